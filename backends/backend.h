@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The only table between dispatch and a backend, and the handshake of a module. */
+#ifndef TRINE_BACKEND_H
+#define TRINE_BACKEND_H
+
+#include "spec/plan.h"
+
+typedef struct trine_host trine_host;
+
+/* A call whose arguments have been checked against the specification. `args` is a copy of the caller's, of the size this library knows: its tensors
+ * have full rank, their shapes agree, a broadcast dimension has stride 0, a dimension of length 1 has the stride a contiguous one would have,
+ * and parameters left zero hold their fallbacks. */
+typedef struct trine_call {
+    const trine_plan *plan;
+    const trine_host *host;
+    const void *args;
+    void *workspace;       /* workspace_size bytes, aligned to 256; poisoned in tests */
+    size_t workspace_size; /* what the kernel's workspace() said */
+    void *device;          /* the backend's own */
+    void *queue;           /* likewise */
+    uint32_t flags;        /* TRINE_QUEUE_* */
+    uint32_t present;      /* set of the tensors given */
+    bool empty;            /* every output has no elements: never launched */
+    int64_t dim[TRINE_MAX_SYMBOLS];
+    trine_dtype type[TRINE_MAX_SYMBOLS];
+    trine_tensor tensor[TRINE_MAX_TENSORS];
+    _Alignas(16) unsigned char storage[320]; /* where args is */
+} trine_call;
+
+/* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse is taken. */
+typedef struct trine_kernel {
+    const char *name;
+    const char *(*refuse)(const trine_call *call);      /* NULL, or why it cannot run this call; may be NULL: it always can */
+    size_t (*workspace)(const trine_call *call);        /* exact bytes; may be NULL: none. Must not look at data pointers */
+    trine_status (*launch)(const trine_call *call);     /* outputs untouched on error */
+    double (*seconds)(const trine_call *call);          /* predicted time; may be NULL: dispatch's roofline model */
+} trine_kernel;
+
+/* A device as its backend describes it. */
+typedef struct trine_device {
+    trine_device_info_t info;
+    void *state;             /* the backend's own */
+    double bytes_per_second; /* of memory, for predictions; the order of magnitude is enough */
+    double flops_per_second; /* of f32 */
+    const char *driver;      /* version of the driver, for the tuning cache's key; "" if there is none */
+} trine_device;
+
+/* What dispatch offers a module, so that it has no undefined symbol of libtrine. */
+struct trine_host {
+    size_t struct_size;
+    /* Records the calling thread's message and returns `status`. */
+    trine_status (*error)(trine_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+    /* Threads near the PCI device "0000:65:00.0": the OS number of its NUMA node, -1 if unknown. */
+    int (*numa_node_of_pci)(const char *bus_id);
+    /* An environment variable, NULL if unset or if the process is setuid. */
+    const char *(*environment)(const char *name);
+    const trine_options *options;
+    int cores;            /* physical cores in the process's cpuset */
+    int64_t cache[3];     /* bytes of L1d, L2 of a core, last level */
+    int64_t memory;       /* bytes of RAM */
+};
+
+typedef struct trine_backend {
+    size_t struct_size;
+    const char *name;
+    int devices;
+    trine_device *device;
+    /* The kernels of an op on a device; NULL: a hole. */
+    const trine_kernel *(*kernels)(const trine_device *device, trine_op op);
+    trine_status (*queue_open)(const trine_device *device, const trine_queue_options *options, void **queue_out);
+    void (*queue_close)(const trine_device *device, void *queue);
+    trine_status (*queue_wait)(const trine_device *device, void *queue);
+    trine_status (*memory_alloc)(const trine_device *device, void *queue, size_t bytes, void **memory_out);
+    trine_status (*memory_free)(const trine_device *device, void *queue, void *memory);
+    trine_status (*memory_write)(const trine_device *device, void *queue, void *memory, const void *host, size_t bytes);
+    trine_status (*memory_read)(const trine_device *device, void *queue, void *host, const void *memory, size_t bytes);
+    /* Marks a point of the queue's work, and the seconds between two marks; both NULL: the host's clock serves. */
+    trine_status (*mark)(const trine_device *device, void *queue, int which);
+    trine_status (*elapsed)(const trine_device *device, void *queue, int first, int second, double *seconds_out);
+} trine_backend;
+
+/* The handshake: the one symbol a module exports, const data, read before any of its code runs. */
+#define TRINE_MODULE_SYMBOL "trine_module"
+#define TRINE_MODULE_MAGIC 0x656e6972746d6f64u
+
+typedef struct trine_module {
+    uint64_t magic;
+    uint32_t abi;         /* TRINE_ABI */
+    uint32_t struct_size; /* sizeof(trine_module) */
+    uint64_t spec_hash;   /* TRINE_SPEC_HASH */
+    const char *name;     /* "cuda" */
+    const char *version;  /* TRINE_VERSION */
+    /* Returns the backend, or NULL with the reason in `reason_out` ("no driver: libcuda.so.1 not found"). */
+    const trine_backend *(*init)(const trine_host *host, char *reason_out, size_t reason_size);
+} trine_module;
+
+/* The CPU backend is linked into the library; NULL, with the reason, only for an unknown ISA level. */
+const trine_backend *trine_cpu_backend(const trine_host *host, char *reason_out, size_t reason_size);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU backend: its one device, its levels, its memory. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include "cpu.h"
+
+/* A level of instructions; each contains those before it. */
+typedef struct level {
+    const char *name;
+    const char *arch;
+    bool (*present)(void);
+} level;
+
+static bool always(void) { return true; }
+
+#if defined(__x86_64__)
+static bool has_v3(void) { return __builtin_cpu_supports("x86-64-v3"); }
+static bool has_v4(void) { return __builtin_cpu_supports("x86-64-v4"); }
+static bool has_v4_bf16(void) { return has_v4() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni"); }
+
+/* AMX with bf16 and int8 tiles (CPUID leaf 7, EDX 22, 24, 25); Linux grants the tile registers on request (Documentation/arch/x86/xstate.rst). */
+static bool has_amx(void) {
+    enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
+    unsigned a, b, c, d;
+    if (!has_v4_bf16() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    const unsigned tiles = 1u << 22 | 1u << 24 | 1u << 25;
+    return (d & tiles) == tiles && syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
+}
+
+static const level levels[] = {
+    { "baseline", "x86-64", always },
+    { "v3", "x86-64-v3", has_v3 },
+    { "v4", "x86-64-v4", has_v4 },
+    { "v4_bf16", "x86-64-v4+bf16", has_v4_bf16 },
+    { "amx", "x86-64-v4+amx", has_amx },
+};
+#else
+static const level levels[] = { { "baseline", "baseline", always } };
+#endif
+
+enum { LEVELS = sizeof levels / sizeof levels[0] };
+
+#define KERNEL(op, level) extern const trine_kernel trine_##op##_cpu_##level[];
+#include "backends/cpu/cpu_rows.h"
+#undef KERNEL
+
+static const struct {
+    const char *op, *level;
+    const trine_kernel *kernels;
+} rows[] = {
+#define KERNEL(op, level) { #op, #level, trine_##op##_cpu_##level },
+#include "backends/cpu/cpu_rows.h"
+#undef KERNEL
+};
+
+/* What a level's backend is made of; made once per process and level. */
+typedef struct cpu_state {
+    cpu_device cpu; /* first: kernels see it as call->device */
+    trine_backend backend;
+    trine_device device;
+    const trine_kernel *kernels[TRINE_OP_COUNT];
+} cpu_state;
+
+static cpu_state states[LEVELS];
+static pthread_mutex_t states_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int trine_cpu_forked;
+
+static void forked(void) { trine_cpu_forked = 1; }
+
+static const trine_kernel *kernels(const trine_device *device, trine_op op) { return ((const cpu_state *)device->state)->kernels[op]; }
+
+static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
+    cpu_queue *queue = malloc(sizeof *queue);
+    if (queue == NULL) return TRINE_ERR_MEMORY;
+    queue->threads = options->threads > 0 ? options->threads
+                     : getenv("OMP_NUM_THREADS") != NULL ? omp_get_max_threads()
+                                                         : ((const cpu_device *)device->state)->threads;
+    *queue_out = queue;
+    return TRINE_OK;
+}
+
+static void queue_close(const trine_device *device, void *queue) {
+    (void)device;
+    free(queue);
+}
+
+static trine_status queue_wait(const trine_device *device, void *queue) {
+    (void)device, (void)queue;
+    return TRINE_OK;
+}
+
+static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
+    (void)device, (void)queue;
+    return posix_memalign(memory_out, 256, bytes ? bytes : 1) == 0 ? TRINE_OK : TRINE_ERR_MEMORY;
+}
+
+static trine_status memory_free(const trine_device *device, void *queue, void *memory) {
+    (void)device, (void)queue;
+    free(memory);
+    return TRINE_OK;
+}
+
+static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host, size_t bytes) {
+    (void)device, (void)queue;
+    if (bytes) memcpy(memory, host, bytes);
+    return TRINE_OK;
+}
+
+static trine_status memory_read(const trine_device *device, void *queue, void *host, const void *memory, size_t bytes) {
+    (void)device, (void)queue;
+    if (bytes) memcpy(host, memory, bytes);
+    return TRINE_OK;
+}
+
+/* The model name of the first processor, as Linux gives it. */
+static void read_model(char *model_out, size_t size) {
+    char line[256];
+    snprintf(model_out, size, "CPU");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || value == NULL) continue;
+        snprintf(model_out, size, "%.*s", (int)strcspn(value + 2, "\n"), value + 2);
+        break;
+    }
+    if (file != NULL) fclose(file);
+}
+
+/* The kernels of a level: for each op those of the highest level up to it that has any. */
+static void find_kernels(cpu_state *state, int highest) {
+    for (int op = 1; op < TRINE_OP_COUNT; op++)
+        for (int level = highest; level >= 0 && state->kernels[op] == NULL; level--)
+            for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+                if (strcmp(rows[i].level, levels[level].name) == 0 && strcmp(rows[i].op, trine_specs[op]->name) == 0)
+                    state->kernels[op] = rows[i].kernels;
+}
+
+static void make_state(cpu_state *state, int level, const trine_host *host) {
+    static char model[128];
+    if (model[0] == 0) {
+        read_model(model, sizeof model);
+        pthread_atfork(NULL, NULL, forked);
+    }
+    state->cpu = (cpu_device){ .threads = host->cores, .l1 = host->cache[0], .l2 = host->cache[1], .l3 = host->cache[2] };
+    state->device = (trine_device){
+        .info = { .name = "cpu", .model = model, .arch = levels[level].arch, .units = host->cores, .numa_node = -1, .memory = host->memory,
+                  .cache = { host->cache[0], host->cache[1], host->cache[2] } },
+        .state = state,
+        .bytes_per_second = 15e9 * host->cores,
+        .flops_per_second = (level == 0 ? 15e9 : level == 1 ? 80e9 : 120e9) * host->cores,
+        .driver = "",
+    };
+    find_kernels(state, level);
+    state->backend = (trine_backend){
+        .struct_size = sizeof state->backend, .name = "cpu", .devices = 1, .device = &state->device, .kernels = kernels,
+        .queue_open = queue_open, .queue_close = queue_close, .queue_wait = queue_wait, .memory_alloc = memory_alloc,
+        .memory_free = memory_free, .memory_write = memory_write, .memory_read = memory_read,
+    };
+}
+
+const trine_backend *trine_cpu_backend(const trine_host *host, char *reason_out, size_t reason_size) {
+    const char *cap = host->options->isa;
+    int highest = LEVELS - 1;
+    if (cap != NULL) {
+        for (highest = LEVELS - 1; highest >= 0 && strcmp(levels[highest].name, cap) != 0;) highest--;
+        if (highest < 0) {
+            size_t used = (size_t)snprintf(reason_out, reason_size, "\"%s\" is not a CPU level; there are", cap);
+            for (int i = 0; i < LEVELS && used < reason_size; i++) used += (size_t)snprintf(reason_out + used, reason_size - used, " %s", levels[i].name);
+            return NULL;
+        }
+    }
+    while (!levels[highest].present()) highest--;
+    cpu_state *state = &states[highest];
+    pthread_mutex_lock(&states_lock);
+    if (state->backend.name == NULL) make_state(state, highest, host);
+    pthread_mutex_unlock(&states_lock);
+    return &state->backend;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cross_entropy_backward on the CPU: probabilities anew from the saved lse, chunk by chunk. */
+#include "labels.h"
+#include "vec_math.h"
+
+enum { LOGITS, LABELS, LSE, DLOSS, DLOGITS }; /* as in the specification */
+enum { CHUNK = 4096 };
+
+/* y = gain (exp(scale x - lse) factor - spread) */
+INLINE void chunk_gradient(char *y, const char *x, int64_t n, float scale, float lse, float gain, float factor, float spread, trine_dtype type) {
+    const vf s = vset(scale), minus_lse = vset(-lse), f = vset(factor), minus_spread = vset(-spread), g = vset(gain);
+    int64_t k = 0;
+    for (; k + VL <= n; k += VL) {
+        const vf p = vexp(vfma(vload(x, type, k), s, minus_lse));
+        vstore(y, type, k, g * vfma(p, f, minus_spread));
+    }
+    if (k < n) {
+        const int rest = (int)(n - k);
+        const vf p = vexp(vfma(vloadn(x, type, k, rest, 0), s, minus_lse));
+        vstoren(y, type, k, rest, g * vfma(p, f, minus_spread));
+    }
+}
+
+static void row_chunk(const trine_call *call, int64_t row, int64_t first, int64_t n, int64_t ignore) {
+    const trine_cross_entropy_backward_args *args = call->args;
+    const trine_tensor *logits = &call->tensor[LOGITS], *dlogits = &call->tensor[DLOGITS];
+    const trine_dtype type = logits->dtype;
+    const int64_t size = (int64_t)vsize(type), label = label_at(&call->tensor[LABELS], row);
+    const char *x = (const char *)logits->data + (row * logits->stride[0] + first) * size;
+    char *y = (char *)dlogits->data + (row * dlogits->stride[0] + first) * size;
+    if (label == ignore) {
+        memset(y, 0, (size_t)(n * size));
+        return;
+    }
+    const float lse = ((const float *)call->tensor[LSE].data)[row], gain = ((const float *)call->tensor[DLOSS].data)[row] * args->logit_scale;
+    const double e = args->label_smoothing, spread = e / (double)call->dim[1];
+    const float factor = args->z_loss > 0 ? (float)(1 + 2.0 * args->z_loss * lse) : 1.0f;
+    const bool here = label >= first && label < first + n;
+    const float at_label = here ? sload(x, type, label - first) : 0; /* before it is overwritten in place */
+    FOR_TYPE(type, chunk_gradient, y, x, n, args->logit_scale, lse, gain, factor, (float)spread);
+    if (here) {
+        const vf p = vexp(vfma(vset(at_label), vset(args->logit_scale), vset(-lse)));
+        sstore(y, type, label - first, gain * (p[0] * factor - (float)(1 - e + spread)));
+    }
+}
+
+static trine_status launch(const trine_call *call) {
+    const trine_cross_entropy_backward_args *args = call->args;
+    const int64_t rows = call->dim[0], v = call->dim[1], chunks = (v + CHUNK - 1) / CHUNK;
+    const int64_t ignore = args->ignore_index_set ? args->ignore_index : -100;
+
+    const trine_status status = labels_check(call, &call->tensor[LABELS], v, ignore);
+    if (status != TRINE_OK) return status;
+#pragma omp parallel num_threads(cpu_team(call, rows * chunks, rows * v * 2 * (int64_t)vsize(call->tensor[LOGITS].dtype)))
+    {
+        int64_t first, last;
+        cpu_share(rows * chunks, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
+        for (int64_t task = first; task < last; task++) {
+            const int64_t row = task / chunks, at = task % chunks * CHUNK;
+            row_chunk(call, row, at, v - at < CHUNK ? v - at : CHUNK, ignore);
+        }
+    }
+    return TRINE_OK;
+}
+
+CPU_KERNELS(cross_entropy_backward) = { { CPU_NAME, NULL, NULL, launch }, { 0 } };

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dropout's keep-masks on the CPU: Philox4x32-10 in vectors, the words that trine_philox() of spec.h gives. */
+#ifndef TRINE_CPU_PHILOX_H
+#define TRINE_CPU_PHILOX_H
+
+#include "spec/spec.h"
+#include "vec.h"
+
+typedef struct dropout {
+    uint32_t key[2], offset[2];
+    uint32_t last; /* an element is kept iff its word is at most this */
+    float scale;
+} dropout;
+
+INLINE dropout dropout_of(float p, uint64_t seed, uint64_t offset) {
+    return (dropout){
+        .key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
+        .offset = {(uint32_t)offset, (uint32_t)(offset >> 32)},
+        .last = (uint32_t)(trine_dropout_threshold(p) - 1), /* p < 1 in f32, so that the threshold is in [2^8, 2^32] */
+        .scale = trine_dropout_scale(p),
+    };
+}
+
+/* The two halves of the 64-bit products a m. */
+INLINE void philox_multiply(vu a, uint32_t m, vu *high, vu *low) {
+#if defined(__AVX512F__)
+    const __m512i factor = _mm512_set1_epi32((int)m);
+    const __m512i even = _mm512_mul_epu32((__m512i)a, factor), odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), factor);
+    *high = (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+    *low = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+#elif defined(__AVX2__)
+    const __m256i factor = _mm256_set1_epi32((int)m);
+    const __m256i even = _mm256_mul_epu32((__m256i)a, factor), odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), factor);
+    *high = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+    *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+#else
+    for (int i = 0; i < VL; i++) {
+        const uint64_t product = (uint64_t)a[i] * m;
+        (*high)[i] = (uint32_t)(product >> 32);
+        (*low)[i] = (uint32_t)product;
+    }
+#endif
+}
+
+/* Writes c[0][i] c[1][i] c[2][i] c[3][i] for i = 0, VL/4, 2 VL/4, ... then 1, ...: a 4 x 4 transposition within each 128 bits. */
+INLINE void philox_interleave(const vu c[4], int32_t *out) {
+#if defined(__AVX512F__)
+    const __m512i a = _mm512_unpacklo_epi32((__m512i)c[0], (__m512i)c[1]), b = _mm512_unpackhi_epi32((__m512i)c[0], (__m512i)c[1]);
+    const __m512i d = _mm512_unpacklo_epi32((__m512i)c[2], (__m512i)c[3]), e = _mm512_unpackhi_epi32((__m512i)c[2], (__m512i)c[3]);
+    const vi r[4] = {(vi)_mm512_unpacklo_epi64(a, d), (vi)_mm512_unpackhi_epi64(a, d), (vi)_mm512_unpacklo_epi64(b, e),
+                     (vi)_mm512_unpackhi_epi64(b, e)};
+    for (int i = 0; i < 4; i++) *(vi_any *)(out + i * VL) = r[i];
+#elif defined(__AVX2__)
+    const __m256i a = _mm256_unpacklo_epi32((__m256i)c[0], (__m256i)c[1]), b = _mm256_unpackhi_epi32((__m256i)c[0], (__m256i)c[1]);
+    const __m256i d = _mm256_unpacklo_epi32((__m256i)c[2], (__m256i)c[3]), e = _mm256_unpackhi_epi32((__m256i)c[2], (__m256i)c[3]);
+    const vi r[4] = {(vi)_mm256_unpacklo_epi64(a, d), (vi)_mm256_unpackhi_epi64(a, d), (vi)_mm256_unpacklo_epi64(b, e),
+                     (vi)_mm256_unpackhi_epi64(b, e)};
+    for (int i = 0; i < 4; i++) *(vi_any *)(out + i * VL) = r[i];
+#else
+    for (int k = 0; k < 4; k++)
+        for (int q = 0; q < VL / 4; q++)
+            for (int word = 0; word < 4; word++) out[k * VL + q * 4 + word] = (int32_t)c[word][q * 4 + k];
+#endif
+}
+
+/* The masks of the 4 VL elements of the VL blocks from `block` on. */
+INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
+    /* Lane l has block (VL/4) (l%4) + l/4, so that the interleaving by 128 bits gives the order of the elements. */
+    const vi lane = viota();
+    const vu step = (vu)((lane & 3) * (VL / 4) + (lane >> 2));
+    vu c[4], high[2], low[2];
+    c[0] = step + (uint32_t)block;
+    c[1] = (uint32_t)(block >> 32) - (vu)(c[0] < step);
+    c[2] = (vu)viset((int32_t)d->offset[0]);
+    c[3] = (vu)viset((int32_t)d->offset[1]);
+    uint32_t k0 = d->key[0], k1 = d->key[1];
+    for (int round = 0; round < 10; round++) {
+        philox_multiply(c[0], 0xD2511F53u, &high[0], &low[0]);
+        philox_multiply(c[2], 0xCD9E8D57u, &high[1], &low[1]);
+        c[0] = high[1] ^ c[1] ^ k0;
+        c[1] = low[1];
+        c[2] = high[0] ^ c[3] ^ k1;
+        c[3] = low[0];
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    for (int i = 0; i < 4; i++) c[i] = (vu)(c[i] <= d->last);
+    philox_interleave(c, keep_out);
+}
+
+enum { DROPOUT_RUN = 512, DROPOUT_BUFFER = DROPOUT_RUN + 4 * VL };
+
+/* Masks (-1 kept, 0 dropped) of the elements first .. first+count-1, count <= DROPOUT_RUN: a pointer into `buffer`, readable to the next whole vector. */
+INLINE const int32_t *dropout_run(const dropout *d, uint64_t first, int count, int32_t buffer[DROPOUT_BUFFER]) {
+    const int skip = (int)(first % 4);
+    for (int i = 0; i < skip + count; i += 4 * VL) philox_keep(d, first / 4 + (uint64_t)(i / 4), buffer + i);
+    return buffer + skip;
+}
+
+/* The VL masks at `keep` applied: kept values times the scale, 0 for the others, whatever they are. */
+INLINE vf dropout_apply(const dropout *d, vf x, const int32_t *keep) { return (vf)((vi)(x * d->scale) & *(const vi_any *)keep); }
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vector vocabulary of the CPU backend: float and int32 vectors of the level's width, loads and stores of every element type.
+ *
+ * Each <op>.c is compiled once per level over this header; the width follows from the compiler's target. All functions are forced inline, so that
+ * an element type known at the call folds to a single conversion. Tails go through vloadn/vstoren, which touch only the first n elements. */
+#ifndef TRINE_VEC_H
+#define TRINE_VEC_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <trine/trine.h>
+
+#if defined(__AVX512F__)
+#define VB 64
+#elif defined(__AVX2__)
+#define VB 32
+#else
+#define VB 16
+#endif
+
+#define VL (VB / 4) /* floats in a vector */
+#define INLINE static inline __attribute__((always_inline, unused))
+
+typedef float vf __attribute__((vector_size(VB)));
+typedef int32_t vi __attribute__((vector_size(VB)));
+typedef uint32_t vu __attribute__((vector_size(VB)));
+typedef uint16_t vh __attribute__((vector_size(VB / 2)));
+typedef vf vf_any __attribute__((aligned(1), may_alias)); /* in memory, anywhere */
+typedef vi vi_any __attribute__((aligned(1), may_alias));
+typedef vh vh_any __attribute__((aligned(1), may_alias));
+
+INLINE vf vset(float x) { return x - (vf){0}; }
+INLINE vi viset(int32_t x) { return x - (vi){0}; }
+INLINE vf vzero(void) { return (vf){0}; }
+
+/* mask ? a : b, element by element; a mask is all ones or all zeros, as comparisons give it. */
+INLINE vf vsel(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
+INLINE vi visel(vi mask, vi a, vi b) { return (mask & a) | (~mask & b); }
+
+/* The larger and the smaller; the second argument where either is NaN. */
+INLINE vf vmax(vf a, vf b) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return vsel(a > b, a, b);
+#endif
+}
+INLINE vf vmin(vf a, vf b) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+    return vsel(a < b, a, b);
+#endif
+}
+INLINE vf vabs(vf a) { return (vf)((vi)a & 0x7fffffff); }
+/* a b + c with one rounding where the level has FMA, with two where it has not. */
+INLINE vf vfma(vf a, vf b, vf c) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+INLINE vf vsqrt(vf a) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_sqrt_ps((__m512)a);
+#elif defined(__AVX2__)
+    return (vf)_mm256_sqrt_ps((__m256)a);
+#else
+    vf r;
+    for (int i = 0; i < VL; i++) r[i] = sqrtf(a[i]);
+    return r;
+#endif
+}
+
+/* Sum and maximum of the elements, always by halves: the order is part of the result. vhmax is NaN-blind: pair it with vhasnan. */
+INLINE float vhsum(vf a) {
+    float x[VL];
+    memcpy(x, &a, sizeof x);
+    for (int half = VL / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) x[i] += x[i + half];
+    return x[0];
+}
+INLINE float vhmax(vf a) {
+    float x[VL];
+    memcpy(x, &a, sizeof x);
+    for (int half = VL / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
+    return x[0];
+}
+INLINE bool vany(vi mask) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#else
+    return (mask[0] | mask[1] | mask[2] | mask[3]) != 0;
+#endif
+}
+INLINE bool vhasnan(vf a) { return vany(a != a); }
+
+/* 0, 1, 2, ... */
+INLINE vi viota(void) {
+    vi r;
+    for (int i = 0; i < VL; i++) r[i] = i;
+    return r;
+}
+
+/* -------------------------------------------------------------------------------------- conversions of 16-bit types, exact or to nearest even */
+
+INLINE vf vf_from_bf16(vh h) { return (vf)(__builtin_convertvector(h, vu) << 16); }
+
+INLINE vh vf_to_bf16(vf x) {
+    const vu bits = (vu)x;
+    const vu rounded = bits + 0x7fff + ((bits >> 16) & 1);
+    const vu quiet = bits | 0x400000; /* keeps a NaN whose payload is in the low half a NaN */
+    const vu r = (vu)visel(x != x, (vi)quiet, (vi)rounded) >> 16;
+#if defined(__AVX512F__)
+    return (vh)_mm512_cvtepi32_epi16((__m512i)r);
+#elif defined(__AVX2__)
+    const __m256i packed = _mm256_packus_epi32((__m256i)r, (__m256i)r);
+    return (vh)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+#else
+    return __builtin_convertvector(r, vh);
+#endif
+}
+
+INLINE vf vf_from_f16(vh h) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_cvtph_ps((__m256i)h);
+#elif defined(__F16C__)
+    return (vf)_mm256_cvtph_ps((__m128i)h);
+#else
+    const vu w = __builtin_convertvector(h, vu);
+    const vu sign = (w & 0x8000) << 16, body = (w & 0x7fff) << 13;
+    /* Rebias by multiplying by 2^112: exact, and subnormals come out normal. */
+    const vf normal = (vf)body * vset(0x1p112f);
+    const vu r = (vu)visel((vi)((w & 0x7c00) == 0x7c00), (vi)(body | 0x7f800000), (vi)normal);
+    return (vf)(r | sign);
+#endif
+}
+
+INLINE vh vf_to_f16(vf x) {
+#if defined(__AVX512F__)
+    return (vh)_mm512_cvtps_ph((__m512)x, _MM_FROUND_TO_NEAREST_INT);
+#elif defined(__F16C__)
+    return (vh)_mm256_cvtps_ph((__m256)x, _MM_FROUND_TO_NEAREST_INT);
+#else
+    const vu bits = (vu)x, sign = (bits >> 16) & 0x8000, a = bits & 0x7fffffff;
+    const vu normal = (a - 0x38000000 + 0xfff + ((a >> 13) & 1)) >> 13;
+    /* Below 2^-14: adding 1/2 lets the adder do the rounding at 2^-24, the ulp of subnormals. */
+    const vu subnormal = (vu)((vf)a + vset(0.5f)) - 0x3f000000;
+    const vu infinite = (vu)visel((vi)(a > 0x7f800000), (vi)((vu)viset(0x7e00) | ((a >> 13) & 0x3ff)), viset(0x7c00));
+    vu r = (vu)visel((vi)(a < 0x38800000), (vi)subnormal, (vi)normal);
+    r = (vu)visel((vi)(a >= 0x47800000), (vi)infinite, (vi)r); /* 65520 and above round up to here by themselves */
+    return __builtin_convertvector(r | sign, vh);
+#endif
+}
+
+/* ---------------------------------------------------------------- loads and stores of f32, bf16 and f16; `dtype` is a constant wherever speed matters */
+
+INLINE size_t vsize(trine_dtype dtype) { return dtype == TRINE_F32 ? 4 : 2; }
+
+/* Elements i .. i+VL-1 of an array, as floats. */
+INLINE vf vload(const void *data, trine_dtype dtype, int64_t i) {
+    if (dtype == TRINE_F32) return *(const vf_any *)((const float *)data + i);
+    const vh h = *(const vh_any *)((const uint16_t *)data + i);
+    return dtype == TRINE_BF16 ? vf_from_bf16(h) : vf_from_f16(h);
+}
+
+/* Elements i .. i+n-1, 0 <= n < VL; the rest of the vector is `fill`. */
+INLINE vf vloadn(const void *data, trine_dtype dtype, int64_t i, int n, float fill) {
+    vf r;
+    if (dtype == TRINE_F32) {
+        float x[VL] = {0};
+        memcpy(x, (const float *)data + i, (size_t)n * 4);
+        memcpy(&r, x, sizeof r);
+    } else {
+        vh h = {0};
+        memcpy(&h, (const uint16_t *)data + i, (size_t)n * 2);
+        r = dtype == TRINE_BF16 ? vf_from_bf16(h) : vf_from_f16(h);
+    }
+    return vsel(viota() < n, r, vset(fill));
+}
+
+/* Rounds once, to nearest even. */
+INLINE void vstore(void *data, trine_dtype dtype, int64_t i, vf x) {
+    if (dtype == TRINE_F32)
+        *(vf_any *)((float *)data + i) = x;
+    else
+        *(vh_any *)((uint16_t *)data + i) = dtype == TRINE_BF16 ? vf_to_bf16(x) : vf_to_f16(x);
+}
+INLINE void vstoren(void *data, trine_dtype dtype, int64_t i, int n, vf x) {
+    if (dtype == TRINE_F32) {
+        memcpy((float *)data + i, &x, (size_t)n * 4);
+    } else {
+        const vh h = dtype == TRINE_BF16 ? vf_to_bf16(x) : vf_to_f16(x);
+        memcpy((uint16_t *)data + i, &h, (size_t)n * 2);
+    }
+}
+
+/* One element. */
+INLINE float sload(const void *data, trine_dtype dtype, int64_t i) {
+    return dtype == TRINE_F32 ? ((const float *)data)[i] : vloadn(data, dtype, i, 1, 0)[0];
+}
+INLINE void sstore(void *data, trine_dtype dtype, int64_t i, float x) {
+    if (dtype == TRINE_F32)
+        ((float *)data)[i] = x;
+    else
+        vstoren(data, dtype, i, 1, vset(x));
+}
+
+/* Calls body(..., T) with T a constant equal to `dtype`, so that `body`, an INLINE function, is specialised. */
+#define FOR_TYPE(dtype, body, ...)                          \
+    do {                                                    \
+        if ((dtype) == TRINE_F32) body(__VA_ARGS__, TRINE_F32);       \
+        else if ((dtype) == TRINE_BF16) body(__VA_ARGS__, TRINE_BF16); \
+        else body(__VA_ARGS__, TRINE_F16);                  \
+    } while (0)
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Measures the roofs of this machine's cores: memory, and multiply-adds by the best instruction there is.
+ *
+ * Every loop carries its result from one round to the next and ends in a volatile store, so that no compiler can leave it out. */
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+#include "peak.h"
+
+const char *const bench_peak_name[PEAKS] = { "f32", "f64", "bf16", "i8" };
+
+enum { REPEATS = 7 };
+
+typedef uint64_t wide __attribute__((vector_size(32), may_alias));
+
+static volatile uint64_t sink;
+
+static void read_all(const char *from, size_t bytes) {
+    const wide *v = (const wide *)from;
+    wide sum[8] = { 0 };
+    for (size_t i = 0; i + 8 <= bytes / sizeof *v; i += 8)
+        for (int k = 0; k < 8; k++) sum[k] ^= v[i + (size_t)k];
+    for (int k = 1; k < 8; k++) sum[0] ^= sum[k];
+    sink = sum[0][0] ^ sum[0][1] ^ sum[0][2] ^ sum[0][3];
+}
+
+static void copy_all(char *to, const char *from, size_t bytes) {
+    wide *out = (wide *)to;
+    const wide *in = (const wide *)from;
+    for (size_t i = 0; i < bytes / sizeof *in; i++) out[i] = in[i];
+    __asm__ volatile("" ::: "memory");
+}
+
+typedef enum pass { PASS_READ, PASS_WRITE, PASS_COPY, PASS_COPY_NT } pass;
+
+static void run_pass(pass what, char *to, char *from, size_t bytes) {
+    switch (what) {
+    case PASS_READ: read_all(from, bytes); break;
+    case PASS_WRITE: peak_stream_fill(to, bytes); break;
+    case PASS_COPY: copy_all(to, from, bytes); break;
+    default: peak_stream_copy(to, from, bytes);
+    }
+}
+
+/* Bytes a second of the best of some passes over `bytes`. */
+static double time_pass(pass what, char *to, char *from, size_t bytes, int threads) {
+    double best = 0;
+    for (int r = 0; r < REPEATS; r++) {
+        const double start = bench_now();
+#pragma omp parallel num_threads(threads)
+        {
+            const size_t lines = bytes / 4096, me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads();
+            const size_t first = lines * me / all * 4096, last = lines * (me + 1) / all * 4096;
+            run_pass(what, to + first, from + first, last - first);
+        }
+        const double rate = (double)bytes * (what >= PASS_COPY ? 2 : 1) / (bench_now() - start);
+        if (rate > best) best = rate;
+    }
+    return best;
+}
+
+static double time_peak(const peak_loop *loop, int threads) {
+    double best = 0;
+    int64_t rounds = 20000;
+    for (int r = 0; r < REPEATS;) {
+        const double start = bench_now();
+#pragma omp parallel num_threads(threads)
+        loop->run(rounds);
+        const double seconds = bench_now() - start, rate = loop->operations * (double)rounds * threads / seconds;
+        if (seconds < 2e-3 && rounds < INT64_C(1) << 40) {
+            rounds *= 4;
+            continue;
+        }
+        if (rate > best) best = rate;
+        r++;
+    }
+    return best;
+}
+
+void bench_peaks_measure(bench_roofs *roofs, int threads) {
+    for (const peak_loop *loop = peak_loops; loop->name; loop++) {
+        if (!loop->usable()) continue;
+        const double rate = time_peak(loop, threads);
+        for (bench_peak p = 0; p < PEAKS; p++) {
+            if (!(loop->types >> p & 1) || rate <= roofs->peak[p]) continue;
+            roofs->peak[p] = rate;
+            roofs->instruction[p] = loop->name;
+        }
+    }
+    roofs->threads = threads;
+}
+
+bool bench_roofs_measure(bench_roofs *roofs, int threads, int64_t last_level, int64_t memory) {
+    size_t bytes = last_level < (INT64_C(16) << 20) ? (size_t)64 << 20 : (size_t)last_level * 4;
+    if ((int64_t)bytes > memory / 8) bytes = (size_t)memory / 8;
+    bytes &= ~(size_t)4095;
+    char *a = aligned_alloc(4096, bytes), *b = aligned_alloc(4096, bytes);
+    if (a == NULL || b == NULL) {
+        free(a);
+        free(b);
+        return false;
+    }
+#pragma omp parallel num_threads(threads)
+    {
+        const size_t pages = bytes / 4096, me = (size_t)omp_get_thread_num(), all = (size_t)omp_get_num_threads();
+        const size_t first = pages * me / all * 4096, last = pages * (me + 1) / all * 4096;
+        memset(a + first, 1, last - first);
+        memset(b + first, 2, last - first);
+    }
+    double *const rates[] = { &roofs->read, &roofs->write, &roofs->copy, &roofs->copy_nt };
+    for (pass p = PASS_READ; p <= PASS_COPY_NT; p++) {
+        const double rate = time_pass(p, a, b, bytes, threads);
+        if (rate > *rates[p]) *rates[p] = rate;
+    }
+    free(a);
+    free(b);
+    bench_peaks_measure(roofs, threads);
+    return true;
+}
+
+double bench_memory_roof(const bench_roofs *roofs) {
+    const double rates[] = { roofs->read, roofs->write, roofs->copy, roofs->copy_nt };
+    double best = 0;
+    for (int i = 0; i < 4; i++)
+        if (rates[i] > best) best = rates[i];
+    return best;
+}

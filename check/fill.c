@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The values of a case's inputs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "problem.h"
+
+bool fill_is(const trine_spec_tensor *spec, const char *word) {
+    const size_t length = strlen(word);
+    return spec->fill != NULL && strncmp(spec->fill, word, length) == 0 && (spec->fill[length] == 0 || spec->fill[length] == ' ');
+}
+
+static bool is_float(trine_dtype dtype) { return trine_unit_roundoff(dtype) > 0; }
+
+/* +-2^e with e uniform in [low, high], and a random significand. */
+static double random_scaled(random_state *r, double low, double high) {
+    const double x = exp2(random_between(r, low, high));
+    return random_next(r) & 1 ? x : -x;
+}
+
+/* The parameters of one tensor's values. */
+typedef struct values {
+    fill fill;
+    trine_dtype dtype;
+    double low, high;  /* exponents of the smallest normal and the largest */
+    double digits;     /* of the significand */
+    double centre;     /* FILL_OFFSET, FILL_CONSTANT */
+    int64_t modulus;   /* FILL_INTEGERS: values in (-modulus, modulus) */
+    bool positive;     /* FILL_INTEGERS: 0 and 1 */
+} values;
+
+static values choose_values(problem *p, int tensor) {
+    const trine_dtype dtype = p->operand[tensor].full.dtype;
+    values v = { .fill = p->fill, .dtype = dtype };
+    const fill kind = p->fill;
+    if (kind != FILL_INTEGERS && kind != FILL_RANDOM && random_chance(&p->random, 4)) v.fill = FILL_RANDOM;
+    if (kind == FILL_BITS && (dtype == TRINE_F32 || dtype == TRINE_F64) && random_chance(&p->random, 2)) v.fill = FILL_RANGE;
+    v.low = log2(trine_smallest_normal(dtype));
+    v.high = log2(trine_largest(dtype)) - 1e-9;
+    v.digits = -log2(trine_unit_roundoff(dtype));
+    v.centre = random_scaled(&p->random, 3, fmin(v.digits + 2, 12));
+    if (v.fill == FILL_CONSTANT) v.centre = random_scaled(&p->random, -3, 3);
+    v.modulus = 2 + random_below(&p->random, 2);
+    v.positive = random_chance(&p->random, 3);
+    return v;
+}
+
+static double integer_value(const values *v, random_state *r) {
+    if (v->fill == FILL_INTEGERS) return v->positive ? (double)random_below(r, 2) : (double)(random_below(r, 2 * v->modulus - 1) - v->modulus + 1);
+    const double most = fmin(trine_largest(v->dtype), 0x1p53);
+    const double least = v->dtype == TRINE_U8 || v->dtype == TRINE_U32 ? 0 : -most - 1;
+    if (v->fill == FILL_HUGE) return random_next(r) & 1 ? most : least;
+    return floor(random_between(r, least, most + 1));
+}
+
+/* What a code of random bits means. */
+static double bits_value(const values *v, random_state *r) {
+    uint64_t bits = random_next(r);
+    return trine_load(&bits, v->dtype, 0);
+}
+
+static double value_of(const values *v, random_state *r) {
+    const double spread = random_between(r, -2, 2);
+    if (!is_float(v->dtype)) return integer_value(v, r);
+    switch (v->fill) {
+    case FILL_INTEGERS: return integer_value(v, r);
+    case FILL_OFFSET: return v->centre + spread;
+    case FILL_HUGE: return random_scaled(r, random_next(r) & 1 ? v->high - 2 : v->high / 2, v->high);
+    case FILL_TINY: return random_scaled(r, v->low - v->digits, v->low + 4);
+    case FILL_RANGE: return random_scaled(r, v->low - v->digits, v->high);
+    case FILL_CANCEL: return random_below(r, 3) == 0 ? spread : (random_next(r) & 1 ? 1 : -1) * exp2(floor(fmin(v->digits, v->high - 2)));
+    case FILL_CONSTANT: return v->centre;
+    case FILL_ZERO: return random_next(r) & 1 ? 0.0 : -0.0;
+    case FILL_BITS: return bits_value(v, r);
+    default: return spread;
+    }
+}
+
+/* A few NaN or Inf among the values. */
+static void sprinkle(problem *p, operand *o, fill kind) {
+    if ((kind != FILL_NAN && kind != FILL_INF) || o->count == 0) return;
+    for (int64_t n = 1 + random_below(&p->random, 3); n > 0; n--) {
+        const double special = kind == FILL_NAN ? NAN : random_next(&p->random) & 1 ? INFINITY : -INFINITY;
+        o->value[random_below(&p->random, o->count)] = special;
+    }
+}
+
+/* "positive", "unit" or anything, but what .fill orders in other words. */
+static void fill_values(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    const trine_spec_tensor *spec = p->plan->tensor[tensor].spec;
+    const bool positive = fill_is(spec, "positive"), unit = fill_is(spec, "unit");
+    const values v = choose_values(p, tensor);
+    for (int64_t k = 0; k < o->count; k++) {
+        double x = value_of(&v, &p->random);
+        if (positive) x = fmax(isfinite(x) ? fabs(x) : 1, v.fill == FILL_INTEGERS ? 1 : trine_smallest_normal(v.dtype));
+        if (unit && v.fill != FILL_INTEGERS) x = random_between(&p->random, -1, 1);
+        if (unit) x = fmax(-1, fmin(1, x));
+        o->value[k] = x;
+    }
+    if (!positive && !unit && is_float(v.dtype)) sprinkle(p, o, v.fill);
+}
+
+/* The extra value of "ids SYMBOL PARAM DEFAULT": parameter PARAM, or DEFAULT where PARAM_set is a parameter and 0. */
+static bool extra_id(const problem *p, const char *text, double *extra_out) {
+    char name[64], flag[80];
+    double fallback = 0;
+    if (sscanf(text, "ids %*63s %63s %lf", name, &fallback) < 1) return false;
+    snprintf(flag, sizeof flag, "%s_set", name);
+    const int param = trine_plan_find_param(p->plan, name), set = trine_plan_find_param(p->plan, flag);
+    if (param < 0) return false;
+    *extra_out = set >= 0 && trine_param_get(p->plan, set, p->resolved) == 0 ? fallback : trine_param_get(p->plan, param, p->resolved);
+    return true;
+}
+
+static bool fill_ids(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    const char *text = p->plan->tensor[tensor].spec->fill;
+    char symbol[64] = "";
+    double extra;
+    sscanf(text, "ids %63s", symbol);
+    const int index = trine_plan_find_symbol(p->plan, symbol);
+    const int64_t limit = index >= 0 ? p->call.dim[index] : 0;
+    const bool has_extra = extra_id(p, text, &extra), same = random_chance(&p->random, 6);
+    if (limit <= 0) return o->count == 0;
+    const int64_t first = random_below(&p->random, limit);
+    for (int64_t k = 0; k < o->count; k++) {
+        o->value[k] = (double)(same ? first : random_below(&p->random, limit));
+        if (!p->plain && has_extra && random_chance(&p->random, 4)) o->value[k] = extra;
+    }
+    return true;
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static bool fill_offsets(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    char symbol[64] = "";
+    sscanf(p->plan->tensor[tensor].spec->fill, "offsets %63s", symbol);
+    const int index = trine_plan_find_symbol(p->plan, symbol);
+    const int64_t total = index >= 0 ? p->call.dim[index] : 0;
+    if (o->count == 0) return true;
+    if (o->count == 1 && total > 0) return false;
+    for (int64_t k = 0; k < o->count; k++) o->value[k] = (double)random_below(&p->random, total + 1);
+    qsort(o->value, (size_t)o->count, sizeof *o->value, ascending);
+    o->value[0] = 0;
+    o->value[o->count - 1] = (double)total;
+    return true;
+}
+
+/* Writes the values into the image, rounded to the type, and reads them back as the reference shall see them. */
+static void store_values(operand *o) {
+    for (int64_t k = 0; k < o->count; k++) trine_store(o->image, o->full.dtype, o->at[k], o->value[k]);
+    for (int64_t k = 0; k < o->count; k++) o->value[k] = trine_load(o->image, o->full.dtype, o->at[k]);
+}
+
+static void derive(problem *p) {
+    trine_ref ref = { .plan = p->plan, .args = p->resolved, .dim = p->call.dim, .type = p->call.type };
+    for (int i = 0; i < p->plan->tensors; i++) {
+        ref.value[i] = p->operand[i].value;
+        ref.magnitude[i] = p->operand[i].magnitude;
+        ref.slack[i] = p->operand[i].slack;
+    }
+    if (p->plan->spec->prepare) p->plan->spec->prepare(&ref);
+    for (int i = 0; i < p->plan->tensors; i++) {
+        operand *o = &p->operand[i];
+        if (problem_input(p, i) && fill_is(p->plan->tensor[i].spec, "derived")) store_values(o);
+        if (problem_output(p, i)) {
+            memset(o->magnitude, 0, sizeof *o->magnitude * (size_t)o->count);
+            memset(o->slack, 0, sizeof *o->slack * (size_t)o->count);
+        }
+    }
+}
+
+bool fill_make(problem *p) {
+    for (int i = 0; i < p->plan->tensors; i++) {
+        const trine_spec_tensor *spec = p->plan->tensor[i].spec;
+        operand *o = &p->operand[i];
+        if (!problem_has(p, i)) continue;
+        o->value = calloc((size_t)o->count + 1, sizeof *o->value);
+        o->image = calloc(o->bytes + 1, 1);
+        if (problem_output(p, i)) {
+            o->magnitude = calloc((size_t)o->count + 1, sizeof *o->magnitude);
+            o->slack = calloc((size_t)o->count + 1, sizeof *o->slack);
+        }
+        if (!problem_input(p, i) || fill_is(spec, "derived")) continue;
+        if (fill_is(spec, "ids") && !fill_ids(p, i)) return false;
+        if (fill_is(spec, "offsets") && !fill_offsets(p, i)) return false;
+        if (!fill_is(spec, "ids") && !fill_is(spec, "offsets")) fill_values(p, i);
+        store_values(o);
+    }
+    derive(p);
+    return true;
+}

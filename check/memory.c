@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Guarded memory: one slot for each operand and one for the workspace, kept from case to case. */
+#include "memory.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { BAND = 512, GUARD = 1 << 16 };
+
+static const unsigned char poison[2] = { 0xff, 0x5a };
+
+/* ------------------------------------------------------------------------------------------------------------------ faults */
+
+/* The slots of the host, for the signal handler. */
+static struct {
+    char *base;
+    size_t capacity;
+} watched[MEMORY_SLOTS];
+static memory_fault *watch;
+
+static void on_fault(int number, siginfo_t *info, void *context) {
+    (void)context;
+    const char *at = info->si_addr;
+    for (int i = 0; i < MEMORY_SLOTS; i++) {
+        const char *base = watched[i].base, *end = base + watched[i].capacity;
+        if (base == NULL || at < base - GUARD || at >= end + GUARD) continue;
+        watch->distance = at < base ? at - base : at - end + 1;
+        watch->slot = i;
+    }
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void memory_watch(memory_fault *fault) {
+    struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_NODEFER };
+    watch = fault;
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- slots */
+
+static bool grow_host(memory *m, int slot, size_t bytes) {
+    memory_slot *s = &m->slot[slot];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), capacity = (bytes + bytes / 2 + 4 * page) / page * page;
+    if (s->base) munmap(s->base - GUARD, s->capacity + 2 * GUARD);
+    s->base = NULL;
+    watched[slot].base = NULL;
+    char *all = mmap(NULL, capacity + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) return false;
+    s->base = all + GUARD;
+    s->capacity = capacity;
+    watched[slot].base = s->base;
+    watched[slot].capacity = capacity;
+    return mprotect(s->base, capacity, PROT_READ | PROT_WRITE) == 0;
+}
+
+static bool grow_device(memory *m, int slot, size_t bytes) {
+    memory_slot *s = &m->slot[slot];
+    void *base = NULL;
+    trine_memory_free(m->queue, s->base);
+    s->base = NULL;
+    s->capacity = bytes + bytes / 2 + 4 * BAND;
+    if (trine_memory_alloc(m->queue, s->capacity, &base) != TRINE_OK) return false;
+    s->base = base;
+    return true;
+}
+
+static char *align_down(char *at, size_t align) { return at - (uintptr_t)at % align; }
+
+static bool grow_frame(memory_slot *s) {
+    if (s->host_capacity >= s->frame_bytes) return true;
+    free(s->sent), free(s->back);
+    s->host_capacity = s->frame_bytes + s->frame_bytes / 2;
+    s->sent = malloc(s->host_capacity);
+    s->back = malloc(s->host_capacity);
+    return s->sent && s->back;
+}
+
+bool memory_place(memory *m, int slot, size_t bytes, size_t align, placement where) {
+    memory_slot *s = &m->slot[slot];
+    const size_t needed = bytes + 4 * BAND;
+    if ((s->base == NULL || s->capacity < needed) && !(m->host ? grow_host : grow_device)(m, slot, needed)) {
+        s->capacity = 0;
+        return false;
+    }
+    const size_t lead = m->host && where == PLACE_BEGIN ? 0 : BAND;
+    s->start = s->base + lead + (where == PLACE_SHIFTED && align < 256 ? align : 0);
+    s->frame = s->start - lead;
+    char *end = s->start + bytes + BAND;
+    if (m->host && where == PLACE_END) {
+        s->start = align_down(s->base + s->capacity - bytes, align);
+        s->frame = s->start - lead;
+        end = s->base + s->capacity;
+    }
+    s->bytes = bytes;
+    s->frame_bytes = (size_t)(end - s->frame);
+    return grow_frame(s);
+}
+
+unsigned char *memory_poison(memory *m, int slot, int pattern) {
+    memory_slot *s = &m->slot[slot];
+    memset(s->sent, poison[pattern], s->frame_bytes);
+    return memory_sent(s);
+}
+
+bool memory_send(memory *m, int slot, trine_queue *queue) {
+    memory_slot *s = &m->slot[slot];
+    if (!m->host) return trine_memory_write(queue, s->frame, s->sent, s->frame_bytes) == TRINE_OK;
+    memcpy(s->frame, s->sent, s->frame_bytes);
+    return true;
+}
+
+bool memory_fetch(memory *m, int slot, trine_queue *queue) {
+    memory_slot *s = &m->slot[slot];
+    if (!m->host) return trine_memory_read(queue, s->back, s->frame, s->frame_bytes) == TRINE_OK;
+    memcpy(s->back, s->frame, s->frame_bytes);
+    return true;
+}
+
+void memory_free(memory *m) {
+    for (int i = 0; i < MEMORY_SLOTS; i++) {
+        memory_slot *s = &m->slot[i];
+        if (s->base && m->host) munmap(s->base - GUARD, s->capacity + 2 * GUARD), watched[i].base = NULL;
+        if (s->base && !m->host) trine_memory_free(m->queue, s->base);
+        free(s->sent), free(s->back);
+        *s = (memory_slot){ 0 };
+    }
+}

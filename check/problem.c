@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Choosing a case: types, tensors, sizes and parameters that the table admits. */
+#include "problem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Random values and exact integers come more often than the rest. */
+static const fill fills[] = { FILL_RANDOM, FILL_INTEGERS, FILL_RANDOM,   FILL_OFFSET, FILL_NAN,  FILL_HUGE,   FILL_INTEGERS, FILL_TINY,
+                              FILL_RANDOM, FILL_CANCEL,   FILL_CONSTANT, FILL_RANGE,  FILL_INF,  FILL_RANDOM, FILL_ZERO,     FILL_BITS };
+
+/* ------------------------------------------------------------------------------------------------------------------- types */
+
+static bool types_wanted(const trine_plan *plan, const trine_dtype *combo, const char *types) {
+    for (const char *at = types; at != NULL && *at;) {
+        at += strspn(at, ", ");
+        const size_t length = strcspn(at, ", "), name = strcspn(at, "=");
+        char word[64];
+        if (length == 0 || length >= sizeof word || name >= length) break;
+        memcpy(word, at, length);
+        word[length] = word[name] = 0;
+        const int type = trine_plan_find_type(plan, word);
+        if (type < 0 || combo[type] != trine_dtype_parse(word + name + 1)) return false;
+        at += length;
+    }
+    return true;
+}
+
+/* The dispatcher cannot know the type variables of absent tensors: they are the first admissible row's that fits. */
+static void canonical_types(problem *p) {
+    const trine_plan *plan = p->plan;
+    bool bound[TRINE_MAX_SYMBOLS] = { false };
+    for (int i = 0; i < plan->tensors; i++)
+        if (problem_has(p, i) && plan->tensor[i].type >= 0) bound[plan->tensor[i].type] = true;
+    for (int row = 0; row < plan->combos; row++) {
+        bool fits = true;
+        for (int t = 0; t < plan->types; t++) fits &= !bound[t] || plan->combo[row][t] == p->call.type[t];
+        if (!fits) continue;
+        memcpy(p->call.type, plan->combo[row], sizeof p->call.type);
+        return;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- sizes */
+
+/* One of the values that .sizes lists for a symbol, or now and then any below the largest. */
+static int64_t pick_size(problem *p, int symbol) {
+    const char *name = p->plan->symbol_name[symbol];
+    int64_t listed[64], largest = 0;
+    int count = 0;
+    for (int i = 0; i < TRINE_MAX_STRINGS && p->plan->spec->sizes[i]; i++) {
+        const char *at = p->plan->spec->sizes[i];
+        const size_t length = strlen(name);
+        if (strncmp(at, name, length) != 0 || at[length] != ':') continue;
+        for (at += length + 1; *at && count < 64;) {
+            char *end;
+            const int64_t value = strtoll(at, &end, 10);
+            if (end == at) break;
+            if (!p->plain || value > 0) listed[count++] = value;
+            if (value > largest) largest = value;
+            at = end;
+        }
+    }
+    if (count == 0) return 1 + random_below(&p->random, 4);
+    if (largest > 1 && !p->plain && random_chance(&p->random, 4)) return (int64_t)exp2(random_between(&p->random, 0, log2((double)largest + 1)));
+    return listed[random_below(&p->random, count)];
+}
+
+/* Symbols that only absent tensors have are 0, as the dispatcher leaves them. */
+static void clear_unbound(problem *p) {
+    bool bound[TRINE_MAX_SYMBOLS] = { false };
+    for (int i = 0; i < p->plan->tensors; i++)
+        for (int d = 0; problem_has(p, i) && d < p->plan->tensor[i].rank; d++)
+            if (p->plan->tensor[i].dim[d].symbol >= 0) bound[p->plan->tensor[i].dim[d].symbol] = true;
+    for (int s = 0; s < p->plan->symbols; s++)
+        if (!bound[s]) p->call.dim[s] = 0;
+}
+
+static bool requirements_hold(const problem *p) {
+    for (int i = 0; i < p->plan->requires; i++) {
+        const trine_plan_require *require = &p->plan->require[i];
+        const uint32_t given = require->tensors & p->call.present;
+        if (require->kind == REQUIRE_BOTH && given != 0 && given != require->tensors) return false;
+        if (require->kind == REQUIRE_ANY && given == 0) return false;
+        if (require->kind != REQUIRE_EXPR || (require->with >= 0 && !problem_has(p, require->with))) continue;
+        if (trine_expr_eval(&require->expr, p->call.dim) != 1) return false;
+    }
+    return true;
+}
+
+/* Something like the seconds a plain loop takes, in nanoseconds; infinite where a shape is impossible. */
+static double cost(const problem *p) {
+    double total = trine_plan_flops(p->plan, p->call.dim);
+    for (int i = 0; i < p->plan->tensors; i++) {
+        if (!problem_has(p, i)) continue;
+        int64_t shape[TRINE_MAX_RANK];
+        double count = 16;
+        trine_plan_shape(p->plan, i, p->call.dim, shape);
+        for (int d = 0; d < p->plan->tensor[i].rank; d++) {
+            if (shape[d] < 0) return INFINITY;
+            count *= (double)shape[d];
+        }
+        total += count;
+    }
+    return total;
+}
+
+static bool choose_sizes(problem *p) {
+    const double limit = p->plain ? 1e6 : random_chance(&p->random, 40) ? 3e8 : random_chance(&p->random, 5) ? 4e7 : 4e6;
+    uint32_t optional = 0, required = 0;
+    for (int i = 0; i < p->plan->tensors; i++) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
+    for (int attempt = 0; attempt < 4000; attempt++) {
+        const uint64_t coin = random_next(&p->random);
+        p->call.present = required | (optional & (p->plain && attempt < 2000 ? ~0u : (uint32_t)coin));
+        for (int s = 0; s < p->plan->symbols; s++) p->call.dim[s] = pick_size(p, s);
+        clear_unbound(p);
+        if (requirements_hold(p) && cost(p) <= limit) return true;
+    }
+    return false;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- parameters */
+
+static void set_param(problem *p, int index, const char *value) {
+    char error[256];
+    if (!trine_case_set(&p->call, p->plan->spec->params[index].name, value, error, sizeof error)) {
+        fprintf(stderr, "specification of %s: .values of %s: %s\n", p->plan->spec->name, p->plan->spec->params[index].name, error);
+        abort();
+    }
+}
+
+/* One of .values; with integers in, one that is 0 or 1. ENUM names stand for their numbers. */
+static void choose_param(problem *p, int index, bool integers) {
+    const trine_spec_param *param = &p->plan->spec->params[index];
+    char word[64];
+    if (param->kind == U64 && param->values == NULL) {
+        snprintf(word, sizeof word, "%" PRIu64, random_next(&p->random) >> random_below(&p->random, 64));
+        set_param(p, index, word);
+        return;
+    }
+    int seen = 0, number = 0;
+    char chosen[64] = "";
+    for (const char *at = param->values ? param->values : ""; *at; number++) {
+        at += strspn(at, " ");
+        const size_t length = strcspn(at, " ");
+        if (length == 0 || length >= sizeof word) break;
+        memcpy(word, at, length);
+        word[length] = 0;
+        at += length;
+        const double value = param->kind == ENUM ? number : strtod(word, NULL);
+        if (integers && value != 0 && value != 1) continue;
+        if (random_chance(&p->random, ++seen)) memcpy(chosen, word, sizeof chosen);
+    }
+    if (seen > 0) set_param(p, index, chosen);
+}
+
+static void choose_params(problem *p) {
+    const bool defaults = random_chance(&p->random, 4), integers = p->fill == FILL_INTEGERS;
+    p->exact = integers && p->plan->spec->integers_exact;
+    for (int i = 0; i < p->plan->params; i++)
+        if (!defaults && !p->plain) choose_param(p, i, integers);
+}
+
+/* The reference's copy of the arguments: fallbacks in the place of zeros, and the full tensors. */
+static void resolve(problem *p) {
+    static const size_t size[] = { [BOOL] = 4, [ENUM] = 4, [I32] = 4, [I64] = 8, [U64] = 8, [F32] = 4 };
+    static const unsigned char zero[8];
+    const trine_plan *plan = p->plan;
+    memcpy(p->resolved, p->call.args, sizeof p->resolved);
+    for (int i = 0; i < plan->params; i++) {
+        const trine_spec_param *param = &plan->spec->params[i];
+        if (memcmp(p->resolved + param->offset, zero, size[param->kind]) == 0 && param->fallback != 0)
+            trine_param_set(plan, i, p->resolved, param->fallback);
+        const double value = trine_param_get(plan, i, p->resolved);
+        if (param->kind != U64 && value != 0 && value != 1) p->exact = false;
+    }
+    for (int i = 0; i < plan->tensors; i++)
+        *(const trine_tensor **)(void *)(p->resolved + plan->tensor[i].spec->offset) = problem_has(p, i) ? &p->operand[i].full : NULL;
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- cases */
+
+bool problem_make(problem *p, const trine_plan *plan, const char *types, uint64_t seed, int64_t index, bool plain) {
+    memset(p, 0, sizeof *p);
+    p->plan = plan;
+    p->plain = plain;
+    p->random = random_of(seed, plan->spec->name, plain ? -1 - index : index);
+    trine_case_init(&p->call, plan->op);
+    const int64_t row = index % plan->combos;
+    if (!types_wanted(plan, plan->combo[row], types)) return false;
+    memcpy(p->call.type, plan->combo[row], sizeof p->call.type);
+    p->fill = plain ? FILL_RANDOM : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
+    for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;
+    if (!choose_sizes(p)) return false;
+    canonical_types(p);
+    choose_params(p);
+    layout_make(p);
+    resolve(p);
+    p->empty = true;
+    for (int i = 0; i < plan->tensors; i++)
+        if (problem_output(p, i) && p->operand[i].count > 0) p->empty = false;
+    if (fill_make(p)) return true;
+    problem_free(p);
+    return false;
+}
+
+void problem_free(problem *p) {
+    for (int i = 0; i < TRINE_MAX_TENSORS; i++) {
+        operand *o = &p->operand[i];
+        free(o->at), free(o->image), free(o->value), free(o->magnitude), free(o->slack);
+    }
+    memset(p->operand, 0, sizeof p->operand);
+}
+
+void problem_reference(problem *p) {
+    trine_ref ref = { .plan = p->plan, .args = p->resolved, .dim = p->call.dim, .type = p->call.type };
+    for (int i = 0; i < p->plan->tensors; i++) {
+        operand *o = &p->operand[i];
+        ref.value[i] = o->value;
+        if (!problem_output(p, i)) continue;
+        ref.magnitude[i] = o->magnitude;
+        ref.slack[i] = o->slack;
+        if (!problem_input(p, i))
+            for (int64_t k = 0; k < o->count; k++) o->value[k] = NAN;
+    }
+    p->plan->spec->reference(&ref);
+}
+
+/* --------------------------------------------------------------------------------------------------------------------- text */
+
+void problem_text(const problem *p, char *text_out, size_t size) {
+    static const char *const name[FILLS] = { "random", "integers", "offset", "huge", "tiny",     "range",
+                                             "cancel", "NaN",      "Inf",    "constant", "zero", "bits" };
+    trine_case_text(&p->call, text_out, size);
+    size_t used = strlen(text_out);
+#define PUT(...) (used += used < size ? (size_t)snprintf(text_out + used, size - used, __VA_ARGS__) : 0)
+    PUT(" fill=%s", name[p->fill]);
+    for (int i = 0; i < p->plan->tensors; i++) {
+        if (!problem_has(p, i)) continue;
+        const trine_tensor *t = &p->operand[i].full;
+        if (p->operand[i].alias >= 0) {
+            PUT(" %s=%s", p->plan->tensor[i].spec->name, p->plan->tensor[p->operand[i].alias].spec->name);
+            continue;
+        }
+        int64_t contiguous = 1;
+        bool strided = false;
+        for (int d = t->rank - 1; d >= 0; contiguous *= t->shape[d--]) strided |= t->shape[d] != 1 && t->stride[d] != contiguous;
+        if (!strided || p->operand[i].count == 0) continue;
+        PUT(" %s.stride=", p->plan->tensor[i].spec->name);
+        for (int d = 0; d < t->rank; d++) PUT("%s%" PRId64, d ? "," : "", t->stride[d]);
+    }
+#undef PUT
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One case of the agreement suite: types, sizes, parameters, layouts and values, all made from the seed and the case's number. */
+#ifndef TRINE_CHECK_PROBLEM_H
+#define TRINE_CHECK_PROBLEM_H
+
+#include "random.h"
+#include "spec/case.h"
+
+/* What the floating-point inputs hold. */
+typedef enum fill {
+    FILL_RANDOM,    /* around 0, of size 1 */
+    FILL_INTEGERS,  /* small integers, in all tensors */
+    FILL_OFFSET,    /* mean far above the spread */
+    FILL_HUGE,      /* up to the largest of the type */
+    FILL_TINY,      /* around the smallest normal, and below */
+    FILL_RANGE,     /* all exponents */
+    FILL_CANCEL,    /* large values of both signs and small ones: shows the order of a sum */
+    FILL_NAN,       /* random, with a few NaN */
+    FILL_INF,       /* random, with a few Inf of both signs */
+    FILL_CONSTANT,  /* all the same */
+    FILL_ZERO,      /* zeros of both signs */
+    FILL_BITS,      /* random bits: every code of the type */
+    FILLS
+} fill;
+
+typedef struct operand {
+    int alias;           /* the input whose very view this output is; -1: none */
+    trine_tensor full;   /* as the specification sees it: full rank, full shape, stride 0 where broadcast */
+    int64_t count;       /* elements of the full shape */
+    int64_t low;         /* elements of memory before element (0, ..., 0) */
+    size_t bytes;        /* of memory covered; 0 if there are no elements */
+    int64_t *at;         /* by logical element: its place in the memory covered */
+    unsigned char *image; /* the memory covered, as an input has it */
+    double *value;       /* dense: what the reference is given, and for outputs what it returned */
+    double *magnitude, *slack;
+} operand;
+
+typedef struct problem {
+    const trine_plan *plan;
+    trine_case call;             /* as passed to the library; its tensors' data is set before each run */
+    _Alignas(16) unsigned char resolved[320]; /* the args structure with fallbacks, for the reference */
+    fill fill;
+    bool plain;
+    bool exact;                  /* integers in, so that every kernel must return the very bits */
+    bool empty;                  /* every output has no elements */
+    operand operand[TRINE_MAX_TENSORS];
+    random_state random;
+} problem;
+
+/* Makes case `index` of an op. `plain`: contiguous tensors, no zero sizes, all optional tensors given where they may be, random values: the valid call that
+ * argument checks spoil. False if no admissible sizes were found, or the types are not those asked for; nothing is to be freed then. */
+bool problem_make(problem *p, const trine_plan *plan, const char *types, uint64_t seed, int64_t index, bool plain);
+void problem_free(problem *p);
+
+/* Runs the float64 reference; results are in operand[].value. */
+void problem_reference(problem *p);
+
+/* One line: types, sizes, parameters, fill, aliases, layouts. */
+void problem_text(const problem *p, char *text_out, size_t size);
+
+static inline bool problem_has(const problem *p, int tensor) { return p->call.present >> tensor & 1; }
+static inline uint32_t problem_flags(const problem *p, int tensor) { return p->plan->tensor[tensor].spec->flags; }
+static inline bool problem_input(const problem *p, int tensor) { return problem_has(p, tensor) && problem_flags(p, tensor) & IN; }
+static inline bool problem_output(const problem *p, int tensor) { return problem_has(p, tensor) && problem_flags(p, tensor) & OUT; }
+
+/* layout.c: shapes, strides and aliases of all operands, and where each element is. */
+void layout_make(problem *p);
+
+/* fill.c: the values of the inputs, as stored and as the reference sees them. False if a fill cannot be had ("ids v" with v = 0). */
+bool fill_make(problem *p);
+
+/* Is the fill of a tensor this word ("ids", "derived", ...)? */
+bool fill_is(const trine_spec_tensor *spec, const char *word);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queues: their device, their workspace, their memory. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch.h"
+#include "queue.h"
+
+trine_status trine_queue_check(const trine_queue *queue, const char *function) {
+    if (queue == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "%s: queue is NULL", function);
+    if (queue->magic != QUEUE_MAGIC) return trine_fail(TRINE_ERR_ARGUMENT, "%s: queue is not an open queue", function);
+    return TRINE_OK;
+}
+
+/* TRINE_DEVICE, else the first device that is not the CPU nor emulated, else the CPU. */
+static trine_status best_device(const trine *lib, int *device_out) {
+    const char *name = trine_env("TRINE_DEVICE");
+    if (name != NULL) {
+        *device_out = trine_device_find(lib, name);
+        if (*device_out < 0) return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: TRINE_DEVICE is \"%s\", but there is no such device", name);
+        return TRINE_OK;
+    }
+    *device_out = 0;
+    for (int i = lib->devices - 1; i > 0; i--)
+        if (!lib->device[i].device->info.emulated) *device_out = i;
+    return TRINE_OK;
+}
+
+static bool kernel_exists(const trine_queue *queue, const char *name) {
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        const trine_kernel *kernel = queue->backend->kernels(queue->device, (trine_op)op);
+        for (; kernel != NULL && kernel->name != NULL; kernel++)
+            if (strcmp(kernel->name, name) == 0) return true;
+    }
+    return false;
+}
+
+/* The forced kernel must exist on the device, for some op: a misspelt name is found here. */
+static trine_status force_kernel(trine_queue *queue, const char *option) {
+    const char *name = option != NULL ? option : trine_env("TRINE_KERNEL");
+    if (name == NULL || name[0] == 0) return TRINE_OK;
+    queue->kernel_source = option != NULL ? "trine_queue_options" : "TRINE_KERNEL";
+    if (strlen(name) >= sizeof queue->kernel || !kernel_exists(queue, name))
+        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: %s has no kernel \"%.60s\", which %s forces", queue->device->info.name, name,
+                          queue->kernel_source);
+    snprintf(queue->kernel, sizeof queue->kernel, "%s", name);
+    return TRINE_OK;
+}
+
+trine_status trine_queue_open(trine *lib, int device, const trine_queue_options *options, trine_queue **queue_out) {
+    trine_queue_options own = { .struct_size = sizeof own };
+    if (lib == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: lib is NULL");
+    if (queue_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: queue_out is NULL");
+    if (options != NULL) {
+        if (options->struct_size < sizeof(size_t)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: struct_size is %zu", options->struct_size);
+        memcpy(&own, options, options->struct_size < sizeof own ? options->struct_size : sizeof own);
+    }
+    if (own.threads < 0 || own.threads > 4096)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: threads is %d, but 0 to 4096 are possible", own.threads);
+    if (own.flags & ~(uint32_t)(TRINE_QUEUE_STRICT_WORKSPACE | TRINE_QUEUE_ATOMICS))
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: flags is 0x%x, which has unknown bits", own.flags);
+    if (device == TRINE_BEST_DEVICE) {
+        const trine_status status = best_device(lib, &device);
+        if (status != TRINE_OK) return status;
+    }
+    if (device < 0 || device >= lib->devices)
+        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: device is %d, but there are %d", device, lib->devices);
+
+    trine_queue *queue = calloc(1, sizeof *queue);
+    if (queue == NULL) return trine_fail(TRINE_ERR_MEMORY, "trine_queue_open: out of memory");
+    queue->lib = lib;
+    queue->device_index = device;
+    queue->backend = lib->device[device].backend;
+    queue->device = lib->device[device].device;
+    queue->flags = own.flags;
+    trine_status status = force_kernel(queue, own.kernel);
+    if (status == TRINE_OK) {
+        status = queue->backend->queue_open(queue->device, &own, &queue->state);
+        if (status == TRINE_ERR_MEMORY) trine_fail(status, "trine_queue_open: out of memory on %s", queue->device->info.name);
+    }
+    if (status != TRINE_OK) {
+        free(queue);
+        return status;
+    }
+    queue->magic = QUEUE_MAGIC;
+    *queue_out = queue;
+    return TRINE_OK;
+}
+
+static trine_status drop_workspace(trine_queue *queue) {
+    trine_status status = TRINE_OK;
+    if (queue->workspace != NULL && !queue->workspace_borrowed) {
+        status = queue->backend->queue_wait(queue->device, queue->state);
+        const trine_status freed = queue->backend->memory_free(queue->device, queue->state, queue->workspace);
+        if (status == TRINE_OK) status = freed;
+    }
+    queue->workspace = NULL;
+    queue->workspace_size = 0;
+    queue->workspace_borrowed = false;
+    return status;
+}
+
+void trine_queue_close(trine_queue *queue) {
+    if (queue == NULL || queue->magic != QUEUE_MAGIC) return;
+    queue->backend->queue_wait(queue->device, queue->state);
+    drop_workspace(queue);
+    queue->backend->queue_close(queue->device, queue->state);
+    queue->magic = 0;
+    free(queue);
+}
+
+trine_status trine_queue_wait(trine_queue *queue) {
+    const trine_status status = trine_queue_check(queue, "trine_queue_wait");
+    return status == TRINE_OK ? queue->backend->queue_wait(queue->device, queue->state) : status;
+}
+
+int trine_queue_device(const trine_queue *queue) { return queue != NULL && queue->magic == QUEUE_MAGIC ? queue->device_index : -1; }
+
+trine_status trine_queue_reserve(trine_queue *queue, size_t bytes) {
+    trine_status status = trine_queue_check(queue, "trine_queue_reserve");
+    if (status != TRINE_OK || bytes <= queue->workspace_size) return status;
+    if (queue->workspace_borrowed)
+        return trine_fail(TRINE_ERR_WORKSPACE, "trine_queue_reserve: %zu bytes are asked for, but the caller lent a workspace of %zu", bytes,
+                          queue->workspace_size);
+    void *memory;
+    status = queue->backend->memory_alloc(queue->device, queue->state, bytes, &memory);
+    if (status == TRINE_ERR_MEMORY)
+        return trine_fail(status, "trine_queue_reserve: no %zu bytes of workspace are left on %s", bytes, queue->device->info.name);
+    if (status != TRINE_OK) return status;
+    status = drop_workspace(queue);
+    queue->workspace = memory;
+    queue->workspace_size = bytes;
+    return status;
+}
+
+trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t bytes) {
+    trine_status status = trine_queue_check(queue, "trine_queue_set_workspace");
+    if (status != TRINE_OK) return status;
+    if ((memory == NULL) != (bytes == 0))
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, but bytes is %zu", memory, bytes);
+    if ((uintptr_t)memory % 256 != 0) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, not aligned to 256 bytes", memory);
+    status = drop_workspace(queue);
+    queue->workspace = memory;
+    queue->workspace_size = bytes;
+    queue->workspace_borrowed = memory != NULL;
+    return status;
+}
+
+trine_status trine_memory_alloc(trine_queue *queue, size_t bytes, void **memory_out) {
+    trine_status status = trine_queue_check(queue, "trine_memory_alloc");
+    if (status != TRINE_OK) return status;
+    if (memory_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_alloc: memory_out is NULL");
+    status = queue->backend->memory_alloc(queue->device, queue->state, bytes, memory_out);
+    if (status == TRINE_ERR_MEMORY) trine_fail(status, "trine_memory_alloc: no %zu bytes are left on %s", bytes, queue->device->info.name);
+    return status;
+}
+
+trine_status trine_memory_free(trine_queue *queue, void *memory) {
+    const trine_status status = trine_queue_check(queue, "trine_memory_free");
+    if (status != TRINE_OK || memory == NULL) return status;
+    return queue->backend->memory_free(queue->device, queue->state, memory);
+}
+
+trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes) {
+    const trine_status status = trine_queue_check(queue, "trine_memory_write");
+    if (status != TRINE_OK) return status;
+    if (bytes > 0 && (memory == NULL || host == NULL)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_write: %s is NULL", memory ? "host" : "memory");
+    return queue->backend->memory_write(queue->device, queue->state, memory, host, bytes);
+}
+
+trine_status trine_memory_read(trine_queue *queue, void *host, const void *memory, size_t bytes) {
+    const trine_status status = trine_queue_check(queue, "trine_memory_read");
+    if (status != TRINE_OK) return status;
+    if (bytes > 0 && (memory == NULL || host == NULL)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_read: %s is NULL", memory ? "host" : "memory");
+    return queue->backend->memory_read(queue->device, queue->state, host, memory, bytes);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every function with a queue begins with. */
+#ifndef TRINE_QUEUE_H
+#define TRINE_QUEUE_H
+
+#include "dispatch.h"
+
+/* TRINE_ERR_ARGUMENT, naming `function`, unless `queue` is open. */
+trine_status trine_queue_check(const trine_queue *queue, const char *function);
+
+/* Checks the arguments and makes the call for this queue's device; everything but the workspace. */
+trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bool need_data, trine_call *call_out);
+
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public functions that take any op: check, select, reserve, launch. */
+#include <string.h>
+#include <time.h>
+
+#include "queue.h"
+#include "select.h"
+
+const char *trine_op_name(trine_op op) { return op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? trine_specs[op]->name : NULL; }
+
+trine_op trine_op_find(const char *name) {
+    for (int op = 1; name != NULL && op < TRINE_OP_COUNT; op++)
+        if (strcmp(trine_specs[op]->name, name) == 0) return (trine_op)op;
+    return TRINE_OP_NONE;
+}
+
+trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bool need_data, trine_call *call) {
+    const trine_status status = trine_check(op, args, need_data, call);
+    if (status != TRINE_OK) return status;
+    call->host = &queue->lib->host;
+    call->device = queue->device->state;
+    call->queue = queue->state;
+    call->flags = queue->flags;
+    return TRINE_OK;
+}
+
+static trine_status take_workspace(trine_queue *queue, const trine_kernel *kernel, trine_call *call) {
+    call->workspace_size = kernel->workspace != NULL ? kernel->workspace(call) : 0;
+    if (call->workspace_size > queue->workspace_size) {
+        if (queue->flags & TRINE_QUEUE_STRICT_WORKSPACE || queue->workspace_borrowed)
+            return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved", call->plan->spec->name, call->workspace_size,
+                              queue->workspace_size);
+        const trine_status status = trine_queue_reserve(queue, call->workspace_size);
+        if (status != TRINE_OK) return status;
+    }
+    call->workspace = call->workspace_size > 0 ? queue->workspace : NULL;
+    return TRINE_OK;
+}
+
+static double seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+trine_status trine_run(trine_queue *queue, trine_op op, const void *args) {
+    trine_call call;
+    const trine_kernel *kernel;
+    trine_status status = trine_queue_check(queue, op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? trine_specs[op]->name : "trine_run");
+    if (status != TRINE_OK) return status;
+    if ((status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK) return status;
+    if (call.empty) return TRINE_OK;
+    if ((status = trine_select(queue, &call, &kernel)) != TRINE_OK) return status;
+    if ((status = take_workspace(queue, kernel, &call)) != TRINE_OK) return status;
+    if (!queue->lib->verbose) return kernel->launch(&call);
+    const double start = seconds_now();
+    status = kernel->launch(&call);
+    trine_trace(queue, &call, kernel, seconds_now() - start);
+    return status;
+}
+
+trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, size_t *bytes_out) {
+    trine_call call;
+    const trine_kernel *kernel;
+    trine_status status = trine_queue_check(queue, "trine_workspace");
+    if (status != TRINE_OK) return status;
+    if (bytes_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_workspace: bytes_out is NULL");
+    if ((status = trine_prepare(queue, op, args, false, &call)) != TRINE_OK) return status;
+    if (call.empty) {
+        *bytes_out = 0;
+        return TRINE_OK;
+    }
+    if ((status = trine_select(queue, &call, &kernel)) != TRINE_OK) return status;
+    *bytes_out = kernel->workspace != NULL ? kernel->workspace(&call) : 0;
+    return TRINE_OK;
+}
+
+trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args, const char *output, double *coefficient_out) {
+    trine_call call;
+    trine_status status = trine_queue_check(queue, "trine_error_bound");
+    if (status != TRINE_OK) return status;
+    if (output == NULL || coefficient_out == NULL)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_error_bound: %s is NULL", output ? "coefficient_out" : "output");
+    if ((status = trine_prepare(queue, op, args, false, &call)) != TRINE_OK) return status;
+    const int index = trine_plan_find_tensor(call.plan, output);
+    if (index < 0 || !(call.plan->tensor[index].spec->flags & OUT))
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_error_bound: %s has no output \"%s\"", call.plan->spec->name, output);
+    *coefficient_out = trine_plan_coefficient(call.plan, index, call.dim, call.type);
+    return TRINE_OK;
+}
+
+trine_status trine_explain(trine_queue *queue, trine_op op, const void *args, trine_explanation *explanation_out) {
+    trine_call call;
+    trine_status status = trine_queue_check(queue, "trine_explain");
+    if (status != TRINE_OK) return status;
+    if (explanation_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_explain: explanation_out is NULL");
+    if ((status = trine_prepare(queue, op, args, false, &call)) != TRINE_OK) return status;
+    trine_explain_call(queue, &call, explanation_out);
+    return TRINE_OK;
+}
+
+#define OP(name, NAME) \
+    trine_status trine_##name(trine_queue *queue, const trine_##name##_args *args) { return trine_run(queue, TRINE_OP_##NAME, args); }
+#include <trine/op_rows.h>
+#undef OP

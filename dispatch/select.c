@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel runs a call, and why. */
+#include <stdio.h>
+#include <string.h>
+
+#include "select.h"
+
+/* Why `kernel` cannot run the call; NULL if it can. */
+static const char *refusal(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call) {
+    if (queue->kernel[0] && strcmp(queue->kernel, kernel->name) != 0) return "another kernel is forced";
+    return kernel->refuse != NULL ? kernel->refuse(call) : NULL;
+}
+
+double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call) {
+    if (kernel->seconds != NULL) return kernel->seconds(call);
+    const double moving = trine_plan_bytes(call->plan, call->dim, call->type, call->present) / queue->device->bytes_per_second;
+    const double computing = trine_plan_flops(call->plan, call->dim) / queue->device->flops_per_second;
+    return moving > computing ? moving : computing;
+}
+
+/* No kernel: says why, kernel by kernel. */
+static trine_status unsupported(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel) {
+    char text[768], types[256];
+    size_t used = 0;
+    trine_call_text(call, types, sizeof types);
+    text[0] = 0;
+    for (; kernel != NULL && kernel->name != NULL && used < sizeof text; kernel++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s", kernel->name, refusal(queue, kernel, call));
+    return trine_fail(TRINE_ERR_UNSUPPORTED, "%s: %s has no kernel for %s%s%s%s%s", call->plan->spec->name, queue->device->info.name, types,
+                      queue->kernel[0] ? " (forced by " : "", queue->kernel[0] ? queue->kernel_source : "", queue->kernel[0] ? ")" : "", text);
+}
+
+trine_status trine_select_why(const trine_queue *queue, const trine_call *call, const trine_kernel **kernel_out, const char **why_out) {
+    const trine_kernel *list = queue->backend->kernels(queue->device, call->plan->op);
+    *why_out = queue->kernel[0] ? queue->kernel_source : "first that accepts";
+    if (list != NULL && queue->lib->tune != NULL && queue->kernel[0] == 0) {
+        const char *tuned = trine_tune_find(queue, call);
+        for (const trine_kernel *kernel = list; tuned != NULL && kernel->name != NULL; kernel++) {
+            if (strcmp(kernel->name, tuned) != 0 || refusal(queue, kernel, call) != NULL) continue;
+            *why_out = "tuning cache";
+            *kernel_out = kernel;
+            return TRINE_OK;
+        }
+    }
+    for (const trine_kernel *kernel = list; kernel != NULL && kernel->name != NULL; kernel++) {
+        if (refusal(queue, kernel, call) != NULL) continue;
+        *kernel_out = kernel;
+        return TRINE_OK;
+    }
+    return unsupported(queue, call, list);
+}
+
+trine_status trine_select(const trine_queue *queue, const trine_call *call, const trine_kernel **kernel_out) {
+    const char *why;
+    return trine_select_why(queue, call, kernel_out, &why);
+}
+
+void trine_explain_call(const trine_queue *queue, const trine_call *call, trine_explanation *out) {
+    const trine_kernel *chosen = NULL, *kernel = queue->backend->kernels(queue->device, call->plan->op);
+    size_t used = 0;
+    out->chosen = -1;
+    out->count = 0;
+    if (trine_select_why(queue, call, &chosen, &out->why) != TRINE_OK) out->why = "no kernel accepts";
+    for (; kernel != NULL && kernel->name != NULL && out->count < TRINE_MAX_CANDIDATES; kernel++) {
+        trine_candidate *candidate = &out->candidate[out->count];
+        const char *reason = refusal(queue, kernel, call);
+        *candidate = (trine_candidate){ .kernel = kernel->name };
+        if (reason != NULL && used < sizeof out->text) {
+            candidate->refused = out->text + used;
+            used += (size_t)snprintf(out->text + used, sizeof out->text - used, "%s", reason) + 1;
+        } else if (reason != NULL) {
+            candidate->refused = "refused";
+        } else {
+            candidate->seconds = trine_predict(queue, kernel, call);
+            candidate->workspace = kernel->workspace != NULL ? kernel->workspace(call) : 0;
+        }
+        if (kernel == chosen) out->chosen = out->count;
+        out->count++;
+    }
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel runs a call, and why. */
+#ifndef TRINE_SELECT_H
+#define TRINE_SELECT_H
+
+#include "dispatch.h"
+
+/* As trine_select, and says why: "first that accepts", "tuning cache", "TRINE_KERNEL" or "trine_queue_options". */
+trine_status trine_select_why(const trine_queue *queue, const trine_call *call, const trine_kernel **kernel_out, const char **why_out);
+
+void trine_explain_call(const trine_queue *queue, const trine_call *call, trine_explanation *explanation_out);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops, and what can be asked of any op: run, workspace, explain. */
+#ifndef TRINE_OPS_H
+#define TRINE_OPS_H
+
+#include <trine/op.h> /* generated from spec/ops.def: enum trine_op */
+
+#include <trine/attention.h>
+#include <trine/elementwise.h>
+#include <trine/loss.h>
+#include <trine/matmul.h>
+#include <trine/norm.h>
+#include <trine/optimizer.h>
+#include <trine/reduce.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The first member of an op's arguments: trine_rms_norm(q, &(trine_rms_norm_args){ TRINE_ARGS(rms_norm), .x = &x, ... }).
+ * A structure that grew at its end since the caller was compiled is read as far as the caller knew it; the rest is zero, and zero means
+ * the old behaviour. A parameter left zero takes the fallback its specification names, if any; to pass a true zero to such a
+ * floating-point parameter, pass -0.0. */
+#define TRINE_ARGS(op) sizeof(trine_##op##_args)
+
+/* The name of an op ("rms_norm"), NULL if there is no such op; the op of a name, TRINE_OP_NONE if there is none. */
+TRINE_API const char *trine_op_name(trine_op op);
+TRINE_API trine_op trine_op_find(const char *name);
+
+/* Runs any op: trine_run(q, TRINE_OP_RMS_NORM, &args) is trine_rms_norm(q, &args). */
+TRINE_API trine_status trine_run(trine_queue *queue, trine_op op, const void *args);
+
+/* The exact workspace that this call would use on this queue, in bytes. Data pointers are not looked at and may be NULL. */
+TRINE_API trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, size_t *bytes_out);
+
+/* The coefficient of the op's error bound for output tensor `output` ("y"): element by element,
+ *     |y - y64| <= unit_roundoff(dtype of y) |y64| + coefficient * magnitude
+ * where y64 and magnitude are those of the specification's float64 reference. Errors: TRINE_ERR_ARGUMENT. */
+TRINE_API trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args, const char *output, double *coefficient_out);
+
+#define TRINE_MAX_CANDIDATES 16
+
+typedef struct trine_candidate {
+    const char *kernel;  /* the kernel's name */
+    const char *refused; /* why it cannot run this call; NULL if it can */
+    double seconds;      /* predicted time; 0 if refused */
+    size_t workspace;    /* bytes it would use; 0 if refused */
+} trine_candidate;
+
+typedef struct trine_explanation {
+    int32_t chosen; /* index of the kernel that would run; -1: none */
+    int32_t count;
+    const char *why; /* "first that accepts", "tuning cache", "forced by TRINE_KERNEL", ... */
+    trine_candidate candidate[TRINE_MAX_CANDIDATES];
+    char text[2048]; /* storage of the reasons */
+} trine_explanation;
+
+/* Says which kernel would run this call, and why each other one would not. Errors: TRINE_ERR_ARGUMENT as the op itself. A call that no
+ * kernel takes is not an error here: chosen is -1. */
+TRINE_API trine_status trine_explain(trine_queue *queue, trine_op op, const void *args, trine_explanation *explanation_out);
+
+/* Times every kernel that takes this call, on this queue and with these arguments, and records the fastest in the tuning cache for the call's device, types
+ * and size bucket; libraries opened from then on use it. Runs the op several times: outputs are those of the last run, and tensors updated in place have been
+ * updated as often. Errors: TRINE_ERR_ARGUMENT as the op itself, TRINE_ERR_UNSUPPORTED (no kernel takes the call), TRINE_ERR_IO (the cache cannot be
+ * written, or there is none). */
+TRINE_API trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

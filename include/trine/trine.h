@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trine: one kernel specification, three backends, one answer. Life cycle, devices, queues, tensors and errors.
+ *
+ * The ops are declared in the headers of their families, which this one includes at its end.
+ *
+ * Errors. Every function that can fail returns a trine_status. The first function that decides an error records a message for the
+ * calling thread, which names the op, the argument and both values; trine_error_message() returns it. Outputs are untouched on error.
+ *
+ * Threads. A `trine` is immutable after trine_open() and may be shared by any number of threads. A queue belongs to one thread at
+ * a time. Messages are per thread.
+ *
+ * Processes. After fork() the child may go on using CPU queues: they run single-threaded there, since OpenMP's threads do not
+ * survive a fork. Devices other than the CPU must not be used in a forked child.
+ *
+ * Environment: see trine(7). */
+#ifndef TRINE_TRINE_H
+#define TRINE_TRINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <trine/version.h>
+
+#if defined(__GNUC__) || defined(__clang__)
+#define TRINE_API __attribute__((visibility("default")))
+#else
+#define TRINE_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------------------------ status */
+
+typedef enum trine_status {
+    TRINE_OK = 0,
+    TRINE_ERR_ARGUMENT = 1,    /* an argument contradicts the op's specification; nothing was read or written */
+    TRINE_ERR_UNSUPPORTED = 2, /* valid, but no kernel of the device takes it; trine_explain() has the reasons */
+    TRINE_ERR_WORKSPACE = 3,   /* strict queue: the reserved workspace is too small; the message names the bytes */
+    TRINE_ERR_MEMORY = 4,      /* out of memory on the host or the device */
+    TRINE_ERR_DEVICE = 5,      /* the device or its driver reported an error; the message holds the driver's words */
+    TRINE_ERR_NOT_FOUND = 6,   /* no such device, op, kernel or file */
+    TRINE_ERR_IO = 7,          /* a file could not be read or written */
+    TRINE_ERR_INTERNAL = 8     /* a defect of trine */
+} trine_status;
+
+/* The name of a status, as in "TRINE_ERR_ARGUMENT". Never NULL. */
+TRINE_API const char *trine_status_name(trine_status status);
+
+/* What went wrong in the calling thread's last failed call; "" if none failed. Valid until its next failing call. */
+TRINE_API const char *trine_error_message(void);
+
+/* ----------------------------------------------------------------------------------------------------------------- tensors */
+
+/* Element types. The codes are DLPack's: (type code << 8) | bits, lanes 1. */
+typedef enum trine_dtype {
+    TRINE_NONE = 0,
+    TRINE_I8 = 0x0008,
+    TRINE_I16 = 0x0010,
+    TRINE_I32 = 0x0020,
+    TRINE_I64 = 0x0040,
+    TRINE_U8 = 0x0108,
+    TRINE_U32 = 0x0120,
+    TRINE_F16 = 0x0210,
+    TRINE_F32 = 0x0220,
+    TRINE_F64 = 0x0240,
+    TRINE_BF16 = 0x0410,
+    TRINE_E4M3 = 0x0a08,     /* OCP float8 e4m3fn: no Inf, NaN 0x7f and 0xff, largest 448 */
+    TRINE_E4M3FNUZ = 0x0b08, /* float8 of CDNA3: no Inf, no -0, NaN 0x80, largest 240 */
+    TRINE_E5M2 = 0x0c08,     /* OCP float8 e5m2: Inf and NaN as IEEE, largest 57344 */
+    TRINE_E5M2FNUZ = 0x0d08  /* float8 of CDNA3: no Inf, no -0, NaN 0x80, largest 57344 */
+} trine_dtype;
+
+/* The name of an element type ("bf16"), or NULL for an unknown code; its size in bytes (0 if unknown); and the type of a name
+ * (TRINE_NONE if unknown). */
+TRINE_API const char *trine_dtype_name(trine_dtype dtype);
+TRINE_API size_t trine_dtype_size(trine_dtype dtype);
+TRINE_API trine_dtype trine_dtype_parse(const char *name);
+
+#define TRINE_MAX_RANK 8
+
+/* A view of memory the caller owns. Strides are in elements and may be anything that the op's specification admits: usually
+ * the last dimension is contiguous and leading strides are free. A dimension of length 1 has no meaning for its stride. */
+typedef struct trine_tensor {
+    void *data;        /* where element (0, ..., 0) is; may be NULL if a dimension is 0 */
+    trine_dtype dtype; /* element type */
+    int32_t rank;      /* number of dimensions, 0..TRINE_MAX_RANK; 0 is a scalar */
+    int64_t shape[TRINE_MAX_RANK];
+    int64_t stride[TRINE_MAX_RANK];
+} trine_tensor;
+
+/* A row-major contiguous tensor of up to four dimensions over `data`. */
+TRINE_API trine_tensor trine_tensor_1d(void *data, trine_dtype dtype, int64_t n0);
+TRINE_API trine_tensor trine_tensor_2d(void *data, trine_dtype dtype, int64_t n0, int64_t n1);
+TRINE_API trine_tensor trine_tensor_3d(void *data, trine_dtype dtype, int64_t n0, int64_t n1, int64_t n2);
+TRINE_API trine_tensor trine_tensor_4d(void *data, trine_dtype dtype, int64_t n0, int64_t n1, int64_t n2, int64_t n3);
+
+/* The same elements with the last two dimensions exchanged: how a transposed operand is written. Rank must be at least 2. */
+TRINE_API trine_tensor trine_tensor_transpose(const trine_tensor *tensor);
+
+/* The number of elements, or -1 if the shape is negative or the product overflows. */
+TRINE_API int64_t trine_tensor_count(const trine_tensor *tensor);
+
+/* --------------------------------------------------------------------------------------------------------------- life cycle */
+
+typedef struct trine trine;
+typedef struct trine_queue trine_queue;
+
+/* Choices for trine_open(). Zero everywhere means: what the environment says, else the default. */
+typedef struct trine_options {
+    size_t struct_size;      /* sizeof(trine_options) */
+    const char *backends;    /* comma-separated list of backends to load, "cpu" always among them; NULL: TRINE_BACKENDS, else all */
+    const char *plugin_path; /* colon-separated directories searched first; NULL: TRINE_PATH */
+    const char *isa;         /* highest CPU level to use ("baseline", "v3", ...); NULL: TRINE_ISA, else what the CPU has */
+    const char *tune_file;   /* tuning cache; NULL: TRINE_TUNE, else the user's cache directory; "" for none */
+} trine_options;
+
+/* Reads the machine's topology, finds the devices and loads the backends. `options` may be NULL.
+ * A GPU backend that cannot be used (no driver, foreign ABI, ...) is not an error: trine_backend_info() says why.
+ * Errors: TRINE_ERR_ARGUMENT (an option names an unknown ISA level or backend), TRINE_ERR_MEMORY. */
+TRINE_API trine_status trine_open(const trine_options *options, trine **lib_out);
+
+/* Closes the library; NULL is allowed. Its queues must have been closed. */
+TRINE_API void trine_close(trine *lib);
+
+/* A backend that was tried, in the order of the search. */
+typedef struct trine_backend_info_t {
+    const char *name;    /* "cpu", "cuda", ... or the file name of a module whose name could not be read */
+    const char *path;    /* the module's file; NULL for the built-in CPU backend */
+    const char *version; /* of the module; NULL if unknown */
+    const char *refused; /* why it is not in use; NULL if it is */
+    int32_t devices;     /* how many devices it contributed */
+} trine_backend_info_t;
+
+TRINE_API int trine_backend_count(const trine *lib);
+TRINE_API trine_status trine_backend_info(const trine *lib, int index, trine_backend_info_t *info_out);
+
+/* A device. Its number is its place in the list; 0 is always a CPU device. */
+typedef struct trine_device_info_t {
+    const char *name;     /* "cpu", "cuda:0", "hip:1" */
+    const char *model;    /* what the vendor calls it */
+    const char *arch;     /* "x86-64-v3", "sm_90a", "gfx942" */
+    const char *pci;      /* "0000:65:00.0"; NULL for the CPU */
+    int32_t units;        /* cores, SMs or CUs that queues use by default */
+    int32_t numa_node;    /* OS number of the nearest NUMA node, -1 if unknown */
+    int64_t memory;       /* bytes */
+    int64_t cache[3];     /* bytes of L1d and L2 of one unit, and of the last level */
+    int32_t emulated;     /* 1: executed by an emulator; nothing about its speed is meant */
+} trine_device_info_t;
+
+#define TRINE_BEST_DEVICE (-1)
+
+TRINE_API int trine_device_count(const trine *lib);
+TRINE_API trine_status trine_device_info(const trine *lib, int device, trine_device_info_t *info_out);
+
+/* The number of the device called `name` ("cpu", "cuda:0"; "cuda" is "cuda:0"), or -1. */
+TRINE_API int trine_device_find(const trine *lib, const char *name);
+
+/* ------------------------------------------------------------------------------------------------------------------- queues */
+
+enum {
+    TRINE_QUEUE_STRICT_WORKSPACE = 1, /* never allocate in an op: return TRINE_ERR_WORKSPACE if too little is reserved */
+    TRINE_QUEUE_ATOMICS = 2           /* allow kernels whose result may differ from run to run, if they are faster */
+};
+
+typedef struct trine_queue_options {
+    size_t struct_size; /* sizeof(trine_queue_options) */
+    uint32_t flags;     /* TRINE_QUEUE_* */
+    int32_t threads;    /* CPU: threads of an op; 0: OMP_NUM_THREADS, else the cores of the process's cpuset. Results do not depend on it */
+    void *stream;       /* a caller's CUstream/cudaStream_t/hipStream_t to use; NULL: the queue makes its own. Must outlive it */
+    const char *kernel; /* run only the kernel of this name, and fail if it refuses; NULL: TRINE_KERNEL, else the best */
+} trine_queue_options;
+
+/* Opens a queue of work on a device: a number below trine_device_count(), or TRINE_BEST_DEVICE (TRINE_DEVICE, else the first
+ * GPU, else the CPU). `options` may be NULL. On the CPU an op has finished when its call returns; on a GPU ops run in order on the
+ * queue's stream, and may be captured into a graph.
+ * Errors: TRINE_ERR_ARGUMENT, TRINE_ERR_NOT_FOUND (no such device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. */
+TRINE_API trine_status trine_queue_open(trine *lib, int device, const trine_queue_options *options, trine_queue **queue_out);
+
+/* Waits for the queue's work and closes it; NULL is allowed. */
+TRINE_API void trine_queue_close(trine_queue *queue);
+
+/* Waits until everything queued has finished. Errors: TRINE_ERR_DEVICE if the work failed. */
+TRINE_API trine_status trine_queue_wait(trine_queue *queue);
+
+/* The device of a queue. */
+TRINE_API int trine_queue_device(const trine_queue *queue);
+
+/* Makes the queue's workspace at least `bytes` large, so that ops up to that need do not allocate. May wait for the queue. */
+TRINE_API trine_status trine_queue_reserve(trine_queue *queue, size_t bytes);
+
+/* Lends the queue the caller's device memory as its workspace, aligned to 256 bytes; the queue then never allocates. NULL, 0 takes it back. */
+TRINE_API trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t bytes);
+
+/* Memory of the queue's device, aligned to 256 bytes; and copies between it and the host, ordered on the queue. A copy has
+ * finished when its call returns. On the CPU this is ordinary memory. */
+TRINE_API trine_status trine_memory_alloc(trine_queue *queue, size_t bytes, void **memory_out);
+TRINE_API trine_status trine_memory_free(trine_queue *queue, void *memory);
+TRINE_API trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes);
+TRINE_API trine_status trine_memory_read(trine_queue *queue, void *host, const void *memory, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#include <trine/ops.h>
+
+#endif

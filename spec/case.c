@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases as text and as args structures, entirely from the plan. */
+#include "case.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+__attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size, const char *format, ...) {
+    if (error == NULL || size == 0) return false;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(error, size, format, list);
+    va_end(list);
+    return false;
+}
+
+void trine_case_init(trine_case *c, trine_op op) {
+    memset(c, 0, sizeof *c);
+    c->plan = trine_plan_get(op);
+    for (int i = 0; i < TRINE_MAX_SYMBOLS; i++) c->dim[i] = -1;
+    for (int i = 0; i < c->plan->tensors; i++)
+        if (!(c->plan->tensor[i].spec->flags & OPTIONAL)) c->present |= 1u << i;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ setting */
+
+static bool set_dim(trine_case *c, int symbol, const char *value, char *error, size_t size) {
+    char *end;
+    errno = 0;
+    const long long number = strtoll(value, &end, 10);
+    if (end == value || *end || errno || number < 0)
+        return wrong(error, size, "%s=%s: a dimension must be an integer from 0 to %" PRId64, c->plan->symbol_name[symbol], value, INT64_MAX);
+    c->dim[symbol] = number;
+    return true;
+}
+
+static bool set_type(trine_case *c, int type, const char *value, char *error, size_t size) {
+    const trine_dtype dtype = trine_dtype_parse(value);
+    if (dtype == TRINE_NONE) return wrong(error, size, "%s=%s: no such element type", c->plan->type_name[type], value);
+    bool admissible = false;
+    for (int i = 0; i < c->plan->combos; i++) admissible |= c->plan->combo[i][type] == dtype;
+    if (!admissible) return wrong(error, size, "%s=%s: %s does not take this type", c->plan->type_name[type], value, c->plan->spec->name);
+    c->type[type] = dtype;
+    return true;
+}
+
+/* The number of ENUM name `value`, or -1. */
+static int enum_number(const trine_spec_param *param, const char *value) {
+    int number = 0;
+    for (const char *at = param->values; at && *at; number++) {
+        const size_t length = strcspn(at, " ");
+        if (strlen(value) == length && memcmp(at, value, length) == 0) return number;
+        at += length;
+        at += strspn(at, " ");
+    }
+    return -1;
+}
+
+static bool set_integer(const trine_spec_param *param, void *field, const char *value, char *error, size_t size) {
+    const int named = param->kind == ENUM ? enum_number(param, value) : -1;
+    char *end = NULL;
+    errno = 0;
+    if (param->kind == U64) {
+        const unsigned long long number = strtoull(value, &end, 0);
+        if (end == value || *end || errno || strchr(value, '-'))
+            return wrong(error, size, "%s=%s: not an integer from 0 to %" PRIu64, param->name, value, UINT64_MAX);
+        *(uint64_t *)field = number;
+        return true;
+    }
+    const long long number = named >= 0 ? named : strtoll(value, &end, 0);
+    if (named < 0 && (end == value || *end || errno)) {
+        if (param->kind == ENUM) return wrong(error, size, "%s=%s: not one of %s", param->name, value, param->values);
+        return wrong(error, size, "%s=%s: not an integer", param->name, value);
+    }
+    if (param->kind == I64) {
+        *(int64_t *)field = number;
+        return true;
+    }
+    if (number != (int32_t)number) return wrong(error, size, "%s=%s: beyond 32 bits", param->name, value);
+    *(int32_t *)field = (int32_t)number;
+    return true;
+}
+
+static bool set_param(trine_case *c, int index, const char *value, char *error, size_t size) {
+    const trine_spec_param *param = &c->plan->spec->params[index];
+    void *field = c->args + param->offset;
+    if (param->kind == F32) {
+        char *end;
+        const float number = strtof(value, &end);
+        if (end == value || *end || !isfinite(number)) return wrong(error, size, "%s=%s: not a finite number", param->name, value);
+        *(float *)field = number == 0 && param->fallback != 0 ? -0.0f : number;
+    } else if (!set_integer(param, field, value, error, size)) {
+        return false;
+    }
+    c->set |= 1u << index;
+    return true;
+}
+
+bool trine_case_set(trine_case *c, const char *name, const char *value, char *error, size_t error_size) {
+    const trine_plan *plan = c->plan;
+    const int param = trine_plan_find_param(plan, name);
+    if (param >= 0) return set_param(c, param, value, error, error_size);
+    const int symbol = trine_plan_find_symbol(plan, name);
+    if (symbol >= 0) return set_dim(c, symbol, value, error, error_size);
+    const int type = trine_plan_find_type(plan, name);
+    if (type >= 0) return set_type(c, type, value, error, error_size);
+    return wrong(error, error_size, "%s has no dimension, type or parameter \"%s\"", plan->spec->name, name);
+}
+
+/* One word: "+tensor", "-tensor", "name=value". */
+static bool apply_word(trine_case *c, const char *word, char *error, size_t size) {
+    if (*word == '+' || *word == '-') {
+        const int tensor = trine_plan_find_tensor(c->plan, word + 1);
+        if (tensor < 0) return wrong(error, size, "%s has no tensor \"%s\"", c->plan->spec->name, word + 1);
+        if (*word == '+') {
+            c->present |= 1u << tensor;
+            return true;
+        }
+        if (!(c->plan->tensor[tensor].spec->flags & OPTIONAL)) return wrong(error, size, "%s: the tensor is not optional", word);
+        c->present &= ~(1u << tensor);
+        return true;
+    }
+    const char *equals = strchr(word, '=');
+    char name[64];
+    if (equals == NULL || equals == word) return wrong(error, size, "\"%s\" is not NAME=VALUE, +TENSOR or -TENSOR", word);
+    if ((size_t)(equals - word) >= sizeof name) return wrong(error, size, "\"%.40s...\": no such name", word);
+    memcpy(name, word, (size_t)(equals - word));
+    name[equals - word] = 0;
+    return trine_case_set(c, name, equals + 1, error, size);
+}
+
+bool trine_case_parse(trine_case *c, const char *text, char *error, size_t error_size) {
+    const char *colon = strchr(text, ':');
+    for (const char *at = colon ? colon + 1 : text;;) {
+        at += strspn(at, " ,\t\n");
+        if (*at == 0) return true;
+        char word[128];
+        const size_t length = strcspn(at, " ,\t\n");
+        if (length >= sizeof word) return wrong(error, error_size, "\"%.40s...\" is too long", at);
+        memcpy(word, at, length);
+        word[length] = 0;
+        if (!apply_word(c, word, error, error_size)) return false;
+        at += length;
+    }
+}
+
+/* --------------------------------------------------------------------------------------------------------------- completing */
+
+static bool choose_types(trine_case *c, char *error, size_t size) {
+    const trine_plan *plan = c->plan;
+    for (int i = 0; i < plan->combos; i++) {
+        bool agrees = true;
+        for (int t = 0; t < plan->types; t++) agrees &= c->type[t] == TRINE_NONE || c->type[t] == plan->combo[i][t];
+        if (!agrees) continue;
+        memcpy(c->type, plan->combo[i], sizeof c->type);
+        return true;
+    }
+    char chosen[128] = "";
+    for (int t = 0; t < plan->types; t++)
+        if (c->type[t] != TRINE_NONE)
+            snprintf(chosen + strlen(chosen), sizeof chosen - strlen(chosen), " %s=%s", plan->type_name[t], trine_dtype_name(c->type[t]));
+    return wrong(error, size, "%s does not take the types%s together", plan->spec->name, chosen);
+}
+
+static void choose_tensors(trine_case *c) {
+    for (int i = 0; i < c->plan->requires; i++) {
+        const trine_plan_require *require = &c->plan->require[i];
+        if (require->kind == REQUIRE_ANY && !(require->tensors & c->present)) c->present |= require->tensors & -require->tensors;
+        if (require->kind == REQUIRE_BOTH && (require->tensors & c->present)) c->present |= require->tensors;
+    }
+}
+
+static bool uses_symbol(const trine_dim *dim, int symbol) {
+    bool found = dim->symbol == symbol;
+    if (dim->symbol < 0)
+        for (int i = 0; i < dim->expr.length; i++) found |= dim->expr.step[i].op == '$' && dim->expr.step[i].symbol == symbol;
+    return found;
+}
+
+/* A tensor whose shape cannot do without `symbol`; -1: there is none. */
+static int needs_symbol(const trine_case *c, int symbol) {
+    for (int i = 0; i < c->plan->tensors; i++) {
+        if (!(c->present >> i & 1)) continue;
+        for (int k = 0; k < c->plan->tensor[i].rank; k++)
+            if (uses_symbol(&c->plan->tensor[i].dim[k], symbol) && !c->plan->tensor[i].dim[k].optional) return i;
+    }
+    return -1;
+}
+
+static bool make_tensor(trine_case *c, int index, uint32_t open, char *error, size_t size) {
+    const trine_plan_tensor *t = &c->plan->tensor[index];
+    trine_tensor *tensor = &c->tensor[index];
+    int64_t shape[TRINE_MAX_RANK];
+    trine_plan_shape(c->plan, index, c->dim, shape);
+    int first = 0;
+    while (first < t->rank && t->dim[first].optional && t->dim[first].symbol >= 0 && (open >> t->dim[first].symbol & 1)) first++;
+    *tensor = (trine_tensor){ .dtype = trine_plan_dtype(c->plan, index, c->type), .rank = t->rank - first };
+    int64_t stride = 1;
+    for (int k = tensor->rank - 1; k >= 0; k--) {
+        tensor->shape[k] = shape[first + k];
+        tensor->stride[k] = stride;
+        if (shape[first + k] < 0) return wrong(error, size, "%s: dimension %d is %" PRId64, t->spec->name, k, shape[first + k]);
+        if (shape[first + k] > 1 && __builtin_mul_overflow(stride, shape[first + k], &stride))
+            return wrong(error, size, "%s: the number of elements overflows", t->spec->name);
+    }
+    return true;
+}
+
+bool trine_case_finish(trine_case *c, char *error, size_t error_size) {
+    if (!choose_types(c, error, error_size)) return false;
+    choose_tensors(c);
+    uint32_t open = 0;
+    for (int s = 0; s < c->plan->symbols; s++) {
+        if (c->dim[s] >= 0) continue;
+        const int tensor = needs_symbol(c, s);
+        if (tensor >= 0)
+            return wrong(error, error_size, "%s: dimension \"%s\" is not given; %s has shape \"%s\"", c->plan->spec->name, c->plan->symbol_name[s],
+                         c->plan->tensor[tensor].spec->name, c->plan->tensor[tensor].spec->shape);
+        c->dim[s] = 1;
+        open |= 1u << s;
+    }
+    for (int i = 0; i < c->plan->tensors; i++)
+        if ((c->present >> i & 1) && !make_tensor(c, i, open, error, error_size)) return false;
+    trine_case_link(c);
+    return true;
+}
+
+void trine_case_link(trine_case *c) {
+    *(size_t *)c->args = c->plan->spec->args_size;
+    for (int i = 0; i < c->plan->tensors; i++)
+        *(const trine_tensor **)(c->args + c->plan->tensor[i].spec->offset) = c->present >> i & 1 ? &c->tensor[i] : NULL;
+}
+
+/* --------------------------------------------------------------------------------------------------------------------- text */
+
+typedef struct writer {
+    char *at;
+    size_t left;
+} writer;
+
+__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    const int length = vsnprintf(w->at, w->left, format, list);
+    va_end(list);
+    const size_t moved = length < 0 ? 0 : (size_t)length < w->left ? (size_t)length : w->left ? w->left - 1 : 0;
+    w->at += moved;
+    w->left -= moved;
+}
+
+static void put_param(writer *w, const trine_spec_param *param, const void *field) {
+    if (param->kind == F32)
+        put(w, " %s=%.9g", param->name, *(const float *)field);
+    else if (param->kind == U64)
+        put(w, " %s=%" PRIu64, param->name, *(const uint64_t *)field);
+    else
+        put(w, " %s=%" PRId64, param->name, param->kind == I64 ? *(const int64_t *)field : *(const int32_t *)field);
+}
+
+void trine_case_text(const trine_case *c, char *text_out, size_t size) {
+    const trine_plan *plan = c->plan;
+    writer w = { text_out, size };
+    if (size) *text_out = 0;
+    for (int i = 0; i < plan->types; i++)
+        if (c->type[i] != TRINE_NONE) put(&w, " %s=%s", plan->type_name[i], trine_dtype_name(c->type[i]));
+    for (int i = 0; i < plan->symbols; i++)
+        if (c->dim[i] >= 0) put(&w, " %s=%" PRId64, plan->symbol_name[i], c->dim[i]);
+    for (int i = 0; i < plan->params; i++)
+        if (c->set >> i & 1) put_param(&w, &plan->spec->params[i], c->args + plan->spec->params[i].offset);
+    for (int i = 0; i < plan->tensors; i++)
+        if ((c->present >> i & 1) && (plan->tensor[i].spec->flags & OPTIONAL)) put(&w, " +%s", plan->tensor[i].spec->name);
+    if (size && *text_out == ' ') memmove(text_out, text_out + 1, strlen(text_out));
+}

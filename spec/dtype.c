@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and sizes of element types. */
+#include <string.h>
+
+#include <trine/trine.h>
+
+static const struct {
+    trine_dtype dtype;
+    const char *name;
+} names[] = {
+    { TRINE_I8, "i8" },     { TRINE_I16, "i16" },   { TRINE_I32, "i32" },           { TRINE_I64, "i64" },   { TRINE_U8, "u8" },
+    { TRINE_U32, "u32" },   { TRINE_F16, "f16" },   { TRINE_F32, "f32" },           { TRINE_F64, "f64" },   { TRINE_BF16, "bf16" },
+    { TRINE_E4M3, "e4m3" }, { TRINE_E5M2, "e5m2" }, { TRINE_E4M3FNUZ, "e4m3fnuz" }, { TRINE_E5M2FNUZ, "e5m2fnuz" },
+};
+
+const char *trine_dtype_name(trine_dtype dtype) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].dtype == dtype) return names[i].name;
+    return NULL;
+}
+
+size_t trine_dtype_size(trine_dtype dtype) { return trine_dtype_name(dtype) ? ((size_t)dtype & 0xff) / 8 : 0; }
+
+trine_dtype trine_dtype_parse(const char *name) {
+    for (size_t i = 0; name != NULL && i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(names[i].name, name) == 0) return names[i].dtype;
+    return TRINE_NONE;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reference of both norms' gradients: rms_norm's is layer_norm's without the mean. */
+#ifndef TRINE_SPEC_NORM_BACKWARD_H
+#define TRINE_SPEC_NORM_BACKWARD_H
+
+#include "norm.h"
+
+typedef struct norm_gradient {
+    const double *mean; /* NULL: rms_norm */
+    float weight_offset, dropout;
+    uint64_t seed, offset;
+} norm_gradient;
+
+/* Bound, with w = weight + weight_offset, xhat = (h - mean) rstd, g = w dy, c1 = mean(g), c2 = mean(g xhat), P1 = mean|g|, P2 = mean|g xhat|. Each g xhat carries 5
+ * roundings, its sum sum_depth(n), the division by n two: c2 is off by (sum_depth(n) + 7)u P2, and c1 by less of P1. dh = rstd (g - c1 - xhat c2) + dresidual rounds
+ * g twice, xhat c2 three times, the differences, the product and the sum: at most nine roundings of something no larger than
+ * M = rstd (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more of M scale. Together (sum_depth(n) + 18)u M. Products below 2^-126 may be flushed. */
+static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, int64_t i, int64_t n) {
+    const double *dy = trine_ref_value(ref, "dy") + i * n, *h = trine_ref_value(ref, "h") + i * n, *weight = trine_ref_value(ref, "weight");
+    const double *dresidual = trine_ref_value(ref, "dresidual"), rstd = trine_ref_value(ref, "rstd")[i], mean = args->mean ? args->mean[i] : 0;
+    double *dx = trine_ref_value(ref, "dx"), *dh = trine_ref_value(ref, "dh");
+    const double largest = trine_largest(TRINE_F32), factor = args->dropout > 0 ? trine_dropout_scale(args->dropout) : 1;
+    double sum = 0, product = 0, sum_abs = 0, product_abs = 0, most = 0;
+    for (int64_t j = 0; j < n; j++) {
+        const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
+        sum += g;
+        product += g * hat;
+        sum_abs += fabs(g);
+        product_abs += fabs(g * hat);
+        most = fmax(most, fmax(fabs(g), fmax(fabs(hat), fabs(h[j] - mean))));
+    }
+    const double c1 = args->mean ? sum / (double)n : 0, p1 = args->mean ? sum_abs / (double)n : 0;
+    const double c2 = product / (double)n, p2 = product_abs / (double)n;
+    const bool overflow = fmax(most, fmax(product_abs, args->mean ? sum_abs : 0)) > largest;
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t k = i * n + j;
+        const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
+        const double at_h = rstd * (g - c1 - hat * c2) + (dresidual ? dresidual[k] : 0);
+        const double inner = fabs(g) + p1 + fabs(hat) * p2, size = fabs(rstd) * inner + (dresidual ? fabs(dresidual[k]) : 0);
+        const double lost = FLUSH * (fabs(rstd) * (4 + fabs(hat) * (1 + 3 * (1 + most)) + p2) + 3);
+        const bool large = overflow || inner > largest || size > largest;
+        if (dh) dh[k] = at_h;
+        if (dh && isfinite(at_h)) {
+            trine_ref_magnitude(ref, "dh")[k] = large ? INFINITY : size;
+            trine_ref_slack(ref, "dh")[k] = lost + underflow(trine_ref_type(ref, "R"));
+        }
+        const bool keep = args->dropout == 0 || trine_dropout_keep(args->seed, args->offset, (uint64_t)k, args->dropout);
+        dx[k] = keep ? at_h * factor : 0;
+        if (!keep || !isfinite(dx[k])) continue;
+        trine_ref_magnitude(ref, "dx")[k] = large || size * factor > largest ? INFINITY : size * factor;
+        trine_ref_slack(ref, "dx")[k] = lost * factor + underflow(trine_ref_type(ref, "T"));
+    }
+}
+
+/* dweight sums r products of three factors, (sum_depth(r) + 3)u; dbias r terms. */
+static inline void norm_backward_column(const norm_gradient *args, trine_ref *ref, const char *name, bool bias, int64_t j) {
+    const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
+    const double *dy = trine_ref_value(ref, "dy"), *h = trine_ref_value(ref, "h"), *rstd = trine_ref_value(ref, "rstd");
+    double sum = 0, sum_abs = 0, most = 0;
+    for (int64_t i = 0; i < r; i++) {
+        const double centered = h[i * n + j] - (args->mean ? args->mean[i] : 0), hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
+        sum += term;
+        sum_abs += fabs(term);
+        most = fmax(most, fmax(fabs(hat), fmax(fabs(dy[i * n + j]), bias ? 0 : fabs(centered))));
+    }
+    trine_ref_value(ref, name)[j] = sum;
+    if (!isfinite(sum)) return;
+    trine_ref_magnitude(ref, name)[j] = fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;
+    trine_ref_slack(ref, name)[j] = (double)r * FLUSH * (2 + 2 * most) + underflow(trine_ref_type(ref, "W"));
+}
+
+static inline void norm_backward(const norm_gradient *args, trine_ref *ref) {
+    const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
+    for (int64_t i = 0; i < r; i++) norm_backward_row(args, ref, i, n);
+    if (trine_ref_value(ref, "dweight"))
+        for (int64_t j = 0; j < n; j++) norm_backward_column(args, ref, "dweight", false, j);
+    if (args->mean && trine_ref_value(ref, "dbias"))
+        for (int64_t j = 0; j < n; j++) norm_backward_column(args, ref, "dbias", true, j);
+}
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses the tables of the specification, once, into plans. */
+#include "plan.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static trine_plan plans[TRINE_OP_COUNT];
+static char plan_error[256];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static bool malformed(const trine_plan *plan, const char *what, const char *text) {
+    if (plan_error[0] == 0) snprintf(plan_error, sizeof plan_error, "%s: %s: \"%s\"", plan->spec->name, what, text);
+    return false;
+}
+
+static int find(const char *const *names, int count, const char *name, size_t length) {
+    for (int i = 0; i < count; i++)
+        if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return i;
+    return -1;
+}
+
+/* Copies [text, text+length) to the heap; plans live as long as the process. */
+static const char *keep(const char *text, size_t length) {
+    char *copy = malloc(length + 1);
+    if (copy == NULL) return NULL;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    return copy;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- expressions */
+
+typedef struct parser {
+    const trine_plan *plan;
+    const char *at;
+    trine_expr *expr;
+    bool ok;
+} parser;
+
+static void skip_space(parser *p) {
+    while (*p->at == ' ') p->at++;
+}
+
+static void emit(parser *p, char op, short symbol, double constant) {
+    if (p->expr->length == (int)(sizeof p->expr->step / sizeof p->expr->step[0])) {
+        p->ok = false;
+        return;
+    }
+    p->expr->step[p->expr->length].op = op;
+    p->expr->step[p->expr->length].symbol = symbol;
+    p->expr->step[p->expr->length++].constant = constant;
+}
+
+static void parse_level(parser *p, int level);
+
+static void expect(parser *p, char c) {
+    skip_space(p);
+    if (*p->at == c)
+        p->at++;
+    else
+        p->ok = false;
+}
+
+static void parse_name(parser *p) {
+    const char *start = p->at;
+    while (isalnum((unsigned char)*p->at) || *p->at == '_') p->at++;
+    const size_t length = (size_t)(p->at - start);
+    static const struct {
+        const char *name;
+        char op;
+        int arguments;
+    } functions[] = { { "min", 'm', 2 }, { "max", 'M', 2 }, { "log2", 'L', 1 } };
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+        if (strlen(functions[i].name) != length || memcmp(functions[i].name, start, length) != 0) continue;
+        expect(p, '(');
+        parse_level(p, 0);
+        if (functions[i].arguments == 2) {
+            expect(p, ',');
+            parse_level(p, 0);
+        }
+        expect(p, ')');
+        emit(p, functions[i].op, 0, 0);
+        return;
+    }
+    const int symbol = find(p->plan->symbol_name, p->plan->symbols, start, length);
+    if (symbol < 0) p->ok = false;
+    emit(p, '$', (short)symbol, 0);
+}
+
+static void parse_primary(parser *p) {
+    skip_space(p);
+    if (*p->at == '(') {
+        p->at++;
+        parse_level(p, 0);
+        expect(p, ')');
+    } else if (isdigit((unsigned char)*p->at)) {
+        char *end;
+        const double value = strtod(p->at, &end);
+        p->at = end;
+        emit(p, '#', 0, value);
+    } else if (isalpha((unsigned char)*p->at)) {
+        parse_name(p);
+    } else {
+        p->ok = false;
+    }
+}
+
+/* Binary operators by rising precedence: 0 comparisons, 1 sums, 2 products. */
+static char operator_at(parser *p, int level) {
+    skip_space(p);
+    const char a = p->at[0], b = a ? p->at[1] : 0;
+    switch (level) {
+    case 0:
+        if ((a == '=' || a == '!' || a == '<' || a == '>') && b == '=') {
+            p->at += 2;
+            return a == '<' ? 'l' : a == '>' ? 'g' : a;
+        }
+        return a == '<' || a == '>' ? (p->at++, a) : 0;
+    case 1: return a == '+' || a == '-' ? (p->at++, a) : 0;
+    default: return a == '*' || a == '/' || a == '%' ? (p->at++, a) : 0;
+    }
+}
+
+static void parse_level(parser *p, int level) {
+    if (level == 3) {
+        parse_primary(p);
+        return;
+    }
+    parse_level(p, level + 1);
+    for (char op; p->ok && (op = operator_at(p, level)) != 0;) {
+        parse_level(p, level + 1);
+        emit(p, op, 0, 0);
+    }
+}
+
+bool trine_expr_parse(const trine_plan *plan, const char *text, trine_expr *expr_out) {
+    *expr_out = (trine_expr){ 0 };
+    parser p = { plan, text, expr_out, true };
+    parse_level(&p, 0);
+    skip_space(&p);
+    return p.ok && *p.at == 0;
+}
+
+static double apply(char op, double a, double b) {
+    switch (op) {
+    case '+': return a + b;
+    case '-': return a - b;
+    case '*': return a * b;
+    case '/': return a / b;
+    case '%': return b == 0 ? NAN : fmod(a, b);
+    case '=': return a == b;
+    case '!': return a != b;
+    case '<': return a < b;
+    case '>': return a > b;
+    case 'l': return a <= b;
+    case 'g': return a >= b;
+    case 'm': return a < b ? a : b;
+    default: return a > b ? a : b;
+    }
+}
+
+double trine_expr_eval(const trine_expr *expr, const int64_t *dim) {
+    double stack[sizeof expr->step / sizeof expr->step[0] + 1];
+    int top = 0;
+    for (int i = 0; i < expr->length; i++) {
+        switch (expr->step[i].op) {
+        case '#': stack[top++] = expr->step[i].constant; break;
+        case '$': stack[top++] = (double)dim[expr->step[i].symbol]; break;
+        case 'L': stack[top - 1] = stack[top - 1] > 1 ? ceil(log2(stack[top - 1])) : 0; break;
+        default:
+            top--;
+            stack[top - 1] = apply(expr->step[i].op, stack[top - 1], stack[top]);
+        }
+    }
+    return expr->length ? stack[0] : 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ shapes */
+
+/* A dimension: SYMBOL, SYMBOL+NUMBER, NUMBER or an expression without spaces of symbols bound before. */
+static bool parse_dim(trine_plan *plan, const char *token, size_t length, trine_dim *dim) {
+    char text[64];
+    if (length >= sizeof text) return false;
+    memcpy(text, token, length);
+    text[length] = 0;
+    if (text[0] == '[') {
+        if (text[length - 1] != ']') return false;
+        dim->optional = true;
+        text[length - 1] = 0;
+        memmove(text, text + 1, length - 1);
+    }
+    size_t name = 0;
+    while (isalnum((unsigned char)text[name]) || text[name] == '_') name++;
+    char *end = text + name;
+    const bool plus = text[name] == '+' && isdigit((unsigned char)text[name + 1]);
+    const long add = plus ? strtol(text + name + 1, &end, 10) : 0;
+    if (isalpha((unsigned char)text[0]) && *end == 0 && (plus || text[name] == 0)) {
+        int symbol = find(plan->symbol_name, plan->symbols, text, name);
+        if (symbol < 0) {
+            if (plan->symbols == TRINE_MAX_SYMBOLS) return false;
+            symbol = plan->symbols++;
+            plan->symbol_name[symbol] = keep(text, name);
+        }
+        dim->symbol = (short)symbol;
+        dim->add = add;
+        return true;
+    }
+    dim->symbol = -1;
+    return trine_expr_parse(plan, text, &dim->expr);
+}
+
+static bool parse_tensor(trine_plan *plan, int index) {
+    const trine_spec_tensor *spec = &plan->spec->tensors[index];
+    trine_plan_tensor *tensor = &plan->tensor[index];
+    tensor->spec = spec;
+    for (const char *at = spec->shape; *at;) {
+        const size_t length = strcspn(at, " ");
+        if (tensor->rank == TRINE_MAX_RANK || !parse_dim(plan, at, length, &tensor->dim[tensor->rank++]))
+            return malformed(plan, "bad dimension in shape", spec->shape);
+        at += length;
+        at += strspn(at, " ");
+    }
+    tensor->dtype = trine_dtype_parse(spec->type);
+    tensor->type = -1;
+    if (tensor->dtype == TRINE_NONE) {
+        int type = find(plan->type_name, plan->types, spec->type, strlen(spec->type));
+        if (type < 0) {
+            if (plan->types == TRINE_MAX_SYMBOLS) return malformed(plan, "too many type variables", spec->type);
+            plan->type_name[type = plan->types++] = spec->type;
+        }
+        tensor->type = (short)type;
+    }
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- types */
+
+/* Appends the combinations of one row, "T=f32|bf16 W=f32", from the type variable at `text` on. */
+static bool expand(trine_plan *plan, const char *text, trine_dtype *chosen) {
+    text += strspn(text, " ");
+    if (*text == 0) {
+        for (int i = 0; i < plan->types; i++)
+            if (chosen[i] == TRINE_NONE) return malformed(plan, "a row of types lacks", plan->type_name[i]);
+        void *grown = realloc(plan->combo, sizeof *plan->combo * (size_t)(plan->combos + 1));
+        if (grown == NULL) return malformed(plan, "out of memory in", "types");
+        plan->combo = grown;
+        memcpy(plan->combo[plan->combos++], chosen, sizeof *plan->combo);
+        return true;
+    }
+    const size_t name = strcspn(text, "=");
+    const int type = find(plan->type_name, plan->types, text, name);
+    if (type < 0 || text[name] != '=') return malformed(plan, "bad types", text);
+    const char *rest = text + strcspn(text, " ");
+    for (const char *at = text + name; at < rest;) {
+        at++;
+        const size_t length = strcspn(at, "| ");
+        const char *dtype = keep(at, length);
+        chosen[type] = dtype ? trine_dtype_parse(dtype) : TRINE_NONE;
+        free((void *)dtype);
+        if (chosen[type] == TRINE_NONE) return malformed(plan, "unknown type in", text);
+        if (!expand(plan, rest, chosen)) return false;
+        at += length;
+    }
+    chosen[type] = TRINE_NONE;
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------------------ requirements, aliases */
+
+/* The set of tensors in "a SEPARATOR b SEPARATOR c"; 0 if one is unknown. */
+static uint32_t parse_set(const trine_plan *plan, const char *text) {
+    uint32_t set = 0;
+    for (const char *at = text; *at;) {
+        at += strspn(at, " <->|=");
+        const size_t length = strcspn(at, " <->|=");
+        if (length == 0) break;
+        int index = -1;
+        for (int i = 0; i < plan->tensors; i++)
+            if (find(&plan->tensor[i].spec->name, 1, at, length) == 0) index = i;
+        if (index < 0) return 0;
+        set |= 1u << index;
+        at += length;
+    }
+    return set;
+}
+
+static bool parse_require(trine_plan *plan, const char *text) {
+    if (plan->requires == TRINE_MAX_STRINGS) return malformed(plan, "too many requirements", text);
+    trine_plan_require *require = &plan->require[plan->requires++];
+    *require = (trine_plan_require){ .kind = REQUIRE_EXPR, .with = -1, .text = text };
+    if (strstr(text, "<->") != NULL || strchr(text, '|') != NULL) {
+        require->kind = strchr(text, '|') != NULL ? REQUIRE_ANY : REQUIRE_BOTH;
+        require->tensors = parse_set(plan, text);
+        return require->tensors != 0 || malformed(plan, "unknown tensor in", text);
+    }
+    if (strncmp(text, "with ", 5) == 0) {
+        text += 5;
+        const size_t length = strcspn(text, ": ");
+        const char *name = keep(text, length);
+        require->with = name ? (short)trine_plan_find_tensor(plan, name) : -1;
+        free((void *)name);
+        if (require->with < 0 || text[length] != ':') return malformed(plan, "unknown tensor in", require->text);
+        text += length + 1;
+        require->text = text + strspn(text, " ");
+    }
+    return trine_expr_parse(plan, text, &require->expr) || malformed(plan, "bad requirement", text);
+}
+
+static bool parse_alias(trine_plan *plan, const char *text) {
+    const size_t length = strcspn(text, "=");
+    const char *name = keep(text, length);
+    const int output = name ? trine_plan_find_tensor(plan, name) : -1;
+    free((void *)name);
+    const uint32_t inputs = text[length] == '=' ? parse_set(plan, text + length + 1) : 0;
+    if (output < 0 || inputs == 0) return malformed(plan, "bad alias", text);
+    plan->alias[output] |= inputs;
+    return true;
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- plans */
+
+static bool parse_bound(trine_plan *plan, int index) {
+    trine_plan_tensor *tensor = &plan->tensor[index];
+    const trine_spec_tensor *spec = tensor->spec;
+    if (!(spec->flags & OUT) || (spec->flags & EXACT)) return true;
+    if (spec->terms == NULL) return malformed(plan, "no error terms for output", spec->name);
+    if (!trine_expr_parse(plan, spec->terms, &tensor->terms)) return malformed(plan, "bad terms", spec->terms);
+    if (spec->rounds == NULL) return true;
+    if (find(plan->type_name, plan->types, "T", 1) < 0) return malformed(plan, "rounds without a type variable T", spec->name);
+    return trine_expr_parse(plan, spec->rounds, &tensor->rounds) || malformed(plan, "bad rounds", spec->rounds);
+}
+
+static bool parse_plan(trine_plan *plan) {
+    const trine_spec *spec = plan->spec;
+    for (; plan->tensors < TRINE_MAX_TENSORS && spec->tensors[plan->tensors].name; plan->tensors++)
+        if (!parse_tensor(plan, plan->tensors)) return false;
+    while (plan->params < TRINE_MAX_PARAMS && spec->params[plan->params].name) plan->params++;
+    trine_dtype chosen[TRINE_MAX_SYMBOLS] = { TRINE_NONE };
+    for (int i = 0; i < TRINE_MAX_TYPES && spec->types[i]; i++)
+        if (!expand(plan, spec->types[i], chosen)) return false;
+    if (plan->combos == 0) return malformed(plan, "no types in", spec->name);
+    for (int i = 0; i < TRINE_MAX_STRINGS && spec->require[i]; i++)
+        if (!parse_require(plan, spec->require[i])) return false;
+    for (int i = 0; i < TRINE_MAX_STRINGS && spec->alias[i]; i++)
+        if (!parse_alias(plan, spec->alias[i])) return false;
+    for (int i = 0; i < plan->tensors; i++)
+        if (!parse_bound(plan, i)) return false;
+    if (spec->flops == NULL || !trine_expr_parse(plan, spec->flops, &plan->flops)) return malformed(plan, "bad flops", spec->name);
+    plan->independent = spec->independent ? (short)trine_plan_find_symbol(plan, spec->independent) : -1;
+    if (spec->independent && plan->independent < 0) return malformed(plan, "unknown symbol", spec->independent);
+    return spec->args_size <= 320 || malformed(plan, "arguments are too large", spec->name);
+}
+
+static void parse_all(void) {
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        plans[op].op = (trine_op)op;
+        plans[op].spec = trine_specs[op];
+        if (!parse_plan(&plans[op])) return;
+    }
+}
+
+const trine_plan *trine_plan_get(trine_op op) {
+    pthread_once(&once, parse_all);
+    return plan_error[0] == 0 && op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? &plans[op] : NULL;
+}
+
+const char *trine_plan_error(void) {
+    pthread_once(&once, parse_all);
+    return plan_error[0] ? plan_error : NULL;
+}
+
+int trine_plan_find_tensor(const trine_plan *plan, const char *name) {
+    for (int i = 0; i < plan->tensors; i++)
+        if (strcmp(plan->tensor[i].spec->name, name) == 0) return i;
+    return -1;
+}
+
+int trine_plan_find_param(const trine_plan *plan, const char *name) {
+    for (int i = 0; i < plan->params; i++)
+        if (strcmp(plan->spec->params[i].name, name) == 0) return i;
+    return -1;
+}
+
+int trine_plan_find_symbol(const trine_plan *plan, const char *name) {
+    return find(plan->symbol_name, plan->symbols, name, strlen(name));
+}
+
+int trine_plan_find_type(const trine_plan *plan, const char *name) { return find(plan->type_name, plan->types, name, strlen(name)); }
+
+/* ---------------------------------------------------------------------------------------------------- what a plan can answer */
+
+double trine_param_get(const trine_plan *plan, int index, const void *args) {
+    const trine_spec_param *param = &plan->spec->params[index];
+    const char *field = (const char *)args + param->offset;
+    switch (param->kind) {
+    case F32: return *(const float *)field;
+    case I64: return (double)*(const int64_t *)field;
+    case U64: return (double)*(const uint64_t *)field;
+    default: return *(const int32_t *)field;
+    }
+}
+
+void trine_param_set(const trine_plan *plan, int index, void *args, double value) {
+    const trine_spec_param *param = &plan->spec->params[index];
+    char *field = (char *)args + param->offset;
+    switch (param->kind) {
+    case F32: *(float *)field = (float)value; break;
+    case I64: *(int64_t *)field = (int64_t)value; break;
+    case U64: *(uint64_t *)field = (uint64_t)value; break;
+    default: *(int32_t *)field = (int32_t)value;
+    }
+}
+
+void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out) {
+    const trine_plan_tensor *tensor = &plan->tensor[index];
+    for (int i = 0; i < tensor->rank; i++) {
+        const trine_dim *d = &tensor->dim[i];
+        shape_out[i] = d->symbol >= 0 ? dim[d->symbol] + d->add : (int64_t)trine_expr_eval(&d->expr, dim);
+    }
+}
+
+double trine_plan_bytes(const trine_plan *plan, const int64_t *dim, const trine_dtype *type, uint32_t present) {
+    double bytes = 0;
+    for (int i = 0; i < plan->tensors; i++) {
+        if (!(present >> i & 1)) continue;
+        int64_t shape[TRINE_MAX_RANK];
+        trine_plan_shape(plan, i, dim, shape);
+        double size = (double)trine_dtype_size(trine_plan_dtype(plan, i, type));
+        for (int k = 0; k < plan->tensor[i].rank; k++) size *= (double)shape[k];
+        bytes += (plan->tensor[i].spec->flags & (IN | OUT)) == (IN | OUT) ? 2 * size : size;
+    }
+    return bytes;
+}
+
+double trine_plan_flops(const trine_plan *plan, const int64_t *dim) { return trine_expr_eval(&plan->flops, dim); }
+
+double trine_plan_coefficient(const trine_plan *plan, int index, const int64_t *dim, const trine_dtype *type) {
+    const trine_plan_tensor *tensor = &plan->tensor[index];
+    if (tensor->spec->flags & EXACT) return 0;
+    trine_dtype accumulator = trine_plan_dtype(plan, index, type) == TRINE_F64 ? TRINE_F64 : TRINE_F32;
+    if (tensor->spec->accumulate) accumulator = trine_dtype_parse(tensor->spec->accumulate);
+    double c = trine_expr_eval(&tensor->terms, dim) * trine_unit_roundoff(accumulator);
+    if (tensor->rounds.length) c += trine_expr_eval(&tensor->rounds, dim) * trine_unit_roundoff(type[trine_plan_find_type(plan, "T")]);
+    return c;
+}
+
+/* --------------------------------------------------------------------------------------------------------------------- hash */
+
+static void hash_bytes(uint64_t *hash, const void *data, size_t size) { /* FNV-1a */
+    for (size_t i = 0; i < size; i++) *hash = (*hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);
+}
+
+static void hash_text(uint64_t *hash, const char *text) {
+    if (text) hash_bytes(hash, text, strlen(text));
+    hash_bytes(hash, "", 1);
+}
+
+static void hash_number(uint64_t *hash, double value) { hash_bytes(hash, &value, sizeof value); }
+
+static void hash_strings(uint64_t *hash, const char *const *strings, int count) {
+    for (int i = 0; i < count; i++) hash_text(hash, strings[i]);
+}
+
+uint64_t trine_spec_hash(void) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        const trine_spec *spec = trine_specs[op];
+        hash_text(&hash, spec->name);
+        hash_text(&hash, spec->formula);
+        hash_number(&hash, (double)spec->args_size);
+        for (int i = 0; i < TRINE_MAX_TENSORS && spec->tensors[i].name; i++) {
+            const trine_spec_tensor *t = &spec->tensors[i];
+            const char *texts[] = { t->name, t->type, t->shape, t->fill, t->terms, t->rounds, t->accumulate };
+            hash_strings(&hash, texts, (int)(sizeof texts / sizeof texts[0]));
+            hash_number(&hash, t->flags);
+            hash_number(&hash, t->offset);
+        }
+        for (int i = 0; i < TRINE_MAX_PARAMS && spec->params[i].name; i++) {
+            const trine_spec_param *p = &spec->params[i];
+            hash_text(&hash, p->name);
+            hash_text(&hash, p->kind == ENUM ? p->values : NULL);
+            hash_number(&hash, p->fallback);
+            hash_number(&hash, p->min);
+            hash_number(&hash, p->max);
+            hash_number(&hash, p->kind);
+            hash_number(&hash, p->offset);
+        }
+        hash_strings(&hash, spec->types, TRINE_MAX_TYPES);
+        hash_strings(&hash, spec->require, TRINE_MAX_STRINGS);
+        hash_strings(&hash, spec->alias, TRINE_MAX_STRINGS);
+        hash_text(&hash, spec->flops);
+    }
+    return hash;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of the specification, parsed once: what checks, workspace sizes, tests and tools read. */
+#ifndef TRINE_PLAN_H
+#define TRINE_PLAN_H
+
+#include "spec.h"
+
+/* An expression over the symbols, in postfix form. */
+typedef struct trine_expr {
+    int length; /* 0: none */
+    struct {
+        char op;      /* '#' constant, '$' symbol, + - * / %, '=' '!' '<' '>' 'l' (<=) 'g' (>=), 'm' min, 'M' max, 'L' ceil(log2) */
+        short symbol;
+        double constant;
+    } step[40];
+} trine_expr;
+
+/* One dimension of a tensor. */
+typedef struct trine_dim {
+    bool optional;   /* may be missing in front */
+    short symbol;    /* >= 0: the dimension is this symbol plus `add`; -1: expr */
+    int64_t add;
+    trine_expr expr;
+} trine_dim;
+
+typedef struct trine_plan_tensor {
+    const trine_spec_tensor *spec;
+    int rank;
+    trine_dim dim[TRINE_MAX_RANK];
+    short type;        /* type variable, or -1 */
+    trine_dtype dtype; /* where type is -1 */
+    trine_expr terms, rounds;
+} trine_plan_tensor;
+
+typedef enum trine_require_kind { REQUIRE_EXPR = 1, REQUIRE_BOTH, REQUIRE_ANY } trine_require_kind;
+
+typedef struct trine_plan_require {
+    trine_require_kind kind;
+    short with; /* REQUIRE_EXPR: only if this tensor is given; -1 always */
+    uint32_t tensors; /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors */
+    trine_expr expr;
+    const char *text;
+} trine_plan_require;
+
+typedef struct trine_plan {
+    const trine_spec *spec;
+    trine_op op;
+    int tensors, params, symbols, types, combos, requires;
+    trine_plan_tensor tensor[TRINE_MAX_TENSORS];
+    const char *symbol_name[TRINE_MAX_SYMBOLS];
+    const char *type_name[TRINE_MAX_SYMBOLS];
+    trine_dtype (*combo)[TRINE_MAX_SYMBOLS]; /* admissible values of the type variables */
+    trine_plan_require require[TRINE_MAX_STRINGS];
+    uint32_t alias[TRINE_MAX_TENSORS]; /* for each output, the set of tensors it may be */
+    trine_expr flops;
+    short independent; /* symbol, or -1 */
+} trine_plan;
+
+/* The parsed table of an op; the first call parses them all. NULL and a message in `error_out` (may be NULL) if a table is malformed, which
+ * trine_open() reports as TRINE_ERR_INTERNAL and a test of the tables catches. */
+const trine_plan *trine_plan_get(trine_op op);
+const char *trine_plan_error(void);
+
+/* 64-bit hash of everything the tables say, comments and references excepted. */
+uint64_t trine_spec_hash(void);
+
+int trine_plan_find_tensor(const trine_plan *plan, const char *name);
+int trine_plan_find_param(const trine_plan *plan, const char *name);
+int trine_plan_find_symbol(const trine_plan *plan, const char *name);
+int trine_plan_find_type(const trine_plan *plan, const char *name);
+
+/* Parses an expression over the plan's symbols; true on success. */
+bool trine_expr_parse(const trine_plan *plan, const char *text, trine_expr *expr_out);
+double trine_expr_eval(const trine_expr *expr, const int64_t *dim);
+
+/* The value of parameter `index` in an args structure; ENUM and BOOL as integers. And its setting. */
+double trine_param_get(const trine_plan *plan, int index, const void *args);
+void trine_param_set(const trine_plan *plan, int index, void *args, double value);
+
+/* The shape of tensor `index` for given symbols, all its dimensions. */
+void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out);
+
+/* Bytes of all given tensors, each input and output once, and the op's flops. */
+double trine_plan_bytes(const trine_plan *plan, const int64_t *dim, const trine_dtype *type, uint32_t present);
+double trine_plan_flops(const trine_plan *plan, const int64_t *dim);
+
+/* The bound's coefficient of output `index`. */
+double trine_plan_coefficient(const trine_plan *plan, int index, const int64_t *dim, const trine_dtype *type);
+
+/* The element type of tensor `index`. */
+static inline trine_dtype trine_plan_dtype(const trine_plan *plan, int index, const trine_dtype *type) {
+    const trine_plan_tensor *t = &plan->tensor[index];
+    return t->type >= 0 ? type[t->type] : t->dtype;
+}
+
+/* The tensor argument `index` of an args structure. */
+static inline const trine_tensor *trine_plan_arg(const trine_plan *plan, int index, const void *args) {
+    return *(const trine_tensor *const *)((const char *)args + plan->tensor[index].spec->offset);
+}
+
+#endif

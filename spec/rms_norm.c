@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rms_norm: the table and the reference. */
+#include "norm.h"
+
+#define ARGS trine_rms_norm_args
+
+/* Bound, with D = sum_depth(n), E_j what h_j is off by (norm_h), v = mean h^2 + eps, w = weight + weight_offset, f = |h| rstd w.
+ *
+ * The mean of squares: product, sum, division and eps round (D + 3)u; E_j moves it by up to e = mean(2|h|E + E^2), and flushed squares by 2^-126. So v is off by
+ * (D + 3)u + q of itself, q = (e + 3*2^-126)/v, and 1/sqrt(v) by no more than that while it is below 1/2; sqrt and division, or a reciprocal square root of 4
+ * ulp, add 8u. y = (h rstd) w rounds the two products and w's sum: with E_j that is
+ *     |y - y64| <= (D + 16)u f + q f + E_j rstd |w|.
+ * TRINE_ROUND_BEFORE_WEIGHT: h rstd, off by as much without w, is rounded to T, in the reference as well: the two may differ by the steps of T that lie within that
+ * error, nearly always none. */
+typedef struct row_stats {
+    double rstd, q;
+    bool overflow;
+} row_stats;
+
+static row_stats statistics(const norm_input *in, int64_t at, int64_t n, double eps) {
+    double squares = 0, moved = 0;
+    bool overflow = false;
+    for (int64_t j = 0; j < n; j++) {
+        double e;
+        const double h = norm_h(in, at + j, &e);
+        overflow |= isfinite(h) && fmax(fabs(h), e) > trine_largest(TRINE_F32);
+        squares += h * h;
+        moved += U * e * (2 * fabs(h) + U * e);
+    }
+    const double v = squares / (double)n + eps;
+    if (!isfinite(v)) return (row_stats){.rstd = 1 / sqrt(v), .overflow = overflow};
+    const double q = (moved / (double)n + 3 * FLUSH) / v;
+    overflow |= squares > trine_largest(TRINE_F32) || !(q < 0.4);
+    return (row_stats){.rstd = 1 / sqrt(v), .q = q, .overflow = overflow};
+}
+
+static void reference(trine_ref *ref) {
+    const ARGS *args = ref->args;
+    const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
+    const trine_dtype type = trine_ref_type(ref, "T");
+    const norm_input in = {trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset};
+    const double *weight = trine_ref_value(ref, "weight"), coefficient = (sum_depth((double)n) + 16) * U;
+    double *y = trine_ref_value(ref, "y"), *y_magnitude = trine_ref_magnitude(ref, "y"), *y_slack = trine_ref_slack(ref, "y");
+    double *h_out = trine_ref_value(ref, "residual_out"), *rstd_out = trine_ref_value(ref, "rstd");
+    for (int64_t i = 0; i < r; i++) {
+        const row_stats row = statistics(&in, i * n, n, args->eps);
+        if (rstd_out) {
+            rstd_out[i] = row.rstd;
+            trine_ref_magnitude(ref, "rstd")[i] = row.overflow ? INFINITY : row.rstd;
+            trine_ref_slack(ref, "rstd")[i] = row.overflow ? 0 : row.rstd * row.q + FLUSH;
+        }
+        for (int64_t k = i * n; k < (i + 1) * n; k++) {
+            double e;
+            const double h = norm_h(&in, k, &e), w = norm_weight(weight, k - i * n, args->weight_offset), hat = h * row.rstd;
+            if (h_out) {
+                h_out[k] = h;
+                trine_ref_magnitude(ref, "residual_out")[k] = isfinite(h) && fmax(fabs(h), e) > trine_largest(TRINE_F32) ? INFINITY : e;
+                trine_ref_slack(ref, "residual_out")[k] = underflow(trine_ref_type(ref, "R"));
+            }
+            const bool round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT;
+            y[k] = (round ? trine_round(hat, type, false) : hat) * w;
+            if (!isfinite(y[k]) || !isfinite(h)) continue;
+            const double off = (fabs(hat) * row.q + (U * e + 2 * FLUSH) * row.rstd) * (1 + row.q);
+            const double spread = round ? round_spread(hat, fabs(hat) * coefficient + off, type) : off;
+            y_magnitude[k] = row.overflow || !isfinite(spread) ? INFINITY : fabs(hat * w);
+            y_slack[k] = isfinite(spread) ? spread * fabs(w) + underflow(type) + FLUSH * fabs(w) : 0;
+        }
+    }
+}
+
+const trine_spec trine_spec_rms_norm = {
+    SPEC(rms_norm),
+    .summary = "Root-mean-square normalization, with optional dropout and residual addition before it",
+    .formula = "h = dropout(x) + residual; rstd[i] = 1/sqrt(mean_j h[i,j]^2 + eps); y[i,j] = h[i,j] rstd[i] (weight[j] + weight_offset); residual_out = h",
+    .source = "Zhang and Sennrich 2019, eq. 4; dropout by Philox4x32-10, Salmon et al. 2011",
+    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(residual, IN | OPTIONAL, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
+                 TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"), TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"),
+                 TENSOR(rstd, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 16") },
+    .params = { PARAM(eps, F32, .values = "1e-6 1e-5", .fallback = 1e-6, .min = 0, .max = 0x1.fffffep127, .doc = "added to the mean square"),
+                PARAM(weight_offset, F32, .values = "0 1", .doc = "added to weight, where that is given; Gemma has 1"),
+                PARAM(rounding, ENUM, .values = "once before_weight", .doc = "where y is rounded to its type: at the end, or before the weight as well"),
+                PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1, .doc = "probability of dropping an element of x"),
+                PARAM(seed, U64, .values = "1 77", .doc = "dropout's key"), PARAM(offset, U64, .values = "0 3", .doc = "dropout's stream") },
+    .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
+    .alias = { "y=x", "residual_out=residual" },
+    .flops = "4*r*n",
+    .sizes = { "r: 1 0 2 7 64", "n: 1 0 3 31 32 127 1000 4097 20011" },
+    .cases = { "llama3-8b prefill: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight", "square f32: T=f32 r=4096 n=4096 +weight",
+               "llama3-8b residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +residual +residual_out",
+               "residual f32: T=f32 r=4096 n=4096 +weight +residual +residual_out",
+               "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +residual +residual_out +rstd",
+               "decode: T=bf16 R=bf16 W=bf16 r=8 n=8192 +weight +residual +residual_out", "head: T=bf16 R=bf16 W=bf16 r=65536 n=128 +weight" },
+    .reference = reference,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trine explain: which kernel a call would run, and why each other one would not. */
+#include "tool.h"
+
+static void print_text(const target *t, const trine_case *c, const trine_explanation *e, size_t workspace) {
+    char words[512];
+    trine_case_text(c, words, sizeof words);
+    printf("%s %s on %s (%s)\n", c->plan->spec->name, words, t->info.name, t->info.arch);
+    printf("  bytes %.6g, flops %.6g\n", trine_plan_bytes(c->plan, c->dim, c->type, c->present), trine_plan_flops(c->plan, c->dim));
+    if (e->chosen < 0) printf("  no kernel takes this call\n");
+    for (int i = 0; i < e->count; i++) {
+        const trine_candidate *k = &e->candidate[i];
+        printf("  %c %-24s ", i == e->chosen ? '*' : ' ', k->kernel);
+        if (k->refused) printf("refused: %s\n", k->refused);
+        else printf("predicted %.4g us, workspace %zu bytes\n", k->seconds * 1e6, k->workspace);
+    }
+    if (e->chosen < 0) return;
+    printf("  chosen: %s (%s), workspace %zu bytes\n", e->candidate[e->chosen].kernel, e->why, workspace);
+    for (int i = 0; i < c->plan->tensors; i++) {
+        double coefficient;
+        const char *name = c->plan->tensor[i].spec->name;
+        if (!(c->plan->tensor[i].spec->flags & OUT) || !(c->present >> i & 1)) continue;
+        if (trine_error_bound(t->queue, c->plan->op, c->args, name, &coefficient) != TRINE_OK) continue;
+        const trine_dtype dtype = c->tensor[i].dtype;
+        if (c->plan->tensor[i].spec->flags & EXACT) printf("  bound of %s: exact\n", name);
+        else printf("  bound of %s: %.3g |y64| + %.3g magnitude\n", name, trine_unit_roundoff(dtype), coefficient);
+    }
+}
+
+static void print_json(const target *t, const trine_case *c, const trine_explanation *e, size_t workspace) {
+    char words[512];
+    trine_case_text(c, words, sizeof words);
+    printf("{\n  \"op\": \"%s\",\n  \"case\": ", c->plan->spec->name);
+    json_text(stdout, words);
+    printf(",\n  \"device\": ");
+    json_text(stdout, t->info.name);
+    printf(",\n  \"chosen\": ");
+    json_text(stdout, e->chosen < 0 ? NULL : e->candidate[e->chosen].kernel);
+    printf(",\n  \"why\": ");
+    json_text(stdout, e->why);
+    printf(",\n  \"workspace\": %zu,\n  \"candidates\": [", workspace);
+    for (int i = 0; i < e->count; i++) {
+        printf("%s\n    { \"kernel\": ", i ? "," : "");
+        json_text(stdout, e->candidate[i].kernel);
+        printf(", \"refused\": ");
+        json_text(stdout, e->candidate[i].refused);
+        printf(", \"seconds\": %.6g, \"workspace\": %zu }", e->candidate[i].seconds, e->candidate[i].workspace);
+    }
+    printf("\n  ]\n}\n");
+}
+
+int trine_tool_explain(int argc, char **argv) {
+    target t = { 0 };
+    const char *name = NULL, *dims = NULL, *types = NULL, *named = NULL;
+    bool json = false;
+    const option_row rows[] = {
+        OPTION_TEXT("case", &named, "NAME", "start from this case of the specification"),
+        OPTION_TEXT("dims", &dims, "\"m=M ...\"", "dimensions, parameters, and +TENSOR for optional tensors"),
+        OPTION_TEXT("types", &types, "T=TYPE,...", "element types (default: the first the op takes)"),
+        TARGET_OPTIONS(t),
+        OPTION_FLAG("json", &json, "print JSON"),
+        { 0 },
+    };
+    const option_set set = { "trine explain OP [--case NAME] [--dims \"...\"] [--types ...] [options]",
+                             "Says which kernel a call would run, and for every other one why not. Needs no memory for the tensors.", rows };
+    const int words = options_parse(&set, argc, argv, &name, 1);
+    if (words < 0) return options_status(words);
+    if (words == 0) return usage_error("explain", "no op given");
+    const trine_op op = find_op("explain", name);
+    if (op == TRINE_OP_NONE) return 2;
+    static trine_case c;
+    const int made = make_case("explain", &c, op, named, dims, types);
+    if (made) return made;
+    int status = target_open(&t, "explain");
+    if (status) return status;
+    trine_explanation *e = &(trine_explanation){ 0 };
+    size_t workspace = 0;
+    if (trine_explain(t.queue, op, c.args, e) != TRINE_OK || (e->chosen >= 0 && trine_workspace(t.queue, op, c.args, &workspace) != TRINE_OK))
+        status = failure("%s", trine_error_message());
+    else if (json) print_json(&t, &c, e, workspace);
+    else print_text(&t, &c, e, workspace);
+    if (status == 0 && e->chosen < 0) status = 1;
+    target_close(&t);
+    return status;
+}

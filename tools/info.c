@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trine info: devices, topology, backends and modules with the reason for each one refused, variables. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dispatch/dispatch.h"
+#include "tool.h"
+
+/* "32 KiB", "24.0 GiB". */
+static const char *bytes_text(int64_t bytes, char *out, size_t size) {
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1024 && unit < 4) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(out, size, value == (double)(int64_t)value ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}
+
+static void print_device(int index, const trine_device_info_t *d) {
+    char memory[32], cache[3][32];
+    printf("  %d %-8s %s, %s, %d units%s\n", index, d->name, d->model ? d->model : "unknown", d->arch ? d->arch : "?", d->units,
+           d->emulated ? ", EMULATED: its speed means nothing" : "");
+    printf("    memory %s, cache L1d %s, L2 %s, last level %s\n", bytes_text(d->memory, memory, sizeof memory), bytes_text(d->cache[0], cache[0], 32),
+           bytes_text(d->cache[1], cache[1], 32), bytes_text(d->cache[2], cache[2], 32));
+    if (d->numa_node >= 0 || d->pci) {
+        printf("   ");
+        if (d->pci) printf(" PCI %s", d->pci);
+        if (d->numa_node >= 0) printf(" NUMA node %d", d->numa_node);
+        putchar('\n');
+    }
+}
+
+static void print_text(const trine *lib) {
+    printf("trine %s, ABI %d, specification %016" PRIx64 ", %d ops\n\ndevices\n", TRINE_VERSION, TRINE_ABI, trine_spec_hash(), TRINE_OP_COUNT - 1);
+    trine_device_info_t device;
+    for (int i = 0; i < trine_device_count(lib); i++)
+        if (trine_device_info(lib, i, &device) == TRINE_OK) print_device(i, &device);
+    printf("\nbackends\n");
+    trine_backend_info_t backend;
+    for (int i = 0; i < trine_backend_count(lib); i++) {
+        if (trine_backend_info(lib, i, &backend) != TRINE_OK) continue;
+        printf("  %-8s %s", backend.name, backend.path ? backend.path : "built in");
+        if (backend.version) printf(", version %s", backend.version);
+        if (backend.refused) printf(", refused: %s\n", backend.refused);
+        else printf(", %d device%s\n", backend.devices, backend.devices == 1 ? "" : "s");
+    }
+    printf("\nenvironment\n");
+    for (const trine_env_entry *e = trine_env_list; e->name; e++) {
+        const char *value = getenv(e->name);
+        if (value) printf("  %s=%s\n", e->name, value);
+        else printf("  %-15s not set: %s\n", e->name, e->doc);
+    }
+}
+
+static void print_json(const trine *lib) {
+    printf("{\n  \"version\": \"%s\",\n  \"abi\": %d,\n  \"specification\": \"%016" PRIx64 "\",\n  \"ops\": %d,\n  \"devices\": [", TRINE_VERSION, TRINE_ABI,
+           trine_spec_hash(), TRINE_OP_COUNT - 1);
+    trine_device_info_t d;
+    for (int i = 0; i < trine_device_count(lib); i++) {
+        if (trine_device_info(lib, i, &d) != TRINE_OK) continue;
+        const struct {
+            const char *name, *value;
+        } texts[] = { { "name", d.name }, { "model", d.model }, { "arch", d.arch }, { "pci", d.pci } };
+        printf("%s\n    {", i ? "," : "");
+        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+            printf("%s\"%s\": ", k ? ", " : " ", texts[k].name);
+            json_text(stdout, texts[k].value);
+        }
+        printf(", \"units\": %d, \"numa_node\": %d, \"memory\": %" PRId64 ", \"cache\": [%" PRId64 ", %" PRId64 ", %" PRId64 "], \"emulated\": %s }", d.units,
+               d.numa_node, d.memory, d.cache[0], d.cache[1], d.cache[2], d.emulated ? "true" : "false");
+    }
+    printf("\n  ],\n  \"backends\": [");
+    trine_backend_info_t b;
+    for (int i = 0; i < trine_backend_count(lib); i++) {
+        if (trine_backend_info(lib, i, &b) != TRINE_OK) continue;
+        const struct {
+            const char *name, *value;
+        } texts[] = { { "name", b.name }, { "path", b.path }, { "version", b.version }, { "refused", b.refused } };
+        printf("%s\n    {", i ? "," : "");
+        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
+            printf("%s\"%s\": ", k ? ", " : " ", texts[k].name);
+            json_text(stdout, texts[k].value);
+        }
+        printf(", \"devices\": %d }", b.devices);
+    }
+    printf("\n  ],\n  \"environment\": {");
+    for (const trine_env_entry *e = trine_env_list; e->name; e++) {
+        printf("%s\n    \"%s\": ", e == trine_env_list ? "" : ",", e->name);
+        json_text(stdout, getenv(e->name));
+    }
+    printf("\n  }\n}\n");
+}
+
+int trine_tool_info(int argc, char **argv) {
+    bool json = false;
+    const option_row rows[] = { OPTION_FLAG("json", &json, "print JSON"), { 0 } };
+    const option_set set = { "trine info [--json]", "Prints the devices, the backends tried with the reason for each one refused, and the variables that are set.",
+                             rows };
+    const int words = options_parse(&set, argc, argv, NULL, 0);
+    if (words < 0) return options_status(words);
+    trine *lib;
+    if (trine_open(NULL, &lib) != TRINE_OK) return failure("%s", trine_error_message());
+    (json ? print_json : print_text)(lib);
+    trine_close(lib);
+    return 0;
+}

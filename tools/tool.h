@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the subcommands of the `trine` command share. */
+#ifndef TRINE_TOOLS_TOOL_H
+#define TRINE_TOOLS_TOOL_H
+
+#include <stdio.h>
+
+#include "options.h"
+#include "spec/case.h"
+
+/* The subcommands: argv[0] is the subcommand's name. They return the exit status: 0, 1 for a failure, 2 for a mistake in the command line. */
+int trine_tool_run(int argc, char **argv);
+int trine_tool_info(int argc, char **argv);
+int trine_tool_spec(int argc, char **argv);
+int trine_tool_explain(int argc, char **argv);
+int trine_tool_check(int argc, char **argv);
+int trine_tool_bench(int argc, char **argv);
+int trine_tool_tune(int argc, char **argv);
+
+/* The options that open a queue, in every subcommand that has one. */
+typedef struct target {
+    const char *device; /* NULL: the best */
+    const char *kernel; /* NULL: the best */
+    const char *isa;    /* NULL: what the CPU has */
+    int64_t threads;    /* 0: all cores */
+    trine *lib;
+    trine_queue *queue;
+    trine_device_info_t info;
+} target;
+
+#define TARGET_OPTIONS(t)                                                                                                        \
+    OPTION_TEXT("device", &(t).device, "NAME", "device, as trine info lists them (default: the best)"),                         \
+    OPTION_TEXT("kernel", &(t).kernel, "NAME", "only this kernel; fail if it refuses"),                                          \
+    OPTION_TEXT("isa", &(t).isa, "LEVEL", "highest CPU level to use: baseline, v3, v4, ..."),                                    \
+    OPTION_INTEGER("threads", &(t).threads, 1, 65536, "N", "threads of an op on the CPU (default: all cores)")
+
+/* Opens the library and a queue; 0, or the exit status after a message. */
+int target_open(target *t, const char *command);
+void target_close(target *t);
+
+/* The op of a name; TRINE_OP_NONE after a message with the nearest name. */
+trine_op find_op(const char *command, const char *name);
+
+/* Checks the tables; 0, or the exit status after a message. */
+int tables_ok(void);
+
+/* Finds the spec case `name` of an op (all or the start of its name); NULL if there is none. */
+const char *find_case(const trine_spec *spec, const char *name);
+
+/* Makes the case of an op that the options --case, --dims and --types, each may be NULL, describe. 0, or the exit status after a message. */
+int make_case(const char *command, trine_case *c, trine_op op, const char *named, const char *dims, const char *types);
+
+/* Prints `text` as a JSON string, quotes included; NULL as null. */
+void json_text(FILE *file, const char *text);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The `trine` command: a table of subcommands. */
+#include <string.h>
+
+#include "tool.h"
+
+typedef struct subcommand {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} subcommand;
+
+static const subcommand subcommands[] = {
+    { "run", trine_tool_run, "run one op on tensors in .npy files" },
+    { "info", trine_tool_info, "print devices, topology, modules and why each refused one was refused" },
+    { "spec", trine_tool_spec, "print the specification of the ops" },
+    { "explain", trine_tool_explain, "say which kernel a call would run, and why not the others" },
+    { "check", trine_tool_check, "hold every kernel against the specification's reference" },
+    { "bench", trine_tool_bench, "measure ops against the roofs of this machine" },
+    { "tune", trine_tool_tune, "time all kernels of calls and remember the fastest" },
+};
+
+enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };
+
+static void help(void) {
+    puts("usage: trine COMMAND [options]\nOne kernel specification, three backends, one answer.\n\ncommands:");
+    for (int i = 0; i < SUBCOMMANDS; i++) printf("  %-10s  %s\n", subcommands[i].name, subcommands[i].summary);
+    puts("\n\"trine COMMAND --help\" prints a command's options; \"trine --version\" the version.");
+}
+
+int main(int argc, char **argv) {
+    const char *names[SUBCOMMANDS + 3] = { "help", "version" };
+    if (argc < 2) {
+        help();
+        return 2;
+    }
+    const char *name = strncmp(argv[1], "--", 2) == 0 ? argv[1] + 2 : argv[1];
+    for (int i = 0; i < SUBCOMMANDS; i++) {
+        if (strcmp(argv[1], subcommands[i].name) == 0) {
+            const int broken = tables_ok();
+            if (broken) return broken;
+            const int status = subcommands[i].run(argc - 1, argv + 1);
+            if (fflush(stdout) != 0 || ferror(stdout)) return failure("standard output could not be written");
+            return status;
+        }
+        names[i + 2] = subcommands[i].name;
+    }
+    if (strcmp(name, "help") == 0 || strcmp(argv[1], "-h") == 0) {
+        help();
+        return 0;
+    }
+    if (strcmp(name, "version") == 0) {
+        puts("trine " TRINE_VERSION);
+        return 0;
+    }
+    const char *near = nearest_name(name, names);
+    if (near == NULL) return usage_error("", "no command \"%s\"", argv[1]);
+    return usage_error("", "no command \"%s\"; did you mean \"%s\"?", argv[1], near);
+}
