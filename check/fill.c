@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The values of a case's inputs. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -118,7 +119,7 @@ static bool fill_ids(problem *p, int tensor) {
     operand *o = &p->operand[tensor];
     const char *text = p->plan->tensor[tensor].spec->fill;
     char symbol[64] = "";
-    double extra;
+    double extra = 0;
     sscanf(text, "ids %63s", symbol);
     const int index = trine_plan_find_symbol(p->plan, symbol);
     const int64_t limit = index >= 0 ? p->call.dim[index] : 0;

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +85,7 @@ static bool requirements_hold(const problem *p) {
         const uint32_t given = require->tensors & p->call.present;
         if (require->kind == REQUIRE_BOTH && given != 0 && given != require->tensors) return false;
         if (require->kind == REQUIRE_ANY && given == 0) return false;
-        if (require->kind != REQUIRE_EXPR || (require->with >= 0 && !problem_has(p, require->with))) continue;
+        if (require->kind != REQUIRE_EXPR || !trine_require_applies(require, p->call.present)) continue;
         if (trine_expr_eval(&require->expr, p->call.dim) != 1) return false;
     }
     return true;
@@ -159,8 +160,13 @@ static void choose_param(problem *p, int index, bool integers) {
 static void choose_params(problem *p) {
     const bool defaults = random_chance(&p->random, 4), integers = p->fill == FILL_INTEGERS;
     p->exact = integers && p->plan->spec->integers_exact;
-    for (int i = 0; i < p->plan->params; i++)
+    for (int i = 0; i < p->plan->params; i++) {
+        const trine_spec_param *param = &p->plan->spec->params[i];
         if (!defaults && !p->plain) choose_param(p, i, integers);
+        /* A parameter that must be set, as a step number from 1. */
+        const double value = trine_param_get(p->plan, i, p->call.args);
+        if (param->fallback == 0 && (value < param->min || value > param->max)) choose_param(p, i, false);
+    }
 }
 
 /* The reference's copy of the arguments: fallbacks in the place of zeros, and the full tensors. */

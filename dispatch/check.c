@@ -14,15 +14,17 @@ typedef struct checker {
     const char *op;
     trine_call *call;
     short symbol_from[TRINE_MAX_SYMBOLS], type_from[TRINE_MAX_SYMBOLS]; /* tensor that bound it, -1: none */
+    short missing[TRINE_MAX_TENSORS];                                   /* leading dimensions the caller left out */
     char *low[TRINE_MAX_TENSORS], *high[TRINE_MAX_TENSORS];             /* bytes a tensor covers; equal where it is empty or absent */
 } checker;
 
 #define FAIL(...) trine_fail(TRINE_ERR_ARGUMENT, __VA_ARGS__)
 
-static void shape_text(const trine_tensor *tensor, char *text, size_t size) {
+/* The shape from dimension `first` on. */
+static void shape_text(const trine_tensor *tensor, int first, char *text, size_t size) {
     size_t used = (size_t)snprintf(text, size, "[");
-    for (int i = 0; i < tensor->rank && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i ? ", " : "", tensor->shape[i]);
+    for (int i = first; i < tensor->rank && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i > first ? ", " : "", tensor->shape[i]);
     if (used < size) snprintf(text + used, size - used, "]");
 }
 
@@ -61,6 +63,7 @@ static trine_status take_tensor(checker *c, int index) {
     for (int i = 0; i < missing; i++)
         if (!want->dim[i].optional) missing = -1;
     if (missing < 0) return FAIL("%s: %s has rank %d, but its shape is [%s]", c->op, want->spec->name, have->rank, want->spec->shape);
+    c->missing[index] = (short)missing;
     t->data = have->data;
     t->dtype = have->dtype;
     t->rank = want->rank;
@@ -69,7 +72,7 @@ static trine_status take_tensor(checker *c, int index) {
         t->stride[i] = i < missing ? 0 : have->stride[i - missing];
         if (t->shape[i] < 0) {
             char text[256];
-            shape_text(have, text, sizeof text);
+            shape_text(have, 0, text, sizeof text);
             return FAIL("%s: %s has shape %s: a dimension is negative", c->op, want->spec->name, text);
         }
     }
@@ -80,14 +83,14 @@ static trine_status wrong_dim(const checker *c, int index, int d, int64_t expect
     const trine_plan_tensor *want = &c->plan->tensor[index];
     const trine_dim *dim = &want->dim[d];
     char shape[256];
-    shape_text(&c->call->tensor[index], shape, sizeof shape);
+    shape_text(&c->call->tensor[index], c->missing[index], shape, sizeof shape);
     if (dim->symbol >= 0) {
         const int from = c->symbol_from[dim->symbol];
         if (from >= 0 && dim->add == 0)
             return FAIL("%s: %s has shape %s, but %s = %" PRId64 " from %s", c->op, want->spec->name, shape, c->plan->symbol_name[dim->symbol], expected,
                         c->plan->tensor[from].spec->name);
     }
-    return FAIL("%s: %s has shape %s, but [%s] asks for %" PRId64 " at place %d", c->op, want->spec->name, shape, want->spec->shape, expected, d);
+    return FAIL("%s: %s has shape %s, but [%s] asks for %" PRId64 " at place %d", c->op, want->spec->name, shape, want->spec->shape, expected, d - c->missing[index]);
 }
 
 /* Binds the symbols that appear first here, and compares the rest. */
@@ -160,17 +163,17 @@ static trine_status check_strides(checker *c, int index) {
         trine_plan_shape(c->plan, index, c->call->dim, full);
         for (int i = 0; i < t->rank; i++) {
             if (t->shape[i] == 1 && full[i] != 1) t->stride[i] = 0;
-            if (t->shape[i] == 1 && full[i] == 1) t->stride[i] = 1;
             t->shape[i] = full[i];
         }
-    } else {
-        int64_t contiguous = 1;
-        for (int i = t->rank - 1; i >= 0; i--) {
-            if (t->shape[i] == 1) t->stride[i] = contiguous;
-            if (__builtin_mul_overflow(t->stride[i], t->shape[i] > 0 ? t->shape[i] : 1, &contiguous)) contiguous = 1;
-        }
+    }
+    int64_t contiguous = 1;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (t->shape[i] == 1) t->stride[i] = contiguous;
+        if (__builtin_mul_overflow(t->stride[i], t->shape[i] > 0 ? t->shape[i] : 1, &contiguous)) contiguous = 1;
     }
     const int last = t->rank - 1;
+    /* One row: its length-1 dimension is the contiguous one of a transposed view. */
+    if (flags & TRANSPOSABLE && last > 0 && t->shape[last - 1] == 1 && t->stride[last] != 1) t->stride[last - 1] = 1;
     if (last < 0 || (flags & ANY_STRIDE) || trine_tensor_count(t) == 0) return TRINE_OK;
     if (t->stride[last] == 1 || ((flags & BROADCAST) && t->stride[last] == 0)) return TRINE_OK;
     if (flags & TRANSPOSABLE && last > 0 && t->stride[last - 1] == 1) return TRINE_OK;
@@ -195,7 +198,7 @@ static trine_status find_extent(checker *c, int index, bool need_data) {
     if (!need_data) return TRINE_OK;
     if (t->data == NULL) {
         char shape[256];
-        shape_text(t, shape, sizeof shape);
+        shape_text(t, c->missing[index], shape, sizeof shape);
         return FAIL("%s: %s has no data, but its shape is %s", c->op, name, shape);
     }
     if ((uintptr_t)t->data % (size_t)size != 0) return FAIL("%s: %s is at %p, which is not a multiple of its element's %d bytes", c->op, name, t->data, (int)size);
@@ -207,7 +210,7 @@ static trine_status find_extent(checker *c, int index, bool need_data) {
 static bool same_view(const trine_tensor *a, const trine_tensor *b) {
     if (a->data != b->data || a->dtype != b->dtype || a->rank != b->rank) return false;
     for (int i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i] || a->stride[i] != b->stride[i]) return false;
+        if (a->shape[i] != b->shape[i] || (a->shape[i] != 1 && a->stride[i] != b->stride[i])) return false;
     return true;
 }
 
@@ -229,29 +232,25 @@ static trine_status check_overlap(const checker *c, int out) {
     return TRINE_OK;
 }
 
-static bool all_zero(const void *field, size_t size) {
-    const unsigned char *bytes = field;
-    while (size > 0 && bytes[size - 1] == 0) size--;
-    return size == 0;
+/* True if the field's bits are all zero: not so for -0.0. */
+static bool is_unset(const trine_spec_param *param, const unsigned char *storage) {
+    uint64_t bits = 0;
+    memcpy(&bits, storage + param->offset, param->kind == I64 || param->kind == U64 ? 8 : 4);
+    return bits == 0;
 }
 
-static trine_status check_param(const trine_spec *spec, const trine_spec_param *param, const trine_plan *plan, int index, unsigned char *storage) {
-    static const size_t size[] = { [BOOL] = 4, [ENUM] = 4, [I32] = 4, [I64] = 8, [U64] = 8, [F32] = 4 };
-    if (param->fallback != 0 && all_zero(storage + param->offset, size[param->kind])) {
+static trine_status check_param(const trine_plan *plan, int index, unsigned char *storage) {
+    const trine_spec_param *param = &plan->spec->params[index];
+    const char *op = plan->spec->name;
+    if (param->fallback != 0 && is_unset(param, storage)) {
         trine_param_set(plan, index, storage, param->fallback);
         return TRINE_OK;
     }
     if (param->kind == U64) return TRINE_OK;
-    const double value = trine_param_get(plan, index, storage);
-    double min = param->min, max = param->max;
-    if (param->kind == BOOL) min = 0, max = 1;
-    if (param->kind == ENUM) {
-        min = 0, max = 0;
-        for (const char *at = param->values; *at; at++) max += *at == ' ';
-    }
-    if (!isfinite(value)) return FAIL("%s: %s is %g, but must be finite", spec->name, param->name, value);
-    if (value < min) return FAIL("%s: %s is %.9g, but must be at least %.9g", spec->name, param->name, value, min);
-    if (value > max) return FAIL("%s: %s is %.9g, but must be at most %.9g", spec->name, param->name, value, max);
+    const double value = trine_param_get(plan, index, storage), min = plan->min[index], max = plan->max[index];
+    if (!isfinite(value)) return FAIL("%s: %s is %g, but must be finite", op, param->name, value);
+    if (value < min) return FAIL("%s: %s is %.9g, but must be at least %.9g", op, param->name, value, min);
+    if (value > max) return FAIL("%s: %s is %.9g, but must be at most %.9g", op, param->name, value, max);
     return TRINE_OK;
 }
 
@@ -266,7 +265,7 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
         return FAIL("%s: %s: give at least one", c->op, require->text);
     default: break;
     }
-    if (require->with >= 0 && !(c->call->present >> require->with & 1)) return TRINE_OK;
+    if (!trine_require_applies(require, c->call->present)) return TRINE_OK;
     if (trine_expr_eval(&require->expr, c->call->dim) == 1) return TRINE_OK;
     char values[256] = "";
     size_t used = 0;
@@ -325,9 +324,13 @@ static trine_status check_memory(checker *c, bool need_data) {
 trine_status trine_check(trine_op op, const void *args, bool need_data, trine_call *call_out) {
     const trine_plan *plan = trine_plan_get(op);
     if (plan == NULL) return FAIL("op %d does not exist", (int)op);
-    checker c = { .plan = plan, .op = plan->spec->name, .call = call_out };
-    memset(c.symbol_from, -1, sizeof c.symbol_from);
-    memset(c.type_from, -1, sizeof c.type_from);
+    checker c;
+    c.plan = plan;
+    c.op = plan->spec->name;
+    c.call = call_out;
+    for (int i = 0; i < plan->symbols; i++) c.symbol_from[i] = -1;
+    for (int i = 0; i < plan->types; i++) c.type_from[i] = -1;
+    for (int i = 0; i < plan->tensors; i++) c.low[i] = c.high[i] = NULL;
     call_out->plan = plan;
     call_out->args = call_out->storage;
     call_out->present = 0;
@@ -338,7 +341,7 @@ trine_status trine_check(trine_op op, const void *args, bool need_data, trine_ca
     TRY(copy_args(plan->spec, args, call_out));
     TRY(check_tensors(&c));
     TRY(check_types(&c));
-    for (int i = 0; i < plan->params; i++) TRY(check_param(plan->spec, &plan->spec->params[i], plan, i, call_out->storage));
+    for (int i = 0; i < plan->params; i++) TRY(check_param(plan, i, call_out->storage));
     for (int i = 0; i < plan->requires; i++) TRY(check_require(&c, &plan->require[i]));
     return check_memory(&c, need_data);
 }

@@ -78,7 +78,7 @@ trine_status trine_check(trine_op op, const void *args, bool need_data, trine_ca
 trine_status trine_select(const trine_queue *queue, const trine_call *call, const trine_kernel **kernel_out);
 double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call);
 
-/* tune.c: the tuning cache. trine_tune_open reads the file `path`; NULL: the user's, $XDG_CACHE_HOME/trine/tune or ~/.cache/trine/tune; "": none. It never
+/* tune.c: the tuning cache. trine_tune_open reads the file `path`; NULL: the user's, $XDG_CACHE_HOME/trine/tune or ~/.cache/trine/tune; "" or /dev/null: none. It never
  * fails on a bad file: corrupt lines are ignored with one warning on stderr, and entries of another specification, kernel list, device or driver are
  * kept but never found. NULL: no cache. trine_tune_find is lock-free and returns the kernel's name, or NULL. trine_tune_record merges one choice into the
  * file and replaces it atomically; libraries opened later find it. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment variables trine knows, and a warning for those that only look as if it did. */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@ const trine_env_entry trine_env_list[] = {
     { "TRINE_ISA", "highest CPU level to use: baseline, v3, v4, v4_bf16 or amx" },
     { "TRINE_KERNEL", "run only the kernel of this name" },
     { "TRINE_PATH", "colon-separated absolute directories searched first for modules; ignored in setuid programs" },
-    { "TRINE_TUNE", "file of the tuning cache" },
+    { "TRINE_TUNE", "file of the tuning cache; /dev/null for none" },
     { "TRINE_VERBOSE", "1: one line on stderr for each call: device, kernel, types, sizes and time" },
     { NULL, NULL },
 };
@@ -56,10 +57,10 @@ static void warn_unknown(void) {
         const size_t length = strcspn(*variable, "=");
         if (strncmp(*variable, prefix, skip) != 0 || known(*variable, length)) continue;
         const char *nearest = NULL;
-        int least = 5; /* further away it is no misspelling */
+        int least = INT_MAX;
         for (const trine_env_entry *e = trine_env_list; e->name; e++) {
             const int d = distance(*variable + skip, length - skip, e->name + skip, strlen(e->name) - skip);
-            if (d < least) {
+            if (d < least && 2 * d <= (int)(strlen(e->name) - skip)) { /* further away it is no misspelling */
                 least = d;
                 nearest = e->name;
             }

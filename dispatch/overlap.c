@@ -71,8 +71,19 @@ bool trine_views_overlap(const trine_tensor *a, const trine_tensor *b) {
     return shift < x.run || shift + y.run > period;
 }
 
+/* True if the strides fall as in a row-major view, each beyond what the dimensions behind it cover: the common case, without sorting. */
+static bool is_row_major(const trine_tensor *tensor) {
+    int64_t extent = 1;
+    for (int i = tensor->rank - 1; i >= 0; i--) {
+        if (tensor->shape[i] == 1) continue;
+        if (tensor->stride[i] < extent) return false;
+        extent += tensor->stride[i] * (tensor->shape[i] - 1);
+    }
+    return true;
+}
+
 bool trine_view_overlaps_itself(const trine_tensor *tensor) {
-    if (trine_tensor_count(tensor) <= 1) return false;
+    if (is_row_major(tensor) || trine_tensor_count(tensor) <= 1) return false;
     for (int i = 0; i < tensor->rank; i++)
         if (tensor->stride[i] == 0 && tensor->shape[i] > 1) return true;
     const view v = view_of(tensor);

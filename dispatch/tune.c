@@ -236,7 +236,7 @@ static void read_table(trine_tune *tune) {
     size_t size, lines = 0, corrupt = 0, first = 0;
     tune->text = read_file(tune->path, &size);
     if (tune->text == NULL) {
-        fprintf(stderr, "trine: tuning cache %s ignored: %s\n", tune->path, strerror(errno));
+        fprintf(stderr, "trine: tuning cache %s ignored: %s\n", tune->path, errno == EINVAL ? "not a regular file" : strerror(errno));
         return;
     }
     for (size_t i = 0; i < size; i++) lines += tune->text[i] == '\n';
@@ -260,7 +260,7 @@ static void read_table(trine_tune *tune) {
 }
 
 trine_tune *trine_tune_open(const char *path) {
-    if (path != NULL && path[0] == 0) return NULL;
+    if (path != NULL && (path[0] == 0 || strcmp(path, "/dev/null") == 0)) return NULL;
     trine_tune *tune = calloc(1, sizeof *tune);
     if (tune == NULL) return NULL;
     if (path != NULL ? snprintf(tune->path, sizeof tune->path, "%s", path) >= (int)sizeof tune->path : !default_path(tune->path, sizeof tune->path)) {

@@ -82,7 +82,7 @@ const trine_spec trine_spec_adamw = {
     .flops = "14*n",
     .independent = "n",
     .sizes = { "n: 0 1 7 8 31 64 1000 4097 100003" },
-    .cases = { "f32: T=f32 G=f32 S=f32 C=bf16 n=16777216", "mixed: T=f32 G=bf16 S=f32 C=bf16 n=16777216 +copy",
-               "bf16 state: T=bf16 G=bf16 S=bf16 C=bf16 n=33554432", "scaled: T=f32 G=f32 S=f32 C=bf16 n=16777216 +grad_scale" },
+    .cases = { "f32: T=f32 G=f32 S=f32 C=bf16 n=16777216 step=10 lr=0.001", "mixed: T=f32 G=bf16 S=f32 C=bf16 n=16777216 step=10 lr=0.001 +copy",
+               "bf16 state: T=bf16 G=bf16 S=bf16 C=bf16 n=33554432 step=10 lr=0.001", "scaled: T=f32 G=f32 S=f32 C=bf16 n=16777216 step=10 lr=0.001 +grad_scale" },
     .reference = reference,
 };

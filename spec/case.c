@@ -211,6 +211,29 @@ static bool make_tensor(trine_case *c, int index, uint32_t open, char *error, si
     return true;
 }
 
+static bool requirements_hold(const trine_case *c) {
+    for (int i = 0; i < c->plan->requires; i++) {
+        const trine_plan_require *require = &c->plan->require[i];
+        if (require->kind != REQUIRE_EXPR || !trine_require_applies(require, c->present)) continue;
+        if (trine_expr_eval(&require->expr, c->dim) == 0) return false;
+    }
+    return true;
+}
+
+/* Gives one symbol of `open`, all of which are 1, the value of a bound one if the requirements hold only so; returns the symbols still open. */
+static uint32_t settle(trine_case *c, uint32_t open) {
+    if (requirements_hold(c)) return open;
+    for (int s = 0; s < c->plan->symbols; s++) {
+        for (int bound = 0; bound < c->plan->symbols && (open >> s & 1); bound++) {
+            if (open >> bound & 1) continue;
+            c->dim[s] = c->dim[bound];
+            if (requirements_hold(c)) return open & ~(1u << s);
+            c->dim[s] = 1;
+        }
+    }
+    return open;
+}
+
 bool trine_case_finish(trine_case *c, char *error, size_t error_size) {
     if (!choose_types(c, error, error_size)) return false;
     choose_tensors(c);
@@ -224,6 +247,7 @@ bool trine_case_finish(trine_case *c, char *error, size_t error_size) {
         c->dim[s] = 1;
         open |= 1u << s;
     }
+    open = settle(c, open);
     for (int i = 0; i < c->plan->tensors; i++)
         if ((c->present >> i & 1) && !make_tensor(c, i, open, error, error_size)) return false;
     trine_case_link(c);

@@ -26,9 +26,10 @@ bool trine_case_set(trine_case *c, const char *name, const char *value, char *er
  * to a colon in front ("llama3 prefill: T=bf16 ...") is passed over. */
 bool trine_case_parse(trine_case *c, const char *text, char *error, size_t error_size);
 
-/* Completes a case: types left open take the first admissible row that agrees with those chosen; of "a | b" requirements with none given the first is
- * given; a symbol left open is 1 if only dimensions that may be missing, or absent tensors, need it, and such a dimension is then left out. Then makes contiguous
- * tensors, without data, and points the args structure to them: a case must not be copied or moved afterwards. */
+/* Completes a case. Types left open take the first admissible row that agrees with those chosen; of "a | b" requirements with none given the first is
+ * given. A symbol left open is 1 if only dimensions that may be missing, or absent tensors, need it, and such a dimension is then left out; or the value of
+ * another symbol, if the requirements hold only so (the batch of a product from those of its factors). Then makes contiguous tensors, without data, and
+ * points the args structure to them: a case must not be copied or moved afterwards. */
 bool trine_case_finish(trine_case *c, char *error, size_t error_size);
 
 /* The case as text, parameters left alone omitted. */

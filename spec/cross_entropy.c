@@ -6,11 +6,11 @@
 
 /* Bound, with u = 2^-24, z = scale*x, m = max z, S = sum_k exp(z_k - m) >= 1, p_k = exp(z_k - m)/S, lse = m + log S.
  *
- * lse. A kernel has z_k and its distance from m (or from a running maximum, whose steps telescope) in up to three roundings, one more constant for
+ * lse. A kernel has z_k and its distance from m (or from a running or estimated maximum at most 16 below, which adds 16u) in up to three roundings, one more constant for
  * exp2 included: each exponent is off by at most d_k = 3u(|z_k| + |m|), which moves lse by at most sum_k p_k (e^d_k - 1) (Jensen below, log(1+a) <= a
  * above). exp to 4 ulp is 8u of S; S, a sum of positive terms in any order, is off by (v-1)u of itself (Jeannerod and Rump 2013), and each time an
  * accumulator is rescaled to a new maximum costs it 10u more: a kernel's additions plus ten times its rescalings along one accumulator stay below v + 8.
- * So log S is off by (v + 24)u, second order included up to v = 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u |log S|, and
+ * So log S is off by (v + 32)u, second order included up to v = 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u |log S|, and
  * m + log S, or its form in base 2, adds 2u(|m| + |log S|).
  *
  * loss = lse - (1-e) z_y - (e/v) sum_k z_k + w lse^2. The error of lse enters (1 + 2w(|lse| + 1)) times; the mean is a sum of v terms rounded once each;
@@ -29,10 +29,10 @@ static void reference(trine_ref *ref) {
         const double *x = logits + i * v;
         const double max = row_max(x, v, scale), lse = row_lse(x, v, scale);
         double sum = 0, total = 0, total_abs = 0, shift = 0;
-        bool overflow = false;
+        bool overflow = 2 * fabs(scale) > largest; /* 2: kernels may work to base 2 */
         for (int64_t k = 0; k < v; k++) {
             const double z = scale * x[k];
-            overflow |= isfinite(x[k]) && fabs(z) > largest;
+            overflow |= isfinite(x[k]) && 2 * fabs(z) > largest;
             sum += exp(z - max);
             total += z;
             total_abs += fabs(z);
@@ -68,9 +68,9 @@ const trine_spec trine_spec_cross_entropy = {
                "y = labels[i], e = label_smoothing; 0 where y is the ignored label",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(logits, IN, "T", "r v"),
-                 TENSOR(labels, IN, "L", "r", .fill = "ids v"),
-                 TENSOR(loss, OUT, "f32", "r", .terms = "v + 24"),
-                 TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 24") },
+                 TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
+                 TENSOR(loss, OUT, "f32", "r", .terms = "v + 32"),
+                 TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 32") },
     .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1,
                       .doc = "share of the target spread evenly over all classes"),
                 PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"),

@@ -7,7 +7,8 @@
 /* Bound, with u = 2^-24, z = scale*x, p = exp(z - lse), F = 1 + 2w|lse|. The exponent is off by d = 3u(|z| + |lse|): the product, the difference, and
  * a constant for exp2. So p is off by p(e^d - 1), which is slack, and by exp to 4 ulp, 8u p. Then 1 + 2 w lse (3u F), the product with p (1u), the two
  * differences (2u of the parts' absolute values; 1-e and e/v have been rounded once), g*scale and the product with it (3u): 17u on p F, 6u on the others,
- * for which 20u on p F and on a third of the others is safe. An exponential below 2^-126 may be flushed.
+ * for which 20u on p F and on a third of the others is safe. An exponential below 2^-126 may be flushed, one above
+ * 2^127 may overflow.
  * Invariant: sum_k dlogits[i,k] = dloss[i] logit_scale 2 z_loss lse[i], whatever the smoothing. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
@@ -32,11 +33,12 @@ static void reference(trine_ref *ref) {
             }
             const double z = scale * logits[at], p = exp(z - lse[i]), target = (k == (int64_t)labels[i] ? 1 - e : 0) + e / (double)v;
             dlogits[at] = gain * (p * factor - target);
-            if (!isfinite(dlogits[at])) continue;
             const double shift = exp_shift(z - lse[i], 3 * u * (fabs(z) + fabs(lse[i])));
             const double size = fabs(gain) * ((p + shift) * factor_abs + target);
-            const bool overflow = fabs(gain) > largest || factor_abs > largest || (p + shift) * factor_abs > largest || size > largest ||
-                                  (isfinite(logits[at]) && fabs(z) > largest);
+            const bool finite_inputs = isfinite(logits[at]) && isfinite(lse[i]) && isfinite(dloss[i]);
+            const bool overflow = p + shift > 0x1p127 || fabs(gain) > largest || factor_abs > largest || (p + shift) * factor_abs > largest ||
+                                  size > largest || 2 * fabs(scale) > largest || (finite_inputs && 2 * fmax(fabs(z), fabs(lse[i])) > largest);
+            if (!isfinite(dlogits[at]) && !finite_inputs) continue;
             magnitude[at] = overflow ? INFINITY : fabs(gain) * (p * factor_abs + target / 3);
             slack[at] = fabs(gain) * factor_abs * (shift + tiny) + tiny * (p * factor_abs + target) + half_ulp;
         }
@@ -56,7 +58,7 @@ const trine_spec trine_spec_cross_entropy_backward = {
                "e = label_smoothing; 0 where labels[i] is the ignored label",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(logits, IN, "T", "r v"),
-                 TENSOR(labels, IN, "L", "r", .fill = "ids v"),
+                 TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
                  TENSOR(lse, IN, "f32", "r", .fill = "derived"),
                  TENSOR(dloss, IN, "f32", "r"),
                  TENSOR(dlogits, OUT, "T", "r v", .terms = "20") },

@@ -19,7 +19,16 @@ const char *trine_dtype_name(trine_dtype dtype) {
     return NULL;
 }
 
-size_t trine_dtype_size(trine_dtype dtype) { return trine_dtype_name(dtype) ? ((size_t)dtype & 0xff) / 8 : 0; }
+size_t trine_dtype_size(trine_dtype dtype) {
+    switch (dtype) {
+    case TRINE_I8: case TRINE_U8: case TRINE_E4M3: case TRINE_E5M2: case TRINE_E4M3FNUZ: case TRINE_E5M2FNUZ: return 1;
+    case TRINE_I16: case TRINE_F16: case TRINE_BF16: return 2;
+    case TRINE_I32: case TRINE_U32: case TRINE_F32: return 4;
+    case TRINE_I64: case TRINE_F64: return 8;
+    case TRINE_NONE: break;
+    }
+    return 0;
+}
 
 trine_dtype trine_dtype_parse(const char *name) {
     for (size_t i = 0; name != NULL && i < sizeof names / sizeof names[0]; i++)

@@ -29,7 +29,7 @@ static row_stats statistics(const norm_input *in, int64_t at, int64_t n, double 
     for (int64_t j = 0; j < n; j++) {
         const double h = norm_h(in, at + j, &e);
         sum += h;
-        sum_abs += fmax(fabs(h), e);
+        sum_abs += fmax(finite_abs(h), e);
         sum_e += U * e;
     }
     const double mean = sum / count;
@@ -40,7 +40,7 @@ static row_stats statistics(const norm_input *in, int64_t at, int64_t n, double 
         moved += U * e * (2 * fabs(d) + U * e);
     }
     const double v = squares / count + eps, rstd = 1 / sqrt(v);
-    if (!isfinite(v)) return (row_stats){.mean = mean, .rstd = rstd};
+    if (!isfinite(v)) return (row_stats){.mean = mean, .rstd = rstd, .overflow = sum_abs > largest};
     const double e0 = (depth + 2) * U * sum_abs / count + sum_e / count, s = sqrt(squares / count) + 2 * e0;
     const double k = s * s / v, q = (e0 * e0 + moved / count + 3 * FLUSH) / v;
     const bool overflow = sum_abs > largest || squares + count * e0 * e0 > largest || !((depth + 6) * U * k + q < 0.4);
@@ -74,16 +74,17 @@ static void reference(trine_ref *ref) {
             const double hat = (h - row.mean) * row.rstd;
             if (h_out) {
                 h_out[t] = h;
-                trine_ref_magnitude(ref, "residual_out")[t] = isfinite(h) && fmax(fabs(h), e) > trine_largest(TRINE_F32) ? INFINITY : e;
-                trine_ref_slack(ref, "residual_out")[t] = underflow(trine_ref_type(ref, "R"));
+                trine_ref_magnitude(ref, "residual_out")[t] = e > trine_largest(TRINE_F32) ? INFINITY : e;
+                trine_ref_slack(ref, "residual_out")[t] = FLUSH;
             }
             y[t] = (round ? trine_round(hat, type, false) : hat) * w + b;
-            if (!isfinite(y[t])) continue;
+            if (row.overflow) y_magnitude[t] = INFINITY;
+            if (!isfinite(y[t]) || row.overflow) continue;
             const double inner = fabs(hat) * (1 + row.k) + row.rstd * row.near;
             const double off = (fabs(hat) * row.q + row.rstd * (row.moved + U * e + 2 * FLUSH)) * (1 + row.q);
             const double spread = round ? round_spread(hat, inner * coefficient + off, type) : off;
-            y_magnitude[t] = row.overflow || !isfinite(spread) ? INFINITY : inner * fabs(w) + fabs(b);
-            y_slack[t] = isfinite(spread) ? spread * fabs(w) + underflow(type) + FLUSH * fabs(w) : 0;
+            y_magnitude[t] = isfinite(spread) ? inner * fabs(w) + fabs(b) : INFINITY;
+            y_slack[t] = isfinite(spread) ? spread * fabs(w) + FLUSH * (1 + fabs(w)) : 0;
         }
     }
 }

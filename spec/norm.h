@@ -15,9 +15,6 @@ static inline double sum_depth(double n) { return fmin(n, 256) + n / 1024 + 16; 
 #define U 0x1p-24      /* unit roundoff of f32 */
 #define FLUSH 0x1p-126 /* what is lost at most when a subnormal f32 is taken for zero */
 
-/* The error of a rounding to a subnormal of `dtype`. */
-static inline double underflow(trine_dtype dtype) { return trine_smallest_normal(dtype) * trine_unit_roundoff(dtype) + FLUSH; }
-
 /* What a norm normalizes: h = dropout(x) + residual. */
 typedef struct norm_input {
     const double *x, *residual;
@@ -25,17 +22,21 @@ typedef struct norm_input {
     uint64_t seed, offset;
 } norm_input;
 
-/* Element `index` of h, and what its f32 value is off by in units of U: the roundings of the product and of the sum, where there are any. */
+/* The absolute value, but 0 for Inf and NaN: what may overflow in f32 besides them, and make NaN of an Inf. */
+static inline double finite_abs(double x) { return isfinite(x) ? fabs(x) : 0; }
+
+/* Element `index` of h, and what its f32 value is off by in units of U: the roundings of the product and of the sum, where there are any. It may have overflowed if
+ * that is beyond the largest. */
 static inline double norm_h(const norm_input *in, int64_t index, double *error_out) {
     double h = in->x[index];
     *error_out = 0;
     if (in->dropout > 0) {
         h = trine_dropout_keep(in->seed, in->offset, (uint64_t)index, in->dropout) ? h * trine_dropout_scale(in->dropout) : 0;
-        *error_out += fabs(h);
+        *error_out += finite_abs(h);
     }
     if (in->residual) {
         h += in->residual[index];
-        *error_out += fabs(h);
+        *error_out += finite_abs(h);
     }
     return h;
 }

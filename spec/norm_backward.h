@@ -25,9 +25,9 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
         sum += g;
         product += g * hat;
-        sum_abs += fabs(g);
-        product_abs += fabs(g * hat);
-        most = fmax(most, fmax(fabs(g), fmax(fabs(hat), fabs(h[j] - mean))));
+        sum_abs += finite_abs(g);
+        product_abs += finite_abs(g * hat);
+        most = fmax(most, fmax(finite_abs(g), fmax(finite_abs(hat), finite_abs(h[j] - mean))));
     }
     const double c1 = args->mean ? sum / (double)n : 0, p1 = args->mean ? sum_abs / (double)n : 0;
     const double c2 = product / (double)n, p2 = product_abs / (double)n;
@@ -36,19 +36,20 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         const int64_t k = i * n + j;
         const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
         const double at_h = rstd * (g - c1 - hat * c2) + (dresidual ? dresidual[k] : 0);
-        const double inner = fabs(g) + p1 + fabs(hat) * p2, size = fabs(rstd) * inner + (dresidual ? fabs(dresidual[k]) : 0);
-        const double lost = FLUSH * (fabs(rstd) * (4 + fabs(hat) * (1 + 3 * (1 + most)) + p2) + 3);
+        const double inner = finite_abs(g) + p1 + finite_abs(hat) * p2;
+        const double size = finite_abs(rstd) * inner + (dresidual ? finite_abs(dresidual[k]) : 0);
+        const double lost = FLUSH * (finite_abs(rstd) * (4 + finite_abs(hat) * (1 + 3 * (1 + most)) + p2) + 4);
         const bool large = overflow || inner > largest || size > largest;
-        if (dh) dh[k] = at_h;
-        if (dh && isfinite(at_h)) {
+        if (dh) {
+            dh[k] = at_h;
             trine_ref_magnitude(ref, "dh")[k] = large ? INFINITY : size;
-            trine_ref_slack(ref, "dh")[k] = lost + underflow(trine_ref_type(ref, "R"));
+            trine_ref_slack(ref, "dh")[k] = lost;
         }
         const bool keep = args->dropout == 0 || trine_dropout_keep(args->seed, args->offset, (uint64_t)k, args->dropout);
         dx[k] = keep ? at_h * factor : 0;
-        if (!keep || !isfinite(dx[k])) continue;
+        if (!keep) continue;
         trine_ref_magnitude(ref, "dx")[k] = large || size * factor > largest ? INFINITY : size * factor;
-        trine_ref_slack(ref, "dx")[k] = lost * factor + underflow(trine_ref_type(ref, "T"));
+        trine_ref_slack(ref, "dx")[k] = lost * factor;
     }
 }
 
@@ -58,15 +59,14 @@ static inline void norm_backward_column(const norm_gradient *args, trine_ref *re
     const double *dy = trine_ref_value(ref, "dy"), *h = trine_ref_value(ref, "h"), *rstd = trine_ref_value(ref, "rstd");
     double sum = 0, sum_abs = 0, most = 0;
     for (int64_t i = 0; i < r; i++) {
-        const double centered = h[i * n + j] - (args->mean ? args->mean[i] : 0), hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
+        const double centered = bias ? 1 : h[i * n + j] - (args->mean ? args->mean[i] : 0), hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
         sum += term;
-        sum_abs += fabs(term);
-        most = fmax(most, fmax(fabs(hat), fmax(fabs(dy[i * n + j]), bias ? 0 : fabs(centered))));
+        sum_abs += finite_abs(term);
+        most = fmax(most, fmax(finite_abs(hat), finite_abs(centered)));
     }
     trine_ref_value(ref, name)[j] = sum;
-    if (!isfinite(sum)) return;
     trine_ref_magnitude(ref, name)[j] = fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;
-    trine_ref_slack(ref, name)[j] = (double)r * FLUSH * (2 + 2 * most) + underflow(trine_ref_type(ref, "W"));
+    trine_ref_slack(ref, name)[j] = (double)(r + 1) * FLUSH * (2 + 2 * most);
 }
 
 static inline void norm_backward(const norm_gradient *args, trine_ref *ref) {

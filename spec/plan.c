@@ -298,8 +298,9 @@ static bool parse_require(trine_plan *plan, const char *text) {
         require->tensors = parse_set(plan, text);
         return require->tensors != 0 || malformed(plan, "unknown tensor in", text);
     }
-    if (strncmp(text, "with ", 5) == 0) {
-        text += 5;
+    require->without = strncmp(text, "without ", 8) == 0;
+    if (require->without || strncmp(text, "with ", 5) == 0) {
+        text += require->without ? 8 : 5;
         const size_t length = strcspn(text, ": ");
         const char *name = keep(text, length);
         require->with = name ? (short)trine_plan_find_tensor(plan, name) : -1;
@@ -335,11 +336,18 @@ static bool parse_bound(trine_plan *plan, int index) {
     return trine_expr_parse(plan, spec->rounds, &tensor->rounds) || malformed(plan, "bad rounds", spec->rounds);
 }
 
+static void find_limits(trine_plan *plan, int index) {
+    const trine_spec_param *param = &plan->spec->params[index];
+    plan->min[index] = param->kind == BOOL || param->kind == ENUM ? 0 : param->min;
+    plan->max[index] = param->kind == BOOL ? 1 : param->kind == ENUM ? 0 : param->max;
+    for (const char *at = param->values; param->kind == ENUM && *at; at++) plan->max[index] += *at == ' ';
+}
+
 static bool parse_plan(trine_plan *plan) {
     const trine_spec *spec = plan->spec;
     for (; plan->tensors < TRINE_MAX_TENSORS && spec->tensors[plan->tensors].name; plan->tensors++)
         if (!parse_tensor(plan, plan->tensors)) return false;
-    while (plan->params < TRINE_MAX_PARAMS && spec->params[plan->params].name) plan->params++;
+    for (; plan->params < TRINE_MAX_PARAMS && spec->params[plan->params].name; plan->params++) find_limits(plan, plan->params);
     trine_dtype chosen[TRINE_MAX_SYMBOLS] = { TRINE_NONE };
     for (int i = 0; i < TRINE_MAX_TYPES && spec->types[i]; i++)
         if (!expand(plan, spec->types[i], chosen)) return false;

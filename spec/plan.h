@@ -37,6 +37,7 @@ typedef enum trine_require_kind { REQUIRE_EXPR = 1, REQUIRE_BOTH, REQUIRE_ANY } 
 typedef struct trine_plan_require {
     trine_require_kind kind;
     short with; /* REQUIRE_EXPR: only if this tensor is given; -1 always */
+    bool without; /* or only if it is not */
     uint32_t tensors; /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors */
     trine_expr expr;
     const char *text;
@@ -52,6 +53,7 @@ typedef struct trine_plan {
     trine_dtype (*combo)[TRINE_MAX_SYMBOLS]; /* admissible values of the type variables */
     trine_plan_require require[TRINE_MAX_STRINGS];
     uint32_t alias[TRINE_MAX_TENSORS]; /* for each output, the set of tensors it may be */
+    double min[TRINE_MAX_PARAMS], max[TRINE_MAX_PARAMS]; /* of the parameters, BOOL and ENUM included */
     trine_expr flops;
     short independent; /* symbol, or -1 */
 } trine_plan;
@@ -91,6 +93,11 @@ double trine_plan_coefficient(const trine_plan *plan, int index, const int64_t *
 static inline trine_dtype trine_plan_dtype(const trine_plan *plan, int index, const trine_dtype *type) {
     const trine_plan_tensor *t = &plan->tensor[index];
     return t->type >= 0 ? type[t->type] : t->dtype;
+}
+
+/* Does a condition apply when these tensors are given? */
+static inline bool trine_require_applies(const trine_plan_require *require, uint32_t present) {
+    return require->with < 0 || (present >> require->with & 1) != require->without;
 }
 
 /* The tensor argument `index` of an args structure. */

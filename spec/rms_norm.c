@@ -23,7 +23,7 @@ static row_stats statistics(const norm_input *in, int64_t at, int64_t n, double 
     for (int64_t j = 0; j < n; j++) {
         double e;
         const double h = norm_h(in, at + j, &e);
-        overflow |= isfinite(h) && fmax(fabs(h), e) > trine_largest(TRINE_F32);
+        overflow |= e > trine_largest(TRINE_F32);
         squares += h * h;
         moved += U * e * (2 * fabs(h) + U * e);
     }
@@ -54,16 +54,17 @@ static void reference(trine_ref *ref) {
             const double h = norm_h(&in, k, &e), w = norm_weight(weight, k - i * n, args->weight_offset), hat = h * row.rstd;
             if (h_out) {
                 h_out[k] = h;
-                trine_ref_magnitude(ref, "residual_out")[k] = isfinite(h) && fmax(fabs(h), e) > trine_largest(TRINE_F32) ? INFINITY : e;
-                trine_ref_slack(ref, "residual_out")[k] = underflow(trine_ref_type(ref, "R"));
+                trine_ref_magnitude(ref, "residual_out")[k] = e > trine_largest(TRINE_F32) ? INFINITY : e;
+                trine_ref_slack(ref, "residual_out")[k] = FLUSH;
             }
             const bool round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT;
             y[k] = (round ? trine_round(hat, type, false) : hat) * w;
-            if (!isfinite(y[k]) || !isfinite(h)) continue;
+            if (row.overflow) y_magnitude[k] = INFINITY;
+            if (!isfinite(y[k]) || !isfinite(h) || row.overflow) continue;
             const double off = (fabs(hat) * row.q + (U * e + 2 * FLUSH) * row.rstd) * (1 + row.q);
             const double spread = round ? round_spread(hat, fabs(hat) * coefficient + off, type) : off;
-            y_magnitude[k] = row.overflow || !isfinite(spread) ? INFINITY : fabs(hat * w);
-            y_slack[k] = isfinite(spread) ? spread * fabs(w) + underflow(type) + FLUSH * fabs(w) : 0;
+            y_magnitude[k] = isfinite(spread) ? fabs(hat * w) : INFINITY;
+            y_slack[k] = isfinite(spread) ? spread * fabs(w) + FLUSH * (1 + fabs(w)) : 0;
         }
     }
 }

@@ -11,7 +11,7 @@
  * the weights y. exp to 4 ulp gives 8u on each; the sum of l at most sum_depth(n) u; a rescaling of online statistics, once for 1024 elements and up to
  * five times in merging, 10u each (exp, product, and what it moves); the division 3u.
  * Exponentials below 2^-126 may be flushed to zero, n of them in l. */
-static void row(const double *x, double *y, double *magnitude, double *slack, int64_t n, double scale, double lost) {
+static void row(const double *x, double *y, double *magnitude, double *slack, int64_t n, double scale) {
     double top = x[0];
     for (int64_t j = 1; j < n; j++)
         if (scale * x[j] > scale * top || isnan(x[j])) top = x[j];
@@ -29,20 +29,20 @@ static void row(const double *x, double *y, double *magnitude, double *slack, in
         y[j] = e / sum;
         if (!isfinite(sum)) continue;
         magnitude[j] = overflow ? INFINITY : y[j];
-        slack[j] = y[j] * moved / sum + (e > 0 ? y[j] * 5 * U * -log(e) : 0) + ((double)n * y[j] + 1) * FLUSH + lost;
+        slack[j] = y[j] * moved / sum + (e > 0 ? y[j] * 5 * U * -log(e) : 0) + ((double)n * y[j] + 2) * FLUSH;
     }
 }
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t g = trine_ref_dim(ref, "g"), s = trine_ref_dim(ref, "s"), n = trine_ref_dim(ref, "n");
-    const double *x = trine_ref_value(ref, "x"), lost = underflow(trine_ref_type(ref, "T"));
+    const double *x = trine_ref_value(ref, "x");
     double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"), *slack = trine_ref_slack(ref, "y");
     for (int64_t i = 0; i < g * s; i++) {
         int64_t visible = args->causal ? i % s + n - s + 1 : n;
         if (visible < 0) visible = 0;
         const int64_t at = i * n;
-        if (visible > 0) row(x + at, y + at, magnitude + at, slack + at, visible, args->scale, lost);
+        if (visible > 0) row(x + at, y + at, magnitude + at, slack + at, visible, args->scale);
         for (int64_t j = visible; j < n; j++) y[at + j] = 0;
     }
 }

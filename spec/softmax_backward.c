@@ -11,22 +11,23 @@ static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t g = trine_ref_dim(ref, "g"), s = trine_ref_dim(ref, "s"), n = trine_ref_dim(ref, "n");
     const double *y = trine_ref_value(ref, "y"), *dy = trine_ref_value(ref, "dy"), scale = args->scale;
-    const double lost = underflow(trine_ref_type(ref, "T")), largest = trine_largest(TRINE_F32);
+    const double largest = trine_largest(TRINE_F32);
     double *dx = trine_ref_value(ref, "dx"), *magnitude = trine_ref_magnitude(ref, "dx"), *slack = trine_ref_slack(ref, "dx");
     for (int64_t i = 0; i < g * s; i++, y += n, dy += n, dx += n, magnitude += n, slack += n) {
         const int64_t visible = args->causal ? i % s + n - s + 1 : n;
         double sum = 0, sum_abs = 0;
         for (int64_t j = 0; j < visible; j++) {
             sum += y[j] * dy[j];
-            sum_abs += fabs(y[j] * dy[j]);
+            sum_abs += finite_abs(y[j] * dy[j]);
         }
         for (int64_t j = 0; j < n; j++) {
             dx[j] = j < visible ? scale * (y[j] * (dy[j] - sum)) : 0;
-            if (j >= visible || !isfinite(dx[j])) continue;
-            const double inner = fabs(dy[j]) + sum_abs;
-            magnitude[j] = fabs(scale * y[j]) * inner;
-            if (sum_abs > largest || inner > largest || fabs(y[j]) * inner > largest || fabs(scale * y[j]) > largest) magnitude[j] = INFINITY;
-            slack[j] = FLUSH * (fabs(scale * y[j]) * (double)n + fabs(scale) + inner) + lost;
+            if (j >= visible) continue;
+            const double inner = finite_abs(dy[j]) + sum_abs;
+            magnitude[j] = isfinite(dx[j]) ? fabs(scale * y[j]) * inner : 0;
+            if (inner > largest || finite_abs(y[j]) * inner > largest || finite_abs(scale * y[j]) > largest) magnitude[j] = INFINITY;
+            if (!isfinite(dx[j])) continue;
+            slack[j] = FLUSH * (fabs(scale * y[j]) * (double)n + fabs(scale) + inner + 1);
         }
     }
 }

@@ -32,7 +32,8 @@ typedef struct trine_spec_tensor {
     const char *type;  /* a type variable of .types ("T") or the name of a type ("f32") */
     const char *shape; /* dimensions by spaces: a symbol, a number, or an expression of bound symbols ("nseq+1"); in brackets: may be
                           missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
-    const char *fill;  /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "offsets SYMBOL": ascending from 0 to SYMBOL;
+    const char *fill;  /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or
+                          the value of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL;
                           "positive"; "unit": in [-1, 1]; "derived": by .prepare, from the other inputs */
     const char *terms; /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
     const char *rounds; /* OUT: the part of the coefficient in unit roundoffs of the type variable T, for intermediate roundings; NULL: 0 */
@@ -64,7 +65,7 @@ typedef struct trine_spec {
     trine_spec_tensor tensors[TRINE_MAX_TENSORS];
     trine_spec_param params[TRINE_MAX_PARAMS];
     const char *types[TRINE_MAX_TYPES];     /* "T=f32 W=f32|bf16": each row is the product of its alternatives */
-    const char *require[TRINE_MAX_STRINGS]; /* "h % hk == 0": conditions on symbols; "with cu_seqlens_q: b == 1": if that tensor is given;
+    const char *require[TRINE_MAX_STRINGS]; /* "h % hk == 0": conditions on symbols; "with cu_seqlens_q: b == 1": if that tensor is given, or "without" it;
                                                "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums": at least one */
     const char *alias[TRINE_MAX_STRINGS];   /* "y=x": y may be x, the very same view. All other overlap with an output is an error */
     const char *sizes[TRINE_MAX_STRINGS];   /* "n: 0 1 3 127": what the agreement suite combines */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trine spec: the specification's tables as text and as JSON, and the matrix of ops and backends. */
+#include <math.h>
 #include <string.h>
 
 #include "tool.h"
@@ -50,7 +51,8 @@ static void print_params(const trine_plan *plan) {
         printf("  %-14s %-5s %s", p->name, kinds[p->kind], p->doc ? p->doc : "");
         if (p->kind == ENUM) printf(" {%s}", p->values);
         if (p->fallback != 0) printf("; left zero: %.9g", p->fallback);
-        if (p->max >= p->min) printf("; %.9g to %.9g", p->min, p->max);
+        if (isfinite(p->min) && isfinite(p->max) && p->max >= p->min) printf("; %.9g to %.9g", p->min, p->max);
+        else if (isfinite(p->min) && p->max >= p->min) printf("; at least %.9g", p->min);
         putchar('\n');
     }
 }
@@ -115,7 +117,8 @@ static void json_op(const trine_plan *plan) {
         json_member("doc", p->doc);
         json_member("values", p->values);
         printf(", \"fallback\": %.17g", p->fallback);
-        if (p->max >= p->min) printf(", \"min\": %.17g, \"max\": %.17g", p->min, p->max);
+        if (isfinite(p->min) && p->max >= p->min) printf(", \"min\": %.17g", p->min);
+        if (isfinite(p->max) && p->max >= p->min) printf(", \"max\": %.17g", p->max);
         printf(" }");
     }
     printf("\n    ]");

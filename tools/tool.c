@@ -17,7 +17,8 @@ int target_open(target *t, const char *command) {
             if (trine_device_info(t->lib, i, &info) == TRINE_OK) names[count++] = info.name;
         names[count] = NULL;
         const char *near = nearest_name(t->device, names);
-        usage_error(command, "no device \"%s\"%s%s%s; see trine info", t->device, near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+        if (near) usage_error(command, "no device \"%s\"; did you mean \"%s\"?", t->device, near);
+        else usage_error(command, "no device \"%s\"; trine info lists them", t->device);
         target_close(t);
         return 2;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adamw on the CPU: one pass over all the state. */
 #include "cpu.h"
-#include "vec_math.h"
+#include "vec_pair.h"
 
 enum { PARAM, GRAD, M, V, COPY, GRAD_SCALE }; /* as in the specification */
 
@@ -27,6 +27,19 @@ INLINE vf step_vector(const step_scalars *s, vf param, vf grad, vf *m, vf *v) {
 
 INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state, trine_dtype type, trine_dtype grad) {
     int64_t i = first;
+    if (type == TRINE_BF16 && grad == TRINE_BF16 && state == TRINE_BF16 && (!d->copy || d->copy_type == TRINE_BF16))
+        for (; i + 2 * VL <= last; i += 2 * VL) {
+            vf p[2], g[2], m[2], v[2];
+            vload2(p, d->param, TRINE_BF16, i);
+            vload2(g, d->grad, TRINE_BF16, i);
+            vload2(m, d->m, TRINE_BF16, i);
+            vload2(v, d->v, TRINE_BF16, i);
+            for (int j = 0; j < 2; j++) p[j] = step_vector(s, p[j], g[j], &m[j], &v[j]);
+            vstore2(d->param, TRINE_BF16, i, p);
+            vstore2(d->m, TRINE_BF16, i, m);
+            vstore2(d->v, TRINE_BF16, i, v);
+            if (d->copy) vstore2(d->copy, TRINE_BF16, i, p);
+        }
     for (; i + VL <= last; i += VL) {
         vf m = vload(d->m, state, i), v = vload(d->v, state, i);
         const vf p = step_vector(s, vload(d->param, type, i), vload(d->grad, grad, i), &m, &v);

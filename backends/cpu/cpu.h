@@ -49,6 +49,17 @@ static inline void cpu_share(int64_t n, int thread, int team, int64_t *first, in
     *last = n * (thread + 1) / team;
 }
 
+/* Runs body(context, thread, team) on every thread of a team. A team of one is a plain call: entering a parallel region costs most of a
+ * microsecond even then. */
+static inline void cpu_parallel(int team, void (*body)(const void *context, int thread, int team), const void *context) {
+    if (team == 1) {
+        body(context, 0, 1);
+        return;
+    }
+#pragma omp parallel num_threads(team)
+    body(context, omp_get_thread_num(), omp_get_num_threads());
+}
+
 static inline int64_t cpu_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 #endif

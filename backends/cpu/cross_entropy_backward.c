@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy_backward on the CPU: probabilities anew from the saved lse, chunk by chunk. */
-#include "labels.h"
-#include "vec_math.h"
+#include "cross_entropy.h"
 
 enum { LOGITS, LABELS, LSE, DLOSS, DLOGITS }; /* as in the specification */
 enum { CHUNK = 4096 };
 
-/* y = gain (exp(scale x - lse) factor - spread) */
-INLINE void chunk_gradient(char *y, const char *x, int64_t n, float scale, float lse, float gain, float factor, float spread, trine_dtype type) {
-    const vf s = vset(scale), minus_lse = vset(-lse), f = vset(factor), minus_spread = vset(-spread), g = vset(gain);
+typedef struct gradient {
+    float scale, lse; /* of base 2 */
+    float gain, factor, spread;
+} gradient;
+
+/* gain (2^(scale x - lse) factor - spread) */
+INLINE vf gradient_of(const gradient *g, vf x) {
+    const vf p = exp2_of(vfma(x, vset(g->scale), vset(-g->lse)));
+    return g->gain * vfma(p, vset(g->factor), vset(-g->spread));
+}
+
+INLINE void chunk_gradient(char *y, const char *x, int64_t n, const gradient *shared, trine_dtype type) {
+    const gradient g = *shared;
     int64_t k = 0;
-    for (; k + VL <= n; k += VL) {
-        const vf p = vexp(vfma(vload(x, type, k), s, minus_lse));
-        vstore(y, type, k, g * vfma(p, f, minus_spread));
+    for (; k + 2 * VL <= n; k += 2 * VL) {
+        vf value[2];
+        vload2(value, x, type, k);
+        for (int j = 0; j < 2; j++) value[j] = gradient_of(&g, value[j]);
+        vstore2(y, type, k, value);
     }
-    if (k < n) {
-        const int rest = (int)(n - k);
-        const vf p = vexp(vfma(vloadn(x, type, k, rest, 0), s, minus_lse));
-        vstoren(y, type, k, rest, g * vfma(p, f, minus_spread));
+    for (; k < n; k += VL) {
+        const int rest = n - k < VL ? (int)(n - k) : VL;
+        vstoren(y, type, k, rest, gradient_of(&g, vloadn(x, type, k, rest, 0)));
     }
 }
 
@@ -32,15 +42,21 @@ static void row_chunk(const trine_call *call, int64_t row, int64_t first, int64_
         memset(y, 0, (size_t)(n * size));
         return;
     }
-    const float lse = ((const float *)call->tensor[LSE].data)[row], gain = ((const float *)call->tensor[DLOSS].data)[row] * args->logit_scale;
+    const float lse = ((const float *)call->tensor[LSE].data)[row];
     const double e = args->label_smoothing, spread = e / (double)call->dim[1];
-    const float factor = args->z_loss > 0 ? (float)(1 + 2.0 * args->z_loss * lse) : 1.0f;
+    gradient g = {
+        .scale = base2_scale(args->logit_scale),
+        .lse = base2_scale(lse),
+        .gain = ((const float *)call->tensor[DLOSS].data)[row] * args->logit_scale,
+        .factor = args->z_loss > 0 ? (float)(1 + 2.0 * args->z_loss * lse) : 1.0f, /* not 1 + 0 * Inf */
+        .spread = (float)spread,
+    };
     const bool here = label >= first && label < first + n;
     const float at_label = here ? sload(x, type, label - first) : 0; /* before it is overwritten in place */
-    FOR_TYPE(type, chunk_gradient, y, x, n, args->logit_scale, lse, gain, factor, (float)spread);
+    FOR_TYPE(type, chunk_gradient, y, x, n, &g);
     if (here) {
-        const vf p = vexp(vfma(vset(at_label), vset(args->logit_scale), vset(-lse)));
-        sstore(y, type, label - first, gain * (p[0] * factor - (float)(1 - e + spread)));
+        g.spread = (float)(1 - e + spread);
+        sstore(y, type, label - first, gradient_of(&g, vset(at_label))[0]);
     }
 }
 

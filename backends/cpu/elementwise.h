@@ -92,39 +92,6 @@ static inline void walk_range(const walk *w, int64_t first, int64_t last, run_fn
     }
 }
 
-/* Stores past the caches, at a multiple of the stored bytes; and what must follow them before another thread may look. */
-INLINE void vstream(void *data, trine_dtype dtype, int64_t i, vf x) {
-#if defined(__x86_64__)
-    if (dtype == TRINE_F32) {
-        float *at = (float *)data + i;
-#if defined(__AVX512F__)
-        _mm512_stream_ps(at, (__m512)x);
-#elif defined(__AVX2__)
-        _mm256_stream_ps(at, (__m256)x);
-#else
-        _mm_stream_ps(at, (__m128)x);
-#endif
-        return;
-    }
-    const vh h = dtype == TRINE_BF16 ? vf_to_bf16(x) : vf_to_f16(x);
-    void *at = (uint16_t *)data + i;
-#if defined(__AVX512F__)
-    _mm256_stream_si256(at, (__m256i)h);
-#elif defined(__AVX2__)
-    _mm_stream_si128(at, (__m128i)h);
-#else
-    _mm_stream_si64(at, (long long)h);
-#endif
-#else
-    vstore(data, dtype, i, x);
-#endif
-}
-INLINE void stream_fence(void) {
-#if defined(__x86_64__)
-    _mm_sfence();
-#endif
-}
-
 /* Runs fn over all elements. Streaming pays when the outputs go to memory anyway, and loses when a tensor is updated in place: its lines are in
  * the cache already. */
 static inline trine_status walk_all(const trine_call *call, run_fn fn) {

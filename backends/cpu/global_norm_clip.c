@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* global_norm_clip on the CPU: squares summed in float64 by blocks of a fixed size, then one pass that scales. */
 #include "cpu.h"
-#include "vec_math.h"
+#include "vec_pair.h"
 
 enum { X, Y, OTHER_SQUARES, SUM_SQUARES, NORM, COEFFICIENT }; /* as in the specification */
 enum { BLOCK = 16384 };
@@ -23,7 +23,12 @@ INLINE void block_squares(double *sum_out, const char *x, int64_t n, trine_dtype
     vd acc[8] = { { 0 } };
     int64_t i = 0;
     for (; i + 4 * VL <= n; i += 4 * VL)
-        for (int j = 0; j < 4; j++) add_squares(acc + 2 * j, vload(x, type, i + j * VL));
+        for (int j = 0; j < 4; j += 2) {
+            vf value[2];
+            vload2(value, x, type, i + j * VL);
+            add_squares(acc + 2 * j, value[0]);
+            add_squares(acc + 2 * j + 2, value[1]);
+        }
     for (; i < n; i += VL) add_squares(acc, vloadn(x, type, i, n - i < VL ? (int)(n - i) : VL, 0));
     const vd all = ((acc[0] + acc[1]) + (acc[2] + acc[3])) + ((acc[4] + acc[5]) + (acc[6] + acc[7]));
     double sum = 0;
@@ -33,6 +38,12 @@ INLINE void block_squares(double *sum_out, const char *x, int64_t n, trine_dtype
 
 INLINE void scale_range(char *y, const char *x, float coefficient, int64_t first, int64_t last, trine_dtype type) {
     int64_t i = first;
+    for (; i + 2 * VL <= last; i += 2 * VL) {
+        vf value[2];
+        vload2(value, x, type, i);
+        for (int j = 0; j < 2; j++) value[j] *= coefficient;
+        vstore2(y, type, i, value);
+    }
     for (; i + VL <= last; i += VL) vstore(y, type, i, vload(x, type, i) * coefficient);
     if (i < last) vstoren(y, type, i, (int)(last - i), vloadn(x, type, i, (int)(last - i), 0) * coefficient);
 }

@@ -34,11 +34,14 @@ INLINE void philox_multiply(vu a, uint32_t m, vu *high, vu *low) {
     *high = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
     *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
 #else
+    vu h = {0}, l = {0};
     for (int i = 0; i < VL; i++) {
         const uint64_t product = (uint64_t)a[i] * m;
-        (*high)[i] = (uint32_t)(product >> 32);
-        (*low)[i] = (uint32_t)product;
+        h[i] = (uint32_t)(product >> 32);
+        l[i] = (uint32_t)product;
     }
+    *high = h;
+    *low = l;
 #endif
 }
 

@@ -120,7 +120,15 @@ INLINE vi viota(void) {
 
 /* -------------------------------------------------------------------------------------- conversions of 16-bit types, exact or to nearest even */
 
-INLINE vf vf_from_bf16(vh h) { return (vf)(__builtin_convertvector(h, vu) << 16); }
+INLINE vf vf_from_bf16(vh h) {
+#if defined(__AVX512F__) /* spelt out because GCC 12 widens by halves */
+    return (vf)_mm512_slli_epi32(_mm512_cvtepu16_epi32((__m256i)h), 16);
+#elif defined(__AVX2__)
+    return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32((__m128i)h), 16);
+#else
+    return (vf)(__builtin_convertvector(h, vu) << 16);
+#endif
+}
 
 INLINE vh vf_to_bf16(vf x) {
     const vu bits = (vu)x;
@@ -209,6 +217,39 @@ INLINE void vstoren(void *data, trine_dtype dtype, int64_t i, int n, vf x) {
         const vh h = dtype == TRINE_BF16 ? vf_to_bf16(x) : vf_to_f16(x);
         memcpy((uint16_t *)data + i, &h, (size_t)n * 2);
     }
+}
+
+/* Stores past the caches, at a multiple of the stored bytes; and what must follow them before another thread may look. */
+INLINE void vstream(void *data, trine_dtype dtype, int64_t i, vf x) {
+#if defined(__x86_64__)
+    if (dtype == TRINE_F32) {
+        float *at = (float *)data + i;
+#if defined(__AVX512F__)
+        _mm512_stream_ps(at, (__m512)x);
+#elif defined(__AVX2__)
+        _mm256_stream_ps(at, (__m256)x);
+#else
+        _mm_stream_ps(at, (__m128)x);
+#endif
+        return;
+    }
+    const vh h = dtype == TRINE_BF16 ? vf_to_bf16(x) : vf_to_f16(x);
+    void *at = (uint16_t *)data + i;
+#if defined(__AVX512F__)
+    _mm256_stream_si256(at, (__m256i)h);
+#elif defined(__AVX2__)
+    _mm_stream_si128(at, (__m128i)h);
+#else
+    _mm_stream_si64(at, (long long)h);
+#endif
+#else
+    vstore(data, dtype, i, x);
+#endif
+}
+INLINE void stream_fence(void) {
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
 }
 
 /* One element. */

@@ -16,7 +16,19 @@ typedef struct trine_swiglu_args {
     const trine_tensor *y; /* out [p] [q] [r] n; may be gate or up */
 } trine_swiglu_args;
 
-/* SwiGLU */
+/* SwiGLU: one half of a projection times the SiLU of the other.
+ *
+ *     y = gate sigmoid(gate) up,  sigmoid(x) = 1/(1 + exp(-x))
+ *
+ * Source: Shazeer 2020, "GLU variants improve Transformer", eq. 6.
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free.
+ * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
+ * Aliasing: y may be gate or up.
+ * Error bound, besides the output's own rounding: 14 2^-24 |y|, also where sigmoid is tiny.
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_swiglu(trine_queue *queue, const trine_swiglu_args *args);
 
 typedef struct trine_swiglu_backward_args {
@@ -28,7 +40,17 @@ typedef struct trine_swiglu_backward_args {
     const trine_tensor *dup; /* out [p] [q] [r] n; may be dy, gate or up, not dgate */
 } trine_swiglu_backward_args;
 
-/* Gradient of swiglu */
+/* Gradient of swiglu.
+ *
+ *     dgate = dy up s (1 + gate (1 - s)),  dup = dy gate s,  s = sigmoid(gate)
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free.
+ * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
+ * Aliasing: dgate and dup may each be dy, gate or up, but not the same one.
+ * Error bound, besides the output's own rounding: 28 2^-24 |dy up| s (1 + |gate|) for dgate, 14 2^-24 |dup| for dup.
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_swiglu_backward(trine_queue *queue, const trine_swiglu_backward_args *args);
 
 /* The form of gelu. */
@@ -44,7 +66,21 @@ typedef struct trine_gelu_args {
     int32_t form; /* TRINE_GELU_* */
 } trine_gelu_args;
 
-/* Gaussian error linear unit */
+/* Gaussian error linear unit, in either form.
+ *
+ *     TRINE_GELU_TANH: y = x/2 (1 + tanh(v/2)),  v = 2 sqrt(2/pi) (x + 0.044715 x^3)
+ *     TRINE_GELU_ERF:  y = x/2 (1 + erf(x/sqrt 2))
+ *
+ * Source: Hendrycks and Gimpel 2016, "Gaussian error linear units", section 2.
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free.
+ * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
+ * Aliasing: y may be x.
+ * Error bound, besides the output's own rounding: 14 2^-24 |y| (1 + |v| (1 - sigmoid(v))) for tanh; 14 2^-24 |y| (1 + x^2) for erf and x < 0, 14
+ * 2^-24 |y| for x > 0. So the far negative tail is right too. At -Inf y is NaN, as the formula says.
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_gelu(trine_queue *queue, const trine_gelu_args *args);
 
 typedef struct trine_gelu_backward_args {
@@ -55,7 +91,19 @@ typedef struct trine_gelu_backward_args {
     int32_t form; /* TRINE_GELU_* */
 } trine_gelu_backward_args;
 
-/* Gradient of gelu */
+/* Gradient of gelu.
+ *
+ *     TRINE_GELU_TANH: dx = dy (s + x s (1 - s) v'),  s = sigmoid(v),  v' = 2 sqrt(2/pi) (1 + 0.134145 x^2)
+ *     TRINE_GELU_ERF:  dx = dy (F + x f),  F = (1 + erf(x/sqrt 2))/2,  f = exp(-x^2/2)/sqrt(2 pi)
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free.
+ * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
+ * Aliasing: dx may be dy or x.
+ * Error bound, besides the output's own rounding: 36 2^-24 |dy| times the absolute values of the terms, each times 1 + |v| (tanh) or 1 + x^2
+ * (erf, the first term for x < 0 only).
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_gelu_backward(trine_queue *queue, const trine_gelu_backward_args *args);
 
 typedef struct trine_add_args {
@@ -67,7 +115,19 @@ typedef struct trine_add_args {
     float beta; /* 0: 1 */
 } trine_add_args;
 
-/* y = alpha a + beta b */
+/* Weighted sum of two tensors, with broadcasting.
+ *
+ *     y = alpha a + beta b
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free. An input is
+ * broadcast along the dimensions where it is 1, or missing.
+ * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
+ * Parameters: alpha and beta are 1 if left 0; -0.0 is zero.
+ * Aliasing: y may be a or b, where that is not broadcast.
+ * Error bound, besides the output's own rounding: 3 2^-24 (|alpha a| + |beta b|).
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_add(trine_queue *queue, const trine_add_args *args);
 
 typedef struct trine_mul_args {
@@ -78,7 +138,19 @@ typedef struct trine_mul_args {
     float alpha; /* 0: 1 */
 } trine_mul_args;
 
-/* y = alpha a b */
+/* Product of two tensors, with broadcasting.
+ *
+ *     y = alpha a b
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free. An input is
+ * broadcast along the dimensions where it is 1, or missing.
+ * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
+ * Parameters: alpha is 1 if left 0; -0.0 is zero.
+ * Aliasing: y may be a or b, where that is not broadcast.
+ * Error bound, besides the output's own rounding: 3 2^-24 |y|.
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_mul(trine_queue *queue, const trine_mul_args *args);
 
 typedef struct trine_scale_args {
@@ -89,7 +161,19 @@ typedef struct trine_scale_args {
     float shift;
 } trine_scale_args;
 
-/* y = alpha x + shift */
+/* Scaling, shifting and conversion, with broadcasting.
+ *
+ *     y = alpha x + shift
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free. An input is
+ * broadcast along the dimensions where it is 1, or missing.
+ * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
+ * Parameters: alpha is 1 if left 0; -0.0 is zero.
+ * Aliasing: y may be x, where that is not broadcast.
+ * Error bound, besides the output's own rounding: 3 2^-24 (|alpha x| + |shift|).
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_scale(trine_queue *queue, const trine_scale_args *args);
 
 typedef struct trine_dropout_args {
@@ -102,7 +186,24 @@ typedef struct trine_dropout_args {
     uint64_t offset;
 } trine_dropout_args;
 
-/* Dropout */
+/* Dropout, with a mask that depends on seed, offset and shape alone: it is the same on every device.
+ *
+ *     y[i] = x[i] scale if element i is kept, else 0;  scale = 1/(1-p) rounded to f32
+ *
+ * Source: Srivastava et al. 2014, "Dropout", section 10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"
+ * (Philox4x32-10).
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free. i counts the
+ * elements in row-major order, whatever the strides. It is kept if word i%4 of Philox4x32-10 with key seed and counter (lo32(i/4),
+ * hi32(i/4), lo32(offset), hi32(offset)) is below floor((1-p) 2^32).
+ * Types: x and y f32, bf16 or f16, the same; mask u8, 1 where kept. One product in f32, rounded once.
+ * Parameters: 0 <= p < 1. Use another offset for every call of a training step. The backward pass is dropout of dy with the same seed and
+ * offset.
+ * Aliasing: y may be x.
+ * Error bound, besides the output's own rounding: 2 2^-24 |y|; the mask is exact, and dropped elements are 0 even where x is NaN.
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_dropout(trine_queue *queue, const trine_dropout_args *args);
 
 typedef struct trine_cast_args {
@@ -112,7 +213,21 @@ typedef struct trine_cast_args {
     int32_t saturate; /* 1: values beyond the largest finite become it; 0: Inf, or NaN where the type has none */
 } trine_cast_args;
 
-/* Conversion of element types */
+/* Conversion of floating-point types.
+ *
+ *     y = x rounded once, to nearest even
+ *
+ * Source: IEEE 754-2019, section 5.4; OCP 8-bit floating point specification 1.0, section 5.2.
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free.
+ * Types: x and y each f64, f32, f16, bf16, e4m3, e4m3fnuz, e5m2 or e5m2fnuz. f64 to a narrow type is rounded once, not by way of f32.
+ * Ranges: what rounds beyond the largest finite value becomes Inf, or NaN where the type has none; with saturate it becomes the largest
+ * finite value, Inf too. NaN stays NaN; its sign and payload are not specified. -0 is kept, but by the fnuz types, which have none.
+ * Aliasing: none.
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ * Since 0.1. */
 TRINE_API trine_status trine_cast(trine_queue *queue, const trine_cast_args *args);
 
 #ifdef __cplusplus

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_backward on the CPU, in one pass: each block of keys goes over the rows that see it (FlashAttention-2, algorithm 2).
+ *
+ * A task is one problem, or where there are few of these one of `parts` that take its blocks of keys in turn. It owns the gradients of its keys and values,
+ * and sums that of the rows into a part of the workspace; the parts are merged in order. How many there are follows from the shapes alone. */
+#include "attention.h"
+
+enum { DOUT, Q, K, V, O, LSE, CU_Q, CU_K, DQ, DK, DV };
+enum { BQ = MAX_ROWS / 2, BK = 96, LDS = BK + 16, TASKS = 32 }; /* BQ, BK: multiples of MR, BK also of NR */
+
+/* What a thread works on. */
+typedef struct buffers {
+    float *q, *dout;      /* BQ x d; q is scaled */
+    float *kt, *vt, *k;   /* d x BK twice, BK x d */
+    float *dk, *dv;       /* BK x d */
+    float *p, *ds;        /* BQ x BK: scores, then p; dp, then ds */
+    float *lse, *delta;   /* BQ */
+    int64_t ld;           /* of q, dout, k, dk and dv */
+} buffers;
+
+typedef struct plan {
+    attention a;
+    int64_t parts, width;                         /* width: columns of the sums for dq */
+    size_t delta_bytes, part_floats, buffer_bytes; /* the workspace: delta, of shape b h sq; the parts; the threads' buffers */
+} plan;
+
+static int64_t buffer_floats(int64_t d) {
+    const int64_t rows = cpu_round_up(d, VL);
+    return (2 * BQ + 3 * BK) * leading(rows) + 2 * rows * LDS + 2 * BQ * LDS + 2 * BQ;
+}
+
+static buffers buffers_at(float *at, int64_t d) {
+    const int64_t rows = cpu_round_up(d, VL), ld = leading(rows);
+    buffers w = { .ld = ld, .q = at };
+    w.dout = w.q + BQ * ld;
+    w.kt = w.dout + BQ * ld;
+    w.vt = w.kt + rows * LDS;
+    w.k = w.vt + rows * LDS;
+    w.dk = w.k + BK * ld;
+    w.dv = w.dk + BK * ld;
+    w.p = w.dv + BK * ld;
+    w.ds = w.p + BQ * LDS;
+    w.lse = w.ds + BQ * LDS;
+    w.delta = w.lse + BQ;
+    return w;
+}
+
+static plan plan_of(const trine_call *call) {
+    const trine_attention_backward_args *args = call->args;
+    plan p = { .a = { .call = call, .softcap = args->softcap, .causal = args->causal } };
+    attention *a = &p.a;
+    attention_sizes(a, call->dim, Q, CU_Q, args->scale, args->window);
+    const int64_t problems = a->sequences * a->hk, most = (a->sk + 4 * BK - 1) / (4 * BK);
+    p.parts = problems < 1 || problems >= TASKS ? 1 : (TASKS + problems - 1) / problems;
+    if (p.parts > most) p.parts = most > 0 ? most : 1;
+    p.width = cpu_round_up(a->d, VL);
+    p.delta_bytes = (size_t)cpu_round_up(a->b * a->hk * a->group * a->sq * (int64_t)sizeof(float), 256);
+    p.part_floats = (size_t)(a->hk * (a->b * a->sq * a->group + a->sequences * MR) * p.width);
+    p.buffer_bytes = (size_t)cpu_round_up(buffer_floats(a->d) * (int64_t)sizeof(float), 256);
+    return p;
+}
+
+static size_t parts_bytes(const plan *p) { return (size_t)cpu_round_up((int64_t)((size_t)p->parts * p->part_floats * sizeof(float)), 256); }
+
+static size_t workspace(const trine_call *call) {
+    const plan p = plan_of(call);
+    return p.delta_bytes + parts_bytes(&p) + (size_t)most_threads(call, p.a.sequences * p.a.hk * p.parts) * p.buffer_bytes;
+}
+
+/* Row 0 of a problem's sums for dq in one part. Each problem has MR rows to spare, for the padding of its last tile. */
+static float *sums_at(const plan *p, int64_t part, int64_t s, const sequence *seq, int64_t head) {
+    const attention *a = &p->a;
+    const int64_t before = a->hk * ((seq->batch * a->sq + seq->q) * a->group + s * MR), rows = seq->queries * a->group + MR;
+    return (float *)(void *)((char *)a->call->workspace + p->delta_bytes) + (size_t)part * p->part_floats + (before + head * rows) * p->width;
+}
+
+static float *delta_at(const plan *p, const block *b, int64_t r) {
+    const attention *a = &p->a;
+    const int64_t row = b->first + r;
+    return (float *)a->call->workspace + ((b->seq.batch * a->hk + b->head) * a->group + row % a->group) * a->sq + b->seq.q + row / a->group;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- delta */
+
+INLINE void dot_row(const void *x, const void *y, int64_t n, float *sum_out, trine_dtype T) {
+    vf sum = vzero();
+    for (int64_t c = 0; c < n; c += VL) sum = vfma(load_part(x, T, c, n - c), load_part(y, T, c, n - c), sum);
+    *sum_out = vhsum(sum);
+}
+
+/* delta = dout.o of row `row` of b sq h. */
+static void delta_row(const plan *p, int64_t row) {
+    const attention *a = &p->a;
+    const int64_t h = a->hk * a->group, head = row % h, i = row / h % a->sq, batch = row / h / a->sq;
+    float *to = (float *)a->call->workspace + (batch * h + head) * a->sq + i;
+    FOR_TYPE(a->dtype, dot_row, token_at(&a->call->tensor[DOUT], batch, i, head), token_at(&a->call->tensor[O], batch, i, head), a->d, to);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- one block */
+
+/* Packs the rows of q and dout. Rows that give nothing, by lse = -Inf or as padding, are zero. All finite? */
+static bool pack_block(const plan *p, const block *b, const buffers *w) {
+    const attention *a = &p->a;
+    const trine_tensor *t = a->call->tensor;
+    bool finite = true;
+    for (int64_t r = 0; r < b->padded; r++) {
+        float *q = w->q + r * w->ld, *dout = w->dout + r * w->ld;
+        w->lse[r] = r < b->rows ? *statistic_at(b, &t[LSE], r) : -INFINITY;
+        w->delta[r] = r < b->rows ? *delta_at(p, b, r) : 0;
+        if (w->lse[r] == -INFINITY) {
+            memset(q, 0, (size_t)w->ld * sizeof *q);
+            memset(dout, 0, (size_t)w->ld * sizeof *dout);
+        } else {
+            finite &= pack_scaled(row_at(b, &t[Q], r), a->d, a->scale, q, a->dtype);
+            finite &= pack_scaled(row_at(b, &t[DOUT], r), a->d, 1, dout, a->dtype);
+        }
+    }
+    return finite;
+}
+
+/* Row r of scores and dp becomes p and ds, over all n columns; `low` and `high` are what it sees. */
+INLINE void weigh(const buffers *w, int64_t r, int n, int low, int high, float softcap) {
+    float *p = w->p + r * LDS, *ds = w->ds + r * LDS;
+    const float lse = w->lse[r], delta = w->delta[r];
+    if (lse == -INFINITY) low = high = 0;
+    const int first = low / VL * VL, last = (int)cpu_round_up(high, VL), end = (int)cpu_round_up(n, VL);
+    for (int j = 0; j < end; j += VL) {
+        if (j < first || j >= last) {
+            put(p + j, vzero());
+            put(ds + j, vzero());
+            continue;
+        }
+        vf x = get(p + j), slope = vset(1.0f);
+        if (softcap > 0) {
+            const vf t = vtanh(x / softcap);
+            x = softcap * t;
+            slope = vfma(-t, t, slope);
+        }
+        vf weight = vexp(x - lse), change = weight * (get(ds + j) - delta);
+        if (softcap > 0) change *= slope;
+        if (j < low || j + VL > high) {
+            const vi seen = (viota() + j >= low) & (viota() + j < high);
+            weight = vsel(seen, weight, vzero());
+            change = vsel(seen, change, vzero());
+        }
+        put(p + j, weight);
+        put(ds + j, change);
+    }
+}
+
+/* Scores, dp, and from these p and ds, a tile of rows at a time. */
+static void weigh_block(const block *b, const buffers *w, const span *k) {
+    const attention *a = b->a;
+    for (int j = 0; j < k->n; j += NR)
+        for (int64_t r = 0; r < b->padded; r += MR) {
+            if (k->low[r] >= j + NR || k->high[r + MR - 1] <= j) continue;
+            tile(MR, 2, a->d, w->q + r * w->ld, w->ld, 1, w->kt + j, LDS, w->p + r * LDS + j, LDS, SET, NULL);
+            tile(MR, 2, a->d, w->dout + r * w->ld, w->ld, 1, w->vt + j, LDS, w->ds + r * LDS + j, LDS, SET, NULL);
+        }
+    for (int64_t r = 0; r < b->padded; r++) {
+        if (a->softcap > 0)
+            weigh(w, r, k->n, k->low[r], k->high[r], a->softcap);
+        else
+            weigh(w, r, k->n, k->low[r], k->high[r], 0);
+    }
+}
+
+/* to (mr x d) += weights (mr x n) from (n x d). */
+INLINE void product(int mr, int64_t d, int64_t n, const float *weights, int64_t wr, int64_t wk, const float *from, int64_t ld, float *to, int64_t ldc) {
+    int64_t c = 0;
+    for (; d - c > VL; c += NR) tile(mr, 2, n, weights, wr, wk, from + c, ld, to + c, ldc, ADD, NULL);
+    if (c < d) tile(mr, 1, n, weights, wr, wk, from + c, ld, to + c, ldc, ADD, NULL);
+}
+
+/* dq += ds k. A zero of ds must not meet a key that is not finite. */
+static void add_queries(const block *b, const buffers *w, const span *k, bool finite, float *dq, int64_t width) {
+    const int64_t d = b->a->d;
+    for (int64_t r = 0; r < b->padded; r += MR) {
+        if (!span_any(k, r, MR)) continue;
+        if (finite || span_same(k, r, MR)) {
+            const int low = k->low[r], high = k->high[r + MR - 1];
+            product(MR, d, high - low, w->ds + r * LDS + low, LDS, 1, w->k + low * w->ld, w->ld, dq + r * width, width);
+            continue;
+        }
+        for (int64_t i = r; i < r + MR; i++)
+            product(1, d, k->high[i] - k->low[i], w->ds + i * LDS + k->low[i], LDS, 1, w->k + k->low[i] * w->ld, w->ld, dq + i * width, width);
+    }
+}
+
+/* dk += ds^T q, dv += p^T dout, for keys j .. j+mr-1, over the rows that see one of them. */
+INLINE void add_tile(const block *b, const buffers *w, const span *k, int mr, int64_t j) {
+    int64_t first = 0, last = b->padded;
+    while (first < last && k->high[first] <= j) first++;
+    while (last > first && k->low[last - 1] >= j + mr) last--;
+    const int64_t at = first * LDS + j, row = first * w->ld;
+    product(mr, b->a->d, last - first, w->ds + at, 1, LDS, w->q + row, w->ld, w->dk + j * w->ld, w->ld);
+    product(mr, b->a->d, last - first, w->p + at, 1, LDS, w->dout + row, w->ld, w->dv + j * w->ld, w->ld);
+}
+
+/* Likewise a zero must not meet a row that is not finite. */
+static void add_keys(const block *b, const buffers *w, const span *k, bool finite) {
+    if (finite)
+        for (int64_t j = 0; j < k->n; j += MR) add_tile(b, w, k, MR, j);
+    else
+        for (int64_t j = 0; j < k->n; j++) add_tile(b, w, k, 1, j);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- tasks */
+
+static void store_keys(const plan *p, const sequence *seq, int64_t head, int64_t start, int n, const buffers *w) {
+    const attention *a = &p->a;
+    for (int64_t j = 0; j < n; j++) {
+        const int64_t token = seq->k + start + j;
+        store_scaled(w->dk + j * w->ld, a->d, 1, token_at(&a->call->tensor[DK], seq->batch, token, head), a->dtype);
+        store_scaled(w->dv + j * w->ld, a->d, 1, token_at(&a->call->tensor[DV], seq->batch, token, head), a->dtype);
+    }
+}
+
+/* One block of keys: its gradients, and its part of the rows'. */
+static void run_keys(const plan *p, const sequence *seq, int64_t head, int64_t start, float *sums, const buffers *w) {
+    const attention *a = &p->a;
+    const int64_t end = start + BK < seq->keys ? start + BK : seq->keys, rows = seq->queries * a->group;
+    const trine_tensor *tk = &a->call->tensor[K], *tv = &a->call->tensor[V];
+    const char *k = token_at(tk, seq->batch, seq->k + start, head), *v = token_at(tv, seq->batch, seq->k + start, head);
+    pack_transposed(k, tk->stride[1], end - start, a->d, w->kt, LDS, a->dtype);
+    pack_transposed(v, tv->stride[1], end - start, a->d, w->vt, LDS, a->dtype);
+    const bool finite = pack_rows(k, tk->stride[1], end - start, a->d, w->k, w->ld, a->dtype);
+    memset(w->dk, 0, (size_t)(BK * w->ld) * sizeof *w->dk);
+    memset(w->dv, 0, (size_t)(BK * w->ld) * sizeof *w->dv);
+    for (int64_t first = 0; first < rows; first += BQ) {
+        block b;
+        span sees;
+        block_init(&b, a, *seq, head, first, rows - first < BQ ? rows - first : BQ, MR);
+        if (b.high[b.padded - 1] <= start || b.low[0] >= end) continue;
+        span_init(&sees, &b, start, end);
+        const bool finite_rows = pack_block(p, &b, w);
+        weigh_block(&b, w, &sees);
+        add_keys(&b, w, &sees, finite_rows);
+        add_queries(&b, w, &sees, finite, sums + first * p->width, p->width);
+    }
+    store_keys(p, seq, head, start, (int)(end - start), w);
+}
+
+static void run_task(const plan *p, int64_t task, const buffers *w) {
+    const attention *a = &p->a;
+    const int64_t part = task % p->parts, head = task / p->parts % a->hk, s = task / p->parts / a->hk;
+    const sequence seq = sequence_of(a, s);
+    float *sums = sums_at(p, part, s, &seq, head);
+    memset(sums, 0, (size_t)((seq.queries * a->group + MR) * p->width) * sizeof *sums);
+    for (int64_t start = part * BK; start < seq.keys; start += p->parts * BK) run_keys(p, &seq, head, start, sums, w);
+}
+
+/* Rows of dq of one problem, from the sums of all parts. */
+static void merge(const plan *p, int64_t problem, const buffers *w) {
+    const attention *a = &p->a;
+    const int64_t head = problem % a->hk, s = problem / a->hk;
+    const sequence seq = sequence_of(a, s);
+    const float *sums = sums_at(p, 0, s, &seq, head);
+    for (int64_t row = 0; row < seq.queries * a->group; row++) {
+        for (int64_t c = 0; c < p->width; c += VL) {
+            vf sum = get(sums + row * p->width + c);
+            for (int64_t part = 1; part < p->parts; part++) sum += get(sums + (size_t)part * p->part_floats + row * p->width + c);
+            put(w->q + c, sum);
+        }
+        store_scaled(w->q, a->d, a->scale, token_at(&a->call->tensor[DQ], seq.batch, seq.q + row / a->group, head * a->group + row % a->group), a->dtype);
+    }
+}
+
+static trine_status launch(const trine_call *call) {
+    const plan p = plan_of(call);
+    const attention *a = &p.a;
+    const trine_status status = check_sequences(a);
+    if (status != TRINE_OK) return status;
+    const int64_t problems = a->sequences * a->hk, tasks = problems * p.parts, rows = a->b * a->sq * a->hk * a->group;
+    const int team = cpu_team(call, tasks, rows * (a->sk + 1) * a->d);
+    char *threads = (char *)call->workspace + p.delta_bytes + parts_bytes(&p);
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        const buffers w = buffers_at((float *)(void *)(threads + (size_t)omp_get_thread_num() * p.buffer_bytes), a->d);
+#pragma omp for schedule(static)
+        for (int64_t row = 0; row < rows; row++) delta_row(&p, row);
+#pragma omp for schedule(dynamic)
+        for (int64_t task = 0; task < tasks; task++) run_task(&p, task, &w);
+#pragma omp for schedule(dynamic)
+        for (int64_t problem = 0; problem < problems; problem++) merge(&p, problem, &w);
+    }
+    return TRINE_OK;
+}
+
+CPU_KERNELS(attention_backward) = { { CPU_NAME, NULL, workspace, launch, NULL }, { 0 } };

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over the rows of a matrix, the same for any number of threads: the rows fall into blocks by their number alone; a block is one thread's work and has a
+ * vector of partial sums of its own in the workspace; the blocks are added in order at the end. Within a block, runs of 64 rows are summed first: no
+ * term passes through more than 64 + r/8192 + 128 additions. */
+#ifndef TRINE_CPU_COLUMNS_H
+#define TRINE_CPU_COLUMNS_H
+
+#include "row.h"
+
+enum { COLUMNS_RUN = 64, COLUMNS_BLOCKS = 128, COLUMNS_LEAST = 16 };
+
+/* Rows of a block, and blocks. */
+INLINE int64_t columns_rows(int64_t r) {
+    const int64_t rows = (r + COLUMNS_BLOCKS - 1) / COLUMNS_BLOCKS;
+    return rows > COLUMNS_LEAST ? rows : COLUMNS_LEAST;
+}
+INLINE int64_t columns_blocks(int64_t r) { return (r + columns_rows(r) - 1) / columns_rows(r); }
+
+/* Floats between two vectors of partial sums: whole cache lines. */
+INLINE int64_t columns_pitch(int64_t n) { return cpu_round_up(n, 16); }
+
+/* total += part, n floats. */
+static inline void columns_add(float *restrict total, const float *restrict part, int64_t n) {
+    for (int64_t j = 0; j < n; j++) total[j] += part[j];
+}
+
+/* Elements first .. last-1 of the sum of `count` vectors, rounded to the type of `out`. By short pieces, since vectors a power of two apart share a cache set. */
+static inline void columns_finish(const float *partial, int64_t count, int64_t pitch, int64_t first, int64_t last, const trine_tensor *out) {
+    enum { PIECE = 1024 };
+    float sum[PIECE] __attribute__((aligned(64)));
+    for (int64_t j = first; j < last; j += PIECE) {
+        const int length = last - j < PIECE ? (int)(last - j) : PIECE;
+        memset(sum, 0, sizeof sum);
+        for (int64_t b = 0; b < count; b++) columns_add(sum, partial + b * pitch + j, length);
+        row_store(sum, out->data, j, length, out->dtype, false);
+    }
+}
+
+#endif

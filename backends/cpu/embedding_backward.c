@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* embedding_backward on the CPU: the tokens are sorted by row, then each row's gradients are summed in the order of the tokens.
+ *
+ * The work is a list of pieces, a table row by COLUMNS columns each, in the order of columns, then rows; threads take shares of equal cost. No sum is
+ * ever split, so that neither the number of threads nor the shares show in the result. */
+#include "ids.h"
+#include "vec.h"
+
+enum { DY, IDS, DTABLE };
+enum { COLUMNS = 256 };
+
+/* Workspace: tokens in the order of their rows; `start` of each row therein, and the end. */
+static size_t workspace(const trine_call *call) {
+    return (size_t)(call->tensor[IDS].shape[0] + call->tensor[DTABLE].shape[0] + 1) * sizeof(int64_t);
+}
+
+/* A stable counting sort. */
+static void sort_tokens(const trine_tensor *ids, int64_t v, int64_t *token, int64_t *start) {
+    const int64_t t = ids->shape[0];
+    memset(start, 0, (size_t)(v + 1) * sizeof *start);
+    for (int64_t i = 0; i < t; i++) start[id_at(ids, i)]++;
+    int64_t sum = 0;
+    for (int64_t row = 0; row <= v; row++) start[row] = sum += start[row]; /* ends */
+    for (int64_t i = t - 1; i >= 0; i--) token[--start[id_at(ids, i)]] = i;
+}
+
+typedef struct job {
+    const trine_call *call;
+    const int64_t *token, *start;
+    bool accumulate;
+} job;
+
+/* Cost of the rows before `row`, in rows read or written. */
+static int64_t cost_before(const job *j, int64_t row) { return j->start[row] + (j->accumulate ? 0 : row); }
+
+/* The first row that has `cost` or more before it. */
+static int64_t row_at(const job *j, int64_t v, int64_t cost) {
+    int64_t low = 0, high = v;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (cost_before(j, middle) < cost)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Columns c .. c+m-1 of a row: m at most 4 vectors, `whole` if exactly that. */
+INLINE void sum_columns(const job *j, int64_t row, int64_t c, int m, bool whole, trine_dtype ty, trine_dtype tw) {
+    const trine_tensor *dy = &j->call->tensor[DY], *dtable = &j->call->tensor[DTABLE];
+    const int64_t at = row * dtable->stride[0] + c;
+    vf sum[4];
+    for (int k = 0; k < 4; k++) {
+        const int left = m - k * VL < 0 ? 0 : m - k * VL;
+        sum[k] = vzero();
+        if (j->accumulate) sum[k] = left >= VL ? vload(dtable->data, tw, at + k * VL) : left ? vloadn(dtable->data, tw, at + k * VL, left, 0) : vzero();
+    }
+    for (int64_t i = j->start[row]; i < j->start[row + 1]; i++) {
+        const int64_t from = j->token[i] * dy->stride[0] + c;
+        for (int k = 0; k < 4; k++) {
+            const int left = m - k * VL;
+            if (whole || left >= VL)
+                sum[k] += vload(dy->data, ty, from + k * VL);
+            else if (left > 0)
+                sum[k] += vloadn(dy->data, ty, from + k * VL, left, 0);
+        }
+    }
+    for (int k = 0; k < 4; k++) {
+        const int left = m - k * VL;
+        if (whole || left >= VL)
+            vstore(dtable->data, tw, at + k * VL, sum[k]);
+        else if (left > 0)
+            vstoren(dtable->data, tw, at + k * VL, left, sum[k]);
+    }
+}
+
+INLINE void sum_rows(const job *j, int64_t first, int64_t last, int64_t c, int64_t end, trine_dtype ty, trine_dtype tw) {
+    for (int64_t row = first; row < last; row++) {
+        if (j->accumulate && j->start[row] == j->start[row + 1]) continue;
+        int64_t k = c;
+        for (; k + 4 * VL <= end; k += 4 * VL) sum_columns(j, row, k, 4 * VL, true, ty, tw);
+        if (k < end) sum_columns(j, row, k, (int)(end - k), false, ty, tw);
+    }
+}
+
+INLINE void to_type(const job *j, int64_t first, int64_t last, int64_t c, int64_t end, trine_dtype ty, trine_dtype tw) {
+    sum_rows(j, first, last, c, end, ty, tw);
+}
+INLINE void from_type(const job *j, int64_t first, int64_t last, int64_t c, int64_t end, trine_dtype tw, trine_dtype ty) {
+    FOR_TYPE(tw, to_type, j, first, last, c, end, ty);
+}
+static void sum_any(const job *j, int64_t first, int64_t last, int64_t c, int64_t end) {
+    FOR_TYPE(j->call->tensor[DY].dtype, from_type, j, first, last, c, end, j->call->tensor[DTABLE].dtype);
+}
+
+/* The pieces of cost first .. last-1 of all columns. */
+static void run_share(const job *j, int64_t v, int64_t n, int64_t first, int64_t last) {
+    const int64_t cost = cost_before(j, v);
+    for (int64_t c = first / cost * COLUMNS; c < n && c / COLUMNS * cost < last; c += COLUMNS) {
+        const int64_t before = c / COLUMNS * cost, end = c + COLUMNS < n ? c + COLUMNS : n;
+        const int64_t from = first > before ? row_at(j, v, first - before) : 0;
+        const int64_t to = last < before + cost ? row_at(j, v, last - before) : v;
+        sum_any(j, from, to, c, end);
+    }
+}
+
+static trine_status launch(const trine_call *call) {
+    const trine_tensor *dy = &call->tensor[DY], *ids = &call->tensor[IDS], *dtable = &call->tensor[DTABLE];
+    const int64_t v = dtable->shape[0], n = dtable->shape[1], t = ids->shape[0];
+    const trine_status status = ids_check(call, ids, v);
+    if (status != TRINE_OK) return status;
+    int64_t *token = call->workspace, *start = token + t;
+    sort_tokens(ids, v, token, start);
+    const job j = { call, token, start, ((const trine_embedding_backward_args *)call->args)->accumulate };
+    const int64_t pieces = cost_before(&j, v) * ((n + COLUMNS - 1) / COLUMNS);
+    const int64_t bytes = (cost_before(&j, v)) * n * (int64_t)trine_dtype_size(dy->dtype);
+#pragma omp parallel num_threads(cpu_team(call, pieces, bytes))
+    {
+        int64_t first, last;
+        cpu_share(pieces, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
+        if (first < last) run_share(&j, v, n, first, last);
+    }
+    return TRINE_OK;
+}
+
+CPU_KERNELS(embedding_backward) = { { CPU_NAME, NULL, workspace, launch, NULL }, { 0 } };

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_norm on the CPU. */
+#include "norm.h"
+
+static trine_status launch(const trine_call *call) {
+    const trine_layer_norm_args *args = call->args;
+    norm a = {
+        .x = row_tensor(call, 0),
+        .residual = row_tensor(call, 1),
+        .weight = row_tensor(call, 2),
+        .bias = row_tensor(call, 3),
+        .y = row_tensor(call, 4),
+        .residual_out = row_tensor(call, 5),
+        .mean = row_tensor(call, 6),
+        .rstd = row_tensor(call, 7),
+        .eps = args->eps,
+        .weight_offset = args->weight_offset,
+        .p = args->dropout,
+        .centered = true,
+        .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
+        .dropout = dropout_of(args->dropout, args->seed, args->offset),
+    };
+    norm_rows(call, &a);
+    return TRINE_OK;
+}
+
+CPU_KERNELS(layer_norm) = { { .name = CPU_NAME, .launch = launch }, { 0 } };

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a matrix product: from sums to act(alpha sum + beta c + bias) in d. */
+#ifndef TRINE_CPU_MATMUL_FINISH_H
+#define TRINE_CPU_MATMUL_FINISH_H
+
+#include "gelu.h"
+
+/* Where sums go; strides in bytes, 0 where c is broadcast. */
+typedef struct target {
+    char *d;
+    const char *c, *bias; /* NULL: absent */
+    int64_t d_batch, d_row, c_batch, c_row, c_column;
+    trine_dtype type, bias_type; /* of d and c; of bias */
+    float alpha, beta;
+    int32_t activation;
+} target;
+
+INLINE vf activate(vf x, int32_t activation) {
+    switch (activation) {
+    case TRINE_ACTIVATION_RELU: return vsel(x < vzero(), vzero(), x);
+    case TRINE_ACTIVATION_GELU_TANH: return vgelu_tanh(x);
+    case TRINE_ACTIVATION_GELU_ERF: return vgelu_erf(x);
+    case TRINE_ACTIVATION_SILU: return x * vsigmoid(x);
+    default: return x;
+    }
+}
+
+INLINE vf load_part(const void *data, trine_dtype type, int n) { return n < VL ? vloadn(data, type, 0, n, 0) : vload(data, type, 0); }
+
+/* One row of n sums, from element (row, column) of the batch on; `sums` may be read in whole vectors. */
+INLINE void finish_row(const target *t, const float *sums, char *d, const char *c, int64_t column, int64_t n, trine_dtype type) {
+    for (int64_t j = 0; j < n; j += VL) {
+        const int part = n - j < VL ? (int)(n - j) : VL;
+        vf x = *(const vf_any *)(sums + j) * t->alpha;
+        if (c) {
+            const char *at = c + (column + j) * t->c_column;
+            x = vfma(vset(t->beta), t->c_column ? load_part(at, type, part) : vset(sload(at, type, 0)), x);
+        }
+        if (t->bias) x += load_part(t->bias + (column + j) * (int64_t)vsize(t->bias_type), t->bias_type, part);
+        if (t->activation) x = activate(x, t->activation);
+        if (part == VL)
+            vstore(d, type, column + j, x);
+        else
+            vstoren(d, type, column + j, part, x);
+    }
+}
+
+static void finish_row_f64(const target *t, const double *sums, char *d, const char *c, int64_t column, int64_t n) {
+    for (int64_t j = 0; j < n; j++) {
+        double x = sums[j] * (double)t->alpha;
+        if (c) x += (double)t->beta * *(const double *)(c + (column + j) * t->c_column);
+        if (t->bias) x += ((const double *)t->bias)[column + j];
+        switch (t->activation) {
+        case TRINE_ACTIVATION_RELU: x = x < 0 ? 0 : x; break;
+        case TRINE_ACTIVATION_GELU_TANH: x = x / (1 + exp(-1.5957691216057307117598 * (x + 0.044715 * x * x * x))); break;
+        case TRINE_ACTIVATION_GELU_ERF: x = x * 0.5 * erfc(x * -0.70710678118654752440084); break;
+        case TRINE_ACTIVATION_SILU: x = x / (1 + exp(-x)); break;
+        default: break;
+        }
+        ((double *)d)[column + j] = x;
+    }
+}
+
+/* Modulo 2^32; alpha and beta are integers. */
+static void finish_row_i32(const target *t, const int32_t *sums, char *d, const char *c, int64_t column, int64_t n) {
+    const uint32_t alpha = (uint32_t)(int32_t)t->alpha, beta = (uint32_t)(int32_t)t->beta;
+    for (int64_t j = 0; j < n; j++) {
+        uint32_t x = (uint32_t)sums[j] * alpha;
+        if (c) x += beta * *(const uint32_t *)(c + (column + j) * t->c_column);
+        if (t->bias) x += ((const uint32_t *)t->bias)[column + j];
+        ((int32_t *)d)[column + j] = t->activation == TRINE_ACTIVATION_RELU && (int32_t)x < 0 ? 0 : (int32_t)x;
+    }
+}
+
+/* A block of rows x columns sums; rows of `sums` are `stride` sums apart. */
+static void finish(const target *t, const void *sums, int64_t stride, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
+    for (int64_t i = 0; i < rows; i++) {
+        char *d = t->d + batch * t->d_batch + (row + i) * t->d_row;
+        const char *c = t->c ? t->c + batch * t->c_batch + (row + i) * t->c_row : NULL;
+        const float *from = (const float *)sums + i * stride;
+        switch (t->type) {
+        case TRINE_F64: finish_row_f64(t, (const double *)sums + i * stride, d, c, column, columns); break;
+        case TRINE_I32: finish_row_i32(t, (const int32_t *)sums + i * stride, d, c, column, columns); break;
+        case TRINE_F32: finish_row(t, from, d, c, column, columns, TRINE_F32); break;
+        case TRINE_F16: finish_row(t, from, d, c, column, columns, TRINE_F16); break;
+        default: finish_row(t, from, d, c, column, columns, TRINE_BF16); break;
+        }
+    }
+}
+
+#endif

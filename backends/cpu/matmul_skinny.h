@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products where one operand has few lanes: the other, Y, is read where it is, once, for packing it would cost more than the product.
+ *
+ * X, of the few lanes, is unpacked into units. If Y's elements are consecutive in k, sums are dot products along k; if its lanes are, sums are vectors of
+ * lanes. Either way the order of an element's sum follows from k and the level alone. */
+#ifndef TRINE_CPU_MATMUL_SKINNY_H
+#define TRINE_CPU_MATMUL_SKINNY_H
+
+#include "matmul_product.h"
+
+/* Lanes of X at most; sums of a task at most; lanes of Y in a task at least; units of k at a time, so that Y's pages stay in the TLB. */
+enum { FEW = 32, SUMS = 4096, LEAST = 128, DEPTH = 16, SKINNY_VOLUME = 32 * 32 * 32 };
+
+typedef struct skinny {
+    product p;
+    view x, y;
+    int64_t few, many;
+    int64_t units, x_bytes; /* of X, unpacked */
+    int64_t strip, strips;  /* lanes of Y in a task; tasks */
+    bool swapped;           /* X is b */
+    int team;
+} skinny;
+
+/* A product with n = 1 whose d lies in one line is the product with m = 1 transposed, if no bias tells them apart. */
+static inline bool lay_down(target *t, int64_t n) {
+    const int64_t size = t->type == TRINE_F64 ? 8 : t->type == TRINE_F32 || t->type == TRINE_I32 ? 4 : 2;
+    if (n != 1 || t->bias || t->d_row != size || (t->c && t->c_row != size && t->c_row != 0)) return false;
+    t->c_column = t->c_row;
+    return true;
+}
+
+static inline skinny skinny_of(const trine_call *call) {
+    skinny s = { .p = product_of(call) };
+    const product *p = &s.p;
+    s.swapped = p->n < p->m;
+    s.x = s.swapped ? p->b : p->a, s.y = s.swapped ? p->a : p->b;
+    s.few = s.swapped ? p->n : p->m, s.many = s.swapped ? p->m : p->n;
+    s.units = cpu_round_up((p->k + unit_depth(p->kind) - 1) / unit_depth(p->kind), unit_lanes(p->kind));
+    s.x_bytes = cpu_round_up(s.units * s.few * unit_bytes(p->kind), 256);
+    s.team = product_team(call, p, p->g * ((s.many + LEAST - 1) / LEAST));
+    const int64_t share = (s.many * p->g + s.team - 1) / s.team, most = SUMS / (s.few > 0 ? s.few : 1) / VL * VL;
+    s.strip = cpu_round_up(share < LEAST ? LEAST : share, VL);
+    if (s.strip > most) s.strip = most;
+    s.strips = (s.many + s.strip - 1) / s.strip;
+    return s;
+}
+
+/* Unpacks X: lane by lane for dot products, unit by unit otherwise. The rest of the last vector is zero. */
+INLINE void x_unpack(char *to, const skinny *s, int64_t batch, trine_dtype dtype, unit_kind kind) {
+    const int side = unit_lanes(kind), step = unit_depth(kind), bytes = unit_bytes(kind);
+    const int64_t size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2;
+    for (int64_t i = 0; i < s->few; i++)
+        for (int64_t u = 0; u < s->units; u += side) {
+            const char *from = s->x.data + batch * s->x.batch + i * s->x.lane + u * step * s->x.along;
+            const int64_t left = s->p.k - u * step, n = left < side * step ? left : side * step;
+            char line[VB] = { 0 }, unpacked[VB];
+            for (int64_t e = 0; e < n; e++) memcpy(line + e * size, from + e * s->x.along, (size_t)size);
+            unit_store(unpacked, unit_along(line, kind, dtype) ^ viset(kind == UNIT_I8 ? (int)0x80808080 : 0));
+            if (s->y.across)
+                for (int e = 0; e < side; e++) memcpy(to + ((u + e) * s->few + i) * bytes, unpacked + e * bytes, (size_t)bytes);
+            else
+                memcpy(to + (i * s->units + u) * bytes, unpacked, VB);
+        }
+}
+
+/* ------------------------------------------------------------------------------------------------- Y's elements consecutive in k */
+
+INLINE void sum_lanes(void *to, sum s, unit_kind kind) {
+    if (kind == UNIT_F64) {
+        double x[VL / 2];
+        memcpy(x, &s.d, sizeof x);
+        for (int half = VL / 4; half > 0; half /= 2)
+            for (int i = 0; i < half; i++) x[i] += x[i + half];
+        memcpy(to, x, 8);
+    } else if (kind == UNIT_F32 || kind == UNIT_BF16) {
+        const float x = vhsum(s.f);
+        memcpy(to, &x, 4);
+    } else {
+        uint32_t x = 0;
+        for (int i = 0; i < VL; i++) x += s.i[i];
+        memcpy(to, &x, 4);
+    }
+}
+
+/* Dot products of `rows` lanes of X with Y's lanes [lane, lane + columns), of which those beyond `lanes` are the last one again. */
+INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lane, int64_t lanes, int rows, int columns, trine_dtype dtype, unit_kind kind) {
+    const int bytes = unit_bytes(kind), step = unit_lanes(kind) * unit_depth(kind);
+    const int64_t size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2, row = s->units * bytes;
+    const char *from[8];
+    sum t[4][8], offset[8];
+    for (int j = 0; j < columns; j++) {
+        from[j] = y + (lane + j < lanes ? lane + j : lanes - 1) * s->y.lane;
+        offset[j] = (sum){ 0 };
+        for (int i = 0; i < rows; i++) t[i][j] = (sum){ 0 };
+    }
+    for (int64_t k = 0; k < s->p.k; k += step) {
+        char tail[8][VB];
+        if (s->p.k - k < step)
+            for (int j = 0; j < columns; j++) {
+                memset(tail[j], 0, VB);
+                memcpy(tail[j], from[j], (size_t)((s->p.k - k) * size));
+                from[j] = tail[j];
+            }
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; j++) {
+            const vi b = unit_along(from[j], kind, dtype);
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i++) t[i][j] = sum_mac(t[i][j], unit_load(x + i * row), b, kind);
+            if (kind == UNIT_I8) offset[j] = sum_mac(offset[j], viset((int)0x80808080), b, kind);
+            from[j] += step * size;
+        }
+        x += VB;
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < columns; j++)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) {
+            if (lane + j >= lanes) break;
+            if (kind == UNIT_I8) t[i][j].i -= offset[j].i;
+            sum_lanes(sums + (i * s->strip + lane + j) * bytes, t[i][j], kind);
+        }
+}
+
+INLINE void strip_dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype, unit_kind kind) {
+    const int bytes = unit_bytes(kind);
+    const int64_t row = s->units * bytes, line = s->strip * bytes;
+    int64_t i = 0;
+    for (; s->few - i >= 4; i += 4)
+        for (int64_t j = 0; j < lanes; j += 3) dots(sums + i * line, x + i * row, s, y, j, lanes, 4, 3, dtype, kind);
+    for (; s->few - i >= 2; i += 2)
+        for (int64_t j = 0; j < lanes; j += 5) dots(sums + i * line, x + i * row, s, y, j, lanes, 2, 5, dtype, kind);
+    for (; s->few - i >= 1; i += 1)
+        for (int64_t j = 0; j < lanes; j += 8) dots(sums + i * line, x + i * row, s, y, j, lanes, 1, 8, dtype, kind);
+}
+
+/* ------------------------------------------------------------------------------------------------------- Y's lanes consecutive */
+
+/* The place of vector v of a strip: the last one is moved back to end with Y. */
+INLINE int64_t vector_at(int64_t v, int64_t lanes, int side) { return (v + 1) * side <= lanes ? v * side : lanes - side; }
+
+/* Units [u, u + units) of `rows` lanes of X times `vectors` vectors of Y's lanes from vector v on; sums of vector v are at v in any case. */
+INLINE void across(char *sums, const char *x, const skinny *s, const char *y, int64_t v, int64_t lanes, int64_t u, int64_t units, int rows, int vectors,
+                   trine_dtype dtype, unit_kind kind) {
+    const int bytes = unit_bytes(kind), side = unit_lanes(kind), step = unit_depth(kind);
+    const int64_t size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2, along = s->y.along, line = s->strip * bytes;
+    const int64_t last = (lanes + side - 1) / side - 1;
+    int64_t at[8];
+    sum t[4][8], offset[8];
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; j++) {
+        at[j] = vector_at(v + j < last ? v + j : last, lanes, side) * size;
+        offset[j] = (sum){ 0 };
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) {
+            t[i][j] = (sum){ 0 };
+            if (u > 0 && v + j <= last) t[i][j] = sum_add(t[i][j], unit_load(sums + i * line + (v + j) * VB), kind);
+        }
+    }
+    for (int64_t e = u; e < u + units; e++) {
+        const char *row = y + e * step * along;
+        const int64_t left = s->p.k - e * step;
+        const bool whole = step == 1 || left >= step;
+#pragma GCC unroll 8
+        for (int j = 0; j < vectors; j++) {
+            vi b;
+            __builtin_prefetch(row + at[j] + vectors * side * size);
+            if (whole) {
+                b = unit_across(row + at[j], along, kind, dtype);
+            } else {
+                char part[VB] = { 0 };
+                for (int64_t q = 0; q < left; q++) memcpy(part + q * side * size, row + at[j] + q * along, (size_t)(side * size));
+                b = unit_across(part, side * size, kind, dtype);
+            }
+#pragma GCC unroll 4
+            for (int i = 0; i < rows; i++) t[i][j] = sum_mac(t[i][j], unit_broadcast(x + (e * s->few + i) * bytes, kind), b, kind);
+            if (kind == UNIT_I8) offset[j] = sum_mac(offset[j], viset((int)0x80808080), b, kind);
+        }
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < vectors; j++)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) {
+            if (v + j > last) break;
+            if (kind == UNIT_I8) t[i][j].i -= offset[j].i;
+            unit_store(sums + i * line + (v + j) * VB, sum_vector(t[i][j], kind));
+        }
+}
+
+INLINE void strip_across(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype, unit_kind kind) {
+    const int bytes = unit_bytes(kind), side = unit_lanes(kind), step = unit_depth(kind);
+    const int64_t vectors = (lanes + side - 1) / side, line = s->strip * bytes, all = (s->p.k + step - 1) / step;
+    for (int64_t u = 0; u < all || u == 0; u += DEPTH) {
+        const int64_t units = all - u < DEPTH ? all - u : DEPTH;
+        int64_t i = 0;
+        for (; s->few - i >= 4; i += 4)
+            for (int64_t v = 0; v < vectors; v += 3) across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 4, 3, dtype, kind);
+        for (; s->few - i >= 2; i += 2)
+            for (int64_t v = 0; v < vectors; v += 5) across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 2, 5, dtype, kind);
+        for (; s->few - i >= 1; i += 1)
+            for (int64_t v = 0; v < vectors; v += 8) across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 1, 8, dtype, kind);
+    }
+    const int64_t moved = (vectors - 1) * side - vector_at(vectors - 1, lanes, side);
+    for (int64_t i = 0; i < s->few && moved > 0; i++) {
+        char *end = sums + i * line + (vectors - 1) * VB;
+        memmove(end, end + moved * bytes, (size_t)((side - moved) * bytes));
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ the kernel */
+
+INLINE void strip(char *sums, char *x, bool unpack, const skinny *s, int64_t batch, int64_t first, int64_t lanes, trine_dtype dtype, unit_kind kind) {
+    const char *y = s->y.data + batch * s->y.batch + first * s->y.lane;
+    if (unpack) x_unpack(x, s, batch, dtype, kind);
+    if (s->y.across) strip_across(sums, x, s, y, lanes, dtype, kind);
+    else strip_dots(sums, x, s, y, lanes, dtype, kind);
+}
+
+static void strip_finish(const skinny *s, const char *sums, int64_t batch, int64_t first, int64_t lanes) {
+    const int64_t bytes = unit_bytes(s->p.kind);
+    target t = s->p.to;
+    if (!s->swapped || lay_down(&t, s->p.n)) {
+        finish(&t, sums, s->strip, batch, 0, first, s->few, lanes);
+        return;
+    }
+    for (int64_t j = 0; j < lanes; j++) {
+        char row[FEW * 8] = { 0 };
+        for (int64_t i = 0; i < s->few; i++) memcpy(row + i * bytes, sums + (i * s->strip + j) * bytes, (size_t)bytes);
+        finish(&t, row, FEW, batch, first + j, 0, 1, s->few);
+    }
+}
+
+static const char *skinny_refuse(const trine_call *call) {
+    const char *reason = product_refuse(call);
+    if (reason) return reason;
+    const skinny s = skinny_of(call);
+    if (s.few > FEW) return "both m and n are above 32";
+    if (s.y.across && s.many < unit_lanes(s.p.kind)) return "both m and n are less than a vector";
+    if (s.few > 4 && (double)s.few * (double)s.many * (double)s.p.k > SKINNY_VOLUME) return "both m and n are above 4, and packing pays";
+    return NULL;
+}
+
+static size_t skinny_workspace(const trine_call *call) {
+    const skinny s = skinny_of(call);
+    return (size_t)(s.x_bytes * s.team);
+}
+
+static trine_status skinny_launch(const trine_call *call) {
+    const skinny s = skinny_of(call);
+    const int slices = s.x_bytes > 0 ? (int)(call->workspace_size / (size_t)s.x_bytes) : s.team, team = s.team < slices ? s.team : slices;
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        char *x = (char *)call->workspace + omp_get_thread_num() * s.x_bytes;
+        _Alignas(64) char sums[SUMS * 8];
+        int64_t unpacked = -1;
+#pragma omp for schedule(dynamic, 1)
+        for (int64_t i = 0; i < s.p.g * s.strips; i++) {
+            const int64_t batch = i / s.strips, first = i % s.strips * s.strip, lanes = s.many - first < s.strip ? s.many - first : s.strip;
+            const bool unpack = batch != unpacked;
+            unpacked = batch;
+            switch (s.y.dtype) {
+            case TRINE_F32: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_F32, UNIT_F32); break;
+            case TRINE_F16: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_F16, UNIT_F32); break;
+            case TRINE_BF16: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+            case TRINE_F64: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_F64, UNIT_F64); break;
+            default: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
+            }
+            strip_finish(&s, sums, batch, first, lanes);
+        }
+    }
+    return TRINE_OK;
+}
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inner loops of the packed matrix product: panels of units, and the tile of sums that two panels give.
+ *
+ * A panel holds tile_rows (of a) or tile_columns (of b) lanes: for each unit in k, one unit per lane. For AMX a's panels hold squares of 16 lanes x 16 units
+ * instead, each lane's units together: a tile register. */
+#ifndef TRINE_CPU_MATMUL_TILE_H
+#define TRINE_CPU_MATMUL_TILE_H
+
+#include "matmul_unit.h"
+
+/* Sums in registers: rows x vectors, leaving room for the vectors of b, a broadcast and a product. */
+#if VB == 64
+enum { ROWS = 14, VECTORS = 2 };
+#elif defined(__aarch64__)
+enum { ROWS = 8, VECTORS = 3 };
+#else
+enum { ROWS = 6, VECTORS = 2 };
+#endif
+enum { AMX_SIDE = 16, TILE_BYTES = HAVE_TILES ? 4096 : ROWS * VECTORS * VB };
+
+INLINE bool tile_amx(unit_kind kind) { return HAVE_TILES && (kind == UNIT_BF16 || kind == UNIT_I8); }
+INLINE int tile_rows(unit_kind kind) { return tile_amx(kind) ? 2 * AMX_SIDE : ROWS; }
+INLINE int tile_columns(unit_kind kind) { return tile_amx(kind) ? 2 * AMX_SIDE : VECTORS * unit_lanes(kind); }
+
+/* a is unsigned in UNIT_I8's dot: it is stored as a + 128, and b's panel ends with 128 times the sum of each lane, to be taken off again. */
+INLINE bool tile_offset(unit_kind kind) { return kind == UNIT_I8 && !tile_amx(kind); }
+
+/* Bytes of a panel of `lanes` lanes. */
+INLINE int64_t panel_bytes(int64_t units, int lanes, unit_kind kind) {
+    return (units + (tile_offset(kind) && lanes == tile_columns(kind) ? 1 : 0)) * lanes * unit_bytes(kind);
+}
+
+/* An operand: `lane` is m of a, n of b. Strides in bytes. */
+typedef struct view {
+    const char *data;
+    trine_dtype dtype;
+    int64_t batch, lane, along;
+    bool across; /* neighbours in memory are neighbours in lane, not in k */
+} view;
+
+/* ------------------------------------------------------------------------------------------------------------------- packing */
+
+/* A square of units: r[i] holds unit i of all lanes if `across`, else all units of lane i. */
+INLINE void square_load(vi *r, const char *src, int64_t lane, int64_t along, bool across, unit_kind kind, trine_dtype dtype) {
+#pragma GCC unroll 16
+    for (int i = 0; i < unit_lanes(kind); i++)
+        r[i] = across ? unit_across(src + i * unit_depth(kind) * along, along, kind, dtype) : unit_along(src + i * lane, kind, dtype);
+}
+
+/* Copies what exists of a square at the operand's edge, lines of `line` elements, into a dense one that is zero elsewhere. */
+static void square_copy(char *square, size_t size, const char *src, int64_t stride, int64_t lines, int64_t elements, int64_t line) {
+    memset(square, 0, size);
+    for (int64_t i = 0; i < lines; i++) memcpy(square + i * line, src + i * stride, (size_t)elements);
+}
+
+INLINE void square_store(char *dst, const vi *r, int64_t units, int lane, int lanes, bool amx, bool flip, unit_kind kind) {
+    const int side = unit_lanes(kind), bytes = unit_bytes(kind), kept = lanes - lane < side ? lanes - lane : side;
+    const vi sign = viset(flip ? (int)0x80808080 : 0);
+    if (amx) {
+        for (int i = 0; i < side; i++) unit_store(dst + (lane + i) * VB, r[i]);
+        return;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < side; i++) {
+        if (i == units) break;
+        const vi x = r[i] ^ sign;
+        memcpy(dst + (i * lanes + lane) * bytes, &x, (size_t)(kept * bytes));
+    }
+}
+
+/* Packs a panel of `lanes` lanes, of which `readable` exist from src on, perhaps more than the panel takes; and `depth` elements of k, padded to `units`. */
+INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a, bool across, int lanes,
+                          trine_dtype dtype, unit_kind kind) {
+    const int side = unit_lanes(kind), step = unit_depth(kind), size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2;
+    const bool amx = tile_amx(kind) && is_a, flip = tile_offset(kind) && is_a;
+    for (int64_t u = 0; u < units; u += side)
+        for (int first = 0; first < lanes; first += side) {
+            const int64_t left = depth - u * step < side * step ? depth - u * step : side * step, there = readable - first < side ? readable - first : side;
+            const char *from = src + u * step * v->along + first * v->lane;
+            int64_t lane = v->lane, along = v->along;
+            _Alignas(64) char square[VB * VB / 4];
+            if (left < side * step || there < side) {
+                const int line = across ? side * size : side * step * size;
+                const int64_t lines = across ? left : there, elements = across ? there : left;
+                square_copy(square, sizeof square, from, across ? along : lane, elements > 0 ? lines : 0, elements * size, line);
+                from = square;
+                lane = across ? size : line, along = across ? line : size;
+            }
+            vi r[VL];
+            square_load(r, from, lane, along, across, kind, dtype);
+            if (across == amx) unit_transpose(r, kind);
+            square_store(dst + u * lanes * unit_bytes(kind), r, units - u, first, lanes, amx, flip, kind);
+        }
+    if (!tile_offset(kind) || is_a) return;
+    for (int lane = 0; lane < lanes; lane += side) {
+        sum s = { 0 };
+        for (int64_t u = 0; u < units; u++) s = sum_mac(s, viset((int)0x80808080), unit_load(dst + (u * lanes + lane) * 4), kind);
+        unit_store(dst + (units * lanes + lane) * 4, sum_vector(s, kind));
+    }
+}
+
+INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a, trine_dtype dtype, unit_kind kind) {
+    if (is_a && v->across) panel_pack_as(dst, src, v, readable, depth, units, true, true, tile_rows(kind), dtype, kind);
+    else if (is_a) panel_pack_as(dst, src, v, readable, depth, units, true, false, tile_rows(kind), dtype, kind);
+    else if (v->across) panel_pack_as(dst, src, v, readable, depth, units, false, true, tile_columns(kind), dtype, kind);
+    else panel_pack_as(dst, src, v, readable, depth, units, false, false, tile_columns(kind), dtype, kind);
+}
+
+static void panel_pack(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a) {
+    switch (v->dtype) {
+    case TRINE_F32: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F32, UNIT_F32); break;
+    case TRINE_F16: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F16, UNIT_F32); break;
+    case TRINE_BF16: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+    case TRINE_F64: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F64, UNIT_F64); break;
+    default: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------------------- multiplying */
+
+/* Before and after a thread's tiles. */
+#if defined(__AMX_TILE__)
+INLINE void tile_begin(unit_kind kind) {
+    struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t bytes[16];
+        uint8_t rows[16];
+    } config = { .palette = 1 };
+    for (int i = 0; i < 8; i++) config.bytes[i] = 64, config.rows[i] = AMX_SIDE;
+    if (tile_amx(kind)) _tile_loadconfig(&config);
+}
+INLINE void tile_end(unit_kind kind) {
+    if (tile_amx(kind)) _tile_release();
+}
+
+/* Tile registers 0..3: the sums, 2 x 2; 4, 5: a; 6, 7: b. */
+INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
+    enum { STRIDE = 2 * AMX_SIDE * 4, DOWN = AMX_SIDE * STRIDE };
+    if (accumulate) {
+        _tile_loadd(0, tile, STRIDE);
+        _tile_loadd(1, tile + 64, STRIDE);
+        _tile_loadd(2, tile + DOWN, STRIDE);
+        _tile_loadd(3, tile + DOWN + 64, STRIDE);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+    for (int64_t u = 0; u < units; u += AMX_SIDE, a += DOWN, b += DOWN) {
+        _tile_loadd(4, a, 64);
+        _tile_loadd(5, a + AMX_SIDE * 64, 64);
+        _tile_loadd(6, b, STRIDE);
+        _tile_loadd(7, b + 64, STRIDE);
+        if (kind == UNIT_BF16) {
+            _tile_dpbf16ps(0, 4, 6);
+            _tile_dpbf16ps(1, 4, 7);
+            _tile_dpbf16ps(2, 5, 6);
+            _tile_dpbf16ps(3, 5, 7);
+        } else {
+            _tile_dpbssd(0, 4, 6);
+            _tile_dpbssd(1, 4, 7);
+            _tile_dpbssd(2, 5, 6);
+            _tile_dpbssd(3, 5, 7);
+        }
+    }
+    _tile_stored(0, tile, STRIDE);
+    _tile_stored(1, tile + 64, STRIDE);
+    _tile_stored(2, tile + DOWN, STRIDE);
+    _tile_stored(3, tile + DOWN + 64, STRIDE);
+}
+#else
+INLINE void tile_begin(unit_kind kind) { (void)kind; }
+INLINE void tile_end(unit_kind kind) { (void)kind; }
+INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
+    (void)tile, (void)a, (void)b, (void)units, (void)accumulate, (void)kind;
+}
+#endif
+
+/* tile = [tile +] a b; a tile is dense, tile_rows x tile_columns sums. */
+INLINE void tile_multiply(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
+    if (tile_amx(kind)) {
+        tile_multiply_amx(tile, a, b, units, accumulate, kind);
+        return;
+    }
+    const int bytes = unit_bytes(kind);
+    sum s[ROWS][VECTORS];
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < VECTORS; j++) s[i][j] = (sum){ 0 };
+    for (int64_t u = 0; u < units; u++) {
+        vi x[VECTORS];
+#pragma GCC unroll 4
+        for (int j = 0; j < VECTORS; j++) x[j] = unit_load(b + j * VB);
+#pragma GCC unroll 16
+        for (int i = 0; i < ROWS; i++) {
+            const vi y = unit_broadcast(a + i * bytes, kind);
+#pragma GCC unroll 4
+            for (int j = 0; j < VECTORS; j++) s[i][j] = sum_mac(s[i][j], y, x[j], kind);
+        }
+        a += ROWS * bytes;
+        b += VECTORS * VB;
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < ROWS; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < VECTORS; j++) {
+            char *at = tile + (i * VECTORS + j) * VB;
+            if (tile_offset(kind)) s[i][j].i -= (vu)unit_load(b + j * VB);
+            if (accumulate) s[i][j] = sum_add(s[i][j], unit_load(at), kind);
+            unit_store(at, sum_vector(s[i][j], kind));
+        }
+}
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rms_norm on the CPU. */
+#include "norm.h"
+
+static trine_status launch(const trine_call *call) {
+    const trine_rms_norm_args *args = call->args;
+    norm a = {
+        .x = row_tensor(call, 0),
+        .residual = row_tensor(call, 1),
+        .weight = row_tensor(call, 2),
+        .y = row_tensor(call, 3),
+        .residual_out = row_tensor(call, 4),
+        .rstd = row_tensor(call, 5),
+        .eps = args->eps,
+        .weight_offset = args->weight_offset,
+        .p = args->dropout,
+        .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
+        .dropout = dropout_of(args->dropout, args->seed, args->offset),
+    };
+    norm_rows(call, &a);
+    return TRINE_OK;
+}
+
+CPU_KERNELS(rms_norm) = { { .name = CPU_NAME, .launch = launch }, { 0 } };

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bench results as one self-contained HTML page with a roofline plot in SVG, drawn here: no script, nothing fetched. */
+#include <math.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { WIDTH = 960, HEIGHT = 560, LEFT = 70, RIGHT = 230, TOP = 24, BOTTOM = 56 };
+
+/* The plot's range in powers of ten: intensity in flop/byte, rate in GFLOP/s. */
+typedef struct axes {
+    double x0, x1, y0, y1;
+} axes;
+
+static double place_x(const axes *a, double intensity) { return LEFT + (log10(intensity) - a->x0) / (a->x1 - a->x0) * (WIDTH - LEFT - RIGHT); }
+static double place_y(const axes *a, double gflops) { return HEIGHT - BOTTOM - (log10(gflops) - a->y0) / (a->y1 - a->y0) * (HEIGHT - TOP - BOTTOM); }
+
+static void escaped(FILE *file, const char *text) {
+    for (; text && *text; text++) {
+        if (*text == '<') fputs("&lt;", file);
+        else if (*text == '>') fputs("&gt;", file);
+        else if (*text == '&') fputs("&amp;", file);
+        else if (*text == '"') fputs("&quot;", file);
+        else fputc(*text, file);
+    }
+}
+
+static bool plotted(const bench_result *r) { return r->flops > 0 && r->bytes > 0 && r->median > 0; }
+
+static axes find_axes(const bench_report *report) {
+    axes a = { -1, 2, 0, 2 };
+    for (int i = 0; i < report->count; i++) {
+        const bench_result *r = &report->result[i];
+        if (!plotted(r)) continue;
+        const double x = log10(r->flops / r->bytes), y = log10(r->flops / r->median / 1e9);
+        a.x0 = fmin(a.x0, floor(x));
+        a.x1 = fmax(a.x1, ceil(x));
+        a.y0 = fmin(a.y0, floor(y));
+        a.y1 = fmax(a.y1, ceil(y));
+    }
+    for (bench_peak p = 0; p < PEAKS; p++)
+        if (report->roofs.peak[p] > 0) a.y1 = fmax(a.y1, ceil(log10(report->roofs.peak[p] / 1e9)));
+    return a;
+}
+
+static void draw_grid(FILE *file, const axes *a) {
+    for (int e = (int)a->x0; e <= (int)a->x1; e++) {
+        const double x = place_x(a, pow(10, e));
+        fprintf(file, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x, TOP, x,
+                HEIGHT - BOTTOM, x, HEIGHT - BOTTOM + 18, pow(10, e));
+    }
+    for (int e = (int)a->y0; e <= (int)a->y1; e++) {
+        const double y = place_y(a, pow(10, e));
+        fprintf(file, "<line class=\"grid\" x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%g</text>\n", LEFT, y,
+                WIDTH - RIGHT, y, LEFT - 8, y + 4, pow(10, e));
+    }
+    fprintf(file, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">intensity, flop per byte</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12);
+    fprintf(file, "<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">GFLOP/s</text>\n", (TOP + HEIGHT - BOTTOM) / 2);
+}
+
+/* The memory slope up to the highest peak, and a ceiling for each distinct peak. */
+static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs) {
+    const double bandwidth = bench_memory_roof(roofs) / 1e9;
+    if (roofs->threads == 0 || bandwidth <= 0) return;
+    double highest = 0, labelled = -100;
+    for (bench_peak p = 0; p < PEAKS; p++) {
+        const double peak = roofs->peak[p] / 1e9, x = fmin(fmax(peak / bandwidth, pow(10, a->x0)), pow(10, a->x1)), y = place_y(a, peak);
+        bool drawn = false;
+        for (bench_peak q = 0; q < p; q++) drawn |= roofs->peak[q] == roofs->peak[p];
+        highest = fmax(highest, peak);
+        if (drawn) continue;
+        fprintf(file, "<line class=\"roof\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>", place_x(a, x), y, WIDTH - RIGHT, y);
+        const double label = fabs(y - labelled) < 14 ? labelled + 14 : y;
+        fprintf(file, "<text class=\"roof\" x=\"%d\" y=\"%.1f\">%s %.1f, %s</text>\n", WIDTH - RIGHT + 6, label + 4, bench_peak_name[p], peak, roofs->instruction[p]);
+        labelled = label;
+    }
+    const double start = fmax(pow(10, a->x0), pow(10, a->y0) / bandwidth), end = fmin(pow(10, a->x1), highest / bandwidth);
+    fprintf(file, "<line class=\"roof\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>", place_x(a, start), place_y(a, start * bandwidth), place_x(a, end),
+            place_y(a, end * bandwidth));
+    fprintf(file, "<text class=\"roof\" x=\"%.1f\" y=\"%.1f\">memory %.1f GB/s</text>\n", place_x(a, start) + 8, place_y(a, start * bandwidth) - 14, bandwidth);
+}
+
+static void draw_points(FILE *file, const axes *a, const bench_report *report) {
+    for (int i = 0; i < report->count; i++) {
+        const bench_result *r = &report->result[i];
+        if (!plotted(r)) continue;
+        const double x = place_x(a, r->flops / r->bytes), y = place_y(a, r->flops / r->median / 1e9);
+        fprintf(file, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>%s %s</title></circle><text x=\"%.1f\" y=\"%.1f\">%d</text>\n",
+                r->above ? "above" : "point", x, y, r->op, r->kernel, x + 6, y + 4, i + 1);
+    }
+}
+
+static void write_table(FILE *file, const bench_report *report) {
+    fputs("<table><tr><th>#</th><th>op</th><th>case</th><th>types and sizes</th><th>kernel</th><th>median, us</th><th>quartiles, us</th><th>GB/s</th>"
+          "<th>GFLOP/s</th><th>of the roof</th></tr>\n",
+          file);
+    for (int i = 0; i < report->count; i++) {
+        const bench_result *r = &report->result[i];
+        fprintf(file, "<tr%s><td>%d</td><td>", r->above ? " class=\"above\"" : "", i + 1);
+        const char *const texts[] = { r->op, r->name, r->text, r->kernel };
+        for (int k = 0; k < 4; k++) {
+            escaped(file, texts[k]);
+            fputs(k < 3 ? "</td><td>" : "</td>", file);
+        }
+        fprintf(file, "<td class=\"n\">%.2f</td><td class=\"n\">%.2f to %.2f</td><td class=\"n\">%.2f</td><td class=\"n\">%.2f</td>", r->median * 1e6, r->low * 1e6,
+                r->high * 1e6, r->bytes / r->median / 1e9, r->flops / r->median / 1e9);
+        if (r->bound > 0) fprintf(file, "<td class=\"n\">%.1f %%</td></tr>\n", 100 * r->fraction);
+        else fputs("<td class=\"n\">-</td></tr>\n", file);
+    }
+    fputs("</table>\n", file);
+}
+
+bool bench_write_html(FILE *file, const bench_report *report) {
+    const bench_roofs *roofs = &report->roofs;
+    const axes a = find_axes(report);
+    char date[64];
+    const time_t now = time(NULL);
+    struct tm local;
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M", localtime_r(&now, &local));
+    fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>trine bench</title>\n<style>\n"
+          "body { font: 14px sans-serif; margin: 2em auto; max-width: 1100px; color: #222 }\n"
+          "svg { width: 100%; height: auto } svg text { font: 12px sans-serif; fill: #444 }\n"
+          ".grid { stroke: #ddd } .roof { stroke: #a33; stroke-width: 1.5 } text.roof { stroke: none; fill: #a33 }\n"
+          ".point { fill: #246 } .above { fill: #d00; color: #d00 }\n"
+          "table { border-collapse: collapse; width: 100% } td, th { border-bottom: 1px solid #ddd; padding: 3px 6px; text-align: left; font-size: 12px }\n"
+          ".n { text-align: right; white-space: nowrap }\n</style></head><body>\n<h1>trine bench</h1>\n<p>",
+          file);
+    escaped(file, report->device->model ? report->device->model : report->device->name);
+    fprintf(file, " (%s), %d thread%s, %s, trine %s.", report->device->arch ? report->device->arch : "?", report->threads, report->threads == 1 ? "" : "s", date,
+            TRINE_VERSION);
+    if (report->device->emulated) fputs(" Emulated: these times mean nothing.", file);
+    if (roofs->threads)
+        fprintf(file, " Measured in the same run: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s.", roofs->read / 1e9, roofs->write / 1e9,
+                roofs->copy / 1e9, roofs->copy_nt / 1e9);
+    fprintf(file, "</p>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"roofline\">\n", WIDTH, HEIGHT);
+    draw_grid(file, &a);
+    draw_roofs(file, &a, roofs);
+    draw_points(file, &a, report);
+    fputs("</svg>\n", file);
+    write_table(file, report);
+    fputs("</body></html>\n", file);
+    return fflush(file) == 0 && !ferror(file);
+}

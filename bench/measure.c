@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Times calls: sets of fresh tensors in rotation, samples until the time is spent, quartiles. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+enum { FEWEST_SAMPLES = 5, MOST_SETS = 4096, STAGE = 4 << 20 };
+
+/* ------------------------------------------------------------------------------------------------------------------ filling */
+
+static uint32_t next_random(uint64_t *state) { /* splitmix64 */
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (uint32_t)(z >> 32);
+}
+
+/* The value of symbol `name` of a fill "ids v", 1 if there is none. */
+static int64_t fill_symbol(const trine_case *c, const char *fill) {
+    const char *space = strchr(fill, ' ');
+    const int symbol = space ? trine_plan_find_symbol(c->plan, space + 1) : -1;
+    return symbol < 0 ? 1 : c->dim[symbol];
+}
+
+/* Element `i` of `count`. Derived inputs (statistics of a forward pass) are positive and of size 1: nothing overflows or becomes subnormal, which is all that
+ * matters to a time. */
+static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_dtype dtype, int64_t i, int64_t count, uint64_t *state) {
+    const double unit = next_random(state) * 0x1p-32;
+    if (t->fill && strncmp(t->fill, "ids ", 4) == 0) return floor(unit * (double)fill_symbol(c, t->fill));
+    if (t->fill && strncmp(t->fill, "offsets ", 8) == 0) return count > 1 ? (double)(fill_symbol(c, t->fill) * i / (count - 1)) : 0;
+    if (t->fill && (strcmp(t->fill, "positive") == 0 || strcmp(t->fill, "derived") == 0)) return 0.5 + unit;
+    if (dtype >> 8 <= 1) return dtype >> 8 == 1 ? floor(unit * 2) : floor(unit * 255) - 127;
+    return 2 * unit - 1;
+}
+
+/* Writes a tensor's data: values in order for indices and offsets, else one block of random values over and over, each time begun elsewhere. */
+static bool fill_tensor(const trine_case *c, int index, trine_queue *queue, char *memory, size_t bytes, uint64_t *state) {
+    const trine_spec_tensor *t = c->plan->tensor[index].spec;
+    const trine_dtype dtype = c->tensor[index].dtype;
+    const size_t size = trine_dtype_size(dtype);
+    const int64_t count = (int64_t)(bytes / size);
+    const int64_t block = count < STAGE / 8 ? count : STAGE / 8; /* at most STAGE bytes */
+    const bool ordered = t->fill && strncmp(t->fill, "offsets ", 8) == 0;
+    char *stage = malloc(block ? (size_t)block * size : 1);
+    if (stage == NULL) return false;
+    bool ok = true;
+    for (int64_t at = 0; at < count && ok;) {
+        if (at == 0 || ordered)
+            for (int64_t i = 0; i < block && at + i < count; i++) trine_store(stage, dtype, i, fill_value(c, t, dtype, at + i, count, state));
+        const int64_t skip = at == 0 || ordered ? 0 : next_random(state) % (uint32_t)block;
+        const int64_t length = count - at < block - skip ? count - at : block - skip;
+        ok = trine_memory_write(queue, memory + (size_t)at * size, stage + (size_t)skip * size, (size_t)length * size) == TRINE_OK;
+        at += length;
+    }
+    free(stage);
+    return ok;
+}
+
+/* --------------------------------------------------------------------------------------------------------------------- sets */
+
+static size_t tensor_bytes(const trine_tensor *t) {
+    const int64_t count = trine_tensor_count(t);
+    return count < 0 ? SIZE_MAX : (size_t)count * trine_dtype_size(t->dtype);
+}
+
+static bool make_set(const bench_sets *sets, trine_case *set, uint64_t *state) {
+    for (int i = 0; i < set->plan->tensors; i++) {
+        if (!(set->present >> i & 1)) continue;
+        const size_t bytes = tensor_bytes(&set->tensor[i]);
+        if (trine_memory_alloc(sets->queue, bytes ? bytes : 1, &set->tensor[i].data) != TRINE_OK) return false;
+        if (!fill_tensor(set, i, sets->queue, set->tensor[i].data, bytes, state)) return false;
+    }
+    return true;
+}
+
+bool bench_sets_make(bench_sets *sets, const trine_case *c, trine_queue *queue, const bench_plan *plan, char *error, size_t error_size) {
+    *sets = (bench_sets){ .c = c, .queue = queue };
+    double bytes = 0;
+    for (int i = 0; i < c->plan->tensors; i++)
+        if (c->present >> i & 1) bytes += (double)tensor_bytes(&c->tensor[i]);
+    const double most = (double)plan->memory;
+    if (bytes > most) {
+        snprintf(error, error_size, "needs %.3g GiB of memory, %.3g may be used", bytes / 0x1p30, most / 0x1p30);
+        return false;
+    }
+    double want = bytes > 0 ? ceil(2 * (double)plan->last_level / bytes) + 1 : 1;
+    if (bytes > 2 * (double)plan->last_level) want = 1;
+    if (want * bytes > most) want = floor(most / bytes);
+    sets->count = want < 1 ? 1 : want > MOST_SETS ? MOST_SETS : (int)want;
+    sets->set = calloc((size_t)sets->count, sizeof *sets->set);
+    uint64_t state = 1;
+    for (int s = 0; sets->set && s < sets->count; s++) {
+        sets->set[s] = *c;
+        trine_case_link(&sets->set[s]);
+        if (make_set(sets, &sets->set[s], &state)) continue;
+        snprintf(error, error_size, "%s", trine_error_message());
+        bench_sets_free(sets);
+        return false;
+    }
+    if (sets->set == NULL) snprintf(error, error_size, "out of memory");
+    return sets->set != NULL;
+}
+
+void bench_sets_free(bench_sets *sets) {
+    for (int s = 0; sets->set && s < sets->count; s++)
+        for (int i = 0; i < TRINE_MAX_TENSORS; i++)
+            if (sets->set[s].tensor[i].data) trine_memory_free(sets->queue, sets->set[s].tensor[i].data);
+    free(sets->set);
+    sets->set = NULL;
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- timing */
+
+bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *context), void *context, const bench_plan *plan, bench_result *result) {
+    int64_t turn = 0;
+    int batch = 1;
+    result->samples = 0;
+    /* The first call warms up; then batches grow until one takes 50 us, so that reading the clock does not count. */
+    for (bool warm = false;; warm = true) {
+        const double start = bench_now();
+        for (int i = 0; i < batch; i++)
+            if (!call(context, turn++)) return false;
+        if (finish && !finish(context)) return false;
+        if (!warm) continue;
+        if (bench_now() - start >= 50e-6 || batch >= 1 << 16) break;
+        batch *= 2;
+    }
+    const double begin = bench_now();
+    while (result->samples < BENCH_MOST_SAMPLES && (result->samples < FEWEST_SAMPLES || bench_now() - begin < plan->seconds)) {
+        const double start = bench_now();
+        for (int i = 0; i < batch; i++)
+            if (!call(context, turn++)) return false;
+        if (finish && !finish(context)) return false;
+        result->sample[result->samples++] = (bench_now() - start) / batch;
+    }
+    result->batch = batch;
+    result->median = bench_quantile(result->sample, result->samples, 0.5);
+    result->low = bench_quantile(result->sample, result->samples, 0.25);
+    result->high = bench_quantile(result->sample, result->samples, 0.75);
+    return true;
+}
+
+static bool run_set(void *context, int64_t i) {
+    const bench_sets *sets = context;
+    const trine_case *set = &sets->set[i % sets->count];
+    return trine_run(sets->queue, set->plan->op, set->args) == TRINE_OK;
+}
+
+static bool wait_queue(void *context) { return trine_queue_wait(((const bench_sets *)context)->queue) == TRINE_OK; }
+
+bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan, bench_result *result, char *error, size_t error_size) {
+    static trine_explanation why;
+    bench_sets sets;
+    if (trine_explain(queue, c->plan->op, c->args, &why) != TRINE_OK) {
+        snprintf(error, error_size, "%s", trine_error_message());
+        return false;
+    }
+    if (why.chosen < 0) {
+        snprintf(error, error_size, "no kernel takes it: %s", why.count && why.candidate[0].refused ? why.candidate[0].refused : "there is none");
+        return false;
+    }
+    snprintf(result->op, sizeof result->op, "%s", c->plan->spec->name);
+    snprintf(result->kernel, sizeof result->kernel, "%s", why.candidate[why.chosen].kernel);
+    trine_case_text(c, result->text, sizeof result->text);
+    bench_work(c, result);
+    if (!bench_sets_make(&sets, c, queue, plan, error, error_size)) return false;
+    result->sets = sets.count;
+    const bool ok = bench_time(run_set, wait_queue, &sets, plan, result);
+    if (!ok) snprintf(error, error_size, "%s", trine_error_message());
+    bench_sets_free(&sets);
+    return ok;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ dispatch */
+
+static double nanoseconds_per_call(trine_queue *queue, trine_op op, const void *args, bool workspace) {
+    enum { CALLS = 20000, ROUNDS = 9 };
+    double round[ROUNDS];
+    for (int r = 0; r < ROUNDS; r++) {
+        size_t bytes;
+        const double start = bench_now();
+        for (int i = 0; i < CALLS; i++)
+            if ((workspace ? trine_workspace(queue, op, args, &bytes) : trine_run(queue, op, args)) != TRINE_OK) return -1;
+        if (trine_queue_wait(queue) != TRINE_OK) return -1;
+        round[r] = 1e9 * (bench_now() - start) / CALLS;
+    }
+    return bench_quantile(round, ROUNDS, 0.5);
+}
+
+bool bench_dispatch(trine_queue *queue, double *empty_out, double *tiny_out, double *workspace_out) {
+    void *memory;
+    if (trine_memory_alloc(queue, 256, &memory) != TRINE_OK) return false;
+    const float one = 1;
+    bool ok = trine_memory_write(queue, memory, &one, sizeof one) == TRINE_OK;
+    for (int64_t n = 0; n < 2 && ok; n++) {
+        const trine_tensor x = trine_tensor_2d(memory, TRINE_F32, n, 1), y = trine_tensor_2d((char *)memory + 128, TRINE_F32, n, 1);
+        const trine_rms_norm_args args = { TRINE_ARGS(rms_norm), .x = &x, .y = &y };
+        *(n ? tiny_out : empty_out) = nanoseconds_per_call(queue, TRINE_OP_RMS_NORM, &args, false);
+        if (n) *workspace_out = nanoseconds_per_call(queue, TRINE_OP_RMS_NORM, &args, true);
+        ok = (n ? *tiny_out : *empty_out) >= 0;
+    }
+    trine_memory_free(queue, memory);
+    return ok;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trine-peers: other libraries on the specification's cases, beside trine in the same run. */
+#include <string.h>
+
+#include "bench/bench.h"
+#include "peers.h"
+#include "tools/options.h"
+
+static const peer *const peers[] = {
+#ifdef PEER_OPENBLAS
+    &peer_openblas,
+#endif
+#ifdef PEER_ONEDNN
+    &peer_onednn,
+#endif
+};
+
+enum { PEERS = sizeof peers / sizeof peers[0] };
+
+/* Is `name` a word of `list`? */
+static bool word_of(const char *name, const char *list) {
+    for (const char *at = list; *at;) {
+        const size_t length = strcspn(at, " ");
+        if (strlen(name) == length && memcmp(name, at, length) == 0) return true;
+        at += length;
+        at += strspn(at, " ");
+    }
+    return false;
+}
+
+bool peer_plain(const trine_case *c, const char *params, const char *tensors) {
+    for (int i = 0; i < c->plan->params; i++)
+        if ((c->set >> i & 1) && !word_of(c->plan->spec->params[i].name, params)) return false;
+    for (int i = 0; i < c->plan->tensors; i++)
+        if ((c->present >> i & 1) && (c->plan->tensor[i].spec->flags & OPTIONAL) && !word_of(c->plan->tensor[i].spec->name, tensors)) return false;
+    return true;
+}
+
+typedef struct turn {
+    const peer *peer;
+    void *state;
+    const bench_sets *sets;
+} turn;
+
+static bool call_peer(void *context, int64_t i) {
+    const turn *t = context;
+    return t->peer->call(t->state, &t->sets->set[i % t->sets->count]);
+}
+
+static void print_cell(const bench_result *r) {
+    if (r->flops / r->bytes > 16) printf(" %9.1f GFLOP/s", r->flops / r->median / 1e9);
+    else printf(" %12.1f GB/s", r->bytes / r->median / 1e9);
+}
+
+static void compare(trine_queue *queue, trine_op op, const char *text, int threads, const bench_plan *plan) {
+    static trine_case c;
+    static bench_result ours, theirs;
+    char error[320];
+    void *state[PEERS];
+    bool any = false;
+    trine_case_init(&c, op);
+    if (!trine_case_parse(&c, text, error, sizeof error) || !trine_case_finish(&c, error, sizeof error)) return;
+    for (int i = 0; i < PEERS; i++) any |= (state[i] = peers[i]->open(&c, threads)) != NULL;
+    bench_sets sets = { 0 };
+    if (any) {
+        printf("%-9s %-22.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
+        if (bench_case(queue, &c, plan, &ours, error, sizeof error)) print_cell(&ours);
+        else printf(" %17s", "-");
+        bench_work(&c, &theirs);
+    }
+    const bool ready = any && bench_sets_make(&sets, &c, queue, plan, error, sizeof error);
+    for (int i = 0; i < PEERS; i++) {
+        turn t = { peers[i], state[i], &sets };
+        if (ready && state[i] && bench_time(call_peer, NULL, &t, plan, &theirs)) {
+            print_cell(&theirs);
+            if (ours.samples) printf(" (%.2f)", theirs.median / ours.median);
+        } else if (any) {
+            printf(" %17s       ", "-");
+        }
+        if (state[i]) peers[i]->close(state[i]);
+    }
+    if (any) putchar('\n');
+    fflush(stdout);
+    ours.samples = 0;
+    bench_sets_free(&sets);
+}
+
+int main(int argc, char **argv) {
+    int64_t threads = 0;
+    bench_plan plan = { .seconds = 0.5 };
+    const option_row rows[] = {
+        OPTION_INTEGER("threads", &threads, 1, 4096, "N", "threads of every library (default: all cores)"),
+        OPTION_NUMBER("time", &plan.seconds, 0.001, 3600, "SECONDS", "time for each library on a case (default: 0.5)"),
+        { 0 },
+    };
+    const option_set set = { "trine-peers [options]", "Times OpenBLAS and oneDNN on the specification's cases, beside trine. In parentheses: how many times faster trine is.", rows };
+    const int words = options_parse(&set, argc, argv, NULL, 0);
+    if (words < 0) return options_status(words);
+    trine *lib;
+    trine_queue *queue;
+    trine_device_info_t info;
+    const trine_queue_options options = { .struct_size = sizeof options, .threads = (int32_t)threads };
+    if (trine_open(NULL, &lib) != TRINE_OK || trine_queue_open(lib, 0, &options, &queue) != TRINE_OK || trine_device_info(lib, 0, &info) != TRINE_OK)
+        return failure("%s", trine_error_message());
+    if (threads == 0) threads = info.units;
+    plan.last_level = info.cache[2];
+    plan.memory = info.memory / 4;
+    printf("%s, %s, %d threads\n%-9s %-22s %17s", info.model, info.arch, (int)threads, "op", "case", "trine");
+    for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
+    putchar('\n');
+    for (int op = 1; op < TRINE_OP_COUNT; op++)
+        for (int i = 0; i < TRINE_MAX_STRINGS && trine_specs[op]->cases[i]; i++) compare(queue, (trine_op)op, trine_specs[op]->cases[i], (int)threads, &plan);
+    trine_queue_close(queue);
+    trine_close(lib);
+    return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a peer library offers the comparison. */
+#ifndef TRINE_PEERS_H
+#define TRINE_PEERS_H
+
+#include "spec/case.h"
+
+typedef struct peer {
+    const char *name;
+    /* Prepares the library for a case; NULL if it has nothing that does the same work. */
+    void *(*open)(const trine_case *c, int threads);
+    bool (*call)(void *state, const trine_case *set); /* runs it on a set of tensors */
+    void (*close)(void *state);
+} peer;
+
+extern const peer peer_openblas, peer_onednn;
+
+/* Whether all parameters have been left alone but those of the list "alpha beta", and no optional tensor is given but those of "bias". */
+bool peer_plain(const trine_case *c, const char *params, const char *tensors);
+
+#endif

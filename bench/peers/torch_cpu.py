@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Times PyTorch's CPU operators on the specification's cases, beside trine in the same run.
+
+Usage: torch_cpu.py [--trine PATH] [--threads N] [--time SECONDS] [--op NAME,...]
+
+PyTorch allocates its outputs, and glibc by default gives large blocks back to the kernel after every call, so that a naive run measures page faults:
+the script runs itself once more with the allocator told to keep them.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "MALLOC_TOP_PAD_": "1000000000"}
+
+
+class Unsupported(Exception):
+    """PyTorch has no operator that does the same work."""
+
+
+def parse(case):
+    """'name: T=bf16 n=4096 +weight' as name, settings and optional tensors."""
+    name, _, words = case.partition(":")
+    words = words.split()
+    return name, dict(w.split("=") for w in words if w[0] not in "+-"), {w[1:] for w in words if w[0] == "+"}
+
+
+def allow(settings, given, names, tensors=()):
+    for word in list(settings) + list(given):
+        if word not in names and word not in tensors:
+            raise Unsupported(word)
+
+
+def softmax(torch, s, given, dtype):
+    allow(s, given, ("T", "g", "s", "n"))
+    shape = (int(s.get("g", 1)), int(s["s"]), int(s["n"]))
+    return (lambda: (torch.rand(shape).to(dtype), torch.empty(shape, dtype=dtype))), lambda x, y: torch.softmax(x, -1, out=y)
+
+
+def layer_norm(torch, s, given, dtype):
+    allow(s, given, ("T", "R", "W", "r", "n"), ("weight", "bias", "residual", "residual_out"))
+    r, n = int(s["r"]), int(s["n"])
+    f = torch.nn.functional.layer_norm
+
+    def make():
+        return torch.rand(r, n).to(dtype), torch.rand(r, n).to(dtype), torch.rand(n).to(dtype), torch.rand(n).to(dtype)
+
+    if "residual" in given:
+        return make, lambda x, h, w, b: f(x + h, (n,), w, b)
+    return make, lambda x, h, w, b: f(x, (n,), w, b)
+
+
+def rms_norm(torch, s, given, dtype):
+    allow(s, given, ("T", "R", "W", "r", "n"), ("weight", "residual", "residual_out"))
+    r, n = int(s["r"]), int(s["n"])
+
+    def run(x, h, w):
+        if "residual" in given:
+            x = x + h
+        return x * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6).to(dtype) * w
+
+    return (lambda: (torch.rand(r, n).to(dtype), torch.rand(r, n).to(dtype), torch.rand(n).to(dtype))), run
+
+
+def cross_entropy(torch, s, given, dtype):
+    allow(s, given, ("T", "L", "r", "v", "label_smoothing"), ("lse",))
+    r, v = int(s["r"]), int(s["v"])
+    smoothing = float(s.get("label_smoothing", 0))
+    f = torch.nn.functional.cross_entropy
+    return (lambda: (torch.rand(r, v).to(dtype), torch.randint(0, v, (r,)))), lambda x, t: f(x, t, reduction="none", label_smoothing=smoothing)
+
+
+def attention(torch, s, given, dtype):
+    allow(s, given, ("T", "b", "sq", "sk", "h", "hk", "d", "causal"))
+    b, sq, sk, h, hk, d = (int(s.get(k, 1)) for k in ("b", "sq", "sk", "h", "hk", "d"))
+    mask = None
+    if int(s.get("causal", 0)):
+        mask = torch.full((sq, sk), -math.inf, dtype=dtype).triu(1 + sk - sq)
+
+    def make():
+        return tuple(torch.rand(b, n, heads, d).to(dtype) for n, heads in ((sq, h), (sk, hk), (sk, hk)))
+
+    def run(q, k, v):
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        if hk != h:
+            k, v = k.repeat_interleave(h // hk, 1), v.repeat_interleave(h // hk, 1)
+        scores = q @ k.transpose(2, 3) / math.sqrt(d)
+        return torch.softmax(scores if mask is None else scores + mask, -1) @ v
+
+    return make, run
+
+
+OPS = {f.__name__: f for f in (softmax, layer_norm, rms_norm, cross_entropy, attention)}
+
+
+def measure(torch, op, settings, given, seconds):
+    """Median seconds of a call; inputs rotate past the caches."""
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}[settings.get("T", "f32")]
+    make, run = OPS[op](torch, settings, given, dtype)
+    sets = [make()]
+    size = sum(t.numel() * t.element_size() for t in sets[0])
+    sets += [make() for _ in range(min(64, int(128 * 2**20 / size)))]
+    run(*sets[0])
+    samples, begin, turn = [], time.perf_counter(), 0
+    while len(samples) < 200 and (len(samples) < 5 or time.perf_counter() - begin < seconds):
+        start = time.perf_counter()
+        run(*sets[turn % len(sets)])
+        samples.append(time.perf_counter() - start)
+        turn += 1
+    return statistics.median(samples)
+
+
+def ours(trine, op, case, threads, seconds):
+    """Median seconds of trine, from its own bench."""
+    command = [trine, "bench", "--op", op, "--case", case, "--threads", str(threads), "--device", "cpu", "--time", str(seconds), "--json"]
+    output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    for entry in json.loads(output)["benchmarks"]:
+        if entry.get("aggregate_name") == "median" and entry["name"].split("/")[1] == case:
+            return entry["real_time"] * 1e-9
+    return None
+
+
+def main():
+    if any(os.environ.get(k) != v for k, v in KEEP.items()):
+        os.environ.update(KEEP)
+        os.execv(sys.executable, [sys.executable] + sys.argv)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--trine", default="trine", help="the trine command")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--time", type=float, default=0.5, help="seconds for each library on a case")
+    parser.add_argument("--op", default=",".join(OPS), help="of " + ", ".join(OPS))
+    options = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
+    import torch  # after the number of threads is set
+
+    torch.set_num_threads(options.threads)
+    torch.set_grad_enabled(False)
+    print(f"PyTorch {torch.__version__}, {options.threads} threads")
+    print(f"{'op':14} {'case':24} {'trine, ms':>10} {'torch, ms':>10}  trine is faster by")
+    for op in options.op.split(","):
+        if op not in OPS:
+            sys.exit(f"torch_cpu.py: no op {op}; of {', '.join(OPS)}")
+        spec = json.loads(subprocess.run([options.trine, "spec", op, "--json"], stdout=subprocess.PIPE, check=True).stdout)
+        for case in spec["cases"]:
+            name, settings, given = parse(case)
+            try:
+                theirs = measure(torch, op, settings, given, options.time)
+            except Unsupported as why:
+                print(f"{op:14} {name:24} skipped: nothing in PyTorch does the same with {why}")
+                continue
+            except RuntimeError as why:
+                print(f"{op:14} {name:24} skipped: {str(why).splitlines()[0]}")
+                continue
+            mine = ours(options.trine, op, name, options.threads, options.time)
+            if mine is None:
+                print(f"{op:14} {name:24} {'-':>10} {theirs * 1e3:10.3f}")
+            else:
+                print(f"{op:14} {name:24} {mine * 1e3:10.3f} {theirs * 1e3:10.3f}  {theirs / mine:.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bench results as a table and as JSON in Google Benchmark's format. */
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+static const char *time_text(double seconds, char *out, size_t size) {
+    if (seconds < 1e-6) snprintf(out, size, "%.1f ns", seconds * 1e9);
+    else if (seconds < 1e-3) snprintf(out, size, "%.2f us", seconds * 1e6);
+    else if (seconds < 1) snprintf(out, size, "%.2f ms", seconds * 1e3);
+    else snprintf(out, size, "%.3f s", seconds);
+    return out;
+}
+
+void bench_print_roofs(FILE *file, const bench_roofs *roofs) {
+    if (roofs->threads == 0) return;
+    fprintf(file, "roofs on %d thread%s: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s\n", roofs->threads, roofs->threads == 1 ? "" : "s",
+            roofs->read / 1e9, roofs->write / 1e9, roofs->copy / 1e9, roofs->copy_nt / 1e9);
+    for (bench_peak p = 0; p < PEAKS; p++)
+        fprintf(file, "%s%s %.1f G%s/s by %s", p ? ", " : "  ", bench_peak_name[p], roofs->peak[p] / 1e9, p == PEAK_I8 ? "OP" : "FLOP", roofs->instruction[p]);
+    fputc('\n', file);
+}
+
+void bench_print_header(FILE *file) {
+    fprintf(file, "\n%-24s %-34s %11s %6s %8s %9s %6s  %s\n", "op", "case", "median", "+-", "GB/s", "GFLOP/s", "roof", "kernel");
+}
+
+void bench_print(FILE *file, const bench_result *r) {
+    char median[32];
+    fprintf(file, "%-24s %-34s %11s %5.1f%% %8.2f %9.2f ", r->op, r->name[0] ? r->name : r->text, time_text(r->median, median, sizeof median),
+            50 * (r->high - r->low) / r->median, r->bytes / r->median / 1e9, r->flops / r->median / 1e9);
+    if (r->bound > 0) fprintf(file, "%5.1f%%", 100 * r->fraction);
+    else fprintf(file, "%6s", "-");
+    fprintf(file, "  %s%s\n", r->kernel, r->above ? "  ABOVE THE ROOF" : "");
+    fflush(file);
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- JSON */
+
+static void json_text(FILE *file, const char *text) {
+    fputc('"', file);
+    for (; text && *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
+        else if (c < 0x20 || c > 0x7e) fprintf(file, "\\u%04x", c);
+        else fputc(c, file);
+    }
+    fputc('"', file);
+}
+
+static void write_context(FILE *file, const bench_report *report) {
+    const bench_roofs *roofs = &report->roofs;
+    char host[128] = "", date[64];
+    gethostname(host, sizeof host - 1);
+    const time_t now = time(NULL);
+    struct tm local;
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &local));
+    fprintf(file, "{\n  \"context\": {\n    \"date\": \"%s\",\n    \"host_name\": ", date);
+    json_text(file, host);
+    fprintf(file, ",\n    \"executable\": \"trine\",\n    \"num_cpus\": %ld,\n    \"caches\": [],\n    \"library_build_type\": \"release\"",
+            sysconf(_SC_NPROCESSORS_ONLN));
+    fprintf(file, ",\n    \"trine_version\": \"%s\",\n    \"device\": ", TRINE_VERSION);
+    json_text(file, report->device->name);
+    fprintf(file, ",\n    \"model\": ");
+    json_text(file, report->device->model);
+    fprintf(file, ",\n    \"arch\": ");
+    json_text(file, report->device->arch);
+    fprintf(file, ",\n    \"threads\": %d,\n    \"roofs\": { \"read\": %.6g, \"write\": %.6g, \"copy\": %.6g, \"copy_nt\": %.6g", report->threads, roofs->read,
+            roofs->write, roofs->copy, roofs->copy_nt);
+    for (bench_peak p = 0; p < PEAKS; p++) fprintf(file, ", \"%s\": %.6g", bench_peak_name[p], roofs->peak[p]);
+    fprintf(file, " }\n  },\n  \"benchmarks\": [");
+}
+
+static void write_entry(FILE *file, const bench_report *report, int index, int repetition, const char *aggregate, double seconds, bool first) {
+    const bench_result *r = &report->result[index];
+    char run[512], name[544];
+    snprintf(run, sizeof run, "%s/%s%s%s/threads:%d", r->op, r->name, r->name[0] ? "/" : "", r->text, report->threads);
+    snprintf(name, sizeof name, "%s%s%s", run, aggregate ? "_" : "", aggregate ? aggregate : "");
+    fprintf(file, "%s\n    { \"name\": ", first ? "" : ",");
+    json_text(file, name);
+    fprintf(file, ", \"family_index\": %d, \"per_family_instance_index\": 0, \"run_name\": ", index);
+    json_text(file, run);
+    fprintf(file, ", \"run_type\": \"%s\", \"repetitions\": %d, ", aggregate ? "aggregate" : "iteration", r->samples);
+    if (aggregate) fprintf(file, "\"aggregate_name\": \"%s\", \"aggregate_unit\": \"time\", ", aggregate);
+    else fprintf(file, "\"repetition_index\": %d, ", repetition);
+    fprintf(file, "\"threads\": %d, \"iterations\": %d, \"real_time\": %.9g, \"cpu_time\": %.9g, \"time_unit\": \"ns\"", report->threads,
+            aggregate ? r->samples : r->batch, seconds * 1e9, seconds * 1e9);
+    if (aggregate && strcmp(aggregate, "median") == 0) {
+        fprintf(file, ", \"bytes\": %.9g, \"flops\": %.9g, \"bytes_per_second\": %.9g, \"flops_per_second\": %.9g, \"roof_fraction\": %.6g, \"kernel\": ", r->bytes,
+                r->flops, r->bytes / seconds, r->flops / seconds, r->fraction);
+        json_text(file, r->kernel);
+    }
+    fputs(" }", file);
+}
+
+bool bench_write_json(FILE *file, const bench_report *report) {
+    bool first = true;
+    write_context(file, report);
+    for (int i = 0; i < report->count; i++) {
+        const bench_result *r = &report->result[i];
+        for (int s = 0; s < r->samples; s++, first = false) write_entry(file, report, i, s, NULL, r->sample[s], first);
+        write_entry(file, report, i, 0, "median", r->median, first);
+        first = false;
+    }
+    fputs("\n  ]\n}\n", file);
+    return fflush(file) == 0 && !ferror(file);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a case must move and compute, and how near to the roofs a time is. */
+#include <math.h>
+#include <string.h>
+
+#include "bench.h"
+
+/* Bytes of the rows of a table that cannot all be read: a table whose first dimension is what the ids of another input count has at most as many rows
+ * read as there are ids. */
+static double unread_bytes(const trine_case *c, int index) {
+    const trine_plan_tensor *t = &c->plan->tensor[index];
+    if ((t->spec->flags & (IN | OUT)) != IN || t->rank < 2 || t->dim[0].symbol < 0) return 0;
+    for (int i = 0; i < c->plan->tensors; i++) {
+        const char *fill = c->plan->tensor[i].spec->fill;
+        if (!(c->present >> i & 1) || fill == NULL || strncmp(fill, "ids ", 4) != 0) continue;
+        if (trine_plan_find_symbol(c->plan, fill + 4) != t->dim[0].symbol) continue;
+        const double rows = (double)c->tensor[index].shape[0], ids = (double)trine_tensor_count(&c->tensor[i]);
+        const double bytes = (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype);
+        return rows > ids ? bytes * (1 - ids / rows) : 0;
+    }
+    return 0;
+}
+
+/* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right, and a window leave visible. */
+static double visible(int64_t rows, int64_t columns, bool causal, int64_t window) {
+    double seen = 0;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t diagonal = i + columns - rows;
+        int64_t last = causal ? diagonal : columns - 1, first = 0;
+        if (window > 0 && diagonal - window + 1 > first) first = diagonal - window + 1;
+        if (window > 0 && diagonal + window - 1 < last) last = diagonal + window - 1;
+        if (last > columns - 1) last = columns - 1;
+        if (last >= first) seen += (double)(last - first + 1);
+    }
+    return rows && columns ? seen / ((double)rows * (double)columns) : 1;
+}
+
+static int64_t param_value(const trine_case *c, const char *name) {
+    const int param = trine_plan_find_param(c->plan, name);
+    return param < 0 ? 0 : (int64_t)trine_param_get(c->plan, param, c->args);
+}
+
+/* The share of the flops, which count every pair, that masks and the packing of sequences leave: the design's masks mean the same in all ops. */
+static double needed_share(const trine_case *c) {
+    const int rows = trine_plan_find_symbol(c->plan, "sq"), columns = trine_plan_find_symbol(c->plan, "sk");
+    const int sequences = trine_plan_find_symbol(c->plan, "nseq");
+    if (rows < 0 || columns < 0) return 1;
+    bool packed = false;
+    for (int i = 0; i < c->plan->tensors; i++) {
+        const char *fill = c->plan->tensor[i].spec->fill;
+        packed |= (c->present >> i & 1) && fill && strncmp(fill, "offsets ", 8) == 0;
+    }
+    const int64_t parts = packed && sequences >= 0 && c->dim[sequences] > 0 ? c->dim[sequences] : 1;
+    return visible(c->dim[rows] / parts, c->dim[columns] / parts, param_value(c, "causal") != 0, param_value(c, "window")) / (double)parts;
+}
+
+bench_peak bench_peak_of(const trine_case *c) {
+    for (int i = 0; i < c->plan->tensors; i++) {
+        if (!(c->present >> i & 1) || !(c->plan->tensor[i].spec->flags & IN)) continue;
+        switch (c->tensor[i].dtype) {
+        case TRINE_F64: return PEAK_F64;
+        case TRINE_BF16: return PEAK_BF16;
+        case TRINE_I8: return PEAK_I8;
+        default: return PEAK_F32;
+        }
+    }
+    return PEAK_F32;
+}
+
+void bench_work(const trine_case *c, bench_result *result) {
+    result->bytes = trine_plan_bytes(c->plan, c->dim, c->type, c->present);
+    for (int i = 0; i < c->plan->tensors; i++)
+        if (c->present >> i & 1) result->bytes -= unread_bytes(c, i);
+    result->flops = trine_plan_flops(c->plan, c->dim) * needed_share(c);
+    result->peak = bench_peak_of(c);
+}
+
+void bench_hold(bench_result *result, const bench_roofs *roofs) {
+    result->bound = result->fraction = 0;
+    result->above = false;
+    if (roofs->threads == 0 || result->median <= 0) return;
+    result->bound = fmax(result->bytes / bench_memory_roof(roofs), result->flops / roofs->peak[result->peak]);
+    result->fraction = result->bound / result->median;
+    result->above = result->fraction > 1;
+}

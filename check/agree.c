@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An agreement case: every kernel of every device runs it, then the reference does, then all are compared. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run.h"
+
+enum { MAX_RESULTS = 64 };
+
+/* One kernel's part in a case. */
+typedef struct result {
+    const context *context;
+    char kernel[64];
+    bool failed;
+    outcome outcome;
+} result;
+
+static outcome outcome_make(const problem *p) {
+    outcome y = { { NULL } };
+    for (int i = 0; i < p->plan->tensors; i++)
+        if (problem_output(p, i)) y.output[i] = calloc((size_t)p->operand[i].count + 1, trine_dtype_size(p->operand[i].full.dtype));
+    return y;
+}
+
+static void outcome_free(outcome *y) {
+    for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(y->output[i]);
+}
+
+/* The workspace is what explain and trine_workspace both say, of exactly this size, poisoned; then the op runs. */
+static bool launch(const context *c, problem *p, trine_queue *queue, int pattern, char *text, size_t size) {
+    trine_explanation why;
+    size_t bytes = 0;
+    trine_status status = trine_workspace(queue, p->plan->op, p->call.args, &bytes);
+    if (status == TRINE_OK) status = trine_explain(queue, p->plan->op, p->call.args, &why);
+    if (status != TRINE_OK || why.chosen < 0) {
+        snprintf(text, size, "no workspace size: %s: %s", trine_status_name(status), trine_error_message());
+        return false;
+    }
+    if (!p->empty && bytes != why.candidate[why.chosen].workspace) {
+        snprintf(text, size, "trine_workspace says %zu bytes, trine_explain %zu", bytes, why.candidate[why.chosen].workspace);
+        return false;
+    }
+    if (bytes > 0) {
+        bool ok = memory_place(c->memory, MEMORY_WORKSPACE, bytes, 256, PLACE_END);
+        if (ok) memory_poison(c->memory, MEMORY_WORKSPACE, pattern);
+        ok = ok && memory_send(c->memory, MEMORY_WORKSPACE, queue);
+        ok = ok && trine_queue_set_workspace(queue, c->memory->slot[MEMORY_WORKSPACE].start, bytes) == TRINE_OK;
+        if (!ok) {
+            snprintf(text, size, "no workspace of %zu bytes: %s", bytes, trine_error_message());
+            return false;
+        }
+    }
+    status = trine_run(queue, p->plan->op, p->call.args);
+    if (status == TRINE_OK) status = trine_queue_wait(queue);
+    if (status != TRINE_OK) snprintf(text, size, "%s: %s", trine_status_name(status), trine_error_message());
+    if (bytes == 0) return status == TRINE_OK;
+    trine_queue_set_workspace(queue, NULL, 0);
+    if (status != TRINE_OK) return false;
+    memory_slot *s = &c->memory->slot[MEMORY_WORKSPACE];
+    if (!memory_fetch(c->memory, MEMORY_WORKSPACE, queue)) return false;
+    memcpy(memory_sent(s), memory_back(s), bytes);
+    if (memcmp(s->sent, s->back, s->frame_bytes) == 0) return true;
+    snprintf(text, size, "memory outside the workspace of %zu bytes was written", bytes);
+    return false;
+}
+
+/* Three runs: with 1, 2 and 3 threads, the operands each time in other places, with other poison. All must return the same bits. */
+static bool run_kernel(runner *r, const context *c, problem *p, result *result, char *text, size_t size) {
+    outcome again = { { NULL } };
+    bool ok = true;
+    for (int run = 0; ok && run < 3; run++) {
+        const int pattern = run % 2;
+        trine_queue *queue = runner_queue(r, c, result->kernel, c->device == 0 ? run + 1 : 0);
+        char detail[640];
+        if (run == 1) again = outcome_make(p);
+        outcome *out = run ? &again : &result->outcome;
+        ok = queue != NULL && operands_send(c, p, queue, run, pattern);
+        if (!ok) snprintf(detail, sizeof detail, "not run: %s", trine_error_message());
+        ok = ok && launch(c, p, queue, pattern, detail, sizeof detail);
+        ok = ok && operands_fetch(c, p, queue, false, out, detail, sizeof detail);
+        for (int i = 0; ok && run > 0 && i < p->plan->tensors; i++)
+            ok = !problem_output(p, i) || compare_bits(p, i, result->outcome.output[i], again.output[i], detail, sizeof detail);
+        if (!ok) snprintf(text, size, c->device == 0 ? "with %d thread(s): %s" : "in run %d: %s", run + 1, detail);
+    }
+    outcome_free(&again);
+    return ok;
+}
+
+/* The library must give the coefficient of the table. */
+static bool check_coefficients(const context *c, const problem *p, char *text, size_t size) {
+    for (int i = 0; i < p->plan->tensors; i++) {
+        const trine_spec_tensor *spec = p->plan->tensor[i].spec;
+        double coefficient = -1;
+        if (!problem_output(p, i) || spec->flags & EXACT) continue;
+        const trine_status status = trine_error_bound(c->queue, p->plan->op, p->call.args, spec->name, &coefficient);
+        if (status == TRINE_OK && coefficient == trine_plan_coefficient(p->plan, i, p->call.dim, p->call.type)) continue;
+        snprintf(text, size, "trine_error_bound of %s: %s", spec->name, status == TRINE_OK ? "another coefficient than the table's" : trine_error_message());
+        return false;
+    }
+    return true;
+}
+
+/* Runs the kernels of one context that take the case; returns the number of results. */
+static int run_context(runner *r, const context *c, problem *p, result *results, int count, int *ordinal) {
+    trine_explanation why;
+    char text[1024];
+    bool any = false;
+    runner_enter(r, c, NULL, p);
+    if (trine_explain(c->queue, p->plan->op, p->call.args, &why) != TRINE_OK) {
+        snprintf(text, sizeof text, "a valid call was refused: %s", trine_error_message());
+        runner_fail(r, c, NULL, p, text);
+        return count;
+    }
+    if (!check_coefficients(c, p, text, sizeof text)) runner_fail(r, c, NULL, p, text);
+    for (int i = 0; i < why.count && count < MAX_RESULTS; i++) {
+        const trine_candidate *candidate = &why.candidate[i];
+        bool known = false;
+        if (candidate->refused || (r->options->kernel && strcmp(r->options->kernel, candidate->kernel) != 0)) continue;
+        for (int k = 0; k < count; k++) known |= strcmp(results[k].kernel, candidate->kernel) == 0 && strcmp(results[k].context->info.name, c->info.name) == 0;
+        any = true;
+        if (known || (*ordinal)++ < r->shared->first_kernel) continue;
+        result *result = &results[count++];
+        *result = (struct result){ .context = c, .outcome = outcome_make(p) };
+        snprintf(result->kernel, sizeof result->kernel, "%s", candidate->kernel);
+        r->shared->kernel = *ordinal - 1;
+        runner_enter(r, c, result->kernel, p);
+        result->failed = !run_kernel(r, c, p, result, text, sizeof text);
+        if (result->failed) runner_fail(r, c, result->kernel, p, text);
+    }
+    if (!any) runner_skip(r);
+    return count;
+}
+
+bool run_agreement(runner *r, const trine_plan *plan, int64_t index) {
+    problem p;
+    result results[MAX_RESULTS];
+    int count = 0, ordinal = 0;
+    char text[1024], detail[800];
+    if (!problem_make(&p, plan, r->options->types, r->options->seed, index, false)) return false;
+    for (int i = 0; i < r->contexts; i++) count = run_context(r, &r->context[i], &p, results, count, &ordinal);
+    r->shared->first_kernel = 0;
+    r->shared->kernel = ordinal;
+    if (count > 0) problem_reference(&p);
+    const result *first = NULL;
+    for (int i = 0; i < count; i++) {
+        result *y = &results[i];
+        if (y->failed) continue;
+        if (!compare_reference(&p, &y->outcome, text, sizeof text)) {
+            runner_fail(r, y->context, y->kernel, &p, text);
+            continue;
+        }
+        if (first != NULL && !compare_pair(&p, &first->outcome, &y->outcome, detail, sizeof detail)) {
+            snprintf(text, sizeof text, "against %s: %s", first->kernel, detail);
+            runner_fail(r, y->context, y->kernel, &p, text);
+            continue;
+        }
+        if (first == NULL) first = y;
+        runner_pass(r);
+    }
+    for (int i = 0; i < count; i++) outcome_free(&results[i].outcome);
+    problem_free(&p);
+    return true;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The libraries, devices and queues of a worker, and its notes to the parent. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "run.h"
+
+double runner_time(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool failed(runner *r, const char *what) {
+    snprintf(r->shared->report.error, sizeof r->shared->report.error, "%s: %s", what, trine_error_message());
+    return false;
+}
+
+/* "cuda" is every device of the backend, "cuda:1" one. */
+static bool device_wanted(const char *wanted, const char *name) {
+    const size_t length = wanted ? strlen(wanted) : 0;
+    return wanted == NULL || strcmp(wanted, name) == 0 || (strncmp(wanted, name, length) == 0 && name[length] == ':');
+}
+
+/* The devices of a library; of a second and later one, at another CPU level, only the CPU. */
+static bool add_contexts(runner *r, trine *lib, const char *isa) {
+    const bool first = r->contexts == 0;
+    bool used = false;
+    for (int device = 0; device < trine_device_count(lib) && r->contexts < MAX_CONTEXTS; device++) {
+        context *c = &r->context[r->contexts];
+        *c = (context){ .lib = lib, .device = device, .isa = isa };
+        if (trine_device_info(lib, device, &c->info) != TRINE_OK) return failed(r, "trine_device_info");
+        if (!device_wanted(r->options->device, c->info.name) || (!first && device > 0)) continue;
+        bool known = false;
+        for (int i = 0; i < r->contexts; i++) known |= strcmp(r->context[i].info.name, c->info.name) == 0 && strcmp(r->context[i].info.arch, c->info.arch) == 0;
+        if (known) continue;
+        const bool host = device == 0 || r->options->host_memory;
+        c->memory = host ? &r->host : &r->device[r->contexts];
+        c->memory->host = host;
+        c->owner = !used;
+        used = true;
+        r->contexts++;
+        if ((c->queue = runner_queue(r, c, NULL, 0)) == NULL) return failed(r, c->info.name);
+        if (!host) c->memory->queue = c->queue;
+    }
+    if (!used) trine_close(lib);
+    return true;
+}
+
+bool runner_open(runner *r) {
+    static const char *const levels[] = { "amx", "v4_bf16", "v4", "v3", "baseline" };
+    const bool all = r->options->isa && strcmp(r->options->isa, "all") == 0;
+    trine_options options = { .struct_size = sizeof options, .backends = r->options->backends, .plugin_path = r->options->plugin_path, .tune_file = "" };
+    for (size_t i = 0; i < (all ? sizeof levels / sizeof levels[0] : 1); i++) {
+        trine *lib;
+        options.isa = all ? levels[i] : r->options->isa;
+        const trine_status status = trine_open(&options, &lib);
+        /* A machine that is not x86-64 has fewer levels. */
+        if (all && status == TRINE_ERR_ARGUMENT) continue;
+        if (status != TRINE_OK) return failed(r, "trine_open");
+        if (!add_contexts(r, lib, options.isa)) return false;
+    }
+    if (r->contexts > 0) return true;
+    snprintf(r->shared->report.error, sizeof r->shared->report.error, "there is no device \"%s\"", r->options->device ? r->options->device : "");
+    return false;
+}
+
+void runner_close(runner *r) {
+    for (int i = 0; i < MAX_CONTEXTS; i++) memory_free(&r->device[i]);
+    memory_free(&r->host);
+    for (int i = 0; i < r->queues; i++) trine_queue_close(r->queue[i].queue);
+    for (int i = 0; i < r->contexts; i++)
+        if (r->context[i].owner) trine_close(r->context[i].lib);
+}
+
+trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int threads) {
+    const char *name = kernel ? kernel : "";
+    for (int i = 0; i < r->queues; i++)
+        if (r->queue[i].context == c && r->queue[i].threads == threads && strcmp(r->queue[i].kernel, name) == 0) return r->queue[i].queue;
+    if (r->queues == MAX_QUEUES) {
+        trine_queue_close(r->queue[--r->queues].queue);
+    }
+    trine_queue_options options = { .struct_size = sizeof options, .flags = TRINE_QUEUE_STRICT_WORKSPACE, .threads = threads, .kernel = kernel };
+    trine_queue *queue;
+    if (trine_queue_open(c->lib, c->device, &options, &queue) != TRINE_OK) return NULL;
+    r->queue[r->queues].context = c;
+    r->queue[r->queues].threads = threads;
+    r->queue[r->queues].queue = queue;
+    snprintf(r->queue[r->queues++].kernel, sizeof r->queue[0].kernel, "%s", name);
+    return queue;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- notes */
+
+void runner_enter(runner *r, const context *c, const char *kernel, const problem *p) {
+    shared *s = r->shared;
+    snprintf(s->where, sizeof s->where, " --device %s%s%s%s%s", c->info.name, kernel ? " --kernel " : "", kernel ? kernel : "", c->isa ? " --isa " : "",
+             c->isa ? c->isa : "");
+    snprintf(s->kernel_name, sizeof s->kernel_name, "%s", kernel ? kernel : "");
+    if (p) problem_text(p, s->what, sizeof s->what);
+    s->fault.slot = -1;
+    s->in_kernel = kernel != NULL;
+    s->beat = runner_time();
+}
+
+void runner_pass(runner *r) { r->shared->report.op[r->shared->op].count.passed++; }
+
+void runner_skip(runner *r) { r->shared->report.op[r->shared->op].count.skipped++; }
+
+void report_failure(shared *s, const check_options *options, const char *text) {
+    check_report *report = &s->report;
+    report->op[s->op].count.failed++;
+    if (report->failures == CHECK_MAX_FAILURES) return;
+    check_failure *f = &report->failure[report->failures++];
+    f->op = s->op;
+    snprintf(f->kernel, sizeof f->kernel, "%s", s->kernel_name);
+    snprintf(f->text, sizeof f->text, "%s\n    %s", text, s->what);
+    const char letter[2] = { (char)s->kind, 0 };
+    char op[sizeof report->op[0].name];
+    memcpy(op, report->op[s->op].name, sizeof op);
+    snprintf(f->replay, sizeof f->replay, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s", op, s->where, options->seed, letter, s->index, options->types ? " --types " : "", options->types ? options->types : "",
+             s->kind == CASE_HUGE ? " --huge" : "");
+}
+
+void runner_fail(runner *r, const context *c, const char *kernel, const problem *p, const char *text) {
+    runner_enter(r, c, kernel, p);
+    report_failure(r->shared, r->options, text);
+}

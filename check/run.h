@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running cases, in the worker process. */
+#ifndef TRINE_CHECK_RUN_H
+#define TRINE_CHECK_RUN_H
+
+#include "check.h"
+#include "compare.h"
+#include "memory.h"
+
+enum { MAX_CONTEXTS = 64, MAX_QUEUES = 1024 };
+
+/* The kinds of cases, by the letter in front of their number. */
+enum { CASE_ARGUMENTS = 'a', CASE_AGREEMENT = 0, CASE_HUGE = 'h' };
+
+/* Memory that the worker and its parent share: where the worker is, and what came out. */
+typedef struct shared {
+    int op;                /* place in report.op */
+    int kind;              /* CASE_* */
+    int64_t index;         /* case of this kind */
+    int kernel;            /* within the case, in order: the one that runs */
+    int first_kernel;      /* of the case at which a new worker resumes: those before it have run */
+    bool in_kernel;        /* a kernel runs, and is to be passed over if the worker dies */
+    char where[96];        /* " --device cpu --kernel cpu_v3", of the kernel that runs */
+    char kernel_name[64];
+    char what[640];        /* the case in words */
+    volatile double beat;  /* when the kernel that runs was started */
+    double op_start;       /* when this op's first case was; 0: not yet */
+    memory_fault fault;
+    bool finished;
+    check_report report;
+} shared;
+
+/* A device of a library opened at one CPU level. */
+typedef struct context {
+    trine *lib;
+    int device;
+    trine_device_info_t info;
+    const char *isa;   /* option that gave it; NULL: none */
+    bool owner;        /* closes lib */
+    trine_queue *queue;
+    memory *memory;
+} context;
+
+typedef struct runner {
+    const check_options *options;
+    shared *shared;
+    int contexts;
+    context context[MAX_CONTEXTS];
+    memory host, device[MAX_CONTEXTS];
+    int queues;
+    struct {
+        const context *context;
+        char kernel[64];
+        int threads;
+        trine_queue *queue;
+    } queue[MAX_QUEUES];
+} runner;
+
+/* context.c: opens the libraries, devices and queues that the options ask for. False with shared->report.error. */
+bool runner_open(runner *r);
+void runner_close(runner *r);
+
+/* The strict queue of a context that runs only `kernel` (NULL: any), with so many threads (0: default). NULL on error. */
+trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int threads);
+
+/* Monotonic seconds. */
+double runner_time(void);
+
+/* Notes what runs now, so that the parent can name it; and the result of one kernel in one case. */
+void runner_enter(runner *r, const context *c, const char *kernel, const problem *p);
+void runner_pass(runner *r);
+void runner_skip(runner *r);
+void runner_fail(runner *r, const context *c, const char *kernel, const problem *p, const char *text);
+
+/* Records a failure; used by the parent as well. */
+void report_failure(shared *s, const check_options *options, const char *text);
+
+/* operate.c: puts a case's operands into guarded memory, and looks at them afterwards. `place` rotates placements, `pattern` is the poison. */
+bool operands_send(const context *c, problem *p, trine_queue *queue, int place, int pattern);
+/* Nothing but outputs may have changed (nothing at all if `untouched`); outputs are gathered to `out` unless NULL. */
+bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untouched, outcome *out, char *text_out, size_t size);
+
+/* agree.c, arguments.c, huge.c: one case. False if there is no case of this number. */
+bool run_agreement(runner *r, const trine_plan *plan, int64_t index);
+bool run_arguments(runner *r, const trine_plan *plan, int64_t index);
+bool run_huge(runner *r, const trine_plan *plan, int64_t index);
+
+#endif

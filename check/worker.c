@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parent and its worker: the worker runs case after case, the parent watches, and starts another one where it died. */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run.h"
+
+/* Crashes and time-outs of one op after which it is given up. */
+enum { MAX_DEATHS = 12 };
+
+/* ------------------------------------------------------------------------------------------------------------------ worker */
+
+static bool op_over(const runner *r, double deadline) {
+    const shared *s = r->shared;
+    const check_count *count = &s->report.op[s->op].count;
+    if (r->options->stop && count->failed > 0) return true;
+    return r->options->budget > 0 && s->kind == CASE_AGREEMENT && runner_time() > deadline;
+}
+
+/* "a17": the kind and number of the one case wanted. */
+static bool only_case(const check_options *options, int *kind, int64_t *index) {
+    const char *text = options->only;
+    if (text == NULL) return false;
+    *kind = *text == CASE_ARGUMENTS || *text == CASE_HUGE ? *text++ : CASE_AGREEMENT;
+    *index = strtoll(text, NULL, 10);
+    return true;
+}
+
+static bool run_case(runner *r, const trine_plan *plan, int kind, int64_t index) {
+    r->shared->kind = kind;
+    r->shared->index = index;
+    r->shared->kernel = 0;
+    switch (kind) {
+    case CASE_ARGUMENTS: return run_arguments(r, plan, index);
+    case CASE_HUGE: return run_huge(r, plan, index);
+    default: return run_agreement(r, plan, index);
+    }
+}
+
+/* The cases of one kind from `index` on. */
+static void run_kind(runner *r, const trine_plan *plan, int kind, int64_t index, double deadline) {
+    shared *s = r->shared;
+    check_count *count = &s->report.op[s->op].count;
+    int64_t impossible = 0;
+    for (;; index++) {
+        s->kind = kind;
+        if (op_over(r, deadline) || (kind == CASE_AGREEMENT && r->options->cases > 0 && index >= r->options->cases)) return;
+        if (run_case(r, plan, kind, index)) {
+            count->cases++;
+            impossible = 0;
+        } else if (kind != CASE_AGREEMENT || ++impossible > 10000) {
+            return;
+        }
+        s->first_kernel = 0;
+    }
+}
+
+/* The seconds from now that the op may take: its share of what is left. */
+static double share(const runner *r, double start) {
+    const int left = r->shared->report.ops - r->shared->op;
+    return (r->options->budget - (runner_time() - start)) / left;
+}
+
+static void run_op(runner *r, const trine_plan *plan, double start) {
+    static const int order[] = { CASE_ARGUMENTS, CASE_AGREEMENT, CASE_HUGE };
+    shared *s = r->shared;
+    check_count *count = &s->report.op[s->op].count;
+    const bool resumed = s->op_start > 0;
+    int kind = s->kind, first = 0;
+    int64_t index = s->index;
+    if (!resumed) s->op_start = runner_time();
+    const double begun = s->op_start, deadline = begun + (r->options->budget > 0 ? share(r, start) + (runner_time() - begun) : 0);
+    if (only_case(r->options, &kind, &index)) {
+        if (!resumed || s->first_kernel > 0) count->cases += run_case(r, plan, kind, index);
+    } else {
+        while (resumed && order[first] != kind) first++;
+        for (int k = first; k < 3; k++) {
+            if (order[k] == CASE_HUGE && !r->options->huge) continue;
+            run_kind(r, plan, order[k], resumed && k == first ? index : 0, deadline);
+            s->first_kernel = 0;
+        }
+    }
+    count->seconds = runner_time() - begun;
+    s->op_start = 0;
+    s->kind = CASE_ARGUMENTS;
+    s->index = 0;
+    s->first_kernel = 0;
+}
+
+static void work(const check_options *options, shared *s, double start) {
+    runner *r = calloc(1, sizeof *r);
+    r->options = options;
+    r->shared = s;
+    memory_watch(&s->fault);
+    if (runner_open(r)) {
+        for (; s->op < s->report.ops; s->op++) run_op(r, trine_plan_get(trine_op_find(s->report.op[s->op].name)), start);
+        runner_close(r);
+    }
+    free(r);
+    s->finished = true;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ parent */
+
+static void draw_progress(const check_options *options, const shared *s, double start) {
+    const check_count total = check_total(&s->report);
+    const double elapsed = runner_time() - start;
+    double done = (double)s->op / s->report.ops;
+    if (options->budget > 0) done = elapsed / options->budget;
+    done = done > 1 ? 1 : done;
+    char bar[31];
+    for (int i = 0; i < 30; i++) bar[i] = i < (int)(done * 30) ? '#' : '.';
+    bar[30] = 0;
+    fprintf(options->progress, "\r[%s] %3.0f%%  %-22s %" PRId64 " passed, %" PRId64 " failed  %.0f s\x1b[K", bar, 100 * done,
+            s->op < s->report.ops ? s->report.op[s->op].name : "", total.passed, total.failed, elapsed);
+    fflush(options->progress);
+}
+
+/* Waits for the worker; kills it if a kernel takes longer than the time-out. Returns its wait status. */
+static int watch_worker(const check_options *options, shared *s, pid_t worker, double start, bool *hung) {
+    double drawn = 0;
+    int status = 0;
+    useconds_t nap = 200;
+    *hung = false;
+    for (;;) {
+        const pid_t done = waitpid(worker, &status, WNOHANG);
+        if (done == worker || (done < 0 && errno != EINTR)) return status;
+        const double now = runner_time(), limit = (options->timeout > 0 ? options->timeout : 120) * (s->kind == CASE_HUGE ? 20 : 1);
+        if (!*hung && s->beat > 0 && now - s->beat > limit) {
+            kill(worker, SIGKILL);
+            *hung = true;
+        }
+        if (options->progress && now - drawn > 0.1) {
+            draw_progress(options, s, start);
+            drawn = now;
+        }
+        usleep(nap);
+        if (nap < 20000) nap += nap / 4;
+    }
+}
+
+/* What killed the worker, in words. */
+static void describe_death(const check_options *options, const shared *s, int status, bool hung, char *text, size_t size) {
+    if (hung) {
+        snprintf(text, size, "still running after %.0f s", options->timeout > 0 ? options->timeout : 120);
+        return;
+    }
+    const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    if (number == 0) {
+        snprintf(text, size, "the process exited with status %d", WEXITSTATUS(status));
+        return;
+    }
+    size_t used = (size_t)snprintf(text, size, "killed by signal %d (%s)", number, strsignal(number));
+    const int slot = s->fault.slot;
+    if ((number != SIGSEGV && number != SIGBUS) || slot < 0 || used >= size) return;
+    const trine_plan *plan = trine_plan_get(trine_op_find(s->report.op[s->op].name));
+    const int64_t distance = s->fault.distance;
+    snprintf(text + used, size - used, ": it touched byte %" PRId64 " %s %s", distance < 0 ? -distance : distance,
+             distance < 0 ? "before the first of" : "behind the last of", slot == MEMORY_WORKSPACE ? "the workspace" : plan->tensor[slot].spec->name);
+}
+
+/* After a death: notes the failure, and moves on to the next kernel, or after many deaths to the next op. */
+static void bury(const check_options *options, shared *s, int status, bool hung, int *deaths) {
+    char text[512];
+    describe_death(options, s, status, hung, text, sizeof text);
+    report_failure(s, options, text);
+    if (s->kind == CASE_AGREEMENT && s->in_kernel) {
+        s->first_kernel = s->kernel + 1;
+    } else {
+        s->first_kernel = 0;
+        s->index++;
+    }
+    if (++*deaths < MAX_DEATHS && !(options->only && !(s->kind == CASE_AGREEMENT && s->in_kernel))) return;
+    s->op++;
+    s->kind = CASE_ARGUMENTS;
+    s->index = 0;
+    s->first_kernel = 0;
+    s->op_start = 0;
+    *deaths = 0;
+}
+
+static bool choose_ops(const check_options *options, check_report *report) {
+    const trine_plan *plan = trine_plan_get((trine_op)1);
+    if (plan == NULL && TRINE_OP_COUNT > 1) {
+        snprintf(report->error, sizeof report->error, "the specification is malformed: %s", trine_plan_error());
+        return false;
+    }
+    for (const char *at = options->op; at && *at; at += strcspn(at, ","), at += *at == ',') {
+        char name[sizeof report->op[0].name];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        if (trine_op_find(name) == TRINE_OP_NONE) {
+            snprintf(report->error, sizeof report->error, "there is no op \"%s\"", name);
+            return false;
+        }
+        snprintf(report->op[report->ops++].name, sizeof report->op[0].name, "%s", name);
+        if (report->ops == CHECK_MAX_OPS) break;
+    }
+    for (int op = 1; options->op == NULL && op < TRINE_OP_COUNT && report->ops < CHECK_MAX_OPS; op++)
+        snprintf(report->op[report->ops++].name, sizeof report->op[0].name, "%s", trine_op_name((trine_op)op));
+    return true;
+}
+
+/* A hole in the time of the fork: what the parent has printed must not be printed twice. */
+static pid_t start_worker(const check_options *options, shared *s, double start) {
+    fflush(NULL);
+    s->beat = 0;
+    s->fault.slot = -1;
+    const pid_t worker = fork();
+    if (worker != 0) return worker;
+    work(options, s, start);
+    fflush(NULL);
+    _exit(0);
+}
+
+bool check_run(const check_options *options, check_report *report_out) {
+    shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    memset(report_out, 0, sizeof *report_out);
+    if (s == MAP_FAILED) {
+        snprintf(report_out->error, sizeof report_out->error, "out of memory");
+        return false;
+    }
+    const double start = runner_time();
+    int deaths = 0, op = 0;
+    s->kind = CASE_ARGUMENTS;
+    bool ready = choose_ops(options, &s->report);
+    while (ready && !s->finished && s->op < s->report.ops) {
+        bool hung;
+        const pid_t worker = start_worker(options, s, start);
+        const int status = worker > 0 ? watch_worker(options, s, worker, start, &hung) : 0;
+        if (worker < 0) snprintf(s->report.error, sizeof s->report.error, "no process could be started: %s", strerror(errno));
+        if (s->report.error[0] || worker < 0) break;
+        if (s->finished) break;
+        if (s->beat == 0) {
+            snprintf(s->report.error, sizeof s->report.error, "the library could not be opened: its process ended with wait status %d", status);
+            break;
+        }
+        if (s->op != op) deaths = 0;
+        op = s->op;
+        bury(options, s, status, hung, &deaths);
+    }
+    if (options->progress) fprintf(options->progress, "\r\x1b[K");
+    *report_out = s->report;
+    munmap(s, sizeof *s);
+    return report_out->error[0] == 0;
+}
+
+bool check_list(const check_options *options, FILE *file, check_report *report_out) {
+    shared *s = calloc(1, sizeof *s);
+    runner *r = calloc(1, sizeof *r);
+    r->options = options;
+    r->shared = s;
+    const bool ok = choose_ops(options, &s->report) && runner_open(r);
+    for (int op = 0; ok && op < s->report.ops; op++) {
+        const trine_plan *plan = trine_plan_get(trine_op_find(s->report.op[op].name));
+        problem p;
+        fprintf(file, "%-24s %3d type combination%s ", s->report.op[op].name, plan->combos, plan->combos == 1 ? " " : "s");
+        if (problem_make(&p, plan, NULL, options->seed, 0, true)) {
+            for (int i = 0; i < r->contexts; i++) {
+                trine_explanation why;
+                if (trine_explain(r->context[i].queue, plan->op, p.call.args, &why) != TRINE_OK) continue;
+                for (int k = 0; k < why.count; k++) fprintf(file, " %s:%s", r->context[i].info.name, why.candidate[k].kernel);
+            }
+            problem_free(&p);
+        }
+        fprintf(file, "\n");
+    }
+    runner_close(r);
+    *report_out = s->report;
+    free(r), free(s);
+    return ok;
+}

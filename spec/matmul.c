@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matmul: the table and the reference. */
+#include "spec.h"
+
+#define ARGS trine_matmul_args
+
+/* Bound. S = sum_p a_p b_p, t = alpha S + beta c + bias, M = |alpha| sum_p |a_p b_p| + |beta c| + |bias|, u the unit roundoff of the accumulator.
+ *
+ * A sum of k products in any order, fused or not, is off by at most k u sum |a_p b_p| (Jeannerod and Rump 2013: no terms of higher order). Times alpha, plus
+ * beta c, plus bias: three roundings more on the way of each term, so |t' - t| <= (k + 4)u M, the fourth u for the products of errors (k < 2^22).
+ * relu does not widen that; the slopes of the other activations stay below 1.13, and they are evaluated to 12u |t|: 4 ulp, or 8u, for exp, tanh or erf, four
+ * roundings round it. Rounding y' instead of y to D's type multiplies the error by 1 + u(D). In f64 the reference itself, in long double, is off by up to
+ * 2^-11 of the bound.
+ *
+ * Underflow: a product that is rounded by itself loses up to half the smallest subnormal. The bf16 units of CPUs and GPUs take subnormal operands
+ * for zero, which loses the whole product, and flush sums below 2^-126.
+ * Overflow: where sum |a_p b_p| or M exceeds the largest f32, partial sums may be infinite. */
+typedef struct dot {
+    long double sum;
+    double scale, flushed; /* sum of |a b| over the finite products; over those that a flushed operand would lose */
+} dot;
+
+static dot dot_careful(const double *a, const double *b, int64_t k, int64_t n, double tiny) {
+    dot r = { 0 };
+    for (int64_t p = 0; p < k; p++) {
+        const long double x = (long double)a[p] * b[p * n];
+        const double size = fabs((double)x);
+        r.sum += x;
+        if (fabs(a[p]) < tiny || fabs(b[p * n]) < tiny) r.flushed += size;
+        if (isfinite(a[p]) && isfinite(b[p * n])) r.scale += size;
+    }
+    if (isnan(r.flushed)) r.flushed = 0;
+    return r;
+}
+
+static dot dot_of(const double *a, const double *b, int64_t k, int64_t n) {
+    long double sum = 0;
+    double scale = 0;
+    for (int64_t p = 0; p < k; p++) {
+        const long double x = (long double)a[p] * b[p * n];
+        sum += x;
+        scale += fabs((double)x);
+    }
+    return isfinite(scale) ? (dot){ sum, scale, 0 } : dot_careful(a, b, k, n, 0);
+}
+
+static bool any_below(const double *x, int64_t count, double tiny) {
+    for (int64_t i = 0; i < count; i++)
+        if (x[i] != 0 && fabs(x[i]) < tiny) return true;
+    return false;
+}
+
+static long double activate(int activation, long double x) {
+    switch (activation) {
+    case TRINE_ACTIVATION_RELU: return x < 0 ? 0 : x;
+    case TRINE_ACTIVATION_GELU_TANH: return x / (1 + expl(-2 * sqrtl(8 * atanl(1)) / (4 * atanl(1)) * (x + 0.044715L * x * x * x)));
+    case TRINE_ACTIVATION_GELU_ERF: return x / 2 * erfcl(-x / sqrtl(2));
+    case TRINE_ACTIVATION_SILU: return x / (1 + expl(-x));
+    default: return x;
+    }
+}
+
+/* i8: modulo 2^32. */
+static double integer_element(const ARGS *args, double sum, const double *c, const double *bias) {
+    uint32_t x = (uint32_t)(int64_t)args->alpha * (uint32_t)(int64_t)sum;
+    if (c) x += (uint32_t)(int64_t)args->beta * (uint32_t)(int64_t)*c;
+    if (bias) x += (uint32_t)(int64_t)*bias;
+    return args->activation == TRINE_ACTIVATION_RELU && (int32_t)x < 0 ? 0 : (int32_t)x;
+}
+
+typedef struct result {
+    double value, magnitude, slack;
+} result;
+
+static result element(const ARGS *args, dot s, int64_t k, const double *c, const double *bias, trine_dtype in, trine_dtype out) {
+    const bool wide = in == TRINE_F64;
+    const double alpha = (double)args->alpha + 0, beta = (double)args->beta + 0, u = wide ? 0x1p-53 : 0x1p-24;
+    long double t = alpha * s.sum;
+    double m = fabs(alpha) * s.scale;
+    if (c) t += (long double)beta * *c;
+    if (c && isfinite(*c)) m += fabs(beta * *c);
+    if (bias) t += *bias;
+    if (bias && isfinite(*bias)) m += fabs(*bias);
+    const bool curved = args->activation > TRINE_ACTIVATION_RELU;
+    const double lost = wide ? 0x1p-1074 : in == TRINE_BF16 ? 0x1p-126 : 0x1p-150, largest = trine_largest(wide ? TRINE_F64 : TRINE_F32);
+    result r = { .value = (double)activate(args->activation, t) };
+    r.magnitude = m * (curved ? 1.13 : 1) * (1 + trine_unit_roundoff(out)) * (wide ? 1 + 0x1p-10 : 1);
+    r.slack = trine_smallest_normal(out) * trine_unit_roundoff(out) + 2 * (((double)k * lost + s.flushed) * fabs(alpha) + 3 * lost);
+    if (curved && isfinite((double)t)) r.slack += 12 * u * fabs((double)t);
+    if (!(s.scale < largest && m < largest && r.slack < largest)) r.magnitude = INFINITY, r.slack = 0;
+    return r;
+}
+
+static void reference(trine_ref *ref) {
+    const ARGS *args = ref->args;
+    const int64_t g = trine_ref_dim(ref, "g"), m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"), k = trine_ref_dim(ref, "k");
+    const int64_t a_batch = trine_ref_dim(ref, "ga") > 1 ? m * k : 0, b_batch = trine_ref_dim(ref, "gb") > 1 ? k * n : 0;
+    const trine_dtype in = trine_ref_type(ref, "T"), out = trine_ref_type(ref, "O");
+    const double *a = trine_ref_value(ref, "a"), *b = trine_ref_value(ref, "b"), *c = trine_ref_value(ref, "c"), *bias = trine_ref_value(ref, "bias");
+    double *d = trine_ref_value(ref, "d"), *magnitude = trine_ref_magnitude(ref, "d"), *slack = trine_ref_slack(ref, "d");
+    const bool flushes = in == TRINE_BF16 && (any_below(a, trine_ref_dim(ref, "ga") * m * k, 0x1p-126) || any_below(b, trine_ref_dim(ref, "gb") * k * n, 0x1p-126));
+    for (int64_t at = 0; at < g * m * n; at++) {
+        const int64_t batch = at / (m * n), i = at / n % m, j = at % n;
+        const double *row = a + batch * a_batch + i * k, *column = b + batch * b_batch + j;
+        const dot s = flushes ? dot_careful(row, column, k, n, 0x1p-126) : dot_of(row, column, k, n);
+        if (in == TRINE_I8) {
+            d[at] = integer_element(args, (double)s.sum, c ? c + at : NULL, bias ? bias + j : NULL);
+            continue;
+        }
+        const result r = element(args, s, k, c ? c + at : NULL, bias ? bias + j : NULL, in, out);
+        d[at] = r.value;
+        magnitude[at] = r.magnitude;
+        slack[at] = r.slack;
+    }
+}
+
+const trine_spec trine_spec_matmul = {
+    SPEC(matmul),
+    .summary = "Matrix product, batched, with addition, bias and activation",
+    .formula = "d = act(alpha a b + beta c + bias)",
+    .source = "Dongarra et al. 1990 (level 3 BLAS), with the activations of Hendrycks and Gimpel 2016",
+    .tensors = { TENSOR(a, IN | TRANSPOSABLE, "T", "[ga] m k"), TENSOR(b, IN | TRANSPOSABLE, "T", "[gb] k n"),
+                 TENSOR(c, IN | OPTIONAL | BROADCAST, "O", "[g] m n"), TENSOR(bias, IN | OPTIONAL, "B", "n"),
+                 TENSOR(d, OUT, "O", "[g] m n", .terms = "k + 4") },
+    .params = { PARAM(alpha, F32, .values = "1 0.5 -2 0", .fallback = 1, .doc = "factor of the product; for i8 an integer up to 2^24"),
+                PARAM(beta, F32, .values = "1 0 -0.5 3", .fallback = 1, .doc = "factor of c; for i8 an integer up to 2^24"),
+                PARAM(activation, ENUM, .values = "none relu gelu_tanh gelu_erf silu", .doc = "applied last; for i8 none or relu") },
+    .types = { "T=f32 O=f32 B=f32", "T=f16 O=f16|f32 B=f32", "T=f16 O=f16 B=f16", "T=bf16 O=bf16|f32 B=f32", "T=bf16 O=bf16 B=bf16",
+               "T=i8 O=i32 B=i32", "T=f64 O=f64 B=f64" },
+    .require = { "(ga - g) * (ga - 1) == 0", "(gb - g) * (gb - 1) == 0" },
+    .alias = { "d=c" },
+    .flops = "2*g*m*n*k",
+    .independent = "m",
+    .integers_exact = true,
+    .sizes = { "g: 1 1 1 2 3 0", "ga: 1 1 1 2 3 0", "gb: 1 1 1 2 3 0", "m: 1 0 2 3 4 5 6 7 13 16 33 64 97 200 1500", "n: 1 0 2 3 8 15 16 17 33 64 100 257 1500",
+               "k: 1 0 2 3 4 5 7 8 17 31 64 129 256 257 600 1030 5000" },
+    .cases = { "square 1024: T=f32 m=1024 n=1024 k=1024", "square 2048: T=f32 m=2048 n=2048 k=2048", "square 4096: T=f32 m=4096 n=4096 k=4096",
+               "square 2048 bf16: T=bf16 O=bf16 m=2048 n=2048 k=2048", "square 1024 f16: T=f16 O=f16 m=1024 n=1024 k=1024",
+               "square 2048 int8: T=i8 m=2048 n=2048 k=2048", "square 1024 f64: T=f64 m=1024 n=1024 k=1024",
+               "llama3-8b query: T=bf16 O=bf16 m=512 n=4096 k=4096", "llama3-8b gate: T=bf16 O=bf16 m=512 n=14336 k=4096 activation=silu",
+               "llama3-8b down: T=bf16 O=bf16 B=bf16 m=512 n=4096 k=14336 +c", "gpt2 up: T=f32 m=1024 n=3072 k=768 activation=gelu_tanh +bias",
+               "decode 1: T=bf16 O=bf16 m=1 n=4096 k=4096", "decode 8: T=bf16 O=bf16 m=8 n=4096 k=4096", "decode 1 f32: T=f32 m=1 n=4096 k=4096",
+               "decode 1 int8: T=i8 m=1 n=4096 k=4096", "scores: T=f32 g=64 ga=64 gb=64 m=256 n=256 k=64", "tiny: T=f32 m=32 n=32 k=32",
+               "weight gradient: T=f32 m=256 n=256 k=16384" },
+    .reference = reference,
+};

@@ -1,0 +1,31 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs each libFuzzer target for SECONDS (60), from the corpus in the tree, under ASan and UBSan. What is found lies in build-fuzz/found-<target>-*.
+#   tests/fuzz/run.sh [SECONDS [TARGET ...]]
+set -eu
+cd "$(dirname "$0")/../.."
+seconds=${1:-60}
+[ $# -eq 0 ] || shift
+build=${TRINE_FUZZ_BUILD:-build-fuzz}
+# Meson 1.0 does not know the version of OpenMP that clang 19 has by default.
+if [ ! -f "$build/build.ninja" ]; then
+    CC=clang-19 meson setup "$build" -Dfuzz=true -Dtests=disabled -Dexamples=disabled -Dtools=disabled -Disa_levels=baseline -Db_sanitize=address,undefined \
+        -Db_lundef=false --buildtype=debugoptimized '-Dc_args=-fsanitize=fuzzer-no-link -fno-sanitize-recover=all -fopenmp-version=50 -Wno-unused-command-line-argument' >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+fi
+ninja -C "$build" --quiet
+export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 OMP_NUM_THREADS=1
+[ $# -gt 0 ] || set -- args tune command npy
+status=0
+for target in "$@"; do
+    mkdir -p "$build/corpus-$target"
+    options="-max_total_time=$seconds -timeout=20 -rss_limit_mb=4096 -close_fd_mask=0 -print_final_stats=1 -artifact_prefix=$build/found-$target-"
+    echo "fuzz $target: $seconds s"
+    # shellcheck disable=SC2086
+    if ! "$build/tests/fuzz/fuzz-$target" $options "$build/corpus-$target" "tests/fuzz/corpus/$target" >"$build/$target.log" 2>&1; then
+        tail -40 "$build/$target.log"
+        ls "$build"/found-"$target"-* 2>/dev/null || true
+        status=1
+    fi
+    grep -E 'stat::number_of_executed_units|cov:' "$build/$target.log" | tail -2
+done
+exit $status

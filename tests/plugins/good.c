@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A module that loads: one device in host memory with four kernels of `scale` for f32, of which the first that accepts is not the fastest. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backends/backend.h"
+#include "spec/spec_hash.h"
+
+static const char *refuse(const trine_call *call) {
+    for (int i = 0; i < 2; i++) {
+        const trine_tensor *t = &call->tensor[i];
+        int64_t contiguous = 1;
+        if (t->dtype != TRINE_F32) return "only f32";
+        for (int k = t->rank - 1; k >= 0; contiguous *= t->shape[k--])
+            if (t->shape[k] > 1 && t->stride[k] != contiguous) return "only contiguous tensors";
+    }
+    return NULL;
+}
+
+static const char *never(const trine_call *call) {
+    (void)call;
+    return "it never accepts";
+}
+
+static size_t workspace(const trine_call *call) {
+    size_t bytes = 4;
+    for (int i = 0; i < call->tensor[1].rank; i++) bytes *= (size_t)call->tensor[1].shape[i];
+    return bytes;
+}
+
+static trine_status fast(const trine_call *call) {
+    const trine_scale_args *args = call->args;
+    const float *x = call->tensor[0].data;
+    float *y = call->tensor[1].data;
+    for (size_t i = 0; i < workspace(call) / 4; i++) y[i] = args->alpha * x[i] + args->shift;
+    return TRINE_OK;
+}
+
+static trine_status slow(const trine_call *call) {
+    memset(call->workspace, 0, call->workspace_size);
+    nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    return fast(call);
+}
+
+static trine_status fails(const trine_call *call) { return call->host->error(TRINE_ERR_DEVICE, "scale: the device is on fire"); }
+
+static const trine_kernel scale_kernels[] = {
+    { .name = "good_never", .refuse = never, .launch = fast },
+    { .name = "good_slow", .refuse = refuse, .workspace = workspace, .launch = slow },
+    { .name = "good_fast", .refuse = refuse, .launch = fast },
+    { 0 },
+};
+static const trine_kernel add_kernels[] = { { .name = "good_fails", .launch = fails }, { 0 } };
+
+static const trine_kernel *kernels(const trine_device *device, trine_op op) {
+    (void)device;
+    return op == TRINE_OP_SCALE ? scale_kernels : op == TRINE_OP_ADD ? add_kernels : NULL;
+}
+
+static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
+    (void)device, (void)options;
+    *queue_out = NULL;
+    return TRINE_OK;
+}
+
+static void queue_close(const trine_device *device, void *queue) { (void)device, (void)queue; }
+
+static trine_status queue_wait(const trine_device *device, void *queue) {
+    (void)device, (void)queue;
+    return TRINE_OK;
+}
+
+static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
+    (void)device, (void)queue;
+    return posix_memalign(memory_out, 256, bytes + 1) == 0 ? TRINE_OK : TRINE_ERR_MEMORY;
+}
+
+static trine_status memory_free(const trine_device *device, void *queue, void *memory) {
+    (void)device, (void)queue;
+    free(memory);
+    return TRINE_OK;
+}
+
+static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host, size_t bytes) {
+    (void)device, (void)queue;
+    if (bytes > 0) memcpy(memory, host, bytes);
+    return TRINE_OK;
+}
+
+static trine_status memory_read(const trine_device *device, void *queue, void *host, const void *memory, size_t bytes) {
+    return memory_write(device, queue, host, memory, bytes);
+}
+
+static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
+    (void)host, (void)reason_out, (void)reason_size;
+    static trine_device device = {
+        .info = { .name = "good:0", .model = "a good\tdevice", .arch = "host", .units = 1, .numa_node = -1, .emulated = 1 },
+        .bytes_per_second = 1e9,
+        .flops_per_second = 1e9,
+        .driver = "1.0",
+    };
+    static const trine_backend backend = {
+        .struct_size = sizeof backend, .name = "good", .devices = 1, .device = &device, .kernels = kernels, .queue_open = queue_open,
+        .queue_close = queue_close, .queue_wait = queue_wait, .memory_alloc = memory_alloc, .memory_free = memory_free,
+        .memory_write = memory_write, .memory_read = memory_read,
+    };
+    return &backend;
+}
+
+extern const trine_module module __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default")));
+const trine_module module = {
+    .magic = TRINE_MODULE_MAGIC, .abi = TRINE_ABI, .struct_size = sizeof module, .spec_hash = TRINE_SPEC_HASH, .name = "good", .version = "1.2.3", .init = init,
+};

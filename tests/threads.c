@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many threads, one library: each has its own queue and its own messages, and all get the same bits. For ThreadSanitizer, queues have one thread each: OpenMP's
+ * runtime is not instrumented. */
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <trine/trine.h>
+
+#include "tap.h"
+
+enum { THREADS = 8, ROUNDS = 40, ROWS = 16, COLUMNS = 257 };
+
+static trine *lib;
+static float input[ROWS * COLUMNS], expected[ROWS * COLUMNS];
+static pthread_barrier_t start;
+
+static trine_status softmax(trine_queue *queue, const float *x, float *y, int64_t columns) {
+    const trine_tensor tx = trine_tensor_2d((void *)(uintptr_t)x, TRINE_F32, ROWS, COLUMNS), ty = trine_tensor_2d(y, TRINE_F32, ROWS, columns);
+    return trine_softmax(queue, &(trine_softmax_args){ TRINE_ARGS(softmax), .x = &tx, .y = &ty });
+}
+
+/* Returns the number of things that went wrong. */
+static void *work(void *argument) {
+    const int self = (int)(intptr_t)argument;
+    intptr_t wrong = 0;
+    float *y = malloc(sizeof expected);
+    const trine_queue_options options = { .struct_size = sizeof options, .threads = 1 };
+    char message[128];
+    snprintf(message, sizeof message, "softmax: y has shape [16, %d], but n = 257 from x", self + 1);
+    pthread_barrier_wait(&start);
+    for (int round = 0; round < ROUNDS; round++) {
+        trine_queue *queue;
+        if (trine_queue_open(lib, 0, &options, &queue) != TRINE_OK) {
+            wrong++;
+            continue;
+        }
+        wrong += softmax(queue, input, y, self + 1) != TRINE_ERR_ARGUMENT || strstr(trine_error_message(), message) == NULL;
+        wrong += softmax(queue, input, y, COLUMNS) != TRINE_OK || memcmp(y, expected, sizeof expected) != 0;
+        trine_explanation why;
+        const trine_tensor t = trine_tensor_1d(y, TRINE_F32, 3);
+        const trine_scale_args args = { TRINE_ARGS(scale), .x = &t, .y = &t };
+        wrong += trine_explain(queue, TRINE_OP_SCALE, &args, &why) != TRINE_OK || why.chosen < 0;
+        trine_queue_close(queue);
+    }
+    free(y);
+    return (void *)wrong;
+}
+
+/* Opens a library of its own, while others do. */
+static void *open_own(void *unused) {
+    (void)unused;
+    intptr_t wrong = 0;
+    pthread_barrier_wait(&start);
+    for (int round = 0; round < 5; round++) {
+        trine *own;
+        if (trine_open(NULL, &own) != TRINE_OK) {
+            wrong++;
+            continue;
+        }
+        wrong += trine_device_count(own) < 1;
+        trine_close(own);
+    }
+    return (void *)wrong;
+}
+
+static intptr_t run(void *(*function)(void *)) {
+    pthread_t thread[THREADS];
+    intptr_t wrong = 0;
+    pthread_barrier_init(&start, NULL, THREADS);
+    for (intptr_t i = 0; i < THREADS; i++) pthread_create(&thread[i], NULL, function, (void *)i);
+    for (int i = 0; i < THREADS; i++) {
+        void *result;
+        pthread_join(thread[i], &result);
+        wrong += (intptr_t)result;
+    }
+    pthread_barrier_destroy(&start);
+    return wrong;
+}
+
+int main(void) {
+    alarm(240);
+    tap(run(open_own) == 0, "%d threads open libraries at once", THREADS);
+    if (!tap(trine_open(NULL, &lib) == TRINE_OK, "opened: %s", trine_error_message())) return tap_end();
+    trine_queue *queue;
+    const trine_queue_options options = { .struct_size = sizeof options, .threads = 1 };
+    for (int i = 0; i < ROWS * COLUMNS; i++) input[i] = (float)(i * 7919 % 1000) / 100;
+    tap(trine_queue_open(lib, 0, &options, &queue) == TRINE_OK && softmax(queue, input, expected, COLUMNS) == TRINE_OK, "reference: %s", trine_error_message());
+    trine_queue_close(queue);
+    tap(run(work) == 0, "%d threads share a library: same bits, own messages", THREADS);
+    trine_close(lib);
+    return tap_end();
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trine bench: measures ops against the roofs of this machine. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "tool.h"
+
+enum { MOST_RESULTS = 1024 };
+
+typedef struct bench {
+    target target;
+    const char *op, *named, *dims, *types, *json, *html;
+    bool compare, dispatch, roofs;
+    double alpha, threshold;
+    bench_plan plan;
+    bench_report report;
+    FILE *out; /* of the table */
+    int skipped;
+} bench;
+
+/* Is `name` in the list "a,b,c"? */
+static bool listed(const char *list, const char *name) {
+    const size_t length = strlen(name);
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        if (strncmp(at, name, length) == 0 && (at[length] == 0 || at[length] == ',')) return true;
+    return false;
+}
+
+static int check_ops(const char *list) {
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        if (find_op("bench", name) == TRINE_OP_NONE) return 2;
+    }
+    return 0;
+}
+
+static void skip(bench *b, const char *op, const char *what, const char *why) {
+    fprintf(b->out, "%-24s %-34s skipped: %s\n", op, what, why);
+    b->skipped++;
+}
+
+/* A result above the roofs may only mean that they were measured in a bad moment: measure them once more, keeping the better. */
+static void hold(bench *b, bench_result *result) {
+    bench_hold(result, &b->report.roofs);
+    if (!result->above) return;
+    bench_roofs_measure(&b->report.roofs, b->report.threads, b->plan.last_level, b->plan.memory);
+    bench_hold(result, &b->report.roofs);
+}
+
+static void measure(bench *b, trine_op op, const char *text) {
+    static trine_case c;
+    char error[320], name[96] = "";
+    bench_report *report = &b->report;
+    if (text) snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    trine_case_init(&c, op);
+    if (text && !trine_case_parse(&c, text, error, sizeof error)) {
+        skip(b, trine_specs[op]->name, name, error);
+        return;
+    }
+    if (text && b->types) memset(c.type, 0, sizeof c.type);
+    if ((b->types && !trine_case_parse(&c, b->types, error, sizeof error)) || (b->dims && !trine_case_parse(&c, b->dims, error, sizeof error)) ||
+        !trine_case_finish(&c, error, sizeof error)) {
+        skip(b, trine_specs[op]->name, name, error);
+        return;
+    }
+    if (report->count == MOST_RESULTS) return;
+    bench_result *result = &report->result[report->count];
+    memset(result, 0, sizeof *result);
+    snprintf(result->name, sizeof result->name, "%s", name);
+    if (!bench_case(b->target.queue, &c, &b->plan, result, error, sizeof error)) {
+        skip(b, trine_specs[op]->name, name[0] ? name : b->dims, error);
+        return;
+    }
+    hold(b, result);
+    bench_print(b->out, result);
+    report->count++;
+}
+
+static void measure_all(bench *b) {
+    bench_print_header(b->out);
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        const trine_spec *spec = trine_specs[op];
+        if (b->op && !listed(b->op, spec->name)) continue;
+        if (b->dims && b->named == NULL) {
+            measure(b, (trine_op)op, NULL);
+            continue;
+        }
+        for (int i = 0; i < TRINE_MAX_STRINGS && spec->cases[i]; i++)
+            if (b->named == NULL || strncmp(spec->cases[i], b->named, strlen(b->named)) == 0) measure(b, (trine_op)op, spec->cases[i]);
+    }
+}
+
+static int write_report(const char *path, bool (*write)(FILE *file, const bench_report *report), const bench_report *report) {
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (file == NULL) return failure("%s: %s", path, strerror(errno));
+    bool ok = write(file, report);
+    if (file != stdout && fclose(file) != 0) ok = false;
+    return ok ? 0 : failure("%s could not be written: %s", path, strerror(errno));
+}
+
+static int finish(bench *b) {
+    int above = 0;
+    for (int i = 0; i < b->report.count; i++) { /* the roofs may have risen since */
+        bench_hold(&b->report.result[i], &b->report.roofs);
+        above += b->report.result[i].above;
+    }
+    if (b->json && write_report(b->json, bench_write_json, &b->report)) return 1;
+    if (b->html && write_report(b->html, bench_write_html, &b->report)) return 1;
+    fprintf(b->out, "%d measured, %d skipped, %d above the roof\n", b->report.count, b->skipped, above);
+    if (above) return failure("%d result%s faster than the roofs measured on this machine: the work is not what the specification counts", above,
+                              above == 1 ? " is" : "s are");
+    return b->report.count ? 0 : failure("nothing was measured");
+}
+
+static int dispatch_cost(const bench *b) {
+    double empty, tiny, workspace;
+    if (!bench_dispatch(b->target.queue, &empty, &tiny, &workspace)) return failure("%s", trine_error_message());
+    printf("one call of rms_norm on %s: %.0f ns checked and selected (no elements), %.0f ns with one element; trine_workspace: %.0f ns\n", b->target.info.name, empty,
+           tiny, workspace);
+    return 0;
+}
+
+/* Sizes of caches and memory, and the roofs where the device is the CPU itself. */
+static int prepare(bench *b) {
+    bench_report *report = &b->report;
+    const trine_device_info_t *device = report->device = &b->target.info;
+    b->plan.last_level = device->cache[2] > 0 ? device->cache[2] : INT64_C(32) << 20;
+    b->plan.memory = device->memory > 0 ? device->memory / 4 : INT64_C(1) << 30;
+    const char *omp = getenv("OMP_NUM_THREADS");
+    int64_t threads = device->units;
+    if (omp && !parse_integer(omp, 1, 65536, &threads)) threads = device->units;
+    if (b->target.threads) threads = b->target.threads;
+    report->threads = threads > 0 ? (int)threads : 1;
+    report->result = malloc(sizeof *report->result * MOST_RESULTS);
+    if (report->result == NULL) return failure("out of memory");
+    if (strcmp(device->name, "cpu") == 0 && !bench_roofs_measure(&report->roofs, report->threads, b->plan.last_level, b->plan.memory))
+        return failure("out of memory for the measurement of the roofs");
+    fprintf(b->out, "%s, %s, %d thread%s\n", device->model ? device->model : device->name, device->arch ? device->arch : "?", report->threads,
+            report->threads == 1 ? "" : "s");
+    bench_print_roofs(b->out, &report->roofs);
+    return 0;
+}
+
+static int read_options(bench *b, int argc, char **argv, const char **words) {
+    const option_row rows[] = {
+        OPTION_TEXT("op", &b->op, "NAME,...", "only these ops"),
+        OPTION_TEXT("case", &b->named, "NAME", "only the specification's cases whose name starts so"),
+        OPTION_TEXT("dims", &b->dims, "\"m=M ...\"", "these dimensions and parameters instead of the cases (with --case: on top)"),
+        OPTION_TEXT("types", &b->types, "T=TYPE,...", "these element types"),
+        TARGET_OPTIONS(b->target),
+        OPTION_NUMBER("time", &b->plan.seconds, 0.001, 3600, "SECONDS", "time to spend on a case (default: 0.5)"),
+        OPTION_MAYBE("json", &b->json, "FILE", "write Google Benchmark's JSON (default: to standard output)"),
+        OPTION_TEXT("html", &b->html, "FILE", "write one page with a roofline plot"),
+        OPTION_FLAG("roofs", &b->roofs, "only measure and print the roofs"),
+        OPTION_FLAG("dispatch", &b->dispatch, "only measure what a call costs besides its work"),
+        OPTION_FLAG("compare", &b->compare, "compare two JSON reports, OLD and NEW; fail if any case is slower"),
+        OPTION_NUMBER("alpha", &b->alpha, 1e-12, 1, "P", "compare: significance (default: 0.01)"),
+        OPTION_NUMBER("threshold", &b->threshold, 0, 100, "X", "compare: relative change to report (default: 0.03)"),
+        { 0 },
+    };
+    const option_set set = { "trine bench [options] | trine bench --compare OLD.json NEW.json",
+                             "Measures the specification's cases against the memory and arithmetic roofs it measures on this machine.", rows };
+    return options_parse(&set, argc, argv, words, 2);
+}
+
+int trine_tool_bench(int argc, char **argv) {
+    bench b = { .alpha = 0.01, .threshold = 0.03, .plan.seconds = 0.5 };
+    const char *words[2];
+    char error[320];
+    const int count = read_options(&b, argc, argv, words);
+    if (count < 0) return options_status(count);
+    if (b.compare) {
+        if (count != 2) return usage_error("bench", "--compare needs two files, OLD.json and NEW.json");
+        const int slower = bench_compare(words[0], words[1], b.alpha, b.threshold, error, sizeof error);
+        return slower < 0 ? failure("%s", error) : slower > 0;
+    }
+    if (count) return usage_error("bench", "unexpected argument \"%s\"", words[0]);
+    if (b.dims && b.op == NULL) return usage_error("bench", "--dims needs --op");
+    if (b.op && check_ops(b.op)) return 2;
+    b.out = b.json && strcmp(b.json, "-") == 0 ? stderr : stdout;
+    int status = target_open(&b.target, "bench");
+    if (status) return status;
+    if (b.dispatch) {
+        status = dispatch_cost(&b);
+    } else if ((status = prepare(&b)) == 0 && !b.roofs) {
+        measure_all(&b);
+        status = finish(&b);
+    }
+    free(b.report.result);
+    target_close(&b.target);
+    return status;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trine check: holds every kernel against the specification's reference. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check/check.h"
+#include "tool.h"
+
+static bool case_number(const char *text) {
+    int64_t index;
+    return parse_integer(text + (*text == 'a' || *text == 'h'), 0, INT64_MAX, &index);
+}
+
+static int write_json(const check_report *report, const check_options *options, const char *path) {
+    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+    if (file == NULL) return failure("%s: %s", path, strerror(errno));
+    check_print_json(report, options, file);
+    const bool ok = !ferror(file);
+    if ((file != stdout && fclose(file) != 0) || !ok) return failure("%s: %s", path, strerror(errno));
+    return 0;
+}
+
+int trine_tool_check(int argc, char **argv) {
+    static check_report report;
+    check_options o = { .seed = 1 };
+    int64_t seed = 1;
+    const char *json = NULL;
+    bool quiet = false, list = false;
+    const option_row rows[] = {
+        OPTION_TEXT("device", &o.device, "NAME", "only this device (default: all)"),
+        OPTION_TEXT("op", &o.op, "OP,...", "only these ops (default: all)"),
+        OPTION_TEXT("kernel", &o.kernel, "NAME", "only this kernel (default: all that do not refuse)"),
+        OPTION_TEXT("types", &o.types, "T=TYPE,...", "only these element types"),
+        OPTION_TEXT("isa", &o.isa, "LEVEL", "CPU level, or all: every level that the machine has"),
+        OPTION_INTEGER("seed", &seed, 0, INT64_MAX, "N", "seed of the cases (default: 1)"),
+        OPTION_NUMBER("budget", &o.budget, 0, 1e9, "SECONDS", "time for all ops together (default: 60, if --cases is not given)"),
+        OPTION_INTEGER("cases", &o.cases, 0, INT64_MAX, "N", "cases of each op"),
+        OPTION_TEXT("case", &o.only, "N", "only case N, as a failure's replay line says"),
+        OPTION_NUMBER("timeout", &o.timeout, 0, 1e9, "SECONDS", "time after which a kernel counts as hung (default: 120)"),
+        OPTION_FLAG("huge", &o.huge, "also a case of more than 2^31 elements for each op that can have one"),
+        OPTION_FLAG("stop", &o.stop, "leave an op at its first failure"),
+        OPTION_MAYBE("json", &json, "FILE", "write the results as JSON to FILE, or to standard output"),
+        OPTION_FLAG("quiet", &quiet, "print failures and the last line only"),
+        OPTION_FLAG("list", &list, "print the ops and their kernels, and run nothing"),
+        { 0 },
+    };
+    const option_set set = { "trine check [options]",
+                             "Runs every kernel of every device on sizes, strides, values and parameters drawn by the seed from the specification, in guarded and "
+                             "poisoned memory, and compares element by element with its float64 reference.",
+                             rows };
+    const int words = options_parse(&set, argc, argv, NULL, 0);
+    if (words < 0) return options_status(words);
+    if (o.only && !case_number(o.only)) return usage_error("check", "--case %s: not a number, a and a number, or h and a number", o.only);
+    if (o.only && !o.op) return usage_error("check", "--case needs --op");
+    o.seed = (uint64_t)seed;
+    if (o.cases == 0 && o.budget == 0 && !o.only) o.budget = 60;
+    if (isatty(STDERR_FILENO) && !quiet) o.progress = stderr;
+    const bool to_stdout = json && strcmp(json, "-") == 0;
+    if (!(list ? check_list(&o, stdout, &report) : check_run(&o, &report))) return failure("%s", report.error);
+    if (list) return 0;
+    check_print(&report, to_stdout ? stderr : stdout, quiet);
+    const int written = json ? write_json(&report, &o, json) : 0;
+    return check_total(&report).failed > 0 ? 1 : written;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trine tune: times all kernels of calls and records the fastest in the tuning cache. */
+#include <string.h>
+
+#include "bench/bench.h"
+#include "tool.h"
+
+typedef struct tune {
+    target target;
+    const char *op, *named, *dims, *types;
+    bench_plan plan;
+    int tuned, single, failed;
+} tune;
+
+/* Candidates that take the case. */
+static int candidates(const tune *t, const trine_case *c, trine_explanation *e) {
+    int count = 0;
+    if (trine_explain(t->target.queue, c->plan->op, c->args, e) != TRINE_OK) return -1;
+    for (int i = 0; i < e->count; i++) count += e->candidate[i].refused == NULL;
+    return count;
+}
+
+static void report(const trine_case *c, const char *result) {
+    char words[320];
+    trine_case_text(c, words, sizeof words);
+    printf("%-24s %-70s %s\n", c->plan->spec->name, words, result);
+    fflush(stdout);
+}
+
+static void tune_case(tune *t, trine_op op, const char *text) {
+    static trine_case c;
+    static trine_explanation e;
+    bench_sets sets;
+    char error[320];
+    trine_case_init(&c, op);
+    bool ok = text == NULL || trine_case_parse(&c, text, error, sizeof error);
+    if (ok && text && t->types) memset(c.type, 0, sizeof c.type);
+    ok = ok && (t->types == NULL || trine_case_parse(&c, t->types, error, sizeof error)) && (t->dims == NULL || trine_case_parse(&c, t->dims, error, sizeof error)) &&
+         trine_case_finish(&c, error, sizeof error);
+    const int count = ok ? candidates(t, &c, &e) : 0;
+    if (ok && count == 1) {
+        t->single++;
+        report(&c, "one kernel only: nothing to choose");
+        return;
+    }
+    if (ok && count < 1) snprintf(error, sizeof error, "%s", count < 0 ? trine_error_message() : "no kernel takes it");
+    if (ok && count > 1 && bench_sets_make(&sets, &c, t->target.queue, &t->plan, error, sizeof error)) {
+        ok = trine_tune_call(t->target.queue, op, sets.set[0].args) == TRINE_OK;
+        t->tuned += ok;
+        t->failed += !ok;
+        report(&c, ok ? "tuned" : trine_error_message());
+        bench_sets_free(&sets);
+        return;
+    }
+    t->failed++;
+    report(&c, error);
+}
+
+static void tune_all(tune *t) {
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        const trine_spec *spec = trine_specs[op];
+        if (t->op && strcmp(t->op, spec->name) != 0) continue;
+        if (t->dims && t->named == NULL) {
+            tune_case(t, (trine_op)op, NULL);
+            continue;
+        }
+        for (int i = 0; i < TRINE_MAX_STRINGS && spec->cases[i]; i++)
+            if (t->named == NULL || strncmp(spec->cases[i], t->named, strlen(t->named)) == 0) tune_case(t, (trine_op)op, spec->cases[i]);
+    }
+}
+
+int trine_tool_tune(int argc, char **argv) {
+    tune t = { .plan = { .last_level = 0 } };
+    const option_row rows[] = {
+        OPTION_TEXT("op", &t.op, "NAME", "only this op"),
+        OPTION_TEXT("case", &t.named, "NAME", "only the specification's cases whose name starts so"),
+        OPTION_TEXT("dims", &t.dims, "\"m=M ...\"", "these dimensions and parameters instead of the cases (with --case: on top)"),
+        OPTION_TEXT("types", &t.types, "T=TYPE,...", "these element types"),
+        TARGET_OPTIONS(t.target),
+        { 0 },
+    };
+    const option_set set = { "trine tune [--op NAME] [--case NAME] [options]",
+                             "Times every kernel that takes a case and records the fastest in the tuning cache, which later runs read.", rows };
+    const int words = options_parse(&set, argc, argv, NULL, 0);
+    if (words < 0) return options_status(words);
+    if (t.dims && t.op == NULL) return usage_error("tune", "--dims needs --op");
+    if (t.op && find_op("tune", t.op) == TRINE_OP_NONE) return 2;
+    const int status = target_open(&t.target, "tune");
+    if (status) return status;
+    t.plan.memory = t.target.info.memory > 0 ? t.target.info.memory / 4 : INT64_C(1) << 30;
+    tune_all(&t);
+    target_close(&t.target);
+    printf("%d tuned, %d with one kernel only, %d failed\n", t.tuned, t.single, t.failed);
+    return t.failed ? 1 : 0;
+}
