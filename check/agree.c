@@ -71,7 +71,7 @@ static bool run_kernel(runner *r, const context *c, problem *p, result *result, 
     bool ok = true;
     for (int run = 0; ok && run < 3; run++) {
         const int pattern = run % 2;
-        trine_queue *queue = runner_queue(r, c, result->kernel, c->device == 0 ? run + 1 : 0);
+        trine_queue *queue = runner_queue(r, c, result->kernel, c->memory->host ? run + 1 : 0);
         char detail[640];
         if (run == 1) again = outcome_make(p);
         outcome *out = run ? &again : &result->outcome;
@@ -81,7 +81,7 @@ static bool run_kernel(runner *r, const context *c, problem *p, result *result, 
         ok = ok && operands_fetch(c, p, queue, false, out, detail, sizeof detail);
         for (int i = 0; ok && run > 0 && i < p->plan->tensors; i++)
             ok = !problem_output(p, i) || compare_bits(p, i, result->outcome.output[i], again.output[i], detail, sizeof detail);
-        if (!ok) snprintf(text, size, c->device == 0 ? "with %d thread(s): %s" : "in run %d: %s", run + 1, detail);
+        if (!ok) snprintf(text, size, c->memory->host ? "with %d thread(s): %s" : "in run %d: %s", run + 1, detail);
     }
     outcome_free(&again);
     return ok;

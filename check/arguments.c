@@ -214,7 +214,7 @@ static bool spoil_structure(bad *b, int *n) {
     return false;
 }
 
-/* An index that is out of its range, in the data: below 0, just too large, far too large. */
+/* An index that is out of its range, in the data: below 0, just too large, far too large; first the last element, then the first. */
 static bool spoil_ids(bad *b, int tensor, int *n) {
     operand *o = &b->p->operand[tensor];
     const trine_spec_tensor *spec = b->p->plan->tensor[tensor].spec;
@@ -223,10 +223,10 @@ static bool spoil_ids(bad *b, int tensor, int *n) {
     sscanf(spec->fill, "ids %63s", symbol);
     const int index = trine_plan_find_symbol(b->p->plan, symbol);
     const double bad_ids[] = { -1, (double)b->p->call.dim[index], 2147483647 };
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 6; i++) {
         if ((*n)-- != 0) continue;
-        snprintf(b->what, sizeof b->what, "%s: an element is %g", spec->name, bad_ids[i]);
-        trine_store(o->image, o->full.dtype, o->at[random_below(&b->p->random, o->count)], bad_ids[i]);
+        snprintf(b->what, sizeof b->what, "%s: the %s element is %g", spec->name, i < 3 ? "last" : "first", bad_ids[i % 3]);
+        trine_store(o->image, o->full.dtype, o->at[i < 3 ? o->count - 1 : 0], bad_ids[i % 3]);
         b->tensors = 1u << tensor;
         b->data = true;
         return true;
@@ -272,10 +272,9 @@ static bool message_good(const bad *b, const char *message, char *text, size_t s
     return false;
 }
 
-static bool refused(runner *r, const context *c, bad *b, trine_queue *queue, char *text, size_t size) {
+static bool refused(const context *c, bad *b, trine_queue *queue, char *text, size_t size) {
     char detail[256];
     const trine_status status = trine_run(queue, b->p->plan->op, b->p->call.args);
-    (void)r;
     if (status != TRINE_ERR_ARGUMENT) {
         snprintf(text, size, "%s: returned %s instead of TRINE_ERR_ARGUMENT", b->what, trine_status_name(status));
         return false;
@@ -289,7 +288,7 @@ static bool refused(runner *r, const context *c, bad *b, trine_queue *queue, cha
 /* A device without a kernel for the plain call, or on which faults in the data cannot be seen, has nothing to refuse it with. */
 static bool applies(const context *c, const problem *p, bool data) {
     trine_explanation why;
-    return !data || (c->device == 0 && trine_explain(c->queue, p->plan->op, p->call.args, &why) == TRINE_OK && why.chosen >= 0);
+    return !data || (c->memory->host && trine_explain(c->queue, p->plan->op, p->call.args, &why) == TRINE_OK && why.chosen >= 0);
 }
 
 bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
@@ -308,10 +307,10 @@ bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
         if (spoiled && !b.allowed && applies(c, &p, in_data)) {
             /* Queues of the contexts are strict: an own one, so that a fault in the data is met by a kernel. */
             trine_queue *queue = c->queue;
-            trine_queue_options options = { .struct_size = sizeof options };
+            trine_queue_options options = { .struct_size = sizeof options, .kernel = r->options->kernel };
             if (ready && in_data) ready = trine_queue_open(c->lib, c->device, &options, &queue) == TRINE_OK;
             if (!ready) snprintf(text, sizeof text, "%s: no memory or queue", b.what);
-            if (ready && refused(r, c, &b, queue, text, sizeof text))
+            if (ready && refused(c, &b, queue, text, sizeof text))
                 runner_pass(r);
             else
                 runner_fail(r, c, NULL, &p, text);

@@ -23,7 +23,6 @@ static void reference(trine_ref *ref) {
     const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32), tiny = 0x1p-147;
     const double b1 = args->beta1, b2 = args->beta2, t = (double)args->step;
     const double step = args->lr / -expm1(t * log(b1)), root = sqrt(-expm1(t * log(b2))), decay = (double)args->lr * args->weight_decay;
-    const trine_dtype type = trine_ref_type(ref, "T"), state = trine_ref_type(ref, "S"), copy_type = copy ? trine_ref_type(ref, "C") : TRINE_F32;
 
     for (int64_t i = 0; i < n; i++) {
         const double g = grad_scale ? grad[i] * grad_scale[0] : grad[i], p = param[i];
@@ -43,18 +42,18 @@ static void reference(trine_ref *ref) {
         const double p_slack = p_overflows ? 0 : step * m_abs * (1 / low - 1 / denominator) + tiny * (1 + step) * (1 + 1 / low);
         if (isfinite(m[i])) {
             trine_ref_magnitude(ref, "m")[i] = m_overflows ? INFINITY : m_abs;
-            trine_ref_slack(ref, "m")[i] = tiny + trine_smallest_normal(state) * trine_unit_roundoff(state);
+            trine_ref_slack(ref, "m")[i] = tiny;
         }
         if (isfinite(v[i])) {
             trine_ref_magnitude(ref, "v")[i] = v_overflows ? INFINITY : v_abs;
-            trine_ref_slack(ref, "v")[i] = tiny + trine_smallest_normal(state) * trine_unit_roundoff(state);
+            trine_ref_slack(ref, "v")[i] = tiny;
         }
         if (isfinite(param[i])) {
             trine_ref_magnitude(ref, "param")[i] = p_magnitude;
-            trine_ref_slack(ref, "param")[i] = p_slack + trine_smallest_normal(type) * trine_unit_roundoff(type);
+            trine_ref_slack(ref, "param")[i] = p_slack;
             if (copy) {
                 trine_ref_magnitude(ref, "copy")[i] = p_magnitude;
-                trine_ref_slack(ref, "copy")[i] = p_slack + trine_smallest_normal(copy_type) * trine_unit_roundoff(copy_type);
+                trine_ref_slack(ref, "copy")[i] = p_slack;
             }
         }
     }

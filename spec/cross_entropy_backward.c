@@ -14,17 +14,15 @@ static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), v = trine_ref_dim(ref, "v");
     const int64_t ignore = args->ignore_index_set ? args->ignore_index : -100;
-    const trine_dtype type = trine_ref_type(ref, "T");
     const double *logits = trine_ref_value(ref, "logits"), *labels = trine_ref_value(ref, "labels");
     const double *lse = trine_ref_value(ref, "lse"), *dloss = trine_ref_value(ref, "dloss");
     const double scale = args->logit_scale, e = args->label_smoothing, w = args->z_loss;
     const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32), tiny = trine_smallest_normal(TRINE_F32);
-    const double half_ulp = trine_smallest_normal(type) * trine_unit_roundoff(type);
     double *dlogits = trine_ref_value(ref, "dlogits"), *magnitude = trine_ref_magnitude(ref, "dlogits"), *slack = trine_ref_slack(ref, "dlogits");
 
     for (int64_t i = 0; i < r; i++) {
         const bool ignored = (int64_t)labels[i] == ignore;
-        const double gain = dloss[i] * scale, factor = w > 0 ? 1 + 2 * w * lse[i] : 1, factor_abs = 1 + 2 * w * fabs(lse[i]);
+        const double gain = dloss[i] * scale, factor = w > 0 ? 1 + 2 * w * lse[i] : 1, factor_abs = w > 0 ? 1 + 2 * w * fabs(lse[i]) : 1;
         for (int64_t k = 0; k < v; k++) {
             const int64_t at = i * v + k;
             if (ignored) {
@@ -38,9 +36,14 @@ static void reference(trine_ref *ref) {
             const bool finite_inputs = isfinite(logits[at]) && isfinite(lse[i]) && isfinite(dloss[i]);
             const bool overflow = p + shift > 0x1p127 || fabs(gain) > largest || factor_abs > largest || (p + shift) * factor_abs > largest ||
                                   size > largest || 2 * fabs(scale) > largest || (finite_inputs && 2 * fmax(fabs(z), fabs(lse[i])) > largest);
+            const double unsure = 20 * u * (p * factor_abs + target / 3) + shift * factor_abs;
+            if (isinf(dloss[i]) && fabs(p * factor - target) <= unsure) { /* Inf of either sign, or Inf * 0 */
+                dlogits[at] = magnitude[at] = INFINITY;
+                continue;
+            }
             if (!isfinite(dlogits[at]) && !finite_inputs) continue;
             magnitude[at] = overflow ? INFINITY : fabs(gain) * (p * factor_abs + target / 3);
-            slack[at] = fabs(gain) * factor_abs * (shift + tiny) + tiny * (p * factor_abs + target) + half_ulp;
+            slack[at] = fabs(gain) * factor_abs * (shift + tiny) + tiny * (p * factor_abs + target);
         }
     }
 }

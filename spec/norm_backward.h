@@ -31,6 +31,7 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
     }
     const double c1 = args->mean ? sum / (double)n : 0, p1 = args->mean ? sum_abs / (double)n : 0;
     const double c2 = product / (double)n, p2 = product_abs / (double)n;
+    const double hat_lost = FLUSH * (1 + finite_abs(rstd)), c2_lost = FLUSH + most * (hat_lost + FLUSH);
     const bool overflow = fmax(most, fmax(product_abs, args->mean ? sum_abs : 0)) > largest;
     for (int64_t j = 0; j < n; j++) {
         const int64_t k = i * n + j;
@@ -38,7 +39,7 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         const double at_h = rstd * (g - c1 - hat * c2) + (dresidual ? dresidual[k] : 0);
         const double inner = finite_abs(g) + p1 + finite_abs(hat) * p2;
         const double size = finite_abs(rstd) * inner + (dresidual ? finite_abs(dresidual[k]) : 0);
-        const double lost = FLUSH * (finite_abs(rstd) * (4 + finite_abs(hat) * (1 + 3 * (1 + most)) + p2) + 4);
+        const double lost = finite_abs(rstd) * (5 * FLUSH + hat_lost * p2 + finite_abs(hat) * c2_lost) + 2 * FLUSH;
         const bool large = overflow || inner > largest || size > largest;
         if (dh) {
             dh[k] = at_h;
@@ -57,16 +58,17 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
 static inline void norm_backward_column(const norm_gradient *args, trine_ref *ref, const char *name, bool bias, int64_t j) {
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const double *dy = trine_ref_value(ref, "dy"), *h = trine_ref_value(ref, "h"), *rstd = trine_ref_value(ref, "rstd");
-    double sum = 0, sum_abs = 0, most = 0;
+    double sum = 0, sum_abs = 0, most = 0, lost = FLUSH;
     for (int64_t i = 0; i < r; i++) {
         const double centered = bias ? 1 : h[i * n + j] - (args->mean ? args->mean[i] : 0), hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
         sum += term;
         sum_abs += finite_abs(term);
+        lost += FLUSH * (1 + (bias ? 0 : finite_abs(dy[i * n + j]) * (1 + finite_abs(rstd[i]))));
         most = fmax(most, fmax(finite_abs(hat), finite_abs(centered)));
     }
     trine_ref_value(ref, name)[j] = sum;
     trine_ref_magnitude(ref, name)[j] = fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;
-    trine_ref_slack(ref, name)[j] = (double)(r + 1) * FLUSH * (2 + 2 * most);
+    trine_ref_slack(ref, name)[j] = lost;
 }
 
 static inline void norm_backward(const norm_gradient *args, trine_ref *ref) {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention on the CPU: blocks of BQ rows against blocks of BK keys, with running maxima and sums (FlashAttention-2, algorithm 1).
+/* attention on the CPU: blocks of rows against blocks of BK keys, with running maxima and sums (FlashAttention-2, algorithm 1).
  *
  * A task is a block of rows of one problem; it packs the keys and values it needs itself. When there are few rows (decoding) the keys are shared out instead, in
  * chunks of fixed length, whose partial results are merged in order: that is the kernel "split". Neither depends on the number of threads. */
 #include "attention.h"
 
 enum { Q, K, V, CU_Q, CU_K, O, LSE };
-enum { BQ = MAX_ROWS, BK = 128, LDS = BK + 16, CHUNK = 1024 };
+enum { BK = 128, LDS = BK + 16, CHUNK = 1024 };
+enum { GROUP = 24 }; /* rows whose scores are at hand at a time, 14 KB of the first-level cache; a multiple of MR */
+enum { FEW = 8 };    /* up to so many rows, keys are not worth transposing */
 
-/* What a thread works on. Rows are padded to a multiple of MR, so there may be MR - 1 more than BQ of them in none: MR divides BQ. */
+/* What a thread works on. */
 typedef struct buffers {
-    float *q, *kt, *v, *o, *s; /* BQ x d, d x BK, BK x d, BQ x d, BQ x BK */
-    float *top, *sum;          /* BQ: running maximum and sum of exponentials */
+    float *q, *kt, *v, *o, *s; /* rows x d, d x BK, BK x d, rows x d, GROUP x BK */
+    float *top, *sum;          /* rows running maxima; rows x VL sums of exponentials, by lanes, and then as many whole ones */
     int64_t ld;                /* of q, v and o */
 } buffers;
 
@@ -22,19 +24,28 @@ static attention attention_of(const trine_call *call) {
     return a;
 }
 
-static size_t buffer_floats(int64_t d) {
-    return (size_t)((2 * BQ + BK) * leading(cpu_round_up(d, VL)) + cpu_round_up(d, VL) * LDS + BQ * LDS + 2 * BQ);
+/* Rows of a block: packing keys and values is shared by many, but not so that too few blocks are left to share out. */
+static int64_t block_rows(const attention *a) {
+    const int64_t rows = a->b * a->sq * a->hk * a->group;
+    return rows >= 32 * MAX_ROWS ? MAX_ROWS : rows >= 4 * MAX_ROWS ? MAX_ROWS / 2 : MAX_ROWS / 4;
 }
 
-static buffers buffers_at(float *at, int64_t d) {
-    buffers w = { .ld = leading(cpu_round_up(d, VL)) };
-    w.q = at;
-    w.o = w.q + BQ * w.ld;
-    w.v = w.o + BQ * w.ld;
+static size_t buffer_bytes(const attention *a) {
+    const int64_t rows = block_rows(a), d = cpu_round_up(a->d, VL), floats = (2 * rows + BK) * leading(d) + d * LDS + GROUP * LDS + rows + rows * VL;
+    return (size_t)cpu_round_up(floats * (int64_t)sizeof(float), 256);
+}
+
+/* The calling thread's, from `offset` on in the workspace. */
+static buffers buffers_of(const attention *a, size_t offset) {
+    const int64_t rows = block_rows(a), d = cpu_round_up(a->d, VL);
+    buffers w = { .ld = leading(d) };
+    w.q = (float *)(void *)((char *)a->call->workspace + offset + buffer_bytes(a) * (size_t)omp_get_thread_num());
+    w.o = w.q + rows * w.ld;
+    w.v = w.o + rows * w.ld;
     w.kt = w.v + BK * w.ld;
-    w.s = w.kt + cpu_round_up(d, VL) * LDS;
-    w.top = w.s + BQ * LDS;
-    w.sum = w.top + BQ;
+    w.s = w.kt + d * LDS;
+    w.sum = w.s + GROUP * LDS;
+    w.top = w.sum + rows * VL;
     return w;
 }
 
@@ -51,85 +62,156 @@ static void pack_queries(const block *b, const buffers *w) {
 /* A block of keys. */
 typedef struct keys {
     span sees;
-    bool finite; /* no value is NaN or Inf */
+    const char *k; /* the first key */
+    bool finite;   /* no value is NaN or Inf */
 } keys;
 
 static void keys_init(const block *b, const buffers *w, int64_t start, int64_t end, keys *k) {
     const attention *a = b->a;
     const trine_tensor *tk = &a->call->tensor[K], *tv = &a->call->tensor[V];
-    pack_transposed(token_at(tk, b->seq.batch, b->seq.k + start, b->head), tk->stride[1], end - start, a->d, w->kt, LDS, a->dtype);
+    k->k = token_at(tk, b->seq.batch, b->seq.k + start, b->head);
+    if (b->rows > FEW) pack_transposed(k->k, tk->stride[1], end - start, a->d, w->kt, LDS, a->dtype);
     k->finite = pack_rows(token_at(tv, b->seq.batch, b->seq.k + start, b->head), tv->stride[1], end - start, a->d, w->v, w->ld, a->dtype);
     span_init(&k->sees, b, start, end);
 }
 
-/* s = q k^T where a row of the tile sees a key of it. */
-INLINE void scores(const block *b, const buffers *w, const span *k, int step) {
-    for (int j = 0; j < k->n; j += NR)
-        for (int64_t r = 0; r < b->padded; r += step)
-            if (k->low[r] < j + NR && k->high[r + step - 1] > j)
-                tile(step, 2, b->a->d, w->q + r * w->ld, w->ld, 1, w->kt + j, LDS, w->s + r * LDS + j, LDS, SET, NULL);
+/* The scores of a few rows with all keys of a block, VL keys at a time: one accumulator for each, transposed at the end. */
+static void few_scores(const block *b, const buffers *w, const keys *k) {
+    const attention *a = b->a;
+    const int64_t step = a->call->tensor[K].stride[1];
+    for (int j = 0; j < k->sees.n; j += VL) {
+        const int rows = k->sees.n - j < VL ? k->sees.n - j : VL;
+        const char *from = k->k + j * step * (int64_t)trine_dtype_size(a->dtype);
+        for (int64_t i = VL; j + 2 * VL <= k->sees.n && i < 2 * VL; i++)
+            for (int64_t line = 0; line < a->d * (int64_t)trine_dtype_size(a->dtype); line += 64)
+                __builtin_prefetch(from + i * step * (int64_t)trine_dtype_size(a->dtype) + line);
+        pack_rows(from, step, rows, a->d, w->kt, w->ld, a->dtype);
+        if (rows < VL) memset(w->kt + rows * w->ld, 0, (size_t)((VL - rows) * w->ld) * sizeof *w->kt);
+        for (int64_t r = 0; r < b->rows; r++) {
+            vf sum[VL] = {0};
+            for (int64_t c = 0; c < a->d; c += VL) {
+                const vf q = get(w->q + r * w->ld + c);
+#pragma GCC unroll 16
+                for (int i = 0; i < VL; i++) sum[i] = vfma(q, get(w->kt + i * w->ld + c), sum[i]);
+            }
+            transpose(sum);
+#pragma GCC unroll 16
+            for (int i = 1; i < VL; i++) sum[0] += sum[i];
+            put(w->s + r * LDS + j, sum[0]);
+        }
+    }
+    for (int64_t r = b->rows; r < b->padded; r++) memset(w->s + r * LDS, 0, LDS * sizeof *w->s);
 }
 
-/* Turns row r of s, between keys first and last, into exponentials relative to the new maximum. Returns their sum; *shift_out is by how much the
- * exponents of what was summed before move. NaN never is the maximum, but comes out of the exponential. */
-INLINE float exponentials(float *s, int first, int last, int low, int high, float softcap, float *top, float *shift_out) {
-    vf most = vset(-INFINITY), sum = vzero();
+/* The rows and columns of a group's scores; row r of the block is row r - first of s. */
+typedef struct group {
+    int64_t first, last;
+} group;
+
+INLINE float *scores_at(const buffers *w, const group *g, int64_t r) { return w->s + (r - g->first) * LDS; }
+
+/* s = q k^T where a row of the tile sees a key of it. */
+INLINE void scores(const block *b, const buffers *w, const span *k, const group *g, int step) {
+    for (int j = 0; j < k->n; j += NR)
+        for (int64_t r = g->first; r < g->last; r += step)
+            if (k->low[r] < j + NR && k->high[r + step - 1] > j)
+                tile(step, 2, b->a->d, w->q + r * w->ld, w->ld, 1, w->kt + j, LDS, scores_at(w, g, r) + j, LDS, SET, NULL);
+}
+
+/* The keys of columns j .. j+VL-1 that are among low .. high-1. */
+INLINE vf hide(vf x, int j, int low, int high) {
+    return j < low || j + VL > high ? vsel((viota() + j >= low) & (viota() + j < high), x, vset(-INFINITY)) : x;
+}
+
+/* The largest score of a row, by lanes, after softcap and mask. NaN never is the largest, but comes out of the exponential. */
+INLINE vf largest(float *s, int first, int last, int low, int high, float softcap) {
+    vf most = vset(-INFINITY);
     for (int j = first; j < last; j += VL) {
         vf x = get(s + j);
         if (softcap > 0) x = softcap * vtanh(x / softcap);
-        if (j < low || j + VL > high) x = vsel((viota() + j >= low) & (viota() + j < high), x, vset(-INFINITY));
-        put(s + j, x);
+        if (softcap > 0 || j < low || j + VL > high) put(s + j, x = hide(x, j, low, high));
         most = vmax(x, most);
     }
-    const float before = *top, found = vhmax(most), now = found > before ? found : before;
-    const float base = now == -INFINITY ? 0 : now;
-    for (int j = first; j < last; j += VL) {
-        const vf p = vexp(get(s + j) - base);
-        put(s + j, p);
-        sum += p;
-    }
-    *top = now;
-    *shift_out = before - base;
-    return vhsum(sum);
+    return most;
 }
 
-/* Softmax of a tile of `step` rows, and what o must be multiplied by. */
-INLINE void normalize(const block *b, const buffers *w, const span *k, int64_t r, int step, float *factor) {
+/* n vectors of scores become exponentials; returns `sum` and all of them. */
+INLINE vf exponentials(float *s, int n, float base, vf sum) {
+    vf x[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) x[i] = get(s + i * VL) - base;
+    exp_negative(x, n);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) put(s + i * VL, x[i]);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) sum += x[i];
+    return sum;
+}
+
+/* Softmax of at most VL rows of a tile: their scores become exponentials relative to the new maxima, and factor[] what earlier sums are to be multiplied by. */
+INLINE void normalize_rows(const buffers *w, const span *k, float *s, int64_t r, int rows, int first, int last, float softcap, float *factor) {
+    vf most[VL];
+#pragma GCC unroll 16
+    for (int i = 0; i < VL; i++)
+        most[i] = i < rows ? largest(s + i * LDS, first, last, k->low[r + i], k->high[r + i], softcap) : vset(-INFINITY);
+    transpose(most);
+    const vf before = rows == VL ? get(w->top + r) : vloadn(w->top, TRINE_F32, r, rows, 0);
+    vf now = before;
+#pragma GCC unroll 16
+    for (int i = 0; i < VL; i++) now = vmax(most[i], now);
+    const vf base = vsel(now == vset(-INFINITY), vzero(), now);
+    put(factor, vexp(before - base));
+    vstoren(w->top, TRINE_F32, r, rows, now);
+    for (int i = 0; i < rows; i++) {
+        float *to = w->sum + (r + i) * VL;
+        vf sum = get(to) * factor[i];
+        int j = first;
+        for (; j + 4 * VL <= last; j += 4 * VL) sum = exponentials(s + i * LDS + j, 4, base[i], sum);
+        for (; j < last; j += VL) sum = exponentials(s + i * LDS + j, 1, base[i], sum);
+        put(to, sum);
+    }
+}
+
+INLINE void normalize(const block *b, const buffers *w, const span *k, float *s, int64_t r, int step, float *factor) {
     const int first = k->low[r] / VL * VL, last = k->high[r + step - 1];
-    float shift[16] = {0}, sum[16];
-    for (int i = 0; i < step; i++) {
-        float *s = w->s + (r + i) * LDS;
-        sum[i] = b->a->softcap > 0 ? exponentials(s, first, last, k->low[r + i], k->high[r + i], b->a->softcap, w->top + r + i, shift + i)
-                                   : exponentials(s, first, last, k->low[r + i], k->high[r + i], 0, w->top + r + i, shift + i);
+    for (int i = 0; i < step; i += VL) {
+        const int rows = step - i < VL ? step - i : VL;
+        if (b->a->softcap > 0)
+            normalize_rows(w, k, s + i * LDS, r + i, rows, first, last, b->a->softcap, factor + i);
+        else
+            normalize_rows(w, k, s + i * LDS, r + i, rows, first, last, 0, factor + i);
     }
-    for (int i = 0; i < 16; i += VL) put(factor + i, vexp(get(shift + i)));
-    for (int i = 0; i < step; i++) w->sum[r + i] = w->sum[r + i] * factor[i] + sum[i];
 }
 
-/* o = factor o + p v for a tile of rows. Columns to VL are enough: all that o and v have there is zero. */
-INLINE void values(const buffers *w, int64_t d, int64_t r, int step, int low, int high, int64_t c, const float *factor) {
+/* o = factor o + p v for a tile of rows, from column c on. */
+INLINE void values(const buffers *w, int64_t d, const float *p, int64_t r, int step, int low, int high, int64_t c, const float *factor) {
     float *o = w->o + r * w->ld + c;
-    const float *p = w->s + r * LDS + low, *v = w->v + low * w->ld + c;
+    const float *v = w->v + low * w->ld + c;
     if (d - c > VL)
-        tile(step, 2, high - low, p, LDS, 1, v, w->ld, o, w->ld, SCALE, factor);
+        tile(step, 2, high - low, p + low, LDS, 1, v, w->ld, o, w->ld, SCALE, factor);
     else
-        tile(step, 1, high - low, p, LDS, 1, v, w->ld, o, w->ld, SCALE, factor);
+        tile(step, 1, high - low, p + low, LDS, 1, v, w->ld, o, w->ld, SCALE, factor);
 }
 
-/* One block of keys. Where a tile's rows do not all see the same keys, exponentials that are zero would meet values that the row must not see: if one of those
- * is not finite the rows go one by one. */
-INLINE void step_keys(const block *b, const buffers *w, const span *k, bool finite, int step) {
-    float factor[BQ + 16];
-    scores(b, w, k, step);
-    for (int64_t r = 0; r < b->padded; r += step)
-        if (span_any(k, r, step)) normalize(b, w, k, r, step, factor + r);
+/* A group of rows against one block of keys. Where a tile's rows do not all see the same keys, exponentials that are zero would meet values that the row must not
+ * see: if one of those is not finite the rows go one by one. */
+INLINE void step_group(const block *b, const buffers *w, const keys *keys, const group *g, int step) {
+    const span *k = &keys->sees;
+    float factor[GROUP + VL];
+    if (b->rows <= FEW)
+        few_scores(b, w, keys);
+    else
+        scores(b, w, k, g, step);
+    for (int64_t r = g->first; r < g->last; r += step)
+        if (span_any(k, r, step)) normalize(b, w, k, scores_at(w, g, r), r, step, factor + (r - g->first));
     for (int64_t c = 0; c < b->a->d; c += NR)
-        for (int64_t r = 0; r < b->padded; r += step) {
+        for (int64_t r = g->first; r < g->last; r += step) {
+            const float *p = scores_at(w, g, r), *f = factor + (r - g->first);
             if (!span_any(k, r, step)) continue;
-            if (finite || span_same(k, r, step))
-                values(w, b->a->d, r, step, k->low[r], k->high[r + step - 1], c, factor + r);
+            if (keys->finite || span_same(k, r, step))
+                values(w, b->a->d, p, r, step, k->low[r], k->high[r + step - 1], c, f);
             else
-                for (int i = 0; i < step; i++) values(w, b->a->d, r + i, 1, k->low[r + i], k->high[r + i], c, factor + r + i);
+                for (int i = 0; i < step; i++) values(w, b->a->d, p + i * LDS, r + i, 1, k->low[r + i], k->high[r + i], c, f + i);
         }
 }
 
@@ -138,16 +220,21 @@ static void attend(const block *b, const buffers *w, int64_t start, int64_t end)
     keys k;
     pack_queries(b, w);
     memset(w->o, 0, (size_t)(b->padded * w->ld) * sizeof *w->o);
-    for (int64_t r = 0; r < b->padded; r++) w->top[r] = -INFINITY, w->sum[r] = 0;
+    for (int64_t r = 0; r < b->padded; r++) w->top[r] = -INFINITY;
+    memset(w->sum, 0, (size_t)(b->padded * VL) * sizeof *w->sum);
     if (start < b->low[0]) start = b->low[0];
     if (end > b->high[b->padded - 1]) end = b->high[b->padded - 1];
     for (int64_t j = start; j < end; j += BK) {
         keys_init(b, w, j, j + BK < end ? j + BK : end, &k);
-        if (b->step == 1)
-            step_keys(b, w, &k.sees, k.finite, 1);
-        else
-            step_keys(b, w, &k.sees, k.finite, MR);
+        for (group g = { 0, GROUP }; g.first < b->padded; g.first = g.last, g.last += GROUP) {
+            if (g.last > b->padded) g.last = b->padded;
+            if (b->step == 1)
+                step_group(b, w, &k, &g, 1);
+            else
+                step_group(b, w, &k, &g, MR);
+        }
     }
+    for (int64_t r = 0; r < b->rows; r++) w->sum[r] = vhsum(get(w->sum + r * VL));
 }
 
 /* Divides by the sums and writes the block's rows of o and lse. */
@@ -168,8 +255,8 @@ static void finish(const block *b, const buffers *w) {
 
 /* The most blocks of rows that the sequences can have together. */
 static int64_t most_blocks(const attention *a) {
-    const int64_t rows = a->sq * a->group;
-    return a->cu_q ? a->sequences + rows / BQ : a->sequences * ((rows + BQ - 1) / BQ);
+    const int64_t rows = a->sq * a->group, size = block_rows(a);
+    return a->cu_q ? a->sequences + rows / size : a->sequences * ((rows + size - 1) / size);
 }
 
 /* The workspace begins with the number of blocks before each sequence. */
@@ -178,12 +265,7 @@ static size_t index_bytes(const attention *a) { return (size_t)cpu_round_up((a->
 static size_t workspace(const trine_call *call) {
     const attention a = attention_of(call);
     const size_t threads = (size_t)most_threads(call, most_blocks(&a) * a.hk);
-    return index_bytes(&a) + threads * (size_t)cpu_round_up((int64_t)(buffer_floats(a.d) * sizeof(float)), 256);
-}
-
-static float *thread_buffer(const attention *a, size_t offset) {
-    const size_t each = (size_t)cpu_round_up((int64_t)(buffer_floats(a->d) * sizeof(float)), 256);
-    return (float *)(void *)((char *)a->call->workspace + offset + each * (size_t)omp_get_thread_num());
+    return index_bytes(&a) + threads * buffer_bytes(&a);
 }
 
 /* Blocks are numbered by sequence, and start from the last: with a causal mask the last rows of a sequence have the most keys. */
@@ -196,9 +278,9 @@ static void run_task(const attention *a, const int64_t *before, int64_t task, co
         else above = middle;
     }
     const sequence seq = sequence_of(a, s);
-    const int64_t rows = seq.queries * a->group, first = (number - before[s]) * BQ;
+    const int64_t size = block_rows(a), first = (number - before[s]) * size, rows = seq.queries * a->group - first;
     block b;
-    block_init(&b, a, seq, task % a->hk, first, rows - first < BQ ? rows - first : BQ, rows - first <= 2 ? 1 : MR);
+    block_init(&b, a, seq, task % a->hk, first, rows < size ? rows : size, rows <= 2 ? 1 : MR);
     attend(&b, w, 0, seq.keys);
     finish(&b, w);
 }
@@ -209,12 +291,12 @@ static trine_status launch(const trine_call *call) {
     if (status != TRINE_OK) return status;
     int64_t *before = call->workspace;
     before[0] = 0;
-    for (int64_t s = 0; s < a.sequences; s++) before[s + 1] = before[s] + (sequence_of(&a, s).queries * a.group + BQ - 1) / BQ;
+    for (int64_t s = 0; s < a.sequences; s++) before[s + 1] = before[s] + (sequence_of(&a, s).queries * a.group + block_rows(&a) - 1) / block_rows(&a);
     const int64_t tasks = before[a.sequences] * a.hk;
     const int team = cpu_team(call, tasks, a.b * a.sq * a.hk * a.group * (a.sk + 1) * a.d);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        const buffers w = buffers_at(thread_buffer(&a, index_bytes(&a)), a.d);
+        const buffers w = buffers_of(&a, index_bytes(&a));
 #pragma omp for schedule(dynamic)
         for (int64_t task = tasks - 1; task >= 0; task--) run_task(&a, before, task, &w);
     }
@@ -226,7 +308,7 @@ static trine_status launch(const trine_call *call) {
 static const char *split_refuse(const trine_call *call) {
     const attention a = attention_of(call);
     if (a.cu_q != NULL) return "the sequences' lengths are data";
-    if (a.sq * a.group > BQ / 2) return "there are more than 48 rows for a head of keys";
+    if (a.sq * a.group > MAX_ROWS / 4) return "there are more than 48 rows for a head of keys";
     return a.sk <= CHUNK ? "there are no more than 1024 keys" : NULL;
 }
 
@@ -240,7 +322,7 @@ static size_t partial_bytes(const attention *a) { return (size_t)(a->b * a->hk *
 static size_t split_workspace(const trine_call *call) {
     const attention a = attention_of(call);
     const size_t threads = (size_t)most_threads(call, a.b * a.hk * chunks_of(&a));
-    return partial_bytes(&a) + threads * (size_t)cpu_round_up((int64_t)(buffer_floats(a.d) * sizeof(float)), 256);
+    return partial_bytes(&a) + threads * buffer_bytes(&a);
 }
 
 static void split_attend(const attention *a, int64_t task, const buffers *w) {
@@ -282,7 +364,7 @@ static trine_status split_launch(const trine_call *call) {
     const int team = cpu_team(call, tasks, problems * a.group * a.sq * a.sk * a.d);
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        const buffers w = buffers_at(thread_buffer(&a, partial_bytes(&a)), a.d);
+        const buffers w = buffers_of(&a, partial_bytes(&a));
 #pragma omp for schedule(dynamic)
         for (int64_t task = 0; task < tasks; task++) split_attend(&a, task, &w);
 #pragma omp for schedule(dynamic)

@@ -60,6 +60,30 @@ INLINE void tile(int mr, int nv, int64_t k, const float *a, int64_t ar, int64_t 
         for (int j = 0; j < nv; j++) put(c + i * ldc + j * VL, sum[i][j]);
 }
 
+/* x becomes e^x in n vectors of values <= 0 or NaN; results below the smallest normal are 0. Error below 1.1 ulp. The steps are those of vexp, which spends as
+ * much again on subnormals. They are long chains: the vectors go in step, because a scheduler sees only one or two of them at a time otherwise. */
+INLINE void exp_negative(vf *x, int n) {
+    static const float c[] = { 1.38186966e-3f, 8.36871564e-3f, 4.16682921e-2f, 1.66665211e-1f, 4.99999940e-1f };
+    const vf magic = vset(0x1.8p23f);
+    vf t[4], r[4], p[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) t[i] = vfma(vmax(vset(-87.0f), x[i]), vset(1.44269504f), magic);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) r[i] = vfma(t[i] - magic, vset(-LN2_HI), vmax(vset(-87.0f), x[i]));
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) r[i] = vfma(t[i] - magic, vset(-LN2_LO), r[i]);
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) p[i] = vfma(vset(c[0]), r[i], vset(c[1]));
+#pragma GCC unroll 3
+    for (int k = 2; k < 5; k++)
+#pragma GCC unroll 4
+        for (int i = 0; i < n; i++) p[i] = vfma(p[i], r[i], vset(c[k]));
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) p[i] = vfma(r[i] * r[i], p[i], r[i]) + 1.0f;
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) x[i] = (vf)((vi)(p[i] * (vf)(((vi)t[i] + 127) << 23)) & ~(x[i] < -87.0f));
+}
+
 /* ------------------------------------------------------------------------------------------------------------------ packing */
 
 #if VL == 4
@@ -103,24 +127,38 @@ INLINE vf pack_row(const void *from, int64_t n, float factor, float *to, trine_d
     return finite;
 }
 
-/* Row r is at `from` + r step elements, or offset by `at`: rows x n, all values finite? */
+/* Rows `step` elements apart: rows x n. All finite? Rows of other heads lie between them, which hides the order from the hardware's prefetchers. */
 INLINE void pack_rows_typed(const char *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld, bool *finite, trine_dtype T) {
+    const int64_t bytes = n * (int64_t)vsize(T), ahead = 8 * step * (int64_t)vsize(T);
     vf all = vzero();
-    for (int64_t r = 0; r < rows; r++) all += pack_row(from + r * step * (int64_t)vsize(T), n, 1, to + r * ld, T);
+    for (int64_t r = 0; r < rows; r++, from += step * (int64_t)vsize(T)) {
+        for (int64_t line = 0; r + 8 < rows && line < bytes; line += 64) __builtin_prefetch(from + ahead + line);
+        all += pack_row(from, n, 1, to + r * ld, T);
+    }
     *finite = !vhasnan(all);
+}
+
+/* VL rows from `from` on, VL columns from c on, of which `rows` and n - c exist; `whole`: all. */
+INLINE void transpose_square(const char *from, int64_t step, int64_t rows, int64_t n, int64_t c, float *to, int64_t ld, bool whole, trine_dtype T) {
+    vf x[VL];
+#pragma GCC unroll 16
+    for (int i = 0; i < VL; i++) {
+        const char *row = from + i * step * (int64_t)vsize(T);
+        x[i] = whole ? vload(row, T, c) : i < rows ? load_part(row, T, c, n - c) : vzero();
+    }
+    transpose(x);
+#pragma GCC unroll 16
+    for (int i = 0; i < VL; i++) put(to + i * ld, x[i]);
 }
 
 /* to[c][r] = row r, column c; columns of `to` beyond the rows, up to a multiple of NR, are zero. `to` has room for n rounded up to VL rows. */
 INLINE void pack_transposed_typed(const char *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld, trine_dtype T) {
-    for (int64_t r = 0; r < cpu_round_up(rows, NR); r += VL)
-        for (int64_t c = 0; c < n; c += VL) {
-            vf x[VL];
-#pragma GCC unroll 16
-            for (int i = 0; i < VL; i++) x[i] = r + i < rows ? load_part(from + (r + i) * step * (int64_t)vsize(T), T, c, n - c) : vzero();
-            transpose(x);
-#pragma GCC unroll 16
-            for (int i = 0; i < VL; i++) put(to + (c + i) * ld + r, x[i]);
-        }
+    for (int64_t r = 0; r < cpu_round_up(rows, NR); r += VL, from += VL * step * (int64_t)vsize(T)) {
+        int64_t c = 0;
+        if (r + VL <= rows)
+            for (; c + VL <= n; c += VL) transpose_square(from, step, VL, n, c, to + c * ld + r, ld, true, T);
+        for (; c < n; c += VL) transpose_square(from, step, rows - r, n, c, to + c * ld + r, ld, false, T);
+    }
 }
 
 /* A row, multiplied by `factor`, from and to its type. */
@@ -221,7 +259,7 @@ static inline char *token_at(const trine_tensor *t, int64_t batch, int64_t token
 }
 
 /* Rows `first` .. `first`+rows-1 of a problem, in register tiles of `step` rows, and the keys they see; padding rows see what the last row does. */
-enum { MAX_ROWS = 96 }; /* a multiple of MR */
+enum { MAX_ROWS = 192 }; /* a multiple of MR */
 typedef struct block {
     const attention *a;
     sequence seq;
@@ -258,7 +296,7 @@ static inline void span_init(span *s, const block *b, int64_t start, int64_t end
     }
 }
 
-/* Does a tile of rows see any key? Do all its rows see the same ones? */
+/* Do rows r .. r+step-1 see any key? Do all see the same ones? */
 INLINE bool span_any(const span *s, int64_t r, int step) { return s->low[r] < s->high[r + step - 1]; }
 INLINE bool span_same(const span *s, int64_t r, int step) { return s->low[r] == s->low[r + step - 1] && s->high[r] == s->high[r + step - 1]; }
 

@@ -6,7 +6,7 @@
 #include "attention.h"
 
 enum { DOUT, Q, K, V, O, LSE, CU_Q, CU_K, DQ, DK, DV };
-enum { BQ = MAX_ROWS / 2, BK = 96, LDS = BK + 16, TASKS = 32 }; /* BQ, BK: multiples of MR, BK also of NR */
+enum { BQ = 48, BK = 96, LDS = BK + 16, TASKS = 32 }; /* BQ, BK: multiples of MR, BK also of NR */
 
 /* What a thread works on. */
 typedef struct buffers {

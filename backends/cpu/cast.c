@@ -41,24 +41,30 @@ static void narrow(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) 
 
 enum { BLOCK = 256 };
 
+INLINE void float8_read_part(const char *x, int i, size_t m, float *out, trine_dtype dtype) {
+    vb bytes = {0};
+    memcpy(&bytes, x + i, m);
+    const vf v = vf_from_float8(bytes, dtype);
+    memcpy(out + i, &v, m * sizeof *out);
+}
+
 INLINE void float8_read(const char *x, int n, float *out, trine_dtype dtype) {
-    for (int i = 0; i < n; i += VL) {
-        const size_t m = n - i < VL ? (size_t)(n - i) : VL;
-        vb bytes = {0};
-        memcpy(&bytes, x + i, m);
-        const vf v = vf_from_float8(bytes, dtype);
-        memcpy(out + i, &v, m * sizeof *out);
-    }
+    int i = 0;
+    for (; i + VL <= n; i += VL) float8_read_part(x, i, VL, out, dtype);
+    if (i < n) float8_read_part(x, i, (size_t)(n - i), out, dtype);
+}
+
+INLINE void float8_write_part(char *y, int i, size_t m, const float *in, bool saturate, trine_dtype dtype) {
+    vf v = {0};
+    memcpy(&v, in + i, m * sizeof *in);
+    const vb bytes = vf_to_float8(v, dtype, saturate);
+    memcpy(y + i, &bytes, m);
 }
 
 INLINE void float8_write(char *y, int n, const float *in, bool saturate, trine_dtype dtype) {
-    for (int i = 0; i < n; i += VL) {
-        const size_t m = n - i < VL ? (size_t)(n - i) : VL;
-        vf v = {0};
-        memcpy(&v, in + i, m * sizeof *in);
-        const vb bytes = vf_to_float8(v, dtype, saturate);
-        memcpy(y + i, &bytes, m);
-    }
+    int i = 0;
+    for (; i + VL <= n; i += VL) float8_write_part(y, i, VL, in, saturate, dtype);
+    if (i < n) float8_write_part(y, i, (size_t)(n - i), in, saturate, dtype);
 }
 
 static void read_wide(const char *x, trine_dtype dtype, int n, bool odd, float *out) {

@@ -45,7 +45,7 @@ static inline walk walk_of(const trine_call *call) {
     const int64_t *shape = call->dim;
     for (int i = 0; i < call->plan->tensors; i++)
         if (call->present >> i & 1) w.start.at[i] = call->tensor[i].data;
-    bool runs = false; /* is the last dimension of stride 0 or 1 everywhere? */
+    bool runs = false; /* is the last dimension of stride 1, or 0 in a tensor that may be broadcast? */
     for (int d = 0; d < WALK_RANK; d++) {
         w.count *= shape[d];
         if (shape[d] == 1) continue;
@@ -57,7 +57,7 @@ static inline walk walk_of(const trine_call *call) {
             const int64_t stride = w.start.at[i] ? call->tensor[i].stride[d] : 0;
             w.stride[i][w.rank - 1] = stride * (int64_t)trine_dtype_size(call->tensor[i].dtype);
             w.start.still[i] = stride == 0;
-            runs &= stride == 0 || stride == 1;
+            runs &= stride == 1 || !w.start.at[i] || (stride == 0 && call->plan->tensor[i].spec->flags & BROADCAST);
         }
     }
     if (!runs) w.shape[w.rank++] = 1; /* strides there are 0 */

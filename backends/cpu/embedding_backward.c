@@ -7,7 +7,7 @@
 #include "vec.h"
 
 enum { DY, IDS, DTABLE };
-enum { COLUMNS = 256 };
+enum { COLUMNS = 512 };
 
 /* Workspace: tokens in the order of their rows; `start` of each row therein, and the end. */
 static size_t workspace(const trine_call *call) {
@@ -46,52 +46,38 @@ static int64_t row_at(const job *j, int64_t v, int64_t cost) {
     return low;
 }
 
-/* Columns c .. c+m-1 of a row: m at most 4 vectors, `whole` if exactly that. */
-INLINE void sum_columns(const job *j, int64_t row, int64_t c, int m, bool whole, trine_dtype ty, trine_dtype tw) {
+/* The loops over the columns of a piece: to[i] = from[i], or += it. */
+INLINE void read_columns(float *to, const void *from, int64_t at, int n, trine_dtype dtype) {
+    int i = 0;
+    for (; i + VL <= n; i += VL) vstore(to, TRINE_F32, i, vload(from, dtype, at + i));
+    if (i < n) vstoren(to, TRINE_F32, i, n - i, vloadn(from, dtype, at + i, n - i, 0));
+}
+INLINE void add_columns(float *to, const void *from, int64_t at, int n, trine_dtype dtype) {
+    int i = 0;
+    for (; i + VL <= n; i += VL) vstore(to, TRINE_F32, i, vload(to, TRINE_F32, i) + vload(from, dtype, at + i));
+    if (i < n) vstoren(to, TRINE_F32, i, n - i, vloadn(to, TRINE_F32, i, n - i, 0) + vloadn(from, dtype, at + i, n - i, 0));
+}
+INLINE void write_columns(void *to, int64_t at, const float *from, int n, trine_dtype dtype) {
+    int i = 0;
+    for (; i + VL <= n; i += VL) vstore(to, dtype, at + i, vload(from, TRINE_F32, i));
+    if (i < n) vstoren(to, dtype, at + i, n - i, vloadn(from, TRINE_F32, i, n - i, 0));
+}
+
+/* Columns c .. c+n-1 of a row, n <= COLUMNS. */
+static void sum_piece(const job *j, int64_t row, int64_t c, int n) {
     const trine_tensor *dy = &j->call->tensor[DY], *dtable = &j->call->tensor[DTABLE];
-    const int64_t at = row * dtable->stride[0] + c;
-    vf sum[4];
-    for (int k = 0; k < 4; k++) {
-        const int left = m - k * VL < 0 ? 0 : m - k * VL;
-        sum[k] = vzero();
-        if (j->accumulate) sum[k] = left >= VL ? vload(dtable->data, tw, at + k * VL) : left ? vloadn(dtable->data, tw, at + k * VL, left, 0) : vzero();
+    const int64_t at = row * dtable->stride[0] + c, first = j->start[row], last = j->start[row + 1];
+    float sum[COLUMNS];
+    if (first == last) {
+        if (!j->accumulate) memset((char *)dtable->data + at * (int64_t)vsize(dtable->dtype), 0, (size_t)n * vsize(dtable->dtype));
+        return;
     }
-    for (int64_t i = j->start[row]; i < j->start[row + 1]; i++) {
-        const int64_t from = j->token[i] * dy->stride[0] + c;
-        for (int k = 0; k < 4; k++) {
-            const int left = m - k * VL;
-            if (whole || left >= VL)
-                sum[k] += vload(dy->data, ty, from + k * VL);
-            else if (left > 0)
-                sum[k] += vloadn(dy->data, ty, from + k * VL, left, 0);
-        }
-    }
-    for (int k = 0; k < 4; k++) {
-        const int left = m - k * VL;
-        if (whole || left >= VL)
-            vstore(dtable->data, tw, at + k * VL, sum[k]);
-        else if (left > 0)
-            vstoren(dtable->data, tw, at + k * VL, left, sum[k]);
-    }
-}
-
-INLINE void sum_rows(const job *j, int64_t first, int64_t last, int64_t c, int64_t end, trine_dtype ty, trine_dtype tw) {
-    for (int64_t row = first; row < last; row++) {
-        if (j->accumulate && j->start[row] == j->start[row + 1]) continue;
-        int64_t k = c;
-        for (; k + 4 * VL <= end; k += 4 * VL) sum_columns(j, row, k, 4 * VL, true, ty, tw);
-        if (k < end) sum_columns(j, row, k, (int)(end - k), false, ty, tw);
-    }
-}
-
-INLINE void to_type(const job *j, int64_t first, int64_t last, int64_t c, int64_t end, trine_dtype ty, trine_dtype tw) {
-    sum_rows(j, first, last, c, end, ty, tw);
-}
-INLINE void from_type(const job *j, int64_t first, int64_t last, int64_t c, int64_t end, trine_dtype tw, trine_dtype ty) {
-    FOR_TYPE(tw, to_type, j, first, last, c, end, ty);
-}
-static void sum_any(const job *j, int64_t first, int64_t last, int64_t c, int64_t end) {
-    FOR_TYPE(j->call->tensor[DY].dtype, from_type, j, first, last, c, end, j->call->tensor[DTABLE].dtype);
+    if (j->accumulate)
+        FOR_TYPE(dtable->dtype, read_columns, sum, dtable->data, at, n);
+    else
+        memset(sum, 0, (size_t)n * sizeof *sum);
+    for (int64_t i = first; i < last; i++) FOR_TYPE(dy->dtype, add_columns, sum, dy->data, j->token[i] * dy->stride[0] + c, n);
+    FOR_TYPE(dtable->dtype, write_columns, dtable->data, at, sum, n);
 }
 
 /* The pieces of cost first .. last-1 of all columns. */
@@ -101,7 +87,7 @@ static void run_share(const job *j, int64_t v, int64_t n, int64_t first, int64_t
         const int64_t before = c / COLUMNS * cost, end = c + COLUMNS < n ? c + COLUMNS : n;
         const int64_t from = first > before ? row_at(j, v, first - before) : 0;
         const int64_t to = last < before + cost ? row_at(j, v, last - before) : v;
-        sum_any(j, from, to, c, end);
+        for (int64_t row = from; row < to; row++) sum_piece(j, row, c, (int)(end - c));
     }
 }
 

@@ -68,8 +68,13 @@ static void pack(char *dst, const view *v, int64_t batch, int64_t first, int64_t
     const int64_t panel = panel_bytes(b->part, (int)width, p->kind);
     int64_t units = divide_up(depth, step);
     if (tile_amx(p->kind)) units = cpu_round_up(units, AMX_SIDE);
-    for (int64_t i = 0; i < count; i += width)
-        panel_pack(dst + i / width * panel, v->data + batch * v->batch + (first + i) * v->lane + start * step * v->along, v, lanes - first - i, depth, units, is_a);
+    const char *src = v->data + batch * v->batch + first * v->lane + start * step * v->along;
+    const int64_t most = v->across ? UNITS_STEP : units; /* as memory has them: a few rows at a time, or whole columns */
+    for (int64_t u = 0; u < units; u += most)
+        for (int64_t i = 0; i < count; i += width)
+            panel_pack(dst + i / width * panel + u * width * unit_bytes(p->kind), src + i * v->lane + u * step * v->along, v, lanes - first - i, depth - u * step,
+                       units - u < most ? units - u : most, is_a);
+    for (int64_t i = 0; i < count && !is_a && tile_offset(p->kind); i += width) panel_offset(dst + i / width * panel, units, UNIT_I8);
 }
 
 /* All tiles of `rows` packed rows of a, from row `down` of the task on. */
@@ -93,9 +98,12 @@ INLINE void multiply(const task *t, int64_t down, int64_t rows, int64_t part, un
     }
 }
 
-static void multiply_task(const task *t) {
+static void run(task *t, int64_t index) {
     const product *p = t->p;
     const blocking *b = t->b;
+    t->batch = index / (b->down * b->right);
+    t->row = index % b->down * b->rows, t->column = index / b->down % b->right * b->columns;
+    t->rows = p->m - t->row < b->rows ? p->m - t->row : b->rows, t->columns = p->n - t->column < b->columns ? p->n - t->column : b->columns;
     for (int64_t part = 0; part < b->parts; part++) {
         pack(t->bs, &p->b, t->batch, t->column, t->columns, p->n, part, b, p, false);
         for (int64_t down = 0; down < t->rows; down += b->group) {
@@ -112,23 +120,29 @@ static size_t workspace(const trine_call *call) {
     return (size_t)(b.slice * b.team);
 }
 
+static task task_of(const trine_call *call, const product *p, const blocking *b, int thread) {
+    char *memory = (char *)call->workspace + thread * b->slice;
+    return (task){ .p = p, .b = b, .a = memory, .bs = memory + b->a_bytes, .sums = memory + b->a_bytes + b->b_bytes };
+}
+
 static trine_status launch(const trine_call *call) {
     const product p = product_of(call);
     const blocking b = block(call, &p);
     const int64_t tasks = p.g * b.down * b.right;
-    const int slices = (int)(call->workspace_size / (size_t)b.slice), team = b.team < slices ? b.team : slices;
-#pragma omp parallel num_threads(team) if (team > 1)
+    const int slices = b.slice > 0 ? (int)(call->workspace_size / (size_t)b.slice) : b.team, team = b.team < slices ? b.team : slices;
+    if (team == 1) { /* without the microsecond of a parallel region */
+        task t = task_of(call, &p, &b, 0);
+        tile_begin(p.kind);
+        for (int64_t i = 0; i < tasks; i++) run(&t, i);
+        tile_end(p.kind);
+        return TRINE_OK;
+    }
+#pragma omp parallel num_threads(team)
     {
-        char *memory = (char *)call->workspace + omp_get_thread_num() * b.slice;
-        task t = { .p = &p, .b = &b, .a = memory, .bs = memory + b.a_bytes, .sums = memory + b.a_bytes + b.b_bytes };
+        task t = task_of(call, &p, &b, omp_get_thread_num());
         tile_begin(p.kind);
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < tasks; i++) {
-            t.batch = i / (b.down * b.right);
-            t.row = i % b.down * b.rows, t.column = i / b.down % b.right * b.columns;
-            t.rows = p.m - t.row < b.rows ? p.m - t.row : b.rows, t.columns = p.n - t.column < b.columns ? p.n - t.column : b.columns;
-            multiply_task(&t);
-        }
+        for (int64_t i = 0; i < tasks; i++) run(&t, i);
         tile_end(p.kind);
     }
     return TRINE_OK;

@@ -8,8 +8,8 @@
 
 #include "matmul_product.h"
 
-/* Lanes of X at most; sums of a task at most; lanes of Y in a task at least; units of k at a time, so that Y's pages stay in the TLB. */
-enum { FEW = 32, SUMS = 4096, LEAST = 128, DEPTH = 16, SKINNY_VOLUME = 32 * 32 * 32 };
+/* Lanes of X at most, and where Y's lanes are consecutive; sums of a task at most; lanes of Y in a task at least; units of k at a time, so that Y's pages stay in the TLB. */
+enum { FEW = 32, FEW_ACROSS = 8, SUMS = 4096, LEAST = 128, DEPTH = 16 };
 
 typedef struct skinny {
     product p;
@@ -40,7 +40,7 @@ static inline skinny skinny_of(const trine_call *call) {
     s.team = product_team(call, p, p->g * ((s.many + LEAST - 1) / LEAST));
     const int64_t share = (s.many * p->g + s.team - 1) / s.team, most = SUMS / (s.few > 0 ? s.few : 1) / VL * VL;
     s.strip = cpu_round_up(share < LEAST ? LEAST : share, VL);
-    if (s.strip > most) s.strip = most;
+    if (s.strip > most) s.strip = most > VL ? most : VL;
     s.strips = (s.many + s.strip - 1) / s.strip;
     return s;
 }
@@ -234,8 +234,8 @@ static const char *skinny_refuse(const trine_call *call) {
     if (reason) return reason;
     const skinny s = skinny_of(call);
     if (s.few > FEW) return "both m and n are above 32";
+    if (s.y.across && s.few > FEW_ACROSS) return "both m and n are above 8, and the larger operand is contiguous there: packing pays";
     if (s.y.across && s.many < unit_lanes(s.p.kind)) return "both m and n are less than a vector";
-    if (s.few > 4 && (double)s.few * (double)s.many * (double)s.p.k > SKINNY_VOLUME) return "both m and n are above 4, and packing pays";
     return NULL;
 }
 
@@ -244,28 +244,36 @@ static size_t skinny_workspace(const trine_call *call) {
     return (size_t)(s.x_bytes * s.team);
 }
 
+/* Task `index`; *unpacked is the batch whose X is at x. */
+static void skinny_run(const skinny *s, int64_t index, char *x, int64_t *unpacked) {
+    const int64_t batch = index / s->strips, first = index % s->strips * s->strip, lanes = s->many - first < s->strip ? s->many - first : s->strip;
+    const bool unpack = batch != *unpacked;
+    _Alignas(64) char sums[SUMS * 8];
+    *unpacked = batch;
+    switch (s->y.dtype) {
+    case TRINE_F32: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F32, UNIT_F32); break;
+    case TRINE_F16: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F16, UNIT_F32); break;
+    case TRINE_BF16: strip(sums, x, unpack, s, batch, first, lanes, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+    case TRINE_F64: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F64, UNIT_F64); break;
+    default: strip(sums, x, unpack, s, batch, first, lanes, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
+    }
+    strip_finish(s, sums, batch, first, lanes);
+}
+
 static trine_status skinny_launch(const trine_call *call) {
     const skinny s = skinny_of(call);
+    const int64_t tasks = s.p.g * s.strips;
     const int slices = s.x_bytes > 0 ? (int)(call->workspace_size / (size_t)s.x_bytes) : s.team, team = s.team < slices ? s.team : slices;
-#pragma omp parallel num_threads(team) if (team > 1)
+    int64_t unpacked = -1;
+    if (team == 1) {
+        for (int64_t i = 0; i < tasks; i++) skinny_run(&s, i, call->workspace, &unpacked);
+        return TRINE_OK;
+    }
+#pragma omp parallel num_threads(team) firstprivate(unpacked)
     {
         char *x = (char *)call->workspace + omp_get_thread_num() * s.x_bytes;
-        _Alignas(64) char sums[SUMS * 8];
-        int64_t unpacked = -1;
 #pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < s.p.g * s.strips; i++) {
-            const int64_t batch = i / s.strips, first = i % s.strips * s.strip, lanes = s.many - first < s.strip ? s.many - first : s.strip;
-            const bool unpack = batch != unpacked;
-            unpacked = batch;
-            switch (s.y.dtype) {
-            case TRINE_F32: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_F32, UNIT_F32); break;
-            case TRINE_F16: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_F16, UNIT_F32); break;
-            case TRINE_BF16: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
-            case TRINE_F64: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_F64, UNIT_F64); break;
-            default: strip(sums, x, unpack, &s, batch, first, lanes, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
-            }
-            strip_finish(&s, sums, batch, first, lanes);
-        }
+        for (int64_t i = 0; i < tasks; i++) skinny_run(&s, i, x, &unpacked);
     }
     return TRINE_OK;
 }

@@ -91,12 +91,6 @@ INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t rea
             if (across == amx) unit_transpose(r, kind);
             square_store(dst + u * lanes * unit_bytes(kind), r, units - u, first, lanes, amx, flip, kind);
         }
-    if (!tile_offset(kind) || is_a) return;
-    for (int lane = 0; lane < lanes; lane += side) {
-        sum s = { 0 };
-        for (int64_t u = 0; u < units; u++) s = sum_mac(s, viset((int)0x80808080), unit_load(dst + (u * lanes + lane) * 4), kind);
-        unit_store(dst + (units * lanes + lane) * 4, sum_vector(s, kind));
-    }
 }
 
 INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a, trine_dtype dtype, unit_kind kind) {
@@ -113,6 +107,16 @@ static void panel_pack(char *dst, const char *src, const view *v, int64_t readab
     case TRINE_BF16: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
     case TRINE_F64: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F64, UNIT_F64); break;
     default: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
+    }
+}
+
+/* Ends a panel of b with what tile_multiply takes off again. */
+INLINE void panel_offset(char *panel, int64_t units, unit_kind kind) {
+    const int columns = tile_columns(kind), side = unit_lanes(kind);
+    for (int lane = 0; lane < columns; lane += side) {
+        sum s = { 0 };
+        for (int64_t u = 0; u < units; u++) s = sum_mac(s, viset((int)0x80808080), unit_load(panel + (u * columns + lane) * 4), kind);
+        unit_store(panel + (units * columns + lane) * 4, sum_vector(s, kind));
     }
 }
 

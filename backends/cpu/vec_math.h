@@ -10,7 +10,7 @@
 
 #include "vec.h"
 
-/* x - n ln 2 split so that n LN2_HI is exact for |n| < 2^15. */
+/* ln 2 = LN2_HI + LN2_LO, split so that n LN2_HI is exact for |n| < 2^15. */
 #define LN2_HI 0x1.63p-1f
 #define LN2_LO -2.12194440e-4f
 
@@ -19,19 +19,28 @@ INLINE vf vbits(vi bits) { return (vf)bits; }
 /* |x| with the sign of s, for x >= 0. */
 INLINE vf vcopysign(vf x, vf s) { return (vf)((vi)x | ((vi)s & viset(INT32_MIN))); }
 
-/* exp(hi + lo) = 2^n times the result, for |hi + lo| < 2^14 with |lo| small beside ulp(hi) 2^12; hi + lo is not rounded. */
-INLINE vf vexp_reduced(vf hi, vf lo, vi *n) {
+/* exp(r) for |r| <= ln 2 / 2 and a little more. */
+INLINE vf vexp_small(vf r) {
+    const vf r2 = r * r;
+    const vf low = vfma(r, vset(1.66665211e-1f), vset(4.99999940e-1f));
+    const vf high = vfma(r2, vset(1.38186966e-3f), vfma(r, vset(8.36871564e-3f), vset(4.16682921e-2f)));
+    return vfma(r2, vfma(r2, high, low), r) + 1.0f;
+}
+
+/* exp(x) = 2^n times the result, for |x| < 2^14. */
+INLINE vf vexp_reduced(vf x, vi *n) {
     const vf magic = vset(0x1.8p23f); /* adding it rounds to an integer, which is then in the low bits */
-    const vf t = vfma(hi + lo, vset(1.44269504f), magic);
-    const vf k = t - magic;
+    const vf t = vfma(x, vset(1.44269504f), magic), k = t - magic;
     *n = (vi)t - (vi)magic;
-    const vf r = vfma(k, vset(-LN2_LO), vfma(k, vset(-LN2_HI), hi)) + lo;
-    vf p = vset(1.38186966e-3f);
-    p = vfma(p, r, vset(8.36871564e-3f));
-    p = vfma(p, r, vset(4.16682921e-2f));
-    p = vfma(p, r, vset(1.66665211e-1f));
-    p = vfma(p, r, vset(4.99999940e-1f));
-    return vfma(r * r, p, r) + 1.0f;
+    return vexp_small(vfma(k, vset(-LN2_LO), vfma(k, vset(-LN2_HI), x)));
+}
+
+/* The same of x + low, unrounded, where |low| < 1. */
+INLINE vf vexp_reduced2(vf x, vf low, vi *n) {
+    const vf magic = vset(0x1.8p23f);
+    const vf t = vfma(x + low, vset(1.44269504f), magic), k = t - magic;
+    *n = (vi)t - (vi)magic;
+    return vexp_small(vfma(k, vset(-LN2_LO), vfma(k, vset(-LN2_HI), x)) + low);
 }
 
 /* x 2^n for 2^-25 < |x| < 2^25 and |n| < 250, with one rounding. */
@@ -48,7 +57,7 @@ INLINE vf vscale2(vf x, vi n) {
 INLINE vf vexp(vf x) {
     vi n;
     const vf bounded = vmin(vset(89.0f), vmax(vset(-105.0f), x)); /* beyond: Inf and 0 all the same */
-    const vf p = vexp_reduced(bounded, vzero(), &n);
+    const vf p = vexp_reduced(bounded, &n);
     return vscale2(p, n);
 }
 
@@ -87,7 +96,7 @@ INLINE vf vtanh(vf x) {
     p = vfma(p, a2, vset(-3.33332807e-1f));
     const vf small = vfma(a2 * a, p, a);
     vi n;
-    const vf e = vexp_reduced(vmin(vset(20.0f), a + a), vzero(), &n); /* tanh 10 rounds to 1 */
+    const vf e = vexp_reduced(vmin(vset(20.0f), a + a), &n); /* tanh 10 rounds to 1 */
     const vf large = 1.0f - 2.0f / (e * vbits((n + 127) << 23) + 1.0f);
     return vcopysign(vsel(a < 0.625f, small, large), x);
 }
@@ -112,7 +121,7 @@ INLINE vf verf(vf x) {
     q = vfma(q, b, vset(1.12779725f));
     q = vfma(q, b, vset(1.66444806e-4f));
     vi n;
-    const vf e = vexp_reduced(-q, vzero(), &n);
+    const vf e = vexp_reduced(-q, &n);
     const vf large = 1.0f - e * vbits((n + 127) << 23);
     return vcopysign(vsel(a < 0.95f, small, large), x);
 }
@@ -129,7 +138,7 @@ INLINE vf vnormal(vf x, vf *pdf) {
     const vf a = vmin(vset(14.6f), vabs(x)); /* Phi(-14.6) rounds to 0 */
     const vf high = vbits((vi)a & ~0xfff);
     vi n;
-    const vf e = vexp_reduced(-0.5f * high * high, -0.5f * ((a - high) * (a + high)), &n);
+    const vf e = vexp_reduced2(-0.5f * high * high, -0.5f * ((a - high) * (a + high)), &n);
     vf p = vset(2.17566313e-03f);
     p = vfma(p, a, vset(2.60647889e-02f));
     p = vfma(p, a, vset(1.49271578e-01f));

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The training run. */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trainer.h"
+
+static bool failed(gpt_trainer *t, const char *doing) {
+    const char *message = trine_error_message();
+    snprintf(t->error, sizeof t->error, "%s: %s", doing, *message ? message : strerror(ENOMEM));
+    return false;
+}
+
+bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config *config, const gpt_schedule *schedule, const gpt_data *data, uint64_t seed,
+                      const gpt_checkpoint *from) {
+    gpt_trainer *t = trainer;
+    const size_t r = (size_t)config->batch * (size_t)config->context, steps = (size_t)schedule->steps;
+    *t = (gpt_trainer){ .schedule = *schedule, .data = data };
+    t->tokens = malloc(r * sizeof *t->tokens);
+    t->labels = malloc(r * sizeof *t->labels);
+    t->history.train = malloc(steps * sizeof(float));
+    t->history.held_out = malloc((steps + 1) * sizeof *t->history.held_out);
+    if (!gpt_open(&t->model, config, queue, seed)) return failed(t, "making the model");
+    if (!t->tokens || !t->labels || !t->history.train || !t->history.held_out) {
+        snprintf(t->error, sizeof t->error, "%s", strerror(ENOMEM));
+        return false;
+    }
+    gpt_random_seed(&t->random, ~seed);
+    if (!from) return true;
+    const size_t bytes = (size_t)t->model.parameters * sizeof(float);
+    t->random = from->random;
+    t->step = from->step;
+    t->history.count = from->history.count;
+    t->history.held_out_count = from->history.held_out_count;
+    memcpy(t->history.train, from->history.train, (size_t)from->history.count * sizeof(float));
+    memcpy(t->history.held_out, from->history.held_out, (size_t)from->history.held_out_count * sizeof *from->history.held_out);
+    if (trine_memory_write(queue, t->model.param, from->param, bytes) != TRINE_OK || trine_memory_write(queue, t->model.m, from->m, bytes) != TRINE_OK ||
+        trine_memory_write(queue, t->model.v, from->v, bytes) != TRINE_OK)
+        return failed(t, "loading the checkpoint");
+    return true;
+}
+
+void gpt_trainer_close(gpt_trainer *trainer) {
+    if (trainer->model.queue) gpt_close(&trainer->model);
+    free(trainer->tokens);
+    free(trainer->labels);
+    free(trainer->history.train);
+    free(trainer->history.held_out);
+    *trainer = (gpt_trainer){ 0 };
+}
+
+/* Sequence `at` of the batch: the `context` bytes from `text` on, each to be predicted from those before it. */
+static void put_sequence(gpt_trainer *t, int64_t at, const uint8_t *text) {
+    const int64_t context = t->model.config.context;
+    for (int64_t i = 0; i < context; i++) {
+        t->tokens[at * context + i] = text[i];
+        t->labels[at * context + i] = text[i + 1];
+    }
+}
+
+static float rate_at(const gpt_schedule *s, int64_t step) {
+    if (step < s->warmup) return s->rate * (float)(step + 1) / (float)s->warmup;
+    const double part = (double)(step - s->warmup) / (double)(s->steps - s->warmup > 0 ? s->steps - s->warmup : 1);
+    return (float)(s->rate * (0.55 + 0.45 * cos(3.141592653589793 * part)));
+}
+
+bool gpt_trainer_step(gpt_trainer *trainer, double *loss_out) {
+    gpt_trainer *t = trainer;
+    const gpt_config *c = &t->model.config;
+    const gpt_schedule *s = &t->schedule;
+    const uint64_t places = (uint64_t)(t->data->train_size - c->context);
+    for (int b = 0; b < c->batch; b++) put_sequence(t, b, t->data->train + gpt_random_next(&t->random) % places);
+    const gpt_step step = { rate_at(s, t->step), s->beta1, s->beta2, s->weight_decay, s->max_norm, t->step + 1 };
+    float norm;
+    if (!gpt_loss(&t->model, t->tokens, t->labels, c->batch, c->context, loss_out) || !gpt_gradient(&t->model, c->batch, c->context) ||
+        !gpt_update(&t->model, &step, &norm))
+        return failed(t, "training");
+    if (!isfinite(*loss_out) || !isfinite(norm)) {
+        snprintf(t->error, sizeof t->error, "training diverged at step %lld: loss %g, gradient norm %g", (long long)t->step, *loss_out, (double)norm);
+        return false;
+    }
+    t->history.train[t->history.count++] = (float)*loss_out;
+    t->step++;
+    return true;
+}
+
+bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, double *loss_out) {
+    gpt_trainer *t = trainer;
+    const gpt_config *c = &t->model.config;
+    const int64_t most = (t->data->held_out_size - 1) / c->context, count = windows < most ? windows : most;
+    double sum = 0;
+    for (int64_t first = 0; first < count; first += c->batch) {
+        const int sequences = (int)(count - first < c->batch ? count - first : c->batch);
+        double loss;
+        for (int b = 0; b < sequences; b++) put_sequence(t, b, t->data->held_out + (first + b) * most / count * c->context);
+        if (!gpt_loss(&t->model, t->tokens, t->labels, sequences, c->context, &loss)) return failed(t, "evaluating");
+        sum += loss * sequences;
+    }
+    *loss_out = sum / (double)count;
+    const int64_t last = t->history.held_out_count - 1;
+    if (record && (last < 0 || t->history.held_out[last].step < t->step))
+        t->history.held_out[t->history.held_out_count++] = (struct gpt_held_out){ t->step, (float)*loss_out };
+    return true;
+}
+
+bool gpt_trainer_save(gpt_trainer *trainer, const char *path) {
+    gpt_trainer *t = trainer;
+    gpt_model *model = &t->model;
+    const size_t bytes = (size_t)model->parameters * sizeof(float);
+    gpt_checkpoint c = { .config = model->config, .schedule = t->schedule, .random = t->random, .text_hash = t->data->hash, .step = t->step,
+                         .history = t->history, .parameters = model->parameters, .param = malloc(bytes), .m = malloc(bytes), .v = malloc(bytes) };
+    bool good = c.param && c.m && c.v && trine_memory_read(model->queue, c.param, model->param, bytes) == TRINE_OK &&
+                trine_memory_read(model->queue, c.m, model->m, bytes) == TRINE_OK && trine_memory_read(model->queue, c.v, model->v, bytes) == TRINE_OK;
+    if (!good)
+        failed(t, "saving");
+    else
+        good = gpt_checkpoint_save(&c, path, t->error, sizeof t->error);
+    free(c.param);
+    free(c.m);
+    free(c.v);
+    return good;
+}
+
+static int draw(const float *logits, gpt_random *random) {
+    double weight[GPT_VOCABULARY], sum = 0;
+    float most = -INFINITY;
+    for (int i = 0; i < GPT_VOCABULARY; i++) most = logits[i] > most ? logits[i] : most;
+    for (int i = 0; i < GPT_VOCABULARY; i++) sum += weight[i] = exp((logits[i] - most) / 0.8);
+    double left = gpt_random_uniform(random) * sum;
+    for (int i = 0; i < GPT_VOCABULARY; i++)
+        if ((left -= weight[i]) < 0) return i;
+    return GPT_VOCABULARY - 1;
+}
+
+bool gpt_trainer_sample(gpt_trainer *trainer, const char *prompt, int count, uint64_t seed, FILE *to) {
+    gpt_trainer *t = trainer;
+    const int context = t->model.config.context;
+    const size_t given = strlen(prompt);
+    gpt_random random;
+    gpt_random_seed(&random, seed);
+    int length = 0;
+    for (size_t i = given > (size_t)context ? given - (size_t)context : 0; i < given; i++) t->tokens[length++] = (uint8_t)prompt[i];
+    if (length == 0) t->tokens[length++] = '\n';
+    fputs(prompt, to);
+    for (int i = 0; i < count; i++) {
+        float logits[GPT_VOCABULARY];
+        if (!gpt_predict(&t->model, t->tokens, length, logits)) return failed(t, "sampling");
+        const int token = draw(logits, &random);
+        fputc(token == '\n' || isprint(token) ? token : '?', to);
+        if (length == context) memmove(t->tokens, t->tokens + 1, (size_t)--length * sizeof *t->tokens);
+        t->tokens[length++] = token;
+    }
+    fputc('\n', to);
+    return true;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agreement suite of the CPU, at every level that the machine has: one test for each op. CHECK_SEED and CHECK_SECONDS (for each op) in the environment
+ * change what it draws and how long. */
+#include <criterion/criterion.h>
+#include <criterion/parameterized.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "check/check.h"
+
+/* Results for an op below which the suite has not run: a slow machine takes longer, not less. */
+enum { FLOOR = 150 };
+
+static check_report report;
+
+TestSuite(agree, .timeout = 900);
+
+ParameterizedTestParameters(agree, op) {
+    static int ops[TRINE_OP_COUNT];
+    for (int i = 1; i < TRINE_OP_COUNT; i++) ops[i - 1] = i;
+    return cr_make_param_array(int, ops, TRINE_OP_COUNT - 1);
+}
+
+ParameterizedTest(int *op, agree, op) {
+    const char *seed = getenv("CHECK_SEED"), *seconds = getenv("CHECK_SECONDS");
+    check_options options = { .device = "cpu", .op = trine_op_name((trine_op)*op), .isa = "all", .seed = seed ? strtoull(seed, NULL, 10) : 1,
+                              .budget = seconds ? atof(seconds) : 4 };
+    cr_assert(check_run(&options, &report), "%s: %s", options.op, report.error);
+    if (report.op[0].count.failed == 0 && report.op[0].count.passed < FLOOR) {
+        options.budget = 0;
+        options.cases = FLOOR;
+        cr_assert(check_run(&options, &report), "%s: %s", options.op, report.error);
+    }
+    const check_count *count = &report.op[0].count;
+    for (int i = 0; i < report.failures; i++) cr_expect(false, "%s %s: %s\n%s", options.op, report.failure[i].kernel, report.failure[i].text, report.failure[i].replay);
+    cr_expect(count->failed == 0, "%s: %" PRId64 " failed", options.op, count->failed);
+    cr_expect(count->passed >= FLOOR, "%s: only %" PRId64 " passed", options.op, count->passed);
+    printf("# agreement of %s: %" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", options.op, count->passed, count->failed, count->skipped);
+    fflush(stdout);
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the float64 references stand on: every code of the small types there and back, rounding at and beside each tie, Philox's published answers. */
+#include <criterion/criterion.h>
+#include <math.h>
+#include <string.h>
+
+#include "spec/plan.h"
+
+static const struct {
+    trine_dtype dtype;
+    int codes;
+    double largest, smallest; /* positive */
+} small[] = {
+    { TRINE_F16, 65536, 65504, 0x1p-24 },     { TRINE_BF16, 65536, 0x1.fep127, 0x1p-133 }, { TRINE_E4M3, 256, 448, 0x1p-9 },
+    { TRINE_E4M3FNUZ, 256, 240, 0x1p-10 },    { TRINE_E5M2, 256, 57344, 0x1p-16 },         { TRINE_E5M2FNUZ, 256, 57344, 0x1p-17 },
+};
+
+enum { SMALL = sizeof small / sizeof small[0] };
+
+static double decoded(trine_dtype dtype, int code) {
+    const uint16_t wide = (uint16_t)code;
+    const uint8_t narrow = (uint8_t)code;
+    return trine_load(trine_dtype_size(dtype) == 1 ? (const void *)&narrow : &wide, dtype, 0);
+}
+
+static int encoded(trine_dtype dtype, double x) {
+    uint16_t wide = 0;
+    uint8_t narrow = 0;
+    trine_store(trine_dtype_size(dtype) == 1 ? (void *)&narrow : &wide, dtype, 0, x);
+    return trine_dtype_size(dtype) == 1 ? narrow : wide;
+}
+
+TestSuite(reference, .timeout = 60);
+
+Test(reference, every_code) {
+    for (int t = 0; t < SMALL; t++) {
+        double largest = 0, smallest = INFINITY;
+        for (int code = 0; code < small[t].codes; code++) {
+            const double x = decoded(small[t].dtype, code);
+            if (isnan(x)) {
+                cr_expect(isnan(decoded(small[t].dtype, encoded(small[t].dtype, x))));
+                continue;
+            }
+            cr_expect(encoded(small[t].dtype, x) == code, "%s %#x", trine_dtype_name(small[t].dtype), code);
+            cr_expect(trine_round(x, small[t].dtype, false) == x);
+            if (isfinite(x)) largest = fmax(largest, x);
+            if (x > 0) smallest = fmin(smallest, x);
+        }
+        cr_expect(largest == small[t].largest && trine_largest(small[t].dtype) == largest, "%s: %g", trine_dtype_name(small[t].dtype), largest);
+        cr_expect(smallest == small[t].smallest, "%s: %g", trine_dtype_name(small[t].dtype), smallest);
+        cr_expect(smallest == 2 * trine_unit_roundoff(small[t].dtype) * trine_smallest_normal(small[t].dtype));
+    }
+}
+
+Test(reference, ties_go_to_even) {
+    for (int t = 0; t < SMALL; t++) {
+        for (int code = 0; code + 1 < small[t].codes / 2; code++) {
+            const double low = decoded(small[t].dtype, code), high = decoded(small[t].dtype, code + 1), middle = (low + high) / 2;
+            if (!isfinite(low) || !isfinite(high)) break;
+            cr_expect(encoded(small[t].dtype, middle) == code + (code & 1), "%s %#x", trine_dtype_name(small[t].dtype), code);
+            cr_expect(encoded(small[t].dtype, nextafter(middle, INFINITY)) == code + 1);
+            cr_expect(encoded(small[t].dtype, nextafter(middle, 0)) == code);
+        }
+    }
+}
+
+Test(reference, overflow) {
+    cr_expect(trine_round(464, TRINE_E4M3, false) == 448 && isnan(trine_round(464.1, TRINE_E4M3, false)));
+    cr_expect(trine_round(1e9, TRINE_E4M3, true) == 448 && trine_round(-INFINITY, TRINE_E5M2, true) == -57344);
+    cr_expect(isinf(trine_round(61440, TRINE_E5M2, false)) && trine_round(61439, TRINE_E5M2, false) == 57344);
+    cr_expect(isnan(trine_round(INFINITY, TRINE_E5M2FNUZ, false)) && isnan(trine_round(NAN, TRINE_E4M3, true)));
+    cr_expect(!signbit(trine_round(-1e-9, TRINE_E4M3FNUZ, false)) && signbit(trine_round(-1e-9, TRINE_E4M3, false)));
+    cr_expect(trine_round(65519, TRINE_F16, false) == 65504 && isinf(trine_round(65520, TRINE_F16, false)));
+    cr_expect(trine_round(1e300, TRINE_F32, true) == 0x1.fffffep127 && isinf(trine_round(1e300, TRINE_F32, false)));
+    cr_expect(trine_round(127.5, TRINE_I8, false) == 127 && trine_round(-1e9, TRINE_U8, false) == 0 && trine_round(2.5, TRINE_I32, false) == 2);
+}
+
+/* Random123's known answers for philox4x32, 10 rounds (Salmon et al. 2011). */
+Test(reference, philox) {
+    static const uint32_t zeros[4] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 }, ones[4] = { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd };
+    static const uint32_t pi[4] = { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 };
+    uint32_t word[4];
+    trine_philox(0, 0, 0, word);
+    cr_expect(memcmp(word, zeros, sizeof word) == 0);
+    trine_philox(UINT64_MAX, UINT64_MAX, UINT64_MAX, word);
+    cr_expect(memcmp(word, ones, sizeof word) == 0);
+    trine_philox(UINT64_C(0x299f31d0a4093822), UINT64_C(0x0370734413198a2e), UINT64_C(0x85a308d3243f6a88), word);
+    cr_expect(memcmp(word, pi, sizeof word) == 0);
+}
+
+Test(reference, dropout) {
+    int kept = 0;
+    for (uint64_t i = 0; i < 100000; i++) {
+        cr_expect(trine_dropout_keep(1, 2, i, 0) && !trine_dropout_keep(1, 2, i, 1));
+        kept += trine_dropout_keep(1, 2, i, 0.25f);
+    }
+    cr_expect(abs(kept - 75000) < 600, "%d", kept);
+    cr_expect(trine_dropout_threshold(0) == UINT64_C(1) << 32 && trine_dropout_scale(0.5f) == 2 && trine_dropout_scale(0) == 1);
+}

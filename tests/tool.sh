@@ -1,0 +1,121 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The trine command from outside: what it prints, what it writes, how it fails. Speaks TAP. Usage: tool.sh TRINE
+trine=$1
+count=0
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+export TRINE_TUNE="$work/tune" LC_ALL=C
+unset TRINE_ISA TRINE_KERNEL TRINE_DEVICE TRINE_BACKENDS TRINE_VERBOSE
+
+# expect NAME STATUS PATTERN COMMAND...: the command ends with the status, and its output has a line that matches.
+expect() {
+    name=$1 status=$2 pattern=$3
+    shift 3
+    count=$((count + 1))
+    "$@" >out 2>&1 </dev/null
+    got=$?
+    if [ $got -eq "$status" ] && grep -q -e "$pattern" out; then
+        echo "ok $count - $name"
+    else
+        echo "not ok $count - $name"
+        echo "# exit status $got, not $status, or no line matches \"$pattern\": $*"
+        sed 's/^/# /' out
+    fi
+}
+
+# npy FILE DESCR ORDER SHAPE DATA: a file of format version 1; DATA in printf's escapes.
+npy() {
+    { printf '\223NUMPY\001\000\166\000%-117s\n' "{'descr': '$2', 'fortran_order': $3, 'shape': ($4), }" && printf "$5"; } >"$1"
+}
+one='\000\000\200\077' two='\000\000\000\100' three='\000\000\100\100' four='\000\000\200\100'
+npy x.npy '<f4' False '2, 2' "$one$two$three$four"
+npy fortran.npy '<f4' True '2, 2' "$one$three$two$four"
+npy big.npy '>f4' False '2, 2' '\077\200\000\000\100\000\000\000\100\100\000\000\100\200\000\000'
+npy bytes.npy '|i1' False '2, 2' '\001\002\003\004'
+npy row.npy '<f4' False '2,' "$one$two"
+npy empty.npy '<f4' False '0, 2' ''
+npy ids.npy '<i8' False '2,' '\001\000\000\000\000\000\000\000\000\000\000\000\000\000\000\000'
+npy far.npy '<i8' False '1,' '\007\000\000\000\000\000\000\000'
+npy half.npy '<f4' False '1,' '\000\000\000\077'
+npy short.npy '<f4' False '2, 2' "$one"
+npy huge.npy '<f4' False '4611686018427387904, 4611686018427387904' ''
+npy negative.npy '<f4' False '-1, 2' ''
+npy complex.npy '<c8' False '1,' "$one$two"
+npy strings.npy '<U4' False '1,' "$one"
+npy deep.npy '<f4' False '1, 1, 1, 1, 1, 1, 1, 1, 1' "$one"
+printf 'not an array' >text.npy
+printf '\223NUMPY\002\000\377\377\377\377{' >header.npy
+printf '\223NUMPY\011\000\166\000{}' >version.npy
+: >nothing.npy
+
+expect "help" 0 "^  run " "$trine" --help
+expect "version" 0 "^trine [0-9]" "$trine" --version
+expect "no command" 2 "usage: trine" "$trine"
+expect "misspelt command" 2 'did you mean "bench"' "$trine" benhc
+for command in run info spec explain check bench tune; do expect "help of $command" 0 "usage: trine $command" "$trine" $command --help; done
+expect "misspelt option" 2 "did you mean --json" "$trine" info --jsn
+expect "surplus argument" 2 'unexpected argument "x"' "$trine" info x
+expect "missing argument" 2 "needs an argument" "$trine" bench --op
+expect "flag with an argument" 2 "takes no argument" "$trine" info --json=1
+
+expect "info" 0 "^  0 cpu" "$trine" info
+expect "info as JSON" 0 '"devices": \[' "$trine" info --json
+expect "misspelt variable" 0 "TRINE_VERBSE.*TRINE_VERBOSE" env TRINE_VERBSE=1 "$trine" info
+expect "list of ops" 0 "^rms_norm " "$trine" spec
+expect "one op" 0 "1/sqrt" "$trine" spec rms_norm
+expect "op as JSON" 0 '"name": "eps"' "$trine" spec rms_norm --json
+expect "matrix" 0 "^| rms_norm | f32" "$trine" spec --matrix
+expect "misspelt op" 2 'did you mean "rms_norm"' "$trine" spec rms_nrom
+expect "explain" 0 "chosen: cpu_" "$trine" explain rms_norm --dims "r=4 n=8"
+expect "explain a case" 0 "chosen: cpu_" "$trine" explain matmul --case "square 1024"
+expect "explain without a dimension" 2 'dimension "n" is not given' "$trine" explain rms_norm --dims "r=4"
+expect "explain a negative dimension" 2 "must be an integer" "$trine" explain rms_norm --dims "r=-4 n=8"
+expect "explain overflowing dimensions" 2 "overflows" "$trine" explain rms_norm --dims "r=9223372036854775807 n=9223372036854775807"
+expect "explain an unknown type" 2 "no such element type" "$trine" explain rms_norm --dims "r=4 n=8" --types T=f33
+expect "explain types apart" 2 "does not take the types" "$trine" explain matmul --dims "m=1 n=1 k=1" --types T=f64,O=f32
+expect "explain no op" 2 "no op given" "$trine" explain
+
+expect "run" 0 "^y f32 \[2, 2\] 2 4 6 8$" "$trine" run scale --x x.npy --alpha 2 --y -
+expect "run on Fortran order" 0 "^y f32 \[2, 2\] 2 4 6 8$" "$trine" run scale --x fortran.npy --alpha 2 --y -
+expect "run on big endian" 0 "^y f32 \[2, 2\] 2 4 6 8$" "$trine" run scale --x big.npy --alpha 2 --y -
+expect "run on bytes" 0 "^y bf16 \[2, 2\] 2 4 6 8$" "$trine" run scale --x bytes.npy --types T=bf16 --alpha 2 --y -
+expect "a zero is a zero" 0 "^y f32 \[2, 2\] 0 0 0 0$" "$trine" run scale --x x.npy --alpha 0 --y -
+expect "a transposed factor" 0 "^d f32 \[2, 2\] 7 10 15 22$" "$trine" run matmul --a fortran.npy --b x.npy --d -
+expect "a vector" 0 "^y f32 \[2\] 2 4$" "$trine" run scale --x row.npy --alpha 2 --y -
+expect "no elements" 0 "^y f32 \[0, 2\]$" "$trine" run scale --x empty.npy --y -
+expect "lookup" 0 "^y f32 \[2, 2\] 3 4 1 2$" "$trine" run embedding --table x.npy --ids ids.npy --y -
+expect "a file out" 0 "-> y.npy$" "$trine" run scale --x x.npy --alpha 2 --y y.npy
+expect "and in again" 0 "^y f32 \[2, 2\] 4 8 12 16$" "$trine" run scale --x y.npy --alpha 2 --y -
+expect "bf16 written as f32" 0 "-> b.npy$" "$trine" run scale --x x.npy --types T=bf16 --y b.npy
+expect "and read" 0 "^y f32 \[2, 2\] 1 2 3 4$" "$trine" run scale --x b.npy --y -
+expect "in place" 0 "^param f32 \[2\] -> row.npy$" "$trine" run adamw --param row.npy --param-out row.npy --grad row.npy --m row.npy --v row.npy --lr 0.1 --step 1
+expect "missing input" 2 "needs --x FILE" "$trine" run scale --y -
+expect "a parameter that is no number" 2 "not a finite number" "$trine" run scale --x x.npy --alpha nan
+expect "a choice that is none" 2 "not one of" "$trine" run matmul --a x.npy --b x.npy --activation gelo
+expect "a parameter out of range" 1 "p is 1.5" "$trine" run dropout --x x.npy --p 1.5
+expect "ids out of range" 1 "ids\[0\] = 7" "$trine" run embedding --table x.npy --ids far.npy
+expect "ids that are no integers" 1 "element 0 is 0.5" "$trine" run embedding --table x.npy --ids half.npy
+expect "shapes that disagree" 1 "but n = 2 from x" "$trine" run rms_norm --x x.npy --weight half.npy
+for file in short huge negative complex strings deep text header version nothing missing; do
+    expect "bad file: $file" 1 "$file.npy" "$trine" run scale --x $file.npy --y -
+done
+expect "a directory" 1 "$work" "$trine" run scale --x "$work"
+expect "an output that cannot be written" 1 "/nonexistent/y.npy" "$trine" run scale --x x.npy --y /nonexistent/y.npy
+expect "unknown device" 2 'no device "gpu"' "$trine" run scale --x x.npy --device gpu
+expect "unknown level" 2 '"v9"' "$trine" run scale --x x.npy --isa v9
+expect "unknown kernel" 1 '"fastest"' "$trine" run scale --x x.npy --kernel fastest
+expect "no threads" 2 "from 1 to" "$trine" run scale --x x.npy --threads 0
+
+expect "bench" 0 "1 measured, 0 skipped" "$trine" bench --op rms_norm --dims "r=64 n=64" --time 0.01 --json old.json --html page.html
+expect "bench page" 0 "</svg>" cat page.html
+expect "bench compared with itself" 0 "1 compared, 0 slower, 0 faster" "$trine" bench --compare old.json old.json
+sed 's/"real_time": /"real_time": 10/' old.json >new.json
+expect "bench finds what is slower" 1 "1 compared, 1 slower" "$trine" bench --compare old.json new.json
+expect "bench of a broken report" 1 "text.npy" "$trine" bench --compare old.json text.npy
+expect "bench of one report" 2 "needs two files" "$trine" bench --compare old.json
+expect "bench of no op" 2 'no op "rms_nrm"' "$trine" bench --op rms_nrm
+expect "bench of dispatch" 0 "ns checked and selected" "$trine" bench --dispatch
+expect "tune" 0 " 0 failed" "$trine" tune --op rms_norm --dims "r=64 n=64"
+echo "1..$count"
