@@ -97,10 +97,14 @@ bool bench_dispatch(trine_queue *queue, double *empty_out, double *tiny_out, dou
 typedef struct bench_report {
     const trine_device_info_t *device;
     int threads;
+    double load; /* average of the last minute when it began */
     bench_roofs roofs;
     int count;
     bench_result *result;
 } bench_report;
+
+/* Prints `text` as a JSON string, quotes included; NULL as null; what is not UTF-8 as U+FFFD. */
+void bench_json_text(FILE *file, const char *text);
 
 void bench_print_roofs(FILE *file, const bench_roofs *roofs);
 void bench_print_header(FILE *file);

@@ -52,7 +52,11 @@ static int compare_case(const char *name, const samples *old, const samples *new
     const double before = bench_quantile(old->value, old->count, 0.5), after = bench_quantile(new->value, new->count, 0.5);
     const double p = bench_mann_whitney(old->value, old->count, new->value, new->count), ratio = before > 0 ? after / before : 1;
     const int verdict = p >= alpha ? 0 : ratio > 1 + threshold ? 1 : ratio < 1 / (1 + threshold) ? -1 : 0;
-    printf("%12.2f %12.2f %+7.1f%%  %8.2g  %-7s %s\n", before * 1e6, after * 1e6, 100 * (ratio - 1), p, verdict > 0 ? "SLOWER" : verdict < 0 ? "faster" : "", name);
+    printf("%12.2f %12.2f %+7.1f%%  %8.2g  %-7s %s\n", before * 1e6, after * 1e6, 100 * (ratio - 1), p,
+           verdict > 0   ? "SLOWER"
+           : verdict < 0 ? "faster"
+                         : "",
+           name);
     return verdict;
 }
 
@@ -76,8 +80,10 @@ int bench_compare(const char *old_path, const char *new_path, double alpha, doub
             slower += verdict > 0;
             faster += verdict < 0;
         }
-        if (both) printf("%d compared, %d slower, %d faster (more than %.1f %%, p < %g)\n", both, slower, faster, 100 * threshold, alpha);
-        else snprintf(error, error_size, "%s and %s have no case in common", old_path, new_path);
+        if (both)
+            printf("%d compared, %d slower, %d faster (more than %.1f %%, p < %g)\n", both, slower, faster, 100 * threshold, alpha);
+        else
+            snprintf(error, error_size, "%s and %s have no case in common", old_path, new_path);
     }
     json_decref(old);
     json_decref(new);

@@ -17,11 +17,16 @@ static double place_y(const axes *a, double gflops) { return HEIGHT - BOTTOM - (
 
 static void escaped(FILE *file, const char *text) {
     for (; text && *text; text++) {
-        if (*text == '<') fputs("&lt;", file);
-        else if (*text == '>') fputs("&gt;", file);
-        else if (*text == '&') fputs("&amp;", file);
-        else if (*text == '"') fputs("&quot;", file);
-        else fputc(*text, file);
+        if (*text == '<')
+            fputs("&lt;", file);
+        else if (*text == '>')
+            fputs("&gt;", file);
+        else if (*text == '&')
+            fputs("&amp;", file);
+        else if (*text == '"')
+            fputs("&quot;", file);
+        else
+            fputc(*text, file);
     }
 }
 
@@ -46,8 +51,8 @@ static axes find_axes(const bench_report *report) {
 static void draw_grid(FILE *file, const axes *a) {
     for (int e = (int)a->x0; e <= (int)a->x1; e++) {
         const double x = place_x(a, pow(10, e));
-        fprintf(file, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x, TOP, x,
-                HEIGHT - BOTTOM, x, HEIGHT - BOTTOM + 18, pow(10, e));
+        fprintf(file, "<line class=\"grid\" x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g</text>\n", x, TOP,
+                x, HEIGHT - BOTTOM, x, HEIGHT - BOTTOM + 18, pow(10, e));
     }
     for (int e = (int)a->y0; e <= (int)a->y1; e++) {
         const double y = place_y(a, pow(10, e));
@@ -71,13 +76,14 @@ static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs) {
         if (drawn) continue;
         fprintf(file, "<line class=\"roof\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>", place_x(a, x), y, WIDTH - RIGHT, y);
         const double label = fabs(y - labelled) < 14 ? labelled + 14 : y;
-        fprintf(file, "<text class=\"roof\" x=\"%d\" y=\"%.1f\">%s %.1f, %s</text>\n", WIDTH - RIGHT + 6, label + 4, bench_peak_name[p], peak, roofs->instruction[p]);
+        fprintf(file, "<text class=\"roof\" x=\"%d\" y=\"%.1f\">%s %.1f, %s</text>\n", WIDTH - RIGHT + 6, label + 4, bench_peak_name[p], peak,
+                roofs->instruction[p]);
         labelled = label;
     }
     const double start = fmax(pow(10, a->x0), pow(10, a->y0) / bandwidth), end = fmin(pow(10, a->x1), highest / bandwidth);
     fprintf(file, "<line class=\"roof\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>", place_x(a, start), place_y(a, start * bandwidth), place_x(a, end),
             place_y(a, end * bandwidth));
-    fprintf(file, "<text class=\"roof\" x=\"%.1f\" y=\"%.1f\">memory %.1f GB/s</text>\n", place_x(a, start) + 8, place_y(a, start * bandwidth) - 14, bandwidth);
+    fprintf(file, "<text class=\"roof\" x=\"%.1f\" y=\"%.1f\">memory %.1f GB/s</text>\n", place_x(a, start) + 40, place_y(a, start * bandwidth) - 4, bandwidth);
 }
 
 static void draw_points(FILE *file, const axes *a, const bench_report *report) {
@@ -102,10 +108,12 @@ static void write_table(FILE *file, const bench_report *report) {
             escaped(file, texts[k]);
             fputs(k < 3 ? "</td><td>" : "</td>", file);
         }
-        fprintf(file, "<td class=\"n\">%.2f</td><td class=\"n\">%.2f to %.2f</td><td class=\"n\">%.2f</td><td class=\"n\">%.2f</td>", r->median * 1e6, r->low * 1e6,
-                r->high * 1e6, r->bytes / r->median / 1e9, r->flops / r->median / 1e9);
-        if (r->bound > 0) fprintf(file, "<td class=\"n\">%.1f %%</td></tr>\n", 100 * r->fraction);
-        else fputs("<td class=\"n\">-</td></tr>\n", file);
+        fprintf(file, "<td class=\"n\">%.2f</td><td class=\"n\">%.2f to %.2f</td><td class=\"n\">%.2f</td><td class=\"n\">%.2f</td>", r->median * 1e6,
+                r->low * 1e6, r->high * 1e6, r->bytes / r->median / 1e9, r->flops / r->median / 1e9);
+        if (r->bound > 0)
+            fprintf(file, "<td class=\"n\">%.1f %%</td></tr>\n", 100 * r->fraction);
+        else
+            fputs("<td class=\"n\">-</td></tr>\n", file);
     }
     fputs("</table>\n", file);
 }
@@ -126,8 +134,8 @@ bool bench_write_html(FILE *file, const bench_report *report) {
           ".n { text-align: right; white-space: nowrap }\n</style></head><body>\n<h1>trine bench</h1>\n<p>",
           file);
     escaped(file, report->device->model ? report->device->model : report->device->name);
-    fprintf(file, " (%s), %d thread%s, %s, trine %s.", report->device->arch ? report->device->arch : "?", report->threads, report->threads == 1 ? "" : "s", date,
-            TRINE_VERSION);
+    fprintf(file, " (%s), %d thread%s, %s, trine %s.", report->device->arch ? report->device->arch : "?", report->threads, report->threads == 1 ? "" : "s",
+            date, TRINE_VERSION);
     if (report->device->emulated) fputs(" Emulated: these times mean nothing.", file);
     if (roofs->threads)
         fprintf(file, " Measured in the same run: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s.", roofs->read / 1e9, roofs->write / 1e9,

@@ -18,18 +18,19 @@ static volatile double sink;
 static bool always(void) { return true; }
 
 /* a[k] = a[k] x + y over `count` vectors of `bytes`; x < 1, so that the values stay normal. */
-#define FMA_LOOP(name, target, type, bytes, count)                                                                               \
-    target __attribute__((noinline)) static void name(int64_t rounds) {                                                          \
-        typedef type vec __attribute__((vector_size(bytes)));                                                                    \
-        vec a[count], x, y;                                                                                                      \
-        for (size_t i = 0; i < sizeof x / sizeof x[0]; i++) x[i] = (type)0.9999, y[i] = (type)0.0001 * (type)(i + 1);            \
-        for (int k = 0; k < count; k++) a[k] = y * (type)(k + 1);                                                                \
-        __asm__ volatile("" : "+m"(x), "+m"(y));                                                                                 \
-        for (int64_t r = 0; r < rounds; r++) {                                                                                   \
-            _Pragma("GCC unroll 32") for (int k = 0; k < count; k++) a[k] = a[k] * x + y;                                        \
-        }                                                                                                                        \
-        for (int k = 1; k < count; k++) a[0] += a[k];                                                                            \
-        sink = (double)a[0][0];                                                                                                  \
+#define FMA_LOOP(name, target, type, bytes, count) \
+    target __attribute__((noinline)) static void name(int64_t rounds) { \
+        typedef type vec __attribute__((vector_size(bytes))); \
+        vec a[count], x, y; \
+        for (size_t i = 0; i < sizeof x / sizeof x[0]; i++) x[i] = (type)0.9999, y[i] = (type)0.0001 * (type)(i + 1); \
+        for (int k = 0; k < count; k++) a[k] = y * (type)(k + 1); \
+        __asm__ volatile("" : "+m"(x), "+m"(y)); \
+        for (int64_t r = 0; r < rounds; r++) { \
+            _Pragma("GCC unroll 32") \
+            for (int k = 0; k < count; k++) a[k] = a[k] * x + y; \
+        } \
+        for (int k = 1; k < count; k++) a[0] += a[k]; \
+        sink = (double)a[0][0]; \
     }
 
 #define NOTHING
@@ -56,7 +57,8 @@ __attribute__((target("avx2"), noinline)) static void madd_i16(int64_t rounds) {
     __asm__ volatile("" : "+m"(x));
     for (int k = 0; k < 8; k++) a[k] = _mm256_set1_epi32(k + 1);
     for (int64_t r = 0; r < rounds; r++) {
-        _Pragma("GCC unroll 32") for (int k = 0; k < 8; k++) a[k] = _mm256_add_epi32(a[k], _mm256_madd_epi16(a[k], x));
+        _Pragma("GCC unroll 32")
+        for (int k = 0; k < 8; k++) a[k] = _mm256_add_epi32(a[k], _mm256_madd_epi16(a[k], x));
     }
     for (int k = 1; k < 8; k++) a[0] = _mm256_add_epi32(a[0], a[k]);
     sink = _mm256_extract_epi32(a[0], 0);
@@ -69,7 +71,8 @@ __attribute__((target("avx512f,avx512bf16"), noinline)) static void dot_bf16(int
     __asm__ volatile("" : "+m"(x));
     for (int k = 0; k < 24; k++) a[k] = _mm512_set1_ps((float)k);
     for (int64_t r = 0; r < rounds; r++) {
-        _Pragma("GCC unroll 32") for (int k = 0; k < 24; k++) a[k] = _mm512_dpbf16_ps(a[k], x, x);
+        _Pragma("GCC unroll 32")
+        for (int k = 0; k < 24; k++) a[k] = _mm512_dpbf16_ps(a[k], x, x);
     }
     for (int k = 1; k < 24; k++) a[0] = _mm512_add_ps(a[0], a[k]);
     sink = (double)_mm512_cvtss_f32(a[0]);
@@ -81,7 +84,8 @@ __attribute__((target("avx512f,avx512vnni"), noinline)) static void dot_i8(int64
     __asm__ volatile("" : "+m"(x));
     for (int k = 0; k < 24; k++) a[k] = _mm512_set1_epi32(k);
     for (int64_t r = 0; r < rounds; r++) {
-        _Pragma("GCC unroll 32") for (int k = 0; k < 24; k++) a[k] = _mm512_dpbusd_epi32(a[k], x, x);
+        _Pragma("GCC unroll 32")
+        for (int k = 0; k < 24; k++) a[k] = _mm512_dpbusd_epi32(a[k], x, x);
     }
     for (int k = 1; k < 24; k++) a[0] = _mm512_add_epi32(a[0], a[k]);
     sink = _mm_cvtsi128_si32(_mm512_castsi512_si128(a[0]));
@@ -103,24 +107,24 @@ static const struct {
     unsigned char rows[16];
 } tiles = { .palette = 1, .columns = { 64, 64, 64, 64, 64, 64, 64, 64 }, .rows = { 16, 16, 16, 16, 16, 16, 16, 16 } };
 
-#define AMX_LOOP(name, target, instruction)                                                                                      \
-    target __attribute__((noinline)) static void name(int64_t rounds) {                                                          \
-        _tile_loadconfig(&tiles);                                                                                                \
-        _tile_zero(0);                                                                                                           \
-        _tile_zero(1);                                                                                                           \
-        _tile_zero(2);                                                                                                           \
-        _tile_zero(3);                                                                                                           \
-        _tile_zero(4);                                                                                                           \
-        _tile_zero(5);                                                                                                           \
-        _tile_zero(6);                                                                                                           \
-        _tile_zero(7);                                                                                                           \
-        for (int64_t r = 0; r < rounds; r++) {                                                                                   \
-            instruction(0, 4, 6);                                                                                                \
-            instruction(1, 4, 7);                                                                                                \
-            instruction(2, 5, 6);                                                                                                \
-            instruction(3, 5, 7);                                                                                                \
-        }                                                                                                                        \
-        _tile_release();                                                                                                         \
+#define AMX_LOOP(name, target, instruction) \
+    target __attribute__((noinline)) static void name(int64_t rounds) { \
+        _tile_loadconfig(&tiles); \
+        _tile_zero(0); \
+        _tile_zero(1); \
+        _tile_zero(2); \
+        _tile_zero(3); \
+        _tile_zero(4); \
+        _tile_zero(5); \
+        _tile_zero(6); \
+        _tile_zero(7); \
+        for (int64_t r = 0; r < rounds; r++) { \
+            instruction(0, 4, 6); \
+            instruction(1, 4, 7); \
+            instruction(2, 5, 6); \
+            instruction(3, 5, 7); \
+        } \
+        _tile_release(); \
     }
 AMX_LOOP(amx_bf16, __attribute__((target("amx-tile,amx-bf16"))), _tile_dpbf16ps)
 AMX_LOOP(amx_i8, __attribute__((target("amx-tile,amx-int8"))), _tile_dpbssd)

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 typedef struct peak_loop {
-    const char *name;      /* NULL ends the list */
-    unsigned types;        /* set of the bench_peaks it serves */
-    double operations;     /* of one round, a multiply-add counting two */
-    bool (*usable)(void);  /* on this processor */
+    const char *name;     /* NULL ends the list */
+    unsigned types;       /* set of the bench_peaks it serves */
+    double operations;    /* of one round, a multiply-add counting two */
+    bool (*usable)(void); /* on this processor */
     void (*run)(int64_t rounds);
 } peak_loop;
 

@@ -7,10 +7,14 @@
 #include "bench.h"
 
 static const char *time_text(double seconds, char *out, size_t size) {
-    if (seconds < 1e-6) snprintf(out, size, "%.1f ns", seconds * 1e9);
-    else if (seconds < 1e-3) snprintf(out, size, "%.2f us", seconds * 1e6);
-    else if (seconds < 1) snprintf(out, size, "%.2f ms", seconds * 1e3);
-    else snprintf(out, size, "%.3f s", seconds);
+    if (seconds < 1e-6)
+        snprintf(out, size, "%.1f ns", seconds * 1e9);
+    else if (seconds < 1e-3)
+        snprintf(out, size, "%.2f us", seconds * 1e6);
+    else if (seconds < 1)
+        snprintf(out, size, "%.2f ms", seconds * 1e3);
+    else
+        snprintf(out, size, "%.3f s", seconds);
     return out;
 }
 
@@ -31,21 +35,41 @@ void bench_print(FILE *file, const bench_result *r) {
     char median[32];
     fprintf(file, "%-24s %-34s %11s %5.1f%% %8.2f %9.2f ", r->op, r->name[0] ? r->name : r->text, time_text(r->median, median, sizeof median),
             50 * (r->high - r->low) / r->median, r->bytes / r->median / 1e9, r->flops / r->median / 1e9);
-    if (r->bound > 0) fprintf(file, "%5.1f%%", 100 * r->fraction);
-    else fprintf(file, "%6s", "-");
+    if (r->bound > 0)
+        fprintf(file, "%5.1f%%", 100 * r->fraction);
+    else
+        fprintf(file, "%6s", "-");
     fprintf(file, "  %s%s\n", r->kernel, r->above ? "  ABOVE THE ROOF" : "");
     fflush(file);
 }
 
 /* -------------------------------------------------------------------------------------------------------------------- JSON */
 
-static void json_text(FILE *file, const char *text) {
+/* Bytes of the UTF-8 sequence at `text`; 0 if it is none. */
+static int sequence_length(const unsigned char *text) {
+    const int length = text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : text[0] < 0xf5 ? 4 : 0;
+    for (int i = 1; i < length; i++)
+        if ((text[i] & 0xc0) != 0x80) return 0;
+    return length;
+}
+
+void bench_json_text(FILE *file, const char *text) {
+    if (text == NULL) {
+        fputs("null", file);
+        return;
+    }
     fputc('"', file);
-    for (; text && *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
-        else if (c < 0x20 || c > 0x7e) fprintf(file, "\\u%04x", c);
-        else fputc(c, file);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        const int length = *at < 0x80 ? 1 : sequence_length(at);
+        if (*at == '"' || *at == '\\')
+            fprintf(file, "\\%c", *at);
+        else if (*at < 0x20)
+            fprintf(file, "\\u%04x", *at);
+        else if (length == 0)
+            fputs("\\ufffd", file);
+        else
+            fwrite(at, 1, (size_t)length, file);
+        if (length > 1) at += length - 1;
     }
     fputc('"', file);
 }
@@ -58,15 +82,16 @@ static void write_context(FILE *file, const bench_report *report) {
     struct tm local;
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &local));
     fprintf(file, "{\n  \"context\": {\n    \"date\": \"%s\",\n    \"host_name\": ", date);
-    json_text(file, host);
+    bench_json_text(file, host);
     fprintf(file, ",\n    \"executable\": \"trine\",\n    \"num_cpus\": %ld,\n    \"caches\": [],\n    \"library_build_type\": \"release\"",
             sysconf(_SC_NPROCESSORS_ONLN));
+    fprintf(file, ",\n    \"load_avg\": [%.2f]", report->load);
     fprintf(file, ",\n    \"trine_version\": \"%s\",\n    \"device\": ", TRINE_VERSION);
-    json_text(file, report->device->name);
+    bench_json_text(file, report->device->name);
     fprintf(file, ",\n    \"model\": ");
-    json_text(file, report->device->model);
+    bench_json_text(file, report->device->model);
     fprintf(file, ",\n    \"arch\": ");
-    json_text(file, report->device->arch);
+    bench_json_text(file, report->device->arch);
     fprintf(file, ",\n    \"threads\": %d,\n    \"roofs\": { \"read\": %.6g, \"write\": %.6g, \"copy\": %.6g, \"copy_nt\": %.6g", report->threads, roofs->read,
             roofs->write, roofs->copy, roofs->copy_nt);
     for (bench_peak p = 0; p < PEAKS; p++) fprintf(file, ", \"%s\": %.6g", bench_peak_name[p], roofs->peak[p]);
@@ -79,18 +104,21 @@ static void write_entry(FILE *file, const bench_report *report, int index, int r
     snprintf(run, sizeof run, "%s/%s%s%s/threads:%d", r->op, r->name, r->name[0] ? "/" : "", r->text, report->threads);
     snprintf(name, sizeof name, "%s%s%s", run, aggregate ? "_" : "", aggregate ? aggregate : "");
     fprintf(file, "%s\n    { \"name\": ", first ? "" : ",");
-    json_text(file, name);
+    bench_json_text(file, name);
     fprintf(file, ", \"family_index\": %d, \"per_family_instance_index\": 0, \"run_name\": ", index);
-    json_text(file, run);
+    bench_json_text(file, run);
     fprintf(file, ", \"run_type\": \"%s\", \"repetitions\": %d, ", aggregate ? "aggregate" : "iteration", r->samples);
-    if (aggregate) fprintf(file, "\"aggregate_name\": \"%s\", \"aggregate_unit\": \"time\", ", aggregate);
-    else fprintf(file, "\"repetition_index\": %d, ", repetition);
+    if (aggregate)
+        fprintf(file, "\"aggregate_name\": \"%s\", \"aggregate_unit\": \"time\", ", aggregate);
+    else
+        fprintf(file, "\"repetition_index\": %d, ", repetition);
     fprintf(file, "\"threads\": %d, \"iterations\": %d, \"real_time\": %.9g, \"cpu_time\": %.9g, \"time_unit\": \"ns\"", report->threads,
             aggregate ? r->samples : r->batch, seconds * 1e9, seconds * 1e9);
     if (aggregate && strcmp(aggregate, "median") == 0) {
-        fprintf(file, ", \"bytes\": %.9g, \"flops\": %.9g, \"bytes_per_second\": %.9g, \"flops_per_second\": %.9g, \"roof_fraction\": %.6g, \"kernel\": ", r->bytes,
+        fprintf(file,
+                ", \"bytes\": %.9g, \"flops\": %.9g, \"bytes_per_second\": %.9g, \"flops_per_second\": %.9g, \"roof_fraction\": %.6g, \"kernel\": ", r->bytes,
                 r->flops, r->bytes / seconds, r->flops / seconds, r->fraction);
-        json_text(file, r->kernel);
+        bench_json_text(file, r->kernel);
     }
     fputs(" }", file);
 }

@@ -65,6 +65,21 @@ static bool launch(const context *c, problem *p, trine_queue *queue, int pattern
     return false;
 }
 
+/* With one byte less than it needs, the call must fail, name the bytes and touch nothing. */
+static bool refuses_small_workspace(const context *c, problem *p, trine_queue *queue, char *text, size_t size) {
+    size_t bytes = 0;
+    char number[32];
+    if (trine_workspace(queue, p->plan->op, p->call.args, &bytes) != TRINE_OK || bytes < 2) return true;
+    snprintf(number, sizeof number, "%zu", bytes);
+    if (!memory_place(c->memory, MEMORY_WORKSPACE, bytes - 1, 256, PLACE_END)) return true;
+    trine_queue_set_workspace(queue, c->memory->slot[MEMORY_WORKSPACE].start, bytes - 1);
+    const trine_status status = trine_run(queue, p->plan->op, p->call.args);
+    trine_queue_set_workspace(queue, NULL, 0);
+    if (status == TRINE_ERR_WORKSPACE && strstr(trine_error_message(), number)) return operands_fetch(c, p, queue, true, NULL, text, size);
+    snprintf(text, size, "with %zu of %zu bytes of workspace: %s: %s", bytes - 1, bytes, trine_status_name(status), trine_error_message());
+    return false;
+}
+
 /* Three runs: with 1, 2 and 3 threads, the operands each time in other places, with other poison. All must return the same bits. */
 static bool run_kernel(runner *r, const context *c, problem *p, result *result, char *text, size_t size) {
     outcome again = { { NULL } };
@@ -77,6 +92,7 @@ static bool run_kernel(runner *r, const context *c, problem *p, result *result, 
         outcome *out = run ? &again : &result->outcome;
         ok = queue != NULL && operands_send(c, p, queue, run, pattern);
         if (!ok) snprintf(detail, sizeof detail, "not run: %s", trine_error_message());
+        ok = ok && (run > 0 || refuses_small_workspace(c, p, queue, detail, sizeof detail));
         ok = ok && launch(c, p, queue, pattern, detail, sizeof detail);
         ok = ok && operands_fetch(c, p, queue, false, out, detail, sizeof detail);
         for (int i = 0; ok && run > 0 && i < p->plan->tensors; i++)
@@ -141,22 +157,22 @@ bool run_agreement(runner *r, const trine_plan *plan, int64_t index) {
     for (int i = 0; i < r->contexts; i++) count = run_context(r, &r->context[i], &p, results, count, &ordinal);
     r->shared->first_kernel = 0;
     r->shared->kernel = ordinal;
+    r->shared->in_kernel = false;
+    snprintf(r->shared->kernel_name, sizeof r->shared->kernel_name, "reference");
     if (count > 0) problem_reference(&p);
-    const result *first = NULL;
     for (int i = 0; i < count; i++) {
         result *y = &results[i];
         if (y->failed) continue;
-        if (!compare_reference(&p, &y->outcome, text, sizeof text)) {
-            runner_fail(r, y->context, y->kernel, &p, text);
-            continue;
+        y->failed = !compare_reference(&p, &y->outcome, text, sizeof text);
+        for (int k = 0; k < i && !y->failed; k++) {
+            if (results[k].failed || compare_pair(&p, &results[k].outcome, &y->outcome, detail, sizeof detail)) continue;
+            snprintf(text, sizeof text, "against %s: %s", results[k].kernel, detail);
+            y->failed = true;
         }
-        if (first != NULL && !compare_pair(&p, &first->outcome, &y->outcome, detail, sizeof detail)) {
-            snprintf(text, sizeof text, "against %s: %s", first->kernel, detail);
+        if (y->failed)
             runner_fail(r, y->context, y->kernel, &p, text);
-            continue;
-        }
-        if (first == NULL) first = y;
-        runner_pass(r);
+        else
+            runner_pass(r);
     }
     for (int i = 0; i < count; i++) outcome_free(&results[i].outcome);
     problem_free(&p);

@@ -11,12 +11,12 @@
 /* A spoiled call. */
 typedef struct bad {
     problem *p;
-    char what[160];      /* how it was spoiled */
-    uint32_t tensors;    /* the message must name one of these, */
-    int param;           /* or this parameter (-1: none), */
-    const char *word;    /* or this word */
-    bool data;           /* the fault is in the data, which only the kernel sees */
-    bool allowed;        /* the call turned out to be valid after all */
+    char what[160];   /* how it was spoiled */
+    uint32_t tensors; /* the message must name one of these, */
+    int param;        /* or this parameter (-1: none), */
+    const char *word; /* or this word */
+    bool data;        /* the fault is in the data, which only the kernel sees */
+    bool allowed;     /* the call turned out to be valid after all */
 } bad;
 
 static const char *tensor_name(const bad *b, int i) { return b->p->plan->tensor[i].spec->name; }
@@ -40,7 +40,8 @@ static bool spoil_size(bad *b, int tensor, int d) {
     for (int i = 0; i < plan->tensors; i++)
         for (int k = 0; problem_has(b->p, i) && k < plan->tensor[i].rank; k++) {
             const trine_dim *other = &plan->tensor[i].dim[k];
-            if ((i != tensor || k != d) && dim->symbol >= 0 && other->symbol == dim->symbol && !(problem_flags(b->p, i) & BROADCAST && b->p->call.tensor[i].shape[k] == 1))
+            if ((i != tensor || k != d) && dim->symbol >= 0 && other->symbol == dim->symbol &&
+                !(problem_flags(b->p, i) & BROADCAST && b->p->call.tensor[i].shape[k] == 1))
                 sharing |= 1u << i;
         }
     if (dim->symbol >= 0 && sharing == 0) return false;
@@ -122,7 +123,7 @@ static bool spoil_tensor(bad *b, int tensor, int *n) {
         return true;
     }
     NTH(filled && last >= 1 && t->shape[0] > 1) {
-        spoil(b, tensor, "a stride beyond all memory")->stride[0] = INT64_MAX / 2;
+        spoil(b, tensor, "a stride beyond all memory")->stride[0] = INT64_MAX;
         return true;
     }
     NTH(filled && last >= 1 && flags & OUT && t->shape[0] > 1) {
@@ -304,6 +305,8 @@ bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
         runner_enter(r, c, NULL, &p);
         bool ready = operands_send(c, &p, c->queue, (int)index, 0);
         const bool spoiled = in_data || spoil_call(&b, &n);
+        const size_t used = strlen(r->shared->what);
+        snprintf(r->shared->what + used, sizeof r->shared->what - used, " (%s)", b.what);
         if (spoiled && !b.allowed && applies(c, &p, in_data)) {
             /* Queues of the contexts are strict: an own one, so that a fault in the data is met by a kernel. */
             trine_queue *queue = c->queue;

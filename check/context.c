@@ -50,7 +50,7 @@ static bool add_contexts(runner *r, trine *lib, const char *isa) {
 }
 
 bool runner_open(runner *r) {
-    static const char *const levels[] = { "amx", "v4_bf16", "v4", "v3", "baseline" };
+    static const char *const levels[] = { "baseline", "v3", "v4", "v4_bf16", "amx" };
     const bool all = r->options->isa && strcmp(r->options->isa, "all") == 0;
     trine_options options = { .struct_size = sizeof options, .backends = r->options->backends, .plugin_path = r->options->plugin_path, .tune_file = "" };
     for (size_t i = 0; i < (all ? sizeof levels / sizeof levels[0] : 1); i++) {
@@ -120,8 +120,8 @@ void report_failure(shared *s, const check_options *options, const char *text) {
     const char letter[2] = { (char)s->kind, 0 };
     char op[sizeof report->op[0].name];
     memcpy(op, report->op[s->op].name, sizeof op);
-    snprintf(f->replay, sizeof f->replay, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s", op, s->where, options->seed, letter, s->index, options->types ? " --types " : "", options->types ? options->types : "",
-             s->kind == CASE_HUGE ? " --huge" : "");
+    snprintf(f->replay, sizeof f->replay, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s", op, s->where, options->seed, letter, s->index,
+             options->types ? " --types " : "", options->types ? options->types : "", s->kind == CASE_HUGE ? " --huge" : "");
 }
 
 void runner_fail(runner *r, const context *c, const char *kernel, const problem *p, const char *text) {

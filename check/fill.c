@@ -24,11 +24,11 @@ static double random_scaled(random_state *r, double low, double high) {
 typedef struct values {
     fill fill;
     trine_dtype dtype;
-    double low, high;  /* exponents of the smallest normal and the largest */
-    double digits;     /* of the significand */
-    double centre;     /* FILL_OFFSET, FILL_CONSTANT */
-    int64_t modulus;   /* FILL_INTEGERS: values in (-modulus, modulus) */
-    bool positive;     /* FILL_INTEGERS: 0 and 1 */
+    double low, high; /* exponents of the smallest normal and the largest */
+    double digits;    /* of the significand */
+    double centre;    /* FILL_OFFSET, FILL_CONSTANT */
+    int64_t modulus;  /* FILL_INTEGERS: values in (-modulus, modulus) */
+    bool positive;    /* FILL_INTEGERS: 0 and 1 */
 } values;
 
 static values choose_values(problem *p, int tensor) {
@@ -193,6 +193,12 @@ bool fill_make(problem *p) {
         if (fill_is(spec, "offsets") && !fill_offsets(p, i)) return false;
         if (!fill_is(spec, "ids") && !fill_is(spec, "offsets")) fill_values(p, i);
         store_values(o);
+    }
+    for (int i = 0; i < p->plan->tensors; i++) {
+        operand *o = &p->operand[i];
+        if (!problem_input(p, i) || problem_output(p, i) || o->alias < 0) continue;
+        memcpy(o->image, p->operand[o->alias].image, o->bytes);
+        memcpy(o->value, p->operand[o->alias].value, sizeof *o->value * (size_t)o->count);
     }
     derive(p);
     return true;

@@ -128,7 +128,12 @@ static void place_elements(operand *o) {
     }
 }
 
-/* Lets outputs be inputs, where the table allows it. */
+static bool alike(const problem *p, int a, int b) {
+    const trine_tensor *x = &p->operand[a].full, *y = &p->operand[b].full;
+    return x->dtype == y->dtype && x->rank == y->rank && memcmp(x->shape, y->shape, sizeof x->shape[0] * (size_t)x->rank) == 0;
+}
+
+/* Lets outputs be inputs, where the table allows it; and now and then an input another input, which is always allowed. */
 static void choose_aliases(problem *p) {
     uint32_t taken = 0;
     for (int o = 0; o < p->plan->tensors; o++) {
@@ -136,10 +141,17 @@ static void choose_aliases(problem *p) {
         if (!problem_output(p, o) || allowed == 0 || !random_chance(&p->random, 3)) continue;
         int i = (int)random_below(&p->random, p->plan->tensors);
         while (!(allowed >> i & 1)) i = (i + 1) % p->plan->tensors;
-        const trine_tensor *a = &p->operand[o].full, *b = &p->operand[i].full;
-        if (a->dtype != b->dtype || a->rank != b->rank || memcmp(a->shape, b->shape, sizeof a->shape[0] * (size_t)a->rank) != 0) continue;
+        if (!alike(p, o, i)) continue;
         p->operand[o].alias = i;
         taken |= 1u << i | 1u << o;
+    }
+    for (int b = 1; b < p->plan->tensors; b++) {
+        const int a = (int)random_below(&p->random, b);
+        const bool plain_inputs = problem_has(p, a) && problem_has(p, b) && !((problem_flags(p, a) | problem_flags(p, b)) & OUT) &&
+                                  p->plan->tensor[a].spec->fill == NULL && p->plan->tensor[b].spec->fill == NULL;
+        if (!plain_inputs || (taken >> a & 1) || (taken >> b & 1) || !alike(p, a, b) || !random_chance(&p->random, 8)) continue;
+        p->operand[b].alias = a;
+        taken |= 1u << a | 1u << b;
     }
 }
 

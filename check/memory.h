@@ -17,16 +17,16 @@ typedef enum placement {
 
 /* Where a guard page was touched; in memory shared with the parent process. */
 typedef struct memory_fault {
-    volatile int slot; /* -1: none of ours */
+    volatile int slot;         /* -1: none of ours */
     volatile int64_t distance; /* bytes behind the last byte of the slot, or negative: before its first */
 } memory_fault;
 
 typedef struct memory_slot {
     char *base; /* first usable byte */
     size_t capacity;
-    char *start;         /* the extent */
+    char *start; /* the extent */
     size_t bytes;
-    char *frame;         /* what is written before a run and read after it: extent and surroundings */
+    char *frame; /* what is written before a run and read after it: extent and surroundings */
     size_t frame_bytes;
     unsigned char *sent; /* the frame as written before the run */
     unsigned char *back; /* and as read after it */

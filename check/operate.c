@@ -10,7 +10,7 @@ static bool is_alias(const problem *p, int tensor) { return p->operand[tensor].a
 /* May the op write to the memory of this tensor? */
 static bool written(const problem *p, int tensor) {
     bool out = problem_output(p, tensor);
-    for (int o = 0; o < p->plan->tensors; o++) out |= p->operand[o].alias == tensor;
+    for (int o = 0; o < p->plan->tensors; o++) out |= problem_output(p, o) && p->operand[o].alias == tensor;
     return out;
 }
 

@@ -9,8 +9,8 @@
 #include <string.h>
 
 /* Random values and exact integers come more often than the rest. */
-static const fill fills[] = { FILL_RANDOM, FILL_INTEGERS, FILL_RANDOM,   FILL_OFFSET, FILL_NAN,  FILL_HUGE,   FILL_INTEGERS, FILL_TINY,
-                              FILL_RANDOM, FILL_CANCEL,   FILL_CONSTANT, FILL_RANGE,  FILL_INF,  FILL_RANDOM, FILL_ZERO,     FILL_BITS };
+static const fill fills[] = { FILL_RANDOM, FILL_INTEGERS, FILL_RANDOM,   FILL_OFFSET, FILL_NAN, FILL_HUGE,   FILL_INTEGERS, FILL_TINY,
+                              FILL_RANDOM, FILL_CANCEL,   FILL_CONSTANT, FILL_RANGE,  FILL_INF, FILL_RANDOM, FILL_ZERO,     FILL_BITS };
 
 /* ------------------------------------------------------------------------------------------------------------------- types */
 
@@ -50,6 +50,7 @@ static void canonical_types(problem *p) {
 static int64_t pick_size(problem *p, int symbol) {
     const char *name = p->plan->symbol_name[symbol];
     int64_t listed[64], largest = 0;
+    const int64_t least = random_chance(&p->random, 8) ? 0 : 1; /* of plain calls: few dimensions are 1 */
     int count = 0;
     for (int i = 0; i < TRINE_MAX_STRINGS && p->plan->spec->sizes[i]; i++) {
         const char *at = p->plan->spec->sizes[i];
@@ -59,7 +60,7 @@ static int64_t pick_size(problem *p, int symbol) {
             char *end;
             const int64_t value = strtoll(at, &end, 10);
             if (end == at) break;
-            if (!p->plain || value > 0) listed[count++] = value;
+            if (!p->plain || value > least) listed[count++] = value;
             if (value > largest) largest = value;
             at = end;
         }
@@ -177,8 +178,7 @@ static void resolve(problem *p) {
     memcpy(p->resolved, p->call.args, sizeof p->resolved);
     for (int i = 0; i < plan->params; i++) {
         const trine_spec_param *param = &plan->spec->params[i];
-        if (memcmp(p->resolved + param->offset, zero, size[param->kind]) == 0 && param->fallback != 0)
-            trine_param_set(plan, i, p->resolved, param->fallback);
+        if (memcmp(p->resolved + param->offset, zero, size[param->kind]) == 0 && param->fallback != 0) trine_param_set(plan, i, p->resolved, param->fallback);
         const double value = trine_param_get(plan, i, p->resolved);
         if (param->kind != U64 && value != 0 && value != 1) p->exact = false;
     }
@@ -237,8 +237,7 @@ void problem_reference(problem *p) {
 /* --------------------------------------------------------------------------------------------------------------------- text */
 
 void problem_text(const problem *p, char *text_out, size_t size) {
-    static const char *const name[FILLS] = { "random", "integers", "offset", "huge", "tiny",     "range",
-                                             "cancel", "NaN",      "Inf",    "constant", "zero", "bits" };
+    static const char *const name[FILLS] = { "random", "integers", "offset", "huge", "tiny", "range", "cancel", "NaN", "Inf", "constant", "zero", "bits" };
     trine_case_text(&p->call, text_out, size);
     size_t used = strlen(text_out);
 #define PUT(...) (used += used < size ? (size_t)snprintf(text_out + used, size - used, __VA_ARGS__) : 0)

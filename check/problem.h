@@ -8,41 +8,41 @@
 
 /* What the floating-point inputs hold. */
 typedef enum fill {
-    FILL_RANDOM,    /* around 0, of size 1 */
-    FILL_INTEGERS,  /* small integers, in all tensors */
-    FILL_OFFSET,    /* mean far above the spread */
-    FILL_HUGE,      /* up to the largest of the type */
-    FILL_TINY,      /* around the smallest normal, and below */
-    FILL_RANGE,     /* all exponents */
-    FILL_CANCEL,    /* large values of both signs and small ones: shows the order of a sum */
-    FILL_NAN,       /* random, with a few NaN */
-    FILL_INF,       /* random, with a few Inf of both signs */
-    FILL_CONSTANT,  /* all the same */
-    FILL_ZERO,      /* zeros of both signs */
-    FILL_BITS,      /* random bits: every code of the type */
+    FILL_RANDOM,   /* around 0, of size 1 */
+    FILL_INTEGERS, /* small integers, in all tensors */
+    FILL_OFFSET,   /* mean far above the spread */
+    FILL_HUGE,     /* up to the largest of the type */
+    FILL_TINY,     /* around the smallest normal, and below */
+    FILL_RANGE,    /* all exponents */
+    FILL_CANCEL,   /* large values of both signs and small ones: shows the order of a sum */
+    FILL_NAN,      /* random, with a few NaN */
+    FILL_INF,      /* random, with a few Inf of both signs */
+    FILL_CONSTANT, /* all the same */
+    FILL_ZERO,     /* zeros of both signs */
+    FILL_BITS,     /* random bits: every code of the type */
     FILLS
 } fill;
 
 typedef struct operand {
-    int alias;           /* the input whose very view this output is; -1: none */
-    trine_tensor full;   /* as the specification sees it: full rank, full shape, stride 0 where broadcast */
-    int64_t count;       /* elements of the full shape */
-    int64_t low;         /* elements of memory before element (0, ..., 0) */
-    size_t bytes;        /* of memory covered; 0 if there are no elements */
-    int64_t *at;         /* by logical element: its place in the memory covered */
+    int alias;            /* the input whose very view this tensor is; -1: none */
+    trine_tensor full;    /* as the specification sees it: full rank, full shape, stride 0 where broadcast */
+    int64_t count;        /* elements of the full shape */
+    int64_t low;          /* elements of memory before element (0, ..., 0) */
+    size_t bytes;         /* of memory covered; 0 if there are no elements */
+    int64_t *at;          /* by logical element: its place in the memory covered */
     unsigned char *image; /* the memory covered, as an input has it */
-    double *value;       /* dense: what the reference is given, and for outputs what it returned */
+    double *value;        /* dense: what the reference is given, and for outputs what it returned */
     double *magnitude, *slack;
 } operand;
 
 typedef struct problem {
     const trine_plan *plan;
-    trine_case call;             /* as passed to the library; its tensors' data is set before each run */
+    trine_case call;                          /* as passed to the library; its tensors' data is set before each run */
     _Alignas(16) unsigned char resolved[320]; /* the args structure with fallbacks, for the reference */
     fill fill;
     bool plain;
-    bool exact;                  /* integers in, so that every kernel must return the very bits */
-    bool empty;                  /* every output has no elements */
+    bool exact; /* integers in, so that every kernel must return the very bits */
+    bool empty; /* every output has no elements */
     operand operand[TRINE_MAX_TENSORS];
     random_state random;
 } problem;

@@ -30,8 +30,8 @@ void check_print(const check_report *report, FILE *file, bool quiet) {
         fprintf(file, "%-24s %10s %10s %8s %8s %9s\n", "op", "cases", "passed", "failed", "skipped", "seconds");
         for (int i = 0; i < report->ops; i++) {
             const check_count *c = &report->op[i].count;
-            fprintf(file, "%-24s %10" PRId64 " %10" PRId64 " %8" PRId64 " %8" PRId64 " %9.1f\n", report->op[i].name, c->cases, c->passed, c->failed,
-                    c->skipped, c->seconds);
+            fprintf(file, "%-24s %10" PRId64 " %10" PRId64 " %8" PRId64 " %8" PRId64 " %9.1f\n", report->op[i].name, c->cases, c->passed, c->failed, c->skipped,
+                    c->seconds);
         }
     }
     fprintf(file, "%" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", total.passed, total.failed, total.skipped);
@@ -58,7 +58,8 @@ static void put_count(FILE *file, const check_count *c) {
 
 void check_print_json(const check_report *report, const check_options *options, FILE *file) {
     const check_count total = check_total(report);
-    fprintf(file, "{\n  \"version\": \"%s\", \"spec\": \"%016" PRIx64 "\", \"seed\": %" PRIu64 ",\n  \"total\": {", TRINE_VERSION, trine_spec_hash(), options->seed);
+    fprintf(file, "{\n  \"version\": \"%s\", \"spec\": \"%016" PRIx64 "\", \"seed\": %" PRIu64 ",\n  \"total\": {", TRINE_VERSION, trine_spec_hash(),
+            options->seed);
     put_count(file, &total);
     fprintf(file, "},\n  \"ops\": [");
     for (int i = 0; i < report->ops; i++) {

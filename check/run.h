@@ -14,17 +14,17 @@ enum { CASE_ARGUMENTS = 'a', CASE_AGREEMENT = 0, CASE_HUGE = 'h' };
 
 /* Memory that the worker and its parent share: where the worker is, and what came out. */
 typedef struct shared {
-    int op;                /* place in report.op */
-    int kind;              /* CASE_* */
-    int64_t index;         /* case of this kind */
-    int kernel;            /* within the case, in order: the one that runs */
-    int first_kernel;      /* of the case at which a new worker resumes: those before it have run */
-    bool in_kernel;        /* a kernel runs, and is to be passed over if the worker dies */
-    char where[96];        /* " --device cpu --kernel cpu_v3", of the kernel that runs */
+    int op;           /* place in report.op */
+    int kind;         /* CASE_* */
+    int64_t index;    /* case of this kind */
+    int kernel;       /* within the case, in order: the one that runs */
+    int first_kernel; /* of the case at which a new worker resumes: those before it have run */
+    bool in_kernel;   /* a kernel runs, and is to be passed over if the worker dies */
+    char where[96];   /* " --device cpu --kernel cpu_v3", of the kernel that runs */
     char kernel_name[64];
-    char what[640];        /* the case in words */
-    volatile double beat;  /* when the kernel that runs was started */
-    double op_start;       /* when this op's first case was; 0: not yet */
+    char what[640];       /* the case in words */
+    volatile double beat; /* when the kernel that runs was started */
+    double op_start;      /* when this op's first case was; 0: not yet */
     memory_fault fault;
     bool finished;
     check_report report;
@@ -35,8 +35,8 @@ typedef struct context {
     trine *lib;
     int device;
     trine_device_info_t info;
-    const char *isa;   /* option that gave it; NULL: none */
-    bool owner;        /* closes lib */
+    const char *isa; /* option that gave it; NULL: none */
+    bool owner;      /* closes lib */
     trine_queue *queue;
     memory *memory;
 } context;

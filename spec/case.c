@@ -256,8 +256,7 @@ bool trine_case_finish(trine_case *c, char *error, size_t error_size) {
 
 void trine_case_link(trine_case *c) {
     *(size_t *)c->args = c->plan->spec->args_size;
-    for (int i = 0; i < c->plan->tensors; i++)
-        *(const trine_tensor **)(c->args + c->plan->tensor[i].spec->offset) = c->present >> i & 1 ? &c->tensor[i] : NULL;
+    for (int i = 0; i < c->plan->tensors; i++) *(const trine_tensor **)(c->args + c->plan->tensor[i].spec->offset) = c->present >> i & 1 ? &c->tensor[i] : NULL;
 }
 
 /* --------------------------------------------------------------------------------------------------------------------- text */

@@ -7,10 +7,10 @@
 
 typedef struct trine_case {
     const trine_plan *plan;
-    int64_t dim[TRINE_MAX_SYMBOLS];      /* -1 until bound */
-    trine_dtype type[TRINE_MAX_SYMBOLS]; /* TRINE_NONE until chosen */
-    uint32_t present;                    /* set of the tensors given */
-    uint32_t set;                        /* set of the parameters given */
+    int64_t dim[TRINE_MAX_SYMBOLS];       /* -1 until bound */
+    trine_dtype type[TRINE_MAX_SYMBOLS];  /* TRINE_NONE until chosen */
+    uint32_t present;                     /* set of the tensors given */
+    uint32_t set;                         /* set of the parameters given */
     _Alignas(16) unsigned char args[320]; /* the op's structure, parameters as given; trine_case_finish() points it to `tensor` */
     trine_tensor tensor[TRINE_MAX_TENSORS];
 } trine_case;
@@ -18,8 +18,9 @@ typedef struct trine_case {
 /* An empty case: nothing bound, the tensors that are not optional present. */
 void trine_case_init(trine_case *c, trine_op op);
 
-/* Sets one thing by the name the specification has for it: a parameter, a symbol or a type variable, looked for in this order (a BOOL as 0 or 1, an ENUM by name or number; a
- * zero for a floating-point parameter that has a fallback is stored as -0.0, which means zero). False, with the reason in `error`, if it cannot be. */
+/* Sets one thing by the name the specification has for it: a parameter, a symbol or a type variable, looked for in this order. A BOOL is 0 or 1, an
+ * ENUM a name or a number; a zero for a floating-point parameter that has a fallback is stored as -0.0, which means zero. False, with the reason in
+ * `error`, if it cannot be. */
 bool trine_case_set(trine_case *c, const char *name, const char *value, char *error, size_t error_size);
 
 /* Applies the words of `text`, separated by spaces or commas: NAME=VALUE as trine_case_set(), "+tensor" and "-tensor" for optional tensors. A name up

@@ -39,8 +39,8 @@ trine_dtype trine_ref_type(const trine_ref *ref, const char *type_variable) {
 /* A binary floating-point format. Its exponent field of all ones is reserved for Inf and NaN only if `inf`. */
 typedef struct format {
     int exponent_bits, fraction_bits, bias;
-    bool inf;      /* has infinities */
-    bool fnuz;     /* has no -0; its code is the only NaN */
+    bool inf;  /* has infinities */
+    bool fnuz; /* has no -0; its code is the only NaN */
     double largest;
     uint32_t nan;
 } format;
@@ -129,10 +129,14 @@ static double decode(uint32_t code, const format *f) {
     bool negative = code >> (f->fraction_bits + f->exponent_bits) & 1;
     double x;
     if (f->fnuz && code == f->nan) return NAN;
-    if (f->inf && exponent == exponents - 1) x = fraction ? NAN : INFINITY;
-    else if (!f->inf && !f->fnuz && exponent == exponents - 1 && fraction == fractions - 1) x = NAN;
-    else if (exponent == 0) x = ldexp(fraction, 1 - f->bias - f->fraction_bits);
-    else x = ldexp(fractions + fraction, (int)exponent - f->bias - f->fraction_bits);
+    if (f->inf && exponent == exponents - 1)
+        x = fraction ? NAN : INFINITY;
+    else if (!f->inf && !f->fnuz && exponent == exponents - 1 && fraction == fractions - 1)
+        x = NAN;
+    else if (exponent == 0)
+        x = ldexp(fraction, 1 - f->bias - f->fraction_bits);
+    else
+        x = ldexp(fractions + fraction, (int)exponent - f->bias - f->fraction_bits);
     return negative ? -x : x;
 }
 

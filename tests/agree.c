@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agreement suite of the CPU, at every level that the machine has: one test for each op. CHECK_SEED and CHECK_SECONDS (for each op) in the environment
- * change what it draws and how long. */
+/* The agreement suite of the CPU, at every level that the machine has: one test for each op. CHECK_SEED, CHECK_SECONDS (for each op) and
+ * CHECK_DEVICE in the environment change what it draws, how long, and where. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <inttypes.h>
@@ -22,8 +22,11 @@ ParameterizedTestParameters(agree, op) {
 }
 
 ParameterizedTest(int *op, agree, op) {
-    const char *seed = getenv("CHECK_SEED"), *seconds = getenv("CHECK_SECONDS");
-    check_options options = { .device = "cpu", .op = trine_op_name((trine_op)*op), .isa = "all", .seed = seed ? strtoull(seed, NULL, 10) : 1,
+    const char *seed = getenv("CHECK_SEED"), *seconds = getenv("CHECK_SECONDS"), *device = getenv("CHECK_DEVICE");
+    check_options options = { .device = device ? device : "cpu",
+                              .op = trine_op_name((trine_op)*op),
+                              .isa = "all",
+                              .seed = seed ? strtoull(seed, NULL, 10) : 1,
                               .budget = seconds ? atof(seconds) : 4 };
     cr_assert(check_run(&options, &report), "%s: %s", options.op, report.error);
     if (report.op[0].count.failed == 0 && report.op[0].count.passed < FLOOR) {
@@ -32,7 +35,8 @@ ParameterizedTest(int *op, agree, op) {
         cr_assert(check_run(&options, &report), "%s: %s", options.op, report.error);
     }
     const check_count *count = &report.op[0].count;
-    for (int i = 0; i < report.failures; i++) cr_expect(false, "%s %s: %s\n%s", options.op, report.failure[i].kernel, report.failure[i].text, report.failure[i].replay);
+    for (int i = 0; i < report.failures; i++)
+        cr_expect(false, "%s %s: %s\n%s", options.op, report.failure[i].kernel, report.failure[i].text, report.failure[i].replay);
     cr_expect(count->failed == 0, "%s: %" PRId64 " failed", options.op, count->failed);
     cr_expect(count->passed >= FLOOR, "%s: only %" PRId64 " passed", options.op, count->passed);
     printf("# agreement of %s: %" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", options.op, count->passed, count->failed, count->skipped);

@@ -23,8 +23,16 @@ enum { MUTANTS = sizeof mutants / sizeof mutants[0] };
 static check_report report;
 
 static void run(const mutant *m, double budget, bool host_memory) {
-    const check_options options = { .device = "mutant:0", .op = m->op, .kernel = m->kernel, .backends = "mutant", .plugin_path = TEST_MUTANTS, .seed = 1,
-                                    .budget = budget, .timeout = 2, .stop = true, .host_memory = host_memory };
+    const check_options options = { .device = "mutant:0",
+                                    .op = m->op,
+                                    .kernel = m->kernel,
+                                    .backends = "mutant",
+                                    .plugin_path = TEST_MUTANTS,
+                                    .seed = 1,
+                                    .budget = budget,
+                                    .timeout = 2,
+                                    .stop = true,
+                                    .host_memory = host_memory };
     cr_assert(check_run(&options, &report), "%s", report.error);
 }
 
@@ -58,8 +66,9 @@ Test(mutants, wrong_kernels_are_caught) {
 /* A replay line's case fails again, alone. */
 Test(mutants, replay) {
     const mutant wrong = { "rms_norm", "rms_norm_wrong_tail", NULL };
-    check_options options = { .device = "mutant:0", .op = wrong.op, .kernel = wrong.kernel, .backends = "mutant", .plugin_path = TEST_MUTANTS, .seed = 1,
-                              .host_memory = true };
+    check_options options = {
+        .device = "mutant:0", .op = wrong.op, .kernel = wrong.kernel, .backends = "mutant", .plugin_path = TEST_MUTANTS, .seed = 1, .host_memory = true
+    };
     run(&wrong, 30, true);
     cr_assert(report.failures == 1);
     static check_report again;

@@ -11,8 +11,8 @@ static const struct {
     int codes;
     double largest, smallest; /* positive */
 } small[] = {
-    { TRINE_F16, 65536, 65504, 0x1p-24 },     { TRINE_BF16, 65536, 0x1.fep127, 0x1p-133 }, { TRINE_E4M3, 256, 448, 0x1p-9 },
-    { TRINE_E4M3FNUZ, 256, 240, 0x1p-10 },    { TRINE_E5M2, 256, 57344, 0x1p-16 },         { TRINE_E5M2FNUZ, 256, 57344, 0x1p-17 },
+    { TRINE_F16, 65536, 65504, 0x1p-24 },  { TRINE_BF16, 65536, 0x1.fep127, 0x1p-133 }, { TRINE_E4M3, 256, 448, 0x1p-9 },
+    { TRINE_E4M3FNUZ, 256, 240, 0x1p-10 }, { TRINE_E5M2, 256, 57344, 0x1p-16 },         { TRINE_E5M2FNUZ, 256, 57344, 0x1p-17 },
 };
 
 enum { SMALL = sizeof small / sizeof small[0] };

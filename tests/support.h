@@ -68,8 +68,21 @@ static inline char *read_whole(const char *path, size_t *size_out) {
     return data;
 }
 
+/* Takes this library's variables out of the environment: a test's child is to see only those the test gives it. */
+static inline void clear_variables(void) {
+    for (char **variable = environ; *variable != NULL;) {
+        char name[128];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*variable, "="), *variable);
+        if (strncmp(name, "TRINE_", 6) == 0 && unsetenv(name) == 0)
+            variable = environ;
+        else
+            variable++;
+    }
+}
+
 /* What a shell command prints on both streams, at most size-1 bytes; returns its exit status. */
 static inline int run_command(const char *command, char *output, size_t size) {
+    clear_variables();
     FILE *pipe = popen(command, "r");
     cr_assert(pipe != NULL);
     size_t used = fread(output, 1, size - 1, pipe);

@@ -113,16 +113,17 @@ static int finish(bench *b) {
     if (b->json && write_report(b->json, bench_write_json, &b->report)) return 1;
     if (b->html && write_report(b->html, bench_write_html, &b->report)) return 1;
     fprintf(b->out, "%d measured, %d skipped, %d above the roof\n", b->report.count, b->skipped, above);
-    if (above) return failure("%d result%s faster than the roofs measured on this machine: the work is not what the specification counts", above,
-                              above == 1 ? " is" : "s are");
+    if (above)
+        return failure("%d result%s faster than the roofs measured on this machine: the work is not what the specification counts", above,
+                       above == 1 ? " is" : "s are");
     return b->report.count ? 0 : failure("nothing was measured");
 }
 
 static int dispatch_cost(const bench *b) {
     double empty, tiny, workspace;
     if (!bench_dispatch(b->target.queue, &empty, &tiny, &workspace)) return failure("%s", trine_error_message());
-    printf("one call of rms_norm on %s: %.0f ns checked and selected (no elements), %.0f ns with one element; trine_workspace: %.0f ns\n", b->target.info.name, empty,
-           tiny, workspace);
+    printf("one call of rms_norm on %s: %.0f ns checked and selected (no elements), %.0f ns with one element; trine_workspace: %.0f ns\n", b->target.info.name,
+           empty, tiny, workspace);
     return 0;
 }
 
@@ -130,6 +131,7 @@ static int dispatch_cost(const bench *b) {
 static int prepare(bench *b) {
     bench_report *report = &b->report;
     const trine_device_info_t *device = report->device = &b->target.info;
+    if (getloadavg(&report->load, 1) != 1) report->load = 0;
     b->plan.last_level = device->cache[2] > 0 ? device->cache[2] : INT64_C(32) << 20;
     b->plan.memory = device->memory > 0 ? device->memory / 4 : INT64_C(1) << 30;
     const char *omp = getenv("OMP_NUM_THREADS");
@@ -144,6 +146,7 @@ static int prepare(bench *b) {
     fprintf(b->out, "%s, %s, %d thread%s\n", device->model ? device->model : device->name, device->arch ? device->arch : "?", report->threads,
             report->threads == 1 ? "" : "s");
     bench_print_roofs(b->out, &report->roofs);
+    if (report->load > 0.5) fprintf(b->out, "load average %.1f: other programs take part in the times below\n", report->load);
     return 0;
 }
 

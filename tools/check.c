@@ -46,10 +46,12 @@ int trine_tool_check(int argc, char **argv) {
         OPTION_FLAG("list", &list, "print the ops and their kernels, and run nothing"),
         { 0 },
     };
-    const option_set set = { "trine check [options]",
-                             "Runs every kernel of every device on sizes, strides, values and parameters drawn by the seed from the specification, in guarded and "
-                             "poisoned memory, and compares element by element with its float64 reference.",
-                             rows };
+    const option_set set = {
+        "trine check [options]",
+        "Runs every kernel of every device on sizes, strides, values and parameters drawn by the seed from the specification, in guarded and "
+        "poisoned memory, and compares element by element with its float64 reference.",
+        rows
+    };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     if (o.only && !case_number(o.only)) return usage_error("check", "--case %s: not a number, a and a number, or h and a number", o.only);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trine explain: which kernel a call would run, and why each other one would not. */
+#include "bench/bench.h"
 #include "tool.h"
 
 static void print_text(const target *t, const trine_case *c, const trine_explanation *e, size_t workspace) {
@@ -11,8 +12,10 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
     for (int i = 0; i < e->count; i++) {
         const trine_candidate *k = &e->candidate[i];
         printf("  %c %-24s ", i == e->chosen ? '*' : ' ', k->kernel);
-        if (k->refused) printf("refused: %s\n", k->refused);
-        else printf("predicted %.4g us, workspace %zu bytes\n", k->seconds * 1e6, k->workspace);
+        if (k->refused)
+            printf("refused: %s\n", k->refused);
+        else
+            printf("predicted %.4g us, workspace %zu bytes\n", k->seconds * 1e6, k->workspace);
     }
     if (e->chosen < 0) return;
     printf("  chosen: %s (%s), workspace %zu bytes\n", e->candidate[e->chosen].kernel, e->why, workspace);
@@ -22,8 +25,10 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
         if (!(c->plan->tensor[i].spec->flags & OUT) || !(c->present >> i & 1)) continue;
         if (trine_error_bound(t->queue, c->plan->op, c->args, name, &coefficient) != TRINE_OK) continue;
         const trine_dtype dtype = c->tensor[i].dtype;
-        if (c->plan->tensor[i].spec->flags & EXACT) printf("  bound of %s: exact\n", name);
-        else printf("  bound of %s: %.3g |y64| + %.3g magnitude\n", name, trine_unit_roundoff(dtype), coefficient);
+        if (c->plan->tensor[i].spec->flags & EXACT)
+            printf("  bound of %s: exact\n", name);
+        else
+            printf("  bound of %s: %.3g |y64| + %.3g magnitude\n", name, trine_unit_roundoff(dtype), coefficient);
     }
 }
 
@@ -31,19 +36,19 @@ static void print_json(const target *t, const trine_case *c, const trine_explana
     char words[512];
     trine_case_text(c, words, sizeof words);
     printf("{\n  \"op\": \"%s\",\n  \"case\": ", c->plan->spec->name);
-    json_text(stdout, words);
+    bench_json_text(stdout, words);
     printf(",\n  \"device\": ");
-    json_text(stdout, t->info.name);
+    bench_json_text(stdout, t->info.name);
     printf(",\n  \"chosen\": ");
-    json_text(stdout, e->chosen < 0 ? NULL : e->candidate[e->chosen].kernel);
+    bench_json_text(stdout, e->chosen < 0 ? NULL : e->candidate[e->chosen].kernel);
     printf(",\n  \"why\": ");
-    json_text(stdout, e->why);
+    bench_json_text(stdout, e->why);
     printf(",\n  \"workspace\": %zu,\n  \"candidates\": [", workspace);
     for (int i = 0; i < e->count; i++) {
         printf("%s\n    { \"kernel\": ", i ? "," : "");
-        json_text(stdout, e->candidate[i].kernel);
+        bench_json_text(stdout, e->candidate[i].kernel);
         printf(", \"refused\": ");
-        json_text(stdout, e->candidate[i].refused);
+        bench_json_text(stdout, e->candidate[i].refused);
         printf(", \"seconds\": %.6g, \"workspace\": %zu }", e->candidate[i].seconds, e->candidate[i].workspace);
     }
     printf("\n  ]\n}\n");
@@ -77,8 +82,10 @@ int trine_tool_explain(int argc, char **argv) {
     size_t workspace = 0;
     if (trine_explain(t.queue, op, c.args, e) != TRINE_OK || (e->chosen >= 0 && trine_workspace(t.queue, op, c.args, &workspace) != TRINE_OK))
         status = failure("%s", trine_error_message());
-    else if (json) print_json(&t, &c, e, workspace);
-    else print_text(&t, &c, e, workspace);
+    else if (json)
+        print_json(&t, &c, e, workspace);
+    else
+        print_text(&t, &c, e, workspace);
     if (status == 0 && e->chosen < 0) status = 1;
     target_close(&t);
     return status;

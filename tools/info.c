@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "dispatch/dispatch.h"
 #include "tool.h"
 
@@ -45,14 +46,18 @@ static void print_text(const trine *lib) {
         if (trine_backend_info(lib, i, &backend) != TRINE_OK) continue;
         printf("  %-8s %s", backend.name, backend.path ? backend.path : "built in");
         if (backend.version) printf(", version %s", backend.version);
-        if (backend.refused) printf(", refused: %s\n", backend.refused);
-        else printf(", %d device%s\n", backend.devices, backend.devices == 1 ? "" : "s");
+        if (backend.refused)
+            printf(", refused: %s\n", backend.refused);
+        else
+            printf(", %d device%s\n", backend.devices, backend.devices == 1 ? "" : "s");
     }
     printf("\nenvironment\n");
     for (const trine_env_entry *e = trine_env_list; e->name; e++) {
         const char *value = getenv(e->name);
-        if (value) printf("  %s=%s\n", e->name, value);
-        else printf("  %-15s not set: %s\n", e->name, e->doc);
+        if (value)
+            printf("  %s=%s\n", e->name, value);
+        else
+            printf("  %-15s not set: %s\n", e->name, e->doc);
     }
 }
 
@@ -68,7 +73,7 @@ static void print_json(const trine *lib) {
         printf("%s\n    {", i ? "," : "");
         for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
             printf("%s\"%s\": ", k ? ", " : " ", texts[k].name);
-            json_text(stdout, texts[k].value);
+            bench_json_text(stdout, texts[k].value);
         }
         printf(", \"units\": %d, \"numa_node\": %d, \"memory\": %" PRId64 ", \"cache\": [%" PRId64 ", %" PRId64 ", %" PRId64 "], \"emulated\": %s }", d.units,
                d.numa_node, d.memory, d.cache[0], d.cache[1], d.cache[2], d.emulated ? "true" : "false");
@@ -83,14 +88,14 @@ static void print_json(const trine *lib) {
         printf("%s\n    {", i ? "," : "");
         for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
             printf("%s\"%s\": ", k ? ", " : " ", texts[k].name);
-            json_text(stdout, texts[k].value);
+            bench_json_text(stdout, texts[k].value);
         }
         printf(", \"devices\": %d }", b.devices);
     }
     printf("\n  ],\n  \"environment\": {");
     for (const trine_env_entry *e = trine_env_list; e->name; e++) {
         printf("%s\n    \"%s\": ", e == trine_env_list ? "" : ",", e->name);
-        json_text(stdout, getenv(e->name));
+        bench_json_text(stdout, getenv(e->name));
     }
     printf("\n  }\n}\n");
 }
@@ -98,8 +103,8 @@ static void print_json(const trine *lib) {
 int trine_tool_info(int argc, char **argv) {
     bool json = false;
     const option_row rows[] = { OPTION_FLAG("json", &json, "print JSON"), { 0 } };
-    const option_set set = { "trine info [--json]", "Prints the devices, the backends tried with the reason for each one refused, and the variables that are set.",
-                             rows };
+    const option_set set = { "trine info [--json]",
+                             "Prints the devices, the backends tried with the reason for each one refused, and the variables that are set.", rows };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     trine *lib;

@@ -133,8 +133,10 @@ static bool read_header(FILE *file, const char *path, npy *n, char *error, size_
     text[fread(text, 1, length, file)] = 0;
     const char *culprit;
     const bool ok = strlen(text) == length && read_dictionary(text, n, &culprit);
-    if (strlen(text) != length) wrong(error, size, "%s: truncated in its header", path);
-    else if (!ok) wrong(error, size, "%s: its header is malformed or unsupported at %s: %.120s", path, culprit, text);
+    if (strlen(text) != length)
+        wrong(error, size, "%s: truncated in its header", path);
+    else if (!ok)
+        wrong(error, size, "%s: its header is malformed or unsupported at %s: %.120s", path, culprit, text);
     free(text);
     return ok;
 }
@@ -273,7 +275,8 @@ bool npy_convert(const npy *n, trine_dtype dtype, bool row_major, void *out, cha
     for (int64_t i = 0; i < n->count; i++) {
         const value v = element(n, i);
         const int64_t at = reorder ? row_major_place(n, i) : i;
-        if (bits) store_integer(out, dtype, at, v.i);
+        if (bits)
+            store_integer(out, dtype, at, v.i);
         else if (!convert_element(&v, dtype, at, out))
             return wrong(error, error_size, "element %" PRId64 " is %.17g, which is no %s", i, v.f, trine_dtype_name(dtype));
     }
@@ -323,8 +326,10 @@ bool npy_write(const char *path, const void *data, trine_dtype dtype, int rank, 
     if (file == NULL) return wrong(error, error_size, "%s: %s", path, strerror(errno));
     bool ok = fwrite(head, 1, (size_t)length, file) == (size_t)length;
     const bool widened = dtype >> 8 > 2;
-    if (ok && widened) ok = write_widened(file, data, dtype, count);
-    else if (ok) ok = fwrite(data, trine_dtype_size(dtype), (size_t)count, file) == (size_t)count;
+    if (ok && widened)
+        ok = write_widened(file, data, dtype, count);
+    else if (ok)
+        ok = fwrite(data, trine_dtype_size(dtype), (size_t)count, file) == (size_t)count;
     if (fclose(file) != 0) ok = false;
     return ok || wrong(error, error_size, "%s: %s", path, strerror(errno));
 }

@@ -114,8 +114,10 @@ static int unknown(const option_set *set, const char *command, const char *name)
     names[count++] = "help";
     names[count] = NULL;
     const char *near = nearest_name(name, names);
-    if (near == NULL) usage_error(command, "unknown option --%s", name);
-    else usage_error(command, "unknown option --%s; did you mean --%s?", name, near);
+    if (near == NULL)
+        usage_error(command, "unknown option --%s", name);
+    else
+        usage_error(command, "unknown option --%s; did you mean --%s?", name, near);
     return OPTIONS_WRONG;
 }
 

@@ -49,8 +49,10 @@ static int make_rows(run *r, option_row *rows, char **made) {
     }
     for (int i = 0; i < plan->params; i++) {
         const trine_spec_param *p = &plan->spec->params[i];
-        if (p->kind == BOOL) rows[count++] = (option_row)OPTION_MAYBE(p->name, &r->param[i], "0|1", p->doc ? p->doc : "");
-        else rows[count++] = (option_row)OPTION_TEXT(p->name, &r->param[i], p->kind == ENUM ? "NAME" : p->kind == F32 ? "X" : "N", p->doc ? p->doc : "");
+        if (p->kind == BOOL)
+            rows[count++] = (option_row)OPTION_MAYBE(p->name, &r->param[i], "0|1", p->doc ? p->doc : "");
+        else
+            rows[count++] = (option_row)OPTION_TEXT(p->name, &r->param[i], p->kind == ENUM ? "NAME" : p->kind == F32 ? "X" : "N", p->doc ? p->doc : "");
     }
     const option_row common[] = {
         OPTION_TEXT("types", &r->types, "T=TYPE,...", "element types (default: those of the files, as far as the op takes them)"),
@@ -215,8 +217,10 @@ static int call(run *r) {
 static void show(const trine_tensor *tensor, const void *host) {
     const int64_t count = trine_tensor_count(tensor);
     for (int64_t i = 0; i < count && i < MOST_SHOWN; i++) {
-        if (tensor->dtype == TRINE_I64) printf(" %" PRId64, ((const int64_t *)host)[i]);
-        else printf(" %.9g", trine_load(host, tensor->dtype, i));
+        if (tensor->dtype == TRINE_I64)
+            printf(" %" PRId64, ((const int64_t *)host)[i]);
+        else
+            printf(" %.9g", trine_load(host, tensor->dtype, i));
     }
     printf("%s\n", count > MOST_SHOWN ? " ..." : "");
 }

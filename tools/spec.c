@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "bench/bench.h"
 #include "tool.h"
 
 static const char *const kinds[] = { "?", "BOOL", "ENUM", "I32", "I64", "U64", "F32" };
@@ -12,8 +13,13 @@ static const char *flags_text(uint32_t flags, char *out, size_t size) {
     static const struct {
         uint32_t flag;
         const char *name;
-    } names[] = { { IN, "in" },           { OUT, "out" },     { OPTIONAL, "optional" }, { TRANSPOSABLE, "transposable" },
-                  { BROADCAST, "broadcast" }, { EXACT, "exact" }, { ANY_STRIDE, "any stride" } };
+    } names[] = { { IN, "in" },
+                  { OUT, "out" },
+                  { OPTIONAL, "optional" },
+                  { TRANSPOSABLE, "transposable" },
+                  { BROADCAST, "broadcast" },
+                  { EXACT, "exact" },
+                  { ANY_STRIDE, "any stride" } };
     size_t used = 0;
     *out = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0] && used < size; i++)
@@ -51,8 +57,10 @@ static void print_params(const trine_plan *plan) {
         printf("  %-14s %-5s %s", p->name, kinds[p->kind], p->doc ? p->doc : "");
         if (p->kind == ENUM) printf(" {%s}", p->values);
         if (p->fallback != 0) printf("; left zero: %.9g", p->fallback);
-        if (isfinite(p->min) && isfinite(p->max) && p->max >= p->min) printf("; %.9g to %.9g", p->min, p->max);
-        else if (isfinite(p->min) && p->max >= p->min) printf("; at least %.9g", p->min);
+        if (isfinite(p->min) && isfinite(p->max) && p->max >= p->min)
+            printf("; %.9g to %.9g", p->min, p->max);
+        else if (isfinite(p->min) && p->max >= p->min)
+            printf("; at least %.9g", p->min);
         putchar('\n');
     }
 }
@@ -78,24 +86,24 @@ static void json_strings(const char *name, const char *const *strings, int most)
     printf(",\n    \"%s\": [", name);
     for (int i = 0; i < most && strings[i]; i++) {
         printf(i ? ", " : "");
-        json_text(stdout, strings[i]);
+        bench_json_text(stdout, strings[i]);
     }
     putchar(']');
 }
 
 static void json_member(const char *name, const char *text) {
     printf(", \"%s\": ", name);
-    json_text(stdout, text);
+    bench_json_text(stdout, text);
 }
 
 static void json_op(const trine_plan *plan) {
     const trine_spec *spec = plan->spec;
     printf("  {\n    \"name\": \"%s\",\n    \"summary\": ", spec->name);
-    json_text(stdout, spec->summary);
+    bench_json_text(stdout, spec->summary);
     printf(",\n    \"formula\": ");
-    json_text(stdout, spec->formula);
+    bench_json_text(stdout, spec->formula);
     printf(",\n    \"source\": ");
-    json_text(stdout, spec->source);
+    bench_json_text(stdout, spec->source);
     printf(",\n    \"tensors\": [");
     for (int i = 0; i < plan->tensors; i++) {
         const trine_spec_tensor *t = plan->tensor[i].spec;
@@ -128,7 +136,7 @@ static void json_op(const trine_plan *plan) {
     json_strings("sizes", spec->sizes, TRINE_MAX_STRINGS);
     json_strings("cases", spec->cases, TRINE_MAX_STRINGS);
     printf(",\n    \"flops\": ");
-    json_text(stdout, spec->flops);
+    bench_json_text(stdout, spec->flops);
     printf(",\n    \"integers_exact\": %s\n  }", spec->integers_exact ? "true" : "false");
 }
 
@@ -216,8 +224,10 @@ int trine_tool_spec(int argc, char **argv) {
     const trine_op op = name ? find_op("spec", name) : TRINE_OP_NONE;
     if (name && op == TRINE_OP_NONE) return 2;
     if (!json) {
-        if (name) print_op(trine_plan_get(op));
-        else print_list();
+        if (name)
+            print_op(trine_plan_get(op));
+        else
+            print_list();
         return 0;
     }
     if (name) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the subcommands share: opening a queue, finding ops and cases, JSON strings. */
+/* What the subcommands share: opening a queue, finding ops and cases. */
 #include "tool.h"
 
 #include <string.h>
@@ -17,14 +17,15 @@ int target_open(target *t, const char *command) {
             if (trine_device_info(t->lib, i, &info) == TRINE_OK) names[count++] = info.name;
         names[count] = NULL;
         const char *near = nearest_name(t->device, names);
-        if (near) usage_error(command, "no device \"%s\"; did you mean \"%s\"?", t->device, near);
-        else usage_error(command, "no device \"%s\"; trine info lists them", t->device);
+        if (near)
+            usage_error(command, "no device \"%s\"; did you mean \"%s\"?", t->device, near);
+        else
+            usage_error(command, "no device \"%s\"; trine info lists them", t->device);
         target_close(t);
         return 2;
     }
     const trine_queue_options queue = { .struct_size = sizeof queue, .threads = (int32_t)t->threads, .kernel = t->kernel };
-    if (trine_queue_open(t->lib, device, &queue, &t->queue) == TRINE_OK &&
-        trine_device_info(t->lib, trine_queue_device(t->queue), &t->info) == TRINE_OK)
+    if (trine_queue_open(t->lib, device, &queue, &t->queue) == TRINE_OK && trine_device_info(t->lib, trine_queue_device(t->queue), &t->info) == TRINE_OK)
         return 0;
     failure("%s", trine_error_message());
     target_close(t);
@@ -46,8 +47,10 @@ trine_op find_op(const char *command, const char *name) {
     }
     names[TRINE_OP_COUNT - 1] = NULL;
     const char *near = nearest_name(name, names);
-    if (near) usage_error(command, "no op \"%s\"; did you mean \"%s\"?", name, near);
-    else usage_error(command, "no op \"%s\"; trine spec lists them", name);
+    if (near)
+        usage_error(command, "no op \"%s\"; did you mean \"%s\"?", name, near);
+    else
+        usage_error(command, "no op \"%s\"; trine spec lists them", name);
     return TRINE_OP_NONE;
 }
 
@@ -73,19 +76,4 @@ int make_case(const char *command, trine_case *c, trine_op op, const char *named
         !trine_case_finish(c, error, sizeof error))
         return usage_error(command, "%s", error);
     return 0;
-}
-
-void json_text(FILE *file, const char *text) {
-    if (text == NULL) {
-        fputs("null", file);
-        return;
-    }
-    fputc('"', file);
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') fprintf(file, "\\%c", c);
-        else if (c < 0x20) fprintf(file, "\\u%04x", c);
-        else fputc(c, file);
-    }
-    fputc('"', file);
 }

@@ -28,11 +28,11 @@ typedef struct target {
     trine_device_info_t info;
 } target;
 
-#define TARGET_OPTIONS(t)                                                                                                        \
-    OPTION_TEXT("device", &(t).device, "NAME", "device, as trine info lists them (default: the best)"),                         \
-    OPTION_TEXT("kernel", &(t).kernel, "NAME", "only this kernel; fail if it refuses"),                                          \
-    OPTION_TEXT("isa", &(t).isa, "LEVEL", "highest CPU level to use: baseline, v3, v4, ..."),                                    \
-    OPTION_INTEGER("threads", &(t).threads, 1, 65536, "N", "threads of an op on the CPU (default: all cores)")
+#define TARGET_OPTIONS(t) \
+    OPTION_TEXT("device", &(t).device, "NAME", "device, as trine info lists them (default: the best)"), \
+        OPTION_TEXT("kernel", &(t).kernel, "NAME", "only this kernel; fail if it refuses"), \
+        OPTION_TEXT("isa", &(t).isa, "LEVEL", "highest CPU level to use: baseline, v3, v4, ..."), \
+        OPTION_INTEGER("threads", &(t).threads, 1, 65536, "N", "threads of an op on the CPU (default: all cores)")
 
 /* Opens the library and a queue; 0, or the exit status after a message. */
 int target_open(target *t, const char *command);
@@ -49,8 +49,5 @@ const char *find_case(const trine_spec *spec, const char *name);
 
 /* Makes the case of an op that the options --case, --dims and --types, each may be NULL, describe. 0, or the exit status after a message. */
 int make_case(const char *command, trine_case *c, trine_op op, const char *named, const char *dims, const char *types);
-
-/* Prints `text` as a JSON string, quotes included; NULL as null. */
-void json_text(FILE *file, const char *text);
 
 #endif

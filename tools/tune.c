@@ -35,8 +35,8 @@ static void tune_case(tune *t, trine_op op, const char *text) {
     trine_case_init(&c, op);
     bool ok = text == NULL || trine_case_parse(&c, text, error, sizeof error);
     if (ok && text && t->types) memset(c.type, 0, sizeof c.type);
-    ok = ok && (t->types == NULL || trine_case_parse(&c, t->types, error, sizeof error)) && (t->dims == NULL || trine_case_parse(&c, t->dims, error, sizeof error)) &&
-         trine_case_finish(&c, error, sizeof error);
+    ok = ok && (t->types == NULL || trine_case_parse(&c, t->types, error, sizeof error)) &&
+         (t->dims == NULL || trine_case_parse(&c, t->dims, error, sizeof error)) && trine_case_finish(&c, error, sizeof error);
     const int count = ok ? candidates(t, &c, &e) : 0;
     if (ok && count == 1) {
         t->single++;

@@ -172,18 +172,20 @@ INLINE void product(int mr, int64_t d, int64_t n, const float *weights, int64_t 
     if (c < d) tile(mr, 1, n, weights, wr, wk, from + c, ld, to + c, ldc, ADD, NULL);
 }
 
-/* dq += ds k. A zero of ds must not meet a key that is not finite. */
+/* dq += ds k. Where ds is zero by a mask, or since the row gives nothing, it must not meet a key that is not finite. */
 static void add_queries(const block *b, const buffers *w, const span *k, bool finite, float *dq, int64_t width) {
     const int64_t d = b->a->d;
     for (int64_t r = 0; r < b->padded; r += MR) {
         if (!span_any(k, r, MR)) continue;
-        if (finite || span_same(k, r, MR)) {
+        if (finite) {
             const int low = k->low[r], high = k->high[r + MR - 1];
             product(MR, d, high - low, w->ds + r * LDS + low, LDS, 1, w->k + low * w->ld, w->ld, dq + r * width, width);
             continue;
         }
         for (int64_t i = r; i < r + MR; i++)
-            product(1, d, k->high[i] - k->low[i], w->ds + i * LDS + k->low[i], LDS, 1, w->k + k->low[i] * w->ld, w->ld, dq + i * width, width);
+            if (w->lse[i] != -INFINITY)
+                product(1, d, k->high[i] - k->low[i], w->ds + i * LDS + k->low[i], LDS, 1, w->k + k->low[i] * w->ld, w->ld, dq + i * width,
+                        width);
     }
 }
 

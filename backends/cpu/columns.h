@@ -32,7 +32,7 @@ static inline void columns_finish(const float *partial, int64_t count, int64_t p
         const int length = last - j < PIECE ? (int)(last - j) : PIECE;
         memset(sum, 0, sizeof sum);
         for (int64_t b = 0; b < count; b++) columns_add(sum, partial + b * pitch + j, length);
-        row_store(sum, out->data, j, length, out->dtype, false);
+        row_store(sum, row_sink_at(out->data, out->dtype, j, false), length, out->dtype);
     }
 }
 

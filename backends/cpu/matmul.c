@@ -115,6 +115,7 @@ static void run(task *t, int64_t index) {
 }
 
 static size_t workspace(const trine_call *call) {
+    if (call->empty) return 0;
     const product p = product_of(call);
     const blocking b = block(call, &p);
     return (size_t)(b.slice * b.team);

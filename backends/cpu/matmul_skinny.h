@@ -38,7 +38,7 @@ static inline skinny skinny_of(const trine_call *call) {
     s.units = cpu_round_up((p->k + unit_depth(p->kind) - 1) / unit_depth(p->kind), unit_lanes(p->kind));
     s.x_bytes = cpu_round_up(s.units * s.few * unit_bytes(p->kind), 256);
     s.team = product_team(call, p, p->g * ((s.many + LEAST - 1) / LEAST));
-    const int64_t share = (s.many * p->g + s.team - 1) / s.team, most = SUMS / (s.few > 0 ? s.few : 1) / VL * VL;
+    const int64_t share = (s.many * p->g + s.team - 1) / s.team, most = SUMS / (s.few < 1 ? 1 : s.few < FEW ? s.few : FEW) / VL * VL;
     s.strip = cpu_round_up(share < LEAST ? LEAST : share, VL);
     if (s.strip > most) s.strip = most > VL ? most : VL;
     s.strips = (s.many + s.strip - 1) / s.strip;

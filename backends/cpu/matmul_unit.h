@@ -108,9 +108,15 @@ INLINE vi unit_broadcast(const void *from, unit_kind kind) {
 INLINE vi unit_widen(const char *src, trine_dtype dtype) {
     if (dtype == TRINE_F64) return unit_load(src);
     if (dtype != TRINE_I8) return (vi)vload(src, dtype, 0);
+#if defined(__AVX512F__) /* spelt out because GCC 12 widens by halves */
+    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)src));
+#elif defined(__AVX2__)
+    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)src));
+#else
     vqu_quarter x;
     memcpy(&x, src, sizeof x);
     return __builtin_convertvector(x, vi);
+#endif
 }
 
 /* The int16 pairs of two lines of int8. */
@@ -145,9 +151,15 @@ INLINE vi unit_across(const char *src, int64_t along, unit_kind kind, trine_dtyp
 INLINE vi unit_along(const char *src, unit_kind kind, trine_dtype dtype) {
     if (kind == UNIT_F32) return (vi)vload(src, dtype, 0);
     if (kind != UNIT_I16) return unit_load(src);
+#if defined(__AVX512BW__)
+    return (vi)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)src));
+#elif defined(__AVX2__)
+    return (vi)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)src));
+#else
     vq_half x;
     memcpy(&x, src, sizeof x);
     return (vi)__builtin_convertvector(x, vs);
+#endif
 }
 
 /* --------------------------------------------------------------------------------------------------------------- transposing */

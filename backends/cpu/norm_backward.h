@@ -11,86 +11,109 @@ typedef struct norm_gradient {
     float weight_offset, p;
     dropout dropout;
     bool stream;
+    float *factor; /* weight + offset in f32, zeros from n to the pitch */
 } norm_gradient;
 
-/* A thread's buffers: pieces of dy and of xhat. */
+/* A thread's buffers: pieces of g = factor dy and of xhat. */
 typedef struct norm_pieces {
-    row_piece dy, hat;
+    row_piece g, hat;
 } norm_pieces;
 
-/* Workspace in floats: partial sums of every block, then of the current run of each thread; as many again for dbias. */
+/* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and of each thread's current run. */
 INLINE int64_t norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
-static inline int norm_team(const trine_call *call, int64_t r) { return cpu_team(call, columns_blocks(r), row_bytes(call)); }
+static inline int norm_team(const trine_call *call) { return cpu_team(call, columns_blocks(call->dim[0]), row_bytes(call)); }
 static inline size_t norm_workspace(const trine_call *call, const norm_gradient *a) {
-    const int64_t r = call->dim[0], n = call->dim[1];
-    return (size_t)(norm_sums(a) * columns_pitch(n) * (columns_blocks(r) + norm_team(call, r))) * sizeof(float);
+    return (size_t)(columns_pitch(call->dim[1]) * (1 + norm_sums(a) * (columns_blocks(call->dim[0]) + norm_team(call)))) * sizeof(float);
 }
 
-static inline void norm_gather(const norm_gradient *a, norm_pieces *m, int64_t i, int64_t at, int count) {
-    const float mean = a->mean ? ((const float *)a->mean->data)[i] : 0, rstd = ((const float *)a->rstd->data)[i];
-    row_load(m->dy, row_at(a->dy, i), at, count, a->dy->dtype);
-    row_load(m->hat, row_at(a->h, i), at, count, a->h->dtype);
-    for (int j = 0; j < count; j += VL) *row_vector(m->hat, j) = (*row_vector(m->hat, j) - mean) * rstd;
+static inline void norm_prepare(const norm_gradient *a) {
+    for (int64_t at = 0; at < columns_pitch(a->n); at++) a->factor[at] = at < a->n ? 1 : 0;
+    for (int64_t at = 0; a->weight && at < a->n; at++) a->factor[at] = sload(a->weight->data, a->weight->dtype, at) + a->weight_offset;
 }
 
-/* dweight += dy xhat, dbias += dy over a piece. */
-static inline void norm_accumulate(const norm_pieces *restrict m, float *restrict dweight, float *restrict dbias, int count) {
-    if (dweight)
-        for (int j = 0; j < count; j++) dweight[j] += m->dy[j] * m->hat[j];
-    if (dbias)
-        for (int j = 0; j < count; j++) dbias[j] += m->dy[j];
-}
+/* One row as its steps see it. dweight and dbias are where its terms are added, NULL where they are not. */
+typedef struct norm_view {
+    const void *dy, *h, *dresidual;
+    float mean, rstd, sum, product; /* of g, of g xhat */
+    float *dweight, *dbias;
+} norm_view;
 
-/* dy becomes g = w dy; adds the sums of g and of g xhat. */
-static inline void norm_weigh(const norm_gradient *a, norm_pieces *m, int64_t at, int count, float *sum, float *product) {
-    if (a->weight) row_multiply(m->dy, a->weight->data, at, count, a->weight_offset, a->weight->dtype);
-    row_pad(m->dy, count, 0);
-    row_pad(m->hat, count, 0);
+INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R, trine_dtype T) {
     vf acc[ROW_ACC] = {0}, acc2[ROW_ACC] = {0};
-    ROW_SUM(count, j, k, acc, {
-        acc[k] += *row_vector(m->dy, j);
-        acc2[k] = vfma(*row_vector(m->dy, j), *row_vector(m->hat, j), acc2[k]);
+    const float mean = v->mean, rstd = v->rstd;
+    float *dweight = v->dweight, *dbias = v->dbias;
+    ROW_EACH(count, j, k, m, {
+        const vf dy = row_get(v->dy, T, at + j, m);
+        const vf hat = row_mask((row_get(v->h, R, at + j, m) - mean) * rstd, m, 0);
+        if (dweight) *(vf_any *)(dweight + at + j) += dy * hat;
+        if (dbias) *(vf_any *)(dbias + at + j) += dy;
+        const vf g = dy * *(const vf_any *)(factor + at + j);
+        *row_vector(p->g, j) = g;
+        *row_vector(p->hat, j) = hat;
+        acc[k] += g;
+        acc2[k] = vfma(g, hat, acc2[k]);
     });
-    *sum += row_total(acc);
-    *product += row_total(acc2);
+    v->sum += row_total(acc);
+    v->product += row_total(acc2);
+}
+INLINE void norm_read_any(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R, trine_dtype T) {
+    if (R == TRINE_F32) norm_read_as(v, p, factor, at, count, TRINE_F32, T);
+    else norm_read_as(v, p, factor, at, count, T, T); /* of dy's type, if not f32 */
 }
 
-/* One row; dweight and dbias are where its terms are added, or NULL. */
-static inline void norm_row(const norm_gradient *a, norm_pieces *m, int64_t i, float *dweight, float *dbias) {
+/* g becomes dh = rstd (g - c1 - xhat c2) + dresidual, while the next rows are fetched. */
+INLINE void norm_write_as(const norm_view *v, norm_pieces *p, float c1, float c2, int64_t at, int count, const norm_view *next, trine_dtype T,
+                          trine_dtype R) {
+    const float rstd = v->rstd;
+    ROW_EACH(count, j, k, m, {
+        row_prefetch(next->dy, T, j, k);
+        row_prefetch(next->h, R, j, k);
+        vf d = (*row_vector(p->g, j) - c1 - *row_vector(p->hat, j) * c2) * rstd;
+        if (v->dresidual) d += row_get(v->dresidual, R, at + j, m);
+        *row_vector(p->g, j) = d;
+    });
+}
+
+static inline norm_view norm_view_of(const norm_gradient *a, int64_t i) {
+    return (norm_view){
+        .dy = row_at(a->dy, i),
+        .h = row_at(a->h, i),
+        .dresidual = a->dresidual ? row_at(a->dresidual, i) : NULL,
+        .mean = a->mean ? ((const float *)a->mean->data)[i] : 0,
+        .rstd = ((const float *)a->rstd->data)[i],
+    };
+}
+
+static inline void norm_row(const norm_gradient *a, norm_pieces *p, int64_t i, float *dweight, float *dbias) {
     const int64_t n = a->n;
-    float sum = 0, product = 0;
+    const trine_dtype T = a->dy->dtype, R = a->h->dtype;
+    const norm_view next = norm_view_of(a, i + 1 < a->r ? i + 1 : i);
+    norm_view v = norm_view_of(a, i);
+    v.dweight = dweight;
+    v.dbias = dbias;
+    for (int64_t at = 0; at < n; at += ROW_PIECE) FOR_TYPE(T, norm_read_any, &v, p, a->factor, at, row_count(n, at), R);
+    const float c1 = a->mean ? v.sum / (float)n : 0, c2 = v.product / (float)n;
+    v.dweight = v.dbias = NULL;
     for (int64_t at = 0; at < n; at += ROW_PIECE) {
         const int count = row_count(n, at);
-        norm_gather(a, m, i, at, count);
-        norm_accumulate(m, dweight ? dweight + at : NULL, dbias ? dbias + at : NULL, count);
-        norm_weigh(a, m, at, count, &sum, &product);
-    }
-    const float rstd = ((const float *)a->rstd->data)[i], c1 = a->mean ? sum / (float)n : 0, c2 = product / (float)n;
-    for (int64_t at = 0; at < n; at += ROW_PIECE) {
-        const int count = row_count(n, at);
-        if (n > ROW_PIECE) {
-            norm_gather(a, m, i, at, count);
-            if (a->weight) row_multiply(m->dy, a->weight->data, at, count, a->weight_offset, a->weight->dtype);
-        }
-        for (int j = 0; j < count; j += VL)
-            *row_vector(m->dy, j) = (*row_vector(m->dy, j) - c1 - *row_vector(m->hat, j) * c2) * rstd;
-        if (a->dresidual) row_add(m->dy, row_at(a->dresidual, i), at, count, a->dresidual->dtype);
-        if (a->dh) row_store(m->dy, row_at(a->dh, i), at, count, a->dh->dtype, a->stream);
-        if (a->p > 0) row_dropout(m->dy, &a->dropout, (uint64_t)(i * n + at), count);
-        row_store(m->dy, row_at(a->dx, i), at, count, a->dx->dtype, a->stream);
+        if (n > ROW_PIECE) FOR_TYPE(T, norm_read_any, &v, p, a->factor, at, count, R);
+        FOR_TYPE(R, norm_write_as, &v, p, c1, c2, at, count, &next, T);
+        if (a->dh) row_store(p->g, row_sink_of(a->dh, i, at, a->stream), count, R);
+        if (a->p > 0) row_dropout(p->g, &a->dropout, (uint64_t)(i * n + at), count);
+        row_store(p->g, row_sink_of(a->dx, i, at, a->stream), count, T);
     }
 }
 
 /* The rows of block b. The sums of a run of rows are in `run`, those of the blocks in `partial`: of dweight and of dbias, NULL where not asked for. */
-static inline void norm_block(const norm_gradient *a, norm_pieces *m, int64_t b, float *const partial[2], float *const run[2]) {
+static inline void norm_block(const norm_gradient *a, norm_pieces *p, int64_t b, float *const partial[2], float *const run[2]) {
     const int64_t pitch = columns_pitch(a->n), first = b * columns_rows(a->r);
     const int64_t last = first + columns_rows(a->r) < a->r ? first + columns_rows(a->r) : a->r;
     for (int k = 0; k < 2; k++)
         if (partial[k]) memset(partial[k] + b * pitch, 0, (size_t)a->n * sizeof(float));
     for (int64_t i = first; i < last; i += COLUMNS_RUN) {
         for (int k = 0; k < 2; k++)
-            if (run[k]) memset(run[k], 0, (size_t)a->n * sizeof(float));
-        for (int64_t row = i; row < last && row < i + COLUMNS_RUN; row++) norm_row(a, m, row, run[0], run[1]);
+            if (run[k]) memset(run[k], 0, (size_t)pitch * sizeof(float));
+        for (int64_t row = i; row < last && row < i + COLUMNS_RUN; row++) norm_row(a, p, row, run[0], run[1]);
         for (int k = 0; k < 2; k++)
             if (run[k]) columns_add(partial[k] + b * pitch, run[k], a->n);
     }
@@ -101,9 +124,11 @@ static inline void norm_rows(const trine_call *call, norm_gradient *a) {
     a->n = call->dim[1];
     a->stream = row_streams(call);
     const int64_t blocks = columns_blocks(a->r), pitch = columns_pitch(a->n);
-    const int team = norm_team(call, a->r);
+    const int team = norm_team(call);
     const trine_tensor *out[2] = {a->dweight, a->dbias};
-    float *partial[2] = {0}, *runs[2] = {0}, *next = call->workspace;
+    a->factor = call->workspace;
+    norm_prepare(a);
+    float *partial[2] = {0}, *runs[2] = {0}, *next = a->factor + pitch;
     for (int k = 0; k < 2; k++) {
         if (!out[k]) continue;
         partial[k] = next;
@@ -112,12 +137,12 @@ static inline void norm_rows(const trine_call *call, norm_gradient *a) {
     }
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        norm_pieces m;
+        norm_pieces p;
         const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
         float *const run[2] = {runs[0] ? runs[0] + thread * pitch : NULL, runs[1] ? runs[1] + thread * pitch : NULL};
         int64_t first, last;
         cpu_share(blocks, thread, threads, &first, &last);
-        for (int64_t b = first; b < last; b++) norm_block(a, &m, b, partial, run);
+        for (int64_t b = first; b < last; b++) norm_block(a, &p, b, partial, run);
         if (a->stream) stream_fence();
 #pragma omp barrier
         cpu_share(pitch / 16, thread, threads, &first, &last);

@@ -30,32 +30,30 @@ static size_t workspace(const trine_call *call) {
     return (size_t)(row_part_size(&a) + column_part_size(&a)) * sizeof(float);
 }
 
-/* The sum of row i from column `at` on, of which h is left holding the elements. */
-static inline float sum_row(const sums *a, float *h, int64_t i, int64_t at, int count) {
-    row_load(h, row_at(a->x, i), at, count, a->x->dtype);
-    row_pad(h, count, 0);
+/* A piece of a row: its sum, and what `run` holds plus its elements; either may be NULL. */
+INLINE void read_as(float *sum, float *run, const void *x, int64_t at, int count, trine_dtype T) {
     vf acc[ROW_ACC] = {0};
-    ROW_SUM(count, j, k, acc, acc[k] += *row_vector(h, j));
-    return row_total(acc);
+    ROW_EACH(count, j, k, m, {
+        const vf v = row_get(x, T, at + j, m);
+        acc[k] += v;
+        if (run) *row_vector(run, j) += v;
+    });
+    if (sum) *sum = row_total(acc);
 }
 
-static void tile(const sums *a, int64_t block, int64_t piece, float *h, float *run) {
+static void tile(const sums *a, int64_t block, int64_t piece, float *run) {
     const int64_t at = piece * ROW_PIECE, first = block * columns_rows(a->r);
     const int64_t last = first + columns_rows(a->r) < a->r ? first + columns_rows(a->r) : a->r;
     const int count = row_count(a->n, at);
     float *part = a->columns ? a->column_part + block * columns_pitch(a->n) + at : NULL;
     if (part) memset(part, 0, (size_t)count * sizeof(float));
     for (int64_t start = first; start < last; start += COLUMNS_RUN) {
-        if (part) memset(run, 0, (size_t)row_padded(count) * sizeof(float));
+        if (part) memset(run, 0, sizeof(row_piece));
         for (int64_t i = start; i < last && i < start + COLUMNS_RUN; i++) {
-            if (a->rows) {
-                const float sum = sum_row(a, h, i, at, count);
-                if (a->row_part) a->row_part[piece * columns_pitch(a->r) + i] = sum;
-                else sstore(a->rows->data, a->rows->dtype, i, sum);
-                if (part) columns_add(run, h, count);
-            } else {
-                row_add(run, row_at(a->x, i), at, count, a->x->dtype);
-            }
+            float sum;
+            FOR_TYPE(a->x->dtype, read_as, a->rows ? &sum : NULL, part ? run : NULL, row_at(a->x, i), at, count);
+            if (a->row_part) a->row_part[piece * columns_pitch(a->r) + i] = sum;
+            else if (a->rows) sstore(a->rows->data, a->rows->dtype, i, sum);
         }
         if (part) columns_add(part, run, count);
     }
@@ -69,11 +67,11 @@ static trine_status launch(const trine_call *call) {
     const int team = cpu_team(call, tiles, row_bytes(call));
 #pragma omp parallel num_threads(team) if (team > 1)
     {
-        row_piece h, run;
+        row_piece run;
         const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
         int64_t first, last;
         cpu_share(tiles, thread, threads, &first, &last);
-        for (int64_t t = first; t < last; t++) tile(&a, t / a.pieces, t % a.pieces, h, run);
+        for (int64_t t = first; t < last; t++) tile(&a, t / a.pieces, t % a.pieces, run);
 #pragma omp barrier
         if (a.columns) {
             cpu_share(a.n, thread, threads, &first, &last);

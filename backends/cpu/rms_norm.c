@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm on the CPU. */
+enum { CENTERED = 0 };
 #include "norm.h"
 
 static trine_status launch(const trine_call *call) {

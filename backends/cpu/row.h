@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in pieces: what softmax, the norms and the sums do to a piece of a row that is held as floats in the first-level cache.
+/* Rows in pieces: what softmax, the norms and the sums share. A piece of a row is held as floats in the first-level cache between its steps.
  *
- * A piece is padded to whole steps of ROW_STEP elements with a value that does not count, so that the loops over it have no tails. Its sums go through ROW_ACC
- * vectors: 256 additions deep at most, the depth that spec/norm.h allows, and in an order that depends on nothing but the length. */
+ * A loop over a piece has ROW_ACC accumulators, so that a sum is 256 additions deep at most, the depth that spec/norm.h allows, in an order that depends on
+ * nothing but the length. */
 #ifndef TRINE_CPU_ROW_H
 #define TRINE_CPU_ROW_H
 
@@ -10,19 +10,16 @@
 #include "philox.h"
 #include "vec.h"
 
-enum { ROW_PIECE = 8192, ROW_ACC = VL == 4 ? 8 : 4, ROW_STEP = ROW_ACC * VL };
+enum { ROW_PIECE = VL == 4 ? 4096 : 8192, ROW_ACC = 4, ROW_STEP = ROW_ACC * VL };
 _Static_assert(ROW_PIECE / ROW_STEP <= 256, "sums would be deeper than specified");
 
-/* A piece, and a vector more that unaligned loads may touch. */
-typedef float row_piece[ROW_PIECE + VL] __attribute__((aligned(64)));
+typedef float row_piece[ROW_PIECE] __attribute__((aligned(64)));
 
 /* A tensor of the call; NULL if it was not given. */
 INLINE const trine_tensor *row_tensor(const trine_call *call, int index) { return call->present >> index & 1 ? &call->tensor[index] : NULL; }
 
-/* Row i of a matrix. */
+/* Row i of a matrix, and of the matrix g of a batch. */
 INLINE void *row_at(const trine_tensor *t, int64_t i) { return (char *)t->data + i * t->stride[t->rank - 2] * (int64_t)vsize(t->dtype); }
-
-/* Row i of problem g of a batch of matrices. */
 INLINE void *row_at3(const trine_tensor *t, int64_t g, int64_t i) {
     return (char *)row_at(t, i) + g * t->stride[0] * (int64_t)vsize(t->dtype);
 }
@@ -45,78 +42,80 @@ static inline bool row_streams(const trine_call *call) {
     return written > cpu_of(call)->l3;
 }
 
-/* The length of the piece of n elements that begins at `at`; and with its padding. */
+/* The length of the piece of n elements that begins at `at`. */
 INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(n - at) : ROW_PIECE; }
-INLINE int row_padded(int count) { return (count + ROW_STEP - 1) / ROW_STEP * ROW_STEP; }
 
-INLINE vf *row_vector(float *h, int j) { return (vf *)(h + j); }
-
-INLINE void row_pad(float *h, int count, float value) {
-    for (int j = count; j < row_padded(count); j++) h[j] = value;
-}
-
-/* Calls step(j, v) for each vector j, j + VL, ... of a piece, where v is what `memory` has there: zeros beyond the end. */
-#define ROW_EACH(memory, at, count, T, j, v, step)                          \
-    do {                                                                    \
-        int j = 0;                                                          \
-        for (; j + VL <= (count); j += VL) {                                \
-            const vf v = vload(memory, T, (at) + j);                        \
-            step;                                                           \
-        }                                                                   \
-        if (j < (count)) {                                                  \
-            const vf v = vloadn(memory, T, (at) + j, (count) - j, 0);       \
-            step;                                                           \
-        }                                                                   \
+/* Does a step for each vector of a piece, in ascending order: elements j .. j+m-1, accumulator k; m is the constant VL but in the last. */
+#define ROW_UNUSED __attribute__((unused))
+#define ROW_EACH(count, j, k, m, ...)                                   \
+    do {                                                                \
+        int at_ = 0;                                                    \
+        for (; at_ + ROW_STEP <= (count); at_ += ROW_STEP) {            \
+            _Pragma("GCC unroll 4") for (int k = 0; k < ROW_ACC; k++) { \
+                const int j = at_ + k * VL, m ROW_UNUSED = VL;          \
+                __VA_ARGS__;                                            \
+            }                                                           \
+        }                                                               \
+        for (; at_ + VL <= (count); at_ += VL) {                        \
+            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = VL;     \
+            __VA_ARGS__;                                                \
+        }                                                               \
+        if (at_ < (count)) {                                            \
+            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = (count) - at_; \
+            __VA_ARGS__;                                                \
+        }                                                               \
     } while (0)
 
-/* h = memory, h += memory, h *= memory + offset: `count` elements of type T from `at` on. */
+/* Vector j of a piece, which is readable and writable as a whole. */
+INLINE vf *row_vector(float *h, int j) { return (vf *)(h + j); }
+
+/* Elements i .. i+m-1 of memory; the rest of the vector is 0. */
+INLINE vf row_get(const void *data, trine_dtype T, int64_t i, int m) { return m == VL ? vload(data, T, i) : vloadn(data, T, i, m, 0); }
+
+/* v in its first m elements, `rest` in the others. */
+INLINE vf row_mask(vf v, int m, float rest) { return m == VL ? v : vsel(viota() < m, v, vset(rest)); }
+
+/* Where `count` elements are stored: past the caches if asked for and if the address allows. */
+typedef struct row_sink {
+    void *data;
+    int64_t at;
+    bool stream;
+} row_sink;
+
+INLINE row_sink row_sink_at(void *row, trine_dtype dtype, int64_t at, bool stream) {
+    const uintptr_t size = vsize(dtype);
+    return (row_sink){row, at, stream && ((uintptr_t)row + (uintptr_t)at * size) % (VL * size) == 0};
+}
+INLINE row_sink row_sink_of(const trine_tensor *t, int64_t i, int64_t at, bool stream) { return row_sink_at(row_at(t, i), t->dtype, at, stream); }
+INLINE void row_put(row_sink sink, trine_dtype T, int j, int m, vf v) {
+    if (m < VL) vstoren(sink.data, T, sink.at + j, m, v);
+    else if (sink.stream) vstream(sink.data, T, sink.at + j, v);
+    else vstore(sink.data, T, sink.at + j, v);
+}
+
+/* Asks for the line of element j of a row that will be read next, once for each line; `data` NULL: none will be. */
+INLINE void row_prefetch(const void *data, trine_dtype T, int j, int k) {
+    if (k * VL * vsize(T) % 64 == 0) __builtin_prefetch((const char *)((uintptr_t)data + (uintptr_t)j * vsize(T)));
+}
+
+/* h = memory; memory = h. */
 INLINE void row_load_as(float *h, const void *memory, int64_t at, int count, trine_dtype T) {
-    ROW_EACH(memory, at, count, T, j, v, *row_vector(h, j) = v);
-}
-INLINE void row_add_as(float *h, const void *memory, int64_t at, int count, trine_dtype T) {
-    ROW_EACH(memory, at, count, T, j, v, *row_vector(h, j) += v);
-}
-INLINE void row_multiply_as(float *h, const void *memory, int64_t at, int count, float offset, trine_dtype T) {
-    ROW_EACH(memory, at, count, T, j, v, *row_vector(h, j) *= v + offset);
-}
-INLINE void row_store_as(const float *h, void *memory, int64_t at, int count, bool stream, trine_dtype T) {
-    int j = 0;
-    if (stream) {
-        const uintptr_t size = vsize(T), first = (uintptr_t)memory + (uintptr_t)at * size, ahead = -first % (VL * size) / size;
-        j = ahead < (uintptr_t)count ? (int)ahead : count;
-        vstoren(memory, T, at, j, *(const vf *)h);
-        for (; j + VL <= count; j += VL) vstream(memory, T, at + j, *(const vf_any *)(h + j));
-    }
-    for (; j + VL <= count; j += VL) vstore(memory, T, at + j, *(const vf *)(h + j));
-    if (j < count) vstoren(memory, T, at + j, count - j, *(const vf_any *)(h + j));
+    ROW_EACH(count, j, k, m, *row_vector(h, j) = row_get(memory, T, at + j, m));
 }
 static inline void row_load(float *h, const void *memory, int64_t at, int count, trine_dtype dtype) {
     FOR_TYPE(dtype, row_load_as, h, memory, at, count);
 }
-static inline void row_add(float *h, const void *memory, int64_t at, int count, trine_dtype dtype) {
-    FOR_TYPE(dtype, row_add_as, h, memory, at, count);
+INLINE void row_store_as(float *h, row_sink sink, int count, trine_dtype T) {
+    ROW_EACH(count, j, k, m, row_put(sink, T, j, m, *row_vector(h, j)));
 }
-static inline void row_multiply(float *h, const void *memory, int64_t at, int count, float offset, trine_dtype dtype) {
-    FOR_TYPE(dtype, row_multiply_as, h, memory, at, count, offset);
-}
-static inline void row_store(const float *h, void *memory, int64_t at, int count, trine_dtype dtype, bool stream) {
-    FOR_TYPE(dtype, row_store_as, h, memory, at, count, stream);
-}
+static inline void row_store(float *h, row_sink sink, int count, trine_dtype dtype) { FOR_TYPE(dtype, row_store_as, h, sink, count); }
 
-/* The sum of ROW_ACC vectors, by halves. */
+/* The sum of the accumulators, by halves. */
 INLINE float row_total(vf acc[ROW_ACC]) {
     for (int half = ROW_ACC / 2; half > 0; half /= 2)
         for (int k = 0; k < half; k++) acc[k] += acc[k + half];
     return vhsum(acc[0]);
 }
-
-/* Sum over a padded piece; `step` adds what vector j contributes to acc[k]. */
-#define ROW_SUM(count, j, k, acc, step)                                     \
-    for (int row_base = 0; row_base < row_padded(count); row_base += ROW_STEP) \
-        _Pragma("GCC unroll 8") for (int k = 0; k < ROW_ACC; k++) {         \
-            const int j = row_base + k * VL;                                \
-            step;                                                           \
-        }
 
 /* Dropout of elements first, first + 1, ... of the tensor, which are in h. */
 static inline void row_dropout(float *h, const dropout *d, uint64_t first, int count) {

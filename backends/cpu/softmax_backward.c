@@ -9,26 +9,38 @@ typedef struct softmax_gradient {
     bool causal, stream;
 } softmax_gradient;
 
-static inline float gather(const softmax_gradient *a, float *y, float *dy, int64_t g, int64_t i, int64_t at, int count) {
-    row_load(y, row_at3(a->y, g, i), at, count, a->y->dtype);
-    row_load(dy, row_at3(a->dy, g, i), at, count, a->dy->dtype);
-    row_pad(y, count, 0);
-    row_pad(dy, count, 0);
+/* Pieces of y and of dy; adds the sum of their products. */
+INLINE void read_as(float *sum, float *y, float *dy, const void *y_row, const void *dy_row, int64_t at, int count, trine_dtype T) {
     vf acc[ROW_ACC] = {0};
-    ROW_SUM(count, j, k, acc, acc[k] = vfma(*row_vector(y, j), *row_vector(dy, j), acc[k]));
-    return row_total(acc);
+    ROW_EACH(count, j, k, m, {
+        const vf p = row_get(y_row, T, at + j, m), d = row_get(dy_row, T, at + j, m);
+        *row_vector(y, j) = p;
+        *row_vector(dy, j) = d;
+        acc[k] = vfma(p, d, acc[k]);
+    });
+    *sum += row_total(acc);
+}
+
+/* dx = scale y (dy - sum), while the next rows are fetched. */
+INLINE void write_as(float scale, float sum, float *y, float *dy, row_sink dx, int count, const void *next_y, const void *next_dy, trine_dtype T) {
+    ROW_EACH(count, j, k, m, {
+        row_prefetch(next_y, T, j, k);
+        row_prefetch(next_dy, T, j, k);
+        row_put(dx, T, j, m, *row_vector(y, j) * (*row_vector(dy, j) - sum) * scale);
+    });
 }
 
 static inline void row(const softmax_gradient *a, float *y, float *dy, int64_t g, int64_t i) {
-    const int64_t visible = a->causal ? row_visible(i, a->s, a->n) : a->n;
-    float sum = 0;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) sum += gather(a, y, dy, g, i, at, row_count(visible, at));
+    const int64_t visible = a->causal ? row_visible(i, a->s, a->n) : a->n, next = i + 1 < a->s ? i + 1 : i;
+    const void *y_row = row_at3(a->y, g, i), *dy_row = row_at3(a->dy, g, i);
     void *dx = row_at3(a->dx, g, i);
+    float sum = 0, unused = 0;
+    for (int64_t at = 0; at < visible; at += ROW_PIECE) FOR_TYPE(a->y->dtype, read_as, &sum, y, dy, y_row, dy_row, at, row_count(visible, at));
     for (int64_t at = 0; at < visible; at += ROW_PIECE) {
         const int count = row_count(visible, at);
-        if (visible > ROW_PIECE) gather(a, y, dy, g, i, at, count);
-        for (int j = 0; j < count; j += VL) *row_vector(y, j) = *row_vector(y, j) * (*row_vector(dy, j) - sum) * a->scale;
-        row_store(y, dx, at, count, a->dx->dtype, a->stream);
+        if (visible > ROW_PIECE) FOR_TYPE(a->y->dtype, read_as, &unused, y, dy, y_row, dy_row, at, count);
+        const row_sink sink = row_sink_at(dx, a->dx->dtype, at, a->stream);
+        FOR_TYPE(a->dx->dtype, write_as, a->scale, sum, y, dy, sink, count, row_at3(a->y, g, next), row_at3(a->dy, g, next));
     }
     const int64_t size = (int64_t)vsize(a->dx->dtype);
     memset((char *)dx + visible * size, 0, (size_t)((a->n - visible) * size));
@@ -44,7 +56,7 @@ static trine_status launch(const trine_call *call) {
         .n = call->dim[2],
         .scale = args->scale,
         .causal = args->causal,
-        .stream = row_streams(call),
+        .stream = !args->causal && row_streams(call),
     };
     const int64_t rows = call->dim[0] * a.s;
     const int team = cpu_team(call, rows, row_bytes(call));

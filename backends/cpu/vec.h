@@ -133,13 +133,11 @@ INLINE vf vf_from_bf16(vh h) {
 INLINE vh vf_to_bf16(vf x) {
     const vu bits = (vu)x;
     const vu rounded = bits + 0x7fff + ((bits >> 16) & 1);
-    const vu quiet = bits | 0x400000; /* keeps a NaN whose payload is in the low half a NaN */
-    const vu r = (vu)visel(x != x, (vi)quiet, (vi)rounded) >> 16;
+    const vu r = (rounded >> 16) | ((vu)(x != x) & 0x7fc0); /* whatever rounding has made of a NaN, it is one again */
 #if defined(__AVX512F__)
     return (vh)_mm512_cvtepi32_epi16((__m512i)r);
 #elif defined(__AVX2__)
-    const __m256i packed = _mm256_packus_epi32((__m256i)r, (__m256i)r);
-    return (vh)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08));
+    return (vh)_mm_packus_epi32(_mm256_castsi256_si128((__m256i)r), _mm256_extracti128_si256((__m256i)r, 1));
 #else
     return __builtin_convertvector(r, vh);
 #endif

@@ -88,9 +88,12 @@ static void *open_primitive(const trine_case *c, int threads) {
     if (p == NULL) return NULL;
     omp_set_num_threads(threads);
     bool ok = dnnl_engine_create(&p->engine, dnnl_cpu, 0) == dnnl_success;
-    if (strcmp(c->plan->spec->name, "matmul") == 0) ok = ok && make_matmul(p, c);
-    else if (strcmp(c->plan->spec->name, "softmax") == 0) ok = ok && make_softmax(p, c);
-    else ok = false;
+    if (strcmp(c->plan->spec->name, "matmul") == 0)
+        ok = ok && make_matmul(p, c);
+    else if (strcmp(c->plan->spec->name, "softmax") == 0)
+        ok = ok && make_softmax(p, c);
+    else
+        ok = false;
     if (ok) return p;
     close_primitive(p);
     return NULL;

@@ -48,8 +48,10 @@ static bool call_peer(void *context, int64_t i) {
 }
 
 static void print_cell(const bench_result *r) {
-    if (r->flops / r->bytes > 16) printf(" %9.1f GFLOP/s", r->flops / r->median / 1e9);
-    else printf(" %12.1f GB/s", r->bytes / r->median / 1e9);
+    if (r->flops / r->bytes > 16)
+        printf(" %9.1f GFLOP/s", r->flops / r->median / 1e9);
+    else
+        printf(" %12.1f GB/s", r->bytes / r->median / 1e9);
 }
 
 static void compare(trine_queue *queue, trine_op op, const char *text, int threads, const bench_plan *plan) {
@@ -64,8 +66,10 @@ static void compare(trine_queue *queue, trine_op op, const char *text, int threa
     bench_sets sets = { 0 };
     if (any) {
         printf("%-9s %-22.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
-        if (bench_case(queue, &c, plan, &ours, error, sizeof error)) print_cell(&ours);
-        else printf(" %17s", "-");
+        if (bench_case(queue, &c, plan, &ours, error, sizeof error))
+            print_cell(&ours);
+        else
+            printf(" %17s", "-");
         bench_work(&c, &theirs);
     }
     const bool ready = any && bench_sets_make(&sets, &c, queue, plan, error, sizeof error);
@@ -93,7 +97,8 @@ int main(int argc, char **argv) {
         OPTION_NUMBER("time", &plan.seconds, 0.001, 3600, "SECONDS", "time for each library on a case (default: 0.5)"),
         { 0 },
     };
-    const option_set set = { "trine-peers [options]", "Times OpenBLAS and oneDNN on the specification's cases, beside trine. In parentheses: how many times faster trine is.", rows };
+    const option_set set = { "trine-peers [options]",
+                             "Times OpenBLAS and oneDNN on the specification's cases, beside trine. In parentheses: how many times faster trine is.", rows };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     trine *lib;

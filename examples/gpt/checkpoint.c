@@ -57,6 +57,8 @@ static bool within(float x, float low, float high) { return x >= low && x <= hig
 static const char *header_check(const gpt_checkpoint *c, const uint64_t *word) {
     for (int i = CONTEXT; i <= HIDDEN; i++)
         if (word[i] > INT32_MAX) return "a size is out of range";
+    for (int i = RATE; i <= MAX_NORM; i++)
+        if (word[i] > UINT32_MAX) return "a rate is out of range";
     const char *wrong = gpt_config_check(&c->config);
     if (wrong) return wrong;
     const gpt_schedule *s = &c->schedule;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libFuzzer: a tuning cache of any bytes. It opens, answers, takes a record, and the record is there afterwards. In the input, byte 0xff stands for the columns that
- * make a line this machine's own. */
+ * make a line this machine's own. Run with -close_fd_mask=2: each corrupt file gives a warning. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -60,7 +60,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
     char *end = line;
     for (int tab = 0; tab < 4; tab++) end = strchr(end, '\t') + 1;
     snprintf(owner, sizeof owner, "%.*s", (int)(end - line - 1), line);
-    if (freopen("/dev/null", "w", stderr) == NULL) abort(); /* warnings, one for each corrupt file */
     return 0;
 }
 

@@ -10,10 +10,38 @@
 
 /* All defects; a kernel knows those of its op. */
 typedef enum defect {
-    correct, wrong_tail, unwritten_output, reads_beyond, reads_before, writes_beyond, writes_padding, input_modified, wrong_stride, wrong_rounding,
-    nan_swallowed, ignores_optional, ignores_parameter, nondeterministic, depends_on_threads, off_by_one_mask, top_left_mask, not_shifted,
-    masked_row_nan, not_in_place, never_ends, dropped_k, low_accumulator, ignores_transposition, ignores_beta, wrong_batch, stale_workspace,
-    workspace_overrun, accumulation_loss, wrong_index, ids_unchecked, writes_before_error
+    correct,
+    wrong_tail,
+    unwritten_output,
+    reads_beyond,
+    reads_before,
+    writes_beyond,
+    writes_padding,
+    input_modified,
+    wrong_stride,
+    wrong_rounding,
+    nan_swallowed,
+    ignores_optional,
+    ignores_parameter,
+    nondeterministic,
+    depends_on_threads,
+    off_by_one_mask,
+    top_left_mask,
+    not_shifted,
+    masked_row_nan,
+    not_in_place,
+    never_ends,
+    dropped_k,
+    low_accumulator,
+    ignores_transposition,
+    ignores_beta,
+    wrong_batch,
+    stale_workspace,
+    workspace_overrun,
+    accumulation_loss,
+    wrong_index,
+    ids_unchecked,
+    writes_before_error
 } defect;
 
 static const trine_tensor *tensor(const trine_call *call, const char *name) {
@@ -109,8 +137,7 @@ static void softmax_row(const trine_call *call, defect d, int64_t b, int64_t i, 
     }
     if (d == not_shifted) most = 0;
     for (int64_t j = 0; j < visible; j++) sum += d == not_shifted ? (double)expf((float)score(call, x, b, i, j)) : exp(score(call, x, b, i, j) - most);
-    for (int64_t j = 0; j < n; j++)
-        put(y, b, i, j, j < visible ? exp(score(call, x, b, i, j) - most) / sum : visible == 0 && d == masked_row_nan ? NAN : 0);
+    for (int64_t j = 0; j < n; j++) put(y, b, i, j, j < visible ? exp(score(call, x, b, i, j) - most) / sum : visible == 0 && d == masked_row_nan ? NAN : 0);
 }
 
 static trine_status softmax(const trine_call *call, defect d) {
@@ -211,7 +238,8 @@ static trine_status embedding(const trine_call *call, defect d) {
     for (int pass = d == ids_unchecked || d == writes_before_error ? 1 : 0; pass < 2; pass++)
         for (int64_t i = 0; i < rows; i++) {
             const int64_t id = (int64_t)get(ids, 0, 0, i);
-            if (d != ids_unchecked && (id < 0 || id >= v)) return call->host->error(TRINE_ERR_ARGUMENT, "embedding: ids[%lld] is %lld", (long long)i, (long long)id);
+            if (d != ids_unchecked && (id < 0 || id >= v))
+                return call->host->error(TRINE_ERR_ARGUMENT, "embedding: ids[%lld] is %lld", (long long)i, (long long)id);
             for (int64_t j = 0; pass == 1 && j < n; j++) put(y, 0, i, j, get(table, 0, id, j));
         }
     return TRINE_OK;
@@ -289,13 +317,24 @@ static trine_status memory_read(const trine_device *device, void *queue, void *h
 
 static trine_device device = {
     .info = { .name = "mutant:0", .model = "deliberately wrong kernels", .arch = "mutant", .units = 1, .numa_node = -1 },
-    .bytes_per_second = 1e9, .flops_per_second = 1e9, .driver = "",
+    .bytes_per_second = 1e9,
+    .flops_per_second = 1e9,
+    .driver = "",
 };
 
 static const trine_backend backend = {
-    .struct_size = sizeof backend, .name = "mutant", .devices = 1, .device = &device, .kernels = kernels, .queue_open = queue_open,
-    .queue_close = queue_close, .queue_wait = queue_wait, .memory_alloc = memory_alloc, .memory_free = memory_free,
-    .memory_write = memory_write, .memory_read = memory_read,
+    .struct_size = sizeof backend,
+    .name = "mutant",
+    .devices = 1,
+    .device = &device,
+    .kernels = kernels,
+    .queue_open = queue_open,
+    .queue_close = queue_close,
+    .queue_wait = queue_wait,
+    .memory_alloc = memory_alloc,
+    .memory_free = memory_free,
+    .memory_write = memory_write,
+    .memory_read = memory_read,
 };
 
 static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
@@ -315,5 +354,10 @@ static const trine_backend *init(const trine_host *host, char *reason_out, size_
 }
 
 extern const trine_module module __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default")));
-const trine_module module = { .magic = TRINE_MODULE_MAGIC, .abi = TRINE_ABI, .struct_size = sizeof module, .spec_hash = TRINE_SPEC_HASH,
-                              .name = "mutant", .version = TRINE_VERSION, .init = init };
+const trine_module module = { .magic = TRINE_MODULE_MAGIC,
+                              .abi = TRINE_ABI,
+                              .struct_size = sizeof module,
+                              .spec_hash = TRINE_SPEC_HASH,
+                              .name = "mutant",
+                              .version = TRINE_VERSION,
+                              .init = init };

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tests of the example: the whole model's gradient against finite differences, resuming bit by bit, and checkpoints that are damaged. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/tap.h"
+#include "trainer.h"
+
+/* -------------------------------------------------------------------------------------------------------------------- gradients */
+
+/* Small, but with everything: shared key heads, two layers, sequences shorter than the context. */
+static const gpt_config tiny = { .context = 12, .batch = 3, .layers = 2, .width = 24, .heads = 4, .kv_heads = 2, .hidden = 20 };
+enum { SEQUENCES = 3, LENGTH = 11 };
+
+typedef struct probe {
+    gpt_model model;
+    float *param, *grad, *moved; /* on the host */
+    int32_t tokens[SEQUENCES * LENGTH], labels[SEQUENCES * LENGTH];
+} probe;
+
+static bool loss_at(probe *p, const float *param, double *loss_out) {
+    return trine_memory_write(p->model.queue, p->model.param, param, (size_t)p->model.parameters * sizeof(float)) == TRINE_OK &&
+           gpt_loss(&p->model, p->tokens, p->labels, SEQUENCES, LENGTH, loss_out);
+}
+
+/* Slope of the loss along `direction` (of length 1) by central differences at h and 2h, extrapolated to fourth order. */
+static bool slope(probe *p, const double *direction, int64_t first, int64_t count, double h, double *slope_out) {
+    double loss[4];
+    for (int i = 0; i < 4; i++) {
+        const double at = h * (double[]){ -2, -1, 1, 2 }[i];
+        memcpy(p->moved, p->param, (size_t)p->model.parameters * sizeof(float));
+        for (int64_t k = 0; k < count; k++) p->moved[first + k] = (float)(p->param[first + k] + at * direction[k]);
+        if (!loss_at(p, p->moved, &loss[i])) return false;
+    }
+    *slope_out = (8 * (loss[2] - loss[1]) - (loss[3] - loss[0])) / (12 * h);
+    return true;
+}
+
+static void unit(double *direction, int64_t count) {
+    double sum = 0;
+    for (int64_t k = 0; k < count; k++) sum += direction[k] * direction[k];
+    for (int64_t k = 0; k < count; k++) direction[k] /= sqrt(sum);
+}
+
+/* The gradient of one parameter tensor, along itself, along two random directions and along its three largest elements. The losses are means of f32 numbers near
+ * 5.5, each good to about 1e-6; with h = 0.02 that is 1e-4 of slope at most, and the fourth-order rest is below it for this model. */
+static void check_tensor(probe *p, const char *name, int64_t first, int64_t count, gpt_random *random) {
+    const double h = 0.02, tolerance = 1e-4;
+    double *direction = malloc((size_t)count * sizeof *direction), worst = 0, along_itself = 0;
+    bool good = direction != NULL;
+    int64_t largest[3] = { 0 };
+    for (int rank = 0; rank < 3; rank++)
+        for (int64_t k = 0; k < count; k++) {
+            const bool taken = (rank > 0 && k == largest[0]) || (rank > 1 && k == largest[1]);
+            if (!taken && (fabsf(p->grad[first + k]) > fabsf(p->grad[first + largest[rank]]) || (rank > 0 && largest[rank] == largest[rank - 1])))
+                largest[rank] = k;
+        }
+    for (int trial = 0; good && trial < 6; trial++) {
+        double expected = 0, measured = 0;
+        for (int64_t k = 0; k < count; k++)
+            direction[k] = trial == 0 ? p->grad[first + k] : trial < 3 ? gpt_random_uniform(random) - 0.5 : k == largest[trial - 3];
+        unit(direction, count);
+        for (int64_t k = 0; k < count; k++) expected += direction[k] * p->grad[first + k];
+        good = slope(p, direction, first, count, h, &measured);
+        if (trial == 0) along_itself = expected;
+        worst = fmax(worst, fabs(measured - expected));
+    }
+    free(direction);
+    tap(good && worst <= tolerance && along_itself > 100 * tolerance, "gradient of %s: length %.4f, off by at most %.1e", name, along_itself, worst);
+}
+
+static void check_gradients(trine_queue *queue) {
+    probe p = { 0 };
+    gpt_random random;
+    double loss;
+    gpt_random_seed(&random, 7);
+    bool good = gpt_open(&p.model, &tiny, queue, 3);
+    const int64_t n = p.model.parameters;
+    p.param = malloc((size_t)n * sizeof(float));
+    p.grad = malloc((size_t)n * sizeof(float));
+    p.moved = malloc((size_t)n * sizeof(float));
+    good = good && p.param && p.grad && p.moved && trine_memory_read(queue, p.param, p.model.param, (size_t)n * sizeof(float)) == TRINE_OK;
+    for (int64_t i = 0; good && i < n; i++) p.param[i] *= i < p.model.decayed ? 8.0f : 0.75f + 0.5f * (float)gpt_random_uniform(&random); /* so that all terms count */
+    for (int i = 0; i < SEQUENCES * LENGTH; i++) {
+        p.tokens[i] = (int32_t)(gpt_random_next(&random) % 20); /* few, so that embedding rows are shared */
+        p.labels[i] = (int32_t)(gpt_random_next(&random) % GPT_VOCABULARY);
+    }
+    good = good && loss_at(&p, p.param, &loss) && gpt_gradient(&p.model, SEQUENCES, LENGTH) &&
+           trine_memory_read(queue, p.grad, p.model.grad, (size_t)n * sizeof(float)) == TRINE_OK;
+    if (!tap(good, "loss and gradient of a small model: %s", trine_error_message())) goto done;
+    const int64_t width = tiny.width, qkv = width * (tiny.heads + 2 * tiny.kv_heads) * (width / tiny.heads);
+    check_tensor(&p, "the embedding", 0, GPT_VOCABULARY * width, &random);
+    for (int i = 0; i < tiny.layers; i++) {
+        const gpt_layer *l = &p.model.layer[i];
+        check_tensor(&p, "an attention's norm", l->norm, width, &random);
+        check_tensor(&p, "queries, keys and values", l->w_qkv, qkv, &random);
+        check_tensor(&p, "an attention's output", l->w_mixed, width * width, &random);
+        check_tensor(&p, "a feed-forward's norm", l->middle_norm, width, &random);
+        check_tensor(&p, "gate and up", l->w_gate_up, width * 2 * tiny.hidden, &random);
+        check_tensor(&p, "down", l->w_down, tiny.hidden * width, &random);
+    }
+    check_tensor(&p, "the final norm", p.model.final_norm, width, &random);
+done:
+    gpt_close(&p.model);
+    free(p.param);
+    free(p.grad);
+    free(p.moved);
+}
+
+/* --------------------------------------------------------------------------------------------------------------------- resuming */
+
+static const gpt_schedule short_schedule = { .steps = 9, .warmup = 3, .rate = 1e-2f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1 };
+
+/* Trains from `from`, or from the start, up to step `last`, and saves. */
+static bool train_to(trine_queue *queue, const gpt_data *data, const char *from, int64_t last, const char *to) {
+    gpt_checkpoint checkpoint = { 0 };
+    gpt_trainer t = { 0 };
+    char error[256];
+    double loss;
+    bool good = !from || gpt_checkpoint_load(&checkpoint, from, error, sizeof error);
+    good = good && gpt_trainer_open(&t, queue, &tiny, &short_schedule, data, 5, from ? &checkpoint : NULL);
+    while (good && t.step < last) good = gpt_trainer_step(&t, &loss) && (t.step % 2 || gpt_trainer_evaluate(&t, 4, true, &loss));
+    good = good && gpt_trainer_save(&t, to);
+    if (!good) printf("# %s%s\n", t.error, trine_error_message());
+    gpt_trainer_close(&t);
+    gpt_checkpoint_free(&checkpoint);
+    return good;
+}
+
+static bool same_files(const char *a, const char *b) {
+    size_t size_a = 0, size_b = 0;
+    uint8_t *bytes_a = gpt_read_file(a, 1 << 24, &size_a), *bytes_b = gpt_read_file(b, 1 << 24, &size_b);
+    const bool same = bytes_a && bytes_b && size_a == size_b && !memcmp(bytes_a, bytes_b, size_a);
+    free(bytes_a);
+    free(bytes_b);
+    return same;
+}
+
+static void check_resume(trine_queue *queue, trine_queue *single, const gpt_data *data) {
+    tap(train_to(queue, data, NULL, 9, "straight"), "nine steps");
+    tap(train_to(queue, data, NULL, 4, "part") && train_to(queue, data, "part", 9, "resumed"), "four steps, and five more from the checkpoint");
+    tap(same_files("straight", "resumed"), "both end in the same bits");
+    tap(train_to(single, data, "part", 9, "resumed") && same_files("straight", "resumed"), "and so they do with one thread");
+}
+
+/* --------------------------------------------------------------------------------------------------------------- damaged files */
+
+static bool parses(const uint8_t *bytes, size_t size) {
+    gpt_checkpoint c;
+    char error[256] = "";
+    uint8_t *exact = malloc(size + 1); /* so that AddressSanitizer sees a read beyond */
+    if (!exact) return false;
+    memcpy(exact, bytes, size);
+    uint8_t *shrunk = realloc(exact, size ? size : 1);
+    const bool good = gpt_checkpoint_parse(&c, shrunk, size, error, sizeof error);
+    if (good) gpt_checkpoint_free(&c);
+    free(shrunk);
+    if (!good && !*error) printf("# no message for %zu bytes\n", size);
+    return good || !*error;
+}
+
+/* Makes the checksum fit again, so that the checks behind it are reached. */
+static void sign(uint8_t *bytes, size_t size) {
+    uint64_t hash = gpt_hash(GPT_HASH_START, bytes, size - 8);
+    for (int i = 0; i < 8; i++, hash >>= 8) bytes[size - 8 + (size_t)i] = (uint8_t)hash;
+}
+
+static void check_damage(void) {
+    size_t size = 0;
+    uint8_t *bytes = gpt_read_file("straight", 1 << 24, &size);
+    if (!tap(bytes && parses(bytes, size), "a whole checkpoint is read")) return;
+    int accepted = 0;
+    for (size_t cut = 0; cut < size; cut += cut < 300 ? 1 : 997) accepted += parses(bytes, cut);
+    tap(accepted == 0, "truncated ones are not");
+    for (size_t at = 0; at < size; at += at < 300 ? 1 : 997) {
+        bytes[at] ^= 0x10;
+        accepted += parses(bytes, size);
+        bytes[at] ^= 0x10;
+    }
+    tap(accepted == 0, "nor ones with a bit changed");
+    const size_t context = 2 * 8, parameters = 24 * 8; /* words of the header */
+    for (int top = 0; top < 2; top++)
+        for (size_t at = context; at <= parameters; at += 8) {
+            if (at >= 16 * 8 && at < 21 * 8) continue; /* the random state and the text's hash may be anything */
+            uint8_t kept[8];
+            memcpy(kept, bytes + at, 8);
+            memset(bytes + at, 0xff, 8);
+            if (top) bytes[at + 7] = 0x7f;
+            sign(bytes, size);
+            accepted += parses(bytes, size);
+            memcpy(bytes + at, kept, 8);
+        }
+    tap(accepted == 0, "nor ones with absurd sizes and a good checksum");
+    free(bytes);
+}
+
+static void check_write(trine_queue *queue, const gpt_data *data) {
+    char error[256];
+    gpt_checkpoint c;
+    tap(mkdir("directory", 0777) == 0 && !train_to(queue, data, "part", 4, "directory") && rmdir("directory") == 0, "a checkpoint cannot replace a directory");
+    tap(!train_to(queue, data, "part", 4, "missing/file"), "nor be written where there is no directory");
+    tap(!gpt_checkpoint_load(&c, "missing", error, sizeof error) && strstr(error, "missing"), "a file that is not there: %s", error);
+    gpt_data d;
+    tap(!gpt_data_load(&d, "missing", 10, error, sizeof error) && strstr(error, "missing"), "a text that is not there: %s", error);
+    tap(!gpt_data_load(&d, "part", 1 << 20, error, sizeof error) && strstr(error, "needed"), "a text that is too short: %s", error);
+}
+
+/* A text of two words in a changing pattern. */
+static bool make_text(gpt_data *data, char *error, size_t size) {
+    FILE *file = fopen("text", "w");
+    if (!file) return false;
+    for (int i = 0; i < 4000; i++) fputs(i * i % 7 < 3 ? "warp " : "wave ", file);
+    return fclose(file) == 0 && gpt_data_load(data, "text", tiny.context + 1, error, size);
+}
+
+int main(void) {
+    char folder[] = "/tmp/trine-gpt-XXXXXX", error[256] = "";
+    trine *lib = NULL;
+    trine_queue *queue = NULL, *single = NULL;
+    gpt_data data = { 0 };
+    const trine_queue_options one = { sizeof one, .threads = 1 }, two = { sizeof two, .threads = 2 };
+    if (!mkdtemp(folder) || chdir(folder) != 0 || !make_text(&data, error, sizeof error)) {
+        printf("Bail out! %s: %s%s\n", folder, strerror(errno), error);
+        return 1;
+    }
+    const bool open = trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &two, &queue) == TRINE_OK && trine_queue_open(lib, 0, &one, &single) == TRINE_OK;
+    if (tap(open, "trine opens: %s", trine_error_message())) {
+        check_gradients(queue);
+        check_resume(queue, single, &data);
+        check_damage();
+        check_write(queue, &data);
+    }
+    trine_queue_close(queue);
+    trine_queue_close(single);
+    trine_close(lib);
+    gpt_data_free(&data);
+    for (const char *const *name = (const char *const[]){ "text", "straight", "part", "resumed", NULL }; *name; name++) unlink(*name);
+    if (chdir("/") == 0) rmdir(folder);
+    return tap_end();
+}
