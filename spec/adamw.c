@@ -36,8 +36,8 @@ static void reference(trine_ref *ref) {
 
         const double v_low = v[i] - 6 * u * v_abs - tiny, low = sqrt(fmax(v_low, 0)) / root + args->eps;
         const bool m_overflows = fabs(g) > largest, v_overflows = m_overflows || g * g > largest;
-        const bool p_overflows = v_overflows || (negative && v_low < 0) || low == 0 || step > largest || step * m_abs > largest ||
-                                 m_abs / low > largest || step * m_abs / low > largest || decay > largest || p_abs > largest;
+        const bool p_overflows = v_overflows || (negative && v_low < 0) || low == 0 || step > largest || step * m_abs > largest || m_abs / low > largest ||
+                                 step * m_abs / low > largest || decay > largest || p_abs > largest;
         const double p_magnitude = p_overflows ? INFINITY : step * m_abs / denominator + p_abs / 6;
         const double p_slack = p_overflows ? 0 : step * m_abs * (1 / low - 1 / denominator) + tiny * (1 + step) * (1 + 1 / low);
         if (isfinite(m[i])) {
@@ -65,11 +65,8 @@ const trine_spec trine_spec_adamw = {
     .formula = "g = grad_scale grad; p' = p - lr wd p; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; "
                "p = p' - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps); copy = p",
     .source = "Loshchilov and Hutter 2019, algorithm 2",
-    .tensors = { TENSOR(param, IN | OUT, "T", "n", .terms = "24"),
-                 TENSOR(grad, IN, "G", "n"),
-                 TENSOR(m, IN | OUT, "S", "n", .terms = "4"),
-                 TENSOR(v, IN | OUT, "S", "n", .fill = "positive", .terms = "6"),
-                 TENSOR(copy, OUT | OPTIONAL, "C", "n", .terms = "24"),
+    .tensors = { TENSOR(param, IN | OUT, "T", "n", .terms = "24"), TENSOR(grad, IN, "G", "n"), TENSOR(m, IN | OUT, "S", "n", .terms = "4"),
+                 TENSOR(v, IN | OUT, "S", "n", .fill = "positive", .terms = "6"), TENSOR(copy, OUT | OPTIONAL, "C", "n", .terms = "24"),
                  TENSOR(grad_scale, IN | OPTIONAL, "f32", "1") },
     .params = { PARAM(lr, F32, .values = "1e-3 0 0.1", .min = 0, .doc = "learning rate"),
                 PARAM(beta1, F32, .values = "0.9 0.5", .fallback = 0.9, .min = 0, .max = 0x1.fffffep-1, .doc = "decay of m per step"),
@@ -82,6 +79,7 @@ const trine_spec trine_spec_adamw = {
     .independent = "n",
     .sizes = { "n: 0 1 7 8 31 64 1000 4097 100003" },
     .cases = { "f32: T=f32 G=f32 S=f32 C=bf16 n=16777216 step=10 lr=0.001", "mixed: T=f32 G=bf16 S=f32 C=bf16 n=16777216 step=10 lr=0.001 +copy",
-               "bf16 state: T=bf16 G=bf16 S=bf16 C=bf16 n=33554432 step=10 lr=0.001", "scaled: T=f32 G=f32 S=f32 C=bf16 n=16777216 step=10 lr=0.001 +grad_scale" },
+               "bf16 state: T=bf16 G=bf16 S=bf16 C=bf16 n=33554432 step=10 lr=0.001",
+               "scaled: T=f32 G=f32 S=f32 C=bf16 n=16777216 step=10 lr=0.001 +grad_scale" },
     .reference = reference,
 };

@@ -6,11 +6,11 @@
 
 /* Bound, with u = 2^-24, z = scale*x, m = max z, S = sum_k exp(z_k - m) >= 1, p_k = exp(z_k - m)/S, lse = m + log S.
  *
- * lse. A kernel has z_k and its distance from m (or from a running or estimated maximum at most 16 below, which adds 16u) in up to three roundings, one more constant for
- * exp2 included: each exponent is off by at most d_k = 3u(|z_k| + |m|), which moves lse by at most sum_k p_k (e^d_k - 1) (Jensen below, log(1+a) <= a
- * above). exp to 4 ulp is 8u of S; S, a sum of positive terms in any order, is off by (v-1)u of itself (Jeannerod and Rump 2013), and each time an
- * accumulator is rescaled to a new maximum costs it 10u more: a kernel's additions plus ten times its rescalings along one accumulator stay below v + 8.
- * So log S is off by (v + 32)u, second order included up to v = 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u |log S|, and
+ * lse. A kernel has z_k and its distance from m (or from a running or estimated maximum at most 16 below, which adds 16u) in up to three roundings, one
+ * more constant for exp2 included: each exponent is off by at most d_k = 3u(|z_k| + |m|), which moves lse by at most sum_k p_k (e^d_k - 1) (Jensen below,
+ * log(1+a) <= a above). exp to 4 ulp is 8u of S; S, a sum of positive terms in any order, is off by (v-1)u of itself (Jeannerod and Rump 2013), and each
+ * time an accumulator is rescaled to a new maximum costs it 10u more: a kernel's additions plus ten times its rescalings along one accumulator stay below
+ * v + 8. So log S is off by (v + 32)u, second order included up to v = 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u |log S|, and
  * m + log S, or its form in base 2, adds 2u(|m| + |log S|).
  *
  * loss = lse - (1-e) z_y - (e/v) sum_k z_k + w lse^2. The error of lse enters (1 + 2w(|lse| + 1)) times; the mean is a sum of v terms rounded once each;
@@ -67,12 +67,9 @@ const trine_spec trine_spec_cross_entropy = {
     .formula = "z = logit_scale logits; lse[i] = log sum_k exp(z[i,k]); loss[i] = lse[i] - (1-e) z[i,y] - (e/v) sum_k z[i,k] + z_loss lse[i]^2 with "
                "y = labels[i], e = label_smoothing; 0 where y is the ignored label",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
-    .tensors = { TENSOR(logits, IN, "T", "r v"),
-                 TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
-                 TENSOR(loss, OUT, "f32", "r", .terms = "v + 32"),
-                 TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 32") },
-    .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1,
-                      .doc = "share of the target spread evenly over all classes"),
+    .tensors = { TENSOR(logits, IN, "T", "r v"), TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
+                 TENSOR(loss, OUT, "f32", "r", .terms = "v + 32"), TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 32") },
+    .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1, .doc = "share of the target spread evenly over all classes"),
                 PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"),
                 PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .doc = "multiplies the logits"),
                 PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"),
@@ -81,9 +78,8 @@ const trine_spec trine_spec_cross_entropy = {
     .flops = "5*r*v",
     .independent = "r",
     .sizes = { "r: 0 1 3 17", "v: 1 2 7 31 64 257 1000 4099 32000" },
-    .cases = { "llama2 f32: T=f32 L=i64 r=512 v=32000 +lse", "llama2: T=bf16 L=i64 r=1024 v=32000 +lse",
-               "llama3 f32: T=f32 L=i64 r=128 v=128256 +lse", "llama3: T=bf16 L=i64 r=256 v=128256 +lse",
-               "llama3 smoothed: T=bf16 L=i64 r=256 v=128256 label_smoothing=0.1 z_loss=1e-4 +lse",
+    .cases = { "llama2 f32: T=f32 L=i64 r=512 v=32000 +lse", "llama2: T=bf16 L=i64 r=1024 v=32000 +lse", "llama3 f32: T=f32 L=i64 r=128 v=128256 +lse",
+               "llama3: T=bf16 L=i64 r=256 v=128256 +lse", "llama3 smoothed: T=bf16 L=i64 r=256 v=128256 label_smoothing=0.1 z_loss=1e-4 +lse",
                "one row: T=bf16 L=i64 r=1 v=262144", "bytes: T=f32 L=i32 r=65536 v=256 +lse" },
     .reference = reference,
 };

@@ -34,8 +34,8 @@ static void reference(trine_ref *ref) {
             const double shift = exp_shift(z - lse[i], 3 * u * (fabs(z) + fabs(lse[i])));
             const double size = fabs(gain) * ((p + shift) * factor_abs + target);
             const bool finite_inputs = isfinite(logits[at]) && isfinite(lse[i]) && isfinite(dloss[i]);
-            const bool overflow = p + shift > 0x1p127 || fabs(gain) > largest || factor_abs > largest || (p + shift) * factor_abs > largest ||
-                                  size > largest || 2 * fabs(scale) > largest || (finite_inputs && 2 * fmax(fabs(z), fabs(lse[i])) > largest);
+            const bool overflow = p + shift > 0x1p127 || fabs(gain) > largest || factor_abs > largest || (p + shift) * factor_abs > largest || size > largest ||
+                                  2 * fabs(scale) > largest || (isfinite(z) && 2 * fabs(z) > largest) || (isfinite(lse[i]) && 2 * fabs(lse[i]) > largest);
             const double unsure = 20 * u * (p * factor_abs + target / 3) + shift * factor_abs;
             if (isinf(dloss[i]) && fabs(p * factor - target) <= unsure) { /* Inf of either sign, or Inf * 0 */
                 dlogits[at] = magnitude[at] = INFINITY;
@@ -57,16 +57,13 @@ static void prepare(trine_ref *ref) {
 const trine_spec trine_spec_cross_entropy_backward = {
     SPEC(cross_entropy_backward),
     .summary = "Gradient of cross_entropy",
-    .formula = "dlogits[i,k] = dloss[i] logit_scale (p[i,k] (1 + 2 z_loss lse[i]) - (1-e) [k = labels[i]] - e/v), p[i,k] = exp(logit_scale logits[i,k] - lse[i]), "
-               "e = label_smoothing; 0 where labels[i] is the ignored label",
+    .formula =
+        "dlogits[i,k] = dloss[i] logit_scale (p[i,k] (1 + 2 z_loss lse[i]) - (1-e) [k = labels[i]] - e/v), p[i,k] = exp(logit_scale logits[i,k] - lse[i]), "
+        "e = label_smoothing; 0 where labels[i] is the ignored label",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
-    .tensors = { TENSOR(logits, IN, "T", "r v"),
-                 TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
-                 TENSOR(lse, IN, "f32", "r", .fill = "derived"),
-                 TENSOR(dloss, IN, "f32", "r"),
-                 TENSOR(dlogits, OUT, "T", "r v", .terms = "20") },
-    .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1,
-                      .doc = "share of the target spread evenly over all classes"),
+    .tensors = { TENSOR(logits, IN, "T", "r v"), TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
+                 TENSOR(lse, IN, "f32", "r", .fill = "derived"), TENSOR(dloss, IN, "f32", "r"), TENSOR(dlogits, OUT, "T", "r v", .terms = "20") },
+    .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1, .doc = "share of the target spread evenly over all classes"),
                 PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"),
                 PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .doc = "multiplies the logits"),
                 PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"),

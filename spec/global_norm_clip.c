@@ -49,9 +49,7 @@ const trine_spec trine_spec_global_norm_clip = {
     .formula = "sum_squares = sum_i x[i]^2; norm = sqrt(sum_squares + sum_j other_squares[j]); coefficient = min(1, max_norm/norm), 1 if max_norm is 0; "
                "y = coefficient x",
     .source = "Pascanu et al. 2013, algorithm 1",
-    .tensors = { TENSOR(x, IN, "T", "n"),
-                 TENSOR(y, OUT | OPTIONAL, "T", "n", .terms = "1"),
-                 TENSOR(other_squares, IN | OPTIONAL, "Q", "g", .fill = "positive"),
+    .tensors = { TENSOR(x, IN, "T", "n"), TENSOR(y, OUT | OPTIONAL, "T", "n", .terms = "1"), TENSOR(other_squares, IN | OPTIONAL, "Q", "g", .fill = "positive"),
                  TENSOR(sum_squares, OUT | OPTIONAL, "Q", "1", .terms = "n", .accumulate = "f64"),
                  TENSOR(norm, OUT | OPTIONAL, "f32", "1", .terms = "n + g + 2", .accumulate = "f64"),
                  TENSOR(coefficient, OUT | OPTIONAL, "f32", "1", .terms = "n + g + 4", .accumulate = "f64") },

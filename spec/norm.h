@@ -7,8 +7,9 @@
 
 #include "spec.h"
 
-/* Kernels sum n terms in f32 so that no term passes through more additions than this: one accumulator does up to 256 terms, several or blocks do more.
- * The sum is then off by at most that many unit roundoffs of the sum of absolute values (Higham 2002, section 4.2), and stays useful for any n. */
+/* Kernels sum n terms in f32 so that no term passes through more additions than this: one accumulator does up to 256 terms, several or
+ * blocks do more. The sum is then off by at most that many unit roundoffs of the sum of absolute values (Higham 2002, section 4.2), and
+ * stays useful for any n. */
 #define SUM_DEPTH(n) "min(" #n ", 256) + " #n "/1024 + 16"
 static inline double sum_depth(double n) { return fmin(n, 256) + n / 1024 + 16; }
 
@@ -25,8 +26,8 @@ typedef struct norm_input {
 /* The absolute value, but 0 for Inf and NaN: what may overflow in f32 besides them, and make NaN of an Inf. */
 static inline double finite_abs(double x) { return isfinite(x) ? fabs(x) : 0; }
 
-/* Element `index` of h, and what its f32 value is off by in units of U: the roundings of the product and of the sum, where there are any. It may have overflowed if
- * that is beyond the largest. */
+/* Element `index` of h, and what its f32 value is off by in units of U: the roundings of the product and of the sum, where there are any.
+ * It may have overflowed if that is beyond the largest. */
 static inline double norm_h(const norm_input *in, int64_t index, double *error_out) {
     double h = in->x[index];
     *error_out = 0;

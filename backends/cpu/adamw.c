@@ -82,8 +82,8 @@ static trine_status launch(const trine_call *call) {
         .eps = args->eps,
         .grad_scale = call->present & 1u << GRAD_SCALE ? *(const float *)tensor[GRAD_SCALE].data : 1.0f,
     };
-    const step_data d = { tensor[PARAM].data, tensor[M].data, tensor[V].data, call->present & 1u << COPY ? tensor[COPY].data : NULL,
-                          tensor[GRAD].data, tensor[COPY].dtype };
+    const step_data d = { tensor[PARAM].data, tensor[M].data,    tensor[V].data, call->present & 1u << COPY ? tensor[COPY].data : NULL,
+                          tensor[GRAD].data,  tensor[COPY].dtype };
     const trine_dtype type = tensor[PARAM].dtype, state = tensor[M].dtype;
     const int team = cpu_team(call, n, n * (int64_t)(2 * vsize(type) + 4 * vsize(state)));
 #pragma omp parallel num_threads(team)

@@ -90,9 +90,7 @@ static void row_finish(const trine_call *call, int64_t row, int64_t y, int64_t i
 
 static int64_t chunks_of(const trine_call *call) { return (call->dim[1] + CHUNK - 1) / CHUNK; }
 
-static size_t workspace(const trine_call *call) {
-    return chunks_of(call) <= 1 ? 0 : (size_t)(call->dim[0] * chunks_of(call)) * sizeof(part);
-}
+static size_t workspace(const trine_call *call) { return chunks_of(call) <= 1 ? 0 : (size_t)(call->dim[0] * chunks_of(call)) * sizeof(part); }
 
 static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_args *args = call->args;
@@ -113,8 +111,7 @@ static trine_status launch(const trine_call *call) {
             for (int64_t task = first; task < last; task++) {
                 const int64_t row = task / chunks, at = task % chunks * CHUNK;
                 parts[task] = (part){ 0 };
-                if (need_lse || label_at(labels, row) != ignore)
-                    row_chunk(logits, row, at, v - at < CHUNK ? v - at : CHUNK, scale, totals, &parts[task]);
+                if (need_lse || label_at(labels, row) != ignore) row_chunk(logits, row, at, v - at < CHUNK ? v - at : CHUNK, scale, totals, &parts[task]);
             }
 #pragma omp barrier
         }

@@ -20,8 +20,8 @@ static inline trine_status labels_check(const trine_call *call, const trine_tens
         if ((y < 0 || y >= v) && y != ignore && i < bad) bad = i;
     }
     if (bad == rows) return TRINE_OK;
-    return call->host->error(TRINE_ERR_ARGUMENT, "%s: labels[%lld] = %lld is neither in [0, v = %lld) nor the ignored label %lld",
-                             call->plan->spec->name, (long long)bad, (long long)label_at(labels, bad), (long long)v, (long long)ignore);
+    return call->host->error(TRINE_ERR_ARGUMENT, "%s: labels[%lld] = %lld is neither in [0, v = %lld) nor the ignored label %lld", call->plan->spec->name,
+                             (long long)bad, (long long)label_at(labels, bad), (long long)v, (long long)ignore);
 }
 
 /* log2(e) times the scale of the logits: exponentials are powers of two of x times this. */

@@ -67,7 +67,7 @@ static trine_status launch(const trine_call *call) {
 
     const trine_status status = labels_check(call, &call->tensor[LABELS], v, ignore);
     if (status != TRINE_OK) return status;
-#pragma omp parallel num_threads(cpu_team(call, rows * chunks, rows * v * 2 * (int64_t)vsize(call->tensor[LOGITS].dtype)))
+#pragma omp parallel num_threads(cpu_team(call, rows *chunks, rows *v * 2 * (int64_t)vsize(call->tensor[LOGITS].dtype)))
     {
         int64_t first, last;
         cpu_share(rows * chunks, omp_get_thread_num(), omp_get_num_threads(), &first, &last);

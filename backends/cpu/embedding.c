@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* embedding on the CPU: rows are copied. */
-#include <string.h>
-
 #include "ids.h"
+#include "vec.h"
 
 enum { TABLE, IDS, Y };
+
+/* memcpy() past the caches. */
+static void copy_streaming(char *to, const char *from, int64_t bytes) {
+    int64_t i = (int64_t)(-(uintptr_t)to % VB);
+    if (i > bytes) i = bytes;
+    memcpy(to, from, (size_t)i);
+    for (; i + VB <= bytes; i += VB) vstream(to + i, TRINE_F32, 0, vload(from + i, TRINE_F32, 0));
+    memcpy(to + i, from + i, (size_t)(bytes - i));
+}
 
 static trine_status launch(const trine_call *call) {
     const trine_tensor *table = &call->tensor[TABLE], *ids = &call->tensor[IDS], *y = &call->tensor[Y];
@@ -14,10 +22,21 @@ static trine_status launch(const trine_call *call) {
     const int64_t from = table->stride[0] * size, to = y->stride[0] * size;
     /* Rows in parts, so that few long rows keep all threads busy. */
     const int64_t part = 4096, parts = (n * size + part - 1) / part;
-#pragma omp parallel for schedule(static) num_threads(cpu_team(call, t * parts, 2 * t * n * size))
-    for (int64_t k = 0; k < t * parts; k++) {
-        const int64_t i = k / parts, first = k % parts * part, last = first + part < n * size ? first + part : n * size;
-        memcpy((char *)y->data + i * to + first, (const char *)table->data + id_at(ids, i) * from + first, (size_t)(last - first));
+    const bool stream = t * n * size > cpu_of(call)->l3;
+#pragma omp parallel num_threads(cpu_team(call, t * parts, 2 * t * n * size))
+    {
+        int64_t begin, end;
+        cpu_share(t * parts, omp_get_thread_num(), omp_get_num_threads(), &begin, &end);
+        for (int64_t k = begin; k < end; k++) {
+            const int64_t i = k / parts, first = k % parts * part, bytes = n * size - first < part ? n * size - first : part;
+            char *row = (char *)y->data + i * to + first;
+            const char *entry = (const char *)table->data + id_at(ids, i) * from + first;
+            if (stream)
+                copy_streaming(row, entry, bytes);
+            else
+                memcpy(row, entry, (size_t)bytes);
+        }
+        if (stream) stream_fence();
     }
     return TRINE_OK;
 }

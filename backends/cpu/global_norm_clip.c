@@ -67,8 +67,7 @@ static float finish(const trine_call *call) {
             *(float *)squares->data = (float)sum;
     }
     if (call->present & 1u << OTHER_SQUARES)
-        for (int64_t j = 0; j < other->shape[0]; j++)
-            sum += other->dtype == TRINE_F64 ? ((const double *)other->data)[j] : ((const float *)other->data)[j];
+        for (int64_t j = 0; j < other->shape[0]; j++) sum += other->dtype == TRINE_F64 ? ((const double *)other->data)[j] : ((const float *)other->data)[j];
     const double norm = sqrt(sum), quotient = args->max_norm / norm;
     const float coefficient = args->max_norm == 0 || quotient >= 1 ? 1.0f : (float)quotient;
     if (call->present & 1u << NORM) *(float *)call->tensor[NORM].data = (float)norm;

@@ -104,7 +104,8 @@ static inline void norm_row(const norm_gradient *a, norm_pieces *p, int64_t i, f
     }
 }
 
-/* The rows of block b. The sums of a run of rows are in `run`, those of the blocks in `partial`: of dweight and of dbias, NULL where not asked for. */
+/* The rows of block b. The sums of a run of rows are in `run`, those of the blocks in `partial`: of dweight and of dbias, NULL where not
+ * asked for. */
 static inline void norm_block(const norm_gradient *a, norm_pieces *p, int64_t b, float *const partial[2], float *const run[2]) {
     const int64_t pitch = columns_pitch(a->n), first = b * columns_rows(a->r);
     const int64_t last = first + columns_rows(a->r) < a->r ? first + columns_rows(a->r) : a->r;

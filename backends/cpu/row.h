@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in pieces: what softmax, the norms and the sums share. A piece of a row is held as floats in the first-level cache between its steps.
+/* Rows in pieces: what softmax, the norms and the sums share. A piece of a row is held as floats in the first-level cache between its
+ * steps.
  *
- * A loop over a piece has ROW_ACC accumulators, so that a sum is 256 additions deep at most, the depth that spec/norm.h allows, in an order that depends on
- * nothing but the length. */
+ * A loop over a piece has ROW_ACC accumulators, so that a sum is 256 additions deep at most, the depth that spec/norm.h allows, in an order
+ * that depends on nothing but the length. */
 #ifndef TRINE_CPU_ROW_H
 #define TRINE_CPU_ROW_H
 
@@ -30,7 +31,8 @@ INLINE int64_t row_visible(int64_t i, int64_t s, int64_t n) { return i + n - s +
 /* The bytes of a call's tensors. */
 static inline int64_t row_bytes(const trine_call *call) { return (int64_t)trine_plan_bytes(call->plan, call->dim, call->type, call->present); }
 
-/* Storing past the caches pays where outputs go to memory anyway, and not where a tensor is updated in place: its lines are in the cache already. */
+/* Storing past the caches pays where outputs go to memory anyway, and not where a tensor is updated in place: its lines are in the cache
+ * already. */
 static inline bool row_streams(const trine_call *call) {
     int64_t written = 0;
     for (int i = 0; i < call->plan->tensors; i++) {

@@ -2,8 +2,8 @@
 /* softmax on the CPU. A row that fits a piece is read once; a longer one twice, first for its maximum and sum by online statistics. */
 #include "row.h"
 
-/* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses nothing to cancellation. f is the sign of
- * scale, spread |scale| log2(e); for a scale of 0 they are 0 and 1. */
+/* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses nothing to cancellation. f
+ * is the sign of scale, spread |scale| log2(e); for a scale of 0 they are 0 and 1. */
 typedef struct softmax {
     const trine_tensor *x, *y;
     int64_t s, n;
@@ -11,8 +11,8 @@ typedef struct softmax {
     bool causal, stream;
 } softmax;
 
-/* 2^t for t <= 0, NaN for NaN. Below 2^-126 it is 0, which spec/softmax.c allows for; the error is below 4u. The polynomial is a minimax fit on
- * [-1/2, 1/2] whose coefficients were rounded one by one, the rest fitted again each time; its own error is 1.6u. */
+/* 2^t for t <= 0, NaN for NaN. Below 2^-126 it is 0, which spec/softmax.c allows for; the error is below 4u. The polynomial is a minimax
+ * fit on [-1/2, 1/2] whose coefficients were rounded one by one, the rest fitted again each time; its own error is 1.6u. */
 INLINE vf softmax_exp2(vf t) {
     const vf magic = vset(0x1.8p23f); /* adding it rounds to an integer, which is then in the low bits */
     const vf shifted = t + magic;
@@ -40,8 +40,8 @@ INLINE void softmax_read_as(float *max, float *h, const void *x, int64_t at, int
     *max = vhmax(acc[0]);
 }
 
-/* What is subtracted for the maximum: of nothing but -Inf it must not be taken itself, lest exponentials be NaN that are 0 once a larger element comes. If
- * none comes the sum is 0, and y = 0/0. */
+/* What is subtracted for the maximum: of nothing but -Inf it must not be taken itself, lest exponentials be NaN that are 0 once a larger
+ * element comes. If none comes the sum is 0, and y = 0/0. */
 INLINE float softmax_origin(float max) { return max == -INFINITY ? 0 : max; }
 
 /* h = 2^(spread (h - origin)), while the next row is fetched; the sum. */

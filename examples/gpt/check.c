@@ -84,7 +84,8 @@ static void check_gradients(trine_queue *queue) {
     p.grad = malloc((size_t)n * sizeof(float));
     p.moved = malloc((size_t)n * sizeof(float));
     good = good && p.param && p.grad && p.moved && trine_memory_read(queue, p.param, p.model.param, (size_t)n * sizeof(float)) == TRINE_OK;
-    for (int64_t i = 0; good && i < n; i++) p.param[i] *= i < p.model.decayed ? 8.0f : 0.75f + 0.5f * (float)gpt_random_uniform(&random); /* so that all terms count */
+    for (int64_t i = 0; good && i < n; i++) /* larger than at the start of training, so that all terms count */
+        p.param[i] *= i < p.model.decayed ? 8.0f : 0.75f + 0.5f * (float)gpt_random_uniform(&random);
     for (int i = 0; i < SEQUENCES * LENGTH; i++) {
         p.tokens[i] = (int32_t)(gpt_random_next(&random) % 20); /* few, so that embedding rows are shared */
         p.labels[i] = (int32_t)(gpt_random_next(&random) % GPT_VOCABULARY);
@@ -227,7 +228,8 @@ int main(void) {
         printf("Bail out! %s: %s%s\n", folder, strerror(errno), error);
         return 1;
     }
-    const bool open = trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &two, &queue) == TRINE_OK && trine_queue_open(lib, 0, &one, &single) == TRINE_OK;
+    const bool open =
+        trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &two, &queue) == TRINE_OK && trine_queue_open(lib, 0, &one, &single) == TRINE_OK;
     if (tap(open, "trine opens: %s", trine_error_message())) {
         check_gradients(queue);
         check_resume(queue, single, &data);

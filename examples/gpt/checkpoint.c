@@ -13,8 +13,31 @@
 #include "data.h"
 
 /* Words of the header. The magic number has bytes that a text-mode copy would change. */
-enum { MAGIC, VERSION, CONTEXT, BATCH, LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, STEPS, WARMUP, RATE, BETA1, BETA2, WEIGHT_DECAY, MAX_NORM,
-       RANDOM, TEXT_HASH = RANDOM + 4, STEP, HISTORY, HELD_OUT, PARAMETERS, HEADER };
+enum {
+    MAGIC,
+    VERSION,
+    CONTEXT,
+    BATCH,
+    LAYERS,
+    WIDTH,
+    HEADS,
+    KV_HEADS,
+    HIDDEN,
+    STEPS,
+    WARMUP,
+    RATE,
+    BETA1,
+    BETA2,
+    WEIGHT_DECAY,
+    MAX_NORM,
+    RANDOM,
+    TEXT_HASH = RANDOM + 4,
+    STEP,
+    HISTORY,
+    HELD_OUT,
+    PARAMETERS,
+    HEADER
+};
 #define MAGIC_WORD 0x0a0d1a7470677274u /* "trgpt", 0x1a, CR, LF, in the order of bytes */
 #define FILE_VERSION 1
 #define FILE_LIMIT ((int64_t)1 << 36)
@@ -75,7 +98,7 @@ static const char *header_check(const gpt_checkpoint *c, const uint64_t *word) {
 static void header_read(gpt_checkpoint *c, const uint64_t *word) {
     c->config = (gpt_config){ (int32_t)word[CONTEXT], (int32_t)word[BATCH],    (int32_t)word[LAYERS], (int32_t)word[WIDTH],
                               (int32_t)word[HEADS],   (int32_t)word[KV_HEADS], (int32_t)word[HIDDEN] };
-    c->schedule = (gpt_schedule){ (int64_t)word[STEPS],   (int64_t)word[WARMUP],  float_of(word[RATE]),    float_of(word[BETA1]),
+    c->schedule = (gpt_schedule){ (int64_t)word[STEPS],  (int64_t)word[WARMUP],        float_of(word[RATE]),    float_of(word[BETA1]),
                                   float_of(word[BETA2]), float_of(word[WEIGHT_DECAY]), float_of(word[MAX_NORM]) };
     memcpy(c->random.state, word + RANDOM, sizeof c->random.state);
     c->text_hash = word[TEXT_HASH];
@@ -150,12 +173,26 @@ bool gpt_checkpoint_load(gpt_checkpoint *checkpoint, const char *path, char *err
 
 static void encode(const gpt_checkpoint *c, uint8_t *bytes, int64_t size) {
     const gpt_schedule *s = &c->schedule;
-    uint64_t word[HEADER] = { [MAGIC] = MAGIC_WORD, [VERSION] = FILE_VERSION, [CONTEXT] = (uint64_t)c->config.context, [BATCH] = (uint64_t)c->config.batch,
-                              [LAYERS] = (uint64_t)c->config.layers, [WIDTH] = (uint64_t)c->config.width, [HEADS] = (uint64_t)c->config.heads,
-                              [KV_HEADS] = (uint64_t)c->config.kv_heads, [HIDDEN] = (uint64_t)c->config.hidden, [STEPS] = (uint64_t)s->steps,
-                              [WARMUP] = (uint64_t)s->warmup, [RATE] = bits_of(s->rate), [BETA1] = bits_of(s->beta1), [BETA2] = bits_of(s->beta2),
-                              [WEIGHT_DECAY] = bits_of(s->weight_decay), [MAX_NORM] = bits_of(s->max_norm), [TEXT_HASH] = c->text_hash,
-                              [STEP] = (uint64_t)c->step, [HISTORY] = (uint64_t)c->history.count, [HELD_OUT] = (uint64_t)c->history.held_out_count,
+    uint64_t word[HEADER] = { [MAGIC] = MAGIC_WORD,
+                              [VERSION] = FILE_VERSION,
+                              [CONTEXT] = (uint64_t)c->config.context,
+                              [BATCH] = (uint64_t)c->config.batch,
+                              [LAYERS] = (uint64_t)c->config.layers,
+                              [WIDTH] = (uint64_t)c->config.width,
+                              [HEADS] = (uint64_t)c->config.heads,
+                              [KV_HEADS] = (uint64_t)c->config.kv_heads,
+                              [HIDDEN] = (uint64_t)c->config.hidden,
+                              [STEPS] = (uint64_t)s->steps,
+                              [WARMUP] = (uint64_t)s->warmup,
+                              [RATE] = bits_of(s->rate),
+                              [BETA1] = bits_of(s->beta1),
+                              [BETA2] = bits_of(s->beta2),
+                              [WEIGHT_DECAY] = bits_of(s->weight_decay),
+                              [MAX_NORM] = bits_of(s->max_norm),
+                              [TEXT_HASH] = c->text_hash,
+                              [STEP] = (uint64_t)c->step,
+                              [HISTORY] = (uint64_t)c->history.count,
+                              [HELD_OUT] = (uint64_t)c->history.held_out_count,
                               [PARAMETERS] = (uint64_t)c->parameters };
     memcpy(word + RANDOM, c->random.state, sizeof c->random.state);
     uint8_t *at = bytes;

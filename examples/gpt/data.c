@@ -90,7 +90,7 @@ static bool add_file(text *t, const char *path, bool asked_for) {
 }
 
 static bool is_text_name(const char *name) {
-    static const char *const extensions[] = { ".c",  ".h",  ".cu",   ".hip", ".inl", ".cc",    ".cpp", ".py", ".sh", ".md",
+    static const char *const extensions[] = { ".c",   ".h",   ".cu",    ".hip", ".inl", ".cc",    ".cpp", ".py", ".sh", ".md",
                                               ".rst", ".txt", ".build", ".scd", ".def", ".cmake", ".map", ".in", NULL };
     static const char *const names[] = { "README", "NEWS", "LICENSE", "dev", NULL };
     const char *dot = strrchr(name, '.');

@@ -20,31 +20,30 @@ typedef struct options {
     uint64_t seed;
 } options;
 
-static const char usage[] =
-    "Usage: trine-gpt [OPTION]...\n"
-    "Trains a decoder-only transformer on the bytes of a text, through trine.\n"
-    "\n"
-    "  --text PATH       a file, or a directory whose sources and documents are read (default: trine's own)\n"
-    "  --steps N         optimizer steps (1400)\n"
-    "  --batch N         sequences per step (8)\n"
-    "  --context N       bytes per sequence (128)\n"
-    "  --layers N        (5)\n"
-    "  --width N         of the residual stream (128)\n"
-    "  --heads N         of attention (4)\n"
-    "  --kv-heads N      heads of keys and values, shared by the former (2)\n"
-    "  --hidden N        width of the feed-forward layer (384)\n"
-    "  --rate X          learning rate (0.003)\n"
-    "  --seed N          of weights and batches (1)\n"
-    "  --device NAME     as trine info lists them (TRINE_DEVICE, else the best)\n"
-    "  --threads N       on the CPU (the cores)\n"
-    "  --save FILE       write a checkpoint at the end\n"
-    "  --save-every N    and every N steps\n"
-    "  --resume FILE     continue a checkpoint: model and schedule are the checkpoint's\n"
-    "  --stop N          stop after step N of the schedule\n"
-    "  --svg FILE        where the loss curve goes (gpt-loss.svg)\n"
-    "  --sample N        bytes of text to write at the end (300)\n"
-    "  --prompt TEXT     how that text begins\n"
-    "  --help\n";
+static const char usage[] = "Usage: trine-gpt [OPTION]...\n"
+                            "Trains a decoder-only transformer on the bytes of a text, through trine.\n"
+                            "\n"
+                            "  --text PATH       a file, or a directory whose sources and documents are read (default: trine's own)\n"
+                            "  --steps N         optimizer steps (1000)\n"
+                            "  --batch N         sequences per step (8)\n"
+                            "  --context N       bytes per sequence (128)\n"
+                            "  --layers N        (5)\n"
+                            "  --width N         of the residual stream (128)\n"
+                            "  --heads N         of attention (4)\n"
+                            "  --kv-heads N      heads of keys and values, shared by the former (2)\n"
+                            "  --hidden N        width of the feed-forward layer (384)\n"
+                            "  --rate X          learning rate (0.003)\n"
+                            "  --seed N          of weights and batches (1)\n"
+                            "  --device NAME     as trine info lists them (TRINE_DEVICE, else the best)\n"
+                            "  --threads N       on the CPU (the cores)\n"
+                            "  --save FILE       write a checkpoint at the end\n"
+                            "  --save-every N    and every N steps\n"
+                            "  --resume FILE     continue a checkpoint: model and schedule are the checkpoint's\n"
+                            "  --stop N          stop after step N of the schedule\n"
+                            "  --svg FILE        where the loss curve goes (gpt-loss.svg)\n"
+                            "  --sample N        bytes of text to write at the end (300)\n"
+                            "  --prompt TEXT     how that text begins\n"
+                            "  --help\n";
 
 static volatile sig_atomic_t interrupted;
 static void interrupt(int signal_number) { interrupted = signal_number; }
@@ -62,16 +61,53 @@ static int complain(const char *what, const char *why) {
 
 /* ----------------------------------------------------------------------------------------------------------------------- options */
 
-enum { TEXT = 256, STEPS, BATCH, CONTEXT, LAYERS, WIDTH, HEADS, KV_HEADS, HIDDEN, RATE, SEED, DEVICE, THREADS, SAVE, SAVE_EVERY, RESUME, STOP, SVG, SAMPLE,
-       PROMPT, HELP };
+enum {
+    TEXT = 256,
+    STEPS,
+    BATCH,
+    CONTEXT,
+    LAYERS,
+    WIDTH,
+    HEADS,
+    KV_HEADS,
+    HIDDEN,
+    RATE,
+    SEED,
+    DEVICE,
+    THREADS,
+    SAVE,
+    SAVE_EVERY,
+    RESUME,
+    STOP,
+    SVG,
+    SAMPLE,
+    PROMPT,
+    HELP
+};
 
 static const struct option known[] = {
-    { "text", 1, 0, TEXT },     { "steps", 1, 0, STEPS },     { "batch", 1, 0, BATCH },       { "context", 1, 0, CONTEXT },
-    { "layers", 1, 0, LAYERS }, { "width", 1, 0, WIDTH },     { "heads", 1, 0, HEADS },       { "kv-heads", 1, 0, KV_HEADS },
-    { "hidden", 1, 0, HIDDEN }, { "rate", 1, 0, RATE },       { "seed", 1, 0, SEED },         { "device", 1, 0, DEVICE },
-    { "threads", 1, 0, THREADS }, { "save", 1, 0, SAVE },     { "save-every", 1, 0, SAVE_EVERY }, { "resume", 1, 0, RESUME },
-    { "stop", 1, 0, STOP },     { "svg", 1, 0, SVG },         { "sample", 1, 0, SAMPLE },     { "prompt", 1, 0, PROMPT },
-    { "help", 0, 0, HELP },     { 0 },
+    { "text", 1, 0, TEXT },
+    { "steps", 1, 0, STEPS },
+    { "batch", 1, 0, BATCH },
+    { "context", 1, 0, CONTEXT },
+    { "layers", 1, 0, LAYERS },
+    { "width", 1, 0, WIDTH },
+    { "heads", 1, 0, HEADS },
+    { "kv-heads", 1, 0, KV_HEADS },
+    { "hidden", 1, 0, HIDDEN },
+    { "rate", 1, 0, RATE },
+    { "seed", 1, 0, SEED },
+    { "device", 1, 0, DEVICE },
+    { "threads", 1, 0, THREADS },
+    { "save", 1, 0, SAVE },
+    { "save-every", 1, 0, SAVE_EVERY },
+    { "resume", 1, 0, RESUME },
+    { "stop", 1, 0, STOP },
+    { "svg", 1, 0, SVG },
+    { "sample", 1, 0, SAMPLE },
+    { "prompt", 1, 0, PROMPT },
+    { "help", 0, 0, HELP },
+    { 0 },
 };
 
 /* A whole number in [low, high], or false. */
@@ -165,8 +201,8 @@ static void progress_show(progress *p, const gpt_trainer *t, bool finish) {
         bar[30] = 0;
         printf("\r[%s] ", bar);
     }
-    printf("step %lld/%lld  loss %.3f  held-out %.3f  %.0f tokens/s  ETA %d:%02d%s", (long long)t->step, (long long)t->schedule.steps, p->mean / p->weight, held,
-           p->training > 0 ? tokens / p->training : 0, (int)left / 60, (int)left % 60, p->terminal ? "\033[K" : "\n");
+    printf("step %lld/%lld  loss %.3f  held-out %.3f  %.0f tokens/s  ETA %d:%02d%s", (long long)t->step, (long long)t->schedule.steps, p->mean / p->weight,
+           held, p->training > 0 ? tokens / p->training : 0, (int)left / 60, (int)left % 60, p->terminal ? "\033[K" : "\n");
     if (p->terminal && finish) putchar('\n');
     fflush(stdout);
 }
@@ -249,9 +285,13 @@ static int with_data(const options *o, const gpt_checkpoint *from, const gpt_dat
 }
 
 int main(int argc, char **argv) {
-    options o = { .text = GPT_TEXT, .svg = "gpt-loss.svg", .prompt = "/* ", .sample = 300, .seed = 1,
+    options o = { .text = GPT_TEXT,
+                  .svg = "gpt-loss.svg",
+                  .prompt = "/* ",
+                  .sample = 300,
+                  .seed = 1,
                   .config = { .context = 128, .batch = 8, .layers = 5, .width = 128, .heads = 4, .kv_heads = 2, .hidden = 384 },
-                  .schedule = { .steps = 1400, .rate = 3e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1 } };
+                  .schedule = { .steps = 1000, .rate = 3e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1 } };
     char error[512];
     gpt_checkpoint from = { 0 };
     gpt_data data = { 0 };

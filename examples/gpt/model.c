@@ -6,9 +6,9 @@
 
 #include "model.h"
 
-#define TRY(call)                        \
-    do {                                 \
-        if (!(call)) return false;       \
+#define TRY(call) \
+    do { \
+        if (!(call)) return false; \
     } while (0)
 #define RUN(op, ...) TRY(trine_##op(model->queue, &(trine_##op##_args){ TRINE_ARGS(op), __VA_ARGS__ }) == TRINE_OK)
 
@@ -340,8 +340,8 @@ bool gpt_update(gpt_model *model, const gpt_step *step, float *norm_out) {
         const int64_t first = part ? end[0] : 0, n = end[part] - first;
         const trine_tensor param = vector(model->param + first, n), grad = vector(model->grad + first, n);
         const trine_tensor m = vector(model->m + first, n), v = vector(model->v + first, n);
-        RUN(adamw, .param = &param, .grad = &grad, .m = &m, .v = &v, .grad_scale = &coefficient, .lr = step->rate, .beta1 = step->beta1,
-            .beta2 = step->beta2, .weight_decay = part ? 0 : step->weight_decay, .step = step->number);
+        RUN(adamw, .param = &param, .grad = &grad, .m = &m, .v = &v, .grad_scale = &coefficient, .lr = step->rate, .beta1 = step->beta1, .beta2 = step->beta2,
+            .weight_decay = part ? 0 : step->weight_decay, .step = step->number);
     }
     return trine_memory_read(model->queue, norm_out, model->scale + 1, sizeof *norm_out) == TRINE_OK;
 }

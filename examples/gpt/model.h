@@ -24,10 +24,10 @@ typedef struct gpt_config {
 
 /* What is kept of a layer's forward pass for its gradient. r = batch*context rows. */
 typedef struct gpt_layer {
-    float *stream, *rstd, *normed;                        /* attention's: r width, r, r width */
-    float *qkv, *mixed, *lse;                             /* r (heads + 2 kv_heads) head; r width; batch heads context */
-    float *middle, *middle_rstd, *middle_normed;          /* the feed-forward's: r width, r, r width */
-    float *gate_up, *activated;                           /* r 2 hidden; r hidden */
+    float *stream, *rstd, *normed;                                /* attention's: r width, r, r width */
+    float *qkv, *mixed, *lse;                                     /* r (heads + 2 kv_heads) head; r width; batch heads context */
+    float *middle, *middle_rstd, *middle_normed;                  /* the feed-forward's: r width, r, r width */
+    float *gate_up, *activated;                                   /* r 2 hidden; r hidden */
     int64_t w_qkv, w_mixed, w_gate_up, w_down, norm, middle_norm; /* where its parameters are, in elements; matrices are stored [in, out] */
 } gpt_layer;
 

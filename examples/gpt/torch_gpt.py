@@ -113,7 +113,7 @@ def windows(text, starts):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--text", default=os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-    parser.add_argument("--steps", type=int, default=1400)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()

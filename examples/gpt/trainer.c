@@ -110,8 +110,16 @@ bool gpt_trainer_save(gpt_trainer *trainer, const char *path) {
     gpt_trainer *t = trainer;
     gpt_model *model = &t->model;
     const size_t bytes = (size_t)model->parameters * sizeof(float);
-    gpt_checkpoint c = { .config = model->config, .schedule = t->schedule, .random = t->random, .text_hash = t->data->hash, .step = t->step,
-                         .history = t->history, .parameters = model->parameters, .param = malloc(bytes), .m = malloc(bytes), .v = malloc(bytes) };
+    gpt_checkpoint c = { .config = model->config,
+                         .schedule = t->schedule,
+                         .random = t->random,
+                         .text_hash = t->data->hash,
+                         .step = t->step,
+                         .history = t->history,
+                         .parameters = model->parameters,
+                         .param = malloc(bytes),
+                         .m = malloc(bytes),
+                         .v = malloc(bytes) };
     bool good = c.param && c.m && c.v && trine_memory_read(model->queue, c.param, model->param, bytes) == TRINE_OK &&
                 trine_memory_read(model->queue, c.m, model->m, bytes) == TRINE_OK && trine_memory_read(model->queue, c.v, model->v, bytes) == TRINE_OK;
     if (!good)

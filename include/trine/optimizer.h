@@ -10,19 +10,19 @@ extern "C" {
 #endif
 
 typedef struct trine_adamw_args {
-    size_t struct_size; /* TRINE_ARGS(adamw) */
-    const trine_tensor *param; /* in and out n */
-    const trine_tensor *grad; /* in n */
-    const trine_tensor *m; /* in and out n */
-    const trine_tensor *v; /* in and out n */
-    const trine_tensor *copy; /* out, optional n: param as bf16 or f16 */
+    size_t struct_size;             /* TRINE_ARGS(adamw) */
+    const trine_tensor *param;      /* in and out n */
+    const trine_tensor *grad;       /* in n */
+    const trine_tensor *m;          /* in and out n */
+    const trine_tensor *v;          /* in and out n */
+    const trine_tensor *copy;       /* out, optional n: param as bf16 or f16 */
     const trine_tensor *grad_scale; /* in, optional [1], f32: multiplies grad */
-    float lr; /* learning rate, >= 0 */
-    float beta1; /* 0 <= beta1 < 1; 0: 0.9 */
-    float beta2; /* 0 <= beta2 < 1; 0: 0.999 */
-    float eps; /* >= 0; 0: 1e-8 */
-    float weight_decay; /* >= 0 */
-    int64_t step; /* number of this step, from 1 */
+    float lr;                       /* learning rate, >= 0 */
+    float beta1;                    /* 0 <= beta1 < 1; 0: 0.9 */
+    float beta2;                    /* 0 <= beta2 < 1; 0: 0.999 */
+    float eps;                      /* >= 0; 0: 1e-8 */
+    float weight_decay;             /* >= 0 */
+    int64_t step;                   /* number of this step, from 1 */
 } trine_adamw_args;
 
 /* One AdamW step, in place. With b1 = beta1, b2 = beta2, t = step:
@@ -33,26 +33,26 @@ typedef struct trine_adamw_args {
  *     param = p - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps);  copy = param
  * Loshchilov and Hutter 2019, algorithm 2: the decay is decoupled from the gradient, and the bias correction is applied to sqrt(v) before eps is added.
  *
- * All tensors are n, contiguous, but grad_scale, which is 1: the coefficient of trine_global_norm_clip() or the reciprocal of a loss scale. param and grad are f32,
- * bf16 or f16, m and v both f32 or both bf16. Arithmetic is f32, one rounding for each output; m and v enter param, and param enters copy, before they are
- * rounded. The bias corrections are computed in f64 without cancellation, so that any step is accurate. For a true zero in beta1, beta2 or eps pass -0.0.
- * v should not be negative: its root is NaN. No tensor may overlap another.
- * Error, in units of 2^-24: m 4 of b1|m| + (1-b1)|g|; v 6 of b2 v + (1-b2)g^2; param and copy 24 of the length of the step, with the error of v on top, and 4 of
- * |param|(1 + lr weight_decay); spec/adamw.c. g^2 beyond f32 may overflow. Every element by itself: the same bits for any number of threads.
+ * All tensors are n, contiguous, but grad_scale, which is 1: the coefficient of trine_global_norm_clip() or the reciprocal of a loss scale. param and grad
+ * are f32, bf16 or f16, m and v both f32 or both bf16. Arithmetic is f32, one rounding for each output; m and v enter param, and param enters copy, before
+ * they are rounded. The bias corrections are computed in f64 without cancellation, so that any step is accurate. For a true zero in beta1, beta2 or eps
+ * pass -0.0. v should not be negative: its root is NaN. No tensor may overlap another.
+ * Error, in units of 2^-24: m 4 of b1|m| + (1-b1)|g|; v 6 of b2 v + (1-b2)g^2; param and copy 24 of the length of the step, with the error of v on top,
+ * and 4 of |param|(1 + lr weight_decay); spec/adamw.c. g^2 beyond f32 may overflow. Every element by itself: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; step below 1; a parameter
  * out of range or not finite; overlap), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE
  * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_adamw(trine_queue *queue, const trine_adamw_args *args);
 
 typedef struct trine_global_norm_clip_args {
-    size_t struct_size; /* TRINE_ARGS(global_norm_clip) */
-    const trine_tensor *x; /* in n */
-    const trine_tensor *y; /* out, optional n; may be x */
+    size_t struct_size;                /* TRINE_ARGS(global_norm_clip) */
+    const trine_tensor *x;             /* in n */
+    const trine_tensor *y;             /* out, optional n; may be x */
     const trine_tensor *other_squares; /* in, optional g: sums of squares of tensors clipped together with this one */
-    const trine_tensor *sum_squares; /* out, optional [1], of the type of other_squares: of x alone */
-    const trine_tensor *norm; /* out, optional [1], f32 */
-    const trine_tensor *coefficient; /* out, optional [1], f32: min(1, max_norm / norm) */
-    float max_norm; /* 0: no limit, coefficient is 1 */
+    const trine_tensor *sum_squares;   /* out, optional [1], of the type of other_squares: of x alone */
+    const trine_tensor *norm;          /* out, optional [1], f32 */
+    const trine_tensor *coefficient;   /* out, optional [1], f32: min(1, max_norm / norm) */
+    float max_norm;                    /* 0: no limit, coefficient is 1 */
 } trine_global_norm_clip_args;
 
 /* Clipping by the global norm:
@@ -60,11 +60,13 @@ typedef struct trine_global_norm_clip_args {
  *     norm        = sqrt(sum_squares + sum_j other_squares[j])
  *     coefficient = min(1, max_norm/norm), or 1 if max_norm is 0
  *     y           = coefficient x
- * Pascanu et al. 2013, algorithm 1; nothing is added to the norm. A gradient of several tensors: ask for sum_squares of each, then clip each with the sums of the
- * others; or ask for the coefficient only, and let trine_adamw() multiply by it.
+ * Pascanu et al. 2013, algorithm 1; nothing is added to the norm. A gradient of several tensors: ask for sum_squares of each, then clip each with the sums
+ * of the others; or ask for the coefficient only, and let trine_adamw() multiply by it.
  *
- * x and y are n, other_squares g, contiguous; the scalars have shape 1. At least one output is needed. x and y are f32, bf16 or f16, other_squares and sum_squares
- * f32 or f64, norm and coefficient f32. Squares are exact and summed in f64, so that nothing overflows that has an f32 norm; only sum_squares itself, as f32, is Inf
+ * x and y are n, other_squares g, contiguous; the scalars have shape 1. At least one output is needed. x and y are f32, bf16 or f16, other_squares and
+ * sum_squares
+ * f32 or f64, norm and coefficient f32. Squares are exact and summed in f64, so that nothing overflows that has an f32 norm; only sum_squares itself, as
+ * f32, is Inf
  * from 2^128 on (use f64 there). The coefficient is rounded to f32, then multiplied. max_norm >= 0. A norm of Inf gives coefficient 0, thus NaN where x is Inf;
  * a norm of NaN gives NaN in coefficient and in all of y, unless max_norm is 0. A norm of 0 gives coefficient 1, and coefficient 1 gives y = x exactly.
  * y may be x.

@@ -66,13 +66,12 @@ typedef struct trine_reduce_sum_args {
  *     row_sums[i] = sum_j x[i,j];  column_sums[j] = sum_i x[i,j]
  * At least one must be given. A sum of nothing is 0. Higham 2002, section 4.2 (blocked sums).
  *
- * x is r n, its rows contiguous and any distance apart; row_sums is r, column_sums n. x is f32, bf16 or f16, the sums are of the same type or f32;
- * accumulation is f32, with one rounding at the end. Nothing may overlap.
- * Error: min(n, 256) + n/1024 + 16 (of column_sums r for n) in units of 2^-24, of the sum of absolute values; spec/reduce_sum.c. Sums of integers that
- * f32 holds are exact. The same bits for any number of threads: blocks depend on r and n alone.
- * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; neither sum given;
- * an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
- * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * x is r n, its rows contiguous and any distance apart; row_sums is r, column_sums n. x is f32, bf16 or f16, the sums are of the same type
+ * or f32; accumulation is f32, with one rounding at the end. Nothing may overlap. Error: min(n, 256) + n/1024 + 16 (of column_sums r for n)
+ * in units of 2^-24, of the sum of absolute values; spec/reduce_sum.c. Sums of integers that f32 holds are exact. The same bits for any
+ * number of threads: blocks depend on r and n alone. Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element
+ * types that the above does not admit; neither sum given; an output that overlaps another tensor otherwise than said),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_reduce_sum(trine_queue *queue, const trine_reduce_sum_args *args);
 
 #ifdef __cplusplus
