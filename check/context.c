@@ -13,8 +13,8 @@ double runner_time(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static bool failed(runner *r, const char *what) {
-    snprintf(r->shared->report.error, sizeof r->shared->report.error, "%s: %s", what, trine_error_message());
+static bool failed(runner *r) {
+    snprintf(r->shared->report.error, sizeof r->shared->report.error, "%s", trine_error_message());
     return false;
 }
 
@@ -31,7 +31,7 @@ static bool add_contexts(runner *r, trine *lib, const char *isa) {
     for (int device = 0; device < trine_device_count(lib) && r->contexts < MAX_CONTEXTS; device++) {
         context *c = &r->context[r->contexts];
         *c = (context){ .lib = lib, .device = device, .isa = isa };
-        if (trine_device_info(lib, device, &c->info) != TRINE_OK) return failed(r, "trine_device_info");
+        if (trine_device_info(lib, device, &c->info) != TRINE_OK) return failed(r);
         if (!device_wanted(r->options->device, c->info.name) || (!first && device > 0)) continue;
         bool known = false;
         for (int i = 0; i < r->contexts; i++) known |= strcmp(r->context[i].info.name, c->info.name) == 0 && strcmp(r->context[i].info.arch, c->info.arch) == 0;
@@ -42,7 +42,7 @@ static bool add_contexts(runner *r, trine *lib, const char *isa) {
         c->owner = !used;
         used = true;
         r->contexts++;
-        if ((c->queue = runner_queue(r, c, NULL, 0)) == NULL) return failed(r, c->info.name);
+        if ((c->queue = runner_queue(r, c, NULL, 0)) == NULL) return failed(r);
         if (!host) c->memory->queue = c->queue;
     }
     if (!used) trine_close(lib);
@@ -59,7 +59,7 @@ bool runner_open(runner *r) {
         const trine_status status = trine_open(&options, &lib);
         /* A machine that is not x86-64 has fewer levels. */
         if (all && status == TRINE_ERR_ARGUMENT) continue;
-        if (status != TRINE_OK) return failed(r, "trine_open");
+        if (status != TRINE_OK) return failed(r);
         if (!add_contexts(r, lib, options.isa)) return false;
     }
     if (r->contexts > 0) return true;

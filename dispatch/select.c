@@ -70,7 +70,7 @@ void trine_explain_call(const trine_queue *queue, const trine_call *call, trine_
             used += (size_t)snprintf(out->text + used, sizeof out->text - used, "%s", reason) + 1;
         } else if (reason != NULL) {
             candidate->refused = "refused";
-        } else {
+        } else if (!call->empty) { /* an empty call runs no kernel, and kernels need not understand one */
             candidate->seconds = trine_predict(queue, kernel, call);
             candidate->workspace = kernel->workspace != NULL ? kernel->workspace(call) : 0;
         }

@@ -97,9 +97,10 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_attention = {
     SPEC(attention),
     .summary = "Scaled dot-product attention",
-    .formula = "o[b,i,h] = sum_j p_j v[b,j,g], g = h/(H/Hk); p_j = exp(z_j - lse), lse = log sum_j exp(z_j) over the visible j; z_j = c tanh(s_j/c), or s_j "
-               "if the softcap c is 0; s_j = scale q[b,i,h].k[b,j,g]. j is visible iff (causal) j <= i + sk - sq and (window w) |i + sk - sq - j| < w, within the "
-               "same sequence. o = 0, lse = -Inf where none is visible or every score is -Inf",
+    .formula =
+        "o[b,i,h] = sum_j p_j v[b,j,g], g = h/(H/Hk); p_j = exp(z_j - lse), lse = log sum_j exp(z_j) over the visible j; z_j = c tanh(s_j/c), or s_j "
+        "if the softcap c is 0; s_j = scale q[b,i,h].k[b,j,g]. j is visible iff (causal) j <= i + sk - sq and (window w) |i + sk - sq - j| < w, within the "
+        "same sequence. o = 0, lse = -Inf where none is visible or every score is -Inf",
     .source = "Dao 2023 (FlashAttention-2), algorithm 1; softcap: Gemma 2",
     .tensors = { TENSOR(q, IN, "T", "[b] sq h d"), TENSOR(k, IN, "T", "[b] sk hk d"), TENSOR(v, IN, "T", "[b] sk hk d"),
                  TENSOR(cu_seqlens_q, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets sq"),

@@ -52,9 +52,9 @@ static inline void visible_keys(const attention *a, int64_t i, int64_t *first, i
 
 /* A score and what a kernel may make of it.
  *
- * s = scale q.k is a sum of d products, each of which passes through at most d roundings; scale, its rounding to f32 (1/sqrt(d)), and log2(e) or 1/c folded into
- * it add four: (d + 4) u scale sum |q||k|. Inputs and products below 2^-126 may be flushed. c tanh(s/c) does not enlarge an error, and adds tanh to 4 ulp
- * (8u) and three products, together 11u |z|. */
+ * s = scale q.k is a sum of d products, each of which passes through at most d roundings; scale, its rounding to f32 (1/sqrt(d)), and log2(e) or 1/c
+ * folded into it add four: (d + 4) u scale sum |q||k|. Inputs and products below 2^-126 may be flushed. c tanh(s/c) does not enlarge an error, and adds
+ * tanh to 4 ulp (8u) and three products, together 11u |z|. */
 typedef struct score {
     double z;       /* after softcap */
     double error;   /* absolute */

@@ -21,7 +21,7 @@
 typedef struct row_stats {
     double mean, rstd;
     double k, q;
-    double near; /* a + e0 */
+    double near;  /* a + e0 */
     double moved; /* u|mean| + mean E */
     bool overflow, finite;
 } row_stats;
@@ -43,18 +43,18 @@ static row_stats statistics(const norm_input *in, int64_t at, int64_t n, double 
         moved += U * e * (2 * fabs(d) + U * e);
     }
     const double v = squares / count + eps, rstd = 1 / sqrt(v);
-    if (!isfinite(v)) return (row_stats){.mean = mean, .rstd = rstd, .overflow = sum_abs > largest};
+    if (!isfinite(v)) return (row_stats){ .mean = mean, .rstd = rstd, .overflow = sum_abs > largest };
     const double e0 = (depth + 2) * U * sum_abs / count + sum_e / count, s = sqrt(squares / count) + 2 * e0;
     const double k = s * s / v, q = (e0 * e0 + moved / count + 3 * FLUSH) / v;
     const bool overflow = sum_abs > largest || squares + count * e0 * e0 > largest || !((depth + 6) * U * k + q < 0.4);
-    return (row_stats){mean, rstd, k, q, a / count + e0, U * fabs(mean) + sum_e / count + FLUSH, overflow, true};
+    return (row_stats){ mean, rstd, k, q, a / count + e0, U * fabs(mean) + sum_e / count + FLUSH, overflow, true };
 }
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const trine_dtype type = trine_ref_type(ref, "T");
-    const norm_input in = {trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset};
+    const norm_input in = { trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset };
     const double *weight = trine_ref_value(ref, "weight"), *bias = trine_ref_value(ref, "bias"), coefficient = (sum_depth((double)n) + 16) * U;
     double *y = trine_ref_value(ref, "y"), *y_magnitude = trine_ref_magnitude(ref, "y"), *y_slack = trine_ref_slack(ref, "y");
     double *h_out = trine_ref_value(ref, "residual_out"), *mean_out = trine_ref_value(ref, "mean"), *rstd_out = trine_ref_value(ref, "rstd");
@@ -112,8 +112,7 @@ const trine_spec trine_spec_layer_norm = {
     .flops = "8*r*n",
     .sizes = { "r: 1 0 2 7 64", "n: 1 0 3 31 32 127 1000 4097 20011" },
     .cases = { "gpt2-xl: T=bf16 R=bf16 W=bf16 r=8192 n=1600 +weight +bias", "square f32: T=f32 r=4096 n=4096 +weight +bias",
-               "square: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias",
-               "residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias +residual +residual_out",
+               "square: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias", "residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias +residual +residual_out",
                "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +bias +residual +residual_out +mean +rstd" },
     .reference = reference,
 };

@@ -6,7 +6,7 @@
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const norm_gradient gradient = {trine_ref_value(ref, "mean"), args->weight_offset, args->dropout, args->seed, args->offset};
+    const norm_gradient gradient = { trine_ref_value(ref, "mean"), args->weight_offset, args->dropout, args->seed, args->offset };
     norm_backward(&gradient, ref);
 }
 
@@ -19,8 +19,7 @@ const trine_spec trine_spec_layer_norm_backward = {
     .tensors = { TENSOR(dy, IN, "T", "r n"), TENSOR(h, IN, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"), TENSOR(mean, IN, "f32", "r"),
                  TENSOR(rstd, IN, "f32", "r", .fill = "positive"), TENSOR(dresidual, IN | OPTIONAL, "R", "r n"),
                  TENSOR(dx, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 18"), TENSOR(dh, OUT | OPTIONAL, "R", "r n", .terms = SUM_DEPTH(n) " + 18"),
-                 TENSOR(dweight, OUT | OPTIONAL, "W", "n", .terms = SUM_DEPTH(r) " + 3"),
-                 TENSOR(dbias, OUT | OPTIONAL, "W", "n", .terms = SUM_DEPTH(r)) },
+                 TENSOR(dweight, OUT | OPTIONAL, "W", "n", .terms = SUM_DEPTH(r) " + 3"), TENSOR(dbias, OUT | OPTIONAL, "W", "n", .terms = SUM_DEPTH(r)) },
     .params = { PARAM(weight_offset, F32, .values = "0 1", .doc = "the forward's"),
                 PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1, .doc = "the forward's"),
                 PARAM(seed, U64, .values = "1 77", .doc = "the forward's"), PARAM(offset, U64, .values = "0 3", .doc = "the forward's") },
@@ -28,8 +27,7 @@ const trine_spec trine_spec_layer_norm_backward = {
     .alias = { "dx=dy", "dh=dresidual" },
     .flops = "13*r*n",
     .sizes = { "r: 1 0 2 7 64 1000", "n: 1 0 3 31 32 127 1000 4097" },
-    .cases = { "gpt2-xl: T=bf16 R=bf16 W=bf16 r=8192 n=1600 +weight +dweight +dbias",
-               "square f32: T=f32 r=4096 n=4096 +weight +dweight +dbias",
+    .cases = { "gpt2-xl: T=bf16 R=bf16 W=bf16 r=8192 n=1600 +weight +dweight +dbias", "square f32: T=f32 r=4096 n=4096 +weight +dweight +dbias",
                "residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +dweight +dbias +dresidual +dh",
                "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +dweight +dbias +dresidual +dh" },
     .reference = reference,

@@ -13,8 +13,10 @@ static void sum(const double *x, int64_t count, int64_t stride, double *value, d
         total_abs += finite_abs(x[i * stride]);
     }
     *value = total;
-    if (total_abs > trine_largest(TRINE_F32)) *magnitude = INFINITY;
-    else if (isfinite(total)) *magnitude = total_abs;
+    if (total_abs > trine_largest(TRINE_F32))
+        *magnitude = INFINITY;
+    else if (isfinite(total))
+        *magnitude = total_abs;
     *slack = fmin((double)(count + 1) * FLUSH, total_abs);
 }
 
@@ -23,11 +25,9 @@ static void reference(trine_ref *ref) {
     const double *x = trine_ref_value(ref, "x");
     double *rows = trine_ref_value(ref, "row_sums"), *columns = trine_ref_value(ref, "column_sums");
     if (rows)
-        for (int64_t i = 0; i < r; i++)
-            sum(x + i * n, n, 1, rows + i, trine_ref_magnitude(ref, "row_sums") + i, trine_ref_slack(ref, "row_sums") + i);
+        for (int64_t i = 0; i < r; i++) sum(x + i * n, n, 1, rows + i, trine_ref_magnitude(ref, "row_sums") + i, trine_ref_slack(ref, "row_sums") + i);
     if (columns)
-        for (int64_t j = 0; j < n; j++)
-            sum(x + j, r, n, columns + j, trine_ref_magnitude(ref, "column_sums") + j, trine_ref_slack(ref, "column_sums") + j);
+        for (int64_t j = 0; j < n; j++) sum(x + j, r, n, columns + j, trine_ref_magnitude(ref, "column_sums") + j, trine_ref_slack(ref, "column_sums") + j);
 }
 
 const trine_spec trine_spec_reduce_sum = {

@@ -6,7 +6,7 @@
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const norm_gradient gradient = {NULL, args->weight_offset, args->dropout, args->seed, args->offset};
+    const norm_gradient gradient = { NULL, args->weight_offset, args->dropout, args->seed, args->offset };
     norm_backward(&gradient, ref);
 }
 

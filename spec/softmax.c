@@ -53,8 +53,7 @@ const trine_spec trine_spec_softmax = {
     .formula = "y[g,i,j] = exp(scale x[g,i,j]) / sum_k exp(scale x[g,i,k]) over the visible k; 0 where j is masked. causal: j is visible iff "
                "j <= i + n - s",
     .source = "Milakov and Gimelshein 2018 (online statistics)",
-    .tensors = { TENSOR(x, IN, "T", "[g] s n"),
-                 TENSOR(y, OUT, "T", "[g] s n", .terms = SUM_DEPTH(n) " + n/64 + 72") },
+    .tensors = { TENSOR(x, IN, "T", "[g] s n"), TENSOR(y, OUT, "T", "[g] s n", .terms = SUM_DEPTH(n) " + n/64 + 72") },
     .params = { PARAM(scale, F32, .values = "1 0.125 -2", .fallback = 1, .doc = "multiplies x"),
                 PARAM(causal, BOOL, .values = "0 1", .doc = "1: element j of row i is visible iff j <= i + n - s; a row with none visible is 0") },
     .types = { "T=f32|bf16|f16" },

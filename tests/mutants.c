@@ -63,6 +63,17 @@ Test(mutants, wrong_kernels_are_caught) {
     fflush(stdout);
 }
 
+/* Device memory has no guard pages: bands round it must show the same. */
+Test(mutants, guard_bands) {
+    static const mutant writers[] = { { "rms_norm", "rms_norm_writes_beyond", "" },       { "rms_norm", "rms_norm_writes_padding", "" },
+                                      { "rms_norm", "rms_norm_input_modified", "" },      { "reduce_sum", "reduce_sum_workspace_overrun", "" },
+                                      { "reduce_sum", "reduce_sum_stale_workspace", "" }, { "rms_norm", "rms_norm_wrong_stride", "" } };
+    for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++) {
+        run(&writers[i], 30, false);
+        cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases", writers[i].kernel, (long long)report.op[0].count.cases);
+    }
+}
+
 /* A replay line's case fails again, alone. */
 Test(mutants, replay) {
     const mutant wrong = { "rms_norm", "rms_norm_wrong_tail", NULL };

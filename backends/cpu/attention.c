@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention on the CPU: blocks of rows against blocks of BK keys, with running maxima and sums (FlashAttention-2, algorithm 1).
  *
- * A task is a block of rows of one problem; it packs the keys and values it needs itself. When there are few rows (decoding) the keys are shared out instead, in
- * chunks of fixed length, whose partial results are merged in order: that is the kernel "split". Neither depends on the number of threads. */
+ * A task is a block of rows of one problem; it packs the keys and values it needs itself. When there are few rows (decoding) the keys are shared out
+ * instead, in chunks of fixed length, whose partial results are merged in order: that is the kernel "split". Neither depends on the number of
+ * threads. */
 #include "attention.h"
 
 enum { Q, K, V, CU_Q, CU_K, O, LSE };
@@ -78,17 +79,16 @@ static void keys_init(const block *b, const buffers *w, int64_t start, int64_t e
 /* The scores of a few rows with all keys of a block, VL keys at a time: one accumulator for each, transposed at the end. */
 static void few_scores(const block *b, const buffers *w, const keys *k) {
     const attention *a = b->a;
-    const int64_t step = a->call->tensor[K].stride[1];
+    const int64_t step = a->call->tensor[K].stride[1], size = (int64_t)vsize(a->dtype);
     for (int j = 0; j < k->sees.n; j += VL) {
         const int rows = k->sees.n - j < VL ? k->sees.n - j : VL;
-        const char *from = k->k + j * step * (int64_t)trine_dtype_size(a->dtype);
+        const char *from = k->k + j * step * size;
         for (int64_t i = VL; j + 2 * VL <= k->sees.n && i < 2 * VL; i++)
-            for (int64_t line = 0; line < a->d * (int64_t)trine_dtype_size(a->dtype); line += 64)
-                __builtin_prefetch(from + i * step * (int64_t)trine_dtype_size(a->dtype) + line);
+            for (int64_t line = 0; line < a->d * size; line += 64) __builtin_prefetch(from + i * step * size + line);
         pack_rows(from, step, rows, a->d, w->kt, w->ld, a->dtype);
         if (rows < VL) memset(w->kt + rows * w->ld, 0, (size_t)((VL - rows) * w->ld) * sizeof *w->kt);
         for (int64_t r = 0; r < b->rows; r++) {
-            vf sum[VL] = {0};
+            vf sum[VL] = { 0 };
             for (int64_t c = 0; c < a->d; c += VL) {
                 const vf q = get(w->q + r * w->ld + c);
 #pragma GCC unroll 16
@@ -103,7 +103,7 @@ static void few_scores(const block *b, const buffers *w, const keys *k) {
     for (int64_t r = b->rows; r < b->padded; r++) memset(w->s + r * LDS, 0, LDS * sizeof *w->s);
 }
 
-/* The rows and columns of a group's scores; row r of the block is row r - first of s. */
+/* Rows first .. last-1 of a block, whose scores are the rows of s. */
 typedef struct group {
     int64_t first, last;
 } group;
@@ -119,9 +119,7 @@ INLINE void scores(const block *b, const buffers *w, const span *k, const group 
 }
 
 /* The keys of columns j .. j+VL-1 that are among low .. high-1. */
-INLINE vf hide(vf x, int j, int low, int high) {
-    return j < low || j + VL > high ? vsel((viota() + j >= low) & (viota() + j < high), x, vset(-INFINITY)) : x;
-}
+INLINE vf hide(vf x, int j, int low, int high) { return j < low || j + VL > high ? vsel((viota() + j >= low) & (viota() + j < high), x, vset(-INFINITY)) : x; }
 
 /* The largest score of a row, by lanes, after softcap and mask. NaN never is the largest, but comes out of the exponential. */
 INLINE vf largest(float *s, int first, int last, int low, int high, float softcap) {
@@ -148,12 +146,12 @@ INLINE vf exponentials(float *s, int n, float base, vf sum) {
     return sum;
 }
 
-/* Softmax of at most VL rows of a tile: their scores become exponentials relative to the new maxima, and factor[] what earlier sums are to be multiplied by. */
+/* Softmax of at most VL rows of a tile: their scores become exponentials relative to the new maxima, and factor[] what earlier sums are to be
+ * multiplied by. */
 INLINE void normalize_rows(const buffers *w, const span *k, float *s, int64_t r, int rows, int first, int last, float softcap, float *factor) {
     vf most[VL];
 #pragma GCC unroll 16
-    for (int i = 0; i < VL; i++)
-        most[i] = i < rows ? largest(s + i * LDS, first, last, k->low[r + i], k->high[r + i], softcap) : vset(-INFINITY);
+    for (int i = 0; i < VL; i++) most[i] = i < rows ? largest(s + i * LDS, first, last, k->low[r + i], k->high[r + i], softcap) : vset(-INFINITY);
     transpose(most);
     const vf before = rows == VL ? get(w->top + r) : vloadn(w->top, TRINE_F32, r, rows, 0);
     vf now = before;
@@ -193,8 +191,8 @@ INLINE void values(const buffers *w, int64_t d, const float *p, int64_t r, int s
         tile(step, 1, high - low, p + low, LDS, 1, v, w->ld, o, w->ld, SCALE, factor);
 }
 
-/* A group of rows against one block of keys. Where a tile's rows do not all see the same keys, exponentials that are zero would meet values that the row must not
- * see: if one of those is not finite the rows go one by one. */
+/* A group of rows against one block of keys. Where a tile's rows do not all see the same keys, exponentials that are zero would meet values that the
+ * row must not see: if one of those is not finite the rows go one by one. */
 INLINE void step_group(const block *b, const buffers *w, const keys *keys, const group *g, int step) {
     const span *k = &keys->sees;
     float factor[GROUP + VL];
@@ -274,8 +272,10 @@ static void run_task(const attention *a, const int64_t *before, int64_t task, co
     const int64_t number = task / a->hk;
     while (above - s > 1) {
         const int64_t middle = s + (above - s) / 2;
-        if (before[middle] <= number) s = middle;
-        else above = middle;
+        if (before[middle] <= number)
+            s = middle;
+        else
+            above = middle;
     }
     const sequence seq = sequence_of(a, s);
     const int64_t size = block_rows(a), first = (number - before[s]) * size, rows = seq.queries * a->group - first;
@@ -373,6 +373,4 @@ static trine_status split_launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(attention) = { { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, NULL },
-                           { CPU_NAME, NULL, workspace, launch, NULL },
-                           { 0 } };
+CPU_KERNELS(attention) = { { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, NULL }, { CPU_NAME, NULL, workspace, launch, NULL }, { 0 } };

@@ -60,16 +60,17 @@ INLINE void tile(int mr, int nv, int64_t k, const float *a, int64_t ar, int64_t 
         for (int j = 0; j < nv; j++) put(c + i * ldc + j * VL, sum[i][j]);
 }
 
-/* x becomes e^x in n vectors of values <= 0 or NaN; results below the smallest normal are 0. Error below 1.1 ulp. The steps are those of vexp, which spends as
- * much again on subnormals. They are long chains: the vectors go in step, because a scheduler sees only one or two of them at a time otherwise. */
+/* x becomes e^x in n vectors of values <= 0 or NaN; results below the smallest normal may be 0. Error below 1.1 ulp. The steps are those of vexp, which
+ * spends as much again on subnormals. They are long chains: the vectors go in step, because a scheduler sees only one or two of them at a time
+ * otherwise. */
 INLINE void exp_negative(vf *x, int n) {
     static const float c[] = { 1.38186966e-3f, 8.36871564e-3f, 4.16682921e-2f, 1.66665211e-1f, 4.99999940e-1f };
     const vf magic = vset(0x1.8p23f);
     vf t[4], r[4], p[4];
 #pragma GCC unroll 4
-    for (int i = 0; i < n; i++) t[i] = vfma(vmax(vset(-87.0f), x[i]), vset(1.44269504f), magic);
+    for (int i = 0; i < n; i++) t[i] = vfma(vmax(vset(-87.34f), x[i]), vset(1.44269504f), magic);
 #pragma GCC unroll 4
-    for (int i = 0; i < n; i++) r[i] = vfma(t[i] - magic, vset(-LN2_HI), vmax(vset(-87.0f), x[i]));
+    for (int i = 0; i < n; i++) r[i] = vfma(t[i] - magic, vset(-LN2_HI), vmax(vset(-87.34f), x[i]));
 #pragma GCC unroll 4
     for (int i = 0; i < n; i++) r[i] = vfma(t[i] - magic, vset(-LN2_LO), r[i]);
 #pragma GCC unroll 4
@@ -81,7 +82,7 @@ INLINE void exp_negative(vf *x, int n) {
 #pragma GCC unroll 4
     for (int i = 0; i < n; i++) p[i] = vfma(r[i] * r[i], p[i], r[i]) + 1.0f;
 #pragma GCC unroll 4
-    for (int i = 0; i < n; i++) x[i] = (vf)((vi)(p[i] * (vf)(((vi)t[i] + 127) << 23)) & ~(x[i] < -87.0f));
+    for (int i = 0; i < n; i++) x[i] = (vf)((vi)(p[i] * (vf)(((vi)t[i] + 127) << 23)) & ~(x[i] < -87.34f));
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ packing */
@@ -89,12 +90,11 @@ INLINE void exp_negative(vf *x, int n) {
 #if VL == 4
 #define INTERLEAVE(a, b, h) __builtin_shufflevector(a, b, 2 * h, 2 * h + 4, 2 * h + 1, 2 * h + 5)
 #elif VL == 8
-#define INTERLEAVE(a, b, h) \
-    __builtin_shufflevector(a, b, 4 * h, 4 * h + 8, 4 * h + 1, 4 * h + 9, 4 * h + 2, 4 * h + 10, 4 * h + 3, 4 * h + 11)
+#define INTERLEAVE(a, b, h) __builtin_shufflevector(a, b, 4 * h, 4 * h + 8, 4 * h + 1, 4 * h + 9, 4 * h + 2, 4 * h + 10, 4 * h + 3, 4 * h + 11)
 #else
-#define INTERLEAVE(a, b, h)                                                                                                                        \
-    __builtin_shufflevector(a, b, 8 * h, 8 * h + 16, 8 * h + 1, 8 * h + 17, 8 * h + 2, 8 * h + 18, 8 * h + 3, 8 * h + 19, 8 * h + 4, 8 * h + 20, \
-                            8 * h + 5, 8 * h + 21, 8 * h + 6, 8 * h + 22, 8 * h + 7, 8 * h + 23)
+#define INTERLEAVE(a, b, h) \
+    __builtin_shufflevector(a, b, 8 * h, 8 * h + 16, 8 * h + 1, 8 * h + 17, 8 * h + 2, 8 * h + 18, 8 * h + 3, 8 * h + 19, 8 * h + 4, 8 * h + 20, 8 * h + 5, \
+                            8 * h + 21, 8 * h + 6, 8 * h + 22, 8 * h + 7, 8 * h + 23)
 #endif
 
 /* Transposes VL vectors. Each step rotates the bits of an element's (row, column) to the left by one. */
@@ -242,9 +242,11 @@ static trine_status check_offsets(const attention *a, const trine_tensor *offset
     if (at[0] != 0) return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[0] is %d, but must be 0", op, name, (int)at[0]);
     for (int64_t s = 0; s < a->sequences; s++)
         if (at[s + 1] < at[s])
-            return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[%" PRId64 "] is %d, below %s[%" PRId64 "] = %d", op, name, s + 1, (int)at[s + 1], name, s, (int)at[s]);
+            return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[%" PRId64 "] is %d, below %s[%" PRId64 "] = %d", op, name, s + 1, (int)at[s + 1], name, s,
+                                        (int)at[s]);
     if (at[a->sequences] == total) return TRINE_OK;
-    return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[%" PRId64 "] is %d, but there are %" PRId64 " tokens", op, name, a->sequences, (int)at[a->sequences], total);
+    return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[%" PRId64 "] is %d, but there are %" PRId64 " tokens", op, name, a->sequences,
+                                (int)at[a->sequences], total);
 }
 
 static trine_status check_sequences(const attention *a) {

@@ -10,17 +10,17 @@ enum { BQ = 48, BK = 96, LDS = BK + 16, TASKS = 32 }; /* BQ, BK: multiples of MR
 
 /* What a thread works on. */
 typedef struct buffers {
-    float *q, *dout;      /* BQ x d; q is scaled */
-    float *kt, *vt, *k;   /* d x BK twice, BK x d */
-    float *dk, *dv;       /* BK x d */
-    float *p, *ds;        /* BQ x BK: scores, then p; dp, then ds */
-    float *lse, *delta;   /* BQ */
-    int64_t ld;           /* of q, dout, k, dk and dv */
+    float *q, *dout;    /* BQ x d; q is scaled */
+    float *kt, *vt, *k; /* d x BK twice, BK x d */
+    float *dk, *dv;     /* BK x d */
+    float *p, *ds;      /* BQ x BK: scores, then p; dp, then ds */
+    float *lse, *delta; /* BQ */
+    int64_t ld;         /* of q, dout, k, dk and dv */
 } buffers;
 
 typedef struct plan {
     attention a;
-    int64_t parts, width;                         /* width: columns of the sums for dq */
+    int64_t parts, width;                          /* width: columns of the sums for dq */
     size_t delta_bytes, part_floats, buffer_bytes; /* the workspace: delta, of shape b h sq; the parts; the threads' buffers */
 } plan;
 
@@ -184,8 +184,7 @@ static void add_queries(const block *b, const buffers *w, const span *k, bool fi
         }
         for (int64_t i = r; i < r + MR; i++)
             if (w->lse[i] != -INFINITY)
-                product(1, d, k->high[i] - k->low[i], w->ds + i * LDS + k->low[i], LDS, 1, w->k + k->low[i] * w->ld, w->ld, dq + i * width,
-                        width);
+                product(1, d, k->high[i] - k->low[i], w->ds + i * LDS + k->low[i], LDS, 1, w->k + k->low[i] * w->ld, w->ld, dq + i * width, width);
     }
 }
 

@@ -10,15 +10,14 @@ typedef struct norm {
     const trine_tensor *x, *residual, *weight, *bias, *y, *residual_out, *mean, *rstd;
     int64_t r, n;
     float eps, weight_offset, p;
-    bool round;    /* before the weight */
+    bool round; /* before the weight */
     bool stream;
     dropout dropout;
 } norm;
 
 /* h = x + residual; adds the sum of h, or of its squares. */
-INLINE void norm_read_as(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype R,
-                         trine_dtype T) {
-    vf acc[ROW_ACC] = {0};
+INLINE void norm_read_as(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype R, trine_dtype T) {
+    vf acc[ROW_ACC] = { 0 };
     ROW_EACH(count, j, k, m, {
         vf v = row_get(x, T, x_at + j, m);
         if (residual) v += row_get(residual, R, at + j, m);
@@ -27,10 +26,11 @@ INLINE void norm_read_as(float *sum, float *h, const void *x, const void *residu
     });
     *sum += row_total(acc);
 }
-INLINE void norm_read_any(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype R,
-                          trine_dtype T) {
-    if (R == TRINE_F32) norm_read_as(sum, h, x, residual, x_at, at, count, TRINE_F32, T);
-    else norm_read_as(sum, h, x, residual, x_at, at, count, T, T); /* of x's type, if not f32 */
+INLINE void norm_read_any(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype R, trine_dtype T) {
+    if (R == TRINE_F32)
+        norm_read_as(sum, h, x, residual, x_at, at, count, TRINE_F32, T);
+    else
+        norm_read_as(sum, h, x, residual, x_at, at, count, T, T); /* of x's type, if not f32 */
 }
 
 /* After dropout x is in h. */
@@ -53,7 +53,7 @@ static inline void norm_read(const norm *a, float *h, int64_t i, int64_t at, int
 
 /* Adds the sums of h - origin and of its square. */
 static inline void norm_deviations(float *h, int count, float origin, float *sum, float *squares) {
-    vf acc[ROW_ACC] = {0}, acc2[ROW_ACC] = {0};
+    vf acc[ROW_ACC] = { 0 }, acc2[ROW_ACC] = { 0 };
     ROW_EACH(count, j, k, m, {
         const vf d = row_mask(*row_vector(h, j) - origin, m, 0);
         acc[k] += d;
@@ -87,13 +87,11 @@ static inline void norm_statistics(const norm *a, float *h, int64_t i, float *me
     *rstd_out = 1 / sqrtf(variance + a->eps);
 }
 
-INLINE vf norm_round(vf v, trine_dtype T) {
-    return T == TRINE_BF16 ? vf_from_bf16(vf_to_bf16(v)) : T == TRINE_F16 ? vf_from_f16(vf_to_f16(v)) : v;
-}
+INLINE vf norm_round(vf v, trine_dtype T) { return T == TRINE_BF16 ? vf_from_bf16(vf_to_bf16(v)) : T == TRINE_F16 ? vf_from_f16(vf_to_f16(v)) : v; }
 
 /* y = (h - mean) rstd (weight + offset) + bias, while the next row is fetched. */
-INLINE void norm_write_as(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x, const void *next_residual,
-                          trine_dtype W, trine_dtype T) {
+INLINE void norm_write_as(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x, const void *next_residual, trine_dtype W,
+                          trine_dtype T) {
     const void *weight = a->weight ? a->weight->data : NULL, *bias = a->bias ? a->bias->data : NULL;
     const trine_dtype R = a->residual ? a->residual->dtype : T;
     const float offset = a->weight_offset;
@@ -111,8 +109,10 @@ INLINE void norm_write_as(const norm *a, float *h, float mean, float rstd, row_s
 INLINE void norm_write_any(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x, const void *next_residual,
                            trine_dtype T) {
     const trine_dtype W = a->weight ? a->weight->dtype : a->bias ? a->bias->dtype : T;
-    if (W == TRINE_F32) norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, TRINE_F32, T);
-    else norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, T, T); /* of x's type, if not f32 */
+    if (W == TRINE_F32)
+        norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, TRINE_F32, T);
+    else
+        norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, T, T); /* of x's type, if not f32 */
 }
 
 static inline void norm_row(const norm *a, float *h, int64_t i) {

@@ -27,8 +27,9 @@ static inline size_t norm_workspace(const trine_call *call, const norm_gradient 
 }
 
 static inline void norm_prepare(const norm_gradient *a) {
-    for (int64_t at = 0; at < columns_pitch(a->n); at++) a->factor[at] = at < a->n ? 1 : 0;
-    for (int64_t at = 0; a->weight && at < a->n; at++) a->factor[at] = sload(a->weight->data, a->weight->dtype, at) + a->weight_offset;
+    for (int64_t at = 0; a->weight && at < a->n; at += ROW_PIECE) row_load(a->factor + at, a->weight->data, at, row_count(a->n, at), a->weight->dtype);
+    for (int64_t j = 0; j < a->n; j++) a->factor[j] = a->weight ? a->factor[j] + a->weight_offset : 1;
+    for (int64_t j = a->n; j < columns_pitch(a->n); j++) a->factor[j] = 0;
 }
 
 /* One row as its steps see it. dweight and dbias are where its terms are added, NULL where they are not. */
@@ -39,7 +40,7 @@ typedef struct norm_view {
 } norm_view;
 
 INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R, trine_dtype T) {
-    vf acc[ROW_ACC] = {0}, acc2[ROW_ACC] = {0};
+    vf acc[ROW_ACC] = { 0 }, acc2[ROW_ACC] = { 0 };
     const float mean = v->mean, rstd = v->rstd;
     float *dweight = v->dweight, *dbias = v->dbias;
     ROW_EACH(count, j, k, m, {
@@ -57,13 +58,14 @@ INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int6
     v->product += row_total(acc2);
 }
 INLINE void norm_read_any(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R, trine_dtype T) {
-    if (R == TRINE_F32) norm_read_as(v, p, factor, at, count, TRINE_F32, T);
-    else norm_read_as(v, p, factor, at, count, T, T); /* of dy's type, if not f32 */
+    if (R == TRINE_F32)
+        norm_read_as(v, p, factor, at, count, TRINE_F32, T);
+    else
+        norm_read_as(v, p, factor, at, count, T, T); /* of dy's type, if not f32 */
 }
 
 /* g becomes dh = rstd (g - c1 - xhat c2) + dresidual, while the next rows are fetched. */
-INLINE void norm_write_as(const norm_view *v, norm_pieces *p, float c1, float c2, int64_t at, int count, const norm_view *next, trine_dtype T,
-                          trine_dtype R) {
+INLINE void norm_write_as(const norm_view *v, norm_pieces *p, float c1, float c2, int64_t at, int count, const norm_view *next, trine_dtype T, trine_dtype R) {
     const float rstd = v->rstd;
     ROW_EACH(count, j, k, m, {
         row_prefetch(next->dy, T, j, k);
@@ -126,10 +128,10 @@ static inline void norm_rows(const trine_call *call, norm_gradient *a) {
     a->stream = row_streams(call);
     const int64_t blocks = columns_blocks(a->r), pitch = columns_pitch(a->n);
     const int team = norm_team(call);
-    const trine_tensor *out[2] = {a->dweight, a->dbias};
+    const trine_tensor *out[2] = { a->dweight, a->dbias };
     a->factor = call->workspace;
     norm_prepare(a);
-    float *partial[2] = {0}, *runs[2] = {0}, *next = a->factor + pitch;
+    float *partial[2] = { 0 }, *runs[2] = { 0 }, *next = a->factor + pitch;
     for (int k = 0; k < 2; k++) {
         if (!out[k]) continue;
         partial[k] = next;
@@ -140,7 +142,7 @@ static inline void norm_rows(const trine_call *call, norm_gradient *a) {
     {
         norm_pieces p;
         const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        float *const run[2] = {runs[0] ? runs[0] + thread * pitch : NULL, runs[1] ? runs[1] + thread * pitch : NULL};
+        float *const run[2] = { runs[0] ? runs[0] + thread * pitch : NULL, runs[1] ? runs[1] + thread * pitch : NULL };
         int64_t first, last;
         cpu_share(blocks, thread, threads, &first, &last);
         for (int64_t b = first; b < last; b++) norm_block(a, &p, b, partial, run);

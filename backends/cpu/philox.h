@@ -14,8 +14,8 @@ typedef struct dropout {
 
 INLINE dropout dropout_of(float p, uint64_t seed, uint64_t offset) {
     return (dropout){
-        .key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
-        .offset = {(uint32_t)offset, (uint32_t)(offset >> 32)},
+        .key = { (uint32_t)seed, (uint32_t)(seed >> 32) },
+        .offset = { (uint32_t)offset, (uint32_t)(offset >> 32) },
         .last = (uint32_t)(trine_dropout_threshold(p) - 1), /* p < 1 in f32, so that the threshold is in [2^8, 2^32] */
         .scale = trine_dropout_scale(p),
     };
@@ -34,7 +34,7 @@ INLINE void philox_multiply(vu a, uint32_t m, vu *high, vu *low) {
     *high = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
     *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
 #else
-    vu h = {0}, l = {0};
+    vu h = { 0 }, l = { 0 };
     for (int i = 0; i < VL; i++) {
         const uint64_t product = (uint64_t)a[i] * m;
         h[i] = (uint32_t)(product >> 32);
@@ -50,14 +50,12 @@ INLINE void philox_interleave(const vu c[4], int32_t *out) {
 #if defined(__AVX512F__)
     const __m512i a = _mm512_unpacklo_epi32((__m512i)c[0], (__m512i)c[1]), b = _mm512_unpackhi_epi32((__m512i)c[0], (__m512i)c[1]);
     const __m512i d = _mm512_unpacklo_epi32((__m512i)c[2], (__m512i)c[3]), e = _mm512_unpackhi_epi32((__m512i)c[2], (__m512i)c[3]);
-    const vi r[4] = {(vi)_mm512_unpacklo_epi64(a, d), (vi)_mm512_unpackhi_epi64(a, d), (vi)_mm512_unpacklo_epi64(b, e),
-                     (vi)_mm512_unpackhi_epi64(b, e)};
+    const vi r[4] = { (vi)_mm512_unpacklo_epi64(a, d), (vi)_mm512_unpackhi_epi64(a, d), (vi)_mm512_unpacklo_epi64(b, e), (vi)_mm512_unpackhi_epi64(b, e) };
     for (int i = 0; i < 4; i++) *(vi_any *)(out + i * VL) = r[i];
 #elif defined(__AVX2__)
     const __m256i a = _mm256_unpacklo_epi32((__m256i)c[0], (__m256i)c[1]), b = _mm256_unpackhi_epi32((__m256i)c[0], (__m256i)c[1]);
     const __m256i d = _mm256_unpacklo_epi32((__m256i)c[2], (__m256i)c[3]), e = _mm256_unpackhi_epi32((__m256i)c[2], (__m256i)c[3]);
-    const vi r[4] = {(vi)_mm256_unpacklo_epi64(a, d), (vi)_mm256_unpackhi_epi64(a, d), (vi)_mm256_unpacklo_epi64(b, e),
-                     (vi)_mm256_unpackhi_epi64(b, e)};
+    const vi r[4] = { (vi)_mm256_unpacklo_epi64(a, d), (vi)_mm256_unpackhi_epi64(a, d), (vi)_mm256_unpacklo_epi64(b, e), (vi)_mm256_unpackhi_epi64(b, e) };
     for (int i = 0; i < 4; i++) *(vi_any *)(out + i * VL) = r[i];
 #else
     for (int k = 0; k < 4; k++)

@@ -32,7 +32,7 @@ static size_t workspace(const trine_call *call) {
 
 /* A piece of a row: its sum, and what `run` holds plus its elements; either may be NULL. */
 INLINE void read_as(float *sum, float *run, const void *x, int64_t at, int count, trine_dtype T) {
-    vf acc[ROW_ACC] = {0};
+    vf acc[ROW_ACC] = { 0 };
     ROW_EACH(count, j, k, m, {
         const vf v = row_get(x, T, at + j, m);
         acc[k] += v;
@@ -48,12 +48,14 @@ static void tile(const sums *a, int64_t block, int64_t piece, float *run) {
     float *part = a->columns ? a->column_part + block * columns_pitch(a->n) + at : NULL;
     if (part) memset(part, 0, (size_t)count * sizeof(float));
     for (int64_t start = first; start < last; start += COLUMNS_RUN) {
-        if (part) memset(run, 0, sizeof(row_piece));
+        if (part) memset(run, 0, (size_t)cpu_round_up(count, VL) * sizeof(float));
         for (int64_t i = start; i < last && i < start + COLUMNS_RUN; i++) {
             float sum;
             FOR_TYPE(a->x->dtype, read_as, a->rows ? &sum : NULL, part ? run : NULL, row_at(a->x, i), at, count);
-            if (a->row_part) a->row_part[piece * columns_pitch(a->r) + i] = sum;
-            else if (a->rows) sstore(a->rows->data, a->rows->dtype, i, sum);
+            if (a->row_part)
+                a->row_part[piece * columns_pitch(a->r) + i] = sum;
+            else if (a->rows)
+                sstore(a->rows->data, a->rows->dtype, i, sum);
         }
         if (part) columns_add(part, run, count);
     }

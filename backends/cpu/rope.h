@@ -98,13 +98,15 @@ static trine_status rope_check(const trine_call *call) {
     const char *op = call->plan->spec->name;
     if (!(call->present >> POSITIONS & 1)) {
         if (call->dim[S] <= p) return TRINE_OK;
-        return call->host->error(TRINE_ERR_ARGUMENT, "%s: without positions there are s = %" PRId64 " of them, but cos has p = %" PRId64 " rows", op, call->dim[S], p);
+        return call->host->error(TRINE_ERR_ARGUMENT, "%s: without positions there are s = %" PRId64 " of them, but cos has p = %" PRId64 " rows", op,
+                                 call->dim[S], p);
     }
     for (int64_t b = 0; b < call->dim[B]; b++)
         for (int64_t s = 0; s < call->dim[S]; s++) {
             const int64_t position = rope_position(call, b, s);
             if (position >= 0 && position < p) continue;
-            return call->host->error(TRINE_ERR_ARGUMENT, "%s: positions[%" PRId64 ", %" PRId64 "] is %" PRId64 ", but cos has p = %" PRId64 " rows", op, b, s, position, p);
+            return call->host->error(TRINE_ERR_ARGUMENT, "%s: positions[%" PRId64 ", %" PRId64 "] is %" PRId64 ", but cos has p = %" PRId64 " rows", op, b, s,
+                                     position, p);
         }
     return TRINE_OK;
 }

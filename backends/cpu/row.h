@@ -21,9 +21,7 @@ INLINE const trine_tensor *row_tensor(const trine_call *call, int index) { retur
 
 /* Row i of a matrix, and of the matrix g of a batch. */
 INLINE void *row_at(const trine_tensor *t, int64_t i) { return (char *)t->data + i * t->stride[t->rank - 2] * (int64_t)vsize(t->dtype); }
-INLINE void *row_at3(const trine_tensor *t, int64_t g, int64_t i) {
-    return (char *)row_at(t, i) + g * t->stride[0] * (int64_t)vsize(t->dtype);
-}
+INLINE void *row_at3(const trine_tensor *t, int64_t g, int64_t i) { return (char *)row_at(t, i) + g * t->stride[0] * (int64_t)vsize(t->dtype); }
 
 /* How many of n elements are visible in row i of s under the causal mask, which is aligned bottom-right. */
 INLINE int64_t row_visible(int64_t i, int64_t s, int64_t n) { return i + n - s + 1 > 0 ? i + n - s + 1 : 0; }
@@ -47,25 +45,27 @@ static inline bool row_streams(const trine_call *call) {
 /* The length of the piece of n elements that begins at `at`. */
 INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(n - at) : ROW_PIECE; }
 
-/* Does a step for each vector of a piece, in ascending order: elements j .. j+m-1, accumulator k; m is the constant VL but in the last. */
 #define ROW_UNUSED __attribute__((unused))
-#define ROW_EACH(count, j, k, m, ...)                                   \
-    do {                                                                \
-        int at_ = 0;                                                    \
-        for (; at_ + ROW_STEP <= (count); at_ += ROW_STEP) {            \
-            _Pragma("GCC unroll 4") for (int k = 0; k < ROW_ACC; k++) { \
-                const int j = at_ + k * VL, m ROW_UNUSED = VL;          \
-                __VA_ARGS__;                                            \
-            }                                                           \
-        }                                                               \
-        for (; at_ + VL <= (count); at_ += VL) {                        \
-            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = VL;     \
-            __VA_ARGS__;                                                \
-        }                                                               \
-        if (at_ < (count)) {                                            \
-            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = (count) - at_; \
-            __VA_ARGS__;                                                \
-        }                                                               \
+
+/* Does a step for each vector of a piece, in ascending order: elements j .. j+m-1, accumulator k; m is the constant VL but in the last. */
+#define ROW_EACH(count, j, k, m, ...) \
+    do { \
+        int at_ = 0; \
+        for (; at_ + ROW_STEP <= (count); at_ += ROW_STEP) { \
+            _Pragma("GCC unroll 4") \
+            for (int k = 0; k < ROW_ACC; k++) { \
+                const int j = at_ + k * VL, m ROW_UNUSED = VL; \
+                __VA_ARGS__; \
+            } \
+        } \
+        for (; at_ + VL <= (count); at_ += VL) { \
+            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = VL; \
+            __VA_ARGS__; \
+        } \
+        if (at_ < (count)) { \
+            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = (count)-at_; \
+            __VA_ARGS__; \
+        } \
     } while (0)
 
 /* Vector j of a piece, which is readable and writable as a whole. */
@@ -77,7 +77,7 @@ INLINE vf row_get(const void *data, trine_dtype T, int64_t i, int m) { return m 
 /* v in its first m elements, `rest` in the others. */
 INLINE vf row_mask(vf v, int m, float rest) { return m == VL ? v : vsel(viota() < m, v, vset(rest)); }
 
-/* Where `count` elements are stored: past the caches if asked for and if the address allows. */
+/* Where a piece is stored, from element `at` of a row on: past the caches if asked for and if the address allows. */
 typedef struct row_sink {
     void *data;
     int64_t at;
@@ -86,16 +86,19 @@ typedef struct row_sink {
 
 INLINE row_sink row_sink_at(void *row, trine_dtype dtype, int64_t at, bool stream) {
     const uintptr_t size = vsize(dtype);
-    return (row_sink){row, at, stream && ((uintptr_t)row + (uintptr_t)at * size) % (VL * size) == 0};
+    return (row_sink){ row, at, stream && ((uintptr_t)row + (uintptr_t)at * size) % (VL * size) == 0 };
 }
 INLINE row_sink row_sink_of(const trine_tensor *t, int64_t i, int64_t at, bool stream) { return row_sink_at(row_at(t, i), t->dtype, at, stream); }
 INLINE void row_put(row_sink sink, trine_dtype T, int j, int m, vf v) {
-    if (m < VL) vstoren(sink.data, T, sink.at + j, m, v);
-    else if (sink.stream) vstream(sink.data, T, sink.at + j, v);
-    else vstore(sink.data, T, sink.at + j, v);
+    if (m < VL)
+        vstoren(sink.data, T, sink.at + j, m, v);
+    else if (sink.stream)
+        vstream(sink.data, T, sink.at + j, v);
+    else
+        vstore(sink.data, T, sink.at + j, v);
 }
 
-/* Asks for the line of element j of a row that will be read next, once for each line; `data` NULL: none will be. */
+/* Asks for the line of element j of a row that will be read next, once for each line. */
 INLINE void row_prefetch(const void *data, trine_dtype T, int j, int k) {
     if (k * VL * vsize(T) % 64 == 0) __builtin_prefetch((const char *)((uintptr_t)data + (uintptr_t)j * vsize(T)));
 }
@@ -104,12 +107,8 @@ INLINE void row_prefetch(const void *data, trine_dtype T, int j, int k) {
 INLINE void row_load_as(float *h, const void *memory, int64_t at, int count, trine_dtype T) {
     ROW_EACH(count, j, k, m, *row_vector(h, j) = row_get(memory, T, at + j, m));
 }
-static inline void row_load(float *h, const void *memory, int64_t at, int count, trine_dtype dtype) {
-    FOR_TYPE(dtype, row_load_as, h, memory, at, count);
-}
-INLINE void row_store_as(float *h, row_sink sink, int count, trine_dtype T) {
-    ROW_EACH(count, j, k, m, row_put(sink, T, j, m, *row_vector(h, j)));
-}
+static inline void row_load(float *h, const void *memory, int64_t at, int count, trine_dtype dtype) { FOR_TYPE(dtype, row_load_as, h, memory, at, count); }
+INLINE void row_store_as(float *h, row_sink sink, int count, trine_dtype T) { ROW_EACH(count, j, k, m, row_put(sink, T, j, m, *row_vector(h, j))); }
 static inline void row_store(float *h, row_sink sink, int count, trine_dtype dtype) { FOR_TYPE(dtype, row_store_as, h, sink, count); }
 
 /* The sum of the accumulators, by halves. */

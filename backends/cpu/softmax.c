@@ -46,7 +46,7 @@ INLINE float softmax_origin(float max) { return max == -INFINITY ? 0 : max; }
 
 /* h = 2^(spread (h - origin)), while the next row is fetched; the sum. */
 static inline float softmax_exp(float *h, int count, float origin, float spread, const void *next, trine_dtype T) {
-    vf acc[ROW_ACC] = {0};
+    vf acc[ROW_ACC] = { 0 };
     ROW_EACH(count, j, k, m, {
         row_prefetch(next, T, j, k);
         const vf e = softmax_exp2((*row_vector(h, j) - origin) * spread);
@@ -98,7 +98,9 @@ static trine_status launch(const trine_call *call) {
         .y = row_tensor(call, 1),
         .s = call->dim[1],
         .n = call->dim[2],
-        .f = args->scale > 0 ? 1 : args->scale < 0 ? -1 : 0,
+        .f = args->scale > 0   ? 1
+             : args->scale < 0 ? -1
+                               : 0,
         .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep0),
         .causal = args->causal,
         .stream = !args->causal && row_streams(call), /* a line stored in part past the caches costs more than it saves */

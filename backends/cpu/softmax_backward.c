@@ -11,7 +11,7 @@ typedef struct softmax_gradient {
 
 /* Pieces of y and of dy; adds the sum of their products. */
 INLINE void read_as(float *sum, float *y, float *dy, const void *y_row, const void *dy_row, int64_t at, int count, trine_dtype T) {
-    vf acc[ROW_ACC] = {0};
+    vf acc[ROW_ACC] = { 0 };
     ROW_EACH(count, j, k, m, {
         const vf p = row_get(y_row, T, at + j, m), d = row_get(dy_row, T, at + j, m);
         *row_vector(y, j) = p;

@@ -10,18 +10,18 @@ extern "C" {
 #endif
 
 typedef struct trine_attention_args {
-    size_t struct_size; /* TRINE_ARGS(attention) */
-    const trine_tensor *q; /* in [b] sq h d */
-    const trine_tensor *k; /* in [b] sk hk d */
-    const trine_tensor *v; /* in [b] sk hk d */
+    size_t struct_size;               /* TRINE_ARGS(attention) */
+    const trine_tensor *q;            /* in [b] sq h d */
+    const trine_tensor *k;            /* in [b] sk hk d */
+    const trine_tensor *v;            /* in [b] sk hk d */
     const trine_tensor *cu_seqlens_q; /* in, optional nseq+1: packed batch, where each sequence's queries start; then b must be 1 */
     const trine_tensor *cu_seqlens_k; /* in, optional nseq+1: likewise for the keys; both or none */
-    const trine_tensor *o; /* out [b] sq h d */
-    const trine_tensor *lse; /* out, optional [b] h sq */
-    float scale; /* 0: 1/sqrt(d) */
-    float softcap; /* 0: none; c: scores become c tanh(score/c) */
-    int32_t causal; /* 1: query i sees key j iff j <= i + sk - sq */
-    int64_t window; /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
+    const trine_tensor *o;            /* out [b] sq h d */
+    const trine_tensor *lse;          /* out, optional [b] h sq */
+    float scale;                      /* 0: 1/sqrt(d) */
+    float softcap;                    /* 0: none; c: scores become c tanh(score/c) */
+    int32_t causal;                   /* 1: query i sees key j iff j <= i + sk - sq */
+    int64_t window;                   /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
 } trine_attention_args;
 
 /* Scaled dot-product attention, of several heads, grouped (each key-value head serves h/hk query heads) or not:
@@ -48,22 +48,22 @@ typedef struct trine_attention_args {
 TRINE_API trine_status trine_attention(trine_queue *queue, const trine_attention_args *args);
 
 typedef struct trine_attention_backward_args {
-    size_t struct_size; /* TRINE_ARGS(attention_backward) */
-    const trine_tensor *dout; /* in [b] sq h d */
-    const trine_tensor *q; /* in [b] sq h d */
-    const trine_tensor *k; /* in [b] sk hk d */
-    const trine_tensor *v; /* in [b] sk hk d */
-    const trine_tensor *o; /* in [b] sq h d */
-    const trine_tensor *lse; /* in [b] h sq */
+    size_t struct_size;               /* TRINE_ARGS(attention_backward) */
+    const trine_tensor *dout;         /* in [b] sq h d */
+    const trine_tensor *q;            /* in [b] sq h d */
+    const trine_tensor *k;            /* in [b] sk hk d */
+    const trine_tensor *v;            /* in [b] sk hk d */
+    const trine_tensor *o;            /* in [b] sq h d */
+    const trine_tensor *lse;          /* in [b] h sq */
     const trine_tensor *cu_seqlens_q; /* in, optional nseq+1: packed batch, where each sequence's queries start; then b must be 1 */
     const trine_tensor *cu_seqlens_k; /* in, optional nseq+1: likewise for the keys; both or none */
-    const trine_tensor *dq; /* out [b] sq h d */
-    const trine_tensor *dk; /* out [b] sk hk d */
-    const trine_tensor *dv; /* out [b] sk hk d */
-    float scale; /* 0: 1/sqrt(d) */
-    float softcap; /* 0: none; c: scores become c tanh(score/c) */
-    int32_t causal; /* 1: query i sees key j iff j <= i + sk - sq */
-    int64_t window; /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
+    const trine_tensor *dq;           /* out [b] sq h d */
+    const trine_tensor *dk;           /* out [b] sk hk d */
+    const trine_tensor *dv;           /* out [b] sk hk d */
+    float scale;                      /* 0: 1/sqrt(d) */
+    float softcap;                    /* 0: none; c: scores become c tanh(score/c) */
+    int32_t causal;                   /* 1: query i sees key j iff j <= i + sk - sq */
+    int64_t window;                   /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
 } trine_attention_backward_args;
 
 /* Gradient of attention, from its output and lse. With z as there, p = exp(z - lse), D[b,i,head] = dout[b,i,head] . o[b,i,head] and ds = p (dout .
@@ -83,13 +83,13 @@ typedef struct trine_attention_backward_args {
 TRINE_API trine_status trine_attention_backward(trine_queue *queue, const trine_attention_backward_args *args);
 
 typedef struct trine_rope_args {
-    size_t struct_size; /* TRINE_ARGS(rope) */
-    const trine_tensor *x; /* in [b] s h d */
-    const trine_tensor *cos; /* in p c; 2c <= d */
-    const trine_tensor *sin; /* in p c */
+    size_t struct_size;            /* TRINE_ARGS(rope) */
+    const trine_tensor *x;         /* in [b] s h d */
+    const trine_tensor *cos;       /* in p c; 2c <= d */
+    const trine_tensor *sin;       /* in p c */
     const trine_tensor *positions; /* in, optional [b] s: row of cos and sin for each token; absent: its index in s */
-    const trine_tensor *y; /* out [b] s h d; may be x */
-    int32_t interleaved; /* 0: pairs (i, i+c); 1: pairs (2i, 2i+1) */
+    const trine_tensor *y;         /* out [b] s h d; may be x */
+    int32_t interleaved;           /* 0: pairs (i, i+c); 1: pairs (2i, 2i+1) */
 } trine_rope_args;
 
 /* Rotary position embedding: turns c pairs of elements of each head by the angles of the token's position t, and copies the other d - 2c elements:
@@ -105,13 +105,13 @@ typedef struct trine_rope_args {
 TRINE_API trine_status trine_rope(trine_queue *queue, const trine_rope_args *args);
 
 typedef struct trine_rope_backward_args {
-    size_t struct_size; /* TRINE_ARGS(rope_backward) */
-    const trine_tensor *dy; /* in [b] s h d */
-    const trine_tensor *cos; /* in p c */
-    const trine_tensor *sin; /* in p c */
+    size_t struct_size;            /* TRINE_ARGS(rope_backward) */
+    const trine_tensor *dy;        /* in [b] s h d */
+    const trine_tensor *cos;       /* in p c */
+    const trine_tensor *sin;       /* in p c */
     const trine_tensor *positions; /* in, optional [b] s */
-    const trine_tensor *dx; /* out [b] s h d; may be dy */
-    int32_t interleaved; /* as in trine_rope_args */
+    const trine_tensor *dx;        /* out [b] s h d; may be dy */
+    int32_t interleaved;           /* as in trine_rope_args */
 } trine_rope_backward_args;
 
 /* Gradient of rope: the rotation by the opposite angles, with everything else as in trine_rope():

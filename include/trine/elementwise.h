@@ -178,9 +178,9 @@ TRINE_API trine_status trine_scale(trine_queue *queue, const trine_scale_args *a
 
 typedef struct trine_dropout_args {
     size_t struct_size; /* TRINE_ARGS(dropout) */
-    const trine_tensor *x; /* in [p] [q] [r] n */
-    const trine_tensor *y; /* out [p] [q] [r] n; may be x */
-    const trine_tensor *mask; /* out, optional [p] [q] [r] n u8: 1 where kept */
+    const trine_tensor *x; /* in [s] [q] [r] n */
+    const trine_tensor *y; /* out [s] [q] [r] n; may be x */
+    const trine_tensor *mask; /* out, optional [s] [q] [r] n u8: 1 where kept */
     float p; /* probability of dropping, 0 <= p < 1 */
     uint64_t seed;
     uint64_t offset;
@@ -193,7 +193,7 @@ typedef struct trine_dropout_args {
  * Source: Srivastava et al. 2014, "Dropout", section 10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"
  * (Philox4x32-10).
  *
- * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free. i counts the
+ * Shapes: all tensors [s] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free. i counts the
  * elements in row-major order, whatever the strides. It is kept if word i%4 of Philox4x32-10 with key seed and counter (lo32(i/4),
  * hi32(i/4), lo32(offset), hi32(offset)) is below floor((1-p) 2^32).
  * Types: x and y f32, bf16 or f16, the same; mask u8, 1 where kept. One product in f32, rounded once.

@@ -10,11 +10,11 @@ extern "C" {
 #endif
 
 typedef struct trine_softmax_args {
-    size_t struct_size; /* TRINE_ARGS(softmax) */
+    size_t struct_size;    /* TRINE_ARGS(softmax) */
     const trine_tensor *x; /* in [g] s n */
     const trine_tensor *y; /* out [g] s n; may be x */
-    float scale; /* 0: 1 */
-    int32_t causal; /* 1: element j of row i is visible iff j <= i + n - s */
+    float scale;           /* 0: 1 */
+    int32_t causal;        /* 1: element j of row i is visible iff j <= i + n - s */
 } trine_softmax_args;
 
 /* Softmax over the last dimension, with scale and causal mask:
@@ -24,20 +24,21 @@ typedef struct trine_softmax_args {
  * Milakov and Gimelshein 2018 for long rows.
  *
  * x and y are [g] s n, g may be left out; the last dimension is contiguous, other strides are free. Both are f32, bf16 or f16, accumulation
- * is f32 with one rounding at the end. scale: any finite number; 0 means 1, -0.0 means zero. y may be x. Error: relative to y the terms
- * min(n, 256) + n/1024 + n/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of the distance of scale x from the row's maximum; the
- * derivation is in spec/softmax.c, trine_error_bound() gives the coefficient. The same bits for any number of threads. Errors:
- * TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; scale not finite; an
- * output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
- * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * is f32 with one rounding at the end. scale: any finite number; 0 means 1, -0.0 means zero. y may be x.
+ * Error: relative to y the terms min(n, 256) + n/1024 + n/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of the distance of scale x
+ * from the row's maximum; the derivation is in spec/softmax.c, trine_error_bound() gives the coefficient. The same bits for any number of
+ * threads.
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; scale not
+ * finite; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_softmax(trine_queue *queue, const trine_softmax_args *args);
 
 typedef struct trine_softmax_backward_args {
-    size_t struct_size; /* TRINE_ARGS(softmax_backward) */
-    const trine_tensor *y; /* in [g] s n; the forward's output */
+    size_t struct_size;     /* TRINE_ARGS(softmax_backward) */
+    const trine_tensor *y;  /* in [g] s n; the forward's output */
     const trine_tensor *dy; /* in [g] s n */
     const trine_tensor *dx; /* out [g] s n; may be y or dy */
-    float scale; /* 0: 1 */
+    float scale;            /* 0: 1 */
     int32_t causal;
 } trine_softmax_backward_args;
 
@@ -46,11 +47,12 @@ typedef struct trine_softmax_backward_args {
  * and 0 where the causal mask hides j, where neither y nor dy is read as a number: the derivative of trine_softmax()'s formula.
  *
  * y, dy and dx are [g] s n, g may be left out; the last dimension is contiguous, other strides are free. All are f32, bf16 or f16,
- * accumulation is f32 with one rounding at the end. scale and causal are the forward's. dx may be y or dy. Error: min(n, 256) + n/1024 + 22
- * in units of 2^-24, of |scale y| (|dy| + sum |y dy|); spec/softmax_backward.c. The same bits for any number of threads. Errors:
- * TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; scale not finite; an
- * output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
- * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * accumulation is f32 with one rounding at the end. scale and causal are the forward's. dx may be y or dy.
+ * Error: min(n, 256) + n/1024 + 22 in units of 2^-24, of |scale y| (|dy| + sum |y dy|); spec/softmax_backward.c. The same bits for any
+ * number of threads.
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; scale not
+ * finite; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_softmax_backward(trine_queue *queue, const trine_softmax_backward_args *args);
 
 /* Where the norms round to the element type of y. */
@@ -60,17 +62,17 @@ enum {
 };
 
 typedef struct trine_rms_norm_args {
-    size_t struct_size; /* TRINE_ARGS(rms_norm) */
-    const trine_tensor *x; /* in r n */
-    const trine_tensor *residual; /* in, optional r n */
-    const trine_tensor *weight; /* in, optional n */
-    const trine_tensor *y; /* out r n; may be x */
+    size_t struct_size;               /* TRINE_ARGS(rms_norm) */
+    const trine_tensor *x;            /* in r n */
+    const trine_tensor *residual;     /* in, optional r n */
+    const trine_tensor *weight;       /* in, optional n */
+    const trine_tensor *y;            /* out r n; may be x */
     const trine_tensor *residual_out; /* out, optional r n: h; may be residual */
-    const trine_tensor *rstd; /* out, optional r */
-    float eps; /* 0: 1e-6 */
-    float weight_offset; /* added to weight; Gemma has 1 */
-    int32_t rounding; /* TRINE_ROUND_* */
-    float dropout; /* probability of dropping an element of x, 0 <= dropout < 1 */
+    const trine_tensor *rstd;         /* out, optional r */
+    float eps;                        /* 0: 1e-6 */
+    float weight_offset;              /* added to weight; Gemma has 1 */
+    int32_t rounding;                 /* TRINE_ROUND_* */
+    float dropout;                    /* probability of dropping an element of x, 0 <= dropout < 1 */
     uint64_t seed;
     uint64_t offset;
 } trine_rms_norm_args;
@@ -84,24 +86,24 @@ typedef struct trine_rms_norm_args {
  *
  * Matrices are r n, their rows contiguous and any distance apart; weight is n; rstd is r. x and y are f32, bf16 or f16; residual and
  * residual_out are of the same type or f32, as weight is on their own. Accumulation and statistics are f32; y is computed from the
- * unrounded h. eps >= 0, 0 means 1e-6 and -0.0 zero; 0 <= dropout < 1. y may be x, residual_out may be residual. Error: of y and rstd
- * min(n, 256) + n/1024 + 32 in units of 2^-24 relative, of residual_out its rounding and those of the product and sum that make h;
- * spec/rms_norm.c. The same bits for any number of threads. Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or
- * element types that the above does not admit; a parameter not finite or outside its range; an output that overlaps another tensor
- * otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * unrounded h. eps >= 0, 0 means 1e-6 and -0.0 zero; 0 <= dropout < 1. y may be x, residual_out may be residual.
+ * Error: of y and rstd min(n, 256) + n/1024 + 32 in units of 2^-24 relative, of residual_out its rounding and those of the product and sum
+ * that make h; spec/rms_norm.c. The same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter
+ * not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_rms_norm(trine_queue *queue, const trine_rms_norm_args *args);
 
 typedef struct trine_rms_norm_backward_args {
-    size_t struct_size; /* TRINE_ARGS(rms_norm_backward) */
-    const trine_tensor *dy; /* in r n */
-    const trine_tensor *h; /* in r n: what was normalized (residual_out, or x) */
-    const trine_tensor *weight; /* in, optional n */
-    const trine_tensor *rstd; /* in r */
+    size_t struct_size;            /* TRINE_ARGS(rms_norm_backward) */
+    const trine_tensor *dy;        /* in r n */
+    const trine_tensor *h;         /* in r n: what was normalized (residual_out, or x) */
+    const trine_tensor *weight;    /* in, optional n */
+    const trine_tensor *rstd;      /* in r */
     const trine_tensor *dresidual; /* in, optional r n: gradient that arrives at h by the residual stream */
-    const trine_tensor *dx; /* out r n: gradient at x; may be dy */
-    const trine_tensor *dh; /* out, optional r n: gradient at h, thus at residual; may be dresidual */
-    const trine_tensor *dweight; /* out, optional n */
+    const trine_tensor *dx;        /* out r n: gradient at x; may be dy */
+    const trine_tensor *dh;        /* out, optional r n: gradient at h, thus at residual; may be dresidual */
+    const trine_tensor *dweight;   /* out, optional n */
     float weight_offset;
     float dropout;
     uint64_t seed;
@@ -115,25 +117,26 @@ typedef struct trine_rms_norm_backward_args {
  *
  * Matrices are r n, their rows contiguous and any distance apart; weight and dweight are n; rstd is r. dy and dx are f32, bf16 or f16; h,
  * dresidual and dh are of the same type or f32, as weight and dweight are on their own; rstd is f32. Accumulation is f32; dx is computed
- * from the unrounded dh. Parameters are the forward's. dx may be dy, dh may be dresidual. Error: of dx and dh min(n, 256) + n/1024 + 34 in
- * units of 2^-24, of rstd (|g| + |xhat| mean|g xhat|) + |dresidual|; of dweight min(r, 256) + r/1024 + 19, of sum |dy xhat|;
- * spec/norm_backward.h. The same bits for any number of threads: dweight is summed by blocks of rows that depend on r alone, in the
- * workspace. Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a
- * parameter not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device
- * has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * from the unrounded dh. Parameters are the forward's. dx may be dy, dh may be dresidual.
+ * Error: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + |xhat| mean|g xhat|) + |dresidual|; of dweight min(r,
+ * 256) + r/1024 + 19, of sum |dy xhat|; spec/norm_backward.h. The same bits for any number of threads: dweight is summed by blocks of rows
+ * that depend on r alone, in the workspace.
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter
+ * not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_rms_norm_backward(trine_queue *queue, const trine_rms_norm_backward_args *args);
 
 typedef struct trine_layer_norm_args {
-    size_t struct_size; /* TRINE_ARGS(layer_norm) */
-    const trine_tensor *x; /* in r n */
-    const trine_tensor *residual; /* in, optional r n */
-    const trine_tensor *weight; /* in, optional n */
-    const trine_tensor *bias; /* in, optional n */
-    const trine_tensor *y; /* out r n; may be x */
+    size_t struct_size;               /* TRINE_ARGS(layer_norm) */
+    const trine_tensor *x;            /* in r n */
+    const trine_tensor *residual;     /* in, optional r n */
+    const trine_tensor *weight;       /* in, optional n */
+    const trine_tensor *bias;         /* in, optional n */
+    const trine_tensor *y;            /* out r n; may be x */
     const trine_tensor *residual_out; /* out, optional r n: h; may be residual */
-    const trine_tensor *mean; /* out, optional r */
-    const trine_tensor *rstd; /* out, optional r */
-    float eps; /* 0: 1e-5 */
+    const trine_tensor *mean;         /* out, optional r */
+    const trine_tensor *rstd;         /* out, optional r */
+    float eps;                        /* 0: 1e-5 */
     float weight_offset;
     int32_t rounding; /* TRINE_ROUND_* */
     float dropout;
@@ -152,26 +155,26 @@ typedef struct trine_layer_norm_args {
  *
  * Matrices are r n, their rows contiguous and any distance apart; weight and bias are n; mean and rstd are r. x and y are f32, bf16 or f16;
  * residual and residual_out are of the same type or f32, as weight and bias are on their own. Accumulation and statistics are f32; y is
- * computed from the unrounded h. eps >= 0, 0 means 1e-5 and -0.0 zero; 0 <= dropout < 1. y may be x, residual_out may be residual. Error:
- * min(n, 256) + n/1024 + 32 in units of 2^-24, of y's terms and of the mean deviation in units of the standard deviation; the rounding of
- * the mean besides; spec/layer_norm.c. The same bits for any number of threads. Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL;
- * rank, sizes, strides or element types that the above does not admit; a parameter not finite or outside its range; an output that overlaps
- * another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
- * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * computed from the unrounded h. eps >= 0, 0 means 1e-5 and -0.0 zero; 0 <= dropout < 1. y may be x, residual_out may be residual.
+ * Error: min(n, 256) + n/1024 + 32 in units of 2^-24, of y's terms and of the mean deviation in units of the standard deviation; the
+ * rounding of the mean besides; spec/layer_norm.c. The same bits for any number of threads.
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter
+ * not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_layer_norm(trine_queue *queue, const trine_layer_norm_args *args);
 
 typedef struct trine_layer_norm_backward_args {
-    size_t struct_size; /* TRINE_ARGS(layer_norm_backward) */
-    const trine_tensor *dy; /* in r n */
-    const trine_tensor *h; /* in r n */
-    const trine_tensor *weight; /* in, optional n */
-    const trine_tensor *mean; /* in r */
-    const trine_tensor *rstd; /* in r */
+    size_t struct_size;            /* TRINE_ARGS(layer_norm_backward) */
+    const trine_tensor *dy;        /* in r n */
+    const trine_tensor *h;         /* in r n */
+    const trine_tensor *weight;    /* in, optional n */
+    const trine_tensor *mean;      /* in r */
+    const trine_tensor *rstd;      /* in r */
     const trine_tensor *dresidual; /* in, optional r n */
-    const trine_tensor *dx; /* out r n; may be dy */
-    const trine_tensor *dh; /* out, optional r n; may be dresidual */
-    const trine_tensor *dweight; /* out, optional n */
-    const trine_tensor *dbias; /* out, optional n */
+    const trine_tensor *dx;        /* out r n; may be dy */
+    const trine_tensor *dh;        /* out, optional r n; may be dresidual */
+    const trine_tensor *dweight;   /* out, optional n */
+    const trine_tensor *dbias;     /* out, optional n */
     float weight_offset;
     float dropout;
     uint64_t seed;
@@ -185,13 +188,13 @@ typedef struct trine_layer_norm_backward_args {
  *
  * Matrices are r n, their rows contiguous and any distance apart; weight, dweight and dbias are n; mean and rstd are r. dy and dx are f32,
  * bf16 or f16; h, dresidual and dh are of the same type or f32, as weight, dweight and dbias are on their own; mean and rstd are f32.
- * Accumulation is f32; dx is computed from the unrounded dh. Parameters are the forward's. dx may be dy, dh may be dresidual. Error: of dx
- * and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + mean|g| + |xhat| mean|g xhat|) + |dresidual|; of dweight min(r, 256) +
- * r/1024 + 19, of sum |dy xhat|; of dbias min(r, 256) + r/1024 + 16, of sum |dy|; spec/norm_backward.h. The same bits for any number of
- * threads: dweight and dbias are summed by blocks of rows that depend on r alone, in the workspace. Errors: TRINE_ERR_ARGUMENT (a required
- * tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter not finite or outside its range; an
- * output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
- * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * Accumulation is f32; dx is computed from the unrounded dh. Parameters are the forward's. dx may be dy, dh may be dresidual.
+ * Error: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + mean|g| + |xhat| mean|g xhat|) + |dresidual|; of dweight
+ * min(r, 256) + r/1024 + 19, of sum |dy xhat|; of dbias min(r, 256) + r/1024 + 16, of sum |dy|; spec/norm_backward.h. The same bits for any
+ * number of threads: dweight and dbias are summed by blocks of rows that depend on r alone, in the workspace.
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter
+ * not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_layer_norm_backward(trine_queue *queue, const trine_layer_norm_backward_args *args);
 
 #ifdef __cplusplus

@@ -119,7 +119,8 @@ static void make_params(subject *s, stream *in) {
     for (int i = 0; i < s->plan->params; i++) {
         const trine_spec_param *p = &s->plan->spec->params[i];
         static const double values[] = { 0, 1, -1, 0.5, 2, 0.1, 3, 1e-6, 1e30, -0.0, 7 };
-        if (once_in(in, 4)) trine_param_set(s->plan, i, s->args, values[byte(in) % (sizeof values / sizeof values[0])]);
+        const double value = values[byte(in) % (sizeof values / sizeof values[0])];
+        if (once_in(in, 4)) trine_param_set(s->plan, i, s->args, p->kind == F32 || (value >= 0 && value < 10) ? value : 0);
         if (once_in(in, 32))
             for (unsigned k = 0; k < 4; k++) s->args[p->offset + k] = (unsigned char)byte(in);
     }
