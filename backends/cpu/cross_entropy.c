@@ -23,15 +23,22 @@ INLINE float chunk_max(const char *x, int64_t n, float scale, trine_dtype type) 
     return vhmax(max);
 }
 
-INLINE void chunk_sums(const char *x, int64_t n, float scale, bool totals, part *out, trine_dtype type) {
+/* Without `clamp` false is returned unless every power was within reach of exp2_near, and the sums are void. */
+INLINE bool chunk_sums(const char *x, int64_t n, float scale, bool totals, bool clamp, part *out, trine_dtype type) {
     const vf origin = vset(-out->origin), s = vset(scale);
     vf sum = vzero(), total = vzero();
+    vu high = { 0 };
     int64_t k = 0;
     for (; k + 2 * VL <= n; k += 2 * VL) {
         vf value[2];
         vload2(value, x, type, k);
-        sum += exp2_of(vfma(value[0], s, origin)) + exp2_of(vfma(value[1], s, origin));
         if (totals) total += value[0] + value[1];
+        for (int j = 0; j < 2; j++) value[j] = vfma(value[j], s, origin);
+        if (clamp)
+            sum += exp2_of(value[0]) + exp2_of(value[1]);
+        else
+            sum += exp2_near(value[0]) + exp2_near(value[1]);
+        if (!clamp) vabs2(&high, x, type, k);
     }
     for (; k < n; k += VL) {
         const int rest = n - k < VL ? (int)(n - k) : VL;
@@ -41,17 +48,19 @@ INLINE void chunk_sums(const char *x, int64_t n, float scale, bool totals, part 
     }
     out->sum = vhsum(sum);
     out->total = vhsum(total);
+    return clamp || vabs2_bound(high, type) * fabsf(scale) + fabsf(out->origin) <= 126;
 }
 
 INLINE float to_finite(float x) { return x > 0x1.fffffep127f ? 0x1.fffffep127f : x < -0x1.fffffep127f ? -0x1.fffffep127f : x; }
 
-/* One pass if the maximum of the first elements is near that of all. +inf among z gives the sum +inf; nothing but -inf gives 0; NaN gives NaN. */
+/* One pass if no element is extreme and the maximum of the first ones is near that of all. +inf among z gives the sum +inf; nothing but -inf gives 0; NaN
+ * gives NaN. */
 INLINE void chunk_part(const char *x, int64_t n, float scale, bool totals, part *out, trine_dtype type) {
     out->origin = to_finite(chunk_max(x, n < SAMPLE ? n : SAMPLE, scale, type));
-    chunk_sums(x, n, scale, totals, out, type);
+    if (!chunk_sums(x, n, scale, totals, false, out, type)) chunk_sums(x, n, scale, totals, true, out, type);
     if (!(out->sum > FAR)) return;
     out->origin = to_finite(chunk_max(x, n, scale, type));
-    chunk_sums(x, n, scale, totals, out, type);
+    chunk_sums(x, n, scale, totals, true, out, type);
 }
 
 /* With the element type and the smoothing made constant. */

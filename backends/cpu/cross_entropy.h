@@ -27,11 +27,10 @@ static inline trine_status labels_check(const trine_call *call, const trine_tens
 /* log2(e) times the scale of the logits: exponentials are powers of two of x times this. */
 static inline float base2_scale(float scale) { return (float)(scale * 1.4426950408889634); }
 
-/* 2^x, where results below 2^-126 count as 0 and those above 2^127 may be Inf. Error below 2 ulp, at a third of the work of vexp. */
-INLINE vf exp2_of(vf x) {
+/* 2^x for |x| <= 126, at a third of the work of vexp. Error below 2 ulp. */
+INLINE vf exp2_near(vf x) {
     const vf magic = vset(0x1.8p23f + 127); /* adding it rounds to an integer, biased as an exponent is, in the low bits */
-    const vf b = vmin(vset(128.0f), vmax(vset(-127.0f), x));
-    const vf t = b + magic, f = b + (magic - t); /* not t - magic, for which GCC makes another constant */
+    const vf t = x + magic, f = x + (magic - t); /* not t - magic, for which GCC makes another constant */
     vf p = vset(1.32693991e-3f);
     p = vfma(p, f, vset(9.67129413e-3f));
     p = vfma(p, f, vset(5.55071123e-2f));
@@ -40,5 +39,8 @@ INLINE vf exp2_of(vf x) {
     p = vfma(p, f, vset(1.0f));
     return p * (vf)((vi)t << 23);
 }
+
+/* The same for any x; results below 2^-126 count as 0, and those above 2^127 may be Inf. */
+INLINE vf exp2_of(vf x) { return exp2_near(vmin(vset(128.0f), vmax(vset(-127.0f), x))); }
 
 #endif

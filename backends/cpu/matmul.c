@@ -93,7 +93,7 @@ INLINE void multiply(const task *t, int64_t down, int64_t rows, int64_t part, un
             tile_multiply(tile, left, right, units, part > 0, kind);
             if (part + 1 < b->parts) continue;
             const int64_t i_left = t->rows - down - i, j_left = t->columns - j;
-            finish(&p->to, tile, wide, t->batch, t->row + down + i, t->column + j, i_left < high ? i_left : high, j_left < wide ? j_left : wide);
+            finish(&p->to, tile, wide, &(block_place){ t->batch, t->row + down + i, t->column + j, i_left < high ? i_left : high, j_left < wide ? j_left : wide });
         }
     }
 }

@@ -72,19 +72,35 @@ static void finish_row_i32(const target *t, const int32_t *sums, char *d, const 
     }
 }
 
-/* A block of rows x columns sums; rows of `sums` are `stride` sums apart. */
-static void finish(const target *t, const void *sums, int64_t stride, int64_t batch, int64_t row, int64_t column, int64_t rows, int64_t columns) {
-    for (int64_t i = 0; i < rows; i++) {
-        char *d = t->d + batch * t->d_batch + (row + i) * t->d_row;
-        const char *c = t->c ? t->c + batch * t->c_batch + (row + i) * t->c_row : NULL;
-        const float *from = (const float *)sums + i * stride;
-        switch (t->type) {
-        case TRINE_F64: finish_row_f64(t, (const double *)sums + i * stride, d, c, column, columns); break;
-        case TRINE_I32: finish_row_i32(t, (const int32_t *)sums + i * stride, d, c, column, columns); break;
-        case TRINE_F32: finish_row(t, from, d, c, column, columns, TRINE_F32); break;
-        case TRINE_F16: finish_row(t, from, d, c, column, columns, TRINE_F16); break;
-        default: finish_row(t, from, d, c, column, columns, TRINE_BF16); break;
-        }
+typedef struct block_place {
+    int64_t batch, row, column, rows, columns;
+} block_place;
+
+INLINE void finish_rows(const target *t, const void *sums, int64_t stride, const block_place *at, trine_dtype type) {
+    const int64_t size = type == TRINE_F64 ? 8 : 4;
+    const bool plain = !t->c && !t->bias && !t->activation && at->columns % VL == 0;
+    for (int64_t i = 0; i < at->rows; i++) {
+        char *d = t->d + at->batch * t->d_batch + (at->row + i) * t->d_row;
+        const char *c = t->c ? t->c + at->batch * t->c_batch + (at->row + i) * t->c_row : NULL, *from = (const char *)sums + i * stride * size;
+        if (type == TRINE_F64)
+            finish_row_f64(t, (const double *)from, d, c, at->column, at->columns);
+        else if (type == TRINE_I32)
+            finish_row_i32(t, (const int32_t *)from, d, c, at->column, at->columns);
+        else if (plain)
+            for (int64_t j = 0; j < at->columns; j += VL) vstore(d, type, at->column + j, *(const vf_any *)((const float *)from + j) * t->alpha);
+        else
+            finish_row(t, (const float *)from, d, c, at->column, at->columns, type);
+    }
+}
+
+/* A block of sums, whose rows are `stride` sums apart. */
+static void finish(const target *t, const void *sums, int64_t stride, const block_place *at) {
+    switch (t->type) {
+    case TRINE_F64: finish_rows(t, sums, stride, at, TRINE_F64); break;
+    case TRINE_I32: finish_rows(t, sums, stride, at, TRINE_I32); break;
+    case TRINE_F32: finish_rows(t, sums, stride, at, TRINE_F32); break;
+    case TRINE_F16: finish_rows(t, sums, stride, at, TRINE_F16); break;
+    default: finish_rows(t, sums, stride, at, TRINE_BF16); break;
     }
 }
 

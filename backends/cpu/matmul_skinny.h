@@ -219,13 +219,13 @@ static void strip_finish(const skinny *s, const char *sums, int64_t batch, int64
     const int64_t bytes = unit_bytes(s->p.kind);
     target t = s->p.to;
     if (!s->swapped || lay_down(&t, s->p.n)) {
-        finish(&t, sums, s->strip, batch, 0, first, s->few, lanes);
+        finish(&t, sums, s->strip, &(block_place){ batch, 0, first, s->few, lanes });
         return;
     }
     for (int64_t j = 0; j < lanes; j++) {
-        char row[FEW * 8] = { 0 };
+        char row[FEW * 8 + VB] = { 0 };
         for (int64_t i = 0; i < s->few; i++) memcpy(row + i * bytes, sums + (i * s->strip + j) * bytes, (size_t)bytes);
-        finish(&t, row, FEW, batch, first + j, 0, 1, s->few);
+        finish(&t, row, FEW, &(block_place){ batch, first + j, 0, 1, s->few });
     }
 }
 
