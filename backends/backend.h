@@ -30,10 +30,10 @@ typedef struct trine_call {
 /* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse is taken. */
 typedef struct trine_kernel {
     const char *name;
-    const char *(*refuse)(const trine_call *call);      /* NULL, or why it cannot run this call; may be NULL: it always can */
-    size_t (*workspace)(const trine_call *call);        /* exact bytes; may be NULL: none. Must not look at data pointers */
-    trine_status (*launch)(const trine_call *call);     /* outputs untouched on error */
-    double (*seconds)(const trine_call *call);          /* predicted time; may be NULL: dispatch's roofline model */
+    const char *(*refuse)(const trine_call *call);  /* NULL, or why it cannot run this call; may be NULL: it always can */
+    size_t (*workspace)(const trine_call *call);    /* exact bytes; may be NULL: none. Must not look at data pointers */
+    trine_status (*launch)(const trine_call *call); /* outputs untouched on error */
+    double (*seconds)(const trine_call *call);      /* predicted time; may be NULL: dispatch's roofline model */
 } trine_kernel;
 
 /* A device as its backend describes it. */
@@ -55,9 +55,9 @@ struct trine_host {
     /* An environment variable, NULL if unset or if the process is setuid. */
     const char *(*environment)(const char *name);
     const trine_options *options;
-    int cores;            /* physical cores in the process's cpuset */
-    int64_t cache[3];     /* bytes of L1d, L2 of a core, last level */
-    int64_t memory;       /* bytes of RAM */
+    int cores;        /* physical cores in the process's cpuset */
+    int64_t cache[3]; /* bytes of L1d, L2 of a core, last level */
+    int64_t memory;   /* bytes of RAM */
 };
 
 typedef struct trine_backend {

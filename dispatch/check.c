@@ -39,8 +39,7 @@ static trine_status copy_args(const trine_spec *spec, const void *args, trine_ca
     if (args == NULL) return FAIL("%s: args is NULL", spec->name);
     size_t size;
     memcpy(&size, args, sizeof size);
-    if (size < sizeof(size_t) + sizeof(void *))
-        return FAIL("%s: struct_size is %zu; write TRINE_ARGS(%s) as the first member", spec->name, size, spec->name);
+    if (size < sizeof(size_t) + sizeof(void *)) return FAIL("%s: struct_size is %zu; write TRINE_ARGS(%s) as the first member", spec->name, size, spec->name);
     if (size > spec->args_size + 4096) return FAIL("%s: struct_size is %zu, but the structure has %zu bytes", spec->name, size, spec->args_size);
     for (size_t i = spec->args_size; i < size; i++)
         if (((const char *)args)[i] != 0)
@@ -90,7 +89,8 @@ static trine_status wrong_dim(const checker *c, int index, int d, int64_t expect
             return FAIL("%s: %s has shape %s, but %s = %" PRId64 " from %s", c->op, want->spec->name, shape, c->plan->symbol_name[dim->symbol], expected,
                         c->plan->tensor[from].spec->name);
     }
-    return FAIL("%s: %s has shape %s, but [%s] asks for %" PRId64 " at place %d", c->op, want->spec->name, shape, want->spec->shape, expected, d - c->missing[index]);
+    return FAIL("%s: %s has shape %s, but [%s] asks for %" PRId64 " at place %d", c->op, want->spec->name, shape, want->spec->shape, expected,
+                d - c->missing[index]);
 }
 
 /* Binds the symbols that appear first here, and compares the rest. */
@@ -129,8 +129,8 @@ static trine_status unify_type(checker *c, int index) {
     }
     const trine_dtype bound = c->call->type[want->type];
     if (have == bound) return TRINE_OK;
-    return FAIL("%s: %s is %s, but %s is %s", c->op, want->spec->name, dtype_text(have, a, sizeof a),
-                c->plan->tensor[c->type_from[want->type]].spec->name, dtype_text(bound, b, sizeof b));
+    return FAIL("%s: %s is %s, but %s is %s", c->op, want->spec->name, dtype_text(have, a, sizeof a), c->plan->tensor[c->type_from[want->type]].spec->name,
+                dtype_text(bound, b, sizeof b));
 }
 
 /* The types together must be a row of the table; type variables of absent tensors take the first row's that fits. */
@@ -201,7 +201,8 @@ static trine_status find_extent(checker *c, int index, bool need_data) {
         shape_text(t, c->missing[index], shape, sizeof shape);
         return FAIL("%s: %s has no data, but its shape is %s", c->op, name, shape);
     }
-    if ((uintptr_t)t->data % (size_t)size != 0) return FAIL("%s: %s is at %p, which is not a multiple of its element's %d bytes", c->op, name, t->data, (int)size);
+    if ((uintptr_t)t->data % (size_t)size != 0)
+        return FAIL("%s: %s is at %p, which is not a multiple of its element's %d bytes", c->op, name, t->data, (int)size);
     c->low[index] = (char *)t->data + low;
     c->high[index] = (char *)t->data + high;
     return TRINE_OK;
@@ -272,15 +273,16 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
     for (int i = 0; i < require->expr.length && used < sizeof values; i++)
         if (require->expr.step[i].op == '$') {
             const int symbol = require->expr.step[i].symbol;
-            used += (size_t)snprintf(values + used, sizeof values - used, "%s%s = %" PRId64, used ? ", " : "", c->plan->symbol_name[symbol], c->call->dim[symbol]);
+            used +=
+                (size_t)snprintf(values + used, sizeof values - used, "%s%s = %" PRId64, used ? ", " : "", c->plan->symbol_name[symbol], c->call->dim[symbol]);
         }
     return FAIL("%s: %s is required, but %s", c->op, require->text, values);
 }
 
-#define TRY(call)                                    \
-    do {                                             \
-        const trine_status status_ = (call);         \
-        if (status_ != TRINE_OK) return status_;     \
+#define TRY(call) \
+    do { \
+        const trine_status status_ = (call); \
+        if (status_ != TRINE_OK) return status_; \
     } while (0)
 
 static trine_status check_tensors(checker *c) {

@@ -7,7 +7,7 @@
 
 /* A backend that was tried. */
 typedef struct trine_module_entry {
-    trine_backend_info_t info; /* its strings belong to the entry, or are static */
+    trine_backend_info_t info;    /* its strings belong to the entry, or are static */
     const trine_backend *backend; /* NULL if refused */
     char path[512], reason[512], name[64];
 } trine_module_entry;
@@ -40,7 +40,7 @@ struct trine_queue {
     const trine_device *device;
     void *state; /* the backend's queue */
     uint32_t flags;
-    char kernel[64]; /* forced; "" for none */
+    char kernel[64];           /* forced; "" for none */
     const char *kernel_source; /* "trine_queue_options" or "TRINE_KERNEL" */
     void *workspace;
     size_t workspace_size;

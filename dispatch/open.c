@@ -33,8 +33,9 @@ static trine_status resolve_options(trine *lib, const trine_options *options) {
 static trine_status open_parts(trine *lib, const trine_options *options) {
     trine_status status = resolve_options(lib, options);
     if (status != TRINE_OK) return status;
-    lib->host = (trine_host){ .struct_size = sizeof lib->host, .error = trine_fail, .numa_node_of_pci = trine_topology_numa_of_pci,
-                              .environment = trine_env, .options = &lib->options };
+    lib->host = (trine_host){
+        .struct_size = sizeof lib->host, .error = trine_fail, .numa_node_of_pci = trine_topology_numa_of_pci, .environment = trine_env, .options = &lib->options
+    };
     status = trine_topology_read(&lib->host);
     if (status != TRINE_OK) return status;
     status = trine_registry_load(lib);
@@ -80,8 +81,7 @@ int trine_device_count(const trine *lib) { return lib != NULL ? lib->devices : 0
 
 trine_status trine_device_info(const trine *lib, int device, trine_device_info_t *info_out) {
     if (lib == NULL || info_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_device_info: %s is NULL", lib ? "info_out" : "lib");
-    if (device < 0 || device >= lib->devices)
-        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_device_info: device is %d, but there are %d", device, lib->devices);
+    if (device < 0 || device >= lib->devices) return trine_fail(TRINE_ERR_NOT_FOUND, "trine_device_info: device is %d, but there are %d", device, lib->devices);
     *info_out = lib->device[device].device->info;
     return TRINE_OK;
 }

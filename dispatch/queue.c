@@ -64,8 +64,7 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
         const trine_status status = best_device(lib, &device);
         if (status != TRINE_OK) return status;
     }
-    if (device < 0 || device >= lib->devices)
-        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: device is %d, but there are %d", device, lib->devices);
+    if (device < 0 || device >= lib->devices) return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: device is %d, but there are %d", device, lib->devices);
 
     trine_queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL) return trine_fail(TRINE_ERR_MEMORY, "trine_queue_open: out of memory");
@@ -125,8 +124,7 @@ trine_status trine_queue_reserve(trine_queue *queue, size_t bytes) {
                           queue->workspace_size);
     void *memory;
     status = queue->backend->memory_alloc(queue->device, queue->state, bytes, &memory);
-    if (status == TRINE_ERR_MEMORY)
-        return trine_fail(status, "trine_queue_reserve: no %zu bytes of workspace are left on %s", bytes, queue->device->info.name);
+    if (status == TRINE_ERR_MEMORY) return trine_fail(status, "trine_queue_reserve: no %zu bytes of workspace are left on %s", bytes, queue->device->info.name);
     if (status != TRINE_OK) return status;
     status = drop_workspace(queue);
     queue->workspace = memory;
@@ -137,8 +135,7 @@ trine_status trine_queue_reserve(trine_queue *queue, size_t bytes) {
 trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t bytes) {
     trine_status status = trine_queue_check(queue, "trine_queue_set_workspace");
     if (status != TRINE_OK) return status;
-    if ((memory == NULL) != (bytes == 0))
-        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, but bytes is %zu", memory, bytes);
+    if ((memory == NULL) != (bytes == 0)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, but bytes is %zu", memory, bytes);
     if ((uintptr_t)memory % 256 != 0) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, not aligned to 256 bytes", memory);
     status = drop_workspace(queue);
     queue->workspace = memory;

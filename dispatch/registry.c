@@ -110,13 +110,13 @@ static const trine_module *find_symbol(trine_module_entry *entry, void *object) 
 static bool check_handshake(trine_module_entry *entry, const trine_module *module) {
     if (module->magic != TRINE_MODULE_MAGIC) return refuse(entry, "symbol %s is not a handshake: magic %#" PRIx64, TRINE_MODULE_SYMBOL, module->magic);
     if (module->abi != TRINE_ABI) return refuse(entry, "built for ABI %u, this library has ABI %u", module->abi, TRINE_ABI);
-    if (module->struct_size < sizeof *module)
-        return refuse(entry, "its handshake has %u bytes, this library's %zu", module->struct_size, sizeof *module);
+    if (module->struct_size < sizeof *module) return refuse(entry, "its handshake has %u bytes, this library's %zu", module->struct_size, sizeof *module);
     entry->info.version = module->version;
     if (module->name == NULL || strcmp(module->name, entry->name) != 0)
         return refuse(entry, "calls itself \"%s\", not \"%s\"", module->name ? module->name : "", entry->name);
     if (module->spec_hash != trine_spec_hash())
-        return refuse(entry, "%s is built from specification %016" PRIx64 ", this library from %016" PRIx64, module->name, module->spec_hash, trine_spec_hash());
+        return refuse(entry, "%s is built from specification %016" PRIx64 ", this library from %016" PRIx64, module->name, module->spec_hash,
+                      trine_spec_hash());
     return module->init != NULL || refuse(entry, "its handshake has no init");
 }
 

@@ -15,9 +15,7 @@ static trine_tensor contiguous(void *data, trine_dtype dtype, int rank, const in
 
 trine_tensor trine_tensor_1d(void *data, trine_dtype dtype, int64_t n0) { return contiguous(data, dtype, 1, &n0); }
 
-trine_tensor trine_tensor_2d(void *data, trine_dtype dtype, int64_t n0, int64_t n1) {
-    return contiguous(data, dtype, 2, (const int64_t[]){ n0, n1 });
-}
+trine_tensor trine_tensor_2d(void *data, trine_dtype dtype, int64_t n0, int64_t n1) { return contiguous(data, dtype, 2, (const int64_t[]){ n0, n1 }); }
 
 trine_tensor trine_tensor_3d(void *data, trine_dtype dtype, int64_t n0, int64_t n1, int64_t n2) {
     return contiguous(data, dtype, 3, (const int64_t[]){ n0, n1, n2 });

@@ -29,8 +29,8 @@ typedef struct entry {
 
 struct trine_tune {
     char path[PATH_MAX];
-    char *text;       /* the file; columns are cut out of it */
-    size_t places;    /* a power of two, more than twice the entries; 0: nothing is cached */
+    char *text;    /* the file; columns are cut out of it */
+    size_t places; /* a power of two, more than twice the entries; 0: nothing is cached */
     entry *table;
     _Atomic uint64_t owner[TRINE_MAX_DEVICES][TRINE_OP_COUNT]; /* hash of the first four columns; 0: not computed yet */
 };
@@ -78,8 +78,7 @@ static void choice_of_call(const trine_queue *queue, const trine_call *call, cho
     c->flags = queue->flags & TRINE_QUEUE_ATOMICS;
     for (int i = 0; i < plan->tensors; i++)
         if (plan->tensor[i].spec->flags & OPTIONAL) c->present |= call->present & 1u << i;
-    for (int i = 0; i < plan->params; i++)
-        c->param[i] = is_choice(&plan->spec->params[i]) ? (uint64_t)trine_param_get(plan, i, call->args) : 0;
+    for (int i = 0; i < plan->params; i++) c->param[i] = is_choice(&plan->spec->params[i]) ? (uint64_t)trine_param_get(plan, i, call->args) : 0;
 }
 
 static void add(char *out, size_t size, const char *format, const char *name, long long value) {

@@ -34,7 +34,7 @@ const trine_spec trine_spec_add = {
     .independent = "r",
     .sizes = SIZES,
     .integers_exact = true,
-    .cases = { "residual f32: A=f32 B=f32 T=f32 r=4096 n=4096", "residual: A=bf16 B=bf16 T=bf16 r=8192 n=4096",
-               "gradient: A=f32 B=bf16 T=f32 r=4096 n=4096", "in cache: A=f32 B=f32 T=f32 r=64 n=1024" },
+    .cases = { "residual f32: A=f32 B=f32 T=f32 r=4096 n=4096", "residual: A=bf16 B=bf16 T=bf16 r=8192 n=4096", "gradient: A=f32 B=bf16 T=f32 r=4096 n=4096",
+               "in cache: A=f32 B=f32 T=f32 r=64 n=1024" },
     .reference = reference,
 };

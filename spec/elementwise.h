@@ -15,9 +15,7 @@
 #define FLUSH 0x1p-126         /* the smallest normal f32 */
 
 /* The four dimensions are the first symbols. */
-static inline int64_t element_count(const trine_ref *ref) {
-    return ref->dim[0] * ref->dim[1] * ref->dim[2] * ref->dim[3];
-}
+static inline int64_t element_count(const trine_ref *ref) { return ref->dim[0] * ref->dim[1] * ref->dim[2] * ref->dim[3]; }
 
 /* 1/(1 + e^-x), small results too. The references assume of a kernel's sigmoid: exp to 4 ulp, which is 8u with u = 2^-24; adding 1, u; a division to
  * 1 ulp, 2u. That makes 11u of the result, small results included since they are e/(1 + e). 1 - s computed as such is good to 11u, of 1. */

@@ -31,9 +31,12 @@ static void reference(trine_ref *ref) {
         }
     }
     for (int64_t k = 0; k < v * n; k++) {
-        if (!isfinite(dtable[k])) magnitude[k] = 0;
-        else if (magnitude[k] > trine_largest(TRINE_F32)) magnitude[k] = INFINITY;
-        else magnitude[k] *= (double)times[k / n];
+        if (!isfinite(dtable[k]))
+            magnitude[k] = 0;
+        else if (magnitude[k] > trine_largest(TRINE_F32))
+            magnitude[k] = INFINITY;
+        else
+            magnitude[k] *= (double)times[k / n];
     }
     free(times);
 }

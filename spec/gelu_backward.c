@@ -44,8 +44,9 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_gelu_backward = {
     SPEC(gelu_backward),
     .summary = "Gradient of gelu",
-    .formula = "tanh: dx = dy (s + x s (1 - s) v'), s = (1 + tanh(v/2))/2, v = 2 sqrt(2/pi) (x + 0.044715 x^3); erf: dx = dy (F + x f), F = (1 + erf(x/sqrt 2))/2, "
-               "f = exp(-x^2/2)/sqrt(2 pi)",
+    .formula =
+        "tanh: dx = dy (s + x s (1 - s) v'), s = (1 + tanh(v/2))/2, v = 2 sqrt(2/pi) (x + 0.044715 x^3); erf: dx = dy (F + x f), F = (1 + erf(x/sqrt 2))/2, "
+        "f = exp(-x^2/2)/sqrt(2 pi)",
     .source = "Hendrycks and Gimpel 2016, section 2, differentiated",
     .tensors = { TENSOR(dy, IN, "T", SHAPE), TENSOR(x, IN, "T", SHAPE), TENSOR(dx, OUT, "T", SHAPE, .terms = "36") },
     .params = { PARAM(form, ENUM, .values = "tanh erf", .doc = "TRINE_GELU_TANH or TRINE_GELU_ERF") },

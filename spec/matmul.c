@@ -98,7 +98,8 @@ static void reference(trine_ref *ref) {
     const trine_dtype in = trine_ref_type(ref, "T"), out = trine_ref_type(ref, "O");
     const double *a = trine_ref_value(ref, "a"), *b = trine_ref_value(ref, "b"), *c = trine_ref_value(ref, "c"), *bias = trine_ref_value(ref, "bias");
     double *d = trine_ref_value(ref, "d"), *magnitude = trine_ref_magnitude(ref, "d"), *slack = trine_ref_slack(ref, "d");
-    const bool flushes = in == TRINE_BF16 && (any_below(a, trine_ref_dim(ref, "ga") * m * k, 0x1p-126) || any_below(b, trine_ref_dim(ref, "gb") * k * n, 0x1p-126));
+    const bool flushes =
+        in == TRINE_BF16 && (any_below(a, trine_ref_dim(ref, "ga") * m * k, 0x1p-126) || any_below(b, trine_ref_dim(ref, "gb") * k * n, 0x1p-126));
     for (int64_t at = 0; at < g * m * n; at++) {
         const int64_t batch = at / (m * n), i = at / n % m, j = at % n;
         const double *row = a + batch * a_batch + i * k, *column = b + batch * b_batch + j;
@@ -125,8 +126,8 @@ const trine_spec trine_spec_matmul = {
     .params = { PARAM(alpha, F32, .values = "1 0.5 -2 0", .fallback = 1, .doc = "factor of the product; for i8 an integer up to 2^24"),
                 PARAM(beta, F32, .values = "1 0 -0.5 3", .fallback = 1, .doc = "factor of c; for i8 an integer up to 2^24"),
                 PARAM(activation, ENUM, .values = "none relu gelu_tanh gelu_erf silu", .doc = "applied last; for i8 none or relu") },
-    .types = { "T=f32 O=f32 B=f32", "T=f16 O=f16|f32 B=f32", "T=f16 O=f16 B=f16", "T=bf16 O=bf16|f32 B=f32", "T=bf16 O=bf16 B=bf16",
-               "T=i8 O=i32 B=i32", "T=f64 O=f64 B=f64" },
+    .types = { "T=f32 O=f32 B=f32", "T=f16 O=f16|f32 B=f32", "T=f16 O=f16 B=f16", "T=bf16 O=bf16|f32 B=f32", "T=bf16 O=bf16 B=bf16", "T=i8 O=i32 B=i32",
+               "T=f64 O=f64 B=f64" },
     .require = { "(ga - g) * (ga - 1) == 0", "(gb - g) * (gb - 1) == 0" },
     .alias = { "d=c" },
     .flops = "2*g*m*n*k",

@@ -33,7 +33,6 @@ const trine_spec trine_spec_mul = {
     .independent = "r",
     .sizes = SIZES,
     .integers_exact = true,
-    .cases = { "gate f32: A=f32 B=f32 T=f32 r=4096 n=4096", "gate: A=bf16 B=bf16 T=bf16 r=8192 n=4096",
-               "in cache: A=f32 B=f32 T=f32 r=64 n=1024" },
+    .cases = { "gate f32: A=f32 B=f32 T=f32 r=4096 n=4096", "gate: A=bf16 B=bf16 T=bf16 r=8192 n=4096", "in cache: A=f32 B=f32 T=f32 r=64 n=1024" },
     .reference = reference,
 };

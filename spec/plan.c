@@ -172,9 +172,7 @@ double trine_expr_eval(const trine_expr *expr, const int64_t *dim) {
         case '#': stack[top++] = expr->step[i].constant; break;
         case '$': stack[top++] = (double)dim[expr->step[i].symbol]; break;
         case 'L': stack[top - 1] = stack[top - 1] > 1 ? ceil(log2(stack[top - 1])) : 0; break;
-        default:
-            top--;
-            stack[top - 1] = apply(expr->step[i].op, stack[top - 1], stack[top]);
+        default: top--; stack[top - 1] = apply(expr->step[i].op, stack[top - 1], stack[top]);
         }
     }
     return expr->length ? stack[0] : 0;
@@ -291,7 +289,7 @@ static uint32_t parse_set(const trine_plan *plan, const char *text) {
 
 static bool parse_require(trine_plan *plan, const char *text) {
     if (plan->requires == TRINE_MAX_STRINGS) return malformed(plan, "too many requirements", text);
-    trine_plan_require *require = &plan->require[plan->requires++];
+    trine_plan_require *require = &plan->require[plan->requires ++];
     *require = (trine_plan_require){ .kind = REQUIRE_EXPR, .with = -1, .text = text };
     if (strstr(text, "<->") != NULL || strchr(text, '|') != NULL) {
         require->kind = strchr(text, '|') != NULL ? REQUIRE_ANY : REQUIRE_BOTH;
@@ -394,9 +392,7 @@ int trine_plan_find_param(const trine_plan *plan, const char *name) {
     return -1;
 }
 
-int trine_plan_find_symbol(const trine_plan *plan, const char *name) {
-    return find(plan->symbol_name, plan->symbols, name, strlen(name));
-}
+int trine_plan_find_symbol(const trine_plan *plan, const char *name) { return find(plan->symbol_name, plan->symbols, name, strlen(name)); }
 
 int trine_plan_find_type(const trine_plan *plan, const char *name) { return find(plan->type_name, plan->types, name, strlen(name)); }
 

@@ -9,7 +9,7 @@
 typedef struct trine_expr {
     int length; /* 0: none */
     struct {
-        char op;      /* '#' constant, '$' symbol, + - * / %, '=' '!' '<' '>' 'l' (<=) 'g' (>=), 'm' min, 'M' max, 'L' ceil(log2) */
+        char op; /* '#' constant, '$' symbol, + - * / %, '=' '!' '<' '>' 'l' (<=) 'g' (>=), 'm' min, 'M' max, 'L' ceil(log2) */
         short symbol;
         double constant;
     } step[40];
@@ -17,8 +17,8 @@ typedef struct trine_expr {
 
 /* One dimension of a tensor. */
 typedef struct trine_dim {
-    bool optional;   /* may be missing in front */
-    short symbol;    /* >= 0: the dimension is this symbol plus `add`; -1: expr */
+    bool optional; /* may be missing in front */
+    short symbol;  /* >= 0: the dimension is this symbol plus `add`; -1: expr */
     int64_t add;
     trine_expr expr;
 } trine_dim;
@@ -36,8 +36,8 @@ typedef enum trine_require_kind { REQUIRE_EXPR = 1, REQUIRE_BOTH, REQUIRE_ANY } 
 
 typedef struct trine_plan_require {
     trine_require_kind kind;
-    short with; /* REQUIRE_EXPR: only if this tensor is given; -1 always */
-    bool without; /* or only if it is not */
+    short with;       /* REQUIRE_EXPR: only if this tensor is given; -1 always */
+    bool without;     /* or only if it is not */
     uint32_t tensors; /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors */
     trine_expr expr;
     const char *text;
@@ -46,13 +46,14 @@ typedef struct trine_plan_require {
 typedef struct trine_plan {
     const trine_spec *spec;
     trine_op op;
-    int tensors, params, symbols, types, combos, requires;
+    int tensors, params, symbols, types, combos,
+        requires;
     trine_plan_tensor tensor[TRINE_MAX_TENSORS];
     const char *symbol_name[TRINE_MAX_SYMBOLS];
     const char *type_name[TRINE_MAX_SYMBOLS];
     trine_dtype (*combo)[TRINE_MAX_SYMBOLS]; /* admissible values of the type variables */
     trine_plan_require require[TRINE_MAX_STRINGS];
-    uint32_t alias[TRINE_MAX_TENSORS]; /* for each output, the set of tensors it may be */
+    uint32_t alias[TRINE_MAX_TENSORS];                   /* for each output, the set of tensors it may be */
     double min[TRINE_MAX_PARAMS], max[TRINE_MAX_PARAMS]; /* of the parameters, BOOL and ENUM included */
     trine_expr flops;
     short independent; /* symbol, or -1 */

@@ -18,25 +18,25 @@ enum {
 
 /* What a tensor is to its op. */
 enum {
-    IN = 1,            /* read */
-    OUT = 2,           /* written, every element; IN|OUT: updated in place */
-    OPTIONAL = 4,      /* may be NULL */
-    TRANSPOSABLE = 8,  /* the last or the second-to-last dimension is contiguous; otherwise the last must be */
-    BROADCAST = 16,    /* IN: a dimension may be 1, or missing in front, where the op's dimension is not */
-    EXACT = 32,        /* OUT: must equal the reference bit for bit (integers, gathers, masks, conversions) */
-    ANY_STRIDE = 64    /* no dimension need be contiguous */
+    IN = 1,           /* read */
+    OUT = 2,          /* written, every element; IN|OUT: updated in place */
+    OPTIONAL = 4,     /* may be NULL */
+    TRANSPOSABLE = 8, /* the last or the second-to-last dimension is contiguous; otherwise the last must be */
+    BROADCAST = 16,   /* IN: a dimension may be 1, or missing in front, where the op's dimension is not */
+    EXACT = 32,       /* OUT: must equal the reference bit for bit (integers, gathers, masks, conversions) */
+    ANY_STRIDE = 64   /* no dimension need be contiguous */
 };
 
 typedef struct trine_spec_tensor {
     const char *name;
-    const char *type;  /* a type variable of .types ("T") or the name of a type ("f32") */
-    const char *shape; /* dimensions by spaces: a symbol, a number, or an expression of bound symbols ("nseq+1"); in brackets: may be
+    const char *type;       /* a type variable of .types ("T") or the name of a type ("f32") */
+    const char *shape;      /* dimensions by spaces: a symbol, a number, or an expression of bound symbols ("nseq+1"); in brackets: may be
                           missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
-    const char *fill;  /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or
+    const char *fill;       /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or
                           the value of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL;
                           "positive"; "unit": in [-1, 1]; "derived": by .prepare, from the other inputs */
-    const char *terms; /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
-    const char *rounds; /* OUT: the part of the coefficient in unit roundoffs of the type variable T, for intermediate roundings; NULL: 0 */
+    const char *terms;      /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
+    const char *rounds;     /* OUT: the part of the coefficient in unit roundoffs of the type variable T, for intermediate roundings; NULL: 0 */
     const char *accumulate; /* OUT: accumulator; NULL: f32, or f64 where the tensor is f64 */
     uint32_t flags;
     uint32_t offset; /* in the args structure */
@@ -72,7 +72,7 @@ typedef struct trine_spec {
     const char *cases[TRINE_MAX_STRINGS];   /* "name: T=bf16 r=8192 n=4096 causal=1 +residual": what the bench runs; + gives an optional tensor */
     const char *flops;                      /* an expression of the symbols; bytes follow from the tensors */
     const char *independent;                /* a symbol along which the op separates into independent problems; NULL: none */
-    bool integers_exact; /* small integer inputs (and parameters 0, 1) give exact sums: all kernels must return the very bits */
+    bool integers_exact;                    /* small integer inputs (and parameters 0, 1) give exact sums: all kernels must return the very bits */
     size_t args_size;
     void (*reference)(trine_ref *ref);
     void (*prepare)(trine_ref *ref); /* computes the "derived" inputs from the others; NULL: there are none */

@@ -224,7 +224,8 @@ Test(api, borrowed_workspace, .init = set_up, .fini = tear_down) {
         memset(lent, 0xaa, sizeof lent);
         assert_ok(trine_queue_set_workspace(good, lent, 128));
         expect_message(scale_64(good), TRINE_ERR_WORKSPACE, "scale: needs 256 bytes of workspace, but 128 are reserved");
-        expect_fail(trine_queue_reserve(good, 256), TRINE_ERR_WORKSPACE, "trine_queue_reserve: 256 bytes are asked for, but the caller lent a workspace of 128");
+        expect_fail(trine_queue_reserve(good, 256), TRINE_ERR_WORKSPACE,
+                    "trine_queue_reserve: 256 bytes are asked for, but the caller lent a workspace of 128");
         assert_ok(trine_queue_set_workspace(good, lent, 256));
         assert_ok(scale_64(good));
         cr_expect(lent[0] == 0 && lent[255] == 0 && lent[256] == 0xaa, "the kernel used what was lent and no more");
@@ -267,8 +268,8 @@ Test(api, types) {
         const char *name;
         size_t size;
     } types[] = {
-        { TRINE_I8, "i8", 1 }, { TRINE_I16, "i16", 2 }, { TRINE_I32, "i32", 4 }, { TRINE_I64, "i64", 8 }, { TRINE_U8, "u8", 1 },
-        { TRINE_U32, "u32", 4 }, { TRINE_F16, "f16", 2 }, { TRINE_F32, "f32", 4 }, { TRINE_F64, "f64", 8 }, { TRINE_BF16, "bf16", 2 },
+        { TRINE_I8, "i8", 1 },     { TRINE_I16, "i16", 2 },           { TRINE_I32, "i32", 4 },   { TRINE_I64, "i64", 8 },           { TRINE_U8, "u8", 1 },
+        { TRINE_U32, "u32", 4 },   { TRINE_F16, "f16", 2 },           { TRINE_F32, "f32", 4 },   { TRINE_F64, "f64", 8 },           { TRINE_BF16, "bf16", 2 },
         { TRINE_E4M3, "e4m3", 1 }, { TRINE_E4M3FNUZ, "e4m3fnuz", 1 }, { TRINE_E5M2, "e5m2", 1 }, { TRINE_E5M2FNUZ, "e5m2fnuz", 1 },
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {

@@ -25,11 +25,11 @@ extern void *__libc_realloc(void *memory, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 extern void __libc_free(void *memory);
 
-static uintptr_t low, high;     /* where libtrine's code is */
-static long countdown = -1;     /* of libtrine's allocations until one fails; -1: none will */
-static bool failed;             /* one did */
-static long live;               /* allocations of libtrine not freed yet */
-static void *mine[1 << 16];     /* those allocations, by hash */
+static uintptr_t low, high; /* where libtrine's code is */
+static long countdown = -1; /* of libtrine's allocations until one fails; -1: none will */
+static bool failed;         /* one did */
+static long live;           /* allocations of libtrine not freed yet */
+static void *mine[1 << 16]; /* those allocations, by hash */
 static const size_t places = sizeof mine / sizeof mine[0];
 
 static bool of_trine(void *caller) { return (uintptr_t)caller >= low && (uintptr_t)caller < high; }

@@ -74,7 +74,8 @@ int main(void) {
     trine_queue *queue;
     const trine_queue_options options = { .struct_size = sizeof options, .threads = 2 };
     for (int i = 0; i < ROWS * COLUMNS; i++) input[i] = (float)(i * 7919 % 1000) / 1000;
-    if (!tap(trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &options, &queue) == TRINE_OK, "opened: %s", trine_error_message())) return tap_end();
+    if (!tap(trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &options, &queue) == TRINE_OK, "opened: %s", trine_error_message()))
+        return tap_end();
     tap(run(queue, before, product), "two threads in the parent: %s", trine_error_message());
     tap(in_child(old_queue, lib, queue) == 0, "the parent's queue in a child");
     tap(in_child(new_queue, lib, queue) == 0, "a new queue in a child");

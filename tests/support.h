@@ -15,22 +15,22 @@
 #include <trine/trine.h>
 
 /* The call must give this status and a message that is equal to, or contains, this text. */
-#define expect_fail(call, wanted, text)                                                                                                  \
-    do {                                                                                                                                 \
-        const trine_status got_ = (call);                                                                                                \
-        cr_expect(got_ == (wanted), "%s gave %s: %s", #call, trine_status_name(got_), trine_error_message());                            \
-        cr_expect(strstr(trine_error_message(), text) != NULL, "%s said \"%s\", not \"%s\"", #call, trine_error_message(), (text));      \
+#define expect_fail(call, wanted, text) \
+    do { \
+        const trine_status got_ = (call); \
+        cr_expect(got_ == (wanted), "%s gave %s: %s", #call, trine_status_name(got_), trine_error_message()); \
+        cr_expect(strstr(trine_error_message(), text) != NULL, "%s said \"%s\", not \"%s\"", #call, trine_error_message(), (text)); \
     } while (0)
-#define expect_message(call, wanted, text)                                                                                               \
-    do {                                                                                                                                 \
-        const trine_status got_ = (call);                                                                                                \
-        cr_expect(got_ == (wanted), "%s gave %s: %s", #call, trine_status_name(got_), trine_error_message());                            \
-        cr_expect(strcmp(trine_error_message(), text) == 0, "%s said \"%s\", not \"%s\"", #call, trine_error_message(), (text));         \
+#define expect_message(call, wanted, text) \
+    do { \
+        const trine_status got_ = (call); \
+        cr_expect(got_ == (wanted), "%s gave %s: %s", #call, trine_status_name(got_), trine_error_message()); \
+        cr_expect(strcmp(trine_error_message(), text) == 0, "%s said \"%s\", not \"%s\"", #call, trine_error_message(), (text)); \
     } while (0)
-#define assert_ok(call)                                                                                                                  \
-    do {                                                                                                                                 \
-        const trine_status got_ = (call);                                                                                                \
-        cr_assert(got_ == TRINE_OK, "%s gave %s: %s", #call, trine_status_name(got_), trine_error_message());                            \
+#define assert_ok(call) \
+    do { \
+        const trine_status got_ = (call); \
+        cr_assert(got_ == TRINE_OK, "%s gave %s: %s", #call, trine_status_name(got_), trine_error_message()); \
     } while (0)
 
 /* A private directory that remove_directory() takes away with all that is in it. */

@@ -19,9 +19,9 @@ static vf vpdf(vf x) {
     return pdf;
 }
 
-#define EACH(name, call)                                                                              \
-    static void name(const float *x, float *y, int n) {                                               \
-        for (int i = 0; i < n; i += VL) vstore(y, TRINE_F32, i, call(vload(x, TRINE_F32, i)));        \
+#define EACH(name, call) \
+    static void name(const float *x, float *y, int n) { \
+        for (int i = 0; i < n; i += VL) vstore(y, TRINE_F32, i, call(vload(x, TRINE_F32, i))); \
     }
 EACH(each_exp, vexp)
 EACH(each_log, vlog)
@@ -56,8 +56,13 @@ static const struct {
     double (*exact)(double);
     double most;
 } functions[FUNCTIONS] = {
-    [EXP] = { "exp", exp, 1.1 },   [LOG] = { "log", log, 1.0 }, [TANH] = { "tanh", tanh, 1.5 }, [ERF] = { "erf", erf, 1.5 },
-    [SIGMOID] = { "sigmoid", sigmoid, 2.5 }, [CDF] = { "cdf", cdf, 4.5 }, [PDF] = { "pdf", pdf, 2.5 },
+    [EXP] = { "exp", exp, 1.1 },
+    [LOG] = { "log", log, 1.0 },
+    [TANH] = { "tanh", tanh, 1.5 },
+    [ERF] = { "erf", erf, 1.5 },
+    [SIGMOID] = { "sigmoid", sigmoid, 2.5 },
+    [CDF] = { "cdf", cdf, 4.5 },
+    [PDF] = { "pdf", pdf, 2.5 },
 };
 
 static double ulp_of(double y) {
@@ -89,8 +94,8 @@ static void check_block(const char *level, const function *table, int f, const f
 
 /* Every exponent and sign with significands that differ from one exponent to the next, `step` floats apart. */
 static void check_level(const char *level, const function *table) {
-    static const float special[16] = { 0, -0.0f, INFINITY, -INFINITY, NAN, 0x1p-149f, -0x1p-149f, 0x1p-126f, 1, -1, 0x1.fffffep127f, -0x1.fffffep127f,
-                                       88.7228f, 88.7229f, -103.97f, -104 };
+    static const float special[16] = { 0, -0.0f, INFINITY,        -INFINITY,        NAN,      0x1p-149f, -0x1p-149f, 0x1p-126f,
+                                       1, -1,    0x1.fffffep127f, -0x1.fffffep127f, 88.7228f, 88.7229f,  -103.97f,   -104 };
     const uint32_t step = 3001;
     for (int f = 0; f < FUNCTIONS; f++) {
         check_block(level, table, f, special, 16);

@@ -9,9 +9,7 @@ INLINE void step(const run *r, const trine_add_args *args, trine_dtype ta, trine
     span_store(r, Y, ty, s, vfma(vset(args->alpha), a, args->beta * b));
 }
 
-INLINE void mixed(const run *r, const trine_add_args *args, trine_dtype ta, trine_dtype tb, trine_dtype ty) {
-    EACH_SPAN(r, Y, ty, step, r, args, ta, tb, ty);
-}
+INLINE void mixed(const run *r, const trine_add_args *args, trine_dtype ta, trine_dtype tb, trine_dtype ty) { EACH_SPAN(r, Y, ty, step, r, args, ta, tb, ty); }
 
 INLINE void same(const run *r, const trine_add_args *args, trine_dtype T) { mixed(r, args, T, T, T); }
 

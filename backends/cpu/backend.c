@@ -37,10 +37,7 @@ static bool has_amx(void) {
 }
 
 static const level levels[] = {
-    { "baseline", "x86-64", always },
-    { "v3", "x86-64-v3", has_v3 },
-    { "v4", "x86-64-v4", has_v4 },
-    { "v4_bf16", "x86-64-v4+bf16", has_v4_bf16 },
+    { "baseline", "x86-64", always },    { "v3", "x86-64-v3", has_v3 }, { "v4", "x86-64-v4", has_v4 }, { "v4_bf16", "x86-64-v4+bf16", has_v4_bf16 },
     { "amx", "x86-64-v4+amx", has_amx },
 };
 #else
@@ -82,7 +79,7 @@ static const trine_kernel *kernels(const trine_device *device, trine_op op) { re
 static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
     cpu_queue *queue = malloc(sizeof *queue);
     if (queue == NULL) return TRINE_ERR_MEMORY;
-    queue->threads = options->threads > 0 ? options->threads
+    queue->threads = options->threads > 0                ? options->threads
                      : getenv("OMP_NUM_THREADS") != NULL ? omp_get_max_threads()
                                                          : ((const cpu_device *)device->state)->threads;
     *queue_out = queue;
@@ -141,8 +138,7 @@ static void find_kernels(cpu_state *state, int highest) {
     for (int op = 1; op < TRINE_OP_COUNT; op++)
         for (int level = highest; level >= 0 && state->kernels[op] == NULL; level--)
             for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-                if (strcmp(rows[i].level, levels[level].name) == 0 && strcmp(rows[i].op, trine_specs[op]->name) == 0)
-                    state->kernels[op] = rows[i].kernels;
+                if (strcmp(rows[i].level, levels[level].name) == 0 && strcmp(rows[i].op, trine_specs[op]->name) == 0) state->kernels[op] = rows[i].kernels;
 }
 
 static void make_state(cpu_state *state, int level, const trine_host *host) {
@@ -153,18 +149,35 @@ static void make_state(cpu_state *state, int level, const trine_host *host) {
     }
     state->cpu = (cpu_device){ .threads = host->cores, .l1 = host->cache[0], .l2 = host->cache[1], .l3 = host->cache[2] };
     state->device = (trine_device){
-        .info = { .name = "cpu", .model = model, .arch = levels[level].arch, .units = host->cores, .numa_node = -1, .memory = host->memory,
+        .info = { .name = "cpu",
+                  .model = model,
+                  .arch = levels[level].arch,
+                  .units = host->cores,
+                  .numa_node = -1,
+                  .memory = host->memory,
                   .cache = { host->cache[0], host->cache[1], host->cache[2] } },
         .state = state,
         .bytes_per_second = 15e9 * host->cores,
-        .flops_per_second = (level == 0 ? 15e9 : level == 1 ? 80e9 : 120e9) * host->cores,
+        .flops_per_second = (level == 0   ? 15e9
+                             : level == 1 ? 80e9
+                                          : 120e9) *
+                            host->cores,
         .driver = "",
     };
     find_kernels(state, level);
     state->backend = (trine_backend){
-        .struct_size = sizeof state->backend, .name = "cpu", .devices = 1, .device = &state->device, .kernels = kernels,
-        .queue_open = queue_open, .queue_close = queue_close, .queue_wait = queue_wait, .memory_alloc = memory_alloc,
-        .memory_free = memory_free, .memory_write = memory_write, .memory_read = memory_read,
+        .struct_size = sizeof state->backend,
+        .name = "cpu",
+        .devices = 1,
+        .device = &state->device,
+        .kernels = kernels,
+        .queue_open = queue_open,
+        .queue_close = queue_close,
+        .queue_wait = queue_wait,
+        .memory_alloc = memory_alloc,
+        .memory_free = memory_free,
+        .memory_write = memory_write,
+        .memory_read = memory_read,
     };
 }
 

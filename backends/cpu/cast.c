@@ -42,7 +42,7 @@ static void narrow(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) 
 enum { BLOCK = 256 };
 
 INLINE void float8_read_part(const char *x, int i, size_t m, float *out, trine_dtype dtype) {
-    vb bytes = {0};
+    vb bytes = { 0 };
     memcpy(&bytes, x + i, m);
     const vf v = vf_from_float8(bytes, dtype);
     memcpy(out + i, &v, m * sizeof *out);
@@ -55,7 +55,7 @@ INLINE void float8_read(const char *x, int n, float *out, trine_dtype dtype) {
 }
 
 INLINE void float8_write_part(char *y, int i, size_t m, const float *in, bool saturate, trine_dtype dtype) {
-    vf v = {0};
+    vf v = { 0 };
     memcpy(&v, in + i, m * sizeof *in);
     const vb bytes = vf_to_float8(v, dtype, saturate);
     memcpy(y + i, &bytes, m);

@@ -8,7 +8,7 @@
 #include "backends/backend.h"
 
 typedef struct cpu_device {
-    int threads;      /* physical cores of the process's cpuset */
+    int threads;        /* physical cores of the process's cpuset */
     int64_t l1, l2, l3; /* bytes; L1d and L2 of one core */
 } cpu_device;
 
@@ -25,8 +25,8 @@ typedef struct cpu_queue {
 #define CPU_KERNELS(op) \
     extern const trine_kernel CPU_PASTE(op, CPU_LEVEL)[]; \
     const trine_kernel CPU_PASTE(op, CPU_LEVEL)[]
-#define CPU_NAME "cpu_" CPU_STRING(CPU_LEVEL)            /* the general kernel of a level: "cpu_v3" */
-#define CPU_VARIANT(name) CPU_NAME "_" name              /* another one: "cpu_v3_small" */
+#define CPU_NAME "cpu_" CPU_STRING(CPU_LEVEL) /* the general kernel of a level: "cpu_v3" */
+#define CPU_VARIANT(name) CPU_NAME "_" name   /* another one: "cpu_v3_small" */
 
 /* 1 in a process forked from one that used the library: OpenMP's threads are gone there. */
 extern int trine_cpu_forked;

@@ -29,7 +29,7 @@ static inline float base2_scale(float scale) { return (float)(scale * 1.44269504
 
 /* 2^x for |x| <= 126, at a third of the work of vexp. Error below 2 ulp. */
 INLINE vf exp2_near(vf x) {
-    const vf magic = vset(0x1.8p23f + 127); /* adding it rounds to an integer, biased as an exponent is, in the low bits */
+    const vf magic = vset(0x1.8p23f + 127);      /* adding it rounds to an integer, biased as an exponent is, in the low bits */
     const vf t = x + magic, f = x + (magic - t); /* not t - magic, for which GCC makes another constant */
     vf p = vset(1.32693991e-3f);
     p = vfma(p, f, vset(9.67129413e-3f));

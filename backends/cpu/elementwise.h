@@ -14,11 +14,11 @@ enum { WALK_TENSORS = 5, WALK_RANK = 4 };
 /* A part of a merged row; tensors are numbered as in the specification. */
 typedef struct run {
     const trine_call *call;
-    char *at[WALK_TENSORS]; /* first element; NULL for an absent tensor */
+    char *at[WALK_TENSORS];   /* first element; NULL for an absent tensor */
     bool still[WALK_TENSORS]; /* stride 0: one element for the whole run */
-    int64_t index;          /* of the first element in logical row-major order */
+    int64_t index;            /* of the first element in logical row-major order */
     int64_t n;
-    bool stream;            /* store past the caches */
+    bool stream; /* store past the caches */
 } run;
 
 typedef void (*run_fn)(const run *r);
@@ -67,7 +67,7 @@ static inline walk walk_of(const trine_call *call) {
 /* Runs elements first .. last-1. */
 static inline void walk_range(const walk *w, int64_t first, int64_t last, run_fn fn) {
     const int inner = w->rank - 1;
-    int64_t place[WALK_RANK + 1] = {0};
+    int64_t place[WALK_RANK + 1] = { 0 };
     run r = w->start;
     int64_t rest = first;
     for (int d = inner; d >= 0; d--) {
@@ -154,16 +154,16 @@ INLINE int64_t run_head(const char *data, trine_dtype dtype, int64_t n) {
 }
 
 /* step(..., span) over a run, spans in ascending order; only stores to tensor `y` of type `dtype` may stream. */
-#define EACH_SPAN(r, y, dtype, step, ...)                                                              \
-    do {                                                                                               \
-        int64_t i_ = 0;                                                                                \
-        if ((r)->stream) {                                                                             \
-            i_ = run_head((r)->at[y], dtype, (r)->n);                                                  \
-            if (i_ > 0) step(__VA_ARGS__, (span){ 0, (int)i_, false });                                \
-            for (; i_ + VL <= (r)->n; i_ += VL) step(__VA_ARGS__, (span){ i_, VL, true });             \
-        }                                                                                              \
-        for (; i_ + VL <= (r)->n; i_ += VL) step(__VA_ARGS__, (span){ i_, VL, false });                \
-        if (i_ < (r)->n) step(__VA_ARGS__, (span){ i_, (int)((r)->n - i_), false });                   \
+#define EACH_SPAN(r, y, dtype, step, ...) \
+    do { \
+        int64_t i_ = 0; \
+        if ((r)->stream) { \
+            i_ = run_head((r)->at[y], dtype, (r)->n); \
+            if (i_ > 0) step(__VA_ARGS__, (span){ 0, (int)i_, false }); \
+            for (; i_ + VL <= (r)->n; i_ += VL) step(__VA_ARGS__, (span){ i_, VL, true }); \
+        } \
+        for (; i_ + VL <= (r)->n; i_ += VL) step(__VA_ARGS__, (span){ i_, VL, false }); \
+        if (i_ < (r)->n) step(__VA_ARGS__, (span){ i_, (int)((r)->n - i_), false }); \
     } while (0)
 
 #endif

@@ -23,7 +23,7 @@ static trine_status launch(const trine_call *call) {
     /* Rows in parts, so that few long rows keep all threads busy. */
     const int64_t part = 4096, parts = (n * size + part - 1) / part;
     const bool stream = t * n * size > cpu_of(call)->l3;
-#pragma omp parallel num_threads(cpu_team(call, t * parts, 2 * t * n * size))
+#pragma omp parallel num_threads(cpu_team(call, t *parts, 2 * t * n * size))
     {
         int64_t begin, end;
         cpu_share(t * parts, omp_get_thread_num(), omp_get_num_threads(), &begin, &end);

@@ -10,9 +10,7 @@ enum { DY, IDS, DTABLE };
 enum { COLUMNS = 512 };
 
 /* Workspace: tokens in the order of their rows; `start` of each row therein, and the end. */
-static size_t workspace(const trine_call *call) {
-    return (size_t)(call->tensor[IDS].shape[0] + call->tensor[DTABLE].shape[0] + 1) * sizeof(int64_t);
-}
+static size_t workspace(const trine_call *call) { return (size_t)(call->tensor[IDS].shape[0] + call->tensor[DTABLE].shape[0] + 1) * sizeof(int64_t); }
 
 /* A stable counting sort. */
 static void sort_tokens(const trine_tensor *ids, int64_t v, int64_t *token, int64_t *start) {
@@ -100,7 +98,7 @@ static trine_status launch(const trine_call *call) {
     sort_tokens(ids, v, token, start);
     const job j = { call, token, start, ((const trine_embedding_backward_args *)call->args)->accumulate };
     const int64_t pieces = cost_before(&j, v) * ((n + COLUMNS - 1) / COLUMNS);
-    const int64_t bytes = (cost_before(&j, v)) * n * (int64_t)trine_dtype_size(dy->dtype);
+    const int64_t bytes = (cost_before(&j, v))*n * (int64_t)trine_dtype_size(dy->dtype);
 #pragma omp parallel num_threads(cpu_team(call, pieces, bytes))
     {
         int64_t first, last;

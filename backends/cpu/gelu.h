@@ -6,9 +6,7 @@
 #include "vec_math.h"
 
 /* 1 + tanh(u) = 2 sigmoid(2 u); this is 2 u = 2 sqrt(2/pi) (x + 0.044715 x^3). */
-INLINE vf vgelu_argument(vf x) {
-    return x * vfma(x * x, vset(0.0713548163f), vset(1.59576912f));
-}
+INLINE vf vgelu_argument(vf x) { return x * vfma(x * x, vset(0.0713548163f), vset(1.59576912f)); }
 
 INLINE vf vgelu_tanh(vf x) { return x * vsigmoid(vgelu_argument(x)); }
 

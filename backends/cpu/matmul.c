@@ -8,10 +8,10 @@
 enum { PART_UNITS = 256, PART_UNITS_AMX = 512, UNITS_STEP = 16, TASK_SIDE = 1024, TASK_LEAST = 96 };
 
 typedef struct blocking {
-    int64_t units, part, parts;    /* of k, in units */
-    int64_t rows, columns;         /* of a task */
-    int64_t down, right;           /* tasks in m and n */
-    int64_t group;                 /* rows of a packed at a time, to fit in L2 */
+    int64_t units, part, parts; /* of k, in units */
+    int64_t rows, columns;      /* of a task */
+    int64_t down, right;        /* tasks in m and n */
+    int64_t group;              /* rows of a packed at a time, to fit in L2 */
     int64_t a_bytes, b_bytes, sums_bytes, slice;
     int team;
 } blocking;
@@ -27,8 +27,10 @@ static void split(const trine_call *call, const product *p, blocking *b) {
         b->rows = cpu_round_up(divide_up(p->m, b->down), rows), b->columns = cpu_round_up(divide_up(p->n, b->right), columns);
         const int64_t tasks = p->g * b->down * b->right;
         if (tasks % threads == 0 || tasks > 4 * threads || (b->rows <= TASK_LEAST && b->columns <= TASK_LEAST)) break;
-        if (b->rows >= b->columns) b->down++;
-        else b->right++;
+        if (b->rows >= b->columns)
+            b->down++;
+        else
+            b->right++;
     }
     b->down = divide_up(p->m, b->rows), b->right = divide_up(p->n, b->columns);
     b->team = product_team(call, p, p->g * b->down * b->right);
@@ -62,7 +64,8 @@ typedef struct task {
 } task;
 
 /* Packs lanes [first, first + count) of an operand for a part of k. */
-static void pack(char *dst, const view *v, int64_t batch, int64_t first, int64_t count, int64_t lanes, int64_t part, const blocking *b, const product *p, bool is_a) {
+static void pack(char *dst, const view *v, int64_t batch, int64_t first, int64_t count, int64_t lanes, int64_t part, const blocking *b, const product *p,
+                 bool is_a) {
     const int64_t step = unit_depth(p->kind), width = is_a ? tile_rows(p->kind) : tile_columns(p->kind);
     const int64_t start = part * b->part, depth = p->k - start * step < b->part * step ? p->k - start * step : b->part * step;
     const int64_t panel = panel_bytes(b->part, (int)width, p->kind);
@@ -72,8 +75,8 @@ static void pack(char *dst, const view *v, int64_t batch, int64_t first, int64_t
     const int64_t most = v->across ? UNITS_STEP : units; /* as memory has them: a few rows at a time, or whole columns */
     for (int64_t u = 0; u < units; u += most)
         for (int64_t i = 0; i < count; i += width)
-            panel_pack(dst + i / width * panel + u * width * unit_bytes(p->kind), src + i * v->lane + u * step * v->along, v, lanes - first - i, depth - u * step,
-                       units - u < most ? units - u : most, is_a);
+            panel_pack(dst + i / width * panel + u * width * unit_bytes(p->kind), src + i * v->lane + u * step * v->along, v, lanes - first - i,
+                       depth - u * step, units - u < most ? units - u : most, is_a);
     for (int64_t i = 0; i < count && !is_a && tile_offset(p->kind); i += width) panel_offset(dst + i / width * panel, units, UNIT_I8);
 }
 
@@ -93,7 +96,8 @@ INLINE void multiply(const task *t, int64_t down, int64_t rows, int64_t part, un
             tile_multiply(tile, left, right, units, part > 0, kind);
             if (part + 1 < b->parts) continue;
             const int64_t i_left = t->rows - down - i, j_left = t->columns - j;
-            finish(&p->to, tile, wide, &(block_place){ t->batch, t->row + down + i, t->column + j, i_left < high ? i_left : high, j_left < wide ? j_left : wide });
+            finish(&p->to, tile, wide,
+                   &(block_place){ t->batch, t->row + down + i, t->column + j, i_left < high ? i_left : high, j_left < wide ? j_left : wide });
         }
     }
 }

@@ -21,7 +21,11 @@ typedef struct product {
 static inline view view_of(const trine_tensor *t, bool columns) {
     const int64_t size = (int64_t)trine_dtype_size(t->dtype);
     const int64_t lane = t->stride[columns ? 2 : 1], along = t->stride[columns ? 1 : 2];
-    return (view){ .data = t->data, .dtype = t->dtype, .batch = t->shape[0] > 1 ? t->stride[0] * size : 0, .lane = lane * size, .along = along * size,
+    return (view){ .data = t->data,
+                   .dtype = t->dtype,
+                   .batch = t->shape[0] > 1 ? t->stride[0] * size : 0,
+                   .lane = lane * size,
+                   .along = along * size,
                    .across = along != 1 && lane == 1 };
 }
 
@@ -29,16 +33,28 @@ static inline target target_of(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     const trine_tensor *d = &call->tensor[D], *c = &call->tensor[C], *bias = &call->tensor[BIAS];
     const int64_t size = (int64_t)trine_dtype_size(d->dtype);
-    target t = { .d = d->data, .d_batch = d->stride[0] * size, .d_row = d->stride[1] * size, .type = d->dtype, .bias_type = bias->dtype,
-                 .alpha = args->alpha + 0.0f, .beta = args->beta + 0.0f, .activation = args->activation }; /* + 0: -0 stands for 0 */
+    target t = { .d = d->data,
+                 .d_batch = d->stride[0] * size,
+                 .d_row = d->stride[1] * size,
+                 .type = d->dtype,
+                 .bias_type = bias->dtype,
+                 .alpha = args->alpha + 0.0f,
+                 .beta = args->beta + 0.0f,
+                 .activation = args->activation }; /* + 0: -0 stands for 0 */
     if (call->present >> C & 1) t.c = c->data, t.c_batch = c->stride[0] * size, t.c_row = c->stride[1] * size, t.c_column = c->stride[2] * size;
     if (call->present >> BIAS & 1) t.bias = bias->data;
     return t;
 }
 
 static inline product product_of(const trine_call *call) {
-    return (product){ .g = call->dim[G], .m = call->dim[M], .n = call->dim[N], .k = call->dim[K], .kind = unit_of(call->tensor[A].dtype),
-                      .a = view_of(&call->tensor[A], false), .b = view_of(&call->tensor[B], true), .to = target_of(call) };
+    return (product){ .g = call->dim[G],
+                      .m = call->dim[M],
+                      .n = call->dim[N],
+                      .k = call->dim[K],
+                      .kind = unit_of(call->tensor[A].dtype),
+                      .a = view_of(&call->tensor[A], false),
+                      .b = view_of(&call->tensor[B], true),
+                      .to = target_of(call) };
 }
 
 /* What bounds the threads worth having: bytes, or the time of four flops as one of them. */

@@ -83,7 +83,8 @@ INLINE void sum_lanes(void *to, sum s, unit_kind kind) {
 }
 
 /* Dot products of `rows` lanes of X with Y's lanes [lane, lane + columns), of which those beyond `lanes` are the last one again. */
-INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lane, int64_t lanes, int rows, int columns, trine_dtype dtype, unit_kind kind) {
+INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lane, int64_t lanes, int rows, int columns, trine_dtype dtype,
+                 unit_kind kind) {
     const int bytes = unit_bytes(kind), step = unit_lanes(kind) * unit_depth(kind);
     const int64_t size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2, row = s->units * bytes;
     const char *from[8];
@@ -211,8 +212,10 @@ INLINE void strip_across(char *sums, const char *x, const skinny *s, const char 
 INLINE void strip(char *sums, char *x, bool unpack, const skinny *s, int64_t batch, int64_t first, int64_t lanes, trine_dtype dtype, unit_kind kind) {
     const char *y = s->y.data + batch * s->y.batch + first * s->y.lane;
     if (unpack) x_unpack(x, s, batch, dtype, kind);
-    if (s->y.across) strip_across(sums, x, s, y, lanes, dtype, kind);
-    else strip_dots(sums, x, s, y, lanes, dtype, kind);
+    if (s->y.across)
+        strip_across(sums, x, s, y, lanes, dtype, kind);
+    else
+        strip_dots(sums, x, s, y, lanes, dtype, kind);
 }
 
 static void strip_finish(const skinny *s, const char *sums, int64_t batch, int64_t first, int64_t lanes) {

@@ -93,11 +93,16 @@ INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t rea
         }
 }
 
-INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a, trine_dtype dtype, unit_kind kind) {
-    if (is_a && v->across) panel_pack_as(dst, src, v, readable, depth, units, true, true, tile_rows(kind), dtype, kind);
-    else if (is_a) panel_pack_as(dst, src, v, readable, depth, units, true, false, tile_rows(kind), dtype, kind);
-    else if (v->across) panel_pack_as(dst, src, v, readable, depth, units, false, true, tile_columns(kind), dtype, kind);
-    else panel_pack_as(dst, src, v, readable, depth, units, false, false, tile_columns(kind), dtype, kind);
+INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a, trine_dtype dtype,
+                             unit_kind kind) {
+    if (is_a && v->across)
+        panel_pack_as(dst, src, v, readable, depth, units, true, true, tile_rows(kind), dtype, kind);
+    else if (is_a)
+        panel_pack_as(dst, src, v, readable, depth, units, true, false, tile_rows(kind), dtype, kind);
+    else if (v->across)
+        panel_pack_as(dst, src, v, readable, depth, units, false, true, tile_columns(kind), dtype, kind);
+    else
+        panel_pack_as(dst, src, v, readable, depth, units, false, false, tile_columns(kind), dtype, kind);
 }
 
 static void panel_pack(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a) {

@@ -44,12 +44,16 @@ INLINE int unit_bytes(unit_kind kind) { return kind == UNIT_F64 ? 8 : 4; }
 INLINE int unit_lanes(unit_kind kind) { return VB / unit_bytes(kind); }
 
 /* Calls body(..., KIND) with the constant that equals `kind`, of those this level has. */
-#define FOR_UNIT(kind, body, ...)                                          \
-    do {                                                                   \
-        if ((kind) == UNIT_F32) body(__VA_ARGS__, UNIT_F32);               \
-        else if ((kind) == UNIT_F64) body(__VA_ARGS__, UNIT_F64);          \
-        else if (HAVE_DOTS && (kind) == UNIT_BF16) body(__VA_ARGS__, UNIT_BF16); \
-        else body(__VA_ARGS__, (unit_kind)UNIT_INTEGER);                   \
+#define FOR_UNIT(kind, body, ...) \
+    do { \
+        if ((kind) == UNIT_F32) \
+            body(__VA_ARGS__, UNIT_F32); \
+        else if ((kind) == UNIT_F64) \
+            body(__VA_ARGS__, UNIT_F64); \
+        else if (HAVE_DOTS && (kind) == UNIT_BF16) \
+            body(__VA_ARGS__, UNIT_BF16); \
+        else \
+            body(__VA_ARGS__, (unit_kind)UNIT_INTEGER); \
     } while (0)
 
 /* A vector of sums: in the field of its kind only, for GCC keeps vectors in registers across a loop only if they do not change type. */
@@ -158,7 +162,7 @@ INLINE vi unit_along(const char *src, unit_kind kind, trine_dtype dtype) {
 #else
     vq_half x;
     memcpy(&x, src, sizeof x);
-    return (vi)__builtin_convertvector(x, vs);
+    return (vi) __builtin_convertvector(x, vs);
 #endif
 }
 

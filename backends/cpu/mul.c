@@ -8,9 +8,7 @@ INLINE void step(const run *r, float alpha, trine_dtype ta, trine_dtype tb, trin
     span_store(r, Y, ty, s, span_load_any(r, A, ta, s) * span_load_any(r, B, tb, s) * alpha);
 }
 
-INLINE void mixed(const run *r, float alpha, trine_dtype ta, trine_dtype tb, trine_dtype ty) {
-    EACH_SPAN(r, Y, ty, step, r, alpha, ta, tb, ty);
-}
+INLINE void mixed(const run *r, float alpha, trine_dtype ta, trine_dtype tb, trine_dtype ty) { EACH_SPAN(r, Y, ty, step, r, alpha, ta, tb, ty); }
 
 INLINE void same(const run *r, float alpha, trine_dtype T) { mixed(r, alpha, T, T, T); }
 

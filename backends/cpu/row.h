@@ -63,7 +63,7 @@ INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(
             __VA_ARGS__; \
         } \
         if (at_ < (count)) { \
-            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = (count)-at_; \
+            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = (count) - at_; \
             __VA_ARGS__; \
         } \
     } while (0)

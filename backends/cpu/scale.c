@@ -8,9 +8,7 @@ INLINE void step(const run *r, const trine_scale_args *args, trine_dtype tx, tri
     span_store(r, Y, ty, s, vfma(vset(args->alpha), span_load_any(r, X, tx, s), vset(args->shift)));
 }
 
-INLINE void mixed(const run *r, const trine_scale_args *args, trine_dtype tx, trine_dtype ty) {
-    EACH_SPAN(r, Y, ty, step, r, args, tx, ty);
-}
+INLINE void mixed(const run *r, const trine_scale_args *args, trine_dtype tx, trine_dtype ty) { EACH_SPAN(r, Y, ty, step, r, args, tx, ty); }
 
 INLINE void same(const run *r, const trine_scale_args *args, trine_dtype T) { mixed(r, args, T, T); }
 

@@ -35,9 +35,9 @@ typedef vf vf_any __attribute__((aligned(1), may_alias)); /* in memory, anywhere
 typedef vi vi_any __attribute__((aligned(1), may_alias));
 typedef vh vh_any __attribute__((aligned(1), may_alias));
 
-INLINE vf vset(float x) { return x - (vf){0}; }
-INLINE vi viset(int32_t x) { return x - (vi){0}; }
-INLINE vf vzero(void) { return (vf){0}; }
+INLINE vf vset(float x) { return x - (vf){ 0 }; }
+INLINE vi viset(int32_t x) { return x - (vi){ 0 }; }
+INLINE vf vzero(void) { return (vf){ 0 }; }
 
 /* mask ? a : b, element by element; a mask is all ones or all zeros, as comparisons give it. */
 INLINE vf vsel(vi mask, vf a, vf b) { return (vf)((mask & (vi)a) | (~mask & (vi)b)); }
@@ -190,11 +190,11 @@ INLINE vf vload(const void *data, trine_dtype dtype, int64_t i) {
 INLINE vf vloadn(const void *data, trine_dtype dtype, int64_t i, int n, float fill) {
     vf r;
     if (dtype == TRINE_F32) {
-        float x[VL] = {0};
+        float x[VL] = { 0 };
         memcpy(x, (const float *)data + i, (size_t)n * 4);
         memcpy(&r, x, sizeof r);
     } else {
-        vh h = {0};
+        vh h = { 0 };
         memcpy(&h, (const uint16_t *)data + i, (size_t)n * 2);
         r = dtype == TRINE_BF16 ? vf_from_bf16(h) : vf_from_f16(h);
     }
@@ -251,9 +251,7 @@ INLINE void stream_fence(void) {
 }
 
 /* One element. */
-INLINE float sload(const void *data, trine_dtype dtype, int64_t i) {
-    return dtype == TRINE_F32 ? ((const float *)data)[i] : vloadn(data, dtype, i, 1, 0)[0];
-}
+INLINE float sload(const void *data, trine_dtype dtype, int64_t i) { return dtype == TRINE_F32 ? ((const float *)data)[i] : vloadn(data, dtype, i, 1, 0)[0]; }
 INLINE void sstore(void *data, trine_dtype dtype, int64_t i, float x) {
     if (dtype == TRINE_F32)
         ((float *)data)[i] = x;
@@ -262,11 +260,14 @@ INLINE void sstore(void *data, trine_dtype dtype, int64_t i, float x) {
 }
 
 /* Calls body(..., T) with T a constant equal to `dtype`, so that `body`, an INLINE function, is specialised. */
-#define FOR_TYPE(dtype, body, ...)                          \
-    do {                                                    \
-        if ((dtype) == TRINE_F32) body(__VA_ARGS__, TRINE_F32);       \
-        else if ((dtype) == TRINE_BF16) body(__VA_ARGS__, TRINE_BF16); \
-        else body(__VA_ARGS__, TRINE_F16);                  \
+#define FOR_TYPE(dtype, body, ...) \
+    do { \
+        if ((dtype) == TRINE_F32) \
+            body(__VA_ARGS__, TRINE_F32); \
+        else if ((dtype) == TRINE_BF16) \
+            body(__VA_ARGS__, TRINE_BF16); \
+        else \
+            body(__VA_ARGS__, TRINE_F16); \
     } while (0)
 
 #endif

@@ -39,8 +39,8 @@ typedef struct trine_attention_args {
  * f32 with one rounding at the end; a kernel may round the exponentials to the type of v before their product with it, not those that are summed. h
  * is a multiple of hk > 0; d >= 1. scale: any finite number, 0 means 1/sqrt(d). softcap >= 0, 0 means none. window >= 0. No output may overlap
  * another tensor.
- * Error: of o, 2 sk + 32 units of 2^-24 and one of the type's roundoff, of sum_j p[j] |v[j]|; of lse 2 sk + 32 units of 2^-24; besides, what the
- * roundings of the scores, d + 4 units of scale sum |q||k| and more, do through the exponential: spec/attention.c. The same bits for any number of
+ * Error bound: of o, 2 sk + 32 units of 2^-24 and one of the type's roundoff, of sum_j p[j] |v[j]|; of lse 2 sk + 32 units of 2^-24; besides, what the
+ * roundings of the scores, d + 4 units of scale sum |q||k| and more, do through the exponential: spec/attention.c. Deterministic: the same bits for any number of
  * threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter not finite
  * or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED
@@ -75,8 +75,8 @@ typedef struct trine_attention_backward_args {
  * dout, q, o and dq are [b] sq h d, k, v, dk and dv [b] sk hk d, lse is [b] h sq; b may be left out. The last dimension is contiguous, other strides
  * are free. All are f32, bf16 or f16 together, lse is f32. Accumulation is f32 with one rounding at the end; a kernel may round p and ds to that type
  * before their products. Masks, cu_seqlens and parameters are the forward's. No output may overlap another tensor.
- * Error: of dq sk + 16, of dk and dv sq h/hk + 16 units of 2^-24, and one of the type's roundoff, of the sums of the absolute values of their terms;
- * besides, what the roundings of scores, dout . v and D do: spec/attention_backward.c. The same bits for any number of threads.
+ * Error bound: of dq sk + 16, of dk and dv sq h/hk + 16 units of 2^-24, and one of the type's roundoff, of the sums of the absolute values of their terms;
+ * besides, what the roundings of scores, dout . v and D do: spec/attention_backward.c. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter not finite
  * or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED
  * (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
@@ -98,7 +98,7 @@ typedef struct trine_rope_args {
  *
  * x and y are [b] s h d, cos and sin p c with 2c <= d, positions is [b] s; b may be left out. The last dimension is contiguous, other strides are
  * free. x and y are f32, bf16 or f16, cos and sin f32 or of the same type, positions i32 or i64. Computed in f32, rounded once. y may be x.
- * Error: 2.5 units of 2^-24 of |x[m] cos| + |x[n] sin|; elements that are copied are equal. The same bits for any number of threads.
+ * Error bound: 2.5 units of 2^-24 of |x[m] cos| + |x[n] sin|; elements that are copied are equal. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a position that is
  * negative or not below p; no positions and s > p; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has
  * no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */

@@ -10,10 +10,10 @@ extern "C" {
 #endif
 
 typedef struct trine_swiglu_args {
-    size_t struct_size; /* TRINE_ARGS(swiglu) */
+    size_t struct_size;       /* TRINE_ARGS(swiglu) */
     const trine_tensor *gate; /* in [p] [q] [r] n */
-    const trine_tensor *up; /* in [p] [q] [r] n */
-    const trine_tensor *y; /* out [p] [q] [r] n; may be gate or up */
+    const trine_tensor *up;   /* in [p] [q] [r] n */
+    const trine_tensor *y;    /* out [p] [q] [r] n; may be gate or up */
 } trine_swiglu_args;
 
 /* SwiGLU: one half of a projection times the SiLU of the other.
@@ -32,12 +32,12 @@ typedef struct trine_swiglu_args {
 TRINE_API trine_status trine_swiglu(trine_queue *queue, const trine_swiglu_args *args);
 
 typedef struct trine_swiglu_backward_args {
-    size_t struct_size; /* TRINE_ARGS(swiglu_backward) */
-    const trine_tensor *dy; /* in [p] [q] [r] n */
-    const trine_tensor *gate; /* in [p] [q] [r] n */
-    const trine_tensor *up; /* in [p] [q] [r] n */
+    size_t struct_size;        /* TRINE_ARGS(swiglu_backward) */
+    const trine_tensor *dy;    /* in [p] [q] [r] n */
+    const trine_tensor *gate;  /* in [p] [q] [r] n */
+    const trine_tensor *up;    /* in [p] [q] [r] n */
     const trine_tensor *dgate; /* out [p] [q] [r] n; may be dy, gate or up */
-    const trine_tensor *dup; /* out [p] [q] [r] n; may be dy, gate or up, not dgate */
+    const trine_tensor *dup;   /* out [p] [q] [r] n; may be dy, gate or up, not dgate */
 } trine_swiglu_backward_args;
 
 /* Gradient of swiglu.
@@ -60,10 +60,10 @@ enum {
 };
 
 typedef struct trine_gelu_args {
-    size_t struct_size; /* TRINE_ARGS(gelu) */
+    size_t struct_size;    /* TRINE_ARGS(gelu) */
     const trine_tensor *x; /* in [p] [q] [r] n */
     const trine_tensor *y; /* out [p] [q] [r] n; may be x */
-    int32_t form; /* TRINE_GELU_* */
+    int32_t form;          /* TRINE_GELU_* */
 } trine_gelu_args;
 
 /* Gaussian error linear unit, in either form.
@@ -84,11 +84,11 @@ typedef struct trine_gelu_args {
 TRINE_API trine_status trine_gelu(trine_queue *queue, const trine_gelu_args *args);
 
 typedef struct trine_gelu_backward_args {
-    size_t struct_size; /* TRINE_ARGS(gelu_backward) */
+    size_t struct_size;     /* TRINE_ARGS(gelu_backward) */
     const trine_tensor *dy; /* in [p] [q] [r] n */
-    const trine_tensor *x; /* in [p] [q] [r] n */
+    const trine_tensor *x;  /* in [p] [q] [r] n */
     const trine_tensor *dx; /* out [p] [q] [r] n; may be dy or x */
-    int32_t form; /* TRINE_GELU_* */
+    int32_t form;           /* TRINE_GELU_* */
 } trine_gelu_backward_args;
 
 /* Gradient of gelu.
@@ -107,12 +107,12 @@ typedef struct trine_gelu_backward_args {
 TRINE_API trine_status trine_gelu_backward(trine_queue *queue, const trine_gelu_backward_args *args);
 
 typedef struct trine_add_args {
-    size_t struct_size; /* TRINE_ARGS(add) */
+    size_t struct_size;    /* TRINE_ARGS(add) */
     const trine_tensor *a; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *b; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *y; /* out [p] [q] [r] n; may be a or b */
-    float alpha; /* 0: 1 */
-    float beta; /* 0: 1 */
+    float alpha;           /* 0: 1 */
+    float beta;            /* 0: 1 */
 } trine_add_args;
 
 /* Weighted sum of two tensors, with broadcasting.
@@ -131,11 +131,11 @@ typedef struct trine_add_args {
 TRINE_API trine_status trine_add(trine_queue *queue, const trine_add_args *args);
 
 typedef struct trine_mul_args {
-    size_t struct_size; /* TRINE_ARGS(mul) */
+    size_t struct_size;    /* TRINE_ARGS(mul) */
     const trine_tensor *a; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *b; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *y; /* out [p] [q] [r] n; may be a or b */
-    float alpha; /* 0: 1 */
+    float alpha;           /* 0: 1 */
 } trine_mul_args;
 
 /* Product of two tensors, with broadcasting.
@@ -154,10 +154,10 @@ typedef struct trine_mul_args {
 TRINE_API trine_status trine_mul(trine_queue *queue, const trine_mul_args *args);
 
 typedef struct trine_scale_args {
-    size_t struct_size; /* TRINE_ARGS(scale) */
+    size_t struct_size;    /* TRINE_ARGS(scale) */
     const trine_tensor *x; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *y; /* out [p] [q] [r] n; may be x */
-    float alpha; /* 0: 1 */
+    float alpha;           /* 0: 1 */
     float shift;
 } trine_scale_args;
 
@@ -177,11 +177,11 @@ typedef struct trine_scale_args {
 TRINE_API trine_status trine_scale(trine_queue *queue, const trine_scale_args *args);
 
 typedef struct trine_dropout_args {
-    size_t struct_size; /* TRINE_ARGS(dropout) */
-    const trine_tensor *x; /* in [s] [q] [r] n */
-    const trine_tensor *y; /* out [s] [q] [r] n; may be x */
+    size_t struct_size;       /* TRINE_ARGS(dropout) */
+    const trine_tensor *x;    /* in [s] [q] [r] n */
+    const trine_tensor *y;    /* out [s] [q] [r] n; may be x */
     const trine_tensor *mask; /* out, optional [s] [q] [r] n u8: 1 where kept */
-    float p; /* probability of dropping, 0 <= p < 1 */
+    float p;                  /* probability of dropping, 0 <= p < 1 */
     uint64_t seed;
     uint64_t offset;
 } trine_dropout_args;
@@ -207,10 +207,10 @@ typedef struct trine_dropout_args {
 TRINE_API trine_status trine_dropout(trine_queue *queue, const trine_dropout_args *args);
 
 typedef struct trine_cast_args {
-    size_t struct_size; /* TRINE_ARGS(cast) */
+    size_t struct_size;    /* TRINE_ARGS(cast) */
     const trine_tensor *x; /* in [p] [q] [r] n */
     const trine_tensor *y; /* out [p] [q] [r] n */
-    int32_t saturate; /* 1: values beyond the largest finite become it; 0: Inf, or NaN where the type has none */
+    int32_t saturate;      /* 1: values beyond the largest finite become it; 0: Inf, or NaN where the type has none */
 } trine_cast_args;
 
 /* Conversion of floating-point types.

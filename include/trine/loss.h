@@ -33,8 +33,8 @@ typedef struct trine_cross_entropy_args {
  * A logit of -Inf is a class of probability 0: its own loss is +Inf, and with smoothing every loss is, as the formula says. NaN anywhere in a row makes
  * lse NaN, and loss unless ignored. A term whose weight e or z_loss is 0 is left out rather than multiplied by 0. logit_scale 0 means 1, -0.0 zero.
  * No output may overlap another tensor.
- * Error: in units of 2^-24, v + 32 of 1 + 2 z_loss (lse + 1) + (e/v) sum |z|, and a few of |z| weighted by probability, |lse| and |z[i,y]|; the derivation
- * is in spec/cross_entropy.c, trine_error_bound() gives the coefficient. The same bits for any number of threads.
+ * Error bound: in units of 2^-24, v + 32 of 1 + 2 z_loss (lse + 1) + (e/v) sum |z|, and a few of |z| weighted by probability, |lse| and |z[i,y]|; the derivation
+ * is in spec/cross_entropy.c, trine_error_bound() gives the coefficient. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a label out of range, named with
  * its row; label_smoothing outside [0, 1), z_loss below 0, a parameter not finite), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE
  * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
@@ -60,8 +60,8 @@ typedef struct trine_cross_entropy_backward_args {
  *
  * Shapes, strides, labels and parameters as in trine_cross_entropy(), which must have had the same; dlogits is r v of the type of logits, dloss and lse are r,
  * contiguous, f32. Arithmetic is f32 with one rounding at the end. Ignored rows are 0 whatever they, lse and dloss hold. dlogits may be logits.
- * Error: 20*2^-24 of |dloss logit_scale| (p (1 + 2 z_loss |lse|) + a third of the target's probability), and 3*2^-24 for each unit of |z| + |lse| in p;
- * spec/cross_entropy_backward.c. A p above 2^127 may overflow. The same bits for any number of threads.
+ * Error bound: 20*2^-24 of |dloss logit_scale| (p (1 + 2 z_loss |lse|) + a third of the target's probability), and 3*2^-24 for each unit of |z| + |lse| in p;
+ * spec/cross_entropy_backward.c. A p above 2^127 may overflow. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a label out of range, named with
  * its row; label_smoothing outside [0, 1), z_loss below 0, a parameter not finite; dlogits overlaps another tensor than logits, or logits otherwise than as the
  * same view), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE

@@ -19,15 +19,15 @@ enum {
 };
 
 typedef struct trine_matmul_args {
-    size_t struct_size;        /* TRINE_ARGS(matmul) */
-    const trine_tensor *a;     /* in [g] m k */
-    const trine_tensor *b;     /* in [g] k n */
-    const trine_tensor *c;     /* in, optional [g] m n */
-    const trine_tensor *bias;  /* in, optional n */
-    const trine_tensor *d;     /* out [g] m n; may be c */
-    float alpha;               /* 0: 1 */
-    float beta;                /* 0: 1 */
-    int32_t activation;        /* TRINE_ACTIVATION_* */
+    size_t struct_size;       /* TRINE_ARGS(matmul) */
+    const trine_tensor *a;    /* in [g] m k */
+    const trine_tensor *b;    /* in [g] k n */
+    const trine_tensor *c;    /* in, optional [g] m n */
+    const trine_tensor *bias; /* in, optional n */
+    const trine_tensor *d;    /* out [g] m n; may be c */
+    float alpha;              /* 0: 1 */
+    float beta;               /* 0: 1 */
+    int32_t activation;       /* TRINE_ACTIVATION_* */
 } trine_matmul_args;
 
 /* Matrix product, batched, with addition, bias and activation:

@@ -25,8 +25,8 @@ typedef struct trine_softmax_args {
  *
  * x and y are [g] s n, g may be left out; the last dimension is contiguous, other strides are free. Both are f32, bf16 or f16, accumulation
  * is f32 with one rounding at the end. scale: any finite number; 0 means 1, -0.0 means zero. y may be x.
- * Error: relative to y the terms min(n, 256) + n/1024 + n/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of the distance of scale x
- * from the row's maximum; the derivation is in spec/softmax.c, trine_error_bound() gives the coefficient. The same bits for any number of
+ * Error bound: relative to y the terms min(n, 256) + n/1024 + n/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of the distance of scale x
+ * from the row's maximum; the derivation is in spec/softmax.c, trine_error_bound() gives the coefficient. Deterministic: the same bits for any number of
  * threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; scale not
  * finite; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
@@ -48,7 +48,7 @@ typedef struct trine_softmax_backward_args {
  *
  * y, dy and dx are [g] s n, g may be left out; the last dimension is contiguous, other strides are free. All are f32, bf16 or f16,
  * accumulation is f32 with one rounding at the end. scale and causal are the forward's. dx may be y or dy.
- * Error: min(n, 256) + n/1024 + 22 in units of 2^-24, of |scale y| (|dy| + sum |y dy|); spec/softmax_backward.c. The same bits for any
+ * Error bound: min(n, 256) + n/1024 + 22 in units of 2^-24, of |scale y| (|dy| + sum |y dy|); spec/softmax_backward.c. Deterministic: the same bits for any
  * number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; scale not
  * finite; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
@@ -87,8 +87,8 @@ typedef struct trine_rms_norm_args {
  * Matrices are r n, their rows contiguous and any distance apart; weight is n; rstd is r. x and y are f32, bf16 or f16; residual and
  * residual_out are of the same type or f32, as weight is on their own. Accumulation and statistics are f32; y is computed from the
  * unrounded h. eps >= 0, 0 means 1e-6 and -0.0 zero; 0 <= dropout < 1. y may be x, residual_out may be residual.
- * Error: of y and rstd min(n, 256) + n/1024 + 32 in units of 2^-24 relative, of residual_out its rounding and those of the product and sum
- * that make h; spec/rms_norm.c. The same bits for any number of threads.
+ * Error bound: of y and rstd min(n, 256) + n/1024 + 32 in units of 2^-24 relative, of residual_out its rounding and those of the product and sum
+ * that make h; spec/rms_norm.c. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter
  * not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
  * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
@@ -118,8 +118,8 @@ typedef struct trine_rms_norm_backward_args {
  * Matrices are r n, their rows contiguous and any distance apart; weight and dweight are n; rstd is r. dy and dx are f32, bf16 or f16; h,
  * dresidual and dh are of the same type or f32, as weight and dweight are on their own; rstd is f32. Accumulation is f32; dx is computed
  * from the unrounded dh. Parameters are the forward's. dx may be dy, dh may be dresidual.
- * Error: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + |xhat| mean|g xhat|) + |dresidual|; of dweight min(r,
- * 256) + r/1024 + 19, of sum |dy xhat|; spec/norm_backward.h. The same bits for any number of threads: dweight is summed by blocks of rows
+ * Error bound: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + |xhat| mean|g xhat|) + |dresidual|; of dweight min(r,
+ * 256) + r/1024 + 19, of sum |dy xhat|; spec/norm_backward.h. Deterministic: the same bits for any number of threads: dweight is summed by blocks of rows
  * that depend on r alone, in the workspace.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter
  * not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
@@ -156,8 +156,8 @@ typedef struct trine_layer_norm_args {
  * Matrices are r n, their rows contiguous and any distance apart; weight and bias are n; mean and rstd are r. x and y are f32, bf16 or f16;
  * residual and residual_out are of the same type or f32, as weight and bias are on their own. Accumulation and statistics are f32; y is
  * computed from the unrounded h. eps >= 0, 0 means 1e-5 and -0.0 zero; 0 <= dropout < 1. y may be x, residual_out may be residual.
- * Error: min(n, 256) + n/1024 + 32 in units of 2^-24, of y's terms and of the mean deviation in units of the standard deviation; the
- * rounding of the mean besides; spec/layer_norm.c. The same bits for any number of threads.
+ * Error bound: min(n, 256) + n/1024 + 32 in units of 2^-24, of y's terms and of the mean deviation in units of the standard deviation; the
+ * rounding of the mean besides; spec/layer_norm.c. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter
  * not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
  * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
@@ -189,8 +189,8 @@ typedef struct trine_layer_norm_backward_args {
  * Matrices are r n, their rows contiguous and any distance apart; weight, dweight and dbias are n; mean and rstd are r. dy and dx are f32,
  * bf16 or f16; h, dresidual and dh are of the same type or f32, as weight, dweight and dbias are on their own; mean and rstd are f32.
  * Accumulation is f32; dx is computed from the unrounded dh. Parameters are the forward's. dx may be dy, dh may be dresidual.
- * Error: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + mean|g| + |xhat| mean|g xhat|) + |dresidual|; of dweight
- * min(r, 256) + r/1024 + 19, of sum |dy xhat|; of dbias min(r, 256) + r/1024 + 16, of sum |dy|; spec/norm_backward.h. The same bits for any
+ * Error bound: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + mean|g| + |xhat| mean|g xhat|) + |dresidual|; of dweight
+ * min(r, 256) + r/1024 + 19, of sum |dy xhat|; of dbias min(r, 256) + r/1024 + 16, of sum |dy|; spec/norm_backward.h. Deterministic: the same bits for any
  * number of threads: dweight and dbias are summed by blocks of rows that depend on r alone, in the workspace.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a parameter
  * not finite or outside its range; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no

@@ -10,10 +10,10 @@ extern "C" {
 #endif
 
 typedef struct trine_embedding_args {
-    size_t struct_size; /* TRINE_ARGS(embedding) */
+    size_t struct_size;        /* TRINE_ARGS(embedding) */
     const trine_tensor *table; /* in v n */
-    const trine_tensor *ids; /* in t */
-    const trine_tensor *y; /* out t n */
+    const trine_tensor *ids;   /* in t */
+    const trine_tensor *y;     /* out t n */
 } trine_embedding_args;
 
 /* Embedding lookup: gathers rows of a table.
@@ -28,11 +28,11 @@ typedef struct trine_embedding_args {
 TRINE_API trine_status trine_embedding(trine_queue *queue, const trine_embedding_args *args);
 
 typedef struct trine_embedding_backward_args {
-    size_t struct_size; /* TRINE_ARGS(embedding_backward) */
-    const trine_tensor *dy; /* in t n */
-    const trine_tensor *ids; /* in t */
+    size_t struct_size;         /* TRINE_ARGS(embedding_backward) */
+    const trine_tensor *dy;     /* in t n */
+    const trine_tensor *ids;    /* in t */
     const trine_tensor *dtable; /* in and out v n */
-    int32_t accumulate; /* 1: add to what dtable holds; 0: overwrite it */
+    int32_t accumulate;         /* 1: add to what dtable holds; 0: overwrite it */
 } trine_embedding_backward_args;
 
 /* Gradient of embedding: adds the rows of dy where their ids say.
@@ -48,9 +48,9 @@ typedef struct trine_embedding_backward_args {
 TRINE_API trine_status trine_embedding_backward(trine_queue *queue, const trine_embedding_backward_args *args);
 
 typedef struct trine_reduce_sum_args {
-    size_t struct_size; /* TRINE_ARGS(reduce_sum) */
-    const trine_tensor *x; /* in r n */
-    const trine_tensor *row_sums; /* out, optional r */
+    size_t struct_size;              /* TRINE_ARGS(reduce_sum) */
+    const trine_tensor *x;           /* in r n */
+    const trine_tensor *row_sums;    /* out, optional r */
     const trine_tensor *column_sums; /* out, optional n */
 } trine_reduce_sum_args;
 
@@ -60,8 +60,8 @@ typedef struct trine_reduce_sum_args {
  *
  * x is r n, its rows contiguous and any distance apart; row_sums is r, column_sums n. x is f32, bf16 or f16, the sums are of the same type
  * or f32; accumulation is f32, with one rounding at the end. Nothing may overlap.
- * Error: min(n, 256) + n/1024 + 16 (of column_sums r for n) in units of 2^-24, of the sum of absolute values; spec/reduce_sum.c. Sums of
- * integers that f32 holds are exact. The same bits for any number of threads: blocks depend on r and n alone.
+ * Error bound: min(n, 256) + n/1024 + 16 (of column_sums r for n) in units of 2^-24, of the sum of absolute values; spec/reduce_sum.c. Sums of
+ * integers that f32 holds are exact. Deterministic: the same bits for any number of threads: blocks depend on r and n alone.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; neither sum
  * given; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE
  * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */

@@ -138,15 +138,15 @@ TRINE_API trine_status trine_backend_info(const trine *lib, int index, trine_bac
 
 /* A device. Its number is its place in the list; 0 is always a CPU device. */
 typedef struct trine_device_info_t {
-    const char *name;     /* "cpu", "cuda:0", "hip:1" */
-    const char *model;    /* what the vendor calls it */
-    const char *arch;     /* "x86-64-v3", "sm_90a", "gfx942" */
-    const char *pci;      /* "0000:65:00.0"; NULL for the CPU */
-    int32_t units;        /* cores, SMs or CUs that queues use by default */
-    int32_t numa_node;    /* OS number of the nearest NUMA node, -1 if unknown */
-    int64_t memory;       /* bytes */
-    int64_t cache[3];     /* bytes of L1d and L2 of one unit, and of the last level */
-    int32_t emulated;     /* 1: executed by an emulator; nothing about its speed is meant */
+    const char *name;  /* "cpu", "cuda:0", "hip:1" */
+    const char *model; /* what the vendor calls it */
+    const char *arch;  /* "x86-64-v3", "sm_90a", "gfx942" */
+    const char *pci;   /* "0000:65:00.0"; NULL for the CPU */
+    int32_t units;     /* cores, SMs or CUs that queues use by default */
+    int32_t numa_node; /* OS number of the nearest NUMA node, -1 if unknown */
+    int64_t memory;    /* bytes */
+    int64_t cache[3];  /* bytes of L1d and L2 of one unit, and of the last level */
+    int32_t emulated;  /* 1: executed by an emulator; nothing about its speed is meant */
 } trine_device_info_t;
 
 #define TRINE_BEST_DEVICE (-1)

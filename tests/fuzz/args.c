@@ -95,8 +95,10 @@ static bool make_memory(subject *s, int index, stream *in) {
     if (size == 0 || count < 0) return false;
     for (int i = 0; i < t->rank && count > 0; i++) {
         const __int128 extent = (__int128)t->stride[i] * (t->shape[i] - 1) * size;
-        if (extent < 0) low += extent;
-        else high += extent;
+        if (extent < 0)
+            low += extent;
+        else
+            high += extent;
         if (high - low > LARGEST) return false;
     }
     if (count == 0) return true;
@@ -107,7 +109,10 @@ static bool make_memory(subject *s, int index, stream *in) {
     if (s->memory[index] == NULL || s->copy[index] == NULL) return false;
     const unsigned mode = byte(in) % 4, seed = byte(in);
     for (size_t i = 0; i < s->bytes[index]; i++)
-        s->memory[index][i] = mode == 0 ? 0 : mode == 1 ? (unsigned char)((i * 167 + seed) * 13 >> 3) : mode == 2 ? (unsigned char)byte(in) : (i % 4 == 3 ? 0x3f : seed);
+        s->memory[index][i] = mode == 0   ? 0
+                              : mode == 1 ? (unsigned char)((i * 167 + seed) * 13 >> 3)
+                              : mode == 2 ? (unsigned char)byte(in)
+                                          : (i % 4 == 3 ? 0x3f : seed);
     if (mode == 3 && size >= 4 && t->dtype != TRINE_F32 && t->dtype != TRINE_F64) /* integers: small, ids and offsets that may be in range */
         for (size_t i = 0; i < s->bytes[index]; i++) s->memory[index][i] = i % (size_t)size == 0 ? (unsigned char)(seed % 8 + i / (size_t)size % 4) : 0;
     memcpy(s->copy[index], s->memory[index], s->bytes[index]);

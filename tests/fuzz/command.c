@@ -25,9 +25,13 @@ static void parse_only(int argc, char **argv) {
     int64_t integer = 0;
     double number = 0;
     const option_row rows[] = {
-        OPTION_FLAG("flag", &flag, "a flag"),         OPTION_TEXT("text", &text, "TEXT", "a text"),
-        OPTION_MAYBE("json", &maybe, "FILE", "a file"), OPTION_INTEGER("seed", &integer, 0, 0x1p64, "N", "an integer"),
-        OPTION_NUMBER("budget", &number, 0, 1e9, "S", "a number"), TARGET_OPTIONS(t), { 0 },
+        OPTION_FLAG("flag", &flag, "a flag"),
+        OPTION_TEXT("text", &text, "TEXT", "a text"),
+        OPTION_MAYBE("json", &maybe, "FILE", "a file"),
+        OPTION_INTEGER("seed", &integer, 0, 0x1p64, "N", "an integer"),
+        OPTION_NUMBER("budget", &number, 0, 1e9, "S", "a number"),
+        TARGET_OPTIONS(t),
+        { 0 },
     };
     const option_set set = { "trine check [options]", "Checks.", rows };
     const int found = options_parse(&set, argc, argv, words, 2);
@@ -57,10 +61,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(text, data, size);
     text[size] = 0;
     while (count < WORDS && rest != NULL) words[count++] = strsep(&rest, "\n");
-    if (strcmp(words[0], "spec") == 0) trine_tool_spec(count, words);
-    else if (strcmp(words[0], "explain") == 0) trine_tool_explain(count, words);
-    else if (strcmp(words[0], "info") == 0) trine_tool_info(count, words);
-    else parse_only(count, words);
+    if (strcmp(words[0], "spec") == 0)
+        trine_tool_spec(count, words);
+    else if (strcmp(words[0], "explain") == 0)
+        trine_tool_explain(count, words);
+    else if (strcmp(words[0], "info") == 0)
+        trine_tool_info(count, words);
+    else
+        parse_only(count, words);
     if (count >= 2) parse_case(words[0], words[1]);
     free(text);
     return 0;

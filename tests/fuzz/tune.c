@@ -29,8 +29,10 @@ static void write_bytes(const uint8_t *data, size_t size) {
     FILE *file = fopen(path, "w");
     must(file != NULL, path);
     for (size_t i = 0; i < size; i++)
-        if (data[i] == 0xff) fputs(owner, file);
-        else putc(data[i], file);
+        if (data[i] == 0xff)
+            fputs(owner, file);
+        else
+            putc(data[i], file);
     fclose(file);
 }
 

@@ -101,14 +101,29 @@ static const trine_backend *init(const trine_host *host, char *reason_out, size_
         .driver = "1.0",
     };
     static const trine_backend backend = {
-        .struct_size = sizeof backend, .name = "good", .devices = 1, .device = &device, .kernels = kernels, .queue_open = queue_open,
-        .queue_close = queue_close, .queue_wait = queue_wait, .memory_alloc = memory_alloc, .memory_free = memory_free,
-        .memory_write = memory_write, .memory_read = memory_read,
+        .struct_size = sizeof backend,
+        .name = "good",
+        .devices = 1,
+        .device = &device,
+        .kernels = kernels,
+        .queue_open = queue_open,
+        .queue_close = queue_close,
+        .queue_wait = queue_wait,
+        .memory_alloc = memory_alloc,
+        .memory_free = memory_free,
+        .memory_write = memory_write,
+        .memory_read = memory_read,
     };
     return &backend;
 }
 
 extern const trine_module module __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default")));
 const trine_module module = {
-    .magic = TRINE_MODULE_MAGIC, .abi = TRINE_ABI, .struct_size = sizeof module, .spec_hash = TRINE_SPEC_HASH, .name = "good", .version = "1.2.3", .init = init,
+    .magic = TRINE_MODULE_MAGIC,
+    .abi = TRINE_ABI,
+    .struct_size = sizeof module,
+    .spec_hash = TRINE_SPEC_HASH,
+    .name = "good",
+    .version = "1.2.3",
+    .init = init,
 };

@@ -50,5 +50,11 @@ __attribute__((unused)) static const trine_backend *incomplete(const trine_host 
 
 extern const trine_module module __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default")));
 const trine_module module = {
-    .magic = MAGIC, .abi = ABI, .struct_size = STRUCT_SIZE, .spec_hash = SPEC_HASH, .name = CALLS_ITSELF, .version = "1.2.3", .init = INIT,
+    .magic = MAGIC,
+    .abi = ABI,
+    .struct_size = STRUCT_SIZE,
+    .spec_hash = SPEC_HASH,
+    .name = CALLS_ITSELF,
+    .version = "1.2.3",
+    .init = INIT,
 };
