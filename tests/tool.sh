@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The trine command from outside: what it prints, what it writes, how it fails. Speaks TAP. Usage: tool.sh TRINE
-trine=$1
+trine=$(realpath "$1")
 count=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

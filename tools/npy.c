@@ -304,6 +304,7 @@ static bool write_widened(FILE *file, const void *data, trine_dtype dtype, int64
     for (int64_t i = 0; i < count;) {
         size_t length = 0;
         for (; length < 1024 && i < count; i++) block[length++] = (float)trine_load(data, dtype, i);
+        /* cppcheck-suppress uninitvar */
         if (fwrite(block, sizeof *block, length, file) != length) return false;
     }
     return true;

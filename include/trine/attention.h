@@ -116,8 +116,12 @@ typedef struct trine_rope_backward_args {
 
 /* Gradient of rope: the rotation by the opposite angles, with everything else as in trine_rope():
  *     dx[m] = dy[m] cos[t,i] + dy[n] sin[t,i];  dx[n] = dy[n] cos[t,i] - dy[m] sin[t,i]
- * The transpose of rope's formula, whether or not cos^2 + sin^2 = 1. dy and dx are [b] s h d; dx may be dy. Types, error bound, determinism and
- * errors are those of trine_rope(). Since 0.1. */
+ * t is positions[b,s], or the token's index in s. The transpose of rope's formula, whether or not cos^2 + sin^2 = 1. Su et al. 2021, eq. 34.
+ *
+ * dy and dx are [b] s h d, cos and sin p c with 2c <= d, positions is [b] s; b may be left out. The last dimension is contiguous, other strides are
+ * free. dy and dx are f32, bf16 or f16, cos and sin f32 or of the same type, positions i32 or i64. Computed in f32, rounded once. dx may be dy.
+ * Error bound: 2.5 units of 2^-24 of |dy[m] cos| + |dy[n] sin|; elements that are copied are equal. Deterministic: the same bits for any number of threads.
+ * Errors: those of trine_rope(). Since 0.1. */
 TRINE_API trine_status trine_rope_backward(trine_queue *queue, const trine_rope_backward_args *args);
 
 #ifdef __cplusplus

@@ -37,8 +37,9 @@ typedef struct trine_adamw_args {
  * are f32, bf16 or f16, m and v both f32 or both bf16. Arithmetic is f32, one rounding for each output; m and v enter param, and param enters copy, before
  * they are rounded. The bias corrections are computed in f64 without cancellation, so that any step is accurate. For a true zero in beta1, beta2 or eps
  * pass -0.0. v should not be negative: its root is NaN. No tensor may overlap another.
- * Error, in units of 2^-24: m 4 of b1|m| + (1-b1)|g|; v 6 of b2 v + (1-b2)g^2; param and copy 24 of the length of the step, with the error of v on top,
- * and 4 of |param|(1 + lr weight_decay); spec/adamw.c. g^2 beyond f32 may overflow. Every element by itself: the same bits for any number of threads.
+ * Error bound, in units of 2^-24: m 4 of b1|m| + (1-b1)|g|; v 6 of b2 v + (1-b2)g^2; param and copy 24 of the length of the step, with the error of v on top,
+ * and 4 of |param|(1 + lr weight_decay); spec/adamw.c. g^2 beyond f32 may overflow. Deterministic: the
+ * same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; step below 1; a parameter
  * out of range or not finite; overlap), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE
  * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
@@ -64,10 +65,9 @@ typedef struct trine_global_norm_clip_args {
  * of the others; or ask for the coefficient only, and let trine_adamw() multiply by it.
  *
  * x and y are n, other_squares g, contiguous; the scalars have shape 1. At least one output is needed. x and y are f32, bf16 or f16, other_squares and
- * sum_squares
- * f32 or f64, norm and coefficient f32. Squares are exact and summed in f64, so that nothing overflows that has an f32 norm; only sum_squares itself, as
- * f32, is Inf
- * from 2^128 on (use f64 there). The coefficient is rounded to f32, then multiplied. max_norm >= 0. A norm of Inf gives coefficient 0, thus NaN where x is Inf;
+ * sum_squares f32
+ * or f64, norm and coefficient f32. Squares are exact and summed in f64, so that nothing overflows that has an f32 norm; only sum_squares itself, as f32, is
+ * Inf from 2^128 on (use f64 there). The coefficient is rounded to f32, then multiplied. max_norm >= 0. A norm of Inf gives coefficient 0, thus NaN where x is Inf;
  * a norm of NaN gives NaN in coefficient and in all of y, unless max_norm is 0. A norm of 0 gives coefficient 1, and coefficient 1 gives y = x exactly.
  * y may be x.
  * Error bound: sum_squares n, norm n + g + 2, coefficient n + g + 4, each times 2^-53 of itself, and one rounding; y 2^-24 of itself and one rounding;
