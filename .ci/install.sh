@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Installs into an empty directory and builds examples/linking against it: pkg-config from C and C++, and CMake.
 set -eu
-build=${TRINE_BUILD:-build}
+build=${DEV_BUILD:-build}
 prefix=$(mktemp -d)
 trap 'rm -rf "$prefix"' EXIT
 DESTDIR=$prefix meson install -C "$build" --no-rebuild --quiet
@@ -15,7 +15,7 @@ gcc -std=c99 -Wall -Wextra -Werror examples/linking/main.c -o "$prefix/c" $(pkg-
 # shellcheck disable=SC2046
 g++ -std=c++17 -Wall -Wextra -Werror -x c++ examples/linking/main.cpp -o "$prefix/cpp" $(pkg-config --cflags --libs trine)
 "$prefix/cpp"
-cmake -S examples/linking -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$libdir/.." -DCMAKE_BUILD_TYPE=Release >/dev/null
+cmake -S examples/linking -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$(dirname "$(find "$prefix" -type d -name include)")" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$prefix/cmake" >/dev/null
 "$prefix/cmake/linking-c"
 "$prefix/cmake/linking-cpp"

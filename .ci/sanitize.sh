@@ -9,7 +9,7 @@ ninja -C build-asan --quiet
 export ASAN_OPTIONS="log_path=$PWD/build-asan/asan:allow_user_segv_handler=1" UBSAN_OPTIONS=print_stacktrace=1
 # Criterion lets a leak in a worker pass: the log files are the gate.
 meson test -C build-asan --no-rebuild --print-errorlogs --no-suite bench --no-suite slow -t 6
-build-asan/tools/trine check --seed 2 --budget "${TRINE_SANITIZE_BUDGET:-60}" --quiet
+build-asan/tools/trine check --seed 2 --budget "${DEV_SANITIZE_BUDGET:-60}" --quiet
 if ls build-asan/asan.* 2>/dev/null; then cat build-asan/asan.*; exit 1; fi
 
 [ -f build-tsan/build.ninja ] || meson setup build-tsan -Db_sanitize=thread -Db_lundef=false -Disa_levels=baseline -Dtests=auto --buildtype=debugoptimized >/dev/null

@@ -84,7 +84,7 @@ static bool valid_bus_id(const char *bus_id) {
 }
 
 static int numa_of_pci_system(const char *bus_id) {
-    char path[128], name[32];
+    char path[128], name[40];
     snprintf(name, sizeof name, "%s%s", strlen(bus_id) == 7 ? "0000:" : "", bus_id);
     for (char *at = name; *at; at++) *at = (char)tolower((unsigned char)*at);
     snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", name);

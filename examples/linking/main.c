@@ -8,13 +8,10 @@
 int main(void) {
     float x[2][4] = { { 1, 2, 3, 4 }, { 2, 2, 2, 2 } }, y[2][4];
     const trine_tensor tx = trine_tensor_2d(x, TRINE_F32, 2, 4), ty = trine_tensor_2d(y, TRINE_F32, 2, 4);
-    trine_rms_norm_args args = { TRINE_ARGS(rms_norm) };
+    const trine_rms_norm_args args = { TRINE_ARGS(rms_norm), .x = &tx, .y = &ty, .eps = 1e-6f };
     trine *lib = NULL;
     trine_queue *queue = NULL;
     trine_status status = trine_open(NULL, &lib);
-    args.x = &tx;
-    args.y = &ty;
-    args.eps = 1e-6f;
     if (status == TRINE_OK) status = trine_queue_open(lib, 0, NULL, &queue);
     if (status == TRINE_OK) status = trine_rms_norm(queue, &args);
     if (status != TRINE_OK) fprintf(stderr, "%s: %s\n", trine_status_name(status), trine_error_message());

@@ -19,7 +19,8 @@ int main() {
     std::vector<float> a = { 1, 2, 3, 4 }, b = { 5, 6, 7, 8 }, d(4);
     const trine_tensor ta = trine_tensor_2d(a.data(), TRINE_F32, 2, 2), tb = trine_tensor_2d(b.data(), TRINE_F32, 2, 2);
     const trine_tensor td = trine_tensor_2d(d.data(), TRINE_F32, 2, 2);
-    trine_matmul_args args = { TRINE_ARGS(matmul) };
+    trine_matmul_args args{};
+    args.struct_size = TRINE_ARGS(matmul);
     args.a = &ta;
     args.b = &tb;
     args.d = &td;
