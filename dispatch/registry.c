@@ -127,6 +127,12 @@ static bool check_backend(trine_module_entry *entry, const trine_backend *b) {
     if (!b->kernels || !b->queue_open || !b->queue_close || !b->queue_wait || !b->memory_alloc || !b->memory_free || !b->memory_write || !b->memory_read ||
         !b->mark != !b->elapsed)
         return refuse(entry, "its backend lacks a function");
+    for (int i = 0; i < b->devices; i++)
+        for (int op = 1, count; op < TRINE_OP_COUNT; op++) {
+            const trine_kernel *list = b->kernels(&b->device[i], (trine_op)op);
+            for (count = 0; list != NULL && list[count].name != NULL; count++)
+                if (count >= TRINE_MAX_CANDIDATES) return refuse(entry, "more than %d kernels of %s", TRINE_MAX_CANDIDATES, trine_specs[op]->name);
+        }
     return true;
 }
 

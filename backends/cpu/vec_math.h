@@ -31,7 +31,7 @@ INLINE vf vexp_small(vf r) {
 INLINE vf vexp_reduced(vf x, vi *n) {
     const vf magic = vset(0x1.8p23f); /* adding it rounds to an integer, which is then in the low bits */
     const vf t = vfma(x, vset(1.44269504f), magic), k = t - magic;
-    *n = (vi)t - (vi)magic;
+    *n = (vi)((vu)t - (vu)magic);
     return vexp_small(vfma(k, vset(-LN2_LO), vfma(k, vset(-LN2_HI), x)));
 }
 
@@ -39,7 +39,7 @@ INLINE vf vexp_reduced(vf x, vi *n) {
 INLINE vf vexp_reduced2(vf x, vf low, vi *n) {
     const vf magic = vset(0x1.8p23f);
     const vf t = vfma(x + low, vset(1.44269504f), magic), k = t - magic;
-    *n = (vi)t - (vi)magic;
+    *n = (vi)((vu)t - (vu)magic);
     return vexp_small(vfma(k, vset(-LN2_LO), vfma(k, vset(-LN2_HI), x)) + low);
 }
 
@@ -66,9 +66,9 @@ INLINE vf vlog(vf x) {
     const vi tiny = x < 0x1p-126f;
     const vi bits = (vi)vsel(tiny, x * 0x1p23f, x);
     const vi base = viset(0x3f3504f3); /* sqrt(1/2) */
-    const vi e = (bits - base) >> 23;
+    const vi e = (vi)((vu)bits - (vu)base) >> 23;
     const vf k = __builtin_convertvector(e - (tiny & 23), vf);
-    const vf f = vbits(bits - (e << 23)) - 1.0f; /* sqrt(1/2) <= 1 + f < sqrt(2) */
+    const vf f = vbits((vi)((vu)bits - ((vu)e << 23))) - 1.0f; /* sqrt(1/2) <= 1 + f < sqrt(2) */
     vf p = vset(6.74926788e-2f);
     p = vfma(p, f, vset(-1.16700977e-1f));
     p = vfma(p, f, vset(1.18835486e-1f));

@@ -38,7 +38,7 @@ TRINE_API trine_status trine_workspace(trine_queue *queue, trine_op op, const vo
  * where y64 and magnitude are those of the specification's float64 reference. Errors: TRINE_ERR_ARGUMENT. */
 TRINE_API trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args, const char *output, double *coefficient_out);
 
-#define TRINE_MAX_CANDIDATES 16
+#define TRINE_MAX_CANDIDATES 64
 
 typedef struct trine_candidate {
     const char *kernel;  /* the kernel's name */
@@ -52,7 +52,7 @@ typedef struct trine_explanation {
     int32_t count;
     const char *why; /* "first that accepts", "tuning cache", "forced by TRINE_KERNEL", ... */
     trine_candidate candidate[TRINE_MAX_CANDIDATES];
-    char text[2048]; /* storage of the reasons */
+    char text[4096]; /* storage of the reasons */
 } trine_explanation;
 
 /* Says which kernel would run this call, and why each other one would not. Errors: TRINE_ERR_ARGUMENT as the op itself. A call that no

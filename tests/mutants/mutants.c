@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A module whose kernels are deliberately wrong, each in one way that mutants.def names: what the agreement engine must catch. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/backend.h"
+#include "damage.h"
 #include "spec/spec_hash.h"
 
 /* All defects; a kernel knows those of its op. */
@@ -266,7 +267,7 @@ static const struct {
 #undef MUTANT
 };
 
-static trine_kernel lists[TRINE_OP_COUNT][TRINE_MAX_CANDIDATES + 1];
+static trine_kernel lists[TRINE_OP_COUNT][sizeof rows / sizeof rows[0] + TRINE_MAX_CANDIDATES];
 
 static const trine_kernel *kernels(const trine_device *device, trine_op op) {
     (void)device;
@@ -338,7 +339,7 @@ static const trine_backend backend = {
 };
 
 static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
-    (void)host, (void)reason_out, (void)reason_size;
+    (void)host;
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         int count = 0;
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -348,6 +349,10 @@ static const trine_backend *init(const trine_host *host, char *reason_out, size_
             if (op == TRINE_OP_RMS_NORM) kernel->refuse = rms_norm_refuses;
             if (op == TRINE_OP_MATMUL) kernel->refuse = matmul_refuses;
             if (op == TRINE_OP_REDUCE_SUM) kernel->workspace = reduce_sum_workspace;
+        }
+        if (!damage_kernels((trine_op)op, lists[op], count)) {
+            snprintf(reason_out, reason_size, "no queue of the CPU: %s", trine_error_message());
+            return NULL;
         }
     }
     return &backend;

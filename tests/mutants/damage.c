@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutants of every op alike: the CPU's kernel runs, then what it wrote is damaged. */
+#include "damage.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A queue of the CPU's, in this process's own library. */
+static trine_queue *cpu_queue(void) {
+    static trine_queue *queue;
+    trine *lib;
+    if (queue == NULL && trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .backends = "cpu" }, &lib) == TRINE_OK)
+        trine_queue_open(lib, trine_device_find(lib, "cpu"), NULL, &queue);
+    return queue;
+}
+
+/* Index in memory of logical element i. */
+static int64_t place(const trine_tensor *t, int64_t i) {
+    int64_t at = 0;
+    for (int d = t->rank - 1; d >= 0; i /= t->shape[d--]) at += i % t->shape[d] * t->stride[d];
+    return at;
+}
+
+static bool is_output(const trine_call *call, int index) { return call->present >> index & 1 && call->plan->tensor[index].spec->flags & OUT; }
+
+static trine_status last_wrong(const trine_call *call) {
+    const trine_status status = trine_run(cpu_queue(), call->plan->op, call->args);
+    for (int i = 0; i < call->plan->tensors && status == TRINE_OK; i++) {
+        const trine_tensor *y = &call->tensor[i];
+        if (!is_output(call, i) || trine_tensor_count(y) == 0) continue;
+        const int64_t at = place(y, trine_tensor_count(y) - 1);
+        const double right = trine_load(y->data, y->dtype, at);
+        trine_store(y->data, y->dtype, at, right == 0 ? 1 : right * 1.5);
+    }
+    return status;
+}
+
+static trine_status last_unwritten(const trine_call *call) {
+    char before[TRINE_MAX_TENSORS][8];
+    trine_status status = TRINE_OK;
+    for (int restore = 0; restore < 2 && status == TRINE_OK; restore++) {
+        for (int i = 0; i < call->plan->tensors; i++) {
+            const trine_tensor *y = &call->tensor[i];
+            if (!is_output(call, i) || trine_tensor_count(y) == 0) continue;
+            const size_t size = trine_dtype_size(y->dtype);
+            char *at = (char *)y->data + place(y, trine_tensor_count(y) - 1) * (int64_t)size;
+            memcpy(restore ? at : before[i], restore ? before[i] : at, size);
+        }
+        if (restore == 0) status = trine_run(cpu_queue(), call->plan->op, call->args);
+    }
+    return status;
+}
+
+static trine_status all_nan_swallowed(const trine_call *call) {
+    const trine_status status = trine_run(cpu_queue(), call->plan->op, call->args);
+    for (int i = 0; i < call->plan->tensors && status == TRINE_OK; i++) {
+        const trine_tensor *y = &call->tensor[i];
+        for (int64_t k = 0; is_output(call, i) && k < trine_tensor_count(y); k++)
+            if (isnan(trine_load(y->data, y->dtype, place(y, k)))) trine_store(y->data, y->dtype, place(y, k), 0);
+    }
+    return status;
+}
+
+bool damage_kernels(trine_op op, trine_kernel *list, int count) {
+#define DAMAGE(defect, what) { #defect, defect },
+    static const struct {
+        const char *name;
+        trine_status (*launch)(const trine_call *call);
+    } damages[] = { DAMAGES(DAMAGE) };
+#undef DAMAGE
+    enum { KINDS = sizeof damages / sizeof damages[0] };
+    static char names[TRINE_OP_COUNT][KINDS][64];
+    for (int i = 0; i < KINDS; i++) {
+        snprintf(names[op][i], sizeof names[op][i], "%s_%s", trine_specs[op]->name, damages[i].name);
+        list[count + i] = (trine_kernel){ .name = names[op][i], .launch = damages[i].launch };
+    }
+    return cpu_queue() != NULL;
+}

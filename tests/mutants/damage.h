@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutants of every op alike: the CPU's kernel runs, then what it wrote is damaged. */
+#ifndef TRINE_TESTS_DAMAGE_H
+#define TRINE_TESTS_DAMAGE_H
+
+#include "backends/backend.h"
+
+#define DAMAGES(DAMAGE) \
+    DAMAGE(last_wrong, "the last element of each output is half as large again") \
+    DAMAGE(last_unwritten, "the last element of each output is not written") \
+    DAMAGE(all_nan_swallowed, "NaN in an output becomes 0")
+
+/* Appends the damaged kernels of an op to its list of `count`; false if there is no CPU to run them. */
+bool damage_kernels(trine_op op, trine_kernel *list, int count);
+
+#endif
