@@ -40,6 +40,8 @@ static trine_status copy_args(const trine_spec *spec, const void *args, trine_ca
     size_t size;
     memcpy(&size, args, sizeof size);
     if (size < sizeof(size_t) + sizeof(void *)) return FAIL("%s: struct_size is %zu; write TRINE_ARGS(%s) as the first member", spec->name, size, spec->name);
+    /* Not a size that any version's structure has: it would cut a pointer in two. */
+    if (size % sizeof(void *) != 0) return FAIL("%s: struct_size is %zu, not a multiple of %zu", spec->name, size, sizeof(void *));
     if (size > spec->args_size + 4096) return FAIL("%s: struct_size is %zu, but the structure has %zu bytes", spec->name, size, spec->args_size);
     for (size_t i = spec->args_size; i < size; i++)
         if (((const char *)args)[i] != 0)

@@ -10,7 +10,8 @@
 static trine_status resolve_options(trine *lib, const trine_options *options) {
     trine_options *own = &lib->options;
     if (options != NULL) {
-        if (options->struct_size < sizeof(size_t)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_open: struct_size is %zu", options->struct_size);
+        if (options->struct_size < sizeof(size_t) || options->struct_size % sizeof(void *) != 0)
+            return trine_fail(TRINE_ERR_ARGUMENT, "trine_open: struct_size is %zu", options->struct_size);
         memcpy(own, options, options->struct_size < sizeof *own ? options->struct_size : sizeof *own);
     }
     own->struct_size = sizeof *own;

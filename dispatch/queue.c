@@ -53,7 +53,8 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
     if (lib == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: lib is NULL");
     if (queue_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: queue_out is NULL");
     if (options != NULL) {
-        if (options->struct_size < sizeof(size_t)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: struct_size is %zu", options->struct_size);
+        if (options->struct_size < sizeof(size_t) || options->struct_size % sizeof(void *) != 0)
+            return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: struct_size is %zu", options->struct_size);
         memcpy(&own, options, options->struct_size < sizeof own ? options->struct_size : sizeof own);
     }
     if (own.threads < 0 || own.threads > 4096)

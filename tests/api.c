@@ -38,6 +38,8 @@ Test(api, options) {
     trine_options options = { .struct_size = 0 };
     expect_message(trine_open(&options, &opened), TRINE_ERR_ARGUMENT, "trine_open: struct_size is 0");
     cr_expect(opened == (trine *)&opened, "outputs are untouched on error");
+    options.struct_size = sizeof options - 4;
+    expect_fail(trine_open(&options, &opened), TRINE_ERR_ARGUMENT, "trine_open: struct_size is ");
     options = (trine_options){ .struct_size = sizeof options, .isa = "v99", .tune_file = "" };
     expect_fail(trine_open(&options, &opened), TRINE_ERR_ARGUMENT, "trine_open: \"v99\" is not a CPU level; there are baseline");
     options.struct_size = offsetof(trine_options, isa); /* an older caller: what lies behind is not looked at */

@@ -178,8 +178,10 @@ Test(check, struct_size, .init = set_up_norm, .fini = tear_down) {
     assert_ok(trine_rms_norm(queue, &newer.known));
     newer.later[1] = 1;
     expect_fail(trine_rms_norm(queue, &newer.known), TRINE_ERR_ARGUMENT, "is older than the caller");
-    newer.known.struct_size = SIZE_MAX;
-    expect_fail(trine_rms_norm(queue, &newer.known), TRINE_ERR_ARGUMENT, "rms_norm: struct_size is 18446744073709551615, but the structure has ");
+    newer.known.struct_size = SIZE_MAX - 7;
+    expect_fail(trine_rms_norm(queue, &newer.known), TRINE_ERR_ARGUMENT, "rms_norm: struct_size is 18446744073709551608, but the structure has ");
+    newer.known.struct_size = offsetof(trine_rms_norm_args, eps) - 4; /* half a pointer */
+    expect_fail(trine_rms_norm(queue, &newer.known), TRINE_ERR_ARGUMENT, "not a multiple of 8");
 }
 
 /* Empty tensors are valid, with or without data. */

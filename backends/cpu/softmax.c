@@ -23,7 +23,7 @@ INLINE vf softmax_exp2(vf t) {
     p = vfma(p, r, vset(2.40222469e-1f));
     p = vfma(p, r, vset(6.93147004e-1f));
     p = vfma(p, r, vset(1));
-    const vf power = (vf)(((vi)shifted << 23) + 0x3f800000);
+    const vf power = (vf)(((vu)shifted << 23) + 0x3f800000u);
     return (vf)(~(t < vset(-126)) & (vi)(p * power));
 }
 

@@ -196,7 +196,7 @@ static trine_status reduce_sum(const trine_call *call, defect d) {
     const trine_tensor *x = tensor(call, "x"), *rows = tensor(call, "row_sums"), *columns = tensor(call, "column_sums");
     const int64_t r = dim(call, "r"), n = dim(call, "n");
     double *sums = call->workspace;
-    if (columns && d != stale_workspace) memset(sums, 0, (size_t)n * 8);
+    if (columns && n > 0 && d != stale_workspace) memset(sums, 0, (size_t)n * 8);
     if (columns && n > 0 && d == workspace_overrun) sums[n] = 0;
     for (int64_t i = 0; i < r; i++) {
         double sum = 0;
