@@ -38,17 +38,18 @@ static void reference(trine_ref *ref) {
         const bool m_overflows = fabs(g) > largest, v_overflows = m_overflows || g * g > largest;
         const bool p_overflows = v_overflows || (negative && v_low < 0) || low == 0 || step > largest || step * m_abs > largest || m_abs / low > largest ||
                                  step * m_abs / low > largest || decay > largest || p_abs > largest;
+        const bool finite_overflow = isfinite(g) && v_overflows; /* what an Inf elsewhere may meet */
         const double p_magnitude = p_overflows ? INFINITY : step * m_abs / denominator + p_abs / 6;
         const double p_slack = p_overflows ? 0 : step * m_abs * (1 / low - 1 / denominator) + tiny * (1 + step) * (1 + 1 / low);
-        if (isfinite(m[i])) {
+        if (isfinite(m[i]) || finite_overflow) {
             trine_ref_magnitude(ref, "m")[i] = m_overflows ? INFINITY : m_abs;
             trine_ref_slack(ref, "m")[i] = tiny;
         }
-        if (isfinite(v[i])) {
+        if (isfinite(v[i]) || finite_overflow) {
             trine_ref_magnitude(ref, "v")[i] = v_overflows ? INFINITY : v_abs;
             trine_ref_slack(ref, "v")[i] = tiny;
         }
-        if (isfinite(param[i])) {
+        if (isfinite(param[i]) || finite_overflow) {
             trine_ref_magnitude(ref, "param")[i] = p_magnitude;
             trine_ref_slack(ref, "param")[i] = p_slack;
             if (copy) {

@@ -12,10 +12,9 @@ static void reference(trine_ref *ref) {
     double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"), *slack = trine_ref_slack(ref, "y");
 
     for (int64_t i = 0; i < count; i++) {
-        const double first = args->alpha * a[i], second = args->beta * b[i], size = fabs(first) + fabs(second);
+        const double first = args->alpha * a[i], second = args->beta * b[i];
         y[i] = first + second;
-        if (!isfinite(y[i])) continue;
-        magnitude[i] = size > LARGEST ? INFINITY : size;
+        magnitude[i] = trine_pair_magnitude(first, second);
         slack[i] = 2 * TINY;
     }
 }

@@ -34,14 +34,15 @@ static void reference(trine_ref *ref) {
             const double shift = exp_shift(z - lse[i], 3 * u * (fabs(z) + fabs(lse[i])));
             const double size = fabs(gain) * ((p + shift) * factor_abs + target);
             const bool finite_inputs = isfinite(logits[at]) && isfinite(lse[i]) && isfinite(dloss[i]);
-            const bool overflow = p + shift > 0x1p127 || fabs(gain) > largest || factor_abs > largest || (p + shift) * factor_abs > largest || size > largest ||
-                                  2 * fabs(scale) > largest || (isfinite(z) && 2 * fabs(z) > largest) || (isfinite(lse[i]) && 2 * fabs(lse[i]) > largest);
+            const bool finite_overflow = 2 * fabs(scale) > largest || 2 * trine_finite_abs(z) > largest || 2 * trine_finite_abs(lse[i]) > largest ||
+                                         trine_finite_abs(gain) > largest || trine_finite_abs(factor_abs) > largest;
+            const bool overflow = finite_overflow || p + shift > 0x1p127 || (p + shift) * factor_abs > largest || size > largest;
             const double unsure = 20 * u * (p * factor_abs + target / 3) + shift * factor_abs;
             if (isinf(dloss[i]) && fabs(p * factor - target) <= unsure) { /* Inf of either sign, or Inf * 0 */
                 dlogits[at] = magnitude[at] = INFINITY;
                 continue;
             }
-            if (!isfinite(dlogits[at]) && !finite_inputs) continue;
+            if (!isfinite(dlogits[at]) && !finite_inputs && !finite_overflow) continue;
             magnitude[at] = overflow ? INFINITY : fabs(gain) * (p * factor_abs + target / 3);
             slack[at] = fabs(gain) * factor_abs * (shift + tiny) + tiny * (p * factor_abs + target);
         }

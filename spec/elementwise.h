@@ -45,4 +45,11 @@ static inline double product_slack(int count, const double *factor) {
     return slack;
 }
 
+/* Whether the finite ones of `count` factors may vanish together, in some order of multiplying: an Inf among the others becomes NaN then. */
+static inline bool product_vanishes(int count, const double *factor) {
+    double product = 1;
+    for (int i = 0; i < count; i++) product *= isfinite(factor[i]) ? fmin(1, fabs(factor[i])) : 1;
+    return product < TINY;
+}
+
 #endif

@@ -18,7 +18,7 @@ static void reference(trine_ref *ref) {
 
     for (int64_t k = 0; k < v * n; k++) {
         if (!args->accumulate) dtable[k] = 0;
-        magnitude[k] = fabs(dtable[k]);
+        magnitude[k] = trine_finite_abs(dtable[k]);
     }
     int64_t *times = calloc((size_t)v + 1, sizeof *times);
     if (times == NULL) abort();
@@ -27,16 +27,14 @@ static void reference(trine_ref *ref) {
         times[row]++;
         for (int64_t j = 0; j < n; j++) {
             dtable[row * n + j] += dy[i * n + j];
-            magnitude[row * n + j] += fabs(dy[i * n + j]);
+            magnitude[row * n + j] += trine_finite_abs(dy[i * n + j]);
         }
     }
     for (int64_t k = 0; k < v * n; k++) {
-        if (!isfinite(dtable[k]))
-            magnitude[k] = 0;
-        else if (magnitude[k] > trine_largest(TRINE_F32))
+        if (magnitude[k] > trine_largest(TRINE_F32))
             magnitude[k] = INFINITY;
         else
-            magnitude[k] *= (double)times[k / n];
+            magnitude[k] *= isfinite(dtable[k]) ? (double)times[k / n] : 0;
     }
     free(times);
 }

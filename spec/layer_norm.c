@@ -32,7 +32,7 @@ static row_stats statistics(const norm_input *in, int64_t at, int64_t n, double 
     for (int64_t j = 0; j < n; j++) {
         const double h = norm_h(in, at + j, &e);
         sum += h;
-        sum_abs += fmax(finite_abs(h), e);
+        sum_abs += fmax(trine_finite_abs(h), e);
         sum_e += U * e;
     }
     const double mean = sum / count;

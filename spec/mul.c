@@ -14,6 +14,7 @@ static void reference(trine_ref *ref) {
     for (int64_t i = 0; i < count; i++) {
         const double factor[] = { args->alpha, a[i], b[i] };
         y[i] = args->alpha * (a[i] * b[i]);
+        if (isinf(y[i]) && product_vanishes(3, factor)) magnitude[i] = INFINITY;
         if (!isfinite(y[i])) continue;
         magnitude[i] = fabs(y[i]);
         slack[i] = product_slack(3, factor);

@@ -23,9 +23,6 @@ typedef struct norm_input {
     uint64_t seed, offset;
 } norm_input;
 
-/* The absolute value, but 0 for Inf and NaN: what may overflow in f32 besides them, and make NaN of an Inf. */
-static inline double finite_abs(double x) { return isfinite(x) ? fabs(x) : 0; }
-
 /* Element `index` of h, and what its f32 value is off by in units of U: the roundings of the product and of the sum, where there are any.
  * It may have overflowed if that is beyond the largest. */
 static inline double norm_h(const norm_input *in, int64_t index, double *error_out) {
@@ -33,11 +30,11 @@ static inline double norm_h(const norm_input *in, int64_t index, double *error_o
     *error_out = 0;
     if (in->dropout > 0) {
         h = trine_dropout_keep(in->seed, in->offset, (uint64_t)index, in->dropout) ? h * trine_dropout_scale(in->dropout) : 0;
-        *error_out += finite_abs(h);
+        *error_out += trine_finite_abs(h);
     }
     if (in->residual) {
         h += in->residual[index];
-        *error_out += finite_abs(h);
+        *error_out += trine_finite_abs(h);
     }
     return h;
 }

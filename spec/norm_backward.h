@@ -26,21 +26,21 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
         sum += g;
         product += g * hat;
-        sum_abs += finite_abs(g);
-        product_abs += finite_abs(g * hat);
-        most = fmax(most, fmax(finite_abs(g), fmax(finite_abs(hat), finite_abs(h[j] - mean))));
+        sum_abs += trine_finite_abs(g);
+        product_abs += trine_finite_abs(g * hat);
+        most = fmax(most, fmax(trine_finite_abs(g), fmax(trine_finite_abs(hat), trine_finite_abs(h[j] - mean))));
     }
     const double c1 = args->mean ? sum / (double)n : 0, p1 = args->mean ? sum_abs / (double)n : 0;
     const double c2 = product / (double)n, p2 = product_abs / (double)n;
-    const double hat_lost = FLUSH * (1 + finite_abs(rstd)), c2_lost = FLUSH + most * (hat_lost + FLUSH);
+    const double hat_lost = FLUSH * (1 + trine_finite_abs(rstd)), c2_lost = FLUSH + most * (hat_lost + FLUSH);
     const bool overflow = fmax(most, fmax(product_abs, args->mean ? sum_abs : 0)) > largest;
     for (int64_t j = 0; j < n; j++) {
         const int64_t k = i * n + j;
         const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
         const double at_h = rstd * (g - c1 - hat * c2) + (dresidual ? dresidual[k] : 0);
-        const double inner = finite_abs(g) + p1 + finite_abs(hat) * p2;
-        const double size = finite_abs(rstd) * inner + (dresidual ? finite_abs(dresidual[k]) : 0);
-        const double lost = finite_abs(rstd) * (5 * FLUSH + hat_lost * p2 + finite_abs(hat) * c2_lost) + 2 * FLUSH;
+        const double inner = trine_finite_abs(g) + p1 + trine_finite_abs(hat) * p2;
+        const double size = trine_finite_abs(rstd) * inner + (dresidual ? trine_finite_abs(dresidual[k]) : 0);
+        const double lost = trine_finite_abs(rstd) * (5 * FLUSH + hat_lost * p2 + trine_finite_abs(hat) * c2_lost) + 2 * FLUSH;
         const bool large = overflow || inner > largest || size > largest;
         if (dh) {
             dh[k] = at_h;
@@ -63,9 +63,9 @@ static inline void norm_backward_column(const norm_gradient *args, trine_ref *re
     for (int64_t i = 0; i < r; i++) {
         const double centered = bias ? 1 : h[i * n + j] - (args->mean ? args->mean[i] : 0), hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
         sum += term;
-        sum_abs += finite_abs(term);
-        lost += FLUSH * (1 + (bias ? 0 : finite_abs(dy[i * n + j]) * (1 + finite_abs(rstd[i]))));
-        most = fmax(most, fmax(finite_abs(hat), finite_abs(centered)));
+        sum_abs += trine_finite_abs(term);
+        lost += FLUSH * (1 + (bias ? 0 : trine_finite_abs(dy[i * n + j]) * (1 + trine_finite_abs(rstd[i]))));
+        most = fmax(most, fmax(trine_finite_abs(hat), trine_finite_abs(centered)));
     }
     trine_ref_value(ref, name)[j] = sum;
     trine_ref_magnitude(ref, name)[j] = fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;

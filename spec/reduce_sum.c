@@ -10,7 +10,7 @@ static void sum(const double *x, int64_t count, int64_t stride, double *value, d
     double total = 0, total_abs = 0;
     for (int64_t i = 0; i < count; i++) {
         total += x[i * stride];
-        total_abs += finite_abs(x[i * stride]);
+        total_abs += trine_finite_abs(x[i * stride]);
     }
     *value = total;
     if (total_abs > trine_largest(TRINE_F32))

@@ -89,6 +89,14 @@ double trine_largest(trine_dtype dtype) {
     }
 }
 
+double trine_finite_abs(double x) { return isfinite(x) ? fabs(x) : 0; }
+
+double trine_pair_magnitude(double p, double q) {
+    const double largest = trine_largest(TRINE_F32), size = fabs(p) + fabs(q);
+    if (trine_finite_abs(p) > largest || trine_finite_abs(q) > largest) return INFINITY;
+    return !isfinite(size) ? 0 : size > largest ? INFINITY : size;
+}
+
 double trine_smallest_normal(trine_dtype dtype) {
     const format *f = format_of(dtype);
     if (f) return power(1 - f->bias);

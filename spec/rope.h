@@ -5,13 +5,6 @@
 
 #include "spec.h"
 
-/* The size of all that rounds in p + q, for products p and q. In f32 a finite product may overflow, or their sum: then anything may come. */
-static inline double pair_magnitude(double p, double q) {
-    const double largest = trine_largest(TRINE_F32), size = fabs(p) + fabs(q);
-    if ((isfinite(p) && fabs(p) > largest) || (isfinite(q) && fabs(q) > largest)) return INFINITY;
-    return !isfinite(size) ? 0 : size > largest ? INFINITY : size;
-}
-
 /* Rotates the pairs of every row of x, of shape b s h d, by +angle or (`sign` = -1) -angle into y.
  *
  * Bound. y = x1 cos -+ x2 sin is two products and one sum in f32: each product's rounding is at most u of its size, the sum's at most u of both sizes
@@ -32,8 +25,8 @@ static inline void rotate(trine_ref *ref, const char *input, const char *output,
             const double cs = cosine[position * c + i], sn = sign * sine[position * c + i];
             y[first] = x[first] * cs - x[second] * sn;
             y[second] = x[second] * cs + x[first] * sn;
-            magnitude[first] = pair_magnitude(x[first] * cs, x[second] * sn);
-            magnitude[second] = pair_magnitude(x[second] * cs, x[first] * sn);
+            magnitude[first] = trine_pair_magnitude(x[first] * cs, x[second] * sn);
+            magnitude[second] = trine_pair_magnitude(x[second] * cs, x[first] * sn);
             slack[first] = slack[second] = 2 * 0x1p-150;
         }
     }

@@ -18,14 +18,14 @@ static void reference(trine_ref *ref) {
         double sum = 0, sum_abs = 0;
         for (int64_t j = 0; j < visible; j++) {
             sum += y[j] * dy[j];
-            sum_abs += finite_abs(y[j] * dy[j]);
+            sum_abs += trine_finite_abs(y[j] * dy[j]);
         }
         for (int64_t j = 0; j < n; j++) {
             dx[j] = j < visible ? scale * (y[j] * (dy[j] - sum)) : 0;
             if (j >= visible) continue;
-            const double inner = finite_abs(dy[j]) + sum_abs;
+            const double inner = trine_finite_abs(dy[j]) + sum_abs;
             magnitude[j] = isfinite(dx[j]) ? fabs(scale * y[j]) * inner : 0;
-            if (inner > largest || finite_abs(y[j]) * inner > largest || finite_abs(scale * y[j]) > largest) magnitude[j] = INFINITY;
+            if (inner > largest || trine_finite_abs(y[j]) * inner > largest || trine_finite_abs(scale * y[j]) > largest) magnitude[j] = INFINITY;
             if (!isfinite(dx[j])) continue;
             slack[j] = FLUSH * (fabs(scale * y[j]) * (double)n + fabs(scale) + inner + 1);
         }

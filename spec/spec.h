@@ -112,6 +112,12 @@ double trine_unit_roundoff(trine_dtype dtype);
 double trine_largest(trine_dtype dtype);
 double trine_smallest_normal(trine_dtype dtype);
 
+/* |x|; 0 for Inf and NaN. What references add up to tell whether f32 may overflow beside them, and make NaN of an Inf. */
+double trine_finite_abs(double x);
+
+/* The size of all that rounds in p + q, for products p and q: 0 if one is Inf or NaN. Infinite if the sum, or one that is finite, may overflow in f32. */
+double trine_pair_magnitude(double p, double q);
+
 /* x rounded once, to nearest even, to a floating-point type; overflow gives Inf, or NaN where the type has none. `saturate`: the largest finite instead. */
 double trine_round(double x, trine_dtype dtype, bool saturate);
 

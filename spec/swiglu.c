@@ -13,7 +13,7 @@ static void reference(trine_ref *ref) {
     for (int64_t i = 0; i < count; i++) {
         const double s = sigmoid(gate[i]), factor[] = { gate[i], s, up[i] };
         y[i] = gate[i] * s * up[i];
-        if (isinf(y[i]) && s < 2 * FLUSH) magnitude[i] = INFINITY; /* Inf times a flushed s is NaN */
+        if (isinf(y[i]) && (s < 2 * FLUSH || product_vanishes(3, factor))) magnitude[i] = INFINITY; /* Inf times a flushed s is NaN */
         if (!isfinite(y[i])) continue;
         magnitude[i] = fabs(y[i]);
         slack[i] = product_slack(3, factor) + lost(s) * fabs(gate[i] * up[i]);

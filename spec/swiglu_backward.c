@@ -21,8 +21,8 @@ static void reference(trine_ref *ref) {
         dgate[i] = dy[i] * up[i] * s * w;
         dup[i] = dy[i] * g * s;
         /* Inf times a flushed s is NaN, and times a w near 0 of either sign. */
-        if (isinf(dgate[i]) && (s < 2 * FLUSH || fabs(w) < 28 * 0x1p-24 * size)) gate_magnitude[i] = INFINITY;
-        if (isinf(dup[i]) && s < 2 * FLUSH) up_magnitude[i] = INFINITY;
+        if (isinf(dgate[i]) && (s < 2 * FLUSH || fabs(w) < 28 * 0x1p-24 * size || product_vanishes(4, gate_factor))) gate_magnitude[i] = INFINITY;
+        if (isinf(dup[i]) && (s < 2 * FLUSH || product_vanishes(3, up_factor))) up_magnitude[i] = INFINITY;
         if (isfinite(dgate[i])) {
             gate_magnitude[i] = fabs(dy[i] * up[i]) * s * size;
             gate_slack[i] = product_slack(4, gate_factor) + fabs(dy[i] * up[i]) * (lost(s) * size + s * fabs(g) * lost(sigmoid(-g)));
