@@ -9,7 +9,7 @@ template <class T> struct dropout_op {
         float x[N];
         bool k[N];
         unit_load<T>(x, p.walk, 0, u);
-        keep(k, p.dropout, (uint64_t)u.index, 1);
+        keep(k, p.dropout, (uint64_t)u.index);
         uint8_t mask[N];
 #pragma unroll
         for (int i = 0; i < N; i++) {

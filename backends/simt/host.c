@@ -88,10 +88,26 @@ bool simt_aligned(const trine_call *call, int tensor) {
     return aligned;
 }
 
+bool simt_rows_aligned(const trine_call *call, int symbol) {
+    for (int t = 0; t < call->plan->tensors; t++) {
+        const trine_plan_tensor *tensor = &call->plan->tensor[t];
+        if (tensor->dim[tensor->rank - 1].symbol == symbol && !simt_aligned(call, t)) return false;
+    }
+    return true;
+}
+
 simt_rows simt_rows_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
     if (!simt_present(call, tensor)) return (simt_rows){ 0 };
     return (simt_rows){ t->data, t->rank > 2 ? t->stride[0] : 0, t->rank > 1 ? t->stride[t->rank - 2] : 0 };
+}
+
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, const void *params, size_t size) {
+    enum { SMALL = 32, MIDDLE = 256, LARGE = 1024, ITEMS = 32 }; /* threads of a group, and elements that each holds (row.h) */
+    simt_function function = { .variant = n <= SMALL * ITEMS ? SMALL : n <= MIDDLE * ITEMS ? MIDDLE : LARGE };
+    const int threads = function.variant < SIMT_THREADS ? SIMT_THREADS : function.variant;
+    memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
+    return simt_launch(call, &function, simt_blocks(rows, threads / function.variant), threads, params, size);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ dropout */

@@ -34,14 +34,18 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int shape);
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
 trine_status simt_walk_launch(const trine_call *call);
 
+/* The launch of a row op: its entries are <op>{_<type>}_<G> for groups of G threads, and the least G is taken whose threads hold a row of n elements. */
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, const void *params, size_t size);
+
 /* Dropout's constants. */
 simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);
 
 static inline bool simt_present(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
 static inline int64_t simt_blocks(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
 
-/* Is every row of a tensor aligned to 16 bytes? True of absent ones. */
+/* Is every row of a tensor aligned to 16 bytes? True of absent ones. And of all tensors that have the op's last dimension, its symbol `n`? */
 bool simt_aligned(const trine_call *call, int tensor);
+bool simt_rows_aligned(const trine_call *call, int symbol);
 
 /* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
 simt_rows simt_rows_of(const trine_call *call, int tensor);

@@ -31,9 +31,9 @@ DEVICE bool kept(const simt_dropout &d, uint64_t index) {
     return (index & 2 ? high : low) <= d.last;
 }
 
-/* Elements index, index + step, ...: are they kept? Vectors that begin at a multiple of 4 share blocks. */
-template <int N> DEVICE void keep(bool (&k)[N], const simt_dropout &d, uint64_t index, int64_t step) {
-    if (N % 4 == 0 && step == 1 && index % 4 == 0) {
+/* Elements index, index + 1, ...: are they kept? Vectors that begin at a multiple of 4 share blocks. */
+template <int N> DEVICE void keep(bool (&k)[N], const simt_dropout &d, uint64_t index) {
+    if (N % 4 == 0 && index % 4 == 0) {
 #pragma unroll
         for (int i = 0; i < N / 4; i++) {
             const four w = philox(d, index / 4 + i);
@@ -44,7 +44,7 @@ template <int N> DEVICE void keep(bool (&k)[N], const simt_dropout &d, uint64_t 
     }
 #pragma unroll 1
     for (int i = 0; i < N; i++) {
-        const bool one = kept(d, index + (uint64_t)(i * step));
+        const bool one = kept(d, index + i);
 #pragma unroll
         for (int j = 0; j < N; j++)
             if (j == i) k[j] = one;

@@ -68,26 +68,31 @@ template <class Bits, int N> struct alignas(N * sizeof(Bits) < 16 ? N * sizeof(B
     Bits v[N];
 };
 
-/* The elements that a thread has of a row of n: at, at + step, ... With step 1 they are aligned, and one access if the row reaches that far. */
+/* The elements at, at + 1, ... of a row of n that a thread has; `aligned`: as vectors, so that they are one access if the row reaches that far. Which thread has
+ * which element does not depend on it: results must not depend on addresses. */
 struct lane {
-    int64_t at, step, n;
+    int64_t at, n;
+    bool aligned;
 };
+
+/* Is element k of a lane one of the row? */
+DEVICE bool within(const lane &l, int k) { return l.at + k < l.n; }
 
 template <int N, class Bits> DEVICE void load_bits(Bits (&v)[N], const void *data, const lane &l) {
     const Bits *from = (const Bits *)data + l.at;
-    if (N > 1 && l.step == 1 && l.at + N <= l.n) {
+    if (l.aligned && within(l, N - 1)) {
         const packed<Bits, N> whole = *(const packed<Bits, N> *)from;
 #pragma unroll
         for (int k = 0; k < N; k++) v[k] = whole.v[k];
         return;
     }
 #pragma unroll
-    for (int k = 0; k < N; k++) v[k] = l.at + k * l.step < l.n ? from[k * l.step] : Bits(0);
+    for (int k = 0; k < N; k++) v[k] = within(l, k) ? from[k] : Bits(0);
 }
 
 template <int N, class Bits> DEVICE void store_bits(const Bits (&v)[N], void *data, const lane &l) {
     Bits *to = (Bits *)data + l.at;
-    if (N > 1 && l.step == 1 && l.at + N <= l.n) {
+    if (l.aligned && within(l, N - 1)) {
         packed<Bits, N> whole;
 #pragma unroll
         for (int k = 0; k < N; k++) whole.v[k] = v[k];
@@ -96,7 +101,7 @@ template <int N, class Bits> DEVICE void store_bits(const Bits (&v)[N], void *da
     }
 #pragma unroll
     for (int k = 0; k < N; k++)
-        if (l.at + k * l.step < l.n) to[k * l.step] = v[k];
+        if (within(l, k)) to[k] = v[k];
 }
 
 /* The same as floats; what lies beyond the row is 0. */

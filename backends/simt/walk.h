@@ -47,7 +47,7 @@ template <class Bits> DEVICE Bits *unit_row(const simt_walk &w, int t, const uni
 template <int N, class Bits> DEVICE void unit_load_bits(Bits (&v)[N], const simt_walk &w, int t, const unit &u) {
     const Bits *row = unit_row<Bits>(w, t, u);
     if (N > 1 && w.step[t] == 1) {
-        load_bits(v, row, lane{ u.at, 1, w.n });
+        load_bits(v, row, lane{ u.at, w.n, true });
         return;
     }
     const Bits one = row[u.at * w.step[t]];
@@ -57,7 +57,7 @@ template <int N, class Bits> DEVICE void unit_load_bits(Bits (&v)[N], const simt
 template <int N, class Bits> DEVICE void unit_store_bits(const Bits (&v)[N], const simt_walk &w, int t, const unit &u) {
     Bits *row = unit_row<Bits>(w, t, u);
     if (N > 1)
-        store_bits(v, row, lane{ u.at, 1, w.n });
+        store_bits(v, row, lane{ u.at, w.n, true });
     else
         row[u.at * w.step[t]] = v[0];
 }
