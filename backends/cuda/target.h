@@ -21,6 +21,7 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) { return __sh
 
 DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 DEVICE float square_root(float x) { return __fsqrt_rn(x); }
+DEVICE double square_root(double x) { return __dsqrt_rn(x); }
 
 /* 2 ulp and 1 ulp (sections on ex2 and rcp); subnormals are taken for 0. */
 DEVICE float exp2_approx(float x) {

@@ -102,12 +102,19 @@ simt_rows simt_rows_of(const trine_call *call, int tensor) {
     return (simt_rows){ t->data, t->rank > 2 ? t->stride[0] : 0, t->rank > 1 ? t->stride[t->rank - 2] : 0 };
 }
 
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, const void *params, size_t size) {
+int simt_group(int64_t n) {
     enum { SMALL = 32, MIDDLE = 256, LARGE = 1024, ITEMS = 32 }; /* threads of a group, and elements that each holds (row.h) */
-    simt_function function = { .variant = n <= SMALL * ITEMS ? SMALL : n <= MIDDLE * ITEMS ? MIDDLE : LARGE };
-    const int threads = function.variant < SIMT_THREADS ? SIMT_THREADS : function.variant;
+    return n <= SMALL * ITEMS ? SMALL : n <= MIDDLE * ITEMS ? MIDDLE : LARGE;
+}
+
+int simt_group_threads(int64_t n) { return simt_group(n) < SIMT_THREADS ? SIMT_THREADS : simt_group(n); }
+
+int64_t simt_group_blocks(int64_t rows, int64_t n) { return simt_blocks(rows, simt_group_threads(n) / simt_group(n)); }
+
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, const void *params, size_t size) {
+    simt_function function = { .variant = simt_group(n) };
     memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
-    return simt_launch(call, &function, simt_blocks(rows, threads / function.variant), threads, params, size);
+    return simt_launch(call, &function, simt_group_blocks(rows, n), simt_group_threads(n), params, size);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ dropout */

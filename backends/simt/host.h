@@ -34,7 +34,12 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int shape);
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
 trine_status simt_walk_launch(const trine_call *call);
 
-/* The launch of a row op: its entries are <op>{_<type>}_<G> for groups of G threads, and the least G is taken whose threads hold a row of n elements. */
+/* The threads of the least group that holds a row of n elements, the last part of a row entry's name; the blocks of `rows` rows, and a block's threads. */
+int simt_group(int64_t n);
+int64_t simt_group_blocks(int64_t rows, int64_t n);
+int simt_group_threads(int64_t n);
+
+/* The whole launch of a row op whose entries are <op>{_<type>}_<group>. */
 trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, const void *params, size_t size);
 
 /* Dropout's constants. */

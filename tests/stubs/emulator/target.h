@@ -34,6 +34,7 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
 
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE float square_root(float x) { return sqrtf(x); }
+DEVICE double square_root(double x) { return sqrt(x); }
 
 DEVICE uint32_t emulated_bits(float x) {
     uint32_t bits;
