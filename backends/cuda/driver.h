@@ -23,7 +23,6 @@
     ENTRY(CtxPopCurrent) \
     ENTRY(CtxGetCurrent) \
     ENTRY(ModuleLoadData) \
-    ENTRY(ModuleUnload) \
     ENTRY(ModuleGetFunction) \
     ENTRY(LaunchKernel) \
     ENTRY(ThreadExchangeStreamCaptureMode) \

@@ -245,9 +245,4 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream st
     return CUDA_SUCCESS;
 }
 
-CUresult cuModuleUnload(CUmodule module) {
-    (void)module;
-    return CUDA_SUCCESS;
-}
-
 #pragma GCC visibility pop
