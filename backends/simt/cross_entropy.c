@@ -22,8 +22,9 @@ static trine_status launch(const trine_call *call) {
         .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
         .wide = simt_aligned(call, LOGITS),
     };
-    const simt_function function = { .type = { call->tensor[LOGITS].dtype }, .variant = simt_group(p.v) };
-    return simt_launch(call, &function, simt_group_blocks(p.rows, p.v), simt_group_threads(p.v), &p, sizeof p);
+    const simt_group group = simt_group_of(p.rows, p.v, 1);
+    const simt_function function = { .type = { call->tensor[LOGITS].dtype }, .variant = group.size };
+    return simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
 }
 
 SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

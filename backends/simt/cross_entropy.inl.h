@@ -68,10 +68,6 @@ template <class T, class Group> DEVICE void cross_entropy_row(const cross_entrop
     store_one<f32>(p.loss.data, row, (float)cross_entropy_loss<T>(p, row, load_integer(p.labels.data, p.long_labels, row), lse, total));
 }
 
-#define CROSS_ENTROPY(T, G) \
-    ENTRY(cross_entropy_##T##_##G, group<G>::THREADS, cross_entropy_params) { cross_entropy_row<T, group<G>>(p); }
-#define CROSS_ENTROPY_GROUPS(T) CROSS_ENTROPY(T, 32) CROSS_ENTROPY(T, 256) CROSS_ENTROPY(T, 1024)
-
-CROSS_ENTROPY_GROUPS(f32)
-CROSS_ENTROPY_GROUPS(bf16)
-CROSS_ENTROPY_GROUPS(f16)
+ROW_ENTRIES_1(cross_entropy, cross_entropy_params, f32)
+ROW_ENTRIES_1(cross_entropy, cross_entropy_params, bf16)
+ROW_ENTRIES_1(cross_entropy, cross_entropy_params, f16)

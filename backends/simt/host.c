@@ -102,19 +102,18 @@ simt_rows simt_rows_of(const trine_call *call, int tensor) {
     return (simt_rows){ t->data, t->rank > 2 ? t->stride[0] : 0, t->rank > 1 ? t->stride[t->rank - 2] : 0 };
 }
 
-int simt_group(int64_t n) {
-    enum { SMALL = 32, MIDDLE = 256, LARGE = 1024, ITEMS = 32 }; /* threads of a group, and elements that each holds (row.h) */
-    return n <= SMALL * ITEMS ? SMALL : n <= MIDDLE * ITEMS ? MIDDLE : LARGE;
+simt_group simt_group_of(int64_t rows, int64_t n, int held) {
+    enum { ITEMS = 32 }; /* elements of a row that a thread holds (row.h) */
+    const int largest = 1024 / held, size = n <= 32 * ITEMS ? 32 : n <= 256 * ITEMS ? 256 : largest;
+    const int threads = size < SIMT_THREADS ? SIMT_THREADS : size;
+    return (simt_group){ size, threads, simt_blocks(rows, threads / size) };
 }
 
-int simt_group_threads(int64_t n) { return simt_group(n) < SIMT_THREADS ? SIMT_THREADS : simt_group(n); }
-
-int64_t simt_group_blocks(int64_t rows, int64_t n) { return simt_blocks(rows, simt_group_threads(n) / simt_group(n)); }
-
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, const void *params, size_t size) {
-    simt_function function = { .variant = simt_group(n) };
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size) {
+    const simt_group group = simt_group_of(rows, n, held);
+    simt_function function = { .variant = group.size };
     memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
-    return simt_launch(call, &function, simt_group_blocks(rows, n), simt_group_threads(n), params, size);
+    return simt_launch(call, &function, group.blocks, group.threads, params, size);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ dropout */

@@ -34,13 +34,16 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int shape);
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
 trine_status simt_walk_launch(const trine_call *call);
 
-/* The threads of the least group that holds a row of n elements, the last part of a row entry's name; the blocks of `rows` rows, and a block's threads. */
-int simt_group(int64_t n);
-int64_t simt_group_blocks(int64_t rows, int64_t n);
-int simt_group_threads(int64_t n);
+/* The threads of a row's group, the last part of a row entry's name: the fewest that hold n elements, or the most there are for an op that holds so many rows
+ * (1 or 2) at a time. And the blocks, and the threads of each. */
+typedef struct simt_group {
+    int size, threads;
+    int64_t blocks;
+} simt_group;
+simt_group simt_group_of(int64_t rows, int64_t n, int held);
 
 /* The whole launch of a row op whose entries are <op>{_<type>}_<group>. */
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, const void *params, size_t size);
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size);
 
 /* Dropout's constants. */
 simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);

@@ -5,4 +5,4 @@
 using layer_norm_params = norm_params;
 template <class T, class R, class W, class Group> DEVICE void layer_norm_row(const norm_params &p) { norm_row<true, T, R, W, Group>(p); }
 
-NORM_ENTRIES(layer_norm)
+EACH_NORM(NORM_ENTRIES_1, layer_norm)

@@ -7,5 +7,5 @@ template <class T, class R, class W, class Group> DEVICE void layer_norm_backwar
     norm_backward_row<true, T, R, W, Group>(p);
 }
 
-NORM_ENTRIES(layer_norm_backward)
+EACH_NORM(NORM_ENTRIES_2, layer_norm_backward)
 NORM_COLUMN_ENTRIES(layer_norm_backward, true)

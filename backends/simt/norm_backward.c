@@ -40,5 +40,5 @@ static trine_status sum_columns(const trine_call *call, const norm_backward_para
 trine_status norm_backward_launch(const trine_call *call, const norm_backward_params *p, int dweight, int dbias) {
     trine_status status = TRINE_OK;
     if (given(call, dweight) || given(call, dbias)) status = sum_columns(call, p, dweight, dbias);
-    return status == TRINE_OK ? simt_launch_rows(call, p->rows, p->n, p, sizeof *p) : status;
+    return status == TRINE_OK ? simt_launch_rows(call, p->rows, p->n, 2, p, sizeof *p) : status;
 }

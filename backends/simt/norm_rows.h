@@ -115,19 +115,20 @@ template <bool CENTERED, class T, class R, class W, class Group> DEVICE void nor
     }
 }
 
-/* The entries of a norm, for the combinations of types that the specification has. */
+/* The entries of a norm, for the combinations of types that the specification has; M defines those of one combination. */
 #define NORM_ENTRY(op, G, T, R, W) \
     ENTRY(op##_##T##_##R##_##W##_##G, group<G>::THREADS, op##_params) { op##_row<T, R, W, group<G>>(p); }
-#define NORM_GROUPS(op, T, R, W) NORM_ENTRY(op, 32, T, R, W) NORM_ENTRY(op, 256, T, R, W) NORM_ENTRY(op, 1024, T, R, W)
-#define NORM_ENTRIES(op) \
-    NORM_GROUPS(op, f32, f32, f32) \
-    NORM_GROUPS(op, bf16, bf16, bf16) \
-    NORM_GROUPS(op, bf16, bf16, f32) \
-    NORM_GROUPS(op, bf16, f32, bf16) \
-    NORM_GROUPS(op, bf16, f32, f32) \
-    NORM_GROUPS(op, f16, f16, f16) \
-    NORM_GROUPS(op, f16, f16, f32) \
-    NORM_GROUPS(op, f16, f32, f16) \
-    NORM_GROUPS(op, f16, f32, f32)
+#define NORM_ENTRIES_1(op, T, R, W) NORM_ENTRY(op, 32, T, R, W) NORM_ENTRY(op, 256, T, R, W) NORM_ENTRY(op, 1024, T, R, W)
+#define NORM_ENTRIES_2(op, T, R, W) NORM_ENTRY(op, 32, T, R, W) NORM_ENTRY(op, 256, T, R, W) NORM_ENTRY(op, 512, T, R, W)
+#define EACH_NORM(M, op) \
+    M(op, f32, f32, f32) \
+    M(op, bf16, bf16, bf16) \
+    M(op, bf16, bf16, f32) \
+    M(op, bf16, f32, bf16) \
+    M(op, bf16, f32, f32) \
+    M(op, f16, f16, f16) \
+    M(op, f16, f16, f32) \
+    M(op, f16, f32, f16) \
+    M(op, f16, f32, f32)
 
 #endif

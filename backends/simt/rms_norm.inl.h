@@ -5,4 +5,4 @@
 using rms_norm_params = norm_params;
 template <class T, class R, class W, class Group> DEVICE void rms_norm_row(const norm_params &p) { norm_row<false, T, R, W, Group>(p); }
 
-NORM_ENTRIES(rms_norm)
+EACH_NORM(NORM_ENTRIES_1, rms_norm)

@@ -7,5 +7,5 @@ template <class T, class R, class W, class Group> DEVICE void rms_norm_backward_
     norm_backward_row<false, T, R, W, Group>(p);
 }
 
-NORM_ENTRIES(rms_norm_backward)
+EACH_NORM(NORM_ENTRIES_2, rms_norm_backward)
 NORM_COLUMN_ENTRIES(rms_norm_backward, false)

@@ -32,9 +32,10 @@ template <class T> DEVICE typename T::bits *row_at(const simt_rows &r, int64_t b
 /* How many of n elements are visible in row i of s under a causal mask, which is aligned bottom-right. */
 DEVICE int64_t visible(bool causal, int64_t i, int64_t s, int64_t n) { return !causal ? n : i + n - s + 1 > 0 ? i + n - s + 1 : 0; }
 
-/* The entries <op>_<types>_<G> of a row op, with the group as its last type argument. */
-#define ROW_ENTRY_1(op, params, G, T) \
+/* The entries <op>_<type>_<G> of a row op that holds one row at a time, or two: 1024 threads have 64 registers each, 512 have 128. */
+#define ROW_ENTRY(op, params, G, T) \
     ENTRY(op##_##T##_##G, group<G>::THREADS, params) { op##_row<T, group<G>>(p); }
-#define ROW_ENTRIES_1(op, params, T) ROW_ENTRY_1(op, params, 32, T) ROW_ENTRY_1(op, params, 256, T) ROW_ENTRY_1(op, params, 1024, T)
+#define ROW_ENTRIES_1(op, params, T) ROW_ENTRY(op, params, 32, T) ROW_ENTRY(op, params, 256, T) ROW_ENTRY(op, params, 1024, T)
+#define ROW_ENTRIES_2(op, params, T) ROW_ENTRY(op, params, 32, T) ROW_ENTRY(op, params, 256, T) ROW_ENTRY(op, params, 512, T)
 
 #endif

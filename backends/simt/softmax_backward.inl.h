@@ -42,6 +42,6 @@ template <class T, class Group> DEVICE void softmax_backward_row(const softmax_b
     }
 }
 
-ROW_ENTRIES_1(softmax_backward, softmax_backward_params, f32)
-ROW_ENTRIES_1(softmax_backward, softmax_backward_params, bf16)
-ROW_ENTRIES_1(softmax_backward, softmax_backward_params, f16)
+ROW_ENTRIES_2(softmax_backward, softmax_backward_params, f32)
+ROW_ENTRIES_2(softmax_backward, softmax_backward_params, bf16)
+ROW_ENTRIES_2(softmax_backward, softmax_backward_params, f16)
