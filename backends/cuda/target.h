@@ -19,6 +19,12 @@ DEVICE int64_t block_count() { return gridDim.x; }
 DEVICE void sync_block() { __syncthreads(); }
 template <class Value> DEVICE Value shuffle_xor(Value x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 
+/* One access of 16 or of 8 bytes. Not declared to touch memory, so that loads of what the thread does not write itself may go before it. */
+DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d));
+}
+DEVICE void store_words(void *to, uint32_t a, uint32_t b) { asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b)); }
+
 DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 DEVICE float square_root(float x) { return __fsqrt_rn(x); }
 DEVICE double square_root(double x) { return __dsqrt_rn(x); }

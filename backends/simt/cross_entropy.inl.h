@@ -38,7 +38,8 @@ template <class T, class Group> DEVICE logit_sums cross_entropy_read(const cross
         for (int v = 0; v < ROW_VECTORS; v++)
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) {
-                s.sum += in[v][k] ? exp2_approx(fused(x[v][k], p.base2, -s.origin)) : 0.0f;
+                const float e = exp2_approx(fused(x[v][k], p.base2, -s.origin));
+                s.sum += in[v][k] ? e : 0.0f;
                 s.total += x[v][k];
             }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vocabulary of device code that is not bound to a vendor: element types, vectors of 8 elements in memory, sums over groups of threads.
  *
- * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(), sync_block() and shuffle_xor(); fused(),
+ * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(), sync_block(), shuffle_xor() and store_words(); fused(),
  * exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float().
  *
  * Data that only a host could report, an id out of range, must not lead a kernel astray: such an id reads and writes nothing, and gives NaN. */
@@ -90,14 +90,23 @@ template <int N, class Bits> DEVICE void load_bits(Bits (&v)[N], const void *dat
     for (int k = 0; k < N; k++) v[k] = within(l, k) ? from[k] : Bits(0);
 }
 
+/* Compilers gather loads of a packed structure by themselves, but not its stores. */
+template <int N, class Bits> DEVICE void store_whole(const Bits (&v)[N], void *to) {
+    constexpr int WORDS = N * sizeof(Bits) / 4;
+    uint32_t word[WORDS];
+    __builtin_memcpy(word, v, sizeof word);
+#pragma unroll
+    for (int i = 0; i + 4 <= WORDS; i += 4) store_words((uint32_t *)to + i, word[i], word[i + 1], word[i + 2], word[i + 3]);
+    if constexpr (WORDS % 4 == 2) store_words((uint32_t *)to, word[0], word[1]);
+}
+
 template <int N, class Bits> DEVICE void store_bits(const Bits (&v)[N], void *data, const lane &l) {
     Bits *to = (Bits *)data + l.at;
-    if (l.aligned && within(l, N - 1)) {
-        packed<Bits, N> whole;
-#pragma unroll
-        for (int k = 0; k < N; k++) whole.v[k] = v[k];
-        *(packed<Bits, N> *)to = whole;
-        return;
+    if constexpr (N > 1) {
+        if (l.aligned && within(l, N - 1)) {
+            store_whole(v, to);
+            return;
+        }
     }
 #pragma unroll
     for (int k = 0; k < N; k++)

@@ -46,7 +46,10 @@ DEVICE void softmax_write(float (&h)[ROW_VECTORS][VECTOR], const softmax_params 
     for (int v = 0; v < ROW_VECTORS; v++) {
         const lane l = Group::vector(at, v, p.n, p.wide);
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) h[v][k] = l.at + k < n ? exp2_approx((h[v][k] - origin) * p.spread) * inverse : 0.0f;
+        for (int k = 0; k < VECTOR; k++) {
+            const float e = exp2_approx((h[v][k] - origin) * p.spread) * inverse;
+            h[v][k] = l.at + k < n ? e : 0.0f;
+        }
         store<T>(h[v], y, l);
     }
 }

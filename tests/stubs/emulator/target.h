@@ -32,6 +32,18 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     return x;
 }
 
+/* An address that is not aligned to the access is an error on a device. */
+DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    const uint32_t words[] = { a, b, c, d };
+    if ((uintptr_t)to % sizeof words != 0) __builtin_trap();
+    memcpy(to, words, sizeof words);
+}
+DEVICE void store_words(void *to, uint32_t a, uint32_t b) {
+    const uint32_t words[] = { a, b };
+    if ((uintptr_t)to % sizeof words != 0) __builtin_trap();
+    memcpy(to, words, sizeof words);
+}
+
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE float square_root(float x) { return sqrtf(x); }
 DEVICE double square_root(double x) { return sqrt(x); }
