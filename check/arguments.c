@@ -287,9 +287,10 @@ static bool refused(const context *c, bad *b, trine_queue *queue, char *text, si
 }
 
 /* A device without a kernel for the plain call, or on which faults in the data cannot be seen, has nothing to refuse it with. */
-static bool applies(const context *c, const problem *p, bool data) {
+static bool applies(const runner *r, const context *c, const problem *p, bool data) {
     trine_explanation why;
-    return !data || (c->memory->host && trine_explain(c->queue, p->plan->op, p->call.args, &why) == TRINE_OK && why.chosen >= 0);
+    const bool reports = c->memory->host && !(r->options->asynchronous && c->device > 0);
+    return !data || (reports && trine_explain(c->queue, p->plan->op, p->call.args, &why) == TRINE_OK && why.chosen >= 0);
 }
 
 bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
@@ -307,7 +308,7 @@ bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
         const bool spoiled = in_data || spoil_call(&b, &n);
         const size_t used = strlen(r->shared->what);
         snprintf(r->shared->what + used, sizeof r->shared->what - used, " (%s)", b.what);
-        if (spoiled && !b.allowed && applies(c, &p, in_data)) {
+        if (spoiled && !b.allowed && applies(r, c, &p, in_data)) {
             /* Queues of the contexts are strict: an own one, so that a fault in the data is met by a kernel. */
             trine_queue *queue = c->queue;
             trine_queue_options options = { .struct_size = sizeof options, .kernel = r->options->kernel };

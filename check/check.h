@@ -23,13 +23,14 @@ typedef struct check_options {
     const char *plugin_path; /* likewise */
     const char *only;        /* one case: "45", "a17" (argument check), "h0" (huge); NULL: all */
     uint64_t seed;
-    int64_t cases;    /* of each op; 0: as many as the budget allows */
-    double budget;    /* seconds for all ops together; 0: no limit */
-    double timeout;   /* seconds after which a kernel counts as hung; 0: 120 */
-    bool huge;        /* also the cases of more than 2^31 elements */
-    bool host_memory; /* every device takes host pointers: guard pages instead of guard bands */
-    bool stop;        /* at the first failure of an op, go on to the next op */
-    FILE *progress;   /* a terminal for the progress bar; NULL: none */
+    int64_t cases;     /* of each op; 0: as many as the budget allows */
+    double budget;     /* seconds for all ops together; 0: no limit */
+    double timeout;    /* seconds after which a kernel counts as hung; 0: 120 */
+    bool huge;         /* also the cases of more than 2^31 elements */
+    bool host_memory;  /* every device takes host pointers: guard pages instead of guard bands */
+    bool asynchronous; /* with host_memory: devices other than the CPU cannot report faults in the data, such as ids out of range; they are not tried there */
+    bool stop;         /* at the first failure of an op, go on to the next op */
+    FILE *progress;    /* a terminal for the progress bar; NULL: none */
 } check_options;
 
 typedef struct check_count {

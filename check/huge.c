@@ -127,17 +127,42 @@ static bool separates(problem *p) {
     return true;
 }
 
-static bool run_whole(const context *c, whole *w, char *text, size_t size) {
+/* Where the op sees a tensor: on the host where it is, on a device a copy. */
+static bool lend_tensor(const context *c, whole *w, int tensor, trine_queue *queue, void **device_out) {
+    trine_tensor *t = &w->slice->call.tensor[tensor];
+    const size_t bytes = (size_t)trine_tensor_count(&w->tensor[tensor]) * trine_dtype_size(w->tensor[tensor].dtype);
+    *t = w->tensor[tensor];
+    if (c->memory->host) return true;
+    if (trine_memory_alloc(queue, bytes, device_out) != TRINE_OK) return false;
+    t->data = *device_out;
+    return trine_memory_write(queue, t->data, w->memory[tensor], bytes) == TRINE_OK;
+}
+
+static bool return_tensor(const whole *w, int tensor, trine_queue *queue, void *device) {
+    const size_t bytes = (size_t)trine_tensor_count(&w->tensor[tensor]) * trine_dtype_size(w->tensor[tensor].dtype);
+    if (device == NULL || !problem_output(w->slice, tensor)) return true;
+    return trine_memory_read(queue, w->memory[tensor], device, bytes) == TRINE_OK;
+}
+
+static bool run_op(const context *c, whole *w, char *text, size_t size) {
     trine_queue_options options = { .struct_size = sizeof options };
     trine_queue *queue;
     problem *p = w->slice;
-    if (trine_queue_open(c->lib, c->device, &options, &queue) != TRINE_OK) return false;
-    for (int i = 0; i < p->plan->tensors; i++)
-        if (problem_has(p, i)) p->call.tensor[i] = w->tensor[i];
-    const trine_status status = trine_run(queue, p->plan->op, p->call.args);
-    if (status != TRINE_OK) snprintf(text, size, "%s: %s", trine_status_name(status), trine_error_message());
+    void *device[TRINE_MAX_TENSORS] = { NULL };
+    bool ok = trine_queue_open(c->lib, c->device, &options, &queue) == TRINE_OK;
+    if (!ok) queue = NULL;
+    for (int i = 0; ok && i < p->plan->tensors; i++) ok = !problem_has(p, i) || lend_tensor(c, w, i, queue, &device[i]);
+    ok = ok && trine_run(queue, p->plan->op, p->call.args) == TRINE_OK && trine_queue_wait(queue) == TRINE_OK;
+    for (int i = 0; ok && i < p->plan->tensors; i++) ok = !problem_has(p, i) || return_tensor(w, i, queue, device[i]);
+    if (!ok) snprintf(text, size, "%s", trine_error_message());
+    for (int i = 0; queue != NULL && i < p->plan->tensors; i++) trine_memory_free(queue, device[i]);
     trine_queue_close(queue);
-    if (status != TRINE_OK) return false;
+    return ok;
+}
+
+static bool run_whole(const context *c, whole *w, char *text, size_t size) {
+    const problem *p = w->slice;
+    if (!run_op(c, w, text, size)) return false;
     const int64_t slice = p->call.dim[p->plan->independent], n = w->dim[p->plan->independent];
     for (int i = 0; i < p->plan->tensors; i++) {
         /* Element 2^31 of this tensor, and half of it, where offsets in bytes wrap. */
@@ -154,12 +179,13 @@ bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
     whole w = { .slice = &p };
     char text[1024] = "out of memory";
     const context *c = &r->context[0];
-    if (index > 0 || plan->independent < 0 || !c->memory->host) return false;
+    if (index > 0 || plan->independent < 0) return false;
     /* The smallest types, and rows of a few thousand elements. */
     bool found = false;
     int64_t n = 0;
     double bytes = INFINITY;
-    const double available = (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) * 0.9;
+    double available = (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) * 0.9;
+    if (!c->memory->host) available = fmin(available, 0.9 * (double)c->info.memory);
     for (int64_t attempt = 0; attempt < 200 && !found; attempt++) {
         if (!problem_make(&p, plan, r->options->types, r->options->seed, attempt, true)) continue;
         memcpy(w.dim, p.call.dim, sizeof w.dim);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA backend: its devices, queues and memory, in each device's primary context, which the CUDA runtime and all that is built on it use too. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spec/spec_hash.h"
+#include "state.h"
+
+static trine_device devices[CUDA_MAX_DEVICES];
+
+static cuda_device *state_of(const trine_device *device) { return device->state; }
+
+static const trine_kernel *kernels(const trine_device *device, trine_op op) {
+    (void)device;
+    return cuda_ops[op].kernels;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- queues */
+
+/* The first queue retains the primary context, which stays: other queues may come, and the process's end releases it. */
+static trine_status retain(cuda_device *d) {
+    pthread_mutex_lock(&d->lock);
+    const trine_status status = d->context == NULL ? CUDA_CALL(d->driver, DevicePrimaryCtxRetain, &d->context, d->device) : TRINE_OK;
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
+    cuda_device *d = state_of(device);
+    cuda_scope scope;
+    cuda_queue *queue = calloc(1, sizeof *queue);
+    if (queue == NULL) return TRINE_ERR_MEMORY;
+    *queue = (cuda_queue){ .stream = options->stream, .own = options->stream == NULL };
+    trine_status status = retain(d);
+    if (status == TRINE_OK && queue->own && (status = cuda_enter(d, &scope)) == TRINE_OK) {
+        status = CUDA_CALL(d->driver, StreamCreate, &queue->stream, CU_STREAM_NON_BLOCKING);
+        cuda_leave(d, scope);
+    }
+    if (status == TRINE_OK)
+        *queue_out = queue;
+    else
+        free(queue);
+    return status;
+}
+
+static void queue_close(const trine_device *device, void *state) {
+    const cuda_device *d = state_of(device);
+    cuda_queue *queue = state;
+    cuda_scope scope;
+    if (cuda_enter(d, &scope) == TRINE_OK) {
+        for (int i = 0; i < CUDA_MARKS; i++)
+            if (queue->mark[i] != NULL) d->driver->EventDestroy(queue->mark[i]);
+        if (queue->own) d->driver->StreamDestroy(queue->stream);
+        cuda_leave(d, scope);
+    }
+    free(queue);
+}
+
+static trine_status wait_for(const cuda_device *d, const cuda_queue *queue) { return CUDA_CALL(d->driver, StreamSynchronize, queue->stream); }
+
+static trine_status queue_wait(const trine_device *device, void *queue) {
+    const cuda_device *d = state_of(device);
+    cuda_scope scope;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = wait_for(d, queue);
+    cuda_leave(d, scope);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- memory */
+
+static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
+    const cuda_device *d = state_of(device);
+    cuda_scope scope;
+    CUdeviceptr memory = 0;
+    (void)queue;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = CUDA_CALL(d->driver, MemAlloc, &memory, bytes > 0 ? bytes : 1);
+    cuda_leave(d, scope);
+    if (status == TRINE_OK) *memory_out = (void *)(uintptr_t)memory;
+    return status;
+}
+
+static trine_status memory_free(const trine_device *device, void *queue, void *memory) {
+    const cuda_device *d = state_of(device);
+    cuda_scope scope;
+    (void)queue;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = CUDA_CALL(d->driver, MemFree, (CUdeviceptr)(uintptr_t)memory);
+    cuda_leave(d, scope);
+    return status;
+}
+
+static trine_status memory_write(const trine_device *device, void *state, void *memory, const void *host, size_t bytes) {
+    const cuda_device *d = state_of(device);
+    const cuda_queue *queue = state;
+    cuda_scope scope;
+    if (bytes == 0) return TRINE_OK;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = CUDA_CALL(d->driver, MemcpyHtoDAsync, (CUdeviceptr)(uintptr_t)memory, host, bytes, queue->stream);
+    if (status == TRINE_OK) status = wait_for(d, queue);
+    cuda_leave(d, scope);
+    return status;
+}
+
+static trine_status memory_read(const trine_device *device, void *state, void *host, const void *memory, size_t bytes) {
+    const cuda_device *d = state_of(device);
+    const cuda_queue *queue = state;
+    cuda_scope scope;
+    if (bytes == 0) return TRINE_OK;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = CUDA_CALL(d->driver, MemcpyDtoHAsync, host, (CUdeviceptr)(uintptr_t)memory, bytes, queue->stream);
+    if (status == TRINE_OK) status = wait_for(d, queue);
+    cuda_leave(d, scope);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- clock */
+
+static trine_status mark(const trine_device *device, void *state, int which) {
+    const cuda_device *d = state_of(device);
+    cuda_queue *queue = state;
+    cuda_scope scope;
+    if (which < 0 || which >= CUDA_MARKS) return d->driver->error(TRINE_ERR_ARGUMENT, "mark is %d, but there are %d", which, CUDA_MARKS);
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    if (queue->mark[which] == NULL) status = CUDA_CALL(d->driver, EventCreate, &queue->mark[which], CU_EVENT_DEFAULT);
+    if (status == TRINE_OK) status = CUDA_CALL(d->driver, EventRecord, queue->mark[which], queue->stream);
+    cuda_leave(d, scope);
+    return status;
+}
+
+static trine_status elapsed(const trine_device *device, void *state, int first, int second, double *seconds_out) {
+    const cuda_device *d = state_of(device);
+    const cuda_queue *queue = state;
+    cuda_scope scope;
+    float milliseconds = 0;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = CUDA_CALL(d->driver, EventSynchronize, queue->mark[second]);
+    if (status == TRINE_OK) status = CUDA_CALL(d->driver, EventElapsedTime, &milliseconds, queue->mark[first], queue->mark[second]);
+    cuda_leave(d, scope);
+    if (status == TRINE_OK) *seconds_out = 1e-3 * milliseconds;
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ devices */
+
+/* What is said of a device, and the storage of its strings. */
+typedef struct description {
+    char name[16], model[128], arch[16], pci[16];
+} description;
+static description descriptions[CUDA_MAX_DEVICES];
+static cuda_device states[CUDA_MAX_DEVICES];
+static char driver_version[16];
+
+static int attribute(const cuda_driver *driver, CUdevice device, CUdevice_attribute which) {
+    int value = 0;
+    return driver->DeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
+}
+
+/* Memory moves twice per clock on a bus of so many bits; an SM finishes 128 fused multiply-adds a clock (CUDA C++ Programming Guide 13.0, throughput of
+ * native arithmetic instructions, compute capability 8.6 and later; 64 on 8.0). */
+static void describe_speed(const cuda_driver *driver, CUdevice device, trine_device *out) {
+    const double memory_clock = 1e3 * attribute(driver, device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+    const double bus = attribute(driver, device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0;
+    const double clock = 1e3 * attribute(driver, device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    out->bytes_per_second = memory_clock * bus > 0 ? 2 * memory_clock * bus : 1e12;
+    out->flops_per_second = clock > 0 ? 2 * 128 * clock * out->info.units : 1e13;
+}
+
+/* False with the reason: "no code for this architecture: sm_75". */
+static bool describe(const cuda_driver *driver, const trine_host *host, int number, int place, char *reason_out, size_t reason_size) {
+    description *d = &descriptions[place];
+    trine_device *out = &devices[place];
+    CUdevice device;
+    size_t memory = 0;
+    CUresult result = driver->DeviceGet(&device, number);
+    if (result == CUDA_SUCCESS) result = driver->DeviceGetName(d->model, sizeof d->model, device);
+    if (result == CUDA_SUCCESS) result = driver->DeviceTotalMem(&memory, device);
+    if (result == CUDA_SUCCESS) result = driver->DeviceGetPCIBusId(d->pci, sizeof d->pci, device);
+    if (result != CUDA_SUCCESS) {
+        snprintf(reason_out, reason_size, "device %d: %s", number, cuda_words(driver, result));
+        return false;
+    }
+    const int major = attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+    const int minor = attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    if (!cuda_has_code(major, minor)) {
+        snprintf(reason_out, reason_size, "no code for this architecture: sm_%d%d (%s)", major, minor, d->model);
+        return false;
+    }
+    for (char *c = d->pci; *c; c++)
+        if (*c >= 'A' && *c <= 'F') *c = (char)(*c - 'A' + 'a');
+    snprintf(d->name, sizeof d->name, "cuda:%d", number);
+    snprintf(d->arch, sizeof d->arch, "sm_%d%d", major, minor);
+    const int shared = attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+    *out = (trine_device){
+        .info = { .name = d->name,
+                  .model = d->model,
+                  .arch = d->arch,
+                  .pci = d->pci,
+                  .units = attribute(driver, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
+                  .numa_node = host->numa_node_of_pci(d->pci),
+                  .memory = (int64_t)memory,
+                  .cache = { shared, 0, attribute(driver, device, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE) } },
+        .state = &states[place],
+        .driver = driver_version,
+    };
+    describe_speed(driver, device, out);
+    states[place].driver = driver;
+    states[place].device = device;
+    pthread_mutex_init(&states[place].lock, NULL);
+    return true;
+}
+
+/* Devices that can be used; the reason is why one cannot, or why there are none. */
+static int find_devices(const cuda_driver *driver, const trine_host *host, char *reason_out, size_t reason_size) {
+    int count = 0, usable = 0;
+    const CUresult result = driver->DeviceGetCount(&count);
+    snprintf(reason_out, reason_size, "no device%s%s", result == CUDA_SUCCESS ? "" : ": ", result == CUDA_SUCCESS ? "" : cuda_words(driver, result));
+    for (int i = 0; result == CUDA_SUCCESS && i < count && usable < CUDA_MAX_DEVICES; i++) usable += describe(driver, host, i, usable, reason_out, reason_size);
+    return usable;
+}
+
+/* Once in a process: libraries opened later share the devices and what they hold. */
+static const trine_backend *init_once(const trine_host *host, char *reason_out, size_t reason_size) {
+    static trine_backend backend = {
+        .struct_size = sizeof backend,
+        .name = "cuda",
+        .device = devices,
+        .kernels = kernels,
+        .queue_open = queue_open,
+        .queue_close = queue_close,
+        .queue_wait = queue_wait,
+        .memory_alloc = memory_alloc,
+        .memory_free = memory_free,
+        .memory_write = memory_write,
+        .memory_read = memory_read,
+        .mark = mark,
+        .elapsed = elapsed,
+    };
+    if (backend.devices > 0) return &backend;
+    const cuda_driver *driver = cuda_driver_open(host, reason_out, reason_size);
+    if (driver == NULL) return NULL;
+    snprintf(driver_version, sizeof driver_version, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);
+    backend.devices = find_devices(driver, host, reason_out, reason_size);
+    return backend.devices > 0 ? &backend : NULL;
+}
+
+static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    const trine_backend *backend = init_once(host, reason_out, reason_size);
+    pthread_mutex_unlock(&lock);
+    return backend;
+}
+
+extern const trine_module module __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default")));
+const trine_module module = {
+    .magic = TRINE_MODULE_MAGIC,
+    .abi = TRINE_ABI,
+    .struct_size = sizeof module,
+    .spec_hash = TRINE_SPEC_HASH,
+    .name = "cuda",
+    .version = TRINE_VERSION,
+    .init = init,
+};

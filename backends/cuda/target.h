@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device vocabulary in CUDA's terms: what backends/simt/simt.h asks of a vendor. Instructions are those of the PTX ISA 9.0. */
+#ifndef TRINE_CUDA_TARGET_H
+#define TRINE_CUDA_TARGET_H
+
+#include <stdint.h>
+
+#define DEVICE __device__ __forceinline__
+#define SHARED __shared__
+
+/* A function that the host launches, in blocks of `threads`, with parameters `p`. */
+#define ENTRY(name, threads, params) extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ params p)
+
+enum { WARP = 32 };
+
+DEVICE int thread_index() { return (int)threadIdx.x; }
+DEVICE int64_t block_index() { return blockIdx.x; }
+DEVICE int64_t block_count() { return gridDim.x; }
+DEVICE void sync_block() { __syncthreads(); }
+template <class Value> DEVICE Value shuffle_xor(Value x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
+
+/* One access of 16 or of 8 bytes. Not declared to touch memory, so that loads of what the thread does not write itself may go before it. */
+DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d));
+}
+DEVICE void store_words(void *to, uint32_t a, uint32_t b) { asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b)); }
+
+DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+DEVICE float square_root(float x) { return __fsqrt_rn(x); }
+DEVICE double square_root(double x) { return __dsqrt_rn(x); }
+
+/* 2 ulp and 1 ulp (sections on ex2 and rcp); subnormals are taken for 0. */
+DEVICE float exp2_approx(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+DEVICE float reciprocal(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+DEVICE float float_from_f16(uint16_t bits) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+    return x;
+}
+DEVICE uint16_t f16_from_float(float x) {
+    uint16_t bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+DEVICE uint16_t bf16_from_float(float x) {
+    uint16_t bits;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+
+#endif

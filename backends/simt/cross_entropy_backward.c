@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cross_entropy_backward on devices: the host side. */
+#include "cross_entropy.h"
+#include "host.h"
+
+enum { LOGITS, LABELS, LSE, DLOSS, DLOGITS }; /* as in the specification */
+
+static trine_status launch(const trine_call *call) {
+    const trine_cross_entropy_backward_args *args = call->args;
+    const cross_entropy_params p = {
+        .logits = simt_rows_of(call, LOGITS),
+        .labels = simt_rows_of(call, LABELS),
+        .lse = simt_rows_of(call, LSE),
+        .dloss = simt_rows_of(call, DLOSS),
+        .dlogits = simt_rows_of(call, DLOGITS),
+        .rows = call->dim[0],
+        .v = call->dim[1],
+        .ignore = args->ignore_index_set ? args->ignore_index : -100,
+        .scale = args->logit_scale,
+        .base2 = (float)(args->logit_scale * 1.4426950408889634),
+        .smoothing = args->label_smoothing,
+        .z_loss = args->z_loss,
+        .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
+        .wide = simt_aligned(call, LOGITS) && simt_aligned(call, DLOGITS),
+    };
+    const simt_function function = { .type = { call->tensor[LOGITS].dtype } };
+    return simt_launch(call, &function, p.rows * simt_blocks(p.v, SIMT_THREADS * 8), SIMT_THREADS, &p, sizeof p);
+}
+
+SIMT_KERNELS(cross_entropy_backward) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The four 8-bit floating-point types: read exactly, and written with one rounding to nearest even. */
+#ifndef TRINE_SIMT_FLOAT8_H
+#define TRINE_SIMT_FLOAT8_H
+
+#include "simt.h"
+
+/* Sign, exponent, FRACTION bits. Codes above MOST, the largest finite value's, are Inf (e5m2) and NaN; the FNUZ types have only 0x80 for NaN. */
+template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
+    using bits = uint8_t;
+
+    static DEVICE float get(bits code) {
+        const uint32_t body = code & 0x7f;
+        const float subnormal = (float)body * (2.0f / (float)(1 << (BIAS + FRACTION)));
+        uint32_t r = body < 1u << FRACTION ? bits_of_float(subnormal) : (body << (23 - FRACTION)) + ((127u - BIAS) << 23);
+        if (FNUZ) {
+            if (code == 0x80) return not_a_number();
+        } else if (body > MOST) {
+            r = INF && body == 0x7c ? INF_BITS : NAN_BITS;
+        }
+        return float_of_bits(r | (uint32_t)(code & 0x80) << 24);
+    }
+
+    /* Beyond the largest finite value, Inf included: that value if `saturate`, else Inf, or NaN where there is none. */
+    static DEVICE bits put(float x, bool saturate) {
+        constexpr int drop = 23 - FRACTION;
+        constexpr uint32_t nan = FNUZ ? 0x80 : 0x7f;
+        const uint32_t a = bits_of_float(magnitude(x));
+        const uint32_t normal = ((a + ((1u << (drop - 1)) - 1) + (a >> drop & 1)) >> drop) - ((127u - BIAS) << FRACTION);
+        /* Below the smallest normal, 2^(1-BIAS): added to 2^(24-BIAS-FRACTION), whose ulp is that of the subnormals, the sum rounds by itself. */
+        constexpr uint32_t anchor = (uint32_t)(127 + 24 - BIAS - FRACTION) << 23;
+        const uint32_t subnormal = bits_of_float(float_of_bits(a) + float_of_bits(anchor)) - anchor;
+        uint32_t r = a < (128u - BIAS) << 23 ? subnormal : normal;
+        if (a > INF_BITS) return (bits)nan;
+        if (r > MOST) {
+            if (!saturate && !INF) return (bits)(FNUZ ? nan : nan | (bits_of_float(x) >> 24 & 0x80));
+            r = saturate ? MOST : 0x7c;
+        }
+        return (bits)(r | (FNUZ && r == 0 ? 0 : bits_of_float(x) >> 24 & 0x80));
+    }
+};
+
+using e4m3 = float8<3, 7, 0x7e, false, false>;
+using e4m3fnuz = float8<3, 8, 0x7f, false, true>;
+using e5m2 = float8<2, 15, 0x7b, true, false>;
+using e5m2fnuz = float8<2, 16, 0x7f, false, true>;
+
+#endif

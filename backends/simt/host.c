@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host sides of device kernels have in common: walks, rows, dropout. */
+#include <string.h>
+
+#include "host.h"
+
+/* --------------------------------------------------------------------------------------------------------------------- walk */
+
+/* The merged dimensions, outermost first. */
+typedef struct merged {
+    int rank;
+    int64_t shape[SIMT_WALK_RANK], stride[SIMT_WALK_TENSORS][SIMT_WALK_RANK];
+} merged;
+
+/* Can dimension d, of `length`, be one with the last of the merged ones? */
+static bool merges(const merged *m, const trine_call *call, uint32_t set, int d, int64_t length) {
+    for (int t = 0; t < call->plan->tensors; t++)
+        if (set >> t & 1 && m->stride[t][m->rank - 1] != call->tensor[t].stride[d] * length) return false;
+    return true;
+}
+
+static merged merge(const trine_call *call, uint32_t set, const trine_tensor *shape) {
+    merged m = { 0 };
+    for (int d = 0; d < shape->rank; d++) {
+        const int64_t length = shape->shape[d];
+        if (length == 1) continue;
+        const bool one = m.rank > 0 && merges(&m, call, set, d, length);
+        m.rank += !one;
+        m.shape[m.rank - 1] = one ? m.shape[m.rank - 1] * length : length;
+        for (int t = 0; t < call->plan->tensors; t++)
+            if (set >> t & 1) m.stride[t][m.rank - 1] = call->tensor[t].stride[d];
+    }
+    if (m.rank == 0) m.shape[m.rank++] = 1;
+    return m;
+}
+
+/* Can rows of a tensor be read in vectors: contiguous or broadcast, and aligned to 16 bytes or to the vector? */
+static bool vectors(const trine_tensor *tensor, const int64_t *stride, int inner) {
+    const int64_t size = (int64_t)trine_dtype_size(tensor->dtype), vector = 8 * size, align = vector < 16 ? vector : 16;
+    if (stride[inner] == 0) return true;
+    if (stride[inner] != 1 || (uintptr_t)tensor->data % (uintptr_t)align != 0) return false;
+    for (int d = 0; d < inner; d++)
+        if (stride[d] * size % align != 0) return false;
+    return true;
+}
+
+simt_walk simt_walk_of(const trine_call *call, uint32_t set, int shape) {
+    const merged m = merge(call, set, &call->tensor[shape]);
+    const int inner = m.rank - 1, pad = SIMT_WALK_RANK - m.rank;
+    simt_walk w = { .n = m.shape[inner], .wide = m.shape[inner] > 1 };
+    for (int t = 0; t < call->plan->tensors; t++) {
+        if (!(set >> t & 1)) continue;
+        w.data[t] = call->tensor[t].data;
+        w.step[t] = m.stride[t][inner];
+        memcpy(&w.stride[t][pad], m.stride[t], sizeof(int64_t) * (size_t)inner);
+        w.wide = w.wide && vectors(&call->tensor[t], m.stride[t], inner);
+    }
+    w.row_units = w.units = w.wide ? simt_blocks(w.n, 8) : w.n;
+    for (int d = 0; d < SIMT_WALK_RANK - 1; d++) {
+        w.shape[d] = d < pad ? 1 : m.shape[d - pad];
+        w.units *= w.shape[d];
+    }
+    return w;
+}
+
+trine_status simt_walk_launch(const trine_call *call) {
+    struct {
+        simt_walk walk;
+        unsigned char args[sizeof call->storage];
+    } params;
+    simt_function function = { 0 };
+    int output = 0;
+    while (!(call->plan->tensor[output].spec->flags & OUT)) output++;
+    params.walk = simt_walk_of(call, call->present, output);
+    memcpy(params.args, call->args, call->plan->spec->args_size);
+    memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
+    return simt_launch(call, &function, simt_blocks(params.walk.units, SIMT_THREADS), SIMT_THREADS, &params, sizeof params.walk + call->plan->spec->args_size);
+}
+
+/* --------------------------------------------------------------------------------------------------------------------- rows */
+
+bool simt_aligned(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
+    if (!simt_present(call, tensor)) return true;
+    bool aligned = (uintptr_t)t->data % 16 == 0;
+    for (int d = 0; d < t->rank - 1; d++) aligned = aligned && (t->shape[d] == 1 || t->stride[d] * size % 16 == 0);
+    return aligned;
+}
+
+bool simt_rows_aligned(const trine_call *call, int symbol) {
+    for (int t = 0; t < call->plan->tensors; t++) {
+        const trine_plan_tensor *tensor = &call->plan->tensor[t];
+        if (tensor->dim[tensor->rank - 1].symbol == symbol && !simt_aligned(call, t)) return false;
+    }
+    return true;
+}
+
+simt_rows simt_rows_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    if (!simt_present(call, tensor)) return (simt_rows){ 0 };
+    return (simt_rows){ t->data, t->rank > 2 ? t->stride[0] : 0, t->rank > 1 ? t->stride[t->rank - 2] : 0 };
+}
+
+simt_group simt_group_of(int64_t rows, int64_t n, int held) {
+    enum { ITEMS = 32 }; /* elements of a row that a thread holds (row.h) */
+    const int largest = 1024 / held, size = n <= 32 * ITEMS ? 32 : n <= 256 * ITEMS ? 256 : largest;
+    const int threads = size < SIMT_THREADS ? SIMT_THREADS : size;
+    return (simt_group){ size, threads, simt_blocks(rows, threads / size) };
+}
+
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size) {
+    const simt_group group = simt_group_of(rows, n, held);
+    simt_function function = { .variant = group.size };
+    memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
+    return simt_launch(call, &function, group.blocks, group.threads, params, size);
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ dropout */
+
+simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset) {
+    return (simt_dropout){
+        .key = { (uint32_t)seed, (uint32_t)(seed >> 32) },
+        .offset = { (uint32_t)offset, (uint32_t)(offset >> 32) },
+        .last = (uint32_t)(trine_dropout_threshold(p) - 1), /* p < 1 in f32, so that the threshold is in [2^8, 2^32] */
+        .scale = trine_dropout_scale(p),
+        .p = p,
+    };
+}

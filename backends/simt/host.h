@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host side of the device code that backends share. Compiled once into each module, which supplies simt_launch(). */
+#ifndef TRINE_SIMT_HOST_H
+#define TRINE_SIMT_HOST_H
+
+#include "backends/backend.h"
+#include "params.h"
+
+/* At the end of backends/simt/<op>.c: SIMT_KERNELS(softmax) = { { SIMT_NAME, refuse, workspace, launch }, { 0 } }; */
+#define SIMT_PASTE_(op, backend) trine_##op##_##backend
+#define SIMT_PASTE(op, backend) SIMT_PASTE_(op, backend)
+#define SIMT_STRING_(x) #x
+#define SIMT_STRING(x) SIMT_STRING_(x)
+#define SIMT_NAME SIMT_STRING(SIMT_BACKEND)
+#define SIMT_KERNELS(op) \
+    extern const trine_kernel SIMT_PASTE(op, SIMT_BACKEND)[]; \
+    const trine_kernel SIMT_PASTE(op, SIMT_BACKEND)[]
+
+enum { SIMT_MAX_TYPES = 4 };
+
+/* A device function: "<op>[_<step>]{_<type>}[_<variant>]", as in softmax_bf16_256. */
+typedef struct simt_function {
+    const char *step;                 /* of an op in several launches; NULL: none */
+    trine_dtype type[SIMT_MAX_TYPES]; /* up to the first that is TRINE_NONE */
+    int variant;                      /* 0: none */
+} simt_function;
+
+/* Launches `blocks` blocks of a function of the call's op, unless there are none; `params` are passed by value. Does not wait and does not allocate. */
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size);
+
+/* The walk over the tensors of `set`, which have the shape of tensor `shape`. */
+simt_walk simt_walk_of(const trine_call *call, uint32_t set, int shape);
+
+/* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
+trine_status simt_walk_launch(const trine_call *call);
+
+/* The threads of a row's group, the last part of a row entry's name: the fewest that hold n elements, or the most there are for an op that holds so many rows
+ * (1 or 2) at a time. And the blocks, and the threads of each. */
+typedef struct simt_group {
+    int size, threads;
+    int64_t blocks;
+} simt_group;
+simt_group simt_group_of(int64_t rows, int64_t n, int held);
+
+/* The whole launch of a row op whose entries are <op>{_<type>}_<group>. */
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size);
+
+/* Dropout's constants. */
+simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);
+
+static inline bool simt_present(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
+static inline int64_t simt_blocks(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
+
+/* Is every row of a tensor aligned to 16 bytes? True of absent ones. And of all tensors that have the op's last dimension, its symbol `n`? */
+bool simt_aligned(const trine_call *call, int tensor);
+bool simt_rows_aligned(const trine_call *call, int symbol);
+
+/* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
+simt_rows simt_rows_of(const trine_call *call, int tensor);
+
+#endif

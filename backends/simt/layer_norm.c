@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_norm on devices: the host side. */
+#include "host.h"
+#include "norm.h"
+
+enum { X, RESIDUAL, WEIGHT, BIAS, Y, RESIDUAL_OUT, MEAN, RSTD }; /* as in the specification */
+
+static trine_status launch(const trine_call *call) {
+    const trine_layer_norm_args *args = call->args;
+    const norm_params p = {
+        .x = simt_rows_of(call, X),
+        .residual = simt_rows_of(call, RESIDUAL),
+        .weight = simt_rows_of(call, WEIGHT),
+        .bias = simt_rows_of(call, BIAS),
+        .y = simt_rows_of(call, Y),
+        .residual_out = simt_rows_of(call, RESIDUAL_OUT),
+        .mean = simt_rows_of(call, MEAN),
+        .rstd = simt_rows_of(call, RSTD),
+        .rows = call->dim[0],
+        .n = call->dim[1],
+        .eps = args->eps,
+        .weight_offset = args->weight_offset,
+        .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
+        .wide = simt_rows_aligned(call, 1),
+        .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
+    };
+    return simt_launch_rows(call, p.rows, p.n, 1, &p, sizeof p);
+}
+
+SIMT_KERNELS(layer_norm) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

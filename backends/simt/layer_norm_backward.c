@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* layer_norm_backward on devices: the host side. */
+#include "norm_backward.h"
+
+enum { DY, H, WEIGHT, MEAN, RSTD, DRESIDUAL, DX, DH, DWEIGHT, DBIAS }; /* as in the specification */
+
+static size_t workspace(const trine_call *call) { return norm_backward_workspace(call, DWEIGHT, DBIAS); }
+
+static trine_status launch(const trine_call *call) {
+    const trine_layer_norm_backward_args *args = call->args;
+    const norm_backward_params p = {
+        .dy = simt_rows_of(call, DY),
+        .h = simt_rows_of(call, H),
+        .weight = simt_rows_of(call, WEIGHT),
+        .mean = simt_rows_of(call, MEAN),
+        .rstd = simt_rows_of(call, RSTD),
+        .dresidual = simt_rows_of(call, DRESIDUAL),
+        .dx = simt_rows_of(call, DX),
+        .dh = simt_rows_of(call, DH),
+        .rows = call->dim[0],
+        .n = call->dim[1],
+        .weight_offset = args->weight_offset,
+        .wide = simt_rows_aligned(call, 1),
+        .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
+    };
+    return norm_backward_launch(call, &p, DWEIGHT, DBIAS);
+}
+
+SIMT_KERNELS(layer_norm_backward) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch }, { 0 } };

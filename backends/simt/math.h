@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elementary functions of device code, right at zeros, infinities and NaN; results below 2^-126 may be 0. Errors in units of 2^-24 of the result. */
+#ifndef TRINE_SIMT_MATH_H
+#define TRINE_SIMT_MATH_H
+
+#include "simt.h"
+
+/* log2(e) as two floats. */
+#define LOG2E 1.44269502f
+#define LOG2E_REST 1.92596299e-8f
+#define LN2 0.693147182f
+
+/* e^x for x <= 88, within 6: the product x log2(e) is taken with its rounding error, which is then multiplied in. */
+DEVICE float exp_of(float x) {
+    const float bounded = x < -104.0f ? -104.0f : x; /* there it is 0, and not Inf - Inf */
+    const float t = bounded * LOG2E, rest = fused(bounded, LOG2E_REST, fused(bounded, LOG2E, -t));
+    const float e = exp2_approx(t);
+    return fused(e, rest * LN2, e);
+}
+
+/* The same of x + low, unrounded, for |low| < 0.06; the relative error is low^3 more. */
+DEVICE float exp_of_sum(float x, float low) {
+    const float t = x * LOG2E, rest = fused(x, LOG2E_REST, fused(x, LOG2E, -t)), r = fused(rest, LN2, low), e = exp2_approx(t);
+    return fused(e, fused(0.5f * r, r, r), e);
+}
+
+/* ln x for x >= 0, within 4: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), and a minimax polynomial of f (backends/cpu/vec_math.h). */
+DEVICE float log_of(float x) {
+    if (!(x > 0) || x == infinity()) return x == 0 ? -infinity() : x;
+    const bool tiny = x < 0x1p-126f;
+    const uint32_t bits = bits_of_float(tiny ? x * 0x1p23f : x);
+    const int32_t e = (int32_t)(bits - 0x3f3504f3u) >> 23;
+    const float k = (float)(e - (tiny ? 23 : 0)), f = float_of_bits(bits - ((uint32_t)e << 23)) - 1.0f;
+    float p = 6.74926788e-2f;
+    p = fused(p, f, -1.16700977e-1f);
+    p = fused(p, f, 1.18835486e-1f);
+    p = fused(p, f, -1.24062337e-1f);
+    p = fused(p, f, 1.42203584e-1f);
+    p = fused(p, f, -1.66679889e-1f);
+    p = fused(p, f, 2.00020716e-1f);
+    p = fused(p, f, -2.50000089e-1f);
+    p = fused(p, f, 3.33333135e-1f);
+    const float f2 = f * f, low = fused(f2, -0.5f, fused(f2 * f, p, k * -2.12194440e-4f));
+    return fused(k, 0x1.63p-1f, f + low);
+}
+
+/* 1/(1 + e^-x), small results too, within 11. 1 - sigmoid(x) is sigmoid(-x). */
+DEVICE float sigmoid(float x) {
+    const float e = exp_of(-magnitude(x)), r = reciprocal(1.0f + e);
+    return x < 0 ? e * r : r;
+}
+
+/* The normal distribution: its function, small results too, and its density. Phi(-a) = exp(-a^2/2) P(a) / (sqrt(2 pi) a P(a) + Q(a)), all coefficients
+ * positive (backends/cpu/vec_math.h); a^2 is split so that its rounding does not count. */
+struct normal {
+    float cdf, pdf;
+};
+DEVICE normal normal_of(float x) {
+    const float a = magnitude(x) > 14.6f ? 14.6f : magnitude(x); /* Phi(-14.6) rounds to 0 */
+    const float high = float_of_bits(bits_of_float(a) & ~0xfffu);
+    const float e = exp_of_sum(-0.5f * high * high, -0.5f * ((a - high) * (a + high)));
+    float p = 2.17566313e-03f;
+    p = fused(p, a, 2.60647889e-02f);
+    p = fused(p, a, 1.49271578e-01f);
+    p = fused(p, a, 4.94845986e-01f);
+    p = fused(p, a, 9.49567199e-01f);
+    p = fused(p, a, 0.875f);
+    float q = 5.45411697e-03f;
+    q = fused(q, a, 6.53075948e-02f);
+    q = fused(q, a, 3.63855690e-01f);
+    q = fused(q, a, 1.10213256e+00f);
+    q = fused(q, a, 1.75f);
+    const float tail = e * (p * reciprocal(fused(2.50662827f * a, p, q)));
+    return { x < 0 ? tail : 1.0f - tail, e * 0.398942280f };
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host passes to device code: plain data of one layout on both sides. */
+#ifndef TRINE_SIMT_PARAMS_H
+#define TRINE_SIMT_PARAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { SIMT_THREADS = 256 }; /* of a block, where nothing else is said */
+
+/* Dropout's generator, threshold and scale. */
+typedef struct simt_dropout {
+    uint32_t key[2], offset[2];
+    uint32_t last; /* an element is kept iff its word is at most this */
+    float scale;
+    float p; /* 0: keep all */
+} simt_dropout;
+
+/* A walk over tensors of one logical shape, dimensions merged wherever all tensors allow. A thread takes one unit: a vector of 8 elements of the last
+ * dimension, or one element. */
+enum { SIMT_WALK_TENSORS = 5, SIMT_WALK_RANK = 4 };
+typedef struct simt_walk {
+    int64_t units;                     /* of all */
+    int64_t row_units;                 /* of the last dimension */
+    int64_t n;                         /* elements of the last dimension */
+    int64_t shape[SIMT_WALK_RANK - 1]; /* of the others, the innermost last; 1 in front */
+    int64_t stride[SIMT_WALK_TENSORS][SIMT_WALK_RANK - 1];
+    int64_t step[SIMT_WALK_TENSORS]; /* stride of the last dimension; 0: broadcast */
+    void *data[SIMT_WALK_TENSORS];   /* NULL: absent */
+    bool wide;                       /* units are vectors: the last dimension is contiguous or broadcast, and every row aligned */
+} simt_walk;
+
+/* A matrix of rows, or a batch of them. */
+typedef struct simt_rows {
+    void *data;         /* NULL: absent */
+    int64_t batch, row; /* strides, in elements */
+} simt_rows;
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What reduce_sum's host side passes to its device side. */
+#ifndef TRINE_SIMT_REDUCE_SUM_H
+#define TRINE_SIMT_REDUCE_SUM_H
+
+#include "columns.h"
+
+enum { REDUCE_PIECE = 65536 }; /* elements of a row that one group sums */
+
+typedef struct reduce_rows_params {
+    simt_rows x, out; /* out: rows, or where a row has several pieces, pieces times rows of f32 */
+    int64_t rows, n, pieces;
+    bool wide;
+} reduce_rows_params;
+
+typedef struct reduce_columns_params {
+    simt_rows x;
+    columns_params columns;
+} reduce_columns_params;
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_sum on devices: rows by groups, columns by blocks of rows. */
+#include "columns.inl.h"
+#include "reduce_sum.h"
+#include "row.h"
+
+/* Row `task % rows`, its piece `task / rows`. */
+template <class T, class S, class Group> DEVICE void reduce_rows(const reduce_rows_params &p) {
+    const int64_t task = Group::row();
+    if (task >= p.rows * p.pieces) return;
+    const int64_t piece = task / p.rows, row = task - piece * p.rows, first = piece * REDUCE_PIECE;
+    const int64_t end = p.pieces > 1 && first + REDUCE_PIECE < p.n ? first + REDUCE_PIECE : p.n;
+    float sum = 0;
+    for (int64_t at = first; at < end; at += Group::PIECE) {
+        float x[ROW_VECTORS][VECTOR];
+#pragma unroll
+        for (int v = 0; v < ROW_VECTORS; v++) load<T>(x[v], row_at<T>(p.x, row), Group::vector(at, v, end, p.wide));
+#pragma unroll
+        for (int v = 0; v < ROW_VECTORS; v++)
+#pragma unroll
+            for (int k = 0; k < VECTOR; k++) sum += x[v][k];
+    }
+    sum = group_sum<Group::SIZE>(sum);
+    if (Group::rank() == 0) store_one<S>(p.out.data, task, sum);
+}
+
+template <class T> struct reduce_terms {
+    const simt_rows &x;
+    DEVICE void add(float (&sum)[1][VECTOR], int64_t row, const lane &l) const {
+        float v[VECTOR];
+        load<T>(v, row_at<T>(x, row), l);
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) sum[0][k] += v[k];
+    }
+};
+
+template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
+    float *const partial[1] = { p.columns.partial };
+    columns_block<1>(p.columns, partial, reduce_terms<T>{ p.x });
+}
+
+#define ROWS(T, S, G) \
+    ENTRY(reduce_sum_rows_##T##_##S##_##G, group<G>::THREADS, reduce_rows_params) { reduce_rows<T, S, group<G>>(p); }
+#define ROW_GROUPS(T, S) ROWS(T, S, 32) ROWS(T, S, 256) ROWS(T, S, 1024)
+#define COLUMNS(T) \
+    ENTRY(reduce_sum_columns_##T, SIMT_THREADS, reduce_columns_params) { reduce_columns<T>(p); }
+#define FINISH(S) \
+    ENTRY(reduce_sum_finish_##S, SIMT_THREADS, columns_params) { columns_finish<S>(p); }
+
+ROW_GROUPS(f32, f32)
+ROW_GROUPS(bf16, f32)
+ROW_GROUPS(bf16, bf16)
+ROW_GROUPS(f16, f32)
+ROW_GROUPS(f16, f16)
+COLUMNS(f32)
+COLUMNS(bf16)
+COLUMNS(f16)
+FINISH(f32)
+FINISH(bf16)
+FINISH(f16)

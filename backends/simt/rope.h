@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host sides of rope and of its gradient pass to their device sides. */
+#ifndef TRINE_SIMT_ROPE_H
+#define TRINE_SIMT_ROPE_H
+
+#include "params.h"
+
+typedef struct rope_params {
+    void *x, *y;
+    int64_t x_stride[3], y_stride[3]; /* of b, s, h */
+    simt_rows cos, sin;
+    const void *positions; /* NULL: the number of the token in its sequence */
+    int64_t position_stride[2];
+    int64_t s, h, d, p, c;
+    int64_t pair_units, row_units, units; /* of a row's pairs; with those of the elements beyond; of all */
+    float sign;
+    bool interleaved, long_positions;
+    bool wide; /* a unit is 8 pairs or 8 elements, not one */
+} rope_params;
+
+#endif

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rope_backward on devices. */
+#include "rope_pairs.h"
+
+ROPE_ENTRIES(rope_backward)

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vocabulary of device code that is not bound to a vendor: element types, vectors of 8 elements in memory, sums over groups of threads.
+ *
+ * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(), sync_block(), shuffle_xor() and store_words(); fused(),
+ * exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float().
+ *
+ * Data that only a host could report, an id out of range, must not lead a kernel astray: such an id reads and writes nothing, and gives NaN. */
+#ifndef TRINE_SIMT_H
+#define TRINE_SIMT_H
+
+#include "target.h"
+
+#define NAN_BITS 0x7fc00000u
+#define INF_BITS 0x7f800000u
+
+DEVICE float float_of_bits(uint32_t bits) {
+    float x;
+    __builtin_memcpy(&x, &bits, sizeof x);
+    return x;
+}
+DEVICE uint32_t bits_of_float(float x) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+DEVICE float not_a_number() { return float_of_bits(NAN_BITS); }
+DEVICE float infinity() { return float_of_bits(INF_BITS); }
+DEVICE float magnitude(float x) { return float_of_bits(bits_of_float(x) & 0x7fffffffu); }
+
+/* The larger; a NaN in `b` is passed over. */
+DEVICE float larger(float a, float b) { return b > a ? b : a; }
+
+/* --------------------------------------------------------------------------------------------------------------- element types */
+
+struct f32 {
+    using bits = uint32_t;
+    static DEVICE float get(bits b) { return float_of_bits(b); }
+    static DEVICE bits put(float x) { return bits_of_float(x); }
+    static DEVICE float largest() { return float_of_bits(0x7f7fffffu); }
+};
+struct bf16 {
+    using bits = uint16_t;
+    static DEVICE float get(bits b) { return float_of_bits((uint32_t)b << 16); }
+    static DEVICE bits put(float x) { return bf16_from_float(x); }
+    static DEVICE float largest() { return float_of_bits(0x7f7f0000u); }
+};
+struct f16 {
+    using bits = uint16_t;
+    static DEVICE float get(bits b) { return float_from_f16(b); }
+    static DEVICE bits put(float x) { return f16_from_float(x); }
+    static DEVICE float largest() { return 65504.0f; }
+};
+
+/* x rounded to T and back. */
+template <class T> DEVICE float rounded(float x) { return T::get(T::put(x)); }
+
+/* A floating-point scalar in memory, and an integer of either width. */
+template <class T> DEVICE float load_one(const void *data, int64_t i) { return T::get(((const typename T::bits *)data)[i]); }
+template <class T> DEVICE void store_one(void *data, int64_t i, float x) { ((typename T::bits *)data)[i] = T::put(x); }
+DEVICE int64_t load_integer(const void *data, bool wide, int64_t i) { return wide ? ((const int64_t *)data)[i] : ((const int32_t *)data)[i]; }
+
+/* ------------------------------------------------------------------------------------------------------- 8 elements at a time */
+
+enum { VECTOR = 8 };
+
+/* N elements as one access, or as two of 16 bytes. */
+template <class Bits, int N> struct alignas(N * sizeof(Bits) < 16 ? N * sizeof(Bits) : 16) packed {
+    Bits v[N];
+};
+
+/* The elements at, at + 1, ... of a row of n that a thread has; `aligned`: as vectors, so that they are one access if the row reaches that far. Which thread has
+ * which element does not depend on it: results must not depend on addresses. */
+struct lane {
+    int64_t at, n;
+    bool aligned;
+};
+
+/* Is element k of a lane one of the row? */
+DEVICE bool within(const lane &l, int k) { return l.at + k < l.n; }
+
+template <int N, class Bits> DEVICE void load_bits(Bits (&v)[N], const void *data, const lane &l) {
+    const Bits *from = (const Bits *)data + l.at;
+    if (l.aligned && within(l, N - 1)) {
+        const packed<Bits, N> whole = *(const packed<Bits, N> *)from;
+#pragma unroll
+        for (int k = 0; k < N; k++) v[k] = whole.v[k];
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++) v[k] = within(l, k) ? from[k] : Bits(0);
+}
+
+/* Compilers gather loads of a packed structure by themselves, but not its stores. */
+template <int N, class Bits> DEVICE void store_whole(const Bits (&v)[N], void *to) {
+    constexpr int WORDS = N * sizeof(Bits) / 4;
+    uint32_t word[WORDS];
+    __builtin_memcpy(word, v, sizeof word);
+#pragma unroll
+    for (int i = 0; i + 4 <= WORDS; i += 4) store_words((uint32_t *)to + i, word[i], word[i + 1], word[i + 2], word[i + 3]);
+    if constexpr (WORDS % 4 == 2) store_words((uint32_t *)to, word[0], word[1]);
+}
+
+template <int N, class Bits> DEVICE void store_bits(const Bits (&v)[N], void *data, const lane &l) {
+    Bits *to = (Bits *)data + l.at;
+    if constexpr (N > 1) {
+        if (l.aligned && within(l, N - 1)) {
+            store_whole(v, to);
+            return;
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (within(l, k)) to[k] = v[k];
+}
+
+/* The same as floats; what lies beyond the row is 0. */
+template <class T, int N> DEVICE void load(float (&v)[N], const void *data, const lane &l) {
+    typename T::bits raw[N];
+    load_bits(raw, data, l);
+#pragma unroll
+    for (int k = 0; k < N; k++) v[k] = T::get(raw[k]);
+}
+template <class T, int N> DEVICE void store(const float (&v)[N], void *data, const lane &l) {
+    typename T::bits raw[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) raw[k] = T::put(v[k]);
+    store_bits(raw, data, l);
+}
+
+/* -------------------------------------------------------------------------------------------------------------- sums of a group */
+
+/* G threads of consecutive numbers, a power of two: part of a warp, or the whole block. Every thread gets the result, the same bits. */
+template <int G, class Value, class Combine> DEVICE Value group_combine(Value x, Combine combine) {
+#pragma unroll
+    for (int mask = (G < WARP ? G : WARP) / 2; mask > 0; mask /= 2) x = combine(x, shuffle_xor(x, mask));
+    if (G <= WARP) return x;
+    constexpr int warps = G <= WARP ? 1 : G / WARP;
+    SHARED Value part[warps];
+    const int thread = thread_index();
+    if (thread % WARP == 0) part[thread / WARP] = x;
+    sync_block();
+    x = part[thread % warps];
+#pragma unroll
+    for (int mask = warps / 2; mask > 0; mask /= 2) x = combine(x, shuffle_xor(x, mask));
+    sync_block();
+    return x;
+}
+
+struct plus {
+    template <class Value> DEVICE Value operator()(Value a, Value b) const { return a + b; }
+};
+struct maximum {
+    DEVICE float operator()(float a, float b) const { return larger(a, b); }
+};
+
+template <int G, class Value> DEVICE Value group_sum(Value x) { return group_combine<G>(x, plus()); }
+template <int G> DEVICE float group_max(float x) { return group_combine<G>(x, maximum()); }
+
+#endif

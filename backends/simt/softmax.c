@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* softmax on devices: the host side. */
+#include <math.h>
+
+#include "host.h"
+#include "softmax.h"
+
+enum { X, Y }; /* as in the specification */
+
+static trine_status launch(const trine_call *call) {
+    const trine_softmax_args *args = call->args;
+    const softmax_params p = {
+        .x = simt_rows_of(call, X),
+        .y = simt_rows_of(call, Y),
+        .rows = call->dim[0] * call->dim[1],
+        .s = call->dim[1],
+        .n = call->dim[2],
+        .f = args->scale > 0   ? 1
+             : args->scale < 0 ? -1
+                               : 0,
+        .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep0),
+        .causal = args->causal,
+        .wide = simt_rows_aligned(call, 2),
+    };
+    return simt_launch_rows(call, p.rows, p.n, 1, &p, sizeof p);
+}
+
+SIMT_KERNELS(softmax) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

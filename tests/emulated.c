@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agreement suite over the CUDA module, its device code run on the host by the stub of the driver: guard pages stand round every buffer, and other places
+ * of the operands, other poison and other orders of blocks and threads must not change a bit. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check/check.h"
+#include "stubs/stub.h"
+#include "tap.h"
+
+static double budget(void) {
+    const char *text = getenv("EMULATED_BUDGET");
+    return text != NULL ? strtod(text, NULL) : 60;
+}
+
+int main(void) {
+    static check_report report;
+    if (dlopen("libcuda.so.1", RTLD_NOW) != NULL) return tap_skip_all("this machine has a driver");
+    if (dlopen(TEST_STUB, RTLD_NOW | RTLD_GLOBAL) == NULL) return tap_skip_all(dlerror());
+    const check_options options = {
+        .device = "cuda:0", .backends = "cuda", .seed = 1, .budget = budget(), .timeout = 600, .host_memory = true, .asynchronous = true
+    };
+    if (!check_run(&options, &report)) {
+        tap(false, "%s", report.error);
+        return tap_end();
+    }
+    check_print(&report, stderr, false);
+    for (int i = 0; i < report.ops; i++) {
+        const check_count *count = &report.op[i].count;
+        tap(count->failed == 0, "%s: %lld passed, %lld skipped", report.op[i].name, (long long)count->passed, (long long)count->skipped);
+    }
+    return tap_end();
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The emulator's threads: one stack each, switched by setjmp. */
+#include "emulator.h"
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+enum { STACK = 1 << 17 };
+
+struct emulator emulator;
+
+static struct {
+    bool started;
+    emulator_state state;
+    jmp_buf at;
+} fiber[EMULATOR_THREADS];
+static jmp_buf scheduler;
+static void (*running)(const void *params);
+static const void *parameters;
+
+static void switch_to_scheduler(void) {
+    const int self = emulator.thread;
+    if (_setjmp(fiber[self].at) == 0) _longjmp(scheduler, 1);
+}
+
+void emulator_wait(emulator_state state) {
+    fiber[emulator.thread].state = state;
+    switch_to_scheduler();
+}
+
+/* A fiber outlives its kernel and serves the next. */
+static void fiber_main(void) {
+    for (;;) {
+        running(parameters);
+        emulator_wait(DONE);
+    }
+}
+
+static void resume(int thread) {
+    static ucontext_t unused;
+    emulator.thread = thread;
+    if (_setjmp(scheduler) != 0) return;
+    if (fiber[thread].started) _longjmp(fiber[thread].at, 1);
+    fiber[thread].started = true;
+    ucontext_t start;
+    getcontext(&start);
+    start.uc_stack.ss_sp = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    start.uc_stack.ss_size = STACK;
+    start.uc_link = &unused;
+    makecontext(&start, fiber_main, 0);
+    setcontext(&start);
+}
+
+/* Lets the threads first .. last-1 go on if all that have not returned wait in this state. */
+static bool release(int first, int last, emulator_state state) {
+    bool any = false;
+    for (int i = first; i < last; i++) {
+        if (fiber[i].state != state && fiber[i].state != DONE) return false;
+        any |= fiber[i].state == state;
+    }
+    for (int i = first; any && i < last; i++)
+        if (fiber[i].state == state) fiber[i].state = READY;
+    return any;
+}
+
+static void run_block(int threads, bool reverse) {
+    bool progress = true;
+    for (int i = 0; i < threads; i++) fiber[i].state = READY;
+    while (progress) {
+        progress = false;
+        for (int k = 0; k < threads; k++) {
+            const int thread = reverse ? threads - 1 - k : k;
+            if (fiber[thread].state == READY) resume(thread);
+        }
+        for (int i = 0; i < threads; i += EMULATOR_WARP) progress |= release(i, i + EMULATOR_WARP < threads ? i + EMULATOR_WARP : threads, WAIT_WARP);
+        progress |= release(0, threads, WAIT_BLOCK);
+    }
+    for (int i = 0; i < threads; i++) {
+        if (fiber[i].state == DONE) continue;
+        fprintf(stderr, "emulator: thread %d of block %lld waits for ever\n", i, (long long)emulator.block);
+        abort();
+    }
+}
+
+void emulator_launch(void (*entry)(const void *params), const void *params, int64_t blocks, int threads) {
+    static unsigned launches;
+    const bool reverse = launches++ % 2;
+    running = entry;
+    parameters = params;
+    emulator.threads = threads;
+    emulator.blocks = blocks;
+    for (int64_t i = 0; i < blocks; i++) {
+        emulator.block = reverse ? blocks - 1 - i : i;
+        run_block(threads, reverse);
+    }
+}

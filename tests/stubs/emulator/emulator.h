@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs device code that was compiled for the host: blocks one after the other, a block's threads in turns from one wait to the next. */
+#ifndef TRINE_EMULATOR_H
+#define TRINE_EMULATOR_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024 };
+
+typedef enum emulator_state { READY, WAIT_WARP, WAIT_BLOCK, DONE } emulator_state;
+
+/* What device code sees of the thread that runs. */
+extern struct emulator {
+    int thread, threads;
+    int64_t block, blocks;
+    uint64_t slot[EMULATOR_THREADS]; /* for shuffles */
+} emulator;
+
+/* In device code: until all threads of the warp, or of the block, that have not returned are here. */
+void emulator_wait(emulator_state state);
+
+/* Runs a kernel; every other launch in the reverse order of blocks and threads. Device code in which threads wait for each other for ever ends the
+ * process with a message. */
+void emulator_launch(void (*entry)(const void *params), const void *params, int64_t blocks, int threads);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

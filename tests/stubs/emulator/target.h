@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device vocabulary on the host: the threads of a block take turns, and approximate instructions are as wrong as a vendor may have them. */
+#ifndef TRINE_EMULATOR_TARGET_H
+#define TRINE_EMULATOR_TARGET_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "emulator.h"
+
+#define DEVICE inline
+#define SHARED static /* blocks run one after the other */
+
+#define ENTRY(name, threads, params) \
+    static void run_##name(const params &p); \
+    extern "C" __attribute__((visibility("default"))) void entry_##name(const void *p) { run_##name(*(const params *)p); } \
+    static void run_##name(const params &p)
+
+enum { WARP = EMULATOR_WARP };
+
+DEVICE int thread_index() { return emulator.thread; }
+DEVICE int64_t block_index() { return emulator.block; }
+DEVICE int64_t block_count() { return emulator.blocks; }
+DEVICE void sync_block() { emulator_wait(WAIT_BLOCK); }
+template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
+    static_assert(sizeof x <= sizeof emulator.slot[0], "");
+    memcpy(&emulator.slot[emulator.thread], &x, sizeof x);
+    emulator_wait(WAIT_WARP);
+    memcpy(&x, &emulator.slot[emulator.thread ^ mask], sizeof x);
+    emulator_wait(WAIT_WARP);
+    return x;
+}
+
+/* An address that is not aligned to the access is an error on a device. */
+DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    const uint32_t words[] = { a, b, c, d };
+    if ((uintptr_t)to % sizeof words != 0) __builtin_trap();
+    memcpy(to, words, sizeof words);
+}
+DEVICE void store_words(void *to, uint32_t a, uint32_t b) {
+    const uint32_t words[] = { a, b };
+    if ((uintptr_t)to % sizeof words != 0) __builtin_trap();
+    memcpy(to, words, sizeof words);
+}
+
+DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+DEVICE float square_root(float x) { return sqrtf(x); }
+DEVICE double square_root(double x) { return sqrt(x); }
+
+DEVICE uint32_t emulated_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+DEVICE float emulated_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* y, wrong by up to `ulps` units of the last place, which depends on x; subnormals are 0. */
+DEVICE float emulated_error(float y, float x, int ulps) {
+    if (!(fabsf(y) <= 0x1.fffffep127f)) return y;
+    if (fabsf(y) < 0x1p-126f) return copysignf(0, y);
+    if (fabsf(y) < 0x1p-125f || fabsf(y) > 0x1p127f) return y;
+    return emulated_float(emulated_bits(y) + (uint32_t)(emulated_bits(x) * 2654435761u >> 16) % (uint32_t)(2 * ulps + 1) - (uint32_t)ulps);
+}
+DEVICE float exp2_approx(float x) { return emulated_error(exp2f(x), x, 2); }
+DEVICE float reciprocal(float x) { return fabsf(x) < 0x1p-126f ? copysignf(INFINITY, x) : emulated_error(1 / x, x, 1); }
+
+DEVICE float float_from_f16(uint16_t bits) {
+    const uint32_t sign = (uint32_t)(bits & 0x8000) << 16, body = bits & 0x7fff;
+    if (body >= 0x7c00) return emulated_float(sign | 0x7f800000u | (body & 0x3ff) << 13);
+    return copysignf(emulated_float(body << 13) * 0x1p112f, emulated_float(sign | 0x3f800000u));
+}
+DEVICE uint16_t f16_from_float(float x) {
+    const uint16_t sign = (uint16_t)(emulated_bits(x) >> 16 & 0x8000);
+    const float a = fabsf(x);
+    if (!(a < 65520.0f)) return (uint16_t)(sign | (a != a ? 0x7e00 : 0x7c00));
+    if (a < 0x1p-14f) return (uint16_t)(sign | (emulated_bits(a + 0.5f) - emulated_bits(0.5f)));
+    const uint32_t b = emulated_bits(a);
+    return (uint16_t)(sign | (((b + 0xfff + (b >> 13 & 1)) >> 13) - (112u << 10)));
+}
+DEVICE uint16_t bf16_from_float(float x) {
+    const uint32_t b = emulated_bits(x);
+    return (uint16_t)(x != x ? 0x7fff : (b + 0x7fff + (b >> 16 & 1)) >> 16);
+}
+
+#endif

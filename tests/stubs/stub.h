@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a test tells the stub driver what to be. */
+#ifndef TRINE_STUB_H
+#define TRINE_STUB_H
+
+typedef struct stub_settings {
+    int version; /* of the driver, as in 13000 */
+    int devices;
+    int major, minor; /* compute capability */
+    const char *fail; /* the entry point that fails ("cuMemAlloc_v2"), NULL: none */
+    int after;        /* calls of it that still succeed */
+    int result;       /* what it returns then; CUDA_ERROR_ILLEGAL_ADDRESS: every later call too, but those about errors and devices */
+    int failed;       /* how often it did */
+} stub_settings;
+
+/* The variable of this name in the stub library. */
+#define STUB_SETTINGS "stub"
+
+#endif
