@@ -32,6 +32,17 @@ static trine_backend_info_t entry_of(const trine *lib, const char *name) {
     return info;
 }
 
+/* The entries of files under the directory; the build tree's own modules are entered as well. */
+static int entries_of_directory(const trine *lib) {
+    int count = 0;
+    for (int i = 0; i < trine_backend_count(lib); i++) {
+        trine_backend_info_t info;
+        cr_assert(trine_backend_info(lib, i, &info) == TRINE_OK);
+        count += info.path != NULL && strncmp(info.path, directory, strlen(directory)) == 0;
+    }
+    return count;
+}
+
 /* Opens the library with the directory on its path and expects the module's refusal to contain `reason`. */
 static void expect_refused(const char *name, const char *reason) {
     trine *lib = open_plain(directory);
@@ -155,7 +166,7 @@ Test(plugins, not_a_module, .init = set_up, .fini = tear_down) {
     expect_refused("pipe", "not a regular file");
     expect_refused("dangling", "cannot be opened: No such file or directory");
     trine *lib = open_plain(directory);
-    cr_expect(trine_backend_count(lib) == 5, "only files called trine-<name>.so are looked at");
+    cr_expect(entries_of_directory(lib) == 4, "only files called trine-<name>.so are looked at");
     trine_close(lib);
 }
 
@@ -198,7 +209,7 @@ Test(plugins, duplicate, .init = set_up, .fini = tear_down) {
     snprintf(path, sizeof path, ":%s:/nonexistent:%s:%s/../first", first, second, first);
     trine *lib = open_plain(path);
     trine_backend_info_t info;
-    cr_assert(trine_backend_count(lib) == 4, "%d entries", trine_backend_count(lib));
+    cr_assert(entries_of_directory(lib) == 3, "%d entries", entries_of_directory(lib));
     assert_ok(trine_backend_info(lib, 1, &info));
     cr_expect(info.refused == NULL && strncmp(info.path, first, strlen(first)) == 0);
     assert_ok(trine_backend_info(lib, 2, &info));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embedding_backward on devices: the tokens are sorted by row, then each row's gradients are summed in the order of the tokens. An id out of range is left out. */
+/* embedding_backward on devices: the tokens are sorted by row, then each row's gradients are summed in the order of the tokens. An id out of range is left
+ * out. */
 #include "embedding_backward.h"
 #include "row.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vocabulary of device code that is not bound to a vendor: element types, vectors of 8 elements in memory, sums over groups of threads.
  *
- * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(), sync_block(), shuffle_xor() and store_words(); fused(),
- * exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float().
+ * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(), sync_block(), shuffle_xor() and store_words();
+ * fused(), exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float().
  *
  * Data that only a host could report, an id out of range, must not lead a kernel astray: such an id reads and writes nothing, and gives NaN. */
 #ifndef TRINE_SIMT_H
@@ -68,8 +68,8 @@ template <class Bits, int N> struct alignas(N * sizeof(Bits) < 16 ? N * sizeof(B
     Bits v[N];
 };
 
-/* The elements at, at + 1, ... of a row of n that a thread has; `aligned`: as vectors, so that they are one access if the row reaches that far. Which thread has
- * which element does not depend on it: results must not depend on addresses. */
+/* The elements at, at + 1, ... of a row of n that a thread has; `aligned`: as vectors, so that they are one access if the row reaches that far. Which thread
+ * has which element does not depend on it: results must not depend on addresses. */
 struct lane {
     int64_t at, n;
     bool aligned;
