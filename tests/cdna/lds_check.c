@@ -112,7 +112,7 @@ void lds_landed(wave *w) {
 void lds_released(wave *w) {
     for (uint32_t epoch = w->lds_oldest; epoch <= w->epoch; epoch++) {
         if (w->lds_sequence[epoch % EPOCHS] > w->counter[COUNTER_LGKM].done) return;
-        w->lds_release[epoch % EPOCHS] = w->epoch;
+        if (w->lds_release[epoch % EPOCHS] == UINT32_MAX) w->lds_release[epoch % EPOCHS] = w->epoch;
         if (epoch < w->epoch) w->lds_oldest = epoch + 1;
     }
 }
