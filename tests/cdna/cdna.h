@@ -28,7 +28,6 @@ typedef struct cdna_kernel {
         uint32_t user_sgprs, preload_words, preload_offset;
         uint16_t properties; /* KERNEL_CODE_PROPERTIES of the descriptor */
         bool private_offset, workgroup_id[3], workgroup_info;
-        bool ieee, dx10_clamp;
     } setup;
     struct cdna_argument {
         uint32_t offset, size;

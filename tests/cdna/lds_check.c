@@ -9,7 +9,7 @@ static uint8_t byte_set(uint32_t dword, uint32_t address, uint32_t end) {
 
 /* Has the wave `writer` waited for what it wrote in an earlier epoch before it came to a barrier since? */
 static bool released(const wave *w, uint8_t writer, uint32_t epoch) {
-    if (writer >= ATOMIC || epoch + EPOCHS <= w->epoch) return true;
+    if (writer == MANY || epoch + EPOCHS <= w->epoch) return true;
     return w->group->wave[writer].lds_release[epoch % EPOCHS] < w->epoch;
 }
 
@@ -21,25 +21,21 @@ static void check_write_before(wave *w, int lane, const cell *c, uint32_t addres
         if (mine && access != LDS_FLIGHT) stop(w, lane, "%s LDS at %u before the s_waitcnt that covers the load to it", verbs[access], address);
         if (!mine) stop(w, lane, "LDS race: %s %u while a load to it by wave %d is in flight", verbs[access], address, c->writer);
     }
-    if (mine || (access == LDS_ATOMIC && c->writer == ATOMIC)) return;
+    if (mine || (access == LDS_ATOMIC && c->atomic)) return;
     if (c->write_epoch == w->epoch)
-        stop(w, lane, "LDS race: %s %u, which %s wrote since the last barrier", verbs[access], address,
-             c->writer == MANY     ? "several waves"
-             : c->writer == ATOMIC ? "an atomic"
-                                   : "another wave");
+        stop(w, lane, "LDS race: %s %u, which %s since the last barrier", verbs[access], address,
+             c->atomic           ? "atomics of other waves changed"
+             : c->writer == MANY ? "several waves wrote"
+                                 : "another wave wrote");
     if (!released(w, c->writer, c->write_epoch))
         stop(w, lane, "LDS race: %s %u, for whose writing wave %d did not wait before the barrier", verbs[access], address, c->writer);
 }
 
 static void note_write(const wave *w, cell *c, uint8_t bytes, lds_access access) {
-    const uint8_t writer = access == LDS_ATOMIC ? ATOMIC : (uint8_t)w->number;
-    if (c->write_epoch != w->epoch || c->writer == writer || c->written == 0) {
-        c->written = c->write_epoch == w->epoch && c->writer == writer ? c->written | bytes : bytes;
-        c->writer = writer;
-    } else {
-        c->writer = MANY;
-        c->written |= bytes;
-    }
+    const bool again = c->write_epoch == w->epoch && c->written != 0;
+    c->atomic = access == LDS_ATOMIC && (!again || c->atomic);
+    c->writer = again && c->writer != w->number ? MANY : (uint8_t)w->number;
+    c->written = again ? c->written | bytes : bytes;
     c->write_epoch = w->epoch;
     c->flight = access == LDS_FLIGHT ? c->flight | bytes : c->flight & (uint8_t)~bytes;
 }

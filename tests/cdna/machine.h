@@ -178,10 +178,11 @@ enum { COUNTER_VM, COUNTER_LGKM, COUNTERS };
 /* A dword of LDS. */
 typedef struct cell {
     uint32_t write_epoch, read_epoch;
-    uint8_t writer, reader;                 /* wave, or MANY, or ATOMIC */
+    uint8_t writer, reader;                 /* wave, or MANY */
     uint8_t defined, written, read, flight; /* sets of bytes; flight: a load to LDS is under way */
+    bool atomic;                            /* what was written, was by atomics alone */
 } cell;
-enum { MANY = 254, ATOMIC = 253 };
+enum { MANY = 254 };
 
 /* Loads straight to LDS that are under way. */
 typedef struct flight {

@@ -122,17 +122,15 @@ static bool read_descriptor(cdna_object *o, cdna_kernel *kernel, cdna_failure *f
     const uint32_t total = ((d.rsrc1 & 63) + 1) * 8, vector = ((d.rsrc3 & 63) + 1) * 4;
     kernel->vgprs = vector < total ? vector : total;
     kernel->agprs = total - kernel->vgprs;
-    if ((d.rsrc1 >> 16 & 3) != 3 || (d.rsrc1 >> 12 & 15) != 0)
-        return fail(failure, "kernel %s runs with another floating-point mode than rounding to nearest with f32 subnormals", kernel->name);
+    if ((d.rsrc1 >> 12 & 255) != 0xf0 || (d.rsrc1 >> 21 & 5) != 5)
+        return fail(failure, "kernel %s runs in another floating-point mode than IEEE, to nearest, with subnormals, and NaN clamped to 0", kernel->name);
     kernel->setup = (struct cdna_setup){ .user_sgprs = d.rsrc2 >> 1 & 31,
                                          .preload_words = d.preload & 127,
                                          .preload_offset = d.preload >> 7,
                                          .properties = d.properties,
                                          .private_offset = d.rsrc2 & 1,
                                          .workgroup_id = { d.rsrc2 >> 7 & 1, d.rsrc2 >> 8 & 1, d.rsrc2 >> 9 & 1 },
-                                         .workgroup_info = d.rsrc2 >> 10 & 1,
-                                         .dx10_clamp = d.rsrc1 >> 21 & 1,
-                                         .ieee = d.rsrc1 >> 23 & 1 };
+                                         .workgroup_info = d.rsrc2 >> 10 & 1 };
     return true;
 }
 

@@ -25,7 +25,7 @@ static inline unsigned char *build_object(const char *chip, bool hip, const char
                      "2>'%s/log'",
                      CDNA_CLANG, chip, in, out, directory);
         else
-            snprintf(command, sizeof command, "'%s' -x assembler --target=amdgcn-amd-amdhsa -mcpu=%s -mcode-object-version=5 -nogpulib '%s' -o '%s' 2>'%s/log'",
+            snprintf(command, sizeof command, "'%s' -x assembler --target=amdgcn-amd-amdhsa -mcpu=%s -mcode-object-version=5 '%s' -o '%s' 2>'%s/log'",
                      CDNA_CLANG, chip, in, out, directory);
         const bool built = system(command) == 0;
         file = built ? fopen(out, "rb") : NULL;

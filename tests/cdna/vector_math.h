@@ -67,9 +67,10 @@ INLINE float dot_bf16(uint32_t a, uint32_t b, float c) {
 }
 
 INLINE float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
-/* The number if one of both is NaN; -0 below +0. */
-INLINE float minimum_number(float a, float b) { return isnan(b) | (a < b) | ((a == b) & (signbit(a) != 0)) ? a : b; }
-INLINE float maximum_number(float a, float b) { return isnan(b) | (a > b) | ((a == b) & (signbit(a) == 0)) ? a : b; }
+INLINE bool signals(float x) { return isnan(x) & ((float_bits(x) & 0x400000) == 0); }
+/* In IEEE mode: the number if the other is a quiet NaN, NaN if one signals; -0 below +0. */
+INLINE float minimum_number(float a, float b) { return signals(a) | signals(b) ? NAN : isnan(b) | (a < b) | ((a == b) & (signbit(a) != 0)) ? a : b; }
+INLINE float maximum_number(float a, float b) { return signals(a) | signals(b) ? NAN : isnan(b) | (a > b) | ((a == b) & (signbit(a) == 0)) ? a : b; }
 INLINE float minimum(float a, float b) { return isnan(a) || isnan(b) ? NAN : minimum_number(a, b); }
 INLINE float maximum(float a, float b) { return isnan(a) || isnan(b) ? NAN : maximum_number(a, b); }
 INLINE float median(float a, float b, float c) {
@@ -101,8 +102,13 @@ INLINE int32_t exponent_of_f64(double x) {
 }
 INLINE int32_t exponent_of(float x) { return exponent_of_f64((double)x); }
 
+/* 2^shift (a b + c), rounded once (for doubles: once to a normal number, again if it then gets subnormal). */
+INLINE float fma_shifted(float a, float b, float c, int shift) { return (float)ldexp(fma((double)a, (double)b, (double)c), shift); }
+INLINE double fma_shifted_f64(double a, double b, double c, int shift) { return ldexp(fma(a, b, c), shift); }
+
 /* Division as the ISA's three instructions share it (CDNA3 ISA, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP). `shift`: by how much operands are scaled; `far`: the
- * distance of exponents from which the quotient may overflow; `tiny`: the biased exponent up to which a numerator is. */
+ * distance of exponents from which the quotient may overflow; `tiny`: the biased exponent up to which a numerator is. Where 1/d and n/d are subnormal the document
+ * scales d up, which would overflow; it must mean down. A NaN quotient of finite operands comes from an overflow on the way. */
 #define DIVISION(suffix, type, BITS, bits_of, mantissa, maximum_exponent, copy, load, fused, shift, far, tiny, lost) \
     INLINE int biased##suffix(type x) { return (int)(bits_of(x) >> (mantissa) & (maximum_exponent)); } \
     INLINE bool subnormal##suffix(type x) { return x != 0 && biased##suffix(x) == 0; } \
@@ -117,14 +123,13 @@ INLINE int32_t exponent_of(float x) { return exponent_of_f64((double)x); }
         if (biased##suffix(numerator) - biased##suffix(denominator) >= (far)) return of_denominator ? load(x, shift) : x; \
         if (subnormal##suffix(denominator)) return load(x, shift); \
         const bool low = subnormal##suffix(1 / denominator), quotient_low = subnormal##suffix(numerator / denominator); \
-        if (low && quotient_low) return of_denominator ? load(x, shift) : x; \
+        if (low && quotient_low) return of_denominator ? load(x, -(shift)) : x; \
         if (low) return load(x, -(shift)); \
         if (quotient_low) return of_numerator ? load(x, shift) : x; \
         return biased##suffix(numerator) <= (tiny) ? load(x, shift) : x; \
     } \
     INLINE type divide_fma##suffix(type a, type b, type c, uint32_t scaled) { \
-        const type result = fused(a, b, c); \
-        return !scaled ? result : load(result, biased##suffix(c) > (maximum_exponent) / 2 ? shift : -(shift)); \
+        return fused(a, b, c, !scaled ? 0 : biased##suffix(c) > (maximum_exponent) / 2 ? shift : -(shift)); \
     } \
     INLINE type divide_fixup##suffix(type quotient, type denominator, type numerator) { \
         const type sign = (signbit(denominator) != 0) != (signbit(numerator) != 0) ? -1 : 1; \
@@ -134,10 +139,10 @@ INLINE int32_t exponent_of(float x) { return exponent_of_f64((double)x); }
         if (denominator == 0 || isinf(numerator)) return sign * (type)INFINITY; \
         if (isinf(denominator) || numerator == 0) return copy((type)0, sign); \
         if (biased##suffix(numerator) - biased##suffix(denominator) < (lost)) return copy((type)0, sign); \
-        return copy(quotient, sign); \
+        return copy(isnan(quotient) ? (type)INFINITY : quotient, sign); \
     }
-DIVISION(, float, uint32_t, float_bits, 23, 255, copysignf, ldexpf, fmaf, 64, 96, 23, -150)
-DIVISION(_f64, double, uint64_t, double_bits, 52, 2047, copysign, ldexp, fma, 128, 768, 53, -1075)
+DIVISION(, float, uint32_t, float_bits, 23, 255, copysignf, ldexpf, fma_shifted, 64, 96, 23, -150)
+DIVISION(_f64, double, uint64_t, double_bits, 52, 2047, copysign, ldexp, fma_shifted_f64, 128, 768, 53, -1075)
 #undef DIVISION
 
 /* Does x belong to one of the classes of V_CMP_CLASS (sNaN 1, qNaN 2, -inf 4, -normal 8, -subnormal 16, -0 32, then their positive mirrors)? */
