@@ -111,8 +111,7 @@ enum {
     ROW_BITWISE = 128, /* scalar: each bit comes from the same bit of the sources */
     ROW_SETS_SCC = 256,
     ROW_READS_SCC = 512,
-    ROW_JUMPS = 1024,
-    ROW_HALVES = 2048 /* op_sel picks the half of its destination */
+    ROW_JUMPS = 1024
 };
 
 struct instruction {

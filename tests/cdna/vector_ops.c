@@ -74,8 +74,8 @@ typedef double f64;
 #define V2(name, D, A, B, value) FUNCTION(name, A_(A) B_(B) PUT_##D(d[0], l, value);)
 #define V3(name, D, A, B, C, value) FUNCTION(name, A_(A) B_(B) C_(C) PUT_##D(d[0], l, value);)
 #define V4(name, D, A, B, C, E, value) FUNCTION(name, A_(A) B_(B) C_(C) E_(E) PUT_##D(d[0], l, value);)
-#define V2F(name, flags, D, A, B, value) V2(name, D, A, B, value)
 #define V3F(name, flags, D, A, B, C, value) V3(name, D, A, B, C, value)
+#define V4F(name, flags, D, A, B, C, E, value) V4(name, D, A, B, C, E, value)
 #define V2A(name, D, A, B, value) V3(name, D, A, B, D, value)
 #define V2C(name, value, carry) FUNCTION(name, A_(u32) B_(u32) PUT_u32(d[0], l, value); PUT_m(d[1], l, carry);)
 #define V3C(name, value, carry) FUNCTION(name, A_(u32) B_(u32) C_(m) PUT_u32(d[0], l, value); PUT_m(d[1], l, carry);)
@@ -109,8 +109,8 @@ typedef double f64;
 #undef V2
 #undef V3
 #undef V4
-#undef V2F
 #undef V3F
+#undef V4F
 #undef V2A
 #undef V2C
 #undef V3C
@@ -125,8 +125,8 @@ typedef double f64;
 #define V2(name, D, A, B, value) ROW(name, 0, #D " = " #A " " #B)
 #define V3(name, D, A, B, C, value) ROW(name, 0, #D " = " #A " " #B " " #C)
 #define V4(name, D, A, B, C, E, value) ROW(name, 0, #D " = " #A " " #B " " #C " " #E)
-#define V2F(name, flags, D, A, B, value) ROW(name, flags, #D " = " #A " " #B)
 #define V3F(name, flags, D, A, B, C, value) ROW(name, flags, #D " = " #A " " #B " " #C)
+#define V4F(name, flags, D, A, B, C, E, value) ROW(name, flags, #D " = " #A " " #B " " #C " " #E)
 #define V2A(name, D, A, B, value) ROW(name, 0, #D " += " #A " " #B)
 #define V2C(name, value, carry) ROW(name, 0, "u32 m = u32 u32")
 #define V3C(name, value, carry) ROW(name, 0, "u32 m = u32 u32 m")
