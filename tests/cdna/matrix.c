@@ -122,7 +122,7 @@ static double read_double(const wave *w, const source *s, int lane) {
 /* ------------------------------------------------------------------------------------------------------------------ results */
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define WIDE __attribute__((target_clones("arch=haswell", "default")))
+#define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define WIDE
 #endif
