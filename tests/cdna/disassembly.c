@@ -42,7 +42,7 @@ static char *output_of(const char *command) {
 }
 
 static char *objdump(const void *bytes, size_t size, cdna_failure *failure) {
-    const char *program = getenv("TRINE_CDNA_OBJDUMP"), *directory = getenv("TMPDIR");
+    const char *program = getenv("CDNA_OBJDUMP"), *directory = getenv("TMPDIR");
     char path[256], command[768];
     snprintf(path, sizeof path, "%s/trine-cdna-XXXXXX", directory ? directory : "/tmp");
     const int file = mkstemp(path);
