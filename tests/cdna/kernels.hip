@@ -9,6 +9,7 @@ typedef unsigned short u16;
 typedef unsigned u32;
 typedef short bf16x4 __attribute__((ext_vector_type(4)));
 typedef short bf16x8 __attribute__((ext_vector_type(8)));
+typedef float f32x4 __attribute__((ext_vector_type(4)));
 typedef float f32x16 __attribute__((ext_vector_type(16)));
 
 DEVICE int item() { return __builtin_amdgcn_workitem_id_x(); }
@@ -163,4 +164,12 @@ KERNEL(256) histogram(const u32 *x, u32 *bins, int n) {
     for (int i = group() * 256 + item(); i < n; i += 1024) __atomic_fetch_add(&count[x[i] & 15], 1, __ATOMIC_RELAXED);
     barrier(); /* counted */
     if (item() < 16) __atomic_fetch_add(&bins[item()], count[item()], __ATOMIC_RELAXED);
+}
+
+/* Each lane reads 16 bytes of LDS where it is told to. */
+KERNEL(64) read_tile(const u32 *offset, f32x4 *y) {
+    SHARED f32x4 tile[64];
+    tile[item()] = (f32x4)(float)item();
+    barrier();
+    y[item()] = *(f32x4 *)((__attribute__((address_space(3))) char *)tile + offset[item()]);
 }

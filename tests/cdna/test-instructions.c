@@ -38,13 +38,14 @@ typedef enum comparison { ONE_WORD, TWO_WORDS, ONE_FLOAT, TWO_FLOATS, TWO_HALVES
 typedef struct instruction_case {
     const char *text;
     comparison how;
-    bool later;
+    enum { EVERYWHERE, FROM_GFX942, ON_GFX90A } where;
     expect_function *expect;
 } instruction_case;
 
 #define CONCATENATE_(a, b) a##b
 #define CONCATENATE(a, b) CONCATENATE_(a, b)
 #define LATER(kind, ...) kind(__VA_ARGS__)
+#define EARLIER(kind, ...) kind(__VA_ARGS__)
 #define FUNCTION(value) \
     static uint64_t CONCATENATE(expect_, __LINE__)(const view *view, int l) { \
         const uint32_t *const x = view->x, *const y = view->y, *const z = view->z, *const got = view->got; \
@@ -66,21 +67,25 @@ typedef struct instruction_case {
 #undef FLOATS
 #undef HALVES
 #undef LATER
+#undef EARLIER
 
-#define LATER(kind, ...) CONCATENATE(kind, _)(true, __VA_ARGS__)
-#define CASE(how, later, text) { text, how, later, CONCATENATE(expect_, __LINE__) },
-#define WORD_(later, text, value) CASE(ONE_WORD, later, text)
-#define PAIR_(later, text, value) CASE(TWO_WORDS, later, text)
-#define FLOAT_(later, text, value) CASE(ONE_FLOAT, later, text)
-#define WORD(text, value) WORD_(false, text, value)
-#define PAIR(text, value) PAIR_(false, text, value)
-#define FLOAT(text, value) FLOAT_(false, text, value)
-#define FLOATS(text, low, high) CASE(TWO_FLOATS, false, text)
-#define HALVES(text, low, high) CASE(TWO_HALVES, false, text)
+#define LATER(kind, ...) CONCATENATE(kind, _)(FROM_GFX942, __VA_ARGS__)
+#define EARLIER(kind, ...) CONCATENATE(kind, _)(ON_GFX90A, __VA_ARGS__)
+#define CASE(how, where, text) { text, how, where, CONCATENATE(expect_, __LINE__) },
+#define WORD_(where, text, value) CASE(ONE_WORD, where, text)
+#define PAIR_(where, text, value) CASE(TWO_WORDS, where, text)
+#define FLOAT_(where, text, value) CASE(ONE_FLOAT, where, text)
+#define WORD(text, value) WORD_(EVERYWHERE, text, value)
+#define PAIR(text, value) PAIR_(EVERYWHERE, text, value)
+#define FLOAT(text, value) FLOAT_(EVERYWHERE, text, value)
+#define FLOATS(text, low, high) CASE(TWO_FLOATS, EVERYWHERE, text)
+#define HALVES(text, low, high) CASE(TWO_HALVES, EVERYWHERE, text)
 static const instruction_case cases[] = {
 #include "instructions.def"
 };
 enum { CASES = sizeof cases / sizeof cases[0], GROUPS = 16 };
+
+static bool is_on(const instruction_case *k, cdna_chip chip) { return k->where == EVERYWHERE || (k->where == ON_GFX90A) == (chip == CDNA_GFX90A); }
 
 /* ----------------------------------------------------------------------------------------------------------------- the kernels */
 
@@ -112,7 +117,7 @@ static char *source_of(cdna_chip chip) {
     int count = 0;
     FILE *file = open_memstream(&text, &size);
     for (int i = 0; i < CASES; i++) {
-        if (cases[i].later && chip == CDNA_GFX90A) continue;
+        if (!is_on(&cases[i], chip)) continue;
         snprintf(names[count], sizeof names[count], "case%d", i);
         snprintf(body, sizeof body, "%s%s%s", before, cases[i].text, after);
         append_kernel(file, cdna_chip_name(chip), names[count], body);
@@ -197,12 +202,12 @@ static void check_chip(cdna_chip chip) {
                         cdna_memory_alloc(b.machine, sizeof *m.c * GROUPS), cdna_memory_alloc(b.machine, sizeof *m.out * GROUPS),
                         cdna_memory_alloc(b.machine, sizeof *m.area * GROUPS) };
     for (int i = 0; i < GROUPS * 64; i++) {
-        m.a[0][i] = interesting();
-        m.b[0][i] = interesting();
-        m.c[0][i] = interesting();
+        m.a[i / 64][i % 64] = interesting();
+        m.b[i / 64][i % 64] = interesting();
+        m.c[i / 64][i % 64] = interesting();
     }
     for (int i = 0; i < CASES; i++) {
-        if (cases[i].later && chip == CDNA_GFX90A) continue;
+        if (!is_on(&cases[i], chip)) continue;
         const int length = (int)strcspn(cases[i].text, "\n");
         tap(check_case(&b, chip, &m, i), "%s: %.*s%s", name, length, cases[i].text, cases[i].text[length] ? " ..." : "");
     }

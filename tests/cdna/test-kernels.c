@@ -22,6 +22,36 @@ static void check_profile(bench *b, const char *chip) {
     cdna_memory_free(b->machine, x);
 }
 
+static uint64_t conflicts_of(bench *b, const char *kernel, uint32_t workgroups, uint32_t items, const void *args, size_t bytes) {
+    const cdna_grid grid = { { workgroups, 1, 1 }, { items, 1, 1 }, 0 };
+    cdna_profile p = { 0 };
+    const bool ran = cdna_launch(b->machine, cdna_object_kernel(b->object, kernel), &grid, args, bytes, NULL, &p, &b->failure);
+    return ran ? p.lds_conflicts : UINT64_MAX;
+}
+
+/* Rows of 33 floats spread a column over all banks. On gfx950, a 16 x 32 tile of 2-byte elements read as the matrix unit wants it has two lanes on each bank, and none
+ * with the swizzle of HipKittens (arXiv 2511.08083). */
+static void check_conflicts(bench *b, cdna_chip chip) {
+    const char *name = cdna_chip_name(chip);
+    enum { N = 64 };
+    float *x = cdna_memory_alloc(b->machine, 2 * N * N * sizeof *x);
+    const struct {
+        float *x, *y;
+        int rows, columns;
+    } args = { memset(x, 0, 2 * N * N * sizeof *x), x + N * N, N, N };
+    tap(conflicts_of(b, "transpose", 4, 256, &args, sizeof args) == 0, "%s: transpose has no bank conflicts", name);
+    uint32_t *plain = (uint32_t *)x, *swizzled = plain + 64;
+    for (uint32_t l = 0; l < 64; l++) {
+        plain[l] = l % 16 * 64 + l / 16 * 16;
+        swizzled[l] = plain[l] ^ plain[l] % 1024 >> 9 << 5;
+    }
+    const void *reads[2][2] = { { plain, args.y }, { swizzled, args.y } };
+    const uint64_t before = conflicts_of(b, "read_tile", 1, 64, reads[0], sizeof reads[0]),
+                   after = conflicts_of(b, "read_tile", 1, 64, reads[1], sizeof reads[1]);
+    if (chip == CDNA_GFX950) tap(before == 4 && after == 0, "%s: a swizzle takes the conflicts of a tile from 4 cycles to none", name);
+    cdna_memory_free(b->machine, x);
+}
+
 int main(void) {
     char *source = kernels_source();
     for (int chip = 0; source && chip < CDNA_CHIPS; chip++) {
@@ -35,6 +65,7 @@ int main(void) {
         for (const kernel_case *k = kernel_cases; k->name; k++)
             if (!tap(k->check(&b), "%s: %s", name, k->name)) printf("# %s\n", b.failure.message);
         check_profile(&b, name);
+        check_conflicts(&b, (cdna_chip)chip);
         cdna_close(b.machine);
     }
     free(source);

@@ -67,6 +67,8 @@ INLINE float dot_bf16(uint32_t a, uint32_t b, float c) {
 }
 
 INLINE float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+/* The gfx90a instructions that round twice, and know no subnormals. */
+INLINE float multiply_add(float a, float b, float c) { return flush(flush(flush(a) * flush(b)) + flush(c)); }
 INLINE bool signals(float x) { return isnan(x) & ((float_bits(x) & 0x400000) == 0); }
 /* In IEEE mode: the number if the other is a quiet NaN, NaN if one signals; -0 below +0. */
 INLINE float minimum_number(float a, float b) { return signals(a) | signals(b) ? NAN : isnan(b) | (a < b) | ((a == b) & (signbit(a) != 0)) ? a : b; }
