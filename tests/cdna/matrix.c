@@ -17,7 +17,14 @@ typedef struct matrix {
     element a, b, result;
 } matrix;
 
-enum { MOST = 64 * 32 }; /* elements of A or B: 64 lanes of at most 32 */
+enum { MOST_ELEMENTS = 32 }; /* of A or B in a lane */
+
+/* Loops are compiled for wide vectors too where the compiler can choose at run time. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define WIDE
+#endif
 
 /* ------------------------------------------------------------------------------------------------------------------- inputs */
 
@@ -34,20 +41,55 @@ static uint32_t raw_element(const wave *w, int first, int lane, int index, int b
     return (uint32_t)(pair >> shift & ((UINT64_C(1) << bits) - 1));
 }
 
-static float input_float(const wave *w, element type, uint32_t raw) {
-    const bool ocp = w->group->machine->chip == CDNA_GFX950, flushes = w->group->machine->chip == CDNA_GFX90A;
-    switch (type) {
-    case F16: return flushes && (raw & 0x7c00) == 0 ? 0 : half_float((uint16_t)raw);
-    case BF16: return flushes && (raw & 0x7f80) == 0 ? 0 : bfloat_float((uint16_t)raw);
-    case XF32: return isnan(bits_float(raw)) ? NAN : bits_float((raw + 0xfff + (raw >> 13 & 1)) & ~UINT32_C(0x1fff));
-    case FP8: return minifloat_float(ocp ? &minifloat_e4m3 : &minifloat_e4m3fnuz, raw);
-    case BF8: return minifloat_float(ocp ? &minifloat_e5m2 : &minifloat_e5m2fnuz, raw);
-    case FP6: return minifloat_float(&minifloat_e2m3, raw);
-    case BF6: return minifloat_float(&minifloat_e3m2, raw);
-    case FP4: return minifloat_float(&minifloat_e2m1, raw);
-    case I8: return (float)(int8_t)raw;
-    default: return bits_float(raw);
+static float round_xf32(uint32_t raw) { return isnan(bits_float(raw)) ? NAN : bits_float((raw + 0xfff + (raw >> 13 & 1)) & ~UINT32_C(0x1fff)); }
+static float flush_input(float x, float smallest) { return fabsf(x) < smallest ? 0 : x; }
+
+/* values[l] = element at bit `shift` of lane l; smallest: what is below it in magnitude is 0. */
+#define CONVERT(name, value) \
+    WIDE static void convert_##name(const uint32_t *word, int shift, float smallest, float *values) { \
+        for (int l = 0; l < LANES; l++) { \
+            const uint32_t raw = word[l] >> shift; \
+            values[l] = value; \
+        } \
+        (void)smallest; \
     }
+CONVERT(f32, bits_float(raw))
+CONVERT(xf32, round_xf32(raw))
+CONVERT(f16, flush_input(half_float((uint16_t)raw), smallest))
+CONVERT(bf16, flush_input(bfloat_float((uint16_t)raw), smallest))
+CONVERT(i8, (float)(int8_t)raw)
+
+static const minifloat *small_format(cdna_chip chip, element type) {
+    const bool ocp = chip == CDNA_GFX950;
+    switch (type) {
+    case FP8: return ocp ? &minifloat_e4m3 : &minifloat_e4m3fnuz;
+    case BF8: return ocp ? &minifloat_e5m2 : &minifloat_e5m2fnuz;
+    case FP6: return &minifloat_e2m3;
+    case BF6: return &minifloat_e3m2;
+    default: return &minifloat_e2m1;
+    }
+}
+
+/* Formats of 8 bits and less, through a table of their values. */
+static void convert_small(const wave *w, element type, int first, int elements, float (*values)[LANES]) {
+    const minifloat *format = small_format(w->group->machine->chip, type);
+    const int bits = element_bits[type];
+    float table[256];
+    for (uint32_t code = 0; code < 1u << bits; code++) table[code] = minifloat_float(format, code);
+    for (int q = 0; q < elements; q++)
+        for (int l = 0; l < LANES; l++) values[q][l] = table[raw_element(w, first, l, q, bits)];
+}
+
+static void convert(const wave *w, element type, int first, int elements, float (*values)[LANES]) {
+    static void (*const converters[ELEMENTS])(
+        const uint32_t *, int, float, float *) = { [F32] = convert_f32, [XF32] = convert_xf32, [F16] = convert_f16, [BF16] = convert_bf16, [I8] = convert_i8 };
+    const int bits = element_bits[type];
+    const float smallest = w->group->machine->chip != CDNA_GFX90A ? 0 : type == F16 ? 0x1p-14f : 0x1p-126f;
+    if (converters[type] == NULL) {
+        convert_small(w, type, first, elements, values);
+        return;
+    }
+    for (int q = 0; q < elements; q++) converters[type](w->v[first + q * bits / 32], q * bits % 32, smallest, values[q]);
 }
 
 /* The lane that B is read from instead of `lane`. */
@@ -98,19 +140,16 @@ static void locate(const matrix *m, int b, int i, int k, int *lane_out, int *ind
     *index_out = k % e;
 }
 
-/* values[(b size + i) depth + k]. */
-static void read_source(const wave *w, const matrix *m, const source *s, float *values) {
-    for (int b = 0; b < m->blocks; b++) {
-        const int block = (b >> s->cbsz << s->cbsz) + s->abid;
-        for (int i = 0; i < m->size; i++) {
-            for (int k = 0; k < m->depth; k++) {
-                int lane, index;
-                locate(m, block, i, k, &lane, &index);
-                lane = blgp_lane(s->blgp, lane);
-                const float x = input_float(w, s->type, raw_element(w, s->operand->index, lane, index, element_bits[s->type]));
-                values[(b * m->size + i) * m->depth + k] = s->scale ? x * scale_of(w, s, lane) : x;
-            }
-        }
+/* values[q][l]: element q of lane l. */
+static void read_source(const wave *w, const matrix *m, const source *s, float (*values)[LANES]) {
+    const int elements = m->depth * m->size * m->blocks / LANES;
+    convert(w, s->type, s->operand->index, elements, values);
+    for (int q = 0; s->scale && q < elements; q++)
+        for (int l = 0; l < LANES; l++) values[q][l] *= scale_of(w, s, l);
+    for (int q = 0; s->blgp && q < elements; q++) {
+        float moved[LANES];
+        for (int l = 0; l < LANES; l++) moved[l] = values[q][blgp_lane(s->blgp, l)];
+        memcpy(values[q], moved, sizeof moved);
     }
 }
 
@@ -121,22 +160,16 @@ static double read_double(const wave *w, const source *s, int lane) {
 
 /* ------------------------------------------------------------------------------------------------------------------ results */
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define WIDE
-#endif
-
-/* acc[j] += sum_k a[k] bt[j][k], with bt turned to b[k][j] for the sake of wide vectors. */
-WIDE static void accumulate(float *acc, const float *a, const float *b, int depth, int size) {
-    for (int k = 0; k < depth; k++)
-        for (int j = 0; j < size; j++) acc[j] += a[k] * b[k * size + j];
-}
-
-WIDE static void accumulate_integers(int32_t *acc, const float *a, const float *b, int depth, int size) {
-    for (int k = 0; k < depth; k++)
-        for (int j = 0; j < size; j++) acc[j] += (int32_t)a[k] * (int32_t)b[k * size + j];
-}
+/* One term of a row of D: acc[j] += a b[j]. */
+#define ACCUMULATE(name, type) \
+    WIDE static void name(type *acc, const float *const *a, const float *const *b, int i, int depth, int size) { \
+        for (int k = 0; k < depth; k++) { \
+            const type x = (type)a[k][i]; \
+            for (int j = 0; j < size; j++) acc[j] += x * (type)b[k][j]; \
+        } \
+    }
+ACCUMULATE(accumulate_floats, float)
+ACCUMULATE(accumulate_integers, int32_t)
 
 static void place(const matrix *m, int b, int i, int *register_out, int *lane_out) {
     const int h = m->result == F64 ? 1 : 4, runs = LANES / m->size, packed = LANES * h / (m->size * m->size) > 1 ? LANES * h / (m->size * m->size) : 1;
@@ -165,25 +198,29 @@ static void multiply_doubles(const wave *w, const matrix *m, const source *a, co
 }
 
 static void multiply(const wave *w, const matrix *m, const source *a, const source *b, lanes *d) {
-    float left[MOST], right[MOST], turned[MOST];
+    float left[MOST_ELEMENTS][LANES], right[MOST_ELEMENTS][LANES];
+    const float *row_of_a[128], *row_of_b[128]; /* by k: where (0, k) of the block is */
     read_source(w, m, a, left);
     read_source(w, m, b, right);
     const bool flushes = w->group->machine->chip == CDNA_GFX90A && (a->type == F16 || a->type == BF16);
     for (int block = 0; block < m->blocks; block++) {
-        const float *const of_block = right + block * m->size * m->depth;
-        for (int j = 0; j < m->size; j++)
-            for (int k = 0; k < m->depth; k++) turned[k * m->size + j] = of_block[j * m->depth + k];
+        for (int k = 0; k < m->depth; k++) {
+            int lane, index;
+            locate(m, (block >> a->cbsz << a->cbsz) + a->abid, 0, k, &lane, &index);
+            row_of_a[k] = &left[index][lane];
+            locate(m, block, 0, k, &lane, &index);
+            row_of_b[k] = &right[index][lane];
+        }
         for (int i = 0; i < m->size; i++) {
             int r, first;
             place(m, block, i, &r, &first);
-            const float *row = left + (block * m->size + i) * m->depth;
             if (m->result == I32) {
-                accumulate_integers((int32_t *)&d[r][first], row, turned, m->depth, m->size);
+                accumulate_integers((int32_t *)&d[r][first], row_of_a, row_of_b, i, m->depth, m->size);
                 continue;
             }
             float acc[32];
             memcpy(acc, &d[r][first], (size_t)m->size * sizeof *acc);
-            accumulate(acc, row, turned, m->depth, m->size);
+            accumulate_floats(acc, row_of_a, row_of_b, i, m->depth, m->size);
             for (int j = 0; flushes && j < m->size; j++) acc[j] = fabsf(acc[j]) < 0x1p-126f ? copysignf(0, acc[j]) : acc[j];
             memcpy(&d[r][first], acc, (size_t)m->size * sizeof *acc);
         }
