@@ -63,6 +63,7 @@ typedef struct cdna_profile {
     uint64_t lds_phases, lds_conflicts; /* cycles without conflicts; and cycles more because of them */
     uint64_t matrix_operations;         /* multiplications and additions of matrix instructions */
     uint64_t *executed;                 /* NULL, or one counter per instruction of the object */
+    uint64_t *waited;                   /* NULL, or as many: how often a wait had anything to wait for */
 } cdna_profile;
 
 typedef struct cdna_failure {

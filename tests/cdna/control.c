@@ -62,8 +62,11 @@ static void execute_trap(wave *w, const instruction *in) {
     stop(w, -1, "the kernel traps");
 }
 static void execute_wait(wave *w, const instruction *in) {
+    const uint32_t before = w->counter[COUNTER_VM].done + w->counter[COUNTER_LGKM].done;
     if (in->wait_vm != UINT16_MAX) wait_for(w, COUNTER_VM, in->wait_vm);
     if (in->wait_lgkm != UINT16_MAX) wait_for(w, COUNTER_LGKM, in->wait_lgkm);
+    const bool waited = w->counter[COUNTER_VM].done + w->counter[COUNTER_LGKM].done != before;
+    if (w->group->profile.waited) w->group->profile.waited[in->index] += waited;
 }
 static void execute_nothing(wave *w, const instruction *in) { (void)w, (void)in; }
 

@@ -72,6 +72,7 @@ static void group_close(group *g) {
     free(g->lds);
     free(g->cell);
     free(g->profile.executed);
+    free(g->profile.waited);
 }
 
 static bool group_open(group *g) {
@@ -104,6 +105,7 @@ static void add_profile(cdna_profile *to, const cdna_profile *from, int instruct
     to->lds_conflicts += from->lds_conflicts;
     to->matrix_operations += from->matrix_operations;
     for (int i = 0; to->executed && from->executed && i < instructions; i++) to->executed[i] += from->executed[i];
+    for (int i = 0; to->waited && from->waited && i < instructions; i++) to->waited[i] += from->waited[i];
 }
 
 typedef struct launch {
@@ -119,8 +121,10 @@ static void run_share(launch *run) {
     group g = run->first;
     cdna_failure failure = { "no memory for a workgroup" };
     g.failure = &failure;
+    const size_t counters = (size_t)g.object->instructions;
     bool ok = group_open(&g);
-    if (ok && run->profile && run->profile->executed) ok = (g.profile.executed = calloc((size_t)g.object->instructions, sizeof(uint64_t))) != NULL;
+    if (ok && run->profile && run->profile->executed) ok = (g.profile.executed = calloc(counters, sizeof(uint64_t))) != NULL;
+    if (ok && run->profile && run->profile->waited) ok = (g.profile.waited = calloc(counters, sizeof(uint64_t))) != NULL;
     const uint32_t *size = g.grid->workgroups;
 #pragma omp for schedule(dynamic)
     for (uint64_t i = 0; i < run->groups; i++) {

@@ -171,7 +171,7 @@ static uint32_t end_of(const cdna_object *object, const cdna_kernel *kernel) {
     return end;
 }
 
-/* Each wait of a kernel in turn becomes an s_nop. (Not row_sum: once one wave is left, its waits before barriers serve nobody.) */
+/* Each wait of a kernel that ever waits becomes an s_nop, in turn. (Not of row_sum: once one wave is left, its waits before barriers serve nobody.) */
 static void check_waits(cdna_chip chip, const char *source, const char *name) {
     size_t size = 0;
     unsigned char *bytes = build_object(cdna_chip_name(chip), true, source, &size);
@@ -179,10 +179,12 @@ static void check_waits(cdna_chip chip, const char *source, const char *name) {
     whole.object = cdna_object_load(whole.machine, bytes, size, &whole.failure);
     const cdna_kernel *kernel = cdna_object_kernel(whole.object, name);
     const uint32_t end = end_of(whole.object, kernel);
+    whole.profile.waited = calloc((size_t)cdna_object_instructions(whole.object), sizeof(uint64_t));
+    tap(check_of(name)(&whole), "%s: %s is right", cdna_chip_name(chip), name);
     for (int i = 0; i < cdna_object_instructions(whole.object); i++) {
         uint32_t address;
         const char *text = cdna_object_instruction(whole.object, i, &address);
-        if (address < kernel->entry || address >= end || strncmp(text, "s_waitcnt", 9) != 0) continue;
+        if (address < kernel->entry || address >= end || strncmp(text, "s_waitcnt", 9) != 0 || whole.profile.waited[i] == 0) continue;
         unsigned char *at = in_file(bytes, address), saved[4];
         memcpy(saved, at, 4);
         memcpy(at, &(uint32_t){ 0xbf800000 }, 4);
@@ -194,6 +196,7 @@ static void check_waits(cdna_chip chip, const char *source, const char *name) {
         memcpy(at, saved, 4);
         cdna_close(b.machine);
     }
+    free(whole.profile.waited);
     cdna_close(whole.machine);
     free(bytes);
 }
