@@ -69,6 +69,11 @@ API hipError_t hipStreamCreateWithFlags(stream **out, unsigned flags) {
     ENTER(hipStreamCreateWithFlags);
     return leave(create_stream(out));
 }
+API hipError_t hipStreamCreateWithPriority(stream **out, unsigned flags, int priority) {
+    (void)flags, (void)priority;
+    ENTER(hipStreamCreateWithPriority);
+    return leave(create_stream(out));
+}
 API hipError_t hipStreamDestroy(stream *s) {
     ENTER(hipStreamDestroy);
     if (s == NULL) return leave(hipErrorInvalidHandle);
@@ -186,6 +191,12 @@ static graph *copy_graph(const graph *from) {
 API hipError_t hipGraphInstantiate(graph **out, graph *from, void *node, char *log, size_t size) {
     (void)node, (void)log, (void)size;
     ENTER(hipGraphInstantiate);
+    if (from == NULL) return leave(hipErrorInvalidValue);
+    return leave((*out = copy_graph(from)) ? hipSuccess : hipErrorOutOfMemory);
+}
+API hipError_t hipGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long flags) {
+    (void)flags;
+    ENTER(hipGraphInstantiateWithFlags);
     if (from == NULL) return leave(hipErrorInvalidValue);
     return leave((*out = copy_graph(from)) ? hipSuccess : hipErrorOutOfMemory);
 }

@@ -87,9 +87,16 @@ static void start_wave(group *g, int number) {
 
 /* --------------------------------------------------------------------------------------------------------------------- turns */
 
-static void trace(const wave *w, const instruction *in) {
-    fprintf(w->group->options->trace, "(%u,%u,%u) %2d  exec %016llx  %6x  %s\n", w->group->id[0], w->group->id[1], w->group->id[2], w->number,
-            (unsigned long long)exec_of(w), in->pc, in->text);
+/* The first operand's value afterwards too: of the first active lane, if it is a vector register. */
+static void trace(const wave *w, const instruction *in, uint64_t exec) {
+    FILE *file = w->group->options->trace;
+    const operand *o = &in->operand[0];
+    const int lane = exec ? __builtin_ctzll(exec) : 0;
+    fprintf(file, "(%u,%u,%u) %2d  %016llx  %6x  %-60s", w->group->id[0], w->group->id[1], w->group->id[2], w->number, (unsigned long long)exec, in->pc,
+            in->text);
+    for (int i = o->words; i-- > 0 && (o->kind == OPERAND_VGPR || o->kind == OPERAND_SGPR);)
+        fprintf(file, " %08x", o->kind == OPERAND_VGPR ? w->v[o->index + i][lane] : w->s[o->index + i]);
+    fprintf(file, "\n");
 }
 
 static void run_wave(wave *w, uint64_t most) {
@@ -104,8 +111,9 @@ static void run_wave(wave *w, uint64_t most) {
         if (++w->executed > budget) stop(w, -1, "the wave has run %llu instructions and is not done", (unsigned long long)budget);
         g->profile.instructions[in->row->kind]++;
         if (g->profile.executed) g->profile.executed[in->index]++;
-        if (w->tracing) trace(w, in);
+        const uint64_t exec = exec_of(w);
         in->row->execute(w, in);
+        if (w->tracing) trace(w, in, exec);
     }
 }
 

@@ -62,8 +62,12 @@ int main(void) {
             continue;
         }
         if (!tap(bench_open(&b, (cdna_chip)chip, true, source), "%s: the kernels compile and load", name)) continue;
-        for (const kernel_case *k = kernel_cases; k->name; k++)
+        for (const kernel_case *k = kernel_cases; k->name; k++) {
+            b.options.quantum = 0;
             if (!tap(k->check(&b), "%s: %s", name, k->name)) printf("# %s\n", b.failure.message);
+            b.options.quantum = 7;
+            if (!tap(k->check(&b), "%s: %s, its waves taking turns of 7 instructions", name, k->name)) printf("# %s\n", b.failure.message);
+        }
         check_profile(&b, name);
         check_conflicts(&b, (cdna_chip)chip);
         cdna_close(b.machine);

@@ -82,12 +82,13 @@ typedef struct bench {
     cdna_object *object;
     cdna_failure failure;
     cdna_profile profile;
+    cdna_options options;
 } bench;
 
 static inline bool bench_open(bench *b, cdna_chip chip, bool hip, const char *source) {
     size_t size;
     unsigned char *bytes = build_object(cdna_chip_name(chip), hip, source, &size);
-    *b = (bench){ .machine = cdna_open(chip) };
+    *b = (bench){ .machine = cdna_open(chip), .options.trace_wave = -1 };
     b->object = bytes && b->machine ? cdna_object_load(b->machine, bytes, size, &b->failure) : NULL;
     if (bytes && !b->object) printf("# %s\n", b->failure.message);
     free(bytes);
@@ -98,7 +99,7 @@ static inline bool bench_run(bench *b, const char *kernel, uint32_t workgroups, 
     const cdna_kernel *k = cdna_object_kernel(b->object, kernel);
     const cdna_grid grid = { { workgroups, 1, 1 }, { items, 1, 1 }, 0 };
     if (k == NULL) snprintf(b->failure.message, sizeof b->failure.message, "there is no kernel %s", kernel);
-    return k != NULL && cdna_launch_both(b->machine, k, &grid, arguments, bytes, NULL, &b->profile, &b->failure);
+    return k != NULL && cdna_launch_both(b->machine, k, &grid, arguments, bytes, &b->options, &b->profile, &b->failure);
 }
 
 /* The same numbers on every run. */
