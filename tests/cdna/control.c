@@ -73,7 +73,7 @@ static void execute_nothing(wave *w, const instruction *in) { (void)w, (void)in;
 /* The accelerator die a workgroup is on: they are dealt out in turn over eight. */
 static void execute_getreg(wave *w, const instruction *in) {
     const group *g = w->group;
-    if (strncmp(in->operand[1].name, "hwreg(HW_REG_XCC_ID", 19) != 0) stop(w, -1, "this hardware register is not known");
+    if (strstr(in->text, "hwreg(HW_REG_XCC_ID") == NULL) stop(w, -1, "this hardware register is not known");
     const uint64_t number = g->id[0] + (uint64_t)g->grid->workgroups[0] * (g->id[1] + (uint64_t)g->grid->workgroups[1] * g->id[2]);
     scalar_commit(w, in->operand[0].index, 1, number % 8, UINT64_MAX);
 }

@@ -42,19 +42,20 @@ typedef struct value_type {
     bool packed, mix;
 } value_type;
 
+typedef enum written { WRITTEN_DECIMAL, WRITTEN_HEX, WRITTEN_FLOAT } written;
+
 typedef struct operand {
-    operand_kind kind;
     const value_type *type;
+    union {
+        uint64_t value; /* of a constant, in the operand's type */
+        double real;    /* of one written with a point, before it has a type */
+    };
     uint16_t index;
-    uint8_t words; /* as written: v[0:3] has 4 */
+    uint8_t kind, words;     /* words as written: v[0:3] has 4 */
+    uint8_t written, select; /* how a constant was; SDWA */
     bool negate, negate_high, absolute, extend;
     bool high, high_high; /* op_sel, op_sel_hi */
-    uint8_t select;       /* SDWA */
     bool plain;           /* a register taken as it is */
-    enum { WRITTEN_DECIMAL, WRITTEN_HEX, WRITTEN_FLOAT } written;
-    double real;
-    uint64_t value; /* of a constant, in the operand's type */
-    char name[32];  /* of OPERAND_NAME */
 } operand;
 
 typedef enum dpp_kind {

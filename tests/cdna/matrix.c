@@ -231,7 +231,7 @@ static void multiply(const wave *w, const matrix *m, const source *a, const sour
 static uint64_t read_addend(wave *w, const matrix *m, const operand *c, lanes *d, int words) {
     if (c->kind == OPERAND_CONSTANT) {
         const bool wide = m->result == F64;
-        const uint64_t value = !wide ? c->value : c->written == WRITTEN_FLOAT ? double_bits(c->real) : c->value;
+        const uint64_t value = wide && c->written == WRITTEN_FLOAT ? double_bits((double)bits_float((uint32_t)c->value)) : c->value;
         for (int i = 0; i < words; i++)
             for (int l = 0; l < LANES; l++) d[i][l] = (uint32_t)(wide && i % 2 ? value >> 32 : value);
         return UINT64_MAX;

@@ -132,8 +132,6 @@ bool operand_parse(const char *token, operand *o) {
     if (parse_register(text, o)) return true;
     if ((isdigit((unsigned char)text[0]) || text[0] == '-') && parse_number(text, o)) return true;
     o->kind = OPERAND_NAME;
-    if (strlen(text) >= sizeof o->name) return false;
-    strcpy(o->name, text);
     return true;
 }
 
