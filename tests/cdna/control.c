@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Branches, barriers, waits, hardware registers, and what has no effect here. */
+/* Branches, barriers, waits, hardware registers, scalar memory, and what has no effect here. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,16 +126,7 @@ static void execute_scalar_buffer_load(wave *w, const instruction *in) {
     { "s_load_dword" suffix, NULL, execute_scalar_load, { .data = &(const int){ count } }, 0, CDNA_SCALAR_LOAD }, \
         { "s_buffer_load_dword" suffix, NULL, execute_scalar_buffer_load, { .data = &(const int){ count } }, 0, CDNA_SCALAR_LOAD },
 
-const row control_rows[] = { BRANCH("s_branch", ALWAYS) BRANCH("s_cbranch_scc0", SCC_CLEAR) BRANCH("s_cbranch_scc1", SCC_SET) BRANCH("s_cbranch_vccz", VCC_ZERO)
-                                 BRANCH("s_cbranch_vccnz", VCC_NONZERO) BRANCH("s_cbranch_execz", EXEC_ZERO) BRANCH("s_cbranch_execnz", EXEC_NONZERO)
-                                     OTHER("s_getpc_b64", execute_getpc, CDNA_BRANCH) OTHER("s_setpc_b64", execute_setpc, CDNA_BRANCH)
-                                         OTHER("s_swappc_b64", execute_swappc, CDNA_BRANCH) OTHER("s_barrier", execute_barrier, CDNA_BARRIER)
-                                             OTHER("s_endpgm", execute_end, CDNA_OTHER) OTHER("s_trap", execute_trap, CDNA_OTHER)
-                                                 OTHER("s_waitcnt", execute_wait, CDNA_WAIT) OTHER("s_getreg_b32", execute_getreg, CDNA_SCALAR)
-                                                     OTHER("s_memtime", execute_time, CDNA_SCALAR_LOAD) OTHER("s_memrealtime", execute_time, CDNA_SCALAR_LOAD)
-                                                         NOTHING("s_nop") NOTHING("s_sleep") NOTHING("s_setprio") NOTHING("s_icache_inv")
-                                                             NOTHING("s_dcache_inv") NOTHING("s_dcache_wb") NOTHING("s_code_end") NOTHING("v_nop")
-                                                                 NOTHING("buffer_wbl2") NOTHING("buffer_inv") NOTHING("buffer_invl2") NOTHING("buffer_wbinvl1")
-                                                                     NOTHING("buffer_wbinvl1_vol"){ 0 } };
-
-const row scalar_memory_rows[] = { SCALAR_LOADS("", 1) SCALAR_LOADS("x2", 2) SCALAR_LOADS("x4", 4) SCALAR_LOADS("x8", 8) SCALAR_LOADS("x16", 16){ 0 } };
+const row control_rows[] = {
+#include "control.def"
+    { 0 }
+};

@@ -252,8 +252,9 @@ void decode(const char *text, uint32_t word, instruction *in) {
     if (r == NULL) return;
     in->destinations = r->signature ? destinations_of(r->signature) : r->kind == CDNA_MATRIX;
     if (!decode_tokens(in, r, text + length) || in->gds) return;
-    if (strncmp(text, "ds_swizzle", 10) == 0) in->offset = (int32_t)(word & 0xffff);
-    if (strncmp(text, "v_bitop3", 8) == 0) in->operand[in->operands++] = (operand){ .kind = OPERAND_CONSTANT, .value = in->bitop3, .written = WRITTEN_HEX };
+    if (r->flags & ROW_RAW_OFFSET) in->offset = (int32_t)(word & 0xffff);
+    if (r->flags & ROW_TRUTH_TABLE && in->operands < MAX_OPERANDS)
+        in->operand[in->operands++] = (operand){ .kind = OPERAND_CONSTANT, .value = in->bitop3, .written = WRITTEN_HEX };
     if (r->signature ? !apply_signature(in, r->signature) : !bind_constants(in)) return;
     if (in->clamp && r->signature && in->operand[0].type->class != CLASS_FLOAT) return;
     find_plain(in);

@@ -13,11 +13,11 @@ static _Thread_local hipError_t last_error;
 /* What the chips' products are; clocks in kHz. */
 static const struct chip_facts {
     const char *name;
-    int compute_units, clock, memory_clock, memory_bus, l2, lds, pci_device;
+    int compute_units, clock, memory_clock, memory_bus, l2, lds;
 } facts[CDNA_CHIPS] = {
-    [CDNA_GFX90A] = { "AMD Instinct MI210 (emulated)", 104, 1700000, 1600000, 4096, 8 << 20, 64 << 10, 0x740f },
-    [CDNA_GFX942] = { "AMD Instinct MI300X (emulated)", 304, 2100000, 1300000, 8192, 4 << 20, 64 << 10, 0x74a1 },
-    [CDNA_GFX950] = { "AMD Instinct MI355X (emulated)", 256, 2400000, 2000000, 8192, 4 << 20, 160 << 10, 0x75a3 },
+    [CDNA_GFX90A] = { "AMD Instinct MI210 (emulated)", 104, 1700000, 1600000, 4096, 8 << 20, 64 << 10 },
+    [CDNA_GFX942] = { "AMD Instinct MI300X (emulated)", 304, 2100000, 1300000, 8192, 4 << 20, 64 << 10 },
+    [CDNA_GFX950] = { "AMD Instinct MI355X (emulated)", 256, 2400000, 2000000, 8192, 4 << 20, 160 << 10 },
 };
 
 /* --------------------------------------------------------------------------------------------------------------------- failures */
@@ -213,50 +213,61 @@ API hipError_t hipDeviceTotalMem(size_t *bytes, int device) {
     return leave(device ? hipErrorInvalidDevice : hipSuccess);
 }
 
-/* hipDeviceProp_t of HIP 5, as far as the name of the architecture. */
-typedef struct properties {
-    char name[256];
-    size_t memory, lds;
-    int registers, wave, most_threads, most_dim[3], most_grid[3], clock, memory_clock, memory_bus;
-    size_t constant_memory;
-    int major, minor, compute_units, l2, threads_per_unit, compute_mode, instruction_clock;
-    unsigned features;
-    int concurrent_kernels, pci_domain, pci_bus, pci_device;
-    size_t lds_per_unit;
-    int multi_board, maps_host, architecture;
-    char architecture_name[256];
-} properties;
-_Static_assert(offsetof(properties, clock) == 308 && offsetof(properties, pci_domain) == 364 && offsetof(properties, architecture_name) == 396,
-               "HIP 5's layout");
+/* hipDeviceProp_t has two layouts: that of HIP 5, and that of HIP 6, whose entry point has another name. */
+typedef enum layout { HIP_5, HIP_6, LAYOUTS } layout;
+static const size_t properties_size[LAYOUTS] = { 792, 1472 };
 
-API hipError_t hipGetDeviceProperties(properties *out, int device) {
-    ENTER(hipGetDeviceProperties);
-    if (device) return leave(hipErrorInvalidDevice);
+static int minor_of(cdna_chip chip) { return chip == CDNA_GFX90A ? 0 : chip == CDNA_GFX942 ? 4 : 5; }
+
+static hipError_t describe(char *out, int device, layout version) {
+    if (device) return hipErrorInvalidDevice;
     const cdna_chip chip = cdna_machine_chip(the_driver.machine);
     const struct chip_facts *f = &facts[chip];
-    memset(out, 0, 792);
-    snprintf(out->name, sizeof out->name, "%s", f->name);
-    out->memory = the_driver.memory;
-    out->lds = out->lds_per_unit = (size_t)f->lds;
-    out->registers = 65536;
-    out->wave = 64;
-    out->most_threads = 1024;
-    for (int i = 0; i < 3; i++) {
-        out->most_dim[i] = 1024;
-        out->most_grid[i] = INT32_MAX;
-    }
-    out->clock = f->clock;
-    out->memory_clock = f->memory_clock;
-    out->memory_bus = f->memory_bus;
-    out->major = 9;
-    out->minor = chip == CDNA_GFX90A ? 0 : chip == CDNA_GFX942 ? 4 : 5;
-    out->compute_units = f->compute_units;
-    out->l2 = f->l2;
-    out->threads_per_unit = 2048;
-    out->concurrent_kernels = out->maps_host = 1;
-    sscanf(pci(), "%x:%x:%x", (unsigned *)&out->pci_domain, (unsigned *)&out->pci_bus, (unsigned *)&out->pci_device);
-    snprintf(out->architecture_name, sizeof out->architecture_name, "%s:sramecc+:xnack-", cdna_chip_name(chip));
-    return leave(hipSuccess);
+    unsigned domain = 0, bus = 0, slot = 0;
+    sscanf(pci(), "%x:%x:%x", &domain, &bus, &slot);
+    const struct {
+        size_t bytes, at[LAYOUTS]; /* of the field: its offsets in the layouts */
+        uint64_t value;
+    } fields[] = {
+        { 8, { 256, 288 }, the_driver.memory }, /* totalGlobalMem */
+        { 8, { 264, 296 }, (uint64_t)f->lds },  /* sharedMemPerBlock */
+        { 4, { 272, 304 }, 65536 },             /* regsPerBlock */
+        { 4, { 276, 308 }, 64 },                /* warpSize */
+        { 4, { 280, 320 }, 1024 },              /* maxThreadsPerBlock */
+        { 4, { 284, 324 }, 1024 },              /* maxThreadsDim */
+        { 4, { 288, 328 }, 1024 },
+        { 4, { 292, 332 }, 1024 },
+        { 4, { 296, 336 }, INT32_MAX }, /* maxGridSize */
+        { 4, { 300, 340 }, 65536 },
+        { 4, { 304, 344 }, 65536 },
+        { 4, { 308, 348 }, (uint64_t)f->clock },         /* clockRate */
+        { 4, { 312, 608 }, (uint64_t)f->memory_clock },  /* memoryClockRate */
+        { 4, { 316, 612 }, (uint64_t)f->memory_bus },    /* memoryBusWidth */
+        { 4, { 328, 360 }, 9 },                          /* major */
+        { 4, { 332, 364 }, (uint64_t)minor_of(chip) },   /* minor */
+        { 4, { 336, 388 }, (uint64_t)f->compute_units }, /* multiProcessorCount */
+        { 4, { 340, 616 }, (uint64_t)f->l2 },            /* l2CacheSize */
+        { 4, { 344, 624 }, 2048 },                       /* maxThreadsPerMultiProcessor */
+        { 4, { 360, 576 }, 1 },                          /* concurrentKernels */
+        { 4, { 364, 592 }, domain },                     /* pciDomainID */
+        { 4, { 368, 584 }, bus },                        /* pciBusID */
+        { 4, { 372, 588 }, slot },                       /* pciDeviceID */
+        { 8, { 376, 1416 }, (uint64_t)f->lds },          /* maxSharedMemoryPerMultiProcessor */
+    };
+    memset(out, 0, properties_size[version]);
+    snprintf(out, 256, "%s", f->name);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) memcpy(out + fields[i].at[version], &fields[i].value, fields[i].bytes);
+    snprintf(out + (version == HIP_5 ? 396 : 1160), 256, "%s:sramecc+:xnack-", cdna_chip_name(chip)); /* gcnArchName */
+    return hipSuccess;
+}
+
+API hipError_t hipGetDeviceProperties(char *out, int device) {
+    ENTER(hipGetDeviceProperties);
+    return leave(describe(out, device, HIP_5));
+}
+API hipError_t hipGetDevicePropertiesR0600(char *out, int device) {
+    ENTER(hipGetDevicePropertiesR0600);
+    return leave(describe(out, device, HIP_6));
 }
 
 /* Numbers of hipDeviceAttribute_t, which HIP 5 and 6 share. */

@@ -105,14 +105,11 @@ static void execute_narrow(wave *w, const instruction *in) {
     commit(w, to, 1, (const lanes *)&value, exec_of(w), known[0] & known[1]);
 }
 
-#define LANE(name, execute) { name, NULL, execute, { .data = NULL }, ROW_LANES_FREE, CDNA_VECTOR },
+#define LANE(name, execute) { name, NULL, execute, { .data = NULL }, 0, CDNA_VECTOR },
 #define EXCHANGE(name, rows) { name, "b32 b32 =", execute_exchange, { .data = &(const int){ rows } }, 0, CDNA_VECTOR },
 #define SMALL(name, signature, execute, format) { name, signature, execute, { .data = &(const int){ format } }, 0, CDNA_VECTOR },
 
-const row lane_rows[] = { LANE("v_readfirstlane_b32", execute_readfirstlane) LANE("v_readlane_b32", execute_readlane) LANE("v_writelane_b32", execute_writelane)
-                              EXCHANGE("v_swap_b32", 0) EXCHANGE("v_permlane16_swap_b32", 16)
-                                  EXCHANGE("v_permlane32_swap_b32", 32){ "v_pk_mov_b32", "b64 = b64 b64", execute_pk_mov, { .data = NULL }, 0, CDNA_VECTOR },
-                          SMALL("v_cvt_f32_fp8", "f32 = b32", execute_widen, E4M3) SMALL("v_cvt_f32_bf8", "f32 = b32", execute_widen, E5M2)
-                              SMALL("v_cvt_pk_f32_fp8", "pk_f32 = b32", execute_widen, E4M3) SMALL("v_cvt_pk_f32_bf8", "pk_f32 = b32", execute_widen, E5M2)
-                                  SMALL("v_cvt_pk_fp8_f32", "b32 = f32 f32", execute_narrow, E4M3)
-                                      SMALL("v_cvt_pk_bf8_f32", "b32 = f32 f32", execute_narrow, E5M2){ 0 } };
+const row lane_rows[] = {
+#include "lane.def"
+    { 0 }
+};

@@ -200,17 +200,6 @@ static void execute_permute(wave *w, const instruction *in) {
 #define ATOMIC_WIDTHS(name, sign, operation) ATOMIC_ROWS(name, sign "32", 4, operation) ATOMIC_ROWS(name, sign "64", 8, operation "_x2")
 
 const row lds_rows[] = {
-    READ("u8", 1) READ("i8", 1, 0, SIGNED) READ("u16", 2) READ("i16", 2, 0, SIGNED) READ("u8_d16", 1, 0, LOW) READ("u8_d16_hi", 1, 0, HIGH)
-        READ("i8_d16", 1, 0, SIGNED_LOW) READ("i8_d16_hi", 1, 0, SIGNED_HIGH) READ("u16_d16", 2, 0, LOW) READ("u16_d16_hi", 2, 0, HIGH) READ("b32", 4)
-            READ("b64", 8) READ("b96", 12) READ("b128", 16) WRITE("b8", 1) WRITE("b8_d16_hi", 1, 0, HIGH) WRITE("b16", 2) WRITE("b16_d16_hi", 2, 0, HIGH)
-                WRITE("b32", 4) WRITE("b64", 8) WRITE("b96", 12) WRITE("b128", 16) PAIRS("b32", 4) PAIRS("b64", 8) ATOMIC_WIDTHS("add", "u", "add")
-                    ATOMIC_WIDTHS("sub", "u", "sub") ATOMIC_WIDTHS("rsub", "u", "rsub") ATOMIC_WIDTHS("inc", "u", "inc") ATOMIC_WIDTHS("dec", "u", "dec")
-                        ATOMIC_WIDTHS("min", "i", "smin") ATOMIC_WIDTHS("max", "i", "smax") ATOMIC_WIDTHS("min", "u", "umin") ATOMIC_WIDTHS("max", "u", "umax")
-                            ATOMIC_WIDTHS("and", "b", "and") ATOMIC_WIDTHS("or", "b", "or") ATOMIC_WIDTHS("xor", "b", "xor")
-                                ATOMIC_WIDTHS("wrxchg", "b", "swap") ATOMIC_WIDTHS("cmpst", "b", "cmpswap") ATOMIC_ROWS("add", "f32", 4, "add_f32")
-                                    ATOMIC_ROWS("min", "f32", 4, "min_f32") ATOMIC_ROWS("max", "f32", 4, "max_f32") ATOMIC_ROWS("add", "f64", 8, "add_f64")
-                                        ATOMIC_ROWS("min", "f64", 8, "min_f64") ATOMIC_ROWS("max", "f64", 8, "max_f64")
-                                            ATOMIC_ROWS("pk_add", "f16", 4, "pk_add_f16") ATOMIC_ROWS("pk_add", "bf16", 4, "pk_add_bf16")
-                                                ROW("swizzle_b32", execute_swizzle, 4) ROW("bpermute_b32", execute_bpermute, 4)
-                                                    ROW("permute_b32", execute_permute, 4){ 0 }
+#include "lds.def"
+    { 0 }
 };

@@ -102,17 +102,18 @@ struct row {
 };
 
 enum {
-    ROW_SELECTS = 1,    /* c chooses between a and b, lane by lane: the other may be uninitialised */
-    ROW_COMPARES = 2,   /* v_cmpx: writes EXEC too */
-    ROW_MERGES = 4,     /* 16 bits of destination: the other half stays */
-    ROW_LANES_FREE = 8, /* VALU that ignores EXEC */
-    ROW_ANDS = 16,      /* scalar: a zero bit of either source decides */
-    ROW_ANDS_NOT = 32,  /* as that, with b inverted */
+    ROW_SELECTS = 1,     /* c chooses between a and b, lane by lane: the other may be uninitialised */
+    ROW_COMPARES = 2,    /* v_cmpx: writes EXEC too */
+    ROW_MERGES = 4,      /* 16 bits of destination: the other half stays */
+    ROW_TRUTH_TABLE = 8, /* the modifier bitop3 is the last source */
+    ROW_ANDS = 16,       /* scalar: a zero bit of either source decides */
+    ROW_ANDS_NOT = 32,   /* as that, with b inverted */
     ROW_ORS = 64,
     ROW_BITWISE = 128, /* scalar: each bit comes from the same bit of the sources */
     ROW_SETS_SCC = 256,
     ROW_READS_SCC = 512,
-    ROW_JUMPS = 1024
+    ROW_JUMPS = 1024,
+    ROW_RAW_OFFSET = 2048 /* the offset is the first word's low half, whatever is printed for it */
 };
 
 struct instruction {
@@ -317,6 +318,6 @@ void lds_conflicts(wave *w, const uint32_t *address, uint64_t mask, uint32_t byt
 bool group_run(group *g);
 
 /* The tables; each ends with a row without a name. */
-extern const row vector_rows[], scalar_rows[], lane_rows[], matrix_rows[], control_rows[], lds_rows[], memory_rows[], scalar_memory_rows[];
+extern const row vector_rows[], scalar_rows[], lane_rows[], matrix_rows[], control_rows[], lds_rows[], memory_rows[];
 
 #endif

@@ -19,13 +19,6 @@ typedef struct matrix {
 
 enum { MOST_ELEMENTS = 32 }; /* of A or B in a lane */
 
-/* Loops are compiled for wide vectors too where the compiler can choose at run time. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define WIDE
-#endif
-
 /* ------------------------------------------------------------------------------------------------------------------- inputs */
 
 static element chosen_format(wave *w, int selector) {
@@ -276,7 +269,7 @@ static void execute_matrix(wave *w, const instruction *in) {
 #define I8_NAME "i8"
 #define I32_NAME "i32"
 #define MATRIX(name, size, depth, blocks, a, b, result) \
-    { name, NULL, execute_matrix, { .data = &(const matrix){ size, depth, blocks, a, b, result } }, ROW_LANES_FREE, CDNA_MATRIX },
+    { name, NULL, execute_matrix, { .data = &(const matrix){ size, depth, blocks, a, b, result } }, 0, CDNA_MATRIX },
 const row matrix_rows[] = {
 #include "matrix.def"
     { 0 }

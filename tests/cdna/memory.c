@@ -219,14 +219,7 @@ static void execute_atomic(wave *w, const instruction *in) {
 #define ATOMICS(name) SPACES("atomic_" name, execute_atomic, execute_atomic, CDNA_ATOMIC, 0, WHOLE, name)
 #define ATOMICS_BOTH(name) ATOMICS(name) ATOMICS(name "_x2")
 
-const row memory_rows[] = { LOADS("ubyte", 1, ZERO_EXTEND) LOADS("sbyte", 1, SIGN_EXTEND) LOADS("ushort", 2, ZERO_EXTEND) LOADS("sshort", 2, SIGN_EXTEND) LOADS(
-    "ubyte_d16", 1, LOW_HALF) LOADS("ubyte_d16_hi", 1, HIGH_HALF) LOADS("sbyte_d16", 1, SIGN_LOW_HALF) LOADS("sbyte_d16_hi", 1, SIGN_HIGH_HALF)
-                                LOADS("short_d16", 2, LOW_HALF) LOADS("short_d16_hi", 2, HIGH_HALF) LOADS("dword", 4, WHOLE) LOADS("dwordx2", 8, WHOLE)
-                                    LOADS("dwordx3", 12, WHOLE) LOADS("dwordx4", 16, WHOLE) LOADS_TO_LDS("ubyte", 1) LOADS_TO_LDS("ushort", 2)
-                                        LOADS_TO_LDS("dword", 4) LOADS_TO_LDS("dwordx3", 12) LOADS_TO_LDS("dwordx4", 16) STORES("byte", 1, WHOLE)
-                                            STORES("byte_d16_hi", 1, HIGH_HALF) STORES("short", 2, WHOLE) STORES("short_d16_hi", 2, HIGH_HALF)
-                                                STORES("dword", 4, WHOLE) STORES("dwordx2", 8, WHOLE) STORES("dwordx3", 12, WHOLE) STORES("dwordx4", 16, WHOLE)
-                                                    ATOMICS_BOTH("swap") ATOMICS_BOTH("cmpswap") ATOMICS_BOTH("add") ATOMICS_BOTH("sub") ATOMICS_BOTH("smin")
-                                                        ATOMICS_BOTH("umin") ATOMICS_BOTH("smax") ATOMICS_BOTH("umax") ATOMICS_BOTH("and") ATOMICS_BOTH("or")
-                                                            ATOMICS_BOTH("xor") ATOMICS_BOTH("inc") ATOMICS_BOTH("dec") ATOMICS("add_f32") ATOMICS("pk_add_f16")
-                                                                ATOMICS("pk_add_bf16") ATOMICS("add_f64") ATOMICS("min_f64") ATOMICS("max_f64"){ 0 } };
+const row memory_rows[] = {
+#include "memory.def"
+    { 0 }
+};

@@ -8,6 +8,13 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Loops are compiled for wide vectors too where the compiler can choose at run time. */
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
+#else
+#define WIDE
+#endif
+
 /* Into each version of a loop over lanes. */
 #define INLINE static inline __attribute__((always_inline))
 

@@ -101,7 +101,7 @@ void execute_scalar(wave *w, const instruction *in) {
         *scc = r != 0; \
         return r; \
     }
-SAVES(and, a &b)
+SAVES(and, (a & b))
 SAVES(or, a | b)
 SAVES(xor, a ^ b)
 SAVES(andn2, a & ~b)
@@ -191,12 +191,10 @@ static void write_exec(wave *w, const instruction *in) {
 #define S1C(name, flags, D, A, value, carry) ROW(name, (flags) | ROW_SETS_SCC, #D " = " #A)
 #define S2C(name, flags, D, A, B, value, carry) ROW(name, (flags) | ROW_SETS_SCC, #D " = " #A " " #B)
 #define SC(name, A, B, condition) ROW_(name, ROW_SETS_SCC, "= " #A " " #B)
-#define SAVE(name, flags) { "s_" #name "_saveexec_b64", "b64 = b64", save_exec, { .scalar = save_##name }, flags, CDNA_SCALAR },
+#define SAVE(name, flags, execute, operation) { "s_" #name "_b64", "b64 = b64", execute, { .scalar = save_##operation }, flags, CDNA_SCALAR },
 
 const row scalar_rows[] = {
 #include "scalar.def"
-    SAVE(and, ROW_ANDS) SAVE(or, 0) SAVE(xor, 0) SAVE(andn2, 0) SAVE(andn1, 0) SAVE(orn2, 0) SAVE(orn1, 0) SAVE(nand, 0) SAVE(nor, 0)
-        SAVE(xnor, 0){ "s_andn1_wrexec_b64", "b64 = b64", write_exec, { .scalar = save_andn1 }, 0, CDNA_SCALAR },
-    { "s_andn2_wrexec_b64", "b64 = b64", write_exec, { .scalar = save_andn2 }, 0, CDNA_SCALAR },
+#include "scalar_exec.def"
     { 0 }
 };

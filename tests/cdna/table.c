@@ -18,7 +18,7 @@ static uint32_t hash(const char *name, size_t length) {
 }
 
 static void fill(void) {
-    static const row *const tables[] = { vector_rows, scalar_rows, lane_rows, matrix_rows, control_rows, lds_rows, memory_rows, scalar_memory_rows };
+    static const row *const tables[] = { vector_rows, scalar_rows, lane_rows, matrix_rows, control_rows, lds_rows, memory_rows };
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
         for (const row *r = tables[t]; r->name; r++) {
             uint32_t slot = hash(r->name, strlen(r->name)) % SLOTS;

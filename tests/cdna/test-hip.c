@@ -7,7 +7,7 @@
 #include "kernels.h"
 
 typedef struct hip {
-    int (*count)(int *), (*properties)(void *, int), (*attribute)(int *, int, int), (*malloc)(void **, size_t), (*free)(void *);
+    int (*count)(int *), (*properties)(void *, int), (*properties6)(void *, int), (*attribute)(int *, int, int), (*malloc)(void **, size_t), (*free)(void *);
     int (*copy)(void *, const void *, size_t, int), (*load)(void **, const void *), (*function)(void **, void *, const char *), (*synchronize)(void *);
     int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
     int (*stream)(void **), (*begin)(void *, int), (*end)(void *, void **), (*instantiate)(void **, void *, void *, char *, size_t), (*replay)(void *, void *);
@@ -22,6 +22,7 @@ static hip open_hip(void) {
         void *to;
     } names[] = { { "hipGetDeviceCount", &h.count },
                   { "hipGetDeviceProperties", &h.properties },
+                  { "hipGetDevicePropertiesR0600", &h.properties6 },
                   { "hipDeviceGetAttribute", &h.attribute },
                   { "hipMalloc", &h.malloc },
                   { "hipFree", &h.free },
@@ -89,7 +90,8 @@ static const char *device(const hip *h, const char *chip, const unsigned char *o
     static char properties[4096];
     MUST(h->count(&count) == 0 && count == 1);
     MUST(h->properties(properties, 0) == 0 && strncmp(properties + 396, chip, strlen(chip)) == 0 && properties[396 + strlen(chip)] == ':');
-    MUST(h->properties(properties, 1) == 101);
+    MUST(memcmp(properties + 368, &(int){ 0x65 }, 4) == 0 && h->properties(properties, 1) == 101);
+    MUST(h->properties6(properties, 0) == 0 && strncmp(properties + 1160, chip, strlen(chip)) == 0 && memcmp(properties + 584, &(int){ 0x65 }, 4) == 0);
     MUST(h->attribute(&units, 63, 0) == 0 && units >= 104);
     return NULL;
 }

@@ -38,7 +38,7 @@ typedef enum comparison { ONE_WORD, TWO_WORDS, ONE_FLOAT, TWO_FLOATS, TWO_HALVES
 typedef struct instruction_case {
     const char *text;
     comparison how;
-    enum { EVERYWHERE, FROM_GFX942, ON_GFX90A } where;
+    enum { EVERYWHERE, FROM_GFX942, ON_GFX90A, ON_GFX950 } where;
     expect_function *expect;
 } instruction_case;
 
@@ -46,6 +46,7 @@ typedef struct instruction_case {
 #define CONCATENATE(a, b) CONCATENATE_(a, b)
 #define LATER(kind, ...) kind(__VA_ARGS__)
 #define EARLIER(kind, ...) kind(__VA_ARGS__)
+#define ONLY_GFX950(kind, ...) kind(__VA_ARGS__)
 #define FUNCTION(value) \
     static uint64_t CONCATENATE(expect_, __LINE__)(const view *view, int l) { \
         const uint32_t *const x = view->x, *const y = view->y, *const z = view->z, *const got = view->got; \
@@ -68,9 +69,11 @@ typedef struct instruction_case {
 #undef HALVES
 #undef LATER
 #undef EARLIER
+#undef ONLY_GFX950
 
 #define LATER(kind, ...) CONCATENATE(kind, _)(FROM_GFX942, __VA_ARGS__)
 #define EARLIER(kind, ...) CONCATENATE(kind, _)(ON_GFX90A, __VA_ARGS__)
+#define ONLY_GFX950(kind, ...) CONCATENATE(kind, _)(ON_GFX950, __VA_ARGS__)
 #define CASE(how, where, text) { text, how, where, CONCATENATE(expect_, __LINE__) },
 #define WORD_(where, text, value) CASE(ONE_WORD, where, text)
 #define PAIR_(where, text, value) CASE(TWO_WORDS, where, text)
@@ -85,7 +88,10 @@ static const instruction_case cases[] = {
 };
 enum { CASES = sizeof cases / sizeof cases[0], GROUPS = 16 };
 
-static bool is_on(const instruction_case *k, cdna_chip chip) { return k->where == EVERYWHERE || (k->where == ON_GFX90A) == (chip == CDNA_GFX90A); }
+static bool is_on(const instruction_case *k, cdna_chip chip) {
+    static const unsigned chips[] = { [EVERYWHERE] = 7, [FROM_GFX942] = 6, [ON_GFX90A] = 1, [ON_GFX950] = 4 };
+    return chips[k->where] >> chip & 1;
+}
 
 /* ----------------------------------------------------------------------------------------------------------------- the kernels */
 

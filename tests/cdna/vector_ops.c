@@ -3,13 +3,6 @@
 #include "machine.h"
 #include "vector_math.h"
 
-/* Loops are compiled for wide vectors too where the compiler can choose at run time. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
-#else
-#define WIDE
-#endif
-
 typedef uint32_t b32, u32, m, b16, u16;
 typedef uint64_t b64, u64;
 typedef int32_t i32, i16;
