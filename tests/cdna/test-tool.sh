@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # trine-cdna on a code object and on what is none. Usage: test-tool.sh TRINE-CDNA CLANG KERNELS
-tool=$1 clang=$2 kernels=$3
+tool=$(readlink -f "$1") clang=$2 kernels=$3
 directory=$(mktemp -d)
 trap 'rm -r "$directory"' EXIT
 cd "$directory" || exit 1
