@@ -51,23 +51,22 @@ static void execute_exchange(wave *w, const instruction *in) {
 /* D0 is the word of S0 that op_sel names, D1 that of S1. */
 static void execute_pk_mov(wave *w, const instruction *in) {
     lanes value[2];
-    uint64_t defined = UINT64_MAX;
+    uint64_t defined[2];
     for (int i = 0; i < 2; i++) {
         operand o = in->operand[1 + i];
         if (o.kind == OPERAND_VGPR) {
             check_register(w, o.index + o.high, false, -1);
-            defined &= w->defined[o.index + o.high];
+            defined[i] = w->defined[o.index + o.high];
             memcpy(value[i], w->v[o.index + o.high], sizeof *value);
             continue;
         }
         if (o.kind == OPERAND_SGPR) o.index = (uint16_t)(o.index + o.high);
         o.type = type_named("b32", 3);
-        uint64_t known;
-        const uint32_t scalar = (uint32_t)scalar_fetch(w, &o, &known);
-        if ((uint32_t)known != UINT32_MAX) defined = 0;
+        const uint32_t scalar = (uint32_t)scalar_fetch(w, &o, &defined[i]);
+        defined[i] = (uint32_t)defined[i] == UINT32_MAX ? UINT64_MAX : 0;
         for (int l = 0; l < LANES; l++) value[i][l] = scalar;
     }
-    commit(w, in->operand[0].index, 2, (const lanes *)value, exec_of(w), defined);
+    for (int i = 0; i < 2; i++) commit(w, in->operand[0].index + i, 1, (const lanes *)&value[i], exec_of(w), defined[i]);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- 8-bit floats */
@@ -81,28 +80,28 @@ static const minifloat *format_of(const wave *w, const row *r) {
 
 static void execute_widen(wave *w, const instruction *in) {
     const minifloat *format = format_of(w, in->row);
-    uint64_t defined;
-    const lanes *from = fetch(w, in, 1, w->scratch_lanes[0], &defined);
+    uint64_t defined[2];
+    const lanes *from = fetch(w, in, 1, w->scratch_lanes[0], defined);
     const int words = in->operand[0].words;
     lanes value[2];
     for (int i = 0; i < words; i++)
         for (int l = 0; l < LANES; l++) value[i][l] = float_bits(minifloat_float(format, from[0][l] >> 8 * i & 255));
-    commit(w, in->operand[0].index, words, (const lanes *)value, exec_of(w), defined);
+    commit(w, in->operand[0].index, words, (const lanes *)value, exec_of(w), defined[0]);
 }
 
 /* Two floats into one half of the destination. */
 static void execute_narrow(wave *w, const instruction *in) {
     const minifloat *format = format_of(w, in->row);
-    uint64_t known[2];
+    uint64_t known[2][2];
     const int to = in->operand[0].index, shift = in->destination_high ? 16 : 0;
-    const lanes *a = fetch(w, in, 1, w->scratch_lanes[0], &known[0]), *b = fetch(w, in, 2, w->scratch_lanes[1], &known[1]);
+    const lanes *a = fetch(w, in, 1, w->scratch_lanes[0], known[0]), *b = fetch(w, in, 2, w->scratch_lanes[1], known[1]);
     lanes value;
     check_register(w, to, false, -1);
     for (int l = 0; l < LANES; l++) {
         const uint32_t pair = float_minifloat(format, bits_float(a[0][l]), false) | float_minifloat(format, bits_float(b[0][l]), false) << 8;
         value[l] = (w->v[to][l] & ~(0xffffu << shift)) | pair << shift;
     }
-    commit(w, to, 1, (const lanes *)&value, exec_of(w), known[0] & known[1]);
+    commit(w, to, 1, (const lanes *)&value, exec_of(w), known[0][0] & known[1][0]);
 }
 
 #define LANE(name, execute) { name, NULL, execute, { .data = NULL }, 0, CDNA_VECTOR },

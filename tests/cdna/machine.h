@@ -109,7 +109,7 @@ enum {
     ROW_ANDS = 16,       /* scalar: a zero bit of either source decides */
     ROW_ANDS_NOT = 32,   /* as that, with b inverted */
     ROW_ORS = 64,
-    ROW_BITWISE = 128, /* scalar: each bit comes from the same bit of the sources */
+    ROW_BITWISE = 128, /* scalar: each bit comes from the same bit of the sources; vector: each word */
     ROW_SETS_SCC = 256,
     ROW_READS_SCC = 512,
     ROW_JUMPS = 1024,
@@ -264,7 +264,8 @@ void wait_for(wave *w, int which, uint32_t left);
 static inline uint64_t exec_of(const wave *w) { return (uint64_t)w->s[EXEC + 1] << 32 | w->s[EXEC]; }
 
 /* vector.c */
-const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, uint64_t *defined);
+/* defined: the lanes of each of two words, or twice those of one. */
+const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, uint64_t defined[2]);
 void commit(wave *w, int index, int words, const lanes *value, uint64_t mask, uint64_t defined);
 /* As commit, of what arrives when the counter says so. */
 void commit_later(wave *w, int index, int words, const lanes *value, uint64_t mask, uint64_t defined, int counter, uint32_t sequence);

@@ -59,20 +59,21 @@ static uint64_t dpp_mask(const wave *w, const instruction *in) {
     return mask;
 }
 
-static void permute(const wave *w, const instruction *in, lanes *value, int words, uint64_t *defined) {
+static void permute(const wave *w, const instruction *in, lanes *value, int words, uint64_t defined[2]) {
     const uint64_t exec = exec_of(w);
-    uint64_t known = 0;
     lanes moved;
     for (int i = 0; i < words; i++) {
+        uint64_t known = 0;
         for (int l = 0; l < LANES; l++) {
             const int from = dpp_source(in, l);
             const bool valid = from >= 0 && exec >> from & 1;
             moved[l] = valid ? value[i][from] : 0;
-            known |= (uint64_t)(!valid || (*defined >> from & 1)) << l;
+            known |= (uint64_t)(!valid || (defined[i] >> from & 1)) << l;
         }
         memcpy(value[i], moved, sizeof moved);
+        defined[i] = known;
     }
-    *defined = known;
+    if (words == 1) defined[1] = defined[0];
 }
 
 static uint32_t selected(uint32_t x, int select, bool extend) {
@@ -115,20 +116,29 @@ static void change_sign(const operand *o, lanes *value) {
     for (int l = 0; l < LANES; l++) sign_word[l] = (sign_word[l] & ~clear) ^ flip;
 }
 
-const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, uint64_t *defined) {
+/* Of the two words of a value, or twice that of its one. */
+static void words_defined(wave *w, const operand *o, uint64_t defined[2]) {
+    registers_defined(w, o);
+    const bool packed = o->type->packed && o->words == 2;
+    defined[0] = w->defined[o->index + (packed && o->high)];
+    defined[1] = w->defined[o->index + (packed ? o->high_high : o->words - 1)];
+}
+
+const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, uint64_t defined[2]) {
     const operand *o = &in->operand[which];
     if (o->kind == OPERAND_VGPR) {
-        *defined = registers_defined(w, o);
+        words_defined(w, o, defined);
         if (o->plain) return (const lanes *)&w->v[o->index];
         memcpy(scratch, &w->v[o->index], (size_t)o->words * sizeof *scratch);
         if (in->dpp != DPP_NONE && which == in->destinations) permute(w, in, scratch, o->words, defined);
     } else {
-        const uint64_t value = scalar_fetch(w, o, defined);
+        const uint64_t value = scalar_fetch(w, o, &defined[0]);
+        defined[1] = defined[0];
         if (o->type->class == CLASS_MASK) {
             spread_mask(scratch, value);
             return scratch;
         }
-        *defined = *defined == UINT64_MAX ? UINT64_MAX : 0;
+        defined[0] = defined[1] = defined[0] == UINT64_MAX ? UINT64_MAX : 0;
         broadcast(scratch, o->type->words, value);
         if (o->kind == OPERAND_CONSTANT && o->type->packed && o->type->words == 2) memcpy(scratch[1], scratch[0], sizeof(lanes));
     }
@@ -253,32 +263,43 @@ static void commit_mask(wave *w, const instruction *in, const operand *o, const 
     if (in->row->flags & ROW_COMPARES) mask_commit(w, EXEC, bits & mask, defined | ~mask);
 }
 
+/* Commits a result whose words may be defined each for itself. */
+static void commit_words(wave *w, const operand *o, const lanes *value, uint64_t mask, const uint64_t defined[2]) {
+    if (o->kind != OPERAND_VGPR) stop(w, -1, "a scalar register is the destination of a vector instruction");
+    if (defined[0] == defined[1]) {
+        commit(w, o->index, o->words, value, mask, defined[0]);
+        return;
+    }
+    for (int i = 0; i < o->words; i++) commit(w, o->index + i, 1, &value[i], mask, defined[i]);
+}
+
 void execute_vector(wave *w, const instruction *in) {
     const row *r = in->row;
     const uint64_t exec = exec_of(w);
     const lanes *source[4] = { 0 };
-    uint64_t known[4], defined = UINT64_MAX;
+    uint64_t known[4][2], defined[2] = { UINT64_MAX, UINT64_MAX };
     for (int i = 0; i < in->sources; i++) {
-        source[i] = fetch(w, in, in->destinations + i, w->scratch_lanes[i], &known[i]);
-        defined &= known[i];
+        source[i] = fetch(w, in, in->destinations + i, w->scratch_lanes[i], known[i]);
+        defined[0] &= known[i][0];
+        defined[1] &= known[i][1];
     }
     if (r->flags & ROW_SELECTS) {
         uint64_t chosen = 0;
         for (int l = 0; l < LANES; l++) chosen |= (uint64_t)(source[2][0][l] & 1) << l;
-        defined = known[2] & ((chosen & known[1]) | (~chosen & known[0]));
+        defined[0] = defined[1] = known[2][0] & ((chosen & known[1][0]) | (~chosen & known[0][0]));
     }
+    if (!in->operand[0].type->packed && !(r->flags & ROW_BITWISE)) defined[0] = defined[1] = defined[0] & defined[1];
     lanes *const result[2] = { w->scratch_lanes[4], w->scratch_lanes[5] };
     r->vector(result, source);
     const uint64_t mask = in->dpp == DPP_NONE ? exec : exec & dpp_mask(w, in);
     for (int i = 0; i < in->destinations; i++) {
         const operand *o = &in->operand[i];
         if (o->type->class == CLASS_MASK) {
-            commit_mask(w, in, o, result[i], mask, defined);
+            commit_mask(w, in, o, result[i], mask, defined[0]);
             continue;
         }
         if (in->omod || in->clamp) scale_and_clamp(in, o->type, result[i]);
         if (in->destination_select != SELECT_DWORD || r->flags & ROW_MERGES) place(w, in, result[i]);
-        if (o->kind == OPERAND_SGPR) stop(w, -1, "a scalar register is the destination of a vector instruction");
-        commit(w, o->index, o->words, (const lanes *)result[i], mask, defined);
+        commit_words(w, o, (const lanes *)result[i], mask, defined);
     }
 }
