@@ -104,19 +104,20 @@ typedef struct source {
 
 static int registers_of(const matrix *m, element type) { return (m->depth * m->size * m->blocks * element_bits[type] / 64 + 31) / 32; }
 
-static bool check_source(wave *w, const matrix *m, const source *s) {
-    bool defined = true;
+/* The lanes whose part of the matrix is defined. */
+static uint64_t check_source(wave *w, const matrix *m, const source *s) {
+    uint64_t defined = UINT64_MAX;
     const int words = registers_of(m, s->type);
     if (s->operand->kind != OPERAND_VGPR || s->operand->words != words) stop(w, -1, "this matrix instruction takes %d registers of its inputs", words);
     for (int i = 0; i < words; i++) {
         check_register(w, s->operand->index + i, false, -1);
-        defined &= w->defined[s->operand->index + i] == UINT64_MAX;
+        defined &= w->defined[s->operand->index + i];
     }
     if (s->scale && s->scale->kind == OPERAND_VGPR) {
         check_register(w, s->scale->index, false, -1);
-        defined &= w->defined[s->scale->index] == UINT64_MAX;
+        defined &= w->defined[s->scale->index];
     }
-    return defined;
+    return defined == UINT64_MAX || s->blgp == 0 ? defined : 0;
 }
 
 /* 2^(code - 127), of the byte that op_sel names. */
@@ -220,23 +221,43 @@ static void multiply(const wave *w, const matrix *m, const source *a, const sour
     }
 }
 
-/* C into d: registers, or one constant for all. */
-static uint64_t read_addend(wave *w, const matrix *m, const operand *c, lanes *d, int words) {
+/* C into d: registers, or one constant for all. defined[r]: lanes of register r. */
+static void read_addend(wave *w, const matrix *m, const operand *c, lanes *d, uint64_t *defined, int words) {
+    const bool wide = m->result == F64;
     if (c->kind == OPERAND_CONSTANT) {
-        const bool wide = m->result == F64;
         const uint64_t value = wide && c->written == WRITTEN_FLOAT ? double_bits((double)bits_float((uint32_t)c->value)) : c->value;
-        for (int i = 0; i < words; i++)
+        for (int i = 0; i < words; i++) {
+            defined[i] = UINT64_MAX;
             for (int l = 0; l < LANES; l++) d[i][l] = (uint32_t)(wide && i % 2 ? value >> 32 : value);
-        return UINT64_MAX;
+        }
+        return;
     }
     if (c->kind != OPERAND_VGPR || c->words != words) stop(w, -1, "this matrix instruction adds to %d registers", words);
-    uint64_t defined = UINT64_MAX;
     for (int i = 0; i < words; i++) {
         check_register(w, c->index + i, false, -1);
-        defined &= w->defined[c->index + i];
+        defined[i] = w->defined[c->index + i];
     }
     memcpy(d, &w->v[c->index], (size_t)words * sizeof *d);
-    return defined;
+}
+
+/* An uninitialised row of A spoils that row of D, a column of B that column. */
+static void spoil(const matrix *m, uint64_t a, uint64_t b, int cbsz, int abid, uint64_t *defined) {
+    const int words = m->result == F64 ? 2 : 1, span = m->size * m->blocks;
+    if (a == UINT64_MAX && b == UINT64_MAX) return;
+    for (int from = span; from < LANES; from += span) { /* all k of a row or column */
+        a &= a >> from | ~(UINT64_MAX >> from);
+        b &= b >> from | ~(UINT64_MAX >> from);
+    }
+    for (int block = 0; block < m->blocks; block++) {
+        const uint64_t columns = b >> block * m->size & ((UINT64_C(1) << m->size) - 1);
+        const uint64_t rows = a >> ((block >> cbsz << cbsz) + abid) * m->size;
+        for (int i = 0; i < m->size; i++) {
+            int r, first;
+            place(m, block, i, &r, &first);
+            const uint64_t kept = ~(((UINT64_C(1) << m->size) - 1) << first) | (rows >> i & 1 ? columns << first : 0);
+            for (int word = 0; word < words; word++) defined[words * r + word] &= kept;
+        }
+    }
 }
 
 static void execute_matrix(wave *w, const instruction *in) {
@@ -253,13 +274,15 @@ static void execute_matrix(wave *w, const instruction *in) {
         stop(w, -1, "this matrix instruction writes %d registers", words);
     if (wide && (in->cbsz || in->blgp || in->operand[3].negate)) stop(w, -1, "CBSZ and BLGP of f64, and the negation of C, are not known");
     lanes d[32];
-    const bool inputs = check_source(w, m, &a) & check_source(w, m, &b);
-    const uint64_t defined = read_addend(w, m, &in->operand[3], d, words);
+    uint64_t defined[32];
+    const uint64_t left = check_source(w, m, &a), right = check_source(w, m, &b);
+    read_addend(w, m, &in->operand[3], d, defined, words);
+    spoil(m, left, right, a.cbsz, a.abid, defined);
     if (wide)
         multiply_doubles(w, m, &a, &b, d);
     else
         multiply(w, m, &a, &b, d);
-    commit(w, in->operand[0].index, words, (const lanes *)d, UINT64_MAX, inputs ? defined : 0);
+    for (int i = 0; i < words; i++) commit(w, in->operand[0].index + i, 1, (const lanes *)&d[i], UINT64_MAX, defined[i]);
     w->group->profile.matrix_operations += 2ull * (unsigned)(m->size * m->size * m->depth * m->blocks);
 }
 

@@ -8,6 +8,9 @@
 /* ------------------------------------------------------------------------------------------------------------------- snippets */
 
 /* Run by two waves; s[8:9] points to 256 bytes, v0 is the work-item, v1 its dword's offset in LDS and v2 a defined value. */
+#define ROW_3_MISSING \
+    "s_mov_b64 s[12:13], exec\ns_mov_b32 exec_lo, 0xfffffff7\ns_mov_b32 exec_hi, exec_lo\nv_mov_b32 v77, 1.0\ns_mov_b64 exec, s[12:13]\n" \
+    "v_mfma_f32_32x32x2f32 v[32:47], v77, v2, 0\ns_nop 15\nv_mov_b32 v4, 0\n"
 static const struct {
     const char *name, *text, *message;
 } snippets[] = {
@@ -30,6 +33,8 @@ static const struct {
     { "EXEC from an uninitialised mask", "s_and_saveexec_b64 s[12:13], s[60:61]", "EXEC is made from" },
     { "a matrix of an uninitialised register", "v_mfma_f32_32x32x2f32 v[32:47], v77, v2, 0\ns_nop 15\nv_mov_b32 v4, 0\nglobal_store_dword v4, v32, s[8:9]",
       "uninitialised" },
+    { "nothing wrong: one row of a matrix uninitialised, others stored", ROW_3_MISSING "global_store_dword v4, v32, s[8:9]", NULL },
+    { "a row of a matrix uninitialised, and stored", ROW_3_MISSING "global_store_dword v4, v35, s[8:9]", "stored data is taken from an uninitialised" },
     { "a load used too early", "v_mov_b32 v3, 0\nglobal_load_dword v4, v3, s[8:9]\nv_add_u32 v4, 1, v4", "s_waitcnt vmcnt" },
     { "a load overwritten", "v_mov_b32 v3, 0\nglobal_load_dword v4, v3, s[8:9]\nv_mov_b32 v4, 1", "s_waitcnt vmcnt" },
     { "a wait for one load of two",
