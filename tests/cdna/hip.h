@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the emulated HIP driver: a library with the entry points of libamdhip64 that a backend uses, over the interpreter. Work is done when it is
+ * submitted. Selected by its path, and told by the environment:
+ *
+ *     CDNA_CHIP=gfx942          the chip of its one device
+ *     CDNA_MEMORY=BYTES         what the device has (4 GiB)
+ *     CDNA_ORDERS=2             run each kernel in both wave orders, which must agree
+ *     CDNA_FAIL=CALL:N:ERROR    the N-th call of an entry point gives ERROR and does nothing; with "+" after N, all later ones too; several, with commas between
+ *     CDNA_PROFILE=1            print what was counted, per kernel, at the end
+ *     CDNA_PCI=0000:c1:00.0     where the device says it is
+ */
+#ifndef CDNA_HIP_H
+#define CDNA_HIP_H
+
+#include <pthread.h>
+
+#include "cdna.h"
+
+#define API __attribute__((visibility("default")))
+
+/* As in hip_runtime_api.h. */
+typedef enum hipError_t {
+    hipSuccess = 0,
+    hipErrorInvalidValue = 1,
+    hipErrorOutOfMemory = 2,
+    hipErrorInvalidConfiguration = 9,
+    hipErrorInvalidDevicePointer = 17,
+    hipErrorNoDevice = 100,
+    hipErrorInvalidDevice = 101,
+    hipErrorInvalidImage = 200,
+    hipErrorNoBinaryForGpu = 209,
+    hipErrorInvalidHandle = 400,
+    hipErrorNotFound = 500,
+    hipErrorNotReady = 600,
+    hipErrorLaunchFailure = 719,
+    hipErrorNotSupported = 801,
+    hipErrorStreamCaptureUnsupported = 900,
+    hipErrorStreamCaptureUnmatched = 903,
+    hipErrorUnknown = 999
+} hipError_t;
+
+typedef struct event event;
+typedef struct stream stream;
+
+/* A piece of work: done at once, or kept in a graph. */
+typedef struct operation {
+    enum { COPY, FILL, LAUNCH, RECORD, CALL } kind;
+    union {
+        struct {
+            void *to;
+            const void *from;
+            size_t bytes;
+            int direction;
+        } copy;
+        struct {
+            void *to;
+            uint32_t value;
+            size_t width, count; /* of an element, in bytes; elements */
+        } fill;
+        struct {
+            const cdna_kernel *kernel;
+            cdna_grid grid;
+            unsigned char *arguments;
+            size_t bytes;
+        } launch;
+        event *event;
+        struct {
+            void (*function)(void *);
+            void *data;
+        } call;
+    };
+    struct operation *next;
+} operation;
+
+typedef struct graph {
+    operation *first, *last;
+} graph;
+
+struct event {
+    double seconds;
+    bool recorded;
+};
+
+struct stream {
+    graph *capture; /* NULL: not capturing */
+};
+
+typedef struct driver {
+    pthread_mutex_t mutex;
+    cdna_machine *machine; /* NULL: no device */
+    size_t memory, used;
+    bool orders;
+    hipError_t lost; /* what a failed kernel left: every later call gives it */
+    int captures;
+    cdna_profile *profile; /* NULL, or one for each kernel that ran */
+    const cdna_kernel **profiled;
+    int profiles;
+} driver;
+
+extern driver the_driver;
+
+/* Opens the driver, takes its lock, and gives the error that this call must fail with, if any. */
+hipError_t enter(const char *call);
+/* Gives back the lock, and remembers the error for the thread. */
+hipError_t leave(hipError_t error);
+
+#define ENTER(call) \
+    do { \
+        const hipError_t entered = enter(#call); \
+        if (entered) return leave(entered); \
+    } while (0)
+
+/* Does the operation, or captures a copy of it. */
+hipError_t submit(stream *where, const operation *work);
+hipError_t perform(const operation *work);
+void graph_free(graph *g);
+
+/* hip_memory.c, hip_module.c */
+hipError_t perform_copy(const operation *work);
+hipError_t perform_fill(const operation *work);
+hipError_t perform_launch(const operation *work);
+
+#endif

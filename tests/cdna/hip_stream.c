@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The emulated HIP driver's streams, events and graphs. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "hip.h"
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+hipError_t perform(const operation *work) {
+    switch (work->kind) {
+    case COPY: return perform_copy(work);
+    case FILL: return perform_fill(work);
+    case LAUNCH: return perform_launch(work);
+    case RECORD:
+        work->event->seconds = now();
+        work->event->recorded = true;
+        return hipSuccess;
+    case CALL: work->call.function(work->call.data); return hipSuccess;
+    }
+    return hipErrorUnknown;
+}
+
+hipError_t submit(stream *where, const operation *work) {
+    if (where == NULL && the_driver.captures) return hipErrorStreamCaptureUnsupported;
+    if (where == NULL || where->capture == NULL) return perform(work);
+    operation *kept = malloc(sizeof *kept);
+    if (kept == NULL) return hipErrorOutOfMemory;
+    *kept = *work;
+    kept->next = NULL;
+    if (work->kind == LAUNCH) {
+        kept->launch.arguments = malloc(work->launch.bytes + 1);
+        if (kept->launch.arguments == NULL) {
+            free(kept);
+            return hipErrorOutOfMemory;
+        }
+        memcpy(kept->launch.arguments, work->launch.arguments, work->launch.bytes);
+    }
+    graph *g = where->capture;
+    *(g->last ? &g->last->next : &g->first) = kept;
+    g->last = kept;
+    return hipSuccess;
+}
+
+void graph_free(graph *g) {
+    for (operation *work = g->first, *next; work; work = next) {
+        next = work->next;
+        if (work->kind == LAUNCH) free(work->launch.arguments);
+        free(work);
+    }
+    free(g);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------------- streams */
+
+static hipError_t create_stream(stream **out) { return (*out = calloc(1, sizeof **out)) ? hipSuccess : hipErrorOutOfMemory; }
+
+API hipError_t hipStreamCreate(stream **out) {
+    ENTER(hipStreamCreate);
+    return leave(create_stream(out));
+}
+API hipError_t hipStreamCreateWithFlags(stream **out, unsigned flags) {
+    (void)flags;
+    ENTER(hipStreamCreateWithFlags);
+    return leave(create_stream(out));
+}
+API hipError_t hipStreamCreateWithPriority(stream **out, unsigned flags, int priority) {
+    (void)flags, (void)priority;
+    ENTER(hipStreamCreateWithPriority);
+    return leave(create_stream(out));
+}
+API hipError_t hipStreamDestroy(stream *s) {
+    ENTER(hipStreamDestroy);
+    if (s == NULL) return leave(hipErrorInvalidHandle);
+    if (s->capture) {
+        graph_free(s->capture);
+        the_driver.captures--;
+    }
+    free(s);
+    return leave(hipSuccess);
+}
+
+static hipError_t wait(const stream *s) { return (s ? s->capture != NULL : the_driver.captures > 0) ? hipErrorStreamCaptureUnsupported : hipSuccess; }
+
+API hipError_t hipStreamSynchronize(stream *s) {
+    ENTER(hipStreamSynchronize);
+    return leave(wait(s));
+}
+API hipError_t hipStreamQuery(stream *s) {
+    ENTER(hipStreamQuery);
+    return leave(wait(s));
+}
+API hipError_t hipDeviceSynchronize(void) {
+    ENTER(hipDeviceSynchronize);
+    return leave(wait(NULL));
+}
+API hipError_t hipStreamWaitEvent(stream *s, event *e, unsigned flags) {
+    (void)s;
+    ENTER(hipStreamWaitEvent);
+    return leave(e == NULL || flags ? hipErrorInvalidValue : hipSuccess);
+}
+API hipError_t hipLaunchHostFunc(stream *s, void (*function)(void *), void *data) {
+    ENTER(hipLaunchHostFunc);
+    return leave(submit(s, &(operation){ .kind = CALL, .call = { function, data } }));
+}
+
+/* ----------------------------------------------------------------------------------------------------------------------- events */
+
+static hipError_t create_event(event **out) { return (*out = calloc(1, sizeof **out)) ? hipSuccess : hipErrorOutOfMemory; }
+
+API hipError_t hipEventCreate(event **out) {
+    ENTER(hipEventCreate);
+    return leave(create_event(out));
+}
+API hipError_t hipEventCreateWithFlags(event **out, unsigned flags) {
+    (void)flags;
+    ENTER(hipEventCreateWithFlags);
+    return leave(create_event(out));
+}
+API hipError_t hipEventDestroy(event *e) {
+    ENTER(hipEventDestroy);
+    free(e);
+    return leave(e ? hipSuccess : hipErrorInvalidHandle);
+}
+API hipError_t hipEventRecord(event *e, stream *s) {
+    ENTER(hipEventRecord);
+    return leave(e ? submit(s, &(operation){ .kind = RECORD, .event = e }) : hipErrorInvalidHandle);
+}
+API hipError_t hipEventSynchronize(event *e) {
+    ENTER(hipEventSynchronize);
+    return leave(e ? hipSuccess : hipErrorInvalidHandle);
+}
+API hipError_t hipEventQuery(event *e) {
+    ENTER(hipEventQuery);
+    return leave(e ? hipSuccess : hipErrorInvalidHandle);
+}
+API hipError_t hipEventElapsedTime(float *milliseconds, event *first, event *second) {
+    ENTER(hipEventElapsedTime);
+    if (first == NULL || second == NULL || !first->recorded || !second->recorded) return leave(hipErrorInvalidHandle);
+    *milliseconds = (float)(1e3 * (second->seconds - first->seconds));
+    return leave(hipSuccess);
+}
+
+/* ----------------------------------------------------------------------------------------------------------------------- graphs */
+
+API hipError_t hipStreamBeginCapture(stream *s, int mode) {
+    (void)mode;
+    ENTER(hipStreamBeginCapture);
+    if (s == NULL || s->capture) return leave(s ? hipErrorInvalidValue : hipErrorStreamCaptureUnsupported);
+    s->capture = calloc(1, sizeof *s->capture);
+    if (s->capture == NULL) return leave(hipErrorOutOfMemory);
+    the_driver.captures++;
+    return leave(hipSuccess);
+}
+API hipError_t hipStreamEndCapture(stream *s, graph **out) {
+    ENTER(hipStreamEndCapture);
+    if (s == NULL || s->capture == NULL) return leave(hipErrorStreamCaptureUnmatched);
+    *out = s->capture;
+    s->capture = NULL;
+    the_driver.captures--;
+    return leave(hipSuccess);
+}
+API hipError_t hipStreamIsCapturing(stream *s, int *status) {
+    ENTER(hipStreamIsCapturing);
+    *status = s != NULL && s->capture != NULL;
+    return leave(hipSuccess);
+}
+API hipError_t hipStreamGetCaptureInfo(stream *s, int *status, unsigned long long *id) {
+    ENTER(hipStreamGetCaptureInfo);
+    *status = s != NULL && s->capture != NULL;
+    *id = (unsigned long long)(uintptr_t)(s ? s->capture : NULL);
+    return leave(hipSuccess);
+}
+
+/* An executable graph is a copy: the one it was made of may go. */
+static graph *copy_graph(const graph *from) {
+    stream holder = { calloc(1, sizeof(graph)) };
+    for (const operation *work = from->first; holder.capture && work; work = work->next) {
+        if (submit(&holder, work) == hipSuccess) continue;
+        graph_free(holder.capture);
+        return NULL;
+    }
+    return holder.capture;
+}
+
+API hipError_t hipGraphInstantiate(graph **out, graph *from, void *node, char *log, size_t size) {
+    (void)node, (void)log, (void)size;
+    ENTER(hipGraphInstantiate);
+    if (from == NULL) return leave(hipErrorInvalidValue);
+    return leave((*out = copy_graph(from)) ? hipSuccess : hipErrorOutOfMemory);
+}
+API hipError_t hipGraphInstantiateWithFlags(graph **out, graph *from, unsigned long long flags) {
+    (void)flags;
+    ENTER(hipGraphInstantiateWithFlags);
+    if (from == NULL) return leave(hipErrorInvalidValue);
+    return leave((*out = copy_graph(from)) ? hipSuccess : hipErrorOutOfMemory);
+}
+API hipError_t hipGraphLaunch(graph *g, stream *s) {
+    ENTER(hipGraphLaunch);
+    if (g == NULL) return leave(hipErrorInvalidValue);
+    for (const operation *work = g->first; work; work = work->next) {
+        const hipError_t error = submit(s, work);
+        if (error) return leave(error);
+    }
+    return leave(hipSuccess);
+}
+API hipError_t hipGraphExecDestroy(graph *g) {
+    ENTER(hipGraphExecDestroy);
+    if (g) graph_free(g);
+    return leave(g ? hipSuccess : hipErrorInvalidValue);
+}
+API hipError_t hipGraphDestroy(graph *g) {
+    ENTER(hipGraphDestroy);
+    if (g) graph_free(g);
+    return leave(g ? hipSuccess : hipErrorInvalidValue);
+}
