@@ -21,12 +21,13 @@ static void element_name(const problem *p, int tensor, int64_t k, char *text, si
 }
 
 /* A kernel's error e before the output is rounded: |e| <= coefficient magnitude + slack. The reference is itself computed with roundoff 2^-53: what the same
- * formula gives for it is added, which matters for f64 outputs only. */
+ * formula gives for it is added, which matters for f64 outputs only. A magnitude is the size of all that rounds: if the accumulator's type does not reach so far,
+ * something may have overflowed on the way. */
 double compare_allowed(const problem *p, int tensor, double coefficient, int64_t k) {
     const operand *o = &p->operand[tensor];
     const double terms = trine_expr_eval(&p->plan->tensor[tensor].terms, p->call.dim);
     const double magnitude = o->magnitude[k];
-    if (isinf(magnitude) || isinf(o->slack[k])) return INFINITY;
+    if (magnitude > trine_largest(trine_plan_accumulator(p->plan, tensor, p->call.type)) || isinf(o->slack[k])) return INFINITY;
     if (!isfinite(o->value[k])) return 0;
     return coefficient * magnitude + o->slack[k] + 0x1p-53 * (terms * magnitude + fabs(o->value[k]));
 }

@@ -8,7 +8,7 @@
 
 /* Bounds, with u = 2^-24 and w = 2^-53. The squares of f32 elements are exact in f64 and cannot overflow there, so a sum of n of them and g others in any
  * order is off by (n + g - 1)w of itself. sum_squares is that, rounded. The square root halves the error and adds w, the quotient w again. The
- * coefficient is rounded to f32 before it multiplies x: 1u of |y|, and (n + g + 4)w, and where the coefficient is subnormal 2^-150 |x|. */
+ * coefficient is rounded to f32 before it multiplies x, and the product is rounded to f32 before it becomes y: 2u of |y|, and (n + g + 4)w, and where the coefficient is subnormal 2^-150 |x|. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t n = trine_ref_dim(ref, "n");
@@ -49,7 +49,7 @@ const trine_spec trine_spec_global_norm_clip = {
     .formula = "sum_squares = sum_i x[i]^2; norm = sqrt(sum_squares + sum_j other_squares[j]); coefficient = min(1, max_norm/norm), 1 if max_norm is 0; "
                "y = coefficient x",
     .source = "Pascanu et al. 2013, algorithm 1",
-    .tensors = { TENSOR(x, IN, "T", "n"), TENSOR(y, OUT | OPTIONAL, "T", "n", .terms = "1"), TENSOR(other_squares, IN | OPTIONAL, "Q", "g", .fill = "positive"),
+    .tensors = { TENSOR(x, IN, "T", "n"), TENSOR(y, OUT | OPTIONAL, "T", "n", .terms = "2"), TENSOR(other_squares, IN | OPTIONAL, "Q", "g", .fill = "positive"),
                  TENSOR(sum_squares, OUT | OPTIONAL, "Q", "1", .terms = "n", .accumulate = "f64"),
                  TENSOR(norm, OUT | OPTIONAL, "f32", "1", .terms = "n + g + 2", .accumulate = "f64"),
                  TENSOR(coefficient, OUT | OPTIONAL, "f32", "1", .terms = "n + g + 4", .accumulate = "f64") },

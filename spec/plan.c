@@ -443,12 +443,15 @@ double trine_plan_bytes(const trine_plan *plan, const int64_t *dim, const trine_
 
 double trine_plan_flops(const trine_plan *plan, const int64_t *dim) { return trine_expr_eval(&plan->flops, dim); }
 
+trine_dtype trine_plan_accumulator(const trine_plan *plan, int index, const trine_dtype *type) {
+    const char *named = plan->tensor[index].spec->accumulate;
+    return named ? trine_dtype_parse(named) : trine_plan_dtype(plan, index, type) == TRINE_F64 ? TRINE_F64 : TRINE_F32;
+}
+
 double trine_plan_coefficient(const trine_plan *plan, int index, const int64_t *dim, const trine_dtype *type) {
     const trine_plan_tensor *tensor = &plan->tensor[index];
     if (tensor->spec->flags & EXACT) return 0;
-    trine_dtype accumulator = trine_plan_dtype(plan, index, type) == TRINE_F64 ? TRINE_F64 : TRINE_F32;
-    if (tensor->spec->accumulate) accumulator = trine_dtype_parse(tensor->spec->accumulate);
-    double c = trine_expr_eval(&tensor->terms, dim) * trine_unit_roundoff(accumulator);
+    double c = trine_expr_eval(&tensor->terms, dim) * trine_unit_roundoff(trine_plan_accumulator(plan, index, type));
     if (tensor->rounds.length) c += trine_expr_eval(&tensor->rounds, dim) * trine_unit_roundoff(type[trine_plan_find_type(plan, "T")]);
     return c;
 }

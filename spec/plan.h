@@ -87,7 +87,8 @@ void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int
 double trine_plan_bytes(const trine_plan *plan, const int64_t *dim, const trine_dtype *type, uint32_t present);
 double trine_plan_flops(const trine_plan *plan, const int64_t *dim);
 
-/* The bound's coefficient of output `index`. */
+/* The type in which output `index` is accumulated, and its bound's coefficient. */
+trine_dtype trine_plan_accumulator(const trine_plan *plan, int index, const trine_dtype *type);
 double trine_plan_coefficient(const trine_plan *plan, int index, const int64_t *dim, const trine_dtype *type);
 
 /* The element type of tensor `index`. */

@@ -70,7 +70,7 @@ typedef struct trine_global_norm_clip_args {
  * Inf from 2^128 on (use f64 there). The coefficient is rounded to f32, then multiplied. max_norm >= 0. A norm of Inf gives coefficient 0, thus NaN where x is Inf;
  * a norm of NaN gives NaN in coefficient and in all of y, unless max_norm is 0. A norm of 0 gives coefficient 1, and coefficient 1 gives y = x exactly.
  * y may be x.
- * Error bound: sum_squares n, norm n + g + 2, coefficient n + g + 4, each times 2^-53 of itself, and one rounding; y 2^-24 of itself and one rounding;
+ * Error bound: sum_squares n, norm n + g + 2, coefficient n + g + 4, each times 2^-53 of itself, and one rounding; y 2*2^-24 of itself and one rounding;
  * spec/global_norm_clip.c. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (x is NULL or no output is given; rank, sizes, strides or element types that the above does not admit; max_norm below 0 or not
  * finite; an output overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE
