@@ -110,9 +110,16 @@ expect "no threads" 2 "from 1 to" "$trine" run scale --x x.npy --threads 0
 
 expect "bench" 0 "1 measured, 0 skipped" "$trine" bench --op rms_norm --dims "r=64 n=64" --time 0.01 --json old.json --html page.html
 expect "bench page" 0 "</svg>" cat page.html
-expect "bench compared with itself" 0 "1 compared, 0 slower, 0 faster" "$trine" bench --compare old.json old.json
-sed 's/"real_time": /"real_time": 10/' old.json >new.json
-expect "bench finds what is slower" 1 "1 compared, 1 slower" "$trine" bench --compare old.json new.json
+if "$trine" bench --compare old.json old.json 2>&1 | grep -q "built without jansson"; then
+    for name in "bench compared with itself" "bench finds what is slower"; do
+        count=$((count + 1))
+        echo "ok $count - $name # SKIP built without jansson"
+    done
+else
+    expect "bench compared with itself" 0 "1 compared, 0 slower, 0 faster" "$trine" bench --compare old.json old.json
+    sed 's/"real_time": /"real_time": 10/' old.json >new.json
+    expect "bench finds what is slower" 1 "1 compared, 1 slower" "$trine" bench --compare old.json new.json
+fi
 expect "bench of a broken report" 1 "text.npy" "$trine" bench --compare old.json text.npy
 expect "bench of one report" 2 "needs two files" "$trine" bench --compare old.json
 expect "bench of no op" 2 'no op "rms_nrm"' "$trine" bench --op rms_nrm
