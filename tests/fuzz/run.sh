@@ -12,6 +12,7 @@ build=${FUZZ_BUILD:-build-fuzz}
 if [ ! -f "$build/build.ninja" ]; then
     CC=clang-19 meson setup "$build" -Dfuzz=true -Dcuda=disabled -Dtests=disabled -Dexamples=disabled -Dtools=disabled -Disa_levels=baseline -Db_sanitize=address,undefined \
         -Db_lundef=false --buildtype=debugoptimized '-Dc_args=-fsanitize=fuzzer-no-link -fno-sanitize-recover=all -fno-sanitize=pointer-overflow -fopenmp-version=50 -Wno-unused-command-line-argument' >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+    rm -f "$build.log"
 fi
 ninja -C "$build" --quiet
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 OMP_NUM_THREADS=1

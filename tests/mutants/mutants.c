@@ -8,6 +8,7 @@
 
 #include "damage.h"
 #include "spec/spec_hash.h"
+#include "tests/host_device.h"
 
 /* All defects; a kernel knows those of its op. */
 typedef enum defect {
@@ -286,34 +287,6 @@ static trine_status queue_open(const trine_device *device, const trine_queue_opt
 static void queue_close(const trine_device *device, void *queue) {
     (void)device;
     free(queue);
-}
-
-static trine_status queue_wait(const trine_device *device, void *queue) {
-    (void)device, (void)queue;
-    return TRINE_OK;
-}
-
-static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
-    (void)device, (void)queue;
-    return posix_memalign(memory_out, 256, bytes + 1) == 0 ? TRINE_OK : TRINE_ERR_MEMORY;
-}
-
-static trine_status memory_free(const trine_device *device, void *queue, void *memory) {
-    (void)device, (void)queue;
-    free(memory);
-    return TRINE_OK;
-}
-
-static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host, size_t bytes) {
-    (void)device, (void)queue;
-    memcpy(memory, host, bytes);
-    return TRINE_OK;
-}
-
-static trine_status memory_read(const trine_device *device, void *queue, void *host, const void *memory, size_t bytes) {
-    (void)device, (void)queue;
-    memcpy(host, memory, bytes);
-    return TRINE_OK;
 }
 
 static trine_device device = {

@@ -6,6 +6,7 @@
 
 #include "backends/backend.h"
 #include "spec/spec_hash.h"
+#include "tests/host_device.h"
 
 static const char *refuse(const trine_call *call) {
     for (int i = 0; i < 2; i++) {
@@ -65,32 +66,6 @@ static trine_status queue_open(const trine_device *device, const trine_queue_opt
 }
 
 static void queue_close(const trine_device *device, void *queue) { (void)device, (void)queue; }
-
-static trine_status queue_wait(const trine_device *device, void *queue) {
-    (void)device, (void)queue;
-    return TRINE_OK;
-}
-
-static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
-    (void)device, (void)queue;
-    return posix_memalign(memory_out, 256, bytes + 1) == 0 ? TRINE_OK : TRINE_ERR_MEMORY;
-}
-
-static trine_status memory_free(const trine_device *device, void *queue, void *memory) {
-    (void)device, (void)queue;
-    free(memory);
-    return TRINE_OK;
-}
-
-static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host, size_t bytes) {
-    (void)device, (void)queue;
-    if (bytes > 0) memcpy(memory, host, bytes);
-    return TRINE_OK;
-}
-
-static trine_status memory_read(const trine_device *device, void *queue, void *host, const void *memory, size_t bytes) {
-    return memory_write(device, queue, host, memory, bytes);
-}
 
 static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
     (void)host, (void)reason_out, (void)reason_size;
