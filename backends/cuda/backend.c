@@ -215,6 +215,10 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
     describe_speed(driver, device, out);
     states[place].driver = driver;
     states[place].device = device;
+    states[place].units = out->info.units;
+    states[place].major = major;
+    states[place].minor = minor;
+    states[place].tensor_maps = attribute(driver, device, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     pthread_mutex_init(&states[place].lock, NULL);
     return true;
 }

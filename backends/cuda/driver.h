@@ -24,7 +24,10 @@
     ENTRY(CtxGetCurrent) \
     ENTRY(ModuleLoadData) \
     ENTRY(ModuleGetFunction) \
+    ENTRY(FuncSetAttribute) \
     ENTRY(LaunchKernel) \
+    ENTRY(LaunchKernelEx) \
+    ENTRY(TensorMapEncodeTiled) \
     ENTRY(ThreadExchangeStreamCaptureMode) \
     ENTRY(StreamCreate) \
     ENTRY(StreamDestroy) \

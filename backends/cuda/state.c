@@ -32,17 +32,21 @@ static const trine_kernel walk_kernels[] = { { .name = SIMT_NAME, .launch = simt
 #define OWN(op, OP) \
     WALK(op, OP) \
     extern const trine_kernel trine_##op##_cuda[];
+#define HOPPER(op, OP) extern const unsigned char trine_##op##_sm90_cuda_code[];
 #include "cuda_rows.h"
 #undef WALK
 #undef OWN
+#undef HOPPER
 
-#define WALK(op, OP) [TRINE_OP_##OP] = { walk_kernels, trine_##op##_cuda_code },
-#define OWN(op, OP) [TRINE_OP_##OP] = { trine_##op##_cuda, trine_##op##_cuda_code },
+#define WALK(op, OP) [TRINE_OP_##OP].kernels = walk_kernels, [TRINE_OP_##OP].code[CUDA_COMMON] = trine_##op##_cuda_code,
+#define OWN(op, OP) [TRINE_OP_##OP].kernels = trine_##op##_cuda, [TRINE_OP_##OP].code[CUDA_COMMON] = trine_##op##_cuda_code,
+#define HOPPER(op, OP) [TRINE_OP_##OP].code[CUDA_HOPPER] = trine_##op##_sm90_cuda_code,
 const cuda_op cuda_ops[TRINE_OP_COUNT] = {
 #include "cuda_rows.h"
 };
 #undef WALK
 #undef OWN
+#undef HOPPER
 
 bool cuda_has_code(int major, int minor) {
     static const char built[] = CUDA_ARCHS; /* "sm_80 sm_90a compute_90" */
@@ -91,52 +95,76 @@ static cuda_function *find_place(cuda_device *d, const char *name) {
 }
 
 /* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
-static trine_status load_function(cuda_device *d, trine_op op, const char *name, CUfunction *function_out) {
+static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch *launch, CUfunction *function_out) {
+    enum { FREE = 48 << 10 }; /* bytes that a launch may ask for as it is */
+    CUmodule *module = &d->module[op][launch->part];
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     trine_status status = CUDA_CALL(d->driver, ThreadExchangeStreamCaptureMode, &mode);
     if (status != TRINE_OK) return status;
-    if (d->module[op] == NULL) status = CUDA_CALL(d->driver, ModuleLoadData, &d->module[op], cuda_ops[op].code);
+    if (*module == NULL) status = CUDA_CALL(d->driver, ModuleLoadData, module, cuda_ops[op].code[launch->part]);
     if (status == TRINE_OK) {
-        const CUresult result = d->driver->ModuleGetFunction(function_out, d->module[op], name);
-        if (result != CUDA_SUCCESS) status = d->driver->error(TRINE_ERR_DEVICE, "cuModuleGetFunction: %s: %s", name, cuda_words(d->driver, result));
+        const CUresult result = d->driver->ModuleGetFunction(function_out, *module, launch->name);
+        if (result != CUDA_SUCCESS) status = d->driver->error(TRINE_ERR_DEVICE, "cuModuleGetFunction: %s: %s", launch->name, cuda_words(d->driver, result));
     }
+    if (status == TRINE_OK && launch->shared > FREE)
+        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, launch->shared);
     d->driver->ThreadExchangeStreamCaptureMode(&mode);
     return status;
 }
 
-static trine_status find_function(cuda_device *d, const trine_call *call, const simt_function *f, CUfunction *function_out) {
-    char name[48];
-    write_name(call->plan->spec->name, f, name);
-    const cuda_function *known = find_place(d, name);
+static trine_status find_function(cuda_device *d, const trine_call *call, const cuda_launch *launch, CUfunction *function_out) {
+    const cuda_function *known = find_place(d, launch->name);
     if (known != NULL && (*function_out = known->function) != NULL) return TRINE_OK;
     pthread_mutex_lock(&d->lock);
-    const trine_status status = load_function(d, call->plan->op, name, function_out);
-    cuda_function *place = status == TRINE_OK ? find_place(d, name) : NULL;
+    const trine_status status = load_function(d, call->plan->op, launch, function_out);
+    cuda_function *place = status == TRINE_OK ? find_place(d, launch->name) : NULL;
     if (place != NULL) {
-        memcpy(place->name, name, sizeof name);
+        memcpy(place->name, launch->name, sizeof launch->name);
         place->function = *function_out;
     }
     pthread_mutex_unlock(&d->lock);
     return status;
 }
 
-trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
+static trine_status launch_code(const cuda_device *d, CUfunction code, const cuda_launch *launch, CUstream stream) {
+    void *arguments[] = { (void *)(uintptr_t)launch->params };
+    CUlaunchAttribute cluster = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { (unsigned)launch->cluster, 1, 1 } };
+    const CUlaunchConfig config = {
+        .gridDimX = (unsigned)launch->blocks,
+        .gridDimY = 1,
+        .gridDimZ = 1,
+        .blockDimX = (unsigned)launch->threads,
+        .blockDimY = 1,
+        .blockDimZ = 1,
+        .sharedMemBytes = (unsigned)launch->shared,
+        .hStream = stream,
+        .attrs = &cluster,
+        .numAttrs = 1,
+    };
+    if (launch->cluster > 0) return CUDA_CALL(d->driver, LaunchKernelEx, &config, code, arguments, NULL);
+    return CUDA_CALL(d->driver, LaunchKernel, code, config.gridDimX, 1, 1, config.blockDimX, 1, 1, config.sharedMemBytes, stream, arguments, NULL);
+}
+
+trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch) {
     cuda_device *d = call->device;
     const cuda_queue *queue = call->queue;
-    const char *op = call->plan->spec->name;
-    (void)size;
-    if (blocks == 0) return TRINE_OK;
-    if (blocks > INT32_MAX)
-        return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have", op, (long long)blocks);
+    if (launch->blocks == 0) return TRINE_OK;
+    if (launch->blocks > INT32_MAX)
+        return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have", call->plan->spec->name,
+                                 (long long)launch->blocks);
     cuda_scope scope;
     CUfunction code;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = find_function(d, call, function, &code);
-    if (status == TRINE_OK) {
-        void *arguments[] = { (void *)(uintptr_t)params };
-        status = CUDA_CALL(d->driver, LaunchKernel, code, (unsigned)blocks, 1, 1, (unsigned)threads, 1, 1, 0, queue->stream, arguments, NULL);
-    }
+    status = find_function(d, call, launch, &code);
+    if (status == TRINE_OK) status = launch_code(d, code, launch, queue->stream);
     cuda_leave(d, scope);
     return status;
+}
+
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
+    cuda_launch launch = { .blocks = blocks, .threads = threads, .params = params };
+    (void)size;
+    write_name(call->plan->spec->name, function, launch.name);
+    return cuda_launch_function(call, &launch);
 }

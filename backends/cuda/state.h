@@ -15,13 +15,18 @@ typedef struct cuda_function {
     _Atomic(CUfunction) function;
 } cuda_function;
 
+/* The code of an op: what all architectures have, and what is for sm_90a alone. */
+typedef enum cuda_part { CUDA_COMMON, CUDA_HOPPER, CUDA_PARTS } cuda_part;
+
 typedef struct cuda_device {
     const cuda_driver *driver;
+    int units, major, minor;
+    bool tensor_maps;
     CUdevice device;
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
-    CUmodule module[TRINE_OP_COUNT];            /* by op, loaded with its first function */
-    cuda_function function[CUDA_MAX_FUNCTIONS]; /* by hash of the name */
+    CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
+    cuda_function function[CUDA_MAX_FUNCTIONS];  /* by hash of the name */
 } cuda_device;
 
 typedef struct cuda_queue {
@@ -39,10 +44,22 @@ void cuda_leave(const cuda_device *d, cuda_scope scope);
 
 /* What this module has of an op: its kernels, and device code for all architectures. */
 typedef struct cuda_op {
-    const trine_kernel *kernels; /* NULL: a hole */
-    const void *code;
+    const trine_kernel *kernels;  /* NULL: a hole */
+    const void *code[CUDA_PARTS]; /* NULL: not built */
 } cuda_op;
 extern const cuda_op cuda_ops[TRINE_OP_COUNT];
+
+/* A launch of a function of the call's op, in more detail than simt_launch() has. */
+typedef struct cuda_launch {
+    cuda_part part;
+    char name[48];
+    int64_t blocks;
+    int threads;
+    int cluster; /* blocks of one, of which `blocks` is a multiple; 0: none */
+    int shared;  /* bytes, the same at every launch of the function */
+    const void *params;
+} cuda_launch;
+trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
 
 /* Was device code built that a device of compute capability major.minor can run? */
 bool cuda_has_code(int major, int minor);

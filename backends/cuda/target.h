@@ -8,8 +8,9 @@
 #define DEVICE __device__ __forceinline__
 #define SHARED __shared__
 
-/* A function that the host launches, in blocks of `threads`, with parameters `p`. */
+/* A function that the host launches, in blocks of `threads`, with parameters `p`; and one with so few registers that a processor holds `blocks` at a time. */
 #define ENTRY(name, threads, params) extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ params p)
+#define ENTRY_HELD(name, threads, blocks, params) extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p)
 
 enum { WARP = 32 };
 
@@ -17,6 +18,13 @@ DEVICE int thread_index() { return (int)threadIdx.x; }
 DEVICE int64_t block_index() { return blockIdx.x; }
 DEVICE int64_t block_count() { return gridDim.x; }
 DEVICE void sync_block() { __syncthreads(); }
+
+/* The shared memory whose size the launch says, aligned to 1024. */
+DEVICE char *launch_memory() {
+    extern __shared__ __align__(1024) char memory[];
+    return memory;
+}
+
 template <class Value> DEVICE Value shuffle_xor(Value x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
 
 /* One access of 16 or of 8 bytes. Not declared to touch memory, so that loads of what the thread does not write itself may go before it. */

@@ -99,6 +99,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = stub.major; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = stub.minor; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED: *value = 0; break;
     default: *value = 1000;
     }
     return CUDA_SUCCESS;
@@ -150,11 +151,32 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
                         CUstream stream, void **params, void **extra) {
-    (void)shared, (void)stream, (void)extra;
+    (void)stream, (void)extra;
     IN_CONTEXT(cuLaunchKernel);
-    if (x == 0 || y * z * threads_y * threads_z != 1 || threads > EMULATOR_THREADS) return CUDA_ERROR_INVALID_VALUE;
+    if (x == 0 || y * z * threads_y * threads_z != 1 || threads > EMULATOR_THREADS || shared > EMULATOR_MEMORY) return CUDA_ERROR_INVALID_VALUE;
     emulator_launch((void (*)(const void *))(void *)function, params[0], x, (int)threads);
     return CUDA_SUCCESS;
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
+    (void)config, (void)function, (void)params, (void)extra;
+    IN_CONTEXT(cuLaunchKernelEx);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+    (void)function;
+    IN_CONTEXT(cuFuncSetAttribute);
+    return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= EMULATOR_MEMORY ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *data, const cuuint64_t *shape, const cuuint64_t *strides,
+                                const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+    (void)map, (void)type, (void)rank, (void)data, (void)shape, (void)strides, (void)box, (void)steps, (void)interleave, (void)swizzle, (void)promotion,
+        (void)fill;
+    MAY_FAIL(cuTensorMapEncodeTiled);
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {

@@ -12,6 +12,7 @@
 enum { STACK = 1 << 17 };
 
 struct emulator emulator;
+_Alignas(1024) char emulator_memory[EMULATOR_MEMORY];
 
 static struct {
     bool started;

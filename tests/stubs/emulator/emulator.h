@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024 };
+enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024, EMULATOR_MEMORY = 227 << 10 };
 
 typedef enum emulator_state { READY, WAIT_WARP, WAIT_BLOCK, DONE } emulator_state;
 
@@ -19,6 +19,7 @@ extern struct emulator {
     int64_t block, blocks;
     uint64_t slot[EMULATOR_THREADS]; /* for shuffles */
 } emulator;
+extern char emulator_memory[EMULATOR_MEMORY]; /* shared memory whose size a launch says */
 
 /* In device code: until all threads of the warp, or of the block, that have not returned are here. */
 void emulator_wait(emulator_state state);

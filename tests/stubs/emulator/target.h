@@ -17,12 +17,15 @@
     extern "C" __attribute__((visibility("default"))) void entry_##name(const void *p) { run_##name(*(const params *)p); } \
     static void run_##name(const params &p)
 
+#define ENTRY_HELD(name, threads, blocks, params) ENTRY(name, threads, params)
+
 enum { WARP = EMULATOR_WARP };
 
 DEVICE int thread_index() { return emulator.thread; }
 DEVICE int64_t block_index() { return emulator.block; }
 DEVICE int64_t block_count() { return emulator.blocks; }
 DEVICE void sync_block() { emulator_wait(WAIT_BLOCK); }
+DEVICE char *launch_memory() { return emulator_memory; }
 template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     static_assert(sizeof x <= sizeof emulator.slot[0], "");
     memcpy(&emulator.slot[emulator.thread], &x, sizeof x);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matmul on CUDA devices: the host side. */
+#include "matmul_sm90_host.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <trine/ops.h>
+
+const char *matmul_refuse(const trine_call *call) {
+    const trine_matmul_args *args = call->args;
+    if (call->tensor[MATMUL_A].dtype != TRINE_I8) return NULL;
+    const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) && fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
+    if (!integers) return "i8 products take integers up to 2^24 for alpha and beta";
+    return args->activation > TRINE_ACTIVATION_RELU ? "i8 products take no activation but relu" : NULL;
+}
+
+/* Can `count` elements that begin at a multiple of that be read as one? */
+static bool wide(const trine_tensor *t, int across, int64_t count) {
+    const int64_t bytes = count * (int64_t)trine_dtype_size(t->dtype), align = bytes < 16 ? bytes : 16, size = (int64_t)trine_dtype_size(t->dtype);
+    return t->stride[3 - across] == 1 && (uintptr_t)t->data % (uintptr_t)align == 0 && (t->shape[0] == 1 || t->stride[0] * size % align == 0) &&
+           (t->shape[across] == 1 || t->stride[across] * size % align == 0);
+}
+
+matmul_operand matmul_operand_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    const int lane = tensor == MATMUL_A ? 1 : 2, along = 3 - lane;
+    return (matmul_operand){ .data = t->data,
+                             .batch = t->shape[0] > 1 ? t->stride[0] : 0,
+                             .lane = t->stride[lane],
+                             .along = t->stride[along],
+                             .wide = wide(t, t->stride[along] == 1 ? lane : along, 4) };
+}
+
+static matmul_type type_of(trine_dtype dtype) { return dtype == TRINE_F16 ? MATMUL_F16 : dtype == TRINE_BF16 ? MATMUL_BF16 : MATMUL_F32; }
+
+matmul_target matmul_target_of(const trine_call *call) {
+    const trine_matmul_args *args = call->args;
+    const trine_tensor *d = &call->tensor[MATMUL_D], *c = &call->tensor[MATMUL_C], *bias = &call->tensor[MATMUL_BIAS];
+    matmul_target t = { .d = d->data,
+                        .d_batch = d->stride[0],
+                        .d_row = d->stride[1],
+                        .alpha = args->alpha + 0.0f, /* + 0: -0 stands for 0 */
+                        .beta = args->beta + 0.0f,
+                        .activation = args->activation,
+                        .type = type_of(d->dtype),
+                        .wide = wide(d, 1, 4) };
+    if (simt_present(call, MATMUL_C)) t.c = c->data, t.c_batch = c->stride[0], t.c_row = c->stride[1], t.c_column = c->stride[2];
+    if (simt_present(call, MATMUL_BIAS)) t.bias = bias->data, t.bias_type = type_of(bias->dtype);
+    t.plain = !t.c && !t.bias && !t.activation;
+    return t;
+}
+
+trine_status matmul_pack_launch(const trine_call *call, int tensor, void *to, int64_t pitch) {
+    const trine_tensor *t = &call->tensor[tensor];
+    matmul_pack_params p = { .from = matmul_operand_of(call, tensor), .to = to, .depth = call->dim[MATMUL_K], .batches = t->shape[0], .pitch = pitch };
+    p.lanes = call->dim[tensor == MATMUL_A ? MATMUL_M : MATMUL_N];
+    p.blocks_along = simt_blocks(p.depth, MATMUL_PACK_SIDE), p.blocks_lane = simt_blocks(p.lanes, MATMUL_PACK_SIDE);
+    cuda_launch launch = { .blocks = p.batches * p.blocks_along * p.blocks_lane, .threads = MATMUL_THREADS, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "matmul_pack_%d", 8 * (int)trine_dtype_size(t->dtype));
+    return cuda_launch_function(call, &launch);
+}
+
+static trine_status launch_simt(const trine_call *call) {
+    matmul_params p = { .a = matmul_operand_of(call, MATMUL_A),
+                        .b = matmul_operand_of(call, MATMUL_B),
+                        .to = matmul_target_of(call),
+                        .m = call->dim[MATMUL_M],
+                        .n = call->dim[MATMUL_N],
+                        .k = call->dim[MATMUL_K] };
+    p.down = simt_blocks(p.m, MATMUL_SIDE), p.right = simt_blocks(p.n, MATMUL_SIDE);
+    cuda_launch launch = { .blocks = call->dim[MATMUL_G] * p.down * p.right, .threads = MATMUL_THREADS, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "matmul_simt_%s", trine_dtype_name(call->tensor[MATMUL_A].dtype));
+    return cuda_launch_function(call, &launch);
+}
+
+/* The kernel for sm_90a that its model of time prefers comes first; then each of its tiles, for tuning and for TRINE_KERNEL; then what runs everywhere. */
+#define SM90(which) \
+    static size_t workspace_##which(const trine_call *call) { return matmul_sm90_workspace(call, which); } \
+    static trine_status launch_##which(const trine_call *call) { return matmul_sm90_launch(call, which); } \
+    static double seconds_##which(const trine_call *call) { return matmul_sm90_seconds(call, which); }
+#define SM90_KERNEL(name, which) { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
+SM90(0)
+SM90(1)
+SM90(2)
+SM90(3)
+SM90(4)
+SM90(5)
+SM90(6)
+SM90(7)
+
+SIMT_KERNELS(matmul) = {
+    SM90_KERNEL("", 7),
+    SM90_KERNEL("_256", 0),
+    SM90_KERNEL("_128", 1),
+    SM90_KERNEL("_split_128", 2),
+    SM90_KERNEL("_split_64", 3),
+    SM90_KERNEL("_split_32", 4),
+    SM90_KERNEL("_split_16", 5),
+    SM90_KERNEL("_split_8", 6),
+    { .name = SIMT_NAME, .refuse = matmul_refuse, .launch = launch_simt },
+    { 0 },
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What matmul's host side passes to its device sides. */
+#ifndef TRINE_CUDA_MATMUL_H
+#define TRINE_CUDA_MATMUL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Lanes are a's rows and b's columns; strides in elements. */
+typedef struct matmul_operand {
+    const void *data;
+    int64_t batch, lane, along;
+    bool wide; /* 4 elements (8 of 16 bits, 16 of 8) that are consecutive in memory and begin at a multiple of that are one aligned access */
+} matmul_operand;
+
+/* Element types of c, d and the bias; products of i8 have i32 and those of f64 have f64, and need no code. */
+typedef enum matmul_type { MATMUL_F32, MATMUL_F16, MATMUL_BF16 } matmul_type;
+
+/* d = act(alpha s + beta c + bias), and where that goes. */
+typedef struct matmul_target {
+    void *d;
+    const void *c, *bias; /* NULL: absent */
+    int64_t d_batch, d_row, c_batch, c_row, c_column;
+    float alpha, beta;
+    int32_t activation;
+    matmul_type type, bias_type;
+    bool plain; /* alpha s alone */
+    bool wide;  /* 4 elements of a row of d, and of c, are one aligned access */
+} matmul_target;
+
+typedef struct matmul_params {
+    matmul_operand a, b;
+    matmul_target to;
+    int64_t m, n, k;
+    int64_t down, right; /* tiles in m and n */
+} matmul_params;
+
+/* One operand brought to lanes of consecutive elements. */
+typedef struct matmul_pack_params {
+    matmul_operand from;
+    void *to;
+    int64_t lanes, depth, batches; /* of `from` */
+    int64_t pitch;                 /* elements from lane to lane; lanes * pitch from batch to batch */
+    int64_t blocks_along, blocks_lane;
+} matmul_pack_params;
+
+enum {
+    MATMUL_THREADS = 256, /* of a block of the kernels without tensor cores */
+    MATMUL_SIDE = 128,    /* of their tiles */
+    MATMUL_GROUP = 8,     /* tile rows that are walked together, so that their part of a stays in the second-level cache */
+    MATMUL_PACK_SIDE = 64,
+};
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A matrix product as the host sides of its kernels see it. */
+#ifndef TRINE_CUDA_MATMUL_HOST_H
+#define TRINE_CUDA_MATMUL_HOST_H
+
+#include "backends/simt/host.h"
+#include "matmul.h"
+#include "state.h"
+
+/* Places in the table of the specification. */
+enum { MATMUL_A, MATMUL_B, MATMUL_C, MATMUL_BIAS, MATMUL_D };
+enum { MATMUL_GA, MATMUL_M, MATMUL_K, MATMUL_GB, MATMUL_N, MATMUL_G };
+
+/* Why no kernel here can run the call; NULL if one can. */
+const char *matmul_refuse(const trine_call *call);
+
+matmul_operand matmul_operand_of(const trine_call *call, int tensor);
+matmul_target matmul_target_of(const trine_call *call);
+
+/* Launches what brings an operand to consecutive elements of k and `pitch` elements from lane to lane. */
+trine_status matmul_pack_launch(const trine_call *call, int tensor, void *to, int64_t pitch);
+
+#endif

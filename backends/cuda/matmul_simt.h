@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products without tensor cores: any types, sizes and strides.
+ *
+ * A block has a tile of 128 x 128 elements of d, a thread four blocks of 4 x 4 of it, 64 apart, so that a warp's reads from shared memory are conflict-free
+ * vectors. A slice of both operands is read into registers while the one before is multiplied out of shared memory. Sums go along k, one fused multiply-add
+ * for each element.
+ *
+ * NOTES. Floors: 2 m n k flops over 67 TFLOP/s (H200, f32, datasheet; 34 for f64), and the operands once. A thread reads 16 words of shared memory for 64
+ * multiply-adds of a step. */
+#ifndef TRINE_CUDA_MATMUL_SIMT_H
+#define TRINE_CUDA_MATMUL_SIMT_H
+
+#include "matmul_finish.h"
+
+/* How an element is read and summed: `slice` elements of k at a time. */
+template <class T> struct matmul_float {
+    using bits = typename T::bits;
+    using sum = float;
+    enum { SLICE = 16 };
+    static DEVICE float get(bits b) { return T::get(b); }
+    static DEVICE float step(float a, float b, float s) { return fused(a, b, s); }
+};
+struct matmul_double {
+    using bits = double;
+    using sum = double;
+    enum { SLICE = 8 };
+    static DEVICE double get(bits b) { return b; }
+    static DEVICE double step(double a, double b, double s) { return fma(a, b, s); }
+};
+struct matmul_int8 {
+    using bits = int8_t;
+    using sum = int32_t;
+    enum { SLICE = 16 };
+    static DEVICE int32_t get(bits b) { return b; }
+    static DEVICE int32_t step(int32_t a, int32_t b, int32_t s) { return (int32_t)((uint32_t)a * (uint32_t)b + (uint32_t)s); }
+};
+
+/* The walk over tiles: groups of MATMUL_GROUP tile rows, in each column by column. */
+struct matmul_place {
+    int64_t batch, row, column; /* of the tile's first element */
+};
+DEVICE matmul_place matmul_place_of(int64_t tile, int64_t down, int64_t right, int rows, int columns) {
+    const int64_t batch = tile / (down * right), rest = tile - batch * down * right, group = rest / (MATMUL_GROUP * right);
+    const int64_t first = group * MATMUL_GROUP, high = down - first < MATMUL_GROUP ? down - first : MATMUL_GROUP, in = rest - first * right;
+    return { batch, (first + in % high) * rows, in / high * columns };
+}
+
+/* A slice of an operand's 128 lanes in a thread's registers: QUADS times 4 elements consecutive in memory. */
+template <class T> struct matmul_slice {
+    enum { DEPTH = T::SLICE, LANES = MATMUL_SIDE, QUADS = DEPTH * LANES / 4 / MATMUL_THREADS, PITCH = LANES + 4 };
+    typename T::bits v[QUADS][4];
+
+    static DEVICE int place(int q) { return q * MATMUL_THREADS + thread_index(); }
+
+    DEVICE void read(const matmul_operand &from, const typename T::bits *data, int64_t lane0, int64_t lanes, int64_t along0, int64_t depth) {
+        const bool across = from.along != 1; /* then lanes are consecutive */
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+            const int at = place(q);
+            const int64_t lane = lane0 + (across ? at % (LANES / 4) * 4 : at / (DEPTH / 4)),
+                          along = along0 + (across ? at / (LANES / 4) : at % (DEPTH / 4) * 4);
+            const int64_t first = across ? lane : along, end = across ? lanes : depth, step = across ? from.lane : 1;
+            const bool in = across ? along < depth : lane < lanes;
+            const typename T::bits *p = data + lane * from.lane + along * from.along;
+            if (from.wide && in && first + 4 <= end) {
+                const packed<typename T::bits, 4> whole = *(const packed<typename T::bits, 4> *)p;
+#pragma unroll
+                for (int i = 0; i < 4; i++) v[q][i] = whole.v[i];
+            } else {
+#pragma unroll
+                for (int i = 0; i < 4; i++) v[q][i] = in && first + i < end ? p[i * step] : typename T::bits(0);
+            }
+        }
+    }
+
+    DEVICE void write(typename T::sum *to, bool across) const {
+#pragma unroll
+        for (int q = 0; q < QUADS; q++) {
+            const int at = place(q);
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                to[across ? at / (LANES / 4) * PITCH + at % (LANES / 4) * 4 + i : (at % (DEPTH / 4) * 4 + i) * PITCH + at / (DEPTH / 4)] = T::get(v[q][i]);
+        }
+    }
+};
+
+/* Adds the products of one slice. */
+template <class T, class Sum> DEVICE void matmul_slice_multiply(Sum (&sum)[8][8], const Sum *a, const Sum *b) {
+    enum { PITCH = matmul_slice<T>::PITCH };
+    const int down = thread_index() / 16 * 4, right = thread_index() % 16 * 4;
+#pragma unroll
+    for (int p = 0; p < T::SLICE; p++) {
+        packed<Sum, 4> x[2], y[2];
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            x[h] = *(const packed<Sum, 4> *)(a + p * PITCH + down + h * 64);
+            y[h] = *(const packed<Sum, 4> *)(b + p * PITCH + right + h * 64);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++)
+#pragma unroll
+            for (int j = 0; j < 8; j++) sum[i][j] = T::step(x[i / 4].v[i % 4], y[j / 4].v[j % 4], sum[i][j]);
+    }
+}
+
+template <class T> DEVICE void matmul_simt(const matmul_params &p) {
+    using Sum = typename T::sum;
+    using slice = matmul_slice<T>;
+    alignas(16) SHARED Sum a[2][T::SLICE * slice::PITCH];
+    alignas(16) SHARED Sum b[2][T::SLICE * slice::PITCH];
+    const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_SIDE);
+    const typename T::bits *x = (const typename T::bits *)p.a.data + at.batch * p.a.batch, *y = (const typename T::bits *)p.b.data + at.batch * p.b.batch;
+    const bool x_across = p.a.along != 1, y_across = p.b.along != 1;
+    Sum sum[8][8] = {};
+    slice next_a, next_b;
+    int now = 0;
+    for (int64_t along = 0; along < p.k + T::SLICE; along += T::SLICE, now ^= 1) {
+        if (along < p.k) {
+            next_a.read(p.a, x, at.row, p.m, along, p.k);
+            next_b.read(p.b, y, at.column, p.n, along, p.k);
+        }
+        if (along > 0) matmul_slice_multiply<T>(sum, a[now ^ 1], b[now ^ 1]);
+        if (along < p.k) {
+            next_a.write(a[now], x_across);
+            next_b.write(b[now], y_across);
+        }
+        sync_block();
+    }
+    const int64_t down = at.row + thread_index() / 16 * 4, right = at.column + thread_index() % 16 * 4;
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const Sum four[4] = { sum[i][4 * h], sum[i][4 * h + 1], sum[i][4 * h + 2], sum[i][4 * h + 3] };
+            matmul_finish_4(p.to, at.batch, down + i / 4 * 64 + i % 4, right + h * 64, p.m, p.n, four);
+        }
+}
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matmul on sm_90a: the host side. Tensor maps, tiles, and which of them. */
+#include "matmul_sm90_host.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "matmul_sm90.h"
+
+/* A tile of 128 by n. Persistent tiles come in pairs that share y's part; those that are split share nothing but the sums. */
+typedef struct tile {
+    bool split;
+    int n;
+} tile;
+static const tile tiles[MATMUL_SM90_TILES] = { { false, 256 }, { false, 128 }, { true, 128 }, { true, 64 }, { true, 32 }, { true, 16 }, { true, 8 } };
+
+/* One operand: as it lies, or packed. */
+typedef struct side {
+    int tensor;
+    int64_t lanes;
+    bool across, packed;
+    int64_t pitch, bytes; /* packed */
+} side;
+
+typedef struct plan {
+    tile tile;
+    bool swapped;
+    side x, y;
+    int64_t down, right, tiles; /* pairs count as one */
+    int split;
+    double seconds;
+} plan;
+
+static int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
+
+/* Can copies read the operand where it lies, if `across` says which direction is consecutive? */
+static bool copyable(const trine_tensor *t, int lane, bool across) {
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
+    const int outer = across ? 3 - lane : lane;
+    return t->stride[3 - outer] == 1 && (uintptr_t)t->data % 16 == 0 && (t->shape[outer] == 1 || (t->stride[outer] > 0 && t->stride[outer] * size % 16 == 0)) &&
+           (t->shape[0] == 1 || t->stride[0] * size % 16 == 0) && t->stride[outer] * size < INT64_C(1) << 40 && t->stride[0] * size < INT64_C(1) << 40;
+}
+
+/* Lanes may be consecutive only in 16-bit types, and only where there are panels of 64. */
+static side side_of(const trine_call *call, int tensor, bool panels) {
+    const trine_tensor *t = &call->tensor[tensor];
+    const int lane = tensor == MATMUL_A ? 1 : 2;
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
+    side s = { .tensor = tensor, .lanes = t->shape[lane] };
+    if (copyable(t, lane, false)) return s;
+    s.across = panels && size == 2 && copyable(t, lane, true);
+    s.packed = !s.across;
+    if (s.packed) s.pitch = round_up(t->shape[3 - lane], 16 / size), s.bytes = round_up(t->shape[0] * s.lanes * s.pitch * size, 256);
+    return s;
+}
+
+/* Predicted time on an H200, from its measured rates: a step of 128 bytes takes as long as the tensor cores need, or as its bytes need from the second-level
+ * cache, about 44 bytes a clock and processor; the whole at least as long as memory needs. A wave of blocks has the start and end of one tile on top. */
+static double seconds_of(const trine_call *call, const plan *p, int split) {
+    const cuda_device *d = call->device;
+    const double clock = 1.7e9, step_bytes = 128.0 * (128 + p->tile.n / (p->tile.split ? 1.0 : 2.0)), multiply = 4.0 * p->tile.n, moving = step_bytes / 44;
+    const int64_t depth = simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128);
+    const int64_t places = p->tile.split ? d->units : d->units / 2, units = p->tiles * (p->tile.split ? split : 1), waves = simt_blocks(units, places);
+    const double steps = (double)simt_blocks(depth, p->tile.split ? split : 1), end = p->tile.split ? 3500 + 300.0 * split : 2500;
+    const double computing = (double)waves * (steps * (multiply > moving ? multiply : moving) + end) / clock + 3e-6;
+    double bytes = (double)(p->x.bytes + p->y.bytes) * 2;
+    for (int i = 0; i < call->plan->tensors; i++)
+        if (simt_present(call, i)) bytes += (double)trine_tensor_count(&call->tensor[i]) * (double)trine_dtype_size(call->tensor[i].dtype);
+    const double memory = bytes / 4.0e12 + 3e-6;
+    return (computing > memory ? computing : memory) + (p->x.packed + p->y.packed) * 3e-6;
+}
+
+static plan plan_tile(const trine_call *call, tile t) {
+    const int64_t m = call->dim[MATMUL_M], n = call->dim[MATMUL_N],
+                  depth = simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128);
+    plan p = { .tile = t, .swapped = t.split && m < n, .split = 1 };
+    p.x = side_of(call, p.swapped ? MATMUL_B : MATMUL_A, true);
+    p.y = side_of(call, p.swapped ? MATMUL_A : MATMUL_B, t.n >= 64);
+    p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * (t.split ? 1 : 2)), p.right = simt_blocks(p.y.lanes, t.n),
+    p.tiles = call->dim[MATMUL_G] * p.down * p.right;
+    p.seconds = seconds_of(call, &p, 1);
+    for (int split = 2; t.split && split <= 8 && split <= depth; split *= 2) {
+        const double seconds = seconds_of(call, &p, split);
+        if (seconds < p.seconds) p.split = split, p.seconds = seconds;
+    }
+    return p;
+}
+
+static plan plan_of(const trine_call *call, int which) {
+    if (which < MATMUL_SM90_TILES) return plan_tile(call, tiles[which]);
+    plan best = plan_tile(call, tiles[0]);
+    for (int i = 1; i < MATMUL_SM90_TILES; i++) {
+        const plan p = plan_tile(call, tiles[i]);
+        if (p.seconds < best.seconds) best = p;
+    }
+    return best;
+}
+
+const char *matmul_sm90_refuse(const trine_call *call) {
+    const cuda_device *d = call->device;
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    if (type == TRINE_F32 || type == TRINE_F64) return "tensor cores have no products of this type that the error bound allows";
+    if (cuda_ops[call->plan->op].code[CUDA_HOPPER] == NULL) return "no code for sm_90a was built";
+    if (d->major != 9 || d->minor != 0) return "the device is not of compute capability 9.0";
+    if (!d->tensor_maps) return "the device has no tensor maps";
+    if (call->dim[MATMUL_K] == 0) return "k is 0";
+    for (int i = 0; i < call->plan->symbols; i++)
+        if (call->dim[i] > INT32_MAX - 256) return "a dimension exceeds the coordinates of tensor maps";
+    const int64_t most = call->dim[MATMUL_G] * simt_blocks(call->dim[MATMUL_M], 128) * simt_blocks(call->dim[MATMUL_N], 8);
+    return most * 8 > INT32_MAX ? "more tiles than are counted in 32 bits" : matmul_refuse(call);
+}
+
+size_t matmul_sm90_workspace(const trine_call *call, int which) {
+    const plan p = plan_of(call, which);
+    return (size_t)(p.x.bytes + p.y.bytes);
+}
+
+double matmul_sm90_seconds(const trine_call *call, int which) { return plan_of(call, which).seconds; }
+
+/* Describes an operand to copies in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k. */
+static trine_status describe(const trine_call *call, const side *s, const void *packed, int lanes, tensor_map *map_out) {
+    const cuda_device *d = call->device;
+    const trine_tensor *t = &call->tensor[s->tensor];
+    const int lane = s->tensor == MATMUL_A ? 1 : 2;
+    const cuuint64_t size = trine_dtype_size(t->dtype), k = (cuuint64_t)t->shape[3 - lane], count = (cuuint64_t)s->lanes, batches = (cuuint64_t)t->shape[0];
+    const cuuint64_t shape[3] = { s->across ? count : k, s->across ? k : count, batches };
+    const cuuint64_t line = s->packed       ? (cuuint64_t)s->pitch * size
+                            : shape[1] == 1 ? (shape[0] * size + 15) / 16 * 16
+                                            : (cuuint64_t)t->stride[s->across ? 3 - lane : lane] * size;
+    const cuuint64_t strides[2] = { line, s->packed || batches == 1 ? line * shape[1] : (cuuint64_t)t->stride[0] * size };
+    const cuuint32_t step = (cuuint32_t)(128 / size), box[3] = { s->across ? 64 : step, s->across ? step : (cuuint32_t)lanes, 1 }, steps[3] = { 1, 1, 1 };
+    const CUtensorMapDataType type = t->dtype == TRINE_I8     ? CU_TENSOR_MAP_DATA_TYPE_UINT8
+                                     : t->dtype == TRINE_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
+                                                              : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    return CUDA_CALL(d->driver, TensorMapEncodeTiled, (CUtensorMap *)(void *)map_out, type, 3, s->packed ? (void *)(uintptr_t)packed : t->data, shape, strides,
+                     box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+trine_status matmul_sm90_launch(const trine_call *call, int which) {
+    const cuda_device *d = call->device;
+    const plan p = plan_of(call, which);
+    char *const packed = call->workspace;
+    matmul_sm90_params params = { .to = matmul_target_of(call),
+                                  .m = call->dim[MATMUL_M],
+                                  .n = call->dim[MATMUL_N],
+                                  .depth = (int32_t)simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128),
+                                  .down = (int32_t)p.down,
+                                  .right = (int32_t)p.right,
+                                  .tiles = (int32_t)p.tiles,
+                                  .x_batches = call->tensor[p.x.tensor].shape[0] > 1,
+                                  .y_batches = call->tensor[p.y.tensor].shape[0] > 1,
+                                  .swapped = p.swapped };
+    trine_status status = describe(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x);
+    if (status == TRINE_OK) status = describe(call, &p.y, packed + p.x.bytes, p.tile.split ? p.tile.n : p.tile.n / 2, &params.y);
+    if (status == TRINE_OK && p.x.packed) status = matmul_pack_launch(call, p.x.tensor, packed, p.x.pitch);
+    if (status == TRINE_OK && p.y.packed) status = matmul_pack_launch(call, p.y.tensor, packed + p.x.bytes, p.y.pitch);
+    if (status != TRINE_OK) return status;
+    cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n), .params = &params };
+    const int64_t places = p.tiles < d->units / 2 ? p.tiles : d->units / 2;
+    launch.cluster = p.tile.split ? p.split : 2;
+    launch.blocks = launch.cluster * (p.tile.split ? p.tiles : places);
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.split ? "split" : "persistent", trine_dtype_name(call->tensor[MATMUL_A].dtype),
+             p.tile.n, p.x.across ? 'l' : 'k', p.y.across ? 'l' : 'k');
+    return cuda_launch_function(call, &launch);
+}

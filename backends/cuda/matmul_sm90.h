@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What matmul's host side passes to the kernels for sm_90a. */
+#ifndef TRINE_CUDA_MATMUL_SM90_H
+#define TRINE_CUDA_MATMUL_SM90_H
+
+#include "matmul.h"
+#include "tile/map.h"
+
+/* x has the lanes of which a tile takes 128, y those of which it takes N. */
+typedef struct matmul_sm90_params {
+    tensor_map x, y;
+    matmul_target to;
+    int64_t m, n;
+    int32_t depth;                /* steps of 128 bytes of k */
+    int32_t down, right, tiles;   /* in x's lanes, in y's; of all batches. Persistent: pairs of tiles in x's lanes */
+    int32_t x_batches, y_batches; /* 0: one for all */
+    bool swapped;                 /* x is b, y is a */
+} matmul_sm90_params;
+
+enum {
+    MATMUL_SM90_THREADS = 3 * 128,
+    MATMUL_SM90_MEMORY = 200 << 10, /* bytes for the stages */
+    MATMUL_SM90_ROWS = 128,
+    MATMUL_SM90_CHUNK = 32, /* columns of a tile that go through shared memory at once */
+};
+
+/* Stages of a pipeline whose tiles are 128 by n; and the bytes of all its shared memory. */
+static inline int matmul_sm90_stages(int n) { return MATMUL_SM90_MEMORY / ((MATMUL_SM90_ROWS + n) * 128); }
+static inline int matmul_sm90_bytes(int n) {
+    return matmul_sm90_stages(n) * ((MATMUL_SM90_ROWS + n) * 128 + 16) + MATMUL_SM90_ROWS * (MATMUL_SM90_CHUNK + 8) * 4;
+}
+
+#endif

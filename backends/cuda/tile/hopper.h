@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The instructions that sm_90a adds for tiles (PTX ISA 9.0): barriers in shared memory, copies of boxes of tensors, products of warpgroups, clusters.
+ *
+ * Addresses of shared memory are 32-bit, as shared_address() gives them. */
+#ifndef TRINE_TILE_HOPPER_H
+#define TRINE_TILE_HOPPER_H
+
+#include "backends/simt/simt.h"
+#include "map.h"
+
+enum { WARPGROUP = 128 };
+
+DEVICE uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+
+/* One lane of a warp whose lanes are together. */
+DEVICE bool elected() {
+    uint32_t yes;
+    asm volatile("{\n.reg .pred p;\nelect.sync _|p, 0xffffffff;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(yes));
+    return yes;
+}
+
+template <int N> DEVICE void registers_fewer() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
+template <int N> DEVICE void registers_more() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
+
+/* ------------------------------------------------------------------------------------------------------------------ clusters */
+
+DEVICE int cluster_rank() {
+    uint32_t rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return (int)rank;
+}
+DEVICE int cluster_size() {
+    uint32_t size;
+    asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
+    return (int)size;
+}
+/* All threads of the cluster; what they wrote before, they see after. */
+DEVICE void cluster_sync() { asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+/* The same place in the shared memory of another block of the cluster. */
+DEVICE uint32_t cluster_address(uint32_t address, int rank) {
+    uint32_t there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+DEVICE packed<uint32_t, 4> cluster_load(uint32_t address) {
+    packed<uint32_t, 4> x;
+    asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(address) : "memory");
+    return x;
+}
+
+/* Some warps of the block, `threads` in all; 0 is sync_block()'s. */
+DEVICE void sync_some(int barrier, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+
+/* ------------------------------------------------------------------------------------------------------------------ barriers */
+
+DEVICE void barrier_init(uint32_t barrier, int arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory"); }
+/* The barriers made are seen by the cluster and by copies. */
+DEVICE void barriers_made() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+/* Arrives, and asks for so many bytes of copies besides. */
+DEVICE void barrier_expect(uint32_t barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+/* Of any block of the cluster. */
+DEVICE void barrier_arrive(uint32_t cluster_barrier) {
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(cluster_barrier) : "memory");
+}
+/* Until the phase of this parity is over. */
+DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
+    uint32_t over;
+    do
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(over)
+                     : "r"(barrier), "r"(parity)
+                     : "memory");
+    while (!over);
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- copies */
+
+DEVICE void tensor_map_fetch(const tensor_map *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
+
+/* The box at (x, y, z) to shared memory; its bytes count for the barrier. What lies outside the tensor is 0. */
+DEVICE void copy_box(uint32_t to, const tensor_map *map, uint32_t barrier, int x, int y, int z) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(map),
+                 "r"(barrier), "r"(x), "r"(y), "r"(z)
+                 : "memory");
+}
+/* The same to every block in `blocks`, and for its barrier. */
+DEVICE void copy_box_to(uint16_t blocks, uint32_t to, const tensor_map *map, uint32_t barrier, int x, int y, int z) {
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to),
+                 "l"(map), "r"(barrier), "h"(blocks), "r"(x), "r"(y), "r"(z)
+                 : "memory");
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ products */
+
+/* Operands in shared memory are rows of 128 bytes under the 128-byte swizzle, 8 rows to 1024 bytes. Consecutive in k: rows are lanes, and 16 elements of 16 bits
+ * further along k are 32 bytes on. Consecutive lanes: rows are elements of k, 64 lanes to a panel; `panel` is the distance of panels. */
+DEVICE uint64_t wgmma_operand(uint32_t address, int panel) {
+    enum { SWIZZLE_128 = 1 };
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(panel >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)SWIZZLE_128 << 62;
+}
+
+DEVICE void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+/* Until at most N committed groups are under way. */
+template <int N> DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
+/* Keeps the compiler from using sums before the wait in front of this. */
+template <int N> DEVICE void wgmma_settle(float (&sum)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "+f"(sum[i])::"memory");
+}
+template <int N> DEVICE void wgmma_settle(int32_t (&sum)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) asm volatile("" : "+r"(sum[i])::"memory");
+}
+
+/* sum (+)= a b: 64 by N, 32 bytes of k. Thread t has, of row t/32*16 + t%32/4, columns 8j + t%4*2 and the next in sum[4j] and sum[4j + 1], and of the row 8 below
+ * in sum[4j + 2] and sum[4j + 3]. A_ACROSS, B_ACROSS: its lanes are consecutive (16-bit types alone). `add` 0: what was in sum does not count. */
+template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
+
+#define R4(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3"
+#define R8(t) R4(t) ", %" #t "4, %" #t "5, %" #t "6, %" #t "7"
+#define R10(t) R8(t) ", %" #t "8, %" #t "9"
+#define R20 R10() ", " R10(1)
+#define R60 R20 ", " R10(2) ", " R10(3) ", " R10(4) ", " R10(5)
+#define LIST4 R4()
+#define LIST8 R8()
+#define LIST16 R10() ", %10, %11, %12, %13, %14, %15"
+#define LIST32 R20 ", " R10(2) ", %30, %31"
+#define LIST64 R60 ", " R4(6)
+#define LIST128 R60 ", " R10(6) ", " R10(7) ", " R10(8) ", " R10(9) ", " R10(10) ", " R10(11) ", " R8(12)
+
+#define S4(c, i) c(s[i]), c(s[(i) + 1]), c(s[(i) + 2]), c(s[(i) + 3])
+#define S8(c, i) S4(c, i), S4(c, (i) + 4)
+#define S16(c, i) S8(c, i), S8(c, (i) + 8)
+#define S32(c, i) S16(c, i), S16(c, i + 16)
+#define S64(c, i) S32(c, i), S32(c, i + 32)
+#define S128(c, i) S64(c, i), S64(c, i + 64)
+
+/* `a`, `b`, `p`, ...: the numbers of the operands behind the sums. */
+#define WGMMA_FLOAT(T, N, COUNT, a, b, p, x, y) \
+    template <bool A_ACROSS, bool B_ACROSS> struct wgmma<T, N, A_ACROSS, B_ACROSS> { \
+        using sum = float; \
+        static DEVICE void multiply(float (&s)[COUNT], uint64_t left, uint64_t right, int add) { \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #T "." #T " {" LIST##COUNT "}, %" #a ", %" #b ", p, 1, 1, %" #x ", %" #y ";\n}" \
+                         : S##COUNT("+f", 0) \
+                         : "l"(left), "l"(right), "r"(add), "n"((int)A_ACROSS), "n"((int)B_ACROSS)); \
+        } \
+    };
+#define WGMMA_BYTES(N, COUNT, a, b, p) \
+    template <> struct wgmma<int8_t, N, false, false> { \
+        using sum = int32_t; \
+        static DEVICE void multiply(int32_t (&s)[COUNT], uint64_t left, uint64_t right, int add) { \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" LIST##COUNT "}, %" #a ", %" #b ", p;\n}" \
+                         : S##COUNT("+r", 0) \
+                         : "l"(left), "l"(right), "r"(add)); \
+        } \
+    };
+#define WGMMA(N, COUNT, a, b, p, x, y) WGMMA_FLOAT(bf16, N, COUNT, a, b, p, x, y) WGMMA_FLOAT(f16, N, COUNT, a, b, p, x, y) WGMMA_BYTES(N, COUNT, a, b, p)
+
+WGMMA(8, 4, 4, 5, 6, 7, 8)
+WGMMA(16, 8, 8, 9, 10, 11, 12)
+WGMMA(32, 16, 16, 17, 18, 19, 20)
+WGMMA(64, 32, 32, 33, 34, 35, 36)
+WGMMA(128, 64, 64, 65, 66, 67, 68)
+WGMMA(256, 128, 128, 129, 130, 131, 132)
+
+#undef R4
+#undef R8
+#undef R10
+#undef R20
+#undef R60
+#undef LIST4
+#undef LIST8
+#undef LIST16
+#undef LIST32
+#undef LIST64
+#undef LIST128
+#undef S4
+#undef S8
+#undef S16
+#undef S32
+#undef S64
+#undef S128
+#undef WGMMA_FLOAT
+#undef WGMMA_BYTES
+#undef WGMMA
+
+#endif
