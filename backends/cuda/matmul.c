@@ -29,6 +29,7 @@ matmul_operand matmul_operand_of(const trine_call *call, int tensor) {
                              .batch = t->shape[0] > 1 ? t->stride[0] : 0,
                              .lane = t->stride[lane],
                              .along = t->stride[along],
+                             .across = t->stride[along] != 1,
                              .wide = wide(t, t->stride[along] == 1 ? lane : along, 4) };
 }
 
@@ -51,17 +52,46 @@ matmul_target matmul_target_of(const trine_call *call) {
     return t;
 }
 
-trine_status matmul_pack_launch(const trine_call *call, int tensor, void *to, int64_t pitch) {
+/* -------------------------------------------------------------------------------------------------------------------- sides */
+
+/* Can copies read the operand where it lies, if `across` says which direction is consecutive? */
+static bool copyable(const trine_tensor *t, int lane, bool across) {
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype), most = INT64_C(1) << 40; /* of tensor maps */
+    const int outer = across ? 3 - lane : lane;
+    return t->stride[3 - outer] == 1 && (uintptr_t)t->data % 16 == 0 && (t->shape[outer] == 1 || (t->stride[outer] > 0 && t->stride[outer] * size % 16 == 0)) &&
+           (t->shape[0] == 1 || t->stride[0] * size % 16 == 0) && t->stride[outer] * size < most && t->stride[0] * size < most;
+}
+
+matmul_side matmul_side_of(const trine_call *call, int tensor, bool across) {
     const trine_tensor *t = &call->tensor[tensor];
-    matmul_pack_params p = { .from = matmul_operand_of(call, tensor), .to = to, .depth = call->dim[MATMUL_K], .batches = t->shape[0], .pitch = pitch };
-    p.lanes = call->dim[tensor == MATMUL_A ? MATMUL_M : MATMUL_N];
+    const int lane = tensor == MATMUL_A ? 1 : 2;
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype), k = t->shape[3 - lane];
+    matmul_side s = { .tensor = tensor, .lanes = t->shape[lane] };
+    if (copyable(t, lane, false)) return s;
+    s.across = across && size == 2 && copyable(t, lane, true);
+    s.packed = !s.across;
+    if (s.packed) s.pitch = (k * size + 15) / 16 * 16 / size, s.bytes = (t->shape[0] * s.lanes * s.pitch * size + 255) / 256 * 256;
+    return s;
+}
+
+trine_status matmul_side_launch(const trine_call *call, const matmul_side *side, void *to) {
+    const trine_tensor *t = &call->tensor[side->tensor];
+    matmul_pack_params p = { .from = matmul_operand_of(call, side->tensor),
+                             .to = to,
+                             .lanes = side->lanes,
+                             .depth = call->dim[MATMUL_K],
+                             .batches = t->shape[0],
+                             .pitch = side->pitch };
+    if (!side->packed) return TRINE_OK;
     p.blocks_along = simt_blocks(p.depth, MATMUL_PACK_SIDE), p.blocks_lane = simt_blocks(p.lanes, MATMUL_PACK_SIDE);
     cuda_launch launch = { .blocks = p.batches * p.blocks_along * p.blocks_lane, .threads = MATMUL_THREADS, .params = &p };
     snprintf(launch.name, sizeof launch.name, "matmul_pack_%d", 8 * (int)trine_dtype_size(t->dtype));
     return cuda_launch_function(call, &launch);
 }
 
-static trine_status launch_simt(const trine_call *call) {
+/* ----------------------------------------------------------------------------------------------------------------- launches */
+
+static matmul_params params_of(const trine_call *call) {
     matmul_params p = { .a = matmul_operand_of(call, MATMUL_A),
                         .b = matmul_operand_of(call, MATMUL_B),
                         .to = matmul_target_of(call),
@@ -69,9 +99,43 @@ static trine_status launch_simt(const trine_call *call) {
                         .n = call->dim[MATMUL_N],
                         .k = call->dim[MATMUL_K] };
     p.down = simt_blocks(p.m, MATMUL_SIDE), p.right = simt_blocks(p.n, MATMUL_SIDE);
-    cuda_launch launch = { .blocks = call->dim[MATMUL_G] * p.down * p.right, .threads = MATMUL_THREADS, .params = &p };
-    snprintf(launch.name, sizeof launch.name, "matmul_simt_%s", trine_dtype_name(call->tensor[MATMUL_A].dtype));
+    return p;
+}
+
+static trine_status launch_tiles(const trine_call *call, const matmul_params *p, const char *kind, int shared) {
+    cuda_launch launch = { .blocks = call->dim[MATMUL_G] * p->down * p->right, .threads = MATMUL_THREADS, .shared = shared, .params = p };
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", kind, trine_dtype_name(call->tensor[MATMUL_A].dtype));
     return cuda_launch_function(call, &launch);
+}
+
+static trine_status launch_simt(const trine_call *call) {
+    const matmul_params p = params_of(call);
+    return launch_tiles(call, &p, "simt", 0);
+}
+
+static const char *refuse_mma(const trine_call *call) {
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    return type == TRINE_F32 || type == TRINE_F64 ? "tensor cores have no products of this type that the error bound allows" : matmul_refuse(call);
+}
+
+static size_t workspace_mma(const trine_call *call) {
+    return (size_t)(matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes);
+}
+
+static void use_side(matmul_operand *operand, const matmul_side *side, const void *packed) {
+    operand->across = side->across;
+    if (side->packed) *operand = (matmul_operand){ .data = packed, .batch = operand->batch ? side->lanes * side->pitch : 0, .lane = side->pitch, .along = 1 };
+}
+
+static trine_status launch_mma(const trine_call *call) {
+    const matmul_side a = matmul_side_of(call, MATMUL_A, true), b = matmul_side_of(call, MATMUL_B, true);
+    char *const packed = call->workspace;
+    matmul_params p = params_of(call);
+    use_side(&p.a, &a, packed);
+    use_side(&p.b, &b, packed + a.bytes);
+    trine_status status = matmul_side_launch(call, &a, packed);
+    if (status == TRINE_OK) status = matmul_side_launch(call, &b, packed + a.bytes);
+    return status == TRINE_OK ? launch_tiles(call, &p, "mma", MATMUL_MMA_STAGES << 15) : status;
 }
 
 /* The kernel for sm_90a that its model of time prefers comes first; then each of its tiles, for tuning and for TRINE_KERNEL; then what runs everywhere. */
@@ -98,6 +162,7 @@ SIMT_KERNELS(matmul) = {
     SM90_KERNEL("_split_32", 4),
     SM90_KERNEL("_split_16", 5),
     SM90_KERNEL("_split_8", 6),
+    { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
     { .name = SIMT_NAME, .refuse = matmul_refuse, .launch = launch_simt },
     { 0 },
 };

@@ -10,7 +10,8 @@
 typedef struct matmul_operand {
     const void *data;
     int64_t batch, lane, along;
-    bool wide; /* 4 elements (8 of 16 bits, 16 of 8) that are consecutive in memory and begin at a multiple of that are one aligned access */
+    bool across; /* lanes are consecutive, not elements of k */
+    bool wide;   /* 4 elements that are consecutive in memory and begin at a multiple of 4 are one aligned access */
 } matmul_operand;
 
 /* Element types of c, d and the bias; products of i8 have i32 and those of f64 have f64, and need no code. */
@@ -49,6 +50,7 @@ enum {
     MATMUL_SIDE = 128,    /* of their tiles */
     MATMUL_GROUP = 8,     /* tile rows that are walked together, so that their part of a stays in the second-level cache */
     MATMUL_PACK_SIDE = 64,
+    MATMUL_MMA_STAGES = 3, /* of 32 KiB */
 };
 
 #endif

@@ -14,10 +14,21 @@ enum { MATMUL_GA, MATMUL_M, MATMUL_K, MATMUL_GB, MATMUL_N, MATMUL_G };
 /* Why no kernel here can run the call; NULL if one can. */
 const char *matmul_refuse(const trine_call *call);
 
+/* An operand as copies of 16 bytes and more need it: as it lies, or packed, which takes `bytes` of workspace. */
+typedef struct matmul_side {
+    int tensor;
+    int64_t lanes;
+    bool across, packed;
+    int64_t pitch, bytes; /* packed */
+} matmul_side;
+
+/* `across`: the kernel takes 16-bit types with consecutive lanes too. */
+matmul_side matmul_side_of(const trine_call *call, int tensor, bool across);
+
 matmul_operand matmul_operand_of(const trine_call *call, int tensor);
 matmul_target matmul_target_of(const trine_call *call);
 
-/* Launches what brings an operand to consecutive elements of k and `pitch` elements from lane to lane. */
-trine_status matmul_pack_launch(const trine_call *call, int tensor, void *to, int64_t pitch);
+/* Launches what packs an operand, if it is to be packed: consecutive elements of k, `pitch` elements from lane to lane. */
+trine_status matmul_side_launch(const trine_call *call, const matmul_side *side, void *to);
 
 #endif

@@ -14,7 +14,7 @@ template <class Bits> DEVICE void matmul_pack(const matmul_pack_params &p) {
     const int64_t lane0 = rest / p.blocks_along * SIDE, along0 = rest % p.blocks_along * SIDE;
     const Bits *from = (const Bits *)p.from.data + batch * p.from.batch;
     Bits *to = (Bits *)p.to + batch * p.lanes * p.pitch;
-    const bool across = p.from.along != 1;
+    const bool across = p.from.across;
     for (int i = thread_index(); i < SIDE * SIDE; i += MATMUL_THREADS) {
         const int lane = across ? i % SIDE : i / SIDE, along = across ? i / SIDE : i % SIDE;
         if (lane0 + lane < p.lanes && along0 + along < p.depth) square[lane][along] = from[(lane0 + lane) * p.from.lane + (along0 + along) * p.from.along];

@@ -47,40 +47,51 @@ DEVICE matmul_place matmul_place_of(int64_t tile, int64_t down, int64_t right, i
 
 /* A slice of an operand's 128 lanes in a thread's registers: QUADS times 4 elements consecutive in memory. */
 template <class T> struct matmul_slice {
-    enum { DEPTH = T::SLICE, LANES = MATMUL_SIDE, QUADS = DEPTH * LANES / 4 / MATMUL_THREADS, PITCH = LANES + 4 };
-    typename T::bits v[QUADS][4];
+    using Bits = typename T::bits;
+    enum { DEPTH = T::SLICE, LANES = MATMUL_SIDE, QUADS = DEPTH * LANES / 4 / MATMUL_THREADS, PITCH = LANES + 4, RUN = DEPTH / 4, ROW = LANES / 4 };
+    const Bits *at;     /* the first quad, of the slice to be read next */
+    int64_t next, quad; /* from slice to slice, from quad to quad */
+    int64_t inner;      /* to the next element */
+    int64_t deep;       /* elements of k from the first quad on */
+    int rest;           /* lanes from there on */
+    bool across, wide;
+    Bits v[QUADS][4];
 
-    static DEVICE int place(int q) { return q * MATMUL_THREADS + thread_index(); }
+    DEVICE matmul_slice(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
+        const int thread = thread_index(), lane = from.across ? thread % ROW * 4 : thread / RUN, along = from.across ? thread / ROW : thread % RUN * 4;
+        across = from.across, wide = from.wide, deep = k - along;
+        rest = (end - first < LANES ? (int)(end - first) : (int)LANES) - lane;
+        at = (const Bits *)from.data + batch * from.batch + (first + lane) * from.lane + along * from.along;
+        next = DEPTH * from.along;
+        quad = across ? MATMUL_THREADS / ROW * from.along : MATMUL_THREADS / RUN * from.lane;
+        inner = across ? from.lane : from.along;
+    }
 
-    DEVICE void read(const matmul_operand &from, const typename T::bits *data, int64_t lane0, int64_t lanes, int64_t along0, int64_t depth) {
-        const bool across = from.along != 1; /* then lanes are consecutive */
+    DEVICE void read() {
 #pragma unroll
         for (int q = 0; q < QUADS; q++) {
-            const int at = place(q);
-            const int64_t lane = lane0 + (across ? at % (LANES / 4) * 4 : at / (DEPTH / 4)),
-                          along = along0 + (across ? at / (LANES / 4) : at % (DEPTH / 4) * 4);
-            const int64_t first = across ? lane : along, end = across ? lanes : depth, step = across ? from.lane : 1;
-            const bool in = across ? along < depth : lane < lanes;
-            const typename T::bits *p = data + lane * from.lane + along * from.along;
-            if (from.wide && in && first + 4 <= end) {
-                const packed<typename T::bits, 4> whole = *(const packed<typename T::bits, 4> *)p;
+            const Bits *const from = at + q * quad;
+            const bool in = across ? q * (int)(MATMUL_THREADS / ROW) < deep : q * (int)(MATMUL_THREADS / RUN) < rest;
+            const int left = !in ? 0 : across ? rest : deep < 4 ? (int)deep : 4;
+            if (wide && left >= 4) {
+                const packed<Bits, 4> whole = *(const packed<Bits, 4> *)from;
 #pragma unroll
                 for (int i = 0; i < 4; i++) v[q][i] = whole.v[i];
             } else {
 #pragma unroll
-                for (int i = 0; i < 4; i++) v[q][i] = in && first + i < end ? p[i * step] : typename T::bits(0);
+                for (int i = 0; i < 4; i++) v[q][i] = i < left ? from[i * inner] : Bits(0);
             }
         }
+        at += next, deep -= DEPTH;
     }
 
-    DEVICE void write(typename T::sum *to, bool across) const {
+    DEVICE void write(typename T::sum *to) const {
+        const int thread = thread_index(), first = across ? thread / ROW * PITCH + thread % ROW * 4 : thread % RUN * 4 * PITCH + thread / RUN;
+        const int step = across ? 1 : (int)PITCH, quads = across ? (int)(MATMUL_THREADS / ROW * PITCH) : (int)(MATMUL_THREADS / RUN);
 #pragma unroll
-        for (int q = 0; q < QUADS; q++) {
-            const int at = place(q);
+        for (int q = 0; q < QUADS; q++)
 #pragma unroll
-            for (int i = 0; i < 4; i++)
-                to[across ? at / (LANES / 4) * PITCH + at % (LANES / 4) * 4 + i : (at % (DEPTH / 4) * 4 + i) * PITCH + at / (DEPTH / 4)] = T::get(v[q][i]);
-        }
+            for (int i = 0; i < 4; i++) to[first + q * quads + i * step] = T::get(v[q][i]);
     }
 };
 
@@ -109,20 +120,18 @@ template <class T> DEVICE void matmul_simt(const matmul_params &p) {
     alignas(16) SHARED Sum a[2][T::SLICE * slice::PITCH];
     alignas(16) SHARED Sum b[2][T::SLICE * slice::PITCH];
     const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_SIDE);
-    const typename T::bits *x = (const typename T::bits *)p.a.data + at.batch * p.a.batch, *y = (const typename T::bits *)p.b.data + at.batch * p.b.batch;
-    const bool x_across = p.a.along != 1, y_across = p.b.along != 1;
     Sum sum[8][8] = {};
-    slice next_a, next_b;
+    slice next_a(p.a, at.batch, at.row, p.m, p.k), next_b(p.b, at.batch, at.column, p.n, p.k);
     int now = 0;
     for (int64_t along = 0; along < p.k + T::SLICE; along += T::SLICE, now ^= 1) {
         if (along < p.k) {
-            next_a.read(p.a, x, at.row, p.m, along, p.k);
-            next_b.read(p.b, y, at.column, p.n, along, p.k);
+            next_a.read();
+            next_b.read();
         }
         if (along > 0) matmul_slice_multiply<T>(sum, a[now ^ 1], b[now ^ 1]);
         if (along < p.k) {
-            next_a.write(a[now], x_across);
-            next_b.write(b[now], y_across);
+            next_a.write(a[now]);
+            next_b.write(b[now]);
         }
         sync_block();
     }

@@ -14,45 +14,14 @@ typedef struct tile {
 } tile;
 static const tile tiles[MATMUL_SM90_TILES] = { { false, 256 }, { false, 128 }, { true, 128 }, { true, 64 }, { true, 32 }, { true, 16 }, { true, 8 } };
 
-/* One operand: as it lies, or packed. */
-typedef struct side {
-    int tensor;
-    int64_t lanes;
-    bool across, packed;
-    int64_t pitch, bytes; /* packed */
-} side;
-
 typedef struct plan {
     tile tile;
     bool swapped;
-    side x, y;
+    matmul_side x, y;
     int64_t down, right, tiles; /* pairs count as one */
     int split;
     double seconds;
 } plan;
-
-static int64_t round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
-
-/* Can copies read the operand where it lies, if `across` says which direction is consecutive? */
-static bool copyable(const trine_tensor *t, int lane, bool across) {
-    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
-    const int outer = across ? 3 - lane : lane;
-    return t->stride[3 - outer] == 1 && (uintptr_t)t->data % 16 == 0 && (t->shape[outer] == 1 || (t->stride[outer] > 0 && t->stride[outer] * size % 16 == 0)) &&
-           (t->shape[0] == 1 || t->stride[0] * size % 16 == 0) && t->stride[outer] * size < INT64_C(1) << 40 && t->stride[0] * size < INT64_C(1) << 40;
-}
-
-/* Lanes may be consecutive only in 16-bit types, and only where there are panels of 64. */
-static side side_of(const trine_call *call, int tensor, bool panels) {
-    const trine_tensor *t = &call->tensor[tensor];
-    const int lane = tensor == MATMUL_A ? 1 : 2;
-    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
-    side s = { .tensor = tensor, .lanes = t->shape[lane] };
-    if (copyable(t, lane, false)) return s;
-    s.across = panels && size == 2 && copyable(t, lane, true);
-    s.packed = !s.across;
-    if (s.packed) s.pitch = round_up(t->shape[3 - lane], 16 / size), s.bytes = round_up(t->shape[0] * s.lanes * s.pitch * size, 256);
-    return s;
-}
 
 /* Predicted time on an H200, from its measured rates: a step of 128 bytes takes as long as the tensor cores need, or as its bytes need from the second-level
  * cache, about 44 bytes a clock and processor; the whole at least as long as memory needs. A wave of blocks has the start and end of one tile on top. */
@@ -74,8 +43,8 @@ static plan plan_tile(const trine_call *call, tile t) {
     const int64_t m = call->dim[MATMUL_M], n = call->dim[MATMUL_N],
                   depth = simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128);
     plan p = { .tile = t, .swapped = t.split && m < n, .split = 1 };
-    p.x = side_of(call, p.swapped ? MATMUL_B : MATMUL_A, true);
-    p.y = side_of(call, p.swapped ? MATMUL_A : MATMUL_B, t.n >= 64);
+    p.x = matmul_side_of(call, p.swapped ? MATMUL_B : MATMUL_A, true);
+    p.y = matmul_side_of(call, p.swapped ? MATMUL_A : MATMUL_B, t.n >= 64);
     p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * (t.split ? 1 : 2)), p.right = simt_blocks(p.y.lanes, t.n),
     p.tiles = call->dim[MATMUL_G] * p.down * p.right;
     p.seconds = seconds_of(call, &p, 1);
@@ -118,7 +87,7 @@ size_t matmul_sm90_workspace(const trine_call *call, int which) {
 double matmul_sm90_seconds(const trine_call *call, int which) { return plan_of(call, which).seconds; }
 
 /* Describes an operand to copies in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k. */
-static trine_status describe(const trine_call *call, const side *s, const void *packed, int lanes, tensor_map *map_out) {
+static trine_status describe(const trine_call *call, const matmul_side *s, const void *packed, int lanes, tensor_map *map_out) {
     const cuda_device *d = call->device;
     const trine_tensor *t = &call->tensor[s->tensor];
     const int lane = s->tensor == MATMUL_A ? 1 : 2;
@@ -153,8 +122,8 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
                                   .swapped = p.swapped };
     trine_status status = describe(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x);
     if (status == TRINE_OK) status = describe(call, &p.y, packed + p.x.bytes, p.tile.split ? p.tile.n : p.tile.n / 2, &params.y);
-    if (status == TRINE_OK && p.x.packed) status = matmul_pack_launch(call, p.x.tensor, packed, p.x.pitch);
-    if (status == TRINE_OK && p.y.packed) status = matmul_pack_launch(call, p.y.tensor, packed + p.x.bytes, p.y.pitch);
+    if (status == TRINE_OK) status = matmul_side_launch(call, &p.x, packed);
+    if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);
     if (status != TRINE_OK) return status;
     cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n), .params = &params };
     const int64_t places = p.tiles < d->units / 2 ? p.tiles : d->units / 2;

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products by the tensor cores of sm_80 and later: bf16, f16 and i8.
+ *
+ * A block has a tile of 128 x 128 of d, each of its 8 warps 64 x 32. Steps of 128 bytes of k are copied to a ring of three stages ahead of their use. A stage has rows
+ * of 128 bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank; rows are lanes where k is consecutive,
+ * and elements of k where 64 lanes are.
+ *
+ * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; and the operands once. A warp reads 6 KiB of shared memory for 16 products
+ * of 16 x 8. */
+#ifndef TRINE_CUDA_MATMUL_MMA_H
+#define TRINE_CUDA_MATMUL_MMA_H
+
+#include <tile/mma.h>
+
+#include "matmul_simt.h"
+
+template <class T> struct matmul_mma_type {
+    using sum = float;
+    enum { SIZE = 2 };
+};
+template <> struct matmul_mma_type<int8_t> {
+    using sum = int32_t;
+    enum { SIZE = 1 };
+};
+
+DEVICE int matmul_swizzled(int row, int piece) { return row * 128 + ((piece ^ row % 8) << 4); }
+
+/* The pieces of a step of an operand's 128 lanes that a thread copies; what lies beyond the operand is 0. Across, rows 0 to 63 are elements of k of one panel of
+ * 64 lanes, and rows 64 to 127 the same ones of the other. */
+template <class T> struct matmul_mma_copies {
+    enum { SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, COUNT = MATMUL_SIDE * 8 / MATMUL_THREADS, ROWS = MATMUL_THREADS / 8 };
+    const char *at;
+    int64_t next, row_bytes;
+    int64_t deep; /* elements of k from the first piece on */
+    int wide;     /* lanes from there on */
+    int place;
+    bool across;
+
+    DEVICE matmul_mma_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
+        const int row = thread_index() / 8, piece = thread_index() % 8 * PIECE, lane = from.across ? piece : row, along = from.across ? row : piece;
+        across = from.across, place = matmul_swizzled(row, thread_index() % 8);
+        wide = (end - first < MATMUL_SIDE ? (int)(end - first) : (int)MATMUL_SIDE) - lane, deep = k - along;
+        at = (const char *)from.data + (batch * from.batch + (first + lane) * from.lane + along * from.along) * SIZE;
+        next = from.along * 128, row_bytes = (across ? from.along : from.lane) * SIZE;
+    }
+
+    DEVICE void copy(char *to) {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const int row = i * ROWS, rest = wide - (across ? row / 64 * 64 : row);
+            const int64_t left = deep - (across ? row % 64 : 0);
+            const int most = across ? rest : left < PIECE ? (int)left : (int)PIECE, bytes = left <= 0 || rest <= 0 ? 0 : most < PIECE ? most * SIZE : 16;
+            const char *const from = at + (across ? row % 64 * row_bytes + row / 64 * 128 : row * row_bytes);
+            copy_16(to + place + row * 128, bytes > 0 ? from : (const char *)nullptr, bytes);
+        }
+        at += next, deep -= 128 / SIZE;
+    }
+};
+
+/* The 16 lanes from `lane` on and 32 bytes of k, number `step`. The registers of a are in the order (k 0, lanes 0-7), (k 0, lanes 8-15), (k 1, lanes 0-7), ...;
+ * those of b have k run first. */
+DEVICE void matmul_mma_load(uint32_t (&r)[4], const char *stage, bool across, int lane, int step, bool is_b) {
+    const int index = thread_index() % WARP / 8, row = thread_index() % 8, half = is_b ? index / 2 : index % 2, k = step * 2 + (is_b ? index % 2 : index / 2);
+    if (across)
+        load_matrices<true>(r, stage + lane / 64 * 8192 + matmul_swizzled(k * 8 + row, lane % 64 / 8 + half));
+    else
+        load_matrices<false>(r, stage + matmul_swizzled(lane + half * 8 + row, k));
+}
+
+template <class T, class Sum> DEVICE void matmul_mma_step(Sum (&sum)[4][4][4], const char *a, const char *b, bool a_across, bool b_across) {
+    const int warp = thread_index() / WARP, down = warp / 4 * 64, right = warp % 4 * 32;
+#pragma unroll
+    for (int step = 0; step < 4; step++) {
+        uint32_t x[4][4], y[2][4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) matmul_mma_load(x[i], a, a_across, down + i * 16, step, false);
+#pragma unroll
+        for (int j = 0; j < 2; j++) matmul_mma_load(y[j], b, b_across, right + j * 16, step, true);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+#pragma unroll
+            for (int j = 0; j < 4; j++) warp_multiply(T(), sum[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+    }
+}
+
+/* The tile goes through shared memory, so that neighbouring threads write neighbours. */
+template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[4][4][4], char *memory) {
+    enum { PITCH = MATMUL_SIDE + 8 };
+    Sum *const tile = (Sum *)memory;
+    const int warp = thread_index() / WARP, lane = thread_index() % WARP, down = warp / 4 * 64 + lane / 4, right = warp % 4 * 32 + lane % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++) tile[(down + i * 16 + e / 2 * 8) * PITCH + right + j * 8 + e % 2] = sum[i][j][e];
+    sync_block();
+#pragma unroll 1
+    for (int i = thread_index(); i < MATMUL_SIDE * MATMUL_SIDE / 4; i += MATMUL_THREADS) {
+        const int row = i / (MATMUL_SIDE / 4), column = i % (MATMUL_SIDE / 4) * 4;
+        const packed<Sum, 4> four = *(const packed<Sum, 4> *)(tile + row * PITCH + column);
+        matmul_finish_4(p.to, at.batch, at.row + row, at.column + column, p.m, p.n, four.v);
+    }
+}
+
+template <class T> DEVICE void matmul_mma(const matmul_params &p) {
+    using Sum = typename matmul_mma_type<T>::sum;
+    enum { SIZE = matmul_mma_type<T>::SIZE, STEP = 128 / SIZE, HALF = MATMUL_SIDE * 128, STAGES = MATMUL_MMA_STAGES };
+    char *const memory = launch_memory();
+    const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_SIDE);
+    const int steps = (int)((p.k + STEP - 1) / STEP);
+    matmul_mma_copies<T> a(p.a, at.batch, at.row, p.m, p.k), b(p.b, at.batch, at.column, p.n, p.k);
+    Sum sum[4][4][4] = {};
+    for (int step = 1 - STAGES; step < steps; step++) {
+        if (step >= 0) {
+            copy_wait<STAGES - 2>();
+            sync_block();
+        }
+        const int next = step + STAGES - 1;
+        char *const to = memory + next % STAGES * 2 * HALF;
+        if (next < steps) {
+            a.copy(to);
+            b.copy(to + HALF);
+        }
+        copy_commit();
+        const char *const stage = memory + (step + STAGES) % STAGES * 2 * HALF;
+        if (step >= 0) matmul_mma_step<T>(sum, stage, stage + HALF, p.a.across, p.b.across);
+    }
+    sync_block();
+    matmul_mma_end(p, at, sum, memory);
+}
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The instructions of sm_80 for tiles (PTX ISA 9.0): copies to shared memory, matrices of 8 x 16 bytes to registers, products of warps. */
+#ifndef TRINE_TILE_MMA_H
+#define TRINE_TILE_MMA_H
+
+#include "backends/simt/simt.h"
+
+/* 16 bytes to shared memory, of which `bytes` are read and the others are 0. Done once the group that it is committed to is waited for. */
+DEVICE void copy_16(void *to, const void *from, int bytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes) : "memory");
+}
+DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* Until at most N of the thread's groups are under way. */
+template <int N> DEVICE void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
+
+/* Four matrices of 8 rows of 16 bytes; lane l gives row l % 8 of matrix l / 8. It gets bytes l % 4 * 4 of row l / 4 of each; of 16-bit elements ACROSS, it gets
+ * those of rows l % 4 * 2 and the next in column l / 4. */
+template <bool ACROSS> DEVICE void load_matrices(uint32_t (&r)[4], const void *row) {
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+    if constexpr (ACROSS)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                     : "r"(at)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+}
+
+/* sum += a b: 16 by 8, 32 bytes of k, of which a has 16 by 16 bytes in each pair of registers, rows 8 to 15 in the odd ones, and b 8 by 16 in each. Lane l has row l / 4,
+ * columns l % 4 * 2 and the next in sum[0] and sum[1], and of the row 8 below in sum[2] and sum[3]. */
+#define WARP_MULTIPLY(T, SUM, c, shape, types) \
+    DEVICE void warp_multiply(T, SUM(&sum)[4], const uint32_t(&a)[4], uint32_t b0, uint32_t b1) { \
+        asm volatile("mma.sync.aligned." shape ".row.col." types " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                     : c(sum[0]), c(sum[1]), c(sum[2]), c(sum[3]) \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1)); \
+    }
+WARP_MULTIPLY(bf16, float, "+f", "m16n8k16", "f32.bf16.bf16.f32")
+WARP_MULTIPLY(f16, float, "+f", "m16n8k16", "f32.f16.f16.f32")
+WARP_MULTIPLY(int8_t, int32_t, "+r", "m16n8k32", "s32.s8.s8.s32")
+#undef WARP_MULTIPLY
+
+#endif
