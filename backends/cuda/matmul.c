@@ -102,15 +102,16 @@ static matmul_params params_of(const trine_call *call) {
     return p;
 }
 
-static trine_status launch_tiles(const trine_call *call, const matmul_params *p, const char *kind, int shared) {
+static trine_status launch_tiles(const trine_call *call, const matmul_params *p, const char *kind, const char *variant, int shared) {
     cuda_launch launch = { .blocks = call->dim[MATMUL_G] * p->down * p->right, .threads = MATMUL_THREADS, .shared = shared, .params = p };
-    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", kind, trine_dtype_name(call->tensor[MATMUL_A].dtype));
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s%s", kind, trine_dtype_name(call->tensor[MATMUL_A].dtype), variant);
     return cuda_launch_function(call, &launch);
 }
 
 static trine_status launch_simt(const trine_call *call) {
     const matmul_params p = params_of(call);
-    return launch_tiles(call, &p, "simt", 0);
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    return launch_tiles(call, &p, "simt", "", type == TRINE_F32 || type == TRINE_F64 ? MATMUL_SIMT_STAGES * MATMUL_SIMT_BYTES : 0);
 }
 
 static const char *refuse_mma(const trine_call *call) {
@@ -135,7 +136,8 @@ static trine_status launch_mma(const trine_call *call) {
     use_side(&p.b, &b, packed + a.bytes);
     trine_status status = matmul_side_launch(call, &a, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &b, packed + a.bytes);
-    return status == TRINE_OK ? launch_tiles(call, &p, "mma", MATMUL_MMA_STAGES << 15) : status;
+    const char variant[] = { '_', p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k', 0 };
+    return status == TRINE_OK ? launch_tiles(call, &p, "mma", variant, MATMUL_MMA_STAGES << 15) : status;
 }
 
 /* The kernel for sm_90a that its model of time prefers comes first; then each of its tiles, for tuning and for TRINE_KERNEL; then what runs everywhere. */

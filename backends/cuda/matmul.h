@@ -50,6 +50,8 @@ enum {
     MATMUL_SIDE = 128,    /* of their tiles */
     MATMUL_GROUP = 8,     /* tile rows that are walked together, so that their part of a stays in the second-level cache */
     MATMUL_PACK_SIDE = 64,
+    MATMUL_SIMT_STAGES = 4, /* of MATMUL_SIMT_BYTES: two slices of 64 bytes of k, lanes padded by 4 */
+    MATMUL_SIMT_BYTES = 2 * 64 * (MATMUL_SIDE + 4),
     MATMUL_MMA_STAGES = 3, /* of 32 KiB */
 };
 

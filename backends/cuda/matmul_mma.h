@@ -27,55 +27,58 @@ DEVICE int matmul_swizzled(int row, int piece) { return row * 128 + ((piece ^ ro
 
 /* The pieces of a step of an operand's 128 lanes that a thread copies; what lies beyond the operand is 0. Across, rows 0 to 63 are elements of k of one panel of
  * 64 lanes, and rows 64 to 127 the same ones of the other. */
-template <class T> struct matmul_mma_copies {
+template <class T, bool ACROSS> struct matmul_mma_copies {
     enum { SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, COUNT = MATMUL_SIDE * 8 / MATMUL_THREADS, ROWS = MATMUL_THREADS / 8 };
     const char *at;
     int64_t next, row_bytes;
     int64_t deep; /* elements of k from the first piece on */
     int wide;     /* lanes from there on */
     int place;
-    bool across;
 
     DEVICE matmul_mma_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
-        const int row = thread_index() / 8, piece = thread_index() % 8 * PIECE, lane = from.across ? piece : row, along = from.across ? row : piece;
-        across = from.across, place = matmul_swizzled(row, thread_index() % 8);
-        wide = (end - first < MATMUL_SIDE ? (int)(end - first) : (int)MATMUL_SIDE) - lane, deep = k - along;
+        const int row = thread_index() / 8, piece = thread_index() % 8 * PIECE, lane = ACROSS ? piece : row, along = ACROSS ? row : piece;
+        place = matmul_swizzled(row, thread_index() % 8);
+        wide = (int)(end - first < MATMUL_SIDE ? end - first : (int64_t)MATMUL_SIDE) - lane, deep = k - along;
         at = (const char *)from.data + (batch * from.batch + (first + lane) * from.lane + along * from.along) * SIZE;
-        next = from.along * 128, row_bytes = (across ? from.along : from.lane) * SIZE;
+        next = ACROSS ? from.along * 128 : 128, row_bytes = (ACROSS ? from.along : from.lane) * SIZE;
     }
 
     DEVICE void copy(char *to) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const int row = i * ROWS, rest = wide - (across ? row / 64 * 64 : row);
-            const int64_t left = deep - (across ? row % 64 : 0);
-            const int most = across ? rest : left < PIECE ? (int)left : (int)PIECE, bytes = left <= 0 || rest <= 0 ? 0 : most < PIECE ? most * SIZE : 16;
-            const char *const from = at + (across ? row % 64 * row_bytes + row / 64 * 128 : row * row_bytes);
-            copy_16(to + place + row * 128, bytes > 0 ? from : (const char *)nullptr, bytes);
+            const int row = i * ROWS, rest = wide - (ACROSS ? row / 64 * 64 : row);
+            const int64_t left = deep - (ACROSS ? row % 64 : 0);
+            const int most = ACROSS ? rest : left < PIECE ? (int)left : (int)PIECE, bytes = left <= 0 || rest <= 0 ? 0 : most < PIECE ? most * SIZE : 16;
+            const char *const from = at + (ACROSS ? row % 64 * row_bytes + row / 64 * 128 : row * row_bytes);
+            copy_bytes<16>(to + place + row * 128, bytes > 0 ? from : nullptr, bytes);
         }
         at += next, deep -= 128 / SIZE;
     }
 };
 
-/* The 16 lanes from `lane` on and 32 bytes of k, number `step`. The registers of a are in the order (k 0, lanes 0-7), (k 0, lanes 8-15), (k 1, lanes 0-7), ...;
- * those of b have k run first. */
-DEVICE void matmul_mma_load(uint32_t (&r)[4], const char *stage, bool across, int lane, int step, bool is_b) {
-    const int index = thread_index() % WARP / 8, row = thread_index() % 8, half = is_b ? index / 2 : index % 2, k = step * 2 + (is_b ? index % 2 : index / 2);
-    if (across)
-        load_matrices<true>(r, stage + lane / 64 * 8192 + matmul_swizzled(k * 8 + row, lane % 64 / 8 + half));
-    else
-        load_matrices<false>(r, stage + matmul_swizzled(lane + half * 8 + row, k));
-}
+/* Where a thread reads its row of the matrices of 16 lanes, from lane `first` on, and 32 bytes of k. The registers of a are in the order (k 0, lanes 0-7), (k 0, lanes
+ * 8-15), (k 1, lanes 0-7), ...; those of b have k run first. Steps of lanes and of k flip bits of the piece or add rows. */
+template <bool ACROSS> struct matmul_mma_view {
+    int base;
 
-template <class T, class Sum> DEVICE void matmul_mma_step(Sum (&sum)[4][4][4], const char *a, const char *b, bool a_across, bool b_across) {
-    const int warp = thread_index() / WARP, down = warp / 4 * 64, right = warp % 4 * 32;
+    DEVICE matmul_mma_view(int first, bool is_b) {
+        const int index = thread_index() % WARP / 8, row = thread_index() % 8, half = is_b ? index / 2 : index % 2, k = is_b ? index % 2 : index / 2;
+        base = ACROSS ? first / 64 * 8192 + matmul_swizzled(k * 8 + row, first % 64 / 8 + half) : matmul_swizzled(first + half * 8 + row, k);
+    }
+    DEVICE void load(uint32_t (&r)[4], const char *stage, int lanes, int step) const {
+        load_matrices<ACROSS>(r, stage + (base ^ ((ACROSS ? lanes : step) << 5)) + (ACROSS ? step : lanes) * 2048);
+    }
+};
+
+template <class T, bool A_ACROSS, bool B_ACROSS, class Sum>
+DEVICE void matmul_mma_step(Sum (&sum)[4][4][4], const char *a, const char *b, const matmul_mma_view<A_ACROSS> &left, const matmul_mma_view<B_ACROSS> &right) {
 #pragma unroll
     for (int step = 0; step < 4; step++) {
         uint32_t x[4][4], y[2][4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) matmul_mma_load(x[i], a, a_across, down + i * 16, step, false);
+        for (int j = 0; j < 2; j++) right.load(y[j], b, j, step);
 #pragma unroll
-        for (int j = 0; j < 2; j++) matmul_mma_load(y[j], b, b_across, right + j * 16, step, true);
+        for (int i = 0; i < 4; i++) left.load(x[i], a, i, step);
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
@@ -103,28 +106,31 @@ template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const ma
     }
 }
 
-template <class T> DEVICE void matmul_mma(const matmul_params &p) {
+template <class T, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_mma(const matmul_params &p) {
     using Sum = typename matmul_mma_type<T>::sum;
-    enum { SIZE = matmul_mma_type<T>::SIZE, STEP = 128 / SIZE, HALF = MATMUL_SIDE * 128, STAGES = MATMUL_MMA_STAGES };
+    enum { STEP = 128 / matmul_mma_type<T>::SIZE, HALF = MATMUL_SIDE * 128, STAGES = MATMUL_MMA_STAGES };
     char *const memory = launch_memory();
     const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_SIDE);
-    const int steps = (int)((p.k + STEP - 1) / STEP);
-    matmul_mma_copies<T> a(p.a, at.batch, at.row, p.m, p.k), b(p.b, at.batch, at.column, p.n, p.k);
+    const int steps = (int)((p.k + STEP - 1) / STEP), warp = thread_index() / WARP;
+    matmul_mma_copies<T, A_ACROSS> a(p.a, at.batch, at.row, p.m, p.k);
+    matmul_mma_copies<T, B_ACROSS> b(p.b, at.batch, at.column, p.n, p.k);
+    const matmul_mma_view<A_ACROSS> left(warp / 4 * 64, false);
+    const matmul_mma_view<B_ACROSS> right(warp % 4 * 32, true);
     Sum sum[4][4][4] = {};
+    char *from = memory + 2 * HALF, *to = memory; /* stages */
     for (int step = 1 - STAGES; step < steps; step++) {
         if (step >= 0) {
             copy_wait<STAGES - 2>();
             sync_block();
         }
-        const int next = step + STAGES - 1;
-        char *const to = memory + next % STAGES * 2 * HALF;
-        if (next < steps) {
+        if (step + STAGES - 1 < steps) {
             a.copy(to);
             b.copy(to + HALF);
         }
         copy_commit();
-        const char *const stage = memory + (step + STAGES) % STAGES * 2 * HALF;
-        if (step >= 0) matmul_mma_step<T>(sum, stage, stage + HALF, p.a.across, p.b.across);
+        if (step >= 0) matmul_mma_step<T>(sum, from, from + HALF, left, right);
+        from = from < memory + (STAGES - 1) * 2 * HALF ? from + 2 * HALF : memory;
+        to = to < memory + (STAGES - 1) * 2 * HALF ? to + 2 * HALF : memory;
     }
     sync_block();
     matmul_mma_end(p, at, sum, memory);

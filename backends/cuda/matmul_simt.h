@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products without tensor cores: any types, sizes and strides.
  *
- * A block has a tile of 128 x 128 elements of d, a thread four blocks of 4 x 4 of it, 64 apart, so that a warp's reads from shared memory are conflict-free
- * vectors. A slice of both operands is read into registers while the one before is multiplied out of shared memory. Sums go along k, one fused multiply-add
- * for each element.
+ * A block has a tile of 128 x 128 elements of d, a warp 32 x 64 of it, a thread four blocks of 4 x 4, so that a warp's reads from shared memory are vectors of which
+ * 64 and 128 bytes differ. Slices of both operands lie in shared memory with lanes consecutive. Types that are summed as they are come by copies, some slices ahead;
+ * others are read into registers while the slice before is multiplied, and converted. Sums go along k, one fused multiply-add for each element.
  *
  * NOTES. Floors: 2 m n k flops over 67 TFLOP/s (H200, f32, datasheet; 34 for f64), and the operands once. A thread reads 16 words of shared memory for 64
  * multiply-adds of a step. */
 #ifndef TRINE_CUDA_MATMUL_SIMT_H
 #define TRINE_CUDA_MATMUL_SIMT_H
+
+#include <tile/mma.h>
 
 #include "matmul_finish.h"
 
@@ -41,7 +43,7 @@ struct matmul_place {
 };
 DEVICE matmul_place matmul_place_of(int64_t tile, int64_t down, int64_t right, int rows, int columns) {
     const int64_t batch = tile / (down * right), rest = tile - batch * down * right, group = rest / (MATMUL_GROUP * right);
-    const int64_t first = group * MATMUL_GROUP, high = down - first < MATMUL_GROUP ? down - first : MATMUL_GROUP, in = rest - first * right;
+    const int64_t first = group * MATMUL_GROUP, high = down - first < MATMUL_GROUP ? down - first : (int64_t)MATMUL_GROUP, in = rest - first * right;
     return { batch, (first + in % high) * rows, in / high * columns };
 }
 
@@ -95,17 +97,66 @@ template <class T> struct matmul_slice {
     }
 };
 
+/* The same by copies, one slice after the other: pieces of 16 bytes where lanes are consecutive and aligned, single elements elsewhere. */
+template <class T> struct matmul_copies {
+    using Bits = typename T::bits;
+    enum { SIZE = sizeof(Bits), DEPTH = T::SLICE, LANES = MATMUL_SIDE, PITCH = LANES + 4, PIECE = 16 / SIZE, ROW = LANES / PIECE };
+    enum { PIECES = DEPTH * ROW / MATMUL_THREADS, ELEMENTS = DEPTH * LANES / MATMUL_THREADS };
+    const Bits *at;
+    int64_t next, step; /* from slice to slice, from copy to copy */
+    int64_t deep;       /* elements of k from the first copy on */
+    int rest;           /* lanes from there on */
+    int place;
+    bool across, whole;
+
+    DEVICE matmul_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
+        const int thread = thread_index();
+        across = from.across, whole = across && from.wide;
+        const int lane = whole ? thread % ROW * PIECE : across ? thread % LANES : thread / DEPTH;
+        const int along = whole ? thread / ROW : across ? thread / LANES : thread % DEPTH;
+        place = along * PITCH + lane, deep = k - along;
+        rest = (end - first < LANES ? (int)(end - first) : (int)LANES) - lane;
+        at = (const Bits *)from.data + batch * from.batch + (first + lane) * from.lane + along * from.along;
+        next = DEPTH * from.along;
+        step = (whole ? MATMUL_THREADS / ROW : MATMUL_THREADS / LANES) * from.along;
+        if (!across) step = MATMUL_THREADS / DEPTH * from.lane;
+    }
+
+    DEVICE void copy(void *slice) {
+        Bits *const to = (Bits *)slice + place;
+        if (whole) {
+#pragma unroll
+            for (int q = 0; q < PIECES; q++) {
+                const int row = q * (MATMUL_THREADS / ROW), bytes = row >= deep || rest <= 0 ? 0 : rest < PIECE ? rest * SIZE : 16;
+                copy_bytes<16>(to + row * PITCH, bytes > 0 ? at + q * step : nullptr, bytes);
+            }
+        } else {
+#pragma unroll
+            for (int q = 0; q < ELEMENTS; q++) {
+                const int row = across ? q * (MATMUL_THREADS / LANES) : 0, lane = across ? 0 : q * (MATMUL_THREADS / DEPTH);
+                const bool in = row < deep && lane < rest;
+                copy_bytes<SIZE>(to + row * PITCH + lane, in ? at + q * step : nullptr, in ? (int)SIZE : 0);
+            }
+        }
+        at += next, deep -= DEPTH;
+    }
+};
+
+/* A thread's blocks of 4 x 4: 16 rows and 32 columns apart. */
+DEVICE int matmul_row() { return thread_index() / WARP / 2 * 32 + thread_index() % WARP / 8 * 4; }
+DEVICE int matmul_column() { return thread_index() / WARP % 2 * 64 + thread_index() % 8 * 4; }
+
 /* Adds the products of one slice. */
 template <class T, class Sum> DEVICE void matmul_slice_multiply(Sum (&sum)[8][8], const Sum *a, const Sum *b) {
     enum { PITCH = matmul_slice<T>::PITCH };
-    const int down = thread_index() / 16 * 4, right = thread_index() % 16 * 4;
+    a += matmul_row(), b += matmul_column();
 #pragma unroll
     for (int p = 0; p < T::SLICE; p++) {
         packed<Sum, 4> x[2], y[2];
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            x[h] = *(const packed<Sum, 4> *)(a + p * PITCH + down + h * 64);
-            y[h] = *(const packed<Sum, 4> *)(b + p * PITCH + right + h * 64);
+            x[h] = *(const packed<Sum, 4> *)(a + p * PITCH + h * 16);
+            y[h] = *(const packed<Sum, 4> *)(b + p * PITCH + h * 32);
         }
 #pragma unroll
         for (int i = 0; i < 8; i++)
@@ -114,7 +165,17 @@ template <class T, class Sum> DEVICE void matmul_slice_multiply(Sum (&sum)[8][8]
     }
 }
 
-template <class T> DEVICE void matmul_simt(const matmul_params &p) {
+template <class Sum> DEVICE void matmul_simt_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[8][8]) {
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            const Sum four[4] = { sum[i][4 * h], sum[i][4 * h + 1], sum[i][4 * h + 2], sum[i][4 * h + 3] };
+            matmul_finish_4(p.to, at.batch, at.row + matmul_row() + i / 4 * 16 + i % 4, at.column + matmul_column() + h * 32, p.m, p.n, four);
+        }
+}
+
+template <class T> DEVICE void matmul_staged(const matmul_params &p) {
     using Sum = typename T::sum;
     using slice = matmul_slice<T>;
     alignas(16) SHARED Sum a[2][T::SLICE * slice::PITCH];
@@ -135,14 +196,31 @@ template <class T> DEVICE void matmul_simt(const matmul_params &p) {
         }
         sync_block();
     }
-    const int64_t down = at.row + thread_index() / 16 * 4, right = at.column + thread_index() % 16 * 4;
-#pragma unroll
-    for (int i = 0; i < 8; i++)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const Sum four[4] = { sum[i][4 * h], sum[i][4 * h + 1], sum[i][4 * h + 2], sum[i][4 * h + 3] };
-            matmul_finish_4(p.to, at.batch, down + i / 4 * 64 + i % 4, right + h * 64, p.m, p.n, four);
+    matmul_simt_end(p, at, sum);
+}
+
+template <class T> DEVICE void matmul_copied(const matmul_params &p) {
+    using Sum = typename T::sum;
+    enum { STAGES = MATMUL_SIMT_STAGES, HALF = T::SLICE * matmul_copies<T>::PITCH };
+    Sum *const memory = (Sum *)launch_memory();
+    const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_SIDE);
+    Sum sum[8][8] = {};
+    matmul_copies<T> a(p.a, at.batch, at.row, p.m, p.k), b(p.b, at.batch, at.column, p.n, p.k);
+    int from = 1, to = 0; /* stages */
+    for (int64_t along = (1 - STAGES) * T::SLICE; along < p.k; along += T::SLICE) {
+        if (along >= 0) {
+            copy_wait<STAGES - 2>();
+            sync_block();
         }
+        if (along + (STAGES - 1) * T::SLICE < p.k) {
+            a.copy(memory + to * 2 * HALF);
+            b.copy(memory + to * 2 * HALF + HALF);
+        }
+        copy_commit();
+        if (along >= 0) matmul_slice_multiply<T>(sum, memory + from * 2 * HALF, memory + from * 2 * HALF + HALF);
+        from = from + 1 < STAGES ? from + 1 : 0, to = to + 1 < STAGES ? to + 1 : 0;
+    }
+    matmul_simt_end(p, at, sum);
 }
 
 #endif

@@ -120,8 +120,12 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
                                   .x_batches = call->tensor[p.x.tensor].shape[0] > 1,
                                   .y_batches = call->tensor[p.y.tensor].shape[0] > 1,
                                   .swapped = p.swapped };
-    trine_status status = describe(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x);
+    cuda_scope scope;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = describe(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x);
     if (status == TRINE_OK) status = describe(call, &p.y, packed + p.x.bytes, p.tile.split ? p.tile.n : p.tile.n / 2, &params.y);
+    cuda_leave(d, scope);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.x, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);
     if (status != TRINE_OK) return status;

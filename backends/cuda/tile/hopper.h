@@ -61,14 +61,12 @@ DEVICE void barrier_expect(uint32_t barrier, int bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
 /* Of any block of the cluster. */
-DEVICE void barrier_arrive(uint32_t cluster_barrier) {
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(cluster_barrier) : "memory");
-}
+DEVICE void barrier_arrive(uint32_t cluster_barrier) { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_barrier) : "memory"); }
 /* Until the phase of this parity is over. */
 DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
     uint32_t over;
     do
-        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
                      : "=r"(over)
                      : "r"(barrier), "r"(parity)
                      : "memory");

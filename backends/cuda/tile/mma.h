@@ -5,9 +5,13 @@
 
 #include "backends/simt/simt.h"
 
-/* 16 bytes to shared memory, of which `bytes` are read and the others are 0. Done once the group that it is committed to is waited for. */
-DEVICE void copy_16(void *to, const void *from, int bytes) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes) : "memory");
+/* SIZE bytes (4, 8, 16) to shared memory, of which `bytes` are read and the others are 0. Done once the group that it is committed to is waited for. */
+template <int SIZE> DEVICE void copy_bytes(void *to, const void *from, int bytes) {
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    if constexpr (SIZE == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(bytes) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %3, %2;" ::"r"(at), "l"(from), "r"(bytes), "n"(SIZE) : "memory");
 }
 DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /* Until at most N of the thread's groups are under way. */

@@ -5,12 +5,12 @@
 
 #include "backends/simt/simt.h"
 
-enum { EMULATED_COPIES = 64 };
+enum { EMULATED_COPIES = 128 };
 
 struct emulated_copy {
     void *to;
     const void *from;
-    int bytes, group;
+    int size, bytes, group;
 };
 /* A thread's copies that are under way, and the number of the group that is open. */
 struct emulated_copies {
@@ -22,11 +22,11 @@ inline emulated_copies &emulated_copies_here() {
     return copies[emulator.thread];
 }
 
-DEVICE void copy_16(void *to, const void *from, int bytes) {
+template <int SIZE> DEVICE void copy_bytes(void *to, const void *from, int bytes) {
     emulated_copies &c = emulated_copies_here();
-    if (((uintptr_t)to | (uintptr_t)from) % 16 != 0 || bytes < 0 || bytes > 16 || c.count == EMULATED_COPIES) __builtin_trap();
-    memset(to, 0x7f, 16);
-    c.copy[c.count++] = { to, from, bytes, c.group };
+    if (((uintptr_t)to | (uintptr_t)from) % SIZE != 0 || bytes < 0 || bytes > SIZE || c.count == EMULATED_COPIES) __builtin_trap();
+    memset(to, 0x7f, SIZE);
+    c.copy[c.count++] = { to, from, SIZE, bytes, c.group };
 }
 DEVICE void copy_commit() { emulated_copies_here().group++; }
 template <int N> DEVICE void copy_wait() {
@@ -38,7 +38,7 @@ template <int N> DEVICE void copy_wait() {
             c.copy[kept++] = copy;
             continue;
         }
-        memset(copy.to, 0, 16);
+        memset(copy.to, 0, (size_t)copy.size);
         if (copy.bytes > 0) memcpy(copy.to, copy.from, (size_t)copy.bytes);
     }
     c.count = kept;
