@@ -54,12 +54,13 @@ matmul_target matmul_target_of(const trine_call *call) {
 
 /* -------------------------------------------------------------------------------------------------------------------- sides */
 
-/* Can copies read the operand where it lies, if `across` says which direction is consecutive? */
+/* Can copies read the operand where it lies, if `across` says which direction is consecutive? Where it begins does not count: the order of sums and the workspace
+ * follow from sizes and strides alone. */
 static bool copyable(const trine_tensor *t, int lane, bool across) {
-    const int64_t size = (int64_t)trine_dtype_size(t->dtype), most = INT64_C(1) << 40; /* of tensor maps */
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
     const int outer = across ? 3 - lane : lane;
-    return t->stride[3 - outer] == 1 && (uintptr_t)t->data % 16 == 0 && (t->shape[outer] == 1 || (t->stride[outer] > 0 && t->stride[outer] * size % 16 == 0)) &&
-           (t->shape[0] == 1 || t->stride[0] * size % 16 == 0) && t->stride[outer] * size < most && t->stride[0] * size < most;
+    return t->stride[3 - outer] == 1 && (t->shape[outer] == 1 || matmul_copyable_stride(t->stride[outer] * size)) &&
+           (t->shape[0] == 1 || matmul_copyable_stride(t->stride[0] * size));
 }
 
 matmul_side matmul_side_of(const trine_call *call, int tensor, bool across) {
@@ -125,7 +126,9 @@ static size_t workspace_mma(const trine_call *call) {
 
 static void use_side(matmul_operand *operand, const matmul_side *side, const void *packed) {
     operand->across = side->across;
-    if (side->packed) *operand = (matmul_operand){ .data = packed, .batch = operand->batch ? side->lanes * side->pitch : 0, .lane = side->pitch, .along = 1 };
+    operand->wide = (uintptr_t)operand->data % 16 == 0;
+    if (side->packed)
+        *operand = (matmul_operand){ .data = packed, .batch = operand->batch ? side->lanes * side->pitch : 0, .lane = side->pitch, .along = 1, .wide = true };
 }
 
 static trine_status launch_mma(const trine_call *call) {

@@ -11,7 +11,7 @@ typedef struct matmul_operand {
     const void *data;
     int64_t batch, lane, along;
     bool across; /* lanes are consecutive, not elements of k */
-    bool wide;   /* 4 elements that are consecutive in memory and begin at a multiple of 4 are one aligned access */
+    bool wide;   /* 4 elements that are consecutive in memory and begin at a multiple of 4 are one aligned access; for copies of 16 bytes, as many */
 } matmul_operand;
 
 /* Element types of c, d and the bias; products of i8 have i32 and those of f64 have f64, and need no code. */

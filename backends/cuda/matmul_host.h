@@ -14,6 +14,9 @@ enum { MATMUL_GA, MATMUL_M, MATMUL_K, MATMUL_GB, MATMUL_N, MATMUL_G };
 /* Why no kernel here can run the call; NULL if one can. */
 const char *matmul_refuse(const trine_call *call);
 
+/* Strides in bytes as tensor maps take them (cuTensorMapEncodeTiled). */
+static inline bool matmul_copyable_stride(int64_t bytes) { return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40; }
+
 /* An operand as copies of 16 bytes and more need it: as it lies, or packed, which takes `bytes` of workspace. */
 typedef struct matmul_side {
     int tensor;

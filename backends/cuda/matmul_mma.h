@@ -16,10 +16,12 @@
 
 template <class T> struct matmul_mma_type {
     using sum = float;
+    using bits = uint16_t;
     enum { SIZE = 2 };
 };
 template <> struct matmul_mma_type<int8_t> {
     using sum = int32_t;
+    using bits = int8_t;
     enum { SIZE = 1 };
 };
 
@@ -32,25 +34,34 @@ template <class T, bool ACROSS> struct matmul_mma_copies {
     const char *at;
     int64_t next, row_bytes;
     int64_t deep; /* elements of k from the first piece on */
-    int wide;     /* lanes from there on */
+    int rest;     /* lanes from there on */
     int place;
+    bool wide;
 
     DEVICE matmul_mma_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
         const int row = thread_index() / 8, piece = thread_index() % 8 * PIECE, lane = ACROSS ? piece : row, along = ACROSS ? row : piece;
-        place = matmul_swizzled(row, thread_index() % 8);
-        wide = (int)(end - first < MATMUL_SIDE ? end - first : (int64_t)MATMUL_SIDE) - lane, deep = k - along;
+        place = matmul_swizzled(row, thread_index() % 8), wide = from.wide;
+        rest = (int)(end - first < MATMUL_SIDE ? end - first : (int64_t)MATMUL_SIDE) - lane, deep = k - along;
         at = (const char *)from.data + (batch * from.batch + (first + lane) * from.lane + along * from.along) * SIZE;
         next = ACROSS ? from.along * 128 : 128, row_bytes = (ACROSS ? from.along : from.lane) * SIZE;
+    }
+
+    static DEVICE void copy_elements(char *to, const char *from, int bytes) {
+        using Bits = typename matmul_mma_type<T>::bits;
+        for (int i = 0; i < PIECE; i++) ((Bits *)to)[i] = i * SIZE < bytes ? ((const Bits *)from)[i] : Bits(0);
     }
 
     DEVICE void copy(char *to) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const int row = i * ROWS, rest = wide - (ACROSS ? row / 64 * 64 : row);
+            const int row = i * ROWS, lanes = rest - (ACROSS ? row / 64 * 64 : row);
             const int64_t left = deep - (ACROSS ? row % 64 : 0);
-            const int most = ACROSS ? rest : left < PIECE ? (int)left : (int)PIECE, bytes = left <= 0 || rest <= 0 ? 0 : most < PIECE ? most * SIZE : 16;
+            const int most = ACROSS ? lanes : left < PIECE ? (int)left : (int)PIECE, bytes = left <= 0 || lanes <= 0 ? 0 : most < PIECE ? most * SIZE : 16;
             const char *const from = at + (ACROSS ? row % 64 * row_bytes + row / 64 * 128 : row * row_bytes);
-            copy_bytes<16>(to + place + row * 128, bytes > 0 ? from : nullptr, bytes);
+            if (wide)
+                copy_bytes<16>(to + place + row * 128, bytes > 0 ? from : nullptr, bytes);
+            else
+                copy_elements(to + place + row * 128, from, bytes);
         }
         at += next, deep -= 128 / SIZE;
     }

@@ -86,24 +86,61 @@ size_t matmul_sm90_workspace(const trine_call *call, int which) {
 
 double matmul_sm90_seconds(const trine_call *call, int which) { return plan_of(call, which).seconds; }
 
-/* Describes an operand to copies in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k. */
-static trine_status describe(const trine_call *call, const matmul_side *s, const void *packed, int lanes, tensor_map *map_out) {
-    const cuda_device *d = call->device;
+/* A tensor as copies see it, in boxes of rows of 128 bytes. */
+typedef struct map {
+    trine_dtype dtype;
+    void *data;
+    int64_t shape[3], line, batch; /* innermost first; strides in bytes */
+    int width, rows;               /* of a box */
+} map;
+
+static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *map_out) {
+    static const struct {
+        trine_dtype dtype;
+        CUtensorMapDataType type;
+    } types[] = { { TRINE_I8, CU_TENSOR_MAP_DATA_TYPE_UINT8 },
+                  { TRINE_BF16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 },
+                  { TRINE_F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16 },
+                  { TRINE_F32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32 },
+                  { TRINE_I32, CU_TENSOR_MAP_DATA_TYPE_INT32 } };
+    const cuuint64_t shape[3] = { (cuuint64_t)m->shape[0], (cuuint64_t)m->shape[1], (cuuint64_t)m->shape[2] },
+                     strides[2] = { (cuuint64_t)m->line, (cuuint64_t)m->batch };
+    const cuuint32_t box[3] = { (cuuint32_t)m->width, (cuuint32_t)m->rows, 1 }, steps[3] = { 1, 1, 1 };
+    int at = 0;
+    while (types[at].dtype != m->dtype) at++;
+    return CUDA_CALL(driver, TensorMapEncodeTiled, (CUtensorMap *)(void *)map_out, types[at].type, 3, m->data, shape, strides, box, steps,
+                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+/* An operand in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k. The map begins at the 16 bytes that hold the first element, `shift_out`
+ * elements before it. */
+static trine_status encode_side(const trine_call *call, const matmul_side *s, void *packed, int lanes, tensor_map *map_out, int32_t *shift_out) {
     const trine_tensor *t = &call->tensor[s->tensor];
     const int lane = s->tensor == MATMUL_A ? 1 : 2;
-    const cuuint64_t size = trine_dtype_size(t->dtype), k = (cuuint64_t)t->shape[3 - lane], count = (cuuint64_t)s->lanes, batches = (cuuint64_t)t->shape[0];
-    const cuuint64_t shape[3] = { s->across ? count : k, s->across ? k : count, batches };
-    const cuuint64_t line = s->packed       ? (cuuint64_t)s->pitch * size
-                            : shape[1] == 1 ? (shape[0] * size + 15) / 16 * 16
-                                            : (cuuint64_t)t->stride[s->across ? 3 - lane : lane] * size;
-    const cuuint64_t strides[2] = { line, s->packed || batches == 1 ? line * shape[1] : (cuuint64_t)t->stride[0] * size };
-    const cuuint32_t step = (cuuint32_t)(128 / size), box[3] = { s->across ? 64 : step, s->across ? step : (cuuint32_t)lanes, 1 }, steps[3] = { 1, 1, 1 };
-    const CUtensorMapDataType type = t->dtype == TRINE_I8     ? CU_TENSOR_MAP_DATA_TYPE_UINT8
-                                     : t->dtype == TRINE_BF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
-                                                              : CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    return CUDA_CALL(d->driver, TensorMapEncodeTiled, (CUtensorMap *)(void *)map_out, type, 3, s->packed ? (void *)(uintptr_t)packed : t->data, shape, strides,
-                     box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype), k = t->shape[3 - lane], step = 128 / size;
+    const uintptr_t data = (uintptr_t)(s->packed ? packed : t->data), shift = data % 16 / (uintptr_t)size;
+    map m = { .dtype = t->dtype,
+              .data = (void *)(data / 16 * 16),
+              .shape = { (s->across ? s->lanes : k) + (int64_t)shift, s->across ? k : s->lanes, t->shape[0] },
+              .width = s->across ? 64 : (int)step,
+              .rows = s->across ? (int)step : lanes };
+    m.line = s->packed ? s->pitch * size : m.shape[1] > 1 ? t->stride[s->across ? 3 - lane : lane] * size : (m.shape[0] * size + 15) / 16 * 16;
+    m.batch = s->packed || m.shape[2] == 1 ? m.line * m.shape[1] : t->stride[0] * size;
+    *shift_out = (int32_t)shift;
+    return encode(((const cuda_device *)call->device)->driver, &m, map_out);
+}
+
+/* d as persistent tiles write it, if it is alpha s alone and lies so that copies can. */
+static trine_status encode_result(const trine_call *call, const plan *p, matmul_sm90_params *params) {
+    const trine_tensor *d = &call->tensor[MATMUL_D];
+    const int64_t size = (int64_t)trine_dtype_size(d->dtype);
+    params->copied = params->to.plain && !p->tile.split && (uintptr_t)d->data % 16 == 0 && (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) &&
+                     (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
+    if (!params->copied) return TRINE_OK;
+    map m = { .dtype = d->dtype, .data = d->data, .shape = { d->shape[2], d->shape[1], d->shape[0] }, .width = (int)(128 / size), .rows = 64 };
+    m.line = m.shape[1] > 1 ? d->stride[1] * size : (m.shape[0] * size + 15) / 16 * 16;
+    m.batch = m.shape[2] > 1 ? d->stride[0] * size : m.line * m.shape[1];
+    return encode(((const cuda_device *)call->device)->driver, &m, &params->d);
 }
 
 trine_status matmul_sm90_launch(const trine_call *call, int which) {
@@ -123,8 +160,9 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = describe(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x);
-    if (status == TRINE_OK) status = describe(call, &p.y, packed + p.x.bytes, p.tile.split ? p.tile.n : p.tile.n / 2, &params.y);
+    status = encode_side(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x, &params.x_shift);
+    if (status == TRINE_OK) status = encode_side(call, &p.y, packed + p.x.bytes, p.tile.split ? p.tile.n : p.tile.n / 2, &params.y, &params.y_shift);
+    if (status == TRINE_OK) status = encode_result(call, &p, &params);
     cuda_leave(d, scope);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.x, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);

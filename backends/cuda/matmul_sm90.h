@@ -8,26 +8,29 @@
 
 /* x has the lanes of which a tile takes 128, y those of which it takes N. */
 typedef struct matmul_sm90_params {
-    tensor_map x, y;
+    tensor_map x, y, d;
     matmul_target to;
     int64_t m, n;
     int32_t depth;                /* steps of 128 bytes of k */
     int32_t down, right, tiles;   /* in x's lanes, in y's; of all batches. Persistent: pairs of tiles in x's lanes */
     int32_t x_batches, y_batches; /* 0: one for all */
+    int32_t x_shift, y_shift;     /* elements from the 16 bytes that the map begins with to the operand */
+    bool copied;                  /* `d` is valid, and takes alpha s as it is */
     bool swapped;                 /* x is b, y is a */
 } matmul_sm90_params;
 
 enum {
     MATMUL_SM90_THREADS = 3 * 128,
-    MATMUL_SM90_MEMORY = 200 << 10, /* bytes for the stages */
+    MATMUL_SM90_MEMORY = 192 << 10, /* bytes for the stages */
     MATMUL_SM90_ROWS = 128,
-    MATMUL_SM90_CHUNK = 32, /* columns of a tile that go through shared memory at once */
+    MATMUL_SM90_CHUNK = 32,      /* columns of a tile that go through shared memory at once */
+    MATMUL_SM90_ENDS = 4 * 8192, /* bytes for that: two boxes of 64 rows of 128 bytes for each consumer */
 };
 
-/* Stages of a pipeline whose tiles are 128 by n; and the bytes of all its shared memory. */
-static inline int matmul_sm90_stages(int n) { return MATMUL_SM90_MEMORY / ((MATMUL_SM90_ROWS + n) * 128); }
+/* The bytes of all shared memory of a pipeline whose tiles are 128 by n: ends, stages, barriers. */
 static inline int matmul_sm90_bytes(int n) {
-    return matmul_sm90_stages(n) * ((MATMUL_SM90_ROWS + n) * 128 + 16) + MATMUL_SM90_ROWS * (MATMUL_SM90_CHUNK + 8) * 4;
+    const int stages = MATMUL_SM90_MEMORY / ((MATMUL_SM90_ROWS + n) * 128);
+    return MATMUL_SM90_ENDS + stages * ((MATMUL_SM90_ROWS + n) * 128 + 16);
 }
 
 #endif

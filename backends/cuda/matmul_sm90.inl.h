@@ -33,16 +33,17 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, bool IS_SPLIT> str
         Y_BYTES = N * 128,
         STAGE = X_BYTES + Y_BYTES,
         STAGES = MATMUL_SM90_MEMORY / STAGE,
-        BARRIERS = STAGES * STAGE,
-        CHUNKS = BARRIERS + STAGES * 16,
+        FIRST = MATMUL_SM90_ENDS, /* the first stage */
+        BARRIERS = FIRST + STAGES * STAGE,
         SUMS = N / 2,
         SHARING = IS_SPLIT ? 1 : 2, /* blocks that y's part is for */
+        HALVES = matmul_element<T>::SIZE == 2,
     };
     uint32_t memory;
     int stage = 0;
     uint32_t parity = 0;
 
-    DEVICE uint32_t x() const { return memory + stage * STAGE; }
+    DEVICE uint32_t x() const { return memory + FIRST + stage * STAGE; }
     DEVICE uint32_t y() const { return x() + X_BYTES; }
     DEVICE uint32_t full() const { return memory + BARRIERS + stage * 16; }
     DEVICE uint32_t empty() const { return full() + 8; }
@@ -79,19 +80,20 @@ template <class Pipe> DEVICE matmul_task matmul_task_of(const matmul_sm90_params
 
 template <class Pipe, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_produce(const matmul_sm90_params &p, Pipe &pipe, const matmul_task &task, int rank) {
     enum { PART = Pipe::N / Pipe::SHARING, STEP = Pipe::STEP };
+    const int x_lane = task.row + (X_ACROSS ? p.x_shift : 0);
     const int x_batch = p.x_batches ? task.batch : 0, y_batch = p.y_batches ? task.batch : 0;
-    const int y_lane = task.column + (Pipe::SHARING > 1 ? rank * PART : 0), y_place = Pipe::SHARING > 1 ? rank * PART * 128 : 0;
+    const int y_lane = task.column + (Pipe::SHARING > 1 ? rank * PART : 0) + (Y_ACROSS ? p.y_shift : 0), y_place = Pipe::SHARING > 1 ? rank * PART * 128 : 0;
     for (int step = task.first; step < task.end; step++, pipe.advance()) {
-        const int along = step * STEP;
+        const int x_along = step * STEP + (X_ACROSS ? 0 : p.x_shift), y_along = step * STEP + (Y_ACROSS ? 0 : p.y_shift);
         barrier_wait(pipe.empty(), pipe.parity ^ 1);
         barrier_expect(pipe.full(), Pipe::STAGE);
         if constexpr (X_ACROSS)
-            for (int i = 0; i < 2; i++) copy_box(pipe.x() + i * Pipe::PANEL, &p.x, pipe.full(), task.row + i * 64, along, x_batch);
+            for (int i = 0; i < 2; i++) copy_box(pipe.x() + i * Pipe::PANEL, &p.x, pipe.full(), x_lane + i * 64, x_along, x_batch);
         else
-            copy_box(pipe.x(), &p.x, pipe.full(), along, task.row, x_batch);
+            copy_box(pipe.x(), &p.x, pipe.full(), x_along, x_lane, x_batch);
         for (int i = 0; i < (Y_ACROSS ? PART / 64 : 1); i++) {
             const uint32_t to = pipe.y() + y_place + i * Pipe::PANEL;
-            const int x = Y_ACROSS ? y_lane + i * 64 : along, y = Y_ACROSS ? along : y_lane;
+            const int x = Y_ACROSS ? y_lane + i * 64 : y_along, y = Y_ACROSS ? y_along : y_lane;
             if constexpr (Pipe::SHARING > 1)
                 copy_box_to((1 << Pipe::SHARING) - 1, to, &p.y, pipe.full(), x, y, y_batch);
             else
@@ -126,22 +128,38 @@ DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, co
     if (task.end > task.first && thread < Pipe::SHARING) barrier_arrive(cluster_address(last, Pipe::SHARING > 1 ? thread : rank));
 }
 
-/* Pairs of 16-bit results straight from registers: a thread and its neighbour exchange one of two blocks of 8 columns, so that each writes 4 columns at once. */
-template <class T, class Pipe> DEVICE void matmul_write_plain(const matmul_sm90_params &p, const float (&sum)[Pipe::SUMS], const matmul_task &task, int row) {
-    const int lane = thread_index() % 32, odd = lane % 2;
-    uint16_t *const d = (uint16_t *)p.to.d + task.batch * p.to.d_batch;
+/* Two neighbours of a row as d has them. */
+struct matmul_as_is {
+    enum { BYTES = 4 };
+    static DEVICE void put(uint32_t at, float alpha, float x, float y) { shared_store(at, bits_of_float(alpha * x), bits_of_float(alpha * y)); }
+    static DEVICE void put(uint32_t at, float alpha, int32_t x, int32_t y) {
+        const uint32_t factor = (uint32_t)(int32_t)alpha;
+        shared_store(at, factor * (uint32_t)x, factor * (uint32_t)y);
+    }
+};
+template <class T> struct matmul_halved {
+    enum { BYTES = 2 };
+    static DEVICE void put(uint32_t at, float alpha, float x, float y) { shared_store(at, matmul_pair<T>(alpha * x, alpha * y)); }
+};
+
+/* alpha s by copies that go on during the next tile: boxes of 64 rows of 128 bytes, swizzled as the map of d says, two of them in turn. */
+template <class Form, class Pipe>
+DEVICE void matmul_copy_out(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
+    enum { BOX = 8192, WIDTH = 128 / Form::BYTES, COUNT = WIDTH / 2 };
+    const int thread = thread_index() % WARPGROUP, lane = thread % 32, row = thread / 32 * 16 + lane / 4, in = lane % 4 * 2 * Form::BYTES;
 #pragma unroll
-    for (int half = 0; half < 2; half++) {
-        const int64_t i = task.row + row + 8 * half;
-        uint16_t *const to = d + i * p.to.d_row;
+    for (int box = 0; box < Pipe::N / WIDTH; box++) {
+        const uint32_t to = memory + (group * 2 + box % 2) * BOX;
+        if (thread == 0) copy_box_out_wait<1>();
+        sync_some(1 + group, WARPGROUP);
 #pragma unroll
-        for (int j = 0; j < Pipe::N / 8; j += 2) {
-            const float *s = sum + 4 * j + 2 * half;
-            const uint32_t here = matmul_pair<T>(p.to.alpha * s[0], p.to.alpha * s[1]), there = matmul_pair<T>(p.to.alpha * s[4], p.to.alpha * s[5]);
-            const uint32_t other = shuffle_xor(odd ? here : there, 1);
-            const int64_t column = task.column + 8 * (j + odd) + lane % 4 / 2 * 4;
-            if (i < p.m && column < p.n) store_words(to + column, odd ? other : here, odd ? there : other);
+        for (int i = 0; i < COUNT; i += 2) {
+            const int down = row + i / 2 % 2 * 8, place = i / 4 * 8 * Form::BYTES + in;
+            Form::put(to + down * 128 + (place ^ (down % 8) << 4), p.to.alpha, sum[box * COUNT + i], sum[box * COUNT + i + 1]);
         }
+        copies_see();
+        sync_some(1 + group, WARPGROUP);
+        if (thread == 0) copy_box_out(&p.d, to, task.column + box * WIDTH, task.row + group * 64, task.batch);
     }
 }
 
@@ -164,16 +182,16 @@ template <class Pipe, int CHUNK> struct matmul_chunks {
     }
 };
 template <class Pipe>
-DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, int row, char *memory) {
+DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
     using Sum = typename Pipe::sum;
     enum { WIDTH = MATMUL_SM90_CHUNK, PITCH = WIDTH + 8 };
-    Sum *const chunk = (Sum *)(memory + Pipe::CHUNKS) + group * 64 * PITCH;
-    const int thread = thread_index() % WARPGROUP;
+    Sum *const chunk = (Sum *)memory + group * 64 * PITCH;
+    const int thread = thread_index() % WARPGROUP, row = thread / 32 * 16 + thread % 32 / 4;
 #pragma unroll 1
     for (int c = 0; c < Pipe::N / WIDTH; c++) {
-        matmul_chunks<Pipe, 0>::put(c, chunk, row % 64, sum);
+        matmul_chunks<Pipe, 0>::put(c, chunk, row, sum);
         sync_some(1 + group, WARPGROUP);
-#pragma unroll 1
+#pragma unroll 2
         for (int i = thread; i < 64 * WIDTH / 4; i += WARPGROUP) {
             const int down = i / (WIDTH / 4), right = i % (WIDTH / 4) * 4;
             const packed<Sum, 4> four = *(const packed<Sum, 4> *)(chunk + down * PITCH + right);
@@ -183,19 +201,32 @@ DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (
     }
 }
 
-template <class T, class Pipe>
+template <class Pipe>
 DEVICE void matmul_end(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
-    const int thread = thread_index() % WARPGROUP, row = group * 64 + thread / 32 * 16 + thread % 32 / 4;
-    if constexpr (matmul_element<T>::SIZE == 2) {
-        if (p.to.plain && p.to.wide && p.to.type != MATMUL_F32 && p.n % 4 == 0) {
-            if (p.to.type == MATMUL_BF16)
-                matmul_write_plain<bf16, Pipe>(p, sum, task, row);
-            else
-                matmul_write_plain<f16, Pipe>(p, sum, task, row);
-            return;
+    const uint32_t boxes = shared_address(memory);
+    if (!p.copied) return matmul_write<Pipe>(p, sum, task, group, memory);
+    if constexpr (Pipe::HALVES) {
+        if (p.to.type == MATMUL_BF16) return matmul_copy_out<matmul_halved<bf16>, Pipe>(p, sum, task, group, boxes);
+        if (p.to.type == MATMUL_F16) return matmul_copy_out<matmul_halved<f16>, Pipe>(p, sum, task, group, boxes);
+    }
+    matmul_copy_out<matmul_as_is, Pipe>(p, sum, task, group, boxes);
+}
+
+/* The same place in all blocks, added in the order of ranks. */
+template <class Sum, int PARTS> DEVICE void matmul_add(uint32_t at, Sum (&four)[4]) {
+    packed<uint32_t, 4> x[PARTS];
+#pragma unroll
+    for (int part = 0; part < PARTS; part++) x[part] = cluster_load(cluster_address(at, part));
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+        __builtin_memcpy(&four[k], &x[0].v[k], sizeof four[k]);
+#pragma unroll
+        for (int part = 1; part < PARTS; part++) {
+            Sum s;
+            __builtin_memcpy(&s, &x[part].v[k], sizeof s);
+            four[k] += s;
         }
     }
-    matmul_write<Pipe>(p, sum, task, group, row, memory);
 }
 
 /* The blocks' sums of one tile, all of which are in shared memory: this block's part of the elements. */
@@ -207,16 +238,11 @@ template <class Sum, class Pipe> DEVICE void matmul_meet(const matmul_sm90_param
     for (int i = first + thread_index() - WARPGROUP; i < end; i += 2 * WARPGROUP) {
         const int down = i / width, right = (i - down * width) * 4;
         const uint32_t at = memory + (uint32_t)(down * pitch + right) * (uint32_t)sizeof(Sum);
-        Sum four[4] = {};
-        for (int part = 0; part < parts; part++) {
-            const packed<uint32_t, 4> x = cluster_load(cluster_address(at, part));
-#pragma unroll
-            for (int k = 0; k < 4; k++) {
-                Sum s;
-                __builtin_memcpy(&s, &x.v[k], sizeof s);
-                four[k] += s;
-            }
-        }
+        Sum four[4];
+        if (parts == 1) matmul_add<Sum, 1>(at, four);
+        if (parts == 2) matmul_add<Sum, 2>(at, four);
+        if (parts == 4) matmul_add<Sum, 4>(at, four);
+        if (parts == 8) matmul_add<Sum, 8>(at, four);
         matmul_finish_4(p.to, task.batch, row0 + down, column0 + right, p.m, p.n, four);
     }
 }
@@ -228,7 +254,11 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_persi
     char *const memory = launch_memory();
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), step = (int)block_count() / 2;
     Pipe pipe = { shared_address(memory) };
-    if (thread_index() == 0) pipe.make_barriers();
+    if (thread_index() == 0) {
+        tensor_map_fetch(&p.x);
+        tensor_map_fetch(&p.y);
+        pipe.make_barriers();
+    }
     cluster_sync();
     if (group < 0) {
         registers_fewer<24>();
@@ -241,8 +271,9 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_persi
             typename Pipe::sum sum[Pipe::SUMS];
             const matmul_task task = matmul_task_of<Pipe>(p, tile, rank);
             matmul_consume<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
-            matmul_end<T, Pipe>(p, sum, task, group, memory);
+            matmul_end<Pipe>(p, sum, task, group, memory);
         }
+        if (thread_index() % WARPGROUP == 0) copy_box_out_wait<0>();
     }
     __syncwarp();
     cluster_sync(); /* a block stays while others may still copy to it */
@@ -255,7 +286,11 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), pitch = p.swapped ? MATMUL_SM90_ROWS + 4 : N + 8;
     const matmul_task task = matmul_task_of<Pipe>(p, (int)block_index() / cluster_size(), rank);
     Pipe pipe = { shared_address(memory) };
-    if (thread_index() == 0) pipe.make_barriers();
+    if (thread_index() == 0) {
+        tensor_map_fetch(&p.x);
+        tensor_map_fetch(&p.y);
+        pipe.make_barriers();
+    }
     sync_block();
     if (group < 0) {
         registers_fewer<40>();

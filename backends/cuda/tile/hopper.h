@@ -36,6 +36,11 @@ DEVICE int cluster_size() {
 }
 /* All threads of the cluster; what they wrote before, they see after. */
 DEVICE void cluster_sync() { asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+DEVICE void shared_store(uint32_t address, uint32_t x) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(x) : "memory"); }
+DEVICE void shared_store(uint32_t address, uint32_t x, uint32_t y) {
+    asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
+}
+
 /* The same place in the shared memory of another block of the cluster. */
 DEVICE uint32_t cluster_address(uint32_t address, int rank) {
     uint32_t there;
@@ -89,6 +94,17 @@ DEVICE void copy_box_to(uint16_t blocks, uint32_t to, const tensor_map *map, uin
                  "l"(map), "r"(barrier), "h"(blocks), "r"(x), "r"(y), "r"(z)
                  : "memory");
 }
+
+/* Shared memory written by threads is seen by the copies that one of them starts after a barrier. */
+DEVICE void copies_see() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/* The box from shared memory to (x, y, z); what lies outside the tensor is dropped. */
+DEVICE void copy_box_out(const tensor_map *map, uint32_t from, int x, int y, int z) {
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];\ncp.async.bulk.commit_group;" ::"l"(map), "r"(from), "r"(x),
+                 "r"(y), "r"(z)
+                 : "memory");
+}
+/* Until at most N of the thread's boxes are still to be read from shared memory. */
+template <int N> DEVICE void copy_box_out_wait() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
 
 /* ------------------------------------------------------------------------------------------------------------------ products */
 
