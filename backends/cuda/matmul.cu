@@ -4,13 +4,11 @@
 #include "matmul_pack.h"
 #include "matmul_simt.h"
 
-#define SIMT(kind, name, T) \
-    ENTRY_HELD(matmul_simt_##name, MATMUL_THREADS, 2, matmul_params) { matmul_##kind<T>(p); }
-SIMT(copied, f32, matmul_float<f32>)
-SIMT(staged, f16, matmul_float<f16>)
-SIMT(staged, bf16, matmul_float<bf16>)
-SIMT(staged, i8, matmul_int8)
+ENTRY_HELD(matmul_simt_f32, MATMUL_THREADS, 2, matmul_params) { matmul_copied<matmul_float<f32>>(p); }
 ENTRY(matmul_simt_f64, MATMUL_THREADS, matmul_params) { matmul_copied<matmul_double>(p); }
+ENTRY(matmul_simt_f16, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<f16>>(p); }
+ENTRY(matmul_simt_bf16, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<bf16>>(p); }
+ENTRY(matmul_simt_i8, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_int8>(p); }
 
 ENTRY(matmul_pack_8, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint8_t>(p); }
 ENTRY(matmul_pack_16, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint16_t>(p); }

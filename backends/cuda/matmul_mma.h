@@ -36,32 +36,42 @@ template <class T, bool ACROSS> struct matmul_mma_copies {
     int64_t deep; /* elements of k from the first piece on */
     int rest;     /* lanes from there on */
     int place;
-    bool wide;
+    bool wide, inside; /* aligned; and no lane is beyond the operand */
 
     DEVICE matmul_mma_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
         const int row = thread_index() / 8, piece = thread_index() % 8 * PIECE, lane = ACROSS ? piece : row, along = ACROSS ? row : piece;
         place = matmul_swizzled(row, thread_index() % 8), wide = from.wide;
+        inside = wide && end - first >= MATMUL_SIDE;
         rest = (int)(end - first < MATMUL_SIDE ? end - first : (int64_t)MATMUL_SIDE) - lane, deep = k - along;
         at = (const char *)from.data + (batch * from.batch + (first + lane) * from.lane + along * from.along) * SIZE;
         next = ACROSS ? from.along * 128 : 128, row_bytes = (ACROSS ? from.along : from.lane) * SIZE;
     }
 
-    static DEVICE void copy_elements(char *to, const char *from, int bytes) {
+    /* Row i * ROWS further on. */
+    DEVICE const char *row_at(int row) const { return at + (ACROSS ? row % 64 * row_bytes + row / 64 * 128 : row * row_bytes); }
+
+    /* At the operand's edges, or where it is not aligned. */
+    DEVICE void copy_part(char *to) const {
         using Bits = typename matmul_mma_type<T>::bits;
-        for (int i = 0; i < PIECE; i++) ((Bits *)to)[i] = i * SIZE < bytes ? ((const Bits *)from)[i] : Bits(0);
+#pragma unroll 1
+        for (int row = 0; row < COUNT * ROWS; row += ROWS, to += ROWS * 128) {
+            const int lanes = rest - (ACROSS ? row / 64 * 64 : row);
+            const int64_t left = deep - (ACROSS ? row % 64 : 0);
+            const int most = ACROSS ? lanes : left < PIECE ? (int)left : (int)PIECE, count = left <= 0 || lanes <= 0 ? 0 : most < PIECE ? most : (int)PIECE;
+            if (wide) {
+                copy_bytes<16>(to, count > 0 ? row_at(row) : nullptr, count * SIZE);
+            } else {
+                for (int i = 0; i < PIECE; i++) ((Bits *)to)[i] = i < count ? ((const Bits *)row_at(row))[i] : Bits(0);
+            }
+        }
     }
 
     DEVICE void copy(char *to) {
+        if (inside && deep >= (ACROSS ? 64 : (int)PIECE)) {
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            const int row = i * ROWS, lanes = rest - (ACROSS ? row / 64 * 64 : row);
-            const int64_t left = deep - (ACROSS ? row % 64 : 0);
-            const int most = ACROSS ? lanes : left < PIECE ? (int)left : (int)PIECE, bytes = left <= 0 || lanes <= 0 ? 0 : most < PIECE ? most * SIZE : 16;
-            const char *const from = at + (ACROSS ? row % 64 * row_bytes + row / 64 * 128 : row * row_bytes);
-            if (wide)
-                copy_bytes<16>(to + place + row * 128, bytes > 0 ? from : nullptr, bytes);
-            else
-                copy_elements(to + place + row * 128, from, bytes);
+            for (int row = 0; row < COUNT * ROWS; row += ROWS) copy_bytes<16>(to + place + row * 128, row_at(row), 16);
+        } else {
+            copy_part(to + place);
         }
         at += next, deep -= 128 / SIZE;
     }

@@ -107,11 +107,11 @@ template <class T> struct matmul_copies {
     int64_t deep;       /* elements of k from the first copy on */
     int rest;           /* lanes from there on */
     int place;
-    bool across, whole;
+    bool across, whole, inside; /* inside: no lane is beyond the operand */
 
     DEVICE matmul_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
         const int thread = thread_index();
-        across = from.across, whole = across && from.wide;
+        across = from.across, whole = across && from.wide, inside = end - first >= LANES;
         const int lane = whole ? thread % ROW * PIECE : across ? thread % LANES : thread / DEPTH;
         const int along = whole ? thread / ROW : across ? thread / LANES : thread % DEPTH;
         place = along * PITCH + lane, deep = k - along;
@@ -122,22 +122,27 @@ template <class T> struct matmul_copies {
         if (!across) step = MATMUL_THREADS / DEPTH * from.lane;
     }
 
+    /* The copies of a slice, all of it in the operand or not. */
+    template <bool INSIDE> DEVICE void copy_all(Bits *to) const {
+#pragma unroll(INSIDE ? 8 : 1)
+        for (int q = 0; whole && q < PIECES; q++) {
+            const int row = q * (MATMUL_THREADS / ROW), bytes = INSIDE ? 16 : row >= deep || rest <= 0 ? 0 : rest < PIECE ? rest * SIZE : 16;
+            copy_bytes<16>(to + row * PITCH, bytes > 0 ? at + q * step : nullptr, bytes);
+        }
+#pragma unroll(INSIDE ? 8 : 1)
+        for (int q = 0; !whole && q < ELEMENTS; q++) {
+            const int row = across ? q * (MATMUL_THREADS / LANES) : 0, lane = across ? 0 : q * (MATMUL_THREADS / DEPTH);
+            const bool in = INSIDE || (row < deep && lane < rest);
+            copy_bytes<SIZE>(to + row * PITCH + lane, in ? at + q * step : nullptr, in ? (int)SIZE : 0);
+        }
+    }
+
     DEVICE void copy(void *slice) {
         Bits *const to = (Bits *)slice + place;
-        if (whole) {
-#pragma unroll
-            for (int q = 0; q < PIECES; q++) {
-                const int row = q * (MATMUL_THREADS / ROW), bytes = row >= deep || rest <= 0 ? 0 : rest < PIECE ? rest * SIZE : 16;
-                copy_bytes<16>(to + row * PITCH, bytes > 0 ? at + q * step : nullptr, bytes);
-            }
-        } else {
-#pragma unroll
-            for (int q = 0; q < ELEMENTS; q++) {
-                const int row = across ? q * (MATMUL_THREADS / LANES) : 0, lane = across ? 0 : q * (MATMUL_THREADS / DEPTH);
-                const bool in = row < deep && lane < rest;
-                copy_bytes<SIZE>(to + row * PITCH + lane, in ? at + q * step : nullptr, in ? (int)SIZE : 0);
-            }
-        }
+        if (inside && deep >= DEPTH)
+            copy_all<true>(to);
+        else
+            copy_all<false>(to);
         at += next, deep -= DEPTH;
     }
 };

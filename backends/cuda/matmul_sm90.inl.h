@@ -259,7 +259,8 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_persi
         tensor_map_fetch(&p.y);
         pipe.make_barriers();
     }
-    cluster_sync();
+    __syncwarp();
+    cluster_meet();
     if (group < 0) {
         registers_fewer<24>();
         if (thread_index() < 32 && elected())
@@ -276,7 +277,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_persi
         if (thread_index() % WARPGROUP == 0) copy_box_out_wait<0>();
     }
     __syncwarp();
-    cluster_sync(); /* a block stays while others may still copy to it */
+    cluster_meet(); /* a block stays while others may still copy to it */
 }
 
 template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split(const matmul_sm90_params &p) {
@@ -292,11 +293,12 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
         pipe.make_barriers();
     }
     sync_block();
+    const bool alone = cluster_size() == 1;
     if (group < 0) {
         registers_fewer<40>();
         if (thread_index() < 32 && elected()) matmul_produce<Pipe, X_ACROSS, Y_ACROSS>(p, pipe, task, rank);
         __syncwarp();
-        cluster_sync();
+        if (!alone) cluster_sync();
     } else {
         registers_more<232>();
         Sum sum[Pipe::SUMS] = {};
@@ -304,10 +306,14 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
         matmul_consume<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
         sync_some(1, 2 * WARPGROUP); /* the stages are free now */
         matmul_put<0, Pipe::SUMS>((Sum *)memory, pitch, p.swapped, row, sum);
-        cluster_sync();
+        if (alone)
+            sync_some(1, 2 * WARPGROUP);
+        else
+            cluster_sync();
         matmul_meet<Sum, Pipe>(p, task, shared_address(memory), pitch, rank);
     }
-    cluster_sync();
+    __syncwarp();
+    if (!alone) cluster_meet(); /* others may still read its sums */
 }
 
 #endif

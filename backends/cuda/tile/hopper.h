@@ -41,6 +41,8 @@ DEVICE void shared_store(uint32_t address, uint32_t x, uint32_t y) {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
 }
 
+/* All threads of the cluster are here, or have been. */
+DEVICE void cluster_meet() { asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory"); }
 /* The same place in the shared memory of another block of the cluster. */
 DEVICE uint32_t cluster_address(uint32_t address, int rank) {
     uint32_t there;
