@@ -27,6 +27,7 @@
     ENTRY(FuncSetAttribute) \
     ENTRY(LaunchKernel) \
     ENTRY(LaunchKernelEx) \
+    ENTRY(OccupancyMaxActiveClusters) \
     ENTRY(TensorMapEncodeTiled) \
     ENTRY(ThreadExchangeStreamCaptureMode) \
     ENTRY(StreamCreate) \

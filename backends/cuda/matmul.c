@@ -157,16 +157,18 @@ SM90(4)
 SM90(5)
 SM90(6)
 SM90(7)
+SM90(8)
 
 SIMT_KERNELS(matmul) = {
-    SM90_KERNEL("", 7),
-    SM90_KERNEL("_256", 0),
-    SM90_KERNEL("_128", 1),
-    SM90_KERNEL("_split_128", 2),
-    SM90_KERNEL("_split_64", 3),
-    SM90_KERNEL("_split_32", 4),
-    SM90_KERNEL("_split_16", 5),
-    SM90_KERNEL("_split_8", 6),
+    SM90_KERNEL("", 8),
+    SM90_KERNEL("_fours_256", 0),
+    SM90_KERNEL("_pairs_256", 1),
+    SM90_KERNEL("_pairs_128", 2),
+    SM90_KERNEL("_split_128", 3),
+    SM90_KERNEL("_split_64", 4),
+    SM90_KERNEL("_split_32", 5),
+    SM90_KERNEL("_split_16", 6),
+    SM90_KERNEL("_split_8", 7),
     { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
     { .name = SIMT_NAME, .refuse = matmul_refuse, .launch = launch_simt },
     { 0 },

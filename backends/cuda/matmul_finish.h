@@ -8,85 +8,118 @@
 #include "backends/simt/math.h"
 #include "matmul.h"
 
-DEVICE float matmul_activate(int32_t activation, float x) {
-    if (activation == TRINE_ACTIVATION_RELU) return x < 0 ? 0 : x;
-    if (activation == TRINE_ACTIVATION_GELU_TANH) return x * sigmoid(x * fused(x * x, 0.0713548163f, 1.59576912f));
-    if (activation == TRINE_ACTIVATION_GELU_ERF) return x * normal_of(x).cdf;
-    if (activation == TRINE_ACTIVATION_SILU) return x * sigmoid(x);
-    return x;
-}
-DEVICE double matmul_activate(int32_t activation, double x) {
-    if (activation == TRINE_ACTIVATION_RELU) return x < 0 ? 0 : x;
-    if (activation == TRINE_ACTIVATION_GELU_TANH) return x / (1 + exp(-1.5957691216057307117598 * (x + 0.044715 * x * x * x)));
-    if (activation == TRINE_ACTIVATION_GELU_ERF) return x * 0.5 * erfc(x * -0.70710678118654752440084);
-    if (activation == TRINE_ACTIVATION_SILU) return x / (1 + exp(-x));
-    return x;
-}
+/* The types of elements that are no floats of up to 32 bits. */
+struct f64 {
+    using bits = double;
+    static DEVICE double get(double x) { return x; }
+    static DEVICE double put(double x) { return x; }
+};
+struct i32 {
+    using bits = int32_t;
+    static DEVICE int32_t get(int32_t x) { return x; }
+    static DEVICE int32_t put(int32_t x) { return x; }
+};
 
-DEVICE float matmul_read(matmul_type type, const void *data, int64_t i) {
-    return type == MATMUL_F32 ? load_one<f32>(data, i) : type == MATMUL_F16 ? load_one<f16>(data, i) : load_one<bf16>(data, i);
-}
+/* Q blocks of 4 consecutive elements of d, rows `step` apart. */
+struct matmul_block {
+    int64_t batch, row, step, column;
+    int64_t m, n; /* of d */
+};
 
-/* Element (row, column) of d from its sum. */
-DEVICE float matmul_finished(const matmul_target &t, int64_t batch, int64_t row, int64_t column, float sum) {
-    float x = t.alpha * sum;
-    if (t.c) x = fused(t.beta, matmul_read(t.type, t.c, batch * t.c_batch + row * t.c_row + column * t.c_column), x);
-    if (t.bias) x += matmul_read(t.bias_type, t.bias, column);
-    return matmul_activate(t.activation, x);
-}
-DEVICE double matmul_finished(const matmul_target &t, int64_t batch, int64_t row, int64_t column, double sum) {
-    double x = (double)t.alpha * sum;
-    if (t.c) x += (double)t.beta * ((const double *)t.c)[batch * t.c_batch + row * t.c_row + column * t.c_column];
-    if (t.bias) x += ((const double *)t.bias)[column];
-    return matmul_activate(t.activation, x);
-}
-/* Modulo 2^32; alpha and beta are integers. */
-DEVICE int32_t matmul_finished(const matmul_target &t, int64_t batch, int64_t row, int64_t column, int32_t sum) {
-    uint32_t x = (uint32_t)sum * (uint32_t)(int32_t)t.alpha;
-    if (t.c) x += (uint32_t)(int32_t)t.beta * ((const uint32_t *)t.c)[batch * t.c_batch + row * t.c_row + column * t.c_column];
-    if (t.bias) x += ((const uint32_t *)t.bias)[column];
-    return t.activation == TRINE_ACTIVATION_RELU && (int32_t)x < 0 ? 0 : (int32_t)x;
-}
-
-DEVICE void matmul_store(const matmul_target &t, int64_t at, double x) { ((double *)t.d)[at] = x; }
-DEVICE void matmul_store(const matmul_target &t, int64_t at, int32_t x) { ((int32_t *)t.d)[at] = x; }
-DEVICE void matmul_store(const matmul_target &t, int64_t at, float x) {
-    if (t.type == MATMUL_F32) store_one<f32>(t.d, at, x);
-    if (t.type == MATMUL_F16) store_one<f16>(t.d, at, x);
-    if (t.type == MATMUL_BF16) store_one<bf16>(t.d, at, x);
-}
-
-/* Four consecutive elements that may be written as one. */
-DEVICE void matmul_store_wide(const matmul_target &t, int64_t at, const double (&x)[4]) {
+/* Calls `each(sum, q, i)` for those that are in d. */
+template <int Q, class Sum, class Each> DEVICE void matmul_each(Sum (&x)[Q][4], const matmul_block &b, Each each) {
 #pragma unroll
-    for (int i = 0; i < 4; i++) matmul_store(t, at + i, x[i]);
-}
-DEVICE void matmul_store_wide(const matmul_target &t, int64_t at, const int32_t (&x)[4]) {
-    store_words((int32_t *)t.d + at, (uint32_t)x[0], (uint32_t)x[1], (uint32_t)x[2], (uint32_t)x[3]);
-}
-template <class T> DEVICE uint32_t matmul_pair(float low, float high) { return (uint32_t)T::put(low) | (uint32_t)T::put(high) << 16; }
-DEVICE void matmul_store_wide(const matmul_target &t, int64_t at, const float (&x)[4]) {
-    uint16_t *d = (uint16_t *)t.d + at;
-    if (t.type == MATMUL_F32) store_words((float *)t.d + at, bits_of_float(x[0]), bits_of_float(x[1]), bits_of_float(x[2]), bits_of_float(x[3]));
-    if (t.type == MATMUL_F16) store_words(d, matmul_pair<f16>(x[0], x[1]), matmul_pair<f16>(x[2], x[3]));
-    if (t.type == MATMUL_BF16) store_words(d, matmul_pair<bf16>(x[0], x[1]), matmul_pair<bf16>(x[2], x[3]));
+    for (int q = 0; q < Q; q++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (b.row + q * b.step < b.m && b.column + i < b.n) each(x[q][i], q, i);
 }
 
-/* Elements (row, column) to (row, column + 3) of an m by n matrix, as far as they are in it. */
-template <class Sum>
-DEVICE void matmul_finish_4(const matmul_target &t, int64_t batch, int64_t row, int64_t column, int64_t m, int64_t n, const Sum (&sum)[4]) {
-    if (row >= m) return;
-    const int64_t at = batch * t.d_batch + row * t.d_row + column;
-    Sum x[4];
-    if (t.wide && column + 4 <= n) {
-#pragma unroll
-        for (int i = 0; i < 4; i++) x[i] = matmul_finished(t, batch, row, column + i, sum[i]);
-        matmul_store_wide(t, at, x);
-        return;
+DEVICE float matmul_scaled(float factor, float x) { return factor * x; }
+DEVICE double matmul_scaled(float factor, double x) { return (double)factor * x; }
+DEVICE int32_t matmul_scaled(float factor, int32_t x) { return (int32_t)((uint32_t)(int32_t)factor * (uint32_t)x); } /* modulo 2^32; the factor is an integer */
+DEVICE float matmul_plus(float factor, float c, float x) { return fused(factor, c, x); }
+DEVICE double matmul_plus(float factor, double c, double x) { return x + (double)factor * c; }
+DEVICE int32_t matmul_plus(float factor, int32_t c, int32_t x) { return (int32_t)((uint32_t)x + (uint32_t)(int32_t)factor * (uint32_t)c); }
+
+template <class E, int Q, class Sum> DEVICE void matmul_add_c(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
+    const typename E::bits *const c = (const typename E::bits *)t.c + b.batch * t.c_batch + b.row * t.c_row + b.column * t.c_column;
+    matmul_each(x, b, [&](Sum &s, int q, int i) { s = matmul_plus(t.beta, E::get(c[q * b.step * t.c_row + i * t.c_column]), s); });
+}
+template <class E, int Q, class Sum> DEVICE void matmul_add_bias(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
+    const typename E::bits *const bias = (const typename E::bits *)t.bias + b.column;
+    matmul_each(x, b, [&](Sum &s, int, int i) { s = matmul_plus(1, E::get(bias[i]), s); });
+}
+
+DEVICE float matmul_gelu_tanh(float x) { return x * sigmoid(x * fused(x * x, 0.0713548163f, 1.59576912f)); }
+DEVICE float matmul_gelu_erf(float x) { return x * normal_of(x).cdf; }
+DEVICE float matmul_silu(float x) { return x * sigmoid(x); }
+DEVICE double matmul_gelu_tanh(double x) { return x / (1 + exp(-1.5957691216057307117598 * (x + 0.044715 * x * x * x))); }
+DEVICE double matmul_gelu_erf(double x) { return x * 0.5 * erfc(x * -0.70710678118654752440084); }
+DEVICE double matmul_silu(double x) { return x / (1 + exp(-x)); }
+template <int Q, class Sum> DEVICE void matmul_activate(Sum (&x)[Q][4], int32_t activation, const matmul_block &b) {
+    if (activation == TRINE_ACTIVATION_RELU) matmul_each(x, b, [](Sum &s, int, int) { s = s < 0 ? 0 : s; });
+    if constexpr (Sum(0.5) != 0) { /* sums of i8 know no others */
+        if (activation == TRINE_ACTIVATION_GELU_TANH) matmul_each(x, b, [](Sum &s, int, int) { s = matmul_gelu_tanh(s); });
+        if (activation == TRINE_ACTIVATION_GELU_ERF) matmul_each(x, b, [](Sum &s, int, int) { s = matmul_gelu_erf(s); });
+        if (activation == TRINE_ACTIVATION_SILU) matmul_each(x, b, [](Sum &s, int, int) { s = matmul_silu(s); });
     }
+}
+
+/* Two of 16 bits as d has them. */
+template <class T> DEVICE uint32_t matmul_pair(float low, float high) { return (uint32_t)T::put(low) | (uint32_t)T::put(high) << 16; }
+
+template <class E, int Q, class Sum> DEVICE void matmul_store(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
+    using Bits = typename E::bits;
+    Bits *const d = (Bits *)t.d + b.batch * t.d_batch + b.row * t.d_row + b.column;
+    if (t.wide && b.column + 4 <= b.n) {
 #pragma unroll
-    for (int i = 0; i < 4; i++)
-        if (column + i < n) matmul_store(t, at + i, matmul_finished(t, batch, row, column + i, sum[i]));
+        for (int q = 0; q < Q; q++) {
+            Bits bits[4];
+#pragma unroll
+            for (int i = 0; i < 4; i++) bits[i] = E::put(x[q][i]);
+            if (b.row + q * b.step < b.m) store_whole(bits, d + q * b.step * t.d_row);
+        }
+    } else {
+        matmul_each(x, b, [&](Sum &s, int q, int i) { d[q * b.step * t.d_row + i] = E::put(s); });
+    }
+}
+
+/* Four sums from shared memory. */
+template <class Sum> DEVICE void matmul_take(Sum (&x)[4], const Sum *from) {
+    const packed<Sum, 4> four = *(const packed<Sum, 4> *)from;
+#pragma unroll
+    for (int i = 0; i < 4; i++) x[i] = four.v[i];
+}
+
+/* Sums to d: one decision on types and steps for the whole block. */
+template <class E, int Q, class Sum> DEVICE void matmul_finish_as(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
+#pragma unroll
+    for (int q = 0; q < Q; q++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[q][i] = matmul_scaled(t.alpha, x[q][i]);
+    if (t.c) matmul_add_c<E>(x, t, b);
+    if (t.bias) matmul_add_bias<E>(x, t, b);
+    if (t.activation) matmul_activate(x, t.activation, b);
+    matmul_store<E>(x, t, b);
+}
+template <int Q> DEVICE void matmul_finish(double (&x)[Q][4], const matmul_target &t, const matmul_block &b) { matmul_finish_as<f64>(x, t, b); }
+template <int Q> DEVICE void matmul_finish(int32_t (&x)[Q][4], const matmul_target &t, const matmul_block &b) { matmul_finish_as<i32>(x, t, b); }
+template <int Q> DEVICE void matmul_finish(float (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
+#pragma unroll
+    for (int q = 0; q < Q; q++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[q][i] = matmul_scaled(t.alpha, x[q][i]);
+    if (t.c && t.type == MATMUL_F32) matmul_add_c<f32>(x, t, b);
+    if (t.c && t.type == MATMUL_F16) matmul_add_c<f16>(x, t, b);
+    if (t.c && t.type == MATMUL_BF16) matmul_add_c<bf16>(x, t, b);
+    if (t.bias && t.bias_type == MATMUL_F32) matmul_add_bias<f32>(x, t, b);
+    if (t.bias && t.bias_type == MATMUL_F16) matmul_add_bias<f16>(x, t, b);
+    if (t.bias && t.bias_type == MATMUL_BF16) matmul_add_bias<bf16>(x, t, b);
+    if (t.activation) matmul_activate(x, t.activation, b);
+    if (t.type == MATMUL_F32) matmul_store<f32>(x, t, b);
+    if (t.type == MATMUL_F16) matmul_store<f16>(x, t, b);
+    if (t.type == MATMUL_BF16) matmul_store<bf16>(x, t, b);
 }
 
 #endif

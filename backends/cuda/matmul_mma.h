@@ -109,7 +109,7 @@ DEVICE void matmul_mma_step(Sum (&sum)[4][4][4], const char *a, const char *b, c
 
 /* The tile goes through shared memory, so that neighbouring threads write neighbours. */
 template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[4][4][4], char *memory) {
-    enum { PITCH = MATMUL_SIDE + 8 };
+    enum { PITCH = MATMUL_SIDE + 8, STEP = MATMUL_THREADS / WARP };
     Sum *const tile = (Sum *)memory;
     const int warp = thread_index() / WARP, lane = thread_index() % WARP, down = warp / 4 * 64 + lane / 4, right = warp % 4 * 32 + lane % 4 * 2;
 #pragma unroll
@@ -119,11 +119,13 @@ template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const ma
 #pragma unroll
             for (int e = 0; e < 4; e++) tile[(down + i * 16 + e / 2 * 8) * PITCH + right + j * 8 + e % 2] = sum[i][j][e];
     sync_block();
+    const int row = thread_index() / WARP, column = thread_index() % WARP * 4;
 #pragma unroll 1
-    for (int i = thread_index(); i < MATMUL_SIDE * MATMUL_SIDE / 4; i += MATMUL_THREADS) {
-        const int row = i / (MATMUL_SIDE / 4), column = i % (MATMUL_SIDE / 4) * 4;
-        const packed<Sum, 4> four = *(const packed<Sum, 4> *)(tile + row * PITCH + column);
-        matmul_finish_4(p.to, at.batch, at.row + row, at.column + column, p.m, p.n, four.v);
+    for (int i = 0; i < MATMUL_SIDE; i += 4 * STEP) {
+        Sum four[4][4];
+#pragma unroll
+        for (int q = 0; q < 4; q++) matmul_take(four[q], tile + (i + q * STEP + row) * PITCH + column);
+        matmul_finish(four, p.to, { at.batch, at.row + i + row, STEP, at.column + column, p.m, p.n });
     }
 }
 

@@ -172,12 +172,13 @@ template <class T, class Sum> DEVICE void matmul_slice_multiply(Sum (&sum)[8][8]
 
 template <class Sum> DEVICE void matmul_simt_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[8][8]) {
 #pragma unroll
-    for (int i = 0; i < 8; i++)
+    for (int part = 0; part < 4; part++) {
+        const int down = part / 2 * 4, right = part % 2 * 4;
+        Sum four[4][4];
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            const Sum four[4] = { sum[i][4 * h], sum[i][4 * h + 1], sum[i][4 * h + 2], sum[i][4 * h + 3] };
-            matmul_finish_4(p.to, at.batch, at.row + matmul_row() + i / 4 * 16 + i % 4, at.column + matmul_column() + h * 32, p.m, p.n, four);
-        }
+        for (int i = 0; i < 16; i++) four[i / 4][i % 4] = sum[down + i / 4][right + i % 4];
+        matmul_finish(four, p.to, { at.batch, at.row + matmul_row() + down * 4, 1, at.column + matmul_column() + right * 8, p.m, p.n });
+    }
 }
 
 template <class T> DEVICE void matmul_staged(const matmul_params &p) {

@@ -7,30 +7,37 @@
 
 #include "matmul_sm90.h"
 
-/* A tile of 128 by n. Persistent tiles come in pairs that share y's part; those that are split share nothing but the sums. */
+/* A tile of 128 by n. Blocks of a cluster share what they copy, two along x's lanes or two by two; or, if there is none, split k between them. */
 typedef struct tile {
-    bool split;
-    int n;
+    const char *kind;
+    int n, blocks;
 } tile;
-static const tile tiles[MATMUL_SM90_TILES] = { { false, 256 }, { false, 128 }, { true, 128 }, { true, 64 }, { true, 32 }, { true, 16 }, { true, 8 } };
+static const tile tiles[MATMUL_SM90_TILES] = { { "fours", 256, 4 }, { "pairs", 256, 2 }, { "pairs", 128, 2 }, { "split", 128, 1 },
+                                               { "split", 64, 1 },  { "split", 32, 1 },  { "split", 16, 1 },  { "split", 8, 1 } };
+
+static int share_x(const tile *t) { return t->blocks > 2 ? 2 : 1; }
+static int share_y(const tile *t) { return t->blocks > 1 ? 2 : 1; }
 
 typedef struct plan {
     tile tile;
     bool swapped;
     matmul_side x, y;
-    int64_t down, right, tiles; /* pairs count as one */
+    int64_t down, right, tiles; /* those of a cluster that shares count as one */
     int split;
     double seconds;
 } plan;
 
-/* Predicted time on an H200, from its measured rates: a step of 128 bytes takes as long as the tensor cores need, or as its bytes need from the second-level
- * cache, about 44 bytes a clock and processor; the whole at least as long as memory needs. A wave of blocks has the start and end of one tile on top. */
+/* Steps of 128 bytes of k. */
+static int64_t depth_of(const trine_call *call) { return simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128); }
+
+/* Predicted time on an H200, from its measured rates: a step takes as long as the tensor cores need, or as its bytes need from the second-level cache, about 44 bytes
+ * a clock and processor; the whole at least as long as memory needs. A wave of blocks has the start and end of one tile on top. */
 static double seconds_of(const trine_call *call, const plan *p, int split) {
     const cuda_device *d = call->device;
-    const double clock = 1.7e9, step_bytes = 128.0 * (128 + p->tile.n / (p->tile.split ? 1.0 : 2.0)), multiply = 4.0 * p->tile.n, moving = step_bytes / 44;
-    const int64_t depth = simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128);
-    const int64_t places = p->tile.split ? d->units : d->units / 2, units = p->tiles * (p->tile.split ? split : 1), waves = simt_blocks(units, places);
-    const double steps = (double)simt_blocks(depth, p->tile.split ? split : 1), end = p->tile.split ? 3500 + 300.0 * split : 2500;
+    const tile *t = &p->tile;
+    const double clock = 1.7e9, moving = 128.0 * (128.0 / share_x(t) + (double)t->n / share_y(t)) / 44, multiply = 4.0 * t->n;
+    const int64_t places = t->blocks > 2 ? d->units / 4 - 1 : d->units / t->blocks, waves = simt_blocks(p->tiles * split, places);
+    const double steps = (double)simt_blocks(depth_of(call), split), end = t->blocks == 1 ? 3500 + 300.0 * split : 2500;
     const double computing = (double)waves * (steps * (multiply > moving ? multiply : moving) + end) / clock + 3e-6;
     double bytes = (double)(p->x.bytes + p->y.bytes) * 2;
     for (int i = 0; i < call->plan->tensors; i++)
@@ -40,15 +47,14 @@ static double seconds_of(const trine_call *call, const plan *p, int split) {
 }
 
 static plan plan_tile(const trine_call *call, tile t) {
-    const int64_t m = call->dim[MATMUL_M], n = call->dim[MATMUL_N],
-                  depth = simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128);
-    plan p = { .tile = t, .swapped = t.split && m < n, .split = 1 };
+    const bool shares = t.blocks > 1;
+    plan p = { .tile = t, .swapped = !shares && call->dim[MATMUL_M] < call->dim[MATMUL_N], .split = 1 };
     p.x = matmul_side_of(call, p.swapped ? MATMUL_B : MATMUL_A, true);
     p.y = matmul_side_of(call, p.swapped ? MATMUL_A : MATMUL_B, t.n >= 64);
-    p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * (t.split ? 1 : 2)), p.right = simt_blocks(p.y.lanes, t.n),
+    p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * share_y(&t)), p.right = simt_blocks(p.y.lanes, t.n * share_x(&t));
     p.tiles = call->dim[MATMUL_G] * p.down * p.right;
     p.seconds = seconds_of(call, &p, 1);
-    for (int split = 2; t.split && split <= 8 && split <= depth; split *= 2) {
+    for (int split = 2; !shares && split <= 8 && split <= depth_of(call); split *= 2) {
         const double seconds = seconds_of(call, &p, split);
         if (seconds < p.seconds) p.split = split, p.seconds = seconds;
     }
@@ -112,21 +118,22 @@ static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *
                      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/* An operand in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k. The map begins at the 16 bytes that hold the first element, `shift_out`
- * elements before it. */
-static trine_status encode_side(const trine_call *call, const matmul_side *s, void *packed, int lanes, tensor_map *map_out, int32_t *shift_out) {
+/* An operand in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k; or by hand, if it does not begin at 16 bytes: its sums must be the same. */
+static trine_status encode_side(const trine_call *call, const matmul_side *s, void *packed, int lanes, tensor_map *map_out, matmul_operand *hand_out) {
     const trine_tensor *t = &call->tensor[s->tensor];
     const int lane = s->tensor == MATMUL_A ? 1 : 2;
     const int64_t size = (int64_t)trine_dtype_size(t->dtype), k = t->shape[3 - lane], step = 128 / size;
-    const uintptr_t data = (uintptr_t)(s->packed ? packed : t->data), shift = data % 16 / (uintptr_t)size;
     map m = { .dtype = t->dtype,
-              .data = (void *)(data / 16 * 16),
-              .shape = { (s->across ? s->lanes : k) + (int64_t)shift, s->across ? k : s->lanes, t->shape[0] },
+              .data = s->packed ? packed : t->data,
+              .shape = { s->across ? s->lanes : k, s->across ? k : s->lanes, t->shape[0] },
               .width = s->across ? 64 : (int)step,
               .rows = s->across ? (int)step : lanes };
+    if ((uintptr_t)m.data % 16 != 0) {
+        *hand_out = matmul_operand_of(call, s->tensor);
+        return TRINE_OK;
+    }
     m.line = s->packed ? s->pitch * size : m.shape[1] > 1 ? t->stride[s->across ? 3 - lane : lane] * size : (m.shape[0] * size + 15) / 16 * 16;
     m.batch = s->packed || m.shape[2] == 1 ? m.line * m.shape[1] : t->stride[0] * size;
-    *shift_out = (int32_t)shift;
     return encode(((const cuda_device *)call->device)->driver, &m, map_out);
 }
 
@@ -134,8 +141,8 @@ static trine_status encode_side(const trine_call *call, const matmul_side *s, vo
 static trine_status encode_result(const trine_call *call, const plan *p, matmul_sm90_params *params) {
     const trine_tensor *d = &call->tensor[MATMUL_D];
     const int64_t size = (int64_t)trine_dtype_size(d->dtype);
-    params->copied = params->to.plain && !p->tile.split && (uintptr_t)d->data % 16 == 0 && (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) &&
-                     (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
+    params->copied = params->to.plain && p->tile.blocks > 1 && (uintptr_t)d->data % 16 == 0 &&
+                     (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) && (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
     if (!params->copied) return TRINE_OK;
     map m = { .dtype = d->dtype, .data = d->data, .shape = { d->shape[2], d->shape[1], d->shape[0] }, .width = (int)(128 / size), .rows = 64 };
     m.line = m.shape[1] > 1 ? d->stride[1] * size : (m.shape[0] * size + 15) / 16 * 16;
@@ -150,7 +157,8 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     matmul_sm90_params params = { .to = matmul_target_of(call),
                                   .m = call->dim[MATMUL_M],
                                   .n = call->dim[MATMUL_N],
-                                  .depth = (int32_t)simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128),
+                                  .k = call->dim[MATMUL_K],
+                                  .depth = (int32_t)depth_of(call),
                                   .down = (int32_t)p.down,
                                   .right = (int32_t)p.right,
                                   .tiles = (int32_t)p.tiles,
@@ -160,18 +168,23 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = encode_side(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x, &params.x_shift);
-    if (status == TRINE_OK) status = encode_side(call, &p.y, packed + p.x.bytes, p.tile.split ? p.tile.n : p.tile.n / 2, &params.y, &params.y_shift);
+    status = encode_side(call, &p.x, packed, MATMUL_SM90_ROWS / share_x(&p.tile), &params.x, &params.x_hand);
+    if (status == TRINE_OK) status = encode_side(call, &p.y, packed + p.x.bytes, p.tile.n / share_y(&p.tile), &params.y, &params.y_hand);
     if (status == TRINE_OK) status = encode_result(call, &p, &params);
     cuda_leave(d, scope);
+    params.by_hand = params.x_hand.data != NULL || params.y_hand.data != NULL;
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.x, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);
     if (status != TRINE_OK) return status;
     cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n), .params = &params };
-    const int64_t places = p.tiles < d->units / 2 ? p.tiles : d->units / 2;
-    launch.cluster = p.tile.split ? p.split : 2;
-    launch.blocks = launch.cluster * (p.tile.split ? p.tiles : places);
-    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.split ? "split" : "persistent", trine_dtype_name(call->tensor[MATMUL_A].dtype),
-             p.tile.n, p.x.across ? 'l' : 'k', p.y.across ? 'l' : 'k');
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.kind, trine_dtype_name(call->tensor[MATMUL_A].dtype), p.tile.n,
+             p.x.across ? 'l' : 'k', p.y.across ? 'l' : 'k');
+    launch.cluster = p.tile.blocks > 1 ? p.tile.blocks : p.split;
+    launch.blocks = launch.cluster * p.tiles;
+    int held = 0;
+    if (p.tile.blocks > 1) status = cuda_clusters_held(call, &launch, &held);
+    if (status != TRINE_OK) return status;
+    if (p.tile.blocks > 1 && held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no cluster of %d blocks", p.tile.blocks);
+    if (p.tile.blocks > 1 && held < p.tiles) launch.blocks = launch.cluster * held;
     return cuda_launch_function(call, &launch);
 }

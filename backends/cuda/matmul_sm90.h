@@ -10,13 +10,14 @@
 typedef struct matmul_sm90_params {
     tensor_map x, y, d;
     matmul_target to;
-    int64_t m, n;
-    int32_t depth;                /* steps of 128 bytes of k */
-    int32_t down, right, tiles;   /* in x's lanes, in y's; of all batches. Persistent: pairs of tiles in x's lanes */
-    int32_t x_batches, y_batches; /* 0: one for all */
-    int32_t x_shift, y_shift;     /* elements from the 16 bytes that the map begins with to the operand */
-    bool copied;                  /* `d` is valid, and takes alpha s as it is */
-    bool swapped;                 /* x is b, y is a */
+    int64_t m, n, k;
+    int32_t depth;                 /* steps of 128 bytes of k */
+    int32_t down, right, tiles;    /* in x's lanes, in y's; of all batches. Persistent: pairs of tiles in x's lanes */
+    int32_t x_batches, y_batches;  /* 0: one for all */
+    matmul_operand x_hand, y_hand; /* those that copies of boxes cannot read; data NULL: they can */
+    bool by_hand;                  /* any of them */
+    bool copied;                   /* `d` is valid, and takes alpha s as it is */
+    bool swapped;                  /* x is b, y is a */
 } matmul_sm90_params;
 
 enum {

@@ -4,8 +4,8 @@
  * A block is a producer warpgroup, one thread of which keeps copies of 128-byte steps of k on their way into a ring of stages, and two consumer warpgroups, each
  * with 64 rows of the 128 x N tile in its registers. A stage has two barriers: `full` counts the bytes that arrived, `empty` the consumers that are done with it.
  *
- * Persistent: two blocks of a cluster have tiles one above the other; each copies half of y's part to both. While consumers write a tile, copies for the next one are
- * under way. Split: the blocks of a cluster share one tile, each with a part of k; their sums meet in shared memory, each block finishes a part of the tile, and adds
+ * Persistent: the blocks of a cluster have neighbouring tiles, two one above the other or four in a square; each copies half of what two of them need to both. While
+ * consumers write a tile, copies for the next one are under way. Split: the blocks of a cluster share one tile, each with a part of k; their sums meet in shared memory, each block finishes a part of the tile, and adds
  * in the order of ranks. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
 #define TRINE_CUDA_MATMUL_SM90_INL_H
@@ -15,14 +15,16 @@
 #include "tile/hopper.h"
 
 template <class T> struct matmul_element {
+    using bits = uint16_t;
     enum { SIZE = 2 };
 };
 template <> struct matmul_element<int8_t> {
+    using bits = uint8_t;
     enum { SIZE = 1 };
 };
 
-/* T: bf16, f16 or int8_t. */
-template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, bool IS_SPLIT> struct matmul_pipe {
+/* T: bf16, f16 or int8_t. BLOCKS: of a cluster that share what they copy, two along x's lanes by two along y's or two by one; 1: none. */
+template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct matmul_pipe {
     using product = wgmma<T, COLUMNS, X_ACROSS, Y_ACROSS>;
     using sum = typename product::sum;
     enum {
@@ -36,7 +38,9 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, bool IS_SPLIT> str
         FIRST = MATMUL_SM90_ENDS, /* the first stage */
         BARRIERS = FIRST + STAGES * STAGE,
         SUMS = N / 2,
-        SHARING = IS_SPLIT ? 1 : 2, /* blocks that y's part is for */
+        SHARE_X = BLOCKS > 2 ? 2 : 1, /* blocks that x's part is for */
+        SHARE_Y = BLOCKS > 1 ? 2 : 1,
+        PEERS = SHARE_X + SHARE_Y - 1, /* blocks that a block copies for; the same that copy for it */
         HALVES = matmul_element<T>::SIZE == 2,
     };
     uint32_t memory;
@@ -56,7 +60,7 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, bool IS_SPLIT> str
         matmul_pipe at = *this;
         for (; at.parity == 0; at.advance()) {
             barrier_init(at.full(), 1);
-            barrier_init(at.empty(), 2 * SHARING);
+            barrier_init(at.empty(), 2 * PEERS);
         }
         barriers_made();
     }
@@ -71,34 +75,83 @@ template <class Pipe> DEVICE matmul_task matmul_task_of(const matmul_sm90_params
               first = group * MATMUL_GROUP;
     const int high = p.down - first < MATMUL_GROUP ? p.down - first : MATMUL_GROUP, in = rest - first * p.right, right = in / high,
               down = first + in - right * high;
-    const int parts = Pipe::SHARING == 1 ? cluster_size() : 1;
-    return { (down * Pipe::SHARING + (Pipe::SHARING == 1 ? 0 : rank)) * MATMUL_SM90_ROWS, right * Pipe::N, batch,
-             parts > 1 ? (int)((int64_t)p.depth * rank / parts) : 0, parts > 1 ? (int)((int64_t)p.depth * (rank + 1) / parts) : p.depth };
+    const int row = down * Pipe::SHARE_Y + rank % Pipe::SHARE_Y, column = right * Pipe::SHARE_X + (Pipe::SHARE_X > 1 ? rank / 2 : 0);
+    const int64_t parts = Pipe::PEERS == 1 ? cluster_size() : 1, part = parts > 1 ? rank : 0;
+    return { row * MATMUL_SM90_ROWS, column * Pipe::N, batch, (int)(p.depth * part / parts), (int)(p.depth * (part + 1) / parts) };
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ producer */
 
+/* One operand's lanes that this block copies: part `index` of SHARE, for itself and `blocks`. */
+template <class Pipe, int LANES, int SHARE, bool ACROSS>
+DEVICE void matmul_copy_in(uint32_t to, const tensor_map *map, uint32_t full, int lane, int along, int batch, int index, uint16_t blocks) {
+    enum { PART = LANES / SHARE };
+    for (int i = 0; i < (ACROSS ? PART / 64 : 1); i++) {
+        const uint32_t there = to + index * PART * 128 + i * Pipe::PANEL;
+        const int first = lane + index * PART + i * 64, x = ACROSS ? first : along, y = ACROSS ? along : first;
+        if constexpr (SHARE > 1)
+            copy_box_to(blocks, there, map, full, x, y, batch);
+        else
+            copy_box(there, map, full, x, y, batch);
+    }
+}
+
 template <class Pipe, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_produce(const matmul_sm90_params &p, Pipe &pipe, const matmul_task &task, int rank) {
-    enum { PART = Pipe::N / Pipe::SHARING, STEP = Pipe::STEP };
-    const int x_lane = task.row + (X_ACROSS ? p.x_shift : 0);
     const int x_batch = p.x_batches ? task.batch : 0, y_batch = p.y_batches ? task.batch : 0;
-    const int y_lane = task.column + (Pipe::SHARING > 1 ? rank * PART : 0) + (Y_ACROSS ? p.y_shift : 0), y_place = Pipe::SHARING > 1 ? rank * PART * 128 : 0;
     for (int step = task.first; step < task.end; step++, pipe.advance()) {
-        const int x_along = step * STEP + (X_ACROSS ? 0 : p.x_shift), y_along = step * STEP + (Y_ACROSS ? 0 : p.y_shift);
+        const int along = step * Pipe::STEP;
         barrier_wait(pipe.empty(), pipe.parity ^ 1);
         barrier_expect(pipe.full(), Pipe::STAGE);
-        if constexpr (X_ACROSS)
-            for (int i = 0; i < 2; i++) copy_box(pipe.x() + i * Pipe::PANEL, &p.x, pipe.full(), x_lane + i * 64, x_along, x_batch);
-        else
-            copy_box(pipe.x(), &p.x, pipe.full(), x_along, x_lane, x_batch);
-        for (int i = 0; i < (Y_ACROSS ? PART / 64 : 1); i++) {
-            const uint32_t to = pipe.y() + y_place + i * Pipe::PANEL;
-            const int x = Y_ACROSS ? y_lane + i * 64 : y_along, y = Y_ACROSS ? y_along : y_lane;
-            if constexpr (Pipe::SHARING > 1)
-                copy_box_to((1 << Pipe::SHARING) - 1, to, &p.y, pipe.full(), x, y, y_batch);
-            else
-                copy_box(to, &p.y, pipe.full(), x, y, y_batch);
+        matmul_copy_in<Pipe, MATMUL_SM90_ROWS, Pipe::SHARE_X, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch, rank / 2,
+                                                                        (uint16_t)(5 << rank % 2));
+        matmul_copy_in<Pipe, Pipe::N, Pipe::SHARE_Y, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch, rank % 2,
+                                                               (uint16_t)(3 << rank / 2 * 2));
+    }
+}
+
+/* An operand that does not begin at 16 bytes, which copies of boxes cannot read: the whole warpgroup moves this block's part element by element, as a box would. */
+template <class Pipe, class Bits, int LANES, bool ACROSS>
+DEVICE void matmul_hand_in(uint32_t to, const matmul_operand &from, int64_t lane0, int64_t lanes, int64_t along0, int64_t depth, int batch) {
+    enum { PIECE = 16 / sizeof(Bits) };
+    const Bits *const data = (const Bits *)from.data + batch * from.batch;
+#pragma unroll 1
+    for (int i = thread_index(); i < LANES * 8; i += WARPGROUP) {
+        const int row = i / 8, piece = i % 8;
+        const int64_t lane = lane0 + (ACROSS ? row / 64 * 64 + piece * PIECE : row), along = along0 + (ACROSS ? row % 64 : piece * PIECE);
+        Bits x[PIECE];
+#pragma unroll
+        for (int e = 0; e < PIECE; e++) {
+            const int64_t l = lane + (ACROSS ? e : 0), k = along + (ACROSS ? 0 : e);
+            x[e] = l < lanes && k < depth ? data[l * from.lane + k * from.along] : Bits(0);
         }
+        uint32_t word[4];
+        __builtin_memcpy(word, x, sizeof word);
+        const uint32_t there = to + row * 128 + (piece ^ row % 8) * 16;
+        shared_store(there, word[0], word[1]);
+        shared_store(there + 8, word[2], word[3]);
+    }
+}
+
+template <class Pipe, class Bits, bool X_ACROSS, bool Y_ACROSS>
+DEVICE void matmul_produce_by_hand(const matmul_sm90_params &p, Pipe &pipe, const matmul_task &task, int rank) {
+    const bool x_copied = p.x_hand.data == nullptr, y_copied = p.y_hand.data == nullptr;
+    const int x_batch = p.x_batches ? task.batch : 0, y_batch = p.y_batches ? task.batch : 0;
+    const int64_t x_lanes = p.swapped ? p.n : p.m, y_lanes = p.swapped ? p.m : p.n;
+    for (int step = task.first; step < task.end; step++, pipe.advance()) {
+        const int along = step * Pipe::STEP;
+        barrier_wait(pipe.empty(), pipe.parity ^ 1);
+        if (!x_copied) matmul_hand_in<Pipe, Bits, MATMUL_SM90_ROWS, X_ACROSS>(pipe.x(), p.x_hand, task.row, x_lanes, along, p.k, x_batch);
+        if (!y_copied) matmul_hand_in<Pipe, Bits, Pipe::N, Y_ACROSS>(pipe.y(), p.y_hand, task.column, y_lanes, along, p.k, y_batch);
+        copies_see();
+        sync_some(3, WARPGROUP);
+        if (thread_index() != 0) continue;
+        barrier_expect(pipe.full(), (x_copied ? (int)Pipe::X_BYTES : 0) + (y_copied ? (int)Pipe::Y_BYTES : 0));
+        if (x_copied)
+            matmul_copy_in<Pipe, MATMUL_SM90_ROWS, Pipe::SHARE_X, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch, rank / 2,
+                                                                            (uint16_t)(5 << rank % 2));
+        if (y_copied)
+            matmul_copy_in<Pipe, Pipe::N, Pipe::SHARE_Y, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch, rank % 2,
+                                                                   (uint16_t)(3 << rank / 2 * 2));
     }
 }
 
@@ -119,13 +172,13 @@ DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, co
         wgmma_commit();
         if (step > task.first) {
             wgmma_wait<1>();
-            if (thread < Pipe::SHARING) barrier_arrive(cluster_address(last, Pipe::SHARING > 1 ? thread : rank));
+            if (thread < Pipe::PEERS) barrier_arrive(cluster_address(last, rank ^ thread));
         }
         last = pipe.empty();
     }
     wgmma_wait<0>();
     wgmma_settle(sum);
-    if (task.end > task.first && thread < Pipe::SHARING) barrier_arrive(cluster_address(last, Pipe::SHARING > 1 ? thread : rank));
+    if (task.end > task.first && thread < Pipe::PEERS) barrier_arrive(cluster_address(last, rank ^ thread));
 }
 
 /* Two neighbours of a row as d has them. */
@@ -186,17 +239,15 @@ DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (
     using Sum = typename Pipe::sum;
     enum { WIDTH = MATMUL_SM90_CHUNK, PITCH = WIDTH + 8 };
     Sum *const chunk = (Sum *)memory + group * 64 * PITCH;
-    const int thread = thread_index() % WARPGROUP, row = thread / 32 * 16 + thread % 32 / 4;
+    const int thread = thread_index() % WARPGROUP, row = thread / 32 * 16 + thread % 32 / 4, down = thread / (WIDTH / 4), right = thread % (WIDTH / 4) * 4;
 #pragma unroll 1
     for (int c = 0; c < Pipe::N / WIDTH; c++) {
         matmul_chunks<Pipe, 0>::put(c, chunk, row, sum);
         sync_some(1 + group, WARPGROUP);
-#pragma unroll 2
-        for (int i = thread; i < 64 * WIDTH / 4; i += WARPGROUP) {
-            const int down = i / (WIDTH / 4), right = i % (WIDTH / 4) * 4;
-            const packed<Sum, 4> four = *(const packed<Sum, 4> *)(chunk + down * PITCH + right);
-            matmul_finish_4(p.to, task.batch, task.row + group * 64 + down, task.column + c * WIDTH + right, p.m, p.n, four.v);
-        }
+        Sum four[4][4];
+#pragma unroll
+        for (int q = 0; q < 4; q++) matmul_take(four[q], chunk + (down + q * 16) * PITCH + right);
+        matmul_finish(four, p.to, { task.batch, task.row + group * 64 + down, 16, task.column + c * WIDTH + right, p.m, p.n });
         sync_some(1 + group, WARPGROUP);
     }
 }
@@ -212,47 +263,50 @@ DEVICE void matmul_end(const matmul_sm90_params &p, const typename Pipe::sum (&s
     matmul_copy_out<matmul_as_is, Pipe>(p, sum, task, group, boxes);
 }
 
-/* The same place in all blocks, added in the order of ranks. */
-template <class Sum, int PARTS> DEVICE void matmul_add(uint32_t at, Sum (&four)[4]) {
-    packed<uint32_t, 4> x[PARTS];
+/* Q times four sums at the same places in all blocks, added in the order of ranks. */
+template <int PARTS, int Q, class Sum> DEVICE void matmul_add(Sum (&sum)[Q][4], uint32_t at, uint32_t step) {
+    packed<uint32_t, 4> x[Q][PARTS];
 #pragma unroll
-    for (int part = 0; part < PARTS; part++) x[part] = cluster_load(cluster_address(at, part));
+    for (int i = 0; i < Q * PARTS; i++) x[i / PARTS][i % PARTS] = cluster_load(cluster_address(at + i / PARTS * step, i % PARTS));
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        __builtin_memcpy(&four[k], &x[0].v[k], sizeof four[k]);
+    for (int i = 0; i < Q * 4; i++) {
+        Sum s = 0;
 #pragma unroll
-        for (int part = 1; part < PARTS; part++) {
-            Sum s;
-            __builtin_memcpy(&s, &x[part].v[k], sizeof s);
-            four[k] += s;
+        for (int part = 0; part < PARTS; part++) {
+            Sum next;
+            __builtin_memcpy(&next, &x[i / 4][part].v[i % 4], sizeof next);
+            s = part > 0 ? matmul_plus(1, next, s) : next;
         }
+        sum[i / 4][i % 4] = s;
     }
 }
 
-/* The blocks' sums of one tile, all of which are in shared memory: this block's part of the elements. */
+/* The blocks' sums of one tile, all of which are in shared memory: this block's part of the rows of d. */
 template <class Sum, class Pipe> DEVICE void matmul_meet(const matmul_sm90_params &p, const matmul_task &task, uint32_t memory, int pitch, int rank) {
-    const int parts = cluster_size(), width = (p.swapped ? (int)MATMUL_SM90_ROWS : (int)Pipe::N) / 4, units = MATMUL_SM90_ROWS * Pipe::N / 4;
-    const int row0 = p.swapped ? task.column : task.row, column0 = p.swapped ? task.row : task.column;
-    const int first = units * rank / parts, end = units * (rank + 1) / parts;
+    enum { Q = Pipe::N >= 64 ? 2 : 1 };
+    const int parts = cluster_size(), rows = p.swapped ? (int)Pipe::N : (int)MATMUL_SM90_ROWS,
+              units = p.swapped ? MATMUL_SM90_ROWS / 4 : Pipe::N / 4; /* of a row */
+    const int thread = thread_index() - WARPGROUP, right = thread % units * 4, down = thread / units, step = 2 * WARPGROUP / units;
+    const int64_t row = p.swapped ? task.column : task.row, column = p.swapped ? task.row : task.column;
 #pragma unroll 1
-    for (int i = first + thread_index() - WARPGROUP; i < end; i += 2 * WARPGROUP) {
-        const int down = i / width, right = (i - down * width) * 4;
-        const uint32_t at = memory + (uint32_t)(down * pitch + right) * (uint32_t)sizeof(Sum);
-        Sum four[4];
-        if (parts == 1) matmul_add<Sum, 1>(at, four);
-        if (parts == 2) matmul_add<Sum, 2>(at, four);
-        if (parts == 4) matmul_add<Sum, 4>(at, four);
-        if (parts == 8) matmul_add<Sum, 8>(at, four);
-        matmul_finish_4(p.to, task.batch, row0 + down, column0 + right, p.m, p.n, four);
+    for (int i = rank * Q * step + down; i < rows; i += parts * Q * step) {
+        const uint32_t at = memory + (uint32_t)(i * pitch + right) * 4, next = (uint32_t)(step * pitch) * 4;
+        Sum sum[Q][4];
+        if (parts == 1) matmul_add<1>(sum, at, next);
+        if (parts == 2) matmul_add<2>(sum, at, next);
+        if (parts == 4) matmul_add<4>(sum, at, next);
+        if (parts == 8) matmul_add<8>(sum, at, next);
+        matmul_finish(sum, p.to, { task.batch, row + i, step, column + right, p.m, p.n });
     }
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- kernels */
 
-template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_persistent(const matmul_sm90_params &p) {
-    using Pipe = matmul_pipe<T, N, X_ACROSS, Y_ACROSS, false>;
+template <class T, int N, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> DEVICE void matmul_persistent(const matmul_sm90_params &p) {
+    using Pipe = matmul_pipe<T, N, X_ACROSS, Y_ACROSS, BLOCKS>;
+    using Bits = typename matmul_element<T>::bits;
     char *const memory = launch_memory();
-    const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), step = (int)block_count() / 2;
+    const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), step = (int)block_count() / BLOCKS;
     Pipe pipe = { shared_address(memory) };
     if (thread_index() == 0) {
         tensor_map_fetch(&p.x);
@@ -262,13 +316,17 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_persi
     __syncwarp();
     cluster_meet();
     if (group < 0) {
-        registers_fewer<24>();
-        if (thread_index() < 32 && elected())
-            for (int tile = (int)block_index() / 2; tile < p.tiles; tile += step)
+        registers_fewer<40>();
+        if (p.by_hand) {
+            for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step)
+                matmul_produce_by_hand<Pipe, Bits, X_ACROSS, Y_ACROSS>(p, pipe, matmul_task_of<Pipe>(p, tile, rank), rank);
+        } else if (thread_index() < 32 && elected()) {
+            for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step)
                 matmul_produce<Pipe, X_ACROSS, Y_ACROSS>(p, pipe, matmul_task_of<Pipe>(p, tile, rank), rank);
+        }
     } else {
-        registers_more<240>();
-        for (int tile = (int)block_index() / 2; tile < p.tiles; tile += step) {
+        registers_more<232>();
+        for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step) {
             typename Pipe::sum sum[Pipe::SUMS];
             const matmul_task task = matmul_task_of<Pipe>(p, tile, rank);
             matmul_consume<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
@@ -280,9 +338,17 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_persi
     cluster_meet(); /* a block stays while others may still copy to it */
 }
 
+template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs(const matmul_sm90_params &p) {
+    matmul_persistent<T, N, X_ACROSS, Y_ACROSS, 2>(p);
+}
+template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_fours(const matmul_sm90_params &p) {
+    matmul_persistent<T, N, X_ACROSS, Y_ACROSS, 4>(p);
+}
+
 template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split(const matmul_sm90_params &p) {
-    using Pipe = matmul_pipe<T, N, X_ACROSS, Y_ACROSS, true>;
+    using Pipe = matmul_pipe<T, N, X_ACROSS, Y_ACROSS, 1>;
     using Sum = typename Pipe::sum;
+    using Bits = typename matmul_element<T>::bits;
     char *const memory = launch_memory();
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), pitch = p.swapped ? MATMUL_SM90_ROWS + 4 : N + 8;
     const matmul_task task = matmul_task_of<Pipe>(p, (int)block_index() / cluster_size(), rank);
@@ -296,7 +362,10 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
     const bool alone = cluster_size() == 1;
     if (group < 0) {
         registers_fewer<40>();
-        if (thread_index() < 32 && elected()) matmul_produce<Pipe, X_ACROSS, Y_ACROSS>(p, pipe, task, rank);
+        if (p.by_hand)
+            matmul_produce_by_hand<Pipe, Bits, X_ACROSS, Y_ACROSS>(p, pipe, task, rank);
+        else if (thread_index() < 32 && elected())
+            matmul_produce<Pipe, X_ACROSS, Y_ACROSS>(p, pipe, task, rank);
         __syncwarp();
         if (!alone) cluster_sync();
     } else {

@@ -108,6 +108,8 @@ static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch
     }
     if (status == TRINE_OK && launch->shared > FREE)
         status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, launch->shared);
+    if (status == TRINE_OK && launch->shared > FREE)
+        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
     d->driver->ThreadExchangeStreamCaptureMode(&mode);
     return status;
 }
@@ -126,10 +128,9 @@ static trine_status find_function(cuda_device *d, const trine_call *call, const 
     return status;
 }
 
-static trine_status launch_code(const cuda_device *d, CUfunction code, const cuda_launch *launch, CUstream stream) {
-    void *arguments[] = { (void *)(uintptr_t)launch->params };
-    CUlaunchAttribute cluster = { .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { (unsigned)launch->cluster, 1, 1 } };
-    const CUlaunchConfig config = {
+static CUlaunchConfig config_of(const cuda_launch *launch, CUlaunchAttribute *cluster, CUstream stream) {
+    *cluster = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { (unsigned)launch->cluster, 1, 1 } };
+    return (CUlaunchConfig){
         .gridDimX = (unsigned)launch->blocks,
         .gridDimY = 1,
         .gridDimZ = 1,
@@ -138,11 +139,36 @@ static trine_status launch_code(const cuda_device *d, CUfunction code, const cud
         .blockDimZ = 1,
         .sharedMemBytes = (unsigned)launch->shared,
         .hStream = stream,
-        .attrs = &cluster,
-        .numAttrs = 1,
+        .attrs = cluster,
+        .numAttrs = launch->cluster > 0,
     };
+}
+
+static trine_status launch_code(const cuda_device *d, CUfunction code, const cuda_launch *launch, CUstream stream) {
+    void *arguments[] = { (void *)(uintptr_t)launch->params };
+    CUlaunchAttribute cluster;
+    const CUlaunchConfig config = config_of(launch, &cluster, stream);
     if (launch->cluster > 0) return CUDA_CALL(d->driver, LaunchKernelEx, &config, code, arguments, NULL);
     return CUDA_CALL(d->driver, LaunchKernel, code, config.gridDimX, 1, 1, config.blockDimX, 1, 1, config.sharedMemBytes, stream, arguments, NULL);
+}
+
+trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out) {
+    cuda_device *d = call->device;
+    cuda_scope scope;
+    CUfunction code;
+    CUlaunchAttribute cluster;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = find_function(d, call, launch, &code);
+    cuda_function *const place = status == TRINE_OK ? find_place(d, launch->name) : NULL;
+    *clusters_out = place != NULL ? place->clusters : 0;
+    if (status == TRINE_OK && *clusters_out == 0) {
+        const CUlaunchConfig config = config_of(launch, &cluster, NULL);
+        status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
+        if (status == TRINE_OK && place != NULL) place->clusters = *clusters_out;
+    }
+    cuda_leave(d, scope);
+    return status;
 }
 
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch) {

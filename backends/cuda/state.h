@@ -13,6 +13,7 @@ enum { CUDA_MAX_DEVICES = 16, CUDA_MAX_FUNCTIONS = 1024, CUDA_MARKS = 64 };
 typedef struct cuda_function {
     char name[48];
     _Atomic(CUfunction) function;
+    _Atomic int clusters; /* that the device holds at once; 0: not asked yet */
 } cuda_function;
 
 /* The code of an op: what all architectures have, and what is for sm_90a alone. */
@@ -60,6 +61,10 @@ typedef struct cuda_launch {
     const void *params;
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
+
+/* How many clusters of a launch the device holds at once: the most that a function which is always launched in clusters of this size should be given to walk on
+ * by itself. */
+trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
 /* Was device code built that a device of compute capability major.minor can run? */
 bool cuda_has_code(int major, int minor);

@@ -164,9 +164,16 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config) {
+    (void)clusters, (void)function, (void)config;
+    IN_CONTEXT(cuOccupancyMaxActiveClusters);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
     (void)function;
     IN_CONTEXT(cuFuncSetAttribute);
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
     return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= EMULATOR_MEMORY ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
