@@ -92,14 +92,14 @@ trine_status matmul_side_launch(const trine_call *call, const matmul_side *side,
 
 /* ----------------------------------------------------------------------------------------------------------------- launches */
 
-static matmul_params params_of(const trine_call *call) {
+static matmul_params params_of(const trine_call *call, int columns) {
     matmul_params p = { .a = matmul_operand_of(call, MATMUL_A),
                         .b = matmul_operand_of(call, MATMUL_B),
                         .to = matmul_target_of(call),
                         .m = call->dim[MATMUL_M],
                         .n = call->dim[MATMUL_N],
                         .k = call->dim[MATMUL_K] };
-    p.down = simt_blocks(p.m, MATMUL_SIDE), p.right = simt_blocks(p.n, MATMUL_SIDE);
+    p.down = simt_blocks(p.m, MATMUL_SIDE), p.right = simt_blocks(p.n, columns);
     return p;
 }
 
@@ -110,7 +110,7 @@ static trine_status launch_tiles(const trine_call *call, const matmul_params *p,
 }
 
 static trine_status launch_simt(const trine_call *call) {
-    const matmul_params p = params_of(call);
+    const matmul_params p = params_of(call, MATMUL_SIDE);
     const trine_dtype type = call->tensor[MATMUL_A].dtype;
     return launch_tiles(call, &p, "simt", "", type == TRINE_F32 || type == TRINE_F64 ? MATMUL_SIMT_STAGES * MATMUL_SIMT_BYTES : 0);
 }
@@ -134,13 +134,13 @@ static void use_side(matmul_operand *operand, const matmul_side *side, const voi
 static trine_status launch_mma(const trine_call *call) {
     const matmul_side a = matmul_side_of(call, MATMUL_A, true), b = matmul_side_of(call, MATMUL_B, true);
     char *const packed = call->workspace;
-    matmul_params p = params_of(call);
+    matmul_params p = params_of(call, MATMUL_MMA_COLUMNS);
     use_side(&p.a, &a, packed);
     use_side(&p.b, &b, packed + a.bytes);
     trine_status status = matmul_side_launch(call, &a, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &b, packed + a.bytes);
     const char variant[] = { '_', p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k', 0 };
-    return status == TRINE_OK ? launch_tiles(call, &p, "mma", variant, MATMUL_MMA_STAGES << 15) : status;
+    return status == TRINE_OK ? launch_tiles(call, &p, "mma", variant, MATMUL_MMA_STAGES * MATMUL_MMA_BYTES) : status;
 }
 
 /* The kernel for sm_90a that its model of time prefers comes first; then each of its tiles, for tuning and for TRINE_KERNEL; then what runs everywhere. */
@@ -157,18 +157,16 @@ SM90(4)
 SM90(5)
 SM90(6)
 SM90(7)
-SM90(8)
 
 SIMT_KERNELS(matmul) = {
-    SM90_KERNEL("", 8),
-    SM90_KERNEL("_fours_256", 0),
-    SM90_KERNEL("_pairs_256", 1),
-    SM90_KERNEL("_pairs_128", 2),
-    SM90_KERNEL("_split_128", 3),
-    SM90_KERNEL("_split_64", 4),
-    SM90_KERNEL("_split_32", 5),
-    SM90_KERNEL("_split_16", 6),
-    SM90_KERNEL("_split_8", 7),
+    SM90_KERNEL("", 7),
+    SM90_KERNEL("_pairs_256", 0),
+    SM90_KERNEL("_pairs_128", 1),
+    SM90_KERNEL("_split_128", 2),
+    SM90_KERNEL("_split_64", 3),
+    SM90_KERNEL("_split_32", 4),
+    SM90_KERNEL("_split_16", 5),
+    SM90_KERNEL("_split_8", 6),
     { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
     { .name = SIMT_NAME, .refuse = matmul_refuse, .launch = launch_simt },
     { 0 },

@@ -15,7 +15,7 @@ ENTRY(matmul_pack_16, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint16_t
 
 /* The parts of a name: a's and b's consecutive direction, k or lane. */
 #define MMA(name, T, a, b, A_ACROSS, B_ACROSS) \
-    ENTRY_HELD(matmul_mma_##name##_##a##b, MATMUL_THREADS, 2, matmul_params) { matmul_mma<T, A_ACROSS, B_ACROSS>(p); }
+    ENTRY(matmul_mma_##name##_##a##b, MATMUL_THREADS, matmul_params) { matmul_mma<T, A_ACROSS, B_ACROSS>(p); }
 #define MMA_16(T) MMA(T, T, k, k, false, false) MMA(T, T, k, l, false, true) MMA(T, T, l, k, true, false) MMA(T, T, l, l, true, true)
 MMA_16(bf16)
 MMA_16(f16)

@@ -52,7 +52,9 @@ enum {
     MATMUL_PACK_SIDE = 64,
     MATMUL_SIMT_STAGES = 4, /* of MATMUL_SIMT_BYTES: two slices of 64 bytes of k, lanes padded by 4 */
     MATMUL_SIMT_BYTES = 2 * 64 * (MATMUL_SIDE + 4),
-    MATMUL_MMA_STAGES = 3, /* of 32 KiB */
+    MATMUL_MMA_COLUMNS = 256, /* of a tile for mma.sync */
+    MATMUL_MMA_STAGES = 3,    /* of MATMUL_MMA_BYTES: 128 bytes of k */
+    MATMUL_MMA_BYTES = (MATMUL_SIDE + MATMUL_MMA_COLUMNS) * 128,
 };
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products by the tensor cores of sm_80 and later: bf16, f16 and i8.
  *
- * A block has a tile of 128 x 128 of d, each of its 8 warps 64 x 32. Steps of 128 bytes of k are copied to a ring of three stages ahead of their use. A stage has rows
+ * A block has a tile of 128 x 256 of d, each of its 8 warps 64 x 64. Steps of 128 bytes of k are copied to a ring of three stages ahead of their use. A stage has rows
  * of 128 bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank; rows are lanes where k is consecutive,
  * and elements of k where 64 lanes are.
  *
- * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; and the operands once. A warp reads 6 KiB of shared memory for 16 products
- * of 16 x 8. */
+ * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; and the operands once. A warp reads 8 matrices of 512 bytes from
+ * shared memory for 32 products; with 64 x 32 to a warp it was 6 for 16, and shared memory was the limit: 305 TFLOP/s at 4096 on an H200. */
 #ifndef TRINE_CUDA_MATMUL_MMA_H
 #define TRINE_CUDA_MATMUL_MMA_H
 
@@ -27,10 +27,10 @@ template <> struct matmul_mma_type<int8_t> {
 
 DEVICE int matmul_swizzled(int row, int piece) { return row * 128 + ((piece ^ row % 8) << 4); }
 
-/* The pieces of a step of an operand's 128 lanes that a thread copies; what lies beyond the operand is 0. Across, rows 0 to 63 are elements of k of one panel of
- * 64 lanes, and rows 64 to 127 the same ones of the other. */
-template <class T, bool ACROSS> struct matmul_mma_copies {
-    enum { SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, COUNT = MATMUL_SIDE * 8 / MATMUL_THREADS, ROWS = MATMUL_THREADS / 8 };
+/* The pieces of a step of an operand's lanes that a thread copies; what lies beyond the operand is 0. Across, rows 0 to 63 are elements of k of one panel of 64 lanes,
+ * rows 64 to 127 the same ones of the next, and so on. */
+template <class T, int LANES, bool ACROSS> struct matmul_mma_copies {
+    enum { SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, COUNT = LANES * 8 / MATMUL_THREADS, ROWS = MATMUL_THREADS / 8 };
     const char *at;
     int64_t next, row_bytes;
     int64_t deep; /* elements of k from the first piece on */
@@ -41,8 +41,8 @@ template <class T, bool ACROSS> struct matmul_mma_copies {
     DEVICE matmul_mma_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
         const int row = thread_index() / 8, piece = thread_index() % 8 * PIECE, lane = ACROSS ? piece : row, along = ACROSS ? row : piece;
         place = matmul_swizzled(row, thread_index() % 8), wide = from.wide;
-        inside = wide && end - first >= MATMUL_SIDE;
-        rest = (int)(end - first < MATMUL_SIDE ? end - first : (int64_t)MATMUL_SIDE) - lane, deep = k - along;
+        inside = wide && end - first >= LANES;
+        rest = (int)(end - first < LANES ? end - first : (int64_t)LANES) - lane, deep = k - along;
         at = (const char *)from.data + (batch * from.batch + (first + lane) * from.lane + along * from.along) * SIZE;
         next = ACROSS ? from.along * 128 : 128, row_bytes = (ACROSS ? from.along : from.lane) * SIZE;
     }
@@ -92,34 +92,34 @@ template <bool ACROSS> struct matmul_mma_view {
 };
 
 template <class T, bool A_ACROSS, bool B_ACROSS, class Sum>
-DEVICE void matmul_mma_step(Sum (&sum)[4][4][4], const char *a, const char *b, const matmul_mma_view<A_ACROSS> &left, const matmul_mma_view<B_ACROSS> &right) {
+DEVICE void matmul_mma_step(Sum (&sum)[4][8][4], const char *a, const char *b, const matmul_mma_view<A_ACROSS> &left, const matmul_mma_view<B_ACROSS> &right) {
 #pragma unroll
     for (int step = 0; step < 4; step++) {
-        uint32_t x[4][4], y[2][4];
+        uint32_t x[4][4], y[4][4];
 #pragma unroll
-        for (int j = 0; j < 2; j++) right.load(y[j], b, j, step);
+        for (int j = 0; j < 4; j++) right.load(y[j], b, j, step);
 #pragma unroll
         for (int i = 0; i < 4; i++) left.load(x[i], a, i, step);
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) warp_multiply(T(), sum[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+            for (int j = 0; j < 8; j++) warp_multiply(T(), sum[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
     }
 }
 
 /* The tile goes through shared memory, so that neighbouring threads write neighbours. */
-template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[4][4][4], char *memory) {
-    enum { PITCH = MATMUL_SIDE + 8, STEP = MATMUL_THREADS / WARP };
+template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[4][8][4], char *memory) {
+    enum { PITCH = MATMUL_MMA_COLUMNS + 8, UNITS = MATMUL_MMA_COLUMNS / 4, STEP = MATMUL_THREADS / UNITS };
     Sum *const tile = (Sum *)memory;
-    const int warp = thread_index() / WARP, lane = thread_index() % WARP, down = warp / 4 * 64 + lane / 4, right = warp % 4 * 32 + lane % 4 * 2;
+    const int warp = thread_index() / WARP, lane = thread_index() % WARP, down = warp / 4 * 64 + lane / 4, right = warp % 4 * 64 + lane % 4 * 2;
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j++)
+        for (int j = 0; j < 8; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++) tile[(down + i * 16 + e / 2 * 8) * PITCH + right + j * 8 + e % 2] = sum[i][j][e];
     sync_block();
-    const int row = thread_index() / WARP, column = thread_index() % WARP * 4;
+    const int row = thread_index() / UNITS, column = thread_index() % UNITS * 4;
 #pragma unroll 1
     for (int i = 0; i < MATMUL_SIDE; i += 4 * STEP) {
         Sum four[4][4];
@@ -131,16 +131,16 @@ template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const ma
 
 template <class T, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_mma(const matmul_params &p) {
     using Sum = typename matmul_mma_type<T>::sum;
-    enum { STEP = 128 / matmul_mma_type<T>::SIZE, HALF = MATMUL_SIDE * 128, STAGES = MATMUL_MMA_STAGES };
+    enum { STEP = 128 / matmul_mma_type<T>::SIZE, A_BYTES = MATMUL_SIDE * 128, STAGE = MATMUL_MMA_BYTES, STAGES = MATMUL_MMA_STAGES };
     char *const memory = launch_memory();
-    const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_SIDE);
+    const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_MMA_COLUMNS);
     const int steps = (int)((p.k + STEP - 1) / STEP), warp = thread_index() / WARP;
-    matmul_mma_copies<T, A_ACROSS> a(p.a, at.batch, at.row, p.m, p.k);
-    matmul_mma_copies<T, B_ACROSS> b(p.b, at.batch, at.column, p.n, p.k);
+    matmul_mma_copies<T, MATMUL_SIDE, A_ACROSS> a(p.a, at.batch, at.row, p.m, p.k);
+    matmul_mma_copies<T, MATMUL_MMA_COLUMNS, B_ACROSS> b(p.b, at.batch, at.column, p.n, p.k);
     const matmul_mma_view<A_ACROSS> left(warp / 4 * 64, false);
-    const matmul_mma_view<B_ACROSS> right(warp % 4 * 32, true);
-    Sum sum[4][4][4] = {};
-    char *from = memory + 2 * HALF, *to = memory; /* stages */
+    const matmul_mma_view<B_ACROSS> right(warp % 4 * 64, true);
+    Sum sum[4][8][4] = {};
+    char *from = memory + STAGE, *to = memory; /* stages */
     for (int step = 1 - STAGES; step < steps; step++) {
         if (step >= 0) {
             copy_wait<STAGES - 2>();
@@ -148,12 +148,12 @@ template <class T, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_mma(const ma
         }
         if (step + STAGES - 1 < steps) {
             a.copy(to);
-            b.copy(to + HALF);
+            b.copy(to + A_BYTES);
         }
         copy_commit();
-        if (step >= 0) matmul_mma_step<T>(sum, from, from + HALF, left, right);
-        from = from < memory + (STAGES - 1) * 2 * HALF ? from + 2 * HALF : memory;
-        to = to < memory + (STAGES - 1) * 2 * HALF ? to + 2 * HALF : memory;
+        if (step >= 0) matmul_mma_step<T>(sum, from, from + A_BYTES, left, right);
+        from = from < memory + (STAGES - 1) * STAGE ? from + STAGE : memory;
+        to = to < memory + (STAGES - 1) * STAGE ? to + STAGE : memory;
     }
     sync_block();
     matmul_mma_end(p, at, sum, memory);

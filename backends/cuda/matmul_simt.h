@@ -147,9 +147,16 @@ template <class T> struct matmul_copies {
     }
 };
 
-/* A thread's blocks of 4 x 4: 16 rows and 32 columns apart. */
-DEVICE int matmul_row() { return thread_index() / WARP / 2 * 32 + thread_index() % WARP / 8 * 4; }
-DEVICE int matmul_column() { return thread_index() / WARP % 2 * 64 + thread_index() % 8 * 4; }
+/* A thread's blocks of 4 x 4, 16 rows and 32 columns apart. Neighbours share rows, and lanes 2 apart columns: shared memory serves vectors of 16 bytes to a quarter
+ * of a warp at a time, and to a half where such lanes ask for the same. */
+DEVICE int matmul_row() {
+    const int lane = thread_index() % WARP;
+    return thread_index() / WARP / 2 * 32 + (lane / 16 * 2 + lane / 2 % 2) * 4;
+}
+DEVICE int matmul_column() {
+    const int lane = thread_index() % WARP;
+    return thread_index() / WARP % 2 * 64 + (lane / 4 % 4 * 2 + lane % 2) * 4;
+}
 
 /* Adds the products of one slice. */
 template <class T, class Sum> DEVICE void matmul_slice_multiply(Sum (&sum)[8][8], const Sum *a, const Sum *b) {

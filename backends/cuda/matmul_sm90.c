@@ -2,27 +2,25 @@
 /* matmul on sm_90a: the host side. Tensor maps, tiles, and which of them. */
 #include "matmul_sm90_host.h"
 
+#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "matmul_sm90.h"
 
-/* A tile of 128 by n. Blocks of a cluster share what they copy, two along x's lanes or two by two; or, if there is none, split k between them. */
+/* A tile of 128 by n: blocks in pairs that share y's part, or in clusters that split k between them. */
 typedef struct tile {
     const char *kind;
-    int n, blocks;
+    bool pairs;
+    int n;
 } tile;
-static const tile tiles[MATMUL_SM90_TILES] = { { "fours", 256, 4 }, { "pairs", 256, 2 }, { "pairs", 128, 2 }, { "split", 128, 1 },
-                                               { "split", 64, 1 },  { "split", 32, 1 },  { "split", 16, 1 },  { "split", 8, 1 } };
-
-static int share_x(const tile *t) { return t->blocks > 2 ? 2 : 1; }
-static int share_y(const tile *t) { return t->blocks > 1 ? 2 : 1; }
+static const tile tiles[MATMUL_SM90_TILES] = { { "pairs", true, 256 }, { "pairs", true, 128 }, { "split", false, 128 }, { "split", false, 64 },
+                                               { "split", false, 32 }, { "split", false, 16 }, { "split", false, 8 } };
 
 typedef struct plan {
     tile tile;
     bool swapped;
     matmul_side x, y;
-    int64_t down, right, tiles; /* those of a cluster that shares count as one */
+    int64_t down, right, tiles; /* a pair counts as one */
     int split;
     double seconds;
 } plan;
@@ -30,31 +28,30 @@ typedef struct plan {
 /* Steps of 128 bytes of k. */
 static int64_t depth_of(const trine_call *call) { return simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128); }
 
-/* Predicted time on an H200, from its measured rates: a step takes as long as the tensor cores need, or as its bytes need from the second-level cache, about 44 bytes
- * a clock and processor; the whole at least as long as memory needs. A wave of blocks has the start and end of one tile on top. */
+/* Predicted time, with rates measured on an H200: a processor multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or takes in 100 GB/s; all of them together 8 TB/s
+ * from the second-level cache and 3.9 from memory. A launch takes 5 us, the end of a tile 1, and of one whose sums meet 2.5; blocks that come later start again. */
 static double seconds_of(const trine_call *call, const plan *p, int split) {
     const cuda_device *d = call->device;
-    const tile *t = &p->tile;
-    const double clock = 1.7e9, moving = 128.0 * (128.0 / share_x(t) + (double)t->n / share_y(t)) / 44, multiply = 4.0 * t->n;
-    const int64_t places = t->blocks > 2 ? d->units / 4 - 1 : d->units / t->blocks, waves = simt_blocks(p->tiles * split, places);
-    const double steps = (double)simt_blocks(depth_of(call), split), end = t->blocks == 1 ? 3500 + 300.0 * split : 2500;
-    const double computing = (double)waves * (steps * (multiply > moving ? multiply : moving) + end) / clock + 3e-6;
-    double bytes = (double)(p->x.bytes + p->y.bytes) * 2;
+    const bool pairs = p->tile.pairs;
+    const int64_t held = pairs ? d->units / 2 : split <= 2 ? d->units / split : d->units / split - d->units / 32; /* clusters of more leave processors over */
+    const double steps = (double)simt_blocks(depth_of(call), split), bytes = 128.0 * (MATMUL_SM90_ROWS + p->tile.n / (pairs ? 2.0 : 1.0));
+    const double step = fmax(4.0 * p->tile.n / 1.7e9, bytes / 100e9), waves = (double)simt_blocks(p->tiles, held > 0 ? held : 1);
+    const double cached = (double)p->tiles * (pairs ? 2 : 1) * (double)depth_of(call) * bytes / 8e12;
+    double moved = (double)(p->x.bytes + p->y.bytes) * 3;
     for (int i = 0; i < call->plan->tensors; i++)
-        if (simt_present(call, i)) bytes += (double)trine_tensor_count(&call->tensor[i]) * (double)trine_dtype_size(call->tensor[i].dtype);
-    const double memory = bytes / 4.0e12 + 3e-6;
-    return (computing > memory ? computing : memory) + (p->x.packed + p->y.packed) * 3e-6;
+        if (simt_present(call, i)) moved += (double)trine_tensor_count(&call->tensor[i]) * (double)trine_dtype_size(call->tensor[i].dtype);
+    const double end = (split > 1 ? 2.5e-6 : 1e-6) + (pairs ? 0 : (waves - 1) / waves * 4e-6), packing = (p->x.packed + p->y.packed) * 4e-6;
+    return 5e-6 + packing + fmax(fmax(waves * (steps * step + end), cached), moved / 3.9e12);
 }
 
 static plan plan_tile(const trine_call *call, tile t) {
-    const bool shares = t.blocks > 1;
-    plan p = { .tile = t, .swapped = !shares && call->dim[MATMUL_M] < call->dim[MATMUL_N], .split = 1 };
+    plan p = { .tile = t, .swapped = !t.pairs && call->dim[MATMUL_M] < call->dim[MATMUL_N], .split = 1 };
     p.x = matmul_side_of(call, p.swapped ? MATMUL_B : MATMUL_A, true);
     p.y = matmul_side_of(call, p.swapped ? MATMUL_A : MATMUL_B, t.n >= 64);
-    p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * share_y(&t)), p.right = simt_blocks(p.y.lanes, t.n * share_x(&t));
+    p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * (t.pairs ? 2 : 1)), p.right = simt_blocks(p.y.lanes, t.n);
     p.tiles = call->dim[MATMUL_G] * p.down * p.right;
     p.seconds = seconds_of(call, &p, 1);
-    for (int split = 2; !shares && split <= 8 && split <= depth_of(call); split *= 2) {
+    for (int split = 2; !t.pairs && split <= 8 && split <= depth_of(call); split *= 2) {
         const double seconds = seconds_of(call, &p, split);
         if (seconds < p.seconds) p.split = split, p.seconds = seconds;
     }
@@ -141,8 +138,8 @@ static trine_status encode_side(const trine_call *call, const matmul_side *s, vo
 static trine_status encode_result(const trine_call *call, const plan *p, matmul_sm90_params *params) {
     const trine_tensor *d = &call->tensor[MATMUL_D];
     const int64_t size = (int64_t)trine_dtype_size(d->dtype);
-    params->copied = params->to.plain && p->tile.blocks > 1 && (uintptr_t)d->data % 16 == 0 &&
-                     (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) && (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
+    params->copied = params->to.plain && p->tile.pairs && (uintptr_t)d->data % 16 == 0 && (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) &&
+                     (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
     if (!params->copied) return TRINE_OK;
     map m = { .dtype = d->dtype, .data = d->data, .shape = { d->shape[2], d->shape[1], d->shape[0] }, .width = (int)(128 / size), .rows = 64 };
     m.line = m.shape[1] > 1 ? d->stride[1] * size : (m.shape[0] * size + 15) / 16 * 16;
@@ -168,8 +165,8 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = encode_side(call, &p.x, packed, MATMUL_SM90_ROWS / share_x(&p.tile), &params.x, &params.x_hand);
-    if (status == TRINE_OK) status = encode_side(call, &p.y, packed + p.x.bytes, p.tile.n / share_y(&p.tile), &params.y, &params.y_hand);
+    status = encode_side(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x, &params.x_hand);
+    if (status == TRINE_OK) status = encode_side(call, &p.y, packed + p.x.bytes, p.tile.pairs ? p.tile.n / 2 : p.tile.n, &params.y, &params.y_hand);
     if (status == TRINE_OK) status = encode_result(call, &p, &params);
     cuda_leave(d, scope);
     params.by_hand = params.x_hand.data != NULL || params.y_hand.data != NULL;
@@ -179,12 +176,12 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n), .params = &params };
     snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.kind, trine_dtype_name(call->tensor[MATMUL_A].dtype), p.tile.n,
              p.x.across ? 'l' : 'k', p.y.across ? 'l' : 'k');
-    launch.cluster = p.tile.blocks > 1 ? p.tile.blocks : p.split;
+    launch.cluster = p.tile.pairs ? 2 : p.split;
     launch.blocks = launch.cluster * p.tiles;
     int held = 0;
-    if (p.tile.blocks > 1) status = cuda_clusters_held(call, &launch, &held);
+    if (p.tile.pairs) status = cuda_clusters_held(call, &launch, &held);
     if (status != TRINE_OK) return status;
-    if (p.tile.blocks > 1 && held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no cluster of %d blocks", p.tile.blocks);
-    if (p.tile.blocks > 1 && held < p.tiles) launch.blocks = launch.cluster * held;
+    if (p.tile.pairs && held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
+    if (p.tile.pairs && held < p.tiles) launch.blocks = launch.cluster * held;
     return cuda_launch_function(call, &launch);
 }

@@ -10,12 +10,10 @@
 #define TILES_XY(kind, T, name, N) TILES_XK(kind, T, name, N) TILES(kind, T, name, N, k, l, false, true) TILES(kind, T, name, N, l, l, true, true)
 
 #define TILES_16(T) \
-    TILES_XY(fours, T, T, 256) \
     TILES_XY(pairs, T, T, 256) \
     TILES_XY(pairs, T, T, 128) \
     TILES_XY(split, T, T, 128) TILES_XY(split, T, T, 64) TILES_XK(split, T, T, 32) TILES_XK(split, T, T, 16) TILES_XK(split, T, T, 8)
 #define TILES_8(T, name) \
-    TILES_KK(fours, T, name, 256) \
     TILES_KK(pairs, T, name, 256) \
     TILES_KK(pairs, T, name, 128) \
     TILES_KK(split, T, name, 128) TILES_KK(split, T, name, 64) TILES_KK(split, T, name, 32) TILES_KK(split, T, name, 16) TILES_KK(split, T, name, 8)

@@ -4,8 +4,8 @@
  * A block is a producer warpgroup, one thread of which keeps copies of 128-byte steps of k on their way into a ring of stages, and two consumer warpgroups, each
  * with 64 rows of the 128 x N tile in its registers. A stage has two barriers: `full` counts the bytes that arrived, `empty` the consumers that are done with it.
  *
- * Persistent: the blocks of a cluster have neighbouring tiles, two one above the other or four in a square; each copies half of what two of them need to both. While
- * consumers write a tile, copies for the next one are under way. Split: the blocks of a cluster share one tile, each with a part of k; their sums meet in shared memory, each block finishes a part of the tile, and adds
+ * Pairs: two blocks of a cluster have tiles one above the other, and each copies half of y's part to both. Blocks stay for one tile after the other; while consumers
+ * write one, copies for the next are under way. Split: the blocks of a cluster share one tile, each with a part of k; their sums meet in shared memory, each block finishes a part of the tile, and adds
  * in the order of ranks. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
 #define TRINE_CUDA_MATMUL_SM90_INL_H
@@ -23,7 +23,7 @@ template <> struct matmul_element<int8_t> {
     enum { SIZE = 1 };
 };
 
-/* T: bf16, f16 or int8_t. BLOCKS: of a cluster that share what they copy, two along x's lanes by two along y's or two by one; 1: none. */
+/* T: bf16, f16 or int8_t. BLOCKS: of a cluster, one above the other, that share y's part; 1: it is not shared. */
 template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct matmul_pipe {
     using product = wgmma<T, COLUMNS, X_ACROSS, Y_ACROSS>;
     using sum = typename product::sum;
@@ -38,9 +38,7 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct
         FIRST = MATMUL_SM90_ENDS, /* the first stage */
         BARRIERS = FIRST + STAGES * STAGE,
         SUMS = N / 2,
-        SHARE_X = BLOCKS > 2 ? 2 : 1, /* blocks that x's part is for */
-        SHARE_Y = BLOCKS > 1 ? 2 : 1,
-        PEERS = SHARE_X + SHARE_Y - 1, /* blocks that a block copies for; the same that copy for it */
+        SHARING = BLOCKS, /* blocks that y's part is for */
         HALVES = matmul_element<T>::SIZE == 2,
     };
     uint32_t memory;
@@ -60,7 +58,7 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct
         matmul_pipe at = *this;
         for (; at.parity == 0; at.advance()) {
             barrier_init(at.full(), 1);
-            barrier_init(at.empty(), 2 * PEERS);
+            barrier_init(at.empty(), 2 * SHARING);
         }
         barriers_made();
     }
@@ -75,22 +73,23 @@ template <class Pipe> DEVICE matmul_task matmul_task_of(const matmul_sm90_params
               first = group * MATMUL_GROUP;
     const int high = p.down - first < MATMUL_GROUP ? p.down - first : MATMUL_GROUP, in = rest - first * p.right, right = in / high,
               down = first + in - right * high;
-    const int row = down * Pipe::SHARE_Y + rank % Pipe::SHARE_Y, column = right * Pipe::SHARE_X + (Pipe::SHARE_X > 1 ? rank / 2 : 0);
-    const int64_t parts = Pipe::PEERS == 1 ? cluster_size() : 1, part = parts > 1 ? rank : 0;
-    return { row * MATMUL_SM90_ROWS, column * Pipe::N, batch, (int)(p.depth * part / parts), (int)(p.depth * (part + 1) / parts) };
+    const int row = down * Pipe::SHARING + rank % Pipe::SHARING;
+    const int64_t parts = Pipe::SHARING == 1 ? cluster_size() : 1, part = parts > 1 ? rank : 0;
+    return { row * MATMUL_SM90_ROWS, right * Pipe::N, batch, (int)(p.depth * part / parts), (int)(p.depth * (part + 1) / parts) };
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ producer */
 
-/* One operand's lanes that this block copies: part `index` of SHARE, for itself and `blocks`. */
+/* One operand's lanes that this block copies: all, or a part for both blocks of a pair. */
 template <class Pipe, int LANES, int SHARE, bool ACROSS>
-DEVICE void matmul_copy_in(uint32_t to, const tensor_map *map, uint32_t full, int lane, int along, int batch, int index, uint16_t blocks) {
+DEVICE void matmul_copy_in(uint32_t to, const tensor_map *map, uint32_t full, int lane, int along, int batch, int rank) {
     enum { PART = LANES / SHARE };
+    const int index = SHARE > 1 ? rank : 0;
     for (int i = 0; i < (ACROSS ? PART / 64 : 1); i++) {
         const uint32_t there = to + index * PART * 128 + i * Pipe::PANEL;
         const int first = lane + index * PART + i * 64, x = ACROSS ? first : along, y = ACROSS ? along : first;
         if constexpr (SHARE > 1)
-            copy_box_to(blocks, there, map, full, x, y, batch);
+            copy_box_to((1 << SHARE) - 1, there, map, full, x, y, batch);
         else
             copy_box(there, map, full, x, y, batch);
     }
@@ -102,10 +101,8 @@ template <class Pipe, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_produce(c
         const int along = step * Pipe::STEP;
         barrier_wait(pipe.empty(), pipe.parity ^ 1);
         barrier_expect(pipe.full(), Pipe::STAGE);
-        matmul_copy_in<Pipe, MATMUL_SM90_ROWS, Pipe::SHARE_X, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch, rank / 2,
-                                                                        (uint16_t)(5 << rank % 2));
-        matmul_copy_in<Pipe, Pipe::N, Pipe::SHARE_Y, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch, rank % 2,
-                                                               (uint16_t)(3 << rank / 2 * 2));
+        matmul_copy_in<Pipe, MATMUL_SM90_ROWS, 1, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch, rank);
+        matmul_copy_in<Pipe, Pipe::N, Pipe::SHARING, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch, rank);
     }
 }
 
@@ -146,12 +143,8 @@ DEVICE void matmul_produce_by_hand(const matmul_sm90_params &p, Pipe &pipe, cons
         sync_some(3, WARPGROUP);
         if (thread_index() != 0) continue;
         barrier_expect(pipe.full(), (x_copied ? (int)Pipe::X_BYTES : 0) + (y_copied ? (int)Pipe::Y_BYTES : 0));
-        if (x_copied)
-            matmul_copy_in<Pipe, MATMUL_SM90_ROWS, Pipe::SHARE_X, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch, rank / 2,
-                                                                            (uint16_t)(5 << rank % 2));
-        if (y_copied)
-            matmul_copy_in<Pipe, Pipe::N, Pipe::SHARE_Y, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch, rank % 2,
-                                                                   (uint16_t)(3 << rank / 2 * 2));
+        if (x_copied) matmul_copy_in<Pipe, MATMUL_SM90_ROWS, 1, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch, rank);
+        if (y_copied) matmul_copy_in<Pipe, Pipe::N, Pipe::SHARING, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch, rank);
     }
 }
 
@@ -172,13 +165,13 @@ DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, co
         wgmma_commit();
         if (step > task.first) {
             wgmma_wait<1>();
-            if (thread < Pipe::PEERS) barrier_arrive(cluster_address(last, rank ^ thread));
+            if (thread < Pipe::SHARING) barrier_arrive(cluster_address(last, rank ^ thread));
         }
         last = pipe.empty();
     }
     wgmma_wait<0>();
     wgmma_settle(sum);
-    if (task.end > task.first && thread < Pipe::PEERS) barrier_arrive(cluster_address(last, rank ^ thread));
+    if (task.end > task.first && thread < Pipe::SHARING) barrier_arrive(cluster_address(last, rank ^ thread));
 }
 
 /* Two neighbours of a row as d has them. */
@@ -302,7 +295,8 @@ template <class Sum, class Pipe> DEVICE void matmul_meet(const matmul_sm90_param
 
 /* ------------------------------------------------------------------------------------------------------------------- kernels */
 
-template <class T, int N, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> DEVICE void matmul_persistent(const matmul_sm90_params &p) {
+template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs(const matmul_sm90_params &p) {
+    enum { BLOCKS = 2 };
     using Pipe = matmul_pipe<T, N, X_ACROSS, Y_ACROSS, BLOCKS>;
     using Bits = typename matmul_element<T>::bits;
     char *const memory = launch_memory();
@@ -336,13 +330,6 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> DEVICE void 
     }
     __syncwarp();
     cluster_meet(); /* a block stays while others may still copy to it */
-}
-
-template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs(const matmul_sm90_params &p) {
-    matmul_persistent<T, N, X_ACROSS, Y_ACROSS, 2>(p);
-}
-template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_fours(const matmul_sm90_params &p) {
-    matmul_persistent<T, N, X_ACROSS, Y_ACROSS, 4>(p);
 }
 
 template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split(const matmul_sm90_params &p) {
