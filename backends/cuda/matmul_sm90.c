@@ -41,7 +41,8 @@ static double seconds_of(const trine_call *call, const plan *p, int split) {
     for (int i = 0; i < call->plan->tensors; i++)
         if (simt_present(call, i)) moved += (double)trine_tensor_count(&call->tensor[i]) * (double)trine_dtype_size(call->tensor[i].dtype);
     const double end = (split > 1 ? 2.5e-6 : 1e-6) + (pairs ? 0 : (waves - 1) / waves * 4e-6), packing = (p->x.packed + p->y.packed) * 4e-6;
-    return 5e-6 + packing + fmax(fmax(waves * (steps * step + end), cached), moved / 3.9e12);
+    const double computing = waves * (steps * step + end), memory = moved / 3.9e12;
+    return 5e-6 + packing + sqrt(computing * computing + cached * cached + memory * memory); /* none hides the others wholly */
 }
 
 static plan plan_tile(const trine_call *call, tile t) {
@@ -134,12 +135,12 @@ static trine_status encode_side(const trine_call *call, const matmul_side *s, vo
     return encode(((const cuda_device *)call->device)->driver, &m, map_out);
 }
 
-/* d as persistent tiles write it, if it is alpha s alone and lies so that copies can. */
+/* d as pairs write it, if it is alpha s alone and lies so that copies can: they write whole 16 bytes, also at the end of a row. */
 static trine_status encode_result(const trine_call *call, const plan *p, matmul_sm90_params *params) {
     const trine_tensor *d = &call->tensor[MATMUL_D];
     const int64_t size = (int64_t)trine_dtype_size(d->dtype);
-    params->copied = params->to.plain && p->tile.pairs && (uintptr_t)d->data % 16 == 0 && (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) &&
-                     (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
+    params->copied = params->to.plain && p->tile.pairs && (uintptr_t)d->data % 16 == 0 && d->shape[2] * size % 16 == 0 &&
+                     (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) && (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
     if (!params->copied) return TRINE_OK;
     map m = { .dtype = d->dtype, .data = d->data, .shape = { d->shape[2], d->shape[1], d->shape[0] }, .width = (int)(128 / size), .rows = 64 };
     m.line = m.shape[1] > 1 ? d->stride[1] * size : (m.shape[0] * size + 15) / 16 * 16;

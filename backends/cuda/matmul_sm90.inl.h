@@ -54,6 +54,11 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct
         if (stage == STAGES) stage = 0, parity ^= 1;
     }
 
+    /* Until all that was copied has been used: no block of the cluster will arrive here any more. */
+    DEVICE void drain() {
+        for (int i = 0; i < STAGES; i++, advance()) barrier_wait(empty(), parity ^ 1);
+    }
+
     DEVICE void make_barriers() const {
         matmul_pipe at = *this;
         for (; at.parity == 0; at.advance()) {
@@ -307,16 +312,18 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
         tensor_map_fetch(&p.y);
         pipe.make_barriers();
     }
-    __syncwarp();
+    sync_warp();
     cluster_meet();
     if (group < 0) {
         registers_fewer<40>();
         if (p.by_hand) {
             for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step)
                 matmul_produce_by_hand<Pipe, Bits, X_ACROSS, Y_ACROSS>(p, pipe, matmul_task_of<Pipe>(p, tile, rank), rank);
+            pipe.drain();
         } else if (thread_index() < 32 && elected()) {
             for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step)
                 matmul_produce<Pipe, X_ACROSS, Y_ACROSS>(p, pipe, matmul_task_of<Pipe>(p, tile, rank), rank);
+            pipe.drain();
         }
     } else {
         registers_more<232>();
@@ -328,7 +335,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
         }
         if (thread_index() % WARPGROUP == 0) copy_box_out_wait<0>();
     }
-    __syncwarp();
+    sync_warp();
     cluster_meet(); /* a block stays while others may still copy to it */
 }
 
@@ -353,7 +360,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
             matmul_produce_by_hand<Pipe, Bits, X_ACROSS, Y_ACROSS>(p, pipe, task, rank);
         else if (thread_index() < 32 && elected())
             matmul_produce<Pipe, X_ACROSS, Y_ACROSS>(p, pipe, task, rank);
-        __syncwarp();
+        sync_warp();
         if (!alone) cluster_sync();
     } else {
         registers_more<232>();
@@ -368,7 +375,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
             cluster_sync();
         matmul_meet<Sum, Pipe>(p, task, shared_address(memory), pitch, rank);
     }
-    __syncwarp();
+    sync_warp();
     if (!alone) cluster_meet(); /* others may still read its sums */
 }
 
