@@ -6,7 +6,8 @@
  * others are read into registers while the slice before is multiplied, and converted. Sums go along k, one fused multiply-add for each element.
  *
  * NOTES. Floors: 2 m n k flops over 67 TFLOP/s (H200, f32, datasheet; 34 for f64), and the operands once. A thread reads 16 words of shared memory for 64
- * multiply-adds of a step. */
+ * multiply-adds of a step. At 4096 on an H200, f32: 35 TFLOP/s through registers, 38 by copies, 40 with the addresses inside an operand unchecked, where cuBLAS has
+ * 51. Neither the number of blocks held nor the pattern of reads from shared memory moved that by more than 2 %. */
 #ifndef TRINE_CUDA_MATMUL_SIMT_H
 #define TRINE_CUDA_MATMUL_SIMT_H
 
