@@ -106,4 +106,4 @@ static bool call_primitive(void *state, const trine_case *set) {
     return dnnl_primitive_execute(p->primitive, p->stream, p->args, p->arg) == dnnl_success && dnnl_stream_wait(p->stream) == dnnl_success;
 }
 
-const peer peer_onednn = { "oneDNN", open_primitive, call_primitive, close_primitive };
+const peer peer_onednn = { "oneDNN", "cpu", open_primitive, call_primitive, close_primitive };

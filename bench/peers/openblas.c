@@ -44,4 +44,4 @@ static bool call_gemm(void *state, const trine_case *set) {
     return true;
 }
 
-const peer peer_openblas = { "OpenBLAS", open_gemm, call_gemm, free };
+const peer peer_openblas = { "OpenBLAS", "cpu", open_gemm, call_gemm, free };

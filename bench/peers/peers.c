@@ -13,6 +13,9 @@ static const peer *const peers[] = {
 #ifdef PEER_ONEDNN
     &peer_onednn,
 #endif
+#ifdef PEER_CUBLASLT
+    &peer_cublaslt,
+#endif
 };
 
 enum { PEERS = sizeof peers / sizeof peers[0] };
@@ -47,6 +50,17 @@ static bool call_peer(void *context, int64_t i) {
     return t->peer->call(t->state, &t->sets->set[i % t->sets->count]);
 }
 
+static bool finish_peer(void *context) {
+    const turn *t = context;
+    return t->peer->finish == NULL || t->peer->finish(t->state);
+}
+
+/* Does a peer work on a device of ours? "cuda" does on "cuda:0". */
+static bool works_on(const peer *p, const char *device) {
+    const size_t length = strlen(p->device);
+    return strncmp(p->device, device, length) == 0 && (device[length] == 0 || device[length] == ':');
+}
+
 static void print_cell(const bench_result *r) {
     if (r->flops / r->bytes > 16)
         printf(" %9.1f GFLOP/s", r->flops / r->median / 1e9);
@@ -54,7 +68,7 @@ static void print_cell(const bench_result *r) {
         printf(" %12.1f GB/s", r->bytes / r->median / 1e9);
 }
 
-static void compare(trine_queue *queue, trine_op op, const char *text, int threads, const bench_plan *plan) {
+static void compare(trine_queue *queue, const char *device, trine_op op, const char *text, int threads, const bench_plan *plan) {
     static trine_case c;
     static bench_result ours, theirs;
     char error[320];
@@ -62,7 +76,7 @@ static void compare(trine_queue *queue, trine_op op, const char *text, int threa
     bool any = false;
     trine_case_init(&c, op);
     if (!trine_case_parse(&c, text, error, sizeof error) || !trine_case_finish(&c, error, sizeof error)) return;
-    for (int i = 0; i < PEERS; i++) any |= (state[i] = peers[i]->open(&c, threads)) != NULL;
+    for (int i = 0; i < PEERS; i++) any |= (state[i] = works_on(peers[i], device) ? peers[i]->open(&c, threads) : NULL) != NULL;
     bench_sets sets = { 0 };
     if (any) {
         printf("%-9s %-22.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
@@ -75,7 +89,7 @@ static void compare(trine_queue *queue, trine_op op, const char *text, int threa
     const bool ready = any && bench_sets_make(&sets, &c, queue, plan, error, sizeof error);
     for (int i = 0; i < PEERS; i++) {
         turn t = { peers[i], state[i], &sets };
-        if (ready && state[i] && bench_time(call_peer, NULL, &t, plan, &theirs)) {
+        if (ready && state[i] && bench_time(call_peer, finish_peer, &t, plan, &theirs)) {
             print_cell(&theirs);
             if (ours.samples) printf(" (%.2f)", theirs.median / ours.median);
         } else if (any) {
@@ -91,21 +105,27 @@ static void compare(trine_queue *queue, trine_op op, const char *text, int threa
 
 int main(int argc, char **argv) {
     int64_t threads = 0;
+    const char *device = "cpu";
     bench_plan plan = { .seconds = 0.5 };
     const option_row rows[] = {
+        OPTION_TEXT("device", &device, "NAME", "the device (default: cpu)"),
         OPTION_INTEGER("threads", &threads, 1, 4096, "N", "threads of every library (default: all cores)"),
         OPTION_NUMBER("time", &plan.seconds, 0.001, 3600, "SECONDS", "time for each library on a case (default: 0.5)"),
         { 0 },
     };
     const option_set set = { "trine-peers [options]",
-                             "Times OpenBLAS and oneDNN on the specification's cases, beside trine. In parentheses: how many times faster trine is.", rows };
+                             "Times OpenBLAS, oneDNN and cuBLASLt on the specification's cases, beside trine. In parentheses: how many times faster trine is.",
+                             rows };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     trine *lib;
     trine_queue *queue;
     trine_device_info_t info;
     const trine_queue_options options = { .struct_size = sizeof options, .threads = (int32_t)threads };
-    if (trine_open(NULL, &lib) != TRINE_OK || trine_queue_open(lib, 0, &options, &queue) != TRINE_OK || trine_device_info(lib, 0, &info) != TRINE_OK)
+    if (trine_open(NULL, &lib) != TRINE_OK) return failure("%s", trine_error_message());
+    const int number = trine_device_find(lib, device);
+    if (number < 0) return failure("there is no device \"%s\"", device);
+    if (trine_queue_open(lib, number, &options, &queue) != TRINE_OK || trine_device_info(lib, number, &info) != TRINE_OK)
         return failure("%s", trine_error_message());
     if (threads == 0) threads = info.units;
     plan.last_level = info.cache[2];
@@ -114,7 +134,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
     putchar('\n');
     for (int op = 1; op < TRINE_OP_COUNT; op++)
-        for (int i = 0; i < TRINE_MAX_STRINGS && trine_specs[op]->cases[i]; i++) compare(queue, (trine_op)op, trine_specs[op]->cases[i], (int)threads, &plan);
+        for (int i = 0; i < TRINE_MAX_STRINGS && trine_specs[op]->cases[i]; i++)
+            compare(queue, device, (trine_op)op, trine_specs[op]->cases[i], (int)threads, &plan);
     trine_queue_close(queue);
     trine_close(lib);
     return 0;

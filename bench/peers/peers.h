@@ -7,13 +7,15 @@
 
 typedef struct peer {
     const char *name;
+    const char *device; /* of trine's, up to a colon, on whose memory it works */
     /* Prepares the library for a case; NULL if it has nothing that does the same work. */
     void *(*open)(const trine_case *c, int threads);
     bool (*call)(void *state, const trine_case *set); /* runs it on a set of tensors */
     void (*close)(void *state);
+    bool (*finish)(void *state); /* waits for its calls; NULL: they are done when they return */
 } peer;
 
-extern const peer peer_openblas, peer_onednn;
+extern const peer peer_openblas, peer_onednn, peer_cublaslt;
 
 /* Whether all parameters have been left alone but those of the list "alpha beta", and no optional tensor is given but those of "bias". */
 bool peer_plain(const trine_case *c, const char *params, const char *tensors);

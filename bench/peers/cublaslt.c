@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cuBLASLt: products on a CUDA device, by the fastest of the algorithms that its heuristics offer. */
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "peers.h"
+
+enum { ALGORITHMS = 8, WORKSPACE = 64 << 20, TRIALS = 20 };
+
+/* Types as cuBLASLt has them: of the operands, the result, the sums, and the factors. */
+typedef struct kind {
+    trine_dtype in, out;
+    cudaDataType_t a, d;
+    cublasComputeType_t sum;
+    cudaDataType_t scale;
+} kind;
+static const kind kinds[] = {
+    { TRINE_BF16, TRINE_BF16, CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_BF16, TRINE_F32, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F16, TRINE_F16, CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F16, TRINE_F32, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F32, TRINE_F32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F64, TRINE_F64, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F },
+    { TRINE_I8, TRINE_I32, CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I },
+};
+
+enum { A, B, D = 4 }; /* as in the specification */
+
+typedef struct product {
+    cublasLtHandle_t handle;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatmulHeuristicResult_t algorithm;
+    void *workspace;
+    union {
+        float f;
+        double d;
+        int32_t i;
+    } one, zero;
+} product;
+
+/* Our rows are its columns: it computes the transpose of d from those of b and a. */
+static bool layout(cublasLtMatrixLayout_t *out, cudaDataType_t type, const trine_tensor *t) {
+    const int row = t->rank - 2;
+    const bool turned = t->stride[row + 1] != 1;
+    const int inner = turned ? row : row + 1, outer = turned ? row + 1 : row, batches = t->rank > 2 ? (int)t->shape[0] : 1;
+    const int64_t batch = batches > 1 ? t->stride[0] : 0;
+    return cublasLtMatrixLayoutCreate(out, type, (uint64_t)t->shape[inner], (uint64_t)t->shape[outer], t->stride[outer]) == CUBLAS_STATUS_SUCCESS &&
+           cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batches, sizeof batches) == CUBLAS_STATUS_SUCCESS &&
+           cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch, sizeof batch) == CUBLAS_STATUS_SUCCESS;
+}
+
+static bool run(const product *p, const trine_tensor *t, const cublasLtMatmulAlgo_t *algorithm) {
+    return cublasLtMatmul(p->handle, p->desc, &p->one, t[B].data, p->b, t[A].data, p->a, &p->zero, t[D].data, p->d, t[D].data, p->d, algorithm, p->workspace,
+                          WORKSPACE, NULL) == CUBLAS_STATUS_SUCCESS;
+}
+
+static void close_product(void *state) {
+    product *p = state;
+    if (p->a) cublasLtMatrixLayoutDestroy(p->a);
+    if (p->b) cublasLtMatrixLayoutDestroy(p->b);
+    if (p->d) cublasLtMatrixLayoutDestroy(p->d);
+    if (p->desc) cublasLtMatmulDescDestroy(p->desc);
+    if (p->handle) cublasLtDestroy(p->handle);
+    cudaFree(p->workspace);
+    free(p);
+}
+
+static bool describe(product *p, const trine_case *c, const kind *k) {
+    const cublasOperation_t turn = CUBLAS_OP_T;
+    const trine_tensor *t = c->tensor;
+    bool ok = cublasLtCreate(&p->handle) == CUBLAS_STATUS_SUCCESS && cudaMalloc(&p->workspace, WORKSPACE) == cudaSuccess &&
+              cublasLtMatmulDescCreate(&p->desc, k->sum, k->scale) == CUBLAS_STATUS_SUCCESS && layout(&p->a, k->a, &t[A]) && layout(&p->b, k->a, &t[B]) &&
+              layout(&p->d, k->d, &t[D]);
+    if (ok && t[B].stride[t[B].rank - 1] != 1)
+        ok = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn) == CUBLAS_STATUS_SUCCESS;
+    if (ok && t[A].stride[t[A].rank - 1] != 1)
+        ok = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &turn, sizeof turn) == CUBLAS_STATUS_SUCCESS;
+    if (k->scale == CUDA_R_32F) p->one.f = 1;
+    if (k->scale == CUDA_R_64F) p->one.d = 1;
+    if (k->scale == CUDA_R_32I) p->one.i = 1;
+    return ok;
+}
+
+static void *open_product(const trine_case *c, int threads) {
+    (void)threads;
+    if (strcmp(c->plan->spec->name, "matmul") != 0 || !peer_plain(c, "", "")) return NULL;
+    const kind *k = NULL;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        if (kinds[i].in == c->tensor[A].dtype && kinds[i].out == c->tensor[D].dtype) k = &kinds[i];
+    product *p = calloc(1, sizeof *p);
+    if (p != NULL && k != NULL && describe(p, c, k)) return p;
+    if (p != NULL) close_product(p);
+    return NULL;
+}
+
+static bool finish(void *state) {
+    (void)state;
+    return cudaDeviceSynchronize() == cudaSuccess;
+}
+
+/* Tries what the heuristics offer, on the first set of tensors. */
+static bool choose(product *p, const trine_tensor *t) {
+    cublasLtMatmulPreference_t preference;
+    cublasLtMatmulHeuristicResult_t offered[ALGORITHMS];
+    const size_t workspace = WORKSPACE;
+    int count = 0;
+    double best = 0;
+    if (cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS) return false;
+    cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->b, p->a, p->d, p->d, preference, ALGORITHMS, offered, &count);
+    cublasLtMatmulPreferenceDestroy(preference);
+    for (int i = 0; i < count; i++) {
+        if (!run(p, t, &offered[i].algo) || !finish(p)) continue;
+        const double start = bench_now();
+        for (int k = 0; k < TRIALS; k++) run(p, t, &offered[i].algo);
+        if (!finish(p)) return false;
+        const double seconds = bench_now() - start;
+        if (best == 0 || seconds < best) best = seconds, p->algorithm = offered[i];
+    }
+    return best > 0;
+}
+
+static bool call_product(void *state, const trine_case *set) {
+    product *p = state;
+    if (p->algorithm.workspaceSize == 0 && p->algorithm.wavesCount == 0 && !choose(p, set->tensor)) return false;
+    return run(p, set->tensor, &p->algorithm.algo);
+}
+
+const peer peer_cublaslt = { "cuBLASLt", "cuda", open_product, call_product, close_product, finish };
