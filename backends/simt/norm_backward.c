@@ -60,7 +60,7 @@ trine_status norm_backward_launch(const trine_call *call, norm_backward_params *
     }
     if (given(call, dbias)) p->bias_partial = next;
     trine_status status = fused(call) ? launch_fused(call, p) : launch_long(call, p);
-    if (status == TRINE_OK && p->weight_partial) status = finish(call, p->weight_partial, dweight);
-    if (status == TRINE_OK && p->bias_partial) status = finish(call, p->bias_partial, dbias);
+    if (status == TRINE_OK && given(call, dweight)) status = finish(call, p->weight_partial, dweight);
+    if (status == TRINE_OK && given(call, dbias)) status = finish(call, p->bias_partial, dbias);
     return status;
 }
