@@ -10,6 +10,10 @@ if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null && [ ! -f build-plu
     echo "there is nvcc, but no CUDA module was built" >&2
     exit 1
 fi
+if command -v clang-22 >/dev/null && [ ! -f build-plugins/backends/hip/trine-hip.so ]; then
+    echo "there is clang-22, but no HIP module was built" >&2
+    exit 1
+fi
 if find build-plugins -name 'libtrine.so*' | grep .; then
     echo "a plugin-only build made libtrine" >&2
     exit 1
