@@ -11,17 +11,16 @@ enum { A, B, C, BIAS, D };
 enum { GA, M, K, GB, N, G };
 enum { T, O };
 
-enum {
-    SMALL = 64, /* sides of tiles */
-    LARGE = 128,
-    ENOUGH = 256 /* large tiles for the compute units of a chip; with fewer they are made smaller */
-};
+/* Tiles of a size that give the compute units of a chip enough to do: of 304, 256 or 104. */
+enum { ENOUGH = 256 };
 
 static const trine_matmul_args *args_of(const trine_call *call) { return call->args; }
 
 static bool integer(float x) { return x == floorf(x) && fabsf(x) <= 0x1p24f; }
 
-static const char *refuse(const trine_call *call) {
+static int64_t tiles(const trine_call *call, int side) { return call->dim[G] * simt_blocks(call->dim[M], side) * simt_blocks(call->dim[N], side); }
+
+static const char *refuse_all(const trine_call *call) {
     const trine_matmul_args *args = args_of(call);
     const bool curved = args->activation > TRINE_ACTIVATION_RELU;
     if (call->type[T] == TRINE_F64 && curved) return "float64 with an activation other than relu";
@@ -29,6 +28,22 @@ static const char *refuse(const trine_call *call) {
     if (call->type[T] == TRINE_I8 && !(integer(args->alpha) && integer(args->beta))) return "a factor of integers that is none, or beyond 2^24";
     return NULL;
 }
+
+/* Larger tiles read less; smaller ones are for what would leave compute units without any. The list of kernels begins with the smallest, so that each but the
+ * last refuses what the next has enough tiles of, and all can be forced on what is small. */
+static const char *refuse_64(const trine_call *call) {
+    const char *why = refuse_all(call);
+    if (why != NULL || call->type[T] == TRINE_F64) return why;
+    return tiles(call, 128) >= ENOUGH ? "there are enough tiles of 128" : NULL;
+}
+static bool halves(const trine_call *call) { return call->type[T] == TRINE_F16 || call->type[T] == TRINE_BF16; }
+static const char *refuse_128(const trine_call *call) {
+    if (call->type[T] == TRINE_F64) return "float64 has tiles of 64 only";
+    const char *why = refuse_all(call);
+    if (why != NULL || !halves(call)) return why;
+    return tiles(call, 256) >= ENOUGH ? "there are enough tiles of 256" : NULL;
+}
+static const char *refuse_256(const trine_call *call) { return halves(call) ? refuse_all(call) : "tiles of 256 are for float16 and bfloat16"; }
 
 /* Does every row of an operand begin at a multiple of 16 bytes? `along` is the dimension that is contiguous. */
 static bool wide(const trine_tensor *t, int along, int lane) {
@@ -48,12 +63,10 @@ static tile_operand operand(const trine_call *call, int tensor, int along, int l
                            .wide = wide(t, along, lane) };
 }
 
-static trine_status launch(const trine_call *call) {
+static trine_status launch(const trine_call *call, int side) {
     const trine_matmul_args *args = args_of(call);
     const int64_t g = call->dim[G], m = call->dim[M], n = call->dim[N];
     const bool has_c = simt_present(call, C);
-    const bool few = g * simt_blocks(m, LARGE) * simt_blocks(n, LARGE) < ENOUGH;
-    const int side = few || call->type[T] == TRINE_F64 ? SMALL : LARGE;
     const matmul_params p = {
         .a = operand(call, A, 2, 1),
         .b = operand(call, B, 1, 2),
@@ -75,7 +88,16 @@ static trine_status launch(const trine_call *call) {
     };
     simt_function function = { .variant = side };
     for (int i = 0; i < call->plan->types; i++) function.type[i] = call->type[i];
-    return simt_launch(call, &function, g * p.down * p.right, TILE_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, g * p.down * p.right, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
 }
 
-SIMT_KERNELS(matmul) = { { .name = SIMT_NAME, .refuse = refuse, .launch = launch }, { 0 } };
+static trine_status launch_64(const trine_call *call) { return launch(call, 64); }
+static trine_status launch_128(const trine_call *call) { return launch(call, 128); }
+static trine_status launch_256(const trine_call *call) { return launch(call, 256); }
+
+SIMT_KERNELS(matmul) = {
+    { .name = SIMT_NAME "_64", .refuse = refuse_64, .launch = launch_64 },
+    { .name = SIMT_NAME "_128", .refuse = refuse_128, .launch = launch_128 },
+    { .name = SIMT_NAME "_256", .refuse = refuse_256, .launch = launch_256 },
+    { 0 },
+};

@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul on CDNA devices: any shape, stride and type. A block of four waves makes a SIDE x SIDE tile of d, a quarter for each wave; while one tile of a and b is
- * multiplied out of LDS, the next is on its way from memory to registers. The order of an element's sum follows from k and the architecture alone. */
+/* matmul on CDNA devices: any shape, stride and type. A block makes a SIDE x SIDE tile of d, each of its waves a part; while one tile of a and b is multiplied
+ * out of LDS, the next is on its way from memory to registers. The order of an element's sum follows from k and the architecture alone.
+ *
+ * 64 and 128: four waves, a quarter each. 256: eight waves of 128 x 64, two on each SIMD, whose sums fill half of its registers: 64 matrix instructions for 12
+ * reads of LDS. */
 #include "matmul.h"
 
 #include "matrix.h"
 #include "matmul_finish.h"
 
+/* How the waves of a block share its tile. */
+template <int SIDE> struct matmul_split {
+    static constexpr int DOWN = 2, RIGHT = SIDE == 256 ? 4 : 2, WAVES = DOWN * RIGHT, THREADS = WAVES * WARP, ROWS = SIDE / DOWN, COLUMNS = SIDE / RIGHT;
+};
+
 /* A tile of a and one of b, twice; afterwards a strip of 16 rows of sums for each wave. */
 template <class T, int SIDE> struct matmul_lds {
     using sum = typename unit<T>::sum;
-    static constexpr int STRIP = SIDE / 2 + 16 / sizeof(sum); /* of sums; 16 bytes more, for the banks' sake */
+    using split = matmul_split<SIDE>;
+    static constexpr int STRIP = split::COLUMNS + 16 / sizeof(sum); /* of sums; 16 bytes more, for the banks' sake */
     union {
         struct {
             chunk a[SIDE * CHUNKS], b[SIDE * CHUNKS];
         } tile[2];
-        sum strip[4][16][STRIP];
+        sum strip[split::WAVES][16][STRIP];
     };
 };
 
@@ -34,26 +43,33 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
     using sums = typename matrix::sums;
     using sum = typename matrix::sum;
     using lds = matmul_lds<T, SIDE>;
-    static constexpr int HALF = SIDE / 2, PARTS = HALF / 16, DEPTH = TILE_BYTES / sizeof(typename T::bits);
+    using split = matmul_split<SIDE>;
+    using part = tile_part<T, SIDE, split::THREADS>;
+    static constexpr int DOWN = split::ROWS / 16, RIGHT = split::COLUMNS / 16, DEPTH = TILE_BYTES / sizeof(typename T::bits);
 
-    /* The wave's quarter, from a tile in LDS. */
-    static DEVICE void multiply(sums (&s)[PARTS][PARTS], const chunk *a, const chunk *b) {
-        const int thread = thread_index() % WARP, wave = thread_index() / WARP, c = thread / 16;
-        chunk x[PARTS], y[PARTS];
+    /* Where the wave's part begins. */
+    static DEVICE int first_row() { return thread_index() / WARP / split::RIGHT * split::ROWS; }
+    static DEVICE int first_column() { return thread_index() / WARP % split::RIGHT * split::COLUMNS; }
+
+    /* The wave's part, from a tile in LDS. */
+    static DEVICE void multiply(sums (&s)[DOWN][RIGHT], const chunk *a, const chunk *b) {
+        const int thread = thread_index() % WARP, c = thread / 16;
+        chunk x[DOWN], y[RIGHT];
 #pragma unroll
-        for (int i = 0; i < PARTS; i++) {
-            x[i] = a[chunk_place(wave / 2 * HALF + i * 16 + thread % 16, c)];
-            y[i] = b[chunk_place(wave % 2 * HALF + i * 16 + thread % 16, c)];
-        }
+        for (int j = 0; j < RIGHT; j++) y[j] = b[chunk_place(first_column() + j * 16 + thread % 16, c)];
 #pragma unroll
-        for (int i = 0; i < PARTS; i++)
+        for (int i = 0; i < DOWN; i++) x[i] = a[chunk_place(first_row() + i * 16 + thread % 16, c)];
+        favour_warp(true);
 #pragma unroll
-            for (int j = 0; j < PARTS; j++) matrix::multiply(s[i][j], x[i], y[j]);
+        for (int i = 0; i < DOWN; i++)
+#pragma unroll
+            for (int j = 0; j < RIGHT; j++) matrix::multiply(s[i][j], x[i], y[j]);
+        favour_warp(false);
     }
 
-    static DEVICE void product(sums (&s)[PARTS][PARTS], const matmul_params &p, const matmul_place &at, lds &m) {
+    static DEVICE void product(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, lds &m) {
         const typename T::bits *a = (const typename T::bits *)p.a.data + at.batch * p.a.batch, *b = (const typename T::bits *)p.b.data + at.batch * p.b.batch;
-        tile_part<T, SIDE> x, y;
+        part x, y;
         if (p.k == 0) return;
         x.load(p.a, a, at.row, 0);
         y.load(p.b, b, at.column, 0);
@@ -74,45 +90,45 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
     }
 
     /* A strip goes through LDS, so that each thread has vectors of a row. */
-    static DEVICE void write_strip(const sums (&s)[PARTS], const matmul_params &p, const matmul_place &at, int row, sum (&strip)[16][lds::STRIP]) {
-        const int thread = thread_index() % WARP, column = thread_index() / WARP % 2 * HALF;
+    static DEVICE void write_strip(const sums (&s)[RIGHT], const matmul_params &p, const matmul_place &at, int row, sum (&strip)[16][lds::STRIP]) {
+        constexpr int VECTORS = split::COLUMNS / VECTOR; /* of a row */
+        const int thread = thread_index() % WARP;
 #pragma unroll
-        for (int j = 0; j < PARTS; j++)
+        for (int j = 0; j < RIGHT; j++)
 #pragma unroll
             for (int r = 0; r < 4; r++) strip[sum_row<sums>(thread, r)][j * 16 + thread % 16] = s[j][r];
-        sync_block();
-        for (int i = thread; i < 16 * HALF / VECTOR; i += WARP) {
-            const int down = i / (HALF / VECTOR), right = i % (HALF / VECTOR) * VECTOR;
+        sync_warp();
+        for (int i = thread; i < 16 * VECTORS; i += WARP) {
+            const int64_t down = at.row + row + i / VECTORS, right = at.column + first_column() + i % VECTORS * VECTOR;
             sum v[VECTOR];
 #pragma unroll
-            for (int k = 0; k < VECTOR; k++) v[k] = strip[down][right + k];
-            if (at.row + row + down < p.m && at.column + column + right < p.n)
-                matmul_finish<O, B>(v, p, at.batch, at.row + row + down, at.column + column + right);
+            for (int k = 0; k < VECTOR; k++) v[k] = strip[i / VECTORS][i % VECTORS * VECTOR + k];
+            if (down < p.m && right < p.n) matmul_finish<O, B>(v, p, at.batch, down, right);
         }
-        sync_block();
+        sync_warp();
     }
 
     static DEVICE void run(const matmul_params &p) {
         SHARED lds m;
         const matmul_place at = matmul_place_of(p, SIDE);
-        const int wave = thread_index() / WARP;
-        sums s[PARTS][PARTS] = {};
+        sums s[DOWN][RIGHT] = {};
         product(s, p, at, m);
 #pragma unroll
-        for (int i = 0; i < PARTS; i++) write_strip(s[i], p, at, wave / 2 * HALF + i * 16, m.strip[wave]);
+        for (int i = 0; i < DOWN; i++) write_strip(s[i], p, at, first_row() + i * 16, m.strip[thread_index() / WARP]);
     }
 };
 
 #define MATMUL(T, O, B, SIDE) \
-    ENTRY(matmul_##T##_##O##_##B##_##SIDE, TILE_THREADS, matmul_params) { matmul_block<T, O, B, SIDE>::run(p); }
-/* Tiles of 128 x 128 in float64 would take more than half of a SIMD's registers. */
-#define MATMUL_SIDES(T, O, B) MATMUL(T, O, B, 64) MATMUL(T, O, B, 128)
-MATMUL_SIDES(f32, f32, f32)
-MATMUL_SIDES(f16, f16, f32)
-MATMUL_SIDES(f16, f32, f32)
-MATMUL_SIDES(f16, f16, f16)
-MATMUL_SIDES(bf16, bf16, f32)
-MATMUL_SIDES(bf16, f32, f32)
-MATMUL_SIDES(bf16, bf16, bf16)
-MATMUL_SIDES(i8, i32, i32)
+    ENTRY(matmul_##T##_##O##_##B##_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, O, B, SIDE>::run(p); }
+/* Tiles of 128 x 128 in float64, and of 256 x 256 in other types than those of 16 bits, would take too many registers or too much LDS. */
+#define MATMUL_2(T, O, B) MATMUL(T, O, B, 64) MATMUL(T, O, B, 128)
+#define MATMUL_3(T, O, B) MATMUL_2(T, O, B) MATMUL(T, O, B, 256)
+MATMUL_2(f32, f32, f32)
+MATMUL_3(f16, f16, f32)
+MATMUL_3(f16, f32, f32)
+MATMUL_3(f16, f16, f16)
+MATMUL_3(bf16, bf16, f32)
+MATMUL_3(bf16, f32, f32)
+MATMUL_3(bf16, bf16, bf16)
+MATMUL_2(i8, i32, i32)
 MATMUL(f64, f64, f64, 64)

@@ -18,6 +18,13 @@ DEVICE void sync_warp() {
     __builtin_amdgcn_wave_barrier();
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
+/* Its instructions go before those of the other warps of its SIMD. */
+DEVICE void favour_warp(bool favoured) {
+    if (favoured)
+        __builtin_amdgcn_s_setprio(1);
+    else
+        __builtin_amdgcn_s_setprio(0);
+}
 DEVICE bool any_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
 
 struct i8 {
@@ -31,40 +38,40 @@ struct f64 {
  * begins with the next one. */
 DEVICE int chunk_place(int lane, int c) { return lane * CHUNKS + (c ^ (lane / 2 % CHUNKS)); }
 
-/* A thread's chunks of a tile of SIDE lanes, on their way from memory to LDS. */
-template <class T, int SIDE> struct tile_part {
-    static constexpr int COUNT = SIDE * CHUNKS / TILE_THREADS, ELEMENTS = CHUNK / sizeof(typename T::bits);
+/* A thread's chunks of a tile of LANES lanes, on their way from memory to LDS. */
+template <class T, int LANES, int THREADS> struct tile_part {
+    static constexpr int COUNT = LANES * CHUNKS / THREADS, ELEMENTS = CHUNK / sizeof(typename T::bits);
     chunk part[COUNT];
 
     /* Threads in a row read what is contiguous: along a lane, or from lane to lane. */
     static DEVICE int lane_of(const tile_operand &o, int i) {
-        const int index = i * TILE_THREADS + thread_index();
-        return o.along == 1 ? index / CHUNKS : index % SIDE;
+        const int index = i * THREADS + thread_index();
+        return o.along == 1 ? index / CHUNKS : index % LANES;
     }
     static DEVICE int chunk_of(const tile_operand &o, int i) {
-        const int index = i * TILE_THREADS + thread_index();
-        return o.along == 1 ? index % CHUNKS : index / SIDE;
+        const int index = i * THREADS + thread_index();
+        return o.along == 1 ? index % CHUNKS : index / LANES;
     }
 
     /* The tile that begins at `lane` and `depth`; 0 beyond the operand, whose last element is read instead. */
     DEVICE void load(const tile_operand &o, const void *matrix, int64_t lane, int64_t depth) {
         using bits = typename T::bits;
+        const bool whole = o.wide && depth + CHUNKS * ELEMENTS <= o.depth;
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
             const int64_t l = lane + lane_of(o, i), d = depth + chunk_of(o, i) * ELEMENTS;
-            const int64_t inside = l < o.lanes ? l : o.lanes - 1;
-            const bits *from = (const bits *)matrix + inside * o.lane;
-            if (o.wide && d + ELEMENTS <= o.depth) {
+            const bits *from = (const bits *)matrix + (l < o.lanes ? l : o.lanes - 1) * o.lane;
+            if (whole) {
                 part[i] = *(const chunk *)(from + d);
-            } else {
-                bits element[ELEMENTS];
-#pragma unroll
-                for (int k = 0; k < ELEMENTS; k++) {
-                    const bits x = from[(d + k < o.depth ? d + k : o.depth - 1) * o.along];
-                    element[k] = d + k < o.depth ? x : bits(0);
-                }
-                __builtin_memcpy(&part[i], element, sizeof part[i]);
+                continue;
             }
+            bits element[ELEMENTS];
+#pragma unroll
+            for (int k = 0; k < ELEMENTS; k++) {
+                const bits x = from[(d + k < o.depth ? d + k : o.depth - 1) * o.along];
+                element[k] = d + k < o.depth ? x : bits(0);
+            }
+            __builtin_memcpy(&part[i], element, sizeof part[i]);
         }
     }
 
