@@ -5,9 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/simt/host.h"
-
 /* ------------------------------------------------------------------------------------------------------------------ context */
+
+trine_status cuda_retain(cuda_device *d) {
+    pthread_mutex_lock(&d->lock);
+    const trine_status status = d->context == NULL ? CUDA_CALL(d->driver, DevicePrimaryCtxRetain, &d->context, d->device) : TRINE_OK;
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
 
 trine_status cuda_enter(const cuda_device *d, cuda_scope *scope_out) {
     CUcontext current = NULL;
@@ -58,38 +63,6 @@ bool cuda_has_code(int major, int minor) {
 
 /* ---------------------------------------------------------------------------------------------------------------- functions */
 
-/* "softmax_bf16_256" */
-static void write_name(const char *op, const simt_function *f, char name_out[static 48]) {
-    char *at = name_out, *const end = name_out + 47;
-    const char *parts[SIMT_MAX_TYPES + 2] = { op, f->step };
-    for (int i = 0; i < SIMT_MAX_TYPES; i++) parts[i + 2] = f->type[i] ? trine_dtype_name(f->type[i]) : NULL;
-    for (int i = 0; i < SIMT_MAX_TYPES + 2; i++) {
-        if (parts[i] == NULL) continue;
-        if (i > 0 && at < end) *at++ = '_';
-        for (const char *from = parts[i]; *from && at < end; from++) *at++ = *from;
-    }
-    char digits[12];
-    int count = 0;
-    for (int rest = f->variant; rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
-    if (count > 0 && at < end) *at++ = '_';
-    while (count > 0 && at < end) *at++ = digits[--count];
-    *at = 0;
-}
-
-static unsigned hash(const char *name) {
-    unsigned h = 2166136261u;
-    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
-    return h;
-}
-
-/* The function's place in the table, or the free one where it belongs; NULL if the table is full. */
-static cuda_function *find_place(cuda_device *d, const char *name) {
-    unsigned at = hash(name) % CUDA_MAX_FUNCTIONS;
-    for (int tries = 0; tries < CUDA_MAX_FUNCTIONS; tries++, at = (at + 1) % CUDA_MAX_FUNCTIONS)
-        if (d->function[at].function == NULL || strcmp(d->function[at].name, name) == 0) return &d->function[at];
-    return NULL;
-}
-
 /* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
 static trine_status load_function(cuda_device *d, trine_op op, const char *name, CUfunction *function_out) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -105,17 +78,12 @@ static trine_status load_function(cuda_device *d, trine_op op, const char *name,
 }
 
 static trine_status find_function(cuda_device *d, const trine_call *call, const simt_function *f, CUfunction *function_out) {
-    char name[48];
-    write_name(call->plan->spec->name, f, name);
-    const cuda_function *known = find_place(d, name);
-    if (known != NULL && (*function_out = known->function) != NULL) return TRINE_OK;
+    char name[SIMT_NAME_SIZE];
+    simt_function_name(call->plan->spec->name, f, name);
+    if ((*function_out = simt_function_find(&d->functions, name)) != NULL) return TRINE_OK;
     pthread_mutex_lock(&d->lock);
     const trine_status status = load_function(d, call->plan->op, name, function_out);
-    cuda_function *place = status == TRINE_OK ? find_place(d, name) : NULL;
-    if (place != NULL) {
-        memcpy(place->name, name, sizeof name);
-        place->function = *function_out;
-    }
+    if (status == TRINE_OK) simt_function_enter(&d->functions, name, *function_out);
     pthread_mutex_unlock(&d->lock);
     return status;
 }

@@ -5,23 +5,18 @@
 
 #include <pthread.h>
 
+#include "backends/simt/functions.h"
 #include "driver.h"
 
-enum { CUDA_MAX_DEVICES = 16, CUDA_MAX_FUNCTIONS = 1024, CUDA_MARKS = 64 };
-
-/* A device function under its name; found without a lock, entered under one. */
-typedef struct cuda_function {
-    char name[48];
-    _Atomic(CUfunction) function;
-} cuda_function;
+enum { CUDA_MAX_DEVICES = 16, CUDA_MARKS = 64 };
 
 typedef struct cuda_device {
     const cuda_driver *driver;
     CUdevice device;
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
-    CUmodule module[TRINE_OP_COUNT];            /* by op, loaded with its first function */
-    cuda_function function[CUDA_MAX_FUNCTIONS]; /* by hash of the name */
+    CUmodule module[TRINE_OP_COUNT]; /* by op, loaded with its first function */
+    simt_functions functions;
 } cuda_device;
 
 typedef struct cuda_queue {
@@ -29,6 +24,9 @@ typedef struct cuda_queue {
     bool own; /* not the caller's */
     CUevent mark[CUDA_MARKS];
 } cuda_queue;
+
+/* The first queue retains the primary context, which stays: other queues may come, and the process's end releases it. */
+trine_status cuda_retain(cuda_device *d);
 
 /* Makes the device's primary context current for the calls until cuda_leave(), which puts back what was. Callers usually have it current already. */
 typedef struct cuda_scope {
