@@ -35,12 +35,13 @@ static void copy_all(char *to, const char *from, size_t bytes) {
     __asm__ volatile("" ::: "memory");
 }
 
-typedef enum pass { PASS_READ, PASS_WRITE, PASS_COPY, PASS_COPY_NT } pass;
+typedef enum pass { PASS_READ, PASS_WRITE, PASS_WRITE_LIBC, PASS_COPY, PASS_COPY_NT } pass;
 
 static void run_pass(pass what, char *to, char *from, size_t bytes) {
     switch (what) {
     case PASS_READ: read_all(from, bytes); break;
     case PASS_WRITE: peak_stream_fill(to, bytes); break;
+    case PASS_WRITE_LIBC: memset(to, 1, bytes); break;
     case PASS_COPY: copy_all(to, from, bytes); break;
     default: peak_stream_copy(to, from, bytes);
     }
@@ -132,7 +133,7 @@ bool bench_roofs_measure(bench_roofs *roofs, int threads, int64_t last_level, in
         memset(a + first, 1, last - first);
         memset(b + first, 2, last - first);
     }
-    double *const rates[] = { &roofs->read, &roofs->write, &roofs->copy, &roofs->copy_nt };
+    double *const rates[] = { &roofs->read, &roofs->write, &roofs->write, &roofs->copy, &roofs->copy_nt };
     for (pass p = PASS_READ; p <= PASS_COPY_NT; p++) {
         const double rate = time_pass(p, a, b, bytes, threads);
         if (rate > *rates[p]) *rates[p] = rate;

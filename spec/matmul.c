@@ -12,6 +12,11 @@
  * roundings round it. Rounding y' instead of y to D's type multiplies the error by 1 + u(D). In f64 the reference itself, in long double, is off by up to
  * 2^-11 of the bound.
  *
+ * Matrix units for bf16 and f16 add 16 products, or fewer, and the accumulator in one step: each addend is cut off, not rounded, at the last place of the
+ * largest of them, and so is the sum (Fasi, Higham, Mikaitis and Pranesh 2021, for several generations). An addend then loses up to 2u of the largest, which
+ * is at most sum |a_p b_p|: with k products, k/16 + 1 accumulators and as many sums that makes (2.25 k + 4)u, so that for these types 2.25 |alpha| sum |a_p b_p|
+ * stands for the first term of M.
+ *
  * Underflow: a product that is rounded by itself loses up to half the smallest subnormal. The bf16 units of CPUs and GPUs take subnormal operands
  * for zero, which loses the whole product, and flush sums below 2^-126.
  * Overflow: where sum |a_p b_p| or M exceeds the largest f32, partial sums may be infinite. */
@@ -76,7 +81,7 @@ static result element(const ARGS *args, dot s, int64_t k, const double *c, const
     const bool wide = in == TRINE_F64;
     const double alpha = (double)args->alpha + 0, beta = (double)args->beta + 0, u = wide ? 0x1p-53 : 0x1p-24;
     long double t = alpha * s.sum;
-    double m = fabs(alpha) * s.scale;
+    double m = fabs(alpha) * s.scale * (in == TRINE_BF16 || in == TRINE_F16 ? 2.25 : 1);
     if (c) t += (long double)beta * *c;
     if (c && isfinite(*c)) m += fabs(beta * *c);
     if (bias) t += *bias;

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA module over a stub of the driver library: what it refuses and why, and what becomes of every failing call of the driver. TEST_STUB is the stub,
- * TEST_MODULE the module. Each scenario has a process of its own, since a module is initialised once. */
+ * TEST_MODULE the module. */
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <trine/trine.h>
 
 #include "backends/cuda/driver.h"
+#include "module.h"
 #include "stubs/stub.h"
-#include "tap.h"
 
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
@@ -26,61 +20,8 @@ static stub_settings *load_stub(void) {
     return stub;
 }
 
-static trine *open_library(void) {
-    trine *lib = NULL;
-    if (trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .backends = "cuda", .tune_file = "/dev/null" }, &lib) != TRINE_OK)
-        fprintf(stderr, "%s\n", trine_error_message());
-    return lib;
-}
-
-/* Was the module refused with a reason that begins so? */
-static bool refused(const trine *lib, const char *reason) {
-    for (int i = 0; i < trine_backend_count(lib); i++) {
-        trine_backend_info_t info;
-        if (trine_backend_info(lib, i, &info) != TRINE_OK || strcmp(info.name, "cuda") != 0) continue;
-        if (info.refused != NULL && strncmp(info.refused, reason, strlen(reason)) == 0) return true;
-        fprintf(stderr, "refused: %s\n", info.refused ? info.refused : "no");
-    }
-    return false;
-}
-
-/* Opens a queue, doubles three numbers on it, by hand and as a measurement, and closes it. The first error ends it. */
-static trine_status double_numbers(trine *lib, int device, void *stream, bool *right_out) {
-    const float x[3] = { 1, 2, 3 };
-    float y[3] = { 0 };
-    void *memory = NULL;
-    trine_queue *queue = NULL;
-    trine_status status = trine_queue_open(lib, device, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .stream = stream }, &queue);
-    if (status == TRINE_OK) status = trine_memory_alloc(queue, sizeof x, &memory);
-    if (status == TRINE_OK) status = trine_memory_write(queue, memory, x, sizeof x);
-    const trine_tensor t = trine_tensor_1d(memory, TRINE_F32, 3);
-    const trine_scale_args args = { TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 2 };
-    if (status == TRINE_OK) status = trine_scale(queue, &args);
-    if (status == TRINE_OK) status = trine_queue_wait(queue);
-    if (status == TRINE_OK) status = trine_memory_read(queue, y, memory, sizeof y);
-    if (status == TRINE_OK) status = trine_tune_call(queue, TRINE_OP_SCALE, &args);
-    if (status == TRINE_ERR_IO) status = TRINE_OK; /* there is no cache to write the measurement to */
-    const trine_status freed = memory != NULL ? trine_memory_free(queue, memory) : TRINE_OK;
-    trine_queue_close(queue);
-    *right_out = y[0] == 2 && y[1] == 4 && y[2] == 6;
-    return status == TRINE_OK ? freed : status;
-}
-
-static bool works(trine *lib, int device) {
-    bool right;
-    if (double_numbers(lib, device, NULL, &right) == TRINE_OK && right) return true;
-    fprintf(stderr, "device %d: %s\n", device, trine_error_message());
-    return false;
-}
-
-/* Runs a scenario in a process of its own. */
-static bool alone(bool (*scenario)(const void *context), const void *context) {
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0) _exit(scenario(context) ? 0 : 1);
-    int status = 0;
-    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
+static trine *open_library(void) { return open_backend("cuda"); }
+static bool refused(const trine *lib, const char *reason) { return refused_for(lib, "cuda", reason); }
 
 /* ---------------------------------------------------------------------------------------------------------------- scenarios */
 
@@ -193,22 +134,6 @@ static bool sticky(const void *context) {
     return works(lib, 0);
 }
 
-/* The dynamic section names no library of CUDA. */
-static bool needs_nothing(const void *context) {
-    (void)context;
-    char line[512];
-    bool read = false, clean = true;
-    FILE *sections = popen("readelf -d " TEST_MODULE, "r");
-    while (sections != NULL && fgets(line, sizeof line, sections) != NULL) {
-        if (strstr(line, "(NEEDED)") == NULL) continue;
-        read = true;
-        if (strstr(line, "libc.so") || strstr(line, "libm.so") || strstr(line, "ld-linux")) continue;
-        clean = false;
-        fprintf(stderr, "%s", line);
-    }
-    return sections != NULL && pclose(sections) == 0 && read && clean;
-}
-
 int main(void) {
     static const stub_settings usual = { .version = 13000, .devices = 1, .major = 9 };
     unusable old = { usual, "driver too old: have 12.4, need 13.0" }, none = { usual, "no device" },
@@ -230,6 +155,6 @@ int main(void) {
 #undef ENTRY
     tap(alone(out_of_memory, NULL), "out of memory");
     tap(alone(sticky, NULL), "a sticky error");
-    tap(alone(needs_nothing, NULL), "the module needs no library of CUDA");
+    tap(alone(needs_nothing, TEST_MODULE), "the module needs no library of CUDA");
     return tap_end();
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agreement suite over the CUDA module, its device code run on the host by the stub of the driver: guard pages stand round every buffer, and other places
- * of the operands, other poison and other orders of blocks and threads must not change a bit. */
+/* The agreement suite over a device module, its device code run on the host by a driver for tests: guard pages stand round every buffer, and other places of the
+ * operands, other poison and other orders of blocks and threads must not change a bit. TEST_STUB is that driver, TEST_DRIVER the name of the real one where a
+ * process cannot have both. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check/check.h"
-#include "stubs/stub.h"
 #include "tap.h"
 
 static double budget(void) {
@@ -16,10 +16,11 @@ static double budget(void) {
 
 int main(void) {
     static check_report report;
-    if (dlopen("libcuda.so.1", RTLD_NOW) != NULL) return tap_skip_all("this machine has a driver");
+    static const char driver[] = TEST_DRIVER;
+    if (driver[0] && dlopen(driver, RTLD_NOW) != NULL) return tap_skip_all("this machine has a driver");
     if (dlopen(TEST_STUB, RTLD_NOW | RTLD_GLOBAL) == NULL) return tap_skip_all(dlerror());
     const check_options options = {
-        .device = "cuda:0", .backends = "cuda", .seed = 1, .budget = budget(), .timeout = 600, .host_memory = true, .asynchronous = true
+        .device = TEST_BACKEND, .backends = TEST_BACKEND, .seed = 1, .budget = budget(), .timeout = 600, .host_memory = true, .asynchronous = true
     };
     if (!check_run(&options, &report)) {
         tap(false, "%s", report.error);

@@ -66,6 +66,26 @@ INLINE void range_of_grad(const step_data *d, const step_scalars *s, int64_t fir
     FOR_TYPE(type, range_of_param, d, s, first, last, state, grad);
 }
 
+typedef struct update {
+    const step_scalars *s;
+    const step_data *d;
+    int64_t n;
+    trine_dtype type, state, grad;
+} update;
+
+/* Shares begin at multiples of 64 elements, so that no cache line has two writers. */
+static void update_thread(const void *context, int thread, int team) {
+    const update *u = context;
+    int64_t first, last;
+    cpu_share((u->n + 63) / 64, thread, team, &first, &last);
+    first *= 64;
+    last = last * 64 < u->n ? last * 64 : u->n;
+    if (u->state == TRINE_F32)
+        FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_F32, u->type);
+    else
+        FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_BF16, u->type);
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_adamw_args *args = call->args;
     const trine_tensor *tensor = call->tensor;
@@ -85,19 +105,8 @@ static trine_status launch(const trine_call *call) {
     const step_data d = { tensor[PARAM].data, tensor[M].data,    tensor[V].data, call->present & 1u << COPY ? tensor[COPY].data : NULL,
                           tensor[GRAD].data,  tensor[COPY].dtype };
     const trine_dtype type = tensor[PARAM].dtype, state = tensor[M].dtype;
-    const int team = cpu_team(call, n, n * (int64_t)(2 * vsize(type) + 4 * vsize(state)));
-#pragma omp parallel num_threads(team)
-    {
-        /* Shares begin at multiples of 64 elements, so that no cache line has two writers. */
-        int64_t first, last;
-        cpu_share((n + 63) / 64, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
-        first *= 64;
-        last = last * 64 < n ? last * 64 : n;
-        if (state == TRINE_F32)
-            FOR_TYPE(tensor[GRAD].dtype, range_of_grad, &d, &s, first, last, TRINE_F32, type);
-        else
-            FOR_TYPE(tensor[GRAD].dtype, range_of_grad, &d, &s, first, last, TRINE_BF16, type);
-    }
+    const update u = { &s, &d, n, type, state, tensor[GRAD].dtype };
+    cpu_parallel(cpu_team(call, n, n * (int64_t)(2 * vsize(type) + 4 * vsize(state))), update_thread, &u);
     return TRINE_OK;
 }
 

@@ -36,11 +36,11 @@ static size_t buffer_bytes(const attention *a) {
     return (size_t)cpu_round_up(floats * (int64_t)sizeof(float), 256);
 }
 
-/* The calling thread's, from `offset` on in the workspace. */
-static buffers buffers_of(const attention *a, size_t offset) {
+/* Those of a thread, from `offset` on in the workspace. */
+static buffers buffers_of(const attention *a, size_t offset, int thread) {
     const int64_t rows = block_rows(a), d = cpu_round_up(a->d, VL);
     buffers w = { .ld = leading(d) };
-    w.q = (float *)(void *)((char *)a->call->workspace + offset + buffer_bytes(a) * (size_t)omp_get_thread_num());
+    w.q = (float *)(void *)((char *)a->call->workspace + offset + buffer_bytes(a) * (size_t)thread);
     w.o = w.q + rows * w.ld;
     w.v = w.o + rows * w.ld;
     w.kt = w.v + BK * w.ld;
@@ -285,6 +285,20 @@ static void run_task(const attention *a, const int64_t *before, int64_t task, co
     finish(&b, w);
 }
 
+typedef struct attend_job {
+    const attention *a;
+    const int64_t *before;
+    int64_t tasks, *next;
+} attend_job;
+
+/* Causal rows grow: the longest first. */
+static void attend_thread(const void *context, int thread, int team) {
+    const attend_job *job = context;
+    const buffers w = buffers_of(job->a, index_bytes(job->a), thread);
+    (void)team;
+    for (int64_t task; (task = job->tasks - 1 - cpu_take(job->next)) >= 0;) run_task(job->a, job->before, task, &w);
+}
+
 static trine_status launch(const trine_call *call) {
     const attention a = attention_of(call);
     const trine_status status = check_sequences(&a);
@@ -294,12 +308,8 @@ static trine_status launch(const trine_call *call) {
     for (int64_t s = 0; s < a.sequences; s++) before[s + 1] = before[s] + (sequence_of(&a, s).queries * a.group + block_rows(&a) - 1) / block_rows(&a);
     const int64_t tasks = before[a.sequences] * a.hk;
     const int team = cpu_team(call, tasks, a.b * a.sq * a.hk * a.group * (a.sk + 1) * a.d);
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        const buffers w = buffers_of(&a, index_bytes(&a));
-#pragma omp for schedule(dynamic)
-        for (int64_t task = tasks - 1; task >= 0; task--) run_task(&a, before, task, &w);
-    }
+    int64_t next = 0;
+    cpu_parallel(team, attend_thread, &(attend_job){ &a, before, tasks, &next });
     return TRINE_OK;
 }
 
@@ -358,18 +368,28 @@ static void split_merge(const attention *a, int64_t problem, const buffers *w) {
     finish(&b, w);
 }
 
+typedef struct split_job {
+    const attention *a;
+    int64_t tasks, *next;
+} split_job;
+
+static void split_thread(const void *context, int thread, int team) {
+    const split_job *job = context;
+    const attention *a = job->a;
+    const buffers w = buffers_of(a, partial_bytes(a), thread);
+    int64_t first, last;
+    for (int64_t task; (task = cpu_take(job->next)) < job->tasks;) split_attend(a, task, &w);
+    cpu_barrier(team);
+    cpu_share(a->b * a->hk, thread, team, &first, &last);
+    for (int64_t problem = first; problem < last; problem++) split_merge(a, problem, &w);
+}
+
 static trine_status split_launch(const trine_call *call) {
     const attention a = attention_of(call);
     const int64_t problems = a.b * a.hk, tasks = problems * chunks_of(&a);
     const int team = cpu_team(call, tasks, problems * a.group * a.sq * a.sk * a.d);
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        const buffers w = buffers_of(&a, partial_bytes(&a));
-#pragma omp for schedule(dynamic)
-        for (int64_t task = 0; task < tasks; task++) split_attend(&a, task, &w);
-#pragma omp for schedule(dynamic)
-        for (int64_t problem = 0; problem < problems; problem++) split_merge(&a, problem, &w);
-    }
+    int64_t next = 0;
+    cpu_parallel(team, split_thread, &(split_job){ &a, tasks, &next });
     return TRINE_OK;
 }
 

@@ -267,6 +267,26 @@ static void merge(const plan *p, int64_t problem, const buffers *w) {
     }
 }
 
+typedef struct gradient_job {
+    const plan *p;
+    char *buffers; /* of each thread */
+    int64_t rows, problems, *next;
+} gradient_job;
+
+static void gradient_thread(const void *context, int thread, int team) {
+    const gradient_job *job = context;
+    const plan *p = job->p;
+    const buffers w = buffers_at((float *)(void *)(job->buffers + (size_t)thread * p->buffer_bytes), p->a.d);
+    int64_t first, last;
+    cpu_share(job->rows, thread, team, &first, &last);
+    for (int64_t row = first; row < last; row++) delta_row(p, row);
+    cpu_barrier(team);
+    for (int64_t task; (task = cpu_take(job->next)) < job->problems * p->parts;) run_task(p, task, &w);
+    cpu_barrier(team);
+    cpu_share(job->problems, thread, team, &first, &last);
+    for (int64_t problem = first; problem < last; problem++) merge(p, problem, &w);
+}
+
 static trine_status launch(const trine_call *call) {
     const plan p = plan_of(call);
     const attention *a = &p.a;
@@ -274,17 +294,8 @@ static trine_status launch(const trine_call *call) {
     if (status != TRINE_OK) return status;
     const int64_t problems = a->sequences * a->hk, tasks = problems * p.parts, rows = a->b * a->sq * a->hk * a->group;
     const int team = cpu_team(call, tasks, rows * (a->sk + 1) * a->d);
-    char *threads = (char *)call->workspace + p.delta_bytes + parts_bytes(&p);
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        const buffers w = buffers_at((float *)(void *)(threads + (size_t)omp_get_thread_num() * p.buffer_bytes), a->d);
-#pragma omp for schedule(static)
-        for (int64_t row = 0; row < rows; row++) delta_row(&p, row);
-#pragma omp for schedule(dynamic)
-        for (int64_t task = 0; task < tasks; task++) run_task(&p, task, &w);
-#pragma omp for schedule(dynamic)
-        for (int64_t problem = 0; problem < problems; problem++) merge(&p, problem, &w);
-    }
+    int64_t next = 0;
+    cpu_parallel(team, gradient_thread, &(gradient_job){ &p, (char *)call->workspace + p.delta_bytes + parts_bytes(&p), rows, problems, &next });
     return TRINE_OK;
 }
 

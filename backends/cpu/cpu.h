@@ -60,6 +60,13 @@ static inline void cpu_parallel(int team, void (*body)(const void *context, int 
     body(context, omp_get_thread_num(), omp_get_num_threads());
 }
 
+/* In such a body, whose team of one may be a thread of the caller's own team: waits for the team; and takes the next of its tasks. */
+static inline void cpu_barrier(int team) {
+    if (team == 1) return;
+#pragma omp barrier
+}
+static inline int64_t cpu_take(int64_t *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
+
 static inline int64_t cpu_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 
 #endif

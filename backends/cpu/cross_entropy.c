@@ -101,37 +101,56 @@ static int64_t chunks_of(const trine_call *call) { return (call->dim[1] + CHUNK 
 
 static size_t workspace(const trine_call *call) { return chunks_of(call) <= 1 ? 0 : (size_t)(call->dim[0] * chunks_of(call)) * sizeof(part); }
 
+typedef struct losses {
+    const trine_call *call;
+    const trine_tensor *logits, *labels;
+    int64_t rows, v, chunks, ignore;
+    bool need_lse, totals;
+    float scale;
+    part *parts; /* of rows of several chunks */
+} losses;
+
+/* Of a row whose loss or lse is asked for. */
+static void loss_chunk(const losses *l, int64_t row, int64_t at, part *out) {
+    *out = (part){ 0 };
+    if (l->need_lse || label_at(l->labels, row) != l->ignore)
+        row_chunk(l->logits, row, at, l->v - at < CHUNK ? l->v - at : CHUNK, l->scale, l->totals, out);
+}
+
+static void loss_thread(const void *context, int thread, int team) {
+    const losses *l = context;
+    int64_t first, last;
+    if (l->chunks > 1) {
+        cpu_share(l->rows * l->chunks, thread, team, &first, &last);
+        for (int64_t task = first; task < last; task++) loss_chunk(l, task / l->chunks, task % l->chunks * CHUNK, &l->parts[task]);
+        cpu_barrier(team);
+    }
+    cpu_share(l->rows, thread, team, &first, &last);
+    for (int64_t row = first; row < last; row++) {
+        part one = { 0 };
+        if (l->chunks == 1) loss_chunk(l, row, 0, &one);
+        row_finish(l->call, row, label_at(l->labels, row), l->ignore, l->chunks > 1 ? l->parts + row * l->chunks : &one, l->chunks);
+    }
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_args *args = call->args;
-    const int64_t rows = call->dim[0], v = call->dim[1], chunks = chunks_of(call), ignore = args->ignore_index_set ? args->ignore_index : -100;
-    const trine_tensor *logits = &call->tensor[LOGITS], *labels = &call->tensor[LABELS];
-    const bool need_lse = call->present & 1u << LSE, totals = args->label_smoothing > 0;
-    const float scale = base2_scale(args->logit_scale);
-    part *parts = call->workspace;
-
-    const trine_status status = labels_check(call, labels, v, ignore);
+    const losses l = {
+        .call = call,
+        .logits = &call->tensor[LOGITS],
+        .labels = &call->tensor[LABELS],
+        .rows = call->dim[0],
+        .v = call->dim[1],
+        .chunks = chunks_of(call),
+        .ignore = args->ignore_index_set ? args->ignore_index : -100,
+        .need_lse = call->present & 1u << LSE,
+        .totals = args->label_smoothing > 0,
+        .scale = base2_scale(args->logit_scale),
+        .parts = call->workspace,
+    };
+    const trine_status status = labels_check(call, l.labels, l.v, l.ignore);
     if (status != TRINE_OK) return status;
-    const int team = cpu_team(call, rows * (chunks > 1 ? chunks : 1), rows * (v + 1) * (int64_t)vsize(logits->dtype));
-#pragma omp parallel num_threads(team)
-    {
-        int64_t first, last;
-        if (chunks > 1) {
-            cpu_share(rows * chunks, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
-            for (int64_t task = first; task < last; task++) {
-                const int64_t row = task / chunks, at = task % chunks * CHUNK;
-                parts[task] = (part){ 0 };
-                if (need_lse || label_at(labels, row) != ignore) row_chunk(logits, row, at, v - at < CHUNK ? v - at : CHUNK, scale, totals, &parts[task]);
-            }
-#pragma omp barrier
-        }
-        cpu_share(rows, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
-        for (int64_t row = first; row < last; row++) {
-            const int64_t y = label_at(labels, row);
-            part one = { 0 };
-            if (chunks == 1 && (need_lse || y != ignore)) row_chunk(logits, row, 0, v, scale, totals, &one);
-            row_finish(call, row, y, ignore, chunks > 1 ? parts + row * chunks : &one, chunks);
-        }
-    }
+    cpu_parallel(cpu_team(call, l.rows * (l.chunks > 1 ? l.chunks : 1), l.rows * (l.v + 1) * (int64_t)vsize(l.logits->dtype)), loss_thread, &l);
     return TRINE_OK;
 }
 

@@ -10,15 +10,18 @@ static inline int64_t label_at(const trine_tensor *labels, int64_t i) {
     return labels->dtype == TRINE_I32 ? ((const int32_t *)labels->data)[i] : ((const int64_t *)labels->data)[i];
 }
 
+/* The first row of [first, last) whose label is neither in [0, v) nor `ignore`; last if there is none. */
+static inline int64_t label_bad(const trine_tensor *labels, int64_t first, int64_t last, int64_t v, int64_t ignore) {
+    for (int64_t i = first; i < last; i++) {
+        const int64_t y = label_at(labels, i);
+        if ((y < 0 || y >= v) && y != ignore) return i;
+    }
+    return last;
+}
+
 /* TRINE_OK if every label is in [0, v) or `ignore`; else an error that names the first that is not. */
 static inline trine_status labels_check(const trine_call *call, const trine_tensor *labels, int64_t v, int64_t ignore) {
-    const int64_t rows = labels->shape[0];
-    int64_t bad = rows;
-#pragma omp parallel for reduction(min : bad) num_threads(cpu_team(call, rows, rows * 8))
-    for (int64_t i = 0; i < rows; i++) {
-        const int64_t y = label_at(labels, i);
-        if ((y < 0 || y >= v) && y != ignore && i < bad) bad = i;
-    }
+    const int64_t rows = labels->shape[0], bad = label_bad(labels, 0, rows, v, ignore);
     if (bad == rows) return TRINE_OK;
     return call->host->error(TRINE_ERR_ARGUMENT, "%s: labels[%lld] = %lld is neither in [0, v = %lld) nor the ignored label %lld", call->plan->spec->name,
                              (long long)bad, (long long)label_at(labels, bad), (long long)v, (long long)ignore);

@@ -60,22 +60,29 @@ static void row_chunk(const trine_call *call, int64_t row, int64_t first, int64_
     }
 }
 
+typedef struct gradient_rows {
+    const trine_call *call;
+    int64_t chunks, ignore; /* of a row */
+} gradient_rows;
+
+static void gradient_thread(const void *context, int thread, int team) {
+    const gradient_rows *g = context;
+    const int64_t v = g->call->dim[1];
+    int64_t first, last;
+    cpu_share(g->call->dim[0] * g->chunks, thread, team, &first, &last);
+    for (int64_t task = first; task < last; task++) {
+        const int64_t row = task / g->chunks, at = task % g->chunks * CHUNK;
+        row_chunk(g->call, row, at, v - at < CHUNK ? v - at : CHUNK, g->ignore);
+    }
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_backward_args *args = call->args;
-    const int64_t rows = call->dim[0], v = call->dim[1], chunks = (v + CHUNK - 1) / CHUNK;
-    const int64_t ignore = args->ignore_index_set ? args->ignore_index : -100;
-
-    const trine_status status = labels_check(call, &call->tensor[LABELS], v, ignore);
+    const int64_t rows = call->dim[0], v = call->dim[1];
+    const gradient_rows g = { call, (v + CHUNK - 1) / CHUNK, args->ignore_index_set ? args->ignore_index : -100 };
+    const trine_status status = labels_check(call, &call->tensor[LABELS], v, g.ignore);
     if (status != TRINE_OK) return status;
-#pragma omp parallel num_threads(cpu_team(call, rows *chunks, rows *v * 2 * (int64_t)vsize(call->tensor[LOGITS].dtype)))
-    {
-        int64_t first, last;
-        cpu_share(rows * chunks, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
-        for (int64_t task = first; task < last; task++) {
-            const int64_t row = task / chunks, at = task % chunks * CHUNK;
-            row_chunk(call, row, at, v - at < CHUNK ? v - at : CHUNK, ignore);
-        }
-    }
+    cpu_parallel(cpu_team(call, rows * g.chunks, rows * v * 2 * (int64_t)vsize(call->tensor[LOGITS].dtype)), gradient_thread, &g);
     return TRINE_OK;
 }
 

@@ -92,6 +92,21 @@ static inline void walk_range(const walk *w, int64_t first, int64_t last, run_fn
     }
 }
 
+typedef struct walk_job {
+    const walk *w;
+    run_fn fn;
+    int64_t blocks; /* of 64 elements, so that no two threads store to one line of a contiguous tensor */
+} walk_job;
+
+static void walk_thread(const void *context, int thread, int team) {
+    const walk_job *job = context;
+    int64_t first, last;
+    cpu_share(job->blocks, thread, team, &first, &last);
+    last = last * 64 < job->w->count ? last * 64 : job->w->count;
+    if (first < last) walk_range(job->w, first * 64, last, job->fn);
+    if (job->w->start.stream) stream_fence();
+}
+
 /* Runs fn over all elements. Streaming pays when the outputs go to memory anyway, and loses when a tensor is updated in place: its lines are in
  * the cache already. */
 static inline trine_status walk_all(const trine_call *call, run_fn fn) {
@@ -107,16 +122,8 @@ static inline trine_status walk_all(const trine_call *call, run_fn fn) {
             if (w.start.at[j] == w.start.at[i]) written = INT64_MIN / 2;
     }
     w.start.stream = written > cpu_of(call)->l3;
-    const int64_t blocks = (w.count + 63) / 64; /* so that no two threads store to one line of a contiguous tensor */
-    const int team = cpu_team(call, blocks, bytes);
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        int64_t first, last;
-        cpu_share(blocks, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
-        last = last * 64 < w.count ? last * 64 : w.count;
-        if (first < last) walk_range(&w, first * 64, last, fn);
-        if (w.start.stream) stream_fence();
-    }
+    const walk_job job = { &w, fn, (w.count + 63) / 64 };
+    cpu_parallel(cpu_team(call, job.blocks, bytes), walk_thread, &job);
     return TRINE_OK;
 }
 

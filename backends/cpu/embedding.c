@@ -14,30 +14,39 @@ static void copy_streaming(char *to, const char *from, int64_t bytes) {
     memcpy(to + i, from + i, (size_t)(bytes - i));
 }
 
+/* Rows in parts, so that few long rows keep all threads busy. */
+enum { PART = 4096 };
+
+typedef struct gather {
+    const trine_tensor *table, *ids, *y;
+    int64_t t, bytes, parts; /* rows; bytes and parts of one */
+    bool stream;
+} gather;
+
+static void gather_thread(const void *context, int thread, int team) {
+    const gather *g = context;
+    const int64_t size = (int64_t)trine_dtype_size(g->y->dtype), from = g->table->stride[0] * size, to = g->y->stride[0] * size;
+    int64_t begin, end;
+    cpu_share(g->t * g->parts, thread, team, &begin, &end);
+    for (int64_t k = begin; k < end; k++) {
+        const int64_t i = k / g->parts, first = k % g->parts * PART, bytes = g->bytes - first < PART ? g->bytes - first : PART;
+        char *row = (char *)g->y->data + i * to + first;
+        const char *entry = (const char *)g->table->data + id_at(g->ids, i) * from + first;
+        if (g->stream)
+            copy_streaming(row, entry, bytes);
+        else
+            memcpy(row, entry, (size_t)bytes);
+    }
+    if (g->stream) stream_fence();
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_tensor *table = &call->tensor[TABLE], *ids = &call->tensor[IDS], *y = &call->tensor[Y];
-    const int64_t v = table->shape[0], n = table->shape[1], t = ids->shape[0], size = (int64_t)trine_dtype_size(y->dtype);
-    const trine_status status = ids_check(call, ids, v);
+    const int64_t t = ids->shape[0], bytes = table->shape[1] * (int64_t)trine_dtype_size(y->dtype);
+    const trine_status status = ids_check(call, ids, table->shape[0]);
     if (status != TRINE_OK) return status;
-    const int64_t from = table->stride[0] * size, to = y->stride[0] * size;
-    /* Rows in parts, so that few long rows keep all threads busy. */
-    const int64_t part = 4096, parts = (n * size + part - 1) / part;
-    const bool stream = t * n * size > cpu_of(call)->l3;
-#pragma omp parallel num_threads(cpu_team(call, t *parts, 2 * t * n * size))
-    {
-        int64_t begin, end;
-        cpu_share(t * parts, omp_get_thread_num(), omp_get_num_threads(), &begin, &end);
-        for (int64_t k = begin; k < end; k++) {
-            const int64_t i = k / parts, first = k % parts * part, bytes = n * size - first < part ? n * size - first : part;
-            char *row = (char *)y->data + i * to + first;
-            const char *entry = (const char *)table->data + id_at(ids, i) * from + first;
-            if (stream)
-                copy_streaming(row, entry, bytes);
-            else
-                memcpy(row, entry, (size_t)bytes);
-        }
-        if (stream) stream_fence();
-    }
+    const gather g = { table, ids, y, t, bytes, (bytes + PART - 1) / PART, t * bytes > cpu_of(call)->l3 };
+    cpu_parallel(cpu_team(call, t * g.parts, 2 * t * bytes), gather_thread, &g);
     return TRINE_OK;
 }
 

@@ -89,6 +89,18 @@ static void run_share(const job *j, int64_t v, int64_t n, int64_t first, int64_t
     }
 }
 
+typedef struct share {
+    const job *j;
+    int64_t v, n, pieces;
+} share;
+
+static void sum_thread(const void *context, int thread, int team) {
+    const share *s = context;
+    int64_t first, last;
+    cpu_share(s->pieces, thread, team, &first, &last);
+    if (first < last) run_share(s->j, s->v, s->n, first, last);
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_tensor *dy = &call->tensor[DY], *ids = &call->tensor[IDS], *dtable = &call->tensor[DTABLE];
     const int64_t v = dtable->shape[0], n = dtable->shape[1], t = ids->shape[0];
@@ -99,12 +111,7 @@ static trine_status launch(const trine_call *call) {
     const job j = { call, token, start, ((const trine_embedding_backward_args *)call->args)->accumulate };
     const int64_t pieces = cost_before(&j, v) * ((n + COLUMNS - 1) / COLUMNS);
     const int64_t bytes = (cost_before(&j, v))*n * (int64_t)trine_dtype_size(dy->dtype);
-#pragma omp parallel num_threads(cpu_team(call, pieces, bytes))
-    {
-        int64_t first, last;
-        cpu_share(pieces, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
-        if (first < last) run_share(&j, v, n, first, last);
-    }
+    cpu_parallel(cpu_team(call, pieces, bytes), sum_thread, &(share){ &j, v, n, pieces });
     return TRINE_OK;
 }
 

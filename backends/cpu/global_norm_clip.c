@@ -75,24 +75,40 @@ static float finish(const trine_call *call) {
     return coefficient;
 }
 
-static trine_status launch(const trine_call *call) {
-    const trine_tensor *x = &call->tensor[X], *y = &call->tensor[Y];
-    const trine_dtype type = x->dtype;
-    const int64_t n = x->shape[0], size = (int64_t)vsize(type), blocks = blocks_of(call);
-    const int team = cpu_team(call, blocks, n * size);
-    double *partial = call->workspace;
-#pragma omp parallel for num_threads(team) schedule(static)
-    for (int64_t b = 0; b < blocks; b++) {
+typedef struct clip {
+    const trine_tensor *x, *y;
+    double *partial;
+    int64_t blocks;
+    float coefficient;
+} clip;
+
+static void squares_thread(const void *context, int thread, int team) {
+    const clip *c = context;
+    const int64_t n = c->x->shape[0], size = (int64_t)vsize(c->x->dtype);
+    int64_t first, last;
+    cpu_share(c->blocks, thread, team, &first, &last);
+    for (int64_t b = first; b < last; b++) {
         const int64_t count = n - b * BLOCK < BLOCK ? n - b * BLOCK : BLOCK;
-        FOR_TYPE(type, block_squares, &partial[b], (const char *)x->data + b * BLOCK * size, count);
+        FOR_TYPE(c->x->dtype, block_squares, &c->partial[b], (const char *)c->x->data + b * BLOCK * size, count);
     }
-    const float coefficient = finish(call);
-    if (!(call->present & 1u << Y) || (y->data == x->data && coefficient == 1)) return TRINE_OK;
-#pragma omp parallel for num_threads(team) schedule(static)
-    for (int64_t b = 0; b < blocks; b++) {
-        const int64_t last = (b + 1) * BLOCK < n ? (b + 1) * BLOCK : n;
-        FOR_TYPE(type, scale_range, y->data, x->data, coefficient, b * BLOCK, last);
-    }
+}
+
+static void scale_thread(const void *context, int thread, int team) {
+    const clip *c = context;
+    const int64_t n = c->x->shape[0];
+    int64_t first, last;
+    cpu_share(c->blocks, thread, team, &first, &last);
+    last = last * BLOCK < n ? last * BLOCK : n;
+    if (first * BLOCK < last) FOR_TYPE(c->x->dtype, scale_range, c->y->data, c->x->data, c->coefficient, first * BLOCK, last);
+}
+
+static trine_status launch(const trine_call *call) {
+    clip c = { &call->tensor[X], &call->tensor[Y], call->workspace, blocks_of(call), 1 };
+    const int team = cpu_team(call, c.blocks, c.x->shape[0] * (int64_t)vsize(c.x->dtype));
+    cpu_parallel(team, squares_thread, &c);
+    c.coefficient = finish(call);
+    if (!(call->present & 1u << Y) || (c.y->data == c.x->data && c.coefficient == 1)) return TRINE_OK;
+    cpu_parallel(team, scale_thread, &c);
     return TRINE_OK;
 }
 

@@ -14,10 +14,8 @@ static inline int64_t id_at(const trine_tensor *ids, int64_t i) {
 /* All ids must be in [0, v); the error names the first that is not. */
 static inline trine_status ids_check(const trine_call *call, const trine_tensor *ids, int64_t v) {
     const int64_t t = ids->shape[0];
-    int64_t first = t;
-#pragma omp parallel for reduction(min : first) num_threads(cpu_team(call, t, t * 8))
-    for (int64_t i = 0; i < t; i++)
-        if ((uint64_t)id_at(ids, i) >= (uint64_t)v && i < first) first = i;
+    int64_t first = 0;
+    while (first < t && (uint64_t)id_at(ids, first) < (uint64_t)v) first++;
     if (first == t) return TRINE_OK;
     return call->host->error(TRINE_ERR_ARGUMENT, "%s: ids[%" PRId64 "] = %" PRId64 ", but the table has %" PRId64 " rows", call->plan->spec->name, first,
                              id_at(ids, first), v);

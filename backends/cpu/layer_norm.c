@@ -3,9 +3,11 @@
 enum { CENTERED = 1 };
 #include "norm.h"
 
-static trine_status launch(const trine_call *call) {
+static norm norm_of(const trine_call *call) {
     const trine_layer_norm_args *args = call->args;
-    norm a = {
+    return (norm){
+        .r = call->dim[0],
+        .n = call->dim[1],
         .x = row_tensor(call, 0),
         .residual = row_tensor(call, 1),
         .weight = row_tensor(call, 2),
@@ -20,8 +22,16 @@ static trine_status launch(const trine_call *call) {
         .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
         .dropout = dropout_of(args->dropout, args->seed, args->offset),
     };
-    norm_rows(call, &a);
-    return TRINE_OK;
 }
 
-CPU_KERNELS(layer_norm) = { { .name = CPU_NAME, .launch = launch }, { 0 } };
+static size_t workspace(const trine_call *call) {
+    const norm a = norm_of(call);
+    return norm_workspace(call, &a);
+}
+
+static trine_status launch(const trine_call *call) {
+    norm a = norm_of(call);
+    return norm_rows(call, &a);
+}
+
+CPU_KERNELS(layer_norm) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch }, { 0 } };

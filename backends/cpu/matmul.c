@@ -4,8 +4,9 @@
  * The order of an element's sum follows from k and the level alone, so neither threads nor the place in d change a bit. */
 #include "matmul_skinny.h"
 
-/* Blocking. A part of k is such that a panel of b (at most 32 KiB) stays in L1 while a's panels pass, read from L2; the parts of a task are summed in tiles. */
-enum { PART_UNITS = 256, PART_UNITS_AMX = 512, UNITS_STEP = 16, TASK_SIDE = 1024, TASK_LEAST = 96 };
+/* Blocking. A part of k is such that a panel of b (24 KiB, 32 with AVX-512) stays in L1 while a's panels pass, read from L2; the parts of a task are summed in
+ * tiles. */
+enum { PART_UNITS = VB == 64 ? 256 : 384, PART_UNITS_AMX = 512, UNITS_STEP = 16, TASK_SIDE = 1024, TASK_LEAST = 96 };
 
 typedef struct blocking {
     int64_t units, part, parts; /* of k, in units */

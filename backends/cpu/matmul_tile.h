@@ -198,9 +198,9 @@ INLINE void tile_multiply(char *tile, const char *a, const char *b, int64_t unit
     for (int i = 0; i < ROWS; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < VECTORS; j++) s[i][j] = (sum){ 0 };
+#pragma GCC unroll 4
     for (int64_t u = 0; u < units; u++) {
         vi x[VECTORS];
-        __builtin_prefetch(a + 16 * ROWS * bytes); /* a comes from L2, in panels too short for the hardware to follow */
 #pragma GCC unroll 4
         for (int j = 0; j < VECTORS; j++) x[j] = unit_load(b + j * VB);
 #pragma GCC unroll 16

@@ -13,30 +13,44 @@ typedef struct norm {
     bool round; /* before the weight */
     bool stream;
     dropout dropout;
+    const float *factor, *shift; /* weight + offset, and bias, in the order of norm_order; NULL: no bias */
 } norm;
 
-/* h = x + residual; adds the sum of h, or of its squares. */
-INLINE void norm_read_as(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype R, trine_dtype T) {
+/* h = x + residual, in the order that suits `order`; adds the sum of h, or of its squares. */
+INLINE void norm_read_as(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype order, trine_dtype R,
+                         trine_dtype T) {
     vf acc[ROW_ACC] = { 0 };
-    ROW_EACH(count, j, k, m, {
-        vf v = row_get(x, T, x_at + j, m);
-        if (residual) v += row_get(residual, R, at + j, m);
-        *row_vector(h, j) = v;
-        acc[k] = CENTERED ? acc[k] + v : vfma(v, v, acc[k]);
+    ROW_PAIRS(count, j, k, m, {
+        vf v[2], more[2];
+        row_get2(v, x, T, x_at + j, m, order);
+        if (residual != NULL) {
+            row_get2(more, residual, R, at + j, m, order);
+            v[0] += more[0];
+            v[1] += more[1];
+        }
+        *row_vector(h, j) = v[0];
+        *row_vector(h, j + VL) = v[1];
+        acc[k] = CENTERED ? acc[k] + v[0] : vfma(v[0], v[0], acc[k]);
+        acc[k + 1] = CENTERED ? acc[k + 1] + v[1] : vfma(v[1], v[1], acc[k + 1]);
     });
     *sum += row_total(acc);
 }
 INLINE void norm_read_any(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype R, trine_dtype T) {
-    if (R == TRINE_F32)
-        norm_read_as(sum, h, x, residual, x_at, at, count, TRINE_F32, T);
+    if (residual == NULL)
+        norm_read_as(sum, h, x, NULL, x_at, at, count, T, T, T);
+    else if (R == TRINE_F32)
+        norm_read_as(sum, h, x, residual, x_at, at, count, T, TRINE_F32, T);
     else
-        norm_read_as(sum, h, x, residual, x_at, at, count, T, T); /* of x's type, if not f32 */
+        norm_read_as(sum, h, x, residual, x_at, at, count, T, T, T); /* of x's type, if not f32 */
 }
 
-/* After dropout x is in h. */
+/* After dropout x is in h, in order. */
 INLINE void norm_read_dropped(float *sum, float *h, const void *residual, int64_t at, int count, trine_dtype R) {
-    norm_read_as(sum, h, h, residual, 0, at, count, R, TRINE_F32);
+    norm_read_as(sum, h, h, residual, 0, at, count, TRINE_F32, R, TRINE_F32);
 }
+
+/* The order of what norm_read left in h. */
+static inline trine_dtype norm_order(const norm *a) { return a->p > 0 ? TRINE_F32 : a->x->dtype; }
 
 /* h from element `at` of row i on; adds the sum of h, or of its squares if not centered. */
 static inline void norm_read(const norm *a, float *h, int64_t i, int64_t at, int count, float *sum) {
@@ -52,12 +66,16 @@ static inline void norm_read(const norm *a, float *h, int64_t i, int64_t at, int
 }
 
 /* Adds the sums of h - origin and of its square. */
-static inline void norm_deviations(float *h, int count, float origin, float *sum, float *squares) {
+static inline void norm_deviations(float *h, int count, float origin, trine_dtype order, float *sum, float *squares) {
     vf acc[ROW_ACC] = { 0 }, acc2[ROW_ACC] = { 0 };
-    ROW_EACH(count, j, k, m, {
-        const vf d = row_mask(*row_vector(h, j) - origin, m, 0);
-        acc[k] += d;
-        acc2[k] = vfma(d, d, acc2[k]);
+    ROW_PAIRS(count, j, k, m, {
+        vf d[2] = { *row_vector(h, j) - origin, *row_vector(h, j + VL) - origin };
+        row_mask2(d, m, order);
+        _Pragma("GCC unroll 2")
+        for (int v = 0; v < 2; v++) {
+            acc[k + v] += d[v];
+            acc2[k + v] = vfma(d[v], d[v], acc2[k + v]);
+        }
     });
     *sum += row_total(acc);
     *squares += row_total(acc2);
@@ -76,7 +94,7 @@ static inline void norm_statistics(const norm *a, float *h, int64_t i, float *me
         float shift = 0, squares = 0;
         for (int64_t at = 0; at < n; at += ROW_PIECE) {
             if (n > ROW_PIECE) norm_read(a, h, i, at, row_count(n, at), &sum);
-            norm_deviations(h, row_count(n, at), origin, &shift, &squares);
+            norm_deviations(h, row_count(n, at), origin, norm_order(a), &shift, &squares);
         }
         shift /= length;
         mean = isfinite(origin) ? origin + shift : origin;
@@ -89,30 +107,43 @@ static inline void norm_statistics(const norm *a, float *h, int64_t i, float *me
 
 INLINE vf norm_round(vf v, trine_dtype T) { return T == TRINE_BF16 ? vf_from_bf16(vf_to_bf16(v)) : T == TRINE_F16 ? vf_from_f16(vf_to_f16(v)) : v; }
 
-/* y = (h - mean) rstd (weight + offset) + bias, while the next row is fetched. */
-INLINE void norm_write_as(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x, const void *next_residual, trine_dtype W,
-                          trine_dtype T) {
-    const void *weight = a->weight ? a->weight->data : NULL, *bias = a->bias ? a->bias->data : NULL;
+/* y = (h - mean) rstd factor + shift, while the next row is fetched. */
+INLINE void norm_write_as(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x, const void *next_residual, bool round,
+                          bool stream, trine_dtype order, trine_dtype T) {
+    const float *factor = a->factor + y.at, *shift = CENTERED ? a->shift + y.at : NULL;
     const trine_dtype R = a->residual ? a->residual->dtype : T;
-    const float offset = a->weight_offset;
-    const bool round = a->round && T != TRINE_F32;
-    ROW_EACH(count, j, k, m, {
-        row_prefetch(next_x, T, j, k);
-        if (next_residual) row_prefetch(next_residual, R, j, k);
-        vf v = (*row_vector(h, j) - mean) * rstd;
-        if (round) v = norm_round(v, T);
-        if (weight) v *= row_get(weight, W, y.at + j, m) + offset;
-        if (bias) v += row_get(bias, W, y.at + j, m);
-        row_put(y, T, j, m, v);
+    y.stream = stream;
+    ROW_PAIRS(count, j, k, m, {
+        vf v[2] = { (*row_vector(h, j) - mean) * rstd, (*row_vector(h, j + VL) - mean) * rstd };
+        row_prefetch2(next_x, T, j, k);
+        row_prefetch2(next_residual, R, j, k);
+        if (round) v[0] = norm_round(v[0], T), v[1] = norm_round(v[1], T);
+        v[0] *= *(const vf_any *)(factor + j);
+        v[1] *= *(const vf_any *)(factor + j + VL);
+        if (CENTERED) v[0] += *(const vf_any *)(shift + j), v[1] += *(const vf_any *)(shift + j + VL);
+        row_put2(y, T, j, m, v, order);
     });
 }
 INLINE void norm_write_any(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x, const void *next_residual,
                            trine_dtype T) {
-    const trine_dtype W = a->weight ? a->weight->dtype : a->bias ? a->bias->dtype : T;
-    if (W == TRINE_F32)
-        norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, TRINE_F32, T);
-    else
-        norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, T, T); /* of x's type, if not f32 */
+    const bool round = a->round && T != TRINE_F32;
+    if (norm_order(a) == TRINE_F32) {
+        norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, round, y.stream, TRINE_F32, T);
+    } else if (round) {
+        norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, true, y.stream, T, T);
+    } else if (y.stream) {
+        norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, false, true, T, T);
+    } else {
+        norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, false, false, T, T);
+    }
+}
+
+/* residual_out = h. */
+INLINE void norm_store_as(float *h, row_sink sink, int count, trine_dtype order, trine_dtype R) {
+    ROW_PAIRS(count, j, k, m, {
+        const vf v[2] = { *row_vector(h, j), *row_vector(h, j + VL) };
+        row_put2(sink, R, j, m, v, order);
+    });
 }
 
 static inline void norm_row(const norm *a, float *h, int64_t i) {
@@ -125,25 +156,67 @@ static inline void norm_row(const norm *a, float *h, int64_t i) {
     for (int64_t at = 0; at < a->n; at += ROW_PIECE) {
         const int count = row_count(a->n, at);
         if (a->n > ROW_PIECE) norm_read(a, h, i, at, count, &unused);
-        if (a->residual_out) row_store(h, row_sink_of(a->residual_out, i, at, a->stream), count, a->residual_out->dtype);
+        if (a->residual_out) FOR_TYPE(a->residual_out->dtype, norm_store_as, h, row_sink_of(a->residual_out, i, at, a->stream), count, norm_order(a));
         const row_sink y = row_sink_of(a->y, i, at, a->stream);
-        FOR_TYPE(a->y->dtype, norm_write_any, a, h, mean, rstd, y, count, row_at(a->x, next), a->residual ? row_at(a->residual, next) : NULL);
+        FOR_TYPE(a->y->dtype, norm_write_any, a, h, mean, rstd, y, count, row_at(a->x, next), row_at(a->residual ? a->residual : a->x, next));
     }
 }
 
-static inline void norm_rows(const trine_call *call, norm *a) {
-    a->r = call->dim[0];
-    a->n = call->dim[1];
-    a->stream = row_streams(call);
-    const int team = cpu_team(call, a->r, row_bytes(call));
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        row_piece h;
-        int64_t first, last;
-        cpu_share(a->r, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
-        for (int64_t i = first; i < last; i++) norm_row(a, h, i);
-        if (a->stream) stream_fence();
+/* ----------------------------------------------------------------------------------------------------------------- weights */
+
+/* A parameter plus `offset` as floats in the order of h; `offset` itself where there is none. */
+INLINE void norm_parameter_as(float *out, const void *data, int count, float offset, trine_dtype order, trine_dtype W) {
+    ROW_PAIRS(count, j, k, m, {
+        vf v[2] = { 0 };
+        if (data != NULL) row_get2(v, data, W, j, m, order);
+        *row_vector(out, j) = v[0] + offset;
+        *row_vector(out, j + VL) = v[1] + offset;
+    });
+}
+
+/* A parameter that is used where it lies: floats in their order, to the end of a step. */
+INLINE bool norm_usable(const norm *a, const trine_tensor *t, float offset) {
+    return t && t->dtype == TRINE_F32 && norm_order(a) != TRINE_BF16 && offset == 0 && a->n % (2 * VL) == 0;
+}
+
+/* `t` for the rows, prepared in *memory if it must be. */
+static inline const float *norm_parameter(const norm *a, const trine_tensor *t, float offset, float **memory) {
+    if (norm_usable(a, t, offset)) return t->data;
+    float *out = *memory;
+    *memory += cpu_round_up(a->n, 2 * VL);
+    for (int64_t at = 0; at < a->n; at += ROW_PIECE) {
+        const int count = row_count(a->n, at);
+        const trine_dtype W = t ? t->dtype : TRINE_F32;
+        const void *data = t ? (const char *)t->data + at * (int64_t)vsize(W) : NULL;
+        if (norm_order(a) == TRINE_BF16)
+            FOR_TYPE(W, norm_parameter_as, out + at, data, count, offset, TRINE_BF16);
+        else
+            FOR_TYPE(W, norm_parameter_as, out + at, data, count, offset, TRINE_F32);
     }
+    return out;
+}
+
+static inline size_t norm_workspace(const trine_call *call, const norm *a) {
+    const bool factor = !norm_usable(a, a->weight, a->weight_offset), shift = CENTERED && !norm_usable(a, a->bias, 0);
+    return call->empty ? 0 : (size_t)((factor + shift) * cpu_round_up(a->n, 2 * VL)) * sizeof(float);
+}
+
+static void norm_thread(const void *context, int thread, int team) {
+    const norm *a = context;
+    row_piece h;
+    int64_t first, last;
+    cpu_share(a->r, thread, team, &first, &last);
+    for (int64_t i = first; i < last; i++) norm_row(a, h, i);
+    if (a->stream) stream_fence();
+}
+
+static inline trine_status norm_rows(const trine_call *call, norm *a) {
+    float *memory = call->workspace;
+    a->stream = row_streams(call);
+    a->factor = norm_parameter(a, a->weight, a->weight ? a->weight_offset : 1, &memory);
+    if (CENTERED) a->shift = norm_parameter(a, a->bias, 0, &memory);
+    cpu_parallel(cpu_team(call, a->r, row_bytes(call)), norm_thread, a);
+    return TRINE_OK;
 }
 
 #endif

@@ -122,37 +122,49 @@ static inline void norm_block(const norm_gradient *a, norm_pieces *p, int64_t b,
     }
 }
 
+/* The sums where they are built: of every block, and of each thread's current run; NULL where not asked for. */
+typedef struct norm_job {
+    const norm_gradient *a;
+    int64_t blocks;
+    float *partial[2], *runs[2];
+} norm_job;
+
+static void norm_thread(const void *context, int thread, int team) {
+    const norm_job *job = context;
+    const norm_gradient *a = job->a;
+    const int64_t pitch = columns_pitch(a->n);
+    const trine_tensor *out[2] = { a->dweight, a->dbias };
+    float *const run[2] = { job->runs[0] ? job->runs[0] + thread * pitch : NULL, job->runs[1] ? job->runs[1] + thread * pitch : NULL };
+    norm_pieces p;
+    int64_t first, last;
+    cpu_share(job->blocks, thread, team, &first, &last);
+    for (int64_t b = first; b < last; b++) norm_block(a, &p, b, job->partial, run);
+    if (a->stream) stream_fence();
+    cpu_barrier(team);
+    cpu_share(pitch / 16, thread, team, &first, &last);
+    last = last * 16 < a->n ? last * 16 : a->n;
+    for (int k = 0; k < 2; k++)
+        if (out[k]) columns_finish(job->partial[k], job->blocks, pitch, first * 16, last, out[k]);
+}
+
 static inline void norm_rows(const trine_call *call, norm_gradient *a) {
     a->r = call->dim[0];
     a->n = call->dim[1];
     a->stream = row_streams(call);
-    const int64_t blocks = columns_blocks(a->r), pitch = columns_pitch(a->n);
-    const int team = norm_team(call);
-    const trine_tensor *out[2] = { a->dweight, a->dbias };
     a->factor = call->workspace;
     norm_prepare(a);
-    float *partial[2] = { 0 }, *runs[2] = { 0 }, *next = a->factor + pitch;
+    const int64_t pitch = columns_pitch(a->n);
+    const int team = norm_team(call);
+    const trine_tensor *out[2] = { a->dweight, a->dbias };
+    norm_job job = { a, columns_blocks(a->r), { 0 }, { 0 } };
+    float *next = a->factor + pitch;
     for (int k = 0; k < 2; k++) {
         if (!out[k]) continue;
-        partial[k] = next;
-        runs[k] = next + blocks * pitch;
-        next = runs[k] + team * pitch;
+        job.partial[k] = next;
+        job.runs[k] = next + job.blocks * pitch;
+        next = job.runs[k] + team * pitch;
     }
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        norm_pieces p;
-        const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        float *const run[2] = { runs[0] ? runs[0] + thread * pitch : NULL, runs[1] ? runs[1] + thread * pitch : NULL };
-        int64_t first, last;
-        cpu_share(blocks, thread, threads, &first, &last);
-        for (int64_t b = first; b < last; b++) norm_block(a, &p, b, partial, run);
-        if (a->stream) stream_fence();
-#pragma omp barrier
-        cpu_share(pitch / 16, thread, threads, &first, &last);
-        last = last * 16 < a->n ? last * 16 : a->n;
-        for (int k = 0; k < 2; k++)
-            if (out[k]) columns_finish(partial[k], blocks, pitch, first * 16, last, out[k]);
-    }
+    cpu_parallel(team, norm_thread, &job);
 }
 
 #endif

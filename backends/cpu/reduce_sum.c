@@ -61,29 +61,28 @@ static void tile(const sums *a, int64_t block, int64_t piece, float *run) {
     }
 }
 
+static void sum_thread(const void *context, int thread, int team) {
+    const sums *a = context;
+    row_piece run;
+    int64_t first, last;
+    cpu_share(a->blocks * a->pieces, thread, team, &first, &last);
+    for (int64_t t = first; t < last; t++) tile(a, t / a->pieces, t % a->pieces, run);
+    cpu_barrier(team);
+    if (a->columns) {
+        cpu_share(a->n, thread, team, &first, &last);
+        columns_finish(a->column_part, a->blocks, columns_pitch(a->n), first, last, a->columns);
+    }
+    if (a->row_part) {
+        cpu_share(a->r, thread, team, &first, &last);
+        columns_finish(a->row_part, a->pieces, columns_pitch(a->r), first, last, a->rows);
+    }
+}
+
 static trine_status launch(const trine_call *call) {
     sums a = arguments(call);
     if (a.columns) a.column_part = call->workspace;
     if (row_part_size(&a) > 0) a.row_part = (float *)call->workspace + column_part_size(&a);
-    const int64_t tiles = a.blocks * a.pieces;
-    const int team = cpu_team(call, tiles, row_bytes(call));
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        row_piece run;
-        const int thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        int64_t first, last;
-        cpu_share(tiles, thread, threads, &first, &last);
-        for (int64_t t = first; t < last; t++) tile(&a, t / a.pieces, t % a.pieces, run);
-#pragma omp barrier
-        if (a.columns) {
-            cpu_share(a.n, thread, threads, &first, &last);
-            columns_finish(a.column_part, a.blocks, columns_pitch(a.n), first, last, a.columns);
-        }
-        if (a.row_part) {
-            cpu_share(a.r, thread, threads, &first, &last);
-            columns_finish(a.row_part, a.pieces, columns_pitch(a.r), first, last, a.rows);
-        }
-    }
+    cpu_parallel(cpu_team(call, a.blocks * a.pieces, row_bytes(call)), sum_thread, &a);
     return TRINE_OK;
 }
 

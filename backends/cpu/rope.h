@@ -111,18 +111,26 @@ static trine_status rope_check(const trine_call *call) {
     return TRINE_OK;
 }
 
+typedef struct rope_job {
+    const trine_call *call;
+    int64_t rows;
+    bool interleaved;
+    float sign;
+} rope_job;
+
+static void rope_thread(const void *context, int thread, int team) {
+    const rope_job *job = context;
+    int64_t first, last;
+    cpu_share(job->rows, thread, team, &first, &last);
+    FOR_TYPE(job->call->tensor[X].dtype, rope_typed, job->call, job->interleaved, job->sign, first, last);
+}
+
 /* Rotates by the angle times `sign`. */
 static trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
     const trine_status status = rope_check(call);
     if (status != TRINE_OK) return status;
-    const int64_t rows = call->dim[B] * call->dim[S] * call->dim[H];
-    const int team = cpu_team(call, rows, rows * call->dim[D] * 2 * (int64_t)vsize(call->tensor[X].dtype));
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        int64_t first, last;
-        cpu_share(rows, omp_get_thread_num(), omp_get_num_threads(), &first, &last);
-        FOR_TYPE(call->tensor[X].dtype, rope_typed, call, interleaved, sign, first, last);
-    }
+    const rope_job job = { call, call->dim[B] * call->dim[S] * call->dim[H], interleaved, sign };
+    cpu_parallel(cpu_team(call, job.rows, job.rows * call->dim[D] * 2 * (int64_t)vsize(call->tensor[X].dtype)), rope_thread, &job);
     return TRINE_OK;
 }
 

@@ -9,7 +9,7 @@
 
 #include "cpu.h"
 #include "philox.h"
-#include "vec.h"
+#include "vec_pair.h"
 
 enum { ROW_PIECE = VL == 4 ? 4096 : 8192, ROW_ACC = 4, ROW_STEP = ROW_ACC * VL };
 _Static_assert(ROW_PIECE / ROW_STEP <= 256, "sums would be deeper than specified");
@@ -68,7 +68,28 @@ INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(
         } \
     } while (0)
 
-/* Vector j of a piece, which is readable and writable as a whole. */
+/* Does a step for each two vectors of a piece: elements j .. j+m-1, accumulators k and k+1; m is 2*VL but in the last. */
+#define ROW_PAIRS(count, j, k, m, ...) \
+    do { \
+        int at_ = 0; \
+        for (; at_ + ROW_STEP <= (count); at_ += ROW_STEP) { \
+            _Pragma("GCC unroll 2") \
+            for (int k = 0; k < ROW_ACC; k += 2) { \
+                const int j = at_ + k * VL, m ROW_UNUSED = 2 * VL; \
+                __VA_ARGS__; \
+            } \
+        } \
+        for (; at_ + 2 * VL <= (count); at_ += 2 * VL) { \
+            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = 2 * VL; \
+            __VA_ARGS__; \
+        } \
+        if (at_ < (count)) { \
+            const int j = at_, k ROW_UNUSED = 0, m ROW_UNUSED = (count) - at_; \
+            __VA_ARGS__; \
+        } \
+    } while (0)
+
+/* Vector j of a piece, which is readable and writable as a whole, to the end of a step. */
 INLINE vf *row_vector(float *h, int j) { return (vf *)(h + j); }
 
 /* Elements i .. i+m-1 of memory; the rest of the vector is 0. */
@@ -76,6 +97,23 @@ INLINE vf row_get(const void *data, trine_dtype T, int64_t i, int m) { return m 
 
 /* v in its first m elements, `rest` in the others. */
 INLINE vf row_mask(vf v, int m, float rest) { return m == VL ? v : vsel(viota() < m, v, vset(rest)); }
+
+/* The same for two vectors in the order of vload2_as. */
+INLINE void row_get2(vf v[2], const void *data, trine_dtype T, int64_t i, int m, trine_dtype order) {
+    char part[8 * VL] = { 0 };
+    if (m == 2 * VL) {
+        vload2_as(v, data, T, i, order);
+        return;
+    }
+    memcpy(part, (const char *)data + i * (int64_t)vsize(T), (size_t)m * vsize(T));
+    vload2_as(v, part, T, 0, order);
+}
+INLINE void row_mask2(vf v[2], int m, trine_dtype order) {
+    vi first[2];
+    if (m == 2 * VL) return;
+    vfirst2(first, m, order);
+    for (int i = 0; i < 2; i++) v[i] = (vf)((vi)v[i] & first[i]);
+}
 
 /* Where a piece is stored, from element `at` of a row on: past the caches if asked for and if the address allows. */
 typedef struct row_sink {
@@ -86,7 +124,7 @@ typedef struct row_sink {
 
 INLINE row_sink row_sink_at(void *row, trine_dtype dtype, int64_t at, bool stream) {
     const uintptr_t size = vsize(dtype);
-    return (row_sink){ row, at, stream && ((uintptr_t)row + (uintptr_t)at * size) % (VL * size) == 0 };
+    return (row_sink){ row, at, stream && ((uintptr_t)row + (uintptr_t)at * size) % (2 * VL * size) == 0 };
 }
 INLINE row_sink row_sink_of(const trine_tensor *t, int64_t i, int64_t at, bool stream) { return row_sink_at(row_at(t, i), t->dtype, at, stream); }
 INLINE void row_put(row_sink sink, trine_dtype T, int j, int m, vf v) {
@@ -98,9 +136,25 @@ INLINE void row_put(row_sink sink, trine_dtype T, int j, int m, vf v) {
         vstore(sink.data, T, sink.at + j, v);
 }
 
-/* Asks for the line of element j of a row that will be read next, once for each line. */
+INLINE void row_put2(row_sink sink, trine_dtype T, int j, int m, const vf v[2], trine_dtype order) {
+    char part[8 * VL];
+    if (m < 2 * VL) {
+        vstore2_as(part, T, 0, v, order);
+        memcpy((char *)sink.data + (sink.at + j) * (int64_t)vsize(T), part, (size_t)m * vsize(T));
+    } else if (sink.stream) {
+        vstream2_as(sink.data, T, sink.at + j, v, order);
+    } else {
+        vstore2_as(sink.data, T, sink.at + j, v, order);
+    }
+}
+
+/* Asks for the line of element j of a row that will be read next, once for each line; and for those of elements j and j+VL. */
 INLINE void row_prefetch(const void *data, trine_dtype T, int j, int k) {
     if (k * VL * vsize(T) % 64 == 0) __builtin_prefetch((const char *)((uintptr_t)data + (uintptr_t)j * vsize(T)));
+}
+INLINE void row_prefetch2(const void *data, trine_dtype T, int j, int k) {
+    row_prefetch(data, T, j, k);
+    row_prefetch(data, T, j + VL, k + 1);
 }
 
 /* h = memory; memory = h. */

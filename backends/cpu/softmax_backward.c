@@ -4,7 +4,7 @@
 
 typedef struct softmax_gradient {
     const trine_tensor *y, *dy, *dx;
-    int64_t s, n;
+    int64_t s, n, rows;
     float scale;
     bool causal, stream;
 } softmax_gradient;
@@ -46,6 +46,16 @@ static inline void row(const softmax_gradient *a, float *y, float *dy, int64_t g
     memset((char *)dx + visible * size, 0, (size_t)((a->n - visible) * size));
 }
 
+/* Threads take chunks of rows in turn, for causal rows grow. */
+static void thread_rows(const void *context, int thread, int team) {
+    enum { CHUNK = 16 };
+    const softmax_gradient *a = context;
+    row_piece y, dy;
+    for (int64_t at = (int64_t)thread * CHUNK; at < a->rows; at += (int64_t)team * CHUNK)
+        for (int64_t i = at; i < a->rows && i < at + CHUNK; i++) row(a, y, dy, i / a->s, i % a->s);
+    if (a->stream) stream_fence();
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_softmax_backward_args *args = call->args;
     const softmax_gradient a = {
@@ -54,19 +64,12 @@ static trine_status launch(const trine_call *call) {
         .dx = row_tensor(call, 2),
         .s = call->dim[1],
         .n = call->dim[2],
+        .rows = call->dim[0] * call->dim[1],
         .scale = args->scale,
         .causal = args->causal,
         .stream = !args->causal && row_streams(call),
     };
-    const int64_t rows = call->dim[0] * a.s;
-    const int team = cpu_team(call, rows, row_bytes(call));
-#pragma omp parallel num_threads(team) if (team > 1)
-    {
-        row_piece y, dy;
-#pragma omp for schedule(static, 16) /* causal rows grow */
-        for (int64_t i = 0; i < rows; i++) row(&a, y, dy, i / a.s, i % a.s);
-        if (a.stream) stream_fence();
-    }
+    cpu_parallel(cpu_team(call, a.rows, row_bytes(call)), thread_rows, &a);
     return TRINE_OK;
 }
 

@@ -85,20 +85,28 @@ INLINE vf vsqrt(vf a) {
 #endif
 }
 
-/* Sum and maximum of the elements, always by halves: the order is part of the result. vhmax is NaN-blind: pair it with vhasnan. */
+/* Element i of the result is element i + half. */
+INLINE vf vupper(vf a, int half) {
+#if defined(__AVX512F__)
+    if (half == 8) return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)a, 0xee);
+    if (half == 4) return (vf)_mm512_shuffle_f32x4((__m512)a, (__m512)a, 0x55);
+    return (vf)(half == 2 ? _mm512_permute_ps((__m512)a, 0xee) : _mm512_permute_ps((__m512)a, 0x55));
+#elif defined(__AVX2__)
+    if (half == 4) return (vf)_mm256_permute2f128_ps((__m256)a, (__m256)a, 0x11);
+    return (vf)(half == 2 ? _mm256_permute_ps((__m256)a, 0xee) : _mm256_permute_ps((__m256)a, 0x55));
+#else
+    return half == 2 ? __builtin_shufflevector(a, a, 2, 3, 2, 3) : __builtin_shufflevector(a, a, 1, 1, 1, 1);
+#endif
+}
+
+/* Sum and maximum of the elements, always by halves: the order is part of the result. vhmax is NaN-blind. */
 INLINE float vhsum(vf a) {
-    float x[VL];
-    memcpy(x, &a, sizeof x);
-    for (int half = VL / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) x[i] += x[i + half];
-    return x[0];
+    for (int half = VL / 2; half > 0; half /= 2) a += vupper(a, half);
+    return a[0];
 }
 INLINE float vhmax(vf a) {
-    float x[VL];
-    memcpy(x, &a, sizeof x);
-    for (int half = VL / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
-    return x[0];
+    for (int half = VL / 2; half > 0; half /= 2) a = vmax(a, vupper(a, half));
+    return a[0];
 }
 INLINE bool vany(vi mask) {
 #if defined(__AVX512F__)

@@ -1,153 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA backend: its devices, queues and memory, in each device's primary context, which the CUDA runtime and all that is built on it use too. */
+/* The CUDA backend: its devices. Work goes to each device's primary context, which the CUDA runtime and all that is built on it use too. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "backends/simt/queue.h"
 #include "spec/spec_hash.h"
 #include "state.h"
 
 static trine_device devices[CUDA_MAX_DEVICES];
 
-static cuda_device *state_of(const trine_device *device) { return device->state; }
-
 static const trine_kernel *kernels(const trine_device *device, trine_op op) {
     (void)device;
     return cuda_ops[op].kernels;
-}
-
-/* ------------------------------------------------------------------------------------------------------------------- queues */
-
-/* The first queue retains the primary context, which stays: other queues may come, and the process's end releases it. */
-static trine_status retain(cuda_device *d) {
-    pthread_mutex_lock(&d->lock);
-    const trine_status status = d->context == NULL ? CUDA_CALL(d->driver, DevicePrimaryCtxRetain, &d->context, d->device) : TRINE_OK;
-    pthread_mutex_unlock(&d->lock);
-    return status;
-}
-
-static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
-    cuda_device *d = state_of(device);
-    cuda_scope scope;
-    cuda_queue *queue = calloc(1, sizeof *queue);
-    if (queue == NULL) return TRINE_ERR_MEMORY;
-    *queue = (cuda_queue){ .stream = options->stream, .own = options->stream == NULL };
-    trine_status status = retain(d);
-    if (status == TRINE_OK && queue->own && (status = cuda_enter(d, &scope)) == TRINE_OK) {
-        status = CUDA_CALL(d->driver, StreamCreate, &queue->stream, CU_STREAM_NON_BLOCKING);
-        cuda_leave(d, scope);
-    }
-    if (status == TRINE_OK)
-        *queue_out = queue;
-    else
-        free(queue);
-    return status;
-}
-
-static void queue_close(const trine_device *device, void *state) {
-    const cuda_device *d = state_of(device);
-    cuda_queue *queue = state;
-    cuda_scope scope;
-    if (cuda_enter(d, &scope) == TRINE_OK) {
-        for (int i = 0; i < CUDA_MARKS; i++)
-            if (queue->mark[i] != NULL) d->driver->EventDestroy(queue->mark[i]);
-        if (queue->own) d->driver->StreamDestroy(queue->stream);
-        cuda_leave(d, scope);
-    }
-    free(queue);
-}
-
-static trine_status wait_for(const cuda_device *d, const cuda_queue *queue) { return CUDA_CALL(d->driver, StreamSynchronize, queue->stream); }
-
-static trine_status queue_wait(const trine_device *device, void *queue) {
-    const cuda_device *d = state_of(device);
-    cuda_scope scope;
-    trine_status status = cuda_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = wait_for(d, queue);
-    cuda_leave(d, scope);
-    return status;
-}
-
-/* ------------------------------------------------------------------------------------------------------------------- memory */
-
-static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
-    const cuda_device *d = state_of(device);
-    cuda_scope scope;
-    CUdeviceptr memory = 0;
-    (void)queue;
-    trine_status status = cuda_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = CUDA_CALL(d->driver, MemAlloc, &memory, bytes > 0 ? bytes : 1);
-    cuda_leave(d, scope);
-    if (status == TRINE_OK) *memory_out = (void *)(uintptr_t)memory;
-    return status;
-}
-
-static trine_status memory_free(const trine_device *device, void *queue, void *memory) {
-    const cuda_device *d = state_of(device);
-    cuda_scope scope;
-    (void)queue;
-    trine_status status = cuda_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = CUDA_CALL(d->driver, MemFree, (CUdeviceptr)(uintptr_t)memory);
-    cuda_leave(d, scope);
-    return status;
-}
-
-static trine_status memory_write(const trine_device *device, void *state, void *memory, const void *host, size_t bytes) {
-    const cuda_device *d = state_of(device);
-    const cuda_queue *queue = state;
-    cuda_scope scope;
-    if (bytes == 0) return TRINE_OK;
-    trine_status status = cuda_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = CUDA_CALL(d->driver, MemcpyHtoDAsync, (CUdeviceptr)(uintptr_t)memory, host, bytes, queue->stream);
-    if (status == TRINE_OK) status = wait_for(d, queue);
-    cuda_leave(d, scope);
-    return status;
-}
-
-static trine_status memory_read(const trine_device *device, void *state, void *host, const void *memory, size_t bytes) {
-    const cuda_device *d = state_of(device);
-    const cuda_queue *queue = state;
-    cuda_scope scope;
-    if (bytes == 0) return TRINE_OK;
-    trine_status status = cuda_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = CUDA_CALL(d->driver, MemcpyDtoHAsync, host, (CUdeviceptr)(uintptr_t)memory, bytes, queue->stream);
-    if (status == TRINE_OK) status = wait_for(d, queue);
-    cuda_leave(d, scope);
-    return status;
-}
-
-/* -------------------------------------------------------------------------------------------------------------------- clock */
-
-static trine_status mark(const trine_device *device, void *state, int which) {
-    const cuda_device *d = state_of(device);
-    cuda_queue *queue = state;
-    cuda_scope scope;
-    if (which < 0 || which >= CUDA_MARKS) return d->driver->error(TRINE_ERR_ARGUMENT, "mark is %d, but there are %d", which, CUDA_MARKS);
-    trine_status status = cuda_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    if (queue->mark[which] == NULL) status = CUDA_CALL(d->driver, EventCreate, &queue->mark[which], CU_EVENT_DEFAULT);
-    if (status == TRINE_OK) status = CUDA_CALL(d->driver, EventRecord, queue->mark[which], queue->stream);
-    cuda_leave(d, scope);
-    return status;
-}
-
-static trine_status elapsed(const trine_device *device, void *state, int first, int second, double *seconds_out) {
-    const cuda_device *d = state_of(device);
-    const cuda_queue *queue = state;
-    cuda_scope scope;
-    float milliseconds = 0;
-    trine_status status = cuda_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = CUDA_CALL(d->driver, EventSynchronize, queue->mark[second]);
-    if (status == TRINE_OK) status = CUDA_CALL(d->driver, EventElapsedTime, &milliseconds, queue->mark[first], queue->mark[second]);
-    cuda_leave(d, scope);
-    if (status == TRINE_OK) *seconds_out = 1e-3 * milliseconds;
-    return status;
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ devices */
@@ -239,19 +103,11 @@ static const trine_backend *init_once(const trine_host *host, char *reason_out, 
         .name = "cuda",
         .device = devices,
         .kernels = kernels,
-        .queue_open = queue_open,
-        .queue_close = queue_close,
-        .queue_wait = queue_wait,
-        .memory_alloc = memory_alloc,
-        .memory_free = memory_free,
-        .memory_write = memory_write,
-        .memory_read = memory_read,
-        .mark = mark,
-        .elapsed = elapsed,
     };
     if (backend.devices > 0) return &backend;
     const cuda_driver *driver = cuda_driver_open(host, reason_out, reason_size);
     if (driver == NULL) return NULL;
+    simt_fill_backend(&backend);
     snprintf(driver_version, sizeof driver_version, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);
     backend.devices = find_devices(driver, host, reason_out, reason_size);
     return backend.devices > 0 ? &backend : NULL;

@@ -5,9 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/simt/host.h"
-
 /* ------------------------------------------------------------------------------------------------------------------ context */
+
+trine_status cuda_retain(cuda_device *d) {
+    pthread_mutex_lock(&d->lock);
+    const trine_status status = d->context == NULL ? CUDA_CALL(d->driver, DevicePrimaryCtxRetain, &d->context, d->device) : TRINE_OK;
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
 
 trine_status cuda_enter(const cuda_device *d, cuda_scope *scope_out) {
     CUcontext current = NULL;
@@ -62,38 +67,6 @@ bool cuda_has_code(int major, int minor) {
 
 /* ---------------------------------------------------------------------------------------------------------------- functions */
 
-/* "softmax_bf16_256" */
-static void write_name(const char *op, const simt_function *f, char name_out[static 48]) {
-    char *at = name_out, *const end = name_out + 47;
-    const char *parts[SIMT_MAX_TYPES + 2] = { op, f->step };
-    for (int i = 0; i < SIMT_MAX_TYPES; i++) parts[i + 2] = f->type[i] ? trine_dtype_name(f->type[i]) : NULL;
-    for (int i = 0; i < SIMT_MAX_TYPES + 2; i++) {
-        if (parts[i] == NULL) continue;
-        if (i > 0 && at < end) *at++ = '_';
-        for (const char *from = parts[i]; *from && at < end; from++) *at++ = *from;
-    }
-    char digits[12];
-    int count = 0;
-    for (int rest = f->variant; rest > 0; rest /= 10) digits[count++] = (char)('0' + rest % 10);
-    if (count > 0 && at < end) *at++ = '_';
-    while (count > 0 && at < end) *at++ = digits[--count];
-    *at = 0;
-}
-
-static unsigned hash(const char *name) {
-    unsigned h = 2166136261u;
-    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
-    return h;
-}
-
-/* The function's place in the table, or the free one where it belongs; NULL if the table is full. */
-static cuda_function *find_place(cuda_device *d, const char *name) {
-    unsigned at = hash(name) % CUDA_MAX_FUNCTIONS;
-    for (int tries = 0; tries < CUDA_MAX_FUNCTIONS; tries++, at = (at + 1) % CUDA_MAX_FUNCTIONS)
-        if (d->function[at].function == NULL || strcmp(d->function[at].name, name) == 0) return &d->function[at];
-    return NULL;
-}
-
 /* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
 static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch *launch, CUfunction *function_out) {
     enum { FREE = 48 << 10 }; /* bytes that a launch may ask for as it is */
@@ -115,15 +88,10 @@ static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch
 }
 
 static trine_status find_function(cuda_device *d, const trine_call *call, const cuda_launch *launch, CUfunction *function_out) {
-    const cuda_function *known = find_place(d, launch->name);
-    if (known != NULL && (*function_out = known->function) != NULL) return TRINE_OK;
+    if ((*function_out = simt_function_find(&d->functions, launch->name)) != NULL) return TRINE_OK;
     pthread_mutex_lock(&d->lock);
     const trine_status status = load_function(d, call->plan->op, launch, function_out);
-    cuda_function *place = status == TRINE_OK ? find_place(d, launch->name) : NULL;
-    if (place != NULL) {
-        memcpy(place->name, launch->name, sizeof launch->name);
-        place->function = *function_out;
-    }
+    if (status == TRINE_OK) simt_function_enter(&d->functions, launch->name, *function_out);
     pthread_mutex_unlock(&d->lock);
     return status;
 }
@@ -157,16 +125,15 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     cuda_scope scope;
     CUfunction code;
     CUlaunchAttribute cluster;
+    if ((*clusters_out = d->clusters[call->plan->op]) > 0) return TRINE_OK;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = find_function(d, call, launch, &code);
-    cuda_function *const place = status == TRINE_OK ? find_place(d, launch->name) : NULL;
-    *clusters_out = place != NULL ? place->clusters : 0;
-    if (status == TRINE_OK && *clusters_out == 0) {
+    if (status == TRINE_OK) {
         const CUlaunchConfig config = config_of(launch, &cluster, NULL);
         status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
-        if (status == TRINE_OK && place != NULL) place->clusters = *clusters_out;
     }
+    if (status == TRINE_OK) d->clusters[call->plan->op] = *clusters_out;
     cuda_leave(d, scope);
     return status;
 }
@@ -191,6 +158,6 @@ trine_status cuda_launch_function(const trine_call *call, const cuda_launch *lau
 trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
     cuda_launch launch = { .blocks = blocks, .threads = threads, .params = params };
     (void)size;
-    write_name(call->plan->spec->name, function, launch.name);
+    simt_function_name(call->plan->spec->name, function, launch.name);
     return cuda_launch_function(call, &launch);
 }

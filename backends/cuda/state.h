@@ -5,16 +5,10 @@
 
 #include <pthread.h>
 
+#include "backends/simt/functions.h"
 #include "driver.h"
 
-enum { CUDA_MAX_DEVICES = 16, CUDA_MAX_FUNCTIONS = 1024, CUDA_MARKS = 64 };
-
-/* A device function under its name; found without a lock, entered under one. */
-typedef struct cuda_function {
-    char name[48];
-    _Atomic(CUfunction) function;
-    _Atomic int clusters; /* that the device holds at once; 0: not asked yet */
-} cuda_function;
+enum { CUDA_MAX_DEVICES = 16, CUDA_MARKS = 64 };
 
 /* The code of an op: what all architectures have, and what is for sm_90a alone. */
 typedef enum cuda_part { CUDA_COMMON, CUDA_HOPPER, CUDA_PARTS } cuda_part;
@@ -27,7 +21,8 @@ typedef struct cuda_device {
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
     CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
-    cuda_function function[CUDA_MAX_FUNCTIONS];  /* by hash of the name */
+    _Atomic int clusters[TRINE_OP_COUNT];        /* that the device holds at once of those the op asks for; 0: not asked yet */
+    simt_functions functions;
 } cuda_device;
 
 typedef struct cuda_queue {
@@ -35,6 +30,9 @@ typedef struct cuda_queue {
     bool own; /* not the caller's */
     CUevent mark[CUDA_MARKS];
 } cuda_queue;
+
+/* The first queue retains the primary context, which stays: other queues may come, and the process's end releases it. */
+trine_status cuda_retain(cuda_device *d);
 
 /* Makes the device's primary context current for the calls until cuda_leave(), which puts back what was. Callers usually have it current already. */
 typedef struct cuda_scope {
@@ -53,7 +51,7 @@ extern const cuda_op cuda_ops[TRINE_OP_COUNT];
 /* A launch of a function of the call's op, in more detail than simt_launch() has. */
 typedef struct cuda_launch {
     cuda_part part;
-    char name[48];
+    char name[SIMT_NAME_SIZE];
     int64_t blocks;
     int threads;
     int cluster; /* blocks of one, of which `blocks` is a multiple; 0: none */
@@ -62,8 +60,8 @@ typedef struct cuda_launch {
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
 
-/* How many clusters of a launch the device holds at once: the most that a function which is always launched in clusters of this size should be given to walk on
- * by itself. */
+/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. It is asked once for
+ * an op, whose launches of that sort are of one size of cluster and fill a processor with a block. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
 /* Was device code built that a device of compute capability major.minor can run? */

@@ -16,32 +16,25 @@ template <class T, class Group> DEVICE logit_sums cross_entropy_read(const cross
     logit_sums s = { -f32::largest(), 0, 0 };
     for (int64_t at = 0; at < p.v; at += Group::PIECE) {
         float x[ROW_VECTORS][VECTOR], max = -infinity();
-        bool in[ROW_VECTORS][VECTOR];
-#pragma unroll
-        for (int v = 0; v < ROW_VECTORS; v++) {
-            const lane l = Group::vector(at, v, p.v, p.wide);
-            load<T>(x[v], row_at<T>(p.logits, row), l);
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++) in[v][k] = within(l, k);
-        }
-#pragma unroll
-        for (int v = 0; v < ROW_VECTORS; v++)
+        Group::each(at, p.v, p.wide, [&](int v, const lane &l) { load<T>(x[v], row_at<T>(p.logits, row), l); });
+        Group::each(at, p.v, p.wide, [&](int v, const lane &l) {
 #pragma unroll
             for (int k = 0; k < VECTOR; k++)
-                if (in[v][k]) max = larger(max, x[v][k] * p.base2);
+                if (within(l, k)) max = larger(max, x[v][k] * p.base2);
+        });
         max = to_finite(max);
         if (max > s.origin) {
             s.sum *= exp2_approx(s.origin - max);
             s.origin = max;
         }
-#pragma unroll
-        for (int v = 0; v < ROW_VECTORS; v++)
+        Group::each(at, p.v, p.wide, [&](int v, const lane &l) {
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) {
                 const float e = exp2_approx(fused(x[v][k], p.base2, -s.origin));
-                s.sum += in[v][k] ? e : 0.0f;
+                s.sum += within(l, k) ? e : 0.0f;
                 s.total += x[v][k];
             }
+        });
     }
     return s;
 }

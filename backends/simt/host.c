@@ -102,15 +102,21 @@ simt_rows simt_rows_of(const trine_call *call, int tensor) {
     return (simt_rows){ t->data, t->rank > 2 ? t->stride[0] : 0, t->rank > 1 ? t->stride[t->rank - 2] : 0 };
 }
 
-simt_group simt_group_of(int64_t rows, int64_t n, int held) {
-    enum { ITEMS = 32 }; /* elements of a row that a thread holds (row.h) */
-    const int largest = 1024 / held, size = n <= 32 * ITEMS ? 32 : n <= 256 * ITEMS ? 256 : largest;
-    const int threads = size < SIMT_THREADS ? SIMT_THREADS : size;
+simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes) {
+    int i = 0;
+    while (i + 1 < count && sizes[i] * items < n) i++;
+    const int size = sizes[i], threads = size <= 32 ? SIMT_THREADS : size;
     return (simt_group){ size, threads, simt_blocks(rows, threads / size) };
 }
 
+simt_group simt_row_group(int64_t rows, int64_t n, int held) {
+    enum { ITEMS = 32 }; /* elements of a row that a thread holds */
+    static const int sizes[] = { 8, 32, 128, 512, 1024 };
+    return simt_group_of(rows, n, ITEMS, held > 1 ? 4 : 5, sizes);
+}
+
 trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size) {
-    const simt_group group = simt_group_of(rows, n, held);
+    const simt_group group = simt_row_group(rows, n, held);
     simt_function function = { .variant = group.size };
     memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
     return simt_launch(call, &function, group.blocks, group.threads, params, size);

@@ -34,15 +34,18 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int shape);
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
 trine_status simt_walk_launch(const trine_call *call);
 
-/* The threads of a row's group, the last part of a row entry's name: the fewest that hold n elements, or the most there are for an op that holds so many rows
- * (1 or 2) at a time. And the blocks, and the threads of each. */
+/* The threads of a row's group, the last part of a row entry's name: the first of `sizes` that holds n elements if each thread holds `items`, or the last. And
+ * the blocks, and the threads of each. */
 typedef struct simt_group {
     int size, threads;
     int64_t blocks;
 } simt_group;
-simt_group simt_group_of(int64_t rows, int64_t n, int held);
+simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes);
 
-/* The whole launch of a row op whose entries are <op>{_<type>}_<group>. */
+/* The same with the sizes of row.h's entries of an op that holds so many rows (1 or 2) at a time. */
+simt_group simt_row_group(int64_t rows, int64_t n, int held);
+
+/* The whole launch of a row op whose entries are <op>{_<type>}_<group>, and which holds so many rows (1 or 2) at a time. */
 trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size);
 
 /* Dropout's constants. */

@@ -50,6 +50,18 @@ DEVICE float sigmoid(float x) {
     return x < 0 ? e * r : r;
 }
 
+/* tanh x within 8: a minimax polynomial below 0.625 (backends/cpu/vec_math.h). */
+DEVICE float tanh_of(float x) {
+    const float a = magnitude(x), a2 = a * a;
+    float p = -5.69229620e-3f;
+    p = fused(p, a2, 2.06281673e-2f);
+    p = fused(p, a2, -5.37365153e-2f);
+    p = fused(p, a2, 1.33314058e-1f);
+    p = fused(p, a2, -3.33332807e-1f);
+    const float twice = a > 10 ? 20 : a + a, y = a < 0.625f ? fused(a2 * a, p, a) : 1.0f - 2.0f / (exp_of(twice) + 1.0f);
+    return x < 0 ? -y : y;
+}
+
 /* The normal distribution: its function, small results too, and its density. Phi(-a) = exp(-a^2/2) P(a) / (sqrt(2 pi) a P(a) + Q(a)), all coefficients
  * positive (backends/cpu/vec_math.h); a^2 is split so that its rounding does not count. */
 struct normal {

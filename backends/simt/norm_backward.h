@@ -9,6 +9,7 @@
 /* Partial sums of dweight, then of dbias, where they are asked for. */
 size_t norm_backward_workspace(const trine_call *call, int dweight, int dbias);
 
-trine_status norm_backward_launch(const trine_call *call, const norm_backward_params *p, int dweight, int dbias);
+/* Fills in where the sums go. */
+trine_status norm_backward_launch(const trine_call *call, norm_backward_params *p, int dweight, int dbias);
 
 #endif

@@ -9,22 +9,21 @@
 
 /* h = dropout(x) + residual of the thread's items in a piece. */
 template <class T, class R, class Group> DEVICE void norm_read(float (&h)[ROW_VECTORS][VECTOR], const norm_params &p, int64_t row, int64_t at) {
-#pragma unroll
-    for (int v = 0; v < ROW_VECTORS; v++) {
-        const lane l = Group::vector(at, v, p.n, p.wide);
-        load<T>(h[v], row_at<T>(p.x, row), l);
-        if (p.dropout.p > 0) {
+    Group::each(at, p.n, p.wide, [&](int v, const lane &l) { load<T>(h[v], row_at<T>(p.x, row), l); });
+    if (p.dropout.p > 0)
+        Group::each(at, p.n, p.wide, [&](int v, const lane &l) {
             bool k[VECTOR];
             keep(k, p.dropout, (uint64_t)(row * p.n + l.at));
 #pragma unroll
             for (int i = 0; i < VECTOR; i++) h[v][i] = k[i] ? h[v][i] * p.dropout.scale : 0.0f;
-        }
-        if (!p.residual.data) continue;
-        float residual[VECTOR];
-        load<R>(residual, row_at<R>(p.residual, row), l);
+        });
+    if (p.residual.data)
+        Group::each(at, p.n, p.wide, [&](int v, const lane &l) {
+            float residual[VECTOR];
+            load<R>(residual, row_at<R>(p.residual, row), l);
 #pragma unroll
-        for (int i = 0; i < VECTOR; i++) h[v][i] += residual[i];
-    }
+            for (int i = 0; i < VECTOR; i++) h[v][i] += residual[i];
+        });
 }
 
 struct norm_statistics {
@@ -32,12 +31,12 @@ struct norm_statistics {
 };
 
 /* Sums of h, or of its squares. */
-template <bool CENTERED> DEVICE float norm_sum(const float (&h)[ROW_VECTORS][VECTOR]) {
+template <bool CENTERED, class Group> DEVICE float norm_sum(const float (&h)[ROW_VECTORS][VECTOR], int64_t at, int64_t n) {
     float sum = 0;
-#pragma unroll
-    for (int v = 0; v < ROW_VECTORS; v++)
+    Group::each(at, n, true, [&](int v, const lane &) {
 #pragma unroll
         for (int k = 0; k < VECTOR; k++) sum = CENTERED ? sum + h[v][k] : fused(h[v][k], h[v][k], sum);
+    });
     return sum;
 }
 
@@ -46,16 +45,14 @@ template <class T, class R, class Group> DEVICE norm_statistics norm_center(floa
     float shift = 0, squares = 0;
     for (int64_t at = 0; at < p.n; at += Group::PIECE) {
         if (p.n > Group::PIECE) norm_read<T, R, Group>(h, p, row, at);
-#pragma unroll
-        for (int v = 0; v < ROW_VECTORS; v++) {
-            const lane l = Group::vector(at, v, p.n, p.wide);
+        Group::each(at, p.n, p.wide, [&](int v, const lane &l) {
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) {
                 const float d = within(l, k) ? h[v][k] - origin : 0.0f;
                 shift += d;
                 squares = fused(d, d, squares);
             }
-        }
+        });
     }
     shift = group_sum<Group::SIZE>(shift) / (float)p.n;
     const float variance = group_sum<Group::SIZE>(squares) / (float)p.n - shift * shift;
@@ -66,9 +63,7 @@ template <class T, class R, class Group> DEVICE norm_statistics norm_center(floa
 /* y = (h - mean) rstd (weight + offset) + bias */
 template <class T, class R, class W, class Group>
 DEVICE void norm_write(float (&h)[ROW_VECTORS][VECTOR], const norm_params &p, int64_t row, int64_t at, const norm_statistics &s) {
-#pragma unroll
-    for (int v = 0; v < ROW_VECTORS; v++) {
-        const lane l = Group::vector(at, v, p.n, p.wide);
+    Group::each(at, p.n, p.wide, [&](int v, const lane &l) {
         float other[VECTOR];
         if (p.residual_out.data) store<R>(h[v], row_at<R>(p.residual_out, row), l);
 #pragma unroll
@@ -88,7 +83,7 @@ DEVICE void norm_write(float (&h)[ROW_VECTORS][VECTOR], const norm_params &p, in
             for (int k = 0; k < VECTOR; k++) h[v][k] += other[k];
         }
         store<T>(h[v], row_at<T>(p.y, row), l);
-    }
+    });
 }
 
 template <bool CENTERED, class T, class R, class W, class Group> DEVICE void norm_row(const norm_params &p) {
@@ -97,7 +92,7 @@ template <bool CENTERED, class T, class R, class W, class Group> DEVICE void nor
     float h[ROW_VECTORS][VECTOR], sum = 0;
     for (int64_t at = 0; at < p.n; at += Group::PIECE) {
         norm_read<T, R, Group>(h, p, row, at);
-        sum += norm_sum<CENTERED>(h);
+        sum += norm_sum<CENTERED, Group>(h, at, p.n);
     }
     const float mean = group_sum<Group::SIZE>(sum) / (float)p.n;
     norm_statistics s = { 0, 0 };
@@ -116,19 +111,23 @@ template <bool CENTERED, class T, class R, class W, class Group> DEVICE void nor
 }
 
 /* The entries of a norm, for the combinations of types that the specification has; M defines those of one combination. */
-#define NORM_ENTRY(op, G, T, R, W) \
-    ENTRY(op##_##T##_##R##_##W##_##G, group<G>::THREADS, op##_params) { op##_row<T, R, W, group<G>>(p); }
-#define NORM_ENTRIES_1(op, T, R, W) NORM_ENTRY(op, 32, T, R, W) NORM_ENTRY(op, 256, T, R, W) NORM_ENTRY(op, 1024, T, R, W)
-#define NORM_ENTRIES_2(op, T, R, W) NORM_ENTRY(op, 32, T, R, W) NORM_ENTRY(op, 256, T, R, W) NORM_ENTRY(op, 512, T, R, W)
-#define EACH_NORM(M, op) \
-    M(op, f32, f32, f32) \
-    M(op, bf16, bf16, bf16) \
-    M(op, bf16, bf16, f32) \
-    M(op, bf16, f32, bf16) \
-    M(op, bf16, f32, f32) \
-    M(op, f16, f16, f16) \
-    M(op, f16, f16, f32) \
-    M(op, f16, f32, f16) \
-    M(op, f16, f32, f32)
+#define NORM_ENTRY(op, CENTERED, G, T, R, W) \
+    ENTRY(op##_##T##_##R##_##W##_##G, group<G>::THREADS, norm_params) { norm_row<CENTERED, T, R, W, group<G>>(p); }
+#define NORM_ENTRIES(op, CENTERED, T, R, W) \
+    NORM_ENTRY(op, CENTERED, 8, T, R, W) \
+    NORM_ENTRY(op, CENTERED, 32, T, R, W) \
+    NORM_ENTRY(op, CENTERED, 128, T, R, W) \
+    NORM_ENTRY(op, CENTERED, 512, T, R, W) \
+    NORM_ENTRY(op, CENTERED, 1024, T, R, W)
+#define EACH_NORM(M, op, CENTERED) \
+    M(op, CENTERED, f32, f32, f32) \
+    M(op, CENTERED, bf16, bf16, bf16) \
+    M(op, CENTERED, bf16, bf16, f32) \
+    M(op, CENTERED, bf16, f32, bf16) \
+    M(op, CENTERED, bf16, f32, f32) \
+    M(op, CENTERED, f16, f16, f16) \
+    M(op, CENTERED, f16, f16, f32) \
+    M(op, CENTERED, f16, f32, f16) \
+    M(op, CENTERED, f16, f32, f32)
 
 #endif

@@ -13,12 +13,11 @@ template <class T, class S, class Group> DEVICE void reduce_rows(const reduce_ro
     float sum = 0;
     for (int64_t at = first; at < end; at += Group::PIECE) {
         float x[ROW_VECTORS][VECTOR];
-#pragma unroll
-        for (int v = 0; v < ROW_VECTORS; v++) load<T>(x[v], row_at<T>(p.x, row), Group::vector(at, v, end, p.wide));
-#pragma unroll
-        for (int v = 0; v < ROW_VECTORS; v++)
+        Group::each(at, end, p.wide, [&](int v, const lane &l) { load<T>(x[v], row_at<T>(p.x, row), l); });
+        Group::each(at, end, p.wide, [&](int v, const lane &) {
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) sum += x[v][k];
+        });
     }
     sum = group_sum<Group::SIZE>(sum);
     if (Group::rank() == 0) store_one<S>(p.out.data, task, sum);
@@ -41,7 +40,7 @@ template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
 
 #define ROWS(T, S, G) \
     ENTRY(reduce_sum_rows_##T##_##S##_##G, group<G>::THREADS, reduce_rows_params) { reduce_rows<T, S, group<G>>(p); }
-#define ROW_GROUPS(T, S) ROWS(T, S, 32) ROWS(T, S, 256) ROWS(T, S, 1024)
+#define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 512) ROWS(T, S, 1024)
 #define COLUMNS(T) \
     ENTRY(reduce_sum_columns_##T, SIMT_THREADS, reduce_columns_params) { reduce_columns<T>(p); }
 #define FINISH(S) \

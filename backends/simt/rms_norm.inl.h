@@ -2,7 +2,4 @@
 /* rms_norm on devices. */
 #include "norm_rows.h"
 
-using rms_norm_params = norm_params;
-template <class T, class R, class W, class Group> DEVICE void rms_norm_row(const norm_params &p) { norm_row<false, T, R, W, Group>(p); }
-
-EACH_NORM(NORM_ENTRIES_1, rms_norm)
+EACH_NORM(NORM_ENTRIES, rms_norm, false)

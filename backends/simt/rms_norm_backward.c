@@ -8,7 +8,7 @@ static size_t workspace(const trine_call *call) { return norm_backward_workspace
 
 static trine_status launch(const trine_call *call) {
     const trine_rms_norm_backward_args *args = call->args;
-    const norm_backward_params p = {
+    norm_backward_params p = {
         .dy = simt_rows_of(call, DY),
         .h = simt_rows_of(call, H),
         .weight = simt_rows_of(call, WEIGHT),

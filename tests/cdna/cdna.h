@@ -98,6 +98,8 @@ void *cdna_memory_alloc(cdna_machine *machine, size_t bytes);
 bool cdna_memory_free(cdna_machine *machine, void *memory);
 /* Makes memory of the caller's known; cdna_memory_free then only forgets it. */
 bool cdna_memory_register(cdna_machine *machine, void *memory, size_t bytes, bool writable);
+/* From now on memory of the process that is in no allocation may be touched too, as with a device that shares the host's page tables: guard pages then tell. */
+void cdna_memory_share(cdna_machine *machine);
 /* Is [address, address + bytes) within one allocation? */
 bool cdna_memory_contains(const cdna_machine *machine, const void *address, size_t bytes);
 

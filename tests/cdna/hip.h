@@ -4,9 +4,11 @@
  *
  *     CDNA_CHIP=gfx942          the chip of its one device
  *     CDNA_MEMORY=BYTES         what the device has (4 GiB)
+ *     CDNA_SHARE=1              the device may touch all memory of the process
  *     CDNA_ORDERS=2             run each kernel in both wave orders, which must agree
  *     CDNA_FAIL=CALL:N:ERROR    the N-th call of an entry point gives ERROR and does nothing; with "+" after N, all later ones too; several, with commas between
  *     CDNA_PROFILE=1            print what was counted, per kernel, at the end
+ *     CDNA_ARCH=gfx908          what the device calls its architecture
  *     CDNA_PCI=0000:c1:00.0     where the device says it is
  */
 #ifndef CDNA_HIP_H
@@ -38,6 +40,10 @@ typedef enum hipError_t {
     hipErrorStreamCaptureUnmatched = 903,
     hipErrorUnknown = 999
 } hipError_t;
+
+/* As CDNA_FAIL, from now on, and on a device that is not lost; NULL: nothing fails. And how many calls were made to fail since. */
+API void cdna_hip_fail(const char *failures);
+API int cdna_hip_failed(void);
 
 typedef struct event event;
 typedef struct stream stream;
@@ -98,6 +104,10 @@ typedef struct driver {
 } driver;
 
 extern driver the_driver;
+
+/* What the thread may do while a stream captures: with CAPTURE_RELAXED, what is unsafe too. */
+enum { CAPTURE_RELAXED = 2 };
+extern _Thread_local int capture_mode;
 
 /* Opens the driver, takes its lock, and gives the error that this call must fail with, if any. */
 hipError_t enter(const char *call);

@@ -29,6 +29,7 @@ static struct injection {
     bool stays;
     hipError_t error;
 } injections[FAILURES];
+static int failed_calls;
 
 /* "CALL:N:ERROR" or "CALL:N+:ERROR". */
 static bool parse_failure(const char *text, struct injection *in) {
@@ -60,10 +61,22 @@ static hipError_t injected(const char *call) {
         struct injection *in = &injections[i];
         if (strcmp(in->call, call) != 0) continue;
         in->seen++;
-        if (in->seen == in->at || (in->stays && in->seen > in->at)) return in->error;
+        if (in->seen != in->at && !(in->stays && in->seen > in->at)) continue;
+        failed_calls++;
+        return in->error;
     }
     return hipSuccess;
 }
+
+API void cdna_hip_fail(const char *failures) {
+    pthread_mutex_lock(&the_driver.mutex);
+    memset(injections, 0, sizeof injections);
+    parse_failures(failures);
+    failed_calls = 0;
+    the_driver.lost = hipSuccess;
+    pthread_mutex_unlock(&the_driver.mutex);
+}
+API int cdna_hip_failed(void) { return failed_calls; }
 
 /* ------------------------------------------------------------------------------------------------------------------------- life */
 
@@ -83,6 +96,7 @@ static void open_driver(void) {
         return;
     }
     the_driver.machine = cdna_open(chip);
+    if (the_driver.machine != NULL && getenv("CDNA_SHARE")) cdna_memory_share(the_driver.machine);
     the_driver.memory = memory ? strtoull(memory, NULL, 0) : (size_t)4 << 30;
     the_driver.orders = orders != NULL && strcmp(orders, "2") == 0;
     parse_failures(getenv("CDNA_FAIL"));
@@ -257,7 +271,8 @@ static hipError_t describe(char *out, int device, layout version) {
     memset(out, 0, properties_size[version]);
     snprintf(out, 256, "%s", f->name);
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) memcpy(out + fields[i].at[version], &fields[i].value, fields[i].bytes);
-    snprintf(out + (version == HIP_5 ? 396 : 1160), 256, "%s:sramecc+:xnack-", cdna_chip_name(chip)); /* gcnArchName */
+    const char *arch = getenv("CDNA_ARCH");
+    snprintf(out + (version == HIP_5 ? 396 : 1160), 256, "%s:sramecc+:xnack-", arch ? arch : cdna_chip_name(chip)); /* gcnArchName */
     return hipSuccess;
 }
 

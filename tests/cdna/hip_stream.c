@@ -6,6 +6,8 @@
 
 #include "hip.h"
 
+_Thread_local int capture_mode;
+
 static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -163,6 +165,14 @@ API hipError_t hipStreamEndCapture(stream *s, graph **out) {
     *out = s->capture;
     s->capture = NULL;
     the_driver.captures--;
+    return leave(hipSuccess);
+}
+API hipError_t hipThreadExchangeStreamCaptureMode(int *mode) {
+    ENTER(hipThreadExchangeStreamCaptureMode);
+    const int before = capture_mode;
+    if (mode == NULL || *mode < 0 || *mode > CAPTURE_RELAXED) return leave(hipErrorInvalidValue);
+    capture_mode = *mode;
+    *mode = before;
     return leave(hipSuccess);
 }
 API hipError_t hipStreamIsCapturing(stream *s, int *status) {

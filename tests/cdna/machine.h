@@ -113,6 +113,7 @@ enum {
     ROW_SETS_SCC = 256,
     ROW_READS_SCC = 512,
     ROW_JUMPS = 1024,
+    ROW_CARRIES = 4096,   /* vector: the low word of the result comes from the low words of the sources alone */
     ROW_RAW_OFFSET = 2048 /* the offset is the first word's low half, whatever is printed for it */
 };
 
@@ -165,6 +166,7 @@ struct cdna_machine {
     cdna_chip chip;
     allocation *allocation; /* by rising address */
     int allocations, room;
+    bool shares; /* what is in none may be touched too */
     cdna_object *objects;
 };
 

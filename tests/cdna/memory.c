@@ -31,6 +31,7 @@ void *memory_at(wave *w, int lane, uint64_t address, uint32_t bytes, bool write)
     group *g = w->group;
     const allocation *a = g->recent;
     if (a == NULL || address < (uint64_t)(uintptr_t)a->start || address + bytes > (uint64_t)(uintptr_t)a->end) a = search(g->machine, address);
+    if (a == NULL && g->machine->shares) return (void *)(uintptr_t)address;
     if (a == NULL) stop(w, lane, "%s of %u bytes at 0x%llx, which is in no allocation", write ? "a store" : "a load", bytes, (unsigned long long)address);
     if (address + bytes > (uint64_t)(uintptr_t)a->end)
         stop(w, lane, "%s of %u bytes at 0x%llx ends beyond its allocation of %zu bytes, in which it starts at %llu", write ? "a store" : "a load", bytes,

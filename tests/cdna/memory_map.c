@@ -75,6 +75,8 @@ bool cdna_memory_free(cdna_machine *machine, void *memory) {
     return false;
 }
 
+void cdna_memory_share(cdna_machine *machine) { machine->shares = true; }
+
 bool cdna_memory_contains(const cdna_machine *machine, const void *address, size_t bytes) {
     for (int i = 0; i < machine->allocations; i++) {
         const allocation *a = &machine->allocation[i];

@@ -124,6 +124,15 @@ static void words_defined(wave *w, const operand *o, uint64_t defined[2]) {
     defined[1] = w->defined[o->index + (packed ? o->high_high : o->words - 1)];
 }
 
+/* From the bits of a scalar source that are defined, whether its words are, in all lanes. */
+static void scalar_words_defined(const operand *o, uint64_t defined[2]) {
+    const uint64_t low = (uint32_t)defined[0] == UINT32_MAX ? UINT64_MAX : 0, high = defined[0] >> 32 == UINT32_MAX ? UINT64_MAX : 0;
+    const bool packed = o->type->packed && o->type->words == 2;
+    defined[0] = packed && o->high ? high : low;
+    defined[1] = packed && !o->high_high ? low : high;
+    if (o->type->words == 1) defined[0] = defined[1] = low;
+}
+
 const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, uint64_t defined[2]) {
     const operand *o = &in->operand[which];
     if (o->kind == OPERAND_VGPR) {
@@ -138,7 +147,7 @@ const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, ui
             spread_mask(scratch, value);
             return scratch;
         }
-        defined[0] = defined[1] = defined[0] == UINT64_MAX ? UINT64_MAX : 0;
+        scalar_words_defined(o, defined);
         broadcast(scratch, o->type->words, value);
         if (o->kind == OPERAND_CONSTANT && o->type->packed && o->type->words == 2) memcpy(scratch[1], scratch[0], sizeof(lanes));
     }
@@ -288,14 +297,18 @@ void execute_vector(wave *w, const instruction *in) {
         for (int l = 0; l < LANES; l++) chosen |= (uint64_t)(source[2][0][l] & 1) << l;
         defined[0] = defined[1] = known[2][0] & ((chosen & known[1][0]) | (~chosen & known[0][0]));
     }
-    if (!in->operand[0].type->packed && !(r->flags & ROW_BITWISE)) defined[0] = defined[1] = defined[0] & defined[1];
+    const uint64_t whole = defined[0] & defined[1];
+    if (r->flags & ROW_CARRIES)
+        defined[1] = whole;
+    else if (!in->operand[0].type->packed && !(r->flags & ROW_BITWISE))
+        defined[0] = defined[1] = whole;
     lanes *const result[2] = { w->scratch_lanes[4], w->scratch_lanes[5] };
     r->vector(result, source);
     const uint64_t mask = in->dpp == DPP_NONE ? exec : exec & dpp_mask(w, in);
     for (int i = 0; i < in->destinations; i++) {
         const operand *o = &in->operand[i];
         if (o->type->class == CLASS_MASK) {
-            commit_mask(w, in, o, result[i], mask, defined[0]);
+            commit_mask(w, in, o, result[i], mask, whole);
             continue;
         }
         if (in->omod || in->clamp) scale_and_clamp(in, o->type, result[i]);

@@ -74,6 +74,7 @@ typedef double f64;
 #define V2C(name, value, carry) FUNCTION(name, A_(u32) B_(u32) PUT_u32(d[0], l, value); PUT_m(d[1], l, carry);)
 #define V3C(name, value, carry) FUNCTION(name, A_(u32) B_(u32) C_(m) PUT_u32(d[0], l, value); PUT_m(d[1], l, carry);)
 #define V3M(name, D, A, B, C, value, mask) FUNCTION(name, A_(A) B_(B) C_(C) PUT_##D(d[0], l, value); PUT_m(d[1], l, mask); (void)a;)
+#define V3MF(name, flags, D, A, B, C, value, mask) V3M(name, D, A, B, C, value, mask)
 #define P2(name, E, value) \
     FUNCTION( \
         name, for (int h = 0; h < 2; h++) { \
@@ -110,6 +111,7 @@ typedef double f64;
 #undef V2C
 #undef V3C
 #undef V3M
+#undef V3MF
 #undef P2
 #undef P3
 #undef COMPARE
@@ -127,6 +129,7 @@ typedef double f64;
 #define V2C(name, value, carry) ROW(name, 0, "u32 m = u32 u32")
 #define V3C(name, value, carry) ROW(name, 0, "u32 m = u32 u32 m")
 #define V3M(name, D, A, B, C, value, mask) ROW(name, 0, #D " m = " #A " " #B " " #C)
+#define V3MF(name, flags, D, A, B, C, value, mask) ROW(name, flags, #D " m = " #A " " #B " " #C)
 #define P2(name, E, value) ROW(name, 0, "pk_" #E " = pk_" #E " pk_" #E)
 #define P3(name, E, value) ROW(name, 0, "pk_" #E " = pk_" #E " pk_" #E " pk_" #E)
 #define COMPARED(relation, type, signature) \

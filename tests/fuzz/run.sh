@@ -10,7 +10,7 @@ build=${FUZZ_BUILD:-build-fuzz}
 # Adding 0 to a null pointer is what kernels do to the data of empty tensors, and C2y defines it (N3322): no pointer-overflow check.
 # Meson 1.0 does not know the version of OpenMP that clang 19 has by default.
 if [ ! -f "$build/build.ninja" ]; then
-    CC=clang-19 meson setup "$build" -Dfuzz=true -Dcuda=disabled -Dtests=disabled -Dexamples=disabled -Dtools=disabled -Disa_levels=baseline -Db_sanitize=address,undefined \
+    CC=clang-19 meson setup "$build" -Dfuzz=true -Dcuda=disabled -Dhip=disabled -Dtests=disabled -Dexamples=disabled -Dtools=disabled -Disa_levels=baseline -Db_sanitize=address,undefined \
         -Db_lundef=false --buildtype=debugoptimized '-Dc_args=-fsanitize=fuzzer-no-link -fno-sanitize-recover=all -fno-sanitize=pointer-overflow -fopenmp-version=50 -Wno-unused-command-line-argument' >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
     rm -f "$build.log"
 fi

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times PyTorch's CPU operators on the specification's cases, beside trine in the same run.
+"""Times PyTorch's operators on the specification's cases, beside trine in the same run.
 
-Usage: torch_cpu.py [--trine PATH] [--threads N] [--time SECONDS] [--op NAME,...]
+Usage: torch_ops.py [--trine PATH] [--device NAME] [--compile] [--threads N] [--time SECONDS] [--op NAME,...] [--dims "r=65536 ..."]
 
-PyTorch allocates its outputs, and glibc by default gives large blocks back to the kernel after every call, so that a naive run measures page faults:
+On the CPU PyTorch allocates its outputs, and glibc by default gives large blocks back to the kernel after every call, so that a naive run measures page faults:
 the script runs itself once more with the allocator told to keep them.
 """
 import argparse
@@ -95,17 +95,69 @@ def attention(torch, s, given, dtype):
     return make, run
 
 
-OPS = {f.__name__: f for f in (softmax, layer_norm, rms_norm, cross_entropy, attention)}
+def swiglu(torch, s, given, dtype):
+    allow(s, given, ("T", "r", "n"))
+    r, n = int(s["r"]), int(s["n"])
+    return (lambda: (torch.rand(r, n).to(dtype), torch.rand(r, n).to(dtype))), lambda g, u: torch.nn.functional.silu(g) * u
 
 
-def measure(torch, op, settings, given, seconds):
+def adamw(torch, s, given, dtype):
+    """PyTorch's fused optimizer, which is for devices."""
+    allow(s, given, ("T", "G", "S", "C", "n", "lr", "step"))
+    n = int(s["n"])
+    if not s["T"] == s["G"] == s["S"]:
+        raise Unsupported("types that differ")
+
+    def make():
+        p = torch.rand(n).to(dtype)
+        return p, torch.rand(n).to(dtype)
+
+    state = {}
+
+    def run(p, g):
+        if p not in state:
+            state[p] = torch.optim.AdamW([p], lr=1e-3, fused=True)
+        p.grad = g
+        state[p].step()
+
+    return make, run
+
+
+OPS = {f.__name__: f for f in (softmax, layer_norm, rms_norm, cross_entropy, attention, swiglu, adamw)}
+
+
+def device_seconds(torch, run, sets, seconds):
+    """Median seconds of a call on a device, from events round rounds of calls."""
+    rounds, begin = [], time.perf_counter()
+    while len(rounds) < 5 or time.perf_counter() - begin < seconds:
+        first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        first.record()
+        for one in sets:
+            run(*one)
+        last.record()
+        last.synchronize()
+        rounds.append(first.elapsed_time(last) * 1e-3 / len(sets))
+    return statistics.median(rounds)
+
+
+def measure(torch, op, settings, given, options):
     """Median seconds of a call; inputs rotate past the caches."""
+    seconds, on_device = options.time, options.device != "cpu"
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}[settings.get("T", "f32")]
-    make, run = OPS[op](torch, settings, given, dtype)
+    make_here, run = OPS[op](torch, settings, given, dtype)
+    if options.compile:
+        run = torch.compile(run)
+
+    def make():
+        return tuple(t.to(options.device) for t in make_here())
+
     sets = [make()]
     size = sum(t.numel() * t.element_size() for t in sets[0])
-    sets += [make() for _ in range(min(64, int(128 * 2**20 / size)))]
-    run(*sets[0])
+    sets += [make() for _ in range(min(64, int((512 if on_device else 128) * 2**20 / size)))]
+    for one in sets if on_device else sets[:1]:
+        run(*one)
+    if on_device:
+        return device_seconds(torch, run, sets, seconds)
     samples, begin, turn = [], time.perf_counter(), 0
     while len(samples) < 200 and (len(samples) < 5 or time.perf_counter() - begin < seconds):
         start = time.perf_counter()
@@ -115,9 +167,11 @@ def measure(torch, op, settings, given, seconds):
     return statistics.median(samples)
 
 
-def ours(trine, op, case, threads, seconds):
+def ours(op, case, options):
     """Median seconds of trine, from its own bench."""
-    command = [trine, "bench", "--op", op, "--case", case, "--threads", str(threads), "--device", "cpu", "--time", str(seconds), "--json"]
+    command = [options.trine, "bench", "--op", op, "--case", case, "--device", options.device, "--time", str(options.time), "--json"]
+    command += ["--threads", str(options.threads)] if options.device == "cpu" else []
+    command += ["--dims", options.dims] if options.dims else []
     output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
     for entry in json.loads(output)["benchmarks"]:
         if entry.get("aggregate_name") == "median" and entry["name"].split("/")[1] == case:
@@ -131,6 +185,9 @@ def main():
         os.execv(sys.executable, [sys.executable] + sys.argv)
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--trine", default="trine", help="the trine command")
+    parser.add_argument("--device", default="cpu", help="as trine and PyTorch both call it: cpu, cuda:0")
+    parser.add_argument("--compile", action="store_true", help="give PyTorch's side to torch.compile")
+    parser.add_argument("--dims", default="", help="these dimensions instead of the cases' own")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--time", type=float, default=0.5, help="seconds for each library on a case")
     parser.add_argument("--op", default=",".join(OPS), help="of " + ", ".join(OPS))
@@ -140,23 +197,24 @@ def main():
 
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
-    print(f"PyTorch {torch.__version__}, {options.threads} threads")
+    print(f"PyTorch {torch.__version__}, " + (f"{options.threads} threads" if options.device == "cpu" else torch.cuda.get_device_name()))
     print(f"{'op':14} {'case':24} {'trine, ms':>10} {'torch, ms':>10}  trine is faster by")
     for op in options.op.split(","):
         if op not in OPS:
-            sys.exit(f"torch_cpu.py: no op {op}; of {', '.join(OPS)}")
+            sys.exit(f"torch_ops.py: no op {op}; of {', '.join(OPS)}")
         spec = json.loads(subprocess.run([options.trine, "spec", op, "--json"], stdout=subprocess.PIPE, check=True).stdout)
         for case in spec["cases"]:
             name, settings, given = parse(case)
+            settings.update(word.split("=") for word in options.dims.split())
             try:
-                theirs = measure(torch, op, settings, given, options.time)
+                theirs = measure(torch, op, settings, given, options)
             except Unsupported as why:
                 print(f"{op:14} {name:24} skipped: nothing in PyTorch does the same with {why}")
                 continue
-            except RuntimeError as why:
+            except (RuntimeError, TypeError) as why:
                 print(f"{op:14} {name:24} skipped: {str(why).splitlines()[0]}")
                 continue
-            mine = ours(options.trine, op, name, options.threads, options.time)
+            mine = ours(op, name, options)
             if mine is None:
                 print(f"{op:14} {name:24} {'-':>10} {theirs * 1e3:10.3f}")
             else:

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* adamw on CDNA devices. */
+#include "backends/simt/adamw.inl.h"

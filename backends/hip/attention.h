@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host sides of attention and its gradient pass to their device sides. */
+#ifndef TRINE_HIP_ATTENTION_H
+#define TRINE_HIP_ATTENTION_H
+
+#include "tile/operand.h"
+
+enum {
+    ATTENTION_QUERIES = 64, /* of a block: 16 for each of its four waves */
+    ATTENTION_WIDEST = 256  /* head */
+};
+
+/* [b] s h d, the last dimension contiguous. */
+typedef struct attention_rows {
+    void *data; /* NULL: absent */
+    int64_t batch, row, head;
+    bool wide; /* every row begins at a multiple of 16 bytes */
+} attention_rows;
+
+/* lse, and what else there is one of for each query: [b] h sq. */
+typedef struct attention_column {
+    float *data; /* NULL: absent */
+    int64_t batch, head;
+} attention_column;
+
+typedef struct attention_params {
+    attention_rows q, k, v, o;
+    attention_column lse;
+    const int32_t *cu_q, *cu_k; /* NULL, or where each sequence begins */
+    int64_t b, sq, sk, h, hk, d, nseq, window;
+    float scale;
+    float cap; /* 0: none */
+    bool causal;
+} attention_params;
+
+#endif

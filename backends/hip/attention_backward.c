@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention_backward on CDNA devices: the host side. */
+#include "attention_backward.h"
+
+#include "attention_host.h"
+
+enum { DOUT, Q, K, V, OUTPUT, LSE, CU_Q, CU_K, DQ, DK, DV }; /* as in the specification */
+
+static size_t workspace(const trine_call *call) {
+    return (size_t)(attention_size(call, "b") * attention_size(call, "h") * attention_size(call, "sq")) * sizeof(float);
+}
+
+static trine_status launch(const trine_call *call) {
+    const trine_attention_backward_args *args = call->args;
+    attention_backward_params p = {
+        .forward = attention_params_of(call, CU_Q, CU_K, args->scale, args->softcap, args->causal, args->window),
+        .dout = attention_rows_of(call, DOUT),
+        .dq = attention_rows_of(call, DQ),
+        .dk = attention_rows_of(call, DK),
+        .dv = attention_rows_of(call, DV),
+        .delta = call->workspace,
+    };
+    attention_params *f = &p.forward;
+    f->q = attention_rows_of(call, Q);
+    f->k = attention_rows_of(call, K);
+    f->v = attention_rows_of(call, V);
+    f->o = attention_rows_of(call, OUTPUT);
+    f->lse = attention_column_of(call, LSE);
+    const simt_function delta = { .step = "delta", .type = { call->type[0] } };
+    const simt_function queries = attention_function(call, "queries"), keys = attention_function(call, "keys");
+    const int64_t rows = f->b * f->h * f->sq;
+    trine_status status = simt_launch(call, &delta, simt_blocks(rows, TILE_THREADS / 64), TILE_THREADS, &p, sizeof p);
+    if (status == TRINE_OK) status = simt_launch(call, &queries, f->b * f->h * simt_blocks(f->sq, ATTENTION_QUERIES), TILE_THREADS, &p, sizeof p);
+    if (status != TRINE_OK) return status;
+    return simt_launch(call, &keys, f->b * f->hk * simt_blocks(f->sk, ATTENTION_QUERIES), TILE_THREADS, &p, sizeof p);
+}
+
+SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch }, { 0 } };

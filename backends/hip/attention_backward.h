@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What attention_backward's host side passes to its device side. */
+#ifndef TRINE_HIP_ATTENTION_BACKWARD_H
+#define TRINE_HIP_ATTENTION_BACKWARD_H
+
+#include "attention.h"
+
+typedef struct attention_backward_params {
+    attention_params forward; /* q, k, v, o and lse are inputs */
+    attention_rows dout, dq, dk, dv;
+    float *delta; /* in the workspace: dout . o for each query, [b] h sq */
+} attention_backward_params;
+
+#endif

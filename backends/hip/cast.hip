@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cast on CDNA devices. */
+#include "backends/simt/cast.inl.h"

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cross_entropy on CDNA devices. */
+#include "backends/simt/cross_entropy.inl.h"

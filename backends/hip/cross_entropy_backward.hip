@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cross_entropy_backward on CDNA devices. */
+#include "backends/simt/cross_entropy_backward.inl.h"

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dropout on CDNA devices. */
+#include "backends/simt/dropout.inl.h"

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a matrix product on CDNA devices: from sums to act(alpha sum + beta c + bias) in d, 8 columns of a row at a time. */
+#ifndef TRINE_HIP_MATMUL_FINISH_H
+#define TRINE_HIP_MATMUL_FINISH_H
+
+#include <trine/trine.h>
+
+#include "backends/simt/math.h"
+#include "matmul.h"
+
+struct i32 {
+    using bits = uint32_t;
+};
+
+/* The 8 elements of c at a column, or the one of a row that it has. */
+template <class Bits> DEVICE void matmul_load_c(Bits (&v)[VECTOR], const matmul_params &p, const void *row, const lane &l) {
+    if (!p.c_spread) {
+        load_bits(v, row, l);
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < VECTOR; k++) v[k] = *(const Bits *)row;
+}
+
+DEVICE float matmul_activate(float x, int32_t activation) {
+    return activation == TRINE_ACTIVATION_RELU        ? x < 0 ? 0 : x
+           : activation == TRINE_ACTIVATION_GELU_TANH ? x * sigmoid(x * fused(x * x, 0.0713548163f, 1.59576912f))
+           : activation == TRINE_ACTIVATION_GELU_ERF  ? x * normal_of(x).cdf
+           : activation == TRINE_ACTIVATION_SILU      ? x * sigmoid(x)
+                                                      : x;
+}
+/* The host refuses other activations of float64. */
+DEVICE double matmul_activate(double x, int32_t activation) { return activation == TRINE_ACTIVATION_RELU && x < 0 ? 0 : x; }
+
+/* Arithmetic in the type of the sums; elements of O and B in memory. */
+template <class O, class B, class Sum> struct matmul_arithmetic {
+    static DEVICE float factor(float x) { return x; }
+    static DEVICE float add(float factor, float c, float x) { return fused(factor, c, x); }
+    static DEVICE float activate(float x, int32_t activation) { return matmul_activate(x, activation); }
+    static DEVICE float from_c(typename O::bits c) { return O::get(c); }
+    static DEVICE float from_bias(typename B::bits b) { return B::get(b); }
+    static DEVICE typename O::bits put(float x) { return O::put(x); }
+};
+template <class O, class B> struct matmul_arithmetic<O, B, double> {
+    static DEVICE double factor(float x) { return x; }
+    static DEVICE double add(double factor, double c, double x) { return __builtin_fma(factor, c, x); }
+    static DEVICE double activate(double x, int32_t activation) { return matmul_activate(x, activation); }
+    static DEVICE double from_c(double c) { return c; }
+    static DEVICE double from_bias(double b) { return b; }
+    static DEVICE double put(double x) { return x; }
+};
+/* Modulo 2^32; factors are integers. */
+template <class O, class B> struct matmul_arithmetic<O, B, int32_t> {
+    static DEVICE uint32_t factor(float x) { return (uint32_t)(int32_t)x; }
+    static DEVICE uint32_t add(uint32_t factor, uint32_t c, uint32_t x) { return factor * c + x; }
+    static DEVICE uint32_t activate(uint32_t x, int32_t activation) { return activation == TRINE_ACTIVATION_RELU && (int32_t)x < 0 ? 0 : x; }
+    static DEVICE uint32_t from_c(uint32_t c) { return c; }
+    static DEVICE uint32_t from_bias(uint32_t b) { return b; }
+    static DEVICE uint32_t put(uint32_t x) { return x; }
+};
+
+template <class O, class B, class Sum>
+DEVICE void matmul_finish(const Sum (&sums)[VECTOR], const matmul_params &p, int64_t batch, int64_t row, int64_t column) {
+    using in = matmul_arithmetic<O, B, Sum>;
+    decltype(in::factor(0)) x[VECTOR];
+    const auto alpha = in::factor(p.alpha), beta = in::factor(p.beta);
+#pragma unroll
+    for (int k = 0; k < VECTOR; k++) x[k] = alpha * sums[k];
+    if (p.c.data) {
+        typename O::bits c[VECTOR];
+        matmul_load_c(c, p, (const typename O::bits *)p.c.data + batch * p.c.batch + row * p.c.row, { column, p.n, p.c_wide });
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) x[k] = in::add(beta, in::from_c(c[k]), x[k]);
+    }
+    if (p.bias) {
+        typename B::bits bias[VECTOR];
+        load_bits(bias, p.bias, { column, p.n, p.bias_wide });
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) x[k] += in::from_bias(bias[k]);
+    }
+    if (p.activation) {
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) x[k] = in::activate(x[k], p.activation);
+    }
+    typename O::bits d[VECTOR];
+#pragma unroll
+    for (int k = 0; k < VECTOR; k++) d[k] = in::put(x[k]);
+    store_bits(d, (typename O::bits *)p.d.data + batch * p.d.batch + row * p.d.row, { column, p.n, p.d_wide });
+}
+
+#endif

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* swiglu on CDNA devices. */
+#include "backends/simt/swiglu.inl.h"

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operand of a matrix product, on both sides: lanes (rows of a, columns of b) of elements along k. */
+#ifndef TRINE_HIP_TILE_OPERAND_H
+#define TRINE_HIP_TILE_OPERAND_H
+
+#include "backends/simt/params.h"
+
+enum {
+    TILE_THREADS = 256,
+    TILE_BYTES = 64, /* of a lane that a tile holds */
+    TILE_GROUP = 8   /* rows of tiles that are walked together, for the second-level cache's sake */
+};
+
+typedef struct tile_operand {
+    const void *data;
+    int64_t batch, lane, along; /* strides in elements; one of the last two is 1 */
+    int64_t lanes, depth;
+    bool wide; /* along is 1, and every lane begins at a multiple of 16 bytes */
+} tile_operand;
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* AMD's runtime library in the terms of backends/simt/queue.c. */
+#ifndef TRINE_HIP_VENDOR_H
+#define TRINE_HIP_VENDOR_H
+
+#include "state.h"
+
+typedef hip_device simt_device;
+typedef hip_queue simt_queue;
+typedef hip_scope simt_scope;
+typedef hip_pointer simt_pointer;
+enum { SIMT_MARKS = HIP_MARKS, SIMT_STREAM_NON_BLOCKING = HIP_STREAM_NON_BLOCKING, SIMT_EVENT_DEFAULT = 0 };
+
+#define SIMT_CALL(driver, name, ...) HIP_CALL(driver, name, __VA_ARGS__)
+#define StreamCreate StreamCreateWithFlags
+#define EventCreate EventCreateWithFlags
+#define MemAlloc Malloc
+#define MemFree Free
+#define simt_enter hip_enter
+#define simt_leave hip_leave
+
+/* A device is there without being retained. */
+static inline trine_status simt_retain(hip_device *d) {
+    (void)d;
+    return TRINE_OK;
+}
+
+#endif
