@@ -54,8 +54,8 @@ matmul_target matmul_target_of(const trine_call *call) {
 
 /* -------------------------------------------------------------------------------------------------------------------- sides */
 
-/* Can copies read the operand where it lies, if `across` says which direction is consecutive? Where it begins does not count: the order of sums and the workspace
- * follow from sizes and strides alone. */
+/* Can copies read the operand where it lies, if `across` says which direction is consecutive? Where it begins does not count: the order of sums and the
+ * workspace follow from sizes and strides alone. */
 static bool copyable(const trine_tensor *t, int lane, bool across) {
     const int64_t size = (int64_t)trine_dtype_size(t->dtype);
     const int outer = across ? 3 - lane : lane;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products by the tensor cores of sm_80 and later: bf16, f16 and i8.
  *
- * A block has a tile of 128 x 256 of d, each of its 8 warps 64 x 64. Steps of 128 bytes of k are copied to a ring of three stages ahead of their use. A stage has rows
- * of 128 bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank; rows are lanes where k is consecutive,
- * and elements of k where 64 lanes are.
+ * A block has a tile of 128 x 256 of d, each of its 8 warps 64 x 64. Steps of 128 bytes of k are copied to a ring of three stages ahead of their use. A stage
+ * has rows of 128 bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank; rows are lanes where k is
+ * consecutive, and elements of k where 64 lanes are.
  *
- * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; and the operands once. A warp reads 8 matrices of 512 bytes from
- * shared memory for 32 products; with 64 x 32 to a warp it was 6 for 16, and shared memory was the limit: 305 TFLOP/s at 4096 on an H200. */
+ * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; and the operands once. With 64 x 32 to a warp, 6 matrices read for 
+ * 16 products, shared memory was the limit: 305 TFLOP/s at 4096. With 64 x 64, 8 for 32, it is 327, where 400 were predicted: two warps to a scheduler wait for
+ * each other's latencies, and the tensor cores are busy for 55 % of the time. */
 #ifndef TRINE_CUDA_MATMUL_MMA_H
 #define TRINE_CUDA_MATMUL_MMA_H
 
@@ -27,8 +28,8 @@ template <> struct matmul_mma_type<int8_t> {
 
 DEVICE int matmul_swizzled(int row, int piece) { return row * 128 + ((piece ^ row % 8) << 4); }
 
-/* The pieces of a step of an operand's lanes that a thread copies; what lies beyond the operand is 0. Across, rows 0 to 63 are elements of k of one panel of 64 lanes,
- * rows 64 to 127 the same ones of the next, and so on. */
+/* The pieces of a step of an operand's lanes that a thread copies; what lies beyond the operand is 0. Across, rows 0 to 63 are elements of k of one panel of
+ * 64 lanes, rows 64 to 127 the same ones of the next, and so on. */
 template <class T, int LANES, bool ACROSS> struct matmul_mma_copies {
     enum { SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, COUNT = LANES * 8 / MATMUL_THREADS, ROWS = MATMUL_THREADS / 8 };
     const char *at;
@@ -77,8 +78,8 @@ template <class T, int LANES, bool ACROSS> struct matmul_mma_copies {
     }
 };
 
-/* Where a thread reads its row of the matrices of 16 lanes, from lane `first` on, and 32 bytes of k. The registers of a are in the order (k 0, lanes 0-7), (k 0, lanes
- * 8-15), (k 1, lanes 0-7), ...; those of b have k run first. Steps of lanes and of k flip bits of the piece or add rows. */
+/* Where a thread reads its row of the matrices of 16 lanes, from lane `first` on, and 32 bytes of k. The registers of a are in the order (k 0, lanes 0-7), (k
+ * 0, lanes 8-15), (k 1, lanes 0-7), ...; those of b have k run first. Steps of lanes and of k flip bits of the piece or add rows. */
 template <bool ACROSS> struct matmul_mma_view {
     int base;
 

@@ -28,8 +28,9 @@ typedef struct plan {
 /* Steps of 128 bytes of k. */
 static int64_t depth_of(const trine_call *call) { return simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128); }
 
-/* Predicted time, with rates measured on an H200: a processor multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or takes in 100 GB/s; all of them together 8 TB/s
- * from the second-level cache and 3.9 from memory. A launch takes 5 us, the end of a tile 1, and of one whose sums meet 2.5; blocks that come later start again. */
+/* Predicted time, with rates measured on an H200: a processor multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or takes in 100 GB/s; all of them together
+ * 8 TB/s from the second-level cache and 3.9 from memory. A launch takes 5 us, the end of a tile 1, and of one whose sums meet 2.5; blocks that come later
+ * start again. */
 static double seconds_of(const trine_call *call, const plan *p, int split) {
     const cuda_device *d = call->device;
     const bool pairs = p->tile.pairs;
@@ -116,7 +117,8 @@ static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *
                      CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/* An operand in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k; or by hand, if it does not begin at 16 bytes: its sums must be the same. */
+/* An operand in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k; or by hand, if it does not begin at 16 bytes: its sums must be the
+ * same. */
 static trine_status encode_side(const trine_call *call, const matmul_side *s, void *packed, int lanes, tensor_map *map_out, matmul_operand *hand_out) {
     const trine_tensor *t = &call->tensor[s->tensor];
     const int lane = s->tensor == MATMUL_A ? 1 : 2;

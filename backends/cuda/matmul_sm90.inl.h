@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products for sm_90a: copies of boxes, products of warpgroups.
  *
- * A block is a producer warpgroup, one thread of which keeps copies of 128-byte steps of k on their way into a ring of stages, and two consumer warpgroups, each
- * with 64 rows of the 128 x N tile in its registers. A stage has two barriers: `full` counts the bytes that arrived, `empty` the consumers that are done with it.
+ * A block is a producer warpgroup, one thread of which keeps copies of 128-byte steps of k on their way into a ring of stages, and two consumer warpgroups,
+ * each with 64 rows of the 128 x N tile in its registers. A stage has two barriers: `full` counts the bytes that arrived, `empty` the consumers that are done
+ * with it.
  *
- * Pairs: two blocks of a cluster have tiles one above the other, and each copies half of y's part to both. Blocks stay for one tile after the other; while consumers
- * write one, copies for the next are under way. Split: the blocks of a cluster share one tile, each with a part of k; their sums meet in shared memory, each block
- * finishes a part of the rows, and adds in the order of ranks. There the operand with fewer lanes is y, so that d may be written transposed.
+ * Pairs: two blocks of a cluster have tiles one above the other, and each copies half of y's part to both. Blocks stay for one tile after the other; while
+ * consumers write one, copies for the next are under way. Split: the blocks of a cluster share one tile, each with a part of k; their sums meet in shared
+ * memory, each block finishes a part of the rows, and adds in the order of ranks. There the operand with fewer lanes is y, so that d may be written transposed.
  *
- * NOTES, all of one H200. Floors: 2 m n k flops over 990 TFLOP/s (bf16; 1979 for i8; power holds either to about 75 % of that), and operands and d once over 4.2 TB/s.
- * A step of 128 x 256 is 1024 clocks of products and 32 KiB from the second-level cache, for which the pair halves y's part: 7 TB/s for all processors together.
- * - Arrivals at cluster scope with `release`, and waits with `acquire`, cost 500 clocks of fences a step: 518 TFLOP/s at 4096, against 681 without, as predicted.
- * - Results as registers hold them, 4 columns to a thread, end a tile in 6 % of its time; boxes of shared memory that are copied out during the next tile, in 1 %: i8
- *   from 973 to 1290 TOP/s (predicted: 1300), bf16 from 681 to 725 TFLOP/s.
- * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few of them at once: 53 us at 2048, against 30.
+ * NOTES, all of one H200. Floors: 2 m n k flops over 990 TFLOP/s (bf16; 1979 for i8; power holds either to about 75 % of that), and operands and d once over
+ * 4.2 TB/s. A step of 128 x 256 is 1024 clocks of products and 32 KiB from the second-level cache, for which the pair halves y's part: 7 TB/s for all
+ * processors together.
+ * - Arrivals at cluster scope with `release`, and waits with `acquire`, cost 500 clocks of fences a step: 518 TFLOP/s at 4096, against 681 without, as
+ * predicted.
+ * - Results as registers hold them, 4 columns to a thread, end a tile in 6 % of its time; boxes of shared memory that are copied out during the next tile, in
+ * 1 %: i8 from 973 to 1290 TOP/s (predicted: 1300), bf16 from 681 to 725 TFLOP/s.
+ * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few of them at once: 53 us at 2048,
+ * against 30.
  * - Meeting sums in a loop over single elements took 5 us for 128 x 128; whole rows and all ranks' loads at once take 2.
  * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are moved by hand, at a tenth of the speed. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
@@ -120,7 +124,8 @@ template <class Pipe, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_produce(c
     }
 }
 
-/* An operand that does not begin at 16 bytes, which copies of boxes cannot read: the whole warpgroup moves this block's part element by element, as a box would. */
+/* An operand that does not begin at 16 bytes, which copies of boxes cannot read: the whole warpgroup moves this block's part element by element, as a box
+ * would. */
 template <class Pipe, class Bits, int LANES, bool ACROSS>
 DEVICE void matmul_hand_in(uint32_t to, const matmul_operand &from, int64_t lane0, int64_t lanes, int64_t along0, int64_t depth, int batch) {
     enum { PIECE = 16 / sizeof(Bits) };

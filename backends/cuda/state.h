@@ -60,8 +60,8 @@ typedef struct cuda_launch {
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
 
-/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. It is asked once for
- * an op, whose launches of that sort are of one size of cluster and fill a processor with a block. */
+/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. It is asked
+ * once for an op, whose launches of that sort are of one size of cluster and fill a processor with a block. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
 /* Was device code built that a device of compute capability major.minor can run? */

@@ -112,8 +112,8 @@ template <int N> DEVICE void copy_box_out_wait() { asm volatile("cp.async.bulk.w
 
 /* ------------------------------------------------------------------------------------------------------------------ products */
 
-/* Operands in shared memory are rows of 128 bytes under the 128-byte swizzle, 8 rows to 1024 bytes. Consecutive in k: rows are lanes, and 16 elements of 16 bits
- * further along k are 32 bytes on. Consecutive lanes: rows are elements of k, 64 lanes to a panel; `panel` is the distance of panels. */
+/* Operands in shared memory are rows of 128 bytes under the 128-byte swizzle, 8 rows to 1024 bytes. Consecutive in k: rows are lanes, and 16 elements of 16
+ * bits further along k are 32 bytes on. Consecutive lanes: rows are elements of k, 64 lanes to a panel; `panel` is the distance of panels. */
 DEVICE uint64_t wgmma_operand(uint32_t address, int panel) {
     enum { SWIZZLE_128 = 1 };
     return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(panel >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)SWIZZLE_128 << 62;
@@ -133,8 +133,8 @@ template <int N> DEVICE void wgmma_settle(int32_t (&sum)[N]) {
     for (int i = 0; i < N; i++) asm volatile("" : "+r"(sum[i])::"memory");
 }
 
-/* sum (+)= a b: 64 by N, 32 bytes of k. Thread t has, of row t/32*16 + t%32/4, columns 8j + t%4*2 and the next in sum[4j] and sum[4j + 1], and of the row 8 below
- * in sum[4j + 2] and sum[4j + 3]. A_ACROSS, B_ACROSS: its lanes are consecutive (16-bit types alone). `add` 0: what was in sum does not count. */
+/* sum (+)= a b: 64 by N, 32 bytes of k. Thread t has, of row t/32*16 + t%32/4, columns 8j + t%4*2 and the next in sum[4j] and sum[4j + 1], and of the row 8
+ * below in sum[4j + 2] and sum[4j + 3]. A_ACROSS, B_ACROSS: its lanes are consecutive (16-bit types alone). `add` 0: what was in sum does not count. */
 template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
 
 #define R4(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3"

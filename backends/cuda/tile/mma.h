@@ -30,8 +30,8 @@ template <bool ACROSS> DEVICE void load_matrices(uint32_t (&r)[4], const void *r
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
 }
 
-/* sum += a b: 16 by 8, 32 bytes of k, of which a has 16 by 16 bytes in each pair of registers, rows 8 to 15 in the odd ones, and b 8 by 16 in each. Lane l has row l / 4,
- * columns l % 4 * 2 and the next in sum[0] and sum[1], and of the row 8 below in sum[2] and sum[3]. */
+/* sum += a b: 16 by 8, 32 bytes of k, of which a has 16 by 16 bytes in each pair of registers, rows 8 to 15 in the odd ones, and b 8 by 16 in each. Lane l has
+ * row l / 4, columns l % 4 * 2 and the next in sum[0] and sum[1], and of the row 8 below in sum[2] and sum[3]. */
 #define WARP_MULTIPLY(T, SUM, c, shape, types) \
     DEVICE void warp_multiply(T, SUM(&sum)[4], const uint32_t(&a)[4], uint32_t b0, uint32_t b1) { \
         asm volatile("mma.sync.aligned." shape ".row.col." types " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
