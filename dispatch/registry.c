@@ -61,6 +61,10 @@ static bool check_elf(trine_module_entry *entry, int file, off_t size) {
         if (segment.p_type == PT_LOAD && (end < segment.p_offset || end > (uint64_t)size))
             return refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
     }
+    /* Linkers put the table of sections last: a file that ends between the segments and the table was whole once. */
+    const uint64_t end = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
+    if (end < header.e_shoff || end > (uint64_t)size)
+        return refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
     return true;
 }
 

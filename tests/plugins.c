@@ -137,7 +137,7 @@ Test(plugins, truncated, .init = set_up, .fini = tear_down) {
     size_t whole;
     snprintf(path, sizeof path, "%s/trine-good.so", TEST_MODULES);
     free(read_whole(path, &whole));
-    const size_t lengths[] = { 0, 1, 16, 63, 64, 100, 64 + 56, 1000, 4096, whole / 2 };
+    const size_t lengths[] = { 0, 1, 16, 63, 64, 100, 64 + 56, 1000, 4096, whole / 2, whole - 1 };
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         install("good", directory, "good", lengths[i]);
         expect_refused("good", "truncated: ");

@@ -111,8 +111,8 @@ simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const in
 
 simt_group simt_row_group(int64_t rows, int64_t n, int held) {
     enum { ITEMS = 32 }; /* elements of a row that a thread holds */
-    static const int sizes[] = { 8, 32, 128, 512, 1024 };
-    return simt_group_of(rows, n, ITEMS, held > 1 ? 4 : 5, sizes);
+    static const int one[] = { 8, 32, 128, 256, 1024 }, two[] = { 8, 32, 128, 256, 512 };
+    return simt_group_of(rows, n, ITEMS, 5, held > 1 ? two : one);
 }
 
 trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size) {

@@ -173,6 +173,7 @@ template <bool CENTERED, class T, class R> DEVICE void norm_columns(const norm_c
 #define NORM_TYPES(op, CENTERED, T, R, W) \
     NORM_ROWS(op, CENTERED, 8, T, R, W) \
     NORM_ROWS(op, CENTERED, 32, T, R, W) \
+    NORM_ROWS(op, CENTERED, 128, T, R, W) \
     NORM_ROWS(op, CENTERED, 256, T, R, W) \
     NORM_ROWS(op, CENTERED, 512, T, R, W) \
     ENTRY(op##_long_##T##_##R##_##W, NORM_FUSED_MOST, norm_backward_params) { norm_backward_long<CENTERED, T, R, W, group<NORM_FUSED_MOST>>(p); }

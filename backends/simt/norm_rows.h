@@ -117,7 +117,7 @@ template <bool CENTERED, class T, class R, class W, class Group> DEVICE void nor
     NORM_ENTRY(op, CENTERED, 8, T, R, W) \
     NORM_ENTRY(op, CENTERED, 32, T, R, W) \
     NORM_ENTRY(op, CENTERED, 128, T, R, W) \
-    NORM_ENTRY(op, CENTERED, 512, T, R, W) \
+    NORM_ENTRY(op, CENTERED, 256, T, R, W) \
     NORM_ENTRY(op, CENTERED, 1024, T, R, W)
 #define EACH_NORM(M, op, CENTERED) \
     M(op, CENTERED, f32, f32, f32) \

@@ -40,7 +40,7 @@ template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
 
 #define ROWS(T, S, G) \
     ENTRY(reduce_sum_rows_##T##_##S##_##G, group<G>::THREADS, reduce_rows_params) { reduce_rows<T, S, group<G>>(p); }
-#define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 512) ROWS(T, S, 1024)
+#define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 256) ROWS(T, S, 1024)
 #define COLUMNS(T) \
     ENTRY(reduce_sum_columns_##T, SIMT_THREADS, reduce_columns_params) { reduce_columns<T>(p); }
 #define FINISH(S) \

@@ -39,7 +39,8 @@ DEVICE int64_t visible(bool causal, int64_t i, int64_t s, int64_t n) { return !c
 /* The entries <op>_<type>_<G> of a row op that holds one row at a time, or two: 1024 threads have 64 registers each, 512 have 128. */
 #define ROW_ENTRY(op, params, G, T) \
     ENTRY(op##_##T##_##G, group<G>::THREADS, params) { op##_row<T, group<G>>(p); }
-#define ROW_ENTRIES_2(op, params, T) ROW_ENTRY(op, params, 8, T) ROW_ENTRY(op, params, 32, T) ROW_ENTRY(op, params, 128, T) ROW_ENTRY(op, params, 512, T)
-#define ROW_ENTRIES_1(op, params, T) ROW_ENTRIES_2(op, params, T) ROW_ENTRY(op, params, 1024, T)
+#define ROW_ENTRIES(op, params, T) ROW_ENTRY(op, params, 8, T) ROW_ENTRY(op, params, 32, T) ROW_ENTRY(op, params, 128, T) ROW_ENTRY(op, params, 256, T)
+#define ROW_ENTRIES_1(op, params, T) ROW_ENTRIES(op, params, T) ROW_ENTRY(op, params, 1024, T)
+#define ROW_ENTRIES_2(op, params, T) ROW_ENTRIES(op, params, T) ROW_ENTRY(op, params, 512, T)
 
 #endif
