@@ -4,7 +4,7 @@
 set -eu
 rm -rf build-plugins
 # shellcheck disable=SC2086
-meson setup build-plugins -Dplugins_only=true ${DEV_OPTIONS:-} >/dev/null
+meson setup build-plugins -Dplugins_only=true -Darchs_hip=gfx942 ${DEV_OPTIONS:-} >/dev/null
 ninja -C build-plugins --quiet
 if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null && [ ! -f build-plugins/backends/cuda/trine-cuda.so ]; then
     echo "there is nvcc, but no CUDA module was built" >&2
