@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds what the code objects of the HIP module say they need against the table resources.txt: registers, LDS and spills of each op's worst kernel.
 
-Usage: resources.py TRINE_CDNA TABLE CLANG_VERSION [--write] OBJECT ...   Speaks TAP. --write makes the table anew. Rules without a table: no vector register is
-spilled, at most 32 bytes of scratch (the slots behind spilled scalars, which lie in lanes of a vector register), and every instruction is known to the interpreter."""
+Usage: resources.py TRINE_CDNA TABLE CLANG_VERSION [--write] OBJECT ...   Speaks TAP. --write makes the table anew. Rules besides: no vector register is
+spilled, at most 32 bytes of scratch (the slots behind spilled scalars, which lie in lanes of a vector register), and every instruction is known to the interpreter. Of
+another clang than the table's only the last is asked."""
 import os
 import re
 import subprocess
@@ -76,14 +77,14 @@ def main():
     failed = False
     for number, (key, row) in enumerate(sorted(rows.items()), 1):
         old = known.get(key)
-        worse = broken[key][:]
+        worse = broken[key][:] if same else [line for line in broken[key] if "spilled" not in line]
         if same and old is None:
             worse.append("not in the table")
         elif same:
             worse += [f"{field}: {row[field]}, the table says {old[field]}" for field in FIELDS[1:]
                       if (row[field] < old[field] if field == "waves" else row[field] > old[field])]
         failed |= bool(worse)
-        print(f"{'not ok' if worse else 'ok'} {number} - {' '.join(key)}" + ("" if same else f" (rules only: the table is of clang {known_clang})"))
+        print(f"{'not ok' if worse else 'ok'} {number} - {' '.join(key)}" + ("" if same else f" (no registers compared: the table is of clang {known_clang})"))
         for line in worse:
             print(f"# {line}")
     sys.exit(failed)

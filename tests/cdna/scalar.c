@@ -167,6 +167,8 @@ static void write_exec(wave *w, const instruction *in) {
         *scc = carry; \
         return (uint64_t)r; \
     }
+#define S2A(name, flags, D, A, value) S2(name, flags, D, A, D, value)
+#define S2AC(name, flags, D, A, value, carry) S2C(name, flags, D, A, D, value, carry)
 #define SC_(name, A, B, condition) \
     HEAD(name) { \
         (void)c_; \
@@ -181,6 +183,8 @@ static void write_exec(wave *w, const instruction *in) {
 #undef S2
 #undef S1C
 #undef S2C
+#undef S2A
+#undef S2AC
 #undef SC
 #undef SC_
 
@@ -190,6 +194,8 @@ static void write_exec(wave *w, const instruction *in) {
 #define S2(name, flags, D, A, B, value) ROW(name, flags, #D " = " #A " " #B)
 #define S1C(name, flags, D, A, value, carry) ROW(name, (flags) | ROW_SETS_SCC, #D " = " #A)
 #define S2C(name, flags, D, A, B, value, carry) ROW(name, (flags) | ROW_SETS_SCC, #D " = " #A " " #B)
+#define S2A(name, flags, D, A, value) ROW(name, flags, #D " += " #A)
+#define S2AC(name, flags, D, A, value, carry) ROW(name, (flags) | ROW_SETS_SCC, #D " += " #A)
 #define SC(name, A, B, condition) ROW_(name, ROW_SETS_SCC, "= " #A " " #B)
 #define SAVE(name, flags, execute, operation) { "s_" #name "_b64", "b64 = b64", execute, { .scalar = save_##operation }, flags, CDNA_SCALAR },
 
