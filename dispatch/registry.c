@@ -63,8 +63,7 @@ static bool check_elf(trine_module_entry *entry, int file, off_t size) {
     }
     /* Linkers put the table of sections last: a file that ends between the segments and the table was whole once. */
     const uint64_t end = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
-    if (end < header.e_shoff || end > (uint64_t)size)
-        return refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
+    if (end < header.e_shoff || end > (uint64_t)size) return refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
     return true;
 }
 

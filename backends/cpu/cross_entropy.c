@@ -113,8 +113,7 @@ typedef struct losses {
 /* Of a row whose loss or lse is asked for. */
 static void loss_chunk(const losses *l, int64_t row, int64_t at, part *out) {
     *out = (part){ 0 };
-    if (l->need_lse || label_at(l->labels, row) != l->ignore)
-        row_chunk(l->logits, row, at, l->v - at < CHUNK ? l->v - at : CHUNK, l->scale, l->totals, out);
+    if (l->need_lse || label_at(l->labels, row) != l->ignore) row_chunk(l->logits, row, at, l->v - at < CHUNK ? l->v - at : CHUNK, l->scale, l->totals, out);
 }
 
 static void loss_thread(const void *context, int thread, int team) {

@@ -169,7 +169,9 @@ template <bool CENTERED, class T, class R> DEVICE void norm_columns(const norm_c
 }
 
 #define NORM_ROWS(op, CENTERED, G, T, R, W) \
-    ENTRY(op##_##T##_##R##_##W##_##G, group<G>::THREADS, norm_backward_params) { norm_backward_rows<CENTERED, T, R, W, group<G, NORM_FUSED_ITEMS / VECTOR>>(p); }
+    ENTRY(op##_##T##_##R##_##W##_##G, group<G>::THREADS, norm_backward_params) { \
+        norm_backward_rows<CENTERED, T, R, W, group<G, NORM_FUSED_ITEMS / VECTOR>>(p); \
+    }
 #define NORM_TYPES(op, CENTERED, T, R, W) \
     NORM_ROWS(op, CENTERED, 8, T, R, W) \
     NORM_ROWS(op, CENTERED, 32, T, R, W) \

@@ -35,7 +35,8 @@ template <class Group> DEVICE float softmax_powers(float (&h)[ROW_VECTORS][VECTO
 }
 
 /* y = h inverse, 0 where nothing is visible. */
-template <class T, class Group> DEVICE void softmax_write(float (&h)[ROW_VECTORS][VECTOR], const softmax_params &p, void *y, int64_t at, int64_t n, float inverse) {
+template <class T, class Group>
+DEVICE void softmax_write(float (&h)[ROW_VECTORS][VECTOR], const softmax_params &p, void *y, int64_t at, int64_t n, float inverse) {
     Group::each(at, p.n, p.wide, [&](int v, const lane &l) {
 #pragma unroll
         for (int k = 0; k < VECTOR; k++) h[v][k] = l.at + k < n ? h[v][k] * inverse : 0.0f;
