@@ -25,6 +25,11 @@ typedef struct attention_params {
     attention_problem at;
     attention_tensor q, k, v, o, lse; /* lse.data: NULL if absent */
     int32_t tiles, columns;           /* blocks along sq, and along d */
+    float unit, spread;               /* a score is `unit` times what the softmax is taken of; spread = unit log2(e) */
+    float bend;                       /* scale/softcap: tanh of the product times this is taken first; 0: the product's sign is turned */
+    bool bends;                       /* either of that */
+    bool hides;                       /* some queries may see keys that their neighbours do not */
+    bool wide;                        /* 16 bytes of a row of q, k, v and o are one aligned access */
 } attention_params;
 
 typedef struct attention_backward_params {
@@ -32,11 +37,19 @@ typedef struct attention_backward_params {
     attention_tensor dout, q, k, v, o, lse, dq, dk, dv;
     attention_tensor delta; /* f32, as lse: dout.o of each row */
     int32_t tiles, columns; /* of this launch: blocks along sq or sk, and along d */
+    float bend, spread;     /* a score in powers of 2 is `spread` times the product, or times tanh(bend product) if that is not 0 */
+    bool wide;              /* 16 bytes of a row of any tensor but lse and delta are one aligned access */
 } attention_backward_params;
 
 enum {
     ATTENTION_THREADS = 256, /* of a block of the kernels without tensor cores */
     ATTENTION_SIDE = 64,     /* queries and keys of their tiles */
+    ATTENTION_MMA_THREADS = 128,
 };
+
+/* Shared memory of the kernels by mma.sync: 64 queries, two stages of keys and of values. */
+#define ATTENTION_MMA_BYTES(D, KEYS) (2 * (D) * (ATTENTION_SIDE + 4 * (KEYS)))
+/* And of their gradient: 64 lanes of two tensors, two stages of LANES of two others, and two statistics of each of these. */
+#define ATTENTION_MMA_BACKWARD_BYTES(D, LANES) (4 * (D) * (ATTENTION_SIDE + 2 * (LANES)) + 16 * (LANES))
 
 #endif

@@ -21,6 +21,10 @@ static attention_backward_params params_of(const trine_call *call) {
                                         .dq = attention_tokens_of(call, DQ),
                                         .dk = attention_tokens_of(call, DK),
                                         .dv = attention_tokens_of(call, DV),
+                                        .bend = at.softcap > 0 ? at.scale / at.softcap : 0,
+                                        .spread = (float)((at.softcap > 0 ? at.softcap : at.scale) * 0x1.71547652b82fep0),
+                                        .wide = simt_aligned(call, DOUT) && simt_aligned(call, Q) && simt_aligned(call, K) && simt_aligned(call, V) &&
+                                                simt_aligned(call, DQ) && simt_aligned(call, DK) && simt_aligned(call, DV),
                                         .delta = { call->workspace, (int64_t)at.h * at.sq, 1, at.sq } };
 }
 
@@ -50,4 +54,39 @@ static trine_status launch_simt(const trine_call *call) {
     return status;
 }
 
-SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch_simt }, { 0 } };
+/* --------------------------------------------------------------------------------------------------------------- tensor cores */
+
+typedef struct tile {
+    int d, keys, queries, columns;
+} tile;
+
+static trine_status launch_mma_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens, int64_t heads, int lanes,
+                                    const tile *t, int columns) {
+    p->tiles = (int32_t)simt_blocks(tokens, ATTENTION_SIDE), p->columns = columns;
+    cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b,
+                           .threads = ATTENTION_MMA_THREADS,
+                           .shared = ATTENTION_MMA_BACKWARD_BYTES(t->d, lanes),
+                           .params = p };
+    snprintf(launch.name, sizeof launch.name, "attention_backward_mma_%s_%s_%d", step, trine_dtype_name(call->tensor[Q].dtype), t->d);
+    return cuda_launch_function(call, &launch);
+}
+
+static trine_status launch_mma(const trine_call *call) {
+    static const tile tiles[] = { { 64, 64, 64, 64 }, { 128, 64, 32, 128 }, { 256, 32, 32, 128 } };
+    attention_backward_params p = params_of(call);
+    const tile *t = tiles;
+    while (t->d < p.at.d) t++;
+    trine_status status = launch_delta(call, &p);
+    if (status == TRINE_OK) status = launch_mma_step(call, &p, "queries", p.at.sq, p.at.h, t->keys, t, 1);
+    if (status == TRINE_OK) status = launch_mma_step(call, &p, "keys", p.at.sk, p.at.h / p.at.group, t->queries, t, t->d / t->columns);
+    return status;
+}
+
+static const char *refuse_mma(const trine_call *call) {
+    const trine_attention_backward_args *args = call->args;
+    return attention_refuse_tiles(call, args->scale, args->softcap);
+}
+
+SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace, .launch = launch_mma },
+                                     { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch_simt },
+                                     { 0 } };

@@ -41,8 +41,8 @@ struct attention_pair {
 DEVICE attention_pair attention_pair_of(const attention_problem &at, const attention_query &q, int key, float product, float change) {
     if (!q.sees.has(key)) return { 0, 0 };
     const attention_score s = attention_score_of(at, product);
-    const float p = attention_weight(s.z, q.lse);
-    return { p, p * (change - q.delta) * s.slope };
+    const float p = attention_lifted(s.z, q.lse);
+    return { p * (1 / ATTENTION_LIFT), p * ((change - q.delta) * (1 / ATTENTION_LIFT)) * s.slope };
 }
 
 template <class T, int D>

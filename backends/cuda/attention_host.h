@@ -24,7 +24,11 @@ attention_problem attention_problem_of(const trine_call *call, int cu_q, attenti
 attention_tensor attention_tokens_of(const trine_call *call, int tensor);
 attention_tensor attention_statistic_of(const trine_call *call, int tensor);
 
+/* All of attention's but tiles and columns. */
+attention_params attention_params_of(const trine_call *call);
+
 /* Why no kernel here can run the call; NULL if one can. */
 const char *attention_refuse(const trine_call *call);
+const char *attention_refuse_tiles(const trine_call *call, float scale, float softcap); /* likewise, none of tensor cores */
 
 #endif

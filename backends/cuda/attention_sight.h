@@ -9,7 +9,7 @@
 DEVICE int lesser(int a, int b) { return b < a ? b : a; }
 DEVICE int greater(int a, int b) { return b > a ? b : a; }
 
-/* From `low` to below `high`; { 0, 0 } if none. */
+/* From `low` to below `high`, none if these are equal. Both grow from lane to lane. */
 struct attention_sight {
     int low, high;
     DEVICE bool has(int i) const { return i >= low && i < high; }
@@ -36,26 +36,23 @@ DEVICE attention_sequence attention_sequence_of(const attention_problem &p, cons
     return { p.cu_q[first], p.cu_q[first + 1], p.cu_k[first], p.cu_k[first + 1] };
 }
 
+/* The part of low .. high-1 that is in first .. end-1. */
+DEVICE attention_sight attention_sight_in(int64_t low, int64_t high, int first, int end) {
+    return { (int)(low < first ? first : low > end ? end : low), (int)(high < first ? first : high > end ? end : high) };
+}
+
 DEVICE attention_sight attention_keys_of(const attention_problem &p, int i) {
     const attention_sequence s = attention_sequence_of(p, p.cu_q, i);
     if (s.bad(p)) return { 0, -1 };
-    const int64_t same = (int64_t)s.k1 - s.q1 + i;
-    int64_t low = s.k0, high = s.k1;
-    if (p.causal && same + 1 < high) high = same + 1;
-    if (p.window && same + p.window < high) high = same + p.window;
-    if (p.window && same - p.window + 1 > low) low = same - p.window + 1;
-    return high > low ? attention_sight{ (int)low, (int)high } : attention_sight{ 0, 0 };
+    const int64_t same = (int64_t)s.k1 - s.q1 + i, far = p.window ? same + p.window : s.k1;
+    return attention_sight_in(p.window ? same - p.window + 1 : s.k0, p.causal && same + 1 < far ? same + 1 : far, s.k0, s.k1);
 }
 
 DEVICE attention_sight attention_queries_of(const attention_problem &p, int j) {
     const attention_sequence s = attention_sequence_of(p, p.cu_k, j);
     if (s.bad(p)) return { 0, -1 };
-    const int64_t same = (int64_t)s.q1 - s.k1 + j;
-    int64_t low = s.q0, high = s.q1;
-    if (p.causal && same > low) low = same;
-    if (p.window && same + p.window < high) high = same + p.window;
-    if (p.window && same - p.window + 1 > low) low = same - p.window + 1;
-    return high > low ? attention_sight{ (int)low, (int)high } : attention_sight{ 0, 0 };
+    const int64_t same = (int64_t)s.q1 - s.k1 + j, near = p.window ? same - p.window + 1 : s.q0;
+    return attention_sight_in(p.causal && same > near ? same : near, p.window ? same + p.window : s.q1, s.q0, s.q1);
 }
 
 /* What any of a tile's lanes sees, and what all of them see; lanes beyond the end do not count. */
@@ -99,8 +96,12 @@ DEVICE attention_score attention_score_of(const attention_problem &p, float prod
     return { p.softcap * t, fused(-t, t, 1.0f) };
 }
 
-/* e^(z - base) where the difference is not positive, or hardly. */
+/* e^(z - base) where the difference is not positive, or hardly; below 2^-126 it is 0. */
 DEVICE float attention_weight(float z, float base) { return exp2_approx((z - base) * LOG2E); }
+
+/* The same times 2^24, so that it can be multiplied by what is large before that is taken back. */
+#define ATTENTION_LIFT 0x1p24f
+DEVICE float attention_lifted(float z, float base) { return exp2_approx(fused(z - base, LOG2E, 24.0f)); }
 
 /* Element 0 of a row. */
 template <class T> DEVICE typename T::bits *attention_row(const attention_tensor &t, int64_t batch, int64_t token, int64_t head) {
