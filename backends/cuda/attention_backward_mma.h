@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256, in a fixed order.
  *
- * Three launches, as without tensor cores. A block has 64 queries for dq, or 64 keys and up to 128 columns for dk and dv, in shared memory; each of its 4 warps has 16 of
- * them, and the weights and their changes as left operands. Tiles of the other side are copied into one of two stages while the products of the other go on. p is found
- * as 2^24 p, so that what it is multiplied by counts even where p itself would be less than the smallest normal number.
+ * Three launches, as without tensor cores. A block has 64 queries for dq, or 64 keys and up to 128 columns for dk and dv, in shared memory; each of its 4 warps
+ * has 16 of them, and the weights and their changes as left operands. Tiles of the other side are copied into one of two stages while the products of the other
+ * go on. p is found as 2^24 p, so that what it is multiplied by counts even where p itself would be less than the smallest normal number.
  *
- * NOTES. Floors: 14 flops for each visible pair and column (18 for d of more than 128), where one pass that adds into dq needs 10 but has no fixed order, over the rate
- * of mma.sync, on an H200 about 62 % of wgmma's. */
+ * NOTES. Floors: 14 flops for each visible pair and column (18 for d of more than 128), where one pass that adds into dq needs 10 but has no fixed order, over
+ * the rate of mma.sync, on an H200 about 62 % of wgmma's. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 

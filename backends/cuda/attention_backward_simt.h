@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of attention without tensor cores: any type, size and stride, in f32, in a fixed order.
  *
- * Three launches: the products dout.o; dq by blocks that have 64 queries of a head and go over the keys they see; dk and dv by blocks that have 64 keys and go over the
- * queries that see them, in all heads of the group. A block has up to 128 columns.
+ * Three launches: the products dout.o; dq by blocks that have 64 queries of a head and go over the keys they see; dk and dv by blocks that have 64 keys and go
+ * over the queries that see them, in all heads of the group. A block has up to 128 columns.
  *
- * NOTES. Floors: 14 flops for each visible pair and column, since scores and dout.v are found twice (more often with more than 128 columns), where one pass that adds
- * into dq needs 10 but has no fixed order; over 67 TFLOP/s (H200, f32, datasheet). */
+ * NOTES. Floors: 14 flops for each visible pair and column, since scores and dout.v are found twice (more often with more than 128 columns), where one pass
+ * that adds into dq needs 10 but has no fixed order; over 67 TFLOP/s (H200, f32, datasheet). */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_SIMT_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_SIMT_H
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256.
  *
- * A block has 64 queries of a head, each of its 4 warps 16 of them, with their sums of o, a tile of scores, and up to 128 columns of q in registers. Tiles of keys and of
- * values are copied in turns, each into one of two stages, while the other operand's products go on. Rows lie in panels of 128 bytes in which piece c of row r is at
- * c ^ r % 8, so that neither copies nor matrices meet in a bank. Keys go from the last to the first.
+ * A block has 64 queries of a head, each of its 4 warps 16 of them, with their sums of o, a tile of scores, and up to 128 columns of q in registers. Tiles of
+ * keys and of values are copied in turns, each into one of two stages, while the other operand's products go on. Rows lie in panels of 128 bytes in which piece
+ * c of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank. Keys go from the last to the first.
  *
- * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; an exponential for each pair, 16 a clock and
- * processor. */
+ * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; an exponential for each pair, 16 a clock
+ * and processor. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H
 #define TRINE_CUDA_ATTENTION_MMA_H
 

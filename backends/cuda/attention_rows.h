@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention's rows as sums of tensor cores have them: thread t of a warp has rows t/4 and t/4 + 8 of 16, columns 8j + t%4*2 and the next of the first in elements 4j and
- * 4j + 1, of the second in 4j + 2 and 4j + 3.
+/* Attention's rows as sums of tensor cores have them: thread t of a warp has rows t/4 and t/4 + 8 of 16, columns 8j + t%4*2 and the next of the first in
+ * elements 4j and 4j + 1, of the second in 4j + 2 and 4j + 3.
  *
- * What a query must not see is hidden in its scores, but a weight of 0 still meets the value, and 0 times NaN or Inf is NaN. So rows that come out as NaN or Inf, in
- * a call that hides anything, are done again, one by one. So are rows with scores so large that the rounding of a score times log2(e) would count more than their
- * differences. */
+ * What a query must not see is hidden in its scores, but a weight of 0 still meets the value, and 0 times NaN or Inf is NaN. So rows that come out as NaN or
+ * Inf, in a call that hides anything, are done again, one by one. So are rows with scores so large that the rounding of a score times log2(e) would count more
+ * than their differences. */
 #ifndef TRINE_CUDA_ATTENTION_ROWS_H
 #define TRINE_CUDA_ATTENTION_ROWS_H
 
@@ -70,7 +70,8 @@ template <class T, int N> DEVICE void attention_pack(uint32_t (&w)[N / 2], const
     for (int i = 0; i < N / 2; i++) w[i] = pair_of<T>(s[2 * i], s[2 * i + 1]);
 }
 
-/* Most tiles leave the largest score as it is: then o need not be touched. The question waits for all weights, which the compiler would otherwise move behind it. */
+/* Most tiles leave the largest score as it is: then o need not be touched. The question waits for all weights, which the compiler would otherwise move behind
+ * it. */
 DEVICE bool attention_changes(const attention_rows &rows, const float (&factor)[2]) {
     return any_of_warp(factor[0] != 1.0f || factor[1] != 1.0f || !(rows.sum[0] >= 0) || !(rows.sum[1] >= 0));
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention without tensor cores: any type, size and stride, in f32.
  *
- * A block has 64 queries of a head, and up to 128 columns of o: with more, several blocks find the same weights. Keys come in tiles of 64. A thread has 4 x 4 scores and
- * 4 rows of o, 4 columns of each 64; the 16 threads of the same rows are neighbours.
+ * A block has 64 queries of a head, and up to 128 columns of o: with more, several blocks find the same weights. Keys come in tiles of 64. A thread has 4 x 4
+ * scores and 4 rows of o, 4 columns of each 64; the 16 threads of the same rows are neighbours.
  *
- * NOTES. Floors: 4 flops for each visible pair and column over 67 TFLOP/s (H200, f32, datasheet); bytes do not count. Scores read two vectors of shared memory for 16
- * multiply-adds, so about a third of that is the most there can be. */
+ * NOTES. Floors: 4 flops for each visible pair and column over 67 TFLOP/s (H200, f32, datasheet); bytes do not count. Scores read two vectors of shared memory
+ * for 16 multiply-adds, so about a third of that is the most there can be. */
 #ifndef TRINE_CUDA_ATTENTION_SIMT_H
 #define TRINE_CUDA_ATTENTION_SIMT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two products of attention without tensor cores, for blocks of 256 threads and tiles of 64 x 64: thread t has lanes t/16*4 to t/16*4+3 of the left operand and
- * t%16*4 to t%16*4+3 of the right one. */
+/* The two products of attention without tensor cores, for blocks of 256 threads and tiles of 64 x 64: thread t has lanes t/16*4 to t/16*4+3 of the left operand
+ * and t%16*4 to t%16*4+3 of the right one. */
 #ifndef TRINE_CUDA_ATTENTION_TILE_H
 #define TRINE_CUDA_ATTENTION_TILE_H
 
@@ -105,8 +105,8 @@ DEVICE void attention_gather_64(float (&sum)[4][4], const float *weights, const 
     }
 }
 
-/* sum[c][i][j] += sum over the 64 tokens from `first` on of weight and value, those alone that lane i sees: a weight of 0 must not meet a NaN. `whole`: all lanes see
- * all of them. */
+/* sum[c][i][j] += sum over the 64 tokens from `first` on of weight and value, those alone that lane i sees: a weight of 0 must not meet a NaN. `whole`: all
+ * lanes see all of them. */
 template <int D, class V>
 DEVICE void attention_gather(float (&sum)[D / 64][4][4], const float *weights, const V &values, int first, bool whole, const attention_sight (&sees)[4],
                              int column, int columns, float *buffer) {
