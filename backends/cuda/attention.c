@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention on CUDA devices: the host side. */
-#include "attention_host.h"
+#include "attention_sm90_host.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -97,6 +97,7 @@ static const char *refuse_mma(const trine_call *call) {
     return attention_refuse_tiles(call, args->scale, args->softcap);
 }
 
-SIMT_KERNELS(attention) = { { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma },
+SIMT_KERNELS(attention) = { { .name = SIMT_NAME "_sm90", .refuse = attention_sm90_refuse, .launch = attention_sm90_launch },
+                            { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma },
                             { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt },
                             { 0 } };
