@@ -7,8 +7,8 @@
  *
  * NOTES. Floors: 14 flops for each visible pair and column (18 for d of more than 128), where one pass that adds into dq needs 10 but has no fixed order, over
  * the rate of mma.sync, on an H200 about 62 % of wgmma's.
- * Measured there beside cuDNN 9.19, bf16, 16384 tokens, s 4096, TFLOP/s counted as 10 flops: d 128 113 of 565 full and 109 of 483 causal; causal, d 64 88 of 385,
- * d 256 57 of 373. At d of more than 128, registers spill a little. */
+ * Measured there beside cuDNN 9.19, bf16, 16384 tokens, s 4096, TFLOP/s counted as 10 flops: d 128 113 of 565 full and 109 of 483 causal; causal, d 64 88 of
+ * 385, d 256 57 of 373. At d of more than 128, registers spill a little. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 

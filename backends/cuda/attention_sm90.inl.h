@@ -12,8 +12,10 @@
  * - Left to itself the compiler moves the exponentials behind the wait for the product that they are to overlap with. The question whether o changes depends on
  *   all of them, and so holds them in front of it; it spares the multiplication of o in most tiles besides.
  * - Measured on an H200 beside cuDNN 9.19, bf16, 16384 tokens, TFLOP/s: d 64, s 16384: 460 of 463 full, 441 of 471 causal; d 128: 539 of 649 full at s 16384,
- *   580 of 670 at 4096, 545 of 572 causal at 4096; d 256: 646 of 740 full at 16384, 540 of 577 causal at 4096. Short sequences lose more: 468 of 608 at d 128, s 1024.
- * - Causal tiles by bunches of heads cost 40 % at d 128, s 16384 (373 of 634): turns of alternating direction then give some blocks the largest tile of each bunch.
+ *   580 of 670 at 4096, 545 of 572 causal at 4096; d 256: 646 of 740 full at 16384, 540 of 577 causal at 4096. Short sequences lose more: 468 of 608 at d 128,
+ *   s 1024.
+ * - Causal tiles by bunches of heads cost 40 % at d 128, s 16384 (373 of 634): turns of alternating direction then give some blocks the largest tile of each
+ *   bunch.
  * - Copies of boxes trap where box and tensor do not begin at 16 bytes: such tensors are moved by hand, since results must not depend on addresses. */
 #ifndef TRINE_CUDA_ATTENTION_SM90_INL_H
 #define TRINE_CUDA_ATTENTION_SM90_INL_H
