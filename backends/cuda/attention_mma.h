@@ -7,8 +7,7 @@
  *
  * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; an exponential for each pair, 16 a clock
  * and processor.
- * Measured there, bf16, 16384 tokens, TFLOP/s: 140 at d 128, s 4096, full; 157, 136 and 123 at d 64, 128 and 256, causal. Beyond d 64 registers spill a little.
- * */
+ * Measured there, bf16, 16384 tokens, TFLOP/s: 140 at d 128, s 4096, full; 157, 136 and 123 at d 64, 128 and 256, causal. Beyond d 64 registers spill. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H
 #define TRINE_CUDA_ATTENTION_MMA_H
 
