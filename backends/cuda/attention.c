@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention on CUDA devices: the host side. */
+#include "attention_sm90_host.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <trine/ops.h>
+
+enum { Q, K, V, CU_Q, CU_K, O, LSE }; /* as in the specification */
+
+attention_problem attention_problem_of(const trine_call *call, int cu_q, attention_options options) {
+    const int64_t *dim = call->dim;
+    attention_problem p = { .b = (int32_t)dim[ATTENTION_B],
+                            .sq = (int32_t)dim[ATTENTION_SQ],
+                            .sk = (int32_t)dim[ATTENTION_SK],
+                            .h = (int32_t)dim[ATTENTION_H],
+                            .group = (int32_t)(dim[ATTENTION_H] / dim[ATTENTION_HK]),
+                            .d = (int32_t)dim[ATTENTION_D],
+                            .window = options.window < dim[ATTENTION_SQ] + dim[ATTENTION_SK] ? (int32_t)options.window : 0,
+                            .causal = options.causal,
+                            .scale = options.scale != 0 ? options.scale : (float)(1 / sqrt((double)dim[ATTENTION_D])),
+                            .softcap = options.softcap };
+    if (!simt_present(call, cu_q)) return p;
+    p.cu_q = call->tensor[cu_q].data, p.cu_k = call->tensor[cu_q + 1].data, p.nseq = (int32_t)dim[ATTENTION_NSEQ];
+    return p;
+}
+
+attention_tensor attention_tokens_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    return (attention_tensor){ t->data, t->stride[0], t->stride[1], t->stride[2] };
+}
+
+attention_tensor attention_statistic_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    return simt_present(call, tensor) ? (attention_tensor){ t->data, t->stride[0], t->stride[2], t->stride[1] } : (attention_tensor){ 0 };
+}
+
+const char *attention_refuse(const trine_call *call) {
+    for (int i = 0; i < call->plan->symbols; i++)
+        if (call->dim[i] > INT32_MAX / 2) return "a dimension exceeds 2^30";
+    return NULL;
+}
+
+attention_params attention_params_of(const trine_call *call) {
+    const trine_attention_args *args = call->args;
+    attention_params p = { .at = attention_problem_of(call, CU_Q, (attention_options){ args->scale, args->softcap, args->causal, args->window }),
+                           .q = attention_tokens_of(call, Q),
+                           .k = attention_tokens_of(call, K),
+                           .v = attention_tokens_of(call, V),
+                           .o = attention_tokens_of(call, O),
+                           .lse = attention_statistic_of(call, LSE),
+                           .wide = simt_aligned(call, Q) && simt_aligned(call, K) && simt_aligned(call, V) && simt_aligned(call, O) };
+    const attention_problem *at = &p.at;
+    p.unit = at->softcap > 0 ? at->softcap : fabsf(at->scale);
+    p.spread = (float)(p.unit * 0x1.71547652b82fep0);
+    p.bend = at->softcap > 0 ? at->scale / at->softcap : 0;
+    p.bends = at->softcap > 0 || at->scale < 0;
+    p.hides = at->causal || at->window > 0 || at->cu_q != NULL;
+    return p;
+}
+
+static trine_status launch_simt(const trine_call *call) {
+    attention_params p = attention_params_of(call);
+    const int width = p.at.d <= 64 ? 64 : 128;
+    p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = (int32_t)simt_blocks(p.at.d, width);
+    cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b, .threads = ATTENTION_THREADS, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "attention_simt_%s_%d", trine_dtype_name(call->tensor[Q].dtype), width);
+    return cuda_launch_function(call, &launch);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- tensor cores */
+
+const char *attention_refuse_tiles(const trine_call *call, float scale, float softcap) {
+    if (trine_dtype_size(call->tensor[0].dtype) != 2) return "tensor cores have no products of this type that the error bound allows";
+    if (call->dim[ATTENTION_D] > 256) return "d exceeds 256";
+    if (scale != 0 && fabsf(scale) < 0x1p-100f) return "scale is nearly 0";
+    if (softcap > 0 && (softcap < 0x1p-60f || softcap > 0x1p60f)) return "softcap is nearly 0 or huge";
+    return attention_refuse(call);
+}
+
+static trine_status launch_mma(const trine_call *call) {
+    static const struct {
+        int d, shared;
+    } tiles[] = { { 64, ATTENTION_MMA_BYTES(64, 64) }, { 128, ATTENTION_MMA_BYTES(128, 64) }, { 256, ATTENTION_MMA_BYTES(256, 32) } };
+    attention_params p = attention_params_of(call);
+    int i = 0;
+    while (tiles[i].d < p.at.d) i++;
+    p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = 1;
+    cuda_launch launch = { .blocks = (int64_t)p.tiles * p.at.h * p.at.b, .threads = ATTENTION_MMA_THREADS, .shared = tiles[i].shared, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "attention_mma_%s_%d", trine_dtype_name(call->tensor[Q].dtype), tiles[i].d);
+    return cuda_launch_function(call, &launch);
+}
+
+static const char *refuse_mma(const trine_call *call) {
+    const trine_attention_args *args = call->args;
+    return attention_refuse_tiles(call, args->scale, args->softcap);
+}
+
+SIMT_KERNELS(attention) = { { .name = SIMT_NAME "_sm90", .refuse = attention_sm90_refuse, .launch = attention_sm90_launch },
+                            { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma },
+                            { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt },
+                            { 0 } };

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host sides of attention and its gradient pass to their device sides. */
+#ifndef TRINE_CUDA_ATTENTION_H
+#define TRINE_CUDA_ATTENTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Strides in elements; the last dimension, if there is one, is contiguous. */
+typedef struct attention_tensor {
+    void *data;
+    int64_t batch, token, head;
+} attention_tensor;
+
+/* What a call attends to, and how. */
+typedef struct attention_problem {
+    const int32_t *cu_q, *cu_k; /* NULL: b sequences of sq and sk */
+    int32_t nseq, b, sq, sk, h, group, d;
+    int32_t window; /* 0: none; less than sq + sk */
+    bool causal;
+    float scale, softcap;
+} attention_problem;
+
+typedef struct attention_params {
+    attention_problem at;
+    attention_tensor q, k, v, o, lse; /* lse.data: NULL if absent */
+    int32_t tiles, columns;           /* blocks along sq, and along d */
+    float unit, spread;               /* a score is `unit` times what the softmax is taken of; spread = unit log2(e) */
+    float bend;                       /* scale/softcap: tanh of the product times this is taken first; 0: the product's sign is turned */
+    bool bends;                       /* either of that */
+    bool hides;                       /* some queries may see keys that their neighbours do not */
+    bool wide;                        /* 16 bytes of a row of q, k, v and o are one aligned access */
+} attention_params;
+
+typedef struct attention_backward_params {
+    attention_problem at;
+    attention_tensor dout, q, k, v, o, lse, dq, dk, dv;
+    attention_tensor delta; /* f32, as lse: dout.o of each row */
+    int32_t tiles, columns; /* of this launch: blocks along sq or sk, and along d */
+    float bend, spread;     /* a score in powers of 2 is `spread` times the product, or times tanh(bend product) if that is not 0 */
+    bool wide;              /* 16 bytes of a row of any tensor but lse and delta are one aligned access */
+} attention_backward_params;
+
+enum {
+    ATTENTION_THREADS = 256, /* of a block of the kernels without tensor cores */
+    ATTENTION_SIDE = 64,     /* queries and keys of their tiles */
+    ATTENTION_MMA_THREADS = 128,
+};
+
+/* Shared memory of the kernels by mma.sync: 64 queries, two stages of keys and of values. */
+#define ATTENTION_MMA_BYTES(D, KEYS) (2 * (D) * (ATTENTION_SIDE + 4 * (KEYS)))
+/* And of their gradient: 64 lanes of two tensors, two stages of LANES of two others, and two statistics of each of these. */
+#define ATTENTION_MMA_BACKWARD_BYTES(D, LANES) (4 * (D) * (ATTENTION_SIDE + 2 * (LANES)) + 16 * (LANES))
+
+#endif

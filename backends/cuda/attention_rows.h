@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention's rows as sums of tensor cores have them: thread t of a warp has rows t/4 and t/4 + 8 of 16, columns 8j + t%4*2 and the next of the first in
+ * elements 4j and 4j + 1, of the second in 4j + 2 and 4j + 3.
+ *
+ * What a query must not see is hidden in its scores, but a weight of 0 still meets the value, and 0 times NaN or Inf is NaN. So rows that come out as NaN or
+ * Inf, in a call that hides anything, are done again, one by one. So are rows with scores so large that the rounding of a score times log2(e) would count more
+ * than their differences. */
+#ifndef TRINE_CUDA_ATTENTION_ROWS_H
+#define TRINE_CUDA_ATTENTION_ROWS_H
+
+#include <tile/pair.h>
+
+#include "attention_sight.h"
+
+/* A thread's two rows, 8 apart. */
+struct attention_rows {
+    attention_sight sees[2];
+    float top[2], sum[2]; /* sum: this thread's part */
+    float reach[2];       /* the largest |top| so far, in powers of 2 */
+};
+DEVICE attention_rows attention_rows_of(const attention_problem &p, int row) {
+    attention_rows rows = { { { 0, 0 }, { 0, 0 } }, { -infinity(), -infinity() }, { 0, 0 }, { 0, 0 } };
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+        if (row + r * 8 < p.sq) rows.sees[r] = attention_keys_of(p, row + r * 8);
+    return rows;
+}
+
+template <int N> DEVICE void attention_bend(float (&s)[N], float bend) {
+#pragma unroll
+    for (int i = 0; i < N; i++) s[i] = bend != 0 ? tanh_of(s[i] * bend) : -s[i];
+}
+
+template <int N> DEVICE void attention_hide(float (&s)[N], const attention_rows &rows, int first) {
+    const int column = first + thread_index() % 4 * 2;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int low = rows.sees[r].low - column, high = rows.sees[r].high - column;
+#pragma unroll
+        for (int i = r * 2; i < N; i += 4)
+#pragma unroll
+            for (int e = 0; e < 2; e++) s[i + e] = i / 4 * 8 + e >= low && i / 4 * 8 + e < high ? s[i + e] : -infinity();
+    }
+}
+
+/* Scores become weights; sums so far are to be multiplied by `factor_out`. */
+template <int N> DEVICE void attention_soften(float (&s)[N], attention_rows &rows, float (&factor_out)[2], float spread) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        float most = rows.top[r];
+#pragma unroll
+        for (int i = r * 2; i < N; i += 4) most = maximum_of(most, maximum_of(s[i], s[i + 1]));
+        most = maximum_of(most, shuffle_xor(most, 1));
+        most = maximum_of(most, shuffle_xor(most, 2));
+        const float base = most == -infinity() ? 0.0f : most * spread;
+        factor_out[r] = exp2_approx(fused(rows.top[r], spread, -base));
+        rows.top[r] = most;
+        rows.reach[r] = maximum_of(rows.reach[r], magnitude(base));
+        float sum = rows.sum[r] * factor_out[r];
+#pragma unroll
+        for (int i = r * 2; i < N; i += 4)
+#pragma unroll
+            for (int e = 0; e < 2; e++) sum += s[i + e] = exp2_approx(fused(s[i + e], spread, -base));
+        rows.sum[r] = sum;
+    }
+}
+
+template <class T, int N> DEVICE void attention_pack(uint32_t (&w)[N / 2], const float (&s)[N]) {
+#pragma unroll
+    for (int i = 0; i < N / 2; i++) w[i] = pair_of<T>(s[2 * i], s[2 * i + 1]);
+}
+
+/* Most tiles leave the largest score as it is: then o need not be touched. The question waits for all weights, which the compiler would otherwise move behind
+ * it. */
+DEVICE bool attention_changes(const attention_rows &rows, const float (&factor)[2]) {
+    return any_of_warp(factor[0] != 1.0f || factor[1] != 1.0f || !(rows.sum[0] >= 0) || !(rows.sum[1] >= 0));
+}
+template <int N> DEVICE void attention_scale(float (&o)[N], const float (&factor)[2]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) o[i] *= factor[i / 2 % 2];
+}
+
+/* ------------------------------------------------------------------------------------------------------------------------- end */
+
+/* Lane l of four has pair l of four vectors of 16 bytes, and gets vector l. */
+DEVICE void attention_turn_4(uint32_t (&x)[4]) {
+    const int lane = thread_index() % 4;
+    const bool odd = lane % 2, high = lane / 2;
+    const uint32_t a = shuffle_xor(odd ? x[0] : x[1], 1), b = shuffle_xor(odd ? x[2] : x[3], 1);
+    const uint32_t u0 = odd ? a : x[0], u1 = odd ? x[1] : a, v0 = odd ? b : x[2], v1 = odd ? x[3] : b;
+    const uint32_t c = shuffle_xor(high ? u0 : v0, 2), d = shuffle_xor(high ? u1 : v1, 2);
+    x[0] = high ? c : u0, x[1] = high ? d : u1, x[2] = high ? v0 : c, x[3] = high ? v1 : d;
+}
+
+/* One row's sums times `factor`, or 0: every thread has its columns of blocks of 8, and the four of a row exchange them. */
+template <class T, int D>
+DEVICE void attention_write_row(typename T::bits *to, const float (&o)[D / 2], int half, float factor, bool none, int columns, bool exists, bool wide) {
+#pragma unroll
+    for (int i = 0; i < D / 32; i++) {
+        uint32_t x[4];
+#pragma unroll
+        for (int b = 0; b < 4; b++) x[b] = none ? 0 : pair_of<T>(o[16 * i + 4 * b + 2 * half] * factor, o[16 * i + 4 * b + 2 * half + 1] * factor);
+        attention_turn_4(x);
+        const int column = (4 * i + thread_index() % 4) * 8;
+        if (!exists) continue;
+        if (wide && column + 8 <= columns)
+            store_words(to + column, x[0], x[1], x[2], x[3]);
+        else
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                if (column + e < columns) to[column + e] = (typename T::bits)(x[e / 2] >> 16 * (e % 2));
+    }
+}
+
+/* One row, by a warp, from what it sees alone. */
+template <class T, int D> DEVICE void attention_redo(const attention_params &p, int batch, int head, int token) {
+    const int lane = thread_index() % WARP;
+    const attention_sight sees = attention_keys_of(p.at, token);
+    const typename T::bits *const from = attention_row<T>(p.q, batch, token, head);
+    float q[D / WARP], o[D / WARP] = {}, top = -infinity(), sum = 0;
+#pragma unroll
+    for (int i = 0; i < D / WARP; i++) q[i] = lane + i * WARP < p.at.d ? T::get(from[lane + i * WARP]) : 0.0f;
+#pragma unroll 1
+    for (int key = sees.low; key < sees.high; key++) {
+        const typename T::bits *const k = attention_row<T>(p.k, batch, key, head / p.at.group), *const v = attention_row<T>(p.v, batch, key, head / p.at.group);
+        float product = 0;
+#pragma unroll
+        for (int i = 0; i < D / WARP; i++)
+            if (lane + i * WARP < p.at.d) product = fused(q[i], T::get(k[lane + i * WARP]), product);
+        const float z = attention_score_of(p.at, group_sum<WARP>(product)).z, now = larger(top, z), base = now == -infinity() ? 0.0f : now;
+        const float factor = attention_weight(top, base), weight = attention_weight(z, base);
+        top = now, sum = fused(sum, factor, weight);
+#pragma unroll
+        for (int i = 0; i < D / WARP; i++)
+            if (lane + i * WARP < p.at.d) o[i] = fused(weight, T::get(v[lane + i * WARP]), o[i] * factor);
+    }
+    typename T::bits *const to = attention_row<T>(p.o, batch, token, head);
+    sync_warp(); /* what is written here was written before, by other lanes */
+#pragma unroll
+    for (int i = 0; i < D / WARP; i++)
+        if (lane + i * WARP < p.at.d) to[lane + i * WARP] = T::put(sum == 0 ? 0.0f : o[i] / sum);
+    if (p.lse.data && lane == 0) *attention_row<f32>(p.lse, batch, token, head) = f32::put(sum == 0 ? -infinity() : top + log_of(sum));
+}
+
+/* Ends the thread's rows, token and token + 8 of a head, and those that came out as NaN or Inf in a call that hides anything. */
+template <class T, int D>
+DEVICE void attention_end(const attention_params &p, int batch, int head, int row, const float (&o)[D / 2], const attention_rows &rows) {
+    const int lane = thread_index() % WARP;
+    const float FAR = 0x1p18f;
+    bool again[2];
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        float spoilt = 0, sum = rows.sum[r];
+        sum += shuffle_xor(sum, 1);
+        sum += shuffle_xor(sum, 2);
+        const int token = row + r * 8;
+        const bool exists = token < p.at.sq, bad = rows.sees[r].bad(), none = sum == 0 && !bad;
+        const float factor = bad ? not_a_number() : 1.0f / sum;
+#pragma unroll
+        for (int i = 2 * r; i < D / 2; i += 4) spoilt += o[i] * 0.0f + o[i + 1] * 0.0f;
+        attention_write_row<T, D>(attention_row<T>(p.o, batch, exists ? token : 0, head), o, r, factor, none, p.at.d, exists, p.wide);
+        if (p.lse.data && exists && lane % 4 == 0)
+            *attention_row<f32>(p.lse, batch, token, head) = f32::put(bad ? not_a_number() : none ? -infinity() : fused(rows.top[r], p.unit, log_of(sum)));
+        again[r] = exists && !bad && (rows.reach[r] > FAR || (p.hides && !none && spoilt != 0));
+    }
+    if (!any_of_warp(again[0] || again[1])) return;
+    sync_warp();
+#pragma unroll 1
+    for (int r = 0; r < 16; r++)
+        if (any_of_warp(lane / 4 == r % 8 && (r < 8 ? again[0] : again[1]))) attention_redo<T, D>(p, batch, head, row - lane / 4 + r);
+}
+
+#endif

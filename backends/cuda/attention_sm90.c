@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attention on sm_90a: the host side. */
+#include "attention_sm90_host.h"
+
+#include <stdio.h>
+
+#include <trine/ops.h>
+
+#include "attention_sm90.h"
+
+/* Strides in bytes as tensor maps take them (cuTensorMapEncodeTiled). */
+static bool copyable(int64_t bytes) { return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40; }
+
+const char *attention_sm90_refuse_tensors(const trine_call *call, uint32_t set) {
+    const cuda_device *d = call->device;
+    if (cuda_ops[call->plan->op].code[CUDA_HOPPER] == NULL) return "no code for sm_90a was built";
+    if (d->major != 9 || d->minor != 0) return "the device is not of compute capability 9.0";
+    if (!d->tensor_maps) return "the device has no tensor maps";
+    for (int i = 0; i < call->plan->tensors; i++) {
+        const trine_tensor *t = &call->tensor[i];
+        if (!(set >> i & 1)) continue;
+        if (trine_dtype_size(t->dtype) != 2) return "tensor cores have no products of this type that the error bound allows";
+        for (int k = 0; k < 3; k++) {
+            if (t->shape[k] == 0) return "there is nothing to copy";
+            if (t->shape[k] > 1 && !copyable(2 * t->stride[k])) return "strides are not multiples of 16 bytes";
+        }
+    }
+    return attention_refuse(call);
+}
+
+trine_status attention_sm90_encode(const trine_call *call, int tensor, int rows, tensor_map *map_out, bool *moved_out) {
+    const cuda_driver *driver = ((const cuda_device *)call->device)->driver;
+    const trine_tensor *t = &call->tensor[tensor];
+    const uintptr_t data = (uintptr_t)t->data;
+    const int64_t line = (2 * t->shape[3] + 15) / 16 * 16;
+    const int order[3] = { 1, 2, 0 }; /* of s, h and b in the tensor */
+    cuuint64_t shape[4] = { (cuuint64_t)t->shape[3] }, strides[3];
+    const cuuint32_t box[4] = { 64, (cuuint32_t)rows, 1, 1 }, steps[4] = { 1, 1, 1, 1 };
+    int64_t widest = line;
+    for (int i = 0; i < 3; i++)
+        if (t->shape[i] > 1 && 2 * t->stride[i] * t->shape[i] > widest) widest = 2 * t->stride[i] * t->shape[i];
+    for (int i = 0; i < 3; i++) {
+        shape[i + 1] = (cuuint64_t)t->shape[order[i]];
+        strides[i] = (cuuint64_t)(t->shape[order[i]] > 1 ? 2 * t->stride[order[i]] : widest);
+    }
+    *moved_out = data % 16 != 0;
+    return CUDA_CALL(driver, TensorMapEncodeTiled, (CUtensorMap *)(void *)map_out,
+                     t->dtype == TRINE_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, (void *)(data - data % 16), shape, strides,
+                     box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+/* -------------------------------------------------------------------------------------------------------------------- forward */
+
+enum { Q, K, V }; /* as in the specification */
+
+typedef struct tile {
+    int d, keys, groups, bytes;
+} tile;
+#define TILE(D, KEYS, GROUPS, STAGES) { D, KEYS, GROUPS, ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) },
+static const tile tiles[] = { ATTENTION_SM90_TILES(TILE) };
+
+static tile tile_of(int64_t d) {
+    int i = 0;
+    while (tiles[i].d < d) i++;
+    return tiles[i];
+}
+
+const char *attention_sm90_refuse(const trine_call *call) {
+    const trine_attention_args *args = call->args;
+    const char *const reason = attention_refuse_tiles(call, args->scale, args->softcap);
+    if (reason != NULL) return reason;
+    if (call->dim[ATTENTION_B] * call->dim[ATTENTION_H] * simt_blocks(call->dim[ATTENTION_SQ], 128) > INT32_MAX / 2)
+        return "more tiles than are counted in 32 bits";
+    return attention_sm90_refuse_tensors(call, 1u << Q | 1u << K | 1u << V);
+}
+
+/* Heads whose keys and values are in the second-level cache together, about 24 MB of them; those of a group share theirs. Under a causal mask tiles differ, and
+ * all of them go from the largest to the smallest, since only then turns of alternating direction balance. */
+static int32_t bunch_of(const attention_problem *p) {
+    const double bytes = 4.0 * p->sk * p->d;
+    const int32_t heads = bytes < 24e6 ? (int32_t)(24e6 / bytes) : 1, planes = p->b * p->h;
+    return !p->causal && heads < planes / p->group ? heads * p->group : planes;
+}
+
+trine_status attention_sm90_launch(const trine_call *call) {
+    const cuda_device *d = call->device;
+    const tile t = tile_of(call->dim[ATTENTION_D]);
+    attention_sm90_params p = { .call = attention_params_of(call) };
+    const attention_problem *at = &p.call.at;
+    p.call.tiles = (int32_t)simt_blocks(at->sq, t.groups * 64);
+    p.planes = at->b * at->h, p.bunch = bunch_of(at);
+    cuda_scope scope;
+    trine_status status = cuda_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    tensor_map *const maps[] = { &p.q_map, &p.k_map, &p.v_map };
+    for (int i = 0; i < 3 && status == TRINE_OK; i++) status = attention_sm90_encode(call, Q + i, i == 0 ? 64 : t.keys, maps[i], &p.moved[i]);
+    cuda_leave(d, scope);
+    if (status != TRINE_OK) return status;
+    const int64_t all = (int64_t)p.planes * p.call.tiles;
+    cuda_launch launch = { .part = CUDA_HOPPER, .blocks = all < d->units ? all : d->units, .threads = (t.groups + 1) * 128, .shared = t.bytes, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "attention_sm90_%s%s_%d", p.call.bends ? "bent_" : "", trine_dtype_name(call->tensor[Q].dtype), t.d);
+    return cuda_launch_function(call, &launch);
+}

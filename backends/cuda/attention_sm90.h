@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host side of attention passes to the kernels for sm_90a. */
+#ifndef TRINE_CUDA_ATTENTION_SM90_H
+#define TRINE_CUDA_ATTENTION_SM90_H
+
+#include "attention.h"
+#include "tile/map.h"
+
+typedef struct attention_sm90_params {
+    tensor_map q_map, k_map, v_map;
+    attention_params call; /* tiles: of 64 queries for each consumer */
+    bool moved[3];         /* a tensor that copies cannot read, since it does not begin at 16 bytes */
+    int32_t planes, bunch; /* heads of all batches; those whose keys and values are to stay in the second-level cache together */
+} attention_sm90_params;
+
+/* For heads of up to D columns: D, keys of a tile, consumers of 64 queries each, stages for tiles of k and of v. */
+#define ATTENTION_SM90_TILES(X) X(64, 128, 3, 4) X(128, 128, 2, 3) X(256, 80, 2, 2)
+
+/* The bytes of all shared memory: q, the stages, barriers. */
+#define ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) ((GROUPS) * 128 * (D) + (STAGES) * 4 * (KEYS) * (D) + 16 + (STAGES) * 32)
+
+#endif
