@@ -38,9 +38,7 @@ static double seconds_of(const trine_call *call, const plan *p, int split) {
     const double steps = (double)simt_blocks(depth_of(call), split), bytes = 128.0 * (MATMUL_SM90_ROWS + p->tile.n / (pairs ? 2.0 : 1.0));
     const double step = fmax(4.0 * p->tile.n / 1.7e9, bytes / 100e9), waves = (double)simt_blocks(p->tiles, held > 0 ? held : 1);
     const double cached = (double)p->tiles * (pairs ? 2 : 1) * (double)depth_of(call) * bytes / 8e12;
-    double moved = (double)(p->x.bytes + p->y.bytes) * 3;
-    for (int i = 0; i < call->plan->tensors; i++)
-        if (simt_present(call, i)) moved += (double)trine_tensor_count(&call->tensor[i]) * (double)trine_dtype_size(call->tensor[i].dtype);
+    const double moved = (double)(p->x.bytes + p->y.bytes) * 3 + (double)trine_plan_bytes(call->plan, call->dim, call->type, call->present);
     const double end = (split > 1 ? 2.5e-6 : 1e-6) + (pairs ? 0 : (waves - 1) / waves * 4e-6), packing = (p->x.packed + p->y.packed) * 4e-6;
     const double computing = waves * (steps * step + end), memory = moved / 3.9e12;
     return 5e-6 + packing + sqrt(computing * computing + cached * cached + memory * memory); /* none hides the others wholly */
