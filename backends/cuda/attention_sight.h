@@ -72,19 +72,6 @@ DEVICE attention_span attention_span_of(const attention_sight &s, bool exists) {
 
 /* ------------------------------------------------------------------------------------------------------------------- scores */
 
-/* tanh x within 1.5 ulp and what exp2_approx() adds to that: below 5/8 a minimax polynomial (backends/cpu/vec_math.h), 1 - 2/(e^2x + 1) above. */
-DEVICE float tanh_of(float x) {
-    const float a = magnitude(x), a2 = a * a;
-    float p = -5.69229620e-3f;
-    p = fused(p, a2, 2.06281673e-2f);
-    p = fused(p, a2, -5.37365153e-2f);
-    p = fused(p, a2, 1.33314058e-1f);
-    p = fused(p, a2, -3.33332807e-1f);
-    const float small = fused(a2 * a, p, a), e = exp2_approx((a > 10.0f ? 10.0f : a) * (2 * LOG2E)), large = fused(-2.0f, reciprocal(e + 1.0f), 1.0f);
-    const float y = a < 0.625f ? small : large;
-    return x < 0 ? -y : y;
-}
-
 /* A score from the product q.k, and its derivative by the scaled product. */
 struct attention_score {
     float z, slope;
