@@ -7,6 +7,7 @@
 
 #include "backends/simt/simt.h"
 #include "map.h"
+#include "pair.h"
 
 enum { WARPGROUP = 128 };
 
@@ -55,8 +56,6 @@ DEVICE packed<uint32_t, 4> cluster_load(uint32_t address) {
     return x;
 }
 
-/* The lanes of a warp. */
-DEVICE void sync_warp() { __syncwarp(); }
 /* Some warps of the block, `threads` in all; 0 is sync_block()'s. */
 DEVICE void sync_some(int barrier, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
 
