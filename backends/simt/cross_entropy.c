@@ -22,7 +22,7 @@ static trine_status launch(const trine_call *call) {
         .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
         .wide = simt_aligned(call, LOGITS),
     };
-    const simt_group group = simt_row_group(p.rows, p.v, 1);
+    const simt_group group = simt_row_group(p.rows, p.v, SIMT_ONE_ROW);
     const simt_function function = { .type = { call->tensor[LOGITS].dtype }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
 }

@@ -109,14 +109,20 @@ simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const in
     return (simt_group){ size, threads, simt_blocks(rows, threads / size) };
 }
 
-simt_group simt_row_group(int64_t rows, int64_t n, int held) {
-    enum { ITEMS = 32 }; /* elements of a row that a thread holds */
-    static const int one[] = { 8, 32, 128, 256, 1024 }, two[] = { 8, 32, 128, 256, 512 };
-    return simt_group_of(rows, n, ITEMS, 5, held > 1 ? two : one);
+simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder) {
+    enum { ITEMS = 32 };
+    static const struct {
+        int count, sizes[5];
+    } ladders[] = {
+        [SIMT_ONE_ROW] = { 5, { 8, 32, 128, 256, 1024 } },
+        [SIMT_TWO_ROWS] = { 5, { 8, 32, 128, 256, 512 } },
+        [SIMT_NORM] = { 3, { 32, 256, 1024 } },
+    };
+    return simt_group_of(rows, n, ITEMS, ladders[ladder].count, ladders[ladder].sizes);
 }
 
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size) {
-    const simt_group group = simt_row_group(rows, n, held);
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, simt_ladder ladder, const void *params, size_t size) {
+    const simt_group group = simt_row_group(rows, n, ladder);
     simt_function function = { .variant = group.size };
     memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
     return simt_launch(call, &function, group.blocks, group.threads, params, size);

@@ -42,11 +42,13 @@ typedef struct simt_group {
 } simt_group;
 simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes);
 
-/* The same with the sizes of row.h's entries of an op that holds so many rows (1 or 2) at a time. */
-simt_group simt_row_group(int64_t rows, int64_t n, int held);
+/* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at a time, or two; and fewer for the norms,
+ * whose entries are many. */
+typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_NORM } simt_ladder;
+simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 
-/* The whole launch of a row op whose entries are <op>{_<type>}_<group>, and which holds so many rows (1 or 2) at a time. */
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, int held, const void *params, size_t size);
+/* The whole launch of a row op whose entries are <op>{_<type>}_<group>. */
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, simt_ladder ladder, const void *params, size_t size);
 
 /* Dropout's constants. */
 simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);

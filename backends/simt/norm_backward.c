@@ -8,8 +8,8 @@ static bool fused(const trine_call *call) { return call->dim[1] <= NORM_FUSED_IT
 
 /* Groups take the rows of a few blocks in turns. */
 static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
-    static const int sizes[] = { 8, 32, 128, 256, NORM_FUSED_MOST };
-    simt_group group = simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 5, sizes);
+    static const int sizes[] = { 32, 128, 256, NORM_FUSED_MOST };
+    simt_group group = simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 4, sizes);
     const int64_t turns = simt_blocks(group.blocks, NORM_FUSED_BLOCKS), most = NORM_FUSED_TURNS;
     *turns_out = turns < 1 ? 1 : turns > most ? most : turns;
     group.blocks = simt_blocks(group.blocks, *turns_out);

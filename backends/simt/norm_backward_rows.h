@@ -173,7 +173,6 @@ template <bool CENTERED, class T, class R> DEVICE void norm_columns(const norm_c
         norm_backward_rows<CENTERED, T, R, W, group<G, NORM_FUSED_ITEMS / VECTOR>>(p); \
     }
 #define NORM_TYPES(op, CENTERED, T, R, W) \
-    NORM_ROWS(op, CENTERED, 8, T, R, W) \
     NORM_ROWS(op, CENTERED, 32, T, R, W) \
     NORM_ROWS(op, CENTERED, 128, T, R, W) \
     NORM_ROWS(op, CENTERED, 256, T, R, W) \

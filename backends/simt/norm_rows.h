@@ -114,9 +114,7 @@ template <bool CENTERED, class T, class R, class W, class Group> DEVICE void nor
 #define NORM_ENTRY(op, CENTERED, G, T, R, W) \
     ENTRY(op##_##T##_##R##_##W##_##G, group<G>::THREADS, norm_params) { norm_row<CENTERED, T, R, W, group<G>>(p); }
 #define NORM_ENTRIES(op, CENTERED, T, R, W) \
-    NORM_ENTRY(op, CENTERED, 8, T, R, W) \
     NORM_ENTRY(op, CENTERED, 32, T, R, W) \
-    NORM_ENTRY(op, CENTERED, 128, T, R, W) \
     NORM_ENTRY(op, CENTERED, 256, T, R, W) \
     NORM_ENTRY(op, CENTERED, 1024, T, R, W)
 #define EACH_NORM(M, op, CENTERED) \

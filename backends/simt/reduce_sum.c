@@ -25,7 +25,7 @@ static trine_status sum_rows(const trine_call *call, float *partial) {
     reduce_rows_params p = { .x = simt_rows_of(call, X), .rows = call->dim[0], .n = call->dim[1], .pieces = pieces_of(call), .wide = simt_aligned(call, X) };
     const bool split = p.pieces > 1;
     p.out = split ? (simt_rows){ .data = partial } : simt_rows_of(call, ROW_SUMS);
-    const simt_group group = simt_row_group(p.rows * p.pieces, p.n, 1);
+    const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_ONE_ROW);
     const simt_function function = { .step = "rows",
                                      .type = { call->tensor[X].dtype, split ? TRINE_F32 : call->tensor[ROW_SUMS].dtype },
                                      .variant = group.size };

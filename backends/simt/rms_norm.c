@@ -22,7 +22,7 @@ static trine_status launch(const trine_call *call) {
         .wide = simt_rows_aligned(call, 1),
         .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
     };
-    return simt_launch_rows(call, p.rows, p.n, 1, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, p.n, SIMT_NORM, &p, sizeof p);
 }
 
 SIMT_KERNELS(rms_norm) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -22,7 +22,7 @@ static trine_status launch(const trine_call *call) {
         .causal = args->causal,
         .wide = simt_rows_aligned(call, 2),
     };
-    return simt_launch_rows(call, p.rows, p.n, 1, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, p.n, SIMT_ONE_ROW, &p, sizeof p);
 }
 
 SIMT_KERNELS(softmax) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -18,7 +18,7 @@ static trine_status launch(const trine_call *call) {
         .causal = args->causal,
         .wide = simt_rows_aligned(call, 2),
     };
-    return simt_launch_rows(call, p.rows, p.n, 2, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, p.n, SIMT_TWO_ROWS, &p, sizeof p);
 }
 
 SIMT_KERNELS(softmax_backward) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };
