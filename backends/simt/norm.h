@@ -20,7 +20,7 @@ enum { NORM_FUSED_ITEMS = 16, NORM_FUSED_MOST = 512, NORM_FUSED_BLOCKS = 512, NO
 
 typedef struct norm_backward_params {
     simt_rows dy, h, weight, mean, rstd, dresidual, dx, dh;
-    int64_t rows, n, turns;
+    int64_t rows, n, turns, blocks;
     float weight_offset;
     bool wide;
     simt_dropout dropout;

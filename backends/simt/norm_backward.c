@@ -28,6 +28,7 @@ size_t norm_backward_workspace(const trine_call *call, int dweight, int dbias) {
 
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
     const simt_group group = fused_group(call, &p->turns);
+    p->blocks = group.blocks;
     const simt_function function = { .type = { call->type[0], call->type[1], call->type[2] }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, p, sizeof *p);
 }

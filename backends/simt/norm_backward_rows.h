@@ -123,7 +123,7 @@ template <class Group> DEVICE void norm_partial(float *partial, const float (&su
 template <bool CENTERED, class T, class R, class W, class Group> DEVICE void norm_backward_rows(const norm_backward_params &p) {
     float dweight[Group::VECTORS][VECTOR] = {}, dbias[Group::VECTORS][VECTOR] = {};
     for (int64_t turn = 0; turn < p.turns; turn++) {
-        const int64_t mine = turn * block_count() * Group::ROWS + Group::row();
+        const int64_t mine = turn * p.blocks * Group::ROWS + Group::row();
         const bool live = mine < p.rows;
         const int64_t row = live ? mine : 0;
         const norm_statistics s = norm_saved<CENTERED>(p, row);
