@@ -15,13 +15,15 @@ typedef struct norm_gradient {
  * xhat|. Each g xhat carries 5 roundings, its sum sum_depth(n), the division by n two: c2 is off by (sum_depth(n) + 7)u P2, and c1 by less
  * of P1. dh = rstd (g - c1 - xhat c2) + dresidual rounds g twice, xhat c2 three times, the differences, the product and the sum: at most
  * nine roundings of something no larger than M = rstd (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more of M scale. Together
- * (sum_depth(n) + 18)u M. Products below 2^-126 may be flushed. */
+ * (sum_depth(n) + 18)u M. Products below 2^-126 may be flushed, and an xhat that is has no sign to give to an infinite factor: that makes NaN. */
 static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, int64_t i, int64_t n) {
     const double *dy = trine_ref_value(ref, "dy") + i * n, *h = trine_ref_value(ref, "h") + i * n, *weight = trine_ref_value(ref, "weight");
     const double *dresidual = trine_ref_value(ref, "dresidual"), rstd = trine_ref_value(ref, "rstd")[i], mean = args->mean ? args->mean[i] : 0;
     double *dx = trine_ref_value(ref, "dx"), *dh = trine_ref_value(ref, "dh");
     const double largest = trine_largest(TRINE_F32), factor = args->dropout > 0 ? trine_dropout_scale(args->dropout) : 1;
+    const double hat_lost = FLUSH * (1 + trine_finite_abs(rstd));
     double sum = 0, product = 0, sum_abs = 0, product_abs = 0, most = 0;
+    bool unsigned_infinity = false;
     for (int64_t j = 0; j < n; j++) {
         const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
         sum += g;
@@ -29,11 +31,12 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         sum_abs += trine_finite_abs(g);
         product_abs += trine_finite_abs(g * hat);
         most = fmax(most, fmax(trine_finite_abs(g), fmax(trine_finite_abs(hat), trine_finite_abs(h[j] - mean))));
+        unsigned_infinity |= isinf(g) && fabs(hat) <= hat_lost;
     }
     const double c1 = args->mean ? sum / (double)n : 0, p1 = args->mean ? sum_abs / (double)n : 0;
     const double c2 = product / (double)n, p2 = product_abs / (double)n;
-    const double hat_lost = FLUSH * (1 + trine_finite_abs(rstd)), c2_lost = FLUSH + most * (hat_lost + FLUSH);
-    const bool overflow = fmax(most, fmax(product_abs, args->mean ? sum_abs : 0)) > largest;
+    const double c2_lost = FLUSH + most * (hat_lost + FLUSH);
+    const bool overflow = unsigned_infinity || fmax(most, fmax(product_abs, args->mean ? sum_abs : 0)) > largest;
     for (int64_t j = 0; j < n; j++) {
         const int64_t k = i * n + j;
         const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
@@ -41,7 +44,7 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         const double inner = trine_finite_abs(g) + p1 + trine_finite_abs(hat) * p2;
         const double size = trine_finite_abs(rstd) * inner + (dresidual ? trine_finite_abs(dresidual[k]) : 0);
         const double lost = trine_finite_abs(rstd) * (5 * FLUSH + hat_lost * p2 + trine_finite_abs(hat) * c2_lost) + 2 * FLUSH;
-        const bool large = overflow || inner > largest || size > largest;
+        const bool large = overflow || inner > largest || size > largest || (isinf(c2) && fabs(hat) <= hat_lost);
         if (dh) {
             dh[k] = at_h;
             trine_ref_magnitude(ref, "dh")[k] = large ? INFINITY : size;
