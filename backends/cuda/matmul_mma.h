@@ -5,7 +5,7 @@
  * has rows of 128 bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank; rows are lanes where k is
  * consecutive, and elements of k where 64 lanes are.
  *
- * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; and the operands once. With 64 x 32 to a warp, 6 matrices read for 
+ * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; and the operands once. With 64 x 32 to a warp, 6 matrices read for
  * 16 products, shared memory was the limit: 305 TFLOP/s at 4096. With 64 x 64, 8 for 32, it is 327, where 400 were predicted: two warps to a scheduler wait for
  * each other's latencies, and the tensor cores are busy for 55 % of the time. */
 #ifndef TRINE_CUDA_MATMUL_MMA_H
