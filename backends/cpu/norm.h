@@ -12,6 +12,7 @@ typedef struct norm {
     float eps, weight_offset, p;
     bool round; /* before the weight */
     bool stream;
+    uint64_t seed, offset;
     dropout dropout;
     const float *factor, *shift; /* weight + offset, and bias, in the order of norm_order; NULL: no bias */
 } norm;
@@ -196,7 +197,11 @@ static inline const float *norm_parameter(const norm *a, const trine_tensor *t, 
     return out;
 }
 
-static inline size_t norm_workspace(const trine_call *call, const norm *a) {
+/* The op's tensors and parameters, as it defines them. */
+static norm norm_of(const trine_call *call);
+
+static size_t norm_workspace(const trine_call *call) {
+    const norm op = norm_of(call), *a = &op;
     const bool factor = !norm_usable(a, a->weight, a->weight_offset), shift = CENTERED && !norm_usable(a, a->bias, 0);
     return call->empty ? 0 : (size_t)((factor + shift) * cpu_round_up(a->n, 2 * VL)) * sizeof(float);
 }
@@ -210,12 +215,14 @@ static void norm_thread(const void *context, int thread, int team) {
     if (a->stream) stream_fence();
 }
 
-static inline trine_status norm_rows(const trine_call *call, norm *a) {
+static trine_status norm_launch(const trine_call *call) {
+    norm a = norm_of(call);
     float *memory = call->workspace;
-    a->stream = row_streams(call);
-    a->factor = norm_parameter(a, a->weight, a->weight ? a->weight_offset : 1, &memory);
-    if (CENTERED) a->shift = norm_parameter(a, a->bias, 0, &memory);
-    cpu_parallel(cpu_team(call, a->r, row_bytes(call)), norm_thread, a);
+    a.stream = row_streams(call);
+    a.dropout = dropout_of(a.p, a.seed, a.offset);
+    a.factor = norm_parameter(&a, a.weight, a.weight ? a.weight_offset : 1, &memory);
+    if (CENTERED) a.shift = norm_parameter(&a, a.bias, 0, &memory);
+    cpu_parallel(cpu_team(call, a.r, row_bytes(call)), norm_thread, &a);
     return TRINE_OK;
 }
 

@@ -18,18 +18,9 @@ static norm norm_of(const trine_call *call) {
         .weight_offset = args->weight_offset,
         .p = args->dropout,
         .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
-        .dropout = dropout_of(args->dropout, args->seed, args->offset),
+        .seed = args->seed,
+        .offset = args->offset,
     };
 }
 
-static size_t workspace(const trine_call *call) {
-    const norm a = norm_of(call);
-    return norm_workspace(call, &a);
-}
-
-static trine_status launch(const trine_call *call) {
-    norm a = norm_of(call);
-    return norm_rows(call, &a);
-}
-
-CPU_KERNELS(rms_norm) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch }, { 0 } };
+CPU_KERNELS(rms_norm) = { { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch }, { 0 } };
