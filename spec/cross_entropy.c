@@ -35,7 +35,7 @@ static void reference(trine_ref *ref) {
             overflow |= isfinite(x[k]) && 2 * fabs(z) > largest;
             sum += exp(z - max);
             total += z;
-            total_abs += fabs(z);
+            if (isfinite(z)) total_abs += fabs(z);
             shift += exp_shift(z - max, 3 * u * (fabs(z) + fabs(max)));
         }
         const double log_sum = log(sum);
@@ -53,6 +53,8 @@ static void reference(trine_ref *ref) {
         }
         const double zy = scale * x[(int64_t)labels[i]], mean = e > 0 ? e * (total / (double)v) : 0, square = w > 0 ? w * lse * lse : 0;
         loss[i] = lse - (1 - e) * zy - mean + square;
+        /* An infinity in the sum beside finite terms that may overflow to the other one. */
+        if (isinf(loss[i]) && e > 0 && total_abs > largest) loss_magnitude[i] = INFINITY;
         if (!isfinite(loss[i])) continue;
         const double gain = 1 + 2 * w * (fabs(lse) + 1), mean_abs = e > 0 ? e * (total_abs / (double)v) : 0;
         if ((e > 0 && total_abs > largest) || square > largest || (w > 0 && lse * lse > largest)) overflow = true;

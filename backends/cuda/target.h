@@ -25,17 +25,28 @@ DEVICE char *launch_memory() {
     return memory;
 }
 
-template <class Value> DEVICE Value shuffle_xor(Value x, int mask) { return __shfl_xor_sync(0xffffffffu, x, mask); }
-
-/* One access of 16 or of 8 bytes. Not declared to touch memory, so that loads of what the thread does not write itself may go before it. */
-DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    asm volatile("st.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d));
+template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
+    constexpr int WORDS = sizeof(Value) / 4;
+    uint32_t word[WORDS];
+    __builtin_memcpy(word, &x, sizeof x);
+#pragma unroll
+    for (int i = 0; i < WORDS; i++) word[i] = __shfl_xor_sync(0xffffffffu, word[i], mask);
+    __builtin_memcpy(&x, word, sizeof x);
+    return x;
 }
-DEVICE void store_words(void *to, uint32_t a, uint32_t b) { asm volatile("st.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b)); }
+
+/* One access of 16 or of 8 bytes of global memory. Not declared to touch memory, so that loads of what the thread does not write itself may go before it. */
+DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d));
+}
+DEVICE void store_words(void *to, uint32_t a, uint32_t b) { asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b)); }
 
 DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 DEVICE float square_root(float x) { return __fsqrt_rn(x); }
 DEVICE double square_root(double x) { return __dsqrt_rn(x); }
+
+/* Of a number and a NaN, the number. */
+DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 
 /* 2 ulp and 1 ulp (sections on ex2 and rcp); subnormals are taken for 0. */
 DEVICE float exp2_approx(float x) {
@@ -63,6 +74,16 @@ DEVICE uint16_t bf16_from_float(float x) {
     uint16_t bits;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
     return bits;
+}
+DEVICE uint32_t f16_pair(float low, float high) {
+    uint32_t pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+DEVICE uint32_t bf16_pair(float low, float high) {
+    uint32_t pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
 }
 
 #endif

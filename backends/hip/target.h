@@ -48,6 +48,9 @@ DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); 
 DEVICE float square_root(float x) { return __builtin_sqrtf(x); }
 DEVICE double square_root(double x) { return __builtin_sqrt(x); }
 
+/* Of a number and a NaN, the number. */
+DEVICE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
+
 /* v_exp_f32 and v_rcp_f32: 1 ulp (AMD CDNA3 Instruction Set Architecture, chapter 16); subnormals are taken for 0. */
 DEVICE float exp2_approx(float x) { return __builtin_amdgcn_exp2f(x); }
 DEVICE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }
@@ -59,5 +62,7 @@ DEVICE uint16_t f16_from_float(float x) {
     return __builtin_bit_cast(uint16_t, (_Float16)x);
 }
 DEVICE uint16_t bf16_from_float(float x) { return __builtin_bit_cast(uint16_t, (__bf16)x); }
+DEVICE uint32_t f16_pair(float low, float high) { return f16_from_float(low) | (uint32_t)f16_from_float(high) << 16; }
+DEVICE uint32_t bf16_pair(float low, float high) { return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16; }
 
 #endif

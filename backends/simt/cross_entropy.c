@@ -20,11 +20,8 @@ static trine_status launch(const trine_call *call) {
         .smoothing = args->label_smoothing,
         .z_loss = args->z_loss,
         .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
-        .wide = simt_aligned(call, LOGITS),
     };
-    const simt_group group = simt_row_group(p.rows, p.v, SIMT_ONE_ROW);
-    const simt_function function = { .type = { call->tensor[LOGITS].dtype }, .variant = group.size };
-    return simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 
 SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -13,25 +13,26 @@ struct logit_sums {
 };
 
 template <class T, class Group> DEVICE logit_sums cross_entropy_read(const cross_entropy_params &p, int64_t row) {
+    using index = typename Group::index;
+    const index n = (index)p.v;
     logit_sums s = { -f32::largest(), 0, 0 };
-    for (int64_t at = 0; at < p.v; at += Group::PIECE) {
-        float x[ROW_VECTORS][VECTOR], max = -infinity();
-        Group::each(at, p.v, p.wide, [&](int v, const lane &l) { load<T>(x[v], row_at<T>(p.logits, row), l); });
-        Group::each(at, p.v, p.wide, [&](int v, const lane &l) {
+    for (index at = 0; at < n; at += Group::PIECE) {
+        float x[Group::VECTORS][VECTOR], max = -infinity();
+        Group::template load<T>(x, row_at<T>(p.logits, row), at, n);
+        Group::each(at, n, [&](int v, const typename Group::lane &l) {
 #pragma unroll
-            for (int k = 0; k < VECTOR; k++)
-                if (within(l, k)) max = larger(max, x[v][k] * p.base2);
+            for (int k = 0; k < VECTOR; k++) max = inside(l, k) ? larger(max, x[v][k] * p.base2) : max;
         });
         max = to_finite(max);
         if (max > s.origin) {
             s.sum *= exp2_approx(s.origin - max);
             s.origin = max;
         }
-        Group::each(at, p.v, p.wide, [&](int v, const lane &l) {
+        Group::each(at, n, [&](int v, const typename Group::lane &l) {
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) {
                 const float e = exp2_approx(fused(x[v][k], p.base2, -s.origin));
-                s.sum += within(l, k) ? e : 0.0f;
+                s.sum += inside(l, k) ? e : 0.0f;
                 s.total += x[v][k];
             }
         });
@@ -54,14 +55,13 @@ template <class T, class Group> DEVICE void cross_entropy_row(const cross_entrop
     if (row >= p.rows) return;
     const logit_sums own = cross_entropy_read<T, Group>(p, row);
     const float origin = group_max<Group::SIZE>(own.origin);
-    const float sum = group_sum<Group::SIZE>(own.origin == origin ? own.sum : own.sum * exp2_approx(own.origin - origin));
-    const float total = group_sum<Group::SIZE>(own.total);
+    const two sums = group_sum<Group::SIZE>(two{ own.origin == origin ? own.sum : own.sum * exp2_approx(own.origin - origin), own.total });
     if (Group::rank() != 0) return;
-    const double ln2 = 0.69314718055994531, lse = origin * ln2 + log_of(sum);
+    const double ln2 = 0.69314718055994531, lse = origin * ln2 + log_of(sums.a);
     if (p.lse.data) store_one<f32>(p.lse.data, row, (float)lse);
-    store_one<f32>(p.loss.data, row, (float)cross_entropy_loss<T>(p, row, load_integer(p.labels.data, p.long_labels, row), lse, total));
+    store_one<f32>(p.loss.data, row, (float)cross_entropy_loss<T>(p, row, load_integer(p.labels.data, p.long_labels, row), lse, sums.b));
 }
 
-ROW_ENTRIES_1(cross_entropy, cross_entropy_params, f32)
-ROW_ENTRIES_1(cross_entropy, cross_entropy_params, bf16)
-ROW_ENTRIES_1(cross_entropy, cross_entropy_params, f16)
+ROW_ENTRIES_1(cross_entropy, cross_entropy_params, ROW_VECTORS, f32)
+ROW_ENTRIES_1(cross_entropy, cross_entropy_params, ROW_VECTORS, bf16)
+ROW_ENTRIES_1(cross_entropy, cross_entropy_params, ROW_VECTORS, f16)

@@ -7,14 +7,13 @@
 template <class T> struct dropout_op {
     template <int N> static DEVICE void step(const dropout_params &p, const unit &u) {
         float x[N];
-        bool k[N];
         unit_load<T>(x, p.walk, 0, u);
-        keep(k, p.dropout, (uint64_t)u.index);
+        const uint32_t bits = kept<N>(p.dropout, (uint64_t)u.index);
         uint8_t mask[N];
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            x[i] = k[i] ? x[i] * p.dropout.scale : 0.0f;
-            mask[i] = k[i];
+            mask[i] = bits >> i & 1;
+            x[i] = mask[i] ? x[i] * p.dropout.scale : 0.0f;
         }
         unit_store<T>(x, p.walk, 1, u);
         if (p.walk.data[2]) unit_store_bits(mask, p.walk, 2, u);

@@ -70,7 +70,7 @@ ENTRY(embedding_backward_start, SIMT_THREADS, embedding_backward_params) {
 }
 
 template <class T, class W> DEVICE void embedding_backward_sum(const embedding_backward_params &p) {
-    using warp = group<32>;
+    using warp = group<32, 1, false>;
     const int64_t tiles = (p.n + SUM_COLUMNS - 1) / SUM_COLUMNS, task = warp::row(), row = task / tiles;
     if (row >= p.v) return;
     const lane l = { (task - row * tiles) * SUM_COLUMNS + warp::rank() * VECTOR, p.n, p.wide };

@@ -88,7 +88,9 @@ bool simt_aligned(const trine_call *call, int tensor) {
     return aligned;
 }
 
-bool simt_rows_aligned(const trine_call *call, int symbol) {
+bool simt_rows_whole(const trine_call *call, int symbol) {
+    const int64_t n = call->dim[symbol];
+    if (n <= 0 || n > INT32_MAX - 65536 || n % 8 != 0) return false;
     for (int t = 0; t < call->plan->tensors; t++) {
         const trine_plan_tensor *tensor = &call->plan->tensor[t];
         if (tensor->dim[tensor->rank - 1].symbol == symbol && !simt_aligned(call, t)) return false;
@@ -111,20 +113,13 @@ simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const in
 
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder) {
     enum { ITEMS = 32 };
-    static const struct {
-        int count, sizes[5];
-    } ladders[] = {
-        [SIMT_ONE_ROW] = { 5, { 8, 32, 128, 256, 1024 } },
-        [SIMT_TWO_ROWS] = { 5, { 8, 32, 128, 256, 512 } },
-        [SIMT_NORM] = { 3, { 32, 256, 1024 } },
-    };
-    return simt_group_of(rows, n, ITEMS, ladders[ladder].count, ladders[ladder].sizes);
+    static const int sizes[] = { 8, 32, 128, 256, 512, 1024 };
+    return simt_group_of(rows, n, ITEMS, ladder == SIMT_ONE_ROW ? 6 : 5, sizes);
 }
 
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, simt_ladder ladder, const void *params, size_t size) {
-    const simt_group group = simt_row_group(rows, n, ladder);
-    simt_function function = { .variant = group.size };
-    memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size) {
+    const simt_group group = simt_row_group(rows, call->dim[symbol], ladder);
+    const simt_function function = { .step = simt_rows_whole(call, symbol) ? NULL : "ragged", .type = { call->type[0] }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
 }
 

@@ -42,13 +42,12 @@ typedef struct simt_group {
 } simt_group;
 simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes);
 
-/* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at a time, or two; and fewer for the norms,
- * whose entries are many. */
-typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_NORM } simt_ladder;
+/* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at a time, or two. */
+typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS } simt_ladder;
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 
-/* The whole launch of a row op whose entries are <op>{_<type>}_<group>. */
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int64_t n, simt_ladder ladder, const void *params, size_t size);
+/* The whole launch of a row op, whose entries are those of row.h for its first type: `rows` rows along dimension `symbol`. */
+trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
 
 /* Dropout's constants. */
 simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);
@@ -56,9 +55,12 @@ simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);
 static inline bool simt_present(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
 static inline int64_t simt_blocks(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
 
-/* Is every row of a tensor aligned to 16 bytes? True of absent ones. And of all tensors that have the op's last dimension, its symbol `n`? */
+/* Is every row of a tensor aligned to 16 bytes? True of absent ones. */
 bool simt_aligned(const trine_call *call, int tensor);
-bool simt_rows_aligned(const trine_call *call, int symbol);
+
+/* Are the rows along dimension `symbol` whole vectors (row.h): aligned in all tensors that have it last, of a length that is a multiple of 8 and leaves room
+ * in 31 bits? */
+bool simt_rows_whole(const trine_call *call, int symbol);
 
 /* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
 simt_rows simt_rows_of(const trine_call *call, int tensor);

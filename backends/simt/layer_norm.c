@@ -21,10 +21,11 @@ static trine_status launch(const trine_call *call) {
         .eps = args->eps,
         .weight_offset = args->weight_offset,
         .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
-        .wide = simt_rows_aligned(call, 1),
+        .f32_residual = call->type[1] == TRINE_F32,
+        .f32_weight = call->type[2] == TRINE_F32,
         .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
     };
-    return simt_launch_rows(call, p.rows, p.n, SIMT_NORM, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 
 SIMT_KERNELS(layer_norm) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -2,4 +2,6 @@
 /* layer_norm on devices. */
 #include "norm_rows.h"
 
-EACH_NORM(NORM_ENTRIES, layer_norm, true)
+ROW_ENTRIES_1(layer_norm, norm_params, 1, f32)
+ROW_ENTRIES_1(layer_norm, norm_params, 1, bf16)
+ROW_ENTRIES_1(layer_norm, norm_params, 1, f16)

@@ -20,7 +20,8 @@ static trine_status launch(const trine_call *call) {
         .rows = call->dim[0],
         .n = call->dim[1],
         .weight_offset = args->weight_offset,
-        .wide = simt_rows_aligned(call, 1),
+        .f32_residual = call->type[1] == TRINE_F32,
+        .f32_weight = call->type[2] == TRINE_F32,
         .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
     };
     return norm_backward_launch(call, &p, DWEIGHT, DBIAS);

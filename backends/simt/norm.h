@@ -9,20 +9,22 @@ typedef struct norm_params {
     simt_rows x, residual, weight, bias, y, residual_out, mean, rstd;
     int64_t rows, n;
     float eps, weight_offset;
-    bool round; /* before the weight */
-    bool wide;
+    bool round;                    /* before the weight */
+    bool f32_residual, f32_weight; /* else of x's type */
     simt_dropout dropout;
 } norm_params;
 
 /* dweight and dbias are sums over rows. Of rows that fit a group of 512, each thread sums up those of the rows that its group takes in turns; of longer ones
- * blocks of rows are read once more. Either way into partial sums: `blocks` times n; NULL: not asked for. */
-enum { NORM_FUSED_ITEMS = 16, NORM_FUSED_MOST = 512, NORM_FUSED_BLOCKS = 512, NORM_FUSED_TURNS = 256 /* as deep as spec/norm.h allows */ };
+ * blocks of rows are read once more. Either way into partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two for each of its 132
+ * processors write more partial sums than they hide latency; small ones want more. */
+enum { NORM_FUSED_ITEMS = 16, NORM_FUSED_MOST = 512, NORM_FUSED_TURNS = 256 /* as deep as spec/norm.h allows */ };
+static inline int norm_fused_blocks(int size) { return size == 64 ? 1024 : size == 128 ? 512 : 264; }
 
 typedef struct norm_backward_params {
     simt_rows dy, h, weight, mean, rstd, dresidual, dx, dh;
     int64_t rows, n, turns, blocks;
     float weight_offset;
-    bool wide;
+    bool f32_residual, f32_weight; /* h, dh and dresidual; the weight: else of dy's type */
     simt_dropout dropout;
     float *weight_partial, *bias_partial;
 } norm_backward_params;

@@ -8,9 +8,9 @@ static bool fused(const trine_call *call) { return call->dim[1] <= NORM_FUSED_IT
 
 /* Groups take the rows of a few blocks in turns. */
 static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
-    static const int sizes[] = { 32, 128, 256, NORM_FUSED_MOST };
-    simt_group group = simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 4, sizes);
-    const int64_t turns = simt_blocks(group.blocks, NORM_FUSED_BLOCKS), most = NORM_FUSED_TURNS;
+    static const int sizes[] = { 32, 64, 128, 256, NORM_FUSED_MOST };
+    simt_group group = simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 5, sizes);
+    const int64_t turns = simt_blocks(group.blocks, norm_fused_blocks(group.size)), most = NORM_FUSED_TURNS;
     *turns_out = turns < 1 ? 1 : turns > most ? most : turns;
     group.blocks = simt_blocks(group.blocks, *turns_out);
     return group;
@@ -29,18 +29,19 @@ size_t norm_backward_workspace(const trine_call *call, int dweight, int dbias) {
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
     const simt_group group = fused_group(call, &p->turns);
     p->blocks = group.blocks;
-    const simt_function function = { .type = { call->type[0], call->type[1], call->type[2] }, .variant = group.size };
+    const simt_function function = { .step = simt_rows_whole(call, 1) ? NULL : "ragged", .type = { call->type[0] }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, p, sizeof *p);
 }
 
 /* The sums come first: dx may be dy. */
 static trine_status launch_long(const trine_call *call, const norm_backward_params *norm) {
+    const bool whole = simt_rows_whole(call, 1);
     const norm_columns_params p = {
         .norm = *norm,
-        .columns = { .rows = norm->rows, .n = norm->n, .block_rows = columns_block_rows(norm->rows), .blocks = blocks_of(call), .wide = norm->wide },
+        .columns = { .rows = norm->rows, .n = norm->n, .block_rows = columns_block_rows(norm->rows), .blocks = blocks_of(call), .wide = whole },
     };
-    const simt_function columns = { .step = "columns", .type = { call->type[0], call->type[1] } };
-    const simt_function rows = { .step = "long", .type = { call->type[0], call->type[1], call->type[2] } };
+    const simt_function columns = { .step = "columns", .type = { call->type[0] } };
+    const simt_function rows = { .step = whole ? "long" : "long_ragged", .type = { call->type[0] } };
     trine_status status = TRINE_OK;
     if (norm->weight_partial || norm->bias_partial)
         status = simt_launch(call, &columns, p.columns.blocks * simt_blocks(norm->n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);

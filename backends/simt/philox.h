@@ -25,30 +25,18 @@ DEVICE four philox(const simt_dropout &d, uint64_t block) {
     return { { c0, c1, c2, c3 } };
 }
 
-DEVICE bool kept(const simt_dropout &d, uint64_t index) {
-    const four w = philox(d, index / 4);
-    const uint32_t low = index & 1 ? w.word[1] : w.word[0], high = index & 1 ? w.word[3] : w.word[2];
-    return (index & 2 ? high : low) <= d.last;
-}
-
-/* Elements index, index + 1, ...: are they kept? Vectors that begin at a multiple of 4 share blocks. */
-template <int N> DEVICE void keep(bool (&k)[N], const simt_dropout &d, uint64_t index) {
-    if (N % 4 == 0 && index % 4 == 0) {
+/* Bit i: is element index + i kept? */
+template <int N> DEVICE uint32_t kept(const simt_dropout &d, uint64_t index) {
+    const int skip = (int)(index % 4);
+    uint32_t bits = 0;
 #pragma unroll
-        for (int i = 0; i < N / 4; i++) {
-            const four w = philox(d, index / 4 + i);
+    for (int block = 0; block < (N + 6) / 4; block++) {
+        if (4 * block >= N + skip) break;
+        const four w = philox(d, index / 4 + block);
 #pragma unroll
-            for (int j = 0; j < 4; j++) k[(4 * i + j) % N] = w.word[j] <= d.last;
-        }
-        return;
+        for (int j = 0; j < 4; j++) bits |= (uint32_t)(w.word[j] <= d.last) << (4 * block + j);
     }
-#pragma unroll 1
-    for (int i = 0; i < N; i++) {
-        const bool one = kept(d, index + i);
-#pragma unroll
-        for (int j = 0; j < N; j++)
-            if (j == i) k[j] = one;
-    }
+    return bits >> skip;
 }
 
 #endif

@@ -10,7 +10,6 @@ enum { REDUCE_PIECE = 65536 }; /* elements of a row that one group sums */
 typedef struct reduce_rows_params {
     simt_rows x, out; /* out: rows, or where a row has several pieces, pieces times rows of f32 */
     int64_t rows, n, pieces;
-    bool wide;
 } reduce_rows_params;
 
 typedef struct reduce_columns_params {

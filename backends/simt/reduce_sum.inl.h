@@ -10,11 +10,13 @@ template <class T, class S, class Group> DEVICE void reduce_rows(const reduce_ro
     if (task >= p.rows * p.pieces) return;
     const int64_t piece = task / p.rows, row = task - piece * p.rows, first = piece * REDUCE_PIECE;
     const int64_t end = p.pieces > 1 && first + REDUCE_PIECE < p.n ? first + REDUCE_PIECE : p.n;
+    const void *from = row_at<T>(p.x, row) + first;
+    const typename Group::index n = (typename Group::index)(end - first);
     float sum = 0;
-    for (int64_t at = first; at < end; at += Group::PIECE) {
-        float x[ROW_VECTORS][VECTOR];
-        Group::each(at, end, p.wide, [&](int v, const lane &l) { load<T>(x[v], row_at<T>(p.x, row), l); });
-        Group::each(at, end, p.wide, [&](int v, const lane &) {
+    for (typename Group::index at = 0; at < n; at += Group::PIECE) {
+        float x[Group::VECTORS][VECTOR];
+        Group::template load<T>(x, from, at, n);
+        Group::each(at, n, [&](int v, const typename Group::lane &) {
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) sum += x[v][k];
         });
@@ -39,8 +41,9 @@ template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
 }
 
 #define ROWS(T, S, G) \
-    ENTRY(reduce_sum_rows_##T##_##S##_##G, group<G>::THREADS, reduce_rows_params) { reduce_rows<T, S, group<G>>(p); }
-#define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 256) ROWS(T, S, 1024)
+    ENTRY(reduce_sum_rows_##T##_##S##_##G, row_threads(G), reduce_rows_params) { reduce_rows<T, S, group<G, ROW_VECTORS, true>>(p); } \
+    ENTRY(reduce_sum_rows_ragged_##T##_##S##_##G, row_threads(G), reduce_rows_params) { reduce_rows<T, S, group<G, 1, false>>(p); }
+#define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 256) ROWS(T, S, 512) ROWS(T, S, 1024)
 #define COLUMNS(T) \
     ENTRY(reduce_sum_columns_##T, SIMT_THREADS, reduce_columns_params) { reduce_columns<T>(p); }
 #define FINISH(S) \

@@ -2,4 +2,6 @@
 /* rms_norm on devices. */
 #include "norm_rows.h"
 
-EACH_NORM(NORM_ENTRIES, rms_norm, false)
+ROW_ENTRIES_1(rms_norm, norm_params, 1, f32)
+ROW_ENTRIES_1(rms_norm, norm_params, 1, bf16)
+ROW_ENTRIES_1(rms_norm, norm_params, 1, f16)

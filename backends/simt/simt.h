@@ -2,7 +2,8 @@
 /* The vocabulary of device code that is not bound to a vendor: element types, vectors of 8 elements in memory, sums over groups of threads.
  *
  * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(), sync_block(), shuffle_xor() and store_words();
- * fused(), exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float().
+ * fused(), larger(), exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float(),
+ * f16_pair() and bf16_pair(), whose first element is the low half of a word.
  *
  * Data that only a host could report, an id out of range, must not lead a kernel astray: such an id reads and writes nothing, and gives NaN. */
 #ifndef TRINE_SIMT_H
@@ -27,9 +28,6 @@ DEVICE float not_a_number() { return float_of_bits(NAN_BITS); }
 DEVICE float infinity() { return float_of_bits(INF_BITS); }
 DEVICE float magnitude(float x) { return float_of_bits(bits_of_float(x) & 0x7fffffffu); }
 
-/* The larger; a NaN in `b` is passed over. */
-DEVICE float larger(float a, float b) { return b > a ? b : a; }
-
 /* --------------------------------------------------------------------------------------------------------------- element types */
 
 struct f32 {
@@ -42,12 +40,14 @@ struct bf16 {
     using bits = uint16_t;
     static DEVICE float get(bits b) { return float_of_bits((uint32_t)b << 16); }
     static DEVICE bits put(float x) { return bf16_from_float(x); }
+    static DEVICE uint32_t pair(float low, float high) { return bf16_pair(low, high); }
     static DEVICE float largest() { return float_of_bits(0x7f7f0000u); }
 };
 struct f16 {
     using bits = uint16_t;
     static DEVICE float get(bits b) { return float_from_f16(b); }
     static DEVICE bits put(float x) { return f16_from_float(x); }
+    static DEVICE uint32_t pair(float low, float high) { return f16_pair(low, high); }
     static DEVICE float largest() { return 65504.0f; }
 };
 
@@ -113,6 +113,25 @@ template <int N, class Bits> DEVICE void store_bits(const Bits (&v)[N], void *da
         if (within(l, k)) to[k] = v[k];
 }
 
+/* N elements as they are in memory. */
+template <class T, int N> struct alignas(16) held {
+    static constexpr int PER_WORD = 4 / sizeof(typename T::bits);
+    uint32_t word[N / PER_WORD];
+
+    DEVICE float get(int k) const { return T::get((typename T::bits)(PER_WORD == 1 ? word[k] : word[k / 2] >> k % 2 * 16)); }
+};
+
+template <class T, int N> DEVICE held<T, N> held_of(const float (&v)[N]) {
+    held<T, N> x;
+#pragma unroll
+    for (int i = 0; i < N / x.PER_WORD; i++)
+        if constexpr (x.PER_WORD == 1)
+            x.word[i] = T::put(v[i]);
+        else
+            x.word[i] = T::pair(v[2 * i], v[2 * i + 1]);
+    return x;
+}
+
 /* The same as floats; what lies beyond the row is 0. */
 template <class T, int N> DEVICE void load(float (&v)[N], const void *data, const lane &l) {
     typename T::bits raw[N];
@@ -145,6 +164,12 @@ template <int G, class Value, class Combine> DEVICE Value group_combine(Value x,
     sync_block();
     return x;
 }
+
+/* Two sums at once. */
+struct two {
+    float a, b;
+    DEVICE friend two operator+(two x, two y) { return { x.a + y.a, x.b + y.b }; }
+};
 
 struct plus {
     template <class Value> DEVICE Value operator()(Value a, Value b) const { return a + b; }

@@ -20,9 +20,8 @@ static trine_status launch(const trine_call *call) {
                                : 0,
         .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep0),
         .causal = args->causal,
-        .wide = simt_rows_aligned(call, 2),
     };
-    return simt_launch_rows(call, p.rows, p.n, SIMT_ONE_ROW, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, 2, SIMT_ONE_ROW, &p, sizeof p);
 }
 
 SIMT_KERNELS(softmax) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

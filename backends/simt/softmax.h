@@ -11,14 +11,14 @@ typedef struct softmax_params {
     /* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses nothing to cancellation. f is the sign of
      * scale, spread |scale| log2(e); for a scale of 0 they are 0 and 1. */
     float f, spread;
-    bool causal, wide;
+    bool causal;
 } softmax_params;
 
 typedef struct softmax_backward_params {
     simt_rows y, dy, dx;
     int64_t rows, s, n;
     float scale;
-    bool causal, wide;
+    bool causal;
 } softmax_backward_params;
 
 #endif

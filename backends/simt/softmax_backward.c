@@ -16,9 +16,8 @@ static trine_status launch(const trine_call *call) {
         .n = call->dim[2],
         .scale = args->scale,
         .causal = args->causal,
-        .wide = simt_rows_aligned(call, 2),
     };
-    return simt_launch_rows(call, p.rows, p.n, SIMT_TWO_ROWS, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, 2, SIMT_TWO_ROWS, &p, sizeof p);
 }
 
 SIMT_KERNELS(softmax_backward) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -51,6 +51,8 @@ DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); 
 DEVICE float square_root(float x) { return sqrtf(x); }
 DEVICE double square_root(double x) { return sqrt(x); }
 
+DEVICE float larger(float a, float b) { return fmaxf(a, b); }
+
 DEVICE uint32_t emulated_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -69,7 +71,7 @@ DEVICE float emulated_error(float y, float x, int ulps) {
     if (fabsf(y) < 0x1p-125f || fabsf(y) > 0x1p127f) return y;
     return emulated_float(emulated_bits(y) + (uint32_t)(emulated_bits(x) * 2654435761u >> 16) % (uint32_t)(2 * ulps + 1) - (uint32_t)ulps);
 }
-DEVICE float exp2_approx(float x) { return emulated_error(exp2f(x), x, 2); }
+DEVICE float exp2_approx(float x) { return x == 0 ? 1 : emulated_error(exp2f(x), x, 2); }
 DEVICE float reciprocal(float x) { return fabsf(x) < 0x1p-126f ? copysignf(INFINITY, x) : emulated_error(1 / x, x, 1); }
 
 DEVICE float float_from_f16(uint16_t bits) {
@@ -89,5 +91,7 @@ DEVICE uint16_t bf16_from_float(float x) {
     const uint32_t b = emulated_bits(x);
     return (uint16_t)(x != x ? 0x7fff : (b + 0x7fff + (b >> 16 & 1)) >> 16);
 }
+DEVICE uint32_t f16_pair(float low, float high) { return f16_from_float(low) | (uint32_t)f16_from_float(high) << 16; }
+DEVICE uint32_t bf16_pair(float low, float high) { return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16; }
 
 #endif
