@@ -10,15 +10,20 @@
 #define DEVICE inline __attribute__((device, always_inline))
 #define SHARED __attribute__((shared))
 
-/* A function that the host launches, in blocks of `threads`, with parameters `p` and the number of blocks: the last row of the grid may not be full. */
-#define ENTRY(name, threads, params) \
+/* A function that the host launches, in blocks of `threads`, with parameters `p` and the number of blocks: the last row of the grid may not be full. And one with
+ * so few registers that a compute unit, which has four SIMDs, holds `held` blocks at a time. */
+#define ENTRY(name, threads, params) ENTRY_HELD(name, threads, 1, params)
+#define ENTRY_HELD(name, threads, held, params) \
     DEVICE void name##_block(const params &p); \
-    extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void name(const params p, int64_t blocks) { \
+    extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads), amdgpu_waves_per_eu(target_waves((held) * (threads))))) void name( \
+        const params p, int64_t blocks) { \
         if (block_index() < blocks) name##_block(p); \
     } \
     DEVICE void name##_block(const params &p)
 
 enum { WARP = 64 };
+
+constexpr int target_waves(int threads) { return threads <= 4 * WARP ? 1 : threads / (4 * WARP); }
 
 DEVICE int thread_index() { return (int)__builtin_amdgcn_workitem_id_x(); }
 DEVICE int64_t block_index() { return (int64_t)__builtin_amdgcn_workgroup_id_y() * GRID_WIDTH + __builtin_amdgcn_workgroup_id_x(); }
@@ -44,6 +49,7 @@ typedef uint32_t words_2 __attribute__((ext_vector_type(2)));
 DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) { *(words_4 *)to = words_4{ a, b, c, d }; }
 DEVICE void store_words(void *to, uint32_t a, uint32_t b) { *(words_2 *)to = words_2{ a, b }; }
 
+DEVICE float product(float a, float b) { return a * b; }
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE float square_root(float x) { return __builtin_sqrtf(x); }
 DEVICE double square_root(double x) { return __builtin_sqrt(x); }

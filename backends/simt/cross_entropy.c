@@ -21,7 +21,7 @@ static trine_status launch(const trine_call *call) {
         .z_loss = args->z_loss,
         .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
     };
-    return simt_launch_rows(call, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, 1, SIMT_STREAM, &p, sizeof p);
 }
 
 SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -21,20 +21,20 @@ template <class T, class Group> DEVICE logit_sums cross_entropy_read(const cross
         Group::template load<T>(x, row_at<T>(p.logits, row), at, n);
         Group::each(at, n, [&](int v, const typename Group::lane &l) {
 #pragma unroll
-            for (int k = 0; k < VECTOR; k++) max = inside(l, k) ? larger(max, x[v][k] * p.base2) : max;
+            for (int k = 0; k < VECTOR; k++) {
+                s.total += x[v][k];
+                x[v][k] = inside(l, k) ? product(x[v][k], p.base2) : -infinity();
+                max = larger(max, x[v][k]);
+            }
         });
         max = to_finite(max);
         if (max > s.origin) {
             s.sum *= exp2_approx(s.origin - max);
             s.origin = max;
         }
-        Group::each(at, n, [&](int v, const typename Group::lane &l) {
+        Group::each(at, n, [&](int v, const typename Group::lane &) {
 #pragma unroll
-            for (int k = 0; k < VECTOR; k++) {
-                const float e = exp2_approx(fused(x[v][k], p.base2, -s.origin));
-                s.sum += inside(l, k) ? e : 0.0f;
-                s.total += x[v][k];
-            }
+            for (int k = 0; k < VECTOR; k++) s.sum += exp2_approx(x[v][k] - s.origin);
         });
     }
     return s;
@@ -61,6 +61,8 @@ template <class T, class Group> DEVICE void cross_entropy_row(const cross_entrop
     if (p.lse.data) store_one<f32>(p.lse.data, row, (float)lse);
     store_one<f32>(p.loss.data, row, (float)cross_entropy_loss<T>(p, row, load_integer(p.labels.data, p.long_labels, row), lse, sums.b));
 }
+
+template <class T> constexpr int cross_entropy_held(int) { return 1; }
 
 ROW_ENTRIES_1(cross_entropy, cross_entropy_params, ROW_VECTORS, f32)
 ROW_ENTRIES_1(cross_entropy, cross_entropy_params, ROW_VECTORS, bf16)

@@ -42,8 +42,9 @@ typedef struct simt_group {
 } simt_group;
 simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes);
 
-/* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at a time, or two. */
-typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS } simt_ladder;
+/* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at a time, or two, or none, which read it
+ * once whatever its length: of those, small groups keep a processor busier, if there are rows enough. */
+typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_STREAM } simt_ladder;
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 
 /* The whole launch of a row op, whose entries are those of row.h for its first type: `rows` rows along dimension `symbol`. */

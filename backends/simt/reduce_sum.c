@@ -25,7 +25,7 @@ static trine_status sum_rows(const trine_call *call, float *partial) {
     reduce_rows_params p = { .x = simt_rows_of(call, X), .rows = call->dim[0], .n = call->dim[1], .pieces = pieces_of(call) };
     const bool split = p.pieces > 1;
     p.out = split ? (simt_rows){ .data = partial } : simt_rows_of(call, ROW_SUMS);
-    const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_ONE_ROW);
+    const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_STREAM);
     const simt_function function = { .step = simt_rows_whole(call, 1) ? "rows" : "rows_ragged",
                                      .type = { call->tensor[X].dtype, split ? TRINE_F32 : call->tensor[ROW_SUMS].dtype },
                                      .variant = group.size };

@@ -103,10 +103,11 @@ template <class T> DEVICE typename T::bits *row_at(const simt_rows &r, int64_t b
 DEVICE int64_t visible(bool causal, int64_t i, int64_t s, int64_t n) { return !causal ? n : i + n - s + 1 > 0 ? i + n - s + 1 : 0; }
 
 /* The entries <op>[_ragged]_<type>_<G> of a row op that holds one row at a time, or two: 1024 threads have 64 registers each, 512 have 128. Code for rows that
- * are not WHOLE is long: an op whose sums do not depend on it holds one vector of them (V). */
+ * are not WHOLE is long: an op whose sums do not depend on it holds one vector of them (V). <op>_held() says how many blocks of whole rows a processor must
+ * hold, at least. */
 constexpr int row_threads(int g) { return g <= 32 ? (int)SIMT_THREADS : g; }
 #define ROW_ENTRY(op, params, V, T, G) \
-    ENTRY(op##_##T##_##G, row_threads(G), params) { op##_row<T, group<G, ROW_VECTORS, true>>(p); } \
+    ENTRY_HELD(op##_##T##_##G, row_threads(G), op##_held<T>(row_threads(G)), params) { op##_row<T, group<G, ROW_VECTORS, true>>(p); } \
     ENTRY(op##_ragged_##T##_##G, row_threads(G), params) { op##_row<T, group<G, V, false>>(p); }
 #define ROW_ENTRIES_2(op, params, V, T) \
     ROW_ENTRY(op, params, V, T, 8) \

@@ -36,6 +36,8 @@ template <class T, class Group> DEVICE void softmax_backward_row(const softmax_b
     }
 }
 
+template <class T> constexpr int softmax_backward_held(int) { return 1; }
+
 ROW_ENTRIES_2(softmax_backward, softmax_backward_params, 1, f32)
 ROW_ENTRIES_2(softmax_backward, softmax_backward_params, 1, bf16)
 ROW_ENTRIES_2(softmax_backward, softmax_backward_params, 1, f16)
