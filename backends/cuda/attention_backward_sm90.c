@@ -9,16 +9,17 @@
 #include "attention_backward_host.h"
 
 typedef struct tile {
-    int d, queries, bytes;
+    int d, width, queries, bytes;
 } tile;
-#define TILE(D, QUERIES, STAGES) { D, QUERIES, ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES, STAGES) },
+#define TILE(D, QUERIES, STAGES) { D, ATTENTION_BACKWARD_WIDTH(D), QUERIES, ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES, STAGES) },
 static const tile tiles[] = { ATTENTION_BACKWARD_SM90_TILES(TILE) };
 
 /* What a call is divided into, and where its parts of the workspace begin. */
 typedef struct plan {
     tile tile;
     int64_t rows, queries, keys; /* tiles of queries and of keys of one head; tiles of queries of all heads */
-    int64_t parts;
+    int64_t parts, planes;
+    int64_t sums; /* of 64 by 64 of dq */
     int64_t delta, dq, dkv, counts, bytes;
 } plan;
 
@@ -31,19 +32,18 @@ static plan plan_of(const trine_call *call) {
     for (int i = 0; p.tile.d < dim[ATTENTION_D]; i++) p.tile = tiles[i];
     p.rows = simt_blocks(dim[ATTENTION_SQ], p.tile.queries), p.queries = heads * p.rows, p.keys = simt_blocks(dim[ATTENTION_SK], ATTENTION_BACKWARD_KEYS);
     p.parts = p.keys * dim[ATTENTION_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_HK] : 1;
-    const int64_t statistic = aligned(p.queries * p.tile.queries * 4), planes = dim[ATTENTION_B] * dim[ATTENTION_HK] * p.parts;
-    p.delta = statistic, p.dq = 2 * statistic, p.dkv = p.dq + p.queries * p.tile.queries * p.tile.d * 4;
-    p.counts = p.dkv + (p.parts > 1 ? planes * p.keys * 2 * ATTENTION_BACKWARD_KEYS * p.tile.d * 4 : 0);
-    p.bytes = p.counts + (p.queries + planes * p.keys + 2) * 4;
+    p.planes = dim[ATTENTION_B] * dim[ATTENTION_HK] * p.parts * (p.tile.d / p.tile.width), p.sums = p.queries * p.tile.queries * p.tile.d / 4096;
+    p.delta = aligned(p.queries * p.tile.queries * 4), p.dq = 2 * p.delta, p.dkv = p.dq + p.sums * 16384;
+    p.counts = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * ATTENTION_BACKWARD_KEYS * p.tile.width * 4 : 0);
+    p.bytes = p.counts + (p.sums + p.planes * p.keys + 2) * 4;
     return p;
 }
 
 const char *attention_backward_sm90_refuse(const trine_call *call) {
     const char *const reason = attention_backward_refuse_tiles(call);
     if (reason != NULL) return reason;
-    if (call->dim[ATTENTION_D] > 128) return "d exceeds 128";
     const plan p = plan_of(call);
-    if (p.queries > INT32_MAX / 2 || p.keys * call->dim[ATTENTION_B] * call->dim[ATTENTION_H] > INT32_MAX / 2) return "more tiles than are counted in 32 bits";
+    if (p.queries > INT32_MAX / 2 || p.planes * p.keys > INT32_MAX / 2) return "more tiles than are counted in 32 bits";
     return attention_sm90_refuse_tensors(call,
                                          1u << ATTENTION_BACKWARD_DOUT | 1u << ATTENTION_BACKWARD_Q | 1u << ATTENTION_BACKWARD_K | 1u << ATTENTION_BACKWARD_V);
 }
@@ -59,9 +59,9 @@ static attention_backward_sm90_params params_of(const trine_call *call, const pl
     p.call.delta = (attention_tensor){ at + plan->delta, p.call.at.h * row, 1, row };
     p.call.wide = p.call.wide && simt_aligned(call, ATTENTION_BACKWARD_O);
     p.parts = (int32_t)plan->parts, p.share = (int32_t)(p.call.at.group / plan->parts);
-    p.planes = p.call.at.b * p.call.at.h / p.share, p.bunch = p.planes < BUNCH ? p.planes : BUNCH;
+    p.planes = (int32_t)plan->planes, p.bunch = p.planes < BUNCH ? p.planes : BUNCH;
     p.lift = (float *)(void *)at, p.dq = (float *)(void *)(at + plan->dq), p.dkv = (float *)(void *)(at + plan->dkv);
-    p.turns = (int32_t *)(void *)(at + plan->counts), p.spoilt = p.turns + plan->queries;
+    p.turns = (int32_t *)(void *)(at + plan->counts), p.spoilt = p.turns + plan->sums;
     p.ticket = p.spoilt + p.planes * plan->keys, p.astray = p.ticket + 1;
     return p;
 }

@@ -8,7 +8,7 @@
 
 /* Beside the tensors, in the workspace:
  * lift, delta: of each row of each head, up to a whole tile of queries: 24 - lse in powers of 2, and dout.o;
- * dq: floats of each tile of queries, as two warpgroups have them, of which `turns` counts those that have been added;
+ * dq: floats of each tile of queries, 64 by 64 for each consumer; `turns` counts the blocks of keys that have added to them;
  * dkv: if heads of a group are divided, floats of dk and dv of each tile of keys and part. */
 typedef struct attention_backward_sm90_params {
     tensor_map dout_map, q_map, k_map, v_map;
@@ -16,17 +16,20 @@ typedef struct attention_backward_sm90_params {
     float *lift, *dq, *dkv;
     int32_t *turns, *spoilt, *ticket, *astray; /* spoilt: tiles of keys with NaN or Inf in dk or dv; astray: offsets make no sense */
     bool moved[4];                             /* dout, q, k, v: a tensor that copies cannot read, since it does not begin at 16 bytes */
-    int32_t planes, bunch;                     /* parts of groups of heads of all batches; those whose queries are read at the same time */
+    int32_t planes, bunch;                     /* parts of groups of heads, and of columns, of all batches; those whose queries are read at the same time */
     int32_t parts, share;                      /* of a group; heads of each */
 } attention_backward_sm90_params;
 
 enum { ATTENTION_BACKWARD_KEYS = 128, ATTENTION_BACKWARD_THREADS = 384, ATTENTION_BACKWARD_ENDS = 256 };
 
 /* For heads of up to D columns: D, queries of a tile, stages of q and dout. */
-#define ATTENTION_BACKWARD_SM90_TILES(X) X(64, 128, 2) X(128, 64, 2)
+#define ATTENTION_BACKWARD_SM90_TILES(X) X(64, 128, 2) X(128, 64, 2) X(256, 64, 1)
 
-/* The bytes of all shared memory: k, v, stages of q and dout, two tiles of ds, dq, statistics of the stages, the task, barriers. */
+/* The columns of dq, dk and dv that a block sums. */
+#define ATTENTION_BACKWARD_WIDTH(D) ((D) < 128 ? (D) : 128)
+
+/* The bytes of all shared memory: k and v; stages of q, dout, ds, lift and delta; two tiles of dq, if there is more than one stage; the task, barriers. */
 #define ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES, STAGES) \
-    (512 * (D) + (STAGES) * 4 * (QUERIES) * (D) + 512 * (QUERIES) + 4 * (QUERIES) * (D) + (STAGES) * 8 * (QUERIES) + 16 + 56 + (STAGES) * 32)
+    (512 * (D) + (STAGES) * (4 * (D) + 264) * (QUERIES) + ((STAGES) > 1 ? 65536 : 0) + 16 + 40 + ((STAGES) > 1 ? 64 : 32) + (STAGES) * 32)
 
 #endif

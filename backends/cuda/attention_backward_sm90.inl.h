@@ -16,10 +16,14 @@
 
 template <class Pipe> struct attention_gradient_consumer {
     using T = typename Pipe::T;
-    enum { D = Pipe::D, QUERIES = Pipe::QUERIES, HALVES = QUERIES / 64, LANES = 2 * WARPGROUP };
+    enum { D = Pipe::D, WIDTH = Pipe::WIDTH, QUERIES = Pipe::QUERIES, HALVES = QUERIES / 64, LANES = 2 * WARPGROUP };
     const attention_backward_sm90_params &p;
     Pipe &pipe;
-    int group; /* 0, 1 */
+    int group;    /* 0, 1 */
+    int part = 0; /* of the columns */
+
+    /* The first panel of the block's columns. */
+    DEVICE int panel() const { return Pipe::SPLIT > 1 ? part * (WIDTH / 64) : 0; }
 
     /* sum = own rows of k or v by COUNT queries of q or dout. */
     template <int COUNT> DEVICE void multiply(float (&s)[COUNT / 2], uint32_t keys, uint32_t queries) const {
@@ -32,15 +36,16 @@ template <class Pipe> struct attention_gradient_consumer {
         wgmma_commit();
     }
     /* sum += weights by 64 queries of q or dout. */
-    DEVICE void gather(float (&sum)[D / 2], const uint32_t (&w)[16], uint32_t queries) const {
-        const uint64_t right = wgmma_operand(queries, Pipe::QUERY_PANEL);
+    DEVICE void gather(float (&sum)[WIDTH / 2], const uint32_t (&w)[16], uint32_t queries) const {
+        const uint64_t right = wgmma_operand(queries + panel() * Pipe::QUERY_PANEL, Pipe::QUERY_PANEL);
 #pragma unroll
-        for (int i = 0; i < 4; i++) wgmma_rows<T, D>::multiply(sum, w + 4 * i, right + i * 2048 / 16, 1);
+        for (int i = 0; i < 4; i++) wgmma_rows<T, WIDTH>::multiply(sum, w + 4 * i, right + i * 2048 / 16, 1);
     }
     /* The consumer's 64 by 64 of dq: other queries, or other columns. */
-    DEVICE void change(float (&dq)[32], uint32_t changes) const {
-        const int rows = QUERIES == 128 ? group * 8192 : 0, columns = D == 128 ? group * Pipe::KEY_PANEL : 0;
-        const uint64_t left = wgmma_operand(changes + rows, Pipe::QUERY_PANEL), right = wgmma_operand(pipe.memory + columns, Pipe::KEY_PANEL);
+    DEVICE void change(float (&dq)[32]) const {
+        const uint32_t changes = pipe.changes() + (QUERIES == 128 ? group * 8192 : 0),
+                       keys = pipe.memory + (WIDTH == 128 ? panel() + group : 0) * Pipe::KEY_PANEL;
+        const uint64_t left = wgmma_operand(changes, Pipe::QUERY_PANEL), right = wgmma_operand(keys, Pipe::KEY_PANEL);
         wgmma_first<T, 64, false, true>::multiply(dq, left, right);
 #pragma unroll
         for (int i = 1; i < Pipe::KEYS / 16; i++)
@@ -95,7 +100,7 @@ template <class Pipe> struct attention_gradient_consumer {
             for (int e = 0; e < 4; e++) {
                 float &z = s[4 * j + e], &d = c[4 * j + e];
                 const bool hidden = hide && !rows.sees[e / 2].has(first + thread_index() % 4 * 2 + 8 * j + e % 2);
-                const float t = tanh_of(z * p.call.bend), weight = exp2_approx(fused(t, p.call.spread, lift[e % 2]));
+                const float t = attention_tanh(z * p.call.bend), weight = exp2_approx(fused(t, p.call.spread, lift[e % 2]));
                 d = hidden ? 0.0f : weight * ((d - delta[e % 2]) * (fused(-t, t, 1.0f) * factor));
                 z = hidden ? 0.0f : weight;
             }
@@ -113,19 +118,21 @@ template <class Pipe> struct attention_gradient_consumer {
     }
 
     DEVICE void send(const float (&dq)[32]) {
-        const uint32_t to = pipe.memory + Pipe::SUMS + group * 16384 + thread_index() % WARPGROUP * 16;
-        barrier_wait(pipe.sum_empty(), pipe.sum_parity ^ 1);
-        pipe.sum_parity ^= 1;
+        const uint32_t to = pipe.sum(group) + thread_index() % WARPGROUP * 16;
+        if constexpr (Pipe::DEEP)
+            barrier_wait(pipe.sum_empty(group), pipe.sum_parity ^ 1);
+        else
+            barrier_wait(pipe.dout_empty(pipe.stage), pipe.parity);
 #pragma unroll
         for (int i = 0; i < 8; i++) shared_store(to + i * WARPGROUP * 16, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
         copies_see();
         sync_warp();
-        if (thread_index() % WARP == 0) barrier_arrive_here(pipe.sum_full());
+        if (thread_index() % WARP == 0) barrier_arrive_here(pipe.sum_full(group));
+        pipe.advance_sum();
     }
 
     /* A tile of queries. Products are under way in this order: dk of the tile before; scores; dout.v and dv, by halves; dq, dk. */
-    template <bool BENT>
-    DEVICE void run_tile(const attention_rows &rows, float (&dk)[D / 2], float (&dv)[D / 2], int query, bool hide, uint32_t changes, bool begins) {
+    template <bool BENT> DEVICE void run_tile(const attention_rows &rows, float (&dk)[WIDTH / 2], float (&dv)[WIDTH / 2], int query, bool hide, bool begins) {
         float s[32 * HALVES], c[HALVES][32], dq[32];
         uint32_t x[HALVES][16];
         barrier_wait(pipe.query_full(pipe.stage), pipe.parity);
@@ -138,7 +145,7 @@ template <class Pipe> struct attention_gradient_consumer {
         multiply<64>(c[0], pipe.memory + Pipe::VALUE, pipe.dout());
         wgmma_wait<1>();
         wgmma_settle(s);
-        if (!begins) release(pipe.query_empty(pipe.stage == 0 ? Pipe::STAGES - 1 : pipe.stage - 1));
+        if (Pipe::DEEP && !begins) release(pipe.query_empty(pipe.stage == 0 ? Pipe::STAGES - 1 : pipe.stage - 1));
 #pragma unroll
         for (int h = 0; h < HALVES; h++) {
             uint32_t w[16];
@@ -161,12 +168,12 @@ template <class Pipe> struct attention_gradient_consumer {
                 wgmma_begin();
                 multiply<64>(c[h + 1], pipe.memory + Pipe::VALUE, pipe.dout() + (h + 1) * 8192);
             }
-            spread(changes + h * 8192, x[h]);
+            spread(pipe.changes() + h * 8192, x[h]);
         }
         copies_see();
         sync_some(1, LANES);
         wgmma_begin();
-        change(dq, changes);
+        change(dq);
 #pragma unroll
         for (int h = 0; h < HALVES; h++) gather(dk, x[h], pipe.query() + h * 8192);
         wgmma_commit();
@@ -174,10 +181,14 @@ template <class Pipe> struct attention_gradient_consumer {
         wgmma_settle(dq);
         release(pipe.dout_empty(pipe.stage));
         send(dq);
+        if constexpr (!Pipe::DEEP) {
+            wgmma_wait<0>();
+            release(pipe.query_empty(pipe.stage));
+        }
         pipe.advance();
     }
 
-    template <bool BENT> DEVICE void run_task(const attention_gradient_task &t, const attention_rows &rows, float (&dk)[D / 2], float (&dv)[D / 2]) {
+    template <bool BENT> DEVICE void run_task(const attention_gradient_task &t, const attention_rows &rows, float (&dk)[WIDTH / 2], float (&dv)[WIDTH / 2]) {
         const int first = t.tile * Pipe::KEYS, end = lesser(first + Pipe::KEYS, p.call.at.sk);
         const attention_sight all = { attention_queries_of(p.call.at, end - 1).low,
                                       end == first + Pipe::KEYS ? attention_queries_of(p.call.at, first).high : 0 };
@@ -185,43 +196,43 @@ template <class Pipe> struct attention_gradient_consumer {
 #pragma unroll 1
         for (int step = 0; step < p.share * t.count; step++) {
             const int query = tile * QUERIES;
-            run_tile<BENT>(rows, dk, dv, query, query < all.low || query + QUERIES > all.high, pipe.memory + Pipe::CHANGES + step % 2 * Pipe::CHANGE,
-                           step == 0);
+            run_tile<BENT>(rows, dk, dv, query, query < all.low || query + QUERIES > all.high, step == 0);
             tile = tile > t.last - t.count + 1 ? tile - 1 : t.last;
         }
         wgmma_wait<0>();
         wgmma_settle(dk);
         wgmma_settle(dv);
-        release(pipe.query_empty(pipe.stage == 0 ? Pipe::STAGES - 1 : pipe.stage - 1));
+        if (Pipe::DEEP) release(pipe.query_empty(pipe.stage == 0 ? Pipe::STAGES - 1 : pipe.stage - 1));
         release(pipe.keys_empty());
         pipe.once ^= 1;
     }
 
     /* A part's sums, to be added to those of the others. */
-    DEVICE void keep(float *to, const float (&sum)[D / 2]) const {
+    DEVICE void keep(float *to, const float (&sum)[WIDTH / 2]) const {
 #pragma unroll
-        for (int i = 0; i < D / 8; i++)
+        for (int i = 0; i < WIDTH / 8; i++)
             store_words(to + (i * WARPGROUP + thread_index() % WARPGROUP) * 4, bits_of_float(sum[4 * i]), bits_of_float(sum[4 * i + 1]),
                         bits_of_float(sum[4 * i + 2]), bits_of_float(sum[4 * i + 3]));
     }
 
-    DEVICE void end(const attention_gradient_task &t, int key, const float (&dk)[D / 2], const float (&dv)[D / 2]) const {
-        const attention_gradient_place at = attention_gradient_place_of(p, t.plane);
+    DEVICE void end(const attention_gradient_task &t, int key, const float (&dk)[WIDTH / 2], const float (&dv)[WIDTH / 2]) const {
+        const attention_gradient_place at = attention_gradient_place_of<Pipe>(p, t.plane);
         if (p.parts > 1) {
-            float *const to = p.dkv + ((int64_t)t.plane * p.call.columns + t.tile) * (2 * Pipe::KEYS * D) + group * 64 * D;
-            keep(to, dk), keep(to + Pipe::KEYS * D, dv);
+            float *const to = p.dkv + ((int64_t)t.plane * p.call.columns + t.tile) * (2 * Pipe::KEYS * WIDTH) + group * 64 * WIDTH;
+            keep(to, dk), keep(to + Pipe::KEYS * WIDTH, dv);
             return;
         }
         const float lift = attention_lift_of<T>::sum();
+        const int column = at.part * WIDTH, columns = p.call.at.d - column;
         bool spoilt = false;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             const int token = key + r * 8;
             const bool exists = token < p.call.at.sk;
-            attention_write_row<T, D>(attention_row<T>(p.call.dk, at.batch, exists ? token : 0, at.shared), dk, r, p.call.at.scale * lift, false, p.call.at.d,
-                                      exists, p.call.wide);
-            attention_write_row<T, D>(attention_row<T>(p.call.dv, at.batch, exists ? token : 0, at.shared), dv, r, lift, false, p.call.at.d, exists,
-                                      p.call.wide);
+            attention_write_row<T, WIDTH>(attention_row<T>(p.call.dk, at.batch, exists ? token : 0, at.shared) + column, dk, r, p.call.at.scale * lift, false,
+                                          columns, exists, p.call.wide);
+            attention_write_row<T, WIDTH>(attention_row<T>(p.call.dv, at.batch, exists ? token : 0, at.shared) + column, dv, r, lift, false, columns, exists,
+                                          p.call.wide);
             spoilt |= exists && (attention_spoilt(dk, r) || attention_spoilt(dv, r));
         }
         if (spoilt) p.spoilt[(int64_t)t.plane * p.call.columns + t.tile] = 1;
@@ -231,15 +242,14 @@ template <class Pipe> struct attention_gradient_consumer {
 #pragma unroll 1
         for (;;) {
             const attention_gradient_task t = pipe.next_task();
-            sync_warp();
-            if (thread_index() % WARP == 0) barrier_arrive_here(pipe.task_empty());
             if (t.plane < 0) return;
             const int key = t.tile * Pipe::KEYS + group * 64 + thread_index() % WARPGROUP / WARP * 16 + thread_index() % WARP / 4;
             attention_rows rows = { { { 0, 0 }, { 0, 0 } }, { 0, 0 }, { 0, 0 }, { 0, 0 } };
 #pragma unroll
             for (int r = 0; r < 2; r++)
                 if (key + r * 8 < p.call.at.sk) rows.sees[r] = attention_queries_of(p.call.at, key + r * 8);
-            float dk[D / 2] = {}, dv[D / 2] = {};
+            float dk[WIDTH / 2] = {}, dv[WIDTH / 2] = {};
+            if (Pipe::SPLIT > 1) part = t.plane % Pipe::SPLIT;
             if (t.count > 0) run_task<BENT>(t, rows, dk, dv);
             end(t, key, dk, dv);
         }
@@ -248,24 +258,25 @@ template <class Pipe> struct attention_gradient_consumer {
 
 template <class Pipe, bool BENT> DEVICE void attention_gradient(const attention_backward_sm90_params &p) {
     const int group = thread_index() / WARPGROUP - 1;
+    const bool by_hand = p.moved[0] || p.moved[1] || p.moved[2] || p.moved[3];
     Pipe pipe = { shared_address(launch_memory()) };
     if (thread_index() == 0) {
         tensor_map_fetch(&p.q_map);
         tensor_map_fetch(&p.k_map);
         tensor_map_fetch(&p.v_map);
         tensor_map_fetch(&p.dout_map);
-        pipe.make_barriers();
+        pipe.make_barriers(by_hand ? WARP : 1);
     }
     sync_block();
     if (group < 0) {
         registers_fewer<24>();
         if (thread_index() < WARP) {
-            if (p.moved[0] || p.moved[1] || p.moved[2] || p.moved[3])
+            if (by_hand)
                 attention_gradient_producer<Pipe, true>{ p, pipe }.run();
             else if (elected())
                 attention_gradient_producer<Pipe, false>{ p, pipe }.run();
-        } else if (thread_index() < 2 * WARP && elected()) {
-            attention_gradient_writer(p, pipe);
+        } else if (thread_index() < 3 * WARP && elected()) {
+            attention_gradient_writer(p, pipe, thread_index() / WARP - 1);
         }
     } else {
         registers_more<240>();

@@ -85,13 +85,18 @@ DEVICE void attention_gradient_write(const attention_tensor &t, int batch, int h
 }
 
 template <class T, int D, int QUERIES> DEVICE void attention_gradient_end_queries(const attention_backward_sm90_params &p, int64_t slot, int *again) {
+    enum { WIDTH = ATTENTION_BACKWARD_WIDTH(D), SPLIT = D / WIDTH };
     const attention_problem &at = p.call.at;
     const int tile = (int)(slot % p.call.tiles), head = (int)(slot / p.call.tiles % at.h), batch = (int)(slot / p.call.tiles / at.h), first = tile * QUERIES;
-    const int group = thread_index() / 128, rows = QUERIES == 128 ? group * 64 : 0, column = D == 128 ? group * 64 : 0;
-    float dq[32];
-    attention_gradient_add(dq, p.dq + slot * (QUERIES * D) + group * 4096, p.turns[slot] > 0, 0);
-    attention_gradient_write<T, 64>(p.call.dq, batch, head, first, rows + thread_index() % 128 / WARP * 16 + thread_index() % WARP / 4, column, dq,
-                                    p.call.at.scale * attention_lift_of<T>::sum(), at.sq, at.d, p.call.wide, again);
+    const int group = thread_index() / 128, row = (QUERIES == 128 ? group * 64 : 0) + thread_index() % 128 / WARP * 16 + thread_index() % WARP / 4;
+#pragma unroll 1
+    for (int part = 0; part < SPLIT; part++) {
+        const int64_t unit = (slot * SPLIT + part) * 2 + group;
+        float dq[32];
+        attention_gradient_add(dq, p.dq + unit * 4096, p.turns[unit] > 0, 0);
+        attention_gradient_write<T, 64>(p.call.dq, batch, head, first, row, WIDTH == 128 ? part * WIDTH + group * 64 : 0, dq,
+                                        at.scale * attention_lift_of<T>::sum(), at.sq, at.d, p.call.wide, again);
+    }
     sync_block();
 #pragma unroll 1
     for (int r = thread_index() / WARP; r < QUERIES && first + r < at.sq; r += ATTENTION_BACKWARD_ENDS / WARP)
@@ -106,22 +111,30 @@ template <class T, int D> DEVICE bool attention_gradient_lost(const attention_ba
 }
 
 template <class T, int D> DEVICE void attention_gradient_end_keys(const attention_backward_sm90_params &p, int64_t slot, int *again) {
-    enum { KEYS = ATTENTION_BACKWARD_KEYS };
+    enum { KEYS = ATTENTION_BACKWARD_KEYS, WIDTH = ATTENTION_BACKWARD_WIDTH(D), SPLIT = D / WIDTH };
     const attention_problem &at = p.call.at;
     const int heads = at.h / at.group, tile = (int)(slot % p.call.columns), head = (int)(slot / p.call.columns % heads), first = tile * KEYS;
     const int batch = (int)(slot / p.call.columns / heads), row = thread_index() / WARP * 16 + thread_index() % WARP / 4;
     const bool summed = p.parts > 1 && !*p.astray;
-    if (summed) {
-        const int64_t step = (int64_t)p.call.columns * 2 * KEYS * D, from = ((slot - tile) * p.parts + tile) * (2 * KEYS * D) + thread_index() / 128 * 64 * D;
+    const int64_t plane = (slot - tile) * p.parts * SPLIT, step = (int64_t)p.call.columns * SPLIT * (2 * KEYS * WIDTH);
+    bool spoilt = *p.astray;
+#pragma unroll 1
+    for (int part = 0; part < SPLIT; part++) {
+        const int64_t own = plane + part * p.call.columns + tile;
+        const int column = part * WIDTH;
+        if (!summed) {
+            spoilt |= !*p.astray && p.spoilt[own];
+            continue;
+        }
+        const float *const from = p.dkv + own * (2 * KEYS * WIDTH) + thread_index() / 128 * 64 * WIDTH;
         const float lift = attention_lift_of<T>::sum();
-        float sum[D / 2];
-        attention_gradient_add(sum, p.dkv + from, p.parts, step);
-        attention_gradient_write<T, D>(p.call.dk, batch, head, first, row, 0, sum, at.scale * lift, at.sk, at.d, p.call.wide, again);
-        attention_gradient_add(sum, p.dkv + from + KEYS * D, p.parts, step);
-        attention_gradient_write<T, D>(p.call.dv, batch, head, first, row, 0, sum, lift, at.sk, at.d, p.call.wide, again);
-    } else if (!*p.astray && !p.spoilt[slot]) {
-        return;
+        float sum[WIDTH / 2];
+        attention_gradient_add(sum, from, p.parts, step);
+        attention_gradient_write<T, WIDTH>(p.call.dk, batch, head, first, row, column, sum, at.scale * lift, at.sk, at.d, p.call.wide, again);
+        attention_gradient_add(sum, from + KEYS * WIDTH, p.parts, step);
+        attention_gradient_write<T, WIDTH>(p.call.dv, batch, head, first, row, column, sum, lift, at.sk, at.d, p.call.wide, again);
     }
+    if (!summed && !spoilt) return;
     sync_block();
     const attention_place place = { batch, head, first, 0 };
 #pragma unroll 1

@@ -15,70 +15,83 @@ template <class Type, int COLUMNS, int TILE_QUERIES, int DEPTH> struct attention
     using T = Type;
     enum {
         D = COLUMNS,
+        WIDTH = ATTENTION_BACKWARD_WIDTH(D), /* of the block's sums */
+        SPLIT = D / WIDTH,
         QUERIES = TILE_QUERIES,
         KEYS = ATTENTION_BACKWARD_KEYS,
         STAGES = DEPTH,
+        DEEP = STAGES > 1, /* dq goes through memory of its own, two tiles of it; otherwise through that of dout */
+        SLOTS = DEEP ? 2 : 1,
         PANELS = D / 64,
         KEY_PANEL = KEYS * 128,
         QUERY_PANEL = QUERIES * 128,
         KEY_TILE = KEYS * 2 * D,
         QUERY_TILE = QUERIES * 2 * D,
         CHANGE = QUERIES * 2 * KEYS,
-        SUM = QUERIES * 4 * D,
+        SUM = 64 * 64 * 4,
         VALUE = KEY_TILE,
         QUERY = 2 * KEY_TILE,
         DOUT = QUERY + STAGES * QUERY_TILE,
         CHANGES = DOUT + STAGES * QUERY_TILE,
-        SUMS = CHANGES + 2 * CHANGE,
-        STATISTICS = SUMS + SUM,
+        STATISTICS = CHANGES + STAGES * CHANGE + (DEEP ? 2 * SLOTS * SUM : 0),
+        SUMS = DEEP ? CHANGES + STAGES * CHANGE : DOUT,
         TASK = STATISTICS + STAGES * 8 * QUERIES,
         BARRIERS = TASK + 16,
+        KEYS_BARRIERS = 5, /* behind those of keys and tasks: pairs of each consumer's slots, and four of each stage */
+        STAGE_BARRIERS = KEYS_BARRIERS + 4 * SLOTS,
     };
-    static_assert(QUERIES * D == 2 * 64 * 64, "a consumer has 64 by 64 of dq");
+    static_assert(QUERIES * WIDTH == 2 * 64 * 64, "a consumer has 64 by 64 of dq");
+    static_assert(DEEP || QUERY_TILE >= 2 * SUM, "dq has room where dout was");
     uint32_t memory;
-    int stage = 0;
-    uint32_t parity = 0, once = 0, sum_parity = 0, task_parity = 0; /* of the stage; of what a task has once; of dq; of tasks */
+    int stage = 0, slot = 0;
+    uint32_t parity = 0, once = 0, sum_parity = 0, task_parity = 0; /* of the stage; of what a task has once; of the slot; of tasks */
 
     DEVICE uint32_t task() const { return memory + TASK; }
     DEVICE uint32_t barrier(int i) const { return memory + BARRIERS + 8 * i; }
     DEVICE uint32_t key_full() const { return barrier(0); }
     DEVICE uint32_t value_full() const { return barrier(1); }
     DEVICE uint32_t keys_empty() const { return barrier(2); }
-    DEVICE uint32_t sum_full() const { return barrier(3); }
-    DEVICE uint32_t sum_empty() const { return barrier(4); }
-    DEVICE uint32_t task_full() const { return barrier(5); }
-    DEVICE uint32_t task_empty() const { return barrier(6); }
-    DEVICE uint32_t query_full(int s) const { return barrier(7 + 4 * s); }
-    DEVICE uint32_t query_empty(int s) const { return barrier(8 + 4 * s); }
-    DEVICE uint32_t dout_full(int s) const { return barrier(9 + 4 * s); }
-    DEVICE uint32_t dout_empty(int s) const { return barrier(10 + 4 * s); }
+    DEVICE uint32_t task_full() const { return barrier(3); }
+    DEVICE uint32_t task_empty() const { return barrier(4); }
+    DEVICE uint32_t sum_full(int group) const { return barrier(KEYS_BARRIERS + (group * SLOTS + slot) * 2); }
+    DEVICE uint32_t sum_empty(int group) const { return sum_full(group) + 8; }
+    DEVICE uint32_t query_full(int s) const { return barrier(STAGE_BARRIERS + 4 * s); }
+    DEVICE uint32_t query_empty(int s) const { return query_full(s) + 8; }
+    DEVICE uint32_t dout_full(int s) const { return query_full(s) + 16; }
+    DEVICE uint32_t dout_empty(int s) const { return query_full(s) + 24; }
     DEVICE uint32_t query() const { return memory + QUERY + stage * QUERY_TILE; }
     DEVICE uint32_t dout() const { return memory + DOUT + stage * QUERY_TILE; }
+    DEVICE uint32_t changes() const { return memory + CHANGES + stage * CHANGE; }
+    DEVICE uint32_t sum(int group) const { return memory + SUMS + (group * SLOTS + slot) * SUM; }
     DEVICE uint32_t lifts() const { return memory + STATISTICS + stage * 8 * QUERIES; }
     DEVICE uint32_t deltas() const { return lifts() + 4 * QUERIES; }
     DEVICE void advance() {
         stage++;
         if (stage == STAGES) stage = 0, parity ^= 1;
     }
+    DEVICE void advance_sum() {
+        slot++;
+        if (slot == SLOTS) slot = 0, sum_parity ^= 1;
+    }
 
-    DEVICE void make_barriers() const {
-        barrier_init(key_full(), 1), barrier_init(value_full(), 1), barrier_init(keys_empty(), 2);
-        barrier_init(sum_full(), 8), barrier_init(sum_empty(), 1);
-        barrier_init(task_full(), 1), barrier_init(task_empty(), 9);
+    /* `producers`: threads that fill tiles and tasks. All of those that read a task say that they have. */
+    DEVICE void make_barriers(int producers) const {
+        barrier_init(key_full(), producers), barrier_init(value_full(), producers), barrier_init(keys_empty(), 2);
+        barrier_init(task_full(), producers), barrier_init(task_empty(), 2 * WARPGROUP + 2 + producers);
+        for (int i = KEYS_BARRIERS; i < STAGE_BARRIERS; i += 2) barrier_init(barrier(i), 4), barrier_init(barrier(i + 1), 1);
         for (int s = 0; s < STAGES; s++) {
-            barrier_init(query_full(s), 1), barrier_init(query_empty(s), 2);
-            barrier_init(dout_full(s), 1), barrier_init(dout_empty(s), 2);
+            barrier_init(query_full(s), producers), barrier_init(query_empty(s), 2);
+            barrier_init(dout_full(s), producers), barrier_init(dout_empty(s), 2);
         }
         barriers_made();
     }
 
-    DEVICE attention_gradient_task task_now() const {
-        return { shared_load(task()), shared_load(task() + 4), shared_load(task() + 8), shared_load(task() + 12) };
-    }
     DEVICE attention_gradient_task next_task() {
         barrier_wait(task_full(), task_parity);
         task_parity ^= 1;
-        return task_now();
+        const attention_gradient_task t = { shared_load(task()), shared_load(task() + 4), shared_load(task() + 8), shared_load(task() + 12) };
+        barrier_arrive_here(task_empty());
+        return t;
     }
 };
 
@@ -112,13 +125,13 @@ template <class Pipe> DEVICE attention_gradient_task attention_gradient_task_of(
     return t;
 }
 
-/* Where a task is: a plane is a part of a group of heads. */
+/* Where a task is: a plane is a part of a group of heads, and of the columns. */
 struct attention_gradient_place {
-    int batch, head, shared; /* head: the first of queries; shared: that of keys */
+    int batch, head, shared, part; /* head: the first of queries; shared: that of keys; part: of the columns */
 };
-DEVICE attention_gradient_place attention_gradient_place_of(const attention_backward_sm90_params &p, int plane) {
-    const int heads = p.call.at.h / p.share, part = plane % heads;
-    return { plane / heads, part * p.share, part / p.parts };
+template <class Pipe> DEVICE attention_gradient_place attention_gradient_place_of(const attention_backward_sm90_params &p, int plane) {
+    const int heads = p.call.at.h / p.share, part = plane / Pipe::SPLIT, group = part % heads;
+    return { part / heads, group * p.share, group / p.parts, plane % Pipe::SPLIT };
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- producer */
@@ -139,9 +152,8 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
             if (moved) {
                 attention_move<typename Pipe::T, Pipe::D, ROWS, WARP>(to, t, batch, first, end, head, p.call.at.d);
                 copies_see();
-                sync_warp();
             }
-        if (!leads()) return;
+        if (!leads()) return barrier_arrive_here(full);
         barrier_expect(full, (moved ? 0 : ROWS * 2 * Pipe::D) + more);
         for (int i = 0; i < Pipe::PANELS && !moved; i++) copy_box(to + i * ROWS * 128, map, full, i * 64, first, head, batch);
     }
@@ -163,13 +175,16 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
     DEVICE void douts(int batch, int head, int first) {
         enum { LINE = 4 * Pipe::QUERIES };
         const uint32_t full = pipe.dout_full(pipe.stage);
-        barrier_wait(pipe.dout_empty(pipe.stage), pipe.parity ^ 1);
+        if constexpr (Pipe::DEEP)
+            barrier_wait(pipe.dout_empty(pipe.stage), pipe.parity ^ 1);
+        else
+            barrier_wait(pipe.sum_empty(0), pipe.parity ^ 1), barrier_wait(pipe.sum_empty(1), pipe.parity ^ 1);
         tile<Pipe::QUERIES>(pipe.dout(), full, &p.dout_map, p.call.dout, 0, batch, first, p.call.at.sq, head, LINE);
         if (leads()) copy_line(pipe.deltas(), (const float *)p.call.delta.data + batch * p.call.delta.batch + head * p.call.delta.head + first, LINE, full);
     }
 
     DEVICE void run_task(const attention_gradient_task &t) {
-        const attention_gradient_place at = attention_gradient_place_of(p, t.plane);
+        const attention_gradient_place at = attention_gradient_place_of<Pipe>(p, t.plane);
         barrier_wait(pipe.keys_empty(), pipe.once ^ 1);
         pipe.once ^= 1;
         keys(at, t.tile * Pipe::KEYS, false);
@@ -187,15 +202,13 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
 #pragma unroll 1
         for (;;) {
             barrier_wait(pipe.task_empty(), pipe.task_parity ^ 1);
-            pipe.task_parity ^= 1;
             if (leads()) {
                 const attention_gradient_task t = attention_gradient_task_of<Pipe>(p, counter_next(p.ticket));
                 shared_store(pipe.task(), (uint32_t)t.plane, (uint32_t)t.tile);
                 shared_store(pipe.task() + 8, (uint32_t)t.last, (uint32_t)t.count);
-                barrier_arrive_here(pipe.task_full());
             }
-            if (BY_HAND) sync_warp();
-            const attention_gradient_task t = pipe.task_now();
+            barrier_arrive_here(pipe.task_full());
+            const attention_gradient_task t = pipe.next_task();
             if (t.plane < 0) return;
             if (t.count > 0) run_task(t);
         }
@@ -204,32 +217,31 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
 
 /* --------------------------------------------------------------------------------------------------------------------- writer */
 
-/* One thread: adds tiles of dq to the sums in memory; the first to come to a tile writes it. */
-template <class Pipe> DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, Pipe &pipe) {
+/* One thread for each consumer: adds its parts of dq to the sums in memory; the first to come to a part writes it. */
+template <class Pipe> DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, Pipe &pipe, int group) {
     const attention_problem &at = p.call.at;
 #pragma unroll 1
     for (;;) {
         const attention_gradient_task t = pipe.next_task();
-        barrier_arrive_here(pipe.task_empty());
         if (t.plane < 0) return;
-        const attention_gradient_place place = attention_gradient_place_of(p, t.plane);
+        const attention_gradient_place place = attention_gradient_place_of<Pipe>(p, t.plane);
 #pragma unroll 1
         for (int step = 0; step < p.share * t.count; step++) {
             const int tile = t.last - step % t.count, head = place.head + step / t.count;
             const int turn = t.tile - attention_tile_keys<Pipe>(at, tile).low / Pipe::KEYS;
-            const int64_t slot = ((int64_t)place.batch * at.h + head) * p.call.tiles + tile;
-            float *const to = p.dq + slot * (Pipe::SUM / 4);
-            barrier_wait(pipe.sum_full(), pipe.sum_parity);
-            pipe.sum_parity ^= 1;
-            turn_wait(p.turns + slot, turn);
+            const int64_t part = ((((int64_t)place.batch * at.h + head) * p.call.tiles + tile) * Pipe::SPLIT + place.part) * 2 + group;
+            float *const to = p.dq + part * (Pipe::SUM / 4);
+            turn_wait(p.turns + part, turn);
+            barrier_wait(pipe.sum_full(group), pipe.sum_parity);
             if (turn == 0)
-                copy_line_out(to, pipe.memory + Pipe::SUMS, Pipe::SUM);
+                copy_line_out(to, pipe.sum(group), Pipe::SUM);
             else
-                copy_line_add(to, pipe.memory + Pipe::SUMS, Pipe::SUM);
+                copy_line_add(to, pipe.sum(group), Pipe::SUM);
             copy_box_out_wait<0>();
-            barrier_arrive_here(pipe.sum_empty());
+            barrier_arrive_here(pipe.sum_empty(group));
+            pipe.advance_sum();
             copy_out_done();
-            turn_pass(p.turns + slot, turn + 1);
+            turn_pass(p.turns + part, turn + 1);
         }
     }
 }
