@@ -11,7 +11,7 @@
 typedef struct tile {
     int d, width, queries, bytes;
 } tile;
-#define TILE(D, QUERIES, STAGES) { D, ATTENTION_BACKWARD_WIDTH(D), QUERIES, ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES, STAGES) },
+#define TILE(D, QUERIES) { D, ATTENTION_BACKWARD_WIDTH(D), QUERIES, ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES) },
 static const tile tiles[] = { ATTENTION_BACKWARD_SM90_TILES(TILE) };
 
 /* What a call is divided into, and where its parts of the workspace begin. */

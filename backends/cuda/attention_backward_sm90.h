@@ -22,14 +22,14 @@ typedef struct attention_backward_sm90_params {
 
 enum { ATTENTION_BACKWARD_KEYS = 128, ATTENTION_BACKWARD_THREADS = 384, ATTENTION_BACKWARD_ENDS = 256 };
 
-/* For heads of up to D columns: D, queries of a tile, stages of q and dout. */
-#define ATTENTION_BACKWARD_SM90_TILES(X) X(64, 128, 2) X(128, 64, 2) X(256, 64, 1)
+/* For heads of up to D columns: D, queries of a tile. */
+#define ATTENTION_BACKWARD_SM90_TILES(X) X(64, 128) X(128, 64) X(256, 64)
 
 /* The columns of dq, dk and dv that a block sums. */
 #define ATTENTION_BACKWARD_WIDTH(D) ((D) < 128 ? (D) : 128)
 
-/* The bytes of all shared memory: k and v; stages of q, dout, ds, lift and delta; two tiles of dq, if there is more than one stage; the task, barriers. */
-#define ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES, STAGES) \
-    (512 * (D) + (STAGES) * (4 * (D) + 264) * (QUERIES) + ((STAGES) > 1 ? 65536 : 0) + 16 + 40 + ((STAGES) > 1 ? 64 : 32) + (STAGES) * 32)
+/* The bytes of all shared memory: k and v; stages of q, dout, ds, lift and delta; dq, if it has room of its own; the task, barriers. */
+#define ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES) \
+    (512 * (D) + 16 + 8 * 11 + (QUERIES) * 8 + ((D) > 128 ? (QUERIES) * (768 + 512 + 256 + 4) + 8 * 6 : (QUERIES) * (8 * (D) + 512 + 8) + 65536 + 8 * 12))
 
 #endif

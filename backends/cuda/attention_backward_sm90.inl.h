@@ -23,21 +23,35 @@ template <class Pipe> struct attention_gradient_consumer {
     int part = 0; /* of the columns */
 
     /* The first panel of the block's columns. */
-    DEVICE int panel() const { return Pipe::SPLIT > 1 ? part * (WIDTH / 64) : 0; }
+    DEVICE int panel() const { return Pipe::SPLIT > 1 ? part * Pipe::OWN : 0; }
 
-    /* sum = own rows of k or v by COUNT queries of q or dout. */
-    template <int COUNT> DEVICE void multiply(float (&s)[COUNT / 2], uint32_t keys, uint32_t queries) const {
+    /* sum (+)= own rows of k or v by COUNT queries of q or dout, over so many panels of both. */
+    template <int COUNT, int COLUMN_PANELS, bool FIRST> DEVICE void multiply(float (&s)[COUNT / 2], uint32_t keys, uint32_t queries) const {
         const uint64_t left = wgmma_operand(keys + group * 8192, Pipe::KEY_PANEL), right = wgmma_operand(queries, Pipe::QUERY_PANEL);
-        wgmma_first<T, COUNT, false, false>::multiply(s, left, right);
+        if constexpr (FIRST) wgmma_first<T, COUNT, false, false>::multiply(s, left, right);
 #pragma unroll
-        for (int i = 1; i < D / 16; i++)
+        for (int i = FIRST; i < COLUMN_PANELS * 4; i++)
             wgmma<T, COUNT, false, false>::multiply(s, left + (i / 4 * Pipe::KEY_PANEL + i % 4 * 32) / 16,
                                                     right + (i / 4 * Pipe::QUERY_PANEL + i % 4 * 32) / 16, 1);
+    }
+    /* The tile's scores. */
+    DEVICE void scores(float (&s)[QUERIES / 2]) const {
+        multiply<QUERIES, Pipe::OWN, true>(s, pipe.memory + panel() * Pipe::KEY_PANEL, pipe.query());
+        if constexpr (Pipe::SPLIT > 1) {
+            barrier_wait(pipe.others_full(), pipe.slot_parity());
+            wgmma_begin();
+            multiply<QUERIES, Pipe::OWN, false>(s, pipe.memory + (Pipe::OWN - panel()) * Pipe::KEY_PANEL, pipe.memory + Pipe::OTHERS);
+        }
         wgmma_commit();
     }
-    /* sum += weights by 64 queries of q or dout. */
+    /* And dout.v of 64 queries. */
+    DEVICE void products(float (&c)[32], int half) const {
+        multiply<64, Pipe::PANELS, true>(c, pipe.memory + Pipe::VALUE, pipe.dout() + half * 8192);
+        wgmma_commit();
+    }
+    /* sum += weights by 64 queries of the block's columns of q or dout. */
     DEVICE void gather(float (&sum)[WIDTH / 2], const uint32_t (&w)[16], uint32_t queries) const {
-        const uint64_t right = wgmma_operand(queries + panel() * Pipe::QUERY_PANEL, Pipe::QUERY_PANEL);
+        const uint64_t right = wgmma_operand(queries, Pipe::QUERY_PANEL);
 #pragma unroll
         for (int i = 0; i < 4; i++) wgmma_rows<T, WIDTH>::multiply(sum, w + 4 * i, right + i * 2048 / 16, 1);
     }
@@ -54,15 +68,16 @@ template <class Pipe> struct attention_gradient_consumer {
     }
 
     DEVICE void release(uint32_t empty) const {
-        if (thread_index() % WARPGROUP == 0) barrier_arrive_here(empty);
+        if (thread_index_now() % WARPGROUP == 0) barrier_arrive_here(empty);
     }
 
     /* Scores of 64 queries from `first` on become 2^24 p, and `w` what dv is summed with. */
     DEVICE void weigh(float *s, uint32_t (&w)[16], uint32_t lifts, const attention_rows &rows, int first, bool hide) const {
+        lifts += thread_index_now() % 4 * 8;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             float lift[2];
-            shared_load(lift, lifts + 32 * j + thread_index() % 4 * 8);
+            shared_load(lift, lifts + 32 * j);
 #pragma unroll
             for (int e = 0; e < 4; e++) s[4 * j + e] = exp2_approx(fused(s[4 * j + e], p.call.spread, lift[e % 2]));
         }
@@ -72,10 +87,11 @@ template <class Pipe> struct attention_gradient_consumer {
     }
     /* With them, dout.v becomes changes of scores, and what dk and dq are summed with. */
     DEVICE void differ(const float *s, float (&c)[32], uint32_t (&x)[16], uint32_t deltas, const attention_rows &rows, int first, bool hide) const {
+        deltas += thread_index_now() % 4 * 8;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             float delta[2];
-            shared_load(delta, deltas + 32 * j + thread_index() % 4 * 8);
+            shared_load(delta, deltas + 32 * j);
 #pragma unroll
             for (int e = 0; e < 4; e++) c[4 * j + e] = s[4 * j + e] * ((c[4 * j + e] - delta[e % 2]) * attention_lift_of<T>::weight());
         }
@@ -84,22 +100,25 @@ template <class Pipe> struct attention_gradient_consumer {
         for (int i = 0; i < 16; i++) x[i] = pair_of<T>(c[2 * i], c[2 * i + 1]);
     }
     DEVICE void conceal(float *x, const attention_rows &rows, int first) const {
-        const int column = first + thread_index() % 4 * 2;
+        const int column = first + thread_index_now() % 4 * 2;
 #pragma unroll
         for (int i = 0; i < 32; i++) x[i] = rows.sees[i / 2 % 2].has(column + i / 4 * 8 + i % 2) ? x[i] : 0.0f;
     }
     /* Both at once, with a softcap. */
-    DEVICE void bend(float *s, float (&c)[32], uint32_t (&w)[16], uint32_t (&x)[16], uint32_t lifts, const attention_rows &rows, int first, bool hide) const {
+    DEVICE void bend(float *s, float (&c)[32], uint32_t (&w)[16], uint32_t (&x)[16], uint32_t lifts, uint32_t deltas, const attention_rows &rows, int first,
+                     bool hide) const {
         const float factor = attention_lift_of<T>::weight();
+        const int place = thread_index_now() % 4, column = first + place * 2;
+        lifts += place * 8, deltas += place * 8;
 #pragma unroll
         for (int j = 0; j < 8; j++) {
             float lift[2], delta[2];
-            shared_load(lift, lifts + 32 * j + thread_index() % 4 * 8);
-            shared_load(delta, lifts + 4 * QUERIES + 32 * j + thread_index() % 4 * 8);
+            shared_load(lift, lifts + 32 * j);
+            shared_load(delta, deltas + 32 * j);
 #pragma unroll
             for (int e = 0; e < 4; e++) {
                 float &z = s[4 * j + e], &d = c[4 * j + e];
-                const bool hidden = hide && !rows.sees[e / 2].has(first + thread_index() % 4 * 2 + 8 * j + e % 2);
+                const bool hidden = hide && !rows.sees[e / 2].has(column + 8 * j + e % 2);
                 const float t = attention_tanh(z * p.call.bend), weight = exp2_approx(fused(t, p.call.spread, lift[e % 2]));
                 d = hidden ? 0.0f : weight * ((d - delta[e % 2]) * (fused(-t, t, 1.0f) * factor));
                 z = hidden ? 0.0f : weight;
@@ -111,53 +130,54 @@ template <class Pipe> struct attention_gradient_consumer {
 
     /* Changes as rows of queries, a panel for each consumer's keys. */
     DEVICE void spread(uint32_t changes, const uint32_t (&x)[16]) const {
-        const int lane = thread_index() % WARP, piece = thread_index() % WARPGROUP / WARP * 2 + lane / 8 % 2;
+        const int thread = thread_index_now(), lane = thread % WARP, piece = thread % WARPGROUP / WARP * 2 + lane / 8 % 2;
         const uint32_t to = changes + group * Pipe::QUERY_PANEL + (lane / 16 * 8 + lane % 8) * 128 + ((piece ^ lane % 8) << 4);
 #pragma unroll
         for (int i = 0; i < 4; i++) store_matrices_across(to + i * 2048, x + 4 * i);
     }
 
     DEVICE void send(const float (&dq)[32]) {
-        const uint32_t to = pipe.sum(group) + thread_index() % WARPGROUP * 16;
+        const int thread = thread_index_now();
+        const uint32_t to = pipe.sum(group) + thread % WARPGROUP * 16;
         if constexpr (Pipe::DEEP)
-            barrier_wait(pipe.sum_empty(group), pipe.sum_parity ^ 1);
+            barrier_wait(pipe.sum_empty(group), pipe.slot_parity() ^ 1);
         else
-            barrier_wait(pipe.dout_empty(pipe.stage), pipe.parity);
+            barrier_wait(pipe.dout_empty(), pipe.slot_parity());
 #pragma unroll
         for (int i = 0; i < 8; i++) shared_store(to + i * WARPGROUP * 16, dq[4 * i], dq[4 * i + 1], dq[4 * i + 2], dq[4 * i + 3]);
         copies_see();
         sync_warp();
-        if (thread_index() % WARP == 0) barrier_arrive_here(pipe.sum_full(group));
-        pipe.advance_sum();
+        if (thread % WARP == 0) barrier_arrive_here(pipe.sum_full(group));
     }
 
     /* A tile of queries. Products are under way in this order: dk of the tile before; scores; dout.v and dv, by halves; dq, dk. */
     template <bool BENT> DEVICE void run_tile(const attention_rows &rows, float (&dk)[WIDTH / 2], float (&dv)[WIDTH / 2], int query, bool hide, bool begins) {
         float s[32 * HALVES], c[HALVES][32], dq[32];
         uint32_t x[HALVES][16];
-        barrier_wait(pipe.query_full(pipe.stage), pipe.parity);
-        if (begins) barrier_wait(pipe.key_full(), pipe.once);
+        barrier_wait(pipe.query_full(), pipe.parity());
+        if (begins) barrier_wait(pipe.key_full(), pipe.once());
         wgmma_begin();
-        multiply<QUERIES>(s, pipe.memory, pipe.query());
-        barrier_wait(pipe.dout_full(pipe.stage), pipe.parity);
-        if (begins) barrier_wait(pipe.value_full(), pipe.once);
+        scores(s);
+        barrier_wait(pipe.dout_full(), pipe.slot_parity());
+        if (begins) barrier_wait(pipe.value_full(), pipe.once());
         wgmma_begin();
-        multiply<64>(c[0], pipe.memory + Pipe::VALUE, pipe.dout());
+        products(c[0], 0);
         wgmma_wait<1>();
         wgmma_settle(s);
-        if (Pipe::DEEP && !begins) release(pipe.query_empty(pipe.stage == 0 ? Pipe::STAGES - 1 : pipe.stage - 1));
+        if (!begins) release(pipe.query_before_empty());
+        if constexpr (Pipe::SPLIT > 1) release(pipe.others_empty());
 #pragma unroll
         for (int h = 0; h < HALVES; h++) {
             uint32_t w[16];
             if constexpr (BENT) {
                 wgmma_wait<0>();
                 wgmma_settle(c[h]);
-                bend(s + 32 * h, c[h], w, x[h], pipe.lifts() + 256 * h, rows, query + 64 * h, hide);
+                bend(s + 32 * h, c[h], w, x[h], pipe.lifts() + 256 * h, pipe.deltas() + 256 * h, rows, query + 64 * h, hide);
             } else {
                 weigh(s + 32 * h, w, pipe.lifts() + 256 * h, rows, query + 64 * h, hide);
             }
             wgmma_begin();
-            gather(dv, w, pipe.dout() + h * 8192);
+            gather(dv, w, pipe.dout() + panel() * Pipe::QUERY_PANEL + h * 8192);
             wgmma_commit();
             if constexpr (!BENT) {
                 wgmma_wait<1>();
@@ -166,7 +186,7 @@ template <class Pipe> struct attention_gradient_consumer {
             }
             if (h + 1 < HALVES) {
                 wgmma_begin();
-                multiply<64>(c[h + 1], pipe.memory + Pipe::VALUE, pipe.dout() + (h + 1) * 8192);
+                products(c[h + 1], h + 1);
             }
             spread(pipe.changes() + h * 8192, x[h]);
         }
@@ -179,13 +199,9 @@ template <class Pipe> struct attention_gradient_consumer {
         wgmma_commit();
         wgmma_wait<1>();
         wgmma_settle(dq);
-        release(pipe.dout_empty(pipe.stage));
+        release(pipe.dout_empty());
         send(dq);
-        if constexpr (!Pipe::DEEP) {
-            wgmma_wait<0>();
-            release(pipe.query_empty(pipe.stage));
-        }
-        pipe.advance();
+        pipe.tiles++;
     }
 
     template <bool BENT> DEVICE void run_task(const attention_gradient_task &t, const attention_rows &rows, float (&dk)[WIDTH / 2], float (&dv)[WIDTH / 2]) {
@@ -202,9 +218,9 @@ template <class Pipe> struct attention_gradient_consumer {
         wgmma_wait<0>();
         wgmma_settle(dk);
         wgmma_settle(dv);
-        if (Pipe::DEEP) release(pipe.query_empty(pipe.stage == 0 ? Pipe::STAGES - 1 : pipe.stage - 1));
+        release(pipe.query_before_empty());
         release(pipe.keys_empty());
-        pipe.once ^= 1;
+        pipe.full_tasks++;
     }
 
     /* A part's sums, to be added to those of the others. */

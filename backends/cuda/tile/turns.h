@@ -12,6 +12,13 @@ DEVICE void store_matrices_across(uint32_t address, const uint32_t *r) {
                  : "memory");
 }
 
+/* thread_index() read where it is wanted, so that nothing that follows from it takes a register before. */
+DEVICE int thread_index_now() {
+    int x;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
+    return x;
+}
+
 DEVICE void shared_store(uint32_t address, float x, float y, float z, float w) {
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
 }
