@@ -34,10 +34,11 @@ DEVICE void attention_mma_weigh(float (&s)[N], float (&change)[N], const attenti
     for (int i = 0; i < N; i++) {
         const attention_statistic q = statistic_of(i);
         float x = s[i], slope = 1 / ATTENTION_LIFT;
-        if (p.bend != 0) x = tanh_of(x * p.bend), slope *= fused(-x, x, 1.0f);
-        const float w = hide && !rows.sees[i / 2 % 2].has(column + i / 4 * 8 + i % 2) ? 0.0f : exp2_approx(fused(x, p.spread, q.lift));
+        if (p.bend != 0) x = attention_tanh(x * p.bend), slope *= fused(-x, x, 1.0f);
+        const bool hidden = hide && !rows.sees[i / 2 % 2].has(column + i / 4 * 8 + i % 2);
+        const float w = hidden ? 0.0f : exp2_approx(fused(x, p.spread, q.lift));
         s[i] = w * (1 / ATTENTION_LIFT);
-        change[i] = w == 0 ? 0.0f : w * ((change[i] - q.delta) * slope);
+        change[i] = hidden ? 0.0f : w * ((change[i] - q.delta) * slope);
     }
 }
 

@@ -28,7 +28,7 @@ DEVICE attention_rows attention_rows_of(const attention_problem &p, int row) {
 
 template <int N> DEVICE void attention_bend(float (&s)[N], float bend) {
 #pragma unroll
-    for (int i = 0; i < N; i++) s[i] = bend != 0 ? tanh_of(s[i] * bend) : -s[i];
+    for (int i = 0; i < N; i++) s[i] = bend != 0 ? attention_tanh(s[i] * bend) : -s[i];
 }
 
 template <int N> DEVICE void attention_hide(float (&s)[N], const attention_rows &rows, int first) {

@@ -58,12 +58,12 @@ typedef struct tile {
     int d, keys, groups, bytes;
 } tile;
 #define TILE(D, KEYS, GROUPS, STAGES) { D, KEYS, GROUPS, ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) },
-static const tile tiles[] = { ATTENTION_SM90_TILES(TILE) };
+static const tile tiles[2][3] = { { ATTENTION_SM90_TILES(TILE) }, { ATTENTION_SM90_BENT_TILES(TILE) } };
 
-static tile tile_of(int64_t d) {
+static tile tile_of(int64_t d, bool bends) {
     int i = 0;
-    while (tiles[i].d < d) i++;
-    return tiles[i];
+    while (tiles[bends][i].d < d) i++;
+    return tiles[bends][i];
 }
 
 const char *attention_sm90_refuse(const trine_call *call) {
@@ -85,8 +85,8 @@ static int32_t bunch_of(const attention_problem *p) {
 
 trine_status attention_sm90_launch(const trine_call *call) {
     const cuda_device *d = call->device;
-    const tile t = tile_of(call->dim[ATTENTION_D]);
     attention_sm90_params p = { .call = attention_params_of(call) };
+    const tile t = tile_of(call->dim[ATTENTION_D], p.call.bends);
     const attention_problem *at = &p.call.at;
     p.call.tiles = (int32_t)simt_blocks(at->sq, t.groups * 64);
     p.planes = at->b * at->h, p.bunch = bunch_of(at);

@@ -88,11 +88,12 @@ template <class Pipe> DEVICE bool attention_task_of(const attention_sm90_params 
     return true;
 }
 
-/* A tensor that does not begin at 16 bytes, which copies of boxes cannot read: the producer warpgroup moves ROWS tokens element by element, as boxes would. */
-template <class T, int D, int ROWS> DEVICE void attention_move(uint32_t to, const attention_tensor &t, int batch, int first, int end, int head, int columns) {
+/* A tensor that does not begin at 16 bytes, which copies of boxes cannot read: the first THREADS of the block move ROWS tokens element by element, as boxes would. */
+template <class T, int D, int ROWS, int THREADS>
+DEVICE void attention_move(uint32_t to, const attention_tensor &t, int batch, int first, int end, int head, int columns) {
     const typename T::bits *const from = attention_row<T>(t, batch, first, head);
 #pragma unroll 1
-    for (int i = thread_index(); i < ROWS * D; i += WARPGROUP) {
+    for (int i = thread_index(); i < ROWS * D; i += THREADS) {
         const int row = i / D, column = i % D;
         const uint16_t x = first + row < end && column < columns ? from[row * t.token + column] : 0;
         shared_store(to + column / 64 * ROWS * 128 + row * 128 + ((column % 64 / 8 ^ row % 8) << 4) + column % 8 * 2, x);
@@ -124,7 +125,7 @@ template <class Pipe, bool BY_HAND> struct attention_producer {
                          t.first + i % Pipe::GROUPS * 64, t.head, t.batch);
         if constexpr (BY_HAND)
             if (p.moved[0]) {
-                attention_move<typename Pipe::T, Pipe::D, Pipe::ROWS>(pipe.memory, p.call.q, t.batch, t.first, p.call.at.sq, t.head, p.call.at.d);
+                attention_move<typename Pipe::T, Pipe::D, Pipe::ROWS, WARPGROUP>(pipe.memory, p.call.q, t.batch, t.first, p.call.at.sq, t.head, p.call.at.d);
                 end(pipe.q_full());
             }
         pipe.q_parity ^= 1;
@@ -138,8 +139,8 @@ template <class Pipe, bool BY_HAND> struct attention_producer {
                 copy_box(pipe.tile(which) + i * Pipe::K_PANEL, which == ATTENTION_KEY ? &p.k_map : &p.v_map, pipe.full(which), i * 64, first, head, t.batch);
         if constexpr (BY_HAND)
             if (p.moved[1 + which]) {
-                attention_move<typename Pipe::T, Pipe::D, Pipe::KEYS>(pipe.tile(which), which == ATTENTION_KEY ? p.call.k : p.call.v, t.batch, first,
-                                                                      p.call.at.sk, head, p.call.at.d);
+                attention_move<typename Pipe::T, Pipe::D, Pipe::KEYS, WARPGROUP>(pipe.tile(which), which == ATTENTION_KEY ? p.call.k : p.call.v, t.batch, first,
+                                                                                 p.call.at.sk, head, p.call.at.d);
                 end(pipe.full(which));
             }
         pipe.advance(which);

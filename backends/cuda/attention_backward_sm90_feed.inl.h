@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What serves the consumers of attention's gradient for sm_90a: shared memory and its barriers, tasks, the producer of tiles, the writer of dq. */
+#ifndef TRINE_CUDA_ATTENTION_BACKWARD_SM90_FEED_INL_H
+#define TRINE_CUDA_ATTENTION_BACKWARD_SM90_FEED_INL_H
+
+#include "attention_backward_sm90.h"
+#include "attention_sm90.inl.h"
+#include "tile/turns.h"
+
+struct attention_gradient_task {
+    int plane, tile, last, count; /* plane < 0: no more; tile: of keys; last and count of its tiles of queries */
+};
+
+template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_pipe {
+    using T = Type;
+    enum {
+        D = COLUMNS,
+        WIDTH = ATTENTION_BACKWARD_WIDTH(D), /* of the block's sums */
+        SPLIT = D / WIDTH,
+        QUERIES = TILE_QUERIES,
+        KEYS = ATTENTION_BACKWARD_KEYS,
+        OWN = WIDTH / 64, /* panels of 64 columns: the block's */
+        PANELS = D / 64,
+        STAGES = 2,                /* of the block's columns of q; of the others one */
+        DEEP = SPLIT == 1,         /* dout has as many stages, and dq two slots of its own; otherwise one, through which dq goes as well */
+        SLOTS = DEEP ? STAGES : 1, /* of dout, ds and dq */
+        KEY_PANEL = KEYS * 128,
+        QUERY_PANEL = QUERIES * 128,
+        KEY_TILE = KEYS * 2 * D,
+        DOUT_TILE = QUERIES * 2 * D,
+        CHANGE = QUERIES * 2 * KEYS,
+        SUM = 64 * 64 * 4,
+        VALUE = KEY_TILE,
+        QUERY = 2 * KEY_TILE,
+        OTHERS = QUERY + STAGES * OWN * QUERY_PANEL,
+        DOUT = OTHERS + (PANELS - OWN) * QUERY_PANEL,
+        CHANGES = DOUT + SLOTS * DOUT_TILE,
+        SUMS = DEEP ? CHANGES + SLOTS * CHANGE : DOUT,
+        LIFTS = CHANGES + SLOTS * CHANGE + (DEEP ? 2 * SLOTS * SUM : 0),
+        DELTAS = LIFTS + STAGES * 4 * QUERIES,
+        TASK = DELTAS + SLOTS * 4 * QUERIES,
+        BARRIERS = TASK + 16,
+        SUM_BARRIERS = 7, /* pairs of full and empty, behind others: dq of each consumer; dout; q */
+        DOUT_BARRIERS = SUM_BARRIERS + 4 * SLOTS,
+        QUERY_BARRIERS = DOUT_BARRIERS + 2 * SLOTS,
+        BYTES = BARRIERS + 8 * (QUERY_BARRIERS + 2 * STAGES),
+    };
+    static_assert(QUERIES * WIDTH == 2 * 64 * 64, "a consumer has 64 by 64 of dq");
+    static_assert(DEEP || DOUT_TILE >= 2 * SUM, "dq has room where dout was");
+    static_assert((int)BYTES == ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES), "what the launch asks for");
+    uint32_t memory;
+    uint32_t tiles = 0, tasks = 0, full_tasks = 0; /* gone through; that had any tiles */
+
+    DEVICE int stage() const { return tiles % 2; }
+    DEVICE uint32_t parity() const { return tiles / 2 % 2; }
+    DEVICE int slot() const { return DEEP ? stage() : 0; }
+    DEVICE uint32_t slot_parity() const { return DEEP ? parity() : stage(); }
+    DEVICE uint32_t once() const { return full_tasks % 2; }
+    DEVICE uint32_t task() const { return memory + TASK; }
+    DEVICE uint32_t barrier(int i) const { return memory + BARRIERS + 8 * i; }
+    DEVICE uint32_t key_full() const { return barrier(0); }
+    DEVICE uint32_t value_full() const { return barrier(1); }
+    DEVICE uint32_t keys_empty() const { return barrier(2); }
+    DEVICE uint32_t task_full() const { return barrier(3); }
+    DEVICE uint32_t task_empty() const { return barrier(4); }
+    DEVICE uint32_t others_full() const { return barrier(5); }
+    DEVICE uint32_t others_empty() const { return barrier(6); }
+    DEVICE uint32_t sum_full(int group) const { return barrier(SUM_BARRIERS + (group * SLOTS + slot()) * 2); }
+    DEVICE uint32_t sum_empty(int group) const { return sum_full(group) + 8; }
+    DEVICE uint32_t dout_full() const { return barrier(DOUT_BARRIERS + 2 * slot()); }
+    DEVICE uint32_t dout_empty() const { return dout_full() + 8; }
+    DEVICE uint32_t query_full() const { return barrier(QUERY_BARRIERS + 2 * stage()); }
+    DEVICE uint32_t query_empty() const { return query_full() + 8; }
+    DEVICE uint32_t query_before_empty() const { return barrier(QUERY_BARRIERS + 2 * (1 - stage()) + 1); }
+    DEVICE uint32_t query() const { return memory + QUERY + stage() * OWN * QUERY_PANEL; }
+    DEVICE uint32_t dout() const { return memory + DOUT + slot() * DOUT_TILE; }
+    DEVICE uint32_t changes() const { return memory + CHANGES + slot() * CHANGE; }
+    DEVICE uint32_t sum(int group) const { return memory + SUMS + (group * SLOTS + slot()) * SUM; }
+    DEVICE uint32_t lifts() const { return memory + LIFTS + stage() * 4 * QUERIES; }
+    DEVICE uint32_t deltas() const { return memory + DELTAS + slot() * 4 * QUERIES; }
+    /* `producers`: threads that fill tiles and tasks. All of those that read a task say that they have. */
+    DEVICE void make_barriers(int producers) const {
+        barrier_init(key_full(), producers), barrier_init(value_full(), producers), barrier_init(keys_empty(), 2);
+        barrier_init(task_full(), producers), barrier_init(task_empty(), 2 * WARPGROUP + 2 + producers);
+        barrier_init(others_full(), producers), barrier_init(others_empty(), 2);
+        for (int i = SUM_BARRIERS; i < DOUT_BARRIERS; i += 2) barrier_init(barrier(i), 4), barrier_init(barrier(i + 1), 1);
+        for (int i = DOUT_BARRIERS; i < QUERY_BARRIERS + 2 * STAGES; i += 2) barrier_init(barrier(i), producers), barrier_init(barrier(i + 1), 2);
+        barriers_made();
+    }
+
+    DEVICE attention_gradient_task next_task() {
+        barrier_wait(task_full(), tasks % 2);
+        tasks++;
+        const attention_gradient_task t = { shared_load(task()), shared_load(task() + 4), shared_load(task() + 8), shared_load(task() + 12) };
+        barrier_arrive_here(task_empty());
+        return t;
+    }
+};
+
+/* ---------------------------------------------------------------------------------------------------------------------- tasks */
+
+/* The keys that any query of a tile sees, and those between; both ends grow from tile to tile. */
+template <class Pipe> DEVICE attention_sight attention_tile_keys(const attention_problem &p, int tile) {
+    return { attention_keys_of(p, tile * Pipe::QUERIES).low, attention_keys_of(p, lesser((tile + 1) * Pipe::QUERIES, p.sq) - 1).high };
+}
+
+/* The tiles of queries that have any of the keys from `first` on in that range. Where the keys' own sight ends is where the search begins. */
+template <class Pipe> DEVICE void attention_tiles_of(const attention_backward_sm90_params &p, int first, attention_gradient_task *task_out) {
+    const attention_problem &at = p.call.at;
+    const int end = lesser(first + Pipe::KEYS, at.sk);
+    int low = lesser(attention_queries_of(at, first).low / Pipe::QUERIES, p.call.tiles),
+        high = lesser(attention_queries_of(at, end - 1).high / Pipe::QUERIES, p.call.tiles);
+    while (low > 0 && attention_tile_keys<Pipe>(at, low - 1).high > first) low--;
+    while (low < p.call.tiles && attention_tile_keys<Pipe>(at, low).high <= first) low++;
+    while (high < p.call.tiles && attention_tile_keys<Pipe>(at, high).low < first + Pipe::KEYS) high++;
+    while (high > 0 && attention_tile_keys<Pipe>(at, high - 1).low >= first + Pipe::KEYS) high--;
+    task_out->last = high - 1, task_out->count = greater(high - low, 0);
+}
+
+template <class Pipe> DEVICE attention_gradient_task attention_gradient_task_of(const attention_backward_sm90_params &p, int ticket) {
+    const int section = ticket / (p.bunch * p.call.columns), first = section * p.bunch;
+    if (*p.astray || first >= p.planes) return { -1, 0, 0, 0 };
+    const int rest = ticket - first * p.call.columns, bunch = lesser(p.bunch, p.planes - first);
+    if (rest / bunch >= p.call.columns) return { -1, 0, 0, 0 };
+    attention_gradient_task t = { first + rest % bunch, rest / bunch, 0, 0 };
+    attention_tiles_of<Pipe>(p, t.tile * Pipe::KEYS, &t);
+    return t;
+}
+
+/* Where a task is: a plane is a part of a group of heads, and of the columns. */
+struct attention_gradient_place {
+    int batch, head, shared, part; /* head: the first of queries; shared: that of keys; part: of the columns */
+};
+template <class Pipe> DEVICE attention_gradient_place attention_gradient_place_of(const attention_backward_sm90_params &p, int plane) {
+    const int heads = p.call.at.h / p.share, part = plane / Pipe::SPLIT, group = part % heads;
+    return { part / heads, group * p.share, group / p.parts, plane % Pipe::SPLIT };
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- producer */
+
+/* Whoever calls this is one thread, or a warp if anything is moved BY_HAND. */
+template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
+    const attention_backward_sm90_params &p;
+    Pipe &pipe;
+
+    DEVICE bool leads() const { return !BY_HAND || thread_index() == 0; }
+
+    /* ROWS tokens and COUNT panels of a tensor, from panel `first_panel` on; `which`: its place in `moved`. `more`: bytes that other copies bring. */
+    template <int ROWS, int COUNT>
+    DEVICE void tile(uint32_t to, uint32_t full, const tensor_map *map, const attention_tensor &t, int which, int batch, int first, int end, int head,
+                     int first_panel, int more) {
+        const bool moved = BY_HAND && p.moved[which];
+        if constexpr (BY_HAND)
+            if (moved) {
+                attention_tensor from = t;
+                from.data = (typename Pipe::T::bits *)t.data + first_panel * 64;
+                attention_move<typename Pipe::T, COUNT * 64, ROWS, WARP>(to, from, batch, first, end, head, p.call.at.d - first_panel * 64);
+                copies_see();
+            }
+        if (!leads()) return barrier_arrive_here(full);
+        barrier_expect(full, (moved ? 0 : ROWS * 128 * COUNT) + more);
+        for (int i = 0; i < COUNT && !moved; i++) copy_box(to + i * ROWS * 128, map, full, (first_panel + i) * 64, first, head, batch);
+    }
+
+    DEVICE void keys(const attention_gradient_place &at, int first, bool values) {
+        enum { KEYS = Pipe::KEYS, PANELS = Pipe::PANELS };
+        if (values)
+            tile<KEYS, PANELS>(pipe.memory + Pipe::VALUE, pipe.value_full(), &p.v_map, p.call.v, 3, at.batch, first, p.call.at.sk, at.shared, 0, 0);
+        else
+            tile<KEYS, PANELS>(pipe.memory, pipe.key_full(), &p.k_map, p.call.k, 2, at.batch, first, p.call.at.sk, at.shared, 0, 0);
+    }
+
+    DEVICE void queries(const attention_gradient_place &at, int head, int first) {
+        enum { QUERIES = Pipe::QUERIES, OWN = Pipe::OWN, LINE = 4 * QUERIES };
+        barrier_wait(pipe.query_empty(), pipe.parity() ^ 1);
+        tile<QUERIES, OWN>(pipe.query(), pipe.query_full(), &p.q_map, p.call.q, 1, at.batch, first, p.call.at.sq, head, at.part * OWN, LINE);
+        if (leads()) copy_line(pipe.lifts(), p.lift + at.batch * p.call.delta.batch + head * p.call.delta.head + first, LINE, pipe.query_full());
+        if constexpr (Pipe::SPLIT > 1) {
+            barrier_wait(pipe.others_empty(), pipe.slot_parity() ^ 1);
+            tile<QUERIES, OWN>(pipe.memory + Pipe::OTHERS, pipe.others_full(), &p.q_map, p.call.q, 1, at.batch, first, p.call.at.sq, head, (1 - at.part) * OWN,
+                               0);
+        }
+    }
+    DEVICE void douts(const attention_gradient_place &at, int head, int first) {
+        enum { QUERIES = Pipe::QUERIES, LINE = 4 * QUERIES };
+        const float *const delta = (const float *)p.call.delta.data + at.batch * p.call.delta.batch + head * p.call.delta.head + first;
+        if constexpr (Pipe::DEEP)
+            barrier_wait(pipe.dout_empty(), pipe.slot_parity() ^ 1);
+        else
+            barrier_wait(pipe.sum_empty(0), pipe.slot_parity() ^ 1), barrier_wait(pipe.sum_empty(1), pipe.slot_parity() ^ 1);
+        tile<QUERIES, Pipe::PANELS>(pipe.dout(), pipe.dout_full(), &p.dout_map, p.call.dout, 0, at.batch, first, p.call.at.sq, head, 0, LINE);
+        if (leads()) copy_line(pipe.deltas(), delta, LINE, pipe.dout_full());
+    }
+
+    DEVICE void run_task(const attention_gradient_task &t) {
+        const attention_gradient_place at = attention_gradient_place_of<Pipe>(p, t.plane);
+        barrier_wait(pipe.keys_empty(), pipe.once() ^ 1);
+        pipe.full_tasks++;
+        keys(at, t.tile * Pipe::KEYS, false);
+#pragma unroll 1
+        for (int step = 0; step < p.share * t.count; step++) {
+            const int head = at.head + step / t.count, first = (t.last - step % t.count) * Pipe::QUERIES;
+            queries(at, head, first);
+            if (step == 0) keys(at, t.tile * Pipe::KEYS, true);
+            douts(at, head, first);
+            pipe.tiles++;
+        }
+    }
+
+    DEVICE void run() {
+#pragma unroll 1
+        for (;;) {
+            barrier_wait(pipe.task_empty(), (pipe.tasks + 1) % 2);
+            if (leads()) {
+                const attention_gradient_task t = attention_gradient_task_of<Pipe>(p, counter_next(p.ticket));
+                shared_store(pipe.task(), (uint32_t)t.plane, (uint32_t)t.tile);
+                shared_store(pipe.task() + 8, (uint32_t)t.last, (uint32_t)t.count);
+            }
+            barrier_arrive_here(pipe.task_full());
+            const attention_gradient_task t = pipe.next_task();
+            if (t.plane < 0) return;
+            if (t.count > 0) run_task(t);
+        }
+    }
+};
+
+/* --------------------------------------------------------------------------------------------------------------------- writer */
+
+/* One thread for each consumer: adds its parts of dq to the sums in memory; the first to come to a part writes it. */
+template <class Pipe> DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, Pipe &pipe, int group) {
+    const attention_problem &at = p.call.at;
+#pragma unroll 1
+    for (;;) {
+        const attention_gradient_task t = pipe.next_task();
+        if (t.plane < 0) return;
+        const attention_gradient_place place = attention_gradient_place_of<Pipe>(p, t.plane);
+#pragma unroll 1
+        for (int step = 0; step < p.share * t.count; step++) {
+            const int tile = t.last - step % t.count, head = place.head + step / t.count;
+            const int turn = t.tile - attention_tile_keys<Pipe>(at, tile).low / Pipe::KEYS;
+            const int64_t part = ((((int64_t)place.batch * at.h + head) * p.call.tiles + tile) * Pipe::SPLIT + place.part) * 2 + group;
+            float *const to = p.dq + part * (Pipe::SUM / 4);
+            turn_wait(p.turns + part, turn);
+            barrier_wait(pipe.sum_full(group), pipe.slot_parity());
+            if (turn == 0)
+                copy_line_out(to, pipe.sum(group), Pipe::SUM);
+            else
+                copy_line_add(to, pipe.sum(group), Pipe::SUM);
+            copy_box_out_wait<0>();
+            barrier_arrive_here(pipe.sum_empty(group));
+            pipe.tiles++;
+            copy_out_done();
+            turn_pass(p.turns + part, turn + 1);
+        }
+    }
+}
+
+#endif
