@@ -13,7 +13,7 @@
 /* -------------------------------------------------------------------------------------------------------------------- gradients */
 
 /* Small, but with everything: shared key heads, two layers, sequences shorter than the context. */
-static const gpt_config tiny = { .context = 12, .batch = 3, .layers = 2, .width = 24, .heads = 4, .kv_heads = 2, .hidden = 20 };
+static gpt_config tiny = { .context = 12, .batch = 3, .layers = 2, .width = 24, .heads = 4, .kv_heads = 2, .hidden = 20, .vocabulary = GPT_BYTES };
 enum { SEQUENCES = 3, LENGTH = 11 };
 
 typedef struct probe {
@@ -88,13 +88,13 @@ static void check_gradients(trine_queue *queue) {
         p.param[i] *= i < p.model.decayed ? 8.0f : 0.75f + 0.5f * (float)gpt_random_uniform(&random);
     for (int i = 0; i < SEQUENCES * LENGTH; i++) {
         p.tokens[i] = (int32_t)(gpt_random_next(&random) % 20); /* few, so that embedding rows are shared */
-        p.labels[i] = (int32_t)(gpt_random_next(&random) % GPT_VOCABULARY);
+        p.labels[i] = (int32_t)(gpt_random_next(&random) % GPT_BYTES);
     }
     good = good && loss_at(&p, p.param, &loss) && gpt_gradient(&p.model, SEQUENCES, LENGTH) &&
            trine_memory_read(queue, p.grad, p.model.grad, (size_t)n * sizeof(float)) == TRINE_OK;
     if (!tap(good, "loss and gradient of a small model: %s", trine_error_message())) goto done;
     const int64_t width = tiny.width, qkv = width * (tiny.heads + 2 * tiny.kv_heads) * (width / tiny.heads);
-    check_tensor(&p, "the embedding", 0, GPT_VOCABULARY * width, &random);
+    check_tensor(&p, "the embedding", 0, GPT_BYTES * width, &random);
     for (int i = 0; i < tiny.layers; i++) {
         const gpt_layer *l = &p.model.layer[i];
         check_tensor(&p, "an attention's norm", l->norm, width, &random);
@@ -124,7 +124,7 @@ static bool train_to(trine_queue *queue, const gpt_data *data, const char *from,
     double loss;
     bool good = !from || gpt_checkpoint_load(&checkpoint, from, error, sizeof error);
     good = good && gpt_trainer_open(&t, queue, &tiny, &short_schedule, data, 5, from ? &checkpoint : NULL);
-    while (good && t.step < last) good = gpt_trainer_step(&t, &loss) && (t.step % 2 || gpt_trainer_evaluate(&t, 4, true, &loss));
+    while (good && t.step < last) good = gpt_trainer_step(&t) && (t.step % 2 || gpt_trainer_evaluate(&t, 4, true, &loss));
     good = good && gpt_trainer_save(&t, to);
     if (!good) printf("# %s%s\n", t.error, trine_error_message());
     gpt_trainer_close(&t);
@@ -146,6 +146,11 @@ static void check_resume(trine_queue *queue, trine_queue *single, const gpt_data
     tap(train_to(queue, data, NULL, 4, "part") && train_to(queue, data, "part", 9, "resumed"), "four steps, and five more from the checkpoint");
     tap(same_files("straight", "resumed"), "both end in the same bits");
     tap(train_to(single, data, "part", 9, "resumed") && same_files("straight", "resumed"), "and so they do with one thread");
+    tiny.mixed = 1;
+    const bool mixed = train_to(queue, data, NULL, 9, "resumed") && train_to(queue, data, NULL, 4, "part") && !same_files("straight", "resumed");
+    tap(mixed && train_to(single, data, "part", 9, "straight") && same_files("straight", "resumed"), "likewise in bf16 with the optimizer in f32");
+    tiny.mixed = 0;
+    tap(train_to(queue, data, NULL, 9, "straight") && train_to(queue, data, NULL, 4, "part"), "and again in f32");
 }
 
 /* --------------------------------------------------------------------------------------------------------------- damaged files */
