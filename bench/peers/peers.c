@@ -146,9 +146,10 @@ int main(int argc, char **argv) {
     if (threads == 0) threads = info.units;
     plan.last_level = info.cache[2];
     plan.memory = info.memory / 4;
-    if (strcmp(device, "cpu") != 0) plan.batch = 5e-3;
+    const bool cpu = strcmp(info.name, "cpu") == 0;
+    if (!cpu) plan.batch = 5e-3;
     if (launch) return compare_launch(queue);
-    printf("%s, %s, %d threads or units\n%-9s %-22s %17s", info.model, info.arch, (int)threads, "op", "case", "trine");
+    printf("%s, %s, %d %s\n%-9s %-22s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op", "case", "trine");
     for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
     putchar('\n');
     for (int each = 1; each < TRINE_OP_COUNT; each++) {
