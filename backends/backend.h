@@ -74,9 +74,18 @@ typedef struct trine_backend {
     trine_status (*memory_free)(const trine_device *device, void *queue, void *memory);
     trine_status (*memory_write)(const trine_device *device, void *queue, void *memory, const void *host, size_t bytes);
     trine_status (*memory_read)(const trine_device *device, void *queue, void *host, const void *memory, size_t bytes);
+    /* From the device's memory to other memory of it, ordered on the queue; does not wait. */
+    trine_status (*memory_copy)(const trine_device *device, void *queue, void *to, const void *from, size_t bytes);
     /* Marks a point of the queue's work, and the seconds between two marks; both NULL: the host's clock serves. */
     trine_status (*mark)(const trine_device *device, void *queue, int which);
     trine_status (*elapsed)(const trine_device *device, void *queue, int first, int second, double *seconds_out);
+    /* Work that is recorded instead of done, and then launched as a whole; all NULL: the device cannot. `capturing` also sees what the caller of the queue's
+     * stream began. */
+    trine_status (*capturing)(const trine_device *device, void *queue, bool *capturing_out);
+    trine_status (*graph_begin)(const trine_device *device, void *queue);
+    trine_status (*graph_end)(const trine_device *device, void *queue, void **graph_out);
+    trine_status (*graph_launch)(const trine_device *device, void *queue, void *graph);
+    void (*graph_free)(const trine_device *device, void *graph);
 } trine_backend;
 
 /* The handshake: the one symbol a module exports, const data, read before any of its code runs. */

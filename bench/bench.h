@@ -24,6 +24,7 @@ typedef enum bench_peak { PEAK_F32, PEAK_F64, PEAK_BF16, PEAK_I8, PEAKS } bench_
  * multiply-add counting two. A peak that no faster instruction exists for is the one it falls back to (bf16: f32). */
 typedef struct bench_roofs {
     int threads; /* 0: not measured */
+    bool device; /* only `copy` is measured, of another device than the CPU */
     double read, write, copy, copy_nt;
     double peak[PEAKS];
     const char *instruction[PEAKS]; /* which one gave the peak */
@@ -33,6 +34,9 @@ typedef struct bench_roofs {
 bool bench_roofs_measure(bench_roofs *roofs, int threads, int64_t last_level, int64_t memory);
 /* The same for the peaks alone. */
 void bench_peaks_measure(bench_roofs *roofs, int threads);
+
+/* Those of a device that work is sent to: copying within its memory. */
+bool bench_device_roofs_measure(bench_roofs *roofs, trine_queue *queue, int64_t last_level, int64_t memory);
 
 double bench_memory_roof(const bench_roofs *roofs);
 /* The peak that bounds a case: by the type of its first input. */
@@ -52,6 +56,7 @@ typedef struct bench_plan {
     double seconds;     /* to spend on one case, about */
     int64_t last_level; /* bytes of the last level of cache: inputs rotate over twice as much */
     int64_t memory;     /* bytes that may be allocated */
+    double batch;       /* seconds that calls timed as one take at least; 0: 50 us */
 } bench_plan;
 
 typedef struct bench_result {
@@ -89,7 +94,11 @@ void bench_work(const trine_case *c, bench_result *result);
 /* Sets a result against the roofs. */
 void bench_hold(bench_result *result, const bench_roofs *roofs);
 
-/* Nanoseconds per call of an op whose tensors are empty, and of one with a single element: the dispatcher alone, and with a launch. */
+/* What a call costs the host, in nanoseconds, its work on a device not included: the median over short rounds of calls; negative if one fails. */
+double bench_nanoseconds(bool (*call)(void *context), bool (*finish)(void *context), void *context);
+double bench_call_cost(trine_queue *queue, trine_op op, const void *args);
+
+/* That of an op whose tensors are empty, and of one with a single element: the dispatcher alone, and with a launch. */
 bool bench_dispatch(trine_queue *queue, double *empty_out, double *tiny_out, double *workspace_out);
 
 /* ----------------------------------------------------------------------------------------------------------------- reports */

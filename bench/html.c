@@ -66,11 +66,11 @@ static void draw_grid(FILE *file, const axes *a) {
 /* The memory slope up to the highest peak, and a ceiling for each distinct peak. */
 static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs) {
     const double bandwidth = bench_memory_roof(roofs) / 1e9;
-    if (roofs->threads == 0 || bandwidth <= 0) return;
+    if (bandwidth <= 0) return;
     double highest = 0, labelled = -100;
     for (bench_peak p = 0; p < PEAKS; p++) {
         const double peak = roofs->peak[p] / 1e9, x = fmin(fmax(peak / bandwidth, pow(10, a->x0)), pow(10, a->x1)), y = place_y(a, peak);
-        bool drawn = false;
+        bool drawn = peak <= 0;
         for (bench_peak q = 0; q < p; q++) drawn |= roofs->peak[q] == roofs->peak[p];
         highest = fmax(highest, peak);
         if (drawn) continue;
@@ -80,6 +80,7 @@ static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs) {
                 roofs->instruction[p]);
         labelled = label;
     }
+    if (highest <= 0) highest = pow(10, a->y1);
     const double start = fmax(pow(10, a->x0), pow(10, a->y0) / bandwidth), end = fmin(pow(10, a->x1), highest / bandwidth);
     fprintf(file, "<line class=\"roof\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>", place_x(a, start), place_y(a, start * bandwidth), place_x(a, end),
             place_y(a, end * bandwidth));
@@ -137,6 +138,7 @@ bool bench_write_html(FILE *file, const bench_report *report) {
     fprintf(file, " (%s), %d thread%s, %s, trine %s.", report->device->arch ? report->device->arch : "?", report->threads, report->threads == 1 ? "" : "s",
             date, TRINE_VERSION);
     if (report->device->emulated) fputs(" Emulated: these times mean nothing.", file);
+    if (roofs->device) fprintf(file, " Measured in the same run: copying within its memory %.1f GB/s.", roofs->copy / 1e9);
     if (roofs->threads)
         fprintf(file, " Measured in the same run: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s.", roofs->read / 1e9, roofs->write / 1e9,
                 roofs->copy / 1e9, roofs->copy_nt / 1e9);

@@ -117,14 +117,15 @@ bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *con
     int64_t turn = 0;
     int batch = 1;
     result->samples = 0;
-    /* The first call warms up; then batches grow until one takes 50 us, so that reading the clock does not count. */
+    const double enough = plan->batch > 0 ? plan->batch : 50e-6;
+    /* The first call warms up; then batches grow until one takes so long that reading the clock, and waiting for a device, does not count. */
     for (bool warm = false;; warm = true) {
         const double start = bench_now();
         for (int i = 0; i < batch; i++)
             if (!call(context, turn++)) return false;
         if (finish && !finish(context)) return false;
         if (!warm) continue;
-        if (bench_now() - start >= 50e-6 || batch >= 1 << 16) break;
+        if (bench_now() - start >= enough || batch >= 1 << 16) break;
         batch *= 2;
     }
     const double begin = bench_now();
@@ -175,18 +176,41 @@ bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan,
 
 /* ------------------------------------------------------------------------------------------------------------------ dispatch */
 
-static double nanoseconds_per_call(trine_queue *queue, trine_op op, const void *args, bool workspace) {
-    enum { CALLS = 20000, ROUNDS = 9 };
+double bench_nanoseconds(bool (*call)(void *context), bool (*finish)(void *context), void *context) {
+    enum { CALLS = 256, ROUNDS = 101 }; /* so few that a device's queue takes them without waiting */
     double round[ROUNDS];
     for (int r = 0; r < ROUNDS; r++) {
-        size_t bytes;
         const double start = bench_now();
         for (int i = 0; i < CALLS; i++)
-            if ((workspace ? trine_workspace(queue, op, args, &bytes) : trine_run(queue, op, args)) != TRINE_OK) return -1;
-        if (trine_queue_wait(queue) != TRINE_OK) return -1;
+            if (!call(context)) return -1;
         round[r] = 1e9 * (bench_now() - start) / CALLS;
+        if (!finish(context)) return -1;
     }
     return bench_quantile(round, ROUNDS, 0.5);
+}
+
+typedef struct costed {
+    trine_queue *queue;
+    trine_op op;
+    const void *args;
+} costed;
+
+static bool run_costed(void *context) {
+    const costed *c = context;
+    return trine_run(c->queue, c->op, c->args) == TRINE_OK;
+}
+
+static bool ask_workspace(void *context) {
+    const costed *c = context;
+    size_t bytes;
+    return trine_workspace(c->queue, c->op, c->args, &bytes) == TRINE_OK;
+}
+
+static bool finish_costed(void *context) { return trine_queue_wait(((const costed *)context)->queue) == TRINE_OK; }
+
+double bench_call_cost(trine_queue *queue, trine_op op, const void *args) {
+    costed c = { queue, op, args };
+    return bench_nanoseconds(run_costed, finish_costed, &c);
 }
 
 bool bench_dispatch(trine_queue *queue, double *empty_out, double *tiny_out, double *workspace_out) {
@@ -197,8 +221,8 @@ bool bench_dispatch(trine_queue *queue, double *empty_out, double *tiny_out, dou
     for (int64_t n = 0; n < 2 && ok; n++) {
         const trine_tensor x = trine_tensor_2d(memory, TRINE_F32, n, 1), y = trine_tensor_2d((char *)memory + 128, TRINE_F32, n, 1);
         const trine_rms_norm_args args = { TRINE_ARGS(rms_norm), .x = &x, .y = &y };
-        *(n ? tiny_out : empty_out) = nanoseconds_per_call(queue, TRINE_OP_RMS_NORM, &args, false);
-        if (n) *workspace_out = nanoseconds_per_call(queue, TRINE_OP_RMS_NORM, &args, true);
+        *(n ? tiny_out : empty_out) = bench_call_cost(queue, TRINE_OP_RMS_NORM, &args);
+        if (n) *workspace_out = bench_nanoseconds(ask_workspace, finish_costed, &(costed){ queue, TRINE_OP_RMS_NORM, &args });
         ok = (n ? *tiny_out : *empty_out) >= 0;
     }
     trine_memory_free(queue, memory);

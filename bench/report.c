@@ -19,6 +19,7 @@ static const char *time_text(double seconds, char *out, size_t size) {
 }
 
 void bench_print_roofs(FILE *file, const bench_roofs *roofs) {
+    if (roofs->device) fprintf(file, "roof: copying within the device's memory %.1f GB/s\n", roofs->copy / 1e9);
     if (roofs->threads == 0) return;
     fprintf(file, "roofs on %d thread%s: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s\n", roofs->threads, roofs->threads == 1 ? "" : "s",
             roofs->read / 1e9, roofs->write / 1e9, roofs->copy / 1e9, roofs->copy_nt / 1e9);

@@ -6,7 +6,7 @@
 
 #include "run.h"
 
-enum { MAX_RESULTS = 64 };
+enum { MAX_RESULTS = 64, RUNS = 3, RECORDED = RUNS - 1 };
 
 /* One kernel's part in a case. */
 typedef struct result {
@@ -27,8 +27,25 @@ static void outcome_free(outcome *y) {
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(y->output[i]);
 }
 
+/* Runs the op and waits for it: at once, or recorded into a graph that is launched with all memory as before the recording, where the device has graphs. */
+static trine_status run_once(const context *c, problem *p, trine_queue *queue, int run, bool workspace) {
+    trine_graph *graph = NULL;
+    trine_status status = run == RECORDED ? trine_graph_begin(queue) : TRINE_ERR_UNSUPPORTED, ended;
+    const bool records = status == TRINE_OK;
+    if (!records && status != TRINE_ERR_UNSUPPORTED) return status;
+    status = trine_run(queue, p->plan->op, p->call.args);
+    if (records && (ended = trine_graph_end(queue, &graph)) != TRINE_OK && status == TRINE_OK) status = ended;
+    if (graph != NULL && status == TRINE_OK) {
+        const bool sent = operands_send(c, p, queue, run, run % 2) && (!workspace || memory_send(c->memory, MEMORY_WORKSPACE, queue));
+        status = sent ? trine_graph_launch(queue, graph) : TRINE_ERR_MEMORY;
+    }
+    if (status == TRINE_OK) status = trine_queue_wait(queue);
+    trine_graph_free(graph);
+    return status;
+}
+
 /* The workspace is what explain and trine_workspace both say, of exactly this size, poisoned; then the op runs. */
-static bool launch(const context *c, problem *p, trine_queue *queue, int pattern, char *text, size_t size) {
+static bool launch(const context *c, problem *p, trine_queue *queue, int run, char *text, size_t size) {
     trine_explanation why;
     size_t bytes = 0;
     trine_status status = trine_workspace(queue, p->plan->op, p->call.args, &bytes);
@@ -43,7 +60,7 @@ static bool launch(const context *c, problem *p, trine_queue *queue, int pattern
     }
     if (bytes > 0) {
         bool ok = memory_place(c->memory, MEMORY_WORKSPACE, bytes, 256, PLACE_END);
-        if (ok) memory_poison(c->memory, MEMORY_WORKSPACE, pattern);
+        if (ok) memory_poison(c->memory, MEMORY_WORKSPACE, run % 2);
         ok = ok && memory_send(c->memory, MEMORY_WORKSPACE, queue);
         ok = ok && trine_queue_set_workspace(queue, c->memory->slot[MEMORY_WORKSPACE].start, bytes) == TRINE_OK;
         if (!ok) {
@@ -51,8 +68,7 @@ static bool launch(const context *c, problem *p, trine_queue *queue, int pattern
             return false;
         }
     }
-    status = trine_run(queue, p->plan->op, p->call.args);
-    if (status == TRINE_OK) status = trine_queue_wait(queue);
+    status = run_once(c, p, queue, run, bytes > 0);
     if (status != TRINE_OK) snprintf(text, size, "%s: %s", trine_status_name(status), trine_error_message());
     if (bytes == 0) return status == TRINE_OK;
     trine_queue_set_workspace(queue, NULL, 0);
@@ -80,11 +96,12 @@ static bool refuses_small_workspace(const context *c, problem *p, trine_queue *q
     return false;
 }
 
-/* Three runs: with 1, 2 and 3 threads, the operands each time in other places, with other poison. All must return the same bits. */
+/* Three runs: with 1, 2 and 3 threads, the operands each time in other places, with other poison; devices that have graphs run the last from one. All must
+ * return the same bits. */
 static bool run_kernel(runner *r, const context *c, problem *p, result *result, char *text, size_t size) {
     outcome again = { { NULL } };
     bool ok = true;
-    for (int run = 0; ok && run < 3; run++) {
+    for (int run = 0; ok && run < RUNS; run++) {
         const int pattern = run % 2;
         trine_queue *queue = runner_queue(r, c, result->kernel, c->memory->host ? run + 1 : 0);
         char detail[640];
@@ -93,11 +110,11 @@ static bool run_kernel(runner *r, const context *c, problem *p, result *result, 
         ok = queue != NULL && operands_send(c, p, queue, run, pattern);
         if (!ok) snprintf(detail, sizeof detail, "not run: %s", trine_error_message());
         ok = ok && (run > 0 || refuses_small_workspace(c, p, queue, detail, sizeof detail));
-        ok = ok && launch(c, p, queue, pattern, detail, sizeof detail);
+        ok = ok && launch(c, p, queue, run, detail, sizeof detail);
         ok = ok && operands_fetch(c, p, queue, false, out, detail, sizeof detail);
         for (int i = 0; ok && run > 0 && i < p->plan->tensors; i++)
             ok = !problem_output(p, i) || compare_bits(p, i, result->outcome.output[i], again.output[i], detail, sizeof detail);
-        if (!ok) snprintf(text, size, c->memory->host ? "with %d thread(s): %s" : "in run %d: %s", run + 1, detail);
+        if (!ok) snprintf(text, size, c->memory->host ? "with %d thread(s): %s" : "in run %d of 3, the last of them from a graph: %s", run + 1, detail);
     }
     outcome_free(&again);
     return ok;

@@ -10,12 +10,14 @@
 
 enum { PERIOD = 65521 /* prime, so that no row length divides it */ };
 
-/* The whole: tensors are dense; element i of an input holds table[i % PERIOD]. */
+/* The whole: tensors are dense, in the device's memory; element i of an input holds table[i % period]. */
 typedef struct whole {
     problem *slice;
+    trine_queue *queue;
     int64_t dim[TRINE_MAX_SYMBOLS];
     trine_tensor tensor[TRINE_MAX_TENSORS];
-    void *memory[TRINE_MAX_TENSORS];
+    unsigned char *table[TRINE_MAX_TENSORS];
+    int64_t period[TRINE_MAX_TENSORS];
 } whole;
 
 static bool has_symbol(const trine_plan *plan, int tensor, int symbol) {
@@ -24,7 +26,7 @@ static bool has_symbol(const trine_plan *plan, int tensor, int symbol) {
     return false;
 }
 
-/* Elements of all given tensors, and their bytes, when the symbol is `n`. */
+/* Elements of the largest given tensor that has the symbol, and the bytes of all, when the symbol is `n`. */
 static double largest_count(const problem *p, int64_t *dim, int64_t n, double *bytes_out) {
     double most = 0;
     dim[p->plan->independent] = n;
@@ -35,13 +37,28 @@ static double largest_count(const problem *p, int64_t *dim, int64_t n, double *b
         if (!problem_has(p, i)) continue;
         trine_plan_shape(p->plan, i, dim, shape);
         for (int d = 0; d < p->plan->tensor[i].rank; d++) count *= (double)shape[d];
-        most = fmax(most, count);
+        if (has_symbol(p->plan, i, p->plan->independent)) most = fmax(most, count);
         *bytes_out += count * (double)trine_dtype_size(p->operand[i].full.dtype);
     }
     return most;
 }
 
-/* Values of the tensors beyond the slice's own: the slice's values over and over are what the op may see (ids stay ids). */
+/* The values of an input: the slice's over and over are what the op may see (ids stay ids), or the slice's own if it is not larger in the whole. Outputs are
+ * poisoned. */
+static bool make_table(whole *w, int tensor, int64_t count) {
+    const problem *p = w->slice;
+    const operand *o = &p->operand[tensor];
+    const size_t width = trine_dtype_size(o->full.dtype);
+    const bool input = problem_flags(p, tensor) & IN && o->count > 0, grows = has_symbol(p->plan, tensor, p->plan->independent);
+    const int64_t period = w->period[tensor] = input && !grows ? o->count : count < PERIOD ? count : PERIOD;
+    unsigned char *table = w->table[tensor] = malloc((size_t)period * width + 1);
+    if (table == NULL) return false;
+    memset(table, 0xff, (size_t)period * width);
+    for (int64_t k = 0; input && k < period; k++) trine_store(table, o->full.dtype, k, o->value[grows ? (k * 7919 + k / o->count) % o->count : k]);
+    return true;
+}
+
+/* Writes a tensor: its table, then what is there behind itself, again and again. */
 static bool make_tensor(whole *w, int tensor) {
     const problem *p = w->slice;
     const operand *o = &p->operand[tensor];
@@ -51,23 +68,13 @@ static bool make_tensor(whole *w, int tensor) {
     *t = (trine_tensor){ .dtype = o->full.dtype, .rank = o->full.rank };
     trine_plan_shape(p->plan, tensor, w->dim, t->shape);
     for (int d = t->rank - 1; d >= 0; next *= t->shape[d--]) t->stride[d] = next;
-    const size_t bytes = (size_t)next * width;
-    t->data = w->memory[tensor] = malloc(bytes + 1);
-    if (t->data == NULL) return false;
-    memset(t->data, 0xff, bytes);
-    if (!(problem_flags(p, tensor) & IN) || o->count == 0) return true;
-    if (!has_symbol(p->plan, tensor, p->plan->independent)) {
-        for (int64_t k = 0; k < o->count; k++) trine_store(t->data, t->dtype, k, o->value[k]);
-        return true;
-    }
-    const int64_t period = next < PERIOD ? next : PERIOD;
-    for (int64_t k = 0; k < period; k++) trine_store(t->data, t->dtype, k, o->value[(k * 7919 + k / o->count) % o->count]);
-    for (size_t done = (size_t)period * width; done < bytes;) {
-        const size_t more = bytes - done < (size_t)period * width ? bytes - done : (size_t)period * width;
-        memcpy((char *)t->data + done, t->data, more);
-        done += more;
-    }
-    return true;
+    if (!make_table(w, tensor, next)) return false;
+    const size_t bytes = (size_t)next * width, first = (size_t)w->period[tensor] * width;
+    bool ok = trine_memory_alloc(w->queue, bytes, &t->data) == TRINE_OK && trine_memory_write(w->queue, t->data, w->table[tensor], first) == TRINE_OK;
+    for (size_t done = first; ok && done < bytes; done *= 2)
+        ok = trine_memory_copy(w->queue, (char *)t->data + done, t->data, bytes - done < done ? bytes - done : done) == TRINE_OK;
+    w->slice->call.tensor[tensor] = *t;
+    return ok;
 }
 
 /* The place, in the whole tensor, of element k of the slice that starts at `first` of the independent symbol. */
@@ -85,31 +92,44 @@ static int64_t whole_index(const whole *w, int tensor, int64_t first, int64_t k)
     return place;
 }
 
+/* Takes a tensor's slice out of the whole: outputs as they are, in runs of neighbours; of inputs what was put there. */
+static bool take_slice(const whole *w, int tensor, int64_t first, unsigned char *output) {
+    const operand *o = &w->slice->operand[tensor];
+    const size_t width = trine_dtype_size(o->full.dtype);
+    for (int64_t k = 0, run; k < o->count; k += run) {
+        const int64_t place = whole_index(w, tensor, first, k);
+        for (run = 1; output != NULL && k + run < o->count && whole_index(w, tensor, first, k + run) == place + run;) run++;
+        if (output == NULL)
+            o->value[k] = trine_load(w->table[tensor], o->full.dtype, place % w->period[tensor]);
+        else if (trine_memory_read(w->queue, output + width * (size_t)k, (char *)w->tensor[tensor].data + width * (size_t)place, width * (size_t)run) !=
+                 TRINE_OK)
+            return false;
+    }
+    return true;
+}
+
 /* Takes a slice out of the whole, runs the reference on it and compares. IN|OUT tensors are read before the op runs: they have no huge case. */
 static bool check_slice(const whole *w, int64_t first, char *text, size_t size) {
     problem *p = w->slice;
     outcome y = { { NULL } };
-    for (int i = 0; i < p->plan->tensors; i++) {
+    char detail[800];
+    bool ok = true;
+    for (int i = 0; ok && i < p->plan->tensors; i++) {
         operand *o = &p->operand[i];
         if (!problem_has(p, i)) continue;
-        const size_t width = trine_dtype_size(o->full.dtype);
-        if (problem_output(p, i)) y.output[i] = malloc((size_t)o->count * width + 1);
-        for (int64_t k = 0; k < o->count; k++) {
-            const int64_t place = whole_index(w, i, first, k);
-            if (problem_output(p, i))
-                memcpy(y.output[i] + width * (size_t)k, (char *)w->tensor[i].data + width * (size_t)place, width);
-            else
-                o->value[k] = trine_load(w->tensor[i].data, o->full.dtype, place);
-        }
         if (problem_output(p, i)) {
+            y.output[i] = malloc((size_t)o->count * trine_dtype_size(o->full.dtype) + 1);
             memset(o->magnitude, 0, sizeof *o->magnitude * (size_t)o->count);
             memset(o->slack, 0, sizeof *o->slack * (size_t)o->count);
         }
+        ok = take_slice(w, i, first, y.output[i]);
     }
-    problem_reference(p);
-    char detail[800];
-    const bool ok = compare_reference(p, &y, detail, sizeof detail);
-    if (!ok) snprintf(text, size, "in the slice from %lld: %s", (long long)first, detail);
+    if (!ok) snprintf(text, size, "%s", trine_error_message());
+    if (ok) {
+        problem_reference(p);
+        ok = compare_reference(p, &y, detail, sizeof detail);
+        if (!ok) snprintf(text, size, "in the slice from %lld: %s", (long long)first, detail);
+    }
     for (int i = 0; i < p->plan->tensors; i++) free(y.output[i]);
     return ok;
 }
@@ -127,42 +147,15 @@ static bool separates(problem *p) {
     return true;
 }
 
-/* Where the op sees a tensor: on the host where it is, on a device a copy. */
-static bool lend_tensor(const context *c, whole *w, int tensor, trine_queue *queue, void **device_out) {
-    trine_tensor *t = &w->slice->call.tensor[tensor];
-    const size_t bytes = (size_t)trine_tensor_count(&w->tensor[tensor]) * trine_dtype_size(w->tensor[tensor].dtype);
-    *t = w->tensor[tensor];
-    if (c->memory->host) return true;
-    if (trine_memory_alloc(queue, bytes, device_out) != TRINE_OK) return false;
-    t->data = *device_out;
-    return trine_memory_write(queue, t->data, w->memory[tensor], bytes) == TRINE_OK;
-}
-
-static bool return_tensor(const whole *w, int tensor, trine_queue *queue, void *device) {
-    const size_t bytes = (size_t)trine_tensor_count(&w->tensor[tensor]) * trine_dtype_size(w->tensor[tensor].dtype);
-    if (device == NULL || !problem_output(w->slice, tensor)) return true;
-    return trine_memory_read(queue, w->memory[tensor], device, bytes) == TRINE_OK;
-}
-
-static bool run_op(const context *c, whole *w, char *text, size_t size) {
-    trine_queue_options options = { .struct_size = sizeof options };
-    trine_queue *queue;
-    problem *p = w->slice;
-    void *device[TRINE_MAX_TENSORS] = { NULL };
-    bool ok = trine_queue_open(c->lib, c->device, &options, &queue) == TRINE_OK;
-    if (!ok) queue = NULL;
-    for (int i = 0; ok && i < p->plan->tensors; i++) ok = !problem_has(p, i) || lend_tensor(c, w, i, queue, &device[i]);
-    ok = ok && trine_run(queue, p->plan->op, p->call.args) == TRINE_OK && trine_queue_wait(queue) == TRINE_OK;
-    for (int i = 0; ok && i < p->plan->tensors; i++) ok = !problem_has(p, i) || return_tensor(w, i, queue, device[i]);
-    if (!ok) snprintf(text, size, "%s", trine_error_message());
-    for (int i = 0; queue != NULL && i < p->plan->tensors; i++) trine_memory_free(queue, device[i]);
-    trine_queue_close(queue);
-    return ok;
-}
-
-static bool run_whole(const context *c, whole *w, char *text, size_t size) {
+static bool run_whole(whole *w, char *text, size_t size) {
     const problem *p = w->slice;
-    if (!run_op(c, w, text, size)) return false;
+    bool ok = true;
+    for (int i = 0; ok && i < p->plan->tensors; i++) ok = !problem_has(p, i) || make_tensor(w, i);
+    ok = ok && trine_run(w->queue, p->plan->op, p->call.args) == TRINE_OK && trine_queue_wait(w->queue) == TRINE_OK;
+    if (!ok) {
+        snprintf(text, size, "%s", trine_error_message());
+        return false;
+    }
     const int64_t slice = p->call.dim[p->plan->independent], n = w->dim[p->plan->independent];
     for (int i = 0; i < p->plan->tensors; i++) {
         /* Element 2^31 of this tensor, and half of it, where offsets in bytes wrap. */
@@ -172,6 +165,11 @@ static bool run_whole(const context *c, whole *w, char *text, size_t size) {
             if (firsts[k] >= 0 && firsts[k] + slice <= n && !check_slice(w, firsts[k], text, size)) return false;
     }
     return true;
+}
+
+/* The bytes that a huge case may have. */
+static double available_bytes(const context *c) {
+    return 0.9 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) : (double)c->info.memory);
 }
 
 bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
@@ -184,15 +182,13 @@ bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
     bool found = false;
     int64_t n = 0;
     double bytes = INFINITY;
-    double available = (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) * 0.9;
-    if (!c->memory->host) available = fmin(available, 0.9 * (double)c->info.memory);
     for (int64_t attempt = 0; attempt < 200 && !found; attempt++) {
         if (!problem_make(&p, plan, r->options->types, r->options->seed, attempt, true)) continue;
         memcpy(w.dim, p.call.dim, sizeof w.dim);
         const double one = largest_count(&p, w.dim, 1, &bytes);
         n = (int64_t)(0x1.08p31 / fmax(one, 1)) + p.call.dim[plan->independent];
         largest_count(&p, w.dim, n, &bytes);
-        found = one >= 64 && separates(&p) && bytes < available;
+        found = one >= 64 && separates(&p) && bytes < available_bytes(c);
         if (!found) problem_free(&p);
     }
     if (!found) {
@@ -201,14 +197,14 @@ bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
     }
     w.dim[plan->independent] = n;
     runner_enter(r, c, NULL, &p);
-    bool ok = true;
-    for (int i = 0; ok && i < plan->tensors; i++) ok = !problem_has(&p, i) || make_tensor(&w, i);
-    ok = ok && run_whole(c, &w, text, sizeof text);
-    if (ok)
+    const trine_queue_options options = { .struct_size = sizeof options };
+    if (trine_queue_open(c->lib, c->device, &options, &w.queue) == TRINE_OK && run_whole(&w, text, sizeof text))
         runner_pass(r);
     else
         runner_fail(r, c, NULL, &p, text);
-    for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(w.memory[i]);
+    for (int i = 0; w.queue != NULL && i < TRINE_MAX_TENSORS; i++) trine_memory_free(w.queue, w.tensor[i].data);
+    for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(w.table[i]);
+    trine_queue_close(w.queue);
     problem_free(&p);
     return true;
 }

@@ -45,12 +45,17 @@ struct trine_queue {
     void *workspace;
     size_t workspace_size;
     bool workspace_borrowed;
+    bool wrapped;   /* the stream is the caller's, who may record it too */
+    bool recording; /* by trine_graph_begin() */
 };
 
 #define QUEUE_MAGIC 0x7472696e65717565u
 
 /* error.c */
 trine_status trine_fail(trine_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* How many messages the calling thread has recorded. */
+unsigned trine_error_count(void);
 
 /* env.c: an environment variable trine knows (documented in trine(7)); NULL if unset, empty or setuid. And a warning on stderr, once per process, for each
  * TRINE_* variable in the environment that is not in its list, with the nearest name that is. trine_env_list: name and meaning, ended by NULL. */

@@ -6,16 +6,20 @@
 #include "dispatch.h"
 
 static _Thread_local char message[1024];
+static _Thread_local unsigned messages;
 
 trine_status trine_fail(trine_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    messages++;
     return status;
 }
 
 const char *trine_error_message(void) { return message; }
+
+unsigned trine_error_count(void) { return messages; }
 
 const char *trine_status_name(trine_status status) {
     switch (status) {

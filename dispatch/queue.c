@@ -74,6 +74,7 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
     queue->backend = lib->device[device].backend;
     queue->device = lib->device[device].device;
     queue->flags = own.flags;
+    queue->wrapped = own.stream != NULL;
     trine_status status = force_kernel(queue, own.kernel);
     if (status == TRINE_OK) {
         status = queue->backend->queue_open(queue->device, &own, &queue->state);
@@ -102,8 +103,9 @@ static trine_status drop_workspace(trine_queue *queue) {
 }
 
 void trine_queue_close(trine_queue *queue) {
+    bool recording;
     if (queue == NULL || queue->magic != QUEUE_MAGIC) return;
-    queue->backend->queue_wait(queue->device, queue->state);
+    if (trine_queue_recording(queue, &recording) != TRINE_OK || !recording) queue->backend->queue_wait(queue->device, queue->state);
     drop_workspace(queue);
     queue->backend->queue_close(queue->device, queue->state);
     queue->magic = 0;
@@ -111,11 +113,19 @@ void trine_queue_close(trine_queue *queue) {
 }
 
 trine_status trine_queue_wait(trine_queue *queue) {
-    const trine_status status = trine_queue_check(queue, "trine_queue_wait");
+    trine_status status = trine_queue_check(queue, "trine_queue_wait");
+    if (status == TRINE_OK) status = trine_queue_immediate(queue, "trine_queue_wait");
     return status == TRINE_OK ? queue->backend->queue_wait(queue->device, queue->state) : status;
 }
 
 int trine_queue_device(const trine_queue *queue) { return queue != NULL && queue->magic == QUEUE_MAGIC ? queue->device_index : -1; }
+
+/* With the backend's words, if it had any. `messages`: trine_error_count() before it was asked. */
+static trine_status no_memory(const trine_queue *queue, const char *function, size_t bytes, const char *use, unsigned messages) {
+    char words[256] = "";
+    if (trine_error_count() != messages) snprintf(words, sizeof words, ": %s", trine_error_message());
+    return trine_fail(TRINE_ERR_MEMORY, "%s: no %zu bytes%s are left on %s%s", function, bytes, use, queue->device->info.name, words);
+}
 
 trine_status trine_queue_reserve(trine_queue *queue, size_t bytes) {
     trine_status status = trine_queue_check(queue, "trine_queue_reserve");
@@ -123,9 +133,11 @@ trine_status trine_queue_reserve(trine_queue *queue, size_t bytes) {
     if (queue->workspace_borrowed)
         return trine_fail(TRINE_ERR_WORKSPACE, "trine_queue_reserve: %zu bytes are asked for, but the caller lent a workspace of %zu", bytes,
                           queue->workspace_size);
+    if ((status = trine_queue_immediate(queue, "trine_queue_reserve")) != TRINE_OK) return status;
     void *memory;
+    const unsigned messages = trine_error_count();
     status = queue->backend->memory_alloc(queue->device, queue->state, bytes, &memory);
-    if (status == TRINE_ERR_MEMORY) return trine_fail(status, "trine_queue_reserve: no %zu bytes of workspace are left on %s", bytes, queue->device->info.name);
+    if (status == TRINE_ERR_MEMORY) return no_memory(queue, "trine_queue_reserve", bytes, " of workspace", messages);
     if (status != TRINE_OK) return status;
     status = drop_workspace(queue);
     queue->workspace = memory;
@@ -138,6 +150,8 @@ trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t 
     if (status != TRINE_OK) return status;
     if ((memory == NULL) != (bytes == 0)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, but bytes is %zu", memory, bytes);
     if ((uintptr_t)memory % 256 != 0) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, not aligned to 256 bytes", memory);
+    if (queue->workspace != NULL && !queue->workspace_borrowed) status = trine_queue_immediate(queue, "trine_queue_set_workspace");
+    if (status != TRINE_OK) return status;
     status = drop_workspace(queue);
     queue->workspace = memory;
     queue->workspace_size = bytes;
@@ -149,27 +163,41 @@ trine_status trine_memory_alloc(trine_queue *queue, size_t bytes, void **memory_
     trine_status status = trine_queue_check(queue, "trine_memory_alloc");
     if (status != TRINE_OK) return status;
     if (memory_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_alloc: memory_out is NULL");
+    if ((status = trine_queue_immediate(queue, "trine_memory_alloc")) != TRINE_OK) return status;
+    const unsigned messages = trine_error_count();
     status = queue->backend->memory_alloc(queue->device, queue->state, bytes, memory_out);
-    if (status == TRINE_ERR_MEMORY) trine_fail(status, "trine_memory_alloc: no %zu bytes are left on %s", bytes, queue->device->info.name);
-    return status;
+    return status == TRINE_ERR_MEMORY ? no_memory(queue, "trine_memory_alloc", bytes, "", messages) : status;
 }
 
 trine_status trine_memory_free(trine_queue *queue, void *memory) {
-    const trine_status status = trine_queue_check(queue, "trine_memory_free");
+    trine_status status = trine_queue_check(queue, "trine_memory_free");
     if (status != TRINE_OK || memory == NULL) return status;
+    if ((status = trine_queue_immediate(queue, "trine_memory_free")) != TRINE_OK) return status;
     return queue->backend->memory_free(queue->device, queue->state, memory);
 }
 
 trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes) {
-    const trine_status status = trine_queue_check(queue, "trine_memory_write");
+    trine_status status = trine_queue_check(queue, "trine_memory_write");
     if (status != TRINE_OK) return status;
     if (bytes > 0 && (memory == NULL || host == NULL)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_write: %s is NULL", memory ? "host" : "memory");
+    if ((status = trine_queue_immediate(queue, "trine_memory_write")) != TRINE_OK) return status;
     return queue->backend->memory_write(queue->device, queue->state, memory, host, bytes);
 }
 
 trine_status trine_memory_read(trine_queue *queue, void *host, const void *memory, size_t bytes) {
-    const trine_status status = trine_queue_check(queue, "trine_memory_read");
+    trine_status status = trine_queue_check(queue, "trine_memory_read");
     if (status != TRINE_OK) return status;
     if (bytes > 0 && (memory == NULL || host == NULL)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_read: %s is NULL", memory ? "host" : "memory");
+    if ((status = trine_queue_immediate(queue, "trine_memory_read")) != TRINE_OK) return status;
     return queue->backend->memory_read(queue->device, queue->state, host, memory, bytes);
+}
+
+trine_status trine_memory_copy(trine_queue *queue, void *to, const void *from, size_t bytes) {
+    const trine_status status = trine_queue_check(queue, "trine_memory_copy");
+    if (status != TRINE_OK) return status;
+    if (bytes > 0 && (to == NULL || from == NULL)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_copy: %s is NULL", to ? "from" : "to");
+    const uintptr_t a = (uintptr_t)to, b = (uintptr_t)from;
+    if (bytes > 0 && (a < b ? b - a : a - b) < bytes)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_copy: to and from are %zu bytes apart, but %zu are copied", (size_t)(a < b ? b - a : a - b), bytes);
+    return queue->backend->memory_copy(queue->device, queue->state, to, from, bytes);
 }

@@ -8,6 +8,12 @@
 /* TRINE_ERR_ARGUMENT, naming `function`, unless `queue` is open. */
 trine_status trine_queue_check(const trine_queue *queue, const char *function);
 
+/* Is the queue's work being recorded into a graph, by us or by the owner of its stream? */
+trine_status trine_queue_recording(trine_queue *queue, bool *recording_out);
+
+/* TRINE_ERR_UNSUPPORTED, naming `function`, if it is: the driver would drop the recording. */
+trine_status trine_queue_immediate(trine_queue *queue, const char *function);
+
 /* Checks the arguments and makes the call for this queue's device; everything but the workspace. */
 trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bool need_data, trine_call *call_out);
 

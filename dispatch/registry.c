@@ -128,7 +128,8 @@ static bool check_backend(trine_module_entry *entry, const trine_backend *b) {
     if (b->name == NULL || strcmp(b->name, entry->name) != 0) return refuse(entry, "its backend calls itself \"%s\"", b->name ? b->name : "");
     if (b->devices < 0 || (b->devices > 0 && b->device == NULL)) return refuse(entry, "its backend has %d devices", b->devices);
     if (!b->kernels || !b->queue_open || !b->queue_close || !b->queue_wait || !b->memory_alloc || !b->memory_free || !b->memory_write || !b->memory_read ||
-        !b->mark != !b->elapsed)
+        !b->memory_copy || !b->mark != !b->elapsed || !b->capturing != !b->graph_begin || !b->capturing != !b->graph_end || !b->capturing != !b->graph_launch ||
+        !b->capturing != !b->graph_free)
         return refuse(entry, "its backend lacks a function");
     for (int i = 0; i < b->devices; i++)
         for (int op = 1, count; op < TRINE_OP_COUNT; op++) {

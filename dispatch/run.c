@@ -30,7 +30,12 @@ static trine_status take_workspace(trine_queue *queue, const trine_kernel *kerne
         if (queue->flags & TRINE_QUEUE_STRICT_WORKSPACE || queue->workspace_borrowed)
             return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved", call->plan->spec->name, call->workspace_size,
                               queue->workspace_size);
-        const trine_status status = trine_queue_reserve(queue, call->workspace_size);
+        bool recording;
+        trine_status status = trine_queue_recording(queue, &recording);
+        if (status == TRINE_OK && recording)
+            return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved, and no more can be while the queue is recorded",
+                              call->plan->spec->name, call->workspace_size, queue->workspace_size);
+        if (status == TRINE_OK) status = trine_queue_reserve(queue, call->workspace_size);
         if (status != TRINE_OK) return status;
     }
     call->workspace = call->workspace_size > 0 ? queue->workspace : NULL;

@@ -103,6 +103,7 @@ Test(api, foreign_queue) {
     trine_queue *foreign = (trine_queue *)memory;
     size_t bytes = 1;
     void *data;
+    trine_graph *graph = NULL;
     const trine_scale_args args = { TRINE_ARGS(scale) };
     for (int pass = 0; pass < 2; pass++, foreign = NULL) {
         const char *text = foreign ? "is not an open queue" : "queue is NULL";
@@ -116,6 +117,10 @@ Test(api, foreign_queue) {
         expect_fail(trine_memory_free(foreign, NULL), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_memory_write(foreign, memory, memory, 1), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_memory_read(foreign, memory, memory, 1), TRINE_ERR_ARGUMENT, text);
+        expect_fail(trine_memory_copy(foreign, memory, memory, 1), TRINE_ERR_ARGUMENT, text);
+        expect_fail(trine_graph_begin(foreign), TRINE_ERR_ARGUMENT, text);
+        expect_fail(trine_graph_end(foreign, &graph), TRINE_ERR_ARGUMENT, text);
+        expect_fail(trine_graph_launch(foreign, graph), TRINE_ERR_ARGUMENT, text);
         cr_expect(trine_queue_device(foreign) == -1);
         trine_queue_close(foreign);
     }
@@ -154,7 +159,7 @@ Test(api, every_op_checks, .init = set_up, .fini = tear_down) {
 
 Test(api, memory, .init = set_up, .fini = tear_down) {
     char out[5] = "none";
-    void *memory;
+    void *memory, *copy;
     assert_ok(trine_memory_alloc(queue, 0, &memory));
     assert_ok(trine_memory_free(queue, memory));
     assert_ok(trine_memory_alloc(queue, 5, &memory));
@@ -162,6 +167,15 @@ Test(api, memory, .init = set_up, .fini = tear_down) {
     assert_ok(trine_memory_write(queue, memory, "some", 5));
     assert_ok(trine_memory_read(queue, out, memory, 5));
     cr_expect(strcmp(out, "some") == 0);
+    assert_ok(trine_memory_alloc(queue, 5, &copy));
+    assert_ok(trine_memory_copy(queue, copy, memory, 5));
+    cr_expect(strcmp(copy, "some") == 0);
+    assert_ok(trine_memory_copy(queue, NULL, NULL, 0));
+    expect_message(trine_memory_copy(queue, NULL, memory, 5), TRINE_ERR_ARGUMENT, "trine_memory_copy: to is NULL");
+    expect_message(trine_memory_copy(queue, copy, NULL, 5), TRINE_ERR_ARGUMENT, "trine_memory_copy: from is NULL");
+    expect_message(trine_memory_copy(queue, (char *)copy + 3, copy, 4), TRINE_ERR_ARGUMENT,
+                   "trine_memory_copy: to and from are 3 bytes apart, but 4 are copied");
+    assert_ok(trine_memory_free(queue, copy));
     assert_ok(trine_memory_write(queue, NULL, NULL, 0));
     assert_ok(trine_memory_read(queue, NULL, NULL, 0));
     expect_message(trine_memory_write(queue, NULL, out, 5), TRINE_ERR_ARGUMENT, "trine_memory_write: memory is NULL");
@@ -175,6 +189,14 @@ Test(api, memory, .init = set_up, .fini = tear_down) {
     expect_fail(trine_memory_alloc(queue, SIZE_MAX / 2, &memory), TRINE_ERR_MEMORY, "trine_memory_alloc: no 9223372036854775807 bytes are left on cpu");
     expect_fail(trine_queue_reserve(queue, SIZE_MAX / 2), TRINE_ERR_MEMORY, "trine_queue_reserve: no 9223372036854775807 bytes of workspace are left on cpu");
 #endif
+}
+
+Test(api, graphs, .init = set_up, .fini = tear_down) {
+    trine_graph *graph;
+    expect_message(trine_graph_begin(queue), TRINE_ERR_UNSUPPORTED, "trine_graph_begin: cpu has no graphs");
+    expect_message(trine_graph_end(queue, &graph), TRINE_ERR_UNSUPPORTED, "trine_graph_end: cpu has no graphs");
+    expect_message(trine_graph_launch(queue, NULL), TRINE_ERR_ARGUMENT, "trine_graph_launch: graph is NULL");
+    trine_graph_free(NULL);
 }
 
 static float x_data[64], y_data[64];

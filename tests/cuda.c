@@ -106,6 +106,12 @@ static bool survives(const void *context) {
     return false;
 }
 
+static bool recorded(const void *context) {
+    (void)context;
+    trine *lib = load_stub() != NULL ? open_library() : NULL;
+    return lib && refuses_while_recorded(lib, 1) && works(lib, 1);
+}
+
 static bool out_of_memory(const void *context) {
     (void)context;
     stub_settings *stub = load_stub();
@@ -115,6 +121,7 @@ static bool out_of_memory(const void *context) {
     stub->fail = STRING(cuMemAlloc);
     stub->result = CUDA_ERROR_OUT_OF_MEMORY;
     if (double_numbers(lib, 1, NULL, &right) != TRINE_ERR_MEMORY) return false;
+    if (!strstr(trine_error_message(), "no 12 bytes are left on cuda:0: cuMemAlloc: out of memory")) return false;
     stub->fail = NULL;
     return works(lib, 1);
 }
@@ -153,6 +160,7 @@ int main(void) {
 #define ENTRY(name) tap(alone(survives, STRING(cu##name)), "%s fails", STRING(cu##name));
     CUDA_ENTRY_POINTS(ENTRY)
 #undef ENTRY
+    tap(alone(recorded, NULL), "what a recording refuses");
     tap(alone(out_of_memory, NULL), "out of memory");
     tap(alone(sticky, NULL), "a sticky error");
     tap(alone(needs_nothing, TEST_MODULE), "the module needs no library of CUDA");

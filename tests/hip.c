@@ -108,7 +108,7 @@ static bool captured(const void *chip) {
 
 /* Calls whose failure changes no result, or comes when there is nobody to tell. */
 static bool unheard(const char *entry, int call) {
-    static const char *const names[] = { "hipStreamDestroy", "hipEventDestroy", "hipDeviceGetAttribute" };
+    static const char *const names[] = { "hipStreamDestroy", "hipEventDestroy", "hipDeviceGetAttribute", "hipGraphDestroy", "hipGraphExecDestroy" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(entry, names[i]) == 0) return true;
     return strcmp(entry, "hipThreadExchangeStreamCaptureMode") == 0 && call % 2 == 0;
@@ -147,13 +147,18 @@ static bool survives(const char *entry, const char *chip) {
 static const char *survivor; /* the chip on which calls fail */
 static bool survives_alone(const void *entry) { return survives(entry, survivor); }
 
+static bool recorded(const void *chip) {
+    trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
+    return lib && refuses_while_recorded(lib, 1) && works(lib, 1);
+}
+
 static bool out_of_memory(const void *chip) {
     bool right;
     trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
     if (!lib) return false;
     fail_at("hipMalloc", 1, true, HIP_OUT_OF_MEMORY);
     const trine_status status = double_numbers(lib, 1, NULL, &right);
-    if (status != TRINE_ERR_MEMORY || !strstr(trine_error_message(), "no 12 bytes are left on hip:0")) {
+    if (status != TRINE_ERR_MEMORY || !strstr(trine_error_message(), "no 12 bytes are left on hip:0: hipMalloc: out of memory")) {
         fprintf(stderr, "%s: %s\n", trine_status_name(status), trine_error_message());
         return false;
     }
@@ -179,6 +184,7 @@ static bool lost(const void *chip) {
 static void test_chip(const char *chip) {
     tap(alone(chip_works, chip), "%s: works", chip);
     tap(alone(captured, chip), "%s: an op captured on the caller's stream", chip);
+    tap(alone(recorded, chip), "%s: what a recording refuses", chip);
     tap(alone(out_of_memory, chip), "%s: out of memory", chip);
     tap(alone(lost, chip), "%s: a lost device", chip);
 }

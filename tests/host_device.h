@@ -34,4 +34,8 @@ static trine_status memory_read(const trine_device *device, void *queue, void *h
     return memory_write(device, queue, host, memory, bytes);
 }
 
+static trine_status memory_copy(const trine_device *device, void *queue, void *to, const void *from, size_t bytes) {
+    return memory_write(device, queue, to, from, bytes);
+}
+
 #endif

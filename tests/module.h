@@ -37,25 +37,84 @@ static inline bool refused_for(const trine *lib, const char *name, const char *r
     return false;
 }
 
-/* Opens a queue, doubles three numbers on it, by hand and as a measurement, and closes it. The first error ends it. */
+/* Records that the copy of x to y is doubled, and launches it twice. */
+static inline trine_status double_recorded(trine_queue *queue, void *x, void *y, bool *ended_out) {
+    const trine_tensor t = trine_tensor_1d(y, TRINE_F32, 3);
+    trine_graph *graph = NULL;
+    trine_status status = trine_graph_begin(queue), ended;
+    *ended_out = status != TRINE_OK;
+    if (status != TRINE_OK) return status;
+    status = trine_memory_copy(queue, y, x, 3 * sizeof(float));
+    if (status == TRINE_OK) status = trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 2 });
+    ended = trine_graph_end(queue, &graph);
+    *ended_out = ended == TRINE_OK;
+    if (status == TRINE_OK) status = ended;
+    for (int i = 0; status == TRINE_OK && i < 2; i++) status = trine_graph_launch(queue, graph);
+    if (status == TRINE_OK) status = trine_queue_wait(queue);
+    trine_graph_free(graph);
+    return status;
+}
+
+/* What a recording would not survive is refused, and it goes on: calls that wait or allocate, and an op with too little workspace. */
+static inline bool refuses_while_recorded(trine *lib, int device) {
+    enum { N = 1 << 18 };
+    trine_queue *queue;
+    trine_graph *graph = NULL;
+    void *x, *sums, *more;
+    float y[4], fours[4] = { 4, 4, 4, 4 };
+    size_t bytes = 0;
+    if (trine_queue_open(lib, device, NULL, &queue) != TRINE_OK || trine_memory_alloc(queue, N * sizeof(float), &x) != TRINE_OK) return false;
+    if (trine_memory_alloc(queue, sizeof y, &sums) != TRINE_OK || trine_memory_write(queue, sums, fours, sizeof fours) != TRINE_OK) return false;
+    const trine_tensor tall = trine_tensor_2d(x, TRINE_F32, N / 4, 4), of_columns = trine_tensor_1d(sums, TRINE_F32, 4);
+    const trine_reduce_sum_args sum = { TRINE_ARGS(reduce_sum), .x = &tall, .column_sums = &of_columns };
+    if (trine_workspace(queue, TRINE_OP_REDUCE_SUM, &sum, &bytes) != TRINE_OK || bytes == 0) return false;
+    bool good = trine_graph_end(queue, &graph) == TRINE_ERR_ARGUMENT && trine_graph_begin(queue) == TRINE_OK;
+    const trine_status refused[] = { trine_queue_wait(queue),
+                                     trine_queue_reserve(queue, 1),
+                                     trine_memory_alloc(queue, 1, &more),
+                                     trine_memory_free(queue, x),
+                                     trine_memory_write(queue, x, y, sizeof y),
+                                     trine_memory_read(queue, y, x, sizeof y) };
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) good &= refused[i] == TRINE_ERR_UNSUPPORTED;
+    good &= strstr(trine_error_message(), "trine_memory_read: the queue's work is being recorded") != NULL;
+    good &= trine_graph_begin(queue) == TRINE_ERR_ARGUMENT;
+    good &= trine_reduce_sum(queue, &sum) == TRINE_ERR_WORKSPACE && strstr(trine_error_message(), "while the queue is recorded") != NULL;
+    good &= trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &of_columns, .y = &of_columns, .alpha = 2 }) == TRINE_OK;
+    good &= trine_graph_end(queue, &graph) == TRINE_OK && trine_graph_launch(queue, graph) == TRINE_OK;
+    good &= trine_memory_read(queue, y, sums, sizeof y) == TRINE_OK && y[0] == 8 && y[3] == 8;
+    if (!good) fprintf(stderr, "recording: %s\n", trine_error_message());
+    trine_graph_free(graph);
+    good &= trine_memory_free(queue, x) == TRINE_OK && trine_memory_free(queue, sums) == TRINE_OK;
+    trine_queue_close(queue);
+    return good;
+}
+
+/* Opens a queue, doubles three numbers on it, by hand, recorded and as a measurement, and closes it. The first error ends it. */
 static inline trine_status double_numbers(trine *lib, int device, void *stream, bool *right_out) {
     const float x[3] = { 1, 2, 3 };
-    float y[3] = { 0 };
-    void *memory = NULL;
+    float y[3] = { 0 }, twice[3] = { 0 };
+    void *memory = NULL, *copy = NULL;
+    bool ended = true; /* a driver that cannot end a recording cannot free either */
     trine_queue *queue = NULL;
     trine_status status = trine_queue_open(lib, device, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .stream = stream }, &queue);
     if (status == TRINE_OK) status = trine_memory_alloc(queue, sizeof x, &memory);
+    if (status == TRINE_OK) status = trine_memory_alloc(queue, sizeof x, &copy);
     if (status == TRINE_OK) status = trine_memory_write(queue, memory, x, sizeof x);
     const trine_tensor t = trine_tensor_1d(memory, TRINE_F32, 3);
     const trine_scale_args args = { TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 2 };
     if (status == TRINE_OK) status = trine_scale(queue, &args);
     if (status == TRINE_OK) status = trine_queue_wait(queue);
     if (status == TRINE_OK) status = trine_memory_read(queue, y, memory, sizeof y);
+    if (status == TRINE_OK && device > 0) status = double_recorded(queue, memory, copy, &ended);
+    if (status == TRINE_OK) status = trine_memory_read(queue, twice, device > 0 ? copy : memory, sizeof twice);
     if (status == TRINE_OK) status = trine_tune_call(queue, TRINE_OP_SCALE, &args);
     if (status == TRINE_ERR_IO) status = TRINE_OK; /* there is no cache to write the measurement to */
-    const trine_status freed = memory != NULL ? trine_memory_free(queue, memory) : TRINE_OK;
+    trine_status freed = memory != NULL && ended ? trine_memory_free(queue, memory) : TRINE_OK;
+    if (copy != NULL && ended && freed == TRINE_OK) freed = trine_memory_free(queue, copy);
     trine_queue_close(queue);
-    *right_out = y[0] == 2 && y[1] == 4 && y[2] == 6;
+    const float times = device > 0 ? 2 : 1;
+    *right_out = true;
+    for (int i = 0; i < 3; i++) *right_out &= y[i] == 2 * x[i] && twice[i] == times * y[i];
     return status == TRINE_OK ? freed : status;
 }
 

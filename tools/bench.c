@@ -43,12 +43,18 @@ static void skip(bench *b, const char *op, const char *what, const char *why) {
     b->skipped++;
 }
 
+static bool measure_roofs(bench *b) {
+    bench_report *report = &b->report;
+    if (strcmp(report->device->name, "cpu") == 0) return bench_roofs_measure(&report->roofs, report->threads, b->plan.last_level, b->plan.memory);
+    return bench_device_roofs_measure(&report->roofs, b->target.queue, b->plan.last_level, b->plan.memory);
+}
+
 /* A result above the roofs may only mean that they were measured in a bad moment: measure them again, keeping the better. */
 static void hold(bench *b, bench_result *result) {
     enum { ATTEMPTS = 4 };
     bench_hold(result, &b->report.roofs);
     for (int i = 0; i < ATTEMPTS && result->above; i++) {
-        bench_roofs_measure(&b->report.roofs, b->report.threads, b->plan.last_level, b->plan.memory);
+        measure_roofs(b);
         bench_hold(result, &b->report.roofs);
     }
 }
@@ -119,6 +125,25 @@ static int finish(bench *b) {
     return b->report.count ? 0 : failure("nothing was measured");
 }
 
+/* The cost of calls of the ops asked for, each with its first case or with what --case, --dims and --types say. */
+static int costs_of_ops(const bench *b) {
+    static trine_case c;
+    char error[320];
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        const trine_spec *spec = trine_specs[op];
+        bench_sets sets;
+        if (!listed(b->op, spec->name)) continue;
+        const int status = make_case("bench", &c, (trine_op)op, b->named || b->dims ? b->named : spec->cases[0], b->dims, b->types);
+        if (status) return status;
+        if (!bench_sets_make(&sets, &c, b->target.queue, &(bench_plan){ .memory = b->plan.memory }, error, sizeof error)) return failure("%s", error);
+        const double nanoseconds = bench_call_cost(b->target.queue, (trine_op)op, sets.set[0].args);
+        bench_sets_free(&sets);
+        if (nanoseconds < 0) return failure("%s", trine_error_message());
+        printf("one call of %s on %s: %.0f ns\n", spec->name, b->target.info.name, nanoseconds);
+    }
+    return 0;
+}
+
 static int dispatch_cost(const bench *b) {
     double empty, tiny, workspace;
     if (!bench_dispatch(b->target.queue, &empty, &tiny, &workspace)) return failure("%s", trine_error_message());
@@ -127,7 +152,7 @@ static int dispatch_cost(const bench *b) {
     return 0;
 }
 
-/* Sizes of caches and memory, and the roofs where the device is the CPU itself. */
+/* Sizes of caches and memory, and the roofs. */
 static int prepare(bench *b) {
     bench_report *report = &b->report;
     const trine_device_info_t *device = report->device = &b->target.info;
@@ -141,10 +166,11 @@ static int prepare(bench *b) {
     report->threads = threads > 0 ? (int)threads : 1;
     report->result = malloc(sizeof *report->result * MOST_RESULTS);
     if (report->result == NULL) return failure("out of memory");
-    if (strcmp(device->name, "cpu") == 0 && !bench_roofs_measure(&report->roofs, report->threads, b->plan.last_level, b->plan.memory))
-        return failure("out of memory for the measurement of the roofs");
-    fprintf(b->out, "%s, %s, %d thread%s\n", device->model ? device->model : device->name, device->arch ? device->arch : "?", report->threads,
-            report->threads == 1 ? "" : "s");
+    const bool cpu = strcmp(device->name, "cpu") == 0;
+    b->plan.batch = cpu ? 0 : 5e-3;
+    if (!measure_roofs(b)) return failure("the roofs could not be measured: %s", cpu ? "out of memory" : trine_error_message());
+    fprintf(b->out, "%s, %s, %d %s%s\n", device->model ? device->model : device->name, device->arch ? device->arch : "?", report->threads,
+            cpu ? "thread" : "unit", report->threads == 1 ? "" : "s");
     bench_print_roofs(b->out, &report->roofs);
     if (report->load > 0.5) fprintf(b->out, "load average %.1f: other programs take part in the times below\n", report->load);
     return 0;
@@ -190,7 +216,8 @@ int trine_tool_bench(int argc, char **argv) {
     int status = target_open(&b.target, "bench");
     if (status) return status;
     if (b.dispatch) {
-        status = dispatch_cost(&b);
+        b.plan.memory = b.target.info.memory / 4;
+        status = b.op ? costs_of_ops(&b) : dispatch_cost(&b);
     } else if ((status = prepare(&b)) == 0 && !b.roofs) {
         measure_all(&b);
         status = finish(&b);

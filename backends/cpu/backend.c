@@ -119,6 +119,10 @@ static trine_status memory_read(const trine_device *device, void *queue, void *h
     return TRINE_OK;
 }
 
+static trine_status memory_copy(const trine_device *device, void *queue, void *to, const void *from, size_t bytes) {
+    return memory_write(device, queue, to, from, bytes);
+}
+
 /* The model name of the first processor, as Linux gives it. */
 static void read_model(char *model_out, size_t size) {
     char line[256];
@@ -178,6 +182,7 @@ static void make_state(cpu_state *state, int level, const trine_host *host) {
         .memory_free = memory_free,
         .memory_write = memory_write,
         .memory_read = memory_read,
+        .memory_copy = memory_copy,
     };
 }
 

@@ -41,7 +41,15 @@
     ENTRY(MemAlloc) \
     ENTRY(MemFree) \
     ENTRY(MemcpyHtoDAsync) \
-    ENTRY(MemcpyDtoHAsync)
+    ENTRY(MemcpyDtoHAsync) \
+    ENTRY(MemcpyDtoDAsync) \
+    ENTRY(StreamIsCapturing) \
+    ENTRY(StreamBeginCapture) \
+    ENTRY(StreamEndCapture) \
+    ENTRY(GraphInstantiateWithFlags) \
+    ENTRY(GraphLaunch) \
+    ENTRY(GraphExecDestroy) \
+    ENTRY(GraphDestroy)
 
 typedef struct cuda_driver {
     __typeof__(((trine_host *)0)->error) error; /* the core's; it outlives every library */

@@ -18,12 +18,14 @@ typedef enum hip_attribute {
     HIP_MAX_SHARED_MEMORY_PER_BLOCK = 74
 } hip_attribute;
 
-enum { HIP_STREAM_NON_BLOCKING = 1, HIP_CAPTURE_MODE_RELAXED = 2 };
+enum { HIP_STREAM_NON_BLOCKING = 1, HIP_CAPTURE_MODE_THREAD_LOCAL = 1, HIP_CAPTURE_MODE_RELAXED = 2 };
 
 typedef struct hip_module *hip_module;
 typedef struct hip_code *hip_code;
 typedef struct hip_stream *hip_stream;
 typedef struct hip_event *hip_event;
+typedef struct hip_graph *hip_graph;
+typedef struct hip_executable *hip_executable;
 typedef uintptr_t hip_pointer;
 
 /* Every entry point in use, without the prefix, whose type no version of HIP has changed. */
@@ -53,7 +55,15 @@ typedef uintptr_t hip_pointer;
     ENTRY(hip_result, Malloc, (hip_pointer *, size_t)) \
     ENTRY(hip_result, Free, (hip_pointer)) \
     ENTRY(hip_result, MemcpyHtoDAsync, (hip_pointer, const void *, size_t, hip_stream)) \
-    ENTRY(hip_result, MemcpyDtoHAsync, (void *, hip_pointer, size_t, hip_stream))
+    ENTRY(hip_result, MemcpyDtoHAsync, (void *, hip_pointer, size_t, hip_stream)) \
+    ENTRY(hip_result, MemcpyDtoDAsync, (hip_pointer, hip_pointer, size_t, hip_stream)) \
+    ENTRY(hip_result, StreamIsCapturing, (hip_stream, int *)) \
+    ENTRY(hip_result, StreamBeginCapture, (hip_stream, int)) \
+    ENTRY(hip_result, StreamEndCapture, (hip_stream, hip_graph *)) \
+    ENTRY(hip_result, GraphInstantiateWithFlags, (hip_executable *, hip_graph, unsigned long long)) \
+    ENTRY(hip_result, GraphLaunch, (hip_executable, hip_stream)) \
+    ENTRY(hip_result, GraphExecDestroy, (hip_executable)) \
+    ENTRY(hip_result, GraphDestroy, (hip_graph))
 
 typedef struct hip_driver {
     __typeof__(((trine_host *)0)->error) error; /* the core's; it outlives every library */

@@ -9,7 +9,11 @@ typedef hip_device simt_device;
 typedef hip_queue simt_queue;
 typedef hip_scope simt_scope;
 typedef hip_pointer simt_pointer;
+typedef hip_graph simt_graph;
+typedef hip_executable simt_executable;
+typedef int simt_capture_status;
 enum { SIMT_MARKS = HIP_MARKS, SIMT_STREAM_NON_BLOCKING = HIP_STREAM_NON_BLOCKING, SIMT_EVENT_DEFAULT = 0 };
+enum { SIMT_NOT_CAPTURING = 0, SIMT_CAPTURE_OF_THREAD = HIP_CAPTURE_MODE_THREAD_LOCAL };
 
 #define SIMT_CALL(driver, name, ...) HIP_CALL(driver, name, __VA_ARGS__)
 #define StreamCreate StreamCreateWithFlags

@@ -33,12 +33,11 @@ static void queue_close(const trine_device *device, void *state) {
     const simt_device *d = state_of(device);
     simt_queue *queue = state;
     simt_scope scope;
-    if (simt_enter(d, &scope) == TRINE_OK) {
-        for (int i = 0; i < SIMT_MARKS; i++)
-            if (queue->mark[i] != NULL) d->driver->EventDestroy(queue->mark[i]);
-        if (queue->own) d->driver->StreamDestroy(queue->stream);
-        simt_leave(d, scope);
-    }
+    const bool entered = simt_enter(d, &scope) == TRINE_OK; /* tried even if not: handles know their context */
+    for (int i = 0; i < SIMT_MARKS; i++)
+        if (queue->mark[i] != NULL) d->driver->EventDestroy(queue->mark[i]);
+    if (queue->own) d->driver->StreamDestroy(queue->stream);
+    if (entered) simt_leave(d, scope);
     free(queue);
 }
 
@@ -106,6 +105,74 @@ static trine_status memory_read(const trine_device *device, void *state, void *h
     return status;
 }
 
+static trine_status memory_copy(const trine_device *device, void *state, void *to, const void *from, size_t bytes) {
+    const simt_device *d = state_of(device);
+    const simt_queue *queue = state;
+    simt_scope scope;
+    if (bytes == 0) return TRINE_OK;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, MemcpyDtoDAsync, (simt_pointer)(uintptr_t)to, (simt_pointer)(uintptr_t)from, bytes, queue->stream);
+    simt_leave(d, scope);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- graphs */
+
+static trine_status capturing(const trine_device *device, void *state, bool *capturing_out) {
+    const simt_device *d = state_of(device);
+    const simt_queue *queue = state;
+    simt_scope scope;
+    simt_capture_status found = SIMT_NOT_CAPTURING;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, StreamIsCapturing, queue->stream, &found);
+    simt_leave(d, scope);
+    *capturing_out = found != SIMT_NOT_CAPTURING;
+    return status;
+}
+
+/* Other threads may do what they like meanwhile. */
+static trine_status graph_begin(const trine_device *device, void *state) {
+    const simt_device *d = state_of(device);
+    const simt_queue *queue = state;
+    simt_scope scope;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, StreamBeginCapture, queue->stream, SIMT_CAPTURE_OF_THREAD);
+    simt_leave(d, scope);
+    return status;
+}
+
+static trine_status graph_end(const trine_device *device, void *state, void **graph_out) {
+    const simt_device *d = state_of(device);
+    const simt_queue *queue = state;
+    simt_scope scope;
+    simt_graph graph = NULL;
+    simt_executable executable = NULL;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, StreamEndCapture, queue->stream, &graph);
+    if (status == TRINE_OK) status = SIMT_CALL(d->driver, GraphInstantiateWithFlags, &executable, graph, 0);
+    if (graph != NULL) d->driver->GraphDestroy(graph);
+    simt_leave(d, scope);
+    if (status == TRINE_OK) *graph_out = executable;
+    return status;
+}
+
+static trine_status graph_launch(const trine_device *device, void *state, void *graph) {
+    const simt_device *d = state_of(device);
+    const simt_queue *queue = state;
+    simt_scope scope;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, GraphLaunch, graph, queue->stream);
+    simt_leave(d, scope);
+    return status;
+}
+
+static void graph_free(const trine_device *device, void *graph) { state_of(device)->driver->GraphExecDestroy(graph); /* in whatever context */ }
+
 /* -------------------------------------------------------------------------------------------------------------------- clock */
 
 static trine_status mark(const trine_device *device, void *state, int which) {
@@ -143,6 +210,12 @@ void simt_fill_backend(trine_backend *backend_out) {
     backend_out->memory_free = memory_free;
     backend_out->memory_write = memory_write;
     backend_out->memory_read = memory_read;
+    backend_out->memory_copy = memory_copy;
+    backend_out->capturing = capturing;
+    backend_out->graph_begin = graph_begin;
+    backend_out->graph_end = graph_end;
+    backend_out->graph_launch = graph_launch;
+    backend_out->graph_free = graph_free;
     backend_out->mark = mark;
     backend_out->elapsed = elapsed;
 }

@@ -5,7 +5,7 @@
 
 #include "backends/backend.h"
 
-/* Enters the functions for queues, memory and marks. */
+/* Enters the functions for queues, memory, graphs and marks. */
 void simt_fill_backend(trine_backend *backend_out);
 
 #endif

@@ -103,14 +103,30 @@ static void compare(trine_queue *queue, const char *device, trine_op op, const c
     bench_sets_free(&sets);
 }
 
+/* What a call costs the host beside a launch that does nothing: of an op with one element, whose arguments are many. */
+static int compare_launch(trine_queue *queue) {
+    double bare = -1, empty, tiny, workspace;
+#ifdef PEER_CUBLASLT
+    bare = peer_launch_nanoseconds();
+#endif
+    if (bare < 0) return failure("there is no launch to compare with");
+    if (!bench_dispatch(queue, &empty, &tiny, &workspace)) return failure("%s", trine_error_message());
+    printf("a bare cuLaunchKernel: %.0f ns; a call of rms_norm with one element: %.0f ns, %.2f x and %.0f ns more; without the launch: %.0f ns\n", bare, tiny,
+           tiny / bare, tiny - bare, empty);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     int64_t threads = 0;
-    const char *device = "cpu";
+    bool launch = false;
+    const char *device = "cpu", *op = NULL;
     bench_plan plan = { .seconds = 0.5 };
     const option_row rows[] = {
         OPTION_TEXT("device", &device, "NAME", "the device (default: cpu)"),
         OPTION_INTEGER("threads", &threads, 1, 4096, "N", "threads of every library (default: all cores)"),
         OPTION_NUMBER("time", &plan.seconds, 0.001, 3600, "SECONDS", "time for each library on a case (default: 0.5)"),
+        OPTION_TEXT("op", &op, "NAME", "only this op"),
+        OPTION_FLAG("launch", &launch, "only compare what a call costs the host with a bare launch, on a CUDA device"),
         { 0 },
     };
     const option_set set = { "trine-peers [options]",
@@ -130,12 +146,17 @@ int main(int argc, char **argv) {
     if (threads == 0) threads = info.units;
     plan.last_level = info.cache[2];
     plan.memory = info.memory / 4;
-    printf("%s, %s, %d threads\n%-9s %-22s %17s", info.model, info.arch, (int)threads, "op", "case", "trine");
+    const bool cpu = strcmp(info.name, "cpu") == 0;
+    if (!cpu) plan.batch = 5e-3;
+    if (launch) return compare_launch(queue);
+    printf("%s, %s, %d %s\n%-9s %-22s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op", "case", "trine");
     for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
     putchar('\n');
-    for (int op = 1; op < TRINE_OP_COUNT; op++)
-        for (int i = 0; i < TRINE_MAX_STRINGS && trine_specs[op]->cases[i]; i++)
-            compare(queue, device, (trine_op)op, trine_specs[op]->cases[i], (int)threads, &plan);
+    for (int each = 1; each < TRINE_OP_COUNT; each++) {
+        const trine_spec *spec = trine_specs[each];
+        for (int i = 0; i < TRINE_MAX_STRINGS && spec->cases[i] && (op == NULL || strcmp(op, spec->name) == 0); i++)
+            compare(queue, device, (trine_op)each, spec->cases[i], (int)threads, &plan);
+    }
     trine_queue_close(queue);
     trine_close(lib);
     return 0;

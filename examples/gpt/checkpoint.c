@@ -36,10 +36,12 @@ enum {
     HISTORY,
     HELD_OUT,
     PARAMETERS,
+    VOCABULARY,
+    MIXED,
     HEADER
 };
 #define MAGIC_WORD 0x0a0d1a7470677274u /* "trgpt", 0x1a, CR, LF, in the order of bytes */
-#define FILE_VERSION 1
+#define FILE_VERSION 2
 #define FILE_LIMIT ((int64_t)1 << 36)
 #define STEP_LIMIT ((int64_t)1 << 40)
 
@@ -79,7 +81,7 @@ static bool within(float x, float low, float high) { return x >= low && x <= hig
 /* NULL, or what is wrong. */
 static const char *header_check(const gpt_checkpoint *c, const uint64_t *word) {
     for (int i = CONTEXT; i <= HIDDEN; i++)
-        if (word[i] > INT32_MAX) return "a size is out of range";
+        if (word[i] > INT32_MAX || word[VOCABULARY] > INT32_MAX || word[MIXED] > 1) return "a size is out of range";
     for (int i = RATE; i <= MAX_NORM; i++)
         if (word[i] > UINT32_MAX) return "a rate is out of range";
     const char *wrong = gpt_config_check(&c->config);
@@ -96,8 +98,8 @@ static const char *header_check(const gpt_checkpoint *c, const uint64_t *word) {
 }
 
 static void header_read(gpt_checkpoint *c, const uint64_t *word) {
-    c->config = (gpt_config){ (int32_t)word[CONTEXT], (int32_t)word[BATCH],    (int32_t)word[LAYERS], (int32_t)word[WIDTH],
-                              (int32_t)word[HEADS],   (int32_t)word[KV_HEADS], (int32_t)word[HIDDEN] };
+    c->config = (gpt_config){ (int32_t)word[CONTEXT],  (int32_t)word[BATCH],  (int32_t)word[LAYERS],     (int32_t)word[WIDTH], (int32_t)word[HEADS],
+                              (int32_t)word[KV_HEADS], (int32_t)word[HIDDEN], (int32_t)word[VOCABULARY], (int32_t)word[MIXED] };
     c->schedule = (gpt_schedule){ (int64_t)word[STEPS],  (int64_t)word[WARMUP],        float_of(word[RATE]),    float_of(word[BETA1]),
                                   float_of(word[BETA2]), float_of(word[WEIGHT_DECAY]), float_of(word[MAX_NORM]) };
     memcpy(c->random.state, word + RANDOM, sizeof c->random.state);
@@ -193,7 +195,9 @@ static void encode(const gpt_checkpoint *c, uint8_t *bytes, int64_t size) {
                               [STEP] = (uint64_t)c->step,
                               [HISTORY] = (uint64_t)c->history.count,
                               [HELD_OUT] = (uint64_t)c->history.held_out_count,
-                              [PARAMETERS] = (uint64_t)c->parameters };
+                              [PARAMETERS] = (uint64_t)c->parameters,
+                              [VOCABULARY] = (uint64_t)c->config.vocabulary,
+                              [MIXED] = (uint64_t)c->config.mixed };
     memcpy(word + RANDOM, c->random.state, sizeof c->random.state);
     uint8_t *at = bytes;
     for (int i = 0; i < HEADER; i++, at += 8) put(at, 8, word[i]);

@@ -12,7 +12,7 @@
 #include "trainer.h"
 
 typedef struct options {
-    const char *text, *device, *save, *resume, *svg, *prompt;
+    const char *text, *device, *save, *resume, *svg, *prompt, *losses;
     gpt_config config;
     gpt_schedule schedule;
     int64_t save_every, stop;
@@ -32,6 +32,8 @@ static const char usage[] = "Usage: trine-gpt [OPTION]...\n"
                             "  --heads N         of attention (4)\n"
                             "  --kv-heads N      heads of keys and values, shared by the former (2)\n"
                             "  --hidden N        width of the feed-forward layer (384)\n"
+                            "  --vocabulary N    rows of the embedding, of which the text uses 256 (256)\n"
+                            "  --mixed           activations, gradients and the weights in use in bf16, the optimizer's in f32\n"
                             "  --rate X          learning rate (0.003)\n"
                             "  --seed N          of weights and batches (1)\n"
                             "  --device NAME     as trine info lists them (TRINE_DEVICE, else the best)\n"
@@ -41,6 +43,7 @@ static const char usage[] = "Usage: trine-gpt [OPTION]...\n"
                             "  --resume FILE     continue a checkpoint: model and schedule are the checkpoint's\n"
                             "  --stop N          stop after step N of the schedule\n"
                             "  --svg FILE        where the loss curve goes (gpt-loss.svg)\n"
+                            "  --losses FILE     write the loss of each step, one on a line\n"
                             "  --sample N        bytes of text to write at the end (300)\n"
                             "  --prompt TEXT     how that text begins\n"
                             "  --help\n";
@@ -71,6 +74,8 @@ enum {
     HEADS,
     KV_HEADS,
     HIDDEN,
+    VOCABULARY,
+    MIXED,
     RATE,
     SEED,
     DEVICE,
@@ -80,6 +85,7 @@ enum {
     RESUME,
     STOP,
     SVG,
+    LOSSES,
     SAMPLE,
     PROMPT,
     HELP
@@ -95,6 +101,8 @@ static const struct option known[] = {
     { "heads", 1, 0, HEADS },
     { "kv-heads", 1, 0, KV_HEADS },
     { "hidden", 1, 0, HIDDEN },
+    { "vocabulary", 1, 0, VOCABULARY },
+    { "mixed", 0, 0, MIXED },
     { "rate", 1, 0, RATE },
     { "seed", 1, 0, SEED },
     { "device", 1, 0, DEVICE },
@@ -104,6 +112,7 @@ static const struct option known[] = {
     { "resume", 1, 0, RESUME },
     { "stop", 1, 0, STOP },
     { "svg", 1, 0, SVG },
+    { "losses", 1, 0, LOSSES },
     { "sample", 1, 0, SAMPLE },
     { "prompt", 1, 0, PROMPT },
     { "help", 0, 0, HELP },
@@ -125,7 +134,7 @@ static bool option_set(options *o, int option, const char *text) {
         o->schedule.rate = strtof(text, &end);
         return end != text && !*end && o->schedule.rate >= 0 && o->schedule.rate <= 1;
     }
-    const bool sized = option >= BATCH && option <= HIDDEN;
+    const bool sized = option >= BATCH && option <= VOCABULARY;
     const int64_t most = sized ? INT32_MAX : option == THREADS || option == SAMPLE ? 1 << 20 : (int64_t)1 << 32;
     switch (option) {
     case TEXT: o->text = text; return true;
@@ -133,6 +142,8 @@ static bool option_set(options *o, int option, const char *text) {
     case SAVE: o->save = text; return true;
     case RESUME: o->resume = text; return true;
     case SVG: o->svg = text; return true;
+    case LOSSES: o->losses = text; return true;
+    case MIXED: o->config.mixed = 1; return true;
     case PROMPT: o->prompt = text; return true;
     default: break;
     }
@@ -146,6 +157,7 @@ static bool option_set(options *o, int option, const char *text) {
     case HEADS: o->config.heads = (int32_t)n; return true;
     case KV_HEADS: o->config.kv_heads = (int32_t)n; return true;
     case HIDDEN: o->config.hidden = (int32_t)n; return true;
+    case VOCABULARY: o->config.vocabulary = (int32_t)n; return true;
     case SEED: o->seed = (uint64_t)n; return true;
     case THREADS: o->threads = (int)n; return true;
     case SAVE_EVERY: o->save_every = n; return true;
@@ -181,19 +193,29 @@ static int options_read(options *o, int argc, char **argv) {
 
 typedef struct progress {
     bool terminal;
-    double begun, shown, training; /* seconds spent in steps */
+    double begun, shown, training; /* seconds spent in steps but the first, which loads code */
     double mean, weight;           /* of the loss */
-    int64_t first, last;
+    int64_t first, last, entered;
 } progress;
 
-static void progress_show(progress *p, const gpt_trainer *t, bool finish) {
+static bool progress_due(const progress *p, const gpt_trainer *t) {
     const int64_t done = t->step - p->first, every = (p->last - p->first + 19) / 20;
-    const double time = now(), held = t->history.held_out_count ? t->history.held_out[t->history.held_out_count - 1].loss : 0;
-    if (p->terminal ? !finish && time - p->shown < 0.1 : !finish && done % every) return;
-    if (!p->terminal && finish && done % every == 0) return;
-    p->shown = time;
-    const double tokens = (double)(done * t->model.config.batch * t->model.config.context);
-    const double left = done > 0 ? (time - p->begun) / (double)done * (double)(p->last - t->step) : 0;
+    return p->terminal ? now() - p->shown >= 0.1 : done % every == 0;
+}
+
+static double tokens_of(const gpt_trainer *t, int64_t steps) { return (double)(steps * t->model.config.batch * t->model.config.context); }
+
+static double tokens_per_second(const progress *p, const gpt_trainer *t) { return p->training > 0 ? tokens_of(t, t->step - p->first - 1) / p->training : 0; }
+
+static void progress_show(progress *p, const gpt_trainer *t, bool finish) {
+    const int64_t done = t->step - p->first;
+    const double held = t->history.held_out_count ? t->history.held_out[t->history.held_out_count - 1].loss : 0;
+    for (; p->entered < t->history.count; p->entered++) {
+        p->mean = 0.95 * p->mean + 0.05 * (double)t->history.train[p->entered];
+        p->weight = 0.95 * p->weight + 0.05;
+    }
+    p->shown = now();
+    const double left = done > 0 ? (p->shown - p->begun) / (double)done * (double)(p->last - t->step) : 0;
     if (p->terminal) {
         char bar[31];
         const int filled = p->last > p->first ? (int)(30 * done / (p->last - p->first)) : 30;
@@ -202,7 +224,7 @@ static void progress_show(progress *p, const gpt_trainer *t, bool finish) {
         printf("\r[%s] ", bar);
     }
     printf("step %lld/%lld  loss %.3f  held-out %.3f  %.0f tokens/s  ETA %d:%02d%s", (long long)t->step, (long long)t->schedule.steps, p->mean / p->weight,
-           held, p->training > 0 ? tokens / p->training : 0, (int)left / 60, (int)left % 60, p->terminal ? "\033[K" : "\n");
+           held, tokens_per_second(p, t), (int)left / 60, (int)left % 60, p->terminal ? "\033[K" : "\n");
     if (p->terminal && finish) putchar('\n');
     fflush(stdout);
 }
@@ -210,40 +232,52 @@ static void progress_show(progress *p, const gpt_trainer *t, bool finish) {
 static bool train(gpt_trainer *t, const options *o, progress *p) {
     const int64_t often = t->schedule.steps / 14 + 1;
     double loss;
+    bool shown = false;
     if (t->step == 0 && !gpt_trainer_evaluate(t, 64, true, &loss)) return false;
     while (t->step < p->last && !interrupted) {
         const double start = now();
-        if (!gpt_trainer_step(t, &loss)) return false;
-        p->training += now() - start;
-        p->mean = 0.95 * p->mean + 0.05 * loss;
-        p->weight = 0.95 * p->weight + 0.05;
-        if (t->step % often == 0 && !gpt_trainer_evaluate(t, 64, true, &loss)) return false;
-        if (o->save_every && t->step % o->save_every == 0 && t->step < p->last && !gpt_trainer_save(t, o->save)) return false;
-        progress_show(p, t, false);
+        if (!gpt_trainer_step(t)) return false;
+        const bool first = t->step == p->first + 1, evaluates = t->step % often == 0,
+                   saves = o->save_every && t->step % o->save_every == 0 && t->step < p->last;
+        shown = progress_due(p, t);
+        if ((first || evaluates || saves || shown || t->step == p->last) && !gpt_trainer_wait(t)) return false;
+        if (!first) p->training += now() - start;
+        if (evaluates && !gpt_trainer_evaluate(t, 64, true, &loss)) return false;
+        if (saves && !gpt_trainer_save(t, o->save)) return false;
+        if (shown) progress_show(p, t, false);
     }
-    if (p->weight > 0) progress_show(p, t, true);
+    if (!gpt_trainer_wait(t)) return false;
+    if (t->step > p->first && (p->terminal || !shown)) progress_show(p, t, true);
     return true;
+}
+
+static bool write_losses(const gpt_trainer *t, const char *path) {
+    FILE *file = fopen(path, "w");
+    if (!file) return false;
+    for (int64_t i = 0; i < t->history.count; i++) fprintf(file, "%.9g\n", (double)t->history.train[i]);
+    return fclose(file) == 0;
 }
 
 /* -------------------------------------------------------------------------------------------------------------------------- main */
 
 static int run(gpt_trainer *t, const options *o) {
-    progress p = { .terminal = isatty(STDOUT_FILENO), .begun = now(), .first = t->step, .last = t->schedule.steps };
+    progress p = { .terminal = isatty(STDOUT_FILENO), .begun = now(), .first = t->step, .last = t->schedule.steps, .entered = t->step };
     double held_out;
     if (o->stop && o->stop < p.last) p.last = o->stop > t->step ? o->stop : t->step;
     if (!train(t, o, &p)) return complain(t->error, "");
-    const double seconds = now() - p.begun, tokens = (double)((t->step - p.first) * t->model.config.batch * t->model.config.context);
+    const double seconds = now() - p.begun;
     if (o->save && !gpt_trainer_save(t, o->save)) return complain(t->error, "");
     if (interrupted) return complain("interrupted", o->save ? "the checkpoint is written" : ""), 130;
     if (!gpt_trainer_evaluate(t, 512, false, &held_out)) return complain(t->error, "");
     if (!gpt_curve_write(&t->history, o->svg, t->error, sizeof t->error)) return complain(t->error, "");
     printf("loss curve: %s\n", o->svg);
+    if (o->losses && !write_losses(t, o->losses)) return complain(o->losses, strerror(errno));
     if (o->sample) {
         printf("---- a sample of %d bytes ----\n", o->sample);
         if (!gpt_trainer_sample(t, o->prompt, o->sample, o->seed, stdout)) return complain(t->error, "");
         printf("----\n");
     }
-    printf("trained: held-out %.4f nats, %.1f s, %.0f tokens/s\n", held_out, seconds, p.training > 0 ? tokens / p.training : 0);
+    printf("trained: held-out %.4f nats, %.1f s, %.0f tokens/s\n", held_out, seconds, tokens_per_second(&p, t));
     return 0;
 }
 
@@ -290,7 +324,7 @@ int main(int argc, char **argv) {
                   .prompt = "/* ",
                   .sample = 300,
                   .seed = 1,
-                  .config = { .context = 128, .batch = 8, .layers = 5, .width = 128, .heads = 4, .kv_heads = 2, .hidden = 384 },
+                  .config = { .context = 128, .batch = 8, .layers = 5, .width = 128, .heads = 4, .kv_heads = 2, .hidden = 384, .vocabulary = GPT_BYTES },
                   .schedule = { .steps = 1000, .rate = 3e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1 } };
     char error[512];
     gpt_checkpoint from = { 0 };

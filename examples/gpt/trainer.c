@@ -14,6 +14,19 @@ static bool failed(gpt_trainer *t, const char *doing) {
     return false;
 }
 
+/* A token for each byte. */
+static bool load_text(gpt_trainer *t) {
+    const int64_t size = t->data->train_size;
+    int32_t *tokens = malloc((size_t)size * sizeof *tokens);
+    void *memory = NULL;
+    for (int64_t i = 0; tokens && i < size; i++) tokens[i] = t->data->train[i];
+    const bool good = tokens && trine_memory_alloc(t->model.queue, (size_t)size * sizeof *tokens, &memory) == TRINE_OK &&
+                      trine_memory_write(t->model.queue, memory, tokens, (size_t)size * sizeof *tokens) == TRINE_OK;
+    t->text = memory;
+    free(tokens);
+    return good;
+}
+
 bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config *config, const gpt_schedule *schedule, const gpt_data *data, uint64_t seed,
                       const gpt_checkpoint *from) {
     gpt_trainer *t = trainer;
@@ -21,13 +34,15 @@ bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config
     *t = (gpt_trainer){ .schedule = *schedule, .data = data };
     t->tokens = malloc(r * sizeof *t->tokens);
     t->labels = malloc(r * sizeof *t->labels);
+    t->place = malloc((size_t)config->batch * sizeof *t->place);
     t->history.train = malloc(steps * sizeof(float));
     t->history.held_out = malloc((steps + 1) * sizeof *t->history.held_out);
     if (!gpt_open(&t->model, config, queue, seed)) return failed(t, "making the model");
-    if (!t->tokens || !t->labels || !t->history.train || !t->history.held_out) {
+    if (!t->tokens || !t->labels || !t->place || !t->history.train || !t->history.held_out) {
         snprintf(t->error, sizeof t->error, "%s", strerror(ENOMEM));
         return false;
     }
+    if (!load_text(t)) return failed(t, "loading the text");
     gpt_random_seed(&t->random, ~seed);
     if (!from) return true;
     const size_t bytes = (size_t)t->model.parameters * sizeof(float);
@@ -38,13 +53,15 @@ bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config
     memcpy(t->history.train, from->history.train, (size_t)from->history.count * sizeof(float));
     memcpy(t->history.held_out, from->history.held_out, (size_t)from->history.held_out_count * sizeof *from->history.held_out);
     if (trine_memory_write(queue, t->model.param, from->param, bytes) != TRINE_OK || trine_memory_write(queue, t->model.m, from->m, bytes) != TRINE_OK ||
-        trine_memory_write(queue, t->model.v, from->v, bytes) != TRINE_OK)
+        trine_memory_write(queue, t->model.v, from->v, bytes) != TRINE_OK || !gpt_refresh(&t->model))
         return failed(t, "loading the checkpoint");
     return true;
 }
 
 void gpt_trainer_close(gpt_trainer *trainer) {
+    if (trainer->text) trine_memory_free(trainer->model.queue, trainer->text);
     if (trainer->model.queue) gpt_close(&trainer->model);
+    free(trainer->place);
     free(trainer->tokens);
     free(trainer->labels);
     free(trainer->history.train);
@@ -67,24 +84,33 @@ static float rate_at(const gpt_schedule *s, int64_t step) {
     return (float)(s->rate * (0.55 + 0.45 * cos(3.141592653589793 * part)));
 }
 
-bool gpt_trainer_step(gpt_trainer *trainer, double *loss_out) {
+bool gpt_trainer_wait(gpt_trainer *trainer) {
+    gpt_trainer *t = trainer;
+    float losses[GPT_MAX_LOSSES];
+    const int64_t first = t->history.count, count = t->step - first;
+    if (count == 0) return true;
+    if (trine_memory_read(t->model.queue, losses, t->model.losses, (size_t)count * sizeof(float)) != TRINE_OK) return failed(t, "training");
+    for (int64_t i = 0; i < count; i++) {
+        t->history.train[t->history.count++] = losses[i];
+        if (isfinite(losses[i])) continue;
+        snprintf(t->error, sizeof t->error, "training diverged at step %lld: loss %g", (long long)(first + i), (double)losses[i]);
+        return false;
+    }
+    return true;
+}
+
+bool gpt_trainer_step(gpt_trainer *trainer) {
     gpt_trainer *t = trainer;
     const gpt_config *c = &t->model.config;
     const gpt_schedule *s = &t->schedule;
     const uint64_t places = (uint64_t)(t->data->train_size - c->context);
-    for (int b = 0; b < c->batch; b++) put_sequence(t, b, t->data->train + gpt_random_next(&t->random) % places);
+    for (int b = 0; b < c->batch; b++) t->place[b] = (int64_t)(gpt_random_next(&t->random) % places);
     const gpt_step step = { rate_at(s, t->step), s->beta1, s->beta2, s->weight_decay, s->max_norm, t->step + 1 };
-    float norm;
-    if (!gpt_loss(&t->model, t->tokens, t->labels, c->batch, c->context, loss_out) || !gpt_gradient(&t->model, c->batch, c->context) ||
-        !gpt_update(&t->model, &step, &norm))
+    if (!gpt_loss_of_text(&t->model, t->text, t->place, (int)(t->step - t->history.count)) || !gpt_gradient(&t->model, c->batch, c->context) ||
+        !gpt_update(&t->model, &step))
         return failed(t, "training");
-    if (!isfinite(*loss_out) || !isfinite(norm)) {
-        snprintf(t->error, sizeof t->error, "training diverged at step %lld: loss %g, gradient norm %g", (long long)t->step, *loss_out, (double)norm);
-        return false;
-    }
-    t->history.train[t->history.count++] = (float)*loss_out;
     t->step++;
-    return true;
+    return t->step - t->history.count < GPT_MAX_LOSSES || gpt_trainer_wait(t);
 }
 
 bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, double *loss_out) {
@@ -92,6 +118,7 @@ bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, do
     const gpt_config *c = &t->model.config;
     const int64_t most = (t->data->held_out_size - 1) / c->context, count = windows < most ? windows : most;
     double sum = 0;
+    if (!gpt_trainer_wait(t)) return false;
     for (int64_t first = 0; first < count; first += c->batch) {
         const int sequences = (int)(count - first < c->batch ? count - first : c->batch);
         double loss;
@@ -110,6 +137,7 @@ bool gpt_trainer_save(gpt_trainer *trainer, const char *path) {
     gpt_trainer *t = trainer;
     gpt_model *model = &t->model;
     const size_t bytes = (size_t)model->parameters * sizeof(float);
+    if (!gpt_trainer_wait(t)) return false;
     gpt_checkpoint c = { .config = model->config,
                          .schedule = t->schedule,
                          .random = t->random,
@@ -133,14 +161,14 @@ bool gpt_trainer_save(gpt_trainer *trainer, const char *path) {
 }
 
 static int draw(const float *logits, gpt_random *random) {
-    double weight[GPT_VOCABULARY], sum = 0;
+    double weight[GPT_BYTES], sum = 0;
     float most = -INFINITY;
-    for (int i = 0; i < GPT_VOCABULARY; i++) most = logits[i] > most ? logits[i] : most;
-    for (int i = 0; i < GPT_VOCABULARY; i++) sum += weight[i] = exp((logits[i] - most) / 0.8);
+    for (int i = 0; i < GPT_BYTES; i++) most = logits[i] > most ? logits[i] : most;
+    for (int i = 0; i < GPT_BYTES; i++) sum += weight[i] = exp((logits[i] - most) / 0.8);
     double left = gpt_random_uniform(random) * sum;
-    for (int i = 0; i < GPT_VOCABULARY; i++)
+    for (int i = 0; i < GPT_BYTES; i++)
         if ((left -= weight[i]) < 0) return i;
-    return GPT_VOCABULARY - 1;
+    return GPT_BYTES - 1;
 }
 
 bool gpt_trainer_sample(gpt_trainer *trainer, const char *prompt, int count, uint64_t seed, FILE *to) {
@@ -154,7 +182,7 @@ bool gpt_trainer_sample(gpt_trainer *trainer, const char *prompt, int count, uin
     if (length == 0) t->tokens[length++] = '\n';
     fputs(prompt, to);
     for (int i = 0; i < count; i++) {
-        float logits[GPT_VOCABULARY];
+        float logits[GPT_BYTES];
         if (!gpt_predict(&t->model, t->tokens, length, logits)) return failed(t, "sampling");
         const int token = draw(logits, &random);
         fputc(token == '\n' || isprint(token) ? token : '?', to);

@@ -15,8 +15,10 @@ typedef struct gpt_trainer {
     gpt_random random; /* chooses the batches */
     gpt_history history;
     int64_t step;
+    int32_t *text;  /* the text to train on, in device memory */
+    int64_t *place; /* of a batch's sequences in it */
     const gpt_data *data;
-    int32_t *tokens, *labels; /* a batch */
+    int32_t *tokens, *labels; /* a batch to evaluate */
     char error[512];
 } gpt_trainer;
 
@@ -25,8 +27,11 @@ bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config
                       const gpt_checkpoint *from);
 void gpt_trainer_close(gpt_trainer *trainer);
 
-/* One step on a random batch; the loss is that before the step. */
-bool gpt_trainer_step(gpt_trainer *trainer, double *loss_out);
+/* One step on a random batch. On a device it is queued, and its loss, that before the step, is not known before gpt_trainer_wait(). */
+bool gpt_trainer_step(gpt_trainer *trainer);
+
+/* Waits for the steps and enters their losses in the history. Fails if one is not finite. */
+bool gpt_trainer_wait(gpt_trainer *trainer);
 
 /* Mean loss over at most `windows` sequences spread evenly over the held-out text; entered in the history if `record`. */
 bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, double *loss_out);

@@ -194,11 +194,34 @@ TRINE_API trine_status trine_queue_reserve(trine_queue *queue, size_t bytes);
 TRINE_API trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t bytes);
 
 /* Memory of the queue's device, aligned to 256 bytes; and copies between it and the host, ordered on the queue. A copy has
- * finished when its call returns. On the CPU this is ordinary memory. */
+ * finished when its call returns; one within the device, between places that do not overlap, goes by the queue like an op. On the CPU this is ordinary
+ * memory. */
 TRINE_API trine_status trine_memory_alloc(trine_queue *queue, size_t bytes, void **memory_out);
 TRINE_API trine_status trine_memory_free(trine_queue *queue, void *memory);
 TRINE_API trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes);
 TRINE_API trine_status trine_memory_read(trine_queue *queue, void *host, const void *memory, size_t bytes);
+TRINE_API trine_status trine_memory_copy(trine_queue *queue, void *to, const void *from, size_t bytes);
+
+/* ------------------------------------------------------------------------------------------------------------------ graphs */
+
+typedef struct trine_graph trine_graph;
+
+/* Records the queue's work instead of doing it, from begin to end; then trine_graph_launch() does it as a whole, any number of times, on any queue of the device:
+ * the same bits each time, for the price of one launch. The addresses of the tensors and the values of the parameters are those of the recording.
+ *
+ * While it is recorded nothing can wait, allocate or copy to and from the host: those calls return TRINE_ERR_UNSUPPORTED, and an op for whose workspace too
+ * little is reserved TRINE_ERR_WORKSPACE; the recording goes on. The graph keeps the address of the workspace too: reserve the largest need
+ * before it, or lend one with trine_queue_set_workspace(), and keep it as long as the graph. All this holds as well where the caller captures the stream of
+ * trine_queue_options by the vendor's own calls.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (begin twice, end without begin, a graph of another device), TRINE_ERR_UNSUPPORTED (the device has no graphs, as the CPU),
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an error of trine_graph_end() there is no graph; the recording is over too, unless the driver did not get so far. */
+TRINE_API trine_status trine_graph_begin(trine_queue *queue);
+TRINE_API trine_status trine_graph_end(trine_queue *queue, trine_graph **graph_out);
+TRINE_API trine_status trine_graph_launch(trine_queue *queue, const trine_graph *graph);
+
+/* NULL is allowed. Its launches must have finished, and the library must still be open. */
+TRINE_API void trine_graph_free(trine_graph *graph);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mutants of every op alike: the CPU's kernel runs, then what it wrote is damaged. */
 #include "damage.h"
+#include "record.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,8 +63,13 @@ static trine_status all_nan_swallowed(const trine_call *call) {
     return status;
 }
 
+#define DAMAGE(defect, what) \
+    static trine_status defect##_submitted(const trine_call *call) { return record_submit(call, defect); }
+DAMAGES(DAMAGE)
+#undef DAMAGE
+
 bool damage_kernels(trine_op op, trine_kernel *list, int count) {
-#define DAMAGE(defect, what) { #defect, defect },
+#define DAMAGE(defect, what) { #defect, defect##_submitted },
     static const struct {
         const char *name;
         trine_status (*launch)(const trine_call *call);

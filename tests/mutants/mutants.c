@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "damage.h"
+#include "record.h"
 #include "spec/spec_hash.h"
 #include "tests/host_device.h"
 
@@ -43,7 +44,8 @@ typedef enum defect {
     accumulation_loss,
     wrong_index,
     ids_unchecked,
-    writes_before_error
+    writes_before_error,
+    runs_at_once
 } defect;
 
 static const trine_tensor *tensor(const trine_call *call, const char *name) {
@@ -249,10 +251,12 @@ static trine_status embedding(const trine_call *call, defect d) {
 
 /* ------------------------------------------------------------------------------------------------------------------- module */
 
-#define CORRECT(op) \
-    static trine_status op##_correct(const trine_call *call) { return op(call, correct); }
+#define CORRECT(op) MUTANT(op, correct, "")
 #define MUTANT(op, defect, what) \
-    static trine_status op##_##defect(const trine_call *call) { return op(call, defect); }
+    static trine_status op##_##defect##_now(const trine_call *call) { return op(call, defect); } \
+    static trine_status op##_##defect(const trine_call *call) { \
+        return defect == runs_at_once ? op##_##defect##_now(call) : record_submit(call, op##_##defect##_now); \
+    }
 #include "mutants.def"
 #undef CORRECT
 #undef MUTANT
@@ -296,7 +300,7 @@ static trine_device device = {
     .driver = "",
 };
 
-static const trine_backend backend = {
+static trine_backend backend = {
     .struct_size = sizeof backend,
     .name = "mutant",
     .devices = 1,
@@ -309,6 +313,7 @@ static const trine_backend backend = {
     .memory_free = memory_free,
     .memory_write = memory_write,
     .memory_read = memory_read,
+    .memory_copy = memory_copy,
 };
 
 static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
@@ -328,6 +333,7 @@ static const trine_backend *init(const trine_host *host, char *reason_out, size_
             return NULL;
         }
     }
+    record_fill_backend(&backend);
     return &backend;
 }
 

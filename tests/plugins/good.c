@@ -88,6 +88,7 @@ static const trine_backend *init(const trine_host *host, char *reason_out, size_
         .memory_free = memory_free,
         .memory_write = memory_write,
         .memory_read = memory_read,
+        .memory_copy = memory_copy,
     };
     return &backend;
 }

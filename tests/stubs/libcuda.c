@@ -59,6 +59,124 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
     return CUDA_SUCCESS;
 }
 
+/* ------------------------------------------------------------------------------------------------------------------- graphs */
+
+/* A launch, or a copy if there is no entry. */
+typedef struct work {
+    struct work *next;
+    emulator_entry *entry;
+    int64_t blocks;
+    int threads;
+    void *to;
+    const void *from;
+    size_t bytes;
+    char params[4096];
+} work;
+
+typedef struct graph {
+    work *first, **last;
+} graph;
+
+/* The one stream that is captured; NULL: none. What cannot be captured ends the capture without a graph. */
+static CUstream captured;
+static graph *capture;
+
+static CUresult perform(const work *w) {
+    if (w->entry != NULL)
+        emulator_launch(w->entry, w->params, w->blocks, w->threads);
+    else
+        memmove(w->to, w->from, w->bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult submit(CUstream stream, const work *w) {
+    if (captured == NULL || stream != captured) return perform(w);
+    if (capture == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    *capture->last = malloc(sizeof *w);
+    **capture->last = *w;
+    capture->last = &(*capture->last)->next;
+    return CUDA_SUCCESS;
+}
+
+static void free_graph(graph *g) {
+    for (work *w = g->first, *next; w != NULL; w = next) {
+        next = w->next;
+        free(w);
+    }
+    free(g);
+}
+
+static bool breaks_capture(CUstream stream) {
+    if (captured == NULL || stream != captured) return false;
+    if (capture != NULL) free_graph(capture);
+    capture = NULL;
+    return true;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+    IN_CONTEXT(cuStreamIsCapturing);
+    *status = captured == NULL || stream != captured ? CU_STREAM_CAPTURE_STATUS_NONE
+              : capture != NULL                      ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                                     : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
+    (void)mode;
+    IN_CONTEXT(cuStreamBeginCapture);
+    if (captured != NULL) return CUDA_ERROR_ILLEGAL_STATE;
+    captured = stream;
+    capture = calloc(1, sizeof *capture);
+    capture->last = &capture->first;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph_out) {
+    if (captured == NULL || stream != captured) return CUDA_ERROR_ILLEGAL_STATE;
+    *graph_out = (CUgraph)(void *)capture;
+    captured = NULL;
+    capture = NULL;
+    if (*graph_out == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    IN_CONTEXT(cuStreamEndCapture);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph_in, unsigned long long flags) {
+    (void)flags;
+    IN_CONTEXT(cuGraphInstantiateWithFlags);
+    graph *copy = calloc(1, sizeof *copy);
+    copy->last = &copy->first;
+    for (const work *w = ((graph *)(void *)graph_in)->first; w != NULL; w = w->next) {
+        *copy->last = malloc(sizeof *w);
+        **copy->last = *w;
+        (*copy->last)->next = NULL;
+        copy->last = &(*copy->last)->next;
+    }
+    *executable = (CUgraphExec)(void *)copy;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+    IN_CONTEXT(cuGraphLaunch);
+    for (const work *w = ((graph *)(void *)executable)->first; w != NULL; w = w->next) {
+        work again = *w;
+        again.next = NULL;
+        const CUresult result = submit(stream, &again);
+        if (result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph_in) {
+    free_graph((graph *)(void *)graph_in);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec executable) {
+    free_graph((graph *)(void *)executable);
+    return CUDA_SUCCESS;
+}
+
 /* ------------------------------------------------------------------------------------------------------------------ devices */
 
 CUresult cuDeviceGetCount(int *count) {
@@ -151,11 +269,14 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
                         CUstream stream, void **params, void **extra) {
-    (void)stream, (void)extra;
+    emulator_entry *entry = (emulator_entry *)(void *)function;
+    (void)extra;
     IN_CONTEXT(cuLaunchKernel);
     if (x == 0 || y * z * threads_y * threads_z != 1 || threads > EMULATOR_THREADS || shared > EMULATOR_MEMORY) return CUDA_ERROR_INVALID_VALUE;
-    emulator_launch((void (*)(const void *))(void *)function, params[0], x, (int)threads);
-    return CUDA_SUCCESS;
+    work w = { .entry = entry, .blocks = x, .threads = (int)threads };
+    if (entry(NULL) > sizeof w.params) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(w.params, params[0], entry(NULL));
+    return submit(stream, &w);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
@@ -202,13 +323,14 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
 }
 
 CUresult cuStreamDestroy(CUstream stream) {
+    if (breaks_capture(stream)) captured = NULL;
     free(stream);
     return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuStreamSynchronize(CUstream stream) {
-    (void)stream;
     IN_CONTEXT(cuStreamSynchronize);
+    if (breaks_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return CUDA_SUCCESS;
 }
 
@@ -248,6 +370,7 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent second) 
 
 CUresult cuMemAlloc(CUdeviceptr *memory, size_t bytes) {
     IN_CONTEXT(cuMemAlloc);
+    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     void *at = NULL;
     if (posix_memalign(&at, 512, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
     *memory = (CUdeviceptr)(uintptr_t)at;
@@ -256,22 +379,24 @@ CUresult cuMemAlloc(CUdeviceptr *memory, size_t bytes) {
 
 CUresult cuMemFree(CUdeviceptr memory) {
     IN_CONTEXT(cuMemFree);
+    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     free((void *)(uintptr_t)memory);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
-    (void)stream;
     IN_CONTEXT(cuMemcpyHtoDAsync);
-    memcpy((void *)(uintptr_t)to, from, bytes);
-    return CUDA_SUCCESS;
+    return submit(stream, &(work){ .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes });
 }
 
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
-    (void)stream;
     IN_CONTEXT(cuMemcpyDtoHAsync);
-    memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return CUDA_SUCCESS;
+    return submit(stream, &(work){ .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    IN_CONTEXT(cuMemcpyDtoDAsync);
+    return submit(stream, &(work){ .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
 }
 
 #pragma GCC visibility pop

@@ -20,7 +20,7 @@ static struct {
     jmp_buf at;
 } fiber[EMULATOR_THREADS];
 static jmp_buf scheduler;
-static void (*running)(const void *params);
+static emulator_entry *running;
 static const void *parameters;
 
 static void switch_to_scheduler(void) {
@@ -87,7 +87,7 @@ static void run_block(int threads, bool reverse) {
     }
 }
 
-void emulator_launch(void (*entry)(const void *params), const void *params, int64_t blocks, int threads) {
+void emulator_launch(emulator_entry *entry, const void *params, int64_t blocks, int threads) {
     static unsigned launches;
     const bool reverse = launches++ % 2;
     running = entry;

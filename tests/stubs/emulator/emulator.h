@@ -24,9 +24,12 @@ extern char emulator_memory[EMULATOR_MEMORY]; /* shared memory whose size a laun
 /* In device code: until all threads of the warp, or of the block, that have not returned are here. */
 void emulator_wait(emulator_state state);
 
+/* A kernel's entry: runs a thread of it, if there are parameters, and returns their size. */
+typedef unsigned emulator_entry(const void *params);
+
 /* Runs a kernel; every other launch in the reverse order of blocks and threads. Device code in which threads wait for each other for ever ends the
  * process with a message. */
-void emulator_launch(void (*entry)(const void *params), const void *params, int64_t blocks, int threads);
+void emulator_launch(emulator_entry *entry, const void *params, int64_t blocks, int threads);
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,10 @@
 
 #define ENTRY(name, threads, params) \
     static void run_##name(const params &p); \
-    extern "C" __attribute__((visibility("default"))) void entry_##name(const void *p) { run_##name(*(const params *)p); } \
+    extern "C" __attribute__((visibility("default"))) unsigned entry_##name(const void *p) { \
+        if (p != nullptr) run_##name(*(const params *)p); \
+        return sizeof(params); \
+    } \
     static void run_##name(const params &p)
 
 #define ENTRY_HELD(name, threads, blocks, params) ENTRY(name, threads, params)

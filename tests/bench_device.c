@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bench of a device over a driver for tests: its roof is measured by copies, binds what memory binds, and a call's cost is told. TEST_STUB is that driver,
+ * TEST_DRIVER the name of the real one. */
+#include <dlfcn.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench/bench.h"
+#include "tap.h"
+
+/* A result of so many seconds, held against the roof. */
+static bench_result held(const bench_roofs *roofs, double seconds, double bytes, double flops) {
+    bench_result r = { .median = seconds, .bytes = bytes, .flops = flops };
+    bench_hold(&r, roofs);
+    return r;
+}
+
+static void check_roof(trine_queue *queue) {
+    bench_roofs roofs = { 0 };
+    tap(bench_device_roofs_measure(&roofs, queue, 1 << 16, 1 << 24) && roofs.copy > 0 && roofs.device && roofs.threads == 0, "copies give a roof");
+    roofs.copy = 4e12;
+    const bench_result half = held(&roofs, 2e-6, 4e6, 4e6), intense = held(&roofs, 2e-6, 4e6, 4e8);
+    const bench_result read = held(&roofs, 0.9e-6, 4e6, 4e6), impossible = held(&roofs, 0.8e-6, 4e6, 4e6);
+    tap(fabs(half.fraction - 0.5) < 1e-12 && !half.above, "half of it");
+    tap(intense.bound == 0 && intense.fraction == 0 && !intense.above, "it does not bind what computes much");
+    tap(!read.above && impossible.above, "reading may be a little faster, and no more");
+}
+
+static void check_cost(trine_queue *queue) {
+    double empty, tiny, workspace;
+    tap(bench_dispatch(queue, &empty, &tiny, &workspace) && empty > 0 && tiny > empty && workspace > 0, "what a call costs");
+}
+
+static void check_case(trine_queue *queue) {
+    static trine_case c;
+    static bench_result result;
+    char error[320] = "";
+    const bench_plan plan = { .seconds = 0.01, .last_level = 1 << 16, .memory = 1 << 24, .batch = 1e-3 };
+    trine_case_init(&c, TRINE_OP_SCALE);
+    const bool made = trine_case_parse(&c, "n=1000", error, sizeof error) && trine_case_finish(&c, error, sizeof error);
+    const bool good = made && bench_case(queue, &c, &plan, &result, error, sizeof error);
+    tap(good && result.median > 0 && result.batch * result.median >= 0.5e-3 && strcmp(result.kernel, "cuda") == 0, "a case, its calls in batches%s", error);
+}
+
+int main(void) {
+    trine *lib = NULL;
+    trine_queue *queue = NULL;
+    if (dlopen(TEST_DRIVER, RTLD_NOW) != NULL) return tap_skip_all("this machine has a driver");
+    if (dlopen(TEST_STUB, RTLD_NOW | RTLD_GLOBAL) == NULL) return tap_skip_all(dlerror());
+    const bool open = trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .backends = TEST_BACKEND, .tune_file = "" }, &lib) == TRINE_OK &&
+                      trine_queue_open(lib, trine_device_find(lib, TEST_BACKEND), NULL, &queue) == TRINE_OK;
+    if (tap(open, "a queue on the device: %s", trine_error_message())) {
+        check_roof(queue);
+        check_cost(queue);
+        check_case(queue);
+    }
+    trine_queue_close(queue);
+    trine_close(lib);
+    return tap_end();
+}
