@@ -30,6 +30,6 @@ enum { ATTENTION_BACKWARD_KEYS = 128, ATTENTION_BACKWARD_THREADS = 384, ATTENTIO
 
 /* The bytes of all shared memory: k and v; stages of q, dout, ds, lift and delta; dq, if it has room of its own; the task, barriers. */
 #define ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES) \
-    (512 * (D) + 16 + 8 * 11 + (QUERIES) * 8 + ((D) > 128 ? (QUERIES) * (768 + 512 + 256 + 4) + 8 * 6 : (QUERIES) * (8 * (D) + 512 + 8) + 65536 + 8 * 12))
+    (512 * (D) + 16 + 8 * 11 + (QUERIES) * 8 + ((D) > 128 ? (QUERIES) * (768 + 512 + 256 + 4) + 8 * 6 : (QUERIES) * (8 * (D) + 512 + 8) + 65536 + 8 * 8))
 
 #endif

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of attention for sm_90a: copies of boxes, products of warpgroups, sums of dq in memory that blocks add to in turns.
  *
- * A block has 128 keys and goes over the tiles of queries that see any of them, in all heads of the group. Each of two consumers has 64 of the keys, with its
- * sums of dk and dv; scores and dout.v are found with keys as rows, so that p and ds are left operands where they are. ds goes to shared memory besides, for the
- * tile's dq, which consumers divide between them. A warp adds it to the sums in memory, once the block of the keys before has; so the order is fixed. Blocks
- * take tiles by a counter, keys in ascending order and queries in descending order: under a causal mask the longest come first, and a block waits only for those
- * that began before it, a tile of queries ahead. */
+ * A block has 128 keys and goes over the tiles of queries that see any of them, in all heads of the group or in one. Each of two consumers has 64 of the keys,
+ * with its sums of dk and dv; scores and dout.v are found with keys as rows, so that p and ds are left operands where they are. ds goes to shared memory
+ * besides, for the tile's dq, which consumers divide between them. A writer adds it to the sums in memory, once the block of the keys before has; so the order
+ * is fixed. Blocks take tasks by a counter, keys in ascending order and queries in descending order: under a causal mask the longest come first, and a block
+ * waits only for those that began before it, which are a tile of queries ahead. With more than 128 columns, two blocks have the same keys and halves of the
+ * columns.
+ *
+ * NOTES. Floors: 10 flops for each visible pair and column, 14 at d of more than 128, since both blocks find scores and dout.v; 4096 a clock and processor.
+ * The second-level cache adds 512 floats for each query, key tile and head of 128. What was learned:
+ * - One pass and dq in turns, where two passes without turns would need 14 flops: waiting costs little, since a block that comes later stays a tile behind.
+ * - Products into sums that nothing was written to take their registers as inputs, and so hold them from the loop's beginning on: then there are too few, and
+ *   the compiler puts each product behind the one before. wgmma_first has no such inputs.
+ * - At d 64, scores of 128 queries and dout.v of 64 at a time leave room for all products to be under way.
+ * - Adding a tile of dq, from the wait for the turn to passing it on, takes about as long as the products of a tile: with one writer, products wait for it. Two
+ *   writers that take tiles in turns gained 6 to 14 % at d 128; polls that acquire, which empty the first-level cache each time, and writers of halves lost 5.
+ * - Measured on an H200 beside cuDNN 9.19, bf16, 16384 tokens, s 16384, TFLOP/s: d 64 464 of 438 full, 476 of 417 causal; d 128 532 of 512 and 582 of 538;
+ *   d 256 315 of 339 and 338 of 392. There q, dout and dq share what shared memory is left beside 128 keys, and tiles wait for dout. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_SM90_INL_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_SM90_INL_H
 
@@ -285,7 +297,7 @@ template <class Pipe, bool BENT> DEVICE void attention_gradient(const attention_
     }
     sync_block();
     if (group < 0) {
-        registers_fewer<24>();
+        registers_fewer<Pipe::D == 64 ? 40 : 24>();
         if (thread_index() < WARP) {
             if (by_hand)
                 attention_gradient_producer<Pipe, true>{ p, pipe }.run();
@@ -295,7 +307,7 @@ template <class Pipe, bool BENT> DEVICE void attention_gradient(const attention_
             attention_gradient_writer(p, pipe, thread_index() / WARP - 1);
         }
     } else {
-        registers_more<240>();
+        registers_more<Pipe::D == 64 ? 232 : 240>();
         attention_gradient_consumer<Pipe>{ p, pipe, group }.template run<BENT>();
     }
 }

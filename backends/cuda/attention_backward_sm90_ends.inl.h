@@ -93,7 +93,7 @@ template <class T, int D, int QUERIES> DEVICE void attention_gradient_end_querie
     for (int part = 0; part < SPLIT; part++) {
         const int64_t unit = (slot * SPLIT + part) * 2 + group;
         float dq[32];
-        attention_gradient_add(dq, p.dq + unit * 4096, p.turns[unit] > 0, 0);
+        attention_gradient_add(dq, p.dq + unit * 4096, p.turns[SPLIT > 1 ? unit : slot] > 0, 0);
         attention_gradient_write<T, 64>(p.call.dq, batch, head, first, row, WIDTH == 128 ? part * WIDTH + group * 64 : 0, dq,
                                         at.scale * attention_lift_of<T>::sum(), at.sq, at.d, p.call.wide, again);
     }

@@ -40,8 +40,9 @@ template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_p
         DELTAS = LIFTS + STAGES * 4 * QUERIES,
         TASK = DELTAS + SLOTS * 4 * QUERIES,
         BARRIERS = TASK + 16,
-        SUM_BARRIERS = 7, /* pairs of full and empty, behind others: dq of each consumer; dout; q */
-        DOUT_BARRIERS = SUM_BARRIERS + 4 * SLOTS,
+        SUM_BARRIERS = 7, /* pairs of full and empty, behind others: dq of each writer; dout; q */
+        DOUT_BARRIERS = SUM_BARRIERS + 4,
+        UNIT = DEEP ? 2 * SUM : SUM, /* bytes of dq that a writer adds at once */
         QUERY_BARRIERS = DOUT_BARRIERS + 2 * SLOTS,
         BYTES = BARRIERS + 8 * (QUERY_BARRIERS + 2 * STAGES),
     };
@@ -65,7 +66,7 @@ template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_p
     DEVICE uint32_t task_empty() const { return barrier(4); }
     DEVICE uint32_t others_full() const { return barrier(5); }
     DEVICE uint32_t others_empty() const { return barrier(6); }
-    DEVICE uint32_t sum_full(int group) const { return barrier(SUM_BARRIERS + (group * SLOTS + slot()) * 2); }
+    DEVICE uint32_t sum_full(int group) const { return barrier(SUM_BARRIERS + (DEEP ? slot() : group) * 2); }
     DEVICE uint32_t sum_empty(int group) const { return sum_full(group) + 8; }
     DEVICE uint32_t dout_full() const { return barrier(DOUT_BARRIERS + 2 * slot()); }
     DEVICE uint32_t dout_empty() const { return dout_full() + 8; }
@@ -75,7 +76,7 @@ template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_p
     DEVICE uint32_t query() const { return memory + QUERY + stage() * OWN * QUERY_PANEL; }
     DEVICE uint32_t dout() const { return memory + DOUT + slot() * DOUT_TILE; }
     DEVICE uint32_t changes() const { return memory + CHANGES + slot() * CHANGE; }
-    DEVICE uint32_t sum(int group) const { return memory + SUMS + (group * SLOTS + slot()) * SUM; }
+    DEVICE uint32_t sum(int group) const { return memory + SUMS + (slot() * 2 + group) * SUM; }
     DEVICE uint32_t lifts() const { return memory + LIFTS + stage() * 4 * QUERIES; }
     DEVICE uint32_t deltas() const { return memory + DELTAS + slot() * 4 * QUERIES; }
     /* `producers`: threads that fill tiles and tasks. All of those that read a task say that they have. */
@@ -83,7 +84,7 @@ template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_p
         barrier_init(key_full(), producers), barrier_init(value_full(), producers), barrier_init(keys_empty(), 2);
         barrier_init(task_full(), producers), barrier_init(task_empty(), 2 * WARPGROUP + 2 + producers);
         barrier_init(others_full(), producers), barrier_init(others_empty(), 2);
-        for (int i = SUM_BARRIERS; i < DOUT_BARRIERS; i += 2) barrier_init(barrier(i), 4), barrier_init(barrier(i + 1), 1);
+        for (int i = SUM_BARRIERS; i < DOUT_BARRIERS; i += 2) barrier_init(barrier(i), UNIT / SUM * 4), barrier_init(barrier(i + 1), 1);
         for (int i = DOUT_BARRIERS; i < QUERY_BARRIERS + 2 * STAGES; i += 2) barrier_init(barrier(i), producers), barrier_init(barrier(i + 1), 2);
         barriers_made();
     }
@@ -170,26 +171,34 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
             tile<KEYS, PANELS>(pipe.memory, pipe.key_full(), &p.k_map, p.call.k, 2, at.batch, first, p.call.at.sk, at.shared, 0, 0);
     }
 
-    DEVICE void queries(const attention_gradient_place &at, int head, int first) {
-        enum { QUERIES = Pipe::QUERIES, OWN = Pipe::OWN, LINE = 4 * QUERIES };
+    /* lift or delta of the tile's queries, before the tile itself. */
+    DEVICE int statistic(uint32_t to, uint32_t full, const float *from) const {
+        if constexpr (BY_HAND)
+            for (int i = thread_index(); i < Pipe::QUERIES; i += WARP) shared_store(to + 4 * i, bits_of_float(from[i]));
+        else
+            copy_line(to, from, 4 * Pipe::QUERIES, full);
+        return BY_HAND ? 0 : 4 * Pipe::QUERIES;
+    }
+
+    DEVICE void queries(const attention_gradient_place &at, int head, int first, const float *lift) {
+        enum { QUERIES = Pipe::QUERIES, OWN = Pipe::OWN };
         barrier_wait(pipe.query_empty(), pipe.parity() ^ 1);
-        tile<QUERIES, OWN>(pipe.query(), pipe.query_full(), &p.q_map, p.call.q, 1, at.batch, first, p.call.at.sq, head, at.part * OWN, LINE);
-        if (leads()) copy_line(pipe.lifts(), p.lift + at.batch * p.call.delta.batch + head * p.call.delta.head + first, LINE, pipe.query_full());
+        const int bytes = statistic(pipe.lifts(), pipe.query_full(), lift);
+        tile<QUERIES, OWN>(pipe.query(), pipe.query_full(), &p.q_map, p.call.q, 1, at.batch, first, p.call.at.sq, head, at.part * OWN, bytes);
         if constexpr (Pipe::SPLIT > 1) {
             barrier_wait(pipe.others_empty(), pipe.slot_parity() ^ 1);
             tile<QUERIES, OWN>(pipe.memory + Pipe::OTHERS, pipe.others_full(), &p.q_map, p.call.q, 1, at.batch, first, p.call.at.sq, head, (1 - at.part) * OWN,
                                0);
         }
     }
-    DEVICE void douts(const attention_gradient_place &at, int head, int first) {
-        enum { QUERIES = Pipe::QUERIES, LINE = 4 * QUERIES };
-        const float *const delta = (const float *)p.call.delta.data + at.batch * p.call.delta.batch + head * p.call.delta.head + first;
+    DEVICE void douts(const attention_gradient_place &at, int head, int first, const float *delta) {
+        enum { QUERIES = Pipe::QUERIES };
         if constexpr (Pipe::DEEP)
             barrier_wait(pipe.dout_empty(), pipe.slot_parity() ^ 1);
         else
             barrier_wait(pipe.sum_empty(0), pipe.slot_parity() ^ 1), barrier_wait(pipe.sum_empty(1), pipe.slot_parity() ^ 1);
-        tile<QUERIES, Pipe::PANELS>(pipe.dout(), pipe.dout_full(), &p.dout_map, p.call.dout, 0, at.batch, first, p.call.at.sq, head, 0, LINE);
-        if (leads()) copy_line(pipe.deltas(), delta, LINE, pipe.dout_full());
+        const int bytes = statistic(pipe.deltas(), pipe.dout_full(), delta);
+        tile<QUERIES, Pipe::PANELS>(pipe.dout(), pipe.dout_full(), &p.dout_map, p.call.dout, 0, at.batch, first, p.call.at.sq, head, 0, bytes);
     }
 
     DEVICE void run_task(const attention_gradient_task &t) {
@@ -198,12 +207,15 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
         pipe.full_tasks++;
         keys(at, t.tile * Pipe::KEYS, false);
 #pragma unroll 1
-        for (int step = 0; step < p.share * t.count; step++) {
-            const int head = at.head + step / t.count, first = (t.last - step % t.count) * Pipe::QUERIES;
-            queries(at, head, first);
-            if (step == 0) keys(at, t.tile * Pipe::KEYS, true);
-            douts(at, head, first);
-            pipe.tiles++;
+        for (int head = at.head; head < at.head + p.share; head++) {
+            const int64_t row = at.batch * p.call.delta.batch + head * p.call.delta.head;
+#pragma unroll 1
+            for (int tile = t.last; tile > t.last - t.count; tile--) {
+                queries(at, head, tile * Pipe::QUERIES, p.lift + row + tile * Pipe::QUERIES);
+                if (head == at.head && tile == t.last) keys(at, t.tile * Pipe::KEYS, true);
+                douts(at, head, tile * Pipe::QUERIES, (const float *)p.call.delta.data + row + tile * Pipe::QUERIES);
+                pipe.tiles++;
+            }
         }
     }
 
@@ -226,8 +238,21 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
 
 /* --------------------------------------------------------------------------------------------------------------------- writer */
 
-/* One thread for each consumer: adds its parts of dq to the sums in memory; the first to come to a part writes it. */
-template <class Pipe> DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, Pipe &pipe, int group) {
+/* One thread of two: adds dq of every other tile, or that of one consumer, to the sums in memory; the first to come to a sum writes it. */
+template <class Pipe> DEVICE void attention_gradient_write_one(const attention_backward_sm90_params &p, const Pipe &pipe, int64_t unit, int turn, int writer) {
+    float *const to = p.dq + unit * (Pipe::UNIT / 4);
+    turn_wait(p.turns + unit, turn);
+    barrier_wait(pipe.sum_full(writer), pipe.slot_parity());
+    if (turn == 0)
+        copy_line_out(to, pipe.sum(Pipe::DEEP ? 0 : writer), Pipe::UNIT);
+    else
+        copy_line_add(to, pipe.sum(Pipe::DEEP ? 0 : writer), Pipe::UNIT);
+    copy_box_out_wait<0>();
+    barrier_arrive_here(pipe.sum_empty(writer));
+    copy_out_done();
+    turn_pass(p.turns + unit, turn + 1);
+}
+template <class Pipe> DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, Pipe &pipe, int writer) {
     const attention_problem &at = p.call.at;
 #pragma unroll 1
     for (;;) {
@@ -235,23 +260,14 @@ template <class Pipe> DEVICE void attention_gradient_writer(const attention_back
         if (t.plane < 0) return;
         const attention_gradient_place place = attention_gradient_place_of<Pipe>(p, t.plane);
 #pragma unroll 1
-        for (int step = 0; step < p.share * t.count; step++) {
-            const int tile = t.last - step % t.count, head = place.head + step / t.count;
-            const int turn = t.tile - attention_tile_keys<Pipe>(at, tile).low / Pipe::KEYS;
-            const int64_t part = ((((int64_t)place.batch * at.h + head) * p.call.tiles + tile) * Pipe::SPLIT + place.part) * 2 + group;
-            float *const to = p.dq + part * (Pipe::SUM / 4);
-            turn_wait(p.turns + part, turn);
-            barrier_wait(pipe.sum_full(group), pipe.slot_parity());
-            if (turn == 0)
-                copy_line_out(to, pipe.sum(group), Pipe::SUM);
-            else
-                copy_line_add(to, pipe.sum(group), Pipe::SUM);
-            copy_box_out_wait<0>();
-            barrier_arrive_here(pipe.sum_empty(group));
-            pipe.tiles++;
-            copy_out_done();
-            turn_pass(p.turns + part, turn + 1);
-        }
+        for (int head = place.head; head < place.head + p.share; head++)
+#pragma unroll 1
+            for (int tile = t.last; tile > t.last - t.count; tile--, pipe.tiles++) {
+                const int64_t slot = ((int64_t)place.batch * at.h + head) * p.call.tiles + tile;
+                const int turn = t.tile - attention_keys_of(at, tile * Pipe::QUERIES).low / Pipe::KEYS;
+                if (Pipe::DEEP && pipe.stage() != writer) continue;
+                attention_gradient_write_one(p, pipe, Pipe::DEEP ? slot : (slot * Pipe::SPLIT + place.part) * 2 + writer, turn, writer);
+            }
     }
 }
 

@@ -11,9 +11,8 @@
  * time at d = 64, half of it at 128. What was learned:
  * - Left to itself the compiler moves the exponentials behind the wait for the product that they are to overlap with. The question whether o changes depends on
  *   all of them, and so holds them in front of it; it spares the multiplication of o in most tiles besides.
- * - Measured on an H200 beside cuDNN 9.19, bf16, 16384 tokens, TFLOP/s: d 64, s 16384: 460 of 463 full, 441 of 471 causal; d 128: 539 of 649 full at s 16384,
- *   580 of 670 at 4096, 545 of 572 causal at 4096; d 256: 646 of 740 full at 16384, 540 of 577 causal at 4096. Short sequences lose more: 468 of 608 at d 128,
- *   s 1024.
+ * - Measured on an H200 beside cuDNN 9.19, bf16, 16384 tokens, s 16384, TFLOP/s: d 64 448 of 445 full, 442 of 427 causal; d 128 564 of 612 and 594 of 604;
+ *   d 256 691 of 695 and 674 of 602. Short sequences lose more: 424 of 476 and 266 of 293 at d 128, s 1024.
  * - Causal tiles by bunches of heads cost 40 % at d 128, s 16384 (373 of 634): turns of alternating direction then give some blocks the largest tile of each
  *   bunch.
  * - Copies of boxes trap where box and tensor do not begin at 16 bytes: such tensors are moved by hand, since results must not depend on addresses. */
@@ -88,7 +87,8 @@ template <class Pipe> DEVICE bool attention_task_of(const attention_sm90_params 
     return true;
 }
 
-/* A tensor that does not begin at 16 bytes, which copies of boxes cannot read: the first THREADS of the block move ROWS tokens element by element, as boxes would. */
+/* A tensor that does not begin at 16 bytes, which copies of boxes cannot read: the first THREADS of the block move ROWS tokens element by element, as boxes
+ * would. */
 template <class T, int D, int ROWS, int THREADS>
 DEVICE void attention_move(uint32_t to, const attention_tensor &t, int batch, int first, int end, int head, int columns) {
     const typename T::bits *const from = attention_row<T>(t, batch, first, head);

@@ -79,11 +79,11 @@ DEVICE void copy_out_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "me
 /* A count in memory by which blocks follow each other: what a block did before it passed the turn on, by copies too, is seen by who has waited for it. */
 DEVICE void turn_wait(const int32_t *turn, int count) {
     int now;
-    do asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
+    do asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
     while (now != count);
-    asm volatile("fence.proxy.async;" ::: "memory");
+    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];\nfence.proxy.async.global;" : "=r"(now) : "l"(turn) : "memory");
 }
-DEVICE void turn_pass(int32_t *turn, int count) { asm volatile("fence.proxy.async;\nst.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(count) : "memory"); }
+DEVICE void turn_pass(int32_t *turn, int count) { asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(count) : "memory"); }
 /* The counter before one was added. */
 DEVICE int counter_next(int32_t *counter) {
     int before;
