@@ -17,18 +17,31 @@ fi
 ninja -C "$build" --quiet
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 OMP_NUM_THREADS=1
 [ $# -gt 0 ] || set -- args tune command npy checkpoint
-status=0
-for target in "$@"; do
-    mkdir -p "$build/corpus-$target"
-    case $target in args | npy | checkpoint) mask=0 ;; *) mask=3 ;; esac
-    options="-max_total_time=$seconds -timeout=20 -rss_limit_mb=4096 -close_fd_mask=$mask -print_final_stats=1 -artifact_prefix=$build/found-$target-"
-    echo "fuzz $target: $seconds s"
+run() { # TARGET
+    mkdir -p "$build/corpus-$1"
+    case $1 in args | npy | checkpoint) mask=0 ;; *) mask=3 ;; esac
+    options="-max_total_time=$seconds -timeout=20 -rss_limit_mb=4096 -close_fd_mask=$mask -print_final_stats=1 -artifact_prefix=$build/found-$1-"
+    found=0
     # shellcheck disable=SC2086
-    if ! "$build/tests/fuzz/fuzz-$target" $options "$build/corpus-$target" "tests/fuzz/corpus/$target" >"$build/$target.log" 2>&1; then
-        tail -40 "$build/$target.log"
-        ls "$build"/found-"$target"-* 2>/dev/null || true
-        status=1
+    "$build/tests/fuzz/fuzz-$1" $options "$build/corpus-$1" "tests/fuzz/corpus/$1" >"$build/$1.log" 2>&1 || found=1
+    echo "fuzz $1: $seconds s"
+    if [ $found = 1 ]; then
+        tail -40 "$build/$1.log"
+        ls "$build"/found-"$1"-* 2>/dev/null || true
     fi
-    grep -E 'stat::number_of_executed_units|cov:' "$build/$target.log" | tail -2
+    grep -E 'stat::number_of_executed_units|cov:' "$build/$1.log" | tail -2
+    return $found
+}
+
+# One target on each core.
+status=0
+running=
+for target in "$@"; do
+    run "$target" &
+    running="$running $!"
+    [ "$(echo "$running" | wc -w)" -ge "$(nproc)" ] || continue
+    for process in $running; do wait "$process" || status=1; done
+    running=
 done
+for process in $running; do wait "$process" || status=1; done
 exit $status
