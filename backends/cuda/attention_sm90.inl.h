@@ -228,11 +228,12 @@ DEVICE void attention_consume(const attention_sm90_params &p, Pipe &pipe, const 
         attention_release(pipe.empty(ATTENTION_KEY));
         pipe.advance(ATTENTION_KEY);
         attention_weigh<Pipe, BENT>(p, t, tile, s, rows, factor);
+        /* The wait comes before the answer: with one on either way the compiler makes two loops, and warps of a group must not be in different ones. */
         const bool changes = attention_changes(rows, factor);
         wgmma_wait<0>();
         wgmma_settle(o);
         attention_release(pipe.empty(ATTENTION_VALUE));
-        if (changes) attention_scale(o, factor); /* with a wait on either way the compiler makes two loops, and warps of a group must not be in different ones */
+        if (changes) attention_scale(o, factor);
         pipe.advance(ATTENTION_VALUE);
         attention_pack<typename Pipe::T>(w, s);
     }
