@@ -62,7 +62,7 @@ class Queue:
     """A queue on a stream of PyTorch; without one, the queue's own."""
 
     def __init__(self, library, device, stream=None):
-        self.library, self.handle = library, c_void_p()
+        self.trine, self.handle = library, c_void_p()
         options = Options(struct_size=ctypes.sizeof(Options), stream=stream.cuda_stream if stream else None)
         library.call("trine_queue_open", library.handle, library.device(device), byref(options), byref(self.handle))
 
@@ -84,19 +84,19 @@ class Queue:
     def bound(self, op, output, **given):
         """The error bound's coefficient."""
         coefficient = c_double()
-        self.call("trine_error_bound", self.library.c.trine_op_find(op.encode()), byref(self.make(op, **given)), output.encode(), byref(coefficient))
+        self.call("trine_error_bound", self.trine.c.trine_op_find(op.encode()), byref(self.make(op, **given)), output.encode(), byref(coefficient))
         return coefficient.value
 
     def workspace(self, op, **given):
         size = c_size_t()
-        self.call("trine_workspace", self.library.c.trine_op_find(op.encode()), byref(self.make(op, **given)), byref(size))
+        self.call("trine_workspace", self.trine.c.trine_op_find(op.encode()), byref(self.make(op, **given)), byref(size))
         return size.value
 
     def call(self, name, *args):
-        self.library.call(name, self.handle, *args)
+        self.trine.call(name, self.handle, *args)
 
     def close(self):
-        self.library.c.trine_queue_close(self.handle)
+        self.trine.c.trine_queue_close(self.handle)
 
 
 def refused(call, status, words):

@@ -95,7 +95,7 @@ template <class Pipe> struct attention_gradient_consumer {
         }
         if (hide) conceal(s, rows, first);
 #pragma unroll
-        for (int i = 0; i < 16; i++) w[i] = pair_of<T>(s[2 * i] * attention_lift_of<T>::weight(), s[2 * i + 1] * attention_lift_of<T>::weight());
+        for (int i = 0; i < 16; i++) w[i] = T::pair(s[2 * i] * attention_lift_of<T>::weight(), s[2 * i + 1] * attention_lift_of<T>::weight());
     }
     /* With them, dout.v becomes changes of scores, and what dk and dq are summed with. */
     DEVICE void differ(const float *s, float (&c)[32], uint32_t (&x)[16], uint32_t deltas, const attention_rows &rows, int first, bool hide) const {
@@ -109,7 +109,7 @@ template <class Pipe> struct attention_gradient_consumer {
         }
         if (hide) conceal(c, rows, first);
 #pragma unroll
-        for (int i = 0; i < 16; i++) x[i] = pair_of<T>(c[2 * i], c[2 * i + 1]);
+        for (int i = 0; i < 16; i++) x[i] = T::pair(c[2 * i], c[2 * i + 1]);
     }
     DEVICE void conceal(float *x, const attention_rows &rows, int first) const {
         const int column = first + thread_index_now() % 4 * 2;
@@ -136,7 +136,7 @@ template <class Pipe> struct attention_gradient_consumer {
                 z = hidden ? 0.0f : weight;
             }
 #pragma unroll
-            for (int i = 2 * j; i < 2 * j + 2; i++) w[i] = pair_of<T>(s[2 * i] * factor, s[2 * i + 1] * factor), x[i] = pair_of<T>(c[2 * i], c[2 * i + 1]);
+            for (int i = 2 * j; i < 2 * j + 2; i++) w[i] = T::pair(s[2 * i] * factor, s[2 * i + 1] * factor), x[i] = T::pair(c[2 * i], c[2 * i + 1]);
         }
     }
 

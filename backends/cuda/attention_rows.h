@@ -8,7 +8,7 @@
 #ifndef TRINE_CUDA_ATTENTION_ROWS_H
 #define TRINE_CUDA_ATTENTION_ROWS_H
 
-#include <tile/pair.h>
+#include <tile/vote.h>
 
 #include "attention_sight.h"
 
@@ -49,13 +49,13 @@ template <int N> DEVICE void attention_soften(float (&s)[N], attention_rows &row
     for (int r = 0; r < 2; r++) {
         float most = rows.top[r];
 #pragma unroll
-        for (int i = r * 2; i < N; i += 4) most = maximum_of(most, maximum_of(s[i], s[i + 1]));
-        most = maximum_of(most, shuffle_xor(most, 1));
-        most = maximum_of(most, shuffle_xor(most, 2));
+        for (int i = r * 2; i < N; i += 4) most = larger(most, larger(s[i], s[i + 1]));
+        most = larger(most, shuffle_xor(most, 1));
+        most = larger(most, shuffle_xor(most, 2));
         const float base = most == -infinity() ? 0.0f : most * spread;
         factor_out[r] = exp2_approx(fused(rows.top[r], spread, -base));
         rows.top[r] = most;
-        rows.reach[r] = maximum_of(rows.reach[r], magnitude(base));
+        rows.reach[r] = larger(rows.reach[r], magnitude(base));
         float sum = rows.sum[r] * factor_out[r];
 #pragma unroll
         for (int i = r * 2; i < N; i += 4)
@@ -67,7 +67,7 @@ template <int N> DEVICE void attention_soften(float (&s)[N], attention_rows &row
 
 template <class T, int N> DEVICE void attention_pack(uint32_t (&w)[N / 2], const float (&s)[N]) {
 #pragma unroll
-    for (int i = 0; i < N / 2; i++) w[i] = pair_of<T>(s[2 * i], s[2 * i + 1]);
+    for (int i = 0; i < N / 2; i++) w[i] = T::pair(s[2 * i], s[2 * i + 1]);
 }
 
 /* Most tiles leave the largest score as it is: then o need not be touched. The question waits for all weights, which the compiler would otherwise move behind
@@ -99,7 +99,7 @@ DEVICE void attention_write_row(typename T::bits *to, const float (&o)[D / 2], i
     for (int i = 0; i < D / 32; i++) {
         uint32_t x[4];
 #pragma unroll
-        for (int b = 0; b < 4; b++) x[b] = none ? 0 : pair_of<T>(o[16 * i + 4 * b + 2 * half] * factor, o[16 * i + 4 * b + 2 * half + 1] * factor);
+        for (int b = 0; b < 4; b++) x[b] = none ? 0 : T::pair(o[16 * i + 4 * b + 2 * half] * factor, o[16 * i + 4 * b + 2 * half + 1] * factor);
         attention_turn_4(x);
         const int column = (4 * i + thread_index() % 4) * 8;
         if (!exists) continue;

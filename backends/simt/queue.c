@@ -79,42 +79,36 @@ static trine_status memory_free(const trine_device *device, void *queue, void *m
     return status;
 }
 
+typedef enum way { TO_DEVICE, TO_HOST, WITHIN } way;
+
+/* Waits where the host's memory is the caller's again afterwards. */
+static trine_status transfer(const trine_device *device, void *state, way way, void *to, const void *from, size_t bytes) {
+    const simt_device *d = state_of(device);
+    const simt_queue *queue = state;
+    const simt_pointer to_device = (simt_pointer)(uintptr_t)to, from_device = (simt_pointer)(uintptr_t)from;
+    simt_scope scope;
+    if (bytes == 0) return TRINE_OK;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    if (way == TO_DEVICE)
+        status = SIMT_CALL(d->driver, MemcpyHtoDAsync, to_device, from, bytes, queue->stream);
+    else if (way == TO_HOST)
+        status = SIMT_CALL(d->driver, MemcpyDtoHAsync, to, from_device, bytes, queue->stream);
+    else
+        status = SIMT_CALL(d->driver, MemcpyDtoDAsync, to_device, from_device, bytes, queue->stream);
+    if (status == TRINE_OK && way != WITHIN) status = wait_for(d, queue);
+    simt_leave(d, scope);
+    return status;
+}
+
 static trine_status memory_write(const trine_device *device, void *state, void *memory, const void *host, size_t bytes) {
-    const simt_device *d = state_of(device);
-    const simt_queue *queue = state;
-    simt_scope scope;
-    if (bytes == 0) return TRINE_OK;
-    trine_status status = simt_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = SIMT_CALL(d->driver, MemcpyHtoDAsync, (simt_pointer)(uintptr_t)memory, host, bytes, queue->stream);
-    if (status == TRINE_OK) status = wait_for(d, queue);
-    simt_leave(d, scope);
-    return status;
+    return transfer(device, state, TO_DEVICE, memory, host, bytes);
 }
-
 static trine_status memory_read(const trine_device *device, void *state, void *host, const void *memory, size_t bytes) {
-    const simt_device *d = state_of(device);
-    const simt_queue *queue = state;
-    simt_scope scope;
-    if (bytes == 0) return TRINE_OK;
-    trine_status status = simt_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = SIMT_CALL(d->driver, MemcpyDtoHAsync, host, (simt_pointer)(uintptr_t)memory, bytes, queue->stream);
-    if (status == TRINE_OK) status = wait_for(d, queue);
-    simt_leave(d, scope);
-    return status;
+    return transfer(device, state, TO_HOST, host, memory, bytes);
 }
-
 static trine_status memory_copy(const trine_device *device, void *state, void *to, const void *from, size_t bytes) {
-    const simt_device *d = state_of(device);
-    const simt_queue *queue = state;
-    simt_scope scope;
-    if (bytes == 0) return TRINE_OK;
-    trine_status status = simt_enter(d, &scope);
-    if (status != TRINE_OK) return status;
-    status = SIMT_CALL(d->driver, MemcpyDtoDAsync, (simt_pointer)(uintptr_t)to, (simt_pointer)(uintptr_t)from, bytes, queue->stream);
-    simt_leave(d, scope);
-    return status;
+    return transfer(device, state, WITHIN, to, from, bytes);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- graphs */

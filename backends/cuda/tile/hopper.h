@@ -7,7 +7,7 @@
 
 #include "backends/simt/simt.h"
 #include "map.h"
-#include "pair.h"
+#include "vote.h"
 
 enum { WARPGROUP = 128 };
 
