@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "matmul_sm90.h"
 
@@ -30,42 +31,69 @@ static int64_t depth_of(const trine_call *call) { return simt_blocks(call->dim[M
 
 /* Predicted time, with rates measured on an H200: a processor multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or takes in 100 GB/s; all of them together
  * 8 TB/s from the second-level cache and 3.9 from memory. A launch takes 5 us, the end of a tile 1, and of one whose sums meet 2.5; blocks that come later
- * start again. */
-static double seconds_of(const trine_call *call, const plan *p, int split) {
+ * start again. `operands`: their bytes and d's. */
+static double seconds_of(const trine_call *call, const plan *p, int split, double operands) {
     const cuda_device *d = call->device;
     const bool pairs = p->tile.pairs;
     const int64_t held = pairs ? d->units / 2 : split <= 2 ? d->units / split : d->units / split - d->units / 32; /* clusters of more leave processors over */
     const double steps = (double)simt_blocks(depth_of(call), split), bytes = 128.0 * (MATMUL_SM90_ROWS + p->tile.n / (pairs ? 2.0 : 1.0));
     const double step = fmax(4.0 * p->tile.n / 1.7e9, bytes / 100e9), waves = (double)simt_blocks(p->tiles, held > 0 ? held : 1);
     const double cached = (double)p->tiles * (pairs ? 2 : 1) * (double)depth_of(call) * bytes / 8e12;
-    const double moved = (double)(p->x.bytes + p->y.bytes) * 3 + (double)trine_plan_bytes(call->plan, call->dim, call->type, call->present);
+    const double moved = (double)(p->x.bytes + p->y.bytes) * 3 + operands;
     const double end = (split > 1 ? 2.5e-6 : 1e-6) + (pairs ? 0 : (waves - 1) / waves * 4e-6), packing = (p->x.packed + p->y.packed) * 4e-6;
     const double computing = waves * (steps * step + end), memory = moved / 3.9e12;
     return 5e-6 + packing + sqrt(computing * computing + cached * cached + memory * memory); /* none hides the others wholly */
 }
 
-static plan plan_tile(const trine_call *call, tile t) {
+static plan plan_tile(const trine_call *call, tile t, double operands) {
     plan p = { .tile = t, .swapped = !t.pairs && call->dim[MATMUL_M] < call->dim[MATMUL_N], .split = 1 };
     p.x = matmul_side_of(call, p.swapped ? MATMUL_B : MATMUL_A, true);
     p.y = matmul_side_of(call, p.swapped ? MATMUL_A : MATMUL_B, t.n >= 64);
     p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * (t.pairs ? 2 : 1)), p.right = simt_blocks(p.y.lanes, t.n);
     p.tiles = call->dim[MATMUL_G] * p.down * p.right;
-    p.seconds = seconds_of(call, &p, 1);
+    p.seconds = seconds_of(call, &p, 1, operands);
     for (int split = 2; !t.pairs && split <= 8 && split <= depth_of(call); split *= 2) {
-        const double seconds = seconds_of(call, &p, split);
+        const double seconds = seconds_of(call, &p, split, operands);
         if (seconds < p.seconds) p.split = split, p.seconds = seconds;
     }
     return p;
 }
 
-static plan plan_of(const trine_call *call, int which) {
-    if (which < MATMUL_SM90_TILES) return plan_tile(call, tiles[which]);
-    plan best = plan_tile(call, tiles[0]);
+static plan plan_best(const trine_call *call, int which) {
+    const double operands = trine_plan_bytes(call->plan, call->dim, call->type, call->present);
+    if (which < MATMUL_SM90_TILES) return plan_tile(call, tiles[which], operands);
+    plan best = plan_tile(call, tiles[0], operands);
     for (int i = 1; i < MATMUL_SM90_TILES; i++) {
-        const plan p = plan_tile(call, tiles[i]);
+        const plan p = plan_tile(call, tiles[i], operands);
         if (p.seconds < best.seconds) best = p;
     }
     return best;
+}
+
+/* All that a plan follows from. */
+typedef struct question {
+    const void *device;
+    int64_t which, present, dim[TRINE_MAX_SYMBOLS], stride[2][3];
+    trine_dtype type[TRINE_MAX_SYMBOLS];
+} question;
+
+/* A call asks for its workspace and is then launched, and is often one of many alike: each thread remembers its last answer. */
+static plan plan_of(const trine_call *call, int which) {
+    static _Thread_local struct {
+        question question;
+        plan answer;
+    } last;
+    question q;
+    memset(&q, 0, sizeof q); /* padding too */
+    q.device = call->device, q.which = which, q.present = call->present;
+    memcpy(q.dim, call->dim, (size_t)call->plan->symbols * sizeof q.dim[0]);
+    memcpy(q.type, call->type, (size_t)call->plan->types * sizeof q.type[0]);
+    for (int i = 0; i < 2; i++) memcpy(q.stride[i], call->tensor[i].stride, sizeof q.stride[i]);
+    if (memcmp(&q, &last.question, sizeof q) != 0) {
+        last.answer = plan_best(call, which);
+        memcpy(&last.question, &q, sizeof q);
+    }
+    return last.answer;
 }
 
 const char *matmul_sm90_refuse(const trine_call *call) {
