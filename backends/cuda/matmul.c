@@ -92,28 +92,191 @@ trine_status matmul_side_launch(const trine_call *call, const matmul_side *side,
 
 /* ----------------------------------------------------------------------------------------------------------------- launches */
 
-static matmul_params params_of(const trine_call *call, int columns) {
-    matmul_params p = { .a = matmul_operand_of(call, MATMUL_A),
-                        .b = matmul_operand_of(call, MATMUL_B),
-                        .to = matmul_target_of(call),
-                        .m = call->dim[MATMUL_M],
-                        .n = call->dim[MATMUL_N],
-                        .k = call->dim[MATMUL_K] };
-    p.down = simt_blocks(p.m, MATMUL_SIDE), p.right = simt_blocks(p.n, columns);
-    return p;
+/* The tiles of a kernel, and what a processor that has blocks enough multiplies in a second, measured on an H200. */
+typedef struct tile {
+    const char *name;
+    int rows, columns, threads, shared, held; /* blocks of which a processor is full */
+    double rate;
+} tile;
+static const tile mma = { "mma", MATMUL_SIDE, MATMUL_MMA_COLUMNS, MATMUL_THREADS, MATMUL_MMA_STAGES *MATMUL_MMA_BYTES, 1, 327e12 / 132 };
+
+static tile simt_tile(const trine_call *call) {
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    tile t = { "simt", MATMUL_SIDE, MATMUL_SIDE, MATMUL_THREADS, 0, 2, 40e12 / 132 };
+    if (type == TRINE_F32 || type == TRINE_F64) t.shared = MATMUL_SIMT_STAGES * MATMUL_SIMT_BYTES;
+    return t;
 }
 
-static trine_status launch_tiles(const trine_call *call, const matmul_params *p, const char *kind, const char *variant, int shared) {
-    cuda_launch launch = { .blocks = call->dim[MATMUL_G] * p->down * p->right, .threads = MATMUL_THREADS, .shared = shared, .params = p };
-    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s%s", kind, trine_dtype_name(call->tensor[MATMUL_A].dtype), variant);
+/* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and the device's processors alone. */
+typedef struct split {
+    int64_t parts, depth, units, bytes; /* units of 4 columns in a row of sums */
+    double seconds;
+} split;
+
+enum { MIN_DEPTH = 64 };
+
+static int64_t sum_size(const trine_call *call) { return call->tensor[MATMUL_A].dtype == TRINE_F64 ? 8 : 4; }
+
+static split split_into(const trine_call *call, int64_t parts) {
+    const int64_t k = call->dim[MATMUL_K];
+    split s = { .parts = 1, .depth = k, .units = simt_blocks(call->dim[MATMUL_N], 4) };
+    const bool counted = call->dim[MATMUL_G] * call->dim[MATMUL_M] * s.units < INT32_MAX / 8; /* by the addition, in 32 bits */
+    if (parts > 1 && counted) s.depth = simt_blocks(k, parts * MIN_DEPTH) * MIN_DEPTH, s.parts = simt_blocks(k, s.depth);
+    if (s.parts > 1) s.bytes = s.parts * call->dim[MATMUL_G] * call->dim[MATMUL_M] * s.units * 4 * sum_size(call);
+    return s;
+}
+
+/* Blocks that share a processor take their time one after the other, longer if it could hold more; sums are written and read again at 3 TB/s. */
+static double seconds_of(const trine_call *call, const tile *t, const split *s, int64_t tiles) {
+    const cuda_device *d = call->device;
+    const int64_t most = simt_blocks(tiles * s->parts, d->units);
+    const double alone = most < t->held ? 1 + 0.4 / (double)most : 1, block = 2.0 * t->rows * t->columns * (double)s->depth / t->rate;
+    return 4e-6 + (double)most * block * alone + (s->parts > 1 ? 4e-6 + 2.0 * (double)s->bytes / 3e12 : 0);
+}
+
+static int64_t tiles_of(const trine_call *call, const tile *t) {
+    return call->dim[MATMUL_G] * simt_blocks(call->dim[MATMUL_M], t->rows) * simt_blocks(call->dim[MATMUL_N], t->columns);
+}
+
+static split split_of(const trine_call *call, const tile *t) {
+    const cuda_device *d = call->device;
+    const int64_t tiles = tiles_of(call, t), most = call->dim[MATMUL_K] / MIN_DEPTH;
+    split best = split_into(call, 1);
+    best.seconds = seconds_of(call, t, &best, tiles);
+    for (int blocks = 1; blocks <= 2 * t->held && tiles > 0; blocks++) { /* for each processor */
+        const int64_t parts = blocks * d->units / tiles;
+        if (parts < 2) continue;
+        split s = split_into(call, parts < most ? parts : most);
+        s.seconds = seconds_of(call, t, &s, tiles);
+        if (s.seconds < best.seconds) best = s;
+    }
+    return best;
+}
+
+/* Where sums of parts go instead of d. */
+static matmul_target target_of(const trine_call *call, const split *s, void *sums) {
+    if (s->parts == 1) return matmul_target_of(call);
+    return (matmul_target){ .d = sums, .d_batch = call->dim[MATMUL_M] * s->units * 4, .d_row = s->units * 4, .alpha = 1, .plain = true, .wide = true };
+}
+
+static trine_status launch_add(const trine_call *call, const split *s, const void *sums) {
+    if (s->parts == 1) return TRINE_OK;
+    const matmul_add_params p = { .from = sums,
+                                  .to = matmul_target_of(call),
+                                  .m = (int32_t)call->dim[MATMUL_M],
+                                  .n = (int32_t)call->dim[MATMUL_N],
+                                  .units = (int32_t)s->units,
+                                  .rows = (int32_t)(call->dim[MATMUL_G] * call->dim[MATMUL_M]),
+                                  .parts = (int32_t)s->parts,
+                                  .shared = s->parts >= 16 };
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    cuda_launch launch = { .blocks = simt_blocks((int64_t)p.rows * p.units, MATMUL_THREADS / (p.shared ? 4 : 1)), .threads = MATMUL_THREADS, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "matmul_add_%s", trine_dtype_name(type == TRINE_F64 ? TRINE_F64 : type == TRINE_I8 ? TRINE_I32 : TRINE_F32));
     return cuda_launch_function(call, &launch);
 }
 
-static trine_status launch_simt(const trine_call *call) {
-    const matmul_params p = params_of(call, MATMUL_SIDE);
-    const trine_dtype type = call->tensor[MATMUL_A].dtype;
-    return launch_tiles(call, &p, "simt", "", type == TRINE_F32 || type == TRINE_F64 ? MATMUL_SIMT_STAGES * MATMUL_SIMT_BYTES : 0);
+static matmul_params params_of(const trine_call *call, const tile *t, const split *s, void *sums) {
+    return (matmul_params){ .a = matmul_operand_of(call, MATMUL_A),
+                            .b = matmul_operand_of(call, MATMUL_B),
+                            .to = target_of(call, s, sums),
+                            .m = call->dim[MATMUL_M],
+                            .n = call->dim[MATMUL_N],
+                            .k = call->dim[MATMUL_K],
+                            .down = simt_blocks(call->dim[MATMUL_M], t->rows),
+                            .right = simt_blocks(call->dim[MATMUL_N], t->columns),
+                            .batches = call->dim[MATMUL_G],
+                            .depth = s->depth };
 }
+
+/* `variant`: the end of the function's name. */
+static trine_status launch_tiles(const trine_call *call, const tile *t, const split *s, const matmul_params *p, const char *variant, const void *sums) {
+    cuda_launch launch = { .blocks = s->parts * tiles_of(call, t), .threads = t->threads, .shared = t->shared, .params = p };
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", t->name, variant);
+    const trine_status status = cuda_launch_function(call, &launch);
+    return status == TRINE_OK ? launch_add(call, s, sums) : status;
+}
+
+/* ---------------------------------------------------------------------------------------------------- without tensor cores */
+
+static size_t workspace_simt(const trine_call *call) {
+    const tile t = simt_tile(call);
+    return (size_t)split_of(call, &t).bytes;
+}
+static double seconds_simt(const trine_call *call) {
+    const tile t = simt_tile(call);
+    return split_of(call, &t).seconds;
+}
+static trine_status launch_simt(const trine_call *call) {
+    const tile t = simt_tile(call);
+    const split s = split_of(call, &t);
+    const matmul_params p = params_of(call, &t, &s, call->workspace);
+    return launch_tiles(call, &t, &s, &p, trine_dtype_name(call->tensor[MATMUL_A].dtype), call->workspace);
+}
+
+/* Which operand has few lanes; and its own workspace, which comes before that of sums. */
+typedef struct skinny {
+    int many;
+    matmul_side few;
+    int64_t lanes, right;
+    bool across;
+    split split;
+} skinny;
+
+static skinny skinny_of(const trine_call *call) {
+    const cuda_device *d = call->device;
+    const bool swapped = call->dim[MATMUL_M] < call->dim[MATMUL_N];
+    skinny s = { .many = swapped ? MATMUL_B : MATMUL_A, .few = matmul_side_of(call, swapped ? MATMUL_A : MATMUL_B, false) };
+    const trine_tensor *t = &call->tensor[s.many];
+    s.lanes = t->shape[swapped ? 2 : 1], s.across = t->stride[swapped ? 1 : 2] != 1;
+    s.right = simt_blocks(s.lanes, s.across ? MATMUL_SKINNY_LINE / (int64_t)trine_dtype_size(t->dtype) : MATMUL_SKINNY_LANES);
+    const int64_t blocks = call->dim[MATMUL_G] * s.right, most = call->dim[MATMUL_K] / 1024, parts = blocks > 0 ? d->units / blocks : 1;
+    s.split = split_into(call, parts < most ? parts : most);
+    return s;
+}
+
+static const char *refuse_skinny(const trine_call *call) {
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    if (type != TRINE_F32 && type != TRINE_F64) return "only products of f32 and f64";
+    return call->dim[MATMUL_M] > MATMUL_SKINNY_FEW && call->dim[MATMUL_N] > MATMUL_SKINNY_FEW ? "neither m nor n is at most 8" : NULL;
+}
+
+static size_t workspace_skinny(const trine_call *call) {
+    const skinny s = skinny_of(call);
+    return (size_t)(s.few.bytes + s.split.bytes);
+}
+
+static void use_packed(matmul_operand *operand, const matmul_side *side, const void *packed) {
+    *operand = (matmul_operand){ .data = packed, .batch = operand->batch ? side->lanes * side->pitch : 0, .lane = side->pitch, .along = 1, .wide = true };
+}
+
+static trine_status launch_skinny(const trine_call *call) {
+    const skinny s = skinny_of(call);
+    char *const packed = call->workspace, *const sums = packed + s.few.bytes;
+    matmul_skinny_params p = { .many = matmul_operand_of(call, s.many),
+                               .few = matmul_operand_of(call, s.few.tensor),
+                               .to = target_of(call, &s.split, sums),
+                               .m = call->dim[MATMUL_M],
+                               .n = call->dim[MATMUL_N],
+                               .k = call->dim[MATMUL_K],
+                               .lanes = s.lanes,
+                               .count = s.few.lanes,
+                               .right = s.right,
+                               .batches = call->dim[MATMUL_G],
+                               .depth = s.split.depth,
+                               .swapped = s.many == MATMUL_B };
+    if (s.few.packed) use_packed(&p.few, &s.few, packed);
+    p.whole = p.many.wide && p.few.wide;
+    int few = 1;
+    while (few < p.count) few *= 2;
+    const int threads = few == 4 && !s.across ? 256 : 512;
+    cuda_launch launch = { .blocks = s.split.parts * p.batches * p.right, .threads = threads, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "matmul_skinny_%s_%d%c", trine_dtype_name(call->tensor[MATMUL_A].dtype), few, s.across ? 'l' : 'k');
+    trine_status status = matmul_side_launch(call, &s.few, packed);
+    if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
+    return status == TRINE_OK ? launch_add(call, &s.split, sums) : status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- by mma.sync */
 
 static const char *refuse_mma(const trine_call *call) {
     const trine_dtype type = call->tensor[MATMUL_A].dtype;
@@ -121,26 +284,59 @@ static const char *refuse_mma(const trine_call *call) {
 }
 
 static size_t workspace_mma(const trine_call *call) {
-    return (size_t)(matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes);
+    return (size_t)(matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes + split_of(call, &mma).bytes);
 }
+static double seconds_mma(const trine_call *call) { return split_of(call, &mma).seconds; }
 
 static void use_side(matmul_operand *operand, const matmul_side *side, const void *packed) {
     operand->across = side->across;
     operand->wide = (uintptr_t)operand->data % 16 == 0;
-    if (side->packed)
-        *operand = (matmul_operand){ .data = packed, .batch = operand->batch ? side->lanes * side->pitch : 0, .lane = side->pitch, .along = 1, .wide = true };
+    if (side->packed) use_packed(operand, side, packed);
 }
 
 static trine_status launch_mma(const trine_call *call) {
     const matmul_side a = matmul_side_of(call, MATMUL_A, true), b = matmul_side_of(call, MATMUL_B, true);
-    char *const packed = call->workspace;
-    matmul_params p = params_of(call, MATMUL_MMA_COLUMNS);
+    const split s = split_of(call, &mma);
+    char *const packed = call->workspace, *const sums = packed + a.bytes + b.bytes, variant[16];
+    matmul_params p = params_of(call, &mma, &s, sums);
     use_side(&p.a, &a, packed);
     use_side(&p.b, &b, packed + a.bytes);
     trine_status status = matmul_side_launch(call, &a, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &b, packed + a.bytes);
-    const char variant[] = { '_', p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k', 0 };
-    return status == TRINE_OK ? launch_tiles(call, &p, "mma", variant, MATMUL_MMA_STAGES * MATMUL_MMA_BYTES) : status;
+    if (status != TRINE_OK) return status;
+    snprintf(variant, sizeof variant, "%s_%c%c", trine_dtype_name(call->tensor[MATMUL_A].dtype), p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k');
+    return launch_tiles(call, &mma, &s, &p, variant, sums);
+}
+
+/* Tiles of f64: the one that is predicted to be faster, or either. */
+enum { F64_TILES = 2 };
+static const tile f64_tiles[F64_TILES] = { { "f64_128", 128, 128, 256, 0, 1, 58e12 / 132 }, { "f64_64", 64, 64, 128, 0, 3, 54e12 / 132 } };
+
+static tile f64_tile(const trine_call *call, int which) {
+    int best = which < F64_TILES ? which : 0;
+    for (int i = 1; i < F64_TILES && which == F64_TILES; i++)
+        if (split_of(call, &f64_tiles[i]).seconds < split_of(call, &f64_tiles[best]).seconds) best = i;
+    tile t = f64_tiles[best];
+    t.shared = matmul_f64_bytes(t.rows, t.columns);
+    return t;
+}
+
+static const char *refuse_f64(const trine_call *call) { return call->tensor[MATMUL_A].dtype == TRINE_F64 ? NULL : "only products of f64"; }
+
+static size_t workspace_f64(const trine_call *call, int which) {
+    const tile t = f64_tile(call, which);
+    return (size_t)split_of(call, &t).bytes;
+}
+static double seconds_f64(const trine_call *call, int which) {
+    const tile t = f64_tile(call, which);
+    return split_of(call, &t).seconds;
+}
+static trine_status launch_f64(const trine_call *call, int which) {
+    const tile t = f64_tile(call, which);
+    const split s = split_of(call, &t);
+    const matmul_params p = params_of(call, &t, &s, call->workspace);
+    const char variant[] = { p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k', 0 };
+    return launch_tiles(call, &t, &s, &p, variant, call->workspace);
 }
 
 /* The kernel for sm_90a that its model of time prefers comes first; then each of its tiles, for tuning and for TRINE_KERNEL; then what runs everywhere. */
@@ -148,6 +344,11 @@ static trine_status launch_mma(const trine_call *call) {
     static size_t workspace_##which(const trine_call *call) { return matmul_sm90_workspace(call, which); } \
     static trine_status launch_##which(const trine_call *call) { return matmul_sm90_launch(call, which); } \
     static double seconds_##which(const trine_call *call) { return matmul_sm90_seconds(call, which); }
+#define F64(which) \
+    static size_t workspace_f64_##which(const trine_call *call) { return workspace_f64(call, which); } \
+    static trine_status launch_f64_##which(const trine_call *call) { return launch_f64(call, which); } \
+    static double seconds_f64_##which(const trine_call *call) { return seconds_f64(call, which); }
+#define F64_KERNEL(name, which) { SIMT_NAME "_f64" name, refuse_f64, workspace_f64_##which, launch_f64_##which, seconds_f64_##which }
 #define SM90_KERNEL(name, which) { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
 SM90(0)
 SM90(1)
@@ -157,6 +358,9 @@ SM90(4)
 SM90(5)
 SM90(6)
 SM90(7)
+F64(0)
+F64(1)
+F64(2)
 
 SIMT_KERNELS(matmul) = {
     SM90_KERNEL("", 7),
@@ -167,7 +371,11 @@ SIMT_KERNELS(matmul) = {
     SM90_KERNEL("_split_32", 4),
     SM90_KERNEL("_split_16", 5),
     SM90_KERNEL("_split_8", 6),
-    { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
-    { .name = SIMT_NAME, .refuse = matmul_refuse, .launch = launch_simt },
+    { SIMT_NAME "_skinny", refuse_skinny, workspace_skinny, launch_skinny, NULL },
+    F64_KERNEL("", 2),
+    F64_KERNEL("_128", 0),
+    F64_KERNEL("_64", 1),
+    { SIMT_NAME "_mma", refuse_mma, workspace_mma, launch_mma, seconds_mma },
+    { SIMT_NAME, matmul_refuse, workspace_simt, launch_simt, seconds_simt },
     { 0 },
 };

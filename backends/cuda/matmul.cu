@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul on CUDA devices: by the tensor cores of sm_80, without any, and the packing of operands. */
+/* matmul on CUDA devices: by the tensor cores of sm_80, without any, the packing of operands, and the addition of partial sums. */
+#include "matmul_f64.h"
 #include "matmul_mma.h"
 #include "matmul_pack.h"
 #include "matmul_simt.h"
+#include "matmul_skinny.h"
 
 ENTRY_HELD(matmul_simt_f32, MATMUL_THREADS, 2, matmul_params) { matmul_copied<matmul_float<f32>>(p); }
 ENTRY(matmul_simt_f64, MATMUL_THREADS, matmul_params) { matmul_copied<matmul_double>(p); }
@@ -12,6 +14,12 @@ ENTRY(matmul_simt_i8, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_int8
 
 ENTRY(matmul_pack_8, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint8_t>(p); }
 ENTRY(matmul_pack_16, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint16_t>(p); }
+ENTRY(matmul_pack_32, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint32_t>(p); }
+ENTRY(matmul_pack_64, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint64_t>(p); }
+
+ENTRY(matmul_add_f32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<float>(p); }
+ENTRY(matmul_add_f64, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<double>(p); }
+ENTRY(matmul_add_i32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<int32_t>(p); }
 
 /* The parts of a name: a's and b's consecutive direction, k or lane. */
 #define MMA(name, T, a, b, A_ACROSS, B_ACROSS) \
@@ -20,3 +28,26 @@ ENTRY(matmul_pack_16, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint16_t
 MMA_16(bf16)
 MMA_16(f16)
 MMA(i8, int8_t, k, k, false, false)
+
+/* By the consecutive direction of the operand with many lanes. */
+#define SKINNY(name, T, FEW, x, ACROSS) \
+    ENTRY_HELD(matmul_skinny_##name##_##FEW##x, (matmul_skinny_shape<T, FEW, ACROSS>::THREADS), 1, matmul_skinny_params) { matmul_skinny<T, FEW, ACROSS>(p); }
+#define SKINNY_ALL(name, T, FEW) SKINNY(name, T, FEW, k, false) SKINNY(name, T, FEW, l, true)
+SKINNY_ALL(f32, matmul_float<f32>, 1)
+SKINNY_ALL(f32, matmul_float<f32>, 2)
+SKINNY_ALL(f32, matmul_float<f32>, 4)
+SKINNY_ALL(f32, matmul_float<f32>, 8)
+SKINNY_ALL(f64, matmul_double, 1)
+SKINNY_ALL(f64, matmul_double, 2)
+SKINNY_ALL(f64, matmul_double, 4)
+SKINNY_ALL(f64, matmul_double, 8)
+
+/* The parts of a name: the side of a tile, and consecutive directions as above. */
+#define F64(SIDE, THREADS, HELD, ROWS, COLUMNS, a, b, A_ACROSS, B_ACROSS) \
+    ENTRY_HELD(matmul_f64_##SIDE##_##a##b, THREADS, HELD, matmul_params) { matmul_f64<SIDE, ROWS, COLUMNS, A_ACROSS, B_ACROSS>(p); }
+#define F64_ALL(SIDE, THREADS, HELD, ROWS, COLUMNS) \
+    F64(SIDE, THREADS, HELD, ROWS, COLUMNS, k, k, false, false) \
+    F64(SIDE, THREADS, HELD, ROWS, COLUMNS, k, l, false, true) \
+    F64(SIDE, THREADS, HELD, ROWS, COLUMNS, l, k, true, false) F64(SIDE, THREADS, HELD, ROWS, COLUMNS, l, l, true, true)
+F64_ALL(128, 256, 1, 64, 32)
+F64_ALL(64, 128, 3, 32, 32)

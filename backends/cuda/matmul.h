@@ -33,8 +33,29 @@ typedef struct matmul_params {
     matmul_operand a, b;
     matmul_target to;
     int64_t m, n, k;
-    int64_t down, right; /* tiles in m and n */
+    int64_t down, right;    /* tiles in m and n */
+    int64_t batches, depth; /* elements of k in a part of it; sums of parts are targets one after the other, each with so many batches */
 } matmul_params;
+
+/* A product in which one operand has few lanes. */
+typedef struct matmul_skinny_params {
+    matmul_operand many, few;
+    matmul_target to;
+    int64_t m, n, k;
+    int64_t lanes, count, right; /* lanes of either, and blocks that share those of `many` */
+    int64_t batches, depth;      /* as above */
+    bool whole;                  /* all vectors of 16 bytes are aligned */
+    bool swapped;                /* `many` is b */
+} matmul_skinny_params;
+
+/* Sums of parts of k, to be added in their order. */
+typedef struct matmul_add_params {
+    const void *from;
+    matmul_target to;
+    int32_t m, n, units; /* units of 4 columns in a row */
+    int32_t rows, parts; /* rows of all batches */
+    bool shared;         /* four threads share a unit */
+} matmul_add_params;
 
 /* One operand brought to lanes of consecutive elements. */
 typedef struct matmul_pack_params {
@@ -55,6 +76,13 @@ enum {
     MATMUL_MMA_COLUMNS = 256, /* of a tile for mma.sync */
     MATMUL_MMA_STAGES = 3,    /* of MATMUL_MMA_BYTES: 128 bytes of k */
     MATMUL_MMA_BYTES = (MATMUL_SIDE + MATMUL_MMA_COLUMNS) * 128,
+    MATMUL_F64_STAGES = 4,    /* of 16 elements of k, for tiles of f64 on tensor cores */
+    MATMUL_SKINNY_FEW = 8,    /* lanes that are few */
+    MATMUL_SKINNY_LINE = 128, /* bytes of consecutive lanes that a block takes */
+    MATMUL_SKINNY_LANES = 32, /* lanes that it takes if elements of k are consecutive */
 };
+
+/* Shared memory of a block whose tile of f64 is rows x columns: stages, in which an operand's rows may be padded. */
+static inline int matmul_f64_bytes(int rows, int columns) { return MATMUL_F64_STAGES * ((rows + columns) * 128 + 1024); }
 
 #endif

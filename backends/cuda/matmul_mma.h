@@ -39,12 +39,12 @@ template <class T, int LANES, bool ACROSS> struct matmul_mma_copies {
     int place;
     bool wide, inside; /* aligned; and no lane is beyond the operand */
 
-    DEVICE matmul_mma_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
+    DEVICE matmul_mma_copies(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t end) {
         const int row = thread_index() / 8, piece = thread_index() % 8 * PIECE, lane = ACROSS ? piece : row, along = ACROSS ? row : piece;
         place = matmul_swizzled(row, thread_index() % 8), wide = from.wide;
         inside = wide && end - first >= LANES;
-        rest = (int)(end - first < LANES ? end - first : (int64_t)LANES) - lane, deep = k - along;
-        at = (const char *)from.data + (batch * from.batch + (first + lane) * from.lane + along * from.along) * SIZE;
+        rest = (int)(end - first < LANES ? end - first : (int64_t)LANES) - lane, deep = tile.depth - along;
+        at = (const char *)matmul_at<typename matmul_mma_type<T>::bits>(from, tile, first + lane, along);
         next = ACROSS ? from.along * 128 : 128, row_bytes = (ACROSS ? from.along : from.lane) * SIZE;
     }
 
@@ -108,9 +108,23 @@ DEVICE void matmul_mma_step(Sum (&sum)[4][8][4], const char *a, const char *b, c
     }
 }
 
-/* The tile goes through shared memory, so that neighbouring threads write neighbours. */
+/* A tile that is in shared memory to d, so that neighbouring threads write neighbours. */
+template <int ROWS, int COLUMNS, int THREADS, class Sum>
+DEVICE void matmul_tile_end(const matmul_params &p, const matmul_place &at, const Sum *tile, int pitch) {
+    enum { UNITS = COLUMNS / 4, STEP = THREADS / UNITS };
+    const int row = thread_index() / UNITS, column = thread_index() % UNITS * 4;
+    sync_block();
+#pragma unroll 1
+    for (int i = 0; i < ROWS; i += 4 * STEP) {
+        Sum four[4][4];
+#pragma unroll
+        for (int q = 0; q < 4; q++) matmul_take(four[q], tile + (i + q * STEP + row) * pitch + column);
+        matmul_finish(four, p.to, { at.result, at.row + i + row, STEP, at.column + column, p.m, p.n });
+    }
+}
+
 template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[4][8][4], char *memory) {
-    enum { PITCH = MATMUL_MMA_COLUMNS + 8, UNITS = MATMUL_MMA_COLUMNS / 4, STEP = MATMUL_THREADS / UNITS };
+    enum { PITCH = MATMUL_MMA_COLUMNS + 8 };
     Sum *const tile = (Sum *)memory;
     const int warp = thread_index() / WARP, lane = thread_index() % WARP, down = warp / 4 * 64 + lane / 4, right = warp % 4 * 64 + lane % 4 * 2;
 #pragma unroll
@@ -119,25 +133,17 @@ template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const ma
         for (int j = 0; j < 8; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++) tile[(down + i * 16 + e / 2 * 8) * PITCH + right + j * 8 + e % 2] = sum[i][j][e];
-    sync_block();
-    const int row = thread_index() / UNITS, column = thread_index() % UNITS * 4;
-#pragma unroll 1
-    for (int i = 0; i < MATMUL_SIDE; i += 4 * STEP) {
-        Sum four[4][4];
-#pragma unroll
-        for (int q = 0; q < 4; q++) matmul_take(four[q], tile + (i + q * STEP + row) * PITCH + column);
-        matmul_finish(four, p.to, { at.batch, at.row + i + row, STEP, at.column + column, p.m, p.n });
-    }
+    matmul_tile_end<MATMUL_SIDE, MATMUL_MMA_COLUMNS, MATMUL_THREADS>(p, at, tile, PITCH);
 }
 
 template <class T, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_mma(const matmul_params &p) {
     using Sum = typename matmul_mma_type<T>::sum;
     enum { STEP = 128 / matmul_mma_type<T>::SIZE, A_BYTES = MATMUL_SIDE * 128, STAGE = MATMUL_MMA_BYTES, STAGES = MATMUL_MMA_STAGES };
     char *const memory = launch_memory();
-    const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_MMA_COLUMNS);
-    const int steps = (int)((p.k + STEP - 1) / STEP), warp = thread_index() / WARP;
-    matmul_mma_copies<T, MATMUL_SIDE, A_ACROSS> a(p.a, at.batch, at.row, p.m, p.k);
-    matmul_mma_copies<T, MATMUL_MMA_COLUMNS, B_ACROSS> b(p.b, at.batch, at.column, p.n, p.k);
+    const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_MMA_COLUMNS);
+    const int steps = (int)((at.depth + STEP - 1) / STEP), warp = thread_index() / WARP;
+    matmul_mma_copies<T, MATMUL_SIDE, A_ACROSS> a(p.a, at, at.row, p.m);
+    matmul_mma_copies<T, MATMUL_MMA_COLUMNS, B_ACROSS> b(p.b, at, at.column, p.n);
     const matmul_mma_view<A_ACROSS> left(warp / 4 * 64, false);
     const matmul_mma_view<B_ACROSS> right(warp % 4 * 64, true);
     Sum sum[4][8][4] = {};

@@ -8,7 +8,7 @@
 
 /* A block has a square of lanes and elements of k in shared memory. */
 template <class Bits> struct matmul_square {
-    enum { SIDE = MATMUL_PACK_SIDE, WORD = 4 / sizeof(Bits), WORDS = SIDE / WORD };
+    enum { SIDE = MATMUL_PACK_SIDE, WORD = sizeof(Bits) < 4 ? 4 / sizeof(Bits) : 1, WORDS = SIDE / WORD };
     using word = packed<Bits, WORD>;
     Bits at[SIDE][SIDE + WORD];
 
@@ -60,10 +60,11 @@ template <class Bits> DEVICE void matmul_pack(const matmul_pack_params &p) {
     const int64_t batch = block_index() / (p.blocks_along * p.blocks_lane), rest = block_index() % (p.blocks_along * p.blocks_lane);
     const int64_t lane = rest / p.blocks_along * SIDE, along = rest % p.blocks_along * SIDE;
     const Bits *const from = (const Bits *)p.from.data + batch * p.from.batch + lane * p.from.lane + along * p.from.along;
-    if (p.from.across && p.from.wide && lane + SIDE <= p.lanes && along + SIDE <= p.depth)
-        square.read_across(from, p.from);
-    else
-        square.read(from, p.from, p.lanes - lane, p.depth - along);
+    bool turned = false;
+    if constexpr (sizeof(Bits) < 4) turned = p.from.across && p.from.wide && lane + SIDE <= p.lanes && along + SIDE <= p.depth;
+    if constexpr (sizeof(Bits) < 4)
+        if (turned) square.read_across(from, p.from);
+    if (!turned) square.read(from, p.from, p.lanes - lane, p.depth - along);
     sync_block();
     square.write((Bits *)p.to + (batch * p.lanes + lane) * p.pitch + along, p.pitch, p.lanes - lane, p.depth - along);
 }

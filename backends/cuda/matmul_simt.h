@@ -39,14 +39,22 @@ struct matmul_int8 {
     static DEVICE int32_t step(int32_t a, int32_t b, int32_t s) { return (int32_t)((uint32_t)a * (uint32_t)b + (uint32_t)s); }
 };
 
-/* The walk over tiles: groups of MATMUL_GROUP tile rows, in each column by column. */
+/* The walk over tiles: parts of k, batches, groups of MATMUL_GROUP tile rows, in each column by column. */
 struct matmul_place {
     int64_t batch, row, column; /* of the tile's first element */
+    int64_t first, depth;       /* its elements of k */
+    int64_t result;             /* the target's batch */
 };
-DEVICE matmul_place matmul_place_of(int64_t tile, int64_t down, int64_t right, int rows, int columns) {
-    const int64_t batch = tile / (down * right), rest = tile - batch * down * right, group = rest / (MATMUL_GROUP * right);
-    const int64_t first = group * MATMUL_GROUP, high = down - first < MATMUL_GROUP ? down - first : (int64_t)MATMUL_GROUP, in = rest - first * right;
-    return { batch, (first + in % high) * rows, in / high * columns };
+DEVICE matmul_place matmul_place_of(const matmul_params &p, int rows, int columns) {
+    const int64_t result = block_index() / (p.down * p.right), rest = block_index() - result * p.down * p.right, group = rest / (MATMUL_GROUP * p.right);
+    const int64_t above = group * MATMUL_GROUP, high = p.down - above < MATMUL_GROUP ? p.down - above : (int64_t)MATMUL_GROUP, in = rest - above * p.right;
+    const int64_t part = result / p.batches, first = part * p.depth, left = p.k - first;
+    return { result - part * p.batches, (above + in % high) * rows, in / high * columns, first, left < p.depth ? left : p.depth, result };
+}
+
+/* Where an operand's lanes from `lane` on, and elements of k from `along` on in the part of it, are. */
+template <class Bits> DEVICE const Bits *matmul_at(const matmul_operand &from, const matmul_place &at, int64_t lane, int64_t along) {
+    return (const Bits *)from.data + at.batch * from.batch + lane * from.lane + (at.first + along) * from.along;
 }
 
 /* A slice of an operand's 128 lanes in a thread's registers: QUADS times 4 elements consecutive in memory. */
@@ -61,11 +69,11 @@ template <class T> struct matmul_slice {
     bool across, wide;
     Bits v[QUADS][4];
 
-    DEVICE matmul_slice(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
+    DEVICE matmul_slice(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t end) {
         const int thread = thread_index(), lane = from.across ? thread % ROW * 4 : thread / RUN, along = from.across ? thread / ROW : thread % RUN * 4;
-        across = from.across, wide = from.wide, deep = k - along;
+        across = from.across, wide = from.wide, deep = tile.depth - along;
         rest = (end - first < LANES ? (int)(end - first) : (int)LANES) - lane;
-        at = (const Bits *)from.data + batch * from.batch + (first + lane) * from.lane + along * from.along;
+        at = matmul_at<Bits>(from, tile, first + lane, along);
         next = DEPTH * from.along;
         quad = across ? MATMUL_THREADS / ROW * from.along : MATMUL_THREADS / RUN * from.lane;
         inner = across ? from.lane : from.along;
@@ -111,14 +119,14 @@ template <class T> struct matmul_copies {
     int place;
     bool across, whole, inside; /* inside: no lane is beyond the operand */
 
-    DEVICE matmul_copies(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t k) {
+    DEVICE matmul_copies(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t end) {
         const int thread = thread_index();
         across = from.across, whole = across && from.wide, inside = end - first >= LANES;
         const int lane = whole ? thread % ROW * PIECE : across ? thread % LANES : thread / DEPTH;
         const int along = whole ? thread / ROW : across ? thread / LANES : thread % DEPTH;
-        place = along * PITCH + lane, deep = k - along;
+        place = along * PITCH + lane, deep = tile.depth - along;
         rest = (end - first < LANES ? (int)(end - first) : (int)LANES) - lane;
-        at = (const Bits *)from.data + batch * from.batch + (first + lane) * from.lane + along * from.along;
+        at = matmul_at<Bits>(from, tile, first + lane, along);
         next = DEPTH * from.along;
         step = (whole ? MATMUL_THREADS / ROW : MATMUL_THREADS / LANES) * from.along;
         if (!across) step = MATMUL_THREADS / DEPTH * from.lane;
@@ -186,7 +194,7 @@ template <class Sum> DEVICE void matmul_simt_end(const matmul_params &p, const m
         Sum four[4][4];
 #pragma unroll
         for (int i = 0; i < 16; i++) four[i / 4][i % 4] = sum[down + i / 4][right + i % 4];
-        matmul_finish(four, p.to, { at.batch, at.row + matmul_row() + down * 4, 1, at.column + matmul_column() + right * 8, p.m, p.n });
+        matmul_finish(four, p.to, { at.result, at.row + matmul_row() + down * 4, 1, at.column + matmul_column() + right * 8, p.m, p.n });
     }
 }
 
@@ -195,17 +203,17 @@ template <class T> DEVICE void matmul_staged(const matmul_params &p) {
     using slice = matmul_slice<T>;
     alignas(16) SHARED Sum a[2][T::SLICE * slice::PITCH];
     alignas(16) SHARED Sum b[2][T::SLICE * slice::PITCH];
-    const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_SIDE);
+    const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_SIDE);
     Sum sum[8][8] = {};
-    slice next_a(p.a, at.batch, at.row, p.m, p.k), next_b(p.b, at.batch, at.column, p.n, p.k);
+    slice next_a(p.a, at, at.row, p.m), next_b(p.b, at, at.column, p.n);
     int now = 0;
-    for (int64_t along = 0; along < p.k + T::SLICE; along += T::SLICE, now ^= 1) {
-        if (along < p.k) {
+    for (int64_t along = 0; along < at.depth + T::SLICE; along += T::SLICE, now ^= 1) {
+        if (along < at.depth) {
             next_a.read();
             next_b.read();
         }
         if (along > 0) matmul_slice_multiply<T>(sum, a[now ^ 1], b[now ^ 1]);
-        if (along < p.k) {
+        if (along < at.depth) {
             next_a.write(a[now]);
             next_b.write(b[now]);
         }
@@ -218,16 +226,16 @@ template <class T> DEVICE void matmul_copied(const matmul_params &p) {
     using Sum = typename T::sum;
     enum { STAGES = MATMUL_SIMT_STAGES, HALF = T::SLICE * matmul_copies<T>::PITCH };
     Sum *const memory = (Sum *)launch_memory();
-    const matmul_place at = matmul_place_of(block_index(), p.down, p.right, MATMUL_SIDE, MATMUL_SIDE);
+    const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_SIDE);
     Sum sum[8][8] = {};
-    matmul_copies<T> a(p.a, at.batch, at.row, p.m, p.k), b(p.b, at.batch, at.column, p.n, p.k);
+    matmul_copies<T> a(p.a, at, at.row, p.m), b(p.b, at, at.column, p.n);
     int from = 1, to = 0; /* stages */
-    for (int64_t along = (1 - STAGES) * T::SLICE; along < p.k; along += T::SLICE) {
+    for (int64_t along = (1 - STAGES) * T::SLICE; along < at.depth; along += T::SLICE) {
         if (along >= 0) {
             copy_wait<STAGES - 2>();
             sync_block();
         }
-        if (along + (STAGES - 1) * T::SLICE < p.k) {
+        if (along + (STAGES - 1) * T::SLICE < at.depth) {
             a.copy(memory + to * 2 * HALF);
             b.copy(memory + to * 2 * HALF + HALF);
         }

@@ -43,4 +43,20 @@ WARP_MULTIPLY(f16, float, "+f", "m16n8k16", "f32.f16.f16.f32")
 WARP_MULTIPLY(int8_t, int32_t, "+r", "m16n8k32", "s32.s8.s8.s32")
 #undef WARP_MULTIPLY
 
+/* sum += a b in f64: 16 by 8, with 4 elements of k. Lane l has rows l / 4 and 8 below, columns l % 4 * 2 and the next, as above, and gives element l % 4 of those
+ * rows of a, and of column l / 4 of b. */
+DEVICE void warp_multiply(double (&sum)[4], const double (&a)[2], double b) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mma.sync.aligned.m16n8k4.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                 : "+d"(sum[0]), "+d"(sum[1]), "+d"(sum[2]), "+d"(sum[3])
+                 : "d"(a[0]), "d"(a[1]), "d"(b));
+#else
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
+                     : "+d"(sum[2 * i]), "+d"(sum[2 * i + 1])
+                     : "d"(a[i]), "d"(b));
+#endif
+}
+
 #endif

@@ -87,4 +87,15 @@ template <class T, class Sum> DEVICE void warp_multiply(T, Sum (&sum)[4], const 
     emulator_wait(WAIT_WARP);
 }
 
+DEVICE void warp_multiply(double (&sum)[4], const double (&a)[2], double b) {
+    static double given[EMULATOR_THREADS][3];
+    const int first = emulator.thread / WARP * WARP, lane = emulator.thread % WARP;
+    const double mine[3] = { a[0], a[1], b };
+    memcpy(given[emulator.thread], mine, sizeof mine);
+    emulator_wait(WAIT_WARP);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++) sum[i] = fma(given[first + lane / 4 * 4 + k][i / 2], given[first + (lane % 4 * 2 + i % 2) * 4 + k][2], sum[i]);
+    emulator_wait(WAIT_WARP);
+}
+
 #endif
