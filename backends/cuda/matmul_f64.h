@@ -6,7 +6,11 @@
  * neighbouring products, are lanes 2 r and the next: so consecutive lanes are read as vectors of 16 bytes, and a thread's sums are 4 consecutive columns. No reads
  * meet in a bank: lanes 2 apart have their elements of k in other quarters of the 128 bytes, and rows of lanes are 32 bytes further each.
  *
- * NOTES. Floors: 2 m n k flops over 67 TFLOP/s (H200, datasheet), and the operands once. */
+ * NOTES, all of one H200. Floors: 2 m n k flops over 67 TFLOP/s (datasheet; 66.5 measured from registers), and the operands once.
+ * - Products of 8 x 8 with 4 elements of k run at half that rate on sm_90, those of 16 x 8 at all of it, with 4, 8 or 16.
+ * - With 8 elements of k, a's have to lie in eight consecutive registers by k, then by row: moves for operands whose k is consecutive, 44 TFLOP/s at 4096. With
+ * 4, and reads of 8 bytes from such operands, there are none: 48.
+ * - Reading the next step's elements before this one's products, also past the barrier at the end of a slice: from 48 to 59, where cuBLAS has 57. */
 #ifndef TRINE_CUDA_MATMUL_F64_H
 #define TRINE_CUDA_MATMUL_F64_H
 

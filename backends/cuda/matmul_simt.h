@@ -7,8 +7,8 @@
  *
  * NOTES. Floors: 2 m n k flops over 67 TFLOP/s (H200, f32, datasheet; 34 for f64), and the operands once. A thread reads 16 words of shared memory for 64
  * multiply-adds of a step. At 4096 on an H200, f32: 35 TFLOP/s through registers, 38 by copies, 40 with the addresses inside an operand unchecked, where
- * cuBLAS has 51. Neither the number of blocks held nor the pattern of reads from shared memory moved that by more than 2 %; a
- * scheduler issues in 72 % of its clocks, and 62 % are multiply-adds. */
+ * cuBLAS has 51; then neither the number of blocks held nor the pattern of reads from shared memory moved that by more than 2 %, and a scheduler issued in 72 %
+ * of its clocks. With 8 x 16 elements to a thread, and so half as many warps, 38. Reading one step ahead, also past the barrier at the end of a slice: 46. */
 #ifndef TRINE_CUDA_MATMUL_SIMT_H
 #define TRINE_CUDA_MATMUL_SIMT_H
 
@@ -168,22 +168,34 @@ DEVICE int matmul_column() {
     return thread_index() / WARP % 2 * 64 + (lane / 4 % 4 * 2 + lane % 2) * 4;
 }
 
-/* Adds the products of one slice. */
-template <class T, class Sum> DEVICE void matmul_slice_multiply(Sum (&sum)[8][8], const Sum *a, const Sum *b) {
-    enum { PITCH = matmul_slice<T>::PITCH };
-    a += matmul_row(), b += matmul_column();
-#pragma unroll
-    for (int p = 0; p < T::SLICE; p++) {
-        packed<Sum, 4> x[2], y[2];
+/* A thread's elements of both operands in one step of k. */
+template <class T> struct matmul_step {
+    using Sum = typename T::sum;
+    packed<Sum, 4> x[2], y[2];
+
+    DEVICE void load(const Sum *a, const Sum *b, int along) {
+        enum { PITCH = matmul_slice<T>::PITCH };
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            x[h] = *(const packed<Sum, 4> *)(a + p * PITCH + h * 16);
-            y[h] = *(const packed<Sum, 4> *)(b + p * PITCH + h * 32);
+            x[h] = *(const packed<Sum, 4> *)(a + along * PITCH + h * 16);
+            y[h] = *(const packed<Sum, 4> *)(b + along * PITCH + h * 32);
         }
+    }
+    DEVICE void multiply(Sum (&sum)[8][8]) const {
 #pragma unroll
         for (int i = 0; i < 8; i++)
 #pragma unroll
             for (int j = 0; j < 8; j++) sum[i][j] = T::step(x[i / 4].v[i % 4], y[j / 4].v[j % 4], sum[i][j]);
+    }
+};
+
+/* Adds the products of one slice. */
+template <class T, class Sum> DEVICE void matmul_slice_multiply(Sum (&sum)[8][8], const Sum *a, const Sum *b) {
+#pragma unroll
+    for (int along = 0; along < T::SLICE; along++) {
+        matmul_step<T> step;
+        step.load(a + matmul_row(), b + matmul_column(), along);
+        step.multiply(sum);
     }
 }
 
@@ -224,24 +236,42 @@ template <class T> DEVICE void matmul_staged(const matmul_params &p) {
 
 template <class T> DEVICE void matmul_copied(const matmul_params &p) {
     using Sum = typename T::sum;
-    enum { STAGES = MATMUL_SIMT_STAGES, HALF = T::SLICE * matmul_copies<T>::PITCH };
+    enum { STAGES = MATMUL_SIMT_STAGES, HALF = T::SLICE * matmul_copies<T>::PITCH, STAGE = 2 * HALF };
     Sum *const memory = (Sum *)launch_memory();
     const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_SIDE);
+    const int slices = (int)((at.depth + T::SLICE - 1) / T::SLICE), row = matmul_row(), column = HALF + matmul_column();
     Sum sum[8][8] = {};
     matmul_copies<T> a(p.a, at, at.row, p.m), b(p.b, at, at.column, p.n);
-    int from = 1, to = 0; /* stages */
-    for (int64_t along = (1 - STAGES) * T::SLICE; along < at.depth; along += T::SLICE) {
-        if (along >= 0) {
-            copy_wait<STAGES - 2>();
-            sync_block();
-        }
-        if (along + (STAGES - 1) * T::SLICE < at.depth) {
-            a.copy(memory + to * 2 * HALF);
-            b.copy(memory + to * 2 * HALF + HALF);
+    for (int slice = 0; slice < STAGES - 1; slice++) {
+        if (slice < slices) {
+            a.copy(memory + slice * STAGE);
+            b.copy(memory + slice * STAGE + HALF);
         }
         copy_commit();
-        if (along >= 0) matmul_slice_multiply<T>(sum, memory + from * 2 * HALF, memory + from * 2 * HALF + HALF);
-        from = from + 1 < STAGES ? from + 1 : 0, to = to + 1 < STAGES ? to + 1 : 0;
+    }
+    copy_wait<STAGES - 2>();
+    sync_block();
+    matmul_step<T> step[2]; /* this one, and the next, which is read ahead */
+    Sum *from = memory, *to = memory + (STAGES - 1) * STAGE;
+    step[0].load(from + row, from + column, 0);
+    for (int slice = 0; slice < slices; slice++) {
+        Sum *const next = from < memory + (STAGES - 1) * STAGE ? from + STAGE : memory;
+#pragma unroll
+        for (int along = 0; along < T::SLICE; along++) {
+            const bool last = along == T::SLICE - 1;
+            if (last) {
+                copy_wait<STAGES - 2>();
+                sync_block(); /* the next slice is there, and nobody reads this one any more */
+            }
+            step[(along + 1) % 2].load((last ? next : from) + row, (last ? next : from) + column, last ? 0 : along + 1);
+            step[along % 2].multiply(sum);
+            if (along == 0 && slice + STAGES - 1 < slices) {
+                a.copy(to);
+                b.copy(to + HALF);
+            }
+            if (along == 0) copy_commit();
+        }
+        to = from, from = next;
     }
     matmul_simt_end(p, at, sum);
 }

@@ -4,7 +4,10 @@
  * Elements of k consecutive: a warp has two or four lanes of the large operand and goes along k. Lanes consecutive: a block has a line of 128 bytes of them, eight
  * threads to it, and its other threads have other elements of k. Either way a thread has vectors of the few lanes along k, which the first-level cache serves.
  *
- * NOTES. Floor: the large operand once. */
+ * NOTES, all of one H200, which copies at 4.26 TB/s; f32, k 4096. Floor: the large operand once.
+ * - 14336 lanes, consecutive: 3.6 TB/s for one or two few lanes, 3.2 for four, 2.9 for eight. Elements of k consecutive: 3.8, 3.1, 2.4.
+ * - Asking for the vectors of the next steps before those at hand are multiplied: 4096 lanes from 2.7 to 3.2 TB/s.
+ * - Half as many vectors at once for four and eight, so that a processor holds more warps: from 2.3 to 3.2. */
 #ifndef TRINE_CUDA_MATMUL_SKINNY_H
 #define TRINE_CUDA_MATMUL_SKINNY_H
 
