@@ -82,6 +82,7 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
     states[place].units = out->info.units;
     states[place].major = major;
     states[place].minor = minor;
+    states[place].shared = attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     states[place].tensor_maps = attribute(driver, device, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
     pthread_mutex_init(&states[place].lock, NULL);
     return true;

@@ -98,7 +98,13 @@ typedef struct tile {
     int rows, columns, threads, shared, held; /* blocks of which a processor is full */
     double rate;
 } tile;
-static const tile mma = { "mma", MATMUL_SIDE, MATMUL_MMA_COLUMNS, MATMUL_THREADS, MATMUL_MMA_STAGES *MATMUL_MMA_BYTES, 1, 327e12 / 132 };
+static const tile mma = { .name = "mma",
+                          .rows = MATMUL_SIDE,
+                          .columns = MATMUL_MMA_COLUMNS,
+                          .threads = MATMUL_THREADS,
+                          .shared = MATMUL_MMA_STAGES * MATMUL_MMA_BYTES,
+                          .held = 1,
+                          .rate = 327e12 / 132 };
 
 static tile simt_tile(const trine_call *call) {
     const trine_dtype type = call->tensor[MATMUL_A].dtype;
@@ -312,16 +318,24 @@ static trine_status launch_mma(const trine_call *call) {
 enum { F64_TILES = 2 };
 static const tile f64_tiles[F64_TILES] = { { "f64_128", 128, 128, 256, 0, 1, 58e12 / 132 }, { "f64_64", 64, 64, 128, 0, 3, 54e12 / 132 } };
 
+static bool holds(const trine_call *call, int shared) { return shared <= ((const cuda_device *)call->device)->shared; }
+
 static tile f64_tile(const trine_call *call, int which) {
-    int best = which < F64_TILES ? which : 0;
-    for (int i = 1; i < F64_TILES && which == F64_TILES; i++)
-        if (split_of(call, &f64_tiles[i]).seconds < split_of(call, &f64_tiles[best]).seconds) best = i;
+    int best = which < F64_TILES ? which : F64_TILES - 1;
+    for (int i = 0; i < F64_TILES && which == F64_TILES; i++)
+        if (holds(call, matmul_f64_bytes(f64_tiles[i].rows, f64_tiles[i].columns)) &&
+            split_of(call, &f64_tiles[i]).seconds < split_of(call, &f64_tiles[best]).seconds)
+            best = i;
     tile t = f64_tiles[best];
     t.shared = matmul_f64_bytes(t.rows, t.columns);
     return t;
 }
 
-static const char *refuse_f64(const trine_call *call) { return call->tensor[MATMUL_A].dtype == TRINE_F64 ? NULL : "only products of f64"; }
+static const char *refuse_f64(const trine_call *call, int which) {
+    const tile *const least = &f64_tiles[which < F64_TILES ? which : F64_TILES - 1];
+    if (call->tensor[MATMUL_A].dtype != TRINE_F64) return "only products of f64";
+    return holds(call, matmul_f64_bytes(least->rows, least->columns)) ? NULL : "a block cannot have as much shared memory";
+}
 
 static size_t workspace_f64(const trine_call *call, int which) {
     const tile t = f64_tile(call, which);
@@ -345,10 +359,11 @@ static trine_status launch_f64(const trine_call *call, int which) {
     static trine_status launch_##which(const trine_call *call) { return matmul_sm90_launch(call, which); } \
     static double seconds_##which(const trine_call *call) { return matmul_sm90_seconds(call, which); }
 #define F64(which) \
+    static const char *refuse_f64_##which(const trine_call *call) { return refuse_f64(call, which); } \
     static size_t workspace_f64_##which(const trine_call *call) { return workspace_f64(call, which); } \
     static trine_status launch_f64_##which(const trine_call *call) { return launch_f64(call, which); } \
     static double seconds_f64_##which(const trine_call *call) { return seconds_f64(call, which); }
-#define F64_KERNEL(name, which) { SIMT_NAME "_f64" name, refuse_f64, workspace_f64_##which, launch_f64_##which, seconds_f64_##which }
+#define F64_KERNEL(name, which) { SIMT_NAME "_f64" name, refuse_f64_##which, workspace_f64_##which, launch_f64_##which, seconds_f64_##which }
 #define SM90_KERNEL(name, which) { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
 SM90(0)
 SM90(1)

@@ -16,6 +16,7 @@ typedef enum cuda_part { CUDA_COMMON, CUDA_HOPPER, CUDA_PARTS } cuda_part;
 typedef struct cuda_device {
     const cuda_driver *driver;
     int units, major, minor;
+    int shared; /* bytes of shared memory that a block can have */
     bool tensor_maps;
     CUdevice device;
     CUcontext context; /* the primary one; NULL until the first queue is opened */
