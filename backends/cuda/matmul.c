@@ -10,9 +10,17 @@
 const char *matmul_refuse(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     if (call->tensor[MATMUL_A].dtype != TRINE_I8) return NULL;
+    if (simt_present(call, MATMUL_A_SCALE) || simt_present(call, MATMUL_B_SCALE)) return "i8 products take no scales";
     const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) && fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
     if (!integers) return "i8 products take integers up to 2^24 for alpha and beta";
     return args->activation > TRINE_ACTIVATION_RELU ? "i8 products take no activation but relu" : NULL;
+}
+
+const char *matmul_refuse_cores(const trine_call *call) {
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    const bool cut = ((const trine_matmul_args *)call->args)->precision == TRINE_PRECISION_TF32;
+    if (type == TRINE_F64 || (type == TRINE_F32 && !cut)) return "tensor cores have no products of this type that the error bound allows";
+    return matmul_refuse(call);
 }
 
 /* Can `count` elements that begin at a multiple of that be read as one? */
@@ -35,6 +43,11 @@ matmul_operand matmul_operand_of(const trine_call *call, int tensor) {
 
 static matmul_type type_of(trine_dtype dtype) { return dtype == TRINE_F16 ? MATMUL_F16 : dtype == TRINE_BF16 ? MATMUL_BF16 : MATMUL_F32; }
 
+static matmul_scales scales_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    return simt_present(call, tensor) ? (matmul_scales){ t->data, t->stride[0], t->stride[1] } : (matmul_scales){ 0 };
+}
+
 matmul_target matmul_target_of(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     const trine_tensor *d = &call->tensor[MATMUL_D], *c = &call->tensor[MATMUL_C], *bias = &call->tensor[MATMUL_BIAS];
@@ -45,7 +58,9 @@ matmul_target matmul_target_of(const trine_call *call) {
                         .beta = args->beta + 0.0f,
                         .activation = args->activation,
                         .type = type_of(d->dtype),
-                        .wide = wide(d, 1, 4) };
+                        .wide = wide(d, 1, 4),
+                        .rows = scales_of(call, MATMUL_A_SCALE),
+                        .columns = scales_of(call, MATMUL_B_SCALE) };
     if (simt_present(call, MATMUL_C)) t.c = c->data, t.c_batch = c->stride[0], t.c_row = c->stride[1], t.c_column = c->stride[2];
     if (simt_present(call, MATMUL_BIAS)) t.bias = bias->data, t.bias_type = type_of(bias->dtype);
     t.plain = !t.c && !t.bias && !t.activation;
@@ -105,22 +120,42 @@ static matmul_params params_of(const trine_call *call, int columns) {
 
 static trine_status launch_tiles(const trine_call *call, const matmul_params *p, const char *kind, const char *variant, int shared) {
     cuda_launch launch = { .blocks = call->dim[MATMUL_G] * p->down * p->right, .threads = MATMUL_THREADS, .shared = shared, .params = p };
-    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s%s", kind, trine_dtype_name(call->tensor[MATMUL_A].dtype), variant);
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s%s", kind, trine_dtype_name(simt_float8(type) ? TRINE_F16 : type), variant);
     return cuda_launch_function(call, &launch);
 }
 
+/* Float8 is widened to f16, and goes on as such. */
+static bool widens(const trine_call *call) { return simt_float8(call->tensor[MATMUL_A].dtype); }
+
+static size_t workspace_simt(const trine_call *call) {
+    return widens(call) ? (size_t)(simt_widened_of(call, MATMUL_A).bytes + simt_widened_of(call, MATMUL_B).bytes) : 0;
+}
+
+static trine_status widen(const trine_call *call, matmul_operand *operand, int tensor, void *to) {
+    const simt_widened w = simt_widened_of(call, tensor);
+    const bool across = w.turned == (tensor == MATMUL_A);
+    *operand = (matmul_operand){
+        .data = to, .batch = operand->batch ? w.lines * w.pitch : 0, .lane = across ? 1 : w.pitch, .along = across ? w.pitch : 1, .across = across, .wide = true
+    };
+    return simt_widen(call, &w, to);
+}
+
+static trine_status widen_both(const trine_call *call, matmul_params *p) {
+    const trine_status status = widen(call, &p->a, MATMUL_A, call->workspace);
+    return status == TRINE_OK ? widen(call, &p->b, MATMUL_B, (char *)call->workspace + simt_widened_of(call, MATMUL_A).bytes) : status;
+}
+
 static trine_status launch_simt(const trine_call *call) {
-    const matmul_params p = params_of(call, MATMUL_SIDE);
+    matmul_params p = params_of(call, MATMUL_SIDE);
     const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    const trine_status status = widens(call) ? widen_both(call, &p) : TRINE_OK;
+    if (status != TRINE_OK) return status;
     return launch_tiles(call, &p, "simt", "", type == TRINE_F32 || type == TRINE_F64 ? MATMUL_SIMT_STAGES * MATMUL_SIMT_BYTES : 0);
 }
 
-static const char *refuse_mma(const trine_call *call) {
-    const trine_dtype type = call->tensor[MATMUL_A].dtype;
-    return type == TRINE_F32 || type == TRINE_F64 ? "tensor cores have no products of this type that the error bound allows" : matmul_refuse(call);
-}
-
 static size_t workspace_mma(const trine_call *call) {
+    if (widens(call)) return workspace_simt(call);
     return (size_t)(matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes);
 }
 
@@ -131,16 +166,24 @@ static void use_side(matmul_operand *operand, const matmul_side *side, const voi
         *operand = (matmul_operand){ .data = packed, .batch = operand->batch ? side->lanes * side->pitch : 0, .lane = side->pitch, .along = 1, .wide = true };
 }
 
+static trine_status launch_mma_tiles(const trine_call *call, const matmul_params *p) {
+    const char variant[] = { '_', p->a.across ? 'l' : 'k', p->b.across ? 'l' : 'k', 0 };
+    return launch_tiles(call, p, "mma", variant, MATMUL_MMA_STAGES * MATMUL_MMA_BYTES);
+}
+
 static trine_status launch_mma(const trine_call *call) {
+    matmul_params p = params_of(call, MATMUL_MMA_COLUMNS);
+    if (widens(call)) {
+        const trine_status status = widen_both(call, &p);
+        return status == TRINE_OK ? launch_mma_tiles(call, &p) : status;
+    }
     const matmul_side a = matmul_side_of(call, MATMUL_A, true), b = matmul_side_of(call, MATMUL_B, true);
     char *const packed = call->workspace;
-    matmul_params p = params_of(call, MATMUL_MMA_COLUMNS);
     use_side(&p.a, &a, packed);
     use_side(&p.b, &b, packed + a.bytes);
     trine_status status = matmul_side_launch(call, &a, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &b, packed + a.bytes);
-    const char variant[] = { '_', p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k', 0 };
-    return status == TRINE_OK ? launch_tiles(call, &p, "mma", variant, MATMUL_MMA_STAGES * MATMUL_MMA_BYTES) : status;
+    return status == TRINE_OK ? launch_mma_tiles(call, &p) : status;
 }
 
 /* The kernel for sm_90a that its model of time prefers comes first; then each of its tiles, for tuning and for TRINE_KERNEL; then what runs everywhere. */
@@ -167,7 +210,7 @@ SIMT_KERNELS(matmul) = {
     SM90_KERNEL("_split_32", 4),
     SM90_KERNEL("_split_16", 5),
     SM90_KERNEL("_split_8", 6),
-    { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
-    { .name = SIMT_NAME, .refuse = matmul_refuse, .launch = launch_simt },
+    { .name = SIMT_NAME "_mma", .refuse = matmul_refuse_cores, .workspace = workspace_mma, .launch = launch_mma },
+    { .name = SIMT_NAME, .refuse = matmul_refuse, .workspace = workspace_simt, .launch = launch_simt },
     { 0 },
 };

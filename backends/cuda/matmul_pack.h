@@ -34,7 +34,7 @@ template <class Bits> struct matmul_square {
             for (int e = 0; e < WORD; e++) {
                 uint32_t turned = 0;
 #pragma unroll
-                for (int j = 0; j < WORD; j++) turned |= (in[j] >> e * bits & ((1u << bits) - 1)) << j * bits;
+                for (int j = 0; j < WORD; j++) turned |= (in[j] >> e * bits & (0xffffffffu >> (32 - bits))) << j * bits;
                 word out;
                 __builtin_memcpy(&out, &turned, sizeof out);
                 *(word *)&at[lane + e][along] = out;
@@ -60,7 +60,7 @@ template <class Bits> DEVICE void matmul_pack(const matmul_pack_params &p) {
     const int64_t batch = block_index() / (p.blocks_along * p.blocks_lane), rest = block_index() % (p.blocks_along * p.blocks_lane);
     const int64_t lane = rest / p.blocks_along * SIDE, along = rest % p.blocks_along * SIDE;
     const Bits *const from = (const Bits *)p.from.data + batch * p.from.batch + lane * p.from.lane + along * p.from.along;
-    if (p.from.across && p.from.wide && lane + SIDE <= p.lanes && along + SIDE <= p.depth)
+    if (matmul_square<Bits>::WORD > 1 && p.from.across && p.from.wide && lane + SIDE <= p.lanes && along + SIDE <= p.depth)
         square.read_across(from, p.from);
     else
         square.read(from, p.from, p.lanes - lane, p.depth - along);
