@@ -23,17 +23,20 @@
  *
  * Float8: the products of both types are exact in bf16, f16 and f32, so that other units may be used, with their errors. Those of sm_90 add 32 products and the
  * accumulator in one step, and cut each addend, and the sum, at the 13th bit of fraction of the largest (measured on an H200 as Fasi et al. do, with a product
- * of 1 and others of 2^-j: those of 2^-13 count, those of 2^-14 do not). A loss is below 2^-13 of the largest, which is at most 1.02 times the sum s of
- * |a_p b_p| so far; sums of up to 128 products, then added in f32, have 32 + 2 of them in each of four steps: (128 + 2 * 4) 1.02 2^-13 s, for all parts of k together
- * at most the same of sum |a_p b_p|, and of fewer products as many losses fewer. Sums of small integers stay exact: 128 products of up to 9 are below 2^13.
+ * of 1 and others of 2^-j: those of 2^-13 count, those of 2^-14 do not). The largest is told by exponents, a subnormal's being that of the smallest normal:
+ * 2^-9 2^8 cuts as 2^-6 2^8 does. Let w_p be |a_p| |b_p|, either taken as its type's smallest normal if it is less but not 0. A loss is below 2^-13 of the
+ * largest w_p or of the sum so far, and so of 1.02 sum w_p. Sums of up to 128 products, then added in f32, have 32 + 2 of them in each of four steps:
+ * (128 + 2 * 4) 1.02 2^-13 sum w_p, for all parts of k together, and of fewer products as many losses fewer. Sums of small integers stay exact: 128 products
+ * of up to 9 are below 2^13.
  *
  * Underflow: a product that is rounded by itself loses up to half the smallest subnormal. The bf16 units of CPUs and GPUs take subnormal operands
  * for zero, which loses the whole product, and flush sums below 2^-126; so may units for tf32. The factors of f may be multiplied in any order: what is lost by
- * underflow may grow by all that are above 1.
+ * underflow may grow by all that are above 1, and a product of those below 1 may be 0, which an infinite sum makes NaN.
  * Overflow: where sum |a_p b_p|, M, or the product of sum |a_p b_p| and the factors above 1 exceeds the largest f32, partial results may be infinite. */
 typedef struct dot {
     long double sum;
     double scale, flushed; /* sum of |a b| over the finite products; over those that a flushed operand would lose */
+    double weight;         /* sum of w, of float8 */
 } dot;
 
 static dot dot_careful(const double *a, const double *b, int64_t k, int64_t n, double tiny) {
@@ -57,7 +60,17 @@ static dot dot_of(const double *a, const double *b, int64_t k, int64_t n) {
         sum += x;
         scale += fabs((double)x);
     }
-    return isfinite(scale) ? (dot){ sum, scale, 0 } : dot_careful(a, b, k, n, 0);
+    return isfinite(scale) ? (dot){ .sum = sum, .scale = scale } : dot_careful(a, b, k, n, 0);
+}
+
+/* The sum of w over the finite products. */
+static double dot_weight(const double *a, const double *b, int64_t k, int64_t n, double a_least, double b_least) {
+    double sum = 0;
+    for (int64_t p = 0; p < k; p++) {
+        const double x = fabs(a[p]), y = fabs(b[p * n]);
+        if (x != 0 && y != 0 && isfinite(x) && isfinite(y)) sum += fmax(x, a_least) * fmax(y, b_least);
+    }
+    return sum;
 }
 
 static bool any_below(const double *x, int64_t count, double tiny) {
@@ -88,34 +101,34 @@ typedef struct result {
     double value, magnitude, slack;
 } result;
 
-/* What multiplies a sum: the product; that of the factors above 1; whether there are scales, and one that is Inf. */
+/* What multiplies a sum: the product; those of the factors above 1, and below; whether there are scales, and one that is Inf. */
 typedef struct factors {
     long double product;
-    double reach;
+    double reach, least;
     bool scaled, infinite;
 } factors;
 
 static factors factors_of(const ARGS *args, const double *a_scale, const double *b_scale) {
     const double alpha = (double)args->alpha + 0, scale[2] = { a_scale ? *a_scale : 1, b_scale ? *b_scale : 1 };
-    factors f = { .product = alpha, .reach = fmax(1, fabs(alpha)), .scaled = a_scale || b_scale };
+    factors f = { .product = alpha, .reach = fmax(1, fabs(alpha)), .least = fmin(1, fabs(alpha)), .scaled = a_scale || b_scale };
     for (int i = 0; i < 2; i++) {
         f.product *= scale[i];
         f.infinite |= isinf(scale[i]);
-        if (isfinite(scale[i])) f.reach *= fmax(1, fabs(scale[i]));
+        if (isfinite(scale[i])) f.reach *= fmax(1, fabs(scale[i])), f.least *= fmin(1, fabs(scale[i]));
     }
     return f;
 }
 
-/* The error of a sum of k products and of its scales, in (k + 4)u sum |a_p b_p|. */
-static double sum_error(const ARGS *args, int64_t k, trine_dtype in, bool scaled) {
+/* The error of a sum of k products and of its scales, in (k + 4)u. */
+static double sum_error(const ARGS *args, const dot *s, int64_t k, trine_dtype in, bool scaled) {
     const double terms = (double)k + 4, part = k < 128 ? (double)k : 128, losses = (part + 2 * ceil(part / 32)) * 1.02, scales = scaled ? 2 / terms : 0;
     switch (in) {
     case TRINE_BF16:
-    case TRINE_F16: return 2.25 + scales;
+    case TRINE_F16: return (2.25 + scales) * s->scale;
     case TRINE_E4M3:
-    case TRINE_E5M2: return 2.25 + losses * 0x1p11 / terms + scales;
-    case TRINE_F32: return args->precision == TRINE_PRECISION_TF32 ? 3.01 + (0x1p15 + 0x1p4) / terms + scales : 1 + scales;
-    default: return 1 + scales;
+    case TRINE_E5M2: return (2.25 + scales) * s->scale + losses * 0x1p11 / terms * s->weight;
+    case TRINE_F32: return (args->precision == TRINE_PRECISION_TF32 ? 3.01 + (0x1p15 + 0x1p4) / terms + scales : 1 + scales) * s->scale;
+    default: return (1 + scales) * s->scale;
     }
 }
 
@@ -123,7 +136,7 @@ static result element(const ARGS *args, dot s, factors f, int64_t k, const doubl
     const bool wide = in == TRINE_F64;
     const double beta = (double)args->beta + 0, u = wide ? 0x1p-53 : 0x1p-24, factor = fabs((double)f.product);
     long double t = f.product * s.sum;
-    double m = isfinite(factor) ? factor * s.scale * sum_error(args, k, in, f.scaled) : 0;
+    double m = isfinite(factor) ? factor * sum_error(args, &s, k, in, f.scaled) : 0;
     if (c) t += (long double)beta * *c;
     if (c && isfinite(*c)) m += fabs(beta * *c);
     if (bias) t += *bias;
@@ -136,7 +149,9 @@ static result element(const ARGS *args, dot s, factors f, int64_t k, const doubl
     r.slack = trine_smallest_normal(out) * trine_unit_roundoff(out);
     if (isfinite(factor)) r.slack += 2 * (((double)k * lost + s.flushed) * factor + 3 * lost * grown);
     if (curved && isfinite((double)t)) r.slack += 12 * u * fabs((double)t);
-    if (f.infinite || !(s.scale < largest && m < largest && r.slack < largest && (!f.scaled || grown < largest))) r.magnitude = INFINITY, r.slack = 0;
+    const bool vanishes = isinf((double)s.sum) && f.least < trine_smallest_normal(wide ? TRINE_F64 : TRINE_F32);
+    if (f.infinite || vanishes || !(s.scale < largest && m < largest && r.slack < largest && (!f.scaled || grown < largest)))
+        r.magnitude = INFINITY, r.slack = 0;
     return r;
 }
 
@@ -147,7 +162,7 @@ static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t g = trine_ref_dim(ref, "g"), m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"), k = trine_ref_dim(ref, "k");
     const int64_t a_batch = trine_ref_dim(ref, "ga") > 1 ? m * k : 0, b_batch = trine_ref_dim(ref, "gb") > 1 ? k * n : 0;
-    const trine_dtype in = trine_ref_type(ref, "T"), out = trine_ref_type(ref, "O");
+    const trine_dtype in = trine_ref_type(ref, "T"), in_b = trine_ref_type(ref, "U"), out = trine_ref_type(ref, "O");
     const double *a = trine_ref_value(ref, "a"), *b = trine_ref_value(ref, "b"), *c = trine_ref_value(ref, "c"), *bias = trine_ref_value(ref, "bias");
     const double *a_scale = trine_ref_value(ref, "a_scale"), *b_scale = trine_ref_value(ref, "b_scale");
     double *d = trine_ref_value(ref, "d"), *magnitude = trine_ref_magnitude(ref, "d"), *slack = trine_ref_slack(ref, "d");
@@ -156,11 +171,12 @@ static void reference(trine_ref *ref) {
     for (int64_t at = 0; at < g * m * n; at++) {
         const int64_t batch = at / (m * n), i = at / n % m, j = at % n;
         const double *row = a + batch * a_batch + i * k, *column = b + batch * b_batch + j;
-        const dot s = flushes ? dot_careful(row, column, k, n, 0x1p-126) : dot_of(row, column, k, n);
+        dot s = flushes ? dot_careful(row, column, k, n, 0x1p-126) : dot_of(row, column, k, n);
         if (in == TRINE_I8) {
             d[at] = integer_element(args, (double)s.sum, c ? c + at : NULL, bias ? bias + j : NULL);
             continue;
         }
+        if (in == TRINE_E4M3 || in == TRINE_E5M2) s.weight = dot_weight(row, column, k, n, trine_smallest_normal(in), trine_smallest_normal(in_b));
         const factors f = factors_of(args, scale_at(a_scale, batch, m, i), scale_at(b_scale, batch, n, j));
         const result r = element(args, s, f, k, c ? c + at : NULL, bias ? bias + j : NULL, in, out);
         d[at] = r.value;

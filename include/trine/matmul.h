@@ -59,8 +59,8 @@ typedef struct trine_matmul_args {
  * Aliasing. d may be the very view c; it may overlap no other tensor.
  * Error bound. |d - d64| <= u(d) |d64| + (k + 4) u(sum) 1.13 (|alpha| sum_p |a b| + |beta c| + |bias|), 1.13 being 1 for none and relu, and 12 u(sum) |t| where an activation is
  * applied to t; with scales u(sum) more for each, and their factors before the sum. Products with a subnormal bf16 may be taken for zero. Of float8, sums of 128
- * products may have 13 bits of fraction below the largest of them: 139 2^-13 |alpha| sum_p |a b| more. With precision tf32 2^-9 |alpha| sum_p |a b| more, and
- * products with a subnormal may be taken for zero.
+ * products may have 13 bits of fraction below the largest of them: 139 2^-13 |alpha| sum_p |a b| more, a subnormal counting as the smallest normal. With precision
+ * tf32 2^-9 |alpha| sum_p |a b| more, and products with a subnormal may be taken for zero.
  * Determinism. The same bits on the same device for any number of threads; the order of an element's sum depends on sizes and strides alone.
  * Errors. TRINE_ERR_ARGUMENT: a tensor or parameter contradicts the above, or d overlaps. TRINE_ERR_UNSUPPORTED: no kernel of the device takes the call, as
  * with i8 and scales, or a factor that is no integer. TRINE_ERR_WORKSPACE, TRINE_ERR_MEMORY, TRINE_ERR_DEVICE: see trine_status.
