@@ -12,21 +12,11 @@ template <class Bits> struct matmul_square {
     using word = packed<Bits, WORD>;
     Bits at[SIDE][SIDE + WORD];
 
-    /* Neighbouring threads take neighbours in memory, several before any is stored: a thread that waits for each moves half as much. */
+    /* Neighbouring threads take neighbours in memory. */
     DEVICE void read(const Bits *from, const matmul_operand &o, int64_t lanes, int64_t depth) {
-        enum { COUNT = 8 };
-        for (int first = thread_index(); first < SIDE * SIDE; first += COUNT * MATMUL_THREADS) {
-            Bits x[COUNT];
-#pragma unroll
-            for (int j = 0; j < COUNT; j++) {
-                const int i = first + j * MATMUL_THREADS, lane = o.across ? i % SIDE : i / SIDE, along = o.across ? i / SIDE : i % SIDE;
-                x[j] = lane < lanes && along < depth ? from[lane * o.lane + along * o.along] : Bits(0);
-            }
-#pragma unroll
-            for (int j = 0; j < COUNT; j++) {
-                const int i = first + j * MATMUL_THREADS;
-                at[o.across ? i % SIDE : i / SIDE][o.across ? i / SIDE : i % SIDE] = x[j];
-            }
+        for (int i = thread_index(); i < SIDE * SIDE; i += MATMUL_THREADS) {
+            const int lane = o.across ? i % SIDE : i / SIDE, along = o.across ? i / SIDE : i % SIDE;
+            if (lane < lanes && along < depth) at[lane][along] = from[lane * o.lane + along * o.along];
         }
     }
 
