@@ -15,19 +15,18 @@
  * 2^-11 of the bound.
  *
  * Matrix units for bf16 and f16 add 16 products, or fewer, and the accumulator in one step: each addend is cut off, not rounded, at the last place of the
- * largest of them, and so is the sum (Fasi, Higham, Mikaitis and Pranesh 2021, for several generations). An addend then loses up to 2u of the largest, which
- * is at most sum |a_p b_p|: with k products, k/16 + 1 accumulators and as many sums that makes (2.25 k + 4)u, so that for these types 2.25 |f| sum |a_p b_p|
- * stands for the first term of M.
+ * largest of them, and so is the sum (Fasi, Higham, Mikaitis and Pranesh 2021, for several generations). The largest is told by exponents, a subnormal's being
+ * that of the smallest normal (measured on an H200: in e4m3, 2^-9 2^8 cuts as 2^-6 2^8 does). Let w_p be |a_p| |b_p|, either taken as its type's smallest
+ * normal if it is less but not 0. An addend then loses up to 2u of the largest, which is at most sum w_p: with k products, k/16 + 1 accumulators and as many
+ * sums that makes (2.25 k + 4)u, so that for these types 2.25 |f| sum w_p stands for the first term of M.
  *
  * tf32: an operand loses up to 2^-10 of itself to the cut, a product 2^-9 + 2^-20 of itself, and units that add 4 products in one step make 3k of 2.25k.
  *
  * Float8: the products of both types are exact in bf16, f16 and f32, so that other units may be used, with their errors. Those of sm_90 add 32 products and the
  * accumulator in one step, and cut each addend, and the sum, at the 13th bit of fraction of the largest (measured on an H200 as Fasi et al. do, with a product
- * of 1 and others of 2^-j: those of 2^-13 count, those of 2^-14 do not). The largest is told by exponents, a subnormal's being that of the smallest normal:
- * 2^-9 2^8 cuts as 2^-6 2^8 does. Let w_p be |a_p| |b_p|, either taken as its type's smallest normal if it is less but not 0. A loss is below 2^-13 of the
- * largest w_p or of the sum so far, and so of 1.02 sum w_p. Sums of up to 128 products, then added in f32, have 32 + 2 of them in each of four steps:
- * (128 + 2 * 4) 1.02 2^-13 sum w_p, for all parts of k together, and of fewer products as many losses fewer. Sums of small integers stay exact: 128 products
- * of up to 9 are below 2^13.
+ * of 1 and others of 2^-j: those of 2^-13 count, those of 2^-14 do not). A loss is below 2^-13 of the largest w_p or of the sum so far, and so of 1.02 sum w_p.
+ * Sums of up to 128 products, then added in f32, have 32 + 2 of them in each of four steps: (128 + 2 * 4) 1.02 2^-13 sum w_p, for all parts of k together, and
+ * of fewer products as many losses fewer. Sums of small integers stay exact: 128 products of up to 9 are below 2^13.
  *
  * Underflow: a product that is rounded by itself loses up to half the smallest subnormal. The bf16 units of CPUs and GPUs take subnormal operands
  * for zero, which loses the whole product, and flush sums below 2^-126; so may units for tf32. The factors of f may be multiplied in any order: what is lost by
@@ -36,7 +35,7 @@
 typedef struct dot {
     long double sum;
     double scale, flushed; /* sum of |a b| over the finite products; over those that a flushed operand would lose */
-    double weight;         /* sum of w, of float8 */
+    double weight;         /* sum of w */
 } dot;
 
 static dot dot_careful(const double *a, const double *b, int64_t k, int64_t n, double tiny) {
@@ -49,6 +48,7 @@ static dot dot_careful(const double *a, const double *b, int64_t k, int64_t n, d
         if (isfinite(a[p]) && isfinite(b[p * n])) r.scale += size;
     }
     if (isnan(r.flushed)) r.flushed = 0;
+    r.weight = r.scale;
     return r;
 }
 
@@ -60,7 +60,7 @@ static dot dot_of(const double *a, const double *b, int64_t k, int64_t n) {
         sum += x;
         scale += fabs((double)x);
     }
-    return isfinite(scale) ? (dot){ .sum = sum, .scale = scale } : dot_careful(a, b, k, n, 0);
+    return isfinite(scale) ? (dot){ .sum = sum, .scale = scale, .weight = scale } : dot_careful(a, b, k, n, 0);
 }
 
 /* The sum of w over the finite products. */
@@ -124,10 +124,12 @@ static double sum_error(const ARGS *args, const dot *s, int64_t k, trine_dtype i
     const double terms = (double)k + 4, part = k < 128 ? (double)k : 128, losses = (part + 2 * ceil(part / 32)) * 1.02, scales = scaled ? 2 / terms : 0;
     switch (in) {
     case TRINE_BF16:
-    case TRINE_F16: return (2.25 + scales) * s->scale;
+    case TRINE_F16: return 2.25 * s->weight + scales * s->scale;
     case TRINE_E4M3:
-    case TRINE_E5M2: return (2.25 + scales) * s->scale + losses * 0x1p11 / terms * s->weight;
-    case TRINE_F32: return (args->precision == TRINE_PRECISION_TF32 ? 3.01 + (0x1p15 + 0x1p4) / terms + scales : 1 + scales) * s->scale;
+    case TRINE_E5M2: return (2.25 + losses * 0x1p11 / terms) * s->weight + scales * s->scale;
+    case TRINE_F32:
+        if (args->precision == TRINE_PRECISION_TF32) return 3.01 * s->weight + ((0x1p15 + 0x1p4) / terms + scales) * s->scale;
+        return (1 + scales) * s->scale;
     default: return (1 + scales) * s->scale;
     }
 }
@@ -166,8 +168,10 @@ static void reference(trine_ref *ref) {
     const double *a = trine_ref_value(ref, "a"), *b = trine_ref_value(ref, "b"), *c = trine_ref_value(ref, "c"), *bias = trine_ref_value(ref, "bias");
     const double *a_scale = trine_ref_value(ref, "a_scale"), *b_scale = trine_ref_value(ref, "b_scale");
     double *d = trine_ref_value(ref, "d"), *magnitude = trine_ref_magnitude(ref, "d"), *slack = trine_ref_slack(ref, "d");
-    const bool flushes = (in == TRINE_BF16 || (in == TRINE_F32 && args->precision == TRINE_PRECISION_TF32)) &&
-                         (any_below(a, trine_ref_dim(ref, "ga") * m * k, 0x1p-126) || any_below(b, trine_ref_dim(ref, "gb") * k * n, 0x1p-126));
+    const double least = trine_smallest_normal(in), least_b = trine_smallest_normal(in_b);
+    const bool below =
+        in != TRINE_I8 && in != TRINE_F64 && (any_below(a, trine_ref_dim(ref, "ga") * m * k, least) || any_below(b, trine_ref_dim(ref, "gb") * k * n, least_b));
+    const bool flushes = below && (in == TRINE_BF16 || (in == TRINE_F32 && args->precision == TRINE_PRECISION_TF32));
     for (int64_t at = 0; at < g * m * n; at++) {
         const int64_t batch = at / (m * n), i = at / n % m, j = at % n;
         const double *row = a + batch * a_batch + i * k, *column = b + batch * b_batch + j;
@@ -176,7 +180,7 @@ static void reference(trine_ref *ref) {
             d[at] = integer_element(args, (double)s.sum, c ? c + at : NULL, bias ? bias + j : NULL);
             continue;
         }
-        if (in == TRINE_E4M3 || in == TRINE_E5M2) s.weight = dot_weight(row, column, k, n, trine_smallest_normal(in), trine_smallest_normal(in_b));
+        if (below) s.weight = dot_weight(row, column, k, n, least, least_b);
         const factors f = factors_of(args, scale_at(a_scale, batch, m, i), scale_at(b_scale, batch, n, j));
         const result r = element(args, s, f, k, c ? c + at : NULL, bias ? bias + j : NULL, in, out);
         d[at] = r.value;
