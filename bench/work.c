@@ -59,6 +59,8 @@ bench_peak bench_peak_of(const trine_case *c) {
         if (!(c->present >> i & 1) || !(c->plan->tensor[i].spec->flags & IN)) continue;
         switch (c->tensor[i].dtype) {
         case TRINE_F64: return PEAK_F64;
+        case TRINE_E4M3: /* which units for bf16 take, widened */
+        case TRINE_E5M2:
         case TRINE_BF16: return PEAK_BF16;
         case TRINE_I8: return PEAK_I8;
         default: return PEAK_F32;

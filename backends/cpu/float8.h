@@ -46,9 +46,10 @@ INLINE vb vb_narrow(vi x) {
 #endif
 }
 
-INLINE vf vf_from_float8(vb bytes, trine_dtype dtype) {
+/* Of codes in the low 8 bits of each lane. */
+INLINE vf vf_from_codes(vi code, trine_dtype dtype) {
     const float8 f = float8_of(dtype);
-    const vi code = vb_widen(bytes), body = code & 0x7f;
+    const vi body = code & 0x7f;
     const vi normal = (body << (23 - f.fraction)) + ((127 - f.bias) << 23);
     const vf subnormal = __builtin_convertvector(body, vf) * (2.0f / (float)(1 << (f.bias + f.fraction)));
     vi r = visel(body < (1 << f.fraction), (vi)subnormal, normal);
@@ -60,6 +61,7 @@ INLINE vf vf_from_float8(vb bytes, trine_dtype dtype) {
     }
     return (vf)(r | (code & 0x80) << 24);
 }
+INLINE vf vf_from_float8(vb bytes, trine_dtype dtype) { return vf_from_codes(vb_widen(bytes), dtype); }
 
 /* Beyond the largest finite value, Inf included: that value if `saturate`, else Inf, or NaN where there is none. */
 INLINE vb vf_to_float8(vf x, trine_dtype dtype, bool saturate) {

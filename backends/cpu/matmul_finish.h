@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a matrix product: from sums to act(alpha sum + beta c + bias) in d. */
+/* The end of a matrix product: from sums to act(alpha scales sum + beta c + bias) in d. */
 #ifndef TRINE_CPU_MATMUL_FINISH_H
 #define TRINE_CPU_MATMUL_FINISH_H
 
 #include "gelu.h"
+
+/* The scales of d's rows, or columns; strides in elements, 0 where one is for all. */
+typedef struct scales {
+    const float *data; /* NULL: absent */
+    int64_t batch, step;
+} scales;
 
 /* Where sums go; strides in bytes, 0 where c is broadcast. */
 typedef struct target {
@@ -13,7 +19,23 @@ typedef struct target {
     trine_dtype type, bias_type; /* of d and c; of bias */
     float alpha, beta;
     int32_t activation;
+    scales rows, columns;
 } target;
+
+/* What multiplies the sums of a row, but for the scales of single columns; and those, or NULL. */
+typedef struct factors {
+    double whole;
+    const float *column;
+} factors;
+
+static inline factors factors_of(const target *t, int64_t batch, int64_t row) {
+    const scales *r = &t->rows, *c = &t->columns;
+    factors f = { .whole = (double)t->alpha };
+    if (r->data) f.whole *= (double)r->data[batch * r->batch + row * r->step];
+    if (c->data && c->step == 0) f.whole *= (double)c->data[batch * c->batch];
+    if (c->data && c->step != 0) f.column = c->data + batch * c->batch;
+    return f;
+}
 
 INLINE vf activate(vf x, int32_t activation) {
     switch (activation) {
@@ -28,10 +50,11 @@ INLINE vf activate(vf x, int32_t activation) {
 INLINE vf load_part(const void *data, trine_dtype type, int n) { return n < VL ? vloadn(data, type, 0, n, 0) : vload(data, type, 0); }
 
 /* One row of n sums, from element (row, column) of the batch on; `sums` may be read in whole vectors. */
-INLINE void finish_row(const target *t, const float *sums, char *d, const char *c, int64_t column, int64_t n, trine_dtype type) {
+INLINE void finish_row(const target *t, const float *sums, const factors *f, char *d, const char *c, int64_t column, int64_t n, trine_dtype type) {
     for (int64_t j = 0; j < n; j += VL) {
         const int part = n - j < VL ? (int)(n - j) : VL;
-        vf x = *(const vf_any *)(sums + j) * t->alpha;
+        vf x = *(const vf_any *)(sums + j) * (float)f->whole;
+        if (f->column) x *= load_part(f->column + column + j, TRINE_F32, part);
         if (c) {
             const char *at = c + (column + j) * t->c_column;
             x = vfma(vset(t->beta), t->c_column ? load_part(at, type, part) : vset(sload(at, type, 0)), x);
@@ -45,9 +68,10 @@ INLINE void finish_row(const target *t, const float *sums, char *d, const char *
     }
 }
 
-static void finish_row_f64(const target *t, const double *sums, char *d, const char *c, int64_t column, int64_t n) {
+static void finish_row_f64(const target *t, const double *sums, const factors *f, char *d, const char *c, int64_t column, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
-        double x = sums[j] * (double)t->alpha;
+        double x = sums[j] * f->whole;
+        if (f->column) x *= (double)f->column[column + j];
         if (c) x += (double)t->beta * *(const double *)(c + (column + j) * t->c_column);
         if (t->bias) x += ((const double *)t->bias)[column + j];
         switch (t->activation) {
@@ -78,18 +102,19 @@ typedef struct block_place {
 
 INLINE void finish_rows(const target *t, const void *sums, int64_t stride, const block_place *at, trine_dtype type) {
     const int64_t size = type == TRINE_F64 ? 8 : 4;
-    const bool plain = !t->c && !t->bias && !t->activation && at->columns % VL == 0;
+    const bool plain = !t->c && !t->bias && !t->activation && !(t->columns.data && t->columns.step) && at->columns % VL == 0;
     for (int64_t i = 0; i < at->rows; i++) {
         char *d = t->d + at->batch * t->d_batch + (at->row + i) * t->d_row;
         const char *c = t->c ? t->c + at->batch * t->c_batch + (at->row + i) * t->c_row : NULL, *from = (const char *)sums + i * stride * size;
+        const factors f = factors_of(t, at->batch, at->row + i);
         if (type == TRINE_F64)
-            finish_row_f64(t, (const double *)from, d, c, at->column, at->columns);
+            finish_row_f64(t, (const double *)from, &f, d, c, at->column, at->columns);
         else if (type == TRINE_I32)
             finish_row_i32(t, (const int32_t *)from, d, c, at->column, at->columns);
         else if (plain)
-            for (int64_t j = 0; j < at->columns; j += VL) vstore(d, type, at->column + j, *(const vf_any *)((const float *)from + j) * t->alpha);
+            for (int64_t j = 0; j < at->columns; j += VL) vstore(d, type, at->column + j, *(const vf_any *)((const float *)from + j) * (float)f.whole);
         else
-            finish_row(t, (const float *)from, d, c, at->column, at->columns, type);
+            finish_row(t, (const float *)from, &f, d, c, at->column, at->columns, type);
     }
 }
 

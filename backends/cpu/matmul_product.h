@@ -8,7 +8,7 @@
 #include "matmul_tile.h"
 
 /* Places in the table of the specification. */
-enum { A, B, C, BIAS, D };
+enum { A, B, C, BIAS, D, A_SCALE, B_SCALE };
 enum { GA, M, K, GB, N, G };
 
 typedef struct product {
@@ -29,6 +29,11 @@ static inline view view_of(const trine_tensor *t, bool columns) {
                    .across = along != 1 && lane == 1 };
 }
 
+static inline scales scales_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    return call->present >> tensor & 1 ? (scales){ t->data, t->stride[0], t->stride[1] } : (scales){ 0 };
+}
+
 static inline target target_of(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     const trine_tensor *d = &call->tensor[D], *c = &call->tensor[C], *bias = &call->tensor[BIAS];
@@ -40,7 +45,9 @@ static inline target target_of(const trine_call *call) {
                  .bias_type = bias->dtype,
                  .alpha = args->alpha + 0.0f,
                  .beta = args->beta + 0.0f,
-                 .activation = args->activation }; /* + 0: -0 stands for 0 */
+                 .activation = args->activation, /* + 0: -0 stands for 0 */
+                 .rows = scales_of(call, A_SCALE),
+                 .columns = scales_of(call, B_SCALE) };
     if (call->present >> C & 1) t.c = c->data, t.c_batch = c->stride[0] * size, t.c_row = c->stride[1] * size, t.c_column = c->stride[2] * size;
     if (call->present >> BIAS & 1) t.bias = bias->data;
     return t;
@@ -68,6 +75,7 @@ static inline const char *product_refuse(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     if (call->tensor[A].dtype != TRINE_I8) return NULL;
     const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) && fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
+    if (call->present >> A_SCALE & 1 || call->present >> B_SCALE & 1) return "i8 products take no scales";
     if (!integers) return "i8 products take integers up to 2^24 for alpha and beta";
     return args->activation > TRINE_ACTIVATION_RELU ? "i8 products take no activation but relu" : NULL;
 }

@@ -26,6 +26,8 @@ static inline bool lay_down(target *t, int64_t n) {
     const int64_t size = t->type == TRINE_F64 ? 8 : t->type == TRINE_F32 || t->type == TRINE_I32 ? 4 : 2;
     if (n != 1 || t->bias || t->d_row != size || (t->c && t->c_row != size && t->c_row != 0)) return false;
     t->c_column = t->c_row;
+    const scales rows = t->rows;
+    t->rows = t->columns, t->columns = rows;
     return true;
 }
 
@@ -48,7 +50,7 @@ static inline skinny skinny_of(const trine_call *call) {
 /* Unpacks X: lane by lane for dot products, unit by unit otherwise. The rest of the last vector is zero. */
 INLINE void x_unpack(char *to, const skinny *s, int64_t batch, trine_dtype dtype, unit_kind kind) {
     const int side = unit_lanes(kind), step = unit_depth(kind), bytes = unit_bytes(kind);
-    const int64_t size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2;
+    const int64_t size = unit_element(dtype);
     for (int64_t i = 0; i < s->few; i++)
         for (int64_t u = 0; u < s->units; u += side) {
             const char *from = s->x.data + batch * s->x.batch + i * s->x.lane + u * step * s->x.along;
@@ -86,7 +88,7 @@ INLINE void sum_lanes(void *to, sum s, unit_kind kind) {
 INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lane, int64_t lanes, int rows, int columns, trine_dtype dtype,
                  unit_kind kind) {
     const int bytes = unit_bytes(kind), step = unit_lanes(kind) * unit_depth(kind);
-    const int64_t size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2, row = s->units * bytes;
+    const int64_t size = unit_element(dtype), row = s->units * bytes;
     const char *from[8];
     sum t[4][8], offset[8];
     for (int j = 0; j < columns; j++) {
@@ -143,7 +145,7 @@ INLINE int64_t vector_at(int64_t v, int64_t lanes, int side) { return (v + 1) * 
 INLINE void across(char *sums, const char *x, const skinny *s, const char *y, int64_t v, int64_t lanes, int64_t u, int64_t units, int rows, int vectors,
                    trine_dtype dtype, unit_kind kind) {
     const int bytes = unit_bytes(kind), side = unit_lanes(kind), step = unit_depth(kind);
-    const int64_t size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2, along = s->y.along, line = s->strip * bytes;
+    const int64_t size = unit_element(dtype), along = s->y.along, line = s->strip * bytes;
     const int64_t last = (lanes + side - 1) / side - 1;
     int64_t at[8];
     sum t[4][8], offset[8];
@@ -211,7 +213,10 @@ INLINE void strip_across(char *sums, const char *x, const skinny *s, const char 
 
 INLINE void strip(char *sums, char *x, bool unpack, const skinny *s, int64_t batch, int64_t first, int64_t lanes, trine_dtype dtype, unit_kind kind) {
     const char *y = s->y.data + batch * s->y.batch + first * s->y.lane;
-    if (unpack) x_unpack(x, s, batch, dtype, kind);
+    if (unpack && unit_float8(dtype) && s->x.dtype != dtype)
+        x_unpack(x, s, batch, dtype == TRINE_E4M3 ? TRINE_E5M2 : TRINE_E4M3, kind);
+    else if (unpack)
+        x_unpack(x, s, batch, dtype, kind);
     if (s->y.across)
         strip_across(sums, x, s, y, lanes, dtype, kind);
     else
@@ -257,6 +262,8 @@ static void skinny_run(const skinny *s, int64_t index, char *x, int64_t *unpacke
     case TRINE_F32: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F32, UNIT_F32); break;
     case TRINE_F16: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F16, UNIT_F32); break;
     case TRINE_BF16: strip(sums, x, unpack, s, batch, first, lanes, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+    case TRINE_E4M3: strip(sums, x, unpack, s, batch, first, lanes, TRINE_E4M3, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+    case TRINE_E5M2: strip(sums, x, unpack, s, batch, first, lanes, TRINE_E5M2, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
     case TRINE_F64: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F64, UNIT_F64); break;
     default: strip(sums, x, unpack, s, batch, first, lanes, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
     }

@@ -71,7 +71,7 @@ INLINE void square_store(char *dst, const vi *r, int64_t units, int lane, int la
 /* Packs a panel of `lanes` lanes, of which `readable` exist from src on, perhaps more than the panel takes; and `depth` elements of k, padded to `units`. */
 INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a, bool across, int lanes,
                           trine_dtype dtype, unit_kind kind) {
-    const int side = unit_lanes(kind), step = unit_depth(kind), size = dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_I8 ? 1 : 2;
+    const int side = unit_lanes(kind), step = unit_depth(kind), size = unit_element(dtype);
     const bool amx = tile_amx(kind) && is_a, flip = tile_offset(kind) && is_a;
     for (int64_t u = 0; u < units; u += side)
         for (int first = 0; first < lanes; first += side) {
@@ -110,6 +110,8 @@ static void panel_pack(char *dst, const char *src, const view *v, int64_t readab
     case TRINE_F32: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F32, UNIT_F32); break;
     case TRINE_F16: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F16, UNIT_F32); break;
     case TRINE_BF16: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+    case TRINE_E4M3: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_E4M3, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+    case TRINE_E5M2: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_E5M2, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
     case TRINE_F64: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F64, UNIT_F64); break;
     default: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
     }

@@ -4,12 +4,12 @@
 #ifndef TRINE_CPU_MATMUL_UNIT_H
 #define TRINE_CPU_MATMUL_UNIT_H
 
-#include "vec.h"
+#include "float8.h"
 
 typedef enum unit_kind {
-    UNIT_F32,  /* a float, from f32, f16 or bf16 */
+    UNIT_F32,  /* a float, from f32, f16, bf16 or float8 */
     UNIT_F64,  /* a double */
-    UNIT_BF16, /* two bf16, by AVX512_BF16 or AMX */
+    UNIT_BF16, /* two bf16, or two float8 as such, by AVX512_BF16 or AMX */
     UNIT_I16,  /* two int16, from i8: pmaddwd */
     UNIT_I8    /* four i8, by AVX512_VNNI or AMX */
 } unit_kind;
@@ -33,10 +33,16 @@ INLINE unit_kind unit_of(trine_dtype dtype) {
     switch (dtype) {
     case TRINE_F64: return UNIT_F64;
     case TRINE_I8: return (unit_kind)UNIT_INTEGER;
-    case TRINE_BF16: return HAVE_DOTS ? UNIT_BF16 : UNIT_F32;
+    case TRINE_BF16:
+    case TRINE_E4M3:
+    case TRINE_E5M2: return HAVE_DOTS ? UNIT_BF16 : UNIT_F32;
     default: return UNIT_F32;
     }
 }
+
+/* Bytes of an element in memory. */
+INLINE int unit_element(trine_dtype dtype) { return dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_F16 || dtype == TRINE_BF16 ? 2 : 1; }
+INLINE bool unit_float8(trine_dtype dtype) { return dtype == TRINE_E4M3 || dtype == TRINE_E5M2; }
 
 /* Consecutive k in a unit; bytes of a unit; units in a vector. */
 INLINE int unit_depth(unit_kind kind) { return kind == UNIT_I8 ? 4 : kind == UNIT_BF16 || kind == UNIT_I16 ? 2 : 1; }
@@ -108,9 +114,14 @@ INLINE vi unit_broadcast(const void *from, unit_kind kind) {
 
 /* --------------------------------------------------------------------------------------------------------- reading operands */
 
-/* Consecutive elements, one to a lane; those narrower than a lane are in its low bits, but bf16 and f16 come as floats. */
+/* Consecutive elements, one to a lane; those narrower than a lane are in its low bits, but floating-point ones come as floats. */
 INLINE vi unit_widen(const char *src, trine_dtype dtype) {
     if (dtype == TRINE_F64) return unit_load(src);
+    if (unit_float8(dtype)) {
+        vb x;
+        memcpy(&x, src, sizeof x);
+        return (vi)vf_from_float8(x, dtype);
+    }
     if (dtype != TRINE_I8) return (vi)vload(src, dtype, 0);
 #if defined(__AVX512F__) /* spelt out because GCC 12 widens by halves */
     return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)src));
@@ -153,7 +164,11 @@ INLINE vi unit_across(const char *src, int64_t along, unit_kind kind, trine_dtyp
 
 /* A vector of units of a single lane, consecutive in k. */
 INLINE vi unit_along(const char *src, unit_kind kind, trine_dtype dtype) {
-    if (kind == UNIT_F32) return (vi)vload(src, dtype, 0);
+    if (kind == UNIT_F32) return unit_widen(src, dtype);
+    if (kind == UNIT_BF16 && unit_float8(dtype)) {
+        const vi pairs = (vi)((vu)vf_from_bf16(*(const vh_any *)src) >> 16);
+        return (vi)((vu)vf_from_codes(pairs & 0xff, dtype) >> 16) | ((vi)vf_from_codes(pairs >> 8, dtype) & (int)0xffff0000);
+    }
     if (kind != UNIT_I16) return unit_load(src);
 #if defined(__AVX512BW__)
     return (vi)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)src));

@@ -10,9 +10,17 @@
 const char *matmul_refuse(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     if (call->tensor[MATMUL_A].dtype != TRINE_I8) return NULL;
+    if (simt_present(call, MATMUL_A_SCALE) || simt_present(call, MATMUL_B_SCALE)) return "i8 products take no scales";
     const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) && fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
     if (!integers) return "i8 products take integers up to 2^24 for alpha and beta";
     return args->activation > TRINE_ACTIVATION_RELU ? "i8 products take no activation but relu" : NULL;
+}
+
+const char *matmul_refuse_cores(const trine_call *call) {
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    const bool cut = ((const trine_matmul_args *)call->args)->precision == TRINE_PRECISION_TF32;
+    if (type == TRINE_F64 || (type == TRINE_F32 && !cut)) return "tensor cores have no products of this type that the error bound allows";
+    return matmul_refuse(call);
 }
 
 /* Can `count` elements that begin at a multiple of that be read as one? */
@@ -35,6 +43,11 @@ matmul_operand matmul_operand_of(const trine_call *call, int tensor) {
 
 static matmul_type type_of(trine_dtype dtype) { return dtype == TRINE_F16 ? MATMUL_F16 : dtype == TRINE_BF16 ? MATMUL_BF16 : MATMUL_F32; }
 
+static matmul_scales scales_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    return simt_present(call, tensor) ? (matmul_scales){ t->data, t->stride[0], t->stride[1] } : (matmul_scales){ 0 };
+}
+
 matmul_target matmul_target_of(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     const trine_tensor *d = &call->tensor[MATMUL_D], *c = &call->tensor[MATMUL_C], *bias = &call->tensor[MATMUL_BIAS];
@@ -45,7 +58,9 @@ matmul_target matmul_target_of(const trine_call *call) {
                         .beta = args->beta + 0.0f,
                         .activation = args->activation,
                         .type = type_of(d->dtype),
-                        .wide = wide(d, 1, 4) };
+                        .wide = wide(d, 1, 4),
+                        .rows = scales_of(call, MATMUL_A_SCALE),
+                        .columns = scales_of(call, MATMUL_B_SCALE) };
     if (simt_present(call, MATMUL_C)) t.c = c->data, t.c_batch = c->stride[0], t.c_row = c->stride[1], t.c_column = c->stride[2];
     if (simt_present(call, MATMUL_BIAS)) t.bias = bias->data, t.bias_type = type_of(bias->dtype);
     t.plain = !t.c && !t.bias && !t.activation;
@@ -194,6 +209,31 @@ static matmul_params params_of(const trine_call *call, const tile *t, const spli
                             .depth = s->depth };
 }
 
+/* Float8 is widened to f16, and goes on as such. */
+static bool widens(const trine_call *call) { return simt_float8(call->tensor[MATMUL_A].dtype); }
+
+static int64_t widened_bytes(const trine_call *call) {
+    return widens(call) ? (int64_t)simt_widened_of(call, MATMUL_A).bytes + (int64_t)simt_widened_of(call, MATMUL_B).bytes : 0;
+}
+
+static trine_status widen(const trine_call *call, matmul_operand *operand, int tensor, void *to) {
+    const simt_widened w = simt_widened_of(call, tensor);
+    const bool across = w.turned == (tensor == MATMUL_A);
+    *operand = (matmul_operand){
+        .data = to, .batch = operand->batch ? w.lines * w.pitch : 0, .lane = across ? 1 : w.pitch, .along = across ? w.pitch : 1, .across = across, .wide = true
+    };
+    return simt_widen(call, &w, to);
+}
+
+static trine_status widen_both(const trine_call *call, matmul_params *p) {
+    if (!widens(call)) return TRINE_OK;
+    const trine_status status = widen(call, &p->a, MATMUL_A, call->workspace);
+    return status == TRINE_OK ? widen(call, &p->b, MATMUL_B, (char *)call->workspace + simt_widened_of(call, MATMUL_A).bytes) : status;
+}
+
+/* Of what is multiplied. */
+static const char *type_name(const trine_call *call) { return trine_dtype_name(widens(call) ? TRINE_F16 : call->tensor[MATMUL_A].dtype); }
+
 /* `variant`: the end of the function's name. */
 static trine_status launch_tiles(const trine_call *call, const tile *t, const split *s, const matmul_params *p, const char *variant, const void *sums) {
     cuda_launch launch = { .blocks = s->parts * tiles_of(call, t), .threads = t->threads, .shared = t->shared, .params = p };
@@ -206,7 +246,7 @@ static trine_status launch_tiles(const trine_call *call, const tile *t, const sp
 
 static size_t workspace_simt(const trine_call *call) {
     const tile t = simt_tile(call);
-    return (size_t)split_of(call, &t).bytes;
+    return (size_t)(widened_bytes(call) + split_of(call, &t).bytes);
 }
 static double seconds_simt(const trine_call *call) {
     const tile t = simt_tile(call);
@@ -215,8 +255,10 @@ static double seconds_simt(const trine_call *call) {
 static trine_status launch_simt(const trine_call *call) {
     const tile t = simt_tile(call);
     const split s = split_of(call, &t);
-    const matmul_params p = params_of(call, &t, &s, call->workspace);
-    return launch_tiles(call, &t, &s, &p, trine_dtype_name(call->tensor[MATMUL_A].dtype), call->workspace);
+    void *const sums = (char *)call->workspace + widened_bytes(call);
+    matmul_params p = params_of(call, &t, &s, sums);
+    const trine_status status = widen_both(call, &p);
+    return status == TRINE_OK ? launch_tiles(call, &t, &s, &p, type_name(call), sums) : status;
 }
 
 /* Which operand has few lanes; and its own workspace, which comes before that of sums. */
@@ -284,13 +326,9 @@ static trine_status launch_skinny(const trine_call *call) {
 
 /* ------------------------------------------------------------------------------------------------------------- by mma.sync */
 
-static const char *refuse_mma(const trine_call *call) {
-    const trine_dtype type = call->tensor[MATMUL_A].dtype;
-    return type == TRINE_F32 || type == TRINE_F64 ? "tensor cores have no products of this type that the error bound allows" : matmul_refuse(call);
-}
-
 static size_t workspace_mma(const trine_call *call) {
-    return (size_t)(matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes + split_of(call, &mma).bytes);
+    const int64_t sides = widens(call) ? widened_bytes(call) : matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes;
+    return (size_t)(sides + split_of(call, &mma).bytes);
 }
 static double seconds_mma(const trine_call *call) { return split_of(call, &mma).seconds; }
 
@@ -301,17 +339,20 @@ static void use_side(matmul_operand *operand, const matmul_side *side, const voi
 }
 
 static trine_status launch_mma(const trine_call *call) {
-    const matmul_side a = matmul_side_of(call, MATMUL_A, true), b = matmul_side_of(call, MATMUL_B, true);
     const split s = split_of(call, &mma);
-    char *const packed = call->workspace, *const sums = packed + a.bytes + b.bytes, variant[16];
+    const matmul_side a = matmul_side_of(call, MATMUL_A, true), b = matmul_side_of(call, MATMUL_B, true);
+    char *const packed = call->workspace, *const sums = packed + (widens(call) ? widened_bytes(call) : a.bytes + b.bytes);
     matmul_params p = params_of(call, &mma, &s, sums);
-    use_side(&p.a, &a, packed);
-    use_side(&p.b, &b, packed + a.bytes);
-    trine_status status = matmul_side_launch(call, &a, packed);
-    if (status == TRINE_OK) status = matmul_side_launch(call, &b, packed + a.bytes);
-    if (status != TRINE_OK) return status;
-    snprintf(variant, sizeof variant, "%s_%c%c", trine_dtype_name(call->tensor[MATMUL_A].dtype), p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k');
-    return launch_tiles(call, &mma, &s, &p, variant, sums);
+    trine_status status = widen_both(call, &p);
+    if (!widens(call)) {
+        use_side(&p.a, &a, packed);
+        use_side(&p.b, &b, packed + a.bytes);
+        status = matmul_side_launch(call, &a, packed);
+        if (status == TRINE_OK) status = matmul_side_launch(call, &b, packed + a.bytes);
+    }
+    char variant[16];
+    snprintf(variant, sizeof variant, "%s_%c%c", type_name(call), p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k');
+    return status == TRINE_OK ? launch_tiles(call, &mma, &s, &p, variant, sums) : status;
 }
 
 /* Tiles of f64: the one that is predicted to be faster, or either. */
@@ -363,8 +404,10 @@ static trine_status launch_f64(const trine_call *call, int which) {
     static size_t workspace_f64_##which(const trine_call *call) { return workspace_f64(call, which); } \
     static trine_status launch_f64_##which(const trine_call *call) { return launch_f64(call, which); } \
     static double seconds_f64_##which(const trine_call *call) { return seconds_f64(call, which); }
-#define F64_KERNEL(name, which) { SIMT_NAME "_f64" name, refuse_f64_##which, workspace_f64_##which, launch_f64_##which, seconds_f64_##which }
-#define SM90_KERNEL(name, which) { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
+#define F64_KERNEL(name, which) \
+    { SIMT_NAME "_f64" name, refuse_f64_##which, workspace_f64_##which, launch_f64_##which, seconds_f64_##which }
+#define SM90_KERNEL(name, which) \
+    { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
 SM90(0)
 SM90(1)
 SM90(2)
@@ -390,7 +433,7 @@ SIMT_KERNELS(matmul) = {
     F64_KERNEL("", 2),
     F64_KERNEL("_128", 0),
     F64_KERNEL("_64", 1),
-    { SIMT_NAME "_mma", refuse_mma, workspace_mma, launch_mma, seconds_mma },
+    { SIMT_NAME "_mma", matmul_refuse_cores, workspace_mma, launch_mma, seconds_mma },
     { SIMT_NAME, matmul_refuse, workspace_simt, launch_simt, seconds_simt },
     { 0 },
 };

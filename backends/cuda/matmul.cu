@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul on CUDA devices: by the tensor cores of sm_80, without any, the packing of operands, and the addition of partial sums. */
+#include "backends/simt/widen.inl.h"
+
 #include "matmul_f64.h"
 #include "matmul_mma.h"
 #include "matmul_pack.h"
@@ -16,6 +18,8 @@ ENTRY(matmul_pack_8, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint8_t>(
 ENTRY(matmul_pack_16, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint16_t>(p); }
 ENTRY(matmul_pack_32, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint32_t>(p); }
 ENTRY(matmul_pack_64, MATMUL_THREADS, matmul_pack_params) { matmul_pack<uint64_t>(p); }
+ENTRY(matmul_widen_e4m3, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e4m3>(p); }
+ENTRY(matmul_widen_e5m2, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e5m2>(p); }
 
 ENTRY(matmul_add_f32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<float>(p); }
 ENTRY(matmul_add_f64, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<double>(p); }
@@ -28,6 +32,7 @@ ENTRY(matmul_add_i32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<int3
 MMA_16(bf16)
 MMA_16(f16)
 MMA(i8, int8_t, k, k, false, false)
+MMA(f32, tf32, k, k, false, false)
 
 /* By the consecutive direction of the operand with many lanes. */
 #define SKINNY(name, T, FEW, x, ACROSS) \

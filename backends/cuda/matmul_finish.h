@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a matrix product on the device: from sums to act(alpha s + beta c + bias) in d. */
+/* The end of a matrix product on the device: from sums to act(alpha scales s + beta c + bias) in d. */
 #ifndef TRINE_CUDA_MATMUL_FINISH_H
 #define TRINE_CUDA_MATMUL_FINISH_H
 
@@ -35,12 +35,35 @@ template <int Q, class Sum, class Each> DEVICE void matmul_each(Sum (&x)[Q][4], 
             if (b.row + q * b.step < b.m && b.column + i < b.n) each(x[q][i], q, i);
 }
 
-DEVICE float matmul_scaled(float factor, float x) { return factor * x; }
-DEVICE double matmul_scaled(float factor, double x) { return (double)factor * x; }
 DEVICE int32_t matmul_scaled(float factor, int32_t x) { return (int32_t)((uint32_t)(int32_t)factor * (uint32_t)x); } /* modulo 2^32; the factor is an integer */
 DEVICE float matmul_plus(float factor, float c, float x) { return fused(factor, c, x); }
 DEVICE double matmul_plus(float factor, double c, double x) { return x + (double)factor * c; }
 DEVICE int32_t matmul_plus(float factor, int32_t c, int32_t x) { return (int32_t)((uint32_t)x + (uint32_t)(int32_t)factor * (uint32_t)c); }
+
+/* What multiplies a row's sums, or a column's; 1 beyond d. */
+DEVICE float matmul_scale_at(const matmul_scales &s, int64_t batch, int64_t at, int64_t end) {
+    return s.data && at < end ? s.data[batch * s.batch + at * s.step] : 1;
+}
+
+/* alpha and the scales, in one order in all ends: alpha by that of the row, by that of the column. Sums of i8 have no scales. */
+template <int Q, class Sum> DEVICE void matmul_scale(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
+    if constexpr (Sum(0.5) != 0) {
+        Sum column[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++) column[i] = matmul_scale_at(t.columns, b.batch, b.column + i, b.n);
+#pragma unroll
+        for (int q = 0; q < Q; q++) {
+            const Sum row = Sum(t.alpha) * matmul_scale_at(t.rows, b.batch, b.row + q * b.step, b.m);
+#pragma unroll
+            for (int i = 0; i < 4; i++) x[q][i] = row * column[i] * x[q][i];
+        }
+    } else {
+#pragma unroll
+        for (int q = 0; q < Q; q++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) x[q][i] = matmul_scaled(t.alpha, x[q][i]);
+    }
+}
 
 template <class E, int Q, class Sum> DEVICE void matmul_add_c(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
     const typename E::bits *const c = (const typename E::bits *)t.c + b.batch * t.c_batch + b.row * t.c_row + b.column * t.c_column;
@@ -94,10 +117,7 @@ template <class Sum> DEVICE void matmul_take(Sum (&x)[4], const Sum *from) {
 
 /* Sums to d: one decision on types and steps for the whole block. */
 template <class E, int Q, class Sum> DEVICE void matmul_finish_as(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
-#pragma unroll
-    for (int q = 0; q < Q; q++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) x[q][i] = matmul_scaled(t.alpha, x[q][i]);
+    matmul_scale(x, t, b);
     if (t.c) matmul_add_c<E>(x, t, b);
     if (t.bias) matmul_add_bias<E>(x, t, b);
     if (t.activation) matmul_activate(x, t.activation, b);
@@ -106,10 +126,7 @@ template <class E, int Q, class Sum> DEVICE void matmul_finish_as(Sum (&x)[Q][4]
 template <int Q> DEVICE void matmul_finish(double (&x)[Q][4], const matmul_target &t, const matmul_block &b) { matmul_finish_as<f64>(x, t, b); }
 template <int Q> DEVICE void matmul_finish(int32_t (&x)[Q][4], const matmul_target &t, const matmul_block &b) { matmul_finish_as<i32>(x, t, b); }
 template <int Q> DEVICE void matmul_finish(float (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
-#pragma unroll
-    for (int q = 0; q < Q; q++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) x[q][i] = matmul_scaled(t.alpha, x[q][i]);
+    matmul_scale(x, t, b);
     if (t.c && t.type == MATMUL_F32) matmul_add_c<f32>(x, t, b);
     if (t.c && t.type == MATMUL_F16) matmul_add_c<f16>(x, t, b);
     if (t.c && t.type == MATMUL_BF16) matmul_add_c<bf16>(x, t, b);

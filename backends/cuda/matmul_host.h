@@ -3,16 +3,18 @@
 #ifndef TRINE_CUDA_MATMUL_HOST_H
 #define TRINE_CUDA_MATMUL_HOST_H
 
-#include "backends/simt/host.h"
+#include "backends/simt/widen_host.h"
 #include "matmul.h"
 #include "state.h"
 
 /* Places in the table of the specification. */
-enum { MATMUL_A, MATMUL_B, MATMUL_C, MATMUL_BIAS, MATMUL_D };
+enum { MATMUL_A, MATMUL_B, MATMUL_C, MATMUL_BIAS, MATMUL_D, MATMUL_A_SCALE, MATMUL_B_SCALE };
 enum { MATMUL_GA, MATMUL_M, MATMUL_K, MATMUL_GB, MATMUL_N, MATMUL_G };
 
 /* Why no kernel here can run the call; NULL if one can. */
 const char *matmul_refuse(const trine_call *call);
+/* The same of the tensor cores'. */
+const char *matmul_refuse_cores(const trine_call *call);
 
 /* Strides in bytes as tensor maps take them (cuTensorMapEncodeTiled). */
 static inline bool matmul_copyable_stride(int64_t bytes) { return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40; }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products by the tensor cores of sm_80 and later: bf16, f16 and i8.
+/* Matrix products by the tensor cores of sm_80 and later: bf16, f16, i8, and f32 cut to tf32.
  *
  * A block has a tile of 128 x 256 of d, each of its 8 warps 64 x 64. Steps of 128 bytes of k are copied to a ring of three stages ahead of their use. A stage
  * has rows of 128 bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank; rows are lanes where k is
@@ -19,6 +19,11 @@ template <class T> struct matmul_mma_type {
     using sum = float;
     using bits = uint16_t;
     enum { SIZE = 2 };
+};
+template <> struct matmul_mma_type<tf32> {
+    using sum = float;
+    using bits = uint32_t;
+    enum { SIZE = 4 };
 };
 template <> struct matmul_mma_type<int8_t> {
     using sum = int32_t;

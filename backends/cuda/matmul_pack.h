@@ -34,7 +34,7 @@ template <class Bits> struct matmul_square {
             for (int e = 0; e < WORD; e++) {
                 uint32_t turned = 0;
 #pragma unroll
-                for (int j = 0; j < WORD; j++) turned |= (in[j] >> e * bits & ((1u << bits) - 1)) << j * bits;
+                for (int j = 0; j < WORD; j++) turned |= (in[j] >> e * bits & (0xffffffffu >> (32 - bits))) << j * bits;
                 word out;
                 __builtin_memcpy(&out, &turned, sizeof out);
                 *(word *)&at[lane + e][along] = out;
@@ -61,9 +61,10 @@ template <class Bits> DEVICE void matmul_pack(const matmul_pack_params &p) {
     const int64_t lane = rest / p.blocks_along * SIDE, along = rest % p.blocks_along * SIDE;
     const Bits *const from = (const Bits *)p.from.data + batch * p.from.batch + lane * p.from.lane + along * p.from.along;
     bool turned = false;
-    if constexpr (sizeof(Bits) < 4) turned = p.from.across && p.from.wide && lane + SIDE <= p.lanes && along + SIDE <= p.depth;
-    if constexpr (sizeof(Bits) < 4)
+    if constexpr (sizeof(Bits) < 4) {
+        turned = p.from.across && p.from.wide && lane + SIDE <= p.lanes && along + SIDE <= p.depth;
         if (turned) square.read_across(from, p.from);
+    }
     if (!turned) square.read(from, p.from, p.lanes - lane, p.depth - along);
     sync_block();
     square.write((Bits *)p.to + (batch * p.lanes + lane) * p.pitch + along, p.pitch, p.lanes - lane, p.depth - along);

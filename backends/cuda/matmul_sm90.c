@@ -98,8 +98,8 @@ static plan plan_of(const trine_call *call, int which) {
 
 const char *matmul_sm90_refuse(const trine_call *call) {
     const cuda_device *d = call->device;
-    const trine_dtype type = call->tensor[MATMUL_A].dtype;
-    if (type == TRINE_F32 || type == TRINE_F64) return "tensor cores have no products of this type that the error bound allows";
+    const char *why = matmul_refuse_cores(call);
+    if (why != NULL) return why;
     if (cuda_ops[call->plan->op].code[CUDA_HOPPER] == NULL) return "no code for sm_90a was built";
     if (d->major != 9 || d->minor != 0) return "the device is not of compute capability 9.0";
     if (!d->tensor_maps) return "the device has no tensor maps";
@@ -107,7 +107,7 @@ const char *matmul_sm90_refuse(const trine_call *call) {
     for (int i = 0; i < call->plan->symbols; i++)
         if (call->dim[i] > INT32_MAX - 256) return "a dimension exceeds the coordinates of tensor maps";
     const int64_t most = call->dim[MATMUL_G] * simt_blocks(call->dim[MATMUL_M], 128) * simt_blocks(call->dim[MATMUL_N], 8);
-    return most * 8 > INT32_MAX ? "more tiles than are counted in 32 bits" : matmul_refuse(call);
+    return most * 8 > INT32_MAX ? "more tiles than are counted in 32 bits" : NULL;
 }
 
 size_t matmul_sm90_workspace(const trine_call *call, int which) {
@@ -129,10 +129,9 @@ static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *
     static const struct {
         trine_dtype dtype;
         CUtensorMapDataType type;
-    } types[] = { { TRINE_I8, CU_TENSOR_MAP_DATA_TYPE_UINT8 },
-                  { TRINE_BF16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 },
-                  { TRINE_F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16 },
-                  { TRINE_F32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32 },
+    } types[] = { { TRINE_I8, CU_TENSOR_MAP_DATA_TYPE_UINT8 },    { TRINE_E4M3, CU_TENSOR_MAP_DATA_TYPE_UINT8 },
+                  { TRINE_E5M2, CU_TENSOR_MAP_DATA_TYPE_UINT8 },  { TRINE_BF16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 },
+                  { TRINE_F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16 }, { TRINE_F32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32 },
                   { TRINE_I32, CU_TENSOR_MAP_DATA_TYPE_INT32 } };
     const cuuint64_t shape[3] = { (cuuint64_t)m->shape[0], (cuuint64_t)m->shape[1], (cuuint64_t)m->shape[2] },
                      strides[2] = { (cuuint64_t)m->line, (cuuint64_t)m->batch };
@@ -163,12 +162,21 @@ static trine_status encode_side(const trine_call *call, const matmul_side *s, vo
     return encode(((const cuda_device *)call->device)->driver, &m, map_out);
 }
 
-/* d as pairs write it, if it is alpha s alone and lies so that copies can: they write whole 16 bytes, also at the end of a row. */
+/* The part of a function's name that says what it multiplies: of float8, the types of x and y. */
+static const char *type_text(const trine_call *call, const plan *p) {
+    const trine_dtype x = call->tensor[p->x.tensor].dtype, y = call->tensor[p->y.tensor].dtype;
+    if (x == TRINE_F32) return "tf32";
+    if (!simt_float8(x)) return trine_dtype_name(x);
+    return x == TRINE_E5M2 ? "e5m2_e4m3" : y == TRINE_E5M2 ? "e4m3_e5m2" : "e4m3_e4m3";
+}
+
+/* d as pairs write it, if it is alpha scales s alone, those of columns for float8 only, and lies so that copies can: they write whole 16 bytes, also at the end of a row. */
 static trine_status encode_result(const trine_call *call, const plan *p, matmul_sm90_params *params) {
     const trine_tensor *d = &call->tensor[MATMUL_D];
     const int64_t size = (int64_t)trine_dtype_size(d->dtype);
-    params->copied = params->to.plain && p->tile.pairs && (uintptr_t)d->data % 16 == 0 && d->shape[2] * size % 16 == 0 &&
-                     (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) && (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
+    params->copied = params->to.plain && (!params->to.columns.data || simt_float8(call->tensor[MATMUL_A].dtype)) && p->tile.pairs &&
+                     (uintptr_t)d->data % 16 == 0 && d->shape[2] * size % 16 == 0 && (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) &&
+                     (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
     if (!params->copied) return TRINE_OK;
     map m = { .dtype = d->dtype, .data = d->data, .shape = { d->shape[2], d->shape[1], d->shape[0] }, .width = (int)(128 / size), .rows = 64 };
     m.line = m.shape[1] > 1 ? d->stride[1] * size : (m.shape[0] * size + 15) / 16 * 16;
@@ -203,8 +211,8 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);
     if (status != TRINE_OK) return status;
     cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n), .params = &params };
-    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.kind, trine_dtype_name(call->tensor[MATMUL_A].dtype), p.tile.n,
-             p.x.across ? 'l' : 'k', p.y.across ? 'l' : 'k');
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.kind, type_text(call, &p), p.tile.n, p.x.across ? 'l' : 'k',
+             p.y.across ? 'l' : 'k');
     launch.cluster = p.tile.pairs ? 2 : p.split;
     launch.blocks = launch.cluster * p.tiles;
     int held = 0;

@@ -13,11 +13,15 @@
     TILES_XY(pairs, T, T, 256) \
     TILES_XY(pairs, T, T, 128) \
     TILES_XY(split, T, T, 128) TILES_XY(split, T, T, 64) TILES_XK(split, T, T, 32) TILES_XK(split, T, T, 16) TILES_XK(split, T, T, 8)
-#define TILES_8(T, name) \
+#define TILES_ALONG(T, name) \
     TILES_KK(pairs, T, name, 256) \
     TILES_KK(pairs, T, name, 128) \
     TILES_KK(split, T, name, 128) TILES_KK(split, T, name, 64) TILES_KK(split, T, name, 32) TILES_KK(split, T, name, 16) TILES_KK(split, T, name, 8)
 
 TILES_16(bf16)
 TILES_16(f16)
-TILES_8(int8_t, i8)
+TILES_ALONG(int8_t, i8)
+TILES_ALONG(tf32, tf32)
+TILES_ALONG(e4m3_e4m3, e4m3_e4m3)
+TILES_ALONG(e4m3_e5m2, e4m3_e5m2)
+TILES_ALONG(e5m2_e4m3, e5m2_e4m3)

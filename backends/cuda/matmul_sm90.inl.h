@@ -35,13 +35,22 @@ template <> struct matmul_element<int8_t> {
     using bits = uint8_t;
     enum { SIZE = 1 };
 };
+template <> struct matmul_element<tf32> {
+    using bits = uint32_t;
+    enum { SIZE = 4 };
+};
+template <> struct matmul_element<e4m3_e4m3> : matmul_element<int8_t> {};
+template <> struct matmul_element<e4m3_e5m2> : matmul_element<int8_t> {};
+template <> struct matmul_element<e5m2_e4m3> : matmul_element<int8_t> {};
 
-/* T: bf16, f16 or int8_t. BLOCKS: of a cluster, one above the other, that share y's part; 1: it is not shared. */
+/* T: a type, or a pair of float8. BLOCKS: of a cluster, one above the other, that share y's part; 1: it is not shared. */
 template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct matmul_pipe {
-    using product = wgmma<T, COLUMNS, X_ACROSS, Y_ACROSS>;
-    using sum = typename product::sum;
+    using sum = typename wgmma<T, COLUMNS, X_ACROSS, Y_ACROSS>::sum;
     enum {
         N = COLUMNS,
+        FLOATS = sum(0.5f) != 0,
+        FLOAT8 = FLOATS && matmul_element<T>::SIZE == 1,
+        PART = FLOAT8 && N > 128 ? 128 : N,   /* columns that are multiplied at once */
         STEP = 128 / matmul_element<T>::SIZE, /* elements of k in a stage */
         PANEL = STEP * 128,                   /* bytes of 64 lanes that are consecutive */
         X_BYTES = MATMUL_SM90_ROWS * 128,
@@ -52,8 +61,9 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct
         BARRIERS = FIRST + STAGES * STAGE,
         SUMS = N / 2,
         SHARING = BLOCKS, /* blocks that y's part is for */
-        HALVES = matmul_element<T>::SIZE == 2,
+        HALVES = FLOATS && matmul_element<T>::SIZE <= 2,
     };
+    using product = wgmma<T, PART, X_ACROSS, Y_ACROSS>;
     uint32_t memory;
     int stage = 0;
     uint32_t parity = 0;
@@ -193,34 +203,77 @@ DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, co
     if (task.end > task.first && thread < Pipe::SHARING) barrier_arrive(cluster_address(last, rank ^ thread));
 }
 
-/* Two neighbours of a row as d has them. */
+/* The same of float8: the sums of a step, 128 products each, are added in f32, for within them few bits are kept. While one warpgroup adds, the other
+ * multiplies. */
+template <class Pipe> DEVICE void matmul_consume_float8(float (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
+    enum { PART = Pipe::PART, COUNT = PART / 2 };
+    const int thread = thread_index() % WARPGROUP;
+#pragma unroll
+    for (int i = 0; i < Pipe::SUMS; i++) sum[i] = 0;
+    for (int step = task.first; step < task.end; step++, pipe.advance()) {
+        barrier_wait(pipe.full(), pipe.parity);
+        const uint64_t x = wgmma_operand(pipe.x() + group * 8192, Pipe::PANEL), y = wgmma_operand(pipe.y(), Pipe::PANEL);
+#pragma unroll
+        for (int first = 0; first < Pipe::N; first += PART) {
+            float part[COUNT];
+            wgmma_begin();
+#pragma unroll
+            for (int i = 0; i < 4; i++) Pipe::product::multiply(part, x + i * 2, y + first * 8 + i * 2, i > 0);
+            wgmma_commit();
+            wgmma_wait<0>();
+            wgmma_settle(part);
+            if (first + PART == Pipe::N && thread < Pipe::SHARING) barrier_arrive(cluster_address(pipe.empty(), rank ^ thread));
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) sum[first / 2 + i] += part[i];
+        }
+    }
+}
+
+template <class Pipe, bool X_ACROSS, bool Y_ACROSS>
+DEVICE void matmul_multiply(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
+    if constexpr (Pipe::FLOAT8)
+        matmul_consume_float8(sum, pipe, task, group, rank);
+    else
+        matmul_consume<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
+}
+
+/* Two neighbours of a row as d has them, times a factor each. */
 struct matmul_as_is {
     enum { BYTES = 4 };
-    static DEVICE void put(uint32_t at, float alpha, float x, float y) { shared_store(at, bits_of_float(alpha * x), bits_of_float(alpha * y)); }
-    static DEVICE void put(uint32_t at, float alpha, int32_t x, int32_t y) {
+    static DEVICE void put(uint32_t at, float left, float right, float x, float y) { shared_store(at, bits_of_float(left * x), bits_of_float(right * y)); }
+    static DEVICE void put(uint32_t at, float alpha, float, int32_t x, int32_t y) {
         const uint32_t factor = (uint32_t)(int32_t)alpha;
         shared_store(at, factor * (uint32_t)x, factor * (uint32_t)y);
     }
 };
 template <class T> struct matmul_halved {
     enum { BYTES = 2 };
-    static DEVICE void put(uint32_t at, float alpha, float x, float y) { shared_store(at, matmul_pair<T>(alpha * x, alpha * y)); }
+    static DEVICE void put(uint32_t at, float left, float right, float x, float y) { shared_store(at, matmul_pair<T>(left * x, right * y)); }
 };
 
-/* alpha s by copies that go on during the next tile: boxes of 64 rows of 128 bytes, swizzled as the map of d says, two of them in turn. */
+/* alpha scales s by copies that go on during the next tile: boxes of 64 rows of 128 bytes, swizzled as the map of d says, two of them in turn. */
 template <class Form, class Pipe>
 DEVICE void matmul_copy_out(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
     enum { BOX = 8192, WIDTH = 128 / Form::BYTES, COUNT = WIDTH / 2 };
     const int thread = thread_index() % WARPGROUP, lane = thread % 32, row = thread / 32 * 16 + lane / 4, in = lane % 4 * 2 * Form::BYTES;
+    float factor[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, task.row + group * 64 + row + i * 8, p.m);
 #pragma unroll
     for (int box = 0; box < Pipe::N / WIDTH; box++) {
         const uint32_t to = memory + (group * 2 + box % 2) * BOX;
         if (thread == 0) copy_box_out_wait<1>();
         sync_some(1 + group, WARPGROUP);
 #pragma unroll
-        for (int i = 0; i < COUNT; i += 2) {
-            const int down = row + i / 2 % 2 * 8, place = i / 4 * 8 * Form::BYTES + in;
-            Form::put(to + down * 128 + (place ^ (down % 8) << 4), p.to.alpha, sum[box * COUNT + i], sum[box * COUNT + i + 1]);
+        for (int i = 0; i < COUNT; i += 4) {
+            const int place = i / 4 * 8 * Form::BYTES + in, column = task.column + box * WIDTH + i / 4 * 8 + lane % 4 * 2;
+            const float left = Pipe::FLOAT8 ? matmul_scale_at(p.to.columns, task.batch, column, p.n) : 1,
+                        right = Pipe::FLOAT8 ? matmul_scale_at(p.to.columns, task.batch, column + 1, p.n) : 1;
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int down = row + half * 8, at = box * COUNT + i + half * 2;
+                Form::put(to + down * 128 + (place ^ (down % 8) << 4), factor[half] * left, factor[half] * right, sum[at], sum[at + 1]);
+            }
         }
         copies_see();
         sync_some(1 + group, WARPGROUP);
@@ -344,7 +397,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
         for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step) {
             typename Pipe::sum sum[Pipe::SUMS];
             const matmul_task task = matmul_task_of<Pipe>(p, tile, rank);
-            matmul_consume<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
+            matmul_multiply<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
             matmul_end<Pipe>(p, sum, task, group, memory);
         }
         if (thread_index() % WARPGROUP == 0) copy_box_out_wait<0>();
@@ -380,7 +433,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
         registers_more<232>();
         Sum sum[Pipe::SUMS] = {};
         const int thread = thread_index() % WARPGROUP, row = group * 64 + thread / 32 * 16 + thread % 32 / 4;
-        matmul_consume<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
+        matmul_multiply<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
         sync_some(1, 2 * WARPGROUP); /* the stages are free now */
         matmul_put<0, Pipe::SUMS>((Sum *)memory, pitch, p.swapped, row, sum);
         if (alone)

@@ -4,12 +4,12 @@
 
 #include <math.h>
 
-#include "backends/simt/host.h"
+#include "backends/simt/widen_host.h"
 
 /* Places in the table of the specification. */
-enum { A, B, C, BIAS, D };
+enum { A, B, C, BIAS, D, A_SCALE, B_SCALE };
 enum { GA, M, K, GB, N, G };
-enum { T, O };
+enum { T, U, O, BIAS_TYPE };
 
 /* Tiles of a size that give the compute units of a chip enough to do: of 304, 256 or 104. */
 enum { ENOUGH = 256 };
@@ -25,6 +25,7 @@ static const char *refuse_all(const trine_call *call) {
     const bool curved = args->activation > TRINE_ACTIVATION_RELU;
     if (call->type[T] == TRINE_F64 && curved) return "float64 with an activation other than relu";
     if (call->type[T] == TRINE_I8 && curved) return "an activation other than relu, of integers";
+    if (call->type[T] == TRINE_I8 && (simt_present(call, A_SCALE) || simt_present(call, B_SCALE))) return "scales, of integers";
     if (call->type[T] == TRINE_I8 && !(integer(args->alpha) && integer(args->beta))) return "a factor of integers that is none, or beyond 2^24";
     return NULL;
 }
@@ -36,14 +37,16 @@ static const char *refuse_64(const trine_call *call) {
     if (why != NULL || call->type[T] == TRINE_F64) return why;
     return tiles(call, 128) >= ENOUGH ? "there are enough tiles of 128" : NULL;
 }
-static bool halves(const trine_call *call) { return call->type[T] == TRINE_F16 || call->type[T] == TRINE_BF16; }
+/* What is multiplied: float8 as f16, which holds it exactly. */
+static trine_dtype element(const trine_call *call) { return simt_float8(call->type[T]) ? TRINE_F16 : call->type[T]; }
+static bool halves(const trine_call *call) { return element(call) == TRINE_F16 || element(call) == TRINE_BF16; }
 static const char *refuse_128(const trine_call *call) {
     if (call->type[T] == TRINE_F64) return "float64 has tiles of 64 only";
     const char *why = refuse_all(call);
     if (why != NULL || !halves(call)) return why;
     return tiles(call, 256) >= ENOUGH ? "there are enough tiles of 256" : NULL;
 }
-static const char *refuse_256(const trine_call *call) { return halves(call) ? refuse_all(call) : "tiles of 256 are for float16 and bfloat16"; }
+static const char *refuse_256(const trine_call *call) { return halves(call) ? refuse_all(call) : "tiles of 256 are for float16, bfloat16 and float8"; }
 
 /* Does every row of an operand begin at a multiple of 16 bytes? `along` is the dimension that is contiguous. */
 static bool wide(const trine_tensor *t, int along, int lane) {
@@ -63,11 +66,32 @@ static tile_operand operand(const trine_call *call, int tensor, int along, int l
                            .wide = wide(t, along, lane) };
 }
 
+/* The same, once widened to `data`. */
+static tile_operand widened(const tile_operand *o, const simt_widened *w, const void *data) {
+    const bool along = w->turned == (w->tensor == B);
+    return (tile_operand){ .data = data,
+                           .batch = o->batch ? w->lines * w->pitch : 0,
+                           .lane = along ? w->pitch : 1,
+                           .along = along ? 1 : w->pitch,
+                           .lanes = o->lanes,
+                           .depth = o->depth,
+                           .wide = along };
+}
+
+static matmul_scales scales(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    return simt_present(call, tensor) ? (matmul_scales){ t->data, t->stride[0], t->stride[1] } : (matmul_scales){ 0 };
+}
+
+static size_t workspace(const trine_call *call) {
+    return simt_float8(call->type[T]) ? (size_t)(simt_widened_of(call, A).bytes + simt_widened_of(call, B).bytes) : 0;
+}
+
 static trine_status launch(const trine_call *call, int side) {
     const trine_matmul_args *args = args_of(call);
     const int64_t g = call->dim[G], m = call->dim[M], n = call->dim[N];
     const bool has_c = simt_present(call, C);
-    const matmul_params p = {
+    matmul_params p = {
         .a = operand(call, A, 2, 1),
         .b = operand(call, B, 1, 2),
         .c = simt_rows_of(call, C),
@@ -85,9 +109,18 @@ static trine_status launch(const trine_call *call, int side) {
         .c_wide = simt_aligned(call, C),
         .d_wide = simt_aligned(call, D),
         .bias_wide = simt_present(call, BIAS) && (uintptr_t)call->tensor[BIAS].data % 16 == 0,
+        .row_scales = scales(call, A_SCALE),
+        .column_scales = scales(call, B_SCALE),
     };
-    simt_function function = { .variant = side };
-    for (int i = 0; i < call->plan->types; i++) function.type[i] = call->type[i];
+    if (simt_float8(call->type[T])) {
+        const simt_widened a = simt_widened_of(call, A), b = simt_widened_of(call, B);
+        char *const to = call->workspace;
+        p.a = widened(&p.a, &a, to), p.b = widened(&p.b, &b, to + a.bytes);
+        trine_status status = simt_widen(call, &a, to);
+        if (status == TRINE_OK) status = simt_widen(call, &b, to + a.bytes);
+        if (status != TRINE_OK) return status;
+    }
+    const simt_function function = { .type = { element(call), call->type[O], call->type[BIAS_TYPE] }, .variant = side };
     return simt_launch(call, &function, g * p.down * p.right, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
 }
 
@@ -96,8 +129,8 @@ static trine_status launch_128(const trine_call *call) { return launch(call, 128
 static trine_status launch_256(const trine_call *call) { return launch(call, 256); }
 
 SIMT_KERNELS(matmul) = {
-    { .name = SIMT_NAME "_64", .refuse = refuse_64, .launch = launch_64 },
-    { .name = SIMT_NAME "_128", .refuse = refuse_128, .launch = launch_128 },
-    { .name = SIMT_NAME "_256", .refuse = refuse_256, .launch = launch_256 },
+    { .name = SIMT_NAME "_64", .refuse = refuse_64, .workspace = workspace, .launch = launch_64 },
+    { .name = SIMT_NAME "_128", .refuse = refuse_128, .workspace = workspace, .launch = launch_128 },
+    { .name = SIMT_NAME "_256", .refuse = refuse_256, .workspace = workspace, .launch = launch_256 },
     { 0 },
 };

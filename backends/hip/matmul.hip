@@ -6,6 +6,7 @@
  * reads of LDS. */
 #include "matmul.h"
 
+#include "backends/simt/widen.inl.h"
 #include "matrix.h"
 #include "matmul_finish.h"
 
@@ -124,6 +125,9 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
 #define MATMUL_2(T, O, B) MATMUL(T, O, B, 64) MATMUL(T, O, B, 128)
 #define MATMUL_3(T, O, B) MATMUL_2(T, O, B) MATMUL(T, O, B, 256)
 MATMUL_2(f32, f32, f32)
+ENTRY(matmul_widen_e4m3, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e4m3>(p); }
+ENTRY(matmul_widen_e5m2, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e5m2>(p); }
+MATMUL_3(f16, bf16, f32) /* of float8, widened */
 MATMUL_3(f16, f16, f32)
 MATMUL_3(f16, f32, f32)
 MATMUL_3(f16, f16, f16)

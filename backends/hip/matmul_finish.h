@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a matrix product on CDNA devices: from sums to act(alpha sum + beta c + bias) in d, 8 columns of a row at a time. */
+/* The end of a matrix product on CDNA devices: from sums to act(alpha scales sum + beta c + bias) in d, 8 columns of a row at a time. */
 #ifndef TRINE_HIP_MATMUL_FINISH_H
 #define TRINE_HIP_MATMUL_FINISH_H
 
@@ -59,6 +59,22 @@ template <class O, class B> struct matmul_arithmetic<O, B, int32_t> {
     static DEVICE uint32_t put(uint32_t x) { return x; }
 };
 
+/* Sums of integers have no scales. */
+template <class X> DEVICE void matmul_scale(X (&x)[VECTOR], const matmul_params &p, int64_t batch, int64_t row, int64_t column) {
+    const matmul_scales &rows = p.row_scales, &columns = p.column_scales;
+    if (rows.data) {
+        const float scale = rows.data[batch * rows.batch + row * rows.step];
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) x[k] *= scale;
+    }
+    if (columns.data) {
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++)
+            if (column + k < p.n) x[k] *= columns.data[batch * columns.batch + (column + k) * columns.step];
+    }
+}
+DEVICE void matmul_scale(uint32_t (&)[VECTOR], const matmul_params &, int64_t, int64_t, int64_t) {}
+
 template <class O, class B, class Sum>
 DEVICE void matmul_finish(const Sum (&sums)[VECTOR], const matmul_params &p, int64_t batch, int64_t row, int64_t column) {
     using in = matmul_arithmetic<O, B, Sum>;
@@ -66,6 +82,7 @@ DEVICE void matmul_finish(const Sum (&sums)[VECTOR], const matmul_params &p, int
     const auto alpha = in::factor(p.alpha), beta = in::factor(p.beta);
 #pragma unroll
     for (int k = 0; k < VECTOR; k++) x[k] = alpha * sums[k];
+    matmul_scale(x, p, batch, row, column);
     if (p.c.data) {
         typename O::bits c[VECTOR];
         matmul_load_c(c, p, (const typename O::bits *)p.c.data + batch * p.c.batch + row * p.c.row, { column, p.n, p.c_wide });

@@ -10,12 +10,13 @@
 
 enum { ALGORITHMS = 8, WORKSPACE = 64 << 20, TRIALS = 20 };
 
-/* Types as cuBLASLt has them: of the operands, the result, the sums, and the factors. */
+/* Types as cuBLASLt has them: of the operands, the result, the sums, and the factors. It takes float8 with b stored transposed alone. */
 typedef struct kind {
     trine_dtype in, out;
     cudaDataType_t a, d;
     cublasComputeType_t sum;
     cudaDataType_t scale;
+    int32_t precision;
 } kind;
 static const kind kinds[] = {
     { TRINE_BF16, TRINE_BF16, CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F },
@@ -23,6 +24,7 @@ static const kind kinds[] = {
     { TRINE_F16, TRINE_F16, CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
     { TRINE_F16, TRINE_F32, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
     { TRINE_F32, TRINE_F32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F32, TRINE_F32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, TRINE_PRECISION_TF32 },
     { TRINE_F64, TRINE_F64, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F },
     { TRINE_I8, TRINE_I32, CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I },
 };
@@ -87,10 +89,11 @@ static bool describe(product *p, const trine_case *c, const kind *k) {
 
 static void *open_product(const trine_case *c, int threads) {
     (void)threads;
-    if (strcmp(c->plan->spec->name, "matmul") != 0 || !peer_plain(c, "", "")) return NULL;
+    if (strcmp(c->plan->spec->name, "matmul") != 0 || !peer_plain(c, "precision", "")) return NULL;
+    const int32_t precision = ((const trine_matmul_args *)(const void *)c->args)->precision;
     const kind *k = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i].in == c->tensor[A].dtype && kinds[i].out == c->tensor[D].dtype) k = &kinds[i];
+        if (kinds[i].in == c->tensor[A].dtype && kinds[i].out == c->tensor[D].dtype && kinds[i].precision == precision) k = &kinds[i];
     product *p = calloc(1, sizeof *p);
     if (p != NULL && k != NULL && describe(p, c, k)) return p;
     if (p != NULL) close_product(p);

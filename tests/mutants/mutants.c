@@ -180,10 +180,13 @@ static double dot(const trine_call *call, defect d, int64_t batch, int64_t i, in
 static trine_status matmul(const trine_call *call, defect d) {
     const trine_matmul_args *args = call->args;
     const trine_tensor *c = tensor(call, "c"), *bias = tensor(call, "bias"), *out = tensor(call, "d");
+    const trine_tensor *a_scale = tensor(call, "a_scale"), *b_scale = tensor(call, "b_scale");
     const int64_t m = dim(call, "m"), n = dim(call, "n"), count = dim(call, "g") * m * n;
     for (int64_t at = 0; at < count; at++) {
         const int64_t batch = at / (m * n), i = at / n % m, j = at % n;
         double v = (double)args->alpha * dot(call, d, batch, i, j, dim(call, "k"));
+        if (a_scale) v *= get(a_scale, 0, batch, i);
+        if (b_scale) v *= get(b_scale, 0, batch, j);
         if (c) v += (d == ignores_beta ? 1 : (double)args->beta) * get(c, batch, i, j);
         if (bias) v += get(bias, 0, 0, j);
         put(out, batch, i, j, args->activation == TRINE_ACTIVATION_RELU && v < 0 ? 0 : v);

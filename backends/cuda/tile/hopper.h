@@ -7,6 +7,7 @@
 
 #include "backends/simt/simt.h"
 #include "map.h"
+#include "types.h"
 #include "vote.h"
 
 enum { WARPGROUP = 128 };
@@ -176,7 +177,25 @@ template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
                          : "l"(left), "l"(right), "r"(add)); \
         } \
     };
-#define WGMMA(N, COUNT, a, b, p, x, y) WGMMA_FLOAT(bf16, N, COUNT, a, b, p, x, y) WGMMA_FLOAT(f16, N, COUNT, a, b, p, x, y) WGMMA_BYTES(N, COUNT, a, b, p)
+/* Those whose operands are consecutive in k alone. */
+#define WGMMA_ALONG(T, N, K, types, COUNT, a, b, p) \
+    template <> struct wgmma<T, N, false, false> { \
+        using sum = float; \
+        static DEVICE void multiply(float (&s)[COUNT], uint64_t left, uint64_t right, int add) { \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k" #K ".f32." types " {" LIST##COUNT "}, %" #a ", %" #b ", p, 1, 1;\n}" \
+                         : S##COUNT("+f", 0) \
+                         : "l"(left), "l"(right), "r"(add)); \
+        } \
+    };
+#define WGMMA(N, COUNT, a, b, p, x, y) \
+    WGMMA_FLOAT(bf16, N, COUNT, a, b, p, x, y) \
+    WGMMA_FLOAT(f16, N, COUNT, a, b, p, x, y) \
+    WGMMA_BYTES(N, COUNT, a, b, p) \
+    WGMMA_ALONG(tf32, N, 8, "tf32.tf32", COUNT, a, b, p) \
+    WGMMA_ALONG(e4m3_e4m3, N, 32, "e4m3.e4m3", COUNT, a, b, p) \
+    WGMMA_ALONG(e4m3_e5m2, N, 32, "e4m3.e5m2", COUNT, a, b, p) \
+    WGMMA_ALONG(e5m2_e4m3, N, 32, "e5m2.e4m3", COUNT, a, b, p)
 
 WGMMA(8, 4, 4, 5, 6, 7, 8)
 WGMMA(16, 8, 8, 9, 10, 11, 12)
@@ -204,6 +223,7 @@ WGMMA(256, 128, 128, 129, 130, 131, 132)
 #undef S128
 #undef WGMMA_FLOAT
 #undef WGMMA_BYTES
+#undef WGMMA_ALONG
 #undef WGMMA
 
 #endif

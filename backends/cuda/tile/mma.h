@@ -4,6 +4,7 @@
 #define TRINE_TILE_MMA_H
 
 #include "backends/simt/simt.h"
+#include "types.h"
 
 /* SIZE bytes (4, 8, 16) to shared memory, of which `bytes` are read and the others are 0. Done once the group that it is committed to is waited for. */
 template <int SIZE> DEVICE void copy_bytes(void *to, const void *from, int bytes) {
@@ -40,6 +41,7 @@ template <bool ACROSS> DEVICE void load_matrices(uint32_t (&r)[4], const void *r
     }
 WARP_MULTIPLY(bf16, float, "+f", "m16n8k16", "f32.bf16.bf16.f32")
 WARP_MULTIPLY(f16, float, "+f", "m16n8k16", "f32.f16.f16.f32")
+WARP_MULTIPLY(tf32, float, "+f", "m16n8k8", "f32.tf32.tf32.f32")
 WARP_MULTIPLY(int8_t, int32_t, "+r", "m16n8k32", "s32.s8.s8.s32")
 #undef WARP_MULTIPLY
 

@@ -3,6 +3,7 @@
 #ifndef TRINE_EMULATOR_TILE_MMA_H
 #define TRINE_EMULATOR_TILE_MMA_H
 
+#include "backends/cuda/tile/types.h"
 #include "backends/simt/simt.h"
 
 enum { EMULATED_COPIES = 128 };
@@ -64,6 +65,10 @@ template <bool ACROSS> DEVICE void load_matrices(uint32_t (&r)[4], const void *r
 template <class T> struct emulated_word {
     enum { COUNT = 2 };
     static DEVICE float get(uint32_t word, int i) { return T::get((uint16_t)(word >> 16 * i)); }
+};
+template <> struct emulated_word<tf32> {
+    enum { COUNT = 1 };
+    static DEVICE float get(uint32_t word, int) { return float_of_bits(word & 0xffffe000u); }
 };
 template <> struct emulated_word<int8_t> {
     enum { COUNT = 4 };
