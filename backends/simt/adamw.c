@@ -13,7 +13,7 @@ static trine_status launch(const trine_call *call) {
     const trine_tensor *tensor = call->tensor;
     const double steps = (double)args->step;
     const adamw_params p = {
-        .walk = simt_walk_of(call, call->present & ~(1u << GRAD_SCALE), PARAM),
+        .walk = simt_walk_of(call, call->present & ~(1u << GRAD_SCALE), M),
         .decay = (float)((double)args->lr * args->weight_decay),
         .beta1 = args->beta1,
         .rest1 = (float)(1.0 - args->beta1),

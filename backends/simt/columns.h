@@ -19,6 +19,7 @@ typedef struct columns_params {
     simt_rows out;   /* one row */
     float *partial;  /* blocks times n */
     int64_t rows, n; /* of the matrix */
+    int64_t fold;    /* rows that count as one, so that narrow ones fill a block: rows and n are then of the folded matrix; up to 1: none */
     int64_t block_rows, blocks;
     bool wide;
 } columns_params;

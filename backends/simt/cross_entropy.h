@@ -5,15 +5,21 @@
 
 #include "params.h"
 
+enum { GRADIENT_BYTES = 32 }; /* of logits that a thread of the gradient has: more do not gain (H200) */
+
 typedef struct cross_entropy_params {
-    simt_rows logits, labels, loss, lse, dloss, dlogits; /* the last two of the gradient */
+    simt_rows logits, labels, loss, lse;
     int64_t rows, v, ignore;
     float scale;      /* of the logits */
     float base2;      /* scale log2(e): exponentials are powers of two of a logit times this */
     double smoothing; /* e */
     float z_loss;
     bool long_labels; /* i64, not i32 */
-    bool wide;
+    /* of the gradient: */
+    simt_rows dloss, dlogits;
+    int64_t pieces, tasks;  /* of a row; of all */
+    float spread, at_label; /* e/v, and 1 - e more */
+    float twice_z_loss;
 } cross_entropy_params;
 
 #endif

@@ -7,7 +7,10 @@ enum { LOGITS, LABELS, LSE, DLOSS, DLOGITS }; /* as in the specification */
 
 static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_backward_args *args = call->args;
-    const cross_entropy_params p = {
+    const bool whole = simt_rows_whole(call, 1);
+    const int64_t items = whole ? GRADIENT_BYTES / (int64_t)trine_dtype_size(call->tensor[LOGITS].dtype) : 8;
+    const double spread = args->label_smoothing / (double)call->dim[1];
+    cross_entropy_params p = {
         .logits = simt_rows_of(call, LOGITS),
         .labels = simt_rows_of(call, LABELS),
         .lse = simt_rows_of(call, LSE),
@@ -18,13 +21,16 @@ static trine_status launch(const trine_call *call) {
         .ignore = args->ignore_index_set ? args->ignore_index : -100,
         .scale = args->logit_scale,
         .base2 = (float)(args->logit_scale * 1.4426950408889634),
-        .smoothing = args->label_smoothing,
         .z_loss = args->z_loss,
         .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
-        .wide = simt_aligned(call, LOGITS) && simt_aligned(call, DLOGITS),
+        .pieces = simt_blocks(call->dim[1], 32 * items),
+        .spread = (float)spread,
+        .at_label = (float)(1 - args->label_smoothing + spread),
+        .twice_z_loss = 2 * args->z_loss,
     };
-    const simt_function function = { .type = { call->tensor[LOGITS].dtype } };
-    return simt_launch(call, &function, p.rows * simt_blocks(p.v, SIMT_THREADS * 8), SIMT_THREADS, &p, sizeof p);
+    p.tasks = p.rows * p.pieces;
+    const simt_function function = { .step = whole ? NULL : "ragged", .type = { call->tensor[LOGITS].dtype } };
+    return simt_launch(call, &function, simt_blocks(p.tasks, SIMT_THREADS / 32), SIMT_THREADS, &p, sizeof p);
 }
 
 SIMT_KERNELS(cross_entropy_backward) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

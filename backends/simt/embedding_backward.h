@@ -6,18 +6,23 @@
 #include "params.h"
 
 enum {
-    SORT_THREADS = 512,
-    SORT_BITS = 4,    /* of a digit */
-    SUM_COLUMNS = 256 /* of a table row that one warp sums */
+    SORT_BITS = 8, /* of a digit */
+    SORT_DIGITS = 1 << SORT_BITS,
+    SORT_BLOCKS = 64,  /* at most: each adds up the counts of all */
+    SUM_COLUMNS = 256, /* of a table row that one warp sums */
+    SUM_CHUNK = 32     /* sorted tokens that it sums: however many name one row, no sum is longer */
 };
 
 typedef struct embedding_backward_params {
     simt_rows dy, dtable;
     const void *ids;
-    int64_t t, v, n;
-    int64_t *token[2]; /* in the workspace: tokens in the order of their rows, and room to sort them */
-    int64_t *start;    /* of each table row in token[0], and the end */
-    int32_t passes;    /* of the sort, an even number */
+    int64_t t, v, n, chunks;
+    float *partial;        /* in the workspace: of each chunk the sums of a row that began before or ends later, and of one that begins in it and ends later */
+    uint32_t *token[2];    /* tokens in the order of their rows, and room to sort them */
+    uint32_t *first, *end; /* of each table row's tokens; 0 if it has none */
+    uint32_t *count;       /* of the tokens that each block of the sort has for each digit */
+    int64_t block_tokens, blocks;
+    int32_t pass; /* of the sort; its outcome, and at the end that of all, is in token[pass % 2] */
     bool long_ids, accumulate, wide;
 } embedding_backward_params;
 

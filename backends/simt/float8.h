@@ -9,16 +9,13 @@
 template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
     using bits = uint8_t;
 
+    /* Sign and body, where those of a float are, are the value times 2^(BIAS - 127), subnormals too. */
     static DEVICE float get(bits code) {
-        const uint32_t body = code & 0x7f;
-        const float subnormal = (float)body * (2.0f / (float)(1 << (BIAS + FRACTION)));
-        uint32_t r = body < 1u << FRACTION ? bits_of_float(subnormal) : (body << (23 - FRACTION)) + ((127u - BIAS) << 23);
-        if (FNUZ) {
-            if (code == 0x80) return not_a_number();
-        } else if (body > MOST) {
-            r = INF && body == 0x7c ? INF_BITS : NAN_BITS;
-        }
-        return float_of_bits(r | (uint32_t)(code & 0x80) << 24);
+        const uint32_t body = code & 0x7f, top = (uint32_t)code << 24;
+        const uint32_t small = (uint32_t)((int32_t)top >> (FRACTION + 1)) & (0x80000000u | 0x7fu << (23 - FRACTION));
+        const float x = float_of_bits(small) * float_of_bits((254u - BIAS) << 23);
+        if (FNUZ) return code == 0x80 ? not_a_number() : x;
+        return body <= MOST ? x : INF && body == 0x7c ? float_of_bits(INF_BITS | (top & 0x80000000u)) : not_a_number();
     }
 
     /* Beyond the largest finite value, Inf included: that value if `saturate`, else Inf, or NaN where there is none. */

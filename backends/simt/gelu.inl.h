@@ -13,7 +13,7 @@ template <class T> struct gelu_op {
         unit_load<T>(x, p.walk, 0, u);
         if (p.args.form == TRINE_GELU_TANH) {
 #pragma unroll
-            for (int k = 0; k < N; k++) x[k] *= sigmoid(x[k] * fused(x[k] * x[k], 0.0713548163f, 1.59576912f));
+            for (int k = 0; k < N; k++) x[k] *= gelu_logistic(x[k]).of;
         } else {
 #pragma unroll
             for (int k = 0; k < N; k++) x[k] *= normal_of(x[k]).cdf;

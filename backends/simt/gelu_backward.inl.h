@@ -9,8 +9,8 @@ using gelu_backward_params = walk_call<trine_gelu_backward_args>;
 
 DEVICE float gelu_tanh_slope(float x) {
     const float bounded = x > 20 ? 20 : x < -20 ? -20 : x; /* there s(1-s) is 0 already; x^2 must not become Inf */
-    const float square = bounded * bounded, v = bounded * fused(square, 0.0713548163f, 1.59576912f), s = sigmoid(v);
-    return fused(s * sigmoid(-v) * fused(square, 0.214064449f, 1.59576912f), x, s);
+    const logistic s = gelu_logistic(bounded);
+    return fused(s.of * s.of_minus * fused(bounded * bounded, 0.214064449f, 1.59576912f), x, s.of);
 }
 
 DEVICE float gelu_erf_slope(float x) {

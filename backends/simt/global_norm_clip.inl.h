@@ -3,17 +3,20 @@
 #include "global_norm_clip.h"
 #include "simt.h"
 
-template <class T> DEVICE void clip_squares(const clip_params &p) {
-    const int64_t first = block_index() * CLIP_BLOCK, end = first + CLIP_BLOCK < p.n ? first + CLIP_BLOCK : p.n;
+template <class T, bool WHOLE> DEVICE double clip_sum(const clip_params &p, int64_t first, int64_t end) {
     double sum = 0;
 #pragma unroll 4
     for (int64_t at = first + thread_index() * VECTOR; at < end; at += SIMT_THREADS * VECTOR) {
         float x[VECTOR];
-        load<T>(x, p.x, lane{ at, end, p.wide });
+        load_lane<T, WHOLE>(x, (const typename T::bits *)p.x, lane{ at, end, p.wide });
 #pragma unroll
         for (int k = 0; k < VECTOR; k++) sum += (double)x[k] * x[k];
     }
-    sum = group_sum<SIMT_THREADS>(sum);
+    return sum;
+}
+template <class T> DEVICE void clip_squares(const clip_params &p) {
+    const int64_t first = block_index() * CLIP_BLOCK, end = first + CLIP_BLOCK < p.n ? first + CLIP_BLOCK : p.n;
+    const double sum = group_sum<SIMT_THREADS>(p.wide && end - first == CLIP_BLOCK ? clip_sum<T, true>(p, first, end) : clip_sum<T, false>(p, first, end));
     if (thread_index() == 0) p.partial[block_index()] = sum;
 }
 
@@ -35,8 +38,10 @@ DEVICE void clip_coefficient(const clip_params &p) {
     *p.workspace_coefficient = coefficient;
 }
 
+/* From the end on, of which the second-level cache still holds a part. */
 template <class T> DEVICE void clip_scale(const clip_params &p) {
-    const lane l = { (block_index() * SIMT_THREADS + thread_index()) * VECTOR, p.n, p.wide };
+    const int64_t last = (p.n - 1) / (SIMT_THREADS * VECTOR), block = last - block_index();
+    const lane l = { (block * SIMT_THREADS + thread_index()) * VECTOR, p.n, p.wide };
     const float coefficient = *p.workspace_coefficient;
     float x[VECTOR];
     load<T>(x, p.x, l);

@@ -34,28 +34,31 @@ static merged merge(const trine_call *call, uint32_t set, const trine_tensor *sh
     return m;
 }
 
-/* Can rows of a tensor be read in vectors: contiguous or broadcast, and aligned to 16 bytes or to the vector? */
-static bool vectors(const trine_tensor *tensor, const int64_t *stride, int inner) {
-    const int64_t size = (int64_t)trine_dtype_size(tensor->dtype), vector = 8 * size, align = vector < 16 ? vector : 16;
-    if (stride[inner] == 0) return true;
+/* Can rows of a tensor be read in vectors of `length`: contiguous, or broadcast where the op expects it, and aligned to 16 bytes or to the vector? */
+static bool vectors(const trine_call *call, int t, const int64_t *stride, int inner, int64_t length) {
+    const trine_tensor *tensor = &call->tensor[t];
+    const int64_t size = (int64_t)trine_dtype_size(tensor->dtype), vector = length * size, align = vector < 16 ? vector : 16;
+    if (stride[inner] == 0) return call->plan->tensor[t].spec->flags & BROADCAST;
     if (stride[inner] != 1 || (uintptr_t)tensor->data % (uintptr_t)align != 0) return false;
     for (int d = 0; d < inner; d++)
         if (stride[d] * size % align != 0) return false;
     return true;
 }
 
-simt_walk simt_walk_of(const trine_call *call, uint32_t set, int shape) {
-    const merged m = merge(call, set, &call->tensor[shape]);
+simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output) {
+    const merged m = merge(call, set, &call->tensor[output]);
     const int inner = m.rank - 1, pad = SIMT_WALK_RANK - m.rank;
-    simt_walk w = { .n = m.shape[inner], .wide = m.shape[inner] > 1 };
+    simt_walk w = { .n = m.shape[inner], .length = trine_dtype_size(call->tensor[output].dtype) > 2 ? 4 : 8 };
+    bool wide = w.n > 1;
     for (int t = 0; t < call->plan->tensors; t++) {
         if (!(set >> t & 1)) continue;
         w.data[t] = call->tensor[t].data;
         w.step[t] = m.stride[t][inner];
         memcpy(&w.stride[t][pad], m.stride[t], sizeof(int64_t) * (size_t)inner);
-        w.wide = w.wide && vectors(&call->tensor[t], m.stride[t], inner);
+        wide = wide && vectors(call, t, m.stride[t], inner, w.length);
     }
-    w.row_units = w.units = w.wide ? simt_blocks(w.n, 8) : w.n;
+    if (!wide) w.length = 1;
+    w.row_units = w.units = simt_blocks(w.n, w.length);
     for (int d = 0; d < SIMT_WALK_RANK - 1; d++) {
         w.shape[d] = d < pad ? 1 : m.shape[d - pad];
         w.units *= w.shape[d];

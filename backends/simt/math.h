@@ -18,12 +18,6 @@ DEVICE float exp_of(float x) {
     return fused(e, rest * LN2, e);
 }
 
-/* The same of x + low, unrounded, for |low| < 0.06; the relative error is low^3 more. */
-DEVICE float exp_of_sum(float x, float low) {
-    const float t = x * LOG2E, rest = fused(x, LOG2E_REST, fused(x, LOG2E, -t)), r = fused(rest, LN2, low), e = exp2_approx(t);
-    return fused(e, fused(0.5f * r, r, r), e);
-}
-
 /* ln x for x >= 0, within 4: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), and a minimax polynomial of f (backends/cpu/vec_math.h). */
 DEVICE float log_of(float x) {
     if (!(x > 0) || x == infinity()) return x == 0 ? -infinity() : x;
@@ -44,10 +38,23 @@ DEVICE float log_of(float x) {
     return fused(k, 0x1.63p-1f, f + low);
 }
 
-/* 1/(1 + e^-x), small results too, within 11. 1 - sigmoid(x) is sigmoid(-x). */
-DEVICE float sigmoid(float x) {
-    const float e = exp_of(-magnitude(x)), r = reciprocal(1.0f + e);
-    return x < 0 ? e * r : r;
+/* 1/(1 + e^-x) and 1/(1 + e^x), small results too: the one is not 1 less the other. */
+struct logistic {
+    float of, of_minus;
+};
+DEVICE logistic logistic_by(float power, bool negative) { /* e^-|x|; is x negative? */
+    const float r = reciprocal(1.0f + power), small = power * r;
+    return { negative ? small : r, negative ? r : small };
+}
+
+/* Within 11. */
+DEVICE logistic logistic_of(float x) { return logistic_by(exp_of(-magnitude(x)), x < 0); }
+DEVICE float sigmoid(float x) { return logistic_of(x).of; }
+
+/* Those of gelu's argument v = 2 sqrt(2/pi) (x + 0.044715 x^3), within 8 + 4 |v|: v log2(e) is rounded four times, and no better known if v were computed first. */
+DEVICE logistic gelu_logistic(float x) {
+    const float t = x * fused(x * x, 0.102943240f, 2.30220819f);
+    return logistic_by(exp2_approx(-magnitude(t)), t < 0);
 }
 
 /* tanh x within 8: a minimax polynomial below 0.625 (backends/cpu/vec_math.h). */
@@ -63,14 +70,13 @@ DEVICE float tanh_of(float x) {
 }
 
 /* The normal distribution: its function, small results too, and its density. Phi(-a) = exp(-a^2/2) P(a) / (sqrt(2 pi) a P(a) + Q(a)), all coefficients
- * positive (backends/cpu/vec_math.h); a^2 is split so that its rounding does not count. */
+ * positive (backends/cpu/vec_math.h). The exponent's rounding costs 1.5 a^2, which moves results less than rounding x would. NaN gives numbers. */
 struct normal {
     float cdf, pdf;
 };
 DEVICE normal normal_of(float x) {
-    const float a = magnitude(x) > 14.6f ? 14.6f : magnitude(x); /* Phi(-14.6) rounds to 0 */
-    const float high = float_of_bits(bits_of_float(a) & ~0xfffu);
-    const float e = exp_of_sum(-0.5f * high * high, -0.5f * ((a - high) * (a + high)));
+    const float a = -larger(-magnitude(x), -14.6f); /* Phi(-14.6) rounds to 0 */
+    const float e = exp2_approx(a * (a * -0.721347520f));
     float p = 2.17566313e-03f;
     p = fused(p, a, 2.60647889e-02f);
     p = fused(p, a, 1.49271578e-01f);

@@ -149,14 +149,14 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
 /* dweight sums dy xhat, dbias dy. */
 template <bool CENTERED, class T> struct norm_terms {
     const norm_backward_params &p;
-    DEVICE void add(float (&sum)[2][VECTOR], int64_t row, const lane &l) const {
+    template <bool WHOLE> DEVICE void add(float (&sum)[2][VECTOR], int64_t row, const lane &l) const {
         const norm_statistics s = norm_saved<CENTERED>(p, row);
         float dy[VECTOR], h[VECTOR];
-        load<T>(dy, row_at<T>(p.dy, row), l);
+        load_lane<T, WHOLE>(dy, row_at<T>(p.dy, row), l);
         if (p.f32_residual)
-            load<f32>(h, row_at<f32>(p.h, row), l);
+            load_lane<f32, WHOLE>(h, row_at<f32>(p.h, row), l);
         else
-            load<T>(h, row_at<T>(p.h, row), l);
+            load_lane<T, WHOLE>(h, row_at<T>(p.h, row), l);
 #pragma unroll
         for (int k = 0; k < VECTOR; k++) {
             sum[0][k] += dy[k] * ((h[k] - s.mean) * s.rstd);

@@ -16,8 +16,8 @@ typedef struct simt_dropout {
     float p; /* 0: keep all */
 } simt_dropout;
 
-/* A walk over tensors of one logical shape, dimensions merged wherever all tensors allow. A thread takes one unit: a vector of 8 elements of the last
- * dimension, or one element. */
+/* A walk over tensors of one logical shape, dimensions merged wherever all tensors allow. A thread takes one unit: a vector of the last dimension, or one
+ * element. Of the output a vector is 16 bytes at most, so that a warp's stores have no gaps: 32 bytes of f32 lost 9 % of copying on an H200. */
 enum { SIMT_WALK_TENSORS = 5, SIMT_WALK_RANK = 4 };
 typedef struct simt_walk {
     int64_t units;                     /* of all */
@@ -27,7 +27,7 @@ typedef struct simt_walk {
     int64_t stride[SIMT_WALK_TENSORS][SIMT_WALK_RANK - 1];
     int64_t step[SIMT_WALK_TENSORS]; /* stride of the last dimension; 0: broadcast */
     void *data[SIMT_WALK_TENSORS];   /* NULL: absent */
-    bool wide;                       /* units are vectors: the last dimension is contiguous or broadcast, and every row aligned */
+    int64_t length;                  /* of a unit: 1, or if the last dimension is contiguous or broadcast and every row aligned 4 or 8 */
 } simt_walk;
 
 /* A matrix of rows, or a batch of them. */

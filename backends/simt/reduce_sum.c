@@ -6,10 +6,27 @@
 enum { X, ROW_SUMS, COLUMN_SUMS }; /* as in the specification */
 
 static int64_t pieces_of(const trine_call *call) { return call->dim[1] > REDUCE_PIECE ? simt_blocks(call->dim[1], REDUCE_PIECE) : 1; }
-static int64_t blocks_of(const trine_call *call) { return simt_blocks(call->dim[0], columns_block_rows(call->dim[0])); }
 
-/* Floats: the sums of the pieces of rows, then those of the blocks of columns. */
-static int64_t row_partials(const trine_call *call) { return simt_present(call, ROW_SUMS) && pieces_of(call) > 1 ? pieces_of(call) * call->dim[0] : 0; }
+/* Narrow rows one behind the other are summed as fewer long ones. */
+static int64_t fold_of(const trine_call *call) {
+    const int64_t rows = call->dim[0], n = call->dim[1];
+    int64_t fold = 1;
+    while (n > 0 && call->tensor[X].stride[0] == n && 2 * fold * n <= COLUMNS_WIDTH && rows > 0 && rows % (2 * fold) == 0) fold *= 2;
+    return fold;
+}
+static int64_t blocks_of(const trine_call *call) {
+    const int64_t rows = call->dim[0] / fold_of(call);
+    return simt_blocks(rows, columns_block_rows(rows));
+}
+
+/* Are rows summed while columns are? Then in parts, one for each tile of columns. */
+static bool joined(const trine_call *call) { return simt_present(call, ROW_SUMS) && simt_present(call, COLUMN_SUMS) && fold_of(call) == 1; }
+static int64_t row_parts(const trine_call *call) { return joined(call) ? simt_blocks(call->dim[1], COLUMNS_WIDTH) : pieces_of(call); }
+
+/* Floats: the sums of the parts of rows, then those of the blocks of columns. */
+static int64_t row_partials(const trine_call *call) {
+    return joined(call) || (simt_present(call, ROW_SUMS) && pieces_of(call) > 1) ? row_parts(call) * call->dim[0] : 0;
+}
 static int64_t column_partials(const trine_call *call) { return simt_present(call, COLUMN_SUMS) ? blocks_of(call) * call->dim[1] : 0; }
 
 static size_t workspace(const trine_call *call) { return (size_t)(row_partials(call) + column_partials(call)) * sizeof(float); }
@@ -33,26 +50,34 @@ static trine_status sum_rows(const trine_call *call, float *partial) {
     return status == TRINE_OK && split ? finish(call, partial, p.pieces, p.rows, ROW_SUMS) : status;
 }
 
-static trine_status sum_columns(const trine_call *call, float *partial) {
-    const reduce_columns_params p = {
+static trine_status sum_columns(const trine_call *call, float *partial, float *row_partial) {
+    const int64_t fold = fold_of(call), rows = call->dim[0] / fold, n = call->dim[1] * fold;
+    reduce_columns_params p = {
         .x = simt_rows_of(call, X),
         .columns = { .partial = partial,
-                     .rows = call->dim[0],
-                     .n = call->dim[1],
-                     .block_rows = columns_block_rows(call->dim[0]),
+                     .rows = rows,
+                     .n = n,
+                     .fold = fold,
+                     .block_rows = columns_block_rows(rows),
                      .blocks = blocks_of(call),
-                     .wide = simt_aligned(call, X) },
+                     .wide = simt_aligned(call, X) || (fold > 1 && (uintptr_t)call->tensor[X].data % 16 == 0 && n % 8 == 0) },
+        .row_partial = row_partial,
     };
+    p.x.row *= fold;
     const simt_function function = { .step = "columns", .type = { call->tensor[X].dtype } };
-    const trine_status status = simt_launch(call, &function, p.columns.blocks * simt_blocks(p.columns.n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
-    return status == TRINE_OK ? finish(call, partial, p.columns.blocks, p.columns.n, COLUMN_SUMS) : status;
+    const trine_status status = simt_launch(call, &function, p.columns.blocks * simt_blocks(n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
+    return status == TRINE_OK ? finish(call, partial, p.columns.blocks, call->dim[1], COLUMN_SUMS) : status;
 }
 
 static trine_status launch(const trine_call *call) {
-    float *partial = call->workspace;
+    float *const rows = call->workspace, *const columns = rows + row_partials(call);
+    if (joined(call)) {
+        const trine_status status = sum_columns(call, columns, rows);
+        return status == TRINE_OK ? finish(call, rows, row_parts(call), call->dim[0], ROW_SUMS) : status;
+    }
     trine_status status = TRINE_OK;
-    if (simt_present(call, ROW_SUMS)) status = sum_rows(call, partial);
-    if (status == TRINE_OK && simt_present(call, COLUMN_SUMS)) status = sum_columns(call, partial + row_partials(call));
+    if (simt_present(call, ROW_SUMS)) status = sum_rows(call, rows);
+    if (status == TRINE_OK && simt_present(call, COLUMN_SUMS)) status = sum_columns(call, columns, NULL);
     return status;
 }
 

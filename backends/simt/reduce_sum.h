@@ -15,6 +15,7 @@ typedef struct reduce_rows_params {
 typedef struct reduce_columns_params {
     simt_rows x;
     columns_params columns;
+    float *row_partial; /* sums of each row's part in a tile of columns, tiles times rows; NULL: not asked for */
 } reduce_columns_params;
 
 #endif

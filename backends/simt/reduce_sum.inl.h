@@ -25,19 +25,46 @@ template <class T, class S, class Group> DEVICE void reduce_rows(const reduce_ro
     if (Group::rank() == 0) store_one<S>(p.out.data, task, sum);
 }
 
-template <class T> struct reduce_terms {
-    const simt_rows &x;
-    DEVICE void add(float (&sum)[1][VECTOR], int64_t row, const lane &l) const {
-        float v[VECTOR];
-        load<T>(v, row_at<T>(x, row), l);
+/* The sum over a row of a thread's vector, if it is in the row, and those of its line. */
+DEVICE void reduce_line(const reduce_columns_params &p, const float (&x)[VECTOR], int64_t row, const columns_place &place) {
+    float sum = 0;
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) sum[0][k] += v[k];
+    for (int k = 0; k < VECTOR; k++) sum += x[k];
+    sum = group_sum<32>(within(place.l, 0) ? sum : 0.0f);
+    if (thread_index() % 32 == 0) p.row_partial[place.tile * p.columns.rows + row] = sum;
+}
+
+/* WHOLE: every vector is in a row or beyond it, where the first is read instead. */
+template <class T, bool WHOLE> DEVICE void reduce_lines(float (&sum)[1][VECTOR], const reduce_columns_params &p, const columns_place &place) {
+    enum { ROWS = WHOLE ? 4 : 1 }; /* asked for at a time; beyond the last one it is that again */
+    const lane l = { WHOLE && !within(place.l, 0) ? 0 : place.l.at, place.l.n, place.l.aligned };
+    for (int64_t first = place.first + place.line; first < place.end; first += ROWS * COLUMNS_LINES) {
+        float x[ROWS][VECTOR];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const int64_t row = first + i * COLUMNS_LINES;
+            load_lane<T, WHOLE>(x[i], row_at<T>(p.x, row < place.end ? row : place.end - 1), l);
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const int64_t row = first + i * COLUMNS_LINES;
+            if (row >= place.end) break;
+#pragma unroll
+            for (int k = 0; k < VECTOR; k++) sum[0][k] += x[i][k];
+            if (p.row_partial) reduce_line(p, x[i], row, place);
+        }
     }
-};
+}
 
 template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
     float *const partial[1] = { p.columns.partial };
-    columns_block<1>(p.columns, partial, reduce_terms<T>{ p.x });
+    const columns_place place = columns_place_of(p.columns);
+    float sum[1][VECTOR] = {};
+    if (p.columns.wide && p.columns.n % VECTOR == 0)
+        reduce_lines<T, true>(sum, p, place);
+    else
+        reduce_lines<T, false>(sum, p, place);
+    columns_store(p.columns, partial, sum, place);
 }
 
 #define ROWS(T, S, G) \

@@ -5,6 +5,8 @@
 
 #include "params.h"
 
+enum { ROPE_BYTES = 16 };
+
 typedef struct rope_params {
     void *x, *y;
     int64_t x_stride[3], y_stride[3]; /* of b, s, h */
@@ -15,7 +17,7 @@ typedef struct rope_params {
     int64_t pair_units, row_units, units; /* of a row's pairs; with those of the elements beyond; of all */
     float sign;
     bool interleaved, long_positions;
-    bool wide; /* a unit is 8 pairs or 8 elements, not one */
+    bool wide; /* a unit is a vector of ROPE_BYTES, not one pair or element */
 } rope_params;
 
 #endif

@@ -4,74 +4,78 @@
 #define TRINE_SIMT_ROPE_PAIRS_H
 
 #include "rope.h"
-#include "simt.h"
+#include "row.h"
 
-/* N pairs from the first on: elements i and i + c, or 2i and 2i + 1. */
-template <class T, int N>
-DEVICE void rope_rotate(const rope_params &p, const typename T::bits *x, typename T::bits *y, const float (&cosine)[N], const float (&sine)[N], int64_t first) {
-    float a[N], b[N];
-    const int64_t c = p.c;
-    if (p.interleaved) {
-        float pair[2 * N];
-        const lane l = { 2 * first, 2 * c, N > 1 };
-        load<T>(pair, x, l);
-#pragma unroll
-        for (int k = 0; k < N; k++) {
-            const float u = pair[2 * k], v = pair[2 * k + 1];
-            pair[2 * k] = fused(u, cosine[k], -(v * sine[k]));
-            pair[2 * k + 1] = fused(v, cosine[k], u * sine[k]);
-        }
-        store<T>(pair, y, l);
-        return;
-    }
-    const lane l = { first, c, N > 1 };
-    load<T>(a, x, l);
-    load<T>(b, x + c, l);
-#pragma unroll
-    for (int k = 0; k < N; k++) {
-        const float u = a[k], v = b[k];
-        a[k] = fused(u, cosine[k], -(v * sine[k]));
-        b[k] = fused(v, cosine[k], u * sine[k]);
-    }
-    store<T>(a, y, l);
-    store<T>(b, y + c, l);
+struct rope_place {
+    int64_t batch, token, head, unit;
+};
+template <class Integer> DEVICE rope_place rope_place_of(const rope_params &p, Integer number) {
+    const Integer row = number / (Integer)p.row_units, token = row / (Integer)p.h, batch = token / (Integer)p.s;
+    return { (int64_t)batch, (int64_t)(token - batch * (Integer)p.s), (int64_t)(row - token * (Integer)p.h), (int64_t)(number - row * (Integer)p.row_units) };
 }
 
-template <class T, class W, int N> DEVICE void rope_unit(const rope_params &p, int64_t number) {
-    const bool narrow = p.units <= 0xffffffff;
-    const int64_t row = narrow ? (int64_t)((uint32_t)number / (uint32_t)p.row_units) : number / p.row_units, unit = number - row * p.row_units;
-    const int64_t token = row / p.h, head = row - token * p.h, batch = token / p.s, i = token - batch * p.s;
-    const typename T::bits *x = (const typename T::bits *)p.x + batch * p.x_stride[0] + i * p.x_stride[1] + head * p.x_stride[2];
-    typename T::bits *y = (typename T::bits *)p.y + batch * p.y_stride[0] + i * p.y_stride[1] + head * p.y_stride[2];
-    if (unit >= p.pair_units) {
-        typename T::bits rest[N];
-        const lane l = { 2 * p.c + (unit - p.pair_units) * N, p.d, N > 1 };
-        load_bits(rest, x, l);
-        store_bits(rest, y, l);
-        return;
-    }
-    const int64_t position = p.positions ? load_integer(p.positions, p.long_positions, batch * p.position_stride[0] + i * p.position_stride[1]) : i;
-    const lane l = { unit * N, p.c, N > 1 };
-    float cosine[N], sine[N];
+/* The factors of N pairs, or NaN. */
+template <class W, int N> DEVICE void rope_factors(float (&cosine)[N], float (&sine)[N], const rope_params &p, const rope_place &place) {
+    const int64_t row = place.batch * p.position_stride[0] + place.token * p.position_stride[1];
+    const int64_t position = p.positions ? load_integer(p.positions, p.long_positions, row) : place.token;
     if (position >= 0 && position < p.p) {
-        load<W>(cosine, (const typename W::bits *)p.cos.data + position * p.cos.row, l);
-        load<W>(sine, (const typename W::bits *)p.sin.data + position * p.sin.row, l);
+        load_vector<W>(cosine, row_at<W>(p.cos, position) + place.unit * N);
+        load_vector<W>(sine, row_at<W>(p.sin, position) + place.unit * N);
     } else {
 #pragma unroll
         for (int k = 0; k < N; k++) cosine[k] = sine[k] = not_a_number();
     }
 #pragma unroll
     for (int k = 0; k < N; k++) sine[k] *= p.sign;
-    rope_rotate<T, N>(p, x, y, cosine, sine, l.at);
+}
+
+DEVICE void rope_rotate(float &a, float &b, float cosine, float sine) {
+    const float u = a, v = b;
+    a = fused(u, cosine, -(v * sine));
+    b = fused(v, cosine, u * sine);
+}
+
+/* N pairs, elements i and i + c or 2i and 2i + 1: two vectors either way. Or N of the elements beyond. */
+template <class T, class W, int N> DEVICE void rope_unit(const rope_params &p, const rope_place &place) {
+    using bits = typename T::bits;
+    const bits *x = (const bits *)p.x + place.batch * p.x_stride[0] + place.token * p.x_stride[1] + place.head * p.x_stride[2];
+    bits *y = (bits *)p.y + place.batch * p.y_stride[0] + place.token * p.y_stride[1] + place.head * p.y_stride[2];
+    if (place.unit >= p.pair_units) {
+        const int64_t at = 2 * p.c + (place.unit - p.pair_units) * N;
+        const packed<bits, N> rest = *(const packed<bits, N> *)(x + at);
+        if constexpr (N == 1)
+            y[at] = rest.v[0];
+        else
+            store_whole(rest.v, y + at);
+        return;
+    }
+    const int64_t first = (p.interleaved ? 2 : 1) * place.unit * N, second = first + (p.interleaved ? N : p.c);
+    float a[N], b[N], cosine[N], sine[N];
+    load_vector<T>(a, x + first);
+    load_vector<T>(b, x + second);
+    rope_factors<W>(cosine, sine, p, place);
+    if (N > 1 && p.interleaved) {
+#pragma unroll
+        for (int k = 0; k < N; k += 2) {
+            rope_rotate(a[k], a[k + 1], cosine[k / 2], sine[k / 2]);
+            rope_rotate(b[k], b[k + 1], cosine[(N + k) / 2], sine[(N + k) / 2]);
+        }
+    } else {
+#pragma unroll
+        for (int k = 0; k < N; k++) rope_rotate(a[k], b[k], cosine[k], sine[k]);
+    }
+    store_vector<T>(a, y + first);
+    store_vector<T>(b, y + second);
 }
 
 template <class T, class W> DEVICE void rope_all(const rope_params &p) {
     const int64_t number = block_index() * SIMT_THREADS + thread_index();
     if (number >= p.units) return;
+    const rope_place place = p.units <= 0xffffffff ? rope_place_of<uint32_t>(p, (uint32_t)number) : rope_place_of<uint64_t>(p, (uint64_t)number);
     if (p.wide)
-        rope_unit<T, W, VECTOR>(p, number);
+        rope_unit<T, W, ROPE_BYTES / sizeof(typename T::bits)>(p, place);
     else
-        rope_unit<T, W, 1>(p, number);
+        rope_unit<T, W, 1>(p, place);
 }
 
 #define ROPE(op, T, W) \

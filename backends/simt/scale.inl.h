@@ -9,7 +9,7 @@ using scale_params = walk_call<trine_scale_args>;
 template <class X, class T> struct scale_op {
     template <int N> static DEVICE void step(const scale_params &p, const unit &u) {
         float x[N];
-        unit_load<X>(x, p.walk, 0, u);
+        unit_load_broadcast<X>(x, p.walk, 0, u);
 #pragma unroll
         for (int k = 0; k < N; k++) x[k] = fused(p.args.alpha, x[k], p.args.shift);
         unit_store<T>(x, p.walk, 1, u);

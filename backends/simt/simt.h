@@ -98,6 +98,7 @@ template <int N, class Bits> DEVICE void store_whole(const Bits (&v)[N], void *t
 #pragma unroll
     for (int i = 0; i + 4 <= WORDS; i += 4) store_words((uint32_t *)to + i, word[i], word[i + 1], word[i + 2], word[i + 3]);
     if constexpr (WORDS % 4 == 2) store_words((uint32_t *)to, word[0], word[1]);
+    if constexpr (WORDS == 1) *(uint32_t *)to = word[0];
 }
 
 template <int N, class Bits> DEVICE void store_bits(const Bits (&v)[N], void *data, const lane &l) {
@@ -132,7 +133,20 @@ template <class T, int N> DEVICE held<T, N> held_of(const float (&v)[N]) {
     return x;
 }
 
-/* The same as floats; what lies beyond the row is 0. */
+/* A vector of N elements that is aligned and in memory from end to end, or one element. */
+template <class T, int N> DEVICE void load_vector(float (&v)[N], const typename T::bits *from) {
+    const packed<typename T::bits, N> raw = *(const packed<typename T::bits, N> *)from;
+#pragma unroll
+    for (int k = 0; k < N; k++) v[k] = T::get(raw.v[k]);
+}
+template <class T, int N> DEVICE void store_vector(const float (&v)[N], typename T::bits *to) {
+    if constexpr (N == 1)
+        *to = T::put(v[0]);
+    else
+        store_whole(held_of<T>(v).word, to);
+}
+
+/* The elements of a lane as floats; what lies beyond the row is 0. */
 template <class T, int N> DEVICE void load(float (&v)[N], const void *data, const lane &l) {
     typename T::bits raw[N];
     load_bits(raw, data, l);
@@ -145,6 +159,15 @@ template <class T, int N> DEVICE void store(const float (&v)[N], void *data, con
     for (int k = 0; k < N; k++) raw[k] = T::put(v[k]);
     store_bits(raw, data, l);
 }
+
+/* The same of a lane that is known to be aligned and in the row from end to end, or not. */
+template <class T, bool WHOLE, int N> DEVICE void load_lane(float (&v)[N], const typename T::bits *row, const lane &l) {
+    if constexpr (WHOLE)
+        load_vector<T>(v, row + l.at);
+    else
+        load<T>(v, row, l);
+}
+DEVICE bool whole(const lane &l) { return l.aligned && within(l, VECTOR - 1); }
 
 /* -------------------------------------------------------------------------------------------------------------- sums of a group */
 

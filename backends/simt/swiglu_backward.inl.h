@@ -15,9 +15,9 @@ template <class T> struct swiglu_backward_op {
         unit_load<T>(up, p.walk, 2, u);
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            const float s = sigmoid(gate[k]), slope = s * fused(gate[k], sigmoid(-gate[k]), 1.0f);
-            up[k] = slope * up[k] * dy[k];
-            gate[k] = gate[k] * s * dy[k];
+            const logistic s = logistic_of(gate[k]);
+            up[k] = s.of * fused(gate[k], s.of_minus, 1.0f) * up[k] * dy[k];
+            gate[k] = gate[k] * s.of * dy[k];
         }
         unit_store<T>(up, p.walk, 3, u);
         unit_store<T>(gate, p.walk, 4, u);

@@ -13,85 +13,91 @@ template <class Args> struct walk_call {
 };
 
 struct unit {
-    int64_t row[SIMT_WALK_RANK - 1]; /* indices of all dimensions but the last */
-    int64_t at;                      /* in the last */
-    int64_t index;                   /* of its first element in logical row-major order */
+    int64_t row[SIMT_WALK_TENSORS]; /* where the row begins in each tensor */
+    int64_t at;                     /* in the row */
+    int64_t index;                  /* of its first element in logical row-major order */
 };
 
 /* Units beyond 2^32 take 64-bit divisions, which cost several times as much. */
 template <class Integer> DEVICE unit unit_number(const simt_walk &w, Integer number, int length) {
-    Integer row = w.units == w.row_units ? 0 : number / (Integer)w.row_units;
+    Integer row = number / (Integer)w.row_units;
     const int64_t at = (int64_t)(number - row * (Integer)w.row_units) * length;
-    unit u = { { 0, 0, 0 }, at, (int64_t)row * w.n + at };
+    unit u = { {}, at, (int64_t)row * w.n + at };
 #pragma unroll
     for (int d = SIMT_WALK_RANK - 2; d >= 0; d--) {
         if (row == 0) break;
         const Integer rest = row / (Integer)w.shape[d];
-        u.row[d] = (int64_t)(row - rest * (Integer)w.shape[d]);
+        const int64_t i = (int64_t)(row - rest * (Integer)w.shape[d]);
+#pragma unroll
+        for (int t = 0; t < SIMT_WALK_TENSORS; t++) u.row[t] += i * w.stride[t][d];
         row = rest;
     }
     return u;
 }
 DEVICE unit unit_of(const simt_walk &w, int64_t number, int length) {
+    if (w.units == w.row_units) return { {}, number * length, number * length };
     return w.units <= 0xffffffff ? unit_number<uint32_t>(w, (uint32_t)number, length) : unit_number<uint64_t>(w, (uint64_t)number, length);
 }
 
-/* Where row `u` of tensor `t` begins. */
-template <class Bits> DEVICE Bits *unit_row(const simt_walk &w, int t, const unit &u) {
-    int64_t offset = 0;
-#pragma unroll
-    for (int d = 0; d < SIMT_WALK_RANK - 1; d++) offset += u.row[d] * w.stride[t][d];
-    return (Bits *)w.data[t] + offset;
+/* Its first element in tensor `t`: a vector's last dimension is contiguous. */
+template <int N, class Bits> DEVICE Bits *unit_place(const simt_walk &w, int t, const unit &u) {
+    return (Bits *)w.data[t] + u.row[t] + (N == 1 ? u.at * w.step[t] : u.at);
 }
 
 template <int N, class Bits> DEVICE void unit_load_bits(Bits (&v)[N], const simt_walk &w, int t, const unit &u) {
-    const Bits *row = unit_row<Bits>(w, t, u);
-    if (N > 1 && w.step[t] == 1) {
-        load_bits(v, row, lane{ u.at, w.n, true });
-        return;
-    }
-    const Bits one = row[u.at * w.step[t]];
+    const packed<Bits, N> whole = *(const packed<Bits, N> *)unit_place<N, Bits>(w, t, u);
 #pragma unroll
-    for (int k = 0; k < N; k++) v[k] = one;
+    for (int k = 0; k < N; k++) v[k] = whole.v[k];
 }
 template <int N, class Bits> DEVICE void unit_store_bits(const Bits (&v)[N], const simt_walk &w, int t, const unit &u) {
-    Bits *row = unit_row<Bits>(w, t, u);
-    if (N > 1)
-        store_bits(v, row, lane{ u.at, w.n, true });
+    Bits *to = unit_place<N, Bits>(w, t, u);
+    if constexpr (N == 1)
+        *to = v[0];
     else
-        row[u.at * w.step[t]] = v[0];
+        store_whole(v, to);
 }
 
 template <class T, int N> DEVICE void unit_load(float (&v)[N], const simt_walk &w, int t, const unit &u) {
-    typename T::bits raw[N];
-    unit_load_bits(raw, w, t, u);
-#pragma unroll
-    for (int k = 0; k < N; k++) v[k] = T::get(raw[k]);
+    load_vector<T>(v, unit_place<N, typename T::bits>(w, t, u));
 }
 template <class T, int N> DEVICE void unit_store(const float (&v)[N], const simt_walk &w, int t, const unit &u) {
-    typename T::bits raw[N];
-#pragma unroll
-    for (int k = 0; k < N; k++) raw[k] = T::put(v[k]);
-    unit_store_bits(raw, w, t, u);
+    store_vector<T>(v, unit_place<N, typename T::bits>(w, t, u));
 }
 
-/* Op::step<N>(params, unit) on the thread's unit of N elements. */
-template <class Op, class Params> DEVICE void walk(const Params &p) {
+/* A tensor that may be broadcast along its last dimension. */
+template <class T, int N> DEVICE void unit_load_broadcast(float (&v)[N], const simt_walk &w, int t, const unit &u) {
+    if (w.step[t] != 0) {
+        unit_load<T>(v, w, t, u);
+        return;
+    }
+    const float one = load_one<T>(w.data[t], u.row[t]);
+#pragma unroll
+    for (int k = 0; k < N; k++) v[k] = one;
+}
+
+/* Elements of a vector: the host has it from the same output, the last of an entry's types. */
+template <class T> constexpr int walk_length = sizeof(typename T::bits) > 2 ? 4 : 8;
+
+/* Op::step<N>(params, unit) on the thread's unit of N elements: a vector, without a test, or of a row's last elements one after the other. */
+template <class Op, int N, class Params> DEVICE void walk(const Params &p) {
     const int64_t number = block_index() * SIMT_THREADS + thread_index();
     if (number >= p.walk.units) return;
-    if (p.walk.wide)
-        Op::template step<VECTOR>(p, unit_of(p.walk, number, VECTOR));
-    else
-        Op::template step<1>(p, unit_of(p.walk, number, 1));
+    unit u = unit_of(p.walk, number, (int)p.walk.length);
+    const int64_t end = u.at + p.walk.length < p.walk.n ? u.at + p.walk.length : p.walk.n;
+    if (end - u.at == N) {
+        Op::template step<N>(p, u);
+        return;
+    }
+    for (; u.at < end; u.at++, u.index++) Op::template step<1>(p, u);
 }
 
 /* The entry <op>_<types> of a walk, one for each combination of types. */
 #define WALK_1(op, params, T) \
-    ENTRY(op##_##T, SIMT_THREADS, params) { walk<op##_op<T>>(p); }
+    ENTRY(op##_##T, SIMT_THREADS, params) { walk<op##_op<T>, walk_length<T>>(p); }
 #define WALK_2(op, params, A, T) \
-    ENTRY(op##_##A##_##T, SIMT_THREADS, params) { walk<op##_op<A, T>>(p); }
+    ENTRY(op##_##A##_##T, SIMT_THREADS, params) { walk<op##_op<A, T>, walk_length<T>>(p); }
 #define WALK_3(op, params, A, B, T) \
-    ENTRY(op##_##A##_##B##_##T, SIMT_THREADS, params) { walk<op##_op<A, B, T>>(p); }
+    ENTRY(op##_##A##_##B##_##T, SIMT_THREADS, params) { walk<op##_op<A, B, T>, walk_length<T>>(p); }
 
 #define EACH_FLOAT_1(M, ...) M(__VA_ARGS__, f32) M(__VA_ARGS__, bf16) M(__VA_ARGS__, f16)
 #define EACH_FLOAT_2(M, ...) EACH_FLOAT_1(M, __VA_ARGS__, f32) EACH_FLOAT_1(M, __VA_ARGS__, bf16) EACH_FLOAT_1(M, __VA_ARGS__, f16)
