@@ -41,7 +41,7 @@ template <class T, int D> struct attention_backward_block {
 
     struct lds {
         chunk tile[2][row_tiles::SIZE];
-        careful_lds careful;
+        careful_lds<> careful;
         float lse[ROWS], delta[ROWS];
     };
 
