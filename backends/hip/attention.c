@@ -13,7 +13,8 @@ static trine_status launch(const trine_call *call) {
     p.o = attention_rows_of(call, OUTPUT);
     p.lse = attention_column_of(call, LSE);
     const simt_function function = attention_function(call, NULL);
-    return simt_launch(call, &function, p.b * p.h * simt_blocks(p.sq, ATTENTION_QUERIES), TILE_THREADS, &p, sizeof p);
+    const int threads = attention_threads((int)trine_dtype_size(call->type[0]), function.variant);
+    return simt_launch(call, &function, p.b * p.h * simt_blocks(p.sq, threads / 4), threads, &p, sizeof p);
 }
 
 SIMT_KERNELS(attention) = { { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch }, { 0 } };

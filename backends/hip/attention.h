@@ -6,9 +6,21 @@
 #include "tile/operand.h"
 
 enum {
-    ATTENTION_QUERIES = 64, /* of a block: 16 for each of its four waves */
+    ATTENTION_QUERIES = 64, /* of a block of the gradient: 16 for each of its four waves */
     ATTENTION_WIDEST = 256  /* head */
 };
+
+/* Of a block of the forward kernel for elements of `size` bytes and heads of up to `d`: a wave for 16 queries. Two waves on each SIMD, if half of its registers
+ * suffice a wave. */
+#ifdef __cplusplus
+constexpr
+#else
+static inline
+#endif
+    int
+    attention_threads(int size, int d) {
+    return size == 2 && d < 256 ? 512 : 256;
+}
 
 /* [b] s h d, the last dimension contiguous. */
 typedef struct attention_rows {

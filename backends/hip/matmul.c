@@ -48,22 +48,21 @@ static const char *refuse_128(const trine_call *call) {
 }
 static const char *refuse_256(const trine_call *call) { return halves(call) ? refuse_all(call) : "tiles of 256 are for float16, bfloat16 and float8"; }
 
-/* Does every row of an operand begin at a multiple of 16 bytes? `along` is the dimension that is contiguous. */
-static bool wide(const trine_tensor *t, int along, int lane) {
-    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
-    return t->stride[along] == 1 && (uintptr_t)t->data % 16 == 0 && (t->shape[lane] == 1 || t->stride[lane] * size % 16 == 0) &&
-           (t->shape[0] == 1 || t->stride[0] * size % 16 == 0);
-}
-
 static tile_operand operand(const trine_call *call, int tensor, int along, int lane) {
     const trine_tensor *t = &call->tensor[tensor];
+    const bool across = t->stride[along] != 1;
+    const int outer = across ? along : lane, inner = across ? lane : along;
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype), batch = t->shape[0] > 1 ? t->stride[0] : 0,
+                  step = t->shape[outer] > 1 ? t->stride[outer] * size : 0;
     return (tile_operand){ .data = t->data,
-                           .batch = t->shape[0] > 1 ? t->stride[0] : 0,
+                           .batch = batch,
                            .lane = t->stride[lane],
                            .along = t->stride[along],
                            .lanes = t->shape[lane],
                            .depth = t->shape[along],
-                           .wide = wide(t, along, lane) };
+                           .across = across,
+                           .wide = t->stride[inner] == 1 && (uintptr_t)t->data % 16 == 0 && batch * size % 16 == 0 && step % 16 == 0 && step >= 0 &&
+                                   step <= INT32_MAX / 256 && (!across || t->shape[lane] * size % 16 == 0) };
 }
 
 /* The same, once widened to `data`. */
@@ -75,7 +74,8 @@ static tile_operand widened(const tile_operand *o, const simt_widened *w, const 
                            .along = along ? 1 : w->pitch,
                            .lanes = o->lanes,
                            .depth = o->depth,
-                           .wide = along };
+                           .across = !along,
+                           .wide = along || o->lanes % 8 == 0 };
 }
 
 static matmul_scales scales(const trine_call *call, int tensor) {

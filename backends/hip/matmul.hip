@@ -68,26 +68,32 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
         favour_warp(false);
     }
 
-    static DEVICE void product(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, lds &m) {
-        const typename T::bits *a = (const typename T::bits *)p.a.data + at.batch * p.a.batch, *b = (const typename T::bits *)p.b.data + at.batch * p.b.batch;
-        part x, y;
-        if (p.k == 0) return;
-        x.load(p.a, a, at.row, 0);
-        y.load(p.b, b, at.column, 0);
-        x.store(p.a, m.tile[0].a);
-        y.store(p.b, m.tile[0].b);
+    /* Adds the products of k from `begin` on. */
+    template <bool WHOLE> static DEVICE void steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t begin, int64_t end, lds &m) {
+        if (begin >= end) return;
+        part x(p.a, at.batch, at.row), y(p.b, at.batch, at.column);
+        x.template load<WHOLE>(begin);
+        y.template load<WHOLE>(begin);
+        x.store(m.tile[0].a);
+        y.store(m.tile[0].b);
         sync_block();
         int now = 0;
-        for (int64_t depth = DEPTH; depth < p.k; depth += DEPTH, now = 1 - now) {
-            x.load(p.a, a, at.row, depth);
-            y.load(p.b, b, at.column, depth);
+        for (int64_t depth = begin + DEPTH; depth < end; depth += DEPTH, now = 1 - now) {
+            x.template load<WHOLE>(depth);
+            y.template load<WHOLE>(depth);
             multiply(s, m.tile[now].a, m.tile[now].b);
-            x.store(p.a, m.tile[1 - now].a);
-            y.store(p.b, m.tile[1 - now].b);
+            x.store(m.tile[1 - now].a);
+            y.store(m.tile[1 - now].b);
             sync_block();
         }
         multiply(s, m.tile[now].a, m.tile[now].b);
         sync_block();
+    }
+
+    static DEVICE void product(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, lds &m) {
+        const int64_t whole = p.a.wide && p.b.wide ? p.k / DEPTH * DEPTH : 0;
+        steps<true>(s, p, at, 0, whole, m);
+        steps<false>(s, p, at, whole, p.k, m);
     }
 
     /* A strip goes through LDS, so that each thread has vectors of a row. */

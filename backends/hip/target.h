@@ -67,8 +67,10 @@ DEVICE uint16_t f16_from_float(float x) {
     __asm__("" : "+v"(x));
     return __builtin_bit_cast(uint16_t, (_Float16)x);
 }
-DEVICE uint16_t bf16_from_float(float x) { return __builtin_bit_cast(uint16_t, (__bf16)x); }
 DEVICE uint32_t f16_pair(float low, float high) { return f16_from_float(low) | (uint32_t)f16_from_float(high) << 16; }
-DEVICE uint32_t bf16_pair(float low, float high) { return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16; }
+typedef float floats_2 __attribute__((ext_vector_type(2)));
+typedef __bf16 bf16s_2 __attribute__((ext_vector_type(2)));
+DEVICE uint32_t bf16_pair(float low, float high) { return __builtin_bit_cast(uint32_t, __builtin_convertvector(floats_2{ low, high }, bf16s_2)); }
+DEVICE uint16_t bf16_from_float(float x) { return (uint16_t)bf16_pair(x, 0); }
 
 #endif

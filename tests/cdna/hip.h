@@ -8,6 +8,7 @@
  *     CDNA_ORDERS=2             run each kernel in both wave orders, which must agree
  *     CDNA_FAIL=CALL:N:ERROR    the N-th call of an entry point gives ERROR and does nothing; with "+" after N, all later ones too; several, with commas between
  *     CDNA_PROFILE=1            print what was counted, per kernel, at the end
+ *     CDNA_TRACE=FILE           write there each instruction that wave 0 of a workgroup executes
  *     CDNA_ARCH=gfx908          what the device calls its architecture
  *     CDNA_PCI=0000:c1:00.0     where the device says it is
  */
@@ -96,6 +97,7 @@ typedef struct driver {
     cdna_machine *machine; /* NULL: no device */
     size_t memory, used;
     bool orders;
+    FILE *trace;     /* NULL: none */
     hipError_t lost; /* what a failed kernel left: every later call gives it */
     int captures;
     cdna_profile *profile; /* NULL, or one for each kernel that ran */

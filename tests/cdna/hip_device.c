@@ -88,7 +88,7 @@ static void print_profiles(void) {
 }
 
 static void open_driver(void) {
-    const char *name = getenv("CDNA_CHIP"), *memory = getenv("CDNA_MEMORY"), *orders = getenv("CDNA_ORDERS");
+    const char *name = getenv("CDNA_CHIP"), *memory = getenv("CDNA_MEMORY"), *orders = getenv("CDNA_ORDERS"), *trace = getenv("CDNA_TRACE");
     cdna_chip chip;
     if (name == NULL) return;
     if (!cdna_chip_parse(name, &chip)) {
@@ -99,6 +99,7 @@ static void open_driver(void) {
     if (the_driver.machine != NULL && getenv("CDNA_SHARE")) cdna_memory_share(the_driver.machine);
     the_driver.memory = memory ? strtoull(memory, NULL, 0) : (size_t)4 << 30;
     the_driver.orders = orders != NULL && strcmp(orders, "2") == 0;
+    if (trace != NULL && (the_driver.trace = fopen(trace, "w")) == NULL) fprintf(stderr, "CDNA_TRACE: %s cannot be written\n", trace);
     parse_failures(getenv("CDNA_FAIL"));
     if (getenv("CDNA_PROFILE")) atexit(print_profiles);
 }

@@ -86,9 +86,10 @@ static cdna_profile *profile_of(const cdna_kernel *kernel) {
 
 /* As on the device, the launch itself succeeds, and what it does wrong is told by every call after it. */
 hipError_t perform_launch(const operation *work) {
+    const cdna_options options = { .trace = the_driver.trace };
     cdna_failure failure;
     const bool ran = (the_driver.orders ? cdna_launch_both : cdna_launch)(the_driver.machine, work->launch.kernel, &work->launch.grid, work->launch.arguments,
-                                                                          work->launch.bytes, NULL, profile_of(work->launch.kernel), &failure);
+                                                                          work->launch.bytes, &options, profile_of(work->launch.kernel), &failure);
     if (ran) return hipSuccess;
     fprintf(stderr, "hipModuleLaunchKernel: %s\n", failure.message);
     if (strstr(failure.message, "cannot be launched")) return hipErrorInvalidConfiguration;

@@ -25,6 +25,11 @@ DEVICE void favour_warp(bool favoured) {
     else
         __builtin_amdgcn_s_setprio(0);
 }
+/* x, which the compiler computes again where it stands: what a loop needs seldom would otherwise hold registers all through it. */
+DEVICE int afresh(int x) {
+    asm volatile("" : "+v"(x));
+    return x;
+}
 DEVICE bool any_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
 
 struct i8 {
@@ -38,46 +43,78 @@ struct f64 {
  * begins with the next one. */
 DEVICE int chunk_place(int lane, int c) { return lane * CHUNKS + (c ^ (lane / 2 % CHUNKS)); }
 
-/* A thread's chunks of a tile of LANES lanes, on their way from memory to LDS. */
+/* What a thread brings of a tile of LANES lanes, on its way from memory to LDS: COUNT vectors of what is consecutive in memory. That is k; or it is lanes, and
+ * then the vectors are of consecutive k. */
 template <class T, int LANES, int THREADS> struct tile_part {
-    static constexpr int COUNT = LANES * CHUNKS / THREADS, ELEMENTS = CHUNK / sizeof(typename T::bits);
+    using bits = typename T::bits;
+    static constexpr int COUNT = LANES * CHUNKS / THREADS, SIZE = sizeof(bits), ELEMENTS = CHUNK / SIZE, DEPTH = CHUNKS * ELEMENTS;
+    const tile_operand &from;
+    const bits *first;      /* of the tile's first lane, at k = 0 */
+    int64_t lanes;          /* from there on */
+    uint32_t offset[COUNT]; /* of the thread's vectors, in bytes */
     chunk part[COUNT];
 
-    /* Threads in a row read what is contiguous: along a lane, or from lane to lane. */
-    static DEVICE int lane_of(const tile_operand &o, int i) {
-        const int index = i * THREADS + thread_index();
-        return o.along == 1 ? index / CHUNKS : index % LANES;
-    }
-    static DEVICE int chunk_of(const tile_operand &o, int i) {
-        const int index = i * THREADS + thread_index();
-        return o.along == 1 ? index % CHUNKS : index / LANES;
-    }
-
-    /* The tile that begins at `lane` and `depth`; 0 beyond the operand, whose last element is read instead. */
-    DEVICE void load(const tile_operand &o, const void *matrix, int64_t lane, int64_t depth) {
-        using bits = typename T::bits;
-        const bool whole = o.wide && depth + CHUNKS * ELEMENTS <= o.depth;
+    DEVICE tile_part(const tile_operand &operand, int64_t batch, int64_t lane)
+        : from(operand), first((const bits *)operand.data + batch * operand.batch + lane * operand.lane), lanes(operand.lanes - lane) {
+        const int64_t last = lanes - (from.across ? (int)ELEMENTS : 1); /* beyond the operand it is read once more */
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const int64_t l = lane + lane_of(o, i), d = depth + chunk_of(o, i) * ELEMENTS;
-            const bits *from = (const bits *)matrix + (l < o.lanes ? l : o.lanes - 1) * o.lane;
-            if (whole) {
-                part[i] = *(const chunk *)(from + d);
-                continue;
-            }
+            const int64_t l = lane_of(i);
+            offset[i] = (uint32_t)(((l < last ? l : last) * from.lane + depth_of(i) * from.along) * SIZE);
+        }
+    }
+
+    /* Where vector i begins. Neighbouring threads read neighbours: a lane's four chunks, or four vectors of lanes. */
+    DEVICE int lane_of(int i) const {
+        const int index = i * THREADS + thread_index();
+        return from.across ? (thread_index() % 4 + thread_index() / (4 * (DEPTH / COUNT)) * 4) * ELEMENTS : index / CHUNKS;
+    }
+    DEVICE int depth_of(int i) const {
+        const int index = i * THREADS + thread_index();
+        return from.across ? thread_index() / 4 % (DEPTH / COUNT) * COUNT + i : index % CHUNKS * ELEMENTS;
+    }
+
+    static DEVICE int clamped(int64_t count, int least) { return count < least ? least : count < ELEMENTS ? (int)count : ELEMENTS; }
+
+    /* The tile that begins at `depth`. WHOLE: it lies inside the operand, which is wide; otherwise elements beyond are 0. */
+    template <bool WHOLE> DEVICE void load(int64_t depth) {
+        const bits *const at = first + depth * from.along;
+        if constexpr (WHOLE) {
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) part[i] = *(const chunk *)((const char *)at + offset[i]);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const int64_t lane = afresh(lane_of(i)), k = afresh(depth_of(i)), depth_left = from.depth - depth - k, lanes_left = lanes - lane;
+            const bits *const vector = at + (lanes_left > 0 ? lane : lanes - 1) * from.lane + (depth_left > 0 ? k : 0) * from.along;
+            const int some = afresh(clamped(from.across ? lanes_left : depth_left, 1)), deep = afresh(clamped(depth_left, 0));
             bits element[ELEMENTS];
 #pragma unroll
-            for (int k = 0; k < ELEMENTS; k++) {
-                const bits x = from[(d + k < o.depth ? d + k : o.depth - 1) * o.along];
-                element[k] = d + k < o.depth ? x : bits(0);
+            for (int e = 0; e < ELEMENTS; e++) {
+                const bits x = vector[e < some ? e : 0];
+                element[e] = (from.across ? 0 : e) < deep ? x : bits(0);
             }
             __builtin_memcpy(&part[i], element, sizeof part[i]);
         }
     }
 
-    DEVICE void store(const tile_operand &o, chunk *tile) const {
+    DEVICE void store(chunk *tile) const {
+        if (from.across) {
+            bits element[COUNT][ELEMENTS];
+            __builtin_memcpy(element, part, sizeof part);
+            const int lane = lane_of(0), k = depth_of(0);
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) tile[chunk_place(lane_of(o, i), chunk_of(o, i))] = part[i];
+            for (int e = 0; e < ELEMENTS; e++) {
+                packed<bits, COUNT> together;
+#pragma unroll
+                for (int i = 0; i < COUNT; i++) together.v[i] = element[i][e];
+                *(packed<bits, COUNT> *)((bits *)(tile + chunk_place(lane + e, k / ELEMENTS)) + k % ELEMENTS) = together;
+            }
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) tile[chunk_place(lane_of(i), depth_of(i) / ELEMENTS)] = part[i];
     }
 };
 

@@ -34,4 +34,11 @@ template <> struct unit<i8> {
     }
 };
 
+/* Two floats that are no NaN, rounded to T. There is no instruction that rounds to bf16. */
+template <class T> DEVICE uint32_t pair_of_numbers(float low, float high) { return T::pair(low, high); }
+template <> DEVICE uint32_t pair_of_numbers<bf16>(float low, float high) {
+    const uint32_t a = bits_of_float(low), b = bits_of_float(high);
+    return __builtin_amdgcn_perm(b + 0x7fff + (b >> 16 & 1), a + 0x7fff + (a >> 16 & 1), 0x07060302);
+}
+
 #endif

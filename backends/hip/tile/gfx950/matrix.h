@@ -31,4 +31,7 @@ template <> struct unit<i8> {
     }
 };
 
+/* Two floats that are no NaN, rounded to T. */
+template <class T> DEVICE uint32_t pair_of_numbers(float low, float high) { return T::pair(low, high); }
+
 #endif
