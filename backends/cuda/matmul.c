@@ -404,10 +404,8 @@ static trine_status launch_f64(const trine_call *call, int which) {
     static size_t workspace_f64_##which(const trine_call *call) { return workspace_f64(call, which); } \
     static trine_status launch_f64_##which(const trine_call *call) { return launch_f64(call, which); } \
     static double seconds_f64_##which(const trine_call *call) { return seconds_f64(call, which); }
-#define F64_KERNEL(name, which) \
-    { SIMT_NAME "_f64" name, refuse_f64_##which, workspace_f64_##which, launch_f64_##which, seconds_f64_##which }
-#define SM90_KERNEL(name, which) \
-    { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
+#define F64_KERNEL(name, which) { SIMT_NAME "_f64" name, refuse_f64_##which, workspace_f64_##which, launch_f64_##which, seconds_f64_##which }
+#define SM90_KERNEL(name, which) { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
 SM90(0)
 SM90(1)
 SM90(2)

@@ -13,7 +13,7 @@ static trine_status launch(const trine_call *call) {
     p.o = attention_rows_of(call, OUTPUT);
     p.lse = attention_column_of(call, LSE);
     const simt_function function = attention_function(call, NULL);
-    const int threads = attention_threads((int)trine_dtype_size(call->type[0]), function.variant);
+    const int threads = ATTENTION_THREADS((int)trine_dtype_size(call->type[0]), function.variant);
     return simt_launch(call, &function, p.b * p.h * simt_blocks(p.sq, threads / 4), threads, &p, sizeof p);
 }
 

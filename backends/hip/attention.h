@@ -12,15 +12,7 @@ enum {
 
 /* Of a block of the forward kernel for elements of `size` bytes and heads of up to `d`: a wave for 16 queries. Two waves on each SIMD, if half of its registers
  * suffice a wave. */
-#ifdef __cplusplus
-constexpr
-#else
-static inline
-#endif
-    int
-    attention_threads(int size, int d) {
-    return size == 2 && d < 256 ? 512 : 256;
-}
+#define ATTENTION_THREADS(size, d) ((size) == 2 && (d) < 256 ? 512 : 256)
 
 /* [b] s h d, the last dimension contiguous. */
 typedef struct attention_rows {

@@ -7,7 +7,7 @@
 
 template <class T, int D> struct attention_block {
     using bits = typename T::bits;
-    static constexpr int THREADS = attention_threads(sizeof(bits), D), QUERIES = THREADS / 4;
+    static constexpr int THREADS = ATTENTION_THREADS(sizeof(bits), D), QUERIES = THREADS / 4;
     static constexpr int DEPTH = TILE_BYTES / sizeof(bits), STEPS = D < 256 ? 2 : 1, KEYS = STEPS * DEPTH, STRIPS = KEYS / 16, PARTS = D / 16;
     using key_tile = row_tile<T, D, KEYS, THREADS>;
     using value_tile = turned_tile<T, D, KEYS, THREADS>;
@@ -124,7 +124,7 @@ template <class T, int D> struct attention_block {
 };
 
 #define ATTENTION(T, D) \
-    ENTRY(attention_##T##_##D, attention_threads(sizeof(T::bits), D), attention_params) { attention_block<T, D>::run(p); }
+    ENTRY(attention_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_params) { attention_block<T, D>::run(p); }
 #define ATTENTION_HEADS(T) ATTENTION(T, 64) ATTENTION(T, 128) ATTENTION(T, 256)
 ATTENTION_HEADS(f32)
 ATTENTION_HEADS(bf16)
