@@ -326,6 +326,15 @@ static trine_status launch_skinny(const trine_call *call) {
 
 /* ------------------------------------------------------------------------------------------------------------- by mma.sync */
 
+static const char *refuse_shared(const trine_call *call, int bytes) {
+    return bytes <= ((const cuda_device *)call->device)->shared ? NULL : "a block cannot have as much shared memory";
+}
+
+static const char *refuse_mma(const trine_call *call) {
+    const char *why = matmul_refuse_cores(call);
+    return why != NULL ? why : refuse_shared(call, mma.shared);
+}
+
 static size_t workspace_mma(const trine_call *call) {
     const int64_t sides = widens(call) ? widened_bytes(call) : matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes;
     return (size_t)(sides + split_of(call, &mma).bytes);
@@ -359,12 +368,10 @@ static trine_status launch_mma(const trine_call *call) {
 enum { F64_TILES = 2 };
 static const tile f64_tiles[F64_TILES] = { { "f64_128", 128, 128, 256, 0, 1, 58e12 / 132 }, { "f64_64", 64, 64, 128, 0, 3, 54e12 / 132 } };
 
-static bool holds(const trine_call *call, int shared) { return shared <= ((const cuda_device *)call->device)->shared; }
-
 static tile f64_tile(const trine_call *call, int which) {
     int best = which < F64_TILES ? which : F64_TILES - 1;
     for (int i = 0; i < F64_TILES && which == F64_TILES; i++)
-        if (holds(call, matmul_f64_bytes(f64_tiles[i].rows, f64_tiles[i].columns)) &&
+        if (refuse_shared(call, matmul_f64_bytes(f64_tiles[i].rows, f64_tiles[i].columns)) == NULL &&
             split_of(call, &f64_tiles[i]).seconds < split_of(call, &f64_tiles[best]).seconds)
             best = i;
     tile t = f64_tiles[best];
@@ -375,7 +382,7 @@ static tile f64_tile(const trine_call *call, int which) {
 static const char *refuse_f64(const trine_call *call, int which) {
     const tile *const least = &f64_tiles[which < F64_TILES ? which : F64_TILES - 1];
     if (call->tensor[MATMUL_A].dtype != TRINE_F64) return "only products of f64";
-    return holds(call, matmul_f64_bytes(least->rows, least->columns)) ? NULL : "a block cannot have as much shared memory";
+    return refuse_shared(call, matmul_f64_bytes(least->rows, least->columns));
 }
 
 static size_t workspace_f64(const trine_call *call, int which) {
@@ -431,7 +438,7 @@ SIMT_KERNELS(matmul) = {
     F64_KERNEL("", 2),
     F64_KERNEL("_128", 0),
     F64_KERNEL("_64", 1),
-    { SIMT_NAME "_mma", matmul_refuse_cores, workspace_mma, launch_mma, seconds_mma },
+    { SIMT_NAME "_mma", refuse_mma, workspace_mma, launch_mma, seconds_mma },
     { SIMT_NAME, matmul_refuse, workspace_simt, launch_simt, seconds_simt },
     { 0 },
 };

@@ -19,6 +19,7 @@ typedef uint64_t expect_function(const view *view, int l);
 #define DOUBLE(value) double_bits(value)
 #define HALF(word, h) half_float((uint16_t)((word) >> 16 * (h)))
 #define FLUSH(value) flush_subnormal(value)
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
 #define DOT4(a, b) dot4(a, b)
 #define FP8 (view->chip == CDNA_GFX950 ? &minifloat_e4m3 : &minifloat_e4m3fnuz)
 #define MINIFLOAT(value) float_minifloat(FP8, value, false)

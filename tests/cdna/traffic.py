@@ -5,6 +5,7 @@ bytes of a lane are two accesses, each of half of its segments); a matrix produc
 
 The model, which is no measurement: a SIMD with `waves` waves issues a matrix instruction in so many cycles, another instruction in 4, one of each at a time from different
 waves; LDS serves 128 bytes a cycle to the four SIMDs."""
+import math
 import os
 import random
 import re
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-# op, types, inputs: name (rows, columns, transposed), environment, bytes of a case that must be moved at least: input, output
+# op, types, inputs: name and shape, bytes of a case that must be moved at least: input, output
 ROWS, COLUMNS = 64, 4096
 PARAMETERS = 256  # bytes that a wave reads of its arguments, at most
 CELLS = ROWS * COLUMNS
@@ -28,23 +29,28 @@ SIDE, DEPTH = 512, 1024
 # Cycles of a 16 x 16 matrix instruction for bf16 (AMD matrix instruction calculator; gfx950: of the peak rate), and the operations it does.
 MATRIX = {"gfx90a": (32, 2 * 16 * 16 * 16), "gfx942": (16, 2 * 16 * 16 * 16), "gfx950": (16, 2 * 16 * 16 * 32)}
 
+# Attention, one head; and how busy it keeps the matrix unit at least.
+QUERIES, KEYS, HEAD = 128, 1024, 128
+ATTENTION = {"gfx90a": 0.5, "gfx942": 0.5, "gfx950": 0.25}
 
-def write_npy(path, rows, columns, transposed=False):
-    header = f"{{'descr': '<f4', 'fortran_order': {transposed}, 'shape': ({rows}, {columns}), }}"
+
+def write_npy(path, shape, transposed=False):
+    header = f"{{'descr': '<f4', 'fortran_order': {transposed}, 'shape': {shape}, }}"
     header += " " * (-(len(header) + 11) % 64) + "\n"
     with open(path, "wb") as file:
         file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-        file.write(struct.pack(f"<{rows * columns}f", *(random.uniform(-1, 1) for _ in range(rows * columns))))
+        cells = math.prod(shape)
+        file.write(struct.pack(f"<{cells}f", *(random.uniform(-1, 1) for _ in range(cells))))
 
 
-def run(tool, driver, chip, op, types, inputs, **environment):
+def run(tool, driver, chip, op, types, inputs, output="y", turned=(), **environment):
     """The profile that the emulated driver prints, as numbers."""
     with tempfile.TemporaryDirectory() as folder:
         command = [tool, "run", op, "--types", types, "--device", "hip:0"]
         for name, shape in inputs.items():
-            write_npy(f"{folder}/{name}.npy", *shape)
+            write_npy(f"{folder}/{name}.npy", shape, transposed=name in turned)
             command += [f"--{name}", f"{folder}/{name}.npy"]
-        command += ["--d" if op == "matmul" else "--y", f"{folder}/out.npy"]
+        command += [f"--{output}", f"{folder}/out.npy"]
         env = dict(os.environ, CDNA_CHIP=chip, CDNA_PROFILE="1", LD_PRELOAD=driver, OMP_WAIT_POLICY="passive", **environment)
         text = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stderr
     found = {name: sum(map(int, re.findall(pattern, text))) for name, pattern in (
@@ -55,30 +61,45 @@ def run(tool, driver, chip, op, types, inputs, **environment):
     return found
 
 
+def busy(r, cycles):
+    """Of the matrix unit, by the model."""
+    simds, waves = 4 * r["workgroups"], r["waves"] / r["workgroups"] / 4
+    matrix = cycles * r["matrix"] / simds
+    other = 4 * (r["instructions"] - r["matrix"]) / simds
+    return matrix / max(matrix, other, matrix / waves + other / waves, 4 * (r["lds"] + r["conflicts"]) / simds)
+
+
 def main():
     tool, driver, chips = sys.argv[1], sys.argv[2], sys.argv[3:]
     random.seed(1)
     number = failed = 0
+
+    def report(good, text):
+        nonlocal number, failed
+        number, failed = number + 1, failed + (not good)
+        print(f"{'ok' if good else 'not ok'} {number} - {text}", flush=True)
+
     for chip in chips:
+        cycles, operations = MATRIX[chip]
         for op, types, inputs, least_in, least_out in MEMORY:
             r = run(tool, driver, chip, op, types, inputs)
             read = r["loaded"] - PARAMETERS * r["waves"]
-            good = read <= least_in <= r["loaded"] and least_out <= r["stored"] <= 1.01 * least_out and r["narrow"] == 0 and r["coalesced"] > 49.9
-            number, failed = number + 1, failed + (not good)
-            print(f"{'ok' if good else 'not ok'} {number} - {chip} {op}: {r['loaded'] / least_in:.3f} of the input read, {r['stored'] / least_out:.3f} of the output written, "
-                  f"{r['narrow']} narrow accesses, {r['coalesced']:.1f} % coalesced", flush=True)
-        cycles, operations = MATRIX[chip]
-        for layout, transposed, least in (("b along k", True, 0.85), ("b across k", False, 0.8)):
-            shapes = {"a": (SIDE, DEPTH), "b": (DEPTH, SIDE, transposed)}
-            r = run(tool, driver, chip, "matmul", "T=bf16,O=bf16,B=bf16", shapes, TRINE_KERNEL="hip_256")
-            simds, waves = 4 * r["workgroups"], r["waves"] / r["workgroups"] / 4
-            matrix = cycles * r["matrix"] / simds
-            other = 4 * (r["instructions"] - r["matrix"]) / simds
-            time = max(matrix, other, matrix / waves + other / waves, 4 * (r["lds"] + r["conflicts"]) / simds)
-            good = r["narrow"] == 0 and r["coalesced"] > 99 and matrix / time >= least and r["matrix"] * operations == 2 * SIDE * SIDE * DEPTH
-            number, failed = number + 1, failed + (not good)
-            print(f"{'ok' if good else 'not ok'} {number} - {chip} matmul, {layout}: matrix unit busy {100 * matrix / time:.0f} % (model, not measured), {r['narrow']} narrow accesses, "
-                  f"{r['coalesced']:.1f} % coalesced, {100 * r['conflicts'] / r['lds']:.1f} % of LDS cycles are conflicts", flush=True)
+            report(read <= least_in <= r["loaded"] and least_out <= r["stored"] <= 1.01 * least_out and r["narrow"] == 0 and r["coalesced"] > 49.9,
+                   f"{chip} {op}: {r['loaded'] / least_in:.3f} of the input read, {r['stored'] / least_out:.3f} of the output written, "
+                   f"{r['narrow']} narrow accesses, {r['coalesced']:.1f} % coalesced")
+        for layout, turned, least in (("b along k", "b", 0.85), ("b across k", "", 0.8)):
+            shapes = {"a": (SIDE, DEPTH), "b": (DEPTH, SIDE)}
+            r = run(tool, driver, chip, "matmul", "T=bf16,O=bf16,B=bf16", shapes, "d", turned, TRINE_KERNEL="hip_256")
+            share = busy(r, cycles)
+            report(r["narrow"] == 0 and r["coalesced"] > 99 and share >= least and r["matrix"] * operations == 2 * SIDE * SIDE * DEPTH,
+                   f"{chip} matmul, {layout}: matrix unit busy {100 * share:.0f} % (model, not measured), {r['narrow']} narrow accesses, "
+                   f"{r['coalesced']:.1f} % coalesced, {100 * r['conflicts'] / r['lds']:.1f} % of LDS cycles are conflicts")
+        shapes = {"q": (1, QUERIES, 1, HEAD), "k": (1, KEYS, 1, HEAD), "v": (1, KEYS, 1, HEAD)}
+        r = run(tool, driver, chip, "attention", "T=bf16", shapes, "o")
+        share = busy(r, cycles)
+        report(share >= ATTENTION[chip] and r["matrix"] * operations == 4 * QUERIES * KEYS * HEAD,
+               f"{chip} attention: matrix unit busy {100 * share:.0f} % (model, not measured), {r['narrow']} narrow accesses, {r['coalesced']:.1f} % coalesced, "
+               f"{100 * r['conflicts'] / r['lds']:.1f} % of LDS cycles are conflicts")
     print(f"1..{number}")
     sys.exit(failed > 0)
 
