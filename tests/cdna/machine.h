@@ -114,6 +114,7 @@ enum {
     ROW_READS_SCC = 512,
     ROW_JUMPS = 1024,
     ROW_CARRIES = 4096,   /* vector: the low word of the result comes from the low words of the sources alone */
+    ROW_PAIRS = 8192,     /* a pair of halves, of which compilers leave b undefined where only a's half is used: a decides */
     ROW_RAW_OFFSET = 2048 /* the offset is the first word's low half, whatever is printed for it */
 };
 

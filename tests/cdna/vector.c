@@ -297,6 +297,7 @@ void execute_vector(wave *w, const instruction *in) {
         for (int l = 0; l < LANES; l++) chosen |= (uint64_t)(source[2][0][l] & 1) << l;
         defined[0] = defined[1] = known[2][0] & ((chosen & known[1][0]) | (~chosen & known[0][0]));
     }
+    if (r->flags & ROW_PAIRS) defined[0] = defined[1] = known[0][0];
     const uint64_t whole = defined[0] & defined[1];
     if (r->flags & ROW_CARRIES)
         defined[1] = whole;

@@ -68,6 +68,7 @@ typedef double f64;
 #define V3(name, D, A, B, C, value) FUNCTION(name, A_(A) B_(B) C_(C) PUT_##D(d[0], l, value);)
 #define V4(name, D, A, B, C, E, value) FUNCTION(name, A_(A) B_(B) C_(C) E_(E) PUT_##D(d[0], l, value);)
 #define V1F(name, flags, D, A, value) V1(name, D, A, value)
+#define V2F(name, flags, D, A, B, value) V2(name, D, A, B, value)
 #define V3F(name, flags, D, A, B, C, value) V3(name, D, A, B, C, value)
 #define V4F(name, flags, D, A, B, C, E, value) V4(name, D, A, B, C, E, value)
 #define V2A(name, D, A, B, value) V3(name, D, A, B, D, value)
@@ -105,6 +106,7 @@ typedef double f64;
 #undef V3
 #undef V4
 #undef V1F
+#undef V2F
 #undef V3F
 #undef V4F
 #undef V2A
@@ -123,6 +125,7 @@ typedef double f64;
 #define V3(name, D, A, B, C, value) ROW(name, 0, #D " = " #A " " #B " " #C)
 #define V4(name, D, A, B, C, E, value) ROW(name, 0, #D " = " #A " " #B " " #C " " #E)
 #define V1F(name, flags, D, A, value) ROW(name, flags, #D " = " #A)
+#define V2F(name, flags, D, A, B, value) ROW(name, flags, #D " = " #A " " #B)
 #define V3F(name, flags, D, A, B, C, value) ROW(name, flags, #D " = " #A " " #B " " #C)
 #define V4F(name, flags, D, A, B, C, E, value) ROW(name, flags, #D " = " #A " " #B " " #C " " #E)
 #define V2A(name, D, A, B, value) ROW(name, 0, #D " += " #A " " #B)
