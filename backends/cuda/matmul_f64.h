@@ -111,15 +111,7 @@ template <int SIDE, int ROWS, int COLUMNS, bool A_ACROSS, bool B_ACROSS> DEVICE 
     const matmul_f64_view<SIDE, B_ACROSS> above(right);
     double sum[I][2 * J][4] = {}, x[2][I][2], y[2][J][2]; /* operands of one step of 4 elements of k while the next ones are read */
     char *from = memory, *to = memory + (STAGES - 1) * STAGE;
-    for (int slice = 0; slice < STAGES - 1; slice++) {
-        if (slice < slices) {
-            a.copy(memory + slice * STAGE);
-            b.copy(memory + slice * STAGE + HALF);
-        }
-        copy_commit();
-    }
-    copy_wait<STAGES - 2>();
-    sync_block();
+    matmul_fill<STAGES, HALF>(a, b, memory, slices);
 #pragma unroll
     for (int j = 0; j < J; j++) above.load(y[0][j], from + HALF, j, 0);
 #pragma unroll

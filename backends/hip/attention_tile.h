@@ -58,12 +58,7 @@ template <int THREADS = TILE_THREADS> DEVICE attention_span attention_range(cons
     return { group_combine<THREADS>(some ? s.first : INT64_MAX, least()), group_combine<THREADS>(some ? s.last : (int64_t)0, most()) };
 }
 
-/* z = cap tanh(s / cap), or s. */
-DEVICE float attention_score(const attention_params &p, float product) {
-    const float s = product * p.scale;
-    return p.cap > 0 ? p.cap * tanh_of(s / p.cap) : s;
-}
-
+/* From products to scores: z = cap tanh(s / cap), or s. */
 template <int STRIPS> DEVICE void attention_scores(f32x4 (&s)[STRIPS], const attention_params &p) {
 #pragma unroll
     for (int j = 0; j < STRIPS; j++) s[j] *= p.scale;
