@@ -111,7 +111,7 @@ template <int SIDE, int ROWS, int COLUMNS, bool A_ACROSS, bool B_ACROSS> DEVICE 
     const matmul_f64_view<SIDE, B_ACROSS> above(right);
     double sum[I][2 * J][4] = {}, x[2][I][2], y[2][J][2]; /* operands of one step of 4 elements of k while the next ones are read */
     char *from = memory, *to = memory + (STAGES - 1) * STAGE;
-    matmul_fill<STAGES, HALF>(a, b, memory, slices);
+    matmul_fill<STAGES, STAGE, HALF>(a, b, memory, slices);
 #pragma unroll
     for (int j = 0; j < J; j++) above.load(y[0][j], from + HALF, j, 0);
 #pragma unroll

@@ -5,9 +5,11 @@
  * has rows of 128 bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank; rows are lanes where k is
  * consecutive, and elements of k where 64 lanes are.
  *
- * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; and the operands once. With 64 x 32 to a warp, 6 matrices read for
- * 16 products, shared memory was the limit: 305 TFLOP/s at 4096. With 64 x 64, 8 for 32, it is 327, where 400 were predicted: two warps to a scheduler wait for
- * each other's latencies, and the tensor cores are busy for 55 % of the time. */
+ * NOTES. Floors: 2 m n k flops over the rate of mma.sync, on an H200 about 62 % of wgmma's; the operands once; and, without multicast, a tile's lanes of both
+ * for each tile: 85 flops a byte in 16 bits, which the second-level cache delivers at about 5.5 TB/s, 470 TFLOP/s. With 64 x 32 to a warp, 6 matrices read for
+ * 16 products, shared memory was the limit: 305 TFLOP/s at 4096. With 64 x 64, 8 for 32, it was 382, each read waited for; read one step ahead, also past the
+ * barrier, 460, where 450 were predicted. tf32 reaches 227 by as many bytes. Reads between products instead of before them cost 2 % (bf16), so does going
+ * through b to and fro. */
 #ifndef TRINE_CUDA_MATMUL_MMA_H
 #define TRINE_CUDA_MATMUL_MMA_H
 
@@ -97,21 +99,23 @@ template <bool ACROSS> struct matmul_mma_view {
     }
 };
 
-template <class T, bool A_ACROSS, bool B_ACROSS, class Sum>
-DEVICE void matmul_mma_step(Sum (&sum)[4][8][4], const char *a, const char *b, const matmul_mma_view<A_ACROSS> &left, const matmul_mma_view<B_ACROSS> &right) {
+/* What a warp multiplies: 64 lanes of either operand, and 32 bytes of k. */
+template <bool A_ACROSS, bool B_ACROSS> struct matmul_mma_slice {
+    uint32_t a[4][4], b[4][4];
+
+    DEVICE void load(const char *stage, int step, const matmul_mma_view<A_ACROSS> &left, const matmul_mma_view<B_ACROSS> &right) {
 #pragma unroll
-    for (int step = 0; step < 4; step++) {
-        uint32_t x[4][4], y[4][4];
+        for (int i = 0; i < 4; i++) right.load(b[i], stage + MATMUL_SIDE * 128, i, step);
 #pragma unroll
-        for (int j = 0; j < 4; j++) right.load(y[j], b, j, step);
-#pragma unroll
-        for (int i = 0; i < 4; i++) left.load(x[i], a, i, step);
+        for (int i = 0; i < 4; i++) left.load(a[i], stage, i, step);
+    }
+    template <class T, class Sum> DEVICE void multiply(T type, Sum (&sum)[4][8][4]) const {
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < 8; j++) warp_multiply(T(), sum[i][j], x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1]);
+            for (int j = 0; j < 8; j++) warp_multiply(type, sum[i][j], a[i], b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
     }
-}
+};
 
 /* A tile that is in shared memory to d, so that neighbouring threads write neighbours. */
 template <int ROWS, int COLUMNS, int THREADS, class Sum>
@@ -143,7 +147,7 @@ template <class Sum> DEVICE void matmul_mma_end(const matmul_params &p, const ma
 
 template <class T, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_mma(const matmul_params &p) {
     using Sum = typename matmul_mma_type<T>::sum;
-    enum { STEP = 128 / matmul_mma_type<T>::SIZE, A_BYTES = MATMUL_SIDE * 128, STAGE = MATMUL_MMA_BYTES, STAGES = MATMUL_MMA_STAGES };
+    enum { STEP = 128 / matmul_mma_type<T>::SIZE, A_BYTES = MATMUL_SIDE * 128, STAGE = MATMUL_MMA_BYTES, STAGES = MATMUL_MMA_STAGES, SLICES = 4 };
     char *const memory = launch_memory();
     const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_MMA_COLUMNS);
     const int steps = (int)((at.depth + STEP - 1) / STEP), warp = thread_index() / WARP;
@@ -152,20 +156,28 @@ template <class T, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_mma(const ma
     const matmul_mma_view<A_ACROSS> left(warp / 4 * 64, false);
     const matmul_mma_view<B_ACROSS> right(warp % 4 * 64, true);
     Sum sum[4][8][4] = {};
-    char *from = memory + STAGE, *to = memory; /* stages */
-    for (int step = 1 - STAGES; step < steps; step++) {
-        if (step >= 0) {
-            copy_wait<STAGES - 2>();
-            sync_block();
+    matmul_fill<STAGES, STAGE, A_BYTES>(a, b, memory, steps);
+    matmul_mma_slice<A_ACROSS, B_ACROSS> slice[2]; /* this one, and the next, which is read ahead */
+    char *from = memory, *to = memory + (STAGES - 1) * STAGE;
+    slice[0].load(from, 0, left, right);
+    for (int step = 0; step < steps; step++) {
+        char *const next = from < memory + (STAGES - 1) * STAGE ? from + STAGE : memory;
+#pragma unroll
+        for (int i = 0; i < SLICES; i++) {
+            const bool last = i == SLICES - 1;
+            if (last) {
+                copy_wait<STAGES - 2>();
+                sync_block(); /* the next step is there, and nobody reads this one any more */
+            }
+            slice[(i + 1) % 2].load(last ? next : from, (i + 1) % SLICES, left, right);
+            slice[i % 2].multiply(T(), sum);
+            if (i == 0 && step + STAGES - 1 < steps) {
+                a.copy(to);
+                b.copy(to + A_BYTES);
+            }
+            if (i == 0) copy_commit();
         }
-        if (step + STAGES - 1 < steps) {
-            a.copy(to);
-            b.copy(to + A_BYTES);
-        }
-        copy_commit();
-        if (step >= 0) matmul_mma_step<T>(sum, from, from + A_BYTES, left, right);
-        from = from < memory + (STAGES - 1) * STAGE ? from + STAGE : memory;
-        to = to < memory + (STAGES - 1) * STAGE ? to + STAGE : memory;
+        to = from, from = next;
     }
     sync_block();
     matmul_mma_end(p, at, sum, memory);

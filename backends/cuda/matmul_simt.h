@@ -234,12 +234,12 @@ template <class T> DEVICE void matmul_staged(const matmul_params &p) {
     matmul_simt_end(p, at, sum);
 }
 
-/* The ring's first slices, each a's HALF and b's, on their way; and the first one there. */
-template <int STAGES, int HALF, class A, class B, class Memory> DEVICE void matmul_fill(A &a, B &b, Memory *memory, int slices) {
+/* The ring's first slices on their way, each a's and, AFTER that, b's; and the first one there. */
+template <int STAGES, int STAGE, int AFTER, class A, class B, class Memory> DEVICE void matmul_fill(A &a, B &b, Memory *memory, int slices) {
     for (int slice = 0; slice < STAGES - 1; slice++) {
         if (slice < slices) {
-            a.copy(memory + slice * 2 * HALF);
-            b.copy(memory + slice * 2 * HALF + HALF);
+            a.copy(memory + slice * STAGE);
+            b.copy(memory + slice * STAGE + AFTER);
         }
         copy_commit();
     }
@@ -255,7 +255,7 @@ template <class T> DEVICE void matmul_copied(const matmul_params &p) {
     const int slices = (int)((at.depth + T::SLICE - 1) / T::SLICE), row = matmul_row(), column = HALF + matmul_column();
     Sum sum[8][8] = {};
     matmul_copies<T> a(p.a, at, at.row, p.m), b(p.b, at, at.column, p.n);
-    matmul_fill<STAGES, HALF>(a, b, memory, slices);
+    matmul_fill<STAGES, STAGE, HALF>(a, b, memory, slices);
     matmul_step<T> step[2]; /* this one, and the next, which is read ahead */
     Sum *from = memory, *to = memory + (STAGES - 1) * STAGE;
     step[0].load(from + row, from + column, 0);
