@@ -81,12 +81,14 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
 
 static trine_status launch_mma(const trine_call *call) {
     static const struct {
-        int d, shared;
-    } tiles[] = { { 64, ATTENTION_MMA_BYTES(64, 64) }, { 128, ATTENTION_MMA_BYTES(128, 64) }, { 256, ATTENTION_MMA_BYTES(256, 32) } };
+        int d, queries, shared;
+    } tiles[] = { { 64, 2 * ATTENTION_SIDE, ATTENTION_MMA_BYTES(64, 64, 2) },
+                  { 128, 2 * ATTENTION_SIDE, ATTENTION_MMA_BYTES(128, 64, 2) },
+                  { 256, ATTENTION_SIDE, ATTENTION_MMA_BYTES(256, 64, 1) } };
     attention_params p = attention_params_of(call);
     int i = 0;
     while (tiles[i].d < p.at.d) i++;
-    p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = 1;
+    p.tiles = (int32_t)simt_blocks(p.at.sq, tiles[i].queries), p.columns = 1;
     cuda_launch launch = { .blocks = (int64_t)p.tiles * p.at.h * p.at.b, .threads = ATTENTION_MMA_THREADS, .shared = tiles[i].shared, .params = &p };
     snprintf(launch.name, sizeof launch.name, "attention_mma_%s_%d", trine_dtype_name(call->tensor[Q].dtype), tiles[i].d);
     return cuda_launch_function(call, &launch);

@@ -12,8 +12,9 @@ SIMT(bf16, 128)
 SIMT(f16, 64)
 SIMT(f16, 128)
 
-#define MMA(T, D, KEYS) \
-    ENTRY(attention_mma_##T##_##D, ATTENTION_MMA_THREADS, attention_params) { attention_mma<T, D, KEYS>(p); }
-#define MMA_ALL(T) MMA(T, 64, 64) MMA(T, 128, 64) MMA(T, 256, 32)
+/* d, keys of a tile that is copied, and matrices of 16 queries in a warp. */
+#define MMA(T, D, KEYS, R) \
+    ENTRY_HELD(attention_mma_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<T, D, KEYS, R>(p); }
+#define MMA_ALL(T) MMA(T, 64, 64, 2) MMA(T, 128, 64, 2) MMA(T, 256, 64, 1)
 MMA_ALL(bf16)
 MMA_ALL(f16)

@@ -78,46 +78,48 @@ template <class T, int D> DEVICE void attention_redo_query(const attention_backw
 template <class T, int D, int KEYS> DEVICE void attention_mma_queries(const attention_backward_params &p) {
     enum { ROWS_BYTES = ATTENTION_SIDE * 2 * D, TILE = KEYS * 2 * D };
     char *const q = launch_memory(), *const dout = q + ROWS_BYTES, *const stages = dout + ROWS_BYTES;
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, D, p.at.h);
+    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h);
     const int row = at.first + thread_index() / WARP * 16 + thread_index() % WARP / 4, head = at.head / p.at.group, count = p.at.sq - at.first;
     const attention_sight first = attention_keys_of(p.at, at.first), last = attention_keys_of(p.at, at.first + lesser(count, ATTENTION_SIDE) - 1);
     const attention_rows rows = attention_rows_of(p.at, row);
     const attention_statistic statistic[2] = { attention_statistic_of(p, at.batch, row, at.head, row < p.at.sq),
                                                attention_statistic_of(p, at.batch, row + 8, at.head, row + 8 < p.at.sq) };
-    attention_left_operand<D, D <= 64> left_q, left_dout;
-    float dq[D / 2] = {};
+    attention_left_operand<D, ATTENTION_SIDE, 1, D <= 64> left_q(q), left_dout(dout);
+    float dq[1][D / 2] = {};
     const int tiles = (greater(last.high - first.low, 0) + KEYS - 1) / KEYS;
+    const attention_copies<T, D, KEYS> keys(p.k, at.batch, head, p.at.d, p.wide), values(p.v, at.batch, head, p.at.d, p.wide);
     const auto copy = [&](int tile) {
         const int key = first.low + tile * KEYS;
         char *const to = stages + tile % 2 * 2 * TILE;
-        if (tile < tiles) attention_copy<T, D, KEYS>(to, p.k, at.batch, key, last.high - key, head, p.at.d, p.wide);
-        if (tile < tiles) attention_copy<T, D, KEYS>(to + TILE, p.v, at.batch, key, last.high - key, head, p.at.d, p.wide);
+        if (tile < tiles) keys.copy(to, key, last.high - key), values.copy(to + TILE, key, last.high - key);
         copy_commit();
     };
-    if (tiles > 0) attention_copy<T, D, ATTENTION_SIDE>(q, p.q, at.batch, at.first, count, at.head, p.at.d, p.wide);
-    if (tiles > 0) attention_copy<T, D, ATTENTION_SIDE>(dout, p.dout, at.batch, at.first, count, at.head, p.at.d, p.wide);
+    if (tiles > 0) {
+        attention_copies<T, D, ATTENTION_SIDE>(p.q, at.batch, at.head, p.at.d, p.wide).copy(q, at.first, count);
+        attention_copies<T, D, ATTENTION_SIDE>(p.dout, at.batch, at.head, p.at.d, p.wide).copy(dout, at.first, count);
+    }
     copy(0);
 #pragma unroll 1
     for (int tile = 0; tile < tiles; tile++) {
         const int key = first.low + tile * KEYS;
         const char *const k = stages + tile % 2 * 2 * TILE;
-        float s[KEYS / 2], change[KEYS / 2];
+        float s[1][KEYS / 2], change[1][KEYS / 2];
         copy_wait<0>();
         sync_block();
-        if (tile == 0) left_q.load(q), left_dout.load(dout);
+        if (tile == 0) left_q.load(), left_dout.load();
         copy(tile + 1);
-        attention_mma_scores<T, D, KEYS>(s, left_q, q, k);
-        attention_mma_scores<T, D, KEYS>(change, left_dout, dout, k + TILE);
-        attention_mma_weigh(s, change, p, rows, key, key < last.low || key + KEYS > first.high, [&](int i) { return statistic[i / 2 % 2]; });
-        attention_mma_values<T, D, KEYS>(dq, change, k, 0);
+        attention_mma_scores<T, D, KEYS>(s, left_q, k);
+        attention_mma_scores<T, D, KEYS>(change, left_dout, k + TILE);
+        attention_mma_weigh(s[0], change[0], p, rows, key, key < last.low || key + KEYS > first.high, [&](int i) { return statistic[i / 2 % 2]; });
+        attention_mma_values<T, D, KEYS>(dq, change, k);
     }
     bool again[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const int token = row + r * 8;
         const bool exists = token < p.at.sq;
-        attention_write_row<T, D>(attention_row<T>(p.dq, at.batch, exists ? token : 0, at.head), dq, r, p.at.scale, false, p.at.d, exists, p.wide);
-        again[r] = exists && (rows.sees[r].bad() || attention_spoilt(dq, r));
+        attention_write_row<T, D>(attention_row<T>(p.dq, at.batch, exists ? token : 0, at.head), dq[0], r, p.at.scale, false, p.at.d, exists, p.wide);
+        again[r] = exists && (rows.sees[r].bad() || attention_spoilt(dq[0], r));
     }
     if (!any_of_warp(again[0] || again[1])) return;
     sync_warp();
@@ -188,29 +190,29 @@ template <class T, int D, int QUERIES, int COLUMNS> DEVICE void attention_mma_ke
     enum { ROWS_BYTES = ATTENTION_SIDE * 2 * D, TILE = QUERIES * 2 * D };
     char *const k = launch_memory(), *const v = k + ROWS_BYTES, *const stages = v + ROWS_BYTES;
     attention_statistic *const statistics = (attention_statistic *)(stages + 4 * TILE);
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, COLUMNS, p.at.h / p.at.group);
+    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, COLUMNS, p.at.h / p.at.group);
     const int row = at.first + thread_index() / WARP * 16 + thread_index() % WARP / 4, count = p.at.sk - at.first;
     const attention_sight first = attention_queries_of(p.at, at.first), last = attention_queries_of(p.at, at.first + lesser(count, ATTENTION_SIDE) - 1);
     attention_rows rows = { { { 0, 0 }, { 0, 0 } }, { 0, 0 }, { 0, 0 }, { 0, 0 } };
 #pragma unroll
     for (int r = 0; r < 2; r++)
         if (row + r * 8 < p.at.sk) rows.sees[r] = attention_queries_of(p.at, row + r * 8);
-    attention_left_operand<D, false> left;
-    float dk[COLUMNS / 2] = {}, dv[COLUMNS / 2] = {};
+    attention_left_operand<D, ATTENTION_SIDE, 1, false> left_k(k), left_v(v);
+    float dk[1][COLUMNS / 2] = {}, dv[1][COLUMNS / 2] = {};
     const int tiles = (greater(last.high - first.low, 0) + QUERIES - 1) / QUERIES, steps = tiles * p.at.group;
     const auto copy = [&](int step) {
         const int token = first.low + step % tiles * QUERIES, head = at.head * p.at.group + step / tiles;
         char *const to = stages + step % 2 * 2 * TILE;
-        attention_copy<T, D, QUERIES>(to, p.q, at.batch, token, last.high - token, head, p.at.d, p.wide);
-        attention_copy<T, D, QUERIES>(to + TILE, p.dout, at.batch, token, last.high - token, head, p.at.d, p.wide);
+        attention_copies<T, D, QUERIES>(p.q, at.batch, head, p.at.d, p.wide).copy(to, token, last.high - token);
+        attention_copies<T, D, QUERIES>(p.dout, at.batch, head, p.at.d, p.wide).copy(to + TILE, token, last.high - token);
         copy_commit();
         if (thread_index() < QUERIES)
             statistics[step % 2 * QUERIES + thread_index()] =
                 attention_statistic_of(p, at.batch, token + thread_index(), head, token + thread_index() < last.high);
     };
     if (steps > 0) {
-        attention_copy<T, D, ATTENTION_SIDE>(k, p.k, at.batch, at.first, count, at.head, p.at.d, p.wide);
-        attention_copy<T, D, ATTENTION_SIDE>(v, p.v, at.batch, at.first, count, at.head, p.at.d, p.wide);
+        attention_copies<T, D, ATTENTION_SIDE>(p.k, at.batch, at.head, p.at.d, p.wide).copy(k, at.first, count);
+        attention_copies<T, D, ATTENTION_SIDE>(p.v, at.batch, at.head, p.at.d, p.wide).copy(v, at.first, count);
         copy(0);
     }
 #pragma unroll 1
@@ -218,17 +220,19 @@ template <class T, int D, int QUERIES, int COLUMNS> DEVICE void attention_mma_ke
         const int token = first.low + step % tiles * QUERIES;
         const char *const q = stages + step % 2 * 2 * TILE;
         const attention_statistic *const statistic = statistics + step % 2 * QUERIES + thread_index() % 4 * 2;
-        float s[QUERIES / 2], change[QUERIES / 2];
+        float s[1][QUERIES / 2], change[1][QUERIES / 2];
         copy_wait<0>();
         sync_block();
         if (step + 1 < steps) copy(step + 1);
-        attention_mma_scores<T, D, QUERIES>(s, left, k, q);
-        attention_mma_scores<T, D, QUERIES>(change, left, v, q + TILE);
-        attention_mma_weigh(s, change, p, rows, token, token < last.low || token + QUERIES > first.high, [&](int i) { return statistic[i / 4 * 8 + i % 2]; });
-        attention_mma_values<T, COLUMNS, QUERIES>(dv, s, q + TILE, at.column / 8);
-        attention_mma_values<T, COLUMNS, QUERIES>(dk, change, q, at.column / 8);
+        attention_mma_scores<T, D, QUERIES>(s, left_k, q);
+        attention_mma_scores<T, D, QUERIES>(change, left_v, q + TILE);
+        attention_mma_weigh(s[0], change[0], p, rows, token, token < last.low || token + QUERIES > first.high,
+                            [&](int i) { return statistic[i / 4 * 8 + i % 2]; });
+        const char *const columns = q + at.column / 64 * (QUERIES * 128);
+        attention_mma_values<T, COLUMNS, QUERIES>(dv, s, columns + TILE);
+        attention_mma_values<T, COLUMNS, QUERIES>(dk, change, columns);
     }
-    attention_keys_end<T, COLUMNS>(p, at, row, dk, dv, rows);
+    attention_keys_end<T, COLUMNS>(p, at, row, dk[0], dv[0], rows);
 }
 
 #endif

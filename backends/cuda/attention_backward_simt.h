@@ -65,7 +65,7 @@ DEVICE void attention_store(const attention_tensor &to, int batch, int head, int
 
 template <class T, int D> DEVICE void attention_queries(const attention_backward_params &p) {
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, D, p.at.h);
+    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h);
     const int row0 = at.first + thread_index() / 16 * 4, head = at.head / p.at.group, rows = lesser(ATTENTION_SIDE, p.at.sq - at.first);
     attention_query query[4];
     attention_sight sees[4];
@@ -94,7 +94,7 @@ template <class T, int D> DEVICE void attention_queries(const attention_backward
 template <class T, int D> DEVICE void attention_keys(const attention_backward_params &p) {
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
     SHARED attention_sight rows[ATTENTION_SIDE];
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, D, p.at.h / p.at.group);
+    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h / p.at.group);
     const int down = thread_index() / 16 * 4, key0 = at.first + thread_index() % 16 * 4, keys = lesser(ATTENTION_SIDE, p.at.sk - at.first);
     attention_sight sees[4];
 #pragma unroll

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256.
  *
- * A block has 64 queries of a head, each of its 4 warps 16 of them, with their sums of o, a tile of scores, and up to 128 columns of q in registers. Tiles of
- * keys and of values are copied in turns, each into one of two stages, while the other operand's products go on. Rows lie in panels of 128 bytes in which piece
- * c of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank. Keys go from the last to the first.
+ * Each of a block's 4 warps has 32 queries of a head, 16 beyond 128 columns, with their sums of o and a tile of scores in registers: what is read of keys and
+ * values serves two products. While scores of 64 keys are found their values are copied, while those are multiplied the next keys. Rows lie in panels of 128
+ * bytes in which piece c of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank. Keys go from the last to the first.
  *
  * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; an exponential for each pair, 16 a clock
- * and processor.
- * Measured there, bf16, 16384 tokens, TFLOP/s: 140 at d 128, s 4096, full; 157, 136 and 123 at d 64, 128 and 256, causal. Beyond d 64 registers spill. */
+ * and processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows to a warp, 16 with 16.
+ * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 300, 326, 318 and 278, 310, 306. With 16 rows to a warp, an address
+ * for each matrix read and for each piece copied, it was 159, 148 and 135: registers spilt. One offset for all reads, from which a matrix is a flip of bits and
+ * a constant away, freed them; 32 rows then gained 10 % (d 64) and 20 (d 128); no question before o is scaled 8 (d 64). Two stages gain 4 more at d 128, but
+ * lose a block of two where shared memory is 164 KB. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H
 #define TRINE_CUDA_ATTENTION_MMA_H
 
@@ -19,31 +22,51 @@
 /* Where piece c of 16 bytes of a row is, in panels of so many rows. */
 template <int ROWS> DEVICE int attention_piece(int row, int c) { return c / 8 * ROWS * 128 + row * 128 + ((c % 8 ^ row % 8) << 4); }
 
-/* Starts to copy ROWS rows of a head; those beyond `count`, and columns beyond the last, are 0. */
-template <class T, int D, int ROWS>
-DEVICE void attention_copy(char *to, const attention_tensor &t, int batch, int first, int count, int head, int columns, bool wide) {
-    const typename T::bits *const from = attention_row<T>(t, batch, first, head);
-#pragma unroll 1
-    for (int i = thread_index(); i < ROWS * (D / 8); i += ATTENTION_MMA_THREADS) {
-        const int row = i / (D / 8), column = i % (D / 8) * 8, left = row < count ? columns - column : 0, bytes = left <= 0 ? 0 : left < 8 ? 2 * left : 16;
-        char *const place = to + attention_piece<ROWS>(row, column / 8);
-        const typename T::bits *const at = from + row * t.token + column;
-        if (wide)
-            copy_bytes<16>(place, bytes > 0 ? at : nullptr, bytes);
-        else
-            for (int e = 0; e < 8; e++) ((typename T::bits *)place)[e] = 2 * e < bytes ? at[e] : 0;
-    }
-}
+/* Copies ROWS rows of a head, of D columns; rows beyond `count`, and columns beyond the last, are 0. A thread has the same pieces of every so many rows. */
+template <class T, int D, int ROWS> struct attention_copies {
+    using Bits = typename T::bits;
+    enum { PIECES = D < 128 ? D / 8 : 16, STEP = ATTENTION_MMA_THREADS / PIECES, COUNT = ROWS / STEP };
+    const Bits *at; /* the thread's first piece in row 0 of the head */
+    int64_t step;   /* from row to row */
+    int row, place, columns;
+    bool wide;
 
-/* 16 rows and 16 columns from `row` and piece `c` on, as the left operand; or as a right one, whose lanes are the rows, or the columns if they are ACROSS. */
-template <int ROWS> DEVICE void attention_left(uint32_t (&r)[4], const char *from, int row, int c) {
-    const int lane = thread_index() % WARP;
-    load_matrices<false>(r, from + attention_piece<ROWS>(row + lane / 8 % 2 * 8 + lane % 8, c + lane / 16));
-}
-template <int ROWS, bool ACROSS> DEVICE void attention_right(uint32_t (&r)[4], const char *from, int row, int c) {
-    const int lane = thread_index() % WARP, low = lane / 8 % 2, high = lane / 16;
-    load_matrices<ACROSS>(r, from + attention_piece<ROWS>(row + (ACROSS ? low : high) * 8 + lane % 8, c + (ACROSS ? high : low)));
-}
+    DEVICE attention_copies(const attention_tensor &t, int batch, int head, int d, bool is_wide) {
+        const int piece = thread_index() % PIECES;
+        row = thread_index() / PIECES, place = attention_piece<ROWS>(row, piece), columns = d - piece * 8, wide = is_wide;
+        at = attention_row<T>(t, batch, 0, head) + piece * 8, step = t.token;
+    }
+    DEVICE void copy(char *to, int first, int count) const {
+#pragma unroll
+        for (int c = 0; c < D / 8; c += PIECES) {
+            const Bits *from = at + (first + row) * step + c * 8;
+            const int left = columns - c * 8, elements = left < 0 ? 0 : left < 8 ? left : 8;
+            char *const there = to + place + c / 8 * ROWS * 128;
+            if (wide) {
+#pragma unroll
+                for (int i = 0; i < COUNT; i++, from += STEP * step) copy_bytes<16>(there + i * STEP * 128, from, row + i * STEP < count ? elements * 2 : 0);
+            } else {
+#pragma unroll 1
+                for (int i = 0; i < COUNT; i++, from += STEP * step)
+                    for (int e = 0; e < 8; e++) ((Bits *)(there + i * STEP * 128))[e] = e < elements && row + i * STEP < count ? from[e] : Bits(0);
+            }
+        }
+    }
+};
+
+/* Where a thread reads its row of the matrices of 16 rows and 16 columns in panels of ROWS: as the left operand; or as a right one, whose lanes are the rows,
+ * or the columns if they are ACROSS. Steps of columns flip bits of the piece or change the panel. */
+template <int ROWS, bool ACROSS> struct attention_view {
+    int base;
+
+    DEVICE attention_view(bool is_left, int first = 0) {
+        const int lane = thread_index() % WARP, low = lane / 8 % 2, high = lane / 16;
+        base = attention_piece<ROWS>(first + (is_left || ACROSS ? low : high) * 8 + lane % 8, is_left || ACROSS ? high : low);
+    }
+    DEVICE void load(uint32_t (&r)[4], const char *from, int row, int column) const {
+        load_matrices<ACROSS>(r, from + (base ^ column / 16 % 4 << 5) + column / 64 * (ROWS * 128) + row * 128);
+    }
+};
 
 /* The product of 16 by 16 by 16 into 8 sums. */
 template <class T> DEVICE void attention_multiply(float *sum, const uint32_t (&a)[4], const uint32_t (&b)[4]) {
@@ -58,90 +81,122 @@ template <class T> DEVICE void attention_multiply(float *sum, const uint32_t (&a
     }
 }
 
-/* q's fragments: held, or read again from shared memory for each tile. */
-template <int D, bool HELD> struct attention_left_operand {
-    uint32_t r[HELD ? D / 16 : 1][4];
-    DEVICE void load(const char *q) {
+/* Fragments of q, 16 R rows of ROWS from the warp's first on: held, or read again from shared memory for each tile. */
+template <int D, int ROWS, int R, bool HELD> struct attention_left_operand {
+    const char *from;
+    attention_view<ROWS, false> view;
+    uint32_t held[HELD ? D / 16 : 1][R][4];
+
+    DEVICE attention_left_operand(const char *q) : from(q), view(true, thread_index() / WARP * R * 16) {}
+    DEVICE void read(uint32_t (&r)[R][4], int column) const {
 #pragma unroll
-        for (int i = 0; i < (HELD ? D / 16 : 0); i++) attention_left<ATTENTION_SIDE>(r[i], q, thread_index() / WARP * 16, 2 * i);
+        for (int part = 0; part < R; part++) view.load(r[part], from, part * 16, column);
     }
-    DEVICE const uint32_t (&get(const char *q, int i))[4] {
-        if constexpr (HELD) return r[i];
-        attention_left<ATTENTION_SIDE>(r[0], q, thread_index() / WARP * 16, 2 * i);
-        return r[0];
+    DEVICE void load() {
+#pragma unroll
+        for (int i = 0; i < (HELD ? D / 16 : 0); i++) read(held[i], i * 16);
+    }
+    DEVICE const uint32_t (&get(int i))[R][4] {
+        if constexpr (HELD) return held[i];
+        read(held[0], i * 16);
+        return held[0];
     }
 };
 
-/* s = q k^T, 16 rows of the warp by KEYS. */
-template <class T, int D, int KEYS, bool HELD>
-DEVICE void attention_mma_scores(float (&s)[KEYS / 2], attention_left_operand<D, HELD> &left, const char *q, const char *k) {
+/* s = q k^T, 16 R rows of the warp by KEYS. */
+template <class T, int D, int KEYS, int R, class Left> DEVICE void attention_mma_scores(float (&s)[R][KEYS / 2], Left &left, const char *k) {
+    const attention_view<KEYS, false> right(false);
 #pragma unroll
-    for (int i = 0; i < KEYS / 2; i++) s[i] = 0;
+    for (int r = 0; r < R; r++)
+#pragma unroll
+        for (int i = 0; i < KEYS / 2; i++) s[r][i] = 0;
 #pragma unroll
     for (int i = 0; i < D / 16; i++) {
-        const uint32_t(&a)[4] = left.get(q, i);
+        const uint32_t(&a)[R][4] = left.get(i);
 #pragma unroll
         for (int key = 0; key < KEYS; key += 16) {
             uint32_t b[4];
-            attention_right<KEYS, false>(b, k, key, 2 * i);
-            attention_multiply<T>(s + key / 2, a, b);
+            right.load(b, k, key, i * 16);
+#pragma unroll
+            for (int r = 0; r < R; r++) attention_multiply<T>(s[r] + key / 2, a[r], b);
         }
     }
 }
 
-/* o += s v, by D columns of v from piece `first` on. */
-template <class T, int D, int KEYS> DEVICE void attention_mma_values(float (&o)[D / 2], const float (&s)[KEYS / 2], const char *v, int first) {
-    uint32_t w[KEYS / 4];
-    attention_pack<T>(w, s);
+/* o += s v, by D columns of v. */
+template <class T, int D, int KEYS, int R> DEVICE void attention_mma_values(float (&o)[R][D / 2], const float (&s)[R][KEYS / 2], const char *v) {
+    const attention_view<KEYS, true> right(false);
 #pragma unroll
     for (int key = 0; key < KEYS; key += 16) {
-        const uint32_t a[4] = { w[key / 4], w[key / 4 + 1], w[key / 4 + 2], w[key / 4 + 3] };
+        uint32_t a[R][4];
 #pragma unroll
-        for (int c = 0; c < D / 8; c += 2) {
+        for (int r = 0; r < R; r++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) a[r][i] = T::pair(s[r][key / 2 + 2 * i], s[r][key / 2 + 2 * i + 1]);
+#pragma unroll
+        for (int column = 0; column < D; column += 16) {
             uint32_t b[4];
-            attention_right<KEYS, true>(b, v, key, first + c);
-            attention_multiply<T>(o + c * 4, a, b);
+            right.load(b, v, key, column);
+#pragma unroll
+            for (int r = 0; r < R; r++) attention_multiply<T>(o[r] + column / 2, a[r], b);
         }
     }
 }
 
-template <class T, int D, int KEYS> DEVICE void attention_mma(const attention_params &p) {
-    enum { TILE = KEYS * 2 * D };
-    char *const q = launch_memory(), *const k = q + ATTENTION_SIDE * 2 * D, *const v = k + 2 * TILE;
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, D, p.at.h);
-    const int row = at.first + thread_index() / WARP * 16 + thread_index() % WARP / 4, head = at.head / p.at.group, count = p.at.sq - at.first;
-    const attention_sight first = attention_keys_of(p.at, at.first), last = attention_keys_of(p.at, at.first + lesser(count, ATTENTION_SIDE) - 1);
-    attention_rows rows = attention_rows_of(p.at, row);
-    attention_left_operand<D, D <= 128> left;
-    float o[D / 2] = {};
+template <class T, int D, int KEYS, int R> DEVICE void attention_mma(const attention_params &p) {
+    enum { ROWS = ATTENTION_SIDE * R };
+    char *const q = launch_memory(), *const k = q + ROWS * 2 * D, *const v = k + KEYS * 2 * D;
+    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ROWS, D, p.at.h);
+    const int row = at.first + thread_index() / WARP * 16 * R + thread_index() % WARP / 4, head = at.head / p.at.group, count = p.at.sq - at.first;
+    const attention_sight first = attention_keys_of(p.at, at.first), last = attention_keys_of(p.at, at.first + lesser(count, ROWS) - 1);
     const int tiles = (greater(last.high - first.low, 0) + KEYS - 1) / KEYS;
-    const auto copy = [&](char *to, const attention_tensor &t, int tile) {
-        const int key = first.low + tile * KEYS;
-        if (tile >= 0) attention_copy<T, D, KEYS>(to + tile % 2 * TILE, t, at.batch, key, last.high - key, head, p.at.d, p.wide);
+    const attention_copies<T, D, KEYS> keys(p.k, at.batch, head, p.at.d, p.wide), values(p.v, at.batch, head, p.at.d, p.wide);
+    attention_left_operand<D, ROWS, R, D == 64> left(q);
+    attention_rows rows[R];
+    float o[R][D / 2] = {};
+#pragma unroll
+    for (int r = 0; r < R; r++) rows[r] = attention_rows_none();
+    if (tiles > 0) {
+        const int key = first.low + (tiles - 1) * KEYS;
+        attention_copies<T, D, ROWS>(p.q, at.batch, at.head, p.at.d, p.wide).copy(q, at.first, count);
+        keys.copy(k, key, last.high - key);
         copy_commit();
-    };
-    if (tiles > 0) attention_copy<T, D, ATTENTION_SIDE>(q, p.q, at.batch, at.first, count, at.head, p.at.d, p.wide);
-    copy(k, p.k, tiles - 1);
-    copy(v, p.v, tiles - 1);
+    }
 #pragma unroll 1
     for (int tile = tiles - 1; tile >= 0; tile--) {
         const int key = first.low + tile * KEYS;
-        float s[KEYS / 2], factor[2];
-        copy_wait<1>();
-        sync_block();
-        if (tile == tiles - 1) left.load(q);
-        copy(k, p.k, tile - 1);
-        attention_mma_scores<T, D, KEYS>(s, left, q, k + tile % 2 * TILE);
-        if (p.bends) attention_bend(s, p.bend);
-        if (key < last.low || key + KEYS > first.high) attention_hide(s, rows, key);
-        attention_soften(s, rows, factor, p.spread);
-        if (attention_changes(rows, factor)) attention_scale(o, factor);
-        copy_wait<1>();
-        sync_block();
-        copy(v, p.v, tile - 1);
-        attention_mma_values<T, D, KEYS>(o, s, v + tile % 2 * TILE, 0);
+        float s[R][KEYS / 2];
+        copy_wait<0>();
+        sync_block(); /* keys are there, and nobody reads values any more */
+        if (tile == tiles - 1) left.load();
+        values.copy(v, key, last.high - key);
+        copy_commit();
+        attention_mma_scores<T, D, KEYS>(s, left, k);
+        if (p.bends) {
+#pragma unroll
+            for (int r = 0; r < R; r++) attention_bend(s[r], p.bend);
+        }
+        if (key < last.low || key + KEYS > first.high) { /* sights are found here so that they need no registers elsewhere */
+#pragma unroll
+            for (int r = 0; r < R; r++) attention_see(rows[r], p.at, row + r * 16), attention_hide(s[r], rows[r], key);
+        }
+        copy_wait<0>();
+        sync_block(); /* the other way round */
+        if (tile > 0) keys.copy(k, key - KEYS, KEYS);
+        copy_commit();
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            float factor[2];
+            attention_soften(s[r], rows[r], factor, p.spread);
+            attention_scale(o[r], factor);
+        }
+        attention_mma_values<T, D, KEYS>(o, s, v);
     }
-    attention_end<T, D>(p, at.batch, at.head, row, o, rows);
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        attention_see(rows[r], p.at, row + r * 16);
+        attention_end<T, D>(p, at.batch, at.head, row + r * 16, o[r], rows[r]);
+    }
 }
 
 #endif

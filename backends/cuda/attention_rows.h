@@ -18,11 +18,14 @@ struct attention_rows {
     float top[2], sum[2]; /* sum: this thread's part */
     float reach[2];       /* the largest |top| so far, in powers of 2 */
 };
-DEVICE attention_rows attention_rows_of(const attention_problem &p, int row) {
-    attention_rows rows = { { { 0, 0 }, { 0, 0 } }, { -infinity(), -infinity() }, { 0, 0 }, { 0, 0 } };
+DEVICE attention_rows attention_rows_none() { return { { { 0, 0 }, { 0, 0 } }, { -infinity(), -infinity() }, { 0, 0 }, { 0, 0 } }; }
+DEVICE void attention_see(attention_rows &rows, const attention_problem &p, int row) {
 #pragma unroll
-    for (int r = 0; r < 2; r++)
-        if (row + r * 8 < p.sq) rows.sees[r] = attention_keys_of(p, row + r * 8);
+    for (int r = 0; r < 2; r++) rows.sees[r] = row + r * 8 < p.sq ? attention_keys_of(p, row + r * 8) : attention_sight{ 0, 0 };
+}
+DEVICE attention_rows attention_rows_of(const attention_problem &p, int row) {
+    attention_rows rows = attention_rows_none();
+    attention_see(rows, p, row);
     return rows;
 }
 

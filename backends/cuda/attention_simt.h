@@ -57,7 +57,7 @@ DEVICE void attention_simt_end(const attention_params &p, const attention_place 
 
 template <class T, int D> DEVICE void attention_simt(const attention_params &p) {
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, D, p.at.h);
+    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h);
     const int row0 = at.first + thread_index() / 16 * 4, head = at.head / p.at.group, rows = lesser(ATTENTION_SIDE, p.at.sq - at.first);
     attention_sight sees[4];
 #pragma unroll

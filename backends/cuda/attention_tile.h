@@ -17,10 +17,10 @@ enum {
 struct attention_place {
     int batch, head, first, column;
 };
-DEVICE attention_place attention_place_of(const attention_problem &p, int tiles, int columns, int width, int heads) {
+DEVICE attention_place attention_place_of(const attention_problem &p, int tiles, int columns, int side, int width, int heads) {
     const int64_t block = block_index(), heads_all = (int64_t)heads * p.b, rest = block / heads_all;
     const int plane = (int)(block - rest * heads_all), tile = tiles - 1 - (int)(rest / columns);
-    return { plane / heads, plane % heads, tile * ATTENTION_SIDE, (int)(rest % columns) * width };
+    return { plane / heads, plane % heads, tile * side, (int)(rest % columns) * width };
 }
 
 /* Up to 64 tokens of a head; what lies beyond is 0, and so are tokens that see nothing if `seen` says so. */
