@@ -109,6 +109,7 @@ static const trine_backend *init_once(const trine_host *host, char *reason_out, 
     const cuda_driver *driver = cuda_driver_open(host, reason_out, reason_size);
     if (driver == NULL) return NULL;
     simt_fill_backend(&backend);
+    backend.peak = cuda_peak;
     snprintf(driver_version, sizeof driver_version, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);
     backend.devices = find_devices(driver, host, reason_out, reason_size);
     return backend.devices > 0 ? &backend : NULL;

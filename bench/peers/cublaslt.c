@@ -66,12 +66,15 @@ static bool layout(cublasLtMatrixLayout_t *out, cudaDataType_t type, const trine
 }
 
 /* Where the factors of an operand's lanes are, or that of all. */
-static bool scale(const product *p, const trine_tensor *t, cublasLtMatmulDescAttributes_t pointer, int operand) {
+static bool point_scale(const product *p, const trine_tensor *t, cublasLtMatmulDescAttributes_t pointer, int operand) {
     return !p->scaled[operand] || cublasLtMatmulDescSetAttribute(p->desc, pointer, &t[A_SCALE + operand].data, sizeof(void *)) == CUBLAS_STATUS_SUCCESS;
+}
+static bool point_scales(const product *p, const trine_tensor *t) {
+    return point_scale(p, t, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, A) && point_scale(p, t, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, B);
 }
 
 static bool run(const product *p, const trine_tensor *t, const cublasLtMatmulAlgo_t *algorithm) {
-    if (!scale(p, t, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, A) || !scale(p, t, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, B)) return false;
+    if (!point_scales(p, t)) return false;
     return cublasLtMatmul(p->handle, p->desc, &p->one, t[B].data, p->b, t[A].data, p->a, &p->zero, t[D].data, p->d, t[D].data, p->d, algorithm, p->workspace,
                           WORKSPACE, NULL) == CUBLAS_STATUS_SUCCESS;
 }
@@ -140,7 +143,7 @@ static bool choose(product *p, const trine_tensor *t) {
     const size_t workspace = WORKSPACE;
     int count = 0;
     double best = 0;
-    if (cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS) return false;
+    if (!point_scales(p, t) || cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS) return false;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
     cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->b, p->a, p->d, p->d, preference, ALGORITHMS, offered, &count);
     cublasLtMatmulPreferenceDestroy(preference);

@@ -288,10 +288,9 @@ static void build_forward(graph *g, const problem *p, bool with_lse) {
     const value most = reduce_rows(g, CUDNN_REDUCE_TENSOR_MAX, s);
     const value weights = apply(g, CUDNN_POINTWISE_EXP, apply(g, CUDNN_POINTWISE_SUB, s, &most), NULL);
     const value sum = reduce_rows(g, CUDNN_REDUCE_TENSOR_ADD, weights);
-    if (with_lse) {
-        const value log = apply(g, CUDNN_POINTWISE_LOG, sum, NULL), lse = make_given(g, sum.form, CUDNN_DATA_FLOAT, LSE);
-        apply_to(g, CUDNN_POINTWISE_ADD, most, &log, &lse);
-    }
+    const value log = apply(g, CUDNN_POINTWISE_LOG, sum, NULL);
+    const value lse = with_lse ? make_given(g, sum.form, CUDNN_DATA_FLOAT, LSE) : make_virtual(g, sum.form, CUDNN_DATA_FLOAT); /* none knows it without */
+    apply_to(g, CUDNN_POINTWISE_ADD, most, &log, &lse);
     const value shares = make_virtual(g, s.form, p->type);
     apply_to(g, CUDNN_POINTWISE_DIV, weights, &sum, &shares);
     multiply(g, &shares, &v, &o);
