@@ -97,6 +97,7 @@ typedef struct trine_backend {
     void (*graph_free)(const trine_device *device, void *graph);
     /* Launches such a loop; TRINE_ERR_UNSUPPORTED if the device has none for the type. NULL: there are none. */
     trine_status (*peak)(const trine_device *device, void *queue, trine_peak *peak);
+    const char *tuned; /* choices of kernels for devices they were measured on, as lines of a tuning cache; NULL: none */
 } trine_backend;
 
 /* The handshake: the one symbol a module exports, const data, read before any of its code runs. */

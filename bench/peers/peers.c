@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trine-peers: other libraries on the specification's cases, beside trine in the same run. */
-#include <errno.h>
 #include <string.h>
 
 #include "bench/bench.h"
@@ -138,25 +137,9 @@ static void compare_specified(const run *r) {
     }
 }
 
-/* Lines of an op and a case: "matmul square: T=bf16 m=4096 n=4096 k=4096". */
-static int compare_file(const run *r, const char *path) {
-    char line[512];
-    FILE *file = fopen(path, "r");
-    if (file == NULL) return failure("%s: %s", path, strerror(errno));
-    while (fgets(line, sizeof line, file) != NULL) {
-        const size_t length = strcspn(line, " \n"), end = strcspn(line, "\n");
-        const bool more = line[length] == ' ';
-        line[length] = line[end] = 0;
-        const trine_op each = trine_op_find(line);
-        if (length == 0) continue;
-        if (each == TRINE_OP_NONE || !more) {
-            fclose(file);
-            return failure("%s: \"%s\" is not an op and a case", path, line);
-        }
-        if (r->op == NULL || strcmp(r->op, line) == 0) compare(r->queue, r->device, each, line + length + 1, r->threads, &r->plan);
-    }
-    fclose(file);
-    return 0;
+static void compare_one(void *context, trine_op op, const char *text) {
+    const run *r = context;
+    if (r->op == NULL || strcmp(r->op, trine_op_name(op)) == 0) compare(r->queue, r->device, op, text, r->threads, &r->plan);
 }
 
 int main(int argc, char **argv) {
@@ -197,12 +180,13 @@ int main(int argc, char **argv) {
     printf("%s, %s, %d %s\n%-18s %-26s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op", "case", "trine");
     for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
     putchar('\n');
-    const run all = { queue, device, op, (int)threads, plan };
+    run all = { queue, device, op, (int)threads, plan };
+    char error[320];
     int status = 0;
-    if (cases)
-        status = compare_file(&all, cases);
-    else
+    if (cases == NULL)
         compare_specified(&all);
+    else if (!bench_read_cases(cases, compare_one, &all, error, sizeof error))
+        status = failure("%s", error);
     trine_queue_close(queue);
     trine_close(lib);
     return status;
