@@ -32,7 +32,7 @@ struct trine_tune {
     char *text;    /* the file; columns are cut out of it */
     size_t places; /* a power of two, more than twice the entries; 0: nothing is cached */
     entry *table;
-    bool shipped; /* by backends */
+    const trine *shipped; /* the library whose backends ship it; NULL: a file */
     /* Hash of the columns that say whose; 0: not computed yet, or, of what is shipped, that there is no line. */
     _Atomic uint64_t owner[TRINE_MAX_DEVICES][TRINE_OP_COUNT];
 };
@@ -45,8 +45,15 @@ static uint64_t hash_text(uint64_t hash, const char *text) { /* FNV-1a, end incl
     return hash;
 }
 
+/* A column has no control characters. */
+static void clean(char *text) {
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ') *at = ' ';
+}
+
 static void device_text(const trine_device *device, char *out, size_t size) {
     snprintf(out, size, "%s, %s, %d units", device->info.model, device->info.arch, device->info.units);
+    clean(out);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------------- lines */
@@ -158,16 +165,15 @@ static void insert(trine_tune *tune, uint64_t key, const char *kernel) {
 }
 
 /* Says in `owner` that a device has a line that is shipped. */
-static void own_shipped(trine_tune *tune, const trine *lib, const choice_line *line) {
-    for (int d = 0; d < lib->devices; d++) {
+static void own_shipped(trine_tune *tune, const choice_line *line) {
+    for (int d = 0; d < tune->shipped->devices; d++) {
         char text[256];
-        device_text(lib->device[d].device, text, sizeof text);
+        device_text(tune->shipped->device[d].device, text, sizeof text);
         if (hash_text(0, text) == line->owner) tune->owner[d][line->op] = line->owner;
     }
 }
 
-/* Enters the lines of `text`; `lib`: of what is shipped. */
-static void read_table(trine_tune *tune, size_t size, const trine *lib) {
+static void read_table(trine_tune *tune, size_t size) {
     size_t lines = 0, corrupt = 0, first = 0;
     for (size_t i = 0; i < size; i++) lines += tune->text[i] == '\n';
     if (size == 0) return;
@@ -180,12 +186,12 @@ static void read_table(trine_tune *tune, size_t size, const trine *lib) {
     char *rest = tune->text, *line;
     for (size_t number = 1; (line = next_line(&rest, tune->text + size)) != NULL; number++) {
         choice_line choice;
-        const line_kind kind = parse_line(line, tune->shipped, &choice);
+        const line_kind kind = parse_line(line, tune->shipped != NULL, &choice);
         if (kind == OURS) insert(tune, choice.key, choice.kernel);
-        if (kind == OURS && tune->shipped) own_shipped(tune, lib, &choice);
+        if (kind == OURS && tune->shipped != NULL) own_shipped(tune, &choice);
         if (kind == CORRUPT && corrupt++ == 0) first = number;
     }
-    if (corrupt && !tune->shipped) /* those may be of an older specification */
+    if (corrupt && tune->shipped == NULL) /* those may be of an older specification */
         fprintf(stderr, "trine: tuning cache %s: %zu corrupt lines ignored, the first is line %zu\n", tune->path, corrupt, first);
 }
 
@@ -200,7 +206,7 @@ trine_tune *trine_tune_open(const char *path) {
     size_t bytes;
     tune->text = read_file(tune->path, &bytes);
     if (tune->text != NULL)
-        read_table(tune, bytes, NULL);
+        read_table(tune, bytes);
     else
         fprintf(stderr, "trine: tuning cache %s ignored: %s\n", tune->path, errno == EINVAL ? "not a regular file" : strerror(errno));
     return tune;
@@ -218,8 +224,8 @@ trine_tune *trine_tune_shipped(const trine *lib) {
     char *at = tune->text;
     for (int m = 0; m < lib->modules; m++)
         if (lib->module[m].backend != NULL && lib->module[m].backend->tuned != NULL) at = stpcpy(at, lib->module[m].backend->tuned);
-    tune->shipped = true;
-    read_table(tune, size, lib);
+    tune->shipped = lib;
+    read_table(tune, size);
     return tune;
 }
 
@@ -241,15 +247,13 @@ static void owner_columns(const trine_queue *queue, trine_op op, char out[OWNER_
     snprintf(out[1], 256, "%016" PRIx64, kernels);
     device_text(device, out[2], 256);
     snprintf(out[3], 256, "%s", device->driver != NULL && device->driver[0] ? device->driver : "-");
-    for (int i = 0; i < OWNER_COLUMNS; i++)
-        for (char *at = out[i]; *at; at++)
-            if ((unsigned char)*at < ' ') *at = ' ';
+    clean(out[3]);
 }
 
 static uint64_t owner_of(trine_tune *tune, const trine_queue *queue, trine_op op) {
     _Atomic uint64_t *known = &tune->owner[queue->device_index][op];
     uint64_t owner = atomic_load_explicit(known, memory_order_relaxed);
-    if (owner != 0 || tune->shipped) return owner;
+    if (owner != 0 || tune->shipped != NULL) return owner;
     char column[OWNER_COLUMNS][256];
     owner_columns(queue, op, column);
     for (int i = 0; i < OWNER_COLUMNS; i++) owner = hash_text(owner, column[i]);
@@ -270,7 +274,7 @@ const char *trine_tune_find(trine_tune *tune, const trine_queue *queue, const tr
     if (owner == 0) return NULL;
     trine_choice_of(queue, call, &c);
     const char *kernel = look_up(tune, trine_choice_key(owner, call->plan, &c));
-    if (kernel != NULL || !tune->shipped || c.present == 0) return kernel;
+    if (kernel != NULL || tune->shipped == NULL || c.present == 0) return kernel;
     c.present = 0; /* what is shipped is few, and optional tensors seldom decide */
     return look_up(tune, trine_choice_key(owner, call->plan, &c));
 }

@@ -347,6 +347,16 @@ Test(tune, chooses_the_fastest, .init = set_up_cache, .fini = tear_down_cache) {
     free(text);
 }
 
+/* What a backend ships serves its device, whatever the specification was when it was measured; the cache goes before it. */
+Test(tune, shipped, .init = set_up_cache, .fini = tear_down_cache) {
+    expect_choice(12, 0, "good_fast", "tuned for this device");
+    expect_choice(13, 0, "good_fast", "tuned for this device");
+    expect_choice(11, 0, "good_slow", "first that accepts");
+    expect_choice(6, 0, "good_slow", "first that accepts");
+    tune(12);
+    expect_choice(12, 0, "good_fast", "tuning cache");
+}
+
 Test(tune, errors, .init = set_up_cache, .fini = tear_down_cache) {
     trine_tensor tx, ty;
     trine_scale_args args = small_call(&tx, &ty, 8);

@@ -51,13 +51,23 @@ static bool time_kernel(const tune *t, const char *kernel, const bench_sets *set
     return ok;
 }
 
+/* What is predicted to take so many times as long as another is not timed. */
+static const double hopeless = 6;
+
+static double least_predicted(const trine_explanation *e) {
+    double least = 0;
+    for (int i = 0; i < e->count; i++)
+        if (e->candidate[i].refused == NULL && (least == 0 || e->candidate[i].seconds < least)) least = e->candidate[i].seconds;
+    return least;
+}
+
 /* Times the candidates and records the fastest; within the noise, the earlier in the list is the better guess. */
 static bool tune_sets(tune *t, const trine_explanation *e, const bench_sets *sets, char *error, size_t size) {
     const char *best = NULL;
     double least = 0, seconds;
     bool ok = trine_queue_wait(t->target.queue) == TRINE_OK;
     for (int i = 0; i < e->count && ok; i++) {
-        if (e->candidate[i].refused != NULL) continue;
+        if (e->candidate[i].refused != NULL || e->candidate[i].seconds > hopeless * least_predicted(e)) continue;
         ok = time_kernel(t, e->candidate[i].kernel, sets, &seconds);
         if (ok && (best == NULL || seconds < 0.98 * least)) best = e->candidate[i].kernel, least = seconds;
     }
