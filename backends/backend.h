@@ -45,6 +45,15 @@ typedef struct trine_device {
     const char *driver;      /* version of the driver, for the tuning cache's key; "" if there is none */
 } trine_device;
 
+/* A loop of nothing but multiply-adds, which finds what a device can do at best: of a type as it is, and of f32 that may be cut to tf32. */
+typedef struct trine_peak {
+    trine_dtype dtype;
+    bool cut;
+    int64_t rounds;
+    double operations;       /* out: of all rounds, a multiply-add counting two */
+    const char *instruction; /* out: the fastest that takes the type */
+} trine_peak;
+
 /* What dispatch offers a module, so that it has no undefined symbol of libtrine. */
 struct trine_host {
     size_t struct_size;
@@ -86,6 +95,9 @@ typedef struct trine_backend {
     trine_status (*graph_end)(const trine_device *device, void *queue, void **graph_out);
     trine_status (*graph_launch)(const trine_device *device, void *queue, void *graph);
     void (*graph_free)(const trine_device *device, void *graph);
+    /* Launches such a loop; TRINE_ERR_UNSUPPORTED if the device has none for the type. NULL: there are none. */
+    trine_status (*peak)(const trine_device *device, void *queue, trine_peak *peak);
+    const char *tuned; /* choices of kernels for devices they were measured on, as lines of a tuning cache; NULL: none */
 } trine_backend;
 
 /* The handshake: the one symbol a module exports, const data, read before any of its code runs. */

@@ -18,15 +18,15 @@ static inline double bench_now(void) {
 
 /* ------------------------------------------------------------------------------------------------------------------- roofs */
 
-typedef enum bench_peak { PEAK_F32, PEAK_F64, PEAK_BF16, PEAK_I8, PEAKS } bench_peak;
+typedef enum bench_peak { PEAK_F32, PEAK_F64, PEAK_BF16, PEAK_I8, PEAK_F16, PEAK_TF32, PEAK_F8, PEAKS } bench_peak;
 
 /* What the cores can do at best with so many threads, as measured: bytes read and written by the program per second, and operations per second, a
  * multiply-add counting two. A peak that no faster instruction exists for is the one it falls back to (bf16: f32). */
 typedef struct bench_roofs {
     int threads; /* 0: not measured */
-    bool device; /* only `copy` is measured, of another device than the CPU */
+    bool device; /* another than the CPU: of memory, only `copy` is measured */
     double read, write, copy, copy_nt;
-    double peak[PEAKS];
+    double peak[PEAKS];             /* 0: not known, of a device */
     const char *instruction[PEAKS]; /* which one gave the peak */
 } bench_roofs;
 
@@ -35,7 +35,7 @@ bool bench_roofs_measure(bench_roofs *roofs, int threads, int64_t last_level, in
 /* The same for the peaks alone. */
 void bench_peaks_measure(bench_roofs *roofs, int threads);
 
-/* Those of a device that work is sent to: copying within its memory. */
+/* Those of a device that work is sent to: copying within its memory, and multiply-adds, if its backend has loops of them. */
 bool bench_device_roofs_measure(bench_roofs *roofs, trine_queue *queue, int64_t last_level, int64_t memory);
 
 double bench_memory_roof(const bench_roofs *roofs);
@@ -93,6 +93,10 @@ bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan,
 void bench_work(const trine_case *c, bench_result *result);
 /* Sets a result against the roofs. */
 void bench_hold(bench_result *result, const bench_roofs *roofs);
+
+/* Hands on the op and the case of each line of a file, "matmul square: T=bf16 m=4096 n=4096 k=4096"; empty lines and those with # in front say nothing. False, with
+ * the reason in `error`, if it cannot be read. */
+bool bench_read_cases(const char *path, void (*each)(void *context, trine_op op, const char *text), void *context, char *error, size_t error_size);
 
 /* What a call costs the host, in nanoseconds, its work on a device not included: the median over short rounds of calls; negative if one fails. */
 double bench_nanoseconds(bool (*call)(void *context), bool (*finish)(void *context), void *context);

@@ -131,7 +131,8 @@ AMX_LOOP(amx_i8, __attribute__((target("amx-tile,amx-int8"))), _tile_dpbssd)
 
 #endif
 
-#define F32_KIND (1u << PEAK_F32 | 1u << PEAK_BF16 | 1u << PEAK_I8)
+#define F8_KIND (1u << PEAK_BF16 | 1u << PEAK_F8) /* float8 is widened */
+#define F32_KIND (1u << PEAK_F32 | 1u << PEAK_F16 | 1u << PEAK_TF32 | 1u << PEAK_I8 | F8_KIND)
 
 const peak_loop peak_loops[] = {
     { "128-bit FMA", F32_KIND, 12 * 4 * 2, always, fma_f32 },
@@ -142,9 +143,9 @@ const peak_loop peak_loops[] = {
     { "AVX-512 FMA", F32_KIND, 24 * 16 * 2, has_avx512, fma_f32_avx512 },
     { "AVX-512 FMA", 1u << PEAK_F64, 24 * 8 * 2, has_avx512, fma_f64_avx512 },
     { "vpmaddwd + vpaddd", 1u << PEAK_I8, 8 * 16 * 2, has_avx2, madd_i16 },
-    { "vdpbf16ps", 1u << PEAK_BF16, 24 * 32 * 2, has_avx512_bf16, dot_bf16 },
+    { "vdpbf16ps", F8_KIND, 24 * 32 * 2, has_avx512_bf16, dot_bf16 },
     { "vpdpbusd", 1u << PEAK_I8, 24 * 64 * 2, has_avx512_vnni, dot_i8 },
-    { "tdpbf16ps", 1u << PEAK_BF16, 4 * 16 * 16 * 32 * 2, has_amx_bf16, amx_bf16 },
+    { "tdpbf16ps", F8_KIND, 4 * 16 * 16 * 32 * 2, has_amx_bf16, amx_bf16 },
     { "tdpbssd", 1u << PEAK_I8, 4 * 16 * 16 * 64 * 2, has_amx_i8, amx_i8 },
 #endif
     { 0 },

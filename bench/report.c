@@ -19,13 +19,19 @@ static const char *time_text(double seconds, char *out, size_t size) {
 }
 
 void bench_print_roofs(FILE *file, const bench_roofs *roofs) {
-    if (roofs->device) fprintf(file, "roof: copying within the device's memory %.1f GB/s\n", roofs->copy / 1e9);
-    if (roofs->threads == 0) return;
-    fprintf(file, "roofs on %d thread%s: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s\n", roofs->threads, roofs->threads == 1 ? "" : "s",
-            roofs->read / 1e9, roofs->write / 1e9, roofs->copy / 1e9, roofs->copy_nt / 1e9);
-    for (bench_peak p = 0; p < PEAKS; p++)
-        fprintf(file, "%s%s %.1f G%s/s by %s", p ? ", " : "  ", bench_peak_name[p], roofs->peak[p] / 1e9, p == PEAK_I8 ? "OP" : "FLOP", roofs->instruction[p]);
-    fputc('\n', file);
+    if (roofs->device) fprintf(file, "roofs: copying within the device's memory %.1f GB/s\n", roofs->copy / 1e9);
+    if (roofs->threads > 0)
+        fprintf(file, "roofs on %d thread%s: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s\n", roofs->threads,
+                roofs->threads == 1 ? "" : "s", roofs->read / 1e9, roofs->write / 1e9, roofs->copy / 1e9, roofs->copy_nt / 1e9);
+    const char *between = "  ";
+    for (bench_peak p = 0; p < PEAKS; p++) {
+        bool told = roofs->peak[p] <= 0;
+        for (bench_peak q = 0; q < p && p > PEAK_I8; q++) told |= roofs->peak[q] == roofs->peak[p]; /* what falls back */
+        if (told) continue;
+        fprintf(file, "%s%s %.1f G%s/s by %s", between, bench_peak_name[p], roofs->peak[p] / 1e9, p == PEAK_I8 ? "OP" : "FLOP", roofs->instruction[p]);
+        between = ", ";
+    }
+    if (*between == ',') fputc('\n', file);
 }
 
 void bench_print_header(FILE *file) {

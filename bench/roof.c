@@ -11,7 +11,7 @@
 #include "bench.h"
 #include "peak.h"
 
-const char *const bench_peak_name[PEAKS] = { "f32", "f64", "bf16", "i8" };
+const char *const bench_peak_name[PEAKS] = { "f32", "f64", "bf16", "i8", "f16", "tf32", "f8" };
 
 enum { REPEATS = 7 };
 

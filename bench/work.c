@@ -59,11 +59,12 @@ bench_peak bench_peak_of(const trine_case *c) {
         if (!(c->present >> i & 1) || !(c->plan->tensor[i].spec->flags & IN)) continue;
         switch (c->tensor[i].dtype) {
         case TRINE_F64: return PEAK_F64;
-        case TRINE_E4M3: /* which units for bf16 take, widened */
-        case TRINE_E5M2:
+        case TRINE_E4M3:
+        case TRINE_E5M2: return PEAK_F8;
         case TRINE_BF16: return PEAK_BF16;
+        case TRINE_F16: return PEAK_F16;
         case TRINE_I8: return PEAK_I8;
-        default: return PEAK_F32;
+        default: return param_value(c, "precision") == TRINE_PRECISION_TF32 ? PEAK_TF32 : PEAK_F32;
         }
     }
     return PEAK_F32;
@@ -77,15 +78,16 @@ void bench_work(const trine_case *c, bench_result *result) {
     result->peak = bench_peak_of(c);
 }
 
-/* Of a device only copying is measured. What computes more than this for a byte, memory may not bind: an H200's f32 units without tensor cores do 14 flops in the
+/* Of a device whose peaks are not known, what computes more than this for a byte, memory may not bind: an H200's f32 units without tensor cores do 14 flops in the
  * time of one byte. And what reads much and writes little may be faster than a copy, which turns the bus round: up to what the pins allow, 4.9 TB/s of 4.2. */
 static const double most_intensity = 16, over_copy = 1.2;
 
 static void hold_device(bench_result *result, const bench_roofs *roofs) {
-    if (result->median <= 0 || result->flops > most_intensity * result->bytes) return;
-    result->bound = result->bytes / roofs->copy;
+    const double peak = roofs->peak[result->peak], moving = result->bytes / roofs->copy, computing = peak > 0 ? result->flops / peak : 0;
+    if (result->median <= 0 || (peak <= 0 && result->flops > most_intensity * result->bytes)) return;
+    result->bound = fmax(moving, computing);
     result->fraction = result->bound / result->median;
-    result->above = result->fraction > over_copy;
+    result->above = fmax(moving / over_copy, computing) > result->median;
 }
 
 void bench_hold(bench_result *result, const bench_roofs *roofs) {

@@ -14,7 +14,7 @@ typedef struct trine_module_entry {
 
 enum { TRINE_MAX_MODULES = 64, TRINE_MAX_DEVICES = 64 };
 
-/* The tuning cache: for a device, op, types and size bucket, the kernel that was fastest. */
+/* The tuning cache, or what backends ship: for a device, op, types and size bucket, the kernel that was fastest. */
 typedef struct trine_tune trine_tune;
 
 struct trine {
@@ -28,8 +28,9 @@ struct trine {
         const trine_backend *backend;
         const trine_device *device;
     } device[TRINE_MAX_DEVICES];
-    trine_tune *tune; /* NULL: no cache */
-    int verbose;      /* TRINE_VERBOSE */
+    trine_tune *tune;    /* NULL: no cache */
+    trine_tune *shipped; /* NULL: nothing is */
+    int verbose;         /* TRINE_VERBOSE */
 };
 
 struct trine_queue {
@@ -85,11 +86,12 @@ double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const
 
 /* tune.c: the tuning cache. trine_tune_open reads the file `path`; NULL: the user's, $XDG_CACHE_HOME/trine/tune or ~/.cache/trine/tune; "" or /dev/null: none. It never
  * fails on a bad file: corrupt lines are ignored with one warning on stderr, and entries of another specification, kernel list, device or driver are
- * kept but never found. NULL: no cache. trine_tune_find is lock-free and returns the kernel's name, or NULL. trine_tune_record merges one choice into the
- * file and replaces it atomically; libraries opened later find it. */
+ * kept but never found. NULL: no cache. trine_tune_shipped reads what the loaded backends ship for the devices that there are. trine_tune_find is lock-free and
+ * returns the kernel's name, or NULL. trine_tune_record merges one choice into the file and replaces it atomically; libraries opened later find it. */
 trine_tune *trine_tune_open(const char *path);
 void trine_tune_close(trine_tune *tune);
-const char *trine_tune_find(const trine_queue *queue, const trine_call *call);
+trine_tune *trine_tune_shipped(const trine *lib);
+const char *trine_tune_find(trine_tune *tune, const trine_queue *queue, const trine_call *call);
 trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const char *kernel, double seconds);
 
 /* trace.c: one line on stderr for a call, if the library is verbose. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Times the kernels that take a call and records the fastest. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -71,4 +72,17 @@ trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args) 
     }
     memcpy(queue->kernel, forced, sizeof forced);
     return status == TRINE_OK ? trine_tune_record(queue, &call, best, least) : status;
+}
+
+trine_status trine_tune_choose(trine_queue *queue, trine_op op, const void *args, const char *kernel, double seconds) {
+    trine_explanation candidates;
+    trine_call call;
+    if (kernel == NULL || !(isfinite(seconds) && seconds >= 0))
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_tune_choose: %s", kernel == NULL ? "kernel is NULL" : "seconds is not a time");
+    trine_status status = trine_explain(queue, op, args, &candidates);
+    if (status != TRINE_OK || (status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK || call.empty) return status;
+    for (int i = 0; i < candidates.count; i++)
+        if (candidates.candidate[i].refused == NULL && strcmp(candidates.candidate[i].kernel, kernel) == 0)
+            return trine_tune_record(queue, &call, kernel, seconds);
+    return trine_fail(TRINE_ERR_NOT_FOUND, "trine_tune_choose: no kernel \"%s\" takes the call", kernel);
 }

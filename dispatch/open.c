@@ -42,6 +42,7 @@ static trine_status open_parts(trine *lib, const trine_options *options) {
     status = trine_registry_load(lib);
     if (status != TRINE_OK) return status;
     if (lib->options.tune_file == NULL || lib->options.tune_file[0] != 0) lib->tune = trine_tune_open(lib->options.tune_file);
+    lib->shipped = trine_tune_shipped(lib);
     return TRINE_OK;
 }
 
@@ -63,6 +64,7 @@ trine_status trine_open(const trine_options *options, trine **lib_out) {
 void trine_close(trine *lib) {
     if (lib == NULL) return;
     trine_tune_close(lib->tune);
+    trine_tune_close(lib->shipped);
     trine_registry_free(lib);
     for (size_t i = 0; i < sizeof lib->strings / sizeof lib->strings[0]; i++) free(lib->strings[i]);
     free(lib);

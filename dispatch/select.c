@@ -30,15 +30,22 @@ static trine_status unsupported(const trine_queue *queue, const trine_call *call
                       queue->kernel[0] ? " (forced by " : "", queue->kernel[0] ? queue->kernel_source : "", queue->kernel[0] ? ")" : "", text);
 }
 
+/* The kernel that was tuned, if there is one of this name and it takes the call. */
+static const trine_kernel *named(const trine_queue *queue, const trine_call *call, const trine_kernel *list, const char *name) {
+    for (const trine_kernel *kernel = list; name != NULL && kernel->name != NULL; kernel++)
+        if (strcmp(kernel->name, name) == 0 && refusal(queue, kernel, call) == NULL) return kernel;
+    return NULL;
+}
+
 trine_status trine_select_why(const trine_queue *queue, const trine_call *call, const trine_kernel **kernel_out, const char **why_out) {
     const trine_kernel *list = queue->backend->kernels(queue->device, call->plan->op);
     *why_out = queue->kernel[0] ? queue->kernel_source : "first that accepts";
-    if (list != NULL && queue->lib->tune != NULL && queue->kernel[0] == 0) {
-        const char *tuned = trine_tune_find(queue, call);
-        for (const trine_kernel *kernel = list; tuned != NULL && kernel->name != NULL; kernel++) {
-            if (strcmp(kernel->name, tuned) != 0 || refusal(queue, kernel, call) != NULL) continue;
-            *why_out = "tuning cache";
-            *kernel_out = kernel;
+    if (list != NULL && queue->kernel[0] == 0) {
+        const trine_kernel *tuned = named(queue, call, list, trine_tune_find(queue->lib->tune, queue, call));
+        const trine_kernel *shipped = tuned == NULL ? named(queue, call, list, trine_tune_find(queue->lib->shipped, queue, call)) : NULL;
+        if (tuned != NULL || shipped != NULL) {
+            *why_out = tuned != NULL ? "tuning cache" : "tuned for this device";
+            *kernel_out = tuned != NULL ? tuned : shipped;
             return TRINE_OK;
         }
     }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tuning cache: a text file of choices, read once into an immutable table.
+/* The tuning cache: a text file of choices, read once into an immutable table; and the text of choices that a backend ships.
  *
  * A line has the columns, separated by tabs: hash of the specification, hash of the op's kernel list, device, driver, op, call, kernel, seconds. The first four say
- * whose line it is; a line of somebody else is kept when the file is rewritten, but never found. In the call's text, sizes are the largest powers of two not above
- * them, so that a line serves its whole bucket. */
+ * whose line it is; a line of somebody else is kept when the file is rewritten, but never found. In the call's text, sizes are the least of their buckets, so
+ * that a line serves a whole bucket. Of lines that are shipped, only the device says whose they are: that a kernel exists and takes the call is asked anyway. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,9 +16,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "dispatch.h"
+#include "choice.h"
 
-enum { COLUMNS = 8, KEY_COLUMNS = 6, OWNER_COLUMNS = 4, LINE_SIZE = 2048, FILE_LIMIT = 64 << 20 };
+enum { COLUMNS = 8, KEY_COLUMNS = 6, OWNER_COLUMNS = 4, DEVICE_COLUMN = 2, LINE_SIZE = 2048, FILE_LIMIT = 64 << 20 };
 
 static const char header[] = "# trine tuning cache 1: specification, kernels, device, driver, op, call, kernel, seconds\n";
 
@@ -33,7 +32,9 @@ struct trine_tune {
     char *text;    /* the file; columns are cut out of it */
     size_t places; /* a power of two, more than twice the entries; 0: nothing is cached */
     entry *table;
-    _Atomic uint64_t owner[TRINE_MAX_DEVICES][TRINE_OP_COUNT]; /* hash of the first four columns; 0: not computed yet */
+    const trine *shipped; /* the library whose backends ship it; NULL: a file */
+    /* Hash of the columns that say whose; 0: not computed yet, or, of what is shipped, that there is no line. */
+    _Atomic uint64_t owner[TRINE_MAX_DEVICES][TRINE_OP_COUNT];
 };
 
 /* ---------------------------------------------------------------------------------------------------------------------- keys */
@@ -44,92 +45,15 @@ static uint64_t hash_text(uint64_t hash, const char *text) { /* FNV-1a, end incl
     return hash;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t value) {
-    hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
-    return hash ^ hash >> 29;
+/* A column has no control characters. */
+static void clean(char *text) {
+    for (char *at = text; *at; at++)
+        if ((unsigned char)*at < ' ') *at = ' ';
 }
 
-/* The bucket of a size: 0 for 0, else 1 + floor(log2). */
-static uint64_t bucket_of(int64_t size) { return size > 0 ? 64 - (uint64_t)__builtin_clzll((unsigned long long)size) : 0; }
-
-/* What tells calls apart: the same from a call and from the text of a line. Two keys that collide cost speed, never correctness. */
-typedef struct choice {
-    trine_dtype type[TRINE_MAX_SYMBOLS];
-    int64_t dim[TRINE_MAX_SYMBOLS];
-    uint64_t param[TRINE_MAX_PARAMS]; /* BOOL and ENUM */
-    uint32_t present;                 /* of the optional tensors */
-    uint32_t flags;                   /* TRINE_QUEUE_ATOMICS, which decides what kernels may do */
-} choice;
-
-static uint64_t key_of(uint64_t owner, const trine_plan *plan, const choice *c) {
-    uint64_t hash = mix(owner, (uint64_t)plan->op << 40 ^ (uint64_t)c->flags << 32 ^ c->present);
-    for (int i = 0; i < plan->types; i++) hash = mix(hash, c->type[i]);
-    for (int i = 0; i < plan->symbols; i++) hash = mix(hash, bucket_of(c->dim[i]));
-    for (int i = 0; i < plan->params; i++) hash = mix(hash, c->param[i]);
-    return hash ? hash : 1;
-}
-
-static bool is_choice(const trine_spec_param *param) { return param->kind == BOOL || param->kind == ENUM; }
-
-static void choice_of_call(const trine_queue *queue, const trine_call *call, choice *c) {
-    const trine_plan *plan = call->plan;
-    memcpy(c->type, call->type, sizeof c->type);
-    memcpy(c->dim, call->dim, sizeof c->dim);
-    c->present = 0;
-    c->flags = queue->flags & TRINE_QUEUE_ATOMICS;
-    for (int i = 0; i < plan->tensors; i++)
-        if (plan->tensor[i].spec->flags & OPTIONAL) c->present |= call->present & 1u << i;
-    for (int i = 0; i < plan->params; i++) c->param[i] = is_choice(&plan->spec->params[i]) ? (uint64_t)trine_param_get(plan, i, call->args) : 0;
-}
-
-__attribute__((format(printf, 3, 4))) static void add(char *out, size_t size, const char *format, ...) {
-    const size_t used = strlen(out);
-    snprintf(out + used, size - used, "%s", used ? " " : "");
-    va_list list;
-    va_start(list, format);
-    vsnprintf(out + strlen(out), size - strlen(out), format, list);
-    va_end(list);
-}
-
-static void text_of_choice(const trine_plan *plan, const choice *c, char *out, size_t size) {
-    out[0] = 0;
-    for (int i = 0; i < plan->types; i++) add(out, size, "%s=%s", plan->type_name[i], trine_dtype_name(c->type[i]));
-    for (int i = 0; i < plan->symbols; i++) {
-        const uint64_t bucket = bucket_of(c->dim[i]);
-        add(out, size, "%s=%lld", plan->symbol_name[i], bucket ? (long long)(UINT64_C(1) << (bucket - 1)) : 0);
-    }
-    for (int i = 0; i < plan->tensors; i++)
-        if (c->present >> i & 1) add(out, size, "+%s", plan->tensor[i].spec->name);
-    for (int i = 0; i < plan->params; i++)
-        if (c->param[i]) add(out, size, "%s=%lld", plan->spec->params[i].name, (long long)c->param[i]);
-    if (c->flags) add(out, size, "flags=%" PRIu32, c->flags);
-}
-
-static bool parse_word(const trine_plan *plan, char *word, choice *c) {
-    if (word[0] == '+') {
-        const int tensor = trine_plan_find_tensor(plan, word + 1);
-        if (tensor >= 0) c->present |= 1u << tensor;
-        return tensor >= 0;
-    }
-    char *value = strchr(word, '=');
-    if (value == NULL || value[1] == 0) return false;
-    *value++ = 0;
-    const int type = trine_plan_find_type(plan, word);
-    if (type >= 0) return (c->type[type] = trine_dtype_parse(value)) != TRINE_NONE;
-    char *end;
-    errno = 0;
-    const long long number = strtoll(value, &end, 10);
-    if (errno != 0 || *end != 0 || number < 0) return false;
-    const int symbol = trine_plan_find_symbol(plan, word), param = trine_plan_find_param(plan, word);
-    if (symbol >= 0)
-        c->dim[symbol] = number;
-    else if (param >= 0)
-        c->param[param] = (uint64_t)number;
-    else if (strcmp(word, "flags") == 0)
-        c->flags = (uint32_t)number;
-    else
-        return false;
-    return true;
+static void device_text(const trine_device *device, char *out, size_t size) {
+    snprintf(out, size, "%s, %s, %d units", device->info.model, device->info.arch, device->info.units);
+    clean(out);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------------- lines */
@@ -150,8 +74,15 @@ static bool cut(char *line, char *column[COLUMNS]) {
 
 static bool is_hash(const char *text) { return strlen(text) == 16 && strspn(text, "0123456789abcdef") == 16; }
 
-/* Cuts and judges a line; on OURS the key, which depends on the columns alone, and the kernel. */
-static line_kind parse_line(char *line, uint64_t spec_hash, uint64_t *key_out, const char **kernel_out) {
+/* Of a line that is ours: the key, which depends on the columns alone. */
+typedef struct choice_line {
+    trine_op op;
+    uint64_t owner, key;
+    const char *kernel;
+} choice_line;
+
+/* Cuts and judges a line. */
+static line_kind parse_line(char *line, bool shipped, choice_line *line_out) {
     char *column[COLUMNS], *end;
     if (line[0] == 0 || line[0] == '#') return BLANK;
     for (const char *at = line; *at; at++)
@@ -159,16 +90,17 @@ static line_kind parse_line(char *line, uint64_t spec_hash, uint64_t *key_out, c
     if (!cut(line, column) || !is_hash(column[0]) || !is_hash(column[1])) return CORRUPT;
     const double seconds = strtod(column[7], &end);
     if (*end != 0 || !(seconds >= 0 && seconds < 1e9)) return CORRUPT;
-    if (strtoull(column[0], NULL, 16) != spec_hash) return FOREIGN;
-    const trine_plan *plan = trine_plan_get(trine_op_find(column[4]));
+    if (!shipped && strtoull(column[0], NULL, 16) != trine_spec_hash()) return FOREIGN;
+    const trine_op op = trine_op_find(column[4]);
+    const trine_plan *plan = trine_plan_get(op);
     if (plan == NULL) return CORRUPT;
     uint64_t owner = 0;
-    for (int i = 0; i < OWNER_COLUMNS; i++) owner = hash_text(owner, column[i]);
-    choice c = { .flags = 0 };
+    for (int i = 0; i < OWNER_COLUMNS; i++)
+        if (!shipped || i == DEVICE_COLUMN) owner = hash_text(owner, column[i]);
+    trine_choice c = { .flags = 0 };
     for (char *rest = column[5]; rest != NULL;)
-        if (!parse_word(plan, strsep(&rest, " "), &c)) return CORRUPT;
-    *key_out = key_of(owner, plan, &c);
-    *kernel_out = column[6];
+        if (!trine_choice_parse(plan, strsep(&rest, " "), &c)) return CORRUPT;
+    *line_out = (choice_line){ op, owner, trine_choice_key(owner, plan, &c), column[6] };
     return OURS;
 }
 
@@ -232,13 +164,17 @@ static void insert(trine_tune *tune, uint64_t key, const char *kernel) {
     tune->table[place] = (entry){ key, kernel }; /* a later line wins */
 }
 
-static void read_table(trine_tune *tune) {
-    size_t size, lines = 0, corrupt = 0, first = 0;
-    tune->text = read_file(tune->path, &size);
-    if (tune->text == NULL) {
-        fprintf(stderr, "trine: tuning cache %s ignored: %s\n", tune->path, errno == EINVAL ? "not a regular file" : strerror(errno));
-        return;
+/* Says in `owner` that a device has a line that is shipped. */
+static void own_shipped(trine_tune *tune, const choice_line *line) {
+    for (int d = 0; d < tune->shipped->devices; d++) {
+        char text[256];
+        device_text(tune->shipped->device[d].device, text, sizeof text);
+        if (hash_text(0, text) == line->owner) tune->owner[d][line->op] = line->owner;
     }
+}
+
+static void read_table(trine_tune *tune, size_t size) {
+    size_t lines = 0, corrupt = 0, first = 0;
     for (size_t i = 0; i < size; i++) lines += tune->text[i] == '\n';
     if (size == 0) return;
     for (tune->places = 16; tune->places < 2 * (lines + 2);) tune->places *= 2;
@@ -247,16 +183,16 @@ static void read_table(trine_tune *tune) {
         tune->places = 0;
         return;
     }
-    const uint64_t spec_hash = trine_spec_hash();
     char *rest = tune->text, *line;
     for (size_t number = 1; (line = next_line(&rest, tune->text + size)) != NULL; number++) {
-        uint64_t key;
-        const char *kernel;
-        const line_kind kind = parse_line(line, spec_hash, &key, &kernel);
-        if (kind == OURS) insert(tune, key, kernel);
+        choice_line choice;
+        const line_kind kind = parse_line(line, tune->shipped != NULL, &choice);
+        if (kind == OURS) insert(tune, choice.key, choice.kernel);
+        if (kind == OURS && tune->shipped != NULL) own_shipped(tune, &choice);
         if (kind == CORRUPT && corrupt++ == 0) first = number;
     }
-    if (corrupt) fprintf(stderr, "trine: tuning cache %s: %zu corrupt lines ignored, the first is line %zu\n", tune->path, corrupt, first);
+    if (corrupt && tune->shipped == NULL) /* those may be of an older specification */
+        fprintf(stderr, "trine: tuning cache %s: %zu corrupt lines ignored, the first is line %zu\n", tune->path, corrupt, first);
 }
 
 trine_tune *trine_tune_open(const char *path) {
@@ -267,7 +203,29 @@ trine_tune *trine_tune_open(const char *path) {
         free(tune);
         return NULL;
     }
-    read_table(tune);
+    size_t bytes;
+    tune->text = read_file(tune->path, &bytes);
+    if (tune->text != NULL)
+        read_table(tune, bytes);
+    else
+        fprintf(stderr, "trine: tuning cache %s ignored: %s\n", tune->path, errno == EINVAL ? "not a regular file" : strerror(errno));
+    return tune;
+}
+
+trine_tune *trine_tune_shipped(const trine *lib) {
+    trine_tune *tune = NULL;
+    size_t size = 0;
+    for (int m = 0; m < lib->modules; m++)
+        if (lib->module[m].backend != NULL && lib->module[m].backend->tuned != NULL) size += strlen(lib->module[m].backend->tuned);
+    if (size == 0 || (tune = calloc(1, sizeof *tune)) == NULL || (tune->text = calloc(1, size + 1)) == NULL) {
+        free(tune);
+        return NULL;
+    }
+    char *at = tune->text;
+    for (int m = 0; m < lib->modules; m++)
+        if (lib->module[m].backend != NULL && lib->module[m].backend->tuned != NULL) at = stpcpy(at, lib->module[m].backend->tuned);
+    tune->shipped = lib;
+    read_table(tune, size);
     return tune;
 }
 
@@ -287,17 +245,15 @@ static void owner_columns(const trine_queue *queue, trine_op op, char out[OWNER_
     for (const trine_kernel *k = queue->backend->kernels(device, op); k != NULL && k->name != NULL; k++) kernels = hash_text(kernels, k->name);
     snprintf(out[0], 256, "%016" PRIx64, trine_spec_hash());
     snprintf(out[1], 256, "%016" PRIx64, kernels);
-    snprintf(out[2], 256, "%s, %s, %d units", device->info.model, device->info.arch, device->info.units);
+    device_text(device, out[2], 256);
     snprintf(out[3], 256, "%s", device->driver != NULL && device->driver[0] ? device->driver : "-");
-    for (int i = 0; i < OWNER_COLUMNS; i++)
-        for (char *at = out[i]; *at; at++)
-            if ((unsigned char)*at < ' ') *at = ' ';
+    clean(out[3]);
 }
 
 static uint64_t owner_of(trine_tune *tune, const trine_queue *queue, trine_op op) {
     _Atomic uint64_t *known = &tune->owner[queue->device_index][op];
     uint64_t owner = atomic_load_explicit(known, memory_order_relaxed);
-    if (owner != 0) return owner;
+    if (owner != 0 || tune->shipped != NULL) return owner;
     char column[OWNER_COLUMNS][256];
     owner_columns(queue, op, column);
     for (int i = 0; i < OWNER_COLUMNS; i++) owner = hash_text(owner, column[i]);
@@ -305,15 +261,22 @@ static uint64_t owner_of(trine_tune *tune, const trine_queue *queue, trine_op op
     return owner;
 }
 
-const char *trine_tune_find(const trine_queue *queue, const trine_call *call) {
-    trine_tune *tune = queue->lib->tune;
-    if (tune == NULL || tune->places == 0) return NULL;
-    choice c;
-    choice_of_call(queue, call, &c);
-    const uint64_t key = key_of(owner_of(tune, queue, call->plan->op), call->plan, &c);
+static const char *look_up(const trine_tune *tune, uint64_t key) {
     for (size_t place = key & (tune->places - 1); tune->table[place].key != 0; place = (place + 1) & (tune->places - 1))
         if (tune->table[place].key == key) return tune->table[place].kernel;
     return NULL;
+}
+
+const char *trine_tune_find(trine_tune *tune, const trine_queue *queue, const trine_call *call) {
+    if (tune == NULL || tune->places == 0) return NULL;
+    trine_choice c;
+    const uint64_t owner = owner_of(tune, queue, call->plan->op);
+    if (owner == 0) return NULL;
+    trine_choice_of(queue, call, &c);
+    const char *kernel = look_up(tune, trine_choice_key(owner, call->plan, &c));
+    if (kernel != NULL || tune->shipped == NULL || c.present == 0) return kernel;
+    c.present = 0; /* what is shipped is few, and optional tensors seldom decide */
+    return look_up(tune, trine_choice_key(owner, call->plan, &c));
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- recording */
@@ -340,11 +303,10 @@ static void write_kept(FILE *out, char *text, size_t size, const char *key) {
     fputs(header, out);
     while ((line = next_line(&rest, text + size)) != NULL) {
         char copy[LINE_SIZE];
-        uint64_t ignored;
-        const char *kernel;
+        choice_line ignored;
         if (line[0] == '#' || strlen(line) >= sizeof copy || same_key(line, key)) continue;
         memcpy(copy, line, strlen(line) + 1);
-        const line_kind kind = parse_line(copy, trine_spec_hash(), &ignored, &kernel);
+        const line_kind kind = parse_line(copy, false, &ignored);
         if (kind == FOREIGN || kind == OURS) fprintf(out, "%s\n", line);
     }
 }
@@ -383,10 +345,10 @@ trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const
     trine_tune *tune = queue->lib->tune;
     if (tune == NULL) return trine_fail(TRINE_ERR_IO, "tuning cache: there is none: the library was opened without one, or HOME is not set");
     char column[OWNER_COLUMNS][256], text[LINE_SIZE / 4], key[LINE_SIZE], line[256], path[PATH_MAX], lock[PATH_MAX + 8];
-    choice c;
+    trine_choice c;
     owner_columns(queue, call->plan->op, column);
-    choice_of_call(queue, call, &c);
-    text_of_choice(call->plan, &c, text, sizeof text);
+    trine_choice_of(queue, call, &c);
+    trine_choice_text(call->plan, &c, text, sizeof text);
     snprintf(key, sizeof key, "%s\t%s\t%s\t%s\t%s\t%s\t", column[0], column[1], column[2], column[3], call->plan->spec->name, text);
     snprintf(line, sizeof line, "%s\t%.4e", kernel, seconds);
     make_directories(tune->path);

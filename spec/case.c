@@ -101,6 +101,16 @@ static bool set_param(trine_case *c, int index, const char *value, char *error, 
     return true;
 }
 
+static bool set_layout(trine_case *c, int tensor, const char *value, char *error, size_t size) {
+    const trine_spec_tensor *spec = c->plan->tensor[tensor].spec;
+    const bool transposed = strcmp(value, "transposed") == 0, broadcast = strcmp(value, "broadcast") == 0;
+    if (!transposed && !broadcast) return wrong(error, size, "%s=%s: a tensor is transposed or broadcast", spec->name, value);
+    if (!(spec->flags & (transposed ? TRANSPOSABLE : BROADCAST))) return wrong(error, size, "%s=%s: this tensor cannot be", spec->name, value);
+    *(transposed ? &c->transposed : &c->broadcast) |= 1u << tensor;
+    c->present |= 1u << tensor;
+    return true;
+}
+
 bool trine_case_set(trine_case *c, const char *name, const char *value, char *error, size_t error_size) {
     const trine_plan *plan = c->plan;
     const int param = trine_plan_find_param(plan, name);
@@ -109,7 +119,9 @@ bool trine_case_set(trine_case *c, const char *name, const char *value, char *er
     if (symbol >= 0) return set_dim(c, symbol, value, error, error_size);
     const int type = trine_plan_find_type(plan, name);
     if (type >= 0) return set_type(c, type, value, error, error_size);
-    return wrong(error, error_size, "%s has no dimension, type or parameter \"%s\"", plan->spec->name, name);
+    const int tensor = trine_plan_find_tensor(plan, name);
+    if (tensor >= 0) return set_layout(c, tensor, value, error, error_size);
+    return wrong(error, error_size, "%s has no dimension, type, parameter or tensor \"%s\"", plan->spec->name, name);
 }
 
 /* One word: "+tensor", "-tensor", "name=value". */
@@ -122,7 +134,7 @@ static bool apply_word(trine_case *c, const char *word, char *error, size_t size
             return true;
         }
         if (!(c->plan->tensor[tensor].spec->flags & OPTIONAL)) return wrong(error, size, "%s: the tensor is not optional", word);
-        c->present &= ~(1u << tensor);
+        c->present &= ~(1u << tensor), c->transposed &= ~(1u << tensor), c->broadcast &= ~(1u << tensor);
         return true;
     }
     const char *equals = strchr(word, '=');
@@ -200,12 +212,14 @@ static bool make_tensor(trine_case *c, int index, uint32_t open, char *error, si
     int first = 0;
     while (first < t->rank && t->dim[first].optional && t->dim[first].symbol >= 0 && (open >> t->dim[first].symbol & 1)) first++;
     *tensor = (trine_tensor){ .dtype = trine_plan_dtype(c->plan, index, c->type), .rank = t->rank - first };
+    const bool transposed = c->transposed >> index & 1 && tensor->rank > 1;
     int64_t stride = 1;
-    for (int k = tensor->rank - 1; k >= 0; k--) {
-        tensor->shape[k] = shape[first + k];
+    for (int n = tensor->rank - 1; n >= 0; n--) { /* from the innermost on */
+        const int k = transposed && n >= tensor->rank - 2 ? 2 * tensor->rank - 3 - n : n;
+        tensor->shape[k] = c->broadcast >> index & 1 ? 1 : shape[first + k];
         tensor->stride[k] = stride;
-        if (shape[first + k] < 0) return wrong(error, size, "%s: dimension %d is %" PRId64, t->spec->name, k, shape[first + k]);
-        if (shape[first + k] > 1 && __builtin_mul_overflow(stride, shape[first + k], &stride))
+        if (tensor->shape[k] < 0) return wrong(error, size, "%s: dimension %d is %" PRId64, t->spec->name, k, tensor->shape[k]);
+        if (tensor->shape[k] > 1 && __builtin_mul_overflow(stride, tensor->shape[k], &stride))
             return wrong(error, size, "%s: the number of elements overflows", t->spec->name);
     }
     return true;
@@ -297,5 +311,7 @@ void trine_case_text(const trine_case *c, char *text_out, size_t size) {
         if (c->set >> i & 1) put_param(&w, &plan->spec->params[i], c->args + plan->spec->params[i].offset);
     for (int i = 0; i < plan->tensors; i++)
         if ((c->present >> i & 1) && (plan->tensor[i].spec->flags & OPTIONAL)) put(&w, " +%s", plan->tensor[i].spec->name);
+    for (int i = 0; i < plan->tensors; i++)
+        if ((c->transposed | c->broadcast) >> i & 1) put(&w, " %s=%s", plan->tensor[i].spec->name, c->transposed >> i & 1 ? "transposed" : "broadcast");
     if (size && *text_out == ' ') memmove(text_out, text_out + 1, strlen(text_out));
 }

@@ -11,6 +11,7 @@ typedef struct trine_case {
     trine_dtype type[TRINE_MAX_SYMBOLS];  /* TRINE_NONE until chosen */
     uint32_t present;                     /* set of the tensors given */
     uint32_t set;                         /* set of the parameters given */
+    uint32_t transposed, broadcast;       /* sets of the tensors stored so */
     _Alignas(16) unsigned char args[320]; /* the op's structure, parameters as given; trine_case_finish() points it to `tensor` */
     trine_tensor tensor[TRINE_MAX_TENSORS];
 } trine_case;
@@ -18,9 +19,10 @@ typedef struct trine_case {
 /* An empty case: nothing bound, the tensors that are not optional present. */
 void trine_case_init(trine_case *c, trine_op op);
 
-/* Sets one thing by the name the specification has for it: a parameter, a symbol or a type variable, looked for in this order. A BOOL is 0 or 1, an
- * ENUM a name or a number; a zero for a floating-point parameter that has a fallback is stored as -0.0, which means zero. False, with the reason in
- * `error`, if it cannot be. */
+/* Sets one thing by the name the specification has for it: a parameter, a symbol, a type variable or a tensor, looked for in this order. A BOOL is 0 or 1, an
+ * ENUM a name or a number; a zero for a floating-point parameter that has a fallback is stored as -0.0, which means zero. A tensor is `transposed`, its last
+ * two dimensions stored in the other order, or `broadcast`, all of its dimensions 1, and thereby given; where its flags admit that. False, with the reason
+ * in `error`, if it cannot be. */
 bool trine_case_set(trine_case *c, const char *name, const char *value, char *error, size_t error_size);
 
 /* Applies the words of `text`, separated by spaces or commas: NAME=VALUE as trine_case_set(), "+tensor" and "-tensor" for optional tensors. A name up

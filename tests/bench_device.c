@@ -23,6 +23,9 @@ static void check_roof(trine_queue *queue) {
     const bench_result read = held(&roofs, 0.9e-6, 4e6, 4e6), impossible = held(&roofs, 0.8e-6, 4e6, 4e6);
     tap(fabs(half.fraction - 0.5) < 1e-12 && !half.above, "half of it");
     tap(intense.bound == 0 && intense.fraction == 0 && !intense.above, "it does not bind what computes much");
+    roofs.peak[PEAK_F32] = 4e14;
+    const bench_result computed = held(&roofs, 2e-6, 4e6, 4e8), moved = held(&roofs, 2e-6, 4e6, 4e6), beyond = held(&roofs, 0.9e-6, 1e6, 4e8);
+    tap(fabs(computed.fraction - 0.5) < 1e-12 && !computed.above && fabs(moved.fraction - 0.5) < 1e-12 && beyond.above, "the peak of the units does");
     tap(!read.above && impossible.above, "reading may be a little faster, and no more");
 }
 

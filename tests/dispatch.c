@@ -334,7 +334,8 @@ Test(tune, chooses_the_fastest, .init = set_up_cache, .fini = tear_down_cache) {
     expect_choice(8, 0, "good_slow", "first that accepts");
     tune(8);
     expect_choice(8, 0, "good_fast", "tuning cache");
-    expect_choice(15, 0, "good_fast", "tuning cache"); /* the same bucket */
+    expect_choice(9, 0, "good_fast", "tuning cache"); /* the same bucket */
+    expect_choice(10, 0, "good_slow", "first that accepts");
     expect_choice(7, 0, "good_slow", "first that accepts");
     expect_choice(16, 0, "good_slow", "first that accepts");
     expect_choice(8, TRINE_QUEUE_ATOMICS, "good_slow", "first that accepts");
@@ -346,6 +347,16 @@ Test(tune, chooses_the_fastest, .init = set_up_cache, .fini = tear_down_cache) {
     free(text);
 }
 
+/* What a backend ships serves its device, whatever the specification was when it was measured; the cache goes before it. */
+Test(tune, shipped, .init = set_up_cache, .fini = tear_down_cache) {
+    expect_choice(12, 0, "good_fast", "tuned for this device");
+    expect_choice(13, 0, "good_fast", "tuned for this device");
+    expect_choice(11, 0, "good_slow", "first that accepts");
+    expect_choice(6, 0, "good_slow", "first that accepts");
+    tune(12);
+    expect_choice(12, 0, "good_fast", "tuning cache");
+}
+
 Test(tune, errors, .init = set_up_cache, .fini = tear_down_cache) {
     trine_tensor tx, ty;
     trine_scale_args args = small_call(&tx, &ty, 8);
@@ -355,6 +366,9 @@ Test(tune, errors, .init = set_up_cache, .fini = tear_down_cache) {
     expect_fail(trine_tune_call(good, TRINE_OP_SCALE, NULL), TRINE_ERR_ARGUMENT, "scale: args is NULL");
     expect_fail(trine_tune_call(good, (trine_op)9999, &args), TRINE_ERR_ARGUMENT, "9999");
     expect_fail(trine_tune_call(NULL, TRINE_OP_SCALE, &args), TRINE_ERR_ARGUMENT, "queue is NULL");
+    expect_fail(trine_tune_choose(good, TRINE_OP_SCALE, &args, NULL, 1), TRINE_ERR_ARGUMENT, "kernel is NULL");
+    expect_fail(trine_tune_choose(good, TRINE_OP_SCALE, &args, "good_fast", -1), TRINE_ERR_ARGUMENT, "seconds is not a time");
+    expect_fail(trine_tune_choose(good, TRINE_OP_SCALE, &args, "good_gone", 1), TRINE_ERR_NOT_FOUND, "good_gone");
     tx.dtype = ty.dtype = TRINE_BF16;
     expect_fail(trine_tune_call(good, TRINE_OP_SCALE, &args), TRINE_ERR_UNSUPPORTED, "only f32");
     trine_queue_close(good);

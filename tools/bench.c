@@ -12,7 +12,7 @@ enum { MOST_RESULTS = 1024 };
 
 typedef struct bench {
     target target;
-    const char *op, *named, *dims, *types, *json, *html;
+    const char *op, *named, *cases, *dims, *types, *json, *html;
     bool compare, dispatch, roofs;
     double alpha, threshold;
     bench_plan plan;
@@ -88,8 +88,18 @@ static void measure(bench *b, trine_op op, const char *text) {
     report->count++;
 }
 
+static void measure_one(void *context, trine_op op, const char *text) {
+    bench *b = context;
+    if (b->op == NULL || listed(b->op, trine_op_name(op))) measure(b, op, text);
+}
+
 static void measure_all(bench *b) {
+    char error[320];
     bench_print_header(b->out);
+    if (b->cases != NULL) {
+        if (!bench_read_cases(b->cases, measure_one, b, error, sizeof error)) failure("%s", error);
+        return;
+    }
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         const trine_spec *spec = trine_specs[op];
         if (b->op && !listed(b->op, spec->name)) continue;
@@ -180,6 +190,7 @@ static int read_options(bench *b, int argc, char **argv, const char **words) {
     const option_row rows[] = {
         OPTION_TEXT("op", &b->op, "NAME,...", "only these ops"),
         OPTION_TEXT("case", &b->named, "NAME", "only the specification's cases whose name starts so"),
+        OPTION_TEXT("cases", &b->cases, "FILE", "an op and a case on each line, instead of the specification's"),
         OPTION_TEXT("dims", &b->dims, "\"m=M ...\"", "these dimensions and parameters instead of the cases (with --case: on top)"),
         OPTION_TEXT("types", &b->types, "T=TYPE,...", "these element types"),
         TARGET_OPTIONS(b->target),

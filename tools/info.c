@@ -6,6 +6,7 @@
 
 #include "bench/bench.h"
 #include "dispatch/dispatch.h"
+#include "nvml.h"
 #include "tool.h"
 
 /* "32 KiB", "24.0 GiB". */
@@ -33,6 +34,10 @@ static void print_device(int index, const trine_device_info_t *d) {
         if (d->numa_node >= 0) printf(" NUMA node %d", d->numa_node);
         putchar('\n');
     }
+    nvml_device managed;
+    if (nvml_ask(d->pci, &managed))
+        printf("    driver %s, clock %u of %u MHz, memory clock %u MHz, power %.0f of %.0f W, persistence mode %s\n", managed.driver, managed.clock,
+               managed.most_clock, managed.memory_clock, managed.power, managed.power_limit, managed.persistent ? "on" : "off");
 }
 
 static void print_text(const trine *lib) {
@@ -74,6 +79,13 @@ static void print_json(const trine *lib) {
         for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
             printf("%s\"%s\": ", k ? ", " : " ", texts[k].name);
             bench_json_text(stdout, texts[k].value);
+        }
+        nvml_device managed;
+        if (nvml_ask(d.pci, &managed)) {
+            printf(", \"driver\": ");
+            bench_json_text(stdout, managed.driver);
+            printf(", \"clock\": %u, \"most_clock\": %u, \"memory_clock\": %u, \"power\": %.3f, \"power_limit\": %.3f, \"persistence\": %s", managed.clock,
+                   managed.most_clock, managed.memory_clock, managed.power, managed.power_limit, managed.persistent ? "true" : "false");
         }
         printf(", \"units\": %d, \"numa_node\": %d, \"memory\": %" PRId64 ", \"cache\": [%" PRId64 ", %" PRId64 ", %" PRId64 "], \"emulated\": %s }", d.units,
                d.numa_node, d.memory, d.cache[0], d.cache[1], d.cache[2], d.emulated ? "true" : "false");

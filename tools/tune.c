@@ -7,7 +7,7 @@
 
 typedef struct tune {
     target target;
-    const char *op, *named, *dims, *types;
+    const char *op, *named, *cases, *dims, *types;
     bench_plan plan;
     int tuned, single, failed;
 } tune;
@@ -25,6 +25,58 @@ static void report(const trine_case *c, const char *result) {
     trine_case_text(c, words, sizeof words);
     printf("%-24s %-70s %s\n", c->plan->spec->name, words, result);
     fflush(stdout);
+}
+
+typedef struct timed {
+    trine_queue *queue;
+    const bench_sets *sets;
+} timed;
+
+static bool call_kernel(void *context, int64_t i) {
+    const timed *t = context;
+    const trine_case *set = &t->sets->set[i % t->sets->count];
+    return trine_run(t->queue, set->plan->op, set->args) == TRINE_OK;
+}
+static bool wait_kernel(void *context) { return trine_queue_wait(((const timed *)context)->queue) == TRINE_OK; }
+
+/* The median time of a kernel, as the bench measures it: calls in a row, on fresh inputs. */
+static bool time_kernel(const tune *t, const char *kernel, const bench_sets *sets, double *seconds_out) {
+    static bench_result result;
+    const trine_queue_options options = { .struct_size = sizeof options, .threads = (int32_t)t->target.threads, .kernel = kernel };
+    timed each = { .sets = sets };
+    if (trine_queue_open(t->target.lib, trine_queue_device(t->target.queue), &options, &each.queue) != TRINE_OK) return false;
+    const bool ok = bench_time(call_kernel, wait_kernel, &each, &t->plan, &result);
+    trine_queue_close(each.queue);
+    *seconds_out = result.median;
+    return ok;
+}
+
+/* What is predicted to take so many times as long as another is not timed. */
+static const double hopeless = 6;
+
+static double least_predicted(const trine_explanation *e) {
+    double least = 0;
+    for (int i = 0; i < e->count; i++)
+        if (e->candidate[i].refused == NULL && (least == 0 || e->candidate[i].seconds < least)) least = e->candidate[i].seconds;
+    return least;
+}
+
+/* Times the candidates and records the fastest; within the noise, the earlier in the list is the better guess. */
+static bool tune_sets(tune *t, const trine_explanation *e, const bench_sets *sets, char *error, size_t size) {
+    const char *best = NULL;
+    double least = 0, seconds;
+    bool ok = trine_queue_wait(t->target.queue) == TRINE_OK;
+    for (int i = 0; i < e->count && ok; i++) {
+        if (e->candidate[i].refused != NULL || e->candidate[i].seconds > hopeless * least_predicted(e)) continue;
+        ok = time_kernel(t, e->candidate[i].kernel, sets, &seconds);
+        if (ok && (best == NULL || seconds < 0.98 * least)) best = e->candidate[i].kernel, least = seconds;
+    }
+    ok = ok && trine_tune_choose(t->target.queue, sets->c->plan->op, sets->set[0].args, best, least) == TRINE_OK;
+    if (ok)
+        snprintf(error, size, "%.2f us by %s", 1e6 * least, best);
+    else
+        snprintf(error, size, "%s", trine_error_message());
+    return ok;
 }
 
 static void tune_case(tune *t, trine_op op, const char *text) {
@@ -45,10 +97,10 @@ static void tune_case(tune *t, trine_op op, const char *text) {
     }
     if (ok && count < 1) snprintf(error, sizeof error, "%s", count < 0 ? trine_error_message() : "no kernel takes it");
     if (ok && count > 1 && bench_sets_make(&sets, &c, t->target.queue, &t->plan, error, sizeof error)) {
-        ok = trine_tune_call(t->target.queue, op, sets.set[0].args) == TRINE_OK;
+        ok = tune_sets(t, &e, &sets, error, sizeof error);
         t->tuned += ok;
         t->failed += !ok;
-        report(&c, ok ? "tuned" : trine_error_message());
+        report(&c, error);
         bench_sets_free(&sets);
         return;
     }
@@ -56,7 +108,17 @@ static void tune_case(tune *t, trine_op op, const char *text) {
     report(&c, error);
 }
 
+static void tune_one(void *context, trine_op op, const char *text) {
+    tune *t = context;
+    if (t->op == NULL || strcmp(t->op, trine_op_name(op)) == 0) tune_case(t, op, text);
+}
+
 static void tune_all(tune *t) {
+    char error[320];
+    if (t->cases != NULL) {
+        if (!bench_read_cases(t->cases, tune_one, t, error, sizeof error)) t->failed += failure("%s", error);
+        return;
+    }
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         const trine_spec *spec = trine_specs[op];
         if (t->op && strcmp(t->op, spec->name) != 0) continue;
@@ -70,10 +132,11 @@ static void tune_all(tune *t) {
 }
 
 int trine_tool_tune(int argc, char **argv) {
-    tune t = { .plan = { .last_level = 0 } };
+    tune t = { .plan = { .seconds = 0.02 } };
     const option_row rows[] = {
         OPTION_TEXT("op", &t.op, "NAME", "only this op"),
         OPTION_TEXT("case", &t.named, "NAME", "only the specification's cases whose name starts so"),
+        OPTION_TEXT("cases", &t.cases, "FILE", "an op and a case on each line, instead of the specification's"),
         OPTION_TEXT("dims", &t.dims, "\"m=M ...\"", "these dimensions and parameters instead of the cases (with --case: on top)"),
         OPTION_TEXT("types", &t.types, "T=TYPE,...", "these element types"),
         TARGET_OPTIONS(t.target),
@@ -87,6 +150,8 @@ int trine_tool_tune(int argc, char **argv) {
     if (t.op && find_op("tune", t.op) == TRINE_OP_NONE) return 2;
     const int status = target_open(&t.target, "tune");
     if (status) return status;
+    if (strcmp(t.target.info.name, "cpu") != 0) t.plan.batch = 2e-3;
+    t.plan.last_level = t.target.info.cache[2];
     t.plan.memory = t.target.info.memory > 0 ? t.target.info.memory / 4 : INT64_C(1) << 30;
     tune_all(&t);
     target_close(&t.target);

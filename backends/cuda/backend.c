@@ -7,6 +7,8 @@
 #include "spec/spec_hash.h"
 #include "state.h"
 
+extern const char trine_tuned_cuda_text[];
+
 static trine_device devices[CUDA_MAX_DEVICES];
 
 static const trine_kernel *kernels(const trine_device *device, trine_op op) {
@@ -109,6 +111,8 @@ static const trine_backend *init_once(const trine_host *host, char *reason_out, 
     const cuda_driver *driver = cuda_driver_open(host, reason_out, reason_size);
     if (driver == NULL) return NULL;
     simt_fill_backend(&backend);
+    backend.peak = cuda_peak;
+    backend.tuned = trine_tuned_cuda_text;
     snprintf(driver_version, sizeof driver_version, "%d.%d", driver->version / 1000, driver->version % 1000 / 10);
     backend.devices = find_devices(driver, host, reason_out, reason_size);
     return backend.devices > 0 ? &backend : NULL;

@@ -23,6 +23,7 @@ typedef struct cuda_device {
     pthread_mutex_t lock;
     CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
     _Atomic int clusters[TRINE_OP_COUNT];        /* that the device holds at once of those the op asks for; 0: not asked yet */
+    CUmodule peaks;
     simt_functions functions;
 } cuda_device;
 
@@ -64,6 +65,9 @@ trine_status cuda_launch_function(const trine_call *call, const cuda_launch *lau
 /* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. It is asked
  * once for an op, whose launches of that sort are of one size of cluster and fill a processor with a block. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
+
+/* peak.c: the backend's `peak`. */
+trine_status cuda_peak(const trine_device *device, void *queue, trine_peak *peak);
 
 /* Was device code built that a device of compute capability major.minor can run? */
 bool cuda_has_code(int major, int minor);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt: products on a CUDA device, by the fastest of the algorithms that its heuristics offer. */
+/* cuBLASLt: products on a CUDA device, by the fastest of the algorithms that its heuristics offer; float8 without fast accumulation, with scales. */
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -10,26 +10,35 @@
 
 enum { ALGORITHMS = 8, WORKSPACE = 64 << 20, TRIALS = 20 };
 
-/* Types as cuBLASLt has them: of the operands, the result, the sums, and the factors. It takes float8 with b stored transposed alone. */
+/* Types as cuBLASLt has them: of the operands, the result, the sums, and the factors. It takes float8 with k consecutive in both operands alone. */
 typedef struct kind {
-    trine_dtype in, out;
-    cudaDataType_t a, d;
+    trine_dtype in, in_b, out;
+    cudaDataType_t a, b, d;
     cublasComputeType_t sum;
     cudaDataType_t scale;
     int32_t precision;
 } kind;
 static const kind kinds[] = {
-    { TRINE_BF16, TRINE_BF16, CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F },
-    { TRINE_BF16, TRINE_F32, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
-    { TRINE_F16, TRINE_F16, CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
-    { TRINE_F16, TRINE_F32, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
-    { TRINE_F32, TRINE_F32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
-    { TRINE_F32, TRINE_F32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, TRINE_PRECISION_TF32 },
-    { TRINE_F64, TRINE_F64, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F },
-    { TRINE_I8, TRINE_I32, CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I },
+    { TRINE_BF16, TRINE_BF16, TRINE_BF16, CUDA_R_16BF, CUDA_R_16BF, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_BF16, TRINE_BF16, TRINE_F32, CUDA_R_16BF, CUDA_R_16BF, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F16, TRINE_F16, TRINE_F16, CUDA_R_16F, CUDA_R_16F, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F16, TRINE_F16, TRINE_F32, CUDA_R_16F, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F32, TRINE_F32, TRINE_F32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_F32, TRINE_F32, TRINE_F32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32, CUDA_R_32F, TRINE_PRECISION_TF32 },
+    { TRINE_F64, TRINE_F64, TRINE_F64, CUDA_R_64F, CUDA_R_64F, CUDA_R_64F, CUBLAS_COMPUTE_64F, CUDA_R_64F },
+    { TRINE_I8, TRINE_I8, TRINE_I32, CUDA_R_8I, CUDA_R_8I, CUDA_R_32I, CUBLAS_COMPUTE_32I, CUDA_R_32I },
+    { TRINE_E4M3, TRINE_E4M3, TRINE_BF16, CUDA_R_8F_E4M3, CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_E4M3, TRINE_E4M3, TRINE_F16, CUDA_R_8F_E4M3, CUDA_R_8F_E4M3, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_E4M3, TRINE_E4M3, TRINE_F32, CUDA_R_8F_E4M3, CUDA_R_8F_E4M3, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_E4M3, TRINE_E5M2, TRINE_BF16, CUDA_R_8F_E4M3, CUDA_R_8F_E5M2, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_E4M3, TRINE_E5M2, TRINE_F16, CUDA_R_8F_E4M3, CUDA_R_8F_E5M2, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_E4M3, TRINE_E5M2, TRINE_F32, CUDA_R_8F_E4M3, CUDA_R_8F_E5M2, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_E5M2, TRINE_E4M3, TRINE_BF16, CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_16BF, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_E5M2, TRINE_E4M3, TRINE_F16, CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
+    { TRINE_E5M2, TRINE_E4M3, TRINE_F32, CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
 };
 
-enum { A, B, D = 4 }; /* as in the specification */
+enum { A, B, D = 4, A_SCALE, B_SCALE }; /* as in the specification */
 
 typedef struct product {
     cublasLtHandle_t handle;
@@ -37,6 +46,7 @@ typedef struct product {
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulHeuristicResult_t algorithm;
     void *workspace;
+    bool scaled[2]; /* the operands: a and b */
     union {
         float f;
         double d;
@@ -55,7 +65,16 @@ static bool layout(cublasLtMatrixLayout_t *out, cudaDataType_t type, const trine
            cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch, sizeof batch) == CUBLAS_STATUS_SUCCESS;
 }
 
+/* Where the factors of an operand's lanes are, or that of all. */
+static bool point_scale(const product *p, const trine_tensor *t, cublasLtMatmulDescAttributes_t pointer, int operand) {
+    return !p->scaled[operand] || cublasLtMatmulDescSetAttribute(p->desc, pointer, &t[A_SCALE + operand].data, sizeof(void *)) == CUBLAS_STATUS_SUCCESS;
+}
+static bool point_scales(const product *p, const trine_tensor *t) {
+    return point_scale(p, t, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, A) && point_scale(p, t, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, B);
+}
+
 static bool run(const product *p, const trine_tensor *t, const cublasLtMatmulAlgo_t *algorithm) {
+    if (!point_scales(p, t)) return false;
     return cublasLtMatmul(p->handle, p->desc, &p->one, t[B].data, p->b, t[A].data, p->a, &p->zero, t[D].data, p->d, t[D].data, p->d, algorithm, p->workspace,
                           WORKSPACE, NULL) == CUBLAS_STATUS_SUCCESS;
 }
@@ -71,16 +90,25 @@ static void close_product(void *state) {
     free(p);
 }
 
+static bool describe_scale(product *p, const trine_case *c, int operand) {
+    const cublasLtMatmulDescAttributes_t mode = operand == A ? CUBLASLT_MATMUL_DESC_B_SCALE_MODE : CUBLASLT_MATMUL_DESC_A_SCALE_MODE;
+    const trine_tensor *t = &c->tensor[A_SCALE + operand];
+    const cublasLtMatmulMatrixScale_t how = t->shape[t->rank - 1] > 1 ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F : CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+    p->scaled[operand] = c->present >> (A_SCALE + operand) & 1;
+    return !p->scaled[operand] || cublasLtMatmulDescSetAttribute(p->desc, mode, &how, sizeof how) == CUBLAS_STATUS_SUCCESS;
+}
+
 static bool describe(product *p, const trine_case *c, const kind *k) {
     const cublasOperation_t turn = CUBLAS_OP_T;
     const trine_tensor *t = c->tensor;
     bool ok = cublasLtCreate(&p->handle) == CUBLAS_STATUS_SUCCESS && cudaMalloc(&p->workspace, WORKSPACE) == cudaSuccess &&
-              cublasLtMatmulDescCreate(&p->desc, k->sum, k->scale) == CUBLAS_STATUS_SUCCESS && layout(&p->a, k->a, &t[A]) && layout(&p->b, k->a, &t[B]) &&
+              cublasLtMatmulDescCreate(&p->desc, k->sum, k->scale) == CUBLAS_STATUS_SUCCESS && layout(&p->a, k->a, &t[A]) && layout(&p->b, k->b, &t[B]) &&
               layout(&p->d, k->d, &t[D]);
     if (ok && t[B].stride[t[B].rank - 1] != 1)
         ok = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn) == CUBLAS_STATUS_SUCCESS;
     if (ok && t[A].stride[t[A].rank - 1] != 1)
         ok = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &turn, sizeof turn) == CUBLAS_STATUS_SUCCESS;
+    ok = ok && describe_scale(p, c, A) && describe_scale(p, c, B);
     if (k->scale == CUDA_R_32F) p->one.f = 1;
     if (k->scale == CUDA_R_64F) p->one.d = 1;
     if (k->scale == CUDA_R_32I) p->one.i = 1;
@@ -89,11 +117,14 @@ static bool describe(product *p, const trine_case *c, const kind *k) {
 
 static void *open_product(const trine_case *c, int threads) {
     (void)threads;
-    if (strcmp(c->plan->spec->name, "matmul") != 0 || !peer_plain(c, "precision", "")) return NULL;
+    if (strcmp(c->plan->spec->name, "matmul") != 0 ||
+        !peer_plain(c, "precision", c->tensor[A].dtype == TRINE_E4M3 || c->tensor[A].dtype == TRINE_E5M2 ? "a_scale b_scale" : ""))
+        return NULL;
     const int32_t precision = ((const trine_matmul_args *)(const void *)c->args)->precision;
     const kind *k = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i].in == c->tensor[A].dtype && kinds[i].out == c->tensor[D].dtype && kinds[i].precision == precision) k = &kinds[i];
+        if (kinds[i].in == c->tensor[A].dtype && kinds[i].in_b == c->tensor[B].dtype && kinds[i].out == c->tensor[D].dtype && kinds[i].precision == precision)
+            k = &kinds[i];
     product *p = calloc(1, sizeof *p);
     if (p != NULL && k != NULL && describe(p, c, k)) return p;
     if (p != NULL) close_product(p);
@@ -112,7 +143,7 @@ static bool choose(product *p, const trine_tensor *t) {
     const size_t workspace = WORKSPACE;
     int count = 0;
     double best = 0;
-    if (cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS) return false;
+    if (!point_scales(p, t) || cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS) return false;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
     cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->b, p->a, p->d, p->d, preference, ALGORITHMS, offered, &count);
     cublasLtMatmulPreferenceDestroy(preference);

@@ -16,6 +16,9 @@ static const peer *const peers[] = {
 #ifdef PEER_CUBLASLT
     &peer_cublaslt,
 #endif
+#ifdef PEER_CUDNN
+    &peer_cudnn,
+#endif
 };
 
 enum { PEERS = sizeof peers / sizeof peers[0] };
@@ -75,11 +78,14 @@ static void compare(trine_queue *queue, const char *device, trine_op op, const c
     void *state[PEERS];
     bool any = false;
     trine_case_init(&c, op);
-    if (!trine_case_parse(&c, text, error, sizeof error) || !trine_case_finish(&c, error, sizeof error)) return;
+    if (!trine_case_parse(&c, text, error, sizeof error) || !trine_case_finish(&c, error, sizeof error)) {
+        printf("%-18s %.*s: %s\n", c.plan->spec->name, (int)strcspn(text, ":"), text, error);
+        return;
+    }
     for (int i = 0; i < PEERS; i++) any |= (state[i] = works_on(peers[i], device) ? peers[i]->open(&c, threads) : NULL) != NULL;
     bench_sets sets = { 0 };
     if (any) {
-        printf("%-9s %-22.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
+        printf("%-18s %-26.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
         if (bench_case(queue, &c, plan, &ours, error, sizeof error))
             print_cell(&ours);
         else
@@ -116,22 +122,44 @@ static int compare_launch(trine_queue *queue) {
     return 0;
 }
 
+typedef struct run {
+    trine_queue *queue;
+    const char *device, *op;
+    int threads;
+    bench_plan plan;
+} run;
+
+static void compare_specified(const run *r) {
+    for (int each = 1; each < TRINE_OP_COUNT; each++) {
+        const trine_spec *spec = trine_specs[each];
+        for (int i = 0; i < TRINE_MAX_STRINGS && spec->cases[i] && (r->op == NULL || strcmp(r->op, spec->name) == 0); i++)
+            compare(r->queue, r->device, (trine_op)each, spec->cases[i], r->threads, &r->plan);
+    }
+}
+
+static void compare_one(void *context, trine_op op, const char *text) {
+    const run *r = context;
+    if (r->op == NULL || strcmp(r->op, trine_op_name(op)) == 0) compare(r->queue, r->device, op, text, r->threads, &r->plan);
+}
+
 int main(int argc, char **argv) {
     int64_t threads = 0;
     bool launch = false;
-    const char *device = "cpu", *op = NULL;
+    const char *device = "cpu", *op = NULL, *cases = NULL;
     bench_plan plan = { .seconds = 0.5 };
     const option_row rows[] = {
         OPTION_TEXT("device", &device, "NAME", "the device (default: cpu)"),
         OPTION_INTEGER("threads", &threads, 1, 4096, "N", "threads of every library (default: all cores)"),
         OPTION_NUMBER("time", &plan.seconds, 0.001, 3600, "SECONDS", "time for each library on a case (default: 0.5)"),
         OPTION_TEXT("op", &op, "NAME", "only this op"),
+        OPTION_TEXT("cases", &cases, "FILE", "these cases, an op and a case on each line, instead of the specification's"),
         OPTION_FLAG("launch", &launch, "only compare what a call costs the host with a bare launch, on a CUDA device"),
         { 0 },
     };
-    const option_set set = { "trine-peers [options]",
-                             "Times OpenBLAS, oneDNN and cuBLASLt on the specification's cases, beside trine. In parentheses: how many times faster trine is.",
-                             rows };
+    const option_set set = {
+        "trine-peers [options]",
+        "Times OpenBLAS, oneDNN, cuBLASLt and cuDNN on the specification's cases, beside trine. In parentheses: how many times faster trine is.", rows
+    };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     trine *lib;
@@ -149,15 +177,17 @@ int main(int argc, char **argv) {
     const bool cpu = strcmp(info.name, "cpu") == 0;
     if (!cpu) plan.batch = 5e-3;
     if (launch) return compare_launch(queue);
-    printf("%s, %s, %d %s\n%-9s %-22s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op", "case", "trine");
+    printf("%s, %s, %d %s\n%-18s %-26s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op", "case", "trine");
     for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
     putchar('\n');
-    for (int each = 1; each < TRINE_OP_COUNT; each++) {
-        const trine_spec *spec = trine_specs[each];
-        for (int i = 0; i < TRINE_MAX_STRINGS && spec->cases[i] && (op == NULL || strcmp(op, spec->name) == 0); i++)
-            compare(queue, device, (trine_op)each, spec->cases[i], (int)threads, &plan);
-    }
+    run all = { queue, device, op, (int)threads, plan };
+    char error[320];
+    int status = 0;
+    if (cases == NULL)
+        compare_specified(&all);
+    else if (!bench_read_cases(cases, compare_one, &all, error, sizeof error))
+        status = failure("%s", error);
     trine_queue_close(queue);
     trine_close(lib);
-    return 0;
+    return status;
 }

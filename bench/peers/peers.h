@@ -15,7 +15,7 @@ typedef struct peer {
     bool (*finish)(void *state); /* waits for its calls; NULL: they are done when they return */
 } peer;
 
-extern const peer peer_openblas, peer_onednn, peer_cublaslt;
+extern const peer peer_openblas, peer_onednn, peer_cublaslt, peer_cudnn;
 
 /* What launching a function that does nothing on the first CUDA device costs the host; negative if it cannot be told. */
 double peer_launch_nanoseconds(void);

@@ -50,7 +50,7 @@ typedef struct trine_candidate {
 typedef struct trine_explanation {
     int32_t chosen; /* index of the kernel that would run; -1: none */
     int32_t count;
-    const char *why; /* "first that accepts", "tuning cache", "forced by TRINE_KERNEL", ... */
+    const char *why; /* "first that accepts", "tuning cache", "tuned for this device", "TRINE_KERNEL", ... */
     trine_candidate candidate[TRINE_MAX_CANDIDATES];
     char text[4096]; /* storage of the reasons */
 } trine_explanation;
@@ -64,6 +64,11 @@ TRINE_API trine_status trine_explain(trine_queue *queue, trine_op op, const void
  * updated as often. Errors: TRINE_ERR_ARGUMENT as the op itself, TRINE_ERR_UNSUPPORTED (no kernel takes the call), TRINE_ERR_IO (the cache cannot be
  * written, or there is none). */
 TRINE_API trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args);
+
+/* Records that a kernel is the fastest for this call's device, types and size bucket, as a program that times kernels by its own means has found. seconds: what
+ * the call takes, at least 0. Errors: TRINE_ERR_ARGUMENT as the op itself, or kernel is NULL, or seconds is negative or not finite; TRINE_ERR_NOT_FOUND (no
+ * kernel of this name takes the call), TRINE_ERR_IO as above. Since 0.1. */
+TRINE_API trine_status trine_tune_choose(trine_queue *queue, trine_op op, const void *args, const char *kernel, double seconds);
 
 #ifdef __cplusplus
 }

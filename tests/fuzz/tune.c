@@ -69,12 +69,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     write_bytes(data, size);
     lib->tune = trine_tune_open(path);
     must(lib->tune != NULL, "open");
-    const char *found = trine_tune_find(queue, &call);
+    const char *found = trine_tune_find(lib->tune, queue, &call);
     must(found == NULL || found[0] != 0, "find");
     must(trine_tune_record(queue, &call, "recorded", 1e-6) == TRINE_OK, "record");
     trine_tune_close(lib->tune);
     lib->tune = trine_tune_open(path);
-    found = trine_tune_find(queue, &call);
+    found = trine_tune_find(lib->tune, queue, &call);
     must(found != NULL && strcmp(found, "recorded") == 0, "the record is not there");
     trine_tune_close(lib->tune);
     lib->tune = NULL;

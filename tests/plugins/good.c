@@ -89,6 +89,10 @@ static const trine_backend *init(const trine_host *host, char *reason_out, size_
         .memory_write = memory_write,
         .memory_read = memory_read,
         .memory_copy = memory_copy,
+        .tuned = "# A line for a call of today's, one for another device, one of a specification that was\n"
+                 "0123456789abcdef\t0123456789abcdef\ta good device, host, 1 units\t0.9\tscale\tX=f32 T=f32 p=1 q=1 r=1 n=12\tgood_fast\t1e-6\n"
+                 "0123456789abcdef\t0123456789abcdef\ta better device\t0.9\tscale\tX=f32 T=f32 p=1 q=1 r=1 n=6\tgood_fast\t1e-6\n"
+                 "0123456789abcdef\t0123456789abcdef\ta good device, host, 1 units\t0.9\tscale\tX=f32 Z=f32 z=1 n=6\tgood_fast\t1e-6\n",
     };
     return &backend;
 }
