@@ -131,8 +131,7 @@ static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *
         CUtensorMapDataType type;
     } types[] = { { TRINE_I8, CU_TENSOR_MAP_DATA_TYPE_UINT8 },    { TRINE_E4M3, CU_TENSOR_MAP_DATA_TYPE_UINT8 },
                   { TRINE_E5M2, CU_TENSOR_MAP_DATA_TYPE_UINT8 },  { TRINE_BF16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 },
-                  { TRINE_F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16 }, { TRINE_F32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32 },
-                  { TRINE_I32, CU_TENSOR_MAP_DATA_TYPE_INT32 } };
+                  { TRINE_F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16 }, { TRINE_F32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32 } };
     const cuuint64_t shape[3] = { (cuuint64_t)m->shape[0], (cuuint64_t)m->shape[1], (cuuint64_t)m->shape[2] },
                      strides[2] = { (cuuint64_t)m->line, (cuuint64_t)m->batch };
     const cuuint32_t box[3] = { (cuuint32_t)m->width, (cuuint32_t)m->rows, 1 }, steps[3] = { 1, 1, 1 };
@@ -170,18 +169,12 @@ static const char *type_text(const trine_call *call, const plan *p) {
     return x == TRINE_E5M2 ? "e5m2_e4m3" : y == TRINE_E5M2 ? "e4m3_e5m2" : "e4m3_e4m3";
 }
 
-/* d as pairs write it, if it is alpha scales s alone, those of columns for float8 only, and lies so that copies can: they write whole 16 bytes, also at the end of a row. */
-static trine_status encode_result(const trine_call *call, const plan *p, matmul_sm90_params *params) {
+/* Is d, alpha scales s alone, written in whole 16 bytes? Of i8 there are no scales of columns, and only float8's kernels know them there. */
+static bool whole_result(const trine_call *call, const matmul_target *to) {
     const trine_tensor *d = &call->tensor[MATMUL_D];
     const int64_t size = (int64_t)trine_dtype_size(d->dtype);
-    params->copied = params->to.plain && (!params->to.columns.data || simt_float8(call->tensor[MATMUL_A].dtype)) && p->tile.pairs &&
-                     (uintptr_t)d->data % 16 == 0 && d->shape[2] * size % 16 == 0 && (d->shape[1] == 1 || matmul_copyable_stride(d->stride[1] * size)) &&
-                     (d->shape[0] == 1 || matmul_copyable_stride(d->stride[0] * size));
-    if (!params->copied) return TRINE_OK;
-    map m = { .dtype = d->dtype, .data = d->data, .shape = { d->shape[2], d->shape[1], d->shape[0] }, .width = (int)(128 / size), .rows = 64 };
-    m.line = m.shape[1] > 1 ? d->stride[1] * size : (m.shape[0] * size + 15) / 16 * 16;
-    m.batch = m.shape[2] > 1 ? d->stride[0] * size : m.line * m.shape[1];
-    return encode(((const cuda_device *)call->device)->driver, &m, &params->d);
+    return to->plain && (!to->columns.data || simt_float8(call->tensor[MATMUL_A].dtype)) && (uintptr_t)d->data % 16 == 0 && d->shape[2] * size % 16 == 0 &&
+           (d->shape[1] == 1 || d->stride[1] * size % 16 == 0) && (d->shape[0] == 1 || d->stride[0] * size % 16 == 0);
 }
 
 trine_status matmul_sm90_launch(const trine_call *call, int which) {
@@ -204,8 +197,8 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     if (status != TRINE_OK) return status;
     status = encode_side(call, &p.x, packed, MATMUL_SM90_ROWS, &params.x, &params.x_hand);
     if (status == TRINE_OK) status = encode_side(call, &p.y, packed + p.x.bytes, p.tile.pairs ? p.tile.n / 2 : p.tile.n, &params.y, &params.y_hand);
-    if (status == TRINE_OK) status = encode_result(call, &p, &params);
     cuda_leave(d, scope);
+    params.whole = whole_result(call, &params.to);
     params.by_hand = params.x_hand.data != NULL || params.y_hand.data != NULL;
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.x, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);
