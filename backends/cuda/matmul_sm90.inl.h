@@ -396,6 +396,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
     char *const memory = launch_memory();
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), step = (int)block_count() / BLOCKS;
     Pipe pipe = { shared_address(memory) };
+    launch_next();
     if (thread_index() == 0) {
         tensor_map_fetch(&p.x);
         tensor_map_fetch(&p.y);
@@ -403,6 +404,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
     }
     sync_warp();
     cluster_meet();
+    launch_wait();
     if (group < 0) {
         registers_fewer<40>();
         if (p.by_hand) {
@@ -435,12 +437,14 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), pitch = p.swapped ? MATMUL_SM90_ROWS + 4 : N + 8;
     const matmul_task task = matmul_task_of<Pipe>(p, (int)block_index() / cluster_size(), rank);
     Pipe pipe = { shared_address(memory) };
+    launch_next();
     if (thread_index() == 0) {
         tensor_map_fetch(&p.x);
         tensor_map_fetch(&p.y);
         pipe.make_barriers();
     }
     sync_block();
+    launch_wait();
     const bool alone = cluster_size() == 1;
     if (group < 0) {
         registers_fewer<40>();
