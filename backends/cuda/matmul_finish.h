@@ -35,7 +35,8 @@ template <int Q, class Sum, class Each> DEVICE void matmul_each(Sum (&x)[Q][4], 
             if (b.row + q * b.step < b.m && b.column + i < b.n) each(x[q][i], q, i);
 }
 
-DEVICE int32_t matmul_scaled(float factor, int32_t x) { return (int32_t)((uint32_t)(int32_t)factor * (uint32_t)x); } /* modulo 2^32; the factor is an integer */
+DEVICE float matmul_times(float factor, float x) { return factor * x; }
+DEVICE int32_t matmul_times(float factor, int32_t x) { return (int32_t)((uint32_t)(int32_t)factor * (uint32_t)x); } /* modulo 2^32; the factor is an integer */
 DEVICE float matmul_plus(float factor, float c, float x) { return fused(factor, c, x); }
 DEVICE double matmul_plus(float factor, double c, double x) { return x + (double)factor * c; }
 DEVICE int32_t matmul_plus(float factor, int32_t c, int32_t x) { return (int32_t)((uint32_t)x + (uint32_t)(int32_t)factor * (uint32_t)c); }
@@ -61,7 +62,7 @@ template <int Q, class Sum> DEVICE void matmul_scale(Sum (&x)[Q][4], const matmu
 #pragma unroll
         for (int q = 0; q < Q; q++)
 #pragma unroll
-            for (int i = 0; i < 4; i++) x[q][i] = matmul_scaled(t.alpha, x[q][i]);
+            for (int i = 0; i < 4; i++) x[q][i] = matmul_times(t.alpha, x[q][i]);
     }
 }
 
@@ -88,9 +89,6 @@ template <int Q, class Sum> DEVICE void matmul_activate(Sum (&x)[Q][4], int32_t 
         if (activation == TRINE_ACTIVATION_SILU) matmul_each(x, b, [](Sum &s, int, int) { s = matmul_silu(s); });
     }
 }
-
-/* Two of 16 bits as d has them. */
-template <class T> DEVICE uint32_t matmul_pair(float low, float high) { return (uint32_t)T::put(low) | (uint32_t)T::put(high) << 16; }
 
 template <class E, int Q, class Sum> DEVICE void matmul_store(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
     using Bits = typename E::bits;

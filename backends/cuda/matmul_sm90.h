@@ -8,7 +8,7 @@
 
 /* x has the lanes of which a tile takes 128, y those of which it takes N. */
 typedef struct matmul_sm90_params {
-    tensor_map x, y, d;
+    tensor_map x, y;
     matmul_target to;
     int64_t m, n, k;
     int32_t depth;                 /* steps of 128 bytes of k */
@@ -16,7 +16,7 @@ typedef struct matmul_sm90_params {
     int32_t x_batches, y_batches;  /* 0: one for all */
     matmul_operand x_hand, y_hand; /* those that copies of boxes cannot read; data NULL: they can */
     bool by_hand;                  /* any of them */
-    bool copied;                   /* `d` is valid, and takes alpha s as it is */
+    bool whole;                    /* d is alpha scales s alone, its rows whole pieces of 16 bytes */
     bool swapped;                  /* x is b, y is a */
 } matmul_sm90_params;
 
@@ -25,7 +25,7 @@ enum {
     MATMUL_SM90_MEMORY = 192 << 10, /* bytes for the stages */
     MATMUL_SM90_ROWS = 128,
     MATMUL_SM90_CHUNK = 32,      /* columns of a tile that go through shared memory at once */
-    MATMUL_SM90_ENDS = 4 * 8192, /* bytes for that: two boxes of 64 rows of 128 bytes for each consumer */
+    MATMUL_SM90_ENDS = 4 * 8192, /* bytes for that: 16 rows of 128 bytes for each warp of the consumers, twice */
 };
 
 /* The bytes of all shared memory of a pipeline whose tiles are 128 by n: ends, stages, barriers. */

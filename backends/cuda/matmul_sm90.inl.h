@@ -14,8 +14,9 @@
  * processors together.
  * - Arrivals at cluster scope with `release`, and waits with `acquire`, cost 500 clocks of fences a step: 518 TFLOP/s at 4096, against 681 without, as
  * predicted.
- * - Results as registers hold them, 4 columns to a thread, end a tile in 6 % of its time; boxes of shared memory that are copied out during the next tile, in
- * 1 %: i8 from 973 to 1290 TOP/s (predicted: 1300), bf16 from 681 to 725 TFLOP/s.
+ * - Results as registers hold them, 4 columns to a thread, end a tile in 6 % of its time. Boxes of shared memory that the copy engine takes out wait behind those
+ * it brings in for the next tile: 12,500 clocks for a tile of e4m3. Warps that each bring 16 rows into d's order and store them wait for nothing: 4,600; e4m3 at
+ * 4096 took 206,000 clocks, and now 176,000 (157,000 without ends).
  * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few of them at once: 53 us at 2048,
  * against 30.
  * - Meeting sums in a loop over single elements took 5 us for 128 x 128; whole rows and all ranks' loads at once take 2.
@@ -237,48 +238,69 @@ DEVICE void matmul_multiply(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, c
         matmul_consume<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
 }
 
-/* Two neighbours of a row as d has them, times a factor each. */
-struct matmul_as_is {
-    enum { BYTES = 4 };
-    static DEVICE void put(uint32_t at, float left, float right, float x, float y) { shared_store(at, bits_of_float(left * x), bits_of_float(right * y)); }
-    static DEVICE void put(uint32_t at, float alpha, float, int32_t x, int32_t y) {
-        const uint32_t factor = (uint32_t)(int32_t)alpha;
-        shared_store(at, factor * (uint32_t)x, factor * (uint32_t)y);
+/* How a warp puts 16 rows by 16 columns of its sums, 8 of each thread, into rows of 128 bytes: pieces of 16 bytes change places by row, so that neither this nor
+ * reading along rows meets in a bank. */
+DEVICE uint32_t matmul_row_at(int row, int piece) { return row * 128 + (piece ^ (row % 4 * 2 + row / 4 % 2)) * 16; }
+template <class E> struct matmul_held {
+    enum { BYTES = sizeof(typename E::bits) };
+    template <class Sum> static DEVICE void put(uint32_t to, int column, const Sum (&x)[8]) {
+        const int lane = thread_index() % 32;
+        if constexpr (BYTES == 2) {
+            const uint32_t at = (to + matmul_row_at(lane % 16, lane / 16)) ^ column * BYTES;
+            store_matrices(at, E::pair(x[0], x[1]), E::pair(x[2], x[3]), E::pair(x[4], x[5]), E::pair(x[6], x[7]));
+        } else {
+            const uint32_t at = to + matmul_row_at(lane / 4, lane % 4 / 2) + lane % 2 * 8;
+            uint32_t word[8];
+            __builtin_memcpy(word, x, sizeof word);
+#pragma unroll
+            for (int i = 0; i < 8; i += 2) shared_store((at ^ (column + i / 4 * 8) * BYTES) + i / 2 % 2 * 1024, word[i], word[i + 1]);
+        }
     }
-};
-template <class T> struct matmul_halved {
-    enum { BYTES = 2 };
-    static DEVICE void put(uint32_t at, float left, float right, float x, float y) { shared_store(at, matmul_pair<T>(left * x, right * y)); }
 };
 
-/* alpha scales s by copies that go on during the next tile: boxes of 64 rows of 128 bytes, swizzled as the map of d says, two of them in turn. */
-template <class Form, class Pipe>
-DEVICE void matmul_copy_out(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
-    enum { BOX = 8192, WIDTH = 128 / Form::BYTES, COUNT = WIDTH / 2 };
-    const int thread = thread_index() % WARPGROUP, lane = thread % 32, row = thread / 32 * 16 + lane / 4, in = lane % 4 * 2 * Form::BYTES;
+/* alpha scales s to d, whose rows are whole pieces of 16 bytes: each warp brings its 16 rows of 128 bytes at a time to where threads have them in d's order, two
+ * such in turns, and waits for no other. SCALED: columns have scales of their own. */
+template <class E, bool SCALED, class Pipe>
+DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
+    using Held = matmul_held<E>;
+    enum { WIDTH = 128 / Held::BYTES, PIECE = 16 / Held::BYTES, TURN = 16 * 128 };
+    const int thread = thread_index() % WARPGROUP, lane = thread % 32, first = task.row + group * 64 + thread / 32 * 16;
+    const uint32_t own = memory + (group * 4 + thread / 32) * 2 * TURN;
+    const int64_t column = task.column + lane % 8 * PIECE, pitch = p.to.d_row * Held::BYTES;
+    char *const to = (char *)p.to.d + (task.batch * p.to.d_batch + column) * Held::BYTES + (first + lane / 8) * pitch;
+    const int rows = (int)p.m - first - lane / 8;
     float factor[2];
 #pragma unroll
-    for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, task.row + group * 64 + row + i * 8, p.m);
+    for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, first + lane / 4 + i * 8, p.m);
 #pragma unroll
     for (int box = 0; box < Pipe::N / WIDTH; box++) {
-        const uint32_t to = memory + (group * 2 + box % 2) * BOX;
-        if (thread == 0) copy_box_out_wait<1>();
-        sync_some(1 + group, WARPGROUP);
+        const uint32_t turn = own + box % 2 * TURN;
 #pragma unroll
-        for (int i = 0; i < COUNT; i += 4) {
-            const int place = i / 4 * 8 * Form::BYTES + in, column = task.column + box * WIDTH + i / 4 * 8 + lane % 4 * 2;
-            const float left = Pipe::FLOAT8 ? matmul_scale_at(p.to.columns, task.batch, column, p.n) : 1,
-                        right = Pipe::FLOAT8 ? matmul_scale_at(p.to.columns, task.batch, column + 1, p.n) : 1;
+        for (int i = 0; i < WIDTH; i += 16) {
+            typename Pipe::sum x[8];
 #pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const int down = row + half * 8, at = box * COUNT + i + half * 2;
-                Form::put(to + down * 128 + (place ^ (down % 8) << 4), factor[half] * left, factor[half] * right, sum[at], sum[at + 1]);
+            for (int e = 0; e < 8; e++) {
+                const int right = box * WIDTH + i + e / 4 * 8 + e % 2;
+                const float scale = SCALED ? matmul_scale_at(p.to.columns, task.batch, task.column + right + lane % 4 * 2, p.n) : 1;
+                x[e] = matmul_times(factor[e / 2 % 2] * scale, sum[(box * WIDTH + i) / 2 + e]);
             }
+            Held::put(turn, i, x);
         }
-        copies_see();
-        sync_some(1 + group, WARPGROUP);
-        if (thread == 0) copy_box_out(&p.d, to, task.column + box * WIDTH, task.row + group * 64, task.batch);
+        sync_warp();
+        packed<uint32_t, 4> piece[4];
+#pragma unroll
+        for (int q = 0; q < 4; q++) piece[q] = shared_load_piece(turn + matmul_row_at(q * 4 + lane / 8, lane % 8));
+#pragma unroll
+        for (int q = 0; q < 4; q++) store_piece_if(q * 4 < rows && column + box * WIDTH < p.n, to + q * 4 * pitch + box * 128, piece[q]);
     }
+    sync_warp(); /* the next tile begins with the first turn */
+}
+
+template <class E, class Pipe>
+DEVICE void matmul_write_as(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
+    if constexpr (Pipe::FLOAT8)
+        if (p.to.columns.data) return matmul_write_rows<E, true, Pipe>(p, sum, task, group, memory);
+    matmul_write_rows<E, false, Pipe>(p, sum, task, group, memory);
 }
 
 /* The sums of a warpgroup to shared memory, `pitch` from row to row of d. */
@@ -319,13 +341,13 @@ DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (
 
 template <class Pipe>
 DEVICE void matmul_end(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
-    const uint32_t boxes = shared_address(memory);
-    if (!p.copied) return matmul_write<Pipe>(p, sum, task, group, memory);
+    if (!p.whole) return matmul_write<Pipe>(p, sum, task, group, memory);
+    const uint32_t rows = shared_address(memory);
     if constexpr (Pipe::HALVES) {
-        if (p.to.type == MATMUL_BF16) return matmul_copy_out<matmul_halved<bf16>, Pipe>(p, sum, task, group, boxes);
-        if (p.to.type == MATMUL_F16) return matmul_copy_out<matmul_halved<f16>, Pipe>(p, sum, task, group, boxes);
+        if (p.to.type == MATMUL_BF16) return matmul_write_as<bf16, Pipe>(p, sum, task, group, rows);
+        if (p.to.type == MATMUL_F16) return matmul_write_as<f16, Pipe>(p, sum, task, group, rows);
     }
-    matmul_copy_out<matmul_as_is, Pipe>(p, sum, task, group, boxes);
+    matmul_write_as<f32, Pipe>(p, sum, task, group, rows);
 }
 
 /* Q times four sums at the same places in all blocks, added in the order of ranks. */
@@ -374,6 +396,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
     char *const memory = launch_memory();
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), step = (int)block_count() / BLOCKS;
     Pipe pipe = { shared_address(memory) };
+    launch_next();
     if (thread_index() == 0) {
         tensor_map_fetch(&p.x);
         tensor_map_fetch(&p.y);
@@ -381,6 +404,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
     }
     sync_warp();
     cluster_meet();
+    launch_wait();
     if (group < 0) {
         registers_fewer<40>();
         if (p.by_hand) {
@@ -400,7 +424,6 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
             matmul_multiply<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
             matmul_end<Pipe>(p, sum, task, group, memory);
         }
-        if (thread_index() % WARPGROUP == 0) copy_box_out_wait<0>();
     }
     sync_warp();
     cluster_meet(); /* a block stays while others may still copy to it */
@@ -414,12 +437,14 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), pitch = p.swapped ? MATMUL_SM90_ROWS + 4 : N + 8;
     const matmul_task task = matmul_task_of<Pipe>(p, (int)block_index() / cluster_size(), rank);
     Pipe pipe = { shared_address(memory) };
+    launch_next();
     if (thread_index() == 0) {
         tensor_map_fetch(&p.x);
         tensor_map_fetch(&p.y);
         pipe.make_barriers();
     }
     sync_block();
+    launch_wait();
     const bool alone = cluster_size() == 1;
     if (group < 0) {
         registers_fewer<40>();

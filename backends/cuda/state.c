@@ -96,8 +96,15 @@ static trine_status find_function(cuda_device *d, const trine_call *call, const 
     return status;
 }
 
-static CUlaunchConfig config_of(const cuda_launch *launch, CUlaunchAttribute *cluster, CUstream stream) {
-    *cluster = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { (unsigned)launch->cluster, 1, 1 } };
+enum { ATTRIBUTES = 2 };
+
+static CUlaunchConfig config_of(const cuda_launch *launch, CUlaunchAttribute *attributes, CUstream stream) {
+    unsigned count = 0;
+    if (launch->cluster > 0)
+        attributes[count++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { (unsigned)launch->cluster, 1, 1 } };
+    if (launch->early)
+        attributes[count++] =
+            (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1 };
     return (CUlaunchConfig){
         .gridDimX = (unsigned)launch->blocks,
         .gridDimY = 1,
@@ -107,16 +114,16 @@ static CUlaunchConfig config_of(const cuda_launch *launch, CUlaunchAttribute *cl
         .blockDimZ = 1,
         .sharedMemBytes = (unsigned)launch->shared,
         .hStream = stream,
-        .attrs = cluster,
-        .numAttrs = launch->cluster > 0,
+        .attrs = attributes,
+        .numAttrs = count,
     };
 }
 
 static trine_status launch_code(const cuda_device *d, CUfunction code, const cuda_launch *launch, CUstream stream) {
     void *arguments[] = { (void *)(uintptr_t)launch->params };
-    CUlaunchAttribute cluster;
-    const CUlaunchConfig config = config_of(launch, &cluster, stream);
-    if (launch->cluster > 0) return CUDA_CALL(d->driver, LaunchKernelEx, &config, code, arguments, NULL);
+    CUlaunchAttribute attributes[ATTRIBUTES];
+    const CUlaunchConfig config = config_of(launch, attributes, stream);
+    if (config.numAttrs > 0) return CUDA_CALL(d->driver, LaunchKernelEx, &config, code, arguments, NULL);
     return CUDA_CALL(d->driver, LaunchKernel, code, config.gridDimX, 1, 1, config.blockDimX, 1, 1, config.sharedMemBytes, stream, arguments, NULL);
 }
 
@@ -124,13 +131,13 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     cuda_device *d = call->device;
     cuda_scope scope;
     CUfunction code;
-    CUlaunchAttribute cluster;
+    CUlaunchAttribute attributes[ATTRIBUTES];
     if ((*clusters_out = d->clusters[call->plan->op]) > 0) return TRINE_OK;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = find_function(d, call, launch, &code);
     if (status == TRINE_OK) {
-        const CUlaunchConfig config = config_of(launch, &cluster, NULL);
+        const CUlaunchConfig config = config_of(launch, attributes, NULL);
         status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
     }
     if (status == TRINE_OK) d->clusters[call->plan->op] = *clusters_out;

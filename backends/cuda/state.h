@@ -58,6 +58,7 @@ typedef struct cuda_launch {
     int threads;
     int cluster; /* blocks of one, of which `blocks` is a multiple; 0: none */
     int shared;  /* bytes, the same at every launch of the function */
+    bool early;  /* it may begin while the launch before it ends, for which it waits itself */
     const void *params;
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);

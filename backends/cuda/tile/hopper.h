@@ -24,6 +24,12 @@ DEVICE bool elected() {
 template <int N> DEVICE void registers_fewer() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DEVICE void registers_more() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
+/* ------------------------------------------------------------------------------------------------------------------ launches */
+
+/* A launch that may begin early: the next one's blocks may come once all of this have said so; until the one before has ended, and all that it wrote is seen. */
+DEVICE void launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+DEVICE void launch_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 /* ------------------------------------------------------------------------------------------------------------------ clusters */
 
 DEVICE int cluster_rank() {
@@ -41,6 +47,22 @@ DEVICE void cluster_sync() { asm volatile("barrier.cluster.arrive.release.aligne
 DEVICE void shared_store(uint32_t address, uint32_t x) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(x) : "memory"); }
 DEVICE void shared_store(uint32_t address, uint32_t x, uint32_t y) {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
+}
+DEVICE packed<uint32_t, 4> shared_load_piece(uint32_t address) {
+    packed<uint32_t, 4> x;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(address) : "memory");
+    return x;
+}
+/* 16 bytes of global memory, without a branch. */
+DEVICE void store_piece_if(bool yes, void *to, const packed<uint32_t, 4> &x) {
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n@p st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"((int)yes), "l"(to), "r"(x.v[0]), "r"(x.v[1]),
+                 "r"(x.v[2]), "r"(x.v[3])
+                 : "memory");
+}
+/* Four matrices of 8 by 8 elements of 16 bits, each thread having two of row t%32/4 from column t%4*2 on. Row l%8 of matrix l/8 becomes the 16 bytes at lane l's
+ * address. */
+DEVICE void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 
 /* All threads of the cluster are here, or have been. */
@@ -101,12 +123,6 @@ DEVICE void copy_box_to(uint16_t blocks, uint32_t to, const tensor_map *map, uin
 
 /* Shared memory written by threads is seen by the copies that one of them starts after a barrier. */
 DEVICE void copies_see() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-/* The box from shared memory to (x, y, z); what lies outside the tensor is dropped. */
-DEVICE void copy_box_out(const tensor_map *map, uint32_t from, int x, int y, int z) {
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];\ncp.async.bulk.commit_group;" ::"l"(map), "r"(from), "r"(x),
-                 "r"(y), "r"(z)
-                 : "memory");
-}
 /* Until at most N of the thread's boxes are still to be read from shared memory. */
 template <int N> DEVICE void copy_box_out_wait() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
 
