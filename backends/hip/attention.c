@@ -4,7 +4,28 @@
 
 enum { Q, K, V, CU_Q, CU_K, OUTPUT, LSE }; /* as in the specification */
 
-static trine_status launch(const trine_call *call) {
+/* Blocks that give the compute units of a chip enough to do: of 304, 256 or 104. */
+enum { ENOUGH = 256 };
+
+static int threads_of(const trine_call *call) { return ATTENTION_THREADS((int)trine_dtype_size(call->type[0]), attention_function(call, NULL).variant); }
+
+/* With so many queries in a wave. */
+static int64_t blocks_of(const trine_call *call, int queries) {
+    return attention_size(call, "b") * attention_size(call, "h") * simt_blocks(attention_size(call, "sq"), threads_of(call) / 64 * queries);
+}
+
+/* More queries in a wave share what it reads of keys and values; fewer are for what would leave compute units without any. */
+static const char *refuse_32(const trine_call *call) {
+    return ATTENTION_WIDE((int)trine_dtype_size(call->type[0]), attention_size(call, "d")) ? NULL
+                                                                                           : "waves of 32 queries are for 16 bits and heads of up to 128";
+}
+static const char *refuse_16(const trine_call *call) {
+    const char *const why = attention_refuse(call);
+    if (why != NULL || refuse_32(call) != NULL) return why;
+    return blocks_of(call, 32) >= ENOUGH ? "there are enough blocks with waves of 32 queries" : NULL;
+}
+
+static trine_status launch(const trine_call *call, int queries) {
     const trine_attention_args *args = call->args;
     attention_params p = attention_params_of(call, CU_Q, CU_K, args->scale, args->softcap, args->causal, args->window);
     p.q = attention_rows_of(call, Q);
@@ -12,9 +33,15 @@ static trine_status launch(const trine_call *call) {
     p.v = attention_rows_of(call, V);
     p.o = attention_rows_of(call, OUTPUT);
     p.lse = attention_column_of(call, LSE);
-    const simt_function function = attention_function(call, NULL);
-    const int threads = ATTENTION_THREADS((int)trine_dtype_size(call->type[0]), function.variant);
-    return simt_launch(call, &function, p.b * p.h * simt_blocks(p.sq, threads / 4), threads, &p, sizeof p);
+    const simt_function function = attention_function(call, queries == 32 ? "wide" : NULL);
+    return simt_launch(call, &function, blocks_of(call, queries), threads_of(call), &p, sizeof p);
 }
 
-SIMT_KERNELS(attention) = { { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch }, { 0 } };
+static trine_status launch_16(const trine_call *call) { return launch(call, 16); }
+static trine_status launch_32(const trine_call *call) { return launch(call, 32); }
+
+SIMT_KERNELS(attention) = {
+    { .name = SIMT_NAME "_16", .refuse = refuse_16, .launch = launch_16 },
+    { .name = SIMT_NAME "_32", .refuse = refuse_32, .launch = launch_32 },
+    { 0 },
+};

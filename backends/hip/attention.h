@@ -10,15 +10,16 @@ enum {
     ATTENTION_WIDEST = 256  /* head */
 };
 
-/* Of a block of the forward kernel for elements of `size` bytes and heads of up to `d`: a wave for 16 queries. Two waves on each SIMD, if half of its registers
- * suffice a wave. */
+/* Of a block of the forward kernel for elements of `size` bytes and heads of up to `d`: two waves on each SIMD, if half of its registers suffice a wave. And
+ * whether there are waves of 32 queries, not only of 16. */
 #define ATTENTION_THREADS(size, d) ((size) == 2 && (d) < 256 ? 512 : 256)
+#define ATTENTION_WIDE(size, d) ((size) == 2 && (d) <= 128)
 
 /* [b] s h d, the last dimension contiguous. */
 typedef struct attention_rows {
     void *data; /* NULL: absent */
     int64_t batch, row, head;
-    bool wide; /* every row begins at a multiple of 16 bytes */
+    bool wide; /* every row begins at a multiple of 16 bytes, and a tile of them spans less than 2^31 */
 } attention_rows;
 
 /* lse, and what else there is one of for each query: [b] h sq. */

@@ -41,7 +41,7 @@ template <class T, int D> struct attention_backward_block {
 
     struct lds {
         chunk tile[2][row_tiles::SIZE];
-        careful_lds<> careful;
+        careful_lds careful;
         float lse[ROWS], delta[ROWS];
     };
 
@@ -96,8 +96,9 @@ template <class T, int D> struct attention_backward_block {
     }
 
     /* One head's queries of a tile. */
-    static DEVICE void add_queries(f32x4 (&dk)[PARTS], f32x4 (&dv)[PARTS], const chunk (&k)[PIECES], const chunk (&v)[PIECES], const attention_backward_params &p,
-                                   const place &me, const attention_span &seen_by, int64_t head, int64_t at, int64_t end, lds &m) {
+    static DEVICE void add_queries(f32x4 (&dk)[PARTS], f32x4 (&dv)[PARTS], const chunk (&k)[PIECES], const chunk (&v)[PIECES],
+                                   const attention_backward_params &p, const place &me, const attention_span &seen_by, int64_t head, int64_t at, int64_t end,
+                                   lds &m) {
         const attention_params &f = p.forward;
         f32x4 s[STRIPS], dp[STRIPS];
         uint32_t unseen = 0;

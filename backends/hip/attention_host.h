@@ -10,7 +10,8 @@
 
 static inline attention_rows attention_rows_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
-    return (attention_rows){ t->data, t->stride[0], t->stride[1], t->stride[2], simt_aligned(call, tensor) };
+    const int64_t step = t->stride[1] * (int64_t)trine_dtype_size(t->dtype);
+    return (attention_rows){ t->data, t->stride[0], t->stride[1], t->stride[2], simt_aligned(call, tensor) && step >= 0 && step <= INT32_MAX / 256 };
 }
 
 static inline attention_column attention_column_of(const trine_call *call, int tensor) {

@@ -55,18 +55,12 @@ struct most {
 /* What any thread's span covers, the same in all. */
 template <int THREADS = TILE_THREADS> DEVICE attention_span attention_range(const attention_span &s) {
     const bool some = s.first < s.last;
-    return { group_combine<THREADS>(some ? s.first : INT64_MAX, least()), group_combine<THREADS>(some ? s.last : (int64_t)0, most()) };
+    return { uniform(group_combine<THREADS>(some ? s.first : INT64_MAX, least())), uniform(group_combine<THREADS>(some ? s.last : (int64_t)0, most())) };
 }
 
-/* From products to scores: z = cap tanh(s / cap), or s. */
-template <int STRIPS> DEVICE void attention_scores(f32x4 (&s)[STRIPS], const attention_params &p) {
-#pragma unroll
-    for (int j = 0; j < STRIPS; j++) s[j] *= p.scale;
-    if (p.cap <= 0) return;
-#pragma unroll
-    for (int j = 0; j < STRIPS; j++)
-#pragma unroll
-        for (int r = 0; r < 4; r++) s[j][r] = p.cap * tanh_of(s[j][r] / p.cap);
+/* And what every thread's span covers. */
+template <int THREADS> DEVICE attention_span attention_common(const attention_span &s) {
+    return { uniform(group_combine<THREADS>(s.first, most())), uniform(group_combine<THREADS>(s.last, least())) };
 }
 
 /* A chunk of a row of n elements, from element `at`; 0 beyond it. */
@@ -79,55 +73,61 @@ template <class T> DEVICE chunk attention_chunk(const typename T::bits *row, int
     return c;
 }
 
-/* What a thread brings of ROWS rows of D elements, on its way to LDS: COUNT chunks, of which chunk i is `column(i)` of row `row(i)`. */
+/* What a thread brings of ROWS rows of D elements, on its way to LDS: chunk i is down(i) rows and right(i) chunks from `column` of `row`. */
 template <class T, int D, int ROWS, class Share> struct attention_part {
-    static constexpr int ELEMENTS = CHUNK / sizeof(typename T::bits), COUNT = Share::COUNT;
+    static constexpr int SIZE = sizeof(typename T::bits), ELEMENTS = CHUNK / SIZE, COUNT = Share::COUNT;
     const attention_rows &r;
-    const typename T::bits *head, *own; /* the head's first row; and where the thread's first chunk is, counted from there */
+    const typename T::bits *head; /* the head's first row */
+    uint32_t offset;              /* of the thread's first chunk, in bytes */
     int64_t d;
     chunk held[COUNT];
 
     DEVICE attention_part(const attention_rows &rows, int64_t batch, int64_t head_, int64_t width)
-        : r(rows), head(attention_row<T>(rows, batch, 0, head_)), own(head + Share::row(0) * rows.row + Share::column(0) * ELEMENTS), d(width) {}
+        : r(rows), head(attention_row<T>(rows, batch, 0, head_)), offset((uint32_t)((Share::row() * rows.row + Share::column() * ELEMENTS) * SIZE)), d(width) {}
 
     /* Rows from `first` on, of `rows`; 0 beyond them. */
     DEVICE void load(int64_t first, int64_t rows) {
+        const typename T::bits *const tile = head + first * r.row;
         if (r.wide && d == D && first + ROWS <= rows) {
+            const uint32_t own = afresh(offset); /* or it would be widened outside of the loop, to two registers */
 #pragma unroll
             for (int i = 0; i < COUNT; i++)
-                if (Share::has(i))
-                    held[i] = *(const chunk *)(own + (first + Share::row(i) - Share::row(0)) * r.row + (Share::column(i) - Share::column(0)) * ELEMENTS);
+                if (Share::has(i)) held[i] = *(const chunk *)((const char *)(tile + Share::down(i) * r.row + Share::right(i) * ELEMENTS) + own);
             return;
         }
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const int row = afresh(Share::row(i));
+            const int row = afresh(Share::row() + Share::down(i)), at = afresh((Share::column() + Share::right(i)) * ELEMENTS);
             held[i] = chunk{};
-            if (Share::has(i) && first + row < rows) held[i] = attention_chunk<T>(head + (first + row) * r.row, Share::column(i) * ELEMENTS, d, r.wide);
+            if (Share::has(i) && first + row < rows) held[i] = attention_chunk<T>(tile + row * r.row, at, d, r.wide);
         }
     }
 };
 
-/* LANES rows of D elements in LDS, in pieces of 64 bytes of all lanes; element along d. */
-template <class T, int D, int LANES, int THREADS = TILE_THREADS> struct row_tile {
+/* LANES rows of D elements in LDS, in pieces of 64 bytes of all lanes, read by EDGE x EDGE; element along d. */
+template <class T, int D, int LANES, int THREADS = TILE_THREADS, int EDGE = 16> struct row_tile {
     static constexpr int PIECES = D * sizeof(typename T::bits) / TILE_BYTES, WIDTH = PIECES * CHUNKS, ELEMENTS = CHUNK / sizeof(typename T::bits);
     static constexpr int SIZE = LANES * WIDTH;
 
-    static DEVICE int place(int piece, int lane, int c) { return piece * LANES * CHUNKS + chunk_place(lane, c); }
+    /* Of chunk c of a lane. Neighbouring pieces of a lane are in different banks. */
+    static DEVICE int place(unsigned lane, unsigned c) {
+        return c / CHUNKS * LANES * CHUNKS + chunk_place_by<EDGE>(EDGE == 32 ? lane ^ c / CHUNKS % 2 : lane, c % CHUNKS);
+    }
 
     /* Neighbouring threads have neighbouring chunks of a row. */
     struct share {
         static constexpr int COUNT = SIZE / THREADS;
-        static DEVICE int row(int i) { return thread_index() / WIDTH + i * (THREADS / WIDTH); }
-        static DEVICE int column(int) { return thread_index() % WIDTH; }
+        static DEVICE int row() { return thread_index() / WIDTH; }
+        static DEVICE int column() { return thread_index() % WIDTH; }
+        static constexpr DEVICE int down(int i) { return i * (THREADS / WIDTH); }
+        static constexpr DEVICE int right(int) { return 0; }
         static DEVICE bool has(int) { return true; }
     };
     struct part : attention_part<T, D, LANES, share> {
         using attention_part<T, D, LANES, share>::attention_part;
         DEVICE void store(chunk *tile) const {
-            const int c = share::column(0);
 #pragma unroll
-            for (int i = 0; i < share::COUNT; i++) tile[place(c / CHUNKS, share::row(i), c % CHUNKS)] = this->held[i];
+            for (int i = 0; i < share::COUNT; i++) tile[place(share::row() + share::down(i), share::column())] = this->held[i];
         }
     };
 
@@ -138,49 +138,62 @@ template <class T, int D, int LANES, int THREADS = TILE_THREADS> struct row_tile
     }
 };
 
-/* The same turned: D lanes along the ROWS rows, in the order in which sums of 16 x 16 hold them: with the sums of 16 or 32 rows in registers, four of every 16
- * to a lane, a lane has a chunk of the other operand. */
-template <class T, int D, int ROWS, int THREADS = TILE_THREADS> struct turned_tile {
+/* The same turned: D lanes along the ROWS rows, in the order in which sums of EDGE x EDGE hold them, so that what a lane has of the sums of these rows, a chunk
+ * at a time, is the other operand. */
+template <class T, int D, int ROWS, int THREADS = TILE_THREADS, int EDGE = 16> struct turned_tile {
     using bits = typename T::bits;
-    static constexpr int ELEMENTS = CHUNK / sizeof(bits), DEPTH = CHUNKS * ELEMENTS, STEPS = ROWS / DEPTH;
-    static constexpr int SIZE = D * CHUNKS * STEPS;
+    static constexpr int ELEMENTS = CHUNK / sizeof(bits), SIZE = D * ROWS / ELEMENTS;
 
-    static DEVICE int place(int step, int lane, int c) { return step * D * CHUNKS + chunk_place(lane, c); }
+    /* Of chunk c of a lane. */
+    static DEVICE int place(unsigned lane, unsigned c) { return c / CHUNKS * D * CHUNKS + chunk_place_by<EDGE>(lane, c % CHUNKS); }
+    /* Where a row is along a lane: in which chunk, which element of it. */
+    static DEVICE int chunk_of(unsigned row) {
+        constexpr int GROUPS = WARP / EDGE, DEEP = GROUPS * ELEMENTS;
+        return row / DEEP * GROUPS + row % (4 * GROUPS) / 4;
+    }
+    static DEVICE int element_of(unsigned row) {
+        constexpr int GROUPS = WARP / EDGE, DEEP = GROUPS * ELEMENTS;
+        return row % DEEP / (4 * GROUPS) * 4 + row % 4;
+    }
 
     /* Threads have PACK rows of a chunk, which go to LDS as words. Four neighbours have neighbouring chunks, the next four the next rows. */
     struct share {
         static constexpr int PACK = sizeof(bits) == 2 ? 2 : 1, ALONG = ROWS / PACK, WIDE = THREADS / ALONG, UNITS = (D / ELEMENTS + WIDE - 1) / WIDE,
                              COUNT = UNITS * PACK;
         static_assert(WIDE % 4 == 0, "four chunks side by side");
-        static DEVICE int row(int i) { return thread_index() / 4 % ALONG * PACK + i % PACK; }
-        static DEVICE int column(int i) { return i / PACK * WIDE + thread_index() / (4 * ALONG) * 4 + thread_index() % 4; }
-        static DEVICE bool has(int i) { return D / ELEMENTS % WIDE == 0 || column(i) < D / ELEMENTS; }
+        static DEVICE int row() { return thread_index() / 4 % ALONG * PACK; }
+        static DEVICE int column() { return thread_index() / (4 * ALONG) * 4 + thread_index() % 4; }
+        static constexpr DEVICE int down(int i) { return i % PACK; }
+        static constexpr DEVICE int right(int i) { return i / PACK * WIDE; }
+        static DEVICE bool has(int i) { return D / ELEMENTS % WIDE == 0 || column() + right(i) < D / ELEMENTS; }
     };
     struct part : attention_part<T, D, ROWS, share> {
         using attention_part<T, D, ROWS, share>::attention_part;
-        /* True in a thread that met Inf or NaN. */
-        DEVICE bool store(chunk *tile) const {
+        DEVICE void store(chunk *tile) const {
             constexpr int PACK = share::PACK;
-            const int row = share::row(0), step = row / DEPTH, c = row % 16 / 4, e = row % DEPTH / 16 * 4 + row % 4;
-            typedef bits vector __attribute__((ext_vector_type(ELEMENTS)));
-            constexpr bits sign = (bits)((bits)1 << (sizeof(bits) * 8 - 1));
-            vector most = {};
+            const int row = share::row(), c = chunk_of(row), e = element_of(row);
 #pragma unroll
             for (int unit = 0; unit < share::UNITS; unit++) {
                 if (!share::has(unit * PACK)) continue;
                 bits element[PACK][ELEMENTS];
                 __builtin_memcpy(element, &this->held[unit * PACK], sizeof element);
 #pragma unroll
-                for (int k = 0; k < PACK; k++)
-                    most = __builtin_elementwise_max(most, __builtin_bit_cast(vector, this->held[unit * PACK + k]) & (vector)(bits)~sign);
-#pragma unroll
                 for (int lane = 0; lane < ELEMENTS; lane++) {
                     packed<bits, PACK> word;
 #pragma unroll
                     for (int k = 0; k < PACK; k++) word.v[k] = element[k][lane];
-                    *(packed<bits, PACK> *)((bits *)(tile + place(step, share::column(unit * PACK) * ELEMENTS + lane, c)) + e) = word;
+                    *(packed<bits, PACK> *)((bits *)(tile + place((share::column() + share::right(unit * PACK)) * ELEMENTS + lane, c)) + e) = word;
                 }
             }
+        }
+        /* Is there an Inf or a NaN among the thread's elements? */
+        DEVICE bool odd() const {
+            typedef bits vector __attribute__((ext_vector_type(ELEMENTS)));
+            constexpr uint32_t sign = sizeof(bits) == 2 ? 0x80008000u : 0x80000000u;
+            vector most = {};
+#pragma unroll
+            for (int i = 0; i < share::COUNT; i++)
+                if (share::has(i)) most = __builtin_elementwise_max(most, __builtin_bit_cast(vector, this->held[i] & ~sign));
             return __builtin_reduce_max(most) >= T::put(infinity());
         }
     };
@@ -189,45 +202,52 @@ template <class T, int D, int ROWS, int THREADS = TILE_THREADS> struct turned_ti
     static DEVICE bool load(chunk *tile, const attention_rows &r, int64_t batch, int64_t row, int64_t rows, int64_t head, int64_t d) {
         part p(r, batch, head, d);
         p.load(row, rows);
-        return p.store(tile);
+        p.store(tile);
+        return p.odd();
     }
 
-    static DEVICE float element(const chunk *tile, int lane, int row) {
-        const int step = row / DEPTH, c = row % 16 / 4, e = row % DEPTH / 16 * 4 + row % 4;
-        return T::get(((const bits *)&tile[place(step, lane, c)])[e]);
+    static DEVICE float element(const chunk *tile, unsigned lane, unsigned row) {
+        return T::get(((const bits *)&tile[place(lane, chunk_of(row))])[element_of(row)]);
     }
 };
 
-/* Sums of 16 or 32 rows as a chunk of T. */
-template <class T> DEVICE chunk chunk_of_sums(const f32x4 *s) {
+/* What a lane has of STRIPS sums. */
+template <class Sums> constexpr int COUNT_OF = sizeof(Sums) / sizeof(float);
+template <class Sums> using square_of = square<COUNT_OF<Sums> == 4 ? 16 : 32>;
+template <class Sums> DEVICE float sum_of(const Sums *s, int n) { return s[n / COUNT_OF<Sums>][n % COUNT_OF<Sums>]; }
+
+/* Sums from the n-th of a lane on as a chunk of T. */
+template <class T, class Sums> DEVICE chunk chunk_of_sums(const Sums *s, int n) {
     constexpr int N = CHUNK / sizeof(typename T::bits);
     typename T::bits v[N];
 #pragma unroll
-    for (int e = 0; e < N; e++) v[e] = T::put(s[e / 4][e % 4]);
+    for (int e = 0; e < N; e++) v[e] = T::put(sum_of(s, n + e));
     chunk c;
     __builtin_memcpy(&c, v, sizeof c);
     return c;
 }
 
-/* The same of powers, which are in [0, 1], or NaN, and then so is their sum. */
-template <class T> DEVICE chunk chunk_of_powers(const f32x4 *s) {
+/* The same of powers. */
+template <class T, class Sums> DEVICE chunk chunk_of_powers(const Sums *s, int n) {
     if constexpr (sizeof(typename T::bits) == 4) {
-        return chunk_of_sums<T>(s);
+        return chunk_of_sums<T>(s, n);
     } else {
-        return chunk{ pair_of_numbers<T>(s[0][0], s[0][1]), pair_of_numbers<T>(s[0][2], s[0][3]), pair_of_numbers<T>(s[1][0], s[1][1]),
-                      pair_of_numbers<T>(s[1][2], s[1][3]) };
+        chunk c;
+#pragma unroll
+        for (int i = 0; i < 4; i++) c[i] = pair_of_powers<T>(sum_of(s, n + 2 * i), sum_of(s, n + 2 * i + 1));
+        return c;
     }
 }
 
 /* By wave: 16 rows of weights for each of 16 lanes, and which of a lane's own are unseen. */
-template <int THREADS = TILE_THREADS> struct careful_lds {
-    float weight[THREADS / WARP][16][16];
-    uint32_t unseen[THREADS / WARP][WARP];
+struct careful_lds {
+    float weight[TILE_THREADS / WARP][16][16];
+    uint32_t unseen[TILE_THREADS / WARP][WARP];
 };
 
 /* Adds turned rows times weights to a lane's sums, row by row in float, those it does not see left out: a weight of 0 would not hide Inf or NaN. */
-template <class Tile, int PARTS, int STRIPS, int THREADS>
-DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, careful_lds<THREADS> &m) {
+template <class Tile, int PARTS, int STRIPS>
+DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, careful_lds &m) {
     const int thread = thread_index() % WARP, wave = thread_index() / WARP, lane = thread % 16;
     m.unseen[wave][thread] = unseen;
 #pragma unroll
@@ -249,20 +269,21 @@ DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], u
 }
 
 /* The same by the matrix unit, with weights rounded to T, where all rows are finite. */
-template <class T, class Tile, int PARTS, int STRIPS, class Pack>
-DEVICE void add_turned(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], const chunk *tile, Pack pack) {
-    const int thread = thread_index() % WARP;
+template <class T, class Tile, class Sums, int PARTS, int STRIPS, class Pack>
+DEVICE void add_turned(Sums (&sums)[PARTS], const Sums (&weight)[STRIPS], const chunk *tile, Pack pack) {
+    using own = square_of<Sums>;
 #pragma unroll
-    for (int step = 0; step < Tile::STEPS; step++) {
-        const chunk x = pack(&weight[step * STRIPS / Tile::STEPS]);
+    for (int n = 0; n < STRIPS * own::COUNT; n += Tile::ELEMENTS) {
+        const chunk x = pack(weight, n);
 #pragma unroll
-        for (int i = 0; i < PARTS; i++) unit<T>::multiply(sums[i], tile[Tile::place(step, i * 16 + thread % 16, thread / 16)], x);
+        for (int i = 0; i < PARTS; i++)
+            unit<T>::multiply(sums[i], tile[Tile::place(i * own::EDGE + own::lane(), n / Tile::ELEMENTS * own::GROUPS + own::group())], x);
     }
 }
 
 /* One or the other: are the rows `odd`, or does a weight not fit T? Bit 4 j + r of `unseen`: weight[j][r] is 0 because it must not count. */
 template <class T, class Tile, int PARTS, int STRIPS>
-DEVICE void add_rows(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, bool odd, careful_lds<> &m) {
+DEVICE void add_rows(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, bool odd, careful_lds &m) {
     bool over = odd;
 #pragma unroll
     for (int j = 0; j < STRIPS; j++)
@@ -271,40 +292,42 @@ DEVICE void add_rows(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32
     if (any_of_warp(over))
         add_carefully<Tile>(sums, weight, unseen, tile, m);
     else
-        add_turned<T, Tile>(sums, weight, tile, chunk_of_sums<T>);
+        add_turned<T, Tile>(sums, weight, tile, chunk_of_sums<T, f32x4>);
 }
 
 /* Rows in LDS times a lane's own row in registers. */
-template <class T, class Tile, int STRIPS> DEVICE void multiply_rows(f32x4 (&s)[STRIPS], const chunk *tile, const chunk (&own)[Tile::PIECES]) {
-    const int thread = thread_index() % WARP;
+template <class T, class Tile, class Sums, int STRIPS, int N> DEVICE void multiply_rows(Sums (&s)[STRIPS], const chunk *tile, const chunk (&own_row)[N]) {
+    using own = square_of<Sums>;
 #pragma unroll
     for (int j = 0; j < STRIPS; j++) {
-        s[j] = f32x4{};
+        s[j] = Sums{};
 #pragma unroll
-        for (int i = 0; i < Tile::PIECES; i++) unit<T>::multiply(s[j], tile[Tile::place(i, j * 16 + thread % 16, thread / 16)], own[i]);
+        for (int i = 0; i < N; i++) unit<T>::multiply(s[j], tile[Tile::place(j * own::EDGE + own::lane(), i * own::GROUPS + own::group())], own_row[i]);
     }
 }
 
-/* A lane's own row: its quarters of the pieces. */
-template <class T, class Tile>
-DEVICE void load_own(chunk (&own)[Tile::PIECES], const attention_rows &r, int64_t batch, int64_t row, int64_t rows, int64_t head, int64_t d) {
+/* A lane's own row: those of its chunks that its group has. */
+template <class T, class Tile, int N>
+DEVICE void load_own(chunk (&own_row)[N], const attention_rows &r, int64_t batch, int64_t row, int64_t rows, int64_t head, int64_t d) {
+    constexpr int GROUPS = Tile::WIDTH / N;
 #pragma unroll
-    for (int i = 0; i < Tile::PIECES; i++) {
-        own[i] = chunk{};
+    for (int i = 0; i < N; i++) {
+        own_row[i] = chunk{};
         if (row < rows)
-            own[i] = attention_chunk<T>(attention_row<T>(r, batch, row, head), (i * CHUNKS + thread_index() % WARP / 16) * Tile::ELEMENTS, d, r.wide);
+            own_row[i] = attention_chunk<T>(attention_row<T>(r, batch, row, head), (i * GROUPS + square<WARP / GROUPS>::group()) * Tile::ELEMENTS, d, r.wide);
     }
 }
 
 /* A lane's sums times a factor, to its row. */
-template <class T, int PARTS>
-DEVICE void store_own(const f32x4 (&sums)[PARTS], float factor, const attention_rows &r, int64_t batch, int64_t row, int64_t head, int64_t d) {
+template <class T, class Sums, int PARTS>
+DEVICE void store_own(const Sums (&sums)[PARTS], float factor, const attention_rows &r, int64_t batch, int64_t row, int64_t head, int64_t d) {
+    using own = square_of<Sums>;
 #pragma unroll
-    for (int i = 0; i < PARTS; i++) {
+    for (int four = 0; four < PARTS * own::COUNT / 4; four++) {
         float v[4];
 #pragma unroll
-        for (int k = 0; k < 4; k++) v[k] = sums[i][k] * factor;
-        store<T>(v, attention_row<T>(r, batch, row, head), { i * 16 + thread_index() % WARP / 16 * 4, d, r.wide });
+        for (int k = 0; k < 4; k++) v[k] = sum_of(sums, four * 4 + k) * factor;
+        store<T>(v, attention_row<T>(r, batch, row, head), { (four * own::GROUPS + own::group()) * 4, d, r.wide });
     }
 }
 

@@ -3,8 +3,10 @@
 #include "matmul.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "backends/simt/widen_host.h"
+#include "state.h"
 
 /* Places in the table of the specification. */
 enum { A, B, C, BIAS, D, A_SCALE, B_SCALE };
@@ -37,16 +39,21 @@ static const char *refuse_64(const trine_call *call) {
     if (why != NULL || call->type[T] == TRINE_F64) return why;
     return tiles(call, 128) >= ENOUGH ? "there are enough tiles of 128" : NULL;
 }
-/* What is multiplied: float8 as f16, which holds it exactly. */
-static trine_dtype element(const trine_call *call) { return simt_float8(call->type[T]) ? TRINE_F16 : call->type[T]; }
-static bool halves(const trine_call *call) { return element(call) == TRINE_F16 || element(call) == TRINE_BF16; }
+/* Float8 that the matrix unit does not multiply is widened to f16, which holds it exactly. */
+static bool widens(const trine_call *call) {
+    const hip_device *const d = call->device;
+    const bool has = call->type[T] == TRINE_E4M3 && call->type[U] == TRINE_E4M3 && strcmp(hip_archs[d->arch], "gfx90a") != 0;
+    return simt_float8(call->type[T]) && !has;
+}
+static trine_dtype element(const trine_call *call) { return widens(call) ? TRINE_F16 : call->type[T]; }
+static bool narrow(const trine_call *call) { return element(call) == TRINE_F16 || element(call) == TRINE_BF16 || element(call) == TRINE_E4M3; }
 static const char *refuse_128(const trine_call *call) {
     if (call->type[T] == TRINE_F64) return "float64 has tiles of 64 only";
     const char *why = refuse_all(call);
-    if (why != NULL || !halves(call)) return why;
+    if (why != NULL || !narrow(call)) return why;
     return tiles(call, 256) >= ENOUGH ? "there are enough tiles of 256" : NULL;
 }
-static const char *refuse_256(const trine_call *call) { return halves(call) ? refuse_all(call) : "tiles of 256 are for float16, bfloat16 and float8"; }
+static const char *refuse_256(const trine_call *call) { return narrow(call) ? refuse_all(call) : "tiles of 256 are for float16, bfloat16 and float8"; }
 
 static tile_operand operand(const trine_call *call, int tensor, int along, int lane) {
     const trine_tensor *t = &call->tensor[tensor];
@@ -83,9 +90,7 @@ static matmul_scales scales(const trine_call *call, int tensor) {
     return simt_present(call, tensor) ? (matmul_scales){ t->data, t->stride[0], t->stride[1] } : (matmul_scales){ 0 };
 }
 
-static size_t workspace(const trine_call *call) {
-    return simt_float8(call->type[T]) ? (size_t)(simt_widened_of(call, A).bytes + simt_widened_of(call, B).bytes) : 0;
-}
+static size_t workspace(const trine_call *call) { return widens(call) ? (size_t)(simt_widened_of(call, A).bytes + simt_widened_of(call, B).bytes) : 0; }
 
 static trine_status launch(const trine_call *call, int side) {
     const trine_matmul_args *args = args_of(call);
@@ -112,7 +117,7 @@ static trine_status launch(const trine_call *call, int side) {
         .row_scales = scales(call, A_SCALE),
         .column_scales = scales(call, B_SCALE),
     };
-    if (simt_float8(call->type[T])) {
+    if (widens(call)) {
         const simt_widened a = simt_widened_of(call, A), b = simt_widened_of(call, B);
         char *const to = call->workspace;
         p.a = widened(&p.a, &a, to), p.b = widened(&p.b, &b, to + a.bytes);

@@ -54,12 +54,13 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
 
     /* The wave's part, from a tile in LDS. */
     static DEVICE void multiply(sums (&s)[DOWN][RIGHT], const chunk *a, const chunk *b) {
-        const int thread = thread_index() % WARP, c = thread / 16;
+        const int thread = thread_index() % WARP,
+                  place[2] = { chunk_place(thread % 16, thread / 16), chunk_place(16 + thread % 16, thread / 16) - 16 * CHUNKS };
         chunk x[DOWN], y[RIGHT];
 #pragma unroll
-        for (int j = 0; j < RIGHT; j++) y[j] = b[chunk_place(first_column() + j * 16 + thread % 16, c)];
+        for (int j = 0; j < RIGHT; j++) y[j] = b[(first_column() + j * 16) * CHUNKS + place[j % 2]];
 #pragma unroll
-        for (int i = 0; i < DOWN; i++) x[i] = a[chunk_place(first_row() + i * 16 + thread % 16, c)];
+        for (int i = 0; i < DOWN; i++) x[i] = a[(first_row() + i * 16) * CHUNKS + place[i % 2]];
         favour_warp(true);
 #pragma unroll
         for (int i = 0; i < DOWN; i++)
@@ -68,8 +69,9 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
         favour_warp(false);
     }
 
-    /* Adds the products of k from `begin` on. */
+    /* Adds the products of k from `begin` on. Element by element, tiles of 256 come late: the registers for loads under way would be too many. */
     template <bool WHOLE> static DEVICE void steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t begin, int64_t end, lds &m) {
+        constexpr bool AHEAD = WHOLE || SIDE < 256;
         if (begin >= end) return;
         part x(p.a, at.batch, at.row), y(p.b, at.batch, at.column);
         x.template load<WHOLE>(begin);
@@ -79,9 +81,10 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
         sync_block();
         int now = 0;
         for (int64_t depth = begin + DEPTH; depth < end; depth += DEPTH, now = 1 - now) {
+            if constexpr (!AHEAD) multiply(s, m.tile[now].a, m.tile[now].b);
             x.template load<WHOLE>(depth);
             y.template load<WHOLE>(depth);
-            multiply(s, m.tile[now].a, m.tile[now].b);
+            if constexpr (AHEAD) multiply(s, m.tile[now].a, m.tile[now].b);
             x.store(m.tile[1 - now].a);
             y.store(m.tile[1 - now].b);
             sync_block();
@@ -120,6 +123,12 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
         const matmul_place at = matmul_place_of(p, SIDE);
         sums s[DOWN][RIGHT] = {};
         product(s, p, at, m);
+        if constexpr (UNIT_FACTOR<T> != 1) {
+#pragma unroll
+            for (int i = 0; i < DOWN; i++)
+#pragma unroll
+                for (int j = 0; j < RIGHT; j++) s[i][j] *= UNIT_FACTOR<T>;
+        }
 #pragma unroll
         for (int i = 0; i < DOWN; i++) write_strip(s[i], p, at, first_row() + i * 16, m.strip[thread_index() / WARP]);
     }
@@ -127,12 +136,14 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
 
 #define MATMUL(T, O, B, SIDE) \
     ENTRY(matmul_##T##_##O##_##B##_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, O, B, SIDE>::run(p); }
-/* Tiles of 128 x 128 in float64, and of 256 x 256 in other types than those of 16 bits, would take too many registers or too much LDS. */
+/* Tiles of 128 x 128 in float64, and of 256 x 256 in float32, would take too many registers. */
 #define MATMUL_2(T, O, B) MATMUL(T, O, B, 64) MATMUL(T, O, B, 128)
 #define MATMUL_3(T, O, B) MATMUL_2(T, O, B) MATMUL(T, O, B, 256)
 MATMUL_2(f32, f32, f32)
 ENTRY(matmul_widen_e4m3, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e4m3>(p); }
 ENTRY(matmul_widen_e5m2, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e5m2>(p); }
+#define MATMUL_FLOAT8(T) MATMUL_3(T, bf16, f32) MATMUL_3(T, f16, f32) MATMUL_3(T, f32, f32)
+UNIT_FLOAT8(MATMUL_FLOAT8)
 MATMUL_3(f16, bf16, f32) /* of float8, widened */
 MATMUL_3(f16, f16, f32)
 MATMUL_3(f16, f32, f32)

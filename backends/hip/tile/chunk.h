@@ -26,9 +26,14 @@ DEVICE void favour_warp(bool favoured) {
         __builtin_amdgcn_s_setprio(0);
 }
 /* x, which the compiler computes again where it stands: what a loop needs seldom would otherwise hold registers all through it. */
-DEVICE int afresh(int x) {
+template <class Value> DEVICE Value afresh(Value x) {
     asm volatile("" : "+v"(x));
     return x;
+}
+/* x, which is the same in all threads of a warp, in scalar registers. */
+DEVICE int64_t uniform(int64_t x) {
+    const uint32_t low = __builtin_amdgcn_readfirstlane((uint32_t)x), high = __builtin_amdgcn_readfirstlane((uint32_t)(x >> 32));
+    return (int64_t)((uint64_t)high << 32 | low);
 }
 DEVICE bool any_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
 
@@ -40,8 +45,12 @@ struct f64 {
 };
 
 /* Where a chunk lies. LDS serves 8 lanes of 16 bytes at a time (tests/cdna/lds_check.c): chunk c of lanes 0 to 7 lies in all 32 banks if every second lane
- * begins with the next one. */
-DEVICE int chunk_place(int lane, int c) { return lane * CHUNKS + (c ^ (lane / 2 % CHUNKS)); }
+ * begins with the next one. And it serves 32 of 4 bytes: where operands are turned, these are 8 words of two chunks of lanes 0, 8, 16 and 24.
+ * All repeats after 32 lanes. */
+DEVICE int chunk_place(unsigned lane, unsigned c) { return (lane ^ lane / 8 % 2) * CHUNKS + (c ^ lane / 2 % CHUNKS ^ lane / 16 % 2 * 2); }
+
+/* A chunk of T as the matrix unit has it. */
+template <class T> DEVICE chunk chunk_of_unit(chunk c) { return c; }
 
 /* What a thread brings of a tile of LANES lanes, on its way from memory to LDS: COUNT vectors of what is consecutive in memory. That is k; or it is lanes, and
  * then the vectors are of consecutive k. */
@@ -81,7 +90,8 @@ template <class T, int LANES, int THREADS> struct tile_part {
         const bits *const at = first + depth * from.along;
         if constexpr (WHOLE) {
 #pragma unroll
-            for (int i = 0; i < COUNT; i++) part[i] = *(const chunk *)((const char *)at + offset[i]);
+            for (int i = 0; i < COUNT; i++)
+                part[i] = *(const chunk *)((const char *)at + afresh(offset[i])); /* else widened outside of loops, to twice the registers */
             return;
         }
 #pragma unroll
@@ -102,19 +112,24 @@ template <class T, int LANES, int THREADS> struct tile_part {
     DEVICE void store(chunk *tile) const {
         if (from.across) {
             bits element[COUNT][ELEMENTS];
-            __builtin_memcpy(element, part, sizeof part);
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) {
+                const chunk c = chunk_of_unit<T>(part[i]);
+                __builtin_memcpy(element[i], &c, sizeof c);
+            }
             const int lane = lane_of(0), k = depth_of(0);
+            bits *const to = (bits *)tile + afresh(k % ELEMENTS); /* or the addresses would be computed ahead of the question */
 #pragma unroll
             for (int e = 0; e < ELEMENTS; e++) {
                 packed<bits, COUNT> together;
 #pragma unroll
                 for (int i = 0; i < COUNT; i++) together.v[i] = element[i][e];
-                *(packed<bits, COUNT> *)((bits *)(tile + chunk_place(lane + e, k / ELEMENTS)) + k % ELEMENTS) = together;
+                *(packed<bits, COUNT> *)(to + chunk_place(lane + e, k / ELEMENTS) * ELEMENTS) = together;
             }
             return;
         }
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) tile[chunk_place(lane_of(i), depth_of(i) / ELEMENTS)] = part[i];
+        for (int i = 0; i < COUNT; i++) tile[chunk_place(lane_of(i), depth_of(i) / ELEMENTS)] = chunk_of_unit<T>(part[i]);
     }
 };
 

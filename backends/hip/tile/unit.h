@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix unit: unit<T>::multiply() adds the product of 16 lanes of a and 16 of b, a chunk of each lane, to 16 x 16 sums in a wave. The folders beside this
- * file choose the instructions of each architecture; those that all have are here. Layouts: AMD matrix instruction calculator, cdna2 and cdna3. */
+/* The matrix unit: unit<T>::multiply() adds the product of EDGE lanes of a and EDGE of b, a chunk of each lane, to EDGE x EDGE sums in a wave; EDGE is 16, or
+ * in float32 and of 16 bits also 32. The folders beside this file choose the instructions of each architecture; those that all have are here.
+ * Layouts: AMD matrix instruction calculator, cdna2 and cdna3. */
 #ifndef TRINE_HIP_TILE_UNIT_H
 #define TRINE_HIP_TILE_UNIT_H
 
 #include "chunk.h"
 
 typedef float f32x4 __attribute__((ext_vector_type(4)));
+typedef float f32x16 __attribute__((ext_vector_type(16)));
 typedef int32_t i32x4 __attribute__((ext_vector_type(4)));
 typedef double f64x4 __attribute__((ext_vector_type(4)));
 typedef double f64x2 __attribute__((ext_vector_type(2)));
@@ -19,19 +21,39 @@ typedef long i64x2 __attribute__((ext_vector_type(2)));
 /* Four sums of a lane i are in column i % 16, in rows 4 (i / 16) + r; those in float64 in rows 4 r + i / 16. */
 template <class Sums> DEVICE int sum_row(int lane, int r) { return sizeof(Sums) == sizeof(f64x4) ? 4 * r + lane / 16 : lane / 16 * 4 + r; }
 
+/* Sums of 16 x 16 or of 32 x 32 in a wave: lane i has column i % EDGE, of every 4 GROUPS rows the four from 4 (i / EDGE) on. */
+template <int EDGE_> struct square {
+    static constexpr int EDGE = EDGE_, GROUPS = WARP / EDGE, COUNT = EDGE / GROUPS;
+    typedef float sums __attribute__((ext_vector_type(COUNT)));
+    static DEVICE int lane() { return thread_index() % WARP % EDGE; }
+    static DEVICE int group() { return thread_index() % WARP / EDGE; }
+    /* The row of sum r in group 0. */
+    static constexpr DEVICE int row(int r) { return r / 4 * 4 * GROUPS + r % 4; }
+};
+
+/* Where a chunk lies of which a wave reads EDGE lanes at a time. */
+template <int EDGE> DEVICE int chunk_place_by(unsigned lane, unsigned c) { return chunk_place(lane, c); }
+
 /* Halves of 8 elements. */
 template <class Eight> DEVICE auto low_half(Eight x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3); }
 template <class Eight> DEVICE auto high_half(Eight x) { return __builtin_shufflevector(x, x, 4, 5, 6, 7); }
 
+/* One instruction. */
+DEVICE f32x4 matrix_multiply(float a, float b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x4f32(a, b, s, 0, 0, 0); }
+DEVICE f32x16 matrix_multiply(float a, float b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x2f32(a, b, s, 0, 0, 0); }
+
 template <class T> struct unit;
+
+/* What the unit's products of T must be multiplied by. */
+template <class T> constexpr float UNIT_FACTOR = 1;
 
 template <> struct unit<f32> {
     using sum = float;
     using sums = f32x4;
-    static DEVICE void multiply(sums &s, chunk a, chunk b) {
+    template <class Sums> static DEVICE void multiply(Sums &s, chunk a, chunk b) {
         const f32x4 x = __builtin_bit_cast(f32x4, a), y = __builtin_bit_cast(f32x4, b);
 #pragma unroll
-        for (int k = 0; k < 4; k++) s = __builtin_amdgcn_mfma_f32_16x16x4f32(x[k], y[k], s, 0, 0, 0);
+        for (int k = 0; k < 4; k++) s = matrix_multiply(x[k], y[k], s);
     }
 };
 
@@ -44,5 +66,8 @@ template <> struct unit<f64> {
         for (int k = 0; k < 2; k++) s = __builtin_amdgcn_mfma_f64_16x16x4f64(x[k], y[k], s, 0, 0, 0);
     }
 };
+
+/* Two powers, which are in [0, 1], rounded to T; of NaN anything may come. */
+template <class T> DEVICE uint32_t pair_of_powers(float low, float high) { return T::pair(low, high); }
 
 #endif

@@ -3,25 +3,19 @@
 #ifndef TRINE_HIP_TILE_MATRIX_H
 #define TRINE_HIP_TILE_MATRIX_H
 
-#include "tile/unit.h"
+#include "tile/bf16_1k.h"
+#include "tile/e4m3.h"
+
+DEVICE f32x4 matrix_multiply(f16x4 a, f16x4 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, s, 0, 0, 0); }
+DEVICE f32x16 matrix_multiply(f16x4 a, f16x4 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x8f16(a, b, s, 0, 0, 0); }
 
 template <> struct unit<f16> {
     using sum = float;
     using sums = f32x4;
-    static DEVICE void multiply(sums &s, chunk a, chunk b) {
+    template <class Sums> static DEVICE void multiply(Sums &s, chunk a, chunk b) {
         const f16x8 x = __builtin_bit_cast(f16x8, a), y = __builtin_bit_cast(f16x8, b);
-        s = __builtin_amdgcn_mfma_f32_16x16x16f16(low_half(x), low_half(y), s, 0, 0, 0);
-        s = __builtin_amdgcn_mfma_f32_16x16x16f16(high_half(x), high_half(y), s, 0, 0, 0);
-    }
-};
-
-template <> struct unit<bf16> {
-    using sum = float;
-    using sums = f32x4;
-    static DEVICE void multiply(sums &s, chunk a, chunk b) {
-        const i16x8 x = __builtin_bit_cast(i16x8, a), y = __builtin_bit_cast(i16x8, b);
-        s = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(low_half(x), low_half(y), s, 0, 0, 0);
-        s = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(high_half(x), high_half(y), s, 0, 0, 0);
+        s = matrix_multiply(low_half(x), low_half(y), s);
+        s = matrix_multiply(high_half(x), high_half(y), s);
     }
 };
 
@@ -35,11 +29,13 @@ template <> struct unit<i8> {
     }
 };
 
-/* Two floats that are no NaN, rounded to T. There is no instruction that rounds to bf16. */
-template <class T> DEVICE uint32_t pair_of_numbers(float low, float high) { return T::pair(low, high); }
-template <> DEVICE uint32_t pair_of_numbers<bf16>(float low, float high) {
-    const uint32_t a = bits_of_float(low), b = bits_of_float(high);
-    return __builtin_amdgcn_perm(b + 0x7fff + (b >> 16 & 1), a + 0x7fff + (a >> 16 & 1), 0x07060302);
+/* The unit's e4m3 is that of FNUZ, in which all codes mean half as much, but 0x80, which is NaN: what stands for -0 becomes +0, and NaN, 0x7f and 0xff, becomes
+ * that. (e5m2 has infinities, of which FNUZ has none: it is widened.) */
+template <> constexpr float UNIT_FACTOR<e4m3> = 4;
+template <> DEVICE chunk chunk_of_unit<e4m3>(chunk c) {
+    constexpr uint32_t ONE = 0x01010101u, BODY = 0x7f * ONE, SIGN = 0x80 * ONE;
+    const chunk body = c & BODY, nan = (body + ONE) & SIGN, bodies = nan - (nan >> 7);
+    return (c & (body + BODY | BODY) & ~bodies) | nan;
 }
 
 #endif
