@@ -18,7 +18,7 @@ typedef struct rope_params {
     float sign;
     bool interleaved, long_positions;
     bool wide; /* a unit is vectors of ROPE_BYTES, not one pair or element */
-    int heads; /* of a unit: ROPE_HEADS, which share its factors, or 1 */
+    int heads; /* of a unit: ROPE_HEADS, which share its factors, or 1: f32 loses by more */
 } rope_params;
 
 #endif

@@ -40,7 +40,7 @@ trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
         memcpy(p.position_stride, positions->stride, sizeof p.position_stride);
     }
     const int64_t unit = p.wide ? vector : 1;
-    p.heads = p.wide && p.h % ROPE_HEADS == 0 ? ROPE_HEADS : 1;
+    p.heads = p.wide && vector == 8 && p.h % ROPE_HEADS == 0 ? ROPE_HEADS : 1;
     p.pair_units = p.wide && interleaved ? 2 * c / unit : c / unit;
     p.row_units = p.pair_units + simt_blocks(d - 2 * c, unit);
     p.units = p.row_units * call->dim[B] * p.s * (p.h / p.heads);
