@@ -108,6 +108,7 @@ DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params 
     constexpr int STEP = Group::SIZE < 512 && sizeof(typename W::bits) == 2 && Group::VECTORS % 2 == 0 ? 2 : 1;
 #pragma unroll
     for (int first = 0; first < Group::VECTORS; first += STEP) {
+        if (at + first * Group::SIZE * VECTOR >= n) return;
         held<W, VECTOR> weight[STEP], bias[STEP];
         if (p.weight.data)
 #pragma unroll
