@@ -29,11 +29,17 @@ template <class T, class Group> struct norm_backward_input {
         else
             ask_h<T>(p, row, at, n);
     }
+    /* Of a row that may be beyond the last, and then has no elements. */
+    template <bool CENTERED> DEVICE void ask_turn(const norm_backward_params &p, int64_t row) {
+        const bool live = row < p.rows;
+        ask<CENTERED>(p, live ? row : 0, 0, live ? (typename Group::index)p.n : 0);
+    }
     template <class R> DEVICE void ask_h(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
 #pragma unroll
         for (int v = 0; v < Group::VECTORS; v++) {
             const held<R, VECTOR> x = fetch_any<R>(row_at<R>(p.h, row), Group::place(v, at, n));
-            __builtin_memcpy(h[v].word, x.word, sizeof x.word);
+#pragma unroll
+            for (int i = 0; i < VECTOR / x.PER_WORD; i++) h[v].word[i] = x.word[i];
         }
     }
 
@@ -56,7 +62,8 @@ template <class T, class Group> struct norm_backward_input {
         for (int v = 0; v < Group::VECTORS; v++) {
             const auto l = Group::place(v, at, n);
             held<R, VECTOR> x;
-            __builtin_memcpy(x.word, h[v].word, sizeof x.word);
+#pragma unroll
+            for (int i = 0; i < VECTOR / x.PER_WORD; i++) x.word[i] = h[v].word[i];
             x = emptied<R>(x, l);
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) {
@@ -161,14 +168,13 @@ template <class Group> DEVICE void norm_partial(float *partial, const float (&su
  * through the last turn, on a row of no elements. */
 template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(const norm_backward_params &p) {
     using index = typename Group::index;
-    constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2;
+    constexpr bool AHEAD = (!CENTERED || sizeof(typename T::bits) == 2);
     float dweight[Group::VECTORS][VECTOR] = {}, dbias[Group::VECTORS][VECTOR] = {};
     norm_backward_input<T, Group> input;
     int64_t row = Group::row();
-    const auto ask = [&] { input.template ask<CENTERED>(p, row < p.rows ? row : 0, 0, row < p.rows ? (index)p.n : 0); };
-    if (AHEAD) ask();
+    if (AHEAD) input.template ask_turn<CENTERED>(p, row);
     for (int64_t turn = 0; turn < p.turns; turn++) {
-        if (!AHEAD) ask();
+        if (!AHEAD) input.template ask_turn<CENTERED>(p, row);
         const bool live = row < p.rows;
         const int64_t here = row;
         const index n = live ? (index)p.n : 0;
@@ -176,7 +182,7 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
         float g[Group::VECTORS][VECTOR], hat[Group::VECTORS][VECTOR];
         input.get(g, hat, p, 0, n);
         row += p.blocks * Group::ROWS;
-        if (AHEAD && turn + 1 < p.turns) ask();
+        if (AHEAD && turn + 1 < p.turns) input.template ask_turn<CENTERED>(p, row);
 #pragma unroll
         for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
