@@ -168,7 +168,7 @@ template <class Group> DEVICE void norm_partial(float *partial, const float (&su
  * through the last turn, on a row of no elements. */
 template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(const norm_backward_params &p) {
     using index = typename Group::index;
-    constexpr bool AHEAD = (!CENTERED || sizeof(typename T::bits) == 2);
+    constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2;
     float dweight[Group::VECTORS][VECTOR] = {}, dbias[Group::VECTORS][VECTOR] = {};
     norm_backward_input<T, Group> input;
     int64_t row = Group::row();
