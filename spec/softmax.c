@@ -60,7 +60,7 @@ const trine_spec trine_spec_softmax = {
     .alias = { "y=x" },
     .flops = "5*g*s*n",
     .independent = "g",
-    .sizes = { "g: 1 0 3", "s: 1 0 2 7 33", "n: 1 0 3 31 64 127 1000 4097 20011" },
+    .sizes = { "g: 1 0 3", "s: 1 0 2 7 33", "n: 1 0 3 31 64 127 1000 4097 20008" },
     .cases = { "square f32: T=f32 s=4096 n=4096", "square: T=bf16 s=4096 n=4096", "square f16: T=f16 s=4096 n=4096",
                "heads causal: T=bf16 g=32 s=1024 n=1024 scale=0.125 causal=1", "heads f32: T=f32 g=32 s=512 n=512 scale=0.125",
                "vocabulary f32: T=f32 s=64 n=128256", "vocabulary: T=bf16 s=64 n=128256", "experts: T=f32 s=65536 n=64" },

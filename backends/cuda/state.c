@@ -163,8 +163,13 @@ trine_status cuda_launch_function(const trine_call *call, const cuda_launch *lau
 }
 
 trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
-    cuda_launch launch = { .blocks = blocks, .threads = threads, .params = params };
+    cuda_launch launch = { .blocks = blocks, .threads = threads, .shared = function->shared, .params = params };
     (void)size;
     simt_function_name(call->plan->spec->name, function, launch.name);
     return cuda_launch_function(call, &launch);
+}
+
+simt_room simt_room_of(const trine_call *call) {
+    const cuda_device *d = call->device;
+    return (simt_room){ .units = d->units, .shared = d->shared };
 }

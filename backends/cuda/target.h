@@ -5,6 +5,12 @@
 
 #include <stdint.h>
 
+#ifdef __CUDA_ARCH__
+#define CUDA_ARCH __CUDA_ARCH__
+#else
+#define CUDA_ARCH 0 /* on the host, which only parses */
+#endif
+
 #define DEVICE __device__ __forceinline__
 #define SHARED __shared__
 
@@ -86,5 +92,34 @@ DEVICE uint32_t bf16_pair(float low, float high) {
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
 }
+
+/* Conversions of two of the OCP's 8-bit values, e4m3 and e5m2 by their bits of fraction; what is beyond the largest becomes it. */
+template <int FRACTION> struct float8_units;
+template <> struct float8_units<3> {
+    static constexpr bool THERE = CUDA_ARCH >= 890;
+    static DEVICE uint32_t f16_pair(uint16_t codes) {
+        uint32_t pair;
+        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(codes));
+        return pair;
+    }
+    static DEVICE uint16_t pair(float low, float high) {
+        uint16_t codes;
+        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+        return codes;
+    }
+};
+template <> struct float8_units<2> {
+    static constexpr bool THERE = CUDA_ARCH >= 890;
+    static DEVICE uint32_t f16_pair(uint16_t codes) {
+        uint32_t pair;
+        asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(pair) : "h"(codes));
+        return pair;
+    }
+    static DEVICE uint16_t pair(float low, float high) {
+        uint16_t codes;
+        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+        return codes;
+    }
+};
 
 #endif

@@ -73,4 +73,9 @@ typedef __bf16 bf16s_2 __attribute__((ext_vector_type(2)));
 DEVICE uint32_t bf16_pair(float low, float high) { return __builtin_bit_cast(uint32_t, __builtin_convertvector(floats_2{ low, high }, bf16s_2)); }
 DEVICE uint16_t bf16_from_float(float x) { return (uint16_t)bf16_pair(x, 0); }
 
+/* Not all of the processors convert the OCP's 8-bit types. */
+template <int FRACTION> struct float8_units {
+    static constexpr bool THERE = false;
+};
+
 #endif

@@ -22,48 +22,90 @@ DEVICE float to_odd(double x) {
     return float_of_bits(bits);
 }
 
-template <class X> struct source {
-    template <class T> static DEVICE float get(typename X::bits x) { return X::get(x); }
-};
-template <> struct source<f64> {
-    template <class T> static DEVICE float get(double x) { return to_odd(x); }
-};
-template <> DEVICE float source<f64>::get<f32>(double x) { return (float)x; }
-
-template <class T> struct sink {
-    static DEVICE typename T::bits put(float x, bool saturate) {
-        if (!saturate) return T::put(x);
-        const float largest = T::largest();
-        return T::put(x > largest ? largest : x < -largest ? -largest : x);
-    }
-};
-template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct sink<float8<FRACTION, BIAS, MOST, INF, FNUZ>> {
-    static DEVICE uint8_t put(float x, bool saturate) { return float8<FRACTION, BIAS, MOST, INF, FNUZ>::put(x, saturate); }
-};
+/* What rounds to T as x does. */
+template <class T> DEVICE float narrowed(double x, T) { return to_odd(x); }
+DEVICE float narrowed(double x, f32) { return (float)x; }
 
 DEVICE double finite(double x, bool saturate) {
     const double largest = 0x1.fffffffffffffp1023;
     return saturate && x > largest ? largest : saturate && x < -largest ? -largest : x;
 }
-template <> struct sink<f64> {
-    static DEVICE double put(float x, bool saturate) { return finite(x, saturate); }
+
+/* A vector of X as floats: for a T that they are then rounded to. And floats as a vector of T. */
+template <class X> struct source {
+    template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) { unit_load<X>(v, p.walk, 0, u); }
+};
+template <> struct source<f64> {
+    template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) {
+        double x[N];
+        unit_load_bits(x, p.walk, 0, u);
+#pragma unroll
+        for (int k = 0; k < N; k++) v[k] = narrowed(x[k], T());
+    }
+};
+template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct source<float8<FRACTION, BIAS, MOST, INF, FNUZ>> {
+    using type = float8<FRACTION, BIAS, MOST, INF, FNUZ>;
+    template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) {
+        const uint8_t *from = unit_place<N, uint8_t>(p.walk, 0, u);
+        if constexpr (N == 1) {
+            v[0] = type::get(*from);
+        } else {
+            const packed<uint16_t, N / 2> pairs = *(const packed<uint16_t, N / 2> *)from;
+#pragma unroll
+            for (int k = 0; k < N; k += 2) type::get_pair(v[k], v[k + 1], pairs.v[k / 2]);
+        }
+    }
 };
 
-template <class X, class T> struct conversion {
-    static DEVICE typename T::bits of(typename X::bits x, bool saturate) { return sink<T>::put(source<X>::template get<T>(x), saturate); }
+template <class T> struct sink {
+    template <int N> static DEVICE void store(float (&v)[N], const cast_params &p, const unit &u) {
+        const float largest = T::largest();
+        if (p.args.saturate)
+#pragma unroll
+            for (int k = 0; k < N; k++) {
+                v[k] = v[k] > largest ? largest : v[k];
+                v[k] = v[k] < -largest ? -largest : v[k];
+            }
+        unit_store<T>(v, p.walk, 1, u);
+    }
 };
-template <> struct conversion<f64, f64> {
-    static DEVICE double of(double x, bool saturate) { return finite(x, saturate); }
+template <> struct sink<f64> {
+    template <int N> static DEVICE void store(float (&v)[N], const cast_params &p, const unit &u) {
+        double y[N];
+#pragma unroll
+        for (int k = 0; k < N; k++) y[k] = finite(v[k], p.args.saturate);
+        unit_store_bits(y, p.walk, 1, u);
+    }
+};
+template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct sink<float8<FRACTION, BIAS, MOST, INF, FNUZ>> {
+    using type = float8<FRACTION, BIAS, MOST, INF, FNUZ>;
+    template <int N> static DEVICE void store(const float (&v)[N], const cast_params &p, const unit &u) {
+        uint8_t *to = unit_place<N, uint8_t>(p.walk, 1, u);
+        if constexpr (N == 1) {
+            *to = type::put(v[0], p.args.saturate);
+        } else {
+            uint16_t pairs[N / 2];
+#pragma unroll
+            for (int k = 0; k < N; k += 2) pairs[k / 2] = type::put_pair(v[k], v[k + 1], p.args.saturate);
+            store_whole(pairs, to);
+        }
+    }
 };
 
 template <class X, class T> struct cast_op {
     template <int N> static DEVICE void step(const cast_params &p, const unit &u) {
-        typename X::bits x[N];
-        typename T::bits y[N];
+        float v[N];
+        source<X>::template load<T>(v, p, u);
+        sink<T>::store(v, p, u);
+    }
+};
+template <> struct cast_op<f64, f64> {
+    template <int N> static DEVICE void step(const cast_params &p, const unit &u) {
+        double x[N];
         unit_load_bits(x, p.walk, 0, u);
 #pragma unroll
-        for (int k = 0; k < N; k++) y[k] = conversion<X, T>::of(x[k], p.args.saturate);
-        unit_store_bits(y, p.walk, 1, u);
+        for (int k = 0; k < N; k++) x[k] = finite(x[k], p.args.saturate);
+        unit_store_bits(x, p.walk, 1, u);
     }
 };
 

@@ -35,6 +35,37 @@ template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
         }
         return (bits)(r | (FNUZ && r == 0 ? 0 : bits_of_float(x) >> 24 & 0x80));
     }
+
+    /* Two of them, the first in the low byte. */
+    static DEVICE void get_pair(float &first, float &second, uint16_t codes) {
+        if constexpr (units::THERE && !FNUZ) {
+            const uint32_t pair = units::f16_pair(codes);
+            first = float_from_f16((uint16_t)pair);
+            second = float_from_f16((uint16_t)(pair >> 16));
+        } else {
+            first = get((bits)codes);
+            second = get((bits)(codes >> 8));
+        }
+    }
+    static DEVICE uint16_t put_pair(float first, float second, bool saturate) {
+        if constexpr (units::THERE && !FNUZ) {
+            const uint16_t codes = units::pair(first, second);
+            constexpr uint16_t none = INF ? 0x7c : 0x7f;
+            return saturate ? codes : (uint16_t)(codes & 0x8080 | (beyond(first) ? none : codes & 0x7f) | (beyond(second) ? none << 8 : codes & 0x7f00));
+        } else {
+            return (uint16_t)(put(first, saturate) | put(second, saturate) << 8);
+        }
+    }
+
+  private:
+    using units = float8_units<FRACTION>;
+
+    /* Does x round to more than the largest finite value, if it is a number? Half a step above that, to the code that is even. */
+    static DEVICE bool beyond(float x) {
+        constexpr uint32_t half = ((uint32_t)MOST << (23 - FRACTION)) + ((127u - BIAS) << 23) + (1u << (22 - FRACTION));
+        const uint32_t a = bits_of_float(magnitude(x));
+        return a >= half + (MOST % 2 == 0) && a <= INF_BITS;
+    }
 };
 
 using e4m3 = float8<3, 7, 0x7e, false, false>;

@@ -23,6 +23,7 @@ typedef struct simt_function {
     const char *step;                 /* of an op in several launches; NULL: none */
     trine_dtype type[SIMT_MAX_TYPES]; /* up to the first that is TRINE_NONE */
     int variant;                      /* 0: none */
+    int shared;                       /* bytes of shared memory besides the function's own, the same at every launch of it */
 } simt_function;
 
 /* Launches `blocks` blocks of a function of the call's op, unless there are none; `params` are passed by value. Does not wait and does not allocate. */
@@ -49,6 +50,16 @@ simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 
 /* The whole launch of a row op, whose entries are those of row.h for its first type: `rows` rows along dimension `symbol`. */
 trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
+
+/* Rows through shared memory, entries <op>_ring_<type>_<threads>. Are they worth it: longer than what registers hold well, and is there room for most of one? */
+bool simt_ring_of(const trine_call *call, int64_t rows, int symbol, simt_ring *ring_out);
+trine_status simt_launch_ring(const trine_call *call, const simt_ring *ring, const void *params, size_t size);
+
+/* The device's processors, and the bytes of shared memory that a block can have; 0: this backend has no entries for rows in it. */
+typedef struct simt_room {
+    int units, shared;
+} simt_room;
+simt_room simt_room_of(const trine_call *call);
 
 /* Dropout's constants. */
 simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);

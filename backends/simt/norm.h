@@ -12,13 +12,19 @@ typedef struct norm_params {
     bool round;                    /* before the weight */
     bool f32_residual, f32_weight; /* else of x's type */
     simt_dropout dropout;
+    simt_ring ring;
 } norm_params;
+
+/* Is h = x, with weights of x's type? */
+static inline bool norm_plain(const norm_params *p, bool weight_as_x) {
+    return !p->residual.data && !p->residual_out.data && p->dropout.p == 0 && (weight_as_x || !(p->weight.data || p->bias.data));
+}
 
 /* dweight and dbias are sums over rows. Of rows that fit a group of 512, each thread sums up those of the rows that its group takes in turns; of longer ones
  * blocks of rows are read once more. Either way into partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two for each of its 132
  * processors write more partial sums than they hide latency; small ones want more. */
 enum { NORM_FUSED_ITEMS = 16, NORM_FUSED_MOST = 512, NORM_FUSED_TURNS = 256 /* as deep as spec/norm.h allows */ };
-static inline int norm_fused_blocks(int size) { return size == 64 ? 1024 : size == 128 ? 512 : 264; }
+static inline int norm_fused_blocks(int size) { return size == 64 ? 1024 : size == 128 ? 512 : size == 512 ? 132 : 264; }
 
 typedef struct norm_backward_params {
     simt_rows dy, h, weight, mean, rstd, dresidual, dx, dh;

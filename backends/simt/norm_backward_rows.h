@@ -7,43 +7,91 @@
 #include "columns.inl.h"
 #include "norm_rows.h"
 
-template <bool CENTERED> DEVICE norm_statistics norm_saved(const norm_backward_params &p, int64_t row) {
+struct norm_saved {
+    float mean, rstd;
+};
+template <bool CENTERED> DEVICE norm_saved norm_saved_of(const norm_backward_params &p, int64_t row) {
     return { CENTERED ? load_one<f32>(p.mean.data, row) : 0.0f, load_one<f32>(p.rstd.data, row) };
 }
 
-/* dy and h of the thread's items in a piece. */
-template <class T, class Group>
-DEVICE void norm_backward_read(float (&dy)[Group::VECTORS][VECTOR], float (&h)[Group::VECTORS][VECTOR], const norm_backward_params &p, int64_t row,
-                               typename Group::index at, typename Group::index n) {
-    Group::template load<T>(dy, row_at<T>(p.dy, row), at, n);
-    if (p.f32_residual)
-        Group::template load<f32>(h, row_at<f32>(p.h, row), at, n);
-    else
-        Group::template load<T>(h, row_at<T>(p.h, row), at, n);
-}
+/* dy and h of the thread's items in a piece. Asked for while a row before is at work: they are as in memory, h in half of its words if it has 16 bits. */
+template <class T, class Group> struct norm_backward_input {
+    held<T, VECTOR> dy[Group::VECTORS];
+    held<f32, VECTOR> h[Group::VECTORS];
+    norm_saved s;
 
-/* h becomes xhat, 0 beyond the row. */
-template <class Group> DEVICE void norm_hat(float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n, const norm_statistics &s) {
+    template <bool CENTERED> DEVICE void ask(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
+        s = norm_saved_of<CENTERED>(p, row);
+#pragma unroll
+        for (int v = 0; v < Group::VECTORS; v++) dy[v] = fetch_any<T>(row_at<T>(p.dy, row), Group::place(v, at, n));
+        if (sizeof(typename T::bits) == 4 || p.f32_residual)
+            ask_h<f32>(p, row, at, n);
+        else
+            ask_h<T>(p, row, at, n);
+    }
+    /* Of a row that may be beyond the last, and then has no elements. */
+    template <bool CENTERED> DEVICE void ask_turn(const norm_backward_params &p, int64_t row) {
+        const bool live = row < p.rows;
+        ask<CENTERED>(p, live ? row : 0, 0, live ? (typename Group::index)p.n : 0);
+    }
+    template <class R> DEVICE void ask_h(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
+#pragma unroll
+        for (int v = 0; v < Group::VECTORS; v++) {
+            const held<R, VECTOR> x = fetch_any<R>(row_at<R>(p.h, row), Group::place(v, at, n));
+#pragma unroll
+            for (int i = 0; i < VECTOR / x.PER_WORD; i++) h[v].word[i] = x.word[i];
+        }
+    }
+
+    /* dy, and h as xhat, 0 beyond the row. */
+    DEVICE void get(float (&g)[Group::VECTORS][VECTOR], float (&hat)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at,
+                    typename Group::index n) const {
+#pragma unroll
+        for (int v = 0; v < Group::VECTORS; v++) {
+            const held<T, VECTOR> x = emptied<T>(dy[v], Group::place(v, at, n));
+#pragma unroll
+            for (int k = 0; k < VECTOR; k++) g[v][k] = x.get(k);
+        }
+        if (sizeof(typename T::bits) == 4 || p.f32_residual)
+            get_hat<f32>(hat, at, n);
+        else
+            get_hat<T>(hat, at, n);
+    }
+    template <class R> DEVICE void get_hat(float (&hat)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) const {
+#pragma unroll
+        for (int v = 0; v < Group::VECTORS; v++) {
+            const auto l = Group::place(v, at, n);
+            held<R, VECTOR> x;
+#pragma unroll
+            for (int i = 0; i < VECTOR / x.PER_WORD; i++) x.word[i] = h[v].word[i];
+            x = emptied<R>(x, l);
+#pragma unroll
+            for (int k = 0; k < VECTOR; k++) {
+                const bool in = inside(l, k);
+                hat[v][k] = (x.get(k) - (in ? s.mean : 0.0f)) * (in ? s.rstd : 0.0f);
+            }
+        }
+    }
+};
+
+/* dy becomes g = (weight + offset) dy. */
+template <class T, class W, class Group>
+DEVICE void norm_weigh_as(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at, typename Group::index n) {
+    held<W, VECTOR> weight[Group::VECTORS];
+#pragma unroll
+    for (int v = 0; v < Group::VECTORS; v++) weight[v] = fetch<W>(p.weight.data, Group::place(v, at, n));
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) {
-            const bool in = inside(Group::place(v, at, n), k);
-            h[v][k] = (h[v][k] - (in ? s.mean : 0.0f)) * (in ? s.rstd : 0.0f);
-        }
+        for (int k = 0; k < VECTOR; k++) dy[v][k] *= weight[v].get(k) + p.weight_offset;
 }
-
-/* dy becomes g = (weight + offset) dy. */
 template <class T, class Group>
 DEVICE void norm_weigh(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at, typename Group::index n) {
     if (!p.weight.data) return;
-#pragma unroll
-    for (int v = 0; v < Group::VECTORS; v++) {
-        float weight[VECTOR];
-        norm_factor<T>(weight, p.weight, p.f32_weight, Group::place(v, at, n));
-#pragma unroll
-        for (int k = 0; k < VECTOR; k++) dy[v][k] *= weight[k] + p.weight_offset;
-    }
+    if (sizeof(typename T::bits) == 4 || p.f32_weight)
+        norm_weigh_as<T, f32, Group>(dy, p, at, n);
+    else
+        norm_weigh_as<T, T, Group>(dy, p, at, n);
 }
 
 /* Adds the sums of g and of g xhat. */
@@ -76,22 +124,22 @@ DEVICE void norm_backward_write(float (&g)[Group::VECTORS][VECTOR], const float 
 template <bool CENTERED, class T, class Group> DEVICE void norm_backward_long(const norm_backward_params &p) {
     using index = typename Group::index;
     const int64_t row = Group::row();
-    const norm_statistics s = norm_saved<CENTERED>(p, row);
     const index n = (index)p.n;
+    norm_backward_input<T, Group> input;
     float g[Group::VECTORS][VECTOR], hat[Group::VECTORS][VECTOR];
     two sums = { 0, 0 };
     for (index at = 0; at < n; at += Group::PIECE) {
-        norm_backward_read<T, Group>(g, hat, p, row, at, n);
-        norm_hat<Group>(hat, at, n, s);
+        input.template ask<CENTERED>(p, row, at, n);
+        input.get(g, hat, p, at, n);
         norm_weigh<T, Group>(g, p, at, n);
         norm_backward_sums<Group>(sums, g, hat);
     }
     sums = group_sum<Group::SIZE>(sums);
     for (index at = 0; at < n; at += Group::PIECE) {
-        norm_backward_read<T, Group>(g, hat, p, row, at, n);
-        norm_hat<Group>(hat, at, n, s);
+        input.template ask<CENTERED>(p, row, at, n);
+        input.get(g, hat, p, at, n);
         norm_weigh<T, Group>(g, p, at, n);
-        norm_backward_write<CENTERED, T, Group>(g, hat, p, row, at, n, s.rstd, sums);
+        norm_backward_write<CENTERED, T, Group>(g, hat, p, row, at, n, input.s.rstd, sums);
     }
 }
 
@@ -116,19 +164,25 @@ template <class Group> DEVICE void norm_partial(float *partial, const float (&su
     }
 }
 
-/* Rows of one piece, in turns. A group that has no row left follows the others through the last turn, on a row of no elements. */
+/* Rows of one piece, in turns: while one is at work the next is on its way, if there are registers for it. A group that has no row left follows the others
+ * through the last turn, on a row of no elements. */
 template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(const norm_backward_params &p) {
     using index = typename Group::index;
+    constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2;
     float dweight[Group::VECTORS][VECTOR] = {}, dbias[Group::VECTORS][VECTOR] = {};
+    norm_backward_input<T, Group> input;
+    int64_t row = Group::row();
+    if (AHEAD) input.template ask_turn<CENTERED>(p, row);
     for (int64_t turn = 0; turn < p.turns; turn++) {
-        const int64_t mine = turn * p.blocks * Group::ROWS + Group::row();
-        const bool live = mine < p.rows;
-        const int64_t row = live ? mine : 0;
-        const norm_statistics s = norm_saved<CENTERED>(p, row);
+        if (!AHEAD) input.template ask_turn<CENTERED>(p, row);
+        const bool live = row < p.rows;
+        const int64_t here = row;
         const index n = live ? (index)p.n : 0;
+        const float rstd = input.s.rstd;
         float g[Group::VECTORS][VECTOR], hat[Group::VECTORS][VECTOR];
-        norm_backward_read<T, Group>(g, hat, p, row, 0, n);
-        norm_hat<Group>(hat, 0, n, s);
+        input.get(g, hat, p, 0, n);
+        row += p.blocks * Group::ROWS;
+        if (AHEAD && turn + 1 < p.turns) input.template ask_turn<CENTERED>(p, row);
 #pragma unroll
         for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
@@ -140,7 +194,7 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
         two sums = { 0, 0 };
         norm_backward_sums<Group>(sums, g, hat);
         sums = group_sum<Group::SIZE>(sums);
-        if (live) norm_backward_write<CENTERED, T, Group>(g, hat, p, row, 0, n, s.rstd, sums);
+        if (live) norm_backward_write<CENTERED, T, Group>(g, hat, p, here, 0, n, rstd, sums);
     }
     if (p.weight_partial) norm_partial<Group>(p.weight_partial, dweight, (index)p.n);
     if (CENTERED && p.bias_partial) norm_partial<Group>(p.bias_partial, dbias, (index)p.n);
@@ -150,7 +204,7 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
 template <bool CENTERED, class T> struct norm_terms {
     const norm_backward_params &p;
     template <bool WHOLE> DEVICE void add(float (&sum)[2][VECTOR], int64_t row, const lane &l) const {
-        const norm_statistics s = norm_saved<CENTERED>(p, row);
+        const norm_saved s = norm_saved_of<CENTERED>(p, row);
         float dy[VECTOR], h[VECTOR];
         load_lane<T, WHOLE>(dy, row_at<T>(p.dy, row), l);
         if (p.f32_residual)
@@ -171,7 +225,9 @@ template <bool CENTERED, class T> DEVICE void norm_columns(const norm_columns_pa
 }
 
 #define NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, G) \
-    ENTRY(op##ragged##_##T##_##G, row_threads(G), norm_backward_params) { norm_backward_rows<CENTERED, T, group<G, NORM_FUSED_ITEMS / VECTOR, WHOLE>>(p); }
+    ENTRY_HELD(op##ragged##_##T##_##G, row_threads(G), NORM_FUSED_MOST / row_threads(G), norm_backward_params) { \
+        norm_backward_rows<CENTERED, T, group<G, NORM_FUSED_ITEMS / VECTOR, WHOLE>>(p); \
+    }
 #define NORM_BACKWARD_LENGTHS(op, ragged, WHOLE, CENTERED, T) \
     NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, 32) \
     NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, 64) \

@@ -41,27 +41,14 @@ DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], const simt_rows &row
 template <class T, class Group>
 DEVICE void norm_add(float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, bool is_f32, int64_t row, typename Group::index at, typename Group::index n) {
     if (!rows.data) return;
-    if (is_f32)
+    if (sizeof(typename T::bits) == 4 || is_f32)
         norm_add_as<f32, Group>(x, rows, row, at, n);
     else
         norm_add_as<T, Group>(x, rows, row, at, n);
 }
 
-/* A vector of the weight or of the bias. */
-template <class T, class Lane> DEVICE void norm_factor(float (&x)[VECTOR], const simt_rows &rows, bool is_f32, const Lane &l) {
-    if (is_f32) {
-        const held<f32, VECTOR> bits = fetch<f32>(rows.data, l);
-#pragma unroll
-        for (int k = 0; k < VECTOR; k++) x[k] = bits.get(k);
-    } else {
-        const held<T, VECTOR> bits = fetch<T>(rows.data, l);
-#pragma unroll
-        for (int k = 0; k < VECTOR; k++) x[k] = bits.get(k);
-    }
-}
-
 template <class T, class Lane> DEVICE void norm_put(const float (&x)[VECTOR], const simt_rows &rows, bool is_f32, int64_t row, const Lane &l) {
-    if (is_f32)
+    if (sizeof(typename T::bits) == 4 || is_f32)
         put<f32>(x, row_at<f32>(rows, row), l);
     else
         put<T>(x, row_at<T>(rows, row), l);
@@ -75,97 +62,139 @@ DEVICE void norm_read(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, 
     norm_add<T, Group>(h, p.residual, p.f32_residual, row, at, n);
 }
 
+/* Of a row: y = ((h - origin) rstd + lift) (weight + offset) + bias, where origin + shift is the mean and lift = -shift rstd. */
 struct norm_statistics {
-    float mean, rstd;
+    float mean, rstd, origin, lift;
 };
 
-/* Adds h, or its squares. */
-template <bool CENTERED, class Group>
-DEVICE float norm_sum(float sum, const float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) {
-    Group::each(at, n, [&](int v, const typename Group::lane &) {
+/* Body(v) for each vector of the piece that the group has something of, two at a time: a branch round each would keep them apart. */
+template <class Group, class Body> DEVICE void norm_each(typename Group::index at, typename Group::index n, const Body &body) {
+    constexpr int STEP = Group::VECTORS < 2 ? 1 : 2;
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) sum = CENTERED ? sum + h[v][k] : fused(h[v][k], h[v][k], sum);
+    for (int first = 0; first < Group::VECTORS; first += STEP)
+        if (at + first * Group::SIZE * VECTOR < n)
+#pragma unroll
+            for (int i = 0; i < STEP; i++) body(first + i);
+}
+
+/* Adds h, or its squares; beyond the row h is 0. */
+template <bool CENTERED, class Group>
+DEVICE void norm_sum(float &sum, const float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) {
+    norm_each<Group>(at, n, [&](int v) { sum += CENTERED ? vector_sum(h[v]) : vector_squares(h[v]); });
+}
+
+/* h becomes h - origin, 0 beyond the row; adds that and its squares. */
+template <class Group> DEVICE void norm_center(two &sums, float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n, float origin) {
+    norm_each<Group>(at, n, [&](int v) {
+        const typename Group::lane l = Group::place(v, at, n);
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) h[v][k] -= inside(l, k) ? origin : 0.0f;
+        sums = sums + two{ vector_sum(h[v]), vector_squares(h[v]) };
     });
-    return sum;
 }
 
 /* The sums of h - origin correct both the mean and the variance for the rounding of the first mean (spec/layer_norm.c). */
-template <class T, class Group>
-DEVICE norm_statistics norm_center(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index n, float origin) {
-    two sums = { 0, 0 };
-    for (typename Group::index at = 0; at < n; at += Group::PIECE) {
-        if (n > Group::PIECE) norm_read<T, Group>(h, p, row, at, n);
-        Group::each(at, n, [&](int v, const typename Group::lane &l) {
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++) {
-                const float d = h[v][k] - (inside(l, k) ? origin : 0.0f);
-                sums.a += d;
-                sums.b = fused(d, d, sums.b);
-            }
-        });
-    }
-    sums = group_sum<Group::SIZE>(sums);
-    const float shift = sums.a / (float)n, variance = sums.b / (float)n - shift * shift;
+DEVICE norm_statistics norm_centered(two sums, float origin, float inverse, float eps) {
+    const float shift = sums.a * inverse, variance = fused(sums.b, inverse, -(shift * shift));
+    const float rstd = 1 / square_root((variance < 0 ? 0 : variance) + eps);
     const bool finite = magnitude(origin) < infinity();
-    return { finite ? origin + shift : origin, 1 / square_root((variance < 0 ? 0 : variance) + p.eps) };
+    return { finite ? origin + shift : origin, rstd, origin, -shift * rstd };
 }
 
-/* y = (h - mean) rstd (weight + offset) + bias */
-template <class T, class Group>
+/* y of a piece of h - origin, with weight and bias of type W. They are asked for, of some vectors at a time, before any is looked at. */
+template <bool CENTERED, class T, class W, class Group>
+DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n,
+                          const norm_statistics &s) {
+    constexpr int STEP = Group::SIZE < 512 && sizeof(typename W::bits) == 2 && Group::VECTORS % 2 == 0 ? 2 : 1;
+#pragma unroll
+    for (int first = 0; first < Group::VECTORS; first += STEP) {
+        if (at + first * Group::SIZE * VECTOR >= n) return;
+        held<W, VECTOR> weight[STEP], bias[STEP];
+        if (p.weight.data)
+#pragma unroll
+            for (int i = 0; i < STEP; i++) weight[i] = fetch_any<W>(p.weight.data, Group::place(first + i, at, n));
+        if (CENTERED && p.bias.data)
+#pragma unroll
+            for (int i = 0; i < STEP; i++) bias[i] = fetch_any<W>(p.bias.data, Group::place(first + i, at, n));
+#pragma unroll
+        for (int i = 0; i < STEP; i++) {
+            float(&y)[VECTOR] = h[first + i];
+#pragma unroll
+            for (int k = 0; k < VECTOR; k++) y[k] = CENTERED ? fused(y[k], s.rstd, s.lift) : y[k] * s.rstd;
+            if (p.round)
+#pragma unroll
+                for (int k = 0; k < VECTOR; k++) y[k] = rounded<T>(y[k]);
+            if (p.weight.data)
+#pragma unroll
+                for (int k = 0; k < VECTOR; k++) y[k] *= weight[i].get(k) + p.weight_offset;
+            if (CENTERED && p.bias.data)
+#pragma unroll
+                for (int k = 0; k < VECTOR; k++) y[k] += bias[i].get(k);
+            put<T>(y, row_at<T>(p.y, row), Group::place(first + i, at, n));
+        }
+    }
+}
+template <bool CENTERED, class T, class Group>
 DEVICE void norm_write(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n,
                        const norm_statistics &s) {
-    Group::each(at, n, [&](int v, const typename Group::lane &l) {
-        float other[VECTOR];
-        if (p.residual_out.data) norm_put<T>(h[v], p.residual_out, p.f32_residual, row, l);
-#pragma unroll
-        for (int k = 0; k < VECTOR; k++) h[v][k] = (h[v][k] - s.mean) * s.rstd;
-        if (p.round) {
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++) h[v][k] = rounded<T>(h[v][k]);
-        }
-        if (p.weight.data) {
-            norm_factor<T>(other, p.weight, p.f32_weight, l);
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++) h[v][k] *= other[k] + p.weight_offset;
-        }
-        if (p.bias.data) {
-            norm_factor<T>(other, p.bias, p.f32_weight, l);
-#pragma unroll
-            for (int k = 0; k < VECTOR; k++) h[v][k] += other[k];
-        }
-        put<T>(h[v], row_at<T>(p.y, row), l);
-    });
+    if (sizeof(typename T::bits) == 4 || p.f32_weight)
+        norm_write_as<CENTERED, T, f32, Group>(h, p, row, at, n, s);
+    else
+        norm_write_as<CENTERED, T, T, Group>(h, p, row, at, n, s);
+}
+
+template <class T, class Group>
+DEVICE void norm_write_residual(const float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at,
+                                typename Group::index n) {
+    if (p.residual_out.data) Group::each(at, n, [&](int v, const typename Group::lane &l) { norm_put<T>(h[v], p.residual_out, p.f32_residual, row, l); });
 }
 
 template <bool CENTERED, class T, class Group> DEVICE void norm_row(const norm_params &p) {
     using index = typename Group::index;
     const int64_t row = Group::row();
     if (row >= p.rows) return;
-    const index n = (index)p.n;
+    const index n = (index)p.n, end = Group::ONE_PIECE ? 1 : n;
+    const bool again = !Group::ONE_PIECE && n > Group::PIECE; /* is a piece not held from step to step? */
+    const float inverse = 1.0f / (float)n;                    /* now, while the row is on its way */
     float h[Group::VECTORS][VECTOR], sum = 0;
-    for (index at = 0; at < n; at += Group::PIECE) {
+    for (index at = 0; at < end; at += Group::PIECE) {
         norm_read<T, Group>(h, p, row, at, n);
-        sum = norm_sum<CENTERED, Group>(sum, h, at, n);
+        if (!again) norm_write_residual<T, Group>(h, p, row, at, n);
+        norm_sum<CENTERED, Group>(sum, h, at, n);
     }
-    const float mean = group_sum<Group::SIZE>(sum) / (float)n;
-    norm_statistics s = { 0, 0 };
-    if (CENTERED)
-        s = norm_center<T, Group>(h, p, row, n, mean);
-    else
+    const float mean = group_sum<Group::SIZE>(sum) * inverse;
+    norm_statistics s = {};
+    if (CENTERED) {
+        two sums = { 0, 0 };
+        for (index at = 0; at < end; at += Group::PIECE) {
+            if (again) norm_read<T, Group>(h, p, row, at, n);
+            norm_center<Group>(sums, h, at, n, mean);
+        }
+        s = norm_centered(group_sum<Group::SIZE>(sums), mean, inverse, p.eps);
+    } else {
         s.rstd = 1 / square_root(mean + p.eps);
+    }
     if (Group::rank() == 0) {
         if (p.mean.data) store_one<f32>(p.mean.data, row, s.mean);
         if (p.rstd.data) store_one<f32>(p.rstd.data, row, s.rstd);
     }
-    for (index at = 0; at < n; at += Group::PIECE) {
-        if (n > Group::PIECE) norm_read<T, Group>(h, p, row, at, n);
-        norm_write<T, Group>(h, p, row, at, n, s);
+    for (index at = 0; at < end; at += Group::PIECE) {
+        if (again) {
+            norm_read<T, Group>(h, p, row, at, n);
+            norm_write_residual<T, Group>(h, p, row, at, n); /* which may be the residual */
+            two unused = { 0, 0 };
+            if (CENTERED) norm_center<Group>(unused, h, at, n, mean);
+        }
+        norm_write<CENTERED, T, Group>(h, p, row, at, n, s);
     }
 }
 
 /* Left alone, the compiler spends registers on residuals and dropout until too few blocks hide the latency of memory: 768 threads, or 1024 with 16-bit elements in
- * blocks of 512, took rms_norm on bf16 from 3.3 to 3.8 TB/s at 8192, and from 2.4 to 3.5 at 16384 (H200). */
-template <class T> constexpr int norm_held(int threads) { return threads <= 256 ? 768 / threads : threads == 512 && sizeof(typename T::bits) == 2 ? 2 : 1; }
+ * blocks of 512, took rms_norm on bf16 from 3.3 to 3.8 TB/s at 8192, and from 2.4 to 3.5 at 16384 (H200). 1024 threads everywhere spill. */
+template <class T> constexpr int norm_held(int threads) {
+    const bool narrow = sizeof(typename T::bits) == 2;
+    return threads == 512 ? 1 + narrow : threads == 128 && !narrow ? 5 : threads <= 256 ? 768 / threads : 1;
+}
 template <class T> constexpr int rms_norm_held(int threads) { return norm_held<T>(threads); }
 template <class T> constexpr int layer_norm_held(int threads) { return norm_held<T>(threads); }
 

@@ -36,4 +36,12 @@ typedef struct simt_rows {
     int64_t batch, row; /* strides, in elements */
 } simt_rows;
 
+/* Rows through shared memory (ring.h). */
+enum { SIMT_RING_FEW = 512, SIMT_RING_MANY = 1024 }; /* threads of a block */
+typedef struct simt_ring {
+    int chunks, slots; /* of a row; of a block */
+    int blocks, threads;
+    bool whole; /* rows are whole vectors (row.h) */
+} simt_ring;
+
 #endif

@@ -7,7 +7,7 @@ enum { X, RESIDUAL, WEIGHT, Y, RESIDUAL_OUT, RSTD }; /* as in the specification 
 
 static trine_status launch(const trine_call *call) {
     const trine_rms_norm_args *args = call->args;
-    const norm_params p = {
+    norm_params p = {
         .x = simt_rows_of(call, X),
         .residual = simt_rows_of(call, RESIDUAL),
         .weight = simt_rows_of(call, WEIGHT),
@@ -23,6 +23,7 @@ static trine_status launch(const trine_call *call) {
         .f32_weight = call->type[2] == TRINE_F32,
         .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
     };
+    if (norm_plain(&p, call->type[2] == call->type[0]) && simt_ring_of(call, p.rows, 1, &p.ring)) return simt_launch_ring(call, &p.ring, &p, sizeof p);
     return simt_launch_rows(call, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 

@@ -5,7 +5,7 @@
 
 #include "params.h"
 
-enum { ROPE_BYTES = 16 };
+enum { ROPE_BYTES = 16, ROPE_HEADS = 2 };
 
 typedef struct rope_params {
     void *x, *y;
@@ -17,7 +17,8 @@ typedef struct rope_params {
     int64_t pair_units, row_units, units; /* of a row's pairs; with those of the elements beyond; of all */
     float sign;
     bool interleaved, long_positions;
-    bool wide; /* a unit is a vector of ROPE_BYTES, not one pair or element */
+    bool wide; /* a unit is vectors of ROPE_BYTES, not one pair or element */
+    int heads; /* of a unit: ROPE_HEADS, which share its factors, or 1: f32 loses by more */
 } rope_params;
 
 #endif

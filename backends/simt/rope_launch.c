@@ -40,9 +40,10 @@ trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
         memcpy(p.position_stride, positions->stride, sizeof p.position_stride);
     }
     const int64_t unit = p.wide ? vector : 1;
-    p.pair_units = simt_blocks(c, unit);
+    p.heads = p.wide && vector == 8 && p.h % ROPE_HEADS == 0 ? ROPE_HEADS : 1;
+    p.pair_units = p.wide && interleaved ? 2 * c / unit : c / unit;
     p.row_units = p.pair_units + simt_blocks(d - 2 * c, unit);
-    p.units = p.row_units * call->dim[B] * p.s * p.h;
+    p.units = p.row_units * call->dim[B] * p.s * (p.h / p.heads);
     const simt_function function = { .type = { x->dtype, call->tensor[COS].dtype } };
     return simt_launch(call, &function, simt_blocks(p.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
 }

@@ -6,12 +6,13 @@
 #include "rope.h"
 #include "row.h"
 
+/* `head`: the first of those that a thread turns by the same factors. */
 struct rope_place {
     int64_t batch, token, head, unit;
 };
-template <class Integer> DEVICE rope_place rope_place_of(const rope_params &p, Integer number) {
-    const Integer row = number / (Integer)p.row_units, token = row / (Integer)p.h, batch = token / (Integer)p.s;
-    return { (int64_t)batch, (int64_t)(token - batch * (Integer)p.s), (int64_t)(row - token * (Integer)p.h), (int64_t)(number - row * (Integer)p.row_units) };
+template <class Integer> DEVICE rope_place rope_place_of(const rope_params &p, Integer number, int heads) {
+    const Integer groups = (Integer)(heads == 1 ? p.h : p.h / heads), row = number / (Integer)p.row_units, token = row / groups, batch = token / (Integer)p.s;
+    return { (int64_t)batch, (int64_t)(token - batch * (Integer)p.s), (int64_t)(row - token * groups) * heads, (int64_t)(number - row * (Integer)p.row_units) };
 }
 
 /* The factors of N pairs, or NaN. */
@@ -35,47 +36,82 @@ DEVICE void rope_rotate(float &a, float &b, float cosine, float sine) {
     b = fused(v, cosine, u * sine);
 }
 
-/* N pairs, elements i and i + c or 2i and 2i + 1: two vectors either way. Or N of the elements beyond. */
-template <class T, class W, int N> DEVICE void rope_unit(const rope_params &p, const rope_place &place) {
-    using bits = typename T::bits;
-    const bits *x = (const bits *)p.x + place.batch * p.x_stride[0] + place.token * p.x_stride[1] + place.head * p.x_stride[2];
-    bits *y = (bits *)p.y + place.batch * p.y_stride[0] + place.token * p.y_stride[1] + place.head * p.y_stride[2];
-    if (place.unit >= p.pair_units) {
-        const int64_t at = 2 * p.c + (place.unit - p.pair_units) * N;
-        const packed<bits, N> rest = *(const packed<bits, N> *)(x + at);
+/* N elements of HEADS heads: pairs 2i and 2i + 1. */
+template <class T, class W, int N, int HEADS>
+DEVICE void rope_neighbours(const rope_params &p, const rope_place &place, const typename T::bits *x, typename T::bits *y) {
+    float a[HEADS][N], cosine[N / 2], sine[N / 2];
+#pragma unroll
+    for (int i = 0; i < HEADS; i++) load_vector<T>(a[i], x + i * p.x_stride[2] + place.unit * N);
+    rope_factors<W>(cosine, sine, p, place);
+#pragma unroll
+    for (int i = 0; i < HEADS; i++) {
+#pragma unroll
+        for (int k = 0; k < N; k += 2) rope_rotate(a[i][k], a[i][k + 1], cosine[k / 2], sine[k / 2]);
+        store_vector<T>(a[i], y + i * p.y_stride[2] + place.unit * N);
+    }
+}
+
+/* N pairs of HEADS heads: elements i and i + c, or two neighbours. */
+template <class T, class W, int N, int HEADS>
+DEVICE void rope_halves(const rope_params &p, const rope_place &place, const typename T::bits *x, typename T::bits *y) {
+    const int64_t first = (p.interleaved ? 2 : 1) * place.unit * N, second = first + (p.interleaved ? 1 : p.c);
+    float a[HEADS][N], b[HEADS][N], cosine[N], sine[N];
+#pragma unroll
+    for (int i = 0; i < HEADS; i++) {
+        load_vector<T>(a[i], x + i * p.x_stride[2] + first);
+        load_vector<T>(b[i], x + i * p.x_stride[2] + second);
+    }
+    rope_factors<W>(cosine, sine, p, place);
+#pragma unroll
+    for (int i = 0; i < HEADS; i++) {
+#pragma unroll
+        for (int k = 0; k < N; k++) rope_rotate(a[i][k], b[i][k], cosine[k], sine[k]);
+        store_vector<T>(a[i], y + i * p.y_stride[2] + first);
+        store_vector<T>(b[i], y + i * p.y_stride[2] + second);
+    }
+}
+
+/* N of the elements beyond the pairs. */
+template <class T, int N, int HEADS> DEVICE void rope_rest(const rope_params &p, int64_t at, const typename T::bits *x, typename T::bits *y) {
+    packed<typename T::bits, N> rest[HEADS];
+#pragma unroll
+    for (int i = 0; i < HEADS; i++) rest[i] = *(const packed<typename T::bits, N> *)(x + i * p.x_stride[2] + at);
+#pragma unroll
+    for (int i = 0; i < HEADS; i++)
         if constexpr (N == 1)
-            y[at] = rest.v[0];
+            y[i * p.y_stride[2] + at] = rest[i].v[0];
         else
-            store_whole(rest.v, y + at);
+            store_whole(rest[i].v, y + i * p.y_stride[2] + at);
+}
+
+/* A unit of vectors of N elements, or of single ones. */
+template <class T, class W, int N, int HEADS> DEVICE void rope_units(const rope_params &p) {
+    const int64_t number = block_index() * SIMT_THREADS + thread_index();
+    if (number >= p.units) return;
+    const rope_place place = p.units <= 0xffffffff ? rope_place_of<uint32_t>(p, (uint32_t)number, HEADS) : rope_place_of<uint64_t>(p, (uint64_t)number, HEADS);
+    const auto *x = (const typename T::bits *)p.x + place.batch * p.x_stride[0] + place.token * p.x_stride[1] + place.head * p.x_stride[2];
+    auto *y = (typename T::bits *)p.y + place.batch * p.y_stride[0] + place.token * p.y_stride[1] + place.head * p.y_stride[2];
+    if (place.unit >= p.pair_units) {
+        rope_rest<T, N, HEADS>(p, 2 * p.c + (place.unit - p.pair_units) * N, x, y);
         return;
     }
-    const int64_t first = (p.interleaved ? 2 : 1) * place.unit * N, second = first + (p.interleaved ? N : p.c);
-    float a[N], b[N], cosine[N], sine[N];
-    load_vector<T>(a, x + first);
-    load_vector<T>(b, x + second);
-    rope_factors<W>(cosine, sine, p, place);
-    if (N > 1 && p.interleaved) {
-#pragma unroll
-        for (int k = 0; k < N; k += 2) {
-            rope_rotate(a[k], a[k + 1], cosine[k / 2], sine[k / 2]);
-            rope_rotate(b[k], b[k + 1], cosine[(N + k) / 2], sine[(N + k) / 2]);
+    if constexpr (N > 1) {
+        if (p.interleaved) {
+            rope_neighbours<T, W, N, HEADS>(p, place, x, y);
+            return;
         }
-    } else {
-#pragma unroll
-        for (int k = 0; k < N; k++) rope_rotate(a[k], b[k], cosine[k], sine[k]);
     }
-    store_vector<T>(a, y + first);
-    store_vector<T>(b, y + second);
+    rope_halves<T, W, N, HEADS>(p, place, x, y);
 }
 
 template <class T, class W> DEVICE void rope_all(const rope_params &p) {
-    const int64_t number = block_index() * SIMT_THREADS + thread_index();
-    if (number >= p.units) return;
-    const rope_place place = p.units <= 0xffffffff ? rope_place_of<uint32_t>(p, (uint32_t)number) : rope_place_of<uint64_t>(p, (uint64_t)number);
-    if (p.wide)
-        rope_unit<T, W, ROPE_BYTES / sizeof(typename T::bits)>(p, place);
+    constexpr int N = ROPE_BYTES / sizeof(typename T::bits);
+    if (p.wide && p.heads > 1)
+        rope_units<T, W, N, ROPE_HEADS>(p);
+    else if (p.wide)
+        rope_units<T, W, N, 1>(p);
     else
-        rope_unit<T, W, 1>(p, place);
+        rope_units<T, W, 1, 1>(p);
 }
 
 #define ROPE(op, T, W) \

@@ -13,7 +13,7 @@
 #include "params.h"
 #include "simt.h"
 
-enum { ROW_VECTORS = 4 };
+enum { ROW_VECTORS = 4, ROW_MOST = 1024 };
 
 /* Where a thread's vector is in a row of n elements. */
 template <bool WHOLE> struct span {
@@ -29,14 +29,18 @@ template <bool WHOLE> DEVICE bool within(const span<WHOLE> &s, int k) { return s
 /* The same if n is the row's whole length: a vector of a WHOLE row is in it or not. */
 template <bool WHOLE> DEVICE bool inside(const span<WHOLE> &s, int k) { return s.at + (WHOLE ? 0 : k) < s.n; }
 
-/* Its elements; what lies beyond the row is 0. A WHOLE row must have a first element, which is what is read for one beyond it: a test would cost more. */
-template <class T> DEVICE held<T, VECTOR> fetch(const void *row, const span<true> &s) {
-    const bool in = s.at < s.n;
-    held<T, VECTOR> x = *(const held<T, VECTOR> *)((const typename T::bits *)row + (in ? s.at : 0));
+/* Its elements; beyond the row they may be any. A WHOLE row must have a first element, which is what is read for one beyond it: a test would cost more. */
+template <class T> DEVICE held<T, VECTOR> fetch_any(const void *row, const span<true> &s) {
+    return *(const held<T, VECTOR> *)((const typename T::bits *)row + (s.at < s.n ? s.at : 0));
+}
+
+/* Its elements; what lies beyond the row is 0. */
+template <class T> DEVICE held<T, VECTOR> emptied(held<T, VECTOR> x, const span<true> &s) {
 #pragma unroll
-    for (uint32_t &word : x.word) word = in ? word : 0;
+    for (uint32_t &word : x.word) word = s.at < s.n ? word : 0;
     return x;
 }
+template <class T> DEVICE held<T, VECTOR> fetch(const void *row, const span<true> &s) { return emptied<T>(fetch_any<T>(row, s), s); }
 template <class T> DEVICE held<T, VECTOR> fetch(const void *row, const span<false> &s) {
     const typename T::bits *from = (const typename T::bits *)row + s.at;
     held<T, VECTOR> x = {};
@@ -45,6 +49,9 @@ template <class T> DEVICE held<T, VECTOR> fetch(const void *row, const span<fals
         if (within(s, k)) x.word[k / x.PER_WORD] |= (uint32_t)from[k] << k % x.PER_WORD * 16;
     return x;
 }
+
+template <class T> DEVICE held<T, VECTOR> emptied(held<T, VECTOR> x, const span<false> &) { return x; }
+template <class T> DEVICE held<T, VECTOR> fetch_any(const void *row, const span<false> &s) { return fetch<T>(row, s); }
 
 template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const span<true> &s) {
     const held<T, VECTOR> x = held_of<T>(v);
@@ -62,8 +69,9 @@ template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const sp
 
 template <int G, int V, bool WHOLE> struct group {
     static constexpr int SIZE = G, VECTORS = V;
-    static constexpr int THREADS = G <= 32 ? SIMT_THREADS : G; /* of a block */
-    static constexpr int ROWS = THREADS / G;                   /* of a block */
+    static constexpr bool ONE_PIECE = WHOLE && V == ROW_VECTORS && G < ROW_MOST; /* whatever row the host gives it (simt_row_group) */
+    static constexpr int THREADS = G <= 32 ? SIMT_THREADS : G;                   /* of a block */
+    static constexpr int ROWS = THREADS / G;                                     /* of a block */
     static constexpr int PIECE = G * V * VECTOR;
     using lane = span<WHOLE>;
     using index = typename lane::index;
@@ -94,6 +102,13 @@ template <int G, int V, bool WHOLE> struct group {
             for (int k = 0; k < VECTOR; k++) x[v][k] = bits[v].get(k);
     }
 };
+
+/* The sum of a vector, or of its squares, by pairs: a chain of additions is latency that other warps must hide. */
+DEVICE float vector_sum(const float (&x)[VECTOR]) { return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])); }
+DEVICE float vector_squares(const float (&x)[VECTOR]) {
+    const float a = fused(x[1], x[1], x[0] * x[0]), b = fused(x[3], x[3], x[2] * x[2]), c = fused(x[5], x[5], x[4] * x[4]), d = fused(x[7], x[7], x[6] * x[6]);
+    return (a + b) + (c + d);
+}
 
 /* Where a row begins. */
 template <class T> DEVICE typename T::bits *row_at(const simt_rows &r, int64_t i) { return (typename T::bits *)r.data + i * r.row; }

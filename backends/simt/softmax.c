@@ -9,7 +9,7 @@ enum { X, Y }; /* as in the specification */
 
 static trine_status launch(const trine_call *call) {
     const trine_softmax_args *args = call->args;
-    const softmax_params p = {
+    softmax_params p = {
         .x = simt_rows_of(call, X),
         .y = simt_rows_of(call, Y),
         .rows = call->dim[0] * call->dim[1],
@@ -21,6 +21,8 @@ static trine_status launch(const trine_call *call) {
         .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep0),
         .causal = args->causal,
     };
+    const bool one_matrix = call->dim[0] == 1 || (p.x.batch == p.s * p.x.row && p.y.batch == p.s * p.y.row);
+    if (!p.causal && one_matrix && simt_ring_of(call, p.rows, 2, &p.ring)) return simt_launch_ring(call, &p.ring, &p, sizeof p);
     return simt_launch_rows(call, p.rows, 2, SIMT_ONE_ROW, &p, sizeof p);
 }
 

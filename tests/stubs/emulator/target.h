@@ -98,4 +98,24 @@ DEVICE uint16_t bf16_from_float(float x) {
 DEVICE uint32_t f16_pair(float low, float high) { return f16_from_float(low) | (uint32_t)f16_from_float(high) << 16; }
 DEVICE uint32_t bf16_pair(float low, float high) { return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16; }
 
+template <int FRACTION> struct float8_units {
+    static constexpr bool THERE = true;
+    static constexpr int BIAS = FRACTION == 3 ? 7 : 15, MOST = FRACTION == 3 ? 0x7e : 0x7b;
+    static uint16_t f16(uint8_t code) {
+        const float sign = code & 0x80 ? -1.0f : 1.0f;
+        const int body = code & 0x7f, e = body >> FRACTION, fraction = body & ((1 << FRACTION) - 1);
+        if (body > MOST) return f16_from_float(FRACTION == 2 && body == 0x7c ? copysignf(INFINITY, sign) : NAN);
+        return f16_from_float(copysignf(ldexpf((float)(fraction + (e > 0) * (1 << FRACTION)), (e > 0 ? e : 1) - BIAS - FRACTION), sign));
+    }
+    static uint8_t code(float x) {
+        const float a = fabsf(x);
+        if (x != x) return 0x7f;
+        const int e = a < ldexpf(1, 1 - BIAS) ? 1 - BIAS : a > 0x1p20f ? 20 : ilogbf(a);
+        const int body = ((e + BIAS - 1) << FRACTION) + (int)nearbyintf(ldexpf(a > 0x1p20f ? 0x1p20f : a, FRACTION - e));
+        return (uint8_t)((body > MOST ? MOST : body) | (signbit(x) ? 0x80 : 0));
+    }
+    static uint32_t f16_pair(uint16_t codes) { return f16((uint8_t)codes) | (uint32_t)f16((uint8_t)(codes >> 8)) << 16; }
+    static uint16_t pair(float low, float high) { return (uint16_t)(code(low) | code(high) << 8); }
+};
+
 #endif
