@@ -198,56 +198,30 @@ DEVICE void attention_weigh(const attention_sm90_params &p, const attention_task
     attention_soften(s, rows, factor, p.call.spread);
 }
 
-/* Of the tiles of keys, the last ones that no query of the group sees. Those of packed sequences are not counted, since their offsets may make no sense, nor are
- * those of two groups, which have fewer of them and no registers to spare. */
-template <class Pipe> DEVICE int attention_unseen(const attention_problem &p, const attention_task &t, int group) {
-    const int first = t.first + group * 64;
-    if (Pipe::GROUPS == 2 || p.cu_q != nullptr) return 0;
-    if (first >= p.sq) return t.count;
-    return t.count - (greater(attention_keys_of(p, lesser(first + 64, p.sq) - 1).high - t.low, 0) + Pipe::KEYS - 1) / Pipe::KEYS;
-}
-
-/* Passes over a stage of keys or of values. */
-template <class Pipe> DEVICE void attention_pass(Pipe &pipe, int which) {
-    barrier_wait(pipe.full(which), pipe.parity[which]);
-    attention_release(pipe.empty(which));
-    pipe.advance(which);
-}
-
 /* Sums of o for a tile that sees any keys. */
 template <class Pipe, bool BENT>
 DEVICE void attention_consume(const attention_sm90_params &p, Pipe &pipe, const attention_task &t, int group, float (&o)[Pipe::D / 2], attention_rows &rows) {
     float s[Pipe::KEYS / 2], factor[2];
     uint32_t w[Pipe::KEYS / 4];
-    const int begin = t.count - 1 - attention_unseen<Pipe>(p.call.at, t, group);
     barrier_wait(pipe.q_full(), pipe.q_parity);
     pipe.q_parity ^= 1;
-#pragma unroll 1
-    for (int tile = t.count - 1; tile > begin; tile--) {
-        attention_pass(pipe, ATTENTION_KEY);
-        if (tile < t.count - 1) attention_turn<Pipe::GROUPS>(group), attention_next<Pipe::GROUPS>(group);
-        attention_pass(pipe, ATTENTION_VALUE);
-    }
-    if (begin < 0) return attention_release(pipe.q_empty());
     barrier_wait(pipe.full(ATTENTION_KEY), pipe.parity[ATTENTION_KEY]);
-    if (begin < t.count - 1) attention_turn<Pipe::GROUPS>(group);
     wgmma_begin();
     attention_scores(s, pipe, group);
-    if (begin < t.count - 1) attention_next<Pipe::GROUPS>(group);
     wgmma_wait<0>();
     wgmma_settle(s);
     attention_release(pipe.empty(ATTENTION_KEY));
     pipe.advance(ATTENTION_KEY);
-    attention_weigh<Pipe, BENT>(p, t, begin, s, rows, factor);
+    attention_weigh<Pipe, BENT>(p, t, t.count - 1, s, rows, factor);
     attention_pack<typename Pipe::T>(w, s);
 #pragma unroll 1
-    for (int tile = begin - 1; tile >= 0; tile--) {
+    for (int tile = t.count - 2; tile >= 0; tile--) {
         barrier_wait(pipe.full(ATTENTION_KEY), pipe.parity[ATTENTION_KEY]);
         attention_turn<Pipe::GROUPS>(group);
         wgmma_begin();
         attention_scores(s, pipe, group);
         barrier_wait(pipe.full(ATTENTION_VALUE), pipe.parity[ATTENTION_VALUE]);
-        attention_values(o, w, pipe, tile < begin - 1);
+        attention_values(o, w, pipe, tile < t.count - 2);
         attention_next<Pipe::GROUPS>(group);
         wgmma_wait<1>();
         wgmma_settle(s);
@@ -266,7 +240,7 @@ DEVICE void attention_consume(const attention_sm90_params &p, Pipe &pipe, const 
     attention_release(pipe.q_empty());
     barrier_wait(pipe.full(ATTENTION_VALUE), pipe.parity[ATTENTION_VALUE]);
     wgmma_begin();
-    attention_values(o, w, pipe, begin > 0);
+    attention_values(o, w, pipe, t.count > 1);
     wgmma_wait<0>();
     wgmma_settle(o);
     attention_release(pipe.empty(ATTENTION_VALUE));
