@@ -20,8 +20,7 @@ template <class T, class Group> struct norm_backward_input {
     held<f32, VECTOR> h[Group::VECTORS];
     norm_saved s;
 
-    template <bool CENTERED> DEVICE void ask(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
-        s = norm_saved_of<CENTERED>(p, row);
+    DEVICE void ask(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
 #pragma unroll
         for (int v = 0; v < Group::VECTORS; v++) dy[v] = fetch_any<T>(row_at<T>(p.dy, row), Group::place(v, at, n));
         if (sizeof(typename T::bits) == 4 || p.f32_residual)
@@ -32,7 +31,8 @@ template <class T, class Group> struct norm_backward_input {
     /* Of a row that may be beyond the last, and then has no elements. */
     template <bool CENTERED> DEVICE void ask_turn(const norm_backward_params &p, int64_t row) {
         const bool live = row < p.rows;
-        ask<CENTERED>(p, live ? row : 0, 0, live ? (typename Group::index)p.n : 0);
+        s = norm_saved_of<CENTERED>(p, live ? row : 0);
+        ask(p, live ? row : 0, 0, live ? (typename Group::index)p.n : 0);
     }
     template <class R> DEVICE void ask_h(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
 #pragma unroll
@@ -126,17 +126,18 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_long(co
     const int64_t row = Group::row();
     const index n = (index)p.n;
     norm_backward_input<T, Group> input;
+    input.s = norm_saved_of<CENTERED>(p, row);
     float g[Group::VECTORS][VECTOR], hat[Group::VECTORS][VECTOR];
     two sums = { 0, 0 };
     for (index at = 0; at < n; at += Group::PIECE) {
-        input.template ask<CENTERED>(p, row, at, n);
+        input.ask(p, row, at, n);
         input.get(g, hat, p, at, n);
         norm_weigh<T, Group>(g, p, at, n);
         norm_backward_sums<Group>(sums, g, hat);
     }
     sums = group_sum<Group::SIZE>(sums);
     for (index at = 0; at < n; at += Group::PIECE) {
-        input.template ask<CENTERED>(p, row, at, n);
+        input.ask(p, row, at, n);
         input.get(g, hat, p, at, n);
         norm_weigh<T, Group>(g, p, at, n);
         norm_backward_write<CENTERED, T, Group>(g, hat, p, row, at, n, input.s.rstd, sums);
