@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_norm on CUDA devices. */
 #include "backends/simt/layer_norm.inl.h"
-#include "backends/simt/norm_ring.h"
+#include "norm_ring.h"
 
 NORM_RING_ENTRIES(layer_norm, true)

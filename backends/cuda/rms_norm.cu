@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm on CUDA devices. */
 #include "backends/simt/rms_norm.inl.h"
-#include "backends/simt/norm_ring.h"
+#include "norm_ring.h"
 
 NORM_RING_ENTRIES(rms_norm, false)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm and layer_norm of rows through shared memory, without residuals or dropout, with a weight of x's type. */
-#ifndef TRINE_SIMT_NORM_RING_H
-#define TRINE_SIMT_NORM_RING_H
+#ifndef TRINE_CUDA_NORM_RING_H
+#define TRINE_CUDA_NORM_RING_H
 
-#include "norm_rows.h"
+#include "backends/simt/norm_rows.h"
 #include "ring.h"
 
 /* The sum of h, or of its squares. */

@@ -2,11 +2,12 @@
 /* Rows that registers do not hold, one after the other in a block that stays: a ring of chunks in shared memory holds the row at work and as much of the next as
  * there is room for. A thread copies into slots of its own, which no other looks at, so that it alone waits for them; it asks for a chunk to come as soon as it
  * has written y of the one before it in that slot. Chunks of the row that find no slot are read again at each step, from the second-level cache. */
-#ifndef TRINE_SIMT_RING_H
-#define TRINE_SIMT_RING_H
+#ifndef TRINE_CUDA_RING_H
+#define TRINE_CUDA_RING_H
 
-#include "row.h"
-#include "tile/mma.h"
+#include <tile/mma.h>
+
+#include "backends/simt/row.h"
 
 /* Groups of G threads, each with 16 bytes of a chunk. */
 template <class T, int G> struct ring {

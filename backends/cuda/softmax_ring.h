@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax of rows through shared memory, by online statistics. */
+#ifndef TRINE_CUDA_SOFTMAX_RING_H
+#define TRINE_CUDA_SOFTMAX_RING_H
+
+#include "backends/simt/softmax.inl.h"
 #include "ring.h"
-#include "softmax.inl.h"
 
 template <class T, int G> DEVICE void softmax_ring(const softmax_params &p) {
     using rows = ring<T, G>;
@@ -42,9 +45,4 @@ template <class T, int G> DEVICE void softmax_ring(const softmax_params &p) {
     }
 }
 
-#define SOFTMAX_RING(T, G) \
-    ENTRY(softmax_ring_##T##_##G, G, softmax_params) { softmax_ring<T, G>(p); }
-#define SOFTMAX_RINGS(T) SOFTMAX_RING(T, 512) SOFTMAX_RING(T, 1024)
-SOFTMAX_RINGS(f32)
-SOFTMAX_RINGS(bf16)
-SOFTMAX_RINGS(f16)
+#endif
