@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dispatcher: what the argument check says, which kernel runs, the tuning cache, the environment, the topology. */
+/* The dispatcher: what the argument check says, which kernel runs, the tuning cache, the environment, the topology. One program, over 600 lines, since all of it
+ * asks the same modules, set up once. */
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>

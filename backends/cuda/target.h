@@ -95,31 +95,22 @@ DEVICE uint32_t bf16_pair(float low, float high) {
 
 /* Conversions of two of the OCP's 8-bit values, e4m3 and e5m2 by their bits of fraction; what is beyond the largest becomes it. */
 template <int FRACTION> struct float8_units;
-template <> struct float8_units<3> {
-    static constexpr bool THERE = CUDA_ARCH >= 890;
-    static DEVICE uint32_t f16_pair(uint16_t codes) {
-        uint32_t pair;
-        asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pair) : "h"(codes));
-        return pair;
-    }
-    static DEVICE uint16_t pair(float low, float high) {
-        uint16_t codes;
-        asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
-        return codes;
-    }
-};
-template <> struct float8_units<2> {
-    static constexpr bool THERE = CUDA_ARCH >= 890;
-    static DEVICE uint32_t f16_pair(uint16_t codes) {
-        uint32_t pair;
-        asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(pair) : "h"(codes));
-        return pair;
-    }
-    static DEVICE uint16_t pair(float low, float high) {
-        uint16_t codes;
-        asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
-        return codes;
-    }
-};
+#define FLOAT8_UNITS(FRACTION, type) \
+    template <> struct float8_units<FRACTION> { \
+        static constexpr bool THERE = CUDA_ARCH >= 890; \
+        static DEVICE uint32_t f16_pair(uint16_t codes) { \
+            uint32_t pair; \
+            asm("cvt.rn.f16x2." type "x2 %0, %1;" : "=r"(pair) : "h"(codes)); \
+            return pair; \
+        } \
+        static DEVICE uint16_t pair(float low, float high) { \
+            uint16_t codes; \
+            asm("cvt.rn.satfinite." type "x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low)); \
+            return codes; \
+        } \
+    };
+FLOAT8_UNITS(3, "e4m3")
+FLOAT8_UNITS(2, "e5m2")
+#undef FLOAT8_UNITS
 
 #endif
