@@ -80,11 +80,11 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
 }
 
 static trine_status launch_mma(const trine_call *call) {
+#define TILE(D, KEYS, R) { D, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R) },
     static const struct {
         int d, queries, shared;
-    } tiles[] = { { 64, 2 * ATTENTION_SIDE, ATTENTION_MMA_BYTES(64, 64, 2) },
-                  { 128, 2 * ATTENTION_SIDE, ATTENTION_MMA_BYTES(128, 64, 2) },
-                  { 256, ATTENTION_SIDE, ATTENTION_MMA_BYTES(256, 64, 1) } };
+    } tiles[] = { ATTENTION_MMA_TILES(TILE) };
+#undef TILE
     attention_params p = attention_params_of(call);
     int i = 0;
     while (tiles[i].d < p.at.d) i++;

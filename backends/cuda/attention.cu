@@ -12,9 +12,9 @@ SIMT(bf16, 128)
 SIMT(f16, 64)
 SIMT(f16, 128)
 
-/* d, keys of a tile that is copied, and matrices of 16 queries in a warp. */
-#define MMA(T, D, KEYS, R) \
-    ENTRY_HELD(attention_mma_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<T, D, KEYS, R>(p); }
-#define MMA_ALL(T) MMA(T, 64, 64, 2) MMA(T, 128, 64, 2) MMA(T, 256, 64, 1)
-MMA_ALL(bf16)
-MMA_ALL(f16)
+#define MMA_BF16(D, KEYS, R) \
+    ENTRY_HELD(attention_mma_bf16_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<bf16, D, KEYS, R>(p); }
+#define MMA_F16(D, KEYS, R) \
+    ENTRY_HELD(attention_mma_f16_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<f16, D, KEYS, R>(p); }
+ATTENTION_MMA_TILES(MMA_BF16)
+ATTENTION_MMA_TILES(MMA_F16)

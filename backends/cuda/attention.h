@@ -47,7 +47,9 @@ enum {
     ATTENTION_MMA_THREADS = 128,
 };
 
-/* Shared memory of the kernels by mma.sync: so many times 64 queries, a tile of keys and one of values. */
+/* The kernels by mma.sync: d, keys of a tile that is copied, and matrices of 16 queries in a warp. */
+#define ATTENTION_MMA_TILES(X) X(64, 64, 2) X(128, 64, 2) X(256, 64, 1)
+/* Their shared memory: so many times 64 queries, a tile of keys and one of values. */
 #define ATTENTION_MMA_BYTES(D, KEYS, R) (2 * (D) * (ATTENTION_SIDE * (R) + 2 * (KEYS)))
 /* And of their gradient: 64 lanes of two tensors, two stages of LANES of two others, and two statistics of each of these. */
 #define ATTENTION_MMA_BACKWARD_BYTES(D, LANES) (4 * (D) * (ATTENTION_SIDE + 2 * (LANES)) + 16 * (LANES))
