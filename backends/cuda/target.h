@@ -35,8 +35,7 @@ DEVICE void launch_wait() {
     static DEVICE void name##_body(const params &p)
 #define ENTRY(name, threads, params) ENTRY_OF(name, __launch_bounds__(threads), params)
 #define ENTRY_HELD(name, threads, blocks, params) ENTRY_OF(name, __launch_bounds__(threads, blocks), params)
-#define ENTRY_AHEAD(name, threads, blocks, params) \
-    extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p)
+#define ENTRY_AHEAD(name, threads, blocks, params) extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p)
 
 enum { WARP = 32 };
 
