@@ -87,6 +87,7 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
     states[place].minor = minor;
     states[place].shared = attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     states[place].tensor_maps = attribute(driver, device, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
+    states[place].cluster_launch = attribute(driver, device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
     states[place].overlaps = code >= 90;
     pthread_mutex_init(&states[place].lock, NULL);
     return true;

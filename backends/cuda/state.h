@@ -17,7 +17,7 @@ typedef struct cuda_device {
     const cuda_driver *driver;
     int units, major, minor;
     int shared; /* bytes of shared memory that a block can have */
-    bool tensor_maps;
+    bool tensor_maps, cluster_launch;
     bool overlaps; /* a launch can begin while the one ahead ends, and its code waits for that */
     CUdevice device;
     CUcontext context; /* the primary one; NULL until the first queue is opened */
