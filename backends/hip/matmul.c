@@ -25,7 +25,6 @@ static int64_t tiles(const trine_call *call, int side) { return call->dim[G] * s
 static const char *refuse_all(const trine_call *call) {
     const trine_matmul_args *args = args_of(call);
     const bool curved = args->activation > TRINE_ACTIVATION_RELU;
-    if (call->type[T] == TRINE_F64 && curved) return "float64 with an activation other than relu";
     if (call->type[T] == TRINE_I8 && curved) return "an activation other than relu, of integers";
     if (call->type[T] == TRINE_I8 && (simt_present(call, A_SCALE) || simt_present(call, B_SCALE))) return "scales, of integers";
     if (call->type[T] == TRINE_I8 && !(integer(args->alpha) && integer(args->beta))) return "a factor of integers that is none, or beyond 2^24";
