@@ -18,8 +18,8 @@ template <> struct unit<bf16> {
     }
 };
 
-/* To the nearest, of two the larger. */
-template <> DEVICE uint32_t pair_of_powers<bf16>(float low, float high) {
+/* To the nearest, of two the one farther from 0. */
+template <> DEVICE uint32_t pair_of_weights<bf16>(float low, float high) {
     return __builtin_amdgcn_perm(bits_of_float(high) + 0x8000, bits_of_float(low) + 0x8000, 0x07060302);
 }
 

@@ -67,7 +67,7 @@ template <> struct unit<f64> {
     }
 };
 
-/* Two powers, which are in [0, 1], rounded to T; of NaN anything may come. */
-template <class T> DEVICE uint32_t pair_of_powers(float low, float high) { return T::pair(low, high); }
+/* Two weights rounded to T; what is NaN stays so if the low half of its bits is 0, as it is in what comes of 16 bits. */
+template <class T> DEVICE uint32_t pair_of_weights(float low, float high) { return T::pair(low, high); }
 
 #endif
