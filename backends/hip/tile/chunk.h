@@ -11,6 +11,9 @@
 
 enum { CHUNK = 16, CHUNKS = TILE_BYTES / CHUNK };
 typedef words_4 chunk;
+typedef uint32_t chunks_2 __attribute__((ext_vector_type(8)));
+DEVICE chunk joined(const chunk (&c)[1]) { return c[0]; }
+DEVICE chunks_2 joined(const chunk (&c)[2]) { return __builtin_shufflevector(c[0], c[1], 0, 1, 2, 3, 4, 5, 6, 7); }
 
 /* Among the threads of a warp, which run in step: what they wrote to shared memory is there for the others. */
 DEVICE void sync_warp() {
