@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul on CDNA devices: any shape, stride and type. A block makes a SIDE x SIDE tile of d, each of its waves a part; while one tile of a and b is multiplied
- * out of LDS, the next is on its way from memory to registers. The order of an element's sum follows from k and the architecture alone.
+ * out of LDS, the next is on its way from memory to registers, or several straight to LDS. The order of an element's sum follows from k and the architecture alone.
  *
  * 64 and 128: four waves, a quarter each. 256: eight waves of 128 x 64, two on each SIMD, whose sums fill half of its registers: 64 matrix instructions for 12
  * reads of LDS. */
@@ -15,8 +15,8 @@ template <int SIDE> struct matmul_split {
     static constexpr int DOWN = 2, RIGHT = SIDE == 256 ? 4 : 2, WAVES = DOWN * RIGHT, THREADS = WAVES * WARP, ROWS = SIDE / DOWN, COLUMNS = SIDE / RIGHT;
 };
 
-/* A tile of a and one of b, of several pieces along k, twice; afterwards a strip of 16 rows of sums for each wave. */
-template <class Sum, int SIDE, int PIECES> struct matmul_lds {
+/* Tiles of a and of b, of several pieces along k; afterwards a strip of 16 rows of sums for each wave. */
+template <class Sum, int SIDE, int PIECES, int TILES> struct matmul_lds {
     using sum = Sum;
     using split = matmul_split<SIDE>;
     static constexpr int STRIP = split::COLUMNS + 16 / sizeof(sum); /* of sums; 16 bytes more, for the banks' sake */
@@ -24,7 +24,7 @@ template <class Sum, int SIDE, int PIECES> struct matmul_lds {
         chunk a[PIECES][SIDE * CHUNKS], b[PIECES][SIDE * CHUNKS];
     };
     union {
-        pair tile[2];
+        pair tile[TILES];
         sum strip[split::WAVES][16][STRIP];
     };
 };
@@ -46,7 +46,8 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     using sum = typename matrix::sum;
     static constexpr int PIECES = UNIT_CHUNKS<T>;
     static_assert(UNIT_CHUNKS<U> == PIECES, "as many chunks of a and of b");
-    using lds = matmul_lds<sum, SIDE, PIECES>;
+    static constexpr int STAGES = SIDE == 256 ? direct<T>::STAGES : 0;
+    using lds = matmul_lds<sum, SIDE, PIECES, (STAGES > 2 ? STAGES : 2)>;
     using split = matmul_split<SIDE>;
     static constexpr int DOWN = split::ROWS / 16, RIGHT = split::COLUMNS / 16, DEPTH = TILE_BYTES / sizeof(typename T::bits), STEP = PIECES * DEPTH;
 
@@ -127,9 +128,45 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         sync_block();
     }
 
+    /* The same of whole tiles along k up to `end`, which go straight to LDS and are under way for STAGES - 1 steps. */
+    static DEVICE void direct_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
+        const direct_part<T, SIDE, split::THREADS> a(p.a, at.batch, at.row);
+        const direct_part<U, SIDE, split::THREADS> b(p.b, at.batch, at.column);
+        constexpr int LOADS = PIECES * (a.COUNT + b.COUNT), PIECE = sizeof(m.tile[0].a[0]), TILE = sizeof(m.tile[0]);
+        const uint32_t memory = lds_address(&m);
+        const int tiles = (int)(end / STEP);
+        const auto load = [&](int tile) {
+            const uint32_t to = memory + tile % STAGES * TILE;
+#pragma unroll
+            for (int piece = 0; tile < tiles && piece < PIECES; piece++) {
+                a.load((int64_t)tile * STEP + piece * DEPTH, to + piece * PIECE);
+                b.load((int64_t)tile * STEP + piece * DEPTH, to + (PIECES + piece) * PIECE);
+            }
+        };
+        operand y[RIGHT];
+#pragma unroll
+        for (int tile = 0; tile < STAGES - 1; tile++) load(tile);
+        for (int tile = 0; tile < tiles; tile++) {
+            if (tile + STAGES - 2 < tiles)
+                direct<T>::template wait<(STAGES - 2) * LOADS>();
+            else
+                direct<T>::template wait<0>();
+            sync_block();
+            load(tile + STAGES - 1);
+#pragma unroll
+            for (int part = 0; part < PIECES; part++) multiply(s, y, m.tile[tile % STAGES], part);
+        }
+        sync_block();
+    }
+
     static DEVICE void product(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, lds &m) {
         const int64_t whole = p.a.wide && p.b.wide ? p.k / STEP * STEP : 0;
-        steps<true>(s, p, at, 0, whole, m);
+        bool straight = false;
+        if constexpr (STAGES > 0) {
+            straight = !p.a.across && !p.b.across;
+            if (straight) direct_steps(s, p, at, whole, m);
+        }
+        if (!straight) steps<true>(s, p, at, 0, whole, m);
         steps<false>(s, p, at, whole, p.k, m);
     }
 

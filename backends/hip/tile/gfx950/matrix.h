@@ -21,6 +21,20 @@ template <> struct unit<f16> : unit_of_parts<f16, f16x8> {};
 template <> struct unit<bf16> : unit_of_parts<bf16, bf16x8> {};
 template <> struct unit<i8> : unit_of_parts<i8, i32x4, int32_t> {};
 
+/* Loads of 16 bytes a lane straight to LDS, of a wave side by side. The compiler, which would wait for all of them ahead of any read of LDS, does not know them: who
+ * reads waits until no more than COUNT are under way. */
+template <int STAGES_> struct direct_loads {
+    static constexpr int STAGES = STAGES_;
+    static DEVICE void load(const void *from, uint32_t offset, uint32_t to) {
+        asm volatile("s_nop 0\n\tglobal_load_lds_dwordx4 %1, %2" : : "{m0}"(to), "v"(offset), "s"(from) : "memory");
+    }
+    template <int COUNT> static DEVICE void wait() { asm volatile("s_waitcnt vmcnt(%0)" : : "n"(COUNT) : "memory"); }
+};
+template <> struct direct<bf16> : direct_loads<4> {};
+template <> struct direct<f16> : direct_loads<4> {};
+template <> struct direct<e4m3> : direct_loads<2> {};
+template <> struct direct<e5m2> : direct_loads<2> {};
+
 /* Any two types of float8: the operands' formats are fields of the instruction. Without scales they are 1. */
 template <> constexpr int UNIT_CHUNKS<e4m3> = 2;
 template <> constexpr int UNIT_CHUNKS<e5m2> = 2;
