@@ -5,7 +5,8 @@
 
 #include "backends/simt/cross_entropy.h"
 
-enum { CROSS_ENTROPY_THREADS = 512 };
+/* Blocks for rows in shared memory: threads, and how many a processor holds, which says how long a row may be. About 128 bytes of it are a thread's. */
+#define CROSS_ENTROPY_SHAPES(SHAPE) SHAPE(64, 24) SHAPE(128, 12) SHAPE(256, 6) SHAPE(512, 3) SHAPE(512, 2)
 
 typedef struct cross_entropy_parts_params {
     cross_entropy_params rows;

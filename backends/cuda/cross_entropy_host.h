@@ -11,8 +11,13 @@
 int cross_entropy_room(const trine_call *call, int held);
 int64_t cross_entropy_bytes(const trine_call *call);
 
+/* Threads of a block, and how many blocks a processor holds. */
+typedef struct cross_entropy_shape {
+    int threads, held;
+} cross_entropy_shape;
+
 /* Launches an entry <op>_<step>[_ragged]_<type>_<held>: `blocks` for each row. */
-trine_status cross_entropy_launch_parts(const trine_call *call, const char *step, int held, int blocks);
+trine_status cross_entropy_launch_parts(const trine_call *call, const char *step, cross_entropy_shape shape, int blocks);
 
 const char *cross_entropy_sm90_refuse(const trine_call *call);
 trine_status cross_entropy_sm90_launch(const trine_call *call);

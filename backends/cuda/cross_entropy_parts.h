@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy with its gradient, of rows in shared memory: each in one block, or in parts in the blocks of a cluster. A thread copies into places of its own,
- * which no other looks at, so that it alone waits for them. A block has one row: those of a processor, three where there is room, are then at different steps.
+ * which no other looks at, so that it alone waits for them. A block has one row: those of a processor, three and more, are then at different steps.
  *
  * NOTES
  * Floor: logits once and dlogits once; 2 exponentials and about 12 other instructions for each.
  * Predicted: 45 % of what a processor issues at copying's rate, so that memory binds: 90 % of copy.
- * Measured, H200, 8192 rows of bf16: 97 % of copy for 32000 logits, 86 % for 128256 in four blocks. Blocks that stay, and ask for the next row as they write:
- * 87 and 83 %. Rows copied whole by the copy engine: as fast in one block, less in several. 1024 threads: 87 %. */
+ * Measured, H200, rows of bf16: 93 to 96 % of copy for 2048 to 50304 logits, 98 % for 128256 in four blocks. Blocks that stay, and ask for the next row as they
+ * write: 87 and 83 % for 32000 and 128256. Rows copied by the copy engine: as fast in one block, less in several. 1024 threads for 32000: 87 %. */
 #ifndef TRINE_CUDA_CROSS_ENTROPY_PARTS_H
 #define TRINE_CUDA_CROSS_ENTROPY_PARTS_H
 
@@ -16,9 +16,9 @@
 #include "cross_entropy.h"
 
 /* The elements of a row that a block has, in pieces of 16 bytes. */
-template <class T, bool WHOLE> struct row_part {
+template <class T, int G, bool WHOLE> struct row_part {
     using bits = typename T::bits;
-    static constexpr int ITEMS = 16 / sizeof(bits), STEP = CROSS_ENTROPY_THREADS * ITEMS;
+    static constexpr int ITEMS = 16 / sizeof(bits), STEP = G * ITEMS;
     using piece = held<T, ITEMS>;
 
     const int n;
@@ -27,7 +27,7 @@ template <class T, bool WHOLE> struct row_part {
     DEVICE bool in(int i) const { return i < n; }
 
     /* Does this thread have element i? */
-    static DEVICE bool mine(int i) { return i >= 0 && i / ITEMS % CROSS_ENTROPY_THREADS == thread_index(); }
+    static DEVICE bool mine(int i) { return i >= 0 && i / ITEMS % G == thread_index(); }
 
     /* Body(i) for each of the thread's pieces: i is its first element. */
     template <class Body> DEVICE void each(const Body &body) const {
@@ -105,12 +105,11 @@ struct one_block {
     static DEVICE logit_sums all(const logit_sums &s) { return s; }
 };
 
-template <class T, bool WHOLE, class Blocks> DEVICE void cross_entropy_parts(const cross_entropy_parts_params &q) {
-    constexpr int G = CROSS_ENTROPY_THREADS;
+template <class T, int G, bool WHOLE, class Blocks> DEVICE void cross_entropy_parts(const cross_entropy_parts_params &q) {
     const cross_entropy_params &p = q.rows;
     const int64_t row = block_index() / Blocks::size();
     const int first = Blocks::rank() * q.part, rest = (int)p.v - first;
-    const row_part<T, WHOLE> part = { rest < q.part ? rest : q.part };
+    const row_part<T, G, WHOLE> part = { rest < q.part ? rest : q.part };
     const typename T::bits *const from = row_at<T>(p.logits, row) + first;
     part.each([&](int i) { part.ask(from, i); });
     copy_commit();
@@ -130,5 +129,10 @@ template <class T, bool WHOLE, class Blocks> DEVICE void cross_entropy_parts(con
     part.each([&](int i) { part.put(to, i, part.gradient(p, g, part.get(i))); });
     if (mine && !g.ignored) *(volatile typename T::bits *)(to + here) = T::put(gradient_at(p, g, at_label, p.at_label)); /* after its piece */
 }
+
+/* The entries <op>_<step>[_ragged]_<T>_<HELD>. */
+#define CROSS_ENTROPY_PARTS(step, Blocks, T, G, HELD) \
+    ENTRY_HELD(cross_entropy_##step##_##T##_##HELD, G, HELD, cross_entropy_parts_params) { cross_entropy_parts<T, G, true, Blocks>(p); } \
+    ENTRY_HELD(cross_entropy_##step##_ragged_##T##_##HELD, G, HELD, cross_entropy_parts_params) { cross_entropy_parts<T, G, false, Blocks>(p); }
 
 #endif

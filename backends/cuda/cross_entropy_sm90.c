@@ -22,4 +22,6 @@ const char *cross_entropy_sm90_refuse(const trine_call *call) {
     return blocks_of(call) > MOST ? "a row is longer than the shared memory of eight blocks" : NULL;
 }
 
-trine_status cross_entropy_sm90_launch(const trine_call *call) { return cross_entropy_launch_parts(call, "parts", HELD, blocks_of(call)); }
+trine_status cross_entropy_sm90_launch(const trine_call *call) {
+    return cross_entropy_launch_parts(call, "parts", (cross_entropy_shape){ 512, HELD }, blocks_of(call));
+}

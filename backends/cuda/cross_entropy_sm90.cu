@@ -48,11 +48,6 @@ struct cluster_blocks {
     }
 };
 
-#define CROSS_ENTROPY_PARTS(T, HELD) \
-    ENTRY_HELD(cross_entropy_parts_##T##_##HELD, CROSS_ENTROPY_THREADS, HELD, cross_entropy_parts_params) { cross_entropy_parts<T, true, cluster_blocks>(p); } \
-    ENTRY_HELD(cross_entropy_parts_ragged_##T##_##HELD, CROSS_ENTROPY_THREADS, HELD, cross_entropy_parts_params) { \
-        cross_entropy_parts<T, false, cluster_blocks>(p); \
-    }
-CROSS_ENTROPY_PARTS(f32, 3)
-CROSS_ENTROPY_PARTS(bf16, 3)
-CROSS_ENTROPY_PARTS(f16, 3)
+CROSS_ENTROPY_PARTS(parts, cluster_blocks, f32, 512, 3)
+CROSS_ENTROPY_PARTS(parts, cluster_blocks, bf16, 512, 3)
+CROSS_ENTROPY_PARTS(parts, cluster_blocks, f16, 512, 3)
