@@ -6,7 +6,8 @@
  * soon as those at hand are multiplied. Elements of d are summed in the order in which a thread's 16 bytes have them. Sums of warps, and then of blocks, are
  * added in a fixed order; if there is one block to a tile it ends the tile's rows itself, otherwise a second launch does.
  *
- * NOTES. Floor: keys and values once. */
+ * NOTES. Floor: keys and values once. On an H200, which copies at 4.27 TB/s, 64 sequences of 8192 keys (8 heads, d 128, bf16) are read at 4.28, of 1024 at
+ * 3.69. Without requests of 256 bytes, and with the heads of a sequence's keys far apart in the order of blocks, it was 3.70 and 3.14. */
 #ifndef TRINE_CUDA_ATTENTION_DECODE_H
 #define TRINE_CUDA_ATTENTION_DECODE_H
 

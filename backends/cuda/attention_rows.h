@@ -77,8 +77,7 @@ template <class T, int N> DEVICE void attention_pack(uint32_t (&w)[N / 2], const
     for (int i = 0; i < N / 2; i++) w[i] = T::pair(s[2 * i], s[2 * i + 1]);
 }
 
-/* Most tiles leave the largest score as it is: then o need not be touched. The question waits for all weights, which the compiler would otherwise move behind
- * it. */
+/* Most tiles leave the largest score as it is: then o need not be touched. */
 DEVICE bool attention_changes(const attention_rows &rows, const float (&factor)[2]) {
     return any_of_warp(factor[0] != 1.0f || factor[1] != 1.0f || !(rows.sum[0] >= 0) || !(rows.sum[1] >= 0));
 }
