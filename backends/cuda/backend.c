@@ -86,6 +86,7 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
     states[place].minor = minor;
     states[place].shared = attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     states[place].tensor_maps = attribute(driver, device, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
+    states[place].has_clusters = attribute(driver, device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
     pthread_mutex_init(&states[place].lock, NULL);
     return true;
 }
