@@ -14,7 +14,9 @@
  * m + log S, or its form in base 2, adds 2u(|m| + |log S|).
  *
  * loss = lse - (1-e) z_y - (e/v) sum_k z_k + w lse^2. The error of lse enters (1 + 2w(|lse| + 1)) times; the mean is a sum of v terms rounded once each;
- * and the eight remaining roundings are each of something no larger than the sum A of the four terms' absolute values. */
+ * and the eight remaining roundings are each of something no larger than the sum A of the four terms' absolute values.
+ *
+ * dlogits. As of cross_entropy_backward (row_gradient), from an lse that is off by all that lse may be, (v + 32)u and its slack, and by its own rounding. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), v = trine_ref_dim(ref, "v");
@@ -23,7 +25,8 @@ static void reference(trine_ref *ref) {
     const double scale = args->logit_scale, e = args->label_smoothing, w = args->z_loss;
     const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32);
     double *loss = trine_ref_value(ref, "loss"), *loss_magnitude = trine_ref_magnitude(ref, "loss"), *loss_slack = trine_ref_slack(ref, "loss");
-    double *lse_out = trine_ref_value(ref, "lse");
+    double *lse_out = trine_ref_value(ref, "lse"), *dlogits = trine_ref_value(ref, "dlogits");
+    const double *dloss = trine_ref_value(ref, "dloss");
 
     for (int64_t i = 0; i < r; i++) {
         const double *x = logits + i * v;
@@ -47,7 +50,13 @@ static void reference(trine_ref *ref) {
                 trine_ref_slack(ref, "lse")[i] = lse_slack;
             }
         }
-        if ((int64_t)labels[i] == ignore) {
+        const bool ignored = (int64_t)labels[i] == ignore;
+        if (dlogits) {
+            const double lse_error = (double)(v + 32) * u + lse_slack + u * fabs(lse);
+            const gradient_row g = { scale, e, w, dloss ? dloss[i] : 1, lse, lse_error, ignored ? -1 : (int64_t)labels[i], overflow };
+            row_gradient(&g, x, v, dlogits + i * v, trine_ref_magnitude(ref, "dlogits") + i * v, trine_ref_slack(ref, "dlogits") + i * v);
+        }
+        if (ignored) {
             loss[i] = 0;
             continue;
         }
@@ -65,23 +74,27 @@ static void reference(trine_ref *ref) {
 
 const trine_spec trine_spec_cross_entropy = {
     SPEC(cross_entropy),
-    .summary = "Cross-entropy of logits, with label smoothing and z-loss",
+    .summary = "Cross-entropy of logits, with label smoothing and z-loss, and its gradient",
     .formula = "z = logit_scale logits; lse[i] = log sum_k exp(z[i,k]); loss[i] = lse[i] - (1-e) z[i,y] - (e/v) sum_k z[i,k] + z_loss lse[i]^2 with "
-               "y = labels[i], e = label_smoothing; 0 where y is the ignored label",
+               "y = labels[i], e = label_smoothing; dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v); "
+               "loss and dlogits are 0 where y is the ignored label",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(logits, IN, "T", "r v"), TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
-                 TENSOR(loss, OUT, "f32", "r", .terms = "v + 32"), TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 32") },
+                 TENSOR(loss, OUT, "f32", "r", .terms = "v + 32"), TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 32"),
+                 TENSOR(dloss, IN | OPTIONAL | BROADCAST, "f32", "r"), TENSOR(dlogits, OUT | OPTIONAL, "T", "r v", .terms = "20") },
     .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1, .doc = "share of the target spread evenly over all classes"),
                 PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"),
                 PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .doc = "multiplies the logits"),
                 PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"),
                 PARAM(ignore_index, I64, .values = "0 3 -7", .doc = "label of the rows to leave out") },
     .types = { "T=f32|bf16|f16 L=i64|i32" },
+    .alias = { "dlogits=logits" },
     .flops = "5*r*v",
     .independent = "r",
     .sizes = { "r: 0 1 3 17", "v: 1 2 7 31 64 257 1000 4099 32000" },
     .cases = { "llama2 f32: T=f32 L=i64 r=512 v=32000 +lse", "llama2: T=bf16 L=i64 r=1024 v=32000 +lse", "llama3 f32: T=f32 L=i64 r=128 v=128256 +lse",
                "llama3: T=bf16 L=i64 r=256 v=128256 +lse", "llama3 smoothed: T=bf16 L=i64 r=256 v=128256 label_smoothing=0.1 z_loss=1e-4 +lse",
+               "llama2 gradient: T=bf16 L=i64 r=8192 v=32000 +dlogits", "llama3 gradient: T=bf16 L=i64 r=8192 v=128256 +dlogits",
                "one row: T=bf16 L=i64 r=1 v=262144", "bytes: T=f32 L=i32 r=65536 v=256 +lse" },
     .reference = reference,
 };

@@ -4,11 +4,7 @@
 
 #define ARGS trine_cross_entropy_backward_args
 
-/* Bound, with u = 2^-24, z = scale*x, p = exp(z - lse), F = 1 + 2w|lse|. The exponent is off by d = 3u(|z| + |lse|): the product, the difference, and
- * a constant for exp2. So p is off by p(e^d - 1), which is slack, and by exp to 4 ulp, 8u p. Then 1 + 2 w lse (3u F), the product with p (1u), the two
- * differences (2u of the parts' absolute values; 1-e and e/v have been rounded once), g*scale and the product with it (3u): 17u on p F, 6u on the others,
- * for which 20u on p F and on a third of the others is safe. An exponential below 2^-126 may be flushed, one above
- * 2^127 may overflow.
+/* The bound is row_gradient()'s, of an lse that is exact.
  * Invariant: sum_k dlogits[i,k] = dloss[i] logit_scale 2 z_loss lse[i], whatever the smoothing. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
@@ -16,36 +12,11 @@ static void reference(trine_ref *ref) {
     const int64_t ignore = args->ignore_index_set ? args->ignore_index : -100;
     const double *logits = trine_ref_value(ref, "logits"), *labels = trine_ref_value(ref, "labels");
     const double *lse = trine_ref_value(ref, "lse"), *dloss = trine_ref_value(ref, "dloss");
-    const double scale = args->logit_scale, e = args->label_smoothing, w = args->z_loss;
-    const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32), tiny = trine_smallest_normal(TRINE_F32);
     double *dlogits = trine_ref_value(ref, "dlogits"), *magnitude = trine_ref_magnitude(ref, "dlogits"), *slack = trine_ref_slack(ref, "dlogits");
-
     for (int64_t i = 0; i < r; i++) {
-        const bool ignored = (int64_t)labels[i] == ignore;
-        const double gain = dloss[i] * scale, factor = w > 0 ? 1 + 2 * w * lse[i] : 1, factor_abs = w > 0 ? 1 + 2 * w * fabs(lse[i]) : 1;
-        for (int64_t k = 0; k < v; k++) {
-            const int64_t at = i * v + k;
-            if (ignored) {
-                dlogits[at] = 0;
-                continue;
-            }
-            const double z = scale * logits[at], p = exp(z - lse[i]), target = (k == (int64_t)labels[i] ? 1 - e : 0) + e / (double)v;
-            dlogits[at] = gain * (p * factor - target);
-            const double shift = exp_shift(z - lse[i], 3 * u * (fabs(z) + fabs(lse[i])));
-            const double size = fabs(gain) * ((p + shift) * factor_abs + target);
-            const bool finite_inputs = isfinite(logits[at]) && isfinite(lse[i]) && isfinite(dloss[i]);
-            const bool finite_overflow = 2 * fabs(scale) > largest || 2 * trine_finite_abs(z) > largest || 2 * trine_finite_abs(lse[i]) > largest ||
-                                         trine_finite_abs(gain) > largest || trine_finite_abs(factor_abs) > largest;
-            const bool overflow = finite_overflow || p + shift > 0x1p127 || (p + shift) * factor_abs > largest || size > largest;
-            const double unsure = 20 * u * (p * factor_abs + target / 3) + shift * factor_abs;
-            if (isinf(dloss[i]) && fabs(p * factor - target) <= unsure) { /* Inf of either sign, or Inf * 0 */
-                dlogits[at] = magnitude[at] = INFINITY;
-                continue;
-            }
-            if (!isfinite(dlogits[at]) && !finite_inputs && !finite_overflow) continue;
-            magnitude[at] = overflow ? INFINITY : fabs(gain) * (p * factor_abs + target / 3);
-            slack[at] = fabs(gain) * factor_abs * (shift + tiny) + tiny * (p * factor_abs + target);
-        }
+        const int64_t label = (int64_t)labels[i];
+        const gradient_row g = { args->logit_scale, args->label_smoothing, args->z_loss, dloss[i], lse[i], 0, label == ignore ? -1 : label, false };
+        row_gradient(&g, logits + i * v, v, dlogits + i * v, magnitude + i * v, slack + i * v);
     }
 }
 

@@ -133,7 +133,7 @@ static bool sticky(const void *context) {
     if (stub == NULL) return false;
     trine *lib = open_library();
     bool right;
-    stub->fail = STRING(cuLaunchKernel);
+    stub->fail = STRING(cuLaunchKernelEx);
     stub->result = CUDA_ERROR_ILLEGAL_ADDRESS;
     for (int i = 0; i < 2; i++)
         if (double_numbers(lib, 1, NULL, &right) != TRINE_ERR_DEVICE || !strstr(trine_error_message(), "an illegal memory access was encountered"))

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cross_entropy on the CPU: each row in chunks that fit the L1 cache, whose sums are then put together in order. */
+/* cross_entropy on the CPU: each row in chunks that fit the L1 cache, whose sums are then put together in order. The gradient of a row is written while its
+ * logits are in the cache, if there are rows for all threads. */
 #include "cross_entropy.h"
 
-enum { LOGITS, LABELS, LOSS, LSE }; /* as in the specification */
-enum { CHUNK = 4096, SAMPLE = 64 }; /* elements of a row per task; of a chunk to estimate its maximum from */
-#define FAR 0x1p23f                 /* a sum of powers up to here has none more than 23 (16 to base e) above the estimate */
+enum { LOGITS, LABELS, LOSS, LSE, DLOSS, DLOGITS }; /* as in the specification */
+enum { CHUNK = 4096, SAMPLE = 64 };                 /* elements of a row per task; of a chunk to estimate its maximum from */
+#define FAR 0x1p23f                                 /* a sum of powers up to here has none more than 23 (16 to base e) above the estimate */
 
 /* Of a chunk, with z = x times the scale of base 2: sum 2^(z - origin), and the sum of x. */
 typedef struct part {
@@ -73,8 +74,8 @@ static void row_chunk(const trine_tensor *logits, int64_t row, int64_t first, in
         FOR_TYPE(type, chunk_part, x, n, scale, false, out);
 }
 
-/* Puts a row's chunks together, in float64, which costs nothing here. */
-static void row_finish(const trine_call *call, int64_t row, int64_t y, int64_t ignore, const part *parts, int64_t chunks) {
+/* Puts a row's chunks together, in float64, which costs nothing here. Its lse is returned. */
+static float row_finish(const trine_call *call, int64_t row, int64_t y, int64_t ignore, const part *parts, int64_t chunks) {
     const trine_cross_entropy_args *args = call->args;
     const trine_tensor *logits = &call->tensor[LOGITS];
     const double ln2 = 0.69314718055994531, scale = base2_scale(args->logit_scale) * ln2;
@@ -95,61 +96,111 @@ static void row_finish(const trine_call *call, int64_t row, int64_t y, int64_t i
         if (w > 0) loss += w * lse * lse;
     }
     ((float *)call->tensor[LOSS].data)[row] = (float)loss;
+    return (float)lse;
 }
 
 static int64_t chunks_of(const trine_call *call) { return (call->dim[1] + CHUNK - 1) / CHUNK; }
+static bool given(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
 
-static size_t workspace(const trine_call *call) { return chunks_of(call) <= 1 ? 0 : (size_t)(call->dim[0] * chunks_of(call)) * sizeof(part); }
+/* Of rows of several chunks: their parts, and for gradients the lse of each. */
+static size_t workspace(const trine_call *call) {
+    if (chunks_of(call) <= 1) return 0;
+    return (size_t)call->dim[0] * ((size_t)chunks_of(call) * sizeof(part) + (given(call, DLOGITS) ? sizeof(float) : 0));
+}
 
 typedef struct losses {
     const trine_call *call;
     const trine_tensor *logits, *labels;
     int64_t rows, v, chunks, ignore;
-    bool need_lse, totals;
+    bool need_lse, totals, gradient;
     float scale;
     part *parts; /* of rows of several chunks */
+    float *lse;  /* of those, for gradients */
+    gradient_rows gradients;
 } losses;
 
-/* Of a row whose loss or lse is asked for. */
+static int64_t chunk_length(const losses *l, int64_t at) { return l->v - at < CHUNK ? l->v - at : CHUNK; }
+
+/* Of a row whose loss, lse or gradient is asked for. */
 static void loss_chunk(const losses *l, int64_t row, int64_t at, part *out) {
     *out = (part){ 0 };
-    if (l->need_lse || label_at(l->labels, row) != l->ignore) row_chunk(l->logits, row, at, l->v - at < CHUNK ? l->v - at : CHUNK, l->scale, l->totals, out);
+    if (l->need_lse || label_at(l->labels, row) != l->ignore) row_chunk(l->logits, row, at, chunk_length(l, at), l->scale, l->totals, out);
+}
+
+static void loss_row(const losses *l, int64_t row, const part *parts) {
+    const float lse = row_finish(l->call, row, label_at(l->labels, row), l->ignore, parts, l->chunks);
+    if (l->gradient && l->chunks > 1) l->lse[row] = lse;
+    if (l->gradient && l->chunks == 1) gradient_chunk(&l->gradients, row, lse, 0, l->v);
+}
+
+/* Rows of one chunk, or rows enough that none need be shared: each from end to end. */
+static void whole_rows(const losses *l, int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; row++) {
+        part one;
+        part *parts = l->chunks > 1 ? l->parts + row * l->chunks : &one;
+        for (int64_t c = 0; c < l->chunks; c++) loss_chunk(l, row, c * CHUNK, parts + c);
+        loss_row(l, row, parts);
+        for (int64_t c = 0; l->gradient && l->chunks > 1 && c < l->chunks; c++)
+            gradient_chunk(&l->gradients, row, l->lse[row], c * CHUNK, chunk_length(l, c * CHUNK));
+    }
 }
 
 static void loss_thread(const void *context, int thread, int team) {
     const losses *l = context;
-    int64_t first, last;
-    if (l->chunks > 1) {
-        cpu_share(l->rows * l->chunks, thread, team, &first, &last);
-        for (int64_t task = first; task < last; task++) loss_chunk(l, task / l->chunks, task % l->chunks * CHUNK, &l->parts[task]);
-        cpu_barrier(team);
-    }
+    int64_t first, last, first_task, last_task;
     cpu_share(l->rows, thread, team, &first, &last);
-    for (int64_t row = first; row < last; row++) {
-        part one = { 0 };
-        if (l->chunks == 1) loss_chunk(l, row, 0, &one);
-        row_finish(l->call, row, label_at(l->labels, row), l->ignore, l->chunks > 1 ? l->parts + row * l->chunks : &one, l->chunks);
+    if (l->chunks <= 1 || (l->gradient && l->rows >= team)) {
+        whole_rows(l, first, last);
+        return;
+    }
+    cpu_share(l->rows * l->chunks, thread, team, &first_task, &last_task);
+    for (int64_t task = first_task; task < last_task; task++) loss_chunk(l, task / l->chunks, task % l->chunks * CHUNK, &l->parts[task]);
+    cpu_barrier(team);
+    for (int64_t row = first; row < last; row++) loss_row(l, row, l->parts + row * l->chunks);
+    if (!l->gradient) return;
+    cpu_barrier(team);
+    for (int64_t task = first_task; task < last_task; task++) {
+        const int64_t row = task / l->chunks, at = task % l->chunks * CHUNK;
+        gradient_chunk(&l->gradients, row, l->lse[row], at, chunk_length(l, at));
     }
 }
 
-static trine_status launch(const trine_call *call) {
+static losses losses_of(const trine_call *call) {
     const trine_cross_entropy_args *args = call->args;
-    const losses l = {
+    const int64_t chunks = chunks_of(call), ignore = args->ignore_index_set ? args->ignore_index : -100;
+    part *const parts = call->workspace;
+    return (losses){
         .call = call,
         .logits = &call->tensor[LOGITS],
         .labels = &call->tensor[LABELS],
         .rows = call->dim[0],
         .v = call->dim[1],
-        .chunks = chunks_of(call),
-        .ignore = args->ignore_index_set ? args->ignore_index : -100,
-        .need_lse = call->present & 1u << LSE,
+        .chunks = chunks,
+        .ignore = ignore,
+        .need_lse = given(call, LSE),
         .totals = args->label_smoothing > 0,
+        .gradient = given(call, DLOGITS),
         .scale = base2_scale(args->logit_scale),
-        .parts = call->workspace,
+        .parts = parts,
+        .lse = chunks > 1 ? (float *)(parts + call->dim[0] * chunks) : NULL,
+        .gradients = { .logits = &call->tensor[LOGITS],
+                       .labels = &call->tensor[LABELS],
+                       .dloss = given(call, DLOSS) ? &call->tensor[DLOSS] : NULL,
+                       .dlogits = &call->tensor[DLOGITS],
+                       .v = call->dim[1],
+                       .ignore = ignore,
+                       .smoothing = args->label_smoothing,
+                       .scale = args->logit_scale,
+                       .z_loss = args->z_loss },
     };
+}
+
+static trine_status launch(const trine_call *call) {
+    const losses l = losses_of(call);
     const trine_status status = labels_check(call, l.labels, l.v, l.ignore);
     if (status != TRINE_OK) return status;
-    cpu_parallel(cpu_team(call, l.rows * (l.chunks > 1 ? l.chunks : 1), l.rows * (l.v + 1) * (int64_t)vsize(l.logits->dtype)), loss_thread, &l);
+    const int64_t tensors = l.gradient ? 2 : 1, bytes = l.rows * (l.v + 1) * (int64_t)vsize(l.logits->dtype) * tensors;
+    cpu_parallel(cpu_team(call, l.rows * (l.chunks > 1 ? l.chunks : 1), bytes), loss_thread, &l);
     return TRINE_OK;
 }
 

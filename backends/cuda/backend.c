@@ -57,7 +57,8 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
     }
     const int major = attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
     const int minor = attribute(driver, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    if (!cuda_has_code(major, minor)) {
+    const int code = cuda_code_for(major, minor);
+    if (code == 0) {
         snprintf(reason_out, reason_size, "no code for this architecture: sm_%d%d (%s)", major, minor, d->model);
         return false;
     }
@@ -86,7 +87,8 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
     states[place].minor = minor;
     states[place].shared = attribute(driver, device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
     states[place].tensor_maps = attribute(driver, device, CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
-    states[place].has_clusters = attribute(driver, device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
+    states[place].cluster_launch = attribute(driver, device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
+    states[place].overlaps = code >= 90;
     pthread_mutex_init(&states[place].lock, NULL);
     return true;
 }

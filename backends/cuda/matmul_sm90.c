@@ -181,8 +181,8 @@ static bool whole_result(const trine_call *call, const matmul_target *to) {
            (d->shape[1] == 1 || d->stride[1] * size % 16 == 0) && (d->shape[0] == 1 || d->stride[0] * size % 16 == 0);
 }
 
-/* May blocks come before the launch ahead has ended? That saves 1 to 2 us, but costs bf16 2 % where they fill neither half of the device nor all of it. */
-static bool may_begin_early(const cuda_device *d, int64_t blocks) { return blocks <= d->units / 2 || blocks > d->units - d->units / 16; }
+/* Blocks that come before the launch ahead has ended save 1 to 2 us, but cost bf16 2 % where they fill more than half of the device and not all of it. */
+static bool better_alone(const cuda_device *d, int64_t blocks) { return blocks > d->units / 2 && blocks <= d->units - d->units / 16; }
 
 trine_status matmul_sm90_launch(const trine_call *call, int which) {
     const cuda_device *d = call->device;
@@ -220,6 +220,6 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     if (status != TRINE_OK) return status;
     if (p.tile.pairs && held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
     if (p.tile.pairs && held < p.tiles) launch.blocks = launch.cluster * held;
-    launch.early = may_begin_early(d, launch.blocks);
+    launch.alone = better_alone(d, launch.blocks);
     return cuda_launch_function(call, &launch);
 }

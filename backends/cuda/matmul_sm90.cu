@@ -4,7 +4,7 @@
 
 /* The parts of a name: x's and y's consecutive direction, k or lane. */
 #define TILES(kind, T, name, N, x, y, X_ACROSS, Y_ACROSS) \
-    ENTRY_HELD(matmul_##kind##_##name##_##N##_##x##y, MATMUL_SM90_THREADS, 1, matmul_sm90_params) { matmul_##kind<T, N, X_ACROSS, Y_ACROSS>(p); }
+    ENTRY_AHEAD(matmul_##kind##_##name##_##N##_##x##y, MATMUL_SM90_THREADS, 1, matmul_sm90_params) { matmul_##kind<T, N, X_ACROSS, Y_ACROSS>(p); }
 #define TILES_KK(kind, T, name, N) TILES(kind, T, name, N, k, k, false, false)
 #define TILES_XK(kind, T, name, N) TILES_KK(kind, T, name, N) TILES(kind, T, name, N, l, k, true, false)
 #define TILES_XY(kind, T, name, N) TILES_XK(kind, T, name, N) TILES(kind, T, name, N, k, l, false, true) TILES(kind, T, name, N, l, l, true, true)

@@ -53,16 +53,19 @@ const cuda_op cuda_ops[TRINE_OP_COUNT] = {
 #undef OWN
 #undef HOPPER
 
-bool cuda_has_code(int major, int minor) {
+/* The driver takes machine code if there is any for the device, and PTX otherwise, the newest of either. */
+int cuda_code_for(int major, int minor) {
     static const char built[] = CUDA_ARCHS; /* "sm_80 sm_90a compute_90" */
     const int have = 10 * major + minor;
+    int best[2] = { 0, 0 };
     for (const char *at = built; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
         const bool ptx = *at == 'c';
         char *suffix;
         const int arch = (int)strtol(at + strcspn(at, "_") + 1, &suffix, 10);
-        if (*suffix == 'a' ? arch == have : ptx ? arch <= have : arch / 10 == major && arch <= have) return true;
+        const bool runs = *suffix == 'a' ? arch == have : ptx ? arch <= have : arch / 10 == major && arch <= have;
+        if (runs && arch > best[ptx]) best[ptx] = arch;
     }
-    return false;
+    return best[false] > 0 ? best[false] : best[true];
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- functions */
@@ -98,11 +101,11 @@ static trine_status find_function(cuda_device *d, const trine_call *call, const 
 
 enum { ATTRIBUTES = 2 };
 
-static CUlaunchConfig config_of(const cuda_launch *launch, CUlaunchAttribute *attributes, CUstream stream) {
+static CUlaunchConfig config_of(const cuda_device *d, const cuda_launch *launch, CUlaunchAttribute *attributes, CUstream stream) {
     unsigned count = 0;
     if (launch->cluster > 0)
         attributes[count++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { (unsigned)launch->cluster, 1, 1 } };
-    if (launch->early)
+    if (d->overlaps && !launch->alone)
         attributes[count++] =
             (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1 };
     return (CUlaunchConfig){
@@ -122,7 +125,7 @@ static CUlaunchConfig config_of(const cuda_launch *launch, CUlaunchAttribute *at
 static trine_status launch_code(const cuda_device *d, CUfunction code, const cuda_launch *launch, CUstream stream) {
     void *arguments[] = { (void *)(uintptr_t)launch->params };
     CUlaunchAttribute attributes[ATTRIBUTES];
-    const CUlaunchConfig config = config_of(launch, attributes, stream);
+    const CUlaunchConfig config = config_of(d, launch, attributes, stream);
     if (config.numAttrs > 0) return CUDA_CALL(d->driver, LaunchKernelEx, &config, code, arguments, NULL);
     return CUDA_CALL(d->driver, LaunchKernel, code, config.gridDimX, 1, 1, config.blockDimX, 1, 1, config.sharedMemBytes, stream, arguments, NULL);
 }
@@ -137,7 +140,7 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     if (status != TRINE_OK) return status;
     status = find_function(d, call, launch, &code);
     if (status == TRINE_OK) {
-        const CUlaunchConfig config = config_of(launch, attributes, NULL);
+        const CUlaunchConfig config = config_of(d, launch, attributes, NULL);
         status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
     }
     if (status == TRINE_OK) d->clusters[call->plan->op][launch->cluster] = *clusters_out;
@@ -185,5 +188,5 @@ trine_status simt_clusters_held(const trine_call *call, const simt_function *fun
 
 simt_room simt_room_of(const trine_call *call) {
     const cuda_device *d = call->device;
-    return (simt_room){ .units = d->units, .shared = d->shared, .cluster = d->has_clusters ? CUDA_MOST_CLUSTER : 1 };
+    return (simt_room){ .units = d->units, .shared = d->shared, .cluster = d->cluster_launch ? CUDA_MOST_CLUSTER : 1 };
 }

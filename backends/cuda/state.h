@@ -17,7 +17,8 @@ typedef struct cuda_device {
     const cuda_driver *driver;
     int units, major, minor;
     int shared; /* bytes of shared memory that a block can have */
-    bool tensor_maps, has_clusters;
+    bool tensor_maps, cluster_launch;
+    bool overlaps; /* a launch can begin while the one ahead ends, and its code waits for that */
     CUdevice device;
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
@@ -59,7 +60,7 @@ typedef struct cuda_launch {
     int threads;
     int cluster; /* blocks of one, of which `blocks` is a multiple; 0: none */
     int shared;  /* bytes, the same at every launch of the function */
-    bool early;  /* it may begin while the launch before it ends, for which it waits itself */
+    bool alone;  /* its blocks come when the launch ahead has ended; otherwise, where the device can, while that ends */
     const void *params;
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
@@ -71,7 +72,7 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
 /* peak.c: the backend's `peak`. */
 trine_status cuda_peak(const trine_device *device, void *queue, trine_peak *peak);
 
-/* Was device code built that a device of compute capability major.minor can run? */
-bool cuda_has_code(int major, int minor);
+/* The architecture, 90 for sm_90, of the code that a device of compute capability major.minor runs; 0 if none was built that it can. */
+int cuda_code_for(int major, int minor);
 
 #endif

@@ -14,9 +14,28 @@
 #define DEVICE __device__ __forceinline__
 #define SHARED __shared__
 
-/* A function that the host launches, in blocks of `threads`, with parameters `p`; and one with so few registers that a processor holds `blocks` at a time. */
-#define ENTRY(name, threads, params) extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ params p)
-#define ENTRY_HELD(name, threads, blocks, params) extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p)
+/* A launch may begin while the one ahead ends (PTX ISA 9.0, griddepcontrol): the next one's blocks may come once all of this one's have said so, and what a launch
+ * ahead wrote is seen once it has been waited for. Before sm_90 launches follow each other. */
+DEVICE void launch_next() {
+    if constexpr (CUDA_ARCH >= 900) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+DEVICE void launch_wait() {
+    if constexpr (CUDA_ARCH >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+/* A function that the host launches, with parameters `p`: in blocks of `threads`; with so few registers that a processor holds `blocks` at a time; and one of
+ * these that says itself when the next launch may come, and waits for the one ahead. */
+#define ENTRY_OF(name, bounds, params) \
+    static DEVICE void name##_body(const params &p); \
+    extern "C" __global__ void bounds name(const __grid_constant__ params p) { \
+        launch_next(); \
+        launch_wait(); \
+        name##_body(p); \
+    } \
+    static DEVICE void name##_body(const params &p)
+#define ENTRY(name, threads, params) ENTRY_OF(name, __launch_bounds__(threads), params)
+#define ENTRY_HELD(name, threads, blocks, params) ENTRY_OF(name, __launch_bounds__(threads, blocks), params)
+#define ENTRY_AHEAD(name, threads, blocks, params) extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p)
 
 enum { WARP = 32 };
 

@@ -46,7 +46,7 @@ template <class T, int D, int EDGE> struct attention_block {
     /* Scores of keys that the query does not see become -Inf, and are bits of the result. */
     static DEVICE uint32_t hide(sums (&s)[STRIPS], const state &me, int64_t at) {
         const int64_t key = at + own::group() * 4;
-        const int first = within_tile(me.keys.first - key), last = within_tile(me.keys.last - key);
+        const int first = within_tile<KEYS>(me.keys.first - key), last = within_tile<KEYS>(me.keys.last - key);
         uint32_t unseen = 0;
 #pragma unroll
         for (int j = 0; j < STRIPS; j++)
@@ -59,26 +59,26 @@ template <class T, int D, int EDGE> struct attention_block {
             }
         return unseen;
     }
-    static DEVICE int within_tile(int64_t key) { return key < 0 ? 0 : key < KEYS ? (int)key : (int)KEYS; }
 
-    /* From s to powers, exp2(unit (s - max)). Most tiles leave the maximum as it is: then the sums need not be touched. */
+    /* From s to powers, exp2(unit (s - max)). The maximum follows what is larger by a factor of 2^8 only: in most tiles the sums need not be touched. */
     static DEVICE void soften(sums (&s)[STRIPS], state &me, float unit) {
         float max = me.max;
 #pragma unroll
         for (int n = 0; n < STRIPS * own::COUNT; n++) max = larger(max, sum_of(s, n));
 #pragma unroll
         for (int mask = EDGE; mask < WARP; mask *= 2) max = larger(max, shuffle_xor(max, mask));
-        const float origin = max == -infinity() ? 0 : max;
-        if (any_of_warp(max != me.max)) {
-            const float factor = exp2_approx((me.max - origin) * unit);
-            me.max = max;
+        const bool grown = max > me.max && !((max - me.max) * unit <= 8);
+        if (any_of_warp(grown)) {
+            const float factor = grown ? exp2_approx((me.max - max) * unit) : 1; /* rows do not depend on each other */
+            if (grown) me.max = max;
             me.sum *= factor;
 #pragma unroll
             for (int i = 0; i < PARTS; i++) me.o[i] *= factor;
         }
+        const float minus = me.max == -infinity() ? 0 : -me.max; /* there is a packed addition, but no difference */
 #pragma unroll
         for (int j = 0; j < STRIPS; j++) {
-            s[j] = (s[j] - origin) * unit; /* at most 0, which a product less a rounded one is not */
+            s[j] = (s[j] + minus) * unit;
 #pragma unroll
             for (int r = 0; r < own::COUNT; r++) s[j][r] = exp2_approx(s[j][r]);
 #pragma unroll
@@ -107,13 +107,7 @@ template <class T, int D, int EDGE> struct attention_block {
         }
         m.infinite[thread_index()][0] |= above;
         m.infinite[thread_index()][1] |= below;
-        sync_block();
-#pragma unroll 1
-        for (int i = thread_index(); i < value_tile::SIZE * value_tile::ELEMENTS; i += THREADS) {
-            bits &x = ((bits *)m.v)[i];
-            if (!(magnitude(T::get(x)) < infinity())) x = 0;
-        }
-        sync_block();
+        make_finite<T, THREADS>(m.v);
     }
 
     static DEVICE void put_back(state &me, const lds &m) {
@@ -145,7 +139,6 @@ template <class T, int D, int EDGE> struct attention_block {
         typename key_tile::part k;
         typename value_tile::part v;
         DEVICE void load(int64_t at, int64_t last) {
-            if (at >= last) return;
             k.load(at, last);
             v.load(at, last);
         }
@@ -169,7 +162,7 @@ template <class T, int D, int EDGE> struct attention_block {
         if constexpr (EDGE_TILE) unseen = hide(s, me, at);
         soften(s, me, unit);
         if (EDGE_TILE && any_of_warp(m.odd[thread % (THREADS / WARP)])) take_out(s, unseen, m);
-        add_turned<T, value_tile>(me.o, s, m.v, chunk_of_powers<T, sums>);
+        add_turned<T, value_tile>(me.o, s, m.v);
         sync_block();
     }
 

@@ -63,6 +63,9 @@ template <int THREADS> DEVICE attention_span attention_common(const attention_sp
     return { uniform(group_combine<THREADS>(s.first, most())), uniform(group_combine<THREADS>(s.last, least())) };
 }
 
+/* A place that counts from the beginning of ROWS rows: before, among or behind them. */
+template <int ROWS> DEVICE int within_tile(int64_t row) { return row < 0 ? 0 : row < ROWS ? (int)row : (int)ROWS; }
+
 /* A chunk of a row of n elements, from element `at`; 0 beyond it. */
 template <class T> DEVICE chunk attention_chunk(const typename T::bits *row, int64_t at, int64_t n, bool wide) {
     constexpr int N = CHUNK / sizeof(typename T::bits);
@@ -85,8 +88,9 @@ template <class T, int D, int ROWS, class Share> struct attention_part {
     DEVICE attention_part(const attention_rows &rows, int64_t batch, int64_t head_, int64_t width)
         : r(rows), head(attention_row<T>(rows, batch, 0, head_)), offset((uint32_t)((Share::row() * rows.row + Share::column() * ELEMENTS) * SIZE)), d(width) {}
 
-    /* Rows from `first` on, of `rows`; 0 beyond them. */
+    /* Rows from `first` on, of `rows`, if there are any; 0 beyond them. */
     DEVICE void load(int64_t first, int64_t rows) {
+        if (first >= rows) return;
         const typename T::bits *const tile = head + first * r.row;
         if (r.wide && d == D && first + ROWS <= rows) {
             const uint32_t own = afresh(offset); /* or it would be widened outside of the loop, to two registers */
@@ -130,12 +134,6 @@ template <class T, int D, int LANES, int THREADS = TILE_THREADS, int EDGE = 16> 
             for (int i = 0; i < share::COUNT; i++) tile[place(share::row() + share::down(i), share::column())] = this->held[i];
         }
     };
-
-    static DEVICE void load(chunk *tile, const attention_rows &r, int64_t batch, int64_t row, int64_t rows, int64_t head, int64_t d) {
-        part p(r, batch, head, d);
-        p.load(row, rows);
-        p.store(tile);
-    }
 };
 
 /* The same turned: D lanes along the ROWS rows, in the order in which sums of EDGE x EDGE hold them, so that what a lane has of the sums of these rows, a chunk
@@ -193,18 +191,10 @@ template <class T, int D, int ROWS, int THREADS = TILE_THREADS, int EDGE = 16> s
             vector most = {};
 #pragma unroll
             for (int i = 0; i < share::COUNT; i++)
-                if (share::has(i)) most = __builtin_elementwise_max(most, __builtin_bit_cast(vector, this->held[i] & ~sign));
+                if (share::has(i)) most = __builtin_elementwise_max(most, __builtin_bit_cast(vector, afresh(this->held[i] & ~sign))); /* not by halves */
             return __builtin_reduce_max(most) >= T::put(infinity());
         }
     };
-
-    /* True in a thread that met Inf or NaN. */
-    static DEVICE bool load(chunk *tile, const attention_rows &r, int64_t batch, int64_t row, int64_t rows, int64_t head, int64_t d) {
-        part p(r, batch, head, d);
-        p.load(row, rows);
-        p.store(tile);
-        return p.odd();
-    }
 
     static DEVICE float element(const chunk *tile, unsigned lane, unsigned row) {
         return T::get(((const bits *)&tile[place(lane, chunk_of(row))])[element_of(row)]);
@@ -216,38 +206,29 @@ template <class Sums> constexpr int COUNT_OF = sizeof(Sums) / sizeof(float);
 template <class Sums> using square_of = square<COUNT_OF<Sums> == 4 ? 16 : 32>;
 template <class Sums> DEVICE float sum_of(const Sums *s, int n) { return s[n / COUNT_OF<Sums>][n % COUNT_OF<Sums>]; }
 
-/* Sums from the n-th of a lane on as a chunk of T. */
-template <class T, class Sums> DEVICE chunk chunk_of_sums(const Sums *s, int n) {
-    constexpr int N = CHUNK / sizeof(typename T::bits);
-    typename T::bits v[N];
-#pragma unroll
-    for (int e = 0; e < N; e++) v[e] = T::put(sum_of(s, n + e));
+/* Weights from the n-th of a lane on as a chunk of T. */
+template <class T, class Sums> DEVICE chunk chunk_of_weights(const Sums *s, int n) {
     chunk c;
-    __builtin_memcpy(&c, v, sizeof c);
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if constexpr (sizeof(typename T::bits) == 4)
+            c[i] = bits_of_float(sum_of(s, n + i));
+        else
+            c[i] = pair_of_weights<T>(sum_of(s, n + 2 * i), sum_of(s, n + 2 * i + 1));
+    }
     return c;
 }
 
-/* The same of powers. */
-template <class T, class Sums> DEVICE chunk chunk_of_powers(const Sums *s, int n) {
-    if constexpr (sizeof(typename T::bits) == 4) {
-        return chunk_of_sums<T>(s, n);
-    } else {
-        chunk c;
-#pragma unroll
-        for (int i = 0; i < 4; i++) c[i] = pair_of_powers<T>(sum_of(s, n + 2 * i), sum_of(s, n + 2 * i + 1));
-        return c;
-    }
-}
-
 /* By wave: 16 rows of weights for each of 16 lanes, and which of a lane's own are unseen. */
-struct careful_lds {
-    float weight[TILE_THREADS / WARP][16][16];
-    uint32_t unseen[TILE_THREADS / WARP][WARP];
+template <int THREADS> struct careful_lds {
+    float weight[THREADS / WARP][16][16];
+    uint32_t unseen[THREADS / WARP][WARP];
 };
 
-/* Adds turned rows times weights to a lane's sums, row by row in float, those it does not see left out: a weight of 0 would not hide Inf or NaN. */
-template <class Tile, int PARTS, int STRIPS>
-DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, careful_lds &m) {
+/* Adds turned rows times weights to a lane's sums, row by row in float, those it does not see left out: a weight of 0 would not hide Inf or NaN. Seldom
+ * needed, and so written for few registers. */
+template <class Tile, int PARTS, int STRIPS, int THREADS>
+DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, careful_lds<THREADS> &m) {
     const int thread = thread_index() % WARP, wave = thread_index() / WARP, lane = thread % 16;
     m.unseen[wave][thread] = unseen;
 #pragma unroll
@@ -260,39 +241,51 @@ DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], u
             if (m.unseen[wave][row / 4 * 16 + lane] >> (j * 4 + row % 4) & 1) continue;
             const float w = m.weight[wave][row][lane];
 #pragma unroll
-            for (int i = 0; i < PARTS; i++)
+            for (int i = 0; i < PARTS; i++) {
+                const int first = afresh(i * 16 + thread / 16 * 4), at = afresh(j * 16 + row);
 #pragma unroll
-                for (int r = 0; r < 4; r++) sums[i][r] = fused(w, Tile::element(tile, i * 16 + thread / 16 * 4 + r, j * 16 + row), sums[i][r]);
+                for (int r = 0; r < 4; r++) sums[i][r] = fused(w, Tile::element(tile, first + r, at), sums[i][r]);
+            }
         }
         sync_warp();
     }
 }
 
-/* The same by the matrix unit, with weights rounded to T, where all rows are finite. */
-template <class T, class Tile, class Sums, int PARTS, int STRIPS, class Pack>
-DEVICE void add_turned(Sums (&sums)[PARTS], const Sums (&weight)[STRIPS], const chunk *tile, Pack pack) {
+/* The same by the matrix unit, with weights rounded to T and finite rows. */
+template <class T, class Tile, class Sums, int PARTS, int STRIPS> DEVICE void add_turned(Sums (&sums)[PARTS], const Sums (&weight)[STRIPS], const chunk *tile) {
     using own = square_of<Sums>;
 #pragma unroll
     for (int n = 0; n < STRIPS * own::COUNT; n += Tile::ELEMENTS) {
-        const chunk x = pack(weight, n);
+        const chunk x = chunk_of_weights<T>(weight, n);
 #pragma unroll
         for (int i = 0; i < PARTS; i++)
             unit<T>::multiply(sums[i], tile[Tile::place(i * own::EDGE + own::lane(), n / Tile::ELEMENTS * own::GROUPS + own::group())], x);
     }
 }
 
-/* One or the other: are the rows `odd`, or does a weight not fit T? Bit 4 j + r of `unseen`: weight[j][r] is 0 because it must not count. */
-template <class T, class Tile, int PARTS, int STRIPS>
-DEVICE void add_rows(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, bool odd, careful_lds &m) {
-    bool over = odd;
+/* The one instead of the other where rows are `odd` or a weight does not fit T: weights are 0 afterwards, so that the matrix unit may follow in any case, which costs
+ * no copies of the sums. Bit 4 j + r of `unseen`: weight[j][r] is 0 because it must not count. */
+template <class T, class Tile, int PARTS, int STRIPS, int THREADS>
+DEVICE void add_odd_rows(f32x4 (&sums)[PARTS], f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, bool odd, careful_lds<THREADS> &m) {
+    float most = 0;
 #pragma unroll
-    for (int j = 0; j < STRIPS; j++)
+    for (int n = 0; n < STRIPS * 4; n++) most = larger(most, magnitude(sum_of(weight, n)));
+    if (!any_of_warp(odd || rounded<T>(most) == infinity())) return;
+    add_carefully<Tile>(sums, weight, unseen, tile, m);
 #pragma unroll
-        for (int r = 0; r < 4; r++) over |= magnitude(weight[j][r]) < infinity() && magnitude(rounded<T>(weight[j][r])) == infinity();
-    if (any_of_warp(over))
-        add_carefully<Tile>(sums, weight, unseen, tile, m);
-    else
-        add_turned<T, Tile>(sums, weight, tile, chunk_of_sums<T, f32x4>);
+    for (int j = 0; j < STRIPS; j++) weight[j] = f32x4{};
+}
+
+/* Inf and NaN out of a tile that all threads of the block are done with. */
+template <class T, int THREADS, int SIZE> DEVICE void make_finite(chunk (&tile)[SIZE]) {
+    using bits = typename T::bits;
+    sync_block();
+#pragma unroll 1
+    for (int i = thread_index(); i < SIZE * CHUNK / (int)sizeof(bits); i += THREADS) {
+        bits &x = ((bits *)tile)[i];
+        if (!(magnitude(T::get(x)) < infinity())) x = 0;
+    }
+    sync_block();
 }
 
 /* Rows in LDS times a lane's own row in registers. */
@@ -330,12 +323,5 @@ DEVICE void store_own(const Sums (&sums)[PARTS], float factor, const attention_r
         store<T>(v, attention_row<T>(r, batch, row, head), { (four * own::GROUPS + own::group()) * 4, d, r.wide });
     }
 }
-
-struct either {
-    DEVICE int operator()(int a, int b) const { return a | b; }
-};
-
-/* Does `odd` hold in any thread of the block? */
-DEVICE bool any_of_block(bool odd) { return group_combine<TILE_THREADS>((int)odd, either()) != 0; }
 
 #endif

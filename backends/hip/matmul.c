@@ -25,7 +25,6 @@ static int64_t tiles(const trine_call *call, int side) { return call->dim[G] * s
 static const char *refuse_all(const trine_call *call) {
     const trine_matmul_args *args = args_of(call);
     const bool curved = args->activation > TRINE_ACTIVATION_RELU;
-    if (call->type[T] == TRINE_F64 && curved) return "float64 with an activation other than relu";
     if (call->type[T] == TRINE_I8 && curved) return "an activation other than relu, of integers";
     if (call->type[T] == TRINE_I8 && (simt_present(call, A_SCALE) || simt_present(call, B_SCALE))) return "scales, of integers";
     if (call->type[T] == TRINE_I8 && !(integer(args->alpha) && integer(args->beta))) return "a factor of integers that is none, or beyond 2^24";
@@ -42,11 +41,12 @@ static const char *refuse_64(const trine_call *call) {
 /* Float8 that the matrix unit does not multiply is widened to f16, which holds it exactly. */
 static bool widens(const trine_call *call) {
     const hip_device *const d = call->device;
-    const bool has = call->type[T] == TRINE_E4M3 && call->type[U] == TRINE_E4M3 && strcmp(hip_archs[d->arch], "gfx90a") != 0;
+    const bool all = strcmp(hip_archs[d->arch], "gfx950") == 0, e4m3 = all || strcmp(hip_archs[d->arch], "gfx942") == 0;
+    const bool has = call->type[T] == TRINE_E4M3 && call->type[U] == TRINE_E4M3 ? e4m3 : all;
     return simt_float8(call->type[T]) && !has;
 }
 static trine_dtype element(const trine_call *call) { return widens(call) ? TRINE_F16 : call->type[T]; }
-static bool narrow(const trine_call *call) { return element(call) == TRINE_F16 || element(call) == TRINE_BF16 || element(call) == TRINE_E4M3; }
+static bool narrow(const trine_call *call) { return element(call) == TRINE_F16 || element(call) == TRINE_BF16 || simt_float8(element(call)); }
 static const char *refuse_128(const trine_call *call) {
     if (call->type[T] == TRINE_F64) return "float64 has tiles of 64 only";
     const char *why = refuse_all(call);
@@ -125,7 +125,8 @@ static trine_status launch(const trine_call *call, int side) {
         if (status == TRINE_OK) status = simt_widen(call, &b, to + a.bytes);
         if (status != TRINE_OK) return status;
     }
-    const simt_function function = { .type = { element(call), call->type[O], call->type[BIAS_TYPE] }, .variant = side };
+    simt_function function = { .type = { element(call), call->type[O], call->type[BIAS_TYPE] }, .variant = side };
+    if (simt_float8(element(call))) function = (simt_function){ .type = { call->type[T], call->type[U], call->type[O], TRINE_F32 }, .variant = side };
     return simt_launch(call, &function, g * p.down * p.right, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
 }
 

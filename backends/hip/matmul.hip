@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul on CDNA devices: any shape, stride and type. A block makes a SIDE x SIDE tile of d, each of its waves a part; while one tile of a and b is multiplied
- * out of LDS, the next is on its way from memory to registers. The order of an element's sum follows from k and the architecture alone.
+ * out of LDS, the next is on its way from memory to registers, or several straight to LDS. The order of an element's sum follows from k and the architecture alone.
  *
  * 64 and 128: four waves, a quarter each. 256: eight waves of 128 x 64, two on each SIMD, whose sums fill half of its registers: 64 matrix instructions for 12
  * reads of LDS. */
@@ -15,15 +15,16 @@ template <int SIDE> struct matmul_split {
     static constexpr int DOWN = 2, RIGHT = SIDE == 256 ? 4 : 2, WAVES = DOWN * RIGHT, THREADS = WAVES * WARP, ROWS = SIDE / DOWN, COLUMNS = SIDE / RIGHT;
 };
 
-/* A tile of a and one of b, twice; afterwards a strip of 16 rows of sums for each wave. */
-template <class T, int SIDE> struct matmul_lds {
-    using sum = typename unit<T>::sum;
+/* Tiles of a and of b, of several pieces along k; afterwards a strip of 16 rows of sums for each wave. */
+template <class Sum, int SIDE, int PIECES, int TILES> struct matmul_lds {
+    using sum = Sum;
     using split = matmul_split<SIDE>;
     static constexpr int STRIP = split::COLUMNS + 16 / sizeof(sum); /* of sums; 16 bytes more, for the banks' sake */
+    struct pair {
+        chunk a[PIECES][SIDE * CHUNKS], b[PIECES][SIDE * CHUNKS];
+    };
     union {
-        struct {
-            chunk a[SIDE * CHUNKS], b[SIDE * CHUNKS];
-        } tile[2];
+        pair tile[TILES];
         sum strip[split::WAVES][16][STRIP];
     };
 };
@@ -39,63 +40,133 @@ DEVICE matmul_place matmul_place_of(const matmul_params &p, int side) {
     return { batch, (first + rest - column * high) * side, column * side };
 }
 
-template <class T, class O, class B, int SIDE> struct matmul_block {
-    using matrix = unit<T>;
+template <class T, class U, class O, class B, int SIDE> struct matmul_block {
+    using matrix = unit<T, U>;
     using sums = typename matrix::sums;
     using sum = typename matrix::sum;
-    using lds = matmul_lds<T, SIDE>;
+    static constexpr int PIECES = UNIT_CHUNKS<T>;
+    static_assert(UNIT_CHUNKS<U> == PIECES, "as many chunks of a and of b");
+    static constexpr int STAGES = SIDE == 256 ? direct<T>::STAGES : 0;
+    using lds = matmul_lds<sum, SIDE, PIECES, (STAGES > 2 ? STAGES : 2)>;
     using split = matmul_split<SIDE>;
-    using part = tile_part<T, SIDE, split::THREADS>;
-    static constexpr int DOWN = split::ROWS / 16, RIGHT = split::COLUMNS / 16, DEPTH = TILE_BYTES / sizeof(typename T::bits);
+    static constexpr int DOWN = split::ROWS / 16, RIGHT = split::COLUMNS / 16, DEPTH = TILE_BYTES / sizeof(typename T::bits), STEP = PIECES * DEPTH;
 
     /* Where the wave's part begins. */
     static DEVICE int first_row() { return thread_index() / WARP / split::RIGHT * split::ROWS; }
     static DEVICE int first_column() { return thread_index() / WARP % split::RIGHT * split::COLUMNS; }
 
-    /* The wave's part, from a tile in LDS. */
-    static DEVICE void multiply(sums (&s)[DOWN][RIGHT], const chunk *a, const chunk *b) {
+    /* The 16 lanes from `first` on, out of LDS. */
+    static DEVICE auto read(const chunk (&tile)[PIECES][SIDE * CHUNKS], int first, int place) {
+        chunk c[PIECES];
+#pragma unroll
+        for (int piece = 0; piece < PIECES; piece++) c[piece] = tile[piece][first * CHUNKS + place];
+        return joined(c);
+    }
+    using operand = decltype(read({}, 0, 0));
+
+    /* One of PIECES parts of the wave's own, by rows; the first brings the columns. */
+    static DEVICE void multiply(sums (&s)[DOWN][RIGHT], operand (&y)[RIGHT], const typename lds::pair &tile, int part) {
+        constexpr int ROWS = DOWN / PIECES;
         const int thread = thread_index() % WARP,
                   place[2] = { chunk_place(thread % 16, thread / 16), chunk_place(16 + thread % 16, thread / 16) - 16 * CHUNKS };
-        chunk x[DOWN], y[RIGHT];
+        operand x[ROWS];
 #pragma unroll
-        for (int j = 0; j < RIGHT; j++) y[j] = b[(first_column() + j * 16) * CHUNKS + place[j % 2]];
+        for (int j = 0; part == 0 && j < RIGHT; j++) y[j] = read(tile.b, first_column() + j * 16, place[j % 2]);
 #pragma unroll
-        for (int i = 0; i < DOWN; i++) x[i] = a[(first_row() + i * 16) * CHUNKS + place[i % 2]];
+        for (int i = 0; i < ROWS; i++) x[i] = read(tile.a, first_row() + (part * ROWS + i) * 16, place[(part * ROWS + i) % 2]);
         favour_warp(true);
 #pragma unroll
-        for (int i = 0; i < DOWN; i++)
+        for (int i = 0; i < ROWS; i++)
 #pragma unroll
-            for (int j = 0; j < RIGHT; j++) matrix::multiply(s[i][j], x[i], y[j]);
+            for (int j = 0; j < RIGHT; j++) matrix::multiply(s[part * ROWS + i][j], x[i], y[j]);
         favour_warp(false);
     }
 
-    /* Adds the products of k from `begin` on. Element by element, tiles of 256 come late: the registers for loads under way would be too many. */
+    /* A piece of the tile at `depth` or of what follows it, on its way through registers. */
+    template <bool WHOLE> struct passing {
+        tile_part<T, SIDE, split::THREADS> a;
+        tile_part<U, SIDE, split::THREADS> b;
+        DEVICE void load(int64_t depth) {
+            a.template load<WHOLE>(depth);
+            b.template load<WHOLE>(depth);
+        }
+        DEVICE void store(typename lds::pair &tile, int piece) const {
+            a.store(tile.a[piece]);
+            b.store(tile.b[piece]);
+        }
+        DEVICE void bring(int64_t depth, typename lds::pair &tile) {
+#pragma unroll 1
+            for (int piece = 0; piece < PIECES; piece++) {
+                load(depth + piece * DEPTH);
+                store(tile, piece);
+            }
+        }
+    };
+
+    /* Adds the products of k from `begin` on: a part of them while a piece is on its way. Element by element, tiles of 256 come late: the registers for loads under
+     * way would be too many. */
     template <bool WHOLE> static DEVICE void steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t begin, int64_t end, lds &m) {
         constexpr bool AHEAD = WHOLE || SIDE < 256;
         if (begin >= end) return;
-        part x(p.a, at.batch, at.row), y(p.b, at.batch, at.column);
-        x.template load<WHOLE>(begin);
-        y.template load<WHOLE>(begin);
-        x.store(m.tile[0].a);
-        y.store(m.tile[0].b);
+        passing<WHOLE> next = { { p.a, at.batch, at.row }, { p.b, at.batch, at.column } };
+        operand y[RIGHT];
+        next.bring(begin, m.tile[0]);
         sync_block();
         int now = 0;
-        for (int64_t depth = begin + DEPTH; depth < end; depth += DEPTH, now = 1 - now) {
-            if constexpr (!AHEAD) multiply(s, m.tile[now].a, m.tile[now].b);
-            x.template load<WHOLE>(depth);
-            y.template load<WHOLE>(depth);
-            if constexpr (AHEAD) multiply(s, m.tile[now].a, m.tile[now].b);
-            x.store(m.tile[1 - now].a);
-            y.store(m.tile[1 - now].b);
+        for (int64_t depth = begin + STEP; depth < end; depth += STEP, now = 1 - now) {
+#pragma unroll
+            for (int part = 0; part < PIECES; part++) {
+                if constexpr (AHEAD) next.load(depth + part * DEPTH);
+                multiply(s, y, m.tile[now], part);
+                if constexpr (AHEAD) next.store(m.tile[1 - now], part);
+            }
+            if constexpr (!AHEAD) next.bring(depth, m.tile[1 - now]);
             sync_block();
         }
-        multiply(s, m.tile[now].a, m.tile[now].b);
+#pragma unroll
+        for (int part = 0; part < PIECES; part++) multiply(s, y, m.tile[now], part);
+        sync_block();
+    }
+
+    /* The same of whole tiles along k up to `end`, which go straight to LDS and are under way for STAGES - 1 steps. */
+    static DEVICE void direct_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
+        const direct_part<T, SIDE, split::THREADS> a(p.a, at.batch, at.row);
+        const direct_part<U, SIDE, split::THREADS> b(p.b, at.batch, at.column);
+        constexpr int LOADS = PIECES * (a.COUNT + b.COUNT), PIECE = sizeof(m.tile[0].a[0]), TILE = sizeof(m.tile[0]);
+        const uint32_t memory = lds_address(&m);
+        const int tiles = (int)(end / STEP);
+        const auto load = [&](int tile) {
+            const uint32_t to = memory + tile % STAGES * TILE;
+#pragma unroll
+            for (int piece = 0; tile < tiles && piece < PIECES; piece++) {
+                a.load((int64_t)tile * STEP + piece * DEPTH, to + piece * PIECE);
+                b.load((int64_t)tile * STEP + piece * DEPTH, to + (PIECES + piece) * PIECE);
+            }
+        };
+        operand y[RIGHT];
+#pragma unroll
+        for (int tile = 0; tile < STAGES - 1; tile++) load(tile);
+        for (int tile = 0; tile < tiles; tile++) {
+            if (tile + STAGES - 2 < tiles)
+                direct<T>::template wait<(STAGES - 2) * LOADS>();
+            else
+                direct<T>::template wait<0>();
+            sync_block();
+            load(tile + STAGES - 1);
+#pragma unroll
+            for (int part = 0; part < PIECES; part++) multiply(s, y, m.tile[tile % STAGES], part);
+        }
         sync_block();
     }
 
     static DEVICE void product(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, lds &m) {
-        const int64_t whole = p.a.wide && p.b.wide ? p.k / DEPTH * DEPTH : 0;
-        steps<true>(s, p, at, 0, whole, m);
+        const int64_t whole = p.a.wide && p.b.wide ? p.k / STEP * STEP : 0;
+        bool straight = false;
+        if constexpr (STAGES > 0) {
+            straight = !p.a.across && !p.b.across;
+            if (straight) direct_steps(s, p, at, whole, m);
+        }
+        if (!straight) steps<true>(s, p, at, 0, whole, m);
         steps<false>(s, p, at, whole, p.k, m);
     }
 
@@ -123,11 +194,12 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
         const matmul_place at = matmul_place_of(p, SIDE);
         sums s[DOWN][RIGHT] = {};
         product(s, p, at, m);
-        if constexpr (UNIT_FACTOR<T> != 1) {
+        constexpr float FACTOR = UNIT_FACTOR<T> * UNIT_FACTOR<U>;
+        if constexpr (FACTOR != 1) {
 #pragma unroll
             for (int i = 0; i < DOWN; i++)
 #pragma unroll
-                for (int j = 0; j < RIGHT; j++) s[i][j] *= UNIT_FACTOR<T>;
+                for (int j = 0; j < RIGHT; j++) s[i][j] *= FACTOR;
         }
 #pragma unroll
         for (int i = 0; i < DOWN; i++) write_strip(s[i], p, at, first_row() + i * 16, m.strip[thread_index() / WARP]);
@@ -135,14 +207,17 @@ template <class T, class O, class B, int SIDE> struct matmul_block {
 };
 
 #define MATMUL(T, O, B, SIDE) \
-    ENTRY(matmul_##T##_##O##_##B##_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, O, B, SIDE>::run(p); }
+    ENTRY(matmul_##T##_##O##_##B##_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, T, O, B, SIDE>::run(p); }
 /* Tiles of 128 x 128 in float64, and of 256 x 256 in float32, would take too many registers. */
 #define MATMUL_2(T, O, B) MATMUL(T, O, B, 64) MATMUL(T, O, B, 128)
 #define MATMUL_3(T, O, B) MATMUL_2(T, O, B) MATMUL(T, O, B, 256)
 MATMUL_2(f32, f32, f32)
 ENTRY(matmul_widen_e4m3, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e4m3>(p); }
 ENTRY(matmul_widen_e5m2, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e5m2>(p); }
-#define MATMUL_FLOAT8(T) MATMUL_3(T, bf16, f32) MATMUL_3(T, f16, f32) MATMUL_3(T, f32, f32)
+#define MATMUL_PAIR(T, U, O, SIDE) \
+    ENTRY(matmul_##T##_##U##_##O##_f32_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, U, O, f32, SIDE>::run(p); }
+#define MATMUL_PAIR_3(T, U, O) MATMUL_PAIR(T, U, O, 64) MATMUL_PAIR(T, U, O, 128) MATMUL_PAIR(T, U, O, 256)
+#define MATMUL_FLOAT8(T, U) MATMUL_PAIR_3(T, U, bf16) MATMUL_PAIR_3(T, U, f16) MATMUL_PAIR_3(T, U, f32)
 UNIT_FLOAT8(MATMUL_FLOAT8)
 MATMUL_3(f16, bf16, f32) /* of float8, widened */
 MATMUL_3(f16, f16, f32)

@@ -6,6 +6,7 @@
 #include <trine/trine.h>
 
 #include "backends/simt/math.h"
+#include "float64.h"
 #include "matmul.h"
 
 struct i32 {
@@ -29,8 +30,13 @@ DEVICE float matmul_activate(float x, int32_t activation) {
            : activation == TRINE_ACTIVATION_SILU      ? x * sigmoid(x)
                                                       : x;
 }
-/* The host refuses other activations of float64. */
-DEVICE double matmul_activate(double x, int32_t activation) { return activation == TRINE_ACTIVATION_RELU && x < 0 ? 0 : x; }
+DEVICE double matmul_activate(double x, int32_t activation) {
+    return activation == TRINE_ACTIVATION_RELU        ? x < 0 ? 0 : x
+           : activation == TRINE_ACTIVATION_GELU_TANH ? x * sigmoid(x * __builtin_fma(x * x, 0.071354816272600249, 1.5957691216057308))
+           : activation == TRINE_ACTIVATION_GELU_ERF  ? x * normal_cdf(x)
+           : activation == TRINE_ACTIVATION_SILU      ? x * sigmoid(x)
+                                                      : x;
+}
 
 /* Arithmetic in the type of the sums; elements of O and B in memory. */
 template <class O, class B, class Sum> struct matmul_arithmetic {

@@ -17,6 +17,7 @@ typedef struct cross_entropy_params {
     bool long_labels; /* i64, not i32 */
     /* of the gradient: */
     simt_rows dloss, dlogits;
+    int64_t dloss_step;     /* 0: one element for all rows */
     int64_t pieces, tasks;  /* of a row; of all */
     float spread, at_label; /* e/v, and 1 - e more */
     float twice_z_loss;

@@ -16,6 +16,7 @@ static trine_status launch(const trine_call *call) {
         .lse = simt_rows_of(call, LSE),
         .dloss = simt_rows_of(call, DLOSS),
         .dlogits = simt_rows_of(call, DLOGITS),
+        .dloss_step = call->tensor[DLOSS].stride[0],
         .rows = call->dim[0],
         .v = call->dim[1],
         .ignore = args->ignore_index_set ? args->ignore_index : -100,

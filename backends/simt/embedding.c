@@ -15,12 +15,12 @@ static trine_status launch(const trine_call *call) {
         .y = { .data = y->data, .row = to / unit },
         .ids = ids->data,
         .v = table->shape[0],
-        .row_units = bytes / unit,
+        .row_units = simt_divisor_of(bytes / unit),
         .units = bytes / unit * y->shape[0],
         .long_ids = ids->dtype == TRINE_I64,
     };
     const simt_function function = { .variant = (int)unit };
-    return simt_launch(call, &function, simt_blocks(p.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, simt_blocks(p.units, SIMT_THREADS * EMBEDDING_UNITS), SIMT_THREADS, &p, sizeof p);
 }
 
 SIMT_KERNELS(embedding) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -51,7 +51,8 @@ template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
         if constexpr (units::THERE && !FNUZ) {
             const uint16_t codes = units::pair(first, second);
             constexpr uint16_t none = INF ? 0x7c : 0x7f;
-            return saturate ? codes : (uint16_t)((codes & 0x8080) | (beyond(first) ? none : codes & 0x7f) | (beyond(second) ? none << 8 : codes & 0x7f00));
+            if (saturate || ((codes & 0x7f) != MOST && (codes >> 8 & 0x7f) != MOST)) return codes;
+            return (uint16_t)((codes & 0x8080) | (beyond(first) ? none : codes & 0x7f) | (beyond(second) ? none << 8 : codes & 0x7f00));
         } else {
             return (uint16_t)(put(first, saturate) | put(second, saturate) << 8);
         }

@@ -4,6 +4,13 @@
 
 #include "host.h"
 
+simt_divisor simt_divisor_of(int64_t by) {
+    int bits = 0;
+    while (bits < 31 && (int64_t)1 << bits < by) bits++;
+    if (by > (int64_t)1 << 31) return (simt_divisor){ .by = by }; /* 0 times */
+    return (simt_divisor){ .by = by, .multiplier = (uint32_t)((((uint64_t)1 << (31 + bits)) + (uint64_t)by - 1) / (uint64_t)by), .shift = 31 + bits };
+}
+
 /* --------------------------------------------------------------------------------------------------------------------- walk */
 
 /* The merged dimensions, outermost first. */
@@ -58,10 +65,12 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output) {
         wide = wide && vectors(call, t, m.stride[t], inner, w.length);
     }
     if (!wide) w.length = 1;
-    w.row_units = w.units = simt_blocks(w.n, w.length);
+    w.units = simt_blocks(w.n, w.length);
+    w.row_units = simt_divisor_of(w.units);
     for (int d = 0; d < SIMT_WALK_RANK - 1; d++) {
-        w.shape[d] = d < pad ? 1 : m.shape[d - pad];
-        w.units *= w.shape[d];
+        const int64_t length = d < pad ? 1 : m.shape[d - pad];
+        w.shape[d] = simt_divisor_of(length);
+        w.units *= length;
     }
     return w;
 }

@@ -80,6 +80,9 @@ trine_status simt_clusters_held(const trine_call *call, const simt_function *fun
 /* Dropout's constants. */
 simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);
 
+/* by >= 1 */
+simt_divisor simt_divisor_of(int64_t by);
+
 static inline bool simt_present(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
 static inline int64_t simt_blocks(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
 

@@ -8,6 +8,13 @@
 
 enum { SIMT_THREADS = 256 }; /* of a block, where nothing else is said */
 
+/* What numbers are divided by: those below 2^31 by a product with a multiplier (Granlund and Montgomery 1994). */
+typedef struct simt_divisor {
+    int64_t by;
+    uint32_t multiplier;
+    int32_t shift;
+} simt_divisor;
+
 /* Dropout's generator, threshold and scale. */
 typedef struct simt_dropout {
     uint32_t key[2], offset[2];
@@ -20,14 +27,14 @@ typedef struct simt_dropout {
  * element. Of the output a vector is 16 bytes at most, so that a warp's stores have no gaps: 32 bytes of f32 lost 9 % of copying on an H200. */
 enum { SIMT_WALK_TENSORS = 5, SIMT_WALK_RANK = 4 };
 typedef struct simt_walk {
-    int64_t units;                     /* of all */
-    int64_t row_units;                 /* of the last dimension */
-    int64_t n;                         /* elements of the last dimension */
-    int64_t shape[SIMT_WALK_RANK - 1]; /* of the others, the innermost last; 1 in front */
+    int64_t units;                          /* of all */
+    int64_t n;                              /* elements of the last dimension */
+    simt_divisor row_units;                 /* of the last dimension */
+    simt_divisor shape[SIMT_WALK_RANK - 1]; /* of the others, the innermost last; 1 in front */
     int64_t stride[SIMT_WALK_TENSORS][SIMT_WALK_RANK - 1];
     int64_t step[SIMT_WALK_TENSORS]; /* stride of the last dimension; 0: broadcast */
     void *data[SIMT_WALK_TENSORS];   /* NULL: absent */
-    int64_t length;                  /* of a unit: 1, or if the last dimension is contiguous or broadcast and every row aligned 4 or 8 */
+    int32_t length;                  /* of a unit: 1, or if the last dimension is contiguous or broadcast and every row aligned 4 or 8 */
 } simt_walk;
 
 /* A matrix of rows, or a batch of them. */

@@ -13,8 +13,9 @@ typedef struct rope_params {
     simt_rows cos, sin;
     const void *positions; /* NULL: the number of the token in its sequence */
     int64_t position_stride[2];
-    int64_t s, h, d, p, c;
-    int64_t pair_units, row_units, units; /* of a row's pairs; with those of the elements beyond; of all */
+    int64_t p, c;
+    int64_t pair_units, units;         /* of a row's pairs; of all */
+    simt_divisor row_units, groups, s; /* with those of the elements beyond the pairs; of `heads` heads; tokens */
     float sign;
     bool interleaved, long_positions;
     bool wide; /* a unit is vectors of ROPE_BYTES, not one pair or element */

@@ -23,9 +23,6 @@ trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
         .y = y->data,
         .cos = simt_rows_of(call, COS),
         .sin = simt_rows_of(call, SIN),
-        .s = call->dim[S],
-        .h = call->dim[H],
-        .d = d,
         .p = call->dim[P],
         .c = c,
         .sign = sign,
@@ -40,10 +37,12 @@ trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
         memcpy(p.position_stride, positions->stride, sizeof p.position_stride);
     }
     const int64_t unit = p.wide ? vector : 1;
-    p.heads = p.wide && vector == 8 && p.h % ROPE_HEADS == 0 ? ROPE_HEADS : 1;
+    p.heads = p.wide && vector == 8 && call->dim[H] % ROPE_HEADS == 0 ? ROPE_HEADS : 1;
     p.pair_units = p.wide && interleaved ? 2 * c / unit : c / unit;
-    p.row_units = p.pair_units + simt_blocks(d - 2 * c, unit);
-    p.units = p.row_units * call->dim[B] * p.s * (p.h / p.heads);
+    p.row_units = simt_divisor_of(p.pair_units + simt_blocks(d - 2 * c, unit));
+    p.groups = simt_divisor_of(call->dim[H] / p.heads);
+    p.s = simt_divisor_of(call->dim[S]);
+    p.units = p.row_units.by * call->dim[B] * p.s.by * p.groups.by;
     const simt_function function = { .type = { x->dtype, call->tensor[COS].dtype } };
     return simt_launch(call, &function, simt_blocks(p.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
 }

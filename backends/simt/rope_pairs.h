@@ -11,8 +11,9 @@ struct rope_place {
     int64_t batch, token, head, unit;
 };
 template <class Integer> DEVICE rope_place rope_place_of(const rope_params &p, Integer number, int heads) {
-    const Integer groups = (Integer)(heads == 1 ? p.h : p.h / heads), row = number / (Integer)p.row_units, token = row / groups, batch = token / (Integer)p.s;
-    return { (int64_t)batch, (int64_t)(token - batch * (Integer)p.s), (int64_t)(row - token * groups) * heads, (int64_t)(number - row * (Integer)p.row_units) };
+    const Integer row = quotient(number, p.row_units), token = quotient(row, p.groups), batch = quotient(token, p.s);
+    return { (int64_t)batch, (int64_t)(token - batch * (Integer)p.s.by), (int64_t)(row - token * (Integer)p.groups.by) * heads,
+             (int64_t)(number - row * (Integer)p.row_units.by) };
 }
 
 /* The factors of N pairs, or NaN. */
@@ -88,7 +89,7 @@ template <class T, int N, int HEADS> DEVICE void rope_rest(const rope_params &p,
 template <class T, class W, int N, int HEADS> DEVICE void rope_units(const rope_params &p) {
     const int64_t number = block_index() * SIMT_THREADS + thread_index();
     if (number >= p.units) return;
-    const rope_place place = p.units <= 0xffffffff ? rope_place_of<uint32_t>(p, (uint32_t)number, HEADS) : rope_place_of<uint64_t>(p, (uint64_t)number, HEADS);
+    const rope_place place = divides_fast(p.units) ? rope_place_of(p, (uint32_t)number, HEADS) : rope_place_of(p, (uint64_t)number, HEADS);
     const auto *x = (const typename T::bits *)p.x + place.batch * p.x_stride[0] + place.token * p.x_stride[1] + place.head * p.x_stride[2];
     auto *y = (typename T::bits *)p.y + place.batch * p.y_stride[0] + place.token * p.y_stride[1] + place.head * p.y_stride[2];
     if (place.unit >= p.pair_units) {

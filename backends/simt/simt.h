@@ -9,6 +9,7 @@
 #ifndef TRINE_SIMT_H
 #define TRINE_SIMT_H
 
+#include "params.h"
 #include "target.h"
 
 #define NAN_BITS 0x7fc00000u
@@ -26,7 +27,11 @@ DEVICE uint32_t bits_of_float(float x) {
 }
 DEVICE float not_a_number() { return float_of_bits(NAN_BITS); }
 DEVICE float infinity() { return float_of_bits(INF_BITS); }
-DEVICE float magnitude(float x) { return float_of_bits(bits_of_float(x) & 0x7fffffffu); }
+DEVICE float magnitude(float x) { return __builtin_fabsf(x); }
+
+DEVICE uint32_t quotient(uint32_t n, const simt_divisor &d) { return (uint32_t)((uint64_t)n * d.multiplier >> d.shift); }
+DEVICE uint64_t quotient(uint64_t n, const simt_divisor &d) { return n / (uint64_t)d.by; }
+DEVICE bool divides_fast(int64_t count) { return count <= INT32_MAX; } /* numbers below `count` */
 
 /* --------------------------------------------------------------------------------------------------------------- element types */
 
@@ -115,7 +120,7 @@ template <int N, class Bits> DEVICE void store_bits(const Bits (&v)[N], void *da
 }
 
 /* N elements as they are in memory. */
-template <class T, int N> struct alignas(16) held {
+template <class T, int N> struct alignas(N * sizeof(typename T::bits) < 16 ? N * sizeof(typename T::bits) : 16) held {
     static constexpr int PER_WORD = 4 / sizeof(typename T::bits);
     uint32_t word[N / PER_WORD];
 
@@ -135,9 +140,13 @@ template <class T, int N> DEVICE held<T, N> held_of(const float (&v)[N]) {
 
 /* A vector of N elements that is aligned and in memory from end to end, or one element. */
 template <class T, int N> DEVICE void load_vector(float (&v)[N], const typename T::bits *from) {
-    const packed<typename T::bits, N> raw = *(const packed<typename T::bits, N> *)from;
+    if constexpr (N == 1) {
+        v[0] = T::get(*from);
+    } else {
+        const held<T, N> raw = *(const held<T, N> *)from;
 #pragma unroll
-    for (int k = 0; k < N; k++) v[k] = T::get(raw.v[k]);
+        for (int k = 0; k < N; k++) v[k] = raw.get(k);
+    }
 }
 template <class T, int N> DEVICE void store_vector(const float (&v)[N], typename T::bits *to) {
     if constexpr (N == 1)

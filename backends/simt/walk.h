@@ -18,16 +18,15 @@ struct unit {
     int64_t index;                  /* of its first element in logical row-major order */
 };
 
-/* Units beyond 2^32 take 64-bit divisions, which cost several times as much. */
 template <class Integer> DEVICE unit unit_number(const simt_walk &w, Integer number, int length) {
-    Integer row = number / (Integer)w.row_units;
-    const int64_t at = (int64_t)(number - row * (Integer)w.row_units) * length;
+    Integer row = quotient(number, w.row_units);
+    const int64_t at = (int64_t)(number - row * (Integer)w.row_units.by) * length;
     unit u = { {}, at, (int64_t)row * w.n + at };
 #pragma unroll
     for (int d = SIMT_WALK_RANK - 2; d >= 0; d--) {
         if (row == 0) break;
-        const Integer rest = row / (Integer)w.shape[d];
-        const int64_t i = (int64_t)(row - rest * (Integer)w.shape[d]);
+        const Integer rest = quotient(row, w.shape[d]);
+        const int64_t i = (int64_t)(row - rest * (Integer)w.shape[d].by);
 #pragma unroll
         for (int t = 0; t < SIMT_WALK_TENSORS; t++) u.row[t] += i * w.stride[t][d];
         row = rest;
@@ -35,8 +34,8 @@ template <class Integer> DEVICE unit unit_number(const simt_walk &w, Integer num
     return u;
 }
 DEVICE unit unit_of(const simt_walk &w, int64_t number, int length) {
-    if (w.units == w.row_units) return { {}, number * length, number * length };
-    return w.units <= 0xffffffff ? unit_number<uint32_t>(w, (uint32_t)number, length) : unit_number<uint64_t>(w, (uint64_t)number, length);
+    if (w.units == w.row_units.by) return { {}, number * length, number * length };
+    return divides_fast(w.units) ? unit_number(w, (uint32_t)number, length) : unit_number(w, (uint64_t)number, length);
 }
 
 /* Its first element in tensor `t`: a vector's last dimension is contiguous. */
@@ -82,12 +81,12 @@ template <class T> constexpr int walk_length = sizeof(typename T::bits) > 2 ? 4 
 template <class Op, int N, class Params> DEVICE void walk(const Params &p) {
     const int64_t number = block_index() * SIMT_THREADS + thread_index();
     if (number >= p.walk.units) return;
-    unit u = unit_of(p.walk, number, (int)p.walk.length);
-    const int64_t end = u.at + p.walk.length < p.walk.n ? u.at + p.walk.length : p.walk.n;
-    if (end - u.at == N) {
+    unit u = unit_of(p.walk, number, p.walk.length == N ? N : 1);
+    if (p.walk.length == N && u.at + N <= p.walk.n) {
         Op::template step<N>(p, u);
         return;
     }
+    const int64_t end = p.walk.length == N ? p.walk.n : u.at + 1;
     for (; u.at < end; u.at++, u.index++) Op::template step<1>(p, u);
 }
 

@@ -36,6 +36,22 @@ def allow(settings, given, names, tensors=()):
             raise Unsupported(word)
 
 
+class Gradient:
+    """What a loss and its gradient by the first argument take: of the two only the loss is given to torch.compile, which makes the other."""
+
+    def __init__(self, torch, loss):
+        self.torch, self.loss = torch, loss
+
+    def compiled(self):
+        return Gradient(self.torch, self.torch.compile(self.loss))
+
+    def __call__(self, x, *rest):
+        with self.torch.enable_grad():
+            x.requires_grad_(True)
+            x.grad = None
+            self.loss(x, *rest).backward()
+
+
 def softmax(torch, s, given, dtype):
     allow(s, given, ("T", "g", "s", "n"))
     shape = (int(s.get("g", 1)), int(s["s"]), int(s["n"]))
@@ -68,11 +84,17 @@ def rms_norm(torch, s, given, dtype):
 
 
 def cross_entropy(torch, s, given, dtype):
-    allow(s, given, ("T", "L", "r", "v", "label_smoothing"), ("lse",))
+    allow(s, given, ("T", "L", "r", "v", "label_smoothing"), ("lse", "dlogits"))
     r, v = int(s["r"]), int(s["v"])
     smoothing = float(s.get("label_smoothing", 0))
     f = torch.nn.functional.cross_entropy
-    return (lambda: (torch.rand(r, v).to(dtype), torch.randint(0, v, (r,)))), lambda x, t: f(x, t, reduction="none", label_smoothing=smoothing)
+
+    def make():
+        return torch.rand(r, v).to(dtype), torch.randint(0, v, (r,))
+
+    if "dlogits" in given:
+        return make, Gradient(torch, lambda x, t: f(x, t, reduction="sum", label_smoothing=smoothing))
+    return make, lambda x, t: f(x, t, reduction="none", label_smoothing=smoothing)
 
 
 def attention(torch, s, given, dtype):
@@ -146,7 +168,7 @@ def measure(torch, op, settings, given, options):
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}[settings.get("T", "f32")]
     make_here, run = OPS[op](torch, settings, given, dtype)
     if options.compile:
-        run = torch.compile(run)
+        run = run.compiled() if isinstance(run, Gradient) else torch.compile(run)
 
     def make():
         return tuple(t.to(options.device) for t in make_here())

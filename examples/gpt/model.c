@@ -87,7 +87,7 @@ static bool reserve_all(gpt_model *model) {
         reserve(model, &model->byte_logits, GPT_BYTES));
     TRY(reserve_typed(model, &model->stream, wide) && reserve(model, &model->rstd, r) && reserve_typed(model, &model->normed, wide));
     TRY(reserve_typed(model, &model->delta, wide) && reserve_typed(model, &model->logits, r * c->vocabulary));
-    TRY(reserve(model, &model->lse, r) && reserve(model, &model->loss, r) && reserve(model, &model->dloss, r) && reserve(model, &model->scale, 2));
+    TRY(reserve(model, &model->loss, r) && reserve(model, &model->dloss, 1) && reserve(model, &model->scale, 2));
     TRY(reserve_typed(model, &model->dstream[0], wide) && reserve_typed(model, &model->dstream[1], wide) && reserve_typed(model, &model->dnormed, wide));
     TRY(reserve_typed(model, &model->dqkv, qkv) && reserve_typed(model, &model->dmixed, wide));
     TRY(reserve_typed(model, &model->dgate_up, r * 2 * c->hidden) && reserve_typed(model, &model->dactivated, r * c->hidden));
@@ -274,13 +274,18 @@ static bool forward(gpt_model *model, int sequences, int length) {
     return product(model, &x, &table_t, &logits);
 }
 
-/* And to the loss of each token. */
+/* And to the loss of each token. The gradient of their mean takes the logits' place. */
 static bool losses(gpt_model *model, int sequences, int length) {
     const int64_t r = (int64_t)sequences * length;
     const trine_tensor logits = matrix(model, model->logits, r, model->config.vocabulary), targets = trine_tensor_1d(model->labels, TRINE_I32, r);
-    const trine_tensor loss = vector(model->loss, r), lse = vector(model->lse, r);
+    const trine_tensor loss = vector(model->loss, r), dloss = vector(model->dloss, 1);
     TRY(forward(model, sequences, length));
-    RUN(cross_entropy, .logits = &logits, .labels = &targets, .loss = &loss, .lse = &lse);
+    if (model->dloss_rows != r) {
+        const float share = (float)(1.0 / (double)r);
+        TRY(trine_memory_write(model->queue, model->dloss, &share, sizeof share) == TRINE_OK);
+        model->dloss_rows = r;
+    }
+    RUN(cross_entropy, .logits = &logits, .labels = &targets, .loss = &loss, .dloss = &dloss, .dlogits = &logits);
     return true;
 }
 
@@ -349,20 +354,13 @@ static bool feed_forward_gradient(gpt_model *model, gpt_layer *l, void *dstream,
     return product_gradient(model, l->middle_normed, l->w_gate_up, model->dgate_up, model->dnormed, r, width, 2 * hidden);
 }
 
-/* The logits' gradient, which takes their place; then the tied table's, as the last layer's weight, and the final norm's input's. */
+/* From the logits' gradient the tied table's, as the last layer's weight, and the final norm's input's. */
 static bool head_gradient(gpt_model *model, void *dstream_out, int64_t r) {
     const int64_t width = model->config.width, vocabulary = model->config.vocabulary;
-    const trine_tensor logits = matrix(model, model->logits, r, vocabulary), labels = trine_tensor_1d(model->labels, TRINE_I32, r);
-    const trine_tensor lse = vector(model->lse, r), dloss = vector(model->dloss, r), normed = matrix(model, model->normed, r, width);
+    const trine_tensor dlogits = matrix(model, model->logits, r, vocabulary), dlogits_t = trine_tensor_transpose(&dlogits);
     const trine_tensor table = matrix(model, model->weight, vocabulary, width), dtable = matrix(model, model->grad, vocabulary, width);
-    const trine_tensor dnormed = matrix(model, model->dnormed, r, width), logits_t = trine_tensor_transpose(&logits);
-    if (model->dloss_rows != r) {
-        for (int64_t i = 0; i < r; i++) model->host[i] = (float)(1.0 / (double)r);
-        TRY(trine_memory_write(model->queue, model->dloss, model->host, (size_t)r * sizeof(float)) == TRINE_OK);
-        model->dloss_rows = r;
-    }
-    RUN(cross_entropy_backward, .logits = &logits, .labels = &labels, .lse = &lse, .dloss = &dloss, .dlogits = &logits);
-    TRY(product(model, &logits_t, &normed, &dtable) && product(model, &logits, &table, &dnormed));
+    const trine_tensor normed = matrix(model, model->normed, r, width), dnormed = matrix(model, model->dnormed, r, width);
+    TRY(product(model, &dlogits_t, &normed, &dtable) && product(model, &dlogits, &table, &dnormed));
     return norm_gradient(model, model->stream, model->rstd, model->final_norm, NULL, dstream_out, r);
 }
 

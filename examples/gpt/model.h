@@ -47,13 +47,13 @@ typedef struct gpt_model {
     void *stream, *normed; /* of the final norm */
     float *rstd;
     void *delta, *logits;
-    float *lse, *loss, *dloss;
-    float *losses;      /* the means of up to GPT_MAX_LOSSES batches */
-    float *byte_logits; /* of one token */
+    float *loss, *dloss; /* of each token; one over their number */
+    float *losses;       /* the means of up to GPT_MAX_LOSSES batches */
+    float *byte_logits;  /* of one token */
     void *dstream[2], *dnormed, *dqkv, *dmixed, *dgate_up, *dactivated;
-    float *scale; /* the clipping coefficient; then a sum of losses */
-    int64_t dloss_rows;
-    float *host; /* r, for losses */
+    float *scale;       /* the clipping coefficient; then a sum of losses */
+    int64_t dloss_rows; /* that number */
+    float *host;        /* r, for losses */
     gpt_layer layer[GPT_MAX_LAYERS];
     void *allocated[32 + 16 * GPT_MAX_LAYERS];
     int allocations;

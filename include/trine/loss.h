@@ -10,34 +10,42 @@ extern "C" {
 #endif
 
 typedef struct trine_cross_entropy_args {
-    size_t struct_size;         /* TRINE_ARGS(cross_entropy) */
-    const trine_tensor *logits; /* in r v */
-    const trine_tensor *labels; /* in r: i32 or i64 */
-    const trine_tensor *loss;   /* out r: f32 */
-    const trine_tensor *lse;    /* out, optional r: f32; what the gradient needs */
-    float label_smoothing;      /* 0 <= label_smoothing < 1 */
-    float z_loss;               /* weight of lse^2, >= 0 */
-    float logit_scale;          /* 0: 1 */
-    int32_t ignore_index_set;   /* 1: ignore_index is read; 0: it is -100 */
-    int64_t ignore_index;       /* rows with this label have loss 0 and gradient 0 */
+    size_t struct_size;          /* TRINE_ARGS(cross_entropy) */
+    const trine_tensor *logits;  /* in r v */
+    const trine_tensor *labels;  /* in r: i32 or i64 */
+    const trine_tensor *loss;    /* out r: f32 */
+    const trine_tensor *lse;     /* out, optional r: f32; what the gradient needs */
+    float label_smoothing;       /* 0 <= label_smoothing < 1 */
+    float z_loss;                /* weight of lse^2, >= 0 */
+    float logit_scale;           /* 0: 1 */
+    int32_t ignore_index_set;    /* 1: ignore_index is read; 0: it is -100 */
+    int64_t ignore_index;        /* rows with this label have loss 0 and gradient 0 */
+    const trine_tensor *dloss;   /* in, optional r, or one element: f32; of the gradient; absent: 1 */
+    const trine_tensor *dlogits; /* out, optional r v: the gradient; may be logits */
 } trine_cross_entropy_args;
 
-/* Cross-entropy of logits, with label smoothing and z-loss. With z = logit_scale logits, y = labels[i], e = label_smoothing and v classes:
+/* Cross-entropy of logits, with label smoothing and z-loss, and its gradient in the same call. With z = logit_scale logits, y = labels[i], e = label_smoothing
+ * and v classes:
  *     lse[i]  = log sum_k exp(z[i,k])
  *     loss[i] = lse[i] - (1-e) z[i,y] - (e/v) sum_k z[i,k] + z_loss lse[i]^2,  or exactly 0 where y is the ignored label
- * Szegedy et al. 2016, section 7 (smoothing); Chowdhery et al. 2022, section 5 (z-loss). Means and sums over rows are the caller's.
+ *     dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v),  or exactly 0 likewise
+ * Szegedy et al. 2016, section 7 (smoothing); Chowdhery et al. 2022, section 5 (z-loss). Means and sums over rows are the caller's, who usually knows the loss's
+ * gradient beforehand: for a mean over the n rows that are not ignored, dloss is one element, 1/n. Then dlogits is what trine_cross_entropy_backward() would
+ * write, at the cost of writing it: where a row fits on the processor, logits are read once.
  *
- * logits is r v, last dimension contiguous, rows with any stride; labels, loss and lse are r, contiguous. logits are f32, bf16 or f16, read exactly and
- * accumulated in f32; labels i32 or i64; loss and lse f32, rounded once. v may be anything: a row is read once.
- * Labels are in [0, v) or the ignored one, which is -100, or ignore_index if ignore_index_set. lse is written for ignored rows too.
+ * logits is r v, last dimension contiguous, rows with any stride; dlogits likewise; labels, loss and lse are r, contiguous; dloss is r, contiguous, or 1.
+ * logits are f32, bf16 or f16, read exactly and accumulated in f32; dlogits has their type; labels i32 or i64; loss, lse and dloss f32. Outputs are rounded
+ * once. v may be anything. Labels are in [0, v) or the ignored one, which is -100, or ignore_index if ignore_index_set. lse is written for ignored rows too.
  * A logit of -Inf is a class of probability 0: its own loss is +Inf, and with smoothing every loss is, as the formula says. NaN anywhere in a row makes
- * lse NaN, and loss unless ignored. A term whose weight e or z_loss is 0 is left out rather than multiplied by 0. logit_scale 0 means 1, -0.0 zero.
- * No output may overlap another tensor.
- * Error bound: in units of 2^-24, v + 32 of 1 + 2 z_loss (lse + 1) + (e/v) sum |z|, and a few of |z| weighted by probability, |lse| and |z[i,y]|; the derivation
- * is in spec/cross_entropy.c, trine_error_bound() gives the coefficient. Deterministic: the same bits for any number of threads.
+ * lse and dlogits NaN, and loss, unless ignored. A term whose weight e or z_loss is 0 is left out rather than multiplied by 0. logit_scale 0 means 1, -0.0
+ * zero. dloss is not read where dlogits is absent, nor for ignored rows.
+ * dlogits may be logits, the very same view, which saves a second matrix of that size. No output may overlap another tensor otherwise.
+ * Error bound: of lse and loss, in units of 2^-24, v + 32 of 1 + 2 z_loss (lse + 1) + (e/v) sum |z|, and a few of |z| weighted by probability, |lse| and
+ * |z[i,y]|; of dlogits trine_cross_entropy_backward()'s, and what the error of lse makes of it. The derivation is in spec/cross_entropy.c,
+ * trine_error_bound() gives the coefficients. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a label out of range, named with
- * its row; label_smoothing outside [0, 1), z_loss below 0, a parameter not finite), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE
- * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * its row; label_smoothing outside [0, 1), z_loss below 0, a parameter not finite; an output overlaps another tensor, or dlogits logits otherwise than as the
+ * same view), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_cross_entropy(trine_queue *queue, const trine_cross_entropy_args *args);
 
 typedef struct trine_cross_entropy_backward_args {

@@ -147,6 +147,7 @@ static void load_to_lds(wave *w, const instruction *in, const memory_operation *
         memcpy(w->group->lds + to, data, slot);
     }
     count_access(w, &a, m->bytes, false);
+    w->group->profile.lds_phases += LANES * slot / 128;
     lds_fly(w, start, LANES * slot, issue_access(w, m));
 }
 

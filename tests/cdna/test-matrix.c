@@ -35,6 +35,7 @@ typedef struct matrix_case {
     type a, b;
     position (*input)(int size, int e, int l, int q);
     position (*result)(int r, int l);
+    const char *modifiers;
 } matrix_case;
 
 enum { A = 1 << CDNA_GFX90A, B = 1 << CDNA_GFX942, C = 1 << CDNA_GFX950 };
@@ -108,7 +109,11 @@ static const matrix_case cases[] = {
     { "v_mfma_i32_16x16x64_i8", C, 16, 64, 1, T_I8, T_I8, one_block_input, result_16x16 },
     { "v_mfma_i32_32x32x32_i8", C, 32, 32, 1, T_I8, T_I8, one_block_input, result_32x32 },
     { "v_mfma_f32_16x16x128_f8f6f4", C, 16, 128, 1, T_FP8, T_FP8, one_block_input, result_16x16 },
+    { "v_mfma_f32_16x16x128_f8f6f4", C, 16, 128, 1, T_FP8, T_BF8, one_block_input, result_16x16, "blgp:1" },
+    { "v_mfma_f32_16x16x128_f8f6f4", C, 16, 128, 1, T_BF8, T_FP8, one_block_input, result_16x16, "cbsz:1" },
+    { "v_mfma_f32_16x16x128_f8f6f4", C, 16, 128, 1, T_BF8, T_BF8, one_block_input, result_16x16, "cbsz:1 blgp:1" },
     { "v_mfma_f32_32x32x64_f8f6f4", C, 32, 64, 1, T_FP8, T_FP8, one_block_input, result_32x32 },
+    { "v_mfma_f32_32x32x64_f8f6f4", C, 32, 64, 1, T_BF8, T_FP8, one_block_input, result_32x32, "cbsz:1" },
 };
 enum { CASES = sizeof cases / sizeof cases[0], MOST_WORDS = 32 };
 
@@ -141,7 +146,8 @@ static void append_case(FILE *file, const char *chip, const matrix_case *m, cons
     registers(a, sizeof a, first[0], words[0]);
     registers(b, sizeof b, first[1], words[1]);
     registers(c, sizeof c, first[2], words[2]);
-    at += (size_t)snprintf(body + at, sizeof body - at, "s_waitcnt vmcnt(0)\n%s %s, %s, %s, %s\ns_nop 15\ns_nop 15\n", m->name, c, a, b, c);
+    at += (size_t)snprintf(body + at, sizeof body - at, "s_waitcnt vmcnt(0)\n%s %s, %s, %s, %s %s\ns_nop 15\ns_nop 15\n", m->name, c, a, b, c,
+                     m->modifiers ? m->modifiers : "");
     for (int i = 0; i < words[2]; i++)
         at += (size_t)snprintf(body + at, sizeof body - at, "global_store_dword v0, v%d, s[14:15]\nv_add_u32 v0, 0x100, v0\n", first[2] + i);
     append_kernel(file, chip, name, body);
@@ -249,7 +255,7 @@ int main(void) {
         char *source = source_of((cdna_chip)chip);
         if (!tap(bench_open(&b, (cdna_chip)chip, false, source), "%s: the kernels assemble and load", name)) continue;
         for (int i = 0; i < CASES; i++)
-            if (cases[i].chips >> chip & 1) tap(check_case(&b, (cdna_chip)chip, i), "%s: %s", name, cases[i].name);
+            if (cases[i].chips >> chip & 1) tap(check_case(&b, (cdna_chip)chip, i), "%s: %s %s", name, cases[i].name, cases[i].modifiers ? cases[i].modifiers : "");
         free(source);
         cdna_close(b.machine);
     }

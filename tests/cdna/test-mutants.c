@@ -58,6 +58,11 @@ static const struct {
       "v0\ns_and_saveexec_b64 "
       "s[16:17], vcc\ns_cbranch_execz 1f\nbuffer_load_dword v3, s[12:15], 0 offen lds\nds_read_b32 v4, v1\n1:",
       "before the s_waitcnt that covers the load" },
+    { "a load to LDS that others read before it is there",
+      "s_mov_b32 s12, s8\ns_mov_b32 s13, s9\ns_mov_b32 s14, 0x100\ns_mov_b32 s15, 0x20000\ns_mov_b32 m0, 0\nv_and_b32 v3, 0xff, v1\nv_cmp_gt_u32 vcc, 64, "
+      "v0\ns_and_saveexec_b64 "
+      "s[16:17], vcc\ns_cbranch_execz 1f\nbuffer_load_dword v3, s[12:15], 0 offen lds\n1:\ns_andn2_b64 exec, s[16:17], vcc\ns_barrier\nds_read_b32 v4, v3",
+      "while a load to it by wave 0 is in flight" },
     { "a wave missing at a barrier", "v_cmp_gt_u32 vcc, 64, v0\ns_cbranch_vccz 1f\ns_barrier\n1:", "waits at a barrier that wave 1 never reaches" },
     { "an endless loop", "1:\ns_branch 1b", "is not done" },
     { "an unknown instruction", "v_cvt_off_f32_i4 v3, v2", "does not know" },

@@ -30,14 +30,16 @@ MATMUL = [
     ("T=bf16,O=bf16,B=bf16", "b along k", "b", 512, 1024),
     ("T=bf16,O=bf16,B=bf16", "b across k", "", 512, 1024),
     ("T=e4m3,U=e4m3,O=bf16,B=f32", "b along k", "b", 256, 4096),
+    ("T=e5m2,U=e4m3,O=bf16,B=f32", "b along k", "b", 256, 4096),
 ]
 # How busy a product keeps the matrix unit at least, but where addresses of what is turned take the time.
 BUSY, BUSY_TURNED = 0.85, {"gfx950": 0.7}
-# Cycles of a 16 x 16 matrix instruction (AMD matrix instruction calculator; gfx950: of the peak rate, of e4m3 as LLVM's scheduling model has it), and the
-# operations it does; of one of 32 x 32 both are twice as many.
+# Cycles of a 16 x 16 matrix instruction (AMD matrix instruction calculator; gfx950: of the peak rate, as LLVM's scheduling model has it too), and the operations
+# it does; of one of 32 x 32 both are twice as many.
 MATRIX = {
     "bf16": {"gfx90a": (32, 2 * 16 * 16 * 16), "gfx942": (16, 2 * 16 * 16 * 16), "gfx950": (16, 2 * 16 * 16 * 32)},
-    "e4m3": {"gfx942": (16, 2 * 16 * 16 * 32), "gfx950": (16, 2 * 16 * 16 * 32)},
+    "e4m3": {"gfx942": (16, 2 * 16 * 16 * 32), "gfx950": (32, 2 * 16 * 16 * 128)},
+    "e5m2": {"gfx950": (32, 2 * 16 * 16 * 128)},
 }
 
 # Attention, one head; and how busy it keeps the matrix unit at least, by the queries of a wave.

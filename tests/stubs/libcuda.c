@@ -281,10 +281,13 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
     return submit(stream, &w);
 }
 
+/* There are no clusters, and a launch that may begin early need not. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
-    (void)config, (void)function, (void)params, (void)extra;
     IN_CONTEXT(cuLaunchKernelEx);
-    return CUDA_ERROR_NOT_SUPPORTED;
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return CUDA_ERROR_NOT_SUPPORTED;
+    return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
+                          config->sharedMemBytes, config->hStream, params, extra);
 }
 
 CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config) {

@@ -21,12 +21,6 @@ DEVICE bool elected() {
 template <int N> DEVICE void registers_fewer() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DEVICE void registers_more() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
-/* ------------------------------------------------------------------------------------------------------------------ launches */
-
-/* A launch that may begin early: the next one's blocks may come once all of this have said so; until the one before has ended, and all that it wrote is seen. */
-DEVICE void launch_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-DEVICE void launch_wait() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
 /* ------------------------------------------------------------------------------------------------------------------ clusters */
 
 DEVICE int cluster_size() {

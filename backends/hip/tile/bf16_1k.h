@@ -5,21 +5,13 @@
 
 #include "tile/unit.h"
 
-DEVICE f32x4 matrix_multiply(i16x4 a, i16x4 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, s, 0, 0, 0); }
-DEVICE f32x16 matrix_multiply(i16x4 a, i16x4 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(a, b, s, 0, 0, 0); }
+DEVICE f32x4 matrix_multiply(bf16, i16x4 a, i16x4 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, s, 0, 0, 0); }
+DEVICE f32x16 matrix_multiply(bf16, i16x4 a, i16x4 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(a, b, s, 0, 0, 0); }
 
-template <> struct unit<bf16> {
-    using sum = float;
-    using sums = f32x4;
-    template <class Sums> static DEVICE void multiply(Sums &s, chunk a, chunk b) {
-        const i16x8 x = __builtin_bit_cast(i16x8, a), y = __builtin_bit_cast(i16x8, b);
-        s = matrix_multiply(low_half(x), low_half(y), s);
-        s = matrix_multiply(high_half(x), high_half(y), s);
-    }
-};
+template <> struct unit<bf16> : unit_of_parts<bf16, i16x4> {};
 
-/* To the nearest, of two the larger. */
-template <> DEVICE uint32_t pair_of_powers<bf16>(float low, float high) {
+/* To the nearest, of two the one farther from 0. */
+template <> DEVICE uint32_t pair_of_weights<bf16>(float low, float high) {
     return __builtin_amdgcn_perm(bits_of_float(high) + 0x8000, bits_of_float(low) + 0x8000, 0x07060302);
 }
 

@@ -11,6 +11,9 @@
 
 enum { CHUNK = 16, CHUNKS = TILE_BYTES / CHUNK };
 typedef words_4 chunk;
+typedef uint32_t chunks_2 __attribute__((ext_vector_type(8)));
+DEVICE chunk joined(const chunk (&c)[1]) { return c[0]; }
+DEVICE chunks_2 joined(const chunk (&c)[2]) { return __builtin_shufflevector(c[0], c[1], 0, 1, 2, 3, 4, 5, 6, 7); }
 
 /* Among the threads of a warp, which run in step: what they wrote to shared memory is there for the others. */
 DEVICE void sync_warp() {
@@ -31,10 +34,13 @@ template <class Value> DEVICE Value afresh(Value x) {
     return x;
 }
 /* x, which is the same in all threads of a warp, in scalar registers. */
+DEVICE uint32_t uniform(uint32_t x) { return __builtin_amdgcn_readfirstlane(x); }
 DEVICE int64_t uniform(int64_t x) {
-    const uint32_t low = __builtin_amdgcn_readfirstlane((uint32_t)x), high = __builtin_amdgcn_readfirstlane((uint32_t)(x >> 32));
+    const uint32_t low = uniform((uint32_t)x), high = uniform((uint32_t)(x >> 32));
     return (int64_t)((uint64_t)high << 32 | low);
 }
+/* Of shared memory, the low half of a pointer. */
+DEVICE uint32_t lds_address(const void *x) { return uniform((uint32_t)(uintptr_t)x); }
 DEVICE bool any_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
 
 struct i8 {
@@ -51,6 +57,11 @@ DEVICE int chunk_place(unsigned lane, unsigned c) { return (lane ^ lane / 8 % 2)
 
 /* A chunk of T as the matrix unit has it. */
 template <class T> DEVICE chunk chunk_of_unit(chunk c) { return c; }
+
+/* Of T, how many tiles of 256 lanes a block has in LDS that memory fills without a thread's doing; 0: the architecture beside this file does not do so. */
+template <class T> struct direct {
+    static constexpr int STAGES = 0;
+};
 
 /* What a thread brings of a tile of LANES lanes, on its way from memory to LDS: COUNT vectors of what is consecutive in memory. That is k; or it is lanes, and
  * then the vectors are of consecutive k. */
@@ -130,6 +141,32 @@ template <class T, int LANES, int THREADS> struct tile_part {
         }
 #pragma unroll
         for (int i = 0; i < COUNT; i++) tile[chunk_place(lane_of(i), depth_of(i) / ELEMENTS)] = chunk_of_unit<T>(part[i]);
+    }
+};
+
+/* The same of elements consecutive along k, inside the operand, that go straight to LDS: a wave's 64 chunks there are consecutive, so that not they but what they
+ * hold is exchanged, and is the same four chunks of a lane. */
+template <class T, int LANES, int THREADS> struct direct_part {
+    using bits = typename T::bits;
+    static constexpr int COUNT = LANES * CHUNKS / THREADS, SIZE = sizeof(bits);
+    const bits *first;
+    const uint32_t own; /* where the wave's chunks begin in LDS, in bytes */
+    uint32_t offset[COUNT];
+
+    DEVICE direct_part(const tile_operand &operand, int64_t batch, int64_t lane)
+
+        : first((const bits *)operand.data + batch * operand.batch + lane * operand.lane), own(uniform((uint32_t)(thread_index() / WARP * WARP * CHUNK))) {
+        const int64_t last = operand.lanes - lane - 1; /* beyond the operand it is read once more */
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const unsigned place = i * THREADS + thread_index(), row = place / CHUNKS, l = row ^ row / 8 % 2;
+            offset[i] = (uint32_t)((l < last ? l : last) * operand.lane * SIZE + (place % CHUNKS ^ chunk_place(l, 0) % CHUNKS) * CHUNK);
+        }
+    }
+    /* To `tile`, an address of LDS. */
+    DEVICE void load(int64_t depth, uint32_t tile) const {
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) direct<T>::load(first + depth, offset[i], tile + own + i * THREADS * CHUNK);
     }
 };
 

@@ -11,18 +11,12 @@ template <> struct unit<f16> {
     template <class Sums> static DEVICE void multiply(Sums &s, chunk a, chunk b) {
         const f16x8 x = __builtin_bit_cast(f16x8, a), y = __builtin_bit_cast(f16x8, afresh(b)); /* a row that stays would stay as floats too */
 #pragma unroll
-        for (int k = 0; k < 8; k++) s = matrix_multiply((float)x[k], (float)y[k], s);
+        for (int k = 0; k < 8; k++) s = matrix_multiply(f32{}, (float)x[k], (float)y[k], s);
     }
 };
 
-template <> struct unit<i8> {
-    using sum = int32_t;
-    using sums = i32x4;
-    static DEVICE void multiply(sums &s, chunk a, chunk b) {
-#pragma unroll
-        for (int k = 0; k < 4; k++) s = __builtin_amdgcn_mfma_i32_16x16x16i8((int)a[k], (int)b[k], s, 0, 0, 0);
-    }
-};
+DEVICE i32x4 matrix_multiply(i8, int a, int b, i32x4 s) { return __builtin_amdgcn_mfma_i32_16x16x16i8(a, b, s, 0, 0, 0); }
+template <> struct unit<i8> : unit_of_parts<i8, int, int32_t> {};
 
 #define UNIT_FLOAT8(ENTRIES)
 

@@ -1,37 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The matrix unit of CDNA4, whose instructions take a whole chunk. */
+/* The matrix unit of CDNA4, whose instructions take a whole chunk, and of float8 two. */
 #ifndef TRINE_HIP_TILE_MATRIX_H
 #define TRINE_HIP_TILE_MATRIX_H
 
-#include "tile/e4m3.h"
+#include "backends/simt/float8.h"
+#include "tile/unit.h"
 
 typedef __bf16 bf16x8 __attribute__((ext_vector_type(8)));
 
-DEVICE f32x4 matrix_multiply(f16x8 a, f16x8 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x32_f16(a, b, s, 0, 0, 0); }
-DEVICE f32x16 matrix_multiply(f16x8 a, f16x8 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x16_f16(a, b, s, 0, 0, 0); }
-DEVICE f32x4 matrix_multiply(bf16x8 a, bf16x8 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x32_bf16(a, b, s, 0, 0, 0); }
-DEVICE f32x16 matrix_multiply(bf16x8 a, bf16x8 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x16_bf16(a, b, s, 0, 0, 0); }
+DEVICE f32x4 matrix_multiply(f16, f16x8 a, f16x8 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x32_f16(a, b, s, 0, 0, 0); }
+DEVICE f32x16 matrix_multiply(f16, f16x8 a, f16x8 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x16_f16(a, b, s, 0, 0, 0); }
+DEVICE f32x4 matrix_multiply(bf16, bf16x8 a, bf16x8 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x32_bf16(a, b, s, 0, 0, 0); }
+DEVICE f32x16 matrix_multiply(bf16, bf16x8 a, bf16x8 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x16_bf16(a, b, s, 0, 0, 0); }
+DEVICE i32x4 matrix_multiply(i8, i32x4 a, i32x4 b, i32x4 s) { return __builtin_amdgcn_mfma_i32_16x16x64_i8(a, b, s, 0, 0, 0); }
 
 /* LDS serves 16 lanes of 16 bytes at a time, which are 0 to 3, 12 to 15 and 20 to 27, or the others of 32 (tests/cdna/lds_check.c). */
 template <> DEVICE int chunk_place_by<32>(unsigned lane, unsigned c) { return (lane ^ lane / 16 % 2) * CHUNKS + (c ^ lane / 4 % CHUNKS); }
 
-/* Of elements of 16 bits. */
-template <class Eight> struct unit_of_halves {
+template <> struct unit<f16> : unit_of_parts<f16, f16x8> {};
+template <> struct unit<bf16> : unit_of_parts<bf16, bf16x8> {};
+template <> struct unit<i8> : unit_of_parts<i8, i32x4, int32_t> {};
+
+/* Loads of 16 bytes a lane straight to LDS, of a wave side by side. The compiler, which would wait for all of them ahead of any read of LDS, does not know them: who
+ * reads waits until no more than COUNT are under way. */
+template <int STAGES_> struct direct_loads {
+    static constexpr int STAGES = STAGES_;
+    static DEVICE void load(const void *from, uint32_t offset, uint32_t to) {
+        asm volatile("s_nop 0\n\tglobal_load_lds_dwordx4 %1, %2" : : "{m0}"(to), "v"(offset), "s"(from) : "memory");
+    }
+    template <int COUNT> static DEVICE void wait() { asm volatile("s_waitcnt vmcnt(%0)" : : "n"(COUNT) : "memory"); }
+};
+template <> struct direct<bf16> : direct_loads<4> {};
+template <> struct direct<f16> : direct_loads<4> {};
+template <> struct direct<e4m3> : direct_loads<2> {};
+template <> struct direct<e5m2> : direct_loads<2> {};
+
+/* Any two types of float8: the operands' formats are fields of the instruction. Without scales they are 1. */
+template <> constexpr int UNIT_CHUNKS<e4m3> = 2;
+template <> constexpr int UNIT_CHUNKS<e5m2> = 2;
+template <class T> constexpr int UNIT_FORMAT = -1;
+template <> constexpr int UNIT_FORMAT<e4m3> = 0;
+template <> constexpr int UNIT_FORMAT<e5m2> = 1;
+template <class T, class U> struct unit_of_float8 {
     using sum = float;
     using sums = f32x4;
-    template <class Sums> static DEVICE void multiply(Sums &s, chunk a, chunk b) {
-        s = matrix_multiply(__builtin_bit_cast(Eight, a), __builtin_bit_cast(Eight, b), s);
+    static DEVICE void multiply(sums &s, chunks_2 a, chunks_2 b) {
+        s = __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(a, b, s, UNIT_FORMAT<T>, UNIT_FORMAT<U>, 0, 0, 0, 0);
     }
 };
-template <> struct unit<f16> : unit_of_halves<f16x8> {};
-template <> struct unit<bf16> : unit_of_halves<bf16x8> {};
+template <> struct unit<e4m3, e4m3> : unit_of_float8<e4m3, e4m3> {};
+template <> struct unit<e4m3, e5m2> : unit_of_float8<e4m3, e5m2> {};
+template <> struct unit<e5m2, e4m3> : unit_of_float8<e5m2, e4m3> {};
 
-template <> struct unit<i8> {
-    using sum = int32_t;
-    using sums = i32x4;
-    static DEVICE void multiply(sums &s, chunk a, chunk b) {
-        s = __builtin_amdgcn_mfma_i32_16x16x64_i8(__builtin_bit_cast(i32x4, a), __builtin_bit_cast(i32x4, b), s, 0, 0, 0);
-    }
-};
+/* The pairs of float8 types that matmul has. */
+#define UNIT_FLOAT8(ENTRIES) ENTRIES(e4m3, e4m3) ENTRIES(e4m3, e5m2) ENTRIES(e5m2, e4m3)
 
 #endif
