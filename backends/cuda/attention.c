@@ -80,10 +80,8 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
 }
 
 static trine_status launch_mma(const trine_call *call) {
-#define TILE(D, KEYS, R) { D, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R) },
-    static const struct {
-        int d, queries, shared;
-    } tiles[] = { ATTENTION_MMA_TILES(TILE) };
+#define TILE(D, KEYS, R) { D, (R)*ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R) },
+    static const struct { int d, queries, shared; } tiles[] = { ATTENTION_MMA_TILES(TILE) };
 #undef TILE
     attention_params p = attention_params_of(call);
     int i = 0;
@@ -99,7 +97,82 @@ static const char *refuse_mma(const trine_call *call) {
     return attention_refuse_tiles(call, args->scale, args->softcap);
 }
 
-SIMT_KERNELS(attention) = { { .name = SIMT_NAME "_sm90", .refuse = attention_sm90_refuse, .launch = attention_sm90_launch },
+/* -------------------------------------------------------------------------------------------------------------------- decoding */
+
+/* Rows of tiles: heads of a group, and as many tokens as there is room for; packed ones may see keys of different sequences, and have tiles of their own. */
+static attention_decode_params decode_tiles(const attention_problem *at) {
+    enum { ROWS = 16 };
+    attention_decode_params p = { .heads = at->group < 1 ? 1 : at->group < ROWS ? at->group : ROWS, .tokens = 1 };
+    if (at->nseq == 0 && at->sq > 1) p.tokens = at->sq < ROWS / p.heads ? at->sq : ROWS / p.heads;
+    p.head_tiles = (int32_t)simt_blocks(at->group, p.heads);
+    p.row_tiles = (int32_t)simt_blocks(at->sq, p.tokens) * p.head_tiles;
+    return p;
+}
+
+static attention_problem decode_problem(const trine_call *call) {
+    const trine_attention_args *args = call->args;
+    return attention_problem_of(call, CU_Q, (attention_options){ args->scale, args->softcap, args->causal, args->window });
+}
+
+static int64_t decode_all(const trine_call *call, const attention_decode_params *p) { return call->dim[ATTENTION_B] * call->dim[ATTENTION_HK] * p->row_tiles; }
+
+/* Into how many parts keys are best split, by a model of time that counts keys of a block. Memory is busy with two blocks on each processor; one alone is
+ * served twice as fast as each of these. Besides its keys a block has ends, and parts that are many a second launch. */
+static int32_t decode_parts(const trine_call *call, const attention_problem *at, int64_t tiles) {
+    enum { MOST = 64, LEAST = 128, ENDS = 64, LAUNCH = 96 };
+    const int64_t held = 2 * (int64_t)((const cuda_device *)call->device)->units, sees = at->window > 0 ? 2 * (int64_t)at->window + at->sq : at->sk;
+    const int64_t own = at->nseq > 0 ? at->sk / at->nseq : at->sk, keys = own < sees ? own : sees;
+    int32_t best = 1;
+    int64_t least = INT64_MAX;
+    for (int32_t parts = 1; parts <= MOST && (parts == 1 || keys >= (int64_t)parts * LEAST); parts++) {
+        const int64_t blocks = tiles * parts, each = simt_blocks(keys, parts) + ENDS, rest = blocks % held, alone = rest > 0 ? each / 2 : 0;
+        const int64_t shared = rest * each / held, time = blocks / held * each + (shared > alone ? shared : alone) + (parts > 1 ? LAUNCH : 0);
+        if (time < least) best = parts, least = time;
+    }
+    return best;
+}
+
+static const char *refuse_decode(const trine_call *call) {
+    const trine_attention_args *args = call->args;
+    const char *const reason = attention_refuse_tiles(call, args->scale, args->softcap);
+    if (reason != NULL) return reason;
+    if (call->dim[ATTENTION_D] > 128) return "d exceeds 128";
+    const attention_problem at = decode_problem(call);
+    if (at.nseq > 0 ? at.sq > 2 * at.nseq : at.sq > 16) return "queries are many";
+    if (at.nseq == 0 && at.sq > 8 && (int64_t)at.b * at.h > ((const cuda_device *)call->device)->units / 2)
+        return "there are tiles of queries enough for other kernels";
+    const attention_decode_params p = decode_tiles(&at);
+    if (at.nseq == 0 && p.row_tiles > 4) return "more than 64 rows share a head of keys";
+    return decode_all(call, &p) > INT32_MAX / 64 ? "more tiles than are counted in 32 bits" : NULL;
+}
+
+static int decode_width(const attention_problem *at) { return at->d <= 64 ? 64 : 128; }
+
+static size_t workspace_decode(const trine_call *call) {
+    const attention_problem at = decode_problem(call);
+    const attention_decode_params p = decode_tiles(&at);
+    const int64_t tiles = decode_all(call, &p), parts = decode_parts(call, &at, tiles);
+    return parts == 1 ? 0 : (size_t)(tiles * parts * 16 * ATTENTION_DECODE_RECORD(decode_width(&at))) * sizeof(float);
+}
+
+static trine_status launch_decode_step(const trine_call *call, const attention_decode_params *p, const char *step, int64_t blocks) {
+    cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_DECODE_THREADS, .params = p };
+    snprintf(launch.name, sizeof launch.name, "attention_decode_%s%s_%d", step, trine_dtype_name(call->tensor[Q].dtype), decode_width(&p->call.at));
+    return cuda_launch_function(call, &launch);
+}
+
+static trine_status launch_decode(const trine_call *call) {
+    const attention_problem at = decode_problem(call);
+    attention_decode_params p = decode_tiles(&at);
+    const int64_t tiles = decode_all(call, &p);
+    p.call = attention_params_of(call), p.sums = call->workspace, p.parts = decode_parts(call, &at, tiles);
+    trine_status status = launch_decode_step(call, &p, "", tiles * p.parts);
+    if (status == TRINE_OK && p.parts > 1) status = launch_decode_step(call, &p, "end_", tiles * (16 / (ATTENTION_DECODE_THREADS / 32)));
+    return status;
+}
+
+SIMT_KERNELS(attention) = { { .name = SIMT_NAME "_decode", .refuse = refuse_decode, .workspace = workspace_decode, .launch = launch_decode },
+                            { .name = SIMT_NAME "_sm90", .refuse = attention_sm90_refuse, .launch = attention_sm90_launch },
                             { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma },
                             { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt },
                             { 0 } };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention on CUDA devices: by the tensor cores of sm_80, and without any. */
+#include "attention_decode.h"
 #include "attention_mma.h"
 #include "attention_simt.h"
 
@@ -18,3 +19,11 @@ SIMT(f16, 128)
     ENTRY_HELD(attention_mma_f16_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<f16, D, KEYS, R>(p); }
 ATTENTION_MMA_TILES(MMA_BF16)
 ATTENTION_MMA_TILES(MMA_F16)
+
+#define DECODE(T, D, KEYS) \
+    ENTRY_HELD(attention_decode_##T##_##D, ATTENTION_DECODE_THREADS, 2, attention_decode_params) { attention_decode<T, D, KEYS>(p); } \
+    ENTRY(attention_decode_end_##T##_##D, ATTENTION_DECODE_THREADS, attention_decode_params) { attention_decode_end<T, D>(p); }
+#define DECODE_BF16(D, KEYS) DECODE(bf16, D, KEYS)
+#define DECODE_F16(D, KEYS) DECODE(f16, D, KEYS)
+ATTENTION_DECODE_TILES(DECODE_BF16)
+ATTENTION_DECODE_TILES(DECODE_F16)

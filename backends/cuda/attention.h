@@ -32,6 +32,14 @@ typedef struct attention_params {
     bool wide;                        /* 16 bytes of a row of q, k, v and o are one aligned access */
 } attention_params;
 
+/* Few queries to many keys: tiles of up to 16 rows, `tokens` of `heads` each, that share a head of keys. */
+typedef struct attention_decode_params {
+    attention_params call;
+    float *sums;                                  /* of each tile, part and row; unless there is one part */
+    int32_t tokens, heads, head_tiles, row_tiles; /* row_tiles: of a key head, head_tiles for each group of tokens */
+    int32_t parts;                                /* of the keys, a block each */
+} attention_decode_params;
+
 typedef struct attention_backward_params {
     attention_problem at;
     attention_tensor dout, q, k, v, o, lse, dq, dk, dv;
@@ -46,6 +54,12 @@ enum {
     ATTENTION_SIDE = 64,     /* queries and keys of their tiles */
     ATTENTION_MMA_THREADS = 128,
 };
+
+/* Decoding: d, and keys that a warp has at hand. */
+enum { ATTENTION_DECODE_THREADS = 128 };
+#define ATTENTION_DECODE_TILES(X) X(64, 32) X(128, 16)
+/* Floats of a row's sums. */
+#define ATTENTION_DECODE_RECORD(D) ((D) + 4)
 
 /* The kernels by mma.sync: d, keys of a tile that is copied, and matrices of 16 queries in a warp. */
 #define ATTENTION_MMA_TILES(X) X(64, 64, 2) X(128, 64, 2) X(256, 64, 1)

@@ -34,6 +34,10 @@ template <int N> DEVICE void attention_bend(float (&s)[N], float bend) {
     for (int i = 0; i < N; i++) s[i] = bend != 0 ? attention_tanh(s[i] * bend) : -s[i];
 }
 
+/* Is any of keys first .. end-1 hidden from one of the thread's rows? */
+DEVICE bool attention_hides(const attention_rows &rows, int first, int end) {
+    return first < greater(rows.sees[0].low, rows.sees[1].low) || end > lesser(rows.sees[0].high, rows.sees[1].high);
+}
 template <int N> DEVICE void attention_hide(float (&s)[N], const attention_rows &rows, int first) {
     const int column = first + thread_index() % 4 * 2;
 #pragma unroll
@@ -95,23 +99,33 @@ DEVICE void attention_turn_4(uint32_t (&x)[4]) {
     x[0] = high ? c : u0, x[1] = high ? d : u1, x[2] = high ? v0 : c, x[3] = high ? v1 : d;
 }
 
-/* One row's sums times `factor`, or 0: every thread has its columns of blocks of 8, and the four of a row exchange them. */
+/* Of one row's sums times `factor`, or of zeros, the thread's vector in columns 32 i and on: every thread has its columns of blocks of 8, and the four of a row
+ * exchange them. */
+template <class T, int N> DEVICE void attention_vector(uint32_t (&x)[4], const float (&o)[N], int i, int half, float factor, bool none) {
+#pragma unroll
+    for (int b = 0; b < 4; b++) x[b] = none ? 0 : T::pair(o[16 * i + 4 * b + 2 * half] * factor, o[16 * i + 4 * b + 2 * half + 1] * factor);
+    attention_turn_4(x);
+}
+
 template <class T, int D>
 DEVICE void attention_write_row(typename T::bits *to, const float (&o)[D / 2], int half, float factor, bool none, int columns, bool exists, bool wide) {
+    uint32_t x[4];
+    if (wide && columns % 8 == 0) {
+#pragma unroll
+        for (int i = 0; i < D / 32; i++) {
+            attention_vector<T>(x, o, i, half, factor, none);
+            const int column = (4 * i + thread_index() % 4) * 8;
+            if (exists && column < columns) store_words(to + column, x[0], x[1], x[2], x[3]);
+        }
+        return;
+    }
 #pragma unroll
     for (int i = 0; i < D / 32; i++) {
-        uint32_t x[4];
-#pragma unroll
-        for (int b = 0; b < 4; b++) x[b] = none ? 0 : T::pair(o[16 * i + 4 * b + 2 * half] * factor, o[16 * i + 4 * b + 2 * half + 1] * factor);
-        attention_turn_4(x);
+        attention_vector<T>(x, o, i, half, factor, none);
         const int column = (4 * i + thread_index() % 4) * 8;
-        if (!exists) continue;
-        if (wide && column + 8 <= columns)
-            store_words(to + column, x[0], x[1], x[2], x[3]);
-        else
 #pragma unroll
-            for (int e = 0; e < 8; e++)
-                if (column + e < columns) to[column + e] = (typename T::bits)(x[e / 2] >> 16 * (e % 2));
+        for (int e = 0; e < 8; e++)
+            if (exists && column + e < columns) to[column + e] = (typename T::bits)(x[e / 2] >> 16 * (e % 2));
     }
 }
 
@@ -159,12 +173,13 @@ DEVICE void attention_end(const attention_params &p, int batch, int head, int ro
         const int token = row + r * 8;
         const bool exists = token < p.at.sq, bad = rows.sees[r].bad(), none = sum == 0 && !bad;
         const float factor = bad ? not_a_number() : 1.0f / sum;
+        if (p.hides)
 #pragma unroll
-        for (int i = 2 * r; i < D / 2; i += 4) spoilt += o[i] * 0.0f + o[i + 1] * 0.0f;
+            for (int i = 2 * r; i < D / 2; i += 4) spoilt += o[i] * 0.0f + o[i + 1] * 0.0f;
         attention_write_row<T, D>(attention_row<T>(p.o, batch, exists ? token : 0, head), o, r, factor, none, p.at.d, exists, p.wide);
         if (p.lse.data && exists && lane % 4 == 0)
             *attention_row<f32>(p.lse, batch, token, head) = f32::put(bad ? not_a_number() : none ? -infinity() : fused(rows.top[r], p.unit, log_of(sum)));
-        again[r] = exists && !bad && (rows.reach[r] > FAR || (p.hides && !none && spoilt != 0));
+        again[r] = exists && !bad && (rows.reach[r] > FAR || (!none && spoilt != 0));
     }
     if (!any_of_warp(again[0] || again[1])) return;
     sync_warp();

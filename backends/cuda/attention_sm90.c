@@ -58,12 +58,15 @@ typedef struct tile {
     int d, keys, groups, bytes;
 } tile;
 #define TILE(D, KEYS, GROUPS, STAGES) { D, KEYS, GROUPS, ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) },
-static const tile tiles[2][3] = { { ATTENTION_SM90_TILES(TILE) }, { ATTENTION_SM90_BENT_TILES(TILE) } };
+static const tile tiles[] = { ATTENTION_SM90_TILES(TILE) }, bent[] = { ATTENTION_SM90_BENT_TILES(TILE) }, small[] = { ATTENTION_SM90_SHORT_TILES(TILE) };
 
-static tile tile_of(int64_t d, bool bends) {
-    int i = 0;
-    while (tiles[bends][i].d < d) i++;
-    return tiles[bends][i];
+/* Under a causal mask a tile of 192 queries has 128 keys too many for some of them. */
+static bool is_short(const attention_params *p) { return p->at.d <= small->d && p->at.causal && p->at.sq <= 1536 && !p->bends; }
+
+static tile tile_of(const attention_params *p) {
+    const tile *t = is_short(p) ? small : p->bends ? bent : tiles;
+    while (t->d < p->at.d) t++;
+    return *t;
 }
 
 const char *attention_sm90_refuse(const trine_call *call) {
@@ -75,21 +78,36 @@ const char *attention_sm90_refuse(const trine_call *call) {
     return attention_sm90_refuse_tensors(call, 1u << Q | 1u << K | 1u << V);
 }
 
-/* Heads whose keys and values are in the second-level cache together, about 24 MB of them; those of a group share theirs. Under a causal mask tiles differ, and
- * all of them go from the largest to the smallest, since only then turns of alternating direction balance. */
-static int32_t bunch_of(const attention_problem *p) {
-    const double bytes = 4.0 * p->sk * p->d;
-    const int32_t heads = bytes < 24e6 ? (int32_t)(24e6 / bytes) : 1, planes = p->b * p->h;
-    return !p->causal && heads < planes / p->group ? heads * p->group : planes;
+/* The order of tiles. Heads whose keys and values are in the second-level cache together, about 24 MB of them, make a bunch; those of a group share theirs.
+ *
+ * Under a causal mask tiles differ, and turns of alternating direction balance them only if a bunch has whole rounds of slots, some of them empty. That pays
+ * where heads are many: otherwise all tiles go from the largest to the smallest, and blocks that run at once share keys anyway. */
+static void put_in_order(attention_sm90_params *p, int groups, int blocks) {
+    enum { ROUNDS = 4 };
+    const attention_problem *at = &p->call.at;
+    const double bytes = 4.0 * at->sk * at->d;
+    const int32_t tiles = p->call.tiles, heads = bytes < 24e6 ? (int32_t)(24e6 / bytes) : 1, whole = p->planes / at->group;
+    p->bunch = !at->causal && heads < whole ? heads * at->group : p->planes;
+    p->span = p->bunch * tiles, p->slots = p->planes * tiles;
+    if (!at->causal || tiles < 4 || groups > 2 || 2 * (int64_t)whole <= blocks) return;
+    int64_t least = INT64_MAX;
+    for (int32_t bunch = at->group; bunch <= heads * at->group && bunch <= p->planes && (int64_t)bunch * tiles <= (int64_t)ROUNDS * blocks;
+         bunch += at->group) {
+        const int64_t rounds = simt_blocks((int64_t)bunch * tiles, blocks), all = simt_blocks(p->planes, bunch) * rounds;
+        if (all >= least || all * blocks > INT32_MAX / 2) continue;
+        least = all, p->bunch = bunch, p->span = (int32_t)(rounds * blocks), p->slots = (int32_t)(all * blocks);
+    }
 }
 
 trine_status attention_sm90_launch(const trine_call *call) {
     const cuda_device *d = call->device;
     attention_sm90_params p = { .call = attention_params_of(call) };
-    const tile t = tile_of(call->dim[ATTENTION_D], p.call.bends);
+    const tile t = tile_of(&p.call);
     const attention_problem *at = &p.call.at;
     p.call.tiles = (int32_t)simt_blocks(at->sq, t.groups * 64);
-    p.planes = at->b * at->h, p.bunch = bunch_of(at);
+    p.planes = at->b * at->h;
+    const int64_t all = (int64_t)p.planes * p.call.tiles, blocks = all < d->units ? all : d->units;
+    put_in_order(&p, t.groups, (int)blocks);
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
@@ -97,8 +115,11 @@ trine_status attention_sm90_launch(const trine_call *call) {
     for (int i = 0; i < 3 && status == TRINE_OK; i++) status = attention_sm90_encode(call, Q + i, i == 0 ? 64 : t.keys, maps[i], &p.moved[i]);
     cuda_leave(d, scope);
     if (status != TRINE_OK) return status;
-    const int64_t all = (int64_t)p.planes * p.call.tiles;
-    cuda_launch launch = { .part = CUDA_HOPPER, .blocks = all < d->units ? all : d->units, .threads = (t.groups + 1) * 128, .shared = t.bytes, .params = &p };
-    snprintf(launch.name, sizeof launch.name, "attention_sm90_%s%s_%d", p.call.bends ? "bent_" : "", trine_dtype_name(call->tensor[Q].dtype), t.d);
+    cuda_launch launch = { .part = CUDA_HOPPER, .blocks = blocks, .threads = (t.groups + 1) * 128, .shared = t.bytes, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "attention_sm90_%s%s_%d",
+             p.call.bends        ? "bent_"
+             : is_short(&p.call) ? "short_"
+                                 : "",
+             trine_dtype_name(call->tensor[Q].dtype), t.d);
     return cuda_launch_function(call, &launch);
 }

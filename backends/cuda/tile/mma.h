@@ -18,6 +18,16 @@ DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory");
 /* Until at most N of the thread's groups are under way. */
 template <int N> DEVICE void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
+/* 16 bytes of memory that are read once, or zeros: the second-level cache asks for all 256 round them, the first-level one keeps none. */
+DEVICE packed<uint32_t, 4> load_once_if(bool yes, const void *from) {
+    packed<uint32_t, 4> x;
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\nmov.b32 %3, 0;\n"
+                 "@p ld.global.L1::no_allocate.L2::256B.v4.b32 {%0, %1, %2, %3}, [%5];\n}"
+                 : "=&r"(x.v[0]), "=&r"(x.v[1]), "=&r"(x.v[2]), "=&r"(x.v[3])
+                 : "r"((int)yes), "l"(from));
+    return x;
+}
+
 /* Four matrices of 8 rows of 16 bytes; lane l gives row l % 8 of matrix l / 8. It gets bytes l % 4 * 4 of row l / 4 of each; of 16-bit elements ACROSS, it gets
  * those of rows l % 4 * 2 and the next in column l / 4. */
 template <bool ACROSS> DEVICE void load_matrices(uint32_t (&r)[4], const void *row) {

@@ -17,6 +17,9 @@ DEVICE void barrier_arrive_here(uint32_t barrier) { asm volatile("mbarrier.arriv
 
 DEVICE void shared_store(uint32_t address, uint16_t x) { asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(x) : "memory"); }
 
+/* The value of lane 0, which the compiler then knows to be the same in all lanes. */
+DEVICE uint32_t shuffle_first(uint32_t x) { return __shfl_sync(0xffffffffu, x, 0); }
+
 /* Counts for a barrier of `threads` that others wait at by sync_some(). */
 DEVICE void arrive_some(int barrier, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
 

@@ -45,6 +45,13 @@ template <int N> DEVICE void copy_wait() {
     c.count = kept;
 }
 
+DEVICE packed<uint32_t, 4> load_once_if(bool yes, const void *from) {
+    packed<uint32_t, 4> x = {};
+    if ((uintptr_t)from % 16 != 0) __builtin_trap();
+    if (yes) memcpy(&x, from, sizeof x);
+    return x;
+}
+
 template <bool ACROSS> DEVICE void load_matrices(uint32_t (&r)[4], const void *row) {
     const int first = emulator.thread / WARP * WARP, lane = emulator.thread % WARP;
     if ((uintptr_t)row % 16 != 0) __builtin_trap();
