@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm and layer_norm of rows through shared memory, without residuals or dropout, with a weight of x's type. */
+/* rms_norm and layer_norm of rows through shared memory, without residuals or dropout, with a weight of x's type, of which each thread holds its columns. */
 #ifndef TRINE_CUDA_NORM_RING_H
 #define TRINE_CUDA_NORM_RING_H
 
 #include "backends/simt/norm_rows.h"
 #include "ring.h"
 
-/* The sum of h, or of its squares. */
+/* The sum of the thread's h, or of their squares. */
 template <bool CENTERED, class Rows> DEVICE float norm_ring_sum(const Rows &r) {
     float sum = 0;
-    r.each_pair([&](const float(&h)[2][VECTOR], const bool(&)[2][VECTOR]) {
-        sum += CENTERED ? vector_sum(h[0]) + vector_sum(h[1]) : vector_squares(h[0]) + vector_squares(h[1]);
+    r.each([&](int v) {
+        const typename Rows::chunk x = r.get(v);
+        float h[Rows::ITEMS];
+#pragma unroll
+        for (int k = 0; k < Rows::ITEMS; k++) h[k] = x.get(k);
+        sum += CENTERED ? chunk_sum(h) : chunk_squares(h);
     });
     return sum;
 }
@@ -18,68 +22,74 @@ template <bool CENTERED, class Rows> DEVICE float norm_ring_sum(const Rows &r) {
 /* The sums of h - origin and of its squares. */
 template <class Rows> DEVICE two norm_ring_center(const Rows &r, float origin) {
     two sums = { 0, 0 };
-    r.each_pair([&](float(&h)[2][VECTOR], const bool(&in)[2][VECTOR]) {
+    r.each([&](int v) {
+        const typename Rows::chunk x = r.get(v);
+        const int left = r.left(v);
+        const float from = left > 0 ? origin : 0.0f;
+        float h[Rows::ITEMS];
 #pragma unroll
-        for (int i = 0; i < 2; i++)
+        for (int k = 0; k < Rows::ITEMS; k++) h[k] = x.get(k) - from;
+        if (!r.whole)
 #pragma unroll
-            for (int k = 0; k < VECTOR; k++) h[i][k] -= in[i][k] ? origin : 0.0f;
-        sums = sums + two{ vector_sum(h[0]) + vector_sum(h[1]), vector_squares(h[0]) + vector_squares(h[1]) };
+            for (int k = 0; k < Rows::ITEMS; k++) h[k] = k < left ? h[k] : 0.0f;
+        sums = sums + two{ chunk_sum(h), chunk_squares(h) };
     });
     return sums;
 }
 
-template <bool CENTERED, class T, class Rows> DEVICE void norm_ring_write(const Rows &r, const norm_params &p, const norm_statistics &s) {
-    constexpr int STEP = 2;
-    r.template each<STEP>([&](int v, const typename Rows::chunk(&x)[STEP]) {
-        typename Rows::chunk weight[STEP], bias[STEP];
-        if (p.weight.data)
+/* Keeps the compiler from unpacking before the rows' loop what is held packed: that takes twice the registers. */
+template <class Chunk> DEVICE void norm_ring_stay(Chunk &c) {
 #pragma unroll
-            for (int i = 0; i < STEP; i++) weight[i] = r.read(p.weight.data, 0, v + i);
-        if (CENTERED && p.bias.data)
-#pragma unroll
-            for (int i = 0; i < STEP; i++) bias[i] = r.read(p.bias.data, 0, v + i);
-#pragma unroll
-        for (int i = 0; i < STEP; i++) {
-            float y[Rows::ITEMS];
-#pragma unroll
-            for (int k = 0; k < Rows::ITEMS; k++) y[k] = CENTERED ? fused(x[i].get(k) - s.origin, s.rstd, s.lift) : x[i].get(k) * s.rstd;
-            if (p.round)
-#pragma unroll
-                for (int k = 0; k < Rows::ITEMS; k++) y[k] = rounded<T>(y[k]);
-            if (p.weight.data)
-#pragma unroll
-                for (int k = 0; k < Rows::ITEMS; k++) y[k] *= weight[i].get(k) + p.weight_offset;
-            if (CENTERED && p.bias.data)
-#pragma unroll
-                for (int k = 0; k < Rows::ITEMS; k++) y[k] += bias[i].get(k);
-            r.put(p.y, v + i, y);
-            r.refill(v + i);
-        }
-    });
+    for (uint32_t &word : c.word) asm volatile("" : "+r"(word));
 }
 
-template <bool CENTERED, class T, int G> DEVICE void norm_ring(const norm_params &p) {
-    using rows = ring<T, G>;
+template <bool CENTERED, class T, int CHUNKS, int HELD> DEVICE void norm_ring(const norm_params &p) {
+    using rows = ring<T, 1, CHUNKS, HELD>;
+    using chunk = typename rows::chunk;
+    const simt_rows from[1] = { p.x };
+    rows r(p.ring, from, p.rows, p.n);
+    chunk weight[CHUNKS] = {}, bias[CHUNKS] = {};
+#pragma unroll
+    for (int v = 0; v < CHUNKS; v++) {
+        if (p.weight.data) weight[v] = r.read(p.weight.data, v);
+        if (CENTERED && p.bias.data) bias[v] = r.read(p.bias.data, v);
+    }
     const float inverse = 1.0f / (float)p.n;
-    for (rows r(p.ring, p.x, p.rows, p.n); r.row < p.rows; r.next()) {
+    for (; r.row < p.rows; r.next()) {
         r.wait();
-        const float mean = group_sum<G>(norm_ring_sum<CENTERED>(r)) * inverse;
+        const float mean = r.sum(norm_ring_sum<CENTERED>(r)) * inverse;
         norm_statistics s = {};
         if (CENTERED)
-            s = norm_centered(group_sum<G>(norm_ring_center(r, mean)), mean, inverse, p.eps);
+            s = norm_centered(r.sum(norm_ring_center(r, mean)), mean, inverse, p.eps);
         else
             s.rstd = 1 / square_root(mean + p.eps);
-        if (thread_index() == 0) {
+        if (thread_index() == 0 && r.first == 0) {
             if (p.mean.data) store_one<f32>(p.mean.data, r.row, s.mean);
             if (p.rstd.data) store_one<f32>(p.rstd.data, r.row, s.rstd);
         }
-        norm_ring_write<CENTERED, T>(r, p, s);
+        r.each([&](int v) {
+            const chunk x = r.get(v);
+            float y[rows::ITEMS];
+            norm_ring_stay(weight[v]);
+            if (CENTERED) norm_ring_stay(bias[v]);
+#pragma unroll
+            for (int k = 0; k < rows::ITEMS; k++) y[k] = CENTERED ? fused(x.get(k) - s.origin, s.rstd, s.lift) : x.get(k) * s.rstd;
+            if (p.round)
+#pragma unroll
+                for (int k = 0; k < rows::ITEMS; k++) y[k] = rounded<T>(y[k]);
+            if (p.weight.data)
+#pragma unroll
+                for (int k = 0; k < rows::ITEMS; k++) y[k] *= weight[v].get(k) + p.weight_offset;
+            if (CENTERED && p.bias.data)
+#pragma unroll
+                for (int k = 0; k < rows::ITEMS; k++) y[k] += bias[v].get(k);
+            r.template put<T>(row_at<T>(p.y, r.row), v, y);
+            r.refill(v);
+        });
     }
 }
 
-#define NORM_RING(op, CENTERED, T, G) \
-    ENTRY(op##_ring_##T##_##G, G, norm_params) { norm_ring<CENTERED, T, G>(p); }
-#define NORM_RINGS(op, CENTERED, T) NORM_RING(op, CENTERED, T, 512) NORM_RING(op, CENTERED, T, 1024)
-#define NORM_RING_ENTRIES(op, CENTERED) NORM_RINGS(op, CENTERED, f32) NORM_RINGS(op, CENTERED, bf16) NORM_RINGS(op, CENTERED, f16)
+#define NORM_RING(op, CENTERED, T, CHUNKS, HELD) \
+    ENTRY_HELD(op##_ring_##T##_##CHUNKS, SIMT_RING_THREADS, HELD, norm_params) { norm_ring<CENTERED, T, CHUNKS, HELD>(p); }
 
 #endif

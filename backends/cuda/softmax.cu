@@ -2,9 +2,8 @@
 /* softmax on CUDA devices. */
 #include "softmax_ring.h"
 
-#define SOFTMAX_RING(T, G) \
-    ENTRY(softmax_ring_##T##_##G, G, softmax_params) { softmax_ring<T, G>(p); }
-#define SOFTMAX_RINGS(T) SOFTMAX_RING(T, 512) SOFTMAX_RING(T, 1024)
-SOFTMAX_RINGS(f32)
-SOFTMAX_RINGS(bf16)
-SOFTMAX_RINGS(f16)
+#define SOFTMAX_RING(T) \
+    ENTRY_HELD(softmax_ring_##T##_8, SIMT_RING_THREADS, 1, softmax_params) { softmax_ring<T, 8>(p); }
+SOFTMAX_RING(f32)
+SOFTMAX_RING(bf16)
+SOFTMAX_RING(f16)

@@ -135,7 +135,7 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     cuda_scope scope;
     CUfunction code;
     CUlaunchAttribute attributes[ATTRIBUTES];
-    if ((*clusters_out = d->clusters[call->plan->op]) > 0) return TRINE_OK;
+    if ((*clusters_out = d->clusters[call->plan->op][launch->cluster]) > 0) return TRINE_OK;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = find_function(d, call, launch, &code);
@@ -143,7 +143,7 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
         const CUlaunchConfig config = config_of(d, launch, attributes, NULL);
         status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
     }
-    if (status == TRINE_OK) d->clusters[call->plan->op] = *clusters_out;
+    if (status == TRINE_OK) d->clusters[call->plan->op][launch->cluster] = *clusters_out;
     cuda_leave(d, scope);
     return status;
 }
@@ -165,14 +165,28 @@ trine_status cuda_launch_function(const trine_call *call, const cuda_launch *lau
     return status;
 }
 
-trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
+static cuda_launch launch_of(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params) {
     cuda_launch launch = { .blocks = blocks, .threads = threads, .shared = function->shared, .params = params };
-    (void)size;
+    if (function->cluster > 1) launch.cluster = function->cluster;
     simt_function_name(call->plan->spec->name, function, launch.name);
+    return launch;
+}
+
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
+    const cuda_launch launch = launch_of(call, function, blocks, threads, params);
+    (void)size;
     return cuda_launch_function(call, &launch);
+}
+
+trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out) {
+    const cuda_device *d = call->device;
+    const cuda_launch launch = launch_of(call, function, (int64_t)d->units * CUDA_MOST_CLUSTER, threads, NULL);
+    if (launch.cluster > 0) return cuda_clusters_held(call, &launch, clusters_out);
+    *clusters_out = d->units * blocks;
+    return TRINE_OK;
 }
 
 simt_room simt_room_of(const trine_call *call) {
     const cuda_device *d = call->device;
-    return (simt_room){ .units = d->units, .shared = d->shared };
+    return (simt_room){ .units = d->units, .shared = d->shared, .cluster = d->cluster_launch ? CUDA_MOST_CLUSTER : 1 };
 }

@@ -8,7 +8,7 @@
 #include "backends/simt/functions.h"
 #include "driver.h"
 
-enum { CUDA_MAX_DEVICES = 16, CUDA_MARKS = 64 };
+enum { CUDA_MAX_DEVICES = 16, CUDA_MARKS = 64, CUDA_MOST_CLUSTER = 8 /* of any device that has clusters */ };
 
 /* The code of an op: what all architectures have, and what is for sm_90a alone. */
 typedef enum cuda_part { CUDA_COMMON, CUDA_HOPPER, CUDA_PARTS } cuda_part;
@@ -23,7 +23,8 @@ typedef struct cuda_device {
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
     CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
-    _Atomic int clusters[TRINE_OP_COUNT];        /* that the device holds at once of those the op asks for; 0: not asked yet */
+    /* Clusters of so many blocks that the device holds at once of those the op asks for; 0: not asked yet. */
+    _Atomic int clusters[TRINE_OP_COUNT][CUDA_MOST_CLUSTER + 1];
     CUmodule peaks;
     simt_functions functions;
 } cuda_device;
@@ -64,8 +65,8 @@ typedef struct cuda_launch {
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
 
-/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. It is asked
- * once for an op, whose launches of that sort are of one size of cluster and fill a processor with a block. */
+/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. It is asked once
+ * for an op and a size of cluster, whose launches of that sort fill a processor alike. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
 /* peak.c: the backend's `peak`. */

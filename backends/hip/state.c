@@ -101,3 +101,7 @@ simt_room simt_room_of(const trine_call *call) {
     (void)call;
     return (simt_room){ 0 };
 }
+trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out) {
+    (void)function, (void)threads, (void)blocks, (void)clusters_out;
+    return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: the device has no clusters", call->plan->spec->name);
+}

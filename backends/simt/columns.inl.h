@@ -60,10 +60,10 @@ template <int SUMS, class Terms> DEVICE void columns_block(const columns_params 
 }
 
 /* The sums of the blocks: 8 threads for each of 32 columns, each a part of the blocks, which are then added in order. */
-template <class S> DEVICE void columns_finish(const columns_params &p) {
+template <class S> DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
     SHARED float part[COLUMNS_LINES][COLUMNS_FINISH];
     const int line = thread_index() / COLUMNS_FINISH, column = thread_index() % COLUMNS_FINISH;
-    const int64_t at = block_index() * COLUMNS_FINISH + column;
+    const int64_t at = block * COLUMNS_FINISH + column;
     float sum = 0;
     if (at < p.n)
 #pragma unroll 8

@@ -125,9 +125,9 @@ simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const in
 
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder) {
     enum { ITEMS = 32, ENOUGH = 512 };
-    static const int sizes[] = { 8, 32, 128, 256, 512, 1024 };
-    const int counts[] = { [SIMT_ONE_ROW] = 6, [SIMT_TWO_ROWS] = 5, [SIMT_STREAM] = rows < ENOUGH ? 6 : 4 };
-    return simt_group_of(rows, n, ITEMS, counts[ladder], sizes);
+    static const int fine[] = { 8, 32, 64, 128, 256, 512, 1024 }, sizes[] = { 8, 32, 128, 256, 512, 1024 };
+    if (ladder == SIMT_ONE_ROW) return simt_group_of(rows, n, ITEMS, 7, fine);
+    return simt_group_of(rows, n, ITEMS, ladder == SIMT_TWO_ROWS ? 5 : rows < ENOUGH ? 6 : 4, sizes);
 }
 
 trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size) {
@@ -136,35 +136,37 @@ trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, 
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
 }
 
-/* Bytes of slots that a block of so many threads has: the only one of a processor, or one of two. A kilobyte of a processor's memory belongs to each block, and
- * another is its function's own. */
-static int ring_room(const trine_call *call, int threads) {
-    enum { OWN = 1 << 10 };
-    const int all = simt_room_of(call).shared, room = threads == SIMT_RING_MANY ? all - OWN : (all + OWN) / 2 - 2 * OWN;
-    return room / (16 * threads) * 16 * threads;
-}
-
-bool simt_ring_of(const trine_call *call, int64_t rows, int symbol, simt_ring *ring_out) {
-    enum { LEAST = 32 << 10 }; /* bytes of a row: up to that two blocks of a processor hold theirs in registers */
+const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out) {
+    enum { OWN = 3 << 10, LINE = 64 }; /* bytes of a function's own; columns that are not divided */
     const simt_room room = simt_room_of(call);
-    const int64_t bytes = call->dim[symbol] * (int64_t)trine_dtype_size(call->type[0]);
-    if (room.shared == 0 || bytes <= LEAST || bytes > room.shared / 4 * 5) return false;
-    const int threads = bytes <= ring_room(call, SIMT_RING_FEW) ? SIMT_RING_FEW : SIMT_RING_MANY;
-    const int chunks = (int)simt_blocks(bytes, 16 * threads), slots = ring_room(call, threads) / (16 * threads);
-    const int64_t blocks = (int64_t)room.units * (threads == SIMT_RING_MANY ? 1 : 2);
+    const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[0]);
+    int i = 0;
+    while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most))) i++;
+    if (i == count || room.shared < SIMT_RING_BYTES + entries[i].behind + OWN) return NULL;
+    const int64_t blocks = simt_blocks(bytes, (int64_t)entries[i].chunks * SIMT_RING_THREADS * 16);
+    if (blocks > room.cluster) return NULL;
     *ring_out = (simt_ring){
-        .chunks = chunks,
-        .slots = slots < 2 * chunks ? slots : 2 * chunks,
-        .blocks = (int)(blocks < rows ? blocks : rows),
-        .threads = threads,
+        .blocks = (int)blocks,
+        .part = (int)(simt_blocks(simt_blocks(n, blocks), LINE) * LINE),
         .whole = simt_rows_whole(call, symbol),
     };
-    return true;
+    return &entries[i];
 }
 
-trine_status simt_launch_ring(const trine_call *call, const simt_ring *ring, const void *params, size_t size) {
-    const simt_function function = { .step = "ring", .type = { call->type[0] }, .variant = ring->threads, .shared = ring_room(call, ring->threads) };
-    return simt_launch(call, &function, ring->blocks, ring->threads, params, size);
+int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most) {
+    const int64_t turns = simt_blocks(rows, held < 1 ? 1 : held);
+    return rows == 0 ? 0 : simt_blocks(rows, turns > most ? most : turns);
+}
+
+trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most, const void *params,
+                              size_t size) {
+    const int shared = SIMT_RING_BYTES / entry->held + entry->behind;
+    const simt_function function = { .step = "ring", .type = { call->type[0] }, .variant = entry->chunks, .shared = shared, .cluster = ring->blocks };
+    int held;
+    const trine_status status = simt_clusters_held(call, &function, SIMT_RING_THREADS, entry->held, &held);
+    if (status != TRINE_OK) return status;
+    ring->clusters = simt_ring_clusters(rows, held, most);
+    return simt_launch(call, &function, ring->clusters * ring->blocks, SIMT_RING_THREADS, params, size);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ dropout */

@@ -24,6 +24,7 @@ typedef struct simt_function {
     trine_dtype type[SIMT_MAX_TYPES]; /* up to the first that is TRINE_NONE */
     int variant;                      /* 0: none */
     int shared;                       /* bytes of shared memory besides the function's own, the same at every launch of it */
+    int cluster;                      /* blocks of one, of which a launch has whole ones; up to 1: none */
 } simt_function;
 
 /* Launches `blocks` blocks of a function of the call's op, unless there are none; `params` are passed by value. Does not wait and does not allocate. */
@@ -51,15 +52,30 @@ simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 /* The whole launch of a row op, whose entries are those of row.h for its first type: `rows` rows along dimension `symbol`. */
 trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
 
-/* Rows through shared memory, entries <op>_ring_<type>_<threads>. Are they worth it: longer than what registers hold well, and is there room for most of one? */
-bool simt_ring_of(const trine_call *call, int64_t rows, int symbol, simt_ring *ring_out);
-trine_status simt_launch_ring(const trine_call *call, const simt_ring *ring, const void *params, size_t size);
+/* Rows through shared memory, entries <op>_ring_<type>_<chunks>: threads have so many chunks of 16 bytes of a row of more than `least` bytes and, unless
+ * that is 0, at most `most`. A processor holds so many blocks; `behind` bytes follow their rings. */
+typedef struct simt_ring_entry {
+    int chunks, held, least, most, behind;
+} simt_ring_entry;
 
-/* The device's processors, and the bytes of shared memory that a block can have; 0: this backend has no entries for rows in it. */
+/* The first of `count` entries that takes a row along dimension `symbol`, if clusters have room for it; NULL: none. */
+const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out);
+
+/* Clusters that take `rows` in as few turns as if so many were held at once, but in no more than `most`. */
+int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most);
+
+/* Fills in ring->clusters, where `params` has it, and launches as many. */
+trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most, const void *params,
+                              size_t size);
+
+/* The device's processors, the bytes of shared memory that a block can have, 0 if this backend has no entries for rows in it, and the blocks of a cluster. */
 typedef struct simt_room {
-    int units, shared;
+    int units, shared, cluster;
 } simt_room;
 simt_room simt_room_of(const trine_call *call);
+
+/* How many clusters of a function the device holds at once, if a processor holds so many blocks. */
+trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out);
 
 /* Dropout's constants. */
 simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);

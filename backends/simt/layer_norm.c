@@ -5,6 +5,8 @@
 
 enum { X, RESIDUAL, WEIGHT, BIAS, Y, RESIDUAL_OUT, MEAN, RSTD }; /* as in the specification */
 
+static const simt_ring_entry rings[] = { { .chunks = 4, .held = 2, .least = 24 << 10, .most = 32 << 10 }, { .chunks = 8, .held = 1, .least = 32 << 10 } };
+
 static trine_status launch(const trine_call *call) {
     const trine_layer_norm_args *args = call->args;
     norm_params p = {
@@ -25,7 +27,8 @@ static trine_status launch(const trine_call *call) {
         .f32_weight = call->type[2] == TRINE_F32,
         .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
     };
-    if (norm_plain(&p, call->type[2] == call->type[0]) && simt_ring_of(call, p.rows, 1, &p.ring)) return simt_launch_ring(call, &p.ring, &p, sizeof p);
+    const simt_ring_entry *ring = norm_plain(&p, call->type[2] == call->type[0]) ? simt_ring_of(call, 1, 2, rings, &p.ring) : NULL;
+    if (ring != NULL) return simt_launch_ring(call, ring, &p.ring, p.rows, p.rows, &p, sizeof p);
     return simt_launch_rows(call, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 

@@ -20,9 +20,9 @@ static inline bool norm_plain(const norm_params *p, bool weight_as_x) {
     return !p->residual.data && !p->residual_out.data && p->dropout.p == 0 && (weight_as_x || !(p->weight.data || p->bias.data));
 }
 
-/* dweight and dbias are sums over rows. Of rows that fit a group of 512, each thread sums up those of the rows that its group takes in turns; of longer ones
- * blocks of rows are read once more. Either way into partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two for each of its 132
- * processors write more partial sums than they hide latency; small ones want more. */
+/* dweight and dbias are sums over rows. Of rows that fit a group of 512, or a ring in shared memory, each thread sums up those of the rows that its group takes
+ * in turns; of others blocks of rows are read once more. Either way into partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two
+ * for each of its 132 processors write more partial sums than they hide latency; small ones want more. */
 enum { NORM_FUSED_ITEMS = 16, NORM_FUSED_MOST = 512, NORM_FUSED_TURNS = 256 /* as deep as spec/norm.h allows */ };
 static inline int norm_fused_blocks(int size) { return size == 64 ? 1024 : size == 128 ? 512 : size == 512 ? 132 : 264; }
 
@@ -33,11 +33,17 @@ typedef struct norm_backward_params {
     bool f32_residual, f32_weight; /* h, dh and dresidual; the weight: else of dy's type */
     simt_dropout dropout;
     float *weight_partial, *bias_partial;
+    simt_ring ring;
 } norm_backward_params;
 
 typedef struct norm_columns_params {
     norm_backward_params norm;
     columns_params columns;
 } norm_columns_params;
+
+/* The sums of dweight and dbias over blocks, or of one of them. */
+typedef struct norm_finish_params {
+    columns_params sum[2];
+} norm_finish_params;
 
 #endif

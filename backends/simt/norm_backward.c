@@ -8,27 +8,34 @@ static bool fused(const trine_call *call) { return call->dim[1] <= NORM_FUSED_IT
 
 /* Groups take the rows of a few blocks in turns. */
 static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
-    static const int sizes[] = { 32, 64, 128, 256, NORM_FUSED_MOST };
-    simt_group group = simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 5, sizes);
+    static const int sizes[] = { 8, 32, 64, 128, 256, NORM_FUSED_MOST };
+    simt_group group = simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 6, sizes);
     const int64_t turns = simt_blocks(group.blocks, norm_fused_blocks(group.size)), most = NORM_FUSED_TURNS;
     *turns_out = turns < 1 ? 1 : turns > most ? most : turns;
     group.blocks = simt_blocks(group.blocks, *turns_out);
     return group;
 }
 
-/* Partial sums of a column. */
-static int64_t blocks_of(const trine_call *call) {
-    int64_t turns;
-    return fused(call) ? fused_group(call, &turns).blocks : simt_blocks(call->dim[0], columns_block_rows(call->dim[0]));
+/* Long rows go through shared memory, if nothing else is read or written; NULL: these do not. */
+static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
+    static const simt_ring_entry ring = { .chunks = 4, .held = 1, .least = 16 << 10, .behind = SIMT_RING_BEHIND };
+    const bool alone = !p->dresidual.data && !p->dh.data && p->dropout.p == 0, alike = call->type[1] == call->type[0];
+    return alone && alike && (!p->weight.data || call->type[2] == call->type[0]) ? simt_ring_of(call, 1, 1, &ring, &p->ring) : NULL;
 }
 
-size_t norm_backward_workspace(const trine_call *call, int dweight, int dbias) {
-    return (size_t)((given(call, dweight) + given(call, dbias)) * blocks_of(call) * call->dim[1]) * sizeof(float);
+/* Partial sums of a column, at most: a device may hold fewer clusters than it has processors for. */
+static int64_t blocks_of(const trine_call *call, norm_backward_params *p) {
+    int64_t turns;
+    if (ring_of(call, p) != NULL) return simt_ring_clusters(p->rows, simt_room_of(call).units / p->ring.blocks, NORM_FUSED_TURNS);
+    return fused(call) ? fused_group(call, &turns).blocks : simt_blocks(p->rows, columns_block_rows(p->rows));
+}
+
+size_t norm_backward_workspace(const trine_call *call, norm_backward_params p, int dweight, int dbias) {
+    return (size_t)((given(call, dweight) + given(call, dbias)) * blocks_of(call, &p) * p.n) * sizeof(float);
 }
 
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
     const simt_group group = fused_group(call, &p->turns);
-    p->blocks = group.blocks;
     const simt_function function = { .step = simt_rows_whole(call, 1) ? NULL : "ragged", .type = { call->type[0] }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, p, sizeof *p);
 }
@@ -38,7 +45,7 @@ static trine_status launch_long(const trine_call *call, const norm_backward_para
     const bool whole = simt_rows_whole(call, 1);
     const norm_columns_params p = {
         .norm = *norm,
-        .columns = { .rows = norm->rows, .n = norm->n, .block_rows = columns_block_rows(norm->rows), .blocks = blocks_of(call), .wide = whole },
+        .columns = { .rows = norm->rows, .n = norm->n, .block_rows = columns_block_rows(norm->rows), .blocks = norm->blocks, .wide = whole },
     };
     const simt_function columns = { .step = "columns", .type = { call->type[0] } };
     const simt_function rows = { .step = whole ? "long" : "long_ragged", .type = { call->type[0] } };
@@ -48,21 +55,39 @@ static trine_status launch_long(const trine_call *call, const norm_backward_para
     return status == TRINE_OK ? simt_launch(call, &rows, norm->rows, NORM_FUSED_MOST, norm, sizeof *norm) : status;
 }
 
-static trine_status finish(const trine_call *call, float *partial, int tensor) {
-    const columns_params p = { .out = simt_rows_of(call, tensor), .partial = partial, .n = call->dim[1], .blocks = blocks_of(call) };
+static trine_status launch_ring(const trine_call *call, const simt_ring_entry *ring, norm_backward_params *p) {
+    const trine_status status = simt_launch_ring(call, ring, &p->ring, p->rows, NORM_FUSED_TURNS, p, sizeof *p);
+    p->blocks = p->ring.clusters;
+    return status;
+}
+
+/* One launch for all sums: each costs as much as those of a small call's rows. */
+static trine_status finish(const trine_call *call, const norm_backward_params *norm, int dweight, int dbias) {
+    const struct {
+        int tensor;
+        float *partial;
+    } sums[] = { { dweight, norm->weight_partial }, { dbias, norm->bias_partial } };
+    norm_finish_params p = { 0 };
+    int count = 0, tensor = dweight;
+    for (int i = 0; i < 2; i++) {
+        if (!given(call, sums[i].tensor)) continue;
+        tensor = sums[i].tensor;
+        p.sum[count++] = (columns_params){ .out = simt_rows_of(call, tensor), .partial = sums[i].partial, .n = norm->n, .blocks = norm->blocks };
+    }
+    if (count == 0) return TRINE_OK;
     const simt_function function = { .step = "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, simt_blocks(p.n, COLUMNS_FINISH), SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, count * simt_blocks(norm->n, COLUMNS_FINISH), SIMT_THREADS, &p, sizeof p);
 }
 
 trine_status norm_backward_launch(const trine_call *call, norm_backward_params *p, int dweight, int dbias) {
     float *next = call->workspace;
+    p->blocks = blocks_of(call, p);
     if (given(call, dweight)) {
         p->weight_partial = next;
-        next += blocks_of(call) * p->n;
+        next += p->blocks * p->n;
     }
     if (given(call, dbias)) p->bias_partial = next;
-    trine_status status = fused(call) ? launch_fused(call, p) : launch_long(call, p);
-    if (status == TRINE_OK && given(call, dweight)) status = finish(call, p->weight_partial, dweight);
-    if (status == TRINE_OK && given(call, dbias)) status = finish(call, p->bias_partial, dbias);
-    return status;
+    const simt_ring_entry *ring = ring_of(call, p);
+    const trine_status status = ring != NULL ? launch_ring(call, ring, p) : fused(call) ? launch_fused(call, p) : launch_long(call, p);
+    return status == TRINE_OK ? finish(call, p, dweight, dbias) : status;
 }

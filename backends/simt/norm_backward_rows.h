@@ -225,11 +225,17 @@ template <bool CENTERED, class T> DEVICE void norm_columns(const norm_columns_pa
     columns_block<2>(p.columns, partial, norm_terms<CENTERED, T>{ p.norm });
 }
 
+template <class S> DEVICE void norm_finish(const norm_finish_params &p) {
+    const int64_t blocks = (p.sum[0].n + COLUMNS_FINISH - 1) / COLUMNS_FINISH, which = block_index() / blocks;
+    columns_finish<S>(p.sum[which], block_index() - which * blocks);
+}
+
 #define NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, G) \
     ENTRY_HELD(op##ragged##_##T##_##G, row_threads(G), NORM_FUSED_MOST / row_threads(G), norm_backward_params) { \
         norm_backward_rows<CENTERED, T, group<G, NORM_FUSED_ITEMS / VECTOR, WHOLE>>(p); \
     }
 #define NORM_BACKWARD_LENGTHS(op, ragged, WHOLE, CENTERED, T) \
+    NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, 8) \
     NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, 32) \
     NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, 64) \
     NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, 128) \
@@ -242,6 +248,6 @@ template <bool CENTERED, class T> DEVICE void norm_columns(const norm_columns_pa
     NORM_BACKWARD_LENGTHS(op, , true, CENTERED, T) \
     NORM_BACKWARD_LENGTHS(op, _ragged, false, CENTERED, T) \
     ENTRY(op##_columns_##T, SIMT_THREADS, norm_columns_params) { norm_columns<CENTERED, T>(p); } \
-    ENTRY(op##_finish_##T, SIMT_THREADS, columns_params) { columns_finish<T>(p); }
+    ENTRY(op##_finish_##T, SIMT_THREADS, norm_finish_params) { norm_finish<T>(p); }
 
 #endif

@@ -193,7 +193,7 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_row(const norm_p
  * blocks of 512, took rms_norm on bf16 from 3.3 to 3.8 TB/s at 8192, and from 2.4 to 3.5 at 16384 (H200). 1024 threads everywhere spill. */
 template <class T> constexpr int norm_held(int threads) {
     const bool narrow = sizeof(typename T::bits) == 2;
-    return threads == 512 ? 1 + narrow : threads == 128 && !narrow ? 5 : threads <= 256 ? 768 / threads : 1;
+    return threads == 512 ? 1 + narrow : threads > 512 ? 1 : (threads <= 128 && !narrow ? 640 : 768) / threads;
 }
 template <class T> constexpr int rms_norm_held(int threads) { return norm_held<T>(threads); }
 template <class T> constexpr int layer_norm_held(int threads) { return norm_held<T>(threads); }

@@ -43,11 +43,12 @@ typedef struct simt_rows {
     int64_t batch, row; /* strides, in elements */
 } simt_rows;
 
-/* Rows through shared memory (ring.h). */
-enum { SIMT_RING_FEW = 512, SIMT_RING_MANY = 1024 }; /* threads of a block */
+/* Rows through shared memory (cuda/ring.h): threads of a block, bytes of a processor's rings, and behind a ring where a gradient holds a weight; blocks of a
+ * cluster at most. */
+enum { SIMT_RING_THREADS = 512, SIMT_RING_BYTES = 192 << 10, SIMT_RING_BEHIND = 32 << 10, SIMT_RING_MOST = 8 };
 typedef struct simt_ring {
-    int chunks, slots; /* of a row; of a block */
-    int blocks, threads;
+    int blocks, part; /* of a cluster; columns of a block */
+    int64_t clusters;
     bool whole; /* rows are whole vectors (row.h) */
 } simt_ring;
 

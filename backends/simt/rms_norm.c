@@ -5,6 +5,8 @@
 
 enum { X, RESIDUAL, WEIGHT, Y, RESIDUAL_OUT, RSTD }; /* as in the specification */
 
+static const simt_ring_entry ring = { .chunks = 8, .held = 1, .least = 32 << 10 };
+
 static trine_status launch(const trine_call *call) {
     const trine_rms_norm_args *args = call->args;
     norm_params p = {
@@ -23,7 +25,8 @@ static trine_status launch(const trine_call *call) {
         .f32_weight = call->type[2] == TRINE_F32,
         .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
     };
-    if (norm_plain(&p, call->type[2] == call->type[0]) && simt_ring_of(call, p.rows, 1, &p.ring)) return simt_launch_ring(call, &p.ring, &p, sizeof p);
+    const simt_ring_entry *entry = norm_plain(&p, call->type[2] == call->type[0]) ? simt_ring_of(call, 1, 1, &ring, &p.ring) : NULL;
+    if (entry != NULL) return simt_launch_ring(call, entry, &p.ring, p.rows, p.rows, &p, sizeof p);
     return simt_launch_rows(call, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 

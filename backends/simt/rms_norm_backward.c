@@ -4,11 +4,9 @@
 
 enum { DY, H, WEIGHT, RSTD, DRESIDUAL, DX, DH, DWEIGHT }; /* as in the specification */
 
-static size_t workspace(const trine_call *call) { return norm_backward_workspace(call, DWEIGHT, -1); }
-
-static trine_status launch(const trine_call *call) {
+static norm_backward_params params_of(const trine_call *call) {
     const trine_rms_norm_backward_args *args = call->args;
-    norm_backward_params p = {
+    return (norm_backward_params){
         .dy = simt_rows_of(call, DY),
         .h = simt_rows_of(call, H),
         .weight = simt_rows_of(call, WEIGHT),
@@ -23,6 +21,12 @@ static trine_status launch(const trine_call *call) {
         .f32_weight = call->type[2] == TRINE_F32,
         .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
     };
+}
+
+static size_t workspace(const trine_call *call) { return norm_backward_workspace(call, params_of(call), DWEIGHT, -1); }
+
+static trine_status launch(const trine_call *call) {
+    norm_backward_params p = params_of(call);
     return norm_backward_launch(call, &p, DWEIGHT, -1);
 }
 

@@ -131,5 +131,6 @@ constexpr int row_threads(int g) { return g <= 32 ? (int)SIMT_THREADS : g; }
     ROW_ENTRY(op, params, V, T, 256) \
     ROW_ENTRY(op, params, V, T, 512)
 #define ROW_ENTRIES_1(op, params, V, T) ROW_ENTRIES_2(op, params, V, T) ROW_ENTRY(op, params, V, T, 1024)
+#define ROW_ENTRIES_FINE(op, params, V, T) ROW_ENTRIES_1(op, params, V, T) ROW_ENTRY(op, params, V, T, 64)
 
 #endif

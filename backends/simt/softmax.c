@@ -7,6 +7,8 @@
 
 enum { X, Y }; /* as in the specification */
 
+static const simt_ring_entry ring = { .chunks = 8, .held = 1, .least = 32 << 10 };
+
 static trine_status launch(const trine_call *call) {
     const trine_softmax_args *args = call->args;
     softmax_params p = {
@@ -22,7 +24,8 @@ static trine_status launch(const trine_call *call) {
         .causal = args->causal,
     };
     const bool one_matrix = call->dim[0] == 1 || (p.x.batch == p.s * p.x.row && p.y.batch == p.s * p.y.row);
-    if (!p.causal && one_matrix && simt_ring_of(call, p.rows, 2, &p.ring)) return simt_launch_ring(call, &p.ring, &p, sizeof p);
+    const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, 2, 1, &ring, &p.ring) : NULL;
+    if (entry != NULL) return simt_launch_ring(call, entry, &p.ring, p.rows, p.rows, &p, sizeof p);
     return simt_launch_rows(call, p.rows, 2, SIMT_ONE_ROW, &p, sizeof p);
 }
 

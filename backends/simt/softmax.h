@@ -20,6 +20,7 @@ typedef struct softmax_backward_params {
     int64_t rows, s, n;
     float scale;
     bool causal;
+    simt_ring ring;
 } softmax_backward_params;
 
 #endif

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions that sm_90a adds for tiles (PTX ISA 9.0): barriers in shared memory, copies of boxes of tensors, products of warpgroups, clusters.
- *
- * Addresses of shared memory are 32-bit, as shared_address() gives them. */
+/* The instructions that sm_90a adds for tiles (PTX ISA 9.0): copies of boxes of tensors, products of warpgroups, more of clusters and of barriers. */
 #ifndef TRINE_TILE_HOPPER_H
 #define TRINE_TILE_HOPPER_H
 
 #include "backends/simt/simt.h"
+#include "cluster.h"
 #include "map.h"
 #include "types.h"
 #include "vote.h"
 
 enum { WARPGROUP = 128 };
-
-DEVICE uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
 
 /* One lane of a warp whose lanes are together. */
 DEVICE bool elected() {
@@ -26,18 +23,11 @@ template <int N> DEVICE void registers_more() { asm volatile("setmaxnreg.inc.syn
 
 /* ------------------------------------------------------------------------------------------------------------------ clusters */
 
-DEVICE int cluster_rank() {
-    uint32_t rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return (int)rank;
-}
 DEVICE int cluster_size() {
     uint32_t size;
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
     return (int)size;
 }
-/* All threads of the cluster; what they wrote before, they see after. */
-DEVICE void cluster_sync() { asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 DEVICE void shared_store(uint32_t address, uint32_t x) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(x) : "memory"); }
 DEVICE void shared_store(uint32_t address, uint32_t x, uint32_t y) {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
@@ -78,25 +68,8 @@ DEVICE void sync_some(int barrier, int threads) { asm volatile("bar.sync %0, %1;
 
 /* ------------------------------------------------------------------------------------------------------------------ barriers */
 
-DEVICE void barrier_init(uint32_t barrier, int arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory"); }
-/* The barriers made are seen by the cluster and by copies. */
-DEVICE void barriers_made() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-/* Arrives, and asks for so many bytes of copies besides. */
-DEVICE void barrier_expect(uint32_t barrier, int bytes) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
 /* Of any block of the cluster. */
 DEVICE void barrier_arrive(uint32_t cluster_barrier) { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_barrier) : "memory"); }
-/* Until the phase of this parity is over. */
-DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
-    uint32_t over;
-    do
-        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
-                     : "=r"(over)
-                     : "r"(barrier), "r"(parity)
-                     : "memory");
-    while (!over);
-}
 
 /* -------------------------------------------------------------------------------------------------------------------- copies */
 

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clusters of blocks and their barriers in shared memory, which sm_90 adds (PTX ISA 9.0); elsewhere a block is a cluster of its own.
+ *
+ * Addresses of shared memory are 32-bit, as shared_address() gives them. */
+#ifndef TRINE_TILE_CLUSTER_H
+#define TRINE_TILE_CLUSTER_H
+
+#include "backends/simt/simt.h"
+
+constexpr bool HAS_CLUSTERS = CUDA_ARCH >= 900;
+
+DEVICE uint32_t shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+
+DEVICE int cluster_rank() {
+    uint32_t rank = 0;
+    if constexpr (HAS_CLUSTERS) asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return (int)rank;
+}
+
+/* All threads of the cluster; what they wrote before, to any memory, they see after. */
+DEVICE void cluster_sync() {
+    if constexpr (HAS_CLUSTERS) asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+DEVICE void barrier_init(uint32_t barrier, int arrivals) {
+    if constexpr (HAS_CLUSTERS) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+/* The barriers made are seen by the cluster and by copies. */
+DEVICE void barriers_made() {
+    if constexpr (HAS_CLUSTERS) asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+/* Arrives, and asks for so many bytes of copies besides. */
+DEVICE void barrier_expect(uint32_t barrier, int bytes) {
+    if constexpr (HAS_CLUSTERS) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+/* Until the phase of this parity is over. */
+DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
+    uint32_t over = 1;
+    do
+        if constexpr (HAS_CLUSTERS)
+            asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}"
+                         : "=r"(over)
+                         : "r"(barrier), "r"(parity)
+                         : "memory");
+    while (!over);
+}
+
+/* Stores 8 bytes to the same place in a block of the cluster; they count for its barrier. Unlike where all meet, nothing waits for what was written before. */
+DEVICE void cluster_send(uint32_t to, uint32_t barrier, int rank, uint32_t x, uint32_t y) {
+    if constexpr (HAS_CLUSTERS)
+        asm volatile("{\n.reg .b32 there, bar;\nmapa.shared::cluster.u32 there, %0, %2;\nmapa.shared::cluster.u32 bar, %1, %2;\n"
+                     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [there], {%3, %4}, [bar];\n}" ::"r"(to),
+                     "r"(barrier), "r"(rank), "r"(x), "r"(y)
+                     : "memory");
+}
+
+#endif

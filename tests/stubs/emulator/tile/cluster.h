@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clusters of blocks on the host: a block is one of its own, and sends nothing. */
+#ifndef TRINE_EMULATOR_TILE_CLUSTER_H
+#define TRINE_EMULATOR_TILE_CLUSTER_H
+
+#include "backends/simt/simt.h"
+
+DEVICE uint32_t shared_address(const void *) { return 0; }
+DEVICE int cluster_rank() { return 0; }
+DEVICE void cluster_sync() {}
+DEVICE void barrier_init(uint32_t, int) {}
+DEVICE void barriers_made() {}
+DEVICE void barrier_expect(uint32_t, int) { __builtin_trap(); }
+DEVICE void barrier_wait(uint32_t, uint32_t) { __builtin_trap(); }
+DEVICE void cluster_send(uint32_t, uint32_t, int, uint32_t, uint32_t) { __builtin_trap(); }
+
+#endif
