@@ -557,10 +557,12 @@ template <class Sum, class Pipe> DEVICE void matmul_meet(const matmul_sm90_param
               units = p.swapped ? MATMUL_SM90_ROWS / 4 : Pipe::N / 4; /* of a row */
     if (parts == 1 && p.whole) matmul_meet_parts<true, 1, Pipe::N >= 128 ? 4 : (int)Q, Sum>(p, task, memory, pitch, rank, rows, units);
     if (parts == 2 && p.whole) matmul_meet_parts<true, 2, Q, Sum>(p, task, memory, pitch, rank, rows, units);
+    if (parts == 3 && p.whole) matmul_meet_parts<true, 3, Q, Sum>(p, task, memory, pitch, rank, rows, units);
     if (parts == 4 && p.whole) matmul_meet_parts<true, 4, Q, Sum>(p, task, memory, pitch, rank, rows, units);
     if (parts == 8 && p.whole) matmul_meet_parts<true, 8, 1, Sum>(p, task, memory, pitch, rank, rows, units);
     if (parts == 1 && !p.whole) matmul_meet_parts<false, 1, 1, Sum>(p, task, memory, pitch, rank, rows, units);
     if (parts == 2 && !p.whole) matmul_meet_parts<false, 2, 1, Sum>(p, task, memory, pitch, rank, rows, units);
+    if (parts == 3 && !p.whole) matmul_meet_parts<false, 3, 1, Sum>(p, task, memory, pitch, rank, rows, units);
     if (parts == 4 && !p.whole) matmul_meet_parts<false, 4, 1, Sum>(p, task, memory, pitch, rank, rows, units);
     if (parts == 8 && !p.whole) matmul_meet_parts<false, 8, 1, Sum>(p, task, memory, pitch, rank, rows, units);
 }
