@@ -27,6 +27,7 @@
 #include "matmul_finish.h"
 #include "matmul_sm90.h"
 #include "tile/hopper.h"
+#include "tile/mma.h"
 
 template <class T> struct matmul_element {
     using bits = uint16_t;
@@ -326,30 +327,48 @@ template <class Word> DEVICE void matmul_line_take(Word (&x)[2], uint32_t line, 
     __builtin_memcpy(x, word, sizeof x);
 }
 
+/* A box of c to where a warp brings its sums into d's order; nothing, if there is none left, but a group of copies all the same. */
+template <int BYTES, class Pipe> DEVICE void matmul_fetch_c(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory, int box) {
+    const int lane = thread_index() % 32, warp = group * 4 + thread_index() % WARPGROUP / 32, row = task.row + warp * 16 + lane / 8;
+    const int64_t column = task.column + box * (128 / BYTES) + lane % 8 * (16 / BYTES);
+    const char *const from = (const char *)p.to.c + (task.batch * p.to.c_batch + row * p.to.c_row + column) * BYTES;
+    char *const to = memory + (warp * 2 + box % 2) * 16 * 128;
+    if (box < Pipe::N * BYTES / 128)
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            const bool in = row + q * 4 < p.m && column < p.n;
+            copy_bytes<16>(to + matmul_row_at(q * 4 + lane / 8, lane % 8), in ? from + q * 4 * p.to.c_row * BYTES : nullptr, in ? 16 : 0);
+        }
+    copy_commit();
+}
+/* The first two, while the tile is multiplied. */
+template <class Pipe> DEVICE void matmul_fetch_c_first(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory) {
+    if (Pipe::FLOAT8 || !p.whole || !p.to.c) return;
+    for (int box = 0; box < 2; box++)
+        if (Pipe::HALVES && p.to.type != MATMUL_F32)
+            matmul_fetch_c<2, Pipe>(p, task, group, memory, box);
+        else
+            matmul_fetch_c<4, Pipe>(p, task, group, memory, box);
+}
+
 /* The same with scales of columns, c, the bias and the activation, box by box: unrolled, activations would be most of the code. c comes into d's place in shared
- * memory as it lies, one box ahead, and out of there as threads hold sums; a line of the bias lies behind all turns. */
+ * memory as it lies, two boxes ahead, and out of there as threads hold sums; a line of the bias lies behind all turns. */
 template <class E, class Pipe>
-DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
+DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
     using Held = matmul_held<E>;
     using Sum = typename Pipe::sum;
     enum { WIDTH = 128 / Held::BYTES, PIECE = 16 / Held::BYTES, TURN = 16 * 128, BOXES = Pipe::N / WIDTH, COUNT = WIDTH / 2, OWN = WIDTH / 32 };
     const int thread = thread_index() % WARPGROUP, lane = thread % 32, warp = group * 4 + thread / 32, first = task.row + warp * 16, row = first + lane / 8;
-    const uint32_t own = memory + warp * 2 * TURN, line = memory + 8 * 2 * TURN + warp * WIDTH * 4;
-    const int64_t column = task.column + lane % 8 * PIECE, pitch = p.to.d_row * Held::BYTES, c_pitch = p.to.c_row * Held::BYTES;
+    const uint32_t own = shared_address(memory) + warp * 2 * TURN, line = shared_address(memory) + 8 * 2 * TURN + warp * WIDTH * 4;
+    const int64_t column = task.column + lane % 8 * PIECE, pitch = p.to.d_row * Held::BYTES;
     char *const to = (char *)p.to.d + (task.batch * p.to.d_batch + column) * Held::BYTES + row * pitch;
-    const char *const from = (const char *)p.to.c + (task.batch * p.to.c_batch + column) * Held::BYTES + row * c_pitch;
     const int rows = (int)p.m - row;
     float factor[2];
 #pragma unroll
     for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, first + lane / 4 + i * 8, p.m);
-    packed<uint32_t, 4> c[4] = {};
     uint32_t bias[OWN] = {};
     const bool narrow = !Pipe::FLOATS ? false : p.to.bias_type != MATMUL_F32; /* the bias has elements of 16 bits */
     const auto fetch = [&](int box) {
-        if (p.to.c)
-#pragma unroll
-            for (int q = 0; q < 4; q++)
-                if (q * 4 < rows && column + box * WIDTH < p.n) c[q] = *(const packed<uint32_t, 4> *)(from + q * 4 * c_pitch + box * 128);
         if (p.to.bias)
 #pragma unroll
             for (int i = 0; i < OWN; i++) {
@@ -386,9 +405,7 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
 #pragma unroll
             for (int i = 0; i < COUNT; i++) x[i / 8][i % 8] = matmul_times(factor[i / 2 % 2], x[i / 8][i % 8]);
         }
-        if (p.to.c)
-#pragma unroll
-            for (int q = 0; q < 4; q++) shared_store_piece(turn + matmul_row_at(q * 4 + lane / 8, lane % 8), c[q]);
+        if (p.to.c) copy_wait<1>();
         if (p.to.bias) {
             if (narrow)
 #pragma unroll
@@ -424,17 +441,18 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
         for (int q = 0; q < 4; q++) piece[q] = shared_load_piece(turn + matmul_row_at(q * 4 + lane / 8, lane % 8));
 #pragma unroll
         for (int q = 0; q < 4; q++) store_piece_if(q * 4 < rows && column + box * WIDTH < p.n, to + q * 4 * pitch + box * 128, piece[q]);
+        sync_warp(); /* the turn is free */
+        if (p.to.c) matmul_fetch_c<Held::BYTES, Pipe>(p, task, group, memory, box + 2);
     }
-    sync_warp();
 }
 
 template <class E, class Pipe>
-DEVICE void matmul_write_as(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
+DEVICE void matmul_write_as(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
     if constexpr (!Pipe::FLOAT8)
         if (!p.plain) return matmul_write_more<E, Pipe>(p, sum, task, group, memory);
     if constexpr (Pipe::FLOAT8)
-        if (p.to.columns.data) return matmul_write_rows<E, true, Pipe>(p, sum, task, group, memory);
-    matmul_write_rows<E, false, Pipe>(p, sum, task, group, memory);
+        if (p.to.columns.data) return matmul_write_rows<E, true, Pipe>(p, sum, task, group, shared_address(memory));
+    matmul_write_rows<E, false, Pipe>(p, sum, task, group, shared_address(memory));
 }
 
 /* The sums of a warpgroup to shared memory, `pitch` from row to row of d. */
@@ -476,12 +494,11 @@ DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (
 template <class Pipe>
 DEVICE void matmul_end(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
     if (!p.whole || (Pipe::FLOAT8 && !p.plain)) return matmul_write<Pipe>(p, sum, task, group, memory); /* float8 has no registers left for other fast ends */
-    const uint32_t rows = shared_address(memory);
     if constexpr (Pipe::HALVES) {
-        if (p.to.type == MATMUL_BF16) return matmul_write_as<bf16, Pipe>(p, sum, task, group, rows);
-        if (p.to.type == MATMUL_F16) return matmul_write_as<f16, Pipe>(p, sum, task, group, rows);
+        if (p.to.type == MATMUL_BF16) return matmul_write_as<bf16, Pipe>(p, sum, task, group, memory);
+        if (p.to.type == MATMUL_F16) return matmul_write_as<f16, Pipe>(p, sum, task, group, memory);
     }
-    matmul_write_as<f32, Pipe>(p, sum, task, group, rows);
+    matmul_write_as<f32, Pipe>(p, sum, task, group, memory);
 }
 
 /* Q times four sums at the same places in all blocks, added in the order of ranks. */
@@ -601,6 +618,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
         for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step) {
             typename Pipe::sum sum[Pipe::SUMS];
             const matmul_task task = matmul_task_of<Pipe>(p, tile, rank);
+            matmul_fetch_c_first<Pipe>(p, task, group, memory);
             matmul_multiply<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
             matmul_end<Pipe>(p, sum, task, group, memory);
         }

@@ -53,9 +53,6 @@ DEVICE packed<uint32_t, 4> shared_load_piece(uint32_t address) {
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(address) : "memory");
     return x;
 }
-DEVICE void shared_store_piece(uint32_t address, const packed<uint32_t, 4> &x) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]), "r"(x.v[3]) : "memory");
-}
 DEVICE void shared_load(uint32_t address, uint32_t &x, uint32_t &y) {
     asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(x), "=r"(y) : "r"(address) : "memory");
 }
