@@ -19,7 +19,14 @@
  * 4096 took 206,000 clocks, and now 176,000 (157,000 without ends).
  * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few of them at once: 53 us at 2048,
  * against 30.
- * - Meeting sums in a loop over single elements took 5 us for 128 x 128; whole rows and all ranks' loads at once take 2.
+ * - Meeting sums in a loop over single elements took 5 us for 128 x 128; whole rows and all ranks' loads at once take 2. What was asked of each four of them,
+ * of types, scales, c and bias, made the end of 128 lanes without a partner 6 us; asked once for the thread it is 2.7. With neither, 0.3.
+ * - Three blocks that share k, 96 in all, instead of tiles of half as many tokens in pairs of blocks: m 128, n = k = 4096 from 16.1 to 14 us.
+ * - Four warps that copy steps in turns: no difference in 16 bits, 5 % slower for e4m3. So a box is asked for soon enough.
+ * - Asking the second-level cache for weights before the launch ahead has ended made all slower, by 0.1 us for 32 KiB of each block and 2 for 256 KiB; so did
+ * a first step that differs from block to block, copies of two or four steps of the same rows one after the other, and hints about what to evict.
+ * - Ends with c, a bias or an activation took 35 to 55 % of the time at 4096 by chunks of 32 columns; by warps, with each question asked once for 64 columns,
+ * 10 to 17.
  * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are moved by hand, at a tenth of the speed. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
 #define TRINE_CUDA_MATMUL_SM90_INL_H
@@ -343,12 +350,12 @@ template <int BYTES, class Pipe> DEVICE void matmul_fetch_c(const matmul_sm90_pa
 }
 /* The first two, while the tile is multiplied. */
 template <class Pipe> DEVICE void matmul_fetch_c_first(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory) {
-    if (Pipe::FLOAT8 || !p.whole || !p.to.c) return;
-    for (int box = 0; box < 2; box++)
-        if (Pipe::HALVES && p.to.type != MATMUL_F32)
-            matmul_fetch_c<2, Pipe>(p, task, group, memory, box);
-        else
-            matmul_fetch_c<4, Pipe>(p, task, group, memory, box);
+    if constexpr (!Pipe::FLOAT8)
+        for (int box = 0; p.whole && p.to.c && box < 2; box++)
+            if (Pipe::HALVES && p.to.type != MATMUL_F32)
+                matmul_fetch_c<2, Pipe>(p, task, group, memory, box);
+            else
+                matmul_fetch_c<4, Pipe>(p, task, group, memory, box);
 }
 
 /* The same with scales of columns, c, the bias and the activation, box by box: unrolled, activations would be most of the code. c comes into d's place in shared
@@ -520,68 +527,59 @@ template <int PARTS, int Q, class Sum> DEVICE void matmul_add(Sum (&sum)[Q][4], 
     }
 }
 
-/* The blocks' sums of one tile, all of which are in shared memory: this block's part of the rows of d, each thread always the same four columns. WHOLE: as in
- * matmul_finish, decided once. */
-template <bool WHOLE, int PARTS, int Q, class Sum>
-DEVICE void matmul_meet_parts(const matmul_sm90_params &p, const matmul_task &task, uint32_t memory, int pitch, int rank, int rows, int units) {
+/* The blocks' sums of one tile, all of which are in shared memory: this block's part of the rows of d, each thread always the same four columns. What
+ * matmul_finish asks for each call is asked once where rows are whole. */
+template <class Sum, class Pipe> DEVICE void matmul_meet(const matmul_sm90_params &p, const matmul_task &task, uint32_t memory, int pitch, int rank) {
+    enum { Q = Pipe::N >= 128 ? 4 : Pipe::N >= 64 ? 2 : 1 };
+    const int parts = cluster_size(), rows = p.swapped ? (int)Pipe::N : (int)MATMUL_SM90_ROWS,
+              units = p.swapped ? MATMUL_SM90_ROWS / 4 : Pipe::N / 4; /* of a row */
     const int thread = thread_index() - WARPGROUP, right = thread % units * 4, down = thread / units, step = 2 * WARPGROUP / units;
     const int64_t row = p.swapped ? task.column : task.row, column = (p.swapped ? task.row : task.column) + right;
-    const bool inside = column < p.n, plain = !p.to.columns.data && !p.to.rows.data;
+    const bool inside = column < p.n, scaled = p.to.columns.data || p.to.rows.data;
     Sum bias[4] = {};
     float scale[4] = { 1, 1, 1, 1 };
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        if (WHOLE && p.to.bias && inside) bias[i] = matmul_load<Sum>(p.to.bias_type, p.to.bias, column + i);
-        if (WHOLE && !plain) scale[i] = matmul_scale_at(p.to.columns, task.batch, column + i, p.n);
+        if (p.whole && p.to.bias && inside) bias[i] = matmul_load<Sum>(p.to.bias_type, p.to.bias, column + i);
+        if (scaled) scale[i] = matmul_scale_at(p.to.columns, task.batch, column + i, p.n);
     }
 #pragma unroll 1
-    for (int i = rank * Q * step + down; i < rows; i += PARTS * Q * step) {
-        Sum x[Q][4];
-        matmul_add<PARTS>(x, memory + (uint32_t)(i * pitch + right) * 4, (uint32_t)(step * pitch) * 4);
-        if (!WHOLE) {
+    for (int i = rank * Q * step + down; i < rows; i += parts * Q * step) {
+        const uint32_t at = memory + (uint32_t)(i * pitch + right) * 4, next = (uint32_t)(step * pitch) * 4;
+        Sum x[Q][4], c[Q][4] = {};
+        if (parts == 1) matmul_add<1>(x, at, next);
+        if (parts == 2) matmul_add<2>(x, at, next);
+        if (parts == 3) matmul_add<3>(x, at, next);
+        if (parts == 4) matmul_add<4>(x, at, next);
+        if (parts == 8) matmul_add<8>(x, at, next);
+        if (!p.whole) {
             matmul_finish(x, p.to, { task.batch, row + i, step, column, p.m, p.n });
             continue;
         }
-        const int64_t d = task.batch * p.to.d_batch + (row + i) * p.to.d_row + column, c = task.batch * p.to.c_batch + (row + i) * p.to.c_row + column;
+        const int64_t to = task.batch * p.to.d_batch + (row + i) * p.to.d_row + column, from = task.batch * p.to.c_batch + (row + i) * p.to.c_row + column;
         const int count = inside ? (int)(p.m - row - i + step - 1) / step : 0; /* of the rows that exist */
-        Sum addend[Q][4] = {};
         if (p.to.c)
 #pragma unroll
             for (int q = 0; q < Q; q++)
-                if (q < count) matmul_load_four(addend[q], p.to.type, p.to.c, c + q * step * p.to.c_row);
+                if (q < count) matmul_load_four(c[q], p.to.type, p.to.c, from + q * step * p.to.c_row);
 #pragma unroll
         for (int q = 0; q < Q; q++) {
             float factor = p.to.alpha;
-            if (!plain) factor *= matmul_scale_at(p.to.rows, task.batch, row + i + q * step, p.m);
+            if (scaled) factor *= matmul_scale_at(p.to.rows, task.batch, row + i + q * step, p.m);
 #pragma unroll
-            for (int e = 0; e < 4; e++) x[q][e] = matmul_times(plain ? factor : factor * scale[e], x[q][e]);
+            for (int e = 0; e < 4; e++) x[q][e] = matmul_times(scaled ? factor * scale[e] : factor, x[q][e]);
         }
         if (p.to.c)
 #pragma unroll
-            for (int e = 0; e < Q * 4; e++) x[e / 4][e % 4] = matmul_plus(p.to.beta, addend[e / 4][e % 4], x[e / 4][e % 4]);
+            for (int e = 0; e < Q * 4; e++) x[e / 4][e % 4] = matmul_plus(p.to.beta, c[e / 4][e % 4], x[e / 4][e % 4]);
         if (p.to.bias)
 #pragma unroll
             for (int e = 0; e < Q * 4; e++) x[e / 4][e % 4] = matmul_plus(1, bias[e % 4], x[e / 4][e % 4]);
         if (p.to.activation) matmul_activate(x, p.to.activation);
 #pragma unroll
         for (int q = 0; q < Q; q++)
-            if (q < count) matmul_store_four(x[q], p.to.type, p.to.d, d + q * step * p.to.d_row);
+            if (q < count) matmul_store_four(x[q], p.to.type, p.to.d, to + q * step * p.to.d_row);
     }
-}
-template <class Sum, class Pipe> DEVICE void matmul_meet(const matmul_sm90_params &p, const matmul_task &task, uint32_t memory, int pitch, int rank) {
-    enum { Q = Pipe::N >= 64 ? 2 : 1 };
-    const int parts = cluster_size(), rows = p.swapped ? (int)Pipe::N : (int)MATMUL_SM90_ROWS,
-              units = p.swapped ? MATMUL_SM90_ROWS / 4 : Pipe::N / 4; /* of a row */
-    if (parts == 1 && p.whole) matmul_meet_parts<true, 1, Pipe::N >= 128 ? 4 : (int)Q, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 2 && p.whole) matmul_meet_parts<true, 2, Q, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 3 && p.whole) matmul_meet_parts<true, 3, Q, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 4 && p.whole) matmul_meet_parts<true, 4, Q, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 8 && p.whole) matmul_meet_parts<true, 8, 1, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 1 && !p.whole) matmul_meet_parts<false, 1, 1, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 2 && !p.whole) matmul_meet_parts<false, 2, 1, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 3 && !p.whole) matmul_meet_parts<false, 3, 1, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 4 && !p.whole) matmul_meet_parts<false, 4, 1, Sum>(p, task, memory, pitch, rank, rows, units);
-    if (parts == 8 && !p.whole) matmul_meet_parts<false, 8, 1, Sum>(p, task, memory, pitch, rank, rows, units);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------- kernels */
