@@ -17,10 +17,6 @@ typedef struct tile {
 static const tile tiles[MATMUL_SM90_TILES] = { { "pairs", true, 256 }, { "pairs", true, 128 }, { "split", false, 128 }, { "split", false, 64 },
                                                { "split", false, 32 }, { "split", false, 16 }, { "split", false, 8 } };
 
-/* How many blocks may share k, as matmul_meet knows them: 32 clusters of 3 are there at once, of 4 no more than 30. */
-enum { SPLITS = 4 };
-static const int splits[SPLITS] = { 2, 3, 4, 8 };
-
 typedef struct plan {
     tile tile;
     bool swapped;
@@ -57,9 +53,9 @@ static plan plan_tile(const trine_call *call, tile t, double operands) {
     p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * (t.pairs ? 2 : 1)), p.right = simt_blocks(p.y.lanes, t.n);
     p.tiles = call->dim[MATMUL_G] * p.down * p.right;
     p.seconds = seconds_of(call, &p, 1, operands);
-    for (int i = 0; i < SPLITS && !t.pairs && splits[i] <= depth_of(call); i++) {
-        const double seconds = seconds_of(call, &p, splits[i], operands);
-        if (seconds < p.seconds) p.split = splits[i], p.seconds = seconds;
+    for (int split = 2; !t.pairs && split <= 8 && split <= depth_of(call); split *= 2) {
+        const double seconds = seconds_of(call, &p, split, operands);
+        if (seconds < p.seconds) p.split = split, p.seconds = seconds;
     }
     return p;
 }

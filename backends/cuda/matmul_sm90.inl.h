@@ -20,13 +20,14 @@
  * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few of them at once: 53 us at 2048,
  * against 30.
  * - Meeting sums in a loop over single elements took 5 us for 128 x 128; whole rows and all ranks' loads at once take 2. What was asked of each four of them,
- * of types, scales, c and bias, made the end of 128 lanes without a partner 6 us; asked once for the thread it is 2.7. With neither, 0.3.
- * - Three blocks that share k, 96 in all, instead of tiles of half as many tokens in pairs of blocks: m 128, n = k = 4096 from 16.1 to 14 us.
+ * of types, scales, c and bias, made the end of 128 x 128 without a partner 6 us; asked once for the thread it is 2.7. Without end, 0.3.
+ * - Three blocks that share k come out worse than two for m 64 and less, n = k = 4096 (15.7 us against 13.7), although without their end they take 12.0; for
+ * m 128, k 14336 they took 39.7 us against 43.7.
  * - Four warps that copy steps in turns: no difference in 16 bits, 5 % slower for e4m3. So a box is asked for soon enough.
- * - Asking the second-level cache for weights before the launch ahead has ended made all slower, by 0.1 us for 32 KiB of each block and 2 for 256 KiB; so did
- * a first step that differs from block to block, copies of two or four steps of the same rows one after the other, and hints about what to evict.
- * - Ends with c, a bias or an activation took 35 to 55 % of the time at 4096 by chunks of 32 columns; by warps, with each question asked once for 64 columns,
- * 10 to 17.
+ * - Asking the second-level cache for the first steps of weights before the launch ahead has ended took 0.2 us more for 32 KiB of each block and 1.9 for 256
+ * KiB, m 16, n 14336. Which operand is asked for first, and pauses between steps, changed nothing there.
+ * - Ends with c, a bias or an activation added 30 to 55 % to the time at 4096 by chunks of 32 columns; by warps, with each question asked once for 64 columns,
+ * 10 to 20.
  * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are moved by hand, at a tenth of the speed. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
 #define TRINE_CUDA_MATMUL_SM90_INL_H
@@ -549,7 +550,6 @@ template <class Sum, class Pipe> DEVICE void matmul_meet(const matmul_sm90_param
         Sum x[Q][4], c[Q][4] = {};
         if (parts == 1) matmul_add<1>(x, at, next);
         if (parts == 2) matmul_add<2>(x, at, next);
-        if (parts == 3) matmul_add<3>(x, at, next);
         if (parts == 4) matmul_add<4>(x, at, next);
         if (parts == 8) matmul_add<8>(x, at, next);
         if (!p.whole) {
