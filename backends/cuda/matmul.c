@@ -61,7 +61,10 @@ matmul_target matmul_target_of(const trine_call *call) {
                         .wide = wide(d, 1, 4),
                         .rows = scales_of(call, MATMUL_A_SCALE),
                         .columns = scales_of(call, MATMUL_B_SCALE) };
-    if (simt_present(call, MATMUL_C)) t.c = c->data, t.c_batch = c->stride[0], t.c_row = c->stride[1], t.c_column = c->stride[2];
+    if (simt_present(call, MATMUL_C)) {
+        t.c = c->data, t.c_batch = c->stride[0], t.c_row = c->stride[1], t.c_column = c->stride[2];
+        t.wide = t.wide && wide(c, 1, 4);
+    }
     if (simt_present(call, MATMUL_BIAS)) t.bias = bias->data, t.bias_type = type_of(bias->dtype);
     t.plain = !t.c && !t.bias && !t.activation;
     return t;

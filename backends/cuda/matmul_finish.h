@@ -8,32 +8,11 @@
 #include "backends/simt/math.h"
 #include "matmul.h"
 
-/* The types of elements that are no floats of up to 32 bits. */
-struct f64 {
-    using bits = double;
-    static DEVICE double get(double x) { return x; }
-    static DEVICE double put(double x) { return x; }
-};
-struct i32 {
-    using bits = int32_t;
-    static DEVICE int32_t get(int32_t x) { return x; }
-    static DEVICE int32_t put(int32_t x) { return x; }
-};
-
 /* Q blocks of 4 consecutive elements of d, rows `step` apart. */
 struct matmul_block {
     int64_t batch, row, step, column;
     int64_t m, n; /* of d */
 };
-
-/* Calls `each(sum, q, i)` for those that are in d. */
-template <int Q, class Sum, class Each> DEVICE void matmul_each(Sum (&x)[Q][4], const matmul_block &b, Each each) {
-#pragma unroll
-    for (int q = 0; q < Q; q++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (b.row + q * b.step < b.m && b.column + i < b.n) each(x[q][i], q, i);
-}
 
 DEVICE float matmul_times(float factor, float x) { return factor * x; }
 DEVICE int32_t matmul_times(float factor, int32_t x) { return (int32_t)((uint32_t)(int32_t)factor * (uint32_t)x); } /* modulo 2^32; the factor is an integer */
@@ -48,61 +27,77 @@ DEVICE float matmul_scale_at(const matmul_scales &s, int64_t batch, int64_t at, 
 
 /* alpha and the scales, in one order in all ends: alpha by that of the row, by that of the column. Sums of i8 have no scales. */
 template <int Q, class Sum> DEVICE void matmul_scale(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
-    if constexpr (Sum(0.5) != 0) {
-        Sum column[4];
+    Sum column[4];
 #pragma unroll
-        for (int i = 0; i < 4; i++) column[i] = matmul_scale_at(t.columns, b.batch, b.column + i, b.n);
+    for (int i = 0; i < 4; i++) column[i] = Sum(1);
+    if (t.columns.data)
 #pragma unroll
-        for (int q = 0; q < Q; q++) {
-            const Sum row = Sum(t.alpha) * matmul_scale_at(t.rows, b.batch, b.row + q * b.step, b.m);
+        for (int i = 0; i < 4; i++) column[i] = Sum(matmul_scale_at(t.columns, b.batch, b.column + i, b.n));
 #pragma unroll
-            for (int i = 0; i < 4; i++) x[q][i] = row * column[i] * x[q][i];
-        }
-    } else {
+    for (int q = 0; q < Q; q++) {
+        const float row = matmul_scale_at(t.rows, b.batch, b.row + q * b.step, b.m);
 #pragma unroll
-        for (int q = 0; q < Q; q++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) x[q][i] = matmul_times(t.alpha, x[q][i]);
+        for (int i = 0; i < 4; i++)
+            if constexpr (Sum(0.5) != 0)
+                x[q][i] = Sum(t.alpha) * Sum(row) * column[i] * x[q][i];
+            else
+                x[q][i] = matmul_times(t.alpha, x[q][i]);
     }
 }
 
-template <class E, int Q, class Sum> DEVICE void matmul_add_c(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
-    const typename E::bits *const c = (const typename E::bits *)t.c + b.batch * t.c_batch + b.row * t.c_row + b.column * t.c_column;
-    matmul_each(x, b, [&](Sum &s, int q, int i) { s = matmul_plus(t.beta, E::get(c[q * b.step * t.c_row + i * t.c_column]), s); });
+/* Elements as sums: those of i8 and f64 are of the sums' own type, others have one of matmul_type. One, and four that are one aligned access. */
+template <class Sum> DEVICE Sum matmul_load(matmul_type type, const void *from, int64_t i) {
+    if constexpr (Sum(0.5) == 0 || sizeof(Sum) == 8) return ((const Sum *)from)[i];
+    if (type == MATMUL_F32) return Sum(((const float *)from)[i]);
+    const uint16_t bits = ((const uint16_t *)from)[i];
+    return Sum(type == MATMUL_BF16 ? bf16::get(bits) : f16::get(bits));
 }
-template <class E, int Q, class Sum> DEVICE void matmul_add_bias(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
-    const typename E::bits *const bias = (const typename E::bits *)t.bias + b.column;
-    matmul_each(x, b, [&](Sum &s, int, int i) { s = matmul_plus(1, E::get(bias[i]), s); });
+template <class Sum> DEVICE void matmul_load_four(Sum (&x)[4], matmul_type type, const void *from, int64_t at) {
+    if (Sum(0.5) == 0 || sizeof(Sum) == 8 || type == MATMUL_F32) {
+        const packed<Sum, 4> four = *(const packed<Sum, 4> *)((const Sum *)from + at);
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[i] = four.v[i];
+    } else {
+        const packed<uint16_t, 4> four = *(const packed<uint16_t, 4> *)((const uint16_t *)from + at);
+#pragma unroll
+        for (int i = 0; i < 4; i++) x[i] = Sum(type == MATMUL_BF16 ? bf16::get(four.v[i]) : f16::get(four.v[i]));
+    }
+}
+template <class Sum> DEVICE void matmul_store(Sum x, matmul_type type, void *to, int64_t i) {
+    if (Sum(0.5) == 0 || sizeof(Sum) == 8 || type == MATMUL_F32)
+        ((Sum *)to)[i] = x;
+    else
+        ((uint16_t *)to)[i] = type == MATMUL_BF16 ? bf16::put((float)x) : f16::put((float)x);
+}
+template <class Sum> DEVICE void matmul_store_four(const Sum (&x)[4], matmul_type type, void *to, int64_t at) {
+    if (Sum(0.5) == 0 || sizeof(Sum) == 8 || type == MATMUL_F32) {
+        store_whole(x, (Sum *)to + at);
+    } else {
+        uint32_t word[2];
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            word[i] = type == MATMUL_BF16 ? bf16::pair((float)x[2 * i], (float)x[2 * i + 1]) : f16::pair((float)x[2 * i], (float)x[2 * i + 1]);
+        store_words((uint16_t *)to + at, word[0], word[1]);
+    }
 }
 
-DEVICE float matmul_gelu_tanh(float x) { return x * sigmoid(x * fused(x * x, 0.0713548163f, 1.59576912f)); }
+/* Within 12 units of x: what e^-v's rounded argument costs, 4 |v| of itself, is at most 1.5 of the result. */
+DEVICE float matmul_gelu_tanh(float x) { return x * gelu_logistic(x).of; }
 DEVICE float matmul_gelu_erf(float x) { return x * normal_of(x).cdf; }
-DEVICE float matmul_silu(float x) { return x * sigmoid(x); }
+DEVICE float matmul_silu(float x) { return x * logistic_by(exp2_approx(-magnitude(x) * LOG2E), x < 0).of; }
 DEVICE double matmul_gelu_tanh(double x) { return x / (1 + exp(-1.5957691216057307117598 * (x + 0.044715 * x * x * x))); }
 DEVICE double matmul_gelu_erf(double x) { return x * 0.5 * erfc(x * -0.70710678118654752440084); }
 DEVICE double matmul_silu(double x) { return x / (1 + exp(-x)); }
-template <int Q, class Sum> DEVICE void matmul_activate(Sum (&x)[Q][4], int32_t activation, const matmul_block &b) {
-    if (activation == TRINE_ACTIVATION_RELU) matmul_each(x, b, [](Sum &s, int, int) { s = s < 0 ? 0 : s; });
+template <int M, int N, class Sum> DEVICE void matmul_activate(Sum (&x)[M][N], int32_t activation) {
+    const auto each = [&](auto f) {
+#pragma unroll
+        for (int i = 0; i < M * N; i++) x[i / N][i % N] = f(x[i / N][i % N]);
+    };
+    if (activation == TRINE_ACTIVATION_RELU) each([](Sum s) { return s < 0 ? Sum(0) : s; });
     if constexpr (Sum(0.5) != 0) { /* sums of i8 know no others */
-        if (activation == TRINE_ACTIVATION_GELU_TANH) matmul_each(x, b, [](Sum &s, int, int) { s = matmul_gelu_tanh(s); });
-        if (activation == TRINE_ACTIVATION_GELU_ERF) matmul_each(x, b, [](Sum &s, int, int) { s = matmul_gelu_erf(s); });
-        if (activation == TRINE_ACTIVATION_SILU) matmul_each(x, b, [](Sum &s, int, int) { s = matmul_silu(s); });
-    }
-}
-
-template <class E, int Q, class Sum> DEVICE void matmul_store(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
-    using Bits = typename E::bits;
-    Bits *const d = (Bits *)t.d + b.batch * t.d_batch + b.row * t.d_row + b.column;
-    if (t.wide && b.column + 4 <= b.n) {
-#pragma unroll
-        for (int q = 0; q < Q; q++) {
-            Bits bits[4];
-#pragma unroll
-            for (int i = 0; i < 4; i++) bits[i] = E::put(x[q][i]);
-            if (b.row + q * b.step < b.m) store_whole(bits, d + q * b.step * t.d_row);
-        }
-    } else {
-        matmul_each(x, b, [&](Sum &s, int q, int i) { d[q * b.step * t.d_row + i] = E::put(s); });
+        if (activation == TRINE_ACTIVATION_GELU_TANH) each([](Sum s) { return matmul_gelu_tanh(s); });
+        if (activation == TRINE_ACTIVATION_GELU_ERF) each([](Sum s) { return matmul_gelu_erf(s); });
+        if (activation == TRINE_ACTIVATION_SILU) each([](Sum s) { return matmul_silu(s); });
     }
 }
 
@@ -113,28 +108,46 @@ template <class Sum> DEVICE void matmul_take(Sum (&x)[4], const Sum *from) {
     for (int i = 0; i < 4; i++) x[i] = four.v[i];
 }
 
-/* Sums to d: one decision on types and steps for the whole block. */
-template <class E, int Q, class Sum> DEVICE void matmul_finish_as(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
+/* Sums to d. A question for each element costs more than what is done where the answer is yes: they are asked of all at once. */
+template <int Q, class Sum> DEVICE void matmul_finish(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
+    const bool whole = t.wide && b.column + 4 <= b.n;
+    const int count = b.n - b.column < 4 ? (int)(b.n - b.column) : 4;
+    Sum c[Q][4] = {}, bias[4] = {};
+    if (t.c)
+#pragma unroll
+        for (int q = 0; q < Q; q++) {
+            const int64_t row = b.row + q * b.step, at = b.batch * t.c_batch + row * t.c_row + b.column * t.c_column;
+            if (row >= b.m) break;
+            if (whole)
+                matmul_load_four(c[q], t.type, t.c, at);
+            else
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    if (i < count) c[q][i] = matmul_load<Sum>(t.type, t.c, at + i * t.c_column);
+        }
+    if (t.bias)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (i < count) bias[i] = matmul_load<Sum>(t.bias_type, t.bias, b.column + i);
     matmul_scale(x, t, b);
-    if (t.c) matmul_add_c<E>(x, t, b);
-    if (t.bias) matmul_add_bias<E>(x, t, b);
-    if (t.activation) matmul_activate(x, t.activation, b);
-    matmul_store<E>(x, t, b);
-}
-template <int Q> DEVICE void matmul_finish(double (&x)[Q][4], const matmul_target &t, const matmul_block &b) { matmul_finish_as<f64>(x, t, b); }
-template <int Q> DEVICE void matmul_finish(int32_t (&x)[Q][4], const matmul_target &t, const matmul_block &b) { matmul_finish_as<i32>(x, t, b); }
-template <int Q> DEVICE void matmul_finish(float (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
-    matmul_scale(x, t, b);
-    if (t.c && t.type == MATMUL_F32) matmul_add_c<f32>(x, t, b);
-    if (t.c && t.type == MATMUL_F16) matmul_add_c<f16>(x, t, b);
-    if (t.c && t.type == MATMUL_BF16) matmul_add_c<bf16>(x, t, b);
-    if (t.bias && t.bias_type == MATMUL_F32) matmul_add_bias<f32>(x, t, b);
-    if (t.bias && t.bias_type == MATMUL_F16) matmul_add_bias<f16>(x, t, b);
-    if (t.bias && t.bias_type == MATMUL_BF16) matmul_add_bias<bf16>(x, t, b);
-    if (t.activation) matmul_activate(x, t.activation, b);
-    if (t.type == MATMUL_F32) matmul_store<f32>(x, t, b);
-    if (t.type == MATMUL_F16) matmul_store<f16>(x, t, b);
-    if (t.type == MATMUL_BF16) matmul_store<bf16>(x, t, b);
+    if (t.c)
+#pragma unroll
+        for (int i = 0; i < Q * 4; i++) x[i / 4][i % 4] = matmul_plus(t.beta, c[i / 4][i % 4], x[i / 4][i % 4]);
+    if (t.bias)
+#pragma unroll
+        for (int i = 0; i < Q * 4; i++) x[i / 4][i % 4] = matmul_plus(1, bias[i % 4], x[i / 4][i % 4]);
+    if (t.activation) matmul_activate(x, t.activation);
+#pragma unroll
+    for (int q = 0; q < Q; q++) {
+        const int64_t row = b.row + q * b.step, at = b.batch * t.d_batch + row * t.d_row + b.column;
+        if (row >= b.m) break;
+        if (whole)
+            matmul_store_four(x[q], t.type, t.d, at);
+        else
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (i < count) matmul_store(x[q][i], t.type, t.d, at + i);
+    }
 }
 
 #endif

@@ -173,12 +173,11 @@ static const char *type_text(const trine_call *call, const plan *p) {
     return x == TRINE_E5M2 ? "e5m2_e4m3" : y == TRINE_E5M2 ? "e4m3_e5m2" : "e4m3_e4m3";
 }
 
-/* Is d, alpha scales s alone, written in whole 16 bytes? Of i8 there are no scales of columns, and only float8's kernels know them there. */
-static bool whole_result(const trine_call *call, const matmul_target *to) {
-    const trine_tensor *d = &call->tensor[MATMUL_D];
-    const int64_t size = (int64_t)trine_dtype_size(d->dtype);
-    return to->plain && (!to->columns.data || simt_float8(call->tensor[MATMUL_A].dtype)) && (uintptr_t)d->data % 16 == 0 && d->shape[2] * size % 16 == 0 &&
-           (d->shape[1] == 1 || d->stride[1] * size % 16 == 0) && (d->shape[0] == 1 || d->stride[0] * size % 16 == 0);
+/* Are the rows of d, or of c, written or read in whole 16 bytes? */
+static bool whole_rows(const trine_tensor *t) {
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
+    return (uintptr_t)t->data % 16 == 0 && t->stride[2] == 1 && (t->shape[1] == 1 || t->stride[1] * size % 16 == 0) &&
+           (t->shape[0] == 1 || t->stride[0] * size % 16 == 0);
 }
 
 /* Blocks that come before the launch ahead has ended save 1 to 2 us, but cost bf16 2 % where they fill more than half of the device and not all of it. */
@@ -205,7 +204,9 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     status = encode_side(call, &p.tile, &p.x, packed, MATMUL_SM90_ROWS, &params.x, &params.x_hand);
     if (status == TRINE_OK) status = encode_side(call, &p.tile, &p.y, packed + p.x.bytes, p.tile.pairs ? p.tile.n / 2 : p.tile.n, &params.y, &params.y_hand);
     cuda_leave(d, scope);
-    params.whole = whole_result(call, &params.to);
+    const trine_tensor *end = &call->tensor[MATMUL_D];
+    params.whole = end->shape[2] * (int64_t)trine_dtype_size(end->dtype) % 16 == 0 && whole_rows(end) && (!params.to.c || whole_rows(&call->tensor[MATMUL_C]));
+    params.plain = params.to.plain && (!params.to.columns.data || simt_float8(call->tensor[MATMUL_A].dtype));
     params.by_hand = params.x_hand.data != NULL || params.y_hand.data != NULL;
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.x, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);

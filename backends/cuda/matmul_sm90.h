@@ -16,7 +16,8 @@ typedef struct matmul_sm90_params {
     int32_t x_batches, y_batches;  /* 0: one for all */
     matmul_operand x_hand, y_hand; /* those that copies of boxes cannot read; data NULL: they can */
     bool by_hand;                  /* any of them */
-    bool whole;                    /* d is alpha scales s alone, its rows whole pieces of 16 bytes */
+    bool whole;                    /* the rows of d, and of c, are whole pieces of 16 bytes */
+    bool plain;                    /* d is alpha scales s alone, and scales of columns are there for float8 alone */
     bool swapped;                  /* x is b, y is a */
 } matmul_sm90_params;
 
@@ -25,7 +26,7 @@ enum {
     MATMUL_SM90_MEMORY = 192 << 10, /* bytes for the stages */
     MATMUL_SM90_ROWS = 128,
     MATMUL_SM90_CHUNK = 32,      /* columns of a tile that go through shared memory at once */
-    MATMUL_SM90_ENDS = 4 * 8192, /* bytes for that: 16 rows of 128 bytes for each warp of the consumers, twice */
+    MATMUL_SM90_ENDS = 34 << 10, /* bytes for that: 16 rows of 128 bytes for each warp of the consumers, twice, and 256 bytes of the bias */
 };
 
 /* The bytes of all shared memory of a pipeline whose tiles are 128 by n: ends, stages, barriers. */

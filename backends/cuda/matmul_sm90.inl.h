@@ -19,7 +19,15 @@
  * 4096 took 206,000 clocks, and now 176,000 (157,000 without ends).
  * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few of them at once: 53 us at 2048,
  * against 30.
- * - Meeting sums in a loop over single elements took 5 us for 128 x 128; whole rows and all ranks' loads at once take 2.
+ * - Meeting sums in a loop over single elements took 5 us for 128 x 128; whole rows and all ranks' loads at once take 2. What was asked of each four of them,
+ * of types, scales, c and bias, made the end of 128 x 128 without a partner 6 us; asked once for the thread it is 2.7. Without end, 0.3.
+ * - Three blocks that share k come out worse than two for m 64 and less, n = k = 4096 (15.7 us against 13.7), although without their end they take 12.0; for
+ * m 128, k 14336 they took 39.7 us against 43.7.
+ * - Four warps that copy steps in turns: no difference in 16 bits, 5 % slower for e4m3. So a box is asked for soon enough.
+ * - Asking the second-level cache for the first steps of weights before the launch ahead has ended took 0.2 us more for 32 KiB of each block and 1.9 for 256
+ * KiB, m 16, n 14336. Which operand is asked for first, and pauses between steps, changed nothing there.
+ * - Ends with c, a bias or an activation added 30 to 55 % to the time at 4096 by chunks of 32 columns; by warps, with each question asked once for 64 columns,
+ * 10 to 20.
  * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are moved by hand, at a tenth of the speed. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
 #define TRINE_CUDA_MATMUL_SM90_INL_H
@@ -27,6 +35,7 @@
 #include "matmul_finish.h"
 #include "matmul_sm90.h"
 #include "tile/hopper.h"
+#include "tile/mma.h"
 
 template <class T> struct matmul_element {
     using bits = uint16_t;
@@ -256,6 +265,21 @@ template <class E> struct matmul_held {
             for (int i = 0; i < 8; i += 2) shared_store((at ^ (column + i / 4 * 8) * BYTES) + i / 2 % 2 * 1024, word[i], word[i + 1]);
         }
     }
+    /* The other way round. */
+    template <class Sum> static DEVICE void take(Sum (&x)[8], uint32_t from, int column) {
+        const int lane = thread_index() % 32;
+        uint32_t word[2 * BYTES];
+        if constexpr (BYTES == 2) {
+            load_matrices(word, (from + matmul_row_at(lane % 16, lane / 16)) ^ column * BYTES);
+#pragma unroll
+            for (int i = 0; i < 8; i++) x[i] = E::get((typename E::bits)(word[i / 2] >> i % 2 * 16));
+        } else {
+            const uint32_t at = from + matmul_row_at(lane / 4, lane % 4 / 2) + lane % 2 * 8;
+#pragma unroll
+            for (int i = 0; i < 8; i += 2) shared_load((at ^ (column + i / 4 * 8) * BYTES) + i / 2 % 2 * 1024, word[i], word[i + 1]);
+            __builtin_memcpy(x, word, sizeof x);
+        }
+    }
 };
 
 /* alpha scales s to d, whose rows are whole pieces of 16 bytes: each warp brings its 16 rows of 128 bytes at a time to where threads have them in d's order, two
@@ -296,11 +320,147 @@ DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::
     sync_warp(); /* the next tile begins with the first turn */
 }
 
+/* Words of a box's columns in shared memory, of which each lane brings every 32nd; and two neighbours of them. */
+template <class Word, int OWN> DEVICE void matmul_line_put(uint32_t line, const Word (&x)[OWN]) {
+#pragma unroll
+    for (int i = 0; i < OWN; i++) {
+        uint32_t word;
+        __builtin_memcpy(&word, &x[i], sizeof word);
+        shared_store(line + (i * 32 + thread_index() % 32) * 4, word);
+    }
+}
+template <class Word> DEVICE void matmul_line_take(Word (&x)[2], uint32_t line, int column) {
+    uint32_t word[2];
+    shared_load(line + column * 4, word[0], word[1]);
+    __builtin_memcpy(x, word, sizeof x);
+}
+
+/* A box of c to where a warp brings its sums into d's order; nothing, if there is none left, but a group of copies all the same. */
+template <int BYTES, class Pipe> DEVICE void matmul_fetch_c(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory, int box) {
+    const int lane = thread_index() % 32, warp = group * 4 + thread_index() % WARPGROUP / 32, row = task.row + warp * 16 + lane / 8;
+    const int64_t column = task.column + box * (128 / BYTES) + lane % 8 * (16 / BYTES);
+    const char *const from = (const char *)p.to.c + (task.batch * p.to.c_batch + row * p.to.c_row + column) * BYTES;
+    char *const to = memory + (warp * 2 + box % 2) * 16 * 128;
+    if (box < Pipe::N * BYTES / 128)
+#pragma unroll
+        for (int q = 0; q < 4; q++) {
+            const bool in = row + q * 4 < p.m && column < p.n;
+            copy_bytes<16>(to + matmul_row_at(q * 4 + lane / 8, lane % 8), in ? from + q * 4 * p.to.c_row * BYTES : nullptr, in ? 16 : 0);
+        }
+    copy_commit();
+}
+/* The first two, while the tile is multiplied. */
+template <class Pipe> DEVICE void matmul_fetch_c_first(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory) {
+    if constexpr (!Pipe::FLOAT8)
+        for (int box = 0; p.whole && p.to.c && box < 2; box++)
+            if (Pipe::HALVES && p.to.type != MATMUL_F32)
+                matmul_fetch_c<2, Pipe>(p, task, group, memory, box);
+            else
+                matmul_fetch_c<4, Pipe>(p, task, group, memory, box);
+}
+
+/* The same with scales of columns, c, the bias and the activation, box by box: unrolled, activations would be most of the code. c comes into d's place in shared
+ * memory as it lies, two boxes ahead, and out of there as threads hold sums; a line of the bias lies behind all turns. */
 template <class E, class Pipe>
-DEVICE void matmul_write_as(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
+DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
+    using Held = matmul_held<E>;
+    using Sum = typename Pipe::sum;
+    enum { WIDTH = 128 / Held::BYTES, PIECE = 16 / Held::BYTES, TURN = 16 * 128, BOXES = Pipe::N / WIDTH, COUNT = WIDTH / 2, OWN = WIDTH / 32 };
+    const int thread = thread_index() % WARPGROUP, lane = thread % 32, warp = group * 4 + thread / 32, first = task.row + warp * 16, row = first + lane / 8;
+    const uint32_t own = shared_address(memory) + warp * 2 * TURN, line = shared_address(memory) + 8 * 2 * TURN + warp * WIDTH * 4;
+    const int64_t column = task.column + lane % 8 * PIECE, pitch = p.to.d_row * Held::BYTES;
+    char *const to = (char *)p.to.d + (task.batch * p.to.d_batch + column) * Held::BYTES + row * pitch;
+    const int rows = (int)p.m - row;
+    float factor[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, first + lane / 4 + i * 8, p.m);
+    uint32_t bias[OWN] = {};
+    const bool narrow = !Pipe::FLOATS ? false : p.to.bias_type != MATMUL_F32; /* the bias has elements of 16 bits */
+    const auto fetch = [&](int box) {
+        if (p.to.bias)
+#pragma unroll
+            for (int i = 0; i < OWN; i++) {
+                const int64_t at = task.column + box * WIDTH + i * 32 + lane;
+                if (at < p.n) bias[i] = narrow ? ((const uint16_t *)p.to.bias)[at] : ((const uint32_t *)p.to.bias)[at];
+            }
+    };
+    fetch(0);
+#pragma unroll 1
+    for (int box = 0; box < BOXES; box++) {
+        const uint32_t turn = own + box % 2 * TURN;
+        const int right = lane % 4 * 2; /* the first of the thread's columns */
+        Sum x[COUNT / 8][8];
+#pragma unroll
+        for (int b = 0; b < BOXES; b++)
+            if (b == box)
+#pragma unroll
+                for (int i = 0; i < COUNT; i++) x[i / 8][i % 8] = sum[b * COUNT + i];
+        if (p.to.columns.data) {
+            float scale[OWN];
+#pragma unroll
+            for (int i = 0; i < OWN; i++) scale[i] = matmul_scale_at(p.to.columns, task.batch, task.column + box * WIDTH + i * 32 + lane, p.n);
+            matmul_line_put(line, scale);
+            sync_warp();
+#pragma unroll
+            for (int i = 0; i < COUNT; i += 4) {
+                float own_scale[2];
+                matmul_line_take(own_scale, line, right + i / 4 * 8);
+#pragma unroll
+                for (int e = 0; e < 4; e++) x[i / 8][i % 8 + e] = matmul_times(factor[e / 2] * own_scale[e % 2], x[i / 8][i % 8 + e]);
+            }
+            sync_warp();
+        } else {
+#pragma unroll
+            for (int i = 0; i < COUNT; i++) x[i / 8][i % 8] = matmul_times(factor[i / 2 % 2], x[i / 8][i % 8]);
+        }
+        if (p.to.c) copy_wait<1>();
+        if (p.to.bias) {
+            if (narrow)
+#pragma unroll
+                for (int i = 0; i < OWN; i++)
+                    bias[i] = bits_of_float(p.to.bias_type == MATMUL_BF16 ? bf16::get((uint16_t)bias[i]) : f16::get((uint16_t)bias[i]));
+            matmul_line_put(line, bias);
+        }
+        sync_warp();
+        if (p.to.c)
+#pragma unroll
+            for (int i = 0; i < COUNT / 8; i++) {
+                Sum addend[8];
+                Held::take(addend, turn, i * 16);
+#pragma unroll
+                for (int e = 0; e < 8; e++) x[i][e] = matmul_plus(p.to.beta, addend[e], x[i][e]);
+            }
+        if (p.to.bias)
+#pragma unroll
+            for (int i = 0; i < COUNT; i += 4) {
+                Sum addend[2];
+                matmul_line_take(addend, line, right + i / 4 * 8);
+#pragma unroll
+                for (int e = 0; e < 4; e++) x[i / 8][i % 8 + e] = matmul_plus(1, addend[e % 2], x[i / 8][i % 8 + e]);
+            }
+        if (p.to.activation) matmul_activate(x, p.to.activation);
+        sync_warp();
+#pragma unroll
+        for (int i = 0; i < COUNT / 8; i++) Held::put(turn, i * 16, x[i]);
+        if (box + 1 < BOXES) fetch(box + 1);
+        sync_warp();
+        packed<uint32_t, 4> piece[4];
+#pragma unroll
+        for (int q = 0; q < 4; q++) piece[q] = shared_load_piece(turn + matmul_row_at(q * 4 + lane / 8, lane % 8));
+#pragma unroll
+        for (int q = 0; q < 4; q++) store_piece_if(q * 4 < rows && column + box * WIDTH < p.n, to + q * 4 * pitch + box * 128, piece[q]);
+        sync_warp(); /* the turn is free */
+        if (p.to.c) matmul_fetch_c<Held::BYTES, Pipe>(p, task, group, memory, box + 2);
+    }
+}
+
+template <class E, class Pipe>
+DEVICE void matmul_write_as(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
+    if constexpr (!Pipe::FLOAT8)
+        if (!p.plain) return matmul_write_more<E, Pipe>(p, sum, task, group, memory);
     if constexpr (Pipe::FLOAT8)
-        if (p.to.columns.data) return matmul_write_rows<E, true, Pipe>(p, sum, task, group, memory);
-    matmul_write_rows<E, false, Pipe>(p, sum, task, group, memory);
+        if (p.to.columns.data) return matmul_write_rows<E, true, Pipe>(p, sum, task, group, shared_address(memory));
+    matmul_write_rows<E, false, Pipe>(p, sum, task, group, shared_address(memory));
 }
 
 /* The sums of a warpgroup to shared memory, `pitch` from row to row of d. */
@@ -340,21 +500,21 @@ DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (
 }
 
 template <class Pipe>
-DEVICE void matmul_end(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
-    if (!p.whole) return matmul_write<Pipe>(p, sum, task, group, memory);
-    const uint32_t rows = shared_address(memory);
+DEVICE void matmul_end(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
+    if (!p.whole || (Pipe::FLOAT8 && !p.plain)) return matmul_write<Pipe>(p, sum, task, group, memory); /* float8 has no registers left for other fast ends */
     if constexpr (Pipe::HALVES) {
-        if (p.to.type == MATMUL_BF16) return matmul_write_as<bf16, Pipe>(p, sum, task, group, rows);
-        if (p.to.type == MATMUL_F16) return matmul_write_as<f16, Pipe>(p, sum, task, group, rows);
+        if (p.to.type == MATMUL_BF16) return matmul_write_as<bf16, Pipe>(p, sum, task, group, memory);
+        if (p.to.type == MATMUL_F16) return matmul_write_as<f16, Pipe>(p, sum, task, group, memory);
     }
-    matmul_write_as<f32, Pipe>(p, sum, task, group, rows);
+    matmul_write_as<f32, Pipe>(p, sum, task, group, memory);
 }
 
 /* Q times four sums at the same places in all blocks, added in the order of ranks. */
 template <int PARTS, int Q, class Sum> DEVICE void matmul_add(Sum (&sum)[Q][4], uint32_t at, uint32_t step) {
     packed<uint32_t, 4> x[Q][PARTS];
 #pragma unroll
-    for (int i = 0; i < Q * PARTS; i++) x[i / PARTS][i % PARTS] = cluster_load(cluster_address(at + i / PARTS * step, i % PARTS));
+    for (int i = 0; i < Q * PARTS; i++)
+        x[i / PARTS][i % PARTS] = PARTS == 1 ? shared_load_piece(at + i * step) : cluster_load(cluster_address(at + i / PARTS * step, i % PARTS));
 #pragma unroll
     for (int i = 0; i < Q * 4; i++) {
         Sum s = 0;
@@ -368,22 +528,57 @@ template <int PARTS, int Q, class Sum> DEVICE void matmul_add(Sum (&sum)[Q][4], 
     }
 }
 
-/* The blocks' sums of one tile, all of which are in shared memory: this block's part of the rows of d. */
+/* The blocks' sums of one tile, all of which are in shared memory: this block's part of the rows of d, each thread always the same four columns. What
+ * matmul_finish asks for each call is asked once where rows are whole. */
 template <class Sum, class Pipe> DEVICE void matmul_meet(const matmul_sm90_params &p, const matmul_task &task, uint32_t memory, int pitch, int rank) {
-    enum { Q = Pipe::N >= 64 ? 2 : 1 };
+    enum { Q = Pipe::N >= 128 ? 4 : Pipe::N >= 64 ? 2 : 1 };
     const int parts = cluster_size(), rows = p.swapped ? (int)Pipe::N : (int)MATMUL_SM90_ROWS,
               units = p.swapped ? MATMUL_SM90_ROWS / 4 : Pipe::N / 4; /* of a row */
     const int thread = thread_index() - WARPGROUP, right = thread % units * 4, down = thread / units, step = 2 * WARPGROUP / units;
-    const int64_t row = p.swapped ? task.column : task.row, column = p.swapped ? task.row : task.column;
+    const int64_t row = p.swapped ? task.column : task.row, column = (p.swapped ? task.row : task.column) + right;
+    const bool inside = column < p.n, scaled = p.to.columns.data || p.to.rows.data;
+    Sum bias[4] = {};
+    float scale[4] = { 1, 1, 1, 1 };
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        if (p.whole && p.to.bias && inside) bias[i] = matmul_load<Sum>(p.to.bias_type, p.to.bias, column + i);
+        if (scaled) scale[i] = matmul_scale_at(p.to.columns, task.batch, column + i, p.n);
+    }
 #pragma unroll 1
     for (int i = rank * Q * step + down; i < rows; i += parts * Q * step) {
         const uint32_t at = memory + (uint32_t)(i * pitch + right) * 4, next = (uint32_t)(step * pitch) * 4;
-        Sum sum[Q][4];
-        if (parts == 1) matmul_add<1>(sum, at, next);
-        if (parts == 2) matmul_add<2>(sum, at, next);
-        if (parts == 4) matmul_add<4>(sum, at, next);
-        if (parts == 8) matmul_add<8>(sum, at, next);
-        matmul_finish(sum, p.to, { task.batch, row + i, step, column + right, p.m, p.n });
+        Sum x[Q][4], c[Q][4] = {};
+        if (parts == 1) matmul_add<1>(x, at, next);
+        if (parts == 2) matmul_add<2>(x, at, next);
+        if (parts == 4) matmul_add<4>(x, at, next);
+        if (parts == 8) matmul_add<8>(x, at, next);
+        if (!p.whole) {
+            matmul_finish(x, p.to, { task.batch, row + i, step, column, p.m, p.n });
+            continue;
+        }
+        const int64_t to = task.batch * p.to.d_batch + (row + i) * p.to.d_row + column, from = task.batch * p.to.c_batch + (row + i) * p.to.c_row + column;
+        const int count = inside ? (int)(p.m - row - i + step - 1) / step : 0; /* of the rows that exist */
+        if (p.to.c)
+#pragma unroll
+            for (int q = 0; q < Q; q++)
+                if (q < count) matmul_load_four(c[q], p.to.type, p.to.c, from + q * step * p.to.c_row);
+#pragma unroll
+        for (int q = 0; q < Q; q++) {
+            float factor = p.to.alpha;
+            if (scaled) factor *= matmul_scale_at(p.to.rows, task.batch, row + i + q * step, p.m);
+#pragma unroll
+            for (int e = 0; e < 4; e++) x[q][e] = matmul_times(scaled ? factor * scale[e] : factor, x[q][e]);
+        }
+        if (p.to.c)
+#pragma unroll
+            for (int e = 0; e < Q * 4; e++) x[e / 4][e % 4] = matmul_plus(p.to.beta, c[e / 4][e % 4], x[e / 4][e % 4]);
+        if (p.to.bias)
+#pragma unroll
+            for (int e = 0; e < Q * 4; e++) x[e / 4][e % 4] = matmul_plus(1, bias[e % 4], x[e / 4][e % 4]);
+        if (p.to.activation) matmul_activate(x, p.to.activation);
+#pragma unroll
+        for (int q = 0; q < Q; q++)
+            if (q < count) matmul_store_four(x[q], p.to.type, p.to.d, to + q * step * p.to.d_row);
     }
 }
 
@@ -421,6 +616,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
         for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step) {
             typename Pipe::sum sum[Pipe::SUMS];
             const matmul_task task = matmul_task_of<Pipe>(p, tile, rank);
+            matmul_fetch_c_first<Pipe>(p, task, group, memory);
             matmul_multiply<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
             matmul_end<Pipe>(p, sum, task, group, memory);
         }

@@ -37,6 +37,9 @@ DEVICE packed<uint32_t, 4> shared_load_piece(uint32_t address) {
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(address) : "memory");
     return x;
 }
+DEVICE void shared_load(uint32_t address, uint32_t &x, uint32_t &y) {
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(x), "=r"(y) : "r"(address) : "memory");
+}
 /* 16 bytes of global memory, without a branch. */
 DEVICE void store_piece_if(bool yes, void *to, const packed<uint32_t, 4> &x) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n@p st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"((int)yes), "l"(to), "r"(x.v[0]), "r"(x.v[1]),
@@ -47,6 +50,11 @@ DEVICE void store_piece_if(bool yes, void *to, const packed<uint32_t, 4> &x) {
  * address. */
 DEVICE void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
+/* The other way round. */
+DEVICE void load_matrices(uint32_t (&x)[4], uint32_t address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(address) : "memory");
 }
 
 /* All threads of the cluster are here, or have been. */
