@@ -34,8 +34,8 @@ MATMUL = [
 ]
 # How busy a product keeps the matrix unit at least, but where addresses of what is turned take the time.
 BUSY, BUSY_TURNED = 0.93, {"gfx950": 0.7}
-# Cycles of a 16 x 16 matrix instruction (AMD matrix instruction calculator; gfx950: of the peak rate), and the operations
-# it does; of one of 32 x 32 both are twice as many.
+# Cycles of a 16 x 16 matrix instruction (AMD matrix instruction calculator; gfx950: of the peak rate), and the operations it does; of one of 32 x
+# 32 both are twice as many.
 MATRIX = {
     "bf16": {"gfx90a": (32, 2 * 16 * 16 * 16), "gfx942": (16, 2 * 16 * 16 * 16), "gfx950": (16, 2 * 16 * 16 * 32)},
     "e4m3": {"gfx942": (16, 2 * 16 * 16 * 32), "gfx950": (32, 2 * 16 * 16 * 128)},
