@@ -143,6 +143,7 @@ template <class T, int D> struct attention_backward_block {
             sync_block();
             turned.load(at, range.last);
             multiply_rows<T, row_tiles>(s, m.tile[0], q);
+            one_after_another();
             multiply_rows<T, row_tiles>(dp, m.tile[1], dout);
             attention_weigh(s, dp, f, of_query{ -lse, -delta });
             if (!in_sight(whole, at)) unseen = hide(s, dp, keys, at, nullptr);

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 
-from traffic import HEAD, KEYS, MATMUL, MATRIX, run
+from traffic import HEAD, KEYS, MATMUL, MATRIX, gradient_shapes, run
 
 MCA = os.environ.get("LLVM_MCA", "llvm-mca-22")
 STEPS = 20
 CLOCKS = 4  # of a unit in which LLVM counts
+SHORT = 16  # cycles that LLVM counts for an f8f6f4 instruction of 16 x 16, whatever its formats: of those of 8 bits it is half
 # Compute units of four SIMDs, and 10^9 cycles a second: one half of an MI250X, MI300X, MI355X.
 CHIPS = {"gfx90a": (110, 1.7), "gfx942": (304, 2.1), "gfx950": (256, 2.4)}
 LEFT_OUT = re.compile(r"s_(barrier|waitcnt|nop|c?branch|setprio)")
@@ -48,7 +49,7 @@ def report(tool, driver, chip, name, kind, *arguments, **environment):
         instructions = step(trace.name)
     cycles, operations = MATRIX[kind][chip]
     matrix = sum(cycles * (2 if "_32x32x" in text else 1) for text in instructions if "_mfma_" in text)
-    total = cycles_of(chip, instructions)
+    total = cycles_of(chip, instructions) + sum(cycles - SHORT for text in instructions if "f8f6f4" in text)
     units, clock = CHIPS[chip]
     peak = operations / cycles * 4 * units * clock / 1e3
     print(f"{chip}  {name:30} {len(instructions):5} {total:7.0f} {matrix:7} {100 * matrix / total:4.0f} % {matrix / total * peak:7.0f}")
@@ -65,6 +66,8 @@ def main():
         for wave in (16, 32):
             shapes = {"q": (1, 8 * wave, 1, HEAD), "k": (1, KEYS, 1, HEAD), "v": (1, KEYS, 1, HEAD)}
             report(tool, driver, chip, f"attention, {wave} queries a wave", "bf16", "attention", "T=bf16", shapes, "o", TRINE_KERNEL=f"hip_{wave}")
+        for kernel, shapes in ("queries", gradient_shapes(64, KEYS)), ("keys", gradient_shapes(KEYS, 64)): # of the other one's loop a tile only
+            report(tool, driver, chip, f"gradient of attention by {kernel}", "bf16", "attention_backward", "T=bf16", shapes, "dq dk dv")
 
 
 main()

@@ -147,7 +147,7 @@ static void append_case(FILE *file, const char *chip, const matrix_case *m, cons
     registers(b, sizeof b, first[1], words[1]);
     registers(c, sizeof c, first[2], words[2]);
     at += (size_t)snprintf(body + at, sizeof body - at, "s_waitcnt vmcnt(0)\n%s %s, %s, %s, %s %s\ns_nop 15\ns_nop 15\n", m->name, c, a, b, c,
-                     m->modifiers ? m->modifiers : "");
+                           m->modifiers ? m->modifiers : "");
     for (int i = 0; i < words[2]; i++)
         at += (size_t)snprintf(body + at, sizeof body - at, "global_store_dword v0, v%d, s[14:15]\nv_add_u32 v0, 0x100, v0\n", first[2] + i);
     append_kernel(file, chip, name, body);
@@ -255,7 +255,8 @@ int main(void) {
         char *source = source_of((cdna_chip)chip);
         if (!tap(bench_open(&b, (cdna_chip)chip, false, source), "%s: the kernels assemble and load", name)) continue;
         for (int i = 0; i < CASES; i++)
-            if (cases[i].chips >> chip & 1) tap(check_case(&b, (cdna_chip)chip, i), "%s: %s %s", name, cases[i].name, cases[i].modifiers ? cases[i].modifiers : "");
+            if (cases[i].chips >> chip & 1)
+                tap(check_case(&b, (cdna_chip)chip, i), "%s: %s %s", name, cases[i].name, cases[i].modifiers ? cases[i].modifiers : "");
         free(source);
         cdna_close(b.machine);
     }

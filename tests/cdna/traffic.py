@@ -33,9 +33,9 @@ MATMUL = [
     ("T=e5m2,U=e4m3,O=bf16,B=f32", "b along k", "b", 256, 4096),
 ]
 # How busy a product keeps the matrix unit at least, but where addresses of what is turned take the time.
-BUSY, BUSY_TURNED = 0.85, {"gfx950": 0.7}
-# Cycles of a 16 x 16 matrix instruction (AMD matrix instruction calculator; gfx950: of the peak rate, as LLVM's scheduling model has it too), and the operations
-# it does; of one of 32 x 32 both are twice as many.
+BUSY, BUSY_TURNED = 0.93, {"gfx950": 0.7}
+# Cycles of a 16 x 16 matrix instruction (AMD matrix instruction calculator; gfx950: of the peak rate), and the operations it does; of one of 32 x
+# 32 both are twice as many.
 MATRIX = {
     "bf16": {"gfx90a": (32, 2 * 16 * 16 * 16), "gfx942": (16, 2 * 16 * 16 * 16), "gfx950": (16, 2 * 16 * 16 * 32)},
     "e4m3": {"gfx942": (16, 2 * 16 * 16 * 32), "gfx950": (32, 2 * 16 * 16 * 128)},
@@ -44,7 +44,16 @@ MATRIX = {
 
 # Attention, one head; and how busy it keeps the matrix unit at least, by the queries of a wave.
 KEYS, HEAD = 1024, 128
-ATTENTION = {"gfx90a": {16: 0.95, 32: 0.95}, "gfx942": {16: 0.75, 32: 0.95}, "gfx950": {16: 0.4, 32: 0.6}}
+ATTENTION = {"gfx90a": {16: 0.95, 32: 0.95}, "gfx942": {16: 0.78, 32: 0.95}, "gfx950": {16: 0.43, 32: 0.66}}
+
+# Its gradient, by a kernel's rows: how many blocks have, how many pass by, and products of each pair; how busy it keeps the matrix unit at least.
+OWN, PASSING, PRODUCTS = 128, 512, {"queries": 3, "keys": 4}
+GRADIENT = {"gfx90a": {"queries": 0.95, "keys": 0.95}, "gfx942": {"queries": 0.7, "keys": 0.62}, "gfx950": {"queries": 0.38, "keys": 0.35}}
+
+
+def gradient_shapes(queries, keys):
+    return {"dout": (1, queries, 1, HEAD), "q": (1, queries, 1, HEAD), "k": (1, keys, 1, HEAD), "v": (1, keys, 1, HEAD), "o": (1, queries, 1, HEAD),
+            "lse": (1, 1, queries)}
 
 
 def write_npy(path, shape, transposed=False):
@@ -56,16 +65,18 @@ def write_npy(path, shape, transposed=False):
         file.write(struct.pack(f"<{cells}f", *(random.uniform(-1, 1) for _ in range(cells))))
 
 
-def run(tool, driver, chip, op, types, inputs, output="y", turned=(), **environment):
-    """The profile that the emulated driver prints, as numbers."""
+def run(tool, driver, chip, op, types, inputs, outputs="y", turned=(), kernel="", **environment):
+    """The profile that the emulated driver prints of kernels with `kernel` in their names, as numbers."""
     with tempfile.TemporaryDirectory() as folder:
         command = [tool, "run", op, "--types", types, "--device", "hip:0"]
         for name, shape in inputs.items():
             write_npy(f"{folder}/{name}.npy", shape, transposed=name in turned)
             command += [f"--{name}", f"{folder}/{name}.npy"]
-        command += [f"--{output}", f"{folder}/out.npy"]
+        for name in outputs.split():
+            command += [f"--{name}", f"{folder}/{name}.out.npy"]
         env = dict(os.environ, CDNA_CHIP=chip, CDNA_PROFILE="1", LD_PRELOAD=driver, OMP_WAIT_POLICY="passive", **environment)
         text = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stderr
+    text = "".join(part for part in re.split(r"(?m)^(?=\w+: \d+ launches)", text) if kernel in part.partition(":")[0])
     found = {name: sum(map(int, re.findall(pattern, text))) for name, pattern in (
         ("loaded", r"memory: (\d+) bytes loaded"), ("stored", r"loaded, (\d+) stored"), ("narrow", r"(\d+) accesses under 16"), ("waves", r"(\d+) waves"),
         ("workgroups", r"(\d+) workgroups"), ("instructions", r"(\d+) instructions"), ("lds", r"bytes, (\d+) cycles"), ("conflicts", r"(\d+) more for bank"),
@@ -117,6 +128,14 @@ def main():
             share = busy(r, cycles)
             report(share >= least and r["matrix"] * operations == 4 * queries * KEYS * HEAD,
                    f"{chip} attention, {wave} queries a wave: matrix unit busy {100 * share:.0f} % (model, not measured), {r['narrow']} narrow accesses, "
+                   f"{r['coalesced']:.1f} % coalesced, {100 * r['conflicts'] / r['lds']:.1f} % of LDS cycles are conflicts")
+        for kernel, least in GRADIENT[chip].items():
+            cycles, operations = MATRIX["bf16"][chip]
+            shapes = gradient_shapes(OWN, PASSING) if kernel == "queries" else gradient_shapes(PASSING, OWN)
+            r = run(tool, driver, chip, "attention_backward", "T=bf16", shapes, "dq dk dv", kernel=f"_{kernel}_")
+            share = busy(r, cycles)
+            report(share >= least and r["matrix"] * operations == 2 * PRODUCTS[kernel] * OWN * PASSING * HEAD,
+                   f"{chip} gradient of attention by {kernel}: matrix unit busy {100 * share:.0f} % (model, not measured), {r['narrow']} narrow accesses, "
                    f"{r['coalesced']:.1f} % coalesced, {100 * r['conflicts'] / r['lds']:.1f} % of LDS cycles are conflicts")
     print(f"1..{number}")
     sys.exit(failed > 0)

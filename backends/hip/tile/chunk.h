@@ -33,6 +33,8 @@ template <class Value> DEVICE Value afresh(Value x) {
     asm volatile("" : "+v"(x));
     return x;
 }
+/* What stands before is not mixed with what follows, and registers need not hold the operands of both. */
+DEVICE void one_after_another() { __builtin_amdgcn_sched_barrier(0); }
 /* x, which is the same in all threads of a warp, in scalar registers. */
 DEVICE uint32_t uniform(uint32_t x) { return __builtin_amdgcn_readfirstlane(x); }
 DEVICE int64_t uniform(int64_t x) {
