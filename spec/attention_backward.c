@@ -9,7 +9,8 @@
 /* Bound. With p = exp(z - lse), dp = dout.v, D = dout.o, f = dz/ds and ds = p (dp - D) f, o and lse taken as given:
  *     dv_j = sum_i p_ij dout_i,  dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i.
  * 1. The exponent z - lse is off by e: the score's own error, and 4u(|z| + |lse|) for the difference and its product with log2(e); exp to 4 ulp (8u) and
- *    a product: p is off by `p_error` <= p (expm1(e) + 9u), and by five times the least subnormal where it is subnormal itself.
+ *    a product: p is off by `p_error` <= p (expm1(e) + 9u), and by all of itself and five times the least subnormal where what is
+ *    computed may be subnormal, which may be taken for zero.
  * 2. dp and D are sums of d products: off by d u (A + B) together, A = sum |dout||v|, B = sum |dout||o|; the difference and two products add 3u. With f = 1 -
  *    t^2, t = tanh off by at most the score's error over c: f is off by twice that and 4u. So ds is off by
  *    `ds_error` <= (p_error f + p f (d + 8) u + (p + p_error) f_error) (A + B).
@@ -72,7 +73,7 @@ static weights weights_of(const attention *a, const query *x, const score *s, co
     }
     if (isfinite(s->z) && isfinite(x->lse)) {
         const double e = s->error + 4 * U * (fabs(s->z) + fabs(x->lse));
-        w.p_error = (e < 1 ? w.p * expm1(e) : exp(s->z - x->lse + e)) + 9 * U * w.p + (w.p < 0x1p-126 ? 5 * 0x1p-149 : 0);
+        w.p_error = (e < 1 ? w.p * expm1(e) : exp(s->z - x->lse + e)) + 9 * U * w.p + (w.p * exp(-e) * (1 - 9 * U) < FLUSH ? w.p + 5 * 0x1p-149 : 0);
     }
     const double f_error = a->softcap > 0 ? fmin(1, 2 * s->error / a->softcap + 4 * U) : 0;
     const double above = w.p + w.p_error;

@@ -80,8 +80,10 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
 }
 
 static trine_status launch_mma(const trine_call *call) {
-#define TILE(D, KEYS, R) { D, (R)*ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R) },
-    static const struct { int d, queries, shared; } tiles[] = { ATTENTION_MMA_TILES(TILE) };
+#define TILE(D, KEYS, R) { D, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R) },
+    static const struct {
+        int d, queries, shared;
+    } tiles[] = { ATTENTION_MMA_TILES(TILE) };
 #undef TILE
     attention_params p = attention_params_of(call);
     int i = 0;

@@ -21,6 +21,6 @@ typedef struct attention_sm90_params {
 #define ATTENTION_SM90_SHORT_TILES(X) X(64, 128, 2, 4)
 
 /* The bytes of all shared memory: q, the stages, a task, barriers. */
-#define ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) ((GROUPS)*128 * (D) + (STAGES)*4 * (KEYS) * (D) + 48 + (STAGES)*32)
+#define ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) ((GROUPS) * 128 * (D) + (STAGES) * 4 * (KEYS) * (D) + 48 + (STAGES) * 32)
 
 #endif
