@@ -64,7 +64,7 @@ static trine_status launch_simt(const trine_call *call) {
     attention_params p = attention_params_of(call);
     const int width = p.at.d <= 64 ? 64 : 128;
     p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = (int32_t)simt_blocks(p.at.d, width);
-    cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b, .threads = ATTENTION_THREADS, .params = &p };
+    cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b, .threads = ATTENTION_THREADS, .alone = true, .params = &p };
     snprintf(launch.name, sizeof launch.name, "attention_simt_%s_%d", trine_dtype_name(call->tensor[Q].dtype), width);
     return cuda_launch_function(call, &launch);
 }
@@ -89,7 +89,9 @@ static trine_status launch_mma(const trine_call *call) {
     int i = 0;
     while (tiles[i].d < p.at.d) i++;
     p.tiles = (int32_t)simt_blocks(p.at.sq, tiles[i].queries), p.columns = 1;
-    cuda_launch launch = { .blocks = (int64_t)p.tiles * p.at.h * p.at.b, .threads = ATTENTION_MMA_THREADS, .shared = tiles[i].shared, .params = &p };
+    cuda_launch launch = {
+        .blocks = (int64_t)p.tiles * p.at.h * p.at.b, .threads = ATTENTION_MMA_THREADS, .shared = tiles[i].shared, .alone = true, .params = &p
+    };
     snprintf(launch.name, sizeof launch.name, "attention_mma_%s_%d", trine_dtype_name(call->tensor[Q].dtype), tiles[i].d);
     return cuda_launch_function(call, &launch);
 }

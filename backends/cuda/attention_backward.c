@@ -40,7 +40,7 @@ static size_t workspace(const trine_call *call) { return (size_t)(call->dim[ATTE
 static trine_status launch_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens, int64_t heads) {
     const int width = p->at.d <= 64 ? 64 : 128;
     p->tiles = (int32_t)simt_blocks(tokens, ATTENTION_SIDE), p->columns = (int32_t)simt_blocks(p->at.d, width);
-    cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b, .threads = ATTENTION_THREADS, .params = p };
+    cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b, .threads = ATTENTION_THREADS, .alone = true, .params = p };
     snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s_%d", step, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), width);
     return cuda_launch_function(call, &launch);
 }
@@ -72,6 +72,7 @@ static trine_status launch_mma_step(const trine_call *call, attention_backward_p
     cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b,
                            .threads = ATTENTION_MMA_THREADS,
                            .shared = ATTENTION_MMA_BACKWARD_BYTES(t->d, lanes),
+                           .alone = true,
                            .params = p };
     snprintf(launch.name, sizeof launch.name, "attention_backward_mma_%s_%s_%d", step, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), t->d);
     return cuda_launch_function(call, &launch);

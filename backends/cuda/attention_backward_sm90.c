@@ -85,9 +85,12 @@ trine_status attention_backward_sm90_launch(const trine_call *call) {
         status = attention_sm90_encode(call, ATTENTION_BACKWARD_DOUT + i, i < 2 ? plan.tile.queries : ATTENTION_BACKWARD_KEYS, maps[i], &p.moved[i]);
     cuda_leave(d, scope);
     const int64_t tasks = p.planes * plan.keys, groups = p.call.at.b * (p.call.at.h / p.call.at.group);
-    cuda_launch launch = {
-        .part = CUDA_HOPPER, .blocks = tasks < d->units ? tasks : d->units, .threads = ATTENTION_BACKWARD_THREADS, .shared = plan.tile.bytes, .params = &p
-    };
+    cuda_launch launch = { .part = CUDA_HOPPER,
+                           .blocks = tasks < d->units ? tasks : d->units,
+                           .threads = ATTENTION_BACKWARD_THREADS,
+                           .shared = plan.tile.bytes,
+                           .alone = true,
+                           .params = &p };
     snprintf(launch.name, sizeof launch.name, "attention_backward_sm90_%s%s_%d", p.call.bend != 0 ? "bent_" : "",
              trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), plan.tile.d);
     if (status == TRINE_OK)

@@ -8,7 +8,9 @@
     }
 #define ENDS(T, D, QUERIES) \
     ENTRY(attention_backward_sm90_begin_##T##_##D, ATTENTION_BACKWARD_ENDS, attention_backward_sm90_params) { attention_gradient_begin<T, D, QUERIES>(p); } \
-    ENTRY(attention_backward_sm90_end_##T##_##D, ATTENTION_BACKWARD_ENDS, attention_backward_sm90_params) { attention_gradient_end<T, D, QUERIES>(p); }
+    ENTRY_HELD(attention_backward_sm90_end_##T##_##D, ATTENTION_BACKWARD_ENDS, D == 64 ? 2 : 1, attention_backward_sm90_params) { \
+        attention_gradient_end<T, D, QUERIES>(p); \
+    }
 #define TILES(D, QUERIES) \
     KERNEL(bf16, , D, QUERIES, false) \
     KERNEL(f16, , D, QUERIES, false) \

@@ -239,7 +239,7 @@ static const char *type_name(const trine_call *call) { return trine_dtype_name(w
 
 /* `variant`: the end of the function's name. */
 static trine_status launch_tiles(const trine_call *call, const tile *t, const split *s, const matmul_params *p, const char *variant, const void *sums) {
-    cuda_launch launch = { .blocks = s->parts * tiles_of(call, t), .threads = t->threads, .shared = t->shared, .params = p };
+    cuda_launch launch = { .blocks = s->parts * tiles_of(call, t), .threads = t->threads, .shared = t->shared, .alone = true, .params = p };
     snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", t->name, variant);
     const trine_status status = cuda_launch_function(call, &launch);
     return status == TRINE_OK ? launch_add(call, s, sums) : status;

@@ -52,7 +52,8 @@ typedef struct cuda_op {
 } cuda_op;
 extern const cuda_op cuda_ops[TRINE_OP_COUNT];
 
-/* A launch of a function of the call's op, in more detail than simt_launch() has. */
+/* A launch of a function of the call's op, in more detail than simt_launch() has. Blocks that come early crowd where processors are free first: launches bound by
+ * arithmetic go alone, but for those that fill the device with a block for each processor. */
 typedef struct cuda_launch {
     cuda_part part;
     char name[SIMT_NAME_SIZE];
