@@ -3,8 +3,8 @@
 #include "embedding.h"
 #include "simt.h"
 
-template <class Unit, class Integer> DEVICE void embedding_units(const embedding_params &p, Integer first) {
-    Unit one[EMBEDDING_UNITS];
+template <class Bits, int N, class Integer> DEVICE void embedding_units(const embedding_params &p, Integer first) {
+    Bits unit[EMBEDDING_UNITS][N];
     int64_t token[EMBEDDING_UNITS], at[EMBEDDING_UNITS], id[EMBEDDING_UNITS];
 #pragma unroll
     for (int i = 0; i < EMBEDDING_UNITS; i++) {
@@ -14,25 +14,33 @@ template <class Unit, class Integer> DEVICE void embedding_units(const embedding
     }
 #pragma unroll
     for (int i = 0; i < EMBEDDING_UNITS; i++) {
-        __builtin_memset(&one[i], 0xff, sizeof one[i]);
-        if (id[i] >= 0 && id[i] < p.v) one[i] = ((const Unit *)p.table.data)[id[i] * p.table.row + at[i]];
+#pragma unroll
+        for (int k = 0; k < N; k++) unit[i][k] = (Bits) ~(Bits)0;
+        if (id[i] < 0 || id[i] >= p.v) continue;
+        const packed<Bits, N> from = ((const packed<Bits, N> *)p.table.data)[id[i] * p.table.row + at[i]];
+#pragma unroll
+        for (int k = 0; k < N; k++) unit[i][k] = from.v[k];
     }
 #pragma unroll
-    for (int i = 0; i < EMBEDDING_UNITS; i++)
-        if ((int64_t)(first + i * SIMT_THREADS) < p.units) ((Unit *)p.y.data)[token[i] * p.y.row + at[i]] = one[i];
+    for (int i = 0; i < EMBEDDING_UNITS; i++) {
+        if ((int64_t)(first + i * SIMT_THREADS) >= p.units) break;
+        Bits *const to = (Bits *)p.y.data + (token[i] * p.y.row + at[i]) * N;
+        if constexpr (N == 1)
+            *to = unit[i][0];
+        else
+            store_whole(unit[i], to);
+    }
 }
 
-template <class Unit> DEVICE void embedding(const embedding_params &p) {
+template <class Bits, int N> DEVICE void embedding(const embedding_params &p) {
     const int64_t first = block_index() * (SIMT_THREADS * EMBEDDING_UNITS) + thread_index();
     if (divides_fast(p.units + EMBEDDING_UNITS * SIMT_THREADS))
-        embedding_units<Unit>(p, (uint32_t)first);
+        embedding_units<Bits, N>(p, (uint32_t)first);
     else
-        embedding_units<Unit>(p, (uint64_t)first);
+        embedding_units<Bits, N>(p, (uint64_t)first);
 }
 
-using unit16 = packed<uint32_t, 4>;
-
-ENTRY(embedding_2, SIMT_THREADS, embedding_params) { embedding<uint16_t>(p); }
-ENTRY(embedding_4, SIMT_THREADS, embedding_params) { embedding<uint32_t>(p); }
-ENTRY(embedding_8, SIMT_THREADS, embedding_params) { embedding<uint64_t>(p); }
-ENTRY(embedding_16, SIMT_THREADS, embedding_params) { embedding<unit16>(p); }
+ENTRY(embedding_2, SIMT_THREADS, embedding_params) { embedding<uint16_t, 1>(p); }
+ENTRY(embedding_4, SIMT_THREADS, embedding_params) { embedding<uint32_t, 1>(p); }
+ENTRY(embedding_8, SIMT_THREADS, embedding_params) { embedding<uint64_t, 1>(p); }
+ENTRY(embedding_16, SIMT_THREADS, embedding_params) { embedding<uint32_t, 4>(p); }
