@@ -28,7 +28,9 @@
  * KiB, m 16, n 14336. Which operand is asked for first, and pauses between steps, changed nothing there.
  * - Ends with c, a bias or an activation added 30 to 55 % to the time at 4096 by chunks of 32 columns; by warps, with each question asked once for 64 columns,
  * 10 to 20.
- * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are moved by hand, at a tenth of the speed. */
+ * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are moved by hand, at a tenth of the speed.
+ *
+ * Over 600 lines in one file: producers, consumers and ends share the pipe and its places in shared memory, of which none makes sense without the others. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
 #define TRINE_CUDA_MATMUL_SM90_INL_H
 
