@@ -1,11 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the device modules alone, as a package of one backend does: no libtrine may come out of it. One architecture of each vendor suffices for that, and PTX
-# is the quickest of NVIDIA's.
+# Builds the device modules alone, as a package of one backend does: no libtrine may come out of it. Usage: plugins.sh BUILD, whose device code serves
+# here too, since nothing in its commands says where it was built.
 set -eu
 rm -rf build-plugins
 # shellcheck disable=SC2086
-meson setup build-plugins -Dplugins_only=true ${DEV_OPTIONS:-} -Darchs_hip=gfx942 -Darchs_cuda=compute_90 >/dev/null
+meson setup build-plugins -Dplugins_only=true ${DEV_OPTIONS:-} >/dev/null
+cp -p "$1/.ninja_log" "$1/.ninja_deps" build-plugins/
+for code in "$1"/backends/cuda/*.fatbin "$1"/backends/hip/*.hsaco; do
+    [ ! -f "$code" ] || cp -p "$code" "build-plugins/${code#"$1"/}"
+done
+for header in build-plugins/include/trine/*.h; do
+    ! cmp -s "$1/${header#build-plugins/}" "$header" || touch -r "$1/${header#build-plugins/}" "$header"
+done
 ninja -C build-plugins --quiet
 if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null && [ ! -f build-plugins/backends/cuda/trine-cuda.so ]; then
     echo "there is nvcc, but no CUDA module was built" >&2
