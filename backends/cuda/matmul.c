@@ -114,7 +114,7 @@ trine_status matmul_side_launch(const trine_call *call, const matmul_side *side,
 typedef struct tile {
     const char *name;
     int rows, columns, threads, shared, held; /* blocks of which a processor is full */
-    double rate;
+    double rate, lacks;                       /* by how much one that is alone takes longer */
 } tile;
 static const tile mma = { .name = "mma",
                           .rows = MATMUL_SIDE,
@@ -122,14 +122,8 @@ static const tile mma = { .name = "mma",
                           .threads = MATMUL_THREADS,
                           .shared = MATMUL_MMA_STAGES * MATMUL_MMA_BYTES,
                           .held = 1,
-                          .rate = 327e12 / 132 };
-
-static tile simt_tile(const trine_call *call) {
-    const trine_dtype type = call->tensor[MATMUL_A].dtype;
-    tile t = { "simt", MATMUL_SIDE, MATMUL_SIDE, MATMUL_THREADS, 0, 2, 40e12 / 132 };
-    if (type == TRINE_F32 || type == TRINE_F64) t.shared = MATMUL_SIMT_STAGES * MATMUL_SIMT_BYTES;
-    return t;
-}
+                          .rate = 327e12 / 132,
+                          .lacks = 0.4 };
 
 /* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and the device's processors alone. */
 typedef struct split {
@@ -154,7 +148,7 @@ static split split_into(const trine_call *call, int64_t parts) {
 static double seconds_of(const trine_call *call, const tile *t, const split *s, int64_t tiles) {
     const cuda_device *d = call->device;
     const int64_t most = simt_blocks(tiles * s->parts, d->units);
-    const double alone = most < t->held ? 1 + 0.4 / (double)most : 1, block = 2.0 * t->rows * t->columns * (double)s->depth / t->rate;
+    const double alone = most < t->held ? 1 + t->lacks / (double)most : 1, block = 2.0 * t->rows * t->columns * (double)s->depth / t->rate;
     return 4e-6 + (double)most * block * alone + (s->parts > 1 ? 4e-6 + 2.0 * (double)s->bytes / 3e12 : 0);
 }
 
@@ -247,16 +241,34 @@ static trine_status launch_tiles(const trine_call *call, const tile *t, const sp
 
 /* ---------------------------------------------------------------------------------------------------- without tensor cores */
 
-static size_t workspace_simt(const trine_call *call) {
-    const tile t = simt_tile(call);
+/* Tiles for all types, and smaller ones for f32; the one that is predicted to be faster, or either. */
+enum { SIMT_TILES = 2 };
+static const tile simt_tiles[SIMT_TILES] = { { "simt", MATMUL_SIDE, MATMUL_SIDE, MATMUL_THREADS, 0, 2, 48e12 / 132, 0.05 },
+                                             { "simt_64", 64, 64, 128, 0, 4, 40e12 / 132, 0.4 } };
+
+static tile simt_tile(const trine_call *call, int which) {
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    int best = which < SIMT_TILES ? which : 0;
+    if (which == SIMT_TILES && type == TRINE_F32 && split_of(call, &simt_tiles[1]).seconds < split_of(call, &simt_tiles[0]).seconds) best = 1;
+    tile t = simt_tiles[best];
+    if (type == TRINE_F32 || type == TRINE_F64) t.shared = matmul_simt_bytes(t.rows);
+    return t;
+}
+
+static const char *refuse_simt(const trine_call *call, int which) {
+    return which == 1 && call->tensor[MATMUL_A].dtype != TRINE_F32 ? "only products of f32" : matmul_refuse(call);
+}
+
+static size_t workspace_simt(const trine_call *call, int which) {
+    const tile t = simt_tile(call, which);
     return (size_t)(widened_bytes(call) + split_of(call, &t).bytes);
 }
-static double seconds_simt(const trine_call *call) {
-    const tile t = simt_tile(call);
+static double seconds_simt(const trine_call *call, int which) {
+    const tile t = simt_tile(call, which);
     return split_of(call, &t).seconds;
 }
-static trine_status launch_simt(const trine_call *call) {
-    const tile t = simt_tile(call);
+static trine_status launch_simt(const trine_call *call, int which) {
+    const tile t = simt_tile(call, which);
     const split s = split_of(call, &t);
     void *const sums = (char *)call->workspace + widened_bytes(call);
     matmul_params p = params_of(call, &t, &s, sums);
@@ -369,7 +381,7 @@ static trine_status launch_mma(const trine_call *call) {
 
 /* Tiles of f64: the one that is predicted to be faster, or either. */
 enum { F64_TILES = 2 };
-static const tile f64_tiles[F64_TILES] = { { "f64_128", 128, 128, 256, 0, 1, 58e12 / 132 }, { "f64_64", 64, 64, 128, 0, 3, 54e12 / 132 } };
+static const tile f64_tiles[F64_TILES] = { { "f64_128", 128, 128, 256, 0, 1, 58e12 / 132, 0.4 }, { "f64_64", 64, 64, 128, 0, 3, 54e12 / 132, 0.4 } };
 
 static tile f64_tile(const trine_call *call, int which) {
     int best = which < F64_TILES ? which : F64_TILES - 1;
@@ -409,12 +421,13 @@ static trine_status launch_f64(const trine_call *call, int which) {
     static size_t workspace_##which(const trine_call *call) { return matmul_sm90_workspace(call, which); } \
     static trine_status launch_##which(const trine_call *call) { return matmul_sm90_launch(call, which); } \
     static double seconds_##which(const trine_call *call) { return matmul_sm90_seconds(call, which); }
-#define F64(which) \
-    static const char *refuse_f64_##which(const trine_call *call) { return refuse_f64(call, which); } \
-    static size_t workspace_f64_##which(const trine_call *call) { return workspace_f64(call, which); } \
-    static trine_status launch_f64_##which(const trine_call *call) { return launch_f64(call, which); } \
-    static double seconds_f64_##which(const trine_call *call) { return seconds_f64(call, which); }
-#define F64_KERNEL(name, which) { SIMT_NAME "_f64" name, refuse_f64_##which, workspace_f64_##which, launch_f64_##which, seconds_f64_##which }
+#define TILES(family, which) \
+    static const char *refuse_##family##_##which(const trine_call *call) { return refuse_##family(call, which); } \
+    static size_t workspace_##family##_##which(const trine_call *call) { return workspace_##family(call, which); } \
+    static trine_status launch_##family##_##which(const trine_call *call) { return launch_##family(call, which); } \
+    static double seconds_##family##_##which(const trine_call *call) { return seconds_##family(call, which); }
+#define TILES_KERNEL(name, family, which) \
+    { SIMT_NAME name, refuse_##family##_##which, workspace_##family##_##which, launch_##family##_##which, seconds_##family##_##which }
 #define SM90_KERNEL(name, which) { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
 SM90(0)
 SM90(1)
@@ -424,9 +437,12 @@ SM90(4)
 SM90(5)
 SM90(6)
 SM90(7)
-F64(0)
-F64(1)
-F64(2)
+TILES(f64, 0)
+TILES(f64, 1)
+TILES(f64, 2)
+TILES(simt, 0)
+TILES(simt, 1)
+TILES(simt, 2)
 
 SIMT_KERNELS(matmul) = {
     SM90_KERNEL("", 7),
@@ -438,10 +454,12 @@ SIMT_KERNELS(matmul) = {
     SM90_KERNEL("_split_16", 5),
     SM90_KERNEL("_split_8", 6),
     { SIMT_NAME "_skinny", refuse_skinny, workspace_skinny, launch_skinny, NULL },
-    F64_KERNEL("", 2),
-    F64_KERNEL("_128", 0),
-    F64_KERNEL("_64", 1),
+    TILES_KERNEL("_f64", f64, 2),
+    TILES_KERNEL("_f64_128", f64, 0),
+    TILES_KERNEL("_f64_64", f64, 1),
     { SIMT_NAME "_mma", refuse_mma, workspace_mma, launch_mma, seconds_mma },
-    { SIMT_NAME, matmul_refuse, workspace_simt, launch_simt, seconds_simt },
+    TILES_KERNEL("", simt, 2),
+    TILES_KERNEL("_128", simt, 0),
+    TILES_KERNEL("_64", simt, 1),
     { 0 },
 };

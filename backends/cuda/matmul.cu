@@ -8,8 +8,9 @@
 #include "matmul_simt.h"
 #include "matmul_skinny.h"
 
-ENTRY_HELD(matmul_simt_f32, MATMUL_THREADS, 2, matmul_params) { matmul_copied<matmul_float<f32>>(p); }
-ENTRY(matmul_simt_f64, MATMUL_THREADS, matmul_params) { matmul_copied<matmul_double>(p); }
+ENTRY_HELD(matmul_simt_f32, MATMUL_THREADS, 2, matmul_params) { matmul_copied<matmul_float<f32>, MATMUL_SIDE>(p); }
+ENTRY_HELD(matmul_simt_64_f32, 128, 4, matmul_params) { matmul_copied<matmul_float<f32>, 64>(p); }
+ENTRY(matmul_simt_f64, MATMUL_THREADS, matmul_params) { matmul_copied<matmul_double, MATMUL_SIDE>(p); }
 ENTRY(matmul_simt_f16, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<f16>>(p); }
 ENTRY(matmul_simt_bf16, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<bf16>>(p); }
 ENTRY(matmul_simt_i8, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_int8>(p); }

@@ -78,8 +78,7 @@ enum {
     MATMUL_SIDE = 128,    /* of their tiles */
     MATMUL_GROUP = 8,     /* tile rows that are walked together, so that their part of a stays in the second-level cache */
     MATMUL_PACK_SIDE = 64,
-    MATMUL_SIMT_STAGES = 4, /* of MATMUL_SIMT_BYTES: two slices of 64 bytes of k, lanes padded by 4 */
-    MATMUL_SIMT_BYTES = 2 * 64 * (MATMUL_SIDE + 4),
+    MATMUL_SIMT_STAGES = 4,   /* of two slices of 64 bytes of k */
     MATMUL_MMA_COLUMNS = 256, /* of a tile for mma.sync */
     MATMUL_MMA_STAGES = 3,    /* of MATMUL_MMA_BYTES: 128 bytes of k */
     MATMUL_MMA_BYTES = (MATMUL_SIDE + MATMUL_MMA_COLUMNS) * 128,
@@ -88,6 +87,9 @@ enum {
     MATMUL_SKINNY_LINE = 128, /* bytes of consecutive lanes that a block takes */
     MATMUL_SKINNY_LANES = 32, /* lanes that it takes if elements of k are consecutive */
 };
+
+/* Shared memory of a block whose tile is of `side` squared without tensor cores: lanes padded by 4. */
+static inline int matmul_simt_bytes(int side) { return MATMUL_SIMT_STAGES * 2 * 64 * (side + 4); }
 
 /* Shared memory of a block whose tile of f64 is rows x columns: stages, in which an operand's rows may be padded. */
 static inline int matmul_f64_bytes(int rows, int columns) { return MATMUL_F64_STAGES * ((rows + columns) * 128 + 1024); }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products without tensor cores: any types, sizes and strides.
  *
- * A block has a tile of 128 x 128 elements of d, a warp 32 x 64 of it, a thread four blocks of 4 x 4, so that a warp's reads from shared memory are vectors of
+ * A block has a tile of 128 x 128 elements of d, a warp 32 x 64 of it, a thread four blocks of 4 x 4 (or 64 x 64, 32 x 32 and two), so that a warp's reads from shared memory are vectors of
  * which 64 and 128 bytes differ. Slices of both operands lie in shared memory with lanes consecutive. Types that are summed as they are come by copies, some
  * slices ahead; others are read into registers while the slice before is multiplied, and converted. Sums go along k, one fused multiply-add for each element.
  *
@@ -108,10 +108,10 @@ template <class T> struct matmul_slice {
 };
 
 /* The same by copies, one slice after the other: pieces of 16 bytes where lanes are consecutive and aligned, single elements elsewhere. */
-template <class T> struct matmul_copies {
+template <class T, int LANES> struct matmul_copies {
     using Bits = typename T::bits;
-    enum { SIZE = sizeof(Bits), DEPTH = T::SLICE, LANES = MATMUL_SIDE, PITCH = LANES + 4, PIECE = 16 / SIZE, ROW = LANES / PIECE };
-    enum { PIECES = DEPTH * ROW / MATMUL_THREADS, ELEMENTS = DEPTH * LANES / MATMUL_THREADS };
+    enum { SIZE = sizeof(Bits), DEPTH = T::SLICE, THREADS = 2 * LANES, PITCH = LANES + 4, PIECE = 16 / SIZE, ROW = LANES / PIECE };
+    enum { PIECES = DEPTH * ROW / THREADS, ELEMENTS = DEPTH * LANES / THREADS };
     const Bits *at;
     int64_t next, step; /* from slice to slice, from copy to copy */
     int64_t deep;       /* elements of k from the first copy on */
@@ -128,20 +128,20 @@ template <class T> struct matmul_copies {
         rest = (end - first < LANES ? (int)(end - first) : (int)LANES) - lane;
         at = matmul_at<Bits>(from, tile, first + lane, along);
         next = DEPTH * from.along;
-        step = (whole ? MATMUL_THREADS / ROW : MATMUL_THREADS / LANES) * from.along;
-        if (!across) step = MATMUL_THREADS / DEPTH * from.lane;
+        step = (whole ? THREADS / ROW : THREADS / LANES) * from.along;
+        if (!across) step = THREADS / DEPTH * from.lane;
     }
 
     /* The copies of a slice, all of it in the operand or not. */
     template <bool INSIDE> DEVICE void copy_all(Bits *to) const {
 #pragma unroll(INSIDE ? 8 : 1)
         for (int q = 0; whole && q < PIECES; q++) {
-            const int row = q * (MATMUL_THREADS / ROW), bytes = INSIDE ? 16 : row >= deep || rest <= 0 ? 0 : rest < PIECE ? rest * SIZE : 16;
+            const int row = q * (THREADS / ROW), bytes = INSIDE ? 16 : row >= deep || rest <= 0 ? 0 : rest < PIECE ? rest * SIZE : 16;
             copy_bytes<16>(to + row * PITCH, bytes > 0 ? at + q * step : nullptr, bytes);
         }
 #pragma unroll(INSIDE ? 8 : 1)
         for (int q = 0; !whole && q < ELEMENTS; q++) {
-            const int row = across ? q * (MATMUL_THREADS / LANES) : 0, lane = across ? 0 : q * (MATMUL_THREADS / DEPTH);
+            const int row = across ? q * (THREADS / LANES) : 0, lane = across ? 0 : q * (THREADS / DEPTH);
             const bool in = INSIDE || (row < deep && lane < rest);
             copy_bytes<SIZE>(to + row * PITCH + lane, in ? at + q * step : nullptr, in ? (int)SIZE : 0);
         }
@@ -163,29 +163,28 @@ DEVICE int matmul_row() {
     const int lane = thread_index() % WARP;
     return thread_index() / WARP / 2 * 32 + (lane / 16 * 2 + lane / 2 % 2) * 4;
 }
-DEVICE int matmul_column() {
+template <int SIDE> DEVICE int matmul_column() {
     const int lane = thread_index() % WARP;
-    return thread_index() / WARP % 2 * 64 + (lane / 4 % 4 * 2 + lane % 2) * 4;
+    return thread_index() / WARP % 2 * (SIDE / 2) + (lane / 4 % 4 * 2 + lane % 2) * 4;
 }
 
 /* A thread's elements of both operands in one step of k. */
-template <class T> struct matmul_step {
+template <class T, int SIDE> struct matmul_step {
     using Sum = typename T::sum;
-    packed<Sum, 4> x[2], y[2];
+    enum { PITCH = SIDE + 4, RIGHT = SIDE / 64 };
+    packed<Sum, 4> x[2], y[RIGHT];
 
     DEVICE void load(const Sum *a, const Sum *b, int along) {
-        enum { PITCH = matmul_slice<T>::PITCH };
 #pragma unroll
-        for (int h = 0; h < 2; h++) {
-            x[h] = *(const packed<Sum, 4> *)(a + along * PITCH + h * 16);
-            y[h] = *(const packed<Sum, 4> *)(b + along * PITCH + h * 32);
-        }
+        for (int h = 0; h < 2; h++) x[h] = *(const packed<Sum, 4> *)(a + along * PITCH + h * 16);
+#pragma unroll
+        for (int h = 0; h < RIGHT; h++) y[h] = *(const packed<Sum, 4> *)(b + along * PITCH + h * 32);
     }
-    DEVICE void multiply(Sum (&sum)[8][8]) const {
+    DEVICE void multiply(Sum (&sum)[8][4 * RIGHT]) const {
 #pragma unroll
         for (int i = 0; i < 8; i++)
 #pragma unroll
-            for (int j = 0; j < 8; j++) sum[i][j] = T::step(x[i / 4].v[i % 4], y[j / 4].v[j % 4], sum[i][j]);
+            for (int j = 0; j < 4 * RIGHT; j++) sum[i][j] = T::step(x[i / 4].v[i % 4], y[j / 4].v[j % 4], sum[i][j]);
     }
 };
 
@@ -193,20 +192,21 @@ template <class T> struct matmul_step {
 template <class T, class Sum> DEVICE void matmul_slice_multiply(Sum (&sum)[8][8], const Sum *a, const Sum *b) {
 #pragma unroll
     for (int along = 0; along < T::SLICE; along++) {
-        matmul_step<T> step;
-        step.load(a + matmul_row(), b + matmul_column(), along);
+        matmul_step<T, MATMUL_SIDE> step;
+        step.load(a + matmul_row(), b + matmul_column<MATMUL_SIDE>(), along);
         step.multiply(sum);
     }
 }
 
-template <class Sum> DEVICE void matmul_simt_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[8][8]) {
+template <int SIDE, class Sum> DEVICE void matmul_simt_end(const matmul_params &p, const matmul_place &at, const Sum (&sum)[8][SIDE / 16]) {
+    enum { RIGHT = SIDE / 64 };
 #pragma unroll
-    for (int part = 0; part < 4; part++) {
-        const int down = part / 2 * 4, right = part % 2 * 4;
+    for (int part = 0; part < 2 * RIGHT; part++) {
+        const int down = part / RIGHT * 4, right = part % RIGHT * 4;
         Sum four[4][4];
 #pragma unroll
         for (int i = 0; i < 16; i++) four[i / 4][i % 4] = sum[down + i / 4][right + i % 4];
-        matmul_finish(four, p.to, { at.result, at.row + matmul_row() + down * 4, 1, at.column + matmul_column() + right * 8, p.m, p.n });
+        matmul_finish(four, p.to, { at.result, at.row + matmul_row() + down * 4, 1, at.column + matmul_column<SIDE>() + right * 8, p.m, p.n });
     }
 }
 
@@ -231,7 +231,7 @@ template <class T> DEVICE void matmul_staged(const matmul_params &p) {
         }
         sync_block();
     }
-    matmul_simt_end(p, at, sum);
+    matmul_simt_end<MATMUL_SIDE>(p, at, sum);
 }
 
 /* The ring's first slices on their way, each a's and, AFTER that, b's; and the first one there. */
@@ -247,16 +247,16 @@ template <int STAGES, int STAGE, int AFTER, class A, class B, class Memory> DEVI
     sync_block();
 }
 
-template <class T> DEVICE void matmul_copied(const matmul_params &p) {
+template <class T, int SIDE> DEVICE void matmul_copied(const matmul_params &p) {
     using Sum = typename T::sum;
-    enum { STAGES = MATMUL_SIMT_STAGES, HALF = T::SLICE * matmul_copies<T>::PITCH, STAGE = 2 * HALF };
+    enum { STAGES = MATMUL_SIMT_STAGES, HALF = T::SLICE * matmul_copies<T, SIDE>::PITCH, STAGE = 2 * HALF };
     Sum *const memory = (Sum *)launch_memory();
-    const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_SIDE);
-    const int slices = (int)((at.depth + T::SLICE - 1) / T::SLICE), row = matmul_row(), column = HALF + matmul_column();
-    Sum sum[8][8] = {};
-    matmul_copies<T> a(p.a, at, at.row, p.m), b(p.b, at, at.column, p.n);
+    const matmul_place at = matmul_place_of(p, SIDE, SIDE);
+    const int slices = (int)((at.depth + T::SLICE - 1) / T::SLICE), row = matmul_row(), column = HALF + matmul_column<SIDE>();
+    Sum sum[8][SIDE / 16] = {};
+    matmul_copies<T, SIDE> a(p.a, at, at.row, p.m), b(p.b, at, at.column, p.n);
     matmul_fill<STAGES, STAGE, HALF>(a, b, memory, slices);
-    matmul_step<T> step[2]; /* this one, and the next, which is read ahead */
+    matmul_step<T, SIDE> step[2]; /* this one, and the next, which is read ahead */
     Sum *from = memory, *to = memory + (STAGES - 1) * STAGE;
     step[0].load(from + row, from + column, 0);
     for (int slice = 0; slice < slices; slice++) {
@@ -278,7 +278,7 @@ template <class T> DEVICE void matmul_copied(const matmul_params &p) {
         }
         to = from, from = next;
     }
-    matmul_simt_end(p, at, sum);
+    matmul_simt_end<SIDE>(p, at, sum);
 }
 
 #endif
