@@ -100,7 +100,7 @@ template <class T, int LANES, int THREADS> struct tile_part {
 
     /* The tile that begins at `depth`. WHOLE: it lies inside the operand, which is wide; otherwise elements beyond are 0. */
     template <bool WHOLE> DEVICE void load(int64_t depth) {
-        const bits *const at = first + depth * from.along;
+        const bits *const at = first + (WHOLE || depth < from.depth ? depth : 0) * from.along; /* of a step's pieces the last can be all beyond */
         if constexpr (WHOLE) {
 #pragma unroll
             for (int i = 0; i < COUNT; i++)
