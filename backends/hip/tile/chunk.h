@@ -35,12 +35,19 @@ template <class Value> DEVICE Value afresh(Value x) {
 }
 /* What stands before is not mixed with what follows, and registers need not hold the operands of both. */
 DEVICE void one_after_another() { __builtin_amdgcn_sched_barrier(0); }
+/* Warps of a block of two for each SIMD can take turns, of which this is the end: the block's second half begins a turn late, and so its first half ends with one. */
+DEVICE void end_turn() {
+    one_after_another();
+    sync_block();
+    one_after_another();
+}
 /* x, which is the same in all threads of a warp, in scalar registers. */
 DEVICE uint32_t uniform(uint32_t x) { return __builtin_amdgcn_readfirstlane(x); }
 DEVICE int64_t uniform(int64_t x) {
     const uint32_t low = uniform((uint32_t)x), high = uniform((uint32_t)(x >> 32));
     return (int64_t)((uint64_t)high << 32 | low);
 }
+template <int WARPS> DEVICE bool late_warp() { return uniform((uint32_t)(thread_index() / WARP)) >= WARPS / 2; }
 /* Of shared memory, the low half of a pointer. */
 DEVICE uint32_t lds_address(const void *x) { return uniform((uint32_t)(uintptr_t)x); }
 DEVICE bool any_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
