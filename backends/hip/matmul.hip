@@ -33,11 +33,15 @@ template <class Sum, int SIDE, int PIECES, int TILES> struct matmul_lds {
 struct matmul_place {
     int64_t batch, row, column;
 };
+template <class Integer> DEVICE matmul_place matmul_place_of(const matmul_params &p, Integer number, int side) {
+    const Integer down = (Integer)p.down, right = (Integer)p.right, group = (Integer)p.order.group;
+    const Integer batch = number / (down * right), tile = number - batch * (down * right), first = tile / (group * right) * group;
+    const Integer high = down - first < group ? down - first : group, rest = tile - first * right, column = rest / high;
+    return { (int64_t)batch, (int64_t)(first + rest - column * high) * side, (int64_t)column * side };
+}
 DEVICE matmul_place matmul_place_of(const matmul_params &p, int side) {
-    const int64_t tiles = p.down * p.right, batch = block_index() / tiles, tile = block_index() - batch * tiles;
-    const int64_t group = tile / (TILE_GROUP * p.right), first = group * TILE_GROUP, high = p.down - first < TILE_GROUP ? p.down - first : TILE_GROUP;
-    const int64_t rest = tile - first * p.right, column = rest / high;
-    return { batch, (first + rest - column * high) * side, column * side };
+    const int64_t number = block_index();
+    return divides_fast(p.blocks) ? matmul_place_of(p, tile_of_block((uint32_t)number, p.order), side) : matmul_place_of(p, (uint64_t)number, side);
 }
 
 template <class T, class U, class O, class B, int SIDE> struct matmul_block {
