@@ -43,6 +43,7 @@ DEVICE void end_turn() {
 }
 /* x, which is the same in all threads of a warp, in scalar registers. */
 DEVICE uint32_t uniform(uint32_t x) { return __builtin_amdgcn_readfirstlane(x); }
+DEVICE float uniform(float x) { return float_of_bits(uniform(bits_of_float(x))); }
 DEVICE int64_t uniform(int64_t x) {
     const uint32_t low = uniform((uint32_t)x), high = uniform((uint32_t)(x >> 32));
     return (int64_t)((uint64_t)high << 32 | low);
