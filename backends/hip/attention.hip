@@ -5,8 +5,8 @@
  * Everything is computed turned over: scores as k q^T, so that a lane has one query's scores, four keys of every 16 or 8; and the output as v^T p^T, whose
  * second operand is then what the lane has already. Maximum, sum and rescaling are the lane's own business, and the output leaves it in vectors.
  *
- * NOTES. bfloat16, heads of 128, a tile of 64 keys, waves of 32 queries: 64 matrix instructions of 32 cycles (gfx942) and about 300 others of 4, of which each
- * of the 32 scores of a lane costs 5 to 6: difference and product packed, maximum by threes, exp2, sum packed, rounding, half a permutation. Reading LDS takes
+ * NOTES. bfloat16, heads of 128, a tile of 32 keys, waves of 32 queries: 32 matrix instructions of 32 cycles (gfx942) and about 220 others of 4, of which each
+ * of the 16 scores of a lane costs 5 to 6: difference and product packed, maximum by threes, exp2, sum packed, rounding, half a permutation. Reading LDS takes
  * half of the matrix unit's time, with waves of 16 queries all of it. */
 #include "attention_tile.h"
 
@@ -15,14 +15,19 @@ template <class T, int D, int EDGE> struct attention_block {
     using own = square<EDGE>;
     using sums = typename own::sums;
     static constexpr int THREADS = ATTENTION_THREADS(sizeof(bits), D), QUERIES = THREADS / WARP * EDGE;
-    static constexpr int DEPTH = TILE_BYTES / sizeof(bits), KEYS = (D < 256 ? 2 : 1) * DEPTH, STRIPS = KEYS / EDGE, PARTS = D / EDGE;
+    /* Two waves of a SIMD take turns where a matrix instruction takes half a chunk: where it takes a whole one, which is where memory fills LDS by itself, making weights
+     * takes longer than multiplying, and small tiles longer still. */
+    static constexpr bool TURNS = THREADS > 4 * WARP && EDGE == 32 && direct<T>::STAGES == 0;
+    static constexpr int TILES = TURNS ? 3 : 1, DEPTH = TILE_BYTES / sizeof(bits);
+    static constexpr int KEYS = (D < (TURNS ? 128 : 256) ? 2 : 1) * DEPTH, STRIPS = KEYS / EDGE, PARTS = D / EDGE;
     using key_tile = row_tile<T, D, KEYS, THREADS, EDGE>;
     using value_tile = turned_tile<T, D, KEYS, THREADS, EDGE>;
 
     struct lds {
-        chunk k[key_tile::SIZE], v[value_tile::SIZE];
+        chunk k[TILES][key_tile::SIZE], v[TILES][value_tile::SIZE];
         uint64_t infinite[THREADS][2]; /* what else a lane's o has, a bit for each element: Inf, and -Inf; NaN is both */
-        bool odd[THREADS / WARP];      /* by wave: it brought a value that is Inf or NaN */
+        int sight[TURNS ? THREADS : 1][2]; /* which keys a lane's query sees */
+        bool odd[TILES][THREADS / WARP];   /* by wave: it brought a value that is Inf or NaN */
     };
 
     /* What a lane knows of its query. */
@@ -43,10 +48,8 @@ template <class T, int D, int EDGE> struct attention_block {
             for (int r = 0; r < own::COUNT; r++) s[j][r] = p.cap * tanh_of(s[j][r] * scale / p.cap);
     }
 
-    /* Scores of keys that the query does not see become -Inf, and are bits of the result. */
-    static DEVICE uint32_t hide(sums (&s)[STRIPS], const state &me, int64_t at) {
-        const int64_t key = at + own::group() * 4;
-        const int first = within_tile<KEYS>(me.keys.first - key), last = within_tile<KEYS>(me.keys.last - key);
+    /* Scores of keys that the query does not see, of a lane's those before `first` and from `last` on, become -Inf, and are bits of the result. */
+    static DEVICE uint32_t hide(sums (&s)[STRIPS], int first, int last) {
         uint32_t unseen = 0;
 #pragma unroll
         for (int j = 0; j < STRIPS; j++)
@@ -86,9 +89,9 @@ template <class T, int D, int EDGE> struct attention_block {
         }
     }
 
-    /* A weight of 0 would not hide Inf or NaN from those who do not see it: they are taken out of the tile, and whose o they reach is noted. Seldom needed, and
-     * so written for little code and few registers. */
-    static DEVICE void take_out(const sums (&s)[STRIPS], uint32_t unseen, lds &m) {
+    /* A weight of 0 would not hide Inf or NaN from those who do not see it: whose o they reach is noted, before they are taken out. Seldom needed, and so written for
+     * little code and few registers. */
+    static DEVICE void take_out(const sums (&s)[STRIPS], uint32_t unseen, const chunk *values, lds &m) {
         uint64_t above = 0, below = 0;
         static_assert(PARTS * own::COUNT <= 64, "a bit for each element");
 #pragma unroll 1
@@ -96,7 +99,7 @@ template <class T, int D, int EDGE> struct attention_block {
             int found = 0;
 #pragma unroll
             for (int n = 0; n < STRIPS * own::COUNT; n++) {
-                const float x = value_tile::element(m.v, d, n / own::COUNT * EDGE + own::row(n % own::COUNT) + own::group() * 4), y = x * sum_of(s, n);
+                const float x = value_tile::element(values, d, n / own::COUNT * EDGE + own::row(n % own::COUNT) + own::group() * 4), y = x * sum_of(s, n);
                 if (!(magnitude(x) < infinity()) && !(unseen >> n & 1)) found |= y == infinity() ? 1 : y == -infinity() ? 2 : 3;
             }
 #pragma unroll
@@ -107,7 +110,6 @@ template <class T, int D, int EDGE> struct attention_block {
         }
         m.infinite[thread_index()][0] |= above;
         m.infinite[thread_index()][1] |= below;
-        make_finite<T, THREADS>(m.v);
     }
 
     static DEVICE void put_back(state &me, const lds &m) {
@@ -144,26 +146,139 @@ template <class T, int D, int EDGE> struct attention_block {
         }
     };
 
+    static DEVICE void note_odd(const passing &next, lds &m, int place) {
+        const bool odd = any_of_warp(next.v.odd());
+        if (thread_index() % WARP == 0) m.odd[place][thread_index() / WARP] = odd;
+    }
+    static DEVICE bool any_odd(const lds &m, int place) { return any_of_warp(m.odd[place][thread_index() % (THREADS / WARP)]); }
+
     /* The tile at `at`. EDGE_TILE: some query of the block does not see all of it; otherwise Inf and NaN are like any value. */
     template <bool EDGE_TILE> static DEVICE void step(state &me, passing &next, const attention_params &p, float unit, int64_t at, int64_t last, lds &m) {
-        const int thread = thread_index() % WARP;
         sums s[STRIPS];
-        next.k.store(m.k);
-        next.v.store(m.v);
-        if constexpr (EDGE_TILE) {
-            const bool odd = any_of_warp(next.v.odd());
-            if (thread == 0) m.odd[thread_index() / WARP] = odd;
-        }
+        next.k.store(m.k[0]);
+        next.v.store(m.v[0]);
+        if constexpr (EDGE_TILE) note_odd(next, m, 0);
         sync_block();
         next.load(at + KEYS, last);
-        multiply_rows<T, key_tile>(s, m.k, me.q);
+        multiply_rows<T, key_tile>(s, m.k[0], me.q);
         if (p.cap > 0) limit(s, p);
         uint32_t unseen = 0;
-        if constexpr (EDGE_TILE) unseen = hide(s, me, at);
+        if constexpr (EDGE_TILE) {
+            const int64_t key = at + own::group() * 4;
+            unseen = hide(s, within_tile<KEYS>(me.keys.first - key), within_tile<KEYS>(me.keys.last - key));
+        }
         soften(s, me, unit);
-        if (EDGE_TILE && any_of_warp(m.odd[thread % (THREADS / WARP)])) take_out(s, unseen, m);
-        add_turned<T, value_tile>(me.o, s, m.v);
+        if (EDGE_TILE && any_odd(m, 0)) {
+            take_out(s, unseen, m.v[0], m);
+            make_finite<T, THREADS>(m.v[0]);
+        }
+        add_turned<T, value_tile>(me.o, s, m.v[0]);
         sync_block();
+    }
+
+    /* The same by two waves of a SIMD in turns: while the one has the matrix unit, for a tile's output and the next one's scores, the other, which is a turn late, makes
+     * weights of its scores. */
+    struct turns {
+        static constexpr int WEIGHTS = STRIPS * own::COUNT * sizeof(bits) / CHUNK, WIDE = key_tile::WIDTH / own::GROUPS;
+        sums s[STRIPS];
+        chunk weight[WEIGHTS], value[WEIGHTS][PARTS];
+        const bits *k, *v;      /* the first keys and values */
+        int number, place;      /* of the tile whose turn it is: among the others, and where it lies */
+        int keys, seen, hidden; /* so many; tiles from `seen` to `hidden` are in sight of all queries of the block */
+
+        DEVICE turns(const passing &next, const attention_params &p, const attention_span &range, const attention_span &whole)
+            : k(next.k.head + range.first * p.k.row), v(next.v.head + range.first * p.v.row), number(0), place(0), keys((int)(range.last - range.first)),
+              seen((int)((whole.first - range.first + KEYS - 1) / KEYS)), hidden(whole.last > range.first ? (int)((whole.last - range.first) / KEYS) : 0) {}
+        /* Of the lane's own keys. */
+        DEVICE int within(int64_t key) const { return (key < 0 ? 0 : key < keys ? (int)key : keys) - own::group() * 4; }
+        DEVICE bool at_edge(int tile) const { return tile < seen || tile >= hidden; }
+
+        /* Not seen through: else addresses would be made of the number of turns. */
+        static DEVICE int after(int place) {
+            int next = place == TILES - 1 ? 0 : place + 1;
+            asm volatile("" : "+s"(next));
+            return next;
+        }
+
+        /* The turn of the matrix unit: the output of a tile, if ADD, and the scores of the next, if SCORE. */
+        template <bool ADD, bool SCORE> DEVICE void multiply(state &me, const chunk *keys) {
+            chunk key[STRIPS][WIDE];
+#pragma unroll
+            for (int j = 0; SCORE && j < STRIPS; j++)
+#pragma unroll
+                for (int i = 0; i < WIDE; i++) key[j][i] = keys[key_tile::place(j * EDGE + own::lane(), i * own::GROUPS + own::group())];
+            one_after_another();
+            favour_warp(true);
+#pragma unroll
+            for (int n = 0; ADD && n < WEIGHTS; n++)
+#pragma unroll
+                for (int i = 0; i < PARTS; i++) unit<T>::multiply(me.o[i], value[n][i], weight[n]);
+            one_after_another(); /* the keys are on their way meanwhile */
+#pragma unroll
+            for (int j = 0; SCORE && j < STRIPS; j++) {
+                s[j] = sums{};
+#pragma unroll
+                for (int i = 0; i < WIDE; i++) unit<T>::multiply(s[j], key[j][i], me.q[i]);
+            }
+            favour_warp(false);
+            end_turn();
+        }
+
+        /* The other turn: from scores to weights, which wait with their values for the next; and what comes goes to LDS, the values one tile ahead, the keys two. */
+        DEVICE void weigh(state &me, passing &next, const attention_params &p, float unit, lds &m) {
+            const int second = after(place), third = after(second);
+            const chunk *const values = m.v[place];
+#pragma unroll
+            for (int n = 0; n < WEIGHTS; n++)
+#pragma unroll
+                for (int i = 0; i < PARTS; i++) value[n][i] = values[value_tile::place(i * EDGE + own::lane(), n * own::GROUPS + own::group())];
+            next.v.store(m.v[second]);
+            next.k.store(m.k[third]);
+            if (at_edge(number + 1)) note_odd(next, m, second);
+            next.v.load_fitting(v, (number + 2) * KEYS, keys);
+            next.k.load_fitting(k, (number + 3) * KEYS, keys);
+            if (p.cap > 0) limit(s, p);
+            uint32_t unseen = 0;
+            if (at_edge(number)) unseen = hide(s, m.sight[thread_index()][0] - number * KEYS, m.sight[thread_index()][1] - number * KEYS);
+            soften(s, me, unit);
+            if (at_edge(number) && any_odd(m, place)) {
+                take_out(s, unseen, values, m);
+#pragma unroll
+                for (int n = 0; n < WEIGHTS; n++)
+#pragma unroll
+                    for (int i = 0; i < PARTS; i++) value[n][i] = finite<T>(value[n][i]);
+            }
+#pragma unroll
+            for (int n = 0; n < WEIGHTS; n++) weight[n] = chunk_of_weights<T>(s, n * CHUNK / sizeof(bits));
+            end_turn();
+        }
+    };
+    static DEVICE void steps_in_turns(state &me, passing &next, const attention_params &p, float unit, const attention_span &range, const attention_span &whole, lds &m) {
+        if (range.first >= range.last) return;
+        turns t(next, p, range, whole);
+        m.sight[thread_index()][0] = t.within(me.keys.first - range.first);
+        m.sight[thread_index()][1] = t.within(me.keys.last - range.first);
+        next.v.load_fitting(t.v, 0, t.keys);
+        next.k.load_fitting(t.k, 0, t.keys);
+        next.v.store(m.v[0]);
+        next.k.store(m.k[0]);
+        if (t.at_edge(0)) note_odd(next, m, 0);
+        next.v.load_fitting(t.v, KEYS, t.keys);
+        next.k.load_fitting(t.k, KEYS, t.keys);
+        sync_block();
+        const bool late = late_warp<THREADS / WARP>();
+        if (late) end_turn();
+        next.k.store(m.k[1]);
+        next.k.load_fitting(t.k, 2 * KEYS, t.keys);
+        t.template multiply<false, true>(me, m.k[0]);
+        t.weigh(me, next, p, unit, m);
+        while (++t.number * KEYS < t.keys) {
+            t.place = t.after(t.place);
+            t.template multiply<true, true>(me, m.k[t.place]);
+            t.weigh(me, next, p, unit, m);
+        }
+        t.template multiply<true, false>(me, nullptr);
+        if (!late) end_turn();
     }
 
     static DEVICE void run(const attention_params &p) {
@@ -171,7 +286,8 @@ template <class T, int D, int EDGE> struct attention_block {
         const int64_t tiles = (p.sq + QUERIES - 1) / QUERIES, row = block_index() / tiles, tile = block_index() - row * tiles;
         const int64_t batch = row / p.h, head = row - batch * p.h, group = head / (p.h / p.hk);
         const int64_t query = tile * QUERIES + thread_index() / WARP * EDGE + own::lane();
-        const float unit = p.cap > 0 ? LOG2E : -larger(-magnitude(p.scale) * LOG2E, -f32::largest());
+        float unit = p.cap > 0 ? LOG2E : -larger(-magnitude(p.scale) * LOG2E, -f32::largest());
+        if (TURNS) unit = uniform(unit); /* no vector register is left */
         state me = { .max = -infinity(), .keys = attention_seen(p, query, true) };
         load_own<T, key_tile>(me.q, p.q, batch, query, p.sq, head, p.d);
         if (p.scale < 0) negate(me.q);
@@ -180,10 +296,14 @@ template <class T, int D, int EDGE> struct attention_block {
         const attention_span whole = attention_common<THREADS>(me.keys);
         m.infinite[thread_index()][0] = m.infinite[thread_index()][1] = 0;
         passing next = { { p.k, batch, group, p.d }, { p.v, batch, group, p.d } };
-        next.load(range.first, range.last);
-        for (int64_t at = range.first; at < range.last; at += KEYS) {
-            for (; at >= whole.first && at + KEYS <= whole.last; at += KEYS) step<false>(me, next, p, unit, at, range.last, m);
-            if (at < range.last) step<true>(me, next, p, unit, at, range.last, m);
+        if (TURNS && next.k.fits() && next.v.fits() && range.last - range.first < INT32_MAX / 2) {
+            if constexpr (TURNS) steps_in_turns(me, next, p, unit, range, whole, m);
+        } else {
+            next.load(range.first, range.last);
+            for (int64_t at = range.first; at < range.last; at += KEYS) {
+                for (; !TURNS && at >= whole.first && at + KEYS <= whole.last; at += KEYS) step<false>(me, next, p, unit, at, range.last, m);
+                if (at < range.last) step<true>(me, next, p, unit, at, range.last, m);
+            }
         }
         put_back(me, m);
         write(me, p, batch, query, head);

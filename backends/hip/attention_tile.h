@@ -88,11 +88,25 @@ template <class T, int D, int ROWS, class Share> struct attention_part {
     DEVICE attention_part(const attention_rows &rows, int64_t batch, int64_t head_, int64_t width)
         : r(rows), head(attention_row<T>(rows, batch, 0, head_)), offset((uint32_t)((Share::row() * rows.row + Share::column() * ELEMENTS) * SIZE)), d(width) {}
 
+    /* Are rows wide, and as long as the tile? */
+    DEVICE bool fits() const { return r.wide && d == D; }
+    /* Such rows from `first` on, of `rows` behind `begin`; the last one again and again beyond them. */
+    DEVICE void load_fitting(const typename T::bits *begin, int first, int rows) {
+        const int at = first < rows ? first : rows - 1;
+        const typename T::bits *const tile = begin + (uint64_t)(uint32_t)at * (uint32_t)r.row;
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            const int row = Share::row() + Share::down(i), least = row < rows - 1 - at ? row : rows - 1 - at;
+            const uint32_t own = (uint32_t)least * (uint32_t)(r.row * SIZE) + (uint32_t)((Share::column() + Share::right(i)) * CHUNK);
+            if (Share::has(i)) held[i] = *(const chunk *)((const char *)tile + afresh(own));
+        }
+    }
+
     /* Rows from `first` on, of `rows`, if there are any; 0 beyond them. */
     DEVICE void load(int64_t first, int64_t rows) {
         if (first >= rows) return;
         const typename T::bits *const tile = head + first * r.row;
-        if (r.wide && d == D && first + ROWS <= rows) {
+        if (fits() && first + ROWS <= rows) {
             const uint32_t own = afresh(offset); /* or it would be widened outside of the loop, to two registers */
 #pragma unroll
             for (int i = 0; i < COUNT; i++)
@@ -276,7 +290,16 @@ DEVICE void add_odd_rows(f32x4 (&sums)[PARTS], f32x4 (&weight)[STRIPS], uint32_t
     for (int j = 0; j < STRIPS; j++) weight[j] = f32x4{};
 }
 
-/* Inf and NaN out of a tile that all threads of the block are done with. */
+/* Without Inf and NaN. */
+template <class T> DEVICE chunk finite(chunk c) {
+    typename T::bits v[CHUNK / sizeof(typename T::bits)];
+    __builtin_memcpy(v, &c, sizeof v);
+#pragma unroll
+    for (auto &x : v) x = magnitude(T::get(x)) < infinity() ? x : 0;
+    __builtin_memcpy(&c, v, sizeof v);
+    return c;
+}
+/* The same of a tile that all threads of the block are done with. */
 template <class T, int THREADS, int SIZE> DEVICE void make_finite(chunk (&tile)[SIZE]) {
     using bits = typename T::bits;
     sync_block();

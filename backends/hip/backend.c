@@ -44,6 +44,13 @@ static int find_arch(const char *name) {
     return -1;
 }
 
+/* Each architecture that code is built for has its row. */
+static const hip_chip *find_chip(const char *arch) {
+    const hip_chip *chip = hip_chips;
+    while (strcmp(chip->arch, arch) != 0) chip++;
+    return chip;
+}
+
 /* False with the reason: "no code for this architecture: gfx908 (...)". */
 static bool describe(const hip_driver *driver, const trine_host *host, int number, int place, char *reason_out, size_t reason_size) {
     description *d = &descriptions[place];
@@ -81,6 +88,8 @@ static bool describe(const hip_driver *driver, const trine_host *host, int numbe
     states[place].driver = driver;
     states[place].device = number;
     states[place].arch = arch;
+    states[place].chip = find_chip(d->arch);
+    states[place].units = out->info.units;
     pthread_mutex_init(&states[place].lock, NULL);
     return true;
 }

@@ -94,7 +94,8 @@ static size_t workspace(const trine_call *call) { return widens(call) ? (size_t)
 
 static trine_status launch(const trine_call *call, int side) {
     const trine_matmul_args *args = args_of(call);
-    const int64_t g = call->dim[G], m = call->dim[M], n = call->dim[N];
+    const int64_t m = call->dim[M], n = call->dim[N], blocks = tiles(call, side);
+    const hip_device *const d = call->device;
     const bool has_c = simt_present(call, C);
     matmul_params p = {
         .a = operand(call, A, 2, 1),
@@ -107,6 +108,8 @@ static trine_status launch(const trine_call *call, int side) {
         .k = call->dim[K],
         .down = simt_blocks(m, side),
         .right = simt_blocks(n, side),
+        .blocks = blocks,
+        .order = hip_order_of(d->chip, d->units, blocks),
         .alpha = args->alpha + 0.0f, /* -0 stands for 0 */
         .beta = args->beta + 0.0f,
         .activation = args->activation,
@@ -127,7 +130,7 @@ static trine_status launch(const trine_call *call, int side) {
     }
     simt_function function = { .type = { element(call), call->type[O], call->type[BIAS_TYPE] }, .variant = side };
     if (simt_float8(element(call))) function = (simt_function){ .type = { call->type[T], call->type[U], call->type[O], TRINE_F32 }, .variant = side };
-    return simt_launch(call, &function, g * p.down * p.right, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, blocks, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
 }
 
 static trine_status launch_64(const trine_call *call) { return launch(call, 64); }

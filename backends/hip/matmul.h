@@ -4,6 +4,7 @@
 #define TRINE_HIP_MATMUL_H
 
 #include "tile/operand.h"
+#include "tile/order.h"
 
 /* The scales of d's rows, or columns; strides in elements, 0 where one is for all. */
 typedef struct matmul_scales {
@@ -13,10 +14,11 @@ typedef struct matmul_scales {
 
 typedef struct matmul_params {
     tile_operand a, b;
-    simt_rows c, d;                 /* c's data NULL: absent */
-    const void *bias;               /* likewise */
-    int64_t m, n, k;                /* of a matrix */
-    int64_t down, right;            /* tiles of d */
+    simt_rows c, d;              /* c's data NULL: absent */
+    const void *bias;            /* likewise */
+    int64_t m, n, k;             /* of a matrix */
+    int64_t down, right, blocks; /* tiles of d, and of all of the batch */
+    tile_order order;
     float alpha, beta;              /* never -0 */
     int32_t activation;             /* TRINE_ACTIVATION_* */
     bool c_spread;                  /* c is broadcast along its rows: its column stride is 0 */

@@ -3,7 +3,7 @@
  * out of LDS, the next is on its way from memory to registers, or several straight to LDS. The order of an element's sum follows from k and the architecture alone.
  *
  * 64 and 128: four waves, a quarter each. 256: eight waves of 128 x 64, two on each SIMD, whose sums fill half of its registers: 64 matrix instructions for 12
- * reads of LDS. */
+ * reads of LDS. The two take turns (HipKittens, arXiv 2511.08083): one multiplies, and the other reads and brings what comes next. */
 #include "matmul.h"
 
 #include "backends/simt/widen.inl.h"
@@ -33,11 +33,15 @@ template <class Sum, int SIDE, int PIECES, int TILES> struct matmul_lds {
 struct matmul_place {
     int64_t batch, row, column;
 };
+template <class Integer> DEVICE matmul_place matmul_place_of(const matmul_params &p, Integer number, int side) {
+    const Integer down = (Integer)p.down, right = (Integer)p.right, group = (Integer)p.order.group;
+    const Integer batch = number / (down * right), tile = number - batch * (down * right), first = tile / (group * right) * group;
+    const Integer high = down - first < group ? down - first : group, rest = tile - first * right, column = rest / high;
+    return { (int64_t)batch, (int64_t)(first + rest - column * high) * side, (int64_t)column * side };
+}
 DEVICE matmul_place matmul_place_of(const matmul_params &p, int side) {
-    const int64_t tiles = p.down * p.right, batch = block_index() / tiles, tile = block_index() - batch * tiles;
-    const int64_t group = tile / (TILE_GROUP * p.right), first = group * TILE_GROUP, high = p.down - first < TILE_GROUP ? p.down - first : TILE_GROUP;
-    const int64_t rest = tile - first * p.right, column = rest / high;
-    return { batch, (first + rest - column * high) * side, column * side };
+    const int64_t number = block_index();
+    return divides_fast(p.blocks) ? matmul_place_of(p, tile_of_block((uint32_t)number, p.order), side) : matmul_place_of(p, (uint64_t)number, side);
 }
 
 template <class T, class U, class O, class B, int SIDE> struct matmul_block {
@@ -64,23 +68,31 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     }
     using operand = decltype(read({}, 0, 0));
 
-    /* One of PIECES parts of the wave's own, by rows; the first brings the columns. */
-    static DEVICE void multiply(sums (&s)[DOWN][RIGHT], operand (&y)[RIGHT], const typename lds::pair &tile, int part) {
-        constexpr int ROWS = DOWN / PIECES;
-        const int thread = thread_index() % WARP,
-                  place[2] = { chunk_place(thread % 16, thread / 16), chunk_place(16 + thread % 16, thread / 16) - 16 * CHUNKS };
-        operand x[ROWS];
+    /* What a wave multiplies at a time: its rows in PIECES parts, of which the first brings the columns. */
+    static constexpr int ROWS = DOWN / PIECES;
+    struct operands {
+        operand x[ROWS], y[RIGHT];
+        DEVICE void read(const typename lds::pair &tile, int part) {
+            const int thread = thread_index() % WARP,
+                      place[2] = { chunk_place(thread % 16, thread / 16), chunk_place(16 + thread % 16, thread / 16) - 16 * CHUNKS };
 #pragma unroll
-        for (int j = 0; part == 0 && j < RIGHT; j++) y[j] = read(tile.b, first_column() + j * 16, place[j % 2]);
+            for (int j = 0; part == 0 && j < RIGHT; j++) y[j] = matmul_block::read(tile.b, first_column() + j * 16, place[j % 2]);
 #pragma unroll
-        for (int i = 0; i < ROWS; i++) x[i] = read(tile.a, first_row() + (part * ROWS + i) * 16, place[(part * ROWS + i) % 2]);
-        favour_warp(true);
+            for (int i = 0; i < ROWS; i++) x[i] = matmul_block::read(tile.a, first_row() + (part * ROWS + i) * 16, place[(part * ROWS + i) % 2]);
+        }
+        DEVICE void multiply(sums (&s)[DOWN][RIGHT], int part) const {
+            favour_warp(true);
 #pragma unroll
-        for (int i = 0; i < ROWS; i++)
+            for (int i = 0; i < ROWS; i++)
 #pragma unroll
-            for (int j = 0; j < RIGHT; j++) matrix::multiply(s[part * ROWS + i][j], x[i], y[j]);
-        favour_warp(false);
-    }
+                for (int j = 0; j < RIGHT; j++) matrix::multiply(s[part * ROWS + i][j], x[i], y[j]);
+            favour_warp(false);
+        }
+        DEVICE void multiply(sums (&s)[DOWN][RIGHT], const typename lds::pair &tile, int part) {
+            read(tile, part);
+            multiply(s, part);
+        }
+    };
 
     /* A piece of the tile at `depth` or of what follows it, on its way through registers. */
     template <bool WHOLE> struct passing {
@@ -106,10 +118,10 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     /* Adds the products of k from `begin` on: a part of them while a piece is on its way. Element by element, tiles of 256 come late: the registers for loads under
      * way would be too many. */
     template <bool WHOLE> static DEVICE void steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t begin, int64_t end, lds &m) {
-        constexpr bool AHEAD = WHOLE || SIDE < 256;
+        constexpr bool AHEAD = SIDE < 256;
         if (begin >= end) return;
         passing<WHOLE> next = { { p.a, at.batch, at.row }, { p.b, at.batch, at.column } };
-        operand y[RIGHT];
+        operands o;
         next.bring(begin, m.tile[0]);
         sync_block();
         int now = 0;
@@ -117,18 +129,45 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 #pragma unroll
             for (int part = 0; part < PIECES; part++) {
                 if constexpr (AHEAD) next.load(depth + part * DEPTH);
-                multiply(s, y, m.tile[now], part);
+                o.multiply(s, m.tile[now], part);
                 if constexpr (AHEAD) next.store(m.tile[1 - now], part);
             }
             if constexpr (!AHEAD) next.bring(depth, m.tile[1 - now]);
             sync_block();
         }
 #pragma unroll
-        for (int part = 0; part < PIECES; part++) multiply(s, y, m.tile[now], part);
+        for (int part = 0; part < PIECES; part++) o.multiply(s, m.tile[now], part);
         sync_block();
     }
 
-    /* The same of whole tiles along k up to `end`, which go straight to LDS and are under way for STAGES - 1 steps. */
+    /* The same of whole tiles along k up to `end`, by waves of which two share a SIMD, in turns: while the one multiplies, the other, which is a turn late, reads what
+     * it multiplies next, and brings a piece of what follows. */
+    static DEVICE void steps_in_turns(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
+        if (end <= 0) return;
+        passing<true> next = { { p.a, at.batch, at.row }, { p.b, at.batch, at.column } };
+        operands o;
+        next.bring(0, m.tile[0]);
+        if (STEP < end) next.load(STEP);
+        sync_block();
+        const bool late = late_warp<split::WAVES>();
+        if (late) end_turn();
+        int now = 0;
+        for (int64_t depth = 0; depth < end; depth += STEP, now = 1 - now) {
+#pragma unroll
+            for (int part = 0; part < PIECES; part++) {
+                o.read(m.tile[now], part);
+                if (depth + STEP < end) next.store(m.tile[1 - now], part);
+                if (depth + STEP + (part + 1) * DEPTH < end) next.load(depth + STEP + (part + 1) * DEPTH);
+                end_turn();
+                o.multiply(s, part);
+                end_turn();
+            }
+        }
+        if (!late) end_turn();
+    }
+
+    /* The same of tiles that go straight to LDS, and are under way for more than STAGES - 2 steps: what a wave that is a turn late has sent for must be there a turn
+     * earlier than it needs it. */
     static DEVICE void direct_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
         const direct_part<T, SIDE, split::THREADS> a(p.a, at.batch, at.row);
         const direct_part<U, SIDE, split::THREADS> b(p.b, at.batch, at.column);
@@ -143,30 +182,46 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
                 b.load((int64_t)tile * STEP + piece * DEPTH, to + (PIECES + piece) * PIECE);
             }
         };
-        operand y[RIGHT];
-#pragma unroll
-        for (int tile = 0; tile < STAGES - 1; tile++) load(tile);
-        for (int tile = 0; tile < tiles; tile++) {
+        const auto wait_for = [&](int tile) {
             if (tile + STAGES - 2 < tiles)
                 direct<T>::template wait<(STAGES - 2) * LOADS>();
             else
                 direct<T>::template wait<0>();
-            sync_block();
-            load(tile + STAGES - 1);
+        };
+        operands o;
 #pragma unroll
-            for (int part = 0; part < PIECES; part++) multiply(s, y, m.tile[tile % STAGES], part);
-        }
+        for (int tile = 0; tile < STAGES - 1; tile++) load(tile);
+        wait_for(0);
         sync_block();
+        const bool late = late_warp<split::WAVES>();
+        if (late) end_turn();
+        for (int tile = 0; tile < tiles; tile++) {
+#pragma unroll
+            for (int part = 0; part < PIECES; part++) {
+                o.read(m.tile[tile % STAGES], part);
+                if (part == 0) load(tile + STAGES - 1);
+                if (part == PIECES - 1) wait_for(tile + 1);
+                end_turn();
+                o.multiply(s, part);
+                end_turn();
+            }
+        }
+        if (!late) end_turn();
     }
 
+    /* Whole tiles along k first, if rows begin where they may. */
     static DEVICE void product(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, lds &m) {
         const int64_t whole = p.a.wide && p.b.wide ? p.k / STEP * STEP : 0;
-        bool straight = false;
-        if constexpr (STAGES > 0) {
-            straight = !p.a.across && !p.b.across;
-            if (straight) direct_steps(s, p, at, whole, m);
+        if constexpr (SIDE < 256) {
+            steps<true>(s, p, at, 0, whole, m);
+        } else {
+            bool straight = false;
+            if constexpr (STAGES > 0) {
+                straight = !p.a.across && !p.b.across;
+                if (straight) direct_steps(s, p, at, whole, m);
+            }
+            if (!straight) steps_in_turns(s, p, at, whole, m);
         }
-        if (!straight) steps<true>(s, p, at, 0, whole, m);
         steps<false>(s, p, at, whole, p.k, m);
     }
 

@@ -7,6 +7,7 @@
 
 #include "backends/simt/math.h"
 #include "float64.h"
+#include "matrix.h"
 #include "matmul.h"
 
 struct i32 {
@@ -45,24 +46,36 @@ template <class O, class B, class Sum> struct matmul_arithmetic {
     static DEVICE float activate(float x, int32_t activation) { return matmul_activate(x, activation); }
     static DEVICE float from_c(typename O::bits c) { return O::get(c); }
     static DEVICE float from_bias(typename B::bits b) { return B::get(b); }
-    static DEVICE typename O::bits put(float x) { return O::put(x); }
+    /* 16 bits by pairs, and words are words also where only some elements are stored: else the compiler would make each element by itself. */
+    static DEVICE void put(typename O::bits (&d)[VECTOR], const float (&x)[VECTOR]) {
+        if constexpr (sizeof(typename O::bits) == 2) {
+            uint32_t word[VECTOR / 2];
+#pragma unroll
+            for (int i = 0; i < VECTOR / 2; i++) word[i] = afresh(rounded_pair<O>(x[2 * i], x[2 * i + 1]));
+            __builtin_memcpy(d, word, sizeof d);
+        } else {
+            __builtin_memcpy(d, x, sizeof d);
+        }
+    }
 };
-template <class O, class B> struct matmul_arithmetic<O, B, double> {
+/* What needs no rounding. */
+template <class O> struct matmul_as_it_is {
+    template <class Sum> static DEVICE void put(typename O::bits (&d)[VECTOR], const Sum (&x)[VECTOR]) { __builtin_memcpy(d, x, sizeof d); }
+};
+template <class O, class B> struct matmul_arithmetic<O, B, double> : matmul_as_it_is<O> {
     static DEVICE double factor(float x) { return x; }
     static DEVICE double add(double factor, double c, double x) { return __builtin_fma(factor, c, x); }
     static DEVICE double activate(double x, int32_t activation) { return matmul_activate(x, activation); }
     static DEVICE double from_c(double c) { return c; }
     static DEVICE double from_bias(double b) { return b; }
-    static DEVICE double put(double x) { return x; }
 };
 /* Modulo 2^32; factors are integers. */
-template <class O, class B> struct matmul_arithmetic<O, B, int32_t> {
+template <class O, class B> struct matmul_arithmetic<O, B, int32_t> : matmul_as_it_is<O> {
     static DEVICE uint32_t factor(float x) { return (uint32_t)(int32_t)x; }
     static DEVICE uint32_t add(uint32_t factor, uint32_t c, uint32_t x) { return factor * c + x; }
     static DEVICE uint32_t activate(uint32_t x, int32_t activation) { return activation == TRINE_ACTIVATION_RELU && (int32_t)x < 0 ? 0 : x; }
     static DEVICE uint32_t from_c(uint32_t c) { return c; }
     static DEVICE uint32_t from_bias(uint32_t b) { return b; }
-    static DEVICE uint32_t put(uint32_t x) { return x; }
 };
 
 /* Sums of integers have no scales. */
@@ -106,8 +119,7 @@ DEVICE void matmul_finish(const Sum (&sums)[VECTOR], const matmul_params &p, int
         for (int k = 0; k < VECTOR; k++) x[k] = in::activate(x[k], p.activation);
     }
     typename O::bits d[VECTOR];
-#pragma unroll
-    for (int k = 0; k < VECTOR; k++) d[k] = in::put(x[k]);
+    in::put(d, x);
     store_bits(d, (typename O::bits *)p.d.data + batch * p.d.batch + row * p.d.row, { column, p.n, p.d_wide });
 }
 

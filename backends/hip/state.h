@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "backends/simt/functions.h"
+#include "chips.h"
 #include "driver.h"
 #include "hip_archs.h"
 
@@ -21,6 +22,8 @@ typedef struct hip_device {
     const hip_driver *driver;
     int device;
     int arch; /* place in hip_archs */
+    const hip_chip *chip;
+    int units;
     pthread_mutex_t lock;
     hip_module module[TRINE_OP_COUNT]; /* by op, loaded with its first function */
     simt_functions functions;

@@ -8,7 +8,8 @@
  *     CDNA_ORDERS=2             run each kernel in both wave orders, which must agree
  *     CDNA_FAIL=CALL:N:ERROR    the N-th call of an entry point gives ERROR and does nothing; with "+" after N, all later ones too; several, with commas between
  *     CDNA_PROFILE=1            print what was counted, per kernel, at the end
- *     CDNA_TRACE=FILE           write there each instruction that wave 0 of a workgroup executes
+ *     CDNA_TRACE=FILE           write there each instruction that wave 0 of a workgroup executes, below each kernel's name
+ *     CDNA_WAVES=all            and those of the others
  *     CDNA_ARCH=gfx908          what the device calls its architecture
  *     CDNA_PCI=0000:c1:00.0     where the device says it is
  */
@@ -98,6 +99,7 @@ typedef struct driver {
     size_t memory, used;
     bool orders;
     FILE *trace;     /* NULL: none */
+    int trace_wave;  /* -1: all */
     hipError_t lost; /* what a failed kernel left: every later call gives it */
     int captures;
     cdna_profile *profile; /* NULL, or one for each kernel that ran */

@@ -88,7 +88,8 @@ static void print_profiles(void) {
 }
 
 static void open_driver(void) {
-    const char *name = getenv("CDNA_CHIP"), *memory = getenv("CDNA_MEMORY"), *orders = getenv("CDNA_ORDERS"), *trace = getenv("CDNA_TRACE");
+    const char *name = getenv("CDNA_CHIP"), *memory = getenv("CDNA_MEMORY"), *orders = getenv("CDNA_ORDERS"), *trace = getenv("CDNA_TRACE"),
+               *waves = getenv("CDNA_WAVES");
     cdna_chip chip;
     if (name == NULL) return;
     if (!cdna_chip_parse(name, &chip)) {
@@ -99,6 +100,7 @@ static void open_driver(void) {
     if (the_driver.machine != NULL && getenv("CDNA_SHARE")) cdna_memory_share(the_driver.machine);
     the_driver.memory = memory ? strtoull(memory, NULL, 0) : (size_t)4 << 30;
     the_driver.orders = orders != NULL && strcmp(orders, "2") == 0;
+    the_driver.trace_wave = waves != NULL && strcmp(waves, "all") == 0 ? -1 : 0;
     if (trace != NULL && (the_driver.trace = fopen(trace, "w")) == NULL) fprintf(stderr, "CDNA_TRACE: %s cannot be written\n", trace);
     parse_failures(getenv("CDNA_FAIL"));
     if (getenv("CDNA_PROFILE")) atexit(print_profiles);

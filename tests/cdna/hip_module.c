@@ -86,7 +86,8 @@ static cdna_profile *profile_of(const cdna_kernel *kernel) {
 
 /* As on the device, the launch itself succeeds, and what it does wrong is told by every call after it. */
 hipError_t perform_launch(const operation *work) {
-    const cdna_options options = { .trace = the_driver.trace };
+    const cdna_options options = { .trace = the_driver.trace, .trace_wave = the_driver.trace_wave };
+    if (the_driver.trace) fprintf(the_driver.trace, "%s\n", work->launch.kernel->name);
     cdna_failure failure;
     const bool ran = (the_driver.orders ? cdna_launch_both : cdna_launch)(the_driver.machine, work->launch.kernel, &work->launch.grid, work->launch.arguments,
                                                                           work->launch.bytes, &options, profile_of(work->launch.kernel), &failure);

@@ -33,7 +33,7 @@ MATMUL = [
     ("T=e5m2,U=e4m3,O=bf16,B=f32", "b along k", "b", 256, 4096),
 ]
 # How busy a product keeps the matrix unit at least, but where addresses of what is turned take the time.
-BUSY, BUSY_TURNED = 0.93, {"gfx950": 0.7}
+BUSY, BUSY_TURNED = 0.95, {"gfx950": 0.77}
 # Cycles of a 16 x 16 matrix instruction (AMD matrix instruction calculator; gfx950: of the peak rate), and the operations it does; of one of 32 x
 # 32 both are twice as many.
 MATRIX = {
@@ -44,7 +44,7 @@ MATRIX = {
 
 # Attention, one head; and how busy it keeps the matrix unit at least, by the queries of a wave.
 KEYS, HEAD = 1024, 128
-ATTENTION = {"gfx90a": {16: 0.95, 32: 0.95}, "gfx942": {16: 0.78, 32: 0.95}, "gfx950": {16: 0.43, 32: 0.66}}
+ATTENTION = {"gfx90a": {16: 0.95, 32: 0.95}, "gfx942": {16: 0.78, 32: 0.88}, "gfx950": {16: 0.43, 32: 0.66}}
 
 # Its gradient, by a kernel's rows: how many blocks have, how many pass by, and products of each pair; how busy it keeps the matrix unit at least.
 OWN, PASSING, PRODUCTS = 128, 512, {"queries": 3, "keys": 4}

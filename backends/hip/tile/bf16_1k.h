@@ -10,6 +10,13 @@ DEVICE f32x16 matrix_multiply(bf16, i16x4 a, i16x4 b, f32x16 s) { return __built
 
 template <> struct unit<bf16> : unit_of_parts<bf16, i16x4> {};
 
+/* To the nearest, of two the even one, in the high half; the compiler would take an instruction more for each. */
+DEVICE uint32_t bf16_rounded(float x) {
+    const uint32_t bits = bits_of_float(x);
+    return x == x ? bits + (bits >> 16 & 1) + 0x7fff : NAN_BITS;
+}
+template <> DEVICE uint32_t rounded_pair<bf16>(float low, float high) { return __builtin_amdgcn_perm(bf16_rounded(high), bf16_rounded(low), 0x07060302); }
+
 /* To the nearest, of two the one farther from 0. */
 template <> DEVICE uint32_t pair_of_weights<bf16>(float low, float high) {
     return __builtin_amdgcn_perm(bits_of_float(high) + 0x8000, bits_of_float(low) + 0x8000, 0x07060302);

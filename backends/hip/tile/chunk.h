@@ -35,12 +35,20 @@ template <class Value> DEVICE Value afresh(Value x) {
 }
 /* What stands before is not mixed with what follows, and registers need not hold the operands of both. */
 DEVICE void one_after_another() { __builtin_amdgcn_sched_barrier(0); }
+/* Warps of a block of two for each SIMD can take turns, of which this is the end: the block's second half begins a turn late, and so its first half ends with one. */
+DEVICE void end_turn() {
+    one_after_another();
+    sync_block();
+    one_after_another();
+}
 /* x, which is the same in all threads of a warp, in scalar registers. */
 DEVICE uint32_t uniform(uint32_t x) { return __builtin_amdgcn_readfirstlane(x); }
+DEVICE float uniform(float x) { return float_of_bits(uniform(bits_of_float(x))); }
 DEVICE int64_t uniform(int64_t x) {
     const uint32_t low = uniform((uint32_t)x), high = uniform((uint32_t)(x >> 32));
     return (int64_t)((uint64_t)high << 32 | low);
 }
+template <int WARPS> DEVICE bool late_warp() { return uniform((uint32_t)(thread_index() / WARP)) >= WARPS / 2; }
 /* Of shared memory, the low half of a pointer. */
 DEVICE uint32_t lds_address(const void *x) { return uniform((uint32_t)(uintptr_t)x); }
 DEVICE bool any_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
@@ -100,7 +108,7 @@ template <class T, int LANES, int THREADS> struct tile_part {
 
     /* The tile that begins at `depth`. WHOLE: it lies inside the operand, which is wide; otherwise elements beyond are 0. */
     template <bool WHOLE> DEVICE void load(int64_t depth) {
-        const bits *const at = first + depth * from.along;
+        const bits *const at = first + (WHOLE || depth < from.depth ? depth : 0) * from.along; /* of a step's pieces the last can be all beyond */
         if constexpr (WHOLE) {
 #pragma unroll
             for (int i = 0; i < COUNT; i++)

@@ -7,8 +7,7 @@
 
 enum {
     TILE_THREADS = 256,
-    TILE_BYTES = 64, /* of a lane that a tile holds */
-    TILE_GROUP = 8   /* rows of tiles that are walked together, for the second-level cache's sake */
+    TILE_BYTES = 64 /* of a lane that a tile holds */
 };
 
 typedef struct tile_operand {

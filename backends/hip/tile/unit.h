@@ -57,6 +57,9 @@ template <class T, class Part, class Sum = float> struct unit_of_parts {
 template <> struct unit<f32> : unit_of_parts<f32, float> {};
 template <> struct unit<f64> : unit_of_parts<f64, double, double> {};
 
+/* Two numbers rounded to T, of 16 bits. */
+template <class T> DEVICE uint32_t rounded_pair(float low, float high) { return T::pair(low, high); }
+
 /* Two weights rounded to T; what is NaN stays so if the low half of its bits is 0, as it is in what comes of 16 bits. */
 template <class T> DEVICE uint32_t pair_of_weights(float low, float high) { return T::pair(low, high); }
 
