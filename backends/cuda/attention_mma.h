@@ -23,9 +23,9 @@
 template <int ROWS> DEVICE int attention_piece(int row, int c) { return c / 8 * ROWS * 128 + row * 128 + ((c % 8 ^ row % 8) << 4); }
 
 /* Copies ROWS rows of a head, of D columns; rows beyond `count`, and columns beyond the last, are 0. A thread has the same pieces of every so many rows. */
-template <class T, int D, int ROWS> struct attention_copies {
+template <class T, int D, int ROWS, int THREADS = ATTENTION_MMA_THREADS> struct attention_copies {
     using Bits = typename T::bits;
-    enum { PIECES = D < 128 ? D / 8 : 16, STEP = ATTENTION_MMA_THREADS / PIECES, COUNT = ROWS / STEP };
+    enum { PIECES = D < 128 ? D / 8 : 16, STEP = THREADS / PIECES, COUNT = ROWS / STEP };
     const Bits *at; /* the thread's first piece in row 0 of the head */
     int64_t step;   /* from row to row */
     int row, place, columns;
@@ -54,14 +54,14 @@ template <class T, int D, int ROWS> struct attention_copies {
     }
 };
 
-/* Where a thread reads its row of the matrices of 16 rows and 16 columns in panels of ROWS: as the left operand; or as a right one, whose lanes are the rows,
- * or the columns if they are ACROSS. Steps of columns flip bits of the piece or change the panel. */
+/* Where a thread reads its row of the matrices of 16 rows and 16 columns in panels of ROWS, from `row` and `column` on: as the left operand or as the right one,
+ * whose lanes are the rows, or the columns if they are ACROSS. Steps of columns flip bits of the piece or change the panel. */
 template <int ROWS, bool ACROSS> struct attention_view {
     int base;
 
-    DEVICE attention_view(bool is_left, int first = 0) {
+    DEVICE attention_view(bool is_left, int row = 0, int column = 0) {
         const int lane = thread_index() % WARP, low = lane / 8 % 2, high = lane / 16;
-        base = attention_piece<ROWS>(first + (is_left || ACROSS ? low : high) * 8 + lane % 8, is_left || ACROSS ? high : low);
+        base = attention_piece<ROWS>(row + (is_left != ACROSS ? low : high) * 8 + lane % 8, column / 8 + (is_left != ACROSS ? high : low));
     }
     DEVICE void load(uint32_t (&r)[4], const char *from, int row, int column) const {
         load_matrices<ACROSS>(r, from + (base ^ column / 16 % 4 << 5) + column / 64 * (ROWS * 128) + row * 128);
