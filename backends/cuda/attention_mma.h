@@ -123,9 +123,11 @@ template <class T, int D, int KEYS, int R, class Left> DEVICE void attention_mma
     }
 }
 
-/* o += s v, by D columns of v. */
+/* o += s v, by D columns of v, which are read one step ahead. */
 template <class T, int D, int KEYS, int R> DEVICE void attention_mma_values(float (&o)[R][D / 2], const float (&s)[R][KEYS / 2], const char *v) {
     const attention_view<KEYS, true> right(false);
+    uint32_t b[2][4];
+    right.load(b[0], v, 0, 0);
 #pragma unroll
     for (int key = 0; key < KEYS; key += 16) {
         uint32_t a[R][4];
@@ -135,10 +137,13 @@ template <class T, int D, int KEYS, int R> DEVICE void attention_mma_values(floa
             for (int i = 0; i < 4; i++) a[r][i] = T::pair(s[r][key / 2 + 2 * i], s[r][key / 2 + 2 * i + 1]);
 #pragma unroll
         for (int column = 0; column < D; column += 16) {
-            uint32_t b[4];
-            right.load(b, v, key, column);
+            const int now = column / 16 % 2;
+            if (column + 16 < D)
+                right.load(b[now ^ 1], v, key, column + 16);
+            else if (key + 16 < KEYS)
+                right.load(b[now ^ 1], v, key + 16, 0);
 #pragma unroll
-            for (int r = 0; r < R; r++) attention_multiply<T>(o[r] + column / 2, a[r], b);
+            for (int r = 0; r < R; r++) attention_multiply<T>(o[r] + column / 2, a[r], b[now]);
         }
     }
 }
