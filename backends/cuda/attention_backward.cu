@@ -18,7 +18,7 @@ ALL(f16)
     ENTRY_HELD(attention_backward_##name##_##T##_##D, 32 * WARPS, 1, attention_backward_mma_params) { \
         attention_mma_gradient<attention_gradient_shape<T, D, KEYS, QUERIES, STAGES, WARPS>>(p); \
     } \
-    ENTRY(attention_backward_##name##_end_##T##_##D, ATTENTION_BACKWARD_ENDS, attention_backward_mma_params) { \
+    ENTRY_HELD(attention_backward_##name##_end_##T##_##D, ATTENTION_BACKWARD_ENDS, 2, attention_backward_mma_params) { \
         attention_mma_gradient_end<T, D, KEYS, QUERIES>(p); \
     }
 #define MMA_BF16(name, D, KEYS, QUERIES, STAGES, WARPS) MMA(bf16, name, D, KEYS, QUERIES, STAGES, WARPS)

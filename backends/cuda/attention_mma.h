@@ -7,10 +7,10 @@
  *
  * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; an exponential for each pair, 16 a clock
  * and processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows to a warp, 16 with 16.
- * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 300, 326, 318 and 278, 310, 306. With 16 rows to a warp, an address
+ * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 302, 334, 326 and 279, 320, 322. With 16 rows to a warp, an address
  * for each matrix read and for each piece copied, it was 159, 148 and 135: registers spilt. One offset for all reads, from which a matrix is a flip of bits and
  * a constant away, freed them; 32 rows then gained 10 % (d 64) and 20 (d 128); no question before o is scaled 8 (d 64). Two stages gain 4 more at d 128, but
- * lose a block of two where shared memory is 164 KB. */
+ * lose a block of two where shared memory is 164 KB. Values read one step ahead by hand gain 4 at d 128. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H
 #define TRINE_CUDA_ATTENTION_MMA_H
 
