@@ -49,10 +49,24 @@ typedef struct attention_backward_params {
     bool wide;              /* 16 bytes of a row of any tensor but lse and delta are one aligned access */
 } attention_backward_params;
 
+/* Beside the tensors, in the workspace:
+ * lift, delta: of each row of each head, up to a whole tile of queries: 24 - lse in powers of 2, and dout.o;
+ * dq: floats of each tile of queries; `turns` counts the blocks of keys that have added to them;
+ * dkv: if heads of a group are divided, floats of dk and dv of each tile of keys and part. */
+typedef struct attention_backward_mma_params {
+    attention_backward_params call; /* tiles: of queries; columns: tiles of keys */
+    float *lift, *dq, *dkv;
+    int32_t *turns, *spoilt, *ticket, *astray; /* spoilt: tiles of keys with NaN or Inf in dk or dv; astray: offsets make no sense */
+    int32_t planes, bunch;                     /* parts of groups of heads of all batches; those whose queries are read at the same time */
+    int32_t parts, share;                      /* of a group; heads of each */
+    bool rises;                                /* tasks take keys in descending order and queries in ascending order, not the other way round */
+} attention_backward_mma_params;
+
 enum {
     ATTENTION_THREADS = 256, /* of a block of the kernels without tensor cores */
     ATTENTION_SIDE = 64,     /* queries and keys of their tiles */
     ATTENTION_MMA_THREADS = 128,
+    ATTENTION_BACKWARD_ENDS = 256, /* of the gradient's launches before and after */
 };
 
 /* Decoding: d, and keys that a warp has at hand. */
@@ -65,7 +79,11 @@ enum { ATTENTION_DECODE_THREADS = 128 };
 #define ATTENTION_MMA_TILES(X) X(64, 64, 2) X(128, 64, 2) X(256, 64, 1)
 /* Their shared memory: so many times 64 queries, a tile of keys and one of values. */
 #define ATTENTION_MMA_BYTES(D, KEYS, R) (2 * (D) * (ATTENTION_SIDE * (R) + 2 * (KEYS)))
-/* And of their gradient: 64 lanes of two tensors, two stages of LANES of two others, and two statistics of each of these. */
-#define ATTENTION_MMA_BACKWARD_BYTES(D, LANES) (4 * (D) * (ATTENTION_SIDE + 2 * (LANES)) + 16 * (LANES))
+/* Those of its gradient: a name, d, keys and queries of a tile, stages of these, and warps; and what needs no more than 99 KB of shared memory. */
+#define ATTENTION_BACKWARD_MMA_TILES(X) X(mma, 64, 128, 128, 2, 8) X(mma, 128, 128, 64, 2, 8) X(mma, 256, 64, 64, 1, 8)
+#define ATTENTION_BACKWARD_SLIM_TILES(X) X(slim, 64, 128, 64, 2, 8) X(slim, 128, 64, 32, 2, 8) X(slim, 256, 32, 32, 1, 4)
+/* Their shared memory: k and v; stages of q, dout and their two statistics; p and ds; what keys see. */
+#define ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES) \
+    (4 * (D) * (KEYS) + (STAGES) * (QUERIES) * (4 * (D) + 8) + 4 * (QUERIES) * ((KEYS) < 64 ? 64 : (KEYS)) + 8 * (KEYS))
 
 #endif

@@ -63,29 +63,73 @@ static trine_status launch_simt(const trine_call *call) {
 /* --------------------------------------------------------------------------------------------------------------- tensor cores */
 
 typedef struct tile {
-    int d, keys, queries, columns;
+    const char *name;
+    int d, keys, queries, threads, shared;
 } tile;
+#define TILE(name, D, KEYS, QUERIES, STAGES, WARPS) { #name, D, KEYS, QUERIES, 32 * (WARPS), ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES) },
+static const tile mma[] = { ATTENTION_BACKWARD_MMA_TILES(TILE) }, slim[] = { ATTENTION_BACKWARD_SLIM_TILES(TILE) };
 
-static trine_status launch_mma_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens, int64_t heads, int lanes,
-                                    const tile *t, int columns) {
-    p->tiles = (int32_t)simt_blocks(tokens, ATTENTION_SIDE), p->columns = columns;
-    cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b,
-                           .threads = ATTENTION_MMA_THREADS,
-                           .shared = ATTENTION_MMA_BACKWARD_BYTES(t->d, lanes),
-                           .alone = true,
-                           .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_backward_mma_%s_%s_%d", step, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), t->d);
+/* What a call is divided into, and where its parts of the workspace begin. */
+typedef struct plan {
+    tile tile;
+    int64_t rows, queries, keys; /* tiles of queries and of keys of one head; tiles of queries of all heads */
+    int64_t parts, planes;
+    int64_t delta, dq, dkv, counts, bytes;
+} plan;
+
+static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+/* Heads of a group are divided where blocks would be too few for the device otherwise. The number of batches does not count: sums must not depend on it. */
+static plan plan_of(const trine_call *call, const tile *tile) {
+    const int64_t *dim = call->dim, h = dim[ATTENTION_H];
+    while (tile->d < dim[ATTENTION_D]) tile++;
+    plan p = { .tile = *tile };
+    p.rows = simt_blocks(dim[ATTENTION_SQ], p.tile.queries), p.queries = dim[ATTENTION_B] * h * p.rows, p.keys = simt_blocks(dim[ATTENTION_SK], p.tile.keys);
+    p.parts = p.keys * dim[ATTENTION_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_HK] : 1;
+    p.planes = dim[ATTENTION_B] * dim[ATTENTION_HK] * p.parts;
+    p.delta = aligned(p.queries * p.tile.queries * 4), p.dq = 2 * p.delta, p.dkv = p.dq + p.queries * p.tile.queries * p.tile.d * 4;
+    p.counts = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * p.tile.keys * p.tile.d * 4 : 0);
+    p.bytes = p.counts + (p.queries + p.planes * p.keys + 2) * 4;
+    return p;
+}
+
+static const char *refuse_tile(const trine_call *call, const tile *tile) {
+    const char *const reason = attention_backward_refuse_tiles(call);
+    if (reason != NULL) return reason;
+    const plan p = plan_of(call, tile);
+    if (p.tile.shared > ((const cuda_device *)call->device)->shared) return "a block cannot have as much shared memory";
+    return p.queries > INT32_MAX / 2 || p.planes * p.keys > INT32_MAX / 2 ? "more tiles than are counted in 32 bits" : NULL;
+}
+
+static trine_status launch_part(const trine_call *call, const attention_backward_mma_params *p, const plan *plan, const char *step, int64_t blocks,
+                                bool is_main) {
+    cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_BACKWARD_ENDS, .params = p };
+    if (is_main) launch.threads = plan->tile.threads, launch.shared = plan->tile.shared, launch.alone = true;
+    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s%s_%d", plan->tile.name, step,
+             trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), plan->tile.d);
     return cuda_launch_function(call, &launch);
 }
 
-static trine_status launch_mma(const trine_call *call) {
-    static const tile tiles[] = { { 64, 64, 64, 64 }, { 128, 64, 32, 128 }, { 256, 32, 32, 128 } };
-    attention_backward_params p = params_of(call);
-    const tile *t = tiles;
-    while (t->d < p.at.d) t++;
-    trine_status status = launch_delta(call, &p);
-    if (status == TRINE_OK) status = launch_mma_step(call, &p, "queries", p.at.sq, p.at.h, t->keys, t, 1);
-    if (status == TRINE_OK) status = launch_mma_step(call, &p, "keys", p.at.sk, p.at.h / p.at.group, t->queries, t, t->d / t->columns);
+static trine_status launch_tile(const trine_call *call, const tile *tile) {
+    /* Planes, some blocks of each of which read the same queries at nearly the same time; and tiles of keys up to which a causal mask wants the other order. */
+    enum { BUNCH = 16, RISING = 32 };
+    const plan plan = plan_of(call, tile);
+    attention_backward_mma_params p = { .call = attention_backward_params_of(call) };
+    char *const at = call->workspace;
+    const int64_t row = plan.rows * plan.tile.queries, groups = p.call.at.b * (p.call.at.h / p.call.at.group);
+    p.call.tiles = (int32_t)plan.rows, p.call.columns = (int32_t)plan.keys;
+    p.call.delta = (attention_tensor){ at + plan.delta, p.call.at.h * row, 1, row };
+    p.call.wide = p.call.wide && simt_aligned(call, ATTENTION_BACKWARD_O);
+    p.parts = (int32_t)plan.parts, p.share = (int32_t)(p.call.at.group / plan.parts);
+    p.planes = (int32_t)plan.planes, p.bunch = p.planes < BUNCH ? p.planes : BUNCH;
+    p.rises = p.call.at.causal && plan.keys <= RISING;
+    p.lift = (float *)(void *)at, p.dq = (float *)(void *)(at + plan.dq), p.dkv = (float *)(void *)(at + plan.dkv);
+    p.turns = (int32_t *)(void *)(at + plan.counts), p.spoilt = p.turns + plan.queries;
+    p.ticket = p.spoilt + plan.planes * plan.keys, p.astray = p.ticket + 1;
+    trine_status status =
+        launch_part(call, &p, &plan, "begin_", simt_blocks(plan.queries * plan.tile.queries * plan.tile.d / 8 + 1, ATTENTION_BACKWARD_ENDS), false);
+    if (status == TRINE_OK) status = launch_part(call, &p, &plan, "", plan.planes * plan.keys, true);
+    if (status == TRINE_OK) status = launch_part(call, &p, &plan, "end_", plan.queries + groups * plan.keys, false);
     return status;
 }
 
@@ -94,10 +138,18 @@ const char *attention_backward_refuse_tiles(const trine_call *call) {
     return attention_refuse_tiles(call, args->scale, args->softcap);
 }
 
+#define TILES(name) \
+    static const char *refuse_##name(const trine_call *call) { return refuse_tile(call, name); } \
+    static size_t workspace_##name(const trine_call *call) { return (size_t)plan_of(call, name).bytes; } \
+    static trine_status launch_##name(const trine_call *call) { return launch_tile(call, name); }
+TILES(mma)
+TILES(slim)
+
 SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME "_sm90",
                                        .refuse = attention_backward_sm90_refuse,
                                        .workspace = attention_backward_sm90_workspace,
                                        .launch = attention_backward_sm90_launch },
-                                     { .name = SIMT_NAME "_mma", .refuse = attention_backward_refuse_tiles, .workspace = workspace, .launch = launch_mma },
+                                     { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
+                                     { .name = SIMT_NAME "_mma_slim", .refuse = refuse_slim, .workspace = workspace_slim, .launch = launch_slim },
                                      { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch_simt },
                                      { 0 } };

@@ -13,10 +13,17 @@ ALL(f32)
 ALL(bf16)
 ALL(f16)
 
-/* d, keys and queries of a tile that is copied, and columns of dk and dv in a block. */
-#define MMA(T, D, KEYS, QUERIES, COLUMNS) \
-    ENTRY(attention_backward_mma_queries_##T##_##D, ATTENTION_MMA_THREADS, attention_backward_params) { attention_mma_queries<T, D, KEYS>(p); } \
-    ENTRY(attention_backward_mma_keys_##T##_##D, ATTENTION_MMA_THREADS, attention_backward_params) { attention_mma_keys<T, D, QUERIES, COLUMNS>(p); }
-#define MMA_ALL(T) MMA(T, 64, 64, 64, 64) MMA(T, 128, 64, 32, 128) MMA(T, 256, 32, 32, 128)
-MMA_ALL(bf16)
-MMA_ALL(f16)
+#define MMA(T, name, D, KEYS, QUERIES, STAGES, WARPS) \
+    ENTRY(attention_backward_##name##_begin_##T##_##D, ATTENTION_BACKWARD_ENDS, attention_backward_mma_params) { attention_gradient_begin<T, D, QUERIES>(p); } \
+    ENTRY_HELD(attention_backward_##name##_##T##_##D, 32 * WARPS, 1, attention_backward_mma_params) { \
+        attention_mma_gradient<attention_gradient_shape<T, D, KEYS, QUERIES, STAGES, WARPS>>(p); \
+    } \
+    ENTRY_HELD(attention_backward_##name##_end_##T##_##D, ATTENTION_BACKWARD_ENDS, 2, attention_backward_mma_params) { \
+        attention_mma_gradient_end<T, D, KEYS, QUERIES>(p); \
+    }
+#define MMA_BF16(name, D, KEYS, QUERIES, STAGES, WARPS) MMA(bf16, name, D, KEYS, QUERIES, STAGES, WARPS)
+#define MMA_F16(name, D, KEYS, QUERIES, STAGES, WARPS) MMA(f16, name, D, KEYS, QUERIES, STAGES, WARPS)
+ATTENTION_BACKWARD_MMA_TILES(MMA_BF16)
+ATTENTION_BACKWARD_MMA_TILES(MMA_F16)
+ATTENTION_BACKWARD_SLIM_TILES(MMA_BF16)
+ATTENTION_BACKWARD_SLIM_TILES(MMA_F16)

@@ -1,238 +1,396 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradient of attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256, in a fixed order.
+/* The gradient of attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256, in one pass and a fixed order.
  *
- * Three launches, as without tensor cores. A block has 64 queries for dq, or 64 keys and up to 128 columns for dk and dv, in shared memory; each of its 4 warps
- * has 16 of them, and the weights and their changes as left operands. Tiles of the other side are copied into one of two stages while the products of the other
- * go on. p is found as 2^24 p, so that what it is multiplied by counts even where p itself would be less than the smallest normal number.
+ * A block has a tile of keys and values in shared memory and goes over the tiles of queries that see any of them, in all heads of a group or in one. Its warps
+ * divide each product anew: queries by keys of scores and dout.v, keys by columns of dk and dv, which stay in registers, and queries by columns of dq; p and ds
+ * go through shared memory between these. dq is added to sums in memory once the block whose turn is before has added its own. Blocks take tasks by a counter,
+ * so that one waits only for those that began before it: keys in ascending and queries in descending order, or the other way round.
  *
- * NOTES. Floors: 14 flops for each visible pair and column (18 for d of more than 128), where one pass that adds into dq needs 10 but has no fixed order, over
- * the rate of mma.sync, on an H200 about 62 % of wgmma's.
- * Measured there beside cuDNN 9.19, bf16, 16384 tokens, s 4096, TFLOP/s counted as 10 flops: d 128 113 of 565 full and 109 of 483 causal; causal, d 64 88 of
- * 385, d 256 57 of 373. At d of more than 128, registers spill a little. */
+ * NOTES. Floors: 10 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; 128 bytes a clock of shared memory, of
+ * which 144 matrices of 512 bytes for 320 products of a warp take 1.25 times as long as the products. What was learned there, bf16, 16384 tokens, TFLOP/s:
+ * - Two passes without turns, of 14 flops and with 16 rows to a warp, had 107, 151 and 87 at d 64, 128 and 256, s 4096; one pass has 259, 293 and 230.
+ * - At d 128 tensor cores are busy in 48 % of the clocks and shared memory in 61 %. Warps wait for products and matrices under way; barriers are 9 %, waiting
+ *   for turns 1. Blocks of 4 warps and 64 keys, of which a processor has two, lost 5 to 19 %: they add to dq twice as often.
+ * - Under a causal mask all blocks of a head end at about the same time if they begin with the last queries; with the first ones, and the last keys first, a
+ *   block follows the one before by a tile without waiting: s 1024 gained 37 % (d 64), 18 (128) and 16 (256), s 4096 11, 1 and -18. There the longest blocks
+ *   come last, and of more than 32 tiles of keys that costs more.
+ * - What is asked for each element, of the softcap or of who comes first, becomes a branch between all exponentials, or additions. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 
-#include "attention_backward_simt.h"
+#include <tile/order.h>
+
+#include "attention_backward_pass.h"
 #include "attention_mma.h"
 
-/* A query's lse and delta as the weights need them. */
-struct attention_statistic {
-    float lift, delta; /* 24 - lse in powers of 2; -Inf: it gives nothing */
+/* The columns, keys and queries of tiles; stages of q and dout; and how many warps divide them. */
+template <class Type, int COLUMNS, int TILE_KEYS, int TILE_QUERIES, int DEPTH, int COUNT> struct attention_gradient_shape {
+    using T = Type;
+    enum {
+        D = COLUMNS,
+        KEYS = TILE_KEYS,
+        QUERIES = TILE_QUERIES,
+        STAGES = DEPTH,
+        SPLIT = 1,
+        WARPS = COUNT,
+        THREADS = WARPS * WARP,
+        S_ROWS = QUERIES / 2, /* of scores, in queries and keys */
+        S_KEYS = KEYS / (WARPS / 2),
+        K_WARPS = KEYS >= 128 ? 4 : 2,
+        K_ROWS = KEYS / K_WARPS, /* of dk and dv */
+        K_COLUMNS = D * K_WARPS / WARPS,
+        Q_WARPS = QUERIES >= 128 ? 4 : 2,
+        Q_ROWS = QUERIES / Q_WARPS, /* of dq */
+        Q_COLUMNS = D * Q_WARPS / WARPS,
+        KEY_TILE = KEYS * 2 * D,
+        QUERY_TILE = QUERIES * 2 * D,
+        WEIGHTS = QUERIES * 2 * (KEYS < 64 ? 64 : KEYS),
+        VALUE = KEY_TILE, /* places in shared memory */
+        QUERY = 2 * KEY_TILE,
+        DOUT = QUERY + STAGES * QUERY_TILE,
+        WEIGHT = DOUT + STAGES * QUERY_TILE,
+        CHANGE = WEIGHT + WEIGHTS,
+        STATISTIC = CHANGE + WEIGHTS,
+        SIGHT = STATISTIC + STAGES * QUERIES * 8,
+        BYTES = SIGHT + KEYS * 8,
+    };
+    static_assert((int)BYTES == ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES), "what the launch asks for");
 };
-DEVICE attention_statistic attention_statistic_of(const attention_backward_params &p, int batch, int token, int head, bool exists) {
-    if (!exists) return { -infinity(), 0 };
-    const float lse = f32::get(*attention_row<f32>(p.lse, batch, token, head));
-    return { lse == -infinity() ? lse : fused(-lse, LOG2E, 24.0f), f32::get(*attention_row<f32>(p.delta, batch, token, head)) };
-}
 
-/* Products q.k and dout.v become p and ds. `statistic_of(i)` is that of element i; `hide`: what rows do not see is to count for nothing. */
-template <int N, class Of>
-DEVICE void attention_mma_weigh(float (&s)[N], float (&change)[N], const attention_backward_params &p, const attention_rows &rows, int first, bool hide,
-                                Of statistic_of) {
-    const int column = first + thread_index() % 4 * 2;
+/* LANES lanes of 16 elements along which products are summed, from `lane` on, in panels of ROWS rows. */
+template <int ROWS, bool ACROSS, int LANES> struct attention_operand {
+    attention_view<ROWS, ACROSS> view;
+
+    DEVICE attention_operand(bool is_left, int lane) : view(is_left, ACROSS ? 0 : lane, ACROSS ? lane : 0) {}
+    DEVICE void read(uint32_t (&r)[LANES / 16][4], const char *from, int step) const {
 #pragma unroll
-    for (int i = 0; i < N; i++) {
-        const attention_statistic q = statistic_of(i);
-        float x = s[i], slope = 1 / ATTENTION_LIFT;
-        if (p.bend != 0) x = attention_tanh(x * p.bend), slope *= fused(-x, x, 1.0f);
-        const bool hidden = hide && !rows.sees[i / 2 % 2].has(column + i / 4 * 8 + i % 2);
-        const float w = hidden ? 0.0f : exp2_approx(fused(x, p.spread, q.lift));
-        s[i] = w * (1 / ATTENTION_LIFT);
-        change[i] = hidden ? 0.0f : w * ((change[i] - q.delta) * slope);
+        for (int i = 0; i < LANES / 16; i++) view.load(r[i], from, (ACROSS ? step : i) * 16, (ACROSS ? i : step) * 16);
+    }
+};
+
+/* sum += a b over 16 STEPS elements, which are read one step ahead. */
+template <class T, int STEPS, int A_ROWS, int B_ROWS, bool A_ACROSS, bool B_ACROSS, int M, int N>
+DEVICE void attention_mma_add(float (&sum)[M][N], const attention_operand<A_ROWS, A_ACROSS, M * 16> &left, const char *a,
+                              const attention_operand<B_ROWS, B_ACROSS, N * 2> &right, const char *b) {
+    uint32_t x[2][M][4], y[2][N / 8][4];
+    left.read(x[0], a, 0), right.read(y[0], b, 0);
+#pragma unroll
+    for (int step = 0; step < STEPS; step++) {
+        if (step + 1 < STEPS) left.read(x[(step + 1) % 2], a, step + 1), right.read(y[(step + 1) % 2], b, step + 1);
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int n = 0; n < N / 8; n++) attention_multiply<T>(sum[m] + n * 8, x[step % 2][m], y[step % 2][n]);
     }
 }
 
-/* Are sums of row r of the thread's NaN or Inf? */
-template <int N> DEVICE bool attention_spoilt(const float (&o)[N], int r) {
-    float x = 0;
-#pragma unroll
-    for (int i = 2 * r; i < N; i += 4) x += o[i] * 0.0f + o[i + 1] * 0.0f;
-    return x != 0;
+/* Where a lane's elements of the sums of 16 rows and 64 columns are in memory: element e of block j of 8 columns is 128 j + 32 e further on. `row` and `column`
+ * are the warp's first. */
+template <int D> DEVICE float *attention_unit(float *tile, int row, int column) {
+    return tile + (row / 16 * (D / 64) + column / 64) * 1024 + column % 64 * 16 + thread_index() % WARP;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------------- dq */
-
-/* One query's dq, by a warp, from what it sees alone. */
-template <class T, int D> DEVICE void attention_redo_query(const attention_backward_params &p, int batch, int head, int token) {
-    const int lane = thread_index() % WARP, shared = head / p.at.group;
-    const attention_query query = attention_query_of(p, batch, token, head);
-    const typename T::bits *const q = attention_row<T>(p.q, batch, token, head), *const dout = attention_row<T>(p.dout, batch, token, head);
-    float dq[D / WARP] = {};
-#pragma unroll 1
-    for (int key = query.sees.low; key < query.sees.high; key++) {
-        const typename T::bits *const k = attention_row<T>(p.k, batch, key, shared), *const v = attention_row<T>(p.v, batch, key, shared);
-        float product = 0, change = 0;
-        for (int c = lane; c < p.at.d; c += WARP) product = fused(T::get(q[c]), T::get(k[c]), product), change = fused(T::get(dout[c]), T::get(v[c]), change);
-        const float ds = attention_pair_of(p.at, query, key, group_sum<WARP>(product), group_sum<WARP>(change)).ds;
+template <int D, int M, int N, class Op> DEVICE void attention_unit_each(float *to, const float (&sum)[M][N], Op op) {
 #pragma unroll
-        for (int i = 0; i < D / WARP; i++)
-            if (lane + i * WARP < p.at.d) dq[i] = fused(ds, T::get(k[lane + i * WARP]), dq[i]);
-    }
-    typename T::bits *const to = attention_row<T>(p.dq, batch, token, head);
-    sync_warp();
+    for (int m = 0; m < M; m++)
 #pragma unroll
-    for (int i = 0; i < D / WARP; i++)
-        if (lane + i * WARP < p.at.d) to[lane + i * WARP] = T::put(query.sees.bad() ? not_a_number() : dq[i] * p.at.scale);
+        for (int i = 0; i < N; i++) op(to + m * (D / 64 * 1024) + i / 32 * 1024 + i % 32 * 32, sum[m][i]);
 }
 
-template <class T, int D, int KEYS> DEVICE void attention_mma_queries(const attention_backward_params &p) {
-    enum { ROWS_BYTES = ATTENTION_SIDE * 2 * D, TILE = KEYS * 2 * D };
-    char *const q = launch_memory(), *const dout = q + ROWS_BYTES, *const stages = dout + ROWS_BYTES;
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h);
-    const int row = at.first + thread_index() / WARP * 16 + thread_index() % WARP / 4, head = at.head / p.at.group, count = p.at.sq - at.first;
-    const attention_sight first = attention_keys_of(p.at, at.first), last = attention_keys_of(p.at, at.first + lesser(count, ATTENTION_SIDE) - 1);
-    const attention_rows rows = attention_rows_of(p.at, row);
-    const attention_statistic statistic[2] = { attention_statistic_of(p, at.batch, row, at.head, row < p.at.sq),
-                                               attention_statistic_of(p, at.batch, row + 8, at.head, row + 8 < p.at.sq) };
-    attention_left_operand<D, ATTENTION_SIDE, 1, D <= 64> left_q(q), left_dout(dout);
-    float dq[1][D / 2] = {};
-    const int tiles = (greater(last.high - first.low, 0) + KEYS - 1) / KEYS;
-    const attention_copies<T, D, KEYS> keys(p.k, at.batch, head, p.at.d, p.wide), values(p.v, at.batch, head, p.at.d, p.wide);
-    const auto copy = [&](int tile) {
-        const int key = first.low + tile * KEYS;
-        char *const to = stages + tile % 2 * 2 * TILE;
-        if (tile < tiles) keys.copy(to, key, last.high - key), values.copy(to + TILE, key, last.high - key);
-        copy_commit();
-    };
-    if (tiles > 0) {
-        attention_copies<T, D, ATTENTION_SIDE>(p.q, at.batch, at.head, p.at.d, p.wide).copy(q, at.first, count);
-        attention_copies<T, D, ATTENTION_SIDE>(p.dout, at.batch, at.head, p.at.d, p.wide).copy(dout, at.first, count);
-    }
-    copy(0);
-#pragma unroll 1
-    for (int tile = 0; tile < tiles; tile++) {
-        const int key = first.low + tile * KEYS;
-        const char *const k = stages + tile % 2 * 2 * TILE;
-        float s[1][KEYS / 2], change[1][KEYS / 2];
-        copy_wait<0>();
-        sync_block();
-        if (tile == 0) left_q.load(), left_dout.load();
-        copy(tile + 1);
-        attention_mma_scores<T, D, KEYS>(s, left_q, k);
-        attention_mma_scores<T, D, KEYS>(change, left_dout, k + TILE);
-        attention_mma_weigh(s[0], change[0], p, rows, key, key < last.low || key + KEYS > first.high, [&](int i) { return statistic[i / 2 % 2]; });
-        attention_mma_values<T, D, KEYS>(dq, change, k);
-    }
-    bool again[2];
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int token = row + r * 8;
-        const bool exists = token < p.at.sq;
-        attention_write_row<T, D>(attention_row<T>(p.dq, at.batch, exists ? token : 0, at.head), dq[0], r, p.at.scale, false, p.at.d, exists, p.wide);
-        again[r] = exists && (rows.sees[r].bad() || attention_spoilt(dq[0], r));
-    }
-    if (!any_of_warp(again[0] || again[1])) return;
-    sync_warp();
-#pragma unroll 1
-    for (int r = 0; r < 16; r++)
-        if (any_of_warp(thread_index() % WARP / 4 == r % 8 && (r < 8 ? again[0] : again[1])))
-            attention_redo_query<T, D>(p, at.batch, at.head, row - thread_index() % WARP / 4 + r);
-}
+template <class Shape> struct attention_gradient_warps {
+    using T = typename Shape::T;
+    enum { QUERIES = Shape::QUERIES, KEYS = Shape::KEYS, D = Shape::D };
+    using scores = float[Shape::S_ROWS / 16][Shape::S_KEYS / 2];
+    using columns = float[Shape::K_ROWS / 16][Shape::K_COLUMNS / 2];
+    const attention_backward_mma_params &p;
+    char *memory;
 
-/* ------------------------------------------------------------------------------------------------------------------ dk and dv */
+    DEVICE static int warp() { return thread_index() / WARP; }
+    DEVICE static int s_row() { return warp() % 2 * Shape::S_ROWS; }
+    DEVICE static int s_key() { return warp() / 2 * Shape::S_KEYS; }
+    DEVICE static int k_row() { return warp() % Shape::K_WARPS * Shape::K_ROWS; }
+    DEVICE static int k_column() { return warp() / Shape::K_WARPS * Shape::K_COLUMNS; }
+    DEVICE static int q_row() { return warp() % Shape::Q_WARPS * Shape::Q_ROWS; }
+    DEVICE static int q_column() { return warp() / Shape::Q_WARPS * Shape::Q_COLUMNS; }
+    DEVICE char *query(int stage) const { return memory + Shape::QUERY + stage * Shape::QUERY_TILE; }
+    DEVICE char *dout(int stage) const { return memory + Shape::DOUT + stage * Shape::QUERY_TILE; }
+    DEVICE float *statistic(int stage) const { return (float *)(memory + Shape::STATISTIC) + stage * 2 * QUERIES; }
+    DEVICE attention_sight *sights() const { return (attention_sight *)(memory + Shape::SIGHT); }
 
-/* COLUMNS of one key's dk and dv, by a warp, from what sees it alone. */
-template <class T, int COLUMNS> DEVICE void attention_redo_key(const attention_backward_params &p, const attention_place &at, int key) {
-    const int lane = thread_index() % WARP;
-    const attention_sight sees = attention_queries_of(p.at, key);
-    const typename T::bits *const k = attention_row<T>(p.k, at.batch, key, at.head), *const v = attention_row<T>(p.v, at.batch, key, at.head);
-    float dk[COLUMNS / WARP] = {}, dv[COLUMNS / WARP] = {};
-#pragma unroll 1
-    for (int head = at.head * p.at.group; head < (at.head + 1) * p.at.group; head++)
-#pragma unroll 1
-        for (int token = sees.low; token < sees.high; token++) {
-            const attention_query query = attention_query_of(p, at.batch, token, head);
-            const typename T::bits *const q = attention_row<T>(p.q, at.batch, token, head), *const dout = attention_row<T>(p.dout, at.batch, token, head);
-            float product = 0, change = 0;
-            if (!query.sees.has(key)) continue;
-            for (int c = lane; c < p.at.d; c += WARP)
-                product = fused(T::get(q[c]), T::get(k[c]), product), change = fused(T::get(dout[c]), T::get(v[c]), change);
-            const attention_pair pair = attention_pair_of(p.at, query, key, group_sum<WARP>(product), group_sum<WARP>(change));
+    DEVICE void copy_keys(const attention_gradient_place &at, int first) const {
+        const int count = p.call.at.sk - first;
+        attention_copies<T, D, KEYS, Shape::THREADS>(p.call.k, at.batch, at.shared, p.call.at.d, p.call.wide).copy(memory, first, count);
+        attention_copies<T, D, KEYS, Shape::THREADS>(p.call.v, at.batch, at.shared, p.call.at.d, p.call.wide).copy(memory + Shape::VALUE, first, count);
+        for (int i = thread_index(); i < KEYS; i += Shape::THREADS)
+            sights()[i] = i < count ? attention_queries_of(p.call.at, first + i) : attention_sight{ 0, 0 };
+    }
+    DEVICE void copy_queries(int batch, int head, int tile, int stage) const {
+        const int first = tile * QUERIES, count = p.call.at.sq - first, thread = thread_index(), which = thread / (QUERIES / 4);
+        attention_copies<T, D, QUERIES, Shape::THREADS>(p.call.q, batch, head, p.call.at.d, p.call.wide).copy(query(stage), first, count);
+        attention_copies<T, D, QUERIES, Shape::THREADS>(p.call.dout, batch, head, p.call.at.d, p.call.wide).copy(dout(stage), first, count);
+        if (which >= 2) return;
+        const float *const from = (which == 0 ? p.lift : (const float *)p.call.delta.data) + batch * p.call.delta.batch + head * p.call.delta.head + first;
+        copy_bytes<16>(statistic(stage) + thread * 4, from + thread % (QUERIES / 4) * 4, 16);
+    }
+
+    /* A row of the tile that lane and element have, of matrix m of the warp's scores. */
+    DEVICE static int row_of(int m, int half) { return s_row() + m * 16 + half * 8 + thread_index() % WARP / 4; }
+
+    /* What must not be seen counts for nothing. */
+    DEVICE void conceal(scores &s, int first) const {
 #pragma unroll
-            for (int i = 0; i < COLUMNS / WARP; i++) {
-                const int c = at.column + lane + i * WARP;
-                if (c < p.at.d) dk[i] = fused(pair.ds, T::get(q[c]), dk[i]), dv[i] = fused(pair.p, T::get(dout[c]), dv[i]);
-            }
+        for (int j = 0; j < Shape::S_KEYS / 8; j++) {
+            const attention_sight *const sees = sights() + s_key() + j * 8 + thread_index() % 4 * 2;
+            const attention_sight a = sees[0], b = sees[1];
+#pragma unroll
+            for (int m = 0; m < Shape::S_ROWS / 16; m++)
+#pragma unroll
+                for (int h = 0; h < 2; h++) {
+                    float *const x = s[m] + 4 * j + 2 * h;
+                    const int row = first + row_of(m, h);
+                    x[0] = a.has(row) ? x[0] : 0.0f, x[1] = b.has(row) ? x[1] : 0.0f;
+                }
         }
-    typename T::bits *const to_k = attention_row<T>(p.dk, at.batch, key, at.head), *const to_v = attention_row<T>(p.dv, at.batch, key, at.head);
-    sync_warp();
-#pragma unroll
-    for (int i = 0; i < COLUMNS / WARP; i++) {
-        const int c = at.column + lane + i * WARP;
-        if (c >= p.at.d) continue;
-        to_k[c] = T::put(sees.bad() ? not_a_number() : dk[i] * p.at.scale);
-        to_v[c] = T::put(sees.bad() ? not_a_number() : dv[i]);
     }
+    /* To shared memory, as rows of queries. */
+    DEVICE void keep(char *to, const scores &s, float factor) const {
+        const int lane = thread_index() % WARP, base = attention_piece<QUERIES>(s_row() + lane / 4, s_key() / 8) + lane % 4 * 4;
+#pragma unroll
+        for (int m = 0; m < Shape::S_ROWS / 16; m++)
+#pragma unroll
+            for (int i = 0; i < Shape::S_KEYS / 4; i++)
+                *(uint32_t *)(to + (base ^ (i / 2 << 4)) + (m * 16 + i % 2 * 8) * 128) = T::pair(s[m][2 * i] * factor, s[m][2 * i + 1] * factor);
+    }
+
+    /* op(sum, lift and delta of the row) for all the warp's scores. */
+    template <class Op> DEVICE void each(const float *statistic, Op op) const {
+#pragma unroll
+        for (int m = 0; m < Shape::S_ROWS / 16; m++)
+#pragma unroll
+            for (int h = 0; h < 2; h++) {
+                const float lift = statistic[row_of(m, h)], delta = statistic[QUERIES + row_of(m, h)];
+#pragma unroll
+                for (int i = 2 * h; i < Shape::S_KEYS / 2; i += 4) op(m, i, lift, delta), op(m, i + 1, lift, delta);
+            }
+    }
+    /* The products q.k become 2^24 p. With a softcap they become tanh of the score by it, from which 2^24 p is found once more. */
+    DEVICE void weigh(scores &s, const float *statistic, int first, bool hide) const {
+        const float spread = p.call.spread, bend = p.call.bend;
+        const auto weigh_all = [&](scores &w) {
+            each(statistic, [&](int m, int i, float lift, float) { w[m][i] = exp2_approx(fused(s[m][i], spread, lift)); });
+            if (hide) conceal(w, first);
+            keep(memory + Shape::WEIGHT, w, attention_lift_of<T>::weight());
+        };
+        if (bend == 0) return weigh_all(s);
+        scores w;
+        each(statistic, [&](int m, int i, float, float) { s[m][i] = attention_tanh(s[m][i] * bend); });
+        weigh_all(w);
+    }
+    /* And dout.v the changes of scores. */
+    DEVICE void differ(scores &c, const scores &s, const float *statistic, int first, bool hide) const {
+        const float factor = attention_lift_of<T>::weight(), spread = p.call.spread;
+        if (p.call.bend == 0)
+            each(statistic, [&](int m, int i, float, float delta) { c[m][i] = s[m][i] * ((c[m][i] - delta) * factor); });
+        else
+            each(statistic, [&](int m, int i, float lift, float delta) {
+                const float t = s[m][i];
+                c[m][i] = exp2_approx(fused(t, spread, lift)) * ((c[m][i] - delta) * (fused(-t, t, 1.0f) * factor));
+            });
+        if (hide) conceal(c, first);
+        keep(memory + Shape::CHANGE, c, 1.0f);
+    }
+
+    /* Scores and dout.v of a tile of queries become weights and changes in shared memory. */
+    DEVICE void find(int stage, int first, bool hide) const {
+        const attention_operand<QUERIES, false, Shape::S_ROWS> left(true, s_row());
+        const attention_operand<KEYS, false, Shape::S_KEYS> right(false, s_key());
+        scores s = {};
+        attention_mma_add<T, D / 16>(s, left, query(stage), right, memory);
+        weigh(s, statistic(stage), first, hide);
+        scores c = {};
+        attention_mma_add<T, D / 16>(c, left, dout(stage), right, memory + Shape::VALUE);
+        differ(c, s, statistic(stage), first, hide);
+    }
+    /* dk or dv of the block. */
+    DEVICE void gather(columns &sum, const char *weights, const char *queries) const {
+        const attention_operand<QUERIES, true, Shape::K_ROWS> left(true, k_row());
+        const attention_operand<QUERIES, true, Shape::K_COLUMNS> right(false, k_column());
+        attention_mma_add<T, QUERIES / 16>(sum, left, weights, right, queries);
+    }
+    /* dq of the tile, to memory. */
+    DEVICE void change(float *tile, bool is_first) const {
+        const attention_operand<QUERIES, false, Shape::Q_ROWS> left(true, q_row());
+        const attention_operand<KEYS, true, Shape::Q_COLUMNS> right(false, q_column());
+        float dq[Shape::Q_ROWS / 16][Shape::Q_COLUMNS / 2] = {};
+        attention_mma_add<T, KEYS / 16>(dq, left, memory + Shape::CHANGE, right, memory);
+        float *const to = attention_unit<D>(tile, q_row(), q_column());
+        if (is_first)
+            attention_unit_each<D>(to, dq, memory_put);
+        else
+            attention_unit_each<D>(to, dq, memory_add);
+    }
+
+    /* The i-th tile of queries that a task goes over; and how many tasks add to dq of one before it does. */
+    DEVICE int tile_of(const attention_gradient_task &t, int i) const { return p.rises ? t.last - t.count + 1 + i : t.last - i; }
+    DEVICE int turn_of(const attention_gradient_task &t, int tile) const {
+        const attention_sight keys = attention_tile_keys<Shape>(p.call.at, tile);
+        return p.rises ? (keys.high - 1) / KEYS - t.tile : t.tile - keys.low / KEYS;
+    }
+
+    DEVICE void run(const attention_gradient_task &t, const attention_gradient_place &at, columns &dk, columns &dv) const {
+        const attention_problem &problem = p.call.at;
+        const int key = t.tile * KEYS, end = lesser(key + KEYS, problem.sk), steps = t.count * p.share;
+        const attention_sight all = { attention_queries_of(problem, end - 1).low, end == key + KEYS ? attention_queries_of(problem, key).high : 0 };
+        const auto slot_of = [&](int head, int tile) { return ((int64_t)at.batch * problem.h + head) * p.call.tiles + tile; };
+        int head = at.head, i = 0, next_head = head, next = 0; /* the i-th tile of a head */
+        const auto copy = [&](int step) {
+            if (step < steps) {
+                copy_queries(at.batch, next_head, tile_of(t, next), step % Shape::STAGES);
+                next++;
+                if (next == t.count) next = 0, next_head++;
+            }
+            copy_commit();
+        };
+        int64_t slot = 0;
+        copy_keys(at, key);
+        copy(0);
+#pragma unroll 1
+        for (int step = 0; step < steps; step++) {
+            const int tile = tile_of(t, i), first = tile * QUERIES, stage = step % Shape::STAGES;
+            bool is_first = false;
+            copy_wait<0>();
+            sync_block(); /* the tile is there, and nobody reads the one before any more */
+            if (Shape::STAGES > 1) copy(step + 1);
+            if (thread_index() == Shape::THREADS - WARP) {
+                const int turn = turn_of(t, tile);
+                turn_wait(p.turns + slot_of(head, tile), turn);
+                is_first = turn == 0;
+            }
+            sync_warp();
+            find(stage, first, first < all.low || first + QUERIES > all.high);
+            is_first = sync_block_any(is_first); /* weights are there, and the turn is the block's */
+            if (step > 0 && thread_index() == 0) turn_pass(p.turns + slot);
+            sync_warp();
+            slot = slot_of(head, tile);
+            gather(dv, memory + Shape::WEIGHT, dout(stage));
+            gather(dk, memory + Shape::CHANGE, query(stage));
+            if (Shape::STAGES == 1) {
+                sync_block();
+                copy(step + 1);
+            }
+            change(p.dq + slot * (QUERIES * D), is_first);
+            i++;
+            if (i == t.count) i = 0, head++;
+        }
+        sync_block();
+        if (thread_index() == 0) turn_pass(p.turns + slot);
+    }
+
+    DEVICE void end(const attention_gradient_task &t, const attention_gradient_place &at, const columns &dk, const columns &dv) const {
+        if (p.parts > 1) { /* to be added to those of the others */
+            float *const to = p.dkv + ((int64_t)t.plane * p.call.columns + t.tile) * (2 * KEYS * D);
+            attention_unit_each<D>(attention_unit<D>(to, k_row(), k_column()), dk, memory_put);
+            attention_unit_each<D>(attention_unit<D>(to + KEYS * D, k_row(), k_column()), dv, memory_put);
+            return;
+        }
+        const float lift = attention_lift_of<T>::sum();
+        const int column = k_column(), columns = p.call.at.d - column;
+        bool spoilt = false;
+#pragma unroll
+        for (int m = 0; m < Shape::K_ROWS / 16; m++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const int token = t.tile * KEYS + k_row() + m * 16 + r * 8 + thread_index() % WARP / 4;
+                const bool exists = token < p.call.at.sk;
+                attention_write_row<T, Shape::K_COLUMNS>(attention_row<T>(p.call.dk, at.batch, exists ? token : 0, at.shared) + column, dk[m], r,
+                                                         p.call.at.scale * lift, false, columns, exists, p.call.wide);
+                attention_write_row<T, Shape::K_COLUMNS>(attention_row<T>(p.call.dv, at.batch, exists ? token : 0, at.shared) + column, dv[m], r, lift, false,
+                                                         columns, exists, p.call.wide);
+                spoilt |= exists && (attention_spoilt(dk[m], r) || attention_spoilt(dv[m], r));
+            }
+        if (spoilt) p.spoilt[(int64_t)t.plane * p.call.columns + t.tile] = 1;
+    }
+};
+
+template <class Shape> DEVICE void attention_mma_gradient(const attention_backward_mma_params &p) {
+    const attention_gradient_warps<Shape> warps = { p, launch_memory() };
+    int *const ticket = (int *)warps.sights();
+    if (thread_index() == 0) *ticket = counter_next(p.ticket);
+    sync_block();
+    const attention_gradient_task t = attention_gradient_task_of<Shape>(p, *ticket, p.rises);
+    sync_block();
+    if (t.plane < 0) return;
+    const attention_gradient_place at = attention_gradient_place_of<Shape>(p, t.plane);
+    typename attention_gradient_warps<Shape>::columns dk = {}, dv = {};
+    if (t.count > 0) warps.run(t, at, dk, dv);
+    warps.end(t, at, dk, dv);
 }
 
-template <class T, int COLUMNS>
-DEVICE void attention_keys_end(const attention_backward_params &p, const attention_place &at, int row, const float (&dk)[COLUMNS / 2],
-                               const float (&dv)[COLUMNS / 2], const attention_rows &rows) {
-    bool again[2];
+/* ------------------------------------------------------------------------------------------------------------------------- end */
+
+/* Rows of a warp's unit from sums in memory: of `parts` that are `step` floats apart. Notes those that are NaN or Inf. */
+template <class T>
+DEVICE void attention_gradient_write_unit(const attention_tensor &t, int batch, int head, int first, int row, int column, const float *from, int parts,
+                                          int64_t step, float factor, int end, int columns, bool wide, int *again) {
+    const int lane = thread_index() % WARP;
+    float sum[32] = {};
+#pragma unroll 1
+    for (int part = 0; part < parts; part++)
+#pragma unroll
+        for (int i = 0; i < 32; i++) sum[i] += from[part * step + i * WARP + lane];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const int token = row + r * 8, columns = p.at.d - at.column;
-        const bool exists = token < p.at.sk;
-        attention_write_row<T, COLUMNS>(attention_row<T>(p.dk, at.batch, exists ? token : 0, at.head) + at.column, dk, r, p.at.scale, false, columns, exists,
-                                        p.wide);
-        attention_write_row<T, COLUMNS>(attention_row<T>(p.dv, at.batch, exists ? token : 0, at.head) + at.column, dv, r, 1.0f, false, columns, exists, p.wide);
-        again[r] = exists && (rows.sees[r].bad() || attention_spoilt(dk, r) || attention_spoilt(dv, r));
+        const int in = row + r * 8 + lane / 4, token = first + in;
+        const bool exists = token < end;
+        attention_write_row<T, 64>(attention_row<T>(t, batch, exists ? token : 0, head) + column, sum, r, factor, false, columns - column, exists, wide);
+        if (exists && attention_spoilt(sum, r)) again[in] = 1;
     }
-    if (!any_of_warp(again[0] || again[1])) return;
-    sync_warp();
-#pragma unroll 1
-    for (int r = 0; r < 16; r++)
-        if (any_of_warp(thread_index() % WARP / 4 == r % 8 && (r < 8 ? again[0] : again[1])))
-            attention_redo_key<T, COLUMNS>(p, at, row - thread_index() % WARP / 4 + r);
 }
 
-template <class T, int D, int QUERIES, int COLUMNS> DEVICE void attention_mma_keys(const attention_backward_params &p) {
-    enum { ROWS_BYTES = ATTENTION_SIDE * 2 * D, TILE = QUERIES * 2 * D };
-    char *const k = launch_memory(), *const v = k + ROWS_BYTES, *const stages = v + ROWS_BYTES;
-    attention_statistic *const statistics = (attention_statistic *)(stages + 4 * TILE);
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, COLUMNS, p.at.h / p.at.group);
-    const int row = at.first + thread_index() / WARP * 16 + thread_index() % WARP / 4, count = p.at.sk - at.first;
-    const attention_sight first = attention_queries_of(p.at, at.first), last = attention_queries_of(p.at, at.first + lesser(count, ATTENTION_SIDE) - 1);
-    attention_rows rows = { { { 0, 0 }, { 0, 0 } }, { 0, 0 }, { 0, 0 }, { 0, 0 } };
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-        if (row + r * 8 < p.at.sk) rows.sees[r] = attention_queries_of(p.at, row + r * 8);
-    attention_left_operand<D, ATTENTION_SIDE, 1, false> left_k(k), left_v(v);
-    float dk[1][COLUMNS / 2] = {}, dv[1][COLUMNS / 2] = {};
-    const int tiles = (greater(last.high - first.low, 0) + QUERIES - 1) / QUERIES, steps = tiles * p.at.group;
-    const auto copy = [&](int step) {
-        const int token = first.low + step % tiles * QUERIES, head = at.head * p.at.group + step / tiles;
-        char *const to = stages + step % 2 * 2 * TILE;
-        attention_copies<T, D, QUERIES>(p.q, at.batch, head, p.at.d, p.wide).copy(to, token, last.high - token);
-        attention_copies<T, D, QUERIES>(p.dout, at.batch, head, p.at.d, p.wide).copy(to + TILE, token, last.high - token);
-        copy_commit();
-        if (thread_index() < QUERIES)
-            statistics[step % 2 * QUERIES + thread_index()] =
-                attention_statistic_of(p, at.batch, token + thread_index(), head, token + thread_index() < last.high);
-    };
-    if (steps > 0) {
-        attention_copies<T, D, ATTENTION_SIDE>(p.k, at.batch, at.head, p.at.d, p.wide).copy(k, at.first, count);
-        attention_copies<T, D, ATTENTION_SIDE>(p.v, at.batch, at.head, p.at.d, p.wide).copy(v, at.first, count);
-        copy(0);
-    }
+/* A block for each tile of queries of a head, and then of keys. */
+template <class T, int D, int KEYS, int QUERIES> DEVICE void attention_mma_gradient_end(const attention_backward_mma_params &p) {
+    enum { WARPS = ATTENTION_BACKWARD_ENDS / WARP };
+    SHARED int again[128];
+    const attention_backward_params &call = p.call;
+    const attention_problem &at = call.at;
+    const int64_t slots = (int64_t)at.b * at.h * call.tiles;
+    const bool of_queries = block_index() < slots;
+    const int64_t slot = of_queries ? block_index() : block_index() - slots;
+    const int tiles = of_queries ? call.tiles : call.columns, heads = of_queries ? at.h : at.h / at.group, side = of_queries ? QUERIES : KEYS;
+    const int tile = (int)(slot % tiles), head = (int)(slot / tiles % heads), batch = (int)(slot / tiles / heads), first = tile * side;
+    const int end = of_queries ? at.sq : at.sk, warp = thread_index() / WARP;
+    const float lift = attention_lift_of<T>::sum();
+    if (thread_index() < 128) again[thread_index()] = 0;
+    sync_block();
+    bool all = *p.astray;
+    const bool summed = p.parts > 1 && !all;
+    const int64_t plane = (slot - tile) * p.parts, own = plane + tile;
+    if (of_queries) {
 #pragma unroll 1
-    for (int step = 0; step < steps; step++) {
-        const int token = first.low + step % tiles * QUERIES;
-        const char *const q = stages + step % 2 * 2 * TILE;
-        const attention_statistic *const statistic = statistics + step % 2 * QUERIES + thread_index() % 4 * 2;
-        float s[1][QUERIES / 2], change[1][QUERIES / 2];
-        copy_wait<0>();
-        sync_block();
-        if (step + 1 < steps) copy(step + 1);
-        attention_mma_scores<T, D, QUERIES>(s, left_k, q);
-        attention_mma_scores<T, D, QUERIES>(change, left_v, q + TILE);
-        attention_mma_weigh(s[0], change[0], p, rows, token, token < last.low || token + QUERIES > first.high,
-                            [&](int i) { return statistic[i / 4 * 8 + i % 2]; });
-        const char *const columns = q + at.column / 64 * (QUERIES * 128);
-        attention_mma_values<T, COLUMNS, QUERIES>(dv, s, columns + TILE);
-        attention_mma_values<T, COLUMNS, QUERIES>(dk, change, columns);
+        for (int unit = warp; unit < QUERIES / 16 * (D / 64); unit += WARPS)
+            attention_gradient_write_unit<T>(call.dq, batch, head, first, unit / (D / 64) * 16, unit % (D / 64) * 64, p.dq + slot * (QUERIES * D) + unit * 1024,
+                                             p.turns[slot] > 0, 0, at.scale * lift, at.sq, at.d, call.wide, again);
+    } else if (summed) {
+#pragma unroll 1
+        for (int unit = warp; unit < 2 * (KEYS / 16) * (D / 64); unit += WARPS) {
+            const bool is_v = unit >= KEYS / 16 * (D / 64);
+            const int in = is_v ? unit - KEYS / 16 * (D / 64) : unit;
+            attention_gradient_write_unit<T>(is_v ? call.dv : call.dk, batch, head, first, in / (D / 64) * 16, in % (D / 64) * 64,
+                                             p.dkv + own * (2 * KEYS * D) + unit * 1024, p.parts, (int64_t)call.columns * (2 * KEYS * D),
+                                             is_v ? lift : at.scale * lift, at.sk, at.d, call.wide, again);
+        }
+    } else if (!all && !p.spoilt[own]) {
+        return;
     }
-    attention_keys_end<T, COLUMNS>(p, at, row, dk[0], dv[0], rows);
+    sync_block();
+#pragma unroll 1
+    for (int r = warp; r < side && first + r < end; r += WARPS) {
+        if (of_queries) {
+            if (again[r] || all) attention_redo_query<T, D>(call, batch, head, first + r);
+        } else if (all || (summed ? again[r] != 0 : attention_gradient_lost<T, D>(call, batch, head, first + r))) {
+            attention_redo_key<T, D>(call, { batch, head, first, 0 }, first + r);
+        }
+    }
 }
 
 #endif

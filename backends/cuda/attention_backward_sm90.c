@@ -94,7 +94,7 @@ trine_status attention_backward_sm90_launch(const trine_call *call) {
     snprintf(launch.name, sizeof launch.name, "attention_backward_sm90_%s%s_%d", p.call.bend != 0 ? "bent_" : "",
              trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), plan.tile.d);
     if (status == TRINE_OK)
-        status = launch_end(call, &p, &plan, "begin", simt_blocks(plan.queries * plan.tile.queries * plan.tile.d / 8, ATTENTION_BACKWARD_ENDS));
+        status = launch_end(call, &p, &plan, "begin", simt_blocks(plan.queries * plan.tile.queries * plan.tile.d / 8 + 1, ATTENTION_BACKWARD_ENDS));
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
     if (status == TRINE_OK) status = launch_end(call, &p, &plan, "end", plan.queries + groups * plan.keys);
     return status;

@@ -20,7 +20,7 @@ typedef struct attention_backward_sm90_params {
     int32_t parts, share;                      /* of a group; heads of each */
 } attention_backward_sm90_params;
 
-enum { ATTENTION_BACKWARD_KEYS = 128, ATTENTION_BACKWARD_THREADS = 384, ATTENTION_BACKWARD_ENDS = 256 };
+enum { ATTENTION_BACKWARD_KEYS = 128, ATTENTION_BACKWARD_THREADS = 384 };
 
 /* For heads of up to D columns: D, queries of a tile. */
 #define ATTENTION_BACKWARD_SM90_TILES(X) X(64, 128) X(128, 64) X(256, 64)

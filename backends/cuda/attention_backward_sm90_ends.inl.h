@@ -4,56 +4,8 @@
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_SM90_ENDS_INL_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_SM90_ENDS_INL_H
 
-#include "attention_backward_mma.h"
+#include "attention_backward_pass.h"
 #include "attention_backward_sm90.h"
-
-/* p and ds are found times 2^24, so that what they are multiplied by counts even where p would be less than the smallest normal number. With bf16 the products
- * are of these, and sums are scaled at the end. */
-template <class T> struct attention_lift_of {
-    static DEVICE float weight() { return 1 / ATTENTION_LIFT; } /* what p as operand is multiplied by */
-    static DEVICE float sum() { return 1.0f; }                  /* and sums of it */
-};
-template <> struct attention_lift_of<bf16> {
-    static DEVICE float weight() { return 1.0f; }
-    static DEVICE float sum() { return 1 / ATTENTION_LIFT; }
-};
-
-/* Do offsets leave tokens out, or go back? Asked by one block. */
-DEVICE bool attention_goes_astray(const attention_problem &p) {
-    SHARED int astray;
-    if (thread_index() == 0) astray = p.nseq == 0 || p.cu_q[0] != 0 || p.cu_k[0] != 0 || p.cu_q[p.nseq] != p.sq || p.cu_k[p.nseq] != p.sk;
-    sync_block();
-    for (int i = thread_index(); i < p.nseq; i += ATTENTION_BACKWARD_ENDS)
-        if (p.cu_q[i + 1] < p.cu_q[i] || p.cu_k[i + 1] < p.cu_k[i]) astray = 1;
-    sync_block();
-    return astray;
-}
-
-/* A row for D / 8 threads; heads run fastest. Counters from `turns` on begin at 0. */
-template <class T, int D, int QUERIES> DEVICE void attention_gradient_begin(const attention_backward_sm90_params &p) {
-    enum { LANES = D / 8 };
-    const attention_problem &at = p.call.at;
-    const int64_t thread = block_index() * ATTENTION_BACKWARD_ENDS + thread_index(), row = thread / LANES, rows = (int64_t)p.call.tiles * QUERIES;
-    for (int64_t i = thread; i < p.ticket - p.turns + 1; i += block_count() * ATTENTION_BACKWARD_ENDS) p.turns[i] = 0;
-    if (block_index() == 0) {
-        const bool astray = at.cu_q != nullptr && attention_goes_astray(at);
-        if (thread_index() == 0) *p.astray = astray;
-    }
-    const int64_t head = row % at.h, token = row / at.h % rows, batch = row / at.h / rows;
-    const bool exists = batch < at.b && token < at.sq;
-    float x[VECTOR], y[VECTOR], sum = 0;
-    const lane l = { thread % LANES * VECTOR, exists ? at.d : 0, p.call.wide };
-    load<T>(x, attention_row<T>(p.call.dout, exists ? batch : 0, exists ? token : 0, head), l);
-    load<T>(y, attention_row<T>(p.call.o, exists ? batch : 0, exists ? token : 0, head), l);
-#pragma unroll
-    for (int i = 0; i < VECTOR; i++) sum = fused(x[i], y[i], sum);
-    sum = group_sum<LANES>(sum);
-    if (batch >= at.b || thread % LANES != 0) return;
-    const float lse = exists ? f32::get(*attention_row<f32>(p.call.lse, batch, token, head)) : -infinity();
-    const int64_t to = batch * p.call.delta.batch + head * p.call.delta.head + token;
-    p.lift[to] = lse == -infinity() ? lse : fused(-lse, LOG2E, 24.0f);
-    ((float *)p.call.delta.data)[to] = sum;
-}
 
 /* ------------------------------------------------------------------------------------------------------------------------- end */
 
@@ -103,13 +55,6 @@ template <class T, int D, int QUERIES> DEVICE void attention_gradient_end_querie
         if (again[r] || *p.astray) attention_redo_query<T, D>(p.call, batch, head, first + r);
 }
 
-template <class T, int D> DEVICE bool attention_gradient_lost(const attention_backward_sm90_params &p, int batch, int head, int token) {
-    const typename T::bits *const dk = attention_row<T>(p.call.dk, batch, token, head), *const dv = attention_row<T>(p.call.dv, batch, token, head);
-    float x = 0;
-    for (int c = thread_index() % WARP; c < p.call.at.d; c += WARP) x += T::get(dk[c]) * 0.0f + T::get(dv[c]) * 0.0f;
-    return any_of_warp(x != 0);
-}
-
 template <class T, int D> DEVICE void attention_gradient_end_keys(const attention_backward_sm90_params &p, int64_t slot, int *again) {
     enum { KEYS = ATTENTION_BACKWARD_KEYS, WIDTH = ATTENTION_BACKWARD_WIDTH(D), SPLIT = D / WIDTH };
     const attention_problem &at = p.call.at;
@@ -139,7 +84,7 @@ template <class T, int D> DEVICE void attention_gradient_end_keys(const attentio
     const attention_place place = { batch, head, first, 0 };
 #pragma unroll 1
     for (int r = thread_index() / WARP; r < KEYS && first + r < at.sk; r += ATTENTION_BACKWARD_ENDS / WARP)
-        if (*p.astray || (summed ? again[r] != 0 : attention_gradient_lost<T, D>(p, batch, head, first + r)))
+        if (*p.astray || (summed ? again[r] != 0 : attention_gradient_lost<T, D>(p.call, batch, head, first + r)))
             attention_redo_key<T, D>(p.call, place, first + r);
 }
 

@@ -3,13 +3,10 @@
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_SM90_FEED_INL_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_SM90_FEED_INL_H
 
+#include "attention_backward_pass.h"
 #include "attention_backward_sm90.h"
 #include "attention_sm90.inl.h"
 #include "tile/turns.h"
-
-struct attention_gradient_task {
-    int plane, tile, last, count; /* plane < 0: no more; tile: of keys; last and count of its tiles of queries */
-};
 
 template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_pipe {
     using T = Type;
@@ -97,45 +94,6 @@ template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_p
         return t;
     }
 };
-
-/* ---------------------------------------------------------------------------------------------------------------------- tasks */
-
-/* The keys that any query of a tile sees, and those between; both ends grow from tile to tile. */
-template <class Pipe> DEVICE attention_sight attention_tile_keys(const attention_problem &p, int tile) {
-    return { attention_keys_of(p, tile * Pipe::QUERIES).low, attention_keys_of(p, lesser((tile + 1) * Pipe::QUERIES, p.sq) - 1).high };
-}
-
-/* The tiles of queries that have any of the keys from `first` on in that range. Where the keys' own sight ends is where the search begins. */
-template <class Pipe> DEVICE void attention_tiles_of(const attention_backward_sm90_params &p, int first, attention_gradient_task *task_out) {
-    const attention_problem &at = p.call.at;
-    const int end = lesser(first + Pipe::KEYS, at.sk);
-    int low = lesser(attention_queries_of(at, first).low / Pipe::QUERIES, p.call.tiles),
-        high = lesser(attention_queries_of(at, end - 1).high / Pipe::QUERIES, p.call.tiles);
-    while (low > 0 && attention_tile_keys<Pipe>(at, low - 1).high > first) low--;
-    while (low < p.call.tiles && attention_tile_keys<Pipe>(at, low).high <= first) low++;
-    while (high < p.call.tiles && attention_tile_keys<Pipe>(at, high).low < first + Pipe::KEYS) high++;
-    while (high > 0 && attention_tile_keys<Pipe>(at, high - 1).low >= first + Pipe::KEYS) high--;
-    task_out->last = high - 1, task_out->count = greater(high - low, 0);
-}
-
-template <class Pipe> DEVICE attention_gradient_task attention_gradient_task_of(const attention_backward_sm90_params &p, int ticket) {
-    const int section = ticket / (p.bunch * p.call.columns), first = section * p.bunch;
-    if (*p.astray || first >= p.planes) return { -1, 0, 0, 0 };
-    const int rest = ticket - first * p.call.columns, bunch = lesser(p.bunch, p.planes - first);
-    if (rest / bunch >= p.call.columns) return { -1, 0, 0, 0 };
-    attention_gradient_task t = { first + rest % bunch, rest / bunch, 0, 0 };
-    attention_tiles_of<Pipe>(p, t.tile * Pipe::KEYS, &t);
-    return t;
-}
-
-/* Where a task is: a plane is a part of a group of heads, and of the columns. */
-struct attention_gradient_place {
-    int batch, head, shared, part; /* head: the first of queries; shared: that of keys; part: of the columns */
-};
-template <class Pipe> DEVICE attention_gradient_place attention_gradient_place_of(const attention_backward_sm90_params &p, int plane) {
-    const int heads = p.call.at.h / p.share, part = plane / Pipe::SPLIT, group = part % heads;
-    return { part / heads, group * p.share, group / p.parts, plane % Pipe::SPLIT };
-}
 
 /* ------------------------------------------------------------------------------------------------------------------- producer */
 
@@ -242,6 +200,7 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
 template <class Pipe> DEVICE void attention_gradient_write_one(const attention_backward_sm90_params &p, const Pipe &pipe, int64_t unit, int turn, int writer) {
     float *const to = p.dq + unit * (Pipe::UNIT / 4);
     turn_wait(p.turns + unit, turn);
+    copies_see_memory();
     barrier_wait(pipe.sum_full(writer), pipe.slot_parity());
     if (turn == 0)
         copy_line_out(to, pipe.sum(Pipe::DEEP ? 0 : writer), Pipe::UNIT);
@@ -250,7 +209,7 @@ template <class Pipe> DEVICE void attention_gradient_write_one(const attention_b
     copy_box_out_wait<0>();
     barrier_arrive_here(pipe.sum_empty(writer));
     copy_out_done();
-    turn_pass(p.turns + unit, turn + 1);
+    turn_pass(p.turns + unit);
 }
 template <class Pipe> DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, Pipe &pipe, int writer) {
     const attention_problem &at = p.call.at;

@@ -7,10 +7,10 @@
  *
  * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; an exponential for each pair, 16 a clock
  * and processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows to a warp, 16 with 16.
- * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 300, 326, 318 and 278, 310, 306. With 16 rows to a warp, an address
+ * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 302, 334, 326 and 279, 320, 322. With 16 rows to a warp, an address
  * for each matrix read and for each piece copied, it was 159, 148 and 135: registers spilt. One offset for all reads, from which a matrix is a flip of bits and
  * a constant away, freed them; 32 rows then gained 10 % (d 64) and 20 (d 128); no question before o is scaled 8 (d 64). Two stages gain 4 more at d 128, but
- * lose a block of two where shared memory is 164 KB. */
+ * lose a block of two where shared memory is 164 KB. Values read one step ahead by hand gain 4 at d 128. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H
 #define TRINE_CUDA_ATTENTION_MMA_H
 
@@ -23,9 +23,9 @@
 template <int ROWS> DEVICE int attention_piece(int row, int c) { return c / 8 * ROWS * 128 + row * 128 + ((c % 8 ^ row % 8) << 4); }
 
 /* Copies ROWS rows of a head, of D columns; rows beyond `count`, and columns beyond the last, are 0. A thread has the same pieces of every so many rows. */
-template <class T, int D, int ROWS> struct attention_copies {
+template <class T, int D, int ROWS, int THREADS = ATTENTION_MMA_THREADS> struct attention_copies {
     using Bits = typename T::bits;
-    enum { PIECES = D < 128 ? D / 8 : 16, STEP = ATTENTION_MMA_THREADS / PIECES, COUNT = ROWS / STEP };
+    enum { PIECES = D < 128 ? D / 8 : 16, STEP = THREADS / PIECES, COUNT = ROWS / STEP };
     const Bits *at; /* the thread's first piece in row 0 of the head */
     int64_t step;   /* from row to row */
     int row, place, columns;
@@ -54,14 +54,14 @@ template <class T, int D, int ROWS> struct attention_copies {
     }
 };
 
-/* Where a thread reads its row of the matrices of 16 rows and 16 columns in panels of ROWS: as the left operand; or as a right one, whose lanes are the rows,
- * or the columns if they are ACROSS. Steps of columns flip bits of the piece or change the panel. */
+/* Where a thread reads its row of the matrices of 16 rows and 16 columns in panels of ROWS, from `row` and `column` on: as the left operand or as the right one,
+ * whose lanes are the rows, or the columns if they are ACROSS. Steps of columns flip bits of the piece or change the panel. */
 template <int ROWS, bool ACROSS> struct attention_view {
     int base;
 
-    DEVICE attention_view(bool is_left, int first = 0) {
+    DEVICE attention_view(bool is_left, int row = 0, int column = 0) {
         const int lane = thread_index() % WARP, low = lane / 8 % 2, high = lane / 16;
-        base = attention_piece<ROWS>(first + (is_left || ACROSS ? low : high) * 8 + lane % 8, is_left || ACROSS ? high : low);
+        base = attention_piece<ROWS>(row + (is_left != ACROSS ? low : high) * 8 + lane % 8, column / 8 + (is_left != ACROSS ? high : low));
     }
     DEVICE void load(uint32_t (&r)[4], const char *from, int row, int column) const {
         load_matrices<ACROSS>(r, from + (base ^ column / 16 % 4 << 5) + column / 64 * (ROWS * 128) + row * 128);
@@ -123,9 +123,11 @@ template <class T, int D, int KEYS, int R, class Left> DEVICE void attention_mma
     }
 }
 
-/* o += s v, by D columns of v. */
+/* o += s v, by D columns of v, which are read one step ahead. */
 template <class T, int D, int KEYS, int R> DEVICE void attention_mma_values(float (&o)[R][D / 2], const float (&s)[R][KEYS / 2], const char *v) {
     const attention_view<KEYS, true> right(false);
+    uint32_t b[2][4];
+    right.load(b[0], v, 0, 0);
 #pragma unroll
     for (int key = 0; key < KEYS; key += 16) {
         uint32_t a[R][4];
@@ -135,10 +137,13 @@ template <class T, int D, int KEYS, int R> DEVICE void attention_mma_values(floa
             for (int i = 0; i < 4; i++) a[r][i] = T::pair(s[r][key / 2 + 2 * i], s[r][key / 2 + 2 * i + 1]);
 #pragma unroll
         for (int column = 0; column < D; column += 16) {
-            uint32_t b[4];
-            right.load(b, v, key, column);
+            const int now = column / 16 % 2;
+            if (column + 16 < D)
+                right.load(b[now ^ 1], v, key, column + 16);
+            else if (key + 16 < KEYS)
+                right.load(b[now ^ 1], v, key + 16, 0);
 #pragma unroll
-            for (int r = 0; r < R; r++) attention_multiply<T>(o[r] + column / 2, a[r], b);
+            for (int r = 0; r < R; r++) attention_multiply<T>(o[r] + column / 2, a[r], b[now]);
         }
     }
 }

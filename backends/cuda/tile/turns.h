@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More of sm_90a (PTX ISA 9.0): matrices to shared memory across, copies of consecutive bytes, sums in memory, and turns that blocks take. */
+/* More of sm_90a (PTX ISA 9.0): matrices to shared memory across, copies of consecutive bytes, sums in memory. */
 #ifndef TRINE_TILE_TURNS_H
 #define TRINE_TILE_TURNS_H
 
+#include "order.h"
 #include "rows.h"
 
 /* Four matrices of 8 by 8 elements of 16 bits, each thread having two of row t%32/4 from column t%4*2 on. Column l%8 of matrix l/8 becomes the 16 bytes at lane
@@ -76,19 +77,7 @@ DEVICE void copy_line_add(void *to, uint32_t from, int bytes) {
 /* Until all that the thread's copies wrote is written. */
 DEVICE void copy_out_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
-/* A count in memory by which blocks follow each other: what a block did before it passed the turn on, by copies too, is seen by who has waited for it. */
-DEVICE void turn_wait(const int32_t *turn, int count) {
-    int now;
-    do asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
-    while (now != count);
-    asm volatile("ld.acquire.gpu.global.b32 %0, [%1];\nfence.proxy.async.global;" : "=r"(now) : "l"(turn) : "memory");
-}
-DEVICE void turn_pass(int32_t *turn, int count) { asm volatile("st.release.gpu.global.b32 [%0], %1;" ::"l"(turn), "r"(count) : "memory"); }
-/* The counter before one was added. */
-DEVICE int counter_next(int32_t *counter) {
-    int before;
-    asm volatile("atom.relaxed.gpu.global.add.s32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
-    return before;
-}
+/* What the thread has seen of memory, copies that it starts see too. */
+DEVICE void copies_see_memory() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
 #endif
