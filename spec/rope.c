@@ -21,7 +21,7 @@ const trine_spec trine_spec_rope = {
     .flops = "6*b*s*h*c",
     .independent = "h",
     .integers_exact = true,
-    .sizes = { "b: 1 0 3", "s: 1 0 2 7 33", "h: 1 0 3 8", "d: 1 2 6 16 63 64 80 128 129", "p: 33 64 1000", "c: 1 0 3 8 20 31 32 64" },
+    .sizes = { "b: 1 0 3", "s: 1 0 2 7 33", "h: 1 0 3 8", "d: 1 2 6 16 63 64 68 80 128 129", "p: 33 64 1000", "c: 1 0 3 8 20 31 32 64" },
     .cases = { "llama3-8b: T=bf16 W=f32 s=4096 h=32 d=128 p=8192 c=64", "llama3-8b f32: T=f32 W=f32 s=2048 h=32 d=128 p=8192 c=64",
                "interleaved: T=bf16 W=f32 s=4096 h=32 d=128 p=8192 c=64 interleaved=1", "partial: T=bf16 W=bf16 s=4096 h=32 d=80 p=4096 c=16",
                "decode: T=bf16 W=f32 b=64 s=1 h=32 d=128 p=8192 c=64 +positions" },

@@ -74,6 +74,13 @@ DEVICE double square_root(double x) { return __dsqrt_rn(x); }
 /* Of a number and a NaN, the number. */
 DEVICE float larger(float a, float b) { return fmaxf(a, b); }
 
+/* x, or -0 if it is less; NaN stays. */
+DEVICE float not_negative(float x) {
+    float y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(-0.0f));
+    return y;
+}
+
 /* 2 ulp and 1 ulp (sections on ex2 and rcp); subnormals are taken for 0. */
 DEVICE float exp2_approx(float x) {
     float y;

@@ -57,6 +57,9 @@ DEVICE double square_root(double x) { return __builtin_sqrt(x); }
 /* Of a number and a NaN, the number. */
 DEVICE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
 
+/* x, or -0 if it is less; NaN stays. */
+DEVICE float not_negative(float x) { return x < 0 ? -0.0f : x; }
+
 /* v_exp_f32 and v_rcp_f32: 1 ulp (AMD CDNA3 Instruction Set Architecture, chapter 16); subnormals are taken for 0. */
 DEVICE float exp2_approx(float x) { return __builtin_amdgcn_exp2f(x); }
 DEVICE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); }

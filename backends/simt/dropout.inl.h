@@ -35,9 +35,34 @@ template <class T> struct dropout_op {
     }
 };
 
-/* As many threads as a processor can hold: the words take longer than memory does. */
+/* A vector, of tensors that are nothing but vectors one behind the other. The blocks of words of a thread block have the same upper half of their number. */
+template <class T, bool MASK> DEVICE void dropout_vector(const dropout_params &p) {
+    constexpr int N = walk_length<T>;
+    const int64_t number = block_index() * SIMT_THREADS + thread_index(), words = block_index() * (SIMT_THREADS * N / 4);
+    if (number >= p.walk.units) return;
+    float x[N];
+    uint8_t mask[N];
+    load_vector<T>(x, (const typename T::bits *)p.walk.data[0] + number * N);
+#pragma unroll
+    for (int block = 0; block < N / 4; block++) {
+        const four w = philox(p.dropout, p.key, (uint32_t)words + (uint32_t)(thread_index() * (N / 4) + block), (uint32_t)(words >> 32));
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+            const int k = 4 * block + j;
+            mask[k] = w.word[j] <= p.dropout.last;
+            x[k] = mask[k] ? x[k] * p.dropout.scale : 0.0f;
+        }
+    }
+    store_vector<T>(x, (typename T::bits *)p.walk.data[1] + number * N);
+    if constexpr (MASK) store_whole(mask, (uint8_t *)p.walk.data[2] + number * N);
+}
+
+/* As many threads as a processor can hold: the words take longer than memory does. Functions of their own, since a compiler that finds both in one does what
+ * they have in common before it asks whether there is a mask, and waits for memory in front of the words. */
 #define DROPOUT(T) \
-    ENTRY_HELD(dropout_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { walk<dropout_op<T>, walk_length<T>>(p); }
+    ENTRY_HELD(dropout_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { walk<dropout_op<T>, walk_length<T>>(p); } \
+    ENTRY_HELD(dropout_whole_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { dropout_vector<T, false>(p); } \
+    ENTRY_HELD(dropout_whole_mask_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { dropout_vector<T, true>(p); }
 DROPOUT(f32)
 DROPOUT(bf16)
 DROPOUT(f16)

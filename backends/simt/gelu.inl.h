@@ -16,7 +16,7 @@ template <class T> struct gelu_op {
             for (int k = 0; k < N; k++) x[k] *= gelu_logistic(x[k]).of;
         } else {
 #pragma unroll
-            for (int k = 0; k < N; k++) x[k] *= normal_of(x[k]).cdf;
+            for (int k = 0; k < N; k++) x[k] = normal_gate<T>(x[k]);
         }
         unit_store<T>(x, p.walk, 1, u);
     }

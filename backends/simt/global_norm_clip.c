@@ -34,7 +34,8 @@ static trine_status launch(const trine_call *call) {
     trine_status status = simt_launch(call, &(simt_function){ .step = "squares", .type = { type } }, p.blocks, SIMT_THREADS, &p, sizeof p);
     if (status == TRINE_OK) status = simt_launch(call, &(simt_function){ .step = "coefficient" }, 1, SIMT_THREADS, &p, sizeof p);
     if (status != TRINE_OK || p.y == NULL) return status;
-    return simt_launch(call, &(simt_function){ .step = "scale", .type = { type } }, simt_blocks(p.n, SIMT_THREADS * 8), SIMT_THREADS, &p, sizeof p);
+    const int64_t each = SIMT_THREADS * CLIP_BYTES / (int64_t)trine_dtype_size(type);
+    return simt_launch(call, &(simt_function){ .step = "scale", .type = { type } }, simt_blocks(p.n, each), SIMT_THREADS, &p, sizeof p);
 }
 
 SIMT_KERNELS(global_norm_clip) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch }, { 0 } };

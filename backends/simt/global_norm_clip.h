@@ -5,7 +5,10 @@
 
 #include "params.h"
 
-enum { CLIP_BLOCK = 16384 }; /* elements whose squares one block sums */
+enum {
+    CLIP_BLOCK = 16384, /* elements whose squares one block sums */
+    CLIP_BYTES = 16     /* that a thread scales */
+};
 
 /* The workspace: the coefficient, and sums of squares of each block. */
 typedef struct clip_params {

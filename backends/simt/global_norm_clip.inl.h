@@ -40,13 +40,14 @@ DEVICE void clip_coefficient(const clip_params &p) {
 
 /* From the end on, of which the second-level cache still holds a part. */
 template <class T> DEVICE void clip_scale(const clip_params &p) {
-    const int64_t last = (p.n - 1) / (SIMT_THREADS * VECTOR), block = last - block_index();
-    const lane l = { (block * SIMT_THREADS + thread_index()) * VECTOR, p.n, p.wide };
+    constexpr int N = CLIP_BYTES / sizeof(typename T::bits);
+    const int64_t last = (p.n - 1) / (SIMT_THREADS * N), block = last - block_index();
+    const lane l = { (block * SIMT_THREADS + thread_index()) * N, p.n, p.wide };
     const float coefficient = *p.workspace_coefficient;
-    float x[VECTOR];
+    float x[N];
     load<T>(x, p.x, l);
 #pragma unroll
-    for (int k = 0; k < VECTOR; k++) x[k] *= coefficient;
+    for (int k = 0; k < N; k++) x[k] *= coefficient;
     store<T>(x, p.y, l);
 }
 

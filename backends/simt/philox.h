@@ -10,18 +10,30 @@ struct four {
     uint32_t word[4];
 };
 
+DEVICE void philox_round(uint32_t &c0, uint32_t &c1, uint32_t &c2, uint32_t &c3, uint32_t k0, uint32_t k1) {
+    const uint64_t a = (uint64_t)c0 * 0xd2511f53u, b = (uint64_t)c2 * 0xcd9e8d57u;
+    c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
+    c1 = (uint32_t)b;
+    c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
+    c3 = (uint32_t)a;
+}
+
 DEVICE four philox(const simt_dropout &d, uint64_t block) {
     uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = d.offset[0], c3 = d.offset[1], k0 = d.key[0], k1 = d.key[1];
 #pragma unroll
     for (int round = 0; round < 10; round++) {
-        const uint64_t a = (uint64_t)c0 * 0xd2511f53u, b = (uint64_t)c2 * 0xcd9e8d57u;
-        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)b;
-        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)a;
+        philox_round(c0, c1, c2, c3, k0, k1);
         k0 += 0x9e3779b9u;
         k1 += 0xbb67ae85u;
     }
+    return { { c0, c1, c2, c3 } };
+}
+
+/* Block high 2^32 + low, by keys of rounds that the host has made. */
+template <int ROUNDS> DEVICE four philox(const simt_dropout &d, const uint32_t (&key)[ROUNDS][2], uint32_t low, uint32_t high) {
+    uint32_t c0 = low, c1 = high, c2 = d.offset[0], c3 = d.offset[1];
+#pragma unroll
+    for (int round = 0; round < ROUNDS; round++) philox_round(c0, c1, c2, c3, key[round][0], key[round][1]);
     return { { c0, c1, c2, c3 } };
 }
 

@@ -14,9 +14,16 @@ static int64_t fold_of(const trine_call *call) {
     while (n > 0 && call->tensor[X].stride[0] == n && 2 * fold * n <= COLUMNS_WIDTH && rows > 0 && rows % (2 * fold) == 0) fold *= 2;
     return fold;
 }
+
+/* Of a block of rows: for more thread blocks than keep a device busy, partial sums cost more than they gain (H200). */
+static int64_t block_rows_of(int64_t rows, int64_t n) {
+    enum { BUSY = 1024 };
+    const int64_t least = columns_block_rows(rows), even = simt_blocks(rows * simt_blocks(n, COLUMNS_WIDTH), BUSY);
+    return even < least ? least : even > COLUMNS_MOST ? COLUMNS_MOST : even;
+}
 static int64_t blocks_of(const trine_call *call) {
-    const int64_t rows = call->dim[0] / fold_of(call);
-    return simt_blocks(rows, columns_block_rows(rows));
+    const int64_t fold = fold_of(call), rows = call->dim[0] / fold;
+    return simt_blocks(rows, block_rows_of(rows, call->dim[1] * fold));
 }
 
 /* Are rows summed while columns are? Then in parts, one for each tile of columns. */
@@ -58,7 +65,7 @@ static trine_status sum_columns(const trine_call *call, float *partial, float *r
                      .rows = rows,
                      .n = n,
                      .fold = fold,
-                     .block_rows = columns_block_rows(rows),
+                     .block_rows = block_rows_of(rows, n),
                      .blocks = blocks_of(call),
                      .wide = simt_aligned(call, X) || (fold > 1 && (uintptr_t)call->tensor[X].data % 16 == 0 && n % 8 == 0) },
         .row_partial = row_partial,

@@ -5,7 +5,7 @@
 
 #include "params.h"
 
-enum { ROPE_BYTES = 16, ROPE_HEADS = 2 };
+enum { ROPE_VECTOR = 4 };
 
 typedef struct rope_params {
     void *x, *y;
@@ -13,13 +13,12 @@ typedef struct rope_params {
     simt_rows cos, sin;
     const void *positions; /* NULL: the number of the token in its sequence */
     int64_t position_stride[2];
-    int64_t p, c;
-    int64_t pair_units, units;         /* of a row's pairs; of all */
-    simt_divisor row_units, groups, s; /* with those of the elements beyond the pairs; of `heads` heads; tokens */
+    int64_t p, c, d;
+    int64_t pair_units, units;         /* of a row's pairs; of all. A unit is two vectors, or elements, of one or more heads, which share its factors */
+    int64_t gap;                       /* between the two of a unit beyond the pairs */
+    simt_divisor row_units, groups, s; /* with those of the elements beyond the pairs; of as many heads as a unit has; tokens */
     float sign;
     bool interleaved, long_positions;
-    bool wide; /* a unit is vectors of ROPE_BYTES, not one pair or element */
-    int heads; /* of a unit: ROPE_HEADS, which share its factors, or 1: f32 loses by more */
 } rope_params;
 
 #endif

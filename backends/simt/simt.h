@@ -2,8 +2,8 @@
 /* The vocabulary of device code that is not bound to a vendor: element types, vectors of 8 elements in memory, sums over groups of threads.
  *
  * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(), sync_block(), shuffle_xor() and store_words();
- * product(), which is not fused to an addition, and fused(); larger(); exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the conversions
- * float_from_f16(), f16_from_float(), bf16_from_float(), f16_pair() and bf16_pair(), whose first element is the low half of a word.
+ * product(), which is not fused to an addition, and fused(); larger() and not_negative(); exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the
+ * conversions float_from_f16(), f16_from_float(), bf16_from_float(), f16_pair() and bf16_pair(), whose first element is the low half of a word.
  *
  * Data that only a host could report, an id out of range, must not lead a kernel astray: such an id reads and writes nothing, and gives NaN. */
 #ifndef TRINE_SIMT_H

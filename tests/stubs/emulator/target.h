@@ -56,6 +56,7 @@ DEVICE float square_root(float x) { return sqrtf(x); }
 DEVICE double square_root(double x) { return sqrt(x); }
 
 DEVICE float larger(float a, float b) { return fmaxf(a, b); }
+DEVICE float not_negative(float x) { return x < 0 ? -0.0f : x; }
 
 DEVICE uint32_t emulated_bits(float x) {
     uint32_t bits;
