@@ -51,7 +51,8 @@ static void check_work(void) {
     tap(all.bytes == 2 * 48 * 4 && all.flops == 5 * 48, "softmax reads and writes all");
     tap(masked.bytes == (36 + 48) * 4 && masked.flops == 5 * 36, "under a mask it reads what is visible");
     tap(gradient.bytes == (2 * 36 + 48) * 2, "and so does its gradient");
-    const bench_result table = work_of(TRINE_OP_EMBEDDING, "T=f32 I=i32 t=10 v=100 n=8"), attention = work_of(TRINE_OP_ATTENTION, "T=f32 sq=4 sk=4 h=1 hk=1 d=8 causal=1");
+    const bench_result table = work_of(TRINE_OP_EMBEDDING, "T=f32 I=i32 t=10 v=100 n=8"),
+                       attention = work_of(TRINE_OP_ATTENTION, "T=f32 sq=4 sk=4 h=1 hk=1 d=8 causal=1");
     tap(table.bytes < 100 * 8 * 4, "of a table as many rows as there are ids");
     tap(attention.flops == work_of(TRINE_OP_ATTENTION, "T=f32 sq=4 sk=4 h=1 hk=1 d=8").flops * 10 / 16, "attention's flops are those of the pairs seen");
 }
