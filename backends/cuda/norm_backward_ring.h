@@ -152,7 +152,12 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_back
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 128, 256) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 256, 512) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 512, 1024) \
-    NORM_BACKWARD_KEPT(op, CENTERED, f32, 4, 512, 2048) \
+    ENTRY_HELD(op##_ring_f32_2048, SIMT_RING_THREADS, 1, norm_backward_params) { \
+        if constexpr (CENTERED) \
+            norm_backward_anew<CENTERED, f32, 4>(p); /* registers do not suffice */ \
+        else \
+            norm_backward_kept<CENTERED, f32, 4, SIMT_RING_THREADS>(p); \
+    } \
     ENTRY_HELD(op##_ring_bf16_2048, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew<CENTERED, bf16, 4>(p); } \
     ENTRY_HELD(op##_ring_f16_2048, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew<CENTERED, f16, 4>(p); }
 

@@ -148,12 +148,12 @@ const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t leas
 #define SHAPE(threads, held) { threads, held },
     static const simt_shape shapes[] = { SIMT_PART_SHAPES(SHAPE) };
 #undef SHAPE
-    enum { SHAPES = sizeof shapes / sizeof shapes[0], DIVIDED = 2 }; /* a row in several blocks has six of them to a processor, or three */
+    enum { SHAPES = sizeof shapes / sizeof shapes[0], DIVIDED = 2, FEW = 4 }; /* a row in several blocks has a few of six to a processor, or more of three */
     const simt_room room = simt_room_of(call);
     const int64_t n = call->dim[symbol], size = (int64_t)trine_dtype_size(call->type[0]);
     if (room.shared == 0 || n <= least || n > INT32_MAX - 65536) return NULL;
     for (int i = 0; i < SHAPES; i++)
-        for (int blocks = 1; blocks <= (i >= DIVIDED ? room.cluster : 1); blocks++)
+        for (int blocks = 1; blocks <= (i < DIVIDED ? 1 : i == DIVIDED && room.cluster > FEW ? FEW : room.cluster); blocks++)
             if (part_length(n, blocks) * size <= part_room(&room, shapes[i].held)) {
                 *part_out = (simt_part){ blocks, part_length(n, blocks) };
                 return &shapes[i];
