@@ -5,18 +5,16 @@
 
 #include "bench.h"
 
-/* Bytes of the rows of a table that cannot all be read: a table whose first dimension is what the ids of another input count has at most as many rows
- * read as there are ids. */
-static double unread_bytes(const trine_case *c, int index) {
+/* The share of a table that ids leave unread: one whose first dimension is what the ids of another input count has at most as many rows read as there are ids. */
+static double unnamed_share(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
-    if ((t->spec->flags & (IN | OUT)) != IN || t->rank < 2 || t->dim[0].symbol < 0) return 0;
+    if (t->dim[0].symbol < 0) return 0;
     for (int i = 0; i < c->plan->tensors; i++) {
         const char *fill = c->plan->tensor[i].spec->fill;
         if (!(c->present >> i & 1) || fill == NULL || strncmp(fill, "ids ", 4) != 0) continue;
         if (trine_plan_find_symbol(c->plan, fill + 4) != t->dim[0].symbol) continue;
         const double rows = (double)c->tensor[index].shape[0], ids = (double)trine_tensor_count(&c->tensor[i]);
-        const double bytes = (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype);
-        return rows > ids ? bytes * (1 - ids / rows) : 0;
+        return rows > ids ? 1 - ids / rows : 0;
     }
     return 0;
 }
@@ -40,11 +38,10 @@ static int64_t param_value(const trine_case *c, const char *name) {
     return param < 0 ? 0 : (int64_t)trine_param_get(c->plan, param, c->args);
 }
 
-/* The share of the flops, which count every pair, that masks and the packing of sequences leave: the design's masks mean the same in all ops. */
-static double needed_share(const trine_case *c) {
-    const int rows = trine_plan_find_symbol(c->plan, "sq"), columns = trine_plan_find_symbol(c->plan, "sk");
-    const int sequences = trine_plan_find_symbol(c->plan, "nseq");
-    if (rows < 0 || columns < 0) return 1;
+/* The share of all pairs, which flops count, that masks and the packing of sequences leave: the design's masks mean the same in all ops. */
+static double visible_share(const trine_case *c) {
+    const int rows = c->plan->masked[0], columns = c->plan->masked[1], sequences = trine_plan_find_symbol(c->plan, "nseq");
+    if (rows < 0) return 1;
     bool packed = false;
     for (int i = 0; i < c->plan->tensors; i++) {
         const char *fill = c->plan->tensor[i].spec->fill;
@@ -52,6 +49,15 @@ static double needed_share(const trine_case *c) {
     }
     const int64_t parts = packed && sequences >= 0 && c->dim[sequences] > 0 ? c->dim[sequences] : 1;
     return visible(c->dim[rows] / parts, c->dim[columns] / parts, param_value(c, "causal") != 0, param_value(c, "window")) / (double)parts;
+}
+
+/* The bytes of an input that need not be read. */
+static double unread_bytes(const trine_case *c, int index) {
+    const trine_plan_tensor *t = &c->plan->tensor[index];
+    if ((t->spec->flags & (IN | OUT)) != IN || t->rank < 2) return 0;
+    const bool masked = c->plan->masked[0] >= 0 && t->dim[t->rank - 2].symbol == c->plan->masked[0] && t->dim[t->rank - 1].symbol == c->plan->masked[1];
+    const double bytes = (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype);
+    return bytes * (masked ? 1 - visible_share(c) : unnamed_share(c, index));
 }
 
 bench_peak bench_peak_of(const trine_case *c) {
@@ -74,7 +80,7 @@ void bench_work(const trine_case *c, bench_result *result) {
     result->bytes = trine_plan_bytes(c->plan, c->dim, c->type, c->present);
     for (int i = 0; i < c->plan->tensors; i++)
         if (c->present >> i & 1) result->bytes -= unread_bytes(c, i);
-    result->flops = trine_plan_flops(c->plan, c->dim) * needed_share(c);
+    result->flops = trine_plan_flops(c->plan, c->dim) * visible_share(c);
     result->peak = bench_peak_of(c);
 }
 

@@ -159,6 +159,7 @@ const trine_spec trine_spec_attention_backward = {
     .types = { "T=f32|bf16|f16" },
     .require = { "hk > 0", "h % hk == 0", "d > 0", "cu_seqlens_q <-> cu_seqlens_k", "with cu_seqlens_q: b == 1" },
     .flops = "10*b*sq*sk*h*d",
+    .masked = "sq sk",
     .independent = "b",
     .sizes = { "b: 1 0 2", "sq: 1 0 2 7 64 113 203 300", "sk: 1 0 3 16 97 128 203 1100", "h: 1 2 4 8", "hk: 1 2 4", "d: 1 3 16 40 64 80 128 256",
                "nseq: 1 2 5" },

@@ -341,6 +341,16 @@ static void find_limits(trine_plan *plan, int index) {
     for (const char *at = param->values; param->kind == ENUM && *at; at++) plan->max[index] += *at == ' ';
 }
 
+static bool parse_masked(trine_plan *plan) {
+    const char *text = plan->spec->masked;
+    char name[2][16];
+    plan->masked[0] = plan->masked[1] = -1;
+    if (text == NULL) return true;
+    if (sscanf(text, "%15s %15s", name[0], name[1]) != 2) return malformed(plan, "masked wants two symbols, not", text);
+    for (int i = 0; i < 2; i++) plan->masked[i] = (short)trine_plan_find_symbol(plan, name[i]);
+    return (plan->masked[0] >= 0 && plan->masked[1] >= 0) || malformed(plan, "unknown symbol", text);
+}
+
 static bool parse_plan(trine_plan *plan) {
     const trine_spec *spec = plan->spec;
     for (; plan->tensors < TRINE_MAX_TENSORS && spec->tensors[plan->tensors].name; plan->tensors++)
@@ -359,6 +369,7 @@ static bool parse_plan(trine_plan *plan) {
     if (spec->flops == NULL || !trine_expr_parse(plan, spec->flops, &plan->flops)) return malformed(plan, "bad flops", spec->name);
     plan->independent = spec->independent ? (short)trine_plan_find_symbol(plan, spec->independent) : -1;
     if (spec->independent && plan->independent < 0) return malformed(plan, "unknown symbol", spec->independent);
+    if (!parse_masked(plan)) return false;
     return spec->args_size <= 320 || malformed(plan, "arguments are too large", spec->name);
 }
 
@@ -501,6 +512,7 @@ uint64_t trine_spec_hash(void) {
         hash_strings(&hash, spec->require, TRINE_MAX_STRINGS);
         hash_strings(&hash, spec->alias, TRINE_MAX_STRINGS);
         hash_text(&hash, spec->flops);
+        hash_text(&hash, spec->masked);
     }
     return hash;
 }

@@ -57,6 +57,7 @@ typedef struct trine_plan {
     double min[TRINE_MAX_PARAMS], max[TRINE_MAX_PARAMS]; /* of the parameters, BOOL and ENUM included */
     trine_expr flops;
     short independent; /* symbol, or -1 */
+    short masked[2];   /* symbols of rows and columns, or -1 */
 } trine_plan;
 
 /* The parsed table of an op; the first call parses them all. NULL and a message in `error_out` (may be NULL) if a table is malformed, which

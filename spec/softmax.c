@@ -59,6 +59,7 @@ const trine_spec trine_spec_softmax = {
     .types = { "T=f32|bf16|f16" },
     .alias = { "y=x" },
     .flops = "5*g*s*n",
+    .masked = "s n",
     .independent = "g",
     .sizes = { "g: 1 0 3", "s: 1 0 2 7 33", "n: 1 0 3 31 64 127 1000 4097 20008" },
     .cases = { "square f32: T=f32 s=4096 n=4096", "square: T=bf16 s=4096 n=4096", "square f16: T=f16 s=4096 n=4096",

@@ -43,6 +43,7 @@ const trine_spec trine_spec_softmax_backward = {
     .types = { "T=f32|bf16|f16" },
     .alias = { "dx=y dy" },
     .flops = "5*g*s*n",
+    .masked = "s n",
     .independent = "g",
     .sizes = { "g: 1 0 3", "s: 1 0 2 7 33", "n: 1 0 3 31 64 127 1000 4097 20011" },
     .cases = { "square f32: T=f32 s=4096 n=4096", "square: T=bf16 s=4096 n=4096", "heads causal: T=bf16 g=32 s=1024 n=1024 scale=0.125 causal=1",

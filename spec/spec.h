@@ -70,7 +70,9 @@ typedef struct trine_spec {
     const char *alias[TRINE_MAX_STRINGS];   /* "y=x": y may be x, the very same view. All other overlap with an output is an error */
     const char *sizes[TRINE_MAX_STRINGS];   /* "n: 0 1 3 127": what the agreement suite combines */
     const char *cases[TRINE_MAX_STRINGS];   /* "name: T=bf16 r=8192 n=4096 causal=1 +residual": what the bench runs, in the words of case.h */
-    const char *flops;                      /* an expression of the symbols; bytes follow from the tensors */
+    const char *flops;                      /* an expression of the symbols; bytes follow from the tensors, from ids and from .masked */
+    const char *masked;                     /* "s n": the rows and columns that `causal` and `window` mask, bottom right; of inputs that these end only what is
+                                               visible is read. NULL: none */
     const char *independent;                /* a symbol along which the op separates into independent problems; NULL: none */
     bool integers_exact;                    /* small integer inputs (and parameters 0, 1) give exact sums: all kernels must return the very bits */
     size_t args_size;

@@ -34,6 +34,29 @@ static void check_cost(trine_queue *queue) {
     tap(bench_dispatch(queue, &empty, &tiny, &workspace) && empty > 0 && tiny > empty && workspace > 0, "what a call costs");
 }
 
+/* What a case moves and computes. */
+static bench_result work_of(trine_op op, const char *text) {
+    static trine_case c;
+    bench_result result = { 0 };
+    char error[320] = "";
+    trine_case_init(&c, op);
+    if (trine_case_parse(&c, text, error, sizeof error) && trine_case_finish(&c, error, sizeof error)) bench_work(&c, &result);
+    return result;
+}
+
+/* Of 4 rows of 6 a causal mask leaves 3, 4, 5 and 6. */
+static void check_work(void) {
+    const bench_result all = work_of(TRINE_OP_SOFTMAX, "T=f32 g=2 s=4 n=6"), masked = work_of(TRINE_OP_SOFTMAX, "T=f32 g=2 s=4 n=6 causal=1");
+    const bench_result gradient = work_of(TRINE_OP_SOFTMAX_BACKWARD, "T=bf16 g=2 s=4 n=6 causal=1");
+    tap(all.bytes == 2 * 48 * 4 && all.flops == 5 * 48, "softmax reads and writes all");
+    tap(masked.bytes == (36 + 48) * 4 && masked.flops == 5 * 36, "under a mask it reads what is visible");
+    tap(gradient.bytes == (2 * 36 + 48) * 2, "and so does its gradient");
+    const bench_result table = work_of(TRINE_OP_EMBEDDING, "T=f32 I=i32 t=10 v=100 n=8"),
+                       attention = work_of(TRINE_OP_ATTENTION, "T=f32 sq=4 sk=4 h=1 hk=1 d=8 causal=1");
+    tap(table.bytes < 100 * 8 * 4, "of a table as many rows as there are ids");
+    tap(attention.flops == work_of(TRINE_OP_ATTENTION, "T=f32 sq=4 sk=4 h=1 hk=1 d=8").flops * 10 / 16, "attention's flops are those of the pairs seen");
+}
+
 static void check_case(trine_queue *queue) {
     static trine_case c;
     static bench_result result;
@@ -55,6 +78,7 @@ int main(void) {
     if (tap(open, "a queue on the device: %s", trine_error_message())) {
         check_roof(queue);
         check_cost(queue);
+        check_work();
         check_case(queue);
     }
     trine_queue_close(queue);

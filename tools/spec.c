@@ -75,6 +75,7 @@ static void print_op(const trine_plan *plan) {
     print_strings("requires", spec->require, TRINE_MAX_STRINGS);
     print_strings("in place", spec->alias, TRINE_MAX_STRINGS);
     printf("\nflops\n  %s\n", spec->flops);
+    if (spec->masked) printf("\nmasks\n  over %s: what they hide is not computed, and not read of inputs that these dimensions end\n", spec->masked);
     if (spec->integers_exact) printf("\nsmall integers\n  sums of small integers are exact: every kernel returns the very same bits\n");
     print_strings("sizes tested", spec->sizes, TRINE_MAX_STRINGS);
     print_strings("cases", spec->cases, TRINE_MAX_STRINGS);
@@ -137,6 +138,10 @@ static void json_op(const trine_plan *plan) {
     json_strings("cases", spec->cases, TRINE_MAX_STRINGS);
     printf(",\n    \"flops\": ");
     bench_json_text(stdout, spec->flops);
+    if (spec->masked) {
+        printf(",\n    \"masked\": ");
+        bench_json_text(stdout, spec->masked);
+    }
     printf(",\n    \"integers_exact\": %s\n  }", spec->integers_exact ? "true" : "false");
 }
 

@@ -1,52 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy on CUDA devices: the host side. */
-#include <stdio.h>
+#include "backends/simt/cross_entropy_launch.h"
 
-#include "cross_entropy_host.h"
-
-/* Whole pieces of 16 bytes. A kilobyte of a processor's memory belongs to each block, and another is its function's own. */
-int cross_entropy_room(const trine_call *call, int held) {
-    enum { OWN = 1 << 10, PIECE = 16 };
-    return ((simt_room_of(call).shared + OWN) / held - 2 * OWN) / PIECE * PIECE;
-}
-
-int64_t cross_entropy_bytes(const trine_call *call) { return call->dim[1] * (int64_t)trine_dtype_size(call->type[0]); }
-
-trine_status cross_entropy_launch_parts(const trine_call *call, const char *step, cross_entropy_shape shape, int blocks) {
-    const cross_entropy_parts_params p = { cross_entropy_params_of(call), (int)(blocks > 1 ? simt_blocks(call->dim[1], 8 * blocks) * 8 : call->dim[1]) };
-    cuda_launch launch = {
-        .part = blocks > 1 ? CUDA_HOPPER : CUDA_COMMON,
-        .blocks = p.rows.rows * blocks,
-        .threads = shape.threads,
-        .cluster = blocks > 1 ? blocks : 0,
-        .shared = cross_entropy_room(call, shape.held),
-        .params = &p,
-    };
-    snprintf(launch.name, sizeof launch.name, "cross_entropy_%s%s_%s_%d", step, simt_rows_whole(call, 1) ? "" : "_ragged", trine_dtype_name(call->type[0]),
-             shape.held);
-    return cuda_launch_function(call, &launch);
-}
-
-/* From the shortest rows to the longest. */
-#define SHAPE(threads, held) { threads, held },
-static const cross_entropy_shape shapes[] = { CROSS_ENTROPY_SHAPES(SHAPE) };
-#undef SHAPE
-enum { SHAPES = sizeof shapes / sizeof shapes[0] };
-
-static const char *refuse_shared(const trine_call *call) {
+static const simt_shape *shape_of(const trine_call *call, simt_part *part_out) {
     enum { LEAST = 2 << 10 }; /* bytes of a row: up to that a warp has it in registers */
+    return simt_shape_of(call, 1, LEAST / (int64_t)trine_dtype_size(call->type[0]), part_out);
+}
+
+static const char *refuse_parts(const trine_call *call) {
+    simt_part part;
     if (!simt_present(call, CROSS_ENTROPY_DLOGITS)) return "no gradient is asked for";
-    if (cross_entropy_bytes(call) <= LEAST) return "a warp holds a row";
-    return cross_entropy_bytes(call) > cross_entropy_room(call, shapes[SHAPES - 1].held) ? "a row is longer than half of a processor's shared memory" : NULL;
+    return shape_of(call, &part) == NULL ? "a warp holds a row, or a cluster's shared memory does not" : NULL;
 }
 
-static trine_status launch_shared(const trine_call *call) {
-    int i = 0;
-    while (cross_entropy_bytes(call) > cross_entropy_room(call, shapes[i].held)) i++;
-    return cross_entropy_launch_parts(call, "shared", shapes[i], 1);
+static trine_status launch_parts(const trine_call *call) {
+    cross_entropy_params p = cross_entropy_params_of(call);
+    const simt_shape *shape = shape_of(call, &p.part);
+    return simt_launch_parts(call, shape, 1, &p.part, p.rows, &p, sizeof p);
 }
 
-SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME "_shared", .refuse = refuse_shared, .launch = launch_shared },
-                                { .name = SIMT_NAME "_sm90", .refuse = cross_entropy_sm90_refuse, .launch = cross_entropy_sm90_launch },
+SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME "_shared", .refuse = refuse_parts, .launch = launch_parts },
                                 { .name = SIMT_NAME, .launch = cross_entropy_launch },
                                 { 0 } };

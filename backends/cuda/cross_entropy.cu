@@ -4,7 +4,7 @@
 #include "cross_entropy_parts.h"
 
 #define SHAPE(G, HELD) \
-    CROSS_ENTROPY_PARTS(shared, one_block, f32, G, HELD) \
-    CROSS_ENTROPY_PARTS(shared, one_block, bf16, G, HELD) \
-    CROSS_ENTROPY_PARTS(shared, one_block, f16, G, HELD)
-CROSS_ENTROPY_SHAPES(SHAPE)
+    ROW_PART_SHAPE(cross_entropy, cross_entropy_params, cross_entropy_parts, f32, G, HELD) \
+    ROW_PART_SHAPE(cross_entropy, cross_entropy_params, cross_entropy_parts, bf16, G, HELD) \
+    ROW_PART_SHAPE(cross_entropy, cross_entropy_params, cross_entropy_parts, f16, G, HELD)
+SIMT_PART_SHAPES(SHAPE)

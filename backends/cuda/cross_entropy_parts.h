@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cross_entropy with its gradient, of rows in shared memory: each in one block, or in parts in the blocks of a cluster. A thread copies into places of its own,
- * which no other looks at, so that it alone waits for them. A block has one row: those of a processor, three and more, are then at different steps.
+/* cross_entropy with its gradient, of rows in shared memory.
  *
  * NOTES
  * Floor: logits once and dlogits once; 2 exponentials and about 12 other instructions for each.
@@ -10,129 +9,69 @@
 #ifndef TRINE_CUDA_CROSS_ENTROPY_PARTS_H
 #define TRINE_CUDA_CROSS_ENTROPY_PARTS_H
 
-#include <tile/mma.h>
-
 #include "backends/simt/cross_entropy_gradient.h"
-#include "cross_entropy.h"
+#include "row_part.h"
 
-/* The elements of a row that a block has, in pieces of 16 bytes. */
-template <class T, int G, bool WHOLE> struct row_part {
-    using bits = typename T::bits;
-    static constexpr int ITEMS = 16 / sizeof(bits), STEP = G * ITEMS;
-    using piece = held<T, ITEMS>;
-
-    const int n;
-
-    static DEVICE bits *memory() { return (bits *)launch_memory(); }
-    DEVICE bool in(int i) const { return i < n; }
-
-    /* Does this thread have element i? */
-    static DEVICE bool mine(int i) { return i >= 0 && i / ITEMS % G == thread_index(); }
-
-    /* Body(i) for each of the thread's pieces: i is its first element. */
-    template <class Body> DEVICE void each(const Body &body) const {
-#pragma unroll 1
-        for (int i = thread_index() * ITEMS; i < n; i += STEP) body(i);
-    }
-
-    /* Asks for a piece of the row whose part begins at `from`. */
-    DEVICE void ask(const bits *from, int i) const {
-        if constexpr (WHOLE) {
-            copy_bytes<16>(memory() + i, from + i, 16);
-        } else {
-            piece x = {};
+/* The sums of the thread's logits. */
+template <class Part> DEVICE logit_sums logit_part_sums(const Part &part, const cross_entropy_params &p) {
+    logit_sums s = { -f32::largest(), 0, 0 };
+    part.each([&](int i) {
+        float x[Part::ITEMS], max = -infinity(), sum = 0;
+        part.get(x, i);
+        if (p.smoothing > 0)
 #pragma unroll
-            for (int k = 0; k < ITEMS; k++)
-                if (in(i + k)) x.word[k / x.PER_WORD] |= (uint32_t)from[i + k] << k % x.PER_WORD * 16;
-            *(piece *)(memory() + i) = x;
+            for (int k = 0; k < Part::ITEMS; k++) s.total += x[k];
+#pragma unroll
+        for (int k = 0; k < Part::ITEMS; k++) {
+            x[k] = part.whole || part.in(i + k) ? product(x[k], p.base2) : -infinity();
+            max = larger(max, x[k]);
         }
-    }
-    DEVICE piece get(int i) const { return *(const piece *)(memory() + i); }
-
-    DEVICE void put(bits *to, int i, const piece &y) const {
-        if constexpr (WHOLE) {
-            store_whole(y.word, to + i);
-        } else {
-#pragma unroll
-            for (int k = 0; k < ITEMS; k++)
-                if (in(i + k)) to[i + k] = (bits)(y.word[k / y.PER_WORD] >> k % y.PER_WORD * 16);
+        max = to_finite(max);
+        if (max > s.origin) {
+            s.sum *= exp2_approx(s.origin - max);
+            s.origin = max;
         }
-    }
-
-    /* The thread's. */
-    DEVICE logit_sums sums(const cross_entropy_params &p) const {
-        logit_sums s = { -f32::largest(), 0, 0 };
-        each([&](int i) {
-            const piece x = get(i);
-            float z[ITEMS], max = -infinity(), sum = 0;
 #pragma unroll
-            for (int k = 0; k < ITEMS; k++) {
-                z[k] = WHOLE || in(i + k) ? product(x.get(k), p.base2) : -infinity();
-                max = larger(max, z[k]);
-            }
-            if (p.smoothing > 0)
-#pragma unroll
-                for (int k = 0; k < ITEMS; k++) s.total += x.get(k);
-            max = to_finite(max);
-            if (max > s.origin) {
-                s.sum *= exp2_approx(s.origin - max);
-                s.origin = max;
-            }
-#pragma unroll
-            for (int k = 0; k < ITEMS; k += 2) sum += exp2_approx(z[k] - s.origin) + exp2_approx(z[k + 1] - s.origin);
-            s.sum += sum;
-        });
-        return s;
-    }
-
-    /* As if no element had the label. */
-    DEVICE piece gradient(const cross_entropy_params &p, const row_gradient &g, const piece &x) const {
-        float d[ITEMS];
-#pragma unroll
-        for (int k = 0; k < ITEMS; k++) d[k] = gradient_at(p, g, x.get(k), p.spread);
-        piece y = held_of<T>(d);
-#pragma unroll
-        for (uint32_t &word : y.word) word = g.ignored ? 0 : word;
-        return y;
-    }
-};
-
-/* A row in one block. */
-struct one_block {
-    static DEVICE int size() { return 1; }
-    static DEVICE int rank() { return 0; }
-    static DEVICE void begin() {}
-    static DEVICE logit_sums all(const logit_sums &s) { return s; }
-};
-
-template <class T, int G, bool WHOLE, class Blocks> DEVICE void cross_entropy_parts(const cross_entropy_parts_params &q) {
-    const cross_entropy_params &p = q.rows;
-    const int64_t row = block_index() / Blocks::size();
-    const int first = Blocks::rank() * q.part, rest = (int)p.v - first;
-    const row_part<T, G, WHOLE> part = { rest < q.part ? rest : q.part };
-    const typename T::bits *const from = row_at<T>(p.logits, row) + first;
-    part.each([&](int i) { part.ask(from, i); });
-    copy_commit();
-    Blocks::begin();
-    const int64_t label = load_integer(p.labels.data, p.long_labels, row), distance = label - first;
-    const int here = distance >= 0 && distance < part.n ? (int)distance : -1;
-    const bool mine = part.mine(here), finishes = is_class(p, label) ? mine : Blocks::rank() == 0 && thread_index() == 0;
-    copy_wait<0>();
-    const float at_label = mine ? T::get(part.memory()[here]) : 0.0f;
-    const logit_sums own = part.sums(p);
-    const float origin = group_max<G>(own.origin);
-    const two sums = group_sum<G>(two{ moved_sum(own, origin), own.total });
-    const logit_sums s = Blocks::all({ origin, sums.a, sums.b });
-    if (finishes) loss_store(p, row, label, at_label, s);
-    const row_gradient g = gradient_of(p, row, label, (float)lse_of(s));
-    typename T::bits *const to = row_at<T>(p.dlogits, row) + first;
-    part.each([&](int i) { part.put(to, i, part.gradient(p, g, part.get(i))); });
-    if (mine && !g.ignored) *(volatile typename T::bits *)(to + here) = T::put(gradient_at(p, g, at_label, p.at_label)); /* after its piece */
+        for (int k = 0; k < Part::ITEMS; k += 2) sum += exp2_approx(x[k] - s.origin) + exp2_approx(x[k + 1] - s.origin);
+        s.sum += sum;
+    });
+    return s;
 }
 
-/* The entries <op>_<step>[_ragged]_<T>_<HELD>. */
-#define CROSS_ENTROPY_PARTS(step, Blocks, T, G, HELD) \
-    ENTRY_HELD(cross_entropy_##step##_##T##_##HELD, G, HELD, cross_entropy_parts_params) { cross_entropy_parts<T, G, true, Blocks>(p); } \
-    ENTRY_HELD(cross_entropy_##step##_ragged_##T##_##HELD, G, HELD, cross_entropy_parts_params) { cross_entropy_parts<T, G, false, Blocks>(p); }
+/* The gradients of a piece, as if no element had the label. */
+template <class T, class Part> DEVICE typename Part::piece logit_part_gradient(const Part &part, const cross_entropy_params &p, const row_gradient &g, int i) {
+    float d[Part::ITEMS];
+    part.get(d, i);
+#pragma unroll
+    for (int k = 0; k < Part::ITEMS; k++) d[k] = gradient_at(p, g, d[k], p.spread);
+    typename Part::piece y = held_of<T>(d);
+#pragma unroll
+    for (uint32_t &word : y.word) word = g.ignored ? 0 : word;
+    return y;
+}
+
+template <class T, class Part, int G> DEVICE void cross_entropy_parts(const cross_entropy_params &p) {
+    const int64_t row = block_index() / p.part.blocks;
+    const Part part(p.part, p.v);
+    part.ask(row_at<T>(p.logits, row));
+    const row_blocks blocks(p.part);
+    const int64_t label = load_integer(p.labels.data, p.long_labels, row), distance = label - part.first;
+    const int here = distance >= 0 && distance < part.n ? (int)distance : -1;
+    const bool mine = part.mine(here), finishes = is_class(p, label) ? mine : part.first == 0 && thread_index() == 0;
+    part.wait();
+    const float at_label = mine ? T::get(part.memory()[here]) : 0.0f;
+    const logit_sums own = logit_part_sums(part, p);
+    const float highest = group_max<G>(own.origin);
+    const two of_block = group_sum<G>(two{ moved_sum(own, highest), own.total });
+    const logit_sums their = blocks.exchange(logit_sums{ highest, of_block.a, of_block.b }, logit_sums{ -f32::largest(), 0, 0 });
+    const float origin = group_max<blocks.MOST>(their.origin);
+    const two sums = group_sum<blocks.MOST>(two{ moved_sum(their, origin), their.total });
+    const logit_sums s = { origin, sums.a, sums.b };
+    if (finishes) loss_store(p, row, label, at_label, s);
+    const row_gradient g = gradient_of(p, row, label, (float)lse_of(s));
+    typename T::bits *const to = row_at<T>(p.dlogits, row);
+    part.each([&](int i) { part.put(to, i, logit_part_gradient<T>(part, p, g, i)); });
+    if (mine && !g.ignored) *(volatile typename T::bits *)(to + label) = T::put(gradient_at(p, g, at_label, p.at_label)); /* after its piece */
+}
 
 #endif

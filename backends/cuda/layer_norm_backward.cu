@@ -3,6 +3,4 @@
 #include "backends/simt/layer_norm_backward.inl.h"
 #include "norm_backward_ring.h"
 
-NORM_BACKWARD_RING(layer_norm_backward, true, f32)
-NORM_BACKWARD_RING(layer_norm_backward, true, bf16)
-NORM_BACKWARD_RING(layer_norm_backward, true, f16)
+NORM_BACKWARD_RINGS(layer_norm_backward, true)

@@ -11,11 +11,11 @@
 
 #include "backends/simt/row.h"
 
-/* Rows of TENSORS tensors at a time, of each CHUNKS chunks of 16 bytes for every thread, in one of HELD blocks of a processor. */
-template <class T, int TENSORS, int CHUNKS, int HELD> struct ring {
+/* Rows of TENSORS tensors at a time, of each CHUNKS chunks of 16 bytes for every thread of THREADS, in as many blocks as make 512 threads of a processor. */
+template <class T, int TENSORS, int CHUNKS, int THREADS> struct ring {
     using bits = typename T::bits;
-    static constexpr int ITEMS = 16 / sizeof(bits), THREADS = SIMT_RING_THREADS, WARPS = THREADS / WARP;
-    static constexpr int PLANE = THREADS * 16, ROW = TENSORS * CHUNKS * PLANE, ROWS = SIMT_RING_BYTES / HELD / ROW;
+    static constexpr int ITEMS = 16 / sizeof(bits), WARPS = THREADS / WARP;
+    static constexpr int PLANE = THREADS * 16, ROW = TENSORS * CHUNKS * PLANE, ROWS = SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS) / ROW;
     using chunk = held<T, ITEMS>;
 
     /* What the warps of a cluster tell each other: in turns, since some may still read while others go on. */
@@ -80,14 +80,8 @@ template <class T, int TENSORS, int CHUNKS, int HELD> struct ring {
     DEVICE int left(int v) const { return n - place(v); }
     DEVICE bool used(int v) const { return v * THREADS * ITEMS < n; }
 
-    /* Body(v) for the chunks that are used, two at a time, or for all: of eight the tests cost layer_norm on bf16 5 %, of four nothing, where without them
-     * registers did not suffice. */
+    /* Body(v) for the chunks that are used, two at a time. */
     template <class Body> DEVICE void each(const Body &body) const {
-        if (CHUNKS > 4 && used(CHUNKS - 1)) {
-#pragma unroll
-            for (int v = 0; v < CHUNKS; v++) body(v);
-            return;
-        }
 #pragma unroll
         for (int v = 0; v < CHUNKS; v += 2)
             if (used(v)) {
@@ -101,24 +95,16 @@ template <class T, int TENSORS, int CHUNKS, int HELD> struct ring {
         const bits *of = (const bits *)row_of + first;
         const int at = place(v);
         if (whole && at < n) return *(const chunk *)(of + at);
-        chunk c = {};
-        if (!whole)
-#pragma unroll
-            for (int k = 0; k < ITEMS; k++)
-                if (at + k < n) c.word[k / c.PER_WORD] |= (uint32_t)of[at + k] << k % c.PER_WORD * 16;
-        return c;
+        return whole ? chunk{} : gathered<T, ITEMS>(of + at, [&](int k) { return at + k < n; });
     }
 
     template <class S> DEVICE void put(typename S::bits *row_of, int v, const float (&value)[ITEMS]) const {
         typename S::bits *to = row_of + first;
         const int at = place(v);
-        if (whole) {
-            if (at < n) store_vector<S>(value, to + at);
-        } else {
-#pragma unroll
-            for (int k = 0; k < ITEMS; k++)
-                if (at + k < n) to[at + k] = S::put(value[k]);
-        }
+        if (!whole)
+            scatter<S>(value, to + at, [&](int k) { return at + k < n; });
+        else if (at < n)
+            store_vector<S>(value, to + at);
     }
 
     /* Chunk v of the row is done with. */
@@ -158,11 +144,5 @@ template <class T, int TENSORS, int CHUNKS, int HELD> struct ring {
         return group_sum<WARP>(total);
     }
 };
-
-/* The sum of a chunk's elements, or of their squares, by pairs. */
-DEVICE float chunk_sum(const float (&x)[4]) { return (x[0] + x[1]) + (x[2] + x[3]); }
-DEVICE float chunk_sum(const float (&x)[8]) { return vector_sum(x); }
-DEVICE float chunk_squares(const float (&x)[4]) { return fused(x[1], x[1], x[0] * x[0]) + fused(x[3], x[3], x[2] * x[2]); }
-DEVICE float chunk_squares(const float (&x)[8]) { return vector_squares(x); }
 
 #endif

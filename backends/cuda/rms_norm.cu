@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm on CUDA devices. */
 #include "backends/simt/rms_norm.inl.h"
-#include "norm_ring.h"
+#include "norm_parts.h"
 
-NORM_RING(rms_norm, false, f32, 8, 1)
-NORM_RING(rms_norm, false, bf16, 8, 1)
-NORM_RING(rms_norm, false, f16, 8, 1)
+#define SHAPE(G, HELD) NORM_PART_SHAPE(rms_norm, G, HELD)
+SIMT_PART_SHAPES(SHAPE)

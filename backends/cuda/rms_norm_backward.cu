@@ -3,6 +3,4 @@
 #include "backends/simt/rms_norm_backward.inl.h"
 #include "norm_backward_ring.h"
 
-NORM_BACKWARD_RING(rms_norm_backward, false, f32)
-NORM_BACKWARD_RING(rms_norm_backward, false, bf16)
-NORM_BACKWARD_RING(rms_norm_backward, false, f16)
+NORM_BACKWARD_RINGS(rms_norm_backward, false)

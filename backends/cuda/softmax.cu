@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax on CUDA devices. */
-#include "softmax_ring.h"
+#include "softmax_parts.h"
 
-#define SOFTMAX_RING(T) \
-    ENTRY_HELD(softmax_ring_##T##_8, SIMT_RING_THREADS, 1, softmax_params) { softmax_ring<T, 8>(p); }
-SOFTMAX_RING(f32)
-SOFTMAX_RING(bf16)
-SOFTMAX_RING(f16)
+#define SHAPE(G, HELD) \
+    ROW_PART_SHAPE(softmax, softmax_params, softmax_parts, f32, G, HELD) \
+    ROW_PART_SHAPE(softmax, softmax_params, softmax_parts, bf16, G, HELD) \
+    ROW_PART_SHAPE(softmax, softmax_params, softmax_parts, f16, G, HELD)
+SIMT_PART_SHAPES(SHAPE)

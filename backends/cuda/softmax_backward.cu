@@ -3,7 +3,7 @@
 #include "softmax_backward_ring.h"
 
 #define SOFTMAX_BACKWARD_RING(T) \
-    ENTRY_HELD(softmax_backward_ring_##T##_4, SIMT_RING_THREADS, 1, softmax_backward_params) { softmax_backward_ring<T, 4>(p); }
+    ENTRY_HELD(softmax_backward_ring_##T##_2048, SIMT_RING_THREADS, 1, softmax_backward_params) { softmax_backward_ring<T, 4>(p); }
 SOFTMAX_BACKWARD_RING(f32)
 SOFTMAX_BACKWARD_RING(bf16)
 SOFTMAX_BACKWARD_RING(f16)

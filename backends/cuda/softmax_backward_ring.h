@@ -7,7 +7,7 @@
 #include "ring.h"
 
 template <class T, int CHUNKS> DEVICE void softmax_backward_ring(const softmax_backward_params &p) {
-    using rows = ring<T, 2, CHUNKS, 1>;
+    using rows = ring<T, 2, CHUNKS, SIMT_RING_THREADS>;
     using chunk = typename rows::chunk;
     const simt_rows from[2] = { p.y, p.dy };
     for (rows r(p.ring, from, p.rows, p.n); r.row < p.rows; r.next()) {

@@ -72,7 +72,7 @@ int cuda_code_for(int major, int minor) {
 
 /* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
 static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch *launch, CUfunction *function_out) {
-    enum { FREE = 48 << 10 }; /* bytes that a launch may ask for as it is */
+    enum { FREE = 40 << 10 }; /* bytes that a launch may ask for as it is: 48 KB with the function's own */
     CUmodule *module = &d->module[op][launch->part];
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     trine_status status = CUDA_CALL(d->driver, ThreadExchangeStreamCaptureMode, &mode);

@@ -18,9 +18,11 @@ typedef struct cross_entropy_params {
     /* of the gradient: */
     simt_rows dloss, dlogits;
     int64_t dloss_step;     /* 0: one element for all rows */
-    int64_t pieces, tasks;  /* of a row; of all */
+    simt_divisor pieces;    /* of a row */
+    int64_t tasks;          /* of all rows */
     float spread, at_label; /* e/v, and 1 - e more */
     float twice_z_loss;
+    simt_part part;
 } cross_entropy_params;
 
 #endif

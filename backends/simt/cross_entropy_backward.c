@@ -24,12 +24,12 @@ static trine_status launch(const trine_call *call) {
         .base2 = (float)(args->logit_scale * 1.4426950408889634),
         .z_loss = args->z_loss,
         .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
-        .pieces = simt_blocks(call->dim[1], 32 * items),
+        .pieces = simt_divisor_of(simt_blocks(call->dim[1] > 0 ? call->dim[1] : 1, 32 * items)),
         .spread = (float)spread,
         .at_label = (float)(1 - args->label_smoothing + spread),
         .twice_z_loss = 2 * args->z_loss,
     };
-    p.tasks = p.rows * p.pieces;
+    p.tasks = p.rows * p.pieces.by;
     const simt_function function = { .step = whole ? NULL : "ragged", .type = { call->tensor[LOGITS].dtype } };
     return simt_launch(call, &function, simt_blocks(p.tasks, SIMT_THREADS / 32), SIMT_THREADS, &p, sizeof p);
 }

@@ -7,8 +7,8 @@ template <class T, class Group> DEVICE void cross_entropy_backward(const cross_e
     using index = typename Group::index;
     const int64_t task = Group::row();
     if (task >= p.tasks) return;
-    const int64_t row = p.tasks <= 0xffffffff ? (int64_t)((uint32_t)task / (uint32_t)p.pieces) : task / p.pieces;
-    const index at = (index)(task - row * p.pieces) * Group::PIECE, n = (index)p.v;
+    const int64_t row = divides_fast(p.tasks) ? (int64_t)quotient((uint32_t)task, p.pieces) : (int64_t)quotient((uint64_t)task, p.pieces);
+    const index at = (index)(task - row * p.pieces.by) * Group::PIECE, n = (index)p.v;
     typename Group::template raw<T> x;
     Group::template load<T>(x, row_at<T>(p.logits, row), at, n);
     const int64_t label = load_integer(p.labels.data, p.long_labels, row);

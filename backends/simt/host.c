@@ -136,6 +136,44 @@ trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, 
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
 }
 
+/* Bytes of a row for each block, if a processor holds so many: whole pieces of 16. A kilobyte of its memory belongs to each block, another is its function's own. */
+static int64_t part_room(const simt_room *room, int held) {
+    enum { OWN = 1 << 10, PIECE = 16 };
+    return ((room->shared + OWN) / held - 2 * OWN) / PIECE * PIECE;
+}
+
+static int part_length(int64_t n, int blocks) { return (int)(blocks > 1 ? simt_blocks(n, 8 * blocks) * 8 : n); }
+
+const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out) {
+#define SHAPE(threads, held) { threads, held },
+    static const simt_shape shapes[] = { SIMT_PART_SHAPES(SHAPE) };
+#undef SHAPE
+    enum { SHAPES = sizeof shapes / sizeof shapes[0], DIVIDED = 2, FEW = 4 }; /* a row in several blocks has a few of six to a processor, or more of three */
+    const simt_room room = simt_room_of(call);
+    const int64_t n = call->dim[symbol], size = (int64_t)trine_dtype_size(call->type[0]);
+    if (room.shared == 0 || n <= least || n > INT32_MAX - 65536) return NULL;
+    for (int i = 0; i < SHAPES; i++)
+        for (int blocks = 1; blocks <= (i < DIVIDED ? 1 : i == DIVIDED && room.cluster > FEW ? FEW : room.cluster); blocks++)
+            if (part_length(n, blocks) * size <= part_room(&room, shapes[i].held)) {
+                *part_out = (simt_part){ blocks, part_length(n, blocks) };
+                return &shapes[i];
+            }
+    return NULL;
+}
+
+trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, int symbol, const simt_part *part, int64_t rows, const void *params,
+                               size_t size) {
+    const simt_room room = simt_room_of(call);
+    const simt_function function = {
+        .step = simt_rows_whole(call, symbol) ? "parts" : "parts_ragged",
+        .type = { call->type[0] },
+        .variant = shape->held,
+        .shared = (int)part_room(&room, shape->held),
+        .cluster = part->blocks,
+    };
+    return simt_launch(call, &function, rows * part->blocks, shape->threads, params, size);
+}
+
 const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out) {
     enum { OWN = 3 << 10, LINE = 64 }; /* bytes of a function's own; columns that are not divided */
     const simt_room room = simt_room_of(call);
@@ -143,7 +181,7 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     int i = 0;
     while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most))) i++;
     if (i == count || room.shared < SIMT_RING_BYTES + entries[i].behind + OWN) return NULL;
-    const int64_t blocks = simt_blocks(bytes, (int64_t)entries[i].chunks * SIMT_RING_THREADS * 16);
+    const int64_t blocks = simt_blocks(bytes, (int64_t)entries[i].chunks * entries[i].threads * 16);
     if (blocks > room.cluster) return NULL;
     *ring_out = (simt_ring){
         .blocks = (int)blocks,
@@ -160,13 +198,15 @@ int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most) {
 
 trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most, const void *params,
                               size_t size) {
-    const int shared = SIMT_RING_BYTES / entry->held + entry->behind;
-    const simt_function function = { .step = "ring", .type = { call->type[0] }, .variant = entry->chunks, .shared = shared, .cluster = ring->blocks };
+    const int blocks = SIMT_RING_THREADS / entry->threads, shared = SIMT_RING_BYTES / blocks + entry->behind;
+    const simt_function function = {
+        .step = "ring", .type = { call->type[0] }, .variant = entry->threads * entry->chunks, .shared = shared, .cluster = ring->blocks
+    };
     int held;
-    const trine_status status = simt_clusters_held(call, &function, SIMT_RING_THREADS, entry->held, &held);
+    const trine_status status = simt_clusters_held(call, &function, entry->threads, blocks, &held);
     if (status != TRINE_OK) return status;
     ring->clusters = simt_ring_clusters(rows, held, most);
-    return simt_launch(call, &function, ring->clusters * ring->blocks, SIMT_RING_THREADS, params, size);
+    return simt_launch(call, &function, ring->clusters * ring->blocks, entry->threads, params, size);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ dropout */

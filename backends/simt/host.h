@@ -52,10 +52,21 @@ simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 /* The whole launch of a row op, whose entries are those of row.h for its first type: `rows` rows along dimension `symbol`. */
 trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
 
-/* Rows through shared memory, entries <op>_ring_<type>_<chunks>: threads have so many chunks of 16 bytes of a row of more than `least` bytes and, unless
- * that is 0, at most `most`. A processor holds so many blocks; `behind` bytes follow their rings. */
+/* Rows in shared memory, entries <op>_parts[_ragged]_<type>_<held>. */
+typedef struct simt_shape {
+    int threads, held;
+} simt_shape;
+
+/* The shape for a row along dimension `symbol`, and the fewest blocks that have room for it together; NULL: none have, or it is no longer than `least`. */
+const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out);
+
+trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, int symbol, const simt_part *part, int64_t rows, const void *params,
+                               size_t size);
+
+/* Rows through shared memory, entries <op>_ring_<type>_<chunks of a block>: `threads` have so many chunks of 16 bytes each of a row of more than `least` bytes
+ * and, unless that is 0, at most `most`. `behind` bytes follow a ring. */
 typedef struct simt_ring_entry {
-    int chunks, held, least, most, behind;
+    int threads, chunks, least, most, behind;
 } simt_ring_entry;
 
 /* The first of `count` entries that takes a row along dimension `symbol`, if clusters have room for it; NULL: none. */

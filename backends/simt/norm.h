@@ -12,7 +12,7 @@ typedef struct norm_params {
     bool round;                    /* before the weight */
     bool f32_residual, f32_weight; /* else of x's type */
     simt_dropout dropout;
-    simt_ring ring;
+    simt_part part;
 } norm_params;
 
 /* Is h = x, with weights of x's type? */

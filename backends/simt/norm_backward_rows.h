@@ -94,6 +94,49 @@ DEVICE void norm_weigh(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_
         norm_weigh_as<T, T, Group>(dy, p, at, n);
 }
 
+/* weight + offset of the thread's columns, kept for all rows: in shared memory, where no other thread looks at it, lest registers do not suffice. The largest
+ * blocks read it for each row: so much memory would leave a CDNA processor one of them; and so do the smallest groups, of which gfx90a spilt registers. */
+template <class T, class Group> struct norm_factors {
+    static constexpr int HALF = VECTOR / 2, HALVES = Group::VECTORS * 2;
+    static constexpr bool KEPT = Group::SIZE > 32 && Group::THREADS < NORM_FUSED_MOST;
+    using half = packed<float, HALF>;
+    const norm_backward_params &p;
+
+    static DEVICE half &memory(int i) {
+        SHARED half m[HALVES][KEPT ? Group::THREADS : 1];
+        return m[i][thread_index()];
+    }
+    DEVICE norm_factors(const norm_backward_params &params) : p(params) {
+        if constexpr (KEPT) {
+            float w[Group::VECTORS][VECTOR];
+#pragma unroll
+            for (int v = 0; v < Group::VECTORS; v++)
+#pragma unroll
+                for (int k = 0; k < VECTOR; k++) w[v][k] = 1;
+            norm_weigh<T, Group>(w, p, 0, (typename Group::index)p.n);
+#pragma unroll
+            for (int i = 0; i < HALVES; i++) {
+                half h;
+#pragma unroll
+                for (int k = 0; k < HALF; k++) h.v[k] = w[i / 2][i % 2 * HALF + k];
+                memory(i) = h;
+            }
+        }
+    }
+    DEVICE void weigh(float (&dy)[Group::VECTORS][VECTOR], typename Group::index n) const {
+        if constexpr (KEPT) {
+#pragma unroll
+            for (int i = 0; i < HALVES; i++) {
+                const half w = memory(i);
+#pragma unroll
+                for (int k = 0; k < HALF; k++) dy[i / 2][i % 2 * HALF + k] *= w.v[k];
+            }
+        } else {
+            norm_weigh<T, Group>(dy, p, 0, n);
+        }
+    }
+};
+
 /* Adds the sums of g and of g xhat. */
 template <class Group> DEVICE void norm_backward_sums(two &sums, const float (&g)[Group::VECTORS][VECTOR], const float (&hat)[Group::VECTORS][VECTOR]) {
 #pragma unroll
@@ -105,15 +148,19 @@ template <class Group> DEVICE void norm_backward_sums(two &sums, const float (&g
         }
 }
 
+template <int G> DEVICE two norm_means(two sums, float inverse) {
+    sums = group_sum<G>(sums);
+    return { sums.a * inverse, sums.b * inverse };
+}
+
 /* dh = rstd (g - c1 - xhat c2) + dresidual, in place of g; dx = dropout of dh */
 template <bool CENTERED, class T, class Group>
 DEVICE void norm_backward_write(float (&g)[Group::VECTORS][VECTOR], const float (&hat)[Group::VECTORS][VECTOR], const norm_backward_params &p, int64_t row,
-                                typename Group::index at, typename Group::index n, float rstd, two sums) {
-    const float c1 = CENTERED ? sums.a / (float)n : 0, c2 = sums.b / (float)n;
+                                typename Group::index at, typename Group::index n, float rstd, two means) {
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) g[v][k] = (g[v][k] - c1 - hat[v][k] * c2) * rstd;
+        for (int k = 0; k < VECTOR; k++) g[v][k] = fused(-hat[v][k], means.b, CENTERED ? g[v][k] - means.a : g[v][k]) * rstd; /* last: it may be large */
     norm_add<T, Group>(g, p.dresidual, p.f32_residual, row, at, n);
     if (p.dh.data) Group::each(at, n, [&](int v, const typename Group::lane &l) { norm_put<T>(g[v], p.dh, p.f32_residual, row, l); });
     if (p.dropout.p > 0) norm_drop<Group>(g, p.dropout, row, at, n);
@@ -135,12 +182,12 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_long(co
         norm_weigh<T, Group>(g, p, at, n);
         norm_backward_sums<Group>(sums, g, hat);
     }
-    sums = group_sum<Group::SIZE>(sums);
+    const two means = norm_means<Group::SIZE>(sums, 1.0f / (float)n);
     for (index at = 0; at < n; at += Group::PIECE) {
         input.ask(p, row, at, n);
         input.get(g, hat, p, at, n);
         norm_weigh<T, Group>(g, p, at, n);
-        norm_backward_write<CENTERED, T, Group>(g, hat, p, row, at, n, input.s.rstd, sums);
+        norm_backward_write<CENTERED, T, Group>(g, hat, p, row, at, n, input.s.rstd, means);
     }
 }
 
@@ -171,6 +218,8 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
     using index = typename Group::index;
     constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2;
     float dweight[Group::VECTORS][VECTOR] = {}, dbias[Group::VECTORS][VECTOR] = {};
+    const norm_factors<T, Group> factors(p);
+    const float inverse = 1.0f / (float)p.n;
     norm_backward_input<T, Group> input;
     int64_t row = Group::row();
     if (AHEAD) input.template ask_turn<CENTERED>(p, row);
@@ -191,10 +240,10 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
                 dweight[v][k] = fused(g[v][k], hat[v][k], dweight[v][k]);
                 if (CENTERED) dbias[v][k] += g[v][k];
             }
-        norm_weigh<T, Group>(g, p, 0, n);
+        factors.weigh(g, n);
         two sums = { 0, 0 };
         norm_backward_sums<Group>(sums, g, hat);
-        sums = group_sum<Group::SIZE>(sums);
+        sums = norm_means<Group::SIZE>(sums, inverse);
         if (live) norm_backward_write<CENTERED, T, Group>(g, hat, p, here, 0, n, rstd, sums);
     }
     if (p.weight_partial) norm_partial<Group>(p.weight_partial, dweight, (index)p.n);

@@ -43,7 +43,14 @@ typedef struct simt_rows {
     int64_t batch, row; /* strides, in elements */
 } simt_rows;
 
-/* Rows through shared memory (cuda/ring.h): threads of a block, bytes of a processor's rings, and behind a ring where a gradient holds a weight; blocks of a
+/* Rows in shared memory, each in one block or in parts in the blocks of a cluster (cuda/row_part.h): blocks, and the elements of one, a multiple of 8 if there
+ * are several. Shapes of blocks: threads, and how many a processor holds, which says how long a part may be; about 128 bytes of it are a thread's. */
+typedef struct simt_part {
+    int blocks, length;
+} simt_part;
+#define SIMT_PART_SHAPES(SHAPE) SHAPE(64, 24) SHAPE(128, 12) SHAPE(256, 6) SHAPE(512, 3) SHAPE(512, 2)
+
+/* Rows through shared memory (cuda/ring.h): threads of a processor's blocks, bytes of a processor's rings, and behind a ring where a gradient holds a weight; blocks of a
  * cluster at most. */
 enum { SIMT_RING_THREADS = 512, SIMT_RING_BYTES = 192 << 10, SIMT_RING_BEHIND = 32 << 10, SIMT_RING_MOST = 8 };
 typedef struct simt_ring {

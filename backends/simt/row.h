@@ -29,6 +29,20 @@ template <bool WHOLE> DEVICE bool within(const span<WHOLE> &s, int k) { return s
 /* The same if n is the row's whole length: a vector of a WHOLE row is in it or not. */
 template <bool WHOLE> DEVICE bool inside(const span<WHOLE> &s, int k) { return s.at + (WHOLE ? 0 : k) < s.n; }
 
+/* N elements one by one, element k if in(k); the others are 0. */
+template <class T, int N, class In> DEVICE held<T, N> gathered(const typename T::bits *from, const In &in) {
+    held<T, N> x = {};
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (in(k)) x.word[k / x.PER_WORD] |= (uint32_t)from[k] << k % x.PER_WORD * 16;
+    return x;
+}
+template <class T, int N, class In> DEVICE void scatter(const float (&v)[N], typename T::bits *to, const In &in) {
+#pragma unroll
+    for (int k = 0; k < N; k++)
+        if (in(k)) to[k] = T::put(v[k]);
+}
+
 /* Its elements; beyond the row they may be any. A WHOLE row must have a first element, which is what is read for one beyond it: a test would cost more. */
 template <class T> DEVICE held<T, VECTOR> fetch_any(const void *row, const span<true> &s) {
     return *(const held<T, VECTOR> *)((const typename T::bits *)row + (s.at < s.n ? s.at : 0));
@@ -42,12 +56,7 @@ template <class T> DEVICE held<T, VECTOR> emptied(held<T, VECTOR> x, const span<
 }
 template <class T> DEVICE held<T, VECTOR> fetch(const void *row, const span<true> &s) { return emptied<T>(fetch_any<T>(row, s), s); }
 template <class T> DEVICE held<T, VECTOR> fetch(const void *row, const span<false> &s) {
-    const typename T::bits *from = (const typename T::bits *)row + s.at;
-    held<T, VECTOR> x = {};
-#pragma unroll
-    for (int k = 0; k < VECTOR; k++)
-        if (within(s, k)) x.word[k / x.PER_WORD] |= (uint32_t)from[k] << k % x.PER_WORD * 16;
-    return x;
+    return gathered<T, VECTOR>((const typename T::bits *)row + s.at, [&](int k) { return within(s, k); });
 }
 
 template <class T> DEVICE held<T, VECTOR> emptied(held<T, VECTOR> x, const span<false> &) { return x; }
@@ -61,10 +70,7 @@ template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const sp
         for (int i = 0; i < VECTOR / x.PER_WORD; i += 4) store_words(to + i, x.word[i], x.word[i + 1], x.word[i + 2], x.word[i + 3]);
 }
 template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const span<false> &s) {
-    typename T::bits *to = (typename T::bits *)row + s.at;
-#pragma unroll
-    for (int k = 0; k < VECTOR; k++)
-        if (within(s, k)) to[k] = T::put(v[k]);
+    scatter<T>(v, (typename T::bits *)row + s.at, [&](int k) { return within(s, k); });
 }
 
 template <int G, int V, bool WHOLE> struct group {
@@ -104,6 +110,8 @@ template <int G, int V, bool WHOLE> struct group {
 };
 
 /* The sum of a vector, or of its squares, by pairs: a chain of additions is latency that other warps must hide. */
+DEVICE float vector_sum(const float (&x)[VECTOR / 2]) { return (x[0] + x[1]) + (x[2] + x[3]); }
+DEVICE float vector_squares(const float (&x)[VECTOR / 2]) { return fused(x[1], x[1], x[0] * x[0]) + fused(x[3], x[3], x[2] * x[2]); }
 DEVICE float vector_sum(const float (&x)[VECTOR]) { return ((x[0] + x[1]) + (x[2] + x[3])) + ((x[4] + x[5]) + (x[6] + x[7])); }
 DEVICE float vector_squares(const float (&x)[VECTOR]) {
     const float a = fused(x[1], x[1], x[0] * x[0]), b = fused(x[3], x[3], x[2] * x[2]), c = fused(x[5], x[5], x[4] * x[4]), d = fused(x[7], x[7], x[6] * x[6]);

@@ -7,7 +7,7 @@
 
 enum { X, Y }; /* as in the specification */
 
-static const simt_ring_entry ring = { .chunks = 8, .held = 1, .least = 32 << 10 };
+enum { LEAST = 1024 }; /* elements of a row: registers hold so many as fast */
 
 static trine_status launch(const trine_call *call) {
     const trine_softmax_args *args = call->args;
@@ -24,8 +24,8 @@ static trine_status launch(const trine_call *call) {
         .causal = args->causal,
     };
     const bool one_matrix = call->dim[0] == 1 || (p.x.batch == p.s * p.x.row && p.y.batch == p.s * p.y.row);
-    const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, 2, 1, &ring, &p.ring) : NULL;
-    if (entry != NULL) return simt_launch_ring(call, entry, &p.ring, p.rows, p.rows, &p, sizeof p);
+    const simt_shape *shape = !p.causal && one_matrix ? simt_shape_of(call, 2, LEAST, &p.part) : NULL;
+    if (shape != NULL) return simt_launch_parts(call, shape, 2, &p.part, p.rows, &p, sizeof p);
     return simt_launch_rows(call, p.rows, 2, SIMT_ONE_ROW, &p, sizeof p);
 }
 

@@ -12,7 +12,7 @@ typedef struct softmax_params {
      * scale, spread |scale| log2(e); for a scale of 0 they are 0 and 1. */
     float f, spread;
     bool causal;
-    simt_ring ring;
+    simt_part part;
 } softmax_params;
 
 typedef struct softmax_backward_params {

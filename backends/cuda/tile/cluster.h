@@ -22,6 +22,11 @@ DEVICE void cluster_sync() {
     if constexpr (HAS_CLUSTERS) asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
+/* All threads of the cluster are here, or have been; unlike above, nothing waits for what was written. */
+DEVICE void cluster_meet() {
+    if constexpr (HAS_CLUSTERS) asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+}
+
 DEVICE void barrier_init(uint32_t barrier, int arrivals) {
     if constexpr (HAS_CLUSTERS) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }

@@ -57,8 +57,6 @@ DEVICE void load_matrices(uint32_t (&x)[4], uint32_t address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(address) : "memory");
 }
 
-/* All threads of the cluster are here, or have been. */
-DEVICE void cluster_meet() { asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory"); }
 /* The same place in the shared memory of another block of the cluster. */
 DEVICE uint32_t cluster_address(uint32_t address, int rank) {
     uint32_t there;

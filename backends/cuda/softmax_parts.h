@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* softmax of rows in shared memory: online statistics, then powers anew. */
+#ifndef TRINE_CUDA_SOFTMAX_PARTS_H
+#define TRINE_CUDA_SOFTMAX_PARTS_H
+
+#include "backends/simt/softmax.inl.h"
+#include "row_part.h"
+
+/* Of one largest element and another: what a sum of powers is multiplied by. */
+DEVICE float softmax_factor(const softmax_params &p, float from, float origin) { return exp2_approx((from - origin) * p.spread); }
+
+template <class T, class Part, int G> DEVICE void softmax_parts(const softmax_params &p) {
+    const int64_t row = block_index() / p.part.blocks;
+    const Part part(p.part, p.n);
+    part.ask(row_at<T>(p.x, row));
+    const row_blocks blocks(p.part);
+    part.wait();
+    float own = -infinity(), sum = 0;
+    part.each([&](int i) {
+        float h[Part::ITEMS], max = own;
+        part.get(h, i);
+#pragma unroll
+        for (int k = 0; k < Part::ITEMS; k++) {
+            h[k] = part.whole || part.in(i + k) ? h[k] * p.f : -infinity();
+            max = larger(max, h[k]);
+        }
+        const float origin = softmax_origin(max);
+        if (max > own) {
+            sum *= softmax_factor(p, own, origin);
+            own = max;
+        }
+#pragma unroll
+        for (int k = 0; k < Part::ITEMS; k++) h[k] = exp2_approx((h[k] - origin) * p.spread);
+        sum += vector_sum(h);
+    });
+    const float max = group_max<G>(own);
+    const two their = blocks.exchange(two{ max, group_sum<G>(sum * softmax_factor(p, own, softmax_origin(max))) }, two{ -infinity(), 0 });
+    const float origin = softmax_origin(group_max<blocks.MOST>(their.a));
+    const float inverse = 1 / group_sum<blocks.MOST>(their.b * softmax_factor(p, their.a, origin));
+    part.each([&](int i) {
+        float h[Part::ITEMS];
+        part.get(h, i);
+#pragma unroll
+        for (int k = 0; k < Part::ITEMS; k++) h[k] = exp2_approx((h[k] * p.f - origin) * p.spread) * inverse;
+        part.put(row_at<T>(p.y, row), i, held_of<T>(h));
+    });
+}
+
+#endif

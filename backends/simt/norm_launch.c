@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The launches that the norms share, and those of their gradients. */
+#include "norm_launch.h"
+
+static bool given(const trine_call *call, int tensor) { return tensor >= 0 && simt_present(call, tensor); }
+
+static simt_rows rows_of(const trine_call *call, int tensor) { return tensor >= 0 ? simt_rows_of(call, tensor) : (simt_rows){ 0 }; }
+
+/* -------------------------------------------------------------------------------------------------------------------- norms */
+
+trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p) {
+    enum { LEAST = 4096 }; /* elements of a row: registers hold so many as fast */
+    p.x = simt_rows_of(call, t->x);
+    p.residual = simt_rows_of(call, t->residual);
+    p.weight = simt_rows_of(call, t->weight);
+    p.bias = rows_of(call, t->bias);
+    p.y = simt_rows_of(call, t->y);
+    p.residual_out = simt_rows_of(call, t->residual_out);
+    p.mean = rows_of(call, t->mean);
+    p.rstd = simt_rows_of(call, t->rstd);
+    p.rows = call->dim[0];
+    p.n = call->dim[1];
+    p.f32_residual = call->type[1] == TRINE_F32;
+    p.f32_weight = call->type[2] == TRINE_F32;
+    const simt_shape *shape = norm_plain(&p, call->type[2] == call->type[0]) ? simt_shape_of(call, 1, LEAST, &p.part) : NULL;
+    if (shape != NULL) return simt_launch_parts(call, shape, 1, &p.part, p.rows, &p, sizeof p);
+    return simt_launch_rows(call, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
+}
+
+/* ---------------------------------------------------------------------------------------------------------------- gradients */
+
+static norm_backward_params backward_params_of(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {
+    p.dy = simt_rows_of(call, t->dy);
+    p.h = simt_rows_of(call, t->h);
+    p.weight = simt_rows_of(call, t->weight);
+    p.mean = rows_of(call, t->mean);
+    p.rstd = simt_rows_of(call, t->rstd);
+    p.dresidual = simt_rows_of(call, t->dresidual);
+    p.dx = simt_rows_of(call, t->dx);
+    p.dh = simt_rows_of(call, t->dh);
+    p.rows = call->dim[0];
+    p.n = call->dim[1];
+    p.f32_residual = call->type[1] == TRINE_F32;
+    p.f32_weight = call->type[2] == TRINE_F32;
+    return p;
+}
+
+static bool fused(const trine_call *call) { return call->dim[1] <= NORM_FUSED_ITEMS * NORM_FUSED_MOST; }
+
+/* Groups take the rows of a few blocks in turns. */
+static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
+    static const int sizes[] = { 8, 32, 64, 128, 256, NORM_FUSED_MOST };
+    simt_group group = simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 6, sizes);
+    const int64_t turns = simt_blocks(group.blocks, norm_fused_blocks(group.size)), most = NORM_FUSED_TURNS;
+    *turns_out = turns < 1 ? 1 : turns > most ? most : turns;
+    group.blocks = simt_blocks(group.blocks, *turns_out);
+    return group;
+}
+
+/* Rows go through shared memory, those of 16 bits if they are long, if nothing else is read or written; NULL: these do not. */
+static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
+    enum { NARROW = 1, WIDE = 4, ALL = SIMT_RING_THREADS };
+    static const simt_ring_entry rings[WIDE] = {
+        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .behind = SIMT_RING_BEHIND / 8 },
+        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .behind = SIMT_RING_BEHIND / 4 },
+        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10, .behind = SIMT_RING_BEHIND / 2 },
+        { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
+    };
+    const int count = call->type[0] == TRINE_F32 ? WIDE : NARROW;
+    const bool alone = !p->dresidual.data && !p->dh.data && p->dropout.p == 0, alike = call->type[1] == call->type[0];
+    return alone && alike && (!p->weight.data || call->type[2] == call->type[0]) ? simt_ring_of(call, 1, count, rings + WIDE - count, &p->ring) : NULL;
+}
+
+/* Partial sums of a column, at most: a device may hold fewer clusters than it has processors for. */
+static int64_t blocks_of(const trine_call *call, norm_backward_params *p) {
+    const simt_ring_entry *ring = ring_of(call, p);
+    int64_t turns;
+    if (ring != NULL)
+        return simt_ring_clusters(p->rows, (int64_t)simt_room_of(call).units * (SIMT_RING_THREADS / ring->threads) / p->ring.blocks, NORM_FUSED_TURNS);
+    return fused(call) ? fused_group(call, &turns).blocks : simt_blocks(p->rows, columns_block_rows(p->rows));
+}
+
+size_t norm_backward_workspace(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {
+    p = backward_params_of(call, t, p);
+    return (size_t)((given(call, t->dweight) + given(call, t->dbias)) * blocks_of(call, &p) * p.n) * sizeof(float);
+}
+
+static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
+    const simt_group group = fused_group(call, &p->turns);
+    const simt_function function = { .step = simt_rows_whole(call, 1) ? NULL : "ragged", .type = { call->type[0] }, .variant = group.size };
+    return simt_launch(call, &function, group.blocks, group.threads, p, sizeof *p);
+}
+
+/* The sums come first: dx may be dy. */
+static trine_status launch_long(const trine_call *call, const norm_backward_params *norm) {
+    const bool whole = simt_rows_whole(call, 1);
+    const norm_columns_params p = {
+        .norm = *norm,
+        .columns = { .rows = norm->rows, .n = norm->n, .block_rows = columns_block_rows(norm->rows), .blocks = norm->blocks, .wide = whole },
+    };
+    const simt_function columns = { .step = "columns", .type = { call->type[0] } };
+    const simt_function rows = { .step = whole ? "long" : "long_ragged", .type = { call->type[0] } };
+    trine_status status = TRINE_OK;
+    if (norm->weight_partial || norm->bias_partial)
+        status = simt_launch(call, &columns, p.columns.blocks * simt_blocks(norm->n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
+    return status == TRINE_OK ? simt_launch(call, &rows, norm->rows, NORM_FUSED_MOST, norm, sizeof *norm) : status;
+}
+
+static trine_status launch_ring(const trine_call *call, const simt_ring_entry *ring, norm_backward_params *p) {
+    const trine_status status = simt_launch_ring(call, ring, &p->ring, p->rows, NORM_FUSED_TURNS, p, sizeof *p);
+    p->blocks = p->ring.clusters;
+    return status;
+}
+
+/* One launch for all sums: each costs as much as those of a small call's rows. */
+static trine_status finish(const trine_call *call, const norm_backward_tensors *t, const norm_backward_params *norm) {
+    const struct {
+        int tensor;
+        float *partial;
+    } sums[] = { { t->dweight, norm->weight_partial }, { t->dbias, norm->bias_partial } };
+    norm_finish_params p = { 0 };
+    int count = 0, tensor = t->dweight;
+    for (int i = 0; i < 2; i++) {
+        if (!given(call, sums[i].tensor)) continue;
+        tensor = sums[i].tensor;
+        p.sum[count++] = (columns_params){ .out = simt_rows_of(call, tensor), .partial = sums[i].partial, .n = norm->n, .blocks = norm->blocks };
+    }
+    if (count == 0) return TRINE_OK;
+    const simt_function function = { .step = "finish", .type = { call->tensor[tensor].dtype } };
+    return simt_launch(call, &function, count * simt_blocks(norm->n, COLUMNS_FINISH), SIMT_THREADS, &p, sizeof p);
+}
+
+trine_status norm_backward_launch(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {
+    float *next = call->workspace;
+    p = backward_params_of(call, t, p);
+    p.blocks = blocks_of(call, &p);
+    if (given(call, t->dweight)) {
+        p.weight_partial = next;
+        next += p.blocks * p.n;
+    }
+    if (given(call, t->dbias)) p.bias_partial = next;
+    const simt_ring_entry *ring = ring_of(call, &p);
+    const trine_status status = ring != NULL ? launch_ring(call, ring, &p) : fused(call) ? launch_fused(call, &p) : launch_long(call, &p);
+    return status == TRINE_OK ? finish(call, t, &p) : status;
+}
