@@ -437,6 +437,7 @@ SM90(4)
 SM90(5)
 SM90(6)
 SM90(7)
+SM90(8)
 TILES(f64, 0)
 TILES(f64, 1)
 TILES(f64, 2)
@@ -445,14 +446,15 @@ TILES(simt, 1)
 TILES(simt, 2)
 
 SIMT_KERNELS(matmul) = {
-    SM90_KERNEL("", 7),
+    SM90_KERNEL("", 8),
     SM90_KERNEL("_pairs_256", 0),
-    SM90_KERNEL("_pairs_128", 1),
-    SM90_KERNEL("_split_128", 2),
-    SM90_KERNEL("_split_64", 3),
-    SM90_KERNEL("_split_32", 4),
-    SM90_KERNEL("_split_16", 5),
-    SM90_KERNEL("_split_8", 6),
+    SM90_KERNEL("_pairs_224", 1),
+    SM90_KERNEL("_pairs_128", 2),
+    SM90_KERNEL("_split_128", 3),
+    SM90_KERNEL("_split_64", 4),
+    SM90_KERNEL("_split_32", 5),
+    SM90_KERNEL("_split_16", 6),
+    SM90_KERNEL("_split_8", 7),
     { SIMT_NAME "_skinny", refuse_skinny, workspace_skinny, launch_skinny, NULL },
     TILES_KERNEL("_f64", f64, 2),
     TILES_KERNEL("_f64_128", f64, 0),

@@ -14,50 +14,72 @@ typedef struct tile {
     bool pairs;
     int n;
 } tile;
-static const tile tiles[MATMUL_SM90_TILES] = { { "pairs", true, 256 }, { "pairs", true, 128 }, { "split", false, 128 }, { "split", false, 64 },
-                                               { "split", false, 32 }, { "split", false, 16 }, { "split", false, 8 } };
+static const tile tiles[MATMUL_SM90_TILES] = { { "pairs", true, 256 }, { "pairs", true, 224 }, { "pairs", true, 128 }, { "split", false, 128 },
+                                               { "split", false, 64 }, { "split", false, 32 }, { "split", false, 16 }, { "split", false, 8 } };
+
+/* Are there products with y's lanes consecutive? Panels are 64 of them. */
+static bool takes_across(const tile *t) { return t->n / (t->pairs ? 2 : 1) % 64 == 0; }
+/* Blocks that may share a tile. Three finish columns by eights, for which there has to be place for as many sums of others as a tile has. */
+static const int splits[] = { 1, 2, 3, 4, MATMUL_SM90_SPLIT };
+static bool shareable(const tile *t, int split) { return split == 1 || (!t->pairs && (split != 3 || t->n >= 32)); }
 
 typedef struct plan {
     tile tile;
     bool swapped;
     matmul_side x, y;
     int64_t down, right, tiles; /* a pair counts as one */
-    int split;
+    int split, rows;            /* blocks that share a tile; lanes of x that are its own */
     double seconds;
 } plan;
 
 /* Steps of 128 bytes of k. */
 static int64_t depth_of(const trine_call *call) { return simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128); }
 
+/* Clusters of so many blocks that the device holds at once, or fewer: those of more than two leave processors over. An H200 holds 39, 30, 22, 17, 15 and 15 of 3 to
+ * 8. */
+static int64_t clusters_held(const cuda_device *d, int blocks) {
+    const int64_t held = blocks <= 2 ? d->units / blocks : d->units / blocks - d->units / 26;
+    return held > 0 ? held : 1;
+}
+
 /* Predicted time, with rates measured on an H200: a processor multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or takes in 100 GB/s; all of them together
- * 8 TB/s from the second-level cache and 3.9 from memory. A launch takes 5 us, the end of a tile 1, and of one whose sums meet 1.5 and 2 for 128 columns; blocks
- * that come later start again. `operands`: their bytes and d's. */
-static double seconds_of(const trine_call *call, const plan *p, int split, double operands) {
-    const cuda_device *d = call->device;
+ * 8 TB/s from the second-level cache and 3.9 from memory. A launch takes 5 us, the end of a pair's tile 1, of another 0.3 and 1.2 for 128 columns, 1 and 1.5 where
+ * sums meet; blocks that come later start again. `operands`: their bytes and d's. */
+static double seconds_of(const trine_call *call, const plan *p, double operands) {
     const bool pairs = p->tile.pairs;
-    const int64_t held = pairs ? d->units / 2 : split <= 2 ? d->units / split : d->units / split - d->units / 32; /* clusters of more leave processors over */
-    const double steps = (double)simt_blocks(depth_of(call), split), bytes = 128.0 * (MATMUL_SM90_ROWS + p->tile.n / (pairs ? 2.0 : 1.0));
-    const double step = fmax(4.0 * p->tile.n / 1.7e9, bytes / 100e9), waves = (double)simt_blocks(p->tiles, held > 0 ? held : 1);
+    const double steps = (double)simt_blocks(depth_of(call), p->split), bytes = 128.0 * (p->rows + p->tile.n / (pairs ? 2.0 : 1.0));
+    const double step = fmax(4.0 * p->tile.n / 1.7e9, bytes / 100e9), waves = (double)simt_blocks(p->tiles, clusters_held(call->device, pairs ? 2 : p->split));
     const double cached = (double)p->tiles * (pairs ? 2 : 1) * (double)depth_of(call) * bytes / 8e12;
-    const double moved = (double)(p->x.bytes + p->y.bytes) * 3 + operands;
-    const double end = (split > 1 ? 1.5e-6 + 2e-6 * p->tile.n / 128 : 1e-6) + (pairs ? 0 : (waves - 1) / waves * 4e-6);
+    const double moved = (double)(p->x.bytes + p->y.bytes) * 3 + operands, wide = p->tile.n / 128.0;
+    const double end = pairs ? 1e-6 : (p->split > 1 ? 1e-6 + 1.5e-6 * wide : 0.3e-6 + 1.2e-6 * wide) + (waves - 1) / waves * 4e-6;
     const double packing = (p->x.packed + p->y.packed) * 4e-6;
     const double computing = waves * (steps * step + end), memory = moved / 3.9e12;
     return 5e-6 + packing + sqrt(computing * computing + cached * cached + memory * memory); /* none hides the others wholly */
 }
 
+/* Tiles of 128 lanes of x; of fewer, if that makes more of them and the device still holds all at once. */
+static void place(const trine_call *call, plan *p) {
+    const int64_t planes = call->dim[MATMUL_G] * p->right, held = clusters_held(call->device, p->split);
+    const bool once = !p->tile.pairs && !p->x.across && planes * simt_blocks(p->x.lanes, MATMUL_SM90_ROWS) <= held;
+    p->rows = once ? MATMUL_SM90_LEAST : MATMUL_SM90_ROWS;
+    while (p->rows < MATMUL_SM90_ROWS && planes * simt_blocks(p->x.lanes, p->rows) > held) p->rows += 8;
+    p->down = simt_blocks(p->x.lanes, p->rows * (p->tile.pairs ? 2 : 1));
+    p->tiles = planes * p->down;
+}
+
 static plan plan_tile(const trine_call *call, tile t, double operands) {
-    plan p = { .tile = t, .swapped = !t.pairs && call->dim[MATMUL_M] < call->dim[MATMUL_N], .split = 1 };
+    plan p = { .tile = t, .swapped = !t.pairs && call->dim[MATMUL_M] < call->dim[MATMUL_N] }, best;
     p.x = matmul_side_of(call, p.swapped ? MATMUL_B : MATMUL_A, true);
-    p.y = matmul_side_of(call, p.swapped ? MATMUL_A : MATMUL_B, t.n >= 64);
-    p.down = simt_blocks(p.x.lanes, MATMUL_SM90_ROWS * (t.pairs ? 2 : 1)), p.right = simt_blocks(p.y.lanes, t.n);
-    p.tiles = call->dim[MATMUL_G] * p.down * p.right;
-    p.seconds = seconds_of(call, &p, 1, operands);
-    for (int split = 2; !t.pairs && split <= 8 && split <= depth_of(call); split *= 2) {
-        const double seconds = seconds_of(call, &p, split, operands);
-        if (seconds < p.seconds) p.split = split, p.seconds = seconds;
+    p.y = matmul_side_of(call, p.swapped ? MATMUL_A : MATMUL_B, takes_across(&t));
+    p.right = simt_blocks(p.y.lanes, t.n);
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0] && (i == 0 || splits[i] <= depth_of(call)); i++) {
+        if (!shareable(&t, splits[i])) continue;
+        p.split = splits[i];
+        place(call, &p);
+        p.seconds = seconds_of(call, &p, operands);
+        if (i == 0 || p.seconds < best.seconds) best = p;
     }
-    return p;
+    return best;
 }
 
 static plan plan_best(const trine_call *call, int which) {
@@ -195,13 +217,14 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
                                   .down = (int32_t)p.down,
                                   .right = (int32_t)p.right,
                                   .tiles = (int32_t)p.tiles,
+                                  .rows = p.rows,
                                   .x_batches = call->tensor[p.x.tensor].shape[0] > 1,
                                   .y_batches = call->tensor[p.y.tensor].shape[0] > 1,
                                   .swapped = p.swapped };
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = encode_side(call, &p.tile, &p.x, packed, MATMUL_SM90_ROWS, &params.x, &params.x_hand);
+    status = encode_side(call, &p.tile, &p.x, packed, p.rows, &params.x, &params.x_hand);
     if (status == TRINE_OK) status = encode_side(call, &p.tile, &p.y, packed + p.x.bytes, p.tile.pairs ? p.tile.n / 2 : p.tile.n, &params.y, &params.y_hand);
     cuda_leave(d, scope);
     const trine_tensor *end = &call->tensor[MATMUL_D];
@@ -211,7 +234,7 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.x, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);
     if (status != TRINE_OK) return status;
-    cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n), .params = &params };
+    cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n, p.tile.pairs), .params = &params };
     snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.kind, type_text(call, &p), p.tile.n, p.x.across ? 'l' : 'k',
              p.y.across ? 'l' : 'k');
     launch.cluster = p.tile.pairs ? 2 : p.split;
@@ -221,6 +244,6 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     if (status != TRINE_OK) return status;
     if (p.tile.pairs && held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
     if (p.tile.pairs && held < p.tiles) launch.blocks = launch.cluster * held;
-    launch.alone = better_alone(d, launch.blocks);
+    launch.alone = p.tile.pairs && better_alone(d, launch.blocks);
     return cuda_launch_function(call, &launch);
 }

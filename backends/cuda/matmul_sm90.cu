@@ -11,10 +11,12 @@
 
 #define TILES_16(T) \
     TILES_XY(pairs, T, T, 256) \
+    TILES_XK(pairs, T, T, 224) \
     TILES_XY(pairs, T, T, 128) \
     TILES_XY(split, T, T, 128) TILES_XY(split, T, T, 64) TILES_XK(split, T, T, 32) TILES_XK(split, T, T, 16) TILES_XK(split, T, T, 8)
 #define TILES_ALONG(T, name) \
     TILES_KK(pairs, T, name, 256) \
+    TILES_KK(pairs, T, name, 224) \
     TILES_KK(pairs, T, name, 128) \
     TILES_KK(split, T, name, 128) TILES_KK(split, T, name, 64) TILES_KK(split, T, name, 32) TILES_KK(split, T, name, 16) TILES_KK(split, T, name, 8)
 

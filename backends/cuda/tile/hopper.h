@@ -32,6 +32,9 @@ DEVICE void shared_store(uint32_t address, uint32_t x) { asm volatile("st.shared
 DEVICE void shared_store(uint32_t address, uint32_t x, uint32_t y) {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
 }
+DEVICE void shared_store_piece(uint32_t address, const packed<uint32_t, 4> &x) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]), "r"(x.v[3]) : "memory");
+}
 DEVICE packed<uint32_t, 4> shared_load_piece(uint32_t address) {
     packed<uint32_t, 4> x;
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(address) : "memory");
@@ -52,16 +55,32 @@ DEVICE void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c,
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
 }
 
+/* The first two of these; TURNED: row l%8 of what is stored is column l%8 of the matrix. */
+template <bool TURNED> DEVICE void store_two_matrices(uint32_t address, uint32_t a, uint32_t b) {
+    if constexpr (TURNED)
+        asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
+    else
+        asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
+}
 /* The other way round. */
 DEVICE void load_matrices(uint32_t (&x)[4], uint32_t address) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(address) : "memory");
 }
 
+/* The two halves of cluster_meet(): a thread that has arrived may do other things before it waits. */
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
+DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
 /* The same place in the shared memory of another block of the cluster. */
 DEVICE uint32_t cluster_address(uint32_t address, int rank) {
     uint32_t there;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
     return there;
+}
+/* 16 bytes to an address of cluster_address(); they count for a barrier there. */
+DEVICE void cluster_send(uint32_t there, const packed<uint32_t, 4> &x, uint32_t barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(there), "r"(x.v[0]), "r"(x.v[1]),
+                 "r"(x.v[2]), "r"(x.v[3]), "r"(barrier)
+                 : "memory");
 }
 DEVICE packed<uint32_t, 4> cluster_load(uint32_t address) {
     packed<uint32_t, 4> x;
@@ -135,14 +154,18 @@ template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
 #define LIST8 R8()
 #define LIST16 R10() ", %10, %11, %12, %13, %14, %15"
 #define LIST32 R20 ", " R10(2) ", %30, %31"
+#define LIST56 R20 ", " R10(2) ", " R10(3) ", " R10(4) ", " R4(5) ", %54, %55"
 #define LIST64 R60 ", " R4(6)
+#define LIST112 R60 ", " R10(6) ", " R10(7) ", " R10(8) ", " R10(9) ", " R10(10) ", %110, %111"
 #define LIST128 R60 ", " R10(6) ", " R10(7) ", " R10(8) ", " R10(9) ", " R10(10) ", " R10(11) ", " R8(12)
 
 #define S4(c, i) c(s[i]), c(s[(i) + 1]), c(s[(i) + 2]), c(s[(i) + 3])
 #define S8(c, i) S4(c, i), S4(c, (i) + 4)
 #define S16(c, i) S8(c, i), S8(c, (i) + 8)
 #define S32(c, i) S16(c, i), S16(c, i + 16)
+#define S56(c, i) S32(c, i), S16(c, i + 32), S8(c, i + 48)
 #define S64(c, i) S32(c, i), S32(c, i + 32)
+#define S112(c, i) S64(c, i), S32(c, i + 64), S16(c, i + 96)
 #define S128(c, i) S64(c, i), S64(c, i + 64)
 
 /* `a`, `b`, `p`, ...: the numbers of the operands behind the sums. */
@@ -190,7 +213,9 @@ WGMMA(8, 4, 4, 5, 6, 7, 8)
 WGMMA(16, 8, 8, 9, 10, 11, 12)
 WGMMA(32, 16, 16, 17, 18, 19, 20)
 WGMMA(64, 32, 32, 33, 34, 35, 36)
+WGMMA(112, 56, 56, 57, 58, 59, 60)
 WGMMA(128, 64, 64, 65, 66, 67, 68)
+WGMMA(224, 112, 112, 113, 114, 115, 116)
 WGMMA(256, 128, 128, 129, 130, 131, 132)
 
 #undef R4
@@ -202,13 +227,17 @@ WGMMA(256, 128, 128, 129, 130, 131, 132)
 #undef LIST8
 #undef LIST16
 #undef LIST32
+#undef LIST56
 #undef LIST64
+#undef LIST112
 #undef LIST128
 #undef S4
 #undef S8
 #undef S16
 #undef S32
+#undef S56
 #undef S64
+#undef S112
 #undef S128
 #undef WGMMA_FLOAT
 #undef WGMMA_BYTES
