@@ -11,6 +11,13 @@ typedef struct norm_tensors {
     int x, residual, weight, bias, y, residual_out, mean, rstd;
 } norm_tensors;
 
+/* The parameters that the arguments of both norms have. */
+#define NORM_PARAMS(args) \
+    (norm_params) { \
+        .eps = (args)->eps, .weight_offset = (args)->weight_offset, .round = (args)->rounding == TRINE_ROUND_BEFORE_WEIGHT, \
+        .dropout = simt_dropout_of((args)->dropout, (args)->seed, (args)->offset) \
+    }
+
 trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p);
 
 typedef struct norm_backward_tensors {

@@ -8,13 +8,7 @@ static const norm_tensors tensors = {
 
 static trine_status launch(const trine_call *call) {
     const trine_rms_norm_args *args = call->args;
-    return norm_launch(call, &tensors,
-                       (norm_params){
-                           .eps = args->eps,
-                           .weight_offset = args->weight_offset,
-                           .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
-                           .dropout = simt_dropout_of(args->dropout, args->seed, args->offset),
-                       });
+    return norm_launch(call, &tensors, NORM_PARAMS(args));
 }
 
 SIMT_KERNELS(rms_norm) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -82,11 +82,6 @@ DEVICE void cluster_send(uint32_t there, const packed<uint32_t, 4> &x, uint32_t 
                  "r"(x.v[2]), "r"(x.v[3]), "r"(barrier)
                  : "memory");
 }
-DEVICE packed<uint32_t, 4> cluster_load(uint32_t address) {
-    packed<uint32_t, 4> x;
-    asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(address) : "memory");
-    return x;
-}
 
 /* Some warps of the block, `threads` in all; 0 is sync_block()'s. */
 DEVICE void sync_some(int barrier, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
