@@ -155,7 +155,8 @@ static trine_status check_types(checker *c) {
     return FAIL("%s: no such combination of types: %s (see trine spec %s)", c->op, text, c->op);
 }
 
-/* Strides: a broadcast dimension is 0, one of length 1 as if contiguous; and what the table demands. */
+/* Strides: a broadcast dimension is 0, one of length 1 as if contiguous, and what the table demands. Those of a tensor without elements mean
+ * nothing: kernels, which may compute with them, see 1. */
 static trine_status check_strides(checker *c, int index) {
     const trine_plan_tensor *want = &c->plan->tensor[index];
     trine_tensor *t = &c->call->tensor[index];
@@ -168,6 +169,10 @@ static trine_status check_strides(checker *c, int index) {
             t->shape[i] = full[i];
         }
     }
+    if (trine_tensor_count(t) == 0) {
+        for (int i = 0; i < t->rank; i++) t->stride[i] = 1;
+        return TRINE_OK;
+    }
     int64_t contiguous = 1;
     for (int i = t->rank - 1; i >= 0; i--) {
         if (t->shape[i] == 1) t->stride[i] = contiguous;
@@ -176,7 +181,7 @@ static trine_status check_strides(checker *c, int index) {
     const int last = t->rank - 1;
     /* One row: its length-1 dimension is the contiguous one of a transposed view. */
     if (flags & TRANSPOSABLE && last > 0 && t->shape[last - 1] == 1 && t->stride[last] != 1) t->stride[last - 1] = 1;
-    if (last < 0 || (flags & ANY_STRIDE) || trine_tensor_count(t) == 0) return TRINE_OK;
+    if (last < 0 || (flags & ANY_STRIDE)) return TRINE_OK;
     if (t->stride[last] == 1 || ((flags & BROADCAST) && t->stride[last] == 0)) return TRINE_OK;
     if (flags & TRANSPOSABLE && last > 0 && t->stride[last - 1] == 1) return TRINE_OK;
     return FAIL("%s: %s has stride %" PRId64 " in its last dimension, but %s must be contiguous", c->op, want->spec->name, t->stride[last],

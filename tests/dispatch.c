@@ -197,6 +197,21 @@ Test(check, empty, .init = set_up_norm, .fini = tear_down) {
     cr_expect(bytes == 0);
 }
 
+/* Strides of a tensor without elements mean nothing, whatever they are; the sum over none is 0. */
+Test(check, empty_strides, .init = set_up, .fini = tear_down) {
+    float product[2 * 3] = { 1, 1, 1, 1, 1, 1 };
+    trine_tensor a = trine_tensor_2d(NULL, TRINE_F32, 2, 0), b = trine_tensor_2d(NULL, TRINE_F32, 0, 3);
+    const trine_tensor d = trine_tensor_2d(product, TRINE_F32, 2, 3);
+    const int64_t strides[] = { INT64_MIN, INT64_MAX, INT64_MAX / 2, -1, 0 };
+    for (size_t i = 0; i < sizeof strides / sizeof strides[0]; i++)
+        for (int k = 0; k < 2; k++) {
+            a.stride[k] = b.stride[1 - k] = strides[i];
+            assert_ok(trine_matmul(queue, &(trine_matmul_args){ TRINE_ARGS(matmul), .a = &a, .b = &b, .d = &d }));
+            for (int e = 0; e < 2 * 3; e++) cr_expect(product[e] == 0);
+            product[0] = 1;
+        }
+}
+
 /* Zero takes the fallback; -0.0 is a zero that was meant. */
 Test(check, fallback, .init = set_up_norm, .fini = tear_down) {
     assert_ok(trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &y }));
