@@ -177,16 +177,22 @@ bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan,
 /* ------------------------------------------------------------------------------------------------------------------ dispatch */
 
 double bench_nanoseconds(bool (*call)(void *context), bool (*finish)(void *context), void *context) {
-    enum { CALLS = 256, ROUNDS = 101 }; /* so few that a device's queue takes them without waiting */
+    enum { CALLS = 256, ROUNDS = 101 };                /* so few that a device's queue takes them without waiting */
+    const double longest = 2, slow = 1e-3;             /* seconds: of all rounds but the last, and of a call so slow that one shows it */
+    if (!call(context) || !finish(context)) return -1; /* the first may load code */
+    const double begin = bench_now();
+    if (!call(context) || !finish(context)) return -1;
+    const int calls = bench_now() - begin < slow ? CALLS : 1;
     double round[ROUNDS];
-    for (int r = 0; r < ROUNDS; r++) {
+    int rounds = 0;
+    do {
         const double start = bench_now();
-        for (int i = 0; i < CALLS; i++)
+        for (int i = 0; i < calls; i++)
             if (!call(context)) return -1;
-        round[r] = 1e9 * (bench_now() - start) / CALLS;
+        round[rounds++] = 1e9 * (bench_now() - start) / calls;
         if (!finish(context)) return -1;
-    }
-    return bench_quantile(round, ROUNDS, 0.5);
+    } while (rounds < ROUNDS && bench_now() - begin < longest);
+    return bench_quantile(round, rounds, 0.5);
 }
 
 typedef struct costed {
