@@ -30,7 +30,7 @@ static trine_status launch(const trine_call *call) {
         .twice_z_loss = 2 * args->z_loss,
     };
     p.tasks = p.rows * p.pieces.by;
-    const simt_function function = { .step = whole ? NULL : "ragged", .type = { call->tensor[LOGITS].dtype } };
+    const simt_function function = { .ragged = !whole, .type = { call->tensor[LOGITS].dtype } };
     return simt_launch(call, &function, simt_blocks(p.tasks, SIMT_THREADS / 32), SIMT_THREADS, &p, sizeof p);
 }
 

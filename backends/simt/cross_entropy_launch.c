@@ -28,10 +28,7 @@ cross_entropy_params cross_entropy_params_of(const trine_call *call) {
 }
 
 trine_status cross_entropy_launch(const trine_call *call) {
-    static const char *const steps[2][2] = { { "ragged", NULL }, { "gradient_ragged", "gradient" } };
     const bool gradient = simt_present(call, CROSS_ENTROPY_DLOGITS);
     const cross_entropy_params p = cross_entropy_params_of(call);
-    const simt_group group = simt_row_group(p.rows, p.v, gradient ? SIMT_TWO_ROWS : SIMT_STREAM);
-    const simt_function function = { .step = steps[gradient][simt_rows_whole(call, 1)], .type = { call->type[0] }, .variant = group.size };
-    return simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
+    return simt_launch_rows(call, gradient ? "gradient" : NULL, p.rows, 1, gradient ? SIMT_TWO_ROWS : SIMT_STREAM, &p, sizeof p);
 }
