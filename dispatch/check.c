@@ -57,11 +57,10 @@ static trine_status take_tensor(checker *c, int index) {
     const trine_plan_tensor *want = &c->plan->tensor[index];
     const trine_tensor *have = trine_plan_arg(c->plan, index, c->call->storage);
     trine_tensor *t = &c->call->tensor[index];
-    int missing = 0;
     if (have->rank < 0 || have->rank > TRINE_MAX_RANK)
         return FAIL("%s: %s has rank %d, but 0 to %d are possible: is it a trine_tensor?", c->op, want->spec->name, have->rank, TRINE_MAX_RANK);
     if (trine_dtype_size(have->dtype) == 0) return FAIL("%s: %s has dtype 0x%04x, which is none", c->op, want->spec->name, (unsigned)have->dtype);
-    missing = want->rank - have->rank;
+    int missing = want->rank - have->rank;
     for (int i = 0; i < missing; i++)
         if (!want->dim[i].optional) missing = -1;
     if (missing < 0) return FAIL("%s: %s has rank %d, but its shape is [%s]", c->op, want->spec->name, have->rank, want->spec->shape);
