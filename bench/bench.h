@@ -83,6 +83,9 @@ typedef struct bench_sets {
     trine_case *set;
 } bench_sets;
 
+/* Times calls of the op on each set in turn. */
+bool bench_time_sets(bench_sets *sets, const bench_plan *plan, bench_result *result);
+
 /* False, with the reason in `error`, if memory is short. */
 bool bench_sets_make(bench_sets *sets, const trine_case *c, trine_queue *queue, const bench_plan *plan, char *error, size_t error_size);
 void bench_sets_free(bench_sets *sets);
@@ -118,6 +121,8 @@ typedef struct bench_report {
 
 /* Prints `text` as a JSON string, quotes included; NULL as null; what is not UTF-8 as U+FFFD. */
 void bench_json_text(FILE *file, const char *text);
+/* Prints `before` and a member of an object that is such a string. */
+void bench_json_member(FILE *file, const char *before, const char *name, const char *text);
 
 void bench_print_roofs(FILE *file, const bench_roofs *roofs);
 void bench_print_header(FILE *file);

@@ -151,6 +151,8 @@ static bool run_set(void *context, int64_t i) {
 
 static bool wait_queue(void *context) { return trine_queue_wait(((const bench_sets *)context)->queue) == TRINE_OK; }
 
+bool bench_time_sets(bench_sets *sets, const bench_plan *plan, bench_result *result) { return bench_time(run_set, wait_queue, sets, plan, result); }
+
 bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan, bench_result *result, char *error, size_t error_size) {
     static trine_explanation why;
     bench_sets sets;
@@ -168,7 +170,7 @@ bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan,
     bench_work(c, result);
     if (!bench_sets_make(&sets, c, queue, plan, error, error_size)) return false;
     result->sets = sets.count;
-    const bool ok = bench_time(run_set, wait_queue, &sets, plan, result);
+    const bool ok = bench_time_sets(&sets, plan, result);
     if (!ok) snprintf(error, error_size, "%s", trine_error_message());
     bench_sets_free(&sets);
     return ok;

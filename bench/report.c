@@ -81,6 +81,11 @@ void bench_json_text(FILE *file, const char *text) {
     fputc('"', file);
 }
 
+void bench_json_member(FILE *file, const char *before, const char *name, const char *text) {
+    fprintf(file, "%s\"%s\": ", before, name);
+    bench_json_text(file, text);
+}
+
 static void write_context(FILE *file, const bench_report *report) {
     const bench_roofs *roofs = &report->roofs;
     char host[128] = "", date[64];
@@ -88,17 +93,15 @@ static void write_context(FILE *file, const bench_report *report) {
     const time_t now = time(NULL);
     struct tm local;
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &local));
-    fprintf(file, "{\n  \"context\": {\n    \"date\": \"%s\",\n    \"host_name\": ", date);
-    bench_json_text(file, host);
+    fprintf(file, "{\n  \"context\": {\n    \"date\": \"%s\"", date);
+    bench_json_member(file, ",\n    ", "host_name", host);
     fprintf(file, ",\n    \"executable\": \"trine\",\n    \"num_cpus\": %ld,\n    \"caches\": [],\n    \"library_build_type\": \"release\"",
             sysconf(_SC_NPROCESSORS_ONLN));
     fprintf(file, ",\n    \"load_avg\": [%.2f]", report->load);
-    fprintf(file, ",\n    \"trine_version\": \"%s\",\n    \"device\": ", TRINE_VERSION);
-    bench_json_text(file, report->device->name);
-    fprintf(file, ",\n    \"model\": ");
-    bench_json_text(file, report->device->model);
-    fprintf(file, ",\n    \"arch\": ");
-    bench_json_text(file, report->device->arch);
+    bench_json_member(file, ",\n    ", "trine_version", TRINE_VERSION);
+    bench_json_member(file, ",\n    ", "device", report->device->name);
+    bench_json_member(file, ",\n    ", "model", report->device->model);
+    bench_json_member(file, ",\n    ", "arch", report->device->arch);
     fprintf(file, ",\n    \"threads\": %d,\n    \"roofs\": { \"read\": %.6g, \"write\": %.6g, \"copy\": %.6g, \"copy_nt\": %.6g", report->threads, roofs->read,
             roofs->write, roofs->copy, roofs->copy_nt);
     for (bench_peak p = 0; p < PEAKS; p++) fprintf(file, ", \"%s\": %.6g", bench_peak_name[p], roofs->peak[p]);
@@ -110,10 +113,9 @@ static void write_entry(FILE *file, const bench_report *report, int index, int r
     char run[512], name[544];
     snprintf(run, sizeof run, "%s/%s%s%s/threads:%d", r->op, r->name, r->name[0] ? "/" : "", r->text, report->threads);
     snprintf(name, sizeof name, "%s%s%s", run, aggregate ? "_" : "", aggregate ? aggregate : "");
-    fprintf(file, "%s\n    { \"name\": ", first ? "" : ",");
-    bench_json_text(file, name);
-    fprintf(file, ", \"family_index\": %d, \"per_family_instance_index\": 0, \"run_name\": ", index);
-    bench_json_text(file, run);
+    bench_json_member(file, first ? "\n    { " : ",\n    { ", "name", name);
+    fprintf(file, ", \"family_index\": %d, \"per_family_instance_index\": 0", index);
+    bench_json_member(file, ", ", "run_name", run);
     fprintf(file, ", \"run_type\": \"%s\", \"repetitions\": %d, ", aggregate ? "aggregate" : "iteration", r->samples);
     if (aggregate)
         fprintf(file, "\"aggregate_name\": \"%s\", \"aggregate_unit\": \"time\", ", aggregate);
@@ -122,10 +124,9 @@ static void write_entry(FILE *file, const bench_report *report, int index, int r
     fprintf(file, "\"threads\": %d, \"iterations\": %d, \"real_time\": %.9g, \"cpu_time\": %.9g, \"time_unit\": \"ns\"", report->threads,
             aggregate ? r->samples : r->batch, seconds * 1e9, seconds * 1e9);
     if (aggregate && strcmp(aggregate, "median") == 0) {
-        fprintf(file,
-                ", \"bytes\": %.9g, \"flops\": %.9g, \"bytes_per_second\": %.9g, \"flops_per_second\": %.9g, \"roof_fraction\": %.6g, \"kernel\": ", r->bytes,
-                r->flops, r->bytes / seconds, r->flops / seconds, r->fraction);
-        bench_json_text(file, r->kernel);
+        fprintf(file, ", \"bytes\": %.9g, \"flops\": %.9g, \"bytes_per_second\": %.9g, \"flops_per_second\": %.9g, \"roof_fraction\": %.6g", r->bytes, r->flops,
+                r->bytes / seconds, r->flops / seconds, r->fraction);
+        bench_json_member(file, ", ", "kernel", r->kernel);
     }
     fputs(" }", file);
 }

@@ -7,6 +7,7 @@
 
 #include "dispatch.h"
 #include "overlap.h"
+#include "text.h"
 
 /* What the check knows besides the call. */
 typedef struct checker {
@@ -21,11 +22,11 @@ typedef struct checker {
 #define FAIL(...) trine_fail(TRINE_ERR_ARGUMENT, __VA_ARGS__)
 
 /* The shape from dimension `first` on. */
-static void shape_text(const trine_tensor *tensor, int first, char *text, size_t size) {
-    size_t used = (size_t)snprintf(text, size, "[");
-    for (int i = first; i < tensor->rank && used < size; i++)
-        used += (size_t)snprintf(text + used, size - used, "%s%" PRId64, i > first ? ", " : "", tensor->shape[i]);
-    if (used < size) snprintf(text + used, size - used, "]");
+static void shape_text(const trine_tensor *tensor, int first, char *out, size_t size) {
+    text t = text_begin(out, size);
+    text_add(&t, "[");
+    for (int i = first; i < tensor->rank; i++) text_add(&t, "%s%" PRId64, i > first ? ", " : "", tensor->shape[i]);
+    text_add(&t, "]");
 }
 
 static const char *dtype_text(trine_dtype dtype, char *buffer, size_t size) {
@@ -56,11 +57,10 @@ static trine_status take_tensor(checker *c, int index) {
     const trine_plan_tensor *want = &c->plan->tensor[index];
     const trine_tensor *have = trine_plan_arg(c->plan, index, c->call->storage);
     trine_tensor *t = &c->call->tensor[index];
-    int missing = 0;
     if (have->rank < 0 || have->rank > TRINE_MAX_RANK)
         return FAIL("%s: %s has rank %d, but 0 to %d are possible: is it a trine_tensor?", c->op, want->spec->name, have->rank, TRINE_MAX_RANK);
     if (trine_dtype_size(have->dtype) == 0) return FAIL("%s: %s has dtype 0x%04x, which is none", c->op, want->spec->name, (unsigned)have->dtype);
-    missing = want->rank - have->rank;
+    int missing = want->rank - have->rank;
     for (int i = 0; i < missing; i++)
         if (!want->dim[i].optional) missing = -1;
     if (missing < 0) return FAIL("%s: %s has rank %d, but its shape is [%s]", c->op, want->spec->name, have->rank, want->spec->shape);
@@ -72,9 +72,9 @@ static trine_status take_tensor(checker *c, int index) {
         t->shape[i] = i < missing ? 1 : have->shape[i - missing];
         t->stride[i] = i < missing ? 0 : have->stride[i - missing];
         if (t->shape[i] < 0) {
-            char text[256];
-            shape_text(have, 0, text, sizeof text);
-            return FAIL("%s: %s has shape %s: a dimension is negative", c->op, want->spec->name, text);
+            char shape[256];
+            shape_text(have, 0, shape, sizeof shape);
+            return FAIL("%s: %s has shape %s: a dimension is negative", c->op, want->spec->name, shape);
         }
     }
     return TRINE_OK;
@@ -145,14 +145,12 @@ static trine_status check_types(checker *c) {
         memcpy(c->call->type, plan->combo[row], sizeof c->call->type);
         return TRINE_OK;
     }
-    char text[256] = "", buffer[16];
-    size_t used = 0;
-    for (int i = 0; i < plan->types; i++) {
-        if (c->type_from[i] < 0 || used >= sizeof text) continue;
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s is %s", used ? ", " : "", plan->tensor[c->type_from[i]].spec->name,
-                                 dtype_text(c->call->type[i], buffer, sizeof buffer));
-    }
-    return FAIL("%s: no such combination of types: %s (see trine spec %s)", c->op, text, c->op);
+    char have[256], buffer[16];
+    text t = text_begin(have, sizeof have);
+    for (int i = 0; i < plan->types; i++)
+        if (c->type_from[i] >= 0)
+            text_add(&t, "%s%s is %s", text_gap(&t, ", "), plan->tensor[c->type_from[i]].spec->name, dtype_text(c->call->type[i], buffer, sizeof buffer));
+    return FAIL("%s: no such combination of types: %s (see trine spec %s)", c->op, have, c->op);
 }
 
 /* Strides: a broadcast dimension is 0, one of length 1 as if contiguous, and what the table demands. Those of a tensor without elements mean
@@ -275,14 +273,12 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
     }
     if (!trine_require_applies(require, c->call->present)) return TRINE_OK;
     if (trine_expr_eval(&require->expr, c->call->dim) == 1) return TRINE_OK;
-    char values[256] = "";
-    size_t used = 0;
-    for (int i = 0; i < require->expr.length && used < sizeof values; i++)
-        if (require->expr.step[i].op == '$') {
-            const int symbol = require->expr.step[i].symbol;
-            used +=
-                (size_t)snprintf(values + used, sizeof values - used, "%s%s = %" PRId64, used ? ", " : "", c->plan->symbol_name[symbol], c->call->dim[symbol]);
-        }
+    char values[256];
+    text t = text_begin(values, sizeof values);
+    for (int i = 0; i < require->expr.length; i++) {
+        const int symbol = require->expr.step[i].symbol;
+        if (require->expr.step[i].op == '$') text_add(&t, "%s%s = %" PRId64, text_gap(&t, ", "), c->plan->symbol_name[symbol], c->call->dim[symbol]);
+    }
     return FAIL("%s: %s is required, but %s", c->op, require->text, values);
 }
 

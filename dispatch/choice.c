@@ -4,10 +4,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "text.h"
 
 static uint64_t mix(uint64_t hash, uint64_t value) {
     hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
@@ -47,26 +47,17 @@ void trine_choice_of(const trine_queue *queue, const trine_call *call, trine_cho
     for (int i = 0; i < plan->params; i++) c->param[i] = is_choice(&plan->spec->params[i]) ? (uint64_t)trine_param_get(plan, i, call->args) : 0;
 }
 
-__attribute__((format(printf, 3, 4))) static void add(char *out, size_t size, const char *format, ...) {
-    const size_t used = strlen(out);
-    snprintf(out + used, size - used, "%s", used ? " " : "");
-    va_list list;
-    va_start(list, format);
-    vsnprintf(out + strlen(out), size - strlen(out), format, list);
-    va_end(list);
-}
-
 void trine_choice_text(const trine_plan *plan, const trine_choice *c, char *out, size_t size) {
-    out[0] = 0;
-    for (int i = 0; i < plan->types; i++) add(out, size, "%s=%s", plan->type_name[i], trine_dtype_name(c->type[i]));
-    for (int i = 0; i < plan->symbols; i++) add(out, size, "%s=%lld", plan->symbol_name[i], least_of(bucket_of(c->dim[i])));
+    text t = text_begin(out, size);
+    for (int i = 0; i < plan->types; i++) text_add(&t, "%s%s=%s", text_gap(&t, " "), plan->type_name[i], trine_dtype_name(c->type[i]));
+    for (int i = 0; i < plan->symbols; i++) text_add(&t, "%s%s=%lld", text_gap(&t, " "), plan->symbol_name[i], least_of(bucket_of(c->dim[i])));
     for (int i = 0; i < plan->tensors; i++)
-        if (c->present >> i & 1) add(out, size, "+%s", plan->tensor[i].spec->name);
+        if (c->present >> i & 1) text_add(&t, "%s+%s", text_gap(&t, " "), plan->tensor[i].spec->name);
     for (int i = 0; i < plan->tensors; i++)
-        if (c->transposed >> i & 1) add(out, size, "%s=transposed", plan->tensor[i].spec->name);
+        if (c->transposed >> i & 1) text_add(&t, "%s%s=transposed", text_gap(&t, " "), plan->tensor[i].spec->name);
     for (int i = 0; i < plan->params; i++)
-        if (c->param[i]) add(out, size, "%s=%lld", plan->spec->params[i].name, (long long)c->param[i]);
-    if (c->flags) add(out, size, "flags=%" PRIu32, c->flags);
+        if (c->param[i]) text_add(&t, "%s%s=%lld", text_gap(&t, " "), plan->spec->params[i].name, (long long)c->param[i]);
+    if (c->flags) text_add(&t, "%sflags=%" PRIu32, text_gap(&t, " "), c->flags);
 }
 
 bool trine_choice_parse(const trine_plan *plan, char *word, trine_choice *c) {

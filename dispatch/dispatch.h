@@ -67,6 +67,9 @@ typedef struct trine_env_entry {
 } trine_env_entry;
 extern const trine_env_entry trine_env_list[];
 
+/* Insertions, deletions, substitutions and exchanges of neighbours that make the word of n letters that of m. */
+int trine_word_distance(const char *a, size_t n, const char *b, size_t m);
+
 /* topology.c: fills cores, cache and memory of the host table by hwloc; without hwloc from /sys and sysconf. Nothing is left zero. And the OS number of the NUMA
  * node of a PCI device, -1 if unknown. */
 trine_status trine_topology_read(trine_host *host);
@@ -94,7 +97,9 @@ trine_tune *trine_tune_shipped(const trine *lib);
 const char *trine_tune_find(trine_tune *tune, const trine_queue *queue, const trine_call *call);
 trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const char *kernel, double seconds);
 
-/* trace.c: one line on stderr for a call, if the library is verbose. */
+/* trace.c: a clock that never goes back, in seconds. */
+double trine_seconds(void);
+/* One line on stderr for a call, if the library is verbose. */
 void trine_trace(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel, double seconds);
 /* "T=bf16 W=f32 r=8192 n=4096 +residual causal=1": types, sizes, optional tensors given, and parameters that differ from their fallbacks: the text of a
  * bench case. */

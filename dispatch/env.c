@@ -31,9 +31,8 @@ const char *trine_env(const char *name) {
     return value != NULL && value[0] != 0 ? value : NULL;
 }
 
-/* Insertions, deletions, substitutions and exchanges of neighbours that make one word the other. */
-static int distance(const char *a, size_t n, const char *b, size_t m) {
-    enum { LONGEST = 32 };
+int trine_word_distance(const char *a, size_t n, const char *b, size_t m) {
+    enum { LONGEST = 64 };
     if (n >= LONGEST || m >= LONGEST) return LONGEST;
     int d[LONGEST][LONGEST];
     for (size_t i = 0; i <= n; i++) d[i][0] = (int)i;
@@ -59,7 +58,7 @@ static void warn_unknown(void) {
         const char *nearest = NULL;
         int least = INT_MAX;
         for (const trine_env_entry *e = trine_env_list; e->name; e++) {
-            const int d = distance(*variable + skip, length - skip, e->name + skip, strlen(e->name) - skip);
+            const int d = trine_word_distance(*variable + skip, length - skip, e->name + skip, strlen(e->name) - skip);
             if (d < least && 2 * d <= (int)(strlen(e->name) - skip)) { /* further away it is no misspelling */
                 least = d;
                 nearest = e->name;

@@ -3,28 +3,21 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "queue.h"
 
 enum { LEAST_RUNS = 5, MOST_RUNS = 101 };
 static const double enough = 0.05; /* seconds for one kernel, if LEAST_RUNS take less */
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* One run, by the device's clock where it has one. */
 static trine_status time_once(trine_queue *queue, trine_op op, const void *args, double *seconds_out) {
     const trine_backend *b = queue->backend;
-    const double start = now();
+    const double start = trine_seconds();
     trine_status status = b->mark != NULL ? b->mark(queue->device, queue->state, 0) : TRINE_OK;
     if (status == TRINE_OK) status = trine_run(queue, op, args);
     if (status == TRINE_OK && b->mark != NULL) status = b->mark(queue->device, queue->state, 1);
     if (status == TRINE_OK) status = b->queue_wait(queue->device, queue->state);
-    *seconds_out = now() - start;
+    *seconds_out = trine_seconds() - start;
     if (status == TRINE_OK && b->mark != NULL) status = b->elapsed(queue->device, queue->state, 0, 1, seconds_out);
     return status;
 }

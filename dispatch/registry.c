@@ -158,11 +158,14 @@ static bool load_module(const trine_host *host, trine_module_entry *entry) {
 
 /* -------------------------------------------------------------------------------------------------------------------- search */
 
+/* Is the word of `length` letters this name? */
+static bool is_name(const char *word, size_t length, const char *name) { return strlen(name) == length && memcmp(word, name, length) == 0; }
+
 /* Is `name` in the comma-separated `list`? */
 static bool listed(const char *list, const char *name) {
     for (const char *at = list; *at; at += *at == ',') {
         const size_t length = strcspn(at, ",");
-        if (length == strlen(name) && memcmp(at, name, length) == 0) return true;
+        if (is_name(at, length, name)) return true;
         at += length;
     }
     return false;
@@ -285,10 +288,8 @@ static trine_status check_list(const trine *lib) {
     for (const char *at = lib->options.backends; at != NULL && *at; at += *at == ',') {
         const size_t length = strcspn(at, ",");
         bool known = length == 0;
-        for (int i = 0; i < MODULES; i++)
-            if (strlen(modules[i]) == length && memcmp(modules[i], at, length) == 0) known = true;
-        for (int i = 0; i < lib->modules; i++)
-            if (strlen(lib->module[i].name) == length && memcmp(lib->module[i].name, at, length) == 0) known = true;
+        for (int i = 0; i < MODULES; i++) known |= is_name(at, length, modules[i]);
+        for (int i = 0; i < lib->modules; i++) known |= is_name(at, length, lib->module[i].name);
         if (!known) return trine_fail(TRINE_ERR_ARGUMENT, "trine_open: unknown backend \"%.*s\" in %s", (int)(length < 64 ? length : 64), at, list_source(lib));
         at += length;
     }

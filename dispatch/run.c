@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The public functions that take any op: check, select, reserve, launch. */
 #include <string.h>
-#include <time.h>
 
 #include "queue.h"
 #include "select.h"
@@ -42,12 +41,6 @@ static trine_status take_workspace(trine_queue *queue, const trine_kernel *kerne
     return TRINE_OK;
 }
 
-static double seconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 trine_status trine_run(trine_queue *queue, trine_op op, const void *args) {
     trine_call call;
     const trine_kernel *kernel;
@@ -58,9 +51,9 @@ trine_status trine_run(trine_queue *queue, trine_op op, const void *args) {
     if ((status = trine_select(queue, &call, &kernel)) != TRINE_OK) return status;
     if ((status = take_workspace(queue, kernel, &call)) != TRINE_OK) return status;
     if (!queue->lib->verbose) return kernel->launch(&call);
-    const double start = seconds_now();
+    const double start = trine_seconds();
     status = kernel->launch(&call);
-    trine_trace(queue, &call, kernel, seconds_now() - start);
+    trine_trace(queue, &call, kernel, trine_seconds() - start);
     return status;
 }
 

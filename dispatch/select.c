@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "select.h"
+#include "text.h"
 
 /* Why `kernel` cannot run the call; NULL if it can. */
 static const char *refusal(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call) {
@@ -20,14 +21,12 @@ double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const
 
 /* No kernel: says why, kernel by kernel. */
 static trine_status unsupported(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel) {
-    char text[768], types[256];
-    size_t used = 0;
+    char reasons[768], types[256];
+    text all = text_begin(reasons, sizeof reasons);
     trine_call_text(call, types, sizeof types);
-    text[0] = 0;
-    for (; kernel != NULL && kernel->name != NULL && used < sizeof text; kernel++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s", kernel->name, refusal(queue, kernel, call));
+    for (; kernel != NULL && kernel->name != NULL; kernel++) text_add(&all, "; %s: %s", kernel->name, refusal(queue, kernel, call));
     return trine_fail(TRINE_ERR_UNSUPPORTED, "%s: %s has no kernel for %s%s%s%s%s", call->plan->spec->name, queue->device->info.name, types,
-                      queue->kernel[0] ? " (forced by " : "", queue->kernel[0] ? queue->kernel_source : "", queue->kernel[0] ? ")" : "", text);
+                      queue->kernel[0] ? " (forced by " : "", queue->kernel[0] ? queue->kernel_source : "", queue->kernel[0] ? ")" : "", reasons);
 }
 
 /* The kernel that was tuned, if there is one of this name and it takes the call. */

@@ -125,4 +125,6 @@ expect "bench of one report" 2 "needs two files" "$trine" bench --compare old.js
 expect "bench of no op" 2 'no op "rms_nrm"' "$trine" bench --op rms_nrm
 expect "bench of dispatch" 0 "ns checked and selected" "$trine" bench --dispatch
 expect "tune" 0 " 0 failed" "$trine" tune --op rms_norm --dims "r=64 n=64"
+expect "tune of two ops" 0 "2 with one kernel only, 0 failed" "$trine" tune --op scale,add --dims "n=64"
+expect "tune of no op" 2 'no op "ad"' "$trine" tune --op scale,ad
 echo "1..$count"

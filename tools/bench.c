@@ -12,7 +12,8 @@ enum { MOST_RESULTS = 1024 };
 
 typedef struct bench {
     target target;
-    const char *op, *named, *cases, *dims, *types, *json, *html;
+    selection which;
+    const char *json, *html;
     bool compare, dispatch, roofs;
     double alpha, threshold;
     bench_plan plan;
@@ -20,23 +21,6 @@ typedef struct bench {
     FILE *out; /* of the table */
     int skipped;
 } bench;
-
-/* Is `name` in the list "a,b,c"? */
-static bool listed(const char *list, const char *name) {
-    const size_t length = strlen(name);
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        if (strncmp(at, name, length) == 0 && (at[length] == 0 || at[length] == ',')) return true;
-    return false;
-}
-
-static int check_ops(const char *list) {
-    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        if (find_op("bench", name) == TRINE_OP_NONE) return 2;
-    }
-    return 0;
-}
 
 static void skip(bench *b, const char *op, const char *what, const char *why) {
     fprintf(b->out, "%-24s %-34s skipped: %s\n", op, what, why);
@@ -59,19 +43,13 @@ static void hold(bench *b, bench_result *result) {
     }
 }
 
-static void measure(bench *b, trine_op op, const char *text) {
+static void measure(void *context, trine_op op, const char *text) {
     static trine_case c;
+    bench *b = context;
     char error[320], name[96] = "";
     bench_report *report = &b->report;
     if (text) snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    trine_case_init(&c, op);
-    if (text && !trine_case_parse(&c, text, error, sizeof error)) {
-        skip(b, trine_specs[op]->name, name, error);
-        return;
-    }
-    if (text && b->types) memset(c.type, 0, sizeof c.type);
-    if ((b->types && !trine_case_parse(&c, b->types, error, sizeof error)) || (b->dims && !trine_case_parse(&c, b->dims, error, sizeof error)) ||
-        !trine_case_finish(&c, error, sizeof error)) {
+    if (!selection_make(&b->which, &c, op, text, error, sizeof error)) {
         skip(b, trine_specs[op]->name, name, error);
         return;
     }
@@ -80,7 +58,7 @@ static void measure(bench *b, trine_op op, const char *text) {
     memset(result, 0, sizeof *result);
     snprintf(result->name, sizeof result->name, "%s", name);
     if (!bench_case(b->target.queue, &c, &b->plan, result, error, sizeof error)) {
-        skip(b, trine_specs[op]->name, name[0] ? name : b->dims, error);
+        skip(b, trine_specs[op]->name, name[0] ? name : b->which.dims, error);
         return;
     }
     hold(b, result);
@@ -88,28 +66,10 @@ static void measure(bench *b, trine_op op, const char *text) {
     report->count++;
 }
 
-static void measure_one(void *context, trine_op op, const char *text) {
-    bench *b = context;
-    if (b->op == NULL || listed(b->op, trine_op_name(op))) measure(b, op, text);
-}
-
 static void measure_all(bench *b) {
     char error[320];
     bench_print_header(b->out);
-    if (b->cases != NULL) {
-        if (!bench_read_cases(b->cases, measure_one, b, error, sizeof error)) failure("%s", error);
-        return;
-    }
-    for (int op = 1; op < TRINE_OP_COUNT; op++) {
-        const trine_spec *spec = trine_specs[op];
-        if (b->op && !listed(b->op, spec->name)) continue;
-        if (b->dims && b->named == NULL) {
-            measure(b, (trine_op)op, NULL);
-            continue;
-        }
-        for (int i = 0; i < TRINE_MAX_STRINGS && spec->cases[i]; i++)
-            if (b->named == NULL || strncmp(spec->cases[i], b->named, strlen(b->named)) == 0) measure(b, (trine_op)op, spec->cases[i]);
-    }
+    if (!selection_each(&b->which, measure, b, error, sizeof error)) failure("%s", error);
 }
 
 static int write_report(const char *path, bool (*write)(FILE *file, const bench_report *report), const bench_report *report) {
@@ -139,11 +99,12 @@ static int finish(bench *b) {
 static int costs_of_ops(const bench *b) {
     static trine_case c;
     char error[320];
+    const selection *w = &b->which;
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         const trine_spec *spec = trine_specs[op];
         bench_sets sets;
-        if (!listed(b->op, spec->name)) continue;
-        const int status = make_case("bench", &c, (trine_op)op, b->named || b->dims ? b->named : spec->cases[0], b->dims, b->types);
+        if (!listed(w->op, spec->name)) continue;
+        const int status = make_case("bench", &c, (trine_op)op, w->named || w->dims ? w->named : spec->cases[0], w->dims, w->types);
         if (status) return status;
         if (!bench_sets_make(&sets, &c, b->target.queue, &(bench_plan){ .memory = b->plan.memory }, error, sizeof error)) return failure("%s", error);
         const double nanoseconds = bench_call_cost(b->target.queue, (trine_op)op, sets.set[0].args);
@@ -188,11 +149,7 @@ static int prepare(bench *b) {
 
 static int read_options(bench *b, int argc, char **argv, const char **words) {
     const option_row rows[] = {
-        OPTION_TEXT("op", &b->op, "NAME,...", "only these ops"),
-        OPTION_TEXT("case", &b->named, "NAME", "only the specification's cases whose name starts so"),
-        OPTION_TEXT("cases", &b->cases, "FILE", "an op and a case on each line, instead of the specification's"),
-        OPTION_TEXT("dims", &b->dims, "\"m=M ...\"", "these dimensions and parameters instead of the cases (with --case: on top)"),
-        OPTION_TEXT("types", &b->types, "T=TYPE,...", "these element types"),
+        SELECTION_OPTIONS(b->which),
         TARGET_OPTIONS(b->target),
         OPTION_NUMBER("time", &b->plan.seconds, 0.001, 3600, "SECONDS", "time to spend on a case (default: 0.5)"),
         OPTION_MAYBE("json", &b->json, "FILE", "write Google Benchmark's JSON (default: to standard output)"),
@@ -221,14 +178,13 @@ int trine_tool_bench(int argc, char **argv) {
         return slower < 0 ? failure("%s", error) : slower > 0;
     }
     if (count) return usage_error("bench", "unexpected argument \"%s\"", words[0]);
-    if (b.dims && b.op == NULL) return usage_error("bench", "--dims needs --op");
-    if (b.op && check_ops(b.op)) return 2;
     b.out = b.json && strcmp(b.json, "-") == 0 ? stderr : stdout;
-    int status = target_open(&b.target, "bench");
+    int status = selection_check("bench", &b.which);
+    if (status == 0) status = target_open(&b.target, "bench");
     if (status) return status;
     if (b.dispatch) {
         b.plan.memory = b.target.info.memory / 4;
-        status = b.op ? costs_of_ops(&b) : dispatch_cost(&b);
+        status = b.which.op ? costs_of_ops(&b) : dispatch_cost(&b);
     } else if ((status = prepare(&b)) == 0 && !b.roofs) {
         measure_all(&b);
         status = finish(&b);

@@ -13,15 +13,6 @@ static bool case_number(const char *text) {
     return parse_integer(text + (*text == 'a' || *text == 'h'), 0, INT64_MAX, &index);
 }
 
-static bool ops_exist(const char *list) {
-    for (const char *at = list; at && *at; at += strcspn(at, ","), at += *at == ',') {
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        if (find_op("check", name) == TRINE_OP_NONE) return false;
-    }
-    return true;
-}
-
 static int write_json(const check_report *report, const check_options *options, const char *path) {
     FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
     if (file == NULL) return failure("%s: %s", path, strerror(errno));
@@ -65,7 +56,7 @@ int trine_tool_check(int argc, char **argv) {
     if (words < 0) return options_status(words);
     if (o.only && !case_number(o.only)) return usage_error("check", "--case %s: not a number, a and a number, or h and a number", o.only);
     if (o.only && !o.op) return usage_error("check", "--case needs --op");
-    if (!ops_exist(o.op)) return 2;
+    if (!find_ops("check", o.op)) return 2;
     o.seed = (uint64_t)seed;
     if (o.cases == 0 && o.budget == 0 && !o.only) o.budget = 60;
     if (isatty(STDERR_FILENO) && !quiet) o.progress = stderr;

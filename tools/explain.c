@@ -35,20 +35,15 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
 static void print_json(const target *t, const trine_case *c, const trine_explanation *e, size_t workspace) {
     char words[512];
     trine_case_text(c, words, sizeof words);
-    printf("{\n  \"op\": \"%s\",\n  \"case\": ", c->plan->spec->name);
-    bench_json_text(stdout, words);
-    printf(",\n  \"device\": ");
-    bench_json_text(stdout, t->info.name);
-    printf(",\n  \"chosen\": ");
-    bench_json_text(stdout, e->chosen < 0 ? NULL : e->candidate[e->chosen].kernel);
-    printf(",\n  \"why\": ");
-    bench_json_text(stdout, e->why);
+    bench_json_member(stdout, "{\n  ", "op", c->plan->spec->name);
+    bench_json_member(stdout, ",\n  ", "case", words);
+    bench_json_member(stdout, ",\n  ", "device", t->info.name);
+    bench_json_member(stdout, ",\n  ", "chosen", e->chosen < 0 ? NULL : e->candidate[e->chosen].kernel);
+    bench_json_member(stdout, ",\n  ", "why", e->why);
     printf(",\n  \"workspace\": %zu,\n  \"candidates\": [", workspace);
     for (int i = 0; i < e->count; i++) {
-        printf("%s\n    { \"kernel\": ", i ? "," : "");
-        bench_json_text(stdout, e->candidate[i].kernel);
-        printf(", \"refused\": ");
-        bench_json_text(stdout, e->candidate[i].refused);
+        bench_json_member(stdout, i ? ",\n    { " : "\n    { ", "kernel", e->candidate[i].kernel);
+        bench_json_member(stdout, ", ", "refused", e->candidate[i].refused);
         printf(", \"seconds\": %.6g, \"workspace\": %zu }", e->candidate[i].seconds, e->candidate[i].workspace);
     }
     printf("\n  ]\n}\n");

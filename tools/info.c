@@ -72,18 +72,14 @@ static void print_json(const trine *lib) {
     trine_device_info_t d;
     for (int i = 0; i < trine_device_count(lib); i++) {
         if (trine_device_info(lib, i, &d) != TRINE_OK) continue;
-        const struct {
-            const char *name, *value;
-        } texts[] = { { "name", d.name }, { "model", d.model }, { "arch", d.arch }, { "pci", d.pci } };
         printf("%s\n    {", i ? "," : "");
-        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
-            printf("%s\"%s\": ", k ? ", " : " ", texts[k].name);
-            bench_json_text(stdout, texts[k].value);
-        }
+        bench_json_member(stdout, " ", "name", d.name);
+        bench_json_member(stdout, ", ", "model", d.model);
+        bench_json_member(stdout, ", ", "arch", d.arch);
+        bench_json_member(stdout, ", ", "pci", d.pci);
         nvml_device managed;
         if (nvml_ask(d.pci, &managed)) {
-            printf(", \"driver\": ");
-            bench_json_text(stdout, managed.driver);
+            bench_json_member(stdout, ", ", "driver", managed.driver);
             printf(", \"clock\": %u, \"most_clock\": %u, \"memory_clock\": %u, \"power\": %.3f, \"power_limit\": %.3f, \"persistence\": %s", managed.clock,
                    managed.most_clock, managed.memory_clock, managed.power, managed.power_limit, managed.persistent ? "true" : "false");
         }
@@ -94,14 +90,11 @@ static void print_json(const trine *lib) {
     trine_backend_info_t b;
     for (int i = 0; i < trine_backend_count(lib); i++) {
         if (trine_backend_info(lib, i, &b) != TRINE_OK) continue;
-        const struct {
-            const char *name, *value;
-        } texts[] = { { "name", b.name }, { "path", b.path }, { "version", b.version }, { "refused", b.refused } };
         printf("%s\n    {", i ? "," : "");
-        for (size_t k = 0; k < sizeof texts / sizeof texts[0]; k++) {
-            printf("%s\"%s\": ", k ? ", " : " ", texts[k].name);
-            bench_json_text(stdout, texts[k].value);
-        }
+        bench_json_member(stdout, " ", "name", b.name);
+        bench_json_member(stdout, ", ", "path", b.path);
+        bench_json_member(stdout, ", ", "version", b.version);
+        bench_json_member(stdout, ", ", "refused", b.refused);
         printf(", \"devices\": %d }", b.devices);
     }
     printf("\n  ],\n  \"environment\": {");

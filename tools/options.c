@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dispatch/dispatch.h"
+
 int usage_error(const char *command, const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -30,33 +32,11 @@ int failure(const char *format, ...) {
     return 1;
 }
 
-/* Edits (insertions, deletions, replacements) that make `a` of `b`. */
-static size_t distance(const char *a, const char *b) {
-    enum { LONGEST = 64 };
-    size_t row[LONGEST + 1];
-    const size_t n = strlen(b);
-    if (n > LONGEST || strlen(a) > LONGEST) return LONGEST;
-    for (size_t j = 0; j <= n; j++) row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            const size_t above = row[j];
-            size_t best = diagonal + (a[i - 1] != b[j - 1]);
-            if (above + 1 < best) best = above + 1;
-            if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-            row[j] = best;
-            diagonal = above;
-        }
-    }
-    return row[n];
-}
-
 const char *nearest_name(const char *name, const char *const *list) {
     const char *best = NULL;
-    size_t least = strlen(name) / 3 + 2;
+    int least = (int)strlen(name) / 3 + 2;
     for (; list && *list; list++) {
-        const size_t d = distance(name, *list);
+        const int d = trine_word_distance(name, strlen(name), *list, strlen(*list));
         if (d < least) {
             least = d;
             best = *list;

@@ -92,39 +92,32 @@ static void json_strings(const char *name, const char *const *strings, int most)
     putchar(']');
 }
 
-static void json_member(const char *name, const char *text) {
-    printf(", \"%s\": ", name);
-    bench_json_text(stdout, text);
-}
-
 static void json_op(const trine_plan *plan) {
     const trine_spec *spec = plan->spec;
-    printf("  {\n    \"name\": \"%s\",\n    \"summary\": ", spec->name);
-    bench_json_text(stdout, spec->summary);
-    printf(",\n    \"formula\": ");
-    bench_json_text(stdout, spec->formula);
-    printf(",\n    \"source\": ");
-    bench_json_text(stdout, spec->source);
+    bench_json_member(stdout, "  {\n    ", "name", spec->name);
+    bench_json_member(stdout, ",\n    ", "summary", spec->summary);
+    bench_json_member(stdout, ",\n    ", "formula", spec->formula);
+    bench_json_member(stdout, ",\n    ", "source", spec->source);
     printf(",\n    \"tensors\": [");
     for (int i = 0; i < plan->tensors; i++) {
         const trine_spec_tensor *t = plan->tensor[i].spec;
         char flags[96];
         printf("%s\n      { \"name\": \"%s\"", i ? "," : "", t->name);
-        json_member("type", t->type);
-        json_member("shape", t->shape);
-        json_member("flags", flags_text(t->flags, flags, sizeof flags));
-        json_member("fill", t->fill);
-        json_member("terms", t->terms);
-        json_member("rounds", t->rounds);
-        json_member("accumulate", t->accumulate);
+        bench_json_member(stdout, ", ", "type", t->type);
+        bench_json_member(stdout, ", ", "shape", t->shape);
+        bench_json_member(stdout, ", ", "flags", flags_text(t->flags, flags, sizeof flags));
+        bench_json_member(stdout, ", ", "fill", t->fill);
+        bench_json_member(stdout, ", ", "terms", t->terms);
+        bench_json_member(stdout, ", ", "rounds", t->rounds);
+        bench_json_member(stdout, ", ", "accumulate", t->accumulate);
         printf(" }");
     }
     printf("\n    ],\n    \"params\": [");
     for (int i = 0; i < plan->params; i++) {
         const trine_spec_param *p = &spec->params[i];
         printf("%s\n      { \"name\": \"%s\", \"kind\": \"%s\"", i ? "," : "", p->name, kinds[p->kind]);
-        json_member("doc", p->doc);
-        json_member("values", p->values);
+        bench_json_member(stdout, ", ", "doc", p->doc);
+        bench_json_member(stdout, ", ", "values", p->values);
         printf(", \"fallback\": %.17g", p->fallback);
         if (isfinite(p->min) && p->max >= p->min) printf(", \"min\": %.17g", p->min);
         if (isfinite(p->max) && p->max >= p->min) printf(", \"max\": %.17g", p->max);
@@ -136,11 +129,9 @@ static void json_op(const trine_plan *plan) {
     json_strings("alias", spec->alias, TRINE_MAX_STRINGS);
     json_strings("sizes", spec->sizes, TRINE_MAX_STRINGS);
     json_strings("cases", spec->cases, TRINE_MAX_STRINGS);
-    printf(",\n    \"flops\": ");
-    bench_json_text(stdout, spec->flops);
+    bench_json_member(stdout, ",\n    ", "flops", spec->flops);
     if (spec->masked) {
-        printf(",\n    \"masked\": ");
-        bench_json_text(stdout, spec->masked);
+        bench_json_member(stdout, ",\n    ", "masked", spec->masked);
     }
     printf(",\n    \"integers_exact\": %s\n  }", spec->integers_exact ? "true" : "false");
 }

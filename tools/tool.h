@@ -38,16 +38,38 @@ typedef struct target {
 int target_open(target *t, const char *command);
 void target_close(target *t);
 
-/* The op of a name; TRINE_OP_NONE after a message with the nearest name. */
-trine_op find_op(const char *command, const char *name);
-
 /* Checks the tables; 0, or the exit status after a message. */
 int tables_ok(void);
 
-/* Finds the spec case `name` of an op (all or the start of its name); NULL if there is none. */
-const char *find_case(const trine_spec *spec, const char *name);
+/* cases.c: the op of a name, TRINE_OP_NONE after a message with the nearest name; whether all of a list "a,b", which may be NULL, are ops; and whether `name` is in
+ * such a list, NULL having all. */
+trine_op find_op(const char *command, const char *name);
+bool find_ops(const char *command, const char *list);
+bool listed(const char *list, const char *name);
 
 /* Makes the case of an op that the options --case, --dims and --types, each may be NULL, describe. 0, or the exit status after a message. */
 int make_case(const char *command, trine_case *c, trine_op op, const char *named, const char *dims, const char *types);
+
+/* The options that select cases, in the subcommands that take many. */
+typedef struct selection {
+    const char *op;    /* "a,b"; NULL: all */
+    const char *named; /* the start of their names; NULL: all */
+    const char *cases; /* a file of them; NULL: the specification's */
+    const char *dims, *types;
+} selection;
+
+#define SELECTION_OPTIONS(s) \
+    OPTION_TEXT("op", &(s).op, "NAME,...", "only these ops"), OPTION_TEXT("case", &(s).named, "NAME", "only the specification's cases whose name starts so"), \
+        OPTION_TEXT("cases", &(s).cases, "FILE", "an op and a case on each line, instead of the specification's"), \
+        OPTION_TEXT("dims", &(s).dims, "\"m=M ...\"", "these dimensions and parameters instead of the cases (with --case: on top)"), \
+        OPTION_TEXT("types", &(s).types, "T=TYPE,...", "these element types")
+
+/* 0, or the exit status after a message. */
+int selection_check(const char *command, const selection *s);
+
+/* Visits the op and the text of each case, NULL where --dims alone says it, of which selection_make makes the case. False with the reason in `error`. */
+typedef void case_visit(void *context, trine_op op, const char *text);
+bool selection_each(const selection *s, case_visit *visit, void *context, char *error, size_t size);
+bool selection_make(const selection *s, trine_case *c, trine_op op, const char *text, char *error, size_t size);
 
 #endif

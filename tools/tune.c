@@ -7,7 +7,7 @@
 
 typedef struct tune {
     target target;
-    const char *op, *named, *cases, *dims, *types;
+    selection which;
     bench_plan plan;
     int tuned, single, failed;
 } tune;
@@ -27,26 +27,14 @@ static void report(const trine_case *c, const char *result) {
     fflush(stdout);
 }
 
-typedef struct timed {
-    trine_queue *queue;
-    const bench_sets *sets;
-} timed;
-
-static bool call_kernel(void *context, int64_t i) {
-    const timed *t = context;
-    const trine_case *set = &t->sets->set[i % t->sets->count];
-    return trine_run(t->queue, set->plan->op, set->args) == TRINE_OK;
-}
-static bool wait_kernel(void *context) { return trine_queue_wait(((const timed *)context)->queue) == TRINE_OK; }
-
 /* The median time of a kernel, as the bench measures it: calls in a row, on fresh inputs. */
 static bool time_kernel(const tune *t, const char *kernel, const bench_sets *sets, double *seconds_out) {
     static bench_result result;
     const trine_queue_options options = { .struct_size = sizeof options, .threads = (int32_t)t->target.threads, .kernel = kernel };
-    timed each = { .sets = sets };
-    if (trine_queue_open(t->target.lib, trine_queue_device(t->target.queue), &options, &each.queue) != TRINE_OK) return false;
-    const bool ok = bench_time(call_kernel, wait_kernel, &each, &t->plan, &result);
-    trine_queue_close(each.queue);
+    bench_sets same = *sets;
+    if (trine_queue_open(t->target.lib, trine_queue_device(t->target.queue), &options, &same.queue) != TRINE_OK) return false;
+    const bool ok = bench_time_sets(&same, &t->plan, &result);
+    trine_queue_close(same.queue);
     *seconds_out = result.median;
     return ok;
 }
@@ -79,16 +67,13 @@ static bool tune_sets(tune *t, const trine_explanation *e, const bench_sets *set
     return ok;
 }
 
-static void tune_case(tune *t, trine_op op, const char *text) {
+static void tune_case(void *context, trine_op op, const char *text) {
+    tune *t = context;
     static trine_case c;
     static trine_explanation e;
     bench_sets sets;
     char error[320];
-    trine_case_init(&c, op);
-    bool ok = text == NULL || trine_case_parse(&c, text, error, sizeof error);
-    if (ok && text && t->types) memset(c.type, 0, sizeof c.type);
-    ok = ok && (t->types == NULL || trine_case_parse(&c, t->types, error, sizeof error)) &&
-         (t->dims == NULL || trine_case_parse(&c, t->dims, error, sizeof error)) && trine_case_finish(&c, error, sizeof error);
+    bool ok = selection_make(&t->which, &c, op, text, error, sizeof error);
     const int count = ok ? candidates(t, &c, &e) : 0;
     if (ok && count == 1) {
         t->single++;
@@ -108,52 +93,25 @@ static void tune_case(tune *t, trine_op op, const char *text) {
     report(&c, error);
 }
 
-static void tune_one(void *context, trine_op op, const char *text) {
-    tune *t = context;
-    if (t->op == NULL || strcmp(t->op, trine_op_name(op)) == 0) tune_case(t, op, text);
-}
-
-static void tune_all(tune *t) {
-    char error[320];
-    if (t->cases != NULL) {
-        if (!bench_read_cases(t->cases, tune_one, t, error, sizeof error)) t->failed += failure("%s", error);
-        return;
-    }
-    for (int op = 1; op < TRINE_OP_COUNT; op++) {
-        const trine_spec *spec = trine_specs[op];
-        if (t->op && strcmp(t->op, spec->name) != 0) continue;
-        if (t->dims && t->named == NULL) {
-            tune_case(t, (trine_op)op, NULL);
-            continue;
-        }
-        for (int i = 0; i < TRINE_MAX_STRINGS && spec->cases[i]; i++)
-            if (t->named == NULL || strncmp(spec->cases[i], t->named, strlen(t->named)) == 0) tune_case(t, (trine_op)op, spec->cases[i]);
-    }
-}
-
 int trine_tool_tune(int argc, char **argv) {
     tune t = { .plan = { .seconds = 0.02 } };
     const option_row rows[] = {
-        OPTION_TEXT("op", &t.op, "NAME", "only this op"),
-        OPTION_TEXT("case", &t.named, "NAME", "only the specification's cases whose name starts so"),
-        OPTION_TEXT("cases", &t.cases, "FILE", "an op and a case on each line, instead of the specification's"),
-        OPTION_TEXT("dims", &t.dims, "\"m=M ...\"", "these dimensions and parameters instead of the cases (with --case: on top)"),
-        OPTION_TEXT("types", &t.types, "T=TYPE,...", "these element types"),
+        SELECTION_OPTIONS(t.which),
         TARGET_OPTIONS(t.target),
         { 0 },
     };
-    const option_set set = { "trine tune [--op NAME] [--case NAME] [options]",
+    const option_set set = { "trine tune [--op NAME,...] [--case NAME] [options]",
                              "Times every kernel that takes a case and records the fastest in the tuning cache, which later runs read.", rows };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
-    if (t.dims && t.op == NULL) return usage_error("tune", "--dims needs --op");
-    if (t.op && find_op("tune", t.op) == TRINE_OP_NONE) return 2;
-    const int status = target_open(&t.target, "tune");
+    char error[320];
+    int status = selection_check("tune", &t.which);
+    if (status == 0) status = target_open(&t.target, "tune");
     if (status) return status;
     if (strcmp(t.target.info.name, "cpu") != 0) t.plan.batch = 2e-3;
     t.plan.last_level = t.target.info.cache[2];
     t.plan.memory = t.target.info.memory > 0 ? t.target.info.memory / 4 : INT64_C(1) << 30;
-    tune_all(&t);
+    if (!selection_each(&t.which, tune_case, &t, error, sizeof error)) t.failed += failure("%s", error);
     target_close(&t.target);
     printf("%d tuned, %d with one kernel only, %d failed\n", t.tuned, t.single, t.failed);
     return t.failed ? 1 : 0;

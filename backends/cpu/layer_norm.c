@@ -3,26 +3,21 @@
 enum { CENTERED = 1 };
 #include "norm.h"
 
+enum { X, RESIDUAL, WEIGHT, BIAS, Y, RESIDUAL_OUT, MEAN, RSTD }; /* as in the specification */
+
 static norm norm_of(const trine_call *call) {
     const trine_layer_norm_args *args = call->args;
-    return (norm){
-        .r = call->dim[0],
-        .n = call->dim[1],
-        .x = row_tensor(call, 0),
-        .residual = row_tensor(call, 1),
-        .weight = row_tensor(call, 2),
-        .bias = row_tensor(call, 3),
-        .y = row_tensor(call, 4),
-        .residual_out = row_tensor(call, 5),
-        .mean = row_tensor(call, 6),
-        .rstd = row_tensor(call, 7),
-        .eps = args->eps,
-        .weight_offset = args->weight_offset,
-        .p = args->dropout,
-        .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
-        .seed = args->seed,
-        .offset = args->offset,
-    };
+    return (norm){ .r = call->dim[0],
+                   .n = call->dim[1],
+                   .x = row_tensor(call, X),
+                   .residual = row_tensor(call, RESIDUAL),
+                   .weight = row_tensor(call, WEIGHT),
+                   .bias = row_tensor(call, BIAS),
+                   .y = row_tensor(call, Y),
+                   .residual_out = row_tensor(call, RESIDUAL_OUT),
+                   .mean = row_tensor(call, MEAN),
+                   .rstd = row_tensor(call, RSTD),
+                   NORM_PARAMS(args) };
 }
 
 CPU_KERNELS(layer_norm) = { { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch }, { 0 } };

@@ -2,34 +2,23 @@
 /* layer_norm_backward on the CPU. */
 #include "norm_backward.h"
 
-static norm_gradient arguments(const trine_call *call) {
+enum { DY, H, WEIGHT, MEAN, RSTD, DRESIDUAL, DX, DH, DWEIGHT, DBIAS }; /* as in the specification */
+
+static norm_gradient norm_gradient_of(const trine_call *call) {
     const trine_layer_norm_backward_args *args = call->args;
-    return (norm_gradient){
-        .dy = row_tensor(call, 0),
-        .h = row_tensor(call, 1),
-        .weight = row_tensor(call, 2),
-        .mean = row_tensor(call, 3),
-        .rstd = row_tensor(call, 4),
-        .dresidual = row_tensor(call, 5),
-        .dx = row_tensor(call, 6),
-        .dh = row_tensor(call, 7),
-        .dweight = row_tensor(call, 8),
-        .dbias = row_tensor(call, 9),
-        .weight_offset = args->weight_offset,
-        .p = args->dropout,
-        .dropout = dropout_of(args->dropout, args->seed, args->offset),
-    };
+    return (norm_gradient){ .r = call->dim[0],
+                            .n = call->dim[1],
+                            .dy = row_tensor(call, DY),
+                            .h = row_tensor(call, H),
+                            .weight = row_tensor(call, WEIGHT),
+                            .mean = row_tensor(call, MEAN),
+                            .rstd = row_tensor(call, RSTD),
+                            .dresidual = row_tensor(call, DRESIDUAL),
+                            .dx = row_tensor(call, DX),
+                            .dh = row_tensor(call, DH),
+                            .dweight = row_tensor(call, DWEIGHT),
+                            .dbias = row_tensor(call, DBIAS),
+                            NORM_BACKWARD_PARAMS(args) };
 }
 
-static size_t workspace(const trine_call *call) {
-    const norm_gradient a = arguments(call);
-    return norm_workspace(call, &a);
-}
-
-static trine_status launch(const trine_call *call) {
-    norm_gradient a = arguments(call);
-    norm_rows(call, &a);
-    return TRINE_OK;
-}
-
-CPU_KERNELS(layer_norm_backward) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch }, { 0 } };
+CPU_KERNELS(layer_norm_backward) = { { .name = CPU_NAME, .workspace = norm_backward_workspace, .launch = norm_backward_launch }, { 0 } };

@@ -12,7 +12,6 @@ typedef struct norm {
     float eps, weight_offset, p;
     bool round; /* before the weight */
     bool stream;
-    uint64_t seed, offset;
     dropout dropout;
     const float *factor, *shift; /* weight + offset, and bias, in the order of norm_order; NULL: no bias */
 } norm;
@@ -197,7 +196,12 @@ static inline const float *norm_parameter(const norm *a, const trine_tensor *t, 
     return out;
 }
 
-/* The op's tensors and parameters, as it defines them. */
+/* The parameters that the arguments of both ops have. */
+#define NORM_PARAMS(args) \
+    .eps = (args)->eps, .weight_offset = (args)->weight_offset, .p = (args)->dropout, .round = (args)->rounding == TRINE_ROUND_BEFORE_WEIGHT, \
+    .dropout = dropout_of((args)->dropout, (args)->seed, (args)->offset)
+
+/* The op's sizes, tensors and parameters, as it defines them. */
 static norm norm_of(const trine_call *call);
 
 static size_t norm_workspace(const trine_call *call) {
@@ -219,7 +223,6 @@ static trine_status norm_launch(const trine_call *call) {
     norm a = norm_of(call);
     float *memory = call->workspace;
     a.stream = row_streams(call);
-    a.dropout = dropout_of(a.p, a.seed, a.offset);
     a.factor = norm_parameter(&a, a.weight, a.weight ? a.weight_offset : 1, &memory);
     if (CENTERED) a.shift = norm_parameter(&a, a.bias, 0, &memory);
     cpu_parallel(cpu_team(call, a.r, row_bytes(call)), norm_thread, &a);

@@ -22,9 +22,6 @@ typedef struct norm_pieces {
 /* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and of each thread's current run. */
 INLINE int64_t norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
 static inline int norm_team(const trine_call *call) { return cpu_team(call, columns_blocks(call->dim[0]), row_bytes(call)); }
-static inline size_t norm_workspace(const trine_call *call, const norm_gradient *a) {
-    return (size_t)(columns_pitch(call->dim[1]) * (1 + norm_sums(a) * (columns_blocks(call->dim[0]) + norm_team(call)))) * sizeof(float);
-}
 
 static inline void norm_prepare(const norm_gradient *a) {
     for (int64_t at = 0; a->weight && at < a->n; at += ROW_PIECE) row_load(a->factor + at, a->weight->data, at, row_count(a->n, at), a->weight->dtype);
@@ -147,17 +144,28 @@ static void norm_thread(const void *context, int thread, int team) {
         if (out[k]) columns_finish(job->partial[k], job->blocks, pitch, first * 16, last, out[k]);
 }
 
-static inline void norm_rows(const trine_call *call, norm_gradient *a) {
-    a->r = call->dim[0];
-    a->n = call->dim[1];
-    a->stream = row_streams(call);
-    a->factor = call->workspace;
-    norm_prepare(a);
-    const int64_t pitch = columns_pitch(a->n);
+/* The parameters that the arguments of both ops have. */
+#define NORM_BACKWARD_PARAMS(args) \
+    .weight_offset = (args)->weight_offset, .p = (args)->dropout, .dropout = dropout_of((args)->dropout, (args)->seed, (args)->offset)
+
+/* The op's sizes, tensors and parameters, as it defines them. */
+static norm_gradient norm_gradient_of(const trine_call *call);
+
+static size_t norm_backward_workspace(const trine_call *call) {
+    const norm_gradient a = norm_gradient_of(call);
+    return (size_t)(columns_pitch(a.n) * (1 + norm_sums(&a) * (columns_blocks(a.r) + norm_team(call)))) * sizeof(float);
+}
+
+static trine_status norm_backward_launch(const trine_call *call) {
+    norm_gradient a = norm_gradient_of(call);
+    a.stream = row_streams(call);
+    a.factor = call->workspace;
+    norm_prepare(&a);
+    const int64_t pitch = columns_pitch(a.n);
     const int team = norm_team(call);
-    const trine_tensor *out[2] = { a->dweight, a->dbias };
-    norm_job job = { a, columns_blocks(a->r), { 0 }, { 0 } };
-    float *next = a->factor + pitch;
+    const trine_tensor *out[2] = { a.dweight, a.dbias };
+    norm_job job = { &a, columns_blocks(a.r), { 0 }, { 0 } };
+    float *next = a.factor + pitch;
     for (int k = 0; k < 2; k++) {
         if (!out[k]) continue;
         job.partial[k] = next;
@@ -165,6 +173,7 @@ static inline void norm_rows(const trine_call *call, norm_gradient *a) {
         next = job.runs[k] + team * pitch;
     }
     cpu_parallel(team, norm_thread, &job);
+    return TRINE_OK;
 }
 
 #endif

@@ -3,24 +3,19 @@
 enum { CENTERED = 0 };
 #include "norm.h"
 
+enum { X, RESIDUAL, WEIGHT, Y, RESIDUAL_OUT, RSTD }; /* as in the specification */
+
 static norm norm_of(const trine_call *call) {
     const trine_rms_norm_args *args = call->args;
-    return (norm){
-        .r = call->dim[0],
-        .n = call->dim[1],
-        .x = row_tensor(call, 0),
-        .residual = row_tensor(call, 1),
-        .weight = row_tensor(call, 2),
-        .y = row_tensor(call, 3),
-        .residual_out = row_tensor(call, 4),
-        .rstd = row_tensor(call, 5),
-        .eps = args->eps,
-        .weight_offset = args->weight_offset,
-        .p = args->dropout,
-        .round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT,
-        .seed = args->seed,
-        .offset = args->offset,
-    };
+    return (norm){ .r = call->dim[0],
+                   .n = call->dim[1],
+                   .x = row_tensor(call, X),
+                   .residual = row_tensor(call, RESIDUAL),
+                   .weight = row_tensor(call, WEIGHT),
+                   .y = row_tensor(call, Y),
+                   .residual_out = row_tensor(call, RESIDUAL_OUT),
+                   .rstd = row_tensor(call, RSTD),
+                   NORM_PARAMS(args) };
 }
 
 CPU_KERNELS(rms_norm) = { { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch }, { 0 } };

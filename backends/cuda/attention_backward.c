@@ -62,58 +62,65 @@ static trine_status launch_simt(const trine_call *call) {
 
 /* --------------------------------------------------------------------------------------------------------------- tensor cores */
 
-typedef struct tile {
-    const char *name;
-    int d, keys, queries, threads, shared;
-} tile;
-#define TILE(name, D, KEYS, QUERIES, STAGES, WARPS) { #name, D, KEYS, QUERIES, 32 * (WARPS), ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES) },
-static const tile mma[] = { ATTENTION_BACKWARD_MMA_TILES(TILE) }, slim[] = { ATTENTION_BACKWARD_SLIM_TILES(TILE) };
-
-/* What a call is divided into, and where its parts of the workspace begin. */
-typedef struct plan {
-    tile tile;
-    int64_t rows, queries, keys; /* tiles of queries and of keys of one head; tiles of queries of all heads */
-    int64_t parts, planes;
-    int64_t delta, dq, dkv, counts, bytes;
-} plan;
-
 static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /* Heads of a group are divided where blocks would be too few for the device otherwise. The number of batches does not count: sums must not depend on it. */
-static plan plan_of(const trine_call *call, const tile *tile) {
+attention_backward_plan attention_backward_plan_of(const trine_call *call, attention_backward_tile tile, int turn) {
     const int64_t *dim = call->dim, h = dim[ATTENTION_H];
-    while (tile->d < dim[ATTENTION_D]) tile++;
-    plan p = { .tile = *tile };
-    p.rows = simt_blocks(dim[ATTENTION_SQ], p.tile.queries), p.queries = dim[ATTENTION_B] * h * p.rows, p.keys = simt_blocks(dim[ATTENTION_SK], p.tile.keys);
+    attention_backward_plan p = { .tile = tile };
+    p.rows = simt_blocks(dim[ATTENTION_SQ], tile.queries), p.queries = dim[ATTENTION_B] * h * p.rows, p.keys = simt_blocks(dim[ATTENTION_SK], tile.keys);
     p.parts = p.keys * dim[ATTENTION_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_HK] : 1;
-    p.planes = dim[ATTENTION_B] * dim[ATTENTION_HK] * p.parts;
-    p.delta = aligned(p.queries * p.tile.queries * 4), p.dq = 2 * p.delta, p.dkv = p.dq + p.queries * p.tile.queries * p.tile.d * 4;
-    p.counts = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * p.tile.keys * p.tile.d * 4 : 0);
-    p.bytes = p.counts + (p.queries + p.planes * p.keys + 2) * 4;
+    p.planes = dim[ATTENTION_B] * dim[ATTENTION_HK] * p.parts * (tile.d / tile.width);
+    const int64_t floats = p.queries * tile.queries * tile.d;
+    p.turns = turn ? floats / turn : p.queries;
+    p.delta = aligned(p.queries * tile.queries * 4), p.dq = 2 * p.delta, p.dkv = p.dq + floats * 4;
+    p.counts = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * tile.keys * tile.width * 4 : 0);
+    p.bytes = p.counts + (p.turns + p.planes * p.keys + 2) * 4;
     return p;
 }
 
-static const char *refuse_tile(const trine_call *call, const tile *tile) {
-    const char *const reason = attention_backward_refuse_tiles(call);
-    if (reason != NULL) return reason;
-    const plan p = plan_of(call, tile);
-    if (p.tile.shared > ((const cuda_device *)call->device)->shared) return "a block cannot have as much shared memory";
-    return p.queries > INT32_MAX / 2 || p.planes * p.keys > INT32_MAX / 2 ? "more tiles than are counted in 32 bits" : NULL;
+const char *attention_backward_refuse_plan(const attention_backward_plan *p) {
+    return p->queries > INT32_MAX / 2 || p->planes * p->keys > INT32_MAX / 2 ? "more tiles than are counted in 32 bits" : NULL;
 }
 
-static trine_status launch_part(const trine_call *call, const attention_backward_mma_params *p, const plan *plan, const char *step, int64_t blocks,
+typedef struct tile {
+    const char *name;
+    attention_backward_tile of;
+    int threads, shared;
+} tile;
+#define TILE(name, D, KEYS, QUERIES, STAGES, WARPS) { #name, { D, D, KEYS, QUERIES }, 32 * (WARPS), ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES) },
+static const tile mma[] = { ATTENTION_BACKWARD_MMA_TILES(TILE) }, slim[] = { ATTENTION_BACKWARD_SLIM_TILES(TILE) };
+
+/* The first of a list that has the call's columns. */
+static const tile *tile_of(const trine_call *call, const tile *list) {
+    while (list->of.d < call->dim[ATTENTION_D]) list++;
+    return list;
+}
+
+static attention_backward_plan plan_of(const trine_call *call, const tile *list) { return attention_backward_plan_of(call, tile_of(call, list)->of, 0); }
+
+static const char *refuse_tile(const trine_call *call, const tile *list) {
+    const char *const reason = attention_backward_refuse_tiles(call);
+    if (reason != NULL) return reason;
+    const attention_backward_plan p = plan_of(call, list);
+    if (tile_of(call, list)->shared > ((const cuda_device *)call->device)->shared) return "a block cannot have as much shared memory";
+    return attention_backward_refuse_plan(&p);
+}
+
+static trine_status launch_part(const trine_call *call, const attention_backward_mma_params *p, const tile *tile, const char *step, int64_t blocks,
                                 bool is_main) {
     cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_BACKWARD_ENDS, .params = p };
-    if (is_main) launch.threads = plan->tile.threads, launch.shared = plan->tile.shared, launch.alone = true;
-    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s%s_%d", plan->tile.name, step,
-             trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), plan->tile.d);
+    if (is_main) launch.threads = tile->threads, launch.shared = tile->shared, launch.alone = true;
+    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s%s_%d", tile->name, step, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype),
+             tile->of.d);
     return cuda_launch_function(call, &launch);
 }
 
-static trine_status launch_tile(const trine_call *call, const tile *tile) {
+static trine_status launch_tile(const trine_call *call, const tile *list) {
     /* Planes, some blocks of each of which read the same queries at nearly the same time; and tiles of keys up to which a causal mask wants the other order. */
     enum { BUNCH = 16, RISING = 32 };
-    const plan plan = plan_of(call, tile);
+    const tile *const tile = tile_of(call, list);
+    const attention_backward_plan plan = plan_of(call, list);
     attention_backward_mma_params p = { .call = attention_backward_params_of(call) };
     char *const at = call->workspace;
     const int64_t row = plan.rows * plan.tile.queries, groups = p.call.at.b * (p.call.at.h / p.call.at.group);
@@ -124,12 +131,12 @@ static trine_status launch_tile(const trine_call *call, const tile *tile) {
     p.planes = (int32_t)plan.planes, p.bunch = p.planes < BUNCH ? p.planes : BUNCH;
     p.rises = p.call.at.causal && plan.keys <= RISING;
     p.lift = (float *)(void *)at, p.dq = (float *)(void *)(at + plan.dq), p.dkv = (float *)(void *)(at + plan.dkv);
-    p.turns = (int32_t *)(void *)(at + plan.counts), p.spoilt = p.turns + plan.queries;
+    p.turns = (int32_t *)(void *)(at + plan.counts), p.spoilt = p.turns + plan.turns;
     p.ticket = p.spoilt + plan.planes * plan.keys, p.astray = p.ticket + 1;
     trine_status status =
-        launch_part(call, &p, &plan, "begin_", simt_blocks(plan.queries * plan.tile.queries * plan.tile.d / 8 + 1, ATTENTION_BACKWARD_ENDS), false);
-    if (status == TRINE_OK) status = launch_part(call, &p, &plan, "", plan.planes * plan.keys, true);
-    if (status == TRINE_OK) status = launch_part(call, &p, &plan, "end_", plan.queries + groups * plan.keys, false);
+        launch_part(call, &p, tile, "begin_", simt_blocks(plan.queries * plan.tile.queries * plan.tile.d / 8 + 1, ATTENTION_BACKWARD_ENDS), false);
+    if (status == TRINE_OK) status = launch_part(call, &p, tile, "", plan.planes * plan.keys, true);
+    if (status == TRINE_OK) status = launch_part(call, &p, tile, "end_", plan.queries + groups * plan.keys, false);
     return status;
 }
 

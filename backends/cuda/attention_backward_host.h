@@ -23,6 +23,25 @@ enum {
 /* All but delta, tiles and columns. */
 attention_backward_params attention_backward_params_of(const trine_call *call);
 
+/* What a kernel by tensor cores has in a block: columns of q and k, those of them that it sums, keys and queries. */
+typedef struct attention_backward_tile {
+    int d, width, keys, queries;
+} attention_backward_tile;
+
+/* What that divides a call into, and where its parts of the workspace begin. */
+typedef struct attention_backward_plan {
+    attention_backward_tile tile;
+    int64_t rows, queries, keys; /* tiles of queries and of keys of one head; tiles of queries of all heads */
+    int64_t parts, planes, turns;
+    int64_t delta, dq, dkv, counts, bytes;
+} attention_backward_plan;
+
+/* Turns are counted for each tile of queries, or for each `turn` floats of their dq, if that is not 0. */
+attention_backward_plan attention_backward_plan_of(const trine_call *call, attention_backward_tile tile, int turn);
+
+/* NULL, or why it is too much. */
+const char *attention_backward_refuse_plan(const attention_backward_plan *plan);
+
 /* Why tensor cores cannot run the call; NULL if they can. */
 const char *attention_backward_refuse_tiles(const trine_call *call);
 

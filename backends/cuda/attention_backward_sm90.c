@@ -9,48 +9,37 @@
 #include "attention_backward_host.h"
 
 typedef struct tile {
-    int d, width, queries, bytes;
+    attention_backward_tile of;
+    int bytes;
 } tile;
-#define TILE(D, QUERIES) { D, ATTENTION_BACKWARD_WIDTH(D), QUERIES, ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES) },
+#define TILE(D, QUERIES) { { D, ATTENTION_BACKWARD_WIDTH(D), ATTENTION_BACKWARD_KEYS, QUERIES }, ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES) },
 static const tile tiles[] = { ATTENTION_BACKWARD_SM90_TILES(TILE) };
 
-/* What a call is divided into, and where its parts of the workspace begin. */
-typedef struct plan {
-    tile tile;
-    int64_t rows, queries, keys; /* tiles of queries and of keys of one head; tiles of queries of all heads */
-    int64_t parts, planes;
-    int64_t sums; /* of 64 by 64 of dq */
-    int64_t delta, dq, dkv, counts, bytes;
-} plan;
+/* The first that has the call's columns. */
+static const tile *tile_of(const trine_call *call) {
+    const tile *t = tiles;
+    while (t->of.d < call->dim[ATTENTION_D]) t++;
+    return t;
+}
 
-static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
-/* Heads of a group are divided where blocks would be too few for the device otherwise. The number of batches does not count: sums must not depend on it. */
-static plan plan_of(const trine_call *call) {
-    const int64_t *dim = call->dim, h = dim[ATTENTION_H], heads = dim[ATTENTION_B] * h;
-    plan p = { .tile = tiles[0] };
-    for (int i = 0; p.tile.d < dim[ATTENTION_D]; i++) p.tile = tiles[i];
-    p.rows = simt_blocks(dim[ATTENTION_SQ], p.tile.queries), p.queries = heads * p.rows, p.keys = simt_blocks(dim[ATTENTION_SK], ATTENTION_BACKWARD_KEYS);
-    p.parts = p.keys * dim[ATTENTION_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_HK] : 1;
-    p.planes = dim[ATTENTION_B] * dim[ATTENTION_HK] * p.parts * (p.tile.d / p.tile.width), p.sums = p.queries * p.tile.queries * p.tile.d / 4096;
-    p.delta = aligned(p.queries * p.tile.queries * 4), p.dq = 2 * p.delta, p.dkv = p.dq + p.sums * 16384;
-    p.counts = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * ATTENTION_BACKWARD_KEYS * p.tile.width * 4 : 0);
-    p.bytes = p.counts + (p.sums + p.planes * p.keys + 2) * 4;
-    return p;
+static attention_backward_plan plan_of(const trine_call *call) {
+    enum { TURN = 64 * 64 };
+    return attention_backward_plan_of(call, tile_of(call)->of, TURN);
 }
 
 const char *attention_backward_sm90_refuse(const trine_call *call) {
     const char *const reason = attention_backward_refuse_tiles(call);
     if (reason != NULL) return reason;
-    const plan p = plan_of(call);
-    if (p.queries > INT32_MAX / 2 || p.planes * p.keys > INT32_MAX / 2) return "more tiles than are counted in 32 bits";
+    const attention_backward_plan p = plan_of(call);
+    const char *const much = attention_backward_refuse_plan(&p);
+    if (much != NULL) return much;
     return attention_sm90_refuse_tensors(call,
                                          1u << ATTENTION_BACKWARD_DOUT | 1u << ATTENTION_BACKWARD_Q | 1u << ATTENTION_BACKWARD_K | 1u << ATTENTION_BACKWARD_V);
 }
 
 size_t attention_backward_sm90_workspace(const trine_call *call) { return (size_t)plan_of(call).bytes; }
 
-static attention_backward_sm90_params params_of(const trine_call *call, const plan *plan) {
+static attention_backward_sm90_params params_of(const trine_call *call, const attention_backward_plan *plan) {
     enum { BUNCH = 16 }; /* planes, a dozen blocks of each of which read the same queries at nearly the same time */
     attention_backward_sm90_params p = { .call = attention_backward_params_of(call) };
     char *const at = call->workspace;
@@ -61,21 +50,21 @@ static attention_backward_sm90_params params_of(const trine_call *call, const pl
     p.parts = (int32_t)plan->parts, p.share = (int32_t)(p.call.at.group / plan->parts);
     p.planes = (int32_t)plan->planes, p.bunch = p.planes < BUNCH ? p.planes : BUNCH;
     p.lift = (float *)(void *)at, p.dq = (float *)(void *)(at + plan->dq), p.dkv = (float *)(void *)(at + plan->dkv);
-    p.turns = (int32_t *)(void *)(at + plan->counts), p.spoilt = p.turns + plan->sums;
+    p.turns = (int32_t *)(void *)(at + plan->counts), p.spoilt = p.turns + plan->turns;
     p.ticket = p.spoilt + p.planes * plan->keys, p.astray = p.ticket + 1;
     return p;
 }
 
-static trine_status launch_end(const trine_call *call, const attention_backward_sm90_params *p, const plan *plan, const char *which, int64_t blocks) {
+static trine_status launch_end(const trine_call *call, const attention_backward_sm90_params *p, int d, const char *which, int64_t blocks) {
     cuda_launch launch = { .part = CUDA_HOPPER, .blocks = blocks, .threads = ATTENTION_BACKWARD_ENDS, .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_backward_sm90_%s_%s_%d", which, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype),
-             plan->tile.d);
+    snprintf(launch.name, sizeof launch.name, "attention_backward_sm90_%s_%s_%d", which, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), d);
     return cuda_launch_function(call, &launch);
 }
 
 trine_status attention_backward_sm90_launch(const trine_call *call) {
     const cuda_device *d = call->device;
-    const plan plan = plan_of(call);
+    const tile *const tile = tile_of(call);
+    const attention_backward_plan plan = plan_of(call);
     attention_backward_sm90_params p = params_of(call, &plan);
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
@@ -88,14 +77,14 @@ trine_status attention_backward_sm90_launch(const trine_call *call) {
     cuda_launch launch = { .part = CUDA_HOPPER,
                            .blocks = tasks < d->units ? tasks : d->units,
                            .threads = ATTENTION_BACKWARD_THREADS,
-                           .shared = plan.tile.bytes,
+                           .shared = tile->bytes,
                            .alone = true,
                            .params = &p };
     snprintf(launch.name, sizeof launch.name, "attention_backward_sm90_%s%s_%d", p.call.bend != 0 ? "bent_" : "",
              trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), plan.tile.d);
     if (status == TRINE_OK)
-        status = launch_end(call, &p, &plan, "begin", simt_blocks(plan.queries * plan.tile.queries * plan.tile.d / 8 + 1, ATTENTION_BACKWARD_ENDS));
+        status = launch_end(call, &p, tile->of.d, "begin", simt_blocks(plan.queries * plan.tile.queries * plan.tile.d / 8 + 1, ATTENTION_BACKWARD_ENDS));
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
-    if (status == TRINE_OK) status = launch_end(call, &p, &plan, "end", plan.queries + groups * plan.keys);
+    if (status == TRINE_OK) status = launch_end(call, &p, tile->of.d, "end", plan.queries + groups * plan.keys);
     return status;
 }

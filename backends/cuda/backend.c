@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "backends/simt/queue.h"
-#include "spec/spec_hash.h"
 #include "state.h"
 
 extern const char trine_tuned_cuda_text[];
@@ -102,8 +101,7 @@ static int find_devices(const cuda_driver *driver, const trine_host *host, char 
     return usable;
 }
 
-/* Once in a process: libraries opened later share the devices and what they hold. */
-static const trine_backend *init_once(const trine_host *host, char *reason_out, size_t reason_size) {
+const trine_backend *simt_open_backend(const trine_host *host, char *reason_out, size_t reason_size) {
     static trine_backend backend = {
         .struct_size = sizeof backend,
         .name = "cuda",
@@ -120,22 +118,3 @@ static const trine_backend *init_once(const trine_host *host, char *reason_out, 
     backend.devices = find_devices(driver, host, reason_out, reason_size);
     return backend.devices > 0 ? &backend : NULL;
 }
-
-static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    const trine_backend *backend = init_once(host, reason_out, reason_size);
-    pthread_mutex_unlock(&lock);
-    return backend;
-}
-
-extern const trine_module module __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default")));
-const trine_module module = {
-    .magic = TRINE_MODULE_MAGIC,
-    .abi = TRINE_ABI,
-    .struct_size = sizeof module,
-    .spec_hash = TRINE_SPEC_HASH,
-    .name = "cuda",
-    .version = TRINE_VERSION,
-    .init = init,
-};

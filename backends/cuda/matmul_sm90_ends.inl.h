@@ -40,6 +40,22 @@ template <class E> struct matmul_held {
     }
 };
 
+/* What multiplies the sums of a thread's rows, but for the scales of columns. */
+DEVICE void matmul_row_factors(float (&factor)[2], const matmul_sm90_params &p, const matmul_task &task, int first) {
+#pragma unroll
+    for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, first + thread_index() % 32 / 4 + i * 8, p.m);
+}
+
+/* A box from where a warp brought it into d's order: rows 4 apart of each thread, if in(row). */
+template <class In> DEVICE void matmul_store_box(char *to, int64_t pitch, uint32_t turn, const In &in) {
+    const int lane = thread_index() % 32;
+    packed<uint32_t, 4> piece[4];
+#pragma unroll
+    for (int q = 0; q < 4; q++) piece[q] = shared_load_piece(turn + matmul_row_at(q * 4 + lane / 8, lane % 8));
+#pragma unroll
+    for (int q = 0; q < 4; q++) store_piece_if(in(q * 4), to + q * 4 * pitch, piece[q]);
+}
+
 /* alpha scales s to d, whose rows are whole pieces of 16 bytes: each warp brings its 16 rows of 128 bytes at a time to where threads have them in d's order, two
  * such in turns, and waits for no other. SCALED: columns have scales of their own. */
 template <class E, bool SCALED, class Pipe>
@@ -53,8 +69,7 @@ DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::
     const int rows = (int)p.m - first - lane / 8;
     const int64_t end = task.column + Pipe::N < p.n ? task.column + Pipe::N : p.n;
     float factor[2];
-#pragma unroll
-    for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, first + lane / 4 + i * 8, p.m);
+    matmul_row_factors(factor, p, task, first);
 #pragma unroll
     for (int box = 0; box * WIDTH < Pipe::N; box++) {
         const uint32_t turn = own + box % 2 * TURN;
@@ -70,11 +85,7 @@ DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::
             Held::put(turn, i, x);
         }
         sync_warp();
-        packed<uint32_t, 4> piece[4];
-#pragma unroll
-        for (int q = 0; q < 4; q++) piece[q] = shared_load_piece(turn + matmul_row_at(q * 4 + lane / 8, lane % 8));
-#pragma unroll
-        for (int q = 0; q < 4; q++) store_piece_if(q * 4 < rows && column + box * WIDTH < end, to + q * 4 * pitch + box * 128, piece[q]);
+        matmul_store_box(to + box * 128, pitch, turn, [&](int q) { return q < rows && column + box * WIDTH < end; });
     }
     sync_warp(); /* the next tile begins with the first turn */
 }
@@ -130,8 +141,7 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
     const int right = lane % 4 * 2;                                   /* the first of the thread's columns */
     const bool narrow = Pipe::FLOATS && p.to.bias_type != MATMUL_F32; /* the bias has elements of 16 bits */
     float factor[2];
-#pragma unroll
-    for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, first + lane / 4 + i * 8, p.m);
+    matmul_row_factors(factor, p, task, first);
     uint32_t bias[OWN] = {};
     const auto fetch = [&](int at) {
         if (p.to.bias)
@@ -203,11 +213,7 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
         const int64_t column = task.column + box * WIDTH + lane % 8 * PIECE, pitch = p.to.d_row * Held::BYTES;
         const int end = task.column + Pipe::N < p.n ? task.column + Pipe::N : (int)p.n;
         char *const to = (char *)p.to.d + (task.batch * p.to.d_batch + column) * Held::BYTES + row * pitch;
-        packed<uint32_t, 4> piece[4];
-#pragma unroll
-        for (int q = 0; q < 4; q++) piece[q] = shared_load_piece(turn + matmul_row_at(q * 4 + lane / 8, lane % 8));
-#pragma unroll
-        for (int q = 0; q < 4; q++) store_piece_if(row + q * 4 < p.m && column < end, to + q * 4 * pitch, piece[q]);
+        matmul_store_box(to, pitch, turn, [&](int q) { return row + q < p.m && column < end; });
         sync_warp(); /* the turn is free */
         if (p.to.c) matmul_fetch_c<Held::BYTES, Pipe>(p, task, group, memory, box + 2);
     }

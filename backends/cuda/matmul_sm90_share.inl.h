@@ -73,7 +73,7 @@ template <class Pipe> DEVICE void matmul_send(const typename Pipe::sum (&sum)[Pi
         if (to == rank)
             shared_store_piece(at, x);
         else
-            cluster_send(at, x, met);
+            cluster_send_piece(at, met, x);
     }
 }
 

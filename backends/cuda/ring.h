@@ -125,7 +125,10 @@ template <class T, int TENSORS, int CHUNKS, int THREADS> struct ring {
         } else {
             const uint32_t barrier = shared_address(&met.barrier[which]);
             if (thread_index() == 0) barrier_expect(barrier, blocks * WARPS * (int)sizeof(two));
-            if (lane < blocks) cluster_send(shared_address(&slot[rank * WARPS + warp]), barrier, lane, bits_of_float(x.a), bits_of_float(x.b));
+            if (lane < blocks) {
+                const uint32_t there = cluster_address(shared_address(&slot[rank * WARPS + warp]), lane), met = cluster_address(barrier, lane);
+                cluster_send(there, met, bits_of_float(x.a), bits_of_float(x.b));
+            }
             barrier_wait(barrier, turn >> 1 & 1);
         }
         turn++;

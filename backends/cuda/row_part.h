@@ -114,7 +114,10 @@ struct row_blocks {
         const uint32_t to = shared_address(&box().slot[cluster_rank()]), come = shared_address(&box().come);
         if (thread < size)
 #pragma unroll
-            for (int i = 0; i < 4; i += 2) cluster_send(to + i * 4, come, thread, x.v[i], x.v[i + 1]);
+            for (int i = 0; i < 4; i += 2) {
+                const uint32_t barrier = cluster_address(come, thread);
+                cluster_send(cluster_address(to + i * 4, thread), barrier, x.v[i], x.v[i + 1]);
+            }
         barrier_wait(come, 0);
         Value their = none;
         if (other < size) {

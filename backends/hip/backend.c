@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HIP backend: its devices, and the handshake. */
+/* The HIP backend: its devices. */
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/simt/queue.h"
-#include "spec/spec_hash.h"
 #include "state.h"
 
 static trine_device devices[HIP_MAX_DEVICES];
@@ -112,8 +111,7 @@ static bool read_version(const hip_driver *driver, char *reason_out, size_t reas
     return result == HIP_SUCCESS;
 }
 
-/* Once in a process: libraries opened later share the devices and what they hold. */
-static const trine_backend *init_once(const trine_host *host, char *reason_out, size_t reason_size) {
+const trine_backend *simt_open_backend(const trine_host *host, char *reason_out, size_t reason_size) {
     static trine_backend backend = { .struct_size = sizeof backend, .name = "hip", .device = devices, .kernels = kernels };
     if (backend.devices > 0) return &backend;
     const hip_driver *driver = hip_driver_open(host, reason_out, reason_size);
@@ -123,22 +121,3 @@ static const trine_backend *init_once(const trine_host *host, char *reason_out, 
     if (backend.devices > 0 && !read_version(driver, reason_out, reason_size)) backend.devices = 0;
     return backend.devices > 0 ? &backend : NULL;
 }
-
-static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&lock);
-    const trine_backend *backend = init_once(host, reason_out, reason_size);
-    pthread_mutex_unlock(&lock);
-    return backend;
-}
-
-extern const trine_module module __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default")));
-const trine_module module = {
-    .magic = TRINE_MODULE_MAGIC,
-    .abi = TRINE_ABI,
-    .struct_size = sizeof module,
-    .spec_hash = TRINE_SPEC_HASH,
-    .name = "hip",
-    .version = TRINE_VERSION,
-    .init = init,
-};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy_backward on devices: the host side. */
-#include "cross_entropy.h"
-#include "host.h"
+#include "cross_entropy_launch.h"
 
 enum { LOGITS, LABELS, LSE, DLOSS, DLOGITS }; /* as in the specification */
 
@@ -9,7 +8,6 @@ static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_backward_args *args = call->args;
     const bool whole = simt_rows_whole(call, 1);
     const int64_t items = whole ? GRADIENT_BYTES / (int64_t)trine_dtype_size(call->tensor[LOGITS].dtype) : 8;
-    const double spread = args->label_smoothing / (double)call->dim[1];
     cross_entropy_params p = {
         .logits = simt_rows_of(call, LOGITS),
         .labels = simt_rows_of(call, LABELS),
@@ -17,20 +15,12 @@ static trine_status launch(const trine_call *call) {
         .dloss = simt_rows_of(call, DLOSS),
         .dlogits = simt_rows_of(call, DLOGITS),
         .dloss_step = call->tensor[DLOSS].stride[0],
-        .rows = call->dim[0],
-        .v = call->dim[1],
-        .ignore = args->ignore_index_set ? args->ignore_index : -100,
-        .scale = args->logit_scale,
-        .base2 = (float)(args->logit_scale * 1.4426950408889634),
-        .z_loss = args->z_loss,
         .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
         .pieces = simt_divisor_of(simt_blocks(call->dim[1] > 0 ? call->dim[1] : 1, 32 * items)),
-        .spread = (float)spread,
-        .at_label = (float)(1 - args->label_smoothing + spread),
-        .twice_z_loss = 2 * args->z_loss,
+        CROSS_ENTROPY_PARAMS(call, args),
     };
     p.tasks = p.rows * p.pieces.by;
-    const simt_function function = { .step = whole ? NULL : "ragged", .type = { call->tensor[LOGITS].dtype } };
+    const simt_function function = { .ragged = !whole, .type = { call->tensor[LOGITS].dtype } };
     return simt_launch(call, &function, simt_blocks(p.tasks, SIMT_THREADS / 32), SIMT_THREADS, &p, sizeof p);
 }
 

@@ -4,34 +4,21 @@
 
 cross_entropy_params cross_entropy_params_of(const trine_call *call) {
     const trine_cross_entropy_args *args = call->args;
-    const double spread = args->label_smoothing / (double)call->dim[1];
     return (cross_entropy_params){
         .logits = simt_rows_of(call, CROSS_ENTROPY_LOGITS),
         .labels = simt_rows_of(call, CROSS_ENTROPY_LABELS),
         .loss = simt_rows_of(call, CROSS_ENTROPY_LOSS),
         .lse = simt_rows_of(call, CROSS_ENTROPY_LSE),
-        .rows = call->dim[0],
-        .v = call->dim[1],
-        .ignore = args->ignore_index_set ? args->ignore_index : -100,
-        .scale = args->logit_scale,
-        .base2 = (float)(args->logit_scale * 1.4426950408889634),
-        .smoothing = args->label_smoothing,
-        .z_loss = args->z_loss,
         .long_labels = call->tensor[CROSS_ENTROPY_LABELS].dtype == TRINE_I64,
         .dloss = simt_rows_of(call, CROSS_ENTROPY_DLOSS),
         .dlogits = simt_rows_of(call, CROSS_ENTROPY_DLOGITS),
         .dloss_step = simt_present(call, CROSS_ENTROPY_DLOSS) ? call->tensor[CROSS_ENTROPY_DLOSS].stride[0] : 0,
-        .spread = (float)spread,
-        .at_label = (float)(1 - args->label_smoothing + spread),
-        .twice_z_loss = 2 * args->z_loss,
+        CROSS_ENTROPY_PARAMS(call, args),
     };
 }
 
 trine_status cross_entropy_launch(const trine_call *call) {
-    static const char *const steps[2][2] = { { "ragged", NULL }, { "gradient_ragged", "gradient" } };
     const bool gradient = simt_present(call, CROSS_ENTROPY_DLOGITS);
     const cross_entropy_params p = cross_entropy_params_of(call);
-    const simt_group group = simt_row_group(p.rows, p.v, gradient ? SIMT_TWO_ROWS : SIMT_STREAM);
-    const simt_function function = { .step = steps[gradient][simt_rows_whole(call, 1)], .type = { call->type[0] }, .variant = group.size };
-    return simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
+    return simt_launch_rows(call, gradient ? "gradient" : NULL, p.rows, 1, gradient ? SIMT_TWO_ROWS : SIMT_STREAM, &p, sizeof p);
 }

@@ -6,9 +6,10 @@
 
 void simt_function_name(const char *op, const simt_function *f, char name_out[static SIMT_NAME_SIZE]) {
     char *at = name_out, *const end = name_out + SIMT_NAME_SIZE - 1;
-    const char *parts[SIMT_MAX_TYPES + 2] = { op, f->step };
-    for (int i = 0; i < SIMT_MAX_TYPES; i++) parts[i + 2] = f->type[i] ? trine_dtype_name(f->type[i]) : NULL;
-    for (int i = 0; i < SIMT_MAX_TYPES + 2; i++) {
+    enum { TYPES = 3, PARTS = TYPES + SIMT_MAX_TYPES };
+    const char *parts[PARTS] = { op, f->step, f->ragged ? "ragged" : NULL };
+    for (int i = 0; i < SIMT_MAX_TYPES; i++) parts[TYPES + i] = f->type[i] ? trine_dtype_name(f->type[i]) : NULL;
+    for (int i = 0; i < PARTS; i++) {
         if (parts[i] == NULL) continue;
         if (i > 0 && at < end) *at++ = '_';
         for (const char *from = parts[i]; *from && at < end; from++) *at++ = *from;

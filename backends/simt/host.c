@@ -130,9 +130,9 @@ simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder) {
     return simt_group_of(rows, n, ITEMS, ladder == SIMT_TWO_ROWS ? 5 : rows < ENOUGH ? 6 : 4, sizes);
 }
 
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size) {
+trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size) {
     const simt_group group = simt_row_group(rows, call->dim[symbol], ladder);
-    const simt_function function = { .step = simt_rows_whole(call, symbol) ? NULL : "ragged", .type = { call->type[0] }, .variant = group.size };
+    const simt_function function = { .step = step, .ragged = !simt_rows_whole(call, symbol), .type = { call->type[0] }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
 }
 
@@ -165,7 +165,8 @@ trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, 
                                size_t size) {
     const simt_room room = simt_room_of(call);
     const simt_function function = {
-        .step = simt_rows_whole(call, symbol) ? "parts" : "parts_ragged",
+        .step = "parts",
+        .ragged = !simt_rows_whole(call, symbol),
         .type = { call->type[0] },
         .variant = shape->held,
         .shared = (int)part_room(&room, shape->held),

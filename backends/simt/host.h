@@ -18,9 +18,10 @@
 
 enum { SIMT_MAX_TYPES = 4 };
 
-/* A device function: "<op>[_<step>]{_<type>}[_<variant>]", as in softmax_bf16_256. */
+/* A device function: "<op>[_<step>][_ragged]{_<type>}[_<variant>]", as in softmax_bf16_256. */
 typedef struct simt_function {
     const char *step;                 /* of an op in several launches; NULL: none */
+    bool ragged;                      /* its rows are not whole vectors */
     trine_dtype type[SIMT_MAX_TYPES]; /* up to the first that is TRINE_NONE */
     int variant;                      /* 0: none */
     int shared;                       /* bytes of shared memory besides the function's own, the same at every launch of it */
@@ -49,8 +50,9 @@ simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const in
 typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_STREAM } simt_ladder;
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 
-/* The whole launch of a row op, whose entries are those of row.h for its first type: `rows` rows along dimension `symbol`. */
-trine_status simt_launch_rows(const trine_call *call, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
+/* The whole launch of a row op, or of a step of it (NULL: it has none), whose entries are those of row.h for its first type: `rows` rows along dimension
+ * `symbol`. */
+trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
 
 /* Rows in shared memory, entries <op>_parts[_ragged]_<type>_<held>. */
 typedef struct simt_shape {

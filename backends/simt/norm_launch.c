@@ -24,7 +24,7 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.f32_weight = call->type[2] == TRINE_F32;
     const simt_shape *shape = norm_plain(&p, call->type[2] == call->type[0]) ? simt_shape_of(call, 1, LEAST, &p.part) : NULL;
     if (shape != NULL) return simt_launch_parts(call, shape, 1, &p.part, p.rows, &p, sizeof p);
-    return simt_launch_rows(call, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
+    return simt_launch_rows(call, NULL, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- gradients */
@@ -87,7 +87,7 @@ size_t norm_backward_workspace(const trine_call *call, const norm_backward_tenso
 
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
     const simt_group group = fused_group(call, &p->turns);
-    const simt_function function = { .step = simt_rows_whole(call, 1) ? NULL : "ragged", .type = { call->type[0] }, .variant = group.size };
+    const simt_function function = { .ragged = !simt_rows_whole(call, 1), .type = { call->type[0] }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, p, sizeof *p);
 }
 
@@ -99,7 +99,7 @@ static trine_status launch_long(const trine_call *call, const norm_backward_para
         .columns = { .rows = norm->rows, .n = norm->n, .block_rows = columns_block_rows(norm->rows), .blocks = norm->blocks, .wide = whole },
     };
     const simt_function columns = { .step = "columns", .type = { call->type[0] } };
-    const simt_function rows = { .step = whole ? "long" : "long_ragged", .type = { call->type[0] } };
+    const simt_function rows = { .step = "long", .ragged = !whole, .type = { call->type[0] } };
     trine_status status = TRINE_OK;
     if (norm->weight_partial || norm->bias_partial)
         status = simt_launch(call, &columns, p.columns.blocks * simt_blocks(norm->n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);

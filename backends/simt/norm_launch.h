@@ -24,6 +24,10 @@ typedef struct norm_backward_tensors {
     int dy, h, weight, mean, rstd, dresidual, dx, dh, dweight, dbias;
 } norm_backward_tensors;
 
+/* Likewise those of their gradients. */
+#define NORM_BACKWARD_PARAMS(args) \
+    (norm_backward_params) { .weight_offset = (args)->weight_offset, .dropout = simt_dropout_of((args)->dropout, (args)->seed, (args)->offset) }
+
 /* Partial sums of dweight, then of dbias, where they are asked for. */
 size_t norm_backward_workspace(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p);
 

@@ -50,7 +50,8 @@ static trine_status sum_rows(const trine_call *call, float *partial) {
     const bool split = p.pieces > 1;
     p.out = split ? (simt_rows){ .data = partial } : simt_rows_of(call, ROW_SUMS);
     const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_STREAM);
-    const simt_function function = { .step = simt_rows_whole(call, 1) ? "rows" : "rows_ragged",
+    const simt_function function = { .step = "rows",
+                                     .ragged = !simt_rows_whole(call, 1),
                                      .type = { call->tensor[X].dtype, split ? TRINE_F32 : call->tensor[ROW_SUMS].dtype },
                                      .variant = group.size };
     const trine_status status = simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);

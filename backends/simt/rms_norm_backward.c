@@ -8,7 +8,7 @@ static const norm_backward_tensors tensors = {
 
 static norm_backward_params params_of(const trine_call *call) {
     const trine_rms_norm_backward_args *args = call->args;
-    return (norm_backward_params){ .weight_offset = args->weight_offset, .dropout = simt_dropout_of(args->dropout, args->seed, args->offset) };
+    return NORM_BACKWARD_PARAMS(args);
 }
 
 static size_t workspace(const trine_call *call) { return norm_backward_workspace(call, &tensors, params_of(call)); }

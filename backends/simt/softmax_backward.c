@@ -22,7 +22,7 @@ static trine_status launch(const trine_call *call) {
     const bool one_matrix = call->dim[0] == 1 || (p.y.batch == p.s * p.y.row && p.dy.batch == p.s * p.dy.row && p.dx.batch == p.s * p.dx.row);
     const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, 2, 1, &ring, &p.ring) : NULL;
     if (entry != NULL) return simt_launch_ring(call, entry, &p.ring, p.rows, p.rows, &p, sizeof p);
-    return simt_launch_rows(call, p.rows, 2, SIMT_TWO_ROWS, &p, sizeof p);
+    return simt_launch_rows(call, NULL, p.rows, 2, SIMT_TWO_ROWS, &p, sizeof p);
 }
 
 SIMT_KERNELS(softmax_backward) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -50,12 +50,22 @@ DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
     while (!over);
 }
 
-/* Stores 8 bytes to the same place in a block of the cluster; they count for its barrier. Unlike where all meet, nothing waits for what was written before. */
-DEVICE void cluster_send(uint32_t to, uint32_t barrier, int rank, uint32_t x, uint32_t y) {
+/* The same place in the shared memory of another block of the cluster. */
+DEVICE uint32_t cluster_address(uint32_t address, int rank) {
+    uint32_t there = address;
+    if constexpr (HAS_CLUSTERS) asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+    return there;
+}
+/* 8 bytes, or 16, to such an address; they count for a barrier there. Unlike where all meet, nothing waits for what was written before. */
+DEVICE void cluster_send(uint32_t there, uint32_t barrier, uint32_t x, uint32_t y) {
     if constexpr (HAS_CLUSTERS)
-        asm volatile("{\n.reg .b32 there, bar;\nmapa.shared::cluster.u32 there, %0, %2;\nmapa.shared::cluster.u32 bar, %1, %2;\n"
-                     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [there], {%3, %4}, [bar];\n}" ::"r"(to),
-                     "r"(barrier), "r"(rank), "r"(x), "r"(y)
+        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(there), "r"(x), "r"(y), "r"(barrier)
+                     : "memory");
+}
+DEVICE void cluster_send_piece(uint32_t there, uint32_t barrier, const packed<uint32_t, 4> &x) {
+    if constexpr (HAS_CLUSTERS)
+        asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(there), "r"(x.v[0]), "r"(x.v[1]),
+                     "r"(x.v[2]), "r"(x.v[3]), "r"(barrier)
                      : "memory");
 }
 

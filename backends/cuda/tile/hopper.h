@@ -70,18 +70,6 @@ DEVICE void load_matrices(uint32_t (&x)[4], uint32_t address) {
 /* The two halves of cluster_meet(): a thread that has arrived may do other things before it waits. */
 DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.aligned;" ::: "memory"); }
-/* The same place in the shared memory of another block of the cluster. */
-DEVICE uint32_t cluster_address(uint32_t address, int rank) {
-    uint32_t there;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-    return there;
-}
-/* 16 bytes to an address of cluster_address(); they count for a barrier there. */
-DEVICE void cluster_send(uint32_t there, const packed<uint32_t, 4> &x, uint32_t barrier) {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(there), "r"(x.v[0]), "r"(x.v[1]),
-                 "r"(x.v[2]), "r"(x.v[3]), "r"(barrier)
-                 : "memory");
-}
 
 /* Some warps of the block, `threads` in all; 0 is sync_block()'s. */
 DEVICE void sync_some(int barrier, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }

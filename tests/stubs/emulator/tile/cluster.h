@@ -13,6 +13,7 @@ DEVICE void barrier_init(uint32_t, int) {}
 DEVICE void barriers_made() {}
 DEVICE void barrier_expect(uint32_t, int) { __builtin_trap(); }
 DEVICE void barrier_wait(uint32_t, uint32_t) { __builtin_trap(); }
-DEVICE void cluster_send(uint32_t, uint32_t, int, uint32_t, uint32_t) { __builtin_trap(); }
+DEVICE uint32_t cluster_address(uint32_t, int) { __builtin_trap(); }
+DEVICE void cluster_send(uint32_t, uint32_t, uint32_t, uint32_t) { __builtin_trap(); }
 
 #endif
