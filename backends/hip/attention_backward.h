@@ -5,6 +5,9 @@
 
 #include "attention.h"
 
+/* Rows of a wave for elements of `size` bytes and heads of up to `d`: as many as it has registers for. A block has four waves. */
+#define BACKWARD_EDGE(size, d) ((size) == 2 && (d) <= 128 ? 32 : 16)
+
 typedef struct attention_backward_params {
     attention_params forward; /* q, k, v, o and lse are inputs */
     attention_rows dout, dq, dk, dv;

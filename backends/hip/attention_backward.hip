@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_backward on CDNA devices: dout . o of each query first; then dq by blocks of queries that walk over the keys, and dk and dv by blocks of keys that walk
- * over the queries of their heads, 16 rows for each of four waves or eight. Scores are computed in both, and nothing is added by atomics. As in attention, a lane
- * has one row of its own and all products are turned over. What passes goes through LDS twice, by rows and then turned, either on its way from memory while the
- * other is multiplied. */
+ * over the queries of their heads, 32 rows for each of four waves, which have a SIMD each (16 in attention_plain.h). Scores are computed in both, and nothing is added by
+ * atomics. As in attention, a lane has one row of its own and all products are turned over. What passes goes through LDS twice, by rows and turned.
+ *
+ * A product goes by beats (attention_beat.h). Beside one, weights are made of the products before it, the operands of the next one are read, and what LDS holds of
+ * products that are done with it gives way to the next tile. Two barriers a tile suffice: each part of LDS is written on one side of either, and read on the other. */
 #include "attention_backward.h"
 
-#include "attention_tile.h"
+#include "attention_beat.h"
+#include "attention_plain.h"
 
 template <class T> DEVICE void attention_delta(const attention_backward_params &p) {
     const attention_params &f = p.forward;
@@ -22,45 +25,30 @@ template <class T> DEVICE void attention_delta(const attention_backward_params &
     if (thread_index() % WARP == 0) p.delta[row] = sum;
 }
 
-/* From products to p = exp(z - lse) in s and ds = p (dp - delta) dz/ds in dp. What is subtracted comes negated, by strips: there is a packed addition. */
-template <int STRIPS, class Columns> DEVICE void attention_weigh(f32x4 (&s)[STRIPS], f32x4 (&dp)[STRIPS], const attention_params &f, const Columns &minus) {
-#pragma unroll
-    for (int j = 0; j < STRIPS; j++) s[j] *= f.scale, dp[j] += minus.delta(j);
-    if (f.cap > 0) {
-#pragma unroll
-        for (int j = 0; j < STRIPS; j++)
-#pragma unroll
-            for (int r = 0; r < 4; r++) {
-                const float t = tanh_of(s[j][r] / f.cap);
-                s[j][r] = f.cap * t;
-                dp[j][r] *= (1 - t) * (1 + t);
-            }
-    }
-#pragma unroll
-    for (int j = 0; j < STRIPS; j++) {
-        s[j] = (s[j] + minus.lse(j)) * LOG2E;
-#pragma unroll
-        for (int r = 0; r < 4; r++) s[j][r] = exp2_approx(s[j][r]);
-        dp[j] *= s[j];
-    }
-}
-
 template <class T, int D> struct attention_backward_block {
-    using bits = typename T::bits;
-    static constexpr int THREADS = ATTENTION_THREADS(sizeof(bits), D), OWN = THREADS / WARP * 16;
-    static constexpr int DEPTH = TILE_BYTES / sizeof(bits), ROWS = (D < 256 ? 2 : 1) * DEPTH, STRIPS = ROWS / 16, PARTS = D / 16;
-    using row_tiles = row_tile<T, D, ROWS, THREADS>;
-    using turned_tiles = turned_tile<T, D, ROWS, THREADS>;
-    using weights = f32x4[STRIPS];
-    static constexpr int PIECES = row_tiles::PIECES;
-    static_assert(row_tiles::SIZE == turned_tiles::SIZE, "a tile takes the place of another");
+    using beats = attention_beats<T, D>;
+    using own = typename beats::own;
+    using sums = typename beats::sums;
+    using scores = typename beats::scores;
+    using weights = typename beats::weights;
+    using operands = typename beats::operands;
+    using row_tiles = typename beats::row_tiles;
+    using part = typename beats::turned_tiles::part;
+    static constexpr int THREADS = beats::THREADS, EDGE = beats::EDGE, OWN = THREADS / WARP * EDGE, ROWS = beats::ROWS, STRIPS = beats::STRIPS,
+                         PARTS = beats::PARTS;
+    static constexpr int SCORES = beats::SCORES, BEATS = beats::BEATS, LATER = BEATS / 2;
+
+    /* NaN is one that pair_of_weights() keeps. */
+    static DEVICE float kept(float x) { return x == x ? x : not_a_number(); }
+
+    /* Is this the beat for a quarter of what there is to do in the second half, in which no operands are read? */
+    static constexpr DEVICE bool at(int beat, int quarter) { return beat == LATER + quarter * LATER / 4; }
 
     struct lds {
-        chunk tile[2][row_tiles::SIZE];
-        careful_lds<THREADS> careful;
-        f32x4 minus_lse[ROWS / 4], minus_delta[ROWS / 4];
-        bool odd[THREADS / WARP]; /* by wave: it brought Inf or NaN */
-        bool silent;              /* there are queries among the rows that see nothing */
+        chunk rows[2][row_tiles::SIZE], turned[2][row_tiles::SIZE];
+        typename beats::careful_lds careful;
+        f32x4 column[THREADS / WARP][2][8]; /* by wave: -lse log2(e) and -delta of the queries that pass */
+        uint32_t odd[2][THREADS / WARP];    /* by wave: it brought Inf or NaN to a turned tile */
     };
 
     /* Where a lane's own row is, of so many tiles in each head. */
@@ -70,176 +58,345 @@ template <class T, int D> struct attention_backward_block {
     static DEVICE place place_of(int64_t rows, int64_t heads) {
         const int64_t tiles = (rows + OWN - 1) / OWN, line = block_index() / tiles, tile = block_index() - line * tiles;
         const int64_t batch = line / heads, wave = thread_index() / WARP;
-        return { batch, line - batch * heads, tile * OWN + wave * 16 + thread_index() % 16 };
+        return { batch, line - batch * heads, tile * OWN + wave * EDGE + own::lane() };
     }
 
-    static DEVICE int group() { return thread_index() % WARP / 16; }
+    /* The rows that pass: those of `range`, of which a lane's own sees `mine`. All of the block's own see some whole tiles. */
+    struct walk {
+        attention_span mine, range;
+        int first_whole, past_whole;
+        DEVICE walk(const attention_span &seen, bool there) : mine(seen), range(attention_range<THREADS>(seen)) {
+            if (!there) mine = range;
+            const attention_span whole = attention_common<THREADS>(mine);
+            first_whole = (int)((whole.first - range.first + ROWS - 1) / ROWS);
+            past_whole = whole.last > range.first ? (int)((whole.last - range.first) / ROWS) : 0;
+        }
+        DEVICE int64_t at(int tile) const { return range.first + (int64_t)tile * ROWS; }
+        DEVICE bool in_sight(int tile) const { return (tile >= first_whole) & (tile < past_whole); }
+        DEVICE bool fits() const { return range.last - range.first < INT32_MAX / 2; }
+    };
 
-    /* Weights of rows outside of `seen`, or of queries without an lse, become 0, and are bits of the result. */
-    static DEVICE uint32_t hide(weights &s, weights &dp, const attention_span &seen, int64_t at, const f32x4 *minus_lse) {
-        const int64_t own = at + group() * 4;
-        const int first = within_tile<ROWS>(seen.first - own), last = within_tile<ROWS>(seen.last - own);
-        uint32_t unseen = 0;
+    /* A tensor whose rows pass, a tile at a time on its way from memory. FITS: as load_fitting() wants it. */
+    template <bool FITS> struct passing : part {
+        const walk &w;
+        const typename T::bits *begin;
+        DEVICE passing(const walk &walk_, const attention_rows &r, int64_t batch, int64_t head, int64_t d)
+            : part(r, batch, head, d), w(walk_), begin(this->head + w.range.first * r.row) {}
+        DEVICE void fetch(int tile) {
+            if constexpr (FITS)
+                this->load_fitting(begin, tile * ROWS, (int)(w.range.last - w.range.first));
+            else
+                this->load(w.at(tile), w.range.last);
+        }
+        DEVICE void store_rows(chunk *tile) const { part::template store_rows<row_tiles>(tile); }
+    };
+
+    static DEVICE void note_odd(const part &x, uint32_t *odd) { odd[thread_index() / WARP] = any_of_warp(x.odd()); }
+    static DEVICE uint32_t is_odd(const uint32_t *odd) { return odd[thread_index() % (THREADS / WARP)]; }
+
+    /* From products to weights, of which `most` is the largest; z log2(e) is unit s. */
+    struct weighing {
+        float scale, cap, unit, most;
+        bool capped;
+        scores s, dp, slope;
+        DEVICE weighing(const attention_params &p)
+            : scale(p.scale), cap(p.cap), unit(uniform(p.cap > 0 ? LOG2E : p.scale * LOG2E)), capped((int32_t)bits_of_float(p.cap) > 0) {}
+
+        /* With a cap, s becomes cap tanh(s scale / cap), whose slope is a factor of ds. */
+        DEVICE void limit() {
+            if (__builtin_expect(!capped, true)) return;
 #pragma unroll
-        for (int j = 0; j < STRIPS; j++)
-#pragma unroll
-            for (int r = 0; r < 4; r++) {
-                const int row = j * 16 + r;
-                const bool hidden = row < first || row >= last || (minus_lse && minus_lse[j * 4 + group()][r] == infinity());
-                s[j][r] = hidden ? 0 : s[j][r];
-                dp[j][r] = hidden ? 0 : dp[j][r];
-                unseen |= (uint32_t)hidden << (j * 4 + r);
+            for (int n = 0; n < SCORES; n++) {
+                const float t = tanh_of(beats::score(s, n) * scale / cap);
+                beats::score(s, n) = cap * t;
+                beats::score(slope, n) = (1 - t) * (1 + t);
             }
-        return unseen;
-    }
+        }
+        /* p = exp(z - lse) in place of scores n and n + 1, of whose queries `minus` is -lse log2(e). */
+        DEVICE void exponent(scores &p, int n, floats_2 minus) {
+            const floats_2 z = afresh(__builtin_elementwise_fma(floats_2{ sum_of(s, n), sum_of(s, n + 1) }, floats_2{ unit, unit }, minus));
+            beats::score(p, n) = exp2_approx(z[0]);
+            beats::score(p, n + 1) = exp2_approx(z[1]);
+        }
+        DEVICE void put(weights &w, int n, float a, float b) {
+            if (NARROW<T>) most = afresh(larger(larger(magnitude(a), magnitude(b)), most));
+            beats::put_weights(w, n, a, b);
+        }
+        /* ds = p (dp - delta), where delta is in dp from the beginning. */
+        DEVICE void put_ds(weights &w, const scores &p, int n) {
+            const floats_2 ds = afresh(floats_2{ sum_of(dp, n), sum_of(dp, n + 1) } * floats_2{ sum_of(p, n), sum_of(p, n + 1) });
+            beats::score(dp, n) = ds[0], beats::score(dp, n + 1) = ds[1];
+            put(w, n, ds[0], ds[1]);
+        }
+        /* What seldom happens to p and to dp: the slope of a cap; and what is not seen, rows outside of `seen` and where without(n), becomes 0, and bits of the result. */
+        template <class Without> DEVICE uint32_t hide(scores &p, const attention_span &seen, int64_t at, Without without) {
+            const int64_t mine = at + own::group() * 4;
+            const int first = within_tile<ROWS>(seen.first - mine), last = within_tile<ROWS>(seen.last - mine);
+            uint32_t unseen = 0;
+#pragma unroll
+            for (int n = 0; n < SCORES; n++) {
+                const int row = beats::row_of(n);
+                const bool hidden = row < first || row >= last || without(n);
+                beats::score(p, n) = hidden ? 0 : beats::score(p, n);
+                beats::score(dp, n) = hidden ? 0 : capped ? sum_of(dp, n) * afresh(sum_of(slope, n)) : sum_of(dp, n);
+                unseen |= (uint32_t)hidden << n;
+            }
+            return unseen;
+        }
+    };
 
-    /* What is subtracted of a lane's own query, or of the queries of a tile. */
-    struct of_query {
+    /* The gradient of a lane's own query. While scores of a tile are made, the weights of the one before become what dq is made of; while dp is, exponents. */
+    template <bool FITS> struct query_walk {
+        lds &m;
+        const walk &keys;
         float minus_lse, minus_delta;
-        DEVICE f32x4 lse(int) const { return minus_lse; }
-        DEVICE f32x4 delta(int) const { return minus_delta; }
-    };
-    struct of_rows {
-        const lds &m;
-        DEVICE f32x4 lse(int j) const { return m.minus_lse[j * 4 + group()]; }
-        DEVICE f32x4 delta(int j) const { return m.minus_delta[j * 4 + group()]; }
-    };
+        typename beats::row q, dout;
+        sums (&dq)[PARTS];
+        passing<FITS> k, v;
+        part turned; /* of k what is in LDS by rows only */
+        weighing w;
+        scores p;
+        operands x, y; /* of the first product, and of dp */
+        uint32_t unseen;
+        uint32_t odd;
 
-    /* Is the tile at `at` in sight of all rows of the block? */
-    static DEVICE bool in_sight(const attention_span &whole, int64_t at) { return at >= whole.first && at + ROWS <= whole.last; }
-
-    static DEVICE void note_odd(bool odd, lds &m) {
-        odd = any_of_warp(odd);
-        if (thread_index() % WARP == 0) m.odd[thread_index() / WARP] = odd;
-    }
-    static DEVICE bool any_odd(const lds &m) { return any_of_warp(m.odd[thread_index() % (THREADS / WARP)]); }
+        DEVICE query_walk(lds &m_, const walk &keys_, const attention_backward_params &b, const place &me, float lse, float delta, sums (&dq_)[PARTS])
+            : m(m_), keys(keys_), minus_lse(kept(-lse * LOG2E)), minus_delta(kept(-delta)), dq(dq_),
+              k(keys_, b.forward.k, me.batch, me.head / (b.forward.h / b.forward.hk), b.forward.d),
+              v(keys_, b.forward.v, me.batch, me.head / (b.forward.h / b.forward.hk), b.forward.d), turned(k), w(b.forward) {
+            const attention_params &f = b.forward;
+            load_own<T, row_tiles>(q, f.q, me.batch, me.row, f.sq, me.head, f.d);
+            load_own<T, row_tiles>(dout, b.dout, me.batch, me.row, f.sq, me.head, f.d);
+            beats::settle(q);
+            beats::settle(dout);
+        }
+        DEVICE void add(operands &z, weights &ds) {
+            beats::add_odd_rows(dq, w.dp, w.most, unseen, m.turned[0], odd, m.careful, z, ds);
+            beats::add(dq, z, ds, [&](int beat) { beats::read_rows(y, m.rows[1], beat); });
+        }
+        DEVICE void weigh(operands &z, weights &ds, int beat) {
+            if (beat == 0) odd = is_odd(m.odd[0]);
+            beats::read_turned(z, m.turned[0], beat);
+            beats::each_pair(beat, [&](int n) { w.put_ds(ds, p, n); });
+        }
+        /* Scores and weights of a tile; and dq of the one before, if ADD. */
+        template <bool ADD> DEVICE void step(int tile) {
+            operands z;
+            weights ds;
+            chunk later[part::COUNT];
+            w.most = 0;
+#pragma unroll
+            for (int j = 0; j < STRIPS; j++) w.s[j] = sums{};
+            beats::multiply(w.s, x, q, [&](int beat) {
+                if (ADD) weigh(z, ds, beat);
+                if (!ADD) beats::read_rows(y, m.rows[1], beat);
+                if (at(beat, 0)) k.store_rows(m.rows[0]);
+                if (!at(beat, 3)) return;
+                k.give(later);
+                k.fetch(tile + 2);
+            });
+            if (ADD) add(z, ds);
+            sync_block();
+            w.limit();
+#pragma unroll
+            for (int j = 0; j < STRIPS; j++) w.dp[j] = sums{} + minus_delta;
+            beats::multiply(w.dp, y, dout, [&](int beat) {
+                beats::read_rows(x, m.rows[0], beat);
+                beats::each_pair(beat, [&](int n) { w.exponent(p, n, { minus_lse, minus_lse }); });
+                if (at(beat, 0)) v.store_rows(m.rows[1]);
+                if (at(beat, 1)) turned.store(m.turned[0]);
+                if (at(beat, 2)) note_odd(turned, m.odd[0]);
+                if (at(beat, 3)) v.fetch(tile + 2);
+            });
+            turned.take(later);
+            unseen = 0;
+            if (__builtin_expect(!keys.in_sight(tile) | w.capped, false)) unseen = w.hide(p, keys.mine, keys.at(tile), [](int) { return false; });
+            sync_block();
+        }
+        DEVICE void run() {
+            const int tiles = (int)((keys.range.last - keys.range.first + ROWS - 1) / ROWS);
+            k.fetch(0);
+            v.fetch(0);
+            k.store_rows(m.rows[0]);
+            v.store_rows(m.rows[1]);
+            turned.take(k.held);
+            k.fetch(1);
+            v.fetch(1);
+            sync_block();
+#pragma unroll
+            for (int beat = 0; beat < LATER; beat++) beats::read_rows(x, m.rows[0], beat);
+            sync_block();
+            step<false>(0);
+            for (int tile = 1; tile < tiles; tile++) step<true>(tile);
+            operands z;
+            weights ds;
+            w.most = 0;
+#pragma unroll
+            for (int beat = 0; beat < BEATS; beat++) weigh(z, ds, beat);
+            add(z, ds);
+        }
+    };
 
     static DEVICE void queries(const attention_backward_params &p) {
         SHARED lds m;
         const attention_params &f = p.forward;
         const place me = place_of(f.sq, f.h);
-        const int64_t group = me.head / (f.h / f.hk);
-        const bool mine = me.row < f.sq;
-        const float lse = mine ? f.lse.data[me.batch * f.lse.batch + me.head * f.lse.head + me.row] : infinity();
-        const float delta = mine ? p.delta[(me.batch * f.h + me.head) * f.sq + me.row] : 0;
-        attention_span keys = attention_seen(f, me.row, true);
-        if (lse == -infinity()) keys = { 0, 0 };
-        chunk q[PIECES], dout[PIECES];
-        load_own<T, row_tiles>(q, f.q, me.batch, me.row, f.sq, me.head, f.d);
-        load_own<T, row_tiles>(dout, p.dout, me.batch, me.row, f.sq, me.head, f.d);
-        f32x4 dq[PARTS] = {};
-        const attention_span range = attention_range<THREADS>(keys);
-        if (!mine) keys = range;
-        const attention_span whole = attention_common<THREADS>(keys);
-        typename row_tiles::part k(f.k, me.batch, group, f.d), v(f.v, me.batch, group, f.d);
-        typename turned_tiles::part turned(f.k, me.batch, group, f.d);
-        k.load(range.first, range.last);
-        v.load(range.first, range.last);
-        for (int64_t at = range.first; at < range.last; at += ROWS) {
-            weights s, dp;
-            uint32_t unseen = 0;
-            k.store(m.tile[0]);
-            v.store(m.tile[1]);
-            sync_block();
-            turned.load(at, range.last);
-            multiply_rows<T, row_tiles>(s, m.tile[0], q);
-            one_after_another();
-            multiply_rows<T, row_tiles>(dp, m.tile[1], dout);
-            attention_weigh(s, dp, f, of_query{ -lse, -delta });
-            if (!in_sight(whole, at)) unseen = hide(s, dp, keys, at, nullptr);
-            sync_block();
-            turned.store(m.tile[0]);
-            note_odd(turned.odd(), m);
-            sync_block();
-            k.load(at + ROWS, range.last);
-            v.load(at + ROWS, range.last);
-            const bool odd = any_odd(m);
-            add_odd_rows<T, turned_tiles>(dq, dp, unseen, m.tile[0], odd, m.careful);
-            if (odd) make_finite<T, THREADS>(m.tile[0]);
-            add_turned<T, turned_tiles>(dq, dp, m.tile[0]);
-            sync_block();
+        const bool there = me.row < f.sq;
+        const float lse = there ? f.lse.data[me.batch * f.lse.batch + me.head * f.lse.head + me.row] : infinity();
+        const float delta = there ? p.delta[(me.batch * f.h + me.head) * f.sq + me.row] : 0;
+        attention_span seen = attention_seen(f, me.row, true);
+        if (lse == -infinity()) seen = { 0, 0 };
+        const walk keys(seen, there);
+        sums dq[PARTS] = {};
+        if (keys.range.first < keys.range.last) {
+            if (keys.fits() && part::fits(f.k, f.d) && part::fits(f.v, f.d))
+                query_walk<true>(m, keys, p, me, lse, delta, dq).run();
+            else
+                query_walk<false>(m, keys, p, me, lse, delta, dq).run();
         }
-        if (mine) store_own<T>(dq, f.scale, p.dq, me.batch, me.row, me.head, f.d);
+        if (there) store_own<T>(dq, f.scale, p.dq, me.batch, me.row, me.head, f.d);
     }
 
-    /* What a thread of the first wave brings of the queries: a NaN is one that pair_of_weights() keeps. */
+    /* What a wave needs of the queries that pass: half of its lanes bring each -lse log2(e), half -delta. */
     struct column {
-        const float *lse, *delta;
-        float l, d;
-        DEVICE column(const attention_backward_params &p, const place &me, int64_t head)
-            : lse(p.forward.lse.data + me.batch * p.forward.lse.batch + head * p.forward.lse.head),
-              delta(p.delta + (me.batch * p.forward.h + head) * p.forward.sq) {}
-        DEVICE void load(int64_t at, int64_t end) {
-            const int64_t query = at + thread_index();
-            const bool there = thread_index() < ROWS && thread_index() < end - at;
-            const float x = there ? lse[query] : 0;
-            l = x == x ? x : not_a_number();
-            d = there ? delta[query] : 0;
+        uint32_t last;
+        const float *from;
+        float factor, x;
+        bool silent; /* there are queries among them that see nothing */
+        DEVICE column(const walk &w, const attention_backward_params &p, int64_t batch, int64_t head) : last((uint32_t)(w.range.last - w.range.first - 1)) {
+            const attention_column &lse = p.forward.lse;
+            const bool first = thread_index() % WARP < 32;
+            from = (first ? lse.data + batch * lse.batch + head * lse.head : p.delta + (batch * p.forward.h + head) * p.forward.sq) + w.range.first;
+            factor = first ? -LOG2E : -1;
         }
-        DEVICE void store(lds &m) const {
-            if (thread_index() >= WARP) return;
-            const bool silent = any_of_warp(l == -infinity());
-            if (thread_index() < ROWS) ((float *)m.minus_lse)[thread_index()] = -l, ((float *)m.minus_delta)[thread_index()] = -d;
-            if (thread_index() == 0) m.silent = silent;
+        DEVICE void fetch(int tile) {
+            const uint32_t query = (uint32_t)tile * ROWS + thread_index() % 32;
+            x = from[query < last ? query : last];
+        }
+        DEVICE void store(lds &m) {
+            const float y = x * factor;
+            silent = any_of_warp(y == infinity());
+            ((float *)m.column[thread_index() / WARP])[thread_index() % WARP] = kept(y);
         }
     };
 
-    /* Adds what a head's queries say of the lane's key. */
-    static DEVICE void add_head(f32x4 (&dk)[PARTS], f32x4 (&dv)[PARTS], const chunk (&k)[PIECES], const chunk (&v)[PIECES], const attention_backward_params &p,
-                                const place &me, int64_t head, const attention_span &seen_by, const attention_span &range, const attention_span &whole,
-                                lds &m) {
-        const attention_params &f = p.forward;
-        typename row_tiles::part q(f.q, me.batch, head, f.d), dout(p.dout, me.batch, head, f.d);
-        typename turned_tiles::part turned_q(f.q, me.batch, head, f.d), turned_dout(p.dout, me.batch, head, f.d);
-        column c(p, me, head);
-        q.load(range.first, range.last);
-        dout.load(range.first, range.last);
-        c.load(range.first, range.last);
-        for (int64_t at = range.first; at < range.last; at += ROWS) {
-            weights s, dp;
+    /* What a head's queries say of a lane's own key. While dp is made, exponents are; while dv is, ds. */
+    template <bool FITS> struct key_walk {
+        lds &m;
+        const walk &queries;
+        const typename beats::row &k, &v;
+        sums (&dk)[PARTS], (&dv)[PARTS];
+        passing<FITS> q, dout;
+        part turned; /* of q what is in LDS by rows only */
+        column c;
+        weighing w;
+        operands x, y; /* of the first product and the third, of the others */
+
+        DEVICE key_walk(lds &m_, const walk &queries_, const attention_backward_params &b, const place &me, int64_t head, const typename beats::row &k_,
+                        const typename beats::row &v_, sums (&dk_)[PARTS], sums (&dv_)[PARTS])
+            : m(m_), queries(queries_), k(k_), v(v_), dk(dk_), dv(dv_), q(queries_, b.forward.q, me.batch, head, b.forward.d),
+              dout(queries_, b.dout, me.batch, head, b.forward.d), turned(q), c(queries_, b, me.batch, head), w(b.forward) {}
+        DEVICE void put_p(weights &p, int n) { w.put(p, n, sum_of(w.s, n), sum_of(w.s, n + 1)); }
+        DEVICE void of_queries(scores &x, int which) const {
+#pragma unroll
+            for (int n = 0; n < SCORES; n++) beats::score(x, n) = m.column[thread_index() / WARP][which][beats::row_of(n) / 4 + own::group()][n % 4];
+        }
+        DEVICE void step(int tile) {
+            weights p, ds;
+            scores minus;
+            uint32_t odd;
+            w.most = 0;
+#pragma unroll
+            for (int j = 0; j < STRIPS; j++) w.s[j] = sums{};
+            beats::multiply(w.s, x, k, [&](int beat) {
+                beats::read_rows(y, m.rows[1], beat);
+                if (at(beat, 0)) q.store_rows(m.rows[0]);
+                if (at(beat, 1)) turned.store(m.turned[0]);
+                if (at(beat, 2)) {
+                    note_odd(turned, m.odd[0]);
+                    of_queries(w.dp, 1);
+                }
+                if (at(beat, 3)) {
+                    turned.take(q.held);
+                    q.fetch(tile + 2);
+                    of_queries(minus, 0);
+                }
+            });
+            w.limit();
+            beats::multiply(w.dp, y, v, [&](int beat) {
+                if (beat == 0) odd = is_odd(m.odd[1]);
+                beats::read_turned(x, m.turned[1], beat);
+                beats::each_pair(beat, [&](int n) {
+                    w.exponent(w.s, n, { sum_of(minus, n), sum_of(minus, n + 1) });
+                    put_p(p, n);
+                });
+            });
             uint32_t unseen = 0;
-            q.store(m.tile[0]);
-            dout.store(m.tile[1]);
-            c.store(m);
+            if (__builtin_expect(!queries.in_sight(tile) | c.silent | w.capped, false)) {
+                of_queries(minus, 0);
+                unseen = w.hide(w.s, queries.mine, queries.at(tile), [&](int n) { return sum_of(minus, n) == infinity(); });
+                w.most = 0;
+#pragma unroll
+                for (int n = 0; n < SCORES; n += 2) put_p(p, n);
+            }
+            beats::add_odd_rows(dv, w.s, w.most, unseen, m.turned[1], odd, m.careful, x, p);
+            w.most = 0;
             sync_block();
-            turned_q.load(at, range.last);
-            turned_dout.load(at, range.last);
-            multiply_rows<T, row_tiles>(s, m.tile[0], k);
-            multiply_rows<T, row_tiles>(dp, m.tile[1], v);
-            attention_weigh(s, dp, f, of_rows{ m });
-            if (!in_sight(whole, at) || any_of_warp(m.silent)) unseen = hide(s, dp, seen_by, at, m.minus_lse);
-            sync_block();
-            turned_q.store(m.tile[0]);
-            turned_dout.store(m.tile[1]);
-            note_odd(turned_q.odd() || turned_dout.odd(), m);
-            sync_block();
-            q.load(at + ROWS, range.last);
-            dout.load(at + ROWS, range.last);
-            c.load(at + ROWS, range.last);
-            const bool odd = any_odd(m);
-            add_odd_rows<T, turned_tiles>(dk, dp, unseen, m.tile[0], odd, m.careful);
-            add_odd_rows<T, turned_tiles>(dv, s, unseen, m.tile[1], odd, m.careful);
-            if (odd) make_finite<T, THREADS>(m.tile[0]), make_finite<T, THREADS>(m.tile[1]);
-            add_turned<T, turned_tiles>(dk, dp, m.tile[0]);
-            add_turned<T, turned_tiles>(dv, s, m.tile[1]);
+            beats::add(dv, x, p, [&](int beat) {
+                if (beat == 0) odd = is_odd(m.odd[0]);
+                beats::read_turned(y, m.turned[0], beat);
+                beats::each_pair(beat, [&](int n) { w.put_ds(ds, w.s, n); });
+                if (at(beat, 0)) dout.store_rows(m.rows[1]);
+                if (at(beat, 2)) c.store(m);
+            });
+            beats::add_odd_rows(dk, w.dp, w.most, unseen, m.turned[0], odd, m.careful, y, ds);
+            beats::add(dk, y, ds, [&](int beat) {
+                beats::read_rows(x, m.rows[0], beat);
+                if (at(beat, 0)) dout.store(m.turned[1]);
+                if (at(beat, 1)) note_odd(dout, m.odd[1]);
+                if (at(beat, 2)) dout.fetch(tile + 2);
+                if (at(beat, 3)) c.fetch(tile + 2);
+            });
             sync_block();
         }
-    }
+        DEVICE void run() {
+            const int tiles = (int)((queries.range.last - queries.range.first + ROWS - 1) / ROWS);
+            q.fetch(0);
+            dout.fetch(0);
+            c.fetch(0);
+            q.store_rows(m.rows[0]);
+            dout.store_rows(m.rows[1]);
+            dout.store(m.turned[1]);
+            note_odd(dout, m.odd[1]);
+            c.store(m);
+            turned.take(q.held);
+            q.fetch(1);
+            dout.fetch(1);
+            c.fetch(1);
+            sync_block();
+#pragma unroll
+            for (int beat = 0; beat < LATER; beat++) beats::read_rows(x, m.rows[0], beat);
+            sync_block();
+            for (int tile = 0; tile < tiles; tile++) step(tile);
+        }
+    };
 
     static DEVICE void keys(const attention_backward_params &p) {
         SHARED lds m;
         const attention_params &f = p.forward;
         const place me = place_of(f.sk, f.hk);
-        attention_span seen_by = attention_seen(f, me.row, false);
-        chunk k[PIECES], v[PIECES];
+        typename beats::row k, v;
         load_own<T, row_tiles>(k, f.k, me.batch, me.row, f.sk, me.head, f.d);
         load_own<T, row_tiles>(v, f.v, me.batch, me.row, f.sk, me.head, f.d);
-        f32x4 dk[PARTS] = {}, dv[PARTS] = {};
-        const attention_span range = attention_range<THREADS>(seen_by);
-        if (me.row >= f.sk) seen_by = range;
-        const attention_span whole = attention_common<THREADS>(seen_by);
+        beats::settle(k);
+        beats::settle(v);
+        sums dk[PARTS] = {}, dv[PARTS] = {};
+        const walk queries(attention_seen(f, me.row, false), me.row < f.sk);
         const int64_t group = f.h / f.hk;
-        for (int64_t head = me.head * group; head < (me.head + 1) * group; head++) add_head(dk, dv, k, v, p, me, head, seen_by, range, whole, m);
+        const bool fits = queries.fits() && part::fits(f.q, f.d) && part::fits(p.dout, f.d), some = queries.range.first < queries.range.last;
+        for (int64_t head = me.head * group; fits && some && head < (me.head + 1) * group; head++) key_walk<true>(m, queries, p, me, head, k, v, dk, dv).run();
+        for (int64_t head = me.head * group; !fits && some && head < (me.head + 1) * group; head++)
+            key_walk<false>(m, queries, p, me, head, k, v, dk, dv).run();
         if (me.row >= f.sk) return;
         store_own<T>(dk, f.scale, p.dk, me.batch, me.row, me.head, f.d);
         store_own<T>(dv, 1, p.dv, me.batch, me.row, me.head, f.d);
@@ -248,12 +405,10 @@ template <class T, int D> struct attention_backward_block {
 
 #define DELTA(T) \
     ENTRY(attention_backward_delta_##T, TILE_THREADS, attention_backward_params) { attention_delta<T>(p); }
-#define BACKWARD(T, D) \
-    ENTRY(attention_backward_queries_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_backward_params) { \
-        attention_backward_block<T, D>::queries(p); \
-    } \
-    ENTRY(attention_backward_keys_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_backward_params) { attention_backward_block<T, D>::keys(p); }
-#define BACKWARD_HEADS(T) DELTA(T) BACKWARD(T, 64) BACKWARD(T, 128) BACKWARD(T, 256)
-BACKWARD_HEADS(f32)
-BACKWARD_HEADS(bf16)
-BACKWARD_HEADS(f16)
+#define BACKWARD(block, T, D) \
+    ENTRY(attention_backward_queries_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::queries(p); } \
+    ENTRY(attention_backward_keys_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::keys(p); }
+#define BACKWARD_HEADS(block, T) DELTA(T) BACKWARD(block, T, 64) BACKWARD(block, T, 128) BACKWARD(attention_plain_block, T, 256)
+BACKWARD_HEADS(attention_plain_block, f32)
+BACKWARD_HEADS(attention_backward_block, bf16)
+BACKWARD_HEADS(attention_backward_block, f16)

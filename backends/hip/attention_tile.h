@@ -89,7 +89,8 @@ template <class T, int D, int ROWS, class Share> struct attention_part {
         : r(rows), head(attention_row<T>(rows, batch, 0, head_)), offset((uint32_t)((Share::row() * rows.row + Share::column() * ELEMENTS) * SIZE)), d(width) {}
 
     /* Are rows wide, and as long as the tile? */
-    DEVICE bool fits() const { return r.wide && d == D; }
+    static DEVICE bool fits(const attention_rows &r, int64_t d) { return r.wide && d == D; }
+    DEVICE bool fits() const { return fits(r, d); }
     /* Such rows from `first` on, of `rows` behind `begin`; the last one again and again beyond them. */
     DEVICE void load_fitting(const typename T::bits *begin, int first, int rows) {
         const int at = first < rows ? first : rows - 1;
@@ -181,6 +182,20 @@ template <class T, int D, int ROWS, int THREADS = TILE_THREADS, int EDGE = 16> s
     };
     struct part : attention_part<T, D, ROWS, share> {
         using attention_part<T, D, ROWS, share>::attention_part;
+        DEVICE void give(chunk (&to)[share::COUNT]) const {
+#pragma unroll
+            for (int i = 0; i < share::COUNT; i++) to[i] = this->held[i];
+        }
+        DEVICE void take(const chunk (&from)[share::COUNT]) {
+#pragma unroll
+            for (int i = 0; i < share::COUNT; i++) this->held[i] = from[i];
+        }
+        /* As they are, to a tile of rows. */
+        template <class RowTile> DEVICE void store_rows(chunk *tile) const {
+#pragma unroll
+            for (int i = 0; i < share::COUNT; i++)
+                if (share::has(i)) tile[RowTile::place(share::row() + share::down(i), share::column() + share::right(i))] = this->held[i];
+        }
         DEVICE void store(chunk *tile) const {
             constexpr int PACK = share::PACK;
             const int row = share::row(), c = chunk_of(row), e = element_of(row);
@@ -233,39 +248,7 @@ template <class T, class Sums> DEVICE chunk chunk_of_weights(const Sums *s, int 
     return c;
 }
 
-/* By wave: 16 rows of weights for each of 16 lanes, and which of a lane's own are unseen. */
-template <int THREADS> struct careful_lds {
-    float weight[THREADS / WARP][16][16];
-    uint32_t unseen[THREADS / WARP][WARP];
-};
-
-/* Adds turned rows times weights to a lane's sums, row by row in float, those it does not see left out: a weight of 0 would not hide Inf or NaN. Seldom
- * needed, and so written for few registers. */
-template <class Tile, int PARTS, int STRIPS, int THREADS>
-DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, careful_lds<THREADS> &m) {
-    const int thread = thread_index() % WARP, wave = thread_index() / WARP, lane = thread % 16;
-    m.unseen[wave][thread] = unseen;
-#pragma unroll
-    for (int j = 0; j < STRIPS; j++) {
-#pragma unroll
-        for (int r = 0; r < 4; r++) m.weight[wave][thread / 16 * 4 + r][lane] = weight[j][r];
-        sync_warp();
-#pragma unroll 1
-        for (int row = 0; row < 16; row++) {
-            if (m.unseen[wave][row / 4 * 16 + lane] >> (j * 4 + row % 4) & 1) continue;
-            const float w = m.weight[wave][row][lane];
-#pragma unroll
-            for (int i = 0; i < PARTS; i++) {
-                const int first = afresh(i * 16 + thread / 16 * 4), at = afresh(j * 16 + row);
-#pragma unroll
-                for (int r = 0; r < 4; r++) sums[i][r] = fused(w, Tile::element(tile, first + r, at), sums[i][r]);
-            }
-        }
-        sync_warp();
-    }
-}
-
-/* The same by the matrix unit, with weights rounded to T and finite rows. */
+/* Adds turned rows, which are finite, times weights rounded to T to a lane's sums. */
 template <class T, class Tile, class Sums, int PARTS, int STRIPS> DEVICE void add_turned(Sums (&sums)[PARTS], const Sums (&weight)[STRIPS], const chunk *tile) {
     using own = square_of<Sums>;
 #pragma unroll
@@ -275,19 +258,6 @@ template <class T, class Tile, class Sums, int PARTS, int STRIPS> DEVICE void ad
         for (int i = 0; i < PARTS; i++)
             unit<T>::multiply(sums[i], tile[Tile::place(i * own::EDGE + own::lane(), n / Tile::ELEMENTS * own::GROUPS + own::group())], x);
     }
-}
-
-/* The one instead of the other where rows are `odd` or a weight does not fit T: weights are 0 afterwards, so that the matrix unit may follow in any case, which costs
- * no copies of the sums. Bit 4 j + r of `unseen`: weight[j][r] is 0 because it must not count. */
-template <class T, class Tile, int PARTS, int STRIPS, int THREADS>
-DEVICE void add_odd_rows(f32x4 (&sums)[PARTS], f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, bool odd, careful_lds<THREADS> &m) {
-    float most = 0;
-#pragma unroll
-    for (int n = 0; n < STRIPS * 4; n++) most = larger(most, magnitude(sum_of(weight, n)));
-    if (!any_of_warp(odd || rounded<T>(most) == infinity())) return;
-    add_carefully<Tile>(sums, weight, unseen, tile, m);
-#pragma unroll
-    for (int j = 0; j < STRIPS; j++) weight[j] = f32x4{};
 }
 
 /* Without Inf and NaN. */
