@@ -17,11 +17,20 @@ static const hip_chip hip_chips[] = {
     { "gfx950", 32, 6, 8 },
 };
 
-/* Of a device with so many units; one that is not made of whole chiplets, or a launch of many blocks, keeps the order of blocks. */
+/* Of a device with so many units; 1 if it is not made of whole chiplets. */
+static inline uint32_t hip_chiplets_of(const hip_chip *chip, int units) {
+    return chip->units > 0 && units % chip->units == 0 ? (uint32_t)(units / chip->units) : 1;
+}
+
+/* With one chiplet, or of many blocks, the order of blocks. */
 static inline tile_order hip_order_of(const hip_chip *chip, int units, int64_t blocks) {
-    const uint32_t chiplets = chip->units > 0 && units % chip->units == 0 ? (uint32_t)(units / chip->units) : 1;
+    const uint32_t chiplets = hip_chiplets_of(chip, units);
     const int64_t round = (int64_t)chiplets << chip->run_bits;
     return (tile_order){ chiplets, chip->run_bits, blocks <= INT32_MAX && chiplets > 1 ? (uint32_t)(blocks / round * round) : 0, chip->group };
+}
+static inline share_order hip_shares_of(const hip_chip *chip, int units, int64_t blocks) {
+    const uint32_t chiplets = hip_chiplets_of(chip, units);
+    return (share_order){ chiplets, blocks <= INT32_MAX && chiplets > 1 ? (uint32_t)(blocks / chiplets) : 0 };
 }
 
 #endif
