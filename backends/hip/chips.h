@@ -9,12 +9,13 @@ typedef struct hip_chip {
     const char *arch;
     int units;                /* compute units of a chiplet that has a second-level cache; 0: all */
     uint32_t run_bits, group; /* of the order in which a product's blocks take its tiles */
+    bool float8;              /* matrix instructions take it */
 } hip_chip;
 
 static const hip_chip hip_chips[] = {
-    { "gfx90a", 0, 0, 8 }, /* each half of an MI250X is a device */
-    { "gfx942", 38, 4, 4 },
-    { "gfx950", 32, 6, 8 },
+    { "gfx90a", 0, 0, 8, false }, /* each half of an MI250X is a device */
+    { "gfx942", 38, 4, 4, true },
+    { "gfx950", 32, 6, 8, true },
 };
 
 /* Of a device with so many units; 1 if it is not made of whole chiplets. */

@@ -50,6 +50,7 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     using sum = typename matrix::sum;
     static constexpr int PIECES = UNIT_CHUNKS<T>;
     static_assert(UNIT_CHUNKS<U> == PIECES, "as many chunks of a and of b");
+    static constexpr bool LACKS_INF = UNIT_LACKS_INF<T> || UNIT_LACKS_INF<U>;
     static constexpr int STAGES = SIDE == 256 ? direct<T>::STAGES : 0;
     using lds = matmul_lds<sum, SIDE, PIECES, (STAGES > 2 ? STAGES : 2)>;
     using split = matmul_split<SIDE>;
@@ -225,8 +226,41 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         steps<false>(s, p, at, whole, p.k, m);
     }
 
+    /* Is one of the wave's sums NaN? */
+    static DEVICE bool any_odd(const sums (&s)[DOWN][RIGHT]) {
+        sums all = {};
+#pragma unroll
+        for (int i = 0; i < DOWN; i++)
+#pragma unroll
+            for (int j = 0; j < RIGHT; j++) all += s[i][j];
+        const float any = all[0] + all[1] + all[2] + all[3]; /* far from overflow */
+        return any_of_warp(any != any);
+    }
+    /* Where the unit takes Inf for NaN, such a sum may stand for Inf: the wave adds up its products once more. */
+    static DEVICE void restore_infinities(const matmul_params &p, const matmul_place &at, int row, sum (&strip)[16][lds::STRIP]) {
+        const int thread = thread_index() % WARP;
+        for (int i = 0; i < 16 && at.row + row + i < p.m; i++) {
+            const float x = strip[i][thread % split::COLUMNS];
+            const bool odd = x != x && thread < split::COLUMNS && at.column + first_column() + thread < p.n;
+            for (uint64_t left = ballot_of_warp(odd); left; left &= left - 1) {
+                const int column = __builtin_ctzll(left);
+                const float again = sum_anew(p, at.batch, at.row + row + i, at.column + first_column() + column);
+                if (thread == 0) strip[i][column] = again;
+            }
+        }
+        sync_warp();
+    }
+    static DEVICE float sum_anew(const matmul_params &p, int64_t batch, int64_t row, int64_t column) {
+        const auto *const a = (const typename T::bits *)p.a.data + batch * p.a.batch + row * p.a.lane;
+        const auto *const b = (const typename U::bits *)p.b.data + batch * p.b.batch + column * p.b.lane;
+        float sum = 0;
+#pragma unroll 4
+        for (int64_t k = thread_index() % WARP; k < p.k; k += WARP) sum = fused(T::get(a[k * p.a.along]), U::get(b[k * p.b.along]), sum);
+        return group_sum<WARP>(sum);
+    }
+
     /* A strip goes through LDS, so that each thread has vectors of a row. */
-    static DEVICE void write_strip(const sums (&s)[RIGHT], const matmul_params &p, const matmul_place &at, int row, sum (&strip)[16][lds::STRIP]) {
+    static DEVICE void write_strip(const sums (&s)[RIGHT], const matmul_params &p, const matmul_place &at, int row, bool odd, sum (&strip)[16][lds::STRIP]) {
         constexpr int VECTORS = split::COLUMNS / VECTOR; /* of a row */
         const int thread = thread_index() % WARP;
 #pragma unroll
@@ -234,6 +268,8 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 #pragma unroll
             for (int r = 0; r < 4; r++) strip[sum_row<sums>(thread, r)][j * 16 + thread % 16] = s[j][r];
         sync_warp();
+        if constexpr (LACKS_INF)
+            if (odd) restore_infinities(p, at, row, strip);
         for (int i = thread; i < 16 * VECTORS; i += WARP) {
             const int64_t down = at.row + row + i / VECTORS, right = at.column + first_column() + i % VECTORS * VECTOR;
             sum v[VECTOR];
@@ -256,8 +292,10 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 #pragma unroll
                 for (int j = 0; j < RIGHT; j++) s[i][j] *= FACTOR;
         }
+        bool odd = false;
+        if constexpr (LACKS_INF) odd = any_odd(s);
 #pragma unroll
-        for (int i = 0; i < DOWN; i++) write_strip(s[i], p, at, first_row() + i * 16, m.strip[thread_index() / WARP]);
+        for (int i = 0; i < DOWN; i++) write_strip(s[i], p, at, first_row() + i * 16, odd, m.strip[thread_index() / WARP]);
     }
 };
 
@@ -267,14 +305,14 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 #define MATMUL_2(T, O, B) MATMUL(T, O, B, 64) MATMUL(T, O, B, 128)
 #define MATMUL_3(T, O, B) MATMUL_2(T, O, B) MATMUL(T, O, B, 256)
 MATMUL_2(f32, f32, f32)
-ENTRY(matmul_widen_e4m3, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e4m3>(p); }
-ENTRY(matmul_widen_e5m2, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e5m2>(p); }
+#define MATMUL_WIDEN(T) \
+    ENTRY(matmul_widen_##T, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<T>(p); }
+UNIT_WIDENED(MATMUL_WIDEN, MATMUL_3)
 #define MATMUL_PAIR(T, U, O, SIDE) \
     ENTRY(matmul_##T##_##U##_##O##_f32_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, U, O, f32, SIDE>::run(p); }
 #define MATMUL_PAIR_3(T, U, O) MATMUL_PAIR(T, U, O, 64) MATMUL_PAIR(T, U, O, 128) MATMUL_PAIR(T, U, O, 256)
 #define MATMUL_FLOAT8(T, U) MATMUL_PAIR_3(T, U, bf16) MATMUL_PAIR_3(T, U, f16) MATMUL_PAIR_3(T, U, f32)
 UNIT_FLOAT8(MATMUL_FLOAT8)
-MATMUL_3(f16, bf16, f32) /* of float8, widened */
 MATMUL_3(f16, f16, f32)
 MATMUL_3(f16, f32, f32)
 MATMUL_3(f16, f16, f16)

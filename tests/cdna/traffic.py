@@ -39,7 +39,7 @@ BUSY, BUSY_TURNED = 0.95, {"gfx950": 0.77}
 MATRIX = {
     "bf16": {"gfx90a": (32, 2 * 16 * 16 * 16), "gfx942": (16, 2 * 16 * 16 * 16), "gfx950": (16, 2 * 16 * 16 * 32)},
     "e4m3": {"gfx942": (16, 2 * 16 * 16 * 32), "gfx950": (32, 2 * 16 * 16 * 128)},
-    "e5m2": {"gfx950": (32, 2 * 16 * 16 * 128)},
+    "e5m2": {"gfx942": (16, 2 * 16 * 16 * 32), "gfx950": (32, 2 * 16 * 16 * 128)},
 }
 
 # Attention, one head; and how busy it keeps the matrix unit at least, by the queries of a wave.

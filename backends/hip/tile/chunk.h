@@ -51,7 +51,9 @@ DEVICE int64_t uniform(int64_t x) {
 template <int WARPS> DEVICE bool late_warp() { return uniform((uint32_t)(thread_index() / WARP)) >= WARPS / 2; }
 /* Of shared memory, the low half of a pointer. */
 DEVICE uint32_t lds_address(const void *x) { return uniform((uint32_t)(uintptr_t)x); }
-DEVICE bool any_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
+/* A bit for each thread of the warp. */
+DEVICE uint64_t ballot_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x); }
+DEVICE bool any_of_warp(bool x) { return ballot_of_warp(x) != 0; }
 
 struct i8 {
     using bits = uint8_t;

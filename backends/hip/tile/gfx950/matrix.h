@@ -52,7 +52,7 @@ template <> struct unit<e4m3, e4m3> : unit_of_float8<e4m3, e4m3> {};
 template <> struct unit<e4m3, e5m2> : unit_of_float8<e4m3, e5m2> {};
 template <> struct unit<e5m2, e4m3> : unit_of_float8<e5m2, e4m3> {};
 
-/* The pairs of float8 types that matmul has. */
+#define UNIT_WIDENED(WIDEN, PRODUCTS)
 #define UNIT_FLOAT8(ENTRIES) ENTRIES(e4m3, e4m3) ENTRIES(e4m3, e5m2) ENTRIES(e5m2, e4m3)
 
 #endif
