@@ -60,11 +60,15 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     static DEVICE int first_row() { return thread_index() / WARP / split::RIGHT * split::ROWS; }
     static DEVICE int first_column() { return thread_index() / WARP % split::RIGHT * split::COLUMNS; }
 
-    /* The 16 lanes from `first` on, out of LDS. */
-    static DEVICE auto read(const chunk (&tile)[PIECES][SIDE * CHUNKS], int first, int place) {
+    /* The 16 lanes from `first` on, out of LDS, where they are along k, or ACROSS it. */
+    template <bool ACROSS = false> static DEVICE auto read(const chunk (&tile)[PIECES][SIDE * CHUNKS], int first, int place) {
         chunk c[PIECES];
 #pragma unroll
-        for (int piece = 0; piece < PIECES; piece++) c[piece] = tile[piece][first * CHUNKS + place];
+        for (int piece = 0; piece < PIECES; piece++)
+            if constexpr (ACROSS)
+                c[piece] = direct<T>::template read_turned<SIDE>(tile[piece], first);
+            else
+                c[piece] = tile[piece][first * CHUNKS + place];
         return joined(c);
     }
     using operand = decltype(read({}, 0, 0));
@@ -73,13 +77,13 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     static constexpr int ROWS = DOWN / PIECES;
     struct operands {
         operand x[ROWS], y[RIGHT];
-        DEVICE void read(const typename lds::pair &tile, int part) {
+        template <bool A_ACROSS = false, bool B_ACROSS = false> DEVICE void read(const typename lds::pair &tile, int part) {
             const int thread = thread_index() % WARP,
                       place[2] = { chunk_place(thread % 16, thread / 16), chunk_place(16 + thread % 16, thread / 16) - 16 * CHUNKS };
 #pragma unroll
-            for (int j = 0; part == 0 && j < RIGHT; j++) y[j] = matmul_block::read(tile.b, first_column() + j * 16, place[j % 2]);
+            for (int j = 0; part == 0 && j < RIGHT; j++) y[j] = matmul_block::read<B_ACROSS>(tile.b, first_column() + j * 16, place[j % 2]);
 #pragma unroll
-            for (int i = 0; i < ROWS; i++) x[i] = matmul_block::read(tile.a, first_row() + (part * ROWS + i) * 16, place[(part * ROWS + i) % 2]);
+            for (int i = 0; i < ROWS; i++) x[i] = matmul_block::read<A_ACROSS>(tile.a, first_row() + (part * ROWS + i) * 16, place[(part * ROWS + i) % 2]);
         }
         DEVICE void multiply(sums (&s)[DOWN][RIGHT], int part) const {
             favour_warp(true);
@@ -169,9 +173,10 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 
     /* The same of tiles that go straight to LDS, and are under way for more than STAGES - 2 steps: what a wave that is a turn late has sent for must be there a turn
      * earlier than it needs it. */
+    template <bool A_ACROSS, bool B_ACROSS>
     static DEVICE void direct_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
-        const direct_part<T, SIDE, split::THREADS> a(p.a, at.batch, at.row);
-        const direct_part<U, SIDE, split::THREADS> b(p.b, at.batch, at.column);
+        const direct_part<T, SIDE, split::THREADS, A_ACROSS> a(p.a, at.batch, at.row);
+        const direct_part<U, SIDE, split::THREADS, B_ACROSS> b(p.b, at.batch, at.column);
         constexpr int LOADS = PIECES * (a.COUNT + b.COUNT), PIECE = sizeof(m.tile[0].a[0]), TILE = sizeof(m.tile[0]);
         const uint32_t memory = lds_address(&m);
         const int tiles = (int)(end / STEP);
@@ -199,7 +204,7 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         for (int tile = 0; tile < tiles; tile++) {
 #pragma unroll
             for (int part = 0; part < PIECES; part++) {
-                o.read(m.tile[tile % STAGES], part);
+                o.template read<A_ACROSS, B_ACROSS>(m.tile[tile % STAGES], part);
                 if (part == 0) load(tile + STAGES - 1);
                 if (part == PIECES - 1) wait_for(tile + 1);
                 end_turn();
@@ -210,19 +215,29 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         if (!late) end_turn();
     }
 
+    /* Straight to LDS what can be read from there as it lies in memory. */
+    static DEVICE void whole_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
+        if constexpr (STAGES == 0)
+            steps_in_turns(s, p, at, end, m);
+        else if (!p.a.across && !p.b.across)
+            direct_steps<false, false>(s, p, at, end, m);
+        else if constexpr (!direct<T>::READS_TURNED)
+            steps_in_turns(s, p, at, end, m);
+        else if (!p.a.across)
+            direct_steps<false, true>(s, p, at, end, m);
+        else if (!p.b.across)
+            direct_steps<true, false>(s, p, at, end, m);
+        else
+            direct_steps<true, true>(s, p, at, end, m);
+    }
+
     /* Whole tiles along k first, if rows begin where they may. */
     static DEVICE void product(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, lds &m) {
         const int64_t whole = p.a.wide && p.b.wide ? p.k / STEP * STEP : 0;
-        if constexpr (SIDE < 256) {
+        if constexpr (SIDE < 256)
             steps<true>(s, p, at, 0, whole, m);
-        } else {
-            bool straight = false;
-            if constexpr (STAGES > 0) {
-                straight = !p.a.across && !p.b.across;
-                if (straight) direct_steps(s, p, at, whole, m);
-            }
-            if (!straight) steps_in_turns(s, p, at, whole, m);
-        }
+        else
+            whole_steps(s, p, at, whole, m);
         steps<false>(s, p, at, whole, p.k, m);
     }
 
