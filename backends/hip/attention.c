@@ -33,8 +33,10 @@ static trine_status launch(const trine_call *call, int queries) {
     p.v = attention_rows_of(call, V);
     p.o = attention_rows_of(call, OUTPUT);
     p.lse = attention_column_of(call, LSE);
+    const int64_t blocks = blocks_of(call, queries);
+    p.order = attention_order_of(call, blocks);
     const simt_function function = attention_function(call, queries == 32 ? "wide" : NULL);
-    return simt_launch(call, &function, blocks_of(call, queries), threads_of(call), &p, sizeof p);
+    return simt_launch(call, &function, blocks, threads_of(call), &p, sizeof p);
 }
 
 static trine_status launch_16(const trine_call *call) { return launch(call, 16); }

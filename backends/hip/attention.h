@@ -4,6 +4,7 @@
 #define TRINE_HIP_ATTENTION_H
 
 #include "tile/operand.h"
+#include "tile/order.h"
 
 enum { ATTENTION_WIDEST = 256 /* head */ };
 
@@ -33,6 +34,7 @@ typedef struct attention_params {
     float scale;
     float cap; /* 0: none */
     bool causal;
+    share_order order; /* of the launch's blocks */
 } attention_params;
 
 #endif

@@ -283,9 +283,8 @@ template <class T, int D, int EDGE> struct attention_block {
 
     static DEVICE void run(const attention_params &p) {
         SHARED lds m;
-        const int64_t tiles = (p.sq + QUERIES - 1) / QUERIES, row = block_index() / tiles, tile = block_index() - row * tiles;
-        const int64_t batch = row / p.h, head = row - batch * p.h, group = head / (p.h / p.hk);
-        const int64_t query = tile * QUERIES + thread_index() / WARP * EDGE + own::lane();
+        const auto [batch, head, tile] = attention_place_of(p, p.h, (p.sq + QUERIES - 1) / QUERIES);
+        const int64_t group = head / (p.h / p.hk), query = tile * QUERIES + thread_index() / WARP * EDGE + own::lane();
         float unit = p.cap > 0 ? LOG2E : -larger(-magnitude(p.scale) * LOG2E, -f32::largest());
         if (TURNS) unit = uniform(unit); /* no vector register is left */
         state me = { .max = -infinity(), .keys = attention_seen(p, query, true) };

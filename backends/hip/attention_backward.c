@@ -30,10 +30,13 @@ static trine_status launch(const trine_call *call) {
     const simt_function queries = attention_function(call, "queries"), keys = attention_function(call, "keys");
     const int64_t rows = f->b * f->h * f->sq;
     const int own = TILE_THREADS / 64 * BACKWARD_EDGE((int)trine_dtype_size(call->type[0]), queries.variant);
+    const int64_t by_queries = f->b * f->h * simt_blocks(f->sq, own), by_keys = f->b * f->hk * simt_blocks(f->sk, own);
     trine_status status = simt_launch(call, &delta, simt_blocks(rows, TILE_THREADS / 64), TILE_THREADS, &p, sizeof p);
-    if (status == TRINE_OK) status = simt_launch(call, &queries, f->b * f->h * simt_blocks(f->sq, own), TILE_THREADS, &p, sizeof p);
-    if (status != TRINE_OK) return status;
-    return simt_launch(call, &keys, f->b * f->hk * simt_blocks(f->sk, own), TILE_THREADS, &p, sizeof p);
+    f->order = attention_order_of(call, by_queries);
+    if (status == TRINE_OK) status = simt_launch(call, &queries, by_queries, TILE_THREADS, &p, sizeof p);
+    f->order = attention_order_of(call, by_keys);
+    if (status == TRINE_OK) status = simt_launch(call, &keys, by_keys, TILE_THREADS, &p, sizeof p);
+    return status;
 }
 
 SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch }, { 0 } };

@@ -55,10 +55,9 @@ template <class T, int D> struct attention_backward_block {
     struct place {
         int64_t batch, head, row;
     };
-    static DEVICE place place_of(int64_t rows, int64_t heads) {
-        const int64_t tiles = (rows + OWN - 1) / OWN, line = block_index() / tiles, tile = block_index() - line * tiles;
-        const int64_t batch = line / heads, wave = thread_index() / WARP;
-        return { batch, line - batch * heads, tile * OWN + wave * EDGE + own::lane() };
+    static DEVICE place place_of(const attention_params &f, int64_t rows, int64_t heads) {
+        const auto [batch, head, tile] = attention_place_of(f, heads, (rows + OWN - 1) / OWN);
+        return { batch, head, tile * OWN + thread_index() / WARP * EDGE + own::lane() };
     }
 
     /* The rows that pass: those of `range`, of which a lane's own sees `mine`. All of the block's own see some whole tiles. */
@@ -240,7 +239,7 @@ template <class T, int D> struct attention_backward_block {
     static DEVICE void queries(const attention_backward_params &p) {
         SHARED lds m;
         const attention_params &f = p.forward;
-        const place me = place_of(f.sq, f.h);
+        const place me = place_of(f, f.sq, f.h);
         const bool there = me.row < f.sq;
         const float lse = there ? f.lse.data[me.batch * f.lse.batch + me.head * f.lse.head + me.row] : infinity();
         const float delta = there ? p.delta[(me.batch * f.h + me.head) * f.sq + me.row] : 0;
@@ -384,7 +383,7 @@ template <class T, int D> struct attention_backward_block {
     static DEVICE void keys(const attention_backward_params &p) {
         SHARED lds m;
         const attention_params &f = p.forward;
-        const place me = place_of(f.sk, f.hk);
+        const place me = place_of(f, f.sk, f.hk);
         typename beats::row k, v;
         load_own<T, row_tiles>(k, f.k, me.batch, me.row, f.sk, me.head, f.d);
         load_own<T, row_tiles>(v, f.v, me.batch, me.row, f.sk, me.head, f.d);

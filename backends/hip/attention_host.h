@@ -7,6 +7,7 @@
 
 #include "attention.h"
 #include "backends/simt/host.h"
+#include "state.h"
 
 static inline attention_rows attention_rows_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
@@ -42,6 +43,12 @@ static inline attention_params attention_params_of(const trine_call *call, int c
     p.cu_q = call->tensor[cu_q].data;
     p.cu_k = call->tensor[cu_k].data;
     return p;
+}
+
+/* Of a launch of so many blocks. */
+static inline share_order attention_order_of(const trine_call *call, int64_t blocks) {
+    const hip_device *const d = call->device;
+    return hip_shares_of(d->chip, d->units, blocks);
 }
 
 static inline const char *attention_refuse(const trine_call *call) {

@@ -97,10 +97,9 @@ template <class T, int D> struct attention_plain_block {
     struct place {
         int64_t batch, head, row;
     };
-    static DEVICE place place_of(int64_t rows, int64_t heads) {
-        const int64_t tiles = (rows + OWN - 1) / OWN, line = block_index() / tiles, tile = block_index() - line * tiles;
-        const int64_t batch = line / heads, wave = thread_index() / WARP;
-        return { batch, line - batch * heads, tile * OWN + wave * 16 + thread_index() % 16 };
+    static DEVICE place place_of(const attention_params &f, int64_t rows, int64_t heads) {
+        const auto [batch, head, tile] = attention_place_of(f, heads, (rows + OWN - 1) / OWN);
+        return { batch, head, tile * OWN + thread_index() / WARP * 16 + thread_index() % 16 };
     }
 
     static DEVICE int group() { return thread_index() % WARP / 16; }
@@ -147,7 +146,7 @@ template <class T, int D> struct attention_plain_block {
     static DEVICE void queries(const attention_backward_params &p) {
         SHARED lds m;
         const attention_params &f = p.forward;
-        const place me = place_of(f.sq, f.h);
+        const place me = place_of(f, f.sq, f.h);
         const int64_t group = me.head / (f.h / f.hk);
         const bool mine = me.row < f.sq;
         const float lse = mine ? f.lse.data[me.batch * f.lse.batch + me.head * f.lse.head + me.row] : infinity();
@@ -259,7 +258,7 @@ template <class T, int D> struct attention_plain_block {
     static DEVICE void keys(const attention_backward_params &p) {
         SHARED lds m;
         const attention_params &f = p.forward;
-        const place me = place_of(f.sk, f.hk);
+        const place me = place_of(f, f.sk, f.hk);
         attention_span seen_by = attention_seen(f, me.row, false);
         chunk k[PIECES], v[PIECES];
         load_own<T, row_tiles>(k, f.k, me.batch, me.row, f.sk, me.head, f.d);

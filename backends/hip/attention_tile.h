@@ -12,6 +12,15 @@ template <class T> DEVICE typename T::bits *attention_row(const attention_rows &
     return (typename T::bits *)r.data + batch * r.batch + row * r.row + head * r.head;
 }
 
+/* Where a block's tile is, of so many in each of `heads` heads. */
+struct attention_place {
+    int64_t batch, head, tile;
+};
+DEVICE attention_place attention_place_of(const attention_params &p, int64_t heads, int64_t tiles) {
+    const int64_t number = shared_tile_of_block(block_index(), p.order), line = number / tiles, batch = line / heads;
+    return { batch, line - batch * heads, tile_from_ends(number - line * tiles, tiles) };
+}
+
 /* The keys [first, last) that a query sees, or the queries that see a key; none if first >= last. */
 struct attention_span {
     int64_t first, last;

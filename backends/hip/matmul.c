@@ -3,7 +3,6 @@
 #include "matmul.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "backends/simt/widen_host.h"
 #include "state.h"
@@ -41,9 +40,7 @@ static const char *refuse_64(const trine_call *call) {
 /* Float8 that the matrix unit does not multiply is widened to f16, which holds it exactly. */
 static bool widens(const trine_call *call) {
     const hip_device *const d = call->device;
-    const bool all = strcmp(hip_archs[d->arch], "gfx950") == 0, e4m3 = all || strcmp(hip_archs[d->arch], "gfx942") == 0;
-    const bool has = call->type[T] == TRINE_E4M3 && call->type[U] == TRINE_E4M3 ? e4m3 : all;
-    return simt_float8(call->type[T]) && !has;
+    return simt_float8(call->type[T]) && !d->chip->float8;
 }
 static trine_dtype element(const trine_call *call) { return widens(call) ? TRINE_F16 : call->type[T]; }
 static bool narrow(const trine_call *call) { return element(call) == TRINE_F16 || element(call) == TRINE_BF16 || simt_float8(element(call)); }

@@ -50,6 +50,7 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     using sum = typename matrix::sum;
     static constexpr int PIECES = UNIT_CHUNKS<T>;
     static_assert(UNIT_CHUNKS<U> == PIECES, "as many chunks of a and of b");
+    static constexpr bool LACKS_INF = UNIT_LACKS_INF<T> || UNIT_LACKS_INF<U>;
     static constexpr int STAGES = SIDE == 256 ? direct<T>::STAGES : 0;
     using lds = matmul_lds<sum, SIDE, PIECES, (STAGES > 2 ? STAGES : 2)>;
     using split = matmul_split<SIDE>;
@@ -59,11 +60,15 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     static DEVICE int first_row() { return thread_index() / WARP / split::RIGHT * split::ROWS; }
     static DEVICE int first_column() { return thread_index() / WARP % split::RIGHT * split::COLUMNS; }
 
-    /* The 16 lanes from `first` on, out of LDS. */
-    static DEVICE auto read(const chunk (&tile)[PIECES][SIDE * CHUNKS], int first, int place) {
+    /* The 16 lanes from `first` on, out of LDS, where they are along k, or ACROSS it. */
+    template <bool ACROSS = false> static DEVICE auto read(const chunk (&tile)[PIECES][SIDE * CHUNKS], int first, int place) {
         chunk c[PIECES];
 #pragma unroll
-        for (int piece = 0; piece < PIECES; piece++) c[piece] = tile[piece][first * CHUNKS + place];
+        for (int piece = 0; piece < PIECES; piece++)
+            if constexpr (ACROSS)
+                c[piece] = direct<T>::template read_turned<SIDE>(tile[piece], first);
+            else
+                c[piece] = tile[piece][first * CHUNKS + place];
         return joined(c);
     }
     using operand = decltype(read({}, 0, 0));
@@ -72,13 +77,13 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     static constexpr int ROWS = DOWN / PIECES;
     struct operands {
         operand x[ROWS], y[RIGHT];
-        DEVICE void read(const typename lds::pair &tile, int part) {
+        template <bool A_ACROSS = false, bool B_ACROSS = false> DEVICE void read(const typename lds::pair &tile, int part) {
             const int thread = thread_index() % WARP,
                       place[2] = { chunk_place(thread % 16, thread / 16), chunk_place(16 + thread % 16, thread / 16) - 16 * CHUNKS };
 #pragma unroll
-            for (int j = 0; part == 0 && j < RIGHT; j++) y[j] = matmul_block::read(tile.b, first_column() + j * 16, place[j % 2]);
+            for (int j = 0; part == 0 && j < RIGHT; j++) y[j] = matmul_block::read<B_ACROSS>(tile.b, first_column() + j * 16, place[j % 2]);
 #pragma unroll
-            for (int i = 0; i < ROWS; i++) x[i] = matmul_block::read(tile.a, first_row() + (part * ROWS + i) * 16, place[(part * ROWS + i) % 2]);
+            for (int i = 0; i < ROWS; i++) x[i] = matmul_block::read<A_ACROSS>(tile.a, first_row() + (part * ROWS + i) * 16, place[(part * ROWS + i) % 2]);
         }
         DEVICE void multiply(sums (&s)[DOWN][RIGHT], int part) const {
             favour_warp(true);
@@ -168,9 +173,10 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 
     /* The same of tiles that go straight to LDS, and are under way for more than STAGES - 2 steps: what a wave that is a turn late has sent for must be there a turn
      * earlier than it needs it. */
+    template <bool A_ACROSS, bool B_ACROSS>
     static DEVICE void direct_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
-        const direct_part<T, SIDE, split::THREADS> a(p.a, at.batch, at.row);
-        const direct_part<U, SIDE, split::THREADS> b(p.b, at.batch, at.column);
+        const direct_part<T, SIDE, split::THREADS, A_ACROSS> a(p.a, at.batch, at.row);
+        const direct_part<U, SIDE, split::THREADS, B_ACROSS> b(p.b, at.batch, at.column);
         constexpr int LOADS = PIECES * (a.COUNT + b.COUNT), PIECE = sizeof(m.tile[0].a[0]), TILE = sizeof(m.tile[0]);
         const uint32_t memory = lds_address(&m);
         const int tiles = (int)(end / STEP);
@@ -198,7 +204,7 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         for (int tile = 0; tile < tiles; tile++) {
 #pragma unroll
             for (int part = 0; part < PIECES; part++) {
-                o.read(m.tile[tile % STAGES], part);
+                o.template read<A_ACROSS, B_ACROSS>(m.tile[tile % STAGES], part);
                 if (part == 0) load(tile + STAGES - 1);
                 if (part == PIECES - 1) wait_for(tile + 1);
                 end_turn();
@@ -209,24 +215,67 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         if (!late) end_turn();
     }
 
+    /* Straight to LDS what can be read from there as it lies in memory. */
+    static DEVICE void whole_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
+        if constexpr (STAGES == 0)
+            steps_in_turns(s, p, at, end, m);
+        else if (!p.a.across && !p.b.across)
+            direct_steps<false, false>(s, p, at, end, m);
+        else if constexpr (!direct<T>::READS_TURNED)
+            steps_in_turns(s, p, at, end, m);
+        else if (!p.a.across)
+            direct_steps<false, true>(s, p, at, end, m);
+        else if (!p.b.across)
+            direct_steps<true, false>(s, p, at, end, m);
+        else
+            direct_steps<true, true>(s, p, at, end, m);
+    }
+
     /* Whole tiles along k first, if rows begin where they may. */
     static DEVICE void product(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, lds &m) {
         const int64_t whole = p.a.wide && p.b.wide ? p.k / STEP * STEP : 0;
-        if constexpr (SIDE < 256) {
+        if constexpr (SIDE < 256)
             steps<true>(s, p, at, 0, whole, m);
-        } else {
-            bool straight = false;
-            if constexpr (STAGES > 0) {
-                straight = !p.a.across && !p.b.across;
-                if (straight) direct_steps(s, p, at, whole, m);
-            }
-            if (!straight) steps_in_turns(s, p, at, whole, m);
-        }
+        else
+            whole_steps(s, p, at, whole, m);
         steps<false>(s, p, at, whole, p.k, m);
     }
 
+    /* Is one of the wave's sums NaN? */
+    static DEVICE bool any_odd(const sums (&s)[DOWN][RIGHT]) {
+        sums all = {};
+#pragma unroll
+        for (int i = 0; i < DOWN; i++)
+#pragma unroll
+            for (int j = 0; j < RIGHT; j++) all += s[i][j];
+        const float any = all[0] + all[1] + all[2] + all[3]; /* far from overflow */
+        return any_of_warp(any != any);
+    }
+    /* Where the unit takes Inf for NaN, such a sum may stand for Inf: the wave adds up its products once more. */
+    static DEVICE void restore_infinities(const matmul_params &p, const matmul_place &at, int row, sum (&strip)[16][lds::STRIP]) {
+        const int thread = thread_index() % WARP;
+        for (int i = 0; i < 16 && at.row + row + i < p.m; i++) {
+            const float x = strip[i][thread % split::COLUMNS];
+            const bool odd = x != x && thread < split::COLUMNS && at.column + first_column() + thread < p.n;
+            for (uint64_t left = ballot_of_warp(odd); left; left &= left - 1) {
+                const int column = __builtin_ctzll(left);
+                const float again = sum_anew(p, at.batch, at.row + row + i, at.column + first_column() + column);
+                if (thread == 0) strip[i][column] = again;
+            }
+        }
+        sync_warp();
+    }
+    static DEVICE float sum_anew(const matmul_params &p, int64_t batch, int64_t row, int64_t column) {
+        const auto *const a = (const typename T::bits *)p.a.data + batch * p.a.batch + row * p.a.lane;
+        const auto *const b = (const typename U::bits *)p.b.data + batch * p.b.batch + column * p.b.lane;
+        float sum = 0;
+#pragma unroll 4
+        for (int64_t k = thread_index() % WARP; k < p.k; k += WARP) sum = fused(T::get(a[k * p.a.along]), U::get(b[k * p.b.along]), sum);
+        return group_sum<WARP>(sum);
+    }
+
     /* A strip goes through LDS, so that each thread has vectors of a row. */
-    static DEVICE void write_strip(const sums (&s)[RIGHT], const matmul_params &p, const matmul_place &at, int row, sum (&strip)[16][lds::STRIP]) {
+    static DEVICE void write_strip(const sums (&s)[RIGHT], const matmul_params &p, const matmul_place &at, int row, bool odd, sum (&strip)[16][lds::STRIP]) {
         constexpr int VECTORS = split::COLUMNS / VECTOR; /* of a row */
         const int thread = thread_index() % WARP;
 #pragma unroll
@@ -234,6 +283,8 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 #pragma unroll
             for (int r = 0; r < 4; r++) strip[sum_row<sums>(thread, r)][j * 16 + thread % 16] = s[j][r];
         sync_warp();
+        if constexpr (LACKS_INF)
+            if (odd) restore_infinities(p, at, row, strip);
         for (int i = thread; i < 16 * VECTORS; i += WARP) {
             const int64_t down = at.row + row + i / VECTORS, right = at.column + first_column() + i % VECTORS * VECTOR;
             sum v[VECTOR];
@@ -256,8 +307,10 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 #pragma unroll
                 for (int j = 0; j < RIGHT; j++) s[i][j] *= FACTOR;
         }
+        bool odd = false;
+        if constexpr (LACKS_INF) odd = any_odd(s);
 #pragma unroll
-        for (int i = 0; i < DOWN; i++) write_strip(s[i], p, at, first_row() + i * 16, m.strip[thread_index() / WARP]);
+        for (int i = 0; i < DOWN; i++) write_strip(s[i], p, at, first_row() + i * 16, odd, m.strip[thread_index() / WARP]);
     }
 };
 
@@ -267,14 +320,14 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
 #define MATMUL_2(T, O, B) MATMUL(T, O, B, 64) MATMUL(T, O, B, 128)
 #define MATMUL_3(T, O, B) MATMUL_2(T, O, B) MATMUL(T, O, B, 256)
 MATMUL_2(f32, f32, f32)
-ENTRY(matmul_widen_e4m3, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e4m3>(p); }
-ENTRY(matmul_widen_e5m2, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<e5m2>(p); }
+#define MATMUL_WIDEN(T) \
+    ENTRY(matmul_widen_##T, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<T>(p); }
+UNIT_WIDENED(MATMUL_WIDEN, MATMUL_3)
 #define MATMUL_PAIR(T, U, O, SIDE) \
     ENTRY(matmul_##T##_##U##_##O##_f32_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, U, O, f32, SIDE>::run(p); }
 #define MATMUL_PAIR_3(T, U, O) MATMUL_PAIR(T, U, O, 64) MATMUL_PAIR(T, U, O, 128) MATMUL_PAIR(T, U, O, 256)
 #define MATMUL_FLOAT8(T, U) MATMUL_PAIR_3(T, U, bf16) MATMUL_PAIR_3(T, U, f16) MATMUL_PAIR_3(T, U, f32)
 UNIT_FLOAT8(MATMUL_FLOAT8)
-MATMUL_3(f16, bf16, f32) /* of float8, widened */
 MATMUL_3(f16, f16, f32)
 MATMUL_3(f16, f32, f32)
 MATMUL_3(f16, f16, f16)

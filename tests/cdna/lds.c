@@ -73,6 +73,26 @@ static void execute_read(wave *w, const instruction *in) {
     commit_later(w, in->operand[0].index, parts * words, (const lanes *)value, exec, defined, COUNTER_LGKM, issue(w, COUNTER_LGKM, false));
 }
 
+/* Of 16 lanes, which read 8 bytes each, the i-th is given 16 bits of each fourth from i / 4 on, at place i % 4: four rows of 16, turned (ROCm, rocm-systems #10175,
+ * and LLVM's and Triton's use of it). What becomes of it if lanes are missing is not known. */
+static void execute_read_turned(wave *w, const instruction *in) {
+    const uint64_t exec = exec_of(w);
+    if (exec != UINT64_MAX) stop(w, -1, "a read that turns wants all lanes");
+    if (in->operand[0].words != 2) stop(w, -1, "the destination is 2 registers");
+    lanes read[2], value[2];
+    const uint64_t known = read_part(w, in, in->row->data, demand(w, &in->operand[1], exec, "an address of LDS"), 0, read);
+    uint64_t defined = UINT64_MAX;
+    for (int l = 0; l < LANES; l++) {
+        value[0][l] = value[1][l] = 0;
+        for (int n = 0; n < 4; n++) {
+            const int from = l / 16 * 16 + l % 16 / 4 + 4 * n;
+            value[n / 2][l] |= (read[l % 4 / 2][from] >> 16 * (l % 2) & 0xffff) << 16 * (n % 2);
+            if (!(known >> from & 1)) defined &= ~(UINT64_C(1) << l);
+        }
+    }
+    commit_later(w, in->operand[0].index, 2, (const lanes *)value, exec, defined, COUNTER_LGKM, issue(w, COUNTER_LGKM, false));
+}
+
 static void write_part(wave *w, const instruction *in, const lds_operation *o, const lanes *address, int part) {
     const operand *from = &in->operand[1 + part];
     const uint32_t offset = offset_of(o, in, part), words = (o->bytes + 3) / 4;

@@ -116,7 +116,7 @@ void lds_released(wave *w) {
 /* -------------------------------------------------------------------------------------------------------------- bank conflicts */
 
 /* Which lanes an access serves together, and over how many banks of 4 bytes. gfx950: as the authors of HipKittens measured it (arXiv 2511.08083), which gives the
- * first phases of the 16-byte and 12-byte reads; the others follow by symmetry. Elsewhere lanes are assumed to be served in order, 128 bytes at a time. */
+ * first phases of the 16-byte and 12-byte reads; the others follow by symmetry. Reads that turn are assumed to be like those of as many bytes. Elsewhere lanes are assumed to be served in order, 128 bytes at a time. */
 typedef struct phases {
     uint32_t bytes;
     bool write;

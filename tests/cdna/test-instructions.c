@@ -25,6 +25,8 @@ typedef uint64_t expect_function(const view *view, int l);
 #define MINIFLOAT(value) float_minifloat(FP8, value, false)
 #define MINIFLOAT_OF(code) minifloat_float(FP8, code)
 
+#define TURNED(n) (uint64_t)((l & 2 ? y : x)[(l / 16 * 16 + l % 16 / 4 + 4 * (n)) ^ 8] >> 16 * (l & 1) & 0xffff)
+
 static float flush_subnormal(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
 
 static uint32_t dot4(uint32_t a, uint32_t b) {

@@ -19,7 +19,7 @@ LATENCY = {"lds": 64, "memory": 1000, "scalar memory": 200, "barrier": 8, "jump"
 SIMDS, MOST = 4, {"lgkm": 15, "vm": 63}
 # Cycles of a matrix instruction.
 MATRIX = [(r"f32_16x16x16_?bf16|f32_16x16x16_?f16", {"gfx90a": 32, "gfx942": 16}), (r"f32_32x32x8_?bf16|f32_32x32x8_?f16", {"gfx90a": 64, "gfx942": 32}),
-          (r"f32_16x16x32_fp8_fp8", {"gfx942": 16}), (r"f32_16x16x32_b?f16", {"gfx950": 16}), (r"f32_32x32x16_b?f16", {"gfx950": 32}),
+          (r"f32_16x16x32_(fp8|bf8)_(fp8|bf8)", {"gfx942": 16}), (r"f32_16x16x32_b?f16", {"gfx950": 16}), (r"f32_32x32x16_b?f16", {"gfx950": 32}),
           (r"f32_16x16x128_f8f6f4", {"gfx950": 32})]
 SLOW = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_f")
 TRACED = re.compile(r"\(0,0,0\)\s+(\d+)\s+[0-9a-f]{16}\s+([0-9a-f]+)\s+(\S+)(.*)$")
@@ -206,8 +206,10 @@ def gradient(shapes):
 # What it is, the kernel's name, how it is run, and of the matrix units' time how much its loop fills at least, by chip.
 CASES = [
     ("matmul of bf16, b along k", "matmul", product("T=bf16,O=bf16,B=bf16", "b", 1024), {"gfx90a": 0.98, "gfx942": 0.98, "gfx950": 0.97}),
-    ("matmul of bf16, b across k", "matmul", product("T=bf16,O=bf16,B=bf16", "", 1024), {"gfx90a": 0.98, "gfx942": 0.98, "gfx950": 0.81}),
+    ("matmul of bf16, b across k", "matmul", product("T=bf16,O=bf16,B=bf16", "", 1024), {"gfx90a": 0.98, "gfx942": 0.98, "gfx950": 0.97}),
+    ("matmul of bf16, a and b across k", "matmul", product("T=bf16,O=bf16,B=bf16", "a", 1024), {"gfx950": 0.97}),
     ("matmul of e4m3, b along k", "matmul", product("T=e4m3,U=e4m3,O=bf16,B=f32", "b", 2048), {"gfx942": 0.98, "gfx950": 0.9}),
+    ("matmul of e5m2 by e4m3, b along k", "matmul", product("T=e5m2,U=e4m3,O=bf16,B=f32", "b", 2048), {"gfx942": 0.98, "gfx950": 0.9}),
     ("attention, 16 queries a wave", "attention", attention(16), {"gfx90a": 0.67, "gfx942": 0.52, "gfx950": 0.29}),
     ("attention, 32 queries a wave", "attention", attention(32), {"gfx90a": 0.95, "gfx942": 0.81, "gfx950": 0.43}),
     ("gradient of attention by queries", "_queries_", gradient(gradient_shapes(128, 1024)), {"gfx90a": 0.94, "gfx942": 0.75, "gfx950": 0.51}),

@@ -51,7 +51,9 @@ DEVICE int64_t uniform(int64_t x) {
 template <int WARPS> DEVICE bool late_warp() { return uniform((uint32_t)(thread_index() / WARP)) >= WARPS / 2; }
 /* Of shared memory, the low half of a pointer. */
 DEVICE uint32_t lds_address(const void *x) { return uniform((uint32_t)(uintptr_t)x); }
-DEVICE bool any_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x) != 0; }
+/* A bit for each thread of the warp. */
+DEVICE uint64_t ballot_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x); }
+DEVICE bool any_of_warp(bool x) { return ballot_of_warp(x) != 0; }
 
 struct i8 {
     using bits = uint8_t;
@@ -65,12 +67,18 @@ struct f64 {
  * All repeats after 32 lanes. */
 DEVICE int chunk_place(unsigned lane, unsigned c) { return (lane ^ lane / 8 % 2) * CHUNKS + (c ^ lane / 2 % CHUNKS ^ lane / 16 % 2 * 2); }
 
+/* And by what pairs of chunks, which are 16 lanes of 16 bits, are exchanged where operands lie across k. A read that turns takes a pair of each of four k, and of the
+ * four that follow 8 behind, at a time: exchanged by eight different numbers, they lie in all 64 banks. */
+DEVICE unsigned turned_swizzle(unsigned k) { return k % 4 + k / 8 % 2 * 4; }
+
 /* A chunk of T as the matrix unit has it. */
 template <class T> DEVICE chunk chunk_of_unit(chunk c) { return c; }
 
-/* Of T, how many tiles of 256 lanes a block has in LDS that memory fills without a thread's doing; 0: the architecture beside this file does not do so. */
+/* Of T, how many tiles of 256 lanes a block has in LDS that memory fills without a thread's doing, 0 if the architecture beside this file does not do so; and whether
+ * reads of LDS turn what is consecutive across k. */
 template <class T> struct direct {
     static constexpr int STAGES = 0;
+    static constexpr bool READS_TURNED = false;
 };
 
 /* What a thread brings of a tile of LANES lanes, on its way from memory to LDS: COUNT vectors of what is consecutive in memory. That is k; or it is lanes, and
@@ -154,29 +162,37 @@ template <class T, int LANES, int THREADS> struct tile_part {
     }
 };
 
-/* The same of elements consecutive along k, inside the operand, that go straight to LDS: a wave's 64 chunks there are consecutive, so that not they but what they
- * hold is exchanged, and is the same four chunks of a lane. */
-template <class T, int LANES, int THREADS> struct direct_part {
+/* The same of what lies inside the operand and goes straight to LDS, where a wave's 64 chunks are consecutive: not they but what they hold is exchanged. Along k that
+ * is the same four chunks of a lane; across k it is pairs of chunks of the same k (turned_swizzle). */
+template <class T, int LANES, int THREADS, bool ACROSS> struct direct_part {
     using bits = typename T::bits;
-    static constexpr int COUNT = LANES * CHUNKS / THREADS, SIZE = sizeof(bits);
+    static constexpr int COUNT = LANES * CHUNKS / THREADS, SIZE = sizeof(bits), ELEMENTS = CHUNK / SIZE;
     const bits *first;
+    const int64_t along;
     const uint32_t own; /* where the wave's chunks begin in LDS, in bytes */
     uint32_t offset[COUNT];
 
     DEVICE direct_part(const tile_operand &operand, int64_t batch, int64_t lane)
-
-        : first((const bits *)operand.data + batch * operand.batch + lane * operand.lane), own(uniform((uint32_t)(thread_index() / WARP * WARP * CHUNK))) {
-        const int64_t last = operand.lanes - lane - 1; /* beyond the operand it is read once more */
+        : first((const bits *)operand.data + batch * operand.batch + lane * operand.lane), along(ACROSS ? operand.along : 1),
+          own(uniform((uint32_t)(thread_index() / WARP * WARP * CHUNK))) {
+        const int64_t last = operand.lanes - lane - (ACROSS ? (int)ELEMENTS : 1); /* beyond the operand it is read once more */
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const unsigned place = i * THREADS + thread_index(), row = place / CHUNKS, l = row ^ row / 8 % 2;
-            offset[i] = (uint32_t)((l < last ? l : last) * operand.lane * SIZE + (place % CHUNKS ^ chunk_place(l, 0) % CHUNKS) * CHUNK);
+            const unsigned place = i * THREADS + thread_index();
+            if constexpr (ACROSS) {
+                constexpr unsigned WIDE = LANES / ELEMENTS;
+                const unsigned k = place / WIDE, l = (place % WIDE ^ turned_swizzle(k) * 2) * ELEMENTS;
+                offset[i] = (uint32_t)((k * along + (l < last ? l : last)) * SIZE);
+            } else {
+                const unsigned row = place / CHUNKS, l = row ^ row / 8 % 2;
+                offset[i] = (uint32_t)((l < last ? l : last) * operand.lane * SIZE + (place % CHUNKS ^ chunk_place(l, 0) % CHUNKS) * CHUNK);
+            }
         }
     }
     /* To `tile`, an address of LDS. */
     DEVICE void load(int64_t depth, uint32_t tile) const {
 #pragma unroll
-        for (int i = 0; i < COUNT; i++) direct<T>::load(first + depth, offset[i], tile + own + i * THREADS * CHUNK);
+        for (int i = 0; i < COUNT; i++) direct<T>::load(first + depth * along, offset[i], tile + own + i * THREADS * CHUNK);
     }
 };
 

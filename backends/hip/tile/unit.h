@@ -38,10 +38,15 @@ DEVICE f64x4 matrix_multiply(f64, double a, double b, f64x4 s) { return __builti
 
 /* Of elements of T by those of U. */
 template <class T, class U = T> struct unit;
+template <class T, class U> struct by {};
 
-/* By what the unit takes an element of T for less than it is, and how many chunks of a lane it takes at a time. */
+/* By what the unit takes an element of T for less than it is, whether it takes Inf for NaN, and how many chunks of a lane it takes at a time. */
 template <class T> constexpr float UNIT_FACTOR = 1;
+template <class T> constexpr bool UNIT_LACKS_INF = false;
 template <class T> constexpr int UNIT_CHUNKS = 1;
+
+/* Each architecture has besides, as UNIT_FLOAT8(ENTRIES), the pairs of float8 types that its unit multiplies; and as UNIT_WIDENED(WIDEN, PRODUCTS) the types that
+ * are to be widened for it, and the types of products that only those need. */
 
 /* The unit of T whose instructions take a Part of a chunk. */
 template <class T, class Part, class Sum = float> struct unit_of_parts {

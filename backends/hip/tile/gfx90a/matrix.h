@@ -19,5 +19,6 @@ DEVICE i32x4 matrix_multiply(i8, int a, int b, i32x4 s) { return __builtin_amdgc
 template <> struct unit<i8> : unit_of_parts<i8, int, int32_t> {};
 
 #define UNIT_FLOAT8(ENTRIES)
+#define UNIT_WIDENED(WIDEN, PRODUCTS) WIDEN(e4m3) WIDEN(e5m2) PRODUCTS(f16, bf16, f32)
 
 #endif

@@ -25,13 +25,26 @@ template <> struct unit<i8> : unit_of_parts<i8, i32x4, int32_t> {};
  * reads waits until no more than COUNT are under way. */
 template <int STAGES_> struct direct_loads {
     static constexpr int STAGES = STAGES_;
+    static constexpr bool READS_TURNED = false;
     static DEVICE void load(const void *from, uint32_t offset, uint32_t to) {
         asm volatile("s_nop 0\n\tglobal_load_lds_dwordx4 %1, %2" : : "{m0}"(to), "v"(offset), "s"(from) : "memory");
     }
     template <int COUNT> static DEVICE void wait() { asm volatile("s_waitcnt vmcnt(%0)" : : "n"(COUNT) : "memory"); }
 };
-template <> struct direct<bf16> : direct_loads<4> {};
-template <> struct direct<f16> : direct_loads<4> {};
+/* And reads of LDS, which has LANES of 16 bits of each k, that turn: the chunk along k of one of 16 lanes from `first` on. Of 16 threads the i-th reads four lanes at
+ * 4 (i % 4) of k = i / 4, and is given four k of lane i (LLVM, ds_read_tr16_b64; its lanes: ROCm, rocm-systems #10175). */
+struct direct_halves : direct_loads<4> {
+    static constexpr bool READS_TURNED = true;
+    template <int LANES> static DEVICE chunk read_turned(const chunk *tile, int first) {
+        typedef __attribute__((address_space(3))) i16x4 four;
+        const unsigned thread = thread_index() % WARP, k = thread / 16 * 8 + thread % 16 / 4;
+        const char *const from = (const char *)tile + k * LANES * 2 + (first / 16 ^ turned_swizzle(k)) * 2 * CHUNK + thread % 4 * 8;
+        const i16x4 low = __builtin_amdgcn_ds_read_tr16_b64_v4i16((four *)from), high = __builtin_amdgcn_ds_read_tr16_b64_v4i16((four *)(from + 4 * LANES * 2));
+        return __builtin_bit_cast(chunk, __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
+    }
+};
+template <> struct direct<bf16> : direct_halves {};
+template <> struct direct<f16> : direct_halves {};
 template <> struct direct<e4m3> : direct_loads<2> {};
 template <> struct direct<e5m2> : direct_loads<2> {};
 
@@ -52,7 +65,7 @@ template <> struct unit<e4m3, e4m3> : unit_of_float8<e4m3, e4m3> {};
 template <> struct unit<e4m3, e5m2> : unit_of_float8<e4m3, e5m2> {};
 template <> struct unit<e5m2, e4m3> : unit_of_float8<e5m2, e4m3> {};
 
-/* The pairs of float8 types that matmul has. */
+#define UNIT_WIDENED(WIDEN, PRODUCTS)
 #define UNIT_FLOAT8(ENTRIES) ENTRIES(e4m3, e4m3) ENTRIES(e4m3, e5m2) ENTRIES(e5m2, e4m3)
 
 #endif
