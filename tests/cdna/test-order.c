@@ -107,7 +107,7 @@ static double busiest(attention_order of, const hip_chip *chip, int units, heads
     return ((double)most - (double)all / chiplets) / h.tiles;
 }
 
-/* Are there as many heads and tiles as one may have, for which all tiles are taken and the busiest chiplet has no more than two tiles beyond its part? */
+/* With any number of heads, of any number of tiles: is each tile taken once? And has the busiest chiplet at most what two of the last tiles have beyond its part? */
 static bool takes_all(attention_order of, const hip_chip *chip, int units) {
     bool good = true;
     for (int count = 1; good && count <= 40; count++)
