@@ -3,7 +3,7 @@
  *
  * The cases run in a forked process, so that a kernel that reads into a guard page, or hangs, is one failure with its replay line and
  * not the end of the run: the parent notes it and starts another process at the next kernel. The parent never opens the library: a child of
- * a process that has used OpenMP or a GPU could use neither. */
+ * a process that has used OpenMP or a GPU could use neither. With `exact` there is no fork, and such a kernel ends the program. */
 #ifndef TRINE_CHECK_H
 #define TRINE_CHECK_H
 
@@ -21,7 +21,7 @@ typedef struct check_options {
     const char *isa;         /* CPU level, or "all": every level the machine has; NULL: the highest */
     const char *backends;    /* as in trine_options */
     const char *plugin_path; /* likewise */
-    const char *only;        /* one case: "45", "a17" (argument check), "h0" (huge); NULL: all */
+    const char *only;        /* cases by commas: "45", "a17" (argument check), "h0" (huge); NULL: all */
     uint64_t seed;
     int64_t cases;     /* of each op; 0: as many as the budget allows */
     double budget;     /* seconds for all ops together; 0: no limit */
@@ -30,7 +30,9 @@ typedef struct check_options {
     bool host_memory;  /* every device takes host pointers: guard pages instead of guard bands */
     bool asynchronous; /* with host_memory: devices other than the CPU cannot report faults in the data, such as ids out of range; they are not tried there */
     bool stop;         /* at the first failure of an op, go on to the next op */
+    bool exact;        /* for sanitizers, which follow no fork: in this process, and each operand on a device in an allocation of its own, of its size */
     FILE *progress;    /* a terminal for the progress bar; NULL: none */
+    FILE *log;         /* open for appending: the command line of each kernel's part in a case, before it runs; NULL: none */
 } check_options;
 
 typedef struct check_count {

@@ -39,6 +39,7 @@ static bool add_contexts(runner *r, trine *lib, const char *isa) {
         const bool host = device == 0 || r->options->host_memory;
         c->memory = host ? &r->host : &r->device[r->contexts];
         c->memory->host = host;
+        c->memory->exact = r->options->exact;
         c->owner = !used;
         used = true;
         r->contexts++;
@@ -94,8 +95,14 @@ trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int t
 
 /* ------------------------------------------------------------------------------------------------------------------- notes */
 
-void runner_enter(runner *r, const context *c, const char *kernel, const problem *p) {
-    shared *s = r->shared;
+/* The command line that runs again what runs now. */
+static void replay_line(const shared *s, const check_options *options, char *out, size_t size) {
+    const char letter[2] = { (char)s->kind, 0 };
+    snprintf(out, size, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s", s->report.op[s->op].name, s->where, options->seed, letter,
+             s->index, options->types ? " --types " : "", options->types ? options->types : "", s->kind == CASE_HUGE ? " --huge" : "");
+}
+
+static void note(shared *s, const context *c, const char *kernel, const problem *p) {
     snprintf(s->where, sizeof s->where, " --device %s%s%s%s%s", c->info.name, kernel ? " --kernel " : "", kernel ? kernel : "", c->isa ? " --isa " : "",
              c->isa ? c->isa : "");
     snprintf(s->kernel_name, sizeof s->kernel_name, "%s", kernel ? kernel : "");
@@ -103,6 +110,15 @@ void runner_enter(runner *r, const context *c, const char *kernel, const problem
     s->fault.slot = -1;
     s->in_kernel = kernel != NULL;
     s->beat = runner_time();
+}
+
+void runner_enter(runner *r, const context *c, const char *kernel, const problem *p) {
+    char line[sizeof r->shared->report.failure[0].replay];
+    note(r->shared, c, kernel, p);
+    if (r->options->log == NULL || kernel == NULL) return;
+    replay_line(r->shared, r->options, line, sizeof line);
+    fprintf(r->options->log, "%s\n", line);
+    fflush(r->options->log);
 }
 
 void runner_pass(runner *r) { r->shared->report.op[r->shared->op].count.passed++; }
@@ -117,14 +133,10 @@ void report_failure(shared *s, const check_options *options, const char *text) {
     f->op = s->op;
     snprintf(f->kernel, sizeof f->kernel, "%s", s->kernel_name);
     snprintf(f->text, sizeof f->text, "%s\n    %s", text, s->what);
-    const char letter[2] = { (char)s->kind, 0 };
-    char op[sizeof report->op[0].name];
-    memcpy(op, report->op[s->op].name, sizeof op);
-    snprintf(f->replay, sizeof f->replay, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s", op, s->where, options->seed, letter, s->index,
-             options->types ? " --types " : "", options->types ? options->types : "", s->kind == CASE_HUGE ? " --huge" : "");
+    replay_line(s, options, f->replay, sizeof f->replay);
 }
 
 void runner_fail(runner *r, const context *c, const char *kernel, const problem *p, const char *text) {
-    runner_enter(r, c, kernel, p);
+    note(r->shared, c, kernel, p);
     report_failure(r->shared, r->options, text);
 }

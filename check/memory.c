@@ -58,30 +58,42 @@ static bool grow_host(memory *m, int slot, size_t bytes) {
     return mprotect(s->base, capacity, PROT_READ | PROT_WRITE) == 0;
 }
 
-static bool grow_device(memory *m, int slot, size_t bytes) {
-    memory_slot *s = &m->slot[slot];
-    void *base = NULL;
-    trine_memory_free(m->queue, s->base);
-    s->base = NULL;
-    s->capacity = bytes + bytes / 2 + 4 * BAND;
-    if (trine_memory_alloc(m->queue, s->capacity, &base) != TRINE_OK) return false;
-    s->base = base;
-    return true;
-}
-
 static char *align_down(char *at, size_t align) { return at - (uintptr_t)at % align; }
 
 static bool grow_frame(memory_slot *s) {
-    if (s->host_capacity >= s->frame_bytes) return true;
+    if (s->sent && s->host_capacity >= s->frame_bytes) return true;
     free(s->sent), free(s->back);
-    s->host_capacity = s->frame_bytes + s->frame_bytes / 2;
+    s->host_capacity = s->frame_bytes + s->frame_bytes / 2 + 1;
     s->sent = malloc(s->host_capacity);
     s->back = malloc(s->host_capacity);
     return s->sent && s->back;
 }
 
+static bool allocate(memory *m, memory_slot *s, size_t capacity) {
+    void *base = NULL;
+    trine_memory_free(m->queue, s->base);
+    s->base = NULL;
+    if (trine_memory_alloc(m->queue, capacity, &base) != TRINE_OK) return false;
+    s->base = base;
+    s->capacity = capacity;
+    return true;
+}
+
+static bool grow_device(memory *m, int slot, size_t bytes) { return allocate(m, &m->slot[slot], bytes + bytes / 2 + 4 * BAND); }
+
+/* An allocation that ends where the extent does; one of that size is kept, since graphs hold addresses. */
+static bool place_alone(memory *m, int slot, size_t bytes, size_t lead) {
+    memory_slot *s = &m->slot[slot];
+    const size_t capacity = lead + bytes > 0 ? lead + bytes : 1;
+    if ((s->base == NULL || s->capacity != capacity) && !allocate(m, s, capacity)) return false;
+    s->start = s->frame = s->base + lead;
+    s->bytes = s->frame_bytes = bytes;
+    return grow_frame(s);
+}
+
 bool memory_place(memory *m, int slot, size_t bytes, size_t align, placement where) {
     memory_slot *s = &m->slot[slot];
+    if (m->exact && !m->host) return place_alone(m, slot, bytes, where == PLACE_SHIFTED && align < 256 ? align : 0);
     const size_t needed = bytes + 4 * BAND;
     if ((s->base == NULL || s->capacity < needed) && !(m->host ? grow_host : grow_device)(m, slot, needed)) {
         s->capacity = 0;
@@ -107,8 +119,12 @@ unsigned char *memory_poison(memory *m, int slot, int pattern) {
     return memory_sent(s);
 }
 
+/* What is not written is not read back either. */
+static bool left_alone(const memory *m, int slot) { return m->exact && !m->host && slot == MEMORY_WORKSPACE; }
+
 bool memory_send(memory *m, int slot, trine_queue *queue) {
     memory_slot *s = &m->slot[slot];
+    if (left_alone(m, slot)) return true;
     if (!m->host) return trine_memory_write(queue, s->frame, s->sent, s->frame_bytes) == TRINE_OK;
     memcpy(s->frame, s->sent, s->frame_bytes);
     return true;
@@ -116,6 +132,7 @@ bool memory_send(memory *m, int slot, trine_queue *queue) {
 
 bool memory_fetch(memory *m, int slot, trine_queue *queue) {
     memory_slot *s = &m->slot[slot];
+    if (left_alone(m, slot)) return true;
     if (!m->host) return trine_memory_read(queue, s->back, s->frame, s->frame_bytes) == TRINE_OK;
     memcpy(s->back, s->frame, s->frame_bytes);
     return true;

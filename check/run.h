@@ -17,6 +17,7 @@ typedef struct shared {
     int op;           /* place in report.op */
     int kind;         /* CASE_* */
     int64_t index;    /* case of this kind */
+    int item;         /* of the cases asked for by number: the one that runs */
     int kernel;       /* within the case, in order: the one that runs */
     int first_kernel; /* of the case at which a new worker resumes: those before it have run */
     bool in_kernel;   /* a kernel runs, and is to be passed over if the worker dies */

@@ -23,15 +23,6 @@ static bool op_over(const runner *r, double deadline) {
     return r->options->budget > 0 && s->kind == CASE_AGREEMENT && runner_time() > deadline;
 }
 
-/* "a17": the kind and number of the one case wanted. */
-static bool only_case(const check_options *options, int *kind, int64_t *index) {
-    const char *text = options->only;
-    if (text == NULL) return false;
-    *kind = *text == CASE_ARGUMENTS || *text == CASE_HUGE ? *text++ : CASE_AGREEMENT;
-    *index = strtoll(text, NULL, 10);
-    return true;
-}
-
 static bool run_case(runner *r, const trine_plan *plan, int kind, int64_t index) {
     r->shared->kind = kind;
     r->shared->index = index;
@@ -61,10 +52,31 @@ static void run_kind(runner *r, const trine_plan *plan, int kind, int64_t index,
     }
 }
 
+/* "45,a17": the cases asked for, from the one on at which a worker died. */
+static void run_items(runner *r, const trine_plan *plan) {
+    shared *s = r->shared;
+    int item = 0;
+    for (const char *at = r->options->only; *at; at += strcspn(at, ","), at += *at == ',') {
+        if (item++ < s->item) continue;
+        s->item = item - 1;
+        const int kind = *at == CASE_ARGUMENTS || *at == CASE_HUGE ? *at++ : CASE_AGREEMENT;
+        s->report.op[s->op].count.cases += run_case(r, plan, kind, strtoll(at, NULL, 10));
+        s->first_kernel = 0;
+    }
+}
+
 /* The seconds from now that the op may take: its share of what is left. */
 static double share(const runner *r, double start) {
     const int left = r->shared->report.ops - r->shared->op;
     return (r->options->budget - (runner_time() - start)) / left;
+}
+
+static void begin_op(shared *s) {
+    s->kind = CASE_ARGUMENTS;
+    s->index = 0;
+    s->item = 0;
+    s->first_kernel = 0;
+    s->op_start = 0;
 }
 
 static void run_op(runner *r, const trine_plan *plan, double start) {
@@ -72,12 +84,13 @@ static void run_op(runner *r, const trine_plan *plan, double start) {
     shared *s = r->shared;
     check_count *count = &s->report.op[s->op].count;
     const bool resumed = s->op_start > 0;
-    int kind = s->kind, first = 0;
-    int64_t index = s->index;
+    const int kind = s->kind;
+    const int64_t index = s->index;
+    int first = 0;
     if (!resumed) s->op_start = runner_time();
     const double begun = s->op_start, deadline = begun + (r->options->budget > 0 ? share(r, start) + (runner_time() - begun) : 0);
-    if (only_case(r->options, &kind, &index)) {
-        if (!resumed || s->first_kernel > 0) count->cases += run_case(r, plan, kind, index);
+    if (r->options->only) {
+        run_items(r, plan);
     } else {
         while (resumed && order[first] != kind) first++;
         for (int k = first; k < 3; k++) {
@@ -87,10 +100,7 @@ static void run_op(runner *r, const trine_plan *plan, double start) {
         }
     }
     count->seconds = runner_time() - begun;
-    s->op_start = 0;
-    s->kind = CASE_ARGUMENTS;
-    s->index = 0;
-    s->first_kernel = 0;
+    begin_op(s);
 }
 
 static void work(const check_options *options, shared *s, double start) {
@@ -175,13 +185,11 @@ static void bury(const check_options *options, shared *s, int status, bool hung,
     } else {
         s->first_kernel = 0;
         s->index++;
+        s->item++;
     }
-    if (++*deaths < MAX_DEATHS && !(options->only && !(s->kind == CASE_AGREEMENT && s->in_kernel))) return;
+    if (++*deaths < MAX_DEATHS) return;
     s->op++;
-    s->kind = CASE_ARGUMENTS;
-    s->index = 0;
-    s->first_kernel = 0;
-    s->op_start = 0;
+    begin_op(s);
     *deaths = 0;
 }
 
@@ -227,8 +235,10 @@ bool check_run(const check_options *options, check_report *report_out) {
     }
     const double start = runner_time();
     int deaths = 0, op = 0;
-    s->kind = CASE_ARGUMENTS;
+    s->fault.slot = -1;
+    begin_op(s);
     bool ready = choose_ops(options, &s->report);
+    if (ready && options->exact) work(options, s, start);
     while (ready && !s->finished && s->op < s->report.ops) {
         bool hung;
         const pid_t worker = start_worker(options, s, start);

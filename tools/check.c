@@ -8,9 +8,17 @@
 #include "check/check.h"
 #include "tool.h"
 
-static bool case_number(const char *text) {
-    int64_t index;
-    return parse_integer(text + (*text == 'a' || *text == 'h'), 0, INT64_MAX, &index);
+/* "45,a17" */
+static bool case_numbers(const char *text) {
+    do {
+        int64_t index;
+        char item[24];
+        const size_t length = strcspn(text, ",");
+        snprintf(item, sizeof item, "%.*s", (int)length, text);
+        if (length >= sizeof item || !parse_integer(item + (*item == 'a' || *item == 'h'), 0, INT64_MAX, &index)) return false;
+        text += length;
+    } while (*text++ == ',');
+    return true;
 }
 
 static int write_json(const check_report *report, const check_options *options, const char *path) {
@@ -26,7 +34,7 @@ int trine_tool_check(int argc, char **argv) {
     static check_report report;
     check_options o = { .seed = 1 };
     int64_t seed = 1;
-    const char *json = NULL;
+    const char *json = NULL, *log = NULL;
     bool quiet = false, list = false;
     const option_row rows[] = {
         OPTION_TEXT("device", &o.device, "NAME", "only this device (default: all)"),
@@ -37,10 +45,12 @@ int trine_tool_check(int argc, char **argv) {
         OPTION_INTEGER("seed", &seed, 0, INT64_MAX, "N", "seed of the cases (default: 1)"),
         OPTION_NUMBER("budget", &o.budget, 0, 1e9, "SECONDS", "time for all ops together (default: 60, if --cases is not given)"),
         OPTION_INTEGER("cases", &o.cases, 0, INT64_MAX, "N", "cases of each op"),
-        OPTION_TEXT("case", &o.only, "N", "only case N, as a failure's replay line says"),
+        OPTION_TEXT("case", &o.only, "N,...", "only these cases, as a failure's replay line says"),
         OPTION_NUMBER("timeout", &o.timeout, 0, 1e9, "SECONDS", "time after which a kernel counts as hung (default: 120)"),
         OPTION_FLAG("huge", &o.huge, "also a case of more than 2^31 elements for each op that can have one"),
         OPTION_FLAG("stop", &o.stop, "leave an op at its first failure"),
+        OPTION_FLAG("exact", &o.exact, "for sanitizers and debuggers: one process, and operands on a device in allocations of exactly their size"),
+        OPTION_TEXT("log", &log, "FILE", "append the replay line of each kernel's part in a case to FILE before it runs"),
         OPTION_MAYBE("json", &json, "FILE", "write the results as JSON to FILE, or to standard output"),
         OPTION_FLAG("quiet", &quiet, "print failures and the last line only"),
         OPTION_FLAG("list", &list, "print the ops and their kernels, and run nothing"),
@@ -54,12 +64,13 @@ int trine_tool_check(int argc, char **argv) {
     };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
-    if (o.only && !case_number(o.only)) return usage_error("check", "--case %s: not a number, a and a number, or h and a number", o.only);
+    if (o.only && !case_numbers(o.only)) return usage_error("check", "--case %s: not numbers, each alone or behind an a or an h", o.only);
     if (o.only && !o.op) return usage_error("check", "--case needs --op");
     if (!find_ops("check", o.op)) return 2;
     o.seed = (uint64_t)seed;
     if (o.cases == 0 && o.budget == 0 && !o.only) o.budget = 60;
     if (isatty(STDERR_FILENO) && !quiet) o.progress = stderr;
+    if (log && (o.log = fopen(log, "a")) == NULL) return failure("%s: %s", log, strerror(errno));
     const bool to_stdout = json && strcmp(json, "-") == 0;
     if (!(list ? check_list(&o, stdout, &report) : check_run(&o, &report))) return failure("%s", report.error);
     if (list) return 0;
