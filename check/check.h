@@ -30,9 +30,10 @@ typedef struct check_options {
     bool host_memory;  /* every device takes host pointers: guard pages instead of guard bands */
     bool asynchronous; /* with host_memory: devices other than the CPU cannot report faults in the data, such as ids out of range; they are not tried there */
     bool stop;         /* at the first failure of an op, go on to the next op */
-    bool exact;        /* for sanitizers, which follow no fork: in this process, and each operand on a device in an allocation of its own, of its size */
-    FILE *progress;    /* a terminal for the progress bar; NULL: none */
-    FILE *log;         /* open for appending: the command line of each kernel's part in a case, before it runs; NULL: none */
+    int64_t exact;  /* for sanitizers, which follow no fork: in this process, and each operand on a device in an allocation of its own, its size rounded up to
+                        * a multiple of so many bytes; 0: otherwise */
+    FILE *progress; /* a terminal for the progress bar; NULL: none */
+    FILE *log;      /* open for appending: the command line of each kernel's part in a case, before it runs; NULL: none */
 } check_options;
 
 typedef struct check_count {

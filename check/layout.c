@@ -50,14 +50,14 @@ static void choose_strides(problem *p, int tensor, trine_tensor *t) {
         return;
     }
     choose_order(p, t, f, order);
-    const bool padded = random_chance(&p->random, 2), spread = f.any_stride && random_chance(&p->random, 2);
+    const bool padded = random_chance(&p->random, p->whole ? 4 : 2), spread = !p->whole && f.any_stride && random_chance(&p->random, 2);
     if (spread) next = 2 + random_below(&p->random, 3);
     for (int i = 0; i < t->rank; i++) {
         const int d = order[i];
         t->stride[d] = next;
         next *= t->shape[d] > 0 ? t->shape[d] : 1;
-        if (padded && (i == 0 || random_chance(&p->random, 2))) next += pads[random_below(&p->random, 7)];
-        const bool free_stride = i > 0 || f.any_stride;
+        if (padded && (i == 0 || random_chance(&p->random, 2))) next += p->whole ? 64 : pads[random_below(&p->random, 7)];
+        const bool free_stride = !p->whole && (i > 0 || f.any_stride);
         if (free_stride && t->shape[d] > 1 && random_chance(&p->random, 16)) t->stride[d] = -t->stride[d];
         if (free_stride && t->shape[d] > 1 && f.repeated && random_chance(&p->random, 16)) t->stride[d] = 0;
     }

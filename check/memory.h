@@ -35,7 +35,8 @@ typedef struct memory_slot {
 
 typedef struct memory {
     bool host;
-    bool exact;         /* on a device: no bands, an allocation for each extent, and a workspace that is not written, for tools that watch memory themselves */
+    int64_t exact;      /* not 0: on a device no bands, an allocation of a multiple of so many bytes for each extent, and a workspace that is not written, for
+                         * tools that watch memory themselves */
     trine_queue *queue; /* of the device; its allocations belong to it */
     memory_slot slot[MEMORY_SLOTS];
 } memory;

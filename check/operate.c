@@ -19,7 +19,7 @@ bool operands_send(const context *c, problem *p, trine_queue *queue, int place, 
         operand *o = &p->operand[i];
         if (!problem_has(p, i) || is_alias(p, i)) continue;
         const size_t width = trine_dtype_size(o->full.dtype);
-        if (!memory_place(c->memory, i, o->bytes, width, (placement)((place + i) % PLACEMENTS))) return false;
+        if (!memory_place(c->memory, i, o->bytes, width, (placement)((place + i) % (p->whole ? PLACE_SHIFTED : PLACEMENTS)))) return false;
         unsigned char *extent = memory_poison(c->memory, i, pattern);
         if (problem_input(p, i))
             for (int64_t k = 0; k < o->count; k++) memcpy(extent + width * (size_t)o->at[k], o->image + width * (size_t)o->at[k], width);

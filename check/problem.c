@@ -46,6 +46,13 @@ static void canonical_types(problem *p) {
 
 /* ------------------------------------------------------------------------------------------------------------------- sizes */
 
+/* Any up to the largest, small ones as often as large ones; in whole cases of whole vectors, and rows four times as long. */
+static int64_t any_size(problem *p, int64_t largest) {
+    const int64_t reach = p->whole && largest >= 1000 ? 4 * largest : largest;
+    const int64_t value = (int64_t)exp2(random_between(&p->random, 0, log2((double)reach + 1)));
+    return p->whole && value >= 64 ? value - value % 64 : value;
+}
+
 /* One of the values that .sizes lists for a symbol, or now and then any below the largest. */
 static int64_t pick_size(problem *p, int symbol) {
     const char *name = p->plan->symbol_name[symbol];
@@ -66,7 +73,7 @@ static int64_t pick_size(problem *p, int symbol) {
         }
     }
     if (count == 0) return 1 + random_below(&p->random, 4);
-    if (largest > 1 && !p->plain && random_chance(&p->random, 4)) return (int64_t)exp2(random_between(&p->random, 0, log2((double)largest + 1)));
+    if (largest > 1 && !p->plain && random_chance(&p->random, p->whole ? 2 : 4)) return any_size(p, largest);
     return listed[random_below(&p->random, count)];
 }
 
@@ -193,6 +200,7 @@ bool problem_make(problem *p, const trine_plan *plan, const char *types, uint64_
     p->plan = plan;
     p->plain = plain;
     p->random = random_of(seed, plan->spec->name, plain ? -1 - index : index);
+    p->whole = !plain && random_chance(&p->random, 3);
     trine_case_init(&p->call, plan->op);
     const int64_t row = index % plan->combos;
     if (!types_wanted(plan, plan->combo[row], types)) return false;

@@ -41,6 +41,7 @@ typedef struct problem {
     _Alignas(16) unsigned char resolved[320]; /* the args structure with fallbacks, for the reference */
     fill fill;
     bool plain;
+    bool whole; /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
     bool exact; /* integers in, so that every kernel must return the very bits */
     bool empty; /* every output has no elements */
     operand operand[TRINE_MAX_TENSORS];

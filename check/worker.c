@@ -238,7 +238,7 @@ bool check_run(const check_options *options, check_report *report_out) {
     s->fault.slot = -1;
     begin_op(s);
     bool ready = choose_ops(options, &s->report);
-    if (ready && options->exact) work(options, s, start);
+    if (ready && options->exact > 0) work(options, s, start);
     while (ready && !s->finished && s->op < s->report.ops) {
         bool hung;
         const pid_t worker = start_worker(options, s, start);

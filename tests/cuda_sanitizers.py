@@ -17,6 +17,8 @@ import time
 SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 PASSED = re.compile(r"(\d+) passed, (\d+) failed")
 CHUNK = 16
+# memcheck takes a copy to shared memory (cp.async) that names fewer than its 16 bytes, at the end of a tensor, for one of 16.
+EXACT = {"matmul": "16"}
 
 
 def parse():
@@ -26,6 +28,7 @@ def parse():
     parser.add_argument("--ops", help="default: all")
     parser.add_argument("--cases", type=int, default=500, help="of each op and seed, to choose from")
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--budget", type=float, default=100, help="seconds of a job that draws cases")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=int, default=300, help="a job that runs longer is stopped, and counts for nothing")
     parser.add_argument("--logs", default="sanitizers")
@@ -38,7 +41,7 @@ def run(args, tool, op, cases, number):
     notes = log.with_suffix(".notes")
     notes.unlink(missing_ok=True)
     command = ["compute-sanitizer", "--tool", tool, "--print-limit", "20"] if tool else []
-    command += [f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--exact", "--quiet", "--op", op, "--log", str(notes), *cases]
+    command += [f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--exact", EXACT.get(op, "1"), "--quiet", "--op", op, "--log", str(notes), *cases]
     environment = dict(os.environ, LD_PRELOAD=os.path.realpath(f"{args.build}/tests/stubs/libcuda-launches.so"), LAUNCHES=str(notes), OMP_NUM_THREADS="2")
     start = time.monotonic()
     with open(log, "w") as out:
@@ -88,7 +91,7 @@ def main():
     ops = args.ops.split(",") if args.ops else [line.split()[0] for line in listing.splitlines()]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         drawn = [(op, seed) for op in ops for seed in range(1, args.seeds + 1)]
-        suite = list(pool.map(lambda d: run(args, None, d[0], ["--cases", str(args.cases), "--seed", str(d[1])], d[1]), drawn))
+        suite = list(pool.map(lambda d: run(args, None, d[0], ["--cases", str(args.cases), "--budget", str(args.budget), "--seed", str(d[1])], d[1]), drawn))
         has = set().union(*(d["has"] for d in suite))
         good = report("suite", suite, has)
         first, chosen = {}, []

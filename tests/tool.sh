@@ -130,6 +130,6 @@ expect "tune of no op" 2 'no op "ad"' "$trine" tune --op scale,ad
 expect "check of cases by number" 0 "^3 passed, 0 failed" "$trine" check --device cpu --op add --seed 5 --case 3,a0,7 --log check.log
 expect "check's log" 0 "--seed 5 --case 7$" cat check.log
 expect "what check logged" 0 "^1 passed, 0 failed" sh -c "\"$trine\" $(sed -n '$s/^trine //p' check.log)"
-expect "check in one process" 0 "^3 passed, 0 failed" "$trine" check --device cpu --op add --exact --case 1,2,3
+expect "check in one process" 0 "^3 passed, 0 failed" "$trine" check --device cpu --op add --exact 1 --case 1,2,3
 expect "check of what is no case" 2 "case 3,x: not numbers" "$trine" check --op add --case 3,x
 echo "1..$count"
