@@ -73,7 +73,7 @@ static int64_t pick_size(problem *p, int symbol) {
         }
     }
     if (count == 0) return 1 + random_below(&p->random, 4);
-    if (largest > 1 && !p->plain && random_chance(&p->random, p->whole ? 2 : 4)) return any_size(p, largest);
+    if (largest > 1 && !p->plain && (p->whole ? !random_chance(&p->random, 3) : random_chance(&p->random, 4))) return any_size(p, largest);
     return listed[random_below(&p->random, count)];
 }
 
@@ -200,7 +200,7 @@ bool problem_make(problem *p, const trine_plan *plan, const char *types, uint64_
     p->plan = plan;
     p->plain = plain;
     p->random = random_of(seed, plan->spec->name, plain ? -1 - index : index);
-    p->whole = !plain && random_chance(&p->random, 3);
+    p->whole = !plain && random_chance(&p->random, 2);
     trine_case_init(&p->call, plan->op);
     const int64_t row = index % plan->combos;
     if (!types_wanted(plan, plan->combo[row], types)) return false;

@@ -16,9 +16,12 @@ import time
 
 SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 PASSED = re.compile(r"(\d+) passed, (\d+) failed")
-CHUNK = 16
+CHUNK = 8
 # memcheck takes a copy to shared memory (cp.async) that names fewer than its 16 bytes, at the end of a tensor, for one of 16.
 EXACT = {"matmul": "16"}
+# Functions that a tool misjudges: initcheck does not follow the copies by which sums come to this one (cp.async.bulk from shared memory). What they were is poison
+# in the suite, so that it would show.
+PASSED_OVER = {"initcheck": "attention_backward_sm90_end"}
 
 
 def parse():
@@ -30,7 +33,7 @@ def parse():
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--budget", type=float, default=100, help="seconds of a job that draws cases")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--seconds", type=int, default=300, help="a job that runs longer is stopped, and counts for nothing")
+    parser.add_argument("--seconds", type=int, default=600, help="a job that runs longer is stopped, and counts for nothing")
     parser.add_argument("--logs", default="sanitizers")
     return parser.parse_args()
 
@@ -41,6 +44,7 @@ def run(args, tool, op, cases, number):
     notes = log.with_suffix(".notes")
     notes.unlink(missing_ok=True)
     command = ["compute-sanitizer", "--tool", tool, "--print-limit", "20"] if tool else []
+    command += ["--kernel-name-exclude", f"kernel_substring={PASSED_OVER[tool]}"] if tool in PASSED_OVER else []
     command += [f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--exact", EXACT.get(op, "1"), "--quiet", "--op", op, "--log", str(notes), *cases]
     environment = dict(os.environ, LD_PRELOAD=os.path.realpath(f"{args.build}/tests/stubs/libcuda-launches.so"), LAUNCHES=str(notes), OMP_NUM_THREADS="2")
     start = time.monotonic()

@@ -100,7 +100,6 @@ struct row_blocks {
             const uint32_t come = shared_address(&box().come);
             barrier_init(come, 1);
             barriers_made();
-            barrier_expect(come, size * (int)sizeof *box().slot);
         }
         cluster_meet();
     }
@@ -112,6 +111,7 @@ struct row_blocks {
         packed<uint32_t, 4> x = {};
         __builtin_memcpy(&x, &own, sizeof own);
         const uint32_t to = shared_address(&box().slot[cluster_rank()]), come = shared_address(&box().come);
+        if (thread == 0) barrier_expect(come, size * (int)sizeof *box().slot);
         if (thread < size)
 #pragma unroll
             for (int i = 0; i < 4; i += 2) {
