@@ -15,6 +15,7 @@
 typedef enum defect {
     correct,
     wrong_tail,
+    wrong_fast_path,
     unwritten_output,
     reads_beyond,
     reads_before,
@@ -94,6 +95,18 @@ static double mean_square(const trine_call *call, defect d, const trine_tensor *
     return sum / (double)n;
 }
 
+/* Rows of some length, of whole vectors of 16 bytes in every tensor that has them: what kernels are fastest at. */
+static bool whole_rows(const trine_call *call, int64_t n) {
+    static const char *const names[] = { "x", "weight", "y" };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const trine_tensor *t = tensor(call, names[i]);
+        if (t == NULL) continue;
+        const int64_t width = (int64_t)trine_dtype_size(t->dtype), row = t->rank > 1 && t->shape[0] > 1 ? t->stride[0] * width : 0;
+        if ((uintptr_t)t->data % 16 != 0 || row % 16 != 0 || t->stride[t->rank - 1] != 1) return false;
+    }
+    return n >= 1024 && n % 16 == 0;
+}
+
 static trine_status rms_norm(const trine_call *call, defect d) {
     const trine_rms_norm_args *args = call->args;
     trine_tensor x = *tensor(call, "x");
@@ -105,7 +118,7 @@ static trine_status rms_norm(const trine_call *call, defect d) {
         const double scale = 1 / sqrt(mean_square(call, d, &x, i, n) + (double)args->eps);
         if (rstd) put(rstd, 0, 0, i, scale);
         for (int64_t j = 0; j < n; j++) {
-            const bool tail = d == wrong_tail && j >= n / 8 * 8;
+            const bool tail = d == wrong_tail ? j >= n / 8 * 8 : d == wrong_fast_path && j == n - 1 && whole_rows(call, n);
             const double offset = d == ignores_parameter ? 0 : args->weight_offset, w = weight && d != ignores_optional ? get(weight, 0, 0, j) + offset : 1;
             double v = get(&x, 0, i, j);
             if (d == nan_swallowed && isnan(v)) v = 0;
