@@ -8,6 +8,7 @@
  *     CDNA_ORDERS=2             run each kernel in both wave orders, which must agree
  *     CDNA_FAIL=CALL:N:ERROR    the N-th call of an entry point gives ERROR and does nothing; with "+" after N, all later ones too; several, with commas between
  *     CDNA_PROFILE=1            print what was counted, per kernel, at the end
+ *     LAUNCHES=FILE             append "ran NAME" at a kernel's first launch
  *     CDNA_TRACE=FILE           write there each instruction that wave 0 of a workgroup executes, below each kernel's name
  *     CDNA_WAVES=all            and those of the others
  *     CDNA_ARCH=gfx908          what the device calls its architecture
