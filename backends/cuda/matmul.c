@@ -43,11 +43,6 @@ matmul_operand matmul_operand_of(const trine_call *call, int tensor) {
 
 static matmul_type type_of(trine_dtype dtype) { return dtype == TRINE_F16 ? MATMUL_F16 : dtype == TRINE_BF16 ? MATMUL_BF16 : MATMUL_F32; }
 
-static matmul_scales scales_of(const trine_call *call, int tensor) {
-    const trine_tensor *t = &call->tensor[tensor];
-    return simt_present(call, tensor) ? (matmul_scales){ t->data, t->stride[0], t->stride[1] } : (matmul_scales){ 0 };
-}
-
 matmul_target matmul_target_of(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     const trine_tensor *d = &call->tensor[MATMUL_D], *c = &call->tensor[MATMUL_C], *bias = &call->tensor[MATMUL_BIAS];
@@ -59,8 +54,8 @@ matmul_target matmul_target_of(const trine_call *call) {
                         .activation = args->activation,
                         .type = type_of(d->dtype),
                         .wide = wide(d, 1, 4),
-                        .rows = scales_of(call, MATMUL_A_SCALE),
-                        .columns = scales_of(call, MATMUL_B_SCALE) };
+                        .rows = simt_scales_of(call, MATMUL_A_SCALE),
+                        .columns = simt_scales_of(call, MATMUL_B_SCALE) };
     if (simt_present(call, MATMUL_C)) {
         t.c = c->data, t.c_batch = c->stride[0], t.c_row = c->stride[1], t.c_column = c->stride[2];
         t.wide = t.wide && wide(c, 1, 4);

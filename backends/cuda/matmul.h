@@ -3,6 +3,8 @@
 #ifndef TRINE_CUDA_MATMUL_H
 #define TRINE_CUDA_MATMUL_H
 
+#include "backends/simt/scales.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,12 +19,6 @@ typedef struct matmul_operand {
 /* Element types of c, d and the bias; products of i8 have i32 and those of f64 have f64, and need no code. */
 typedef enum matmul_type { MATMUL_F32, MATMUL_F16, MATMUL_BF16 } matmul_type;
 
-/* The scales of d's rows, or columns; strides in elements, 0 where one is for all. */
-typedef struct matmul_scales {
-    const float *data; /* NULL: absent */
-    int64_t batch, step;
-} matmul_scales;
-
 /* d = act(alpha scales s + beta c + bias), and where that goes. */
 typedef struct matmul_target {
     void *d;
@@ -33,7 +29,7 @@ typedef struct matmul_target {
     matmul_type type, bias_type;
     bool plain; /* alpha scales s alone */
     bool wide;  /* 4 elements of a row of d, and of c, are one aligned access */
-    matmul_scales rows, columns;
+    simt_scales rows, columns;
 } matmul_target;
 
 typedef struct matmul_params {

@@ -21,7 +21,7 @@ DEVICE double matmul_plus(float factor, double c, double x) { return x + (double
 DEVICE int32_t matmul_plus(float factor, int32_t c, int32_t x) { return (int32_t)((uint32_t)x + (uint32_t)(int32_t)factor * (uint32_t)c); }
 
 /* What multiplies a row's sums, or a column's; 1 beyond d. */
-DEVICE float matmul_scale_at(const matmul_scales &s, int64_t batch, int64_t at, int64_t end) {
+DEVICE float matmul_scale_at(const simt_scales &s, int64_t batch, int64_t at, int64_t end) {
     return s.data && at < end ? s.data[batch * s.batch + at * s.step] : 1;
 }
 

@@ -234,7 +234,7 @@ DEVICE void matmul_split_consume(const matmul_sm90_params &p, Pipe &pipe, const 
                as_f16 = matmul_gives<T, f16>::YES && plain && p.to.type == MATMUL_F16;
     float factor[2] = { p.to.alpha, p.to.alpha };
     if (Pipe::FLOAT8 && (as_bf16 || as_f16)) { /* alpha goes to the rows' */
-        const matmul_scales &x = p.swapped ? p.to.columns : p.to.rows, &y = p.swapped ? p.to.rows : p.to.columns;
+        const simt_scales &x = p.swapped ? p.to.columns : p.to.rows, &y = p.swapped ? p.to.rows : p.to.columns;
         const int64_t xs = p.swapped ? p.n : p.m, ys = p.swapped ? p.m : p.n;
 #pragma unroll
         for (int i = 0; i < 2; i++) factor[i] = (p.swapped ? 1 : p.to.alpha) * matmul_scale_at(x, task.batch, task.row + warp * 16 + lane / 4 + i * 8, xs);

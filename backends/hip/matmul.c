@@ -82,11 +82,6 @@ static tile_operand widened(const tile_operand *o, const simt_widened *w, const 
                            .wide = along || o->lanes % 8 == 0 };
 }
 
-static matmul_scales scales(const trine_call *call, int tensor) {
-    const trine_tensor *t = &call->tensor[tensor];
-    return simt_present(call, tensor) ? (matmul_scales){ t->data, t->stride[0], t->stride[1] } : (matmul_scales){ 0 };
-}
-
 static size_t workspace(const trine_call *call) { return widens(call) ? (size_t)(simt_widened_of(call, A).bytes + simt_widened_of(call, B).bytes) : 0; }
 
 static trine_status launch(const trine_call *call, int side) {
@@ -114,8 +109,8 @@ static trine_status launch(const trine_call *call, int side) {
         .c_wide = simt_aligned(call, C),
         .d_wide = simt_aligned(call, D),
         .bias_wide = simt_present(call, BIAS) && (uintptr_t)call->tensor[BIAS].data % 16 == 0,
-        .row_scales = scales(call, A_SCALE),
-        .column_scales = scales(call, B_SCALE),
+        .row_scales = simt_scales_of(call, A_SCALE),
+        .column_scales = simt_scales_of(call, B_SCALE),
     };
     if (widens(call)) {
         const simt_widened a = simt_widened_of(call, A), b = simt_widened_of(call, B);

@@ -3,14 +3,9 @@
 #ifndef TRINE_HIP_MATMUL_H
 #define TRINE_HIP_MATMUL_H
 
+#include "backends/simt/scales.h"
 #include "tile/operand.h"
 #include "tile/order.h"
-
-/* The scales of d's rows, or columns; strides in elements, 0 where one is for all. */
-typedef struct matmul_scales {
-    const float *data; /* NULL: absent */
-    int64_t batch, step;
-} matmul_scales;
 
 typedef struct matmul_params {
     tile_operand a, b;
@@ -23,7 +18,7 @@ typedef struct matmul_params {
     int32_t activation;             /* TRINE_ACTIVATION_* */
     bool c_spread;                  /* c is broadcast along its rows: its column stride is 0 */
     bool c_wide, d_wide, bias_wide; /* rows aligned to 16 bytes */
-    matmul_scales row_scales, column_scales;
+    simt_scales row_scales, column_scales;
 } matmul_params;
 
 #endif

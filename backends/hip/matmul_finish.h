@@ -80,7 +80,7 @@ template <class O, class B> struct matmul_arithmetic<O, B, int32_t> : matmul_as_
 
 /* Sums of integers have no scales. */
 template <class X> DEVICE void matmul_scale(X (&x)[VECTOR], const matmul_params &p, int64_t batch, int64_t row, int64_t column) {
-    const matmul_scales &rows = p.row_scales, &columns = p.column_scales;
+    const simt_scales &rows = p.row_scales, &columns = p.column_scales;
     if (rows.data) {
         const float scale = rows.data[batch * rows.batch + row * rows.step];
 #pragma unroll

@@ -116,6 +116,11 @@ simt_rows simt_rows_of(const trine_call *call, int tensor) {
     return (simt_rows){ t->data, t->rank > 2 ? t->stride[0] : 0, t->rank > 1 ? t->stride[t->rank - 2] : 0 };
 }
 
+simt_scales simt_scales_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    return simt_present(call, tensor) ? (simt_scales){ t->data, t->stride[0], t->stride[1] } : (simt_scales){ 0 };
+}
+
 simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes) {
     int i = 0;
     while (i + 1 < count && sizes[i] * items < n) i++;

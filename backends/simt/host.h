@@ -5,6 +5,7 @@
 
 #include "backends/backend.h"
 #include "params.h"
+#include "scales.h"
 
 /* At the end of backends/simt/<op>.c: SIMT_KERNELS(softmax) = { { SIMT_NAME, refuse, workspace, launch }, { 0 } }; */
 #define SIMT_PASTE_(op, backend) trine_##op##_##backend
@@ -108,5 +109,7 @@ bool simt_rows_whole(const trine_call *call, int symbol);
 
 /* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
 simt_rows simt_rows_of(const trine_call *call, int tensor);
+/* A product's scales, of two dimensions; data is NULL if they are absent. */
+simt_scales simt_scales_of(const trine_call *call, int tensor);
 
 #endif

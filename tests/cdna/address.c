@@ -22,10 +22,21 @@ static void global_addresses(wave *w, const instruction *in, const operand *vadd
     for (int l = 0; l < LANES; l++) a->address[l] = base + v[0][l];
 }
 
+/* Any space: what lies in the aperture of scratch becomes an address there. */
+static void flat_addresses(wave *w, const instruction *in, const operand *vaddr, lane_access *a) {
+    global_addresses(w, in, vaddr, NULL, a);
+    for (uint64_t rest = a->mask; rest; rest &= rest - 1) {
+        const int l = __builtin_ctzll(rest);
+        if (a->address[l] >> 32 != PRIVATE_APERTURE >> 32) continue;
+        a->address[l] = (uint32_t)a->address[l];
+        a->private |= UINT64_C(1) << l;
+    }
+}
+
 static void scratch_addresses(wave *w, const instruction *in, const operand *vaddr, const operand *saddr, lane_access *a) {
     const lanes *v = vaddr->kind == OPERAND_OFF ? NULL : demand(w, vaddr, a->mask, "an address");
     const uint32_t base = saddr->kind == OPERAND_OFF ? 0 : (uint32_t)demand_scalar(w, saddr, 1, "an address");
-    a->private = true;
+    a->private = a->mask;
     for (int l = 0; l < LANES; l++) a->address[l] = (uint32_t)(base + (v ? v[0][l] : 0) + (uint32_t)in->offset);
 }
 
@@ -49,7 +60,7 @@ static void buffer_addresses(wave *w, const instruction *in, const operand *vadd
     const uint32_t soffset = (uint32_t)demand_scalar(w, address_operand(w, in, vaddr, 2), 1, "a buffer offset");
     const lanes *v = in->offen || in->idxen ? demand(w, vaddr, a->mask, "a buffer offset") : NULL;
     const uint64_t active = a->mask;
-    a->private = b.per_lane;
+    a->private = b.per_lane ? a->mask : 0;
     for (int l = 0; l < LANES; l++) {
         const uint32_t index = in->idxen ? v[0][l] : 0, offset = (in->offen ? v[in->idxen][l] : 0) + (uint32_t)in->offset;
         a->address[l] = (b.per_lane ? 0 : b.base) + soffset + offset + (uint64_t)index * b.stride;
@@ -63,10 +74,10 @@ static void buffer_addresses(wave *w, const instruction *in, const operand *vadd
 void address_of(wave *w, const instruction *in, space where, const operand *vaddr, uint32_t bytes, lane_access *a) {
     a->mask = exec_of(w);
     a->dropped = 0;
-    a->private = false;
+    a->private = 0;
     switch (where) {
     case SPACE_GLOBAL: global_addresses(w, in, vaddr, &in->operand[in->operands - 1], a); break;
-    case SPACE_FLAT: global_addresses(w, in, vaddr, NULL, a); break;
+    case SPACE_FLAT: flat_addresses(w, in, vaddr, a); break;
     case SPACE_SCRATCH: scratch_addresses(w, in, vaddr, &in->operand[in->operands - 1], a); break;
     case SPACE_BUFFER: buffer_addresses(w, in, vaddr, bytes, a); break;
     }

@@ -20,6 +20,12 @@ void stop(wave *w, int lane, const char *format, ...) {
     longjmp(w->group->stop, 1);
 }
 
+const char *origin_of(wave *w) {
+    w->origin[0] = 0;
+    if (w->loaded_nothing) snprintf(w->origin, sizeof w->origin, "; pc 0x%x loaded uninitialised scratch", w->loaded_nothing->pc);
+    return w->origin;
+}
+
 /* A read needs the load that writes the register to be done; a write may follow a load of the same counter, which returns in order. */
 void check_register(wave *w, int index, bool write, int counter) {
     const bool accumulator = index >= FIRST_AGPR;

@@ -11,12 +11,12 @@ static bool holds(wave *w, condition when) {
     switch (when) {
     case SCC_CLEAR:
     case SCC_SET:
-        if (!w->scc_defined) stop(w, -1, "branches on an uninitialised SCC");
+        if (!w->scc_defined) stop(w, -1, "branches on an uninitialised SCC%s", origin_of(w));
         return w->scc == (when == SCC_SET);
     case VCC_ZERO:
     case VCC_NONZERO: {
         const uint64_t vcc = (uint64_t)w->s[VCC + 1] << 32 | w->s[VCC], known = (uint64_t)w->s_defined[VCC + 1] << 32 | w->s_defined[VCC];
-        if (known != UINT64_MAX && (vcc & known) == 0) stop(w, -1, "branches on an uninitialised VCC");
+        if (known != UINT64_MAX && (vcc & known) == 0) stop(w, -1, "branches on an uninitialised VCC%s", origin_of(w));
         return (vcc == 0) == (when == VCC_ZERO);
     }
     case EXEC_ZERO: return exec_of(w) == 0;

@@ -85,7 +85,7 @@ static bool group_open(group *g) {
     g->lds = malloc(g->lds_size + 64);
     g->cell = malloc((g->lds_size / 4 + 1) * sizeof *g->cell);
     bool ok = g->wave && g->lds && g->cell;
-    for (int i = 0; ok && g->kernel->private_size && i < g->waves; i++) ok = (g->wave[i].scratch = malloc((size_t)LANES * g->kernel->private_size)) != NULL;
+    for (int i = 0; ok && i < g->waves; i++) ok = scratch_open(&g->wave[i], g->kernel->private_size);
     return ok;
 }
 

@@ -213,8 +213,10 @@ struct wave {
     uint32_t epoch;
     uint64_t executed;
     enum { WAVE_RUNS, WAVE_AT_BARRIER, WAVE_ENDED } state;
-    unsigned char *scratch;
-    lanes scratch_lanes[6][8]; /* where sources and results are made */
+    unsigned char *scratch;            /* private_size bytes of each lane; and as many more that say whether those are defined */
+    const instruction *loaded_nothing; /* the last load of uninitialised scratch */
+    char origin[48];                   /* of a message */
+    lanes scratch_lanes[6][8];         /* where sources and results are made */
     bool tracing;
 };
 
@@ -258,6 +260,8 @@ bool metadata_read(const unsigned char *note, size_t size, cdna_object *object);
 
 /* check.c: the end of a launch. */
 _Noreturn void stop(wave *w, int lane, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* What a message about an uninitialised value may end with: the load of scratch that may have brought it. */
+const char *origin_of(wave *w);
 void check_register(wave *w, int index, bool write, int counter);
 void check_scalar(wave *w, int index);
 /* The next operation of a counter. */
@@ -289,7 +293,7 @@ typedef enum space { SPACE_GLOBAL, SPACE_FLAT, SPACE_SCRATCH, SPACE_BUFFER } spa
 typedef struct lane_access {
     uint64_t address[LANES];
     uint64_t mask, dropped; /* dropped: active lanes beyond a buffer's end, by word */
-    bool private;
+    uint64_t private;       /* those of mask whose address is one of scratch */
 } lane_access;
 /* The host's memory at [address, address + bytes), or a stop. */
 void *memory_at(wave *w, int lane, uint64_t address, uint32_t bytes, bool write);
@@ -298,6 +302,12 @@ void *access_at(wave *w, space where, const lane_access *a, int lane, uint32_t b
 void count_access(wave *w, const lane_access *a, uint32_t bytes, bool write);
 /* address.c */
 void address_of(wave *w, const instruction *in, space where, const operand *vaddr, uint32_t bytes, lane_access *a);
+/* scratch.c */
+bool scratch_open(wave *w, uint32_t bytes); /* of a lane; false without memory */
+void scratch_forget(wave *w);               /* before a wave starts */
+void *scratch_at(wave *w, int lane, uint64_t offset, uint32_t bytes);
+bool scratch_defined(const wave *w, int lane, uint64_t offset, uint32_t bytes);
+void scratch_define(wave *w, int lane, uint64_t offset, uint32_t bytes, bool defined);
 /* atomic.c: applies `name` ("add", "umax_x2", "pk_add_f16", ...) to memory; the old value in old. */
 typedef struct atomic atomic;
 const atomic *atomic_named(const char *name);

@@ -41,16 +41,9 @@ void *memory_at(wave *w, int lane, uint64_t address, uint32_t bytes, bool write)
     return (void *)(uintptr_t)address;
 }
 
-static void *private_at(wave *w, int lane, uint64_t offset, uint32_t bytes) {
-    const uint32_t size = w->group->kernel->private_size;
-    if (offset + bytes > size) stop(w, lane, "scratch at %llu, of %u bytes", (unsigned long long)offset, size);
-    return w->scratch + (size_t)lane * size + offset;
-}
-
 void *access_at(wave *w, space where, const lane_access *a, int lane, uint32_t bytes, bool write) {
     const uint64_t address = a->address[lane];
-    if (a->private) return private_at(w, lane, address, bytes);
-    if (where == SPACE_FLAT && address >> 32 == PRIVATE_APERTURE >> 32) return private_at(w, lane, (uint32_t)address, bytes);
+    if (a->private >> lane & 1) return scratch_at(w, lane, address, bytes);
     if (where == SPACE_FLAT && address >> 32 == SHARED_APERTURE >> 32) {
         lds_touch(w, lane, (uint32_t)address, bytes, bytes < 16 ? bytes : 16, write ? LDS_WRITE : LDS_READ);
         if (!write && !lds_defined(w, (uint32_t)address, bytes)) stop(w, lane, "LDS at %u is uninitialised", (uint32_t)address);
@@ -66,10 +59,11 @@ void count_access(wave *w, const lane_access *a, uint32_t bytes, bool write) {
     cdna_profile *p = &w->group->profile;
     uint64_t seen[2 * LANES];
     int segments = 0;
-    const int active = __builtin_popcountll(a->mask);
-    if (a->private || active == 0) return;
+    const uint64_t mask = a->mask & ~a->private;
+    const int active = __builtin_popcountll(mask);
+    if (active == 0) return;
     for (int l = 0; l < LANES; l++) {
-        if (!(a->mask >> l & 1)) continue;
+        if (!(mask >> l & 1)) continue;
         for (uint64_t segment = a->address[l] / SEGMENT; segment <= (a->address[l] + bytes - 1) / SEGMENT; segment++) {
             int i = segments - 1;
             while (i >= 0 && seen[i] != segment) i--;
@@ -110,6 +104,19 @@ static void load_lanes(wave *w, const memory_operation *m, const lane_access *a,
             value[i][__builtin_ctzll(rest)] = m->widening == WHOLE ? 0 : widen(0, m->bytes, m->widening, old[0][__builtin_ctzll(rest)]);
 }
 
+/* For each word of a load, the lanes where it is defined: of other memory than scratch all is. */
+static void find_defined(wave *w, const lane_access *a, uint32_t bytes, uint64_t defined[4]) {
+    for (int i = 0; i < 4; i++) defined[i] = UINT64_MAX;
+    for (uint64_t rest = a->private; rest; rest &= rest - 1) {
+        const int l = __builtin_ctzll(rest);
+        for (uint32_t from = 0; from < bytes; from += 4) {
+            if (scratch_defined(w, l, a->address[l] + from, bytes < 4 ? bytes : 4)) continue;
+            defined[from / 4] &= ~(UINT64_C(1) << l);
+            w->loaded_nothing = w->current;
+        }
+    }
+}
+
 /* The counter of an access; flat ones may be of LDS too, and return in any order. */
 static uint32_t issue_access(wave *w, const memory_operation *m) {
     if (m->where == SPACE_FLAT) issue(w, COUNTER_LGKM, true);
@@ -121,13 +128,16 @@ static void execute_load(wave *w, const instruction *in) {
     const operand *to = &in->operand[0];
     lanes value[4];
     lane_access a;
+    uint64_t defined[4];
     const int words = (int)(m->bytes + 3) / 4;
     if (to->words != words) stop(w, -1, "the destination is %d registers", words);
     address_of(w, in, m->where, &in->operand[1], m->bytes, &a);
     if (m->widening >= LOW_HALF) check_register(w, to->index, false, COUNTER_VM);
     load_lanes(w, m, &a, value, (const lanes *)&w->v[to->index]);
+    find_defined(w, &a, m->bytes, defined);
     count_access(w, &a, m->bytes, false);
-    commit_later(w, to->index, words, (const lanes *)value, a.mask | a.dropped, UINT64_MAX, COUNTER_VM, issue_access(w, m));
+    const uint32_t sequence = issue_access(w, m);
+    for (int i = 0; i < words; i++) commit_later(w, to->index + i, 1, (const lanes *)&value[i], a.mask | a.dropped, defined[i], COUNTER_VM, sequence);
 }
 
 /* To LDS at M0 + offset + lane x bytes. */
@@ -143,7 +153,7 @@ static void load_to_lds(wave *w, const instruction *in, const memory_operation *
         uint32_t data[4] = { 0 };
         if (a.mask >> l & 1) memcpy(data, access_at(w, m->where, &a, l, m->bytes, false), m->bytes);
         lds_touch(w, l, to, slot, 4, LDS_FLIGHT);
-        lds_define(w, to, slot, true);
+        lds_define(w, to, slot, !(a.private >> l & 1) || scratch_defined(w, l, a.address[l], m->bytes));
         memcpy(w->group->lds + to, data, slot);
     }
     count_access(w, &a, m->bytes, false);
@@ -162,6 +172,14 @@ static void execute_buffer_load(wave *w, const instruction *in) {
 
 /* ------------------------------------------------------------------------------------------------------------------- stores */
 
+/* What goes to scratch may be uninitialised: it is then, there. */
+static void define_stored(wave *w, const lane_access *a, const operand *from, uint32_t bytes) {
+    for (uint64_t rest = a->private; rest; rest &= rest - 1) {
+        const int l = __builtin_ctzll(rest);
+        for (uint32_t to = 0; to < bytes; to += 4) scratch_define(w, l, a->address[l] + to, bytes < 4 ? bytes : 4, w->defined[from->index + to / 4] >> l & 1);
+    }
+}
+
 static void execute_store(wave *w, const instruction *in) {
     const memory_operation *m = in->row->data;
     const bool address_first = m->where != SPACE_BUFFER;
@@ -169,7 +187,7 @@ static void execute_store(wave *w, const instruction *in) {
     lane_access a;
     if (from->kind != OPERAND_VGPR || from->words != (int)(m->bytes + 3) / 4) stop(w, -1, "the data is %u registers", (m->bytes + 3) / 4);
     address_of(w, in, m->where, vaddr, m->bytes, &a);
-    const lanes *data = demand(w, from, a.mask, "stored data");
+    const lanes *data = demand(w, from, a.mask & ~a.private, "stored data");
     for (uint64_t rest = a.mask; rest; rest &= rest - 1) {
         const int l = __builtin_ctzll(rest);
         uint32_t value[4];
@@ -177,6 +195,7 @@ static void execute_store(wave *w, const instruction *in) {
         if (m->widening == HIGH_HALF) value[0] >>= 16;
         memcpy(access_at(w, m->where, &a, l, m->bytes, true), value, m->bytes);
     }
+    define_stored(w, &a, from, m->bytes);
     count_access(w, &a, m->bytes, true);
     issue_access(w, m);
 }
@@ -198,7 +217,10 @@ static void execute_atomic(wave *w, const instruction *in) {
         uint32_t value[4], before[2] = { 0 };
         for (int i = 0; i < from->words; i++) value[i] = data[i][l];
         if (a.address[l] % bytes) stop(w, l, "an atomic of %u bytes at 0x%llx", bytes, (unsigned long long)a.address[l]);
-        atomic_apply(operation, access_at(w, m->where, &a, l, bytes, true), value, before);
+        void *memory = access_at(w, m->where, &a, l, bytes, true);
+        if (a.private >> l & 1 && !scratch_defined(w, l, a.address[l], bytes))
+            stop(w, l, "an atomic on scratch at %llu, which is uninitialised", (unsigned long long)a.address[l]);
+        atomic_apply(operation, memory, value, before);
         for (int i = 0; i < words; i++) old[i][l] = before[i];
     }
     count_access(w, &a, bytes, true);

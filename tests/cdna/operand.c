@@ -119,12 +119,21 @@ static void strip_modifiers(char *text, operand *o) {
     }
 }
 
+/* A literal whose value is an inline constant's is written lit(0x0). */
+static void strip_literal(char *text) {
+    const size_t length = strlen(text);
+    if (strncmp(text, "lit(", 4) != 0 || text[length - 1] != ')') return;
+    text[length - 1] = 0;
+    memmove(text, text + 4, length - 4);
+}
+
 bool operand_parse(const char *token, operand *o) {
     char text[64];
     *o = (operand){ .high_high = true };
     if (strlen(token) >= sizeof text) return false;
     strcpy(text, token);
     strip_modifiers(text, o);
+    strip_literal(text);
     if (strcmp(text, "off") == 0) {
         o->kind = OPERAND_OFF;
         return true;

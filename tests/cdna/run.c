@@ -68,6 +68,7 @@ static void start_wave(group *g, int number) {
     memset(w->lds_release, 0, sizeof w->lds_release);
     w->lds_oldest = w->epoch = 0;
     w->flight_count = 0;
+    w->loaded_nothing = NULL;
     w->scc = w->scc_defined = false;
     w->group = g;
     w->number = number;
@@ -82,6 +83,7 @@ static void start_wave(group *g, int number) {
     set_scalar(w, SCC, 0);
     set_user_scalars(w);
     set_work_items(w);
+    scratch_forget(w);
     w->exec_cached = ~exec_of(w);
 }
 

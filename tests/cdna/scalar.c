@@ -58,7 +58,8 @@ void scalar_commit(wave *w, int index, int words, uint64_t value, uint64_t defin
         check_scalar(w, index + i);
         w->s[index + i] = (uint32_t)(value >> 32 * i);
         w->s_defined[index + i] = (uint32_t)(defined >> 32 * i);
-        if ((index + i == EXEC || index + i == EXEC + 1) && w->s_defined[index + i] != UINT32_MAX) stop(w, -1, "EXEC is made from an uninitialised value");
+        if ((index + i == EXEC || index + i == EXEC + 1) && w->s_defined[index + i] != UINT32_MAX)
+            stop(w, -1, "EXEC is made from an uninitialised value%s", origin_of(w));
     }
     w->s[VCCZ] = w->s[VCC] == 0 && w->s[VCC + 1] == 0;
     w->s[EXECZ] = exec_of(w) == 0;

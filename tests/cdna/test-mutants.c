@@ -7,10 +7,28 @@
 
 /* ------------------------------------------------------------------------------------------------------------------- snippets */
 
-/* Run by two waves; s[8:9] points to 256 bytes, v0 is the work-item, v1 its dword's offset in LDS and v2 a defined value. */
+/* Run by two waves of each of two workgroups, one after the other; s[8:9] points to 256 bytes of zeros, v0 is the work-item, v1 its dword's offset in LDS, v2 a defined
+ * value and v9 zero. */
 #define ROW_3_MISSING \
     "s_mov_b64 s[12:13], exec\ns_mov_b32 exec_lo, 0xfffffff7\ns_mov_b32 exec_hi, exec_lo\nv_mov_b32 v77, 1.0\ns_mov_b64 exec, s[12:13]\n" \
     "v_mfma_f32_32x32x2f32 v[32:47], v77, v2, 0\ns_nop 15\nv_mov_b32 v4, 0\n"
+#define SPILL(word) "scratch_store_dword v9, " word ", off\n"
+#define RELOAD(suffix) "scratch_load_" suffix "\ns_waitcnt vmcnt(0) lgkmcnt(0)\n"
+#define USE(word) "global_store_dword v9, " word ", s[8:9]"
+#define FOUR_WORDS "v_mov_b32 v78, v2\nscratch_store_dwordx4 v9, v[76:79], off\n" RELOAD("dwordx4 v[80:83], v9, off")
+#define THIRD_BYTE_MISSING SPILL("v2") "scratch_store_byte v9, v77, off offset:2\n"
+#define FLAT "s_mov_b64 s[12:13], src_private_base\nv_mov_b32 v6, 0\nv_mov_b32 v7, s13\n"
+#define HALF_FLAT \
+    FLAT "v_mov_b32 v10, s8\nv_mov_b32 v11, s9\nv_and_b32 v8, 63, v0\nv_cmp_gt_u32 vcc, 32, v8\nv_cndmask_b32 v6, v10, v6, vcc\nv_cndmask_b32 v7, v11, v7, " \
+         "vcc\n" \
+         "s_mov_b64 s[14:15], exec\n"
+#define BUFFER "s_mov_b64 s[12:13], 0\ns_mov_b32 s14, -1\ns_mov_b32 s15, 0x800000\n"
+#define TO_LDS \
+    BUFFER "v_cmp_gt_u32 vcc, 64, v0\ns_and_saveexec_b64 s[16:17], vcc\ns_cbranch_execz 1f\ns_mov_b32 m0, 0\nbuffer_load_dword v9, s[12:15], 0 offen lds\n" \
+           "s_waitcnt vmcnt(0)\nds_read_b32 v4, v1\ns_waitcnt lgkmcnt(0)\n" USE("v4") "\n1:"
+#define SCALAR_SPILL(word) \
+    "v_writelane_b32 v76, " word ", 3\n" SPILL("v76") RELOAD("dword v76, v9, off") "v_readlane_b32 s12, v76, 3\ns_cmp_eq_u32 s12, 0\ns_cbranch_scc1 1f\n1:"
+#define UNDEFINED "stored data is taken from an uninitialised register; pc 0x"
 #define TURNED_READ "v_lshlrev_b32 v3, 3, v0\nds_write_b64 v3, v[2:3]\nds_read_b64_tr_b16 v[4:5], v3\n"
 static const struct {
     const char *name, *text, *message;
@@ -78,6 +96,52 @@ static const struct {
       "s_waitcnt lgkmcnt(0)\nv_mov_b32 v6, 0\nv_and_b32 v7, 63, v0\nv_cmp_eq_u32 vcc, 3, v7\ns_and_saveexec_b64 s[12:13], vcc\nglobal_store_dword v6, v4, "
       "s[8:9]",
       "stored data is taken from an uninitialised", true },
+    { "nothing wrong: an uninitialised register goes to scratch and back", SPILL("v77") RELOAD("dword v4, v9, off") "v_add_u32 v4, v4, v2", NULL },
+    { "nothing wrong: a register back from scratch is used", SPILL("v2") RELOAD("dword v4, v9, off") USE("v4"), NULL },
+    { "an uninitialised register used once it is back from scratch", SPILL("v77") RELOAD("dword v4, v9, off") "v_add_u32 v4, v4, v2\n" USE("v4"), UNDEFINED },
+    { "an uninitialised accumulation register used once it is back", SPILL("a5") RELOAD("dword a6, v9, off") USE("a6"), UNDEFINED },
+    { "scratch that nothing wrote", RELOAD("dword v4, v9, off offset:8") USE("v4"), UNDEFINED },
+    { "scratch that is written over with something uninitialised", SPILL("v2") SPILL("v77") RELOAD("dword v4, v9, off") USE("v4"), UNDEFINED },
+    { "scratch that another workgroup wrote",
+      "v_lshrrev_b32 v3, 6, v0\nv_lshlrev_b32 v3, 2, v3\nglobal_load_dword v4, v3, s[8:9]\ns_waitcnt vmcnt(0)\nv_readfirstlane_b32 s12, v4\ns_cmp_eq_u32 s12, "
+      "0\n"
+      "s_cbranch_scc0 1f\nglobal_store_dword v3, v2, s[8:9]\n" SPILL("v2") "s_endpgm\n1:\n" RELOAD("dword v4, v9, off") USE("v4"),
+      UNDEFINED },
+    { "a lane of scratch that nothing wrote", "s_mov_b32 exec_lo, 0xfffffff7\n" SPILL("v2") "s_mov_b32 exec_lo, -1\n" RELOAD("dword v4, v9, off") USE("v4"),
+      "lane 3, " },
+    { "nothing wrong: one word of four", FOUR_WORDS USE("v82"), NULL },
+    { "a word of four that was uninitialised", FOUR_WORDS USE("v83"), UNDEFINED },
+    { "nothing wrong: a word made of its parts",
+      "scratch_store_byte v9, v2, off\nscratch_store_byte_d16_hi v9, v2, off offset:1\nscratch_store_short_d16_hi v9, v2, off offset:2\n" RELOAD(
+          "dword v4, v9, off") USE("v4"),
+      NULL },
+    { "a word without one of its parts", "scratch_store_byte v9, v2, off\nscratch_store_short v9, v2, off offset:2\n" RELOAD("dword v4, v9, off") USE("v4"),
+      UNDEFINED },
+    { "nothing wrong: bytes beside an uninitialised one",
+      THIRD_BYTE_MISSING RELOAD("ushort v4, v9, off") RELOAD("sbyte v5, v9, off offset:3") "v_or_b32 v4, v4, v5\n" USE("v4"), NULL },
+    { "an uninitialised byte of a word", THIRD_BYTE_MISSING RELOAD("dword v4, v9, off") USE("v4"), UNDEFINED },
+    { "an uninitialised byte", THIRD_BYTE_MISSING RELOAD("ubyte v4, v9, off offset:2") USE("v4"), UNDEFINED },
+    { "nothing wrong: halves beside an uninitialised one", THIRD_BYTE_MISSING RELOAD("short_d16 v4, v9, off") RELOAD("short_d16_hi v4, v9, off") USE("v4"),
+      NULL },
+    { "an uninitialised upper half", THIRD_BYTE_MISSING "v_mov_b32 v4, v2\n" RELOAD("short_d16_hi v4, v9, off offset:2") USE("v4"), UNDEFINED },
+    { "an uninitialised lower half", THIRD_BYTE_MISSING "v_mov_b32 v4, v2\n" RELOAD("sbyte_d16 v4, v9, off offset:2") USE("v4"), UNDEFINED },
+    { "nothing wrong: to scratch and back by flat addresses", FLAT "flat_store_dword v[6:7], v77\nflat_load_dword v4, v[6:7]\ns_waitcnt vmcnt(0) lgkmcnt(0)\n",
+      NULL },
+    { "scratch that nothing wrote, by flat addresses", FLAT "flat_load_dword v4, v[6:7]\ns_waitcnt vmcnt(0) lgkmcnt(0)\n" USE("v4"), UNDEFINED },
+    { "nothing wrong: uninitialised where a flat store is one to scratch",
+      HALF_FLAT "s_not_b64 exec, vcc\nv_mov_b32 v77, v2\ns_mov_b64 exec, s[14:15]\nflat_store_dword v[6:7], v77", NULL },
+    { "uninitialised where a flat store is not one to scratch",
+      HALF_FLAT "s_mov_b64 exec, vcc\nv_mov_b32 v77, v2\ns_mov_b64 exec, s[14:15]\nflat_store_dword v[6:7], v77", "lane 32, " },
+    { "nothing wrong: to scratch and back by a descriptor",
+      BUFFER "buffer_store_dword v77, off, s[12:15], 0\nbuffer_load_dword v4, off, s[12:15], 0\ns_waitcnt vmcnt(0)", NULL },
+    { "an uninitialised register back by a descriptor", BUFFER SPILL("v77") "buffer_load_dword v4, off, s[12:15], 0\ns_waitcnt vmcnt(0)\n" USE("v4"),
+      UNDEFINED },
+    { "nothing wrong: from scratch straight to LDS", SPILL("v2") TO_LDS, NULL },
+    { "uninitialised from scratch straight to LDS", SPILL("v77") TO_LDS, "stored data is taken from an uninitialised register" },
+    { "nothing wrong: a scalar register in a lane in scratch", SCALAR_SPILL("s8"), NULL },
+    { "an uninitialised scalar register in a lane in scratch", SCALAR_SPILL("s60"), "uninitialised SCC; pc 0x" },
+    { "an atomic on uninitialised scratch", FLAT "flat_atomic_add v[6:7], v2", "an atomic on scratch at 0, which is uninitialised" },
+    { "scratch out of bounds", RELOAD("dword v4, v9, off offset:64"), "scratch at 64, of 64 bytes" },
     { "a result that hangs on the order of waves", "v_lshrrev_b32 v3, 6, v0\nv_mov_b32 v4, 0\nglobal_store_dword v4, v3, s[8:9]", "order of its waves" },
 };
 enum { SNIPPETS = sizeof snippets / sizeof snippets[0] };
@@ -92,7 +156,7 @@ static void check_snippets(cdna_chip chip) {
         if (snippets[i].gfx950 && chip != CDNA_GFX950) continue;
         snprintf(names[i], sizeof names[i], "case%d", i);
         list[count++] = names[i];
-        snprintf(body, sizeof body, "s_load_dwordx2 s[8:9], s[0:1], 0x0\nv_lshlrev_b32 v1, 2, v0\nv_mov_b32 v2, 1.0\ns_waitcnt lgkmcnt(0)\n%s",
+        snprintf(body, sizeof body, "s_load_dwordx2 s[8:9], s[0:1], 0x0\nv_lshlrev_b32 v1, 2, v0\nv_mov_b32 v2, 1.0\nv_mov_b32 v9, 0\ns_waitcnt lgkmcnt(0)\n%s",
                  snippets[i].text);
         append_kernel(file, name, names[i], body);
     }
@@ -100,11 +164,12 @@ static void check_snippets(cdna_chip chip) {
     fclose(file);
     bench b;
     if (tap(bench_open(&b, chip, false, text), "%s: the snippets assemble and load", name)) {
-        void *area = memset(cdna_memory_alloc(b.machine, 256), 0, 256);
-        const cdna_options options = { .trace_wave = -1, .budget = 1000 };
+        void *area = cdna_memory_alloc(b.machine, 256);
+        const cdna_options options = { .trace_wave = -1, .budget = 1000, .threads = 1 };
         for (int i = 0; i < SNIPPETS; i++) {
             if (snippets[i].gfx950 && chip != CDNA_GFX950) continue;
-            const cdna_grid grid = { { 1, 1, 1 }, { 128, 1, 1 }, 0 };
+            const cdna_grid grid = { { 2, 1, 1 }, { 128, 1, 1 }, 0 };
+            memset(area, 0, 256);
             const bool ran = cdna_launch_both(b.machine, cdna_object_kernel(b.object, names[i]), &grid, &area, sizeof area, &options, NULL, &b.failure);
             const bool good = snippets[i].message ? !ran && strstr(b.failure.message, snippets[i].message) : ran;
             if (!tap(good, "%s: %s", name, snippets[i].name)) printf("# %s\n", ran ? "it survived" : b.failure.message);
@@ -144,6 +209,7 @@ static const struct {
     { "matmul", "at = 0, turn = 0; at < k;", "at = 0, turn = 0; at <= k;" },
     { "matmul", "from_a + at + STEP", "from_a + at" },
     { "scatter", "index[item()] & 15", "index[item()] & 31 | 16" },
+    { "scatter", "int i = 0; i < 16; i++) table[i]", "int i = 1; i < 16; i++) table[i]" },
     { "histogram", "if (item() < 16) count[item()] = 0; /* zero */", "" },
     { "histogram", "barrier();                          /* zeroed */", "" },
     { "histogram", "barrier(); /* counted */", "" },

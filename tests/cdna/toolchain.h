@@ -62,17 +62,18 @@ static inline void append_kernel(FILE *file, const char *chip, const char *name,
             ".section .rodata\n.p2align 6\n.amdhsa_kernel %s\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_user_sgpr_count "
             "2\n.amdhsa_system_sgpr_workgroup_id_x 1\n"
             ".amdhsa_next_free_vgpr 256\n.amdhsa_accum_offset 128\n.amdhsa_next_free_sgpr 100\n.amdhsa_group_segment_fixed_size "
-            "4096\n.amdhsa_float_denorm_mode_32 3\n.end_amdhsa_kernel\n",
+            "4096\n.amdhsa_private_segment_fixed_size 64\n.amdhsa_float_denorm_mode_32 3\n.end_amdhsa_kernel\n",
             name, name, name, body, name, name, name);
 }
 
 static inline void append_metadata(FILE *file, const char *chip, const char *const *names, int count) {
     fprintf(file, ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.target: amdgcn-amd-amdhsa--%s\namdhsa.kernels:\n", chip);
     for (int i = 0; i < count; i++)
-        fprintf(file,
-                "  - .name: %s\n    .symbol: %s.kd\n    .kernarg_segment_size: 64\n    .kernarg_segment_align: 8\n    .group_segment_fixed_size: 4096\n"
-                "    .private_segment_fixed_size: 0\n    .wavefront_size: 64\n    .sgpr_count: 100\n    .vgpr_count: 256\n    .max_flat_workgroup_size: 1024\n",
-                names[i], names[i]);
+        fprintf(
+            file,
+            "  - .name: %s\n    .symbol: %s.kd\n    .kernarg_segment_size: 64\n    .kernarg_segment_align: 8\n    .group_segment_fixed_size: 4096\n"
+            "    .private_segment_fixed_size: 64\n    .wavefront_size: 64\n    .sgpr_count: 100\n    .vgpr_count: 256\n    .max_flat_workgroup_size: 1024\n",
+            names[i], names[i]);
     fprintf(file, "...\n.end_amdgpu_metadata\n");
 }
 

@@ -205,7 +205,7 @@ void commit_later(wave *w, int index, int words, const lanes *value, uint64_t ma
 
 const lanes *demand(wave *w, const operand *o, uint64_t mask, const char *purpose) {
     const uint64_t missing = mask & ~registers_defined(w, o);
-    if (missing) stop(w, __builtin_ctzll(missing), "%s is taken from an uninitialised register", purpose);
+    if (missing) stop(w, __builtin_ctzll(missing), "%s is taken from an uninitialised register%s", purpose, origin_of(w));
     return (const lanes *)&w->v[o->index];
 }
 
@@ -215,7 +215,7 @@ uint64_t demand_scalar(wave *w, const operand *o, int words, const char *purpose
     uint64_t value = 0;
     for (int i = 0; i < words; i++) {
         check_scalar(w, o->index + i);
-        if (w->s_defined[o->index + i] != UINT32_MAX) stop(w, -1, "%s is taken from an uninitialised scalar register", purpose);
+        if (w->s_defined[o->index + i] != UINT32_MAX) stop(w, -1, "%s is taken from an uninitialised scalar register%s", purpose, origin_of(w));
         value |= (uint64_t)w->s[o->index + i] << 32 * i;
     }
     return value;
