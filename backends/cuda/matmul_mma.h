@@ -9,7 +9,7 @@
  * for each tile: 85 flops a byte in 16 bits, which the second-level cache delivers at about 5.5 TB/s, 470 TFLOP/s. With 64 x 32 to a warp, 6 matrices read for
  * 16 products, shared memory was the limit: 305 TFLOP/s at 4096. With 64 x 64, 8 for 32, it was 382, each read waited for; read one step ahead, also past the
  * barrier, 460, where 450 were predicted. tf32 reaches 227 by as many bytes. Reads between products instead of before them cost 2 % (bf16), so does going
- * through b to and fro. An end that asks for each row what to do took 9 % of the time, and takes 2 where alpha is all that sums meet: 445 to 490. */
+ * through b to and fro. An end that asks for each row what to do took 9 % of the time; without questions, where alpha is all that sums meet: 445 to 490. */
 #ifndef TRINE_CUDA_MATMUL_MMA_H
 #define TRINE_CUDA_MATMUL_MMA_H
 
