@@ -80,7 +80,7 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
 }
 
 static trine_status launch_mma(const trine_call *call) {
-#define TILE(D, KEYS, R) { D, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R) },
+#define TILE(D, KEYS, R, STAGES) { D, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) },
     static const struct {
         int d, queries, shared;
     } tiles[] = { ATTENTION_MMA_TILES(TILE) };
@@ -92,7 +92,7 @@ static trine_status launch_mma(const trine_call *call) {
     cuda_launch launch = {
         .blocks = (int64_t)p.tiles * p.at.h * p.at.b, .threads = ATTENTION_MMA_THREADS, .shared = tiles[i].shared, .alone = true, .params = &p
     };
-    snprintf(launch.name, sizeof launch.name, "attention_mma_%s_%d", trine_dtype_name(call->tensor[Q].dtype), tiles[i].d);
+    snprintf(launch.name, sizeof launch.name, "attention_mma_%s%s_%d", p.bends ? "bent_" : "", trine_dtype_name(call->tensor[Q].dtype), tiles[i].d);
     return cuda_launch_function(call, &launch);
 }
 

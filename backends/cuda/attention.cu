@@ -13,10 +13,11 @@ SIMT(bf16, 128)
 SIMT(f16, 64)
 SIMT(f16, 128)
 
-#define MMA_BF16(D, KEYS, R) \
-    ENTRY_HELD(attention_mma_bf16_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<bf16, D, KEYS, R>(p); }
-#define MMA_F16(D, KEYS, R) \
-    ENTRY_HELD(attention_mma_f16_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<f16, D, KEYS, R>(p); }
+#define MMA(T, D, KEYS, R, STAGES) \
+    ENTRY_HELD(attention_mma_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<T, D, KEYS, R, STAGES, false>(p); } \
+    ENTRY_HELD(attention_mma_bent_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<T, D, KEYS, R, STAGES, true>(p); }
+#define MMA_BF16(D, KEYS, R, STAGES) MMA(bf16, D, KEYS, R, STAGES)
+#define MMA_F16(D, KEYS, R, STAGES) MMA(f16, D, KEYS, R, STAGES)
 ATTENTION_MMA_TILES(MMA_BF16)
 ATTENTION_MMA_TILES(MMA_F16)
 

@@ -75,10 +75,10 @@ enum { ATTENTION_DECODE_THREADS = 128 };
 /* Floats of a row's sums. */
 #define ATTENTION_DECODE_RECORD(D) ((D) + 4)
 
-/* The kernels by mma.sync: d, keys of a tile that is copied, and matrices of 16 queries in a warp. */
-#define ATTENTION_MMA_TILES(X) X(64, 64, 2) X(128, 64, 2) X(256, 64, 1)
-/* Their shared memory: so many times 64 queries, a tile of keys and one of values. */
-#define ATTENTION_MMA_BYTES(D, KEYS, R) (2 * (D) * (ATTENTION_SIDE * (R) + 2 * (KEYS)))
+/* The kernels by mma.sync: d, keys of a tile that is copied, matrices of 16 queries in a warp, and stages of a tile of keys and one of values. */
+#define ATTENTION_MMA_TILES(X) X(64, 64, 2, 2) X(128, 64, 2, 1) X(256, 64, 1, 1)
+/* Their shared memory: so many times 64 queries, and the stages. */
+#define ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) (2 * (D) * (ATTENTION_SIDE * (R) + 2 * (KEYS) * (STAGES)))
 /* Those of its gradient: a name, d, keys and queries of a tile, stages of these, and warps; and what needs no more than 99 KB of shared memory. */
 #define ATTENTION_BACKWARD_MMA_TILES(X) X(mma, 64, 128, 128, 2, 8) X(mma, 128, 128, 64, 2, 8) X(mma, 256, 64, 64, 1, 8)
 #define ATTENTION_BACKWARD_SLIM_TILES(X) X(slim, 64, 128, 64, 2, 8) X(slim, 128, 64, 32, 2, 8) X(slim, 256, 32, 32, 1, 4)

@@ -2,15 +2,17 @@
 /* Attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256.
  *
  * Each of a block's 4 warps has 32 queries of a head, 16 beyond 128 columns, with their sums of o and a tile of scores in registers: what is read of keys and
- * values serves two products. While scores of 64 keys are found their values are copied, while those are multiplied the next keys. Rows lie in panels of 128
- * bytes in which piece c of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank. Keys go from the last to the first.
+ * values serves two products. Beyond 64 columns values are copied while scores of 64 keys are found, and the next keys while those are multiplied; up to 64 there
+ * is room for two tiles. Rows lie in panels of 128 bytes in which piece c of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank. Keys go
+ * from the last to the first.
  *
- * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; an exponential for each pair, 16 a clock
- * and processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows to a warp, 16 with 16.
- * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 302, 334, 326 and 279, 320, 322. With 16 rows to a warp, an address
+ * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, 637 TFLOP/s on an H200; an exponential for each pair, 16 a clock and
+ * processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows to a warp, 16 with 16.
+ * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 329, 367, 316 and 312, 356, 313. With 16 rows to a warp, an address
  * for each matrix read and for each piece copied, it was 159, 148 and 135: registers spilt. One offset for all reads, from which a matrix is a flip of bits and
- * a constant away, freed them; 32 rows then gained 10 % (d 64) and 20 (d 128); no question before o is scaled 8 (d 64). Two stages gain 4 more at d 128, but
- * lose a block of two where shared memory is 164 KB. Values read one step ahead by hand gain 4 at d 128. */
+ * a constant away, freed them; 32 rows then gained 10 % (d 64) and 20 (d 128). Where a warp has 32 rows, o scaled only when it must be gained 12 % (d 128) and 2
+ * (d 64), two tiles 4 (d 64), weights packed at once, q read ahead and copies without questions 2 and 5; at d 256, where a warp has 16, these lost 2 to 5. Two
+ * tiles gain nothing more at d 128, and would lose a block of two where shared memory is 164 KB; tiles of 32 or 48 keys lost 4. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H
 #define TRINE_CUDA_ATTENTION_MMA_H
 
@@ -29,28 +31,42 @@ template <class T, int D, int ROWS, int THREADS = ATTENTION_MMA_THREADS> struct 
     const Bits *at; /* the thread's first piece in row 0 of the head */
     int64_t step;   /* from row to row */
     int row, place, columns;
-    bool wide;
+    bool wide, whole; /* aligned; and all columns are there */
 
     DEVICE attention_copies(const attention_tensor &t, int batch, int head, int d, bool is_wide) {
         const int piece = thread_index() % PIECES;
-        row = thread_index() / PIECES, place = attention_piece<ROWS>(row, piece), columns = d - piece * 8, wide = is_wide;
+        row = thread_index() / PIECES, place = attention_piece<ROWS>(row, piece), columns = d - piece * 8, wide = is_wide, whole = is_wide && d == D;
         at = attention_row<T>(t, batch, 0, head) + piece * 8, step = t.token;
     }
-    DEVICE void copy(char *to, int first, int count) const {
-#pragma unroll
-        for (int c = 0; c < D / 8; c += PIECES) {
-            const Bits *from = at + (first + row) * step + c * 8;
-            const int left = columns - c * 8, elements = left < 0 ? 0 : left < 8 ? left : 8;
-            char *const there = to + place + c / 8 * ROWS * 128;
-            if (wide) {
-#pragma unroll
-                for (int i = 0; i < COUNT; i++, from += STEP * step) copy_bytes<16>(there + i * STEP * 128, from, row + i * STEP < count ? elements * 2 : 0);
-            } else {
+
+    /* At the edges, or where rows are not aligned. */
+    DEVICE void copy_part(char *to, const Bits *from, int count) const {
 #pragma unroll 1
-                for (int i = 0; i < COUNT; i++, from += STEP * step)
-                    for (int e = 0; e < 8; e++) ((Bits *)(there + i * STEP * 128))[e] = e < elements && row + i * STEP < count ? from[e] : Bits(0);
+        for (int c = 0; c < D / 8; c += PIECES) {
+            const int left = columns - c * 8, elements = left < 0 ? 0 : left < 8 ? left : 8;
+            const Bits *piece = from + c * 8;
+            char *const there = to + place + c / 8 * ROWS * 128;
+#pragma unroll 1
+            for (int i = 0; i < COUNT; i++, piece += STEP * step) {
+                const int most = row + i * STEP < count ? elements : 0;
+                if (wide)
+                    copy_bytes<16>(there + i * STEP * 128, piece, most * 2);
+                else
+#pragma unroll 1
+                    for (int e = 0; e < 8; e++) ((Bits *)(there + i * STEP * 128))[e] = e < most ? piece[e] : Bits(0);
             }
         }
+    }
+    DEVICE void copy(char *to, int first, int count) const {
+        const Bits *from = at + (first + row) * step;
+        if (!whole || count < ROWS) {
+            copy_part(to, from, count);
+            return;
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++, from += STEP * step)
+#pragma unroll
+            for (int c = 0; c < D / 8; c += PIECES) copy_bytes<16>(to + place + c / 8 * ROWS * 128 + i * STEP * 128, from + c * 8, 16);
     }
 };
 
@@ -81,50 +97,54 @@ template <class T> DEVICE void attention_multiply(float *sum, const uint32_t (&a
     }
 }
 
-/* Fragments of q, 16 R rows of ROWS from the warp's first on: held, or read again from shared memory for each tile. */
+/* Fragments of q, 16 R rows of ROWS from the warp's first on: held, or read again from shared memory for each tile, one step ahead where R is 2. */
 template <int D, int ROWS, int R, bool HELD> struct attention_left_operand {
+    static constexpr bool IS_HELD = HELD, AHEAD = R > 1;
+    enum { COUNT = HELD ? D / 16 : AHEAD ? 2 : 1 };
     const char *from;
     attention_view<ROWS, false> view;
-    uint32_t held[HELD ? D / 16 : 1][R][4];
+    uint32_t held[COUNT][R][4];
 
     DEVICE attention_left_operand(const char *q) : from(q), view(true, thread_index() / WARP * R * 16) {}
-    DEVICE void read(uint32_t (&r)[R][4], int column) const {
+    DEVICE void read(int i) {
 #pragma unroll
-        for (int part = 0; part < R; part++) view.load(r[part], from, part * 16, column);
+        for (int r = 0; r < R; r++) view.load(held[i % COUNT][r], from, r * 16, i * 16);
     }
-    DEVICE void load() {
+    DEVICE void hold() {
 #pragma unroll
-        for (int i = 0; i < (HELD ? D / 16 : 0); i++) read(held[i], i * 16);
+        for (int i = 0; i < (HELD ? D / 16 : 0); i++) read(i);
     }
-    DEVICE const uint32_t (&get(int i))[R][4] {
-        if constexpr (HELD) return held[i];
-        read(held[0], i * 16);
-        return held[0];
-    }
+    DEVICE const uint32_t (&get(int i) const)[R][4] { return held[i % COUNT]; }
 };
 
-/* s = q k^T, 16 R rows of the warp by KEYS. */
+/* s = q k^T, 16 R rows of the warp by KEYS; both are read one step ahead. */
 template <class T, int D, int KEYS, int R, class Left> DEVICE void attention_mma_scores(float (&s)[R][KEYS / 2], Left &left, const char *k) {
     const attention_view<KEYS, false> right(false);
+    uint32_t b[2][4];
 #pragma unroll
     for (int r = 0; r < R; r++)
 #pragma unroll
         for (int i = 0; i < KEYS / 2; i++) s[r][i] = 0;
+    if (!Left::IS_HELD && Left::AHEAD) left.read(0);
+    right.load(b[0], k, 0, 0);
 #pragma unroll
     for (int i = 0; i < D / 16; i++) {
-        const uint32_t(&a)[R][4] = left.get(i);
+        if (!Left::IS_HELD && i + Left::AHEAD < D / 16) left.read(i + Left::AHEAD);
 #pragma unroll
         for (int key = 0; key < KEYS; key += 16) {
-            uint32_t b[4];
-            right.load(b, k, key, i * 16);
+            const int now = (i * (KEYS / 16) + key / 16) % 2;
+            if (key + 16 < KEYS)
+                right.load(b[now ^ 1], k, key + 16, i * 16);
+            else if (i + 1 < D / 16)
+                right.load(b[now ^ 1], k, 0, i * 16 + 16);
 #pragma unroll
-            for (int r = 0; r < R; r++) attention_multiply<T>(s[r] + key / 2, a[r], b);
+            for (int r = 0; r < R; r++) attention_multiply<T>(s[r] + key / 2, left.get(i)[r], b[now]);
         }
     }
 }
 
-/* o += s v, by D columns of v, which are read one step ahead. */
-template <class T, int D, int KEYS, int R> DEVICE void attention_mma_values(float (&o)[R][D / 2], const float (&s)[R][KEYS / 2], const char *v) {
+/* o += w v, by D columns of v, which are read one step ahead; weight(r, i) is word i of row r of w. */
+template <class T, int D, int KEYS, int R, class Weight> DEVICE void attention_mma_values(float (&o)[R][D / 2], const Weight &weight, const char *v) {
     const attention_view<KEYS, true> right(false);
     uint32_t b[2][4];
     right.load(b[0], v, 0, 0);
@@ -132,9 +152,7 @@ template <class T, int D, int KEYS, int R> DEVICE void attention_mma_values(floa
     for (int key = 0; key < KEYS; key += 16) {
         uint32_t a[R][4];
 #pragma unroll
-        for (int r = 0; r < R; r++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) a[r][i] = T::pair(s[r][key / 2 + 2 * i], s[r][key / 2 + 2 * i + 1]);
+        for (int i = 0; i < 4 * R; i++) a[i / 4][i % 4] = weight(i / 4, key / 4 + i % 4);
 #pragma unroll
         for (int column = 0; column < D; column += 16) {
             const int now = column / 16 % 2;
@@ -148,36 +166,130 @@ template <class T, int D, int KEYS, int R> DEVICE void attention_mma_values(floa
     }
 }
 
-template <class T, int D, int KEYS, int R> DEVICE void attention_mma(const attention_params &p) {
+/* The rows' largest scores grow to `top`; sums so far are multiplied by `factor_out`, as others are to be. */
+DEVICE void attention_mma_raise(attention_rows &rows, const float (&top)[2], float (&factor_out)[2], float spread) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const float base = top[r] == -infinity() ? 0.0f : top[r] * spread;
+        factor_out[r] = exp2_approx(fused(rows.top[r], spread, -base));
+        rows.top[r] = top[r];
+        rows.reach[r] = larger(rows.reach[r], magnitude(base));
+        rows.sum[r] *= factor_out[r];
+    }
+}
+
+/* Scores become weights, and are added to the sums. */
+template <int N> DEVICE void attention_mma_weigh(float (&s)[N], attention_rows &rows, float spread) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const float base = rows.top[r] == -infinity() ? 0.0f : rows.top[r] * spread;
+        float sum = rows.sum[r];
+#pragma unroll
+        for (int i = r * 2; i < N; i += 4)
+#pragma unroll
+            for (int e = 0; e < 2; e++) sum += s[i + e] = exp2_approx(fused(s[i + e], spread, -base));
+        rows.sum[r] = sum;
+    }
+}
+
+/* Scores become weights of up to 2^8, not 1, so that the sums before seldom have to be scaled: when a row's largest score has grown by more, all rows of the warp
+ * are. */
+template <class T, int R, int N, int M>
+DEVICE void attention_soften_late(float (&s)[R][N], uint32_t (&w)[R][N / 2], attention_rows (&rows)[R], float (&o)[R][M], float spread) {
+    const float MOST = 8;
+    float top[R][2];
+    bool exceeds = false;
+#pragma unroll
+    for (int i = 0; i < 2 * R; i++) {
+        const int r = i / 2, half = i % 2;
+        float x = s[r][half * 2];
+#pragma unroll
+        for (int j = half * 2; j < N; j += 4) x = larger(x, larger(s[r][j], s[r][j + 1]));
+        x = larger(x, shuffle_xor(x, 1));
+        x = larger(x, shuffle_xor(x, 2));
+        top[r][half] = larger(rows[r].top[half], x);
+        exceeds = exceeds || fused(x, spread, -MOST) > rows[r].top[half] * spread;
+    }
+    if (any_of_warp(exceeds)) {
+#pragma unroll
+        for (int r = 0; r < R; r++) {
+            float factor[2];
+            attention_mma_raise(rows[r], top[r], factor, spread);
+            attention_scale(o[r], factor);
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < R; r++) {
+        attention_mma_weigh(s[r], rows[r], spread);
+        attention_pack<T>(w[r], s[r]);
+    }
+}
+
+/* Tiles of keys and their values on their way, from the last to the first. With one stage values come while scores are found, and the next keys while values are
+ * multiplied; with two the next tile comes meanwhile, and the block meets once for a tile. */
+template <class T, int D, int KEYS, int STAGES> struct attention_mma_feed {
+    enum { HALF = KEYS * 2 * D };
+    const attention_copies<T, D, KEYS> keys, values;
+    char *const ring;
+    int first, end; /* keys */
+
+    DEVICE attention_mma_feed(const attention_params &p, int batch, int head, char *memory, int first_key, int end_key)
+        : keys(p.k, batch, head, p.at.d, p.wide), values(p.v, batch, head, p.at.d, p.wide), ring(memory), first(first_key), end(end_key) {}
+    DEVICE char *stage(int tile) const { return STAGES == 1 ? ring : ring + tile % 2 * 2 * HALF; }
+    DEVICE void copy_keys(int tile) const { keys.copy(stage(tile), first + tile * KEYS, end - first - tile * KEYS); }
+    DEVICE void copy_values(int tile) const { values.copy(stage(tile) + HALF, first + tile * KEYS, end - first - tile * KEYS); }
+
+    DEVICE void begin(int tile) const {
+        copy_keys(tile);
+        if (STAGES == 2) copy_values(tile);
+        copy_commit();
+    }
+    DEVICE const char *wait_keys(int tile) const {
+        copy_wait<0>();
+        sync_block(); /* keys are there, and nobody reads the values before any more */
+        if (STAGES == 1)
+            copy_values(tile);
+        else if (tile > 0)
+            copy_keys(tile - 1), copy_values(tile - 1);
+        copy_commit();
+        return stage(tile);
+    }
+    DEVICE const char *wait_values(int tile) const {
+        if (STAGES == 1) {
+            copy_wait<0>();
+            sync_block(); /* the other way round */
+            if (tile > 0) copy_keys(tile - 1);
+            copy_commit();
+        }
+        return stage(tile) + HALF;
+    }
+};
+
+template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void attention_mma(const attention_params &p) {
     enum { ROWS = ATTENTION_SIDE * R };
-    char *const q = launch_memory(), *const k = q + ROWS * 2 * D, *const v = k + KEYS * 2 * D;
+    char *const q = launch_memory();
     const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ROWS, D, p.at.h);
-    const int row = at.first + thread_index() / WARP * 16 * R + thread_index() % WARP / 4, head = at.head / p.at.group, count = p.at.sq - at.first;
+    const int row = at.first + thread_index() / WARP * 16 * R + thread_index() % WARP / 4, count = p.at.sq - at.first;
     const attention_sight first = attention_keys_of(p.at, at.first), last = attention_keys_of(p.at, at.first + lesser(count, ROWS) - 1);
     const int tiles = (greater(last.high - first.low, 0) + KEYS - 1) / KEYS;
-    const attention_copies<T, D, KEYS> keys(p.k, at.batch, head, p.at.d, p.wide), values(p.v, at.batch, head, p.at.d, p.wide);
+    const attention_mma_feed<T, D, KEYS, STAGES> feed(p, at.batch, at.head / p.at.group, q + ROWS * 2 * D, first.low, last.high);
     attention_left_operand<D, ROWS, R, D == 64> left(q);
     attention_rows rows[R];
     float o[R][D / 2] = {};
 #pragma unroll
     for (int r = 0; r < R; r++) rows[r] = attention_rows_none();
     if (tiles > 0) {
-        const int key = first.low + (tiles - 1) * KEYS;
         attention_copies<T, D, ROWS>(p.q, at.batch, at.head, p.at.d, p.wide).copy(q, at.first, count);
-        keys.copy(k, key, last.high - key);
-        copy_commit();
+        feed.begin(tiles - 1);
     }
 #pragma unroll 1
     for (int tile = tiles - 1; tile >= 0; tile--) {
         const int key = first.low + tile * KEYS;
+        const char *const k = feed.wait_keys(tile);
         float s[R][KEYS / 2];
-        copy_wait<0>();
-        sync_block(); /* keys are there, and nobody reads values any more */
-        if (tile == tiles - 1) left.load();
-        values.copy(v, key, last.high - key);
-        copy_commit();
+        if (tile == tiles - 1) left.hold();
         attention_mma_scores<T, D, KEYS>(s, left, k);
-        if (p.bends) {
+        if constexpr (BENT) {
 #pragma unroll
             for (int r = 0; r < R; r++) attention_bend(s[r], p.bend);
         }
@@ -185,17 +297,17 @@ template <class T, int D, int KEYS, int R> DEVICE void attention_mma(const atten
 #pragma unroll
             for (int r = 0; r < R; r++) attention_see(rows[r], p.at, row + r * 16), attention_hide(s[r], rows[r], key);
         }
-        copy_wait<0>();
-        sync_block(); /* the other way round */
-        if (tile > 0) keys.copy(k, key - KEYS, KEYS);
-        copy_commit();
-#pragma unroll
-        for (int r = 0; r < R; r++) {
+        const char *const v = feed.wait_values(tile);
+        if constexpr (R > 1) {
+            uint32_t w[R][KEYS / 4];
+            attention_soften_late<T>(s, w, rows, o, p.spread);
+            attention_mma_values<T, D, KEYS>(o, [&](int r, int i) { return w[r][i]; }, v);
+        } else {
             float factor[2];
-            attention_soften(s[r], rows[r], factor, p.spread);
-            attention_scale(o[r], factor);
+            attention_soften(s[0], rows[0], factor, p.spread);
+            attention_scale(o[0], factor);
+            attention_mma_values<T, D, KEYS>(o, [&](int r, int i) { return T::pair(s[r][2 * i], s[r][2 * i + 1]); }, v);
         }
-        attention_mma_values<T, D, KEYS>(o, s, v);
     }
 #pragma unroll
     for (int r = 0; r < R; r++) {
