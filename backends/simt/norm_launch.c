@@ -81,8 +81,8 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
     };
     static const simt_ring_entry narrow[NARROW] = {
-        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 128 << 10, .behind = SIMT_RING_BEHIND },
-        { .threads = ALL, .chunks = 4, .least = 128 << 10, .behind = SIMT_RING_BEHIND },
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 32 << 10, .behind = SIMT_RING_BEHIND },
+        { .threads = ALL, .chunks = 4, .least = 32 << 10, .behind = SIMT_RING_BEHIND },
     };
     static const simt_ring_entry full[FULL] = {
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 4, .other = TRINE_F32 },
