@@ -180,7 +180,7 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
 
 trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out) {
     const cuda_device *d = call->device;
-    const cuda_launch launch = launch_of(call, function, (int64_t)d->units * CUDA_MOST_CLUSTER, threads, NULL);
+    const cuda_launch launch = launch_of(call, function, (int64_t)d->units * (function->cluster > 1 ? function->cluster : 1), threads, NULL);
     if (launch.cluster > 0) return cuda_clusters_held(call, &launch, clusters_out);
     *clusters_out = d->units * blocks;
     return TRINE_OK;
