@@ -120,14 +120,14 @@ template <bool A_ACROSS, bool B_ACROSS> struct matmul_mma_slice {
 /* A tile that is in shared memory to d, so that neighbouring threads write neighbours. */
 template <int ROWS, int COLUMNS, int THREADS, class Sum>
 DEVICE void matmul_tile_end(const matmul_params &p, const matmul_place &at, const Sum *tile, int pitch) {
-    enum { UNITS = COLUMNS / 4, STEP = THREADS / UNITS };
+    enum { UNITS = COLUMNS / 4, STEP = THREADS / UNITS, Q = ROWS < 4 * STEP ? ROWS / STEP : 4 };
     const int row = thread_index() / UNITS, column = thread_index() % UNITS * 4;
     sync_block();
 #pragma unroll 1
-    for (int i = 0; i < ROWS; i += 4 * STEP) {
-        Sum four[4][4];
+    for (int i = 0; i < ROWS; i += Q * STEP) {
+        Sum four[Q][4];
 #pragma unroll
-        for (int q = 0; q < 4; q++) matmul_take(four[q], tile + (i + q * STEP + row) * pitch + column);
+        for (int q = 0; q < Q; q++) matmul_take(four[q], tile + (i + q * STEP + row) * pitch + column);
         matmul_finish(four, p.to, { at.result, at.row + i + row, STEP, at.column + column, p.m, p.n });
     }
 }
@@ -157,6 +157,7 @@ template <class T, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_mma(const ma
     const matmul_mma_view<B_ACROSS> right(warp % 4 * 64, true);
     Sum sum[4][8][4] = {};
     matmul_fill<STAGES, STAGE, A_BYTES>(a, b, memory, steps);
+    sync_block();
     matmul_mma_slice<A_ACROSS, B_ACROSS> slice[2]; /* this one, and the next, which is read ahead */
     char *from = memory, *to = memory + (STAGES - 1) * STAGE;
     slice[0].load(from, 0, left, right);
