@@ -108,8 +108,9 @@ trine_status matmul_side_launch(const trine_call *call, const matmul_side *side,
 /* The tiles of a kernel, and what a processor that has blocks enough multiplies in a second, measured on an H200. */
 typedef struct tile {
     const char *name;
-    int rows, columns, threads, shared, held; /* blocks of which a processor is full */
-    double rate, lacks;                       /* by how much one that is alone takes longer */
+    int rows, columns, threads, held; /* blocks of which a processor is full */
+    double rate, lacks;               /* by how much one that is alone takes longer */
+    int groups, stages, shared;       /* groups of threads that share k, each with so many stages; 0 where the kernel has one way */
 } tile;
 static const tile mma = { .name = "mma",
                           .rows = MATMUL_SIDE,
@@ -139,12 +140,12 @@ static split split_into(const trine_call *call, int64_t parts) {
     return s;
 }
 
-/* Blocks that share a processor take their time one after the other, longer if it could hold more; sums are written and read again at 3 TB/s. */
+/* Blocks that share a processor take their time one after the other, longer if it could hold more; sums are written and read again at 4 TB/s. */
 static double seconds_of(const trine_call *call, const tile *t, const split *s, int64_t tiles) {
     const cuda_device *d = call->device;
     const int64_t most = simt_blocks(tiles * s->parts, d->units);
-    const double alone = most < t->held ? 1 + t->lacks / (double)most : 1, block = 2.0 * t->rows * t->columns * (double)s->depth / t->rate;
-    return 4e-6 + (double)most * block * alone + (s->parts > 1 ? 4e-6 + 2.0 * (double)s->bytes / 3e12 : 0);
+    const double alone = most < t->held ? 1 + t->lacks / (double)(most * most) : 1, block = 2.0 * t->rows * t->columns * (double)s->depth / t->rate;
+    return 4e-6 + (double)most * block * alone + (s->parts > 1 ? 2e-6 + 2.0 * (double)s->bytes / 4e12 : 0);
 }
 
 static int64_t tiles_of(const trine_call *call, const tile *t) {
@@ -228,7 +229,9 @@ static const char *type_name(const trine_call *call) { return trine_dtype_name(w
 
 /* `variant`: the end of the function's name. */
 static trine_status launch_tiles(const trine_call *call, const tile *t, const split *s, const matmul_params *p, const char *variant, const void *sums) {
-    cuda_launch launch = { .blocks = s->parts * tiles_of(call, t), .threads = t->threads, .shared = t->shared, .alone = true, .params = p };
+    cuda_launch launch = {
+        .blocks = s->parts * tiles_of(call, t), .threads = t->threads, .shared = t->shared, .cached = t->groups > 0, .alone = true, .params = p
+    };
     snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", t->name, variant);
     const trine_status status = cuda_launch_function(call, &launch);
     return status == TRINE_OK ? launch_add(call, s, sums) : status;
@@ -236,39 +239,16 @@ static trine_status launch_tiles(const trine_call *call, const tile *t, const sp
 
 /* ---------------------------------------------------------------------------------------------------- without tensor cores */
 
-/* Tiles for all types, and smaller ones for f32; the one that is predicted to be faster, or either. */
-enum { SIMT_TILES = 2 };
-static const tile simt_tiles[SIMT_TILES] = { { "simt", MATMUL_SIDE, MATMUL_SIDE, MATMUL_THREADS, 0, 2, 48e12 / 132, 0.05 },
-                                             { "simt_64", 64, 64, 128, 0, 4, 40e12 / 132, 0.4 } };
+static const tile simt = { "simt", MATMUL_SIDE, MATMUL_SIDE, MATMUL_THREADS, 2, 35e12 / 132, 0.05 };
 
-static tile simt_tile(const trine_call *call, int which) {
-    const trine_dtype type = call->tensor[MATMUL_A].dtype;
-    int best = which < SIMT_TILES ? which : 0;
-    if (which == SIMT_TILES && type == TRINE_F32 && split_of(call, &simt_tiles[1]).seconds < split_of(call, &simt_tiles[0]).seconds) best = 1;
-    tile t = simt_tiles[best];
-    if (type == TRINE_F32 || type == TRINE_F64) t.shared = matmul_simt_bytes(t.rows);
-    return t;
-}
-
-static const char *refuse_simt(const trine_call *call, int which) {
-    return which == 1 && call->tensor[MATMUL_A].dtype != TRINE_F32 ? "only products of f32" : matmul_refuse(call);
-}
-
-static size_t workspace_simt(const trine_call *call, int which) {
-    const tile t = simt_tile(call, which);
-    return (size_t)(widened_bytes(call) + split_of(call, &t).bytes);
-}
-static double seconds_simt(const trine_call *call, int which) {
-    const tile t = simt_tile(call, which);
-    return split_of(call, &t).seconds;
-}
-static trine_status launch_simt(const trine_call *call, int which) {
-    const tile t = simt_tile(call, which);
-    const split s = split_of(call, &t);
+static size_t workspace_simt(const trine_call *call) { return (size_t)(widened_bytes(call) + split_of(call, &simt).bytes); }
+static double seconds_simt(const trine_call *call) { return split_of(call, &simt).seconds; }
+static trine_status launch_simt(const trine_call *call) {
+    const split s = split_of(call, &simt);
     void *const sums = (char *)call->workspace + widened_bytes(call);
-    matmul_params p = params_of(call, &t, &s, sums);
+    matmul_params p = params_of(call, &simt, &s, sums);
     const trine_status status = widen_both(call, &p);
-    return status == TRINE_OK ? launch_tiles(call, &t, &s, &p, type_name(call), sums) : status;
+    return status == TRINE_OK ? launch_tiles(call, &simt, &s, &p, type_name(call), sums) : status;
 }
 
 /* Which operand has few lanes; and its own workspace, which comes before that of sums. */
@@ -374,37 +354,67 @@ static trine_status launch_mma(const trine_call *call) {
     return status == TRINE_OK ? launch_tiles(call, &mma, &s, &p, variant, sums) : status;
 }
 
-/* Tiles of f64: the one that is predicted to be faster, or either. */
-enum { F64_TILES = 2 };
-static const tile f64_tiles[F64_TILES] = { { "f64_128", 128, 128, 256, 0, 1, 58e12 / 132, 0.4 }, { "f64_64", 64, 64, 128, 0, 3, 54e12 / 132, 0.4 } };
+/* ---------------------------------------------------------------------------------------------------- f32 and f64, by tiles */
 
-static tile f64_tile(const trine_call *call, int which) {
-    int best = which < F64_TILES ? which : F64_TILES - 1;
-    for (int i = 0; i < F64_TILES && which == F64_TILES; i++)
-        if (refuse_shared(call, matmul_f64_bytes(f64_tiles[i].rows, f64_tiles[i].columns)) == NULL &&
-            split_of(call, &f64_tiles[i]).seconds < split_of(call, &f64_tiles[best]).seconds)
-            best = i;
-    tile t = f64_tiles[best];
-    t.shared = matmul_f64_bytes(t.rows, t.columns);
-    return t;
+/* Kernels of one type with tiles of several sizes: that whose time is predicted to be the least of those that a block has shared memory for, or any. */
+typedef struct family {
+    trine_dtype type;
+    const char *others; /* why other types are refused */
+    int (*bytes)(int rows, int columns, int groups, int stages);
+    int64_t few; /* rows or columns of d that are left to the kernel for those, if it comes later */
+    int count;
+    tile tiles[5];
+} family;
+static const family f32 = { TRINE_F32,
+                            "only products of f32",
+                            matmul_f32_bytes,
+                            0,
+                            3,
+                            { { "f32_128x128", 128, 128, 256, 2, 51e12 / 132, 0.05, 1, 4 },
+                              { "f32_64x128", 64, 128, 512, 1, 48e12 / 132, 0, 4, 3 },
+                              { "f32_32x64", 32, 64, 256, 1, 41e12 / 132, 0, 8, 3 } } };
+static const family f64 = { TRINE_F64,
+                            "only products of f64",
+                            matmul_f64_bytes,
+                            2,
+                            5,
+                            { { "f64_128x128", 128, 128, 256, 1, 58e12 / 132, 0, 1, 4 },
+                              { "f64_64x64", 64, 64, 128, 3, 54e12 / 132, 0.28, 1, 4 },
+                              { "f64_64x32", 64, 32, 256, 1, 42e12 / 132, 0, 4, 4 },
+                              { "f64_16x64", 16, 64, 128, 4, 17e12 / 132, 0.28, 1, 4 },
+                              { "f64_64x16", 64, 16, 128, 4, 17e12 / 132, 0.28, 1, 4 } } };
+
+static const char *refuse_family(const trine_call *call, const family *f, int which) {
+    const char *why = "m or n is very small";
+    if (call->tensor[MATMUL_A].dtype != f->type) return f->others;
+    if (which == f->count && (call->dim[MATMUL_M] <= f->few || call->dim[MATMUL_N] <= f->few)) return why;
+    for (const tile *t = f->tiles; t < f->tiles + f->count && why != NULL; t++)
+        if (which == t - f->tiles || which == f->count) why = refuse_shared(call, f->bytes(t->rows, t->columns, t->groups, t->stages));
+    return why;
 }
 
-static const char *refuse_f64(const trine_call *call, int which) {
-    const tile *const least = &f64_tiles[which < F64_TILES ? which : F64_TILES - 1];
-    if (call->tensor[MATMUL_A].dtype != TRINE_F64) return "only products of f64";
-    return refuse_shared(call, matmul_f64_bytes(least->rows, least->columns));
+static tile family_tile(const trine_call *call, const family *f, int which) {
+    tile best = f->tiles[0];
+    double least = INFINITY;
+    for (int i = 0; i < f->count; i++) {
+        const double seconds = split_of(call, &f->tiles[i]).seconds;
+        if (seconds >= least || (which != i && which != f->count) || refuse_family(call, f, i) != NULL) continue;
+        best = f->tiles[i], least = seconds;
+    }
+    best.shared = f->bytes(best.rows, best.columns, best.groups, best.stages);
+    return best;
 }
 
-static size_t workspace_f64(const trine_call *call, int which) {
-    const tile t = f64_tile(call, which);
+static size_t workspace_family(const trine_call *call, const family *f, int which) {
+    const tile t = family_tile(call, f, which);
     return (size_t)split_of(call, &t).bytes;
 }
-static double seconds_f64(const trine_call *call, int which) {
-    const tile t = f64_tile(call, which);
+static double seconds_family(const trine_call *call, const family *f, int which) {
+    const tile t = family_tile(call, f, which);
     return split_of(call, &t).seconds;
 }
-static trine_status launch_f64(const trine_call *call, int which) {
-    const tile t = f64_tile(call, which);
+static trine_status launch_family(const trine_call *call, const family *f, int which) {
+    const tile t = family_tile(call, f, which);
     const split s = split_of(call, &t);
     const matmul_params p = params_of(call, &t, &s, call->workspace);
     const char variant[] = { p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k', 0 };
@@ -416,13 +426,12 @@ static trine_status launch_f64(const trine_call *call, int which) {
     static size_t workspace_##which(const trine_call *call) { return matmul_sm90_workspace(call, which); } \
     static trine_status launch_##which(const trine_call *call) { return matmul_sm90_launch(call, which); } \
     static double seconds_##which(const trine_call *call) { return matmul_sm90_seconds(call, which); }
-#define TILES(family, which) \
-    static const char *refuse_##family##_##which(const trine_call *call) { return refuse_##family(call, which); } \
-    static size_t workspace_##family##_##which(const trine_call *call) { return workspace_##family(call, which); } \
-    static trine_status launch_##family##_##which(const trine_call *call) { return launch_##family(call, which); } \
-    static double seconds_##family##_##which(const trine_call *call) { return seconds_##family(call, which); }
-#define TILES_KERNEL(name, family, which) \
-    { SIMT_NAME name, refuse_##family##_##which, workspace_##family##_##which, launch_##family##_##which, seconds_##family##_##which }
+#define TILES(of, which) \
+    static const char *refuse_##of##_##which(const trine_call *call) { return refuse_family(call, &of, which); } \
+    static size_t workspace_##of##_##which(const trine_call *call) { return workspace_family(call, &of, which); } \
+    static trine_status launch_##of##_##which(const trine_call *call) { return launch_family(call, &of, which); } \
+    static double seconds_##of##_##which(const trine_call *call) { return seconds_family(call, &of, which); }
+#define TILES_KERNEL(name, of, which) { SIMT_NAME name, refuse_##of##_##which, workspace_##of##_##which, launch_##of##_##which, seconds_##of##_##which }
 #define SM90_KERNEL(name, which) { SIMT_NAME "_sm90" name, matmul_sm90_refuse, workspace_##which, launch_##which, seconds_##which }
 SM90(0)
 SM90(1)
@@ -433,12 +442,16 @@ SM90(5)
 SM90(6)
 SM90(7)
 SM90(8)
+TILES(f32, 0)
+TILES(f32, 1)
+TILES(f32, 2)
+TILES(f32, 3)
 TILES(f64, 0)
 TILES(f64, 1)
 TILES(f64, 2)
-TILES(simt, 0)
-TILES(simt, 1)
-TILES(simt, 2)
+TILES(f64, 3)
+TILES(f64, 4)
+TILES(f64, 5)
 
 SIMT_KERNELS(matmul) = {
     SM90_KERNEL("", 8),
@@ -450,13 +463,18 @@ SIMT_KERNELS(matmul) = {
     SM90_KERNEL("_split_32", 5),
     SM90_KERNEL("_split_16", 6),
     SM90_KERNEL("_split_8", 7),
+    TILES_KERNEL("_f64", f64, 5),
     { SIMT_NAME "_skinny", refuse_skinny, workspace_skinny, launch_skinny, NULL },
-    TILES_KERNEL("_f64", f64, 2),
-    TILES_KERNEL("_f64_128", f64, 0),
-    TILES_KERNEL("_f64_64", f64, 1),
+    TILES_KERNEL("_f64_128x128", f64, 0),
+    TILES_KERNEL("_f64_64x64", f64, 1),
+    TILES_KERNEL("_f64_64x32", f64, 2),
+    TILES_KERNEL("_f64_16x64", f64, 3),
+    TILES_KERNEL("_f64_64x16", f64, 4),
     { SIMT_NAME "_mma", refuse_mma, workspace_mma, launch_mma, seconds_mma },
-    TILES_KERNEL("", simt, 2),
-    TILES_KERNEL("_128", simt, 0),
-    TILES_KERNEL("_64", simt, 1),
+    TILES_KERNEL("_f32", f32, 3),
+    TILES_KERNEL("_f32_128x128", f32, 0),
+    TILES_KERNEL("_f32_64x128", f32, 1),
+    TILES_KERNEL("_f32_32x64", f32, 2),
+    { SIMT_NAME, matmul_refuse, workspace_simt, launch_simt, seconds_simt },
     { 0 },
 };

@@ -2,15 +2,15 @@
 /* matmul on CUDA devices: by the tensor cores of sm_80, without any, the packing of operands, and the addition of partial sums. */
 #include "backends/simt/widen.inl.h"
 
+#include "matmul_f32.h"
 #include "matmul_f64.h"
 #include "matmul_mma.h"
 #include "matmul_pack.h"
 #include "matmul_simt.h"
 #include "matmul_skinny.h"
 
-ENTRY_HELD(matmul_simt_f32, MATMUL_THREADS, 2, matmul_params) { matmul_copied<matmul_float<f32>, MATMUL_SIDE>(p); }
-ENTRY_HELD(matmul_simt_64_f32, 128, 4, matmul_params) { matmul_copied<matmul_float<f32>, 64>(p); }
-ENTRY(matmul_simt_f64, MATMUL_THREADS, matmul_params) { matmul_copied<matmul_double, MATMUL_SIDE>(p); }
+ENTRY(matmul_simt_f32, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<f32>>(p); }
+ENTRY(matmul_simt_f64, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_double>(p); }
 ENTRY(matmul_simt_f16, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<f16>>(p); }
 ENTRY(matmul_simt_bf16, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<bf16>>(p); }
 ENTRY(matmul_simt_i8, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_int8>(p); }
@@ -48,12 +48,29 @@ SKINNY_ALL(f64, matmul_double, 2)
 SKINNY_ALL(f64, matmul_double, 4)
 SKINNY_ALL(f64, matmul_double, 8)
 
-/* The parts of a name: the side of a tile, and consecutive directions as above. */
-#define F64(SIDE, THREADS, HELD, ROWS, COLUMNS, a, b, A_ACROSS, B_ACROSS) \
-    ENTRY_HELD(matmul_f64_##SIDE##_##a##b, THREADS, HELD, matmul_params) { matmul_f64<SIDE, ROWS, COLUMNS, A_ACROSS, B_ACROSS>(p); }
-#define F64_ALL(SIDE, THREADS, HELD, ROWS, COLUMNS) \
-    F64(SIDE, THREADS, HELD, ROWS, COLUMNS, k, k, false, false) \
-    F64(SIDE, THREADS, HELD, ROWS, COLUMNS, k, l, false, true) \
-    F64(SIDE, THREADS, HELD, ROWS, COLUMNS, l, k, true, false) F64(SIDE, THREADS, HELD, ROWS, COLUMNS, l, l, true, true)
-F64_ALL(128, 256, 1, 64, 32)
-F64_ALL(64, 128, 3, 32, 32)
+/* The parts of a name: a tile, and consecutive directions as above. */
+#define F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, a, b, A_ACROSS, B_ACROSS) \
+    ENTRY_HELD(matmul_f32_##ROWS##x##COLUMNS##_##a##b, (matmul_f32_shape<ROWS, COLUMNS, GROUPS>::THREADS), HELD, matmul_params) { \
+        matmul_f32<ROWS, COLUMNS, GROUPS, STAGES, A_ACROSS, B_ACROSS>(p); \
+    }
+#define F32_ALL(ROWS, COLUMNS, GROUPS, STAGES, HELD) \
+    F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, k, k, false, false) \
+    F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, k, l, false, true) \
+    F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, l, k, true, false) F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, l, l, true, true)
+F32_ALL(128, 128, 1, 4, 2)
+F32_ALL(64, 128, 4, 3, 1)
+F32_ALL(32, 64, 8, 3, 1)
+
+#define F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, a, b, A_ACROSS, B_ACROSS) \
+    ENTRY_HELD(matmul_f64_##ROWS##x##COLUMNS##_##a##b, (matmul_f64_shape<ROWS, COLUMNS, DOWN, RIGHT, GROUPS>::THREADS), HELD, matmul_params) { \
+        matmul_f64<ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, A_ACROSS, B_ACROSS>(p); \
+    }
+#define F64_ALL(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD) \
+    F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, k, k, false, false) \
+    F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, k, l, false, true) \
+    F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, l, k, true, false) F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, l, l, true, true)
+F64_ALL(128, 128, 64, 32, 1, 4, 1)
+F64_ALL(64, 64, 32, 32, 1, 4, 3)
+F64_ALL(64, 32, 32, 32, 4, 4, 1)
+F64_ALL(16, 64, 16, 16, 1, 4, 4)
+F64_ALL(64, 16, 16, 16, 1, 4, 4)

@@ -74,20 +74,27 @@ enum {
     MATMUL_SIDE = 128,    /* of their tiles */
     MATMUL_GROUP = 8,     /* tile rows that are walked together, so that their part of a stays in the second-level cache */
     MATMUL_PACK_SIDE = 64,
-    MATMUL_SIMT_STAGES = 4,   /* of two slices of 64 bytes of k */
+    MATMUL_F32_DEPTH = 16,    /* elements of k in a slice for tiles of f32 */
+    MATMUL_F32_PAD = 4,       /* lanes */
     MATMUL_MMA_COLUMNS = 256, /* of a tile for mma.sync */
     MATMUL_MMA_STAGES = 3,    /* of MATMUL_MMA_BYTES: 128 bytes of k */
     MATMUL_MMA_BYTES = (MATMUL_SIDE + MATMUL_MMA_COLUMNS) * 128,
-    MATMUL_F64_STAGES = 4,    /* of 16 elements of k, for tiles of f64 on tensor cores */
+    MATMUL_F64_DEPTH = 16,    /* the same of f64 on tensor cores */
     MATMUL_SKINNY_FEW = 8,    /* lanes that are few */
     MATMUL_SKINNY_LINE = 128, /* bytes of consecutive lanes that a block takes */
     MATMUL_SKINNY_LANES = 32, /* lanes that it takes if elements of k are consecutive */
 };
 
-/* Shared memory of a block whose tile is of `side` squared without tensor cores: lanes padded by 4. */
-static inline int matmul_simt_bytes(int side) { return MATMUL_SIMT_STAGES * 2 * 64 * (side + 4); }
+/* Shared memory of a block whose tile of f32 is rows x columns: for each of the groups that share k a ring of stages, or all sums. */
+static inline int matmul_f32_bytes(int rows, int columns, int groups, int stages) {
+    const int ring = stages * MATMUL_F32_DEPTH * (rows + columns + 2 * MATMUL_F32_PAD), sums = rows * columns;
+    return 4 * groups * (ring > sums ? ring : sums);
+}
 
-/* Shared memory of a block whose tile of f64 is rows x columns: stages, in which an operand's rows may be padded. */
-static inline int matmul_f64_bytes(int rows, int columns) { return MATMUL_F64_STAGES * ((rows + columns) * 128 + 1024); }
+/* The same of f64, in whose stages an operand's rows may be padded, and in whose sums they are. */
+static inline int matmul_f64_bytes(int rows, int columns, int groups, int stages) {
+    const int ring = stages * ((rows + columns) * 128 + 1024), sums = rows * (columns + 4) * 8;
+    return groups * (ring > sums ? ring : sums);
+}
 
 #endif

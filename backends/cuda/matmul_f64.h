@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of f64 by the tensor cores of sm_80 and later.
  *
- * A block has a square tile of d, a warp ROWS x COLUMNS of it. Slices of 16 elements of k are copied to a ring of stages ahead of their use. Where k is consecutive
+ * A block has a tile of d, a warp DOWN x RIGHT of it; groups of warps may share k, and meet at the end. Slices of 16 elements of k are copied to a ring of stages ahead of their use. Where k is consecutive
  * a stage has a row of 128 bytes for each lane; where lanes are, one for each element of k. What an instruction calls rows r and 8 below, or column c of two
  * neighbouring products, are lanes 2 r and the next: so consecutive lanes are read as vectors of 16 bytes, and a thread's sums are 4 consecutive columns. No reads
  * meet in a bank: lanes 2 apart have their elements of k in other quarters of the 128 bytes, and rows of lanes are 32 bytes further each.
@@ -18,8 +18,6 @@
 
 #include "matmul_mma.h"
 
-enum { MATMUL_F64_DEPTH = 16 };
-
 template <int LANES, bool ACROSS> struct matmul_f64_rows {
     enum { PITCH = ACROSS ? LANES * 8 + 32 : 128, BYTES = LANES * 128 + 512 };
     /* Piece c of 16 bytes of a row. */
@@ -30,6 +28,7 @@ template <int LANES, bool ACROSS> struct matmul_f64_rows {
 template <int LANES, bool ACROSS, int THREADS> struct matmul_f64_copies {
     using rows = matmul_f64_rows<LANES, ACROSS>;
     enum { PIECES = ACROSS ? LANES / 2 : 8, STEP = THREADS / PIECES, COUNT = MATMUL_F64_DEPTH * LANES / 2 / THREADS };
+    static_assert(ACROSS || STEP % 8 == 0, "rows so far apart have their pieces alike");
     const double *at;
     int64_t next, step, inner; /* from slice to slice, from piece to piece, to the piece's other element */
     int64_t deep;              /* elements of k from the slice's first on */
@@ -37,12 +36,13 @@ template <int LANES, bool ACROSS, int THREADS> struct matmul_f64_copies {
     int along, place;          /* of the first piece */
     bool wide, inside;         /* aligned; and no lane is beyond the operand */
 
-    DEVICE matmul_f64_copies(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t end) {
-        const int row = thread_index() / PIECES, piece = thread_index() % PIECES, lane = ACROSS ? piece * 2 : row;
+    /* From element `skip` of k on. */
+    DEVICE matmul_f64_copies(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t end, int64_t skip, int thread) {
+        const int row = thread / PIECES, piece = thread % PIECES, lane = ACROSS ? piece * 2 : row;
         along = ACROSS ? row : piece * 2, place = rows::at(row, piece);
-        at = matmul_at<double>(from, tile, first + lane, along);
+        at = matmul_at<double>(from, tile, first + lane, skip + along);
         next = MATMUL_F64_DEPTH * from.along, step = STEP * (ACROSS ? from.along : from.lane), inner = ACROSS ? from.lane : from.along;
-        wide = from.wide, inside = wide && end - first >= LANES, deep = tile.depth;
+        wide = from.wide, inside = wide && end - first >= LANES, deep = tile.depth - skip;
         rest = (end - first < LANES ? (int)(end - first) : (int)LANES) - lane;
     }
 
@@ -98,20 +98,39 @@ template <int LANES, bool ACROSS> struct matmul_f64_view {
     }
 };
 
-template <int SIDE, int ROWS, int COLUMNS, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_f64(const matmul_params &p) {
-    enum { DOWN = SIDE / ROWS, RIGHT = SIDE / COLUMNS, THREADS = DOWN * RIGHT * WARP, I = ROWS / 16, J = COLUMNS / 16, PITCH = SIDE + 4 };
-    enum { STAGES = MATMUL_F64_STAGES, HALF = matmul_f64_rows<SIDE, false>::BYTES, STAGE = 2 * HALF, FOURS = MATMUL_F64_DEPTH / 4 };
-    char *const memory = launch_memory();
-    const matmul_place at = matmul_place_of(p, SIDE, SIDE);
-    const int slices = (int)((at.depth + MATMUL_F64_DEPTH - 1) / MATMUL_F64_DEPTH), warp = thread_index() / WARP;
-    const int down = warp / RIGHT * ROWS, right = warp % RIGHT * COLUMNS;
-    matmul_f64_copies<SIDE, A_ACROSS, THREADS> a(p.a, at, at.row, p.m);
-    matmul_f64_copies<SIDE, B_ACROSS, THREADS> b(p.b, at, at.column, p.n);
-    const matmul_f64_view<SIDE, A_ACROSS> left(down);
-    const matmul_f64_view<SIDE, B_ACROSS> above(right);
+/* A tile, what a warp has of it, and how many groups of warps share k. */
+template <int ROWS, int COLUMNS, int DOWN, int RIGHT, int GROUPS> struct matmul_f64_shape {
+    enum { BESIDE = COLUMNS / RIGHT, TEAM = ROWS / DOWN * BESIDE * WARP, THREADS = TEAM * GROUPS, HALF = ROWS * 128 + 512, STAGE = HALF + COLUMNS * 128 + 512 };
+};
+
+/* The tiles of all groups added to the first one's. */
+template <int SIZE, int GROUPS, int THREADS> DEVICE void matmul_f64_meet(double *tile) {
+    if (GROUPS > 1) sync_block();
+    for (int i = thread_index(); GROUPS > 1 && i < SIZE; i += THREADS) {
+        double sum = tile[i];
+#pragma unroll
+        for (int g = 1; g < GROUPS; g++) sum += tile[g * SIZE + i];
+        tile[i] = sum;
+    }
+}
+
+template <int ROWS, int COLUMNS, int DOWN, int RIGHT, int GROUPS, int STAGES, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_f64(const matmul_params &p) {
+    using shape = matmul_f64_shape<ROWS, COLUMNS, DOWN, RIGHT, GROUPS>;
+    enum { I = DOWN / 16, J = RIGHT / 16, TEAM = shape::TEAM, HALF = shape::HALF, STAGE = shape::STAGE, PITCH = COLUMNS + 4, FOURS = MATMUL_F64_DEPTH / 4 };
+    const int group = GROUPS > 1 ? thread_index() / TEAM : 0, thread = thread_index() - group * TEAM, warp = thread / WARP;
+    char *const memory = launch_memory() + group * STAGES * STAGE;
+    const matmul_place at = matmul_place_of(p, ROWS, COLUMNS);
+    const int slices = (int)((at.depth + MATMUL_F64_DEPTH * GROUPS - 1) / (MATMUL_F64_DEPTH * GROUPS)); /* of each group */
+    const int64_t first = (int64_t)group * slices * MATMUL_F64_DEPTH;
+    const int down = warp / shape::BESIDE * DOWN, right = warp % shape::BESIDE * RIGHT;
+    matmul_f64_copies<ROWS, A_ACROSS, TEAM> a(p.a, at, at.row, p.m, first, thread);
+    matmul_f64_copies<COLUMNS, B_ACROSS, TEAM> b(p.b, at, at.column, p.n, first, thread);
+    const matmul_f64_view<ROWS, A_ACROSS> left(down);
+    const matmul_f64_view<COLUMNS, B_ACROSS> above(right);
     double sum[I][2 * J][4] = {}, x[2][I][2], y[2][J][2]; /* operands of one step of 4 elements of k while the next ones are read */
     char *from = memory, *to = memory + (STAGES - 1) * STAGE;
     matmul_fill<STAGES, STAGE, HALF>(a, b, memory, slices);
+    sync_team(group, TEAM);
 #pragma unroll
     for (int j = 0; j < J; j++) above.load(y[0][j], from + HALF, j, 0);
 #pragma unroll
@@ -124,7 +143,7 @@ template <int SIDE, int ROWS, int COLUMNS, bool A_ACROSS, bool B_ACROSS> DEVICE 
             const char *const stage = four < FOURS - 1 ? from : next;
             if (four == FOURS - 1) {
                 copy_wait<STAGES - 2>();
-                sync_block(); /* the next slice is there, and nobody reads this one any more */
+                sync_team(group, TEAM); /* the next slice is there, and nobody reads this one any more */
             }
 #pragma unroll
             for (int j = 0; j < J; j++) above.load(y[(four + 1) % 2][j], stage + HALF, j, (four + 1) % FOURS);
@@ -141,15 +160,16 @@ template <int SIDE, int ROWS, int COLUMNS, bool A_ACROSS, bool B_ACROSS> DEVICE 
         to = from, from = next;
     }
     sync_block();
-    double *const tile = (double *)memory;
-    const int row = down + thread_index() % WARP / 4 * 2, column = right + thread_index() % 4 * 4;
+    double *const all = (double *)launch_memory(), *const tile = all + group * ROWS * PITCH;
+    const int row = down + thread % WARP / 4 * 2, column = right + thread % 4 * 4;
 #pragma unroll
     for (int i = 0; i < I; i++)
 #pragma unroll
         for (int j = 0; j < 2 * J; j++)
 #pragma unroll
             for (int e = 0; e < 4; e++) tile[(row + i * 16 + e / 2) * PITCH + column + j / 2 * 16 + e % 2 * 2 + j % 2] = sum[i][j][e];
-    matmul_tile_end<SIDE, SIDE, THREADS>(p, at, tile, PITCH);
+    matmul_f64_meet<ROWS * PITCH, GROUPS, shape::THREADS>(all);
+    matmul_tile_end<ROWS, COLUMNS, shape::THREADS>(p, at, all, PITCH);
 }
 
 #endif

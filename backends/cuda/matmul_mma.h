@@ -146,14 +146,14 @@ template <bool A_ACROSS, bool B_ACROSS> struct matmul_mma_slice {
 /* A tile that is in shared memory to d, so that neighbouring threads write neighbours. */
 template <int ROWS, int COLUMNS, int THREADS, class Sum>
 DEVICE void matmul_tile_end(const matmul_params &p, const matmul_place &at, const Sum *tile, int pitch) {
-    enum { UNITS = COLUMNS / 4, STEP = THREADS / UNITS };
+    enum { UNITS = COLUMNS / 4, STEP = THREADS / UNITS, Q = ROWS < 4 * STEP ? ROWS / STEP : 4 };
     const int row = thread_index() / UNITS, column = thread_index() % UNITS * 4;
     sync_block();
 #pragma unroll 1
-    for (int i = 0; i < ROWS; i += 4 * STEP) {
-        Sum four[4][4];
+    for (int i = 0; i < ROWS; i += Q * STEP) {
+        Sum four[Q][4];
 #pragma unroll
-        for (int q = 0; q < 4; q++) matmul_take(four[q], tile + (i + q * STEP + row) * pitch + column);
+        for (int q = 0; q < Q; q++) matmul_take(four[q], tile + (i + q * STEP + row) * pitch + column);
         matmul_finish(four, p.to, { at.result, at.row + i + row, STEP, at.column + column, p.m, p.n });
     }
 }

@@ -84,7 +84,7 @@ static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch
     }
     if (status == TRINE_OK && launch->shared > FREE)
         status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, launch->shared);
-    if (status == TRINE_OK && launch->shared > 0)
+    if (status == TRINE_OK && launch->shared > 0 && !launch->cached)
         status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
     d->driver->ThreadExchangeStreamCaptureMode(&mode);
     return status;

@@ -61,6 +61,7 @@ typedef struct cuda_launch {
     int threads;
     int cluster; /* blocks of one, of which `blocks` is a multiple; 0: none */
     int shared;  /* bytes, the same at every launch of the function */
+    bool cached; /* it reads through the first-level cache, which is to have what its blocks leave of that memory; otherwise all is shared memory */
     bool alone;  /* its blocks come when the launch ahead has ended; otherwise, where the device can, while that ends */
     const void *params;
 } cuda_launch;

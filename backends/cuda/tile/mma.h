@@ -18,6 +18,9 @@ DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory");
 /* Until at most N of the thread's groups are under way. */
 template <int N> DEVICE void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
+/* All threads of one of the block's teams, which have `threads` each, whole warps. */
+DEVICE void sync_team(int team, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory"); }
+
 /* 16 bytes of memory that are read once, or zeros: the second-level cache asks for all 256 round them, the first-level one keeps none. */
 DEVICE packed<uint32_t, 4> load_once_if(bool yes, const void *from) {
     packed<uint32_t, 4> x;
