@@ -151,23 +151,31 @@ template <class Sum> DEVICE void matmul_add_parts(const matmul_add_params &p) {
     const int unit = (int)block_index() * (MATMUL_THREADS / shares) + (p.shared ? thread / WARP * 8 + thread % 8 : thread);
     const int row = unit / p.units, own = (p.parts + shares - 1) / shares, end = (share + 1) * own < p.parts ? (share + 1) * own : p.parts;
     const int64_t step = (int64_t)p.rows * p.units * 4;
+    const int64_t column = (int64_t)(unit - row * p.units) * 4;
     Sum sum[1][4] = {};
-    if (row < p.rows) {
+    const auto add = [&](auto take) {
         const Sum *from = (const Sum *)p.from + share * own * step + (int64_t)unit * 4;
 #pragma unroll 8
         for (int part = share * own; part < end; part++, from += step) {
-            Sum next[4];
-            matmul_take(next, from);
+            Sum next[4] = {};
+            take(next, from);
 #pragma unroll
             for (int i = 0; i < 4; i++) sum[0][i] = matmul_plus(1, next[i], sum[0][i]);
         }
-    }
+    };
+    if (row < p.rows && p.n % 4 == 0) add([](Sum(&x)[4], const Sum *from) { matmul_take(x, from); });
+    if (row < p.rows && p.n % 4 != 0) /* of a row's last sums some were never written */
+        add([&](Sum(&x)[4], const Sum *from) {
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (column + i < p.n) x[i] = from[i];
+        });
 #pragma unroll
     for (int mask = 8; mask < WARP && p.shared; mask *= 2)
 #pragma unroll
         for (int i = 0; i < 4; i++) sum[0][i] = matmul_plus(1, shuffle_xor(sum[0][i], mask), sum[0][i]);
     const int batch = row / p.m;
-    if (row < p.rows && share == 0) matmul_finish(sum, p.to, { batch, row - batch * p.m, 1, (int64_t)(unit - row * p.units) * 4, p.m, p.n });
+    if (row < p.rows && share == 0) matmul_finish(sum, p.to, { batch, row - batch * p.m, 1, column, p.m, p.n });
 }
 
 #endif
