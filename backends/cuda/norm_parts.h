@@ -3,6 +3,8 @@
 #ifndef TRINE_CUDA_NORM_PARTS_H
 #define TRINE_CUDA_NORM_PARTS_H
 
+#include <tile/access.h>
+
 #include "backends/simt/norm_rows.h"
 #include "row_part.h"
 
@@ -147,7 +149,7 @@ template <bool CENTERED, class T, class Part, int G, int ROWS> DEVICE void norm_
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         y[k] = row_at<T>(p.y, row[k]);
-        asm volatile("" : "+l"(y[k])); /* or the compiler multiplies anew for each piece, out of registers */
+        keep_address(y[k]); /* or the row is multiplied by its stride for each piece, and registers do not suffice */
         if (thread_index() == 0 && part.first == 0) {
             if (p.mean.data) store_one<f32>(p.mean.data, row[k], s[k].mean);
             if (p.rstd.data) store_one<f32>(p.rstd.data, row[k], s[k].rstd);

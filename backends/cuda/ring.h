@@ -6,26 +6,11 @@
 #ifndef TRINE_CUDA_RING_H
 #define TRINE_CUDA_RING_H
 
+#include <tile/access.h>
 #include <tile/cluster.h>
 #include <tile/mma.h>
 
 #include "backends/simt/row.h"
-
-/* 16 or 8 bytes to shared memory, or to global memory, if `yes`: without a branch, which would keep chunks apart. */
-template <int SIZE> DEVICE void copy_if(bool yes, void *to, const void *from) {
-    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
-    if constexpr (SIZE == 16)
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %2, 0;\n@p cp.async.cg.shared.global [%0], [%1], 16;\n}" ::"r"(at), "l"(from), "r"((int)yes) : "memory");
-    else
-        asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %2, 0;\n@p cp.async.ca.shared.global [%0], [%1], 8;\n}" ::"r"(at), "l"(from), "r"((int)yes) : "memory");
-}
-DEVICE void store_if(bool yes, void *to, const uint32_t (&x)[4]) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n@p st.global.v4.b32 [%0], {%1, %2, %3, %4};\n}" ::"l"(to), "r"(x[0]), "r"(x[1]), "r"(x[2]),
-                 "r"(x[3]), "r"((int)yes));
-}
-DEVICE void store_if(bool yes, void *to, const uint32_t (&x)[2]) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %3, 0;\n@p st.global.v2.b32 [%0], {%1, %2};\n}" ::"l"(to), "r"(x[0]), "r"(x[1]), "r"((int)yes));
-}
 
 /* What the warps of a cluster tell each other: in turns, since some may still read while others go on. */
 template <int WARPS> struct ring_meeting {
