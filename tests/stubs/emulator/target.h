@@ -30,11 +30,15 @@ DEVICE int64_t block_count() { return emulator.blocks; }
 DEVICE void sync_block() { emulator_wait(WAIT_BLOCK); }
 DEVICE char *launch_memory() { return emulator_memory; }
 template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
-    static_assert(sizeof x <= sizeof emulator.slot[0], "");
-    memcpy(&emulator.slot[emulator.thread], &x, sizeof x);
-    emulator_wait(WAIT_WARP);
-    memcpy(&x, &emulator.slot[emulator.thread ^ mask], sizeof x);
-    emulator_wait(WAIT_WARP);
+    uint64_t word[(sizeof x + sizeof(uint64_t) - 1) / sizeof(uint64_t)] = {};
+    memcpy(word, &x, sizeof x);
+    for (uint64_t &w : word) {
+        emulator.slot[emulator.thread] = w;
+        emulator_wait(WAIT_WARP);
+        w = emulator.slot[emulator.thread ^ mask];
+        emulator_wait(WAIT_WARP);
+    }
+    memcpy(&x, word, sizeof x);
     return x;
 }
 
