@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm_backward and layer_norm_backward of rows through shared memory, all of one type, without gradients of residuals or dropout. Each thread sums dweight
- * and dbias of its columns over the rows of its cluster. Where it has 16 of f32 it keeps the weight, and g and xhat until the row's sums are known; of more, the
- * weight lies behind the ring, and they are computed anew.
+/* rms_norm_backward and layer_norm_backward of rows through shared memory. Each thread sums dweight and dbias of its columns over the rows of its cluster. Where it
+ * has 8 of f32 it keeps the weight, and g and xhat until the row's sums are known; of more, the weight lies behind the ring, and they are computed anew.
  *
- * NOTES. Floors: dy and h read once, dx written; 9 flops an element for rms_norm, 13 for layer_norm. On an H200, where copying moves 4.27 TB/s: 3.8 to 4.1 TB/s
- * on f32; 3.4 to 3.9 on bf16 where rows fill their blocks, 2.6 where three of eight chunks are empty (layer_norm, bf16, 20480). */
+ * NOTES. Floors: dy and h read once, dx written, and dresidual and dh if there are such; 9 flops an element for rms_norm, 13 for layer_norm. */
 #ifndef TRINE_CUDA_NORM_BACKWARD_RING_H
 #define TRINE_CUDA_NORM_BACKWARD_RING_H
 
@@ -17,16 +15,60 @@ template <bool CENTERED> DEVICE norm_saved norm_ring_saved(const norm_backward_p
     return norm_saved_of<CENTERED>(p, row + thread_index() * (int)p.turns);
 }
 
-/* g = (weight + offset) dy and xhat of a chunk. */
-template <bool CENTERED, class Rows> struct norm_ring_terms {
-    float dy[Rows::ITEMS], g[Rows::ITEMS], hat[Rows::ITEMS];
-    DEVICE norm_ring_terms(const Rows &r, const norm_backward_params &p, const norm_saved &s, const typename Rows::chunk *weight, int v) {
-        const typename Rows::chunk from = r.get(v, 0), h = r.get(v, 1), w = weight[v * SIMT_RING_THREADS + thread_index()];
+/* The sums of a row's g and g xhat; rms_norm needs the latter alone. */
+template <bool CENTERED> struct norm_ring_sums;
+template <> struct norm_ring_sums<true> {
+    using type = two;
+    static DEVICE two of(float a, float b) { return { a, b }; }
+    static DEVICE two means(two x, float inverse) { return { x.a * inverse, x.b * inverse }; }
+};
+template <> struct norm_ring_sums<false> {
+    using type = float;
+    static DEVICE float of(float, float b) { return b; }
+    static DEVICE two means(float x, float inverse) { return { 0, x * inverse }; }
+};
+
+/* The weight of the thread's columns, behind the ring: as f32, with the offset, if there is room, else as it is in memory. */
+template <class T, class W, class Rows> struct norm_ring_weight {
+    using chunk = held<W, Rows::ITEMS>;
+
+    static DEVICE chunk &at(int v) { return ((chunk *)(launch_memory() + SIMT_RING_BYTES))[v * SIMT_RING_THREADS + thread_index()]; }
+
+    template <class S> static DEVICE chunk of(const held<S, Rows::ITEMS> &x, float offset) {
+        if constexpr (sizeof(chunk) == sizeof x && sizeof(typename W::bits) == 2) {
+            return x;
+        } else {
+            float w[Rows::ITEMS];
+#pragma unroll
+            for (int k = 0; k < Rows::ITEMS; k++) w[k] = x.get(k) + offset;
+            return held_of<W>(w);
+        }
+    }
+    static DEVICE void fill(const Rows &r, const norm_backward_params &p, int v) {
+        float ones[Rows::ITEMS];
+#pragma unroll
+        for (float &one : ones) one = 1;
+        if (!p.weight.data)
+            at(v) = held_of<W>(ones);
+        else if (sizeof(typename W::bits) == 4 && (sizeof(typename T::bits) == 4 || p.f32_weight))
+            at(v) = of<f32>(r.template read<f32>(p.weight.data, v), p.weight_offset);
+        else
+            at(v) = of<T>(r.template read<T>(p.weight.data, v), p.weight_offset);
+    }
+};
+
+/* dy, xhat and the factors of dy of a chunk. */
+template <bool CENTERED, bool OFFSET, class Weight, class Rows> struct norm_ring_terms {
+    float dy[Rows::ITEMS], w[Rows::ITEMS], hat[Rows::ITEMS];
+    DEVICE norm_ring_terms(const Rows &r, int v, int stage, const norm_saved &s, float offset) {
+        const auto from = Rows::template get<0>(v, stage);
+        const auto h = Rows::template get<1>(v, stage);
+        const auto factors = Weight::at(v);
 #pragma unroll
         for (int k = 0; k < Rows::ITEMS; k++) {
             dy[k] = from.get(k);
-            g[k] = p.weight.data ? dy[k] * (w.get(k) + p.weight_offset) : dy[k];
-            hat[k] = (CENTERED ? h.get(k) - s.mean : h.get(k)) * s.rstd;
+            w[k] = OFFSET ? factors.get(k) + offset : factors.get(k);
+            hat[k] = (CENTERED ? h.get(k) - (r.has(v, k) ? s.mean : 0.0f) : h.get(k)) * s.rstd;
         }
     }
 };
@@ -43,50 +85,6 @@ DEVICE void norm_backward_store(const norm_backward_params &p, const Rows &r, co
     }
 }
 
-template <bool CENTERED, class T, int CHUNKS> DEVICE void norm_backward_anew(const norm_backward_params &p) {
-    using rows = ring<T, 2, CHUNKS, SIMT_RING_THREADS>;
-    using chunk = typename rows::chunk;
-    using terms = norm_ring_terms<CENTERED, rows>;
-    const simt_rows from[2] = { p.dy, p.h };
-    rows r(p.ring, from, p.rows, p.n);
-    chunk *const weight = (chunk *)(launch_memory() + SIMT_RING_BYTES);
-#pragma unroll
-    for (int v = 0; v < CHUNKS; v++)
-        if (p.weight.data) weight[v * SIMT_RING_THREADS + thread_index()] = r.read(p.weight.data, v);
-    const float inverse = 1.0f / (float)p.n;
-    float dweight[CHUNKS][rows::ITEMS] = {}, dbias[CHUNKS][rows::ITEMS] = {};
-    norm_saved ahead = norm_ring_saved<CENTERED>(p, r.row);
-    for (; r.row < p.rows; r.next()) {
-        const norm_saved s = ahead;
-        if (r.row + r.step < p.rows) ahead = norm_ring_saved<CENTERED>(p, r.row + r.step);
-        two sums = { 0, 0 };
-        r.wait();
-#pragma unroll
-        for (int v = 0; v < CHUNKS; v++) {
-            const terms t(r, p, s, weight, v);
-#pragma unroll
-            for (int k = 0; k < rows::ITEMS; k++) {
-                dweight[v][k] = fused(t.dy[k], t.hat[k], dweight[v][k]);
-                if (CENTERED) dbias[v][k] += t.dy[k];
-                if (CENTERED) sums.a += t.g[k];
-                sums.b = fused(t.g[k], t.hat[k], sums.b);
-            }
-        }
-        sums = r.sum(sums);
-        const float c1 = sums.a * inverse, c2 = sums.b * inverse;
-#pragma unroll
-        for (int v = 0; v < CHUNKS; v++) {
-            const terms t(r, p, s, weight, v);
-            float dx[rows::ITEMS];
-#pragma unroll
-            for (int k = 0; k < rows::ITEMS; k++) dx[k] = (CENTERED ? t.g[k] - c1 - t.hat[k] * c2 : t.g[k] - t.hat[k] * c2) * s.rstd;
-            r.template put<T>(row_at<T>(p.dx, r.row), v, dx);
-            r.refill(v);
-        }
-    }
-    norm_backward_store<CENTERED>(p, r, dweight, dbias);
-}
-
 /* A sum of products, by two chains. */
 template <int N> DEVICE float vector_dot(const float (&x)[N], const float (&y)[N]) {
     float a = x[0] * y[0], b = x[1] * y[1];
@@ -98,15 +96,80 @@ template <int N> DEVICE float vector_dot(const float (&x)[N], const float (&y)[N
     return a + b;
 }
 
-template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_backward_kept(const norm_backward_params &p) {
-    using rows = ring<T, 2, CHUNKS, THREADS>;
-    using chunk = typename rows::chunk;
+/* dh = dx + dresidual, in place of dx, which then is dropout's of that. */
+template <class T, class Rows> DEVICE void norm_ring_residual(const Rows &r, const norm_backward_params &p, int v, float (&dx)[Rows::ITEMS]) {
+    using R = typename Rows::template type<2>;
+    const held<R, Rows::ITEMS> more = Rows::template get<2>(v, r.stage);
+#pragma unroll
+    for (int k = 0; k < Rows::ITEMS; k++) dx[k] += more.get(k);
+    if (p.dh.data) r.template put<R>(row_at<R>(p.dh, r.row), v, dx);
+    if (p.dropout.p == 0) return;
+    const uint32_t bits = kept<Rows::ITEMS>(p.dropout, (uint64_t)(r.row * p.n + r.first + v * Rows::STEP));
+#pragma unroll
+    for (int k = 0; k < Rows::ITEMS; k++) dx[k] = bits >> k & 1 ? dx[k] * p.dropout.scale : 0.0f;
+}
+
+/* W: the weight's type behind the ring; OFFSET: without its offset. */
+template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, class Rows> DEVICE void norm_backward_anew(const norm_backward_params &p) {
+    using weight = norm_ring_weight<T, W, Rows>;
+    using terms = norm_ring_terms<CENTERED, OFFSET, weight, Rows>;
+    using sums_of = norm_ring_sums<CENTERED>;
+    using sums = typename sums_of::type;
+    constexpr int ITEMS = Rows::ITEMS;
+    const simt_rows from[3] = { p.dy, p.h, p.dresidual };
+    Rows r(p.ring, from, p.rows, p.n);
+    const float offset = p.weight.data ? p.weight_offset : 0.0f, inverse = 1.0f / (float)p.n;
+#pragma unroll
+    for (int v = 0; v < CHUNKS; v++) weight::fill(r, p, v);
+    float dweight[CHUNKS][ITEMS] = {}, dbias[CHUNKS][ITEMS] = {};
+    norm_saved ahead = {};
+    if (r.row < p.rows) ahead = norm_ring_saved<CENTERED>(p, r.row);
+    r.template each_row<norm_saved, sums>(
+        [&](norm_saved &s, int64_t row, int stage) {
+            s = ahead;
+            if (row + r.step < p.rows) ahead = norm_ring_saved<CENTERED>(p, row + r.step);
+            float a = 0, b = 0;
+#pragma unroll
+            for (int v = 0; v < CHUNKS; v++) {
+                const terms t(r, v, stage, s, offset);
+                float g[ITEMS];
+#pragma unroll
+                for (int k = 0; k < ITEMS; k++) {
+                    g[k] = t.dy[k] * t.w[k];
+                    dweight[v][k] = fused(t.dy[k], t.hat[k], dweight[v][k]);
+                    if (CENTERED) dbias[v][k] += t.dy[k];
+                }
+                if (CENTERED) a += vector_sum(g);
+                b += vector_dot(g, t.hat);
+            }
+            return sums_of::of(a, b);
+        },
+        [&](const norm_saved &s, sums total) {
+            const two means = sums_of::means(total, inverse);
+            typename T::bits *const dx_row = row_at<T>(p.dx, r.row);
+#pragma unroll
+            for (int v = 0; v < CHUNKS; v++) {
+                const terms t(r, v, r.stage, s, offset);
+                float dx[ITEMS];
+#pragma unroll
+                for (int k = 0; k < ITEMS; k++) dx[k] = fused(-t.hat[k], means.b, CENTERED ? fused(t.dy[k], t.w[k], -means.a) : t.dy[k] * t.w[k]) * s.rstd;
+                if constexpr (Rows::TENSORS == 3) norm_ring_residual<T>(r, p, v, dx);
+                r.template put<T>(dx_row, v, dx);
+                r.refill(v);
+            }
+        });
+    norm_backward_store<CENTERED>(p, r, dweight, dbias);
+}
+
+template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE> DEVICE void norm_backward_kept(const norm_backward_params &p) {
+    using rows = ring<CHUNKS, THREADS, WHOLE, T, T>;
+    using chunk = held<T, rows::ITEMS>;
     const simt_rows from[2] = { p.dy, p.h };
     rows r(p.ring, from, p.rows, p.n);
     float weight[CHUNKS][rows::ITEMS];
 #pragma unroll
     for (int v = 0; v < CHUNKS; v++) {
-        const chunk w = p.weight.data ? r.read(p.weight.data, v) : chunk{};
+        const chunk w = p.weight.data ? r.template read<T>(p.weight.data, v) : chunk{};
 #pragma unroll
         for (int k = 0; k < rows::ITEMS; k++) weight[v][k] = p.weight.data ? w.get(k) + p.weight_offset : 1.0f;
     }
@@ -121,11 +184,11 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_back
         r.wait();
 #pragma unroll
         for (int v = 0; v < CHUNKS; v++) {
-            const chunk dy = r.get(v, 0), h = r.get(v, 1);
+            const chunk dy = r.template get<0>(v, r.stage), h = r.template get<1>(v, r.stage);
 #pragma unroll
             for (int k = 0; k < rows::ITEMS; k++) {
                 g[v][k] = dy.get(k) * weight[v][k];
-                hat[v][k] = (CENTERED ? h.get(k) - s.mean : h.get(k)) * s.rstd;
+                hat[v][k] = (CENTERED ? h.get(k) - (r.has(v, k) ? s.mean : 0.0f) : h.get(k)) * s.rstd;
                 dweight[v][k] = fused(dy.get(k), hat[v][k], dweight[v][k]);
                 if (CENTERED) dbias[v][k] += dy.get(k);
             }
@@ -145,20 +208,52 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_back
     norm_backward_store<CENTERED>(p, r, dweight, dbias);
 }
 
-/* Entries <op>_ring_<T>_<chunks of a block>. */
-#define NORM_BACKWARD_KEPT(op, CENTERED, T, CHUNKS, THREADS, VARIANT) \
-    ENTRY_HELD(op##_ring_##T##_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { norm_backward_kept<CENTERED, T, CHUNKS, THREADS>(p); }
+/* Rows that are not WHOLE take any offset: they are slower anyway. Of f32 there is room for it behind the ring. */
+template <bool CENTERED, class T, int CHUNKS> DEVICE void norm_backward_long_ring(const norm_backward_params &p) {
+    constexpr bool NARROW = sizeof(typename T::bits) == 2;
+    using whole = ring<CHUNKS, SIMT_RING_THREADS, true, T, T>;
+    using ragged = ring<CHUNKS, SIMT_RING_THREADS, false, T, T>;
+    if (!p.ring.whole)
+        norm_backward_anew<CENTERED, T, T, NARROW, CHUNKS, ragged>(p);
+    else if (NARROW && p.weight.data && p.weight_offset != 0)
+        norm_backward_anew<CENTERED, T, T, NARROW, CHUNKS, whole>(p);
+    else
+        norm_backward_anew<CENTERED, T, T, false, CHUNKS, whole>(p);
+}
+template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_backward_short_ring(const norm_backward_params &p) {
+    if (p.ring.whole)
+        norm_backward_kept<CENTERED, T, CHUNKS, THREADS, true>(p);
+    else
+        norm_backward_kept<CENTERED, T, CHUNKS, THREADS, false>(p);
+}
+
+template <bool CENTERED, class T, class R> DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
+    if (p.ring.whole)
+        norm_backward_anew<CENTERED, T, f32, false, 2, ring<2, SIMT_RING_THREADS, true, T, R, R>>(p);
+    else
+        norm_backward_anew<CENTERED, T, f32, false, 2, ring<2, SIMT_RING_THREADS, false, T, R, R>>(p);
+}
+
+/* Entries <op>_ring_<T>_<chunks of a block>, and <op>_ring_full_<T>_<R>_<chunks>, of rows with a gradient of the residual, of type R, or dropout. */
+#define NORM_BACKWARD_SHORT(op, CENTERED, THREADS, VARIANT) \
+    ENTRY_HELD(op##_ring_f32_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { norm_backward_short_ring<CENTERED, f32, 2, THREADS>(p); }
+#define NORM_BACKWARD_LONG(op, CENTERED, T, CHUNKS, VARIANT) \
+    ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_long_ring<CENTERED, T, CHUNKS>(p); }
+#define NORM_BACKWARD_FULL(op, CENTERED, T, R) \
+    ENTRY_HELD(op##_ring_full_##T##_##R##_1024, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_full_ring<CENTERED, T, R>(p); }
 #define NORM_BACKWARD_RINGS(op, CENTERED) \
-    NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 128, 256) \
-    NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 256, 512) \
-    NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 512, 1024) \
-    ENTRY_HELD(op##_ring_f32_2048, SIMT_RING_THREADS, 1, norm_backward_params) { \
-        if constexpr (CENTERED) \
-            norm_backward_anew<CENTERED, f32, 4>(p); /* registers do not suffice */ \
-        else \
-            norm_backward_kept<CENTERED, f32, 4, SIMT_RING_THREADS>(p); \
-    } \
-    ENTRY_HELD(op##_ring_bf16_2048, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew<CENTERED, bf16, 4>(p); } \
-    ENTRY_HELD(op##_ring_f16_2048, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew<CENTERED, f16, 4>(p); }
+    NORM_BACKWARD_SHORT(op, CENTERED, 128, 256) \
+    NORM_BACKWARD_SHORT(op, CENTERED, 256, 512) \
+    NORM_BACKWARD_SHORT(op, CENTERED, 512, 1024) \
+    NORM_BACKWARD_LONG(op, CENTERED, f32, 4, 2048) \
+    NORM_BACKWARD_LONG(op, CENTERED, bf16, 2, 1024) \
+    NORM_BACKWARD_LONG(op, CENTERED, bf16, 4, 2048) \
+    NORM_BACKWARD_LONG(op, CENTERED, f16, 2, 1024) \
+    NORM_BACKWARD_LONG(op, CENTERED, f16, 4, 2048) \
+    NORM_BACKWARD_FULL(op, CENTERED, f32, f32) \
+    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16) \
+    NORM_BACKWARD_FULL(op, CENTERED, bf16, f32) \
+    NORM_BACKWARD_FULL(op, CENTERED, f16, f16) \
+    NORM_BACKWARD_FULL(op, CENTERED, f16, f32)
 
 #endif

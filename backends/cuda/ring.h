@@ -6,40 +6,66 @@
 #ifndef TRINE_CUDA_RING_H
 #define TRINE_CUDA_RING_H
 
+#include <tile/access.h>
 #include <tile/cluster.h>
 #include <tile/mma.h>
 
 #include "backends/simt/row.h"
 
-/* Rows of TENSORS tensors at a time, of each CHUNKS chunks of 16 bytes for every thread of THREADS, in as many blocks as make 512 threads of a processor. */
-template <class T, int TENSORS, int CHUNKS, int THREADS> struct ring {
-    using bits = typename T::bits;
-    static constexpr int ITEMS = 16 / sizeof(bits), WARPS = THREADS / WARP;
-    static constexpr int PLANE = THREADS * 16, ROW = TENSORS * CHUNKS * PLANE, ROWS = SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS) / ROW;
-    using chunk = held<T, ITEMS>;
+/* What the warps of a cluster tell each other: in turns, since some may still read while others go on. */
+template <int WARPS> struct ring_meeting {
+    two slot[2][SIMT_RING_MOST * WARPS];
+    uint64_t barrier[2];
 
-    /* What the warps of a cluster tell each other: in turns, since some may still read while others go on. */
-    struct meeting {
-        two slot[2][SIMT_RING_MOST * WARPS];
-        uint64_t barrier[2];
-    };
+    static DEVICE ring_meeting &here() {
+        SHARED ring_meeting memory;
+        return memory;
+    }
+};
 
-    const simt_rows (&from)[TENSORS];
-    meeting &met;
-    const int64_t rows, step;         /* of all; from one row of the cluster to the next */
-    const int first, n, rank, blocks; /* the block's columns; its place in the cluster, and the cluster's blocks */
-    const bool whole;
-    int64_t row;
-    int stage = 0;
-    uint32_t turn = 0;
+template <int I, class First, class... Rest> struct nth_type {
+    using type = typename nth_type<I - 1, Rest...>::type;
+};
+template <class First, class... Rest> struct nth_type<0, First, Rest...> {
+    using type = First;
+};
 
-    DEVICE ring(const simt_ring &shape, const simt_rows (&in)[TENSORS], int64_t count, int64_t length)
-        : from(in), met(meeting_of()), rows(count), step(shape.clusters), first(cluster_rank() * shape.part),
-          n((int)length - first < shape.part ? (int)length - first : shape.part), rank(cluster_rank()), blocks(shape.blocks), whole(shape.whole),
-          row(block_index() / shape.blocks) {
+/* Rows of several tensors at a time, of each CHUNKS chunks for every thread of THREADS, in as many blocks as make 512 threads of a processor. A chunk is 16 bytes
+ * of the widest of their types, and as many elements of others. WHOLE: in the sense of row.h. */
+template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
+    template <int I> using type = typename nth_type<I, Types...>::type;
+    template <int I> static constexpr int SIZE = sizeof(typename type<I>::bits);
+    static constexpr int TENSORS = sizeof...(Types), WARPS = THREADS / WARP;
+    static constexpr int ITEMS = (... && (sizeof(typename Types::bits) == 2)) ? 8 : 4;
+    static constexpr int STEP = THREADS * ITEMS, COLUMN = (0 + ... + (int)sizeof(typename Types::bits));
+    static constexpr int ROW = CHUNKS * STEP * COLUMN, ROWS = SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS) / ROW;
+    template <int I> using chunk = held<type<I>, ITEMS>;
+
+    template <int I> static constexpr int START = CHUNKS * STEP * ((I > 0) * SIZE<0> + (I > 1) * SIZE<1>);
+
+    simt_rows from[TENSORS];
+    ring_meeting<WARPS> &met;
+    const int64_t rows, step; /* of all; from one row of the cluster to the next */
+    const int blocks;         /* of the cluster */
+    const int first, left;    /* the thread's first column; how many of the block's there are from it on */
+    int64_t row;              /* the last that has come */
+    int stage = 0;            /* its place in the ring */
+    uint32_t given = 0, taken = 0;
+
+    template <int N>
+    DEVICE ring(const simt_ring &shape, const simt_rows (&in)[N], int64_t count, int64_t length)
+        : met(ring_meeting<WARPS>::here()), rows(count), step(shape.clusters), blocks(shape.blocks),
+          first(cluster_rank() * shape.part + thread_index() * ITEMS),
+          left(((int)length < (cluster_rank() + 1) * shape.part ? (int)length : (cluster_rank() + 1) * shape.part) - first), row(block_index() / shape.blocks) {
+#pragma unroll
+        for (int t = 0; t < TENSORS; t++) from[t] = in[t];
+#pragma unroll 1
         for (int s = 0; s < ROWS; s++) {
 #pragma unroll
-            for (int v = 0; v < CHUNKS; v++) ask(row + s * step, v, s);
+            for (int v = 0; v < CHUNKS; v++) {
+                clear(v, s);
+                ask(row + s * step, v, s);
+            }
             copy_commit();
         }
         if (blocks == 1) return;
@@ -50,35 +76,35 @@ template <class T, int TENSORS, int CHUNKS, int THREADS> struct ring {
         sync_block();
         cluster_sync();
     }
-    static DEVICE meeting &meeting_of() {
-        SHARED meeting memory;
-        return memory;
+    /* Has the block columns of chunk v, or of the thread's? Others are 0 in the ring from the beginning on. */
+    DEVICE bool used(int v) const { return v * STEP < left + thread_index() * ITEMS; }
+    DEVICE bool in_row(int v) const { return v * STEP < left; }
+    DEVICE bool has(int v, int k) const { return v * STEP + (WHOLE ? 0 : k) < left; } /* element k of it */
+
+    template <int I> static DEVICE char *memory(int v, int s) {
+        return launch_memory() + s * ROW + START<I> + (v * THREADS + thread_index()) * (ITEMS * SIZE<I>);
     }
 
-    /* A thread's chunk v begins at this one of the block's columns. */
-    DEVICE int place(int v) const { return (v * THREADS + thread_index()) * ITEMS; }
-
-    DEVICE char *memory(int tensor, int v, int s) const { return launch_memory() + s * ROW + (tensor * CHUNKS + v) * PLANE + thread_index() * 16; }
-
-    DEVICE void ask(int64_t of, int v, int s) const {
-        if (of >= rows) return;
-        const int at = place(v);
-#pragma unroll
-        for (int t = 0; t < TENSORS; t++)
-            if (whole)
-                copy_bytes<16>(memory(t, v, s), row_at<T>(from[t], of) + first + (at < n ? at : 0), at < n ? 16 : 0);
-            else
-                *(chunk *)memory(t, v, s) = read(row_at<T>(from[t], of), v);
+    /* A tensor that is absent is 0, and so is what is beyond the row. */
+    template <int I> DEVICE bool there(int v) const { return in_row(v) && (I < 2 || from[I].data); }
+    template <int I = 0> DEVICE void clear(int v, int s) const {
+        if (!there<I>(v)) *(chunk<I> *)memory<I>(v, s) = {};
+        if constexpr (I + 1 < TENSORS) clear<I + 1>(v, s);
+    }
+    template <int I = 0> DEVICE void ask(int64_t of, int v, int s) const {
+        const bool yes = of < rows && there<I>(v);
+        if constexpr (WHOLE)
+            copy_if<ITEMS * SIZE<I>>(yes, memory<I>(v, s), row_at<type<I>>(from[I], of) + first + v * STEP);
+        else if (yes)
+            *(chunk<I> *)memory<I>(v, s) = read<type<I>>(row_at<type<I>>(from[I], of), v);
+        if constexpr (I + 1 < TENSORS) ask<I + 1>(of, v, s);
     }
 
-    /* Until the row at work is there. */
+    /* Until the next row is there; until that at hand is. */
+    DEVICE void wait_next() const { copy_wait<ROWS - 2>(); }
     DEVICE void wait() const { copy_wait<ROWS - 1>(); }
 
-    DEVICE chunk get(int v, int tensor = 0) const { return *(const chunk *)memory(tensor, v, stage); }
-
-    /* How many elements of chunk v are the row's, if any; does any thread have such? */
-    DEVICE int left(int v) const { return n - place(v); }
-    DEVICE bool used(int v) const { return v * THREADS * ITEMS < n; }
+    template <int I> static DEVICE chunk<I> get(int v, int s) { return *(const chunk<I> *)memory<I>(v, s); }
 
     /* Body(v) for the chunks that are used, two at a time. */
     template <class Body> DEVICE void each(const Body &body) const {
@@ -90,61 +116,103 @@ template <class T, int TENSORS, int CHUNKS, int THREADS> struct ring {
             }
     }
 
-    /* Chunk v of a row of a tensor; 0 beyond the block's columns. */
-    DEVICE chunk read(const void *row_of, int v) const {
-        const bits *of = (const bits *)row_of + first;
-        const int at = place(v);
-        if (whole && at < n) return *(const chunk *)(of + at);
-        return whole ? chunk{} : gathered<T, ITEMS>(of + at, [&](int k) { return at + k < n; });
+    /* Chunk v of a row of a tensor of S; 0 beyond the block's columns. */
+    template <class S> DEVICE held<S, ITEMS> read(const void *row_of, int v) const {
+        const typename S::bits *of = (const typename S::bits *)row_of + first + v * STEP;
+        if constexpr (WHOLE)
+            return in_row(v) ? *(const held<S, ITEMS> *)of : held<S, ITEMS>{};
+        else
+            return gathered<S, ITEMS>(of, [&](int k) { return v * STEP + k < left; });
     }
 
     template <class S> DEVICE void put(typename S::bits *row_of, int v, const float (&value)[ITEMS]) const {
-        typename S::bits *to = row_of + first;
-        const int at = place(v);
-        if (!whole)
-            scatter<S>(value, to + at, [&](int k) { return at + k < n; });
-        else if (at < n)
-            store_vector<S>(value, to + at);
+        typename S::bits *to = row_of + first + v * STEP;
+        if constexpr (WHOLE) {
+            const held<S, ITEMS> x = held_of<S>(value);
+            constexpr int WORDS = ITEMS / x.PER_WORD, AT_ONCE = WORDS < 4 ? WORDS : 4;
+#pragma unroll
+            for (int i = 0; i < WORDS; i += AT_ONCE) {
+                uint32_t word[AT_ONCE];
+#pragma unroll
+                for (int j = 0; j < AT_ONCE; j++) word[j] = x.word[i + j];
+                store_if(in_row(v), (uint32_t *)to + i, word);
+            }
+        } else {
+            scatter<S>(value, to, [&](int k) { return v * STEP + k < left; });
+        }
     }
 
-    /* Chunk v of the row is done with. */
+    /* Chunk v of the row at hand is done with. */
     DEVICE void refill(int v) const { ask(row + ROWS * step, v, stage); }
+    DEVICE int stage_after() const { return stage + 1 < ROWS ? stage + 1 : 0; }
     DEVICE void next() {
         copy_commit();
         row += step;
-        stage = stage + 1 < ROWS ? stage + 1 : 0;
+        stage = stage_after();
     }
 
-    /* What all warps of the cluster give, in order. It stays until the next meeting but one. */
-    DEVICE const two *meet(two x) {
-        const int warp = thread_index() / WARP, lane = thread_index() % WARP, which = turn & 1;
+    /* Row after row: a row's sums are First(State &, row, stage), and Second(State, sums) is what is done with them, once the row after has been summed too, so that
+     * nobody waits for other blocks' sums. */
+    template <class State, class Sums, class First, class Second> DEVICE void each_row(const First &sum_up, const Second &finish) {
+        State now = {}, later = {};
+        if (row >= rows) return;
+        for (bool begun = false;; begun = true) {
+            const int64_t coming = begun ? row + step : row;
+            const bool more = coming < rows;
+            Sums own = {};
+            if (more) {
+                if (begun)
+                    wait_next();
+                else
+                    wait();
+                own = sum_up(later, coming, begun ? stage_after() : stage);
+            }
+            const Sums sums = begun ? take<Sums>() : Sums{};
+            if (more) give(own);
+            if (begun) {
+                finish(now, sums);
+                if (!more) return;
+                next();
+            }
+            now = later;
+        }
+    }
+
+    /* What a warp gives for the sums of all warps of the cluster; and those, of what was given first. Between two gifts the first is taken. */
+    DEVICE void give(float x) { post({ group_sum<WARP>(x), 0 }); }
+    DEVICE void give(two x) { post(group_sum<WARP>(x)); }
+    DEVICE void post(two x) {
+        const int warp = thread_index() / WARP, lane = thread_index() % WARP, which = given++ & 1;
         two *const slot = met.slot[which];
         if (blocks == 1) {
             if (lane == 0) slot[warp] = x;
-            sync_block();
-        } else {
-            const uint32_t barrier = shared_address(&met.barrier[which]);
-            if (thread_index() == 0) barrier_expect(barrier, blocks * WARPS * (int)sizeof(two));
-            if (lane < blocks) {
-                const uint32_t there = cluster_address(shared_address(&slot[rank * WARPS + warp]), lane), met = cluster_address(barrier, lane);
-                cluster_send(there, met, bits_of_float(x.a), bits_of_float(x.b));
-            }
-            barrier_wait(barrier, turn >> 1 & 1);
+            return;
         }
-        turn++;
-        return slot;
+        const uint32_t barrier = shared_address(&met.barrier[which]);
+        if (thread_index() == 0) barrier_expect(barrier, blocks * WARPS * (int)sizeof(two));
+        if (lane < blocks) {
+            const uint32_t there = cluster_address(shared_address(&slot[cluster_rank() * WARPS + warp]), lane), met = cluster_address(barrier, lane);
+            cluster_send(there, met, bits_of_float(x.a), bits_of_float(x.b));
+        }
     }
-    DEVICE two sum(two x) {
-        const two *const slot = meet(group_sum<WARP>(x));
-        two total = { 0, 0 };
-        for (int i = thread_index() % WARP; i < blocks * WARPS; i += WARP) total = total + slot[i];
+    static DEVICE void add(float &total, two x) { total += x.a; }
+    static DEVICE void add(two &total, two x) { total = total + x; }
+    template <class Sums> DEVICE Sums take() {
+        const two *const slot = met.slot[taken & 1];
+        if (blocks == 1)
+            sync_block();
+        else
+            barrier_wait(shared_address(&met.barrier[taken & 1]), taken >> 1 & 1);
+        taken++;
+        Sums total = {};
+#pragma unroll
+        for (int i = 0; i < SIMT_RING_MOST * WARPS; i += WARP)
+            if (i + thread_index() % WARP < blocks * WARPS) add(total, slot[i + thread_index() % WARP]);
         return group_sum<WARP>(total);
     }
-    DEVICE float sum(float x) {
-        const two *const slot = meet({ group_sum<WARP>(x), 0 });
-        float total = 0;
-        for (int i = thread_index() % WARP; i < blocks * WARPS; i += WARP) total += slot[i].a;
-        return group_sum<WARP>(total);
+    template <class Sums> DEVICE Sums sum(Sums x) {
+        give(x);
+        return take<Sums>();
     }
 };
 

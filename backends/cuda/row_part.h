@@ -22,13 +22,17 @@ template <class T, int G, bool WHOLE> struct row_part {
     static constexpr bool whole = WHOLE;
     using piece = held<T, ITEMS>;
 
-    const int first, n;
+    const int first, n, room;
 
     DEVICE row_part(const simt_part &p, int64_t row)
-        : first(p.blocks > 1 ? cluster_rank() * p.length : 0), n((int)row - first < p.length ? (int)row - first : p.length) {}
+        : first(p.blocks > 1 ? cluster_rank() * p.length : 0), n((int)row - first < p.length ? (int)row - first : p.length),
+          room((p.length + ITEMS - 1) / ITEMS * ITEMS) {}
 
     static DEVICE bits *memory() { return (bits *)launch_memory(); }
+    /* Of several rows, where row k's part begins. */
+    DEVICE bits *memory(int k) const { return memory() + k * room; }
     DEVICE bool in(int i) const { return i < n; }
+    DEVICE uint32_t column(int i) const { return (uint32_t)(first + i); } /* of the row; so that an address is one instruction */
 
     /* Does this thread have element i? */
     static DEVICE bool mine(int i) { return i >= 0 && i / ITEMS % G == thread_index(); }
@@ -41,7 +45,7 @@ template <class T, int G, bool WHOLE> struct row_part {
 
     /* A piece of a row; 0 beyond its end. */
     DEVICE piece read(const void *row, int i) const {
-        const bits *from = (const bits *)row + first + i;
+        const bits *from = (const bits *)row + column(i);
         if constexpr (WHOLE)
             return *(const piece *)from;
         else
@@ -49,26 +53,26 @@ template <class T, int G, bool WHOLE> struct row_part {
     }
 
     /* Asks for the row; until it is there. */
-    DEVICE void ask(const void *row) const {
+    DEVICE void ask(const void *row, int k = 0) const {
         each([&](int i) {
             if constexpr (WHOLE)
-                copy_bytes<16>(memory() + i, (const bits *)row + first + i, 16);
+                copy_bytes<16>(memory(k) + i, (const bits *)row + column(i), 16);
             else
-                *(piece *)(memory() + i) = read(row, i);
+                *(piece *)(memory(k) + i) = read(row, i);
         });
         copy_commit();
     }
     DEVICE void wait() const { copy_wait<0>(); }
 
-    DEVICE piece get(int i) const { return *(const piece *)(memory() + i); }
-    DEVICE void get(float (&x)[ITEMS], int i) const {
-        const piece y = get(i);
+    DEVICE piece get(int i, int k = 0) const { return *(const piece *)(memory(k) + i); }
+    DEVICE void get(float (&x)[ITEMS], int i, int k = 0) const {
+        const piece y = get(i, k);
 #pragma unroll
         for (int k = 0; k < ITEMS; k++) x[k] = y.get(k);
     }
 
     DEVICE void put(bits *row, int i, const piece &y) const {
-        bits *to = row + first + i;
+        bits *to = row + column(i);
         if constexpr (WHOLE) {
             store_whole(y.word, to);
         } else {

@@ -144,21 +144,39 @@ static int64_t part_room(const simt_room *room, int held) {
 
 static int part_length(int64_t n, int blocks) { return (int)(blocks > 1 ? simt_blocks(n, 8 * blocks) * 8 : n); }
 
-const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out) {
 #define SHAPE(threads, held) { threads, held },
-    static const simt_shape shapes[] = { SIMT_PART_SHAPES(SHAPE) };
+static const simt_shape shapes[] = { SIMT_PART_SHAPES(SHAPE) };
 #undef SHAPE
-    enum { SHAPES = sizeof shapes / sizeof shapes[0], DIVIDED = 2, FEW = 4 }; /* a row in several blocks has a few of six to a processor, or more of three */
+enum { SHAPES = sizeof shapes / sizeof shapes[0], DIVIDED = 2 }; /* the first whose rows clusters divide, and the last that takes several */
+
+/* The fewest blocks, up to `most`, that have room for a row of n elements. */
+static bool part_fits(const simt_room *room, int64_t n, int64_t bytes, int held, int most, simt_part *part_out) {
+    for (int blocks = 1; blocks <= most; blocks++) {
+        *part_out = (simt_part){ blocks, part_length(n, blocks) };
+        if (part_out->length * bytes <= part_room(room, held)) return true;
+    }
+    return false;
+}
+
+const simt_shape *simt_shape_for(const trine_call *call, int symbol, int rows, int share, simt_part *part_out) {
     const simt_room room = simt_room_of(call);
-    const int64_t n = call->dim[symbol], size = (int64_t)trine_dtype_size(call->type[0]);
-    if (room.shared == 0 || n <= least || n > INT32_MAX - 65536) return NULL;
-    for (int i = 0; i < SHAPES; i++)
-        for (int blocks = 1; blocks <= (i < DIVIDED ? 1 : i == DIVIDED && room.cluster > FEW ? FEW : room.cluster); blocks++)
-            if (part_length(n, blocks) * size <= part_room(&room, shapes[i].held)) {
-                *part_out = (simt_part){ blocks, part_length(n, blocks) };
-                return &shapes[i];
-            }
+    const int64_t n = call->dim[symbol], bytes = rows * (int64_t)trine_dtype_size(call->type[0]);
+    if (room.shared == 0 || n > INT32_MAX - 65536) return NULL;
+    for (int i = 0; i < (rows > 1 ? DIVIDED + 1 : SHAPES); i++) {
+        const int most = i < DIVIDED ? 1 : i == DIVIDED && room.cluster > share ? share : room.cluster;
+        if (part_fits(&room, n, bytes, shapes[i].held, most, part_out)) return &shapes[i];
+    }
     return NULL;
+}
+
+const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out) {
+    enum { FEW = 4 }; /* blocks of six to a processor; else more of three */
+    return call->dim[symbol] > least ? simt_shape_for(call, symbol, 1, FEW, part_out) : NULL;
+}
+
+bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int rows) {
+    const simt_room room = simt_room_of(call);
+    return 2 * rows * part->length * (int64_t)trine_dtype_size(call->type[0]) >= part_room(&room, shape->held);
 }
 
 trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, int symbol, const simt_part *part, int64_t rows, const void *params,
@@ -182,7 +200,8 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     int i = 0;
     while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most))) i++;
     if (i == count || room.shared < SIMT_RING_BYTES + entries[i].behind + OWN) return NULL;
-    const int64_t blocks = simt_blocks(bytes, (int64_t)entries[i].chunks * entries[i].threads * 16);
+    const int64_t items = entries[i].items ? entries[i].items : 16 / (int64_t)trine_dtype_size(call->type[0]);
+    const int64_t blocks = simt_blocks(n, entries[i].chunks * entries[i].threads * items);
     if (blocks > room.cluster) return NULL;
     *ring_out = (simt_ring){
         .blocks = (int)blocks,
@@ -200,9 +219,11 @@ int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most) {
 trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most, const void *params,
                               size_t size) {
     const int blocks = SIMT_RING_THREADS / entry->threads, shared = SIMT_RING_BYTES / blocks + entry->behind;
-    const simt_function function = {
-        .step = "ring", .type = { call->type[0] }, .variant = entry->threads * entry->chunks, .shared = shared, .cluster = ring->blocks
-    };
+    const simt_function function = { .step = entry->other ? "ring_full" : "ring",
+                                     .type = { call->type[0], entry->other },
+                                     .variant = entry->threads * entry->chunks,
+                                     .shared = shared,
+                                     .cluster = ring->blocks };
     int held;
     const trine_status status = simt_clusters_held(call, &function, entry->threads, blocks, &held);
     if (status != TRINE_OK) return status;

@@ -62,6 +62,10 @@ typedef struct simt_shape {
 /* The shape for a row along dimension `symbol`, and the fewest blocks that have room for it together; NULL: none have, or it is no longer than `least`. */
 const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out);
 
+/* The same for several rows of a block at a time, of which blocks of six to a processor share at most `share`; and do they fill half of its room? */
+const simt_shape *simt_shape_for(const trine_call *call, int symbol, int rows, int share, simt_part *part_out);
+bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int rows);
+
 trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, int symbol, const simt_part *part, int64_t rows, const void *params,
                                size_t size);
 
@@ -69,6 +73,8 @@ trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, 
  * and, unless that is 0, at most `most`. `behind` bytes follow a ring. */
 typedef struct simt_ring_entry {
     int threads, chunks, least, most, behind;
+    int items;         /* of a chunk; 0: 16 bytes of the first type */
+    trine_dtype other; /* if any: entries <op>_ring_full_<type>_<other>_<chunks of a block> */
 } simt_ring_entry;
 
 /* The first of `count` entries that takes a row along dimension `symbol`, if clusters have room for it; NULL: none. */

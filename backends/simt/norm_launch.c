@@ -8,8 +8,21 @@ static simt_rows rows_of(const trine_call *call, int tensor) { return tensor >= 
 
 /* -------------------------------------------------------------------------------------------------------------------- norms */
 
+/* Rows in shared memory: two of a block, which share what is read of the weight, if those are enough for the device. Up to LEAST elements registers hold a row as
+ * fast, if it does not fill half of a block's room, and faster if there are few. */
+static const simt_shape *parts_of(const trine_call *call, norm_params *p) {
+    enum { LEAST = 4096, FEW = 4 };
+    const simt_room room = simt_room_of(call);
+    const bool share = p->weight.data || p->bias.data;
+    for (p->block_rows = share ? 2 : 1; p->block_rows > 0; p->block_rows--) {
+        const simt_shape *shape = simt_shape_for(call, 1, p->block_rows, room.cluster, &p->part);
+        if (shape == NULL || (p->block_rows > 1 && p->rows * p->part.blocks < room.units)) continue;
+        if (p->n > LEAST || (FEW * p->rows >= room.units && simt_parts_full(call, shape, &p->part, p->block_rows))) return shape;
+    }
+    return NULL;
+}
+
 trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p) {
-    enum { LEAST = 4096 }; /* elements of a row: registers hold so many as fast */
     p.x = simt_rows_of(call, t->x);
     p.residual = simt_rows_of(call, t->residual);
     p.weight = simt_rows_of(call, t->weight);
@@ -22,8 +35,8 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.n = call->dim[1];
     p.f32_residual = call->type[1] == TRINE_F32;
     p.f32_weight = call->type[2] == TRINE_F32;
-    const simt_shape *shape = norm_plain(&p, call->type[2] == call->type[0]) ? simt_shape_of(call, 1, LEAST, &p.part) : NULL;
-    if (shape != NULL) return simt_launch_parts(call, shape, 1, &p.part, p.rows, &p, sizeof p);
+    const simt_shape *shape = norm_plain(&p, call->type[2] == call->type[0]) ? parts_of(call, &p) : NULL;
+    if (shape != NULL) return simt_launch_parts(call, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
     return simt_launch_rows(call, NULL, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 
@@ -57,18 +70,32 @@ static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
     return group;
 }
 
-/* Rows go through shared memory, those of 16 bits if they are long, if nothing else is read or written; NULL: these do not. */
+/* Rows go through shared memory, those of 16 bits if they are long; and long ones with a gradient of the residual, dropout or several types. NULL: these do
+ * not. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { NARROW = 1, WIDE = 4, ALL = SIMT_RING_THREADS };
-    static const simt_ring_entry rings[WIDE] = {
+    enum { NARROW = 2, WIDE = 4, FULL = 3, ALL = SIMT_RING_THREADS };
+    static const simt_ring_entry f32[WIDE] = {
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .behind = SIMT_RING_BEHIND / 8 },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .behind = SIMT_RING_BEHIND / 4 },
         { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10, .behind = SIMT_RING_BEHIND / 2 },
         { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
     };
-    const int count = call->type[0] == TRINE_F32 ? WIDE : NARROW;
+    static const simt_ring_entry narrow[NARROW] = {
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 32 << 10, .behind = SIMT_RING_BEHIND },
+        { .threads = ALL, .chunks = 4, .least = 32 << 10, .behind = SIMT_RING_BEHIND },
+    };
+    static const simt_ring_entry full[FULL] = {
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 4, .other = TRINE_F32 },
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .other = TRINE_BF16 },
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .other = TRINE_F16 },
+    };
+    const bool wide = call->type[0] == TRINE_F32;
     const bool alone = !p->dresidual.data && !p->dh.data && p->dropout.p == 0, alike = call->type[1] == call->type[0];
-    return alone && alike && (!p->weight.data || call->type[2] == call->type[0]) ? simt_ring_of(call, 1, count, rings + WIDE - count, &p->ring) : NULL;
+    if (alone && alike && (!p->weight.data || call->type[2] == call->type[0]))
+        return simt_ring_of(call, 1, wide ? WIDE : NARROW, wide ? f32 : narrow, &p->ring);
+    int i = 0;
+    while (full[i].other != call->type[1]) i++;
+    return simt_ring_of(call, 1, 1, &full[i], &p->ring);
 }
 
 /* Partial sums of a column, at most: a device may hold fewer clusters than it has processors for. */
