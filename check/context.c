@@ -39,7 +39,7 @@ static bool add_contexts(runner *r, trine *lib, const char *isa) {
         const bool host = device == 0 || r->options->host_memory;
         c->memory = host ? &r->host : &r->device[r->contexts];
         c->memory->host = host;
-        c->memory->exact = r->options->exact;
+        c->memory->exact = host ? 0 : r->options->exact;
         c->owner = !used;
         used = true;
         r->contexts++;

@@ -93,7 +93,7 @@ static bool place_alone(memory *m, int slot, size_t bytes, size_t lead) {
 
 bool memory_place(memory *m, int slot, size_t bytes, size_t align, placement where) {
     memory_slot *s = &m->slot[slot];
-    if (m->exact > 0 && !m->host) return place_alone(m, slot, bytes, where == PLACE_SHIFTED && align < 256 ? align : 0);
+    if (m->exact > 0) return place_alone(m, slot, bytes, where == PLACE_SHIFTED && align < 256 ? align : 0);
     const size_t needed = bytes + 4 * BAND;
     if ((s->base == NULL || s->capacity < needed) && !(m->host ? grow_host : grow_device)(m, slot, needed)) {
         s->capacity = 0;
@@ -120,7 +120,7 @@ unsigned char *memory_poison(memory *m, int slot, int pattern) {
 }
 
 /* What is not written is not read back either. */
-static bool left_alone(const memory *m, int slot) { return m->exact > 0 && !m->host && slot == MEMORY_WORKSPACE; }
+static bool left_alone(const memory *m, int slot) { return m->exact > 0 && slot == MEMORY_WORKSPACE; }
 
 bool memory_send(memory *m, int slot, trine_queue *queue) {
     memory_slot *s = &m->slot[slot];

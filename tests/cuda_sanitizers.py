@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 
+from launched import read_notes
+
 SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 PASSED = re.compile(r"(\d+) passed, (\d+) failed")
 CHUNK = 8
@@ -56,15 +58,7 @@ def run(args, tool, op, cases, number):
             ended = False
     text = log.read_text(errors="replace")
     summary, passed = SUMMARY.search(text), PASSED.search(text)
-    has, ran, case = set(), {}, None
-    for line in notes.read_text().splitlines() if notes.exists() else []:
-        word, _, rest = line.partition(" ")
-        if word == "has":
-            has.add(rest)
-        elif word == "ran":
-            ran[rest] = case
-        else:
-            case = re.search(r"--case (\S+)", rest)[1]
+    has, ran = read_notes(notes)
     return {
         "what": f"{tool or 'suite'} {op}", "op": op, "ended": ended and passed is not None and (summary is not None or tool is None),
         "errors": int(next(filter(None, summary.groups()))) if summary else 0, "failed": int(passed[2]) if passed else 0,
@@ -101,7 +95,7 @@ def main():
         first, chosen = {}, []
         for d, (op, seed) in zip(suite, drawn):
             for function, case in d["ran"].items():
-                if case and case.isdigit():
+                if case:
                     first.setdefault(function, (op, seed, int(case)))
         for op, seed in drawn:
             cases = sorted({case for o, s, case in first.values() if (o, s) == (op, seed)})

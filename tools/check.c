@@ -75,6 +75,7 @@ int trine_tool_check(int argc, char **argv) {
     const bool to_stdout = json && strcmp(json, "-") == 0;
     if (!(list ? check_list(&o, stdout, &report) : check_run(&o, &report))) return failure("%s", report.error);
     if (list) return 0;
+    if (o.log && fclose(o.log) != 0) return failure("%s: %s", log, strerror(errno));
     check_print(&report, to_stdout ? stderr : stdout, quiet);
     const int written = json ? write_json(&report, &o, json) : 0;
     return check_total(&report).failed > 0 ? 1 : written;

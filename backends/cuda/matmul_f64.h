@@ -103,6 +103,18 @@ template <int ROWS, int COLUMNS, int DOWN, int RIGHT, int GROUPS> struct matmul_
     enum { BESIDE = COLUMNS / RIGHT, TEAM = ROWS / DOWN * BESIDE * WARP, THREADS = TEAM * GROUPS, HALF = ROWS * 128 + 512, STAGE = HALF + COLUMNS * 128 + 512 };
 };
 
+/* The ring's first slices on their way, each a's and, AFTER that, b's; and the thread's part of the first one there. */
+template <int STAGES, int STAGE, int AFTER, class A, class B, class Memory> DEVICE void matmul_fill(A &a, B &b, Memory *memory, int slices) {
+    for (int slice = 0; slice < STAGES - 1; slice++) {
+        if (slice < slices) {
+            a.copy(memory + slice * STAGE);
+            b.copy(memory + slice * STAGE + AFTER);
+        }
+        copy_commit();
+    }
+    copy_wait<STAGES - 2>();
+}
+
 /* The tiles of all groups added to the first one's. */
 template <int SIZE, int GROUPS, int THREADS> DEVICE void matmul_f64_meet(double *tile) {
     if (GROUPS > 1) sync_block();

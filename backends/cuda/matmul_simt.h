@@ -173,16 +173,4 @@ template <class T> DEVICE void matmul_staged(const matmul_params &p) {
     }
 }
 
-/* The ring's first slices on their way, each a's and, AFTER that, b's; and the thread's part of the first one there. */
-template <int STAGES, int STAGE, int AFTER, class A, class B, class Memory> DEVICE void matmul_fill(A &a, B &b, Memory *memory, int slices) {
-    for (int slice = 0; slice < STAGES - 1; slice++) {
-        if (slice < slices) {
-            a.copy(memory + slice * STAGE);
-            b.copy(memory + slice * STAGE + AFTER);
-        }
-        copy_commit();
-    }
-    copy_wait<STAGES - 2>();
-}
-
 #endif

@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from launched import read_notes  # noqa: E402
+
 WORKERS = max(1, os.cpu_count() or 1)
 
 
@@ -28,13 +31,7 @@ def run(trine, driver, chip, op, choice):
         environment = dict(os.environ, LD_PRELOAD=driver, CDNA_CHIP=chip, LAUNCHES=notes, OMP_NUM_THREADS="1", OMP_WAIT_POLICY="passive")
         done = subprocess.run([trine, "check", "--device", "hip:0", "--quiet", "--exact", "1", "--op", op, "--log", notes, *choice], env=environment,
                               capture_output=True, text=True, check=False)
-        ran, case = {}, None
-        for line in open(notes, encoding="utf-8") if os.path.exists(notes) else []:
-            word, _, rest = line.strip().partition(" ")
-            if word == "ran":
-                ran[rest] = case
-            else:
-                case = int(re.search(r"--case (\d+)", rest)[1]) if re.search(r"--case \d", rest) else None
+        _, ran = read_notes(notes)
     return done, ran
 
 
@@ -54,7 +51,7 @@ def draw(trine, driver, chips, table, seconds):
         for dtype in sorted(types):
             for kernel, case in run(trine, driver, chip, op, ["--budget", str(seconds), "--types", f"T={dtype}"])[1].items():
                 first.setdefault(kernel, case)
-        return {case for case in first.values() if case is not None}
+        return {int(case) for case in first.values() if case}
 
     chosen = {}
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
