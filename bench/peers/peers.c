@@ -71,7 +71,8 @@ static void print_cell(const bench_result *r) {
         printf(" %12.1f GB/s", r->bytes / r->median / 1e9);
 }
 
-static void compare(trine_queue *queue, const char *device, trine_op op, const char *text, int threads, const bench_plan *plan) {
+/* Does a peer take the case? If so, a line of it. */
+static bool compare(trine_queue *queue, const char *device, trine_op op, const char *text, int threads, const bench_plan *plan) {
     static trine_case c;
     static bench_result ours, theirs;
     char error[320];
@@ -80,33 +81,33 @@ static void compare(trine_queue *queue, const char *device, trine_op op, const c
     trine_case_init(&c, op);
     if (!trine_case_parse(&c, text, error, sizeof error) || !trine_case_finish(&c, error, sizeof error)) {
         printf("%-18s %.*s: %s\n", c.plan->spec->name, (int)strcspn(text, ":"), text, error);
-        return;
+        return true;
     }
     for (int i = 0; i < PEERS; i++) any |= (state[i] = works_on(peers[i], device) ? peers[i]->open(&c, threads) : NULL) != NULL;
+    if (!any) return false;
+    printf("%-18s %-26.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
+    if (bench_case(queue, &c, plan, &ours, error, sizeof error))
+        print_cell(&ours);
+    else
+        printf(" %17s", "-");
+    bench_work(&c, &theirs);
     bench_sets sets = { 0 };
-    if (any) {
-        printf("%-18s %-26.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
-        if (bench_case(queue, &c, plan, &ours, error, sizeof error))
-            print_cell(&ours);
-        else
-            printf(" %17s", "-");
-        bench_work(&c, &theirs);
-    }
-    const bool ready = any && bench_sets_make(&sets, &c, queue, plan, error, sizeof error);
+    const bool ready = bench_sets_make(&sets, &c, queue, plan, error, sizeof error);
     for (int i = 0; i < PEERS; i++) {
         turn t = { peers[i], state[i], &sets };
         if (ready && state[i] && bench_time(call_peer, finish_peer, &t, plan, &theirs)) {
             print_cell(&theirs);
             if (ours.samples) printf(" (%.2f)", theirs.median / ours.median);
-        } else if (any) {
+        } else {
             printf(" %17s       ", "-");
         }
         if (state[i]) peers[i]->close(state[i]);
     }
-    if (any) putchar('\n');
+    putchar('\n');
     fflush(stdout);
     ours.samples = 0;
     bench_sets_free(&sets);
+    return true;
 }
 
 /* What a call costs the host beside a launch that does nothing: of an op with one element, whose arguments are many. */
@@ -125,21 +126,18 @@ static int compare_launch(trine_queue *queue) {
 typedef struct run {
     trine_queue *queue;
     const char *device, *op;
-    int threads;
+    int threads, alone;
     bench_plan plan;
 } run;
 
-static void compare_specified(const run *r) {
-    for (int each = 1; each < TRINE_OP_COUNT; each++) {
-        const trine_spec *spec = trine_specs[each];
-        for (int i = 0; i < TRINE_MAX_STRINGS && spec->cases[i] && (r->op == NULL || strcmp(r->op, spec->name) == 0); i++)
-            compare(r->queue, r->device, (trine_op)each, spec->cases[i], r->threads, &r->plan);
-    }
+static void compare_one(void *context, trine_op op, const char *text) {
+    run *r = context;
+    if (r->op == NULL || strcmp(r->op, trine_op_name(op)) == 0) r->alone += !compare(r->queue, r->device, op, text, r->threads, &r->plan);
 }
 
-static void compare_one(void *context, trine_op op, const char *text) {
-    const run *r = context;
-    if (r->op == NULL || strcmp(r->op, trine_op_name(op)) == 0) compare(r->queue, r->device, op, text, r->threads, &r->plan);
+static void compare_specified(run *r) {
+    for (int op = 1; op < TRINE_OP_COUNT; op++)
+        for (int i = 0; i < TRINE_MAX_STRINGS && trine_specs[op]->cases[i]; i++) compare_one(r, (trine_op)op, trine_specs[op]->cases[i]);
 }
 
 int main(int argc, char **argv) {
@@ -180,13 +178,14 @@ int main(int argc, char **argv) {
     printf("%s, %s, %d %s\n%-18s %-26s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op", "case", "trine");
     for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
     putchar('\n');
-    run all = { queue, device, op, (int)threads, plan };
+    run all = { .queue = queue, .device = device, .op = op, .threads = (int)threads, .plan = plan };
     char error[320];
     int status = 0;
     if (cases == NULL)
         compare_specified(&all);
     else if (!bench_read_cases(cases, compare_one, &all, error, sizeof error))
         status = failure("%s", error);
+    if (all.alone > 0) printf("cases that none of these libraries takes: %d\n", all.alone);
     trine_queue_close(queue);
     trine_close(lib);
     return status;
