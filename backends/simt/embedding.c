@@ -19,8 +19,7 @@ static trine_status launch(const trine_call *call) {
         .units = bytes / unit * y->shape[0],
         .long_ids = ids->dtype == TRINE_I64,
     };
-    const bool rows = unit == 16 && p.row_units.by >= SIMT_THREADS && y->shape[0] > 1; /* one alone takes 0.3 us longer by rows (H200) */
-    if (rows) return simt_launch(call, &(simt_function){ .step = "row" }, y->shape[0], SIMT_THREADS, &p, sizeof p);
+    if (unit == 16 && p.row_units.by >= SIMT_THREADS) return simt_launch(call, &(simt_function){ .step = "row" }, y->shape[0], SIMT_THREADS, &p, sizeof p);
     const simt_function function = { .variant = (int)unit };
     return simt_launch(call, &function, simt_blocks(p.units, SIMT_THREADS * EMBEDDING_UNITS), SIMT_THREADS, &p, sizeof p);
 }
