@@ -251,9 +251,9 @@ static trine_status launch_simt(const trine_call *call) {
     return status == TRINE_OK ? launch_tiles(call, &simt, &s, &p, type_name(call), sums) : status;
 }
 
-/* Which operand has few lanes; and its own workspace, which comes before that of sums. */
+/* Which operand has few lanes; and its own workspace, which comes before that of sums. Blocks of half the threads, where there are more than processors. */
 typedef struct skinny {
-    int many;
+    int many, held;
     matmul_side few;
     int64_t lanes, right;
     bool across;
@@ -266,7 +266,9 @@ static skinny skinny_of(const trine_call *call) {
     skinny s = { .many = swapped ? MATMUL_B : MATMUL_A, .few = matmul_side_of(call, swapped ? MATMUL_A : MATMUL_B, false) };
     const trine_tensor *t = &call->tensor[s.many];
     s.lanes = t->shape[swapped ? 2 : 1], s.across = t->stride[swapped ? 1 : 2] != 1;
-    s.right = simt_blocks(s.lanes, s.across ? MATMUL_SKINNY_LINE / (int64_t)trine_dtype_size(t->dtype) : MATMUL_SKINNY_LANES);
+    const int64_t block = s.across ? MATMUL_SKINNY_LINE / (int64_t)trine_dtype_size(t->dtype) : MATMUL_SKINNY_LANES;
+    s.held = call->dim[MATMUL_G] * simt_blocks(s.lanes, block) > d->units ? MATMUL_SKINNY_HELD : 1;
+    s.right = simt_blocks(s.lanes, s.across ? block : block / s.held);
     const int64_t blocks = call->dim[MATMUL_G] * s.right, most = call->dim[MATMUL_K] / 1024, parts = blocks > 0 ? d->units / blocks : 1;
     s.split = split_into(call, parts < most ? parts : most);
     return s;
@@ -306,9 +308,8 @@ static trine_status launch_skinny(const trine_call *call) {
     p.whole = p.many.wide && p.few.wide;
     int few = 1;
     while (few < p.count) few *= 2;
-    const int threads = few == 4 && !s.across ? 256 : 512;
-    cuda_launch launch = { .blocks = s.split.parts * p.batches * p.right, .threads = threads, .params = &p };
-    snprintf(launch.name, sizeof launch.name, "matmul_skinny_%s_%d%c", trine_dtype_name(call->tensor[MATMUL_A].dtype), few, s.across ? 'l' : 'k');
+    cuda_launch launch = { .blocks = s.split.parts * p.batches * p.right, .threads = MATMUL_SKINNY_THREADS(few, s.across, s.held), .params = &p };
+    snprintf(launch.name, sizeof launch.name, "matmul_skinny_%s_%d%c_%d", trine_dtype_name(call->tensor[MATMUL_A].dtype), few, s.across ? 'l' : 'k', s.held);
     trine_status status = matmul_side_launch(call, &s.few, packed);
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
     return status == TRINE_OK ? launch_add(call, &s.split, sums) : status;

@@ -35,10 +35,13 @@ MMA_16(f16)
 MMA(i8, int8_t, k, k, false, false)
 MMA(f32, tf32, k, k, false, false)
 
-/* By the consecutive direction of the operand with many lanes. */
-#define SKINNY(name, T, FEW, x, ACROSS) \
-    ENTRY_HELD(matmul_skinny_##name##_##FEW##x, (matmul_skinny_shape<T, FEW, ACROSS>::THREADS), 1, matmul_skinny_params) { matmul_skinny<T, FEW, ACROSS>(p); }
-#define SKINNY_ALL(name, T, FEW) SKINNY(name, T, FEW, k, false) SKINNY(name, T, FEW, l, true)
+/* The parts of a name: lanes that are few, the consecutive direction of the operand with many, and blocks of which a processor is full. */
+#define SKINNY(name, T, FEW, x, ACROSS, HELD) \
+    ENTRY_HELD(matmul_skinny_##name##_##FEW##x##_##HELD, (matmul_skinny_shape<T, FEW, ACROSS, HELD>::THREADS), HELD, matmul_skinny_params) { \
+        matmul_skinny<T, FEW, ACROSS, HELD>(p); \
+    }
+#define SKINNY_ALL(name, T, FEW) \
+    SKINNY(name, T, FEW, k, false, 1) SKINNY(name, T, FEW, k, false, 2) SKINNY(name, T, FEW, l, true, 1) SKINNY(name, T, FEW, l, true, 2)
 SKINNY_ALL(f32, matmul_float<f32>, 1)
 SKINNY_ALL(f32, matmul_float<f32>, 2)
 SKINNY_ALL(f32, matmul_float<f32>, 4)

@@ -82,8 +82,12 @@ enum {
     MATMUL_F64_DEPTH = 16,    /* the same of f64 on tensor cores */
     MATMUL_SKINNY_FEW = 8,    /* lanes that are few */
     MATMUL_SKINNY_LINE = 128, /* bytes of consecutive lanes that a block takes */
-    MATMUL_SKINNY_LANES = 32, /* lanes that it takes if elements of k are consecutive */
+    MATMUL_SKINNY_LANES = 32, /* lanes that a processor's blocks take if elements of k are consecutive */
+    MATMUL_SKINNY_HELD = 2    /* blocks of which a processor is full, where there are more than one for each */
 };
+
+/* Threads of a block, if `held` of them fill a processor. */
+#define MATMUL_SKINNY_THREADS(few, across, held) (((few) == 4 && !(across) ? 256 : 512) / (held))
 
 /* Shared memory of a block whose tile of f32 is rows x columns: for each of the groups that share k a ring of stages, or all sums. */
 static inline int matmul_f32_bytes(int rows, int columns, int groups, int stages) {

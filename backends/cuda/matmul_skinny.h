@@ -5,7 +5,9 @@
  * threads to it, and its other threads have other elements of k. Either way a thread has vectors of the few lanes along k, which the first-level cache serves.
  *
  * NOTES, all of one H200, which copies at 4.26 TB/s; f32, k 4096. Floor: the large operand once.
- * - 14336 lanes, consecutive: 3.6 TB/s for one or two few lanes, 3.2 for four, 2.9 for eight. Elements of k consecutive: 3.8, 3.1, 2.4.
+ * - 14336 lanes, consecutive: 4.1 TB/s for one few lane, 3.7 for four, 3.2 for eight. Elements of k consecutive: 4.2, 3.4, 2.7.
+ * - One block of 512 threads to a processor has 3.4 turns for those lanes, of which the last is mostly idle: 3.8, 3.3 and 2.7; 4.0, 3.5 and 2.6. Two of 256 lost 7 %
+ * where there is only one for each. Half the registers, for twice as many, lost 2 to 25 % where lanes are consecutive.
  * - Asking for the vectors of the next steps before those at hand are multiplied: 4096 lanes from 2.7 to 3.2 TB/s.
  * - Half as many vectors at once for four and eight, so that a processor holds more warps: from 2.3 to 3.2. */
 #ifndef TRINE_CUDA_MATMUL_SKINNY_H
@@ -14,16 +16,16 @@
 #include "matmul_simt.h"
 
 /* A vector has V elements. A thread reads OWN of them in a step: of as many lanes, or of as many elements of k; and the next STEPS steps while it multiplies. DEPTH:
- * elements of k that a warp, or a block, has in a step. */
-template <class T, int FEW, bool ACROSS> struct matmul_skinny_shape {
+ * elements of k that a warp, or a block, has in a step. HELD: blocks of which a processor is full. */
+template <class T, int FEW, bool ACROSS, int HELD> struct matmul_skinny_shape {
     using bits = typename T::bits;
     enum { V = 16 / (int)sizeof(bits), ALONG = FEW == 4 ? 4 : 2, OWN = ACROSS ? V : ALONG, STEPS = (FEW <= 2 ? 8 : 4) / OWN };
-    enum { LANES = ACROSS ? MATMUL_SKINNY_LINE / (int)sizeof(bits) : (int)MATMUL_SKINNY_LANES, LINE = MATMUL_SKINNY_LINE / 16 };
-    enum { THREADS = ACROSS ? 512 : LANES / OWN * WARP, WARPS = THREADS / WARP, DEPTH = ACROSS ? THREADS / LINE * V : WARP * V };
+    enum { THREADS = MATMUL_SKINNY_THREADS(FEW, ACROSS, HELD), WARPS = THREADS / WARP, LINE = MATMUL_SKINNY_LINE / 16 };
+    enum { LANES = ACROSS ? MATMUL_SKINNY_LINE / (int)sizeof(bits) : WARPS * OWN, DEPTH = ACROSS ? THREADS / LINE * V : WARP * V };
 };
 
-template <class T, int FEW, bool ACROSS> struct matmul_skinny_thread : matmul_skinny_shape<T, FEW, ACROSS> {
-    using shape = matmul_skinny_shape<T, FEW, ACROSS>;
+template <class T, int FEW, bool ACROSS, int HELD> struct matmul_skinny_thread : matmul_skinny_shape<T, FEW, ACROSS, HELD> {
+    using shape = matmul_skinny_shape<T, FEW, ACROSS, HELD>;
     using Bits = typename T::bits;
     using Sum = typename T::sum;
     enum { V = shape::V, OWN = shape::OWN };
@@ -108,15 +110,15 @@ template <class T, int FEW, bool ACROSS> struct matmul_skinny_thread : matmul_sk
     }
 };
 
-template <class T, int FEW, bool ACROSS> DEVICE void matmul_skinny(const matmul_skinny_params &p) {
-    using shape = matmul_skinny_shape<T, FEW, ACROSS>;
+template <class T, int FEW, bool ACROSS, int HELD> DEVICE void matmul_skinny(const matmul_skinny_params &p) {
+    using shape = matmul_skinny_shape<T, FEW, ACROSS, HELD>;
     using Sum = typename T::sum;
     enum { LANES = shape::LANES, WARPS = ACROSS ? (int)shape::WARPS : 1, V = shape::V };
     SHARED Sum part[WARPS][FEW][LANES];
     const int64_t result = block_index() / p.right, number = result / p.batches, first = number * p.depth, lane = (block_index() - result * p.right) * LANES;
     const matmul_place at = { result - number * p.batches, 0, lane, first, p.k - first < p.depth ? p.k - first : p.depth, result };
     const int thread = thread_index();
-    matmul_skinny_thread<T, FEW, ACROSS> mine(p, at);
+    matmul_skinny_thread<T, FEW, ACROSS, HELD> mine(p, at);
     if (p.whole && (!ACROSS || mine.rest == V)) {
         mine.template run<shape::STEPS, true>();
         mine.template run<1, true>();

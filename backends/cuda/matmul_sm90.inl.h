@@ -27,8 +27,9 @@
  * 0.4 until all is there, 0.6 to add, 0.4 to d.
  * - Lanes beyond an operand in boxes of the copy engine are slow: x of 64 lanes in boxes of 128 took 46 us where 34 were enough.
  * - Four warps that copy steps in turns: no difference in 16 bits, 5 % slower for e4m3. So a box is asked for soon enough.
- * - Asking the second-level cache for the first steps of weights before the launch ahead has ended took 0.2 us more for 32 KiB of each block and 1.9 for 256
- * KiB, m 16, n 14336. Which operand is asked for first, and pauses between steps, changed nothing there.
+ * - Asking the second-level cache for the first steps of weights before the launch ahead has ended, by a warp that does nothing else, gains 0.3 to 0.4 us for two
+ * to four steps (32 to 64 KiB of each block), nothing for six, and loses 0.2 for eight; for 128 columns two are best. Which operand is asked for first, and pauses
+ * between steps, changed nothing.
  * - Ends with c, a bias or an activation added 30 to 55 % to the time at 4096 by chunks of 32 columns; by warps, with each question asked once for 64 columns,
  * 10 to 20.
  * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are moved by hand, at a tenth of the speed. */
@@ -36,6 +37,7 @@
 #define TRINE_CUDA_MATMUL_SM90_INL_H
 
 #include "matmul_sm90_share.inl.h"
+#include "tile/fetch.h"
 
 template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs(const matmul_sm90_params &p) {
     enum { BLOCKS = 2 };
@@ -78,6 +80,16 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
     cluster_meet(); /* a block stays while others may still copy to it */
 }
 
+/* Asks the second-level cache for a block's first steps of x while the launch ahead ends. */
+template <class Pipe, bool X_ACROSS> DEVICE void matmul_ask(const matmul_sm90_params &p, const matmul_task &task) {
+    const int ahead = task.first + (Pipe::N > 64 ? 2 : 4), end = ahead < task.end ? ahead : task.end;
+    for (int step = task.first; step < end; step++)
+        for (int i = 0; i < (X_ACROSS ? MATMUL_SM90_ROWS / 64 : 1); i++) {
+            const int lane = task.row + i * 64, along = step * Pipe::STEP;
+            fetch_box(&p.x, X_ACROSS ? lane : along, X_ACROSS ? along : lane, p.x_batches ? task.batch : 0);
+        }
+}
+
 template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split(const matmul_sm90_params &p) {
     using Pipe = matmul_pipe<T, N, X_ACROSS, Y_ACROSS, 1>;
     using Bits = typename matmul_element<T>::bits;
@@ -92,6 +104,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
         pipe.make_barriers();
         barrier_expect(pipe.met(), (share.end - share.first) * share.warps * (parts - 1) * 512);
     }
+    if (thread_index() == 32 && p.x_hand.data == nullptr) matmul_ask<Pipe, X_ACROSS>(p, task);
     sync_block();
     if (parts > 1) cluster_arrive();
     launch_wait();

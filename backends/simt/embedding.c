@@ -19,6 +19,7 @@ static trine_status launch(const trine_call *call) {
         .units = bytes / unit * y->shape[0],
         .long_ids = ids->dtype == TRINE_I64,
     };
+    if (unit == 16 && p.row_units.by >= SIMT_THREADS) return simt_launch(call, &(simt_function){ .step = "row" }, y->shape[0], SIMT_THREADS, &p, sizeof p);
     const simt_function function = { .variant = (int)unit };
     return simt_launch(call, &function, simt_blocks(p.units, SIMT_THREADS * EMBEDDING_UNITS), SIMT_THREADS, &p, sizeof p);
 }

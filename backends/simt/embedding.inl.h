@@ -40,6 +40,18 @@ template <class Bits, int N> DEVICE void embedding(const embedding_params &p) {
         embedding_units<Bits, N>(p, (uint64_t)first);
 }
 
+/* A row for each block. */
+ENTRY(embedding_row, SIMT_THREADS, embedding_params) {
+    const int64_t token = block_index(), id = load_integer(p.ids, p.long_ids, token);
+    const packed<uint32_t, 4> *from = (const packed<uint32_t, 4> *)p.table.data + id * p.table.row;
+    uint32_t *to = (uint32_t *)p.y.data + token * p.y.row * 4;
+    for (int64_t at = thread_index(); at < p.row_units.by; at += SIMT_THREADS) {
+        packed<uint32_t, 4> unit = { { ~0u, ~0u, ~0u, ~0u } };
+        if (id >= 0 && id < p.v) unit = from[at];
+        store_whole(unit.v, to + at * 4);
+    }
+}
+
 ENTRY(embedding_2, SIMT_THREADS, embedding_params) { embedding<uint16_t, 1>(p); }
 ENTRY(embedding_4, SIMT_THREADS, embedding_params) { embedding<uint32_t, 1>(p); }
 ENTRY(embedding_8, SIMT_THREADS, embedding_params) { embedding<uint64_t, 1>(p); }

@@ -29,6 +29,7 @@ static trine_status launch(const trine_call *call) {
         .max_norm = ((const trine_global_norm_clip_args *)call->args)->max_norm,
         .double_squares = simt_present(call, squares) && call->tensor[squares].dtype == TRINE_F64,
         .wide = simt_aligned(call, X) && simt_aligned(call, Y),
+        .ahead = simt_ahead_of(call, X),
     };
     const trine_dtype type = call->tensor[X].dtype;
     trine_status status = simt_launch(call, &(simt_function){ .step = "squares", .type = { type } }, p.blocks, SIMT_THREADS, &p, sizeof p);

@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_GLOBAL_NORM_CLIP_H
 #define TRINE_SIMT_GLOBAL_NORM_CLIP_H
 
+#include "ahead.h"
 #include "params.h"
 
 enum {
@@ -20,6 +21,7 @@ typedef struct clip_params {
     float max_norm;
     bool double_squares; /* other and sum_squares are f64, not f32 */
     bool wide;
+    simt_ahead ahead; /* of x */
 } clip_params;
 
 #endif

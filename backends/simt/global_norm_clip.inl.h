@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* global_norm_clip on devices: squares summed in float64 by blocks of a fixed size, the sums by one block, then one pass that scales. */
+#include "fetch.h"
 #include "global_norm_clip.h"
 #include "simt.h"
 
@@ -53,7 +54,7 @@ template <class T> DEVICE void clip_scale(const clip_params &p) {
 
 ENTRY(global_norm_clip_coefficient, SIMT_THREADS, clip_params) { clip_coefficient(p); }
 #define CLIP(T) \
-    ENTRY(global_norm_clip_squares_##T, SIMT_THREADS, clip_params) { clip_squares<T>(p); } \
+    ENTRY_ASKING(global_norm_clip_squares_##T, SIMT_THREADS, 1, clip_params) { clip_squares<T>(p); } \
     ENTRY(global_norm_clip_scale_##T, SIMT_THREADS, clip_params) { clip_scale<T>(p); }
 CLIP(f32)
 CLIP(bf16)

@@ -110,6 +110,15 @@ bool simt_rows_whole(const trine_call *call, int symbol) {
     return true;
 }
 
+simt_ahead simt_ahead_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    int64_t count = 1;
+    for (int d = t->rank - 1; d >= 0; count *= t->shape[d], d--)
+        if (t->shape[d] != 1 && t->stride[d] != count) return (simt_ahead){ 0 };
+    const int64_t most = SIMT_AHEAD / (int64_t)trine_dtype_size(t->dtype);
+    return (simt_ahead){ t->data, (count < most ? count : most) * (int64_t)trine_dtype_size(t->dtype) };
+}
+
 simt_rows simt_rows_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
     if (!simt_present(call, tensor)) return (simt_rows){ 0 };

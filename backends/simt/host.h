@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_HOST_H
 #define TRINE_SIMT_HOST_H
 
+#include "ahead.h"
 #include "backends/backend.h"
 #include "params.h"
 #include "scales.h"
@@ -112,6 +113,9 @@ bool simt_aligned(const trine_call *call, int tensor);
 /* Are the rows along dimension `symbol` whole vectors (row.h): aligned in all tensors that have it last, of a length that is a multiple of 8 and leaves room
  * in 31 bits? */
 bool simt_rows_whole(const trine_call *call, int symbol);
+
+/* The first bytes of a tensor without gaps, the last dimension innermost; none of another. */
+simt_ahead simt_ahead_of(const trine_call *call, int tensor);
 
 /* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
 simt_rows simt_rows_of(const trine_call *call, int tensor);

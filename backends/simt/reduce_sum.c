@@ -70,6 +70,7 @@ static trine_status sum_columns(const trine_call *call, float *partial, float *r
                      .blocks = blocks_of(call),
                      .wide = simt_aligned(call, X) || (fold > 1 && (uintptr_t)call->tensor[X].data % 16 == 0 && n % 8 == 0) },
         .row_partial = row_partial,
+        .ahead = simt_ahead_of(call, X),
     };
     p.x.row *= fold;
     const simt_function function = { .step = "columns", .type = { call->tensor[X].dtype } };

@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_REDUCE_SUM_H
 #define TRINE_SIMT_REDUCE_SUM_H
 
+#include "ahead.h"
 #include "columns.h"
 
 enum { REDUCE_PIECE = 65536 }; /* elements of a row that one group sums */
@@ -16,6 +17,7 @@ typedef struct reduce_columns_params {
     simt_rows x;
     columns_params columns;
     float *row_partial; /* sums of each row's part in a tile of columns, tiles times rows; NULL: not asked for */
+    simt_ahead ahead;   /* of x */
 } reduce_columns_params;
 
 #endif

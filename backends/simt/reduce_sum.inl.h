@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce_sum on devices: rows by groups, columns by blocks of rows. */
 #include "columns.inl.h"
+#include "fetch.h"
 #include "reduce_sum.h"
 #include "row.h"
 
@@ -72,7 +73,7 @@ template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
     ENTRY(reduce_sum_rows_ragged_##T##_##S##_##G, row_threads(G), reduce_rows_params) { reduce_rows<T, S, group<G, 1, false>>(p); }
 #define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 256) ROWS(T, S, 512) ROWS(T, S, 1024)
 #define COLUMNS(T) \
-    ENTRY(reduce_sum_columns_##T, SIMT_THREADS, reduce_columns_params) { reduce_columns<T>(p); }
+    ENTRY_ASKING(reduce_sum_columns_##T, SIMT_THREADS, 1, reduce_columns_params) { reduce_columns<T>(p); }
 #define FINISH(S) \
     ENTRY(reduce_sum_finish_##S, SIMT_THREADS, columns_params) { columns_finish<S>(p); }
 

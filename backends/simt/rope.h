@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_ROPE_H
 #define TRINE_SIMT_ROPE_H
 
+#include "ahead.h"
 #include "params.h"
 
 enum { ROPE_VECTOR = 4 };
@@ -19,6 +20,7 @@ typedef struct rope_params {
     simt_divisor row_units, groups, s; /* with those of the elements beyond the pairs; of as many heads as a unit has; tokens */
     float sign;
     bool interleaved, long_positions;
+    simt_ahead ahead; /* of x */
 } rope_params;
 
 #endif

@@ -42,6 +42,7 @@ trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
         .s = simt_divisor_of(call->dim[S]),
         .sign = sign,
         .interleaved = interleaved,
+        .ahead = simt_ahead_of(call, X),
     };
     memcpy(p.x_stride, x->stride, sizeof p.x_stride);
     memcpy(p.y_stride, y->stride, sizeof p.y_stride);

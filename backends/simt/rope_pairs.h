@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_ROPE_PAIRS_H
 #define TRINE_SIMT_ROPE_PAIRS_H
 
+#include "fetch.h"
 #include "rope.h"
 #include "row.h"
 
@@ -121,12 +122,12 @@ template <class T, class W> DEVICE void rope_singles(const rope_params &p) {
 /* Blocks that a processor holds, by registers: as measured on an H200. */
 #define ROPE(op, T, W) \
     ENTRY(op##_single_##T##_##W, SIMT_THREADS, rope_params) { rope_singles<T, W>(p); } \
-    ENTRY_HELD(op##_##T##_##W##_1, SIMT_THREADS, 8, rope_params) { rope_vectors<T, W, 1, false>(p); } \
-    ENTRY_HELD(op##_partial_##T##_##W##_1, SIMT_THREADS, 8, rope_params) { rope_vectors<T, W, 1, true>(p); }
+    ENTRY_ASKING(op##_##T##_##W##_1, SIMT_THREADS, 8, rope_params) { rope_vectors<T, W, 1, false>(p); } \
+    ENTRY_ASKING(op##_partial_##T##_##W##_1, SIMT_THREADS, 8, rope_params) { rope_vectors<T, W, 1, true>(p); }
 #define ROPE_SHARED(op, T, W) \
     ROPE(op, T, W) \
-    ENTRY_HELD(op##_##T##_##W##_4, SIMT_THREADS, 5, rope_params) { rope_vectors<T, W, 4, false>(p); } \
-    ENTRY_HELD(op##_partial_##T##_##W##_2, SIMT_THREADS, 8, rope_params) { rope_vectors<T, W, 2, true>(p); }
+    ENTRY_ASKING(op##_##T##_##W##_4, SIMT_THREADS, 5, rope_params) { rope_vectors<T, W, 4, false>(p); } \
+    ENTRY_ASKING(op##_partial_##T##_##W##_2, SIMT_THREADS, 8, rope_params) { rope_vectors<T, W, 2, true>(p); }
 #define ROPE_ENTRIES(op) ROPE(op, f32, f32) ROPE_SHARED(op, bf16, f32) ROPE_SHARED(op, f16, f32) ROPE_SHARED(op, bf16, bf16) ROPE_SHARED(op, f16, f16)
 
 #endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries that ask the second-level cache for the beginning of what they read while the launch ahead ends. It is a hint (PTX ISA 9.0, prefetch): what that launch still
+ * writes is not read before it is there, since there is one such cache for all. */
+#ifndef TRINE_CUDA_FETCH_H
+#define TRINE_CUDA_FETCH_H
+
+#include "backends/simt/ahead.h"
+#include "target.h"
+
+DEVICE void fetch_ahead(const simt_ahead &ahead) {
+    enum { SECTOR = 32 };
+    const int64_t at = (block_index() * blockDim.x + thread_index()) * SECTOR;
+    if (at < ahead.bytes) asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)ahead.from + at));
+}
+
+/* ENTRY_HELD of parameters that have an `ahead`. */
+#define ENTRY_ASKING(name, threads, blocks, params) \
+    static DEVICE void name##_body(const params &p); \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p) { \
+        launch_next(); \
+        fetch_ahead(p.ahead); \
+        launch_wait(); \
+        name##_body(p); \
+    } \
+    static DEVICE void name##_body(const params &p)
+
+#endif

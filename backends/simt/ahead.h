@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a launch asks for before it waits for the one ahead, where a device has launches that begin early (fetch.h): the first bytes of what it reads. As much as memory
+ * gives while one launch ends and the next begins: on an H200 4 MB took copies of 32 MB from 93 to 97 % of copying 256, 8 MB gained nothing and 16 lost. */
+#ifndef TRINE_SIMT_AHEAD_H
+#define TRINE_SIMT_AHEAD_H
+
+#include <stdint.h>
+
+enum { SIMT_AHEAD = 4 << 20 };
+
+typedef struct simt_ahead {
+    const void *from;
+    int64_t bytes; /* 0: nothing */
+} simt_ahead;
+
+#endif

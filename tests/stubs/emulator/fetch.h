@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries that ask for what they read while the launch ahead ends: here launches follow each other. */
+#ifndef TRINE_EMULATOR_FETCH_H
+#define TRINE_EMULATOR_FETCH_H
+
+#include "backends/simt/ahead.h"
+#include "target.h"
+
+#define ENTRY_ASKING ENTRY_HELD
+
+#endif
