@@ -111,15 +111,8 @@ typedef struct tile {
     int rows, columns, threads, held; /* blocks of which a processor is full */
     double rate, lacks;               /* by how much one that is alone takes longer */
     int groups, stages, shared;       /* groups of threads that share k, each with so many stages; 0 where the kernel has one way */
+    bool stays;                       /* its blocks take tile after tile */
 } tile;
-static const tile mma = { .name = "mma",
-                          .rows = MATMUL_SIDE,
-                          .columns = MATMUL_MMA_COLUMNS,
-                          .threads = MATMUL_THREADS,
-                          .shared = MATMUL_MMA_STAGES * MATMUL_MMA_BYTES,
-                          .held = 1,
-                          .rate = 327e12 / 132,
-                          .lacks = 0.4 };
 
 /* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and the device's processors alone. */
 typedef struct split {
@@ -199,7 +192,8 @@ static matmul_params params_of(const trine_call *call, const tile *t, const spli
                             .down = simt_blocks(call->dim[MATMUL_M], t->rows),
                             .right = simt_blocks(call->dim[MATMUL_N], t->columns),
                             .batches = call->dim[MATMUL_G],
-                            .depth = s->depth };
+                            .depth = s->depth,
+                            .tiles = s->parts * tiles_of(call, t) };
 }
 
 /* Float8 is widened to f16, and goes on as such. */
@@ -229,8 +223,9 @@ static const char *type_name(const trine_call *call) { return trine_dtype_name(w
 
 /* `variant`: the end of the function's name. */
 static trine_status launch_tiles(const trine_call *call, const tile *t, const split *s, const matmul_params *p, const char *variant, const void *sums) {
+    const int64_t held = (int64_t)((const cuda_device *)call->device)->units * t->held;
     cuda_launch launch = {
-        .blocks = s->parts * tiles_of(call, t), .threads = t->threads, .shared = t->shared, .cached = t->groups > 0, .alone = true, .params = p
+        .blocks = t->stays && held < p->tiles ? held : p->tiles, .threads = t->threads, .shared = t->shared, .cached = t->groups > 0, .alone = true, .params = p
     };
     snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", t->name, variant);
     const trine_status status = cuda_launch_function(call, &launch);
@@ -321,16 +316,53 @@ static const char *refuse_shared(const trine_call *call, int bytes) {
     return bytes <= ((const cuda_device *)call->device)->shared ? NULL : "a block cannot have as much shared memory";
 }
 
+/* Products of 16 bits by each tile, on an H200; others by as many bytes. `a_across`: a's lanes may be consecutive. */
+static const struct {
+    tile tile;
+    bool a_across;
+} mma_tiles[] = {
+    { { "mma_128x256", 128, 256, 256, 1, 500e12 / 132, .stays = true }, true },
+    { { "mma_128x128", 128, 128, 128, 2, 410e12 / 132, 0.2, .stays = true }, true },
+    { { "mma_64x128", 64, 128, 128, 3, 330e12 / 132, 0.6, .stays = true }, true },
+    { { "mma_32x128", 32, 128, 128, 3, 135e12 / 132, 0.6, .stays = true }, false },
+};
+enum { MMA_TILES = sizeof mma_tiles / sizeof mma_tiles[0] };
+
+/* Whether a's lanes are consecutive as it is multiplied. */
+static bool mma_across(const trine_call *call) { return widens(call) ? simt_widened_of(call, MATMUL_A).turned : matmul_side_of(call, MATMUL_A, true).across; }
+
+/* The tile by which the call is predicted to take the least time; NULL if a block has shared memory for none. */
+static const char *mma_tile(const trine_call *call, tile *best) {
+    const char *why = "a block cannot have as much shared memory";
+    double least = INFINITY;
+    for (int i = 0; i < MMA_TILES; i++) {
+        tile t = mma_tiles[i].tile;
+        t.shared = MATMUL_MMA_STAGES * (t.rows + t.columns) * 128;
+        t.rate *= widens(call) ? 1 : 2.0 / (double)trine_dtype_size(call->tensor[MATMUL_A].dtype);
+        if (refuse_shared(call, t.shared) != NULL || (!mma_tiles[i].a_across && mma_across(call))) continue;
+        const double seconds = split_of(call, &t).seconds;
+        if (seconds >= least) continue;
+        *best = t, least = seconds, why = NULL;
+    }
+    return why;
+}
+
 static const char *refuse_mma(const trine_call *call) {
+    tile t;
     const char *why = matmul_refuse_cores(call);
-    return why != NULL ? why : refuse_shared(call, mma.shared);
+    return why != NULL ? why : mma_tile(call, &t);
 }
 
 static size_t workspace_mma(const trine_call *call) {
+    tile t;
+    if (mma_tile(call, &t) != NULL) return 0;
     const int64_t sides = widens(call) ? widened_bytes(call) : matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes;
-    return (size_t)(sides + split_of(call, &mma).bytes);
+    return (size_t)(sides + split_of(call, &t).bytes);
 }
-static double seconds_mma(const trine_call *call) { return split_of(call, &mma).seconds; }
+static double seconds_mma(const trine_call *call) {
+    tile t;
+    return mma_tile(call, &t) == NULL ? split_of(call, &t).seconds : INFINITY;
+}
 
 static void use_side(matmul_operand *operand, const matmul_side *side, const void *packed) {
     operand->across = side->across;
@@ -339,10 +371,13 @@ static void use_side(matmul_operand *operand, const matmul_side *side, const voi
 }
 
 static trine_status launch_mma(const trine_call *call) {
-    const split s = split_of(call, &mma);
+    tile t;
+    const char *const why = mma_tile(call, &t);
+    if (why != NULL) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: %s", why);
+    const split s = split_of(call, &t);
     const matmul_side a = matmul_side_of(call, MATMUL_A, true), b = matmul_side_of(call, MATMUL_B, true);
     char *const packed = call->workspace, *const sums = packed + (widens(call) ? widened_bytes(call) : a.bytes + b.bytes);
-    matmul_params p = params_of(call, &mma, &s, sums);
+    matmul_params p = params_of(call, &t, &s, sums);
     trine_status status = widen_both(call, &p);
     if (!widens(call)) {
         use_side(&p.a, &a, packed);
@@ -352,7 +387,7 @@ static trine_status launch_mma(const trine_call *call) {
     }
     char variant[16];
     snprintf(variant, sizeof variant, "%s_%c%c", type_name(call), p.a.across ? 'l' : 'k', p.b.across ? 'l' : 'k');
-    return status == TRINE_OK ? launch_tiles(call, &mma, &s, &p, variant, sums) : status;
+    return status == TRINE_OK ? launch_tiles(call, &t, &s, &p, variant, sums) : status;
 }
 
 /* ---------------------------------------------------------------------------------------------------- f32 and f64, by tiles */

@@ -26,14 +26,29 @@ ENTRY(matmul_add_f32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<floa
 ENTRY(matmul_add_f64, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<double>(p); }
 ENTRY(matmul_add_i32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<int32_t>(p); }
 
-/* The parts of a name: a's and b's consecutive direction, k or lane. */
-#define MMA(name, T, a, b, A_ACROSS, B_ACROSS) \
-    ENTRY(matmul_mma_##name##_##a##b, MATMUL_THREADS, matmul_params) { matmul_mma<T, A_ACROSS, B_ACROSS>(p); }
-#define MMA_16(T) MMA(T, T, k, k, false, false) MMA(T, T, k, l, false, true) MMA(T, T, l, k, true, false) MMA(T, T, l, l, true, true)
-MMA_16(bf16)
-MMA_16(f16)
-MMA(i8, int8_t, k, k, false, false)
-MMA(f32, tf32, k, k, false, false)
+/* The parts of a name: a tile, and a's and b's consecutive direction, k or lane. */
+#define MMA(name, T, ROWS, COLUMNS, DOWN, RIGHT, a, b, A_ACROSS, B_ACROSS) \
+    ENTRY(matmul_mma_##ROWS##x##COLUMNS##_##name##_##a##b, (matmul_mma_shape<ROWS, COLUMNS, DOWN, RIGHT, MATMUL_MMA_STAGES>::THREADS), matmul_params) { \
+        matmul_mma<T, matmul_mma_shape<ROWS, COLUMNS, DOWN, RIGHT, MATMUL_MMA_STAGES>, A_ACROSS, B_ACROSS>(p); \
+    }
+#define MMA_16(T, ROWS, COLUMNS, DOWN, RIGHT) \
+    MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, k, k, false, false) \
+    MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, k, l, false, true) \
+    MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, l, k, true, false) MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, l, l, true, true)
+#define MMA_ALL(ROWS, COLUMNS, DOWN, RIGHT) \
+    MMA_16(bf16, ROWS, COLUMNS, DOWN, RIGHT) \
+    MMA_16(f16, ROWS, COLUMNS, DOWN, RIGHT) \
+    MMA(i8, int8_t, ROWS, COLUMNS, DOWN, RIGHT, k, k, false, false) MMA(f32, tf32, ROWS, COLUMNS, DOWN, RIGHT, k, k, false, false)
+MMA_ALL(128, 256, 2, 4)
+MMA_ALL(128, 128, 2, 2)
+MMA_ALL(64, 128, 2, 2)
+/* a's lanes are fewer than a panel's. */
+#define MMA_FEW(T, ROWS, COLUMNS, DOWN, RIGHT) \
+    MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, k, k, false, false) MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, k, l, false, true)
+MMA_FEW(bf16, 32, 128, 1, 4)
+MMA_FEW(f16, 32, 128, 1, 4)
+MMA(i8, int8_t, 32, 128, 1, 4, k, k, false, false)
+MMA(f32, tf32, 32, 128, 1, 4, k, k, false, false)
 
 /* The parts of a name: lanes that are few, the consecutive direction of the operand with many, and blocks of which a processor is full. */
 #define SKINNY(name, T, FEW, x, ACROSS, HELD) \

@@ -38,6 +38,7 @@ typedef struct matmul_params {
     int64_t m, n, k;
     int64_t down, right;    /* tiles in m and n */
     int64_t batches, depth; /* elements of k in a part of it; sums of parts are targets one after the other, each with so many batches */
+    int64_t tiles;          /* of all parts */
 } matmul_params;
 
 /* A product in which one operand has few lanes. */
@@ -76,9 +77,7 @@ enum {
     MATMUL_PACK_SIDE = 64,
     MATMUL_F32_DEPTH = 16,    /* elements of k in a slice for tiles of f32 */
     MATMUL_F32_PAD = 4,       /* lanes */
-    MATMUL_MMA_COLUMNS = 256, /* of a tile for mma.sync */
-    MATMUL_MMA_STAGES = 3,    /* of MATMUL_MMA_BYTES: 128 bytes of k */
-    MATMUL_MMA_BYTES = (MATMUL_SIDE + MATMUL_MMA_COLUMNS) * 128,
+    MATMUL_MMA_STAGES = 3,    /* of a block's ring for mma.sync: 128 bytes of k of a tile's lanes */
     MATMUL_F64_DEPTH = 16,    /* the same of f64 on tensor cores */
     MATMUL_SKINNY_FEW = 8,    /* lanes that are few */
     MATMUL_SKINNY_LINE = 128, /* bytes of consecutive lanes that a block takes */

@@ -116,7 +116,7 @@ template <int ROWS, int COLUMNS, int GROUPS, int STAGES, bool A_ACROSS, bool B_A
     enum { DEPTH = MATMUL_F32_DEPTH, TEAM = shape::TEAM, HALF = DEPTH * (ROWS + MATMUL_F32_PAD), STAGE = HALF + DEPTH * (COLUMNS + MATMUL_F32_PAD) };
     const int group = GROUPS > 1 ? thread_index() / TEAM : 0, thread = thread_index() - group * TEAM, warp = thread / WARP;
     float *const memory = (float *)launch_memory() + group * STAGES * STAGE;
-    const matmul_place at = matmul_place_of(p, ROWS, COLUMNS);
+    const matmul_place at = matmul_place_of(p, ROWS, COLUMNS, block_index());
     const int slices = (int)((at.depth + DEPTH * GROUPS - 1) / (DEPTH * GROUPS)); /* of each group */
     const int64_t first = (int64_t)group * slices * DEPTH, deep = at.depth - first;
     const int whole = deep < (int64_t)slices * DEPTH ? (int)(deep < 0 ? 0 : deep / DEPTH) : slices, tail = deep < 0 ? 0 : (int)(deep % DEPTH);

@@ -16,7 +16,7 @@
 
 #include <tile/mma.h>
 
-#include "matmul_mma.h"
+#include "matmul_mma_end.h"
 
 template <int LANES, bool ACROSS> struct matmul_f64_rows {
     enum { PITCH = ACROSS ? LANES * 8 + 32 : 128, BYTES = LANES * 128 + 512 };
@@ -131,7 +131,7 @@ template <int ROWS, int COLUMNS, int DOWN, int RIGHT, int GROUPS, int STAGES, bo
     enum { I = DOWN / 16, J = RIGHT / 16, TEAM = shape::TEAM, HALF = shape::HALF, STAGE = shape::STAGE, PITCH = COLUMNS + 4, FOURS = MATMUL_F64_DEPTH / 4 };
     const int group = GROUPS > 1 ? thread_index() / TEAM : 0, thread = thread_index() - group * TEAM, warp = thread / WARP;
     char *const memory = launch_memory() + group * STAGES * STAGE;
-    const matmul_place at = matmul_place_of(p, ROWS, COLUMNS);
+    const matmul_place at = matmul_place_of(p, ROWS, COLUMNS, block_index());
     const int slices = (int)((at.depth + MATMUL_F64_DEPTH * GROUPS - 1) / (MATMUL_F64_DEPTH * GROUPS)); /* of each group */
     const int64_t first = (int64_t)group * slices * MATMUL_F64_DEPTH;
     const int down = warp / shape::BESIDE * DOWN, right = warp % shape::BESIDE * RIGHT;

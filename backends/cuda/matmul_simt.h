@@ -40,8 +40,8 @@ struct matmul_place {
     int64_t first, depth;       /* its elements of k */
     int64_t result;             /* the target's batch */
 };
-DEVICE matmul_place matmul_place_of(const matmul_params &p, int rows, int columns) {
-    const int64_t result = block_index() / (p.down * p.right), rest = block_index() - result * p.down * p.right, group = rest / (MATMUL_GROUP * p.right);
+DEVICE matmul_place matmul_place_of(const matmul_params &p, int rows, int columns, int64_t tile) {
+    const int64_t result = tile / (p.down * p.right), rest = tile - result * p.down * p.right, group = rest / (MATMUL_GROUP * p.right);
     const int64_t above = group * MATMUL_GROUP, high = p.down - above < MATMUL_GROUP ? p.down - above : (int64_t)MATMUL_GROUP, in = rest - above * p.right;
     const int64_t part = result / p.batches, first = part * p.depth, left = p.k - first;
     return { result - part * p.batches, (above + in % high) * rows, in / high * columns, first, left < p.depth ? left : p.depth, result };
@@ -141,7 +141,7 @@ template <class T> DEVICE void matmul_staged(const matmul_params &p) {
     using slice = matmul_slice<T>;
     alignas(16) SHARED Sum a[2][T::SLICE * slice::PITCH];
     alignas(16) SHARED Sum b[2][T::SLICE * slice::PITCH];
-    const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_SIDE);
+    const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_SIDE, block_index());
     const int warp = thread_index() / WARP, row = warp / 2 * 32 + matmul_row(), column = warp % 2 * 64 + matmul_column();
     Sum sum[8][8] = {};
     slice next_a(p.a, at, at.row, p.m), next_b(p.b, at, at.column, p.n);
