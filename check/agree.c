@@ -176,7 +176,9 @@ bool run_agreement(runner *r, const trine_plan *plan, int64_t index) {
     r->shared->kernel = ordinal;
     r->shared->in_kernel = false;
     snprintf(r->shared->kernel_name, sizeof r->shared->kernel_name, "reference");
-    if (count > 0) problem_reference(&p);
+    bool any = false;
+    for (int i = 0; i < count; i++) any |= !results[i].failed;
+    if (any) problem_reference(&p);
     for (int i = 0; i < count; i++) {
         result *y = &results[i];
         if (y->failed) continue;

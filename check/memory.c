@@ -81,13 +81,17 @@ static bool allocate(memory *m, memory_slot *s, size_t capacity) {
 
 static bool grow_device(memory *m, int slot, size_t bytes) { return allocate(m, &m->slot[slot], bytes + bytes / 2 + 4 * BAND); }
 
-/* An allocation that ends where the extent does; one of that size is kept, since graphs hold addresses. */
+/* What is not written is not read back either. */
+static bool left_alone(const memory *m, int slot) { return m->exact > 0 && slot == MEMORY_WORKSPACE; }
+
+/* An allocation that ends where the extent does, or with its last unit, whose rest is framed; one of that size is kept, since graphs hold addresses. */
 static bool place_alone(memory *m, int slot, size_t bytes, size_t lead) {
     memory_slot *s = &m->slot[slot];
     const size_t unit = (size_t)m->exact, units = (lead + bytes + unit - 1) / unit, capacity = units > 0 ? units * unit : unit;
     if ((s->base == NULL || s->capacity != capacity) && !allocate(m, s, capacity)) return false;
     s->start = s->frame = s->base + lead;
-    s->bytes = s->frame_bytes = bytes;
+    s->bytes = bytes;
+    s->frame_bytes = left_alone(m, slot) ? bytes : capacity - lead;
     return grow_frame(s);
 }
 
@@ -118,9 +122,6 @@ unsigned char *memory_poison(memory *m, int slot, int pattern) {
     memset(s->sent, poison[pattern], s->frame_bytes);
     return memory_sent(s);
 }
-
-/* What is not written is not read back either. */
-static bool left_alone(const memory *m, int slot) { return m->exact > 0 && slot == MEMORY_WORKSPACE; }
 
 bool memory_send(memory *m, int slot, trine_queue *queue) {
     memory_slot *s = &m->slot[slot];

@@ -46,32 +46,41 @@ static void canonical_types(problem *p) {
 
 /* ------------------------------------------------------------------------------------------------------------------- sizes */
 
+enum { LARGE = 1000 }; /* a largest listed size that stands for all above it */
+
 /* Any up to the largest, small ones as often as large ones; in whole cases of whole vectors, and rows four times as long. */
 static int64_t any_size(problem *p, int64_t largest) {
-    const int64_t reach = p->whole && largest >= 1000 ? 4 * largest : largest;
+    const int64_t reach = p->whole && largest >= LARGE ? 4 * largest : largest;
     const int64_t value = (int64_t)exp2(random_between(&p->random, 0, log2((double)reach + 1)));
     return p->whole && value >= 64 ? value - value % 64 : value;
 }
 
-/* One of the values that .sizes lists for a symbol, or now and then any below the largest. */
-static int64_t pick_size(problem *p, int symbol) {
+/* What .sizes lists for a symbol, those above `least`; returns their number. */
+static int listed_sizes(const problem *p, int symbol, int64_t least, int64_t *sizes_out, int most, int64_t *largest_out) {
     const char *name = p->plan->symbol_name[symbol];
-    int64_t listed[64], largest = 0;
-    const int64_t least = random_chance(&p->random, 8) ? 0 : 1; /* of plain calls: few dimensions are 1 */
     int count = 0;
+    *largest_out = 0;
     for (int i = 0; i < TRINE_MAX_STRINGS && p->plan->spec->sizes[i]; i++) {
         const char *at = p->plan->spec->sizes[i];
         const size_t length = strlen(name);
         if (strncmp(at, name, length) != 0 || at[length] != ':') continue;
-        for (at += length + 1; *at && count < 64;) {
+        for (at += length + 1; *at;) {
             char *end;
             const int64_t value = strtoll(at, &end, 10);
             if (end == at) break;
-            if (!p->plain || value > least) listed[count++] = value;
-            if (value > largest) largest = value;
+            if (value > least && count < most) sizes_out[count++] = value;
+            if (value > *largest_out) *largest_out = value;
             at = end;
         }
     }
+    return count;
+}
+
+/* One of the values above `below` that .sizes lists for a symbol, or now and then any up to the largest. */
+static int64_t pick_size(problem *p, int symbol, int64_t below) {
+    enum { MOST = 64 };
+    int64_t listed[MOST], largest;
+    const int count = listed_sizes(p, symbol, below, listed, MOST, &largest);
     if (count == 0) return 1 + random_below(&p->random, 4);
     if (largest > 1 && !p->plain && (p->whole ? !random_chance(&p->random, 3) : random_chance(&p->random, 4))) return any_size(p, largest);
     return listed[random_below(&p->random, count)];
@@ -116,14 +125,52 @@ static double cost(const problem *p) {
     return total;
 }
 
+/* One that .sizes lets be large; -1: none. */
+static int pick_long_symbol(problem *p) {
+    int chosen = -1, seen = 0;
+    for (int s = 0; s < p->plan->symbols; s++) {
+        int64_t largest;
+        listed_sizes(p, s, 0, NULL, 0, &largest);
+        if (largest >= LARGE && random_chance(&p->random, ++seen)) chosen = s;
+    }
+    return chosen;
+}
+
+/* From a 32nd of what the limit admits where all else is 1. */
+static int64_t long_size(problem *p, int symbol, uint32_t present, double limit) {
+    p->call.present = present;
+    for (int s = 0; s < p->plan->symbols; s++) p->call.dim[s] = s == symbol ? LARGE : 1;
+    const int64_t value = (int64_t)(LARGE * limit / cost(p) * exp2(random_between(&p->random, -5, 0)));
+    return p->whole ? value - value % 64 : value;
+}
+
+/* In plain calls few dimensions are 1, and beside a long one none is 0. */
+static int64_t size_below(problem *p, bool is_long) {
+    if (p->plain) return !random_chance(&p->random, 8);
+    return is_long ? 0 : -1;
+}
+
+/* What a case may cost: seldom much. */
+static double choose_limit(problem *p, bool is_long) {
+    if (p->plain) return 1e6;
+    if (is_long) return random_chance(&p->random, 4) ? 2e7 : 4e6;
+    return random_chance(&p->random, 60) ? 3e8 : random_chance(&p->random, 8) ? 4e7 : 4e6;
+}
+
+/* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long ones are nearly always thrown away.
+ * Half of those, and one of four else, are bare: fast paths want no optional tensor, or none of several. */
 static bool choose_sizes(problem *p) {
-    const double limit = p->plain ? 1e6 : random_chance(&p->random, 40) ? 3e8 : random_chance(&p->random, 5) ? 4e7 : 4e6;
+    const int symbol = !p->plain && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
+    const double limit = choose_limit(p, symbol >= 0);
     uint32_t optional = 0, required = 0;
     for (int i = 0; i < p->plan->tensors; i++) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
+    p->bare = !p->plain && random_chance(&p->random, symbol < 0 ? 4 : 2);
+    const int64_t size = symbol >= 0 ? long_size(p, symbol, p->bare ? required : required | optional, limit) : 0;
     for (int attempt = 0; attempt < 4000; attempt++) {
-        const uint64_t coin = random_next(&p->random);
-        p->call.present = required | (optional & (p->plain && attempt < 2000 ? ~0u : (uint32_t)coin));
-        for (int s = 0; s < p->plan->symbols; s++) p->call.dim[s] = pick_size(p, s);
+        const bool wanted = attempt < 2000;
+        const uint32_t coins = (uint32_t)random_next(&p->random);
+        p->call.present = required | (optional & (wanted && p->plain ? ~0u : wanted && p->bare ? 0 : coins));
+        for (int s = 0; s < p->plan->symbols; s++) p->call.dim[s] = wanted && s == symbol ? size : pick_size(p, s, size_below(p, symbol >= 0));
         clear_unbound(p);
         if (requirements_hold(p) && cost(p) <= limit) return true;
     }
@@ -166,7 +213,7 @@ static void choose_param(problem *p, int index, bool integers) {
 }
 
 static void choose_params(problem *p) {
-    const bool defaults = random_chance(&p->random, 4), integers = p->fill == FILL_INTEGERS;
+    const bool defaults = p->bare || random_chance(&p->random, 4), integers = p->fill == FILL_INTEGERS;
     p->exact = integers && p->plan->spec->integers_exact;
     for (int i = 0; i < p->plan->params; i++) {
         const trine_spec_param *param = &p->plan->spec->params[i];

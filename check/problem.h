@@ -42,6 +42,7 @@ typedef struct problem {
     fill fill;
     bool plain;
     bool whole; /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
+    bool bare;  /* no optional tensor if that may be, and parameters as they are by themselves */
     bool exact; /* integers in, so that every kernel must return the very bits */
     bool empty; /* every output has no elements */
     operand operand[TRINE_MAX_TENSORS];

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs compute-sanitizer's tools over cases of the agreement suite by which each function of the CUDA module is launched.
+"""Runs compute-sanitizer's tools over the cases of the agreement suite by which each function of the CUDA module is launched (tests/stubs/every.txt).
 
-First the suite runs by itself, and notes which case launches a function for the first time (tests/stubs/launches.c). Then each tool runs over those cases,
-with operands in allocations of exactly their size (`trine check --exact`). Exit status 1 if a tool reports an error, a case fails, a job does not end, or a
-function is launched by none; reports are in --logs. Jobs run side by side: as many as the host has processors for, each of two threads."""
+First the suite runs by itself, then under each tool, with operands in allocations of exactly their size (`trine check --exact`). Exit status 1 if a tool reports an
+error, a case fails, a job does not end, or a function is not launched that the device has (tests/stubs/launches.c notes them); reports are in --logs. Jobs run side
+by side: as many as the host has processors for, each of two threads."""
 import argparse
 import concurrent.futures
 import os
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from launched import read_notes
+from launched import read_notes, read_table
 
 SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 PASSED = re.compile(r"(\d+) passed, (\d+) failed")
@@ -29,11 +29,10 @@ PASSED_OVER = {"initcheck": "attention_backward_sm90_end"}
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default="build", help="build folder with tools/trine and tests/stubs/libcuda-launches.so")
+    parser.add_argument("--table", default=pathlib.Path(__file__).parent / "stubs/every.txt")
+    parser.add_argument("--chip", default="sm_90a", help="the table's name of the device's architecture")
     parser.add_argument("--tools", default="memcheck,racecheck,initcheck,synccheck")
     parser.add_argument("--ops", help="default: all")
-    parser.add_argument("--cases", type=int, default=500, help="of each op and seed, to choose from")
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--budget", type=float, default=100, help="seconds of a job that draws cases")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=int, default=600, help="a job that runs longer is stopped, and counts for nothing")
     parser.add_argument("--logs", default="sanitizers")
@@ -41,13 +40,13 @@ def parse():
 
 
 def run(args, tool, op, cases, number):
-    """What a job of a tool (None: the suite by itself) came to. `cases`: options that choose them."""
+    """What a job of a tool (None: the suite by itself) came to."""
     log = pathlib.Path(args.logs, f"{tool or 'suite'}-{op}-{number}.log")
     notes = log.with_suffix(".notes")
     notes.unlink(missing_ok=True)
     command = ["compute-sanitizer", "--tool", tool, "--print-limit", "20"] if tool else []
     command += ["--kernel-name-exclude", f"kernel_substring={PASSED_OVER[tool]}"] if tool in PASSED_OVER else []
-    command += [f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--exact", EXACT.get(op, "1"), "--quiet", "--op", op, "--log", str(notes), *cases]
+    command += [f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--exact", EXACT.get(op, "1"), "--quiet", "--op", op, "--log", str(notes), "--case", cases]
     environment = dict(os.environ, LD_PRELOAD=os.path.realpath(f"{args.build}/tests/stubs/libcuda-launches.so"), LAUNCHES=str(notes), OMP_NUM_THREADS="2")
     start = time.monotonic()
     with open(log, "w") as out:
@@ -85,26 +84,18 @@ def report(name, done, has):
 def main():
     args = parse()
     pathlib.Path(args.logs).mkdir(parents=True, exist_ok=True)
-    listing = subprocess.run([f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--list"], capture_output=True, text=True, check=True).stdout
-    ops = args.ops.split(",") if args.ops else [line.split()[0] for line in listing.splitlines()]
+    table, unknown = read_table(args.table)
+    jobs = []
+    for op in args.ops.split(",") if args.ops else table:
+        cases = table[op].split(",")
+        jobs += [(op, ",".join(cases[at:at + CHUNK]), at) for at in range(0, len(cases), CHUNK)]
+    good, looked_at = True, None
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        drawn = [(op, seed) for op in ops for seed in range(1, args.seeds + 1)]
-        suite = list(pool.map(lambda d: run(args, None, d[0], ["--cases", str(args.cases), "--budget", str(args.budget), "--seed", str(d[1])], d[1]), drawn))
-        has = set().union(*(d["has"] for d in suite))
-        good = report("suite", suite, has)
-        first, chosen = {}, []
-        for d, (op, seed) in zip(suite, drawn):
-            for function, case in d["ran"].items():
-                if case:
-                    first.setdefault(function, (op, seed, int(case)))
-        for op, seed in drawn:
-            cases = sorted({case for o, s, case in first.values() if (o, s) == (op, seed)})
-            chosen += [(op, ["--seed", str(seed), "--case", ",".join(map(str, cases[at:at + CHUNK]))], f"{seed}-{at}") for at in range(0, len(cases), CHUNK)]
-        print(f"{sum(len(job[1][3].split(',')) for job in chosen)} cases chosen")
-        for tool in filter(None, args.tools.split(",")):
-            jobs = [pool.submit(run, args, tool, *job) for job in chosen]
-            looked_at = {function for function in has & set(first) if PASSED_OVER.get(tool, " ") not in function}
-            good = report(tool, [job.result() for job in jobs], looked_at) and good
+        for tool in [None, *filter(None, args.tools.split(","))]:
+            done = list(pool.map(lambda job, tool=tool: run(args, tool, *job), jobs))
+            if looked_at is None:
+                looked_at = {name for d in done for name in d["has"] if f"{args.chip}:{name}" not in unknown}
+            good = report(tool or "suite", done, {name for name in looked_at if PASSED_OVER.get(tool, " ") not in name}) and good
     sys.exit(not good)
 
 

@@ -31,7 +31,7 @@ static void run(const mutant *m, double budget, bool host_memory) {
                                     .plugin_path = TEST_MUTANTS,
                                     .seed = 1,
                                     .budget = budget,
-                                    .timeout = 2,
+                                    .timeout = m->what ? 2 : 0, /* some never return; a large case of a correct one may take as long */
                                     .stop = true,
                                     .host_memory = host_memory };
     cr_assert(check_run(&options, &report), "%s", report.error);

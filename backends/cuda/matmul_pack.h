@@ -51,14 +51,15 @@ template <class Bits> struct matmul_square {
         }
     }
 
-    DEVICE void write(Bits *to, int64_t pitch, int64_t lanes, int64_t depth) {
+    /* Zeros up to `width`: what a copy of 16 bytes takes at a row's end was written. */
+    DEVICE void write(Bits *to, int64_t pitch, int64_t lanes, int64_t depth, int64_t width) {
         for (int i = thread_index(); i < SIDE * UNITS; i += MATMUL_THREADS) {
             const int lane = i / UNITS, along = i % UNITS * UNIT;
             if (lane >= lanes) continue;
             if (along + UNIT <= depth)
                 *(unit *)(to + lane * pitch + along) = place(lane, along);
             else
-                for (int k = along; k < depth; k++) to[lane * pitch + k] = place(lane, along).v[k - along];
+                for (int k = along; k < along + UNIT && k < width; k++) to[lane * pitch + k] = k < depth ? place(lane, along).v[k - along] : Bits(0);
         }
     }
 };
@@ -77,7 +78,7 @@ template <class Bits> DEVICE void matmul_pack(const matmul_pack_params &p) {
     else
         square.template read_across<false>(from, p.from, lanes, depth);
     sync_block();
-    square.write((Bits *)p.to + (batch * p.lanes + lane) * p.pitch + along, p.pitch, lanes, depth);
+    square.write((Bits *)p.to + (batch * p.lanes + lane) * p.pitch + along, p.pitch, lanes, depth, p.pitch - along);
 }
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "host.h"
 
-enum { SIMT_MAX_FUNCTIONS = 1024, SIMT_NAME_SIZE = 48 };
+enum { SIMT_MAX_FUNCTIONS = 2048, SIMT_NAME_SIZE = 48 };
 
 /* By hash of the name; what finds no room is loaded again each time. */
 typedef struct simt_functions {

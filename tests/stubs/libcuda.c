@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for NVIDIA's driver library: devices in host memory, streams that are always idle, kernels by the emulator, failures on demand. */
+/* A stand-in for NVIDIA's driver library: devices in host memory, streams that are always idle, kernels by the emulator or only counted, failures on demand. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "chip.h"
 #include "emulator/emulator.h"
 #include "stub.h"
 
@@ -212,7 +213,9 @@ CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device) {
 }
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    const stub_chip *chip = stub_chip_chosen();
     (void)device;
+    if (chip != NULL && stub_chip_attribute(chip, attribute, value)) return CUDA_SUCCESS;
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = stub.major; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = stub.minor; break;
@@ -263,44 +266,59 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     char entry[128];
     (void)module;
     IN_CONTEXT(cuModuleGetFunction);
+    if (stub_chip_chosen() != NULL) {
+        *function = stub_chip_function(name);
+        return CUDA_SUCCESS;
+    }
     snprintf(entry, sizeof entry, "entry_%s", name);
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     *function = library != NULL ? dlsym(library, entry) : NULL;
     return *function != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
-                        CUstream stream, void **params, void **extra) {
+static CUresult launch(CUfunction function, const CUlaunchConfig *config, void **params) {
+    const stub_chip *chip = stub_chip_chosen();
     emulator_entry *entry = (emulator_entry *)(void *)function;
-    (void)extra;
-    IN_CONTEXT(cuLaunchKernel);
-    if (x == 0 || y * z * threads_y * threads_z != 1 || threads > EMULATOR_THREADS || shared > EMULATOR_MEMORY) return CUDA_ERROR_INVALID_VALUE;
-    work w = { .entry = entry, .blocks = x, .threads = (int)threads };
+    if (config->gridDimY * config->gridDimZ * config->blockDimY * config->blockDimZ != 1) return CUDA_ERROR_INVALID_VALUE;
+    if (chip != NULL) return stub_chip_launch(chip, function, config);
+    if (config->gridDimX == 0 || config->blockDimX > EMULATOR_THREADS || config->sharedMemBytes > EMULATOR_MEMORY) return CUDA_ERROR_INVALID_VALUE;
+    if (stub_chip_cluster(config) > 1) return CUDA_ERROR_NOT_SUPPORTED;
+    work w = { .entry = entry, .blocks = config->gridDimX, .threads = (int)config->blockDimX };
     if (entry(NULL) > sizeof w.params) return CUDA_ERROR_INVALID_VALUE;
     memcpy(w.params, params[0], entry(NULL));
-    return submit(stream, &w);
+    return submit(config->hStream, &w);
 }
 
-/* There are no clusters, and a launch that may begin early need not. */
+CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
+                        CUstream stream, void **params, void **extra) {
+    (void)extra;
+    IN_CONTEXT(cuLaunchKernel);
+    return launch(function, &(CUlaunchConfig){ x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 }, params);
+}
+
+/* A launch that may begin early need not. */
 CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
+    (void)extra;
     IN_CONTEXT(cuLaunchKernelEx);
-    for (unsigned i = 0; i < config->numAttrs; i++)
-        if (config->attrs[i].id != CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION) return CUDA_ERROR_NOT_SUPPORTED;
-    return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ, config->blockDimX, config->blockDimY, config->blockDimZ,
-                          config->sharedMemBytes, config->hStream, params, extra);
+    return launch(function, config, params);
 }
 
 CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config) {
-    (void)clusters, (void)function, (void)config;
+    const stub_chip *chip = stub_chip_chosen();
+    (void)function;
     IN_CONTEXT(cuOccupancyMaxActiveClusters);
-    return CUDA_ERROR_NOT_SUPPORTED;
+    if (chip == NULL || !chip->hopper) return CUDA_ERROR_NOT_SUPPORTED;
+    *clusters = chip->units / (int)stub_chip_cluster(config);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+    const stub_chip *chip = stub_chip_chosen();
+    const int limit = chip != NULL ? chip->shared : EMULATOR_MEMORY;
     (void)function;
     IN_CONTEXT(cuFuncSetAttribute);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
-    return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= EMULATOR_MEMORY ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= limit ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *data, const cuuint64_t *shape, const cuuint64_t *strides,
@@ -308,8 +326,9 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuui
                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
     (void)map, (void)type, (void)rank, (void)data, (void)shape, (void)strides, (void)box, (void)steps, (void)interleave, (void)swizzle, (void)promotion,
         (void)fill;
+    const stub_chip *chip = stub_chip_chosen();
     MAY_FAIL(cuTensorMapEncodeTiled);
-    return CUDA_ERROR_NOT_SUPPORTED;
+    return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
