@@ -16,7 +16,7 @@ static const char *refuse_parts(const trine_call *call) {
 static trine_status launch_parts(const trine_call *call) {
     cross_entropy_params p = cross_entropy_params_of(call);
     const simt_shape *shape = shape_of(call, &p.part);
-    return simt_launch_parts(call, shape, 1, &p.part, p.rows, &p, sizeof p);
+    return simt_launch_parts(call, "parts", TRINE_NONE, shape, 1, &p.part, p.rows, &p, sizeof p);
 }
 
 SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME "_shared", .refuse = refuse_parts, .launch = launch_parts },

@@ -104,7 +104,7 @@ template <class T, class Rows> DEVICE void norm_ring_residual(const Rows &r, con
     for (int k = 0; k < Rows::ITEMS; k++) dx[k] += more.get(k);
     if (p.dh.data) r.template put<R>(row_at<R>(p.dh, r.row), v, dx);
     if (p.dropout.p == 0) return;
-    const uint32_t bits = kept<Rows::ITEMS>(p.dropout, (uint64_t)(r.row * p.n + r.first + v * Rows::STEP));
+    const uint32_t bits = kept<Rows::ITEMS, Rows::whole>(p.dropout, (uint64_t)(r.row * p.n + r.first + v * Rows::STEP));
 #pragma unroll
     for (int k = 0; k < Rows::ITEMS; k++) dx[k] = bits >> k & 1 ? dx[k] * p.dropout.scale : 0.0f;
 }
@@ -115,7 +115,7 @@ template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, class Rows> 
     using terms = norm_ring_terms<CENTERED, OFFSET, weight, Rows>;
     using sums_of = norm_ring_sums<CENTERED>;
     using sums = typename sums_of::type;
-    constexpr int ITEMS = Rows::ITEMS;
+    constexpr int ITEMS = Rows::ITEMS, FEWEST = CENTERED || CHUNKS == 2 ? 1 : CHUNKS;
     const simt_rows from[3] = { p.dy, p.h, p.dresidual };
     Rows r(p.ring, from, p.rows, p.n);
     const float offset = p.weight.data ? p.weight_offset : 0.0f, inverse = 1.0f / (float)p.n;
@@ -129,34 +129,38 @@ template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, class Rows> 
             s = ahead;
             if (row + r.step < p.rows) ahead = norm_ring_saved<CENTERED>(p, row + r.step);
             float a = 0, b = 0;
+            r.template used_chunks<FEWEST>([&](auto chunks) {
 #pragma unroll
-            for (int v = 0; v < CHUNKS; v++) {
-                const terms t(r, v, stage, s, offset);
-                float g[ITEMS];
+                for (int v = 0; v < chunks.COUNT; v++) {
+                    const terms t(r, v, stage, s, offset);
+                    float g[ITEMS];
 #pragma unroll
-                for (int k = 0; k < ITEMS; k++) {
-                    g[k] = t.dy[k] * t.w[k];
-                    dweight[v][k] = fused(t.dy[k], t.hat[k], dweight[v][k]);
-                    if (CENTERED) dbias[v][k] += t.dy[k];
+                    for (int k = 0; k < ITEMS; k++) {
+                        g[k] = t.dy[k] * t.w[k];
+                        dweight[v][k] = fused(t.dy[k], t.hat[k], dweight[v][k]);
+                        if (CENTERED) dbias[v][k] += t.dy[k];
+                    }
+                    if (CENTERED) a += vector_sum(g);
+                    b += vector_dot(g, t.hat);
                 }
-                if (CENTERED) a += vector_sum(g);
-                b += vector_dot(g, t.hat);
-            }
+            });
             return sums_of::of(a, b);
         },
         [&](const norm_saved &s, sums total) {
             const two means = sums_of::means(total, inverse);
             typename T::bits *const dx_row = row_at<T>(p.dx, r.row);
+            r.template used_chunks<FEWEST>([&](auto chunks) {
 #pragma unroll
-            for (int v = 0; v < CHUNKS; v++) {
-                const terms t(r, v, r.stage, s, offset);
-                float dx[ITEMS];
+                for (int v = 0; v < chunks.COUNT; v++) {
+                    const terms t(r, v, r.stage, s, offset);
+                    float dx[ITEMS];
 #pragma unroll
-                for (int k = 0; k < ITEMS; k++) dx[k] = fused(-t.hat[k], means.b, CENTERED ? fused(t.dy[k], t.w[k], -means.a) : t.dy[k] * t.w[k]) * s.rstd;
-                if constexpr (Rows::TENSORS == 3) norm_ring_residual<T>(r, p, v, dx);
-                r.template put<T>(dx_row, v, dx);
-                r.refill(v);
-            }
+                    for (int k = 0; k < ITEMS; k++) dx[k] = fused(-t.hat[k], means.b, CENTERED ? fused(t.dy[k], t.w[k], -means.a) : t.dy[k] * t.w[k]) * s.rstd;
+                    if constexpr (Rows::TENSORS == 3) norm_ring_residual<T>(r, p, v, dx);
+                    r.template put<T>(dx_row, v, dx);
+                    r.refill(v);
+                }
+            });
         });
     norm_backward_store<CENTERED>(p, r, dweight, dbias);
 }

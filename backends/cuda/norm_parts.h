@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm and layer_norm of rows in shared memory, without residuals or dropout, with weights of x's type. */
+/* rms_norm and layer_norm of rows in shared memory. */
 #ifndef TRINE_CUDA_NORM_PARTS_H
 #define TRINE_CUDA_NORM_PARTS_H
 
@@ -19,46 +19,66 @@ template <class Value, int ROWS> struct of_rows {
     }
 };
 
-/* Of a block's parts: their means, and the sums of squares of what is left without them. A thread sums what its elements are beside the mean of its first few, so
- * that one pass suffices: of an element that is by far the largest that mean has an eighth or a quarter. */
-template <class Part, int G, int ROWS> DEVICE of_rows<two, ROWS> norm_part_moments(const Part &part, float inverse) {
-    const int start = thread_index() * Part::ITEMS, few = part.n - start < Part::ITEMS ? part.n - start : Part::ITEMS;
-    of_rows<two, ROWS> sums = {}, odd = {};
-    float origin[ROWS] = {};
-    if (few > 0)
+/* What a thread sums up of its elements of a row: their squares. */
+template <bool CENTERED> struct norm_part_sum {
+    float squares = 0;
+    template <class Part> DEVICE void begin(const Part &, const float (&)[Part::ITEMS], int) {}
+    template <class Part> DEVICE void add(const Part &, const float (&h)[Part::ITEMS], int) { squares += vector_squares(h); }
+};
+/* Or what they are beside the mean of its first few, and the squares of that, so that one pass suffices: of an element that is by far the largest that mean has an
+ * eighth or a quarter. */
+template <> struct norm_part_sum<true> {
+    float origin = 0;
+    two even = {}, odd = {};
+    template <class Part> DEVICE void begin(const Part &part, const float (&h)[Part::ITEMS], int i) {
+        const int few = part.n - i < Part::ITEMS ? part.n - i : Part::ITEMS;
+        const float mean = vector_sum(h) * (Part::whole ? 1.0f / Part::ITEMS : 1.0f / (float)few);
+        origin = magnitude(mean) < infinity() ? mean : 0;
+    }
+    template <class Part> DEVICE void add(const Part &part, const float (&h)[Part::ITEMS], int i) {
 #pragma unroll
-        for (int k = 0; k < ROWS; k++) {
-            float h[Part::ITEMS];
-            part.get(h, start, k);
-            const float mean = vector_sum(h) * (Part::whole ? 1.0f / Part::ITEMS : 1.0f / (float)few);
-            origin[k] = magnitude(mean) < infinity() ? mean : 0;
+        for (int j = 0; j < Part::ITEMS; j++) {
+            const float apart = part.whole || part.in(i + j) ? h[j] - origin : 0.0f;
+            two &sum = j % 2 ? odd : even;
+            sum = { sum.a + apart, fused(apart, apart, sum.b) };
         }
-    int count = 0;
+    }
+};
+
+template <bool CENTERED, class Part, int ROWS> DEVICE void norm_part_sum_up(const Part &part, norm_part_sum<CENTERED> (&sum)[ROWS]) {
+    const int start = thread_index() * Part::ITEMS;
+    float h[Part::ITEMS];
+#pragma unroll
+    for (int k = 0; CENTERED && k < ROWS; k++)
+        if (start < part.n) {
+            part.get(h, start, k);
+            sum[k].begin(part, h, start);
+        }
     part.each([&](int i) {
 #pragma unroll
         for (int k = 0; k < ROWS; k++) {
-            float h[Part::ITEMS];
             part.get(h, i, k);
-#pragma unroll
-            for (int j = 0; j < Part::ITEMS; j++) {
-                const float apart = part.whole || part.in(i + j) ? h[j] - origin[k] : 0.0f;
-                two &sum = j % 2 ? odd.v[k] : sums.v[k];
-                sum = { sum.a + apart, fused(apart, apart, sum.b) };
-            }
+            sum[k].add(part, h, i);
         }
-        count += part.whole || part.n - i > Part::ITEMS ? Part::ITEMS : part.n - i;
     });
-    sums = sums + odd;
+}
+
+/* Of a block's parts, by what its threads have summed: their means, and the sums of squares of what is left without them. */
+template <int G, int ROWS> DEVICE of_rows<two, ROWS> norm_part_moments(const norm_part_sum<true> (&sum)[ROWS], float count, float inverse) {
     of_rows<float, ROWS> first;
+    of_rows<two, ROWS> sums;
 #pragma unroll
-    for (int k = 0; k < ROWS; k++) first.v[k] = fused((float)count, origin[k], sums.v[k].a);
+    for (int k = 0; k < ROWS; k++) {
+        sums.v[k] = sum[k].even + sum[k].odd;
+        first.v[k] = fused(count, sum[k].origin, sums.v[k].a);
+    }
     first = group_sum<G>(first);
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         first.v[k] *= inverse;
-        const float apart = origin[k] - first.v[k], moved = (float)count * apart;
-        two &sum = sums.v[k];
-        if (count > 0) sum = { sum.a + moved, fused(apart, fused(2.0f, sum.a, moved), sum.b) };
+        const float apart = sum[k].origin - first.v[k], moved = count * apart;
+        two &x = sums.v[k];
+        if (count > 0) x = { x.a + moved, fused(apart, fused(2.0f, x.a, moved), x.b) };
     }
     sums = group_sum<G>(sums);
 #pragma unroll
@@ -69,15 +89,77 @@ template <class Part, int G, int ROWS> DEVICE of_rows<two, ROWS> norm_part_momen
     return sums;
 }
 
-/* y = (h - mean) rstd (weight + offset) + bias, of which a part need not be. */
-template <bool CENTERED, bool PLAIN, class T, int ROWS, class Part>
+/* The thread's pieces of a row of the residual, of type R: two of them are asked for ahead. */
+template <class R, class Part, int ITEMS = Part::ITEMS> struct norm_part_residual {
+    using piece = held<R, ITEMS>;
+    enum { AHEAD = 2 };
+    const Part &part;
+    const bool given;
+    typename R::bits *const from;
+    piece next[AHEAD];
+
+    DEVICE norm_part_residual(const Part &row_part, const norm_params &p, int64_t row)
+        : part(row_part), given(p.residual.data), from(row_at<R>(p.residual, row)) {
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) next[k] = ask(thread_index() * ITEMS + k * Part::STEP);
+    }
+    DEVICE piece ask(int i) const { return part.template read_if<R>(given && i < part.n, from, i); }
+    DEVICE piece take(int i) {
+        const piece x = next[0];
+#pragma unroll
+        for (int k = 0; k + 1 < AHEAD; k++) next[k] = next[k + 1];
+        next[AHEAD - 1] = ask(i + AHEAD * Part::STEP);
+        return x;
+    }
+};
+/* Where x and the residual take as much room as their sum, both wait there for it. */
+template <class R, class Part> struct norm_part_residual<R, Part, 8> {
+    using piece = held<R, 8>;
+    const Part &part;
+    const bool given;
+
+    DEVICE norm_part_residual(const Part &row_part, const norm_params &p, int64_t row) : part(row_part), given(p.residual.data) {
+        if (given) part.template ask_half<R, 1>(row_at<R>(p.residual, row));
+    }
+    DEVICE piece take(int i) const { return part.template come<R, 1>(i); }
+};
+
+/* h = dropout(x) + residual in place of x, which is there, and its sum. */
+template <bool CENTERED, class T, class R, class Part>
+DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<R, Part> &residual, norm_part_sum<CENTERED> &sum) {
+    typename R::bits *const to = row_at<R>(p.residual_out, row);
+    part.each([&](int i) {
+        const held<R, Part::ITEMS> more = residual.take(i);
+        const typename Part::piece x = part.template come<T>(i);
+        float h[Part::ITEMS];
+#pragma unroll
+        for (int k = 0; k < Part::ITEMS; k++) h[k] = x.get(k);
+        if (p.dropout.p > 0) {
+            const uint32_t bits = kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i)));
+#pragma unroll
+            for (int k = 0; k < Part::ITEMS; k++) h[k] = bits >> k & 1 ? h[k] * p.dropout.scale : 0.0f;
+        }
+        if (residual.given)
+#pragma unroll
+            for (int k = 0; k < Part::ITEMS; k++) h[k] += more.get(k);
+        part.keep(i, held_of<f32>(h));
+        if (i < Part::STEP) sum.begin(part, h, i);
+        sum.add(part, h, i);
+        if (p.residual_out.data) part.template put<R>(to, i, held_of<R>(h));
+    });
+}
+
+/* y = (h - mean) rstd (weight + offset) + bias, of which a part need not be. W: the type of the weight and of the bias. */
+template <bool CENTERED, bool PLAIN, class T, class W, int ROWS, class Part>
 DEVICE void norm_part_write(const Part &part, const norm_params &p, typename T::bits *const (&y)[ROWS], const norm_statistics (&s)[ROWS]) {
     using piece = typename Part::piece;
+    using factors = held<W, Part::ITEMS>;
     constexpr int PER_WORD = piece::PER_WORD;
     part.each([&](int i) {
-        const piece weight = PLAIN || p.weight.data ? part.read(p.weight.data, i) : piece{};
-        const piece bias = CENTERED && (PLAIN || p.bias.data) ? part.read(p.bias.data, i) : piece{};
-        piece x[ROWS];
+        const factors weight = PLAIN || p.weight.data ? part.template read<W>(p.weight.data, i) : factors{};
+        const factors bias = CENTERED && (PLAIN || p.bias.data) ? part.template read<W>(p.bias.data, i) : factors{};
+        typename Part::own x[ROWS];
+        piece to[ROWS];
 #pragma unroll
         for (int k = 0; k < ROWS; k++) x[k] = part.get(i, k);
 #pragma unroll
@@ -98,12 +180,48 @@ DEVICE void norm_part_write(const Part &part, const norm_params &p, typename T::
                     if (!PLAIN && p.round) y = rounded<T>(y);
                     y = CENTERED ? fused(y, w[j], b[j]) : y * w[j];
                 }
-                x[k].word[word] = held_of<T>(h[k]).word[0];
+                to[k].word[word] = held_of<T>(h[k]).word[0];
             }
         }
 #pragma unroll
-        for (int k = 0; k < ROWS; k++) part.put(y[k], i, x[k]);
+        for (int k = 0; k < ROWS; k++) part.put(y[k], i, to[k]);
     });
+}
+
+/* The statistics of a block's rows. */
+template <int G, int ROWS, class Part>
+DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const row_blocks &blocks, const norm_part_sum<true> (&sum)[ROWS], float inverse,
+                                 norm_statistics (&s)[ROWS]) {
+    /* Chan, Golub and LeVeque 1983: parts of so many elements, by their means. */
+    const of_rows<two, ROWS> their = blocks.exchange(norm_part_moments<G>(sum, (float)part.count(), 1.0f / (float)part.n), of_rows<two, ROWS>{});
+    const int before = thread_index() % blocks.MOST * p.part.length, rest = (int)p.n - before;
+    const float count = (float)(rest < 0 ? 0 : rest < p.part.length ? rest : p.part.length);
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) {
+        s[k].mean = blocks.size == 1 ? group_sum<blocks.MOST>(their.v[k].a) : group_sum<blocks.MOST>(their.v[k].a * count) * inverse;
+        const float apart = count > 0 && blocks.size > 1 ? their.v[k].a - s[k].mean : 0.0f;
+        s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(fused(apart * apart, count, their.v[k].b)) * inverse + p.eps);
+    }
+}
+template <int G, int ROWS, class Part>
+DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_blocks &blocks, const norm_part_sum<false> (&sum)[ROWS], float inverse,
+                                 norm_statistics (&s)[ROWS]) {
+    of_rows<float, ROWS> squares;
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) squares.v[k] = sum[k].squares;
+    squares = blocks.exchange(group_sum<G>(squares), of_rows<float, ROWS>{});
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(squares.v[k]) * inverse + p.eps);
+}
+
+template <class Part, int ROWS>
+DEVICE void norm_part_save(const Part &part, const norm_params &p, const int64_t (&row)[ROWS], const norm_statistics (&s)[ROWS]) {
+    if (thread_index() != 0 || part.first != 0) return;
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) {
+        if (p.mean.data) store_one<f32>(p.mean.data, row[k], s[k].mean);
+        if (p.rstd.data) store_one<f32>(p.rstd.data, row[k], s[k].rstd);
+    }
 }
 
 /* Two rows of a block share what is read of the weight and of the bias. */
@@ -119,46 +237,21 @@ template <bool CENTERED, class T, class Part, int G, int ROWS> DEVICE void norm_
     const row_blocks blocks(p.part);
     const float inverse = 1.0f / (float)p.n;
     norm_statistics s[ROWS] = {};
+    norm_part_sum<CENTERED> sum[ROWS];
     part.wait();
-    if (CENTERED) {
-        /* Chan, Golub and LeVeque 1983: parts of so many elements, by their means. */
-        const of_rows<two, ROWS> their = blocks.exchange(norm_part_moments<Part, G, ROWS>(part, 1.0f / (float)part.n), of_rows<two, ROWS>{});
-        const int before = thread_index() % blocks.MOST * p.part.length, rest = (int)p.n - before;
-        const float count = (float)(rest < 0 ? 0 : rest < p.part.length ? rest : p.part.length);
-#pragma unroll
-        for (int k = 0; k < ROWS; k++) {
-            s[k].mean = blocks.size == 1 ? group_sum<blocks.MOST>(their.v[k].a) : group_sum<blocks.MOST>(their.v[k].a * count) * inverse;
-            const float apart = count > 0 && blocks.size > 1 ? their.v[k].a - s[k].mean : 0.0f;
-            s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(fused(apart * apart, count, their.v[k].b)) * inverse + p.eps);
-        }
-    } else {
-        of_rows<float, ROWS> sum = {};
-        part.each([&](int i) {
-#pragma unroll
-            for (int k = 0; k < ROWS; k++) {
-                float h[Part::ITEMS];
-                part.get(h, i, k);
-                sum.v[k] += vector_squares(h);
-            }
-        });
-        sum = blocks.exchange(group_sum<G>(sum), of_rows<float, ROWS>{});
-#pragma unroll
-        for (int k = 0; k < ROWS; k++) s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(sum.v[k]) * inverse + p.eps);
-    }
+    norm_part_sum_up<CENTERED>(part, sum);
+    norm_part_statistics<G>(part, p, blocks, sum, inverse, s);
     typename T::bits *y[ROWS];
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         y[k] = row_at<T>(p.y, row[k]);
         keep_address(y[k]); /* or the row is multiplied by its stride for each piece, and registers do not suffice */
-        if (thread_index() == 0 && part.first == 0) {
-            if (p.mean.data) store_one<f32>(p.mean.data, row[k], s[k].mean);
-            if (p.rstd.data) store_one<f32>(p.rstd.data, row[k], s[k].rstd);
-        }
     }
+    norm_part_save(part, p, row, s);
     if (p.weight.data && (!CENTERED || p.bias.data) && p.weight_offset == 0 && !p.round)
-        norm_part_write<CENTERED, true, T, ROWS>(part, p, y, s);
+        norm_part_write<CENTERED, true, T, T, ROWS>(part, p, y, s);
     else
-        norm_part_write<CENTERED, false, T, ROWS>(part, p, y, s);
+        norm_part_write<CENTERED, false, T, T, ROWS>(part, p, y, s);
 }
 template <bool CENTERED, class T, class Part, int G> DEVICE void norm_parts(const norm_params &p) {
     if (p.block_rows == 2)
@@ -169,9 +262,44 @@ template <bool CENTERED, class T, class Part, int G> DEVICE void norm_parts(cons
 template <class T, class Part, int G> DEVICE void rms_norm_parts(const norm_params &p) { norm_parts<false, T, Part, G>(p); }
 template <class T, class Part, int G> DEVICE void layer_norm_parts(const norm_params &p) { norm_parts<true, T, Part, G>(p); }
 
+/* Rows with a residual of type R, dropout or a weight of another type: h is made once, as f32, in shared memory. Pieces are of 16 bytes of R, lest stores have
+ * gaps. */
+template <bool CENTERED, class T, class R, int G, bool WHOLE> DEVICE void norm_full(const norm_params &p) {
+    using part_of = row_part<T, G, WHOLE, f32, 16 / (int)sizeof(typename R::bits)>;
+    const part_of part(p.part, p.n);
+    const int64_t row[1] = { block_index() / p.part.blocks };
+    norm_part_residual<R, part_of> residual(part, p, row[0]);
+    part.ask(row_at<T>(p.x, row[0]));
+    const row_blocks blocks(p.part);
+    const float inverse = 1.0f / (float)p.n;
+    norm_statistics s[1] = {};
+    norm_part_sum<CENTERED> sum[1];
+    part.wait();
+    norm_part_add<CENTERED, T, R>(part, p, row[0], residual, sum[0]);
+    norm_part_statistics<G>(part, p, blocks, sum, inverse, s);
+    norm_part_save(part, p, row, s);
+    typename T::bits *y[1] = { row_at<T>(p.y, row[0]) };
+    keep_address(y[0]);
+    if (p.f32_weight)
+        norm_part_write<CENTERED, false, T, f32, 1>(part, p, y, s);
+    else
+        norm_part_write<CENTERED, false, T, T, 1>(part, p, y, s);
+}
+
 #define NORM_PART_SHAPE(op, G, HELD) \
     ROW_PART_SHAPE(op, norm_params, op##_parts, f32, G, HELD) \
     ROW_PART_SHAPE(op, norm_params, op##_parts, bf16, G, HELD) \
     ROW_PART_SHAPE(op, norm_params, op##_parts, f16, G, HELD)
+
+/* The entries <op>_full[_ragged]_<T>_<R>_<held>, of rows that no smaller blocks have room for. */
+#define NORM_FULL(op, CENTERED, T, R) \
+    ENTRY_HELD(op##_full_##T##_##R##_6, 256, 6, norm_params) { norm_full<CENTERED, T, R, 256, true>(p); } \
+    ENTRY_HELD(op##_full_ragged_##T##_##R##_6, 256, 4, norm_params) { norm_full<CENTERED, T, R, 256, false>(p); }
+#define NORM_FULLS(op, CENTERED) \
+    NORM_FULL(op, CENTERED, f32, f32) \
+    NORM_FULL(op, CENTERED, bf16, bf16) \
+    NORM_FULL(op, CENTERED, bf16, f32) \
+    NORM_FULL(op, CENTERED, f16, f16) \
+    NORM_FULL(op, CENTERED, f16, f32)
 
 #endif

@@ -13,8 +13,8 @@
 #include "backends/simt/row.h"
 
 /* What the warps of a cluster tell each other: in turns, since some may still read while others go on. */
-template <int WARPS> struct ring_meeting {
-    two slot[2][SIMT_RING_MOST * WARPS];
+template <int SLOTS> struct ring_meeting {
+    two slot[2][SLOTS];
     uint64_t barrier[2];
 
     static DEVICE ring_meeting &here() {
@@ -35,8 +35,10 @@ template <class First, class... Rest> struct nth_type<0, First, Rest...> {
 template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
     template <int I> using type = typename nth_type<I, Types...>::type;
     template <int I> static constexpr int SIZE = sizeof(typename type<I>::bits);
+    static constexpr bool whole = WHOLE;
     static constexpr int TENSORS = sizeof...(Types), WARPS = THREADS / WARP;
     static constexpr int ITEMS = (... && (sizeof(typename Types::bits) == 2)) ? 8 : 4;
+    static constexpr int MOST = TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST; /* blocks of a cluster */
     static constexpr int STEP = THREADS * ITEMS, COLUMN = (0 + ... + (int)sizeof(typename Types::bits));
     static constexpr int ROW = CHUNKS * STEP * COLUMN, ROWS = SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS) / ROW;
     template <int I> using chunk = held<type<I>, ITEMS>;
@@ -44,7 +46,7 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
     template <int I> static constexpr int START = CHUNKS * STEP * ((I > 0) * SIZE<0> + (I > 1) * SIZE<1>);
 
     simt_rows from[TENSORS];
-    ring_meeting<WARPS> &met;
+    ring_meeting<MOST * WARPS> &met;
     const int64_t rows, step; /* of all; from one row of the cluster to the next */
     const int blocks;         /* of the cluster */
     const int first, left;    /* the thread's first column; how many of the block's there are from it on */
@@ -54,7 +56,7 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
 
     template <int N>
     DEVICE ring(const simt_ring &shape, const simt_rows (&in)[N], int64_t count, int64_t length)
-        : met(ring_meeting<WARPS>::here()), rows(count), step(shape.clusters), blocks(shape.blocks),
+        : met(ring_meeting<MOST * WARPS>::here()), rows(count), step(shape.clusters), blocks(shape.blocks),
           first(cluster_rank() * shape.part + thread_index() * ITEMS),
           left(((int)length < (cluster_rank() + 1) * shape.part ? (int)length : (cluster_rank() + 1) * shape.part) - first), row(block_index() / shape.blocks) {
 #pragma unroll
@@ -114,6 +116,16 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
                 body(v);
                 body(v + 1);
             }
+    }
+
+    /* Body(first_chunks<N>) for the N chunks of which the thread's warp has columns, or LEAST. One question for all chunks: one round each would keep them apart. */
+    template <int N> struct first_chunks {
+        static constexpr int COUNT = N;
+    };
+    template <int LEAST, int N = CHUNKS, class Body> DEVICE void used_chunks(const Body &body) const {
+        if constexpr (N > LEAST)
+            if ((N - 1) * STEP >= left + thread_index() % WARP * ITEMS) return used_chunks<LEAST, N - 1>(body);
+        body(first_chunks<N>());
     }
 
     /* Chunk v of a row of a tensor of S; 0 beyond the block's columns. */
@@ -206,7 +218,7 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
         taken++;
         Sums total = {};
 #pragma unroll
-        for (int i = 0; i < SIMT_RING_MOST * WARPS; i += WARP)
+        for (int i = 0; i < MOST * WARPS; i += WARP)
             if (i + thread_index() % WARP < blocks * WARPS) add(total, slot[i + thread_index() % WARP]);
         return group_sum<WARP>(total);
     }

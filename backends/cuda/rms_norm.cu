@@ -5,3 +5,4 @@
 
 #define SHAPE(G, HELD) NORM_PART_SHAPE(rms_norm, G, HELD)
 SIMT_PART_SHAPES(SHAPE)
+NORM_FULLS(rms_norm, false)

@@ -15,12 +15,13 @@
 
 #include "backends/simt/row.h"
 
-/* The elements of a row that a block has, in pieces of 16 bytes. */
-template <class T, int G, bool WHOLE> struct row_part {
+/* The elements of a row that a block has, in pieces of N; in shared memory there is room for them as S. */
+template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(typename T::bits)> struct row_part {
     using bits = typename T::bits;
-    static constexpr int ITEMS = 16 / sizeof(bits), STEP = G * ITEMS;
+    static constexpr int ITEMS = N, STEP = G * ITEMS;
     static constexpr bool whole = WHOLE;
     using piece = held<T, ITEMS>;
+    using own = held<S, ITEMS>;
 
     const int first, n, room;
 
@@ -28,14 +29,20 @@ template <class T, int G, bool WHOLE> struct row_part {
         : first(p.blocks > 1 ? cluster_rank() * p.length : 0), n((int)row - first < p.length ? (int)row - first : p.length),
           room((p.length + ITEMS - 1) / ITEMS * ITEMS) {}
 
-    static DEVICE bits *memory() { return (bits *)launch_memory(); }
+    static DEVICE typename S::bits *memory() { return (typename S::bits *)launch_memory(); }
     /* Of several rows, where row k's part begins. */
-    DEVICE bits *memory(int k) const { return memory() + k * room; }
+    DEVICE typename S::bits *memory(int k) const { return memory() + k * room; }
     DEVICE bool in(int i) const { return i < n; }
     DEVICE uint32_t column(int i) const { return (uint32_t)(first + i); } /* of the row; so that an address is one instruction */
 
     /* Does this thread have element i? */
     static DEVICE bool mine(int i) { return i >= 0 && i / ITEMS % G == thread_index(); }
+
+    /* How many elements the thread has. */
+    DEVICE int count() const {
+        const int start = thread_index() * ITEMS, before = start < n ? (n - 1 - start) / STEP : 0, rest = n - start - before * STEP;
+        return start < n ? before * ITEMS + (rest < ITEMS ? rest : ITEMS) : 0;
+    }
 
     /* Body(i) for each of the thread's pieces: i is its first element. */
     template <class Body> DEVICE void each(const Body &body) const {
@@ -43,42 +50,82 @@ template <class T, int G, bool WHOLE> struct row_part {
         for (int i = thread_index() * ITEMS; i < n; i += STEP) body(i);
     }
 
-    /* A piece of a row; 0 beyond its end. */
-    DEVICE piece read(const void *row, int i) const {
-        const bits *from = (const bits *)row + column(i);
+    /* A piece of a row of type X; 0 beyond its end. */
+    template <class X = T> DEVICE held<X, ITEMS> read(const void *row, int i) const {
+        const typename X::bits *from = (const typename X::bits *)row + column(i);
         if constexpr (WHOLE)
-            return *(const piece *)from;
+            return *(const held<X, ITEMS> *)from;
         else
-            return gathered<T, ITEMS>(from, [&](int k) { return in(i + k); });
+            return gathered<X, ITEMS>(from, [&](int k) { return in(i + k); });
     }
 
-    /* Asks for the row; until it is there. */
-    DEVICE void ask(const void *row, int k = 0) const {
+    /* The same of a row that is read once, or zeros; asked for at once, whatever is waited for next. */
+    template <class X> DEVICE held<X, ITEMS> read_if(bool yes, const void *row, int i) const {
+        held<X, ITEMS> x = {};
+        if constexpr (WHOLE) {
+            static_assert(sizeof x == 16, "what is loaded at a time");
+            const packed<uint32_t, 4> words = load_once_if(yes, (const typename X::bits *)row + column(i));
+#pragma unroll
+            for (int k = 0; k < 4; k++) x.word[k] = words.v[k];
+        } else if (yes) {
+            x = read<X>(row, i);
+        }
+        return x;
+    }
+
+    /* Where piece i is. Of 32 bytes every other four threads have the halves the other way round, so that a warp's accesses of 16 meet in no bank. */
+    DEVICE packed<uint32_t, 4> &half(int i, int k, int which) const {
+        const int turned = sizeof(own) == 32 ? thread_index() / 4 % 2 : 0;
+        return ((packed<uint32_t, 4> *)(memory(k) + i))[which ^ turned];
+    }
+
+    /* Asks for a row, or for one of type X in the second halves of its pieces; until all are there. */
+    DEVICE void ask(const void *row, int k = 0) const { ask_half<T, 0>(row, k); }
+    template <class X, int HALF> DEVICE void ask_half(const void *row, int k = 0) const {
         each([&](int i) {
             if constexpr (WHOLE)
-                copy_bytes<16>(memory(k) + i, (const bits *)row + column(i), 16);
+                copy_bytes<(int)sizeof(piece)>(&half(i, k, HALF), (const typename X::bits *)row + column(i), sizeof(piece));
             else
-                *(piece *)(memory(k) + i) = read(row, i);
+                *(held<X, ITEMS> *)&half(i, k, HALF) = read<X>(row, i);
         });
         copy_commit();
     }
     DEVICE void wait() const { copy_wait<0>(); }
 
-    DEVICE piece get(int i, int k = 0) const { return *(const piece *)(memory(k) + i); }
+    /* What was asked for, and what is kept in its place. */
+    template <class X, int HALF = 0> DEVICE held<X, ITEMS> come(int i) const { return *(const held<X, ITEMS> *)&half(i, 0, HALF); }
+    DEVICE void keep(int i, const own &x) const {
+#pragma unroll
+        for (int h = 0; h < (int)sizeof x / 16; h++) half(i, 0, h) = { x.word[4 * h], x.word[4 * h + 1], x.word[4 * h + 2], x.word[4 * h + 3] };
+    }
+
+    DEVICE own get(int i, int k = 0) const {
+        own x;
+        if constexpr (sizeof x <= 16)
+            x = *(const own *)(memory(k) + i);
+        else
+#pragma unroll
+            for (int h = 0; h < (int)sizeof x / 16; h++) {
+                const packed<uint32_t, 4> words = half(i, k, h);
+#pragma unroll
+                for (int j = 0; j < 4; j++) x.word[4 * h + j] = words.v[j];
+            }
+        return x;
+    }
     DEVICE void get(float (&x)[ITEMS], int i, int k = 0) const {
-        const piece y = get(i, k);
+        const own y = get(i, k);
 #pragma unroll
         for (int k = 0; k < ITEMS; k++) x[k] = y.get(k);
     }
 
-    DEVICE void put(bits *row, int i, const piece &y) const {
-        bits *to = row + column(i);
+    template <class X = T> DEVICE void put(typename X::bits *row, int i, const held<X, ITEMS> &y) const {
+        typename X::bits *to = row + column(i);
         if constexpr (WHOLE) {
             store_whole(y.word, to);
         } else {
 #pragma unroll
             for (int k = 0; k < ITEMS; k++)
-                if (in(i + k)) to[k] = (bits)(y.word[k / y.PER_WORD] >> k % y.PER_WORD * 16);
+                if (in(i + k)) to[k] = (typename X::bits)(y.word[k / y.PER_WORD] >> k % y.PER_WORD * 16);
         }
     }
 };

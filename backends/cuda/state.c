@@ -86,6 +86,8 @@ static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch
         status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, launch->shared);
     if (status == TRINE_OK && launch->shared > 0 && !launch->cached)
         status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+    if (status == TRINE_OK && d->cluster_launch) /* clusters of more than CUDA_MOST_CLUSTER, where they are asked for */
+        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
     d->driver->ThreadExchangeStreamCaptureMode(&mode);
     return status;
 }

@@ -24,7 +24,7 @@ typedef struct cuda_device {
     pthread_mutex_t lock;
     CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
     /* Clusters of so many blocks that the device holds at once of those the op asks for; 0: not asked yet. */
-    _Atomic int clusters[TRINE_OP_COUNT][CUDA_MOST_CLUSTER + 1];
+    _Atomic int clusters[TRINE_OP_COUNT][SIMT_RING_WIDE + 1];
     CUmodule peaks;
     simt_functions functions;
 } cuda_device;

@@ -161,7 +161,7 @@ static int part_length(int64_t n, int blocks) { return (int)(blocks > 1 ? simt_b
 #define SHAPE(threads, held) { threads, held },
 static const simt_shape shapes[] = { SIMT_PART_SHAPES(SHAPE) };
 #undef SHAPE
-enum { SHAPES = sizeof shapes / sizeof shapes[0], DIVIDED = 2 }; /* the first whose rows clusters divide, and the last that takes several */
+enum { DIVIDED = 2 }; /* the first whose rows clusters divide */
 
 /* The fewest blocks, up to `most`, that have room for a row of n elements. */
 static bool part_fits(const simt_room *room, int64_t n, int64_t bytes, int held, int most, simt_part *part_out) {
@@ -172,11 +172,11 @@ static bool part_fits(const simt_room *room, int64_t n, int64_t bytes, int held,
     return false;
 }
 
-const simt_shape *simt_shape_for(const trine_call *call, int symbol, int rows, int share, simt_part *part_out) {
+const simt_shape *simt_shape_for(const trine_call *call, int symbol, int count, int64_t bytes, int share, simt_part *part_out) {
     const simt_room room = simt_room_of(call);
-    const int64_t n = call->dim[symbol], bytes = rows * (int64_t)trine_dtype_size(call->type[0]);
+    const int64_t n = call->dim[symbol];
     if (room.shared == 0 || n > INT32_MAX - 65536) return NULL;
-    for (int i = 0; i < (rows > 1 ? DIVIDED + 1 : SHAPES); i++) {
+    for (int i = 0; i < count; i++) {
         const int most = i < DIVIDED ? 1 : i == DIVIDED && room.cluster > share ? share : room.cluster;
         if (part_fits(&room, n, bytes, shapes[i].held, most, part_out)) return &shapes[i];
     }
@@ -185,21 +185,21 @@ const simt_shape *simt_shape_for(const trine_call *call, int symbol, int rows, i
 
 const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out) {
     enum { FEW = 4 }; /* blocks of six to a processor; else more of three */
-    return call->dim[symbol] > least ? simt_shape_for(call, symbol, 1, FEW, part_out) : NULL;
+    return call->dim[symbol] > least ? simt_shape_for(call, symbol, SIMT_ALL, (int64_t)trine_dtype_size(call->type[0]), FEW, part_out) : NULL;
 }
 
-bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int rows) {
+bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int64_t bytes) {
     const simt_room room = simt_room_of(call);
-    return 2 * rows * part->length * (int64_t)trine_dtype_size(call->type[0]) >= part_room(&room, shape->held);
+    return 2 * part->length * bytes >= part_room(&room, shape->held);
 }
 
-trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, int symbol, const simt_part *part, int64_t rows, const void *params,
-                               size_t size) {
+trine_status simt_launch_parts(const trine_call *call, const char *step, trine_dtype other, const simt_shape *shape, int symbol, const simt_part *part,
+                               int64_t rows, const void *params, size_t size) {
     const simt_room room = simt_room_of(call);
     const simt_function function = {
-        .step = "parts",
+        .step = step,
         .ragged = !simt_rows_whole(call, symbol),
-        .type = { call->type[0] },
+        .type = { call->type[0], other },
         .variant = shape->held,
         .shared = (int)part_room(&room, shape->held),
         .cluster = part->blocks,
@@ -207,22 +207,39 @@ trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, 
     return simt_launch(call, &function, rows * part->blocks, shape->threads, params, size);
 }
 
+static simt_function ring_function(const trine_call *call, const simt_ring_entry *entry, const simt_ring *ring) {
+    return (simt_function){
+        .step = entry->other ? "ring_full" : "ring",
+        .type = { call->type[0], entry->other },
+        .variant = entry->threads * entry->chunks,
+        .shared = SIMT_RING_BYTES / (SIMT_RING_THREADS / entry->threads) + entry->behind,
+        .cluster = ring->blocks,
+    };
+}
+
+static trine_status ring_held(const trine_call *call, const simt_ring_entry *entry, const simt_ring *ring, int *clusters_out) {
+    const simt_function function = ring_function(call, entry, ring);
+    return simt_clusters_held(call, &function, entry->threads, SIMT_RING_THREADS / entry->threads, clusters_out);
+}
+
 const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out) {
     enum { OWN = 3 << 10, LINE = 64 }; /* bytes of a function's own; columns that are not divided */
     const simt_room room = simt_room_of(call);
     const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[0]);
-    int i = 0;
+    int i = 0, held = 0;
     while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most))) i++;
     if (i == count || room.shared < SIMT_RING_BYTES + entries[i].behind + OWN) return NULL;
     const int64_t items = entries[i].items ? entries[i].items : 16 / (int64_t)trine_dtype_size(call->type[0]);
-    const int64_t blocks = simt_blocks(n, entries[i].chunks * entries[i].threads * items);
-    if (blocks > room.cluster) return NULL;
+    const int64_t least = simt_blocks(n, entries[i].chunks * entries[i].threads * items);
+    const bool wide = least > room.cluster;
+    if (wide && (room.cluster == 1 || least > entries[i].wide)) return NULL;
+    const int blocks = wide ? entries[i].wide : (int)least;
     *ring_out = (simt_ring){
-        .blocks = (int)blocks,
+        .blocks = blocks,
         .part = (int)(simt_blocks(simt_blocks(n, blocks), LINE) * LINE),
         .whole = simt_rows_whole(call, symbol),
     };
-    return &entries[i];
+    return wide && (ring_held(call, &entries[i], ring_out, &held) != TRINE_OK || held == 0) ? NULL : &entries[i];
 }
 
 int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most) {
@@ -232,14 +249,9 @@ int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most) {
 
 trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most, const void *params,
                               size_t size) {
-    const int blocks = SIMT_RING_THREADS / entry->threads, shared = SIMT_RING_BYTES / blocks + entry->behind;
-    const simt_function function = { .step = entry->other ? "ring_full" : "ring",
-                                     .type = { call->type[0], entry->other },
-                                     .variant = entry->threads * entry->chunks,
-                                     .shared = shared,
-                                     .cluster = ring->blocks };
+    const simt_function function = ring_function(call, entry, ring);
     int held;
-    const trine_status status = simt_clusters_held(call, &function, entry->threads, blocks, &held);
+    const trine_status status = ring_held(call, entry, ring, &held);
     if (status != TRINE_OK) return status;
     ring->clusters = simt_ring_clusters(rows, held, most);
     return simt_launch(call, &function, ring->clusters * ring->blocks, entry->threads, params, size);

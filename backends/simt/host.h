@@ -56,7 +56,7 @@ simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
  * `symbol`. */
 trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
 
-/* Rows in shared memory, entries <op>_parts[_ragged]_<type>_<held>. */
+/* Rows in shared memory, entries <op>_<step>[_ragged]_<type>[_<other>]_<held>, of SIMT_PART_SHAPES. */
 typedef struct simt_shape {
     int threads, held;
 } simt_shape;
@@ -64,18 +64,23 @@ typedef struct simt_shape {
 /* The shape for a row along dimension `symbol`, and the fewest blocks that have room for it together; NULL: none have, or it is no longer than `least`. */
 const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out);
 
-/* The same for several rows of a block at a time, of which blocks of six to a processor share at most `share`; and do they fill half of its room? */
-const simt_shape *simt_shape_for(const trine_call *call, int symbol, int rows, int share, simt_part *part_out);
-bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int rows);
+/* The same for rows, or several of a block at a time, that need so many bytes for each column: the first of `shapes`, of which blocks of six to a processor share
+ * at most `share`. And do they fill half of its room? */
+#define SIMT_ONE_MORE(threads, held) +1
+enum { SIMT_SHORT = SIMT_SHORT_SHAPES(SIMT_ONE_MORE), SIMT_ALL = SIMT_PART_SHAPES(SIMT_ONE_MORE) };
+#undef SIMT_ONE_MORE
+const simt_shape *simt_shape_for(const trine_call *call, int symbol, int shapes, int64_t bytes, int share, simt_part *part_out);
+bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int64_t bytes);
 
-trine_status simt_launch_parts(const trine_call *call, const simt_shape *shape, int symbol, const simt_part *part, int64_t rows, const void *params,
-                               size_t size);
+trine_status simt_launch_parts(const trine_call *call, const char *step, trine_dtype other, const simt_shape *shape, int symbol, const simt_part *part,
+                               int64_t rows, const void *params, size_t size);
 
 /* Rows through shared memory, entries <op>_ring_<type>_<chunks of a block>: `threads` have so many chunks of 16 bytes each of a row of more than `least` bytes
  * and, unless that is 0, at most `most`. `behind` bytes follow a ring. */
 typedef struct simt_ring_entry {
     int threads, chunks, least, most, behind;
     int items;         /* of a chunk; 0: 16 bytes of the first type */
+    int wide;          /* blocks of a cluster, where the device holds such, for rows that others have no room for; 0: no such rows */
     trine_dtype other; /* if any: entries <op>_ring_full_<type>_<other>_<chunks of a block> */
 } simt_ring_entry;
 

@@ -13,13 +13,21 @@ static simt_rows rows_of(const trine_call *call, int tensor) { return tensor >= 
 static const simt_shape *parts_of(const trine_call *call, norm_params *p) {
     enum { LEAST = 4096, FEW = 4 };
     const simt_room room = simt_room_of(call);
-    const bool share = p->weight.data || p->bias.data;
-    for (p->block_rows = share ? 2 : 1; p->block_rows > 0; p->block_rows--) {
-        const simt_shape *shape = simt_shape_for(call, 1, p->block_rows, room.cluster, &p->part);
+    for (p->block_rows = p->weight.data || p->bias.data ? 2 : 1; p->block_rows > 0; p->block_rows--) {
+        const int64_t bytes = p->block_rows * (int64_t)trine_dtype_size(call->type[0]);
+        const simt_shape *shape = simt_shape_for(call, 1, p->block_rows > 1 ? SIMT_SHORT : SIMT_ALL, bytes, room.cluster, &p->part);
         if (shape == NULL || (p->block_rows > 1 && p->rows * p->part.blocks < room.units)) continue;
-        if (p->n > LEAST || (FEW * p->rows >= room.units && simt_parts_full(call, shape, &p->part, p->block_rows))) return shape;
+        if (p->n > LEAST || (FEW * p->rows >= room.units && simt_parts_full(call, shape, &p->part, bytes))) return shape;
     }
     return NULL;
+}
+
+/* The same of rows whose h is made there, as f32: of shorter ones registers are as fast, or faster. */
+static const simt_shape *full_of(const trine_call *call, norm_params *p) {
+    enum { LEAST = 8 << 10, LEAST_NARROW = 16 << 10 };
+    p->block_rows = 1;
+    if (p->n <= (call->type[1] == TRINE_F32 ? LEAST : LEAST_NARROW)) return NULL;
+    return simt_shape_for(call, 1, SIMT_SHORT, sizeof(float), simt_room_of(call).cluster, &p->part);
 }
 
 trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p) {
@@ -35,8 +43,10 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.n = call->dim[1];
     p.f32_residual = call->type[1] == TRINE_F32;
     p.f32_weight = call->type[2] == TRINE_F32;
-    const simt_shape *shape = norm_plain(&p, call->type[2] == call->type[0]) ? parts_of(call, &p) : NULL;
-    if (shape != NULL) return simt_launch_parts(call, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
+    const bool plain = norm_plain(&p, call->type[2] == call->type[0]);
+    const simt_shape *shape = plain ? parts_of(call, &p) : full_of(call, &p);
+    const trine_dtype other = plain ? TRINE_NONE : call->type[1];
+    if (shape != NULL) return simt_launch_parts(call, plain ? "parts" : "full", other, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
     return simt_launch_rows(call, NULL, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 
@@ -85,7 +95,7 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { .threads = ALL, .chunks = 4, .least = 32 << 10, .behind = SIMT_RING_BEHIND },
     };
     static const simt_ring_entry full[FULL] = {
-        { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 4, .other = TRINE_F32 },
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND / 2, .items = 4, .wide = SIMT_RING_WIDE, .other = TRINE_F32 },
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .other = TRINE_BF16 },
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .other = TRINE_F16 },
     };

@@ -48,11 +48,12 @@ typedef struct simt_rows {
 typedef struct simt_part {
     int blocks, length;
 } simt_part;
-#define SIMT_PART_SHAPES(SHAPE) SHAPE(64, 24) SHAPE(128, 12) SHAPE(256, 6) SHAPE(512, 3) SHAPE(512, 2)
+#define SIMT_SHORT_SHAPES(SHAPE) SHAPE(64, 24) SHAPE(128, 12) SHAPE(256, 6)
+#define SIMT_PART_SHAPES(SHAPE) SIMT_SHORT_SHAPES(SHAPE) SHAPE(512, 3) SHAPE(512, 2)
 
 /* Rows through shared memory (cuda/ring.h): threads of a processor's blocks, bytes of a processor's rings, and behind a ring where a gradient holds a weight; blocks of a
- * cluster at most. */
-enum { SIMT_RING_THREADS = 512, SIMT_RING_BYTES = 192 << 10, SIMT_RING_BEHIND = 32 << 10, SIMT_RING_MOST = 8 };
+ * cluster at most, of wide ones too, which are for devices whose blocks have such rings. */
+enum { SIMT_RING_THREADS = 512, SIMT_RING_BYTES = 192 << 10, SIMT_RING_BEHIND = 32 << 10, SIMT_RING_MOST = 8, SIMT_RING_WIDE = 16 };
 typedef struct simt_ring {
     int blocks, part; /* of a cluster; columns of a block */
     int64_t clusters;

@@ -37,12 +37,12 @@ template <int ROUNDS> DEVICE four philox(const simt_dropout &d, const uint32_t (
     return { { c0, c1, c2, c3 } };
 }
 
-/* Bit i: is element index + i kept? */
-template <int N> DEVICE uint32_t kept(const simt_dropout &d, uint64_t index) {
-    const int skip = (int)(index % 4);
+/* Bit i: is element index + i kept? ALIGNED: index is a multiple of 4. */
+template <int N, bool ALIGNED = false> DEVICE uint32_t kept(const simt_dropout &d, uint64_t index) {
+    const int skip = ALIGNED ? 0 : (int)(index % 4);
     uint32_t bits = 0;
 #pragma unroll
-    for (int block = 0; block < (N + 6) / 4; block++) {
+    for (int block = 0; block < (N + (ALIGNED ? 3 : 6)) / 4; block++) {
         if (4 * block >= N + skip) break;
         const four w = philox(d, index / 4 + block);
 #pragma unroll

@@ -25,7 +25,7 @@ static trine_status launch(const trine_call *call) {
     };
     const bool one_matrix = call->dim[0] == 1 || (p.x.batch == p.s * p.x.row && p.y.batch == p.s * p.y.row);
     const simt_shape *shape = !p.causal && one_matrix ? simt_shape_of(call, 2, LEAST, &p.part) : NULL;
-    if (shape != NULL) return simt_launch_parts(call, shape, 2, &p.part, p.rows, &p, sizeof p);
+    if (shape != NULL) return simt_launch_parts(call, "parts", TRINE_NONE, shape, 2, &p.part, p.rows, &p, sizeof p);
     return simt_launch_rows(call, NULL, p.rows, 2, SIMT_ONE_ROW, &p, sizeof p);
 }
 
