@@ -2,15 +2,16 @@
 /* The gradient of attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256, in one pass and a fixed order.
  *
  * A block has a tile of keys and values in shared memory and goes over the tiles of queries that see any of them, in all heads of a group or in one. Its warps
- * divide each product anew: queries by keys of scores and dout.v, keys by columns of dk and dv, which stay in registers, and queries by columns of dq; p and ds
- * go through shared memory between these. dq is added to sums in memory once the block whose turn is before has added its own. Blocks take tasks by a counter,
+ * divide each product anew: queries by keys of scores and dout.v, keys by columns of dv, which half of them hold in registers, and of dk, which the others do, and
+ * queries by columns of dq; p and ds go through shared memory between these. dq is added to sums in memory once the block whose turn is before has added its own. Blocks take tasks by a counter,
  * so that one waits only for those that began before it: keys in ascending and queries in descending order, or the other way round.
  *
  * NOTES. Floors: 10 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; 128 bytes a clock of shared memory, of
- * which 144 matrices of 512 bytes for 320 products of a warp take 1.25 times as long as the products. What was learned there, bf16, 16384 tokens, TFLOP/s:
+ * which 128 matrices of 512 bytes for 320 products of a warp, at d 128, take 1.07 times as long as the products. Learned there, bf16, 16384 tokens, TFLOP/s:
  * - Two passes without turns, of 14 flops and with 16 rows to a warp, had 107, 151 and 87 at d 64, 128 and 256, s 4096; one pass has 259, 293 and 230.
- * - At d 128 tensor cores are busy in 48 % of the clocks and shared memory in 61 %. Warps wait for products and matrices under way; barriers are 9 %, waiting
- *   for turns 1. Blocks of 4 warps and 64 keys, of which a processor has two, lost 5 to 19 %: they add to dq twice as often.
+ * - At d 128 tensor cores are busy in half of the clocks. Warps wait for products and matrices under way; barriers are 9 %, waiting for turns 1. Blocks of 4 warps
+ *   and 64 keys, of which a processor has two, lost 5 to 19 %: they add to dq twice as often. Fewer bytes from shared memory help little: larger parts of dk or dv,
+ *   for half of the warps, 3 to 5 % (144 matrices to 128); p, k and v in registers lost. Adding dq between other products gained 3 % at d 64, lost 3 at d 128.
  * - Under a causal mask all blocks of a head end at about the same time if they begin with the last queries; with the first ones, and the last keys first, a
  *   block follows the one before by a tile without waiting: s 1024 gained 37 % (d 64), 18 (128) and 16 (256), s 4096 11, 1 and -18. There the longest blocks
  *   come last, and of more than 32 tiles of keys that costs more.
@@ -21,7 +22,7 @@
 #include <tile/order.h>
 
 #include "attention_backward_pass.h"
-#include "attention_mma.h"
+#include "attention_mma_products.h"
 
 /* The columns, keys and queries of tiles; stages of q and dout; and how many warps divide them. */
 template <class Type, int COLUMNS, int TILE_KEYS, int TILE_QUERIES, int DEPTH, int COUNT> struct attention_gradient_shape {
@@ -36,9 +37,9 @@ template <class Type, int COLUMNS, int TILE_KEYS, int TILE_QUERIES, int DEPTH, i
         THREADS = WARPS * WARP,
         S_ROWS = QUERIES / 2, /* of scores, in queries and keys */
         S_KEYS = KEYS / (WARPS / 2),
-        K_WARPS = KEYS >= 128 ? 4 : 2,
-        K_ROWS = KEYS / K_WARPS, /* of dk and dv */
-        K_COLUMNS = D * K_WARPS / WARPS,
+        K_WARPS = KEYS >= 128 ? 2 : 1,
+        K_ROWS = KEYS / K_WARPS, /* of dv, which half of the warps sum, and of dk, which the others do */
+        K_COLUMNS = 2 * D * K_WARPS / WARPS,
         Q_WARPS = QUERIES >= 128 ? 4 : 2,
         Q_ROWS = QUERIES / Q_WARPS, /* of dq */
         Q_COLUMNS = D * Q_WARPS / WARPS,
@@ -57,44 +58,19 @@ template <class Type, int COLUMNS, int TILE_KEYS, int TILE_QUERIES, int DEPTH, i
     static_assert((int)BYTES == ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES), "what the launch asks for");
 };
 
-/* LANES lanes of 16 elements along which products are summed, from `lane` on, in panels of ROWS rows. */
-template <int ROWS, bool ACROSS, int LANES> struct attention_operand {
-    attention_view<ROWS, ACROSS> view;
-
-    DEVICE attention_operand(bool is_left, int lane) : view(is_left, ACROSS ? 0 : lane, ACROSS ? lane : 0) {}
-    DEVICE void read(uint32_t (&r)[LANES / 16][4], const char *from, int step) const {
-#pragma unroll
-        for (int i = 0; i < LANES / 16; i++) view.load(r[i], from, (ACROSS ? step : i) * 16, (ACROSS ? i : step) * 16);
-    }
-};
-
-/* sum += a b over 16 STEPS elements, which are read one step ahead. */
-template <class T, int STEPS, int A_ROWS, int B_ROWS, bool A_ACROSS, bool B_ACROSS, int M, int N>
-DEVICE void attention_mma_add(float (&sum)[M][N], const attention_operand<A_ROWS, A_ACROSS, M * 16> &left, const char *a,
-                              const attention_operand<B_ROWS, B_ACROSS, N * 2> &right, const char *b) {
-    uint32_t x[2][M][4], y[2][N / 8][4];
-    left.read(x[0], a, 0), right.read(y[0], b, 0);
-#pragma unroll
-    for (int step = 0; step < STEPS; step++) {
-        if (step + 1 < STEPS) left.read(x[(step + 1) % 2], a, step + 1), right.read(y[(step + 1) % 2], b, step + 1);
-#pragma unroll
-        for (int m = 0; m < M; m++)
-#pragma unroll
-            for (int n = 0; n < N / 8; n++) attention_multiply<T>(sum[m] + n * 8, x[step % 2][m], y[step % 2][n]);
-    }
-}
-
 /* Where a lane's elements of the sums of 16 rows and 64 columns are in memory: element e of block j of 8 columns is 128 j + 32 e further on. `row` and `column`
  * are the warp's first. */
 template <int D> DEVICE float *attention_unit(float *tile, int row, int column) {
     return tile + (row / 16 * (D / 64) + column / 64) * 1024 + column % 64 * 16 + thread_index() % WARP;
 }
 
-template <int D, int M, int N, class Op> DEVICE void attention_unit_each(float *to, const float (&sum)[M][N], Op op) {
+/* From there, where element i of matrix m is. */
+template <int D> DEVICE int attention_unit_place(int m, int i) { return m * (D / 64 * 1024) + i / 32 * 1024 + i % 32 * 32; }
+template <int D, int M, int N> DEVICE void attention_unit_put(float *to, const float (&sum)[M][N]) {
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
-        for (int i = 0; i < N; i++) op(to + m * (D / 64 * 1024) + i / 32 * 1024 + i % 32 * 32, sum[m][i]);
+        for (int i = 0; i < N; i++) memory_put(to + attention_unit_place<D>(m, i), sum[m][i]);
 }
 
 template <class Shape> struct attention_gradient_warps {
@@ -102,14 +78,17 @@ template <class Shape> struct attention_gradient_warps {
     enum { QUERIES = Shape::QUERIES, KEYS = Shape::KEYS, D = Shape::D };
     using scores = float[Shape::S_ROWS / 16][Shape::S_KEYS / 2];
     using columns = float[Shape::K_ROWS / 16][Shape::K_COLUMNS / 2];
+    using changes = float[Shape::Q_ROWS / 16][Shape::Q_COLUMNS / 2];
+    using statistics = float[Shape::S_ROWS / 16][2]; /* of the thread's rows */
     const attention_backward_mma_params &p;
     char *memory;
 
     DEVICE static int warp() { return thread_index() / WARP; }
     DEVICE static int s_row() { return warp() % 2 * Shape::S_ROWS; }
     DEVICE static int s_key() { return warp() / 2 * Shape::S_KEYS; }
+    DEVICE static bool has_dv() { return warp() < Shape::WARPS / 2; }
     DEVICE static int k_row() { return warp() % Shape::K_WARPS * Shape::K_ROWS; }
-    DEVICE static int k_column() { return warp() / Shape::K_WARPS * Shape::K_COLUMNS; }
+    DEVICE static int k_column() { return warp() % (Shape::WARPS / 2) / Shape::K_WARPS * Shape::K_COLUMNS; }
     DEVICE static int q_row() { return warp() % Shape::Q_WARPS * Shape::Q_ROWS; }
     DEVICE static int q_column() { return warp() / Shape::Q_WARPS * Shape::Q_COLUMNS; }
     DEVICE char *query(int stage) const { return memory + Shape::QUERY + stage * Shape::QUERY_TILE; }
@@ -162,72 +141,83 @@ template <class Shape> struct attention_gradient_warps {
                 *(uint32_t *)(to + (base ^ (i / 2 << 4)) + (m * 16 + i % 2 * 8) * 128) = T::pair(s[m][2 * i] * factor, s[m][2 * i + 1] * factor);
     }
 
-    /* op(sum, lift and delta of the row) for all the warp's scores. */
-    template <class Op> DEVICE void each(const float *statistic, Op op) const {
+    DEVICE static void read(statistics &x, const float *from) {
 #pragma unroll
-        for (int m = 0; m < Shape::S_ROWS / 16; m++)
-#pragma unroll
-            for (int h = 0; h < 2; h++) {
-                const float lift = statistic[row_of(m, h)], delta = statistic[QUERIES + row_of(m, h)];
-#pragma unroll
-                for (int i = 2 * h; i < Shape::S_KEYS / 2; i += 4) op(m, i, lift, delta), op(m, i + 1, lift, delta);
-            }
+        for (int m = 0; m < Shape::S_ROWS / 16; m++) x[m][0] = from[row_of(m, 0)], x[m][1] = from[row_of(m, 1)];
     }
-    /* The products q.k become 2^24 p. With a softcap they become tanh of the score by it, from which 2^24 p is found once more. */
-    DEVICE void weigh(scores &s, const float *statistic, int first, bool hide) const {
-        const float spread = p.call.spread, bend = p.call.bend;
-        const auto weigh_all = [&](scores &w) {
-            each(statistic, [&](int m, int i, float lift, float) { w[m][i] = exp2_approx(fused(s[m][i], spread, lift)); });
+
+    template <class Op> DEVICE static void each(Op op) { attention_mma_share<1, Shape::S_ROWS / 16, Shape::S_KEYS / 2>(0, op); }
+
+    /* Scores and dout.v of a tile of queries become weights and changes in shared memory. Weights, 2^24 p, are found while dout.v is; those of BENT scores, whose
+     * tanh the changes ask for too, before that and once more behind it. */
+    template <bool BENT> DEVICE void find(int stage, int first, bool hide) const {
+        enum { M = Shape::S_ROWS / 16, N = Shape::S_KEYS / 2, PRODUCTS = D / 16 * M * N / 8 };
+        const attention_operand<QUERIES, false, Shape::S_ROWS> left(true, s_row());
+        const attention_operand<KEYS, false, Shape::S_KEYS> right(false, s_key());
+        const float factor = attention_lift_of<T>::weight(), spread = p.call.spread, bend = p.call.bend;
+        statistics lift, delta;
+        scores s = {}, c = {};
+        attention_mma_add<T, D / 16>(s, left, query(stage), right, memory);
+        read(lift, statistic(stage));
+        const auto weight = [&](int m, int i) { return exp2_approx(fused(s[m][i], spread, lift[m][i / 2 % 2])); };
+        if constexpr (BENT) {
+            scores w;
+            each([&](int m, int i) { s[m][i] = attention_tanh(s[m][i] * bend); });
+            each([&](int m, int i) { w[m][i] = weight(m, i); });
             if (hide) conceal(w, first);
-            keep(memory + Shape::WEIGHT, w, attention_lift_of<T>::weight());
-        };
-        if (bend == 0) return weigh_all(s);
-        scores w;
-        each(statistic, [&](int m, int i, float, float) { s[m][i] = attention_tanh(s[m][i] * bend); });
-        weigh_all(w);
-    }
-    /* And dout.v the changes of scores. */
-    DEVICE void differ(scores &c, const scores &s, const float *statistic, int first, bool hide) const {
-        const float factor = attention_lift_of<T>::weight(), spread = p.call.spread;
-        if (p.call.bend == 0)
-            each(statistic, [&](int m, int i, float, float delta) { c[m][i] = s[m][i] * ((c[m][i] - delta) * factor); });
-        else
-            each(statistic, [&](int m, int i, float lift, float delta) {
-                const float t = s[m][i];
-                c[m][i] = exp2_approx(fused(t, spread, lift)) * ((c[m][i] - delta) * (fused(-t, t, 1.0f) * factor));
-            });
+            keep(memory + Shape::WEIGHT, w, factor);
+            attention_mma_add<T, D / 16>(c, left, dout(stage), right, memory + Shape::VALUE);
+            read(lift, statistic(stage)), read(delta, statistic(stage) + QUERIES);
+            each([&](int m, int i) { c[m][i] = weight(m, i) * ((c[m][i] - delta[m][i / 2 % 2]) * (fused(-s[m][i], s[m][i], 1.0f) * factor)); });
+        } else {
+            attention_mma_add<T, D / 16>(c, left, dout(stage), right, memory + Shape::VALUE,
+                                         [&](int product) { attention_mma_share<PRODUCTS, M, N>(product, [&](int m, int i) { s[m][i] = weight(m, i); }); });
+            read(delta, statistic(stage) + QUERIES);
+            if (hide) conceal(s, first);
+            keep(memory + Shape::WEIGHT, s, factor);
+            each([&](int m, int i) { c[m][i] = s[m][i] * ((c[m][i] - delta[m][i / 2 % 2]) * factor); });
+        }
         if (hide) conceal(c, first);
         keep(memory + Shape::CHANGE, c, 1.0f);
     }
-
-    /* Scores and dout.v of a tile of queries become weights and changes in shared memory. */
-    DEVICE void find(int stage, int first, bool hide) const {
-        const attention_operand<QUERIES, false, Shape::S_ROWS> left(true, s_row());
-        const attention_operand<KEYS, false, Shape::S_KEYS> right(false, s_key());
-        scores s = {};
-        attention_mma_add<T, D / 16>(s, left, query(stage), right, memory);
-        weigh(s, statistic(stage), first, hide);
-        scores c = {};
-        attention_mma_add<T, D / 16>(c, left, dout(stage), right, memory + Shape::VALUE);
-        differ(c, s, statistic(stage), first, hide);
-    }
-    /* dk or dv of the block. */
-    DEVICE void gather(columns &sum, const char *weights, const char *queries) const {
+    /* The warp's part of dv or dk of the block. */
+    template <class Meanwhile> DEVICE void gather(columns &sum, int stage, const Meanwhile &meanwhile) const {
         const attention_operand<QUERIES, true, Shape::K_ROWS> left(true, k_row());
         const attention_operand<QUERIES, true, Shape::K_COLUMNS> right(false, k_column());
-        attention_mma_add<T, QUERIES / 16>(sum, left, weights, right, queries);
+        attention_mma_add<T, QUERIES / 16>(sum, left, memory + (has_dv() ? Shape::WEIGHT : Shape::CHANGE), right, has_dv() ? dout(stage) : query(stage),
+                                           meanwhile);
     }
-    /* dq of the tile, to memory. */
-    DEVICE void change(float *tile, bool is_first) const {
+    /* The warp's part of dq of the tile. */
+    DEVICE void change(changes &dq) const {
         const attention_operand<QUERIES, false, Shape::Q_ROWS> left(true, q_row());
         const attention_operand<KEYS, true, Shape::Q_COLUMNS> right(false, q_column());
-        float dq[Shape::Q_ROWS / 16][Shape::Q_COLUMNS / 2] = {};
         attention_mma_add<T, KEYS / 16>(dq, left, memory + Shape::CHANGE, right, memory);
-        float *const to = attention_unit<D>(tile, q_row(), q_column());
-        if (is_first)
-            attention_unit_each<D>(to, dq, memory_put);
-        else
-            attention_unit_each<D>(to, dq, memory_add);
+    }
+    /* Weights and changes become parts of dk, dv and dq. Where warps have few columns of dk and dv they add dq to memory as they sum those; otherwise last, and
+     * where q and dout have one stage, the next ones are copied meanwhile. */
+    template <class Copy> DEVICE void sum_up(columns &sum, int stage, float *tile, bool is_first, const Copy &copy_next) const {
+        enum { M = Shape::Q_ROWS / 16, N = Shape::Q_COLUMNS / 2, PRODUCTS = QUERIES / 16 * Shape::K_ROWS / 16 * Shape::K_COLUMNS / 16 };
+        changes dq = {};
+        if constexpr (D == 64) {
+            float *const to = attention_unit<D>(tile, q_row(), q_column());
+            if (is_first) attention_unit_put<D>(to, dq);
+            change(dq);
+            gather(sum, stage, [&](int product) {
+                attention_mma_share<PRODUCTS, M, N>(product, [&](int m, int i) { memory_add(to + attention_unit_place<D>(m, i), dq[m][i]); });
+            });
+        } else {
+            gather(sum, stage, attention_nothing());
+            if (Shape::STAGES == 1) {
+                sync_block();
+                copy_next();
+            }
+            change(dq);
+            float *const to = attention_unit<D>(tile, q_row(), q_column());
+            if (is_first)
+                attention_unit_put<D>(to, dq);
+            else
+                attention_mma_share<1, M, N>(0, [&](int m, int i) { memory_add(to + attention_unit_place<D>(m, i), dq[m][i]); });
+        }
     }
 
     /* The i-th tile of queries that a task goes over; and how many tasks add to dq of one before it does. */
@@ -237,7 +227,7 @@ template <class Shape> struct attention_gradient_warps {
         return p.rises ? (keys.high - 1) / KEYS - t.tile : t.tile - keys.low / KEYS;
     }
 
-    DEVICE void run(const attention_gradient_task &t, const attention_gradient_place &at, columns &dk, columns &dv) const {
+    DEVICE void run(const attention_gradient_task &t, const attention_gradient_place &at, columns &sum) const {
         const attention_problem &problem = p.call.at;
         const int key = t.tile * KEYS, end = lesser(key + KEYS, problem.sk), steps = t.count * p.share;
         const attention_sight all = { attention_queries_of(problem, end - 1).low, end == key + KEYS ? attention_queries_of(problem, key).high : 0 };
@@ -267,18 +257,16 @@ template <class Shape> struct attention_gradient_warps {
                 is_first = turn == 0;
             }
             sync_warp();
-            find(stage, first, first < all.low || first + QUERIES > all.high);
+            const bool hide = first < all.low || first + QUERIES > all.high;
+            if (p.call.bend == 0)
+                find<false>(stage, first, hide);
+            else
+                find<true>(stage, first, hide);
             is_first = sync_block_any(is_first); /* weights are there, and the turn is the block's */
             if (step > 0 && thread_index() == 0) turn_pass(p.turns + slot);
             sync_warp();
             slot = slot_of(head, tile);
-            gather(dv, memory + Shape::WEIGHT, dout(stage));
-            gather(dk, memory + Shape::CHANGE, query(stage));
-            if (Shape::STAGES == 1) {
-                sync_block();
-                copy(step + 1);
-            }
-            change(p.dq + slot * (QUERIES * D), is_first);
+            sum_up(sum, stage, p.dq + slot * (QUERIES * D), is_first, [&] { copy(step + 1); });
             i++;
             if (i == t.count) i = 0, head++;
         }
@@ -286,14 +274,13 @@ template <class Shape> struct attention_gradient_warps {
         if (thread_index() == 0) turn_pass(p.turns + slot);
     }
 
-    DEVICE void end(const attention_gradient_task &t, const attention_gradient_place &at, const columns &dk, const columns &dv) const {
+    DEVICE void end(const attention_gradient_task &t, const attention_gradient_place &at, const columns &sum) const {
         if (p.parts > 1) { /* to be added to those of the others */
-            float *const to = p.dkv + ((int64_t)t.plane * p.call.columns + t.tile) * (2 * KEYS * D);
-            attention_unit_each<D>(attention_unit<D>(to, k_row(), k_column()), dk, memory_put);
-            attention_unit_each<D>(attention_unit<D>(to + KEYS * D, k_row(), k_column()), dv, memory_put);
+            float *const to = p.dkv + (((int64_t)t.plane * p.call.columns + t.tile) * 2 + has_dv()) * (KEYS * D);
+            attention_unit_put<D>(attention_unit<D>(to, k_row(), k_column()), sum);
             return;
         }
-        const float lift = attention_lift_of<T>::sum();
+        const float factor = attention_lift_of<T>::sum() * (has_dv() ? 1.0f : p.call.at.scale);
         const int column = k_column(), columns = p.call.at.d - column;
         bool spoilt = false;
 #pragma unroll
@@ -302,11 +289,9 @@ template <class Shape> struct attention_gradient_warps {
             for (int r = 0; r < 2; r++) {
                 const int token = t.tile * KEYS + k_row() + m * 16 + r * 8 + thread_index() % WARP / 4;
                 const bool exists = token < p.call.at.sk;
-                attention_write_row<T, Shape::K_COLUMNS>(attention_row<T>(p.call.dk, at.batch, exists ? token : 0, at.shared) + column, dk[m], r,
-                                                         p.call.at.scale * lift, false, columns, exists, p.call.wide);
-                attention_write_row<T, Shape::K_COLUMNS>(attention_row<T>(p.call.dv, at.batch, exists ? token : 0, at.shared) + column, dv[m], r, lift, false,
-                                                         columns, exists, p.call.wide);
-                spoilt |= exists && (attention_spoilt(dk[m], r) || attention_spoilt(dv[m], r));
+                attention_write_row<T, Shape::K_COLUMNS>(attention_row<T>(has_dv() ? p.call.dv : p.call.dk, at.batch, exists ? token : 0, at.shared) + column,
+                                                         sum[m], r, factor, false, columns, exists, p.call.wide);
+                spoilt |= exists && attention_spoilt(sum[m], r);
             }
         if (spoilt) p.spoilt[(int64_t)t.plane * p.call.columns + t.tile] = 1;
     }
@@ -321,9 +306,9 @@ template <class Shape> DEVICE void attention_mma_gradient(const attention_backwa
     sync_block();
     if (t.plane < 0) return;
     const attention_gradient_place at = attention_gradient_place_of<Shape>(p, t.plane);
-    typename attention_gradient_warps<Shape>::columns dk = {}, dv = {};
-    if (t.count > 0) warps.run(t, at, dk, dv);
-    warps.end(t, at, dk, dv);
+    typename attention_gradient_warps<Shape>::columns sum = {};
+    if (t.count > 0) warps.run(t, at, sum);
+    warps.end(t, at, sum);
 }
 
 /* ------------------------------------------------------------------------------------------------------------------------- end */

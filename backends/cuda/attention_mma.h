@@ -8,11 +8,11 @@
  *
  * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, 637 TFLOP/s on an H200; an exponential for each pair, 16 a clock and
  * processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows to a warp, 16 with 16.
- * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 329, 367, 316 and 312, 356, 313. With 16 rows to a warp, an address
+ * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 330, 383, 314 and 310, 356, 316. With 16 rows to a warp, an address
  * for each matrix read and for each piece copied, it was 159, 148 and 135: registers spilt. One offset for all reads, from which a matrix is a flip of bits and
  * a constant away, freed them; 32 rows then gained 10 % (d 64) and 20 (d 128). Where a warp has 32 rows, o scaled only when it must be gained 12 % (d 128) and 2
- * (d 64), two tiles 4 (d 64), weights packed at once, q read ahead and copies without questions 2 and 5; at d 256, where a warp has 16, these lost 2 to 5. Two
- * tiles gain nothing more at d 128, and would lose a block of two where shared memory is 164 KB; tiles of 32 or 48 keys lost 4. */
+ * (d 64), two tiles 4 (d 64), q read ahead and copies without questions 2 and 5; at d 256, where a warp has 16, these lost 2 to 5. Weights found between products
+ * gained 1 to 2. Two tiles gain nothing more at d 128, and would lose a block of two where shared memory is 164 KB; tiles of 32 or 48 keys lost 4. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H
 #define TRINE_CUDA_ATTENTION_MMA_H
 
@@ -143,16 +143,16 @@ template <class T, int D, int KEYS, int R, class Left> DEVICE void attention_mma
     }
 }
 
-/* o += w v, by D columns of v, which are read one step ahead; weight(r, i) is word i of row r of w. */
+/* o += w v, by D columns of v, which are read one step ahead; weight(r, i) is word i of row r of w, found 16 keys ahead, between products. */
 template <class T, int D, int KEYS, int R, class Weight> DEVICE void attention_mma_values(float (&o)[R][D / 2], const Weight &weight, const char *v) {
     const attention_view<KEYS, true> right(false);
-    uint32_t b[2][4];
+    uint32_t a[2][R][4], b[2][4];
     right.load(b[0], v, 0, 0);
 #pragma unroll
-    for (int key = 0; key < KEYS; key += 16) {
-        uint32_t a[R][4];
+    for (int i = 0; i < 4 * R; i++) a[0][i / 4][i % 4] = weight(i / 4, i % 4);
 #pragma unroll
-        for (int i = 0; i < 4 * R; i++) a[i / 4][i % 4] = weight(i / 4, key / 4 + i % 4);
+    for (int key = 0; key < KEYS; key += 16) {
+        const int turn = key / 16 % 2;
 #pragma unroll
         for (int column = 0; column < D; column += 16) {
             const int now = column / 16 % 2;
@@ -161,7 +161,10 @@ template <class T, int D, int KEYS, int R, class Weight> DEVICE void attention_m
             else if (key + 16 < KEYS)
                 right.load(b[now ^ 1], v, key + 16, 0);
 #pragma unroll
-            for (int r = 0; r < R; r++) attention_multiply<T>(o[r] + column / 2, a[r], b[now]);
+            for (int r = 0; r < R; r++) attention_multiply<T>(o[r] + column / 2, a[turn][r], b[now]);
+#pragma unroll
+            for (int i = column * 4 * R / D; i < (column + 16) * 4 * R / D; i++)
+                if (key + 16 < KEYS) a[turn ^ 1][i / 4][i % 4] = weight(i / 4, key / 4 + 4 + i % 4);
         }
     }
 }
@@ -178,24 +181,9 @@ DEVICE void attention_mma_raise(attention_rows &rows, const float (&top)[2], flo
     }
 }
 
-/* Scores become weights, and are added to the sums. */
-template <int N> DEVICE void attention_mma_weigh(float (&s)[N], attention_rows &rows, float spread) {
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const float base = rows.top[r] == -infinity() ? 0.0f : rows.top[r] * spread;
-        float sum = rows.sum[r];
-#pragma unroll
-        for (int i = r * 2; i < N; i += 4)
-#pragma unroll
-            for (int e = 0; e < 2; e++) sum += s[i + e] = exp2_approx(fused(s[i + e], spread, -base));
-        rows.sum[r] = sum;
-    }
-}
-
-/* Scores become weights of up to 2^8, not 1, so that the sums before seldom have to be scaled: when a row's largest score has grown by more, all rows of the warp
- * are. */
-template <class T, int R, int N, int M>
-DEVICE void attention_soften_late(float (&s)[R][N], uint32_t (&w)[R][N / 2], attention_rows (&rows)[R], float (&o)[R][M], float spread) {
+/* Weights may be up to 2^8, not 1, so that the sums before seldom have to be scaled: when one of a row's scores exceeds its base by more, all rows of the warp get
+ * their largest score as base. Until then no thread need know another's. */
+template <int R, int N, int M> DEVICE void attention_mma_keep_up(const float (&s)[R][N], attention_rows (&rows)[R], float (&o)[R][M], float spread) {
     const float MOST = 8;
     float top[R][2];
     bool exceeds = false;
@@ -205,23 +193,22 @@ DEVICE void attention_soften_late(float (&s)[R][N], uint32_t (&w)[R][N / 2], att
         float x = s[r][half * 2];
 #pragma unroll
         for (int j = half * 2; j < N; j += 4) x = larger(x, larger(s[r][j], s[r][j + 1]));
-        x = larger(x, shuffle_xor(x, 1));
-        x = larger(x, shuffle_xor(x, 2));
-        top[r][half] = larger(rows[r].top[half], x);
+        top[r][half] = x;
         exceeds = exceeds || fused(x, spread, -MOST) > rows[r].top[half] * spread;
     }
-    if (any_of_warp(exceeds)) {
-#pragma unroll
-        for (int r = 0; r < R; r++) {
-            float factor[2];
-            attention_mma_raise(rows[r], top[r], factor, spread);
-            attention_scale(o[r], factor);
-        }
-    }
+    if (!any_of_warp(exceeds)) return;
 #pragma unroll
     for (int r = 0; r < R; r++) {
-        attention_mma_weigh(s[r], rows[r], spread);
-        attention_pack<T>(w[r], s[r]);
+        float factor[2];
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float x = top[r][half];
+            x = larger(x, shuffle_xor(x, 1));
+            x = larger(x, shuffle_xor(x, 2));
+            top[r][half] = larger(rows[r].top[half], x);
+        }
+        attention_mma_raise(rows[r], top[r], factor, spread);
+        attention_scale(o[r], factor);
     }
 }
 
@@ -299,9 +286,17 @@ template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void at
         }
         const char *const v = feed.wait_values(tile);
         if constexpr (R > 1) {
-            uint32_t w[R][KEYS / 4];
-            attention_soften_late<T>(s, w, rows, o, p.spread);
-            attention_mma_values<T, D, KEYS>(o, [&](int r, int i) { return w[r][i]; }, v);
+            const float spread = p.spread;
+            float base[R][2];
+            attention_mma_keep_up(s, rows, o, spread);
+#pragma unroll
+            for (int i = 0; i < 2 * R; i++) base[i / 2][i % 2] = rows[i / 2].top[i % 2] == -infinity() ? 0.0f : rows[i / 2].top[i % 2] * spread;
+            const auto weight = [&](int r, int i) {
+                const float x = exp2_approx(fused(s[r][2 * i], spread, -base[r][i % 2])), y = exp2_approx(fused(s[r][2 * i + 1], spread, -base[r][i % 2]));
+                rows[r].sum[i % 2] += x, rows[r].sum[i % 2] += y;
+                return T::pair(x, y);
+            };
+            attention_mma_values<T, D, KEYS>(o, weight, v);
         } else {
             float factor[2];
             attention_soften(s[0], rows[0], factor, p.spread);
