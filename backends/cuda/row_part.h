@@ -73,10 +73,14 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
         return x;
     }
 
-    /* Where piece i is. Of 32 bytes every other four threads have the halves the other way round, so that a warp's accesses of 16 meet in no bank. */
+    /* Where piece i is. Of 32 bytes the first halves of all threads' pieces are neighbours, and so are the second: copies with gaps between them are slow. */
     DEVICE packed<uint32_t, 4> &half(int i, int k, int which) const {
-        const int turned = sizeof(own) == 32 ? thread_index() / 4 % 2 : 0;
-        return ((packed<uint32_t, 4> *)(memory(k) + i))[which ^ turned];
+        typename S::bits *at = memory(k) + i;
+        if constexpr (sizeof(own) == 32) {
+            const int first = i - thread_index() * ITEMS, pieces = (room - first) / ITEMS < G ? (room - first) / ITEMS : G;
+            at = memory(k) + first + (which * pieces + thread_index()) * (ITEMS / 2);
+        }
+        return *(packed<uint32_t, 4> *)at;
     }
 
     /* Asks for a row, or for one of type X in the second halves of its pieces; until all are there. */
