@@ -316,30 +316,23 @@ static const char *refuse_shared(const trine_call *call, int bytes) {
     return bytes <= ((const cuda_device *)call->device)->shared ? NULL : "a block cannot have as much shared memory";
 }
 
-/* Products of 16 bits by each tile, on an H200; others by as many bytes. `a_across`: a's lanes may be consecutive. */
-static const struct {
-    tile tile;
-    bool a_across;
-} mma_tiles[] = {
-    { { "mma_128x256", 128, 256, 256, 1, 500e12 / 132, .stays = true }, true },
-    { { "mma_128x128", 128, 128, 128, 2, 410e12 / 132, 0.2, .stays = true }, true },
-    { { "mma_64x128", 64, 128, 128, 3, 330e12 / 132, 0.6, .stays = true }, true },
-    { { "mma_32x128", 32, 128, 128, 3, 135e12 / 132, 0.6, .stays = true }, false },
+/* Products of 16 bits by each tile, on an H200; others by as many bytes. */
+static const tile mma_tiles[] = {
+    { "mma_128x256", 128, 256, 256, 1, 500e12 / 132, .stays = true },
+    { "mma_128x128", 128, 128, 128, 2, 410e12 / 132, 0.2, .stays = true },
+    { "mma_64x128", 64, 128, 128, 3, 330e12 / 132, 0.6, .stays = true },
 };
 enum { MMA_TILES = sizeof mma_tiles / sizeof mma_tiles[0] };
-
-/* Whether a's lanes are consecutive as it is multiplied. */
-static bool mma_across(const trine_call *call) { return widens(call) ? simt_widened_of(call, MATMUL_A).turned : matmul_side_of(call, MATMUL_A, true).across; }
 
 /* The tile by which the call is predicted to take the least time; NULL if a block has shared memory for none. */
 static const char *mma_tile(const trine_call *call, tile *best) {
     const char *why = "a block cannot have as much shared memory";
     double least = INFINITY;
     for (int i = 0; i < MMA_TILES; i++) {
-        tile t = mma_tiles[i].tile;
+        tile t = mma_tiles[i];
         t.shared = MATMUL_MMA_STAGES * (t.rows + t.columns) * 128;
         t.rate *= widens(call) ? 1 : 2.0 / (double)trine_dtype_size(call->tensor[MATMUL_A].dtype);
-        if (refuse_shared(call, t.shared) != NULL || (!mma_tiles[i].a_across && mma_across(call))) continue;
+        if (refuse_shared(call, t.shared) != NULL) continue;
         const double seconds = split_of(call, &t).seconds;
         if (seconds >= least) continue;
         *best = t, least = seconds, why = NULL;

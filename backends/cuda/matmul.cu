@@ -42,13 +42,6 @@ ENTRY(matmul_add_i32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<int3
 MMA_ALL(128, 256, 2, 4)
 MMA_ALL(128, 128, 2, 2)
 MMA_ALL(64, 128, 2, 2)
-/* a's lanes are fewer than a panel's. */
-#define MMA_FEW(T, ROWS, COLUMNS, DOWN, RIGHT) \
-    MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, k, k, false, false) MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, k, l, false, true)
-MMA_FEW(bf16, 32, 128, 1, 4)
-MMA_FEW(f16, 32, 128, 1, 4)
-MMA(i8, int8_t, 32, 128, 1, 4, k, k, false, false)
-MMA(f32, tf32, 32, 128, 1, 4, k, k, false, false)
 
 /* The parts of a name: lanes that are few, the consecutive direction of the operand with many, and blocks of which a processor is full. */
 #define SKINNY(name, T, FEW, x, ACROSS, HELD) \
