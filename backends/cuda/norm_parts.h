@@ -198,7 +198,9 @@ DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const r
     const float count = (float)(rest < 0 ? 0 : rest < p.part.length ? rest : p.part.length);
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
-        s[k].mean = blocks.size == 1 ? group_sum<blocks.MOST>(their.v[k].a) : group_sum<blocks.MOST>(their.v[k].a * count) * inverse;
+        s[k].mean = group_sum<blocks.MOST>(blocks.size == 1 ? their.v[k].a : their.v[k].a * count * inverse);
+        if (blocks.size > 1 && magnitude(s[k].mean) < infinity()) /* near the mean by some roundings, then by one */
+            s[k].mean += group_sum<blocks.MOST>(count > 0 ? (their.v[k].a - s[k].mean) * count : 0.0f) * inverse;
         const float apart = count > 0 && blocks.size > 1 ? their.v[k].a - s[k].mean : 0.0f;
         s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(fused(apart * apart, count, their.v[k].b)) * inverse + p.eps);
     }
