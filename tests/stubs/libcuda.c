@@ -318,6 +318,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
     (void)function;
     IN_CONTEXT(cuFuncSetAttribute);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
+    if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= limit ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
