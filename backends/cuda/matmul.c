@@ -316,7 +316,7 @@ static const char *refuse_shared(const trine_call *call, int bytes) {
     return bytes <= ((const cuda_device *)call->device)->shared ? NULL : "a block cannot have as much shared memory";
 }
 
-/* Products of 16 bits by each tile, on an H200; others by as many bytes. */
+/* Products of 16 bits by each tile, on an H200, by the smaller ones as estimated; others by as many bytes. */
 static const tile mma_tiles[] = {
     { "mma_128x256", 128, 256, 256, 1, 500e12 / 132, .stays = true },
     { "mma_128x128", 128, 128, 128, 2, 410e12 / 132, 0.2, .stays = true },
