@@ -295,7 +295,7 @@ template <bool CENTERED, class T, class R, int G, bool WHOLE> DEVICE void norm_f
 
 /* The entries <op>_full[_ragged]_<T>_<R>_<held>, of rows that no smaller blocks have room for. */
 #define NORM_FULL(op, CENTERED, T, R) \
-    ENTRY_HELD(op##_full_##T##_##R##_6, 256, 6, norm_params) { norm_full<CENTERED, T, R, 256, true>(p); } \
+    ENTRY_ASKING(op##_full_##T##_##R##_6, 256, 6, norm_params) { norm_full<CENTERED, T, R, 256, true>(p); } \
     ENTRY_HELD(op##_full_ragged_##T##_##R##_6, 256, 4, norm_params) { norm_full<CENTERED, T, R, 256, false>(p); }
 #define NORM_FULLS(op, CENTERED) \
     NORM_FULL(op, CENTERED, f32, f32) \

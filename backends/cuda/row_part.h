@@ -185,7 +185,7 @@ struct row_blocks {
 
 /* The entries <op>_parts[_ragged]_<T>_<HELD>: body<T, part>(p). */
 #define ROW_PART_SHAPE(op, params, body, T, G, HELD) \
-    ENTRY_HELD(op##_parts_##T##_##HELD, G, HELD, params) { body<T, row_part<T, G, true>, G>(p); } \
+    ENTRY_ASKING(op##_parts_##T##_##HELD, G, HELD, params) { body<T, row_part<T, G, true>, G>(p); } \
     ENTRY_HELD(op##_parts_ragged_##T##_##HELD, G, HELD, params) { body<T, row_part<T, G, false>, G>(p); }
 
 #endif

@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_CROSS_ENTROPY_H
 #define TRINE_SIMT_CROSS_ENTROPY_H
 
+#include "ahead.h"
 #include "params.h"
 
 enum { GRADIENT_BYTES = 32 }; /* of logits that a thread of the gradient has: more do not gain (H200) */
@@ -23,6 +24,7 @@ typedef struct cross_entropy_params {
     float spread, at_label; /* e/v, and 1 - e more */
     float twice_z_loss;
     simt_part part;
+    simt_ahead ahead; /* of the logits */
 } cross_entropy_params;
 
 #endif

@@ -12,6 +12,7 @@ cross_entropy_params cross_entropy_params_of(const trine_call *call) {
         .long_labels = call->tensor[CROSS_ENTROPY_LABELS].dtype == TRINE_I64,
         .dloss = simt_rows_of(call, CROSS_ENTROPY_DLOSS),
         .dlogits = simt_rows_of(call, CROSS_ENTROPY_DLOGITS),
+        .ahead = simt_ahead_of(call, CROSS_ENTROPY_LOGITS),
         .dloss_step = simt_present(call, CROSS_ENTROPY_DLOSS) ? call->tensor[CROSS_ENTROPY_DLOSS].stride[0] : 0,
         CROSS_ENTROPY_PARAMS(call, args),
     };

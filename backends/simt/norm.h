@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_NORM_H
 #define TRINE_SIMT_NORM_H
 
+#include "ahead.h"
 #include "columns.h"
 
 typedef struct norm_params {
@@ -14,6 +15,7 @@ typedef struct norm_params {
     simt_dropout dropout;
     simt_part part;
     int block_rows; /* of a block, where rows are in shared memory: they share what is read of the weight and the bias */
+    simt_ahead ahead; /* of x */
 } norm_params;
 
 /* Is h = x, with weights of x's type? */

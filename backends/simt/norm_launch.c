@@ -43,6 +43,7 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.n = call->dim[1];
     p.f32_residual = call->type[1] == TRINE_F32;
     p.f32_weight = call->type[2] == TRINE_F32;
+    p.ahead = simt_ahead_of(call, t->x);
     const bool plain = norm_plain(&p, call->type[2] == call->type[0]);
     const simt_shape *shape = plain ? parts_of(call, &p) : full_of(call, &p);
     const trine_dtype other = plain ? TRINE_NONE : call->type[1];

@@ -10,6 +10,7 @@
 #ifndef TRINE_SIMT_ROW_H
 #define TRINE_SIMT_ROW_H
 
+#include "fetch.h"
 #include "params.h"
 #include "simt.h"
 
@@ -130,7 +131,7 @@ DEVICE int64_t visible(bool causal, int64_t i, int64_t s, int64_t n) { return !c
  * hold, at least. */
 constexpr int row_threads(int g) { return g <= 32 ? (int)SIMT_THREADS : g; }
 #define ROW_ENTRY(op, params, V, T, G) \
-    ENTRY_HELD(op##_##T##_##G, row_threads(G), op##_held<T>(row_threads(G)), params) { op##_row<T, group<G, ROW_VECTORS, true>>(p); } \
+    ENTRY_ASKING(op##_##T##_##G, row_threads(G), op##_held<T>(row_threads(G)), params) { op##_row<T, group<G, ROW_VECTORS, true>>(p); } \
     ENTRY(op##_ragged_##T##_##G, row_threads(G), params) { op##_row<T, group<G, V, false>>(p); }
 #define ROW_ENTRIES_2(op, params, V, T) \
     ROW_ENTRY(op, params, V, T, 8) \

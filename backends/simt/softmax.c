@@ -22,6 +22,7 @@ static trine_status launch(const trine_call *call) {
                                : 0,
         .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep0),
         .causal = args->causal,
+        .ahead = simt_ahead_of(call, X),
     };
     const bool one_matrix = call->dim[0] == 1 || (p.x.batch == p.s * p.x.row && p.y.batch == p.s * p.y.row);
     const simt_shape *shape = !p.causal && one_matrix ? simt_shape_of(call, 2, LEAST, &p.part) : NULL;

@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_SOFTMAX_H
 #define TRINE_SIMT_SOFTMAX_H
 
+#include "ahead.h"
 #include "params.h"
 
 typedef struct softmax_params {
@@ -13,6 +14,7 @@ typedef struct softmax_params {
     float f, spread;
     bool causal;
     simt_part part;
+    simt_ahead ahead; /* of x */
 } softmax_params;
 
 typedef struct softmax_backward_params {
@@ -21,6 +23,7 @@ typedef struct softmax_backward_params {
     float scale;
     bool causal;
     simt_ring ring;
+    simt_ahead ahead; /* of dy */
 } softmax_backward_params;
 
 #endif
