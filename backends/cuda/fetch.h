@@ -8,9 +8,12 @@
 #include "target.h"
 
 DEVICE void fetch_ahead(const simt_ahead &ahead) {
-    enum { SECTOR = 32 };
-    const int64_t at = (block_index() * blockDim.x + thread_index()) * SECTOR;
-    if (at < ahead.bytes) asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)ahead.from + at));
+    const int64_t first = block_index() * blockDim.x * ahead.sectors + thread_index();
+#pragma unroll 1
+    for (int i = 0; i < ahead.sectors; i++) {
+        const int64_t at = (first + i * (int)blockDim.x) * SIMT_AHEAD_SECTOR;
+        if (at < ahead.bytes) asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)ahead.from + at));
+    }
 }
 
 /* ENTRY_HELD of parameters that have an `ahead`. */

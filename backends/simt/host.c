@@ -110,13 +110,18 @@ bool simt_rows_whole(const trine_call *call, int symbol) {
     return true;
 }
 
-simt_ahead simt_ahead_of(const trine_call *call, int tensor) {
+static simt_ahead ahead_of(const trine_call *call, int tensor, int64_t bytes, int sectors) {
     const trine_tensor *t = &call->tensor[tensor];
     int64_t count = 1;
     for (int d = t->rank - 1; d >= 0; count *= t->shape[d], d--)
         if (t->shape[d] != 1 && t->stride[d] != count) return (simt_ahead){ 0 };
-    const int64_t most = SIMT_AHEAD / (int64_t)trine_dtype_size(t->dtype);
-    return (simt_ahead){ t->data, (count < most ? count : most) * (int64_t)trine_dtype_size(t->dtype) };
+    const int64_t most = bytes / (int64_t)trine_dtype_size(t->dtype);
+    return (simt_ahead){ t->data, (count < most ? count : most) * (int64_t)trine_dtype_size(t->dtype), sectors };
+}
+simt_ahead simt_ahead_of(const trine_call *call, int tensor) { return ahead_of(call, tensor, SIMT_AHEAD, 1); }
+simt_ahead simt_ahead_of_parts(const trine_call *call, int tensor, const simt_shape *shape) {
+    const int sectors = shape->threads >= 128 ? 2 : 1;
+    return ahead_of(call, tensor, sectors * SIMT_AHEAD_PARTS, sectors);
 }
 
 simt_rows simt_rows_of(const trine_call *call, int tensor) {

@@ -121,6 +121,8 @@ bool simt_rows_whole(const trine_call *call, int symbol);
 
 /* The first bytes of a tensor without gaps, the last dimension innermost; none of another. */
 simt_ahead simt_ahead_of(const trine_call *call, int tensor);
+/* The same for rows in shared memory. */
+simt_ahead simt_ahead_of_parts(const trine_call *call, int tensor, const simt_shape *shape);
 
 /* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
 simt_rows simt_rows_of(const trine_call *call, int tensor);

@@ -14,7 +14,7 @@ typedef struct norm_params {
     bool f32_residual, f32_weight; /* else of x's type */
     simt_dropout dropout;
     simt_part part;
-    int block_rows; /* of a block, where rows are in shared memory: they share what is read of the weight and the bias */
+    int block_rows;   /* of a block, where rows are in shared memory: they share what is read of the weight and the bias */
     simt_ahead ahead; /* of x */
 } norm_params;
 

@@ -43,9 +43,9 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.n = call->dim[1];
     p.f32_residual = call->type[1] == TRINE_F32;
     p.f32_weight = call->type[2] == TRINE_F32;
-    p.ahead = simt_ahead_of(call, t->x);
     const bool plain = norm_plain(&p, call->type[2] == call->type[0]);
     const simt_shape *shape = plain ? parts_of(call, &p) : full_of(call, &p);
+    p.ahead = shape != NULL ? simt_ahead_of_parts(call, t->x, shape) : simt_ahead_of(call, t->x);
     const trine_dtype other = plain ? TRINE_NONE : call->type[1];
     if (shape != NULL) return simt_launch_parts(call, plain ? "parts" : "full", other, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
     return simt_launch_rows(call, NULL, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
