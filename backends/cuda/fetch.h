@@ -16,12 +16,13 @@ DEVICE void fetch_ahead(const simt_ahead &ahead) {
     }
 }
 
-/* ENTRY_HELD of parameters that have an `ahead`. */
-#define ENTRY_ASKING(name, threads, blocks, params) \
+/* ENTRY_HELD of parameters that have an `ahead`, or one in a member. */
+#define ENTRY_ASKING(name, threads, blocks, params) ENTRY_ASKING_FOR(ahead, name, threads, blocks, params)
+#define ENTRY_ASKING_FOR(what, name, threads, blocks, params) \
     static DEVICE void name##_body(const params &p); \
     extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p) { \
         launch_next(); \
-        fetch_ahead(p.ahead); \
+        fetch_ahead(p.what); \
         launch_wait(); \
         name##_body(p); \
     } \

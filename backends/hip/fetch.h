@@ -7,5 +7,6 @@
 #include "target.h"
 
 #define ENTRY_ASKING ENTRY_HELD
+#define ENTRY_ASKING_FOR(what, name, threads, blocks, params) ENTRY_HELD(name, threads, blocks, params)
 
 #endif

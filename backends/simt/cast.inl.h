@@ -110,14 +110,14 @@ template <> struct cast_op<f64, f64> {
 };
 
 #define EACH_TARGET(X) \
-    WALK_2(cast, cast_params, X, f64) \
-    WALK_2(cast, cast_params, X, f32) \
-    WALK_2(cast, cast_params, X, f16) \
-    WALK_2(cast, cast_params, X, bf16) \
-    WALK_2(cast, cast_params, X, e4m3) \
-    WALK_2(cast, cast_params, X, e4m3fnuz) \
-    WALK_2(cast, cast_params, X, e5m2) \
-    WALK_2(cast, cast_params, X, e5m2fnuz)
+    WALK_ASKING_2(cast, cast_params, X, f64) \
+    WALK_ASKING_2(cast, cast_params, X, f32) \
+    WALK_ASKING_2(cast, cast_params, X, f16) \
+    WALK_ASKING_2(cast, cast_params, X, bf16) \
+    WALK_ASKING_2(cast, cast_params, X, e4m3) \
+    WALK_ASKING_2(cast, cast_params, X, e4m3fnuz) \
+    WALK_ASKING_2(cast, cast_params, X, e5m2) \
+    WALK_ASKING_2(cast, cast_params, X, e5m2fnuz)
 EACH_TARGET(f64)
 EACH_TARGET(f32)
 EACH_TARGET(f16)

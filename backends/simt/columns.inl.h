@@ -59,19 +59,22 @@ template <int SUMS, class Terms> DEVICE void columns_block(const columns_params 
     columns_store(p, partial, sum, place);
 }
 
-/* The sums of the blocks: 8 threads for each of 32 columns, each a part of the blocks, which are then added in order. */
-template <class S> DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
-    SHARED float part[COLUMNS_LINES][COLUMNS_FINISH];
-    const int line = thread_index() / COLUMNS_FINISH, column = thread_index() % COLUMNS_FINISH;
-    const int64_t at = block * COLUMNS_FINISH + column;
+/* The sums of the blocks: the threads of each of `WIDTH` columns take a part of the blocks, which are then added in order. */
+template <class S, int WIDTH = COLUMNS_FINISH> DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
+    constexpr int LINES = SIMT_THREADS / WIDTH, PARTS = SIMT_THREADS / (WARP > WIDTH ? WARP : WIDTH);
+    SHARED float part[PARTS][WIDTH];
+    const int line = thread_index() / WIDTH, column = thread_index() % WIDTH;
+    const int64_t at = block * WIDTH + column;
     float sum = 0;
     if (at < p.n)
 #pragma unroll 8
-        for (int64_t b = line; b < p.blocks; b += COLUMNS_LINES) sum += p.partial[b * p.n + at];
-    part[line][column] = sum;
+        for (int64_t b = line; b < p.blocks; b += LINES) sum += p.partial[b * p.n + at];
+#pragma unroll
+    for (int mask = WARP / 2; mask >= WIDTH; mask /= 2) sum += shuffle_xor(sum, mask);
+    part[thread_index() / (SIMT_THREADS / PARTS)][column] = sum;
     sync_block();
     if (line > 0 || at >= p.n) return;
-    for (int i = 1; i < COLUMNS_LINES; i++) sum += part[i][column];
+    for (int i = 1; i < PARTS; i++) sum += part[i][column];
     store_one<S>(p.out.data, at, sum);
 }
 

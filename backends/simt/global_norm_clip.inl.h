@@ -24,6 +24,7 @@ template <class T> DEVICE void clip_squares(const clip_params &p) {
 /* One block. NaN as norm gives NaN, unless there is no limit. */
 DEVICE void clip_coefficient(const clip_params &p) {
     double sum = 0, other = 0;
+#pragma unroll 8
     for (int64_t b = thread_index(); b < p.blocks; b += SIMT_THREADS) sum += p.partial[b];
     for (int64_t j = thread_index(); p.other && j < p.g; j += SIMT_THREADS)
         other += p.double_squares ? ((const double *)p.other)[j] : (double)((const float *)p.other)[j];

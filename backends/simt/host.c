@@ -59,6 +59,7 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output) {
     bool wide = w.n > 1;
     for (int t = 0; t < call->plan->tensors; t++) {
         if (!(set >> t & 1)) continue;
+        if ((set & ((1u << t) - 1)) == 0) w.ahead = simt_ahead_of(call, t);
         w.data[t] = call->tensor[t].data;
         w.step[t] = m.stride[t][inner];
         memcpy(&w.stride[t][pad], m.stride[t], sizeof(int64_t) * (size_t)inner);

@@ -33,7 +33,7 @@ typedef struct simt_function {
 /* Launches `blocks` blocks of a function of the call's op, unless there are none; `params` are passed by value. Does not wait and does not allocate. */
 trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size);
 
-/* The walk over the tensors of `set`, which have the shape of tensor `output`. */
+/* The walk over the tensors of `set`, which have the shape of tensor `output`; what is asked for ahead is of the first. */
 simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output);
 
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */

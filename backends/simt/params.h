@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ahead.h"
+
 enum { SIMT_THREADS = 256 }; /* of a block, where nothing else is said */
 
 /* What numbers are divided by: those below 2^31 by a product with a multiplier (Granlund and Montgomery 1994). */
@@ -34,6 +36,7 @@ typedef struct simt_walk {
     int64_t stride[SIMT_WALK_TENSORS][SIMT_WALK_RANK - 1];
     int64_t step[SIMT_WALK_TENSORS]; /* stride of the last dimension; 0: broadcast */
     void *data[SIMT_WALK_TENSORS];   /* NULL: absent */
+    simt_ahead ahead;                /* of the first */
     int32_t length;                  /* of a unit: 1, or if the last dimension is contiguous or broadcast and every row aligned 4 or 8 */
 } simt_walk;
 

@@ -5,7 +5,11 @@
 
 enum { X, ROW_SUMS, COLUMN_SUMS }; /* as in the specification */
 
-static int64_t pieces_of(const trine_call *call) { return call->dim[1] > REDUCE_PIECE ? simt_blocks(call->dim[1], REDUCE_PIECE) : 1; }
+static int64_t piece_of(const trine_call *call) {
+    enum { FEW = 4096 }; /* pieces, of which a device has hundreds under way: with fewer, the last are waited for longer */
+    return call->dim[0] * simt_blocks(call->dim[1], REDUCE_PIECE) < FEW ? REDUCE_SMALL : REDUCE_PIECE;
+}
+static int64_t pieces_of(const trine_call *call) { return call->dim[1] > REDUCE_PIECE ? simt_blocks(call->dim[1], piece_of(call)) : 1; }
 
 /* Narrow rows one behind the other are summed as fewer long ones. */
 static int64_t fold_of(const trine_call *call) {
@@ -38,15 +42,28 @@ static int64_t column_partials(const trine_call *call) { return simt_present(cal
 
 static size_t workspace(const trine_call *call) { return (size_t)(row_partials(call) + column_partials(call)) * sizeof(float); }
 
-/* Adds `blocks` partial sums of n each. */
-static trine_status finish(const trine_call *call, float *partial, int64_t blocks, int64_t n, int tensor) {
-    const columns_params p = { .out = simt_rows_of(call, tensor), .partial = partial, .n = n, .blocks = blocks };
-    const simt_function function = { .step = "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, simt_blocks(n, COLUMNS_FINISH), SIMT_THREADS, &p, sizeof p);
+/* Partial sums of the rows' parts, and of the columns. */
+static columns_params row_sums_of(const trine_call *call, float *partial) {
+    return (columns_params){ .out = simt_rows_of(call, ROW_SUMS), .partial = partial, .n = call->dim[0], .blocks = row_parts(call) };
+}
+static columns_params column_sums_of(const trine_call *call, float *partial) {
+    return (columns_params){ .out = simt_rows_of(call, COLUMN_SUMS), .partial = partial, .n = call->dim[1], .blocks = blocks_of(call) };
+}
+
+/* Adds the partial sums of one kind, or of both. For few columns more threads take the parts of each: one after the other they would be as long as a launch. */
+static trine_status finish(const trine_call *call, int tensor, columns_params sums, columns_params others) {
+    enum { FEW = 64 };
+    const bool narrow = sums.n + others.n <= FEW;
+    const int64_t width = narrow ? COLUMNS_NARROW : COLUMNS_FINISH;
+    const reduce_finish_params p = { { sums, others }, simt_blocks(sums.n, width) };
+    const simt_function function = { .step = narrow ? "finish_narrow" : "finish", .type = { call->tensor[tensor].dtype } };
+    return simt_launch(call, &function, p.blocks + simt_blocks(others.n, width), SIMT_THREADS, &p, sizeof p);
 }
 
 static trine_status sum_rows(const trine_call *call, float *partial) {
-    reduce_rows_params p = { .x = simt_rows_of(call, X), .rows = call->dim[0], .n = call->dim[1], .pieces = pieces_of(call) };
+    reduce_rows_params p = {
+        .x = simt_rows_of(call, X), .rows = call->dim[0], .n = call->dim[1], .piece = piece_of(call), .pieces = pieces_of(call), .ahead = simt_ahead_of(call, X)
+    };
     const bool split = p.pieces > 1;
     p.out = split ? (simt_rows){ .data = partial } : simt_rows_of(call, ROW_SUMS);
     const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_STREAM);
@@ -55,7 +72,7 @@ static trine_status sum_rows(const trine_call *call, float *partial) {
                                      .type = { call->tensor[X].dtype, split ? TRINE_F32 : call->tensor[ROW_SUMS].dtype },
                                      .variant = group.size };
     const trine_status status = simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
-    return status == TRINE_OK && split ? finish(call, partial, p.pieces, p.rows, ROW_SUMS) : status;
+    return status == TRINE_OK && split ? finish(call, ROW_SUMS, row_sums_of(call, partial), (columns_params){ 0 }) : status;
 }
 
 static trine_status sum_columns(const trine_call *call, float *partial, float *row_partial) {
@@ -75,15 +92,13 @@ static trine_status sum_columns(const trine_call *call, float *partial, float *r
     p.x.row *= fold;
     const simt_function function = { .step = "columns", .type = { call->tensor[X].dtype } };
     const trine_status status = simt_launch(call, &function, p.columns.blocks * simt_blocks(n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
-    return status == TRINE_OK ? finish(call, partial, p.columns.blocks, call->dim[1], COLUMN_SUMS) : status;
+    const columns_params rest = joined(call) ? row_sums_of(call, row_partial) : (columns_params){ 0 };
+    return status == TRINE_OK ? finish(call, COLUMN_SUMS, column_sums_of(call, partial), rest) : status;
 }
 
 static trine_status launch(const trine_call *call) {
     float *const rows = call->workspace, *const columns = rows + row_partials(call);
-    if (joined(call)) {
-        const trine_status status = sum_columns(call, columns, rows);
-        return status == TRINE_OK ? finish(call, rows, row_parts(call), call->dim[0], ROW_SUMS) : status;
-    }
+    if (joined(call)) return sum_columns(call, columns, rows);
     trine_status status = TRINE_OK;
     if (simt_present(call, ROW_SUMS)) status = sum_rows(call, rows);
     if (status == TRINE_OK && simt_present(call, COLUMN_SUMS)) status = sum_columns(call, columns, NULL);

@@ -6,11 +6,12 @@
 #include "ahead.h"
 #include "columns.h"
 
-enum { REDUCE_PIECE = 65536 }; /* elements of a row that one group sums */
+enum { REDUCE_PIECE = 65536, REDUCE_SMALL = 16384 }; /* elements of a row that one group sums, at most; of a long one, where rows are few */
 
 typedef struct reduce_rows_params {
     simt_rows x, out; /* out: rows, or where a row has several pieces, pieces times rows of f32 */
-    int64_t rows, n, pieces;
+    int64_t rows, n, piece, pieces;
+    simt_ahead ahead; /* of x */
 } reduce_rows_params;
 
 typedef struct reduce_columns_params {
@@ -19,5 +20,11 @@ typedef struct reduce_columns_params {
     float *row_partial; /* sums of each row's part in a tile of columns, tiles times rows; NULL: not asked for */
     simt_ahead ahead;   /* of x */
 } reduce_columns_params;
+
+/* Sums of partial sums: of columns, or of parts of rows, or of both. */
+typedef struct reduce_finish_params {
+    columns_params sums[2];
+    int64_t blocks; /* thread blocks of the first */
+} reduce_finish_params;
 
 #endif

@@ -9,8 +9,8 @@
 template <class T, class S, class Group> DEVICE void reduce_rows(const reduce_rows_params &p) {
     const int64_t task = Group::row();
     if (task >= p.rows * p.pieces) return;
-    const int64_t piece = task / p.rows, row = task - piece * p.rows, first = piece * REDUCE_PIECE;
-    const int64_t end = p.pieces > 1 && first + REDUCE_PIECE < p.n ? first + REDUCE_PIECE : p.n;
+    const int64_t piece = task / p.rows, row = task - piece * p.rows, first = piece * p.piece;
+    const int64_t end = p.pieces > 1 && first + p.piece < p.n ? first + p.piece : p.n;
     const void *from = row_at<T>(p.x, row) + first;
     const typename Group::index n = (typename Group::index)(end - first);
     float sum = 0;
@@ -68,14 +68,20 @@ template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
     columns_store(p.columns, partial, sum, place);
 }
 
+template <class S, int WIDTH> DEVICE void reduce_finish(const reduce_finish_params &p) {
+    const bool second = block_index() >= p.blocks;
+    columns_finish<S, WIDTH>(p.sums[second], block_index() - (second ? p.blocks : 0));
+}
+
 #define ROWS(T, S, G) \
-    ENTRY(reduce_sum_rows_##T##_##S##_##G, row_threads(G), reduce_rows_params) { reduce_rows<T, S, group<G, ROW_VECTORS, true>>(p); } \
-    ENTRY(reduce_sum_rows_ragged_##T##_##S##_##G, row_threads(G), reduce_rows_params) { reduce_rows<T, S, group<G, 1, false>>(p); }
+    ENTRY_ASKING(reduce_sum_rows_##T##_##S##_##G, row_threads(G), 1, reduce_rows_params) { reduce_rows<T, S, group<G, ROW_VECTORS, true>>(p); } \
+    ENTRY_ASKING(reduce_sum_rows_ragged_##T##_##S##_##G, row_threads(G), 1, reduce_rows_params) { reduce_rows<T, S, group<G, 1, false>>(p); }
 #define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 256) ROWS(T, S, 512) ROWS(T, S, 1024)
 #define COLUMNS(T) \
     ENTRY_ASKING(reduce_sum_columns_##T, SIMT_THREADS, 1, reduce_columns_params) { reduce_columns<T>(p); }
 #define FINISH(S) \
-    ENTRY(reduce_sum_finish_##S, SIMT_THREADS, columns_params) { columns_finish<S>(p); }
+    ENTRY(reduce_sum_finish_##S, SIMT_THREADS, reduce_finish_params) { reduce_finish<S, COLUMNS_FINISH>(p); } \
+    ENTRY(reduce_sum_finish_narrow_##S, SIMT_THREADS, reduce_finish_params) { reduce_finish<S, COLUMNS_NARROW>(p); }
 
 ROW_GROUPS(f32, f32)
 ROW_GROUPS(bf16, f32)

@@ -16,4 +16,4 @@ template <class X, class T> struct scale_op {
     }
 };
 
-EACH_FLOAT_2(WALK_2, scale, scale_params)
+EACH_FLOAT_2(WALK_ASKING_2, scale, scale_params)
