@@ -13,6 +13,11 @@ DEVICE void fetch_ahead(const simt_ahead &ahead) {
     if (at < ahead.bytes) asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)ahead.from + at));
 }
 
+DEVICE void fetch_ahead(const simt_ahead_two &ahead) {
+    fetch_ahead(ahead.of[0]);
+    fetch_ahead(ahead.of[1]);
+}
+
 /* ENTRY_HELD of parameters that have an `ahead`. */
 #define ENTRY_ASKING(name, threads, blocks, params) \
     static DEVICE void name##_body(const params &p); \

@@ -11,7 +11,8 @@ enum {
     COLUMNS_LINES = 8,   /* rows that it reads at a time */
     COLUMNS_LEAST = 32,  /* rows of a block of rows, and at most, so that no sum is deeper than spec/norm.h allows */
     COLUMNS_MOST = 1024,
-    COLUMNS_FINISH = 32, /* columns of a thread block of the sum over blocks */
+    COLUMNS_FINISH = 32, /* columns of a thread block of the sum over blocks, and threads for each */
+    COLUMNS_FINISH_THREADS = COLUMNS_FINISH * COLUMNS_FINISH,
     COLUMNS_BLOCKS = 256 /* blocks of rows, unless that makes them too long */
 };
 

@@ -59,20 +59,28 @@ template <int SUMS, class Terms> DEVICE void columns_block(const columns_params 
     columns_store(p, partial, sum, place);
 }
 
-/* The sums of the blocks: 8 threads for each of 32 columns, each a part of the blocks, which are then added in order. */
+/* The sums of the blocks: 32 threads for each of 32 columns, each a part of the blocks, of which it asks for several at a time: a launch is short beside what it waits for. */
 template <class S> DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
-    SHARED float part[COLUMNS_LINES][COLUMNS_FINISH];
+    enum { AT_ONCE = 8 };
+    SHARED float part[COLUMNS_FINISH][COLUMNS_FINISH + 1];
     const int line = thread_index() / COLUMNS_FINISH, column = thread_index() % COLUMNS_FINISH;
-    const int64_t at = block * COLUMNS_FINISH + column;
+    const int64_t first = block * COLUMNS_FINISH;
     float sum = 0;
-    if (at < p.n)
-#pragma unroll 8
-        for (int64_t b = line; b < p.blocks; b += COLUMNS_LINES) sum += p.partial[b * p.n + at];
+#pragma unroll 1
+    for (int64_t b = line; b < p.blocks && first + column < p.n; b += AT_ONCE * COLUMNS_FINISH) {
+        float x[AT_ONCE];
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) {
+            const int64_t of = b + i * COLUMNS_FINISH;
+            x[i] = of < p.blocks ? p.partial[of * p.n + first + column] : 0.0f;
+        }
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) sum += x[i];
+    }
     part[line][column] = sum;
     sync_block();
-    if (line > 0 || at >= p.n) return;
-    for (int i = 1; i < COLUMNS_LINES; i++) sum += part[i][column];
-    store_one<S>(p.out.data, at, sum);
+    sum = group_sum<COLUMNS_FINISH>(part[column][line]);
+    if (column == 0 && first + line < p.n) store_one<S>(p.out.data, first + line, sum);
 }
 
 #endif

@@ -121,6 +121,7 @@ bool simt_rows_whole(const trine_call *call, int symbol);
 
 /* The first bytes of a tensor without gaps, the last dimension innermost; none of another. */
 simt_ahead simt_ahead_of(const trine_call *call, int tensor);
+simt_ahead_two simt_ahead_of_two(const trine_call *call, int first, int second);
 
 /* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
 simt_rows simt_rows_of(const trine_call *call, int tensor);

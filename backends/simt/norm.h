@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_NORM_H
 #define TRINE_SIMT_NORM_H
 
+#include "ahead.h"
 #include "columns.h"
 
 typedef struct norm_params {
@@ -35,6 +36,7 @@ typedef struct norm_backward_params {
     simt_dropout dropout;
     float *weight_partial, *bias_partial;
     simt_ring ring;
+    simt_ahead_two ahead; /* of dy and h */
 } norm_backward_params;
 
 typedef struct norm_columns_params {

@@ -42,7 +42,7 @@ static size_t workspace(const trine_call *call) { return (size_t)(row_partials(c
 static trine_status finish(const trine_call *call, float *partial, int64_t blocks, int64_t n, int tensor) {
     const columns_params p = { .out = simt_rows_of(call, tensor), .partial = partial, .n = n, .blocks = blocks };
     const simt_function function = { .step = "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, simt_blocks(n, COLUMNS_FINISH), SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, simt_blocks(n, COLUMNS_FINISH), COLUMNS_FINISH_THREADS, &p, sizeof p);
 }
 
 static trine_status sum_rows(const trine_call *call, float *partial) {

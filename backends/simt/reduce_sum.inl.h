@@ -75,7 +75,7 @@ template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
 #define COLUMNS(T) \
     ENTRY_ASKING(reduce_sum_columns_##T, SIMT_THREADS, 1, reduce_columns_params) { reduce_columns<T>(p); }
 #define FINISH(S) \
-    ENTRY(reduce_sum_finish_##S, SIMT_THREADS, columns_params) { columns_finish<S>(p); }
+    ENTRY(reduce_sum_finish_##S, COLUMNS_FINISH_THREADS, columns_params) { columns_finish<S>(p); }
 
 ROW_GROUPS(f32, f32)
 ROW_GROUPS(bf16, f32)

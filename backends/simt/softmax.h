@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_SOFTMAX_H
 #define TRINE_SIMT_SOFTMAX_H
 
+#include "ahead.h"
 #include "params.h"
 
 typedef struct softmax_params {
@@ -21,6 +22,7 @@ typedef struct softmax_backward_params {
     float scale;
     bool causal;
     simt_ring ring;
+    simt_ahead_two ahead; /* of y and dy */
 } softmax_backward_params;
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax_backward on devices. A row of one piece is read once, a longer one twice. */
+#include "fetch.h"
 #include "softmax.h"
 #include "row.h"
 
@@ -36,8 +37,15 @@ template <class T, class Group> DEVICE void softmax_backward_row(const softmax_b
     }
 }
 
-template <class T> constexpr int softmax_backward_held(int) { return 1; }
-
-ROW_ENTRIES_2(softmax_backward, softmax_backward_params, 1, f32)
-ROW_ENTRIES_2(softmax_backward, softmax_backward_params, 1, bf16)
-ROW_ENTRIES_2(softmax_backward, softmax_backward_params, 1, f16)
+#define SOFTMAX_BACKWARD_ROWS(T, G) \
+    ENTRY_ASKING(softmax_backward_##T##_##G, row_threads(G), 1, softmax_backward_params) { softmax_backward_row<T, group<G, ROW_VECTORS, true>>(p); } \
+    ENTRY(softmax_backward_ragged_##T##_##G, row_threads(G), softmax_backward_params) { softmax_backward_row<T, group<G, 1, false>>(p); }
+#define SOFTMAX_BACKWARD_ENTRIES(T) \
+    SOFTMAX_BACKWARD_ROWS(T, 8) \
+    SOFTMAX_BACKWARD_ROWS(T, 32) \
+    SOFTMAX_BACKWARD_ROWS(T, 128) \
+    SOFTMAX_BACKWARD_ROWS(T, 256) \
+    SOFTMAX_BACKWARD_ROWS(T, 512)
+SOFTMAX_BACKWARD_ENTRIES(f32)
+SOFTMAX_BACKWARD_ENTRIES(bf16)
+SOFTMAX_BACKWARD_ENTRIES(f16)
