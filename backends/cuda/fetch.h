@@ -16,6 +16,11 @@ DEVICE void fetch_ahead(const simt_ahead &ahead) {
     }
 }
 
+DEVICE void fetch_ahead(const simt_ahead_two &ahead) {
+    fetch_ahead(ahead.of[0]);
+    fetch_ahead(ahead.of[1]);
+}
+
 /* ENTRY_HELD of parameters that have an `ahead`, or one in a member. */
 #define ENTRY_ASKING(name, threads, blocks, params) ENTRY_ASKING_FOR(ahead, name, threads, blocks, params)
 #define ENTRY_ASKING_FOR(what, name, threads, blocks, params) \

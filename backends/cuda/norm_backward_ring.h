@@ -240,7 +240,9 @@ template <bool CENTERED, class T, class R> DEVICE void norm_backward_full_ring(c
 
 /* Entries <op>_ring_<T>_<chunks of a block>, and <op>_ring_full_<T>_<R>_<chunks>, of rows with a gradient of the residual, of type R, or dropout. */
 #define NORM_BACKWARD_SHORT(op, CENTERED, THREADS, VARIANT) \
-    ENTRY_HELD(op##_ring_f32_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { norm_backward_short_ring<CENTERED, f32, 2, THREADS>(p); }
+    ENTRY_ASKING(op##_ring_f32_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { \
+        norm_backward_short_ring<CENTERED, f32, 2, THREADS>(p); \
+    }
 #define NORM_BACKWARD_LONG(op, CENTERED, T, CHUNKS, VARIANT) \
     ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_long_ring<CENTERED, T, CHUNKS>(p); }
 #define NORM_BACKWARD_FULL(op, CENTERED, T, R) \

@@ -3,7 +3,7 @@
 #include "softmax_backward_ring.h"
 
 #define SOFTMAX_BACKWARD_RING(T) \
-    ENTRY_HELD(softmax_backward_ring_##T##_2048, SIMT_RING_THREADS, 1, softmax_backward_params) { \
+    ENTRY_ASKING(softmax_backward_ring_##T##_2048, SIMT_RING_THREADS, 1, softmax_backward_params) { \
         if (p.ring.whole) \
             softmax_backward_ring<T, 4, true>(p); \
         else \

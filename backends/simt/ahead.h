@@ -15,4 +15,9 @@ typedef struct simt_ahead {
     int sectors;   /* for each thread */
 } simt_ahead;
 
+/* Of two tensors that are read side by side, half of it each. */
+typedef struct simt_ahead_two {
+    simt_ahead of[2];
+} simt_ahead_two;
+
 #endif

@@ -12,8 +12,9 @@ enum {
     COLUMNS_LEAST = 32,  /* rows of a block of rows, and at most, so that no sum is deeper than spec/norm.h allows */
     COLUMNS_MOST = 1024,
     COLUMNS_FINISH = 32, /* columns of a thread block of the sum over blocks; of few columns: */
-    COLUMNS_NARROW = 4,
-    COLUMNS_BLOCKS = 256 /* blocks of rows, unless that makes them too long */
+    COLUMNS_NARROW = 8,
+    COLUMNS_FINISHERS = 32, /* threads for each of them */
+    COLUMNS_BLOCKS = 256    /* blocks of rows, unless that makes them too long */
 };
 
 typedef struct columns_params {

@@ -59,23 +59,25 @@ template <int SUMS, class Terms> DEVICE void columns_block(const columns_params 
     columns_store(p, partial, sum, place);
 }
 
-/* The sums of the blocks: the threads of each of `WIDTH` columns take a part of the blocks, which are then added in order. */
+/* The sums of the blocks: of each of WIDTH columns threads take a part of the blocks, of which they ask for several at a time: a launch is short beside what it waits for. */
 template <class S, int WIDTH = COLUMNS_FINISH> DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
-    constexpr int LINES = SIMT_THREADS / WIDTH, PARTS = SIMT_THREADS / (WARP > WIDTH ? WARP : WIDTH);
-    SHARED float part[PARTS][WIDTH];
-    const int line = thread_index() / WIDTH, column = thread_index() % WIDTH;
-    const int64_t at = block * WIDTH + column;
+    enum { AT_ONCE = 8, LINES = COLUMNS_FINISHERS };
+    SHARED float part[LINES][WIDTH + 1];
+    const int64_t first = block * WIDTH, column = first + thread_index() % WIDTH;
     float sum = 0;
-    if (at < p.n)
-#pragma unroll 8
-        for (int64_t b = line; b < p.blocks; b += LINES) sum += p.partial[b * p.n + at];
+#pragma unroll 1
+    for (int64_t b = thread_index() / WIDTH; b < p.blocks && column < p.n; b += AT_ONCE * LINES) {
+        float x[AT_ONCE];
 #pragma unroll
-    for (int mask = WARP / 2; mask >= WIDTH; mask /= 2) sum += shuffle_xor(sum, mask);
-    part[thread_index() / (SIMT_THREADS / PARTS)][column] = sum;
+        for (int i = 0; i < AT_ONCE; i++) x[i] = b + i * LINES < p.blocks ? p.partial[(b + i * LINES) * p.n + column] : 0.0f;
+#pragma unroll
+        for (int i = 0; i < AT_ONCE; i++) sum += x[i];
+    }
+    part[thread_index() / WIDTH][thread_index() % WIDTH] = sum;
     sync_block();
-    if (line > 0 || at >= p.n) return;
-    for (int i = 1; i < PARTS; i++) sum += part[i][column];
-    store_one<S>(p.out.data, at, sum);
+    const int line = thread_index() % LINES, own = thread_index() / LINES;
+    sum = group_sum<LINES>(part[line][own]);
+    if (line == 0 && first + own < p.n) store_one<S>(p.out.data, first + own, sum);
 }
 
 #endif

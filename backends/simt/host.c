@@ -125,6 +125,13 @@ simt_ahead simt_ahead_of_parts(const trine_call *call, int tensor, const simt_sh
     return ahead_of(call, tensor, sectors * SIMT_AHEAD_PARTS, sectors);
 }
 
+simt_ahead_two simt_ahead_of_two(const trine_call *call, int first, int second) {
+    simt_ahead_two ahead = { { simt_ahead_of(call, first), simt_ahead_of(call, second) } };
+    for (int i = 0; i < 2; i++)
+        if (ahead.of[i].bytes > SIMT_AHEAD / 2) ahead.of[i].bytes = SIMT_AHEAD / 2;
+    return ahead;
+}
+
 simt_rows simt_rows_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
     if (!simt_present(call, tensor)) return (simt_rows){ 0 };

@@ -123,6 +123,8 @@ bool simt_rows_whole(const trine_call *call, int symbol);
 simt_ahead simt_ahead_of(const trine_call *call, int tensor);
 /* The same for rows in shared memory. */
 simt_ahead simt_ahead_of_parts(const trine_call *call, int tensor, const simt_shape *shape);
+/* The same for two tensors that are read side by side. */
+simt_ahead_two simt_ahead_of_two(const trine_call *call, int first, int second);
 
 /* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
 simt_rows simt_rows_of(const trine_call *call, int tensor);

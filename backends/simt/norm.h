@@ -37,6 +37,7 @@ typedef struct norm_backward_params {
     simt_dropout dropout;
     float *weight_partial, *bias_partial;
     simt_ring ring;
+    simt_ahead_two ahead; /* of dy and h */
 } norm_backward_params;
 
 typedef struct norm_columns_params {

@@ -5,6 +5,7 @@
 #define TRINE_SIMT_NORM_BACKWARD_ROWS_H
 
 #include "columns.inl.h"
+#include "fetch.h"
 #include "norm_rows.h"
 
 struct norm_saved {
@@ -218,11 +219,11 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
     using index = typename Group::index;
     constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2;
     float dweight[Group::VECTORS][VECTOR] = {}, dbias[Group::VECTORS][VECTOR] = {};
-    const norm_factors<T, Group> factors(p);
     const float inverse = 1.0f / (float)p.n;
     norm_backward_input<T, Group> input;
     int64_t row = Group::row();
     if (AHEAD) input.template ask_turn<CENTERED>(p, row);
+    const norm_factors<T, Group> factors(p); /* after that: it waits for the weight */
     for (int64_t turn = 0; turn < p.turns; turn++) {
         if (!AHEAD) input.template ask_turn<CENTERED>(p, row);
         const bool live = row < p.rows;
@@ -280,7 +281,7 @@ template <class S> DEVICE void norm_finish(const norm_finish_params &p) {
 }
 
 #define NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, G) \
-    ENTRY_HELD(op##ragged##_##T##_##G, row_threads(G), NORM_FUSED_MOST / row_threads(G), norm_backward_params) { \
+    ENTRY_ASKING(op##ragged##_##T##_##G, row_threads(G), NORM_FUSED_MOST / row_threads(G), norm_backward_params) { \
         norm_backward_rows<CENTERED, T, group<G, NORM_FUSED_ITEMS / VECTOR, WHOLE>>(p); \
     }
 #define NORM_BACKWARD_LENGTHS(op, ragged, WHOLE, CENTERED, T) \
@@ -297,6 +298,6 @@ template <class S> DEVICE void norm_finish(const norm_finish_params &p) {
     NORM_BACKWARD_LENGTHS(op, , true, CENTERED, T) \
     NORM_BACKWARD_LENGTHS(op, _ragged, false, CENTERED, T) \
     ENTRY(op##_columns_##T, SIMT_THREADS, norm_columns_params) { norm_columns<CENTERED, T>(p); } \
-    ENTRY(op##_finish_##T, SIMT_THREADS, norm_finish_params) { norm_finish<T>(p); }
+    ENTRY(op##_finish_##T, COLUMNS_FINISH *COLUMNS_FINISHERS, norm_finish_params) { norm_finish<T>(p); }
 
 #endif

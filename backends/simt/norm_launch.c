@@ -66,6 +66,7 @@ static norm_backward_params backward_params_of(const trine_call *call, const nor
     p.n = call->dim[1];
     p.f32_residual = call->type[1] == TRINE_F32;
     p.f32_weight = call->type[2] == TRINE_F32;
+    p.ahead = simt_ahead_of_two(call, t->dy, t->h);
     return p;
 }
 
@@ -165,7 +166,7 @@ static trine_status finish(const trine_call *call, const norm_backward_tensors *
     }
     if (count == 0) return TRINE_OK;
     const simt_function function = { .step = "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, count * simt_blocks(norm->n, COLUMNS_FINISH), SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, count * simt_blocks(norm->n, COLUMNS_FINISH), COLUMNS_FINISH * COLUMNS_FINISHERS, &p, sizeof p);
 }
 
 trine_status norm_backward_launch(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {

@@ -57,7 +57,7 @@ static trine_status finish(const trine_call *call, int tensor, columns_params su
     const int64_t width = narrow ? COLUMNS_NARROW : COLUMNS_FINISH;
     const reduce_finish_params p = { { sums, others }, simt_blocks(sums.n, width) };
     const simt_function function = { .step = narrow ? "finish_narrow" : "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, p.blocks + simt_blocks(others.n, width), SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, p.blocks + simt_blocks(others.n, width), (int)width * COLUMNS_FINISHERS, &p, sizeof p);
 }
 
 static trine_status sum_rows(const trine_call *call, float *partial) {

@@ -80,8 +80,8 @@ template <class S, int WIDTH> DEVICE void reduce_finish(const reduce_finish_para
 #define COLUMNS(T) \
     ENTRY_ASKING(reduce_sum_columns_##T, SIMT_THREADS, 1, reduce_columns_params) { reduce_columns<T>(p); }
 #define FINISH(S) \
-    ENTRY(reduce_sum_finish_##S, SIMT_THREADS, reduce_finish_params) { reduce_finish<S, COLUMNS_FINISH>(p); } \
-    ENTRY(reduce_sum_finish_narrow_##S, SIMT_THREADS, reduce_finish_params) { reduce_finish<S, COLUMNS_NARROW>(p); }
+    ENTRY(reduce_sum_finish_##S, COLUMNS_FINISH *COLUMNS_FINISHERS, reduce_finish_params) { reduce_finish<S, COLUMNS_FINISH>(p); } \
+    ENTRY(reduce_sum_finish_narrow_##S, COLUMNS_NARROW *COLUMNS_FINISHERS, reduce_finish_params) { reduce_finish<S, COLUMNS_NARROW>(p); }
 
 ROW_GROUPS(f32, f32)
 ROW_GROUPS(bf16, f32)

@@ -23,7 +23,7 @@ typedef struct softmax_backward_params {
     float scale;
     bool causal;
     simt_ring ring;
-    simt_ahead ahead; /* of dy */
+    simt_ahead_two ahead; /* of y and dy */
 } softmax_backward_params;
 
 #endif
