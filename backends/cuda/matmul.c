@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul on CUDA devices: the host side. */
+#include "matmul_few_host.h"
 #include "matmul_sm90_host.h"
 
 #include <math.h>
@@ -499,6 +500,7 @@ SIMT_KERNELS(matmul) = {
     SM90_KERNEL("_split_32", 5),
     SM90_KERNEL("_split_16", 6),
     SM90_KERNEL("_split_8", 7),
+    { SIMT_NAME "_few", matmul_few_refuse, matmul_few_workspace, matmul_few_launch, matmul_few_seconds },
     TILES_KERNEL("_f64", f64, 5),
     { SIMT_NAME "_skinny", refuse_skinny, workspace_skinny, launch_skinny, NULL },
     TILES_KERNEL("_f64_128x128", f64, 0),

@@ -4,6 +4,7 @@
 
 #include "matmul_f32.h"
 #include "matmul_f64.h"
+#include "matmul_few.inl.h"
 #include "matmul_mma.h"
 #include "matmul_pack.h"
 #include "matmul_simt.h"
@@ -58,6 +59,13 @@ SKINNY_ALL(f64, matmul_double, 1)
 SKINNY_ALL(f64, matmul_double, 2)
 SKINNY_ALL(f64, matmul_double, 4)
 SKINNY_ALL(f64, matmul_double, 8)
+
+/* The parts of a name: lanes that are few; whether pieces of 16 bytes begin at such. */
+#define FEW(T, FEW) \
+    ENTRY_AHEAD(matmul_few_##T##_##FEW, MATMUL_FEW_THREADS, 1, matmul_few_params) { matmul_few<T, FEW, true>(p); } \
+    ENTRY_AHEAD(matmul_few_##T##_##FEW##_odd, MATMUL_FEW_THREADS, 1, matmul_few_params) { matmul_few<T, FEW, false>(p); }
+FEW(bf16, 8)
+FEW(f16, 8)
 
 /* The parts of a name: a tile, and consecutive directions as above. */
 #define F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, a, b, A_ACROSS, B_ACROSS) \

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matmul of 16-bit elements with few rows or columns, by tensor cores: the host side. */
+#include "matmul_few_host.h"
+
+#include <stdio.h>
+
+#include "matmul_few.h"
+
+/* Which operand has few lanes, which may be packed; the groups of 16 lanes of the other in a block, and blocks. */
+typedef struct few {
+    int many;
+    matmul_side few;
+    int64_t lanes, groups, right, blocks;
+} few;
+
+static few few_of(const trine_call *call) {
+    const cuda_device *d = call->device;
+    const bool swapped = call->dim[MATMUL_M] < call->dim[MATMUL_N];
+    few f = { .many = swapped ? MATMUL_B : MATMUL_A, .few = matmul_side_of(call, swapped ? MATMUL_A : MATMUL_B, false) };
+    f.lanes = call->dim[swapped ? MATMUL_N : MATMUL_M];
+    const int64_t all = simt_blocks(f.lanes, 16), batches = call->dim[MATMUL_G];
+    const int64_t waves = simt_blocks(all * batches, d->units * MATMUL_FEW_GROUPS);
+    f.groups = waves > 0 ? simt_blocks(all * batches, d->units * waves) : 1;
+    f.right = simt_blocks(all, f.groups);
+    f.blocks = f.right * batches;
+    return f;
+}
+
+const char *matmul_few_refuse(const trine_call *call) {
+    const trine_dtype type = call->tensor[MATMUL_A].dtype;
+    if (type != TRINE_F16 && type != TRINE_BF16) return "only products of f16 and bf16";
+    if (call->dim[MATMUL_M] > MATMUL_FEW && call->dim[MATMUL_N] > MATMUL_FEW) return "neither m nor n is at most 8";
+    if (call->dim[MATMUL_K] % 8 != 0 || call->dim[MATMUL_K] == 0) return "k is not a multiple of 8, or 0";
+    if (call->dim[MATMUL_K] > INT32_MAX / 2 || call->dim[MATMUL_M] > INT32_MAX / 2 || call->dim[MATMUL_N] > INT32_MAX / 2) return "a dimension exceeds 2^30";
+    const matmul_side many = matmul_side_of(call, call->dim[MATMUL_M] < call->dim[MATMUL_N] ? MATMUL_B : MATMUL_A, false);
+    if (many.packed) return "elements of k of the operand with many lanes are not consecutive, or its lanes not aligned";
+    return MATMUL_FEW_BYTES > ((const cuda_device *)call->device)->shared ? "a block cannot have as much shared memory" : NULL;
+}
+
+size_t matmul_few_workspace(const trine_call *call) { return (size_t)few_of(call).few.bytes; }
+
+/* A processor reads 32 GB/s when all do. */
+double matmul_few_seconds(const trine_call *call) {
+    const cuda_device *d = call->device;
+    const few f = few_of(call);
+    return 5e-6 + (double)simt_blocks(f.blocks, d->units) * (double)(f.groups * 16 * call->dim[MATMUL_K] * 2) / 32e9;
+}
+
+trine_status matmul_few_launch(const trine_call *call) {
+    const few f = few_of(call);
+    matmul_few_params p = { .many = matmul_operand_of(call, f.many),
+                            .few = matmul_operand_of(call, f.few.tensor),
+                            .to = matmul_target_of(call),
+                            .m = call->dim[MATMUL_M],
+                            .n = call->dim[MATMUL_N],
+                            .k = call->dim[MATMUL_K],
+                            .lanes = f.lanes,
+                            .count = f.few.lanes,
+                            .right = f.right,
+                            .groups = (int32_t)f.groups,
+                            .swapped = f.many == MATMUL_B };
+    if (f.few.packed) p.few.data = call->workspace, p.few.batch = p.few.batch ? f.few.lanes * f.few.pitch : 0, p.few.lane = f.few.pitch, p.few.along = 1;
+    const bool whole = ((uintptr_t)p.many.data | (uintptr_t)p.few.data) % 16 == 0;
+    cuda_launch launch = { .blocks = f.blocks, .threads = MATMUL_FEW_THREADS, .shared = MATMUL_FEW_BYTES, .cached = true, .params = &p };
+    snprintf(launch.name, sizeof launch.name, "matmul_few_%s_%d%s", trine_dtype_name(call->tensor[MATMUL_A].dtype), MATMUL_FEW, whole ? "" : "_odd");
+    const trine_status status = matmul_side_launch(call, &f.few, call->workspace);
+    return status == TRINE_OK ? cuda_launch_function(call, &launch) : status;
+}
