@@ -59,25 +59,25 @@ template <int SUMS, class Terms> DEVICE void columns_block(const columns_params 
     columns_store(p, partial, sum, place);
 }
 
-/* The sums of the blocks: of each of WIDTH columns threads take a part of the blocks, of which they ask for several at a time: a launch is short beside what it waits for. */
-template <class S, int WIDTH = COLUMNS_FINISH> DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
-    enum { AT_ONCE = 8, LINES = COLUMNS_FINISHERS };
-    SHARED float part[LINES][WIDTH + 1];
-    const int64_t first = block * WIDTH, column = first + thread_index() % WIDTH;
+/* The sums of the blocks: of each of 32 columns 32 threads take a part of the blocks, of which they ask for several at a time: a launch is short beside what it waits for. */
+template <class S> DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
+    enum { AT_ONCE = 8, LINES = COLUMNS_FINISH };
+    SHARED float part[LINES][COLUMNS_FINISH + 1];
+    const int line = thread_index() / COLUMNS_FINISH, column = thread_index() % COLUMNS_FINISH;
+    const int64_t first = block * COLUMNS_FINISH;
     float sum = 0;
 #pragma unroll 1
-    for (int64_t b = thread_index() / WIDTH; b < p.blocks && column < p.n; b += AT_ONCE * LINES) {
+    for (int64_t b = line; b < p.blocks && first + column < p.n; b += AT_ONCE * LINES) {
         float x[AT_ONCE];
 #pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) x[i] = b + i * LINES < p.blocks ? p.partial[(b + i * LINES) * p.n + column] : 0.0f;
+        for (int i = 0; i < AT_ONCE; i++) x[i] = b + i * LINES < p.blocks ? p.partial[(b + i * LINES) * p.n + first + column] : 0.0f;
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) sum += x[i];
     }
-    part[thread_index() / WIDTH][thread_index() % WIDTH] = sum;
+    part[line][column] = sum;
     sync_block();
-    const int line = thread_index() % LINES, own = thread_index() / LINES;
-    sum = group_sum<LINES>(part[line][own]);
-    if (line == 0 && first + own < p.n) store_one<S>(p.out.data, first + own, sum);
+    sum = group_sum<LINES>(part[column][line]);
+    if (column == 0 && first + line < p.n) store_one<S>(p.out.data, first + line, sum);
 }
 
 #endif
