@@ -223,10 +223,11 @@ static const char *type_name(const trine_call *call) { return trine_dtype_name(w
 
 /* `variant`: the end of the function's name. */
 static trine_status launch_tiles(const trine_call *call, const tile *t, const split *s, const matmul_params *p, const char *variant, const void *sums) {
-    const int64_t held = (int64_t)((const cuda_device *)call->device)->units * t->held;
+    const int64_t units = ((const cuda_device *)call->device)->units, held = units * t->held;
     cuda_launch launch = {
-        .blocks = t->stays && held < p->tiles ? held : p->tiles, .threads = t->threads, .shared = t->shared, .cached = t->groups > 0, .alone = true, .params = p
+        .blocks = t->stays && held < p->tiles ? held : p->tiles, .threads = t->threads, .shared = t->shared, .cached = t->groups > 0, .params = p
     };
+    launch.alone = !t->stays || t->held > 1 || matmul_better_alone(units, launch.blocks);
     snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", t->name, variant);
     const trine_status status = cuda_launch_function(call, &launch);
     return status == TRINE_OK ? launch_add(call, s, sums) : status;
