@@ -80,6 +80,7 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
 }
 
 static trine_status launch_mma(const trine_call *call) {
+    enum { HELD = 2 }; /* blocks of which a processor is full */
 #define TILE(D, KEYS, R, STAGES) { D, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) },
     static const struct {
         int d, queries, shared;
@@ -88,7 +89,8 @@ static trine_status launch_mma(const trine_call *call) {
     attention_params p = attention_params_of(call);
     int i = 0;
     while (tiles[i].d < p.at.d) i++;
-    p.tiles = (int32_t)simt_blocks(p.at.sq, tiles[i].queries), p.columns = 1;
+    p.tiles = (int32_t)simt_blocks(p.at.sq, tiles[i].queries);
+    p.bunch = (int32_t)simt_blocks(p.at.causal ? INT32_MAX : HELD * ((const cuda_device *)call->device)->units, p.tiles);
     cuda_launch launch = {
         .blocks = (int64_t)p.tiles * p.at.h * p.at.b, .threads = ATTENTION_MMA_THREADS, .shared = tiles[i].shared, .alone = true, .params = &p
     };

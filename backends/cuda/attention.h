@@ -25,6 +25,7 @@ typedef struct attention_params {
     attention_problem at;
     attention_tensor q, k, v, o, lse; /* lse.data: NULL if absent */
     int32_t tiles, columns;           /* blocks along sq, and along d */
+    int32_t bunch;                    /* heads whose tiles go together */
     float unit, spread;               /* a score is `unit` times what the softmax is taken of; spread = unit log2(e) */
     float bend;                       /* scale/softcap: tanh of the product times this is taken first; 0: the product's sign is turned */
     bool bends;                       /* either of that */

@@ -252,10 +252,18 @@ template <class T, int D, int KEYS, int STAGES> struct attention_mma_feed {
     }
 };
 
+/* A block's tile of queries of a head. Heads go in bunches; in a bunch the last tiles, which see most under a causal mask, come first. */
+DEVICE attention_place attention_mma_place(const attention_params &p, int side) {
+    const int planes = p.at.b * p.at.h, before = (int)(block_index() / ((int64_t)p.bunch * p.tiles)) * p.bunch;
+    const int rest = (int)(block_index() - (int64_t)before * p.tiles), high = lesser(p.bunch, planes - before), tile = rest / high,
+              plane = before + rest - tile * high;
+    return { plane / p.at.h, plane % p.at.h, (p.tiles - 1 - tile) * side, 0 };
+}
+
 template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void attention_mma(const attention_params &p) {
     enum { ROWS = ATTENTION_SIDE * R };
     char *const q = launch_memory();
-    const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ROWS, D, p.at.h);
+    const attention_place at = attention_mma_place(p, ROWS);
     const int row = at.first + thread_index() / WARP * 16 * R + thread_index() % WARP / 4, count = p.at.sq - at.first;
     const attention_sight first = attention_keys_of(p.at, at.first), last = attention_keys_of(p.at, at.first + lesser(count, ROWS) - 1);
     const int tiles = (greater(last.high - first.low, 0) + KEYS - 1) / KEYS;

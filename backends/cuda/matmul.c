@@ -224,17 +224,16 @@ static const char *type_name(const trine_call *call) { return trine_dtype_name(w
 
 /* Blocks that come before the launch ahead has ended save 0.4 to 1.6 us if they are one for each processor, which holds no second. Where it does, those that come early crowd on some: f64
  * 1024 cubed in tiles of 64 x 64, 45.6 us, took 62.9 (H200). */
-static bool one_each(const trine_call *call, const tile *t, int64_t blocks) { return t->held == 1 && blocks <= ((const cuda_device *)call->device)->units; }
+static bool begins_early(const tile *t, int64_t units, int64_t blocks) {
+    return t->held == 1 && blocks <= units && !(t->stays && matmul_better_alone(units, blocks));
+}
 
 /* `variant`: the end of the function's name. */
 static trine_status launch_tiles(const trine_call *call, const tile *t, const split *s, const matmul_params *p, const char *variant, const void *sums) {
-    const int64_t held = (int64_t)((const cuda_device *)call->device)->units * t->held;
-    cuda_launch launch = { .blocks = t->stays && held < p->tiles ? held : p->tiles,
-                           .threads = t->threads,
-                           .shared = t->shared,
-                           .cached = t->groups > 0,
-                           .alone = !one_each(call, t, p->tiles),
-                           .params = p };
+    const int64_t units = ((const cuda_device *)call->device)->units, held = units * t->held, blocks = t->stays && held < p->tiles ? held : p->tiles;
+    cuda_launch launch = {
+        .blocks = blocks, .threads = t->threads, .shared = t->shared, .cached = t->groups > 0, .alone = !begins_early(t, units, blocks), .params = p
+    };
     snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", t->name, variant);
     const trine_status status = cuda_launch_function(call, &launch);
     return status == TRINE_OK ? launch_add(call, s, sums) : status;

@@ -43,27 +43,30 @@ template <class Shape> DEVICE bool matmul_mma_is_plain(const matmul_params &p, c
     return inside && p.to.plain && !p.to.rows.data && !p.to.columns.data;
 }
 
-/* A plain end leaves shared memory alone. In 32 bits: sums as threads hold them. */
+/* A plain end leaves shared memory alone. Of two blocks of 8 columns an even lane gets four of the first, an odd one of the second. In 32 bits: 64 bytes of a row
+ * in all. */
 template <class Shape, class Sum> DEVICE void matmul_mma_end_32(const matmul_params &p, const matmul_place &at, const Sum (&sum)[Shape::M][2 * Shape::N][4]) {
-    const int lane = thread_index() % WARP;
-    Sum *const d = (Sum *)p.to.d + at.result * p.to.d_batch + (at.row + lane / 4) * p.to.d_row + at.column + lane % 4 * 2;
+    const int lane = thread_index() % WARP, odd = lane % 2;
+    Sum *const d = (Sum *)p.to.d + at.result * p.to.d_batch + (at.row + lane / 4) * p.to.d_row + at.column + odd * 8 + lane / 2 % 2 * 4;
 #pragma unroll
     for (int i = 0; i < 2 * Shape::M; i++) {
         Sum *const to = d + (Shape::row(i / 2) + i % 2 * 8) * p.to.d_row;
 #pragma unroll
-        for (int j = 0; j < 2 * Shape::N; j++) {
-            uint32_t word[2];
+        for (int j = 0; j < 2 * Shape::N; j += 2) {
+            uint32_t own[2], other[2];
 #pragma unroll
             for (int e = 0; e < 2; e++) {
-                const Sum x = matmul_times(p.to.alpha, sum[i / 2][j][i % 2 * 2 + e]);
-                __builtin_memcpy(&word[e], &x, sizeof x);
+                const Sum x = matmul_times(p.to.alpha, sum[i / 2][j][i % 2 * 2 + e]), y = matmul_times(p.to.alpha, sum[i / 2][j + 1][i % 2 * 2 + e]);
+                const Sum stays = odd ? y : x, comes = shuffle_xor(odd ? x : y, 1);
+                __builtin_memcpy(&own[e], &stays, sizeof stays);
+                __builtin_memcpy(&other[e], &comes, sizeof comes);
             }
-            store_words(to + Shape::column(j / 2) + j % 2 * 8, word[0], word[1]);
+            store_words(to + Shape::column(j / 2), odd ? other[0] : own[0], odd ? other[1] : own[1], odd ? own[0] : other[0], odd ? own[1] : other[1]);
         }
     }
 }
 
-/* In 16 bits: of two blocks of 8 columns an even lane gets four of the first, an odd one of the second, 32 bytes of a row in all. */
+/* In 16 bits: 32 bytes of a row. */
 template <class Out, class Shape> DEVICE void matmul_mma_end_16(const matmul_params &p, const matmul_place &at, const float (&sum)[Shape::M][2 * Shape::N][4]) {
     const int lane = thread_index() % WARP, odd = lane % 2;
     uint16_t *const d = (uint16_t *)p.to.d + at.result * p.to.d_batch + (at.row + lane / 4) * p.to.d_row + at.column + odd * 8 + lane / 2 % 2 * 4;

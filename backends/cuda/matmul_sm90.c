@@ -202,9 +202,6 @@ static bool whole_rows(const trine_tensor *t) {
            (t->shape[0] == 1 || t->stride[0] * size % 16 == 0);
 }
 
-/* Blocks that come before the launch ahead has ended save 1 to 2 us, but cost bf16 2 % where they fill more than half of the device and not all of it. */
-static bool better_alone(const cuda_device *d, int64_t blocks) { return blocks > d->units / 2 && blocks <= d->units - d->units / 16; }
-
 trine_status matmul_sm90_launch(const trine_call *call, int which) {
     const cuda_device *d = call->device;
     const plan p = plan_of(call, which);
@@ -244,6 +241,6 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     if (status != TRINE_OK) return status;
     if (p.tile.pairs && held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
     if (p.tile.pairs && held < p.tiles) launch.blocks = launch.cluster * held;
-    launch.alone = p.tile.pairs && better_alone(d, launch.blocks);
+    launch.alone = p.tile.pairs && matmul_better_alone(d->units, launch.blocks);
     return cuda_launch_function(call, &launch);
 }

@@ -298,6 +298,6 @@ template <class S> DEVICE void norm_finish(const norm_finish_params &p) {
     NORM_BACKWARD_LENGTHS(op, , true, CENTERED, T) \
     NORM_BACKWARD_LENGTHS(op, _ragged, false, CENTERED, T) \
     ENTRY(op##_columns_##T, SIMT_THREADS, norm_columns_params) { norm_columns<CENTERED, T>(p); } \
-    ENTRY(op##_finish_##T, COLUMNS_FINISH *COLUMNS_FINISHERS, norm_finish_params) { norm_finish<T>(p); }
+    ENTRY(op##_finish_##T, COLUMNS_FINISH_THREADS, norm_finish_params) { norm_finish<T>(p); }
 
 #endif
