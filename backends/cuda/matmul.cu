@@ -4,6 +4,7 @@
 
 #include "matmul_f32.h"
 #include "matmul_f64.h"
+#include "matmul_few.h"
 #include "matmul_mma.h"
 #include "matmul_pack.h"
 #include "matmul_simt.h"
@@ -42,6 +43,18 @@ ENTRY(matmul_add_i32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<int3
 MMA_ALL(128, 256, 2, 4)
 MMA_ALL(128, 128, 2, 2)
 MMA_ALL(64, 128, 2, 2)
+
+/* The parts of a name: tokens at most, and the weights' consecutive direction, k or lane. */
+#define FEW(name, T, TOKENS, x, ACROSS) \
+    ENTRY_HELD(matmul_few_##name##_##TOKENS##x, MATMUL_FEW_WARPS(ACROSS) * WARP, 1, matmul_few_params) { matmul_few<T, TOKENS, ACROSS>(p); }
+#define FEW_K(TOKENS) FEW(bf16, bf16, TOKENS, k, false) FEW(f16, f16, TOKENS, k, false) FEW(i8, int8_t, TOKENS, k, false) FEW(f32, tf32, TOKENS, k, false)
+#define FEW_L(TOKENS) FEW(bf16, bf16, TOKENS, l, true) FEW(f16, f16, TOKENS, l, true)
+FEW_K(8)
+FEW_K(16)
+FEW_K(32)
+FEW_L(8)
+FEW_L(16)
+FEW_L(32)
 
 /* The parts of a name: lanes that are few, the consecutive direction of the operand with many, and blocks of which a processor is full. */
 #define SKINNY(name, T, FEW, x, ACROSS, HELD) \
