@@ -343,18 +343,18 @@ static const char *refuse_mma(const trine_call *call) {
 }
 
 /* Tiles take longer where lanes are few. */
-static bool few(const trine_call *call) { return matmul_few_refuse(call) == NULL; }
+static bool few(const trine_call *call) { return matmul_mma_few_refuse(call) == NULL; }
 
 static size_t workspace_mma(const trine_call *call) {
     tile t;
-    if (few(call)) return matmul_few_workspace(call);
+    if (few(call)) return matmul_mma_few_workspace(call);
     if (mma_tile(call, &t) != NULL) return 0;
     const int64_t sides = widens(call) ? widened_bytes(call) : matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes;
     return (size_t)(sides + split_of(call, &t).bytes);
 }
 static double seconds_mma(const trine_call *call) {
     tile t;
-    if (few(call)) return matmul_few_seconds(call);
+    if (few(call)) return matmul_mma_few_seconds(call);
     return mma_tile(call, &t) == NULL ? split_of(call, &t).seconds : INFINITY;
 }
 
@@ -366,7 +366,7 @@ void matmul_use_side(matmul_operand *operand, const matmul_side *side, const voi
 
 static trine_status launch_mma(const trine_call *call) {
     tile t;
-    if (few(call)) return matmul_few_launch(call);
+    if (few(call)) return matmul_mma_few_launch(call);
     const char *const why = mma_tile(call, &t);
     if (why != NULL) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: %s", why);
     const split s = split_of(call, &t);

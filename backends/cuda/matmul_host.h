@@ -51,10 +51,10 @@ matmul_target matmul_target_of_parts(const trine_call *call, const matmul_split 
 trine_status matmul_add_launch(const trine_call *call, const matmul_split *s, const void *sums);
 
 /* Products with few tokens by mma.sync. */
-const char *matmul_few_refuse(const trine_call *call);
-size_t matmul_few_workspace(const trine_call *call);
-double matmul_few_seconds(const trine_call *call);
-trine_status matmul_few_launch(const trine_call *call);
+const char *matmul_mma_few_refuse(const trine_call *call);
+size_t matmul_mma_few_workspace(const trine_call *call);
+double matmul_mma_few_seconds(const trine_call *call);
+trine_status matmul_mma_few_launch(const trine_call *call);
 
 /* Launches what packs an operand, if it is to be packed: consecutive elements of k, `pitch` elements from lane to lane. */
 trine_status matmul_side_launch(const trine_call *call, const matmul_side *side, void *to);

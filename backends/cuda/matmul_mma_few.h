@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products in which one operand, the tokens, has at most MATMUL_FEW_MOST lanes, by the tensor cores of sm_80 and later: the other one, the weights, is read once,
+/* Products in which one operand, the tokens, has at most MATMUL_MMA_FEW_MOST lanes, by the tensor cores of sm_80 and later: the other one, the weights, is read once,
  * from memory to the registers of products.
  *
  * Pieces of 16 bytes are multiplied as they come: of weights with consecutive k, and of tokens, a thread has 8 bytes of each 32 bytes of k that a product sums, from
@@ -9,20 +9,20 @@
  *
  * NOTES, of one H200. Floor: the weights once; and each block reads all tokens from the second-level cache. 117 MB of weights in bf16 take 40 us with 1 and 16 tokens, 41
  * with 32; 64 tokens took 70, where tiles take 55. */
-#ifndef TRINE_CUDA_MATMUL_FEW_H
-#define TRINE_CUDA_MATMUL_FEW_H
+#ifndef TRINE_CUDA_MATMUL_MMA_FEW_H
+#define TRINE_CUDA_MATMUL_MMA_FEW_H
 
 #include "matmul_mma_feed.h"
 
-template <class T, int TOKENS_, bool ACROSS> struct matmul_few_shape {
-    enum { TOKENS = TOKENS_, SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, STEP = 128 / SIZE, STAGES = MATMUL_FEW_STAGES };
-    enum { LANES = MATMUL_FEW_LANES(ACROSS), M = LANES / 16, LOADS = ACROSS ? 8 : 2, AHEAD = ACROSS ? 1 : 2 };
+template <class T, int TOKENS_, bool ACROSS> struct matmul_mma_few_shape {
+    enum { TOKENS = TOKENS_, SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, STEP = 128 / SIZE, STAGES = MATMUL_MMA_FEW_STAGES };
+    enum { LANES = MATMUL_MMA_FEW_LANES(ACROSS), M = LANES / 16, LOADS = ACROSS ? 8 : 2, AHEAD = ACROSS ? 1 : 2 };
     enum { STAGE = TOKENS * 128 };
     static_assert(!ACROSS || SIZE == 2);
 };
 
 /* Up to `count` elements that are consecutive, and zeros. */
-template <class Bits> DEVICE packed<uint32_t, 4> matmul_few_part(const Bits *from, int count) {
+template <class Bits> DEVICE packed<uint32_t, 4> matmul_mma_few_part(const Bits *from, int count) {
     enum { PER = 4 / sizeof(Bits) };
     packed<uint32_t, 4> x;
 #pragma unroll
@@ -36,7 +36,7 @@ template <class Bits> DEVICE packed<uint32_t, 4> matmul_few_part(const Bits *fro
 }
 
 /* A warp's weights: two halves of a step, 64 bytes of k each. */
-template <class T, class Shape, bool ACROSS> struct matmul_few_weights {
+template <class T, class Shape, bool ACROSS> struct matmul_mma_few_weights {
     using Bits = typename matmul_mma_type<T>::bits;
     using half = packed<uint32_t, 4>[Shape::LOADS];
     enum { ROWS = ACROSS ? 1 : Shape::LOADS };
@@ -45,7 +45,7 @@ template <class T, class Shape, bool ACROSS> struct matmul_few_weights {
     int left, lanes;      /* elements of k from there on; consecutive lanes */
     bool aligned;
 
-    DEVICE void begin(const matmul_few_params &p, const matmul_place &place, int first_step, int steps_apart) {
+    DEVICE void begin(const matmul_mma_few_params &p, const matmul_place &place, int first_step, int steps_apart) {
         const int lane = thread_index() % WARP, piece = lane % 4 * Shape::PIECE, step = first_step * Shape::STEP;
         const int64_t first = place.column + (ACROSS ? lane / 4 * 8 : lane / 4);
         along = p.many.along, next = (int64_t)steps_apart * Shape::STEP * along;
@@ -66,7 +66,7 @@ template <class T, class Shape, bool ACROSS> struct matmul_few_weights {
             for (int i = 0; i < Shape::LOADS; i++) w[i] = load_once_if(ACROSS ? i < deep && lanes > 0 : deep > 0, from(i));
         } else {
 #pragma unroll
-            for (int i = 0; i < Shape::LOADS; i++) w[i] = matmul_few_part(from(i), !ACROSS ? deep : i < deep ? lanes : 0);
+            for (int i = 0; i < Shape::LOADS; i++) w[i] = matmul_mma_few_part(from(i), !ACROSS ? deep : i < deep ? lanes : 0);
         }
     }
     DEVICE void advance(int steps_apart) {
@@ -88,20 +88,20 @@ template <class T, class Shape, bool ACROSS> struct matmul_few_weights {
 };
 
 /* Where piece `piece` of a token is in a stage: a quarter of a warp reads four of two tokens, and writes all of one. */
-DEVICE int matmul_few_at(int token, int piece) { return token * 128 + ((piece ^ token % 2 * 4) << 4); }
+DEVICE int matmul_mma_few_at(int token, int piece) { return token * 128 + ((piece ^ token % 2 * 4) << 4); }
 
 /* A group's tokens, of the steps that it takes: a thread has one piece of every so many, an even number. */
-template <class T, class Shape> struct matmul_few_tokens {
+template <class T, class Shape> struct matmul_mma_few_tokens {
     using Bits = typename matmul_mma_type<T>::bits;
     const Bits *at; /* the thread's first one, of the next step */
     int64_t lane;
     int count, left, rows, place; /* tokens from that one on; elements of k from there on; of a group's threads; where the piece is in a stage */
     bool aligned;
 
-    DEVICE void begin(const matmul_few_params &p, const matmul_place &place_of, int thread, int first_step) {
+    DEVICE void begin(const matmul_mma_few_params &p, const matmul_place &place_of, int thread, int first_step) {
         const int token = thread / 8, along = first_step * Shape::STEP + thread % 8 * Shape::PIECE;
         at = matmul_at<Bits>(p.few, place_of, token, along), lane = p.few.lane;
-        count = (int)p.count - token, left = (int)place_of.depth - along, rows = p.beside * WARP / 8, place = matmul_few_at(token, thread % 8);
+        count = (int)p.count - token, left = (int)place_of.depth - along, rows = p.beside * WARP / 8, place = matmul_mma_few_at(token, thread % 8);
         aligned = p.few.wide;
     }
     DEVICE void copy(char *stage, int steps_apart) {
@@ -113,14 +113,14 @@ template <class T, class Shape> struct matmul_few_tokens {
             if (aligned)
                 copy_bytes<16>(to, deep > 0 ? from : nullptr, deep * Shape::SIZE);
             else
-                *(packed<uint32_t, 4> *)to = matmul_few_part(from, deep);
+                *(packed<uint32_t, 4> *)to = matmul_mma_few_part(from, deep);
         copy_commit();
         at += steps_apart * Shape::STEP, left -= steps_apart * Shape::STEP;
     }
 };
 
 /* The sums of all groups to d. */
-template <class Shape, class Sum> DEVICE void matmul_few_end(const matmul_few_params &p, const matmul_place &at, const Sum *tile, int pitch) {
+template <class Shape, class Sum> DEVICE void matmul_mma_few_end(const matmul_mma_few_params &p, const matmul_place &at, const Sum *tile, int pitch) {
     const int lanes = p.beside * Shape::LANES, rows = p.swapped ? (int)Shape::TOKENS : lanes, units = (p.swapped ? lanes : (int)Shape::TOKENS) / 4;
     const int count = p.swapped ? (int)p.count : lanes;
     for (int unit = thread_index(); unit < count * units; unit += p.beside * p.groups * WARP) {
@@ -137,10 +137,10 @@ template <class Shape, class Sum> DEVICE void matmul_few_end(const matmul_few_pa
     }
 }
 
-template <class T, int TOKENS, bool ACROSS> DEVICE void matmul_few(const matmul_few_params &p) {
-    using Shape = matmul_few_shape<T, TOKENS, ACROSS>;
+template <class T, int TOKENS, bool ACROSS> DEVICE void matmul_mma_few(const matmul_mma_few_params &p) {
+    using Shape = matmul_mma_few_shape<T, TOKENS, ACROSS>;
     using Sum = typename matmul_mma_type<T>::sum;
-    using weights_type = matmul_few_weights<T, Shape, ACROSS>;
+    using weights_type = matmul_mma_few_weights<T, Shape, ACROSS>;
     enum { M = Shape::M, N = TOKENS / 8, AHEAD = Shape::AHEAD };
     const int warp = thread_index() / WARP, lane = thread_index() % WARP, beside = p.beside, groups = p.groups;
     const int group = warp / beside, own = warp - group * beside, threads = beside * WARP;
@@ -149,7 +149,7 @@ template <class T, int TOKENS, bool ACROSS> DEVICE void matmul_few(const matmul_
     const int steps = (int)((deep + Shape::STEP - 1) / Shape::STEP), most = (steps + groups - 1) / groups;
     char *const ring = launch_memory() + group * Shape::STAGES * Shape::STAGE;
 
-    matmul_few_tokens<T, Shape> tokens;
+    matmul_mma_few_tokens<T, Shape> tokens;
     tokens.begin(p, at, (int)thread_index() - group * threads, group);
     matmul_place there = at;
     there.column += own * Shape::LANES;
@@ -164,7 +164,7 @@ template <class T, int TOKENS, bool ACROSS> DEVICE void matmul_few(const matmul_
     }
     for (int i = 0; i < Shape::STAGES - 1; i++) tokens.copy(ring + i * Shape::STAGE, groups);
     Sum sum[M][N][4] = {};
-    const int mine = matmul_few_at(lane / 4, lane % 4); /* half a row further on is a flip of bits away */
+    const int mine = matmul_mma_few_at(lane / 4, lane % 4); /* half a row further on is a flip of bits away */
     int stage = 0;
 #pragma unroll 1
     for (int step = 0; step < most; step += AHEAD)
@@ -205,7 +205,7 @@ template <class T, int TOKENS, bool ACROSS> DEVICE void matmul_few(const matmul_
                 tile[(group * rows + (p.swapped ? token : along)) * pitch + (p.swapped ? along : token)] = sum[m][n][e];
             }
     sync_block();
-    matmul_few_end<Shape>(p, at, tile, pitch);
+    matmul_mma_few_end<Shape>(p, at, tile, pitch);
 }
 
 #endif

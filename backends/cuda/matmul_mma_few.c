@@ -19,7 +19,7 @@ enum { FEWEST = 8, MOST_GROUPS = 8 };
 
 /* Shared memory of a block: its rings, and later the sums of all groups. */
 static int bytes_of(const plan *p, int beside, int groups) {
-    const int lanes = beside * MATMUL_FEW_LANES(p->weights.across), ring = groups * MATMUL_FEW_STAGES * p->tokens * 128;
+    const int lanes = beside * MATMUL_MMA_FEW_LANES(p->weights.across), ring = groups * MATMUL_MMA_FEW_STAGES * p->tokens * 128;
     const int rows = p->many == MATMUL_B ? p->tokens : lanes, columns = p->many == MATMUL_B ? lanes : p->tokens, sums = groups * rows * (columns + 4) * 4;
     return ring > sums ? ring : sums;
 }
@@ -45,8 +45,8 @@ static plan plan_of(const trine_call *call) {
     const int other = MATMUL_A + MATMUL_B - best.many;
     best.weights = matmul_side_of(call, best.many, true), best.few = matmul_side_of(call, other, false);
     while (best.tokens < best.few.lanes) best.tokens *= 2, best.size++;
-    const int most = MATMUL_FEW_WARPS(best.weights.across);
-    const int64_t wide = MATMUL_FEW_LANES(best.weights.across), steps = call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype) / 128;
+    const int most = MATMUL_MMA_FEW_WARPS(best.weights.across);
+    const int64_t wide = MATMUL_MMA_FEW_LANES(best.weights.across), steps = call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype) / 128;
     for (int beside = 1; beside <= most; beside++) {
         int groups = most / beside < MOST_GROUPS ? most / beside : MOST_GROUPS;
         while (groups > 1 && bytes_of(&best, beside, groups) > d->shared) groups--;
@@ -66,51 +66,51 @@ static plan plan_of(const trine_call *call) {
 static int shared_of(const trine_call *call, const plan *p) {
     const int most = ((const cuda_device *)call->device)->shared;
     int bytes = 0;
-    for (int beside = 1; beside <= MATMUL_FEW_WARPS(p->weights.across); beside++)
-        for (int groups = 1; groups <= MOST_GROUPS && beside * groups <= MATMUL_FEW_WARPS(p->weights.across); groups++) {
+    for (int beside = 1; beside <= MATMUL_MMA_FEW_WARPS(p->weights.across); beside++)
+        for (int groups = 1; groups <= MOST_GROUPS && beside * groups <= MATMUL_MMA_FEW_WARPS(p->weights.across); groups++) {
             const int wanted = bytes_of(p, beside, groups);
             if (wanted <= most && wanted > bytes) bytes = wanted;
         }
     return bytes;
 }
 
-const char *matmul_few_refuse(const trine_call *call) {
+const char *matmul_mma_few_refuse(const trine_call *call) {
     const int64_t m = call->dim[MATMUL_M], n = call->dim[MATMUL_N];
     if (simt_float8(call->tensor[MATMUL_A].dtype)) return "float8 is widened first";
-    if ((m < n ? m : n) > MATMUL_FEW_MOST) return "neither m nor n is at most 32";
+    if ((m < n ? m : n) > MATMUL_MMA_FEW_MOST) return "neither m nor n is at most 32";
     return call->dim[MATMUL_K] > INT32_MAX / 2 ? "k exceeds what is counted in 32 bits" : NULL;
 }
 
-size_t matmul_few_workspace(const trine_call *call) {
+size_t matmul_mma_few_workspace(const trine_call *call) {
     const plan p = plan_of(call);
     return (size_t)(p.weights.bytes + p.few.bytes + p.split.bytes);
 }
 
-double matmul_few_seconds(const trine_call *call) { return plan_of(call).seconds; }
+double matmul_mma_few_seconds(const trine_call *call) { return plan_of(call).seconds; }
 
-trine_status matmul_few_launch(const trine_call *call) {
+trine_status matmul_mma_few_launch(const trine_call *call) {
     const plan p = plan_of(call);
     char *const packed = call->workspace, *const sums = packed + p.weights.bytes + p.few.bytes;
-    matmul_few_params params = { .many = matmul_operand_of(call, p.many),
-                                 .few = matmul_operand_of(call, p.few.tensor),
-                                 .to = matmul_target_of_parts(call, &p.split, sums),
-                                 .m = call->dim[MATMUL_M],
-                                 .n = call->dim[MATMUL_N],
-                                 .k = call->dim[MATMUL_K],
-                                 .lanes = p.weights.lanes,
-                                 .count = p.few.lanes,
-                                 .right = p.right,
-                                 .batches = call->dim[MATMUL_G],
-                                 .depth = p.split.depth,
-                                 .beside = p.beside,
-                                 .groups = p.groups,
-                                 .swapped = p.many == MATMUL_B };
+    matmul_mma_few_params params = { .many = matmul_operand_of(call, p.many),
+                                     .few = matmul_operand_of(call, p.few.tensor),
+                                     .to = matmul_target_of_parts(call, &p.split, sums),
+                                     .m = call->dim[MATMUL_M],
+                                     .n = call->dim[MATMUL_N],
+                                     .k = call->dim[MATMUL_K],
+                                     .lanes = p.weights.lanes,
+                                     .count = p.few.lanes,
+                                     .right = p.right,
+                                     .batches = call->dim[MATMUL_G],
+                                     .depth = p.split.depth,
+                                     .beside = p.beside,
+                                     .groups = p.groups,
+                                     .swapped = p.many == MATMUL_B };
     matmul_use_side(&params.many, &p.weights, packed);
     matmul_use_side(&params.few, &p.few, packed + p.weights.bytes);
     if (params.k == 1) params.many.along = 0; /* whatever it was: addresses that are not read stay aligned */
     params.whole = params.many.wide;
     cuda_launch launch = { .blocks = p.blocks, .threads = p.beside * p.groups * 32, .shared = shared_of(call, &p), .params = &params };
-    snprintf(launch.name, sizeof launch.name, "matmul_few_%s_%d%c", trine_dtype_name(call->tensor[MATMUL_A].dtype), p.tokens, p.weights.across ? 'l' : 'k');
+    snprintf(launch.name, sizeof launch.name, "matmul_mma_few_%s_%d%c", trine_dtype_name(call->tensor[MATMUL_A].dtype), p.tokens, p.weights.across ? 'l' : 'k');
     trine_status status = matmul_side_launch(call, &p.weights, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.few, packed + p.weights.bytes);
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
