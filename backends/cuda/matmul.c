@@ -115,17 +115,13 @@ typedef struct tile {
     bool stays;                       /* its blocks take tile after tile */
 } tile;
 
-/* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and the device's processors alone. */
-typedef struct split {
-    int64_t parts, depth, units, bytes; /* units of 4 columns in a row of sums */
-    double seconds;
-} split;
+typedef matmul_split split;
 
 enum { MIN_DEPTH = 64 };
 
 static int64_t sum_size(const trine_call *call) { return call->tensor[MATMUL_A].dtype == TRINE_F64 ? 8 : 4; }
 
-static split split_into(const trine_call *call, int64_t parts) {
+split matmul_split_into(const trine_call *call, int64_t parts) {
     const int64_t k = call->dim[MATMUL_K];
     split s = { .parts = 1, .depth = k, .units = simt_blocks(call->dim[MATMUL_N], 4) };
     const bool counted = call->dim[MATMUL_G] * call->dim[MATMUL_M] * s.units < INT32_MAX / 8; /* by the addition, in 32 bits */
@@ -149,25 +145,24 @@ static int64_t tiles_of(const trine_call *call, const tile *t) {
 static split split_of(const trine_call *call, const tile *t) {
     const cuda_device *d = call->device;
     const int64_t tiles = tiles_of(call, t), most = call->dim[MATMUL_K] / MIN_DEPTH;
-    split best = split_into(call, 1);
+    split best = matmul_split_into(call, 1);
     best.seconds = seconds_of(call, t, &best, tiles);
     for (int blocks = 1; blocks <= 2 * t->held && tiles > 0; blocks++) { /* for each processor */
         const int64_t parts = blocks * d->units / tiles;
         if (parts < 2) continue;
-        split s = split_into(call, parts < most ? parts : most);
+        split s = matmul_split_into(call, parts < most ? parts : most);
         s.seconds = seconds_of(call, t, &s, tiles);
         if (s.seconds < best.seconds) best = s;
     }
     return best;
 }
 
-/* Where sums of parts go instead of d. */
-static matmul_target target_of(const trine_call *call, const split *s, void *sums) {
+matmul_target matmul_target_of_parts(const trine_call *call, const split *s, void *sums) {
     if (s->parts == 1) return matmul_target_of(call);
     return (matmul_target){ .d = sums, .d_batch = call->dim[MATMUL_M] * s->units * 4, .d_row = s->units * 4, .alpha = 1, .plain = true, .wide = true };
 }
 
-static trine_status launch_add(const trine_call *call, const split *s, const void *sums) {
+trine_status matmul_add_launch(const trine_call *call, const split *s, const void *sums) {
     if (s->parts == 1) return TRINE_OK;
     const matmul_add_params p = { .from = sums,
                                   .to = matmul_target_of(call),
@@ -186,7 +181,7 @@ static trine_status launch_add(const trine_call *call, const split *s, const voi
 static matmul_params params_of(const trine_call *call, const tile *t, const split *s, void *sums) {
     return (matmul_params){ .a = matmul_operand_of(call, MATMUL_A),
                             .b = matmul_operand_of(call, MATMUL_B),
-                            .to = target_of(call, s, sums),
+                            .to = matmul_target_of_parts(call, s, sums),
                             .m = call->dim[MATMUL_M],
                             .n = call->dim[MATMUL_N],
                             .k = call->dim[MATMUL_K],
@@ -236,7 +231,7 @@ static trine_status launch_tiles(const trine_call *call, const tile *t, const sp
     };
     snprintf(launch.name, sizeof launch.name, "matmul_%s_%s", t->name, variant);
     const trine_status status = cuda_launch_function(call, &launch);
-    return status == TRINE_OK ? launch_add(call, s, sums) : status;
+    return status == TRINE_OK ? matmul_add_launch(call, s, sums) : status;
 }
 
 /* ---------------------------------------------------------------------------------------------------- without tensor cores */
@@ -272,7 +267,7 @@ static skinny skinny_of(const trine_call *call) {
     s.held = call->dim[MATMUL_G] * simt_blocks(s.lanes, block) > d->units ? MATMUL_SKINNY_HELD : 1;
     s.right = simt_blocks(s.lanes, s.across ? block : block / s.held);
     const int64_t blocks = call->dim[MATMUL_G] * s.right, most = call->dim[MATMUL_K] / 1024, parts = blocks > 0 ? d->units / blocks : 1;
-    s.split = split_into(call, parts < most ? parts : most);
+    s.split = matmul_split_into(call, parts < most ? parts : most);
     return s;
 }
 
@@ -296,7 +291,7 @@ static trine_status launch_skinny(const trine_call *call) {
     char *const packed = call->workspace, *const sums = packed + s.few.bytes;
     matmul_skinny_params p = { .many = matmul_operand_of(call, s.many),
                                .few = matmul_operand_of(call, s.few.tensor),
-                               .to = target_of(call, &s.split, sums),
+                               .to = matmul_target_of_parts(call, &s.split, sums),
                                .m = call->dim[MATMUL_M],
                                .n = call->dim[MATMUL_N],
                                .k = call->dim[MATMUL_K],
@@ -314,7 +309,7 @@ static trine_status launch_skinny(const trine_call *call) {
     snprintf(launch.name, sizeof launch.name, "matmul_skinny_%s_%d%c_%d", trine_dtype_name(call->tensor[MATMUL_A].dtype), few, s.across ? 'l' : 'k', s.held);
     trine_status status = matmul_side_launch(call, &s.few, packed);
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
-    return status == TRINE_OK ? launch_add(call, &s.split, sums) : status;
+    return status == TRINE_OK ? matmul_add_launch(call, &s.split, sums) : status;
 }
 
 /* ------------------------------------------------------------------------------------------------------------- by mma.sync */
@@ -353,18 +348,23 @@ static const char *refuse_mma(const trine_call *call) {
     return why != NULL ? why : mma_tile(call, &t);
 }
 
+/* Tiles take longer where lanes are few. */
+static bool few(const trine_call *call) { return matmul_mma_few_refuse(call) == NULL; }
+
 static size_t workspace_mma(const trine_call *call) {
     tile t;
+    if (few(call)) return matmul_mma_few_workspace(call);
     if (mma_tile(call, &t) != NULL) return 0;
     const int64_t sides = widens(call) ? widened_bytes(call) : matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes;
     return (size_t)(sides + split_of(call, &t).bytes);
 }
 static double seconds_mma(const trine_call *call) {
     tile t;
+    if (few(call)) return matmul_mma_few_seconds(call);
     return mma_tile(call, &t) == NULL ? split_of(call, &t).seconds : INFINITY;
 }
 
-static void use_side(matmul_operand *operand, const matmul_side *side, const void *packed) {
+void matmul_use_side(matmul_operand *operand, const matmul_side *side, const void *packed) {
     operand->across = side->across;
     operand->wide = (uintptr_t)operand->data % 16 == 0;
     if (side->packed) use_packed(operand, side, packed);
@@ -372,6 +372,7 @@ static void use_side(matmul_operand *operand, const matmul_side *side, const voi
 
 static trine_status launch_mma(const trine_call *call) {
     tile t;
+    if (few(call)) return matmul_mma_few_launch(call);
     const char *const why = mma_tile(call, &t);
     if (why != NULL) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: %s", why);
     const split s = split_of(call, &t);
@@ -380,8 +381,8 @@ static trine_status launch_mma(const trine_call *call) {
     matmul_params p = params_of(call, &t, &s, sums);
     trine_status status = widen_both(call, &p);
     if (!widens(call)) {
-        use_side(&p.a, &a, packed);
-        use_side(&p.b, &b, packed + a.bytes);
+        matmul_use_side(&p.a, &a, packed);
+        matmul_use_side(&p.b, &b, packed + a.bytes);
         status = matmul_side_launch(call, &a, packed);
         if (status == TRINE_OK) status = matmul_side_launch(call, &b, packed + a.bytes);
     }

@@ -6,6 +6,7 @@
 #include "matmul_f64.h"
 #include "matmul_few.inl.h"
 #include "matmul_mma.h"
+#include "matmul_mma_few.h"
 #include "matmul_pack.h"
 #include "matmul_simt.h"
 #include "matmul_skinny.h"
@@ -43,6 +44,19 @@ ENTRY(matmul_add_i32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<int3
 MMA_ALL(128, 256, 2, 4)
 MMA_ALL(128, 128, 2, 2)
 MMA_ALL(64, 128, 2, 2)
+
+/* The parts of a name: tokens at most, and the weights' consecutive direction, k or lane. */
+#define MMA_FEW(name, T, TOKENS, x, ACROSS) \
+    ENTRY_HELD(matmul_mma_few_##name##_##TOKENS##x, MATMUL_MMA_FEW_WARPS(ACROSS) * WARP, 1, matmul_mma_few_params) { matmul_mma_few<T, TOKENS, ACROSS>(p); }
+#define MMA_FEW_K(TOKENS) \
+    MMA_FEW(bf16, bf16, TOKENS, k, false) MMA_FEW(f16, f16, TOKENS, k, false) MMA_FEW(i8, int8_t, TOKENS, k, false) MMA_FEW(f32, tf32, TOKENS, k, false)
+#define MMA_FEW_L(TOKENS) MMA_FEW(bf16, bf16, TOKENS, l, true) MMA_FEW(f16, f16, TOKENS, l, true)
+MMA_FEW_K(8)
+MMA_FEW_K(16)
+MMA_FEW_K(32)
+MMA_FEW_L(8)
+MMA_FEW_L(16)
+MMA_FEW_L(32)
 
 /* The parts of a name: lanes that are few, the consecutive direction of the operand with many, and blocks of which a processor is full. */
 #define SKINNY(name, T, FEW, x, ACROSS, HELD) \

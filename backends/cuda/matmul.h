@@ -52,6 +52,18 @@ typedef struct matmul_skinny_params {
     bool swapped;                /* `many` is b */
 } matmul_skinny_params;
 
+/* A product of weights by at most MATMUL_MMA_FEW_MOST tokens, by mma.sync. */
+typedef struct matmul_mma_few_params {
+    matmul_operand many, few; /* weights, tokens */
+    matmul_target to;
+    int64_t m, n, k;
+    int64_t lanes, count, right; /* of weights; tokens; blocks that share the weights */
+    int64_t batches, depth;      /* as above */
+    int32_t beside, groups;      /* warps that share the tokens, and how many times as many a block has */
+    bool whole;                  /* pieces of 16 bytes of weights are aligned */
+    bool swapped;                /* weights are b */
+} matmul_mma_few_params;
+
 /* Sums of parts of k, to be added in their order. */
 typedef struct matmul_add_params {
     const void *from;
@@ -75,15 +87,21 @@ enum {
     MATMUL_SIDE = 128,    /* of their tiles */
     MATMUL_GROUP = 8,     /* tile rows that are walked together, so that their part of a stays in the second-level cache */
     MATMUL_PACK_SIDE = 64,
-    MATMUL_F32_DEPTH = 16,    /* elements of k in a slice for tiles of f32 */
-    MATMUL_F32_PAD = 4,       /* lanes */
-    MATMUL_MMA_STAGES = 3,    /* of a block's ring for mma.sync: 128 bytes of k of a tile's lanes */
-    MATMUL_F64_DEPTH = 16,    /* the same of f64 on tensor cores */
-    MATMUL_SKINNY_FEW = 8,    /* lanes that are few */
-    MATMUL_SKINNY_LINE = 128, /* bytes of consecutive lanes that a block takes */
-    MATMUL_SKINNY_LANES = 32, /* lanes that a processor's blocks take if elements of k are consecutive */
-    MATMUL_SKINNY_HELD = 2    /* blocks of which a processor is full, where there are more than one for each */
+    MATMUL_F32_DEPTH = 16,     /* elements of k in a slice for tiles of f32 */
+    MATMUL_F32_PAD = 4,        /* lanes */
+    MATMUL_MMA_STAGES = 3,     /* of a block's ring for mma.sync: 128 bytes of k of a tile's lanes */
+    MATMUL_MMA_FEW_STAGES = 3, /* the same of tokens, for each group of warps */
+    MATMUL_MMA_FEW_MOST = 32,  /* tokens */
+    MATMUL_F64_DEPTH = 16,     /* the same of f64 on tensor cores */
+    MATMUL_SKINNY_FEW = 8,     /* lanes that are few */
+    MATMUL_SKINNY_LINE = 128,  /* bytes of consecutive lanes that a block takes */
+    MATMUL_SKINNY_LANES = 32,  /* lanes that a processor's blocks take if elements of k are consecutive */
+    MATMUL_SKINNY_HELD = 2     /* blocks of which a processor is full, where there are more than one for each */
 };
+
+/* Of weights by few tokens: a warp's lanes, and the most warps of a block; `across` as in matmul_operand. */
+#define MATMUL_MMA_FEW_LANES(across) ((across) ? 64 : 16)
+#define MATMUL_MMA_FEW_WARPS(across) ((across) ? 8 : 16)
 
 /* Threads of a block, if `held` of them fill a processor. */
 #define MATMUL_SKINNY_THREADS(few, across, held) (((few) == 4 && !(across) ? 256 : 512) / (held))
