@@ -18,7 +18,7 @@ static trine_status launch(const trine_call *call) {
         .n = call->dim[2],
         .scale = args->scale,
         .causal = args->causal,
-        .ahead = args->causal ? (simt_ahead_two){ 0 } : simt_ahead_of_two(call, Y, DY),
+        .ahead = args->causal ? (simt_ahead_two){ { { 0 } } } : simt_ahead_of_two(call, Y, DY),
     };
     const bool one_matrix = call->dim[0] == 1 || (p.y.batch == p.s * p.y.row && p.dy.batch == p.s * p.dy.row && p.dx.batch == p.s * p.dx.row);
     const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, 2, 1, &ring, &p.ring) : NULL;
