@@ -11,9 +11,10 @@ enum {
     COLUMNS_LINES = 8,   /* rows that it reads at a time */
     COLUMNS_LEAST = 32,  /* rows of a block of rows, and at most, so that no sum is deeper than spec/norm.h allows */
     COLUMNS_MOST = 1024,
-    COLUMNS_FINISH = 32, /* columns of a thread block of the sum over blocks, and threads for each */
-    COLUMNS_FINISH_THREADS = COLUMNS_FINISH * COLUMNS_FINISH,
-    COLUMNS_BLOCKS = 256 /* blocks of rows, unless that makes them too long */
+    COLUMNS_FINISH = 32, /* columns of a thread block of the sum over blocks; of few columns: */
+    COLUMNS_NARROW = 4,
+    COLUMNS_DEEP_THREADS = COLUMNS_FINISH * COLUMNS_FINISH, /* of such a block of many threads */
+    COLUMNS_BLOCKS = 256                                    /* blocks of rows, unless that makes them too long */
 };
 
 typedef struct columns_params {

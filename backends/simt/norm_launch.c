@@ -166,7 +166,7 @@ static trine_status finish(const trine_call *call, const norm_backward_tensors *
     }
     if (count == 0) return TRINE_OK;
     const simt_function function = { .step = "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, count * simt_blocks(norm->n, COLUMNS_FINISH), COLUMNS_FINISH_THREADS, &p, sizeof p);
+    return simt_launch(call, &function, count * simt_blocks(norm->n, COLUMNS_FINISH), COLUMNS_DEEP_THREADS, &p, sizeof p);
 }
 
 trine_status norm_backward_launch(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {

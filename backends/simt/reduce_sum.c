@@ -50,11 +50,14 @@ static columns_params column_sums_of(const trine_call *call, float *partial) {
     return (columns_params){ .out = simt_rows_of(call, COLUMN_SUMS), .partial = partial, .n = call->dim[1], .blocks = blocks_of(call) };
 }
 
-/* Adds the partial sums of one kind, or of both. */
+/* Adds the partial sums of one kind, or of both. For few columns more threads take the parts of each: one after the other they would be as long as a launch. */
 static trine_status finish(const trine_call *call, int tensor, columns_params sums, columns_params others) {
-    const reduce_finish_params p = { { sums, others }, simt_blocks(sums.n, COLUMNS_FINISH) };
-    const simt_function function = { .step = "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, p.blocks + simt_blocks(others.n, COLUMNS_FINISH), COLUMNS_FINISH_THREADS, &p, sizeof p);
+    enum { FEW = 64 };
+    const bool narrow = sums.n + others.n <= FEW;
+    const int64_t width = narrow ? COLUMNS_NARROW : COLUMNS_FINISH;
+    const reduce_finish_params p = { { sums, others }, simt_blocks(sums.n, width) };
+    const simt_function function = { .step = narrow ? "finish_narrow" : "finish", .type = { call->tensor[tensor].dtype } };
+    return simt_launch(call, &function, p.blocks + simt_blocks(others.n, width), SIMT_THREADS, &p, sizeof p);
 }
 
 static trine_status sum_rows(const trine_call *call, float *partial) {

@@ -68,9 +68,9 @@ template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
     columns_store(p.columns, partial, sum, place);
 }
 
-template <class S> DEVICE void reduce_finish(const reduce_finish_params &p) {
+template <class S, int WIDTH> DEVICE void reduce_finish(const reduce_finish_params &p) {
     const bool second = block_index() >= p.blocks;
-    columns_finish<S>(p.sums[second], block_index() - (second ? p.blocks : 0));
+    columns_finish<S, WIDTH>(p.sums[second], block_index() - (second ? p.blocks : 0));
 }
 
 #define ROWS(T, S, G) \
@@ -80,7 +80,8 @@ template <class S> DEVICE void reduce_finish(const reduce_finish_params &p) {
 #define COLUMNS(T) \
     ENTRY_ASKING(reduce_sum_columns_##T, SIMT_THREADS, 1, reduce_columns_params) { reduce_columns<T>(p); }
 #define FINISH(S) \
-    ENTRY(reduce_sum_finish_##S, COLUMNS_FINISH_THREADS, reduce_finish_params) { reduce_finish<S>(p); }
+    ENTRY(reduce_sum_finish_##S, SIMT_THREADS, reduce_finish_params) { reduce_finish<S, COLUMNS_FINISH>(p); } \
+    ENTRY(reduce_sum_finish_narrow_##S, SIMT_THREADS, reduce_finish_params) { reduce_finish<S, COLUMNS_NARROW>(p); }
 
 ROW_GROUPS(f32, f32)
 ROW_GROUPS(bf16, f32)
