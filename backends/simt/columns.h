@@ -13,8 +13,7 @@ enum {
     COLUMNS_MOST = 1024,
     COLUMNS_FINISH = 32, /* columns of a thread block of the sum over blocks; of few columns: */
     COLUMNS_NARROW = 4,
-    COLUMNS_DEEP_THREADS = COLUMNS_FINISH * COLUMNS_FINISH, /* of such a block of many threads */
-    COLUMNS_BLOCKS = 256                                    /* blocks of rows, unless that makes them too long */
+    COLUMNS_BLOCKS = 256 /* blocks of rows, unless that makes them too long */
 };
 
 typedef struct columns_params {

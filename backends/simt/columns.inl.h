@@ -78,25 +78,4 @@ template <class S, int WIDTH = COLUMNS_FINISH> DEVICE void columns_finish(const 
     store_one<S>(p.out.data, at, sum);
 }
 
-/* The same by 32 threads for each of 32 columns, which ask for several parts at a time: norms' gradients gain 1.1 to 2 us of 33 by it, sums of columns lose 1.2 of 19 (H200). */
-template <class S> DEVICE void columns_finish_deep(const columns_params &p, int64_t block = block_index()) {
-    enum { AT_ONCE = 8, LINES = COLUMNS_FINISH };
-    SHARED float part[LINES][COLUMNS_FINISH + 1];
-    const int line = thread_index() / COLUMNS_FINISH, column = thread_index() % COLUMNS_FINISH;
-    const int64_t first = block * COLUMNS_FINISH;
-    float sum = 0;
-#pragma unroll 1
-    for (int64_t b = line; b < p.blocks && first + column < p.n; b += AT_ONCE * LINES) {
-        float x[AT_ONCE];
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) x[i] = b + i * LINES < p.blocks ? p.partial[(b + i * LINES) * p.n + first + column] : 0.0f;
-#pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) sum += x[i];
-    }
-    part[line][column] = sum;
-    sync_block();
-    sum = group_sum<LINES>(part[column][line]);
-    if (column == 0 && first + line < p.n) store_one<S>(p.out.data, first + line, sum);
-}
-
 #endif

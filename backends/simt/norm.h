@@ -45,7 +45,8 @@ typedef struct norm_columns_params {
     columns_params columns;
 } norm_columns_params;
 
-/* The sums of dweight and dbias over blocks, or of one of them. */
+/* The sums of dweight and dbias over blocks, or of one of them; deep: by 32 threads for each column of a block. */
+enum { NORM_DEEP_THREADS = COLUMNS_FINISH * COLUMNS_FINISH };
 typedef struct norm_finish_params {
     columns_params sum[2];
 } norm_finish_params;

@@ -277,7 +277,7 @@ template <bool CENTERED, class T> DEVICE void norm_columns(const norm_columns_pa
 
 template <class S> DEVICE void norm_finish(const norm_finish_params &p) {
     const int64_t blocks = (p.sum[0].n + COLUMNS_FINISH - 1) / COLUMNS_FINISH, which = block_index() / blocks;
-    columns_finish_deep<S>(p.sum[which], block_index() - which * blocks);
+    columns_finish<S>(p.sum[which], block_index() - which * blocks);
 }
 
 #define NORM_BACKWARD_ROWS(op, ragged, WHOLE, CENTERED, T, G) \
@@ -298,6 +298,6 @@ template <class S> DEVICE void norm_finish(const norm_finish_params &p) {
     NORM_BACKWARD_LENGTHS(op, , true, CENTERED, T) \
     NORM_BACKWARD_LENGTHS(op, _ragged, false, CENTERED, T) \
     ENTRY(op##_columns_##T, SIMT_THREADS, norm_columns_params) { norm_columns<CENTERED, T>(p); } \
-    ENTRY(op##_finish_##T, COLUMNS_DEEP_THREADS, norm_finish_params) { norm_finish<T>(p); }
+    ENTRY(op##_finish_##T, SIMT_THREADS, norm_finish_params) { norm_finish<T>(p); }
 
 #endif

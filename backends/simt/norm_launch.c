@@ -165,8 +165,10 @@ static trine_status finish(const trine_call *call, const norm_backward_tensors *
         p.sum[count++] = (columns_params){ .out = simt_rows_of(call, tensor), .partial = sums[i].partial, .n = norm->n, .blocks = norm->blocks };
     }
     if (count == 0) return TRINE_OK;
-    const simt_function function = { .step = "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, count * simt_blocks(norm->n, COLUMNS_FINISH), COLUMNS_DEEP_THREADS, &p, sizeof p);
+    const int64_t blocks = count * simt_blocks(norm->n, COLUMNS_FINISH);
+    const bool deep = blocks <= 2 * (int64_t)simt_room_of(call).units; /* of which a processor holds two; none where rows do not go through shared memory */
+    const simt_function function = { .step = deep ? "finish_deep" : "finish", .type = { call->tensor[tensor].dtype } };
+    return simt_launch(call, &function, blocks, deep ? NORM_DEEP_THREADS : SIMT_THREADS, &p, sizeof p);
 }
 
 trine_status norm_backward_launch(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {
