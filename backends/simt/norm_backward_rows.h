@@ -217,13 +217,14 @@ template <class Group> DEVICE void norm_partial(float *partial, const float (&su
  * through the last turn, on a row of no elements. */
 template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(const norm_backward_params &p) {
     using index = typename Group::index;
-    constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2;
+    constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2, WHOLE = sizeof(index) == sizeof(typename span<true>::index);
     float dweight[Group::VECTORS][VECTOR] = {}, dbias[Group::VECTORS][VECTOR] = {};
     const float inverse = 1.0f / (float)p.n;
     norm_backward_input<T, Group> input;
     int64_t row = Group::row();
-    if (AHEAD) input.template ask_turn<CENTERED>(p, row);
-    const norm_factors<T, Group> factors(p); /* after that: it waits for the weight */
+    if (AHEAD && WHOLE) input.template ask_turn<CENTERED>(p, row);
+    const norm_factors<T, Group> factors(p); /* after that: it waits for the weight; of other rows before it, lest registers spill on CDNA */
+    if (AHEAD && !WHOLE) input.template ask_turn<CENTERED>(p, row);
     for (int64_t turn = 0; turn < p.turns; turn++) {
         if (!AHEAD) input.template ask_turn<CENTERED>(p, row);
         const bool live = row < p.rows;
