@@ -4,6 +4,3 @@
 #include "norm_backward_ring.h"
 
 NORM_BACKWARD_RINGS(layer_norm_backward, true)
-NORM_BACKWARD_DEEP(layer_norm_backward, f32)
-NORM_BACKWARD_DEEP(layer_norm_backward, bf16)
-NORM_BACKWARD_DEEP(layer_norm_backward, f16)

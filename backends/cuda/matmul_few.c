@@ -59,8 +59,8 @@ trine_status matmul_few_launch(const trine_call *call) {
                             .right = f.right,
                             .groups = (int32_t)f.groups,
                             .swapped = f.many == MATMUL_B };
-    if (f.few.packed) p.few.data = call->workspace, p.few.batch = p.few.batch ? f.few.lanes * f.few.pitch : 0, p.few.lane = f.few.pitch, p.few.along = 1;
-    const bool whole = ((uintptr_t)p.many.data | (uintptr_t)p.few.data) % 16 == 0;
+    matmul_use_side(&p.few, &f.few, call->workspace);
+    const bool whole = (uintptr_t)p.many.data % 16 == 0 && p.few.wide;
     cuda_launch launch = { .blocks = f.blocks, .threads = MATMUL_FEW_THREADS, .shared = MATMUL_FEW_BYTES, .cached = true, .params = &p };
     snprintf(launch.name, sizeof launch.name, "matmul_few_%s_%d%s", trine_dtype_name(call->tensor[MATMUL_A].dtype), MATMUL_FEW, whole ? "" : "_odd");
     const trine_status status = matmul_side_launch(call, &f.few, call->workspace);

@@ -286,6 +286,9 @@ template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) 
     NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16) \
     NORM_BACKWARD_FULL(op, CENTERED, bf16, f32) \
     NORM_BACKWARD_FULL(op, CENTERED, f16, f16) \
-    NORM_BACKWARD_FULL(op, CENTERED, f16, f32)
+    NORM_BACKWARD_FULL(op, CENTERED, f16, f32) \
+    NORM_BACKWARD_DEEP(op, f32) \
+    NORM_BACKWARD_DEEP(op, bf16) \
+    NORM_BACKWARD_DEEP(op, f16)
 
 #endif

@@ -4,6 +4,3 @@
 #include "norm_backward_ring.h"
 
 NORM_BACKWARD_RINGS(rms_norm_backward, false)
-NORM_BACKWARD_DEEP(rms_norm_backward, f32)
-NORM_BACKWARD_DEEP(rms_norm_backward, bf16)
-NORM_BACKWARD_DEEP(rms_norm_backward, f16)
