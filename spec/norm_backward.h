@@ -58,20 +58,22 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
     }
 }
 
-/* dweight sums r products of three factors, (sum_depth(r) + 3)u; dbias r terms. */
+/* dweight sums r products of three factors, (sum_depth(r) + 3)u; dbias r terms. Of an xhat that may be flushed an infinite dy makes NaN, as in a row. */
 static inline void norm_backward_column(const norm_gradient *args, trine_ref *ref, const char *name, bool bias, int64_t j) {
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const double *dy = trine_ref_value(ref, "dy"), *h = trine_ref_value(ref, "h"), *rstd = trine_ref_value(ref, "rstd");
     double sum = 0, sum_abs = 0, most = 0, lost = FLUSH;
+    bool unsigned_infinity = false;
     for (int64_t i = 0; i < r; i++) {
         const double centered = bias ? 1 : h[i * n + j] - (args->mean ? args->mean[i] : 0), hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
         sum += term;
         sum_abs += trine_finite_abs(term);
         lost += FLUSH * (1 + (bias ? 0 : trine_finite_abs(dy[i * n + j]) * (1 + trine_finite_abs(rstd[i]))));
         most = fmax(most, fmax(trine_finite_abs(hat), trine_finite_abs(centered)));
+        unsigned_infinity |= !bias && isinf(dy[i * n + j]) && hat != 0 && fabs(hat) <= FLUSH * (1 + trine_finite_abs(rstd[i]));
     }
     trine_ref_value(ref, name)[j] = sum;
-    trine_ref_magnitude(ref, name)[j] = fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;
+    trine_ref_magnitude(ref, name)[j] = unsigned_infinity || fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;
     trine_ref_slack(ref, name)[j] = lost;
 }
 
