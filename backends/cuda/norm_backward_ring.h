@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm_backward and layer_norm_backward of rows through shared memory. Each thread sums dweight and dbias of its columns over the rows of its cluster. Where it
- * has 8 of f32 it keeps the weight, and g and xhat until the row's sums are known; of more, the weight lies behind the ring, and they are computed anew.
+ * has two chunks of them it keeps the weight, and g and xhat until the row's sums are known; of more, the weight lies behind the ring, and they are computed anew.
  *
  * NOTES. Floors: dy and h read once, dx written, and dresidual and dh if there are such; 9 flops an element for rms_norm, 13 for layer_norm. */
 #ifndef TRINE_CUDA_NORM_BACKWARD_RING_H
@@ -165,7 +165,8 @@ template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, class Rows> 
     norm_backward_store<CENTERED>(p, r, dweight, dbias);
 }
 
-template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE> DEVICE void norm_backward_kept(const norm_backward_params &p) {
+/* FEWEST: chunks that a warp does at least. Where all are full, a question for each row costs rms_norm 8 to 10 %. */
+template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE, int FEWEST> DEVICE void norm_backward_kept(const norm_backward_params &p) {
     using rows = ring<CHUNKS, THREADS, WHOLE, T, T>;
     using chunk = held<T, rows::ITEMS>;
     const simt_rows from[2] = { p.dy, p.h };
@@ -186,34 +187,38 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE> DEVICE vo
         float g[CHUNKS][rows::ITEMS], hat[CHUNKS][rows::ITEMS];
         two sums = { 0, 0 };
         r.wait();
+        r.template used_chunks<FEWEST>([&](auto chunks) {
 #pragma unroll
-        for (int v = 0; v < CHUNKS; v++) {
-            const chunk dy = r.template get<0>(v, r.stage), h = r.template get<1>(v, r.stage);
+            for (int v = 0; v < chunks.COUNT; v++) {
+                const chunk dy = r.template get<0>(v, r.stage), h = r.template get<1>(v, r.stage);
 #pragma unroll
-            for (int k = 0; k < rows::ITEMS; k++) {
-                g[v][k] = dy.get(k) * weight[v][k];
-                hat[v][k] = (CENTERED ? h.get(k) - (r.has(v, k) ? s.mean : 0.0f) : h.get(k)) * s.rstd;
-                dweight[v][k] = fused(dy.get(k), hat[v][k], dweight[v][k]);
-                if (CENTERED) dbias[v][k] += dy.get(k);
+                for (int k = 0; k < rows::ITEMS; k++) {
+                    g[v][k] = dy.get(k) * weight[v][k];
+                    hat[v][k] = (CENTERED ? h.get(k) - (r.has(v, k) ? s.mean : 0.0f) : h.get(k)) * s.rstd;
+                    dweight[v][k] = fused(dy.get(k), hat[v][k], dweight[v][k]);
+                    if (CENTERED) dbias[v][k] += dy.get(k);
+                }
+                r.refill(v);
+                sums = sums + two{ CENTERED ? vector_sum(g[v]) : 0.0f, vector_dot(g[v], hat[v]) };
             }
-            r.refill(v);
-            sums = sums + two{ CENTERED ? vector_sum(g[v]) : 0.0f, vector_dot(g[v], hat[v]) };
-        }
+        });
         sums = CENTERED ? r.sum(sums) : two{ 0, r.sum(sums.b) };
         const float c1 = sums.a * inverse, c2 = sums.b * inverse;
+        r.template used_chunks<FEWEST>([&](auto chunks) {
 #pragma unroll
-        for (int v = 0; v < CHUNKS; v++) {
-            float dx[rows::ITEMS];
+            for (int v = 0; v < chunks.COUNT; v++) {
+                float dx[rows::ITEMS];
 #pragma unroll
-            for (int k = 0; k < rows::ITEMS; k++) dx[k] = fused(-hat[v][k], c2, CENTERED ? g[v][k] - c1 : g[v][k]) * s.rstd;
-            r.template put<T>(row_at<T>(p.dx, r.row), v, dx);
-        }
+                for (int k = 0; k < rows::ITEMS; k++) dx[k] = fused(-hat[v][k], c2, CENTERED ? g[v][k] - c1 : g[v][k]) * s.rstd;
+                r.template put<T>(row_at<T>(p.dx, r.row), v, dx);
+            }
+        });
     }
     norm_backward_store<CENTERED>(p, r, dweight, dbias);
 }
 
 /* Rows that are not WHOLE take any offset: they are slower anyway. Of f32 there is room for it behind the ring. */
-template <bool CENTERED, class T, int CHUNKS> DEVICE void norm_backward_long_ring(const norm_backward_params &p) {
+template <bool CENTERED, class T, int CHUNKS> DEVICE void norm_backward_anew_ring(const norm_backward_params &p) {
     constexpr bool NARROW = sizeof(typename T::bits) == 2;
     using whole = ring<CHUNKS, SIMT_RING_THREADS, true, T, T>;
     using ragged = ring<CHUNKS, SIMT_RING_THREADS, false, T, T>;
@@ -224,11 +229,13 @@ template <bool CENTERED, class T, int CHUNKS> DEVICE void norm_backward_long_rin
     else
         norm_backward_anew<CENTERED, T, T, false, CHUNKS, whole>(p);
 }
-template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_backward_short_ring(const norm_backward_params &p) {
-    if (p.ring.whole)
-        norm_backward_kept<CENTERED, T, CHUNKS, THREADS, true>(p);
+template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_backward_kept_ring(const norm_backward_params &p) {
+    if (!p.ring.whole)
+        norm_backward_kept<CENTERED, T, CHUNKS, THREADS, false, 1>(p);
+    else if (p.ring.part == CHUNKS * ring<CHUNKS, THREADS, true, T, T>::STEP)
+        norm_backward_kept<CENTERED, T, CHUNKS, THREADS, true, CHUNKS>(p);
     else
-        norm_backward_kept<CENTERED, T, CHUNKS, THREADS, false>(p);
+        norm_backward_kept<CENTERED, T, CHUNKS, THREADS, true, 1>(p);
 }
 
 template <bool CENTERED, class T, class R> DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
@@ -265,23 +272,25 @@ template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) 
     ENTRY(op##_finish_deep_##T, NORM_DEEP_THREADS, norm_finish_params) { norm_finish_deep<T>(p); }
 
 /* Entries <op>_ring_<T>_<chunks of a block>, and <op>_ring_full_<T>_<R>_<chunks>, of rows with a gradient of the residual, of type R, or dropout. */
-#define NORM_BACKWARD_SHORT(op, CENTERED, THREADS, VARIANT) \
-    ENTRY_ASKING(op##_ring_f32_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { \
-        norm_backward_short_ring<CENTERED, f32, 2, THREADS>(p); \
+#define NORM_BACKWARD_KEPT(op, CENTERED, T, CHUNKS, THREADS, VARIANT) \
+    ENTRY_ASKING(op##_ring_##T##_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { \
+        norm_backward_kept_ring<CENTERED, T, CHUNKS, THREADS>(p); \
     }
-#define NORM_BACKWARD_LONG(op, CENTERED, T, CHUNKS, VARIANT) \
-    ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_long_ring<CENTERED, T, CHUNKS>(p); }
+#define NORM_BACKWARD_ANEW(op, CENTERED, T, CHUNKS, VARIANT) \
+    ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew_ring<CENTERED, T, CHUNKS>(p); }
 #define NORM_BACKWARD_FULL(op, CENTERED, T, R) \
     ENTRY_HELD(op##_ring_full_##T##_##R##_1024, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_full_ring<CENTERED, T, R>(p); }
 #define NORM_BACKWARD_RINGS(op, CENTERED) \
-    NORM_BACKWARD_SHORT(op, CENTERED, 128, 256) \
-    NORM_BACKWARD_SHORT(op, CENTERED, 256, 512) \
-    NORM_BACKWARD_SHORT(op, CENTERED, 512, 1024) \
-    NORM_BACKWARD_LONG(op, CENTERED, f32, 4, 2048) \
-    NORM_BACKWARD_LONG(op, CENTERED, bf16, 2, 1024) \
-    NORM_BACKWARD_LONG(op, CENTERED, bf16, 4, 2048) \
-    NORM_BACKWARD_LONG(op, CENTERED, f16, 2, 1024) \
-    NORM_BACKWARD_LONG(op, CENTERED, f16, 4, 2048) \
+    NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 128, 256) \
+    NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 256, 512) \
+    NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 512, 1024) \
+    NORM_BACKWARD_KEPT(op, CENTERED, bf16, 2, 256, 512) \
+    NORM_BACKWARD_KEPT(op, CENTERED, bf16, 2, 512, 1024) \
+    NORM_BACKWARD_KEPT(op, CENTERED, f16, 2, 256, 512) \
+    NORM_BACKWARD_KEPT(op, CENTERED, f16, 2, 512, 1024) \
+    NORM_BACKWARD_ANEW(op, CENTERED, f32, 4, 2048) \
+    NORM_BACKWARD_ANEW(op, CENTERED, bf16, 4, 2048) \
+    NORM_BACKWARD_ANEW(op, CENTERED, f16, 4, 2048) \
     NORM_BACKWARD_FULL(op, CENTERED, f32, f32) \
     NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16) \
     NORM_BACKWARD_FULL(op, CENTERED, bf16, f32) \

@@ -239,8 +239,9 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     enum { OWN = 3 << 10, LINE = 64 }; /* bytes of a function's own; columns that are not divided */
     const simt_room room = simt_room_of(call);
     const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[0]);
+    const bool whole = simt_rows_whole(call, symbol);
     int i = 0, held = 0;
-    while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most))) i++;
+    while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && !whole))) i++;
     if (i == count || room.shared < SIMT_RING_BYTES + entries[i].behind + OWN) return NULL;
     const int64_t items = entries[i].items ? entries[i].items : 16 / (int64_t)trine_dtype_size(call->type[0]);
     const int64_t least = simt_blocks(n, entries[i].chunks * entries[i].threads * items);
@@ -250,7 +251,7 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     *ring_out = (simt_ring){
         .blocks = blocks,
         .part = (int)(simt_blocks(simt_blocks(n, blocks), LINE) * LINE),
-        .whole = simt_rows_whole(call, symbol),
+        .whole = whole,
     };
     return wide && (ring_held(call, &entries[i], ring_out, &held) != TRINE_OK || held == 0) ? NULL : &entries[i];
 }

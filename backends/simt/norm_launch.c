@@ -82,29 +82,41 @@ static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
     return group;
 }
 
-/* Rows go through shared memory, those of 16 bits if they are long; and long ones with a gradient of the residual, dropout or several types. NULL: these do
- * not. */
+/* Rows go through shared memory; shorter ones, and those with a gradient of the residual, dropout or several types, if they are long. NULL: these do not. Two
+ * chunks of a thread stay in registers, unless too many blocks of a cluster would wait for each other's sums. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { NARROW = 2, WIDE = 4, FULL = 3, ALL = SIMT_RING_THREADS };
-    static const simt_ring_entry f32[WIDE] = {
-        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .behind = SIMT_RING_BEHIND / 8 },
-        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .behind = SIMT_RING_BEHIND / 4 },
-        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10, .behind = SIMT_RING_BEHIND / 2 },
+    enum { WIDE = 5, NARROW = 5, CENTERED = 5, FULL = 3, ALL = SIMT_RING_THREADS };
+    static const simt_ring_entry wide[WIDE] = {
+        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10 },
+        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10 },
+        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10 },
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 64 << 10, .whole = true },
         { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
     };
     static const simt_ring_entry narrow[NARROW] = {
-        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 32 << 10, .behind = SIMT_RING_BEHIND },
-        { .threads = ALL, .chunks = 4, .least = 32 << 10, .behind = SIMT_RING_BEHIND },
+        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10 },
+        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10 },
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 64 << 10, .whole = true },
+        { .threads = ALL, .chunks = 2, .least = 112 << 10, .most = 128 << 10, .whole = true },
+        { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
+    };
+    static const simt_ring_entry centered[CENTERED] = {
+        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 7 << 10 },
+        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10 },
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 32 << 10, .whole = true },
+        { .threads = ALL, .chunks = 2, .least = 48 << 10, .most = 64 << 10, .whole = true },
+        { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
     };
     static const simt_ring_entry full[FULL] = {
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND / 2, .items = 4, .wide = SIMT_RING_WIDE, .other = TRINE_F32 },
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .other = TRINE_BF16 },
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .other = TRINE_F16 },
     };
-    const bool wide = call->type[0] == TRINE_F32;
     const bool alone = !p->dresidual.data && !p->dh.data && p->dropout.p == 0, alike = call->type[1] == call->type[0];
-    if (alone && alike && (!p->weight.data || call->type[2] == call->type[0]))
-        return simt_ring_of(call, 1, wide ? WIDE : NARROW, wide ? f32 : narrow, &p->ring);
+    if (alone && alike && (!p->weight.data || call->type[2] == call->type[0])) {
+        if (call->type[0] == TRINE_F32) return simt_ring_of(call, 1, WIDE, wide, &p->ring);
+        return p->mean.data ? simt_ring_of(call, 1, CENTERED, centered, &p->ring) : simt_ring_of(call, 1, NARROW, narrow, &p->ring);
+    }
     int i = 0;
     while (full[i].other != call->type[1]) i++;
     return simt_ring_of(call, 1, 1, &full[i], &p->ring);

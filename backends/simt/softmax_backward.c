@@ -5,7 +5,7 @@
 
 enum { Y, DY, DX }; /* as in the specification */
 
-static const simt_ring_entry ring = { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 24 << 10 };
+static const simt_ring_entry ring = { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 16 << 10 };
 
 static trine_status launch(const trine_call *call) {
     const trine_softmax_backward_args *args = call->args;
