@@ -78,8 +78,7 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
         sync_block();
         cluster_sync();
     }
-    /* Has the block columns of chunk v, or of the thread's? Others are 0 in the ring from the beginning on. */
-    DEVICE bool used(int v) const { return v * STEP < left + thread_index() * ITEMS; }
+    /* Has the thread columns of chunk v? Others are 0 in the ring from the beginning on. */
     DEVICE bool in_row(int v) const { return v * STEP < left; }
     DEVICE bool has(int v, int k) const { return v * STEP + (WHOLE ? 0 : k) < left; } /* element k of it */
 
@@ -108,21 +107,11 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
 
     template <int I> static DEVICE chunk<I> get(int v, int s) { return *(const chunk<I> *)memory<I>(v, s); }
 
-    /* Body(v) for the chunks that are used, two at a time. */
-    template <class Body> DEVICE void each(const Body &body) const {
-#pragma unroll
-        for (int v = 0; v < CHUNKS; v += 2)
-            if (used(v)) {
-                body(v);
-                body(v + 1);
-            }
-    }
-
-    /* Body(first_chunks<N>) for the N chunks of which the thread's warp has columns, or LEAST. One question for all chunks: one round each would keep them apart. */
+    /* Body(first_chunks<N>) for the N chunks of which the thread's warp has columns, at least LEAST. One question for all chunks: one round each would keep them apart. */
     template <int N> struct first_chunks {
         static constexpr int COUNT = N;
     };
-    template <int LEAST, int N = CHUNKS, class Body> DEVICE void used_chunks(const Body &body) const {
+    template <int LEAST = 1, int N = CHUNKS, class Body> DEVICE void used_chunks(const Body &body) const {
         if constexpr (N > LEAST)
             if ((N - 1) * STEP >= left + thread_index() % WARP * ITEMS) return used_chunks<LEAST, N - 1>(body);
         body(first_chunks<N>());

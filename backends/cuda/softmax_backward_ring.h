@@ -15,21 +15,27 @@ template <class T, int CHUNKS, bool WHOLE> DEVICE void softmax_backward_ring(con
     r.template each_row<nothing, float>(
         [&](nothing &, int64_t, int stage) {
             float sum = 0;
-            r.each([&](int v) {
-                const chunk y = r.template get<0>(v, stage), dy = r.template get<1>(v, stage);
+            r.used_chunks([&](auto chunks) {
 #pragma unroll
-                for (int k = 0; k < rows::ITEMS; k++) sum = fused(y.get(k), dy.get(k), sum);
+                for (int v = 0; v < chunks.COUNT; v++) {
+                    const chunk y = r.template get<0>(v, stage), dy = r.template get<1>(v, stage);
+#pragma unroll
+                    for (int k = 0; k < rows::ITEMS; k++) sum = fused(y.get(k), dy.get(k), sum);
+                }
             });
             return sum;
         },
         [&](nothing, float sum) {
-            r.each([&](int v) {
-                const chunk y = r.template get<0>(v, r.stage), dy = r.template get<1>(v, r.stage);
-                float dx[rows::ITEMS];
+            r.used_chunks([&](auto chunks) {
 #pragma unroll
-                for (int k = 0; k < rows::ITEMS; k++) dx[k] = y.get(k) * (dy.get(k) - sum) * p.scale;
-                r.template put<T>(row_at<T>(p.dx, r.row), v, dx);
-                r.refill(v);
+                for (int v = 0; v < chunks.COUNT; v++) {
+                    const chunk y = r.template get<0>(v, r.stage), dy = r.template get<1>(v, r.stage);
+                    float dx[rows::ITEMS];
+#pragma unroll
+                    for (int k = 0; k < rows::ITEMS; k++) dx[k] = y.get(k) * (dy.get(k) - sum) * p.scale;
+                    r.template put<T>(row_at<T>(p.dx, r.row), v, dx);
+                    r.refill(v);
+                }
             });
         });
 }
