@@ -85,7 +85,7 @@ static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
 /* Rows go through shared memory; shorter ones, and those with a gradient of the residual, dropout or several types, if they are long. NULL: these do not. Two
  * chunks of a thread stay in registers, unless too many blocks of a cluster would wait for each other's sums. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { WIDE = 5, NARROW = 5, CENTERED = 5, FULL = 3, ALL = SIMT_RING_THREADS };
+    enum { WIDE = 5, NARROW = 5, CENTERED = 5, FULL = 4, ALL = SIMT_RING_THREADS };
     static const simt_ring_entry wide[WIDE] = {
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10 },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10 },
@@ -109,6 +109,7 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
     };
     static const simt_ring_entry full[FULL] = {
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND / 2, .items = 4, .wide = SIMT_RING_WIDE, .other = TRINE_F32 },
+        { .threads = ALL, .chunks = 2, .least = 8 << 10, .behind = SIMT_RING_BEHIND / 2, .items = 4, .wide = SIMT_RING_WIDE, .other = TRINE_F32 },
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .other = TRINE_BF16 },
         { .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .other = TRINE_F16 },
     };
@@ -117,7 +118,7 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         if (call->type[0] == TRINE_F32) return simt_ring_of(call, 1, WIDE, wide, &p->ring);
         return p->mean.data ? simt_ring_of(call, 1, CENTERED, centered, &p->ring) : simt_ring_of(call, 1, NARROW, narrow, &p->ring);
     }
-    int i = 0;
+    int i = call->type[0] == TRINE_F32 ? 0 : 1;
     while (full[i].other != call->type[1]) i++;
     return simt_ring_of(call, 1, 1, &full[i], &p->ring);
 }
