@@ -79,7 +79,9 @@ SKINNY_ALL(f64, matmul_double, 8)
     ENTRY_AHEAD(matmul_few_##T##_##FEW, MATMUL_FEW_THREADS, 1, matmul_few_params) { matmul_few<T, FEW, true>(p); } \
     ENTRY_AHEAD(matmul_few_##T##_##FEW##_odd, MATMUL_FEW_THREADS, 1, matmul_few_params) { matmul_few<T, FEW, false>(p); }
 FEW(bf16, 8)
+FEW(bf16, 16)
 FEW(f16, 8)
+FEW(f16, 16)
 
 /* The parts of a name: a tile, and consecutive directions as above. */
 #define F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, a, b, A_ACROSS, B_ACROSS) \

@@ -6,44 +6,47 @@
 
 #include "matmul_few.h"
 
-/* Which operand has few lanes, which may be packed; the groups of 16 lanes of the other in a block, and blocks. */
+/* Which operand has few lanes, which may be packed; the most that its kernel takes; lanes of the other, those of a block, and blocks. */
 typedef struct few {
-    int many;
+    int many, most;
     matmul_side few;
-    int64_t lanes, groups, right, blocks;
+    int64_t lanes, own, right, blocks;
 } few;
 
 static few few_of(const trine_call *call) {
     const cuda_device *d = call->device;
     const bool swapped = call->dim[MATMUL_M] < call->dim[MATMUL_N];
     few f = { .many = swapped ? MATMUL_B : MATMUL_A, .few = matmul_side_of(call, swapped ? MATMUL_A : MATMUL_B, false) };
+    f.most = f.few.lanes <= 8 ? 8 : MATMUL_FEW;
     f.lanes = call->dim[swapped ? MATMUL_N : MATMUL_M];
-    const int64_t all = simt_blocks(f.lanes, 16), batches = call->dim[MATMUL_G];
-    const int64_t waves = simt_blocks(all * batches, d->units * MATMUL_FEW_GROUPS);
-    f.groups = waves > 0 ? simt_blocks(all * batches, d->units * waves) : 1;
-    f.right = simt_blocks(all, f.groups);
+    const int64_t groups = simt_blocks(f.lanes, 16), batches = call->dim[MATMUL_G], each = simt_blocks(groups * batches, d->units);
+    f.own = 16 * (each < 1 ? 1 : each < groups ? each : groups);
+    f.right = simt_blocks(f.lanes, f.own);
     f.blocks = f.right * batches;
     return f;
 }
 
+/* A block's rings and sums. */
+static int bytes_of(int most, int slots) { return MATMUL_FEW_WARPS * (slots * MATMUL_FEW_SLOT(most) + most * MATMUL_FEW_PITCH * 4); }
+
 const char *matmul_few_refuse(const trine_call *call) {
     const trine_dtype type = call->tensor[MATMUL_A].dtype;
     if (type != TRINE_F16 && type != TRINE_BF16) return "only products of f16 and bf16";
-    if (call->dim[MATMUL_M] > MATMUL_FEW && call->dim[MATMUL_N] > MATMUL_FEW) return "neither m nor n is at most 8";
+    if (call->dim[MATMUL_M] > MATMUL_FEW && call->dim[MATMUL_N] > MATMUL_FEW) return "neither m nor n is at most 16";
     if (call->dim[MATMUL_K] % 8 != 0 || call->dim[MATMUL_K] == 0) return "k is not a multiple of 8, or 0";
     if (call->dim[MATMUL_K] > INT32_MAX / 2 || call->dim[MATMUL_M] > INT32_MAX / 2 || call->dim[MATMUL_N] > INT32_MAX / 2) return "a dimension exceeds 2^30";
     const matmul_side many = matmul_side_of(call, call->dim[MATMUL_M] < call->dim[MATMUL_N] ? MATMUL_B : MATMUL_A, false);
     if (many.packed) return "elements of k of the operand with many lanes are not consecutive, or its lanes not aligned";
-    return MATMUL_FEW_BYTES > ((const cuda_device *)call->device)->shared ? "a block cannot have as much shared memory" : NULL;
+    return bytes_of(few_of(call).most, 3) > ((const cuda_device *)call->device)->shared ? "a block cannot have as much shared memory" : NULL;
 }
 
 size_t matmul_few_workspace(const trine_call *call) { return (size_t)few_of(call).few.bytes; }
 
-/* A processor reads 32 GB/s when all do. */
+/* A processor reads 34 GB/s when all do. */
 double matmul_few_seconds(const trine_call *call) {
     const cuda_device *d = call->device;
     const few f = few_of(call);
-    return 5e-6 + (double)simt_blocks(f.blocks, d->units) * (double)(f.groups * 16 * call->dim[MATMUL_K] * 2) / 32e9;
+    return 5e-6 + (double)simt_blocks(f.blocks, d->units) * (double)(f.own * call->dim[MATMUL_K] * 2) / 34e9;
 }
 
 trine_status matmul_few_launch(const trine_call *call) {
@@ -57,12 +60,16 @@ trine_status matmul_few_launch(const trine_call *call) {
                             .lanes = f.lanes,
                             .count = f.few.lanes,
                             .right = f.right,
-                            .groups = (int32_t)f.groups,
+                            .own = f.own,
+                            .slots = bytes_of(f.most, 4) > ((const cuda_device *)call->device)->shared ? 3 : 4,
                             .swapped = f.many == MATMUL_B };
     matmul_use_side(&p.few, &f.few, call->workspace);
+    if (p.count == 1) p.few.lane = 0; /* the stride of one lane means nothing, and may be no multiple of 16 bytes */
+    if (p.lanes == 1) p.many.lane = 0;
+    p.plain = p.to.plain && p.to.wide && p.n % 4 == 0 && p.to.rows.data == NULL && p.to.columns.data == NULL;
     const bool whole = (uintptr_t)p.many.data % 16 == 0 && p.few.wide;
-    cuda_launch launch = { .blocks = f.blocks, .threads = MATMUL_FEW_THREADS, .shared = MATMUL_FEW_BYTES, .cached = true, .params = &p };
-    snprintf(launch.name, sizeof launch.name, "matmul_few_%s_%d%s", trine_dtype_name(call->tensor[MATMUL_A].dtype), MATMUL_FEW, whole ? "" : "_odd");
+    cuda_launch launch = { .blocks = f.blocks, .threads = MATMUL_FEW_THREADS, .shared = bytes_of(f.most, p.slots), .params = &p };
+    snprintf(launch.name, sizeof launch.name, "matmul_few_%s_%d%s", trine_dtype_name(call->tensor[MATMUL_A].dtype), f.most, whole ? "" : "_odd");
     const trine_status status = matmul_side_launch(call, &f.few, call->workspace);
     return status == TRINE_OK ? cuda_launch_function(call, &launch) : status;
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of 16 bytes from memory to registers, and what is asked of the second-level cache before (PTX ISA 9.0). */
+/* Pieces of 16 bytes to shared memory, and what is asked of the second-level cache before (PTX ISA 9.0). */
 #ifndef TRINE_TILE_PIECE_H
 #define TRINE_TILE_PIECE_H
 
 #include "mma.h"
 
-/* load_once_if() of what is read again: the first-level cache keeps it. */
-DEVICE packed<uint32_t, 4> load_often_if(bool yes, const void *from) {
-    packed<uint32_t, 4> x;
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\nmov.b32 %3, 0;\n"
-                 "@p ld.global.v4.b32 {%0, %1, %2, %3}, [%5];\n}"
-                 : "=&r"(x.v[0]), "=&r"(x.v[1]), "=&r"(x.v[2]), "=&r"(x.v[3])
-                 : "r"((int)yes), "l"(from));
-    return x;
+/* copy_bytes() of 16 bytes that are read once, or zeros: the second-level cache asks for the 128 round them. */
+DEVICE void copy_once(void *to, const void *from, bool yes) {
+    const uint32_t at = (uint32_t)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(at), "l"(from), "r"(yes ? 16 : 0) : "memory");
 }
 
 /* Asks the second-level cache for `bytes` from an address on, both multiples of 16: a hint, also for what the launch ahead still writes, since there is one such
