@@ -8,9 +8,9 @@
 #include "philox.h"
 #include "row.h"
 
-/* Body(v) for each vector of the piece that the group has something of, two at a time: a branch round each would keep them apart. */
-template <class Group, class Body> DEVICE void norm_each(typename Group::index at, typename Group::index n, const Body &body) {
-    constexpr int STEP = Group::VECTORS < 2 ? 1 : 2;
+/* Body(v) for each vector of the piece that the group has something of, STEP at a time: a branch round each would keep them apart. */
+template <class Group, int STEP = Group::VECTORS < 2 ? 1 : 2, class Body>
+DEVICE void norm_each(typename Group::index at, typename Group::index n, const Body &body) {
 #pragma unroll
     for (int first = 0; first < Group::VECTORS; first += STEP)
         if (at + first * Group::SIZE * VECTOR < n)
@@ -57,13 +57,15 @@ DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d,
     norm_drop_rolled<Group>(x, d, row, at, n);
 }
 
-/* and of 16 bits as they are in memory, none of which is looked at before all words are there: x comes while they are made. */
+/* and of 16 bits as they are in memory, none of which is looked at before all words are there: x comes while they are made. In blocks of 512 threads, whose rows may
+ * lack a quarter of a group's vectors, one at a time. */
 template <class T, class Group>
 DEVICE void norm_mask(typename Group::template raw<T> &x, const simt_dropout &d, const dropout_words &words, typename Group::index at,
                       typename Group::index n) {
     const uint32_t first = norm_words_at<Group>(at, n);
+    constexpr int AT_ONCE = Group::SIZE < 512 ? 2 : 1;
     typename Group::template raw<T> mask = {};
-    norm_each<Group>(at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
+    norm_each<Group, AT_ONCE>(at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
@@ -151,11 +153,10 @@ template <class Group> DEVICE void norm_scale(float (&x)[Group::VECTORS][VECTOR]
 template <class T, class Group>
 DEVICE void norm_read(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n) {
     const bool drop = p.dropout.p > 0;
+    const float scale = drop ? p.dropout.scale : 1.0f;
     norm_read_x<T, Group>(h, p, row, at, n);
-    if (p.residual.data)
-        norm_add<T, Group>(h, drop ? p.dropout.scale : 1.0f, p.residual, p.f32_residual, row, at, n);
-    else if (drop)
-        norm_scale<Group>(h, p.dropout.scale);
+    if (p.residual.data) norm_add<T, Group>(h, scale, p.residual, p.f32_residual, row, at, n);
+    if (drop && !p.residual.data) norm_scale<Group>(h, scale);
 }
 
 /* Of a row: y = ((h - origin) rstd + lift) (weight + offset) + bias, where origin + shift is the mean and lift = -shift rstd. */
