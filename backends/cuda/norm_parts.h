@@ -21,9 +21,12 @@ template <class Value, int ROWS> struct of_rows {
 
 /* What a thread sums up of its elements of a row: their squares. */
 template <bool CENTERED> struct norm_part_sum {
-    float squares = 0;
+    chains<float> squares;
     template <class Part> DEVICE void begin(const Part &, const float (&)[Part::ITEMS], int) {}
-    template <class Part> DEVICE void add(const Part &, const float (&h)[Part::ITEMS], int) { squares += vector_squares(h); }
+    template <class Part> DEVICE void add(const Part &, const float (&h)[Part::ITEMS], int) {
+#pragma unroll
+        for (int j = 0; j < Part::ITEMS; j++) squares[j] = fused(h[j], h[j], squares[j]);
+    }
 };
 /* Or what they are beside the mean of its first few, and the squares of that, so that one pass suffices: of an element that is by far the largest that mean has an
  * eighth or a quarter. */
@@ -63,8 +66,16 @@ template <bool CENTERED, class Part, int ROWS> DEVICE void norm_part_sum_up(cons
     });
 }
 
-/* Of a block's parts, by what its threads have summed: their means, and the sums of squares of what is left without them. */
-template <int G, int ROWS> DEVICE of_rows<two, ROWS> norm_part_moments(const norm_part_sum<true> (&sum)[ROWS], float count, float inverse) {
+/* sum = x + y, and what its rounding lost, as long as y is but a correction of x. */
+DEVICE float norm_part_corrected(float x, float y, float &lost) {
+    const float sum = x + y;
+    lost = y - (sum - x);
+    return sum;
+}
+
+/* Of a block's parts, by what its threads have summed: their means, of which rounding lost `lost`, and the sums of squares of what is left without them. */
+template <int G, int ROWS>
+DEVICE of_rows<two, ROWS> norm_part_moments(const norm_part_sum<true> (&sum)[ROWS], float count, float inverse, float (&lost)[ROWS]) {
     of_rows<float, ROWS> first;
     of_rows<two, ROWS> sums;
 #pragma unroll
@@ -84,7 +95,7 @@ template <int G, int ROWS> DEVICE of_rows<two, ROWS> norm_part_moments(const nor
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         const float shift = sums.v[k].a * inverse, mean = first.v[k];
-        sums.v[k] = { magnitude(mean) < infinity() ? mean + shift : mean, fused(-shift, sums.v[k].a, sums.v[k].b) };
+        sums.v[k] = { norm_part_corrected(mean, magnitude(mean) < infinity() ? shift : 0.0f, lost[k]), fused(-shift, sums.v[k].a, sums.v[k].b) };
     }
     return sums;
 }
@@ -128,6 +139,8 @@ template <class R, class Part> struct norm_part_residual<R, Part, 8> {
 template <bool CENTERED, class T, class R, class Part>
 DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<R, Part> &residual, norm_part_sum<CENTERED> &sum) {
     typename R::bits *const to = row_at<R>(p.residual_out, row);
+    const dropout_words words(row * p.n, (uint32_t)p.n);
+    const float scale = p.dropout.p > 0 ? p.dropout.scale : 1.0f;
     part.each([&](int i) {
         const held<R, Part::ITEMS> more = residual.take(i);
         const typename Part::piece x = part.template come<T>(i);
@@ -135,13 +148,16 @@ DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, n
 #pragma unroll
         for (int k = 0; k < Part::ITEMS; k++) h[k] = x.get(k);
         if (p.dropout.p > 0) {
-            const uint32_t bits = kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i)));
+            if (Part::whole && words.alike) {
+                dropout_left(h, p.dropout, words, part.column(i));
+            } else {
+                const uint32_t bits = kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i)));
 #pragma unroll
-            for (int k = 0; k < Part::ITEMS; k++) h[k] = bits >> k & 1 ? h[k] * p.dropout.scale : 0.0f;
+                for (int k = 0; k < Part::ITEMS; k++) h[k] = bits >> k & 1 ? h[k] : 0.0f;
+            }
         }
-        if (residual.given)
 #pragma unroll
-            for (int k = 0; k < Part::ITEMS; k++) h[k] += more.get(k);
+        for (int k = 0; k < Part::ITEMS; k++) h[k] = residual.given ? fused(h[k], scale, more.get(k)) : h[k] * scale;
         part.keep(i, held_of<f32>(h));
         if (i < Part::STEP) sum.begin(part, h, i);
         sum.add(part, h, i);
@@ -176,7 +192,7 @@ DEVICE void norm_part_write(const Part &part, const norm_params &p, typename T::
                 for (int j = 0; j < PER_WORD; j++) {
                     float &y = h[k][j];
                     y = x[k].get(word * PER_WORD + j);
-                    y = (CENTERED ? y - s[k].mean : y) * s[k].rstd;
+                    y = CENTERED ? fused(y, s[k].rstd, s[k].lift) : y * s[k].rstd;
                     if (!PLAIN && p.round) y = rounded<T>(y);
                     y = CENTERED ? fused(y, w[j], b[j]) : y * w[j];
                 }
@@ -193,16 +209,18 @@ template <int G, int ROWS, class Part>
 DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const row_blocks &blocks, const norm_part_sum<true> (&sum)[ROWS], float inverse,
                                  norm_statistics (&s)[ROWS]) {
     /* Chan, Golub and LeVeque 1983: parts of so many elements, by their means. */
-    const of_rows<two, ROWS> their = blocks.exchange(norm_part_moments<G>(sum, (float)part.count(), 1.0f / (float)part.n), of_rows<two, ROWS>{});
+    float lost[ROWS];
+    const of_rows<two, ROWS> their = blocks.exchange(norm_part_moments<G>(sum, (float)part.count(), 1.0f / (float)part.n, lost), of_rows<two, ROWS>{});
     const int before = thread_index() % blocks.MOST * p.part.length, rest = (int)p.n - before;
     const float count = (float)(rest < 0 ? 0 : rest < p.part.length ? rest : p.part.length);
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         s[k].mean = group_sum<blocks.MOST>(blocks.size == 1 ? their.v[k].a : their.v[k].a * count * inverse);
         if (blocks.size > 1 && magnitude(s[k].mean) < infinity()) /* near the mean by some roundings, then by one */
-            s[k].mean += group_sum<blocks.MOST>(count > 0 ? (their.v[k].a - s[k].mean) * count : 0.0f) * inverse;
+            s[k].mean = norm_part_corrected(s[k].mean, group_sum<blocks.MOST>(count > 0 ? (their.v[k].a - s[k].mean) * count : 0.0f) * inverse, lost[k]);
         const float apart = count > 0 && blocks.size > 1 ? their.v[k].a - s[k].mean : 0.0f;
         s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(fused(apart * apart, count, their.v[k].b)) * inverse + p.eps);
+        s[k].lift = fused(-s[k].mean, s[k].rstd, -lost[k] * s[k].rstd); /* rounded once, which is what the bound has for the rounding of the mean */
     }
 }
 template <int G, int ROWS, class Part>
@@ -210,7 +228,7 @@ DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_b
                                  norm_statistics (&s)[ROWS]) {
     of_rows<float, ROWS> squares;
 #pragma unroll
-    for (int k = 0; k < ROWS; k++) squares.v[k] = sum[k].squares;
+    for (int k = 0; k < ROWS; k++) squares.v[k] = sum[k].squares.total();
     squares = blocks.exchange(group_sum<G>(squares), of_rows<float, ROWS>{});
 #pragma unroll
     for (int k = 0; k < ROWS; k++) s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(squares.v[k]) * inverse + p.eps);
@@ -250,7 +268,7 @@ template <bool CENTERED, class T, class Part, int G, int ROWS> DEVICE void norm_
         keep_address(y[k]); /* or the row is multiplied by its stride for each piece, and registers do not suffice */
     }
     norm_part_save(part, p, row, s);
-    if (p.weight.data && (!CENTERED || p.bias.data) && p.weight_offset == 0 && !p.round)
+    if (norm_factors_plain<CENTERED>(p))
         norm_part_write<CENTERED, true, T, T, ROWS>(part, p, y, s);
     else
         norm_part_write<CENTERED, false, T, T, ROWS>(part, p, y, s);
@@ -282,8 +300,10 @@ template <bool CENTERED, class T, class R, int G, bool WHOLE> DEVICE void norm_f
     norm_part_save(part, p, row, s);
     typename T::bits *y[1] = { row_at<T>(p.y, row[0]) };
     keep_address(y[0]);
-    if (p.f32_weight)
+    if (sizeof(typename T::bits) < 4 && p.f32_weight)
         norm_part_write<CENTERED, false, T, f32, 1>(part, p, y, s);
+    else if (norm_factors_plain<CENTERED>(p))
+        norm_part_write<CENTERED, true, T, T, 1>(part, p, y, s);
     else
         norm_part_write<CENTERED, false, T, T, 1>(part, p, y, s);
 }

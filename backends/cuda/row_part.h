@@ -86,9 +86,11 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
     /* Asks for a row, or for one of type X in the second halves of its pieces; until all are there. */
     DEVICE void ask(const void *row, int k = 0) const { ask_half<T, 0>(row, k); }
     template <class X, int HALF> DEVICE void ask_half(const void *row, int k = 0) const {
+        const typename X::bits *from = (const typename X::bits *)row;
+        keep_address(from);
         each([&](int i) {
             if constexpr (WHOLE)
-                copy_bytes<(int)sizeof(piece)>(&half(i, k, HALF), (const typename X::bits *)row + column(i), sizeof(piece));
+                copy_bytes<(int)sizeof(piece)>(&half(i, k, HALF), from + column(i), sizeof(piece));
             else
                 *(held<X, ITEMS> *)&half(i, k, HALF) = read<X>(row, i);
         });

@@ -66,6 +66,12 @@ DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d
 }
 DEVICE void store_words(void *to, uint32_t a, uint32_t b) { asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b)); }
 
+/* The compiler does not compute `at`, of global memory, anew where it is used. */
+template <class Bits> DEVICE void keep_address(Bits *&at) {
+    asm volatile("" : "+l"(at));
+    __builtin_assume(__isGlobal(at));
+}
+
 DEVICE float product(float a, float b) { return __fmul_rn(a, b); }
 DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 DEVICE float square_root(float x) { return __fsqrt_rn(x); }

@@ -7,11 +7,7 @@ enum { X, Y, MASK }; /* as in the specification */
 
 static trine_status launch(const trine_call *call) {
     const trine_dropout_args *args = call->args;
-    dropout_params p = { simt_walk_of(call, call->present, Y), simt_dropout_of(args->p, args->seed, args->offset), { { 0 } } };
-    for (uint32_t round = 0; round < 10; round++) {
-        p.key[round][0] = p.dropout.key[0] + round * 0x9e3779b9u;
-        p.key[round][1] = p.dropout.key[1] + round * 0xbb67ae85u;
-    }
+    const dropout_params p = { simt_walk_of(call, call->present, Y), simt_dropout_of(args->p, args->seed, args->offset) };
     const bool whole = p.walk.length > 1 && p.walk.units == p.walk.row_units.by && p.walk.n % p.walk.length == 0;
     const simt_function function = { .step = !whole ? NULL : simt_present(call, MASK) ? "whole_mask" : "whole", .type = { call->tensor[Y].dtype } };
     return simt_launch(call, &function, simt_blocks(p.walk.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);

@@ -8,7 +8,6 @@
 typedef struct dropout_params {
     simt_walk walk;
     simt_dropout dropout;
-    uint32_t key[10][2]; /* of Philox's rounds */
 } dropout_params;
 
 #endif

@@ -45,7 +45,7 @@ template <class T, bool MASK> DEVICE void dropout_vector(const dropout_params &p
     load_vector<T>(x, (const typename T::bits *)p.walk.data[0] + number * N);
 #pragma unroll
     for (int block = 0; block < N / 4; block++) {
-        const four w = philox(p.dropout, p.key, (uint32_t)words + (uint32_t)(thread_index() * (N / 4) + block), (uint32_t)(words >> 32));
+        const four w = philox(p.dropout, (uint32_t)words + (uint32_t)(thread_index() * (N / 4) + block), (uint32_t)(words >> 32));
 #pragma unroll
         for (int j = 0; j < 4; j++) {
             const int k = 4 * block + j;

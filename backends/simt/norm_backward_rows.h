@@ -162,10 +162,13 @@ DEVICE void norm_backward_write(float (&g)[Group::VECTORS][VECTOR], const float 
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
         for (int k = 0; k < VECTOR; k++) g[v][k] = fused(-hat[v][k], means.b, CENTERED ? g[v][k] - means.a : g[v][k]) * rstd; /* last: it may be large */
-    norm_add<T, Group>(g, p.dresidual, p.f32_residual, row, at, n);
-    if (p.dh.data) Group::each(at, n, [&](int v, const typename Group::lane &l) { norm_put<T>(g[v], p.dh, p.f32_residual, row, l); });
-    if (p.dropout.p > 0) norm_drop<Group>(g, p.dropout, row, at, n);
-    Group::each(at, n, [&](int v, const typename Group::lane &l) { put<T>(g[v], row_at<T>(p.dx, row), l); });
+    if (p.dresidual.data) norm_add<T, Group>(g, 1.0f, p.dresidual, p.f32_residual, row, at, n);
+    norm_put<T, Group>(g, p.dh, p.f32_residual, row, at, n);
+    if (p.dropout.p > 0) {
+        norm_drop<Group>(g, p.dropout, row, at, n);
+        norm_scale<Group>(g, p.dropout.scale);
+    }
+    norm_put_as<T, Group>(g, p.dx, row, at, n);
 }
 
 /* A row of several pieces. */

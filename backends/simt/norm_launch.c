@@ -8,10 +8,18 @@ static simt_rows rows_of(const trine_call *call, int tensor) { return tensor >= 
 
 /* -------------------------------------------------------------------------------------------------------------------- norms */
 
+/* Rows of 16 bits that fill the registers of their group, and are faster by 1 to 2 % there than in shared memory (H200). */
+static bool fills_registers(const trine_call *call, const norm_tensors *t) {
+    static const int64_t lengths[][2] = { { 2 << 10, 4 << 10 }, { 1 << 10, 2 << 10 } }; /* without and with a mean */
+    const int64_t *length = lengths[t->mean >= 0];
+    return trine_dtype_size(call->type[0]) == 2 && (call->dim[1] == length[0] || call->dim[1] == length[1]);
+}
+
 /* Rows in shared memory: two of a block, which share what is read of the weight, if those are enough for the device. Up to LEAST elements registers hold a row as
  * fast, if it does not fill half of a block's room, and faster if there are few. */
-static const simt_shape *parts_of(const trine_call *call, norm_params *p) {
+static const simt_shape *parts_of(const trine_call *call, const norm_tensors *t, norm_params *p) {
     enum { LEAST = 4096, FEW = 4 };
+    if (fills_registers(call, t)) return NULL;
     const simt_room room = simt_room_of(call);
     for (p->block_rows = p->weight.data || p->bias.data ? 2 : 1; p->block_rows > 0; p->block_rows--) {
         const int64_t bytes = p->block_rows * (int64_t)trine_dtype_size(call->type[0]);
@@ -44,7 +52,7 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.f32_residual = call->type[1] == TRINE_F32;
     p.f32_weight = call->type[2] == TRINE_F32;
     const bool plain = norm_plain(&p, call->type[2] == call->type[0]);
-    const simt_shape *shape = plain ? parts_of(call, &p) : full_of(call, &p);
+    const simt_shape *shape = plain ? parts_of(call, t, &p) : full_of(call, &p);
     p.ahead = shape != NULL ? simt_ahead_of_parts(call, t->x, shape) : simt_ahead_of(call, t->x);
     const trine_dtype other = plain ? TRINE_NONE : call->type[1];
     if (shape != NULL) return simt_launch_parts(call, plain ? "parts" : "full", other, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);

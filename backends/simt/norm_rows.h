@@ -8,9 +8,30 @@
 #include "philox.h"
 #include "row.h"
 
-/* x of the thread's items in a piece through dropout. Not unrolled: the generator is long. */
+/* Body(v) for each vector of the piece that the group has something of, STEP at a time: a branch round each would keep them apart. */
+template <class Group, int STEP = Group::VECTORS < 2 ? 1 : 2, class Body>
+DEVICE void norm_each(typename Group::index at, typename Group::index n, const Body &body) {
+#pragma unroll
+    for (int first = 0; first < Group::VECTORS; first += STEP)
+        if (at + first * Group::SIZE * VECTOR < n)
+#pragma unroll
+            for (int i = 0; i < STEP; i++) body(first + i);
+}
+
+/* Is dropout unrolled? The generator is long: not for rows that are not whole, nor in the largest blocks, where scalar registers on CDNA do not suffice. */
+template <class Group> constexpr bool norm_drop_unrolled = Group::whole && Group::SIZE < ROW_MOST;
+
+/* The words of the rows of a thread block; and which of them is that of the thread's first element in a piece. */
+template <class Group> DEVICE dropout_words norm_words(int64_t row, typename Group::index n) {
+    return { (row - Group::number()) * n, (uint32_t)(Group::ROWS * n) };
+}
+template <class Group> DEVICE uint32_t norm_words_at(typename Group::index at, typename Group::index n) {
+    return (uint32_t)(Group::number() * n + at + Group::rank() * VECTOR);
+}
+
+/* What dropout leaves of x of the thread's items in a piece, not scaled: in a loop, */
 template <class Group>
-DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d, int64_t row, typename Group::index at, typename Group::index n) {
+DEVICE void norm_drop_rolled(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d, int64_t row, typename Group::index at, typename Group::index n) {
     uint64_t bits = 0;
 #pragma unroll 1
     for (int v = 0; v < Group::VECTORS; v++) {
@@ -20,46 +41,122 @@ DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d,
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) x[v][k] = bits >> (v * VECTOR + k) & 1 ? x[v][k] * d.scale : 0.0f;
+        for (int k = 0; k < VECTOR; k++) x[v][k] = bits >> (v * VECTOR + k) & 1 ? x[v][k] : 0.0f;
 }
 
-/* Adds the thread's items of a row, if there is one. Two vectors at a time, or one of 1024 threads, lest registers do not suffice. */
+/* or each word compared where it is; */
+template <class Group>
+DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d, int64_t row, typename Group::index at, typename Group::index n) {
+    const dropout_words words = norm_words<Group>(row, n);
+    if constexpr (norm_drop_unrolled<Group>)
+        if (words.alike) {
+            const uint32_t first = norm_words_at<Group>(at, n);
+            norm_each<Group>(at, n, [&](int v) { dropout_left(x[v], d, words, first + v * Group::SIZE * VECTOR); });
+            return;
+        }
+    norm_drop_rolled<Group>(x, d, row, at, n);
+}
+
+/* and of 16 bits as they are in memory, none of which is looked at before all words are there: x comes while they are made. In blocks of 512 threads, whose rows may
+ * lack a quarter of a group's vectors, one at a time. */
 template <class T, class Group>
-DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, int64_t row, typename Group::index at, typename Group::index n) {
+DEVICE void norm_mask(typename Group::template raw<T> &x, const simt_dropout &d, const dropout_words &words, typename Group::index at,
+                      typename Group::index n) {
+    const uint32_t first = norm_words_at<Group>(at, n);
+    constexpr int AT_ONCE = Group::SIZE < 512 ? 2 : 1;
+    typename Group::template raw<T> mask = {};
+    norm_each<Group, AT_ONCE>(at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
+#pragma unroll
+    for (int v = 0; v < Group::VECTORS; v++)
+#pragma unroll
+        for (int i = 0; i < VECTOR / 2; i++) x[v].word[i] &= mask[v].word[i];
+}
+
+/* x becomes x scale + the thread's items of a row. Two vectors at a time, or one of 1024 threads, lest registers do not suffice. */
+template <class T, class Group>
+DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], float scale, const simt_rows &rows, int64_t row, typename Group::index at,
+                        typename Group::index n) {
     constexpr int STEP = Group::VECTORS < 2 || Group::SIZE > 512 ? 1 : 2;
+    const typename T::bits *from = row_at<T>(rows, row);
+    keep_address(from);
 #pragma unroll
     for (int first = 0; first < Group::VECTORS; first += STEP) {
         held<T, VECTOR> other[STEP];
 #pragma unroll
-        for (int v = 0; v < STEP; v++) other[v] = fetch<T>(row_at<T>(rows, row), Group::place(first + v, at, n));
+        for (int v = 0; v < STEP; v++) other[v] = fetch<T>(from, Group::place(first + v, at, n));
 #pragma unroll
         for (int v = 0; v < STEP; v++)
 #pragma unroll
-            for (int k = 0; k < VECTOR; k++) x[first + v][k] += other[v].get(k);
+            for (int k = 0; k < VECTOR; k++) x[first + v][k] = fused(x[first + v][k], scale, other[v].get(k));
     }
 }
 template <class T, class Group>
-DEVICE void norm_add(float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, bool is_f32, int64_t row, typename Group::index at, typename Group::index n) {
+DEVICE void norm_add(float (&x)[Group::VECTORS][VECTOR], float scale, const simt_rows &rows, bool is_f32, int64_t row, typename Group::index at,
+                     typename Group::index n) {
+    if (sizeof(typename T::bits) == 4 || is_f32)
+        norm_add_as<f32, Group>(x, scale, rows, row, at, n);
+    else
+        norm_add_as<T, Group>(x, scale, rows, row, at, n);
+}
+
+/* Stores the thread's items of a row; norm_put(): if there is one. */
+template <class T, class Group>
+DEVICE void norm_put_as(const float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, int64_t row, typename Group::index at, typename Group::index n) {
+    typename T::bits *to = row_at<T>(rows, row);
+    keep_address(to);
+    Group::each(at, n, [&](int v, const typename Group::lane &l) { put<T>(x[v], to, l); });
+}
+template <class T, class Group>
+DEVICE void norm_put(const float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, bool is_f32, int64_t row, typename Group::index at,
+                     typename Group::index n) {
     if (!rows.data) return;
     if (sizeof(typename T::bits) == 4 || is_f32)
-        norm_add_as<f32, Group>(x, rows, row, at, n);
+        norm_put_as<f32, Group>(x, rows, row, at, n);
     else
-        norm_add_as<T, Group>(x, rows, row, at, n);
+        norm_put_as<T, Group>(x, rows, row, at, n);
 }
 
-template <class T, class Lane> DEVICE void norm_put(const float (&x)[VECTOR], const simt_rows &rows, bool is_f32, int64_t row, const Lane &l) {
-    if (sizeof(typename T::bits) == 4 || is_f32)
-        put<f32>(x, row_at<f32>(rows, row), l);
+/* What dropout leaves of x of the thread's items in a piece; 0 beyond the row. */
+template <class T, class Group>
+DEVICE void norm_read_x(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n) {
+    constexpr bool MASKS = norm_drop_unrolled<Group> && sizeof(typename T::bits) == 2;
+    const typename T::bits *from = row_at<T>(p.x, row);
+    keep_address(from);
+    typename Group::template raw<T> x;
+#pragma unroll
+    for (int v = 0; v < Group::VECTORS; v++) x[v] = fetch_any<T>(from, Group::place(v, at, n));
+    const dropout_words words = norm_words<Group>(row, n);
+    const bool drop = p.dropout.p > 0, masks = MASKS && drop && words.alike;
+    if constexpr (MASKS)
+        if (masks) norm_mask<T, Group>(x, p.dropout, words, at, n);
+#pragma unroll
+    for (int v = 0; v < Group::VECTORS; v++) {
+        x[v] = emptied<T>(x[v], Group::place(v, at, n));
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) h[v][k] = x[v].get(k);
+    }
+    if (!drop || masks) return;
+    if constexpr (MASKS)
+        norm_drop_rolled<Group>(h, p.dropout, row, at, n);
     else
-        put<T>(x, row_at<T>(rows, row), l);
+        norm_drop<Group>(h, p.dropout, row, at, n);
 }
 
-/* h = dropout(x) + residual of the thread's items in a piece; 0 beyond the row. */
+template <class Group> DEVICE void norm_scale(float (&x)[Group::VECTORS][VECTOR], float scale) {
+#pragma unroll
+    for (int v = 0; v < Group::VECTORS; v++)
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) x[v][k] *= scale;
+}
+
+/* h = dropout(x) + residual, likewise. */
 template <class T, class Group>
 DEVICE void norm_read(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n) {
-    Group::template load<T>(h, row_at<T>(p.x, row), at, n);
-    if (p.dropout.p > 0) norm_drop<Group>(h, p.dropout, row, at, n);
-    norm_add<T, Group>(h, p.residual, p.f32_residual, row, at, n);
+    const bool drop = p.dropout.p > 0;
+    const float scale = drop ? p.dropout.scale : 1.0f;
+    norm_read_x<T, Group>(h, p, row, at, n);
+    if (p.residual.data) norm_add<T, Group>(h, scale, p.residual, p.f32_residual, row, at, n);
+    if (drop && !p.residual.data) norm_scale<Group>(h, scale);
 }
 
 /* Of a row: y = ((h - origin) rstd + lift) (weight + offset) + bias, where origin + shift is the mean and lift = -shift rstd. */
@@ -67,29 +164,34 @@ struct norm_statistics {
     float mean, rstd, origin, lift;
 };
 
-/* Body(v) for each vector of the piece that the group has something of, two at a time: a branch round each would keep them apart. */
-template <class Group, class Body> DEVICE void norm_each(typename Group::index at, typename Group::index n, const Body &body) {
-    constexpr int STEP = Group::VECTORS < 2 ? 1 : 2;
-#pragma unroll
-    for (int first = 0; first < Group::VECTORS; first += STEP)
-        if (at + first * Group::SIZE * VECTOR < n)
-#pragma unroll
-            for (int i = 0; i < STEP; i++) body(first + i);
-}
+/* Sums of a thread in several chains, so that each addition is one instruction and waits for none of the others. */
+template <class Value> struct chains {
+    static constexpr int COUNT = 4;
+    Value of[COUNT] = {};
+    DEVICE Value &operator[](int k) { return of[k % COUNT]; }
+    DEVICE Value total() const { return (of[0] + of[1]) + (of[2] + of[3]); }
+};
 
 /* Adds h, or its squares; beyond the row h is 0. */
 template <bool CENTERED, class Group>
-DEVICE void norm_sum(float &sum, const float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) {
-    norm_each<Group>(at, n, [&](int v) { sum += CENTERED ? vector_sum(h[v]) : vector_squares(h[v]); });
+DEVICE void norm_sum(chains<float> &sum, const float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) {
+    norm_each<Group>(at, n, [&](int v) {
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) sum[k] = CENTERED ? sum[k] + h[v][k] : fused(h[v][k], h[v][k], sum[k]);
+    });
 }
 
 /* h becomes h - origin, 0 beyond the row; adds that and its squares. */
-template <class Group> DEVICE void norm_center(two &sums, float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n, float origin) {
+template <class Group>
+DEVICE void norm_center(chains<two> &sums, float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n, float origin) {
     norm_each<Group>(at, n, [&](int v) {
         const typename Group::lane l = Group::place(v, at, n);
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) h[v][k] -= inside(l, k) ? origin : 0.0f;
-        sums = sums + two{ vector_sum(h[v]), vector_squares(h[v]) };
+        for (int k = 0; k < VECTOR; k++) {
+            float &x = h[v][k];
+            x -= inside(l, k) ? origin : 0.0f;
+            sums[k] = { sums[k].a + x, fused(x, x, sums[k].b) };
+        }
     });
 }
 
@@ -101,52 +203,55 @@ DEVICE norm_statistics norm_centered(two sums, float origin, float inverse, floa
     return { finite ? origin + shift : origin, rstd, origin, -shift * rstd };
 }
 
-/* y of a piece of h - origin, with weight and bias of type W. They are asked for, of some vectors at a time, before any is looked at. */
-template <bool CENTERED, class T, class W, class Group>
-DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n,
+/* Are there a weight, and a bias if there can be one, and nothing else? */
+template <bool CENTERED> DEVICE bool norm_factors_plain(const norm_params &p) {
+    return p.weight.data && (!CENTERED || p.bias.data) && p.weight_offset == 0 && !p.round;
+}
+
+/* y of a piece of h - origin, with weight and bias of type W; PLAIN: in the sense of norm_factors_plain(). They are asked for, of some vectors at a
+ * time, before any is looked at. */
+template <bool CENTERED, bool PLAIN, class T, class W, class Group>
+DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, typename T::bits *row, typename Group::index at, typename Group::index n,
                           const norm_statistics &s) {
     constexpr int STEP = Group::SIZE < 512 && sizeof(typename W::bits) == 2 && Group::VECTORS % 2 == 0 ? 2 : 1;
+    const bool weighted = PLAIN || p.weight.data, biased = CENTERED && (PLAIN || p.bias.data);
+    const float offset = !PLAIN && weighted ? p.weight_offset : 0.0f;
 #pragma unroll
     for (int first = 0; first < Group::VECTORS; first += STEP) {
         if (at + first * Group::SIZE * VECTOR >= n) return;
         held<W, VECTOR> weight[STEP], bias[STEP];
-        if (p.weight.data)
 #pragma unroll
-            for (int i = 0; i < STEP; i++) weight[i] = fetch_any<W>(p.weight.data, Group::place(first + i, at, n));
-        if (CENTERED && p.bias.data)
+        for (int i = 0; i < STEP; i++) weight[i] = weighted ? fetch_any<W>(p.weight.data, Group::place(first + i, at, n)) : held_ones<W, VECTOR>();
 #pragma unroll
-            for (int i = 0; i < STEP; i++) bias[i] = fetch_any<W>(p.bias.data, Group::place(first + i, at, n));
+        for (int i = 0; i < STEP; i++) bias[i] = biased ? fetch_any<W>(p.bias.data, Group::place(first + i, at, n)) : held<W, VECTOR>{};
 #pragma unroll
         for (int i = 0; i < STEP; i++) {
             float(&y)[VECTOR] = h[first + i];
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) y[k] = CENTERED ? fused(y[k], s.rstd, s.lift) : y[k] * s.rstd;
-            if (p.round)
+            if (!PLAIN && p.round)
 #pragma unroll
                 for (int k = 0; k < VECTOR; k++) y[k] = rounded<T>(y[k]);
-            if (p.weight.data)
 #pragma unroll
-                for (int k = 0; k < VECTOR; k++) y[k] *= weight[i].get(k) + p.weight_offset;
-            if (CENTERED && p.bias.data)
-#pragma unroll
-                for (int k = 0; k < VECTOR; k++) y[k] += bias[i].get(k);
-            put<T>(y, row_at<T>(p.y, row), Group::place(first + i, at, n));
+            for (int k = 0; k < VECTOR; k++) {
+                const float factor = PLAIN ? weight[i].get(k) : weight[i].get(k) + offset;
+                y[k] = CENTERED ? fused(y[k], factor, bias[i].get(k)) : y[k] * factor;
+            }
+            put<T>(y, row, Group::place(first + i, at, n));
         }
     }
 }
 template <bool CENTERED, class T, class Group>
 DEVICE void norm_write(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n,
                        const norm_statistics &s) {
-    if (sizeof(typename T::bits) == 4 || p.f32_weight)
-        norm_write_as<CENTERED, T, f32, Group>(h, p, row, at, n, s);
+    typename T::bits *y = row_at<T>(p.y, row);
+    keep_address(y);
+    if (sizeof(typename T::bits) < 4 && p.f32_weight)
+        norm_write_as<CENTERED, false, T, f32, Group>(h, p, y, at, n, s);
+    else if (norm_factors_plain<CENTERED>(p))
+        norm_write_as<CENTERED, true, T, T, Group>(h, p, y, at, n, s);
     else
-        norm_write_as<CENTERED, T, T, Group>(h, p, row, at, n, s);
-}
-
-template <class T, class Group>
-DEVICE void norm_write_residual(const float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at,
-                                typename Group::index n) {
-    if (p.residual_out.data) Group::each(at, n, [&](int v, const typename Group::lane &l) { norm_put<T>(h[v], p.residual_out, p.f32_residual, row, l); });
+        norm_write_as<CENTERED, false, T, T, Group>(h, p, y, at, n, s);
 }
 
 template <bool CENTERED, class T, class Group> DEVICE void norm_row(const norm_params &p) {
@@ -156,21 +261,22 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_row(const norm_p
     const index n = (index)p.n, end = Group::ONE_PIECE ? 1 : n;
     const bool again = !Group::ONE_PIECE && n > Group::PIECE; /* is a piece not held from step to step? */
     const float inverse = 1.0f / (float)n;                    /* now, while the row is on its way */
-    float h[Group::VECTORS][VECTOR], sum = 0;
+    float h[Group::VECTORS][VECTOR];
+    chains<float> sum;
     for (index at = 0; at < end; at += Group::PIECE) {
         norm_read<T, Group>(h, p, row, at, n);
-        if (!again) norm_write_residual<T, Group>(h, p, row, at, n);
+        if (!again) norm_put<T, Group>(h, p.residual_out, p.f32_residual, row, at, n);
         norm_sum<CENTERED, Group>(sum, h, at, n);
     }
-    const float mean = group_sum<Group::SIZE>(sum) * inverse;
+    const float mean = group_sum<Group::SIZE>(sum.total()) * inverse;
     norm_statistics s = {};
     if (CENTERED) {
-        two sums = { 0, 0 };
+        chains<two> sums;
         for (index at = 0; at < end; at += Group::PIECE) {
             if (again) norm_read<T, Group>(h, p, row, at, n);
             norm_center<Group>(sums, h, at, n, mean);
         }
-        s = norm_centered(group_sum<Group::SIZE>(sums), mean, inverse, p.eps);
+        s = norm_centered(group_sum<Group::SIZE>(sums.total()), mean, inverse, p.eps);
     } else {
         s.rstd = 1 / square_root(mean + p.eps);
     }
@@ -181,8 +287,8 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_row(const norm_p
     for (index at = 0; at < end; at += Group::PIECE) {
         if (again) {
             norm_read<T, Group>(h, p, row, at, n);
-            norm_write_residual<T, Group>(h, p, row, at, n); /* which may be the residual */
-            two unused = { 0, 0 };
+            norm_put<T, Group>(h, p.residual_out, p.f32_residual, row, at, n); /* which may be the residual */
+            chains<two> unused;
             if (CENTERED) norm_center<Group>(unused, h, at, n, mean);
         }
         norm_write<CENTERED, T, Group>(h, p, row, at, n, s);

@@ -18,8 +18,9 @@ typedef struct simt_divisor {
 } simt_divisor;
 
 /* Dropout's generator, threshold and scale. */
+enum { SIMT_PHILOX_ROUNDS = 10 };
 typedef struct simt_dropout {
-    uint32_t key[2], offset[2];
+    uint32_t key[SIMT_PHILOX_ROUNDS][2], offset[2];
     uint32_t last; /* an element is kept iff its word is at most this */
     float scale;
     float p; /* 0: keep all */

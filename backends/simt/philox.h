@@ -18,23 +18,47 @@ DEVICE void philox_round(uint32_t &c0, uint32_t &c1, uint32_t &c2, uint32_t &c3,
     c3 = (uint32_t)a;
 }
 
-DEVICE four philox(const simt_dropout &d, uint64_t block) {
-    uint32_t c0 = (uint32_t)block, c1 = (uint32_t)(block >> 32), c2 = d.offset[0], c3 = d.offset[1], k0 = d.key[0], k1 = d.key[1];
-#pragma unroll
-    for (int round = 0; round < 10; round++) {
-        philox_round(c0, c1, c2, c3, k0, k1);
-        k0 += 0x9e3779b9u;
-        k1 += 0xbb67ae85u;
-    }
-    return { { c0, c1, c2, c3 } };
-}
-
-/* Block high 2^32 + low, by keys of rounds that the host has made. */
-template <int ROUNDS> DEVICE four philox(const simt_dropout &d, const uint32_t (&key)[ROUNDS][2], uint32_t low, uint32_t high) {
+/* Block high 2^32 + low. If `high` is the same for all threads, much of two rounds is done once for a warp. */
+DEVICE four philox(const simt_dropout &d, uint32_t low, uint32_t high) {
     uint32_t c0 = low, c1 = high, c2 = d.offset[0], c3 = d.offset[1];
 #pragma unroll
-    for (int round = 0; round < ROUNDS; round++) philox_round(c0, c1, c2, c3, key[round][0], key[round][1]);
+    for (int round = 0; round < SIMT_PHILOX_ROUNDS; round++) philox_round(c0, c1, c2, c3, d.key[round][0], d.key[round][1]);
     return { { c0, c1, c2, c3 } };
+}
+DEVICE four philox(const simt_dropout &d, uint64_t block) { return philox(d, (uint32_t)block, (uint32_t)(block >> 32)); }
+
+/* The blocks of words of a run of elements, whose first has a number that is a multiple of 4: from block high 2^32 + low on, and nearly always ALIKE in `high`. */
+struct dropout_words {
+    const uint32_t low, high;
+    const bool alike;
+    DEVICE dropout_words(int64_t first, uint32_t count)
+        : low((uint32_t)((uint64_t)first / 4)), high((uint32_t)((uint64_t)first / 4 >> 32)), alike(low <= low + count / 4) {}
+};
+
+/* N elements of 16 bits of a run whose words are alike, from its element `at` on: ones where one is kept, and zeros. */
+template <class T, int N> DEVICE held<T, N> dropout_mask(const simt_dropout &d, const dropout_words &words, uint32_t at) {
+    held<T, N> mask;
+#pragma unroll
+    for (int block = 0; block < N / 4; block++) {
+        const four w = philox(d, words.low + at / 4 + block, words.high);
+#pragma unroll
+        for (int j = 0; j < 4; j += 2) {
+            uint32_t pair = w.word[j] <= d.last ? 0xffffu : 0;
+            if (w.word[j + 1] <= d.last) pair |= 0xffff0000u;
+            mask.word[2 * block + j / 2] = pair;
+        }
+    }
+    return mask;
+}
+
+/* What dropout leaves of N elements likewise, not scaled: each word is compared where it is. */
+template <int N> DEVICE void dropout_left(float (&x)[N], const simt_dropout &d, const dropout_words &words, uint32_t at) {
+#pragma unroll
+    for (int block = 0; block < N / 4; block++) {
+        const four w = philox(d, words.low + at / 4 + block, words.high);
+#pragma unroll
+        for (int j = 0; j < 4; j++) x[4 * block + j] = w.word[j] <= d.last ? x[4 * block + j] : 0.0f;
+    }
 }
 
 /* Bit i: is element index + i kept? ALIGNED: index is a multiple of 4. */

@@ -76,6 +76,7 @@ template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const sp
 
 template <int G, int V, bool WHOLE> struct group {
     static constexpr int SIZE = G, VECTORS = V;
+    static constexpr bool whole = WHOLE;
     static constexpr bool ONE_PIECE = WHOLE && V == ROW_VECTORS && G < ROW_MOST; /* whatever row the host gives it (simt_row_group) */
     static constexpr int THREADS = G <= 32 ? SIMT_THREADS : G;                   /* of a block */
     static constexpr int ROWS = THREADS / G;                                     /* of a block */
@@ -84,7 +85,8 @@ template <int G, int V, bool WHOLE> struct group {
     using index = typename lane::index;
     template <class T> using raw = held<T, VECTOR>[V];
 
-    static DEVICE int64_t row() { return block_index() * ROWS + thread_index() / G; }
+    static DEVICE int number() { return ROWS > 1 ? thread_index() / G : 0; } /* among the block's groups */
+    static DEVICE int64_t row() { return block_index() * ROWS + number(); }
     static DEVICE int rank() { return thread_index() % G; }
     static DEVICE lane place(int v, index at, index n) { return { at + (v * G + rank()) * VECTOR, n }; }
 

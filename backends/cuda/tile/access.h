@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accesses under a condition, without a branch, which would keep others apart; and addresses that stay in registers. */
+/* Accesses under a condition, without a branch, which would keep others apart. */
 #ifndef TRINE_TILE_ACCESS_H
 #define TRINE_TILE_ACCESS_H
 
@@ -22,8 +22,5 @@ DEVICE void store_if(bool yes, void *to, const uint32_t (&x)[4]) {
 DEVICE void store_if(bool yes, void *to, const uint32_t (&x)[2]) {
     asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %3, 0;\n@p st.global.v2.b32 [%0], {%1, %2};\n}" ::"l"(to), "r"(x[0]), "r"(x[1]), "r"((int)yes));
 }
-
-/* The compiler does not compute `at` anew where it is used. */
-template <class Bits> DEVICE void keep_address(Bits *&at) { asm volatile("" : "+l"(at)); }
 
 #endif

@@ -54,6 +54,8 @@ DEVICE void store_words(void *to, uint32_t a, uint32_t b) {
     memcpy(to, words, sizeof words);
 }
 
+template <class Bits> DEVICE void keep_address(Bits *&) {}
+
 DEVICE float product(float a, float b) { return a * b; }
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 DEVICE float square_root(float x) { return sqrtf(x); }

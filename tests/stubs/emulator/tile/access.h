@@ -13,6 +13,5 @@ template <int WORDS> DEVICE void store_if(bool yes, void *to, const uint32_t (&x
     if ((uintptr_t)to % sizeof x != 0) __builtin_trap();
     memcpy(to, x, sizeof x);
 }
-template <class Bits> DEVICE void keep_address(Bits *&) {}
 
 #endif
