@@ -491,6 +491,7 @@ TILES(f64, 4)
 TILES(f64, 5)
 
 SIMT_KERNELS(matmul) = {
+    { SIMT_NAME "_few", matmul_few_refuse, matmul_few_workspace, matmul_few_launch, matmul_few_seconds },
     SM90_KERNEL("", 8),
     SM90_KERNEL("_pairs_256", 0),
     SM90_KERNEL("_pairs_224", 1),
@@ -500,7 +501,6 @@ SIMT_KERNELS(matmul) = {
     SM90_KERNEL("_split_32", 5),
     SM90_KERNEL("_split_16", 6),
     SM90_KERNEL("_split_8", 7),
-    { SIMT_NAME "_few", matmul_few_refuse, matmul_few_workspace, matmul_few_launch, matmul_few_seconds },
     TILES_KERNEL("_f64", f64, 5),
     { SIMT_NAME "_skinny", refuse_skinny, workspace_skinny, launch_skinny, NULL },
     TILES_KERNEL("_f64_128x128", f64, 0),
