@@ -60,6 +60,12 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     return x;
 }
 
+/* What the thread before has, of `lanes`, all of which come here. */
+DEVICE uint32_t shuffle_before(uint32_t x, int lanes) {
+    const uint32_t all = 0xffffffffu >> (WARP - lanes);
+    return __shfl_up_sync(all << thread_index() % WARP / lanes * lanes, x, 1, lanes);
+}
+
 /* One access of 16 or of 8 bytes of global memory. Not declared to touch memory, so that loads of what the thread does not write itself may go before it. */
 DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d));

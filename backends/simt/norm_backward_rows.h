@@ -22,8 +22,7 @@ template <class T, class Group> struct norm_backward_input {
     norm_saved s;
 
     DEVICE void ask(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
-#pragma unroll
-        for (int v = 0; v < Group::VECTORS; v++) dy[v] = fetch_any<T>(row_at<T>(p.dy, row), Group::place(v, at, n));
+        Group::template fetch_any<T>(dy, row_at<T>(p.dy, row), 0, at, n);
         if (sizeof(typename T::bits) == 4 || p.f32_residual)
             ask_h<f32>(p, row, at, n);
         else
@@ -36,12 +35,12 @@ template <class T, class Group> struct norm_backward_input {
         ask(p, live ? row : 0, 0, live ? (typename Group::index)p.n : 0);
     }
     template <class R> DEVICE void ask_h(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
+        typename Group::template raw<R> x;
+        Group::template fetch_any<R>(x, row_at<R>(p.h, row), 0, at, n);
 #pragma unroll
-        for (int v = 0; v < Group::VECTORS; v++) {
-            const held<R, VECTOR> x = fetch_any<R>(row_at<R>(p.h, row), Group::place(v, at, n));
+        for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
-            for (int i = 0; i < VECTOR / x.PER_WORD; i++) h[v].word[i] = x.word[i];
-        }
+            for (int i = 0; i < VECTOR / held<R, VECTOR>::PER_WORD; i++) h[v].word[i] = x[v].word[i];
     }
 
     /* dy, and h as xhat, 0 beyond the row. */
@@ -78,9 +77,8 @@ template <class T, class Group> struct norm_backward_input {
 /* dy becomes g = (weight + offset) dy. */
 template <class T, class W, class Group>
 DEVICE void norm_weigh_as(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at, typename Group::index n) {
-    held<W, VECTOR> weight[Group::VECTORS];
-#pragma unroll
-    for (int v = 0; v < Group::VECTORS; v++) weight[v] = fetch<W>(p.weight.data, Group::place(v, at, n));
+    typename Group::template raw<W> weight;
+    Group::template load<W>(weight, p.weight.data, at, n);
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll

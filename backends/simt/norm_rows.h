@@ -82,8 +82,7 @@ DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], float scale, const s
 #pragma unroll
     for (int first = 0; first < Group::VECTORS; first += STEP) {
         held<T, VECTOR> other[STEP];
-#pragma unroll
-        for (int v = 0; v < STEP; v++) other[v] = fetch<T>(from, Group::place(first + v, at, n));
+        Group::template fetch<T>(other, from, first, at, n);
 #pragma unroll
         for (int v = 0; v < STEP; v++)
 #pragma unroll
@@ -123,8 +122,7 @@ DEVICE void norm_read_x(float (&h)[Group::VECTORS][VECTOR], const norm_params &p
     const typename T::bits *from = row_at<T>(p.x, row);
     keep_address(from);
     typename Group::template raw<T> x;
-#pragma unroll
-    for (int v = 0; v < Group::VECTORS; v++) x[v] = fetch_any<T>(from, Group::place(v, at, n));
+    Group::template fetch_any<T>(x, from, 0, at, n);
     const dropout_words words = norm_words<Group>(row, n);
     const bool drop = p.dropout.p > 0, masks = MASKS && drop && words.alike;
     if constexpr (MASKS)
@@ -208,6 +206,20 @@ template <bool CENTERED> DEVICE bool norm_factors_plain(const norm_params &p) {
     return p.weight.data && (!CENTERED || p.bias.data) && p.weight_offset == 0 && !p.round;
 }
 
+/* Some vectors of a weight or of a bias; ones or zeros if it is absent. */
+template <class W, bool ONES, class Group, int N>
+DEVICE void norm_factor(held<W, VECTOR> (&x)[N], bool there, const void *data, int first, typename Group::index at, typename Group::index n) {
+    constexpr bool WHOLE = Group::whole;
+#pragma unroll
+    for (int i = 0; i < N; i++) {
+        if constexpr (WHOLE)
+            x[i] = there ? fetch_any<W>(data, Group::place(first + i, at, n)) : ONES ? held_ones<W, VECTOR>() : held<W, VECTOR>{};
+        else
+            x[i] = ONES ? held_ones<W, VECTOR>() : held<W, VECTOR>{};
+    }
+    if (!WHOLE && there) Group::template fetch_any<W>(x, data, first, at, n);
+}
+
 /* y of a piece of h - origin, with weight and bias of type W; PLAIN: in the sense of norm_factors_plain(). They are asked for, of some vectors at a
  * time, before any is looked at. */
 template <bool CENTERED, bool PLAIN, class T, class W, class Group>
@@ -220,10 +232,8 @@ DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params 
     for (int first = 0; first < Group::VECTORS; first += STEP) {
         if (at + first * Group::SIZE * VECTOR >= n) return;
         held<W, VECTOR> weight[STEP], bias[STEP];
-#pragma unroll
-        for (int i = 0; i < STEP; i++) weight[i] = weighted ? fetch_any<W>(p.weight.data, Group::place(first + i, at, n)) : held_ones<W, VECTOR>();
-#pragma unroll
-        for (int i = 0; i < STEP; i++) bias[i] = biased ? fetch_any<W>(p.bias.data, Group::place(first + i, at, n)) : held<W, VECTOR>{};
+        norm_factor<W, true, Group>(weight, weighted, p.weight.data, first, at, n);
+        norm_factor<W, false, Group>(bias, biased, p.bias.data, first, at, n);
 #pragma unroll
         for (int i = 0; i < STEP; i++) {
             float(&y)[VECTOR] = h[first + i];

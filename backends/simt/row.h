@@ -5,21 +5,23 @@
  * row is read again for each step, mostly from the second-level cache. A group is a part of a warp for short rows, so that shuffles suffice and a block has
  * several rows, and a whole block for long ones.
  *
- * Rows are WHOLE if they are aligned and their length is a multiple of 8: then every vector is one access or none, without a branch. Of others each element is
- * read by itself, by the same thread, since results must not depend on addresses. */
+ * Rows are WHOLE if they are aligned and their length is a multiple of 8: then every vector is one access or none, without a branch. Those of others begin
+ * anywhere (shifted.h). */
 #ifndef TRINE_SIMT_ROW_H
 #define TRINE_SIMT_ROW_H
 
 #include "fetch.h"
 #include "params.h"
+#include "shifted.h"
 #include "simt.h"
 
 enum { ROW_VECTORS = 4, ROW_MOST = 1024 };
 
-/* Where a thread's vector is in a row of n elements. */
+/* Where a thread's vector is in a row of n elements; so many threads of a warp have vectors one behind the other, and put them together. */
 template <bool WHOLE> struct span {
     using index = int64_t;
     index at, n;
+    int lanes;
 };
 template <> struct span<true> {
     using index = int32_t;
@@ -29,20 +31,6 @@ template <bool WHOLE> DEVICE bool within(const span<WHOLE> &s, int k) { return s
 
 /* The same if n is the row's whole length: a vector of a WHOLE row is in it or not. */
 template <bool WHOLE> DEVICE bool inside(const span<WHOLE> &s, int k) { return s.at + (WHOLE ? 0 : k) < s.n; }
-
-/* N elements one by one, element k if in(k); the others are 0. */
-template <class T, int N, class In> DEVICE held<T, N> gathered(const typename T::bits *from, const In &in) {
-    held<T, N> x = {};
-#pragma unroll
-    for (int k = 0; k < N; k++)
-        if (in(k)) x.word[k / x.PER_WORD] |= (uint32_t)from[k] << k % x.PER_WORD * 16;
-    return x;
-}
-template <class T, int N, class In> DEVICE void scatter(const float (&v)[N], typename T::bits *to, const In &in) {
-#pragma unroll
-    for (int k = 0; k < N; k++)
-        if (in(k)) to[k] = T::put(v[k]);
-}
 
 /* Its elements; beyond the row they may be any. A WHOLE row must have a first element, which is what is read for one beyond it: a test would cost more. */
 template <class T> DEVICE held<T, VECTOR> fetch_any(const void *row, const span<true> &s) {
@@ -56,12 +44,7 @@ template <class T> DEVICE held<T, VECTOR> emptied(held<T, VECTOR> x, const span<
     return x;
 }
 template <class T> DEVICE held<T, VECTOR> fetch(const void *row, const span<true> &s) { return emptied<T>(fetch_any<T>(row, s), s); }
-template <class T> DEVICE held<T, VECTOR> fetch(const void *row, const span<false> &s) {
-    return gathered<T, VECTOR>((const typename T::bits *)row + s.at, [&](int k) { return within(s, k); });
-}
-
 template <class T> DEVICE held<T, VECTOR> emptied(held<T, VECTOR> x, const span<false> &) { return x; }
-template <class T> DEVICE held<T, VECTOR> fetch_any(const void *row, const span<false> &s) { return fetch<T>(row, s); }
 
 template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const span<true> &s) {
     const held<T, VECTOR> x = held_of<T>(v);
@@ -70,9 +53,7 @@ template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const sp
 #pragma unroll
         for (int i = 0; i < VECTOR / x.PER_WORD; i += 4) store_words(to + i, x.word[i], x.word[i + 1], x.word[i + 2], x.word[i + 3]);
 }
-template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const span<false> &s) {
-    scatter<T>(v, (typename T::bits *)row + s.at, [&](int k) { return within(s, k); });
-}
+template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const span<false> &s) { shifted<T>(row, s.at, s.n).put(held_of<T>(v), s.lanes); }
 
 template <int G, int V, bool WHOLE> struct group {
     static constexpr int SIZE = G, VECTORS = V;
@@ -88,7 +69,13 @@ template <int G, int V, bool WHOLE> struct group {
     static DEVICE int number() { return ROWS > 1 ? thread_index() / G : 0; } /* among the block's groups */
     static DEVICE int64_t row() { return block_index() * ROWS + number(); }
     static DEVICE int rank() { return thread_index() % G; }
-    static DEVICE lane place(int v, index at, index n) { return { at + (v * G + rank()) * VECTOR, n }; }
+    static DEVICE lane place(int v, index at, index n) {
+        const index first = at + (v * G + rank()) * VECTOR;
+        if constexpr (WHOLE)
+            return { first, n };
+        else
+            return { first, n, G < WARP ? G : WARP };
+    }
 
     /* Body(v, l) for each vector v of the group in the piece that begins at `at` of a row of n; l: where the thread's own is. */
     template <class Body> static DEVICE void each(index at, index n, const Body &body) {
@@ -97,11 +84,36 @@ template <int G, int V, bool WHOLE> struct group {
             if (at + v * G * VECTOR < n) body(v, place(v, at, n));
     }
 
-    /* The thread's vectors of a piece. They are all asked for before any is looked at. */
-    template <class T> static DEVICE void load(raw<T> &x, const void *row, index at, index n) {
+    /* N vectors of a piece from number `first` on, all asked for before any is looked at; fetch_any(): of WHOLE rows those beyond it may be any, others are 0. */
+    template <class T, int N> static DEVICE void fetch_any(held<T, VECTOR> (&x)[N], const void *row, int first, index at, index n) {
+        if constexpr (WHOLE) {
 #pragma unroll
-        for (int v = 0; v < V; v++) x[v] = fetch<T>(row, place(v, at, n));
+            for (int i = 0; i < N; i++) x[i] = ::fetch_any<T>(row, place(first + i, at, n));
+        } else {
+            const auto vector = [&](int i) { return shifted<T>(row, place(first + i, at, n).at, n); };
+            constexpr int ROOM = (G < ROW_MOST ? 4 : 2) * 2 / (int)sizeof(typename T::bits), AT_ONCE = N < ROOM ? N : ROOM; /* of registers */
+            static_assert(N % AT_ONCE == 0, "all vectors");
+#pragma unroll
+            for (int i = 0; i < N; i += AT_ONCE) {
+                typename shifted<T>::pieces pieces[AT_ONCE];
+#pragma unroll
+                for (int j = 0; j < AT_ONCE; j++) pieces[j] = vector(i + j).ask();
+#pragma unroll
+                for (int j = 0; j < AT_ONCE; j++) x[i + j] = vector(i + j).take(pieces[j]);
+            }
+#pragma unroll
+            for (int i = 0; i < N; i++)
+                if (!vector(i).inner()) x[i] = vector(i).gather();
+        }
     }
+    template <class T, int N> static DEVICE void fetch(held<T, VECTOR> (&x)[N], const void *row, int first, index at, index n) {
+        if constexpr (WHOLE)
+#pragma unroll
+            for (int i = 0; i < N; i++) x[i] = ::fetch<T>(row, place(first + i, at, n));
+        else
+            fetch_any<T>(x, row, first, at, n);
+    }
+    template <class T> static DEVICE void load(raw<T> &x, const void *row, index at, index n) { fetch<T>(x, row, 0, at, n); }
     template <class T> static DEVICE void load(float (&x)[V][VECTOR], const void *row, index at, index n) {
         raw<T> bits;
         load<T>(bits, row, at, n);
