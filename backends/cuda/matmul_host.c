@@ -50,16 +50,13 @@ matmul_target matmul_target_of(const trine_call *call) {
 
 /* ---------------------------------------------------------------------------------------------------------------------- sides */
 
-/* In bytes, as tensor maps take them (cuTensorMapEncodeTiled). */
-static bool copyable_stride(int64_t bytes) { return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40; }
-
 /* Can copies read the operand where it lies, if `across` says which direction is consecutive? Where it begins does not count: the order of sums and the
  * workspace follow from sizes and strides alone. */
 static bool copyable(const trine_tensor *t, int lane, bool across) {
     const int64_t size = (int64_t)trine_dtype_size(t->dtype);
     const int outer = across ? 3 - lane : lane;
-    return t->stride[3 - outer] == 1 && (t->shape[outer] == 1 || copyable_stride(t->stride[outer] * size)) &&
-           (t->shape[0] == 1 || copyable_stride(t->stride[0] * size));
+    return t->stride[3 - outer] == 1 && (t->shape[outer] == 1 || cuda_copyable_stride(t->stride[outer] * size)) &&
+           (t->shape[0] == 1 || cuda_copyable_stride(t->stride[0] * size));
 }
 
 matmul_side matmul_side_of(const trine_call *call, int tensor, bool across) {

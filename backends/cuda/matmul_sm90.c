@@ -120,12 +120,9 @@ static plan plan_of(const trine_call *call, int which) {
 }
 
 const char *matmul_sm90_refuse(const trine_call *call) {
-    const cuda_device *d = call->device;
     const char *why = matmul_refuse_cores(call);
+    if (why == NULL) why = cuda_refuse_hopper(call);
     if (why != NULL) return why;
-    if (cuda_ops[call->plan->op].code[CUDA_HOPPER] == NULL) return "no code for sm_90a was built";
-    if (d->major != 9 || d->minor != 0) return "the device is not of compute capability 9.0";
-    if (!d->tensor_maps) return "the device has no tensor maps";
     if (call->dim[MATMUL_K] == 0) return "k is 0";
     for (int i = 0; i < call->plan->symbols; i++)
         if (call->dim[i] > INT32_MAX - 256) return "a dimension exceeds the coordinates of tensor maps";

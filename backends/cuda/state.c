@@ -68,6 +68,13 @@ int cuda_code_for(int major, int minor) {
     return best[false] > 0 ? best[false] : best[true];
 }
 
+const char *cuda_refuse_hopper(const trine_call *call) {
+    const cuda_device *d = call->device;
+    if (cuda_ops[call->plan->op].code[CUDA_HOPPER] == NULL) return "no code for sm_90a was built";
+    if (d->major != 9 || d->minor != 0) return "the device is not of compute capability 9.0";
+    return d->tensor_maps ? NULL : "the device has no tensor maps";
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- functions */
 
 /* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */

@@ -45,12 +45,18 @@ typedef struct cuda_scope {
 trine_status cuda_enter(const cuda_device *d, cuda_scope *scope_out);
 void cuda_leave(const cuda_device *d, cuda_scope scope);
 
-/* What this module has of an op: its kernels, and device code for all architectures. */
+/* What this module has of an op: its kernels, and its device code. */
 typedef struct cuda_op {
     const trine_kernel *kernels;  /* NULL: a hole */
     const void *code[CUDA_PARTS]; /* NULL: not built */
 } cuda_op;
 extern const cuda_op cuda_ops[TRINE_OP_COUNT];
+
+/* Why the device cannot run what the call's op has for sm_90a; NULL if it can. */
+const char *cuda_refuse_hopper(const trine_call *call);
+
+/* Strides in bytes as tensor maps take them (cuTensorMapEncodeTiled). */
+static inline bool cuda_copyable_stride(int64_t bytes) { return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40; }
 
 /* A launch of a function of the call's op, in more detail than simt_launch() has. Blocks that come early crowd where processors are free first: launches bound by
  * arithmetic go alone, but for those that fill the device with a block for each processor. */
