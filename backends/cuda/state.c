@@ -144,7 +144,9 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     cuda_scope scope;
     CUfunction code;
     CUlaunchAttribute attributes[ATTRIBUTES];
-    if ((*clusters_out = d->clusters[call->plan->op][launch->cluster]) > 0) return TRINE_OK;
+    const bool fills = 2 * launch->shared > d->shared;
+    *clusters_out = fills ? d->clusters[launch->cluster] : 0;
+    if (*clusters_out > 0) return TRINE_OK;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = find_function(d, call, launch, &code);
@@ -152,7 +154,7 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
         const CUlaunchConfig config = config_of(d, launch, attributes, NULL);
         status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
     }
-    if (status == TRINE_OK) d->clusters[call->plan->op][launch->cluster] = *clusters_out;
+    if (status == TRINE_OK && fills) d->clusters[launch->cluster] = *clusters_out;
     cuda_leave(d, scope);
     return status;
 }
