@@ -81,7 +81,7 @@ attention_backward_params attention_backward_params_of(const trine_call *call, c
     attention_backward_params p = tensors_of(call);
     const int64_t row = plan->rows * plan->tile.queries;
     p.tiles = (int32_t)plan->rows, p.columns = (int32_t)plan->keys;
-    p.delta = (attention_tensor){ (char *)call->workspace + plan->delta, p.at.h * row, 1, row };
+    p.delta = (attention_tensor){ attention_backward_part(call, plan->delta), p.at.h * row, 1, row };
     p.wide = p.wide && simt_aligned(call, ATTENTION_BACKWARD_O);
     return p;
 }
@@ -127,7 +127,7 @@ static trine_status launch_tile(const trine_call *call, const tile *list) {
     enum { RISING = 32 }; /* tiles of keys up to which a causal mask wants the other order */
     const tile *const tile = tile_of(call, list);
     const attention_backward_plan plan = plan_of(call, list);
-    attention_backward_mma_params p = { ATTENTION_BACKWARD_PASS(call, &plan, (char *)call->workspace) };
+    attention_backward_mma_params p = { ATTENTION_BACKWARD_PASS(call, &plan) };
     p.rises = p.call.at.causal && plan.keys <= RISING;
     trine_status status = launch_part(call, &p, tile, "begin_", plan.begins, false);
     if (status == TRINE_OK) status = launch_part(call, &p, tile, "", plan.planes * plan.keys, true);

@@ -48,7 +48,7 @@ static trine_status launch_end(const trine_call *call, const attention_backward_
 trine_status attention_backward_sm90_launch(const trine_call *call) {
     const cuda_device *d = call->device;
     const attention_backward_plan plan = plan_of(call);
-    attention_backward_sm90_params p = { ATTENTION_BACKWARD_PASS(call, &plan, (char *)call->workspace) };
+    attention_backward_sm90_params p = { ATTENTION_BACKWARD_PASS(call, &plan) };
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
