@@ -6,7 +6,8 @@
 
 #include <trine/ops.h>
 
-attention_backward_params attention_backward_params_of(const trine_call *call) {
+/* All but delta, tiles and columns. */
+static attention_backward_params tensors_of(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
     const attention_problem at =
         attention_problem_of(call, ATTENTION_BACKWARD_CU_Q, (attention_options){ args->scale, args->softcap, args->causal, args->window });
@@ -28,12 +29,6 @@ attention_backward_params attention_backward_params_of(const trine_call *call) {
                                                 simt_aligned(call, ATTENTION_BACKWARD_DV) };
 }
 
-static attention_backward_params params_of(const trine_call *call) {
-    attention_backward_params p = attention_backward_params_of(call);
-    p.delta = (attention_tensor){ call->workspace, (int64_t)p.at.h * p.at.sq, 1, p.at.sq };
-    return p;
-}
-
 static size_t workspace(const trine_call *call) { return (size_t)(call->dim[ATTENTION_B] * call->dim[ATTENTION_H] * call->dim[ATTENTION_SQ]) * sizeof(float); }
 
 /* `step`: "queries" or "keys", of which there are `tokens` in each of `heads`. */
@@ -53,7 +48,8 @@ static trine_status launch_delta(const trine_call *call, const attention_backwar
 }
 
 static trine_status launch_simt(const trine_call *call) {
-    attention_backward_params p = params_of(call);
+    attention_backward_params p = tensors_of(call);
+    p.delta = (attention_tensor){ call->workspace, (int64_t)p.at.h * p.at.sq, 1, p.at.sq };
     trine_status status = launch_delta(call, &p);
     if (status == TRINE_OK) status = launch_step(call, &p, "queries", p.at.sq, p.at.h);
     if (status == TRINE_OK) status = launch_step(call, &p, "keys", p.at.sk, p.at.h / p.at.group);
@@ -68,14 +64,25 @@ static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 attention_backward_plan attention_backward_plan_of(const trine_call *call, attention_backward_tile tile, int turn) {
     const int64_t *dim = call->dim, h = dim[ATTENTION_H];
     attention_backward_plan p = { .tile = tile };
+    enum { VECTOR = 8 }; /* elements of a row that a thread of the launch before has */
     p.rows = simt_blocks(dim[ATTENTION_SQ], tile.queries), p.queries = dim[ATTENTION_B] * h * p.rows, p.keys = simt_blocks(dim[ATTENTION_SK], tile.keys);
     p.parts = p.keys * dim[ATTENTION_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_HK] : 1;
     p.planes = dim[ATTENTION_B] * dim[ATTENTION_HK] * p.parts * (tile.d / tile.width);
     const int64_t floats = p.queries * tile.queries * tile.d;
-    p.turns = turn ? floats / turn : p.queries;
+    p.begins = simt_blocks(floats / VECTOR + 1, ATTENTION_BACKWARD_ENDS), p.ends = p.queries + dim[ATTENTION_B] * dim[ATTENTION_HK] * p.keys;
     p.delta = aligned(p.queries * tile.queries * 4), p.dq = 2 * p.delta, p.dkv = p.dq + floats * 4;
-    p.counts = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * tile.keys * tile.width * 4 : 0);
-    p.bytes = p.counts + (p.turns + p.planes * p.keys + 2) * 4;
+    p.turns = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * tile.keys * tile.width * 4 : 0);
+    p.spoilt = p.turns + (turn ? floats / turn : p.queries) * 4;
+    p.ticket = p.spoilt + p.planes * p.keys * 4, p.astray = p.ticket + 4, p.bytes = p.astray + 4;
+    return p;
+}
+
+attention_backward_params attention_backward_params_of(const trine_call *call, const attention_backward_plan *plan) {
+    attention_backward_params p = tensors_of(call);
+    const int64_t row = plan->rows * plan->tile.queries;
+    p.tiles = (int32_t)plan->rows, p.columns = (int32_t)plan->keys;
+    p.delta = (attention_tensor){ attention_backward_part(call, plan->delta), p.at.h * row, 1, row };
+    p.wide = p.wide && simt_aligned(call, ATTENTION_BACKWARD_O);
     return p;
 }
 
@@ -117,26 +124,14 @@ static trine_status launch_part(const trine_call *call, const attention_backward
 }
 
 static trine_status launch_tile(const trine_call *call, const tile *list) {
-    /* Planes, some blocks of each of which read the same queries at nearly the same time; and tiles of keys up to which a causal mask wants the other order. */
-    enum { BUNCH = 16, RISING = 32 };
+    enum { RISING = 32 }; /* tiles of keys up to which a causal mask wants the other order */
     const tile *const tile = tile_of(call, list);
     const attention_backward_plan plan = plan_of(call, list);
-    attention_backward_mma_params p = { .call = attention_backward_params_of(call) };
-    char *const at = call->workspace;
-    const int64_t row = plan.rows * plan.tile.queries, groups = p.call.at.b * (p.call.at.h / p.call.at.group);
-    p.call.tiles = (int32_t)plan.rows, p.call.columns = (int32_t)plan.keys;
-    p.call.delta = (attention_tensor){ at + plan.delta, p.call.at.h * row, 1, row };
-    p.call.wide = p.call.wide && simt_aligned(call, ATTENTION_BACKWARD_O);
-    p.parts = (int32_t)plan.parts, p.share = (int32_t)(p.call.at.group / plan.parts);
-    p.planes = (int32_t)plan.planes, p.bunch = p.planes < BUNCH ? p.planes : BUNCH;
+    attention_backward_mma_params p = { ATTENTION_BACKWARD_PASS(call, &plan) };
     p.rises = p.call.at.causal && plan.keys <= RISING;
-    p.lift = (float *)(void *)at, p.dq = (float *)(void *)(at + plan.dq), p.dkv = (float *)(void *)(at + plan.dkv);
-    p.turns = (int32_t *)(void *)(at + plan.counts), p.spoilt = p.turns + plan.turns;
-    p.ticket = p.spoilt + plan.planes * plan.keys, p.astray = p.ticket + 1;
-    trine_status status =
-        launch_part(call, &p, tile, "begin_", simt_blocks(plan.queries * plan.tile.queries * plan.tile.d / 8 + 1, ATTENTION_BACKWARD_ENDS), false);
+    trine_status status = launch_part(call, &p, tile, "begin_", plan.begins, false);
     if (status == TRINE_OK) status = launch_part(call, &p, tile, "", plan.planes * plan.keys, true);
-    if (status == TRINE_OK) status = launch_part(call, &p, tile, "end_", plan.queries + groups * plan.keys, false);
+    if (status == TRINE_OK) status = launch_part(call, &p, tile, "end_", plan.ends, false);
     return status;
 }
 

@@ -20,9 +20,6 @@ enum {
     ATTENTION_BACKWARD_DV
 };
 
-/* All but delta, tiles and columns. */
-attention_backward_params attention_backward_params_of(const trine_call *call);
-
 /* What a kernel by tensor cores has in a block: columns of q and k, those of them that it sums, keys and queries. */
 typedef struct attention_backward_tile {
     int d, width, keys, queries;
@@ -31,13 +28,30 @@ typedef struct attention_backward_tile {
 /* What that divides a call into, and where its parts of the workspace begin. */
 typedef struct attention_backward_plan {
     attention_backward_tile tile;
-    int64_t rows, queries, keys; /* tiles of queries and of keys of one head; tiles of queries of all heads */
-    int64_t parts, planes, turns;
-    int64_t delta, dq, dkv, counts, bytes;
+    int64_t rows, queries, keys; /* tiles of queries of one head, and of all; tiles of keys of one head */
+    int64_t parts, planes;
+    int64_t begins, ends; /* blocks of the launches before and after */
+    int64_t delta, dq, dkv, turns, spoilt, ticket, astray, bytes;
 } attention_backward_plan;
 
 /* Turns are counted for each tile of queries, or for each `turn` floats of their dq, if that is not 0. */
 attention_backward_plan attention_backward_plan_of(const trine_call *call, attention_backward_tile tile, int turn);
+
+/* The tensors, and what the plan says of them. */
+attention_backward_params attention_backward_params_of(const trine_call *call, const attention_backward_plan *plan);
+
+/* The parameters that the kernels in one pass have in common. Of a bunch's planes some blocks of each read the same queries at nearly the same time. */
+enum { ATTENTION_BACKWARD_BUNCH = 16 };
+#define ATTENTION_BACKWARD_PASS(call_, plan) \
+    .call = attention_backward_params_of(call_, plan), .lift = attention_backward_part(call_, 0), .dq = attention_backward_part(call_, (plan)->dq), \
+    .dkv = attention_backward_part(call_, (plan)->dkv), .turns = attention_backward_part(call_, (plan)->turns), \
+    .spoilt = attention_backward_part(call_, (plan)->spoilt), .ticket = attention_backward_part(call_, (plan)->ticket), \
+    .astray = attention_backward_part(call_, (plan)->astray), .planes = (int32_t)(plan)->planes, \
+    .bunch = (plan)->planes < ATTENTION_BACKWARD_BUNCH ? (int32_t)(plan)->planes : ATTENTION_BACKWARD_BUNCH, .parts = (int32_t)(plan)->parts, \
+    .share = (int32_t)((call_)->dim[ATTENTION_H] / (call_)->dim[ATTENTION_HK] / (plan)->parts)
+
+/* The workspace from a byte on. */
+static inline void *attention_backward_part(const trine_call *call, int64_t from) { return (char *)call->workspace + from; }
 
 /* NULL, or why it is too much. */
 const char *attention_backward_refuse_plan(const attention_backward_plan *plan);

@@ -8,21 +8,16 @@
 
 #include "attention_sm90.h"
 
-/* Strides in bytes as tensor maps take them (cuTensorMapEncodeTiled). */
-static bool copyable(int64_t bytes) { return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40; }
-
 const char *attention_sm90_refuse_tensors(const trine_call *call, uint32_t set) {
-    const cuda_device *d = call->device;
-    if (cuda_ops[call->plan->op].code[CUDA_HOPPER] == NULL) return "no code for sm_90a was built";
-    if (d->major != 9 || d->minor != 0) return "the device is not of compute capability 9.0";
-    if (!d->tensor_maps) return "the device has no tensor maps";
+    const char *const why = cuda_refuse_hopper(call);
+    if (why != NULL) return why;
     for (int i = 0; i < call->plan->tensors; i++) {
         const trine_tensor *t = &call->tensor[i];
         if (!(set >> i & 1)) continue;
         if (trine_dtype_size(t->dtype) != 2) return "tensor cores have no products of this type that the error bound allows";
         for (int k = 0; k < 3; k++) {
             if (t->shape[k] == 0) return "there is nothing to copy";
-            if (t->shape[k] > 1 && !copyable(2 * t->stride[k])) return "strides are not multiples of 16 bytes";
+            if (t->shape[k] > 1 && !cuda_copyable_stride(2 * t->stride[k])) return "strides are not multiples of 16 bytes";
         }
     }
     return attention_refuse(call);

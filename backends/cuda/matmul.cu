@@ -10,6 +10,7 @@
 #include "matmul_pack.h"
 #include "matmul_simt.h"
 #include "matmul_skinny.h"
+#include "matmul_tiles.h"
 
 ENTRY(matmul_simt_f32, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_float<f32>>(p); }
 ENTRY(matmul_simt_f64, MATMUL_THREADS, matmul_params) { matmul_staged<matmul_double>(p); }
@@ -37,13 +38,11 @@ ENTRY(matmul_add_i32, MATMUL_THREADS, matmul_add_params) { matmul_add_parts<int3
     MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, k, k, false, false) \
     MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, k, l, false, true) \
     MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, l, k, true, false) MMA(T, T, ROWS, COLUMNS, DOWN, RIGHT, l, l, true, true)
-#define MMA_ALL(ROWS, COLUMNS, DOWN, RIGHT) \
+#define MMA_ALL(ROWS, COLUMNS, DOWN, RIGHT, ...) \
     MMA_16(bf16, ROWS, COLUMNS, DOWN, RIGHT) \
     MMA_16(f16, ROWS, COLUMNS, DOWN, RIGHT) \
     MMA(i8, int8_t, ROWS, COLUMNS, DOWN, RIGHT, k, k, false, false) MMA(f32, tf32, ROWS, COLUMNS, DOWN, RIGHT, k, k, false, false)
-MMA_ALL(128, 256, 2, 4)
-MMA_ALL(128, 128, 2, 2)
-MMA_ALL(64, 128, 2, 2)
+MATMUL_MMA_TILES(MMA_ALL)
 
 /* The parts of a name: tokens at most, and the weights' consecutive direction, k or lane. */
 #define MMA_FEW(name, T, TOKENS, x, ACROSS) \
@@ -88,24 +87,18 @@ FEW(f16, 16)
     ENTRY_HELD(matmul_f32_##ROWS##x##COLUMNS##_##a##b, (matmul_f32_shape<ROWS, COLUMNS, GROUPS>::THREADS), HELD, matmul_params) { \
         matmul_f32<ROWS, COLUMNS, GROUPS, STAGES, A_ACROSS, B_ACROSS>(p); \
     }
-#define F32_ALL(ROWS, COLUMNS, GROUPS, STAGES, HELD) \
+#define F32_ALL(ROWS, COLUMNS, GROUPS, STAGES, HELD, ...) \
     F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, k, k, false, false) \
     F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, k, l, false, true) \
     F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, l, k, true, false) F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, l, l, true, true)
-F32_ALL(128, 128, 1, 4, 2)
-F32_ALL(64, 128, 4, 3, 1)
-F32_ALL(32, 64, 8, 3, 1)
+MATMUL_F32_TILES(F32_ALL)
 
 #define F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, a, b, A_ACROSS, B_ACROSS) \
     ENTRY_HELD(matmul_f64_##ROWS##x##COLUMNS##_##a##b, (matmul_f64_shape<ROWS, COLUMNS, DOWN, RIGHT, GROUPS>::THREADS), HELD, matmul_params) { \
         matmul_f64<ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, A_ACROSS, B_ACROSS>(p); \
     }
-#define F64_ALL(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD) \
+#define F64_ALL(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, ...) \
     F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, k, k, false, false) \
     F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, k, l, false, true) \
     F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, l, k, true, false) F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, l, l, true, true)
-F64_ALL(128, 128, 64, 32, 1, 4, 1)
-F64_ALL(64, 64, 32, 32, 1, 4, 3)
-F64_ALL(64, 32, 32, 32, 4, 4, 1)
-F64_ALL(16, 64, 16, 16, 1, 4, 4)
-F64_ALL(64, 16, 16, 16, 1, 4, 4)
+MATMUL_F64_TILES(F64_ALL)

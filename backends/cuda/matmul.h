@@ -106,16 +106,4 @@ enum {
 /* Threads of a block, if `held` of them fill a processor. */
 #define MATMUL_SKINNY_THREADS(few, across, held) (((few) == 4 && !(across) ? 256 : 512) / (held))
 
-/* Shared memory of a block whose tile of f32 is rows x columns: for each of the groups that share k a ring of stages, or all sums. */
-static inline int matmul_f32_bytes(int rows, int columns, int groups, int stages) {
-    const int ring = stages * MATMUL_F32_DEPTH * (rows + columns + 2 * MATMUL_F32_PAD), sums = rows * columns;
-    return 4 * groups * (ring > sums ? ring : sums);
-}
-
-/* The same of f64, in whose stages an operand's rows may be padded, and in whose sums they are. */
-static inline int matmul_f64_bytes(int rows, int columns, int groups, int stages) {
-    const int ring = stages * ((rows + columns) * 128 + 1024), sums = rows * (columns + 4) * 8;
-    return groups * (ring > sums ? ring : sums);
-}
-
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul of 16-bit elements with few rows or columns, by tensor cores: the host side. */
-#include "matmul_few_host.h"
+#include "matmul_few.h"
 
 #include <stdio.h>
 
-#include "matmul_few.h"
+#include "matmul_kernels.h"
 
 /* Which operand has few lanes, which may be packed; the most that its kernel takes; lanes of the other, those of a block, and blocks. */
 typedef struct few {
@@ -15,10 +15,10 @@ typedef struct few {
 
 static few few_of(const trine_call *call) {
     const cuda_device *d = call->device;
-    const bool swapped = call->dim[MATMUL_M] < call->dim[MATMUL_N];
-    few f = { .many = swapped ? MATMUL_B : MATMUL_A, .few = matmul_side_of(call, swapped ? MATMUL_A : MATMUL_B, false) };
+    const int many = matmul_many_of(call);
+    few f = { .many = many, .few = matmul_side_of(call, matmul_other(many), false) };
     f.most = f.few.lanes <= 8 ? 8 : MATMUL_FEW;
-    f.lanes = call->dim[swapped ? MATMUL_N : MATMUL_M];
+    f.lanes = call->tensor[many].shape[matmul_lane_of(many)];
     const int64_t groups = simt_blocks(f.lanes, 16), batches = call->dim[MATMUL_G], each = simt_blocks(groups * batches, d->units);
     f.own = 16 * (each < 1 ? 1 : each < groups ? each : groups);
     f.right = simt_blocks(f.lanes, f.own);
@@ -35,7 +35,7 @@ const char *matmul_few_refuse(const trine_call *call) {
     if (call->dim[MATMUL_M] > MATMUL_FEW && call->dim[MATMUL_N] > MATMUL_FEW) return "neither m nor n is at most 16";
     if (call->dim[MATMUL_K] % 8 != 0 || call->dim[MATMUL_K] == 0) return "k is not a multiple of 8, or 0";
     if (call->dim[MATMUL_K] > INT32_MAX / 2 || call->dim[MATMUL_M] > INT32_MAX / 2 || call->dim[MATMUL_N] > INT32_MAX / 2) return "a dimension exceeds 2^30";
-    const matmul_side many = matmul_side_of(call, call->dim[MATMUL_M] < call->dim[MATMUL_N] ? MATMUL_B : MATMUL_A, false);
+    const matmul_side many = matmul_side_of(call, matmul_many_of(call), false);
     if (many.packed) return "elements of k of the operand with many lanes are not consecutive, or its lanes not aligned";
     return bytes_of(few_of(call).most, 3) > ((const cuda_device *)call->device)->shared ? "a block cannot have as much shared memory" : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul by mma.sync where one operand has few lanes: the host side. */
-#include "matmul_host.h"
+#include "matmul_kernels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -41,9 +41,8 @@ static double seconds_of(const trine_call *call, const plan *p, const matmul_spl
 /* The plan that is predicted to take the least time. */
 static plan plan_of(const trine_call *call) {
     const cuda_device *d = call->device;
-    plan best = { .many = call->dim[MATMUL_M] < call->dim[MATMUL_N] ? MATMUL_B : MATMUL_A, .tokens = FEWEST, .seconds = INFINITY };
-    const int other = MATMUL_A + MATMUL_B - best.many;
-    best.weights = matmul_side_of(call, best.many, true), best.few = matmul_side_of(call, other, false);
+    plan best = { .many = matmul_many_of(call), .tokens = FEWEST, .seconds = INFINITY };
+    best.weights = matmul_side_of(call, best.many, true), best.few = matmul_side_of(call, matmul_other(best.many), false);
     while (best.tokens < best.few.lanes) best.tokens *= 2, best.size++;
     const int most = MATMUL_MMA_FEW_WARPS(best.weights.across);
     const int64_t wide = MATMUL_MMA_FEW_LANES(best.weights.across), steps = call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype) / 128;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul on sm_90a: the host side. Tensor maps, tiles, and which of them. */
-#include "matmul_sm90_host.h"
+#include "matmul_kernels.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,12 +10,12 @@
 
 /* A tile of 128 by n: blocks in pairs that share y's part, or in clusters that split k between them. */
 typedef struct tile {
-    const char *kind;
     bool pairs;
     int n;
 } tile;
-static const tile tiles[MATMUL_SM90_TILES] = { { "pairs", true, 256 }, { "pairs", true, 224 }, { "pairs", true, 128 }, { "split", false, 128 },
-                                               { "split", false, 64 }, { "split", false, 32 }, { "split", false, 16 }, { "split", false, 8 } };
+#define PAIRS(COLUMNS) { true, COLUMNS },
+#define SPLIT(COLUMNS) { false, COLUMNS },
+static const tile tiles[] = { MATMUL_SM90_PAIRS(PAIRS) MATMUL_SM90_SPLITS(SPLIT) };
 
 /* Are there products with y's lanes consecutive? Panels are 64 of them. */
 static bool takes_across(const tile *t) { return t->n / (t->pairs ? 2 : 1) % 64 == 0; }
@@ -68,7 +68,7 @@ static void place(const trine_call *call, plan *p) {
 }
 
 static plan plan_tile(const trine_call *call, tile t, double operands) {
-    plan p = { .tile = t, .swapped = !t.pairs && call->dim[MATMUL_M] < call->dim[MATMUL_N] }, best;
+    plan p = { .tile = t, .swapped = !t.pairs && matmul_many_of(call) == MATMUL_B }, best;
     p.x = matmul_side_of(call, p.swapped ? MATMUL_B : MATMUL_A, true);
     p.y = matmul_side_of(call, p.swapped ? MATMUL_A : MATMUL_B, takes_across(&t));
     p.right = simt_blocks(p.y.lanes, t.n);
@@ -84,9 +84,9 @@ static plan plan_tile(const trine_call *call, tile t, double operands) {
 
 static plan plan_best(const trine_call *call, int which) {
     const double operands = trine_plan_bytes(call->plan, call->dim, call->type, call->present);
-    if (which < MATMUL_SM90_TILES) return plan_tile(call, tiles[which], operands);
+    if (which < MATMUL_SM90_BEST) return plan_tile(call, tiles[which], operands);
     plan best = plan_tile(call, tiles[0], operands);
-    for (int i = 1; i < MATMUL_SM90_TILES; i++) {
+    for (int i = 1; i < MATMUL_SM90_BEST; i++) {
         const plan p = plan_tile(call, tiles[i], operands);
         if (p.seconds < best.seconds) best = p;
     }
@@ -120,12 +120,9 @@ static plan plan_of(const trine_call *call, int which) {
 }
 
 const char *matmul_sm90_refuse(const trine_call *call) {
-    const cuda_device *d = call->device;
     const char *why = matmul_refuse_cores(call);
+    if (why == NULL) why = cuda_refuse_hopper(call);
     if (why != NULL) return why;
-    if (cuda_ops[call->plan->op].code[CUDA_HOPPER] == NULL) return "no code for sm_90a was built";
-    if (d->major != 9 || d->minor != 0) return "the device is not of compute capability 9.0";
-    if (!d->tensor_maps) return "the device has no tensor maps";
     if (call->dim[MATMUL_K] == 0) return "k is 0";
     for (int i = 0; i < call->plan->symbols; i++)
         if (call->dim[i] > INT32_MAX - 256) return "a dimension exceeds the coordinates of tensor maps";
@@ -170,7 +167,7 @@ static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *
 static trine_status encode_side(const trine_call *call, const tile *tile, const matmul_side *s, void *packed, int lanes, tensor_map *map_out,
                                 matmul_operand *hand_out) {
     const trine_tensor *t = &call->tensor[s->tensor];
-    const int lane = s->tensor == MATMUL_A ? 1 : 2;
+    const int lane = matmul_lane_of(s->tensor);
     const int64_t size = (int64_t)trine_dtype_size(t->dtype), k = t->shape[3 - lane], step = 128 / size;
     map m = { .dtype = t->dtype,
               .data = s->packed ? packed : t->data,
@@ -232,7 +229,7 @@ trine_status matmul_sm90_launch(const trine_call *call, int which) {
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);
     if (status != TRINE_OK) return status;
     cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n, p.tile.pairs), .params = &params };
-    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.kind, type_text(call, &p), p.tile.n, p.x.across ? 'l' : 'k',
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.pairs ? "pairs" : "split", type_text(call, &p), p.tile.n, p.x.across ? 'l' : 'k',
              p.y.across ? 'l' : 'k');
     launch.cluster = p.tile.pairs ? 2 : p.split;
     launch.blocks = launch.cluster * p.tiles;

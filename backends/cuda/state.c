@@ -68,6 +68,13 @@ int cuda_code_for(int major, int minor) {
     return best[false] > 0 ? best[false] : best[true];
 }
 
+const char *cuda_refuse_hopper(const trine_call *call) {
+    const cuda_device *d = call->device;
+    if (cuda_ops[call->plan->op].code[CUDA_HOPPER] == NULL) return "no code for sm_90a was built";
+    if (d->major != 9 || d->minor != 0) return "the device is not of compute capability 9.0";
+    return d->tensor_maps ? NULL : "the device has no tensor maps";
+}
+
 /* ---------------------------------------------------------------------------------------------------------------- functions */
 
 /* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
@@ -137,7 +144,9 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     cuda_scope scope;
     CUfunction code;
     CUlaunchAttribute attributes[ATTRIBUTES];
-    if ((*clusters_out = d->clusters[call->plan->op][launch->cluster]) > 0) return TRINE_OK;
+    const bool fills = 2 * launch->shared > d->shared;
+    *clusters_out = fills ? d->clusters[launch->cluster] : 0;
+    if (*clusters_out > 0) return TRINE_OK;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = find_function(d, call, launch, &code);
@@ -145,7 +154,7 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
         const CUlaunchConfig config = config_of(d, launch, attributes, NULL);
         status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
     }
-    if (status == TRINE_OK) d->clusters[call->plan->op][launch->cluster] = *clusters_out;
+    if (status == TRINE_OK && fills) d->clusters[launch->cluster] = *clusters_out;
     cuda_leave(d, scope);
     return status;
 }

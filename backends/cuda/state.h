@@ -23,8 +23,7 @@ typedef struct cuda_device {
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
     CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
-    /* Clusters of so many blocks that the device holds at once of those the op asks for; 0: not asked yet. */
-    _Atomic int clusters[TRINE_OP_COUNT][SIMT_RING_WIDE + 1];
+    _Atomic int clusters[SIMT_RING_WIDE + 1];    /* of so many blocks, each of which fills a processor, that the device holds at once; 0: not asked yet */
     CUmodule peaks;
     simt_functions functions;
 } cuda_device;
@@ -45,12 +44,18 @@ typedef struct cuda_scope {
 trine_status cuda_enter(const cuda_device *d, cuda_scope *scope_out);
 void cuda_leave(const cuda_device *d, cuda_scope scope);
 
-/* What this module has of an op: its kernels, and device code for all architectures. */
+/* What this module has of an op: its kernels, and its device code. */
 typedef struct cuda_op {
     const trine_kernel *kernels;  /* NULL: a hole */
     const void *code[CUDA_PARTS]; /* NULL: not built */
 } cuda_op;
 extern const cuda_op cuda_ops[TRINE_OP_COUNT];
+
+/* Why the device cannot run what the call's op has for sm_90a; NULL if it can. */
+const char *cuda_refuse_hopper(const trine_call *call);
+
+/* Strides in bytes as tensor maps take them (cuTensorMapEncodeTiled). */
+static inline bool cuda_copyable_stride(int64_t bytes) { return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40; }
 
 /* A launch of a function of the call's op, in more detail than simt_launch() has. Blocks that come early crowd where processors are free first: launches bound by
  * arithmetic go alone, but for those that fill the device with a block for each processor. */
@@ -67,8 +72,8 @@ typedef struct cuda_launch {
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
 
-/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. It is asked once
- * for an op and a size of cluster, whose launches of that sort fill a processor alike. */
+/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. Where a block takes
+ * more than half of a processor's shared memory that follows from the cluster's size, for which the driver is asked once. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
 /* peak.c: the backend's `peak`. */

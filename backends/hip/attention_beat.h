@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the gradient of attention is made of: products by beats, and sums for which weights of 0 do not hide Inf and NaN. */
+/* What the gradient of attention is made of: products by beats, sums for which weights of 0 do not hide Inf and NaN, and weights from products. */
 #ifndef TRINE_HIP_ATTENTION_BEAT_H
 #define TRINE_HIP_ATTENTION_BEAT_H
 
@@ -111,6 +111,63 @@ template <class T, int D> struct attention_beats {
         for (int i = 0; i < WEIGHTS; i++) w[i] = chunk{};
 #pragma unroll
         for (int i = 0; i < BEATS; i++) x[i] = finite<T>(x[i]);
+    }
+};
+
+/* From products to weights, of which `most` is the largest; z log2(e) is unit s. */
+template <class T, int D> struct attention_weighing {
+    using beats = attention_beats<T, D>;
+    using own = typename beats::own;
+    using scores = typename beats::scores;
+    using weights = typename beats::weights;
+    static constexpr int SCORES = beats::SCORES;
+
+    float scale, cap, unit, most;
+    bool capped;
+    scores s, dp, slope;
+    DEVICE attention_weighing(const attention_params &p)
+        : scale(p.scale), cap(p.cap), unit(uniform(p.cap > 0 ? LOG2E : p.scale * LOG2E)), capped((int32_t)bits_of_float(p.cap) > 0) {}
+
+    /* With a cap, s becomes cap tanh(s scale / cap), whose slope is a factor of ds. */
+    DEVICE void limit() {
+        if (__builtin_expect(!capped, true)) return;
+#pragma unroll
+        for (int n = 0; n < SCORES; n++) {
+            const float t = tanh_of(beats::score(s, n) * scale / cap);
+            beats::score(s, n) = cap * t;
+            beats::score(slope, n) = (1 - t) * (1 + t);
+        }
+    }
+    /* p = exp(z - lse) in place of scores n and n + 1, of whose queries `minus` is -lse log2(e). */
+    DEVICE void exponent(scores &p, int n, floats_2 minus) {
+        const floats_2 z = afresh(__builtin_elementwise_fma(floats_2{ sum_of(s, n), sum_of(s, n + 1) }, floats_2{ unit, unit }, minus));
+        beats::score(p, n) = exp2_approx(z[0]);
+        beats::score(p, n + 1) = exp2_approx(z[1]);
+    }
+    DEVICE void put(weights &w, int n, float a, float b) {
+        if (NARROW<T>) most = afresh(larger(larger(magnitude(a), magnitude(b)), most));
+        beats::put_weights(w, n, a, b);
+    }
+    /* ds = p (dp - delta), where delta is in dp from the beginning. */
+    DEVICE void put_ds(weights &w, const scores &p, int n) {
+        const floats_2 ds = afresh(floats_2{ sum_of(dp, n), sum_of(dp, n + 1) } * floats_2{ sum_of(p, n), sum_of(p, n + 1) });
+        beats::score(dp, n) = ds[0], beats::score(dp, n + 1) = ds[1];
+        put(w, n, ds[0], ds[1]);
+    }
+    /* What seldom happens to p and to dp: the slope of a cap; and what is not seen, rows outside of `seen` and where without(n), becomes 0, and bits of the result. */
+    template <class Without> DEVICE uint32_t hide(scores &p, const attention_span &seen, int64_t at, Without without) {
+        const int64_t mine = at + own::group() * 4;
+        const int first = within_tile<beats::ROWS>(seen.first - mine), last = within_tile<beats::ROWS>(seen.last - mine);
+        uint32_t unseen = 0;
+#pragma unroll
+        for (int n = 0; n < SCORES; n++) {
+            const int row = beats::row_of(n);
+            const bool hidden = row < first || row >= last || without(n);
+            beats::score(p, n) = hidden ? 0 : beats::score(p, n);
+            beats::score(dp, n) = hidden ? 0 : capped ? sum_of(dp, n) * afresh(sum_of(slope, n)) : sum_of(dp, n);
+            unseen |= (uint32_t)hidden << n;
+        }
+        return unseen;
     }
 };
 
