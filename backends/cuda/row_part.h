@@ -56,8 +56,9 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
         if constexpr (WHOLE)
             return *(const held<X, ITEMS> *)from;
         else
-            return gathered<X, ITEMS>(from, [&](int k) { return in(i + k); });
+            return begun<X>(row, i).inner() ? begun<X>(row, i).take(begun<X>(row, i).ask()) : begun<X>(row, i).gather();
     }
+    template <class X> DEVICE shifted<X, ITEMS> begun(const void *row, int i) const { return { row, (int)column(i), first + n }; }
 
     /* The same of a row that is read once, or zeros; asked for at once, whatever is waited for next. */
     template <class X> DEVICE held<X, ITEMS> read_if(bool yes, const void *row, int i) const {
@@ -88,13 +89,27 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
     template <class X, int HALF> DEVICE void ask_half(const void *row, int k = 0) const {
         const typename X::bits *from = (const typename X::bits *)row;
         keep_address(from);
-        each([&](int i) {
-            if constexpr (WHOLE)
-                copy_bytes<(int)sizeof(piece)>(&half(i, k, HALF), from + column(i), sizeof(piece));
-            else
-                *(held<X, ITEMS> *)&half(i, k, HALF) = read<X>(row, i);
-        });
+        if constexpr (WHOLE)
+            each([&](int i) { copy_bytes<(int)sizeof(piece)>(&half(i, k, HALF), from + column(i), sizeof(piece)); });
+        else
+            copy_begun<X, HALF>(row, k);
         copy_commit();
+    }
+    /* Of a row that begins anywhere, which goes through registers: some pieces are asked for before any is looked at. */
+    template <class X, int HALF> DEVICE void copy_begun(const void *row, int k) const {
+        enum { AT_ONCE = 2 }; /* there are not so many registers */
+#pragma unroll 1
+        for (int start = thread_index() * ITEMS; start < n; start += AT_ONCE * STEP) {
+            typename shifted<X, ITEMS>::pieces pieces[AT_ONCE];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) pieces[j] = begun<X>(row, start + j * STEP).ask();
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; j++) {
+                const int i = start + j * STEP;
+                const shifted<X, ITEMS> from = begun<X>(row, i);
+                if (i < n) *(held<X, ITEMS> *)&half(i, k, HALF) = from.inner() ? from.take(pieces[j]) : from.gather();
+            }
+        }
     }
     DEVICE void wait() const { copy_wait<0>(); }
 
@@ -129,9 +144,8 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
         if constexpr (WHOLE) {
             store_whole(y.word, to);
         } else {
-#pragma unroll
-            for (int k = 0; k < ITEMS; k++)
-                if (in(i + k)) to[k] = (typename X::bits)(y.word[k / y.PER_WORD] >> k % y.PER_WORD * 16);
+            const int lane = thread_index() % WARP, left = (n - i + ITEMS - 1) / ITEMS + lane; /* threads of the warp that have a piece here */
+            begun<X>(row, i).put(y, lane, left < WARP ? left : WARP);
         }
     }
 };

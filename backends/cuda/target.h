@@ -60,10 +60,9 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     return x;
 }
 
-/* What the thread before has, of `lanes`, all of which come here. */
-DEVICE uint32_t shuffle_before(uint32_t x, int lanes) {
-    const uint32_t all = 0xffffffffu >> (WARP - lanes);
-    return __shfl_up_sync(all << thread_index() % WARP / lanes * lanes, x, 1, lanes);
+/* What the thread before has, this one being number `lane` of `lanes` of a warp that come here. */
+DEVICE uint32_t shuffle_before(uint32_t x, int lane, int lanes) {
+    return __shfl_up_sync(0xffffffffu >> (WARP - lanes) << (thread_index() % WARP - lane), x, 1);
 }
 
 /* One access of 16 or of 8 bytes of global memory. Not declared to touch memory, so that loads of what the thread does not write itself may go before it. */

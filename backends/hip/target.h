@@ -43,8 +43,8 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     return x;
 }
 
-/* What the thread before has, of `lanes`, all of which come here. */
-DEVICE uint32_t shuffle_before(uint32_t x, int) { return (uint32_t)__builtin_amdgcn_ds_bpermute((thread_index() - 1) * 4, (int)x); }
+/* What the thread before has, this one being number `lane` of `lanes` of a warp that come here. */
+DEVICE uint32_t shuffle_before(uint32_t x, int, int) { return (uint32_t)__builtin_amdgcn_ds_bpermute((thread_index() - 1) * 4, (int)x); }
 
 /* One access of 16 or of 8 bytes. */
 typedef uint32_t words_4 __attribute__((ext_vector_type(4)));

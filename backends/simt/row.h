@@ -53,7 +53,9 @@ template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const sp
 #pragma unroll
         for (int i = 0; i < VECTOR / x.PER_WORD; i += 4) store_words(to + i, x.word[i], x.word[i + 1], x.word[i + 2], x.word[i + 3]);
 }
-template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const span<false> &s) { shifted<T>(row, s.at, s.n).put(held_of<T>(v), s.lanes); }
+template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const span<false> &s) {
+    shifted<T>(row, s.at, s.n).put(held_of<T>(v), thread_index() % s.lanes, s.lanes);
+}
 
 template <int G, int V, bool WHOLE> struct group {
     static constexpr int SIZE = G, VECTORS = V;

@@ -24,79 +24,84 @@ template <class T, int N, class In> DEVICE void scatter(const float (&v)[N], typ
         if (in(k)) to[k] = T::put(v[k]);
 }
 
-/* A vector of the row of n elements that begins at `row`: its first element is `at`, a multiple of 8. */
-template <class T> struct shifted {
+/* A vector of N elements of the row of n that begins at `row`: its first element is `at`, a multiple of N. */
+template <class T, int N = VECTOR> struct shifted {
     using bits = typename T::bits;
-    static constexpr int PIECE = 16 / (int)sizeof(bits), PIECES = VECTOR / PIECE, PER_WORD = held<T, VECTOR>::PER_WORD, WORDS = VECTOR / PER_WORD;
+    using vector = held<T, N>;
+    static constexpr int SIZE = (int)sizeof(bits), PER_WORD = vector::PER_WORD, WORDS = N / PER_WORD;
+    static constexpr int PIECE = N * SIZE < 16 ? N : 16 / SIZE, PIECES = N / PIECE, PIECE_WORDS = PIECE / PER_WORD; /* of an aligned piece: 16 bytes, or 8 */
+    using word_array = uint32_t[WORDS + PIECE_WORDS];
 
     bits *const row;
     const int64_t at, n;
     const int skew; /* elements between an aligned piece's beginning and the row's, or a vector's */
 
-    DEVICE shifted(const void *of, int64_t at, int64_t n) : row((bits *)of), at(at), n(n), skew((int)((uintptr_t)of / sizeof(bits) % PIECE)) {}
+    DEVICE shifted(const void *of, int64_t at, int64_t n) : row((bits *)of), at(at), n(n), skew((int)((uintptr_t)of / SIZE % PIECE)) {}
 
     /* The aligned pieces that it is in, if all of them are in the row. */
     struct pieces {
-        uint32_t word[WORDS + 4];
+        word_array word;
     };
-    DEVICE bool inner() const { return at >= skew && at + VECTOR + (skew > 0 ? PIECE - skew : 0) <= n; }
+    DEVICE bool inner() const { return at >= skew && at + N + (skew > 0 ? PIECE - skew : 0) <= n; }
     DEVICE pieces ask() const {
         pieces p = {};
-        const packed<uint32_t, 4> *from = (const packed<uint32_t, 4> *)(row + at - skew);
+        const packed<uint32_t, PIECE_WORDS> *from = (const packed<uint32_t, PIECE_WORDS> *)(row + at - skew);
         if (inner())
 #pragma unroll
             for (int i = 0; i <= PIECES; i++) {
-                const packed<uint32_t, 4> piece = from[i < PIECES || skew > 0 ? i : 0];
+                const packed<uint32_t, PIECE_WORDS> piece = from[i < PIECES || skew > 0 ? i : 0];
 #pragma unroll
-                for (int k = 0; k < 4; k++) p.word[4 * i + k] = piece.v[k];
+                for (int k = 0; k < PIECE_WORDS; k++) p.word[PIECE_WORDS * i + k] = piece.v[k];
             }
         return p;
     }
-    DEVICE held<T, VECTOR> take(pieces p) const { return shift(p.word, skew); }
+    DEVICE vector take(pieces p) const { return shift(p.word, skew); }
 
     /* Its elements one by one; those beyond the row are 0. */
-    DEVICE held<T, VECTOR> gather() const {
-        return gathered<T, VECTOR>(row + at, [&](int k) { return at + k < n; });
+    DEVICE vector gather() const {
+        return gathered<T, N>(row + at, [&](int k) { return at + k < n; });
     }
 
     /* Elements by, by + 1, ... of `word`, `by` at most PIECE. */
-    static DEVICE held<T, VECTOR> shift(uint32_t (&word)[WORDS + 4], int by) {
-        shift_words<4>(word, by / PER_WORD);
+    static DEVICE vector shift(word_array &word, int by) {
+        if constexpr (PIECE_WORDS == 4) shift_words<4>(word, by / PER_WORD);
         shift_words<2>(word, by / PER_WORD);
         shift_words<1>(word, by / PER_WORD);
-        held<T, VECTOR> x;
+        vector x;
 #pragma unroll
         for (int i = 0; i < WORDS; i++) x.word[i] = PER_WORD == 2 && by & 1 ? word[i] >> 16 | word[i + 1] << 16 : word[i];
         return x;
     }
-    template <int STEP> static DEVICE void shift_words(uint32_t (&word)[WORDS + 4], int by) {
+    template <int STEP> static DEVICE void shift_words(word_array &word, int by) {
 #pragma unroll
-        for (int i = 0; i + STEP < WORDS + 4; i++) {
+        for (int i = 0; i + STEP < WORDS + PIECE_WORDS; i++) {
             const uint32_t near = word[i], far = word[i + STEP]; /* values: one of two addresses would keep the words from registers */
             word[i] = by & STEP ? far : near;
         }
     }
 
-    /* What `put` stores as pieces: `lanes` threads of consecutive numbers have vectors one behind the other. */
-    DEVICE void put(const held<T, VECTOR> &x, int lanes) const {
-        const int lane = thread_index() % lanes;
+    /* Stores it, this thread being number `lane` of `lanes` of a warp that come here with vectors one behind the other. */
+    DEVICE void put(const vector &x, int lane, int lanes) const {
         const bool begins = skew == 0 || lane > 0; /* is its first piece its own? */
-        const int last = lane + 1 < lanes ? VECTOR : VECTOR - skew;
+        const int last = lane + 1 < lanes ? N : N - skew;
         const int64_t end = n - (n + skew) % PIECE - at;
-        uint32_t word[WORDS + 4];
+        word_array word;
 #pragma unroll
-        for (int i = 0; i < 4; i++) word[i] = shuffle_before(x.word[WORDS - 4 + i], lanes);
+        for (int i = 0; i < PIECE_WORDS; i++) word[i] = shuffle_before(x.word[WORDS - PIECE_WORDS + i], lane, lanes);
 #pragma unroll
-        for (int i = 0; i < WORDS; i++) word[4 + i] = x.word[i];
-        const held<T, VECTOR> y = shift(word, PIECE - skew);
-        uint32_t *const to = (uint32_t *)(row + at - skew);
+        for (int i = 0; i < WORDS; i++) word[PIECE_WORDS + i] = x.word[i];
+        const vector y = shift(word, PIECE - skew);
 #pragma unroll
         for (int i = 0; i < PIECES; i++)
-            if ((i > 0 || begins) && (i + 1) * PIECE - skew <= end)
-                store_words(to + 4 * i, y.word[4 * i], y.word[4 * i + 1], y.word[4 * i + 2], y.word[4 * i + 3]);
+            if ((i > 0 || begins) && (i + 1) * PIECE - skew <= end) {
+                uint32_t piece[PIECE_WORDS];
+#pragma unroll
+                for (int k = 0; k < PIECE_WORDS; k++) piece[k] = y.word[PIECE_WORDS * i + k];
+                store_whole(piece, row + at - skew + PIECE * i);
+            }
         const int from = begins ? 0 : PIECE - skew, until = end < last ? (int)end : last;
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++)
+        for (int k = 0; k < N; k++)
             if ((k < from || k >= until) && at + k < n) row[at + k] = (bits)(x.word[k / PER_WORD] >> k % PER_WORD * 16);
     }
 };
