@@ -38,12 +38,13 @@ template <class Part> DEVICE logit_sums logit_part_sums(const Part &part, const 
     return s;
 }
 
-/* The gradients of a piece, as if no element had the label. */
-template <class T, class Part> DEVICE typename Part::piece logit_part_gradient(const Part &part, const cross_entropy_params &p, const row_gradient &g, int i) {
+/* The gradients of a piece; of a whole one as if no element had the label, which is number `here` of the part. */
+template <class T, class Part>
+DEVICE typename Part::piece logit_part_gradient(const Part &part, const cross_entropy_params &p, const row_gradient &g, int i, int here) {
     float d[Part::ITEMS];
     part.get(d, i);
 #pragma unroll
-    for (int k = 0; k < Part::ITEMS; k++) d[k] = gradient_at(p, g, d[k], p.spread);
+    for (int k = 0; k < Part::ITEMS; k++) d[k] = gradient_at(p, g, d[k], !part.whole && i + k == here ? p.at_label : p.spread);
     typename Part::piece y = held_of<T>(d);
 #pragma unroll
     for (uint32_t &word : y.word) word = g.ignored ? 0 : word;
@@ -70,8 +71,9 @@ template <class T, class Part, int G> DEVICE void cross_entropy_parts(const cros
     if (finishes) loss_store(p, row, label, at_label, s);
     const row_gradient g = gradient_of(p, row, label, (float)lse_of(s));
     typename T::bits *const to = row_at<T>(p.dlogits, row);
-    part.each([&](int i) { part.put(to, i, logit_part_gradient<T>(part, p, g, i)); });
-    if (mine && !g.ignored) *(volatile typename T::bits *)(to + label) = T::put(gradient_at(p, g, at_label, p.at_label)); /* after its piece */
+    part.each([&](int i) { part.put(to, i, logit_part_gradient<T>(part, p, g, i, here)); });
+    /* After its piece, which other threads store if it is not whole. */
+    if (part.whole && mine && !g.ignored) *(volatile typename T::bits *)(to + label) = T::put(gradient_at(p, g, at_label, p.at_label));
 }
 
 #endif

@@ -17,6 +17,7 @@ _Alignas(1024) char emulator_memory[EMULATOR_MEMORY];
 static struct {
     bool started;
     emulator_state state;
+    int first, count; /* of the threads waited for in WAIT_PART */
     jmp_buf at;
 } fiber[EMULATOR_THREADS];
 static jmp_buf scheduler;
@@ -31,6 +32,12 @@ static void switch_to_scheduler(void) {
 void emulator_wait(emulator_state state) {
     fiber[emulator.thread].state = state;
     switch_to_scheduler();
+}
+
+void emulator_wait_part(int first, int count) {
+    fiber[emulator.thread].first = first;
+    fiber[emulator.thread].count = count;
+    emulator_wait(WAIT_PART);
 }
 
 /* A fiber outlives its kernel and serves the next. */
@@ -68,6 +75,13 @@ static bool release(int first, int last, emulator_state state) {
     return any;
 }
 
+/* The same of a part of a warp, if all of its threads wait for the same one. */
+static bool release_part(int first, int count) {
+    for (int i = first; i < first + count; i++)
+        if (fiber[i].state != WAIT_PART || fiber[i].first != first || fiber[i].count != count) return false;
+    return release(first, first + count, WAIT_PART);
+}
+
 static void run_block(int threads, bool reverse) {
     bool progress = true;
     for (int i = 0; i < threads; i++) fiber[i].state = READY;
@@ -77,6 +91,8 @@ static void run_block(int threads, bool reverse) {
             const int thread = reverse ? threads - 1 - k : k;
             if (fiber[thread].state == READY) resume(thread);
         }
+        for (int i = 0; i < threads; i++)
+            if (fiber[i].state == WAIT_PART && fiber[i].first == i) progress |= release_part(i, fiber[i].count);
         for (int i = 0; i < threads; i += EMULATOR_WARP) progress |= release(i, i + EMULATOR_WARP < threads ? i + EMULATOR_WARP : threads, WAIT_WARP);
         progress |= release(0, threads, WAIT_BLOCK);
     }

@@ -11,7 +11,7 @@ extern "C" {
 
 enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024, EMULATOR_MEMORY = 227 << 10 };
 
-typedef enum emulator_state { READY, WAIT_WARP, WAIT_BLOCK, DONE } emulator_state;
+typedef enum emulator_state { READY, WAIT_PART, WAIT_WARP, WAIT_BLOCK, DONE } emulator_state;
 
 /* What device code sees of the thread that runs. */
 extern struct emulator {
@@ -23,6 +23,9 @@ extern char emulator_memory[EMULATOR_MEMORY]; /* shared memory whose size a laun
 
 /* In device code: until all threads of the warp, or of the block, that have not returned are here. */
 void emulator_wait(emulator_state state);
+
+/* The same of `count` threads from number `first` on, none of which may have returned. */
+void emulator_wait_part(int first, int count);
 
 /* A kernel's entry: runs a thread of it, if there are parameters, and returns their size. */
 typedef unsigned emulator_entry(const void *params);

@@ -42,6 +42,16 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     return x;
 }
 
+DEVICE uint32_t shuffle_before(uint32_t x, int lane, int lanes) {
+    const int first = emulator.thread - lane;
+    if (lane < 0 || lane >= lanes || first / WARP != (first + lanes - 1) / WARP) __builtin_trap();
+    emulator.slot[emulator.thread] = x;
+    emulator_wait_part(first, lanes);
+    x = lane > 0 ? (uint32_t)emulator.slot[emulator.thread - 1] : ~x;
+    emulator_wait_part(first, lanes);
+    return x;
+}
+
 /* An address that is not aligned to the access is an error on a device. */
 DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     const uint32_t words[] = { a, b, c, d };
