@@ -32,24 +32,26 @@ template <class T, int N = VECTOR> struct shifted {
     static constexpr int PIECE = N * SIZE < 16 ? N : 16 / SIZE, PIECES = N / PIECE, PIECE_WORDS = PIECE / PER_WORD; /* of an aligned piece: 16 bytes, or 8 */
     using word_array = uint32_t[WORDS + PIECE_WORDS];
 
-    bits *const row;
-    const int64_t at, n;
-    const int skew; /* elements between an aligned piece's beginning and the row's, or a vector's */
+    bits *const from;
+    const bool first; /* of its row */
+    const int left;   /* elements of the row from it on; of many some */
+    const int skew;   /* elements between an aligned piece's beginning and the row's, or a vector's */
 
-    DEVICE shifted(const void *of, int64_t at, int64_t n) : row((bits *)of), at(at), n(n), skew((int)((uintptr_t)of / SIZE % PIECE)) {}
+    DEVICE shifted(const void *row, int64_t at, int64_t n)
+        : from((bits *)row + at), first(at == 0), left(at < n ? (int)(n - at < 4 * N ? n - at : 4 * N) : 0), skew((int)((uintptr_t)row / SIZE % PIECE)) {}
 
     /* The aligned pieces that it is in, if all of them are in the row. */
     struct pieces {
         word_array word;
     };
-    DEVICE bool inner() const { return at >= skew && at + N + (skew > 0 ? PIECE - skew : 0) <= n; }
+    DEVICE bool inner() const { return skew == 0 ? left >= N : !first && left >= N + PIECE - skew; }
     DEVICE pieces ask() const {
         pieces p = {};
-        const packed<uint32_t, PIECE_WORDS> *from = (const packed<uint32_t, PIECE_WORDS> *)(row + at - skew);
+        const packed<uint32_t, PIECE_WORDS> *of = (const packed<uint32_t, PIECE_WORDS> *)(from - skew);
         if (inner())
 #pragma unroll
             for (int i = 0; i <= PIECES; i++) {
-                const packed<uint32_t, PIECE_WORDS> piece = from[i < PIECES || skew > 0 ? i : 0];
+                const packed<uint32_t, PIECE_WORDS> piece = of[i < PIECES || skew > 0 ? i : 0];
 #pragma unroll
                 for (int k = 0; k < PIECE_WORDS; k++) p.word[PIECE_WORDS * i + k] = piece.v[k];
             }
@@ -59,8 +61,12 @@ template <class T, int N = VECTOR> struct shifted {
 
     /* Its elements one by one; those beyond the row are 0. */
     DEVICE vector gather() const {
-        return gathered<T, N>(row + at, [&](int k) { return at + k < n; });
+        const uint32_t in = below(left);
+        return gathered<T, N>(from, [&](int k) { return in >> k & 1; });
     }
+
+    /* Bits for those before element k. Tests of bits want fewer registers than comparisons, whose answers compilers hold. */
+    static DEVICE uint32_t below(int k) { return k >= N ? (1u << N) - 1 : k > 0 ? (1u << k) - 1 : 0; }
 
     /* Elements by, by + 1, ... of `word`, `by` at most PIECE. */
     static DEVICE vector shift(word_array &word, int by) {
@@ -84,7 +90,7 @@ template <class T, int N = VECTOR> struct shifted {
     DEVICE void put(const vector &x, int lane, int lanes) const {
         const bool begins = skew == 0 || lane > 0; /* is its first piece its own? */
         const int last = lane + 1 < lanes ? N : N - skew;
-        const int64_t end = n - (n + skew) % PIECE - at;
+        const int end = left - (left + skew) % PIECE;
         word_array word;
 #pragma unroll
         for (int i = 0; i < PIECE_WORDS; i++) word[i] = shuffle_before(x.word[WORDS - PIECE_WORDS + i], lane, lanes);
@@ -97,12 +103,12 @@ template <class T, int N = VECTOR> struct shifted {
                 uint32_t piece[PIECE_WORDS];
 #pragma unroll
                 for (int k = 0; k < PIECE_WORDS; k++) piece[k] = y.word[PIECE_WORDS * i + k];
-                store_whole(piece, row + at - skew + PIECE * i);
+                store_whole(piece, from - skew + PIECE * i);
             }
-        const int from = begins ? 0 : PIECE - skew, until = end < last ? (int)end : last;
+        const uint32_t alone = below(left) & ~(below(end < last ? end : last) & ~below(begins ? 0 : PIECE - skew));
 #pragma unroll
         for (int k = 0; k < N; k++)
-            if ((k < from || k >= until) && at + k < n) row[at + k] = (bits)(x.word[k / PER_WORD] >> k % PER_WORD * 16);
+            if (alone >> k & 1) from[k] = (bits)(x.word[k / PER_WORD] >> k % PER_WORD * 16);
     }
 };
 
