@@ -139,7 +139,9 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
                 store_if(in_row(v), (uint32_t *)to + i, word);
             }
         } else {
-            scatter<S>(value, to, [&](int k) { return v * STEP + k < left; });
+#pragma unroll
+            for (int k = 0; k < ITEMS; k++)
+                if (v * STEP + k < left) to[k] = S::put(value[k]);
         }
     }
 

@@ -52,12 +52,12 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
 
     /* A piece of a row of type X; 0 beyond its end. */
     template <class X = T> DEVICE held<X, ITEMS> read(const void *row, int i) const {
-        const typename X::bits *from = (const typename X::bits *)row + column(i);
         if constexpr (WHOLE)
-            return *(const held<X, ITEMS> *)from;
+            return *(const held<X, ITEMS> *)((const typename X::bits *)row + column(i));
         else
-            return begun<X>(row, i).inner() ? begun<X>(row, i).take(begun<X>(row, i).ask()) : begun<X>(row, i).gather();
+            return begun<X>(row, i).read();
     }
+    /* Of a row that begins anywhere. */
     template <class X> DEVICE shifted<X, ITEMS> begun(const void *row, int i) const { return { row, (int)column(i), first + n }; }
 
     /* The same of a row that is read once, or zeros; asked for at once, whatever is waited for next. */
@@ -87,15 +87,16 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
     /* Asks for a row, or for one of type X in the second halves of its pieces; until all are there. */
     DEVICE void ask(const void *row, int k = 0) const { ask_half<T, 0>(row, k); }
     template <class X, int HALF> DEVICE void ask_half(const void *row, int k = 0) const {
-        const typename X::bits *from = (const typename X::bits *)row;
-        keep_address(from);
-        if constexpr (WHOLE)
+        if constexpr (WHOLE) {
+            const typename X::bits *from = (const typename X::bits *)row;
+            keep_address(from);
             each([&](int i) { copy_bytes<(int)sizeof(piece)>(&half(i, k, HALF), from + column(i), sizeof(piece)); });
-        else
+        } else {
             copy_begun<X, HALF>(row, k);
+        }
         copy_commit();
     }
-    /* Of a row that begins anywhere, which goes through registers: some pieces are asked for before any is looked at. */
+    /* Through registers, some pieces asked for before any is looked at. */
     template <class X, int HALF> DEVICE void copy_begun(const void *row, int k) const {
         enum { AT_ONCE = 2 }; /* there are not so many registers */
 #pragma unroll 1
@@ -140,9 +141,8 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
     }
 
     template <class X = T> DEVICE void put(typename X::bits *row, int i, const held<X, ITEMS> &y) const {
-        typename X::bits *to = row + column(i);
         if constexpr (WHOLE) {
-            store_whole(y.word, to);
+            store_whole(y.word, row + column(i));
         } else {
             const int lane = thread_index() % WARP, left = (n - i + ITEMS - 1) / ITEMS + lane; /* threads of the warp that have a piece here */
             begun<X>(row, i).put(y, lane, left < WARP ? left : WARP);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host sides of device kernels have in common: walks, rows, dropout. */
+/* What the host sides of device kernels have in common: walks and rows. */
 #include <string.h>
 
 #include "host.h"
@@ -269,20 +269,4 @@ trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *ent
     if (status != TRINE_OK) return status;
     ring->clusters = simt_ring_clusters(rows, held, most);
     return simt_launch(call, &function, ring->clusters * ring->blocks, entry->threads, params, size);
-}
-
-/* ------------------------------------------------------------------------------------------------------------------ dropout */
-
-simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset) {
-    simt_dropout d = {
-        .offset = { (uint32_t)offset, (uint32_t)(offset >> 32) },
-        .last = (uint32_t)(trine_dropout_threshold(p) - 1), /* p < 1 in f32, so that the threshold is in [2^8, 2^32] */
-        .scale = trine_dropout_scale(p),
-        .p = p,
-    };
-    for (uint32_t round = 0; round < SIMT_PHILOX_ROUNDS; round++) {
-        d.key[round][0] = (uint32_t)seed + round * 0x9e3779b9u;
-        d.key[round][1] = (uint32_t)(seed >> 32) + round * 0xbb67ae85u;
-    }
-    return d;
 }

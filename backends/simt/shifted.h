@@ -18,11 +18,6 @@ template <class T, int N, class In> DEVICE held<T, N> gathered(const typename T:
         if (in(k)) x.word[k / x.PER_WORD] |= (uint32_t)from[k] << k % x.PER_WORD * 16;
     return x;
 }
-template <class T, int N, class In> DEVICE void scatter(const float (&v)[N], typename T::bits *to, const In &in) {
-#pragma unroll
-    for (int k = 0; k < N; k++)
-        if (in(k)) to[k] = T::put(v[k]);
-}
 
 /* A vector of N elements of the row of n that begins at `row`: its first element is `at`, a multiple of N. */
 template <class T, int N = VECTOR> struct shifted {
@@ -64,6 +59,8 @@ template <class T, int N = VECTOR> struct shifted {
         const uint32_t in = below(left);
         return gathered<T, N>(from, [&](int k) { return in >> k & 1; });
     }
+
+    DEVICE vector read() const { return inner() ? take(ask()) : gather(); }
 
     /* Bits for those before element k. Tests of bits want fewer registers than comparisons, whose answers compilers hold. */
     static DEVICE uint32_t below(int k) { return k >= N ? (1u << N) - 1 : k > 0 ? (1u << k) - 1 : 0; }
