@@ -84,9 +84,9 @@ template <class T, class Group> DEVICE void cross_entropy_gradient_row(const cro
 template <class T> constexpr int cross_entropy_held(int) { return 1; }
 template <class T> constexpr int cross_entropy_gradient_held(int) { return 1; }
 
-ROW_ENTRIES_1(cross_entropy, cross_entropy_params, ROW_VECTORS, f32)
-ROW_ENTRIES_1(cross_entropy, cross_entropy_params, ROW_VECTORS, bf16)
-ROW_ENTRIES_1(cross_entropy, cross_entropy_params, ROW_VECTORS, f16)
+ROW_ENTRIES_STREAM(cross_entropy, cross_entropy_params, ROW_VECTORS, f32)
+ROW_ENTRIES_STREAM(cross_entropy, cross_entropy_params, ROW_VECTORS, bf16)
+ROW_ENTRIES_STREAM(cross_entropy, cross_entropy_params, ROW_VECTORS, f16)
 ROW_ENTRIES_2(cross_entropy_gradient, cross_entropy_params, ROW_VECTORS, f32)
 ROW_ENTRIES_2(cross_entropy_gradient, cross_entropy_params, ROW_VECTORS, bf16)
 ROW_ENTRIES_2(cross_entropy_gradient, cross_entropy_params, ROW_VECTORS, f16)

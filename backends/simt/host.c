@@ -152,9 +152,9 @@ simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const in
 
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder) {
     enum { ITEMS = 32, ENOUGH = 512 };
-    static const int fine[] = { 8, 32, 64, 128, 256, 512, 1024 }, sizes[] = { 8, 32, 128, 256, 512, 1024 };
-    if (ladder == SIMT_ONE_ROW) return simt_group_of(rows, n, ITEMS, 7, fine);
-    return simt_group_of(rows, n, ITEMS, ladder == SIMT_TWO_ROWS ? 5 : rows < ENOUGH ? 6 : 4, sizes);
+    static const int fine[] = { 8, 32, 64, 128, 256, 512, 1024 }, stream[] = { 8, 32, 128, 256, 512, 1024 };
+    if (ladder == SIMT_STREAM) return simt_group_of(rows, n, ITEMS, rows < ENOUGH ? 6 : 4, stream);
+    return simt_group_of(rows, n, ITEMS, ladder == SIMT_TWO_ROWS ? 6 : 7, fine);
 }
 
 trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size) {

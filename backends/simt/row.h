@@ -149,13 +149,14 @@ constexpr int row_threads(int g) { return g <= 32 ? (int)SIMT_THREADS : g; }
 #define ROW_ENTRY(op, params, V, T, G) \
     ENTRY_ASKING(op##_##T##_##G, row_threads(G), op##_held<T>(row_threads(G)), params) { op##_row<T, group<G, ROW_VECTORS, true>>(p); } \
     ENTRY(op##_ragged_##T##_##G, row_threads(G), params) { op##_row<T, group<G, V, false>>(p); }
-#define ROW_ENTRIES_2(op, params, V, T) \
+#define ROW_ENTRIES_MOST(op, params, V, T) \
     ROW_ENTRY(op, params, V, T, 8) \
     ROW_ENTRY(op, params, V, T, 32) \
     ROW_ENTRY(op, params, V, T, 128) \
     ROW_ENTRY(op, params, V, T, 256) \
     ROW_ENTRY(op, params, V, T, 512)
+#define ROW_ENTRIES_2(op, params, V, T) ROW_ENTRIES_MOST(op, params, V, T) ROW_ENTRY(op, params, V, T, 64)
+#define ROW_ENTRIES_STREAM(op, params, V, T) ROW_ENTRIES_MOST(op, params, V, T) ROW_ENTRY(op, params, V, T, 1024)
 #define ROW_ENTRIES_1(op, params, V, T) ROW_ENTRIES_2(op, params, V, T) ROW_ENTRY(op, params, V, T, 1024)
-#define ROW_ENTRIES_FINE(op, params, V, T) ROW_ENTRIES_1(op, params, V, T) ROW_ENTRY(op, params, V, T, 64)
 
 #endif

@@ -85,6 +85,6 @@ template <class T, class Group> DEVICE void softmax_row(const softmax_params &p)
 
 template <class T> constexpr int softmax_held(int) { return 1; }
 
-ROW_ENTRIES_FINE(softmax, softmax_params, ROW_VECTORS, f32)
-ROW_ENTRIES_FINE(softmax, softmax_params, ROW_VECTORS, bf16)
-ROW_ENTRIES_FINE(softmax, softmax_params, ROW_VECTORS, f16)
+ROW_ENTRIES_1(softmax, softmax_params, ROW_VECTORS, f32)
+ROW_ENTRIES_1(softmax, softmax_params, ROW_VECTORS, bf16)
+ROW_ENTRIES_1(softmax, softmax_params, ROW_VECTORS, f16)
