@@ -32,7 +32,7 @@ template <> struct norm_ring_sums<false> {
 template <class T, class W, class Rows> struct norm_ring_weight {
     using chunk = held<W, Rows::ITEMS>;
 
-    static DEVICE chunk &at(int v) { return ((chunk *)(launch_memory() + SIMT_RING_BYTES))[v * SIMT_RING_THREADS + thread_index()]; }
+    static DEVICE chunk &at(int v) { return ((chunk *)(launch_memory() + Rows::BYTES))[v * Rows::STEP / Rows::ITEMS + thread_index()]; }
 
     template <class S> static DEVICE chunk of(const held<S, Rows::ITEMS> &x, float offset) {
         if constexpr (sizeof(chunk) == sizeof x && sizeof(typename W::bits) == 2) {
@@ -104,9 +104,17 @@ template <class T, class Rows> DEVICE void norm_ring_residual(const Rows &r, con
     for (int k = 0; k < Rows::ITEMS; k++) dx[k] += more.get(k);
     if (p.dh.data) r.template put<R>(row_at<R>(p.dh, r.row), v, dx);
     if (p.dropout.p == 0) return;
-    const uint32_t bits = kept<Rows::ITEMS, Rows::whole>(p.dropout, (uint64_t)(r.row * p.n + r.first + v * Rows::STEP));
+    const int at = r.first + v * Rows::STEP;
+    const dropout_words words(r.row * p.n, (uint32_t)p.n);
+    if (Rows::whole && words.alike) {
+        dropout_left(dx, p.dropout, words, (uint32_t)at);
+    } else {
+        const uint32_t bits = kept<Rows::ITEMS, Rows::whole>(p.dropout, (uint64_t)(r.row * p.n + at));
 #pragma unroll
-    for (int k = 0; k < Rows::ITEMS; k++) dx[k] = bits >> k & 1 ? dx[k] * p.dropout.scale : 0.0f;
+        for (int k = 0; k < Rows::ITEMS; k++) dx[k] = bits >> k & 1 ? dx[k] : 0.0f;
+    }
+#pragma unroll
+    for (int k = 0; k < Rows::ITEMS; k++) dx[k] *= p.dropout.scale;
 }
 
 /* W: the weight's type behind the ring; OFFSET: without its offset. */
@@ -238,11 +246,11 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_back
         norm_backward_kept<CENTERED, T, CHUNKS, THREADS, true, 1>(p);
 }
 
-template <bool CENTERED, class T, class R> DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
+template <bool CENTERED, class T, class R, int THREADS> DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
     if (p.ring.whole)
-        norm_backward_anew<CENTERED, T, f32, false, 2, ring<2, SIMT_RING_THREADS, true, T, R, R>>(p);
+        norm_backward_anew<CENTERED, T, f32, false, 2, ring<2, THREADS, true, T, R, R>>(p);
     else
-        norm_backward_anew<CENTERED, T, f32, false, 2, ring<2, SIMT_RING_THREADS, false, T, R, R>>(p);
+        norm_backward_anew<CENTERED, T, f32, false, 2, ring<2, THREADS, false, T, R, R>>(p);
 }
 
 /* The sums over blocks by 32 threads for each of 32 columns, which ask for several parts at a time, if all thread blocks are held at once: gradients at 1600 to 4096 gained 1.1 to 2 us of
@@ -278,8 +286,10 @@ template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) 
     }
 #define NORM_BACKWARD_ANEW(op, CENTERED, T, CHUNKS, VARIANT) \
     ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew_ring<CENTERED, T, CHUNKS>(p); }
-#define NORM_BACKWARD_FULL(op, CENTERED, T, R) \
-    ENTRY_HELD(op##_ring_full_##T##_##R##_1024, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_full_ring<CENTERED, T, R>(p); }
+#define NORM_BACKWARD_FULL(op, CENTERED, T, R, THREADS, VARIANT) \
+    ENTRY_HELD(op##_ring_full_##T##_##R##_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { \
+        norm_backward_full_ring<CENTERED, T, R, THREADS>(p); \
+    }
 #define NORM_BACKWARD_RINGS(op, CENTERED) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 128, 256) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 256, 512) \
@@ -291,11 +301,15 @@ template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) 
     NORM_BACKWARD_ANEW(op, CENTERED, f32, 4, 2048) \
     NORM_BACKWARD_ANEW(op, CENTERED, bf16, 4, 2048) \
     NORM_BACKWARD_ANEW(op, CENTERED, f16, 4, 2048) \
-    NORM_BACKWARD_FULL(op, CENTERED, f32, f32) \
-    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16) \
-    NORM_BACKWARD_FULL(op, CENTERED, bf16, f32) \
-    NORM_BACKWARD_FULL(op, CENTERED, f16, f16) \
-    NORM_BACKWARD_FULL(op, CENTERED, f16, f32) \
+    NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 512, 1024) \
+    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16, 256, 512) \
+    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16, 384, 768) \
+    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16, 512, 1024) \
+    NORM_BACKWARD_FULL(op, CENTERED, bf16, f32, 512, 1024) \
+    NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 256, 512) \
+    NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 384, 768) \
+    NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 512, 1024) \
+    NORM_BACKWARD_FULL(op, CENTERED, f16, f32, 512, 1024) \
     NORM_BACKWARD_DEEP(op, f32) \
     NORM_BACKWARD_DEEP(op, bf16) \
     NORM_BACKWARD_DEEP(op, f16)

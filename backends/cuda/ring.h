@@ -11,6 +11,7 @@
 #include <tile/mma.h>
 
 #include "backends/simt/row.h"
+#include "elements.h"
 
 /* What the warps of a cluster tell each other: in turns, since some may still read while others go on. */
 template <int SLOTS> struct ring_meeting {
@@ -38,9 +39,10 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
     static constexpr bool whole = WHOLE;
     static constexpr int TENSORS = sizeof...(Types), WARPS = THREADS / WARP;
     static constexpr int ITEMS = (... && (sizeof(typename Types::bits) == 2)) ? 8 : 4;
-    static constexpr int MOST = TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST; /* blocks of a cluster */
+    static constexpr bool ALONE = TENSORS == 3 && SIMT_RING_THREADS / THREADS > 1; /* what two blocks have behind their rings leaves no room for more */
+    static constexpr int MOST = ALONE ? 1 : TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST; /* blocks of a cluster */
     static constexpr int STEP = THREADS * ITEMS, COLUMN = (0 + ... + (int)sizeof(typename Types::bits));
-    static constexpr int ROW = CHUNKS * STEP * COLUMN, ROWS = SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS) / ROW;
+    static constexpr int ROW = CHUNKS * STEP * COLUMN, BYTES = SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS), ROWS = BYTES / ROW;
     template <int I> using chunk = held<type<I>, ITEMS>;
 
     template <int I> static constexpr int START = CHUNKS * STEP * ((I > 0) * SIZE<0> + (I > 1) * SIZE<1>);
@@ -70,13 +72,12 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
             }
             copy_commit();
         }
-        if (blocks == 1) return;
         if (thread_index() == 0) {
-            for (uint64_t &barrier : met.barrier) barrier_init(shared_address(&barrier), 1);
+            for (uint64_t &barrier : met.barrier) barrier_init(shared_address(&barrier), blocks == 1 ? WARPS : 1);
             barriers_made();
         }
         sync_block();
-        cluster_sync();
+        if (blocks > 1) cluster_sync();
     }
     /* Has the thread columns of chunk v? Others are 0 in the ring from the beginning on. */
     DEVICE bool in_row(int v) const { return v * STEP < left; }
@@ -96,6 +97,8 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
         const bool yes = of < rows && there<I>(v);
         if constexpr (WHOLE)
             copy_if<ITEMS * SIZE<I>>(yes, memory<I>(v, s), row_at<type<I>>(from[I], of) + first + v * STEP);
+        else if (yes && SIZE<I> == 4)
+            copy_elements<ITEMS>((uint32_t *)memory<I>(v, s), (const uint32_t *)row_at<type<I>>(from[I], of) + first + v * STEP, left - v * STEP);
         else if (yes)
             *(chunk<I> *)memory<I>(v, s) = read<type<I>>(row_at<type<I>>(from[I], of), v);
         if constexpr (I + 1 < TENSORS) ask<I + 1>(of, v, s);
@@ -138,6 +141,9 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
                 for (int j = 0; j < AT_ONCE; j++) word[j] = x.word[i + j];
                 store_if(in_row(v), (uint32_t *)to + i, word);
             }
+        } else if constexpr (sizeof(typename S::bits) == 4) {
+            const int lane = thread_index() % WARP, lanes = (left - v * STEP + ITEMS - 1) / ITEMS + lane; /* threads of the warp that have a piece here */
+            if (in_row(v)) shifted<S, ITEMS>(row_of, first + v * STEP, first + left).put(held_of<S>(value), lane, lanes < WARP ? lanes : WARP);
         } else {
 #pragma unroll
             for (int k = 0; k < ITEMS; k++)
@@ -187,11 +193,14 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
     DEVICE void post(two x) {
         const int warp = thread_index() / WARP, lane = thread_index() % WARP, which = given++ & 1;
         two *const slot = met.slot[which];
+        const uint32_t barrier = shared_address(&met.barrier[which]);
         if (blocks == 1) {
-            if (lane == 0) slot[warp] = x;
+            if (lane == 0) {
+                slot[warp] = x;
+                barrier_come(barrier);
+            }
             return;
         }
-        const uint32_t barrier = shared_address(&met.barrier[which]);
         if (thread_index() == 0) barrier_expect(barrier, blocks * WARPS * (int)sizeof(two));
         if (lane < blocks) {
             const uint32_t there = cluster_address(shared_address(&slot[cluster_rank() * WARPS + warp]), lane), met = cluster_address(barrier, lane);
@@ -202,10 +211,10 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
     static DEVICE void add(two &total, two x) { total = total + x; }
     template <class Sums> DEVICE Sums take() {
         const two *const slot = met.slot[taken & 1];
-        if (blocks == 1)
-            sync_block();
+        if constexpr (HAS_CLUSTERS)
+            barrier_wait(shared_address(&met.barrier[taken & 1]), taken >> 1 & 1); /* of one block too: its warps may be a row apart */
         else
-            barrier_wait(shared_address(&met.barrier[taken & 1]), taken >> 1 & 1);
+            sync_block();
         taken++;
         Sums total = {};
 #pragma unroll

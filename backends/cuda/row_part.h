@@ -14,6 +14,7 @@
 #include <tile/mma.h>
 
 #include "backends/simt/row.h"
+#include "elements.h"
 
 /* The elements of a row that a block has, in pieces of N; in shared memory there is room for them as S. */
 template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(typename T::bits)> struct row_part {
@@ -91,6 +92,10 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
             const typename X::bits *from = (const typename X::bits *)row;
             keep_address(from);
             each([&](int i) { copy_bytes<(int)sizeof(piece)>(&half(i, k, HALF), from + column(i), sizeof(piece)); });
+        } else if constexpr (sizeof(typename X::bits) == 4) {
+            const typename X::bits *from = (const typename X::bits *)row;
+            keep_address(from);
+            each([&](int i) { copy_elements<ITEMS>((uint32_t *)&half(i, k, HALF), (const uint32_t *)from + column(i), n - i); });
         } else {
             copy_begun<X, HALF>(row, k);
         }

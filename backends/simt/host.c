@@ -222,8 +222,8 @@ trine_status simt_launch_parts(const trine_call *call, const char *step, trine_d
 
 static simt_function ring_function(const trine_call *call, const simt_ring_entry *entry, const simt_ring *ring) {
     return (simt_function){
-        .step = entry->other ? "ring_full" : "ring",
-        .type = { call->type[0], entry->other },
+        .step = entry->full ? "ring_full" : "ring",
+        .type = { call->type[0], entry->full ? call->type[1] : TRINE_NONE },
         .variant = entry->threads * entry->chunks,
         .shared = SIMT_RING_BYTES / (SIMT_RING_THREADS / entry->threads) + entry->behind,
         .cluster = ring->blocks,
@@ -242,7 +242,7 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     const bool whole = simt_rows_whole(call, symbol);
     int i = 0, held = 0;
     while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && !whole))) i++;
-    if (i == count || room.shared < SIMT_RING_BYTES + entries[i].behind + OWN) return NULL;
+    if (i == count || room.shared < SIMT_RING_BYTES + SIMT_RING_THREADS / entries[i].threads * entries[i].behind + OWN) return NULL;
     const int64_t items = entries[i].items ? entries[i].items : 16 / (int64_t)trine_dtype_size(call->type[0]);
     const int64_t least = simt_blocks(n, entries[i].chunks * entries[i].threads * items);
     const bool wide = least > room.cluster;

@@ -60,7 +60,7 @@ template <class T, int N = VECTOR> struct shifted {
         return gathered<T, N>(from, [&](int k) { return in >> k & 1; });
     }
 
-    DEVICE vector read() const { return inner() ? take(ask()) : gather(); }
+    DEVICE vector read() const { return skew == 0 && left >= N ? *(const vector *)from : inner() ? take(ask()) : gather(); }
 
     /* Bits for those before element k. Tests of bits want fewer registers than comparisons, whose answers compilers hold. */
     static DEVICE uint32_t below(int k) { return k >= N ? (1u << N) - 1 : k > 0 ? (1u << k) - 1 : 0; }

@@ -5,7 +5,12 @@
 
 enum { Y, DY, DX }; /* as in the specification */
 
-static const simt_ring_entry ring = { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 16 << 10 };
+/* Of 16 bits also rows that fill half of the registers of their group. */
+enum { RINGS = 2 };
+static const simt_ring_entry rings[RINGS] = {
+    { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 16 << 10 },
+    { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 8 << 10, .most = 12 << 10 },
+};
 
 static trine_status launch(const trine_call *call) {
     const trine_softmax_backward_args *args = call->args;
@@ -21,7 +26,8 @@ static trine_status launch(const trine_call *call) {
         .ahead = args->causal ? (simt_ahead_two){ { { 0 } } } : simt_ahead_of_two(call, Y, DY),
     };
     const bool one_matrix = call->dim[0] == 1 || (p.y.batch == p.s * p.y.row && p.dy.batch == p.s * p.dy.row && p.dx.batch == p.s * p.dx.row);
-    const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, 2, 1, &ring, &p.ring) : NULL;
+    const int count = trine_dtype_size(call->type[0]) == 2 ? RINGS : RINGS - 1;
+    const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, 2, count, rings, &p.ring) : NULL;
     if (entry != NULL) return simt_launch_ring(call, entry, &p.ring, p.rows, p.rows, &p, sizeof p);
     return simt_launch_rows(call, NULL, p.rows, 2, SIMT_TWO_ROWS, &p, sizeof p);
 }

@@ -38,6 +38,10 @@ DEVICE void barriers_made() {
 DEVICE void barrier_expect(uint32_t barrier, int bytes) {
     if constexpr (HAS_CLUSTERS) asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
+/* Arrives at one of this block. */
+DEVICE void barrier_come(uint32_t barrier) {
+    if constexpr (HAS_CLUSTERS) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 /* Until the phase of this parity is over. */
 DEVICE void barrier_wait(uint32_t barrier, uint32_t parity) {
     uint32_t over = 1;

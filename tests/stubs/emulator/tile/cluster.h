@@ -5,6 +5,8 @@
 
 #include "backends/simt/simt.h"
 
+constexpr bool HAS_CLUSTERS = false;
+
 DEVICE uint32_t shared_address(const void *) { return 0; }
 DEVICE int cluster_rank() { return 0; }
 DEVICE void cluster_sync() {}
@@ -12,6 +14,7 @@ DEVICE void cluster_meet() { __builtin_trap(); }
 DEVICE void barrier_init(uint32_t, int) {}
 DEVICE void barriers_made() {}
 DEVICE void barrier_expect(uint32_t, int) { __builtin_trap(); }
+DEVICE void barrier_come(uint32_t) {}
 DEVICE void barrier_wait(uint32_t, uint32_t) { __builtin_trap(); }
 DEVICE uint32_t cluster_address(uint32_t, int) { __builtin_trap(); }
 DEVICE void cluster_send(uint32_t, uint32_t, uint32_t, uint32_t) { __builtin_trap(); }

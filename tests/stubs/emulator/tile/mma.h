@@ -6,7 +6,7 @@
 #include "backends/cuda/tile/types.h"
 #include "backends/simt/simt.h"
 
-enum { EMULATED_COPIES = 128 };
+enum { EMULATED_COPIES = 512 };
 
 struct emulated_copy {
     void *to;
