@@ -8,7 +8,8 @@
 #include "target.h"
 
 DEVICE void fetch_ahead(const simt_ahead &ahead) {
-    const int64_t first = block_index() * blockDim.x * ahead.sectors + thread_index();
+    const int64_t first_of_block = block_index() * blockDim.x * ahead.sectors, first = first_of_block + thread_index();
+    if (first_of_block * SIMT_AHEAD_SECTOR >= ahead.bytes) return;
 #pragma unroll 1
     for (int i = 0; i < ahead.sectors; i++) {
         const int64_t at = (first + i * (int)blockDim.x) * SIMT_AHEAD_SECTOR;
