@@ -52,14 +52,14 @@ DEVICE typename Part::piece logit_part_gradient(const Part &part, const cross_en
 }
 
 template <class T, class Part, int G> DEVICE void cross_entropy_parts(const cross_entropy_params &p) {
-    const int64_t row = block_index() / p.part.blocks;
+    const int64_t row = cluster_index();
     const Part part(p.part, p.v);
     part.ask(row_at<T>(p.logits, row));
     const row_blocks blocks(p.part);
     const int64_t label = load_integer(p.labels.data, p.long_labels, row), distance = label - part.first;
     const int here = distance >= 0 && distance < part.n ? (int)distance : -1;
     const bool mine = part.mine(here), finishes = is_class(p, label) ? mine : part.first == 0 && thread_index() == 0;
-    part.wait();
+    copy_wait<0>();
     const float at_label = mine ? T::get(part.memory()[here]) : 0.0f;
     const logit_sums own = logit_part_sums(part, p);
     const float highest = group_max<G>(own.origin);

@@ -276,8 +276,21 @@ template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) 
     sum = group_sum<LINES>(part[column][line]);
     if (column == 0 && first + line < p.n) store_one<S>(p.out.data, first + line, sum);
 }
-#define NORM_BACKWARD_DEEP(op, T) \
-    ENTRY(op##_finish_deep_##T, NORM_DEEP_THREADS, norm_finish_params) { norm_finish_deep<T>(p); }
+/* By one thread for each column: of a row of 65,536 two sums of 15 blocks took 12.8 us by 8. */
+template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) {
+    const int64_t blocks = (both.sum[0].n + SIMT_THREADS - 1) / SIMT_THREADS;
+    const bool second = block_index() >= blocks;
+    const columns_params &p = both.sum[second];
+    const int64_t column = (block_index() - (second ? blocks : 0)) * SIMT_THREADS + thread_index();
+    if (column >= p.n) return;
+    float sum = 0;
+#pragma unroll 8
+    for (int64_t b = 0; b < p.blocks; b++) sum += p.partial[b * p.n + column];
+    store_one<S>(p.out.data, column, sum);
+}
+#define NORM_BACKWARD_FINISH(op, T) \
+    ENTRY(op##_finish_deep_##T, NORM_DEEP_THREADS, norm_finish_params) { norm_finish_deep<T>(p); } \
+    ENTRY(op##_finish_each_##T, SIMT_THREADS, norm_finish_params) { norm_finish_each<T>(p); }
 
 /* Entries <op>_ring_<T>_<chunks of a block>, and <op>_ring_full_<T>_<R>_<chunks>, of rows with a gradient of the residual, of type R, or dropout. */
 #define NORM_BACKWARD_KEPT(op, CENTERED, T, CHUNKS, THREADS, VARIANT) \
@@ -310,8 +323,8 @@ template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) 
     NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 384, 768) \
     NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 512, 1024) \
     NORM_BACKWARD_FULL(op, CENTERED, f16, f32, 512, 1024) \
-    NORM_BACKWARD_DEEP(op, f32) \
-    NORM_BACKWARD_DEEP(op, bf16) \
-    NORM_BACKWARD_DEEP(op, f16)
+    NORM_BACKWARD_FINISH(op, f32) \
+    NORM_BACKWARD_FINISH(op, bf16) \
+    NORM_BACKWARD_FINISH(op, f16)
 
 #endif

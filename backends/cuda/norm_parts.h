@@ -4,6 +4,7 @@
 #define TRINE_CUDA_NORM_PARTS_H
 
 #include <tile/access.h>
+#include <tile/piece.h>
 
 #include "backends/simt/norm_rows.h"
 #include "row_part.h"
@@ -49,18 +50,12 @@ template <> struct norm_part_sum<true> {
 };
 
 template <bool CENTERED, class Part, int ROWS> DEVICE void norm_part_sum_up(const Part &part, norm_part_sum<CENTERED> (&sum)[ROWS]) {
-    const int start = thread_index() * Part::ITEMS;
-    float h[Part::ITEMS];
-#pragma unroll
-    for (int k = 0; CENTERED && k < ROWS; k++)
-        if (start < part.n) {
-            part.get(h, start, k);
-            sum[k].begin(part, h, start);
-        }
-    part.each([&](int i) {
+    part.template each_come<Part::template TURNS<ROWS>>([&](int i) {
+        float h[Part::ITEMS];
 #pragma unroll
         for (int k = 0; k < ROWS; k++) {
             part.get(h, i, k);
+            if (i < Part::STEP) sum[k].begin(part, h, i);
             sum[k].add(part, h, i);
         }
     });
@@ -100,8 +95,8 @@ DEVICE of_rows<two, ROWS> norm_part_moments(const norm_part_sum<true> (&sum)[ROW
     return sums;
 }
 
-/* The thread's pieces of a row of the residual, of type R: two of them are asked for ahead. */
-template <class R, class Part, int ITEMS = Part::ITEMS> struct norm_part_residual {
+/* The thread's pieces of a row of the residual, of type R, and with it of x: two of the former are asked for ahead, and the second-level cache for all. */
+template <class T, class R, class Part, int ITEMS = Part::ITEMS> struct norm_part_residual {
     using piece = held<R, ITEMS>;
     enum { AHEAD = 2 };
     const Part &part;
@@ -113,6 +108,8 @@ template <class R, class Part, int ITEMS = Part::ITEMS> struct norm_part_residua
         : part(row_part), given(p.residual.data), from(row_at<R>(p.residual, row)) {
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) next[k] = ask(thread_index() * ITEMS + k * Part::STEP);
+        if (Part::whole && given && thread_index() == 0) fetch_bytes(from + part.column(0), part.n * (int)sizeof *from);
+        part.ask(row_at<T>(p.x, row));
     }
     DEVICE piece ask(int i) const { return part.template read_if<R>(given && i < part.n, from, i); }
     DEVICE piece take(int i) {
@@ -124,45 +121,56 @@ template <class R, class Part, int ITEMS = Part::ITEMS> struct norm_part_residua
     }
 };
 /* Where x and the residual take as much room as their sum, both wait there for it. */
-template <class R, class Part> struct norm_part_residual<R, Part, 8> {
+template <class T, class R, class Part> struct norm_part_residual<T, R, Part, 8> {
     using piece = held<R, 8>;
     const Part &part;
     const bool given;
 
     DEVICE norm_part_residual(const Part &row_part, const norm_params &p, int64_t row) : part(row_part), given(p.residual.data) {
-        if (given) part.template ask_half<R, 1>(row_at<R>(p.residual, row));
+        part.template ask_both<R>(row_at<T>(p.x, row), given ? row_at<R>(p.residual, row) : NULL);
     }
     DEVICE piece take(int i) const { return part.template come<R, 1>(i); }
 };
 
-/* h = dropout(x) + residual in place of x, which is there, and its sum. */
-template <bool CENTERED, class T, class R, class Part>
-DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<R, Part> &residual, norm_part_sum<CENTERED> &sum) {
-    typename R::bits *const to = row_at<R>(p.residual_out, row);
-    const dropout_words words(row * p.n, (uint32_t)p.n);
+/* h = dropout(x) + residual in place of x, once that is there, and its sum; Drop(h, i) is what dropout leaves of a piece. */
+template <bool CENTERED, class T, class R, class Part, class Drop>
+DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<T, R, Part> &residual, norm_part_sum<CENTERED> &sum,
+                          const Drop &drop) {
+    typename R::bits *to = row_at<R>(p.residual_out, row);
+    keep_address(to);
+    const bool stored = p.residual_out.data;
     const float scale = p.dropout.p > 0 ? p.dropout.scale : 1.0f;
-    part.each([&](int i) {
+    part.template each_come<Part::template TURNS<1>>([&](int i) {
         const held<R, Part::ITEMS> more = residual.take(i);
         const typename Part::piece x = part.template come<T>(i);
         float h[Part::ITEMS];
 #pragma unroll
         for (int k = 0; k < Part::ITEMS; k++) h[k] = x.get(k);
-        if (p.dropout.p > 0) {
-            if (Part::whole && words.alike) {
-                dropout_left(h, p.dropout, words, part.column(i));
-            } else {
-                const uint32_t bits = kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i)));
-#pragma unroll
-                for (int k = 0; k < Part::ITEMS; k++) h[k] = bits >> k & 1 ? h[k] : 0.0f;
-            }
-        }
+        drop(h, i);
 #pragma unroll
         for (int k = 0; k < Part::ITEMS; k++) h[k] = residual.given ? fused(h[k], scale, more.get(k)) : h[k] * scale;
         part.keep(i, held_of<f32>(h));
         if (i < Part::STEP) sum.begin(part, h, i);
         sum.add(part, h, i);
-        if (p.residual_out.data) part.template put<R>(to, i, held_of<R>(h));
+        if (stored) part.template put<R>(to, i, held_of<R>(h));
     });
+}
+/* One loop where words are alike, without a question in it, and one for all else. */
+template <bool CENTERED, class T, class R, class Part>
+DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<T, R, Part> &residual, norm_part_sum<CENTERED> &sum) {
+    using piece = float[Part::ITEMS];
+    dropout_words words(row * p.n, (uint32_t)p.n);
+    keep_number(words.low);
+    keep_number(words.high);
+    if (Part::whole && p.dropout.p > 0 && words.alike)
+        norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](piece &h, int i) { dropout_left(h, p.dropout, words, part.column(i)); });
+    else
+        norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](piece &h, int i) {
+            if (p.dropout.p == 0) return;
+            const uint32_t bits = kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i)));
+#pragma unroll
+            for (int k = 0; k < Part::ITEMS; k++) h[k] = bits >> k & 1 ? h[k] : 0.0f;
+        });
 }
 
 /* y = (h - mean) rstd (weight + offset) + bias, of which a part need not be. W: the type of the weight and of the bias. */
@@ -204,34 +212,52 @@ DEVICE void norm_part_write(const Part &part, const norm_params &p, typename T::
     });
 }
 
-/* The statistics of a block's rows. */
+/* Of each row what its lanes have, LANES of them one behind the other. */
+template <int LANES> DEVICE void norm_part_spread(norm_statistics (&s)[1], const norm_statistics &own) { s[0] = own; }
+template <int LANES> DEVICE void norm_part_spread(norm_statistics (&s)[2], const norm_statistics &own) {
+    const bool second = thread_index() / LANES % 2;
+    const norm_statistics other = shuffle_xor(own, LANES);
+    s[0] = second ? other : own;
+    s[1] = second ? own : other;
+}
+
+/* The statistics of a block's rows, each by as many lanes as a cluster may have blocks. */
 template <int G, int ROWS, class Part>
-DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const row_blocks &blocks, const norm_part_sum<true> (&sum)[ROWS], float inverse,
+DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const row_blocks &blocks, const norm_part_sum<true> (&sum)[ROWS],
                                  norm_statistics (&s)[ROWS]) {
     /* Chan, Golub and LeVeque 1983: parts of so many elements, by their means. */
-    float lost[ROWS];
-    const of_rows<two, ROWS> their = blocks.exchange(norm_part_moments<G>(sum, (float)part.count(), 1.0f / (float)part.n, lost), of_rows<two, ROWS>{});
-    const int before = thread_index() % blocks.MOST * p.part.length, rest = (int)p.n - before;
-    const float count = (float)(rest < 0 ? 0 : rest < p.part.length ? rest : p.part.length);
+    float losses[ROWS];
+    const of_rows<two, ROWS> own = norm_part_moments<G>(sum, (float)part.count(), reciprocal((float)part.n), losses);
+    const two their = blocks.exchange(own.v, two{});
+    float lost = losses[0], squares = their.b;
 #pragma unroll
-    for (int k = 0; k < ROWS; k++) {
-        s[k].mean = group_sum<blocks.MOST>(blocks.size == 1 ? their.v[k].a : their.v[k].a * count * inverse);
-        if (blocks.size > 1 && magnitude(s[k].mean) < infinity()) /* near the mean by some roundings, then by one */
-            s[k].mean = norm_part_corrected(s[k].mean, group_sum<blocks.MOST>(count > 0 ? (their.v[k].a - s[k].mean) * count : 0.0f) * inverse, lost[k]);
-        const float apart = count > 0 && blocks.size > 1 ? their.v[k].a - s[k].mean : 0.0f;
-        s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(fused(apart * apart, count, their.v[k].b)) * inverse + p.eps);
-        s[k].lift = fused(-s[k].mean, s[k].rstd, -lost[k] * s[k].rstd); /* rounded once, which is what the bound has for the rounding of the mean */
+    for (int k = 1; k < ROWS; k++) lost = thread_index() / blocks.MOST % ROWS == k ? losses[k] : lost;
+    norm_statistics of_row = {};
+    if (blocks.size == 1) {
+        of_row.mean = group_sum<blocks.MOST>(their.a);
+    } else {
+        const int before = thread_index() % blocks.MOST * p.part.length, rest = (int)p.n - before;
+        const float count = (float)(rest < 0 ? 0 : rest < p.part.length ? rest : p.part.length);
+        of_row.mean = group_sum<blocks.MOST>(their.a * count * p.inverse);
+        const float shift = group_sum<blocks.MOST>(count > 0 ? (their.a - of_row.mean) * count : 0.0f) * p.inverse;
+        if (magnitude(of_row.mean) < infinity()) of_row.mean = norm_part_corrected(of_row.mean, shift, lost); /* near the mean by some roundings, then by one */
+        const float apart = count > 0 ? their.a - of_row.mean : 0.0f;
+        squares = fused(apart * apart, count, squares);
     }
+    of_row.rstd = reciprocal_root(fused(group_sum<blocks.MOST>(squares), p.inverse, p.eps));
+    of_row.lift = fused(-of_row.mean, of_row.rstd, -lost * of_row.rstd); /* rounded once, which is what the bound has for the rounding of the mean */
+    norm_part_spread<blocks.MOST>(s, of_row);
 }
 template <int G, int ROWS, class Part>
-DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_blocks &blocks, const norm_part_sum<false> (&sum)[ROWS], float inverse,
+DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_blocks &blocks, const norm_part_sum<false> (&sum)[ROWS],
                                  norm_statistics (&s)[ROWS]) {
     of_rows<float, ROWS> squares;
 #pragma unroll
     for (int k = 0; k < ROWS; k++) squares.v[k] = sum[k].squares.total();
-    squares = blocks.exchange(group_sum<G>(squares), of_rows<float, ROWS>{});
-#pragma unroll
-    for (int k = 0; k < ROWS; k++) s[k].rstd = 1 / square_root(group_sum<blocks.MOST>(squares.v[k]) * inverse + p.eps);
+    const float their = blocks.exchange(group_sum<G>(squares).v, 0.0f);
+    norm_statistics of_row = {};
+    of_row.rstd = reciprocal_root(fused(group_sum<blocks.MOST>(their), p.inverse, p.eps));
+    norm_part_spread<blocks.MOST>(s, of_row);
 }
 
 template <class Part, int ROWS>
@@ -248,19 +274,19 @@ DEVICE void norm_part_save(const Part &part, const norm_params &p, const int64_t
 template <bool CENTERED, class T, class Part, int G, int ROWS> DEVICE void norm_parts_of(const norm_params &p) {
     const Part part(p.part, p.n);
     int64_t row[ROWS];
+    const void *x[ROWS];
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
-        row[k] = block_index() / p.part.blocks * ROWS + k;
+        row[k] = cluster_index() * ROWS + k;
         if (row[k] >= p.rows) row[k] = p.rows - 1; /* once more, to the same end */
-        part.ask(row_at<T>(p.x, row[k]), k);
+        x[k] = row_at<T>(p.x, row[k]);
     }
+    part.ask(x);
     const row_blocks blocks(p.part);
-    const float inverse = 1.0f / (float)p.n;
-    norm_statistics s[ROWS] = {};
+    norm_statistics s[ROWS];
     norm_part_sum<CENTERED> sum[ROWS];
-    part.wait();
     norm_part_sum_up<CENTERED>(part, sum);
-    norm_part_statistics<G>(part, p, blocks, sum, inverse, s);
+    norm_part_statistics<G>(part, p, blocks, sum, s);
     typename T::bits *y[ROWS];
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
@@ -284,19 +310,16 @@ template <class T, class Part, int G> DEVICE void layer_norm_parts(const norm_pa
 
 /* Rows with a residual of type R, dropout or a weight of another type: h is made once, as f32, in shared memory. Pieces are of 16 bytes of R, lest stores have
  * gaps. */
-template <bool CENTERED, class T, class R, int G, bool WHOLE> DEVICE void norm_full(const norm_params &p) {
-    using part_of = row_part<T, G, WHOLE, f32, 16 / (int)sizeof(typename R::bits)>;
+template <bool CENTERED, class T, class R, int G, int HELD, bool WHOLE> DEVICE void norm_full(const norm_params &p) {
+    using part_of = row_part<T, G, HELD, WHOLE, f32, 16 / (int)sizeof(typename R::bits)>;
     const part_of part(p.part, p.n);
-    const int64_t row[1] = { block_index() / p.part.blocks };
-    norm_part_residual<R, part_of> residual(part, p, row[0]);
-    part.ask(row_at<T>(p.x, row[0]));
+    const int64_t row[1] = { cluster_index() };
+    norm_part_residual<T, R, part_of> residual(part, p, row[0]);
     const row_blocks blocks(p.part);
-    const float inverse = 1.0f / (float)p.n;
-    norm_statistics s[1] = {};
+    norm_statistics s[1];
     norm_part_sum<CENTERED> sum[1];
-    part.wait();
     norm_part_add<CENTERED, T, R>(part, p, row[0], residual, sum[0]);
-    norm_part_statistics<G>(part, p, blocks, sum, inverse, s);
+    norm_part_statistics<G>(part, p, blocks, sum, s);
     norm_part_save(part, p, row, s);
     typename T::bits *y[1] = { row_at<T>(p.y, row[0]) };
     keep_address(y[0]);
@@ -313,10 +336,10 @@ template <bool CENTERED, class T, class R, int G, bool WHOLE> DEVICE void norm_f
     ROW_PART_SHAPE(op, norm_params, op##_parts, bf16, G, HELD) \
     ROW_PART_SHAPE(op, norm_params, op##_parts, f16, G, HELD)
 
-/* The entries <op>_full[_ragged]_<T>_<R>_<held>, of rows that no smaller blocks have room for. */
+/* The entries <op>_full[_ragged]_<T>_<R>_<held>. */
 #define NORM_FULL(op, CENTERED, T, R) \
-    ENTRY_ASKING(op##_full_##T##_##R##_6, 256, 6, norm_params) { norm_full<CENTERED, T, R, 256, true>(p); } \
-    ENTRY_HELD(op##_full_ragged_##T##_##R##_6, 256, 4, norm_params) { norm_full<CENTERED, T, R, 256, false>(p); }
+    ENTRY_ASKING(op##_full_##T##_##R##_6, NORM_FULL_THREADS, 6, norm_params) { norm_full<CENTERED, T, R, NORM_FULL_THREADS, 6, true>(p); } \
+    ENTRY_HELD(op##_full_ragged_##T##_##R##_6, NORM_FULL_THREADS, 4, norm_params) { norm_full<CENTERED, T, R, NORM_FULL_THREADS, 6, false>(p); }
 #define NORM_FULLS(op, CENTERED) \
     NORM_FULL(op, CENTERED, f32, f32) \
     NORM_FULL(op, CENTERED, bf16, bf16) \

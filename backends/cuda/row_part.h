@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows in shared memory, each read once, by blocks that have one row: the whole of it, or a part in each block of a cluster. A thread copies into places of its
- * own, which no other looks at, so that it alone waits for them.
+ * own, which no other looks at, so that it alone waits for them, and for one after the other.
  *
  * NOTES
  * Floor: what the op reads and writes, once.
  * Predicted: a processor holds three blocks and more, at different steps, and takes the next when one ends: nobody waits for the slowest processor.
  * Measured, H200: softmax 3.95 to 4.08 TB/s for rows of 4 to 256 KB, rms_norm 3.94 to 3.99, where copying moves 4.19. Blocks that stay, each with a ring of
- * rows to come, took 3.5 to 3.7: they ended after 94 to 144 us. With rows handed out as blocks asked for them 3.7 to 3.9. The copy engine changed nothing. */
+ * rows to come, took 3.5 to 3.7: they ended after 94 to 144 us. With rows handed out as blocks asked for them 3.7 to 3.9. The copy engine changed nothing.
+ * What a block does once for its rows is as many instructions as what it does for their elements, and binds where those are many (layer_norm, dropout). */
 #ifndef TRINE_CUDA_ROW_PART_H
 #define TRINE_CUDA_ROW_PART_H
 
@@ -16,13 +17,16 @@
 #include "backends/simt/row.h"
 #include "elements.h"
 
-/* The elements of a row that a block has, in pieces of N; in shared memory there is room for them as S. */
-template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(typename T::bits)> struct row_part {
+/* The elements of a row that a block has, in pieces of N; in shared memory there is room for them as S. A processor holds HELD such blocks. */
+template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)sizeof(typename T::bits)> struct row_part {
     using bits = typename T::bits;
     static constexpr int ITEMS = N, STEP = G * ITEMS;
     static constexpr bool whole = WHOLE;
     using piece = held<T, ITEMS>;
     using own = held<S, ITEMS>;
+
+    /* A thread's pieces of each of so many rows, at most. */
+    template <int ROWS> static constexpr int TURNS = (SIMT_PART_BYTES / HELD + ROWS * G * (int)sizeof(own) - 1) / (ROWS * G * (int)sizeof(own));
 
     const int first, n, room;
 
@@ -75,31 +79,74 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
         return x;
     }
 
-    /* Where piece i is. Of 32 bytes the first halves of all threads' pieces are neighbours, and so are the second: copies with gaps between them are slow. */
+    /* Where piece i is. Of 32 bytes the first halves of all pieces come first: copies with gaps between them are slow. */
     DEVICE packed<uint32_t, 4> &half(int i, int k, int which) const {
-        typename S::bits *at = memory(k) + i;
-        if constexpr (sizeof(own) == 32) {
-            const int first = i - thread_index() * ITEMS, pieces = (room - first) / ITEMS < G ? (room - first) / ITEMS : G;
-            at = memory(k) + first + (which * pieces + thread_index()) * (ITEMS / 2);
-        }
-        return *(packed<uint32_t, 4> *)at;
+        constexpr int HALVES = (int)sizeof(own) / 16;
+        return *(packed<uint32_t, 4> *)(memory(k) + (which * room + i) / HALVES);
     }
 
-    /* Asks for a row, or for one of type X in the second halves of its pieces; until all are there. */
-    DEVICE void ask(const void *row, int k = 0) const { ask_half<T, 0>(row, k); }
-    template <class X, int HALF> DEVICE void ask_half(const void *row, int k = 0) const {
-        if constexpr (WHOLE) {
-            const typename X::bits *from = (const typename X::bits *)row;
-            keep_address(from);
-            each([&](int i) { copy_bytes<(int)sizeof(piece)>(&half(i, k, HALF), from + column(i), sizeof(piece)); });
-        } else if constexpr (sizeof(typename X::bits) == 4) {
-            const typename X::bits *from = (const typename X::bits *)row;
-            keep_address(from);
-            each([&](int i) { copy_elements<ITEMS>((uint32_t *)&half(i, k, HALF), (const uint32_t *)from + column(i), n - i); });
-        } else {
-            copy_begun<X, HALF>(row, k);
+    /* Asks for the thread's pieces, Ask(i) for each, which come one after the other: in TURNS groups of copies, of which the last may be empty. */
+    template <int TURNS, class Ask> DEVICE void ask_each(const Ask &ask) const {
+        const int turns = (room + STEP - 1) / STEP;
+#pragma unroll 1
+        for (int t = 0, i = thread_index() * ITEMS; t < turns; t++, i += STEP) {
+            if (i < n) ask(i);
+            copy_commit();
         }
-        copy_commit();
+#pragma unroll
+        for (int t = 1; t < TURNS; t++)
+            if (t >= turns) copy_commit();
+    }
+    /* Body(i) for each, once it is there. */
+    template <int TURNS, class Body> DEVICE void each_come(const Body &body) const {
+        each([&](int i) {
+            copy_wait<TURNS - 1>();
+            body(i);
+            copy_commit();
+        });
+    }
+    /* Of a row of type X, to one half of its place. */
+    template <class X, int HALF> DEVICE void ask_piece(const typename X::bits *from, int i, int k = 0) const {
+        if constexpr (WHOLE)
+            copy_bytes<(int)sizeof(held<X, ITEMS>)>(&half(i, k, HALF), from + column(i), sizeof(held<X, ITEMS>));
+        else if constexpr (sizeof(typename X::bits) == 4)
+            copy_elements<ITEMS>((uint32_t *)&half(i, k, HALF), (const uint32_t *)from + column(i), n - i);
+    }
+    template <class X> static constexpr bool COPIED = WHOLE || sizeof(typename X::bits) == 4;
+
+    /* Asks for rows. */
+    template <int ROWS> DEVICE void ask(const void *const (&row)[ROWS]) const {
+        const bits *from[ROWS];
+#pragma unroll
+        for (int k = 0; k < ROWS; k++) {
+            from[k] = (const bits *)row[k];
+            keep_address(from[k]);
+            if constexpr (!COPIED<T>) copy_begun<T, 0>(row[k], k);
+        }
+        if constexpr (COPIED<T>)
+            ask_each<TURNS<ROWS>>([&](int i) {
+#pragma unroll
+                for (int k = 0; k < ROWS; k++) ask_piece<T, 0>(from[k], i, k);
+            });
+    }
+    DEVICE void ask(const void *row) const {
+        const void *const one[] = { row };
+        ask(one);
+    }
+    /* Asks for a row, and for one of type X in the second halves of its pieces, if it is given. */
+    template <class X> DEVICE void ask_both(const void *row, const void *other) const {
+        const bits *from = (const bits *)row;
+        const typename X::bits *second = (const typename X::bits *)other;
+        keep_address(from);
+        keep_address(second);
+        if constexpr (!COPIED<T>) copy_begun<T, 0>(row, 0);
+        if constexpr (!COPIED<X>)
+            if (other) copy_begun<X, 1>(other, 0);
+        ask_each<TURNS<1>>([&](int i) {
+            if constexpr (COPIED<T>) ask_piece<T, 0>(from, i);
+            if constexpr (COPIED<X>)
+                if (other) ask_piece<X, 1>(second, i);
+        });
     }
     /* Through registers, some pieces asked for before any is looked at. */
     template <class X, int HALF> DEVICE void copy_begun(const void *row, int k) const {
@@ -117,8 +164,6 @@ template <class T, int G, bool WHOLE, class S = T, int N = 16 / (int)sizeof(type
             }
         }
     }
-    DEVICE void wait() const { copy_wait<0>(); }
-
     /* What was asked for, and what is kept in its place. */
     template <class X, int HALF = 0> DEVICE held<X, ITEMS> come(int i) const { return *(const held<X, ITEMS> *)&half(i, 0, HALF); }
     DEVICE void keep(int i, const own &x) const {
@@ -169,7 +214,7 @@ struct row_blocks {
         return m;
     }
 
-    /* A block's barrier is there before others send. */
+    /* A block's barrier is there before others send; until then nobody waits for a block that begins late. */
     DEVICE row_blocks(const simt_part &p) : size(p.blocks) {
         if (size == 1) return;
         if (thread_index() == 0) {
@@ -177,36 +222,37 @@ struct row_blocks {
             barrier_init(come, 1);
             barriers_made();
         }
-        cluster_meet();
+        cluster_arrive();
     }
 
-    /* What the block of this thread's number gave, for each MOST threads in turn; of a number that no block has `none`. */
-    template <class Value> DEVICE Value exchange(const Value &own, const Value &none) const {
-        const int thread = thread_index(), other = thread % MOST;
-        if (size == 1) return other == 0 ? own : none;
+    /* Each block gives something of each of ROWS rows. What block thread % MOST gave of row thread / MOST % ROWS; of a number that no block has `none`. */
+    template <class Value, int ROWS> DEVICE Value exchange(const Value (&own)[ROWS], const Value &none) const {
+        const int thread = thread_index(), other = thread % MOST, row = thread / MOST % ROWS;
+        Value their = own[0];
+#pragma unroll
+        for (int k = 1; k < ROWS; k++) their = row == k ? own[k] : their;
+        if (size == 1) return other == 0 ? their : none;
         packed<uint32_t, 4> x = {};
+        static_assert(sizeof own <= sizeof x, "a slot");
         __builtin_memcpy(&x, &own, sizeof own);
         const uint32_t to = shared_address(&box().slot[cluster_rank()]), come = shared_address(&box().come);
-        if (thread == 0) barrier_expect(come, size * (int)sizeof *box().slot);
-        if (thread < size)
-#pragma unroll
-            for (int i = 0; i < 4; i += 2) {
-                const uint32_t barrier = cluster_address(come, thread);
-                cluster_send(cluster_address(to + i * 4, thread), barrier, x.v[i], x.v[i + 1]);
-            }
+        cluster_wait();
+        if (thread == 0) barrier_expect(come, size * (int)sizeof x);
+        if (thread < size) cluster_send_piece(cluster_address(to, thread), cluster_address(come, thread), x);
         barrier_wait(come, 0);
-        Value their = none;
-        if (other < size) {
-            x = box().slot[other];
-            __builtin_memcpy(&their, &x, sizeof their);
-        }
+        their = none;
+        if (other < size) __builtin_memcpy(&their, (const Value *)&box().slot[other] + row, sizeof their);
         return their;
+    }
+    template <class Value> DEVICE Value exchange(const Value &own, const Value &none) const {
+        const Value one[] = { own };
+        return exchange(one, none);
     }
 };
 
 /* The entries <op>_parts[_ragged]_<T>_<HELD>: body<T, part>(p). */
 #define ROW_PART_SHAPE(op, params, body, T, G, HELD) \
-    ENTRY_ASKING(op##_parts_##T##_##HELD, G, HELD, params) { body<T, row_part<T, G, true>, G>(p); } \
-    ENTRY_HELD(op##_parts_ragged_##T##_##HELD, G, HELD, params) { body<T, row_part<T, G, false>, G>(p); }
+    ENTRY_ASKING(op##_parts_##T##_##HELD, G, HELD, params) { body<T, row_part<T, G, HELD, true>, G>(p); } \
+    ENTRY_HELD(op##_parts_ragged_##T##_##HELD, G, HELD, params) { body<T, row_part<T, G, HELD, false>, G>(p); }
 
 #endif

@@ -10,13 +10,12 @@
 DEVICE float softmax_factor(const softmax_params &p, float from, float origin) { return exp2_approx((from - origin) * p.spread); }
 
 template <class T, class Part, int G> DEVICE void softmax_parts(const softmax_params &p) {
-    const int64_t row = block_index() / p.part.blocks;
+    const int64_t row = cluster_index();
     const Part part(p.part, p.n);
     part.ask(row_at<T>(p.x, row));
     const row_blocks blocks(p.part);
-    part.wait();
     float own = -infinity(), sum = 0;
-    part.each([&](int i) {
+    part.template each_come<Part::template TURNS<1>>([&](int i) {
         float h[Part::ITEMS], max = own;
         part.get(h, i);
 #pragma unroll

@@ -77,6 +77,9 @@ template <class Bits> DEVICE void keep_address(Bits *&at) {
     __builtin_assume(__isGlobal(at));
 }
 
+/* Nor x. */
+DEVICE void keep_number(uint32_t &x) { asm volatile("" : "+r"(x)); }
+
 DEVICE float product(float a, float b) { return __fmul_rn(a, b); }
 DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 DEVICE float square_root(float x) { return __fsqrt_rn(x); }
@@ -101,6 +104,12 @@ DEVICE float exp2_approx(float x) {
 DEVICE float reciprocal(float x) {
     float y;
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+/* 2^-22.9 (section on rsqrt). */
+DEVICE float reciprocal_root(float x) {
+    float y;
+    asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 

@@ -163,10 +163,11 @@ trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t 
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
 }
 
-/* Bytes of a row for each block, if a processor holds so many: whole pieces of 16. A kilobyte of its memory belongs to each block, another is its function's own. */
+/* Bytes of a row for each block, if a processor holds so many: whole pieces of 32. A kilobyte of its memory belongs to each block, another is its function's own. */
 static int64_t part_room(const simt_room *room, int held) {
-    enum { OWN = 1 << 10, PIECE = 16 };
-    return ((room->shared + OWN) / held - 2 * OWN) / PIECE * PIECE;
+    enum { OWN = 1 << 10, PIECE = 32 };
+    const int64_t shared = room->shared < SIMT_PART_BYTES ? room->shared : SIMT_PART_BYTES;
+    return ((shared + OWN) / held - 2 * OWN) / PIECE * PIECE;
 }
 
 static int part_length(int64_t n, int blocks) { return (int)(blocks > 1 ? simt_blocks(n, 8 * blocks) * 8 : n); }

@@ -6,10 +6,12 @@
 #include "ahead.h"
 #include "columns.h"
 
+enum { NORM_FULL_THREADS = 256 }; /* of a block whose rows in shared memory are a sum */
 typedef struct norm_params {
     simt_rows x, residual, weight, bias, y, residual_out, mean, rstd;
     int64_t rows, n;
     float eps, weight_offset;
+    float inverse;                 /* 1/n: a division costs each warp 14 instructions */
     bool round;                    /* before the weight */
     bool f32_residual, f32_weight; /* else of x's type */
     simt_dropout dropout;

@@ -30,12 +30,15 @@ static const simt_shape *parts_of(const trine_call *call, const norm_tensors *t,
     return NULL;
 }
 
-/* The same of rows whose h is made there, as f32: of shorter ones registers are as fast, or faster. */
+/* The same of rows whose h is made there, as f32. Registers are as fast, or faster, of shorter rows, of those with a residual of 16 bits that nearly fill a group's, and of
+ * up to 16384 elements where there is but dropout, which binds. */
 static const simt_shape *full_of(const trine_call *call, norm_params *p) {
-    enum { LEAST = 8 << 10, LEAST_NARROW = 16 << 10 };
+    enum { LEAST = 8 << 10, LEAST_NARROW = 4 << 10, LEAST_DROPOUT = 16 << 10, NEARLY = 7 << 10 };
     p->block_rows = 1;
-    if (p->n <= (call->type[1] == TRINE_F32 ? LEAST : LEAST_NARROW)) return NULL;
-    return simt_shape_for(call, 1, SIMT_SHORT, sizeof(float), simt_room_of(call).cluster, &p->part);
+    const bool narrow = call->type[1] != TRINE_F32, dropout = p->dropout.p > 0 && !p->residual.data && !p->residual_out.data;
+    if (p->n <= (dropout ? LEAST_DROPOUT : narrow ? LEAST_NARROW : LEAST) || (p->n > NEARLY && p->n <= LEAST)) return NULL;
+    const simt_shape *shape = simt_shape_for(call, 1, SIMT_SHORT, sizeof(float), simt_room_of(call).cluster, &p->part);
+    return shape != NULL && shape->threads == NORM_FULL_THREADS ? shape : NULL;
 }
 
 trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p) {
@@ -49,6 +52,7 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.rstd = simt_rows_of(call, t->rstd);
     p.rows = call->dim[0];
     p.n = call->dim[1];
+    p.inverse = 1.0f / (float)p.n;
     p.f32_residual = call->type[1] == TRINE_F32;
     p.f32_weight = call->type[2] == TRINE_F32;
     const bool plain = norm_plain(&p, call->type[2] == call->type[0]);
@@ -179,8 +183,23 @@ static trine_status launch_ring(const trine_call *call, const simt_ring_entry *r
     return status;
 }
 
+/* Sums over blocks, by thread blocks of so many columns: of 32 threads for each, of which a processor holds two, where that is one round of them; of one, where a ring
+ * leaves few sums and its columns are enough for all processors; else of 8. */
+typedef struct finish_way {
+    const char *step;
+    int columns, threads;
+} finish_way;
+
+static const finish_way *finish_way_of(const norm_backward_params *norm, int count, int64_t units, bool ring) {
+    static const finish_way deep = { "finish_deep", COLUMNS_FINISH, NORM_DEEP_THREADS }, each = { "finish_each", SIMT_THREADS, SIMT_THREADS },
+                            plain = { "finish", COLUMNS_FINISH, SIMT_THREADS };
+    enum { FEW = 40 };
+    if (count * simt_blocks(norm->n, deep.columns) <= 2 * units) return &deep; /* none where rows do not go through shared memory */
+    return ring && norm->blocks <= FEW && count * simt_blocks(norm->n, each.columns) >= units ? &each : &plain;
+}
+
 /* One launch for all sums: each costs as much as those of a small call's rows. */
-static trine_status finish(const trine_call *call, const norm_backward_tensors *t, const norm_backward_params *norm) {
+static trine_status finish(const trine_call *call, const norm_backward_tensors *t, const norm_backward_params *norm, bool ring) {
     const struct {
         int tensor;
         float *partial;
@@ -193,10 +212,9 @@ static trine_status finish(const trine_call *call, const norm_backward_tensors *
         p.sum[count++] = (columns_params){ .out = simt_rows_of(call, tensor), .partial = sums[i].partial, .n = norm->n, .blocks = norm->blocks };
     }
     if (count == 0) return TRINE_OK;
-    const int64_t blocks = count * simt_blocks(norm->n, COLUMNS_FINISH);
-    const bool deep = blocks <= 2 * (int64_t)simt_room_of(call).units; /* of which a processor holds two; none where rows do not go through shared memory */
-    const simt_function function = { .step = deep ? "finish_deep" : "finish", .type = { call->tensor[tensor].dtype } };
-    return simt_launch(call, &function, blocks, deep ? NORM_DEEP_THREADS : SIMT_THREADS, &p, sizeof p);
+    const finish_way *way = finish_way_of(norm, count, simt_room_of(call).units, ring);
+    const simt_function function = { .step = way->step, .type = { call->tensor[tensor].dtype } };
+    return simt_launch(call, &function, count * simt_blocks(norm->n, way->columns), way->threads, &p, sizeof p);
 }
 
 trine_status norm_backward_launch(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {
@@ -210,5 +228,5 @@ trine_status norm_backward_launch(const trine_call *call, const norm_backward_te
     if (given(call, t->dbias)) p.bias_partial = next;
     const simt_ring_entry *ring = ring_of(call, &p);
     const trine_status status = ring != NULL ? launch_ring(call, ring, &p) : fused(call) ? launch_fused(call, &p) : launch_long(call, &p);
-    return status == TRINE_OK ? finish(call, t, &p) : status;
+    return status == TRINE_OK ? finish(call, t, &p, ring != NULL) : status;
 }

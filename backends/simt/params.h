@@ -52,6 +52,7 @@ typedef struct simt_rows {
 typedef struct simt_part {
     int blocks, length;
 } simt_part;
+enum { SIMT_PART_BYTES = 228 << 10 }; /* of a processor's shared memory, at most */
 #define SIMT_SHORT_SHAPES(SHAPE) SHAPE(64, 24) SHAPE(128, 12) SHAPE(256, 6)
 #define SIMT_PART_SHAPES(SHAPE) SIMT_SHORT_SHAPES(SHAPE) SHAPE(512, 3) SHAPE(512, 2)
 

@@ -29,8 +29,8 @@ DEVICE four philox(const simt_dropout &d, uint64_t block) { return philox(d, (ui
 
 /* The blocks of words of a run of elements, whose first has a number that is a multiple of 4: from block high 2^32 + low on, and nearly always ALIKE in `high`. */
 struct dropout_words {
-    const uint32_t low, high;
-    const bool alike;
+    uint32_t low, high;
+    bool alike;
     DEVICE dropout_words(int64_t first, uint32_t count)
         : low((uint32_t)((uint64_t)first / 4)), high((uint32_t)((uint64_t)first / 4 >> 32)), alike(low <= low + count / 4) {}
 };

@@ -17,14 +17,29 @@ DEVICE int cluster_rank() {
     return (int)rank;
 }
 
+/* The number of the block's cluster. */
+DEVICE int64_t cluster_index() {
+    uint32_t index = blockIdx.x;
+    if constexpr (HAS_CLUSTERS) asm volatile("mov.u32 %0, %%clusterid.x;" : "=r"(index));
+    return index;
+}
+
 /* All threads of the cluster; what they wrote before, to any memory, they see after. */
 DEVICE void cluster_sync() {
     if constexpr (HAS_CLUSTERS) asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* All threads of the cluster are here, or have been; unlike above, nothing waits for what was written. */
+/* All threads of the cluster are here, or have been; unlike above, nothing waits for what was written. And its two halves: a thread that has arrived may do other
+ * things before it waits. */
+DEVICE void cluster_arrive() {
+    if constexpr (HAS_CLUSTERS) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+DEVICE void cluster_wait() {
+    if constexpr (HAS_CLUSTERS) asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+}
 DEVICE void cluster_meet() {
-    if constexpr (HAS_CLUSTERS) asm volatile("barrier.cluster.arrive.relaxed.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
+    cluster_arrive();
+    cluster_wait();
 }
 
 DEVICE void barrier_init(uint32_t barrier, int arrivals) {

@@ -65,6 +65,7 @@ DEVICE void store_words(void *to, uint32_t a, uint32_t b) {
 }
 
 template <class Bits> DEVICE void keep_address(Bits *&) {}
+DEVICE void keep_number(uint32_t &) {}
 
 DEVICE float product(float a, float b) { return a * b; }
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -93,6 +94,7 @@ DEVICE float emulated_error(float y, float x, int ulps) {
     return emulated_float(emulated_bits(y) + (uint32_t)(emulated_bits(x) * 2654435761u >> 16) % (uint32_t)(2 * ulps + 1) - (uint32_t)ulps);
 }
 DEVICE float exp2_approx(float x) { return x == 0 ? 1 : emulated_error(exp2f(x), x, 2); }
+DEVICE float reciprocal_root(float x) { return emulated_error(1 / sqrtf(x), x, 2); }
 DEVICE float reciprocal(float x) { return fabsf(x) < 0x1p-126f ? copysignf(INFINITY, x) : emulated_error(1 / x, x, 1); }
 
 DEVICE float float_from_f16(uint16_t bits) {

@@ -9,8 +9,10 @@ constexpr bool HAS_CLUSTERS = false;
 
 DEVICE uint32_t shared_address(const void *) { return 0; }
 DEVICE int cluster_rank() { return 0; }
+DEVICE int64_t cluster_index() { return block_index(); }
 DEVICE void cluster_sync() {}
-DEVICE void cluster_meet() { __builtin_trap(); }
+DEVICE void cluster_arrive() { __builtin_trap(); }
+DEVICE void cluster_wait() { __builtin_trap(); }
 DEVICE void barrier_init(uint32_t, int) {}
 DEVICE void barriers_made() {}
 DEVICE void barrier_expect(uint32_t, int) { __builtin_trap(); }
@@ -18,5 +20,6 @@ DEVICE void barrier_come(uint32_t) {}
 DEVICE void barrier_wait(uint32_t, uint32_t) { __builtin_trap(); }
 DEVICE uint32_t cluster_address(uint32_t, int) { __builtin_trap(); }
 DEVICE void cluster_send(uint32_t, uint32_t, uint32_t, uint32_t) { __builtin_trap(); }
+DEVICE void cluster_send_piece(uint32_t, uint32_t, const packed<uint32_t, 4> &) { __builtin_trap(); }
 
 #endif
