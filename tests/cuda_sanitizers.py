@@ -18,7 +18,6 @@ from launched import read_notes, read_table
 
 SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 PASSED = re.compile(r"(\d+) passed, (\d+) failed")
-CHUNK = 8
 # memcheck takes a copy to shared memory (cp.async) that names fewer than its 16 bytes, at the end of a tensor, for one of 16.
 EXACT = {"matmul": "16"}
 # Functions that a tool misjudges: initcheck does not follow the copies by which sums come to this one (cp.async.bulk from shared memory). What they were is poison
@@ -33,6 +32,7 @@ def parse():
     parser.add_argument("--chip", default="sm_90a", help="the table's name of the device's architecture")
     parser.add_argument("--tools", default="memcheck,racecheck,initcheck,synccheck")
     parser.add_argument("--ops", help="default: all")
+    parser.add_argument("--chunk", type=int, default=8, help="cases of a job: one that does not end counts for nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=int, default=600, help="a job that runs longer is stopped, and counts for nothing")
     parser.add_argument("--logs", default="sanitizers")
@@ -88,7 +88,7 @@ def main():
     jobs = []
     for op in args.ops.split(",") if args.ops else table:
         cases = table[op].split(",")
-        jobs += [(op, ",".join(cases[at:at + CHUNK]), at) for at in range(0, len(cases), CHUNK)]
+        jobs += [(op, ",".join(cases[at:at + args.chunk]), at) for at in range(0, len(cases), args.chunk)]
     good, looked_at = True, None
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         for tool in [None, *filter(None, args.tools.split(","))]:
