@@ -98,7 +98,7 @@ static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
  * chunks of a thread stay in registers, unless too many blocks of a cluster would wait for each other's sums. Of 16 bits with a gradient of the residual or dropout they are computed
  * anew, in blocks of so many threads that few are without columns. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { WIDE = 5, NARROW = 5, CENTERED = 5, FULL = 5, ALL = SIMT_RING_THREADS, BEHIND = SIMT_RING_BEHIND / 2 };
+    enum { WIDE = 5, NARROW = 5, CENTERED = 5, FULL = 5, ALL = SIMT_RING_THREADS, HALF_BEHIND = SIMT_RING_BEHIND / 2 };
     static const simt_ring_entry wide[WIDE] = {
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10 },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10 },
@@ -121,17 +121,17 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
     };
     static const simt_ring_entry full_wide = {
-        .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = BEHIND, .items = 4, .wide = SIMT_RING_WIDE, .full = true
+        .threads = ALL, .chunks = 2, .least = 16 << 10, .behind = HALF_BEHIND, .items = 4, .wide = SIMT_RING_WIDE, .full = true
     };
     static const simt_ring_entry full_mixed = {
-        .threads = ALL, .chunks = 2, .least = 8 << 10, .behind = BEHIND, .items = 4, .wide = SIMT_RING_WIDE, .full = true
+        .threads = ALL, .chunks = 2, .least = 8 << 10, .behind = HALF_BEHIND, .items = 4, .wide = SIMT_RING_WIDE, .full = true
     };
     static const simt_ring_entry full_narrow[FULL] = {
-        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .behind = BEHIND, .items = 8, .full = true },
-        { .threads = ALL / 4 * 3, .chunks = 2, .least = 8 << 10, .most = 12 << 10, .behind = 2 * BEHIND, .items = 8, .full = true },
-        { .threads = ALL, .chunks = 2, .least = 12 << 10, .most = 16 << 10, .behind = 2 * BEHIND, .items = 8, .full = true },
-        { .threads = ALL / 4 * 3, .chunks = 2, .least = 16 << 10, .most = 24 << 10, .behind = 2 * BEHIND, .items = 8, .full = true },
-        { .threads = ALL, .chunks = 2, .least = 24 << 10, .behind = 2 * BEHIND, .items = 8, .full = true },
+        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .behind = HALF_BEHIND, .items = 8, .full = true },
+        { .threads = ALL / 4 * 3, .chunks = 2, .least = 8 << 10, .most = 12 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .full = true },
+        { .threads = ALL, .chunks = 2, .least = 12 << 10, .most = 16 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .full = true },
+        { .threads = ALL / 4 * 3, .chunks = 2, .least = 16 << 10, .most = 24 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .full = true },
+        { .threads = ALL, .chunks = 2, .least = 24 << 10, .behind = SIMT_RING_BEHIND, .items = 8, .full = true },
     };
     const bool alone = !p->dresidual.data && !p->dh.data && p->dropout.p == 0, alike = call->type[1] == call->type[0];
     if (alone && alike && (!p->weight.data || call->type[2] == call->type[0])) {
