@@ -142,8 +142,8 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
                 store_if(in_row(v), (uint32_t *)to + i, word);
             }
         } else if constexpr (sizeof(typename S::bits) == 4) {
-            const int lane = thread_index() % WARP, lanes = (left - v * STEP + ITEMS - 1) / ITEMS + lane; /* threads of the warp that have a piece here */
-            if (in_row(v)) shifted<S, ITEMS>(row_of, first + v * STEP, first + left).put(held_of<S>(value), lane, lanes < WARP ? lanes : WARP);
+            using vectors = shifted<S, ITEMS>;
+            if (in_row(v)) vectors(row_of, first + v * STEP, first + left).put(held_of<S>(value), thread_index() % WARP, vectors::lanes_with(left - v * STEP));
         } else {
 #pragma unroll
             for (int k = 0; k < ITEMS; k++)

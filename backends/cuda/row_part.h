@@ -194,8 +194,7 @@ template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)s
         if constexpr (WHOLE) {
             store_whole(y.word, row + column(i));
         } else {
-            const int lane = thread_index() % WARP, left = (n - i + ITEMS - 1) / ITEMS + lane; /* threads of the warp that have a piece here */
-            begun<X>(row, i).put(y, lane, left < WARP ? left : WARP);
+            begun<X>(row, i).put(y, thread_index() % WARP, shifted<X, ITEMS>::lanes_with(n - i));
         }
     }
 };

@@ -84,6 +84,12 @@ template <class T, int N = VECTOR> struct shifted {
         }
     }
 
+    /* How many threads of the warp have elements, if their vectors follow each other and `left` elements are this thread's and those behind it. */
+    static DEVICE int lanes_with(int left) {
+        const int lanes = (left + N - 1) / N + thread_index() % WARP;
+        return lanes < WARP ? lanes : WARP;
+    }
+
     /* Stores it, this thread being number `lane` of `lanes` of a warp that come here with vectors one behind the other. */
     DEVICE void put(const vector &x, int lane, int lanes) const {
         const bool begins = skew == 0 || lane > 0; /* is its first piece its own? */
