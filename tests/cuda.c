@@ -141,6 +141,57 @@ static bool sticky(const void *context) {
     return works(lib, 0);
 }
 
+/* Calls the gradients of row ops, of matrices that begin so many elements behind what is allocated. */
+static bool run_gradients(trine_queue *queue, trine_dtype type, int64_t columns, int64_t behind) {
+    enum { ROWS = 40, MATRICES = 4, ALL };
+    const size_t size = trine_dtype_size(type), bytes = (size_t)(ROWS * columns + behind) * size;
+    void *memory[ALL];
+    bool good = true;
+    for (int i = 0; i < ALL; i++)
+        if (trine_memory_alloc(queue, i < MATRICES ? bytes : ROWS * sizeof(float), &memory[i]) != TRINE_OK) return false;
+    trine_tensor x[MATRICES];
+    for (int i = 0; i < MATRICES; i++) x[i] = trine_tensor_2d((char *)memory[i] + (size_t)behind * size, type, ROWS, columns);
+    const trine_tensor saved = trine_tensor_1d(memory[MATRICES], TRINE_F32, ROWS), sums = trine_tensor_1d(memory[MATRICES - 1], type, columns);
+    trine_rms_norm_backward_args rms = { TRINE_ARGS(rms_norm_backward), .dy = &x[0], .h = &x[1], .rstd = &saved, .dx = &x[2], .dweight = &sums };
+    trine_layer_norm_backward_args layer = {
+        TRINE_ARGS(layer_norm_backward), .dy = &x[0], .h = &x[1], .mean = &saved, .rstd = &saved, .dx = &x[2], .dweight = &sums
+    };
+    const trine_softmax_backward_args softmax = { TRINE_ARGS(softmax_backward), .y = &x[0], .dy = &x[1], .dx = &x[2] };
+    good &= trine_rms_norm_backward(queue, &rms) == TRINE_OK && trine_layer_norm_backward(queue, &layer) == TRINE_OK;
+    good = good && trine_softmax_backward(queue, &softmax) == TRINE_OK;
+    rms.dresidual = layer.dresidual = &x[1];
+    good = good && trine_rms_norm_backward(queue, &rms) == TRINE_OK && trine_layer_norm_backward(queue, &layer) == TRINE_OK;
+    for (int i = 0; i < ALL; i++) good &= trine_memory_free(queue, memory[i]) == TRINE_OK;
+    return good;
+}
+
+/* Sums of a row are the same wherever it begins: so are the blocks, threads and clusters that make them. On a chip for which the module has code. */
+static bool same_shapes(const void *chip) {
+    enum { STEP = 1 << 10, MOST = 80 << 10 };
+    static const trine_dtype types[] = { TRINE_F32, TRINE_BF16 };
+    trine_queue *queue;
+    setenv("STUB_CHIP", chip, 1);
+    stub_settings *stub = load_stub();
+    trine *lib = stub != NULL ? open_library() : NULL;
+    if (lib == NULL) return false;
+    if (trine_device_count(lib) == 1) return refused(lib, "no code for this architecture");
+    if (trine_queue_open(lib, 1, NULL, &queue) != TRINE_OK) return false;
+    for (int t = 0; t < 2; t++)
+        for (int64_t columns = STEP; columns <= MOST; columns += columns < MOST / 4 ? STEP : 4 * STEP) {
+            unsigned shapes[2];
+            bool same = true;
+            for (int behind = 0; behind < 2; behind++) {
+                stub->shapes = 0;
+                same &= run_gradients(queue, types[t], columns, behind);
+                shapes[behind] = stub->shapes;
+            }
+            if (same && shapes[0] != 0 && shapes[0] == shapes[1]) continue;
+            fprintf(stderr, "%s, %lld columns: %s\n", trine_dtype_name(types[t]), (long long)columns, same ? "other launches" : trine_error_message());
+            return false;
+        }
+    return true;
+}
+
 int main(void) {
     static const stub_settings usual = { .version = 13000, .devices = 1, .major = 9 };
     unusable old = { usual, "driver too old: have 12.4, need 13.0" }, none = { usual, "no device" },
@@ -163,6 +214,8 @@ int main(void) {
     tap(alone(recorded, NULL), "what a recording refuses");
     tap(alone(out_of_memory, NULL), "out of memory");
     tap(alone(sticky, NULL), "a sticky error");
+    tap(alone(same_shapes, "sm_80"), "where rows begin does not change what launches are like on an A100");
+    tap(alone(same_shapes, "sm_90a"), "where rows begin does not change what launches are like on an H200");
     tap(alone(needs_nothing, TEST_MODULE), "the module needs no library of CUDA");
     return tap_end();
 }

@@ -242,7 +242,7 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[0]);
     const bool whole = simt_rows_whole(call, symbol);
     int i = 0, held = 0;
-    while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && !whole))) i++;
+    while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && n % 8 != 0))) i++;
     if (i == count || room.shared < SIMT_RING_BYTES + SIMT_RING_THREADS / entries[i].threads * entries[i].behind + OWN) return NULL;
     const int64_t items = entries[i].items ? entries[i].items : 16 / (int64_t)trine_dtype_size(call->type[0]);
     const int64_t least = simt_blocks(n, entries[i].chunks * entries[i].threads * items);

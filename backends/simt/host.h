@@ -79,7 +79,7 @@ trine_status simt_launch_parts(const trine_call *call, const char *step, trine_d
  * and, unless that is 0, at most `most`. `behind` bytes follow a ring. */
 typedef struct simt_ring_entry {
     int threads, chunks, least, most, behind;
-    bool whole; /* only such rows */
+    bool whole; /* only rows of whole vectors, wherever they begin: sums do not depend on that */
     int items;  /* of a chunk; 0: 16 bytes of the first type */
     int wide;   /* blocks of a cluster, where the device holds such, for rows that others have no room for; 0: no such rows */
     bool full;  /* entries <op>_ring_full_<type>_<second type>_<chunks of a block> */

@@ -280,6 +280,7 @@ static CUresult launch(CUfunction function, const CUlaunchConfig *config, void *
     const stub_chip *chip = stub_chip_chosen();
     emulator_entry *entry = (emulator_entry *)(void *)function;
     if (config->gridDimY * config->gridDimZ * config->blockDimY * config->blockDimZ != 1) return CUDA_ERROR_INVALID_VALUE;
+    stub.shapes = ((stub.shapes * 31 + config->gridDimX) * 31 + config->blockDimX) * 31 + stub_chip_cluster(config);
     if (chip != NULL) return stub_chip_launch(chip, function, config);
     if (config->gridDimX == 0 || config->blockDimX > EMULATOR_THREADS || config->sharedMemBytes > EMULATOR_MEMORY) return CUDA_ERROR_INVALID_VALUE;
     if (stub_chip_cluster(config) > 1) return CUDA_ERROR_NOT_SUPPORTED;
