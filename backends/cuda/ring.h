@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows that registers do not hold, one after the other in blocks that stay: a ring in shared memory holds the row at work and those that come next. The blocks
  * of a cluster divide the columns, so that a part of any row is small beside the ring, and the same columns of a weight, or of sums over rows, are a thread's
- * from the first row to the last. A thread copies what no other looks at, so that it alone waits for it; it asks for a chunk of the row that comes into the
- * ring as soon as it is done with the one in its place. */
+ * from the first row to the last. A thread copies what no other looks at, so that it alone waits for it.
+ *
+ * NOTES. Memory moves most with little more on its way than it needs, and it matters when that is asked for (ring_way). Of what a copy moves (H200),
+ * softmax_backward of f32 at 49152 has 100 % with two rows in a ring and 91 with three; rms_norm_backward with dropout of bf16 at 12288 92 with a spare place, and 85
+ * with five rows and none spare. */
 #ifndef TRINE_CUDA_RING_H
 #define TRINE_CUDA_RING_H
 
@@ -15,8 +18,10 @@
 
 /* What the warps of a cluster tell each other: in turns, since some may still read while others go on. */
 template <int SLOTS> struct ring_meeting {
-    two slot[2][SLOTS];
-    uint64_t barrier[2];
+    struct side {
+        two slot[SLOTS];
+        uint64_t barrier;
+    } side[2];
 
     static DEVICE ring_meeting &here() {
         SHARED ring_meeting memory;
@@ -31,9 +36,27 @@ template <class First, class... Rest> struct nth_type<0, First, Rest...> {
     using type = First;
 };
 
+/* Nothing that comes with a row besides its elements. */
+struct ring_bare {
+    struct state {};
+    DEVICE void before(state &) const {}
+    DEVICE void load() const {}
+    DEVICE void ask(bool, int) const {}
+    DEVICE void next() const {}
+};
+
+/* How many rows a ring holds, and when the next is asked for: a chunk of it once the one in its place is done with, or all while the row before is summed, into a
+ * place that is spare until then. */
+enum ring_way {
+    RING_NEAR,  /* two or three rows, as the host says */
+    RING_THREE, /* three */
+    RING_SPARE, /* three, one of them spare */
+};
+
 /* Rows of several tensors at a time, of each CHUNKS chunks for every thread of THREADS, in as many blocks as make 512 threads of a processor. A chunk is 16 bytes
  * of the widest of their types, and as many elements of others. WHOLE: in the sense of row.h. */
-template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
+template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> struct ring {
+    static constexpr bool SPARE = WAY == RING_SPARE;
     template <int I> using type = typename nth_type<I, Types...>::type;
     template <int I> static constexpr int SIZE = sizeof(typename type<I>::bits);
     static constexpr bool whole = WHOLE;
@@ -42,43 +65,56 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
     static constexpr bool ALONE = TENSORS == 3 && SIMT_RING_THREADS / THREADS > 1; /* what two blocks have behind their rings leaves no room for more */
     static constexpr int MOST = ALONE ? 1 : TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST; /* blocks of a cluster */
     static constexpr int STEP = THREADS * ITEMS, COLUMN = (0 + ... + (int)sizeof(typename Types::bits));
-    static constexpr int ROW = CHUNKS * STEP * COLUMN, BYTES = SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS), ROWS = BYTES / ROW;
+    static constexpr int ROW = CHUNKS * STEP * COLUMN, ROWS = SIMT_RING_ROWS, BYTES = ROWS * ROW;
+    static_assert(BYTES + (TENSORS == 3) * CHUNKS * STEP * 4 <= SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS),
+                  "the ring, and beside three tensors a weight as f32");
     template <int I> using chunk = held<type<I>, ITEMS>;
 
     template <int I> static constexpr int START = CHUNKS * STEP * ((I > 0) * SIZE<0> + (I > 1) * SIZE<1>);
 
-    simt_rows from[TENSORS];
-    ring_meeting<MOST * WARPS> &met;
-    const int64_t rows, step; /* of all; from one row of the cluster to the next */
-    const int blocks;         /* of the cluster */
-    const int first, left;    /* the thread's first column; how many of the block's there are from it on */
-    int64_t row;              /* the last that has come */
-    int stage = 0;            /* its place in the ring */
-    uint32_t given = 0, taken = 0;
+    using meeting = ring_meeting<MOST * WARPS>;
 
-    template <int N>
-    DEVICE ring(const simt_ring &shape, const simt_rows (&in)[N], int64_t count, int64_t length)
-        : met(ring_meeting<MOST * WARPS>::here()), rows(count), step(shape.clusters), blocks(shape.blocks),
-          first(cluster_rank() * shape.part + thread_index() * ITEMS),
-          left(((int)length < (cluster_rank() + 1) * shape.part ? (int)length : (cluster_rank() + 1) * shape.part) - first), row(block_index() / shape.blocks) {
+    meeting &met;
+    simt_rows from[TENSORS];
+    const int64_t step;      /* from one row of the cluster to the next */
+    const int blocks, turns; /* of the cluster; how many rows it has */
+    const bool even;         /* do its threads have as many chunks each? */
+    const int near;          /* rows that the ring holds, where the host says it */
+    const int first, left;   /* the thread's first column; how many of the block's there are from it on */
+    int turn = 0;            /* the row at work, which has come */
+    int stage = 0;           /* its place in the ring */
+    int64_t row;             /* its number */
+
+    /* Besides: what comes with a row. It is copied to the row's place, by ask(is there such a row?, place), and next() goes on to the row behind it; or loaded in
+     * turns, by load(), into what before(state) has. */
+    template <int N, class Besides>
+    DEVICE ring(const simt_ring &shape, const simt_rows (&in)[N], int64_t rows, int64_t length, Besides &besides)
+        : met(meeting::here()), step(shape.clusters), blocks(shape.blocks), turns(shape.turns - ((shape.turns - 1) * shape.clusters + cluster_index() >= rows)),
+          even(shape.part % STEP == 0), near(shape.rows), first(cluster_rank() * shape.part + thread_index() * ITEMS),
+          left(((int)length < (cluster_rank() + 1) * shape.part ? (int)length : (cluster_rank() + 1) * shape.part) - first), row(cluster_index()) {
 #pragma unroll
         for (int t = 0; t < TENSORS; t++) from[t] = in[t];
 #pragma unroll 1
-        for (int s = 0; s < ROWS; s++) {
+        for (int s = 0; s < depth(); s++) {
+            const bool now = s + SPARE < depth();
 #pragma unroll
             for (int v = 0; v < CHUNKS; v++) {
                 clear(v, s);
-                ask(row + s * step, v, s);
+                ask(now && s < turns, row + s * step, v, s);
             }
-            copy_commit();
+            besides.ask(now && s < turns, s);
+            if (now) asked(besides);
         }
         if (thread_index() == 0) {
-            for (uint64_t &barrier : met.barrier) barrier_init(shared_address(&barrier), blocks == 1 ? WARPS : 1);
+            for (auto &side : met.side) barrier_init(shared_address(&side.barrier), blocks == 1 ? WARPS : 1);
             barriers_made();
         }
         sync_block();
         if (blocks > 1) cluster_sync();
     }
+    /* The thread's first column of the row at work. */
+    template <class S> DEVICE typename S::bits *mine(const simt_rows &rows) const { return row_at<S>(rows, row) + first; }
+
     /* Has the thread columns of chunk v? Others are 0 in the ring from the beginning on. */
     DEVICE bool in_row(int v) const { return v * STEP < left; }
     DEVICE bool has(int v, int k) const { return v * STEP + (WHOLE ? 0 : k) < left; } /* element k of it */
@@ -93,20 +129,23 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
         if (!there<I>(v)) *(chunk<I> *)memory<I>(v, s) = {};
         if constexpr (I + 1 < TENSORS) clear<I + 1>(v, s);
     }
-    template <int I = 0> DEVICE void ask(int64_t of, int v, int s) const {
-        const bool yes = of < rows && there<I>(v);
+    /* Asks for chunk v of the row that comes next, if there is one. */
+    template <int I = 0> DEVICE void ask(bool more, int64_t of_row, int v, int s) const {
+        using bits = typename type<I>::bits;
+        const bool yes = more && there<I>(v);
+        const bits *of = row_at<type<I>>(from[I], of_row) + first;
         if constexpr (WHOLE)
-            copy_if<ITEMS * SIZE<I>>(yes, memory<I>(v, s), row_at<type<I>>(from[I], of) + first + v * STEP);
+            copy_if<ITEMS * SIZE<I>>(yes, memory<I>(v, s), of + v * STEP);
         else if (yes && SIZE<I> == 4)
-            copy_elements<ITEMS>((uint32_t *)memory<I>(v, s), (const uint32_t *)row_at<type<I>>(from[I], of) + first + v * STEP, left - v * STEP);
+            copy_elements<ITEMS>((uint32_t *)memory<I>(v, s), (const uint32_t *)of + v * STEP, left - v * STEP);
         else if (yes)
-            *(chunk<I> *)memory<I>(v, s) = read<type<I>>(row_at<type<I>>(from[I], of), v);
-        if constexpr (I + 1 < TENSORS) ask<I + 1>(of, v, s);
+            *(chunk<I> *)memory<I>(v, s) = read<type<I>>(of, v);
+        if constexpr (I + 1 < TENSORS) ask<I + 1>(more, of_row, v, s);
     }
-
-    /* Until the next row is there; until that at hand is. */
-    DEVICE void wait_next() const { copy_wait<ROWS - 2>(); }
-    DEVICE void wait() const { copy_wait<ROWS - 1>(); }
+    template <class Besides> DEVICE void asked(Besides &besides) {
+        copy_commit();
+        besides.next();
+    }
 
     template <int I> static DEVICE chunk<I> get(int v, int s) { return *(const chunk<I> *)memory<I>(v, s); }
 
@@ -120,17 +159,17 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
         body(first_chunks<N>());
     }
 
-    /* Chunk v of a row of a tensor of S; 0 beyond the block's columns. */
-    template <class S> DEVICE held<S, ITEMS> read(const void *row_of, int v) const {
-        const typename S::bits *of = (const typename S::bits *)row_of + first + v * STEP;
+    /* Chunk v of a row of S, whose first column of the thread is `mine`; 0 beyond the block's columns. */
+    template <class S> DEVICE held<S, ITEMS> read(const typename S::bits *mine, int v) const {
+        const typename S::bits *of = mine + v * STEP;
         if constexpr (WHOLE)
             return in_row(v) ? *(const held<S, ITEMS> *)of : held<S, ITEMS>{};
         else
             return gathered<S, ITEMS>(of, [&](int k) { return v * STEP + k < left; });
     }
 
-    template <class S> DEVICE void put(typename S::bits *row_of, int v, const float (&value)[ITEMS]) const {
-        typename S::bits *to = row_of + first + v * STEP;
+    template <class S> DEVICE void put(typename S::bits *mine, int v, const float (&value)[ITEMS]) const {
+        typename S::bits *to = mine + v * STEP;
         if constexpr (WHOLE) {
             const held<S, ITEMS> x = held_of<S>(value);
             constexpr int WORDS = ITEMS / x.PER_WORD, AT_ONCE = WORDS < 4 ? WORDS : 4;
@@ -143,7 +182,7 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
             }
         } else if constexpr (sizeof(typename S::bits) == 4) {
             using vectors = shifted<S, ITEMS>;
-            if (in_row(v)) vectors(row_of, first + v * STEP, first + left).put(held_of<S>(value), thread_index() % WARP, vectors::lanes_with(left - v * STEP));
+            if (in_row(v)) vectors(mine, v * STEP, left).put(held_of<S>(value), thread_index() % WARP, vectors::lanes_with(left - v * STEP));
         } else {
 #pragma unroll
             for (int k = 0; k < ITEMS; k++)
@@ -151,79 +190,100 @@ template <int CHUNKS, int THREADS, bool WHOLE, class... Types> struct ring {
         }
     }
 
-    /* Chunk v of the row at hand is done with. */
-    DEVICE void refill(int v) const { ask(row + ROWS * step, v, stage); }
-    DEVICE int stage_after() const { return stage + 1 < ROWS ? stage + 1 : 0; }
-    DEVICE void next() {
-        copy_commit();
+    DEVICE int depth() const { return WAY == RING_NEAR ? near : ROWS; }
+    DEVICE int after(int s) const { return s + 1 < depth() ? s + 1 : 0; }
+    DEVICE bool again() const { return turn + depth() < turns; } /* is there a row to be asked for in its place? */
+    DEVICE void refill(int v) const {
+        if constexpr (!SPARE) ask(again(), row + depth() * step, v, stage);
+    }
+    template <class Besides> DEVICE void next(Besides &besides) {
+        asked(besides);
         row += step;
-        stage = stage_after();
+        turn++;
+        stage = after(stage);
     }
 
-    /* Row after row: a row's sums are First(State &, row, stage), and Second(State, sums) is what is done with them, once the row after has been summed too, so that
-     * nobody waits for other blocks' sums. */
-    template <class State, class Sums, class First, class Second> DEVICE void each_row(const First &sum_up, const Second &finish) {
-        State now = {}, later = {};
-        if (row >= rows) return;
-        for (bool begun = false;; begun = true) {
-            const int64_t coming = begun ? row + step : row;
-            const bool more = coming < rows;
+    /* The row behind the one that is summed, if there is one to be asked for meanwhile, and the place that is spare for it. */
+    struct request {
+        bool more;
+        int place;
+    };
+    DEVICE void ask_meanwhile(const request &q, int v) const {
+        if constexpr (SPARE) ask(q.more, row + (ROWS - 1) * step, v, q.place);
+    }
+
+    /* Row after row: a row's sums are sum_up(state, stage, request), and finish(state, sums) is what is done with them, once the row after has been summed too, so
+     * that nobody waits for other blocks' sums. */
+    template <class Sums, class Besides, class First, class Second> DEVICE void each_row(Besides &besides, const First &sum_up, const Second &finish) {
+        typename Besides::state now = {}, later = {};
+        besides.before(now);
+        copy_wait<1>(); /* for the first row, and of three the second */
+        give(sum_up(now, stage, request{}), 0);
+        besides.load();
+        for (;;) {
+            const bool more = turn + 1 < turns;
             Sums own = {};
             if (more) {
-                if (begun)
-                    wait_next();
+                const request meanwhile = { SPARE && turn + ROWS - 1 < turns, after(after(stage)) };
+                besides.before(later);
+                if (SPARE && !even) besides.load(); /* where all threads have as many chunks that is 3 % slower, and later it is where they do not */
+                if (SPARE || depth() == 2)
+                    copy_wait<0>();
                 else
-                    wait();
-                own = sum_up(later, coming, begun ? stage_after() : stage);
+                    copy_wait<1>();
+                if (SPARE) besides.ask(meanwhile.more, meanwhile.place);
+                own = sum_up(later, after(stage), meanwhile);
             }
-            const Sums sums = begun ? take<Sums>() : Sums{};
-            if (more) give(own);
-            if (begun) {
-                finish(now, sums);
-                if (!more) return;
-                next();
+            const Sums sums = take<Sums>();
+            if (more) give(own, turn + 1);
+            if (SPARE && even) besides.load();
+            finish(now, sums);
+            if (!more) return;
+            if (!SPARE) {
+                besides.ask(again(), stage);
+                besides.load();
             }
+            next(besides);
             now = later;
         }
     }
 
-    /* What a warp gives for the sums of all warps of the cluster; and those, of what was given first. Between two gifts the first is taken. */
-    DEVICE void give(float x) { post({ group_sum<WARP>(x), 0 }); }
-    DEVICE void give(two x) { post(group_sum<WARP>(x)); }
-    DEVICE void post(two x) {
-        const int warp = thread_index() / WARP, lane = thread_index() % WARP, which = given++ & 1;
-        two *const slot = met.slot[which];
-        const uint32_t barrier = shared_address(&met.barrier[which]);
+    /* What a warp gives for the sums of all warps of the cluster; and those, of the row at hand. Between two gifts the first is taken. */
+    DEVICE void give(float x, int of) { post({ group_sum<WARP>(x), 0 }, of); }
+    DEVICE void give(two x, int of) { post(group_sum<WARP>(x), of); }
+    DEVICE void post(two x, int of) {
+        const int warp = thread_index() / WARP, lane = thread_index() % WARP;
+        auto &side = met.side[of & 1];
+        const uint32_t barrier = shared_address(&side.barrier);
         if (blocks == 1) {
             if (lane == 0) {
-                slot[warp] = x;
+                side.slot[warp] = x;
                 barrier_come(barrier);
             }
             return;
         }
         if (thread_index() == 0) barrier_expect(barrier, blocks * WARPS * (int)sizeof(two));
         if (lane < blocks) {
-            const uint32_t there = cluster_address(shared_address(&slot[cluster_rank() * WARPS + warp]), lane), met = cluster_address(barrier, lane);
-            cluster_send(there, met, bits_of_float(x.a), bits_of_float(x.b));
+            const uint32_t there = cluster_address(shared_address(&side.slot[cluster_rank() * WARPS + warp]), lane);
+            cluster_send(there, cluster_address(barrier, lane), bits_of_float(x.a), bits_of_float(x.b));
         }
     }
     static DEVICE void add(float &total, two x) { total += x.a; }
     static DEVICE void add(two &total, two x) { total = total + x; }
     template <class Sums> DEVICE Sums take() {
-        const two *const slot = met.slot[taken & 1];
+        const auto &side = met.side[turn & 1];
         if constexpr (HAS_CLUSTERS)
-            barrier_wait(shared_address(&met.barrier[taken & 1]), taken >> 1 & 1); /* of one block too: its warps may be a row apart */
+            barrier_wait(shared_address(&side.barrier), turn >> 1 & 1); /* of one block too: its warps may be a row apart */
         else
             sync_block();
-        taken++;
         Sums total = {};
 #pragma unroll
         for (int i = 0; i < MOST * WARPS; i += WARP)
-            if (i + thread_index() % WARP < blocks * WARPS) add(total, slot[i + thread_index() % WARP]);
+            if (i + thread_index() % WARP < blocks * WARPS) add(total, side.slot[i + thread_index() % WARP]);
         return group_sum<WARP>(total);
     }
     template <class Sums> DEVICE Sums sum(Sums x) {
-        give(x);
+        give(x, turn);
         return take<Sums>();
     }
 };

@@ -7,13 +7,14 @@
 #include "ring.h"
 
 template <class T, int CHUNKS, bool WHOLE> DEVICE void softmax_backward_ring(const softmax_backward_params &p) {
-    using rows = ring<CHUNKS, SIMT_RING_THREADS, WHOLE, T, T>;
+    using rows = ring<CHUNKS, SIMT_RING_THREADS, WHOLE, RING_NEAR, T, T>;
     using chunk = held<T, rows::ITEMS>;
-    struct nothing {};
     const simt_rows from[2] = { p.y, p.dy };
-    rows r(p.ring, from, p.rows, p.n);
-    r.template each_row<nothing, float>(
-        [&](nothing &, int64_t, int stage) {
+    ring_bare bare;
+    rows r(p.ring, from, p.rows, p.n, bare);
+    r.template each_row<float>(
+        bare,
+        [&](ring_bare::state &, int stage, const typename rows::request &) {
             float sum = 0;
             r.used_chunks([&](auto chunks) {
 #pragma unroll
@@ -25,7 +26,7 @@ template <class T, int CHUNKS, bool WHOLE> DEVICE void softmax_backward_ring(con
             });
             return sum;
         },
-        [&](nothing, float sum) {
+        [&](const ring_bare::state &, float sum) {
             r.used_chunks([&](auto chunks) {
 #pragma unroll
                 for (int v = 0; v < chunks.COUNT; v++) {
@@ -33,7 +34,7 @@ template <class T, int CHUNKS, bool WHOLE> DEVICE void softmax_backward_ring(con
                     float dx[rows::ITEMS];
 #pragma unroll
                     for (int k = 0; k < rows::ITEMS; k++) dx[k] = y.get(k) * (dy.get(k) - sum) * p.scale;
-                    r.template put<T>(row_at<T>(p.dx, r.row), v, dx);
+                    r.template put<T>(r.template mine<T>(p.dx), v, dx);
                     r.refill(v);
                 }
             });

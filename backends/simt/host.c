@@ -249,9 +249,11 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     const bool wide = least > room.cluster;
     if (wide && (room.cluster == 1 || least > entries[i].wide)) return NULL;
     const int blocks = wide ? entries[i].wide : (int)least;
+    const int64_t part = simt_blocks(simt_blocks(n, blocks), LINE) * LINE;
     *ring_out = (simt_ring){
         .blocks = blocks,
-        .part = (int)(simt_blocks(simt_blocks(n, blocks), LINE) * LINE),
+        .part = (int)part,
+        .rows = entries[i].near > 0 && part * (bytes / n) >= entries[i].near ? SIMT_RING_ROWS - 1 : SIMT_RING_ROWS,
         .whole = whole,
     };
     return wide && (ring_held(call, &entries[i], ring_out, &held) != TRINE_OK || held == 0) ? NULL : &entries[i];
@@ -268,6 +270,7 @@ trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *ent
     int held;
     const trine_status status = ring_held(call, entry, ring, &held);
     if (status != TRINE_OK) return status;
-    ring->clusters = simt_ring_clusters(rows, held, most);
+    ring->clusters = simt_ring_clusters(rows, entry->idle > 0 ? held - held / entry->idle : held, most);
+    if (rows > 0) ring->turns = (int)simt_blocks(rows, ring->clusters);
     return simt_launch(call, &function, ring->clusters * ring->blocks, entry->threads, params, size);
 }

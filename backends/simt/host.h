@@ -81,6 +81,8 @@ typedef struct simt_ring_entry {
     int threads, chunks, least, most, behind;
     bool whole; /* only rows of whole vectors, wherever they begin: sums do not depend on that */
     int items;  /* of a chunk; 0: 16 bytes of the first type */
+    int idle;   /* one of so many clusters that the device holds is left out; 0: none */
+    int near;   /* bytes of a block's part of a row, of the first type, with which a ring holds two rows; 0: three */
     int wide;   /* blocks of a cluster, where the device holds such, for rows that others have no room for; 0: no such rows */
     bool full;  /* entries <op>_ring_full_<type>_<second type>_<chunks of a block> */
 } simt_ring_entry;

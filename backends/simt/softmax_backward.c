@@ -8,8 +8,8 @@ enum { Y, DY, DX }; /* as in the specification */
 /* Of 16 bits also rows that fill half of the registers of their group. */
 enum { RINGS = 2 };
 static const simt_ring_entry rings[RINGS] = {
-    { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 16 << 10 },
-    { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 8 << 10, .most = 12 << 10 },
+    { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 16 << 10, .near = 20 << 10 },
+    { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 8 << 10, .most = 12 << 10, .near = 20 << 10 },
 };
 
 static trine_status launch(const trine_call *call) {
