@@ -33,16 +33,32 @@ template <class T, class Part, int G> DEVICE void softmax_parts(const softmax_pa
         sum += vector_sum(h);
     });
     const float max = group_max<G>(own);
-    const two their = blocks.exchange(two{ max, group_sum<G>(sum * softmax_factor(p, own, softmax_origin(max))) }, two{ -infinity(), 0 });
-    const float origin = softmax_origin(group_max<blocks.MOST>(their.a));
-    const float inverse = 1 / group_sum<blocks.MOST>(their.b * softmax_factor(p, their.a, origin));
-    part.each([&](int i) {
-        float h[Part::ITEMS];
-        part.get(h, i);
+    float origin = softmax_origin(max), total = group_sum<G>(sum * softmax_factor(p, own, origin));
+    if (blocks.size > 1) {
+        const two their = blocks.exchange(two{ max, total }, two{ -infinity(), 0 });
+        origin = softmax_origin(group_max<blocks.MOST>(their.a));
+        total = group_sum<blocks.MOST>(their.b * softmax_factor(p, their.a, origin));
+    }
+    const float inverse = 1 / total;
+    typename T::bits *to = row_at<T>(p.y, row);
+    keep_address(to);
+    const auto write = [&](const auto &power) {
+        part.each([&](int i) {
+            float h[Part::ITEMS];
+            part.get(h, i);
 #pragma unroll
-        for (int k = 0; k < Part::ITEMS; k++) h[k] = exp2_approx((h[k] * p.f - origin) * p.spread) * inverse;
-        part.put(row_at<T>(p.y, row), i, held_of<T>(h));
-    });
+            for (int k = 0; k < Part::ITEMS; k++) h[k] = power(h[k]);
+            part.put(to, i, held_of<T>(h));
+        });
+    };
+    /* One instruction less for each element, where what rounding takes from the product with the largest is small enough to be made good. */
+    const float shift = origin * p.spread, f = p.f * p.spread;
+    if (magnitude(shift) < 0x1p24f) {
+        const float factor = inverse * exp2_approx(-fused(origin, p.spread, -shift));
+        write([&](float x) { return exp2_approx(fused(x, f, -shift)) * factor; });
+    } else {
+        write([&](float x) { return exp2_approx((x * p.f - origin) * p.spread) * inverse; });
+    }
 }
 
 #endif

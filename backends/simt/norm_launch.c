@@ -97,10 +97,10 @@ static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
 /* Rows go through shared memory; shorter ones, and those with a gradient of the residual, dropout or several types, if they are long. NULL: these do not. Two
  * chunks of a thread stay in registers, unless too many blocks of a cluster would wait for each other's sums. Of 16 bits with a gradient of the residual or
  * dropout they are computed anew, in blocks of so many threads that few are without columns. Where a processor has several blocks, rows come faster if a few of
- * all are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97 (H200). Registers are as fast for 2048 columns of 16
- * bits with a gradient of the residual and no dropout, for 1024 with a mean, and for short rows that are not whole vectors. */
+ * all are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97 (H200). Registers are as fast for 2048 and 4096
+ * columns of 16 bits with a gradient of the residual and no dropout, for 1024 with a mean, and for short rows that are not whole vectors. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { WIDE = 5, NARROW = 7, CENTERED = 8, FULL = 7, IDLE = 24, ALL = SIMT_RING_THREADS };
+    enum { WIDE = 5, NARROW = 7, CENTERED = 8, FULL = 8, DROPPED = 2, IDLE = 24, ALL = SIMT_RING_THREADS };
     static const simt_ring_entry wide[WIDE] = {
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .idle = IDLE },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE },
@@ -130,9 +130,11 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
     static const simt_ring_entry full_wide = { .threads = ALL, .chunks = 2, .least = 16 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true };
     static const simt_ring_entry full_mixed = { .threads = ALL, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true };
     static const simt_ring_entry full_narrow[FULL] = {
+        /* the first of rows with dropout */
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .items = 8, .whole = true, .idle = IDLE, .full = true },
-        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = (4 << 10) - 1, .items = 8, .whole = true, .idle = IDLE, .full = true },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .items = 8, .full = true },
+        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = (4 << 10) - 1, .items = 8, .whole = true, .idle = IDLE, .full = true },
+        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = (8 << 10) - 1, .items = 8, .full = true },
         { .threads = ALL / 4 * 3, .chunks = 2, .least = 8 << 10, .most = 12 << 10, .items = 8, .full = true },
         { .threads = ALL, .chunks = 2, .least = 12 << 10, .most = 16 << 10, .items = 8, .full = true },
         { .threads = ALL / 4 * 3, .chunks = 2, .least = 16 << 10, .most = 24 << 10, .items = 8, .full = true },
@@ -143,7 +145,7 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         if (call->type[0] == TRINE_F32) return simt_ring_of(call, 1, WIDE, wide, &p->ring);
         return p->mean.data ? simt_ring_of(call, 1, CENTERED, centered, &p->ring) : simt_ring_of(call, 1, NARROW, narrow, &p->ring);
     }
-    const int first = p->dropout.p > 0 ? 0 : 1;
+    const int first = p->dropout.p > 0 ? 0 : DROPPED;
     if (alike && call->type[0] != TRINE_F32) return simt_ring_of(call, 1, FULL - first, full_narrow + first, &p->ring);
     return simt_ring_of(call, 1, 1, alike ? &full_wide : &full_mixed, &p->ring);
 }
