@@ -66,12 +66,6 @@ template <bool CENTERED> struct norm_ring_loaded {
     DEVICE norm_saved come(const state &s, int) const { return s; }
     DEVICE norm_saved get(const state &s, int) const { return s; }
 };
-template <bool CENTERED, int WARPS, bool COPIED> struct norm_ring_saved {
-    using type = norm_ring_loaded<CENTERED>;
-};
-template <bool CENTERED, int WARPS> struct norm_ring_saved<CENTERED, WARPS, true> {
-    using type = norm_ring_copied<CENTERED, WARPS>;
-};
 
 /* The sums of a row's g and g xhat; rms_norm needs the latter alone. */
 template <bool CENTERED> struct norm_ring_sums;
@@ -155,7 +149,7 @@ template <int N> DEVICE float vector_dot(const float (&x)[N], const float (&y)[N
 }
 
 /* What follows dx of rows with a gradient of a residual, or dropout, one after the other. The words of tensors of up to 2^34 elements have numbers of 32 bits. */
-template <class T, class Rows> struct norm_ring_residual {
+template <class Rows> struct norm_ring_residual {
     using R = typename Rows::template type<2>;
     static constexpr int ITEMS = Rows::ITEMS;
     const norm_backward_params &p;
@@ -186,16 +180,10 @@ template <class T, class Rows> struct norm_ring_residual {
         for (int k = 0; k < ITEMS; k++) dx[k] *= p.dropout.scale;
     }
 };
-template <class T, class Rows> struct norm_ring_bare { /* of others */
+template <class Rows> struct norm_ring_bare { /* of others */
     DEVICE norm_ring_bare(const norm_backward_params &, const Rows &) {}
     DEVICE void next() {}
     DEVICE void finish(const Rows &, int, float (&)[Rows::ITEMS]) const {}
-};
-template <bool FULL, class T, class Rows> struct norm_ring_rest {
-    using type = norm_ring_bare<T, Rows>;
-};
-template <class T, class Rows> struct norm_ring_rest<true, T, Rows> {
-    using type = norm_ring_residual<T, Rows>;
 };
 
 /* W: the weight's type behind the ring; OFFSET: without its offset. */
@@ -206,7 +194,8 @@ template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, bool COPIED,
     using sums = typename sums_of::type;
     constexpr int ITEMS = Rows::ITEMS, FEWEST = CENTERED || CHUNKS == 2 ? 1 : CHUNKS;
     const simt_rows from[3] = { p.dy, p.h, p.dresidual };
-    using saved_of = typename norm_ring_saved<CENTERED, Rows::WARPS, COPIED>::type;
+    using saved_of = typename nth_type<COPIED, norm_ring_loaded<CENTERED>, norm_ring_copied<CENTERED, Rows::WARPS>>::type;
+    using rest_of = typename nth_type<Rows::TENSORS == 3, norm_ring_bare<Rows>, norm_ring_residual<Rows>>::type;
     using state = typename saved_of::state;
     saved_of saved(p);
     Rows r(p.ring, from, p.rows, p.n, saved);
@@ -214,7 +203,7 @@ template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, bool COPIED,
 #pragma unroll
     for (int v = 0; v < CHUNKS; v++) weight::fill(r, p, v);
     float dweight[CHUNKS][ITEMS] = {}, dbias[CHUNKS][ITEMS] = {};
-    typename norm_ring_rest<Rows::TENSORS == 3, T, Rows>::type rest(p, r);
+    rest_of rest(p, r);
     r.template each_row<sums>(
         saved,
         [&](state &kept, int stage, const typename Rows::request &meanwhile) {
