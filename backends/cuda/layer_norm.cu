@@ -6,3 +6,5 @@
 #define SHAPE(G, HELD) NORM_PART_SHAPE(layer_norm, G, HELD)
 SIMT_PART_SHAPES(SHAPE)
 NORM_FULLS(layer_norm, true)
+#define DROP(G, HELD) NORM_DROP(layer_norm, true, bf16, G, HELD) NORM_DROP(layer_norm, true, f16, G, HELD)
+SIMT_SHORT_SHAPES(DROP)

@@ -49,11 +49,39 @@ template <> struct norm_part_sum<true> {
     }
 };
 
-template <bool CENTERED, class Part, int ROWS> DEVICE void norm_part_sum_up(const Part &part, norm_part_sum<CENTERED> (&sum)[ROWS]) {
+/* Body(k, word) for the words of dropout of N elements, which begin with block high 2^32 + low. */
+template <int N, class Body> DEVICE void norm_part_words(const simt_dropout &d, uint32_t low, uint32_t high, const Body &body) {
+#pragma unroll
+    for (int block = 0; block < N / 4; block++) {
+        const four w = philox(d, low + block, high);
+#pragma unroll
+        for (int j = 0; j < 4; j++) body(4 * block + j, w.word[j]);
+    }
+}
+
+/* Nothing is dropped. */
+struct norm_part_whole {
+    template <class Part> DEVICE void drop(const Part &, int, int) const {}
+};
+/* Or elements of rows of 16 bits, where they are: of matrices of up to 2^34, whose blocks of words have numbers of 32 bits. */
+template <int ROWS> struct norm_part_dropped {
+    const simt_dropout &d;
+    uint32_t first[ROWS];
+    template <class Part> DEVICE void drop(const Part &part, int i, int k) const {
+        typename Part::own x = part.get(i, k);
+        norm_part_words<Part::ITEMS>(d, first[k] + part.column(i) / 4, 0,
+                                     [&](int j, uint32_t word) { mask_unless(word, d.last, x.word[j / 2], j % 2 ? 0xffffu : 0xffff0000u); });
+        part.keep(i, x, k);
+    }
+};
+
+template <bool CENTERED, class Part, int ROWS, class Drop>
+DEVICE void norm_part_sum_up(const Part &part, norm_part_sum<CENTERED> (&sum)[ROWS], const Drop &drop) {
     part.template each_come<Part::template TURNS<ROWS>>([&](int i) {
         float h[Part::ITEMS];
 #pragma unroll
         for (int k = 0; k < ROWS; k++) {
+            drop.drop(part, i, k);
             part.get(h, i, k);
             if (i < Part::STEP) sum[k].begin(part, h, i);
             sum[k].add(part, h, i);
@@ -95,23 +123,29 @@ DEVICE of_rows<two, ROWS> norm_part_moments(const norm_part_sum<true> (&sum)[ROW
     return sums;
 }
 
+/* What stands for a residual that is not given: with dropout, what dropped elements are; else what changes no sum. */
+template <class R> DEVICE uint32_t norm_part_no_residual(const norm_params &p) {
+    return p.dropout.p > 0 ? 0 : sizeof(typename R::bits) == 4 ? 0x80000000u : 0x80008000u;
+}
+
 /* The thread's pieces of a row of the residual, of type R, and with it of x: two of the former are asked for ahead, and the second-level cache for all. */
 template <class T, class R, class Part, int ITEMS = Part::ITEMS> struct norm_part_residual {
     using piece = held<R, ITEMS>;
     enum { AHEAD = 2 };
     const Part &part;
     const bool given;
+    const uint32_t none;
     typename R::bits *const from;
     piece next[AHEAD];
 
     DEVICE norm_part_residual(const Part &row_part, const norm_params &p, int64_t row)
-        : part(row_part), given(p.residual.data), from(row_at<R>(p.residual, row)) {
+        : part(row_part), given(p.residual.data), none(norm_part_no_residual<R>(p)), from(row_at<R>(p.residual, row)) {
 #pragma unroll
         for (int k = 0; k < AHEAD; k++) next[k] = ask(thread_index() * ITEMS + k * Part::STEP);
         if (Part::whole && given && thread_index() == 0) fetch_bytes(from + part.column(0), part.n * (int)sizeof *from);
         part.ask(row_at<T>(p.x, row));
     }
-    DEVICE piece ask(int i) const { return part.template read_if<R>(given && i < part.n, from, i); }
+    DEVICE piece ask(int i) const { return part.template read_if<R>(given && i < part.n, from, i, none); }
     DEVICE piece take(int i) {
         const piece x = next[0];
 #pragma unroll
@@ -124,31 +158,26 @@ template <class T, class R, class Part, int ITEMS = Part::ITEMS> struct norm_par
 template <class T, class R, class Part> struct norm_part_residual<T, R, Part, 8> {
     using piece = held<R, 8>;
     const Part &part;
-    const bool given;
 
-    DEVICE norm_part_residual(const Part &row_part, const norm_params &p, int64_t row) : part(row_part), given(p.residual.data) {
-        part.template ask_both<R>(row_at<T>(p.x, row), given ? row_at<R>(p.residual, row) : NULL);
+    DEVICE norm_part_residual(const Part &row_part, const norm_params &p, int64_t row) : part(row_part) {
+        part.template ask_both<R>(row_at<T>(p.x, row), p.residual.data ? row_at<R>(p.residual, row) : NULL, norm_part_no_residual<R>(p));
     }
     DEVICE piece take(int i) const { return part.template come<R, 1>(i); }
 };
 
-/* h = dropout(x) + residual in place of x, once that is there, and its sum; Drop(h, i) is what dropout leaves of a piece. */
-template <bool CENTERED, class T, class R, class Part, class Drop>
+/* h = dropout(x) + residual in place of x, once that is there, and its sum; Add(h, x, i) adds to a piece of the residual what dropout leaves of one of x. */
+template <bool CENTERED, class T, class R, class Part, class Add>
 DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<T, R, Part> &residual, norm_part_sum<CENTERED> &sum,
-                          const Drop &drop) {
+                          const Add &add) {
     typename R::bits *to = row_at<R>(p.residual_out, row);
     keep_address(to);
     const bool stored = p.residual_out.data;
-    const float scale = p.dropout.p > 0 ? p.dropout.scale : 1.0f;
     part.template each_come<Part::template TURNS<1>>([&](int i) {
         const held<R, Part::ITEMS> more = residual.take(i);
-        const typename Part::piece x = part.template come<T>(i);
         float h[Part::ITEMS];
 #pragma unroll
-        for (int k = 0; k < Part::ITEMS; k++) h[k] = x.get(k);
-        drop(h, i);
-#pragma unroll
-        for (int k = 0; k < Part::ITEMS; k++) h[k] = residual.given ? fused(h[k], scale, more.get(k)) : h[k] * scale;
+        for (int k = 0; k < Part::ITEMS; k++) h[k] = more.get(k);
+        add(h, part.template come<T>(i), i);
         part.keep(i, held_of<f32>(h));
         if (i < Part::STEP) sum.begin(part, h, i);
         sum.add(part, h, i);
@@ -158,19 +187,25 @@ DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, n
 /* One loop where words are alike, without a question in it, and one for all else. */
 template <bool CENTERED, class T, class R, class Part>
 DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<T, R, Part> &residual, norm_part_sum<CENTERED> &sum) {
-    using piece = float[Part::ITEMS];
+    using sums = float[Part::ITEMS];
+    using piece = typename Part::piece;
     dropout_words words(row * p.n, (uint32_t)p.n);
     keep_number(words.low);
     keep_number(words.high);
-    if (Part::whole && p.dropout.p > 0 && words.alike)
-        norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](piece &h, int i) { dropout_left(h, p.dropout, words, part.column(i)); });
-    else
-        norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](piece &h, int i) {
-            if (p.dropout.p == 0) return;
-            const uint32_t bits = kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i)));
-#pragma unroll
-            for (int k = 0; k < Part::ITEMS; k++) h[k] = bits >> k & 1 ? h[k] : 0.0f;
+    if (Part::whole && p.dropout.p > 0 && words.alike) {
+        norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](sums &h, const piece &x, int i) {
+            norm_part_words<Part::ITEMS>(p.dropout, words.low + part.column(i) / 4, words.high,
+                                         [&](int k, uint32_t word) { add_product_if(word, p.dropout.last, h[k], x.get(k), p.dropout.scale); });
         });
+        return;
+    }
+    const bool dropped = p.dropout.p > 0;
+    const float scale = dropped ? p.dropout.scale : 1.0f;
+    norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](sums &h, const piece &x, int i) {
+        const uint32_t bits = dropped ? kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i))) : UINT32_MAX;
+#pragma unroll
+        for (int k = 0; k < Part::ITEMS; k++) h[k] = bits >> k & 1 ? fused(x.get(k), scale, h[k]) : h[k];
+    });
 }
 
 /* y = (h - mean) rstd (weight + offset) + bias, of which a part need not be. W: the type of the weight and of the bias. */
@@ -261,17 +296,17 @@ DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_b
 }
 
 template <class Part, int ROWS>
-DEVICE void norm_part_save(const Part &part, const norm_params &p, const int64_t (&row)[ROWS], const norm_statistics (&s)[ROWS]) {
+DEVICE void norm_part_save(const Part &part, const norm_params &p, const int64_t (&row)[ROWS], const norm_statistics (&s)[ROWS], float scale = 1.0f) {
     if (thread_index() != 0 || part.first != 0) return;
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
-        if (p.mean.data) store_one<f32>(p.mean.data, row[k], s[k].mean);
-        if (p.rstd.data) store_one<f32>(p.rstd.data, row[k], s[k].rstd);
+        if (p.mean.data) store_one<f32>(p.mean.data, row[k], s[k].mean * scale);
+        if (p.rstd.data) store_one<f32>(p.rstd.data, row[k], s[k].rstd / scale);
     }
 }
 
 /* Two rows of a block share what is read of the weight and of the bias. */
-template <bool CENTERED, class T, class Part, int G, int ROWS> DEVICE void norm_parts_of(const norm_params &p) {
+template <bool CENTERED, bool DROP, class T, class Part, int G, int ROWS> DEVICE void norm_parts_of(const norm_params &p) {
     const Part part(p.part, p.n);
     int64_t row[ROWS];
     const void *x[ROWS];
@@ -285,7 +320,14 @@ template <bool CENTERED, class T, class Part, int G, int ROWS> DEVICE void norm_
     const row_blocks blocks(p.part);
     norm_statistics s[ROWS];
     norm_part_sum<CENTERED> sum[ROWS];
-    norm_part_sum_up<CENTERED>(part, sum);
+    if constexpr (DROP) {
+        norm_part_dropped<ROWS> drop = { p.dropout, {} };
+#pragma unroll
+        for (int k = 0; k < ROWS; k++) drop.first[k] = (uint32_t)(row[k] * p.n / 4);
+        norm_part_sum_up<CENTERED>(part, sum, drop);
+    } else {
+        norm_part_sum_up<CENTERED>(part, sum, norm_part_whole{});
+    }
     norm_part_statistics<G>(part, p, blocks, sum, s);
     typename T::bits *y[ROWS];
 #pragma unroll
@@ -293,20 +335,20 @@ template <bool CENTERED, class T, class Part, int G, int ROWS> DEVICE void norm_
         y[k] = row_at<T>(p.y, row[k]);
         keep_address(y[k]); /* or the row is multiplied by its stride for each piece, and registers do not suffice */
     }
-    norm_part_save(part, p, row, s);
+    norm_part_save(part, p, row, s, DROP ? p.dropout.scale : 1.0f);
     if (norm_factors_plain<CENTERED>(p))
         norm_part_write<CENTERED, true, T, T, ROWS>(part, p, y, s);
     else
         norm_part_write<CENTERED, false, T, T, ROWS>(part, p, y, s);
 }
-template <bool CENTERED, class T, class Part, int G> DEVICE void norm_parts(const norm_params &p) {
+template <bool CENTERED, bool DROP, class T, class Part, int G> DEVICE void norm_parts(const norm_params &p) {
     if (p.block_rows == 2)
-        norm_parts_of<CENTERED, T, Part, G, 2>(p);
+        norm_parts_of<CENTERED, DROP, T, Part, G, 2>(p);
     else
-        norm_parts_of<CENTERED, T, Part, G, 1>(p);
+        norm_parts_of<CENTERED, DROP, T, Part, G, 1>(p);
 }
-template <class T, class Part, int G> DEVICE void rms_norm_parts(const norm_params &p) { norm_parts<false, T, Part, G>(p); }
-template <class T, class Part, int G> DEVICE void layer_norm_parts(const norm_params &p) { norm_parts<true, T, Part, G>(p); }
+template <class T, class Part, int G> DEVICE void rms_norm_parts(const norm_params &p) { norm_parts<false, false, T, Part, G>(p); }
+template <class T, class Part, int G> DEVICE void layer_norm_parts(const norm_params &p) { norm_parts<true, false, T, Part, G>(p); }
 
 /* Rows with a residual of type R, dropout or a weight of another type: h is made once, as f32, in shared memory. Pieces are of 16 bytes of R, lest stores have
  * gaps. */
@@ -335,6 +377,12 @@ template <bool CENTERED, class T, class R, int G, int HELD, bool WHOLE> DEVICE v
     ROW_PART_SHAPE(op, norm_params, op##_parts, f32, G, HELD) \
     ROW_PART_SHAPE(op, norm_params, op##_parts, bf16, G, HELD) \
     ROW_PART_SHAPE(op, norm_params, op##_parts, f16, G, HELD)
+
+/* The entries <op>_drop[_ragged]_<T>_<held>: of rows of 16 bits with dropout and nothing added to them, of a length that is a multiple of 8. `eps` is divided by the square of dropout's scale, so that what
+ * is left needs no scale. */
+#define NORM_DROP(op, CENTERED, T, G, HELD) \
+    ENTRY_ASKING(op##_drop_##T##_##HELD, G, HELD, norm_params) { norm_parts<CENTERED, true, T, row_part<T, G, HELD, true>, G>(p); } \
+    ENTRY_HELD(op##_drop_ragged_##T##_##HELD, G, HELD, norm_params) { norm_parts<CENTERED, true, T, row_part<T, G, HELD, false>, G>(p); }
 
 /* The entries <op>_full[_ragged]_<T>_<R>_<held>. */
 #define NORM_FULL(op, CENTERED, T, R) \

@@ -6,3 +6,5 @@
 #define SHAPE(G, HELD) NORM_PART_SHAPE(rms_norm, G, HELD)
 SIMT_PART_SHAPES(SHAPE)
 NORM_FULLS(rms_norm, false)
+#define DROP(G, HELD) NORM_DROP(rms_norm, false, bf16, G, HELD) NORM_DROP(rms_norm, false, f16, G, HELD)
+SIMT_SHORT_SHAPES(DROP)

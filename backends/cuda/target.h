@@ -82,6 +82,14 @@ DEVICE void keep_number(uint32_t &x) { asm volatile("" : "+r"(x)); }
 
 DEVICE float product(float a, float b) { return __fmul_rn(a, b); }
 DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+/* sum += a b, and x &= bits, if or unless word <= last: one instruction behind the comparison. */
+DEVICE void add_product_if(uint32_t word, uint32_t last, float &sum, float a, float b) {
+    asm("{\n.reg .pred p;\nsetp.le.u32 p, %3, %4;\n@p fma.rn.f32 %0, %1, %2, %0;\n}" : "+f"(sum) : "f"(a), "f"(b), "r"(word), "r"(last));
+}
+DEVICE void mask_unless(uint32_t word, uint32_t last, uint32_t &x, uint32_t bits) {
+    asm("{\n.reg .pred p;\nsetp.gt.u32 p, %2, %3;\n@p and.b32 %0, %0, %1;\n}" : "+r"(x) : "r"(bits), "r"(word), "r"(last));
+}
+
 DEVICE float square_root(float x) { return __fsqrt_rn(x); }
 DEVICE double square_root(double x) { return __dsqrt_rn(x); }
 

@@ -16,18 +16,26 @@ static bool fills_registers(const trine_call *call, const norm_tensors *t) {
 }
 
 /* Rows in shared memory: two of a block, which share what is read of the weight, if those are enough for the device. Up to LEAST elements registers hold a row as
- * fast, if it does not fill half of a block's room, and faster if there are few. */
+ * fast, if it does not fill half of a block's room, and faster if there are few; with dropout up to LEAST_DROPPED, and one row with a mean is faster than two. */
 static const simt_shape *parts_of(const trine_call *call, const norm_tensors *t, norm_params *p) {
-    enum { LEAST = 4096, FEW = 4 };
-    if (fills_registers(call, t)) return NULL;
+    enum { LEAST = 4096, LEAST_DROPPED = 2048, FEW = 4 };
+    const bool dropped = p->dropout.p > 0;
+    if (dropped ? p->n <= LEAST_DROPPED : fills_registers(call, t)) return NULL;
     const simt_room room = simt_room_of(call);
-    for (p->block_rows = p->weight.data || p->bias.data ? 2 : 1; p->block_rows > 0; p->block_rows--) {
+    for (p->block_rows = (p->weight.data || p->bias.data) && !(dropped && t->mean >= 0) ? 2 : 1; p->block_rows > 0; p->block_rows--) {
         const int64_t bytes = p->block_rows * (int64_t)trine_dtype_size(call->type[0]);
-        const simt_shape *shape = simt_shape_for(call, 1, p->block_rows > 1 ? SIMT_SHORT : SIMT_ALL, bytes, room.cluster, &p->part);
+        const simt_shape *shape = simt_shape_for(call, 1, dropped || p->block_rows > 1 ? SIMT_SHORT : SIMT_ALL, bytes, room.cluster, &p->part);
         if (shape == NULL || (p->block_rows > 1 && p->rows * p->part.blocks < room.units)) continue;
         if (p->n > LEAST || (FEW * p->rows >= room.units && simt_parts_full(call, shape, &p->part, bytes))) return shape;
     }
     return NULL;
+}
+
+/* Rows of 16 bits with dropout and nothing added to them, whose elements are dropped where they are, by blocks of words whose numbers have 32 bits. */
+static bool drops(const trine_call *call, const norm_params *p) {
+    const bool alone = !p->residual.data && !p->residual_out.data && (call->type[2] == call->type[0] || !(p->weight.data || p->bias.data));
+    return alone && p->dropout.p > 0 && p->dropout.p < 1 && trine_dtype_size(call->type[0]) == 2 && call->dim[1] % 8 == 0 &&
+           p->rows <= ((int64_t)1 << 34) / (p->n > 0 ? p->n : 1);
 }
 
 /* The same of rows whose h is made there, as f32. Registers are as fast, or faster, of shorter rows, of those with a residual of 16 bits that nearly fill a group's, and of
@@ -56,10 +64,13 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.f32_residual = call->type[1] == TRINE_F32;
     p.f32_weight = call->type[2] == TRINE_F32;
     const bool plain = norm_plain(&p, call->type[2] == call->type[0]);
-    const simt_shape *shape = plain ? parts_of(call, t, &p) : full_of(call, &p);
+    const bool dropped = drops(call, &p);
+    const simt_shape *shape = plain || dropped ? parts_of(call, t, &p) : full_of(call, &p);
+    const char *const step = plain ? "parts" : dropped ? "drop" : "full";
+    if (dropped && shape != NULL) p.eps = (float)(p.eps / ((double)p.dropout.scale * p.dropout.scale));
     p.ahead = shape != NULL ? simt_ahead_of_parts(call, t->x, shape) : simt_ahead_of(call, t->x);
-    const trine_dtype other = plain ? TRINE_NONE : call->type[1];
-    if (shape != NULL) return simt_launch_parts(call, plain ? "parts" : "full", other, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
+    const trine_dtype other = plain || dropped ? TRINE_NONE : call->type[1];
+    if (shape != NULL) return simt_launch_parts(call, step, other, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
     return simt_launch_rows(call, NULL, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 

@@ -21,13 +21,13 @@ template <int N> DEVICE void copy_wait() { asm volatile("cp.async.wait_group %0;
 /* All threads of one of the block's teams, which have `threads` each, whole warps. */
 DEVICE void sync_team(int team, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory"); }
 
-/* 16 bytes of memory that are read once, or zeros: the second-level cache asks for all 256 round them, the first-level one keeps none. */
-DEVICE packed<uint32_t, 4> load_once_if(bool yes, const void *from) {
+/* 16 bytes of memory that are read once, or words that are all `none`: the second-level cache asks for all 256 round them, the first-level one keeps none. */
+DEVICE packed<uint32_t, 4> load_once_if(bool yes, const void *from, uint32_t none = 0) {
     packed<uint32_t, 4> x;
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %4, 0;\nmov.b32 %0, 0;\nmov.b32 %1, 0;\nmov.b32 %2, 0;\nmov.b32 %3, 0;\n"
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %4, 0;\nmov.b32 %0, %6;\nmov.b32 %1, %6;\nmov.b32 %2, %6;\nmov.b32 %3, %6;\n"
                  "@p ld.global.L1::no_allocate.L2::256B.v4.b32 {%0, %1, %2, %3}, [%5];\n}"
                  : "=&r"(x.v[0]), "=&r"(x.v[1]), "=&r"(x.v[2]), "=&r"(x.v[3])
-                 : "r"((int)yes), "l"(from));
+                 : "r"((int)yes), "l"(from), "r"(none));
     return x;
 }
 

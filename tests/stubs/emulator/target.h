@@ -69,6 +69,8 @@ DEVICE void keep_number(uint32_t &) {}
 
 DEVICE float product(float a, float b) { return a * b; }
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+DEVICE void add_product_if(uint32_t word, uint32_t last, float &sum, float a, float b) { sum = word <= last ? fused(a, b, sum) : sum; }
+DEVICE void mask_unless(uint32_t word, uint32_t last, uint32_t &x, uint32_t bits) { x &= word <= last ? UINT32_MAX : bits; }
 DEVICE float square_root(float x) { return sqrtf(x); }
 DEVICE double square_root(double x) { return sqrt(x); }
 

@@ -48,8 +48,8 @@ template <int N> DEVICE void copy_wait() {
 /* Teams come equally often, and so all of them wait for each other. */
 DEVICE void sync_team(int, int) { emulator_wait(WAIT_BLOCK); }
 
-DEVICE packed<uint32_t, 4> load_once_if(bool yes, const void *from) {
-    packed<uint32_t, 4> x = {};
+DEVICE packed<uint32_t, 4> load_once_if(bool yes, const void *from, uint32_t none = 0) {
+    packed<uint32_t, 4> x = { { none, none, none, none } };
     if ((uintptr_t)from % 16 != 0) __builtin_trap();
     if (yes) memcpy(&x, from, sizeof x);
     return x;
