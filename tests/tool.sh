@@ -124,6 +124,12 @@ expect "bench of a broken report" 1 "text.npy" "$trine" bench --compare old.json
 expect "bench of one report" 2 "needs two files" "$trine" bench --compare old.json
 expect "bench of no op" 2 'no op "rms_nrm"' "$trine" bench --op rms_nrm
 expect "bench of dispatch" 0 "ns checked and selected" "$trine" bench --dispatch
+cp "$trine" alone
+alone="env LD_LIBRARY_PATH=$(dirname "$trine")/../dispatch ./alone"
+expect "bench without peers" 1 "no trine-peers beside" $alone bench --peers
+printf '#!/bin/sh\necho "given: $*"\n' >trine-peers
+chmod +x trine-peers
+expect "bench of peers" 0 "^given: --op matmul --time 1$" $alone bench --op matmul --peers --time 1
 expect "tune" 0 " 0 failed" "$trine" tune --op rms_norm --dims "r=64 n=64"
 expect "tune of two ops" 0 "2 with one kernel only, 0 failed" "$trine" tune --op scale,add --dims "n=64"
 expect "tune of no op" 2 'no op "ad"' "$trine" tune --op scale,ad

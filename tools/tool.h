@@ -17,6 +17,9 @@ int trine_tool_check(int argc, char **argv);
 int trine_tool_bench(int argc, char **argv);
 int trine_tool_tune(int argc, char **argv);
 
+/* trine bench --peers: the other words are options of trine-peers. Returns the exit status, but only if that cannot be run. */
+int bench_peers(int argc, char **argv);
+
 /* The options that open a queue, in every subcommand that has one. */
 typedef struct target {
     const char *device; /* NULL: the best */
