@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuBLASLt: products on a CUDA device, by the fastest of the algorithms that its heuristics offer; float8 without fast accumulation, with scales. */
+/* cuBLASLt: products on a CUDA device, with a bias, c and an activation, by the fastest of the algorithms that its heuristics offer; float8 without fast
+ * accumulation, with scales. */
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
@@ -38,15 +39,27 @@ static const kind kinds[] = {
     { TRINE_E5M2, TRINE_E4M3, TRINE_F32, CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
 };
 
-enum { A, B, D = 4, A_SCALE, B_SCALE }; /* as in the specification */
+enum { A, B, C, BIAS, D, A_SCALE, B_SCALE }; /* as in the specification */
+
+/* The activations that it has, without and with a bias; its gelu is that by tanh. */
+typedef struct epilogue {
+    int32_t activation;
+    cublasLtEpilogue_t alone, biased;
+} epilogue;
+static const epilogue epilogues[] = {
+    { TRINE_ACTIVATION_NONE, CUBLASLT_EPILOGUE_DEFAULT, CUBLASLT_EPILOGUE_BIAS },
+    { TRINE_ACTIVATION_RELU, CUBLASLT_EPILOGUE_RELU, CUBLASLT_EPILOGUE_RELU_BIAS },
+    { TRINE_ACTIVATION_GELU_TANH, CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS },
+};
 
 typedef struct product {
     cublasLtHandle_t handle;
     cublasLtMatmulDesc_t desc;
-    cublasLtMatrixLayout_t a, b, d;
+    cublasLtMatrixLayout_t a, b, c, d;
     cublasLtMatmulHeuristicResult_t algorithm;
     void *workspace;
     bool scaled[2]; /* the operands: a and b */
+    bool added, biased;
     union {
         float f;
         double d;
@@ -69,20 +82,22 @@ static bool layout(cublasLtMatrixLayout_t *out, cudaDataType_t type, const trine
 static bool point_scale(const product *p, const trine_tensor *t, cublasLtMatmulDescAttributes_t pointer, int operand) {
     return !p->scaled[operand] || cublasLtMatmulDescSetAttribute(p->desc, pointer, &t[A_SCALE + operand].data, sizeof(void *)) == CUBLAS_STATUS_SUCCESS;
 }
-static bool point_scales(const product *p, const trine_tensor *t) {
-    return point_scale(p, t, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, A) && point_scale(p, t, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, B);
+static bool point(const product *p, const trine_tensor *t) {
+    return point_scale(p, t, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, A) && point_scale(p, t, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, B) &&
+           (!p->biased || cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &t[BIAS].data, sizeof(void *)) == CUBLAS_STATUS_SUCCESS);
 }
 
 static bool run(const product *p, const trine_tensor *t, const cublasLtMatmulAlgo_t *algorithm) {
-    if (!point_scales(p, t)) return false;
-    return cublasLtMatmul(p->handle, p->desc, &p->one, t[B].data, p->b, t[A].data, p->a, &p->zero, t[D].data, p->d, t[D].data, p->d, algorithm, p->workspace,
-                          WORKSPACE, NULL) == CUBLAS_STATUS_SUCCESS;
+    if (!point(p, t)) return false;
+    return cublasLtMatmul(p->handle, p->desc, &p->one, t[B].data, p->b, t[A].data, p->a, p->added ? &p->one : &p->zero, t[p->added ? C : D].data,
+                          p->added ? p->c : p->d, t[D].data, p->d, algorithm, p->workspace, WORKSPACE, NULL) == CUBLAS_STATUS_SUCCESS;
 }
 
 static void close_product(void *state) {
     product *p = state;
     if (p->a) cublasLtMatrixLayoutDestroy(p->a);
     if (p->b) cublasLtMatrixLayoutDestroy(p->b);
+    if (p->c) cublasLtMatrixLayoutDestroy(p->c);
     if (p->d) cublasLtMatrixLayoutDestroy(p->d);
     if (p->desc) cublasLtMatmulDescDestroy(p->desc);
     if (p->handle) cublasLtDestroy(p->handle);
@@ -98,6 +113,18 @@ static bool describe_scale(product *p, const trine_case *c, int operand) {
     return !p->scaled[operand] || cublasLtMatmulDescSetAttribute(p->desc, mode, &how, sizeof how) == CUBLAS_STATUS_SUCCESS;
 }
 
+static bool describe_end(product *p, const trine_case *c, const kind *k) {
+    const int32_t activation = ((const trine_matmul_args *)(const void *)c->args)->activation;
+    p->added = c->present >> C & 1, p->biased = c->present >> BIAS & 1;
+    if (p->added && !layout(&p->c, k->d, &c->tensor[C])) return false;
+    for (size_t i = 0; i < sizeof epilogues / sizeof epilogues[0]; i++) {
+        const cublasLtEpilogue_t end = p->biased ? epilogues[i].biased : epilogues[i].alone;
+        if (epilogues[i].activation == activation)
+            return cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &end, sizeof end) == CUBLAS_STATUS_SUCCESS;
+    }
+    return false;
+}
+
 static bool describe(product *p, const trine_case *c, const kind *k) {
     const cublasOperation_t turn = CUBLAS_OP_T;
     const trine_tensor *t = c->tensor;
@@ -108,7 +135,7 @@ static bool describe(product *p, const trine_case *c, const kind *k) {
         ok = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn) == CUBLAS_STATUS_SUCCESS;
     if (ok && t[A].stride[t[A].rank - 1] != 1)
         ok = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &turn, sizeof turn) == CUBLAS_STATUS_SUCCESS;
-    ok = ok && describe_scale(p, c, A) && describe_scale(p, c, B);
+    ok = ok && describe_scale(p, c, A) && describe_scale(p, c, B) && describe_end(p, c, k);
     if (k->scale == CUDA_R_32F) p->one.f = 1;
     if (k->scale == CUDA_R_64F) p->one.d = 1;
     if (k->scale == CUDA_R_32I) p->one.i = 1;
@@ -117,9 +144,9 @@ static bool describe(product *p, const trine_case *c, const kind *k) {
 
 static void *open_product(const trine_case *c, int threads) {
     (void)threads;
-    if (strcmp(c->plan->spec->name, "matmul") != 0 ||
-        !peer_plain(c, "precision", c->tensor[A].dtype == TRINE_E4M3 || c->tensor[A].dtype == TRINE_E5M2 ? "a_scale b_scale" : ""))
-        return NULL;
+    const bool narrow = c->tensor[A].dtype == TRINE_E4M3 || c->tensor[A].dtype == TRINE_E5M2;
+    if (strcmp(c->plan->spec->name, "matmul") != 0 || !peer_plain(c, "precision activation", narrow ? "c bias a_scale b_scale" : "c bias")) return NULL;
+    if ((c->present >> BIAS & 1) && c->tensor[BIAS].dtype != c->tensor[D].dtype) return NULL; /* it wants one type for both */
     const int32_t precision = ((const trine_matmul_args *)(const void *)c->args)->precision;
     const kind *k = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -143,9 +170,9 @@ static bool choose(product *p, const trine_tensor *t) {
     const size_t workspace = WORKSPACE;
     int count = 0;
     double best = 0;
-    if (!point_scales(p, t) || cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS) return false;
+    if (!point(p, t) || cublasLtMatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS) return false;
     cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
-    cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->b, p->a, p->d, p->d, preference, ALGORITHMS, offered, &count);
+    cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->b, p->a, p->added ? p->c : p->d, p->d, preference, ALGORITHMS, offered, &count);
     cublasLtMatmulPreferenceDestroy(preference);
     for (int i = 0; i < count; i++) {
         if (!run(p, t, &offered[i].algo) || !finish(p)) continue;
