@@ -7,13 +7,16 @@
 #include "backends/simt/ahead.h"
 #include "target.h"
 
+/* Asks for the 32 bytes that `from` is in. */
+DEVICE void fetch_sector(const void *from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
+
 DEVICE void fetch_ahead(const simt_ahead &ahead) {
     const int64_t first_of_block = block_index() * blockDim.x * ahead.sectors, first = first_of_block + thread_index();
     if (first_of_block * SIMT_AHEAD_SECTOR >= ahead.bytes) return;
 #pragma unroll 1
     for (int i = 0; i < ahead.sectors; i++) {
         const int64_t at = (first + i * (int)blockDim.x) * SIMT_AHEAD_SECTOR;
-        if (at < ahead.bytes) asm volatile("prefetch.global.L2 [%0];" ::"l"((const char *)ahead.from + at));
+        if (at < ahead.bytes) fetch_sector((const char *)ahead.from + at);
     }
 }
 

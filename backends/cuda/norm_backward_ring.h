@@ -326,14 +326,15 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_back
 
 /* Rows of one type in few blocks: of 16 bits they have 84 % of what a copy moves in the way that others have 91 to 95 %, and 88 to 92 in this, of f32 at 12288 89 and 92;
  * but f32 at 49152, in 16 blocks, 89 and 83 (H200). Where 384 threads have it, a row is as others. */
-template <bool CENTERED, class T, class R, int THREADS> DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
-    constexpr bool FEW = sizeof(typename T::bits) == sizeof(typename R::bits) && THREADS != SIMT_RING_THREADS / 4 * 3,
+template <bool CENTERED, class T, class R, int THREADS, int CHUNKS> DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
+    constexpr bool FEW = sizeof(typename T::bits) == sizeof(typename R::bits) && (CHUNKS == 1 || THREADS != SIMT_RING_THREADS / 4 * 3),
                    MANY = !FEW || THREADS == SIMT_RING_THREADS;
     constexpr int FEWEST = sizeof(typename T::bits) == 2 ? 2 : SIMT_RING_MOST;
-    if (!p.ring.whole) return norm_backward_anew<CENTERED, T, f32, false, 2, true, ring<2, THREADS, false, RING_SPARE, T, R, R>>(p);
+    if (!p.ring.whole) return norm_backward_anew<CENTERED, T, f32, false, CHUNKS, true, ring<CHUNKS, THREADS, false, RING_SPARE, T, R, R>>(p);
     if constexpr (FEW)
-        if (!MANY || p.ring.blocks <= FEWEST) return norm_backward_anew<CENTERED, T, f32, false, 2, false, ring<2, THREADS, true, RING_THREE, T, R, R>>(p);
-    if constexpr (MANY) norm_backward_anew<CENTERED, T, f32, false, 2, true, ring<2, THREADS, true, RING_SPARE, T, R, R>>(p);
+        if (!MANY || p.ring.blocks <= FEWEST)
+            return norm_backward_anew<CENTERED, T, f32, false, CHUNKS, false, ring<CHUNKS, THREADS, true, RING_THREE, T, R, R>>(p);
+    if constexpr (MANY) norm_backward_anew<CENTERED, T, f32, false, CHUNKS, true, ring<CHUNKS, THREADS, true, RING_SPARE, T, R, R>>(p);
 }
 
 /* The sums over blocks by 32 threads for each of 32 columns, which ask for several parts at a time, if all thread blocks are held at once: gradients at 1600 to 4096 gained 1.1 to 2 us of
@@ -382,10 +383,20 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     }
 #define NORM_BACKWARD_ANEW(op, CENTERED, T, CHUNKS, VARIANT) \
     ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew_ring<CENTERED, T, CHUNKS>(p); }
-#define NORM_BACKWARD_FULL(op, CENTERED, T, R, THREADS, VARIANT) \
-    ENTRY_HELD(op##_ring_full_##T##_##R##_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { \
-        norm_backward_full_ring<CENTERED, T, R, THREADS>(p); \
+#define NORM_BACKWARD_FULL(op, CENTERED, T, R, THREADS, CHUNKS, VARIANT) \
+    ENTRY_HELD(op##_ring_full_##T##_##R##_##VARIANT, THREADS, SIMT_RING_HELD(THREADS, CHUNKS), norm_backward_params) { \
+        norm_backward_full_ring<CENTERED, T, R, THREADS, CHUNKS>(p); \
     }
+#define NORM_BACKWARD_FULL_NARROW(op, CENTERED, T) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 96, 1, 96) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 160, 1, 160) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 192, 1, 192) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 320, 1, 320) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 384, 1, 384) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 128, 2, 256) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 256, 2, 512) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 384, 2, 768) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 512, 2, 1024)
 #define NORM_BACKWARD_RINGS(op, CENTERED) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 128, 256) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 256, 512) \
@@ -401,17 +412,11 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     NORM_BACKWARD_ANEW(op, CENTERED, f32, 4, 2048) \
     NORM_BACKWARD_ANEW(op, CENTERED, bf16, 4, 2048) \
     NORM_BACKWARD_ANEW(op, CENTERED, f16, 4, 2048) \
-    NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 512, 1024) \
-    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16, 128, 256) \
-    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16, 256, 512) \
-    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16, 384, 768) \
-    NORM_BACKWARD_FULL(op, CENTERED, bf16, bf16, 512, 1024) \
-    NORM_BACKWARD_FULL(op, CENTERED, bf16, f32, 512, 1024) \
-    NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 128, 256) \
-    NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 256, 512) \
-    NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 384, 768) \
-    NORM_BACKWARD_FULL(op, CENTERED, f16, f16, 512, 1024) \
-    NORM_BACKWARD_FULL(op, CENTERED, f16, f32, 512, 1024) \
+    NORM_BACKWARD_FULL_NARROW(op, CENTERED, bf16) \
+    NORM_BACKWARD_FULL_NARROW(op, CENTERED, f16) \
+    NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 512, 2, 1024) \
+    NORM_BACKWARD_FULL(op, CENTERED, bf16, f32, 512, 2, 1024) \
+    NORM_BACKWARD_FULL(op, CENTERED, f16, f32, 512, 2, 1024) \
     NORM_BACKWARD_FINISH(op, f32) \
     NORM_BACKWARD_FINISH(op, bf16) \
     NORM_BACKWARD_FINISH(op, f16)

@@ -53,7 +53,7 @@ enum ring_way {
     RING_SPARE, /* three, one of them spare */
 };
 
-/* Rows of several tensors at a time, of each CHUNKS chunks for every thread of THREADS, in as many blocks as make 512 threads of a processor. A chunk is 16 bytes
+/* Rows of several tensors at a time, of each CHUNKS chunks for every thread of THREADS, in as many blocks as a processor holds (SIMT_RING_HELD). A chunk is 16 bytes
  * of the widest of their types, and as many elements of others. WHOLE: in the sense of row.h. */
 template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> struct ring {
     static constexpr bool SPARE = WAY == RING_SPARE;
@@ -62,12 +62,12 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
     static constexpr bool whole = WHOLE;
     static constexpr int TENSORS = sizeof...(Types), WARPS = THREADS / WARP;
     static constexpr int ITEMS = (... && (sizeof(typename Types::bits) == 2)) ? 8 : 4;
-    static constexpr bool ALONE = TENSORS == 3 && SIMT_RING_THREADS / THREADS > 1;                        /* a block of several of a processor has whole rows */
+    static constexpr int HELD = SIMT_RING_HELD(THREADS, CHUNKS);
+    static constexpr bool ALONE = TENSORS == 3 && HELD > 1;                                               /* a block of several of a processor has whole rows */
     static constexpr int MOST = ALONE ? 1 : TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST; /* blocks of a cluster */
     static constexpr int STEP = THREADS * ITEMS, COLUMN = (0 + ... + (int)sizeof(typename Types::bits));
     static constexpr int ROW = CHUNKS * STEP * COLUMN, ROWS = SIMT_RING_ROWS, BYTES = ROWS * ROW;
-    static_assert(BYTES + (TENSORS == 3) * CHUNKS * STEP * 4 <= SIMT_RING_BYTES / (SIMT_RING_THREADS / THREADS),
-                  "the ring, and beside three tensors a weight as f32");
+    static_assert(BYTES + (TENSORS == 3) * CHUNKS * STEP * 4 <= SIMT_RING_BYTES / HELD, "the ring, and beside three tensors a weight as f32");
     template <int I> using chunk = held<type<I>, ITEMS>;
 
     template <int I> static constexpr int START = CHUNKS * STEP * ((I > 0) * SIZE<0> + (I > 1) * SIZE<1>);

@@ -6,6 +6,8 @@
 #include "backends/simt/ahead.h"
 #include "target.h"
 
+DEVICE void fetch_sector(const void *) {}
+
 #define ENTRY_ASKING ENTRY_HELD
 #define ENTRY_ASKING_FOR(what, name, threads, blocks, params) ENTRY_HELD(name, threads, blocks, params)
 

@@ -230,14 +230,14 @@ static simt_function ring_function(const trine_call *call, const simt_ring_entry
         .step = entry->full ? "ring_full" : "ring",
         .type = { call->type[0], entry->full ? call->type[1] : TRINE_NONE },
         .variant = entry->threads * entry->chunks,
-        .shared = SIMT_RING_BYTES / (SIMT_RING_THREADS / entry->threads) + entry->behind,
+        .shared = SIMT_RING_BYTES / SIMT_RING_HELD(entry->threads, entry->chunks) + entry->behind,
         .cluster = ring->blocks,
     };
 }
 
 static trine_status ring_held(const trine_call *call, const simt_ring_entry *entry, const simt_ring *ring, int *clusters_out) {
     const simt_function function = ring_function(call, entry, ring);
-    return simt_clusters_held(call, &function, entry->threads, SIMT_RING_THREADS / entry->threads, clusters_out);
+    return simt_clusters_held(call, &function, entry->threads, SIMT_RING_HELD(entry->threads, entry->chunks), clusters_out);
 }
 
 const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out) {
@@ -247,7 +247,7 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     const bool whole = simt_rows_whole(call, symbol);
     int i = 0, held = 0;
     while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && n % 8 != 0))) i++;
-    if (i == count || room.shared < SIMT_RING_BYTES + SIMT_RING_THREADS / entries[i].threads * entries[i].behind + OWN) return NULL;
+    if (i == count || room.shared < SIMT_RING_BYTES + SIMT_RING_HELD(entries[i].threads, entries[i].chunks) * entries[i].behind + OWN) return NULL;
     const int64_t items = entries[i].items ? entries[i].items : 16 / (int64_t)trine_dtype_size(call->type[0]);
     const int64_t least = simt_blocks(n, entries[i].chunks * entries[i].threads * items);
     const bool wide = least > room.cluster;

@@ -109,9 +109,9 @@ static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
  * chunks of a thread stay in registers, unless too many blocks of a cluster would wait for each other's sums. Of 16 bits with a gradient of the residual or
  * dropout they are computed anew, in blocks of so many threads that few are without columns. Where a processor has several blocks, rows come faster if a few of
  * all are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97 (H200). Registers are as fast for 2048 and 4096
- * columns of 16 bits with a gradient of the residual and no dropout, for 1024 with a mean, and for short rows that are not whole vectors. */
+ * columns of 16 bits with a gradient of the residual and no dropout, and for short rows that are not whole vectors. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { WIDE = 5, NARROW = 7, CENTERED = 8, FULL = 8, DROPPED = 2, IDLE = 24, ALL = SIMT_RING_THREADS };
+    enum { WIDE = 5, NARROW = 7, CENTERED = 8, FULL_WIDE = 3, FULL = 13, DROPPED = 7, IDLE = 24, ALL = SIMT_RING_THREADS };
     static const simt_ring_entry wide[WIDE] = {
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .idle = IDLE },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE },
@@ -129,7 +129,7 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 },
     };
     static const simt_ring_entry centered[CENTERED] = {
-        { .threads = ALL / 8, .chunks = 2, .least = 1 << 10, .most = (2 << 10) - 1, .idle = IDLE },
+        { .threads = ALL / 8, .chunks = 2, .least = 1 << 10, .most = 2 << 10, .idle = IDLE },
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 7 << 10 },
         { .threads = ALL / 2, .chunks = 2, .least = 7 << 10, .most = 8 << 10, .idle = 32 },
@@ -138,11 +138,22 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { .threads = ALL, .chunks = 2, .least = 48 << 10, .most = 64 << 10, .whole = true },
         { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
     };
-    static const simt_ring_entry full_wide = { .threads = ALL, .chunks = 2, .least = 16 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true };
+    static const simt_ring_entry full_wide[FULL_WIDE] = {
+        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 10 << 10, .items = 4, .whole = true, .full = true }, /* of layer_norm */
+        { .threads = ALL, .chunks = 2, .least = 10 << 10, .most = 16 << 10, .items = 4, .whole = true, .full = true },
+        { .threads = ALL, .chunks = 2, .least = 16 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true },
+    };
     static const simt_ring_entry full_mixed = { .threads = ALL, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true };
     static const simt_ring_entry full_narrow[FULL] = {
-        /* the first of rows with dropout */
-        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .items = 8, .whole = true, .idle = IDLE, .full = true },
+        /* The first of rows with dropout: where two chunks for each of 128 or 256 threads are too many, or registers are, one for each of as many as
+         * it takes, 1024 of a processor: rms_norm at 768, 1280, 1536, 2560 and 3072 from 71, 77, 84, 75 and 86 % to 85, 86, 87, 89 and 92, layer_norm from 70, 69,
+         * 75, 67 and 76 to 75, 78, 80, 82 and 85; at 1024, 1600, 2048 and 4096 it loses (H200). */
+        { .threads = 96, .chunks = 1, .least = 1 << 10, .most = 3 << 9, .items = 8, .whole = true, .full = true },
+        { .threads = 160, .chunks = 1, .least = 2 << 10, .most = 5 << 9, .items = 8, .whole = true, .full = true },
+        { .threads = 192, .chunks = 1, .least = 5 << 9, .most = 3 << 10, .items = 8, .whole = true, .full = true },
+        { .threads = 320, .chunks = 1, .least = 4 << 10, .most = 5 << 10, .items = 8, .whole = true, .full = true },
+        { .threads = 384, .chunks = 1, .least = 5 << 10, .most = 6 << 10, .items = 8, .whole = true, .full = true },
+        { .threads = ALL / 4, .chunks = 2, .least = 3 << 10, .most = 4 << 10, .items = 8, .whole = true, .idle = IDLE, .full = true },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .items = 8, .full = true },
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = (4 << 10) - 1, .items = 8, .whole = true, .idle = IDLE, .full = true },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = (8 << 10) - 1, .items = 8, .full = true },
@@ -156,9 +167,13 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         if (call->type[0] == TRINE_F32) return simt_ring_of(call, 1, WIDE, wide, &p->ring);
         return p->mean.data ? simt_ring_of(call, 1, CENTERED, centered, &p->ring) : simt_ring_of(call, 1, NARROW, narrow, &p->ring);
     }
+    if (!alike) return simt_ring_of(call, 1, 1, &full_mixed, &p->ring);
+    if (call->type[0] == TRINE_F32) {
+        const int first = p->mean.data ? 0 : 1;
+        return simt_ring_of(call, 1, FULL_WIDE - first, full_wide + first, &p->ring);
+    }
     const int first = p->dropout.p > 0 ? 0 : DROPPED;
-    if (alike && call->type[0] != TRINE_F32) return simt_ring_of(call, 1, FULL - first, full_narrow + first, &p->ring);
-    return simt_ring_of(call, 1, 1, alike ? &full_wide : &full_mixed, &p->ring);
+    return simt_ring_of(call, 1, FULL - first, full_narrow + first, &p->ring);
 }
 
 /* Partial sums of a column, at most: a device may hold fewer clusters than it has processors for. */
@@ -166,7 +181,7 @@ static int64_t blocks_of(const trine_call *call, norm_backward_params *p) {
     const simt_ring_entry *ring = ring_of(call, p);
     int64_t turns;
     if (ring != NULL)
-        return simt_ring_clusters(p->rows, (int64_t)simt_room_of(call).units * (SIMT_RING_THREADS / ring->threads) / p->ring.blocks, NORM_FUSED_TURNS);
+        return simt_ring_clusters(p->rows, (int64_t)simt_room_of(call).units * SIMT_RING_HELD(ring->threads, ring->chunks) / p->ring.blocks, NORM_FUSED_TURNS);
     return fused(call) ? fused_group(call, &turns).blocks : simt_blocks(p->rows, columns_block_rows(p->rows));
 }
 

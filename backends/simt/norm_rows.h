@@ -18,6 +18,20 @@ DEVICE void norm_each(typename Group::index at, typename Group::index n, const B
             for (int i = 0; i < STEP; i++) body(first + i);
 }
 
+/* The same of what takes long: two at a time where the group has something of both. Most rows have something of more than half of a group's vectors. */
+template <class Group, int STEP = Group::VECTORS < 2 ? 1 : 2, class Body>
+DEVICE void norm_each_used(typename Group::index at, typename Group::index n, const Body &body) {
+#pragma unroll
+    for (int first = 0; first < Group::VECTORS; first += STEP) {
+        const auto has = [&](int v) { return at + v * Group::SIZE * VECTOR < n; };
+        if (STEP > 1 && first > 0 && has(first) && !has(first + 1))
+            body(first);
+        else if (has(first))
+#pragma unroll
+            for (int i = 0; i < STEP; i++) body(first + i);
+    }
+}
+
 /* Is dropout unrolled? The generator is long: not for rows that are not whole, nor in the largest blocks, where scalar registers on CDNA do not suffice. */
 template <class Group> constexpr bool norm_drop_unrolled = Group::whole && Group::SIZE < ROW_MOST;
 
@@ -51,7 +65,7 @@ DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d,
     if constexpr (norm_drop_unrolled<Group>)
         if (words.alike) {
             const uint32_t first = norm_words_at<Group>(at, n);
-            norm_each<Group>(at, n, [&](int v) { dropout_left(x[v], d, words, first + v * Group::SIZE * VECTOR); });
+            norm_each_used<Group>(at, n, [&](int v) { dropout_left(x[v], d, words, first + v * Group::SIZE * VECTOR); });
             return;
         }
     norm_drop_rolled<Group>(x, d, row, at, n);
@@ -65,7 +79,7 @@ DEVICE void norm_mask(typename Group::template raw<T> &x, const simt_dropout &d,
     const uint32_t first = norm_words_at<Group>(at, n);
     constexpr int AT_ONCE = Group::SIZE < 512 ? 2 : 1;
     typename Group::template raw<T> mask = {};
-    norm_each<Group, AT_ONCE>(at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
+    norm_each_used<Group, AT_ONCE>(at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
