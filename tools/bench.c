@@ -14,7 +14,7 @@ typedef struct bench {
     target target;
     selection which;
     const char *json, *html;
-    bool compare, dispatch, roofs, peers;
+    bool compare, dispatch, roofs;
     double alpha, threshold;
     bench_plan plan;
     bench_report report;
@@ -148,6 +148,7 @@ static int prepare(bench *b) {
 }
 
 static int read_options(bench *b, int argc, char **argv, const char **words) {
+    bool peers; /* for the list of options alone: trine-peers has its own, and is called before these are read */
     const option_row rows[] = {
         SELECTION_OPTIONS(b->which),
         TARGET_OPTIONS(b->target),
@@ -156,7 +157,7 @@ static int read_options(bench *b, int argc, char **argv, const char **words) {
         OPTION_TEXT("html", &b->html, "FILE", "write one page with a roofline plot"),
         OPTION_FLAG("roofs", &b->roofs, "only measure and print the roofs"),
         OPTION_FLAG("dispatch", &b->dispatch, "only measure what a call costs besides its work"),
-        OPTION_FLAG("peers", &b->peers, "time other libraries beside trine; trine bench --peers --help lists its options"),
+        OPTION_FLAG("peers", &peers, "time other libraries beside trine; trine bench --peers --help lists its options"),
         OPTION_FLAG("compare", &b->compare, "compare two JSON reports, OLD and NEW; fail if any case is slower"),
         OPTION_NUMBER("alpha", &b->alpha, 1e-12, 1, "P", "compare: significance (default: 0.01)"),
         OPTION_NUMBER("threshold", &b->threshold, 0, 100, "X", "compare: relative change to report (default: 0.03)"),
@@ -169,7 +170,7 @@ static int read_options(bench *b, int argc, char **argv, const char **words) {
 
 int trine_tool_bench(int argc, char **argv) {
     for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--peers") == 0) return bench_peers(argc, argv);
+        if (strcmp(argv[i], "--peers") == 0) return bench_peers(argv, i);
     bench b = { .alpha = 0.01, .threshold = 0.03, .plan.seconds = 0.5 };
     const char *words[2];
     char error[320];

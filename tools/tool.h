@@ -17,8 +17,8 @@ int trine_tool_check(int argc, char **argv);
 int trine_tool_bench(int argc, char **argv);
 int trine_tool_tune(int argc, char **argv);
 
-/* trine bench --peers: the other words are options of trine-peers. Returns the exit status, but only if that cannot be run. */
-int bench_peers(int argc, char **argv);
+/* trine bench --peers, argv[flag]: the other words are options of trine-peers. Returns, with the exit status, only if that cannot be run. */
+int bench_peers(char **argv, int flag);
 
 /* The options that open a queue, in every subcommand that has one. */
 typedef struct target {
