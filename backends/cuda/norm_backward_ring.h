@@ -387,16 +387,34 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     ENTRY_HELD(op##_ring_full_##T##_##R##_##VARIANT, THREADS, SIMT_RING_HELD(THREADS, CHUNKS), norm_backward_params) { \
         norm_backward_full_ring<CENTERED, T, R, THREADS, CHUNKS>(p); \
     }
-#define NORM_BACKWARD_FULL_NARROW(op, CENTERED, T) \
+#define NORM_BACKWARD_FULL_NARROWEST(op, CENTERED, T) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 96, 1, 96) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 160, 1, 160) \
-    NORM_BACKWARD_FULL(op, CENTERED, T, T, 192, 1, 192) \
+    NORM_BACKWARD_FULL(op, CENTERED, T, T, 192, 1, 192)
+#define NORM_BACKWARD_FULL_NARROW(op, CENTERED, T) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 320, 1, 320) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 384, 1, 384) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 128, 2, 256) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 256, 2, 512) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 384, 2, 768) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 512, 2, 1024)
+
+/* Entries <op>_fit_<T>_<columns>, of whole rows in registers by groups that they fill. */
+#define NORM_BACKWARD_FIT(op, CENTERED, T, G, COLUMNS) \
+    ENTRY_ASKING(op##_fit_##T##_##COLUMNS, row_threads(G), NORM_FIT_BLOCKS(CENTERED, G), norm_backward_params) { \
+        static_assert(G * NORM_FIT_ITEMS == COLUMNS, "its name"); \
+        norm_backward_rows<CENTERED, T, group<G, 1, true>>(p); \
+    }
+#define NORM_BACKWARD_FITS(op, CENTERED, T) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 8, 64) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 32, 256) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 96, 768) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 160, 1280) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 192, 1536) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 224, 1792) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 320, 2560) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 384, 3072)
+
 #define NORM_BACKWARD_RINGS(op, CENTERED) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 128, 256) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 256, 512) \

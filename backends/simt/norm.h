@@ -6,6 +6,16 @@
 #include "ahead.h"
 #include "columns.h"
 
+/* Groups that whole rows fill: of `size` threads, each of which has so many vectors; they take rows of more than `least` columns. */
+enum { NORM_FIT_ITEMS = 8, NORM_FIT_SMALL = 128 };
+typedef struct norm_fit {
+    int least, size, vectors;
+} norm_fit;
+static inline int norm_fit_columns(const norm_fit *fit) { return fit->size * fit->vectors * NORM_FIT_ITEMS; }
+/* Threads of a block, of several groups if they are parts of a warp or one. And blocks of a gradient's that a processor holds: without a mean fewer registers suffice. */
+#define NORM_FIT_THREADS(size) ((size) <= 32 ? NORM_FIT_SMALL : (size))
+#define NORM_FIT_BLOCKS(centered, size) ((size) <= 32 ? 3 : ((centered) ? 768 : 800) / (size))
+
 enum { NORM_FULL_THREADS = 256 }; /* of a block whose rows in shared memory are a sum */
 typedef struct norm_params {
     simt_rows x, residual, weight, bias, y, residual_out, mean, rstd;
@@ -36,6 +46,7 @@ typedef struct norm_backward_params {
     int64_t rows, n, turns, blocks;
     float weight_offset;
     bool f32_residual, f32_weight; /* h, dh and dresidual; the weight: else of dy's type */
+    bool ask_dresidual;            /* a row ahead */
     simt_dropout dropout;
     float *weight_partial, *bias_partial;
     simt_ring ring;

@@ -49,6 +49,30 @@ static const simt_shape *full_of(const trine_call *call, norm_params *p) {
     return shape != NULL && shape->threads == NORM_FULL_THREADS ? shape : NULL;
 }
 
+/* Whole rows in registers, by as many threads, and as many vectors of each, as it takes. Groups of row.h, which have four, would have room for a third to all of the
+ * columns again, of which nothing is on its way. So little is, that of 1280 and 1536 rms_norm with dropout and a residual had 89 and 95 % of what a copy moves instead of
+ * 97 and 98, and layer_norm 82 and 90 instead of 96 (H200). Residuals of f32 have enough on their way, but of the shortest rows. */
+static const norm_fit *fit_of(const trine_call *call, const norm_params *p) {
+    enum { COUNT = 12, WIDE = 512 };
+    static const norm_fit fits[COUNT] = {
+        { .least = 0, .size = 8, .vectors = 1 },      { .least = 64, .size = 8, .vectors = 2 },    { .least = 128, .size = 8, .vectors = 3 },
+        { .least = 256, .size = 32, .vectors = 2 },   { .least = 512, .size = 32, .vectors = 3 },  { .least = 1024, .size = 32, .vectors = 5 },
+        { .least = 1280, .size = 64, .vectors = 3 },  { .least = 1536, .size = 32, .vectors = 7 }, { .least = 2048, .size = 64, .vectors = 5 },
+        { .least = 2560, .size = 128, .vectors = 3 }, { .least = 3072, .size = 64, .vectors = 7 }, { .least = 4096, .size = 128, .vectors = 5 },
+    };
+    const bool wide = call->type[0] == TRINE_F32 || (p->f32_residual && (p->residual.data || p->residual_out.data));
+    if ((wide && p->n > WIDE) || !simt_rows_whole(call, 1) || simt_room_of(call).shared == 0) return NULL;
+    for (int i = 0; i < COUNT; i++)
+        if (p->n > fits[i].least && p->n <= norm_fit_columns(&fits[i])) return &fits[i];
+    return NULL;
+}
+
+static trine_status launch_fit(const trine_call *call, const norm_fit *fit, const norm_params *p) {
+    const simt_function function = { .step = "fit", .type = { call->type[0] }, .variant = norm_fit_columns(fit) };
+    const int threads = NORM_FIT_THREADS(fit->size);
+    return simt_launch(call, &function, simt_blocks(p->rows, threads / fit->size), threads, p, sizeof *p);
+}
+
 trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p) {
     p.x = simt_rows_of(call, t->x);
     p.residual = simt_rows_of(call, t->residual);
@@ -65,13 +89,14 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.f32_weight = call->type[2] == TRINE_F32;
     const bool plain = norm_plain(&p, call->type[2] == call->type[0]);
     const bool dropped = drops(call, &p);
-    const simt_shape *shape = plain || dropped ? parts_of(call, t, &p) : full_of(call, &p);
+    const norm_fit *fit = fit_of(call, &p);
+    const simt_shape *shape = plain || dropped ? parts_of(call, t, &p) : fit == NULL ? full_of(call, &p) : NULL;
     const char *const step = plain ? "parts" : dropped ? "drop" : "full";
     if (dropped && shape != NULL) p.eps = (float)(p.eps / ((double)p.dropout.scale * p.dropout.scale));
     p.ahead = shape != NULL ? simt_ahead_of_parts(call, t->x, shape) : simt_ahead_of(call, t->x);
     const trine_dtype other = plain || dropped ? TRINE_NONE : call->type[1];
     if (shape != NULL) return simt_launch_parts(call, step, other, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
-    return simt_launch_rows(call, NULL, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
+    return fit != NULL ? launch_fit(call, fit, &p) : simt_launch_rows(call, NULL, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- gradients */
@@ -95,11 +120,33 @@ static norm_backward_params backward_params_of(const trine_call *call, const nor
 
 static bool fused(const trine_call *call) { return call->dim[1] <= NORM_FUSED_ITEMS * NORM_FUSED_MOST; }
 
+/* The size of a group that whole rows fill by one vector of each thread; 0: half as many threads with two are as good. In % of copying (H200): bf16 at 64 and 256 from 71 and
+ * 68 to 87 and 86 (rms_norm) and from 66 and 59 to 78 and 82; layer_norm with dropout and a residual of f32 at 1280, 2560 and 3072 from 76, 76 and 84 to 94, 92 and 97. But
+ * rms_norm loses 1 to 6 where residuals have 32 bits at 640 and 768, and where all is f32, other than by seven warps. */
+static int backward_fit_of(const trine_call *call, const norm_backward_params *p) {
+    enum { COUNT = 8, THREE = 96, SEVEN = 224 };
+    static const norm_fit fits[COUNT] = {
+        { .least = 0, .size = 8, .vectors = 1 },      { .least = 128, .size = 32, .vectors = 1 },   { .least = 512, .size = THREE, .vectors = 1 },
+        { .least = 1024, .size = 160, .vectors = 1 }, { .least = 1280, .size = 192, .vectors = 1 }, { .least = 1536, .size = SEVEN, .vectors = 1 },
+        { .least = 2048, .size = 320, .vectors = 1 }, { .least = 2560, .size = 384, .vectors = 1 },
+    };
+    if (!simt_rows_whole(call, 1) || simt_room_of(call).shared == 0) return 0;
+    int i = 0;
+    while (i < COUNT && norm_fit_columns(&fits[i]) < p->n) i++;
+    if (i == COUNT || p->n <= fits[i].least) return 0;
+    const int size = fits[i].size;
+    const bool loses = !p->mean.data && p->f32_residual && (call->type[0] == TRINE_F32 ? size != SEVEN : size == THREE);
+    return loses ? 0 : size;
+}
+
 /* Groups take the rows of a few blocks in turns. */
-static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
+static simt_group fused_group(const trine_call *call, const norm_backward_params *p, int64_t *turns_out) {
     static const int sizes[] = { 8, 32, 64, 128, 256, NORM_FUSED_MOST };
-    simt_group group = simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 6, sizes);
-    const int64_t turns = simt_blocks(group.blocks, norm_fused_blocks(group.size)), most = NORM_FUSED_TURNS;
+    const int fit = backward_fit_of(call, p);
+    simt_group group =
+        fit > 0 ? simt_group_of(call->dim[0], call->dim[1], NORM_FIT_ITEMS, 1, &fit) : simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 6, sizes);
+    const int64_t held = fit > 0 ? (int64_t)simt_room_of(call).units * NORM_FIT_BLOCKS(p->mean.data != NULL, fit) : norm_fused_blocks(group.size);
+    const int64_t turns = simt_blocks(group.blocks, held), most = NORM_FUSED_TURNS;
     *turns_out = turns < 1 ? 1 : turns > most ? most : turns;
     group.blocks = simt_blocks(group.blocks, *turns_out);
     return group;
@@ -111,7 +158,7 @@ static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
  * all are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97 (H200). Registers are as fast for 2048 and 4096
  * columns of 16 bits with a gradient of the residual and no dropout, and for short rows that are not whole vectors. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { WIDE = 5, NARROW = 7, CENTERED = 8, FULL_WIDE = 3, FULL = 13, DROPPED = 7, IDLE = 24, ALL = SIMT_RING_THREADS };
+    enum { WIDE = 5, NARROW = 7, CENTERED = 8, FULL_WIDE = 3, FULL = 13, NARROWEST = 3, DROPPED = 7, IDLE = 24, ALL = SIMT_RING_THREADS };
     static const simt_ring_entry wide[WIDE] = {
         { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .idle = IDLE },
         { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE },
@@ -145,9 +192,9 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
     };
     static const simt_ring_entry full_mixed = { .threads = ALL, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true };
     static const simt_ring_entry full_narrow[FULL] = {
-        /* The first of rows with dropout: where two chunks for each of 128 or 256 threads are too many, or registers are, one for each of as many as
-         * it takes, 1024 of a processor: rms_norm at 768, 1280, 1536, 2560 and 3072 from 71, 77, 84, 75 and 86 % to 85, 86, 87, 89 and 92, layer_norm from 70, 69,
-         * 75, 67 and 76 to 75, 78, 80, 82 and 85; at 1024, 1600, 2048 and 4096 it loses (H200). */
+        /* The first of rows with dropout: where two chunks for each of 128 or 256 threads are too many, or registers are, one for each of as many as it takes, 1024 of a
+         * processor: rms_norm at 768, 1280, 1536, 2560 and 3072 from 71, 77, 84, 75 and 86 % to 85, 86, 87, 89 and 92, layer_norm at 2560 and 3072 from 67 and 76 to 82 and
+         * 85; at 1024, 1600, 2048 and 4096 it loses, and so does layer_norm on less than 2048 (H200). */
         { .threads = 96, .chunks = 1, .least = 1 << 10, .most = 3 << 9, .items = 8, .whole = true, .full = true },
         { .threads = 160, .chunks = 1, .least = 2 << 10, .most = 5 << 9, .items = 8, .whole = true, .full = true },
         { .threads = 192, .chunks = 1, .least = 5 << 9, .most = 3 << 10, .items = 8, .whole = true, .full = true },
@@ -162,6 +209,7 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { .threads = ALL / 4 * 3, .chunks = 2, .least = 16 << 10, .most = 24 << 10, .items = 8, .full = true },
         { .threads = ALL, .chunks = 2, .least = 24 << 10, .items = 8, .full = true },
     };
+    const int fit_dropped = p->mean.data ? 1536 : p->dresidual.data ? 512 : 768; /* columns: up to as many registers are 1 to 6 % faster with dropout */
     const bool alone = !p->dresidual.data && !p->dh.data && p->dropout.p == 0, alike = call->type[1] == call->type[0];
     if (alone && alike && (!p->weight.data || call->type[2] == call->type[0])) {
         if (call->type[0] == TRINE_F32) return simt_ring_of(call, 1, WIDE, wide, &p->ring);
@@ -172,7 +220,8 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         const int first = p->mean.data ? 0 : 1;
         return simt_ring_of(call, 1, FULL_WIDE - first, full_wide + first, &p->ring);
     }
-    const int first = p->dropout.p > 0 ? 0 : DROPPED;
+    if (p->dropout.p > 0 && p->n <= fit_dropped && backward_fit_of(call, p) > 0) return NULL;
+    const int first = p->dropout.p == 0 ? DROPPED : p->mean.data ? NARROWEST : 0;
     return simt_ring_of(call, 1, FULL - first, full_narrow + first, &p->ring);
 }
 
@@ -182,7 +231,7 @@ static int64_t blocks_of(const trine_call *call, norm_backward_params *p) {
     int64_t turns;
     if (ring != NULL)
         return simt_ring_clusters(p->rows, (int64_t)simt_room_of(call).units * SIMT_RING_HELD(ring->threads, ring->chunks) / p->ring.blocks, NORM_FUSED_TURNS);
-    return fused(call) ? fused_group(call, &turns).blocks : simt_blocks(p->rows, columns_block_rows(p->rows));
+    return fused(call) ? fused_group(call, p, &turns).blocks : simt_blocks(p->rows, columns_block_rows(p->rows));
 }
 
 size_t norm_backward_workspace(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {
@@ -190,9 +239,24 @@ size_t norm_backward_workspace(const trine_call *call, const norm_backward_tenso
     return (size_t)((given(call, t->dweight) + given(call, t->dbias)) * blocks_of(call, &p) * p.n) * sizeof(float);
 }
 
+/* Is a residual's gradient asked for a row ahead? Of 16 bits layer_norm at 4096 has 95 % of what a copy moves instead of 87, and rms_norm 88 instead of 84 at 1024 with
+ * dropout, but 88 instead of 92 without; by groups that fit, 94 instead of 88 and 93 instead of 90 at 768. Of f32 full groups have enough on their way. */
+static bool asks_dresidual(const trine_call *call, const norm_backward_params *p, const simt_group *group, bool fit) {
+    enum { LATE = 224 }; /* of which a processor holds three groups of the size, and two of larger ones */
+    const bool centered = p->mean.data, dropout = p->dropout.p > 0, wide = call->type[0] == TRINE_F32;
+    if (!p->dresidual.data) return false;
+    if (!p->f32_residual) return fit || centered || dropout;
+    if (fit) return centered && (wide || group->size == LATE || (group->size > LATE && dropout));
+    return centered ? 5 * p->n <= 4 * NORM_FUSED_ITEMS * group->size : dropout && !wide && 4 * p->n < 3 * NORM_FUSED_ITEMS * group->size;
+}
+
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
-    const simt_group group = fused_group(call, &p->turns);
-    const simt_function function = { .ragged = !simt_rows_whole(call, 1), .type = { call->type[0] }, .variant = group.size };
+    const simt_group group = fused_group(call, p, &p->turns);
+    const bool fit = backward_fit_of(call, p) > 0;
+    const simt_function function = {
+        .step = fit ? "fit" : NULL, .ragged = !simt_rows_whole(call, 1), .type = { call->type[0] }, .variant = fit ? NORM_FIT_ITEMS * group.size : group.size
+    };
+    p->ask_dresidual = asks_dresidual(call, p, &group, fit);
     return simt_launch(call, &function, group.blocks, group.threads, p, sizeof *p);
 }
 

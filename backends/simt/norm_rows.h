@@ -8,28 +8,31 @@
 #include "philox.h"
 #include "row.h"
 
-/* Body(v) for each vector of the piece that the group has something of, STEP at a time: a branch round each would keep them apart. */
-template <class Group, int STEP = Group::VECTORS < 2 ? 1 : 2, class Body>
-DEVICE void norm_each(typename Group::index at, typename Group::index n, const Body &body) {
-#pragma unroll
-    for (int first = 0; first < Group::VECTORS; first += STEP)
-        if (at + first * Group::SIZE * VECTOR < n)
-#pragma unroll
-            for (int i = 0; i < STEP; i++) body(first + i);
-}
+template <int N> struct batch {
+    static constexpr int size = N;
+};
 
-/* The same of what takes long: two at a time where the group has something of both. Most rows have something of more than half of a group's vectors. */
-template <class Group, int STEP = Group::VECTORS < 2 ? 1 : 2, class Body>
-DEVICE void norm_each_used(typename Group::index at, typename Group::index n, const Body &body) {
+/* Body(v, batch) for the vectors of the piece that the group has something of, STEP at a time: a branch round each would keep them apart. The last one alone where the
+ * group has nothing of the other: most rows have something of more than half of a group's vectors, and many of three of the four. */
+template <class Group, int STEP, class Body> DEVICE void norm_batches(typename Group::index at, typename Group::index n, const Body &body) {
+    static_assert(STEP < 3, "one is left, or none");
 #pragma unroll
     for (int first = 0; first < Group::VECTORS; first += STEP) {
         const auto has = [&](int v) { return at + v * Group::SIZE * VECTOR < n; };
-        if (STEP > 1 && first > 0 && has(first) && !has(first + 1))
-            body(first);
+        if (STEP > 1 && has(first) && (first + STEP > Group::VECTORS || (first > 0 && !has(first + 1))))
+            body(first, batch<1>());
         else if (has(first))
-#pragma unroll
-            for (int i = 0; i < STEP; i++) body(first + i);
+            body(first, batch<STEP>());
     }
+}
+
+/* Body(v) for each of them. */
+template <class Group, int STEP = Group::VECTORS < 2 ? 1 : 2, class Body>
+DEVICE void norm_each(typename Group::index at, typename Group::index n, const Body &body) {
+    norm_batches<Group, STEP>(at, n, [&](int first, auto batch) {
+#pragma unroll
+        for (int i = 0; i < batch.size; i++) body(first + i);
+    });
 }
 
 /* Is dropout unrolled? The generator is long: not for rows that are not whole, nor in the largest blocks, where scalar registers on CDNA do not suffice. */
@@ -65,7 +68,7 @@ DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d,
     if constexpr (norm_drop_unrolled<Group>)
         if (words.alike) {
             const uint32_t first = norm_words_at<Group>(at, n);
-            norm_each_used<Group>(at, n, [&](int v) { dropout_left(x[v], d, words, first + v * Group::SIZE * VECTOR); });
+            norm_each<Group>(at, n, [&](int v) { dropout_left(x[v], d, words, first + v * Group::SIZE * VECTOR); });
             return;
         }
     norm_drop_rolled<Group>(x, d, row, at, n);
@@ -79,7 +82,7 @@ DEVICE void norm_mask(typename Group::template raw<T> &x, const simt_dropout &d,
     const uint32_t first = norm_words_at<Group>(at, n);
     constexpr int AT_ONCE = Group::SIZE < 512 ? 2 : 1;
     typename Group::template raw<T> mask = {};
-    norm_each_used<Group, AT_ONCE>(at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
+    norm_each<Group, AT_ONCE>(at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
@@ -98,7 +101,7 @@ DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], float scale, const s
         held<T, VECTOR> other[STEP];
         Group::template fetch<T>(other, from, first, at, n);
 #pragma unroll
-        for (int v = 0; v < STEP; v++)
+        for (int v = 0; v < STEP && first + v < Group::VECTORS; v++)
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) x[first + v][k] = fused(x[first + v][k], scale, other[v].get(k));
     }
@@ -239,17 +242,15 @@ DEVICE void norm_factor(held<W, VECTOR> (&x)[N], bool there, const void *data, i
 template <bool CENTERED, bool PLAIN, class T, class W, class Group>
 DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, typename T::bits *row, typename Group::index at, typename Group::index n,
                           const norm_statistics &s) {
-    constexpr int STEP = Group::SIZE < 512 && sizeof(typename W::bits) == 2 && Group::VECTORS % 2 == 0 ? 2 : 1;
+    constexpr int STEP = Group::SIZE < 512 && sizeof(typename W::bits) == 2 && Group::VECTORS > 1 ? 2 : 1;
     const bool weighted = PLAIN || p.weight.data, biased = CENTERED && (PLAIN || p.bias.data);
     const float offset = !PLAIN && weighted ? p.weight_offset : 0.0f;
-#pragma unroll
-    for (int first = 0; first < Group::VECTORS; first += STEP) {
-        if (at + first * Group::SIZE * VECTOR >= n) return;
-        held<W, VECTOR> weight[STEP], bias[STEP];
+    norm_batches<Group, STEP>(at, n, [&](int first, auto batch) {
+        held<W, VECTOR> weight[batch.size], bias[batch.size];
         norm_factor<W, true, Group>(weight, weighted, p.weight.data, first, at, n);
         norm_factor<W, false, Group>(bias, biased, p.bias.data, first, at, n);
 #pragma unroll
-        for (int i = 0; i < STEP; i++) {
+        for (int i = 0; i < batch.size; i++) {
             float(&y)[VECTOR] = h[first + i];
 #pragma unroll
             for (int k = 0; k < VECTOR; k++) y[k] = CENTERED ? fused(y[k], s.rstd, s.lift) : y[k] * s.rstd;
@@ -263,7 +264,7 @@ DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params 
             }
             put<T>(y, row, Group::place(first + i, at, n));
         }
-    }
+    });
 }
 template <bool CENTERED, class T, class Group>
 DEVICE void norm_write(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n,

@@ -57,12 +57,12 @@ template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const sp
     shifted<T>(row, s.at, s.n).put(held_of<T>(v), thread_index() % s.lanes, s.lanes);
 }
 
-template <int G, int V, bool WHOLE> struct group {
+template <int G, int V, bool WHOLE, int B = SIMT_THREADS> struct group {
     static constexpr int SIZE = G, VECTORS = V;
     static constexpr bool whole = WHOLE;
-    static constexpr bool ONE_PIECE = WHOLE && V == ROW_VECTORS && G < ROW_MOST; /* whatever row the host gives it (simt_row_group) */
-    static constexpr int THREADS = G <= 32 ? SIMT_THREADS : G;                   /* of a block */
-    static constexpr int ROWS = THREADS / G;                                     /* of a block */
+    static constexpr bool ONE_PIECE = WHOLE && G < ROW_MOST; /* whatever row the host gives it (simt_row_group) */
+    static constexpr int THREADS = G <= 32 ? B : G;          /* of a block */
+    static constexpr int ROWS = THREADS / G;                 /* of a block */
     static constexpr int PIECE = G * V * VECTOR;
     using lane = span<WHOLE>;
     using index = typename lane::index;

@@ -188,7 +188,7 @@ DEVICE bool whole(const lane &l) { return l.aligned && within(l, VECTOR - 1); }
 
 /* -------------------------------------------------------------------------------------------------------------- sums of a group */
 
-/* G threads of consecutive numbers, a power of two: part of a warp, or the whole block. Every thread gets the result, the same bits. */
+/* G threads of consecutive numbers: a power of two that is part of a warp, or whole warps that are the block. Every thread gets the result, the same bits. */
 template <int G, class Value, class Combine> DEVICE Value group_combine(Value x, Combine combine) {
 #pragma unroll
     for (int mask = (G < WARP ? G : WARP) / 2; mask > 0; mask /= 2) x = combine(x, shuffle_xor(x, mask));
@@ -198,9 +198,15 @@ template <int G, class Value, class Combine> DEVICE Value group_combine(Value x,
     const int thread = thread_index();
     if (thread % WARP == 0) part[thread / WARP] = x;
     sync_block();
-    x = part[thread % warps];
+    if constexpr ((warps & (warps - 1)) == 0) {
+        x = part[thread % warps];
 #pragma unroll
-    for (int mask = warps / 2; mask > 0; mask /= 2) x = combine(x, shuffle_xor(x, mask));
+        for (int mask = warps / 2; mask > 0; mask /= 2) x = combine(x, shuffle_xor(x, mask));
+    } else {
+        x = part[0];
+#pragma unroll
+        for (int i = 1; i < warps; i++) x = combine(x, part[i]);
+    }
     sync_block();
     return x;
 }
