@@ -49,6 +49,15 @@ static const simt_shape *full_of(const trine_call *call, norm_params *p) {
     return shape != NULL && shape->threads == NORM_FULL_THREADS ? shape : NULL;
 }
 
+/* The one of `count` groups that whole rows of n columns fill, on devices that have entries for them; NULL: none. */
+static const norm_fit *fit_among(const trine_call *call, int count, const norm_fit *fits) {
+    const int64_t n = call->dim[1];
+    if (!simt_rows_whole(call, 1) || simt_room_of(call).shared == 0) return NULL;
+    for (int i = 0; i < count; i++)
+        if (n > fits[i].least && n <= norm_fit_columns(&fits[i])) return &fits[i];
+    return NULL;
+}
+
 /* Whole rows in registers, by as many threads, and as many vectors of each, as it takes. Groups of row.h, which have four, would have room for a third to all of the
  * columns again, of which nothing is on its way. So little is, that of 1280 and 1536 rms_norm with dropout and a residual had 89 and 95 % of what a copy moves instead of
  * 97 and 98, and layer_norm 82 and 90 instead of 96 (H200). Residuals of f32 have enough on their way, but of the shortest rows. */
@@ -61,10 +70,7 @@ static const norm_fit *fit_of(const trine_call *call, const norm_params *p) {
         { .least = 2560, .size = 128, .vectors = 3 }, { .least = 3072, .size = 64, .vectors = 7 }, { .least = 4096, .size = 128, .vectors = 5 },
     };
     const bool wide = call->type[0] == TRINE_F32 || (p->f32_residual && (p->residual.data || p->residual_out.data));
-    if ((wide && p->n > WIDE) || !simt_rows_whole(call, 1) || simt_room_of(call).shared == 0) return NULL;
-    for (int i = 0; i < COUNT; i++)
-        if (p->n > fits[i].least && p->n <= norm_fit_columns(&fits[i])) return &fits[i];
-    return NULL;
+    return wide && p->n > WIDE ? NULL : fit_among(call, COUNT, fits);
 }
 
 static trine_status launch_fit(const trine_call *call, const norm_fit *fit, const norm_params *p) {
@@ -130,13 +136,10 @@ static int backward_fit_of(const trine_call *call, const norm_backward_params *p
         { .least = 1024, .size = 160, .vectors = 1 }, { .least = 1280, .size = 192, .vectors = 1 }, { .least = 1536, .size = SEVEN, .vectors = 1 },
         { .least = 2048, .size = 320, .vectors = 1 }, { .least = 2560, .size = 384, .vectors = 1 },
     };
-    if (!simt_rows_whole(call, 1) || simt_room_of(call).shared == 0) return 0;
-    int i = 0;
-    while (i < COUNT && norm_fit_columns(&fits[i]) < p->n) i++;
-    if (i == COUNT || p->n <= fits[i].least) return 0;
-    const int size = fits[i].size;
-    const bool loses = !p->mean.data && p->f32_residual && (call->type[0] == TRINE_F32 ? size != SEVEN : size == THREE);
-    return loses ? 0 : size;
+    const norm_fit *fit = fit_among(call, COUNT, fits);
+    if (fit == NULL) return 0;
+    const bool loses = !p->mean.data && p->f32_residual && (call->type[0] == TRINE_F32 ? fit->size != SEVEN : fit->size == THREE);
+    return loses ? 0 : fit->size;
 }
 
 /* Groups take the rows of a few blocks in turns. */

@@ -60,7 +60,7 @@ template <class T> DEVICE void put(const float (&v)[VECTOR], void *row, const sp
 template <int G, int V, bool WHOLE, int B = SIMT_THREADS> struct group {
     static constexpr int SIZE = G, VECTORS = V;
     static constexpr bool whole = WHOLE;
-    static constexpr bool ONE_PIECE = WHOLE && G < ROW_MOST; /* whatever row the host gives it (simt_row_group) */
+    static constexpr bool ONE_PIECE = WHOLE && G < ROW_MOST; /* whatever row the host gives it (simt_row_group, norm_fit) */
     static constexpr int THREADS = G <= 32 ? B : G;          /* of a block */
     static constexpr int ROWS = THREADS / G;                 /* of a block */
     static constexpr int PIECE = G * V * VECTOR;
