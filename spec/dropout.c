@@ -26,8 +26,8 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_dropout = {
     SPEC(dropout),
     .summary = "Dropout, with a mask that is the same on every device",
-    .formula = "y[i] = x[i] scale where word i%4 of Philox4x32-10(key = seed, counter = (lo32(i/4), hi32(i/4), lo32(offset), hi32(offset))) is below "
-               "floor((1-p) 2^32), else 0; scale = 1/(1-p) rounded to f32; i counts the elements in row-major order",
+    .formula = "y[i] = x[i] scale where word i/2%4 of Philox4x32-10(key = seed, counter = (lo32(i/8), hi32(i/8), lo32(offset), hi32(offset))), with its "
+               "halves exchanged if i is odd, is below floor((1-p) 2^32), else 0; scale = 1/(1-p) rounded to f32; i counts the elements in row-major order",
     .source = "Srivastava et al. 2014, section 10; Salmon et al. 2011, section 3.3",
     .tensors = { TENSOR(x, IN, "T", "[s] [q] [r] n"), TENSOR(y, OUT, "T", "[s] [q] [r] n", .terms = "2"),
                  TENSOR(mask, OUT | OPTIONAL | EXACT, "u8", "[s] [q] [r] n") },

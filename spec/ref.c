@@ -230,6 +230,7 @@ float trine_dropout_scale(float p) { return p < 1 ? (float)(1 / (1.0 - (double)p
 
 bool trine_dropout_keep(uint64_t seed, uint64_t offset, uint64_t index, float p) {
     uint32_t word[4];
-    trine_philox(seed, offset, index / 4, word);
-    return word[index % 4] < trine_dropout_threshold(p);
+    trine_philox(seed, offset, index / 8, word);
+    const uint32_t even = word[index / 2 % 4], odd = even << 16 | even >> 16;
+    return (index % 2 ? odd : even) < trine_dropout_threshold(p);
 }

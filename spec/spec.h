@@ -127,8 +127,9 @@ double trine_round(double x, trine_dtype dtype, bool saturate);
 double trine_load(const void *data, trine_dtype dtype, int64_t index);
 void trine_store(void *data, trine_dtype dtype, int64_t index, double value);
 
-/* Dropout's rule: element `index` of the logical row-major tensor is kept iff word index%4 of Philox4x32-10, key = seed, counter = (lo32(index/4),
- * hi32(index/4), lo32(offset), hi32(offset)), is below floor((1-p) 2^32). Salmon et al. 2011. */
+/* Dropout's rule: element `index` of the logical row-major tensor is kept iff word index/2%4 of Philox4x32-10, key = seed, counter = (lo32(index/8),
+ * hi32(index/8), lo32(offset), hi32(offset)), is below floor((1-p) 2^32): as it is if index is even, with its halves exchanged if it is odd. Salmon et al. 2011.
+ * So each element is kept with that probability, and two of a word nearly independently: for p in 2^-16 .. 1 - 2^-16 their correlation is at most 2^-14. */
 bool trine_dropout_keep(uint64_t seed, uint64_t offset, uint64_t index, float p);
 void trine_philox(uint64_t seed, uint64_t offset, uint64_t block, uint32_t word_out[4]);
 /* floor((1-p) 2^32), and the scale 1/(1-p) in f32, computed from 1.0 - (double)p so that every backend has the same. */

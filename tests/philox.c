@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout's masks of elements about 2^34 and its multiples, where the upper half of a block's number changes: only tensors of so many elements get there, and
+/* Dropout's masks of elements about 2^35 and its multiples, where the upper half of a block's number changes: only tensors of so many elements get there, and
  * the agreement suite draws none. Compiled once per level of the CPU with -DLEVEL=<level>, and once without, which gives the tests. */
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Are the `count` elements from `first` on kept? `first` is a multiple of 4 or need not be, as the function is. */
+/* Are the `count` elements from `first` on kept? `first` is a multiple of 4 or 8 or need not be, as the function is. */
 typedef void philox_run(float p, uint64_t seed, uint64_t offset, uint64_t first, int count, bool *keep_out);
 enum { RUN = 512 };
 
@@ -32,7 +32,7 @@ void NAME(LEVEL)(float p, uint64_t seed, uint64_t offset, uint64_t first, int co
 extern philox_run philox_baseline, philox_v3;
 
 static void check(philox_run *run, int step) {
-    static const uint64_t carries[] = { UINT64_C(1) << 34, UINT64_C(3) << 34, UINT64_C(1) << 62 };
+    static const uint64_t carries[] = { UINT64_C(1) << 35, UINT64_C(3) << 35, UINT64_C(1) << 62 };
     static const int counts[] = { 8, 64, RUN };
     const float p = 0.5f;
     const uint64_t seed = UINT64_C(1234567890123456789), offset = UINT64_C(12884901893);
@@ -65,7 +65,7 @@ Test(philox, v3) {
 
 /* Device code on the host (stubs/philox.cpp), by parameters that the backends' hosts make. */
 typedef void philox_device(const simt_dropout *d, uint64_t first, int count, bool *keep_out);
-extern philox_device philox_device_kept, philox_device_left, philox_device_mask;
+extern philox_device philox_device_kept, philox_device_aligned, philox_device_left, philox_device_halves, philox_device_mask;
 
 #define DEVICE(name, step) \
     static void run_##name(float p, uint64_t seed, uint64_t offset, uint64_t first, int count, bool *keep_out) { \
@@ -74,8 +74,10 @@ extern philox_device philox_device_kept, philox_device_left, philox_device_mask;
     } \
     Test(philox, device_##name) { check(run_##name, step); }
 DEVICE(kept, 1)
-DEVICE(left, 4)
-DEVICE(mask, 4)
+DEVICE(aligned, 4)
+DEVICE(left, 8)
+DEVICE(halves, 4)
+DEVICE(mask, 8)
 
 #endif
 

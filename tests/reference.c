@@ -88,12 +88,21 @@ Test(reference, philox) {
     cr_expect(memcmp(word, pi, sizeof word) == 0);
 }
 
+/* Of the known answer for zeros, below 0xc0000000 or not, as they are and with halves exchanged; how many are kept, and how often both elements of a word are dropped and the
+ * two beside a word's border. */
 Test(reference, dropout) {
-    int kept = 0;
-    for (uint64_t i = 0; i < 100000; i++) {
+    static const bool of_zeros[8] = { true, false, false, false, true, true, true, false };
+    for (uint64_t i = 0; i < 8; i++) cr_expect_eq(trine_dropout_keep(0, 0, i, 0.25f), of_zeros[i], "%d", (int)i);
+    int kept = 0, both[2] = { 0 };
+    bool before = true;
+    for (uint64_t i = 0; i < 200000; i++) {
         cr_expect(trine_dropout_keep(1, 2, i, 0) && !trine_dropout_keep(1, 2, i, 1));
-        kept += trine_dropout_keep(1, 2, i, 0.25f);
+        const bool keep = trine_dropout_keep(1, 2, i, 0.25f);
+        kept += keep;
+        both[i % 2] += !keep && !before;
+        before = keep;
     }
-    cr_expect(abs(kept - 75000) < 600, "%d", kept);
+    cr_expect(abs(kept - 150000) < 850, "%d", kept);
+    for (int i = 0; i < 2; i++) cr_expect(abs(both[i] - 6250) < 350, "%d", both[i]);
     cr_expect(trine_dropout_threshold(0) == UINT64_C(1) << 32 && trine_dropout_scale(0.5f) == 2 && trine_dropout_scale(0) == 1);
 }

@@ -45,31 +45,53 @@ INLINE void philox_multiply(vu a, uint32_t m, vu *high, vu *low) {
 #endif
 }
 
-/* Writes c[0][i] c[1][i] c[2][i] c[3][i] for i = 0, VL/4, 2 VL/4, ... then 1, ...: a 4 x 4 transposition within each 128 bits. */
-INLINE void philox_interleave(const vu c[4], int32_t *out) {
+/* What c[0..7] have for a lane's block one behind the other, for lanes 0, VL/4, 2 VL/4, ... then 1, ...: a 4 x 4 transposition within each 128 bits of c[0..3], and of c[4..7],
+ * whose results alternate. */
+INLINE void philox_interleave(const vu c[8], int32_t *out) {
 #if defined(__AVX512F__)
-    const __m512i a = _mm512_unpacklo_epi32((__m512i)c[0], (__m512i)c[1]), b = _mm512_unpackhi_epi32((__m512i)c[0], (__m512i)c[1]);
-    const __m512i d = _mm512_unpacklo_epi32((__m512i)c[2], (__m512i)c[3]), e = _mm512_unpackhi_epi32((__m512i)c[2], (__m512i)c[3]);
-    const vi r[4] = { (vi)_mm512_unpacklo_epi64(a, d), (vi)_mm512_unpackhi_epi64(a, d), (vi)_mm512_unpacklo_epi64(b, e), (vi)_mm512_unpackhi_epi64(b, e) };
-    for (int i = 0; i < 4; i++) *(vi_any *)(out + i * VL) = r[i];
+    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), last = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+    __m512i r[2][4];
+    for (int half = 0; half < 2; half++) {
+        const vu *x = c + 4 * half;
+        const __m512i a = _mm512_unpacklo_epi32((__m512i)x[0], (__m512i)x[1]), b = _mm512_unpackhi_epi32((__m512i)x[0], (__m512i)x[1]);
+        const __m512i d = _mm512_unpacklo_epi32((__m512i)x[2], (__m512i)x[3]), e = _mm512_unpackhi_epi32((__m512i)x[2], (__m512i)x[3]);
+        r[half][0] = _mm512_unpacklo_epi64(a, d);
+        r[half][1] = _mm512_unpackhi_epi64(a, d);
+        r[half][2] = _mm512_unpacklo_epi64(b, e);
+        r[half][3] = _mm512_unpackhi_epi64(b, e);
+    }
+    for (int i = 0; i < 4; i++) {
+        *(vi_any *)(out + 2 * i * VL) = (vi)_mm512_permutex2var_epi64(r[0][i], first, r[1][i]);
+        *(vi_any *)(out + (2 * i + 1) * VL) = (vi)_mm512_permutex2var_epi64(r[0][i], last, r[1][i]);
+    }
 #elif defined(__AVX2__)
-    const __m256i a = _mm256_unpacklo_epi32((__m256i)c[0], (__m256i)c[1]), b = _mm256_unpackhi_epi32((__m256i)c[0], (__m256i)c[1]);
-    const __m256i d = _mm256_unpacklo_epi32((__m256i)c[2], (__m256i)c[3]), e = _mm256_unpackhi_epi32((__m256i)c[2], (__m256i)c[3]);
-    const vi r[4] = { (vi)_mm256_unpacklo_epi64(a, d), (vi)_mm256_unpackhi_epi64(a, d), (vi)_mm256_unpacklo_epi64(b, e), (vi)_mm256_unpackhi_epi64(b, e) };
-    for (int i = 0; i < 4; i++) *(vi_any *)(out + i * VL) = r[i];
+    __m256i r[2][4];
+    for (int half = 0; half < 2; half++) {
+        const vu *x = c + 4 * half;
+        const __m256i a = _mm256_unpacklo_epi32((__m256i)x[0], (__m256i)x[1]), b = _mm256_unpackhi_epi32((__m256i)x[0], (__m256i)x[1]);
+        const __m256i d = _mm256_unpacklo_epi32((__m256i)x[2], (__m256i)x[3]), e = _mm256_unpackhi_epi32((__m256i)x[2], (__m256i)x[3]);
+        r[half][0] = _mm256_unpacklo_epi64(a, d);
+        r[half][1] = _mm256_unpackhi_epi64(a, d);
+        r[half][2] = _mm256_unpacklo_epi64(b, e);
+        r[half][3] = _mm256_unpackhi_epi64(b, e);
+    }
+    for (int i = 0; i < 4; i++) {
+        *(vi_any *)(out + 2 * i * VL) = (vi)_mm256_permute2x128_si256(r[0][i], r[1][i], 0x20);
+        *(vi_any *)(out + (2 * i + 1) * VL) = (vi)_mm256_permute2x128_si256(r[0][i], r[1][i], 0x31);
+    }
 #else
     for (int k = 0; k < 4; k++)
         for (int q = 0; q < VL / 4; q++)
-            for (int word = 0; word < 4; word++) out[k * VL + q * 4 + word] = (int32_t)c[word][q * 4 + k];
+            for (int i = 0; i < 8; i++) out[2 * k * VL + q * 8 + i] = (int32_t)c[i][q * 4 + k];
 #endif
 }
 
-/* The masks of the 4 VL elements of the VL blocks from `block` on. */
+/* The masks of the 8 VL elements of the VL blocks from `block` on. */
 INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
     /* Lane l has block (VL/4) (l%4) + l/4, so that the interleaving by 128 bits gives the order of the elements. */
     const vi lane = viota();
     const vu step = (vu)((lane & 3) * (VL / 4) + (lane >> 2));
-    vu c[4], high[2], low[2];
+    vu c[4], high[2], low[2], keep[8];
     c[0] = step + (uint32_t)block;
     c[1] = (uint32_t)(block >> 32) - (vu)(c[0] < step);
     c[2] = (vu)viset((int32_t)d->offset[0]);
@@ -85,17 +107,20 @@ INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    for (int i = 0; i < 4; i++) c[i] = (vu)(c[i] <= d->last);
-    philox_interleave(c, keep_out);
+    for (int i = 0; i < 4; i++) {
+        keep[2 * i] = (vu)(c[i] <= d->last);
+        keep[2 * i + 1] = (vu)((c[i] << 16 | c[i] >> 16) <= d->last);
+    }
+    philox_interleave(keep, keep_out);
 }
 
-enum { DROPOUT_RUN = 512, DROPOUT_BUFFER = DROPOUT_RUN + 4 * VL };
+enum { DROPOUT_RUN = 512, DROPOUT_BUFFER = DROPOUT_RUN + 8 * VL };
 
 /* Masks (-1 kept, 0 dropped) of the elements first .. first+count-1, count <= DROPOUT_RUN: a pointer into `buffer`, readable to the next
  * whole vector. */
 INLINE const int32_t *dropout_run(const dropout *d, uint64_t first, int count, int32_t buffer[DROPOUT_BUFFER]) {
-    const int skip = (int)(first % 4);
-    for (int i = 0; i < skip + count; i += 4 * VL) philox_keep(d, first / 4 + (uint64_t)(i / 4), buffer + i);
+    const int skip = (int)(first % 8);
+    for (int i = 0; i < skip + count; i += 8 * VL) philox_keep(d, first / 8 + (uint64_t)(i / 8), buffer + i);
     return buffer + skip;
 }
 

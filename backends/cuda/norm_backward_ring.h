@@ -157,11 +157,11 @@ template <class Rows> struct norm_ring_residual {
     const uint32_t hop;
 
     DEVICE norm_ring_residual(const norm_backward_params &params, const Rows &r)
-        : p(params), words(cluster_index() * params.n + r.first, 0), hop((uint32_t)(r.step * params.n / 4)) {
+        : p(params), words(cluster_index() * params.n + r.first, 0), hop((uint32_t)(r.step * params.n / ITEMS)) {
         words.high = 0;
         words.alike = Rows::whole && (uint64_t)params.rows * params.n <= (uint64_t)1 << 34;
     }
-    DEVICE void next() { words.low += hop; }
+    DEVICE void next() { (ITEMS == 8 ? words.low : words.quads) += hop; }
     /* dh = dx + dresidual, in place of dx, which then is dropout's of that. */
     DEVICE void finish(const Rows &r, int v, float (&dx)[ITEMS]) const {
         const held<R, ITEMS> more = Rows::template get<2>(v, r.stage);

@@ -49,28 +49,18 @@ template <> struct norm_part_sum<true> {
     }
 };
 
-/* Body(k, word) for the words of dropout of N elements, which begin with block high 2^32 + low. */
-template <int N, class Body> DEVICE void norm_part_words(const simt_dropout &d, uint32_t low, uint32_t high, const Body &body) {
-#pragma unroll
-    for (int block = 0; block < N / 4; block++) {
-        const four w = philox(d, low + block, high);
-#pragma unroll
-        for (int j = 0; j < 4; j++) body(4 * block + j, w.word[j]);
-    }
-}
-
 /* Nothing is dropped. */
 struct norm_part_whole {
     template <class Part> DEVICE void drop(const Part &, int, int) const {}
 };
-/* Or elements of rows of 16 bits, where they are: of matrices of up to 2^34, whose blocks of words have numbers of 32 bits. */
+/* Or elements of rows of 16 bits, where they are: of matrices of up to 2^35, whose blocks of words have numbers of 32 bits. */
 template <int ROWS> struct norm_part_dropped {
     const simt_dropout &d;
     uint32_t first[ROWS];
     template <class Part> DEVICE void drop(const Part &part, int i, int k) const {
         typename Part::own x = part.get(i, k);
-        norm_part_words<Part::ITEMS>(d, first[k] + part.column(i) / 4, 0,
-                                     [&](int j, uint32_t word) { mask_unless(word, d.last, x.word[j / 2], j % 2 ? 0xffffu : 0xffff0000u); });
+        dropout_each<Part::ITEMS>(d, dropout_words(first[k]), part.column(i),
+                                  [&](int j, uint32_t word) { mask_unless(word, d.last, x.word[j / 2], j % 2 ? 0xffffu : 0xffff0000u); });
         part.keep(i, x, k);
     }
 };
@@ -194,8 +184,8 @@ DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, n
     keep_number(words.high);
     if (Part::whole && p.dropout.p > 0 && words.alike) {
         norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](sums &h, const piece &x, int i) {
-            norm_part_words<Part::ITEMS>(p.dropout, words.low + part.column(i) / 4, words.high,
-                                         [&](int k, uint32_t word) { add_product_if(word, p.dropout.last, h[k], x.get(k), p.dropout.scale); });
+            dropout_each<Part::ITEMS>(p.dropout, words, part.column(i),
+                                      [&](int k, uint32_t word) { add_product_if(word, p.dropout.last, h[k], x.get(k), p.dropout.scale); });
         });
         return;
     }
@@ -323,7 +313,7 @@ template <bool CENTERED, bool DROP, class T, class Part, int G, int ROWS> DEVICE
     if constexpr (DROP) {
         norm_part_dropped<ROWS> drop = { p.dropout, {} };
 #pragma unroll
-        for (int k = 0; k < ROWS; k++) drop.first[k] = (uint32_t)(row[k] * p.n / 4);
+        for (int k = 0; k < ROWS; k++) drop.first[k] = (uint32_t)(row[k] * p.n / 8);
         norm_part_sum_up<CENTERED>(part, sum, drop);
     } else {
         norm_part_sum_up<CENTERED>(part, sum, norm_part_whole{});

@@ -6,31 +6,16 @@
 
 template <class T> struct dropout_op {
     template <int N> static DEVICE void step(const dropout_params &p, const unit &u) {
-        if (N > 1 && u.index % 4 != 0) { /* rows with room between them: a vector has parts of three blocks of words */
-#pragma unroll 1
-            for (unit one = u; one.at < u.at + N; one.at++, one.index++) step<1>(p, one);
-            return;
-        }
+        const uint32_t bits = kept<N, false, false>(p.dropout, (uint64_t)u.index);
         float x[N];
-        bool keep[N];
         unit_load<T>(x, p.walk, 0, u);
-        if constexpr (N == 1) {
-            keep[0] = kept<1>(p.dropout, (uint64_t)u.index) & 1;
-        } else {
 #pragma unroll
-            for (int block = 0; block < N / 4; block++) {
-                const four w = philox(p.dropout, (uint64_t)u.index / 4 + block);
-#pragma unroll
-                for (int j = 0; j < 4; j++) keep[4 * block + j] = w.word[j] <= p.dropout.last;
-            }
-        }
-#pragma unroll
-        for (int k = 0; k < N; k++) x[k] = keep[k] ? x[k] * p.dropout.scale : 0.0f;
+        for (int k = 0; k < N; k++) x[k] = bits >> k & 1 ? x[k] * p.dropout.scale : 0.0f;
         unit_store<T>(x, p.walk, 1, u);
         if (!p.walk.data[2]) return;
         uint8_t mask[N];
 #pragma unroll
-        for (int k = 0; k < N; k++) mask[k] = keep[k];
+        for (int k = 0; k < N; k++) mask[k] = bits >> k & 1;
         unit_store_bits(mask, p.walk, 2, u);
     }
 };
@@ -38,21 +23,15 @@ template <class T> struct dropout_op {
 /* A vector, of tensors that are nothing but vectors one behind the other. The blocks of words of a thread block have the same upper half of their number. */
 template <class T, bool MASK> DEVICE void dropout_vector(const dropout_params &p) {
     constexpr int N = walk_length<T>;
-    const int64_t number = block_index() * SIMT_THREADS + thread_index(), words = block_index() * (SIMT_THREADS * N / 4);
+    const int64_t first = block_index() * (SIMT_THREADS * N), number = block_index() * SIMT_THREADS + thread_index();
     if (number >= p.walk.units) return;
     float x[N];
     uint8_t mask[N];
     load_vector<T>(x, (const typename T::bits *)p.walk.data[0] + number * N);
-#pragma unroll
-    for (int block = 0; block < N / 4; block++) {
-        const four w = philox(p.dropout, (uint32_t)words + (uint32_t)(thread_index() * (N / 4) + block), (uint32_t)(words >> 32));
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            const int k = 4 * block + j;
-            mask[k] = w.word[j] <= p.dropout.last;
-            x[k] = mask[k] ? x[k] * p.dropout.scale : 0.0f;
-        }
-    }
+    dropout_each<N>(p.dropout, dropout_words(first, 0), thread_index() * N, [&](int k, uint32_t word) {
+        mask[k] = word <= p.dropout.last;
+        x[k] = mask[k] ? x[k] * p.dropout.scale : 0.0f;
+    });
     store_vector<T>(x, (typename T::bits *)p.walk.data[1] + number * N);
     if constexpr (MASK) store_whole(mask, (uint8_t *)p.walk.data[2] + number * N);
 }

@@ -194,8 +194,9 @@ typedef struct trine_dropout_args {
  * (Philox4x32-10).
  *
  * Shapes: all tensors [s] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are free. i counts the
- * elements in row-major order, whatever the strides. It is kept if word i%4 of Philox4x32-10 with key seed and counter (lo32(i/4),
- * hi32(i/4), lo32(offset), hi32(offset)) is below floor((1-p) 2^32).
+ * elements in row-major order, whatever the strides. It is kept if word i/2%4 of Philox4x32-10 with key seed and counter (lo32(i/8),
+ * hi32(i/8), lo32(offset), hi32(offset)), as it is for even i, with its halves exchanged for odd i, is below floor((1-p) 2^32): with that
+ * probability, and nearly independently of the word's other element (their correlation is at most 2^-14 for p in 2^-16 .. 1 - 2^-16).
  * Types: x and y f32, bf16 or f16, the same; mask u8, 1 where kept. One product in f32, rounded once.
  * Parameters: 0 <= p < 1. Use another offset for every call of a training step. The backward pass is dropout of dy with the same seed and
  * offset.

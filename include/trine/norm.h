@@ -80,9 +80,8 @@ typedef struct trine_rms_norm_args {
 /* Root-mean-square normalization, with optional dropout and residual addition before it:
  *     h = dropout(x) + residual;  rstd[i] = 1/sqrt(mean_j h[i,j]^2 + eps);  y[i,j] = h[i,j] rstd[i] (weight[j] + weight_offset);  residual_out = h
  * Without weight its factor is 1, whatever weight_offset is. Zhang and Sennrich 2019, eq. 4. rounding: TRINE_ROUND_BEFORE_WEIGHT rounds h
- * rstd to the type of y before it is multiplied. Dropout keeps element j of row i iff word e%4 of Philox4x32-10 with key seed and counter
- * (e/4, offset), e = i n + j, is below floor((1 - dropout) 2^32), and scales what it keeps by 1/(1 - dropout): the same elements on every
- * device.
+ * rstd to the type of y before it is multiplied. Dropout keeps and scales the elements of x that trine_dropout with p = dropout, seed
+ * and offset does: element j of row i is its element i n + j, the same on every device.
  *
  * Matrices are r n, their rows contiguous and any distance apart; weight is n; rstd is r. x and y are f32, bf16 or f16; residual and
  * residual_out are of the same type or f32, as weight is on their own. Accumulation and statistics are f32; y is computed from the
@@ -149,9 +148,8 @@ typedef struct trine_layer_norm_args {
  *     y[i,j] = (h[i,j] - mean[i]) rstd[i] (weight[j] + weight_offset) + bias[j];  residual_out = h
  * Without weight its factor is 1, whatever weight_offset is; without bias 0 is added. Ba, Kiros and Hinton 2016, eq. 4. The deviations are
  * summed, never the difference of large sums: a mean far beyond the spread does no harm. rounding: TRINE_ROUND_BEFORE_WEIGHT rounds (h -
- * mean) rstd to the type of y before it is multiplied. Dropout keeps element j of row i iff word e%4 of Philox4x32-10 with key seed and
- * counter (e/4, offset), e = i n + j, is below floor((1 - dropout) 2^32), and scales what it keeps by 1/(1 - dropout): the same elements on
- * every device.
+ * mean) rstd to the type of y before it is multiplied. Dropout keeps and scales the elements of x that trine_dropout with p =
+ * dropout, seed and offset does: element j of row i is its element i n + j, the same on every device.
  *
  * Matrices are r n, their rows contiguous and any distance apart; weight and bias are n; mean and rstd are r. x and y are f32, bf16 or f16;
  * residual and residual_out are of the same type or f32, as weight and bias are on their own. Accumulation and statistics are f32; y is
