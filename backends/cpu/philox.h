@@ -45,39 +45,41 @@ INLINE void philox_multiply(vu a, uint32_t m, vu *high, vu *low) {
 #endif
 }
 
-/* What c[0..7] have for a lane's block one behind the other, for lanes 0, VL/4, 2 VL/4, ... then 1, ...: a 4 x 4 transposition within each 128 bits of c[0..3], and of c[4..7],
- * whose results alternate. */
-INLINE void philox_interleave(const vu c[8], int32_t *out) {
+#if defined(__AVX512F__) || defined(__AVX2__)
 #if defined(__AVX512F__)
-    const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), last = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-    __m512i r[2][4];
-    for (int half = 0; half < 2; half++) {
-        const vu *x = c + 4 * half;
-        const __m512i a = _mm512_unpacklo_epi32((__m512i)x[0], (__m512i)x[1]), b = _mm512_unpackhi_epi32((__m512i)x[0], (__m512i)x[1]);
-        const __m512i d = _mm512_unpacklo_epi32((__m512i)x[2], (__m512i)x[3]), e = _mm512_unpackhi_epi32((__m512i)x[2], (__m512i)x[3]);
-        r[half][0] = _mm512_unpacklo_epi64(a, d);
-        r[half][1] = _mm512_unpackhi_epi64(a, d);
-        r[half][2] = _mm512_unpacklo_epi64(b, e);
-        r[half][3] = _mm512_unpackhi_epi64(b, e);
-    }
+typedef __m512i philox_lanes;
+#define PHILOX_UNPACK(which, x, y) _mm512_unpack##which((philox_lanes)(x), (philox_lanes)(y))
+#else
+typedef __m256i philox_lanes;
+#define PHILOX_UNPACK(which, x, y) _mm256_unpack##which((philox_lanes)(x), (philox_lanes)(y))
+#endif
+/* The transposition of 4 x 4 within each 128 bits. */
+INLINE void philox_transpose(const vu c[4], philox_lanes r[4]) {
+    const philox_lanes a = PHILOX_UNPACK(lo_epi32, c[0], c[1]), b = PHILOX_UNPACK(hi_epi32, c[0], c[1]);
+    const philox_lanes d = PHILOX_UNPACK(lo_epi32, c[2], c[3]), e = PHILOX_UNPACK(hi_epi32, c[2], c[3]);
+    r[0] = PHILOX_UNPACK(lo_epi64, a, d);
+    r[1] = PHILOX_UNPACK(hi_epi64, a, d);
+    r[2] = PHILOX_UNPACK(lo_epi64, b, e);
+    r[3] = PHILOX_UNPACK(hi_epi64, b, e);
+}
+#undef PHILOX_UNPACK
+#endif
+
+/* What c[0..7] have for a lane's block one behind the other, for lanes 0, VL/4, 2 VL/4, ... then 1, ...: of c[0..3] and of c[4..7] transposed, 128 bits by turns. */
+INLINE void philox_interleave(const vu c[8], int32_t *out) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+    philox_lanes x[4], y[4];
+    philox_transpose(c, x);
+    philox_transpose(c + 4, y);
     for (int i = 0; i < 4; i++) {
-        *(vi_any *)(out + 2 * i * VL) = (vi)_mm512_permutex2var_epi64(r[0][i], first, r[1][i]);
-        *(vi_any *)(out + (2 * i + 1) * VL) = (vi)_mm512_permutex2var_epi64(r[0][i], last, r[1][i]);
-    }
-#elif defined(__AVX2__)
-    __m256i r[2][4];
-    for (int half = 0; half < 2; half++) {
-        const vu *x = c + 4 * half;
-        const __m256i a = _mm256_unpacklo_epi32((__m256i)x[0], (__m256i)x[1]), b = _mm256_unpackhi_epi32((__m256i)x[0], (__m256i)x[1]);
-        const __m256i d = _mm256_unpacklo_epi32((__m256i)x[2], (__m256i)x[3]), e = _mm256_unpackhi_epi32((__m256i)x[2], (__m256i)x[3]);
-        r[half][0] = _mm256_unpacklo_epi64(a, d);
-        r[half][1] = _mm256_unpackhi_epi64(a, d);
-        r[half][2] = _mm256_unpacklo_epi64(b, e);
-        r[half][3] = _mm256_unpackhi_epi64(b, e);
-    }
-    for (int i = 0; i < 4; i++) {
-        *(vi_any *)(out + 2 * i * VL) = (vi)_mm256_permute2x128_si256(r[0][i], r[1][i], 0x20);
-        *(vi_any *)(out + (2 * i + 1) * VL) = (vi)_mm256_permute2x128_si256(r[0][i], r[1][i], 0x31);
+#if defined(__AVX512F__)
+        const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), last = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+        *(vi_any *)(out + 2 * i * VL) = (vi)_mm512_permutex2var_epi64(x[i], first, y[i]);
+        *(vi_any *)(out + (2 * i + 1) * VL) = (vi)_mm512_permutex2var_epi64(x[i], last, y[i]);
+#else
+        *(vi_any *)(out + 2 * i * VL) = (vi)_mm256_permute2x128_si256(x[i], y[i], 0x20);
+        *(vi_any *)(out + (2 * i + 1) * VL) = (vi)_mm256_permute2x128_si256(x[i], y[i], 0x31);
+#endif
     }
 #else
     for (int k = 0; k < 4; k++)
