@@ -88,11 +88,14 @@ Test(reference, philox) {
     cr_expect(memcmp(word, pi, sizeof word) == 0);
 }
 
-/* Of the known answer for zeros, below 0xc0000000 or not, as they are and with halves exchanged; how many are kept, and how often both elements of a word are dropped and the
- * two beside a word's border. */
+/* Of the known answer for zeros, below 0xc0000000 or not, as they are and with halves exchanged; the block behind it; how many are kept, and how often both elements of a
+ * word are dropped and the two beside a word's border. */
 Test(reference, dropout) {
     static const bool of_zeros[8] = { true, false, false, false, true, true, true, false };
     for (uint64_t i = 0; i < 8; i++) cr_expect_eq(trine_dropout_keep(0, 0, i, 0.25f), of_zeros[i], "%d", (int)i);
+    uint32_t word[4];
+    trine_philox(0, 0, 1, word);
+    for (uint64_t i = 8; i < 16; i += 2) cr_expect_eq(trine_dropout_keep(0, 0, i, 0.25f), word[i / 2 - 4] < 0xc0000000, "%d", (int)i);
     int kept = 0, both[2] = { 0 };
     bool before = true;
     for (uint64_t i = 0; i < 200000; i++) {
