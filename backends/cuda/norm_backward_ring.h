@@ -399,11 +399,16 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 384, 2, 768) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 512, 2, 1024)
 
-/* Entries <op>_fit_<T>_<columns>, of whole rows in registers by groups that they fill. */
+/* Entries <op>_fit_<T>_<columns>, of whole rows in registers by groups that they fill, and <op>_fit_ragged_<T>_<columns>, of those that begin anywhere. */
 #define NORM_BACKWARD_FIT(op, CENTERED, T, G, COLUMNS) \
     ENTRY_ASKING(op##_fit_##T##_##COLUMNS, row_threads(G), NORM_FIT_BLOCKS(CENTERED, G), norm_backward_params) { \
         static_assert(G * NORM_FIT_ITEMS == COLUMNS, "its name"); \
         norm_backward_rows<CENTERED, T, group<G, 1, true>>(p); \
+    }
+#define NORM_BACKWARD_FIT_RAGGED(op, CENTERED, T) \
+    ENTRY_ASKING(op##_fit_ragged_##T##_3072, NORM_FIT_MOST, 1, norm_backward_params) { \
+        static_assert(NORM_FIT_MOST * NORM_FIT_ITEMS == 3072, "its name"); \
+        norm_backward_rows<CENTERED, T, group<NORM_FIT_MOST, 1, false>>(p); \
     }
 #define NORM_BACKWARD_FITS(op, CENTERED, T) \
     NORM_BACKWARD_FIT(op, CENTERED, T, 8, 64) \
@@ -413,7 +418,8 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     NORM_BACKWARD_FIT(op, CENTERED, T, 192, 1536) \
     NORM_BACKWARD_FIT(op, CENTERED, T, 224, 1792) \
     NORM_BACKWARD_FIT(op, CENTERED, T, 320, 2560) \
-    NORM_BACKWARD_FIT(op, CENTERED, T, 384, 3072)
+    NORM_BACKWARD_FIT(op, CENTERED, T, 384, 3072) \
+    NORM_BACKWARD_FIT_RAGGED(op, CENTERED, T)
 
 #define NORM_BACKWARD_RINGS(op, CENTERED) \
     NORM_BACKWARD_KEPT(op, CENTERED, f32, 2, 128, 256) \
@@ -432,6 +438,8 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     NORM_BACKWARD_ANEW(op, CENTERED, f16, 4, 2048) \
     NORM_BACKWARD_FULL_NARROW(op, CENTERED, bf16) \
     NORM_BACKWARD_FULL_NARROW(op, CENTERED, f16) \
+    NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 128, 2, 256) \
+    NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 256, 2, 512) \
     NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 512, 2, 1024) \
     NORM_BACKWARD_FULL(op, CENTERED, bf16, f32, 512, 2, 1024) \
     NORM_BACKWARD_FULL(op, CENTERED, f16, f32, 512, 2, 1024) \

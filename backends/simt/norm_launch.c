@@ -49,10 +49,11 @@ static const simt_shape *full_of(const trine_call *call, norm_params *p) {
     return shape != NULL && shape->threads == NORM_FULL_THREADS ? shape : NULL;
 }
 
-/* The one of `count` groups that whole rows of n columns fill, on devices that have entries for them; NULL: none. */
+/* The one of `count` groups that rows of n columns fill, if those are whole vectors, on devices that have entries for them; NULL: none. Rows that begin anywhere have it too,
+ * since sums must not depend on that. */
 static const norm_fit *fit_among(const trine_call *call, int count, const norm_fit *fits) {
     const int64_t n = call->dim[1];
-    if (!simt_rows_whole(call, 1) || simt_room_of(call).shared == 0) return NULL;
+    if (n % NORM_FIT_ITEMS != 0 || simt_room_of(call).shared == 0) return NULL;
     for (int i = 0; i < count; i++)
         if (n > fits[i].least && n <= norm_fit_columns(&fits[i])) return &fits[i];
     return NULL;
@@ -73,9 +74,13 @@ static const norm_fit *fit_of(const trine_call *call, const norm_params *p) {
     return wide && p->n > WIDE ? NULL : fit_among(call, COUNT, fits);
 }
 
+/* Rows that begin anywhere go by groups of as many threads, whose sums are the same. */
 static trine_status launch_fit(const trine_call *call, const norm_fit *fit, const norm_params *p) {
-    const simt_function function = { .step = "fit", .type = { call->type[0] }, .variant = norm_fit_columns(fit) };
-    const int threads = NORM_FIT_THREADS(fit->size);
+    const bool whole = simt_rows_whole(call, 1);
+    const simt_function function = {
+        .step = whole ? "fit" : NULL, .ragged = !whole, .type = { call->type[0] }, .variant = whole ? norm_fit_columns(fit) : fit->size
+    };
+    const int threads = whole ? NORM_FIT_THREADS(fit->size) : fit->size > 32 ? fit->size : SIMT_THREADS;
     return simt_launch(call, &function, simt_blocks(p->rows, threads / fit->size), threads, p, sizeof *p);
 }
 
@@ -155,89 +160,120 @@ static simt_group fused_group(const trine_call *call, const norm_backward_params
     return group;
 }
 
-/* Do rows of 16 bits with dropout fill registers of a group, which are faster then? With nothing but dropout rms_norm at 2048, 3584 and 4096 has 87, 79 and 87 % of what a copy
- * moves instead of 75, 72 and 78, layer_norm 76, 69 and 75 instead of 66, 63 and 70; with a gradient of the residual rms_norm at 4096 92 instead of 89, and layer_norm gains
- * nothing (H200). */
-static bool fills_group(const trine_call *call, const norm_backward_params *p) {
-    const bool bare = !p->dresidual.data && !p->dh.data;
-    if (!simt_rows_whole(call, 1)) return false;
-    for (int64_t room = 2 << 10; room <= 4 << 10; room *= 2)
-        if (p->n <= room) return bare ? 8 * p->n >= 7 * room : p->n == room && !p->mean.data;
-    return false;
+/* Which rows a way is for: what a gradient has besides that of the norm, of rms_norm or of layer_norm. */
+enum {
+    ALONE = 1 << 0,    /* nothing, and one type */
+    DROPOUT = 1 << 1,  /* dropout */
+    RESIDUAL = 1 << 2, /* a gradient of the residual, in or out, or a weight of another type */
+    WRITTEN = 1 << 3,  /* dropout and a gradient of the residual that is only written */
+    READ = 1 << 4,     /* dropout and one that is read too */
+    OTHERS = DROPOUT | RESIDUAL | WRITTEN | READ,
+    DROPPED = DROPOUT | WRITTEN | READ,
+    ADDED = RESIDUAL | WRITTEN | READ,
+};
+#define RMS(which) (which)
+#define LAYER(which) ((which) << 5)
+#define EACH(which) (RMS(which) | LAYER(which))
+
+static int which_of(const trine_call *call, const norm_backward_params *p) {
+    const bool dropout = p->dropout.p > 0, residual = p->dresidual.data || p->dh.data;
+    const bool alike = call->type[1] == call->type[0] && (!p->weight.data || call->type[2] == call->type[0]);
+    const int which = dropout ? p->dresidual.data ? READ : p->dh.data ? WRITTEN : DROPOUT : residual || !alike ? RESIDUAL : ALONE;
+    return p->mean.data ? LAYER(which) : RMS(which);
 }
 
-/* Rows go through shared memory; shorter ones, and those with a gradient of the residual, dropout or several types, if they are long. NULL: these do not. Two
- * chunks of a thread stay in registers, unless too many blocks of a cluster would wait for each other's sums. Of 16 bits with a gradient of the residual or
- * dropout they are computed anew, in blocks of so many threads that few are without columns. Where a processor has several blocks, rows come faster if a few of
- * all are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97 (H200). Registers are as fast for 2048 and 4096
- * columns of 16 bits with a gradient of the residual and no dropout, and for short rows that are not whole vectors. With one of 12 left out rms_norm with dropout and a
- * gradient of the residual has 89, 87, 89 and 89 % at 768, 1152, 1280 and 1536 instead of 84, 73, 84 and 85. */
+/* A way of gradients: a ring, or without threads registers, of rows of whole vectors. Like those of a norm it is chosen by a row's length, never by where it begins, on
+ * which sums must not depend. */
+typedef struct norm_way {
+    int which;
+    simt_ring_entry ring;
+} norm_way;
+
+/* The first that takes the rows, if it is a ring. */
+static const simt_ring_entry *ring_among(const trine_call *call, norm_backward_params *p, int count, const norm_way *ways) {
+    const int which = which_of(call, p);
+    const int64_t bytes = p->n * (int64_t)trine_dtype_size(call->type[0]);
+    for (int i = 0; i < count; i++) {
+        if (!(ways[i].which & which)) continue;
+        const simt_ring_entry *ring = &ways[i].ring;
+        if (ring->threads == 0 && bytes > ring->least && bytes <= ring->most && p->n % NORM_FIT_ITEMS == 0) return NULL;
+        if (ring->threads > 0 && simt_ring_of(call, 1, 1, ring, &p->ring) != NULL) return ring;
+    }
+    return NULL;
+}
+
+/* Rows go through shared memory, if some way takes them, else they stay in registers. Two chunks of a thread stay there in a ring too where there is nothing but the norm,
+ * unless too many blocks of a cluster would wait for each other's sums; others are computed anew. Where a processor has several blocks, rows come faster if a few of all
+ * are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97. Which way is the fastest is measured on an H200 (docs/learned.md). */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { WIDE = 5, NARROW = 7, CENTERED = 8, FULL_WIDE = 3, FULL = 13, NARROWEST = 3, DROPPED = 7, IDLE = 24, IDLE_DROPPED = 12, ALL = SIMT_RING_THREADS };
-    static const simt_ring_entry wide[WIDE] = {
-        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .idle = IDLE },
-        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE },
-        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10 },
-        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 128 << 10, .whole = true },
-        { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 },
+    enum { MOST = SIMT_RING_THREADS, IDLE = 24, IDLE_MORE = 12, WIDE = 15, NARROW = 45 };
+    static const norm_way wide[WIDE] = {
+        { EACH(ALONE), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .idle = IDLE } },
+        { EACH(ALONE), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE } },
+        { EACH(ALONE), { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10 } },
+        { EACH(ALONE), { .threads = MOST, .chunks = 2, .least = 16 << 10, .most = 128 << 10, .whole = true } },
+        { EACH(ALONE), { .threads = MOST, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 } },
+        { RMS(RESIDUAL | READ), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { LAYER(RESIDUAL | READ), { .threads = MOST / 4, .chunks = 2, .least = 3 << 10, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(WRITTEN), { .threads = MOST / 4, .chunks = 2, .least = 5 << 9, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { LAYER(WRITTEN), { .threads = MOST / 4, .chunks = 2, .least = (4 << 10) - 1, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(ADDED), { .threads = MOST / 2, .chunks = 2, .least = 19 << 8, .most = 8 << 10, .whole = true, .idle = IDLE, .full = true } },
+        { LAYER(RESIDUAL | READ), { .threads = MOST / 2, .chunks = 2, .least = 6 << 10, .most = 8 << 10, .whole = true, .idle = IDLE, .full = true } },
+        { LAYER(WRITTEN), { .threads = MOST / 2, .chunks = 2, .least = (8 << 10) - 1, .most = 8 << 10, .whole = true, .idle = IDLE, .full = true } },
+        { LAYER(OTHERS), { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 10 << 10, .whole = true, .full = true } },
+        { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 10 << 10, .most = 16 << 10, .whole = true, .full = true } },
+        { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 16 << 10, .wide = SIMT_RING_WIDE, .full = true } },
     };
-    static const simt_ring_entry narrow[NARROW] = {
-        { .threads = ALL / 8, .chunks = 2, .least = 1 << 10, .most = 2 << 10, .idle = IDLE },
-        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE },
-        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE },
-        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10 },
-        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 64 << 10, .whole = true },
-        { .threads = ALL, .chunks = 2, .least = 112 << 10, .most = 128 << 10, .whole = true },
-        { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 },
+    static const norm_way narrow[NARROW] = {
+        { RMS(ALONE), { .threads = MOST / 8, .chunks = 2, .least = 1 << 10, .most = 2 << 10, .idle = IDLE } },
+        { RMS(ALONE), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE } },
+        { RMS(ALONE), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE } },
+        { RMS(ALONE), { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10 } },
+        { RMS(ALONE), { .threads = MOST, .chunks = 2, .least = 16 << 10, .most = 64 << 10, .whole = true } },
+        { RMS(ALONE), { .threads = MOST, .chunks = 2, .least = 112 << 10, .most = 128 << 10, .whole = true } },
+        { RMS(ALONE), { .threads = MOST, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 } },
+        { LAYER(ALONE), { .threads = MOST / 8, .chunks = 2, .least = 1 << 10, .most = 2 << 10, .idle = IDLE } },
+        { LAYER(ALONE), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE } },
+        { LAYER(ALONE), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 7 << 10 } },
+        { LAYER(ALONE), { .threads = MOST / 2, .chunks = 2, .least = 7 << 10, .most = 8 << 10, .idle = 32 } },
+        { LAYER(ALONE), { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10 } },
+        { LAYER(ALONE), { .threads = MOST, .chunks = 2, .least = 16 << 10, .most = 32 << 10, .whole = true } },
+        { LAYER(ALONE), { .threads = MOST, .chunks = 2, .least = 48 << 10, .most = 64 << 10, .whole = true } },
+        { LAYER(ALONE), { .threads = MOST, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND } },
+        { RMS(DROPOUT | WRITTEN) | LAYER(DROPPED), { .least = 0, .most = 3 << 10 } },
+        { RMS(WRITTEN), { .least = 3 << 10, .most = 4 << 10 } },
+        { RMS(WRITTEN), { .least = 6 << 10, .most = 8 << 10 } },
+        { LAYER(WRITTEN), { .least = 3 << 10, .most = 8 << 10 } },
+        { RMS(READ), { .least = (4 << 10) - 1, .most = 4 << 10 } },
+        { RMS(READ), { .least = (8 << 10) - 1, .most = 8 << 10 } },
+        { EACH(DROPOUT), { .least = 7 << 9, .most = 4 << 10 } },
+        { EACH(DROPOUT), { .least = 7 << 10, .most = 8 << 10 } },
+        { RMS(READ), { .threads = 96, .chunks = 1, .least = 1 << 10, .most = 3 << 9, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(READ), { .threads = 160, .chunks = 1, .least = 2 << 10, .most = 5 << 9, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(READ), { .threads = 192, .chunks = 1, .least = 5 << 9, .most = 3 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(READ), { .threads = 320, .chunks = 1, .least = 4 << 10, .most = 5 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(WRITTEN), { .threads = 320, .chunks = 1, .least = 8 << 10, .most = 10 << 10, .whole = true, .full = true } },
+        { RMS(RESIDUAL), { .threads = 320, .chunks = 1, .least = (8 << 10) - 1, .most = 8 << 10, .whole = true, .full = true } },
+        { RMS(RESIDUAL), { .threads = 384, .chunks = 1, .least = 8 << 10, .most = 10 << 10, .whole = true, .full = true } },
+        { RMS(RESIDUAL), { .threads = 320, .chunks = 1, .least = 15 << 10, .most = 16 << 10, .whole = true, .idle = IDLE, .full = true } },
+        { RMS(RESIDUAL), { .threads = MOST / 2, .chunks = 2, .least = 24 << 10, .most = 64 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { LAYER(RESIDUAL), { .threads = MOST / 2, .chunks = 2, .least = 24 << 10, .most = 40 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { EACH(DROPPED), { .threads = 320, .chunks = 1, .least = 4 << 10, .most = 5 << 10, .whole = true, .full = true } },
+        { EACH(DROPPED), { .threads = 384, .chunks = 1, .least = 5 << 10, .most = 6 << 10, .whole = true, .full = true } },
+        { EACH(DROPPED), { .threads = MOST / 4, .chunks = 2, .least = 3 << 10, .most = 4 << 10, .whole = true, .idle = IDLE, .full = true } },
+        { EACH(DROPPED), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .full = true } },
+        { EACH(OTHERS), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = (4 << 10) - 1, .whole = true, .idle = IDLE, .full = true } },
+        { EACH(OTHERS), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = (8 << 10) - 1, .full = true } },
+        { EACH(OTHERS), { .threads = MOST / 4 * 3, .chunks = 2, .least = 8 << 10, .most = 12 << 10, .full = true } },
+        { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 12 << 10, .most = 16 << 10, .full = true } },
+        { EACH(OTHERS), { .threads = MOST / 4 * 3, .chunks = 2, .least = 16 << 10, .most = 24 << 10, .full = true } },
+        { EACH(READ) | LAYER(RESIDUAL), { .threads = MOST, .chunks = 2, .least = 44 << 10, .most = 72 << 10, .idle = IDLE_MORE, .full = true } },
+        { EACH(READ) | LAYER(RESIDUAL), { .threads = MOST, .chunks = 2, .least = 112 << 10, .idle = IDLE_MORE, .full = true } },
+        { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 24 << 10, .full = true } },
     };
-    static const simt_ring_entry centered[CENTERED] = {
-        { .threads = ALL / 8, .chunks = 2, .least = 1 << 10, .most = 2 << 10, .idle = IDLE },
-        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE },
-        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 7 << 10 },
-        { .threads = ALL / 2, .chunks = 2, .least = 7 << 10, .most = 8 << 10, .idle = 32 },
-        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 16 << 10 },
-        { .threads = ALL, .chunks = 2, .least = 16 << 10, .most = 32 << 10, .whole = true },
-        { .threads = ALL, .chunks = 2, .least = 48 << 10, .most = 64 << 10, .whole = true },
-        { .threads = ALL, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND },
-    };
-    static const simt_ring_entry full_wide[FULL_WIDE] = {
-        { .threads = ALL, .chunks = 2, .least = 8 << 10, .most = 10 << 10, .items = 4, .whole = true, .full = true }, /* of layer_norm */
-        { .threads = ALL, .chunks = 2, .least = 10 << 10, .most = 16 << 10, .items = 4, .whole = true, .full = true },
-        { .threads = ALL, .chunks = 2, .least = 16 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true },
-    };
-    static const simt_ring_entry full_mixed = { .threads = ALL, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true };
-    static const simt_ring_entry full_narrow[FULL] = {
-        /* The first of rows with dropout: where two chunks for each of 128 or 256 threads are too many, or registers are, one for each of as many as it takes, 1024 of a
-         * processor: rms_norm at 768, 1280, 1536, 2560 and 3072 from 71, 77, 84, 75 and 86 % to 85, 86, 87, 89 and 92, layer_norm at 2560 and 3072 from 67 and 76 to 82 and
-         * 85; at 1024, 1600, 2048 and 4096 it loses, and so does layer_norm on less than 2048 (H200). */
-        { .threads = 96, .chunks = 1, .least = 1 << 10, .most = 3 << 9, .items = 8, .whole = true, .idle = IDLE_DROPPED, .full = true },
-        { .threads = 160, .chunks = 1, .least = 2 << 10, .most = 5 << 9, .items = 8, .whole = true, .idle = IDLE_DROPPED, .full = true },
-        { .threads = 192, .chunks = 1, .least = 5 << 9, .most = 3 << 10, .items = 8, .whole = true, .idle = IDLE_DROPPED, .full = true },
-        { .threads = 320, .chunks = 1, .least = 4 << 10, .most = 5 << 10, .items = 8, .whole = true, .full = true },
-        { .threads = 384, .chunks = 1, .least = 5 << 10, .most = 6 << 10, .items = 8, .whole = true, .full = true },
-        { .threads = ALL / 4, .chunks = 2, .least = 3 << 10, .most = 4 << 10, .items = 8, .whole = true, .idle = IDLE, .full = true },
-        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .items = 8, .full = true },
-        { .threads = ALL / 4, .chunks = 2, .least = 2 << 10, .most = (4 << 10) - 1, .items = 8, .whole = true, .idle = IDLE, .full = true },
-        { .threads = ALL / 2, .chunks = 2, .least = 4 << 10, .most = (8 << 10) - 1, .items = 8, .full = true },
-        { .threads = ALL / 4 * 3, .chunks = 2, .least = 8 << 10, .most = 12 << 10, .items = 8, .full = true },
-        { .threads = ALL, .chunks = 2, .least = 12 << 10, .most = 16 << 10, .items = 8, .full = true },
-        { .threads = ALL / 4 * 3, .chunks = 2, .least = 16 << 10, .most = 24 << 10, .items = 8, .full = true },
-        { .threads = ALL, .chunks = 2, .least = 24 << 10, .items = 8, .full = true },
-    };
-    const int fit_dropped = !p->mean.data && p->dresidual.data ? 512 : 1536; /* columns: up to as many registers are 1 to 6 % faster with dropout */
-    const bool alone = !p->dresidual.data && !p->dh.data && p->dropout.p == 0, alike = call->type[1] == call->type[0];
-    if (alone && alike && (!p->weight.data || call->type[2] == call->type[0])) {
-        if (call->type[0] == TRINE_F32) return simt_ring_of(call, 1, WIDE, wide, &p->ring);
-        return p->mean.data ? simt_ring_of(call, 1, CENTERED, centered, &p->ring) : simt_ring_of(call, 1, NARROW, narrow, &p->ring);
-    }
-    if (!alike) return simt_ring_of(call, 1, 1, &full_mixed, &p->ring);
-    if (call->type[0] == TRINE_F32) {
-        const int first = p->mean.data ? 0 : 1;
-        return simt_ring_of(call, 1, FULL_WIDE - first, full_wide + first, &p->ring);
-    }
-    if (p->dropout.p > 0 && (fills_group(call, p) || (p->n <= fit_dropped && backward_fit_of(call, p) > 0))) return NULL;
-    const int first = p->dropout.p == 0 ? DROPPED : p->mean.data ? NARROWEST : 0;
-    return simt_ring_of(call, 1, FULL - first, full_narrow + first, &p->ring);
+    static const norm_way mixed = { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true } };
+    if (call->type[1] != call->type[0]) return ring_among(call, p, 1, &mixed);
+    return call->type[0] == TRINE_F32 ? ring_among(call, p, WIDE, wide) : ring_among(call, p, NARROW, narrow);
 }
 
 /* Partial sums of a column, at most: a device may hold fewer clusters than it has processors for. */
@@ -265,14 +301,20 @@ static bool asks_dresidual(const trine_call *call, const norm_backward_params *p
     return centered ? 5 * p->n <= 4 * NORM_FUSED_ITEMS * group->size : dropout && !wide && 4 * p->n < 3 * NORM_FUSED_ITEMS * group->size;
 }
 
+/* Rows that begin anywhere go by groups of as many threads, or if those are several warps by one of the most: their sums are the same, since it adds one warp after the
+ * other too. */
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
     const simt_group group = fused_group(call, p, &p->turns);
-    const bool fit = backward_fit_of(call, p) > 0;
+    const bool fit = backward_fit_of(call, p) > 0, whole = simt_rows_whole(call, 1), most = fit && !whole && group.size > 32;
+    const int size = most ? NORM_FIT_MOST : group.size;
     const simt_function function = {
-        .step = fit ? "fit" : NULL, .ragged = !simt_rows_whole(call, 1), .type = { call->type[0] }, .variant = fit ? NORM_FIT_ITEMS * group.size : group.size
+        .step = fit && (whole || most) ? "fit" : NULL,
+        .ragged = !whole,
+        .type = { call->type[0] },
+        .variant = fit && (whole || most) ? NORM_FIT_ITEMS * size : size,
     };
     p->ask_dresidual = asks_dresidual(call, p, &group, fit);
-    return simt_launch(call, &function, group.blocks, group.threads, p, sizeof *p);
+    return simt_launch(call, &function, group.blocks, most ? NORM_FIT_MOST : group.threads, p, sizeof *p);
 }
 
 /* The sums come first: dx may be dy. */
