@@ -48,11 +48,12 @@ static void canonical_types(problem *p) {
 
 enum { LARGE = 1000 }; /* a largest listed size that stands for all above it */
 
-/* Any up to the largest, small ones as often as large ones; in whole cases of whole vectors, and rows four times as long. */
+/* Any up to the largest, small ones as often as large ones; half of them of whole vectors, which begin anywhere; in whole cases all, aligned, and rows four times as long. */
 static int64_t any_size(problem *p, int64_t largest) {
     const int64_t reach = p->whole && largest >= LARGE ? 4 * largest : largest;
     const int64_t value = (int64_t)exp2(random_between(&p->random, 0, log2((double)reach + 1)));
-    return p->whole && value >= 64 ? value - value % 64 : value;
+    const int64_t step = p->whole ? 64 : random_chance(&p->random, 2) ? 8 : 1;
+    return value >= step ? value - value % step : value;
 }
 
 /* What .sizes lists for a symbol, those above `least`; returns their number. */
