@@ -305,16 +305,13 @@ static bool asks_dresidual(const trine_call *call, const norm_backward_params *p
  * other too. */
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
     const simt_group group = fused_group(call, p, &p->turns);
-    const bool fit = backward_fit_of(call, p) > 0, whole = simt_rows_whole(call, 1), most = fit && !whole && group.size > 32;
+    const bool fit = backward_fit_of(call, p) > 0, whole = simt_rows_whole(call, 1), fitted = fit && (whole || group.size > 32), most = fitted && !whole;
     const int size = most ? NORM_FIT_MOST : group.size;
     const simt_function function = {
-        .step = fit && (whole || most) ? "fit" : NULL,
-        .ragged = !whole,
-        .type = { call->type[0] },
-        .variant = fit && (whole || most) ? NORM_FIT_ITEMS * size : size,
+        .step = fitted ? "fit" : NULL, .ragged = !whole, .type = { call->type[0] }, .variant = fitted ? NORM_FIT_ITEMS * size : size
     };
     p->ask_dresidual = asks_dresidual(call, p, &group, fit);
-    return simt_launch(call, &function, group.blocks, most ? NORM_FIT_MOST : group.threads, p, sizeof *p);
+    return simt_launch(call, &function, group.blocks, most ? size : group.threads, p, sizeof *p);
 }
 
 /* The sums come first: dx may be dy. */
