@@ -250,6 +250,8 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     if (i == count || room.shared < SIMT_RING_BYTES + SIMT_RING_HELD(entries[i].threads, entries[i].chunks) * entries[i].behind + OWN) return NULL;
     const int64_t items = entries[i].items ? entries[i].items : 16 / (int64_t)trine_dtype_size(call->type[0]);
     const int64_t least = simt_blocks(n, entries[i].chunks * entries[i].threads * items);
+    const bool divided = !entries[i].full || SIMT_RING_HELD(entries[i].threads, entries[i].chunks) <= SIMT_RING_DIVIDED;
+    if (least > 1 && !divided) return NULL;
     const bool wide = least > room.cluster;
     if (wide && (room.cluster == 1 || least > entries[i].wide)) return NULL;
     const int blocks = wide ? entries[i].wide : (int)least;

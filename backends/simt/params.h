@@ -61,6 +61,8 @@ enum { SIMT_PART_BYTES = 228 << 10 }; /* of a processor's shared memory, at most
 enum { SIMT_RING_THREADS = 512, SIMT_RING_BYTES = 192 << 10, SIMT_RING_BEHIND = 32 << 10, SIMT_RING_MOST = 8, SIMT_RING_WIDE = 16, SIMT_RING_ROWS = 3 };
 /* Blocks that a processor holds. Threads with one chunk of a row want half of the registers: twice as many fit. */
 #define SIMT_RING_HELD(threads, chunks) (SIMT_RING_THREADS * ((chunks) == 1 ? 2 : 1) / (threads))
+/* A cluster divides rows of three tensors if a processor holds no more of its blocks than so many: of others each has whole rows, and no room for other blocks' sums. */
+enum { SIMT_RING_DIVIDED = 3 };
 typedef struct simt_ring {
     int blocks, part; /* of a cluster; columns of a block */
     int rows, turns;  /* that a ring holds; of a cluster, of the last ones perhaps one less */
