@@ -16,6 +16,9 @@ static inline double sum_depth(double n) { return fmin(n, 256) + n / 1024 + 16; 
 #define U 0x1p-24      /* unit roundoff of f32 */
 #define FLUSH 0x1p-126 /* what is lost at most when a subnormal f32 is taken for zero */
 
+/* Of the suite's rows: among them some of whole vectors just beyond what groups of threads hold. */
+#define NORM_LENGTHS "n: 1 0 3 31 32 127 264 776 1000 1288 1544 1800 2568 4097 20008"
+
 /* What a norm normalizes: h = dropout(x) + residual. */
 typedef struct norm_input {
     const double *x, *residual;

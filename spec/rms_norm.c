@@ -86,7 +86,7 @@ const trine_spec trine_spec_rms_norm = {
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
     .alias = { "y=x", "residual_out=residual" },
     .flops = "4*r*n",
-    .sizes = { "r: 1 0 2 7 64", "n: 1 0 3 31 32 127 264 776 1000 1288 1544 1800 2568 4097 20008" },
+    .sizes = { "r: 1 0 2 7 64", NORM_LENGTHS },
     .cases = { "llama3-8b prefill: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight", "square f32: T=f32 r=4096 n=4096 +weight",
                "llama3-8b residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +residual +residual_out",
                "residual f32: T=f32 r=4096 n=4096 +weight +residual +residual_out",

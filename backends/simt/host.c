@@ -245,24 +245,25 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     const simt_room room = simt_room_of(call);
     const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[0]);
     const bool whole = simt_rows_whole(call, symbol);
-    int i = 0, held = 0;
+    int i = 0, clusters = 0;
     while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && n % 8 != 0))) i++;
-    if (i == count || room.shared < SIMT_RING_BYTES + SIMT_RING_HELD(entries[i].threads, entries[i].chunks) * entries[i].behind + OWN) return NULL;
-    const int64_t items = entries[i].items ? entries[i].items : 16 / (int64_t)trine_dtype_size(call->type[0]);
-    const int64_t least = simt_blocks(n, entries[i].chunks * entries[i].threads * items);
-    const bool divided = !entries[i].full || SIMT_RING_HELD(entries[i].threads, entries[i].chunks) <= SIMT_RING_DIVIDED;
-    if (least > 1 && !divided) return NULL;
-    const bool wide = least > room.cluster;
-    if (wide && (room.cluster == 1 || least > entries[i].wide)) return NULL;
-    const int blocks = wide ? entries[i].wide : (int)least;
+    if (i == count) return NULL;
+    const simt_ring_entry *entry = &entries[i];
+    const int held = SIMT_RING_HELD(entry->threads, entry->chunks), cluster = entry->full && held > SIMT_RING_DIVIDED ? 1 : room.cluster;
+    if (room.shared < SIMT_RING_BYTES + held * entry->behind + OWN) return NULL;
+    const int64_t items = entry->items ? entry->items : 16 / (int64_t)trine_dtype_size(call->type[0]);
+    const int64_t least = simt_blocks(n, entry->chunks * entry->threads * items);
+    const bool wide = least > cluster;
+    if (wide && (cluster == 1 || least > entry->wide)) return NULL;
+    const int blocks = wide ? entry->wide : (int)least;
     const int64_t part = simt_blocks(simt_blocks(n, blocks), LINE) * LINE;
     *ring_out = (simt_ring){
         .blocks = blocks,
         .part = (int)part,
-        .rows = entries[i].near > 0 && part * (bytes / n) >= entries[i].near ? SIMT_RING_ROWS - 1 : SIMT_RING_ROWS,
+        .rows = entry->near > 0 && part * (bytes / n) >= entry->near ? SIMT_RING_ROWS - 1 : SIMT_RING_ROWS,
         .whole = whole,
     };
-    return wide && (ring_held(call, &entries[i], ring_out, &held) != TRINE_OK || held == 0) ? NULL : &entries[i];
+    return wide && (ring_held(call, entry, ring_out, &clusters) != TRINE_OK || clusters == 0) ? NULL : entry;
 }
 
 int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most) {

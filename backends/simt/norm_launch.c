@@ -76,12 +76,12 @@ static const norm_fit *fit_of(const trine_call *call, const norm_params *p) {
 
 /* Rows that begin anywhere go by groups of as many threads, whose sums are the same. */
 static trine_status launch_fit(const trine_call *call, const norm_fit *fit, const norm_params *p) {
-    const bool whole = simt_rows_whole(call, 1);
-    const simt_function function = {
-        .step = whole ? "fit" : NULL, .ragged = !whole, .type = { call->type[0] }, .variant = whole ? norm_fit_columns(fit) : fit->size
-    };
-    const int threads = whole ? NORM_FIT_THREADS(fit->size) : fit->size > 32 ? fit->size : SIMT_THREADS;
-    return simt_launch(call, &function, simt_blocks(p->rows, threads / fit->size), threads, p, sizeof *p);
+    const simt_function whole = { .step = "fit", .type = { call->type[0] }, .variant = norm_fit_columns(fit) };
+    const simt_function ragged = { .ragged = true, .type = { call->type[0] }, .variant = fit->size };
+    const simt_group group = simt_group_of(p->rows, p->n, NORM_FIT_ITEMS, 1, &fit->size);
+    const int threads = NORM_FIT_THREADS(fit->size);
+    if (simt_rows_whole(call, 1)) return simt_launch(call, &whole, simt_blocks(p->rows, threads / fit->size), threads, p, sizeof *p);
+    return simt_launch(call, &ragged, group.blocks, group.threads, p, sizeof *p);
 }
 
 trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p) {
@@ -137,9 +137,10 @@ static bool fused(const trine_call *call) { return call->dim[1] <= NORM_FUSED_IT
 static int backward_fit_of(const trine_call *call, const norm_backward_params *p) {
     enum { COUNT = 8, THREE = 96, SEVEN = 224 };
     static const norm_fit fits[COUNT] = {
-        { .least = 0, .size = 8, .vectors = 1 },      { .least = 128, .size = 32, .vectors = 1 },   { .least = 512, .size = THREE, .vectors = 1 },
-        { .least = 1024, .size = 160, .vectors = 1 }, { .least = 1280, .size = 192, .vectors = 1 }, { .least = 1536, .size = SEVEN, .vectors = 1 },
-        { .least = 2048, .size = 320, .vectors = 1 }, { .least = 2560, .size = 384, .vectors = 1 },
+        { .least = 0, .size = 8, .vectors = 1 },       { .least = 128, .size = 32, .vectors = 1 },
+        { .least = 512, .size = THREE, .vectors = 1 }, { .least = 1024, .size = 160, .vectors = 1 },
+        { .least = 1280, .size = 192, .vectors = 1 },  { .least = 1536, .size = SEVEN, .vectors = 1 },
+        { .least = 2048, .size = 320, .vectors = 1 },  { .least = 2560, .size = NORM_FIT_MOST, .vectors = 1 },
     };
     const norm_fit *fit = fit_among(call, COUNT, fits);
     if (fit == NULL) return 0;
@@ -147,10 +148,9 @@ static int backward_fit_of(const trine_call *call, const norm_backward_params *p
     return loses ? 0 : fit->size;
 }
 
-/* Groups take the rows of a few blocks in turns. */
-static simt_group fused_group(const trine_call *call, const norm_backward_params *p, int64_t *turns_out) {
+/* Groups take the rows of a few blocks in turns; fit: backward_fit_of(). */
+static simt_group fused_group(const trine_call *call, const norm_backward_params *p, int fit, int64_t *turns_out) {
     static const int sizes[] = { 8, 32, 64, 128, 256, NORM_FUSED_MOST };
-    const int fit = backward_fit_of(call, p);
     simt_group group =
         fit > 0 ? simt_group_of(call->dim[0], call->dim[1], NORM_FIT_ITEMS, 1, &fit) : simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 6, sizes);
     const int64_t held = fit > 0 ? (int64_t)simt_room_of(call).units * NORM_FIT_BLOCKS(p->mean.data != NULL, fit) : norm_fused_blocks(group.size);
@@ -204,19 +204,20 @@ static const simt_ring_entry *ring_among(const trine_call *call, norm_backward_p
 
 /* Rows go through shared memory, if some way takes them, else they stay in registers. Two chunks of a thread stay there in a ring too where there is nothing but the norm,
  * unless too many blocks of a cluster would wait for each other's sums; others are computed anew. Where a processor has several blocks, rows come faster if a few of all
- * are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97. Which way is the fastest is measured on an H200 (docs/learned.md). */
+ * are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97. Which way is the fastest is measured on an H200 (docs/learned.md). A way without `most` takes what its
+ * blocks hold, or clusters of them. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
-    enum { MOST = SIMT_RING_THREADS, IDLE = 24, IDLE_MORE = 12, WIDE = 15, NARROW = 45 };
-    static const norm_way wide[WIDE] = {
+    enum { MOST = SIMT_RING_THREADS, IDLE = 24, IDLE_MORE = 12 };
+    static const norm_way wide[] = {
         { EACH(ALONE), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .idle = IDLE } },
         { EACH(ALONE), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE } },
         { EACH(ALONE), { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10 } },
         { EACH(ALONE), { .threads = MOST, .chunks = 2, .least = 16 << 10, .most = 128 << 10, .whole = true } },
         { EACH(ALONE), { .threads = MOST, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 } },
-        { RMS(RESIDUAL | READ), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
-        { LAYER(RESIDUAL | READ), { .threads = MOST / 4, .chunks = 2, .least = 3 << 10, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
-        { RMS(WRITTEN), { .threads = MOST / 4, .chunks = 2, .least = 5 << 9, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
-        { LAYER(WRITTEN), { .threads = MOST / 4, .chunks = 2, .least = (4 << 10) - 1, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(RESIDUAL | READ), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { LAYER(RESIDUAL | READ), { .threads = MOST / 4, .chunks = 2, .least = 3 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(WRITTEN), { .threads = MOST / 4, .chunks = 2, .least = 5 << 9, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { LAYER(WRITTEN), { .threads = MOST / 4, .chunks = 2, .least = (4 << 10) - 1, .whole = true, .idle = IDLE_MORE, .full = true } },
         { RMS(ADDED), { .threads = MOST / 2, .chunks = 2, .least = 19 << 8, .most = 8 << 10, .whole = true, .idle = IDLE, .full = true } },
         { LAYER(RESIDUAL | READ), { .threads = MOST / 2, .chunks = 2, .least = 6 << 10, .most = 8 << 10, .whole = true, .idle = IDLE, .full = true } },
         { LAYER(WRITTEN), { .threads = MOST / 2, .chunks = 2, .least = (8 << 10) - 1, .most = 8 << 10, .whole = true, .idle = IDLE, .full = true } },
@@ -224,7 +225,7 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 10 << 10, .most = 16 << 10, .whole = true, .full = true } },
         { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 16 << 10, .wide = SIMT_RING_WIDE, .full = true } },
     };
-    static const norm_way narrow[NARROW] = {
+    static const norm_way narrow[] = {
         { RMS(ALONE), { .threads = MOST / 8, .chunks = 2, .least = 1 << 10, .most = 2 << 10, .idle = IDLE } },
         { RMS(ALONE), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE } },
         { RMS(ALONE), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE } },
@@ -248,9 +249,9 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { RMS(READ), { .least = (8 << 10) - 1, .most = 8 << 10 } },
         { EACH(DROPOUT), { .least = 7 << 9, .most = 4 << 10 } },
         { EACH(DROPOUT), { .least = 7 << 10, .most = 8 << 10 } },
-        { RMS(READ), { .threads = 96, .chunks = 1, .least = 1 << 10, .most = 3 << 9, .whole = true, .idle = IDLE_MORE, .full = true } },
-        { RMS(READ), { .threads = 160, .chunks = 1, .least = 2 << 10, .most = 5 << 9, .whole = true, .idle = IDLE_MORE, .full = true } },
-        { RMS(READ), { .threads = 192, .chunks = 1, .least = 5 << 9, .most = 3 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(READ), { .threads = 96, .chunks = 1, .least = 1 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(READ), { .threads = 160, .chunks = 1, .least = 2 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
+        { RMS(READ), { .threads = 192, .chunks = 1, .least = 5 << 9, .whole = true, .idle = IDLE_MORE, .full = true } },
         { RMS(READ), { .threads = 320, .chunks = 1, .least = 4 << 10, .most = 5 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
         { RMS(WRITTEN), { .threads = 320, .chunks = 1, .least = 8 << 10, .most = 10 << 10, .whole = true, .full = true } },
         { RMS(RESIDUAL), { .threads = 320, .chunks = 1, .least = (8 << 10) - 1, .most = 8 << 10, .whole = true, .full = true } },
@@ -260,10 +261,10 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { LAYER(RESIDUAL), { .threads = MOST / 2, .chunks = 2, .least = 24 << 10, .most = 40 << 10, .whole = true, .idle = IDLE_MORE, .full = true } },
         { EACH(DROPPED), { .threads = 320, .chunks = 1, .least = 4 << 10, .most = 5 << 10, .whole = true, .full = true } },
         { EACH(DROPPED), { .threads = 384, .chunks = 1, .least = 5 << 10, .most = 6 << 10, .whole = true, .full = true } },
-        { EACH(DROPPED), { .threads = MOST / 4, .chunks = 2, .least = 3 << 10, .most = 4 << 10, .whole = true, .idle = IDLE, .full = true } },
+        { EACH(DROPPED), { .threads = MOST / 4, .chunks = 2, .least = 3 << 10, .whole = true, .idle = IDLE, .full = true } },
         { EACH(DROPPED), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .full = true } },
-        { EACH(OTHERS), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = (4 << 10) - 1, .whole = true, .idle = IDLE, .full = true } },
-        { EACH(OTHERS), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = (8 << 10) - 1, .full = true } },
+        { EACH(RESIDUAL), { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = (4 << 10) - 1, .whole = true, .idle = IDLE, .full = true } },
+        { EACH(RESIDUAL), { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = (8 << 10) - 1, .full = true } },
         { EACH(OTHERS), { .threads = MOST / 4 * 3, .chunks = 2, .least = 8 << 10, .most = 12 << 10, .full = true } },
         { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 12 << 10, .most = 16 << 10, .full = true } },
         { EACH(OTHERS), { .threads = MOST / 4 * 3, .chunks = 2, .least = 16 << 10, .most = 24 << 10, .full = true } },
@@ -273,21 +274,21 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
     };
     static const norm_way mixed = { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true } };
     if (call->type[1] != call->type[0]) return ring_among(call, p, 1, &mixed);
-    return call->type[0] == TRINE_F32 ? ring_among(call, p, WIDE, wide) : ring_among(call, p, NARROW, narrow);
+    return call->type[0] == TRINE_F32 ? ring_among(call, p, sizeof wide / sizeof wide[0], wide) : ring_among(call, p, sizeof narrow / sizeof narrow[0], narrow);
 }
 
 /* Partial sums of a column, at most: a device may hold fewer clusters than it has processors for. */
-static int64_t blocks_of(const trine_call *call, norm_backward_params *p) {
-    const simt_ring_entry *ring = ring_of(call, p);
+static int64_t blocks_of(const trine_call *call, const norm_backward_params *p, const simt_ring_entry *ring) {
     int64_t turns;
     if (ring != NULL)
         return simt_ring_clusters(p->rows, (int64_t)simt_room_of(call).units * SIMT_RING_HELD(ring->threads, ring->chunks) / p->ring.blocks, NORM_FUSED_TURNS);
-    return fused(call) ? fused_group(call, p, &turns).blocks : simt_blocks(p->rows, columns_block_rows(p->rows));
+    return fused(call) ? fused_group(call, p, backward_fit_of(call, p), &turns).blocks : simt_blocks(p->rows, columns_block_rows(p->rows));
 }
 
 size_t norm_backward_workspace(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {
     p = backward_params_of(call, t, p);
-    return (size_t)((given(call, t->dweight) + given(call, t->dbias)) * blocks_of(call, &p) * p.n) * sizeof(float);
+    const simt_ring_entry *ring = ring_of(call, &p);
+    return (size_t)((given(call, t->dweight) + given(call, t->dbias)) * blocks_of(call, &p, ring) * p.n) * sizeof(float);
 }
 
 /* Is a residual's gradient asked for a row ahead? Of 16 bits layer_norm at 4096 has 95 % of what a copy moves instead of 87, and rms_norm 88 instead of 84 at 1024 with
@@ -304,13 +305,14 @@ static bool asks_dresidual(const trine_call *call, const norm_backward_params *p
 /* Rows that begin anywhere go by groups of as many threads, or if those are several warps by one of the most: their sums are the same, since it adds one warp after the
  * other too. */
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
-    const simt_group group = fused_group(call, p, &p->turns);
-    const bool fit = backward_fit_of(call, p) > 0, whole = simt_rows_whole(call, 1), fitted = fit && (whole || group.size > 32), most = fitted && !whole;
+    const int fit = backward_fit_of(call, p);
+    const simt_group group = fused_group(call, p, fit, &p->turns);
+    const bool whole = simt_rows_whole(call, 1), fitted = fit > 0 && (whole || fit > 32), most = fitted && !whole;
     const int size = most ? NORM_FIT_MOST : group.size;
     const simt_function function = {
         .step = fitted ? "fit" : NULL, .ragged = !whole, .type = { call->type[0] }, .variant = fitted ? NORM_FIT_ITEMS * size : size
     };
-    p->ask_dresidual = asks_dresidual(call, p, &group, fit);
+    p->ask_dresidual = asks_dresidual(call, p, &group, fit > 0);
     return simt_launch(call, &function, group.blocks, most ? size : group.threads, p, sizeof *p);
 }
 
@@ -372,13 +374,13 @@ static trine_status finish(const trine_call *call, const norm_backward_tensors *
 trine_status norm_backward_launch(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p) {
     float *next = call->workspace;
     p = backward_params_of(call, t, p);
-    p.blocks = blocks_of(call, &p);
+    const simt_ring_entry *ring = ring_of(call, &p);
+    p.blocks = blocks_of(call, &p, ring);
     if (given(call, t->dweight)) {
         p.weight_partial = next;
         next += p.blocks * p.n;
     }
     if (given(call, t->dbias)) p.bias_partial = next;
-    const simt_ring_entry *ring = ring_of(call, &p);
     const trine_status status = ring != NULL ? launch_ring(call, ring, &p) : fused(call) ? launch_fused(call, &p) : launch_long(call, &p);
     return status == TRINE_OK ? finish(call, t, &p, ring != NULL) : status;
 }
