@@ -192,6 +192,72 @@ static bool same_shapes(const void *chip) {
     return true;
 }
 
+enum { NORM_ROWS = 7, NORM_MOST = 2568, NORM_BYTES = NORM_ROWS * NORM_MOST * 4 };
+
+/* What the norms and their gradients make of a matrix that begins so many elements behind what is allocated: y, and dx of both, and what rows save. */
+typedef struct norm_results {
+    char matrix[4][NORM_BYTES];
+    float saved[3][NORM_ROWS];
+} norm_results;
+
+static bool run_norms(trine_queue *queue, trine_dtype type, int64_t columns, int64_t behind, norm_results *results) {
+    enum { MATRICES = 5, SAVED = 3 };
+    static float numbers[NORM_ROWS * NORM_MOST];
+    static uint16_t halves[NORM_ROWS * NORM_MOST];
+    const size_t size = trine_dtype_size(type), bytes = (size_t)(NORM_ROWS * columns) * size, first = (size_t)behind * size;
+    void *memory[MATRICES + SAVED];
+    trine_tensor x[MATRICES], saved[SAVED];
+    uint32_t state = 1;
+    for (int64_t i = 0; i < NORM_ROWS * columns; i++) {
+        state = state * 1664525 + 1013904223;
+        numbers[i] = (float)(int32_t)state * 0x1p-31f;
+        uint32_t bits;
+        memcpy(&bits, &numbers[i], sizeof bits);
+        halves[i] = (uint16_t)(bits >> 16);
+    }
+    for (int i = 0; i < MATRICES + SAVED; i++)
+        if (trine_memory_alloc(queue, i < MATRICES ? first + bytes : sizeof results->saved[0], &memory[i]) != TRINE_OK) return false;
+    for (int i = 0; i < MATRICES; i++) x[i] = trine_tensor_2d((char *)memory[i] + first, type, NORM_ROWS, columns);
+    for (int i = 0; i < SAVED; i++) saved[i] = trine_tensor_1d(memory[MATRICES + i], TRINE_F32, NORM_ROWS);
+    const trine_layer_norm_args layer = { TRINE_ARGS(layer_norm), .x = &x[0], .y = &x[1], .mean = &saved[0], .rstd = &saved[1] };
+    const trine_rms_norm_args rms = { TRINE_ARGS(rms_norm), .x = &x[0], .y = &x[2], .rstd = &saved[2] };
+    const trine_layer_norm_backward_args layer_backward = {
+        TRINE_ARGS(layer_norm_backward), .dy = &x[0], .h = &x[0], .mean = &saved[0], .rstd = &saved[1], .dresidual = &x[1], .dx = &x[3]
+    };
+    const trine_rms_norm_backward_args rms_backward = {
+        TRINE_ARGS(rms_norm_backward), .dy = &x[0], .h = &x[0], .rstd = &saved[2], .dresidual = &x[2], .dx = &x[4]
+    };
+    bool good = trine_memory_write(queue, x[0].data, size == sizeof(float) ? (const void *)numbers : halves, bytes) == TRINE_OK;
+    good = good && trine_layer_norm(queue, &layer) == TRINE_OK && trine_rms_norm(queue, &rms) == TRINE_OK;
+    good = good && trine_layer_norm_backward(queue, &layer_backward) == TRINE_OK && trine_rms_norm_backward(queue, &rms_backward) == TRINE_OK;
+    good = good && trine_queue_wait(queue) == TRINE_OK;
+    for (int i = 1; i < MATRICES; i++) good = good && trine_memory_read(queue, results->matrix[i - 1], x[i].data, bytes) == TRINE_OK;
+    for (int i = 0; i < SAVED; i++) good = good && trine_memory_read(queue, results->saved[i], saved[i].data, sizeof results->saved[i]) == TRINE_OK;
+    for (int i = 0; i < MATRICES + SAVED; i++) good &= trine_memory_free(queue, memory[i]) == TRINE_OK;
+    return good;
+}
+
+/* And so are the bits of what comes out, of lengths just beyond what groups of threads hold. */
+static bool same_bits(const void *context) {
+    static const int64_t lengths[] = { 8, 264, 520, 776, 1032, 1288, 1544, 1800, 2056, NORM_MOST };
+    static const trine_dtype types[] = { TRINE_F32, TRINE_BF16 };
+    static norm_results results[2];
+    (void)context;
+    trine_queue *queue;
+    trine *lib = load_stub() != NULL ? open_library() : NULL;
+    if (lib == NULL || trine_queue_open(lib, 1, NULL, &queue) != TRINE_OK) return false;
+    bool good = true;
+    for (int t = 0; t < 2; t++)
+        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+            bool same = true;
+            for (int behind = 0; behind < 2; behind++) same &= run_norms(queue, types[t], lengths[i], behind, &results[behind]);
+            if (same && memcmp(&results[0], &results[1], sizeof results[0]) == 0) continue;
+            fprintf(stderr, "%s, %lld columns: %s\n", trine_dtype_name(types[t]), (long long)lengths[i], same ? "other bits" : trine_error_message());
+            good = false;
+        }
+    return good;
+}
+
 int main(void) {
     static const stub_settings usual = { .version = 13000, .devices = 1, .major = 9 };
     unusable old = { usual, "driver too old: have 12.4, need 13.0" }, none = { usual, "no device" },
@@ -216,6 +282,7 @@ int main(void) {
     tap(alone(sticky, NULL), "a sticky error");
     tap(alone(same_shapes, "sm_80"), "where rows begin does not change what launches are like on an A100");
     tap(alone(same_shapes, "sm_90a"), "where rows begin does not change what launches are like on an H200");
+    tap(alone(same_bits, NULL), "where rows begin does not change the bits of norms and their gradients");
     tap(alone(needs_nothing, TEST_MODULE), "the module needs no library of CUDA");
     return tap_end();
 }
