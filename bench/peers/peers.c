@@ -21,7 +21,7 @@ static const peer *const peers[] = {
 #endif
 };
 
-enum { PEERS = sizeof peers / sizeof peers[0] };
+enum { PEERS = sizeof peers / sizeof peers[0], ROUNDS = 5 };
 
 /* Is `name` a word of `list`? */
 static bool word_of(const char *name, const char *list) {
@@ -64,17 +64,47 @@ static bool works_on(const peer *p, const char *device) {
     return strncmp(p->device, device, length) == 0 && (device[length] == 0 || device[length] == ':');
 }
 
-static void print_cell(const bench_result *r) {
-    if (r->flops / r->bytes > 16)
-        printf(" %9.1f GFLOP/s", r->flops / r->median / 1e9);
+/* Seconds of a call in each round; 0: it fails. */
+typedef struct rounds {
+    double seconds[ROUNDS];
+} rounds;
+
+/* Each library in its turn, trine first, round after round: what a machine's clock does meanwhile, it does to all of them. */
+static void take_turns(bench_sets *sets, void *const *state, const bench_plan *plan, rounds *ours, rounds *theirs) {
+    static bench_result result;
+    bench_plan part = *plan;
+    part.seconds /= ROUNDS;
+    for (int round = 0; round < ROUNDS; round++) {
+        ours->seconds[round] = bench_time_sets(sets, &part, &result) ? result.median : 0;
+        for (int i = 0; i < PEERS; i++) {
+            turn t = { peers[i], state[i], sets };
+            theirs[i].seconds[round] = state[i] && bench_time(call_peer, finish_peer, &t, &part, &result) ? result.median : 0;
+        }
+    }
+}
+
+static double median(const rounds *r) { return bench_quantile(r->seconds, ROUNDS, 0.5); }
+
+/* The median of the rounds' ratios. */
+static double ratio(const rounds *theirs, const rounds *ours) {
+    rounds each;
+    for (int i = 0; i < ROUNDS; i++) each.seconds[i] = theirs->seconds[i] / ours->seconds[i];
+    return median(&each);
+}
+
+static void print_cell(const bench_result *work, double seconds) {
+    if (seconds == 0)
+        printf(" %17s", "-");
+    else if (work->flops / work->bytes > 16)
+        printf(" %9.1f GFLOP/s", work->flops / seconds / 1e9);
     else
-        printf(" %12.1f GB/s", r->bytes / r->median / 1e9);
+        printf(" %12.1f GB/s", work->bytes / seconds / 1e9);
 }
 
 /* Does a peer take the case? If so, a line of it. */
 static bool compare(trine_queue *queue, const char *device, trine_op op, const char *text, int threads, const bench_plan *plan) {
     static trine_case c;
-    static bench_result ours, theirs;
+    static bench_result work;
     char error[320];
     void *state[PEERS];
     bool any = false;
@@ -86,27 +116,24 @@ static bool compare(trine_queue *queue, const char *device, trine_op op, const c
     for (int i = 0; i < PEERS; i++) any |= (state[i] = works_on(peers[i], device) ? peers[i]->open(&c, threads) : NULL) != NULL;
     if (!any) return false;
     printf("%-18s %-26.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
-    if (bench_case(queue, &c, plan, &ours, error, sizeof error))
-        print_cell(&ours);
-    else
-        printf(" %17s", "-");
-    bench_work(&c, &theirs);
-    bench_sets sets = { 0 };
-    const bool ready = bench_sets_make(&sets, &c, queue, plan, error, sizeof error);
+    bench_sets sets;
+    rounds ours = { 0 }, theirs[PEERS] = { 0 };
+    bench_work(&c, &work);
+    if (bench_sets_make(&sets, &c, queue, plan, error, sizeof error)) {
+        take_turns(&sets, state, plan, &ours, theirs);
+        bench_sets_free(&sets);
+    }
+    print_cell(&work, median(&ours));
     for (int i = 0; i < PEERS; i++) {
-        turn t = { peers[i], state[i], &sets };
-        if (ready && state[i] && bench_time(call_peer, finish_peer, &t, plan, &theirs)) {
-            print_cell(&theirs);
-            if (ours.samples) printf(" (%.2f)", theirs.median / ours.median);
-        } else {
-            printf(" %17s       ", "-");
-        }
+        print_cell(&work, median(&theirs[i]));
+        if (median(&theirs[i]) > 0 && median(&ours) > 0)
+            printf(" (%.2f)", ratio(&theirs[i], &ours));
+        else
+            printf("       ");
         if (state[i]) peers[i]->close(state[i]);
     }
     putchar('\n');
     fflush(stdout);
-    ours.samples = 0;
-    bench_sets_free(&sets);
     return true;
 }
 
@@ -156,7 +183,7 @@ int main(int argc, char **argv) {
     };
     const option_set set = {
         "trine-peers [options]",
-        "Times OpenBLAS, oneDNN, cuBLASLt and cuDNN on the specification's cases, beside trine. In parentheses: how many times faster trine is.", rows
+        "Times OpenBLAS, oneDNN, cuBLASLt and cuDNN on the specification's cases, beside trine, in turns. In parentheses: how many times faster trine is.", rows
     };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
