@@ -48,12 +48,21 @@ static void canonical_types(problem *p) {
 
 enum { LARGE = 1000 }; /* a largest listed size that stands for all above it */
 
-/* Any up to the largest, small ones as often as large ones; half of them of whole vectors, which begin anywhere; in whole cases all, aligned, and rows four times as long. */
+/* With its three leading bits alone: 1024, 1280, 1536, 1792, 2048 and the like, as models have them. */
+static int64_t round_size(int64_t value) {
+    int below = 0;
+    while (value >> below >= 8) below++;
+    return value >> below << below;
+}
+
+/* Any up to the largest, small ones as often as large ones; half of them of whole vectors, which begin anywhere; in whole cases all, aligned, and rows four times as long. Half are
+ * round, where kernels change and their users are. */
 static int64_t any_size(problem *p, int64_t largest) {
     const int64_t reach = p->whole && largest >= LARGE ? 4 * largest : largest;
     const int64_t value = (int64_t)exp2(random_between(&p->random, 0, log2((double)reach + 1)));
     const int64_t step = p->whole ? 64 : random_chance(&p->random, 2) ? 8 : 1;
-    return value >= step ? value - value % step : value;
+    const int64_t size = value >= step ? value - value % step : value;
+    return random_chance(&p->random, 2) ? round_size(size) : size;
 }
 
 /* What .sizes lists for a symbol, those above `least`; returns their number. */
