@@ -18,6 +18,7 @@ typedef struct check_options {
     const char *op;          /* names by commas; NULL: all */
     const char *kernel;      /* NULL: all that do not refuse */
     const char *types;       /* "T=bf16,W=f32": only these; NULL: all */
+    const char *dims;        /* "r=64 n=4096": only these sizes; NULL: as drawn */
     const char *isa;         /* CPU level, or "all": every level the machine has; NULL: the highest */
     const char *backends;    /* as in trine_options */
     const char *plugin_path; /* likewise */

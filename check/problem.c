@@ -12,19 +12,46 @@
 static const fill fills[] = { FILL_RANDOM, FILL_INTEGERS, FILL_RANDOM,   FILL_OFFSET, FILL_NAN, FILL_HUGE,   FILL_INTEGERS, FILL_TINY,
                               FILL_RANDOM, FILL_CANCEL,   FILL_CONSTANT, FILL_RANGE,  FILL_INF, FILL_RANDOM, FILL_ZERO,     FILL_BITS };
 
-/* ------------------------------------------------------------------------------------------------------------------- types */
+/* ------------------------------------------------------------------------------------------------------------------ wishes */
+
+/* "n=64", of a list by commas or blanks. */
+typedef struct wish {
+    char name[64];
+    const char *value;
+} wish;
+
+/* Moves on to the next one; false at the end, or with an empty name where something else stands. */
+static bool next_wish(const char **at, wish *out) {
+    if (*at != NULL) *at += strspn(*at, ", ");
+    if (*at == NULL || **at == 0) return false;
+    const size_t length = strcspn(*at, ", "), name = strcspn(*at, "=");
+    *out = (wish){ .value = "" };
+    if (length < sizeof out->name && name < length) {
+        memcpy(out->name, *at, length);
+        out->name[name] = 0;
+        out->value = out->name + name + 1;
+    }
+    *at += length;
+    return true;
+}
 
 static bool types_wanted(const trine_plan *plan, const trine_dtype *combo, const char *types) {
-    for (const char *at = types; at != NULL && *at;) {
-        at += strspn(at, ", ");
-        const size_t length = strcspn(at, ", "), name = strcspn(at, "=");
-        char word[64];
-        if (length == 0 || length >= sizeof word || name >= length) break;
-        memcpy(word, at, length);
-        word[length] = word[name] = 0;
-        const int type = trine_plan_find_type(plan, word);
-        if (type < 0 || combo[type] != trine_dtype_parse(word + name + 1)) return false;
-        at += length;
+    for (wish w; next_wish(&types, &w);) {
+        const int type = trine_plan_find_type(plan, w.name);
+        if (type < 0 || combo[type] != trine_dtype_parse(w.value)) return false;
+    }
+    return true;
+}
+
+/* The sizes that are asked for; false if the op has no such dimension. */
+static bool wish_sizes(problem *p, const char *dims) {
+    for (int s = 0; s < TRINE_MAX_SYMBOLS; s++) p->wanted[s] = -1;
+    for (wish w; next_wish(&dims, &w);) {
+        char *end;
+        const int symbol = trine_plan_find_symbol(p->plan, w.name);
+        const int64_t value = strtoll(w.value, &end, 10);
+        if (symbol < 0 || value < 0 || end == w.value || *end != 0) return false;
+        p->wanted[symbol] = value, p->asked = true;
     }
     return true;
 }
@@ -154,10 +181,10 @@ static int64_t long_size(problem *p, int symbol, uint32_t present, double limit)
     return p->whole ? value - value % 64 : value;
 }
 
-/* In plain calls few dimensions are 1, and beside a long one none is 0. */
+/* In plain calls few dimensions are 1, and beside a long one, and those that are asked for, none is 0. */
 static int64_t size_below(problem *p, bool is_long) {
     if (p->plain) return !random_chance(&p->random, 8);
-    return is_long ? 0 : -1;
+    return is_long || p->asked ? 0 : -1;
 }
 
 /* What a case may cost: seldom much. */
@@ -180,7 +207,10 @@ static bool choose_sizes(problem *p) {
         const bool wanted = attempt < 2000;
         const uint32_t coins = (uint32_t)random_next(&p->random);
         p->call.present = required | (optional & (wanted && p->plain ? ~0u : wanted && p->bare ? 0 : coins));
-        for (int s = 0; s < p->plan->symbols; s++) p->call.dim[s] = wanted && s == symbol ? size : pick_size(p, s, size_below(p, symbol >= 0));
+        for (int s = 0; s < p->plan->symbols; s++) {
+            const int64_t drawn = wanted && s == symbol ? size : pick_size(p, s, size_below(p, symbol >= 0));
+            p->call.dim[s] = p->wanted[s] >= 0 ? p->wanted[s] : drawn;
+        }
         clear_unbound(p);
         if (requirements_hold(p) && cost(p) <= limit) return true;
     }
@@ -252,7 +282,7 @@ static void resolve(problem *p) {
 
 /* -------------------------------------------------------------------------------------------------------------------- cases */
 
-bool problem_make(problem *p, const trine_plan *plan, const char *types, uint64_t seed, int64_t index, bool plain) {
+bool problem_make(problem *p, const trine_plan *plan, const char *types, const char *dims, uint64_t seed, int64_t index, bool plain) {
     memset(p, 0, sizeof *p);
     p->plan = plan;
     p->plain = plain;
@@ -260,7 +290,7 @@ bool problem_make(problem *p, const trine_plan *plan, const char *types, uint64_
     p->whole = !plain && random_chance(&p->random, 2);
     trine_case_init(&p->call, plan->op);
     const int64_t row = index % plan->combos;
-    if (!types_wanted(plan, plan->combo[row], types)) return false;
+    if (!types_wanted(plan, plan->combo[row], types) || !wish_sizes(p, dims)) return false;
     memcpy(p->call.type, plan->combo[row], sizeof p->call.type);
     p->fill = plain ? FILL_RANDOM : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;

@@ -25,6 +25,7 @@ typedef struct shared {
     char kernel_name[64];
     char what[640];       /* the case in words */
     volatile double beat; /* when the kernel that runs was started */
+    int64_t drawn;        /* cases of agreement that ran, of all ops */
     double op_start;      /* when this op's first case was; 0: not yet */
     memory_fault fault;
     bool finished;

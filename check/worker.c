@@ -44,6 +44,7 @@ static void run_kind(runner *r, const trine_plan *plan, int kind, int64_t index,
         if (op_over(r, deadline) || (kind == CASE_AGREEMENT && r->options->cases > 0 && index >= r->options->cases)) return;
         if (run_case(r, plan, kind, index)) {
             count->cases++;
+            s->drawn += kind == CASE_AGREEMENT;
             impossible = 0;
         } else if (kind != CASE_AGREEMENT || ++impossible > 10000) {
             return;
@@ -255,6 +256,8 @@ bool check_run(const check_options *options, check_report *report_out) {
         bury(options, s, status, hung, &deaths);
     }
     if (options->progress) fprintf(options->progress, "\r\x1b[K");
+    if ((options->types || options->dims) && !options->only && s->drawn == 0 && s->report.error[0] == 0 && check_total(&s->report).failed == 0)
+        snprintf(s->report.error, sizeof s->report.error, "no case of these types and dimensions has run");
     *report_out = s->report;
     munmap(s, sizeof *s);
     return report_out->error[0] == 0;
@@ -270,7 +273,7 @@ bool check_list(const check_options *options, FILE *file, check_report *report_o
         const trine_plan *plan = trine_plan_get(trine_op_find(s->report.op[op].name));
         problem p;
         fprintf(file, "%-24s %3d type combination%s ", s->report.op[op].name, plan->combos, plan->combos == 1 ? " " : "s");
-        if (problem_make(&p, plan, NULL, options->seed, 0, true)) {
+        if (problem_make(&p, plan, NULL, NULL, options->seed, 0, true)) {
             for (int i = 0; i < r->contexts; i++) {
                 trine_explanation why;
                 if (trine_explain(r->context[i].queue, plan->op, p.call.args, &why) != TRINE_OK) continue;

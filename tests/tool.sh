@@ -134,6 +134,10 @@ expect "tune" 0 " 0 failed" "$trine" tune --op rms_norm --dims "r=64 n=64"
 expect "tune of two ops" 0 "2 with one kernel only, 0 failed" "$trine" tune --op scale,add --dims "n=64"
 expect "tune of no op" 2 'no op "ad"' "$trine" tune --op scale,ad
 expect "check of cases by number" 0 "^3 passed, 0 failed" "$trine" check --device cpu --op add --seed 5 --case 3,a0,7 --log check.log
+expect "check of one size" 0 "^[1-9][0-9]* passed, 0 failed" "$trine" check --device cpu --op rms_norm,softmax --types T=bf16 --dims n=1536 --cases 20
+expect "check of a size by number" 0 "^[1-9][0-9]* passed, 0 failed" "$trine" check --device cpu --op rms_norm --dims "r=2 n=96" --case 3
+expect "check of a size that no op has" 1 "no case of these types and dimensions" "$trine" check --device cpu --op add --dims k=3 --cases 5
+expect "check of what is no type" 1 "no case of these types and dimensions" "$trine" check --device cpu --op add --types bf16 --cases 5
 expect "check's log" 0 "--seed 5 --case 7$" cat check.log
 expect "what check logged" 0 "^1 passed, 0 failed" sh -c "\"$trine\" $(sed -n '$s/^trine //p' check.log)"
 expect "check in one process" 0 "^3 passed, 0 failed" "$trine" check --device cpu --op add --exact 1 --case 1,2,3
