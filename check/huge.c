@@ -177,13 +177,13 @@ bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
     whole w = { .slice = &p };
     char text[1024] = "out of memory";
     const context *c = &r->context[0];
-    if (index > 0 || plan->independent < 0) return false;
+    if (index > 0) return false;
     /* The smallest types, and rows of a few thousand elements. */
     bool found = false;
     int64_t n = 0;
     double bytes = INFINITY;
-    for (int64_t attempt = 0; attempt < 200 && !found; attempt++) {
-        if (!problem_make(&p, plan, r->options->types, NULL, r->options->seed, attempt, true)) continue;
+    for (int64_t attempt = 0; plan->independent >= 0 && attempt < 200 && !found; attempt++) {
+        if (!problem_make(&p, plan, &r->asked, r->options->seed, attempt, true)) continue;
         memcpy(w.dim, p.call.dim, sizeof w.dim);
         const double one = largest_count(&p, w.dim, 1, &bytes);
         n = (int64_t)(0x1.08p31 / fmax(one, 1)) + p.call.dim[plan->independent];

@@ -12,47 +12,11 @@
 static const fill fills[] = { FILL_RANDOM, FILL_INTEGERS, FILL_RANDOM,   FILL_OFFSET, FILL_NAN, FILL_HUGE,   FILL_INTEGERS, FILL_TINY,
                               FILL_RANDOM, FILL_CANCEL,   FILL_CONSTANT, FILL_RANGE,  FILL_INF, FILL_RANDOM, FILL_ZERO,     FILL_BITS };
 
-/* ------------------------------------------------------------------------------------------------------------------ wishes */
+/* ------------------------------------------------------------------------------------------------------------------- types */
 
-/* "n=64", of a list by commas or blanks. */
-typedef struct wish {
-    char name[64];
-    const char *value;
-} wish;
-
-/* Moves on to the next one; false at the end, or with an empty name where something else stands. */
-static bool next_wish(const char **at, wish *out) {
-    if (*at != NULL) *at += strspn(*at, ", ");
-    if (*at == NULL || **at == 0) return false;
-    const size_t length = strcspn(*at, ", "), name = strcspn(*at, "=");
-    *out = (wish){ .value = "" };
-    if (length < sizeof out->name && name < length) {
-        memcpy(out->name, *at, length);
-        out->name[name] = 0;
-        out->value = out->name + name + 1;
-    }
-    *at += length;
-    return true;
-}
-
-static bool types_wanted(const trine_plan *plan, const trine_dtype *combo, const char *types) {
-    for (wish w; next_wish(&types, &w);) {
-        const int type = trine_plan_find_type(plan, w.name);
-        if (type < 0 || combo[type] != trine_dtype_parse(w.value)) return false;
-    }
-    return true;
-}
-
-/* The sizes that are asked for; false if the op has no such dimension. */
-static bool wish_sizes(problem *p, const char *dims) {
-    for (int s = 0; s < TRINE_MAX_SYMBOLS; s++) p->wanted[s] = -1;
-    for (wish w; next_wish(&dims, &w);) {
-        char *end;
-        const int symbol = trine_plan_find_symbol(p->plan, w.name);
-        const int64_t value = strtoll(w.value, &end, 10);
-        if (symbol < 0 || value < 0 || end == w.value || *end != 0) return false;
-        p->wanted[symbol] = value, p->asked = true;
-    }
+static bool types_wanted(const trine_plan *plan, const trine_dtype *combo, const trine_case *asked) {
+    for (int t = 0; t < plan->types && asked != NULL; t++)
+        if (asked->type[t] != TRINE_NONE && asked->type[t] != combo[t]) return false;
     return true;
 }
 
@@ -82,8 +46,8 @@ static int64_t round_size(int64_t value) {
     return value >> below << below;
 }
 
-/* Any up to the largest, small ones as often as large ones; half of them of whole vectors, which begin anywhere; in whole cases all, aligned, and rows four times as long. Half are
- * round, where kernels change and their users are. */
+/* Any up to the largest, small ones as often as large ones; half of them of whole vectors, which begin anywhere; in whole cases all, aligned, and rows four times as
+ * long. Half are round, where kernels change and their users are. */
 static int64_t any_size(problem *p, int64_t largest) {
     const int64_t reach = p->whole && largest >= LARGE ? 4 * largest : largest;
     const int64_t value = (int64_t)exp2(random_between(&p->random, 0, log2((double)reach + 1)));
@@ -181,10 +145,10 @@ static int64_t long_size(problem *p, int symbol, uint32_t present, double limit)
     return p->whole ? value - value % 64 : value;
 }
 
-/* In plain calls few dimensions are 1, and beside a long one, and those that are asked for, none is 0. */
-static int64_t size_below(problem *p, bool is_long) {
+/* In plain calls few dimensions are 1, and beside one that is long or asked for none is 0. */
+static int64_t size_below(problem *p, bool set) {
     if (p->plain) return !random_chance(&p->random, 8);
-    return is_long || p->asked ? 0 : -1;
+    return set ? 0 : -1;
 }
 
 /* What a case may cost: seldom much. */
@@ -196,20 +160,22 @@ static double choose_limit(problem *p, bool is_long) {
 
 /* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long ones are nearly always thrown away.
  * Half of those, and one of four else, are bare: fast paths want no optional tensor, or none of several. */
-static bool choose_sizes(problem *p) {
+static bool choose_sizes(problem *p, const trine_case *asked) {
     const int symbol = !p->plain && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
     const double limit = choose_limit(p, symbol >= 0);
     uint32_t optional = 0, required = 0;
     for (int i = 0; i < p->plan->tensors; i++) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
     p->bare = !p->plain && random_chance(&p->random, symbol < 0 ? 4 : 2);
     const int64_t size = symbol >= 0 ? long_size(p, symbol, p->bare ? required : required | optional, limit) : 0;
+    bool set = symbol >= 0;
+    for (int s = 0; s < p->plan->symbols && asked != NULL; s++) set |= asked->dim[s] >= 0;
     for (int attempt = 0; attempt < 4000; attempt++) {
         const bool wanted = attempt < 2000;
         const uint32_t coins = (uint32_t)random_next(&p->random);
         p->call.present = required | (optional & (wanted && p->plain ? ~0u : wanted && p->bare ? 0 : coins));
         for (int s = 0; s < p->plan->symbols; s++) {
-            const int64_t drawn = wanted && s == symbol ? size : pick_size(p, s, size_below(p, symbol >= 0));
-            p->call.dim[s] = p->wanted[s] >= 0 ? p->wanted[s] : drawn;
+            p->call.dim[s] = wanted && s == symbol ? size : pick_size(p, s, size_below(p, set));
+            if (asked != NULL && asked->dim[s] >= 0) p->call.dim[s] = asked->dim[s];
         }
         clear_unbound(p);
         if (requirements_hold(p) && cost(p) <= limit) return true;
@@ -282,7 +248,7 @@ static void resolve(problem *p) {
 
 /* -------------------------------------------------------------------------------------------------------------------- cases */
 
-bool problem_make(problem *p, const trine_plan *plan, const char *types, const char *dims, uint64_t seed, int64_t index, bool plain) {
+bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, bool plain) {
     memset(p, 0, sizeof *p);
     p->plan = plan;
     p->plain = plain;
@@ -290,11 +256,11 @@ bool problem_make(problem *p, const trine_plan *plan, const char *types, const c
     p->whole = !plain && random_chance(&p->random, 2);
     trine_case_init(&p->call, plan->op);
     const int64_t row = index % plan->combos;
-    if (!types_wanted(plan, plan->combo[row], types) || !wish_sizes(p, dims)) return false;
+    if (!types_wanted(plan, plan->combo[row], asked)) return false;
     memcpy(p->call.type, plan->combo[row], sizeof p->call.type);
     p->fill = plain ? FILL_RANDOM : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;
-    if (!choose_sizes(p)) return false;
+    if (!choose_sizes(p, asked)) return false;
     canonical_types(p);
     choose_params(p);
     layout_make(p);

@@ -41,20 +41,18 @@ typedef struct problem {
     _Alignas(16) unsigned char resolved[320]; /* the args structure with fallbacks, for the reference */
     fill fill;
     bool plain;
-    bool whole;                        /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
-    bool bare;                         /* no optional tensor if that may be, and parameters as they are by themselves */
-    bool exact;                        /* integers in, so that every kernel must return the very bits */
-    bool empty;                        /* every output has no elements */
-    bool asked;                        /* for sizes: */
-    int64_t wanted[TRINE_MAX_SYMBOLS]; /* -1: drawn */
+    bool whole; /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
+    bool bare;  /* no optional tensor if that may be, and parameters as they are by themselves */
+    bool exact; /* integers in, so that every kernel must return the very bits */
+    bool empty; /* every output has no elements */
     operand operand[TRINE_MAX_TENSORS];
     random_state random;
 } problem;
 
 /* Makes case `index` of an op. `plain`: contiguous tensors, no zero sizes, all optional tensors given where they may be, random values: the valid call that
- * argument checks spoil. `types`, `dims`: "T=bf16,W=f32" and "r=64 n=4096", what cases must have; NULL: whatever is drawn. False if no admissible sizes were found, or types and
- * dimensions are not those asked for; nothing is to be freed then. */
-bool problem_make(problem *p, const trine_plan *plan, const char *types, const char *dims, uint64_t seed, int64_t index, bool plain);
+ * argument checks spoil. `asked`: types and dimensions that the case must have, where they are set; NULL: whatever is drawn. False if no admissible sizes were
+ * found, or the types are not those asked for; nothing is to be freed then. */
+bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, bool plain);
 void problem_free(problem *p);
 
 /* Runs the float64 reference; results are in operand[].value. */

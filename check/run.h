@@ -46,6 +46,8 @@ typedef struct context {
 typedef struct runner {
     const check_options *options;
     shared *shared;
+    trine_case asked; /* of the op that runs: types and dimensions that its cases must have */
+    bool possible;    /* it has such cases */
     int contexts;
     context context[MAX_CONTEXTS];
     memory host, device[MAX_CONTEXTS];

@@ -29,8 +29,8 @@ static bool run_case(runner *r, const trine_plan *plan, int kind, int64_t index)
     r->shared->kernel = 0;
     switch (kind) {
     case CASE_ARGUMENTS: return run_arguments(r, plan, index);
-    case CASE_HUGE: return run_huge(r, plan, index);
-    default: return run_agreement(r, plan, index);
+    case CASE_HUGE: return r->possible && run_huge(r, plan, index);
+    default: return r->possible && run_agreement(r, plan, index);
     }
 }
 
@@ -80,6 +80,18 @@ static void begin_op(shared *s) {
     s->op_start = 0;
 }
 
+/* Reads what the options ask of an op's cases: types and dimensions, and nothing else. False if it has no such. */
+static bool ask(runner *r, const trine_plan *plan) {
+    const char *const texts[] = { r->options->types, r->options->dims };
+    char error[160];
+    trine_case *c = &r->asked;
+    trine_case_init(c, plan->op);
+    const uint32_t present = c->present;
+    for (int i = 0; i < 2; i++)
+        if (texts[i] != NULL && !trine_case_parse(c, texts[i], error, sizeof error)) return false;
+    return c->present == present && (c->set | c->transposed | c->broadcast) == 0;
+}
+
 static void run_op(runner *r, const trine_plan *plan, double start) {
     static const int order[] = { CASE_ARGUMENTS, CASE_AGREEMENT, CASE_HUGE };
     shared *s = r->shared;
@@ -89,6 +101,7 @@ static void run_op(runner *r, const trine_plan *plan, double start) {
     const int64_t index = s->index;
     int first = 0;
     if (!resumed) s->op_start = runner_time();
+    r->possible = ask(r, plan);
     const double begun = s->op_start, deadline = begun + (r->options->budget > 0 ? share(r, start) + (runner_time() - begun) : 0);
     if (r->options->only) {
         run_items(r, plan);
@@ -273,7 +286,7 @@ bool check_list(const check_options *options, FILE *file, check_report *report_o
         const trine_plan *plan = trine_plan_get(trine_op_find(s->report.op[op].name));
         problem p;
         fprintf(file, "%-24s %3d type combination%s ", s->report.op[op].name, plan->combos, plan->combos == 1 ? " " : "s");
-        if (problem_make(&p, plan, NULL, NULL, options->seed, 0, true)) {
+        if (problem_make(&p, plan, NULL, options->seed, 0, true)) {
             for (int i = 0; i < r->contexts; i++) {
                 trine_explanation why;
                 if (trine_explain(r->context[i].queue, plan->op, p.call.args, &why) != TRINE_OK) continue;

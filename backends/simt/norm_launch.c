@@ -204,8 +204,8 @@ static const simt_ring_entry *ring_among(const trine_call *call, norm_backward_p
 
 /* Rows go through shared memory, if some way takes them, else they stay in registers. Two chunks of a thread stay there in a ring too where there is nothing but the norm,
  * unless too many blocks of a cluster would wait for each other's sums; others are computed anew. Where a processor has several blocks, rows come faster if a few of all
- * are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97. Which way is the fastest is measured on an H200 (docs/learned.md). A way without `most` takes what its
- * blocks hold, or clusters of them. */
+ * are left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97. Which way is the fastest is measured on an H200
+ * (docs/learned.md). A way without `most` takes what its blocks hold, or clusters of them. */
 static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_params *p) {
     enum { MOST = SIMT_RING_THREADS, IDLE = 24, IDLE_MORE = 12 };
     static const norm_way wide[] = {
