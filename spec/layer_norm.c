@@ -111,6 +111,7 @@ const trine_spec trine_spec_layer_norm = {
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
     .alias = { "y=x", "residual_out=residual" },
     .flops = "8*r*n",
+    .independent = "r",
     .sizes = { "r: 1 0 2 7 64", NORM_LENGTHS },
     .cases = { "gpt2-xl: T=bf16 R=bf16 W=bf16 r=8192 n=1600 +weight +bias", "square f32: T=f32 r=4096 n=4096 +weight +bias",
                "square: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias", "residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias +residual +residual_out",
