@@ -68,6 +68,22 @@ static void check_case(trine_queue *queue) {
     tap(good && result.median > 0 && result.batch * result.median >= 0.5e-3 && strcmp(result.kernel, "cuda") == 0, "a case, its calls in batches%s", error);
 }
 
+/* Takes a microsecond, the second time two thousand. */
+static bool stalls(void *context, int64_t i) {
+    (void)context;
+    const double start = bench_now();
+    while (bench_now() - start < (i == 1 ? 2e-3 : 1e-6)) {
+    }
+    return true;
+}
+
+static void check_stall(void) {
+    static bench_result result;
+    const bench_plan plan = { .seconds = 1e-3, .batch = 1e-3 };
+    tap(bench_time(stalls, NULL, NULL, &plan, &result) && result.batch > 1 && result.batch * result.median >= 0.5e-3,
+        "one call that was held does not make batches small");
+}
+
 int main(void) {
     trine *lib = NULL;
     trine_queue *queue = NULL;
@@ -80,6 +96,7 @@ int main(void) {
         check_cost(queue);
         check_work();
         check_case(queue);
+        check_stall();
     }
     trine_queue_close(queue);
     trine_close(lib);
