@@ -170,7 +170,7 @@ bool run_agreement(runner *r, const trine_plan *plan, int64_t index) {
     result results[MAX_RESULTS];
     int count = 0, ordinal = 0;
     char text[1024], detail[800];
-    if (!problem_make(&p, plan, &r->asked, r->options->seed, index, false)) return false;
+    if (!problem_make(&p, plan, &r->asked, r->options->seed, index, PROBLEM_DRAWN)) return false;
     for (int i = 0; i < r->contexts; i++) count = run_context(r, &r->context[i], &p, results, count, &ordinal);
     r->shared->first_kernel = 0;
     r->shared->kernel = ordinal;

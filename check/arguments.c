@@ -300,7 +300,7 @@ bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
         problem p;
         bad b = { .p = &p, .param = -1 };
         int n = (int)index;
-        if (!problem_make(&p, plan, NULL, r->options->seed, index / 4 % plan->combos, true)) return index < 1000 && i == 0;
+        if (!problem_make(&p, plan, NULL, r->options->seed, index / 4 % plan->combos, PROBLEM_PLAIN)) return index < 1000 && i == 0;
         const bool in_data = spoil_data(&b, &n);
         r->shared->kernel = i;
         runner_enter(r, c, NULL, &p);

@@ -10,7 +10,7 @@ typedef struct outcome {
     unsigned char *output[TRINE_MAX_TENSORS];
 } outcome;
 
-/* All outputs against the reference, whose results the problem holds. False with the first deviation in `text_out`. */
+/* All outputs that `y` has against the reference, whose results the problem holds. False with the first deviation in `text_out`. */
 bool compare_reference(const problem *p, const outcome *y, char *text_out, size_t size);
 
 /* Two kernels against each other: within the sum of their bounds. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A case of more than 2^31 elements for each op that separates into independent problems: the whole is run, then slices at its start, at the
- * places where 32-bit indices wrap, and at its end are held against the reference. */
+/* A case of more than 2^31 elements for each op that separates into parts: the whole is run, then slices at its start, at the places where 32-bit indices
+ * wrap, and at its end are held against the reference. So are sums over all slices. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 
 #include "run.h"
 
-enum { PERIOD = 65521 /* prime, so that no row length divides it */ };
+enum { PERIOD = 4093 /* prime, so that no row length divides it */, LEAST_ROW = 64, LEAST_SLICE = 4096 };
+static const double most_flops = 2e12;
 
 /* The whole: tensors are dense, in the device's memory; element i of an input holds table[i % period]. */
 typedef struct whole {
@@ -20,9 +21,10 @@ typedef struct whole {
     int64_t period[TRINE_MAX_TENSORS];
 } whole;
 
-static bool has_symbol(const trine_plan *plan, int tensor, int symbol) {
-    for (int d = 0; d < plan->tensor[tensor].rank; d++)
-        if (plan->tensor[tensor].dim[d].symbol == symbol && plan->tensor[tensor].dim[d].add == 0) return true;
+/* Does a tensor have the symbol along which the op separates? */
+static bool grows(const problem *p, int tensor) {
+    for (int d = 0; d < p->plan->tensor[tensor].rank; d++)
+        if (p->plan->tensor[tensor].dim[d].symbol == p->plan->independent && p->plan->tensor[tensor].dim[d].add == 0) return true;
     return false;
 }
 
@@ -37,7 +39,7 @@ static double largest_count(const problem *p, int64_t *dim, int64_t n, double *b
         if (!problem_has(p, i)) continue;
         trine_plan_shape(p->plan, i, dim, shape);
         for (int d = 0; d < p->plan->tensor[i].rank; d++) count *= (double)shape[d];
-        if (has_symbol(p->plan, i, p->plan->independent)) most = fmax(most, count);
+        if (grows(p, i)) most = fmax(most, count);
         *bytes_out += count * (double)trine_dtype_size(p->operand[i].full.dtype);
     }
     return most;
@@ -49,12 +51,12 @@ static bool make_table(whole *w, int tensor, int64_t count) {
     const problem *p = w->slice;
     const operand *o = &p->operand[tensor];
     const size_t width = trine_dtype_size(o->full.dtype);
-    const bool input = problem_flags(p, tensor) & IN && o->count > 0, grows = has_symbol(p->plan, tensor, p->plan->independent);
-    const int64_t period = w->period[tensor] = input && !grows ? o->count : count < PERIOD ? count : PERIOD;
+    const bool input = problem_flags(p, tensor) & IN && o->count > 0, mixed = grows(p, tensor);
+    const int64_t period = w->period[tensor] = input && !mixed ? o->count : count < PERIOD ? count : PERIOD;
     unsigned char *table = w->table[tensor] = malloc((size_t)period * width + 1);
     if (table == NULL) return false;
     memset(table, 0xff, (size_t)period * width);
-    for (int64_t k = 0; input && k < period; k++) trine_store(table, o->full.dtype, k, o->value[grows ? (k * 7919 + k / o->count) % o->count : k]);
+    for (int64_t k = 0; input && k < period; k++) trine_store(table, o->full.dtype, k, o->value[mixed ? (k * 7919 + k / o->count) % o->count : k]);
     return true;
 }
 
@@ -92,59 +94,114 @@ static int64_t whole_index(const whole *w, int tensor, int64_t first, int64_t k)
     return place;
 }
 
-/* Takes a tensor's slice out of the whole: outputs as they are, in runs of neighbours; of inputs what was put there. */
-static bool take_slice(const whole *w, int tensor, int64_t first, unsigned char *output) {
+/* The elements of a slice that lie side by side in the whole. */
+static int64_t run_length(const operand *o) { return o->full.rank > 0 ? o->full.shape[o->full.rank - 1] : 1; }
+
+/* What was put into the slice of an input that starts at `first`. */
+static void take_input(const whole *w, int tensor, int64_t first) {
+    const operand *o = &w->slice->operand[tensor];
+    const int64_t period = w->period[tensor], run = run_length(o);
+    for (int64_t k = 0; k < o->count; k += run) {
+        int64_t place = whole_index(w, tensor, first, k) % period;
+        for (int64_t i = 0; i < run; i++) {
+            o->value[k + i] = trine_load(w->table[tensor], o->full.dtype, place);
+            if (++place == period) place = 0;
+        }
+    }
+}
+
+/* Reads the slice of an output. NULL if that fails. */
+static unsigned char *take_output(const whole *w, int tensor, int64_t first) {
     const operand *o = &w->slice->operand[tensor];
     const size_t width = trine_dtype_size(o->full.dtype);
-    for (int64_t k = 0, run; k < o->count; k += run) {
-        const int64_t place = whole_index(w, tensor, first, k);
-        for (run = 1; output != NULL && k + run < o->count && whole_index(w, tensor, first, k + run) == place + run;) run++;
-        if (output == NULL)
-            o->value[k] = trine_load(w->table[tensor], o->full.dtype, place % w->period[tensor]);
-        else if (trine_memory_read(w->queue, output + width * (size_t)k, (char *)w->tensor[tensor].data + width * (size_t)place, width * (size_t)run) !=
-                 TRINE_OK)
-            return false;
+    const int64_t run = run_length(o);
+    unsigned char *output = malloc((size_t)o->count * width + 1);
+    for (int64_t k = 0; output != NULL && k < o->count; k += run) {
+        const char *place = (const char *)w->tensor[tensor].data + width * (size_t)whole_index(w, tensor, first, k);
+        if (trine_memory_read(w->queue, output + width * (size_t)k, place, width * (size_t)run) == TRINE_OK) continue;
+        free(output);
+        output = NULL;
     }
-    return true;
+    return output;
 }
 
-/* Takes a slice out of the whole, runs the reference on it and compares. IN|OUT tensors are read before the op runs: they have no huge case. */
-static bool check_slice(const whole *w, int64_t first, char *text, size_t size) {
+/* The reference's results for the slice that starts at `first`. */
+static void refer(const whole *w, int64_t first) {
     problem *p = w->slice;
+    bool counted = false;
+    for (int i = 0; i < p->plan->tensors; i++) {
+        operand *o = &p->operand[i];
+        if (problem_input(p, i)) take_input(w, i, first);
+        if (!problem_output(p, i)) continue;
+        memset(o->magnitude, 0, sizeof *o->magnitude * (size_t)o->count);
+        memset(o->slack, 0, sizeof *o->slack * (size_t)o->count);
+        if (!counted) p->first = (uint64_t)whole_index(w, i, first, 0);
+        counted = true;
+    }
+    problem_reference(p);
+}
+
+/* Holds the outputs that grow, or those that do not, against what the reference made. */
+static bool compare(const whole *w, bool growing, int64_t first, char *text, size_t size) {
+    const problem *p = w->slice;
     outcome y = { { NULL } };
     char detail[800];
-    bool ok = true;
-    for (int i = 0; ok && i < p->plan->tensors; i++) {
-        operand *o = &p->operand[i];
-        if (!problem_has(p, i)) continue;
-        if (problem_output(p, i)) {
-            y.output[i] = malloc((size_t)o->count * trine_dtype_size(o->full.dtype) + 1);
-            memset(o->magnitude, 0, sizeof *o->magnitude * (size_t)o->count);
-            memset(o->slack, 0, sizeof *o->slack * (size_t)o->count);
-        }
-        ok = take_slice(w, i, first, y.output[i]);
-    }
-    if (!ok) snprintf(text, size, "%s", trine_error_message());
-    if (ok) {
-        problem_reference(p);
-        ok = compare_reference(p, &y, detail, sizeof detail);
-        if (!ok) snprintf(text, size, "in the slice from %lld: %s", (long long)first, detail);
-    }
+    bool read = true, ok = true;
+    for (int i = 0; read && i < p->plan->tensors; i++)
+        if (problem_output(p, i) && grows(p, i) == growing) read = (y.output[i] = take_output(w, i, first)) != NULL;
+    if (!read)
+        snprintf(text, size, "%s", trine_error_message());
+    else if (!(ok = compare_reference(p, &y, detail, sizeof detail)))
+        snprintf(text, size, growing ? "in the slice from %lld: %s" : "summed from %lld: %s", (long long)first, detail);
     for (int i = 0; i < p->plan->tensors; i++) free(y.output[i]);
-    return ok;
+    return read && ok;
 }
 
-/* Can the op have a huge case: all given outputs have the symbol, and nothing is derived or updated in place? */
-static bool separates(problem *p) {
-    const trine_plan *plan = p->plan;
-    for (int i = 0; i < plan->tensors; i++) {
-        const uint32_t flags = problem_flags(p, i);
-        if (!problem_has(p, i)) continue;
-        if ((flags & IN && flags & OUT) || fill_is(plan->tensor[i].spec, "offsets")) return false;
-        if (fill_is(plan->tensor[i].spec, "derived")) return false;
-        if (flags & OUT && !has_symbol(plan, i, plan->independent)) return false;
+static bool check_slice(const whole *w, int64_t first, char *text, size_t size) {
+    refer(w, first);
+    return compare(w, true, first, text, size);
+}
+
+/* Adds the reference's results to the sums so many times, or puts the sums in their place if 0. */
+static void exchange(const problem *p, double *const *sum, int64_t times) {
+    for (int i = 0; i < p->plan->tensors; i++) {
+        const operand *o = &p->operand[i];
+        double *const result[] = { o->value, o->magnitude, o->slack };
+        for (int64_t k = 0; sum[i] != NULL && k < 3 * o->count; k++) {
+            double *x = &result[k / o->count][k % o->count];
+            if (times > 0)
+                sum[i][k] += (double)times * *x;
+            else
+                *x = sum[i][k];
+        }
     }
-    return true;
+}
+
+/* Outputs that do not grow are the sums of all slices', and so is what bounds them, beside the number of terms of the whole. After PERIOD slices what was put into
+ * them comes again. */
+static bool check_sums(const whole *w, char *text, size_t size) {
+    problem *p = w->slice;
+    int64_t *symbol = &p->call.dim[p->plan->independent];
+    const int64_t slice = *symbol, n = w->dim[p->plan->independent], slices = n / slice;
+    double *sum[TRINE_MAX_TENSORS] = { NULL };
+    bool any = false, ok = true;
+    for (int i = 0; i < p->plan->tensors; i++) {
+        if (!problem_output(p, i) || grows(p, i)) continue;
+        any = true;
+        ok &= (sum[i] = calloc((size_t)(3 * p->operand[i].count) + 1, sizeof *sum[i])) != NULL;
+    }
+    for (int64_t k = 0; any && ok && k < slices && k < PERIOD; k++) {
+        refer(w, k * slice);
+        exchange(p, sum, (slices - k + PERIOD - 1) / PERIOD);
+    }
+    if (any && ok) {
+        exchange(p, sum, 0);
+        *symbol = n;
+        ok = compare(w, false, 0, text, size);
+        *symbol = slice;
+    }
+    for (int i = 0; i < p->plan->tensors; i++) free(sum[i]);
+    return ok;
 }
 
 static bool run_whole(whole *w, char *text, size_t size) {
@@ -164,12 +221,12 @@ static bool run_whole(whole *w, char *text, size_t size) {
         for (size_t k = 0; k < sizeof firsts / sizeof firsts[0]; k++)
             if (firsts[k] >= 0 && firsts[k] + slice <= n && !check_slice(w, firsts[k], text, size)) return false;
     }
-    return true;
+    return check_sums(w, text, size);
 }
 
-/* The bytes that a huge case may have. */
+/* The bytes that the tensors of a huge case may have: workspaces come besides. */
 static double available_bytes(const context *c) {
-    return 0.9 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) : (double)c->info.memory);
+    return 0.75 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) : (double)c->info.memory);
 }
 
 bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
@@ -178,17 +235,20 @@ bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
     char text[1024] = "out of memory";
     const context *c = &r->context[0];
     if (index > 0) return false;
-    /* The smallest types, and rows of a few thousand elements. */
+    /* One that fits and does not take long, and whose parts are worth looking at. */
     bool found = false;
     int64_t n = 0;
     double bytes = INFINITY;
     for (int64_t attempt = 0; plan->independent >= 0 && attempt < 200 && !found; attempt++) {
-        if (!problem_make(&p, plan, &r->asked, r->options->seed, attempt, true)) continue;
+        if (!problem_make(&p, plan, &r->asked, r->options->seed, attempt, PROBLEM_PART)) continue;
         memcpy(w.dim, p.call.dim, sizeof w.dim);
         const double one = largest_count(&p, w.dim, 1, &bytes);
-        n = (int64_t)(0x1.08p31 / fmax(one, 1)) + p.call.dim[plan->independent];
+        const int64_t slice = p.call.dim[plan->independent];
+        n = (int64_t)(0x1.08p31 / fmax(one, 1)) + slice;
+        n -= n % slice;
         largest_count(&p, w.dim, n, &bytes);
-        found = one >= 64 && separates(&p) && bytes < available_bytes(c);
+        found = (one >= LEAST_ROW || plan->symbols == 1) && one * (double)slice >= LEAST_SLICE && bytes < available_bytes(c) &&
+                trine_plan_flops(plan, w.dim) < most_flops;
         if (!found) problem_free(&p);
     }
     if (!found) {

@@ -164,7 +164,9 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
     const int symbol = !p->plain && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
     const double limit = choose_limit(p, symbol >= 0);
     uint32_t optional = 0, required = 0;
-    for (int i = 0; i < p->plan->tensors; i++) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
+    for (int i = 0; i < p->plan->tensors; i++)
+        if (!p->part || !fill_is(p->plan->tensor[i].spec, "offsets")) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
+    const bool all = p->plain && !(p->part && random_chance(&p->random, 2));
     p->bare = !p->plain && random_chance(&p->random, symbol < 0 ? 4 : 2);
     const int64_t size = symbol >= 0 ? long_size(p, symbol, p->bare ? required : required | optional, limit) : 0;
     bool set = symbol >= 0;
@@ -172,7 +174,7 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
     for (int attempt = 0; attempt < 4000; attempt++) {
         const bool wanted = attempt < 2000;
         const uint32_t coins = (uint32_t)random_next(&p->random);
-        p->call.present = required | (optional & (wanted && p->plain ? ~0u : wanted && p->bare ? 0 : coins));
+        p->call.present = required | (optional & (wanted && all ? ~0u : wanted && p->bare ? 0 : coins));
         for (int s = 0; s < p->plan->symbols; s++) {
             p->call.dim[s] = wanted && s == symbol ? size : pick_size(p, s, size_below(p, set));
             if (asked != NULL && asked->dim[s] >= 0) p->call.dim[s] = asked->dim[s];
@@ -223,7 +225,7 @@ static void choose_params(problem *p) {
     p->exact = integers && p->plan->spec->integers_exact;
     for (int i = 0; i < p->plan->params; i++) {
         const trine_spec_param *param = &p->plan->spec->params[i];
-        if (!defaults && !p->plain) choose_param(p, i, integers);
+        if (!defaults && (!p->plain || p->part)) choose_param(p, i, integers);
         /* A parameter that must be set, as a step number from 1. */
         const double value = trine_param_get(p->plan, i, p->call.args);
         if (param->fallback == 0 && (value < param->min || value > param->max)) choose_param(p, i, false);
@@ -248,17 +250,18 @@ static void resolve(problem *p) {
 
 /* -------------------------------------------------------------------------------------------------------------------- cases */
 
-bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, bool plain) {
+bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, problem_kind kind) {
     memset(p, 0, sizeof *p);
     p->plan = plan;
-    p->plain = plain;
-    p->random = random_of(seed, plan->spec->name, plain ? -1 - index : index);
-    p->whole = !plain && random_chance(&p->random, 2);
+    p->plain = kind != PROBLEM_DRAWN;
+    p->part = kind == PROBLEM_PART;
+    p->random = random_of(seed, plan->spec->name, p->plain ? -1 - index : index);
+    p->whole = !p->plain && random_chance(&p->random, 2);
     trine_case_init(&p->call, plan->op);
     const int64_t row = index % plan->combos;
     if (!types_wanted(plan, plan->combo[row], asked)) return false;
     memcpy(p->call.type, plan->combo[row], sizeof p->call.type);
-    p->fill = plain ? FILL_RANDOM : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
+    p->fill = p->plain ? FILL_RANDOM : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;
     if (!choose_sizes(p, asked)) return false;
     canonical_types(p);
@@ -282,7 +285,7 @@ void problem_free(problem *p) {
 }
 
 void problem_reference(problem *p) {
-    trine_ref ref = { .plan = p->plan, .args = p->resolved, .dim = p->call.dim, .type = p->call.type };
+    trine_ref ref = { .plan = p->plan, .args = p->resolved, .dim = p->call.dim, .type = p->call.type, .first = p->first };
     for (int i = 0; i < p->plan->tensors; i++) {
         operand *o = &p->operand[i];
         ref.value[i] = o->value;

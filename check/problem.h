@@ -23,6 +23,12 @@ typedef enum fill {
     FILLS
 } fill;
 
+typedef enum problem_kind {
+    PROBLEM_DRAWN, /* anything that the table admits */
+    PROBLEM_PLAIN, /* the valid call that argument checks spoil: contiguous tensors, no zero sizes, random values, all optional tensors where they may be */
+    PROBLEM_PART   /* what a huge case is made of: the same with any parameters, by chance fewer optional tensors, and none of where sequences begin */
+} problem_kind;
+
 typedef struct operand {
     int alias;            /* the input whose very view this tensor is; -1: none */
     trine_tensor full;    /* as the specification sees it: full rank, full shape, stride 0 where broadcast */
@@ -40,19 +46,20 @@ typedef struct problem {
     trine_case call;                          /* as passed to the library; its tensors' data is set before each run */
     _Alignas(16) unsigned char resolved[320]; /* the args structure with fallbacks, for the reference */
     fill fill;
-    bool plain;
-    bool whole; /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
-    bool bare;  /* no optional tensor if that may be, and parameters as they are by themselves */
-    bool exact; /* integers in, so that every kernel must return the very bits */
-    bool empty; /* every output has no elements */
+    bool plain;     /* PROBLEM_PLAIN or PROBLEM_PART */
+    bool part;      /* PROBLEM_PART */
+    bool whole;     /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
+    bool bare;      /* no optional tensor if that may be, and parameters as they are by themselves */
+    bool exact;     /* integers in, so that every kernel must return the very bits */
+    bool empty;     /* every output has no elements */
+    uint64_t first; /* where in the first output of a huge case this part's begins */
     operand operand[TRINE_MAX_TENSORS];
     random_state random;
 } problem;
 
-/* Makes case `index` of an op. `plain`: contiguous tensors, no zero sizes, all optional tensors given where they may be, random values: the valid call that
- * argument checks spoil. `asked`: types and dimensions that the case must have, where they are set; NULL: whatever is drawn. False if no admissible sizes were
- * found, or the types are not those asked for; nothing is to be freed then. */
-bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, bool plain);
+/* Makes case `index` of an op. `asked`: types and dimensions that the case must have, where they are set; NULL: whatever is drawn. False if no admissible sizes
+ * were found, or the types are not those asked for; nothing is to be freed then. */
+bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, problem_kind kind);
 void problem_free(problem *p);
 
 /* Runs the float64 reference; results are in operand[].value. */

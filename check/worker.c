@@ -286,7 +286,7 @@ bool check_list(const check_options *options, FILE *file, check_report *report_o
         const trine_plan *plan = trine_plan_get(trine_op_find(s->report.op[op].name));
         problem p;
         fprintf(file, "%-24s %3d type combination%s ", s->report.op[op].name, plan->combos, plan->combos == 1 ? " " : "s");
-        if (problem_make(&p, plan, NULL, options->seed, 0, true)) {
+        if (problem_make(&p, plan, NULL, options->seed, 0, PROBLEM_PLAIN)) {
             for (int i = 0; i < r->contexts; i++) {
                 trine_explanation why;
                 if (trine_explain(r->context[i].queue, plan->op, p.call.args, &why) != TRINE_OK) continue;

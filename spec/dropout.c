@@ -14,7 +14,7 @@ static void reference(trine_ref *ref) {
     double *magnitude = trine_ref_magnitude(ref, "y"), *slack = trine_ref_slack(ref, "y");
 
     for (int64_t i = 0; i < count; i++) {
-        const bool keep = trine_dropout_keep(args->seed, args->offset, (uint64_t)i, args->p);
+        const bool keep = trine_dropout_keep(args->seed, args->offset, ref->first + (uint64_t)i, args->p);
         if (mask) mask[i] = keep;
         y[i] = keep ? x[i] * scale : 0;
         if (!keep || !isfinite(y[i])) continue;
@@ -37,6 +37,7 @@ const trine_spec trine_spec_dropout = {
     .types = { "T=f32|bf16|f16" },
     .alias = { "y=x" },
     .flops = "15*s*q*r*n",
+    .independent = "s",
     .sizes = { "s: 1 2", "q: 1 3", "r: 1 0 2 5 67", "n: 0 1 3 8 17 64 251 1000" },
     .cases = { "f32: T=f32 r=4096 n=4096 p=0.1 seed=1", "bf16: T=bf16 r=8192 n=4096 p=0.1 seed=1", "bf16 with mask: T=bf16 r=8192 n=4096 p=0.1 seed=1 +mask",
                "in cache: T=f32 r=64 n=1024 p=0.1 seed=1" },

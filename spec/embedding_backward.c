@@ -48,6 +48,7 @@ const trine_spec trine_spec_embedding_backward = {
     .params = { PARAM(accumulate, BOOL, .values = "0 1", .doc = "1: add to what dtable holds; 0: overwrite it") },
     .types = { "T=f32|bf16|f16 W=f32 I=i32|i64", "T=bf16 W=bf16 I=i32|i64", "T=f16 W=f16 I=i32|i64" },
     .flops = "t*n",
+    .independent = "n",
     .sizes = { "t: 0 1 2 31 500 3000", "v: 1 2 17 1000", "n: 0 1 7 64 255 600" },
     .integers_exact = true,
     .cases = { "llama3-8b: T=bf16 W=f32 I=i32 t=8192 v=16384 n=4096 accumulate=1", "gpt2 f32: T=f32 W=f32 I=i64 t=16384 v=50257 n=768",

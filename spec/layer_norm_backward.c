@@ -27,6 +27,7 @@ const trine_spec trine_spec_layer_norm_backward = {
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
     .alias = { "dx=dy", "dh=dresidual" },
     .flops = "13*r*n",
+    .independent = "r",
     .sizes = { "r: 1 0 2 7 64 1000", NORM_LENGTHS },
     .cases = { "gpt2-xl: T=bf16 R=bf16 W=bf16 r=8192 n=1600 +weight +dweight +dbias", "square f32: T=f32 r=4096 n=4096 +weight +dweight +dbias",
                "residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +dweight +dbias +dresidual +dh",

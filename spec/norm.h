@@ -23,7 +23,7 @@ static inline double sum_depth(double n) { return fmin(n, 256) + n / 1024 + 16; 
 typedef struct norm_input {
     const double *x, *residual;
     float dropout;
-    uint64_t seed, offset;
+    uint64_t seed, offset, first; /* first: what dropout counts element 0 as */
 } norm_input;
 
 /* Element `index` of h, and what its f32 value is off by in units of U: the roundings of the product and of the sum, where there are any.
@@ -32,7 +32,7 @@ static inline double norm_h(const norm_input *in, int64_t index, double *error_o
     double h = in->x[index];
     *error_out = 0;
     if (in->dropout > 0) {
-        h = trine_dropout_keep(in->seed, in->offset, (uint64_t)index, in->dropout) ? h * trine_dropout_scale(in->dropout) : 0;
+        h = trine_dropout_keep(in->seed, in->offset, in->first + (uint64_t)index, in->dropout) ? h * trine_dropout_scale(in->dropout) : 0;
         *error_out += trine_finite_abs(h);
     }
     if (in->residual) {

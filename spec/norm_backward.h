@@ -50,7 +50,7 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
             trine_ref_magnitude(ref, "dh")[k] = large ? INFINITY : size;
             trine_ref_slack(ref, "dh")[k] = lost;
         }
-        const bool keep = args->dropout == 0 || trine_dropout_keep(args->seed, args->offset, (uint64_t)k, args->dropout);
+        const bool keep = args->dropout == 0 || trine_dropout_keep(args->seed, args->offset, ref->first + (uint64_t)k, args->dropout);
         dx[k] = keep ? at_h * factor : 0;
         if (!keep) continue;
         trine_ref_magnitude(ref, "dx")[k] = large || size * factor > largest ? INFINITY : size * factor;

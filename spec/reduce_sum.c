@@ -40,6 +40,7 @@ const trine_spec trine_spec_reduce_sum = {
     .types = { "T=f32 S=f32", "T=bf16 S=bf16|f32", "T=f16 S=f16|f32" },
     .require = { "row_sums | column_sums" },
     .flops = "r*n",
+    .independent = "r",
     .sizes = { "r: 1 0 2 7 64 257 3000", "n: 1 0 3 31 32 127 1000 4097 20011" },
     .cases = { "rows f32: T=f32 r=4096 n=4096 +row_sums", "columns f32: T=f32 r=4096 n=4096 +column_sums",
                "both f32: T=f32 r=4096 n=4096 +row_sums +column_sums", "bias gradient: T=bf16 S=f32 r=8192 n=4096 +column_sums",

@@ -38,7 +38,7 @@ static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const trine_dtype type = trine_ref_type(ref, "T");
-    const norm_input in = { trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset };
+    const norm_input in = { trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset, ref->first };
     const double *weight = trine_ref_value(ref, "weight"), coefficient = (sum_depth((double)n) + 16) * U;
     double *y = trine_ref_value(ref, "y"), *y_magnitude = trine_ref_magnitude(ref, "y"), *y_slack = trine_ref_slack(ref, "y");
     double *h_out = trine_ref_value(ref, "residual_out"), *rstd_out = trine_ref_value(ref, "rstd");

@@ -27,6 +27,7 @@ const trine_spec trine_spec_rms_norm_backward = {
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
     .alias = { "dx=dy", "dh=dresidual" },
     .flops = "9*r*n",
+    .independent = "r",
     .sizes = { "r: 1 0 2 7 64 1000", NORM_LENGTHS },
     .cases = { "llama3-8b: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +dweight", "square f32: T=f32 r=4096 n=4096 +weight +dweight",
                "llama3-8b residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +dweight +dresidual +dh",

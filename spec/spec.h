@@ -73,7 +73,8 @@ typedef struct trine_spec {
     const char *flops;                      /* an expression of the symbols; bytes follow from the tensors, from ids and from .masked */
     const char *masked;                     /* "s n": the rows and columns that `causal` and `window` mask, bottom right; of inputs that these end only what is
                                                visible is read. NULL: none */
-    const char *independent;                /* a symbol along which the op separates into independent problems; NULL: none */
+    const char *independent;                /* a symbol along which the op separates into parts: outputs that have it are made of their part alone, others
+                                               are sums over the parts; dropout counts in the first output, whose outermost it is. NULL: none */
     bool integers_exact;                    /* small integer inputs (and parameters 0, 1) give exact sums: all kernels must return the very bits */
     size_t args_size;
     void (*reference)(trine_ref *ref);
@@ -100,6 +101,7 @@ struct trine_ref {
     double *value[TRINE_MAX_TENSORS];     /* by place in .tensors; NULL for absent. IN|OUT: input on entry, result on exit */
     double *magnitude[TRINE_MAX_TENSORS]; /* OUT: scale of the rounding error, zeroed on entry; infinite: an intermediate may overflow */
     double *slack[TRINE_MAX_TENSORS];     /* OUT: absolute error allowed besides (flushed subnormals, priced roundings), zeroed on entry */
+    uint64_t first;                       /* where in the first output element 0 is, if what it sees is a part: dropout counts from there */
 };
 
 /* The value of symbol `name`; the array of tensor `name`, NULL if absent; where its magnitudes and slacks go. Unknown names abort. */

@@ -141,7 +141,7 @@ expect "check of sizes that take long" 1 "no case of these types and dimensions"
 expect "check of what is no size" 1 "no case of these types and dimensions" "$trine" check --device cpu --op dropout --dims "n=64 p=0.5" --cases 5
 expect "check of types that the first case has not" 1 "no case of these types and dimensions" "$trine" check --device cpu --op softmax --types T=bf16 --cases 1
 expect "check of what is no type" 1 "no case of these types and dimensions" "$trine" check --device cpu --op add --types bf16 --cases 5
-expect "check of an op without a huge case" 0 "^[1-9][0-9]* passed, 0 failed, 1 skipped" "$trine" check --device cpu --op dropout --huge --cases 1
+expect "check of an op without a huge case" 0 "^[1-9][0-9]* passed, 0 failed, 1 skipped" "$trine" check --device cpu --op global_norm_clip --huge --cases 1
 expect "check's log" 0 "--seed 5 --case 7$" cat check.log
 expect "what check logged" 0 "^1 passed, 0 failed" sh -c "\"$trine\" $(sed -n '$s/^trine //p' check.log)"
 expect "check in one process" 0 "^3 passed, 0 failed" "$trine" check --device cpu --op add --exact 1 --case 1,2,3
