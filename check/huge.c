@@ -226,7 +226,7 @@ static bool run_whole(whole *w, char *text, size_t size) {
 
 /* The bytes that the tensors of a huge case may have: workspaces come besides. */
 static double available_bytes(const context *c) {
-    return 0.75 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) : (double)c->info.memory);
+    return 0.85 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) : (double)c->info.memory);
 }
 
 bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
