@@ -128,7 +128,7 @@ static bool fill_ids(problem *p, int tensor) {
     const int64_t first = random_below(&p->random, limit);
     for (int64_t k = 0; k < o->count; k++) {
         o->value[k] = (double)(same ? first : random_below(&p->random, limit));
-        if (!p->plain && has_extra && random_chance(&p->random, 4)) o->value[k] = extra;
+        if (p->kind == PROBLEM_DRAWN && has_extra && random_chance(&p->random, 4)) o->value[k] = extra;
     }
     return true;
 }

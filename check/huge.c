@@ -21,14 +21,19 @@ typedef struct whole {
     int64_t period[TRINE_MAX_TENSORS];
 } whole;
 
-/* Does a tensor have the symbol along which the op separates? */
+/* Is this dimension the symbol along which the op separates? And does a tensor have such a one? */
+static bool dim_grows(const problem *p, int tensor, int d) {
+    const trine_dim *dim = &p->plan->tensor[tensor].dim[d];
+    return dim->symbol == p->plan->independent && dim->add == 0;
+}
+
 static bool grows(const problem *p, int tensor) {
     for (int d = 0; d < p->plan->tensor[tensor].rank; d++)
-        if (p->plan->tensor[tensor].dim[d].symbol == p->plan->independent && p->plan->tensor[tensor].dim[d].add == 0) return true;
+        if (dim_grows(p, tensor, d)) return true;
     return false;
 }
 
-/* Elements of the largest given tensor that has the symbol, and the bytes of all, when the symbol is `n`. */
+/* Sets the symbol to n. Elements of the largest given tensor that has it, and the bytes of all. */
 static double largest_count(const problem *p, int64_t *dim, int64_t n, double *bytes_out) {
     double most = 0;
     dim[p->plan->independent] = n;
@@ -85,10 +90,9 @@ static int64_t whole_index(const whole *w, int tensor, int64_t first, int64_t k)
     const trine_tensor *part = &p->operand[tensor].full, *all = &w->tensor[tensor];
     int64_t place = 0;
     for (int d = part->rank - 1; d >= 0; d--) {
-        const trine_dim *dim = &p->plan->tensor[tensor].dim[d];
         int64_t index = k % part->shape[d];
         k /= part->shape[d];
-        if (dim->symbol == p->plan->independent && dim->add == 0) index += first;
+        if (dim_grows(p, tensor, d)) index += first;
         place += index * all->stride[d];
     }
     return place;
@@ -125,18 +129,16 @@ static unsigned char *take_output(const whole *w, int tensor, int64_t first) {
     return output;
 }
 
-/* The reference's results for the slice that starts at `first`. */
+/* The reference's results for the slice that starts at `first`. Backwards, so that the place that stays is the first output's. */
 static void refer(const whole *w, int64_t first) {
     problem *p = w->slice;
-    bool counted = false;
-    for (int i = 0; i < p->plan->tensors; i++) {
+    for (int i = p->plan->tensors - 1; i >= 0; i--) {
         operand *o = &p->operand[i];
         if (problem_input(p, i)) take_input(w, i, first);
         if (!problem_output(p, i)) continue;
         memset(o->magnitude, 0, sizeof *o->magnitude * (size_t)o->count);
         memset(o->slack, 0, sizeof *o->slack * (size_t)o->count);
-        if (!counted) p->first = (uint64_t)whole_index(w, i, first, 0);
-        counted = true;
+        p->first = (uint64_t)whole_index(w, i, first, 0);
     }
     problem_reference(p);
 }
@@ -190,11 +192,11 @@ static bool check_sums(const whole *w, char *text, size_t size) {
         any = true;
         ok &= (sum[i] = calloc((size_t)(3 * p->operand[i].count) + 1, sizeof *sum[i])) != NULL;
     }
-    for (int64_t k = 0; any && ok && k < slices && k < PERIOD; k++) {
-        refer(w, k * slice);
-        exchange(p, sum, (slices - k + PERIOD - 1) / PERIOD);
-    }
     if (any && ok) {
+        for (int64_t k = 0; k < slices && k < PERIOD; k++) {
+            refer(w, k * slice);
+            exchange(p, sum, (slices - k + PERIOD - 1) / PERIOD);
+        }
         exchange(p, sum, 0);
         *symbol = n;
         ok = compare(w, false, 0, text, size);
@@ -204,6 +206,7 @@ static bool check_sums(const whole *w, char *text, size_t size) {
     return ok;
 }
 
+/* Runs the whole, and looks at it at its start and end, and for each tensor where element 2^31 is, and half of it, where offsets in bytes wrap. */
 static bool run_whole(whole *w, char *text, size_t size) {
     const problem *p = w->slice;
     bool ok = true;
@@ -214,19 +217,35 @@ static bool run_whole(whole *w, char *text, size_t size) {
         return false;
     }
     const int64_t slice = p->call.dim[p->plan->independent], n = w->dim[p->plan->independent];
-    for (int i = 0; i < p->plan->tensors; i++) {
-        /* Element 2^31 of this tensor, and half of it, where offsets in bytes wrap. */
-        const int64_t wrap = problem_has(p, i) ? (int64_t)((double)n * 0x1p31 / (double)trine_tensor_count(&w->tensor[i])) : n;
-        const int64_t firsts[] = { 0, wrap / 2, wrap - slice / 2, n - slice };
-        for (size_t k = 0; k < sizeof firsts / sizeof firsts[0]; k++)
-            if (firsts[k] >= 0 && firsts[k] + slice <= n && !check_slice(w, firsts[k], text, size)) return false;
+    ok = check_slice(w, 0, text, size) && check_slice(w, n - slice, text, size);
+    for (int i = 0; ok && i < p->plan->tensors; i++) {
+        if (!problem_has(p, i)) continue;
+        const int64_t wrap = (int64_t)((double)n * 0x1p31 / (double)trine_tensor_count(&w->tensor[i])), firsts[] = { wrap / 2, wrap - slice / 2 };
+        for (int k = 0; ok && k < 2; k++) ok = firsts[k] < 0 || firsts[k] + slice > n || check_slice(w, firsts[k], text, size);
     }
-    return check_sums(w, text, size);
+    return ok && check_sums(w, text, size);
 }
 
 /* The bytes that the tensors of a huge case may have: workspaces come besides. */
 static double available_bytes(const context *c) {
     return 0.85 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) : (double)c->info.memory);
+}
+
+/* Makes a whole that fits and does not take long, and whose slices are worth looking at. */
+static bool make_whole(whole *w, const runner *r, const trine_plan *plan) {
+    problem *p = w->slice;
+    for (int64_t attempt = 0; plan->independent >= 0 && attempt < 200; attempt++) {
+        double bytes;
+        if (!problem_make(p, plan, &r->asked, r->options->seed, attempt, PROBLEM_PART)) continue;
+        memcpy(w->dim, p->call.dim, sizeof w->dim);
+        const double one = largest_count(p, w->dim, 1, &bytes);
+        const int64_t slice = p->call.dim[plan->independent], n = (int64_t)(0x1.08p31 / fmax(one, 1)) + slice;
+        largest_count(p, w->dim, n - n % slice, &bytes);
+        const bool worth = (one >= LEAST_ROW || plan->symbols == 1) && one * (double)slice >= LEAST_SLICE;
+        if (worth && bytes < available_bytes(&r->context[0]) && trine_plan_flops(plan, w->dim) < most_flops) return true;
+        problem_free(p);
+    }
+    return false;
 }
 
 bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
@@ -235,27 +254,10 @@ bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
     char text[1024] = "out of memory";
     const context *c = &r->context[0];
     if (index > 0) return false;
-    /* One that fits and does not take long, and whose parts are worth looking at. */
-    bool found = false;
-    int64_t n = 0;
-    double bytes = INFINITY;
-    for (int64_t attempt = 0; plan->independent >= 0 && attempt < 200 && !found; attempt++) {
-        if (!problem_make(&p, plan, &r->asked, r->options->seed, attempt, PROBLEM_PART)) continue;
-        memcpy(w.dim, p.call.dim, sizeof w.dim);
-        const double one = largest_count(&p, w.dim, 1, &bytes);
-        const int64_t slice = p.call.dim[plan->independent];
-        n = (int64_t)(0x1.08p31 / fmax(one, 1)) + slice;
-        n -= n % slice;
-        largest_count(&p, w.dim, n, &bytes);
-        found = (one >= LEAST_ROW || plan->symbols == 1) && one * (double)slice >= LEAST_SLICE && bytes < available_bytes(c) &&
-                trine_plan_flops(plan, w.dim) < most_flops;
-        if (!found) problem_free(&p);
-    }
-    if (!found) {
+    if (!make_whole(&w, r, plan)) {
         runner_skip(r);
         return true;
     }
-    w.dim[plan->independent] = n;
     runner_enter(r, c, NULL, &p);
     const trine_queue_options options = { .struct_size = sizeof options };
     if (trine_queue_open(c->lib, c->device, &options, &w.queue) == TRINE_OK && run_whole(&w, text, sizeof text))

@@ -45,7 +45,7 @@ static void choose_strides(problem *p, int tensor, trine_tensor *t) {
     const freedom f = freedom_of(p, tensor);
     int order[TRINE_MAX_RANK];
     int64_t next = 1;
-    if (p->plain) {
+    if (p->kind != PROBLEM_DRAWN) {
         for (int d = t->rank - 1; d >= 0; next *= t->shape[d--]) t->stride[d] = next;
         return;
     }
@@ -72,12 +72,12 @@ static void make_view(problem *p, int tensor) {
     *view = *full;
     for (int d = 0; d < full->rank; d++)
         if (want->spec->flags & BROADCAST && full->stride[d] == 0) view->shape[d] = 1;
-    while (!p->plain && first < full->rank && want->dim[first].optional && view->shape[first] == 1 && random_chance(&p->random, 2)) first++;
+    while (p->kind == PROBLEM_DRAWN && first < full->rank && want->dim[first].optional && view->shape[first] == 1 && random_chance(&p->random, 2)) first++;
     view->rank -= first;
     for (int d = 0; d < view->rank; d++) {
         view->shape[d] = view->shape[d + first];
         view->stride[d] = full->stride[d + first];
-        if (!p->plain && view->shape[d] == 1 && random_chance(&p->random, 3)) view->stride[d] = random_chance(&p->random, 2) ? 12345 : -7;
+        if (p->kind == PROBLEM_DRAWN && view->shape[d] == 1 && random_chance(&p->random, 3)) view->stride[d] = random_chance(&p->random, 2) ? 12345 : -7;
     }
 }
 
@@ -93,7 +93,7 @@ static void make_operand(problem *p, int tensor) {
         memcpy(shape, t->shape, sizeof shape);
         bool aliased = false;
         for (int i = 0; i < p->plan->tensors; i++) aliased |= p->operand[i].alias == tensor;
-        for (int d = 0; flags & BROADCAST && !aliased && !p->plain && d < t->rank; d++)
+        for (int d = 0; flags & BROADCAST && !aliased && p->kind == PROBLEM_DRAWN && d < t->rank; d++)
             if ((broadcast[d] = random_chance(&p->random, 4)) && shape[d] != 1) t->shape[d] = 1;
         choose_strides(p, tensor, t);
         memcpy(t->shape, shape, sizeof shape);
@@ -163,7 +163,7 @@ void layout_make(problem *p) {
         t->rank = p->plan->tensor[i].rank;
         trine_plan_shape(p->plan, i, p->call.dim, t->shape);
     }
-    if (!p->plain) choose_aliases(p);
+    if (p->kind == PROBLEM_DRAWN) choose_aliases(p);
     /* Inputs first: an alias takes its input's strides. */
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < tensors; i++) {

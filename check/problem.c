@@ -83,7 +83,7 @@ static int64_t pick_size(problem *p, int symbol, int64_t below) {
     int64_t listed[MOST], largest;
     const int count = listed_sizes(p, symbol, below, listed, MOST, &largest);
     if (count == 0) return 1 + random_below(&p->random, 4);
-    if (largest > 1 && !p->plain && (p->whole ? !random_chance(&p->random, 3) : random_chance(&p->random, 4))) return any_size(p, largest);
+    if (largest > 1 && p->kind == PROBLEM_DRAWN && (p->whole ? !random_chance(&p->random, 3) : random_chance(&p->random, 4))) return any_size(p, largest);
     return listed[random_below(&p->random, count)];
 }
 
@@ -147,13 +147,13 @@ static int64_t long_size(problem *p, int symbol, uint32_t present, double limit)
 
 /* In plain calls few dimensions are 1, and beside one that is long or asked for none is 0. */
 static int64_t size_below(problem *p, bool set) {
-    if (p->plain) return !random_chance(&p->random, 8);
+    if (p->kind != PROBLEM_DRAWN) return !random_chance(&p->random, 8);
     return set ? 0 : -1;
 }
 
 /* What a case may cost: seldom much. */
 static double choose_limit(problem *p, bool is_long) {
-    if (p->plain) return 1e6;
+    if (p->kind != PROBLEM_DRAWN) return 1e6;
     if (is_long) return random_chance(&p->random, 4) ? 2e7 : 4e6;
     return random_chance(&p->random, 60) ? 3e8 : random_chance(&p->random, 8) ? 4e7 : 4e6;
 }
@@ -161,13 +161,13 @@ static double choose_limit(problem *p, bool is_long) {
 /* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long ones are nearly always thrown away.
  * Half of those, and one of four else, are bare: fast paths want no optional tensor, or none of several. */
 static bool choose_sizes(problem *p, const trine_case *asked) {
-    const int symbol = !p->plain && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
+    const int symbol = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
     const double limit = choose_limit(p, symbol >= 0);
     uint32_t optional = 0, required = 0;
     for (int i = 0; i < p->plan->tensors; i++)
-        if (!p->part || !fill_is(p->plan->tensor[i].spec, "offsets")) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
-    const bool all = p->plain && !(p->part && random_chance(&p->random, 2));
-    p->bare = !p->plain && random_chance(&p->random, symbol < 0 ? 4 : 2);
+        if (p->kind != PROBLEM_PART || !fill_is(p->plan->tensor[i].spec, "offsets")) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
+    const bool all = p->kind == PROBLEM_PLAIN || (p->kind == PROBLEM_PART && !random_chance(&p->random, 2));
+    p->bare = p->kind == PROBLEM_DRAWN && random_chance(&p->random, symbol < 0 ? 4 : 2);
     const int64_t size = symbol >= 0 ? long_size(p, symbol, p->bare ? required : required | optional, limit) : 0;
     bool set = symbol >= 0;
     for (int s = 0; s < p->plan->symbols && asked != NULL; s++) set |= asked->dim[s] >= 0;
@@ -225,7 +225,7 @@ static void choose_params(problem *p) {
     p->exact = integers && p->plan->spec->integers_exact;
     for (int i = 0; i < p->plan->params; i++) {
         const trine_spec_param *param = &p->plan->spec->params[i];
-        if (!defaults && (!p->plain || p->part)) choose_param(p, i, integers);
+        if (!defaults && p->kind != PROBLEM_PLAIN) choose_param(p, i, integers);
         /* A parameter that must be set, as a step number from 1. */
         const double value = trine_param_get(p->plan, i, p->call.args);
         if (param->fallback == 0 && (value < param->min || value > param->max)) choose_param(p, i, false);
@@ -253,15 +253,14 @@ static void resolve(problem *p) {
 bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, problem_kind kind) {
     memset(p, 0, sizeof *p);
     p->plan = plan;
-    p->plain = kind != PROBLEM_DRAWN;
-    p->part = kind == PROBLEM_PART;
-    p->random = random_of(seed, plan->spec->name, p->plain ? -1 - index : index);
-    p->whole = !p->plain && random_chance(&p->random, 2);
+    p->kind = kind;
+    p->random = random_of(seed, plan->spec->name, p->kind != PROBLEM_DRAWN ? -1 - index : index);
+    p->whole = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 2);
     trine_case_init(&p->call, plan->op);
     const int64_t row = index % plan->combos;
     if (!types_wanted(plan, plan->combo[row], asked)) return false;
     memcpy(p->call.type, plan->combo[row], sizeof p->call.type);
-    p->fill = p->plain ? FILL_RANDOM : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
+    p->fill = p->kind != PROBLEM_DRAWN ? FILL_RANDOM : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;
     if (!choose_sizes(p, asked)) return false;
     canonical_types(p);

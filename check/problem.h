@@ -46,8 +46,7 @@ typedef struct problem {
     trine_case call;                          /* as passed to the library; its tensors' data is set before each run */
     _Alignas(16) unsigned char resolved[320]; /* the args structure with fallbacks, for the reference */
     fill fill;
-    bool plain;     /* PROBLEM_PLAIN or PROBLEM_PART */
-    bool part;      /* PROBLEM_PART */
+    problem_kind kind;
     bool whole;     /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
     bool bare;      /* no optional tensor if that may be, and parameters as they are by themselves */
     bool exact;     /* integers in, so that every kernel must return the very bits */
