@@ -27,7 +27,8 @@ typedef struct trine_call {
     _Alignas(16) unsigned char storage[320]; /* where args is */
 } trine_call;
 
-/* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse is taken. */
+/* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse, and whose workspace
+ * the device has memory for, is taken. */
 typedef struct trine_kernel {
     const char *name;
     const char *(*refuse)(const trine_call *call);  /* NULL, or why it cannot run this call; may be NULL: it always can */

@@ -83,8 +83,8 @@ void trine_registry_free(trine *lib);
  * non-empty tensors must be set and outputs must not overlap others. */
 trine_status trine_check(trine_op op, const void *args, bool need_data, trine_call *call_out);
 
-/* select.c: the kernel for a checked call; TRINE_ERR_UNSUPPORTED with all reasons if none takes it. */
-trine_status trine_select(const trine_queue *queue, const trine_call *call, const trine_kernel **kernel_out);
+/* select.c: the kernel for a checked call, and the size of its workspace; TRINE_ERR_UNSUPPORTED with all reasons if none takes it. */
+trine_status trine_select(const trine_queue *queue, trine_call *call, const trine_kernel **kernel_out);
 double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call);
 
 /* tune.c: the tuning cache. trine_tune_open reads the file `path`; NULL: the user's, $XDG_CACHE_HOME/trine/tune or ~/.cache/trine/tune; "" or /dev/null: none. It never

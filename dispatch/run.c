@@ -23,8 +23,7 @@ trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bo
     return TRINE_OK;
 }
 
-static trine_status take_workspace(trine_queue *queue, const trine_kernel *kernel, trine_call *call) {
-    call->workspace_size = kernel->workspace != NULL ? kernel->workspace(call) : 0;
+static trine_status take_workspace(trine_queue *queue, trine_call *call) {
     if (call->workspace_size > queue->workspace_size) {
         if (queue->flags & TRINE_QUEUE_STRICT_WORKSPACE || queue->workspace_borrowed)
             return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved", call->plan->spec->name, call->workspace_size,
@@ -49,7 +48,7 @@ trine_status trine_run(trine_queue *queue, trine_op op, const void *args) {
     if ((status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK) return status;
     if (call.empty) return TRINE_OK;
     if ((status = trine_select(queue, &call, &kernel)) != TRINE_OK) return status;
-    if ((status = take_workspace(queue, kernel, &call)) != TRINE_OK) return status;
+    if ((status = take_workspace(queue, &call)) != TRINE_OK) return status;
     if (!queue->lib->verbose) return kernel->launch(&call);
     const double start = trine_seconds();
     status = kernel->launch(&call);
@@ -64,12 +63,8 @@ trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, 
     if (status != TRINE_OK) return status;
     if (bytes_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_workspace: bytes_out is NULL");
     if ((status = trine_prepare(queue, op, args, false, &call)) != TRINE_OK) return status;
-    if (call.empty) {
-        *bytes_out = 0;
-        return TRINE_OK;
-    }
-    if ((status = trine_select(queue, &call, &kernel)) != TRINE_OK) return status;
-    *bytes_out = kernel->workspace != NULL ? kernel->workspace(&call) : 0;
+    if (!call.empty && (status = trine_select(queue, &call, &kernel)) != TRINE_OK) return status;
+    *bytes_out = call.workspace_size;
     return TRINE_OK;
 }
 

@@ -6,10 +6,14 @@
 #include "select.h"
 #include "text.h"
 
-/* Why `kernel` cannot run the call; NULL if it can. */
-static const char *refusal(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call) {
+/* Why `kernel` cannot run the call; NULL if it can, and the call then has the size of its workspace. */
+static const char *refusal(const trine_queue *queue, const trine_kernel *kernel, trine_call *call) {
     if (queue->kernel[0] && strcmp(queue->kernel, kernel->name) != 0) return "another kernel is forced";
-    return kernel->refuse != NULL ? kernel->refuse(call) : NULL;
+    const char *const reason = kernel->refuse != NULL ? kernel->refuse(call) : NULL;
+    if (reason != NULL) return reason;
+    const int64_t memory = queue->device->info.memory;
+    call->workspace_size = kernel->workspace != NULL && !call->empty ? kernel->workspace(call) : 0;
+    return memory > 0 && call->workspace_size > (size_t)memory ? "its workspace would be larger than the device's memory" : NULL;
 }
 
 double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call) {
@@ -20,7 +24,7 @@ double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const
 }
 
 /* No kernel: says why, kernel by kernel. */
-static trine_status unsupported(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel) {
+static trine_status unsupported(const trine_queue *queue, trine_call *call, const trine_kernel *kernel) {
     char reasons[768], types[256];
     text all = text_begin(reasons, sizeof reasons);
     trine_call_text(call, types, sizeof types);
@@ -30,13 +34,13 @@ static trine_status unsupported(const trine_queue *queue, const trine_call *call
 }
 
 /* The kernel that was tuned, if there is one of this name and it takes the call. */
-static const trine_kernel *named(const trine_queue *queue, const trine_call *call, const trine_kernel *list, const char *name) {
+static const trine_kernel *named(const trine_queue *queue, trine_call *call, const trine_kernel *list, const char *name) {
     for (const trine_kernel *kernel = list; name != NULL && kernel->name != NULL; kernel++)
         if (strcmp(kernel->name, name) == 0 && refusal(queue, kernel, call) == NULL) return kernel;
     return NULL;
 }
 
-trine_status trine_select_why(const trine_queue *queue, const trine_call *call, const trine_kernel **kernel_out, const char **why_out) {
+trine_status trine_select_why(const trine_queue *queue, trine_call *call, const trine_kernel **kernel_out, const char **why_out) {
     const trine_kernel *list = queue->backend->kernels(queue->device, call->plan->op);
     *why_out = queue->kernel[0] ? queue->kernel_source : "first that accepts";
     if (list != NULL && queue->kernel[0] == 0) {
@@ -56,12 +60,12 @@ trine_status trine_select_why(const trine_queue *queue, const trine_call *call, 
     return unsupported(queue, call, list);
 }
 
-trine_status trine_select(const trine_queue *queue, const trine_call *call, const trine_kernel **kernel_out) {
+trine_status trine_select(const trine_queue *queue, trine_call *call, const trine_kernel **kernel_out) {
     const char *why;
     return trine_select_why(queue, call, kernel_out, &why);
 }
 
-void trine_explain_call(const trine_queue *queue, const trine_call *call, trine_explanation *out) {
+void trine_explain_call(const trine_queue *queue, trine_call *call, trine_explanation *out) {
     const trine_kernel *chosen = NULL, *kernel = queue->backend->kernels(queue->device, call->plan->op);
     size_t used = 0;
     out->chosen = -1;
@@ -78,7 +82,7 @@ void trine_explain_call(const trine_queue *queue, const trine_call *call, trine_
             candidate->refused = "refused";
         } else if (!call->empty) { /* an empty call runs no kernel, and kernels need not understand one */
             candidate->seconds = trine_predict(queue, kernel, call);
-            candidate->workspace = kernel->workspace != NULL ? kernel->workspace(call) : 0;
+            candidate->workspace = call->workspace_size;
         }
         if (kernel == chosen) out->chosen = out->count;
         out->count++;

@@ -251,6 +251,14 @@ Test(select, order_and_reasons, .init = set_up, .fini = tear_down) {
     cr_expect(strcmp(why.candidate[1].kernel, "good_slow") == 0 && why.candidate[1].refused == NULL);
     cr_expect(why.candidate[1].workspace == 64 && why.candidate[1].seconds > 0);
     cr_expect(strcmp(why.candidate[2].kernel, "good_fast") == 0 && why.candidate[2].refused == NULL && why.candidate[2].workspace == 0);
+    const int64_t most = 1 << 18; /* floats for which there is memory */
+    tx.shape[0] = ty.shape[0] = most;
+    assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
+    cr_expect(why.chosen == 1);
+    tx.shape[0] = ty.shape[0] = most + 1;
+    assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
+    cr_expect(why.chosen == 2 && strcmp(why.candidate[1].refused, "its workspace would be larger than the device's memory") == 0);
+    tx.shape[0] = ty.shape[0] = 16;
     tx.dtype = ty.dtype = TRINE_BF16;
     assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
     cr_expect(why.chosen == -1 && strcmp(why.why, "no kernel accepts") == 0);

@@ -70,7 +70,7 @@ static void queue_close(const trine_device *device, void *queue) { (void)device,
 static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
     (void)host, (void)reason_out, (void)reason_size;
     static trine_device device = {
-        .info = { .name = "good:0", .model = "a good\tdevice", .arch = "host", .units = 1, .numa_node = -1, .emulated = 1 },
+        .info = { .name = "good:0", .model = "a good\tdevice", .arch = "host", .units = 1, .numa_node = -1, .memory = 1 << 20, .emulated = 1 },
         .bytes_per_second = 1e9,
         .flops_per_second = 1e9,
         .driver = "1.0",
