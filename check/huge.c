@@ -65,22 +65,27 @@ static bool make_table(whole *w, int tensor, int64_t count) {
     return true;
 }
 
-/* Writes a tensor: its table, then what is there behind itself, again and again. */
-static bool make_tensor(whole *w, int tensor) {
+/* The tensor as the call is to see it, without memory. */
+static void describe_tensor(whole *w, int tensor) {
     const problem *p = w->slice;
-    const operand *o = &p->operand[tensor];
     trine_tensor *t = &w->tensor[tensor];
-    const size_t width = trine_dtype_size(o->full.dtype);
     int64_t next = 1;
-    *t = (trine_tensor){ .dtype = o->full.dtype, .rank = o->full.rank };
+    *t = (trine_tensor){ .dtype = p->operand[tensor].full.dtype, .rank = p->operand[tensor].full.rank };
     trine_plan_shape(p->plan, tensor, w->dim, t->shape);
     for (int d = t->rank - 1; d >= 0; next *= t->shape[d--]) t->stride[d] = next;
-    if (!make_table(w, tensor, next)) return false;
-    const size_t bytes = (size_t)next * width, first = (size_t)w->period[tensor] * width;
+    w->slice->call.tensor[tensor] = *t;
+}
+
+/* Writes a tensor: its table, then what is there behind itself, again and again. */
+static bool make_tensor(whole *w, int tensor) {
+    trine_tensor *t = &w->tensor[tensor];
+    const int64_t count = trine_tensor_count(t);
+    if (!make_table(w, tensor, count)) return false;
+    const size_t width = trine_dtype_size(t->dtype), bytes = (size_t)count * width, first = (size_t)w->period[tensor] * width;
     bool ok = trine_memory_alloc(w->queue, bytes, &t->data) == TRINE_OK && trine_memory_write(w->queue, t->data, w->table[tensor], first) == TRINE_OK;
     for (size_t done = first; ok && done < bytes; done *= 2)
         ok = trine_memory_copy(w->queue, (char *)t->data + done, t->data, bytes - done < done ? bytes - done : done) == TRINE_OK;
-    w->slice->call.tensor[tensor] = *t;
+    w->slice->call.tensor[tensor].data = t->data;
     return ok;
 }
 
@@ -226,9 +231,18 @@ static bool run_whole(whole *w, char *text, size_t size) {
     return ok && check_sums(w, text, size);
 }
 
-/* The bytes that the tensors of a huge case may have: workspaces come besides. */
+/* The bytes that the tensors and the workspace of a huge case may have. */
 static double available_bytes(const context *c) {
     return 0.85 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) : (double)c->info.memory);
+}
+
+/* The bytes of workspace for the whole; 0 if no kernel takes it, as its run will say. */
+static double workspace_bytes(whole *w, trine_queue *queue) {
+    const problem *p = w->slice;
+    size_t bytes = 0;
+    for (int i = 0; i < p->plan->tensors; i++)
+        if (problem_has(p, i)) describe_tensor(w, i);
+    return trine_workspace(queue, p->plan->op, p->call.args, &bytes) == TRINE_OK ? (double)bytes : 0;
 }
 
 /* Makes a whole that fits and does not take long, and whose slices are worth looking at. */
@@ -241,8 +255,8 @@ static bool make_whole(whole *w, const runner *r, const trine_plan *plan) {
         const double one = largest_count(p, w->dim, 1, &bytes);
         const int64_t slice = p->call.dim[plan->independent], n = (int64_t)(0x1.08p31 / fmax(one, 1)) + slice;
         largest_count(p, w->dim, n - n % slice, &bytes);
-        const bool worth = (one >= LEAST_ROW || plan->symbols == 1) && one * (double)slice >= LEAST_SLICE;
-        if (worth && bytes < available_bytes(&r->context[0]) && trine_plan_flops(plan, w->dim) < most_flops) return true;
+        const bool worth = (one >= LEAST_ROW || plan->symbols == 1) && one * (double)slice >= LEAST_SLICE && trine_plan_flops(plan, w->dim) < most_flops;
+        if (worth && bytes + workspace_bytes(w, r->context[0].queue) < available_bytes(&r->context[0])) return true;
         problem_free(p);
     }
     return false;
