@@ -5,7 +5,7 @@
 
 #include "bench.h"
 
-/* The share of a table that ids leave unread: one whose first dimension is what the ids of another input count has at most as many rows read as there are ids. */
+/* The share of a table that ids leave alone: of one whose first dimension is what the ids of another input count at most as many rows are used as there are ids. */
 static double unnamed_share(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
     if (t->dim[0].symbol < 0) return 0;
@@ -51,12 +51,17 @@ static double visible_share(const trine_case *c) {
     return visible(c->dim[rows] / parts, c->dim[columns] / parts, param_value(c, "causal") != 0, param_value(c, "window")) / (double)parts;
 }
 
-/* The bytes of an input that need not be read. */
-static double unread_bytes(const trine_case *c, int index) {
+/* The bytes of a tensor that need not be moved: of an input what a mask hides or no id names; of sums to which `accumulate` adds what no id names, and of others
+ * what was there before. */
+static double spared_bytes(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
-    if ((t->spec->flags & (IN | OUT)) != IN || t->rank < 2) return 0;
-    const bool masked = c->plan->masked[0] >= 0 && t->dim[t->rank - 2].symbol == c->plan->masked[0] && t->dim[t->rank - 1].symbol == c->plan->masked[1];
+    if (!(t->spec->flags & IN) || t->rank < 2) return 0;
     const double bytes = (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype);
+    if (t->spec->flags & OUT) {
+        if (trine_plan_find_param(c->plan, "accumulate") < 0) return 0;
+        return param_value(c, "accumulate") ? 2 * bytes * unnamed_share(c, index) : bytes;
+    }
+    const bool masked = c->plan->masked[0] >= 0 && t->dim[t->rank - 2].symbol == c->plan->masked[0] && t->dim[t->rank - 1].symbol == c->plan->masked[1];
     return bytes * (masked ? 1 - visible_share(c) : unnamed_share(c, index));
 }
 
@@ -79,7 +84,7 @@ bench_peak bench_peak_of(const trine_case *c) {
 void bench_work(const trine_case *c, bench_result *result) {
     result->bytes = trine_plan_bytes(c->plan, c->dim, c->type, c->present);
     for (int i = 0; i < c->plan->tensors; i++)
-        if (c->present >> i & 1) result->bytes -= unread_bytes(c, i);
+        if (c->present >> i & 1) result->bytes -= spared_bytes(c, i);
     result->flops = trine_plan_flops(c->plan, c->dim) * visible_share(c);
     result->peak = bench_peak_of(c);
 }

@@ -54,6 +54,11 @@ static void check_work(void) {
     const bench_result table = work_of(TRINE_OP_EMBEDDING, "T=f32 I=i32 t=10 v=100 n=8"),
                        attention = work_of(TRINE_OP_ATTENTION, "T=f32 sq=4 sk=4 h=1 hk=1 d=8 causal=1");
     tap(table.bytes < 100 * 8 * 4, "of a table as many rows as there are ids");
+    enum { GIVEN = 10 * 8 * 4 + 10 * 4 };
+    const bench_result added = work_of(TRINE_OP_EMBEDDING_BACKWARD, "T=f32 W=f32 I=i32 t=10 v=100 n=8 accumulate=1"),
+                       written = work_of(TRINE_OP_EMBEDDING_BACKWARD, "T=f32 W=f32 I=i32 t=10 v=100 n=8");
+    tap(added.bytes == GIVEN + 2 * 10 * 8 * 4, "and so many rows of its gradient, where that is added");
+    tap(written.bytes == GIVEN + 100 * 8 * 4, "otherwise it is written, and not read");
     tap(attention.flops == work_of(TRINE_OP_ATTENTION, "T=f32 sq=4 sk=4 h=1 hk=1 d=8").flops * 10 / 16, "attention's flops are those of the pairs seen");
 }
 
