@@ -11,12 +11,11 @@
 enum { PERIOD = 4093 /* prime, so that no row length divides it */, LEAST_ROW = 64, LEAST_SLICE = 4096 };
 static const double most_flops = 2e12;
 
-/* The whole: tensors are dense, in the device's memory; element i of an input holds table[i % period]. */
+/* The whole: the tensors of its call are the slice's `call.tensor`, dense, in the device's memory; element i of an input holds table[i % period]. */
 typedef struct whole {
     problem *slice;
     trine_queue *queue;
     int64_t dim[TRINE_MAX_SYMBOLS];
-    trine_tensor tensor[TRINE_MAX_TENSORS];
     unsigned char *table[TRINE_MAX_TENSORS];
     int64_t period[TRINE_MAX_TENSORS];
 } whole;
@@ -66,33 +65,31 @@ static bool make_table(whole *w, int tensor, int64_t count) {
 }
 
 /* The tensor as the call is to see it, without memory. */
-static void describe_tensor(whole *w, int tensor) {
-    const problem *p = w->slice;
-    trine_tensor *t = &w->tensor[tensor];
+static void describe_tensor(const whole *w, int tensor) {
+    problem *p = w->slice;
+    trine_tensor *t = &p->call.tensor[tensor];
     int64_t next = 1;
     *t = (trine_tensor){ .dtype = p->operand[tensor].full.dtype, .rank = p->operand[tensor].full.rank };
     trine_plan_shape(p->plan, tensor, w->dim, t->shape);
     for (int d = t->rank - 1; d >= 0; next *= t->shape[d--]) t->stride[d] = next;
-    w->slice->call.tensor[tensor] = *t;
 }
 
 /* Writes a tensor: its table, then what is there behind itself, again and again. */
 static bool make_tensor(whole *w, int tensor) {
-    trine_tensor *t = &w->tensor[tensor];
+    trine_tensor *t = &w->slice->call.tensor[tensor];
     const int64_t count = trine_tensor_count(t);
     if (!make_table(w, tensor, count)) return false;
     const size_t width = trine_dtype_size(t->dtype), bytes = (size_t)count * width, first = (size_t)w->period[tensor] * width;
     bool ok = trine_memory_alloc(w->queue, bytes, &t->data) == TRINE_OK && trine_memory_write(w->queue, t->data, w->table[tensor], first) == TRINE_OK;
     for (size_t done = first; ok && done < bytes; done *= 2)
         ok = trine_memory_copy(w->queue, (char *)t->data + done, t->data, bytes - done < done ? bytes - done : done) == TRINE_OK;
-    w->slice->call.tensor[tensor].data = t->data;
     return ok;
 }
 
 /* The place, in the whole tensor, of element k of the slice that starts at `first` of the independent symbol. */
 static int64_t whole_index(const whole *w, int tensor, int64_t first, int64_t k) {
     const problem *p = w->slice;
-    const trine_tensor *part = &p->operand[tensor].full, *all = &w->tensor[tensor];
+    const trine_tensor *part = &p->operand[tensor].full, *all = &p->call.tensor[tensor];
     int64_t place = 0;
     for (int d = part->rank - 1; d >= 0; d--) {
         int64_t index = k % part->shape[d];
@@ -126,7 +123,7 @@ static unsigned char *take_output(const whole *w, int tensor, int64_t first) {
     const int64_t run = run_length(o);
     unsigned char *output = malloc((size_t)o->count * width + 1);
     for (int64_t k = 0; output != NULL && k < o->count; k += run) {
-        const char *place = (const char *)w->tensor[tensor].data + width * (size_t)whole_index(w, tensor, first, k);
+        const char *place = (const char *)w->slice->call.tensor[tensor].data + width * (size_t)whole_index(w, tensor, first, k);
         if (trine_memory_read(w->queue, output + width * (size_t)k, place, width * (size_t)run) == TRINE_OK) continue;
         free(output);
         output = NULL;
@@ -225,7 +222,7 @@ static bool run_whole(whole *w, char *text, size_t size) {
     ok = check_slice(w, 0, text, size) && check_slice(w, n - slice, text, size);
     for (int i = 0; ok && i < p->plan->tensors; i++) {
         if (!problem_has(p, i)) continue;
-        const int64_t wrap = (int64_t)((double)n * 0x1p31 / (double)trine_tensor_count(&w->tensor[i])), firsts[] = { wrap / 2, wrap - slice / 2 };
+        const int64_t wrap = (int64_t)((double)n * 0x1p31 / (double)trine_tensor_count(&p->call.tensor[i])), firsts[] = { wrap / 2, wrap - slice / 2 };
         for (int k = 0; ok && k < 2; k++) ok = firsts[k] < 0 || firsts[k] + slice > n || check_slice(w, firsts[k], text, size);
     }
     return ok && check_sums(w, text, size);
@@ -237,7 +234,7 @@ static double available_bytes(const context *c) {
 }
 
 /* The bytes of workspace for the whole; 0 if no kernel takes it, as its run will say. */
-static double workspace_bytes(whole *w, trine_queue *queue) {
+static double workspace_bytes(const whole *w, trine_queue *queue) {
     const problem *p = w->slice;
     size_t bytes = 0;
     for (int i = 0; i < p->plan->tensors; i++)
@@ -278,7 +275,8 @@ bool run_huge(runner *r, const trine_plan *plan, int64_t index) {
         runner_pass(r);
     else
         runner_fail(r, c, NULL, &p, text);
-    for (int i = 0; w.queue != NULL && i < TRINE_MAX_TENSORS; i++) trine_memory_free(w.queue, w.tensor[i].data);
+    for (int i = 0; w.queue != NULL && i < plan->tensors; i++)
+        if (problem_has(&p, i)) trine_memory_free(w.queue, p.call.tensor[i].data);
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(w.table[i]);
     trine_queue_close(w.queue);
     problem_free(&p);
