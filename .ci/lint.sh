@@ -18,6 +18,8 @@ declared=$(cat include/trine/*.h | tr '\n' ' ' | grep -oE 'TRINE_API [a-z0-9_ *]
 [ "$exported" = "$declared" ] || { echo "$exported" >"$build/exported"; echo "$declared" | diff - "$build/exported" || true; fail "exported symbols differ from the headers"; }
 readelf -d "$library" | grep NEEDED | grep -vE 'lib(c|m|gomp|hwloc|pthread|dl)\.so|ld-linux' && fail "libtrine needs another library than libc, libm, OpenMP and hwloc"
 
+python3 .ci/includes.py || fail "the include law is broken"
+
 "$build"/tools/trine spec --matrix >"$build/matrix"
 sed -n '/^| op |/,/^$/p' README.md | sed '/^$/d' | diff "$build/matrix" - || fail "README.md's matrix is not what trine spec --matrix prints"
 

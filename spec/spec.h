@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vocabulary of the kernel specification: what a table in spec/<op>.c may say, and what its float64 reference is given. */
+/* The vocabulary of the kernel specification: what a table in spec/<family>/<op>.c may say, and what its float64 reference is given. */
 #ifndef TRINE_SPEC_H
 #define TRINE_SPEC_H
 
@@ -81,7 +81,7 @@ typedef struct trine_spec {
     void (*prepare)(trine_ref *ref); /* computes the "derived" inputs from the others; NULL: there are none */
 } trine_spec;
 
-/* In spec/<op>.c, after `#define ARGS trine_<op>_args`:
+/* In spec/<family>/<op>.c, after `#define ARGS trine_<op>_args`:
  *     const trine_spec trine_spec_<op> = { SPEC(<op>), .summary = ..., .tensors = { TENSOR(x, IN, "T", "r n"), ... }, ... }; */
 #define SPEC(op) .name = #op, .args_size = sizeof(trine_##op##_args)
 #define TENSOR(field, kind, types, dims, ...) \

@@ -3,9 +3,9 @@
  * TEST_MODULE the module. */
 #include <dlfcn.h>
 
-#include "backends/cuda/driver.h"
+#include "backends/cuda/driver/driver.h"
 #include "module.h"
-#include "stubs/stub.h"
+#include "emulators/cuda/stub.h"
 
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)

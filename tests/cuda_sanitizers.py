@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs compute-sanitizer's tools over the cases of the agreement suite by which each function of the CUDA module is launched (tests/stubs/every.txt).
+"""Runs compute-sanitizer's tools over the cases of the agreement suite by which each function of the CUDA module is launched (emulators/cuda/every.txt).
 
 First the suite runs by itself, then under each tool, with operands in allocations of exactly their size (`trine check --exact`). Exit status 1 if a tool reports an
-error, a case fails, a job does not end, or a function is not launched that the device has (tests/stubs/launches.c notes them); reports are in --logs. Jobs run side
+error, a case fails, a job does not end, or a function is not launched that the device has (emulators/cuda/launches.c notes them); reports are in --logs. Jobs run side
 by side: as many as the host has processors for, each of two threads."""
 import argparse
 import concurrent.futures
@@ -27,8 +27,8 @@ PASSED_OVER = {"initcheck": "attention_backward_sm90_end"}
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default="build", help="build folder with tools/trine and tests/stubs/libcuda-launches.so")
-    parser.add_argument("--table", default=pathlib.Path(__file__).parent / "stubs/every.txt")
+    parser.add_argument("--build", default="build", help="build folder with tools/trine and emulators/cuda/libcuda-launches.so")
+    parser.add_argument("--table", default=pathlib.Path(__file__).parents[1] / "emulators/cuda/every.txt")
     parser.add_argument("--chip", default="sm_90a", help="the table's name of the device's architecture")
     parser.add_argument("--tools", default="memcheck,racecheck,initcheck,synccheck")
     parser.add_argument("--ops", help="default: all")
@@ -47,7 +47,7 @@ def run(args, tool, op, cases, number):
     command = ["compute-sanitizer", "--tool", tool, "--print-limit", "20"] if tool else []
     command += ["--kernel-name-exclude", f"kernel_substring={PASSED_OVER[tool]}"] if tool in PASSED_OVER else []
     command += [f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--exact", EXACT.get(op, "1"), "--quiet", "--op", op, "--log", str(notes), "--case", cases]
-    environment = dict(os.environ, LD_PRELOAD=os.path.realpath(f"{args.build}/tests/stubs/libcuda-launches.so"), LAUNCHES=str(notes), OMP_NUM_THREADS="2")
+    environment = dict(os.environ, LD_PRELOAD=os.path.realpath(f"{args.build}/emulators/cuda/libcuda-launches.so"), LAUNCHES=str(notes), OMP_NUM_THREADS="2")
     start = time.monotonic()
     with open(log, "w") as out:
         try:

@@ -3,7 +3,7 @@
  * library, TEST_MODULE the module. */
 #include <dlfcn.h>
 
-#include "backends/hip/driver.h"
+#include "backends/hip/driver/driver.h"
 #include "module.h"
 
 #define STRING(x) #x
@@ -13,7 +13,7 @@ enum { UNKNOWN = 999, LAUNCH_FAILURE = 719 };
 
 /* What the emulated library exports for tests. */
 static struct {
-    void (*fail)(const char *failures); /* tests/cdna/hip.h */
+    void (*fail)(const char *failures); /* emulators/cdna/hip.h */
     int (*failed)(void);
     hip_result (*create)(hip_stream *), (*begin)(hip_stream, int), (*end)(hip_stream, void **);
     hip_result (*instantiate)(void **, void *, void *, char *, size_t), (*replay)(void *, hip_stream);

@@ -10,7 +10,7 @@ enum { RUN = 512 };
 
 #ifdef LEVEL
 
-#include "backends/cpu/philox.h"
+#include "backends/cpu/core/philox.h"
 
 #define NAME_(level) philox_##level
 #define NAME(level) NAME_(level)
@@ -61,7 +61,7 @@ Test(philox, v3) {
 
 #ifdef HAVE_DEVICE
 
-#include "backends/simt/host.h"
+#include "backends/simt/core/host.h"
 
 /* Device code on the host (stubs/philox.cpp), by parameters that the backends' hosts make. */
 typedef void philox_device(const simt_dropout *d, uint64_t first, int count, bool *keep_out);

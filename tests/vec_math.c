@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of backends/cpu/vec_math.h against libm, to their stated errors. Compiled once per level with -DLEVEL=<level>, which gives that level's
+/* The functions of backends/cpu/core/vec_math.h against libm, to their stated errors. Compiled once per level with -DLEVEL=<level>, which gives that level's
  * table of functions, and once without, which gives the tests. */
 #include <math.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@ enum { EXP, LOG, TANH, ERF, SIGMOID, CDF, PDF, FUNCTIONS };
 
 #ifdef LEVEL
 
-#include "backends/cpu/vec_math.h"
+#include "backends/cpu/core/vec_math.h"
 
 static vf vcdf(vf x) { return vnormcdf(x); }
 static vf vpdf(vf x) {

@@ -3,7 +3,7 @@
 #ifndef TRINE_ATTENTION_H
 #define TRINE_ATTENTION_H
 
-#include <trine/trine.h>
+#include <trine/base.h>
 
 #ifdef __cplusplus
 extern "C" {

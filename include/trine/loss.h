@@ -3,7 +3,7 @@
 #ifndef TRINE_LOSS_H
 #define TRINE_LOSS_H
 
-#include <trine/trine.h>
+#include <trine/base.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -41,7 +41,7 @@ typedef struct trine_cross_entropy_args {
  * zero. dloss is not read where dlogits is absent, nor for ignored rows.
  * dlogits may be logits, the very same view, which saves a second matrix of that size. No output may overlap another tensor otherwise.
  * Error bound: of lse and loss, in units of 2^-24, v + 32 of 1 + 2 z_loss (lse + 1) + (e/v) sum |z|, and a few of |z| weighted by probability, |lse| and
- * |z[i,y]|; of dlogits trine_cross_entropy_backward()'s, and what the error of lse makes of it. The derivation is in spec/cross_entropy.c,
+ * |z[i,y]|; of dlogits trine_cross_entropy_backward()'s, and what the error of lse makes of it. The derivation is in spec/loss/cross_entropy.c,
  * trine_error_bound() gives the coefficients. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; a label out of range, named with
  * its row; label_smoothing outside [0, 1), z_loss below 0, a parameter not finite; an output overlaps another tensor, or dlogits logits otherwise than as the

@@ -3,7 +3,7 @@
 #ifndef TRINE_NORM_H
 #define TRINE_NORM_H
 
-#include <trine/trine.h>
+#include <trine/base.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,7 +26,7 @@ typedef struct trine_softmax_args {
  * x and y are [g] s n, g may be left out; the last dimension is contiguous, other strides are free. Both are f32, bf16 or f16, accumulation
  * is f32 with one rounding at the end. scale: any finite number; 0 means 1, -0.0 means zero. y may be x.
  * Error bound: relative to y the terms min(n, 256) + n/1024 + n/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of the distance of scale x
- * from the row's maximum; the derivation is in spec/softmax.c, trine_error_bound() gives the coefficient. Deterministic: the same bits for any number of
+ * from the row's maximum; the derivation is in spec/norm/softmax.c, trine_error_bound() gives the coefficient. Deterministic: the same bits for any number of
  * threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; scale not
  * finite; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),

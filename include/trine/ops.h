@@ -3,6 +3,7 @@
 #ifndef TRINE_OPS_H
 #define TRINE_OPS_H
 
+#include <trine/base.h>
 #include <trine/op.h> /* generated from spec/ops.def: enum trine_op */
 
 #include <trine/attention.h>

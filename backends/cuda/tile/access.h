@@ -3,7 +3,7 @@
 #ifndef TRINE_TILE_ACCESS_H
 #define TRINE_TILE_ACCESS_H
 
-#include "backends/simt/simt.h"
+#include "backends/simt/core/simt.h"
 
 /* copy_bytes() of 16 or 8 bytes, if `yes`. */
 template <int SIZE> DEVICE void copy_if(bool yes, void *to, const void *from) {

@@ -5,7 +5,7 @@
 #ifndef TRINE_TILE_CLUSTER_H
 #define TRINE_TILE_CLUSTER_H
 
-#include "backends/simt/simt.h"
+#include "backends/simt/core/simt.h"
 
 constexpr bool HAS_CLUSTERS = CUDA_ARCH >= 900;
 

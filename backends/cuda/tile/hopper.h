@@ -3,7 +3,7 @@
 #ifndef TRINE_TILE_HOPPER_H
 #define TRINE_TILE_HOPPER_H
 
-#include "backends/simt/simt.h"
+#include "backends/simt/core/simt.h"
 #include "cluster.h"
 #include "map.h"
 #include "types.h"

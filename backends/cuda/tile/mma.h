@@ -3,7 +3,7 @@
 #ifndef TRINE_TILE_MMA_H
 #define TRINE_TILE_MMA_H
 
-#include "backends/simt/simt.h"
+#include "backends/simt/core/simt.h"
 #include "types.h"
 
 /* SIZE bytes (4, 8, 16) to shared memory, of which `bytes` are read and the others are 0. Done once the group that it is committed to is waited for. */

@@ -3,7 +3,7 @@
 #ifndef TRINE_TILE_ORDER_H
 #define TRINE_TILE_ORDER_H
 
-#include "backends/simt/simt.h"
+#include "backends/simt/core/simt.h"
 
 /* A count in memory by which blocks follow each other: what a block did before it passed the turn on, by copies too, is seen by who has waited for it. */
 DEVICE void turn_wait(const int32_t *turn, int count) {

@@ -3,7 +3,7 @@
 #ifndef TRINE_TILE_VOTE_H
 #define TRINE_TILE_VOTE_H
 
-#include "backends/simt/simt.h"
+#include "backends/simt/core/simt.h"
 
 DEVICE void sync_warp() { __syncwarp(); }
 /* Is it so in any thread of the warp? All of its threads ask together. */

@@ -6,7 +6,7 @@
 #ifndef TRINE_HIP_TILE_CHUNK_H
 #define TRINE_HIP_TILE_CHUNK_H
 
-#include "backends/simt/simt.h"
+#include "backends/simt/core/simt.h"
 #include "operand.h"
 
 enum { CHUNK = 16, CHUNKS = TILE_BYTES / CHUNK };
@@ -62,7 +62,7 @@ struct f64 {
     using bits = double;
 };
 
-/* Where a chunk lies. LDS serves 8 lanes of 16 bytes at a time (tests/cdna/lds_check.c): chunk c of lanes 0 to 7 lies in all 32 banks if every second lane
+/* Where a chunk lies. LDS serves 8 lanes of 16 bytes at a time (emulators/cdna/lds_check.c): chunk c of lanes 0 to 7 lies in all 32 banks if every second lane
  * begins with the next one. And it serves 32 of 4 bytes: where operands are turned, these are 8 words of two chunks of lanes 0, 8, 16 and 24.
  * All repeats after 32 lanes. */
 DEVICE int chunk_place(unsigned lane, unsigned c) { return (lane ^ lane / 8 % 2) * CHUNKS + (c ^ lane / 2 % CHUNKS ^ lane / 16 % 2 * 2); }

@@ -3,7 +3,7 @@
 #ifndef TRINE_HIP_TILE_OPERAND_H
 #define TRINE_HIP_TILE_OPERAND_H
 
-#include "backends/simt/params.h"
+#include "backends/simt/core/params.h"
 
 enum {
     TILE_THREADS = 256,

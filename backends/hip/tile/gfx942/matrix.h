@@ -3,7 +3,7 @@
 #ifndef TRINE_HIP_TILE_MATRIX_H
 #define TRINE_HIP_TILE_MATRIX_H
 
-#include "backends/simt/float8.h"
+#include "backends/simt/core/float8.h"
 #include "tile/bf16_1k.h"
 
 DEVICE f32x4 matrix_multiply(f16, f16x4 a, f16x4 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x16f16(a, b, s, 0, 0, 0); }

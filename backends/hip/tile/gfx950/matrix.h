@@ -3,7 +3,7 @@
 #ifndef TRINE_HIP_TILE_MATRIX_H
 #define TRINE_HIP_TILE_MATRIX_H
 
-#include "backends/simt/float8.h"
+#include "backends/simt/core/float8.h"
 #include "tile/unit.h"
 
 typedef __bf16 bf16x8 __attribute__((ext_vector_type(8)));
@@ -14,7 +14,7 @@ DEVICE f32x4 matrix_multiply(bf16, bf16x8 a, bf16x8 b, f32x4 s) { return __built
 DEVICE f32x16 matrix_multiply(bf16, bf16x8 a, bf16x8 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x16_bf16(a, b, s, 0, 0, 0); }
 DEVICE i32x4 matrix_multiply(i8, i32x4 a, i32x4 b, i32x4 s) { return __builtin_amdgcn_mfma_i32_16x16x64_i8(a, b, s, 0, 0, 0); }
 
-/* LDS serves 16 lanes of 16 bytes at a time, which are 0 to 3, 12 to 15 and 20 to 27, or the others of 32 (tests/cdna/lds_check.c). */
+/* LDS serves 16 lanes of 16 bytes at a time, which are 0 to 3, 12 to 15 and 20 to 27, or the others of 32 (emulators/cdna/lds_check.c). */
 template <> DEVICE int chunk_place_by<32>(unsigned lane, unsigned c) { return (lane ^ lane / 16 % 2) * CHUNKS + (c ^ lane / 4 % CHUNKS); }
 
 template <> struct unit<f16> : unit_of_parts<f16, f16x8> {};

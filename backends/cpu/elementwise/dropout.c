@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dropout on the CPU. */
+#include "elementwise.h"
+#include "backends/cpu/core/philox.h"
+
+enum { X, Y, MASK };
+
+INLINE void step(const run *r, const dropout *d, const int32_t *keep, trine_dtype T, span s) {
+    span_store(r, Y, T, s, dropout_apply(d, span_load(r, X, T, s), keep + s.i));
+}
+
+INLINE void body(const run *r, const dropout *d, trine_dtype T) {
+    int32_t buffer[DROPOUT_BUFFER];
+    for (int64_t base = 0; base < r->n; base += DROPOUT_RUN) {
+        run part = *r;
+        part.n = r->n - base < DROPOUT_RUN ? r->n - base : DROPOUT_RUN;
+        part.at[X] += base * (int64_t)vsize(T);
+        part.at[Y] += base * (int64_t)vsize(T);
+        const int32_t *keep = dropout_run(d, (uint64_t)(r->index + base), (int)part.n, buffer);
+        EACH_SPAN(&part, Y, T, step, &part, d, keep, T);
+        uint8_t *mask = (uint8_t *)r->at[MASK];
+        for (int64_t i = 0; mask && i < part.n; i++) mask[base + i] = (uint8_t)(keep[i] & 1);
+    }
+}
+
+static void row(const run *r) {
+    const trine_dropout_args *args = r->call->args;
+    const dropout d = dropout_of(args->p, args->seed, args->offset);
+    FOR_TYPE(r->call->tensor[Y].dtype, body, r, &d);
+}
+
+static trine_status launch(const trine_call *call) { return walk_all(call, row); }
+
+CPU_KERNELS(dropout) = { { CPU_NAME, NULL, NULL, launch, NULL }, { 0 } };

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What cross_entropy and cross_entropy_backward share on the CPU: labels, the exponential, and the gradient of a row from its lse. */
+#ifndef TRINE_CPU_CROSS_ENTROPY_H
+#define TRINE_CPU_CROSS_ENTROPY_H
+
+#include "backends/cpu/core/cpu.h"
+#include "backends/cpu/core/vec_pair.h"
+
+static inline int64_t label_at(const trine_tensor *labels, int64_t i) {
+    return labels->dtype == TRINE_I32 ? ((const int32_t *)labels->data)[i] : ((const int64_t *)labels->data)[i];
+}
+
+/* The first row of [first, last) whose label is neither in [0, v) nor `ignore`; last if there is none. */
+static inline int64_t label_bad(const trine_tensor *labels, int64_t first, int64_t last, int64_t v, int64_t ignore) {
+    for (int64_t i = first; i < last; i++) {
+        const int64_t y = label_at(labels, i);
+        if ((y < 0 || y >= v) && y != ignore) return i;
+    }
+    return last;
+}
+
+/* TRINE_OK if every label is in [0, v) or `ignore`; else an error that names the first that is not. */
+static inline trine_status labels_check(const trine_call *call, const trine_tensor *labels, int64_t v, int64_t ignore) {
+    const int64_t rows = labels->shape[0], bad = label_bad(labels, 0, rows, v, ignore);
+    if (bad == rows) return TRINE_OK;
+    return call->host->error(TRINE_ERR_ARGUMENT, "%s: labels[%lld] = %lld is neither in [0, v = %lld) nor the ignored label %lld", call->plan->spec->name,
+                             (long long)bad, (long long)label_at(labels, bad), (long long)v, (long long)ignore);
+}
+
+/* log2(e) times the scale of the logits: exponentials are powers of two of x times this. */
+static inline float base2_scale(float scale) { return (float)(scale * 1.4426950408889634); }
+
+/* 2^x for |x| <= 126, at a third of the work of vexp. Error below 2 ulp. */
+INLINE vf exp2_near(vf x) {
+    const vf magic = vset(0x1.8p23f + 127);      /* adding it rounds to an integer, biased as an exponent is, in the low bits */
+    const vf t = x + magic, f = x + (magic - t); /* not t - magic, for which GCC makes another constant */
+    vf p = vset(1.32693991e-3f);
+    p = vfma(p, f, vset(9.67129413e-3f));
+    p = vfma(p, f, vset(5.55071123e-2f));
+    p = vfma(p, f, vset(2.40222469e-1f));
+    p = vfma(p, f, vset(6.93147004e-1f));
+    p = vfma(p, f, vset(1.0f));
+    return p * (vf)((vi)t << 23);
+}
+
+/* The same for any x; results below 2^-126 count as 0, and those above 2^127 may be Inf. */
+INLINE vf exp2_of(vf x) { return exp2_near(vmin(vset(128.0f), vmax(vset(-127.0f), x))); }
+
+/* What gradients of rows follow from. */
+typedef struct gradient_rows {
+    const trine_tensor *logits, *labels, *dloss, *dlogits; /* dloss: NULL for 1 */
+    int64_t v, ignore;
+    double smoothing;
+    float scale, z_loss;
+} gradient_rows;
+
+typedef struct gradient {
+    float scale, lse; /* of base 2 */
+    float gain, factor, target;
+} gradient;
+
+/* gain (2^(scale x - lse) factor - target) */
+INLINE vf gradient_of(const gradient *g, vf x) {
+    const vf p = exp2_of(vfma(x, vset(g->scale), vset(-g->lse)));
+    return g->gain * vfma(p, vset(g->factor), vset(-g->target));
+}
+
+INLINE void gradient_store(char *y, const char *x, int64_t n, const gradient *shared, trine_dtype type) {
+    const gradient g = *shared;
+    int64_t k = 0;
+    for (; k + 2 * VL <= n; k += 2 * VL) {
+        vf value[2];
+        vload2(value, x, type, k);
+        for (int j = 0; j < 2; j++) value[j] = gradient_of(&g, value[j]);
+        vstore2(y, type, k, value);
+    }
+    for (; k < n; k += VL) {
+        const int rest = n - k < VL ? (int)(n - k) : VL;
+        vstoren(y, type, k, rest, gradient_of(&g, vloadn(x, type, k, rest, 0)));
+    }
+}
+
+/* Elements first to first + n - 1 of a row. */
+static inline void gradient_chunk(const gradient_rows *rows, int64_t row, float lse, int64_t first, int64_t n) {
+    const trine_tensor *logits = rows->logits, *dlogits = rows->dlogits, *dloss = rows->dloss;
+    const trine_dtype type = logits->dtype;
+    const int64_t size = (int64_t)vsize(type), label = label_at(rows->labels, row);
+    const char *x = (const char *)logits->data + (row * logits->stride[0] + first) * size;
+    char *y = (char *)dlogits->data + (row * dlogits->stride[0] + first) * size;
+    if (label == rows->ignore) {
+        memset(y, 0, (size_t)(n * size));
+        return;
+    }
+    const double spread = rows->smoothing / (double)rows->v;
+    gradient g = {
+        .scale = base2_scale(rows->scale),
+        .lse = base2_scale(lse),
+        .gain = (dloss ? ((const float *)dloss->data)[row * dloss->stride[0]] : 1) * rows->scale,
+        .factor = rows->z_loss > 0 ? (float)(1 + 2.0 * rows->z_loss * lse) : 1.0f, /* not 1 + 0 * Inf */
+        .target = (float)spread,
+    };
+    const bool here = label >= first && label < first + n;
+    const float at_label = here ? sload(x, type, label - first) : 0; /* before it is overwritten in place */
+    FOR_TYPE(type, gradient_store, y, x, n, &g);
+    if (here) {
+        g.target = (float)(1 - rows->smoothing + spread);
+        sstore(y, type, label - first, gradient_of(&g, vset(at_label))[0]);
+    }
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A matrix product as its kernels see it. */
+#ifndef TRINE_CPU_MATMUL_PRODUCT_H
+#define TRINE_CPU_MATMUL_PRODUCT_H
+
+#include "backends/cpu/core/cpu.h"
+#include "matmul_finish.h"
+#include "matmul_tile.h"
+
+/* Places in the table of the specification. */
+enum { A, B, C, BIAS, D, A_SCALE, B_SCALE };
+enum { GA, M, K, GB, N, G };
+
+typedef struct product {
+    int64_t g, m, n, k;
+    unit_kind kind;
+    view a, b; /* b's lanes are its columns */
+    target to;
+} product;
+
+static inline view view_of(const trine_tensor *t, bool columns) {
+    const int64_t size = (int64_t)trine_dtype_size(t->dtype);
+    const int64_t lane = t->stride[columns ? 2 : 1], along = t->stride[columns ? 1 : 2];
+    return (view){ .data = t->data,
+                   .dtype = t->dtype,
+                   .batch = t->shape[0] > 1 ? t->stride[0] * size : 0,
+                   .lane = lane * size,
+                   .along = along * size,
+                   .across = along != 1 && lane == 1 };
+}
+
+static inline scales scales_of(const trine_call *call, int tensor) {
+    const trine_tensor *t = &call->tensor[tensor];
+    return call->present >> tensor & 1 ? (scales){ t->data, t->stride[0], t->stride[1] } : (scales){ 0 };
+}
+
+static inline target target_of(const trine_call *call) {
+    const trine_matmul_args *args = call->args;
+    const trine_tensor *d = &call->tensor[D], *c = &call->tensor[C], *bias = &call->tensor[BIAS];
+    const int64_t size = (int64_t)trine_dtype_size(d->dtype);
+    target t = { .d = d->data,
+                 .d_batch = d->stride[0] * size,
+                 .d_row = d->stride[1] * size,
+                 .type = d->dtype,
+                 .bias_type = bias->dtype,
+                 .alpha = args->alpha + 0.0f,
+                 .beta = args->beta + 0.0f,
+                 .activation = args->activation, /* + 0: -0 stands for 0 */
+                 .rows = scales_of(call, A_SCALE),
+                 .columns = scales_of(call, B_SCALE) };
+    if (call->present >> C & 1) t.c = c->data, t.c_batch = c->stride[0] * size, t.c_row = c->stride[1] * size, t.c_column = c->stride[2] * size;
+    if (call->present >> BIAS & 1) t.bias = bias->data;
+    return t;
+}
+
+static inline product product_of(const trine_call *call) {
+    return (product){ .g = call->dim[G],
+                      .m = call->dim[M],
+                      .n = call->dim[N],
+                      .k = call->dim[K],
+                      .kind = unit_of(call->tensor[A].dtype),
+                      .a = view_of(&call->tensor[A], false),
+                      .b = view_of(&call->tensor[B], true),
+                      .to = target_of(call) };
+}
+
+/* What bounds the threads worth having: bytes, or the time of four flops as one of them. */
+static inline int product_team(const trine_call *call, const product *p, int64_t tasks) {
+    const double flops = 2.0 * (double)p->g * (double)p->m * (double)p->n * (double)p->k;
+    const double bytes = (double)p->g * ((double)p->m * (double)p->k + (double)p->n * (double)p->k) * (double)trine_dtype_size(p->a.dtype);
+    return cpu_team(call, tasks, (int64_t)fmin(fmax(bytes, flops / 4), 0x1p62));
+}
+
+static inline const char *product_refuse(const trine_call *call) {
+    const trine_matmul_args *args = call->args;
+    if (call->tensor[A].dtype != TRINE_I8) return NULL;
+    const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) && fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
+    if (call->present >> A_SCALE & 1 || call->present >> B_SCALE & 1) return "i8 products take no scales";
+    if (!integers) return "i8 products take integers up to 2^24 for alpha and beta";
+    return args->activation > TRINE_ACTIVATION_RELU ? "i8 products take no activation but relu" : NULL;
+}
+
+#endif

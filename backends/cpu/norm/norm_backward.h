@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rms_norm_backward and layer_norm_backward: the one is the other without the mean. */
+#ifndef TRINE_CPU_NORM_BACKWARD_H
+#define TRINE_CPU_NORM_BACKWARD_H
+
+#include "backends/cpu/core/columns.h"
+
+typedef struct norm_gradient {
+    const trine_tensor *dy, *h, *weight, *mean, *rstd, *dresidual, *dx, *dh, *dweight, *dbias;
+    int64_t r, n;
+    float weight_offset, p;
+    dropout dropout;
+    bool stream;
+    float *factor; /* weight + offset in f32, zeros from n to the pitch */
+} norm_gradient;
+
+/* A thread's buffers: pieces of g = factor dy and of xhat. */
+typedef struct norm_pieces {
+    row_piece g, hat;
+} norm_pieces;
+
+/* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and of each thread's current run. */
+INLINE int64_t norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
+static inline int norm_team(const trine_call *call) { return cpu_team(call, columns_blocks(call->dim[0]), row_bytes(call)); }
+
+static inline void norm_prepare(const norm_gradient *a) {
+    for (int64_t at = 0; a->weight && at < a->n; at += ROW_PIECE) row_load(a->factor + at, a->weight->data, at, row_count(a->n, at), a->weight->dtype);
+    for (int64_t j = 0; j < a->n; j++) a->factor[j] = a->weight ? a->factor[j] + a->weight_offset : 1;
+    for (int64_t j = a->n; j < columns_pitch(a->n); j++) a->factor[j] = 0;
+}
+
+/* One row as its steps see it. dweight and dbias are where its terms are added, NULL where they are not. */
+typedef struct norm_view {
+    const void *dy, *h, *dresidual;
+    float mean, rstd, sum, product; /* of g, of g xhat */
+    float *dweight, *dbias;
+} norm_view;
+
+INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R, trine_dtype T) {
+    vf acc[ROW_ACC] = { 0 }, acc2[ROW_ACC] = { 0 };
+    const float mean = v->mean, rstd = v->rstd;
+    float *dweight = v->dweight, *dbias = v->dbias;
+    ROW_EACH(count, j, k, m, {
+        const vf dy = row_get(v->dy, T, at + j, m);
+        const vf hat = row_mask((row_get(v->h, R, at + j, m) - mean) * rstd, m, 0);
+        if (dweight) *(vf_any *)(dweight + at + j) += dy * hat;
+        if (dbias) *(vf_any *)(dbias + at + j) += dy;
+        const vf g = dy * *(const vf_any *)(factor + at + j);
+        *row_vector(p->g, j) = g;
+        *row_vector(p->hat, j) = hat;
+        acc[k] += g;
+        acc2[k] = vfma(g, hat, acc2[k]);
+    });
+    v->sum += row_total(acc);
+    v->product += row_total(acc2);
+}
+INLINE void norm_read_any(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R, trine_dtype T) {
+    if (R == TRINE_F32)
+        norm_read_as(v, p, factor, at, count, TRINE_F32, T);
+    else
+        norm_read_as(v, p, factor, at, count, T, T); /* of dy's type, if not f32 */
+}
+
+/* g becomes dh = rstd (g - c1 - xhat c2) + dresidual, while the next rows are fetched. */
+INLINE void norm_write_as(const norm_view *v, norm_pieces *p, float c1, float c2, int64_t at, int count, const norm_view *next, trine_dtype T, trine_dtype R) {
+    const float rstd = v->rstd;
+    ROW_EACH(count, j, k, m, {
+        row_prefetch(next->dy, T, j, k);
+        row_prefetch(next->h, R, j, k);
+        vf d = (*row_vector(p->g, j) - c1 - *row_vector(p->hat, j) * c2) * rstd;
+        if (v->dresidual) d += row_get(v->dresidual, R, at + j, m);
+        *row_vector(p->g, j) = d;
+    });
+}
+
+static inline norm_view norm_view_of(const norm_gradient *a, int64_t i) {
+    return (norm_view){
+        .dy = row_at(a->dy, i),
+        .h = row_at(a->h, i),
+        .dresidual = a->dresidual ? row_at(a->dresidual, i) : NULL,
+        .mean = a->mean ? ((const float *)a->mean->data)[i] : 0,
+        .rstd = ((const float *)a->rstd->data)[i],
+    };
+}
+
+static inline void norm_row(const norm_gradient *a, norm_pieces *p, int64_t i, float *dweight, float *dbias) {
+    const int64_t n = a->n;
+    const trine_dtype T = a->dy->dtype, R = a->h->dtype;
+    const norm_view next = norm_view_of(a, i + 1 < a->r ? i + 1 : i);
+    norm_view v = norm_view_of(a, i);
+    v.dweight = dweight;
+    v.dbias = dbias;
+    for (int64_t at = 0; at < n; at += ROW_PIECE) FOR_TYPE(T, norm_read_any, &v, p, a->factor, at, row_count(n, at), R);
+    const float c1 = a->mean ? v.sum / (float)n : 0, c2 = v.product / (float)n;
+    v.dweight = v.dbias = NULL;
+    for (int64_t at = 0; at < n; at += ROW_PIECE) {
+        const int count = row_count(n, at);
+        if (n > ROW_PIECE) FOR_TYPE(T, norm_read_any, &v, p, a->factor, at, count, R);
+        FOR_TYPE(R, norm_write_as, &v, p, c1, c2, at, count, &next, T);
+        if (a->dh) row_store(p->g, row_sink_of(a->dh, i, at, a->stream), count, R);
+        if (a->p > 0) row_dropout(p->g, &a->dropout, (uint64_t)(i * n + at), count);
+        row_store(p->g, row_sink_of(a->dx, i, at, a->stream), count, T);
+    }
+}
+
+/* The rows of block b. The sums of a run of rows are in `run`, those of the blocks in `partial`: of dweight and of dbias, NULL where not
+ * asked for. */
+static inline void norm_block(const norm_gradient *a, norm_pieces *p, int64_t b, float *const partial[2], float *const run[2]) {
+    const int64_t pitch = columns_pitch(a->n), first = b * columns_rows(a->r);
+    const int64_t last = first + columns_rows(a->r) < a->r ? first + columns_rows(a->r) : a->r;
+    for (int k = 0; k < 2; k++)
+        if (partial[k]) memset(partial[k] + b * pitch, 0, (size_t)a->n * sizeof(float));
+    for (int64_t i = first; i < last; i += COLUMNS_RUN) {
+        for (int k = 0; k < 2; k++)
+            if (run[k]) memset(run[k], 0, (size_t)pitch * sizeof(float));
+        for (int64_t row = i; row < last && row < i + COLUMNS_RUN; row++) norm_row(a, p, row, run[0], run[1]);
+        for (int k = 0; k < 2; k++)
+            if (run[k]) columns_add(partial[k] + b * pitch, run[k], a->n);
+    }
+}
+
+/* The sums where they are built: of every block, and of each thread's current run; NULL where not asked for. */
+typedef struct norm_job {
+    const norm_gradient *a;
+    int64_t blocks;
+    float *partial[2], *runs[2];
+} norm_job;
+
+static void norm_thread(const void *context, int thread, int team) {
+    const norm_job *job = context;
+    const norm_gradient *a = job->a;
+    const int64_t pitch = columns_pitch(a->n);
+    const trine_tensor *out[2] = { a->dweight, a->dbias };
+    float *const run[2] = { job->runs[0] ? job->runs[0] + thread * pitch : NULL, job->runs[1] ? job->runs[1] + thread * pitch : NULL };
+    norm_pieces p;
+    int64_t first, last;
+    cpu_share(job->blocks, thread, team, &first, &last);
+    for (int64_t b = first; b < last; b++) norm_block(a, &p, b, job->partial, run);
+    if (a->stream) stream_fence();
+    cpu_barrier(team);
+    cpu_share(pitch / 16, thread, team, &first, &last);
+    last = last * 16 < a->n ? last * 16 : a->n;
+    for (int k = 0; k < 2; k++)
+        if (out[k]) columns_finish(job->partial[k], job->blocks, pitch, first * 16, last, out[k]);
+}
+
+/* The parameters that the arguments of both ops have. */
+#define NORM_BACKWARD_PARAMS(args) \
+    .weight_offset = (args)->weight_offset, .p = (args)->dropout, .dropout = dropout_of((args)->dropout, (args)->seed, (args)->offset)
+
+/* The op's sizes, tensors and parameters, as it defines them. */
+static norm_gradient norm_gradient_of(const trine_call *call);
+
+static size_t norm_backward_workspace(const trine_call *call) {
+    const norm_gradient a = norm_gradient_of(call);
+    return (size_t)(columns_pitch(a.n) * (1 + norm_sums(&a) * (columns_blocks(a.r) + norm_team(call)))) * sizeof(float);
+}
+
+static trine_status norm_backward_launch(const trine_call *call) {
+    norm_gradient a = norm_gradient_of(call);
+    a.stream = row_streams(call);
+    a.factor = call->workspace;
+    norm_prepare(&a);
+    const int64_t pitch = columns_pitch(a.n);
+    const int team = norm_team(call);
+    const trine_tensor *out[2] = { a.dweight, a.dbias };
+    norm_job job = { &a, columns_blocks(a.r), { 0 }, { 0 } };
+    float *next = a.factor + pitch;
+    for (int k = 0; k < 2; k++) {
+        if (!out[k]) continue;
+        job.partial[k] = next;
+        job.runs[k] = next + job.blocks * pitch;
+        next = job.runs[k] + team * pitch;
+    }
+    cpu_parallel(team, norm_thread, &job);
+    return TRINE_OK;
+}
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* adamw on the CPU: one pass over all the state. */
+#include "backends/cpu/core/cpu.h"
+#include "backends/cpu/core/vec_pair.h"
+
+enum { PARAM, GRAD, M, V, COPY, GRAD_SCALE }; /* as in the specification */
+
+/* The step's scalars, computed in float64 and rounded once. */
+typedef struct step_scalars {
+    float decay, beta1, rest1, beta2, rest2, rate, inverse_root, eps, grad_scale;
+} step_scalars;
+
+typedef struct step_data {
+    void *param, *m, *v, *copy;
+    const void *grad;
+    trine_dtype copy_type;
+} step_data;
+
+/* The new parameter; *m and *v are replaced. */
+INLINE vf step_vector(const step_scalars *s, vf param, vf grad, vf *m, vf *v) {
+    const vf g = grad * s->grad_scale;
+    *m = vfma(vset(s->beta1), *m, s->rest1 * g);
+    *v = vfma(vset(s->beta2), *v, s->rest2 * (g * g));
+    const vf denominator = vfma(vsqrt(*v), vset(s->inverse_root), vset(s->eps));
+    return vfma(vset(-s->rate), *m / denominator, vfma(vset(-s->decay), param, param));
+}
+
+INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state, trine_dtype type, trine_dtype grad) {
+    int64_t i = first;
+    if (type == TRINE_BF16 && grad == TRINE_BF16 && state == TRINE_BF16 && (!d->copy || d->copy_type == TRINE_BF16))
+        for (; i + 2 * VL <= last; i += 2 * VL) {
+            vf p[2], g[2], m[2], v[2];
+            vload2(p, d->param, TRINE_BF16, i);
+            vload2(g, d->grad, TRINE_BF16, i);
+            vload2(m, d->m, TRINE_BF16, i);
+            vload2(v, d->v, TRINE_BF16, i);
+            for (int j = 0; j < 2; j++) p[j] = step_vector(s, p[j], g[j], &m[j], &v[j]);
+            vstore2(d->param, TRINE_BF16, i, p);
+            vstore2(d->m, TRINE_BF16, i, m);
+            vstore2(d->v, TRINE_BF16, i, v);
+            if (d->copy) vstore2(d->copy, TRINE_BF16, i, p);
+        }
+    for (; i + VL <= last; i += VL) {
+        vf m = vload(d->m, state, i), v = vload(d->v, state, i);
+        const vf p = step_vector(s, vload(d->param, type, i), vload(d->grad, grad, i), &m, &v);
+        vstore(d->param, type, i, p);
+        vstore(d->m, state, i, m);
+        vstore(d->v, state, i, v);
+        if (d->copy) vstore(d->copy, d->copy_type, i, p);
+    }
+    if (i < last) {
+        const int rest = (int)(last - i);
+        vf m = vloadn(d->m, state, i, rest, 0), v = vloadn(d->v, state, i, rest, 0);
+        const vf p = step_vector(s, vloadn(d->param, type, i, rest, 0), vloadn(d->grad, grad, i, rest, 0), &m, &v);
+        vstoren(d->param, type, i, rest, p);
+        vstoren(d->m, state, i, rest, m);
+        vstoren(d->v, state, i, rest, v);
+        if (d->copy) vstoren(d->copy, d->copy_type, i, rest, p);
+    }
+}
+
+INLINE void range_of_param(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state, trine_dtype grad, trine_dtype type) {
+    step_range(d, s, first, last, state, type, grad);
+}
+INLINE void range_of_grad(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state, trine_dtype type, trine_dtype grad) {
+    FOR_TYPE(type, range_of_param, d, s, first, last, state, grad);
+}
+
+typedef struct update {
+    const step_scalars *s;
+    const step_data *d;
+    int64_t n;
+    trine_dtype type, state, grad;
+} update;
+
+/* Shares begin at multiples of 64 elements, so that no cache line has two writers. */
+static void update_thread(const void *context, int thread, int team) {
+    const update *u = context;
+    int64_t first, last;
+    cpu_share((u->n + 63) / 64, thread, team, &first, &last);
+    first *= 64;
+    last = last * 64 < u->n ? last * 64 : u->n;
+    if (u->state == TRINE_F32)
+        FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_F32, u->type);
+    else
+        FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_BF16, u->type);
+}
+
+static trine_status launch(const trine_call *call) {
+    const trine_adamw_args *args = call->args;
+    const trine_tensor *tensor = call->tensor;
+    const int64_t n = call->dim[0];
+    const double steps = (double)args->step;
+    const step_scalars s = {
+        .decay = (float)((double)args->lr * args->weight_decay),
+        .beta1 = args->beta1,
+        .rest1 = (float)(1.0 - args->beta1),
+        .beta2 = args->beta2,
+        .rest2 = (float)(1.0 - args->beta2),
+        .rate = (float)(args->lr / -expm1(steps * log(args->beta1))), /* 1 - beta^t without cancellation */
+        .inverse_root = (float)(1 / sqrt(-expm1(steps * log(args->beta2)))),
+        .eps = args->eps,
+        .grad_scale = call->present & 1u << GRAD_SCALE ? *(const float *)tensor[GRAD_SCALE].data : 1.0f,
+    };
+    const step_data d = { tensor[PARAM].data, tensor[M].data,    tensor[V].data, call->present & 1u << COPY ? tensor[COPY].data : NULL,
+                          tensor[GRAD].data,  tensor[COPY].dtype };
+    const trine_dtype type = tensor[PARAM].dtype, state = tensor[M].dtype;
+    const update u = { &s, &d, n, type, state, tensor[GRAD].dtype };
+    cpu_parallel(cpu_team(call, n, n * (int64_t)(2 * vsize(type) + 4 * vsize(state))), update_thread, &u);
+    return TRINE_OK;
+}
+
+CPU_KERNELS(adamw) = { { CPU_NAME, NULL, NULL, launch }, { 0 } };

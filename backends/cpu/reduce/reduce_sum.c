@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_sum on the CPU: the matrix in tiles, a block of rows by a piece of columns, each read once for both sums. */
+#include "backends/cpu/core/columns.h"
+
+typedef struct sums {
+    const trine_tensor *x, *rows, *columns;
+    int64_t r, n, blocks, pieces;
+    float *row_part;    /* by piece: r sums each; NULL if there is one piece, which gives the sums themselves */
+    float *column_part; /* by block: n sums each */
+} sums;
+
+static sums arguments(const trine_call *call) {
+    const int64_t r = call->dim[0], n = call->dim[1];
+    return (sums){
+        .x = row_tensor(call, 0),
+        .rows = row_tensor(call, 1),
+        .columns = row_tensor(call, 2),
+        .r = r,
+        .n = n,
+        .blocks = columns_blocks(r),
+        .pieces = n > 0 ? (n + ROW_PIECE - 1) / ROW_PIECE : 1,
+    };
+}
+
+static int64_t row_part_size(const sums *a) { return a->rows && a->pieces > 1 ? a->pieces * columns_pitch(a->r) : 0; }
+static int64_t column_part_size(const sums *a) { return a->columns ? a->blocks * columns_pitch(a->n) : 0; }
+
+static size_t workspace(const trine_call *call) {
+    const sums a = arguments(call);
+    return (size_t)(row_part_size(&a) + column_part_size(&a)) * sizeof(float);
+}
+
+/* A piece of a row: its sum, and what `run` holds plus its elements; either may be NULL. */
+INLINE void read_as(float *sum, float *run, const void *x, int64_t at, int count, trine_dtype T) {
+    vf acc[ROW_ACC] = { 0 };
+    ROW_EACH(count, j, k, m, {
+        const vf v = row_get(x, T, at + j, m);
+        acc[k] += v;
+        if (run) *row_vector(run, j) += v;
+    });
+    if (sum) *sum = row_total(acc);
+}
+
+static void tile(const sums *a, int64_t block, int64_t piece, float *run) {
+    const int64_t at = piece * ROW_PIECE, first = block * columns_rows(a->r);
+    const int64_t last = first + columns_rows(a->r) < a->r ? first + columns_rows(a->r) : a->r;
+    const int count = row_count(a->n, at);
+    float *part = a->columns ? a->column_part + block * columns_pitch(a->n) + at : NULL;
+    if (part) memset(part, 0, (size_t)count * sizeof(float));
+    for (int64_t start = first; start < last; start += COLUMNS_RUN) {
+        if (part) memset(run, 0, (size_t)cpu_round_up(count, VL) * sizeof(float));
+        for (int64_t i = start; i < last && i < start + COLUMNS_RUN; i++) {
+            float sum;
+            FOR_TYPE(a->x->dtype, read_as, a->rows ? &sum : NULL, part ? run : NULL, row_at(a->x, i), at, count);
+            if (a->row_part)
+                a->row_part[piece * columns_pitch(a->r) + i] = sum;
+            else if (a->rows)
+                sstore(a->rows->data, a->rows->dtype, i, sum);
+        }
+        if (part) columns_add(part, run, count);
+    }
+}
+
+static void sum_thread(const void *context, int thread, int team) {
+    const sums *a = context;
+    row_piece run;
+    int64_t first, last;
+    cpu_share(a->blocks * a->pieces, thread, team, &first, &last);
+    for (int64_t t = first; t < last; t++) tile(a, t / a->pieces, t % a->pieces, run);
+    cpu_barrier(team);
+    if (a->columns) {
+        cpu_share(a->n, thread, team, &first, &last);
+        columns_finish(a->column_part, a->blocks, columns_pitch(a->n), first, last, a->columns);
+    }
+    if (a->row_part) {
+        cpu_share(a->r, thread, team, &first, &last);
+        columns_finish(a->row_part, a->pieces, columns_pitch(a->r), first, last, a->rows);
+    }
+}
+
+static trine_status launch(const trine_call *call) {
+    sums a = arguments(call);
+    if (a.columns) a.column_part = call->workspace;
+    if (row_part_size(&a) > 0) a.row_part = (float *)call->workspace + column_part_size(&a);
+    cpu_parallel(cpu_team(call, a.blocks * a.pieces, row_bytes(call)), sum_thread, &a);
+    return TRINE_OK;
+}
+
+CPU_KERNELS(reduce_sum) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch }, { 0 } };

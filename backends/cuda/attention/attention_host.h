@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention and its gradient as the host sides of their kernels see them. */
+#ifndef TRINE_CUDA_ATTENTION_HOST_H
+#define TRINE_CUDA_ATTENTION_HOST_H
+
+#include "attention.h"
+#include "backends/simt/core/host.h"
+#include "backends/cuda/driver/state.h"
+
+/* Symbols, in the order in which both ops' tables first use them. */
+enum { ATTENTION_B, ATTENTION_SQ, ATTENTION_H, ATTENTION_D, ATTENTION_SK, ATTENTION_HK, ATTENTION_NSEQ };
+
+/* The parameters of both ops. */
+typedef struct attention_options {
+    float scale, softcap;
+    bool causal;
+    int64_t window;
+} attention_options;
+
+/* `cu_q`: the place of cu_seqlens_q, behind which is cu_seqlens_k. */
+attention_problem attention_problem_of(const trine_call *call, int cu_q, attention_options options);
+
+/* A tensor b s h d; and one b h s, which may be absent. */
+attention_tensor attention_tokens_of(const trine_call *call, int tensor);
+attention_tensor attention_statistic_of(const trine_call *call, int tensor);
+
+/* All of attention's but tiles and columns. */
+attention_params attention_params_of(const trine_call *call);
+
+/* Why no kernel here can run the call; NULL if one can. */
+const char *attention_refuse(const trine_call *call);
+const char *attention_refuse_tiles(const trine_call *call, float scale, float softcap); /* likewise, none of tensor cores */
+
+#endif

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention for sm_90a: copies of boxes, products of warpgroups, weights that stay in registers.
+ *
+ * A block is a producer warpgroup, one thread of which keeps copies on their way, and two or three consumers, each with 64 queries of a tile: their sums of o,
+ * a tile of scores, and the weights of the tile before as the left operand of their product with v. Consumers take turns in starting products, so that one's
+ * exponentials go on while the tensor cores have another's products; and each starts the scores of the next keys before it turns to the exponentials of these.
+ * Keys go from the last to the first. Blocks stay, and take tiles in turns of alternating direction: the first scores of a tile are started with the last
+ * values of the one before, so that o is written while they, and the other consumers' products, go on. The producer finds the tiles.
+ *
+ * NOTES. Floors: 4 flops for each visible pair and column, 4096 a clock and processor, and an exponential for each pair, 16 a clock and processor: the same
+ * time at d = 64, half of it at 128. What was learned:
+ * - Left to itself the compiler moves the wait for the product that exponentials are to overlap with in front of them, over votes too. It does not move it over
+ *   the release of a stage, whose address is therefore made to depend on the weights' sums (attention_after).
+ * - An operand's address that the compiler knows to be the same in all lanes needs no moves: 140 instructions from one turn to the next became 76 (d 128).
+ * - These two, and tiles that follow each other without a gap: 5 % (d 64), 7 (128), 11 (256). Tiles found by the producer, and stores of o without a branch to
+ *   each: 1 to 2 % more, 3 to 6 at s 1024.
+ * - Under a causal mask with s 1024 heads are so many that blocks share no keys, which memory then reads for each tile. In bunches of whole rounds: 11 % (d
+ *   128, 256). Rounds that straddle bunches cost 40 % at s 16384, where some blocks get the largest tile of each. Tiles of 192 queries lose 3 to 14 % by
+ *   bunches.
+ * - Lost: groups that pass over keys that none of their queries sees (192 queries: 3 %, by registers); tiles of 160 and 176 keys at d 128 (4 to 16 % at s 1024,
+ *   while s 16384 gains 3 to 6); tiles of 128 queries at d 64 (16 to 22 % where sequences are long; under a causal mask at s 1024 they gain 15 %, and are
+ *   taken).
+ * - Measured on an H200 beside cuDNN 9.19, bf16, 16384 tokens, full and causal, TFLOP/s: s 1024 d 64 359 of 460 and 273 of 323, d 128 506 of 621 and 421 of
+ *   426, d 256 566 of 635 and 414 of 437; s 16384 529 of 526 and 479 of 505, 655 of 683 and 663 of 598, 805 of 740 and 792 of 649.
+ * - Copies of boxes trap where box and tensor do not begin at 16 bytes: such tensors are moved by hand, since results must not depend on addresses. */
+#ifndef TRINE_CUDA_ATTENTION_SM90_INL_H
+#define TRINE_CUDA_ATTENTION_SM90_INL_H
+
+#include "attention_rows.h"
+#include "attention_sm90.h"
+#include "backends/cuda/tile/rows.h"
+
+template <class Type, int COLUMNS, int TILE_KEYS, int CONSUMERS, int DEPTH> struct attention_pipe {
+    using T = Type;
+    enum {
+        D = COLUMNS,
+        KEYS = TILE_KEYS,
+        GROUPS = CONSUMERS,
+        STAGES = DEPTH,
+        ROWS = GROUPS * 64,
+        THREADS = (GROUPS + 1) * WARPGROUP,
+        PANELS = D / 64, /* of 64 columns, 128 bytes */
+        Q_PANEL = ROWS * 128,
+        K_PANEL = KEYS * 128,
+        TILE = KEYS * 2 * D,
+        TILES = ROWS * 2 * D,             /* the first stage */
+        TASK = TILES + 2 * STAGES * TILE, /* what the queries at hand, or those to come, are of */
+        BARRIERS = TASK + 32,
+    };
+    uint32_t memory;
+    int stage[2]; /* of k and v */
+    uint32_t parity[2];
+
+    DEVICE uint32_t q_full() const { return memory + BARRIERS; }
+    DEVICE uint32_t q_empty() const { return q_full() + 8; }
+    DEVICE uint32_t tile(int which) const { return memory + TILES + (which * STAGES + stage[which]) * TILE; }
+    DEVICE uint32_t full(int which) const { return memory + BARRIERS + 16 + (which * STAGES + stage[which]) * 16; }
+    DEVICE uint32_t empty(int which) const { return full(which) + 8; }
+    DEVICE void advance(int which) {
+        stage[which]++;
+        if (stage[which] == STAGES) stage[which] = 0, parity[which] ^= 1;
+    }
+
+    DEVICE void make_barriers() const {
+        barrier_init(q_full(), 1);
+        barrier_init(q_empty(), GROUPS);
+        for (int i = 0; i < 2 * STAGES; i++) {
+            barrier_init(memory + BARRIERS + 16 + i * 16, 1);
+            barrier_init(memory + BARRIERS + 16 + i * 16 + 8, GROUPS);
+        }
+        barriers_made();
+    }
+};
+
+enum { ATTENTION_KEY, ATTENTION_VALUE };
+
+/* ---------------------------------------------------------------------------------------------------------------------- tiles */
+
+struct attention_task {
+    int first, head, batch;
+    int low, count; /* the first key of the first of so many tiles of keys, one at least */
+};
+
+/* The block's slot of a round, and its section: bunches of heads have sections of slots, some of which may be empty. */
+struct attention_slot {
+    int at, section, rest, bunch;
+    DEVICE attention_slot(const attention_sm90_params &p, int round) {
+        const int blocks = (int)block_count(), block = (int)block_index();
+        at = round % 2 ? (round + 1) * blocks - 1 - block : round * blocks + block;
+        section = at / p.span, rest = at - section * p.span, bunch = lesser(p.bunch, p.planes - section * p.bunch);
+    }
+};
+
+/* The first round from this one on in which the block has a tile; -1 if there is none. */
+DEVICE int attention_round(const attention_sm90_params &p, int round) {
+    for (;; round++) {
+        const attention_slot slot(p, round);
+        if (slot.at >= p.slots) return -1;
+        if (slot.rest < slot.bunch * p.call.tiles) return round;
+    }
+}
+
+template <class Pipe> DEVICE attention_task attention_task_of(const attention_sm90_params &p, int round) {
+    const attention_slot slot(p, round);
+    const int tile = slot.rest / slot.bunch, plane = slot.section * p.bunch + slot.rest - tile * slot.bunch;
+    attention_task t = { (p.call.tiles - 1 - tile) * Pipe::ROWS, plane % p.call.at.h, plane / p.call.at.h };
+    const attention_sight top = attention_keys_of(p.call.at, t.first), bottom = attention_keys_of(p.call.at, lesser(t.first + Pipe::ROWS, p.call.at.sq) - 1);
+    t.low = top.low, t.count = (greater(bottom.high - top.low, 1) + Pipe::KEYS - 1) / Pipe::KEYS;
+    return t;
+}
+
+/* The producer finds tasks, since that takes long; consumers find only whether there is one. */
+DEVICE void attention_task_put(uint32_t to, const attention_task &t) {
+    shared_store(to, (uint32_t)t.first, (uint32_t)t.head);
+    shared_store(to + 8, (uint32_t)t.batch, (uint32_t)t.low);
+    shared_store(to + 16, (uint32_t)t.count);
+}
+DEVICE attention_task attention_task_get(uint32_t from) {
+    const packed<uint32_t, 4> a = shared_load_piece(from), b = shared_load_piece(from + 16);
+    return { (int)shuffle_first(a.v[0]), (int)shuffle_first(a.v[1]), (int)shuffle_first(a.v[2]), (int)shuffle_first(a.v[3]), (int)shuffle_first(b.v[0]) };
+}
+
+/* A tensor that does not begin at 16 bytes, which copies of boxes cannot read: the first THREADS of the block move ROWS tokens element by element, as boxes
+ * would. */
+template <class T, int D, int ROWS, int THREADS>
+DEVICE void attention_move(uint32_t to, const attention_tensor &t, int batch, int first, int end, int head, int columns) {
+    const typename T::bits *const from = attention_row<T>(t, batch, first, head);
+#pragma unroll 1
+    for (int i = thread_index(); i < ROWS * D; i += THREADS) {
+        const int row = i / D, column = i % D;
+        const uint16_t x = first + row < end && column < columns ? from[row * t.token + column] : 0;
+        shared_store(to + column / 64 * ROWS * 128 + row * 128 + ((column % 64 / 8 ^ row % 8) << 4) + column % 8 * 2, x);
+    }
+}
+
+/* Whoever calls this is one thread, or the warpgroup if anything is moved BY_HAND. */
+template <class Pipe, bool BY_HAND> struct attention_producer {
+    const attention_sm90_params &p;
+    Pipe &pipe;
+
+    /* `moved`: ends what the warpgroup moved; begins what copies bring otherwise. */
+    DEVICE bool begin(uint32_t full, int bytes, bool moved) const {
+        if (BY_HAND && moved) return false;
+        if (!BY_HAND || thread_index() == 0) barrier_expect(full, bytes);
+        return !BY_HAND || thread_index() == 0;
+    }
+    DEVICE void end(uint32_t full) const {
+        copies_see();
+        sync_some(Pipe::GROUPS + 1, WARPGROUP);
+        if (thread_index() == 0) barrier_arrive_here(full);
+    }
+
+    DEVICE void queries(const attention_task &t, int number) {
+        barrier_wait(pipe.q_empty(), number % 2 ^ 1);
+        if (!BY_HAND || thread_index() == 0) attention_task_put(pipe.memory + Pipe::TASK, t);
+        if (begin(pipe.q_full(), Pipe::TILES, p.moved[0]))
+            for (int i = 0; i < Pipe::PANELS * Pipe::GROUPS; i++)
+                copy_box(pipe.memory + i / Pipe::GROUPS * Pipe::Q_PANEL + i % Pipe::GROUPS * 8192, &p.q_map, pipe.q_full(), i / Pipe::GROUPS * 64,
+                         t.first + i % Pipe::GROUPS * 64, t.head, t.batch);
+        if constexpr (BY_HAND)
+            if (p.moved[0]) {
+                attention_move<typename Pipe::T, Pipe::D, Pipe::ROWS, WARPGROUP>(pipe.memory, p.call.q, t.batch, t.first, p.call.at.sq, t.head, p.call.at.d);
+                end(pipe.q_full());
+            }
+    }
+
+    DEVICE void keys(int which, const attention_task &t, int tile) {
+        const int head = t.head / p.call.at.group, first = t.low + tile * Pipe::KEYS;
+        barrier_wait(pipe.empty(which), pipe.parity[which] ^ 1);
+        if (begin(pipe.full(which), Pipe::TILE, p.moved[1 + which]))
+            for (int i = 0; i < Pipe::PANELS; i++)
+                copy_box(pipe.tile(which) + i * Pipe::K_PANEL, which == ATTENTION_KEY ? &p.k_map : &p.v_map, pipe.full(which), i * 64, first, head, t.batch);
+        if constexpr (BY_HAND)
+            if (p.moved[1 + which]) {
+                attention_move<typename Pipe::T, Pipe::D, Pipe::KEYS, WARPGROUP>(pipe.tile(which), which == ATTENTION_KEY ? p.call.k : p.call.v, t.batch, first,
+                                                                                 p.call.at.sk, head, p.call.at.d);
+                end(pipe.full(which));
+            }
+        pipe.advance(which);
+    }
+
+    /* In the order in which consumers want them: the last keys of the next tile before the first values of this one. */
+    DEVICE void run() {
+        int round = attention_round(p, 0);
+        if (round < 0) return;
+        attention_task t = attention_task_of<Pipe>(p, round), next = t;
+        keys(ATTENTION_KEY, t, t.count - 1);
+        queries(t, 0);
+#pragma unroll 1
+        for (int number = 1;; number++) {
+            round = attention_round(p, round + 1);
+            if (round >= 0) next = attention_task_of<Pipe>(p, round);
+#pragma unroll 1
+            for (int tile = t.count - 2; tile >= 0; tile--) {
+                keys(ATTENTION_KEY, t, tile);
+                keys(ATTENTION_VALUE, t, tile + 1);
+            }
+            if (round >= 0) keys(ATTENTION_KEY, next, next.count - 1);
+            keys(ATTENTION_VALUE, t, 0);
+            if (round < 0) return;
+            t = next;
+            queries(t, number);
+        }
+    }
+};
+
+/* ------------------------------------------------------------------------------------------------------------------- consumers */
+
+/* An operand whose address is known to be the same in all lanes, so that where its parts are takes no registers. */
+struct attention_operand {
+    uint32_t low, high;
+    DEVICE attention_operand(uint32_t address, int panel) {
+        const uint64_t whole = wgmma_operand(address, panel);
+        low = shuffle_first((uint32_t)whole), high = (uint32_t)(wgmma_operand(0, panel) >> 32);
+    }
+    DEVICE uint64_t at(int bytes) const { return (uint64_t)high << 32 | (low + bytes / 16); }
+};
+
+template <class Pipe> DEVICE void attention_scores(float (&s)[Pipe::KEYS / 2], const attention_operand &q, const attention_operand &k) {
+#pragma unroll
+    for (int i = 0; i < Pipe::D / 16; i++)
+        wgmma<typename Pipe::T, Pipe::KEYS, false, false>::multiply(s, q.at(i / 4 * Pipe::Q_PANEL + i % 4 * 32), k.at(i / 4 * Pipe::K_PANEL + i % 4 * 32),
+                                                                    i > 0);
+    wgmma_commit();
+}
+
+template <class Pipe> DEVICE void attention_values(float (&o)[Pipe::D / 2], const uint32_t (&w)[Pipe::KEYS / 4], const attention_operand &v) {
+#pragma unroll
+    for (int i = 0; i < Pipe::KEYS / 16; i++) wgmma_rows<typename Pipe::T, Pipe::D>::multiply(o, w + 4 * i, v.at(i * 2048), true);
+    wgmma_commit();
+}
+
+template <int N> DEVICE void attention_clear(float (&o)[N]) {
+#pragma unroll
+    for (int i = 0; i < N; i++) o[i] = 0;
+}
+
+/* The warpgroup is done with what an operand was read from. */
+DEVICE void attention_release(uint32_t empty) {
+    if (thread_index() % WARPGROUP == 0) barrier_arrive_here(empty);
+}
+
+/* An address that counts as known only once the weights are. */
+DEVICE uint32_t attention_after(uint32_t address, const attention_rows &rows) {
+    asm volatile("{\n.reg .pred p;\nsetp.lt.f32 p, %1, 0f00000000;\n@p add.u32 %0, %0, 1;\nsetp.lt.f32 p, %2, 0f00000000;\n@p add.u32 %0, %0, 1;\n}"
+                 : "+r"(address)
+                 : "f"(rows.sum[0]), "f"(rows.sum[1]));
+    return address;
+}
+
+/* Consumers start products one after the other. */
+template <int GROUPS> DEVICE void attention_turn(int group) { sync_some(1 + group, 2 * WARPGROUP); }
+template <int GROUPS> DEVICE void attention_next(int group) { arrive_some(1 + (group + 1) % GROUPS, 2 * WARPGROUP); }
+
+template <class Pipe, bool BENT>
+DEVICE void attention_weigh(const attention_sm90_params &p, const attention_task &t, int tile, float (&s)[Pipe::KEYS / 2], attention_rows &rows,
+                            float (&factor)[2]) {
+    const int first = t.low + tile * Pipe::KEYS;
+    if constexpr (BENT) attention_bend(s, p.call.bend);
+    if (any_of_warp(attention_hides(rows, first, first + Pipe::KEYS))) attention_hide(s, rows, first);
+    attention_soften(s, rows, factor, p.call.spread);
+}
+
+template <class Pipe, bool BENT> struct attention_consumer {
+    const attention_sm90_params &p;
+    Pipe &pipe;
+    const int group;
+    attention_task t;
+    attention_rows rows;
+    float o[Pipe::D / 2], s[Pipe::KEYS / 2];
+    uint32_t w[Pipe::KEYS / 4];
+
+    DEVICE attention_operand queries() const { return { pipe.memory + group * 8192, Pipe::Q_PANEL }; }
+    DEVICE attention_operand tile(int which) const { return { pipe.tile(which), Pipe::K_PANEL }; }
+
+    /* The queries of a number, and what they see. */
+    DEVICE attention_task task(int number) const {
+        barrier_wait(pipe.q_full(), number % 2);
+        return attention_task_get(pipe.memory + Pipe::TASK);
+    }
+    DEVICE int row_of(const attention_task &t) const { return t.first + group * 64 + thread_index() % WARPGROUP / WARP * 16 + thread_index() % WARP / 4; }
+    DEVICE void wait(int which) const { barrier_wait(pipe.full(which), pipe.parity[which]); }
+
+    /* The weights of the last keys of the first tile, while nothing else is under way. */
+    DEVICE void start() {
+        float factor[2];
+        t = task(0), rows = attention_rows_of(p.call.at, row_of(t));
+        attention_clear(o);
+        wait(ATTENTION_KEY);
+        const attention_operand q = queries(), k = tile(ATTENTION_KEY);
+        wgmma_begin();
+        attention_scores<Pipe>(s, q, k);
+        wgmma_wait<0>();
+        wgmma_settle(s);
+        attention_release(pipe.empty(ATTENTION_KEY));
+        if (t.count == 1) {
+            sync_some(Pipe::GROUPS + 2 + group, WARPGROUP); /* all warps have the task; later on, turns see to that */
+            attention_release(pipe.q_empty());
+        }
+        pipe.advance(ATTENTION_KEY);
+        attention_weigh<Pipe, BENT>(p, t, t.count - 1, s, rows, factor);
+        attention_pack<typename Pipe::T>(w, s);
+    }
+
+    /* The last product of the last tile. */
+    DEVICE void finish() {
+        const attention_operand v = tile(ATTENTION_VALUE);
+        wait(ATTENTION_VALUE);
+        attention_turn<Pipe::GROUPS>(group);
+        wgmma_begin();
+        attention_values<Pipe>(o, w, v);
+        attention_next<Pipe::GROUPS>(group);
+        wgmma_wait<0>();
+        wgmma_settle(o);
+        attention_end<typename Pipe::T, Pipe::D>(p.call, t.batch, t.head, row_of(t), o, rows);
+    }
+
+    /* Scores of the next keys and values of these, at once; the first keys of the next tile come with the last values of this one. */
+    DEVICE void step(const attention_task &next, int tile_of_keys, bool last) {
+        float factor[2];
+        const attention_operand q = queries(), k = tile(ATTENTION_KEY), v = tile(ATTENTION_VALUE);
+        wait(ATTENTION_KEY);
+        attention_turn<Pipe::GROUPS>(group);
+        wgmma_begin();
+        attention_scores<Pipe>(s, q, k);
+        wait(ATTENTION_VALUE);
+        wgmma_begin();
+        attention_values<Pipe>(o, w, v);
+        attention_next<Pipe::GROUPS>(group);
+        wgmma_wait<1>();
+        wgmma_settle(s);
+        if (tile_of_keys == 0) attention_release(pipe.q_empty());
+        if (!last) {
+            attention_weigh<Pipe, BENT>(p, t, tile_of_keys, s, rows, factor);
+            const bool changes = attention_changes(rows, factor);
+            attention_release(attention_after(pipe.empty(ATTENTION_KEY), rows));
+            wgmma_wait<0>();
+            wgmma_settle(o);
+            attention_release(pipe.empty(ATTENTION_VALUE));
+            if (changes) attention_scale(o, factor);
+        } else {
+            const attention_rows fresh = attention_rows_of(p.call.at, row_of(next));
+            wgmma_wait<0>();
+            wgmma_settle(o);
+            attention_release(pipe.empty(ATTENTION_KEY));
+            attention_release(pipe.empty(ATTENTION_VALUE));
+            attention_end<typename Pipe::T, Pipe::D>(p.call, t.batch, t.head, row_of(t), o, rows);
+            t = next, rows = fresh;
+            attention_clear(o);
+            attention_weigh<Pipe, BENT>(p, t, tile_of_keys, s, rows, factor);
+        }
+        pipe.advance(ATTENTION_KEY);
+        pipe.advance(ATTENTION_VALUE);
+        attention_pack<typename Pipe::T>(w, s);
+    }
+
+    DEVICE void run() {
+        int round = attention_round(p, 0), at; /* the tile of keys whose weights w has */
+        if (round < 0) return;
+        start();
+        at = t.count - 1;
+#pragma unroll 1
+        for (int number = 1;;) {
+            attention_task next = t;
+            const bool last = at == 0;
+            if (last) {
+                round = attention_round(p, round + 1);
+                if (round < 0) break;
+                next = task(number++);
+            }
+            at = last ? next.count - 1 : at - 1;
+            step(next, at, last);
+        }
+        finish();
+    }
+};
+
+template <class Pipe, bool BENT> DEVICE void attention_persistent(const attention_sm90_params &p) {
+    const int group = thread_index() / WARPGROUP - 1;
+    Pipe pipe = { shared_address(launch_memory()) };
+    if (thread_index() == 0) {
+        tensor_map_fetch(&p.q_map);
+        tensor_map_fetch(&p.k_map);
+        tensor_map_fetch(&p.v_map);
+        pipe.make_barriers();
+    }
+    sync_block();
+    if (group < 0) {
+        registers_fewer<Pipe::GROUPS == 2 ? 24 : 32>();
+        if (p.moved[0] || p.moved[1] || p.moved[2])
+            attention_producer<Pipe, true>{ p, pipe }.run();
+        else if (thread_index() < WARP && elected())
+            attention_producer<Pipe, false>{ p, pipe }.run();
+    } else {
+        registers_more<Pipe::GROUPS == 2 ? 240 : 160>();
+        if (group == Pipe::GROUPS - 1) attention_next<Pipe::GROUPS>(group);
+        attention_consumer<Pipe, BENT>{ p, pipe, group }.run();
+    }
+}
+
+#endif

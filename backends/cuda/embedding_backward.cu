@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* embedding_backward on CUDA devices. */
-#include "backends/simt/embedding_backward.inl.h"

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* global_norm_clip on CUDA devices. */
-#include "backends/simt/global_norm_clip.inl.h"

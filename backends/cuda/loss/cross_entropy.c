@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cross_entropy on CUDA devices: the host side. */
+#include "backends/simt/loss/cross_entropy_launch.h"
+
+static const simt_shape *shape_of(const trine_call *call, simt_part *part_out) {
+    enum { LEAST = 2 << 10 }; /* bytes of a row: up to that a warp has it in registers */
+    return simt_shape_of(call, 1, LEAST / (int64_t)trine_dtype_size(call->type[0]), part_out);
+}
+
+static const char *refuse_parts(const trine_call *call) {
+    simt_part part;
+    if (!simt_present(call, CROSS_ENTROPY_DLOGITS)) return "no gradient is asked for";
+    return shape_of(call, &part) == NULL ? "a warp holds a row, or a cluster's shared memory does not" : NULL;
+}
+
+static trine_status launch_parts(const trine_call *call) {
+    cross_entropy_params p = cross_entropy_params_of(call);
+    const simt_shape *shape = shape_of(call, &p.part);
+    return simt_launch_parts(call, "parts", TRINE_NONE, shape, 1, &p.part, p.rows, &p, sizeof p);
+}
+
+/* Registers take any row, and are a kernel of their own so that tests see them take those that shared memory is preferred for. */
+SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME "_shared", .refuse = refuse_parts, .launch = launch_parts },
+                                { .name = SIMT_NAME, .launch = cross_entropy_launch },
+                                { 0 } };

@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* rope on CUDA devices. */
-#include "backends/simt/rope.inl.h"

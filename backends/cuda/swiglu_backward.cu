@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* swiglu_backward on CUDA devices. */
-#include "backends/simt/swiglu_backward.inl.h"

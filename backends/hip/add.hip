@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* add on CDNA devices. */
-#include "backends/simt/add.inl.h"

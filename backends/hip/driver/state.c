@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The thread's device, and functions of the device code that was built in. */
+#include "state.h"
+
+#include "backends/hip/core/grid.h"
+
+trine_status hip_enter(const hip_device *d, hip_scope *scope_out) {
+    *scope_out = (hip_scope){ false };
+    trine_status status = HIP_CALL(d->driver, GetDevice, &scope_out->before);
+    if (status != TRINE_OK || scope_out->before == d->device) return status;
+    status = HIP_CALL(d->driver, SetDevice, d->device);
+    scope_out->changed = status == TRINE_OK;
+    return status;
+}
+
+void hip_leave(const hip_device *d, hip_scope scope) {
+    if (scope.changed) d->driver->SetDevice(scope.before);
+}
+
+/* --------------------------------------------------------------------------------------------------------------- built-in code */
+
+#define ARCH(op, arch) #arch,
+const char *const hip_archs[HIP_ARCHS] = { HIP_EACH_ARCH(ARCH, ) };
+#undef ARCH
+
+/* An op that is one walk over its tensors needs no host code of its own. */
+static const trine_kernel walk_kernels[] = { { .name = SIMT_NAME, .launch = simt_walk_launch }, { 0 } };
+
+#define CODE(op, arch) extern const unsigned char trine_##op##_hip_##arch##_code[];
+#define WALK(op, OP) HIP_EACH_ARCH(CODE, op)
+#define OWN(op, OP) \
+    WALK(op, OP) \
+    extern const trine_kernel trine_##op##_hip[];
+#include "hip_rows.h"
+#undef CODE
+#undef WALK
+#undef OWN
+
+#define CODE(op, arch) trine_##op##_hip_##arch##_code,
+#define WALK(op, OP) [TRINE_OP_##OP] = { walk_kernels, { HIP_EACH_ARCH(CODE, op) } },
+#define OWN(op, OP) [TRINE_OP_##OP] = { trine_##op##_hip, { HIP_EACH_ARCH(CODE, op) } },
+const hip_op hip_ops[TRINE_OP_COUNT] = {
+#include "hip_rows.h"
+};
+#undef CODE
+#undef WALK
+#undef OWN
+
+/* ---------------------------------------------------------------------------------------------------------------- functions */
+
+/* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
+static trine_status load_function(hip_device *d, trine_op op, const char *name, hip_code *code_out) {
+    int mode = HIP_CAPTURE_MODE_RELAXED;
+    trine_status status = HIP_CALL(d->driver, ThreadExchangeStreamCaptureMode, &mode);
+    if (status != TRINE_OK) return status;
+    if (d->module[op] == NULL) status = HIP_CALL(d->driver, ModuleLoadData, &d->module[op], hip_ops[op].code[d->arch]);
+    if (status == TRINE_OK) {
+        const hip_result result = d->driver->ModuleGetFunction(code_out, d->module[op], name);
+        if (result != HIP_SUCCESS) status = d->driver->error(TRINE_ERR_DEVICE, "hipModuleGetFunction: %s: %s", name, hip_words(d->driver, result));
+    }
+    d->driver->ThreadExchangeStreamCaptureMode(&mode);
+    return status;
+}
+
+static trine_status find_function(hip_device *d, const trine_call *call, const simt_function *f, hip_code *code_out) {
+    char name[SIMT_NAME_SIZE];
+    simt_function_name(call->plan->spec->name, f, name);
+    if ((*code_out = simt_function_find(&d->functions, name)) != NULL) return TRINE_OK;
+    pthread_mutex_lock(&d->lock);
+    const trine_status status = load_function(d, call->plan->op, name, code_out);
+    if (status == TRINE_OK) simt_function_enter(&d->functions, name, *code_out);
+    pthread_mutex_unlock(&d->lock);
+    return status;
+}
+
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
+    hip_device *d = call->device;
+    const hip_queue *queue = call->queue;
+    const char *op = call->plan->spec->name;
+    (void)size;
+    if (blocks == 0) return TRINE_OK;
+    const int64_t width = blocks < GRID_WIDTH ? blocks : GRID_WIDTH, height = simt_blocks(blocks, width);
+    if (height > GRID_HEIGHT)
+        return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have", op, (long long)blocks);
+    hip_scope scope;
+    hip_code code;
+    trine_status status = hip_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = find_function(d, call, function, &code);
+    if (status == TRINE_OK) {
+        void *arguments[] = { (void *)(uintptr_t)params, &blocks };
+        status =
+            HIP_CALL(d->driver, ModuleLaunchKernel, code, (unsigned)width, (unsigned)height, 1, (unsigned)threads, 1, 1, 0, queue->stream, arguments, NULL);
+    }
+    hip_leave(d, scope);
+    return status;
+}
+
+/* A row in shared memory wants copies that no thread waits for, and more than 64 KB. */
+simt_room simt_room_of(const trine_call *call) {
+    (void)call;
+    return (simt_room){ 0 };
+}
+trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out) {
+    (void)function, (void)threads, (void)blocks, (void)clusters_out;
+    return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: the device has no clusters", call->plan->spec->name);
+}

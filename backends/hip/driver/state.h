@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the HIP backend share: devices, queues, and the device code that was built in. */
+#ifndef TRINE_HIP_STATE_H
+#define TRINE_HIP_STATE_H
+
+#include <pthread.h>
+
+#include "backends/simt/core/functions.h"
+#include "backends/hip/core/chips.h"
+#include "driver.h"
+#include "hip_archs.h"
+
+enum { HIP_MAX_DEVICES = 16, HIP_MARKS = 64 };
+
+/* The architectures that code was built for. */
+#define ARCH(op, arch) HIP_ARCH_##arch,
+enum { HIP_EACH_ARCH(ARCH, ) HIP_ARCHS };
+#undef ARCH
+extern const char *const hip_archs[HIP_ARCHS];
+
+typedef struct hip_device {
+    const hip_driver *driver;
+    int device;
+    int arch; /* place in hip_archs */
+    const hip_chip *chip;
+    int units;
+    pthread_mutex_t lock;
+    hip_module module[TRINE_OP_COUNT]; /* by op, loaded with its first function */
+    simt_functions functions;
+} hip_device;
+
+typedef struct hip_queue {
+    hip_stream stream;
+    bool own; /* not the caller's */
+    hip_event mark[HIP_MARKS];
+} hip_queue;
+
+/* Makes the device the thread's for the calls until hip_leave(), which puts back the one before. */
+typedef struct hip_scope {
+    bool changed;
+    int before;
+} hip_scope;
+trine_status hip_enter(const hip_device *d, hip_scope *scope_out);
+void hip_leave(const hip_device *d, hip_scope scope);
+
+/* What this module has of an op: its kernels, and a code object for each architecture. */
+typedef struct hip_op {
+    const trine_kernel *kernels; /* NULL: a hole */
+    const void *code[HIP_ARCHS];
+} hip_op;
+extern const hip_op hip_ops[TRINE_OP_COUNT];
+
+#endif

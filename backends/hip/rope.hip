@@ -1,3 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* rope on CDNA devices. */
-#include "backends/simt/rope.inl.h"

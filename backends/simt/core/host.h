@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host side of the device code that backends share. Compiled once into each module, which supplies simt_launch(). */
+#ifndef TRINE_SIMT_HOST_H
+#define TRINE_SIMT_HOST_H
+
+#include "ahead.h"
+#include "backends/backend.h"
+#include "params.h"
+#include "backends/simt/matmul/scales.h"
+
+/* At the end of backends/simt/<family>/<op>.c: SIMT_KERNELS(softmax) = { { SIMT_NAME, refuse, workspace, launch }, { 0 } }; */
+#define SIMT_PASTE_(op, backend) trine_##op##_##backend
+#define SIMT_PASTE(op, backend) SIMT_PASTE_(op, backend)
+#define SIMT_STRING_(x) #x
+#define SIMT_STRING(x) SIMT_STRING_(x)
+#define SIMT_NAME SIMT_STRING(SIMT_BACKEND)
+#define SIMT_KERNELS(op) \
+    extern const trine_kernel SIMT_PASTE(op, SIMT_BACKEND)[]; \
+    const trine_kernel SIMT_PASTE(op, SIMT_BACKEND)[]
+
+enum { SIMT_MAX_TYPES = 4 };
+
+/* A device function: "<op>[_<step>][_ragged]{_<type>}[_<variant>]", as in softmax_bf16_256. */
+typedef struct simt_function {
+    const char *step;                 /* of an op in several launches; NULL: none */
+    bool ragged;                      /* its rows are not whole vectors */
+    trine_dtype type[SIMT_MAX_TYPES]; /* up to the first that is TRINE_NONE */
+    int variant;                      /* 0: none */
+    int shared;                       /* bytes of shared memory besides the function's own, the same at every launch of it */
+    int cluster;                      /* blocks of one, of which a launch has whole ones; up to 1: none */
+} simt_function;
+
+/* Launches `blocks` blocks of a function of the call's op, unless there are none; `params` are passed by value. Does not wait and does not allocate. */
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size);
+
+/* The walk over the tensors of `set`, which have the shape of tensor `output`; what is asked for ahead is of the first. */
+simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output);
+
+/* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
+trine_status simt_walk_launch(const trine_call *call);
+
+/* The threads of a row's group, the last part of a row entry's name: the first of `sizes` that holds n elements if each thread holds `items`, or the last. And
+ * the blocks, and the threads of each. */
+typedef struct simt_group {
+    int size, threads;
+    int64_t blocks;
+} simt_group;
+simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes);
+
+/* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at a time, or two, or none, which read it
+ * once whatever its length: of those, small groups keep a processor busier, if there are rows enough. */
+typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_STREAM } simt_ladder;
+simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
+
+/* The whole launch of a row op, or of a step of it (NULL: it has none), whose entries are those of row.h for its first type: `rows` rows along dimension
+ * `symbol`. */
+trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
+
+/* Rows in shared memory, entries <op>_<step>[_ragged]_<type>[_<other>]_<held>, of SIMT_PART_SHAPES. */
+typedef struct simt_shape {
+    int threads, held;
+} simt_shape;
+
+/* The shape for a row along dimension `symbol`, and the fewest blocks that have room for it together; NULL: none have, or it is no longer than `least`. */
+const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out);
+
+/* The same for rows, or several of a block at a time, that need so many bytes for each column: the first of `shapes`, of which blocks of six to a processor share
+ * at most `share`. And do they fill half of its room? */
+#define SIMT_ONE_MORE(threads, held) +1
+enum { SIMT_SHORT = SIMT_SHORT_SHAPES(SIMT_ONE_MORE), SIMT_ALL = SIMT_PART_SHAPES(SIMT_ONE_MORE) };
+#undef SIMT_ONE_MORE
+const simt_shape *simt_shape_for(const trine_call *call, int symbol, int shapes, int64_t bytes, int share, simt_part *part_out);
+bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int64_t bytes);
+
+trine_status simt_launch_parts(const trine_call *call, const char *step, trine_dtype other, const simt_shape *shape, int symbol, const simt_part *part,
+                               int64_t rows, const void *params, size_t size);
+
+/* Rows through shared memory, entries <op>_ring_<type>_<chunks of a block>: `threads` have so many chunks of 16 bytes each of a row of more than `least` bytes
+ * and, unless that is 0, at most `most`. `behind` bytes follow a ring. */
+typedef struct simt_ring_entry {
+    int threads, chunks, least, most, behind;
+    bool whole; /* only rows of whole vectors, wherever they begin: sums do not depend on that */
+    int items;  /* of a chunk; 0: 16 bytes of the first type */
+    int idle;   /* one of so many clusters that the device holds is left out; 0: none */
+    int near;   /* bytes of a block's part of a row, of the first type, with which a ring holds two rows; 0: three */
+    int wide;   /* blocks of a cluster, where the device holds such, for rows that others have no room for; 0: no such rows */
+    bool full;  /* entries <op>_ring_full_<type>_<second type>_<chunks of a block> */
+} simt_ring_entry;
+
+/* The first of `count` entries that takes a row along dimension `symbol`, if clusters have room for it; NULL: none. */
+const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out);
+
+/* Clusters that take `rows` in as few turns as if so many were held at once, but in no more than `most`. */
+int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most);
+
+/* Fills in ring->clusters, where `params` has it, and launches as many. */
+trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most, const void *params,
+                              size_t size);
+
+/* The device's processors, the bytes of shared memory that a block can have, 0 if this backend has no entries for rows in it, and the blocks of a cluster. */
+typedef struct simt_room {
+    int units, shared, cluster;
+} simt_room;
+simt_room simt_room_of(const trine_call *call);
+
+/* How many clusters of a function the device holds at once, if a processor holds so many blocks. */
+trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out);
+
+/* Dropout's constants. */
+simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);
+
+/* by >= 1 */
+simt_divisor simt_divisor_of(int64_t by);
+
+static inline bool simt_present(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
+static inline int64_t simt_blocks(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
+
+/* Is every row of a tensor aligned to 16 bytes? True of absent ones. */
+bool simt_aligned(const trine_call *call, int tensor);
+
+/* Are the rows along dimension `symbol` whole vectors (row.h): aligned in all tensors that have it last, of a length that is a multiple of 8 and leaves room
+ * in 31 bits? */
+bool simt_rows_whole(const trine_call *call, int symbol);
+
+/* The first bytes of a tensor without gaps, the last dimension innermost; none of another. */
+simt_ahead simt_ahead_of(const trine_call *call, int tensor);
+/* The same for rows in shared memory. */
+simt_ahead simt_ahead_of_parts(const trine_call *call, int tensor, const simt_shape *shape);
+/* The same for two tensors that are read side by side. */
+simt_ahead_two simt_ahead_of_two(const trine_call *call, int first, int second);
+
+/* A tensor's rows, the last dimension being along them; data is NULL if it is absent. */
+simt_rows simt_rows_of(const trine_call *call, int tensor);
+/* A product's scales, of two dimensions; data is NULL if they are absent. */
+simt_scales simt_scales_of(const trine_call *call, int tensor);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dropout on devices: the host side. */
+#include "dropout.h"
+#include "backends/simt/core/host.h"
+
+enum { X, Y, MASK }; /* as in the specification */
+
+static trine_status launch(const trine_call *call) {
+    const trine_dropout_args *args = call->args;
+    const dropout_params p = { simt_walk_of(call, call->present, Y), simt_dropout_of(args->p, args->seed, args->offset) };
+    const bool whole = p.walk.length > 1 && p.walk.units == p.walk.row_units.by && p.walk.n % p.walk.length == 0;
+    const simt_function function = { .step = !whole ? NULL : simt_present(call, MASK) ? "whole_mask" : "whole", .type = { call->tensor[Y].dtype } };
+    return simt_launch(call, &function, simt_blocks(p.walk.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
+}
+
+SIMT_KERNELS(dropout) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

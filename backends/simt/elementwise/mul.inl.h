@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mul on devices. */
+#include <trine/trine.h>
+
+#include "backends/simt/core/walk.h"
+
+using mul_params = walk_call<trine_mul_args>;
+
+template <class A, class B, class T> struct mul_op {
+    template <int N> static DEVICE void step(const mul_params &p, const unit &u) {
+        float a[N], b[N];
+        unit_load_broadcast<A>(a, p.walk, 0, u);
+        unit_load_broadcast<B>(b, p.walk, 1, u);
+#pragma unroll
+        for (int k = 0; k < N; k++) a[k] = p.args.alpha * (a[k] * b[k]);
+        unit_store<T>(a, p.walk, 2, u);
+    }
+};
+
+EACH_FLOAT_3(WALK_3, mul, mul_params)

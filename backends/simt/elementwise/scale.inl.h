@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scale on devices. */
+#include <trine/trine.h>
+
+#include "backends/simt/core/walk.h"
+
+using scale_params = walk_call<trine_scale_args>;
+
+template <class X, class T> struct scale_op {
+    template <int N> static DEVICE void step(const scale_params &p, const unit &u) {
+        float x[N];
+        unit_load_broadcast<X>(x, p.walk, 0, u);
+#pragma unroll
+        for (int k = 0; k < N; k++) x[k] = fused(p.args.alpha, x[k], p.args.shift);
+        unit_store<T>(x, p.walk, 1, u);
+    }
+};
+
+EACH_FLOAT_2(WALK_ASKING_2, scale, scale_params)

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host sides of cross_entropy and of its gradient pass to their device sides. */
+#ifndef TRINE_SIMT_CROSS_ENTROPY_H
+#define TRINE_SIMT_CROSS_ENTROPY_H
+
+#include "backends/simt/core/ahead.h"
+#include "backends/simt/core/params.h"
+
+enum { GRADIENT_BYTES = 32 }; /* of logits that a thread of the gradient has: more do not gain (H200) */
+
+typedef struct cross_entropy_params {
+    simt_rows logits, labels, loss, lse;
+    int64_t rows, v, ignore;
+    float scale;      /* of the logits */
+    float base2;      /* scale log2(e): exponentials are powers of two of a logit times this */
+    double smoothing; /* e */
+    float z_loss;
+    bool long_labels; /* i64, not i32 */
+    /* of the gradient: */
+    simt_rows dloss, dlogits;
+    int64_t dloss_step;     /* 0: one element for all rows */
+    simt_divisor pieces;    /* of a row */
+    int64_t tasks;          /* of all rows */
+    float spread, at_label; /* e/v, and 1 - e more */
+    float twice_z_loss;
+    simt_part part;
+    simt_ahead ahead; /* of the logits */
+} cross_entropy_params;
+
+#endif

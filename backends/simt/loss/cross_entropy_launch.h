@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cross_entropy's launches that backends share, and what they pass to device code. */
+#ifndef TRINE_SIMT_CROSS_ENTROPY_LAUNCH_H
+#define TRINE_SIMT_CROSS_ENTROPY_LAUNCH_H
+
+#include "cross_entropy.h"
+#include "backends/simt/core/host.h"
+
+enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_LABELS, CROSS_ENTROPY_LOSS, CROSS_ENTROPY_LSE, CROSS_ENTROPY_DLOSS, CROSS_ENTROPY_DLOGITS };
+
+/* The sizes, and the parameters that the arguments of the op and of its gradient have. */
+#define CROSS_ENTROPY_PARAMS(call, args) \
+    .rows = (call)->dim[0], .v = (call)->dim[1], .ignore = (args)->ignore_index_set ? (args)->ignore_index : -100, .scale = (args)->logit_scale, \
+    .base2 = (float)((args)->logit_scale * 1.4426950408889634), .smoothing = (args)->label_smoothing, .z_loss = (args)->z_loss, \
+    .twice_z_loss = 2 * (args)->z_loss, .spread = (float)((args)->label_smoothing / (double)(call)->dim[1]), \
+    .at_label = (float)(1 - (args)->label_smoothing + (args)->label_smoothing / (double)(call)->dim[1])
+
+cross_entropy_params cross_entropy_params_of(const trine_call *call);
+
+/* Rows through registers. */
+trine_status cross_entropy_launch(const trine_call *call);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The launches that rms_norm and layer_norm share, and those of their gradients. Tensors are given by their numbers, -1 where an op has none; `p` has what the
+ * call's parameters say. */
+#ifndef TRINE_SIMT_NORM_LAUNCH_H
+#define TRINE_SIMT_NORM_LAUNCH_H
+
+#include "backends/simt/core/host.h"
+#include "norm.h"
+
+typedef struct norm_tensors {
+    int x, residual, weight, bias, y, residual_out, mean, rstd;
+} norm_tensors;
+
+/* The parameters that the arguments of both norms have. */
+#define NORM_PARAMS(args) \
+    (norm_params) { \
+        .eps = (args)->eps, .weight_offset = (args)->weight_offset, .round = (args)->rounding == TRINE_ROUND_BEFORE_WEIGHT, \
+        .dropout = simt_dropout_of((args)->dropout, (args)->seed, (args)->offset) \
+    }
+
+trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p);
+
+typedef struct norm_backward_tensors {
+    int dy, h, weight, mean, rstd, dresidual, dx, dh, dweight, dbias;
+} norm_backward_tensors;
+
+/* Likewise those of their gradients. */
+#define NORM_BACKWARD_PARAMS(args) \
+    (norm_backward_params) { .weight_offset = (args)->weight_offset, .dropout = simt_dropout_of((args)->dropout, (args)->seed, (args)->offset) }
+
+/* Partial sums of dweight, then of dbias, where they are asked for. */
+size_t norm_backward_workspace(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p);
+
+trine_status norm_backward_launch(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* softmax_backward on devices: the host side. */
+#include "backends/simt/core/host.h"
+#include "softmax.h"
+
+enum { Y, DY, DX }; /* as in the specification */
+
+/* Of 16 bits also rows that fill half of the registers of their group. */
+enum { RINGS = 2 };
+static const simt_ring_entry rings[RINGS] = {
+    { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 16 << 10, .near = 20 << 10 },
+    { .threads = SIMT_RING_THREADS, .chunks = 4, .least = 8 << 10, .most = 12 << 10, .near = 20 << 10 },
+};
+
+static trine_status launch(const trine_call *call) {
+    const trine_softmax_backward_args *args = call->args;
+    softmax_backward_params p = {
+        .y = simt_rows_of(call, Y),
+        .dy = simt_rows_of(call, DY),
+        .dx = simt_rows_of(call, DX),
+        .rows = call->dim[0] * call->dim[1],
+        .s = call->dim[1],
+        .n = call->dim[2],
+        .scale = args->scale,
+        .causal = args->causal,
+        .ahead = args->causal ? (simt_ahead_two){ { { 0 } } } : simt_ahead_of_two(call, Y, DY),
+    };
+    const bool one_matrix = call->dim[0] == 1 || (p.y.batch == p.s * p.y.row && p.dy.batch == p.s * p.dy.row && p.dx.batch == p.s * p.dx.row);
+    const int count = trine_dtype_size(call->type[0]) == 2 ? RINGS : RINGS - 1;
+    const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, 2, count, rings, &p.ring) : NULL;
+    if (entry != NULL) return simt_launch_ring(call, entry, &p.ring, p.rows, p.rows, &p, sizeof p);
+    return simt_launch_rows(call, NULL, p.rows, 2, SIMT_TWO_ROWS, &p, sizeof p);
+}
+
+SIMT_KERNELS(softmax_backward) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* global_norm_clip on devices: squares summed in float64 by blocks of a fixed size, the sums by one block, then one pass that scales. */
+#include <fetch.h>
+#include "global_norm_clip.h"
+#include "backends/simt/core/simt.h"
+
+template <class T, bool WHOLE> DEVICE double clip_sum(const clip_params &p, int64_t first, int64_t end) {
+    double sum = 0;
+#pragma unroll 4
+    for (int64_t at = first + thread_index() * VECTOR; at < end; at += SIMT_THREADS * VECTOR) {
+        float x[VECTOR];
+        load_lane<T, WHOLE>(x, (const typename T::bits *)p.x, lane{ at, end, p.wide });
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) sum += (double)x[k] * x[k];
+    }
+    return sum;
+}
+template <class T> DEVICE void clip_squares(const clip_params &p) {
+    const int64_t first = block_index() * CLIP_BLOCK, end = first + CLIP_BLOCK < p.n ? first + CLIP_BLOCK : p.n;
+    const double sum = group_sum<SIMT_THREADS>(p.wide && end - first == CLIP_BLOCK ? clip_sum<T, true>(p, first, end) : clip_sum<T, false>(p, first, end));
+    if (thread_index() == 0) p.partial[block_index()] = sum;
+}
+
+/* One block. NaN as norm gives NaN, unless there is no limit. */
+DEVICE void clip_coefficient(const clip_params &p) {
+    double sum = 0, other = 0;
+#pragma unroll 8
+    for (int64_t b = thread_index(); b < p.blocks; b += SIMT_THREADS) sum += p.partial[b];
+    for (int64_t j = thread_index(); p.other && j < p.g; j += SIMT_THREADS)
+        other += p.double_squares ? ((const double *)p.other)[j] : (double)((const float *)p.other)[j];
+    sum = group_sum<SIMT_THREADS>(sum);
+    other = group_sum<SIMT_THREADS>(other);
+    if (thread_index() != 0) return;
+    const double norm = square_root(sum + other), quotient = p.max_norm / norm;
+    const float coefficient = p.max_norm == 0 || quotient >= 1 ? 1.0f : (float)quotient;
+    if (p.sum_squares && p.double_squares) *(double *)p.sum_squares = sum;
+    if (p.sum_squares && !p.double_squares) *(float *)p.sum_squares = (float)sum;
+    if (p.norm) *(float *)p.norm = (float)norm;
+    if (p.coefficient) *(float *)p.coefficient = coefficient;
+    *p.workspace_coefficient = coefficient;
+}
+
+/* From the end on, of which the second-level cache still holds a part. */
+template <class T> DEVICE void clip_scale(const clip_params &p) {
+    constexpr int N = CLIP_BYTES / sizeof(typename T::bits);
+    const int64_t last = (p.n - 1) / (SIMT_THREADS * N), block = last - block_index();
+    const lane l = { (block * SIMT_THREADS + thread_index()) * N, p.n, p.wide };
+    const float coefficient = *p.workspace_coefficient;
+    float x[N];
+    load<T>(x, p.x, l);
+#pragma unroll
+    for (int k = 0; k < N; k++) x[k] *= coefficient;
+    store<T>(x, p.y, l);
+}
+
+ENTRY(global_norm_clip_coefficient, SIMT_THREADS, clip_params) { clip_coefficient(p); }
+#define CLIP(T) \
+    ENTRY_ASKING(global_norm_clip_squares_##T, SIMT_THREADS, 1, clip_params) { clip_squares<T>(p); } \
+    ENTRY(global_norm_clip_scale_##T, SIMT_THREADS, clip_params) { clip_scale<T>(p); }
+CLIP(f32)
+CLIP(bf16)
+CLIP(f16)

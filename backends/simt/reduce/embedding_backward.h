@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What embedding_backward's host side passes to its device side. */
+#ifndef TRINE_SIMT_EMBEDDING_BACKWARD_H
+#define TRINE_SIMT_EMBEDDING_BACKWARD_H
+
+#include "backends/simt/core/params.h"
+
+enum {
+    SORT_BITS = 8, /* of a digit */
+    SORT_DIGITS = 1 << SORT_BITS,
+    SORT_BLOCKS = 64,  /* at most: each adds up the counts of all */
+    SUM_COLUMNS = 256, /* of a table row that one warp sums */
+    SUM_CHUNK = 32     /* sorted tokens that it sums: however many name one row, no sum is longer */
+};
+
+typedef struct embedding_backward_params {
+    simt_rows dy, dtable;
+    const void *ids;
+    int64_t t, v, n, chunks;
+    float *partial;        /* in the workspace: of each chunk the sums of a row that began before or ends later, and of one that begins in it and ends later */
+    uint32_t *token[2];    /* tokens in the order of their rows, and room to sort them */
+    uint32_t *first, *end; /* of each table row's tokens; 0 if it has none */
+    uint32_t *count;       /* of the tokens that each block of the sort has for each digit */
+    int64_t block_tokens, blocks;
+    int32_t pass; /* of the sort; its outcome, and at the end that of all, is in token[pass % 2] */
+    bool long_ids, accumulate, wide;
+} embedding_backward_params;
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stand-in for NVIDIA's driver library: devices in host memory, streams that are always idle, kernels by the emulator or only counted, failures on demand. */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "chip.h"
+#include "device/emulator.h"
+#include "stub.h"
+
+#pragma GCC visibility push(default)
+
+stub_settings stub = { .version = 13000, .devices = 1, .major = 9, .minor = 0 };
+
+static bool sticky;
+static _Thread_local CUcontext stack[16];
+static _Thread_local int depth;
+
+static CUresult verdict(const char *name) {
+    if (sticky) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (stub.fail == NULL || strcmp(stub.fail, name) != 0 || stub.after-- > 0) return CUDA_SUCCESS;
+    stub.failed++;
+    sticky = stub.result == CUDA_ERROR_ILLEGAL_ADDRESS;
+    return (CUresult)stub.result;
+}
+
+#define STRING_(x) #x
+#define STRING(x) STRING_(x)
+#define MAY_FAIL(name) \
+    do { \
+        const CUresult result_ = verdict(STRING(name)); \
+        if (result_ != CUDA_SUCCESS) return result_; \
+    } while (0)
+/* Works in the current context, and only there. */
+#define IN_CONTEXT(name) \
+    do { \
+        MAY_FAIL(name); \
+        if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT; \
+    } while (0)
+
+CUresult cuInit(unsigned flags) {
+    (void)flags;
+    MAY_FAIL(cuInit);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion(int *version) {
+    *version = stub.version;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text) {
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY     ? "out of memory"
+            : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "an illegal memory access was encountered"
+                                                  : "stub error";
+    return CUDA_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- graphs */
+
+/* A launch, or a copy if there is no entry. */
+typedef struct work {
+    struct work *next;
+    emulator_entry *entry;
+    int64_t blocks;
+    int threads;
+    void *to;
+    const void *from;
+    size_t bytes;
+    char params[4096];
+} work;
+
+typedef struct graph {
+    work *first, **last;
+} graph;
+
+/* The one stream that is captured; NULL: none. What cannot be captured ends the capture without a graph. */
+static CUstream captured;
+static graph *capture;
+
+static CUresult perform(const work *w) {
+    if (w->entry != NULL)
+        emulator_launch(w->entry, w->params, w->blocks, w->threads);
+    else
+        memmove(w->to, w->from, w->bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult submit(CUstream stream, const work *w) {
+    if (captured == NULL || stream != captured) return perform(w);
+    if (capture == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    *capture->last = malloc(sizeof *w);
+    **capture->last = *w;
+    capture->last = &(*capture->last)->next;
+    return CUDA_SUCCESS;
+}
+
+static void free_graph(graph *g) {
+    for (work *w = g->first, *next; w != NULL; w = next) {
+        next = w->next;
+        free(w);
+    }
+    free(g);
+}
+
+static bool breaks_capture(CUstream stream) {
+    if (captured == NULL || stream != captured) return false;
+    if (capture != NULL) free_graph(capture);
+    capture = NULL;
+    return true;
+}
+
+CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
+    IN_CONTEXT(cuStreamIsCapturing);
+    *status = captured == NULL || stream != captured ? CU_STREAM_CAPTURE_STATUS_NONE
+              : capture != NULL                      ? CU_STREAM_CAPTURE_STATUS_ACTIVE
+                                                     : CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
+    (void)mode;
+    IN_CONTEXT(cuStreamBeginCapture);
+    if (captured != NULL) return CUDA_ERROR_ILLEGAL_STATE;
+    captured = stream;
+    capture = calloc(1, sizeof *capture);
+    capture->last = &capture->first;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph_out) {
+    if (captured == NULL || stream != captured) return CUDA_ERROR_ILLEGAL_STATE;
+    *graph_out = (CUgraph)(void *)capture;
+    captured = NULL;
+    capture = NULL;
+    if (*graph_out == NULL) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    IN_CONTEXT(cuStreamEndCapture);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph_in, unsigned long long flags) {
+    (void)flags;
+    IN_CONTEXT(cuGraphInstantiateWithFlags);
+    graph *copy = calloc(1, sizeof *copy);
+    copy->last = &copy->first;
+    for (const work *w = ((graph *)(void *)graph_in)->first; w != NULL; w = w->next) {
+        *copy->last = malloc(sizeof *w);
+        **copy->last = *w;
+        (*copy->last)->next = NULL;
+        copy->last = &(*copy->last)->next;
+    }
+    *executable = (CUgraphExec)(void *)copy;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+    IN_CONTEXT(cuGraphLaunch);
+    for (const work *w = ((graph *)(void *)executable)->first; w != NULL; w = w->next) {
+        work again = *w;
+        again.next = NULL;
+        const CUresult result = submit(stream, &again);
+        if (result != CUDA_SUCCESS) return result;
+    }
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph_in) {
+    free_graph((graph *)(void *)graph_in);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec executable) {
+    free_graph((graph *)(void *)executable);
+    return CUDA_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ devices */
+
+CUresult cuDeviceGetCount(int *count) {
+    MAY_FAIL(cuDeviceGetCount);
+    *count = stub.devices;
+    return stub.devices > 0 ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+
+CUresult cuDeviceGet(CUdevice *device, int ordinal) {
+    MAY_FAIL(cuDeviceGet);
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char *name, int size, CUdevice device) {
+    (void)device;
+    MAY_FAIL(cuDeviceGetName);
+    snprintf(name, (size_t)size, "emulated device");
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device) {
+    (void)device;
+    MAY_FAIL(cuDeviceTotalMem);
+    *bytes = (size_t)1 << 30;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device) {
+    MAY_FAIL(cuDeviceGetPCIBusId);
+    snprintf(id, (size_t)size, "0000:%02X:00.0", 0xa0 + device);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    const stub_chip *chip = stub_chip_chosen();
+    (void)device;
+    if (chip != NULL && stub_chip_attribute(chip, attribute, value)) return CUDA_SUCCESS;
+    switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = stub.major; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = stub.minor; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = EMULATOR_MEMORY; break;
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: *value = 0; break;
+    default: *value = 1000;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* ----------------------------------------------------------------------------------------------------------------- contexts */
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    static char contexts[64];
+    MAY_FAIL(cuDevicePrimaryCtxRetain);
+    *context = (CUcontext)(void *)&contexts[device];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent(CUcontext context) {
+    MAY_FAIL(cuCtxPushCurrent);
+    stack[depth++] = context;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent(CUcontext *context) {
+    if (depth == 0) return CUDA_ERROR_INVALID_CONTEXT;
+    *context = stack[--depth];
+    return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetCurrent(CUcontext *context) {
+    *context = depth > 0 ? stack[depth - 1] : NULL;
+    return CUDA_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------ kernels */
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image) {
+    IN_CONTEXT(cuModuleLoadData);
+    *module = (CUmodule)(uintptr_t)image;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name) {
+    char entry[128];
+    (void)module;
+    IN_CONTEXT(cuModuleGetFunction);
+    if (stub_chip_chosen() != NULL) {
+        *function = stub_chip_function(name);
+        return CUDA_SUCCESS;
+    }
+    snprintf(entry, sizeof entry, "entry_%s", name);
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    *function = library != NULL ? dlsym(library, entry) : NULL;
+    return *function != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+static CUresult launch(CUfunction function, const CUlaunchConfig *config, void **params) {
+    const stub_chip *chip = stub_chip_chosen();
+    emulator_entry *entry = (emulator_entry *)(void *)function;
+    if (config->gridDimY * config->gridDimZ * config->blockDimY * config->blockDimZ != 1) return CUDA_ERROR_INVALID_VALUE;
+    stub.shapes = ((stub.shapes * 31 + config->gridDimX) * 31 + config->blockDimX) * 31 + stub_chip_cluster(config);
+    if (chip != NULL) return stub_chip_launch(chip, function, config);
+    if (config->gridDimX == 0 || config->blockDimX > EMULATOR_THREADS || config->sharedMemBytes > EMULATOR_MEMORY) return CUDA_ERROR_INVALID_VALUE;
+    if (stub_chip_cluster(config) > 1) return CUDA_ERROR_NOT_SUPPORTED;
+    work w = { .entry = entry, .blocks = config->gridDimX, .threads = (int)config->blockDimX };
+    if (entry(NULL) > sizeof w.params) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(w.params, params[0], entry(NULL));
+    return submit(config->hStream, &w);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
+                        CUstream stream, void **params, void **extra) {
+    (void)extra;
+    IN_CONTEXT(cuLaunchKernel);
+    return launch(function, &(CUlaunchConfig){ x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 }, params);
+}
+
+/* A launch that may begin early need not. */
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params, void **extra) {
+    (void)extra;
+    IN_CONTEXT(cuLaunchKernelEx);
+    return launch(function, config, params);
+}
+
+CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const CUlaunchConfig *config) {
+    const stub_chip *chip = stub_chip_chosen();
+    (void)function;
+    IN_CONTEXT(cuOccupancyMaxActiveClusters);
+    if (chip == NULL || !chip->hopper) return CUDA_ERROR_NOT_SUPPORTED;
+    *clusters = chip->units / (int)stub_chip_cluster(config);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+    const stub_chip *chip = stub_chip_chosen();
+    const int limit = chip != NULL ? chip->shared : EMULATOR_MEMORY;
+    (void)function;
+    IN_CONTEXT(cuFuncSetAttribute);
+    if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
+    if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= limit ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *data, const cuuint64_t *shape, const cuuint64_t *strides,
+                                const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+    (void)map, (void)type, (void)rank, (void)data, (void)shape, (void)strides, (void)box, (void)steps, (void)interleave, (void)swizzle, (void)promotion,
+        (void)fill;
+    const stub_chip *chip = stub_chip_chosen();
+    MAY_FAIL(cuTensorMapEncodeTiled);
+    return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+    MAY_FAIL(cuThreadExchangeStreamCaptureMode);
+    *mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return CUDA_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------------------- streams and events */
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
+    (void)flags;
+    IN_CONTEXT(cuStreamCreate);
+    *stream = malloc(1);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamDestroy(CUstream stream) {
+    if (breaks_capture(stream)) captured = NULL;
+    free(stream);
+    return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult cuStreamSynchronize(CUstream stream) {
+    IN_CONTEXT(cuStreamSynchronize);
+    if (breaks_capture(stream)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned flags) {
+    (void)flags;
+    IN_CONTEXT(cuEventCreate);
+    *event = malloc(sizeof(struct timespec));
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventDestroy(CUevent event) {
+    free(event);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+    (void)stream;
+    IN_CONTEXT(cuEventRecord);
+    clock_gettime(CLOCK_MONOTONIC, (struct timespec *)event);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventSynchronize(CUevent event) {
+    (void)event;
+    IN_CONTEXT(cuEventSynchronize);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent second) {
+    const struct timespec *a = (const struct timespec *)first, *b = (const struct timespec *)second;
+    IN_CONTEXT(cuEventElapsedTime);
+    *milliseconds = (float)(1e3 * (double)(b->tv_sec - a->tv_sec) + 1e-6 * (double)(b->tv_nsec - a->tv_nsec));
+    return CUDA_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------------------------------- memory */
+
+CUresult cuMemAlloc(CUdeviceptr *memory, size_t bytes) {
+    IN_CONTEXT(cuMemAlloc);
+    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    void *at = NULL;
+    if (posix_memalign(&at, 512, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    *memory = (CUdeviceptr)(uintptr_t)at;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemFree(CUdeviceptr memory) {
+    IN_CONTEXT(cuMemFree);
+    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    free((void *)(uintptr_t)memory);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
+    IN_CONTEXT(cuMemcpyHtoDAsync);
+    return submit(stream, &(work){ .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes });
+}
+
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    IN_CONTEXT(cuMemcpyDtoHAsync);
+    return submit(stream, &(work){ .to = to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+}
+
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    IN_CONTEXT(cuMemcpyDtoDAsync);
+    return submit(stream, &(work){ .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+}
+
+#pragma GCC visibility pop
