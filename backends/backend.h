@@ -16,6 +16,7 @@ typedef struct trine_call {
     const void *args;
     void *workspace;       /* workspace_size bytes, aligned to 256; poisoned in tests */
     size_t workspace_size; /* what the kernel's workspace() said */
+    const void *self;      /* the `self` of the kernel that is asked or launched: dispatch sets it */
     void *device;          /* the backend's own */
     void *queue;           /* likewise */
     uint32_t flags;        /* TRINE_QUEUE_* */
@@ -24,17 +25,18 @@ typedef struct trine_call {
     int64_t dim[TRINE_MAX_SYMBOLS];
     trine_dtype type[TRINE_MAX_SYMBOLS];
     trine_tensor tensor[TRINE_MAX_TENSORS];
-    _Alignas(16) unsigned char storage[320]; /* where args is */
+    _Alignas(16) unsigned char storage[TRINE_MAX_ARGS]; /* where args is */
 } trine_call;
 
 /* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse, and whose workspace
- * the device has memory for, is taken. */
+ * the device has memory for, is taken. Kernels that differ in a number share their functions, which find it in call->self. */
 typedef struct trine_kernel {
     const char *name;
     const char *(*refuse)(const trine_call *call);  /* NULL, or why it cannot run this call; may be NULL: it always can */
     size_t (*workspace)(const trine_call *call);    /* exact bytes; may be NULL: none. Must not look at data pointers */
     trine_status (*launch)(const trine_call *call); /* outputs untouched on error */
     double (*seconds)(const trine_call *call);      /* predicted time; may be NULL: dispatch's roofline model */
+    const void *self;                               /* what its functions find in call->self; may be NULL */
 } trine_kernel;
 
 /* A device as its backend describes it. */

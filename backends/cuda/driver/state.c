@@ -100,6 +100,8 @@ static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch
 }
 
 static trine_status find_function(cuda_device *d, const trine_call *call, const cuda_launch *launch, CUfunction *function_out) {
+    if (strlen(launch->name) == sizeof launch->name - 1)
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: the name of a function is too long: %s", call->plan->spec->name, launch->name);
     if ((*function_out = simt_function_find(&d->functions, launch->name)) != NULL) return TRINE_OK;
     pthread_mutex_lock(&d->lock);
     const trine_status status = load_function(d, call->plan->op, launch, function_out);

@@ -35,10 +35,16 @@ enum { MATMUL_F64_TILES(MATMUL_F64_NUMBER) MATMUL_F64_BEST };
 typedef struct matmul_family matmul_family;
 extern const matmul_family matmul_simt_family, matmul_mma_family, matmul_f32_family, matmul_f64_family;
 
-const char *matmul_family_refuse(const trine_call *call, const matmul_family *family, int which);
-size_t matmul_family_workspace(const trine_call *call, const matmul_family *family, int which);
-double matmul_family_seconds(const trine_call *call, const matmul_family *family, int which);
-trine_status matmul_family_launch(const trine_call *call, const matmul_family *family, int which);
+/* The self of such a kernel: a tile of a family, or its BEST. */
+typedef struct matmul_family_tile {
+    const matmul_family *family;
+    int which;
+} matmul_family_tile;
+
+const char *matmul_family_refuse(const trine_call *call);
+size_t matmul_family_workspace(const trine_call *call);
+double matmul_family_seconds(const trine_call *call);
+trine_status matmul_family_launch(const trine_call *call);
 
 /* Tiles of 128 by so many for sm_90a: of blocks in pairs that share y's part, or in clusters that split k between them. */
 #define MATMUL_SM90_PAIRS(X) X(256) X(224) X(128)
@@ -47,9 +53,10 @@ trine_status matmul_family_launch(const trine_call *call, const matmul_family *f
 #define MATMUL_SM90_SPLIT_NUMBER(COLUMNS) MATMUL_SM90_SPLIT_##COLUMNS,
 enum { MATMUL_SM90_PAIRS(MATMUL_SM90_PAIR_NUMBER) MATMUL_SM90_SPLITS(MATMUL_SM90_SPLIT_NUMBER) MATMUL_SM90_BEST };
 
+/* Their self is one of these numbers. */
 const char *matmul_sm90_refuse(const trine_call *call);
-size_t matmul_sm90_workspace(const trine_call *call, int which);
-double matmul_sm90_seconds(const trine_call *call, int which);
-trine_status matmul_sm90_launch(const trine_call *call, int which);
+size_t matmul_sm90_workspace(const trine_call *call);
+double matmul_sm90_seconds(const trine_call *call);
+trine_status matmul_sm90_launch(const trine_call *call);
 
 #endif

@@ -101,7 +101,8 @@ typedef struct question {
 } question;
 
 /* A call asks for its workspace and is then launched, and is often one of many alike: each thread remembers its last answer. */
-static plan plan_of(const trine_call *call, int which) {
+static plan plan_of(const trine_call *call) {
+    const int which = *(const int *)call->self;
     static _Thread_local struct {
         question question;
         plan answer;
@@ -130,12 +131,12 @@ const char *matmul_sm90_refuse(const trine_call *call) {
     return most * 8 > INT32_MAX ? "more tiles than are counted in 32 bits" : NULL;
 }
 
-size_t matmul_sm90_workspace(const trine_call *call, int which) {
-    const plan p = plan_of(call, which);
+size_t matmul_sm90_workspace(const trine_call *call) {
+    const plan p = plan_of(call);
     return (size_t)(p.x.bytes + p.y.bytes);
 }
 
-double matmul_sm90_seconds(const trine_call *call, int which) { return plan_of(call, which).seconds; }
+double matmul_sm90_seconds(const trine_call *call) { return plan_of(call).seconds; }
 
 /* A tensor as copies see it, in boxes of rows of 128 bytes. */
 typedef struct map {
@@ -199,9 +200,9 @@ static bool whole_rows(const trine_tensor *t) {
            (t->shape[0] == 1 || t->stride[0] * size % 16 == 0);
 }
 
-trine_status matmul_sm90_launch(const trine_call *call, int which) {
+trine_status matmul_sm90_launch(const trine_call *call) {
     const cuda_device *d = call->device;
-    const plan p = plan_of(call, which);
+    const plan p = plan_of(call);
     char *const packed = call->workspace;
     matmul_sm90_params params = { .to = matmul_target_of(call),
                                   .m = call->dim[MATMUL_M],

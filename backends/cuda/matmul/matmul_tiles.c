@@ -74,17 +74,20 @@ const matmul_family matmul_f64_family = {
     .refuse = refuse_f64, .least = 3, .directed = true, .cached = true, .count = MATMUL_F64_BEST, .tiles = { MATMUL_F64_TILES(F64) }
 };
 
-/* `which`: a tile of the family, or count: any. */
-static bool may_take(const trine_call *call, const matmul_family *f, int which, int i) {
-    return (which == i || which == f->count) && f->tiles[i].shared <= ((const cuda_device *)call->device)->shared;
+/* Is tile i the kernel's, or one of all, and does a block have room for it? */
+static bool may_take(const trine_call *call, const matmul_family_tile *self, int i) {
+    const matmul_family *const f = self->family;
+    return (self->which == i || self->which == f->count) && f->tiles[i].shared <= ((const cuda_device *)call->device)->shared;
 }
 
-const char *matmul_family_refuse(const trine_call *call, const matmul_family *f, int which) {
+const char *matmul_family_refuse(const trine_call *call) {
+    const matmul_family_tile *const self = call->self;
+    const matmul_family *const f = self->family;
     const char *const why = f->refuse(call);
     if (why != NULL) return why;
-    if (which == f->count && (call->dim[MATMUL_M] < f->least || call->dim[MATMUL_N] < f->least)) return "m or n is very small";
+    if (self->which == f->count && (call->dim[MATMUL_M] < f->least || call->dim[MATMUL_N] < f->least)) return "m or n is very small";
     for (int i = 0; i < f->count; i++)
-        if (may_take(call, f, which, i)) return NULL;
+        if (may_take(call, self, i)) return NULL;
     return "a block cannot have as much shared memory";
 }
 
@@ -128,17 +131,19 @@ static plan plan_tile(const trine_call *call, const matmul_family *f, const tile
 }
 
 /* That which is predicted to take the least time. */
-static plan plan_of(const trine_call *call, const matmul_family *f, int which) {
+static plan plan_of(const trine_call *call) {
+    const matmul_family_tile *const self = call->self;
+    const matmul_family *const f = self->family;
     plan best = { .seconds = INFINITY };
     for (int i = 0; i < f->count; i++) {
-        if (!may_take(call, f, which, i)) continue;
+        if (!may_take(call, self, i)) continue;
         const plan p = plan_tile(call, f, &f->tiles[i]);
         if (p.seconds < best.seconds) best = p;
     }
     return best;
 }
 
-double matmul_family_seconds(const trine_call *call, const matmul_family *f, int which) { return plan_of(call, f, which).seconds; }
+double matmul_family_seconds(const trine_call *call) { return plan_of(call).seconds; }
 
 /* ------------------------------------------------------------------------------------------------------------------- operands */
 
@@ -148,8 +153,8 @@ static int64_t operands_bytes(const trine_call *call, const matmul_family *f) {
     return f->copies ? matmul_side_of(call, MATMUL_A, true).bytes + matmul_side_of(call, MATMUL_B, true).bytes : 0;
 }
 
-size_t matmul_family_workspace(const trine_call *call, const matmul_family *f, int which) {
-    return (size_t)(operands_bytes(call, f) + plan_of(call, f, which).split.bytes);
+size_t matmul_family_workspace(const trine_call *call) {
+    return (size_t)(operands_bytes(call, ((const matmul_family_tile *)call->self)->family) + plan_of(call).split.bytes);
 }
 
 static trine_status widen(const trine_call *call, matmul_operand *operand, int tensor, void *to) {
@@ -210,8 +215,9 @@ static trine_status launch_tiles(const trine_call *call, const matmul_family *f,
     return cuda_launch_function(call, &launch);
 }
 
-trine_status matmul_family_launch(const trine_call *call, const matmul_family *f, int which) {
-    const plan plan = plan_of(call, f, which);
+trine_status matmul_family_launch(const trine_call *call) {
+    const matmul_family *const f = ((const matmul_family_tile *)call->self)->family;
+    const plan plan = plan_of(call);
     char *const sums = (char *)call->workspace + operands_bytes(call, f);
     matmul_params p = params_of(call, &plan, sums);
     trine_status status = widens(call) ? widen_both(call, &p) : f->copies ? pack_both(call, &p) : TRINE_OK;

@@ -25,7 +25,9 @@ static const char *refuse_16(const trine_call *call) {
     return blocks_of(call, 32) >= ENOUGH ? "there are enough blocks with waves of 32 queries" : NULL;
 }
 
-static trine_status launch(const trine_call *call, int queries) {
+/* Its self is the queries of a wave. */
+static trine_status launch(const trine_call *call) {
+    const int queries = *(const int *)call->self;
     const trine_attention_args *args = call->args;
     attention_params p = attention_params_of(call, CU_Q, CU_K, args->scale, args->softcap, args->causal, args->window);
     p.q = attention_rows_of(call, Q);
@@ -39,11 +41,8 @@ static trine_status launch(const trine_call *call, int queries) {
     return simt_launch(call, &function, blocks, threads_of(call), &p, sizeof p);
 }
 
-static trine_status launch_16(const trine_call *call) { return launch(call, 16); }
-static trine_status launch_32(const trine_call *call) { return launch(call, 32); }
-
 SIMT_KERNELS(attention) = {
-    { .name = SIMT_NAME "_16", .refuse = refuse_16, .launch = launch_16 },
-    { .name = SIMT_NAME "_32", .refuse = refuse_32, .launch = launch_32 },
+    { .name = SIMT_NAME "_16", .refuse = refuse_16, .launch = launch, .self = &(const int){ 16 } },
+    { .name = SIMT_NAME "_32", .refuse = refuse_32, .launch = launch, .self = &(const int){ 32 } },
     { 0 },
 };

@@ -84,7 +84,9 @@ static tile_operand widened(const tile_operand *o, const simt_widened *w, const 
 
 static size_t workspace(const trine_call *call) { return widens(call) ? (size_t)(simt_widened_of(call, A).bytes + simt_widened_of(call, B).bytes) : 0; }
 
-static trine_status launch(const trine_call *call, int side) {
+/* Its self is the side of its tiles. */
+static trine_status launch(const trine_call *call) {
+    const int side = *(const int *)call->self;
     const trine_matmul_args *args = args_of(call);
     const int64_t m = call->dim[M], n = call->dim[N], blocks = tiles(call, side);
     const hip_device *const d = call->device;
@@ -125,13 +127,9 @@ static trine_status launch(const trine_call *call, int side) {
     return simt_launch(call, &function, blocks, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
 }
 
-static trine_status launch_64(const trine_call *call) { return launch(call, 64); }
-static trine_status launch_128(const trine_call *call) { return launch(call, 128); }
-static trine_status launch_256(const trine_call *call) { return launch(call, 256); }
-
 SIMT_KERNELS(matmul) = {
-    { .name = SIMT_NAME "_64", .refuse = refuse_64, .workspace = workspace, .launch = launch_64 },
-    { .name = SIMT_NAME "_128", .refuse = refuse_128, .workspace = workspace, .launch = launch_128 },
-    { .name = SIMT_NAME "_256", .refuse = refuse_256, .workspace = workspace, .launch = launch_256 },
+    { .name = SIMT_NAME "_64", .refuse = refuse_64, .workspace = workspace, .launch = launch, .self = &(const int){ 64 } },
+    { .name = SIMT_NAME "_128", .refuse = refuse_128, .workspace = workspace, .launch = launch, .self = &(const int){ 128 } },
+    { .name = SIMT_NAME "_256", .refuse = refuse_256, .workspace = workspace, .launch = launch, .self = &(const int){ 256 } },
     { 0 },
 };
