@@ -43,8 +43,8 @@ typedef struct operand {
 
 typedef struct problem {
     const trine_plan *plan;
-    trine_case call;                          /* as passed to the library; its tensors' data is set before each run */
-    _Alignas(16) unsigned char resolved[320]; /* the args structure with fallbacks, for the reference */
+    trine_case call;                                     /* as passed to the library; its tensors' data is set before each run */
+    _Alignas(16) unsigned char resolved[TRINE_MAX_ARGS]; /* the args structure with fallbacks, for the reference */
     fill fill;
     problem_kind kind;
     bool whole;     /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tuning cache: a text file of choices, read once into an immutable table; and the text of choices that a backend ships.
  *
- * A line has the columns, separated by tabs: hash of the specification, hash of the op's kernel list, device, driver, op, call, kernel, seconds. The first four say
+ * A line has the columns, separated by tabs: hash of the op's specification, hash of the op's kernel list, device, driver, op, call, kernel, seconds. The first four say
  * whose line it is; a line of somebody else is kept when the file is rewritten, but never found. In the call's text, sizes are the least of their buckets, so
  * that a line serves a whole bucket. Of lines that are shipped, only the device says whose they are: that a kernel exists and takes the call is asked anyway. */
 #include <errno.h>
@@ -90,10 +90,10 @@ static line_kind parse_line(char *line, bool shipped, choice_line *line_out) {
     if (!cut(line, column) || !is_hash(column[0]) || !is_hash(column[1])) return CORRUPT;
     const double seconds = strtod(column[7], &end);
     if (*end != 0 || !(seconds >= 0 && seconds < 1e9)) return CORRUPT;
-    if (!shipped && strtoull(column[0], NULL, 16) != trine_spec_hash()) return FOREIGN;
     const trine_op op = trine_op_find(column[4]);
     const trine_plan *plan = trine_plan_get(op);
-    if (plan == NULL) return CORRUPT;
+    if (plan == NULL) return shipped ? CORRUPT : FOREIGN; /* of another version, perhaps */
+    if (!shipped && strtoull(column[0], NULL, 16) != trine_op_hash(op)) return FOREIGN;
     uint64_t owner = 0;
     for (int i = 0; i < OWNER_COLUMNS; i++)
         if (!shipped || i == DEVICE_COLUMN) owner = hash_text(owner, column[i]);
@@ -243,7 +243,7 @@ static void owner_columns(const trine_queue *queue, trine_op op, char out[OWNER_
     const trine_device *device = queue->device;
     uint64_t kernels = hash_text(0, TRINE_VERSION);
     for (const trine_kernel *k = queue->backend->kernels(device, op); k != NULL && k->name != NULL; k++) kernels = hash_text(kernels, k->name);
-    snprintf(out[0], 256, "%016" PRIx64, trine_spec_hash());
+    snprintf(out[0], 256, "%016" PRIx64, trine_op_hash(op));
     snprintf(out[1], 256, "%016" PRIx64, kernels);
     device_text(device, out[2], 256);
     snprintf(out[3], 256, "%s", device->driver != NULL && device->driver[0] ? device->driver : "-");

@@ -7,12 +7,12 @@
 
 typedef struct trine_case {
     const trine_plan *plan;
-    int64_t dim[TRINE_MAX_SYMBOLS];       /* -1 until bound */
-    trine_dtype type[TRINE_MAX_SYMBOLS];  /* TRINE_NONE until chosen */
-    uint32_t present;                     /* set of the tensors given */
-    uint32_t set;                         /* set of the parameters given */
-    uint32_t transposed, broadcast;       /* sets of the tensors stored so */
-    _Alignas(16) unsigned char args[320]; /* the op's structure, parameters as given; trine_case_finish() points it to `tensor` */
+    int64_t dim[TRINE_MAX_SYMBOLS];                  /* -1 until bound */
+    trine_dtype type[TRINE_MAX_SYMBOLS];             /* TRINE_NONE until chosen */
+    uint32_t present;                                /* set of the tensors given */
+    uint32_t set;                                    /* set of the parameters given */
+    uint32_t transposed, broadcast;                  /* sets of the tensors stored so */
+    _Alignas(16) unsigned char args[TRINE_MAX_ARGS]; /* the op's structure, parameters as given; trine_case_finish() points it to `tensor` */
     trine_tensor tensor[TRINE_MAX_TENSORS];
 } trine_case;
 

@@ -224,7 +224,10 @@ static bool parse_plan(trine_plan *plan) {
     plan->independent = spec->independent ? (short)trine_plan_find_symbol(plan, spec->independent) : -1;
     if (spec->independent && plan->independent < 0) return malformed(plan, "unknown symbol", spec->independent);
     if (!parse_masked(plan)) return false;
-    return spec->args_size <= 320 || malformed(plan, "arguments are too large", spec->name);
+    if (spec->tensors[TRINE_MAX_TENSORS - 1].name || spec->params[TRINE_MAX_PARAMS - 1].name || spec->types[TRINE_MAX_TYPES - 1] ||
+        spec->require[TRINE_MAX_STRINGS - 1] || spec->alias[TRINE_MAX_STRINGS - 1] || spec->sizes[TRINE_MAX_STRINGS - 1] || spec->cases[TRINE_MAX_STRINGS - 1])
+        return malformed(plan, "a list has no room left (spec.h)", spec->name);
+    return spec->args_size <= TRINE_MAX_ARGS || malformed(plan, "arguments are too large", spec->name);
 }
 
 static void parse_all(void) {
@@ -338,35 +341,48 @@ static void hash_strings(uint64_t *hash, const char *const *strings, int count) 
     for (int i = 0; i < count; i++) hash_text(hash, strings[i]);
 }
 
+/* A list that ends with NULL. */
+static void hash_list(uint64_t *hash, const char *const *strings) {
+    for (; *strings; strings++) hash_text(hash, *strings);
+    hash_text(hash, NULL);
+}
+
+uint64_t trine_op_hash(trine_op op) {
+    const trine_spec *spec = trine_specs[op];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    hash_text(&hash, spec->name);
+    hash_text(&hash, spec->formula);
+    hash_number(&hash, (double)spec->args_size);
+    for (int i = 0; i < TRINE_MAX_TENSORS && spec->tensors[i].name; i++) {
+        const trine_spec_tensor *t = &spec->tensors[i];
+        const char *texts[] = { t->name, t->type, t->shape, t->fill, t->terms, t->rounds, t->accumulate };
+        hash_strings(&hash, texts, (int)(sizeof texts / sizeof texts[0]));
+        hash_number(&hash, t->flags);
+        hash_number(&hash, t->offset);
+    }
+    for (int i = 0; i < TRINE_MAX_PARAMS && spec->params[i].name; i++) {
+        const trine_spec_param *p = &spec->params[i];
+        hash_text(&hash, p->name);
+        hash_text(&hash, p->kind == ENUM ? p->values : NULL);
+        hash_number(&hash, p->fallback);
+        hash_number(&hash, p->min);
+        hash_number(&hash, p->max);
+        hash_number(&hash, p->kind);
+        hash_number(&hash, p->offset);
+    }
+    hash_list(&hash, spec->types);
+    hash_list(&hash, spec->require);
+    hash_list(&hash, spec->alias);
+    hash_text(&hash, spec->flops);
+    hash_text(&hash, spec->masked);
+    return hash;
+}
+
 uint64_t trine_spec_hash(void) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
-        const trine_spec *spec = trine_specs[op];
-        hash_text(&hash, spec->name);
-        hash_text(&hash, spec->formula);
-        hash_number(&hash, (double)spec->args_size);
-        for (int i = 0; i < TRINE_MAX_TENSORS && spec->tensors[i].name; i++) {
-            const trine_spec_tensor *t = &spec->tensors[i];
-            const char *texts[] = { t->name, t->type, t->shape, t->fill, t->terms, t->rounds, t->accumulate };
-            hash_strings(&hash, texts, (int)(sizeof texts / sizeof texts[0]));
-            hash_number(&hash, t->flags);
-            hash_number(&hash, t->offset);
-        }
-        for (int i = 0; i < TRINE_MAX_PARAMS && spec->params[i].name; i++) {
-            const trine_spec_param *p = &spec->params[i];
-            hash_text(&hash, p->name);
-            hash_text(&hash, p->kind == ENUM ? p->values : NULL);
-            hash_number(&hash, p->fallback);
-            hash_number(&hash, p->min);
-            hash_number(&hash, p->max);
-            hash_number(&hash, p->kind);
-            hash_number(&hash, p->offset);
-        }
-        hash_strings(&hash, spec->types, TRINE_MAX_TYPES);
-        hash_strings(&hash, spec->require, TRINE_MAX_STRINGS);
-        hash_strings(&hash, spec->alias, TRINE_MAX_STRINGS);
-        hash_text(&hash, spec->flops);
-        hash_text(&hash, spec->masked);
+        const uint64_t one = trine_op_hash((trine_op)op);
+        hash_bytes(&hash, &one, sizeof one);
     }
     return hash;
 }

@@ -65,7 +65,8 @@ typedef struct trine_plan {
 const trine_plan *trine_plan_get(trine_op op);
 const char *trine_plan_error(void);
 
-/* 64-bit hash of everything the tables say, comments and references excepted. */
+/* 64-bit hash of everything an op's table says, comments and references excepted; and of all tables. */
+uint64_t trine_op_hash(trine_op op);
 uint64_t trine_spec_hash(void);
 
 int trine_plan_find_tensor(const trine_plan *plan, const char *name);

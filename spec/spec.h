@@ -11,7 +11,7 @@
 enum {
     TRINE_MAX_TENSORS = 16, /* of an op, optional ones included */
     TRINE_MAX_PARAMS = 16,
-    TRINE_MAX_TYPES = 64,   /* rows of .types, and of the other lists: the last one stays free */
+    TRINE_MAX_TYPES = 64, /* rows of .types, and of the other lists: the last one stays free */
     TRINE_MAX_STRINGS = 64,
     TRINE_MAX_SYMBOLS = 12, /* dimensions and type variables of an op, each */
     TRINE_MAX_ARGS = 320    /* bytes of an args structure */

@@ -64,7 +64,8 @@ static trine_status load_function(hip_device *d, trine_op op, const char *name, 
 
 static trine_status find_function(hip_device *d, const trine_call *call, const simt_function *f, hip_code *code_out) {
     char name[SIMT_NAME_SIZE];
-    simt_function_name(call->plan->spec->name, f, name);
+    if (!simt_function_name(call->plan->spec->name, f, name))
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: the name of a function is too long: %s", call->plan->spec->name, name);
     if ((*code_out = simt_function_find(&d->functions, name)) != NULL) return TRINE_OK;
     pthread_mutex_lock(&d->lock);
     const trine_status status = load_function(d, call->plan->op, name, code_out);

@@ -2,9 +2,10 @@
 /* Names of device functions, and the table of those that are loaded. */
 #include "functions.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-void simt_function_name(const char *op, const simt_function *f, char name_out[static SIMT_NAME_SIZE]) {
+bool simt_function_name(const char *op, const simt_function *f, char name_out[static SIMT_NAME_SIZE]) {
     char *at = name_out, *const end = name_out + SIMT_NAME_SIZE - 1;
     enum { TYPES = 3, PARTS = TYPES + SIMT_MAX_TYPES };
     const char *parts[PARTS] = { op, f->step, f->ragged ? "ragged" : NULL };
@@ -20,6 +21,7 @@ void simt_function_name(const char *op, const simt_function *f, char name_out[st
     if (count > 0 && at < end) *at++ = '_';
     while (count > 0 && at < end) *at++ = digits[--count];
     *at = 0;
+    return at < end;
 }
 
 static unsigned hash(const char *name) {
@@ -28,22 +30,44 @@ static unsigned hash(const char *name) {
     return h;
 }
 
-/* The function's place in the table, or the free one where it belongs; NULL if the table is full. */
-static struct simt_loaded *find_place(simt_functions *table, const char *name) {
-    unsigned at = hash(name) % SIMT_MAX_FUNCTIONS;
-    for (int tries = 0; tries < SIMT_MAX_FUNCTIONS; tries++, at = (at + 1) % SIMT_MAX_FUNCTIONS)
-        if (table->entry[at].function == NULL || strcmp(table->entry[at].name, name) == 0) return &table->entry[at];
-    return NULL;
+struct simt_function_table {
+    unsigned places, used; /* places: a power of two, at least twice those used */
+    struct simt_loaded {
+        char name[SIMT_NAME_SIZE];
+        _Atomic(void *) function; /* NULL: a free place */
+    } entry[];
+};
+
+/* The function's place, or the free one where it belongs. */
+static struct simt_loaded *find_place(struct simt_function_table *table, const char *name) {
+    unsigned at = hash(name) & (table->places - 1);
+    while (table->entry[at].function != NULL && strcmp(table->entry[at].name, name) != 0) at = (at + 1) & (table->places - 1);
+    return &table->entry[at];
 }
 
-void *simt_function_find(simt_functions *table, const char *name) {
-    const struct simt_loaded *place = find_place(table, name);
-    return place != NULL ? place->function : NULL;
+void *simt_function_find(simt_functions *functions, const char *name) {
+    struct simt_function_table *table = functions->table;
+    return table != NULL ? find_place(table, name)->function : NULL;
 }
 
-void simt_function_enter(simt_functions *table, const char *name, void *function) {
+static void enter(struct simt_function_table *table, const char *name, void *function) {
     struct simt_loaded *place = find_place(table, name);
-    if (place == NULL) return;
-    memcpy(place->name, name, SIMT_NAME_SIZE);
+    strcpy(place->name, name);
     place->function = function;
+    table->used++;
+}
+
+void simt_function_enter(simt_functions *functions, const char *name, void *function) {
+    enum { FIRST = 1024 };
+    struct simt_function_table *table = functions->table;
+    if (table == NULL || 2 * (table->used + 1) > table->places) {
+        const unsigned places = table != NULL ? 2 * table->places : FIRST;
+        struct simt_function_table *next = calloc(1, sizeof *next + places * sizeof next->entry[0]);
+        if (next == NULL) return;
+        next->places = places;
+        for (unsigned i = 0; table != NULL && i < table->places; i++)
+            if (table->entry[i].function != NULL) enter(next, table->entry[i].name, table->entry[i].function);
+        functions->table = table = next;
+    }
+    enter(table, name, function);
 }

@@ -5,23 +5,20 @@
 
 #include "host.h"
 
-enum { SIMT_MAX_FUNCTIONS = 2048, SIMT_NAME_SIZE = 48 };
+enum { SIMT_NAME_SIZE = 96 };
 
-/* By hash of the name; what finds no room is loaded again each time. */
+/* By hash of the name. A table that is half full is replaced by one of twice the size; those that look things up may still be in the old one, which stays. */
 typedef struct simt_functions {
-    struct simt_loaded {
-        char name[SIMT_NAME_SIZE];
-        _Atomic(void *) function;
-    } entry[SIMT_MAX_FUNCTIONS];
+    _Atomic(struct simt_function_table *) table; /* NULL: nothing was entered yet */
 } simt_functions;
 
-/* "softmax_bf16_256" */
-void simt_function_name(const char *op, const simt_function *f, char name_out[static SIMT_NAME_SIZE]);
+/* "softmax_bf16_256"; false if it has no room, and is cut. */
+bool simt_function_name(const char *op, const simt_function *f, char name_out[static SIMT_NAME_SIZE]);
 
 /* NULL if it was not entered. */
-void *simt_function_find(simt_functions *table, const char *name);
+void *simt_function_find(simt_functions *functions, const char *name);
 
-/* The caller holds the device's lock. */
-void simt_function_enter(simt_functions *table, const char *name, void *function);
+/* The caller holds the device's lock. Without memory for it nothing is entered, and the function is loaded again each time. */
+void simt_function_enter(simt_functions *functions, const char *name, void *function);
 
 #endif
