@@ -2,21 +2,20 @@
 /* layer_norm on the CPU. */
 enum { CENTERED = 1 };
 #include "norm.h"
-
-enum { X, RESIDUAL, WEIGHT, BIAS, Y, RESIDUAL_OUT, MEAN, RSTD }; /* as in the specification */
+#include "spec/places/layer_norm.h"
 
 static norm norm_of(const trine_call *call) {
     const trine_layer_norm_args *args = call->args;
-    return (norm){ .r = call->dim[0],
-                   .n = call->dim[1],
-                   .x = row_tensor(call, X),
-                   .residual = row_tensor(call, RESIDUAL),
-                   .weight = row_tensor(call, WEIGHT),
-                   .bias = row_tensor(call, BIAS),
-                   .y = row_tensor(call, Y),
-                   .residual_out = row_tensor(call, RESIDUAL_OUT),
-                   .mean = row_tensor(call, MEAN),
-                   .rstd = row_tensor(call, RSTD),
+    return (norm){ .r = call->dim[LAYER_NORM_DIM_R],
+                   .n = call->dim[LAYER_NORM_DIM_N],
+                   .x = row_tensor(call, LAYER_NORM_X),
+                   .residual = row_tensor(call, LAYER_NORM_RESIDUAL),
+                   .weight = row_tensor(call, LAYER_NORM_WEIGHT),
+                   .bias = row_tensor(call, LAYER_NORM_BIAS),
+                   .y = row_tensor(call, LAYER_NORM_Y),
+                   .residual_out = row_tensor(call, LAYER_NORM_RESIDUAL_OUT),
+                   .mean = row_tensor(call, LAYER_NORM_MEAN),
+                   .rstd = row_tensor(call, LAYER_NORM_RSTD),
                    NORM_PARAMS(args) };
 }
 

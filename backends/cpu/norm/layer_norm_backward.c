@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer_norm_backward on the CPU. */
 #include "norm_backward.h"
-
-enum { DY, H, WEIGHT, MEAN, RSTD, DRESIDUAL, DX, DH, DWEIGHT, DBIAS }; /* as in the specification */
+#include "spec/places/layer_norm_backward.h"
 
 static norm_gradient norm_gradient_of(const trine_call *call) {
     const trine_layer_norm_backward_args *args = call->args;
-    return (norm_gradient){ .r = call->dim[0],
-                            .n = call->dim[1],
-                            .dy = row_tensor(call, DY),
-                            .h = row_tensor(call, H),
-                            .weight = row_tensor(call, WEIGHT),
-                            .mean = row_tensor(call, MEAN),
-                            .rstd = row_tensor(call, RSTD),
-                            .dresidual = row_tensor(call, DRESIDUAL),
-                            .dx = row_tensor(call, DX),
-                            .dh = row_tensor(call, DH),
-                            .dweight = row_tensor(call, DWEIGHT),
-                            .dbias = row_tensor(call, DBIAS),
+    return (norm_gradient){ .r = call->dim[LAYER_NORM_BACKWARD_DIM_R],
+                            .n = call->dim[LAYER_NORM_BACKWARD_DIM_N],
+                            .dy = row_tensor(call, LAYER_NORM_BACKWARD_DY),
+                            .h = row_tensor(call, LAYER_NORM_BACKWARD_H),
+                            .weight = row_tensor(call, LAYER_NORM_BACKWARD_WEIGHT),
+                            .mean = row_tensor(call, LAYER_NORM_BACKWARD_MEAN),
+                            .rstd = row_tensor(call, LAYER_NORM_BACKWARD_RSTD),
+                            .dresidual = row_tensor(call, LAYER_NORM_BACKWARD_DRESIDUAL),
+                            .dx = row_tensor(call, LAYER_NORM_BACKWARD_DX),
+                            .dh = row_tensor(call, LAYER_NORM_BACKWARD_DH),
+                            .dweight = row_tensor(call, LAYER_NORM_BACKWARD_DWEIGHT),
+                            .dbias = row_tensor(call, LAYER_NORM_BACKWARD_DBIAS),
                             NORM_BACKWARD_PARAMS(args) };
 }
 

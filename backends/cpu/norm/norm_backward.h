@@ -21,7 +21,7 @@ typedef struct norm_pieces {
 
 /* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and of each thread's current run. */
 INLINE int64_t norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
-static inline int norm_team(const trine_call *call) { return cpu_team(call, columns_blocks(call->dim[0]), row_bytes(call)); }
+static inline int norm_team(const trine_call *call, int64_t rows) { return cpu_team(call, columns_blocks(rows), row_bytes(call)); }
 
 static inline void norm_prepare(const norm_gradient *a) {
     for (int64_t at = 0; a->weight && at < a->n; at += ROW_PIECE) row_load(a->factor + at, a->weight->data, at, row_count(a->n, at), a->weight->dtype);
@@ -153,7 +153,7 @@ static norm_gradient norm_gradient_of(const trine_call *call);
 
 static size_t norm_backward_workspace(const trine_call *call) {
     const norm_gradient a = norm_gradient_of(call);
-    return (size_t)(columns_pitch(a.n) * (1 + norm_sums(&a) * (columns_blocks(a.r) + norm_team(call)))) * sizeof(float);
+    return (size_t)(columns_pitch(a.n) * (1 + norm_sums(&a) * (columns_blocks(a.r) + norm_team(call, a.r)))) * sizeof(float);
 }
 
 static trine_status norm_backward_launch(const trine_call *call) {
@@ -162,7 +162,7 @@ static trine_status norm_backward_launch(const trine_call *call) {
     a.factor = call->workspace;
     norm_prepare(&a);
     const int64_t pitch = columns_pitch(a.n);
-    const int team = norm_team(call);
+    const int team = norm_team(call, a.r);
     const trine_tensor *out[2] = { a.dweight, a.dbias };
     norm_job job = { &a, columns_blocks(a.r), { 0 }, { 0 } };
     float *next = a.factor + pitch;

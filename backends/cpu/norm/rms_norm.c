@@ -2,19 +2,18 @@
 /* rms_norm on the CPU. */
 enum { CENTERED = 0 };
 #include "norm.h"
-
-enum { X, RESIDUAL, WEIGHT, Y, RESIDUAL_OUT, RSTD }; /* as in the specification */
+#include "spec/places/rms_norm.h"
 
 static norm norm_of(const trine_call *call) {
     const trine_rms_norm_args *args = call->args;
-    return (norm){ .r = call->dim[0],
-                   .n = call->dim[1],
-                   .x = row_tensor(call, X),
-                   .residual = row_tensor(call, RESIDUAL),
-                   .weight = row_tensor(call, WEIGHT),
-                   .y = row_tensor(call, Y),
-                   .residual_out = row_tensor(call, RESIDUAL_OUT),
-                   .rstd = row_tensor(call, RSTD),
+    return (norm){ .r = call->dim[RMS_NORM_DIM_R],
+                   .n = call->dim[RMS_NORM_DIM_N],
+                   .x = row_tensor(call, RMS_NORM_X),
+                   .residual = row_tensor(call, RMS_NORM_RESIDUAL),
+                   .weight = row_tensor(call, RMS_NORM_WEIGHT),
+                   .y = row_tensor(call, RMS_NORM_Y),
+                   .residual_out = row_tensor(call, RMS_NORM_RESIDUAL_OUT),
+                   .rstd = row_tensor(call, RMS_NORM_RSTD),
                    NORM_PARAMS(args) };
 }
 

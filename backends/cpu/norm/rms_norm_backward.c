@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm_backward on the CPU. */
 #include "norm_backward.h"
-
-enum { DY, H, WEIGHT, RSTD, DRESIDUAL, DX, DH, DWEIGHT }; /* as in the specification */
+#include "spec/places/rms_norm_backward.h"
 
 static norm_gradient norm_gradient_of(const trine_call *call) {
     const trine_rms_norm_backward_args *args = call->args;
-    return (norm_gradient){ .r = call->dim[0],
-                            .n = call->dim[1],
-                            .dy = row_tensor(call, DY),
-                            .h = row_tensor(call, H),
-                            .weight = row_tensor(call, WEIGHT),
-                            .rstd = row_tensor(call, RSTD),
-                            .dresidual = row_tensor(call, DRESIDUAL),
-                            .dx = row_tensor(call, DX),
-                            .dh = row_tensor(call, DH),
-                            .dweight = row_tensor(call, DWEIGHT),
+    return (norm_gradient){ .r = call->dim[RMS_NORM_BACKWARD_DIM_R],
+                            .n = call->dim[RMS_NORM_BACKWARD_DIM_N],
+                            .dy = row_tensor(call, RMS_NORM_BACKWARD_DY),
+                            .h = row_tensor(call, RMS_NORM_BACKWARD_H),
+                            .weight = row_tensor(call, RMS_NORM_BACKWARD_WEIGHT),
+                            .rstd = row_tensor(call, RMS_NORM_BACKWARD_RSTD),
+                            .dresidual = row_tensor(call, RMS_NORM_BACKWARD_DRESIDUAL),
+                            .dx = row_tensor(call, RMS_NORM_BACKWARD_DX),
+                            .dh = row_tensor(call, RMS_NORM_BACKWARD_DH),
+                            .dweight = row_tensor(call, RMS_NORM_BACKWARD_DWEIGHT),
                             NORM_BACKWARD_PARAMS(args) };
 }
 

@@ -2,6 +2,7 @@
 /* softmax on the CPU. A row is read once from memory if the second-level cache may hold it: for its maximum first, then for its exponentials, which are
  * kept; a longer one twice, first for its maximum and sum by online statistics. */
 #include "backends/cpu/core/row.h"
+#include "spec/places/softmax.h"
 
 /* A row of up to ROW_PIECE exponentials is kept on the stack, one of up to SOFTMAX_HELD in the workspace. */
 enum { SOFTMAX_HELD = 1 << 18, SOFTMAX_CHUNK = 16, PAIR = 2 * VL };
@@ -158,21 +159,21 @@ static void softmax_thread(const void *context, int thread, int team) {
 
 /* Floats of workspace for a thread. */
 static int64_t softmax_pitch(const trine_call *call) {
-    const int64_t n = call->dim[2];
+    const int64_t n = call->dim[SOFTMAX_DIM_N];
     return n <= ROW_PIECE ? 0 : n <= SOFTMAX_HELD ? cpu_round_up(n, 64) : SOFTMAX_HELD;
 }
 
-static int softmax_team(const trine_call *call) { return cpu_team(call, call->dim[0] * call->dim[1], row_bytes(call)); }
+static int softmax_team(const trine_call *call) { return cpu_team(call, call->dim[SOFTMAX_DIM_G] * call->dim[SOFTMAX_DIM_S], row_bytes(call)); }
 static size_t workspace(const trine_call *call) { return (size_t)(softmax_team(call) * softmax_pitch(call)) * sizeof(float); }
 
 static trine_status launch(const trine_call *call) {
     const trine_softmax_args *args = call->args;
     const softmax a = {
-        .x = row_tensor(call, 0),
-        .y = row_tensor(call, 1),
-        .s = call->dim[1],
-        .n = call->dim[2],
-        .rows = call->dim[0] * call->dim[1],
+        .x = row_tensor(call, SOFTMAX_X),
+        .y = row_tensor(call, SOFTMAX_Y),
+        .s = call->dim[SOFTMAX_DIM_S],
+        .n = call->dim[SOFTMAX_DIM_N],
+        .rows = call->dim[SOFTMAX_DIM_G] * call->dim[SOFTMAX_DIM_S],
         .pitch = softmax_pitch(call),
         .held = call->workspace,
         .f = args->scale > 0   ? 1

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax_backward on the CPU. A row that fits a piece is read once, a longer one twice. */
 #include "backends/cpu/core/row.h"
+#include "spec/places/softmax_backward.h"
 
 typedef struct softmax_gradient {
     const trine_tensor *y, *dy, *dx;
@@ -59,12 +60,12 @@ static void thread_rows(const void *context, int thread, int team) {
 static trine_status launch(const trine_call *call) {
     const trine_softmax_backward_args *args = call->args;
     const softmax_gradient a = {
-        .y = row_tensor(call, 0),
-        .dy = row_tensor(call, 1),
-        .dx = row_tensor(call, 2),
-        .s = call->dim[1],
-        .n = call->dim[2],
-        .rows = call->dim[0] * call->dim[1],
+        .y = row_tensor(call, SOFTMAX_BACKWARD_Y),
+        .dy = row_tensor(call, SOFTMAX_BACKWARD_DY),
+        .dx = row_tensor(call, SOFTMAX_BACKWARD_DX),
+        .s = call->dim[SOFTMAX_BACKWARD_DIM_S],
+        .n = call->dim[SOFTMAX_BACKWARD_DIM_N],
+        .rows = call->dim[SOFTMAX_BACKWARD_DIM_G] * call->dim[SOFTMAX_BACKWARD_DIM_S],
         .scale = args->scale,
         .causal = args->causal,
         .stream = !args->causal && row_streams(call),

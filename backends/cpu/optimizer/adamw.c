@@ -2,8 +2,7 @@
 /* adamw on the CPU: one pass over all the state. */
 #include "backends/cpu/core/cpu.h"
 #include "backends/cpu/core/vec_pair.h"
-
-enum { PARAM, GRAD, M, V, COPY, GRAD_SCALE }; /* as in the specification */
+#include "spec/places/adamw.h"
 
 /* The step's scalars, computed in float64 and rounded once. */
 typedef struct step_scalars {
@@ -89,7 +88,7 @@ static void update_thread(const void *context, int thread, int team) {
 static trine_status launch(const trine_call *call) {
     const trine_adamw_args *args = call->args;
     const trine_tensor *tensor = call->tensor;
-    const int64_t n = call->dim[0];
+    const int64_t n = call->dim[ADAMW_DIM_N];
     const double steps = (double)args->step;
     const step_scalars s = {
         .decay = (float)((double)args->lr * args->weight_decay),
@@ -100,12 +99,13 @@ static trine_status launch(const trine_call *call) {
         .rate = (float)(args->lr / -expm1(steps * log(args->beta1))), /* 1 - beta^t without cancellation */
         .inverse_root = (float)(1 / sqrt(-expm1(steps * log(args->beta2)))),
         .eps = args->eps,
-        .grad_scale = call->present & 1u << GRAD_SCALE ? *(const float *)tensor[GRAD_SCALE].data : 1.0f,
+        .grad_scale = call->present & 1u << ADAMW_GRAD_SCALE ? *(const float *)tensor[ADAMW_GRAD_SCALE].data : 1.0f,
     };
-    const step_data d = { tensor[PARAM].data, tensor[M].data,    tensor[V].data, call->present & 1u << COPY ? tensor[COPY].data : NULL,
-                          tensor[GRAD].data,  tensor[COPY].dtype };
-    const trine_dtype type = tensor[PARAM].dtype, state = tensor[M].dtype;
-    const update u = { &s, &d, n, type, state, tensor[GRAD].dtype };
+    const step_data d = { tensor[ADAMW_PARAM].data, tensor[ADAMW_M].data,
+                          tensor[ADAMW_V].data,     call->present & 1u << ADAMW_COPY ? tensor[ADAMW_COPY].data : NULL,
+                          tensor[ADAMW_GRAD].data,  tensor[ADAMW_COPY].dtype };
+    const trine_dtype type = tensor[ADAMW_PARAM].dtype, state = tensor[ADAMW_M].dtype;
+    const update u = { &s, &d, n, type, state, tensor[ADAMW_GRAD].dtype };
     cpu_parallel(cpu_team(call, n, n * (int64_t)(2 * vsize(type) + 4 * vsize(state))), update_thread, &u);
     return TRINE_OK;
 }

@@ -2,8 +2,8 @@
 /* global_norm_clip on the CPU: squares summed in float64 by blocks of a fixed size, then one pass that scales. */
 #include "backends/cpu/core/cpu.h"
 #include "backends/cpu/core/vec_pair.h"
+#include "spec/places/global_norm_clip.h"
 
-enum { X, Y, OTHER_SQUARES, SUM_SQUARES, NORM, COEFFICIENT }; /* as in the specification */
 enum { BLOCK = 16384 };
 
 typedef double vd __attribute__((vector_size(VB)));
@@ -48,7 +48,7 @@ INLINE void scale_range(char *y, const char *x, float coefficient, int64_t first
     if (i < last) vstoren(y, type, i, (int)(last - i), vloadn(x, type, i, (int)(last - i), 0) * coefficient);
 }
 
-static int64_t blocks_of(const trine_call *call) { return (call->tensor[X].shape[0] + BLOCK - 1) / BLOCK; }
+static int64_t blocks_of(const trine_call *call) { return (call->tensor[GLOBAL_NORM_CLIP_X].shape[0] + BLOCK - 1) / BLOCK; }
 
 static size_t workspace(const trine_call *call) { return (size_t)blocks_of(call) * sizeof(double); }
 
@@ -57,21 +57,21 @@ static float finish(const trine_call *call) {
     const trine_global_norm_clip_args *args = call->args;
     const double *partial = call->workspace;
     const int64_t blocks = blocks_of(call);
-    const trine_tensor *other = &call->tensor[OTHER_SQUARES], *squares = &call->tensor[SUM_SQUARES];
+    const trine_tensor *other = &call->tensor[GLOBAL_NORM_CLIP_OTHER_SQUARES], *squares = &call->tensor[GLOBAL_NORM_CLIP_SUM_SQUARES];
     double sum = 0;
     for (int64_t b = 0; b < blocks; b++) sum += partial[b];
-    if (call->present & 1u << SUM_SQUARES) {
+    if (call->present & 1u << GLOBAL_NORM_CLIP_SUM_SQUARES) {
         if (squares->dtype == TRINE_F64)
             *(double *)squares->data = sum;
         else
             *(float *)squares->data = (float)sum;
     }
-    if (call->present & 1u << OTHER_SQUARES)
+    if (call->present & 1u << GLOBAL_NORM_CLIP_OTHER_SQUARES)
         for (int64_t j = 0; j < other->shape[0]; j++) sum += other->dtype == TRINE_F64 ? ((const double *)other->data)[j] : ((const float *)other->data)[j];
     const double norm = sqrt(sum), quotient = args->max_norm / norm;
     const float coefficient = args->max_norm == 0 || quotient >= 1 ? 1.0f : (float)quotient;
-    if (call->present & 1u << NORM) *(float *)call->tensor[NORM].data = (float)norm;
-    if (call->present & 1u << COEFFICIENT) *(float *)call->tensor[COEFFICIENT].data = coefficient;
+    if (call->present & 1u << GLOBAL_NORM_CLIP_NORM) *(float *)call->tensor[GLOBAL_NORM_CLIP_NORM].data = (float)norm;
+    if (call->present & 1u << GLOBAL_NORM_CLIP_COEFFICIENT) *(float *)call->tensor[GLOBAL_NORM_CLIP_COEFFICIENT].data = coefficient;
     return coefficient;
 }
 
@@ -103,11 +103,11 @@ static void scale_thread(const void *context, int thread, int team) {
 }
 
 static trine_status launch(const trine_call *call) {
-    clip c = { &call->tensor[X], &call->tensor[Y], call->workspace, blocks_of(call), 1 };
+    clip c = { &call->tensor[GLOBAL_NORM_CLIP_X], &call->tensor[GLOBAL_NORM_CLIP_Y], call->workspace, blocks_of(call), 1 };
     const int team = cpu_team(call, c.blocks, c.x->shape[0] * (int64_t)vsize(c.x->dtype));
     cpu_parallel(team, squares_thread, &c);
     c.coefficient = finish(call);
-    if (!(call->present & 1u << Y) || (c.y->data == c.x->data && c.coefficient == 1)) return TRINE_OK;
+    if (!(call->present & 1u << GLOBAL_NORM_CLIP_Y) || (c.y->data == c.x->data && c.coefficient == 1)) return TRINE_OK;
     cpu_parallel(team, scale_thread, &c);
     return TRINE_OK;
 }

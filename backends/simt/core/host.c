@@ -159,7 +159,7 @@ simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder) {
 
 trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size) {
     const simt_group group = simt_row_group(rows, call->dim[symbol], ladder);
-    const simt_function function = { .step = step, .ragged = !simt_rows_whole(call, symbol), .type = { call->type[0] }, .variant = group.size };
+    const simt_function function = { .step = step, .ragged = !simt_rows_whole(call, symbol), .type = { call->type[SIMT_FIRST_TYPE] }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
 }
 
@@ -203,7 +203,7 @@ const simt_shape *simt_shape_for(const trine_call *call, int symbol, int count, 
 
 const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out) {
     enum { FEW = 4 }; /* blocks of six to a processor; else more of three */
-    return call->dim[symbol] > least ? simt_shape_for(call, symbol, SIMT_ALL, (int64_t)trine_dtype_size(call->type[0]), FEW, part_out) : NULL;
+    return call->dim[symbol] > least ? simt_shape_for(call, symbol, SIMT_ALL, (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]), FEW, part_out) : NULL;
 }
 
 bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int64_t bytes) {
@@ -217,7 +217,7 @@ trine_status simt_launch_parts(const trine_call *call, const char *step, trine_d
     const simt_function function = {
         .step = step,
         .ragged = !simt_rows_whole(call, symbol),
-        .type = { call->type[0], other },
+        .type = { call->type[SIMT_FIRST_TYPE], other },
         .variant = shape->held,
         .shared = (int)part_room(&room, shape->held),
         .cluster = part->blocks,
@@ -228,7 +228,7 @@ trine_status simt_launch_parts(const trine_call *call, const char *step, trine_d
 static simt_function ring_function(const trine_call *call, const simt_ring_entry *entry, const simt_ring *ring) {
     return (simt_function){
         .step = entry->full ? "ring_full" : "ring",
-        .type = { call->type[0], entry->full ? call->type[1] : TRINE_NONE },
+        .type = { call->type[SIMT_FIRST_TYPE], entry->full ? call->type[SIMT_SECOND_TYPE] : TRINE_NONE },
         .variant = entry->threads * entry->chunks,
         .shared = SIMT_RING_BYTES / SIMT_RING_HELD(entry->threads, entry->chunks) + entry->behind,
         .cluster = ring->blocks,
@@ -243,7 +243,7 @@ static trine_status ring_held(const trine_call *call, const simt_ring_entry *ent
 const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out) {
     enum { OWN = 3 << 10, LINE = 64 }; /* bytes of a function's own; columns that are not divided */
     const simt_room room = simt_room_of(call);
-    const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[0]);
+    const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
     const bool whole = simt_rows_whole(call, symbol);
     int i = 0, clusters = 0;
     while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && n % 8 != 0))) i++;
@@ -251,7 +251,7 @@ const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int coun
     const simt_ring_entry *entry = &entries[i];
     const int held = SIMT_RING_HELD(entry->threads, entry->chunks), cluster = entry->full && held > SIMT_RING_DIVIDED ? 1 : room.cluster;
     if (room.shared < SIMT_RING_BYTES + held * entry->behind + OWN) return NULL;
-    const int64_t items = entry->items ? entry->items : 16 / (int64_t)trine_dtype_size(call->type[0]);
+    const int64_t items = entry->items ? entry->items : 16 / (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
     const int64_t least = simt_blocks(n, entry->chunks * entry->threads * items);
     const bool wide = least > cluster;
     if (wide && (cluster == 1 || least > entry->wide)) return NULL;

@@ -20,6 +20,9 @@
 
 enum { SIMT_MAX_TYPES = 4 };
 
+/* The type variables that launches of any op name an entry by: the first, and of some entries the second. */
+enum { SIMT_FIRST_TYPE, SIMT_SECOND_TYPE };
+
 /* A device function: "<op>[_<step>][_ragged]{_<type>}[_<variant>]", as in softmax_bf16_256. */
 typedef struct simt_function {
     const char *step;                 /* of an op in several launches; NULL: none */

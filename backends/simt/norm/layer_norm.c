@@ -2,9 +2,14 @@
 /* layer_norm on devices: the host side. */
 #include "norm_launch.h"
 
-static const norm_tensors tensors = {
-    .x = 0, .residual = 1, .weight = 2, .bias = 3, .y = 4, .residual_out = 5, .mean = 6, .rstd = 7
-}; /* as in the specification */
+static const norm_tensors tensors = { .x = LAYER_NORM_X,
+                                      .residual = LAYER_NORM_RESIDUAL,
+                                      .weight = LAYER_NORM_WEIGHT,
+                                      .bias = LAYER_NORM_BIAS,
+                                      .y = LAYER_NORM_Y,
+                                      .residual_out = LAYER_NORM_RESIDUAL_OUT,
+                                      .mean = LAYER_NORM_MEAN,
+                                      .rstd = LAYER_NORM_RSTD };
 
 static trine_status launch(const trine_call *call) {
     const trine_layer_norm_args *args = call->args;

@@ -2,9 +2,16 @@
 /* layer_norm_backward on devices: the host side. */
 #include "norm_launch.h"
 
-static const norm_backward_tensors tensors = {
-    .dy = 0, .h = 1, .weight = 2, .mean = 3, .rstd = 4, .dresidual = 5, .dx = 6, .dh = 7, .dweight = 8, .dbias = 9
-}; /* as in the specification */
+static const norm_backward_tensors tensors = { .dy = LAYER_NORM_BACKWARD_DY,
+                                               .h = LAYER_NORM_BACKWARD_H,
+                                               .weight = LAYER_NORM_BACKWARD_WEIGHT,
+                                               .mean = LAYER_NORM_BACKWARD_MEAN,
+                                               .rstd = LAYER_NORM_BACKWARD_RSTD,
+                                               .dresidual = LAYER_NORM_BACKWARD_DRESIDUAL,
+                                               .dx = LAYER_NORM_BACKWARD_DX,
+                                               .dh = LAYER_NORM_BACKWARD_DH,
+                                               .dweight = LAYER_NORM_BACKWARD_DWEIGHT,
+                                               .dbias = LAYER_NORM_BACKWARD_DBIAS };
 
 static norm_backward_params params_of(const trine_call *call) {
     const trine_layer_norm_backward_args *args = call->args;

@@ -12,7 +12,7 @@ static simt_rows rows_of(const trine_call *call, int tensor) { return tensor >= 
 static bool fills_registers(const trine_call *call, const norm_tensors *t) {
     static const int64_t lengths[][2] = { { 2 << 10, 4 << 10 }, { 1 << 10, 2 << 10 } }; /* without and with a mean */
     const int64_t *length = lengths[t->mean >= 0];
-    return trine_dtype_size(call->type[0]) == 2 && (call->dim[1] == length[0] || call->dim[1] == length[1]);
+    return trine_dtype_size(call->type[NORM_TYPE_T]) == 2 && (call->dim[NORM_DIM_N] == length[0] || call->dim[NORM_DIM_N] == length[1]);
 }
 
 /* Rows in shared memory: two of a block, which share what is read of the weight, if those are enough for the device. Up to LEAST elements registers hold a row as
@@ -23,8 +23,8 @@ static const simt_shape *parts_of(const trine_call *call, const norm_tensors *t,
     if (dropped ? p->n <= LEAST_DROPPED : fills_registers(call, t)) return NULL;
     const simt_room room = simt_room_of(call);
     for (p->block_rows = (p->weight.data || p->bias.data) && !(dropped && t->mean >= 0) ? 2 : 1; p->block_rows > 0; p->block_rows--) {
-        const int64_t bytes = p->block_rows * (int64_t)trine_dtype_size(call->type[0]);
-        const simt_shape *shape = simt_shape_for(call, 1, dropped || p->block_rows > 1 ? SIMT_SHORT : SIMT_ALL, bytes, room.cluster, &p->part);
+        const int64_t bytes = p->block_rows * (int64_t)trine_dtype_size(call->type[NORM_TYPE_T]);
+        const simt_shape *shape = simt_shape_for(call, NORM_DIM_N, dropped || p->block_rows > 1 ? SIMT_SHORT : SIMT_ALL, bytes, room.cluster, &p->part);
         if (shape == NULL || (p->block_rows > 1 && p->rows * p->part.blocks < room.units)) continue;
         if (p->n > LEAST || (FEW * p->rows >= room.units && simt_parts_full(call, shape, &p->part, bytes))) return shape;
     }
@@ -33,8 +33,8 @@ static const simt_shape *parts_of(const trine_call *call, const norm_tensors *t,
 
 /* Rows of 16 bits with dropout and nothing added to them, whose elements are dropped where they are, by blocks of words whose numbers have 32 bits. */
 static bool drops(const trine_call *call, const norm_params *p) {
-    const bool alone = !p->residual.data && !p->residual_out.data && (call->type[2] == call->type[0] || !(p->weight.data || p->bias.data));
-    return alone && p->dropout.p > 0 && p->dropout.p < 1 && trine_dtype_size(call->type[0]) == 2 && call->dim[1] % 8 == 0 &&
+    const bool alone = !p->residual.data && !p->residual_out.data && (call->type[NORM_TYPE_W] == call->type[NORM_TYPE_T] || !(p->weight.data || p->bias.data));
+    return alone && p->dropout.p > 0 && p->dropout.p < 1 && trine_dtype_size(call->type[NORM_TYPE_T]) == 2 && call->dim[NORM_DIM_N] % 8 == 0 &&
            p->rows <= ((int64_t)1 << 35) / (p->n > 0 ? p->n : 1);
 }
 
@@ -43,16 +43,16 @@ static bool drops(const trine_call *call, const norm_params *p) {
 static const simt_shape *full_of(const trine_call *call, norm_params *p) {
     enum { LEAST = 8 << 10, LEAST_NARROW = 4 << 10, LEAST_DROPOUT = 16 << 10, NEARLY = 7 << 10 };
     p->block_rows = 1;
-    const bool narrow = call->type[1] != TRINE_F32, dropout = p->dropout.p > 0 && !p->residual.data && !p->residual_out.data;
+    const bool narrow = call->type[NORM_TYPE_R] != TRINE_F32, dropout = p->dropout.p > 0 && !p->residual.data && !p->residual_out.data;
     if (p->n <= (dropout ? LEAST_DROPOUT : narrow ? LEAST_NARROW : LEAST) || (p->n > NEARLY && p->n <= LEAST)) return NULL;
-    const simt_shape *shape = simt_shape_for(call, 1, SIMT_SHORT, sizeof(float), simt_room_of(call).cluster, &p->part);
+    const simt_shape *shape = simt_shape_for(call, NORM_DIM_N, SIMT_SHORT, sizeof(float), simt_room_of(call).cluster, &p->part);
     return shape != NULL && shape->threads == NORM_FULL_THREADS ? shape : NULL;
 }
 
 /* The one of `count` groups that rows of n columns fill, if those are whole vectors, on devices that have entries for them; NULL: none. Rows that begin anywhere have it too,
  * since sums must not depend on that. */
 static const norm_fit *fit_among(const trine_call *call, int count, const norm_fit *fits) {
-    const int64_t n = call->dim[1];
+    const int64_t n = call->dim[NORM_DIM_N];
     if (n % NORM_FIT_ITEMS != 0 || simt_room_of(call).shared == 0) return NULL;
     for (int i = 0; i < count; i++)
         if (n > fits[i].least && n <= norm_fit_columns(&fits[i])) return &fits[i];
@@ -70,17 +70,17 @@ static const norm_fit *fit_of(const trine_call *call, const norm_params *p) {
         { .least = 1280, .size = 64, .vectors = 3 },  { .least = 1536, .size = 32, .vectors = 7 }, { .least = 2048, .size = 64, .vectors = 5 },
         { .least = 2560, .size = 128, .vectors = 3 }, { .least = 3072, .size = 64, .vectors = 7 }, { .least = 4096, .size = 128, .vectors = 5 },
     };
-    const bool wide = call->type[0] == TRINE_F32 || (p->f32_residual && (p->residual.data || p->residual_out.data));
+    const bool wide = call->type[NORM_TYPE_T] == TRINE_F32 || (p->f32_residual && (p->residual.data || p->residual_out.data));
     return wide && p->n > WIDE ? NULL : fit_among(call, COUNT, fits);
 }
 
 /* Rows that begin anywhere go by groups of as many threads, whose sums are the same. */
 static trine_status launch_fit(const trine_call *call, const norm_fit *fit, const norm_params *p) {
-    const simt_function whole = { .step = "fit", .type = { call->type[0] }, .variant = norm_fit_columns(fit) };
-    const simt_function ragged = { .ragged = true, .type = { call->type[0] }, .variant = fit->size };
+    const simt_function whole = { .step = "fit", .type = { call->type[NORM_TYPE_T] }, .variant = norm_fit_columns(fit) };
+    const simt_function ragged = { .ragged = true, .type = { call->type[NORM_TYPE_T] }, .variant = fit->size };
     const simt_group group = simt_group_of(p->rows, p->n, NORM_FIT_ITEMS, 1, &fit->size);
     const int threads = NORM_FIT_THREADS(fit->size);
-    if (simt_rows_whole(call, 1)) return simt_launch(call, &whole, simt_blocks(p->rows, threads / fit->size), threads, p, sizeof *p);
+    if (simt_rows_whole(call, NORM_DIM_N)) return simt_launch(call, &whole, simt_blocks(p->rows, threads / fit->size), threads, p, sizeof *p);
     return simt_launch(call, &ragged, group.blocks, group.threads, p, sizeof *p);
 }
 
@@ -93,21 +93,21 @@ trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_par
     p.residual_out = simt_rows_of(call, t->residual_out);
     p.mean = rows_of(call, t->mean);
     p.rstd = simt_rows_of(call, t->rstd);
-    p.rows = call->dim[0];
-    p.n = call->dim[1];
+    p.rows = call->dim[NORM_DIM_R];
+    p.n = call->dim[NORM_DIM_N];
     p.inverse = 1.0f / (float)p.n;
-    p.f32_residual = call->type[1] == TRINE_F32;
-    p.f32_weight = call->type[2] == TRINE_F32;
-    const bool plain = norm_plain(&p, call->type[2] == call->type[0]);
+    p.f32_residual = call->type[NORM_TYPE_R] == TRINE_F32;
+    p.f32_weight = call->type[NORM_TYPE_W] == TRINE_F32;
+    const bool plain = norm_plain(&p, call->type[NORM_TYPE_W] == call->type[NORM_TYPE_T]);
     const bool dropped = drops(call, &p);
     const norm_fit *fit = fit_of(call, &p);
     const simt_shape *shape = plain || dropped ? parts_of(call, t, &p) : fit == NULL ? full_of(call, &p) : NULL;
     const char *const step = plain ? "parts" : dropped ? "drop" : "full";
     if (dropped && shape != NULL) p.eps = (float)(p.eps / ((double)p.dropout.scale * p.dropout.scale));
     p.ahead = shape != NULL ? simt_ahead_of_parts(call, t->x, shape) : simt_ahead_of(call, t->x);
-    const trine_dtype other = plain || dropped ? TRINE_NONE : call->type[1];
-    if (shape != NULL) return simt_launch_parts(call, step, other, shape, 1, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
-    return fit != NULL ? launch_fit(call, fit, &p) : simt_launch_rows(call, NULL, p.rows, 1, SIMT_ONE_ROW, &p, sizeof p);
+    const trine_dtype other = plain || dropped ? TRINE_NONE : call->type[NORM_TYPE_R];
+    if (shape != NULL) return simt_launch_parts(call, step, other, shape, NORM_DIM_N, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
+    return fit != NULL ? launch_fit(call, fit, &p) : simt_launch_rows(call, NULL, p.rows, NORM_DIM_N, SIMT_ONE_ROW, &p, sizeof p);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- gradients */
@@ -121,15 +121,15 @@ static norm_backward_params backward_params_of(const trine_call *call, const nor
     p.dresidual = simt_rows_of(call, t->dresidual);
     p.dx = simt_rows_of(call, t->dx);
     p.dh = simt_rows_of(call, t->dh);
-    p.rows = call->dim[0];
-    p.n = call->dim[1];
-    p.f32_residual = call->type[1] == TRINE_F32;
-    p.f32_weight = call->type[2] == TRINE_F32;
+    p.rows = call->dim[NORM_DIM_R];
+    p.n = call->dim[NORM_DIM_N];
+    p.f32_residual = call->type[NORM_TYPE_R] == TRINE_F32;
+    p.f32_weight = call->type[NORM_TYPE_W] == TRINE_F32;
     p.ahead = simt_ahead_of_two(call, t->dy, t->h);
     return p;
 }
 
-static bool fused(const trine_call *call) { return call->dim[1] <= NORM_FUSED_ITEMS * NORM_FUSED_MOST; }
+static bool fused(const trine_call *call) { return call->dim[NORM_DIM_N] <= NORM_FUSED_ITEMS * NORM_FUSED_MOST; }
 
 /* The size of a group that whole rows fill by one vector of each thread; 0: half as many threads with two are as good. In % of copying (H200): bf16 at 64 and 256 from 71 and
  * 68 to 87 and 86 (rms_norm) and from 66 and 59 to 78 and 82; layer_norm with dropout and a residual of f32 at 1280, 2560 and 3072 from 76, 76 and 84 to 94, 92 and 97. But
@@ -144,15 +144,15 @@ static int backward_fit_of(const trine_call *call, const norm_backward_params *p
     };
     const norm_fit *fit = fit_among(call, COUNT, fits);
     if (fit == NULL) return 0;
-    const bool loses = !p->mean.data && p->f32_residual && (call->type[0] == TRINE_F32 ? fit->size != SEVEN : fit->size == THREE);
+    const bool loses = !p->mean.data && p->f32_residual && (call->type[NORM_TYPE_T] == TRINE_F32 ? fit->size != SEVEN : fit->size == THREE);
     return loses ? 0 : fit->size;
 }
 
 /* Groups take the rows of a few blocks in turns; fit: backward_fit_of(). */
 static simt_group fused_group(const trine_call *call, const norm_backward_params *p, int fit, int64_t *turns_out) {
     static const int sizes[] = { 8, 32, 64, 128, 256, NORM_FUSED_MOST };
-    simt_group group =
-        fit > 0 ? simt_group_of(call->dim[0], call->dim[1], NORM_FIT_ITEMS, 1, &fit) : simt_group_of(call->dim[0], call->dim[1], NORM_FUSED_ITEMS, 6, sizes);
+    simt_group group = fit > 0 ? simt_group_of(call->dim[NORM_DIM_R], call->dim[NORM_DIM_N], NORM_FIT_ITEMS, 1, &fit)
+                               : simt_group_of(call->dim[NORM_DIM_R], call->dim[NORM_DIM_N], NORM_FUSED_ITEMS, 6, sizes);
     const int64_t held = fit > 0 ? (int64_t)simt_room_of(call).units * NORM_FIT_BLOCKS(p->mean.data != NULL, fit) : norm_fused_blocks(group.size);
     const int64_t turns = simt_blocks(group.blocks, held), most = NORM_FUSED_TURNS;
     *turns_out = turns < 1 ? 1 : turns > most ? most : turns;
@@ -177,7 +177,7 @@ enum {
 
 static int which_of(const trine_call *call, const norm_backward_params *p) {
     const bool dropout = p->dropout.p > 0, residual = p->dresidual.data || p->dh.data;
-    const bool alike = call->type[1] == call->type[0] && (!p->weight.data || call->type[2] == call->type[0]);
+    const bool alike = call->type[NORM_TYPE_R] == call->type[NORM_TYPE_T] && (!p->weight.data || call->type[NORM_TYPE_W] == call->type[NORM_TYPE_T]);
     const int which = dropout ? p->dresidual.data ? READ : p->dh.data ? WRITTEN : DROPOUT : residual || !alike ? RESIDUAL : ALONE;
     return p->mean.data ? LAYER(which) : RMS(which);
 }
@@ -192,12 +192,12 @@ typedef struct norm_way {
 /* The first that takes the rows, if it is a ring. */
 static const simt_ring_entry *ring_among(const trine_call *call, norm_backward_params *p, int count, const norm_way *ways) {
     const int which = which_of(call, p);
-    const int64_t bytes = p->n * (int64_t)trine_dtype_size(call->type[0]);
+    const int64_t bytes = p->n * (int64_t)trine_dtype_size(call->type[NORM_TYPE_T]);
     for (int i = 0; i < count; i++) {
         if (!(ways[i].which & which)) continue;
         const simt_ring_entry *ring = &ways[i].ring;
         if (ring->threads == 0 && bytes > ring->least && bytes <= ring->most && p->n % NORM_FIT_ITEMS == 0) return NULL;
-        if (ring->threads > 0 && simt_ring_of(call, 1, 1, ring, &p->ring) != NULL) return ring;
+        if (ring->threads > 0 && simt_ring_of(call, NORM_DIM_N, 1, ring, &p->ring) != NULL) return ring;
     }
     return NULL;
 }
@@ -275,8 +275,9 @@ static const simt_ring_entry *ring_of(const trine_call *call, norm_backward_para
         { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 24 << 10, .full = true } },
     };
     static const norm_way mixed = { EACH(OTHERS), { .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true } };
-    if (call->type[1] != call->type[0]) return ring_among(call, p, 1, &mixed);
-    return call->type[0] == TRINE_F32 ? ring_among(call, p, sizeof wide / sizeof wide[0], wide) : ring_among(call, p, sizeof narrow / sizeof narrow[0], narrow);
+    if (call->type[NORM_TYPE_R] != call->type[NORM_TYPE_T]) return ring_among(call, p, 1, &mixed);
+    return call->type[NORM_TYPE_T] == TRINE_F32 ? ring_among(call, p, sizeof wide / sizeof wide[0], wide)
+                                                : ring_among(call, p, sizeof narrow / sizeof narrow[0], narrow);
 }
 
 /* Partial sums of a column, at most: a device may hold fewer clusters than it has processors for. */
@@ -297,7 +298,7 @@ size_t norm_backward_workspace(const trine_call *call, const norm_backward_tenso
  * dropout, but 88 instead of 92 without; by groups that fit, 94 instead of 88 and 93 instead of 90 at 768. Of f32 full groups have enough on their way. */
 static bool asks_dresidual(const trine_call *call, const norm_backward_params *p, const simt_group *group, bool fit) {
     enum { LATE = 224 }; /* of which a processor holds three groups of the size, and two of larger ones */
-    const bool centered = p->mean.data, dropout = p->dropout.p > 0, wide = call->type[0] == TRINE_F32;
+    const bool centered = p->mean.data, dropout = p->dropout.p > 0, wide = call->type[NORM_TYPE_T] == TRINE_F32;
     if (!p->dresidual.data) return false;
     if (!p->f32_residual) return fit || centered || dropout;
     if (fit) return centered && (wide || group->size == LATE || (group->size > LATE && dropout));
@@ -309,10 +310,10 @@ static bool asks_dresidual(const trine_call *call, const norm_backward_params *p
 static trine_status launch_fused(const trine_call *call, norm_backward_params *p) {
     const int fit = backward_fit_of(call, p);
     const simt_group group = fused_group(call, p, fit, &p->turns);
-    const bool whole = simt_rows_whole(call, 1), fitted = fit > 0 && (whole || fit > 32), most = fitted && !whole;
+    const bool whole = simt_rows_whole(call, NORM_DIM_N), fitted = fit > 0 && (whole || fit > 32), most = fitted && !whole;
     const int size = most ? NORM_FIT_MOST : group.size;
     const simt_function function = {
-        .step = fitted ? "fit" : NULL, .ragged = !whole, .type = { call->type[0] }, .variant = fitted ? NORM_FIT_ITEMS * size : size
+        .step = fitted ? "fit" : NULL, .ragged = !whole, .type = { call->type[NORM_TYPE_T] }, .variant = fitted ? NORM_FIT_ITEMS * size : size
     };
     p->ask_dresidual = asks_dresidual(call, p, &group, fit > 0);
     return simt_launch(call, &function, group.blocks, most ? size : group.threads, p, sizeof *p);
@@ -320,13 +321,13 @@ static trine_status launch_fused(const trine_call *call, norm_backward_params *p
 
 /* The sums come first: dx may be dy. */
 static trine_status launch_long(const trine_call *call, const norm_backward_params *norm) {
-    const bool whole = simt_rows_whole(call, 1);
+    const bool whole = simt_rows_whole(call, NORM_DIM_N);
     const norm_columns_params p = {
         .norm = *norm,
         .columns = { .rows = norm->rows, .n = norm->n, .block_rows = columns_block_rows(norm->rows), .blocks = norm->blocks, .wide = whole },
     };
-    const simt_function columns = { .step = "columns", .type = { call->type[0] } };
-    const simt_function rows = { .step = "long", .ragged = !whole, .type = { call->type[0] } };
+    const simt_function columns = { .step = "columns", .type = { call->type[NORM_TYPE_T] } };
+    const simt_function rows = { .step = "long", .ragged = !whole, .type = { call->type[NORM_TYPE_T] } };
     trine_status status = TRINE_OK;
     if (norm->weight_partial || norm->bias_partial)
         status = simt_launch(call, &columns, p.columns.blocks * simt_blocks(norm->n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);

@@ -2,9 +2,14 @@
 /* rms_norm on devices: the host side. */
 #include "norm_launch.h"
 
-static const norm_tensors tensors = {
-    .x = 0, .residual = 1, .weight = 2, .bias = -1, .y = 3, .residual_out = 4, .mean = -1, .rstd = 5
-}; /* as in the specification */
+static const norm_tensors tensors = { .x = RMS_NORM_X,
+                                      .residual = RMS_NORM_RESIDUAL,
+                                      .weight = RMS_NORM_WEIGHT,
+                                      .bias = -1,
+                                      .y = RMS_NORM_Y,
+                                      .residual_out = RMS_NORM_RESIDUAL_OUT,
+                                      .mean = -1,
+                                      .rstd = RMS_NORM_RSTD };
 
 static trine_status launch(const trine_call *call) {
     const trine_rms_norm_args *args = call->args;

@@ -2,9 +2,16 @@
 /* rms_norm_backward on devices: the host side. */
 #include "norm_launch.h"
 
-static const norm_backward_tensors tensors = {
-    .dy = 0, .h = 1, .weight = 2, .mean = -1, .rstd = 3, .dresidual = 4, .dx = 5, .dh = 6, .dweight = 7, .dbias = -1
-}; /* as in the specification */
+static const norm_backward_tensors tensors = { .dy = RMS_NORM_BACKWARD_DY,
+                                               .h = RMS_NORM_BACKWARD_H,
+                                               .weight = RMS_NORM_BACKWARD_WEIGHT,
+                                               .mean = -1,
+                                               .rstd = RMS_NORM_BACKWARD_RSTD,
+                                               .dresidual = RMS_NORM_BACKWARD_DRESIDUAL,
+                                               .dx = RMS_NORM_BACKWARD_DX,
+                                               .dh = RMS_NORM_BACKWARD_DH,
+                                               .dweight = RMS_NORM_BACKWARD_DWEIGHT,
+                                               .dbias = -1 };
 
 static norm_backward_params params_of(const trine_call *call) {
     const trine_rms_norm_backward_args *args = call->args;

@@ -2,8 +2,7 @@
 /* softmax_backward on devices: the host side. */
 #include "backends/simt/core/host.h"
 #include "softmax.h"
-
-enum { Y, DY, DX }; /* as in the specification */
+#include "spec/places/softmax_backward.h"
 
 /* Of 16 bits also rows that fill half of the registers of their group. */
 enum { RINGS = 2 };
@@ -15,19 +14,20 @@ static const simt_ring_entry rings[RINGS] = {
 static trine_status launch(const trine_call *call) {
     const trine_softmax_backward_args *args = call->args;
     softmax_backward_params p = {
-        .y = simt_rows_of(call, Y),
-        .dy = simt_rows_of(call, DY),
-        .dx = simt_rows_of(call, DX),
-        .rows = call->dim[0] * call->dim[1],
-        .s = call->dim[1],
-        .n = call->dim[2],
+        .y = simt_rows_of(call, SOFTMAX_BACKWARD_Y),
+        .dy = simt_rows_of(call, SOFTMAX_BACKWARD_DY),
+        .dx = simt_rows_of(call, SOFTMAX_BACKWARD_DX),
+        .rows = call->dim[SOFTMAX_BACKWARD_DIM_G] * call->dim[SOFTMAX_BACKWARD_DIM_S],
+        .s = call->dim[SOFTMAX_BACKWARD_DIM_S],
+        .n = call->dim[SOFTMAX_BACKWARD_DIM_N],
         .scale = args->scale,
         .causal = args->causal,
-        .ahead = args->causal ? (simt_ahead_two){ { { 0 } } } : simt_ahead_of_two(call, Y, DY),
+        .ahead = args->causal ? (simt_ahead_two){ { { 0 } } } : simt_ahead_of_two(call, SOFTMAX_BACKWARD_Y, SOFTMAX_BACKWARD_DY),
     };
-    const bool one_matrix = call->dim[0] == 1 || (p.y.batch == p.s * p.y.row && p.dy.batch == p.s * p.dy.row && p.dx.batch == p.s * p.dx.row);
-    const int count = trine_dtype_size(call->type[0]) == 2 ? RINGS : RINGS - 1;
-    const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, 2, count, rings, &p.ring) : NULL;
+    const bool one_matrix =
+        call->dim[SOFTMAX_BACKWARD_DIM_G] == 1 || (p.y.batch == p.s * p.y.row && p.dy.batch == p.s * p.dy.row && p.dx.batch == p.s * p.dx.row);
+    const int count = trine_dtype_size(call->type[SOFTMAX_BACKWARD_TYPE_T]) == 2 ? RINGS : RINGS - 1;
+    const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, SOFTMAX_BACKWARD_DIM_N, count, rings, &p.ring) : NULL;
     if (entry != NULL) return simt_launch_ring(call, entry, &p.ring, p.rows, p.rows, &p, sizeof p);
     return simt_launch_rows(call, NULL, p.rows, 2, SIMT_TWO_ROWS, &p, sizeof p);
 }

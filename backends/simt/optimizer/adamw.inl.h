@@ -2,17 +2,16 @@
 /* adamw on devices: one pass over all the state. */
 #include "adamw.h"
 #include "backends/simt/core/walk.h"
-
-enum { PARAM, GRAD, M, V, COPY }; /* as in the specification */
+#include "spec/places/adamw.h"
 
 template <class T, class G, class S> struct adamw_op {
     template <int N> static DEVICE void step(const adamw_params &p, const unit &u) {
         float param[N], grad[N], m[N], v[N];
         const float scale = p.grad_scale ? *p.grad_scale : 1.0f;
-        unit_load<T>(param, p.walk, PARAM, u);
-        unit_load<G>(grad, p.walk, GRAD, u);
-        unit_load<S>(m, p.walk, M, u);
-        unit_load<S>(v, p.walk, V, u);
+        unit_load<T>(param, p.walk, ADAMW_PARAM, u);
+        unit_load<G>(grad, p.walk, ADAMW_GRAD, u);
+        unit_load<S>(m, p.walk, ADAMW_M, u);
+        unit_load<S>(v, p.walk, ADAMW_V, u);
 #pragma unroll
         for (int k = 0; k < N; k++) {
             const float g = grad[k] * scale;
@@ -21,14 +20,14 @@ template <class T, class G, class S> struct adamw_op {
             const float denominator = fused(square_root(v[k]), p.inverse_root, p.eps);
             param[k] = fused(-p.rate, m[k] / denominator, fused(-p.decay, param[k], param[k]));
         }
-        unit_store<T>(param, p.walk, PARAM, u);
-        unit_store<S>(m, p.walk, M, u);
-        unit_store<S>(v, p.walk, V, u);
-        if (!p.walk.data[COPY]) return;
+        unit_store<T>(param, p.walk, ADAMW_PARAM, u);
+        unit_store<S>(m, p.walk, ADAMW_M, u);
+        unit_store<S>(v, p.walk, ADAMW_V, u);
+        if (!p.walk.data[ADAMW_COPY]) return;
         if (p.copy_bf16)
-            unit_store<bf16>(param, p.walk, COPY, u);
+            unit_store<bf16>(param, p.walk, ADAMW_COPY, u);
         else
-            unit_store<f16>(param, p.walk, COPY, u);
+            unit_store<f16>(param, p.walk, ADAMW_COPY, u);
     }
 };
 
