@@ -7,9 +7,7 @@
 
 #include "backends/cpu/core/cpu.h"
 #include "backends/cpu/core/vec.h"
-
-enum { X, COS, SIN, POSITIONS, Y };
-enum { B, S, H, D, P, C }; /* symbols */
+#include "spec/attention/rope_places.h"
 
 typedef uint64_t vpair __attribute__((vector_size(VB))); /* pairs of floats */
 typedef uint32_t vhalf __attribute__((vector_size(VB / 2)));
@@ -53,7 +51,7 @@ INLINE void rope_pairs(const void *x, void *y, const void *cosine, const void *s
 
 INLINE void rope_row(const void *x, void *y, const void *cosine, const void *sine, const trine_call *call, bool interleaved, float sign, trine_dtype T,
                      trine_dtype W) {
-    const int64_t d = call->dim[D], c = call->dim[C], whole = c / VL * VL;
+    const int64_t d = call->dim[ROPE_DIM_D], c = call->dim[ROPE_DIM_C], whole = c / VL * VL;
     const int rest = (int)(c - whole);
     if (interleaved) {
         for (int64_t i = 0; i < whole; i += VL) rope_pairs(x, y, cosine, sine, i, VL, sign, T, W);
@@ -66,16 +64,16 @@ INLINE void rope_row(const void *x, void *y, const void *cosine, const void *sin
 }
 
 INLINE int64_t rope_position(const trine_call *call, int64_t b, int64_t s) {
-    const trine_tensor *t = &call->tensor[POSITIONS];
-    if (!(call->present >> POSITIONS & 1)) return s;
+    const trine_tensor *t = &call->tensor[ROPE_POSITIONS];
+    if (!(call->present >> ROPE_POSITIONS & 1)) return s;
     const int64_t at = b * t->stride[0] + s * t->stride[1];
     return t->dtype == TRINE_I64 ? ((const int64_t *)t->data)[at] : ((const int32_t *)t->data)[at];
 }
 
 /* Rows first .. last-1 of all b s h. */
 INLINE void rope_rows(const trine_call *call, bool interleaved, float sign, int64_t first, int64_t last, trine_dtype T, trine_dtype W) {
-    const trine_tensor *x = &call->tensor[X], *y = &call->tensor[Y], *cosine = &call->tensor[COS], *sine = &call->tensor[SIN];
-    const int64_t s = call->dim[S], h = call->dim[H];
+    const trine_tensor *x = &call->tensor[ROPE_X], *y = &call->tensor[ROPE_Y], *cosine = &call->tensor[ROPE_COS], *sine = &call->tensor[ROPE_SIN];
+    const int64_t s = call->dim[ROPE_DIM_S], h = call->dim[ROPE_DIM_H];
     const int64_t size = (int64_t)vsize(T), table = (int64_t)vsize(W);
     for (int64_t row = first; row < last; row++) {
         const int64_t head = row % h, i = row / h % s, b = row / h / s, position = rope_position(call, b, i);
@@ -87,22 +85,22 @@ INLINE void rope_rows(const trine_call *call, bool interleaved, float sign, int6
 }
 
 INLINE void rope_typed(const trine_call *call, bool interleaved, float sign, int64_t first, int64_t last, trine_dtype T) {
-    if (call->tensor[COS].dtype == TRINE_F32)
+    if (call->tensor[ROPE_COS].dtype == TRINE_F32)
         rope_rows(call, interleaved, sign, first, last, T, TRINE_F32);
     else
         rope_rows(call, interleaved, sign, first, last, T, T);
 }
 
 static trine_status rope_check(const trine_call *call) {
-    const int64_t p = call->dim[P];
+    const int64_t p = call->dim[ROPE_DIM_P];
     const char *op = call->plan->spec->name;
-    if (!(call->present >> POSITIONS & 1)) {
-        if (call->dim[S] <= p) return TRINE_OK;
+    if (!(call->present >> ROPE_POSITIONS & 1)) {
+        if (call->dim[ROPE_DIM_S] <= p) return TRINE_OK;
         return call->host->error(TRINE_ERR_ARGUMENT, "%s: without positions there are s = %" PRId64 " of them, but cos has p = %" PRId64 " rows", op,
-                                 call->dim[S], p);
+                                 call->dim[ROPE_DIM_S], p);
     }
-    for (int64_t b = 0; b < call->dim[B]; b++)
-        for (int64_t s = 0; s < call->dim[S]; s++) {
+    for (int64_t b = 0; b < call->dim[ROPE_DIM_B]; b++)
+        for (int64_t s = 0; s < call->dim[ROPE_DIM_S]; s++) {
             const int64_t position = rope_position(call, b, s);
             if (position >= 0 && position < p) continue;
             return call->host->error(TRINE_ERR_ARGUMENT, "%s: positions[%" PRId64 ", %" PRId64 "] is %" PRId64 ", but cos has p = %" PRId64 " rows", op, b, s,
@@ -122,15 +120,15 @@ static void rope_thread(const void *context, int thread, int team) {
     const rope_job *job = context;
     int64_t first, last;
     cpu_share(job->rows, thread, team, &first, &last);
-    FOR_TYPE(job->call->tensor[X].dtype, rope_typed, job->call, job->interleaved, job->sign, first, last);
+    FOR_TYPE(job->call->tensor[ROPE_X].dtype, rope_typed, job->call, job->interleaved, job->sign, first, last);
 }
 
 /* Rotates by the angle times `sign`. */
 static trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
     const trine_status status = rope_check(call);
     if (status != TRINE_OK) return status;
-    const rope_job job = { call, call->dim[B] * call->dim[S] * call->dim[H], interleaved, sign };
-    cpu_parallel(cpu_team(call, job.rows, job.rows * call->dim[D] * 2 * (int64_t)vsize(call->tensor[X].dtype)), rope_thread, &job);
+    const rope_job job = { call, call->dim[ROPE_DIM_B] * call->dim[ROPE_DIM_S] * call->dim[ROPE_DIM_H], interleaved, sign };
+    cpu_parallel(cpu_team(call, job.rows, job.rows * call->dim[ROPE_DIM_D] * 2 * (int64_t)vsize(call->tensor[ROPE_X].dtype)), rope_thread, &job);
     return TRINE_OK;
 }
 

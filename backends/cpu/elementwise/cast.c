@@ -2,8 +2,7 @@
 /* cast on the CPU: all but float64 to float64 goes through float, which holds every narrower type exactly. */
 #include "elementwise.h"
 #include "backends/cpu/core/float8.h"
-
-enum { X, Y };
+#include "spec/places/cast.h"
 
 INLINE bool is_float8(trine_dtype dtype) { return (dtype & 0xff) == 8; }
 
@@ -25,15 +24,15 @@ INLINE bool is_wide(trine_dtype dtype) { return dtype == TRINE_F64 || is_float8(
 /* ------------------------------------------------------------------------------------------- between float, bf16 and f16, directly */
 
 INLINE void step(const run *r, bool saturate, trine_dtype tx, trine_dtype ty, span s) {
-    vf x = span_load(r, X, tx, s);
+    vf x = span_load(r, CAST_X, tx, s);
     if (saturate) {
         const float largest = ty == TRINE_F16 ? 65504.0f : ty == TRINE_BF16 ? 0x1.fep127f : 0x1.fffffep127f;
         x = vmin(vset(largest), vmax(vset(-largest), x));
     }
-    span_store(r, Y, ty, s, x);
+    span_store(r, CAST_Y, ty, s, x);
 }
 
-INLINE void to_type(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) { EACH_SPAN(r, Y, ty, step, r, saturate, tx, ty); }
+INLINE void to_type(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) { EACH_SPAN(r, CAST_Y, ty, step, r, saturate, tx, ty); }
 INLINE void from_type(const run *r, bool saturate, trine_dtype ty, trine_dtype tx) { FOR_TYPE(ty, to_type, r, saturate, tx); }
 static void narrow(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) { FOR_TYPE(tx, from_type, r, saturate, ty); }
 
@@ -96,34 +95,34 @@ static void write_wide(char *y, trine_dtype dtype, int n, bool saturate, const f
 
 /* The part of a run from `base` on, at most a block, by way of `buffer`. */
 static void block(const run *r, bool saturate, int64_t base, float buffer[BLOCK]) {
-    const trine_dtype tx = r->call->tensor[X].dtype, ty = r->call->tensor[Y].dtype;
-    const char *x = r->at[X] + base * (int64_t)trine_dtype_size(tx);
-    char *y = r->at[Y] + base * (int64_t)trine_dtype_size(ty);
+    const trine_dtype tx = r->call->tensor[CAST_X].dtype, ty = r->call->tensor[CAST_Y].dtype;
+    const char *x = r->at[CAST_X] + base * (int64_t)trine_dtype_size(tx);
+    char *y = r->at[CAST_Y] + base * (int64_t)trine_dtype_size(ty);
     const int n = r->n - base < BLOCK ? (int)(r->n - base) : BLOCK;
     run part = { .n = n };
     if (is_wide(tx)) {
         read_wide(x, tx, n, ty != TRINE_F32, buffer);
     } else {
-        part.at[X] = (char *)x;
-        part.at[Y] = (char *)buffer;
+        part.at[CAST_X] = (char *)x;
+        part.at[CAST_Y] = (char *)buffer;
         narrow(&part, false, tx, TRINE_F32);
     }
     if (is_wide(ty)) {
         write_wide(y, ty, n, saturate, buffer);
     } else {
-        part.at[X] = (char *)buffer;
-        part.at[Y] = y;
+        part.at[CAST_X] = (char *)buffer;
+        part.at[CAST_Y] = y;
         part.stream = r->stream;
         narrow(&part, saturate, TRINE_F32, ty);
     }
 }
 
 static void row(const run *r) {
-    const trine_dtype tx = r->call->tensor[X].dtype, ty = r->call->tensor[Y].dtype;
+    const trine_dtype tx = r->call->tensor[CAST_X].dtype, ty = r->call->tensor[CAST_Y].dtype;
     const bool saturate = ((const trine_cast_args *)r->call->args)->saturate;
     float buffer[BLOCK];
     if (tx == TRINE_F64 && ty == TRINE_F64)
-        for (int64_t i = 0; i < r->n; i++) ((double *)r->at[Y])[i] = widened(((const double *)r->at[X])[i], saturate);
+        for (int64_t i = 0; i < r->n; i++) ((double *)r->at[CAST_Y])[i] = widened(((const double *)r->at[CAST_X])[i], saturate);
     else if (!is_wide(tx) && !is_wide(ty))
         narrow(r, saturate, tx, ty);
     else

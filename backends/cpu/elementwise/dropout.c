@@ -2,11 +2,10 @@
 /* dropout on the CPU. */
 #include "elementwise.h"
 #include "backends/cpu/core/philox.h"
-
-enum { X, Y, MASK };
+#include "spec/places/dropout.h"
 
 INLINE void step(const run *r, const dropout *d, const int32_t *keep, trine_dtype T, span s) {
-    span_store(r, Y, T, s, dropout_apply(d, span_load(r, X, T, s), keep + s.i));
+    span_store(r, DROPOUT_Y, T, s, dropout_apply(d, span_load(r, DROPOUT_X, T, s), keep + s.i));
 }
 
 INLINE void body(const run *r, const dropout *d, trine_dtype T) {
@@ -14,11 +13,11 @@ INLINE void body(const run *r, const dropout *d, trine_dtype T) {
     for (int64_t base = 0; base < r->n; base += DROPOUT_RUN) {
         run part = *r;
         part.n = r->n - base < DROPOUT_RUN ? r->n - base : DROPOUT_RUN;
-        part.at[X] += base * (int64_t)vsize(T);
-        part.at[Y] += base * (int64_t)vsize(T);
+        part.at[DROPOUT_X] += base * (int64_t)vsize(T);
+        part.at[DROPOUT_Y] += base * (int64_t)vsize(T);
         const int32_t *keep = dropout_run(d, (uint64_t)(r->index + base), (int)part.n, buffer);
-        EACH_SPAN(&part, Y, T, step, &part, d, keep, T);
-        uint8_t *mask = (uint8_t *)r->at[MASK];
+        EACH_SPAN(&part, DROPOUT_Y, T, step, &part, d, keep, T);
+        uint8_t *mask = (uint8_t *)r->at[DROPOUT_MASK];
         for (int64_t i = 0; mask && i < part.n; i++) mask[base + i] = (uint8_t)(keep[i] & 1);
     }
 }
@@ -26,7 +25,7 @@ INLINE void body(const run *r, const dropout *d, trine_dtype T) {
 static void row(const run *r) {
     const trine_dropout_args *args = r->call->args;
     const dropout d = dropout_of(args->p, args->seed, args->offset);
-    FOR_TYPE(r->call->tensor[Y].dtype, body, r, &d);
+    FOR_TYPE(r->call->tensor[DROPOUT_Y].dtype, body, r, &d);
 }
 
 static trine_status launch(const trine_call *call) { return walk_all(call, row); }

@@ -11,7 +11,7 @@
 
 enum { WALK_TENSORS = 5, WALK_RANK = 4 };
 
-/* A part of a merged row; tensors are numbered as in the specification. */
+/* A part of a merged row; tensors by their places in the table. */
 typedef struct run {
     const trine_call *call;
     char *at[WALK_TENSORS];   /* first element; NULL for an absent tensor */
@@ -26,6 +26,7 @@ typedef void (*run_fn)(const run *r);
 /* The merged dimensions, outermost first, and byte strides. */
 typedef struct walk {
     int rank;
+    const int64_t *whole; /* the op's shape, before dimensions are merged */
     int64_t count, shape[WALK_RANK + 1], stride[WALK_TENSORS][WALK_RANK + 1];
     run start;
 } walk;
@@ -35,14 +36,16 @@ static inline bool walk_merges(const walk *w, const trine_call *call, int d) {
     const int last = w->rank - 1;
     for (int i = 0; i < call->plan->tensors; i++) {
         const int64_t size = (int64_t)trine_dtype_size(call->tensor[i].dtype);
-        if (w->start.at[i] && w->stride[i][last] != call->tensor[i].stride[d] * size * call->tensor[0].shape[d]) return false;
+        if (w->start.at[i] && w->stride[i][last] != call->tensor[i].stride[d] * size * w->whole[d]) return false;
     }
     return true;
 }
 
 static inline walk walk_of(const trine_call *call) {
-    walk w = { .count = 1, .start = { .call = call } };
-    const int64_t *shape = call->dim;
+    int output = 0;
+    while (!(call->plan->tensor[output].spec->flags & OUT)) output++;
+    const int64_t *shape = call->tensor[output].shape;
+    walk w = { .whole = shape, .count = 1, .start = { .call = call } };
     for (int i = 0; i < call->plan->tensors; i++)
         if (call->present >> i & 1) w.start.at[i] = call->tensor[i].data;
     bool runs = false; /* is the last dimension of stride 1, or 0 in a tensor that may be broadcast? */
@@ -110,6 +113,8 @@ static void walk_thread(const void *context, int thread, int team) {
 /* Runs fn over all elements. Streaming pays when the outputs go to memory anyway, and loses when a tensor is updated in place: its lines are in
  * the cache already. */
 static inline trine_status walk_all(const trine_call *call, run_fn fn) {
+    if (call->plan->tensors > WALK_TENSORS)
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: a walk has room for %d tensors", call->plan->spec->name, WALK_TENSORS);
     walk w = walk_of(call);
     int64_t bytes = 0, written = 0;
     for (int i = 0; i < call->plan->tensors; i++) {

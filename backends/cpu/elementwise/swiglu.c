@@ -2,17 +2,16 @@
 /* swiglu on the CPU. */
 #include "elementwise.h"
 #include "backends/cpu/core/vec_math.h"
-
-enum { GATE, UP, Y };
+#include "spec/places/swiglu.h"
 
 INLINE void step(const run *r, trine_dtype T, span s) {
-    const vf gate = span_load(r, GATE, T, s), up = span_load(r, UP, T, s);
-    span_store(r, Y, T, s, gate * vsigmoid(gate) * up);
+    const vf gate = span_load(r, SWIGLU_GATE, T, s), up = span_load(r, SWIGLU_UP, T, s);
+    span_store(r, SWIGLU_Y, T, s, gate * vsigmoid(gate) * up);
 }
 
-INLINE void body(const run *r, trine_dtype T) { EACH_SPAN(r, Y, T, step, r, T); }
+INLINE void body(const run *r, trine_dtype T) { EACH_SPAN(r, SWIGLU_Y, T, step, r, T); }
 
-static void row(const run *r) { FOR_TYPE(r->call->tensor[Y].dtype, body, r); }
+static void row(const run *r) { FOR_TYPE(r->call->tensor[SWIGLU_Y].dtype, body, r); }
 
 static trine_status launch(const trine_call *call) { return walk_all(call, row); }
 

@@ -2,10 +2,10 @@
 /* cross_entropy on the CPU: each row in chunks that fit the L1 cache, whose sums are then put together in order. The gradient of a row is written while its
  * logits are in the cache, if there are rows for all threads. */
 #include "cross_entropy.h"
+#include "spec/places/cross_entropy.h"
 
-enum { LOGITS, LABELS, LOSS, LSE, DLOSS, DLOGITS }; /* as in the specification */
-enum { CHUNK = 4096, SAMPLE = 64 };                 /* elements of a row per task; of a chunk to estimate its maximum from */
-#define FAR 0x1p23f                                 /* a sum of powers up to here has none more than 23 (16 to base e) above the estimate */
+enum { CHUNK = 4096, SAMPLE = 64 }; /* elements of a row per task; of a chunk to estimate its maximum from */
+#define FAR 0x1p23f                 /* a sum of powers up to here has none more than 23 (16 to base e) above the estimate */
 
 /* Of a chunk, with z = x times the scale of base 2: sum 2^(z - origin), and the sum of x. */
 typedef struct part {
@@ -77,7 +77,7 @@ static void row_chunk(const trine_tensor *logits, int64_t row, int64_t first, in
 /* Puts a row's chunks together, in float64, which costs nothing here. Its lse is returned. */
 static float row_finish(const trine_call *call, int64_t row, int64_t y, int64_t ignore, const part *parts, int64_t chunks) {
     const trine_cross_entropy_args *args = call->args;
-    const trine_tensor *logits = &call->tensor[LOGITS];
+    const trine_tensor *logits = &call->tensor[CROSS_ENTROPY_LOGITS];
     const double ln2 = 0.69314718055994531, scale = base2_scale(args->logit_scale) * ln2;
     double origin = -INFINITY, sum = 0, total = 0;
     for (int64_t c = 0; c < chunks; c++)
@@ -87,25 +87,25 @@ static float row_finish(const trine_call *call, int64_t row, int64_t y, int64_t 
         total += parts[c].total;
     }
     const double lse = chunks > 0 ? (origin + log2(sum)) * ln2 : -INFINITY;
-    if (call->present & 1u << LSE) ((float *)call->tensor[LSE].data)[row] = (float)lse;
+    if (call->present & 1u << CROSS_ENTROPY_LSE) ((float *)call->tensor[CROSS_ENTROPY_LSE].data)[row] = (float)lse;
     double loss = 0;
     if (y != ignore) {
         const double e = args->label_smoothing, w = args->z_loss;
         loss = lse - (1 - e) * (scale * sload(logits->data, logits->dtype, row * logits->stride[0] + y));
-        if (e > 0) loss -= e * (scale * total / (double)call->dim[1]);
+        if (e > 0) loss -= e * (scale * total / (double)call->dim[CROSS_ENTROPY_DIM_V]);
         if (w > 0) loss += w * lse * lse;
     }
-    ((float *)call->tensor[LOSS].data)[row] = (float)loss;
+    ((float *)call->tensor[CROSS_ENTROPY_LOSS].data)[row] = (float)loss;
     return (float)lse;
 }
 
-static int64_t chunks_of(const trine_call *call) { return (call->dim[1] + CHUNK - 1) / CHUNK; }
+static int64_t chunks_of(const trine_call *call) { return (call->dim[CROSS_ENTROPY_DIM_V] + CHUNK - 1) / CHUNK; }
 static bool given(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
 
 /* Of rows of several chunks: their parts, and for gradients the lse of each. */
 static size_t workspace(const trine_call *call) {
     if (chunks_of(call) <= 1) return 0;
-    return (size_t)call->dim[0] * ((size_t)chunks_of(call) * sizeof(part) + (given(call, DLOGITS) ? sizeof(float) : 0));
+    return (size_t)call->dim[CROSS_ENTROPY_DIM_R] * ((size_t)chunks_of(call) * sizeof(part) + (given(call, CROSS_ENTROPY_DLOGITS) ? sizeof(float) : 0));
 }
 
 typedef struct losses {
@@ -171,23 +171,23 @@ static losses losses_of(const trine_call *call) {
     part *const parts = call->workspace;
     return (losses){
         .call = call,
-        .logits = &call->tensor[LOGITS],
-        .labels = &call->tensor[LABELS],
-        .rows = call->dim[0],
-        .v = call->dim[1],
+        .logits = &call->tensor[CROSS_ENTROPY_LOGITS],
+        .labels = &call->tensor[CROSS_ENTROPY_LABELS],
+        .rows = call->dim[CROSS_ENTROPY_DIM_R],
+        .v = call->dim[CROSS_ENTROPY_DIM_V],
         .chunks = chunks,
         .ignore = ignore,
-        .need_lse = given(call, LSE),
+        .need_lse = given(call, CROSS_ENTROPY_LSE),
         .totals = args->label_smoothing > 0,
-        .gradient = given(call, DLOGITS),
+        .gradient = given(call, CROSS_ENTROPY_DLOGITS),
         .scale = base2_scale(args->logit_scale),
         .parts = parts,
-        .lse = chunks > 1 ? (float *)(parts + call->dim[0] * chunks) : NULL,
-        .gradients = { .logits = &call->tensor[LOGITS],
-                       .labels = &call->tensor[LABELS],
-                       .dloss = given(call, DLOSS) ? &call->tensor[DLOSS] : NULL,
-                       .dlogits = &call->tensor[DLOGITS],
-                       .v = call->dim[1],
+        .lse = chunks > 1 ? (float *)(parts + call->dim[CROSS_ENTROPY_DIM_R] * chunks) : NULL,
+        .gradients = { .logits = &call->tensor[CROSS_ENTROPY_LOGITS],
+                       .labels = &call->tensor[CROSS_ENTROPY_LABELS],
+                       .dloss = given(call, CROSS_ENTROPY_DLOSS) ? &call->tensor[CROSS_ENTROPY_DLOSS] : NULL,
+                       .dlogits = &call->tensor[CROSS_ENTROPY_DLOGITS],
+                       .v = call->dim[CROSS_ENTROPY_DIM_V],
                        .ignore = ignore,
                        .smoothing = args->label_smoothing,
                        .scale = args->logit_scale,

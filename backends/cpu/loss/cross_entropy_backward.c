@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy_backward on the CPU: probabilities anew from the saved lse, chunk by chunk. */
 #include "cross_entropy.h"
+#include "spec/places/cross_entropy_backward.h"
 
-enum { LOGITS, LABELS, LSE, DLOSS, DLOGITS }; /* as in the specification */
 enum { CHUNK = 4096 };
 
 typedef struct gradients {
@@ -25,18 +25,18 @@ static void gradient_thread(const void *context, int thread, int team) {
 static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_backward_args *args = call->args;
     const gradients g = {
-        .rows = { .logits = &call->tensor[LOGITS],
-                  .labels = &call->tensor[LABELS],
-                  .dloss = &call->tensor[DLOSS],
-                  .dlogits = &call->tensor[DLOGITS],
-                  .v = call->dim[1],
+        .rows = { .logits = &call->tensor[CROSS_ENTROPY_BACKWARD_LOGITS],
+                  .labels = &call->tensor[CROSS_ENTROPY_BACKWARD_LABELS],
+                  .dloss = &call->tensor[CROSS_ENTROPY_BACKWARD_DLOSS],
+                  .dlogits = &call->tensor[CROSS_ENTROPY_BACKWARD_DLOGITS],
+                  .v = call->dim[CROSS_ENTROPY_BACKWARD_DIM_V],
                   .ignore = args->ignore_index_set ? args->ignore_index : -100,
                   .smoothing = args->label_smoothing,
                   .scale = args->logit_scale,
                   .z_loss = args->z_loss },
-        .lse = call->tensor[LSE].data,
-        .count = call->dim[0],
-        .chunks = (call->dim[1] + CHUNK - 1) / CHUNK,
+        .lse = call->tensor[CROSS_ENTROPY_BACKWARD_LSE].data,
+        .count = call->dim[CROSS_ENTROPY_BACKWARD_DIM_R],
+        .chunks = (call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] + CHUNK - 1) / CHUNK,
     };
     const trine_status status = labels_check(call, g.rows.labels, g.rows.v, g.rows.ignore);
     if (status != TRINE_OK) return status;

@@ -2,8 +2,7 @@
 /* embedding on the CPU: rows are copied. */
 #include "ids.h"
 #include "backends/cpu/core/vec.h"
-
-enum { TABLE, IDS, Y };
+#include "spec/places/embedding.h"
 
 /* memcpy() past the caches. */
 static void copy_streaming(char *to, const char *from, int64_t bytes) {
@@ -41,7 +40,7 @@ static void gather_thread(const void *context, int thread, int team) {
 }
 
 static trine_status launch(const trine_call *call) {
-    const trine_tensor *table = &call->tensor[TABLE], *ids = &call->tensor[IDS], *y = &call->tensor[Y];
+    const trine_tensor *table = &call->tensor[EMBEDDING_TABLE], *ids = &call->tensor[EMBEDDING_IDS], *y = &call->tensor[EMBEDDING_Y];
     const int64_t t = ids->shape[0], bytes = table->shape[1] * (int64_t)trine_dtype_size(y->dtype);
     const trine_status status = ids_check(call, ids, table->shape[0]);
     if (status != TRINE_OK) return status;

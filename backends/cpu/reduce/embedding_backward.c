@@ -5,12 +5,14 @@
  * ever split, so that neither the number of threads nor the shares show in the result. */
 #include "ids.h"
 #include "backends/cpu/core/vec.h"
+#include "spec/places/embedding_backward.h"
 
-enum { DY, IDS, DTABLE };
 enum { COLUMNS = 512 };
 
 /* Workspace: tokens in the order of their rows; `start` of each row therein, and the end. */
-static size_t workspace(const trine_call *call) { return (size_t)(call->tensor[IDS].shape[0] + call->tensor[DTABLE].shape[0] + 1) * sizeof(int64_t); }
+static size_t workspace(const trine_call *call) {
+    return (size_t)(call->tensor[EMBEDDING_BACKWARD_IDS].shape[0] + call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[0] + 1) * sizeof(int64_t);
+}
 
 /* A stable counting sort. */
 static void sort_tokens(const trine_tensor *ids, int64_t v, int64_t *token, int64_t *start) {
@@ -63,7 +65,7 @@ INLINE void write_columns(void *to, int64_t at, const float *from, int n, trine_
 
 /* Columns c .. c+n-1 of a row, n <= COLUMNS. */
 static void sum_piece(const job *j, int64_t row, int64_t c, int n) {
-    const trine_tensor *dy = &j->call->tensor[DY], *dtable = &j->call->tensor[DTABLE];
+    const trine_tensor *dy = &j->call->tensor[EMBEDDING_BACKWARD_DY], *dtable = &j->call->tensor[EMBEDDING_BACKWARD_DTABLE];
     const int64_t at = row * dtable->stride[0] + c, first = j->start[row], last = j->start[row + 1];
     float sum[COLUMNS];
     if (first == last) {
@@ -102,7 +104,8 @@ static void sum_thread(const void *context, int thread, int team) {
 }
 
 static trine_status launch(const trine_call *call) {
-    const trine_tensor *dy = &call->tensor[DY], *ids = &call->tensor[IDS], *dtable = &call->tensor[DTABLE];
+    const trine_tensor *dy = &call->tensor[EMBEDDING_BACKWARD_DY], *ids = &call->tensor[EMBEDDING_BACKWARD_IDS],
+                       *dtable = &call->tensor[EMBEDDING_BACKWARD_DTABLE];
     const int64_t v = dtable->shape[0], n = dtable->shape[1], t = ids->shape[0];
     const trine_status status = ids_check(call, ids, v);
     if (status != TRINE_OK) return status;

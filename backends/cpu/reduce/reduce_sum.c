@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce_sum on the CPU: the matrix in tiles, a block of rows by a piece of columns, each read once for both sums. */
 #include "backends/cpu/core/columns.h"
+#include "spec/places/reduce_sum.h"
 
 typedef struct sums {
     const trine_tensor *x, *rows, *columns;
@@ -10,11 +11,11 @@ typedef struct sums {
 } sums;
 
 static sums arguments(const trine_call *call) {
-    const int64_t r = call->dim[0], n = call->dim[1];
+    const int64_t r = call->dim[REDUCE_SUM_DIM_R], n = call->dim[REDUCE_SUM_DIM_N];
     return (sums){
-        .x = row_tensor(call, 0),
-        .rows = row_tensor(call, 1),
-        .columns = row_tensor(call, 2),
+        .x = row_tensor(call, REDUCE_SUM_X),
+        .rows = row_tensor(call, REDUCE_SUM_ROW_SUMS),
+        .columns = row_tensor(call, REDUCE_SUM_COLUMN_SUMS),
         .r = r,
         .n = n,
         .blocks = columns_blocks(r),

@@ -83,6 +83,9 @@ trine_status simt_walk_launch(const trine_call *call) {
     } params;
     simt_function function = { 0 };
     int output = 0;
+    if (call->plan->tensors > SIMT_WALK_TENSORS || call->plan->types > SIMT_MAX_TYPES)
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: a walk has room for %d tensors of %d types", call->plan->spec->name, SIMT_WALK_TENSORS,
+                                 SIMT_MAX_TYPES);
     while (!(call->plan->tensor[output].spec->flags & OUT)) output++;
     params.walk = simt_walk_of(call, call->present, output);
     memcpy(params.args, call->args, call->plan->spec->args_size);

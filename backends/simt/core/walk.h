@@ -108,6 +108,10 @@ template <class Op, int N, class Params> DEVICE void walk(const Params &p) {
 #define WALK_ASKING_2(op, params, A, T) \
     ENTRY_ASKING_FOR(walk.ahead, op##_##A##_##T, SIMT_THREADS, 1, params) { walk<op##_op<A, T>, walk_length<T>>(p); }
 
+/* simt_walk_launch() names an entry by the type variables in the order of the table; entries of several types say that theirs is the same. */
+#define WALK_TYPES_2(OP, A, B) static_assert(OP##_TYPE_##A == 0 && OP##_TYPE_##B == 1, "the order of an entry's types");
+#define WALK_TYPES_3(OP, A, B, C) static_assert(OP##_TYPE_##A == 0 && OP##_TYPE_##B == 1 && OP##_TYPE_##C == 2, "the order of an entry's types");
+
 #define EACH_FLOAT_1(M, ...) M(__VA_ARGS__, f32) M(__VA_ARGS__, bf16) M(__VA_ARGS__, f16)
 #define EACH_FLOAT_2(M, ...) EACH_FLOAT_1(M, __VA_ARGS__, f32) EACH_FLOAT_1(M, __VA_ARGS__, bf16) EACH_FLOAT_1(M, __VA_ARGS__, f16)
 #define EACH_FLOAT_3(M, ...) EACH_FLOAT_2(M, __VA_ARGS__, f32) EACH_FLOAT_2(M, __VA_ARGS__, bf16) EACH_FLOAT_2(M, __VA_ARGS__, f16)

@@ -4,6 +4,7 @@
 
 #include "backends/simt/core/float8.h"
 #include "backends/simt/core/walk.h"
+#include "spec/places/cast.h"
 
 using cast_params = walk_call<trine_cast_args>;
 
@@ -33,12 +34,12 @@ DEVICE double finite(double x, bool saturate) {
 
 /* A vector of X as floats: for a T that they are then rounded to. And floats as a vector of T. */
 template <class X> struct source {
-    template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) { unit_load<X>(v, p.walk, 0, u); }
+    template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) { unit_load<X>(v, p.walk, CAST_X, u); }
 };
 template <> struct source<f64> {
     template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) {
         double x[N];
-        unit_load_bits(x, p.walk, 0, u);
+        unit_load_bits(x, p.walk, CAST_X, u);
 #pragma unroll
         for (int k = 0; k < N; k++) v[k] = narrowed(x[k], T());
     }
@@ -46,7 +47,7 @@ template <> struct source<f64> {
 template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct source<float8<FRACTION, BIAS, MOST, INF, FNUZ>> {
     using type = float8<FRACTION, BIAS, MOST, INF, FNUZ>;
     template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) {
-        const uint8_t *from = unit_place<N, uint8_t>(p.walk, 0, u);
+        const uint8_t *from = unit_place<N, uint8_t>(p.walk, CAST_X, u);
         if constexpr (N == 1) {
             v[0] = type::get(*from);
         } else {
@@ -66,7 +67,7 @@ template <class T> struct sink {
                 v[k] = v[k] > largest ? largest : v[k];
                 v[k] = v[k] < -largest ? -largest : v[k];
             }
-        unit_store<T>(v, p.walk, 1, u);
+        unit_store<T>(v, p.walk, CAST_Y, u);
     }
 };
 template <> struct sink<f64> {
@@ -74,13 +75,13 @@ template <> struct sink<f64> {
         double y[N];
 #pragma unroll
         for (int k = 0; k < N; k++) y[k] = finite(v[k], p.args.saturate);
-        unit_store_bits(y, p.walk, 1, u);
+        unit_store_bits(y, p.walk, CAST_Y, u);
     }
 };
 template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct sink<float8<FRACTION, BIAS, MOST, INF, FNUZ>> {
     using type = float8<FRACTION, BIAS, MOST, INF, FNUZ>;
     template <int N> static DEVICE void store(const float (&v)[N], const cast_params &p, const unit &u) {
-        uint8_t *to = unit_place<N, uint8_t>(p.walk, 1, u);
+        uint8_t *to = unit_place<N, uint8_t>(p.walk, CAST_Y, u);
         if constexpr (N == 1) {
             *to = type::put(v[0], p.args.saturate);
         } else {
@@ -102,10 +103,10 @@ template <class X, class T> struct cast_op {
 template <> struct cast_op<f64, f64> {
     template <int N> static DEVICE void step(const cast_params &p, const unit &u) {
         double x[N];
-        unit_load_bits(x, p.walk, 0, u);
+        unit_load_bits(x, p.walk, CAST_X, u);
 #pragma unroll
         for (int k = 0; k < N; k++) x[k] = finite(x[k], p.args.saturate);
-        unit_store_bits(x, p.walk, 1, u);
+        unit_store_bits(x, p.walk, CAST_Y, u);
     }
 };
 
@@ -118,6 +119,7 @@ template <> struct cast_op<f64, f64> {
     WALK_ASKING_2(cast, cast_params, X, e4m3fnuz) \
     WALK_ASKING_2(cast, cast_params, X, e5m2) \
     WALK_ASKING_2(cast, cast_params, X, e5m2fnuz)
+WALK_TYPES_2(CAST, X, T)
 EACH_TARGET(f64)
 EACH_TARGET(f32)
 EACH_TARGET(f16)

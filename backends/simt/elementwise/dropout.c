@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dropout on devices: the host side. */
+#include <assert.h>
+
 #include "dropout.h"
 #include "backends/simt/core/host.h"
+#include "spec/places/dropout.h"
 
-enum { X, Y, MASK }; /* as in the specification */
+static_assert((int)DROPOUT_MASK < SIMT_WALK_TENSORS, "the walk has room for it");
 
 static trine_status launch(const trine_call *call) {
     const trine_dropout_args *args = call->args;
-    const dropout_params p = { simt_walk_of(call, call->present, Y), simt_dropout_of(args->p, args->seed, args->offset) };
+    const dropout_params p = { simt_walk_of(call, call->present, DROPOUT_Y), simt_dropout_of(args->p, args->seed, args->offset) };
     const bool whole = p.walk.length > 1 && p.walk.units == p.walk.row_units.by && p.walk.n % p.walk.length == 0;
-    const simt_function function = { .step = !whole ? NULL : simt_present(call, MASK) ? "whole_mask" : "whole", .type = { call->tensor[Y].dtype } };
+    const char *const step = simt_present(call, DROPOUT_MASK) ? "whole_mask" : "whole";
+    const simt_function function = { .step = whole ? step : NULL, .type = { call->tensor[DROPOUT_Y].dtype } };
     return simt_launch(call, &function, simt_blocks(p.walk.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
 }
 

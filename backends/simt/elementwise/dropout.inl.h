@@ -3,20 +3,21 @@
 #include "dropout.h"
 #include "backends/simt/core/philox.h"
 #include "backends/simt/core/walk.h"
+#include "spec/places/dropout.h"
 
 template <class T> struct dropout_op {
     template <int N> static DEVICE void step(const dropout_params &p, const unit &u) {
         const uint32_t bits = kept<N, false, false>(p.dropout, (uint64_t)u.index);
         float x[N];
-        unit_load<T>(x, p.walk, 0, u);
+        unit_load<T>(x, p.walk, DROPOUT_X, u);
 #pragma unroll
         for (int k = 0; k < N; k++) x[k] = bits >> k & 1 ? x[k] * p.dropout.scale : 0.0f;
-        unit_store<T>(x, p.walk, 1, u);
-        if (!p.walk.data[2]) return;
+        unit_store<T>(x, p.walk, DROPOUT_Y, u);
+        if (!p.walk.data[DROPOUT_MASK]) return;
         uint8_t mask[N];
 #pragma unroll
         for (int k = 0; k < N; k++) mask[k] = bits >> k & 1;
-        unit_store_bits(mask, p.walk, 2, u);
+        unit_store_bits(mask, p.walk, DROPOUT_MASK, u);
     }
 };
 
@@ -27,13 +28,13 @@ template <class T, bool MASK> DEVICE void dropout_vector(const dropout_params &p
     if (number >= p.walk.units) return;
     float x[N];
     uint8_t mask[N];
-    load_vector<T>(x, (const typename T::bits *)p.walk.data[0] + number * N);
+    load_vector<T>(x, (const typename T::bits *)p.walk.data[DROPOUT_X] + number * N);
     dropout_each<N>(p.dropout, dropout_words(first, 0), thread_index() * N, [&](int k, uint32_t word) {
         mask[k] = word <= p.dropout.last;
         x[k] = mask[k] ? x[k] * p.dropout.scale : 0.0f;
     });
-    store_vector<T>(x, (typename T::bits *)p.walk.data[1] + number * N);
-    if constexpr (MASK) store_whole(mask, (uint8_t *)p.walk.data[2] + number * N);
+    store_vector<T>(x, (typename T::bits *)p.walk.data[DROPOUT_Y] + number * N);
+    if constexpr (MASK) store_whole(mask, (uint8_t *)p.walk.data[DROPOUT_MASK] + number * N);
 }
 
 /* As many threads as a processor can hold: the words take longer than memory does. Functions of their own, since a compiler that finds both in one does what

@@ -4,6 +4,7 @@
 
 #include "backends/simt/core/math.h"
 #include "backends/simt/core/walk.h"
+#include "spec/places/gelu_backward.h"
 
 using gelu_backward_params = walk_call<trine_gelu_backward_args>;
 
@@ -21,8 +22,8 @@ DEVICE float gelu_erf_slope(float x) {
 template <class T> struct gelu_backward_op {
     template <int N> static DEVICE void step(const gelu_backward_params &p, const unit &u) {
         float dy[N], x[N];
-        unit_load<T>(dy, p.walk, 0, u);
-        unit_load<T>(x, p.walk, 1, u);
+        unit_load<T>(dy, p.walk, GELU_BACKWARD_DY, u);
+        unit_load<T>(x, p.walk, GELU_BACKWARD_X, u);
         if (p.args.form == TRINE_GELU_TANH) {
 #pragma unroll
             for (int k = 0; k < N; k++) dy[k] *= gelu_tanh_slope(x[k]);
@@ -30,7 +31,7 @@ template <class T> struct gelu_backward_op {
 #pragma unroll
             for (int k = 0; k < N; k++) dy[k] *= gelu_erf_slope(x[k]);
         }
-        unit_store<T>(dy, p.walk, 2, u);
+        unit_store<T>(dy, p.walk, GELU_BACKWARD_DX, u);
     }
 };
 

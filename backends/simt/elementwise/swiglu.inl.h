@@ -4,17 +4,18 @@
 
 #include "backends/simt/core/math.h"
 #include "backends/simt/core/walk.h"
+#include "spec/places/swiglu.h"
 
 using swiglu_params = walk_call<trine_swiglu_args>;
 
 template <class T> struct swiglu_op {
     template <int N> static DEVICE void step(const swiglu_params &p, const unit &u) {
         float gate[N], up[N];
-        unit_load<T>(gate, p.walk, 0, u);
-        unit_load<T>(up, p.walk, 1, u);
+        unit_load<T>(gate, p.walk, SWIGLU_GATE, u);
+        unit_load<T>(up, p.walk, SWIGLU_UP, u);
 #pragma unroll
         for (int k = 0; k < N; k++) up[k] = gate[k] * sigmoid(gate[k]) * up[k];
-        unit_store<T>(up, p.walk, 2, u);
+        unit_store<T>(up, p.walk, SWIGLU_Y, u);
     }
 };
 

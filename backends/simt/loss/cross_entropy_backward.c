@@ -1,26 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy_backward on devices: the host side. */
 #include "cross_entropy_launch.h"
-
-enum { LOGITS, LABELS, LSE, DLOSS, DLOGITS }; /* as in the specification */
+#include "spec/places/cross_entropy_backward.h"
 
 static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_backward_args *args = call->args;
-    const bool whole = simt_rows_whole(call, 1);
-    const int64_t items = whole ? GRADIENT_BYTES / (int64_t)trine_dtype_size(call->tensor[LOGITS].dtype) : 8;
+    const bool whole = simt_rows_whole(call, CROSS_ENTROPY_BACKWARD_DIM_V);
+    const int64_t items = whole ? GRADIENT_BYTES / (int64_t)trine_dtype_size(call->tensor[CROSS_ENTROPY_BACKWARD_LOGITS].dtype) : 8;
     cross_entropy_params p = {
-        .logits = simt_rows_of(call, LOGITS),
-        .labels = simt_rows_of(call, LABELS),
-        .lse = simt_rows_of(call, LSE),
-        .dloss = simt_rows_of(call, DLOSS),
-        .dlogits = simt_rows_of(call, DLOGITS),
-        .dloss_step = call->tensor[DLOSS].stride[0],
-        .long_labels = call->tensor[LABELS].dtype == TRINE_I64,
-        .pieces = simt_divisor_of(simt_blocks(call->dim[1] > 0 ? call->dim[1] : 1, 32 * items)),
+        .logits = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_LOGITS),
+        .labels = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_LABELS),
+        .lse = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_LSE),
+        .dloss = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_DLOSS),
+        .dlogits = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_DLOGITS),
+        .dloss_step = call->tensor[CROSS_ENTROPY_BACKWARD_DLOSS].stride[0],
+        .long_labels = call->tensor[CROSS_ENTROPY_BACKWARD_LABELS].dtype == TRINE_I64,
+        .pieces = simt_divisor_of(simt_blocks(call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] > 0 ? call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] : 1, 32 * items)),
         CROSS_ENTROPY_PARAMS(call, args),
     };
     p.tasks = p.rows * p.pieces.by;
-    const simt_function function = { .ragged = !whole, .type = { call->tensor[LOGITS].dtype } };
+    const simt_function function = { .ragged = !whole, .type = { call->tensor[CROSS_ENTROPY_BACKWARD_LOGITS].dtype } };
     return simt_launch(call, &function, simt_blocks(p.tasks, SIMT_THREADS / 32), SIMT_THREADS, &p, sizeof p);
 }
 

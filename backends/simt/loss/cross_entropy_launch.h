@@ -5,15 +5,20 @@
 
 #include "cross_entropy.h"
 #include "backends/simt/core/host.h"
+#include "spec/alike.h"
+#include "spec/places/cross_entropy.h"
+#include "spec/places/cross_entropy_backward.h"
 
-enum { CROSS_ENTROPY_LOGITS, CROSS_ENTROPY_LABELS, CROSS_ENTROPY_LOSS, CROSS_ENTROPY_LSE, CROSS_ENTROPY_DLOSS, CROSS_ENTROPY_DLOGITS };
+/* What both tables have alike. */
+TRINE_ALIKE(CROSS_ENTROPY_DIM_R, CROSS_ENTROPY_BACKWARD_DIM_R);
+TRINE_ALIKE(CROSS_ENTROPY_DIM_V, CROSS_ENTROPY_BACKWARD_DIM_V);
 
 /* The sizes, and the parameters that the arguments of the op and of its gradient have. */
 #define CROSS_ENTROPY_PARAMS(call, args) \
-    .rows = (call)->dim[0], .v = (call)->dim[1], .ignore = (args)->ignore_index_set ? (args)->ignore_index : -100, .scale = (args)->logit_scale, \
-    .base2 = (float)((args)->logit_scale * 1.4426950408889634), .smoothing = (args)->label_smoothing, .z_loss = (args)->z_loss, \
-    .twice_z_loss = 2 * (args)->z_loss, .spread = (float)((args)->label_smoothing / (double)(call)->dim[1]), \
-    .at_label = (float)(1 - (args)->label_smoothing + (args)->label_smoothing / (double)(call)->dim[1])
+    .rows = (call)->dim[CROSS_ENTROPY_DIM_R], .v = (call)->dim[CROSS_ENTROPY_DIM_V], .ignore = (args)->ignore_index_set ? (args)->ignore_index : -100, \
+    .scale = (args)->logit_scale, .base2 = (float)((args)->logit_scale * 1.4426950408889634), .smoothing = (args)->label_smoothing, .z_loss = (args)->z_loss, \
+    .twice_z_loss = 2 * (args)->z_loss, .spread = (float)((args)->label_smoothing / (double)(call)->dim[CROSS_ENTROPY_DIM_V]), \
+    .at_label = (float)(1 - (args)->label_smoothing + (args)->label_smoothing / (double)(call)->dim[CROSS_ENTROPY_DIM_V])
 
 cross_entropy_params cross_entropy_params_of(const trine_call *call);
 

@@ -4,10 +4,9 @@
 #ifndef TRINE_SIMT_NORM_LAUNCH_H
 #define TRINE_SIMT_NORM_LAUNCH_H
 
-#include <assert.h>
-
 #include "backends/simt/core/host.h"
 #include "norm.h"
+#include "spec/alike.h"
 #include "spec/places/layer_norm.h"
 #include "spec/places/layer_norm_backward.h"
 #include "spec/places/rms_norm.h"
@@ -16,14 +15,18 @@
 /* What the tables of both norms and of their gradients say alike. */
 enum { NORM_DIM_R = RMS_NORM_DIM_R, NORM_DIM_N = RMS_NORM_DIM_N, NORM_TYPE_T = RMS_NORM_TYPE_T, NORM_TYPE_R = RMS_NORM_TYPE_R, NORM_TYPE_W = RMS_NORM_TYPE_W };
 #define NORM_ALIKE(OP) \
-    static_assert((int)OP##_DIM_R == NORM_DIM_R && (int)OP##_DIM_N == NORM_DIM_N && (int)OP##_TYPE_T == NORM_TYPE_T && (int)OP##_TYPE_R == NORM_TYPE_R && \
-                      (int)OP##_TYPE_W == NORM_TYPE_W, \
-                  "norms have their launches in common")
+    TRINE_ALIKE(NORM_DIM_R, OP##_DIM_R); \
+    TRINE_ALIKE(NORM_DIM_N, OP##_DIM_N); \
+    TRINE_ALIKE(NORM_TYPE_T, OP##_TYPE_T); \
+    TRINE_ALIKE(NORM_TYPE_R, OP##_TYPE_R); \
+    TRINE_ALIKE(NORM_TYPE_W, OP##_TYPE_W)
 NORM_ALIKE(RMS_NORM_BACKWARD);
 NORM_ALIKE(LAYER_NORM);
 NORM_ALIKE(LAYER_NORM_BACKWARD);
-static_assert((int)NORM_TYPE_T == SIMT_FIRST_TYPE && (int)NORM_TYPE_R == SIMT_SECOND_TYPE, "entries are named by them");
 #undef NORM_ALIKE
+/* Entries are named by these. */
+TRINE_ALIKE(NORM_TYPE_T, SIMT_FIRST_TYPE);
+TRINE_ALIKE(NORM_TYPE_R, SIMT_SECOND_TYPE);
 
 typedef struct norm_tensors {
     int x, residual, weight, bias, y, residual_out, mean, rstd;

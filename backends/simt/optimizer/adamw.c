@@ -2,10 +2,13 @@
 /* adamw on devices: the host side. */
 #include "adamw.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "backends/simt/core/host.h"
 #include "spec/places/adamw.h"
+
+static_assert((int)ADAMW_COPY < SIMT_WALK_TENSORS, "the walk has room for it");
 
 static trine_status launch(const trine_call *call) {
     const trine_adamw_args *args = call->args;

@@ -2,11 +2,10 @@
 /* embedding on devices: the host side. */
 #include "embedding.h"
 #include "backends/simt/core/host.h"
-
-enum { TABLE, IDS, Y }; /* as in the specification */
+#include "spec/places/embedding.h"
 
 static trine_status launch(const trine_call *call) {
-    const trine_tensor *table = &call->tensor[TABLE], *ids = &call->tensor[IDS], *y = &call->tensor[Y];
+    const trine_tensor *table = &call->tensor[EMBEDDING_TABLE], *ids = &call->tensor[EMBEDDING_IDS], *y = &call->tensor[EMBEDDING_Y];
     const int64_t size = (int64_t)trine_dtype_size(y->dtype), bytes = y->shape[1] * size, from = table->stride[0] * size, to = y->stride[0] * size;
     int64_t unit = 16;
     while (((int64_t)(uintptr_t)table->data | (int64_t)(uintptr_t)y->data | bytes | from | to) % unit != 0) unit /= 2;

@@ -2,12 +2,11 @@
 /* embedding_backward on devices: the host side. */
 #include "embedding_backward.h"
 #include "backends/simt/core/host.h"
+#include "spec/places/embedding_backward.h"
 
-enum { DY, IDS, DTABLE }; /* as in the specification */
-
-static int64_t tokens_of(const trine_call *call) { return call->tensor[IDS].shape[0]; }
-static int64_t rows_of(const trine_call *call) { return call->tensor[DTABLE].shape[0]; }
-static int64_t partials_of(const trine_call *call) { return 2 * simt_blocks(tokens_of(call), SUM_CHUNK) * call->tensor[DTABLE].shape[1]; }
+static int64_t tokens_of(const trine_call *call) { return call->tensor[EMBEDDING_BACKWARD_IDS].shape[0]; }
+static int64_t rows_of(const trine_call *call) { return call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[0]; }
+static int64_t partials_of(const trine_call *call) { return 2 * simt_blocks(tokens_of(call), SUM_CHUNK) * call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[1]; }
 
 /* Of the sort, whose blocks have whole tiles; one block even if there are no tokens. */
 static int64_t block_tokens_of(int64_t t) { return simt_blocks(t + (t == 0), SORT_BLOCKS * SIMT_THREADS) * SIMT_THREADS; }
@@ -36,12 +35,12 @@ static trine_status launch(const trine_call *call) {
     float *const partial = call->workspace;
     uint32_t *const token = (uint32_t *)(partial + partials_of(call));
     embedding_backward_params p = {
-        .dy = simt_rows_of(call, DY),
-        .dtable = simt_rows_of(call, DTABLE),
-        .ids = call->tensor[IDS].data,
+        .dy = simt_rows_of(call, EMBEDDING_BACKWARD_DY),
+        .dtable = simt_rows_of(call, EMBEDDING_BACKWARD_DTABLE),
+        .ids = call->tensor[EMBEDDING_BACKWARD_IDS].data,
         .t = t,
         .v = v,
-        .n = call->tensor[DTABLE].shape[1],
+        .n = call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[1],
         .chunks = simt_blocks(t, SUM_CHUNK),
         .partial = partial,
         .token = { token, token + t },
@@ -50,13 +49,14 @@ static trine_status launch(const trine_call *call) {
         .count = token + 2 * t + 2 * v,
         .block_tokens = block_tokens_of(t),
         .blocks = blocks_of(t),
-        .long_ids = call->tensor[IDS].dtype == TRINE_I64,
+        .long_ids = call->tensor[EMBEDDING_BACKWARD_IDS].dtype == TRINE_I64,
         .accumulate = ((const trine_embedding_backward_args *)call->args)->accumulate,
-        .wide = simt_aligned(call, DY) && simt_aligned(call, DTABLE) && call->tensor[DTABLE].shape[1] % 8 == 0,
+        .wide = simt_aligned(call, EMBEDDING_BACKWARD_DY) && simt_aligned(call, EMBEDDING_BACKWARD_DTABLE) &&
+                call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[1] % 8 == 0,
     };
     const int64_t tiles = simt_blocks(p.n, SUM_COLUMNS), warps = SIMT_THREADS / 32;
-    const simt_function chunks = { .step = "chunks", .type = { call->tensor[DY].dtype } };
-    const simt_function sum = { .step = "sum", .type = { call->tensor[DY].dtype, call->tensor[DTABLE].dtype } };
+    const simt_function chunks = { .step = "chunks", .type = { call->tensor[EMBEDDING_BACKWARD_DY].dtype } };
+    const simt_function sum = { .step = "sum", .type = { call->tensor[EMBEDDING_BACKWARD_DY].dtype, call->tensor[EMBEDDING_BACKWARD_DTABLE].dtype } };
     trine_status status = sort(call, &p);
     if (status == TRINE_OK) status = simt_launch(call, &chunks, simt_blocks(p.chunks * tiles, warps), SIMT_THREADS, &p, sizeof p);
     return status == TRINE_OK ? simt_launch(call, &sum, simt_blocks(v * tiles, warps), SIMT_THREADS, &p, sizeof p) : status;

@@ -2,20 +2,21 @@
 /* reduce_sum on devices: the host side. */
 #include "reduce_sum.h"
 #include "backends/simt/core/host.h"
-
-enum { X, ROW_SUMS, COLUMN_SUMS }; /* as in the specification */
+#include "spec/places/reduce_sum.h"
 
 static int64_t piece_of(const trine_call *call) {
     enum { FEW = 4096 }; /* pieces, of which a device has hundreds under way: with fewer, the last are waited for longer */
-    return call->dim[0] * simt_blocks(call->dim[1], REDUCE_PIECE) < FEW ? REDUCE_SMALL : REDUCE_PIECE;
+    return call->dim[REDUCE_SUM_DIM_R] * simt_blocks(call->dim[REDUCE_SUM_DIM_N], REDUCE_PIECE) < FEW ? REDUCE_SMALL : REDUCE_PIECE;
 }
-static int64_t pieces_of(const trine_call *call) { return call->dim[1] > REDUCE_PIECE ? simt_blocks(call->dim[1], piece_of(call)) : 1; }
+static int64_t pieces_of(const trine_call *call) {
+    return call->dim[REDUCE_SUM_DIM_N] > REDUCE_PIECE ? simt_blocks(call->dim[REDUCE_SUM_DIM_N], piece_of(call)) : 1;
+}
 
 /* Narrow rows one behind the other are summed as fewer long ones. */
 static int64_t fold_of(const trine_call *call) {
-    const int64_t rows = call->dim[0], n = call->dim[1];
+    const int64_t rows = call->dim[REDUCE_SUM_DIM_R], n = call->dim[REDUCE_SUM_DIM_N];
     int64_t fold = 1;
-    while (n > 0 && call->tensor[X].stride[0] == n && 2 * fold * n <= COLUMNS_WIDTH && rows > 0 && rows % (2 * fold) == 0) fold *= 2;
+    while (n > 0 && call->tensor[REDUCE_SUM_X].stride[0] == n && 2 * fold * n <= COLUMNS_WIDTH && rows > 0 && rows % (2 * fold) == 0) fold *= 2;
     return fold;
 }
 
@@ -26,28 +27,33 @@ static int64_t block_rows_of(int64_t rows, int64_t n) {
     return even < least ? least : even > COLUMNS_MOST ? COLUMNS_MOST : even;
 }
 static int64_t blocks_of(const trine_call *call) {
-    const int64_t fold = fold_of(call), rows = call->dim[0] / fold;
-    return simt_blocks(rows, block_rows_of(rows, call->dim[1] * fold));
+    const int64_t fold = fold_of(call), rows = call->dim[REDUCE_SUM_DIM_R] / fold;
+    return simt_blocks(rows, block_rows_of(rows, call->dim[REDUCE_SUM_DIM_N] * fold));
 }
 
 /* Are rows summed while columns are? Then in parts, one for each tile of columns. */
-static bool joined(const trine_call *call) { return simt_present(call, ROW_SUMS) && simt_present(call, COLUMN_SUMS) && fold_of(call) == 1; }
-static int64_t row_parts(const trine_call *call) { return joined(call) ? simt_blocks(call->dim[1], COLUMNS_WIDTH) : pieces_of(call); }
+static bool joined(const trine_call *call) {
+    return simt_present(call, REDUCE_SUM_ROW_SUMS) && simt_present(call, REDUCE_SUM_COLUMN_SUMS) && fold_of(call) == 1;
+}
+static int64_t row_parts(const trine_call *call) { return joined(call) ? simt_blocks(call->dim[REDUCE_SUM_DIM_N], COLUMNS_WIDTH) : pieces_of(call); }
 
 /* Floats: the sums of the parts of rows, then those of the blocks of columns. */
 static int64_t row_partials(const trine_call *call) {
-    return joined(call) || (simt_present(call, ROW_SUMS) && pieces_of(call) > 1) ? row_parts(call) * call->dim[0] : 0;
+    return joined(call) || (simt_present(call, REDUCE_SUM_ROW_SUMS) && pieces_of(call) > 1) ? row_parts(call) * call->dim[REDUCE_SUM_DIM_R] : 0;
 }
-static int64_t column_partials(const trine_call *call) { return simt_present(call, COLUMN_SUMS) ? blocks_of(call) * call->dim[1] : 0; }
+static int64_t column_partials(const trine_call *call) {
+    return simt_present(call, REDUCE_SUM_COLUMN_SUMS) ? blocks_of(call) * call->dim[REDUCE_SUM_DIM_N] : 0;
+}
 
 static size_t workspace(const trine_call *call) { return (size_t)(row_partials(call) + column_partials(call)) * sizeof(float); }
 
 /* Partial sums of the rows' parts, and of the columns. */
 static columns_params row_sums_of(const trine_call *call, float *partial) {
-    return (columns_params){ .out = simt_rows_of(call, ROW_SUMS), .partial = partial, .n = call->dim[0], .blocks = row_parts(call) };
+    return (columns_params){ .out = simt_rows_of(call, REDUCE_SUM_ROW_SUMS), .partial = partial, .n = call->dim[REDUCE_SUM_DIM_R], .blocks = row_parts(call) };
 }
 static columns_params column_sums_of(const trine_call *call, float *partial) {
-    return (columns_params){ .out = simt_rows_of(call, COLUMN_SUMS), .partial = partial, .n = call->dim[1], .blocks = blocks_of(call) };
+    const int64_t n = call->dim[REDUCE_SUM_DIM_N];
+    return (columns_params){ .out = simt_rows_of(call, REDUCE_SUM_COLUMN_SUMS), .partial = partial, .n = n, .blocks = blocks_of(call) };
 }
 
 /* Adds the partial sums of one kind, or of both. For few columns more threads take the parts of each: one after the other they would be as long as a launch. */
@@ -61,47 +67,50 @@ static trine_status finish(const trine_call *call, int tensor, columns_params su
 }
 
 static trine_status sum_rows(const trine_call *call, float *partial) {
-    reduce_rows_params p = {
-        .x = simt_rows_of(call, X), .rows = call->dim[0], .n = call->dim[1], .piece = piece_of(call), .pieces = pieces_of(call), .ahead = simt_ahead_of(call, X)
-    };
+    reduce_rows_params p = { .x = simt_rows_of(call, REDUCE_SUM_X),
+                             .rows = call->dim[REDUCE_SUM_DIM_R],
+                             .n = call->dim[REDUCE_SUM_DIM_N],
+                             .piece = piece_of(call),
+                             .pieces = pieces_of(call),
+                             .ahead = simt_ahead_of(call, REDUCE_SUM_X) };
     const bool split = p.pieces > 1;
-    p.out = split ? (simt_rows){ .data = partial } : simt_rows_of(call, ROW_SUMS);
+    p.out = split ? (simt_rows){ .data = partial } : simt_rows_of(call, REDUCE_SUM_ROW_SUMS);
     const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_STREAM);
     const simt_function function = { .step = "rows",
-                                     .ragged = !simt_rows_whole(call, 1),
-                                     .type = { call->tensor[X].dtype, split ? TRINE_F32 : call->tensor[ROW_SUMS].dtype },
+                                     .ragged = !simt_rows_whole(call, REDUCE_SUM_DIM_N),
+                                     .type = { call->tensor[REDUCE_SUM_X].dtype, split ? TRINE_F32 : call->tensor[REDUCE_SUM_ROW_SUMS].dtype },
                                      .variant = group.size };
     const trine_status status = simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
-    return status == TRINE_OK && split ? finish(call, ROW_SUMS, row_sums_of(call, partial), (columns_params){ 0 }) : status;
+    return status == TRINE_OK && split ? finish(call, REDUCE_SUM_ROW_SUMS, row_sums_of(call, partial), (columns_params){ 0 }) : status;
 }
 
 static trine_status sum_columns(const trine_call *call, float *partial, float *row_partial) {
-    const int64_t fold = fold_of(call), rows = call->dim[0] / fold, n = call->dim[1] * fold;
+    const int64_t fold = fold_of(call), rows = call->dim[REDUCE_SUM_DIM_R] / fold, n = call->dim[REDUCE_SUM_DIM_N] * fold;
     reduce_columns_params p = {
-        .x = simt_rows_of(call, X),
+        .x = simt_rows_of(call, REDUCE_SUM_X),
         .columns = { .partial = partial,
                      .rows = rows,
                      .n = n,
                      .fold = fold,
                      .block_rows = block_rows_of(rows, n),
                      .blocks = blocks_of(call),
-                     .wide = simt_aligned(call, X) || (fold > 1 && (uintptr_t)call->tensor[X].data % 16 == 0 && n % 8 == 0) },
+                     .wide = simt_aligned(call, REDUCE_SUM_X) || (fold > 1 && (uintptr_t)call->tensor[REDUCE_SUM_X].data % 16 == 0 && n % 8 == 0) },
         .row_partial = row_partial,
-        .ahead = simt_ahead_of(call, X),
+        .ahead = simt_ahead_of(call, REDUCE_SUM_X),
     };
     p.x.row *= fold;
-    const simt_function function = { .step = "columns", .type = { call->tensor[X].dtype } };
+    const simt_function function = { .step = "columns", .type = { call->tensor[REDUCE_SUM_X].dtype } };
     const trine_status status = simt_launch(call, &function, p.columns.blocks * simt_blocks(n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
     const columns_params rest = joined(call) ? row_sums_of(call, row_partial) : (columns_params){ 0 };
-    return status == TRINE_OK ? finish(call, COLUMN_SUMS, column_sums_of(call, partial), rest) : status;
+    return status == TRINE_OK ? finish(call, REDUCE_SUM_COLUMN_SUMS, column_sums_of(call, partial), rest) : status;
 }
 
 static trine_status launch(const trine_call *call) {
     float *const rows = call->workspace, *const columns = rows + row_partials(call);
     if (joined(call)) return sum_columns(call, columns, rows);
     trine_status status = TRINE_OK;
-    if (simt_present(call, ROW_SUMS)) status = sum_rows(call, rows);
-    if (status == TRINE_OK && simt_present(call, COLUMN_SUMS)) status = sum_columns(call, columns, NULL);
+    if (simt_present(call, REDUCE_SUM_ROW_SUMS)) status = sum_rows(call, rows);
+    if (status == TRINE_OK && simt_present(call, REDUCE_SUM_COLUMN_SUMS)) status = sum_columns(call, columns, NULL);
     return status;
 }
 

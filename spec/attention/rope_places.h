@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The places of rope, which are those of its gradient too; what is turned is dy there, and dx the result. */
+#ifndef TRINE_SPEC_ROPE_PLACES_H
+#define TRINE_SPEC_ROPE_PLACES_H
+
+#include "spec/alike.h"
+#include "spec/places/rope.h"
+#include "spec/places/rope_backward.h"
+
+TRINE_ALIKE(ROPE_X, ROPE_BACKWARD_DY);
+TRINE_ALIKE(ROPE_COS, ROPE_BACKWARD_COS);
+TRINE_ALIKE(ROPE_SIN, ROPE_BACKWARD_SIN);
+TRINE_ALIKE(ROPE_POSITIONS, ROPE_BACKWARD_POSITIONS);
+TRINE_ALIKE(ROPE_Y, ROPE_BACKWARD_DX);
+TRINE_ALIKE(ROPE_DIM_B, ROPE_BACKWARD_DIM_B);
+TRINE_ALIKE(ROPE_DIM_S, ROPE_BACKWARD_DIM_S);
+TRINE_ALIKE(ROPE_DIM_H, ROPE_BACKWARD_DIM_H);
+TRINE_ALIKE(ROPE_DIM_D, ROPE_BACKWARD_DIM_D);
+TRINE_ALIKE(ROPE_DIM_P, ROPE_BACKWARD_DIM_P);
+TRINE_ALIKE(ROPE_DIM_C, ROPE_BACKWARD_DIM_C);
+
+#endif
