@@ -17,7 +17,7 @@ LAW = {
     "backends/cuda": ["spec", "backends/backend.h", "backends/simt", "include/trine"],
     "backends/hip": ["spec", "backends/backend.h", "backends/simt", "include/trine"],
     "emulators/cuda": ["spec", "backends", "include/trine", "tests"],
-    "emulators/cdna": ["backends/hip", "include/trine", "tests"],
+    "emulators/cdna": ["backends/hip", "spec/number.h", "include/trine", "tests"],
     "check": ["spec", "dispatch", "include/trine"],
     "bench": ["spec", "dispatch", "check", "include/trine"],
     "bench/peers": ["spec", "dispatch", "bench", "tools", "include/trine"],

@@ -18,6 +18,7 @@ declared=$(cat include/trine/*.h | tr '\n' ' ' | grep -oE 'TRINE_API [a-z0-9_ *]
 [ "$exported" = "$declared" ] || { echo "$exported" >"$build/exported"; echo "$declared" | diff - "$build/exported" || true; fail "exported symbols differ from the headers"; }
 readelf -d "$library" | grep NEEDED | grep -vE 'lib(c|m|gomp|hwloc|pthread|dl)\.so|ld-linux' && fail "libtrine needs another library than libc, libm, OpenMP and hwloc"
 
+python3 .ci/numbers.py || fail "a number is read or written as the program's locale has it"
 python3 .ci/includes.py || fail "the include law is broken"
 
 "$build"/tools/trine spec --matrix >"$build/matrix"

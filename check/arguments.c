@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "run.h"
+#include "spec/number.h"
 
 /* A spoiled call. */
 typedef struct bad {
@@ -169,7 +170,7 @@ static bool spoil_param(bad *b, int index, int *n) {
     int count = 1;
     for (const char *at = param->values ? param->values : ""; *at; at++) count += *at == ' ';
     static const float wild[] = { NAN, INFINITY, -INFINITY };
-#define SET(type, value) (snprintf(b->what, sizeof b->what, "%s = %.9g", param->name, (double)(value)), *(type *)field = (type)(value), true)
+#define SET(type, value) (trine_snprintf(b->what, sizeof b->what, "%s = %.9g", param->name, (double)(value)), *(type *)field = (type)(value), true)
     switch (param->kind) {
     case BOOL:
     case ENUM:
@@ -226,7 +227,7 @@ static bool spoil_ids(bad *b, int tensor, int *n) {
     const double bad_ids[] = { -1, (double)b->p->call.dim[index], 2147483647 };
     for (int i = 0; i < 6; i++) {
         if ((*n)-- != 0) continue;
-        snprintf(b->what, sizeof b->what, "%s: the %s element is %g", spec->name, i < 3 ? "last" : "first", bad_ids[i % 3]);
+        trine_snprintf(b->what, sizeof b->what, "%s: the %s element is %g", spec->name, i < 3 ? "last" : "first", bad_ids[i % 3]);
         trine_store(o->image, o->full.dtype, o->at[i < 3 ? o->count - 1 : 0], bad_ids[i % 3]);
         b->tensors = 1u << tensor;
         b->data = true;

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "spec/number.h"
+
 /* "y[3,17]" */
 static void element_name(const problem *p, int tensor, int64_t k, char *text, size_t size) {
     const trine_tensor *t = &p->operand[tensor].full;
@@ -78,10 +80,10 @@ bool compare_reference(const problem *p, const outcome *y, char *text_out, size_
             if (bits ? same_exactly(have, want) : exact_here(p, i, k) ? have == want : acceptable(have, y64, allowed, dtype)) continue;
             element_name(p, i, k, name, sizeof name);
             if (bits || exact_here(p, i, k))
-                snprintf(text_out, size, "%s is %.9g, but must be exactly %.9g", name, have, want);
+                trine_snprintf(text_out, size, "%s is %.9g, but must be exactly %.9g", name, have, want);
             else
-                snprintf(text_out, size, "%s is %.9g, but the reference is %.9g +- %.3g (off by %.3g; coefficient %.3g, magnitude %.3g, slack %.3g)", name,
-                         have, y64, bound_of(y64, allowed, dtype), fabs(have - y64), coefficient, o->magnitude[k], o->slack[k]);
+                trine_snprintf(text_out, size, "%s is %.9g, but the reference is %.9g +- %.3g (off by %.3g; coefficient %.3g, magnitude %.3g, slack %.3g)",
+                               name, have, y64, bound_of(y64, allowed, dtype), fabs(have - y64), coefficient, o->magnitude[k], o->slack[k]);
             return false;
         }
     }
@@ -103,7 +105,7 @@ bool compare_pair(const problem *p, const outcome *a, const outcome *b, char *te
             /* Where one of them may overflow, each has been held against the reference. */
             if (!isfinite(bound) || fabs(o->value[k]) + bound >= trine_largest(dtype) || fabs(x - y) <= bound) continue;
             element_name(p, i, k, name, sizeof name);
-            snprintf(text_out, size, "%s: %.9g and %.9g differ by more than twice the bound, %.3g", name, x, y, bound);
+            trine_snprintf(text_out, size, "%s: %.9g and %.9g differ by more than twice the bound, %.3g", name, x, y, bound);
             return false;
         }
     }
@@ -120,7 +122,7 @@ bool compare_bits(const problem *p, int tensor, const unsigned char *a, const un
         char name[128];
         if (isnan(x) && isnan(y)) continue;
         element_name(p, tensor, k, name, sizeof name);
-        snprintf(text_out, size, "%s was %.17g in the first run and %.17g in this one", name, x, y);
+        trine_snprintf(text_out, size, "%s was %.17g in the first run and %.17g in this one", name, x, y);
         return false;
     }
     return true;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "problem.h"
+#include "spec/number.h"
 
 bool fill_is(const trine_spec_tensor *spec, const char *word) {
     const size_t length = strlen(word);
@@ -106,8 +107,9 @@ static void fill_values(problem *p, int tensor) {
 /* The extra value of "ids SYMBOL PARAM DEFAULT": parameter PARAM, or DEFAULT where PARAM_set is a parameter and 0. */
 static bool extra_id(const problem *p, const char *text, double *extra_out) {
     char name[64], flag[80];
-    double fallback = 0;
-    if (sscanf(text, "ids %*63s %63s %lf", name, &fallback) < 1) return false;
+    int length = 0;
+    if (sscanf(text, "ids %*63s %63s%n", name, &length) < 1) return false;
+    const double fallback = trine_strtod(text + length, NULL);
     snprintf(flag, sizeof flag, "%s_set", name);
     const int param = trine_plan_find_param(p->plan, name), set = trine_plan_find_param(p->plan, flag);
     if (param < 0) return false;

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spec/number.h"
+
 /* Random values and exact integers come more often than the rest. */
 static const fill fills[] = { FILL_RANDOM, FILL_INTEGERS, FILL_RANDOM,   FILL_OFFSET, FILL_NAN, FILL_HUGE,   FILL_INTEGERS, FILL_TINY,
                               FILL_RANDOM, FILL_CANCEL,   FILL_CONSTANT, FILL_RANGE,  FILL_INF, FILL_RANDOM, FILL_ZERO,     FILL_BITS };
@@ -213,7 +215,7 @@ static void choose_param(problem *p, int index, bool integers) {
         memcpy(word, at, length);
         word[length] = 0;
         at += length;
-        const double value = param->kind == ENUM ? number : strtod(word, NULL);
+        const double value = param->kind == ENUM ? number : trine_strtod(word, NULL);
         if (integers && value != 0 && value != 1) continue;
         if (random_chance(&p->random, ++seen)) memcpy(chosen, word, sizeof chosen);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "spec/number.h"
 
 check_count check_total(const check_report *report) {
     check_count total = { 0 };
@@ -30,8 +31,8 @@ void check_print(const check_report *report, FILE *file, bool quiet) {
         fprintf(file, "%-24s %10s %10s %8s %8s %9s\n", "op", "cases", "passed", "failed", "skipped", "seconds");
         for (int i = 0; i < report->ops; i++) {
             const check_count *c = &report->op[i].count;
-            fprintf(file, "%-24s %10" PRId64 " %10" PRId64 " %8" PRId64 " %8" PRId64 " %9.1f\n", report->op[i].name, c->cases, c->passed, c->failed, c->skipped,
-                    c->seconds);
+            trine_fprintf(file, "%-24s %10" PRId64 " %10" PRId64 " %8" PRId64 " %8" PRId64 " %9.1f\n", report->op[i].name, c->cases, c->passed, c->failed,
+                          c->skipped, c->seconds);
         }
     }
     fprintf(file, "%" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", total.passed, total.failed, total.skipped);
@@ -52,8 +53,8 @@ static void put_string(FILE *file, const char *text) {
 }
 
 static void put_count(FILE *file, const check_count *c) {
-    fprintf(file, "\"cases\": %" PRId64 ", \"passed\": %" PRId64 ", \"failed\": %" PRId64 ", \"skipped\": %" PRId64 ", \"seconds\": %.3f", c->cases, c->passed,
-            c->failed, c->skipped, c->seconds);
+    trine_fprintf(file, "\"cases\": %" PRId64 ", \"passed\": %" PRId64 ", \"failed\": %" PRId64 ", \"skipped\": %" PRId64 ", \"seconds\": %.3f", c->cases,
+                  c->passed, c->failed, c->skipped, c->seconds);
 }
 
 void check_print_json(const check_report *report, const check_options *options, FILE *file) {

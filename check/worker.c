@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "run.h"
+#include "spec/number.h"
 
 /* Crashes and time-outs of one op after which it is given up. */
 enum { MAX_DEATHS = 12 };
@@ -141,8 +142,8 @@ static void draw_progress(const check_options *options, const shared *s, double 
     char bar[31];
     for (int i = 0; i < 30; i++) bar[i] = i < (int)(done * 30) ? '#' : '.';
     bar[30] = 0;
-    fprintf(options->progress, "\r[%s] %3.0f%%  %-22s %" PRId64 " passed, %" PRId64 " failed  %.0f s\x1b[K", bar, 100 * done,
-            s->op < s->report.ops ? s->report.op[s->op].name : "", total.passed, total.failed, elapsed);
+    trine_fprintf(options->progress, "\r[%s] %3.0f%%  %-22s %" PRId64 " passed, %" PRId64 " failed  %.0f s\x1b[K", bar, 100 * done,
+                  s->op < s->report.ops ? s->report.op[s->op].name : "", total.passed, total.failed, elapsed);
     fflush(options->progress);
 }
 
@@ -172,7 +173,7 @@ static int watch_worker(const check_options *options, shared *s, pid_t worker, d
 /* What killed the worker, in words. */
 static void describe_death(const check_options *options, const shared *s, int status, bool hung, char *text, size_t size) {
     if (hung) {
-        snprintf(text, size, "still running after %.0f s", options->timeout > 0 ? options->timeout : 120);
+        trine_snprintf(text, size, "still running after %.0f s", options->timeout > 0 ? options->timeout : 120);
         return;
     }
     const int number = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "dispatch.h"
+#include "spec/number.h"
 
 static _Thread_local char message[1024];
 static _Thread_local unsigned messages;
@@ -11,7 +12,7 @@ static _Thread_local unsigned messages;
 trine_status trine_fail(trine_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    trine_vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     messages++;
     return status;

@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "spec/number.h"
+
 typedef struct text {
     char *storage;
     size_t size, used; /* used >= size: cut off */
@@ -20,7 +22,7 @@ __attribute__((format(printf, 2, 3))) static inline void text_add(text *t, const
     if (t->used >= t->size) return;
     va_list arguments;
     va_start(arguments, format);
-    const int length = vsnprintf(t->storage + t->used, t->size - t->used, format, arguments);
+    const int length = trine_vsnprintf(t->storage + t->used, t->size - t->used, format, arguments);
     va_end(arguments);
     t->used = length < 0 ? t->size : t->used + (size_t)length;
 }

@@ -34,5 +34,5 @@ void trine_trace(const trine_queue *queue, const trine_call *call, const trine_k
     if (queue->lib->verbose == 0) return;
     char text[512];
     trine_call_text(call, text, sizeof text);
-    fprintf(stderr, "trine: %s %s %s %s %.3f us\n", queue->device->info.name, call->plan->spec->name, kernel->name, text, seconds * 1e6);
+    trine_fprintf(stderr, "trine: %s %s %s %s %.3f us\n", queue->device->info.name, call->plan->spec->name, kernel->name, text, seconds * 1e6);
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "choice.h"
+#include "spec/number.h"
 
 enum { COLUMNS = 8, KEY_COLUMNS = 6, OWNER_COLUMNS = 4, DEVICE_COLUMN = 2, LINE_SIZE = 2048, FILE_LIMIT = 64 << 20 };
 
@@ -88,7 +89,7 @@ static line_kind parse_line(char *line, bool shipped, choice_line *line_out) {
     for (const char *at = line; *at; at++)
         if ((unsigned char)*at < ' ' && *at != '\t') return CORRUPT;
     if (!cut(line, column) || !is_hash(column[0]) || !is_hash(column[1])) return CORRUPT;
-    const double seconds = strtod(column[7], &end);
+    const double seconds = trine_strtod(column[7], &end);
     if (*end != 0 || !(seconds >= 0 && seconds < 1e9)) return CORRUPT;
     const trine_op op = trine_op_find(column[4]);
     const trine_plan *plan = trine_plan_get(op);
@@ -350,7 +351,7 @@ trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const
     trine_choice_of(queue, call, &c);
     trine_choice_text(call->plan, &c, text, sizeof text);
     snprintf(key, sizeof key, "%s\t%s\t%s\t%s\t%s\t%s\t", column[0], column[1], column[2], column[3], call->plan->spec->name, text);
-    snprintf(line, sizeof line, "%s\t%.4e", kernel, seconds);
+    trine_snprintf(line, sizeof line, "%s\t%.4e", kernel, seconds);
     make_directories(tune->path);
     if (realpath(tune->path, path) == NULL) memcpy(path, tune->path, sizeof path); /* a link stays one */
     snprintf(lock, sizeof lock, "%s.lock", path);

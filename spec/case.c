@@ -10,11 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
+
 __attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size, const char *format, ...) {
     if (error == NULL || size == 0) return false;
     va_list list;
     va_start(list, format);
-    vsnprintf(error, size, format, list);
+    trine_vsnprintf(error, size, format, list);
     va_end(list);
     return false;
 }
@@ -91,7 +93,7 @@ static bool set_param(trine_case *c, int index, const char *value, char *error, 
     void *field = c->args + param->offset;
     if (param->kind == F32) {
         char *end;
-        const float number = strtof(value, &end);
+        const float number = trine_strtof(value, &end);
         if (end == value || *end || !isfinite(number)) return wrong(error, size, "%s=%s: not a finite number", param->name, value);
         *(float *)field = number == 0 && param->fallback != 0 ? -0.0f : number;
     } else if (!set_integer(param, field, value, error, size)) {
@@ -283,7 +285,7 @@ typedef struct writer {
 __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    const int length = vsnprintf(w->at, w->left, format, list);
+    const int length = trine_vsnprintf(w->at, w->left, format, list);
     va_end(list);
     const size_t moved = length < 0 ? 0 : (size_t)length < w->left ? (size_t)length : w->left ? w->left - 1 : 0;
     w->at += moved;

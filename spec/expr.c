@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "number.h"
 #include "plan.h"
 
 typedef struct parser {
@@ -73,7 +74,7 @@ static void parse_primary(parser *p) {
         expect(p, ')');
     } else if (isdigit((unsigned char)*p->at)) {
         char *end;
-        const double value = strtod(p->at, &end);
+        const double value = trine_strtod(p->at, &end);
         p->at = end;
         emit(p, '#', 0, value);
     } else if (isalpha((unsigned char)*p->at)) {

@@ -7,11 +7,12 @@
 #include <string.h>
 
 #include "check/check.h"
+#include "spec/number.h"
 #include "tap.h"
 
 static double budget(void) {
     const char *text = getenv("EMULATED_BUDGET");
-    return text != NULL ? strtod(text, NULL) : 60;
+    return text != NULL ? trine_strtod(text, NULL) : 60;
 }
 
 int main(void) {

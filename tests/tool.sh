@@ -6,7 +6,7 @@ count=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
-export TRINE_TUNE="$work/tune" LC_ALL=C
+export TRINE_TUNE="$work/tune" LC_ALL="${TEST_LC_ALL:-C}"
 unset TRINE_ISA TRINE_KERNEL TRINE_DEVICE TRINE_BACKENDS TRINE_VERBOSE
 
 # expect NAME STATUS PATTERN COMMAND...: the command ends with the status, and its output has a line that matches.

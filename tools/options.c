@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "dispatch/dispatch.h"
+#include "spec/number.h"
 
 int usage_error(const char *command, const char *format, ...) {
     va_list list;
@@ -56,7 +57,7 @@ bool parse_integer(const char *text, int64_t min, int64_t max, int64_t *value_ou
 
 bool parse_number(const char *text, double min, double max, double *value_out) {
     char *end;
-    const double value = strtod(text, &end);
+    const double value = trine_strtod(text, &end);
     if (end == text || *end || !(value >= min && value <= max)) return false;
     *value_out = value;
     return true;

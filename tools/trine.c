@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `trine` command: a table of subcommands. */
+#include <locale.h>
 #include <string.h>
 
 #include "tool.h"
@@ -29,6 +30,7 @@ static void help(void) {
 }
 
 int main(int argc, char **argv) {
+    setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
     const char *names[SUBCOMMANDS + 3] = { "help", "version" };
     if (argc < 2) {
         help();

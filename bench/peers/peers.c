@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trine-peers: other libraries on the specification's cases, beside trine in the same run. */
+#include <locale.h>
 #include <string.h>
 
 #include "bench/bench.h"
@@ -168,6 +169,7 @@ static void compare_specified(run *r) {
 }
 
 int main(int argc, char **argv) {
+    setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
     int64_t threads = 0;
     bool launch = false;
     const char *device = "cpu", *op = NULL, *cases = NULL;

@@ -5,6 +5,7 @@
 
 #include "machine.h"
 #include "number.h"
+#include "spec/number.h"
 
 static const value_type types[] = {
     { "b32", 1, 32, CLASS_BITS, false, false },    { "u32", 1, 32, CLASS_BITS, false, false },     { "i32", 1, 32, CLASS_SIGNED, false, false },
@@ -86,7 +87,7 @@ static bool parse_number(const char *token, operand *o) {
     o->kind = OPERAND_CONSTANT;
     if (strchr(token, '.') != NULL && !hex) {
         o->written = WRITTEN_FLOAT;
-        o->real = strtod(token, &end);
+        o->real = trine_strtod(token, &end);
     } else {
         o->written = hex ? WRITTEN_HEX : WRITTEN_DECIMAL;
         o->value = strtoull(token, &end, hex ? 16 : 10); /* of a negative number: its two's complement */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trine-cdna: lists and runs the kernels of a code object. */
 #include <inttypes.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cdna.h"
+#include "spec/number.h"
 
 static const char usage[] = "trine-cdna list OBJECT\n"
                             "trine-cdna run OBJECT KERNEL [OPTION...] [ARGUMENT...]\n"
@@ -154,7 +156,7 @@ static void parse_argument(command *c, char *text) {
     *value++ = 0;
     const int64_t i64 = strtoll(value, NULL, 0);
     const int32_t i32 = (int32_t)i64;
-    const double f64 = strtod(value, NULL);
+    const double f64 = trine_strtod(value, NULL);
     const float f32 = (float)f64;
     if (strcmp(text, "i32") == 0) {
         append(c, &i32, sizeof i32);
@@ -242,6 +244,7 @@ static int run(command *c, char **word) {
 }
 
 int main(int argc, char **argv) {
+    setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
     static command c;
     const bool lists = argc == 3 && strcmp(argv[1], "list") == 0, runs = argc > 3 && strcmp(argv[1], "run") == 0;
     if (!lists && !runs) {

@@ -2,6 +2,7 @@
 /* Trains a small language model on real text through trine's public API: the command. */
 #include <errno.h>
 #include <getopt.h>
+#include <locale.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -319,6 +320,7 @@ static int with_data(const options *o, const gpt_checkpoint *from, const gpt_dat
 }
 
 int main(int argc, char **argv) {
+    setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
     options o = { .text = GPT_TEXT,
                   .svg = "gpt-loss.svg",
                   .prompt = "/* ",

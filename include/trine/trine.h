@@ -12,6 +12,8 @@
  * Processes. After fork() the child may go on using CPU queues: they run single-threaded there, since OpenMP's threads do not
  * survive a fork. Devices other than the CPU must not be used in a forked child.
  *
+ * Locale. The process's locale is neither changed nor heeded: numbers in caches, variables and messages have a point before the fraction.
+ *
  * Environment: see trine(7). */
 #ifndef TRINE_TRINE_H
 #define TRINE_TRINE_H
