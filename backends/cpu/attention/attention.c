@@ -6,7 +6,6 @@
  * threads. */
 #include "attention.h"
 
-enum { Q, K, V, CU_Q, CU_K, O, LSE };
 enum { BK = 128, LDS = BK + 16, CHUNK = 1024 };
 enum { GROUP = 24 }; /* rows whose scores are at hand at a time, 14 KB of the first-level cache; a multiple of MR */
 enum { FEW = 8 };    /* up to so many rows, keys are not worth transposing */
@@ -21,7 +20,7 @@ typedef struct buffers {
 static attention attention_of(const trine_call *call) {
     const trine_attention_args *args = call->args;
     attention a = { .call = call, .softcap = args->softcap, .causal = args->causal };
-    attention_sizes(&a, call->dim, Q, CU_Q, args->scale, args->window);
+    attention_sizes(&a, call->dim, ATTENTION_Q, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K, args->scale, args->window);
     return a;
 }
 
@@ -54,7 +53,7 @@ static void pack_queries(const block *b, const buffers *w) {
     const attention *a = b->a;
     for (int64_t r = 0; r < b->padded; r++) {
         if (r < b->rows)
-            pack_scaled(row_at(b, &a->call->tensor[Q], r), a->d, a->scale, w->q + r * w->ld, a->dtype);
+            pack_scaled(row_at(b, &a->call->tensor[ATTENTION_Q], r), a->d, a->scale, w->q + r * w->ld, a->dtype);
         else
             memset(w->q + r * w->ld, 0, (size_t)a->d * sizeof *w->q);
     }
@@ -69,7 +68,7 @@ typedef struct keys {
 
 static void keys_init(const block *b, const buffers *w, int64_t start, int64_t end, keys *k) {
     const attention *a = b->a;
-    const trine_tensor *tk = &a->call->tensor[K], *tv = &a->call->tensor[V];
+    const trine_tensor *tk = &a->call->tensor[ATTENTION_K], *tv = &a->call->tensor[ATTENTION_V];
     k->k = token_at(tk, b->seq.batch, b->seq.k + start, b->head);
     if (b->rows > FEW) pack_transposed(k->k, tk->stride[1], end - start, a->d, w->kt, LDS, a->dtype);
     k->finite = pack_rows(token_at(tv, b->seq.batch, b->seq.k + start, b->head), tv->stride[1], end - start, a->d, w->v, w->ld, a->dtype);
@@ -79,7 +78,7 @@ static void keys_init(const block *b, const buffers *w, int64_t start, int64_t e
 /* The scores of a few rows with all keys of a block, VL keys at a time: one accumulator for each, transposed at the end. */
 static void few_scores(const block *b, const buffers *w, const keys *k) {
     const attention *a = b->a;
-    const int64_t step = a->call->tensor[K].stride[1], size = (int64_t)vsize(a->dtype);
+    const int64_t step = a->call->tensor[ATTENTION_K].stride[1], size = (int64_t)vsize(a->dtype);
     for (int j = 0; j < k->sees.n; j += VL) {
         const int rows = k->sees.n - j < VL ? k->sees.n - j : VL;
         const char *from = k->k + j * step * size;
@@ -238,13 +237,13 @@ static void attend(const block *b, const buffers *w, int64_t start, int64_t end)
 /* Divides by the sums and writes the block's rows of o and lse. */
 static void finish(const block *b, const buffers *w) {
     const attention *a = b->a;
-    const trine_tensor *lse = &a->call->tensor[LSE];
+    const trine_tensor *lse = &a->call->tensor[ATTENTION_LSE];
     for (int64_t r = 0; r < b->rows; r++) {
         float *o = w->o + r * w->ld;
         const bool none = w->sum[r] == 0;
         if (none) memset(o, 0, (size_t)a->d * sizeof *o);
-        store_scaled(o, a->d, none ? 1 : 1 / w->sum[r], row_at(b, &a->call->tensor[O], r), a->dtype);
-        if (!(a->call->present >> LSE & 1)) continue;
+        store_scaled(o, a->d, none ? 1 : 1 / w->sum[r], row_at(b, &a->call->tensor[ATTENTION_O], r), a->dtype);
+        if (!(a->call->present >> ATTENTION_LSE & 1)) continue;
         *statistic_at(b, lse, r) = none ? -INFINITY : w->top[r] + vlog(vset(w->sum[r]))[0];
     }
 }

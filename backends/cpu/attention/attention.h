@@ -12,6 +12,7 @@
 #include "backends/cpu/core/cpu.h"
 #include "backends/cpu/core/vec.h"
 #include "backends/cpu/core/vec_math.h"
+#include "spec/attention/attention_places.h"
 
 /* Rows and columns of a register tile: with 2 MR accumulators, 2 vectors of the right operand and a broadcast it fits the register file. */
 #if defined(__AVX512F__) || defined(__aarch64__)
@@ -201,18 +202,15 @@ typedef struct attention {
     trine_dtype dtype;
 } attention;
 
-/* The symbols of both ops come in the same order. */
-enum { DIM_B, DIM_SQ, DIM_H, DIM_D, DIM_SK, DIM_HK, DIM_NSEQ };
-
-static inline void attention_sizes(attention *a, const int64_t *dim, int q, int cu_q, float scale, int64_t window) {
-    a->b = a->sequences = dim[DIM_B], a->sq = dim[DIM_SQ], a->sk = dim[DIM_SK];
-    a->hk = dim[DIM_HK], a->group = dim[DIM_H] / a->hk, a->d = dim[DIM_D];
+static inline void attention_sizes(attention *a, const int64_t *dim, int q, int cu_q, int cu_k, float scale, int64_t window) {
+    a->b = a->sequences = dim[ATTENTION_DIM_B], a->sq = dim[ATTENTION_DIM_SQ], a->sk = dim[ATTENTION_DIM_SK];
+    a->hk = dim[ATTENTION_DIM_HK], a->group = dim[ATTENTION_DIM_H] / a->hk, a->d = dim[ATTENTION_DIM_D];
     a->scale = scale != 0 ? scale : (float)(1 / sqrt((double)a->d));
     a->window = window > 0 ? window : INT64_MAX;
     a->dtype = a->call->tensor[q].dtype;
     if (!(a->call->present >> cu_q & 1)) return;
-    a->cu_q = &a->call->tensor[cu_q], a->cu_k = &a->call->tensor[cu_q + 1];
-    a->sequences = dim[DIM_NSEQ];
+    a->cu_q = &a->call->tensor[cu_q], a->cu_k = &a->call->tensor[cu_k];
+    a->sequences = dim[ATTENTION_DIM_NSEQ];
 }
 
 /* One sequence: its place in the batch, and the first query and key with their numbers. */

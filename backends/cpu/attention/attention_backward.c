@@ -5,7 +5,6 @@
  * and sums that of the rows into a part of the workspace; the parts are merged in order. How many there are follows from the shapes alone. */
 #include "attention.h"
 
-enum { DOUT, Q, K, V, O, LSE, CU_Q, CU_K, DQ, DK, DV };
 enum { BQ = 48, BK = 96, LDS = BK + 16, TASKS = 32 }; /* BQ, BK: multiples of MR, BK also of NR */
 
 /* What a thread works on. */
@@ -49,7 +48,7 @@ static plan plan_of(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
     plan p = { .a = { .call = call, .softcap = args->softcap, .causal = args->causal } };
     attention *a = &p.a;
-    attention_sizes(a, call->dim, Q, CU_Q, args->scale, args->window);
+    attention_sizes(a, call->dim, ATTENTION_BACKWARD_Q, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K, args->scale, args->window);
     const int64_t problems = a->sequences * a->hk, most = (a->sk + 4 * BK - 1) / (4 * BK);
     p.parts = problems < 1 || problems >= TASKS ? 1 : (TASKS + problems - 1) / problems;
     if (p.parts > most) p.parts = most > 0 ? most : 1;
@@ -93,7 +92,8 @@ static void delta_row(const plan *p, int64_t row) {
     const attention *a = &p->a;
     const int64_t h = a->hk * a->group, head = row % h, i = row / h % a->sq, batch = row / h / a->sq;
     float *to = (float *)a->call->workspace + (batch * h + head) * a->sq + i;
-    FOR_TYPE(a->dtype, dot_row, token_at(&a->call->tensor[DOUT], batch, i, head), token_at(&a->call->tensor[O], batch, i, head), a->d, to);
+    FOR_TYPE(a->dtype, dot_row, token_at(&a->call->tensor[ATTENTION_BACKWARD_DOUT], batch, i, head),
+             token_at(&a->call->tensor[ATTENTION_BACKWARD_O], batch, i, head), a->d, to);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- one block */
@@ -105,14 +105,14 @@ static bool pack_block(const plan *p, const block *b, const buffers *w) {
     bool finite = true;
     for (int64_t r = 0; r < b->padded; r++) {
         float *q = w->q + r * w->ld, *dout = w->dout + r * w->ld;
-        w->lse[r] = r < b->rows ? *statistic_at(b, &t[LSE], r) : -INFINITY;
+        w->lse[r] = r < b->rows ? *statistic_at(b, &t[ATTENTION_BACKWARD_LSE], r) : -INFINITY;
         w->delta[r] = r < b->rows ? *delta_at(p, b, r) : 0;
         if (w->lse[r] == -INFINITY) {
             memset(q, 0, (size_t)w->ld * sizeof *q);
             memset(dout, 0, (size_t)w->ld * sizeof *dout);
         } else {
-            finite &= pack_scaled(row_at(b, &t[Q], r), a->d, a->scale, q, a->dtype);
-            finite &= pack_scaled(row_at(b, &t[DOUT], r), a->d, 1, dout, a->dtype);
+            finite &= pack_scaled(row_at(b, &t[ATTENTION_BACKWARD_Q], r), a->d, a->scale, q, a->dtype);
+            finite &= pack_scaled(row_at(b, &t[ATTENTION_BACKWARD_DOUT], r), a->d, 1, dout, a->dtype);
         }
     }
     return finite;
@@ -212,8 +212,8 @@ static void store_keys(const plan *p, const sequence *seq, int64_t head, int64_t
     const attention *a = &p->a;
     for (int64_t j = 0; j < n; j++) {
         const int64_t token = seq->k + start + j;
-        store_scaled(w->dk + j * w->ld, a->d, 1, token_at(&a->call->tensor[DK], seq->batch, token, head), a->dtype);
-        store_scaled(w->dv + j * w->ld, a->d, 1, token_at(&a->call->tensor[DV], seq->batch, token, head), a->dtype);
+        store_scaled(w->dk + j * w->ld, a->d, 1, token_at(&a->call->tensor[ATTENTION_BACKWARD_DK], seq->batch, token, head), a->dtype);
+        store_scaled(w->dv + j * w->ld, a->d, 1, token_at(&a->call->tensor[ATTENTION_BACKWARD_DV], seq->batch, token, head), a->dtype);
     }
 }
 
@@ -221,7 +221,7 @@ static void store_keys(const plan *p, const sequence *seq, int64_t head, int64_t
 static void run_keys(const plan *p, const sequence *seq, int64_t head, int64_t start, float *sums, const buffers *w) {
     const attention *a = &p->a;
     const int64_t end = start + BK < seq->keys ? start + BK : seq->keys, rows = seq->queries * a->group;
-    const trine_tensor *tk = &a->call->tensor[K], *tv = &a->call->tensor[V];
+    const trine_tensor *tk = &a->call->tensor[ATTENTION_BACKWARD_K], *tv = &a->call->tensor[ATTENTION_BACKWARD_V];
     const char *k = token_at(tk, seq->batch, seq->k + start, head), *v = token_at(tv, seq->batch, seq->k + start, head);
     pack_transposed(k, tk->stride[1], end - start, a->d, w->kt, LDS, a->dtype);
     pack_transposed(v, tv->stride[1], end - start, a->d, w->vt, LDS, a->dtype);
@@ -263,7 +263,8 @@ static void merge(const plan *p, int64_t problem, const buffers *w) {
             for (int64_t part = 1; part < p->parts; part++) sum += get(sums + (size_t)part * p->part_floats + row * p->width + c);
             put(w->q + c, sum);
         }
-        store_scaled(w->q, a->d, a->scale, token_at(&a->call->tensor[DQ], seq.batch, seq.q + row / a->group, head * a->group + row % a->group), a->dtype);
+        store_scaled(w->q, a->d, a->scale,
+                     token_at(&a->call->tensor[ATTENTION_BACKWARD_DQ], seq.batch, seq.q + row / a->group, head * a->group + row % a->group), a->dtype);
     }
 }
 

@@ -6,11 +6,9 @@
 #include "backends/cpu/core/cpu.h"
 #include "matmul_finish.h"
 #include "matmul_tile.h"
+#include "spec/places/matmul.h"
 
 /* Places in the table of the specification. */
-enum { A, B, C, BIAS, D, A_SCALE, B_SCALE };
-enum { GA, M, K, GB, N, G };
-
 typedef struct product {
     int64_t g, m, n, k;
     unit_kind kind;
@@ -36,7 +34,7 @@ static inline scales scales_of(const trine_call *call, int tensor) {
 
 static inline target target_of(const trine_call *call) {
     const trine_matmul_args *args = call->args;
-    const trine_tensor *d = &call->tensor[D], *c = &call->tensor[C], *bias = &call->tensor[BIAS];
+    const trine_tensor *d = &call->tensor[MATMUL_D], *c = &call->tensor[MATMUL_C], *bias = &call->tensor[MATMUL_BIAS];
     const int64_t size = (int64_t)trine_dtype_size(d->dtype);
     target t = { .d = d->data,
                  .d_batch = d->stride[0] * size,
@@ -46,21 +44,21 @@ static inline target target_of(const trine_call *call) {
                  .alpha = args->alpha + 0.0f,
                  .beta = args->beta + 0.0f,
                  .activation = args->activation, /* + 0: -0 stands for 0 */
-                 .rows = scales_of(call, A_SCALE),
-                 .columns = scales_of(call, B_SCALE) };
-    if (call->present >> C & 1) t.c = c->data, t.c_batch = c->stride[0] * size, t.c_row = c->stride[1] * size, t.c_column = c->stride[2] * size;
-    if (call->present >> BIAS & 1) t.bias = bias->data;
+                 .rows = scales_of(call, MATMUL_A_SCALE),
+                 .columns = scales_of(call, MATMUL_B_SCALE) };
+    if (call->present >> MATMUL_C & 1) t.c = c->data, t.c_batch = c->stride[0] * size, t.c_row = c->stride[1] * size, t.c_column = c->stride[2] * size;
+    if (call->present >> MATMUL_BIAS & 1) t.bias = bias->data;
     return t;
 }
 
 static inline product product_of(const trine_call *call) {
-    return (product){ .g = call->dim[G],
-                      .m = call->dim[M],
-                      .n = call->dim[N],
-                      .k = call->dim[K],
-                      .kind = unit_of(call->tensor[A].dtype),
-                      .a = view_of(&call->tensor[A], false),
-                      .b = view_of(&call->tensor[B], true),
+    return (product){ .g = call->dim[MATMUL_DIM_G],
+                      .m = call->dim[MATMUL_DIM_M],
+                      .n = call->dim[MATMUL_DIM_N],
+                      .k = call->dim[MATMUL_DIM_K],
+                      .kind = unit_of(call->tensor[MATMUL_A].dtype),
+                      .a = view_of(&call->tensor[MATMUL_A], false),
+                      .b = view_of(&call->tensor[MATMUL_B], true),
                       .to = target_of(call) };
 }
 
@@ -73,9 +71,9 @@ static inline int product_team(const trine_call *call, const product *p, int64_t
 
 static inline const char *product_refuse(const trine_call *call) {
     const trine_matmul_args *args = call->args;
-    if (call->tensor[A].dtype != TRINE_I8) return NULL;
+    if (call->tensor[MATMUL_A].dtype != TRINE_I8) return NULL;
     const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) && fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
-    if (call->present >> A_SCALE & 1 || call->present >> B_SCALE & 1) return "i8 products take no scales";
+    if (call->present >> MATMUL_A_SCALE & 1 || call->present >> MATMUL_B_SCALE & 1) return "i8 products take no scales";
     if (!integers) return "i8 products take integers up to 2^24 for alpha and beta";
     return args->activation > TRINE_ACTIVATION_RELU ? "i8 products take no activation but relu" : NULL;
 }

@@ -7,22 +7,20 @@
 
 #include <trine/ops.h>
 
-enum { Q, K, V, CU_Q, CU_K, O, LSE }; /* as in the specification */
-
-attention_problem attention_problem_of(const trine_call *call, int cu_q, attention_options options) {
+attention_problem attention_problem_of(const trine_call *call, int cu_q, int cu_k, attention_options options) {
     const int64_t *dim = call->dim;
-    attention_problem p = { .b = (int32_t)dim[ATTENTION_B],
-                            .sq = (int32_t)dim[ATTENTION_SQ],
-                            .sk = (int32_t)dim[ATTENTION_SK],
-                            .h = (int32_t)dim[ATTENTION_H],
-                            .group = (int32_t)(dim[ATTENTION_H] / dim[ATTENTION_HK]),
-                            .d = (int32_t)dim[ATTENTION_D],
-                            .window = options.window < dim[ATTENTION_SQ] + dim[ATTENTION_SK] ? (int32_t)options.window : 0,
+    attention_problem p = { .b = (int32_t)dim[ATTENTION_DIM_B],
+                            .sq = (int32_t)dim[ATTENTION_DIM_SQ],
+                            .sk = (int32_t)dim[ATTENTION_DIM_SK],
+                            .h = (int32_t)dim[ATTENTION_DIM_H],
+                            .group = (int32_t)(dim[ATTENTION_DIM_H] / dim[ATTENTION_DIM_HK]),
+                            .d = (int32_t)dim[ATTENTION_DIM_D],
+                            .window = options.window < dim[ATTENTION_DIM_SQ] + dim[ATTENTION_DIM_SK] ? (int32_t)options.window : 0,
                             .causal = options.causal,
-                            .scale = options.scale != 0 ? options.scale : (float)(1 / sqrt((double)dim[ATTENTION_D])),
+                            .scale = options.scale != 0 ? options.scale : (float)(1 / sqrt((double)dim[ATTENTION_DIM_D])),
                             .softcap = options.softcap };
     if (!simt_present(call, cu_q)) return p;
-    p.cu_q = call->tensor[cu_q].data, p.cu_k = call->tensor[cu_q + 1].data, p.nseq = (int32_t)dim[ATTENTION_NSEQ];
+    p.cu_q = call->tensor[cu_q].data, p.cu_k = call->tensor[cu_k].data, p.nseq = (int32_t)dim[ATTENTION_DIM_NSEQ];
     return p;
 }
 
@@ -44,13 +42,15 @@ const char *attention_refuse(const trine_call *call) {
 
 attention_params attention_params_of(const trine_call *call) {
     const trine_attention_args *args = call->args;
-    attention_params p = { .at = attention_problem_of(call, CU_Q, (attention_options){ args->scale, args->softcap, args->causal, args->window }),
-                           .q = attention_tokens_of(call, Q),
-                           .k = attention_tokens_of(call, K),
-                           .v = attention_tokens_of(call, V),
-                           .o = attention_tokens_of(call, O),
-                           .lse = attention_statistic_of(call, LSE),
-                           .wide = simt_aligned(call, Q) && simt_aligned(call, K) && simt_aligned(call, V) && simt_aligned(call, O) };
+    attention_params p = { .at = attention_problem_of(call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K,
+                                                      (attention_options){ args->scale, args->softcap, args->causal, args->window }),
+                           .q = attention_tokens_of(call, ATTENTION_Q),
+                           .k = attention_tokens_of(call, ATTENTION_K),
+                           .v = attention_tokens_of(call, ATTENTION_V),
+                           .o = attention_tokens_of(call, ATTENTION_O),
+                           .lse = attention_statistic_of(call, ATTENTION_LSE),
+                           .wide = simt_aligned(call, ATTENTION_Q) && simt_aligned(call, ATTENTION_K) && simt_aligned(call, ATTENTION_V) &&
+                                   simt_aligned(call, ATTENTION_O) };
     const attention_problem *at = &p.at;
     p.unit = at->softcap > 0 ? at->softcap : fabsf(at->scale);
     p.spread = (float)(p.unit * 0x1.71547652b82fep0);
@@ -65,15 +65,15 @@ static trine_status launch_simt(const trine_call *call) {
     const int width = p.at.d <= 64 ? 64 : 128;
     p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = (int32_t)simt_blocks(p.at.d, width);
     cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b, .threads = ATTENTION_THREADS, .alone = true, .params = &p };
-    snprintf(launch.name, sizeof launch.name, "attention_simt_%s_%d", trine_dtype_name(call->tensor[Q].dtype), width);
+    snprintf(launch.name, sizeof launch.name, "attention_simt_%s_%d", trine_dtype_name(call->tensor[ATTENTION_Q].dtype), width);
     return cuda_launch_function(call, &launch);
 }
 
 /* --------------------------------------------------------------------------------------------------------------- tensor cores */
 
 const char *attention_refuse_tiles(const trine_call *call, float scale, float softcap) {
-    if (trine_dtype_size(call->tensor[0].dtype) != 2) return "tensor cores have no products of this type that the error bound allows";
-    if (call->dim[ATTENTION_D] > 256) return "d exceeds 256";
+    if (trine_dtype_size(call->type[ATTENTION_TYPE_T]) != 2) return "tensor cores have no products of this type that the error bound allows";
+    if (call->dim[ATTENTION_DIM_D] > 256) return "d exceeds 256";
     if (scale != 0 && fabsf(scale) < 0x1p-100f) return "scale is nearly 0";
     if (softcap > 0 && (softcap < 0x1p-60f || softcap > 0x1p60f)) return "softcap is nearly 0 or huge";
     return attention_refuse(call);
@@ -94,7 +94,7 @@ static trine_status launch_mma(const trine_call *call) {
     cuda_launch launch = {
         .blocks = (int64_t)p.tiles * p.at.h * p.at.b, .threads = ATTENTION_MMA_THREADS, .shared = tiles[i].shared, .alone = true, .params = &p
     };
-    snprintf(launch.name, sizeof launch.name, "attention_mma_%s%s_%d", p.bends ? "bent_" : "", trine_dtype_name(call->tensor[Q].dtype), tiles[i].d);
+    snprintf(launch.name, sizeof launch.name, "attention_mma_%s%s_%d", p.bends ? "bent_" : "", trine_dtype_name(call->tensor[ATTENTION_Q].dtype), tiles[i].d);
     return cuda_launch_function(call, &launch);
 }
 
@@ -117,10 +117,13 @@ static attention_decode_params decode_tiles(const attention_problem *at) {
 
 static attention_problem decode_problem(const trine_call *call) {
     const trine_attention_args *args = call->args;
-    return attention_problem_of(call, CU_Q, (attention_options){ args->scale, args->softcap, args->causal, args->window });
+    return attention_problem_of(call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K,
+                                (attention_options){ args->scale, args->softcap, args->causal, args->window });
 }
 
-static int64_t decode_all(const trine_call *call, const attention_decode_params *p) { return call->dim[ATTENTION_B] * call->dim[ATTENTION_HK] * p->row_tiles; }
+static int64_t decode_all(const trine_call *call, const attention_decode_params *p) {
+    return call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_HK] * p->row_tiles;
+}
 
 /* Into how many parts keys are best split, by a model of time that counts keys of a block. Memory is busy with two blocks on each processor, at 16.2 GB/s for
  * each (H200); one alone has 20.9. Besides its keys a block has ends, and parts that are many a second launch. */
@@ -142,7 +145,7 @@ static const char *refuse_decode(const trine_call *call) {
     const trine_attention_args *args = call->args;
     const char *const reason = attention_refuse_tiles(call, args->scale, args->softcap);
     if (reason != NULL) return reason;
-    if (call->dim[ATTENTION_D] > 128) return "d exceeds 128";
+    if (call->dim[ATTENTION_DIM_D] > 128) return "d exceeds 128";
     const attention_problem at = decode_problem(call);
     if (at.nseq > 0 ? at.sq > 2 * at.nseq : at.sq > 16) return "queries are many";
     if (at.nseq == 0 && at.sq > 8 && (int64_t)at.b * at.h > ((const cuda_device *)call->device)->units / 2)
@@ -163,7 +166,7 @@ static size_t workspace_decode(const trine_call *call) {
 
 static trine_status launch_decode_step(const trine_call *call, const attention_decode_params *p, const char *step, int64_t blocks) {
     cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_DECODE_THREADS, .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_decode_%s%s_%d", step, trine_dtype_name(call->tensor[Q].dtype), decode_width(&p->call.at));
+    snprintf(launch.name, sizeof launch.name, "attention_decode_%s%s_%d", step, trine_dtype_name(call->tensor[ATTENTION_Q].dtype), decode_width(&p->call.at));
     return cuda_launch_function(call, &launch);
 }
 

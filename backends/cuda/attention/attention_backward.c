@@ -9,8 +9,8 @@
 /* All but delta, tiles and columns. */
 static attention_backward_params tensors_of(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
-    const attention_problem at =
-        attention_problem_of(call, ATTENTION_BACKWARD_CU_Q, (attention_options){ args->scale, args->softcap, args->causal, args->window });
+    const attention_problem at = attention_problem_of(call, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K,
+                                                      (attention_options){ args->scale, args->softcap, args->causal, args->window });
     return (attention_backward_params){ .at = at,
                                         .dout = attention_tokens_of(call, ATTENTION_BACKWARD_DOUT),
                                         .q = attention_tokens_of(call, ATTENTION_BACKWARD_Q),
@@ -29,7 +29,9 @@ static attention_backward_params tensors_of(const trine_call *call) {
                                                 simt_aligned(call, ATTENTION_BACKWARD_DV) };
 }
 
-static size_t workspace(const trine_call *call) { return (size_t)(call->dim[ATTENTION_B] * call->dim[ATTENTION_H] * call->dim[ATTENTION_SQ]) * sizeof(float); }
+static size_t workspace(const trine_call *call) {
+    return (size_t)(call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * call->dim[ATTENTION_DIM_SQ]) * sizeof(float);
+}
 
 /* `step`: "queries" or "keys", of which there are `tokens` in each of `heads`. */
 static trine_status launch_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens, int64_t heads) {
@@ -62,14 +64,15 @@ static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
 /* Heads of a group are divided where blocks would be too few for the device otherwise. The number of batches does not count: sums must not depend on it. */
 attention_backward_plan attention_backward_plan_of(const trine_call *call, attention_backward_tile tile, int turn) {
-    const int64_t *dim = call->dim, h = dim[ATTENTION_H];
+    const int64_t *dim = call->dim, h = dim[ATTENTION_DIM_H];
     attention_backward_plan p = { .tile = tile };
     enum { VECTOR = 8 }; /* elements of a row that a thread of the launch before has */
-    p.rows = simt_blocks(dim[ATTENTION_SQ], tile.queries), p.queries = dim[ATTENTION_B] * h * p.rows, p.keys = simt_blocks(dim[ATTENTION_SK], tile.keys);
-    p.parts = p.keys * dim[ATTENTION_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_HK] : 1;
-    p.planes = dim[ATTENTION_B] * dim[ATTENTION_HK] * p.parts * (tile.d / tile.width);
+    p.rows = simt_blocks(dim[ATTENTION_DIM_SQ], tile.queries), p.queries = dim[ATTENTION_DIM_B] * h * p.rows,
+    p.keys = simt_blocks(dim[ATTENTION_DIM_SK], tile.keys);
+    p.parts = p.keys * dim[ATTENTION_DIM_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_DIM_HK] : 1;
+    p.planes = dim[ATTENTION_DIM_B] * dim[ATTENTION_DIM_HK] * p.parts * (tile.d / tile.width);
     const int64_t floats = p.queries * tile.queries * tile.d;
-    p.begins = simt_blocks(floats / VECTOR + 1, ATTENTION_BACKWARD_ENDS), p.ends = p.queries + dim[ATTENTION_B] * dim[ATTENTION_HK] * p.keys;
+    p.begins = simt_blocks(floats / VECTOR + 1, ATTENTION_BACKWARD_ENDS), p.ends = p.queries + dim[ATTENTION_DIM_B] * dim[ATTENTION_DIM_HK] * p.keys;
     p.delta = aligned(p.queries * tile.queries * 4), p.dq = 2 * p.delta, p.dkv = p.dq + floats * 4;
     p.turns = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * tile.keys * tile.width * 4 : 0);
     p.spoilt = p.turns + (turn ? floats / turn : p.queries) * 4;
@@ -100,7 +103,7 @@ static const tile mma[] = { ATTENTION_BACKWARD_MMA_TILES(TILE) }, slim[] = { ATT
 
 /* The first of a list that has the call's columns. */
 static const tile *tile_of(const trine_call *call, const tile *list) {
-    while (list->of.d < call->dim[ATTENTION_D]) list++;
+    while (list->of.d < call->dim[ATTENTION_DIM_D]) list++;
     return list;
 }
 

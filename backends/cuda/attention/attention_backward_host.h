@@ -5,21 +5,6 @@
 
 #include "attention_sm90_host.h"
 
-/* Tensors, in the order of the specification. */
-enum {
-    ATTENTION_BACKWARD_DOUT,
-    ATTENTION_BACKWARD_Q,
-    ATTENTION_BACKWARD_K,
-    ATTENTION_BACKWARD_V,
-    ATTENTION_BACKWARD_O,
-    ATTENTION_BACKWARD_LSE,
-    ATTENTION_BACKWARD_CU_Q,
-    ATTENTION_BACKWARD_CU_K,
-    ATTENTION_BACKWARD_DQ,
-    ATTENTION_BACKWARD_DK,
-    ATTENTION_BACKWARD_DV
-};
-
 /* What a kernel by tensor cores has in a block: columns of q and k, those of them that it sums, keys and queries. */
 typedef struct attention_backward_tile {
     int d, width, keys, queries;
@@ -48,7 +33,7 @@ enum { ATTENTION_BACKWARD_BUNCH = 16 };
     .spoilt = attention_backward_part(call_, (plan)->spoilt), .ticket = attention_backward_part(call_, (plan)->ticket), \
     .astray = attention_backward_part(call_, (plan)->astray), .planes = (int32_t)(plan)->planes, \
     .bunch = (plan)->planes < ATTENTION_BACKWARD_BUNCH ? (int32_t)(plan)->planes : ATTENTION_BACKWARD_BUNCH, .parts = (int32_t)(plan)->parts, \
-    .share = (int32_t)((call_)->dim[ATTENTION_H] / (call_)->dim[ATTENTION_HK] / (plan)->parts)
+    .share = (int32_t)((call_)->dim[ATTENTION_DIM_H] / (call_)->dim[ATTENTION_DIM_HK] / (plan)->parts)
 
 /* The workspace from a byte on. */
 static inline void *attention_backward_part(const trine_call *call, int64_t from) { return (char *)call->workspace + from; }

@@ -18,7 +18,7 @@ static const tile tiles[] = { ATTENTION_BACKWARD_SM90_TILES(TILE) };
 /* The first that has the call's columns. */
 static const tile *tile_of(const trine_call *call) {
     const tile *t = tiles;
-    while (t->of.d < call->dim[ATTENTION_D]) t++;
+    while (t->of.d < call->dim[ATTENTION_DIM_D]) t++;
     return t;
 }
 
@@ -52,9 +52,15 @@ trine_status attention_backward_sm90_launch(const trine_call *call) {
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    tensor_map *const maps[] = { &p.dout_map, &p.q_map, &p.k_map, &p.v_map };
-    for (int i = 0; i < 4 && status == TRINE_OK; i++)
-        status = attention_sm90_encode(call, ATTENTION_BACKWARD_DOUT + i, i < 2 ? plan.tile.queries : ATTENTION_BACKWARD_KEYS, maps[i], &p.moved[i]);
+    const int queries = plan.tile.queries, keys = ATTENTION_BACKWARD_KEYS;
+    const struct {
+        int tensor, rows;
+        tensor_map *map;
+    } maps[] = { { ATTENTION_BACKWARD_DOUT, queries, &p.dout_map },
+                 { ATTENTION_BACKWARD_Q, queries, &p.q_map },
+                 { ATTENTION_BACKWARD_K, keys, &p.k_map },
+                 { ATTENTION_BACKWARD_V, keys, &p.v_map } };
+    for (int i = 0; i < 4 && status == TRINE_OK; i++) status = attention_sm90_encode(call, maps[i].tensor, maps[i].rows, maps[i].map, &p.moved[i]);
     cuda_leave(d, scope);
     const int64_t tasks = plan.planes * plan.keys;
     cuda_launch launch = { .part = CUDA_HOPPER,

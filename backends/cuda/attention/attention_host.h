@@ -6,9 +6,7 @@
 #include "attention.h"
 #include "backends/simt/core/host.h"
 #include "backends/cuda/driver/state.h"
-
-/* Symbols, in the order in which both ops' tables first use them. */
-enum { ATTENTION_B, ATTENTION_SQ, ATTENTION_H, ATTENTION_D, ATTENTION_SK, ATTENTION_HK, ATTENTION_NSEQ };
+#include "spec/attention/attention_places.h"
 
 /* The parameters of both ops. */
 typedef struct attention_options {
@@ -17,8 +15,8 @@ typedef struct attention_options {
     int64_t window;
 } attention_options;
 
-/* `cu_q`: the place of cu_seqlens_q, behind which is cu_seqlens_k. */
-attention_problem attention_problem_of(const trine_call *call, int cu_q, attention_options options);
+/* `cu_q` and `cu_k`: the places of cu_seqlens_q and cu_seqlens_k. */
+attention_problem attention_problem_of(const trine_call *call, int cu_q, int cu_k, attention_options options);
 
 /* A tensor b s h d; and one b h s, which may be absent. */
 attention_tensor attention_tokens_of(const trine_call *call, int tensor);

@@ -47,8 +47,6 @@ trine_status attention_sm90_encode(const trine_call *call, int tensor, int rows,
 
 /* -------------------------------------------------------------------------------------------------------------------- forward */
 
-enum { Q, K, V }; /* as in the specification */
-
 typedef struct tile {
     int d, keys, groups, bytes;
 } tile;
@@ -68,9 +66,9 @@ const char *attention_sm90_refuse(const trine_call *call) {
     const trine_attention_args *args = call->args;
     const char *const reason = attention_refuse_tiles(call, args->scale, args->softcap);
     if (reason != NULL) return reason;
-    if (call->dim[ATTENTION_B] * call->dim[ATTENTION_H] * simt_blocks(call->dim[ATTENTION_SQ], 128) > INT32_MAX / 2)
+    if (call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * simt_blocks(call->dim[ATTENTION_DIM_SQ], 128) > INT32_MAX / 2)
         return "more tiles than are counted in 32 bits";
-    return attention_sm90_refuse_tensors(call, 1u << Q | 1u << K | 1u << V);
+    return attention_sm90_refuse_tensors(call, 1u << ATTENTION_Q | 1u << ATTENTION_K | 1u << ATTENTION_V);
 }
 
 /* The order of tiles. Heads whose keys and values are in the second-level cache together, about 24 MB of them, make a bunch; those of a group share theirs.
@@ -106,8 +104,11 @@ trine_status attention_sm90_launch(const trine_call *call) {
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    tensor_map *const maps[] = { &p.q_map, &p.k_map, &p.v_map };
-    for (int i = 0; i < 3 && status == TRINE_OK; i++) status = attention_sm90_encode(call, Q + i, i == 0 ? 64 : t.keys, maps[i], &p.moved[i]);
+    const struct {
+        int tensor, rows;
+        tensor_map *map;
+    } maps[] = { { ATTENTION_Q, 64, &p.q_map }, { ATTENTION_K, t.keys, &p.k_map }, { ATTENTION_V, t.keys, &p.v_map } };
+    for (int i = 0; i < 3 && status == TRINE_OK; i++) status = attention_sm90_encode(call, maps[i].tensor, maps[i].rows, maps[i].map, &p.moved[i]);
     cuda_leave(d, scope);
     if (status != TRINE_OK) return status;
     cuda_launch launch = { .part = CUDA_HOPPER, .blocks = blocks, .threads = (t.groups + 1) * 128, .shared = t.bytes, .params = &p };
@@ -115,6 +116,6 @@ trine_status attention_sm90_launch(const trine_call *call) {
              p.call.bends        ? "bent_"
              : is_short(&p.call) ? "short_"
                                  : "",
-             trine_dtype_name(call->tensor[Q].dtype), t.d);
+             trine_dtype_name(call->tensor[ATTENTION_Q].dtype), t.d);
     return cuda_launch_function(call, &launch);
 }

@@ -19,7 +19,7 @@ static few few_of(const trine_call *call) {
     few f = { .many = many, .few = matmul_side_of(call, matmul_other(many), false) };
     f.most = f.few.lanes <= 8 ? 8 : MATMUL_FEW;
     f.lanes = call->tensor[many].shape[matmul_lane_of(many)];
-    const int64_t groups = simt_blocks(f.lanes, 16), batches = call->dim[MATMUL_G], each = simt_blocks(groups * batches, d->units);
+    const int64_t groups = simt_blocks(f.lanes, 16), batches = call->dim[MATMUL_DIM_G], each = simt_blocks(groups * batches, d->units);
     f.own = 16 * (each < 1 ? 1 : each < groups ? each : groups);
     f.right = simt_blocks(f.lanes, f.own);
     f.blocks = f.right * batches;
@@ -32,9 +32,10 @@ static int bytes_of(int most, int slots) { return MATMUL_FEW_WARPS * (slots * MA
 const char *matmul_few_refuse(const trine_call *call) {
     const trine_dtype type = call->tensor[MATMUL_A].dtype;
     if (type != TRINE_F16 && type != TRINE_BF16) return "only products of f16 and bf16";
-    if (call->dim[MATMUL_M] > MATMUL_FEW && call->dim[MATMUL_N] > MATMUL_FEW) return "neither m nor n is at most 16";
-    if (call->dim[MATMUL_K] % 8 != 0 || call->dim[MATMUL_K] == 0) return "k is not a multiple of 8, or 0";
-    if (call->dim[MATMUL_K] > INT32_MAX / 2 || call->dim[MATMUL_M] > INT32_MAX / 2 || call->dim[MATMUL_N] > INT32_MAX / 2) return "a dimension exceeds 2^30";
+    if (call->dim[MATMUL_DIM_M] > MATMUL_FEW && call->dim[MATMUL_DIM_N] > MATMUL_FEW) return "neither m nor n is at most 16";
+    if (call->dim[MATMUL_DIM_K] % 8 != 0 || call->dim[MATMUL_DIM_K] == 0) return "k is not a multiple of 8, or 0";
+    if (call->dim[MATMUL_DIM_K] > INT32_MAX / 2 || call->dim[MATMUL_DIM_M] > INT32_MAX / 2 || call->dim[MATMUL_DIM_N] > INT32_MAX / 2)
+        return "a dimension exceeds 2^30";
     const matmul_side many = matmul_side_of(call, matmul_many_of(call), false);
     if (many.packed) return "elements of k of the operand with many lanes are not consecutive, or its lanes not aligned";
     return bytes_of(few_of(call).most, 3) > ((const cuda_device *)call->device)->shared ? "a block cannot have as much shared memory" : NULL;
@@ -46,7 +47,7 @@ size_t matmul_few_workspace(const trine_call *call) { return (size_t)few_of(call
 double matmul_few_seconds(const trine_call *call) {
     const cuda_device *d = call->device;
     const few f = few_of(call);
-    return 5e-6 + (double)simt_blocks(f.blocks, d->units) * (double)(f.own * call->dim[MATMUL_K] * 2) / 34e9;
+    return 5e-6 + (double)simt_blocks(f.blocks, d->units) * (double)(f.own * call->dim[MATMUL_DIM_K] * 2) / 34e9;
 }
 
 trine_status matmul_few_launch(const trine_call *call) {
@@ -54,9 +55,9 @@ trine_status matmul_few_launch(const trine_call *call) {
     matmul_few_params p = { .many = matmul_operand_of(call, f.many),
                             .few = matmul_operand_of(call, f.few.tensor),
                             .to = matmul_target_of(call),
-                            .m = call->dim[MATMUL_M],
-                            .n = call->dim[MATMUL_N],
-                            .k = call->dim[MATMUL_K],
+                            .m = call->dim[MATMUL_DIM_M],
+                            .n = call->dim[MATMUL_DIM_N],
+                            .k = call->dim[MATMUL_DIM_K],
                             .lanes = f.lanes,
                             .count = f.few.lanes,
                             .right = f.right,

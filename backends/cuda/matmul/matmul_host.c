@@ -76,7 +76,7 @@ trine_status matmul_side_launch(const trine_call *call, const matmul_side *side,
     matmul_pack_params p = { .from = matmul_operand_of(call, side->tensor),
                              .to = to,
                              .lanes = side->lanes,
-                             .depth = call->dim[MATMUL_K],
+                             .depth = call->dim[MATMUL_DIM_K],
                              .batches = t->shape[0],
                              .pitch = side->pitch };
     if (!side->packed) return TRINE_OK;
@@ -102,8 +102,8 @@ static trine_dtype sum_type(const trine_call *call) {
 }
 
 matmul_split matmul_split_into(const trine_call *call, int64_t parts) {
-    const int64_t k = call->dim[MATMUL_K], rows = call->dim[MATMUL_G] * call->dim[MATMUL_M];
-    matmul_split s = { .parts = 1, .depth = k, .units = simt_blocks(call->dim[MATMUL_N], 4) };
+    const int64_t k = call->dim[MATMUL_DIM_K], rows = call->dim[MATMUL_DIM_G] * call->dim[MATMUL_DIM_M];
+    matmul_split s = { .parts = 1, .depth = k, .units = simt_blocks(call->dim[MATMUL_DIM_N], 4) };
     const bool counted = rows * s.units < INT32_MAX / 8; /* by the addition, in 32 bits */
     if (parts > 1 && counted) s.depth = simt_blocks(k, parts * MATMUL_LEAST_DEPTH) * MATMUL_LEAST_DEPTH, s.parts = simt_blocks(k, s.depth);
     if (s.parts > 1) s.bytes = s.parts * rows * s.units * 4 * (int64_t)trine_dtype_size(sum_type(call));
@@ -112,17 +112,17 @@ matmul_split matmul_split_into(const trine_call *call, int64_t parts) {
 
 matmul_target matmul_target_of_parts(const trine_call *call, const matmul_split *s, void *sums) {
     if (s->parts == 1) return matmul_target_of(call);
-    return (matmul_target){ .d = sums, .d_batch = call->dim[MATMUL_M] * s->units * 4, .d_row = s->units * 4, .alpha = 1, .plain = true, .wide = true };
+    return (matmul_target){ .d = sums, .d_batch = call->dim[MATMUL_DIM_M] * s->units * 4, .d_row = s->units * 4, .alpha = 1, .plain = true, .wide = true };
 }
 
 trine_status matmul_add_launch(const trine_call *call, const matmul_split *s, const void *sums) {
     if (s->parts == 1) return TRINE_OK;
     const matmul_add_params p = { .from = sums,
                                   .to = matmul_target_of(call),
-                                  .m = (int32_t)call->dim[MATMUL_M],
-                                  .n = (int32_t)call->dim[MATMUL_N],
+                                  .m = (int32_t)call->dim[MATMUL_DIM_M],
+                                  .n = (int32_t)call->dim[MATMUL_DIM_N],
                                   .units = (int32_t)s->units,
-                                  .rows = (int32_t)(call->dim[MATMUL_G] * call->dim[MATMUL_M]),
+                                  .rows = (int32_t)(call->dim[MATMUL_DIM_G] * call->dim[MATMUL_DIM_M]),
                                   .parts = (int32_t)s->parts,
                                   .shared = s->parts >= 16 };
     cuda_launch launch = { .blocks = simt_blocks((int64_t)p.rows * p.units, MATMUL_THREADS / (p.shared ? 4 : 1)), .threads = MATMUL_THREADS, .params = &p };

@@ -6,16 +6,13 @@
 #include "backends/simt/matmul/widen_host.h"
 #include "matmul.h"
 #include "backends/cuda/driver/state.h"
-
-/* Places in the table of the specification. */
-enum { MATMUL_A, MATMUL_B, MATMUL_C, MATMUL_BIAS, MATMUL_D, MATMUL_A_SCALE, MATMUL_B_SCALE };
-enum { MATMUL_GA, MATMUL_M, MATMUL_K, MATMUL_GB, MATMUL_N, MATMUL_G };
+#include "spec/places/matmul.h"
 
 /* The dimension of an operand's lanes; 3 less that is k's. */
 static inline int matmul_lane_of(int tensor) { return tensor == MATMUL_A ? 1 : 2; }
 
 /* The operand with more lanes, and the other. */
-static inline int matmul_many_of(const trine_call *call) { return call->dim[MATMUL_M] < call->dim[MATMUL_N] ? MATMUL_B : MATMUL_A; }
+static inline int matmul_many_of(const trine_call *call) { return call->dim[MATMUL_DIM_M] < call->dim[MATMUL_DIM_N] ? MATMUL_B : MATMUL_A; }
 static inline int matmul_other(int tensor) { return tensor == MATMUL_A ? MATMUL_B : MATMUL_A; }
 
 /* Why no kernel here can run the call; NULL if one can. */

@@ -31,7 +31,7 @@ static double seconds_of(const trine_call *call, const plan *p, const matmul_spl
     static const double rates[] = { 5.9e12, 5.9e12, 3.7e12 }; /* by 8 tokens, 16, ... */
     const double units = ((const cuda_device *)call->device)->units, waves = ceil((double)blocks / units), busy = (double)blocks / (waves * units);
     const double size = (double)trine_dtype_size(call->tensor[MATMUL_A].dtype), deep = (double)s->depth * size;
-    const double weights = (double)(call->dim[MATMUL_G] * p->weights.lanes * call->dim[MATMUL_K]) * size,
+    const double weights = (double)(call->dim[MATMUL_DIM_G] * p->weights.lanes * call->dim[MATMUL_DIM_K]) * size,
                  read = (double)blocks * (double)(lanes + p->few.lanes) * deep;
     const double memory = weights / 3.9e12 * (0.8 + 0.2 / busy), products = weights / (rates[p->size] * units / 132 * busy);
     const double packing = (double)(p->weights.packed + p->few.packed) * 4e-6 + (double)(p->weights.bytes + p->few.bytes) * 3 / 3.9e12;
@@ -45,11 +45,12 @@ static plan plan_of(const trine_call *call) {
     best.weights = matmul_side_of(call, best.many, true), best.few = matmul_side_of(call, matmul_other(best.many), false);
     while (best.tokens < best.few.lanes) best.tokens *= 2, best.size++;
     const int most = MATMUL_MMA_FEW_WARPS(best.weights.across);
-    const int64_t wide = MATMUL_MMA_FEW_LANES(best.weights.across), steps = call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype) / 128;
+    const int64_t wide = MATMUL_MMA_FEW_LANES(best.weights.across),
+                  steps = call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype) / 128;
     for (int beside = 1; beside <= most; beside++) {
         int groups = most / beside < MOST_GROUPS ? most / beside : MOST_GROUPS;
         while (groups > 1 && bytes_of(&best, beside, groups) > d->shared) groups--;
-        const int64_t right = simt_blocks(best.weights.lanes, beside * wide), tiles = call->dim[MATMUL_G] * right;
+        const int64_t right = simt_blocks(best.weights.lanes, beside * wide), tiles = call->dim[MATMUL_DIM_G] * right;
         if (bytes_of(&best, beside, groups) > d->shared) continue;
         for (int64_t parts = 1; parts == 1 || (parts * tiles <= d->units && parts * groups * 2 <= steps); parts++) {
             matmul_split s = matmul_split_into(call, parts);
@@ -74,10 +75,10 @@ static int shared_of(const trine_call *call, const plan *p) {
 }
 
 const char *matmul_mma_few_refuse(const trine_call *call) {
-    const int64_t m = call->dim[MATMUL_M], n = call->dim[MATMUL_N];
+    const int64_t m = call->dim[MATMUL_DIM_M], n = call->dim[MATMUL_DIM_N];
     if (simt_float8(call->tensor[MATMUL_A].dtype)) return "float8 is widened first";
     if ((m < n ? m : n) > MATMUL_MMA_FEW_MOST) return "neither m nor n is at most 32";
-    return call->dim[MATMUL_K] > INT32_MAX / 2 ? "k exceeds what is counted in 32 bits" : NULL;
+    return call->dim[MATMUL_DIM_K] > INT32_MAX / 2 ? "k exceeds what is counted in 32 bits" : NULL;
 }
 
 size_t matmul_mma_few_workspace(const trine_call *call) {
@@ -93,13 +94,13 @@ trine_status matmul_mma_few_launch(const trine_call *call) {
     matmul_mma_few_params params = { .many = matmul_operand_of(call, p.many),
                                      .few = matmul_operand_of(call, p.few.tensor),
                                      .to = matmul_target_of_parts(call, &p.split, sums),
-                                     .m = call->dim[MATMUL_M],
-                                     .n = call->dim[MATMUL_N],
-                                     .k = call->dim[MATMUL_K],
+                                     .m = call->dim[MATMUL_DIM_M],
+                                     .n = call->dim[MATMUL_DIM_N],
+                                     .k = call->dim[MATMUL_DIM_K],
                                      .lanes = p.weights.lanes,
                                      .count = p.few.lanes,
                                      .right = p.right,
-                                     .batches = call->dim[MATMUL_G],
+                                     .batches = call->dim[MATMUL_DIM_G],
                                      .depth = p.split.depth,
                                      .beside = p.beside,
                                      .groups = p.groups,

@@ -22,9 +22,9 @@ static plan plan_of(const trine_call *call) {
     const int lane = matmul_lane_of(p.many);
     p.few = matmul_side_of(call, matmul_other(p.many), false), p.lanes = t->shape[lane], p.across = t->stride[3 - lane] != 1;
     const int64_t block = p.across ? MATMUL_SKINNY_LINE / (int64_t)trine_dtype_size(t->dtype) : MATMUL_SKINNY_LANES;
-    p.held = call->dim[MATMUL_G] * simt_blocks(p.lanes, block) > d->units ? MATMUL_SKINNY_HELD : 1;
+    p.held = call->dim[MATMUL_DIM_G] * simt_blocks(p.lanes, block) > d->units ? MATMUL_SKINNY_HELD : 1;
     p.right = simt_blocks(p.lanes, p.across ? block : block / p.held);
-    const int64_t blocks = call->dim[MATMUL_G] * p.right, most = call->dim[MATMUL_K] / 1024, parts = blocks > 0 ? d->units / blocks : 1;
+    const int64_t blocks = call->dim[MATMUL_DIM_G] * p.right, most = call->dim[MATMUL_DIM_K] / 1024, parts = blocks > 0 ? d->units / blocks : 1;
     p.split = matmul_split_into(call, parts < most ? parts : most);
     return p;
 }
@@ -32,7 +32,7 @@ static plan plan_of(const trine_call *call) {
 const char *matmul_skinny_refuse(const trine_call *call) {
     const trine_dtype type = call->tensor[MATMUL_A].dtype;
     if (type != TRINE_F32 && type != TRINE_F64) return "only products of f32 and f64";
-    return call->dim[MATMUL_M] > MATMUL_SKINNY_FEW && call->dim[MATMUL_N] > MATMUL_SKINNY_FEW ? "neither m nor n is at most 8" : NULL;
+    return call->dim[MATMUL_DIM_M] > MATMUL_SKINNY_FEW && call->dim[MATMUL_DIM_N] > MATMUL_SKINNY_FEW ? "neither m nor n is at most 8" : NULL;
 }
 
 size_t matmul_skinny_workspace(const trine_call *call) {
@@ -46,13 +46,13 @@ trine_status matmul_skinny_launch(const trine_call *call) {
     matmul_skinny_params p = { .many = matmul_operand_of(call, plan.many),
                                .few = matmul_operand_of(call, plan.few.tensor),
                                .to = matmul_target_of_parts(call, &plan.split, sums),
-                               .m = call->dim[MATMUL_M],
-                               .n = call->dim[MATMUL_N],
-                               .k = call->dim[MATMUL_K],
+                               .m = call->dim[MATMUL_DIM_M],
+                               .n = call->dim[MATMUL_DIM_N],
+                               .k = call->dim[MATMUL_DIM_K],
                                .lanes = plan.lanes,
                                .count = plan.few.lanes,
                                .right = plan.right,
-                               .batches = call->dim[MATMUL_G],
+                               .batches = call->dim[MATMUL_DIM_G],
                                .depth = plan.split.depth,
                                .swapped = plan.many == MATMUL_B };
     matmul_use_side(&p.few, &plan.few, packed);

@@ -33,7 +33,7 @@ typedef struct plan {
 } plan;
 
 /* Steps of 128 bytes of k. */
-static int64_t depth_of(const trine_call *call) { return simt_blocks(call->dim[MATMUL_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128); }
+static int64_t depth_of(const trine_call *call) { return simt_blocks(call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128); }
 
 /* Clusters of so many blocks that the device holds at once, or fewer: those of more than two leave processors over. An H200 holds 39, 30, 22, 17, 15 and 15 of 3 to
  * 8. */
@@ -59,7 +59,7 @@ static double seconds_of(const trine_call *call, const plan *p, double operands)
 
 /* Tiles of 128 lanes of x; of fewer, if that makes more of them and the device still holds all at once. */
 static void place(const trine_call *call, plan *p) {
-    const int64_t planes = call->dim[MATMUL_G] * p->right, held = clusters_held(call->device, p->split);
+    const int64_t planes = call->dim[MATMUL_DIM_G] * p->right, held = clusters_held(call->device, p->split);
     const bool once = !p->tile.pairs && !p->x.across && planes * simt_blocks(p->x.lanes, MATMUL_SM90_ROWS) <= held;
     p->rows = once ? MATMUL_SM90_LEAST : MATMUL_SM90_ROWS;
     while (p->rows < MATMUL_SM90_ROWS && planes * simt_blocks(p->x.lanes, p->rows) > held) p->rows += 8;
@@ -112,7 +112,8 @@ static plan plan_of(const trine_call *call) {
     q.device = call->device, q.which = which, q.present = call->present;
     memcpy(q.dim, call->dim, (size_t)call->plan->symbols * sizeof q.dim[0]);
     memcpy(q.type, call->type, (size_t)call->plan->types * sizeof q.type[0]);
-    for (int i = 0; i < 2; i++) memcpy(q.stride[i], call->tensor[i].stride, sizeof q.stride[i]);
+    memcpy(q.stride[0], call->tensor[MATMUL_A].stride, sizeof q.stride[0]);
+    memcpy(q.stride[1], call->tensor[MATMUL_B].stride, sizeof q.stride[1]);
     if (memcmp(&q, &last.question, sizeof q) != 0) {
         last.answer = plan_best(call, which);
         memcpy(&last.question, &q, sizeof q);
@@ -124,10 +125,10 @@ const char *matmul_sm90_refuse(const trine_call *call) {
     const char *why = matmul_refuse_cores(call);
     if (why == NULL) why = cuda_refuse_hopper(call);
     if (why != NULL) return why;
-    if (call->dim[MATMUL_K] == 0) return "k is 0";
+    if (call->dim[MATMUL_DIM_K] == 0) return "k is 0";
     for (int i = 0; i < call->plan->symbols; i++)
         if (call->dim[i] > INT32_MAX - 256) return "a dimension exceeds the coordinates of tensor maps";
-    const int64_t most = call->dim[MATMUL_G] * simt_blocks(call->dim[MATMUL_M], 128) * simt_blocks(call->dim[MATMUL_N], 8);
+    const int64_t most = call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], 128) * simt_blocks(call->dim[MATMUL_DIM_N], 8);
     return most * 8 > INT32_MAX ? "more tiles than are counted in 32 bits" : NULL;
 }
 
@@ -205,9 +206,9 @@ trine_status matmul_sm90_launch(const trine_call *call) {
     const plan p = plan_of(call);
     char *const packed = call->workspace;
     matmul_sm90_params params = { .to = matmul_target_of(call),
-                                  .m = call->dim[MATMUL_M],
-                                  .n = call->dim[MATMUL_N],
-                                  .k = call->dim[MATMUL_K],
+                                  .m = call->dim[MATMUL_DIM_M],
+                                  .n = call->dim[MATMUL_DIM_N],
+                                  .k = call->dim[MATMUL_DIM_K],
                                   .depth = (int32_t)depth_of(call),
                                   .down = (int32_t)p.down,
                                   .right = (int32_t)p.right,

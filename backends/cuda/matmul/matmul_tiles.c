@@ -85,7 +85,7 @@ const char *matmul_family_refuse(const trine_call *call) {
     const matmul_family *const f = self->family;
     const char *const why = f->refuse(call);
     if (why != NULL) return why;
-    if (self->which == f->count && (call->dim[MATMUL_M] < f->least || call->dim[MATMUL_N] < f->least)) return "m or n is very small";
+    if (self->which == f->count && (call->dim[MATMUL_DIM_M] < f->least || call->dim[MATMUL_DIM_N] < f->least)) return "m or n is very small";
     for (int i = 0; i < f->count; i++)
         if (may_take(call, self, i)) return NULL;
     return "a block cannot have as much shared memory";
@@ -94,7 +94,7 @@ const char *matmul_family_refuse(const trine_call *call) {
 /* ---------------------------------------------------------------------------------------------------------------------- plans */
 
 static int64_t tiles_of(const trine_call *call, const tile *t) {
-    return call->dim[MATMUL_G] * simt_blocks(call->dim[MATMUL_M], t->rows) * simt_blocks(call->dim[MATMUL_N], t->columns);
+    return call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], t->rows) * simt_blocks(call->dim[MATMUL_DIM_N], t->columns);
 }
 
 /* Float8 is widened to f16, and goes on as such. */
@@ -116,7 +116,7 @@ static double seconds_of(const trine_call *call, const tile *t, double rate, con
 /* By one tile: k in as many parts as fill the device, or a multiple of that. */
 static plan plan_tile(const trine_call *call, const matmul_family *f, const tile *t) {
     const cuda_device *d = call->device;
-    const int64_t tiles = tiles_of(call, t), most = call->dim[MATMUL_K] / MATMUL_LEAST_DEPTH;
+    const int64_t tiles = tiles_of(call, t), most = call->dim[MATMUL_DIM_K] / MATMUL_LEAST_DEPTH;
     const double rate = rate_of(call, f, t);
     plan best = { .tile = t, .split = matmul_split_into(call, 1) };
     best.seconds = seconds_of(call, t, rate, &best.split);
@@ -188,12 +188,12 @@ static matmul_params params_of(const trine_call *call, const plan *plan, void *s
     return (matmul_params){ .a = matmul_operand_of(call, MATMUL_A),
                             .b = matmul_operand_of(call, MATMUL_B),
                             .to = matmul_target_of_parts(call, &plan->split, sums),
-                            .m = call->dim[MATMUL_M],
-                            .n = call->dim[MATMUL_N],
-                            .k = call->dim[MATMUL_K],
-                            .down = simt_blocks(call->dim[MATMUL_M], t->rows),
-                            .right = simt_blocks(call->dim[MATMUL_N], t->columns),
-                            .batches = call->dim[MATMUL_G],
+                            .m = call->dim[MATMUL_DIM_M],
+                            .n = call->dim[MATMUL_DIM_N],
+                            .k = call->dim[MATMUL_DIM_K],
+                            .down = simt_blocks(call->dim[MATMUL_DIM_M], t->rows),
+                            .right = simt_blocks(call->dim[MATMUL_DIM_N], t->columns),
+                            .batches = call->dim[MATMUL_DIM_G],
                             .depth = plan->split.depth,
                             .tiles = plan->split.parts * tiles_of(call, t) };
 }

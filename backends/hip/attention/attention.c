@@ -2,22 +2,23 @@
 /* attention on CDNA devices: the host side. */
 #include "attention_host.h"
 
-enum { Q, K, V, CU_Q, CU_K, OUTPUT, LSE }; /* as in the specification */
-
 /* Blocks that give the compute units of a chip enough to do: of 304, 256 or 104. */
 enum { ENOUGH = 256 };
 
-static int threads_of(const trine_call *call) { return ATTENTION_THREADS((int)trine_dtype_size(call->type[0]), attention_function(call, NULL).variant); }
+static int threads_of(const trine_call *call) {
+    return ATTENTION_THREADS((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]), attention_function(call, NULL).variant);
+}
 
 /* With so many queries in a wave. */
 static int64_t blocks_of(const trine_call *call, int queries) {
-    return attention_size(call, "b") * attention_size(call, "h") * simt_blocks(attention_size(call, "sq"), threads_of(call) / 64 * queries);
+    return call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * simt_blocks(call->dim[ATTENTION_DIM_SQ], threads_of(call) / 64 * queries);
 }
 
 /* More queries in a wave share what it reads of keys and values; fewer are for what would leave compute units without any. */
 static const char *refuse_32(const trine_call *call) {
-    return ATTENTION_WIDE((int)trine_dtype_size(call->type[0]), attention_size(call, "d")) ? NULL
-                                                                                           : "waves of 32 queries are for 16 bits and heads of up to 128";
+    return ATTENTION_WIDE((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]), call->dim[ATTENTION_DIM_D])
+               ? NULL
+               : "waves of 32 queries are for 16 bits and heads of up to 128";
 }
 static const char *refuse_16(const trine_call *call) {
     const char *const why = attention_refuse(call);
@@ -29,12 +30,12 @@ static const char *refuse_16(const trine_call *call) {
 static trine_status launch(const trine_call *call) {
     const int queries = *(const int *)call->self;
     const trine_attention_args *args = call->args;
-    attention_params p = attention_params_of(call, CU_Q, CU_K, args->scale, args->softcap, args->causal, args->window);
-    p.q = attention_rows_of(call, Q);
-    p.k = attention_rows_of(call, K);
-    p.v = attention_rows_of(call, V);
-    p.o = attention_rows_of(call, OUTPUT);
-    p.lse = attention_column_of(call, LSE);
+    attention_params p = attention_params_of(call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K, args->scale, args->softcap, args->causal, args->window);
+    p.q = attention_rows_of(call, ATTENTION_Q);
+    p.k = attention_rows_of(call, ATTENTION_K);
+    p.v = attention_rows_of(call, ATTENTION_V);
+    p.o = attention_rows_of(call, ATTENTION_O);
+    p.lse = attention_column_of(call, ATTENTION_LSE);
     const int64_t blocks = blocks_of(call, queries);
     p.order = attention_order_of(call, blocks);
     const simt_function function = attention_function(call, queries == 32 ? "wide" : NULL);

@@ -4,32 +4,31 @@
 
 #include "attention_host.h"
 
-enum { DOUT, Q, K, V, OUTPUT, LSE, CU_Q, CU_K, DQ, DK, DV }; /* as in the specification */
-
 static size_t workspace(const trine_call *call) {
-    return (size_t)(attention_size(call, "b") * attention_size(call, "h") * attention_size(call, "sq")) * sizeof(float);
+    return (size_t)(call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * call->dim[ATTENTION_DIM_SQ]) * sizeof(float);
 }
 
 static trine_status launch(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
     attention_backward_params p = {
-        .forward = attention_params_of(call, CU_Q, CU_K, args->scale, args->softcap, args->causal, args->window),
-        .dout = attention_rows_of(call, DOUT),
-        .dq = attention_rows_of(call, DQ),
-        .dk = attention_rows_of(call, DK),
-        .dv = attention_rows_of(call, DV),
+        .forward =
+            attention_params_of(call, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K, args->scale, args->softcap, args->causal, args->window),
+        .dout = attention_rows_of(call, ATTENTION_BACKWARD_DOUT),
+        .dq = attention_rows_of(call, ATTENTION_BACKWARD_DQ),
+        .dk = attention_rows_of(call, ATTENTION_BACKWARD_DK),
+        .dv = attention_rows_of(call, ATTENTION_BACKWARD_DV),
         .delta = call->workspace,
     };
     attention_params *f = &p.forward;
-    f->q = attention_rows_of(call, Q);
-    f->k = attention_rows_of(call, K);
-    f->v = attention_rows_of(call, V);
-    f->o = attention_rows_of(call, OUTPUT);
-    f->lse = attention_column_of(call, LSE);
-    const simt_function delta = { .step = "delta", .type = { call->type[0] } };
+    f->q = attention_rows_of(call, ATTENTION_BACKWARD_Q);
+    f->k = attention_rows_of(call, ATTENTION_BACKWARD_K);
+    f->v = attention_rows_of(call, ATTENTION_BACKWARD_V);
+    f->o = attention_rows_of(call, ATTENTION_BACKWARD_O);
+    f->lse = attention_column_of(call, ATTENTION_BACKWARD_LSE);
+    const simt_function delta = { .step = "delta", .type = { call->type[ATTENTION_BACKWARD_TYPE_T] } };
     const simt_function queries = attention_function(call, "queries"), keys = attention_function(call, "keys");
     const int64_t rows = f->b * f->h * f->sq;
-    const int own = TILE_THREADS / 64 * BACKWARD_EDGE((int)trine_dtype_size(call->type[0]), queries.variant);
+    const int own = TILE_THREADS / 64 * BACKWARD_EDGE((int)trine_dtype_size(call->type[ATTENTION_BACKWARD_TYPE_T]), queries.variant);
     const int64_t by_queries = f->b * f->h * simt_blocks(f->sq, own), by_keys = f->b * f->hk * simt_blocks(f->sk, own);
     trine_status status = simt_launch(call, &delta, simt_blocks(rows, TILE_THREADS / 64), TILE_THREADS, &p, sizeof p);
     f->order = attention_order_of(call, by_queries);

@@ -8,6 +8,7 @@
 #include "attention.h"
 #include "backends/simt/core/host.h"
 #include "backends/hip/driver/state.h"
+#include "spec/attention/attention_places.h"
 
 static inline attention_rows attention_rows_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
@@ -21,20 +22,14 @@ static inline attention_column attention_column_of(const trine_call *call, int t
     return (attention_column){ t->data, t->stride[0], t->stride[1] };
 }
 
-/* The size that the specification's `symbol` is bound to. */
-static inline int64_t attention_size(const trine_call *call, const char *symbol) {
-    const int place = trine_plan_find_symbol(call->plan, symbol);
-    return place < 0 ? 0 : call->dim[place];
-}
-
 static inline attention_params attention_params_of(const trine_call *call, int cu_q, int cu_k, float scale, float softcap, bool causal, int64_t window) {
-    attention_params p = { .b = attention_size(call, "b"),
-                           .sq = attention_size(call, "sq"),
-                           .sk = attention_size(call, "sk"),
-                           .h = attention_size(call, "h"),
-                           .hk = attention_size(call, "hk"),
-                           .d = attention_size(call, "d"),
-                           .nseq = attention_size(call, "nseq"),
+    attention_params p = { .b = call->dim[ATTENTION_DIM_B],
+                           .sq = call->dim[ATTENTION_DIM_SQ],
+                           .sk = call->dim[ATTENTION_DIM_SK],
+                           .h = call->dim[ATTENTION_DIM_H],
+                           .hk = call->dim[ATTENTION_DIM_HK],
+                           .d = call->dim[ATTENTION_DIM_D],
+                           .nseq = call->dim[ATTENTION_DIM_NSEQ],
                            .cap = softcap,
                            .causal = causal };
     p.scale = scale != 0 ? scale : (float)(1 / sqrt((double)p.d));
@@ -52,13 +47,13 @@ static inline share_order attention_order_of(const trine_call *call, int64_t blo
 }
 
 static inline const char *attention_refuse(const trine_call *call) {
-    return attention_size(call, "d") > ATTENTION_WIDEST ? "heads of more than 256 elements" : NULL;
+    return call->dim[ATTENTION_DIM_D] > ATTENTION_WIDEST ? "heads of more than 256 elements" : NULL;
 }
 
 /* Entries are for heads of up to 64, 128 and 256 elements. */
 static inline simt_function attention_function(const trine_call *call, const char *step) {
-    const int64_t d = attention_size(call, "d");
-    return (simt_function){ .step = step, .type = { call->type[0] }, .variant = d <= 64 ? 64 : d <= 128 ? 128 : 256 };
+    const int64_t d = call->dim[ATTENTION_DIM_D];
+    return (simt_function){ .step = step, .type = { call->type[ATTENTION_TYPE_T] }, .variant = d <= 64 ? 64 : d <= 128 ? 128 : 256 };
 }
 
 #endif

@@ -6,11 +6,7 @@
 
 #include "backends/simt/matmul/widen_host.h"
 #include "backends/hip/driver/state.h"
-
-/* Places in the table of the specification. */
-enum { A, B, C, BIAS, D, A_SCALE, B_SCALE };
-enum { GA, M, K, GB, N, G };
-enum { T, U, O, BIAS_TYPE };
+#include "spec/places/matmul.h"
 
 /* Tiles of a size that give the compute units of a chip enough to do: of 304, 256 or 104. */
 enum { ENOUGH = 256 };
@@ -19,14 +15,16 @@ static const trine_matmul_args *args_of(const trine_call *call) { return call->a
 
 static bool integer(float x) { return x == floorf(x) && fabsf(x) <= 0x1p24f; }
 
-static int64_t tiles(const trine_call *call, int side) { return call->dim[G] * simt_blocks(call->dim[M], side) * simt_blocks(call->dim[N], side); }
+static int64_t tiles(const trine_call *call, int side) {
+    return call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], side) * simt_blocks(call->dim[MATMUL_DIM_N], side);
+}
 
 static const char *refuse_all(const trine_call *call) {
     const trine_matmul_args *args = args_of(call);
     const bool curved = args->activation > TRINE_ACTIVATION_RELU;
-    if (call->type[T] == TRINE_I8 && curved) return "an activation other than relu, of integers";
-    if (call->type[T] == TRINE_I8 && (simt_present(call, A_SCALE) || simt_present(call, B_SCALE))) return "scales, of integers";
-    if (call->type[T] == TRINE_I8 && !(integer(args->alpha) && integer(args->beta))) return "a factor of integers that is none, or beyond 2^24";
+    if (call->type[MATMUL_TYPE_T] == TRINE_I8 && curved) return "an activation other than relu, of integers";
+    if (call->type[MATMUL_TYPE_T] == TRINE_I8 && (simt_present(call, MATMUL_A_SCALE) || simt_present(call, MATMUL_B_SCALE))) return "scales, of integers";
+    if (call->type[MATMUL_TYPE_T] == TRINE_I8 && !(integer(args->alpha) && integer(args->beta))) return "a factor of integers that is none, or beyond 2^24";
     return NULL;
 }
 
@@ -34,18 +32,18 @@ static const char *refuse_all(const trine_call *call) {
  * last refuses what the next has enough tiles of, and all can be forced on what is small. */
 static const char *refuse_64(const trine_call *call) {
     const char *why = refuse_all(call);
-    if (why != NULL || call->type[T] == TRINE_F64) return why;
+    if (why != NULL || call->type[MATMUL_TYPE_T] == TRINE_F64) return why;
     return tiles(call, 128) >= ENOUGH ? "there are enough tiles of 128" : NULL;
 }
 /* Float8 that the matrix unit does not multiply is widened to f16, which holds it exactly. */
 static bool widens(const trine_call *call) {
     const hip_device *const d = call->device;
-    return simt_float8(call->type[T]) && !d->chip->float8;
+    return simt_float8(call->type[MATMUL_TYPE_T]) && !d->chip->float8;
 }
-static trine_dtype element(const trine_call *call) { return widens(call) ? TRINE_F16 : call->type[T]; }
+static trine_dtype element(const trine_call *call) { return widens(call) ? TRINE_F16 : call->type[MATMUL_TYPE_T]; }
 static bool narrow(const trine_call *call) { return element(call) == TRINE_F16 || element(call) == TRINE_BF16 || simt_float8(element(call)); }
 static const char *refuse_128(const trine_call *call) {
-    if (call->type[T] == TRINE_F64) return "float64 has tiles of 64 only";
+    if (call->type[MATMUL_TYPE_T] == TRINE_F64) return "float64 has tiles of 64 only";
     const char *why = refuse_all(call);
     if (why != NULL || !narrow(call)) return why;
     return tiles(call, 256) >= ENOUGH ? "there are enough tiles of 256" : NULL;
@@ -71,7 +69,7 @@ static tile_operand operand(const trine_call *call, int tensor, int along, int l
 
 /* The same, once widened to `data`. */
 static tile_operand widened(const tile_operand *o, const simt_widened *w, const void *data) {
-    const bool along = w->turned == (w->tensor == B);
+    const bool along = w->turned == (w->tensor == MATMUL_B);
     return (tile_operand){ .data = data,
                            .batch = o->batch ? w->lines * w->pitch : 0,
                            .lane = along ? w->pitch : 1,
@@ -82,24 +80,26 @@ static tile_operand widened(const tile_operand *o, const simt_widened *w, const 
                            .wide = along || o->lanes % 8 == 0 };
 }
 
-static size_t workspace(const trine_call *call) { return widens(call) ? (size_t)(simt_widened_of(call, A).bytes + simt_widened_of(call, B).bytes) : 0; }
+static size_t workspace(const trine_call *call) {
+    return widens(call) ? (size_t)(simt_widened_of(call, MATMUL_A).bytes + simt_widened_of(call, MATMUL_B).bytes) : 0;
+}
 
 /* Its self is the side of its tiles. */
 static trine_status launch(const trine_call *call) {
     const int side = *(const int *)call->self;
     const trine_matmul_args *args = args_of(call);
-    const int64_t m = call->dim[M], n = call->dim[N], blocks = tiles(call, side);
+    const int64_t m = call->dim[MATMUL_DIM_M], n = call->dim[MATMUL_DIM_N], blocks = tiles(call, side);
     const hip_device *const d = call->device;
-    const bool has_c = simt_present(call, C);
+    const bool has_c = simt_present(call, MATMUL_C);
     matmul_params p = {
-        .a = operand(call, A, 2, 1),
-        .b = operand(call, B, 1, 2),
-        .c = simt_rows_of(call, C),
-        .d = simt_rows_of(call, D),
-        .bias = simt_present(call, BIAS) ? call->tensor[BIAS].data : NULL,
+        .a = operand(call, MATMUL_A, 2, 1),
+        .b = operand(call, MATMUL_B, 1, 2),
+        .c = simt_rows_of(call, MATMUL_C),
+        .d = simt_rows_of(call, MATMUL_D),
+        .bias = simt_present(call, MATMUL_BIAS) ? call->tensor[MATMUL_BIAS].data : NULL,
         .m = m,
         .n = n,
-        .k = call->dim[K],
+        .k = call->dim[MATMUL_DIM_K],
         .down = simt_blocks(m, side),
         .right = simt_blocks(n, side),
         .blocks = blocks,
@@ -107,23 +107,24 @@ static trine_status launch(const trine_call *call) {
         .alpha = args->alpha + 0.0f, /* -0 stands for 0 */
         .beta = args->beta + 0.0f,
         .activation = args->activation,
-        .c_spread = has_c && call->tensor[C].stride[2] == 0,
-        .c_wide = simt_aligned(call, C),
-        .d_wide = simt_aligned(call, D),
-        .bias_wide = simt_present(call, BIAS) && (uintptr_t)call->tensor[BIAS].data % 16 == 0,
-        .row_scales = simt_scales_of(call, A_SCALE),
-        .column_scales = simt_scales_of(call, B_SCALE),
+        .c_spread = has_c && call->tensor[MATMUL_C].stride[2] == 0,
+        .c_wide = simt_aligned(call, MATMUL_C),
+        .d_wide = simt_aligned(call, MATMUL_D),
+        .bias_wide = simt_present(call, MATMUL_BIAS) && (uintptr_t)call->tensor[MATMUL_BIAS].data % 16 == 0,
+        .row_scales = simt_scales_of(call, MATMUL_A_SCALE),
+        .column_scales = simt_scales_of(call, MATMUL_B_SCALE),
     };
     if (widens(call)) {
-        const simt_widened a = simt_widened_of(call, A), b = simt_widened_of(call, B);
+        const simt_widened a = simt_widened_of(call, MATMUL_A), b = simt_widened_of(call, MATMUL_B);
         char *const to = call->workspace;
         p.a = widened(&p.a, &a, to), p.b = widened(&p.b, &b, to + a.bytes);
         trine_status status = simt_widen(call, &a, to);
         if (status == TRINE_OK) status = simt_widen(call, &b, to + a.bytes);
         if (status != TRINE_OK) return status;
     }
-    simt_function function = { .type = { element(call), call->type[O], call->type[BIAS_TYPE] }, .variant = side };
-    if (simt_float8(element(call))) function = (simt_function){ .type = { call->type[T], call->type[U], call->type[O], TRINE_F32 }, .variant = side };
+    simt_function function = { .type = { element(call), call->type[MATMUL_TYPE_O], call->type[MATMUL_TYPE_B] }, .variant = side };
+    if (simt_float8(element(call)))
+        function = (simt_function){ .type = { call->type[MATMUL_TYPE_T], call->type[MATMUL_TYPE_U], call->type[MATMUL_TYPE_O], TRINE_F32 }, .variant = side };
     return simt_launch(call, &function, blocks, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
 }
 
