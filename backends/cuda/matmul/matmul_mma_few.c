@@ -76,6 +76,8 @@ static int shared_of(const trine_call *call, const plan *p) {
 
 const char *matmul_mma_few_refuse(const trine_call *call) {
     const int64_t m = call->dim[MATMUL_DIM_M], n = call->dim[MATMUL_DIM_N];
+    const char *const why = matmul_refuse_cores(call);
+    if (why != NULL) return why;
     if (simt_float8(call->tensor[MATMUL_A].dtype)) return "float8 is widened first";
     if ((m < n ? m : n) > MATMUL_MMA_FEW_MOST) return "neither m nor n is at most 32";
     return call->dim[MATMUL_DIM_K] > INT32_MAX / 2 ? "k exceeds what is counted in 32 bits" : NULL;
