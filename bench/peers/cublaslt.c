@@ -8,6 +8,7 @@
 
 #include "bench/bench.h"
 #include "peers.h"
+#include "spec/places/matmul.h"
 
 enum { ALGORITHMS = 8, WORKSPACE = 64 << 20, TRIALS = 20 };
 
@@ -38,8 +39,6 @@ static const kind kinds[] = {
     { TRINE_E5M2, TRINE_E4M3, TRINE_F16, CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_16F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
     { TRINE_E5M2, TRINE_E4M3, TRINE_F32, CUDA_R_8F_E5M2, CUDA_R_8F_E4M3, CUDA_R_32F, CUBLAS_COMPUTE_32F, CUDA_R_32F },
 };
-
-enum { A, B, C, BIAS, D, A_SCALE, B_SCALE }; /* as in the specification */
 
 /* The activations that it has, without and with a bias; its gelu is that by tanh. */
 typedef struct epilogue {
@@ -78,19 +77,24 @@ static bool layout(cublasLtMatrixLayout_t *out, cudaDataType_t type, const trine
            cublasLtMatrixLayoutSetAttribute(*out, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batch, sizeof batch) == CUBLAS_STATUS_SUCCESS;
 }
 
+static int scale_of(int operand) { return operand == MATMUL_A ? MATMUL_A_SCALE : MATMUL_B_SCALE; }
+
 /* Where the factors of an operand's lanes are, or that of all. */
 static bool point_scale(const product *p, const trine_tensor *t, cublasLtMatmulDescAttributes_t pointer, int operand) {
-    return !p->scaled[operand] || cublasLtMatmulDescSetAttribute(p->desc, pointer, &t[A_SCALE + operand].data, sizeof(void *)) == CUBLAS_STATUS_SUCCESS;
+    return !p->scaled[operand == MATMUL_B] ||
+           cublasLtMatmulDescSetAttribute(p->desc, pointer, &t[scale_of(operand)].data, sizeof(void *)) == CUBLAS_STATUS_SUCCESS;
 }
 static bool point(const product *p, const trine_tensor *t) {
-    return point_scale(p, t, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, A) && point_scale(p, t, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, B) &&
-           (!p->biased || cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &t[BIAS].data, sizeof(void *)) == CUBLAS_STATUS_SUCCESS);
+    return point_scale(p, t, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, MATMUL_A) && point_scale(p, t, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, MATMUL_B) &&
+           (!p->biased ||
+            cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &t[MATMUL_BIAS].data, sizeof(void *)) == CUBLAS_STATUS_SUCCESS);
 }
 
 static bool run(const product *p, const trine_tensor *t, const cublasLtMatmulAlgo_t *algorithm) {
     if (!point(p, t)) return false;
-    return cublasLtMatmul(p->handle, p->desc, &p->one, t[B].data, p->b, t[A].data, p->a, p->added ? &p->one : &p->zero, t[p->added ? C : D].data,
-                          p->added ? p->c : p->d, t[D].data, p->d, algorithm, p->workspace, WORKSPACE, NULL) == CUBLAS_STATUS_SUCCESS;
+    return cublasLtMatmul(p->handle, p->desc, &p->one, t[MATMUL_B].data, p->b, t[MATMUL_A].data, p->a, p->added ? &p->one : &p->zero,
+                          t[p->added ? MATMUL_C : MATMUL_D].data, p->added ? p->c : p->d, t[MATMUL_D].data, p->d, algorithm, p->workspace, WORKSPACE,
+                          NULL) == CUBLAS_STATUS_SUCCESS;
 }
 
 static void close_product(void *state) {
@@ -106,17 +110,17 @@ static void close_product(void *state) {
 }
 
 static bool describe_scale(product *p, const trine_case *c, int operand) {
-    const cublasLtMatmulDescAttributes_t mode = operand == A ? CUBLASLT_MATMUL_DESC_B_SCALE_MODE : CUBLASLT_MATMUL_DESC_A_SCALE_MODE;
-    const trine_tensor *t = &c->tensor[A_SCALE + operand];
+    const cublasLtMatmulDescAttributes_t mode = operand == MATMUL_A ? CUBLASLT_MATMUL_DESC_B_SCALE_MODE : CUBLASLT_MATMUL_DESC_A_SCALE_MODE;
+    const trine_tensor *t = &c->tensor[scale_of(operand)];
     const cublasLtMatmulMatrixScale_t how = t->shape[t->rank - 1] > 1 ? CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F : CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
-    p->scaled[operand] = c->present >> (A_SCALE + operand) & 1;
-    return !p->scaled[operand] || cublasLtMatmulDescSetAttribute(p->desc, mode, &how, sizeof how) == CUBLAS_STATUS_SUCCESS;
+    p->scaled[operand == MATMUL_B] = c->present >> scale_of(operand) & 1;
+    return !p->scaled[operand == MATMUL_B] || cublasLtMatmulDescSetAttribute(p->desc, mode, &how, sizeof how) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool describe_end(product *p, const trine_case *c, const kind *k) {
     const int32_t activation = ((const trine_matmul_args *)(const void *)c->args)->activation;
-    p->added = c->present >> C & 1, p->biased = c->present >> BIAS & 1;
-    if (p->added && !layout(&p->c, k->d, &c->tensor[C])) return false;
+    p->added = c->present >> MATMUL_C & 1, p->biased = c->present >> MATMUL_BIAS & 1;
+    if (p->added && !layout(&p->c, k->d, &c->tensor[MATMUL_C])) return false;
     for (size_t i = 0; i < sizeof epilogues / sizeof epilogues[0]; i++) {
         const cublasLtEpilogue_t end = p->biased ? epilogues[i].biased : epilogues[i].alone;
         if (epilogues[i].activation == activation)
@@ -129,13 +133,13 @@ static bool describe(product *p, const trine_case *c, const kind *k) {
     const cublasOperation_t turn = CUBLAS_OP_T;
     const trine_tensor *t = c->tensor;
     bool ok = cublasLtCreate(&p->handle) == CUBLAS_STATUS_SUCCESS && cudaMalloc(&p->workspace, WORKSPACE) == cudaSuccess &&
-              cublasLtMatmulDescCreate(&p->desc, k->sum, k->scale) == CUBLAS_STATUS_SUCCESS && layout(&p->a, k->a, &t[A]) && layout(&p->b, k->b, &t[B]) &&
-              layout(&p->d, k->d, &t[D]);
-    if (ok && t[B].stride[t[B].rank - 1] != 1)
+              cublasLtMatmulDescCreate(&p->desc, k->sum, k->scale) == CUBLAS_STATUS_SUCCESS && layout(&p->a, k->a, &t[MATMUL_A]) &&
+              layout(&p->b, k->b, &t[MATMUL_B]) && layout(&p->d, k->d, &t[MATMUL_D]);
+    if (ok && t[MATMUL_B].stride[t[MATMUL_B].rank - 1] != 1)
         ok = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSA, &turn, sizeof turn) == CUBLAS_STATUS_SUCCESS;
-    if (ok && t[A].stride[t[A].rank - 1] != 1)
+    if (ok && t[MATMUL_A].stride[t[MATMUL_A].rank - 1] != 1)
         ok = cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_TRANSB, &turn, sizeof turn) == CUBLAS_STATUS_SUCCESS;
-    ok = ok && describe_scale(p, c, A) && describe_scale(p, c, B) && describe_end(p, c, k);
+    ok = ok && describe_scale(p, c, MATMUL_A) && describe_scale(p, c, MATMUL_B) && describe_end(p, c, k);
     if (k->scale == CUDA_R_32F) p->one.f = 1;
     if (k->scale == CUDA_R_64F) p->one.d = 1;
     if (k->scale == CUDA_R_32I) p->one.i = 1;
@@ -144,13 +148,14 @@ static bool describe(product *p, const trine_case *c, const kind *k) {
 
 static void *open_product(const trine_case *c, int threads) {
     (void)threads;
-    const bool narrow = c->tensor[A].dtype == TRINE_E4M3 || c->tensor[A].dtype == TRINE_E5M2;
+    const bool narrow = c->tensor[MATMUL_A].dtype == TRINE_E4M3 || c->tensor[MATMUL_A].dtype == TRINE_E5M2;
     if (strcmp(c->plan->spec->name, "matmul") != 0 || !peer_plain(c, "precision activation", narrow ? "c bias a_scale b_scale" : "c bias")) return NULL;
-    if ((c->present >> BIAS & 1) && c->tensor[BIAS].dtype != c->tensor[D].dtype) return NULL; /* it wants one type for both */
+    if ((c->present >> MATMUL_BIAS & 1) && c->tensor[MATMUL_BIAS].dtype != c->tensor[MATMUL_D].dtype) return NULL; /* it wants one type for both */
     const int32_t precision = ((const trine_matmul_args *)(const void *)c->args)->precision;
     const kind *k = NULL;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (kinds[i].in == c->tensor[A].dtype && kinds[i].in_b == c->tensor[B].dtype && kinds[i].out == c->tensor[D].dtype && kinds[i].precision == precision)
+        if (kinds[i].in == c->tensor[MATMUL_A].dtype && kinds[i].in_b == c->tensor[MATMUL_B].dtype && kinds[i].out == c->tensor[MATMUL_D].dtype &&
+            kinds[i].precision == precision)
             k = &kinds[i];
     product *p = calloc(1, sizeof *p);
     if (p != NULL && k != NULL && describe(p, c, k)) return p;

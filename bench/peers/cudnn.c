@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "peers.h"
+#include "spec/places/attention.h"
+#include "spec/places/attention_backward.h"
 
 #define ENTRY_POINTS(ENTRY) \
     ENTRY(Create) \
@@ -255,10 +257,6 @@ static value hide(graph *g, value scores) {
 
 /* ---------------------------------------------------------------------------------------------------------------- attention */
 
-/* Places in the tables of the specification. */
-enum { Q, K, V, O = 5, LSE };
-enum { BACK_DOUT, BACK_Q, BACK_K, BACK_V, BACK_O, BACK_LSE, BACK_DQ = 8, BACK_DK, BACK_DV };
-
 /* Tokens, then heads, as cuDNN numbers dimensions. */
 static form form_of(const trine_tensor *t) {
     const int first = t->rank - 3;
@@ -281,15 +279,17 @@ static value scores_of(graph *g, const problem *p, const value *q, const value *
 }
 
 static void build_forward(graph *g, const problem *p, bool with_lse) {
-    const value q = make_given(g, p->q, p->type, Q), k = make_given(g, transpose(p->k), p->type, K), v = make_given(g, p->k, p->type, V);
-    const value scale = make_scalar(g, p->scale), o = make_given(g, p->q, p->type, O);
+    const value q = make_given(g, p->q, p->type, ATTENTION_Q), k = make_given(g, transpose(p->k), p->type, ATTENTION_K),
+                v = make_given(g, p->k, p->type, ATTENTION_V);
+    const value scale = make_scalar(g, p->scale), o = make_given(g, p->q, p->type, ATTENTION_O);
     value s = scores_of(g, p, &q, &k, &scale);
     if (p->causal) s = hide(g, s);
     const value most = reduce_rows(g, CUDNN_REDUCE_TENSOR_MAX, s);
     const value weights = apply(g, CUDNN_POINTWISE_EXP, apply(g, CUDNN_POINTWISE_SUB, s, &most), NULL);
     const value sum = reduce_rows(g, CUDNN_REDUCE_TENSOR_ADD, weights);
     const value log = apply(g, CUDNN_POINTWISE_LOG, sum, NULL);
-    const value lse = with_lse ? make_given(g, sum.form, CUDNN_DATA_FLOAT, LSE) : make_virtual(g, sum.form, CUDNN_DATA_FLOAT); /* none knows it without */
+    const value lse =
+        with_lse ? make_given(g, sum.form, CUDNN_DATA_FLOAT, ATTENTION_LSE) : make_virtual(g, sum.form, CUDNN_DATA_FLOAT); /* none knows it without */
     apply_to(g, CUDNN_POINTWISE_ADD, most, &log, &lse);
     const value shares = make_virtual(g, s.form, p->type);
     apply_to(g, CUDNN_POINTWISE_DIV, weights, &sum, &shares);
@@ -310,9 +310,10 @@ static void gather(graph *g, const problem *p, const value *weights, const value
 
 static void build_backward(graph *g, const problem *p) {
     const form rows = packed(p->q.dim[0], p->q.dim[1], p->q.dim[2], 1), wide = packed(p->q.dim[0], p->q.dim[1], p->q.dim[2], p->q.dim[3]);
-    const value dout = make_given(g, p->q, p->type, BACK_DOUT), o = make_given(g, p->q, p->type, BACK_O), q = make_given(g, p->q, p->type, BACK_Q);
-    const value k = make_given(g, transpose(p->k), p->type, BACK_K), v = make_given(g, transpose(p->k), p->type, BACK_V);
-    const value lse = make_given(g, rows, CUDNN_DATA_FLOAT, BACK_LSE), scale = make_scalar(g, p->scale), one = make_scalar(g, 1);
+    const value dout = make_given(g, p->q, p->type, ATTENTION_BACKWARD_DOUT), o = make_given(g, p->q, p->type, ATTENTION_BACKWARD_O),
+                q = make_given(g, p->q, p->type, ATTENTION_BACKWARD_Q);
+    const value k = make_given(g, transpose(p->k), p->type, ATTENTION_BACKWARD_K), v = make_given(g, transpose(p->k), p->type, ATTENTION_BACKWARD_V);
+    const value lse = make_given(g, rows, CUDNN_DATA_FLOAT, ATTENTION_BACKWARD_LSE), scale = make_scalar(g, p->scale), one = make_scalar(g, 1);
     const value products = make_virtual(g, wide, CUDNN_DATA_FLOAT), delta = make_memory(g, rows), dq_sum = make_memory(g, wide);
     apply_to(g, CUDNN_POINTWISE_MUL, dout, &o, &products);
     const value sums = reduce_rows(g, CUDNN_REDUCE_TENSOR_ADD, products);
@@ -320,13 +321,13 @@ static void build_backward(graph *g, const problem *p) {
     value s = apply(g, CUDNN_POINTWISE_SUB, scores_of(g, p, &q, &k, &scale), &lse);
     if (p->causal) s = hide(g, s);
     const value weights = apply(g, CUDNN_POINTWISE_EXP, s, NULL), weights_turned = turn(g, &weights, p->type);
-    gather(g, p, &weights_turned, &dout, BACK_DV);
+    gather(g, p, &weights_turned, &dout, ATTENTION_BACKWARD_DV);
     const value dp = make_virtual(g, s.form, CUDNN_DATA_FLOAT);
     multiply(g, &dout, &v, &dp);
     const value ds = apply(g, CUDNN_POINTWISE_MUL, apply(g, CUDNN_POINTWISE_MUL, apply(g, CUDNN_POINTWISE_SUB, dp, &delta), &weights), &scale);
     const value ds_turned = turn(g, &ds, p->type);
-    gather(g, p, &ds_turned, &q, BACK_DK);
-    const value rows_of_k = turn(g, &k, CUDNN_DATA_FLOAT), dq = make_given(g, p->q, p->type, BACK_DQ);
+    gather(g, p, &ds_turned, &q, ATTENTION_BACKWARD_DK);
+    const value rows_of_k = turn(g, &k, CUDNN_DATA_FLOAT), dq = make_given(g, p->q, p->type, ATTENTION_BACKWARD_DQ);
     multiply(g, &ds, &rows_of_k, &dq_sum);
     apply_to(g, CUDNN_POINTWISE_IDENTITY, dq_sum, NULL, &dq);
 }
@@ -359,11 +360,11 @@ static void choose(graph *g, object whole) {
 static double number_of(const trine_case *c, const char *param) { return trine_param_get(c->plan, trine_plan_find_param(c->plan, param), c->args); }
 
 static bool describe(problem *p, const trine_case *c, bool backward) {
-    const trine_tensor *q = &c->tensor[backward ? BACK_Q : Q];
+    const trine_tensor *q = &c->tensor[backward ? ATTENTION_BACKWARD_Q : ATTENTION_Q];
     const double scale = number_of(c, "scale");
     *p = (problem){ .type = q->dtype == TRINE_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF,
                     .q = form_of(q),
-                    .k = form_of(&c->tensor[backward ? BACK_K : K]),
+                    .k = form_of(&c->tensor[backward ? ATTENTION_BACKWARD_K : ATTENTION_K]),
                     .causal = number_of(c, "causal") != 0 };
     p->scale = scale != 0 ? (float)scale : 1 / sqrtf((float)p->q.dim[3]);
     return (q->dtype == TRINE_BF16 || q->dtype == TRINE_F16) && !(p->causal && p->q.dim[2] != p->k.dim[2]); /* the mask is aligned at the top left */
@@ -378,7 +379,7 @@ static void *open_attention(const trine_case *c, int threads) {
     if (g == NULL) return NULL;
     g->ok = cudnn.Create(&g->handle) == CUDNN_STATUS_SUCCESS;
     if (forward)
-        build_forward(g, &p, c->present >> LSE & 1);
+        build_forward(g, &p, c->present >> ATTENTION_LSE & 1);
     else
         build_backward(g, &p);
     const object whole = make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);

@@ -5,12 +5,14 @@
 #include <time.h>
 
 #include "backends/backend.h"
+#include "spec/places/scale.h"
 #include "spec/spec_hash.h"
 #include "tests/host_device.h"
 
 static const char *refuse(const trine_call *call) {
-    for (int i = 0; i < 2; i++) {
-        const trine_tensor *t = &call->tensor[i];
+    const int given[] = { SCALE_X, SCALE_Y };
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        const trine_tensor *t = &call->tensor[given[i]];
         int64_t contiguous = 1;
         if (t->dtype != TRINE_F32) return "only f32";
         for (int k = t->rank - 1; k >= 0; contiguous *= t->shape[k--])
@@ -26,14 +28,14 @@ static const char *never(const trine_call *call) {
 
 static size_t workspace(const trine_call *call) {
     size_t bytes = 4;
-    for (int i = 0; i < call->tensor[1].rank; i++) bytes *= (size_t)call->tensor[1].shape[i];
+    for (int i = 0; i < call->tensor[SCALE_Y].rank; i++) bytes *= (size_t)call->tensor[SCALE_Y].shape[i];
     return bytes;
 }
 
 static trine_status fast(const trine_call *call) {
     const trine_scale_args *args = call->args;
-    const float *x = call->tensor[0].data;
-    float *y = call->tensor[1].data;
+    const float *x = call->tensor[SCALE_X].data;
+    float *y = call->tensor[SCALE_Y].data;
     for (size_t i = 0; i < workspace(call) / 4; i++) y[i] = args->alpha * x[i] + args->shift;
     return TRINE_OK;
 }

@@ -27,8 +27,8 @@ static trine_status launch(const trine_call *call) {
     if (!p.causal)
         p.ahead =
             shape != NULL ? simt_ahead_of_parts(call, SOFTMAX_X, shape) : simt_ahead_of(call, SOFTMAX_X); /* a mask hides much of what would be asked for */
-    if (shape != NULL) return simt_launch_parts(call, "parts", TRINE_NONE, shape, 2, &p.part, p.rows, &p, sizeof p);
-    return simt_launch_rows(call, NULL, p.rows, 2, SIMT_ONE_ROW, &p, sizeof p);
+    if (shape != NULL) return simt_launch_parts(call, "parts", TRINE_NONE, shape, SOFTMAX_DIM_N, &p.part, p.rows, &p, sizeof p);
+    return simt_launch_rows(call, NULL, p.rows, SOFTMAX_DIM_N, SIMT_ONE_ROW, &p, sizeof p);
 }
 
 SIMT_KERNELS(softmax) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

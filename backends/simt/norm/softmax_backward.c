@@ -29,7 +29,7 @@ static trine_status launch(const trine_call *call) {
     const int count = trine_dtype_size(call->type[SOFTMAX_BACKWARD_TYPE_T]) == 2 ? RINGS : RINGS - 1;
     const simt_ring_entry *entry = !p.causal && one_matrix ? simt_ring_of(call, SOFTMAX_BACKWARD_DIM_N, count, rings, &p.ring) : NULL;
     if (entry != NULL) return simt_launch_ring(call, entry, &p.ring, p.rows, p.rows, &p, sizeof p);
-    return simt_launch_rows(call, NULL, p.rows, 2, SIMT_TWO_ROWS, &p, sizeof p);
+    return simt_launch_rows(call, NULL, p.rows, SOFTMAX_BACKWARD_DIM_N, SIMT_TWO_ROWS, &p, sizeof p);
 }
 
 SIMT_KERNELS(softmax_backward) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };
