@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "golden.h"
 #include "run.h"
 
 enum { MAX_RESULTS = 64, RUNS = 3, RECORDED = RUNS - 1 };
@@ -165,35 +166,66 @@ static int run_context(runner *r, const context *c, problem *p, result *results,
     return count;
 }
 
-bool run_agreement(runner *r, const trine_plan *plan, int64_t index) {
-    problem p;
+/* Holds the reference of a golden case against the oracle, whose values then take the place of its own: kernels are held against these. */
+static void adopt_golden(runner *r, problem *p) {
+    char text[1024];
+    if (compare_golden(p, text, sizeof text))
+        runner_pass(r);
+    else
+        runner_fail(r, &r->context[0], "reference", p, text);
+    for (int i = 0; i < p->plan->tensors; i++)
+        if (problem_output(p, i)) memcpy(p->operand[i].value, p->operand[i].golden, sizeof *p->operand[i].value * (size_t)p->operand[i].count);
+}
+
+static void run_problem(runner *r, problem *p) {
     result results[MAX_RESULTS];
     int count = 0, ordinal = 0;
     char text[1024], detail[800];
-    if (!problem_make(&p, plan, &r->asked, r->options->seed, index, PROBLEM_DRAWN)) return false;
-    for (int i = 0; i < r->contexts; i++) count = run_context(r, &r->context[i], &p, results, count, &ordinal);
+    for (int i = 0; i < r->contexts; i++) count = run_context(r, &r->context[i], p, results, count, &ordinal);
     r->shared->first_kernel = 0;
     r->shared->kernel = ordinal;
     r->shared->in_kernel = false;
     snprintf(r->shared->kernel_name, sizeof r->shared->kernel_name, "reference");
-    bool any = false;
+    bool any = p->kind == PROBLEM_GOLDEN;
     for (int i = 0; i < count; i++) any |= !results[i].failed;
-    if (any) problem_reference(&p);
+    if (any) problem_reference(p);
+    if (p->kind == PROBLEM_GOLDEN) adopt_golden(r, p);
     for (int i = 0; i < count; i++) {
         result *y = &results[i];
         if (y->failed) continue;
-        y->failed = !compare_reference(&p, &y->outcome, text, sizeof text);
+        y->failed = !compare_reference(p, &y->outcome, text, sizeof text);
         for (int k = 0; k < i && !y->failed; k++) {
-            if (results[k].failed || compare_pair(&p, &results[k].outcome, &y->outcome, detail, sizeof detail)) continue;
+            if (results[k].failed || compare_pair(p, &results[k].outcome, &y->outcome, detail, sizeof detail)) continue;
             snprintf(text, sizeof text, "against %s: %s", results[k].kernel, detail);
             y->failed = true;
         }
         if (y->failed)
-            runner_fail(r, y->context, y->kernel, &p, text);
+            runner_fail(r, y->context, y->kernel, p, text);
         else
             runner_pass(r);
     }
     for (int i = 0; i < count; i++) outcome_free(&results[i].outcome);
+}
+
+bool run_agreement(runner *r, const trine_plan *plan, int64_t index) {
+    problem p;
+    if (!problem_make(&p, plan, &r->asked, r->options->seed, index, PROBLEM_DRAWN)) return false;
+    run_problem(r, &p);
+    problem_free(&p);
+    return true;
+}
+
+bool run_golden(runner *r, const trine_plan *plan, int64_t index) {
+    problem p;
+    char text[1024];
+    const golden_status status = golden_make(&p, plan, r->options->golden, index, text, sizeof text);
+    if (status == GOLDEN_END) return false;
+    if (status == GOLDEN_WRONG) {
+        snprintf(r->shared->what, sizeof r->shared->what, "golden vectors of %s", r->options->golden);
+        runner_fail(r, &r->context[0], NULL, NULL, text);
+        return true;
+    }
+    run_problem(r, &p);
     problem_free(&p);
     return true;
 }

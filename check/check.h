@@ -22,7 +22,8 @@ typedef struct check_options {
     const char *isa;         /* CPU level, or "all": every level the machine has; NULL: the highest */
     const char *backends;    /* as in trine_options */
     const char *plugin_path; /* likewise */
-    const char *only;        /* cases by commas: "45", "a17" (argument check), "h0" (huge); NULL: all */
+    const char *golden;      /* directory of golden vectors, whose cases run in the place of drawn ones; NULL: none */
+    const char *only;        /* cases by commas: "45", "a17" (argument check), "h0" (huge), "g2" (golden); NULL: all */
     uint64_t seed;
     int64_t cases;     /* of each op; 0: as many as the budget allows */
     double budget;     /* seconds for all ops together; 0: no limit */

@@ -13,6 +13,9 @@ typedef struct outcome {
 /* All outputs that `y` has against the reference, whose results the problem holds. False with the first deviation in `text_out`. */
 bool compare_reference(const problem *p, const outcome *y, char *text_out, size_t size);
 
+/* The reference's results of a golden case against the oracle's. */
+bool compare_golden(const problem *p, char *text_out, size_t size);
+
 /* Two kernels against each other: within the sum of their bounds. */
 bool compare_pair(const problem *p, const outcome *a, const outcome *b, char *text_out, size_t size);
 

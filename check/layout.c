@@ -104,8 +104,7 @@ static void make_operand(problem *p, int tensor) {
     for (int d = 0; d < t->rank; d++) o->count *= t->shape[d];
 }
 
-/* Finds what memory an operand covers, and each element's place in it. */
-static void place_elements(operand *o) {
+void layout_place(operand *o) {
     const trine_tensor *t = &o->full;
     int64_t high = 0, index[TRINE_MAX_RANK] = { 0 };
     o->low = 0;
@@ -169,7 +168,7 @@ void layout_make(problem *p) {
         for (int i = 0; i < tensors; i++) {
             if (!problem_has(p, i) || (p->operand[i].alias >= 0) != pass) continue;
             make_operand(p, i);
-            place_elements(&p->operand[i]);
+            layout_place(&p->operand[i]);
         }
     for (int i = 0; i < tensors; i++) {
         if (!problem_has(p, i)) continue;

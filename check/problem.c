@@ -250,6 +250,12 @@ static void resolve(problem *p) {
         *(const trine_tensor **)(void *)(p->resolved + plan->tensor[i].spec->offset) = problem_has(p, i) ? &p->operand[i].full : NULL;
 }
 
+void problem_complete(problem *p) {
+    clear_unbound(p);
+    canonical_types(p);
+    resolve(p);
+}
+
 /* -------------------------------------------------------------------------------------------------------------------- cases */
 
 bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, problem_kind kind) {
@@ -280,7 +286,7 @@ bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, u
 void problem_free(problem *p) {
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) {
         operand *o = &p->operand[i];
-        free(o->at), free(o->image), free(o->value), free(o->magnitude), free(o->slack);
+        free(o->at), free(o->image), free(o->value), free(o->magnitude), free(o->slack), free(o->golden);
     }
     memset(p->operand, 0, sizeof p->operand);
 }
@@ -302,7 +308,8 @@ void problem_reference(problem *p) {
 /* --------------------------------------------------------------------------------------------------------------------- text */
 
 void problem_text(const problem *p, char *text_out, size_t size) {
-    static const char *const name[FILLS] = { "random", "integers", "offset", "huge", "tiny", "range", "cancel", "NaN", "Inf", "constant", "zero", "bits" };
+    static const char *const name[FILLS] = { "random", "integers", "offset",   "huge", "tiny", "range", "cancel",
+                                             "NaN",    "Inf",      "constant", "zero", "bits", "golden" };
     trine_case_text(&p->call, text_out, size);
     size_t used = strlen(text_out);
 #define PUT(...) (used += used < size ? (size_t)snprintf(text_out + used, size - used, __VA_ARGS__) : 0)

@@ -20,13 +20,15 @@ typedef enum fill {
     FILL_CONSTANT, /* all the same */
     FILL_ZERO,     /* zeros of both signs */
     FILL_BITS,     /* random bits: every code of the type */
+    FILL_GOLDEN,   /* as a golden case says */
     FILLS
 } fill;
 
 typedef enum problem_kind {
-    PROBLEM_DRAWN, /* anything that the table admits */
-    PROBLEM_PLAIN, /* the valid call that argument checks spoil: contiguous tensors, no zero sizes, random values, all optional tensors where they may be */
-    PROBLEM_PART   /* what a huge case is made of: the same with any parameters, by chance fewer optional tensors, and none of where sequences begin */
+    PROBLEM_DRAWN,  /* anything that the table admits */
+    PROBLEM_PLAIN,  /* the valid call that argument checks spoil: contiguous tensors, no zero sizes, random values, all optional tensors where they may be */
+    PROBLEM_GOLDEN, /* read from a file of golden vectors, with what must come out */
+    PROBLEM_PART    /* what a huge case is made of: the same with any parameters, by chance fewer optional tensors, and none of where sequences begin */
 } problem_kind;
 
 typedef struct operand {
@@ -39,6 +41,7 @@ typedef struct operand {
     unsigned char *image; /* the memory covered, as an input has it */
     double *value;        /* dense: what the reference is given, and for outputs what it returned */
     double *magnitude, *slack;
+    double *golden; /* of a golden case's output: what an oracle says; otherwise NULL */
 } operand;
 
 typedef struct problem {
@@ -61,6 +64,9 @@ typedef struct problem {
 bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, problem_kind kind);
 void problem_free(problem *p);
 
+/* Completes a case that was not drawn: symbols and types of absent tensors as the dispatcher leaves them, and the reference's copy of the arguments. */
+void problem_complete(problem *p);
+
 /* Runs the float64 reference; results are in operand[].value. */
 void problem_reference(problem *p);
 
@@ -74,6 +80,8 @@ static inline bool problem_output(const problem *p, int tensor) { return problem
 
 /* layout.c: shapes, strides and aliases of all operands, and where each element is. */
 void layout_make(problem *p);
+/* What memory an operand covers, and each element's place in it, from its full shape and strides. */
+void layout_place(operand *o);
 
 /* fill.c: the values of the inputs, as stored and as the reference sees them. False if a fill cannot be had ("ids v" with v = 0). */
 bool fill_make(problem *p);

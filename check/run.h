@@ -10,7 +10,7 @@
 enum { MAX_CONTEXTS = 64, MAX_QUEUES = 1024 };
 
 /* The kinds of cases, by the letter in front of their number. */
-enum { CASE_ARGUMENTS = 'a', CASE_AGREEMENT = 0, CASE_HUGE = 'h' };
+enum { CASE_ARGUMENTS = 'a', CASE_AGREEMENT = 0, CASE_HUGE = 'h', CASE_GOLDEN = 'g' };
 
 /* Memory that the worker and its parent share: where the worker is, and what came out. */
 typedef struct shared {
@@ -84,9 +84,10 @@ bool operands_send(const context *c, problem *p, trine_queue *queue, int place, 
 /* Nothing but outputs may have changed (nothing at all if `untouched`); outputs are gathered to `out` unless NULL. */
 bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untouched, outcome *out, char *text_out, size_t size);
 
-/* agree.c, arguments.c, huge.c: one case. False if there is no case of this number. */
+/* agree.c (drawn and golden cases), arguments.c, huge.c: one case. False if there is no case of this number. */
 bool run_agreement(runner *r, const trine_plan *plan, int64_t index);
 bool run_arguments(runner *r, const trine_plan *plan, int64_t index);
+bool run_golden(runner *r, const trine_plan *plan, int64_t index);
 bool run_huge(runner *r, const trine_plan *plan, int64_t index);
 
 #endif

@@ -31,6 +31,7 @@ static bool run_case(runner *r, const trine_plan *plan, int kind, int64_t index)
     switch (kind) {
     case CASE_ARGUMENTS: return run_arguments(r, plan, index);
     case CASE_HUGE: return r->possible && run_huge(r, plan, index);
+    case CASE_GOLDEN: return r->options->golden && run_golden(r, plan, index);
     default: return r->possible && run_agreement(r, plan, index);
     }
 }
@@ -61,7 +62,7 @@ static void run_items(runner *r, const trine_plan *plan) {
     for (const char *at = r->options->only; *at; at += strcspn(at, ","), at += *at == ',') {
         if (item++ < s->item) continue;
         s->item = item - 1;
-        const int kind = *at == CASE_ARGUMENTS || *at == CASE_HUGE ? *at++ : CASE_AGREEMENT;
+        const int kind = *at == CASE_ARGUMENTS || *at == CASE_HUGE || *at == CASE_GOLDEN ? *at++ : CASE_AGREEMENT;
         s->report.op[s->op].count.cases += run_case(r, plan, kind, strtoll(at, NULL, 10));
         s->first_kernel = 0;
     }
@@ -106,6 +107,8 @@ static void run_op(runner *r, const trine_plan *plan, double start) {
     const double begun = s->op_start, deadline = begun + (r->options->budget > 0 ? share(r, start) + (runner_time() - begun) : 0);
     if (r->options->only) {
         run_items(r, plan);
+    } else if (r->options->golden) {
+        run_kind(r, plan, CASE_GOLDEN, resumed ? index : 0, deadline);
     } else {
         while (resumed && order[first] != kind) first++;
         for (int k = first; k < 3; k++) {

@@ -145,5 +145,12 @@ expect "check of an op without a huge case" 0 "^[1-9][0-9]* passed, 0 failed, 1 
 expect "check's log" 0 "--seed 5 --case 7$" cat check.log
 expect "what check logged" 0 "^1 passed, 0 failed" sh -c "\"$trine\" $(sed -n '$s/^trine //p' check.log)"
 expect "check in one process" 0 "^3 passed, 0 failed" "$trine" check --device cpu --op add --exact 1 --case 1,2,3
+mkdir -p golden/norm
+printf 'case even: s=1 n=2\nin x 1x2\n 2*3\nout y 1x2\n 2*0x1p-1\ncase odd: s=1 n=1\nin x 1x1\n 7\nout y 1x1\n 2\n' >golden/norm/softmax.txt
+expect "check of golden cases" 1 "^FAIL softmax reference: y\[0,0,0\] is 1 by the reference, but 2" "$trine" check --device cpu --op softmax --golden golden
+expect "check of a golden case" 0 "^2 passed, 0 failed" "$trine" check --device cpu --op softmax --golden golden --case g0
+expect "check of an op without golden cases" 1 "there are no golden vectors for add" "$trine" check --device cpu --op add --golden golden
+expect "golden cases and sizes" 2 "has types and sizes of its own" "$trine" check --golden golden --dims n=3
+expect "a golden case of nothing" 2 "need --golden" "$trine" check --op softmax --case g0
 expect "check of what is no case" 2 "case 3,x: not numbers" "$trine" check --op add --case 3,x
 echo "1..$count"

@@ -15,7 +15,7 @@ static bool case_numbers(const char *text) {
         char item[24];
         const size_t length = strcspn(text, ",");
         snprintf(item, sizeof item, "%.*s", (int)length, text);
-        if (length >= sizeof item || !parse_integer(item + (*item == 'a' || *item == 'h'), 0, INT64_MAX, &index)) return false;
+        if (length >= sizeof item || !parse_integer(item + (*item == 'a' || *item == 'h' || *item == 'g'), 0, INT64_MAX, &index)) return false;
         text += length;
     } while (*text++ == ',');
     return true;
@@ -47,6 +47,8 @@ int trine_tool_check(int argc, char **argv) {
         OPTION_NUMBER("budget", &o.budget, 0, 1e9, "SECONDS", "time for all ops together (default: 60, if --cases is not given)"),
         OPTION_INTEGER("cases", &o.cases, 0, INT64_MAX, "N", "cases of each op"),
         OPTION_TEXT("case", &o.only, "N,...", "only these cases, as a failure's replay line says"),
+        OPTION_TEXT("golden", &o.golden, "DIR",
+                    "the cases of this directory of golden vectors in the place of drawn ones: reference and kernels against an oracle"),
         OPTION_NUMBER("timeout", &o.timeout, 0, 1e9, "SECONDS", "time after which a kernel counts as hung (default: 120)"),
         OPTION_FLAG("huge", &o.huge, "also a case of more than 2^31 elements for each op that can have one"),
         OPTION_FLAG("stop", &o.stop, "leave an op at its first failure"),
@@ -66,11 +68,13 @@ int trine_tool_check(int argc, char **argv) {
     };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
-    if (o.only && !case_numbers(o.only)) return usage_error("check", "--case %s: not numbers, each alone or behind an a or an h", o.only);
+    if (o.only && !case_numbers(o.only)) return usage_error("check", "--case %s: not numbers, each alone or behind an a, a g or an h", o.only);
+    if (o.golden && (o.types || o.dims || o.huge)) return usage_error("check", "--golden has types and sizes of its own");
+    if (o.only && strchr(o.only, 'g') && !o.golden) return usage_error("check", "--case %s: golden cases need --golden", o.only);
     if (o.only && !o.op) return usage_error("check", "--case needs --op");
     if (!find_ops("check", o.op)) return 2;
     o.seed = (uint64_t)seed;
-    if (o.cases == 0 && o.budget == 0 && !o.only) o.budget = 60;
+    if (o.cases == 0 && o.budget == 0 && !o.only && !o.golden) o.budget = 60;
     if (isatty(STDERR_FILENO) && !quiet) o.progress = stderr;
     if (log && (o.log = fopen(log, "a")) == NULL) return failure("%s: %s", log, strerror(errno));
     const bool to_stdout = json && strcmp(json, "-") == 0;

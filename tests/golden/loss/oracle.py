@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cross_entropy and its gradient: torch.nn.functional.cross_entropy in float64 and autograd; mpmath where large logits would cancel."""
+import mpmath
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from vectors import case, f32, rounded
+
+
+def tensor(x, grad=False):
+    return torch.tensor(np.asarray(x), dtype=torch.float64, requires_grad=grad)
+
+
+def losses(logits, labels, smoothing, z_loss, scale, ignored, dloss):
+    """Loss and log of the sum of exponentials by row, and the gradient of sum_i dloss[i] loss[i]."""
+    x = tensor(logits, True)
+    z = f32(scale) * x
+    lse = torch.logsumexp(z, -1)
+    loss = F.cross_entropy(z, torch.tensor(labels, dtype=torch.int64), reduction="none", label_smoothing=f32(smoothing), ignore_index=ignored)
+    kept = torch.tensor(labels != ignored)
+    loss = torch.where(kept, loss + (f32(z_loss) * lse**2 if z_loss else 0), 0.0)
+    loss.backward(tensor(dloss).expand(loss.shape))
+    return loss.detach().numpy(), lse.detach().numpy(), torch.where(kept[:, None], x.grad, 0.0).numpy()
+
+
+def words_of(dtype, label_type, r, v, smoothing, z_loss, scale, ignored):
+    words = f"T={dtype} L={label_type} r={r} v={v} label_smoothing={smoothing} z_loss={z_loss} logit_scale={scale}"
+    return words + (f" ignore_index_set=1 ignore_index={ignored}" if ignored != -100 else "")
+
+
+# name, type, of labels, rows, classes, smoothing, z_loss, logit_scale, ignored label, rows that have it
+CALLS = (
+    ("plain", "f32", "i64", 4, 37, 0, 0, 1, -100, ()),
+    ("ignored rows", "f32", "i32", 5, 20, 0, 0, 1, -100, (0, 3)),
+    ("smoothing with ignored rows", "f32", "i64", 5, 33, 0.1, 0, 1, -100, (1, 4)),
+    ("much smoothing, an ignored label that is a class", "f32", "i64", 6, 19, 0.9, 0, 1, 3, (2, 5)),
+    ("z-loss", "bf16", "i64", 3, 70, 0, 0.01, 1, -100, ()),
+    ("scaled logits", "f16", "i32", 3, 40, 0, 0, 0.7, -100, (1,)),
+    ("all at once", "bf16", "i32", 5, 50, 0.1, 0.01, -2, 7, (0,)),
+)
+
+
+def drawn(draw, dtype, r, v, ignored, rows):
+    labels = draw.random.randint(0, v, r)
+    labels[-1] = v - 1 if v - 1 != ignored else 0
+    labels[labels == ignored] = 1
+    labels[list(rows)] = ignored
+    return draw.normal((r, v), dtype, scale=2), labels
+
+
+def cross_entropy(draw):
+    for k, (name, dtype, label_type, r, v, smoothing, z_loss, scale, ignored, rows) in enumerate(CALLS):
+        logits, labels = drawn(draw, dtype, r, v, ignored, rows)
+        dloss = draw.normal(1 if k % 2 else r)
+        loss, lse, dlogits = losses(logits, labels, smoothing, z_loss, scale, ignored, dloss)
+        words = words_of(dtype, label_type, r, v, smoothing, z_loss, scale, ignored) + " +lse +dloss +dlogits"
+        yield case(name, words, {"logits": logits, "labels": labels, "dloss": dloss}, {"loss": loss, "lse": lse, "dlogits": dlogits})
+    logits = draw.normal((3, 12))
+    logits[0, 4] = logits[1, 5] = -np.inf
+    labels = np.array([4, 6, 7])
+    loss, lse, dlogits = losses(logits, labels, 0, 0, 1, -100, np.ones(1))
+    yield case("a class of probability 0", words_of("f32", "i64", 3, 12, 0, 0, 1, -100) + " +lse", {"logits": logits, "labels": labels}, {"loss": loss, "lse": lse})
+    yield from large_logits(draw)
+
+
+def large_logits(draw):
+    """Rows far from zero, in 60 digits: the loss is a difference of large numbers."""
+    base = np.array([[-1e4], [1e4], [3e3], [-2e4], [2e4]])
+    steps = draw.integers((5, 6), 0, 3) * np.array([[4], [1], [2], [1], [8]])
+    logits = rounded(base + steps, "f32")
+    logits[3] = logits[3, 0]  # equal ones
+    labels = np.array([0, 1, 2, 3, 5])
+    loss, lse, dlogits = np.zeros(5), np.zeros(5), np.zeros((5, 6))
+    with mpmath.workdps(60):
+        for i in range(5):
+            z = [mpmath.mpf(x) for x in logits[i]]
+            most = max(z)
+            exact = most + mpmath.log(sum(mpmath.exp(x - most) for x in z))
+            loss[i], lse[i] = float(exact - z[labels[i]]), float(exact)
+            dlogits[i] = [float(mpmath.exp(x - exact) - (k == labels[i])) for k, x in enumerate(z)]
+    yield case("large logits", "T=f32 L=i32 r=5 v=6 +lse +dlogits", {"logits": logits, "labels": labels}, {"loss": loss, "lse": lse, "dlogits": dlogits})
+
+
+def gradient(logits, labels, lse, smoothing, z_loss, scale, ignored, dloss):
+    """The derivative from a given lse: Szegedy et al. 2016, section 7, and that of z_loss lse^2, Chowdhery et al. 2022."""
+    v = logits.shape[1]
+    target = np.full(logits.shape, f32(smoothing) / v)
+    kept = labels != ignored
+    target[kept, labels[kept]] += 1 - f32(smoothing)
+    p = np.exp(f32(scale) * logits - lse[:, None])
+    d = dloss[:, None] * f32(scale) * (p * (1 + 2 * f32(z_loss) * lse[:, None]) - target)
+    return np.where(kept[:, None], d, 0.0)
+
+
+def cross_entropy_backward(draw):
+    for name, dtype, label_type, r, v, smoothing, z_loss, scale, ignored, rows in CALLS:
+        logits, labels = drawn(draw, dtype, r, v, ignored, rows)
+        dloss = draw.normal(r)
+        parameters = (smoothing, z_loss, scale, ignored, dloss)
+        _, lse, by_autograd = losses(logits, labels, *parameters)
+        assert np.abs(gradient(logits, labels, lse, *parameters) - by_autograd).max() < 1e-14
+        lse = rounded(lse, "f32")
+        yield case(
+            name,
+            words_of(dtype, label_type, r, v, smoothing, z_loss, scale, ignored),
+            {"logits": logits, "labels": labels, "lse": lse, "dloss": dloss},
+            {"dlogits": gradient(logits, labels, lse, *parameters)},
+        )

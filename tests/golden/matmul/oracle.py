@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products in exact arithmetic by Python's integers and fractions, activations by mpmath."""
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+
+from vectors import case, f32
+
+mpmath.mp.dps = 50
+
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": lambda x: max(x, 0),
+    "gelu_tanh": lambda x: x / 2 * (1 + mpmath.tanh(mpmath.sqrt(2 / mpmath.pi) * (x + mpmath.mpf("0.044715") * x**3))),
+    "gelu_erf": lambda x: x * mpmath.ncdf(x),
+    "silu": lambda x: x / (1 + mpmath.exp(-x)),
+}
+
+
+def fractions(x):
+    return np.vectorize(lambda v: Fraction(float(v)), otypes=[object])(np.asarray(x))
+
+
+def product(a, b, shape, alpha=1, a_scale=1, b_scale=1, beta=1, c=0, bias=0, activation="none"):
+    """act(alpha a_scale b_scale a b + beta c + bias), exact up to the activation. Scales are of rows of a and of columns of b."""
+    scales = fractions(a_scale)[..., None] * fractions(b_scale)[..., None, :] if np.ndim(b_scale) else fractions(a_scale)[..., None] * Fraction(float(b_scale))
+    t = Fraction(f32(alpha)) * scales * np.matmul(fractions(a), fractions(b)) + Fraction(f32(beta)) * fractions(c) + fractions(bias)
+    t = np.broadcast_to(t, shape)
+    flat = [float(ACTIVATIONS[activation](mpmath.mpf(v.numerator) / v.denominator)) for v in t.reshape(-1)]
+    return np.array(flat).reshape(shape)
+
+
+def wrapped(d):
+    """Modulo 2^32."""
+    return (d + 2**31) % 2**32 - 2**31
+
+
+def matmul(draw):
+    a, b = draw.normal((5, 11)), draw.normal((11, 17))
+    yield case("plain", "T=f32 m=5 n=17 k=11", {"a": a, "b": b}, {"d": product(a, b, (5, 17))})
+    for which in ("a", "b"):
+        yield case(f"{which} transposed", f"T=f32 m=5 n=17 k=11 {which}=transposed", {"a": a, "b": b}, {"d": product(a, b, (5, 17))})
+    a, b, c, bias = draw.normal((2, 3, 8), "bf16"), draw.normal((2, 8, 10), "bf16"), draw.normal((2, 3, 10), "bf16"), draw.normal(10)
+    d = product(a, b, (2, 3, 10), alpha=-2, beta=3, c=c, bias=bias, activation="gelu_tanh")
+    words = "T=bf16 O=bf16 B=f32 g=2 ga=2 gb=2 m=3 n=10 k=8 alpha=-2 beta=3 activation=gelu_tanh a=transposed b=transposed +c +bias"
+    yield case("batch, transposed, all of the epilogue", words, {"a": a, "b": b, "c": c, "bias": bias}, {"d": d})
+    a, b, c = draw.normal((4, 9), "f16"), draw.normal((3, 9, 6), "f16"), draw.normal((1, 6))
+    words = "T=f16 O=f32 B=f32 g=3 ga=1 gb=3 m=4 n=6 k=9 beta=-0.5 activation=silu +c"
+    yield case("one a for the batch, c a row", words, {"a": a, "b": b, "c": c}, {"d": product(a, b, (3, 4, 6), beta=-0.5, c=c, activation="silu")})
+    for activation in ("relu", "gelu_erf"):
+        a, b, bias = draw.normal((3, 7)), draw.normal((7, 12)), draw.normal(12)
+        words = f"T=f32 m=3 n=12 k=7 activation={activation} alpha=0.5 +bias"
+        yield case(activation, words, {"a": a, "b": b, "bias": bias}, {"d": product(a, b, (3, 12), alpha=0.5, bias=bias, activation=activation)})
+    a, b, c = draw.normal((3, 0)), draw.normal((0, 5)), draw.normal((3, 5))
+    yield case("k = 0", "T=f32 m=3 n=5 k=0 beta=3 +c", {"a": a, "b": b, "c": c}, {"d": 3 * c})
+    a, b, c = draw.normal((3, 13), "f64"), draw.normal((13, 5), "f64"), draw.normal((3, 5), "f64")
+    yield case("f64", "T=f64 m=3 n=5 k=13 alpha=0.1 +c", {"a": a, "b": b, "c": c}, {"d": product(a, b, (3, 5), alpha=0.1, c=c)})
+    yield from scaled(draw)
+    yield from integers(draw)
+
+
+def scaled(draw):
+    for name, left, right, out, a_scale, b_scale in (
+        ("e4m3, a scale for each row and column", "e4m3", "e4m3", "bf16", draw.uniform(4, 0.1, 2), draw.uniform(6, 0.1, 2)),
+        ("e4m3 by e5m2, one scale each", "e4m3", "e5m2", "f32", draw.uniform(1, 0.1, 2), draw.uniform(1, 0.1, 2)),
+        ("e5m2 by e4m3, a scale for each row", "e5m2", "e4m3", "f16", draw.uniform(4, 0.1, 2), None),
+        ("bf16, a scale for each column", "bf16", "bf16", "f32", None, draw.uniform(6, 0.1, 2)),
+    ):
+        a, b, bias = draw.normal((4, 16), left, scale=2), draw.normal((16, 6), right, scale=2), draw.normal(6)
+        words, ins = f"T={left} U={right} O={out} B=f32 m=4 n=6 k=16 alpha=0.5 activation=relu +bias", {"a": a, "b": b, "bias": bias}
+        if a_scale is not None:
+            ins["a_scale"], words = a_scale, words + " +a_scale"
+        if b_scale is not None:
+            ins["b_scale"], words = b_scale, words + " +b_scale"
+        rows = np.ones(1) if a_scale is None else a_scale
+        columns = 1 if b_scale is None else b_scale
+        d = product(a, b, (4, 6), alpha=0.5, a_scale=rows, b_scale=columns, bias=bias, activation="relu")
+        yield case(name, words, ins, {"d": d})
+
+
+def integers(draw):
+    a, b, c, bias = draw.integers((3, 21), -128, 128), draw.integers((21, 9), -128, 128), draw.integers((3, 9), -(2**31), 2**31), draw.integers(9, -1000, 1000)
+    words = "T=i8 m=3 n=9 k=21 alpha=3 beta=-2 activation=relu +c +bias"
+    d = np.maximum(wrapped(3 * (a @ b) - 2 * c + bias), 0)
+    yield case("i8 modulo 2^32", words, {"a": a, "b": b, "c": c, "bias": bias}, {"d": d})
+    a, b = draw.integers((2, 40), -128, 128), draw.integers((40, 5), -128, 128)
+    yield case("i8 times 2^20", "T=i8 m=2 n=5 k=40 alpha=1048576", {"a": a, "b": b}, {"d": wrapped(2**20 * (a @ b))})
+    # Pairs of products beyond 16 bits, and a sum beyond 32: an instruction that saturates would show.
+    k = 131080
+    a, b = np.full((2, k), -128.0), np.full((k, 2), -128.0)
+    a[1] = 127
+    yield case("i8 sums beyond 2^31", f"T=i8 m=2 n=2 k={k} b=transposed", {"a": a, "b": b}, {"d": wrapped(a @ b)})

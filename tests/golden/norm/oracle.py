@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""softmax, rms_norm, layer_norm and their gradients: PyTorch's functions and autograd in float64."""
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from vectors import case, dropout_factors, f32, rounded
+
+DROPOUT = {"p": 0.3, "seed": 1234567890123456789, "offset": 12884901893}
+DROPOUT_WORDS = f"dropout={DROPOUT['p']} seed={DROPOUT['seed']} offset={DROPOUT['offset']}"
+
+
+def tensor(x, grad=False):
+    return torch.tensor(np.asarray(x), dtype=torch.float64, requires_grad=grad)
+
+
+# ---------------------------------------------------------------------------------------------------------------- softmax
+
+
+def visible(s, n, causal):
+    """The causal mask aligned at the bottom right: the last row sees all."""
+    mask = torch.ones(s, n, dtype=torch.bool)
+    return mask.tril(diagonal=n - s) if causal else mask
+
+
+def softmax_of(x, scale, causal):
+    mask = visible(*x.shape[-2:], causal)
+    y = torch.softmax((f32(scale) * tensor(x)).masked_fill(~mask, -torch.inf), -1)
+    return torch.where(mask.any(-1, keepdim=True), y, 0.0).masked_fill(~mask, 0.0).numpy()
+
+
+def softmax(draw):
+    x = draw.normal((3, 37), scale=3)
+    yield case("rows", "T=f32 s=3 n=37", {"x": x}, {"y": softmax_of(x, 1, False)})
+    x = draw.normal((2, 3, 70), "bf16", scale=2)
+    yield case("negative scale", "T=bf16 g=2 s=3 n=70 scale=-2", {"x": x}, {"y": softmax_of(x, -2, False)})
+    for name, s, n in (("causal, fewer rows", 4, 9), ("causal, more rows", 9, 4)):
+        x = draw.normal((2, s, n))
+        y = softmax_of(x, 0.125, True)
+        for value, i, j in ((np.nan, 0, n - 1), (np.inf, 1, n - 1), (-np.inf, 0, n - 2)):
+            if not visible(s, n, True)[i, j]:
+                x[0, i, j] = value  # hidden, thus never read
+        yield case(name, f"T=f32 g=2 s={s} n={n} scale=0.125 causal=1", {"x": x}, {"y": y})
+    x = draw.normal((5, 20), scale=1e4)
+    x[0, 3], x[1, 4], x[2, 5] = np.nan, np.inf, -np.inf
+    x[3] = -np.inf
+    yield case("large, NaN, Inf, nothing but -Inf", "T=f32 s=5 n=20", {"x": x}, {"y": softmax_of(x, 1, False)})
+    x = draw.normal((2, 33), "f16", scale=2)
+    yield case("f16", "T=f16 s=2 n=33", {"x": x}, {"y": softmax_of(x, 1, False)})
+
+
+def softmax_backward(draw):
+    for name, dtype, g, s, n, scale, causal in (
+        ("rows", "f32", 1, 3, 37, 1, False),
+        ("negative scale", "bf16", 2, 3, 70, -2, False),
+        ("causal, fewer rows", "f32", 2, 4, 9, 0.125, True),
+        ("causal, more rows", "f32", 2, 9, 4, 0.125, True),
+        ("f16", "f16", 1, 2, 33, 1, False),
+    ):
+        x, dy = draw.normal((g, s, n), scale=2), draw.normal((g, s, n), dtype)
+        y = rounded(softmax_of(x, scale, causal), dtype)
+        mask = visible(s, n, causal)
+        gradient = torch.ops.aten._softmax_backward_data(tensor(dy).masked_fill(~mask, 0.0), tensor(y), -1, torch.float64)
+        dx = (f32(scale) * gradient).masked_fill(~mask, 0.0).numpy()
+        if causal:
+            y[:, 0, n - 1], dy[:, 0, n - 1] = np.nan, np.inf  # hidden
+        yield case(name, f"T={dtype} g={g} s={s} n={n} scale={scale} causal={int(causal)}", {"y": y, "dy": dy}, {"dx": dx})
+
+
+# ----------------------------------------------------------------------------------------------------------------- forward
+
+
+def hidden(x, residual, dropped):
+    h = np.asarray(x, dtype=np.float64)
+    if dropped:
+        h = h * dropout_factors(h.shape, **DROPOUT)
+    return h if residual is None else h + residual
+
+
+def norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra):
+    words = f"T={dtype} R={residual_type or dtype} W={weight_type or dtype} r={r} n={n} eps={eps} weight_offset={offset}"
+    words += " rounding=before_weight" if before_weight else ""
+    return f"{words} {DROPOUT_WORDS}{extra}" if dropped else words + extra
+
+
+def rms_norm(draw):
+    # name, type, rows, length, of weight, of residual, eps, weight_offset, rounding before the weight, dropout, mean
+    for name, dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, mean in (
+        ("plain", "f32", 3, 37, None, None, 1e-6, 0, False, False, 0),
+        ("weight", "f32", 3, 70, "f32", None, 1e-5, 0, False, False, 0),
+        ("Gemma, 1 + weight", "bf16", 2, 40, "bf16", None, 1e-6, 1, False, False, 0),
+        ("an offset between", "f32", 2, 33, "f32", None, 1e-2, 0.375, False, False, 0),
+        ("Llama, rounded before the weight", "bf16", 3, 48, "f32", None, 1e-5, 0, True, False, 0),
+        ("f16 rounded before 1 + weight, residual", "f16", 2, 35, "f16", "f16", 1e-5, 1, True, False, 0),
+        ("residual", "bf16", 3, 24, "bf16", "f32", 1e-6, 0, False, False, 0),
+        ("dropout and residual", "f32", 4, 21, "f32", "f32", 1e-6, 1, False, True, 0),
+        ("mean far from zero, eps that counts", "f32", 2, 19, None, None, 3, 0, False, False, 50),
+    ):
+        x = draw.normal((r, n), dtype, mean=mean)
+        weight = draw.normal(n, weight_type) if weight_type else None
+        residual = draw.normal((r, n), residual_type) if residual_type else None
+        h = hidden(x, residual, dropped)
+        rstd = torch.rsqrt(tensor(h).pow(2).mean(-1) + f32(eps)).numpy()
+        xhat = F.rms_norm(tensor(h), (n,), eps=f32(eps)).numpy()
+        if before_weight:  # LlamaRMSNorm of Hugging Face: weight * hidden_states.to(input_dtype)
+            y = rounded(xhat, dtype) * (weight + f32(offset))
+        else:
+            factor = None if weight is None else tensor(weight + f32(offset))
+            y = F.rms_norm(tensor(h), (n,), factor, f32(eps)).numpy()
+        ins, outs, extra = {"x": x}, {"y": y}, " +rstd"
+        if residual is not None:
+            ins["residual"], outs["residual_out"], extra = residual, h, extra + " +residual +residual_out"
+        if weight is not None:
+            ins["weight"], extra = weight, extra + " +weight"
+        outs["rstd"] = rstd
+        yield case(name, norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra), ins, outs)
+
+
+def layer_norm(draw):
+    for name, dtype, r, n, weight_type, bias, residual_type, eps, offset, before_weight, dropped, mean in (
+        ("plain", "f32", 3, 37, None, False, None, 1e-5, 0, False, False, 0),
+        ("weight and bias", "f32", 3, 70, "f32", True, None, 1e-5, 0, False, False, 0),
+        ("bias alone", "bf16", 2, 40, None, True, None, 1e-6, 0, False, False, 0),
+        ("offset", "bf16", 2, 40, "f32", True, None, 1e-6, 1, False, False, 0),
+        ("rounded before the weight", "f16", 3, 33, "f16", True, None, 1e-5, 0, True, False, 0),
+        ("residual", "bf16", 3, 24, "bf16", True, "f32", 1e-5, 0, False, False, 0),
+        ("dropout and residual", "f32", 4, 21, "f32", True, "f32", 1e-5, 0.5, False, True, 0),
+        ("mean far beyond the spread", "f32", 2, 29, "f32", False, None, 1e-5, 0, False, False, 4096),
+        ("eps that counts", "f32", 2, 19, None, False, None, 3, 0, False, False, -2),
+    ):
+        x = draw.normal((r, n), dtype, mean=mean)
+        weight = draw.normal(n, weight_type) if weight_type else None
+        shift = draw.normal(n, weight_type or dtype) if bias else None
+        residual = draw.normal((r, n), residual_type) if residual_type else None
+        h = hidden(x, residual, dropped)
+        factor = None if weight is None else tensor(weight + f32(offset))
+        _, mean_of, rstd = torch.native_layer_norm(tensor(h), (n,), None, None, f32(eps))
+        if before_weight:
+            xhat = rounded(F.layer_norm(tensor(h), (n,), eps=f32(eps)).numpy(), dtype)
+            y = xhat * (weight + f32(offset)) + shift
+        else:
+            y = F.layer_norm(tensor(h), (n,), factor, None if shift is None else tensor(shift), f32(eps)).numpy()
+        ins, outs, extra = {"x": x}, {"y": y}, " +mean +rstd"
+        if residual is not None:
+            ins["residual"], outs["residual_out"], extra = residual, h, extra + " +residual +residual_out"
+        if weight is not None:
+            ins["weight"], extra = weight, extra + " +weight"
+        if shift is not None:
+            ins["bias"], extra = shift, extra + " +bias"
+        outs["mean"], outs["rstd"] = mean_of.reshape(r).numpy(), rstd.reshape(r).numpy()
+        yield case(name, norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra), ins, outs)
+
+
+# --------------------------------------------------------------------------------------------------------------- gradients
+
+
+def backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra):
+    words = f"T={dtype} R={wide_type or dtype} W={weight_type or dtype} r={r} n={n} weight_offset={offset}"
+    return f"{words} {DROPOUT_WORDS}{extra}" if dropped else words + extra
+
+
+def rms_norm_backward(draw):
+    for name, dtype, r, n, weight_type, wide_type, offset, dresidual, dropped in (
+        ("plain", "f32", 3, 37, None, None, 0, False, False),
+        ("weight", "f32", 5, 40, "f32", None, 0, False, False),
+        ("1 + weight", "bf16", 3, 33, "bf16", "f32", 1, False, False),
+        ("gradient of the residual stream", "f16", 3, 24, "f32", "f16", 0, True, False),
+        ("dropout", "f32", 4, 21, "f32", None, 0.375, True, True),
+    ):
+        wide = wide_type or dtype
+        dy, h = draw.normal((r, n), dtype), draw.normal((r, n), wide)
+        weight = draw.normal(n, weight_type) if weight_type else None
+        more = draw.normal((r, n), wide) if dresidual else None
+        rstd = rounded(1 / np.sqrt((h**2).mean(-1) + 0.01), "f32")
+        # The eps by which each row's rstd is the very f32 that is saved: so autograd derives the forward itself.
+        eps = 1 / rstd**2 - (h**2).mean(-1)
+        assert (eps > 0).all()
+        dh, dweight = np.zeros((r, n)), np.zeros(n)
+        for i in range(r):
+            row, w = tensor(h[i], True), None if weight is None else tensor(weight + f32(offset), True)
+            F.rms_norm(row, (n,), w, float(eps[i])).backward(tensor(dy[i]))
+            dh[i] = row.grad.numpy()
+            dweight += 0 if w is None else w.grad.numpy()
+        if weight is None:  # that of a weight of ones
+            dweight = (dy * F.rms_norm(tensor(h), (n,)).numpy() * 0).sum(0)
+            for i in range(r):
+                dweight += dy[i] * F.rms_norm(tensor(h[i]), (n,), eps=float(eps[i])).numpy()
+        dh = dh if more is None else dh + more
+        dx = dh * dropout_factors((r, n), **DROPOUT) if dropped else dh
+        ins, extra = {"dy": dy, "h": h}, " +dh +dweight"
+        if weight is not None:
+            ins["weight"], extra = weight, extra + " +weight"
+        ins["rstd"] = rstd
+        if more is not None:
+            ins["dresidual"], extra = more, extra + " +dresidual"
+        yield case(name, backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra), ins, {"dx": dx, "dh": dh, "dweight": dweight})
+
+
+def layer_norm_backward(draw):
+    for name, dtype, r, n, weight_type, wide_type, offset, dresidual, dropped, mean_at in (
+        ("plain", "f32", 3, 37, None, None, 0, False, False, 0),
+        ("weight", "f32", 5, 40, "f32", None, 0, False, False, 0),
+        ("1 + weight", "bf16", 3, 33, "bf16", "f32", 1, False, False, 0),
+        ("gradient of the residual stream", "f16", 3, 24, "f32", "f16", 0, True, False, 0),
+        ("dropout", "f32", 4, 21, "f32", None, 0.375, True, True, 0),
+        ("mean beyond the spread", "f32", 2, 26, "f32", None, 0, False, False, 30),
+    ):
+        wide = wide_type or dtype
+        dy, h = draw.normal((r, n), dtype), draw.normal((r, n), wide, mean=mean_at)
+        weight = draw.normal(n, weight_type) if weight_type else None
+        more = draw.normal((r, n), wide) if dresidual else None
+        mean, rstd = rounded(h.mean(-1), "f32"), rounded(1 / np.sqrt(h.var(-1) + 1e-5), "f32")
+        # PyTorch's gradient takes mean and rstd as saved; weight and bias of ones and zeros stand for absent ones.
+        factor = torch.ones(n, dtype=torch.float64) if weight is None else tensor(weight + f32(offset))
+        backward = torch.ops.aten.native_layer_norm_backward
+        dh, dweight, dbias = backward(tensor(dy), tensor(h), (n,), tensor(mean)[:, None], tensor(rstd)[:, None], factor, torch.zeros(n, dtype=torch.float64), [True] * 3)
+        dh = dh.numpy() if more is None else dh.numpy() + more
+        dx = dh * dropout_factors((r, n), **DROPOUT) if dropped else dh
+        ins, extra = {"dy": dy, "h": h}, " +dh +dweight +dbias"
+        if weight is not None:
+            ins["weight"], extra = weight, extra + " +weight"
+        ins["mean"], ins["rstd"] = mean, rstd
+        if more is not None:
+            ins["dresidual"], extra = more, extra + " +dresidual"
+        words = backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra)
+        yield case(name, words, ins, {"dx": dx, "dh": dh, "dweight": dweight.numpy(), "dbias": dbias.numpy()})
