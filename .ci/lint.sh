@@ -21,8 +21,11 @@ readelf -d "$library" | grep NEEDED | grep -vE 'lib(c|m|gomp|hwloc|pthread|dl)\.
 python3 .ci/numbers.py || fail "a number is read or written as the program's locale has it"
 python3 .ci/includes.py || fail "the include law is broken"
 
-"$build"/tools/trine spec --matrix >"$build/matrix"
-sed -n '/^| op |/,/^$/p' README.md | sed '/^$/d' | diff "$build/matrix" - || fail "README.md's matrix is not what trine spec --matrix prints"
+git grep -nE '(call|\(call\)|call_\))->(dim|type|tensor)\[[0-9]' -- backends && fail "a place is a number: spec/places/<op>.h has its name"
+
+# Nothing but ops.def lists the ops: each has a row of the matrix, in its order.
+sed -n 's/^[0-9][0-9]* *[a-z]* *\([a-z0-9_]*\) .*/\1/p' spec/ops.def >"$build/ops"
+"$build"/tools/trine spec --matrix | sed -n 's/^| \([a-z0-9_]*\) |.*/\1/p' | sed 1d | diff "$build/ops" - || fail "trine spec --matrix has not a row for each row of spec/ops.def"
 
 cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning --inline-suppr --suppress=missingIncludeSystem --suppress=preprocessorErrorDirective \
     --suppress=unknownMacro --suppress=nullPointerArithmeticRedundantCheck -Iinclude -I"$build/include" -I. dispatch spec/expr.c spec/plan.c spec/ref.c tools 2>&1 || fail "cppcheck found something"

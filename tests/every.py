@@ -4,7 +4,7 @@
 
 Usage: every.py TRINE DRIVER TABLE [--write SECONDS] CHIP OBJECT ... [CHIP OBJECT ...]
 The driver is one of tests: for chips named gfx... the CDNA interpreter, where cases must pass; for those named sm_... the stub of NVIDIA's, which only notes launches.
-The table has for each op the numbers of its cases, and behind them "!CHIP:KERNEL" for each that no case is known to launch; a test fails that launches one of those.
+The table has for each op the numbers of its cases (of an op without a row, the first FIRST are tried), and behind them "!CHIP:KERNEL" for each that no case is known to launch; a test fails that launches one of those.
 Draws change with the suite: --write draws for kernels that the table's cases do not launch, of the first MOST cases as many as run in so many seconds of each op and
 chip, by turns of each type, and keeps those that launch a kernel for the first time."""
 import concurrent.futures
@@ -19,6 +19,7 @@ from launched import fatbin_kernels, object_kernels, read_notes, read_table
 
 WORKERS = max(1, os.cpu_count() or 1)
 STEP, MOST = 4000, 96000
+FIRST = ",".join(map(str, range(100)))
 
 
 class Chip:
@@ -94,7 +95,7 @@ def main():
     good, never = True, {}
     print(f"1..{sum(len(chip.ops) for chip in chips)}")
     with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
-        jobs = [(chip, op, has, pool.submit(run, trine, driver, chip, op, table.get(op, "0"))) for chip in chips for op, has in chip.ops.items()]
+        jobs = [(chip, op, has, pool.submit(run, trine, driver, chip, op, table.get(op, FIRST))) for chip in chips for op, has in chip.ops.items()]
         for number, (chip, op, has, job) in enumerate(jobs, 1):
             done, ran = job.result()
             excused = {name for name in has if f"{chip.name}:{name}" in unknown}
