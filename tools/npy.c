@@ -13,7 +13,7 @@
 
 #include "spec/spec.h"
 
-enum { LONGEST_HEADER = 1 << 20 };
+enum { LONGEST_HEADER = 1 << 20, FIRST_PIECE = 1 << 20 };
 
 __attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size, const char *format, ...) {
     va_list list;
@@ -143,6 +143,26 @@ static bool read_header(FILE *file, const char *path, npy *n, char *error, size_
 
 /* -------------------------------------------------------------------------------------------------------------------- data */
 
+/* Reads `bytes` bytes of data. Memory is taken for `room` of them at first, and twice as much whenever that is full: what a pipe claims to hold is not known. */
+static bool read_bytes(FILE *file, const char *path, npy *n, int64_t bytes, int64_t room, char *error, size_t size) {
+    int64_t have = 0;
+    for (bool all = false; !all; room *= 2) {
+        if (room >= bytes) room = bytes, all = true;
+        unsigned char *grown = realloc(n->data, room ? (size_t)room : 1);
+        if (grown == NULL) {
+            npy_free(n);
+            return wrong(error, size, "%s: out of memory: %" PRId64 " bytes", path, room);
+        }
+        n->data = grown;
+        have += (int64_t)fread(n->data + have, 1, (size_t)(room - have), file);
+        if (have == room) continue;
+        npy_free(n);
+        if (ferror(file)) return wrong(error, size, "%s: %s", path, strerror(errno));
+        return wrong(error, size, "%s: truncated: its shape needs %" PRId64 " bytes of data, it has %" PRId64, path, bytes, have);
+    }
+    return true;
+}
+
 static bool read_data(FILE *file, const char *path, npy *n, char *error, size_t size) {
     n->count = 1;
     for (int k = 0; k < n->rank; k++) /* strides must not overflow either, hence the product without zeros first */
@@ -152,14 +172,10 @@ static bool read_data(FILE *file, const char *path, npy *n, char *error, size_t 
     int64_t bytes;
     struct stat status;
     if (__builtin_mul_overflow(n->count, (int64_t)n->size, &bytes)) return wrong(error, size, "%s: its shape overflows", path);
-    if (fstat(fileno(file), &status) != 0 || !S_ISREG(status.st_mode)) return wrong(error, size, "%s: not a regular file", path);
-    const int64_t left = (int64_t)status.st_size - ftell(file);
+    if (fstat(fileno(file), &status) != 0) return wrong(error, size, "%s: %s", path, strerror(errno));
+    const int64_t left = S_ISREG(status.st_mode) ? (int64_t)status.st_size - ftell(file) : INT64_MAX;
     if (left < bytes) return wrong(error, size, "%s: truncated: its shape needs %" PRId64 " bytes of data, it has %" PRId64, path, bytes, left);
-    n->data = malloc(bytes ? (size_t)bytes : 1);
-    if (n->data == NULL) return wrong(error, size, "%s: out of memory: %" PRId64 " bytes", path, bytes);
-    if (fread(n->data, 1, (size_t)bytes, file) == (size_t)bytes) return true;
-    npy_free(n);
-    return wrong(error, size, "%s: %s", path, ferror(file) ? strerror(errno) : "truncated");
+    return read_bytes(file, path, n, bytes, S_ISREG(status.st_mode) ? bytes : FIRST_PIECE, error, size);
 }
 
 bool npy_read(const char *path, npy *npy_out, char *error, size_t error_size) {
@@ -186,6 +202,12 @@ trine_dtype npy_dtype(const npy *n) {
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].kind == n->kind && table[i].size == n->size) return table[i].dtype;
     return TRINE_NONE;
+}
+
+const char *npy_type_name(const npy *n) {
+    const trine_dtype dtype = npy_dtype(n);
+    if (dtype != TRINE_NONE) return trine_dtype_name(dtype);
+    return n->kind == 'b' ? "bool" : n->kind == 'u' ? (n->size == 2 ? "u16" : "u64") : "bits";
 }
 
 int64_t npy_stride(const npy *n, int k) {
@@ -285,6 +307,8 @@ bool npy_convert(const npy *n, trine_dtype dtype, bool row_major, void *out, cha
 
 /* ------------------------------------------------------------------------------------------------------------------ writing */
 
+trine_dtype npy_written(trine_dtype dtype) { return dtype >> 8 > 2 ? TRINE_F32 : dtype; }
+
 static const char *descr_of(trine_dtype dtype) {
     switch (dtype) {
     case TRINE_I8: return "|i1";
@@ -310,7 +334,7 @@ static bool write_widened(FILE *file, const void *data, trine_dtype dtype, int64
     return true;
 }
 
-bool npy_write(const char *path, const void *data, trine_dtype dtype, int rank, const int64_t *shape, char *error, size_t error_size) {
+bool npy_write(FILE *file, const void *data, trine_dtype dtype, int rank, const int64_t *shape) {
     char head[512] = "\x93NUMPY\x01";
     int length = 10 + snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr_of(dtype));
     int64_t count = 1;
@@ -323,14 +347,7 @@ bool npy_write(const char *path, const void *data, trine_dtype dtype, int rank, 
     head[length++] = '\n';
     head[8] = (char)((length - 10) & 0xff);
     head[9] = (char)((length - 10) >> 8);
-    FILE *file = fopen(path, "wb");
-    if (file == NULL) return wrong(error, error_size, "%s: %s", path, strerror(errno));
-    bool ok = fwrite(head, 1, (size_t)length, file) == (size_t)length;
-    const bool widened = dtype >> 8 > 2;
-    if (ok && widened)
-        ok = write_widened(file, data, dtype, count);
-    else if (ok)
-        ok = fwrite(data, trine_dtype_size(dtype), (size_t)count, file) == (size_t)count;
-    if (fclose(file) != 0) ok = false;
-    return ok || wrong(error, error_size, "%s: %s", path, strerror(errno));
+    if (fwrite(head, 1, (size_t)length, file) != (size_t)length) return false;
+    if (npy_written(dtype) != dtype) return write_widened(file, data, dtype, count);
+    return fwrite(data, trine_dtype_size(dtype), (size_t)count, file) == (size_t)count;
 }

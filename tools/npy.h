@@ -4,6 +4,7 @@
 #define TRINE_TOOLS_NPY_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include <trine/trine.h>
 
@@ -25,6 +26,9 @@ void npy_free(npy *n);
 /* The element type that has the very values of the file's, TRINE_NONE if trine has none (bool, u16, bits). */
 trine_dtype npy_dtype(const npy *n);
 
+/* What NumPy calls the file's element type, in short: "f64", "u16", "bool". */
+const char *npy_type_name(const npy *n);
+
 /* The stride of dimension `k`, in elements, in the file's own order. */
 int64_t npy_stride(const npy *n, int k);
 
@@ -32,7 +36,8 @@ int64_t npy_stride(const npy *n, int k);
  * integer type's range is an error; bits without a meaning ('V', as NumPy writes bf16 and f8 of ml_dtypes) are taken as they are by a type of their size. */
 bool npy_convert(const npy *n, trine_dtype dtype, bool row_major, void *out, char *error, size_t error_size);
 
-/* Writes a dense row-major array; bf16 and f8 are written as f32, exactly. */
-bool npy_write(const char *path, const void *data, trine_dtype dtype, int rank, const int64_t *shape, char *error, size_t error_size);
+/* Writes a dense row-major array; false if the file takes not all of it. bf16 and f8 are written as f32, exactly: the type that npy_written() says. */
+bool npy_write(FILE *file, const void *data, trine_dtype dtype, int rank, const int64_t *shape);
+trine_dtype npy_written(trine_dtype dtype);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trine run: one op on tensors in .npy files, entirely from the specification. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "npy.h"
+#include "output.h"
 #include "tool.h"
 
 enum { MOST_ROWS = 2 * TRINE_MAX_TENSORS + TRINE_MAX_PARAMS + 10, MOST_SHOWN = 1000 };
@@ -18,6 +20,8 @@ typedef struct run {
     const char *file_out[TRINE_MAX_TENSORS]; /* --x-out FILE of a tensor updated in place */
     const char *param[TRINE_MAX_PARAMS];
     npy input[TRINE_MAX_TENSORS];
+    output output[TRINE_MAX_TENSORS];
+    FILE *list; /* where what was done is told */
     void *host[TRINE_MAX_TENSORS];
     size_t bytes[TRINE_MAX_TENSORS];
     char error[512];
@@ -165,6 +169,8 @@ static int shape_input(run *r, int i) {
     const bool transposed = (t->flags & TRANSPOSABLE) && n->rank == 2;
     const bool as_it_is = n->fortran && !is_output(r, i) && ((t->flags & ANY_STRIDE) || transposed);
     for (int k = 0; k < n->rank && as_it_is; k++) tensor->stride[k] = npy_stride(n, k);
+    if (n->kind != 'V' && npy_dtype(n) != tensor->dtype)
+        fprintf(stderr, "trine: %s: %s has %s, converted to %s\n", t->name, r->file[i], npy_type_name(n), trine_dtype_name(tensor->dtype));
     r->bytes[i] = (size_t)n->count * trine_dtype_size(tensor->dtype);
     r->host[i] = malloc(r->bytes[i] ? r->bytes[i] : 1);
     if (r->host[i] == NULL) return failure("%s: out of memory: %zu bytes", t->name, r->bytes[i]);
@@ -214,33 +220,70 @@ static int call(run *r) {
     return ok ? 0 : 1;
 }
 
-static void show(const trine_tensor *tensor, const void *host) {
+/* ---------------------------------------------------------------------------------------------------------------- outputs */
+
+/* Where output `i` goes: NULL nowhere, "-" to be shown. */
+static const char *output_file(const run *r, int i) {
+    if (!(r->c.present >> i & 1) || !is_output(r, i)) return NULL;
+    return is_input(r, i) ? r->file_out[i] : r->file[i];
+}
+
+/* Before anything is computed: all results will have a place. */
+static int open_outputs(run *r) {
+    r->list = stdout;
+    for (int i = 0; i < r->plan->tensors; i++) {
+        const char *file = output_file(r, i), *name = r->plan->tensor[i].spec->name;
+        if (file == NULL || strcmp(file, "-") == 0) continue;
+        if (!output_open(&r->output[i], file, r->error, sizeof r->error)) return failure("%s: %s", name, r->error);
+        if (output_is_stdout(&r->output[i])) r->list = stderr;
+        for (int k = 0; k < i; k++)
+            if (r->output[i].target && r->output[k].target && strcmp(r->output[i].target, r->output[k].target) == 0)
+                return usage_error("run", "%s and %s go to the same file, %s", r->plan->tensor[k].spec->name, name, file);
+    }
+    return 0;
+}
+
+static void show(FILE *list, const trine_tensor *tensor, const void *host) {
     const int64_t count = trine_tensor_count(tensor);
     for (int64_t i = 0; i < count && i < MOST_SHOWN; i++) {
         if (tensor->dtype == TRINE_I64)
-            printf(" %" PRId64, ((const int64_t *)host)[i]);
+            fprintf(list, " %" PRId64, ((const int64_t *)host)[i]);
         else
-            printf(" %.9g", trine_load(host, tensor->dtype, i));
+            fprintf(list, " %.9g", trine_load(host, tensor->dtype, i));
     }
-    printf("%s\n", count > MOST_SHOWN ? " ..." : "");
+    fprintf(list, "%s\n", count > MOST_SHOWN ? " ..." : "");
 }
 
+static void tell_output(const run *r, int i) {
+    const trine_tensor *tensor = &r->c.tensor[i];
+    const char *file = output_file(r, i);
+    fprintf(r->list, "%s %s [", r->plan->tensor[i].spec->name, trine_dtype_name(tensor->dtype));
+    for (int k = 0; k < tensor->rank; k++) fprintf(r->list, "%s%" PRId64, k ? ", " : "", tensor->shape[k]);
+    fputs("]", r->list);
+    if (file && strcmp(file, "-") == 0)
+        show(r->list, tensor, r->host[i]);
+    else if (file == NULL)
+        fputs(", not written\n", r->list);
+    else if (npy_written(tensor->dtype) != tensor->dtype)
+        fprintf(r->list, " as %s -> %s\n", trine_dtype_name(npy_written(tensor->dtype)), file);
+    else
+        fprintf(r->list, " -> %s\n", file);
+}
+
+/* Writes all results, then gives all their names, and only then tells of them. */
 static int write_outputs(run *r) {
     for (int i = 0; i < r->plan->tensors; i++) {
-        if (!(r->c.present >> i & 1) || !is_output(r, i)) continue;
         const trine_tensor *tensor = &r->c.tensor[i];
-        const char *file = is_input(r, i) ? r->file_out[i] : r->file[i];
-        printf("%s %s [", r->plan->tensor[i].spec->name, trine_dtype_name(tensor->dtype));
-        for (int k = 0; k < tensor->rank; k++) printf("%s%" PRId64, k ? ", " : "", tensor->shape[k]);
-        if (file && strcmp(file, "-") == 0) {
-            printf("]");
-            show(tensor, r->host[i]);
-            continue;
-        }
-        printf("]%s%s\n", file ? " -> " : ", not written", file ? file : "");
-        if (file && !npy_write(file, r->host[i], tensor->dtype, tensor->rank, tensor->shape, r->error, sizeof r->error))
-            return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
+        output *o = &r->output[i];
+        if (o->file == NULL) continue;
+        const bool written = npy_write(o->file, r->host[i], tensor->dtype, tensor->rank, tensor->shape);
+        if (!written) snprintf(r->error, sizeof r->error, "%s: %s", o->path, strerror(errno));
+        if (!written || !output_finish(o, r->error, sizeof r->error)) return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
     }
+    for (int i = 0; i < r->plan->tensors; i++)
+        if (!output_commit(&r->output[i], r->error, sizeof r->error)) return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
+    for (int i = 0; i < r->plan->tensors; i++)
+        if ((r->c.present >> i & 1) && is_output(r, i)) tell_output(r, i);
     return 0;
 }
 
@@ -248,6 +291,7 @@ static void release(run *r) {
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) {
         npy_free(&r->input[i]);
         free(r->host[i]);
+        output_discard(&r->output[i]);
     }
     free(r);
 }
@@ -270,6 +314,7 @@ int trine_tool_run(int argc, char **argv) {
     if (status == 0) status = choose_present(r);
     if (status == 0) status = read_inputs(r);
     if (status == 0) status = make_tensors(r);
+    if (status == 0) status = open_outputs(r);
     if (status == 0 && (status = target_open(&r->target, "run")) == 0) {
         status = call(r);
         if (status == 0) status = write_outputs(r);
