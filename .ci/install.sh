@@ -8,7 +8,9 @@ trap 'rm -rf "$prefix"' EXIT
 DESTDIR=$prefix meson install -C "$build" --no-rebuild --quiet
 libdir=$(dirname "$(find "$prefix" -name trine.pc)")/..
 libdir=$(cd "$libdir" && pwd)
-export LD_LIBRARY_PATH="$libdir" PKG_CONFIG_PATH="$libdir/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$prefix"
+# The tree may be moved: nothing says where it was meant to be.
+export LD_LIBRARY_PATH="$libdir" PKG_CONFIG_PATH="$libdir/pkgconfig"
+[ "$(realpath "$(pkg-config --variable=plugindir trine)")" = "$(realpath -m "$libdir"/trine-0)" ] || { echo "trine.pc has another place for modules: is pkgconfig.relocatable off in this build?" >&2; exit 1; }
 # shellcheck disable=SC2046
 gcc -std=c99 -Wall -Wextra -Werror examples/linking/main.c -o "$prefix/c" $(pkg-config --cflags --libs trine)
 "$prefix/c"
@@ -17,6 +19,19 @@ g++ -std=c++17 -Wall -Wextra -Werror -x c++ examples/linking/main.cpp -o "$prefi
 "$prefix/cpp"
 cmake -S examples/linking -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$(dirname "$(find "$prefix" -type d -name include)")" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$prefix/cmake" >/dev/null
+# A backend that is not there is not found.
+root=$(dirname "$(find "$prefix" -type d -name include)")
+components() { # COMPONENT...
+    printf 'cmake_minimum_required(VERSION 3.13)\nproject(p C)\nfind_package(trine CONFIG REQUIRED COMPONENTS %s)\n' "$*" >"$prefix/CMakeLists.txt"
+    rm -rf "$prefix/components"
+    cmake -S "$prefix" -B "$prefix/components" -DCMAKE_PREFIX_PATH="$root" >"$prefix/components.log" 2>&1
+}
+components cpu || { cat "$prefix/components.log"; exit 1; }
+! components cpu none || { echo "find_package finds a backend that does not exist" >&2; exit 1; }
+grep -q 'has no module' "$prefix/components.log" || { cat "$prefix/components.log"; exit 1; }
+for backend in cuda hip; do
+    if [ -f "$libdir/trine-0/trine-$backend.so" ]; then components cpu $backend; else ! components cpu $backend; fi || { cat "$prefix/components.log"; exit 1; }
+done
 "$prefix/cmake/linking-c"
 "$prefix/cmake/linking-cpp"
 # The README's example is code, not decoration.

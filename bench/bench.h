@@ -97,8 +97,8 @@ void bench_work(const trine_case *c, bench_result *result);
 /* Sets a result against the roofs. */
 void bench_hold(bench_result *result, const bench_roofs *roofs);
 
-/* Hands on the op and the case of each line of a file, "matmul square: T=bf16 m=4096 n=4096 k=4096"; empty lines and those with # in front say nothing. False, with
- * the reason in `error`, if it cannot be read. */
+/* Hands on the op and the case of each line of a file, "matmul square: T=bf16 m=4096 n=4096 k=4096"; empty lines and those with # in front say nothing. All lines
+ * are read first: false, with the reason in `error` and nothing handed on, if the file cannot be read or a line is wrong. */
 bool bench_read_cases(const char *path, void (*each)(void *context, trine_op op, const char *text), void *context, char *error, size_t error_size);
 
 /* What a call costs the host, in nanoseconds, its work on a device not included: the median over short rounds of calls; negative if one fails. */

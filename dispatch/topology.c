@@ -96,11 +96,27 @@ static int numa_of_pci_system(const char *bus_id) {
 #ifdef TRINE_HWLOC
 #include <hwloc.h>
 
+/* Is there what hwloc reads? Where /sys is empty, as in some containers, it would print that it found nothing. */
+static bool has_source(void) {
+    static const char *const variables[] = { "HWLOC_XMLFILE", "HWLOC_SYNTHETIC", "HWLOC_FSROOT", "HWLOC_CPUID_PATH" };
+    static const char *const directories[] = { "/sys/bus/cpu/devices", "/sys/devices/system/cpu" };
+    static const char *const files[] = { "package_cpus", "core_cpus", "core_siblings", "thread_siblings" };
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        if (getenv(variables[i]) != NULL) return true;
+    for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++)
+        for (size_t k = 0; k < sizeof files / sizeof files[0]; k++) {
+            char path[96];
+            snprintf(path, sizeof path, "%s/cpu0/topology/%s", directories[i], files[k]);
+            if (access(path, R_OK) == 0) return true;
+        }
+    return false;
+}
+
 /* A loaded topology with the PCI devices if `io`. hwloc's components for vendor libraries are not asked: they would start drivers, and the backends know
  * their devices better. */
 static bool load(hwloc_topology_t *topology, bool io) {
     static const char *const vendors[] = { "cuda", "nvml", "rsmi", "levelzero", "opencl", "gl" };
-    if (hwloc_topology_init(topology) != 0) return false;
+    if (!has_source() || hwloc_topology_init(topology) != 0) return false;
     for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; i++)
         hwloc_topology_set_components(*topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, vendors[i]);
     hwloc_topology_set_io_types_filter(*topology, HWLOC_TYPE_FILTER_KEEP_NONE);

@@ -285,14 +285,16 @@ const char *trine_tune_find(trine_tune *tune, const trine_queue *queue, const tr
 static trine_status io_error(const char *what, const char *path) { return trine_fail(TRINE_ERR_IO, "tuning cache: %s %s: %s", what, path, strerror(errno)); }
 
 /* Makes the directories above `path`. */
-static void make_directories(const char *path) {
+static trine_status make_directories(const char *path) {
     char directory[PATH_MAX];
     snprintf(directory, sizeof directory, "%s", path);
     for (char *at = strchr(directory + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
         *at = 0;
-        mkdir(directory, 0700); /* if it could not be made, opening the lock says why */
+        /* One that is there is found there first: in a directory that may not be written, making it anew would be refused before that is seen. */
+        if (access(directory, F_OK) != 0 && mkdir(directory, 0700) != 0 && errno != EEXIST) return io_error("cannot make", directory);
         *at = '/';
     }
+    return TRINE_OK;
 }
 
 /* Does the line begin with these columns? */
@@ -352,7 +354,8 @@ trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const
     trine_choice_text(call->plan, &c, text, sizeof text);
     snprintf(key, sizeof key, "%s\t%s\t%s\t%s\t%s\t%s\t", column[0], column[1], column[2], column[3], call->plan->spec->name, text);
     trine_snprintf(line, sizeof line, "%s\t%.4e", kernel, seconds);
-    make_directories(tune->path);
+    const trine_status made = make_directories(tune->path);
+    if (made != TRINE_OK) return made;
     if (realpath(tune->path, path) == NULL) memcpy(path, tune->path, sizeof path); /* a link stays one */
     snprintf(lock, sizeof lock, "%s.lock", path);
     const int file = open(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

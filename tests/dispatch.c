@@ -407,6 +407,22 @@ Test(tune, errors, .init = set_up_cache, .fini = tear_down_cache) {
     trine_close(tuned);
 }
 
+/* A cache that cannot be made: the message names the directory at which it failed, and why. */
+Test(tune, no_directory, .init = set_up_cache, .fini = tear_down_cache) {
+    trine_tensor tx, ty;
+    const trine_scale_args args = small_call(&tx, &ty, 8);
+    char file[160], wanted[256];
+    snprintf(file, sizeof file, "%s/file", directory);
+    write_file(file, "", 0);
+    snprintf(cache, sizeof cache, "%.120s/trine/tune", file);
+    trine *tuned = open_tuned();
+    trine_queue *good = open_good(tuned, NULL, 0);
+    snprintf(wanted, sizeof wanted, "tuning cache: cannot make %s/trine: Not a directory", file);
+    expect_message(trine_tune_call(good, TRINE_OP_SCALE, &args), TRINE_ERR_IO, wanted);
+    trine_queue_close(good);
+    trine_close(tuned);
+}
+
 /* A strict queue is not given more workspace behind its back. */
 Test(tune, strict_queue, .init = set_up_cache, .fini = tear_down_cache) {
     trine_tensor tx, ty;

@@ -52,6 +52,20 @@ printf '\223NUMPY\011\000\166\000{}' >version.npy
 
 expect "help" 0 "^  run " "$trine" --help
 expect "version" 0 "^trine [0-9]" "$trine" --version
+# full COMMAND...: with a standard output that takes nothing.
+full() { "$@" >/dev/full; }
+for words in --help --version help "run --help" "run scale --help" "spec --help" "help bench" "spec scale" info; do
+    expect "$words to a full disk" 1 "standard output could not be written" full "$trine" $words
+done
+expect "help of a command" 0 "usage: trine bench" "$trine" help bench
+expect "help of an op" 0 "^  --alpha X" "$trine" help run scale
+expect "help of no command" 2 'did you mean "bench"' "$trine" help benhc
+expect "an integer's limit" 2 "from 1 to 9223372036854775807" "$trine" check --cases x
+expect "no budget" 2 "not a number from 0.001" "$trine" check --budget 0
+expect "no cases" 2 "not an integer from 1" "$trine" check --cases 0
+if unshare -rm sh -c 'mount -t tmpfs none /sys' 2>/dev/null; then
+    expect "nothing is said of an empty /sys" 1 "" sh -c "unshare -rm sh -c 'mount -t tmpfs none /sys && \"$trine\" info' 2>&1 >/dev/null | grep ."
+fi
 expect "no command" 2 "usage: trine" "$trine"
 expect "misspelt command" 2 'did you mean "bench"' "$trine" benhc
 for command in run info spec explain check bench tune; do expect "help of $command" 0 "usage: trine $command" "$trine" $command --help; done
@@ -171,6 +185,15 @@ chmod +x trine-peers
 expect "bench of peers" 0 "^given: --op matmul --time 1$" $alone bench --op matmul --peers --time 1
 expect "tune" 0 " 0 failed" "$trine" tune --op rms_norm --dims "r=64 n=64"
 expect "tune of two ops" 0 "2 with one kernel only, 0 failed" "$trine" tune --op scale,add --dims "n=64"
+printf 'scale small: T=f32 n=64\n# nothing\n\nscale T=f32 n=128 k=5\nscale T=f32 n=256\n' >cases.txt
+for command in bench tune; do
+    expect "$command of a line with no such dimension" 1 'cases.txt:4: scale has no dimension, type, parameter or tensor "k"' "$trine" $command --cases cases.txt
+done
+printf 'scale T=f32 n=128\nscael T=f32 n=256\n' >cases.txt
+expect "bench of a line with no op" 1 'cases.txt:2: "scael T=f32 n=256" is not an op and a case' "$trine" bench --cases cases.txt --time 0.01
+expect "nothing was measured before" 1 "" grep -q "f32 n=128" out
+expect "a page that cannot be written" 1 "/nonexistent/page.html: No such file" "$trine" bench --op scale --dims n=64 --html /nonexistent/page.html
+expect "is not measured for" 1 "" grep -q roofs out
 expect "tune of no op" 2 'no op "ad"' "$trine" tune --op scale,ad
 expect "check of cases by number" 0 "^3 passed, 0 failed" "$trine" check --device cpu --op add --seed 5 --case 3,a0,7 --log check.log
 expect "check of one size" 0 "^[1-9][0-9]* passed, 0 failed" "$trine" check --device cpu --op rms_norm,softmax --types T=bf16 --dims n=1536 --cases 20

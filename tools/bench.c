@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "output.h"
 #include "tool.h"
 
 enum { MOST_RESULTS = 1024 };
@@ -14,6 +15,7 @@ typedef struct bench {
     target target;
     selection which;
     const char *json, *html;
+    output json_output, html_output;
     bool compare, dispatch, roofs;
     double alpha, threshold;
     bench_plan plan;
@@ -66,18 +68,28 @@ static void measure(void *context, trine_op op, const char *text) {
     report->count++;
 }
 
-static void measure_all(bench *b) {
-    char error[320];
+static int measure_all(bench *b) {
+    char error[640];
     bench_print_header(b->out);
-    if (!selection_each(&b->which, measure, b, error, sizeof error)) failure("%s", error);
+    return selection_each(&b->which, measure, b, error, sizeof error) ? 0 : failure("%s", error);
 }
 
-static int write_report(const char *path, bool (*write)(FILE *file, const bench_report *report), const bench_report *report) {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (file == NULL) return failure("%s: %s", path, strerror(errno));
-    bool ok = write(file, report);
-    if (file != stdout && fclose(file) != 0) ok = false;
-    return ok ? 0 : failure("%s could not be written: %s", path, strerror(errno));
+/* 0, or the exit status after a message. */
+static int write_report(output *o, bool (*write)(FILE *file, const bench_report *report), const bench_report *report) {
+    char error[640];
+    if (o->file == NULL) return 0;
+    const bool written = write(o->file, report);
+    if (!written) snprintf(error, sizeof error, "%s: %s", o->path, strerror(errno));
+    return written && output_finish(o, error, sizeof error) && output_commit(o, error, sizeof error) ? 0 : failure("%s", error);
+}
+
+/* The reports will have a place: what was measured for an hour is not lost to a misspelt name. */
+static int open_reports(bench *b) {
+    char error[640];
+    if (b->json && !output_open(&b->json_output, b->json, error, sizeof error)) return failure("%s", error);
+    if (b->html && !output_open(&b->html_output, b->html, error, sizeof error)) return failure("%s", error);
+    if (output_is_stdout(&b->json_output) || output_is_stdout(&b->html_output)) b->out = stderr;
+    return 0;
 }
 
 static int finish(bench *b) {
@@ -86,8 +98,7 @@ static int finish(bench *b) {
         bench_hold(&b->report.result[i], &b->report.roofs);
         above += b->report.result[i].above;
     }
-    if (b->json && write_report(b->json, bench_write_json, &b->report)) return 1;
-    if (b->html && write_report(b->html, bench_write_html, &b->report)) return 1;
+    if (write_report(&b->json_output, bench_write_json, &b->report) || write_report(&b->html_output, bench_write_html, &b->report)) return 1;
     fprintf(b->out, "%d measured, %d skipped, %d above the roof\n", b->report.count, b->skipped, above);
     if (above)
         return failure("%d result%s faster than the roofs measured on this machine: the work is not what the specification counts", above,
@@ -182,17 +193,20 @@ int trine_tool_bench(int argc, char **argv) {
         return slower < 0 ? failure("%s", error) : slower > 0;
     }
     if (count) return usage_error("bench", "unexpected argument \"%s\"", words[0]);
-    b.out = b.json && strcmp(b.json, "-") == 0 ? stderr : stdout;
+    b.out = stdout;
     int status = selection_check("bench", &b.which);
     if (status == 0) status = target_open(&b.target, "bench");
     if (status) return status;
     if (b.dispatch) {
         b.plan.memory = b.target.info.memory / 4;
         status = b.which.op ? costs_of_ops(&b) : dispatch_cost(&b);
-    } else if ((status = prepare(&b)) == 0 && !b.roofs) {
-        measure_all(&b);
-        status = finish(&b);
+    } else {
+        if (!b.roofs) status = open_reports(&b);
+        if (status == 0) status = prepare(&b);
+        if (status == 0 && !b.roofs && (status = measure_all(&b)) == 0) status = finish(&b);
     }
+    output_discard(&b.json_output);
+    output_discard(&b.html_output);
     free(b.report.result);
     target_close(&b.target);
     return status;

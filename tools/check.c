@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "check/check.h"
+#include "output.h"
 #include "tool.h"
 
 /* "45,a17" */
@@ -21,13 +22,10 @@ static bool case_numbers(const char *text) {
     return true;
 }
 
-static int write_json(const check_report *report, const check_options *options, const char *path) {
-    FILE *file = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-    if (file == NULL) return failure("%s: %s", path, strerror(errno));
-    check_print_json(report, options, file);
-    const bool ok = !ferror(file);
-    if ((file != stdout && fclose(file) != 0) || !ok) return failure("%s: %s", path, strerror(errno));
-    return 0;
+static int write_json(const check_report *report, const check_options *options, output *o) {
+    char error[640];
+    check_print_json(report, options, o->file);
+    return output_finish(o, error, sizeof error) && output_commit(o, error, sizeof error) ? 0 : failure("%s", error);
 }
 
 int trine_tool_check(int argc, char **argv) {
@@ -44,12 +42,12 @@ int trine_tool_check(int argc, char **argv) {
         OPTION_TEXT("dims", &o.dims, "\"n=N ...\"", "only these sizes of dimensions"),
         OPTION_TEXT("isa", &o.isa, "LEVEL", "CPU level, or all: every level that the machine has"),
         OPTION_INTEGER("seed", &seed, 0, INT64_MAX, "N", "seed of the cases (default: 1)"),
-        OPTION_NUMBER("budget", &o.budget, 0, 1e9, "SECONDS", "time for all ops together (default: 60, if --cases is not given)"),
-        OPTION_INTEGER("cases", &o.cases, 0, INT64_MAX, "N", "cases of each op"),
+        OPTION_NUMBER("budget", &o.budget, 1e-3, 1e9, "SECONDS", "time for all ops together (default: 60, if --cases is not given)"),
+        OPTION_INTEGER("cases", &o.cases, 1, INT64_MAX, "N", "cases of each op"),
         OPTION_TEXT("case", &o.only, "N,...", "only these cases, as a failure's replay line says"),
         OPTION_TEXT("golden", &o.golden, "DIR",
                     "the cases of this directory of golden vectors in the place of drawn ones: reference and kernels against an oracle"),
-        OPTION_NUMBER("timeout", &o.timeout, 0, 1e9, "SECONDS", "time after which a kernel counts as hung (default: 120)"),
+        OPTION_NUMBER("timeout", &o.timeout, 1e-3, 1e9, "SECONDS", "time after which a kernel counts as hung (default: 120)"),
         OPTION_FLAG("huge", &o.huge, "also a case of more than 2^31 elements for each op that can have one"),
         OPTION_FLAG("stop", &o.stop, "leave an op at its first failure"),
         OPTION_INTEGER("exact", &o.exact, 1, 1 << 20, "BYTES",
@@ -77,11 +75,18 @@ int trine_tool_check(int argc, char **argv) {
     if (o.cases == 0 && o.budget == 0 && !o.only && !o.golden) o.budget = 60;
     if (isatty(STDERR_FILENO) && !quiet) o.progress = stderr;
     if (log && (o.log = fopen(log, "a")) == NULL) return failure("%s: %s", log, strerror(errno));
-    const bool to_stdout = json && strcmp(json, "-") == 0;
-    if (!(list ? check_list(&o, stdout, &report) : check_run(&o, &report))) return failure("%s", report.error);
-    if (list) return 0;
-    if (o.log && fclose(o.log) != 0) return failure("%s: %s", log, strerror(errno));
-    check_print(&report, to_stdout ? stderr : stdout, quiet);
-    const int written = json ? write_json(&report, &o, json) : 0;
-    return check_total(&report).failed > 0 ? 1 : written;
+    output written = { NULL };
+    char error[640];
+    if (json && !list && !output_open(&written, json, error, sizeof error)) return failure("%s", error);
+    int status = 0;
+    if (!(list ? check_list(&o, stdout, &report) : check_run(&o, &report))) {
+        status = failure("%s", report.error);
+    } else if (!list) {
+        check_print(&report, output_is_stdout(&written) ? stderr : stdout, quiet);
+        if (written.file != NULL) status = write_json(&report, &o, &written);
+        if (check_total(&report).failed > 0) status = 1;
+    }
+    if (o.log && fclose(o.log) != 0) status = failure("%s: %s", log, strerror(errno));
+    output_discard(&written);
+    return status;
 }

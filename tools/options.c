@@ -102,13 +102,15 @@ static int unknown(const option_set *set, const char *command, const char *name)
     return OPTIONS_WRONG;
 }
 
+static int64_t integer_limit(double limit) { return limit >= 0x1p63 ? INT64_MAX : (int64_t)limit; }
+
 static int set_value(const option_row *row, const char *command, const char *value) {
     switch (row->kind) {
     case OPTION_TEXT_KIND:
     case OPTION_MAYBE_KIND: *(const char **)row->value = value; return 0;
     case OPTION_INTEGER_KIND:
-        if (parse_integer(value, (int64_t)row->min, row->max >= 0x1p63 ? INT64_MAX : (int64_t)row->max, row->value)) return 0;
-        usage_error(command, "--%s %s: not an integer from %.0f to %.0f", row->name, value, row->min, row->max);
+        if (parse_integer(value, integer_limit(row->min), integer_limit(row->max), row->value)) return 0;
+        usage_error(command, "--%s %s: not an integer from %" PRId64 " to %" PRId64, row->name, value, integer_limit(row->min), integer_limit(row->max));
         return OPTIONS_WRONG;
     default:
         if (parse_number(value, row->min, row->max, row->value)) return 0;

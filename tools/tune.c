@@ -104,7 +104,7 @@ int trine_tool_tune(int argc, char **argv) {
                              "Times every kernel that takes a case and records the fastest in the tuning cache, which later runs read.", rows };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
-    char error[320];
+    char error[640];
     int status = selection_check("tune", &t.which);
     if (status == 0) status = target_open(&t.target, "tune");
     if (status) return status;
