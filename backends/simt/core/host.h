@@ -20,7 +20,7 @@
 
 enum { SIMT_MAX_TYPES = 4 };
 
-/* The type variables that launches of any op name an entry by: the first, and of some entries the second. */
+/* The type variables that launches of any op name an entry by: the first, and of some entries the second. An op that uses them asserts which they are. */
 enum { SIMT_FIRST_TYPE, SIMT_SECOND_TYPE };
 
 /* A device function: "<op>[_<step>][_ragged]{_<type>}[_<variant>]", as in softmax_bf16_256. */

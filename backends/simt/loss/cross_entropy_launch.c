@@ -2,6 +2,8 @@
 /* cross_entropy on devices: the host side that backends share. */
 #include "cross_entropy_launch.h"
 
+TRINE_ALIKE(CROSS_ENTROPY_TYPE_T, SIMT_FIRST_TYPE);
+
 cross_entropy_params cross_entropy_params_of(const trine_call *call) {
     const trine_cross_entropy_args *args = call->args;
     return (cross_entropy_params){

@@ -4,7 +4,10 @@
 
 #include "backends/simt/core/host.h"
 #include "softmax.h"
+#include "spec/alike.h"
 #include "spec/places/softmax.h"
+
+TRINE_ALIKE(SOFTMAX_TYPE_T, SIMT_FIRST_TYPE);
 
 enum { LEAST = 1024 }; /* elements of a row: registers hold so many as fast */
 

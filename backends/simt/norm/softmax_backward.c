@@ -2,7 +2,10 @@
 /* softmax_backward on devices: the host side. */
 #include "backends/simt/core/host.h"
 #include "softmax.h"
+#include "spec/alike.h"
 #include "spec/places/softmax_backward.h"
+
+TRINE_ALIKE(SOFTMAX_BACKWARD_TYPE_T, SIMT_FIRST_TYPE);
 
 /* Of 16 bits also rows that fill half of the registers of their group. */
 enum { RINGS = 2 };
