@@ -180,6 +180,7 @@ static bool spoil_param(bad *b, int index, int *n) {
         if ((*n)-- == 0) return SET(int32_t, INT32_MAX);
         return false;
     case F32:
+        if (param->unset != NULL && (*n)-- == 0) return SET(float, -0.0f);
         for (int i = 0; i < 3; i++)
             if ((*n)-- == 0) return SET(float, wild[i]);
         if (isfinite(param->min) && (*n)-- == 0) return SET(float, nextafterf((float)param->min, -INFINITY));
@@ -196,6 +197,15 @@ static bool spoil_param(bad *b, int index, int *n) {
     default: return false;
     }
 #undef SET
+}
+
+/* A parameter left zero that a tensor asks for. */
+static bool spoil_required(bad *b, const trine_plan_require *require, int *n) {
+    if (require->kind != REQUIRE_PARAM || !(require->tensors & b->p->call.present) || (*n)-- != 0) return false;
+    b->param = require->param;
+    snprintf(b->what, sizeof b->what, "%s: left zero", b->p->plan->spec->params[require->param].name);
+    trine_param_set(b->p->plan, require->param, b->p->call.args, 0);
+    return true;
 }
 
 /* -------------------------------------------------------------------------------------------------------- structure and data */
@@ -249,6 +259,8 @@ static bool spoil_call(bad *b, int *n) {
     b->word = NULL;
     for (int i = 0; i < plan->params; i++)
         if (spoil_param(b, i, n)) return true;
+    for (int i = 0; i < plan->requires; i++)
+        if (spoil_required(b, &plan->require[i], n)) return true;
     b->param = -1;
     for (int i = 0; i < plan->tensors; i++)
         if (problem_has(b->p, i) && spoil_tensor(b, i, n)) return true;

@@ -191,6 +191,7 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
 
 static void set_param(problem *p, int index, const char *value) {
     char error[256];
+    if (p->plan->spec->params[index].unset != NULL && trine_strtod(value, NULL) == 0) return; /* a zero among .values is one that is left */
     if (!trine_case_set(&p->call, p->plan->spec->params[index].name, value, error, sizeof error)) {
         fprintf(stderr, "specification of %s: .values of %s: %s\n", p->plan->spec->name, p->plan->spec->params[index].name, error);
         abort();
@@ -234,15 +235,26 @@ static void choose_params(problem *p) {
     }
 }
 
-/* The reference's copy of the arguments: fallbacks in the place of zeros, and the full tensors. */
+/* What must be set beside a tensor that is given: to what it is otherwise. */
+static void set_required(problem *p) {
+    for (int i = 0; i < p->plan->requires; i++) {
+        const trine_plan_require *require = &p->plan->require[i];
+        if (require->kind != REQUIRE_PARAM || !(require->tensors & p->call.present) || !trine_param_unset(p->plan, require->param, p->call.args)) continue;
+        trine_param_set(p->plan, require->param, p->call.args, p->plan->spec->params[require->param].fallback);
+        p->call.set |= 1u << require->param;
+    }
+}
+
+/* The reference's copy of the arguments: fallbacks in the place of zeros, zeros for -0.0 where it stands for one, and the full tensors. */
 static void resolve(problem *p) {
-    static const size_t size[] = { [BOOL] = 4, [ENUM] = 4, [I32] = 4, [I64] = 8, [U64] = 8, [F32] = 4 };
-    static const unsigned char zero[8];
     const trine_plan *plan = p->plan;
     memcpy(p->resolved, p->call.args, sizeof p->resolved);
     for (int i = 0; i < plan->params; i++) {
         const trine_spec_param *param = &plan->spec->params[i];
-        if (memcmp(p->resolved + param->offset, zero, size[param->kind]) == 0 && param->fallback != 0) trine_param_set(plan, i, p->resolved, param->fallback);
+        if (param->fallback != 0 && trine_param_unset(plan, i, p->resolved))
+            trine_param_set(plan, i, p->resolved, param->fallback);
+        else if (param->fallback != 0 && trine_param_get(plan, i, p->resolved) == 0)
+            trine_param_set(plan, i, p->resolved, 0);
         const double value = trine_param_get(plan, i, p->resolved);
         if (param->kind != U64 && value != 0 && value != 1) p->exact = false;
     }
@@ -273,6 +285,7 @@ bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, u
     if (!choose_sizes(p, asked)) return false;
     canonical_types(p);
     choose_params(p);
+    set_required(p);
     layout_make(p);
     resolve(p);
     p->empty = true;

@@ -14,6 +14,7 @@ typedef struct checker {
     const trine_plan *plan;
     const char *op;
     trine_call *call;
+    uint32_t unset;                                                     /* parameters that were left zero */
     short symbol_from[TRINE_MAX_SYMBOLS], type_from[TRINE_MAX_SYMBOLS]; /* tensor that bound it, -1: none */
     short missing[TRINE_MAX_TENSORS];                                   /* leading dimensions the caller left out */
     char *low[TRINE_MAX_TENSORS], *high[TRINE_MAX_TENSORS];             /* bytes a tensor covers; equal where it is empty or absent */
@@ -238,25 +239,26 @@ static trine_status check_overlap(const checker *c, int out) {
     return TRINE_OK;
 }
 
-/* True if the field's bits are all zero: not so for -0.0. */
-static bool is_unset(const trine_spec_param *param, const unsigned char *storage) {
-    uint64_t bits = 0;
-    memcpy(&bits, storage + param->offset, param->kind == I64 || param->kind == U64 ? 8 : 4);
-    return bits == 0;
-}
-
-static trine_status check_param(const trine_plan *plan, int index, unsigned char *storage) {
+static trine_status check_param(checker *c, int index) {
+    const trine_plan *plan = c->plan;
     const trine_spec_param *param = &plan->spec->params[index];
     const char *op = plan->spec->name;
-    if (param->fallback != 0 && is_unset(param, storage)) {
-        trine_param_set(plan, index, storage, param->fallback);
-        return TRINE_OK;
+    unsigned char *storage = c->call->storage;
+    if (trine_param_unset(plan, index, storage)) {
+        c->unset |= 1u << index;
+        if (param->fallback != 0) {
+            trine_param_set(plan, index, storage, param->fallback);
+            return TRINE_OK;
+        }
     }
     if (param->kind == U64) return TRINE_OK;
     const double value = trine_param_get(plan, index, storage), min = plan->min[index], max = plan->max[index];
     if (!isfinite(value)) return FAIL("%s: %s is %g, but must be finite", op, param->name, value);
     if (value < min) return FAIL("%s: %s is %.9g, but must be at least %.9g", op, param->name, value, min);
     if (value > max) return FAIL("%s: %s is %.9g, but must be at most %.9g", op, param->name, value, max);
+    if (value != 0 || c->unset >> index & 1) return TRINE_OK;
+    if (param->unset != NULL) return FAIL("%s: %s is 0: leave it out for %s", op, param->name, param->unset);
+    if (param->fallback != 0) trine_param_set(plan, index, storage, 0); /* -0.0 has said what it had to say */
     return TRINE_OK;
 }
 
@@ -269,6 +271,11 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
     case REQUIRE_ANY:
         if (present != 0) return TRINE_OK;
         return FAIL("%s: %s: give at least one", c->op, require->text);
+    case REQUIRE_PARAM: {
+        const char *tensor = c->plan->tensor[__builtin_ctz(require->tensors)].spec->name, *param = c->plan->spec->params[require->param].name;
+        if (present == 0 || !(c->unset >> require->param & 1)) return TRINE_OK;
+        return FAIL("%s: %s is given and %s is 0: leave %s out, or set %s", c->op, tensor, param, tensor, param);
+    }
     default: break;
     }
     if (!trine_require_applies(require, c->call->present)) return TRINE_OK;
@@ -346,7 +353,8 @@ trine_status trine_check(trine_op op, const void *args, bool need_data, trine_ca
     TRY(copy_args(plan->spec, args, call_out));
     TRY(check_tensors(&c));
     TRY(check_types(&c));
-    for (int i = 0; i < plan->params; i++) TRY(check_param(plan, i, call_out->storage));
+    c.unset = 0;
+    for (int i = 0; i < plan->params; i++) TRY(check_param(&c, i));
     for (int i = 0; i < plan->requires; i++) TRY(check_require(&c, &plan->require[i]));
     return check_memory(&c, need_data);
 }

@@ -95,7 +95,8 @@ static bool set_param(trine_case *c, int index, const char *value, char *error, 
         char *end;
         const float number = trine_strtof(value, &end);
         if (end == value || *end || !isfinite(number)) return wrong(error, size, "%s=%s: not a finite number", param->name, value);
-        *(float *)field = number == 0 && param->fallback != 0 ? -0.0f : number;
+        /* A zero that is written is meant. */
+        *(float *)field = number == 0 && (param->fallback != 0 || param->unset != NULL) ? -0.0f : number;
     } else if (!set_integer(param, field, value, error, size)) {
         return false;
     }
@@ -294,7 +295,7 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
 
 static void put_param(writer *w, const trine_spec_param *param, const void *field) {
     if (param->kind == F32)
-        put(w, " %s=%.9g", param->name, *(const float *)field);
+        put(w, " %s=%.9g", param->name, *(const float *)field == 0 ? 0 : *(const float *)field);
     else if (param->kind == U64)
         put(w, " %s=%" PRIu64, param->name, *(const uint64_t *)field);
     else

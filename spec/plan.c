@@ -145,6 +145,16 @@ static bool parse_require(trine_plan *plan, const char *text) {
     if (plan->requires == TRINE_MAX_STRINGS) return malformed(plan, "too many requirements", text);
     trine_plan_require *require = &plan->require[plan->requires ++];
     *require = (trine_plan_require){ .kind = REQUIRE_EXPR, .with = -1, .text = text };
+    const char *arrow = strstr(text, " -> ");
+    if (arrow != NULL) {
+        const char *name = keep(text, (size_t)(arrow - text));
+        const int tensor = name ? trine_plan_find_tensor(plan, name) : -1;
+        free((void *)name);
+        require->kind = REQUIRE_PARAM;
+        require->param = (short)trine_plan_find_param(plan, arrow + 4);
+        require->tensors = tensor < 0 ? 0 : 1u << tensor;
+        return (require->tensors != 0 && require->param >= 0) || malformed(plan, "unknown tensor or parameter in", text);
+    }
     if (strstr(text, "<->") != NULL || strchr(text, '|') != NULL) {
         require->kind = strchr(text, '|') != NULL ? REQUIRE_ANY : REQUIRE_BOTH;
         require->tensors = parse_set(plan, text);
@@ -288,6 +298,13 @@ void trine_param_set(const trine_plan *plan, int index, void *args, double value
     }
 }
 
+bool trine_param_unset(const trine_plan *plan, int index, const void *args) {
+    const trine_spec_param *param = &plan->spec->params[index];
+    uint64_t bits = 0;
+    memcpy(&bits, (const char *)args + param->offset, param->kind == I64 || param->kind == U64 ? 8 : 4);
+    return bits == 0;
+}
+
 void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out) {
     const trine_plan_tensor *tensor = &plan->tensor[index];
     for (int i = 0; i < tensor->rank; i++) {
@@ -365,6 +382,7 @@ uint64_t trine_op_hash(trine_op op) {
         hash_text(&hash, p->name);
         hash_text(&hash, p->kind == ENUM ? p->values : NULL);
         hash_number(&hash, p->fallback);
+        if (p->unset) hash_text(&hash, p->unset);
         hash_number(&hash, p->min);
         hash_number(&hash, p->max);
         hash_number(&hash, p->kind);

@@ -32,13 +32,14 @@ typedef struct trine_plan_tensor {
     trine_expr terms, rounds;
 } trine_plan_tensor;
 
-typedef enum trine_require_kind { REQUIRE_EXPR = 1, REQUIRE_BOTH, REQUIRE_ANY } trine_require_kind;
+typedef enum trine_require_kind { REQUIRE_EXPR = 1, REQUIRE_BOTH, REQUIRE_ANY, REQUIRE_PARAM } trine_require_kind;
 
 typedef struct trine_plan_require {
     trine_require_kind kind;
     short with;       /* REQUIRE_EXPR: only if this tensor is given; -1 always */
     bool without;     /* or only if it is not */
-    uint32_t tensors; /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors */
+    uint32_t tensors; /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors; REQUIRE_PARAM: the one with which `param` must be set */
+    short param;
     trine_expr expr;
     const char *text;
 } trine_plan_require;
@@ -81,6 +82,9 @@ double trine_expr_eval(const trine_expr *expr, const int64_t *dim);
 /* The value of parameter `index` in an args structure; ENUM and BOOL as integers. And its setting. */
 double trine_param_get(const trine_plan *plan, int index, const void *args);
 void trine_param_set(const trine_plan *plan, int index, void *args, double value);
+
+/* Is a parameter's field left zero, in all its bits? Not so if it is -0.0. */
+bool trine_param_unset(const trine_plan *plan, int index, const void *args);
 
 /* The shape of tensor `index` for given symbols, all its dimensions. */
 void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out);

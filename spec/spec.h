@@ -49,7 +49,8 @@ typedef struct trine_spec_param {
     const char *name;
     const char *values; /* what tests try, by spaces; for ENUM: the names of 0, 1, ... */
     const char *doc;    /* meaning and unit, one line */
-    double fallback;    /* value of a field left zero */
+    double fallback;    /* value of a field left zero; a true zero is then -0.0, which kernels see as 0. 0: a zero is a zero */
+    const char *unset;  /* what a field left zero stands for where that is no number, "1/sqrt(d)"; -0.0, a zero that is meant, is refused */
     double min, max;    /* inclusive; infinite where not given. Floating-point values must be finite in any case */
     trine_param_kind kind;
     uint32_t offset;
@@ -67,7 +68,8 @@ typedef struct trine_spec {
     trine_spec_param params[TRINE_MAX_PARAMS];
     const char *types[TRINE_MAX_TYPES];     /* "T=f32 W=f32|bf16": each row is the product of its alternatives */
     const char *require[TRINE_MAX_STRINGS]; /* "h % hk == 0": conditions on symbols; "with cu_seqlens_q: b == 1": if that tensor is given, or "without" it;
-                                               "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums": at least one */
+                                               "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums": at least one; "c -> beta": if the
+                                               tensor is given, that parameter must be set, since its zero could not be told from one that is meant */
     const char *alias[TRINE_MAX_STRINGS];   /* "y=x": y may be x, the very same view. All other overlap with an output is an error */
     const char *sizes[TRINE_MAX_STRINGS];   /* "n: 0 1 3 127": what the agreement suite combines */
     const char *cases[TRINE_MAX_STRINGS];   /* "name: T=bf16 r=8192 n=4096 causal=1 +residual": what the bench runs, in the words of case.h */

@@ -80,6 +80,9 @@ expect "misspelt variable" 0 "TRINE_VERBSE.*TRINE_VERBOSE" env TRINE_VERBSE=1 "$
 expect "list of ops" 0 "^rms_norm " "$trine" spec
 expect "one op" 0 "1/sqrt" "$trine" spec rms_norm
 expect "op as JSON" 0 '"name": "eps"' "$trine" spec rms_norm --json
+expect "how a zero is passed, in JSON" 0 '"beta".*"fallback": 1, "unset": null, "zero": "-0.0"' "$trine" spec matmul --json
+expect "where it is refused" 0 '"max_norm".*"fallback": 0, "unset": "no limit", "zero": null' "$trine" spec global_norm_clip --json
+expect "and where it is one" 0 '"softcap".*"fallback": 0, "unset": null, "zero": "0"' "$trine" spec attention --json
 expect "matrix" 0 "^| rms_norm | f32" "$trine" spec --matrix
 expect "misspelt op" 2 'did you mean "rms_norm"' "$trine" spec rms_nrom
 expect "explain" 0 "chosen: cpu_" "$trine" explain rms_norm --dims "r=4 n=8"
@@ -96,6 +99,12 @@ expect "run on Fortran order" 0 "^y f32 \[2, 2\] 2 4 6 8$" "$trine" run scale --
 expect "run on big endian" 0 "^y f32 \[2, 2\] 2 4 6 8$" "$trine" run scale --x big.npy --alpha 2 --y -
 expect "run on bytes" 0 "^y bf16 \[2, 2\] 2 4 6 8$" "$trine" run scale --x bytes.npy --types T=bf16 --alpha 2 --y -
 expect "a zero is a zero" 0 "^y f32 \[2, 2\] 0 0 0 0$" "$trine" run scale --x x.npy --alpha 0 --y -
+expect "a zero of a factor" 0 "^d f32 \[2, 2\] 0 0 0 0$" "$trine" run matmul --a x.npy --b x.npy --alpha 0 --d -
+expect "a zero of a summand" 0 "^d f32 \[2, 2\] 7 10 15 22$" "$trine" run matmul --a x.npy --b x.npy --c x.npy --beta 0 --d -
+expect "a summand without its factor" 1 "c is given and beta is 0: leave c out, or set beta" "$trine" run matmul --a x.npy --b x.npy --c x.npy --d -
+expect "a limit of zero" 1 "max_norm is 0: leave it out for no limit" "$trine" run global_norm_clip --x row.npy --max_norm 0 --y -
+expect "no limit" 0 "^y f32 \[2\] 1 2$" "$trine" run global_norm_clip --x row.npy --y -
+expect "a case with a zero" 0 " alpha=0 beta=0 +c on" "$trine" explain matmul --dims "m=2 n=2 k=2 alpha=0 beta=0 +c"
 expect "a transposed factor" 0 "^d f32 \[2, 2\] 7 10 15 22$" "$trine" run matmul --a fortran.npy --b x.npy --d -
 expect "a vector" 0 "^y f32 \[2\] 2 4$" "$trine" run scale --x row.npy --alpha 2 --y -
 expect "no elements" 0 "^y f32 \[0, 2\]$" "$trine" run scale --x empty.npy --y -

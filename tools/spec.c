@@ -57,6 +57,7 @@ static void print_params(const trine_plan *plan) {
         printf("  %-14s %-5s %s", p->name, kinds[p->kind], p->doc ? p->doc : "");
         if (p->kind == ENUM) printf(" {%s}", p->values);
         if (p->fallback != 0) printf("; left zero: %.9g", p->fallback);
+        if (p->unset) printf("; left zero: %s", p->unset);
         if (isfinite(p->min) && isfinite(p->max) && p->max >= p->min)
             printf("; %.9g to %.9g", p->min, p->max);
         else if (isfinite(p->min) && p->max >= p->min)
@@ -92,6 +93,12 @@ static void json_strings(const char *name, const char *const *strings, int most)
     putchar(']');
 }
 
+/* How a zero that is meant is passed: NULL where it is refused, as it is in an integer that has a fallback. */
+static const char *zero_of(const trine_spec_param *p) {
+    if (p->fallback == 0 && p->unset == NULL) return "0";
+    return p->kind == F32 && p->unset == NULL ? "-0.0" : NULL;
+}
+
 static void json_op(const trine_plan *plan) {
     const trine_spec *spec = plan->spec;
     bench_json_member(stdout, "  {\n    ", "name", spec->name);
@@ -119,6 +126,8 @@ static void json_op(const trine_plan *plan) {
         bench_json_member(stdout, ", ", "doc", p->doc);
         bench_json_member(stdout, ", ", "values", p->values);
         printf(", \"fallback\": %.17g", p->fallback);
+        bench_json_member(stdout, ", ", "unset", p->unset);
+        bench_json_member(stdout, ", ", "zero", zero_of(p));
         if (isfinite(p->min) && p->max >= p->min) printf(", \"min\": %.17g", p->min);
         if (isfinite(p->max) && p->max >= p->min) printf(", \"max\": %.17g", p->max);
         printf(" }");

@@ -61,6 +61,10 @@ static void put_param(const trine_spec_param *p) {
         snprintf(text, sizeof text, "; left zero: %.9g", p->fallback);
         put(text);
     }
+    if (p->unset) {
+        put("; left zero: ");
+        put(p->unset);
+    }
     fputs("\n\n", stdout);
 }
 

@@ -18,7 +18,7 @@ typedef struct trine_attention_args {
     const trine_tensor *cu_seqlens_k; /* in, optional nseq+1: likewise for the keys; both or none */
     const trine_tensor *o;            /* out [b] sq h d */
     const trine_tensor *lse;          /* out, optional [b] h sq */
-    float scale;                      /* 0: 1/sqrt(d) */
+    float scale;                      /* left 0: 1/sqrt(d); -0.0f is refused */
     float softcap;                    /* 0: none; c: scores become c tanh(score/c) */
     int32_t causal;                   /* 1: query i sees key j iff j <= i + sk - sq */
     int64_t window;                   /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
@@ -60,7 +60,7 @@ typedef struct trine_attention_backward_args {
     const trine_tensor *dq;           /* out [b] sq h d */
     const trine_tensor *dk;           /* out [b] sk hk d */
     const trine_tensor *dv;           /* out [b] sk hk d */
-    float scale;                      /* 0: 1/sqrt(d) */
+    float scale;                      /* left 0: 1/sqrt(d); -0.0f is refused */
     float softcap;                    /* 0: none; c: scores become c tanh(score/c) */
     int32_t causal;                   /* 1: query i sees key j iff j <= i + sk - sq */
     int64_t window;                   /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */

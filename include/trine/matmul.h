@@ -32,7 +32,7 @@ typedef struct trine_matmul_args {
     const trine_tensor *bias;    /* in, optional n */
     const trine_tensor *d;       /* out [g] m n; may be c */
     float alpha;                 /* 0: 1 */
-    float beta;                  /* 0: 1 */
+    float beta;                  /* factor of c, which asks for it: not 0 then, but -0.0f where a zero is meant */
     int32_t activation;          /* TRINE_ACTIVATION_* */
     const trine_tensor *a_scale; /* in, optional [g] m, f32: of a's rows; one element: of all */
     const trine_tensor *b_scale; /* in, optional [g] n, f32: of b's columns; one element: of all */
@@ -53,7 +53,8 @@ typedef struct trine_matmul_args {
  * Types. a and b are of one type, or one is e4m3 and the other e5m2; c has d's. f32 gives f32, f64 gives f64, f16 gives f16 or f32, bf16 gives bf16 or f32; bias has
  * d's type, or is f32 where a is f16 or bf16. e4m3 by e4m3, and e4m3 by e5m2 either way round, give bf16, f16 or f32, with a bias of f32. The sum is formed in f32 (f64
  * for f64; of float8, see the bound) and rounded once, at the end. i8 gives i32, exact modulo 2^32, with an i32 bias and no scales.
- * Parameters. alpha and beta are finite; as 0 stands for 1, write -0.0f for a zero. A factor of zero does not hide NaN or Inf: 0 NaN is NaN. With
+ * Parameters. alpha and beta are finite. As 0 stands for 1, write -0.0f for a zero alpha. With c, beta must be set: a call with c and a beta left 0 is refused, since
+ * in BLAS it would not add c; write 1.0f to add c, or -0.0f for a true zero. A factor of zero does not hide NaN or Inf: 0 NaN is NaN. With
  * i8 both are integers up to 2^24 and the activation is none or relu. precision tf32 lets f32 operands be cut to 10 bits of fraction; a NaN whose upper 10 bits of
  * fraction are 0 may then be taken for Inf.
  * Aliasing. d may be the very view c; it may overlap no other tensor.

@@ -53,13 +53,13 @@ typedef struct trine_global_norm_clip_args {
     const trine_tensor *sum_squares;   /* out, optional [1], of the type of other_squares: of x alone */
     const trine_tensor *norm;          /* out, optional [1], f32 */
     const trine_tensor *coefficient;   /* out, optional [1], f32: min(1, max_norm / norm) */
-    float max_norm;                    /* 0: no limit, coefficient is 1 */
+    float max_norm;                    /* > 0; left 0: no limit, coefficient is 1 */
 } trine_global_norm_clip_args;
 
 /* Clipping by the global norm:
  *     sum_squares = sum_i x[i]^2
  *     norm        = sqrt(sum_squares + sum_j other_squares[j])
- *     coefficient = min(1, max_norm/norm), or 1 if max_norm is 0
+ *     coefficient = min(1, max_norm/norm), or 1 if max_norm is left 0
  *     y           = coefficient x
  * Pascanu et al. 2013, algorithm 1; nothing is added to the norm. A gradient of several tensors: ask for sum_squares of each, then clip each with the sums
  * of the others; or ask for the coefficient only, and let trine_adamw() multiply by it.
@@ -67,8 +67,9 @@ typedef struct trine_global_norm_clip_args {
  * x and y are n, other_squares g, contiguous; the scalars have shape 1. At least one output is needed. x and y are f32, bf16 or f16, other_squares and
  * sum_squares f32
  * or f64, norm and coefficient f32. Squares are exact and summed in f64, so that nothing overflows that has an f32 norm; only sum_squares itself, as f32, is
- * Inf from 2^128 on (use f64 there). The coefficient is rounded to f32, then multiplied. max_norm >= 0. A norm of Inf gives coefficient 0, thus NaN where x is Inf;
- * a norm of NaN gives NaN in coefficient and in all of y, unless max_norm is 0. A norm of 0 gives coefficient 1, and coefficient 1 gives y = x exactly.
+ * Inf from 2^128 on (use f64 there). The coefficient is rounded to f32, then multiplied. max_norm > 0, or left 0 for no limit; a zero
+ * that is meant, -0.0f, is refused: it would make all of y zero. A norm of Inf gives coefficient 0, thus NaN where x is Inf;
+ * a norm of NaN gives NaN in coefficient and in all of y, unless there is no limit. A norm of 0 gives coefficient 1, and coefficient 1 gives y = x exactly.
  * y may be x.
  * Error bound: sum_squares n, norm n + g + 2, coefficient n + g + 4, each times 2^-53 of itself, and one rounding; y 2*2^-24 of itself and one rounding;
  * spec/global_norm_clip.c. Deterministic: the same bits for any number of threads.

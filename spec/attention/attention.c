@@ -106,7 +106,7 @@ const trine_spec trine_spec_attention = {
                  TENSOR(cu_seqlens_q, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets sq"),
                  TENSOR(cu_seqlens_k, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets sk"),
                  TENSOR(o, OUT, "T", "[b] sq h d", .terms = "2*sk + 32", .rounds = "1"), TENSOR(lse, OUT | OPTIONAL, "f32", "[b] h sq", .terms = "2*sk + 32") },
-    .params = { PARAM(scale, F32, .values = "0 0.3 -1", .doc = "of the scores; 0: 1/sqrt(d)"),
+    .params = { PARAM(scale, F32, .values = "0 0.3 -1", .unset = "1/sqrt(d)", .doc = "of the scores"),
                 PARAM(softcap, F32, .values = "0 1 30", .min = 0, .doc = "c: scores become c tanh(score/c); 0: they do not"),
                 PARAM(causal, BOOL, .values = "0 1", .doc = "1: query i sees key j only if j <= i + sk - sq"),
                 PARAM(window, I64, .values = "0 1 3 40", .min = 0, .doc = "w: query i sees key j only if |i + sk - sq - j| < w; 0: unlimited") },

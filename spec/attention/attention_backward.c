@@ -152,7 +152,7 @@ const trine_spec trine_spec_attention_backward = {
                  TENSOR(dq, OUT, "T", "[b] sq h d", .terms = "sk + 16", .rounds = "1"),
                  TENSOR(dk, OUT, "T", "[b] sk hk d", .terms = "sq*h/hk + 16", .rounds = "1"),
                  TENSOR(dv, OUT, "T", "[b] sk hk d", .terms = "sq*h/hk + 16", .rounds = "1") },
-    .params = { PARAM(scale, F32, .values = "0 0.3 -1", .doc = "of the scores; 0: 1/sqrt(d)"),
+    .params = { PARAM(scale, F32, .values = "0 0.3 -1", .unset = "1/sqrt(d)", .doc = "of the scores"),
                 PARAM(softcap, F32, .values = "0 1 30", .min = 0, .doc = "c: scores become c tanh(score/c); 0: they do not"),
                 PARAM(causal, BOOL, .values = "0 1", .doc = "1: query i sees key j only if j <= i + sk - sq"),
                 PARAM(window, I64, .values = "0 1 3 40", .min = 0, .doc = "w: query i sees key j only if |i + sk - sq - j| < w; 0: unlimited") },

@@ -46,14 +46,14 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_global_norm_clip = {
     SPEC(global_norm_clip),
     .summary = "Clipping by the global norm",
-    .formula = "sum_squares = sum_i x[i]^2; norm = sqrt(sum_squares + sum_j other_squares[j]); coefficient = min(1, max_norm/norm), 1 if max_norm is 0; "
+    .formula = "sum_squares = sum_i x[i]^2; norm = sqrt(sum_squares + sum_j other_squares[j]); coefficient = min(1, max_norm/norm), 1 if max_norm is left out; "
                "y = coefficient x",
     .source = "Pascanu et al. 2013, algorithm 1",
     .tensors = { TENSOR(x, IN, "T", "n"), TENSOR(y, OUT | OPTIONAL, "T", "n", .terms = "2"), TENSOR(other_squares, IN | OPTIONAL, "Q", "g", .fill = "positive"),
                  TENSOR(sum_squares, OUT | OPTIONAL, "Q", "1", .terms = "n", .accumulate = "f64"),
                  TENSOR(norm, OUT | OPTIONAL, "f32", "1", .terms = "n + g + 2", .accumulate = "f64"),
                  TENSOR(coefficient, OUT | OPTIONAL, "f32", "1", .terms = "n + g + 4", .accumulate = "f64") },
-    .params = { PARAM(max_norm, F32, .values = "1 0 0.01 1e30", .min = 0, .doc = "largest norm let through; 0: no limit") },
+    .params = { PARAM(max_norm, F32, .values = "1 0 0.01 1e30", .min = 0, .unset = "no limit", .doc = "largest norm let through") },
     .types = { "T=f32|bf16|f16 Q=f32|f64" },
     .require = { "y | sum_squares | norm | coefficient" },
     .alias = { "y=x" },

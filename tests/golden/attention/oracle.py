@@ -73,7 +73,7 @@ def few_digits(dtype):
 
 
 def call_of(draw, dtype, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths):
-    words = f"T={dtype} b={b} sq={sq} sk={sk} h={h} hk={hk} d={d} scale={scale} softcap={softcap} causal={causal} window={window}"
+    words = f"T={dtype} b={b} sq={sq} sk={sk} h={h} hk={hk} d={d}{f' scale={scale}' if scale else ''} softcap={softcap} causal={causal} window={window}"
     few = few_digits(dtype)
     q, k, v = draw.normal((b, sq, h, d), few, 1.5), draw.normal((b, sk, hk, d), few, 1.5), draw.normal((b, sk, hk, d), few)
     packed = {}

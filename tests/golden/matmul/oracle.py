@@ -55,7 +55,7 @@ def matmul(draw):
     a, b, c = draw.normal((3, 0)), draw.normal((0, 5)), draw.normal((3, 5))
     yield case("k = 0", "T=f32 m=3 n=5 k=0 beta=3 +c", {"a": a, "b": b, "c": c}, {"d": 3 * c})
     a, b, c = draw.normal((3, 13), "f64"), draw.normal((13, 5), "f64"), draw.normal((3, 5), "f64")
-    yield case("f64", "T=f64 m=3 n=5 k=13 alpha=0.1 +c", {"a": a, "b": b, "c": c}, {"d": product(a, b, (3, 5), alpha=0.1, c=c)})
+    yield case("f64", "T=f64 m=3 n=5 k=13 alpha=0.1 beta=1 +c", {"a": a, "b": b, "c": c}, {"d": product(a, b, (3, 5), alpha=0.1, c=c)})
     yield from scaled(draw)
     yield from integers(draw)
 

@@ -59,7 +59,7 @@ def global_norm_clip(draw):
         total = math.fsum(v * v for v in x)
         norm = math.sqrt(math.fsum([v * v for v in x] + [float(v) for v in rounded(others or [], squares)]))
         coefficient = min(1.0, f32(max_norm) / norm) if max_norm and norm else 1.0
-        ins, words = {"x": x}, f"T={dtype} Q={squares} n={n} max_norm={max_norm} +y +sum_squares +norm +coefficient"
+        ins, words = {"x": x}, f"T={dtype} Q={squares} n={n}{f' max_norm={max_norm}' if max_norm else ''} +y +sum_squares +norm +coefficient"
         if others:
             ins["other_squares"], words = rounded(others, squares), words + f" g={len(others)} +other_squares"
         outs = {"y": coefficient * x, "sum_squares": [total], "norm": [norm], "coefficient": [coefficient]}
