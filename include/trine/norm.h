@@ -24,12 +24,13 @@ typedef struct trine_softmax_args {
  * Milakov and Gimelshein 2018 for long rows.
  *
  * x and y are [g] s n, g may be left out; the last dimension is contiguous, other strides are free. Both are f32, bf16 or f16, accumulation
- * is f32 with one rounding at the end. scale: any finite number; 0 means 1, -0.0 means zero. y may be x.
+ * is f32 with one rounding at the end. scale: at most 2^126 in size; 0 means 1, -0.0 means zero. y may be x. Finite x may be of any size, scale x too:
+ * only their differences count.
  * Error bound: relative to y the terms min(n, 256) + n/1024 + n/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of the distance of scale x
  * from the row's maximum; the derivation is in spec/norm/softmax.c, trine_error_bound() gives the coefficient. Deterministic: the same bits for any number of
  * threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not admit; scale not
- * finite; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * finite or beyond 2^126; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
  * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_softmax(trine_queue *queue, const trine_softmax_args *args);
 

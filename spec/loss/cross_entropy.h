@@ -13,58 +13,93 @@ static inline double exp_shift(double d, double delta) {
     return delta < 1 ? exp(d) * expm1(delta) : exp(d + delta) - exp(d);
 }
 
-/* The largest scale*x[k], NaN left aside; -inf for none. */
-static inline double row_max(const double *x, int64_t v, double scale) {
-    double max = -INFINITY;
-    for (int64_t k = 0; k < v; k++)
-        if (scale * x[k] > max) max = scale * x[k];
-    return max;
+/* From where on f32 holds lse so coarsely that cross_entropy_backward takes the row's own sums for it: half a unit in its last place is 2^-14 of p there. */
+#define COARSE_LSE 1024
+
+/* A row of z = scale x: `top` is where z is largest, and z_k - z_top = scale (x_k - top), exact where x_k = top and never the difference of two large numbers.
+ * Where the largest z is infinite, or there is none, top is 0. */
+typedef struct logit_row {
+    const double *x;
+    int64_t v;
+    double scale, top;
+    double log_sum; /* log sum_k exp(z_k - z_top): inf if an element of z is, -inf if all are, NaN if one is */
+    double slack;   /* a kernel's log_sum may be off by (v + 32)u and this */
+} logit_row;
+
+static inline double below_top(const logit_row *row, int64_t k) { return row->scale * (row->x[k] - row->top); }
+static inline double row_lse(const logit_row *row) { return row->scale * row->top + row->log_sum; }
+static inline double log_sum_error(const logit_row *row) { return row->slack > 0 ? (double)(row->v + 32) * trine_unit_roundoff(TRINE_F32) + row->slack : 0; }
+
+/* Of an exponent that is `reach` away from a kernel's origin, or 16 more. With u = 2^-24: the difference of f x and the origin, the constant scale log2(e), and
+ * their product round once each, 3u; the constant may be subnormal, and so may f x. */
+static inline double exponent_error(double scale, double reach) {
+    const double u = trine_unit_roundoff(TRINE_F32), constant = scale == 0 ? 0 : fmax(u, 0x1p-151 / fabs(scale));
+    return (2 * u + constant) * (fabs(reach) + 16) + 0x1p-148 * fabs(scale);
 }
 
-/* log sum_k exp(scale*x[k]): +inf if an element is, -inf if all are, NaN if one is. */
-static inline double row_lse(const double *x, int64_t v, double scale) {
-    const double max = row_max(x, v, scale), origin = isfinite(max) ? max : 0;
-    double sum = 0;
-    for (int64_t k = 0; k < v; k++) sum += exp(scale * x[k] - origin);
-    return origin + log(sum);
+/* Bound of log_sum, with u = 2^-24, d_k = z_k - z_top <= 0, S = sum_k exp(d_k) >= 1, p_k = exp(d_k)/S.
+ *
+ * A kernel takes d_k from an origin, which is a maximum so far or an estimate at most 16 below the largest, always as the difference of two logits times
+ * the scale. What follows when the origin moves is the same difference again, so that all together is off by e_k = exponent_error(|d_k|) at most, which
+ * moves log S by sum_k p_k (exp(e_k) - 1) (Jensen; log(1+a) <= a). It grows with the distance from the largest logit alone: not with their size. exp to
+ * 4 ulp is 8u of S; S, a sum of positive terms in any order, is off by (v-1)u of itself (Jeannerod and Rump 2013), and each time an accumulator is
+ * rescaled to a new maximum costs it 10u more: a kernel's additions plus ten times its rescalings along one accumulator stay below v + 8. So log S is
+ * off by (v + 32)u, second order included up to v = 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u log S, and 2u more what follows it. */
+static inline logit_row logit_row_of(const double *x, int64_t v, double scale) {
+    const double u = trine_unit_roundoff(TRINE_F32);
+    logit_row row = { .x = x, .v = v, .scale = scale };
+    double most = -INFINITY, sum = 0, moved = 0;
+    for (int64_t k = 0; k < v; k++) {
+        if (!(scale * x[k] > most)) continue;
+        most = scale * x[k];
+        row.top = x[k];
+    }
+    if (!isfinite(most)) row.top = 0;
+    for (int64_t k = 0; k < v; k++) {
+        const double d = below_top(&row, k);
+        sum += exp(d);
+        if (isfinite(d)) moved += exp_shift(d, exponent_error(scale, d));
+    }
+    row.log_sum = log(sum);
+    if (isfinite(row.log_sum)) row.slack = moved / sum + 10 * u * row.log_sum + (double)v * trine_smallest_normal(TRINE_F32);
+    return row;
 }
 
 /* What the gradient of a row follows from besides its logits. */
 typedef struct gradient_row {
-    double scale, smoothing, z_loss, dloss;
-    double lse, lse_error; /* how far a kernel's lse may be off */
-    int64_t label;         /* -1: the row is ignored */
-    bool overflow;         /* lse may not be computed at all */
+    double smoothing, z_loss, dloss;
+    double lse;    /* of the factor 1 + 2 z_loss lse; it is as far off as log_sum */
+    int64_t label; /* -1: the row is ignored */
 } gradient_row;
 
-/* Bound, with u = 2^-24, z = scale*x, l = lse, L = its error, p = exp(z - l), w = z_loss, F = 1 + 2w(|l| + L). The exponent is off by
- * d = 3u(|z| + |l| + L) + L: the product, the difference, a constant for exp2, and lse. So p is off by p(e^d - 1), which is slack, and by exp to 4 ulp, 8u p.
- * Then 1 + 2 w l (3u F, and 2wL of p, which is slack), the product with p (1u), the two differences (2u of the parts' absolute values; 1-e and e/v have been
- * rounded once), g*scale and the product with it (3u): 17u on p F, 6u on the others, for which 20u on p F and on a third of the others is safe, p being taken as
- * large as L may make it. An exponential below 2^-126 may be flushed, one above 2^127 may overflow. */
-static inline void row_gradient(const gradient_row *g, const double *x, int64_t v, double *dlogits, double *magnitude, double *slack) {
+/* Bound, with u = 2^-24, d = z - z_top, l = log_sum, L = its error, p = exp(d - l), w = z_loss, F = 1 + 2w(|lse| + L). The exponent is off by
+ * exponent_error(d - l), l by L: together D. So p is off by p(e^D - 1), which is slack, and by exp to 4 ulp, 8u p. Then F (3u F, and 2wL of p, which is
+ * slack), the quotient of F and S (1u), the product with p (1u), the two differences (2u of the parts' absolute values; 1-e and e/v have been rounded
+ * once), g*scale and the product with it (3u): 18u on p F, 6u on the others, for which 20u on p F and on a third of the others is safe, p being taken as
+ * large as L may make it. An exponential below 2^-126 may be flushed. dloss scale and 1 + 2 w lse are f32 and may overflow. */
+static inline void row_gradient(const gradient_row *g, const logit_row *row, double *dlogits, double *magnitude, double *slack) {
     const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32), tiny = trine_smallest_normal(TRINE_F32);
-    const double lse = g->lse, error = isfinite(lse) ? g->lse_error : 0, w = g->z_loss, gain = g->dloss * g->scale;
-    const double factor = w > 0 ? 1 + 2 * w * lse : 1, factor_abs = w > 0 ? 1 + 2 * w * (fabs(lse) + error) : 1;
-    for (int64_t k = 0; k < v; k++) {
+    const double error = log_sum_error(row), w = g->z_loss, gain = g->dloss * row->scale;
+    const double factor = w > 0 ? 1 + 2 * w * g->lse : 1, factor_abs = w > 0 ? 1 + 2 * w * (fabs(g->lse) + error) : 1;
+    const bool too_large = trine_finite_abs(gain) > largest || trine_finite_abs(factor_abs) > largest;
+    for (int64_t k = 0; k < row->v; k++) {
         if (g->label < 0) {
             dlogits[k] = 0;
             continue;
         }
-        const double z = g->scale * x[k], p = exp(z - lse), target = (k == g->label ? 1 - g->smoothing : 0) + g->smoothing / (double)v;
+        const double d = below_top(row, k) - row->log_sum, p = exp(d);
+        const double target = (k == g->label ? 1 - g->smoothing : 0) + g->smoothing / (double)row->v;
         dlogits[k] = gain * (p * factor - target);
-        const double shift = exp_shift(z - lse, 3 * u * (fabs(z) + fabs(lse) + error) + error), most = p + exp_shift(z - lse, error);
+        const double shift = exp_shift(d, exponent_error(row->scale, d) + error), most = p + exp_shift(d, error);
         const double size = fabs(gain) * ((p + shift) * factor_abs + target);
-        const bool finite_inputs = isfinite(x[k]) && isfinite(lse) && isfinite(g->dloss);
-        const bool finite_overflow = g->overflow || 2 * fabs(g->scale) > largest || 2 * trine_finite_abs(z) > largest || 2 * trine_finite_abs(lse) > largest ||
-                                     trine_finite_abs(gain) > largest || trine_finite_abs(factor_abs) > largest;
-        const bool overflow = finite_overflow || p + shift > 0x1p127 || (p + shift) * factor_abs > largest || size > largest;
+        const bool finite_inputs = isfinite(row->x[k]) && isfinite(row->log_sum) && isfinite(g->dloss);
+        const bool overflow = too_large || p + shift > 0x1p127 || (p + shift) * factor_abs > largest || size > largest;
         const double moved = shift * factor_abs + p * 2 * w * error, unsure = 20 * u * (most * factor_abs + target / 3) + moved;
         if (isinf(g->dloss) && fabs(p * factor - target) <= unsure) { /* Inf of either sign, or Inf * 0 */
             dlogits[k] = magnitude[k] = INFINITY;
             continue;
         }
-        if (!isfinite(dlogits[k]) && !finite_inputs && !finite_overflow) continue;
+        if (!isfinite(dlogits[k]) && !finite_inputs && !too_large) continue;
         magnitude[k] = overflow ? INFINITY : fabs(gain) * (most * factor_abs + target / 3);
         slack[k] = fabs(gain) * (moved + factor_abs * tiny) + tiny * (p * factor_abs + target);
     }

@@ -4,8 +4,8 @@
 
 #define ARGS trine_cross_entropy_backward_args
 
-/* The bound is row_gradient()'s, of an lse that is exact.
- * Invariant: sum_k dlogits[i,k] = dloss[i] logit_scale 2 z_loss lse[i], whatever the smoothing. */
+/* The bound is row_gradient()'s, of an lse that is exact; where it is COARSE_LSE or more in size, of the row's own log_sum, whose error counts as in
+ * cross_entropy. Invariant: sum_k dlogits[i,k] = dloss[i] logit_scale 2 z_loss lse[i], whatever the smoothing. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), v = trine_ref_dim(ref, "v");
@@ -15,15 +15,20 @@ static void reference(trine_ref *ref) {
     double *dlogits = trine_ref_value(ref, "dlogits"), *magnitude = trine_ref_magnitude(ref, "dlogits"), *slack = trine_ref_slack(ref, "dlogits");
     for (int64_t i = 0; i < r; i++) {
         const int64_t label = (int64_t)labels[i];
-        const gradient_row g = { args->logit_scale, args->label_smoothing, args->z_loss, dloss[i], lse[i], 0, label == ignore ? -1 : label, false };
-        row_gradient(&g, logits + i * v, v, dlogits + i * v, magnitude + i * v, slack + i * v);
+        logit_row row = { .x = logits + i * v, .v = v, .scale = args->logit_scale, .log_sum = lse[i] };
+        if (fabs(lse[i]) >= COARSE_LSE) row = logit_row_of(logits + i * v, v, args->logit_scale);
+        const gradient_row g = { args->label_smoothing, args->z_loss, dloss[i], row_lse(&row), label == ignore ? -1 : label };
+        row_gradient(&g, &row, dlogits + i * v, magnitude + i * v, slack + i * v);
     }
 }
 
 static void prepare(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), v = trine_ref_dim(ref, "v");
-    for (int64_t i = 0; i < r; i++) trine_ref_value(ref, "lse")[i] = row_lse(trine_ref_value(ref, "logits") + i * v, v, args->logit_scale);
+    for (int64_t i = 0; i < r; i++) {
+        const logit_row row = logit_row_of(trine_ref_value(ref, "logits") + i * v, v, args->logit_scale);
+        trine_ref_value(ref, "lse")[i] = row_lse(&row);
+    }
 }
 
 const trine_spec trine_spec_cross_entropy_backward = {
@@ -31,13 +36,14 @@ const trine_spec trine_spec_cross_entropy_backward = {
     .summary = "Gradient of cross_entropy",
     .formula =
         "dlogits[i,k] = dloss[i] logit_scale (p[i,k] (1 + 2 z_loss lse[i]) - (1-e) [k = labels[i]] - e/v), p[i,k] = exp(logit_scale logits[i,k] - lse[i]), "
-        "e = label_smoothing; 0 where labels[i] is the ignored label",
+        "e = label_smoothing; 0 where labels[i] is the ignored label. Where |lse[i]| >= 1024 it is log sum_k exp(logit_scale logits[i,k]) itself, not what f32 "
+        "has of it",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(logits, IN, "T", "r v"), TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
                  TENSOR(lse, IN, "f32", "r", .fill = "derived"), TENSOR(dloss, IN, "f32", "r"), TENSOR(dlogits, OUT, "T", "r v", .terms = "20") },
     .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1, .doc = "share of the target spread evenly over all classes"),
                 PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"),
-                PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .doc = "multiplies the logits"),
+                PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .min = -0x1p126, .max = 0x1p126, .doc = "multiplies the logits"),
                 PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"),
                 PARAM(ignore_index, I64, .values = "0 3 -7", .doc = "label of the rows to leave out") },
     .types = { "T=f32|bf16|f16 L=i64|i32" },

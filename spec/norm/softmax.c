@@ -10,26 +10,24 @@
  * that holds log2(e), whose rounding of the maximum cancels. That changes exp(d_j) by a factor within exp(+-5u|d_j|), and l by the mean of
  * such factors under the weights y. exp to 4 ulp gives 8u on each; the sum of l at most sum_depth(n) u; a rescaling of online statistics,
  * once for 1024 elements and up to five times in merging, 10u each (exp, product, and what it moves); the division 3u. Exponentials below
- * 2^-126 may be flushed to zero, n of them in l. */
+ * 2^-126 may be flushed to zero, n of them in l. Of a subnormal x, or scale, half and log2(e) times round to 2^-149. */
 static void row(const double *x, double *y, double *magnitude, double *slack, int64_t n, double scale) {
     double top = x[0];
     for (int64_t j = 1; j < n; j++)
         if (scale * x[j] > scale * top || isnan(x[j])) top = x[j];
-    const double largest = trine_largest(TRINE_F32);
+    const double relative = 5 * U + (scale == 0 ? 0 : 0x1p-150 / fabs(scale)), absolute = 0x1p-148 * fabs(scale);
     double sum = 0, moved = 0;
-    bool overflow = isfinite(top) && fabs(scale * top) > largest;
     for (int64_t j = 0; j < n; j++) {
-        const double d = scale * x[j] - scale * top;
+        const double d = scale * (x[j] - top);
         sum += y[j] = exp(d);
-        if (y[j] > 0) moved += y[j] * 5 * U * fabs(d);
-        if (y[j] > 0 && fabs(x[j] - top) > largest) overflow = true; /* a tiny scale */
+        if (y[j] > 0) moved += y[j] * (relative * fabs(d) + absolute);
     }
     for (int64_t j = 0; j < n; j++) {
         const double e = y[j];
         y[j] = e / sum;
         if (!isfinite(sum)) continue;
-        magnitude[j] = overflow ? INFINITY : y[j];
-        slack[j] = y[j] * moved / sum + (e > 0 ? y[j] * 5 * U * -log(e) : 0) + ((double)n * y[j] + 2) * FLUSH;
+        magnitude[j] = y[j];
+        slack[j] = y[j] * moved / sum + (e > 0 ? y[j] * (relative * -log(e) + absolute) : 0) + ((double)n * y[j] + 2) * FLUSH;
     }
 }
 
@@ -54,7 +52,7 @@ const trine_spec trine_spec_softmax = {
                "j <= i + n - s",
     .source = "Milakov and Gimelshein 2018 (online statistics)",
     .tensors = { TENSOR(x, IN, "T", "[g] s n"), TENSOR(y, OUT, "T", "[g] s n", .terms = SUM_DEPTH(n) " + n/64 + 72") },
-    .params = { PARAM(scale, F32, .values = "1 0.125 -2", .fallback = 1, .doc = "multiplies x"),
+    .params = { PARAM(scale, F32, .values = "1 0.125 -2", .fallback = 1, .min = -0x1p126, .max = 0x1p126, .doc = "multiplies x"),
                 PARAM(causal, BOOL, .values = "0 1", .doc = "1: element j of row i is visible iff j <= i + n - s; a row with none visible is 0") },
     .types = { "T=f32|bf16|f16" },
     .alias = { "y=x" },

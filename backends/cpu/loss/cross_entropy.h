@@ -27,41 +27,73 @@ static inline trine_status labels_check(const trine_call *call, const trine_tens
                              (long long)bad, (long long)label_at(labels, bad), (long long)v, (long long)ignore);
 }
 
-/* log2(e) times the scale of the logits: exponentials are powers of two of x times this. */
-static inline float base2_scale(float scale) { return (float)(scale * 1.4426950408889634); }
+/* exp(z - top), z = scale x, is taken as 2^(spread (f x - origin)), where f x halves x, or turns it round as well: the difference comes before the product, so
+ * that it is 0 where z is top whatever the size of both, and of finite x it does not overflow. z = unit f x. */
+typedef struct exponent {
+    float f, spread;
+    double unit;
+} exponent;
 
-/* 2^x for |x| <= 126, at a third of the work of vexp. Error below 2 ulp. */
-INLINE vf exp2_near(vf x) {
-    const vf magic = vset(0x1.8p23f + 127);      /* adding it rounds to an integer, biased as an exponent is, in the low bits */
-    const vf t = x + magic, f = x + (magic - t); /* not t - magic, for which GCC makes another constant */
-    vf p = vset(1.32693991e-3f);
-    p = vfma(p, f, vset(9.67129413e-3f));
-    p = vfma(p, f, vset(5.55071123e-2f));
-    p = vfma(p, f, vset(2.40222469e-1f));
-    p = vfma(p, f, vset(6.93147004e-1f));
-    p = vfma(p, f, vset(1.0f));
-    return p * (vf)((vi)t << 23);
+static inline exponent exponent_of(float scale) {
+    const double unit = 2 * fabs((double)scale);
+    return (exponent){ scale > 0 ? 0.5f : scale < 0 ? -0.5f : 0, scale == 0 ? 1 : (float)(unit * 1.4426950408889634), unit };
 }
 
-/* The same for any x; results below 2^-126 count as 0, and those above 2^127 may be Inf. */
-INLINE vf exp2_of(vf x) { return exp2_near(vmin(vset(128.0f), vmax(vset(-127.0f), x))); }
+/* An origin for f x as large as any that is finite: of an infinite one Inf - Inf would come. */
+static inline float to_origin(float x) { return x > 0x1.fffffep126f ? 0x1.fffffep126f : x < -0x1.fffffep126f ? -0x1.fffffep126f : x; }
+
+/* 2^r for |r| <= 1/2, within 2 ulp with the rounding of its product with a power of two. */
+INLINE vf exp2_small(vf r) {
+    vf p = vset(1.32693991e-3f);
+    p = vfma(p, r, vset(9.67129413e-3f));
+    p = vfma(p, r, vset(5.55071123e-2f));
+    p = vfma(p, r, vset(2.40222469e-1f));
+    p = vfma(p, r, vset(6.93147004e-1f));
+    return vfma(p, r, vset(1.0f));
+}
+
+/* 2^(d spread) for |d spread| <= 126, at a third of the work of vexp. */
+INLINE vf exp2_near(vf d, vf spread) {
+    const vf magic = vset(0x1.8p23f + 127);                              /* adding it rounds to an integer, biased as an exponent is, in the low bits */
+    const vf t = vfma(d, spread, magic), r = vfma(d, spread, magic - t); /* not t - magic, for which GCC makes another constant */
+    return exp2_small(r) * (vf)((vi)t << 23);
+}
+
+/* The same for any d; results below 2^-126 count as 0, and those above 2^127 may be Inf. */
+INLINE vf exp2_any(vf d, vf spread) { return exp2_near(vmin(vset(128.0f), vmax(vset(-127.0f), d * spread)), vset(1)); }
+
+/* The same where d spread is at most 126, or Inf, which gives NaN. */
+INLINE vf exp2_below(vf d, vf spread) {
+    const vf magic = vset(0x1.8p23f + 127);
+    const vf t = vfma(d, spread, magic), r = vfma(d, spread, magic - t);
+    return (vf)(~(t < magic - 126) & (vi)(exp2_small(r) * (vf)((vi)t << 23)));
+}
 
 /* What gradients of rows follow from. */
 typedef struct gradient_rows {
     const trine_tensor *logits, *labels, *dloss, *dlogits; /* dloss: NULL for 1 */
     int64_t v, ignore;
-    double smoothing;
-    float scale, z_loss;
+    double smoothing, z_loss;
+    float scale;
 } gradient_rows;
 
+#define COARSE_LSE 1024 /* from there on cross_entropy_backward takes the row's own sums for it, as the specification says */
+
+/* A row's probabilities, and with them 1 + 2 z_loss lse: 2^(spread (f x - origin)) factor. */
+typedef struct row_powers {
+    float origin, factor;
+} row_powers;
+
+static inline double z_factor(double z_loss, double lse) { return z_loss > 0 ? 1 + 2 * z_loss * lse : 1; } /* not 1 + 0 * Inf */
+
 typedef struct gradient {
-    float scale, lse; /* of base 2 */
+    float f, spread, origin;
     float gain, factor, target;
 } gradient;
 
-/* gain (2^(scale x - lse) factor - target) */
+/* gain (2^(spread (f x - origin)) factor - target) */
 INLINE vf gradient_of(const gradient *g, vf x) {
-    const vf p = exp2_of(vfma(x, vset(g->scale), vset(-g->lse)));
+    const vf p = exp2_below(vfma(x, vset(g->f), vset(-g->origin)), vset(g->spread));
     return g->gain * vfma(p, vset(g->factor), vset(-g->target));
 }
 
@@ -81,7 +113,7 @@ INLINE void gradient_store(char *y, const char *x, int64_t n, const gradient *sh
 }
 
 /* Elements first to first + n - 1 of a row. */
-static inline void gradient_chunk(const gradient_rows *rows, int64_t row, float lse, int64_t first, int64_t n) {
+static inline void gradient_chunk(const gradient_rows *rows, int64_t row, row_powers powers, int64_t first, int64_t n) {
     const trine_tensor *logits = rows->logits, *dlogits = rows->dlogits, *dloss = rows->dloss;
     const trine_dtype type = logits->dtype;
     const int64_t size = (int64_t)vsize(type), label = label_at(rows->labels, row);
@@ -92,11 +124,13 @@ static inline void gradient_chunk(const gradient_rows *rows, int64_t row, float 
         return;
     }
     const double spread = rows->smoothing / (double)rows->v;
+    const exponent e = exponent_of(rows->scale);
     gradient g = {
-        .scale = base2_scale(rows->scale),
-        .lse = base2_scale(lse),
+        .f = e.f,
+        .spread = e.spread,
+        .origin = powers.origin,
         .gain = (dloss ? ((const float *)dloss->data)[row * dloss->stride[0]] : 1) * rows->scale,
-        .factor = rows->z_loss > 0 ? (float)(1 + 2.0 * rows->z_loss * lse) : 1.0f, /* not 1 + 0 * Inf */
+        .factor = powers.factor,
         .target = (float)spread,
     };
     const bool here = label >= first && label < first + n;

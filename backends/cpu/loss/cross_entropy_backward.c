@@ -1,15 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cross_entropy_backward on the CPU: probabilities anew from the saved lse, chunk by chunk. */
-#include "cross_entropy.h"
+/* cross_entropy_backward on the CPU: probabilities anew from the saved lse, chunk by chunk; where it is too coarse, from the row's sums. */
+#include "cross_entropy_sums.h"
 #include "spec/places/cross_entropy_backward.h"
-
-enum { CHUNK = 4096 };
 
 typedef struct gradients {
     gradient_rows rows;
     const float *lse;
     int64_t count, chunks; /* rows, and chunks of each */
 } gradients;
+
+/* exp(z - lse), as 2^(spread (f x - origin)) with the origin nearest lse; the factor makes good what it is off by. */
+static row_powers powers_of(const gradients *g, double lse) {
+    const exponent e = exponent_of(g->rows.scale);
+    const float origin = e.unit > 0 ? to_origin((float)(lse / e.unit)) : 0;
+    return (row_powers){ origin, (float)(z_factor(g->rows.z_loss, lse) * exp(origin * e.unit - lse)) };
+}
+
+/* A row from end to end, since the gradient may overwrite the logits that the sums want. */
+static void coarse_row(const gradients *g, int64_t row) {
+    const exponent e = exponent_of(g->rows.scale);
+    const int64_t v = g->rows.v;
+    row_sums s = no_sums();
+    for (int64_t at = 0; at < v; at += CHUNK) {
+        part part;
+        row_chunk(g->rows.logits, row, at, chunk_length(v, at), &e, false, &part);
+        sums_add(&s, &part, chunk_length(v, at), e.unit);
+    }
+    const row_powers powers = sums_powers(&s, e.unit, g->rows.z_loss);
+    for (int64_t at = 0; at < v; at += CHUNK) gradient_chunk(&g->rows, row, powers, at, chunk_length(v, at));
+}
 
 static void gradient_thread(const void *context, int thread, int team) {
     const gradients *g = context;
@@ -18,7 +37,10 @@ static void gradient_thread(const void *context, int thread, int team) {
     cpu_share(g->count * g->chunks, thread, team, &first, &last);
     for (int64_t task = first; task < last; task++) {
         const int64_t row = task / g->chunks, at = task % g->chunks * CHUNK;
-        gradient_chunk(&g->rows, row, g->lse[row], at, v - at < CHUNK ? v - at : CHUNK);
+        if (fabsf(g->lse[row]) < COARSE_LSE || isnan(g->lse[row]))
+            gradient_chunk(&g->rows, row, powers_of(g, g->lse[row]), at, chunk_length(v, at));
+        else if (at == 0)
+            coarse_row(g, row);
     }
 }
 
@@ -36,7 +58,7 @@ static trine_status launch(const trine_call *call) {
                   .z_loss = args->z_loss },
         .lse = call->tensor[CROSS_ENTROPY_BACKWARD_LSE].data,
         .count = call->dim[CROSS_ENTROPY_BACKWARD_DIM_R],
-        .chunks = (call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] + CHUNK - 1) / CHUNK,
+        .chunks = chunks_of(call->dim[CROSS_ENTROPY_BACKWARD_DIM_V]),
     };
     const trine_status status = labels_check(call, g.rows.labels, g.rows.v, g.rows.ignore);
     if (status != TRINE_OK) return status;

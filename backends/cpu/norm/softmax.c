@@ -8,7 +8,7 @@
 enum { SOFTMAX_HELD = 1 << 18, SOFTMAX_CHUNK = 16, PAIR = 2 * VL };
 
 /* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses nothing to cancellation. f
- * is the sign of scale, spread |scale| log2(e); for a scale of 0 they are 0 and 1. */
+ * is half the sign of scale, so that the difference does not overflow, spread 2 |scale| log2(e); for a scale of 0 they are 0 and 1. */
 typedef struct softmax {
     const trine_tensor *x, *y;
     int64_t s, n, rows, pitch;
@@ -58,7 +58,7 @@ INLINE float softmax_max_as(const void *x, int64_t at, int count, float f, trine
     acc[0] = vorder_i16(vmax_i16(acc[0], acc[1]));
     vf both[2];
     vload2(both, &acc[0], T, 0);
-    return f == 0 ? 0 : vhmax(vmax(both[0], both[1]));
+    return f == 0 ? 0 : 0.5f * vhmax(vmax(both[0], both[1]));
 }
 
 /* What is subtracted for the maximum: of nothing but -Inf it must not be taken itself, lest exponentials be NaN that are 0 once a larger
@@ -176,10 +176,10 @@ static trine_status launch(const trine_call *call) {
         .rows = call->dim[SOFTMAX_DIM_G] * call->dim[SOFTMAX_DIM_S],
         .pitch = softmax_pitch(call),
         .held = call->workspace,
-        .f = args->scale > 0   ? 1
-             : args->scale < 0 ? -1
+        .f = args->scale > 0   ? 0.5f
+             : args->scale < 0 ? -0.5f
                                : 0,
-        .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep0),
+        .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep1),
         .causal = args->causal,
         .stream = !args->causal && row_streams(call), /* a line stored in part past the caches costs more than it saves */
     };

@@ -2,7 +2,7 @@
 /* cross_entropy with its gradient, of rows in shared memory.
  *
  * NOTES
- * Floor: logits once and dlogits once; 2 exponentials and about 12 other instructions for each.
+ * Floor: logits once and dlogits once; 2 exponentials and about 14 other instructions for each.
  * Predicted: 45 % of what a processor issues at copying's rate, so that memory binds: 90 % of copy.
  * Measured, H200, rows of bf16: 93 to 96 % of copy for 2048 to 50304 logits, 98 % for 128256 in four blocks. Blocks that stay, and ask for the next row as they
  * write: 87 and 83 % for 32000 and 128256. Rows copied by the copy engine: as fast in one block, less in several. 1024 threads for 32000: 87 %. */
@@ -14,25 +14,28 @@
 
 /* The sums of the thread's logits. */
 template <class Part> DEVICE logit_sums logit_part_sums(const Part &part, const cross_entropy_params &p) {
-    logit_sums s = { -f32::largest(), 0, 0 };
+    logit_sums s = no_logits();
     part.each([&](int i) {
         float x[Part::ITEMS], max = -infinity(), sum = 0;
         part.get(x, i);
-        if (p.smoothing > 0)
-#pragma unroll
-            for (int k = 0; k < Part::ITEMS; k++) s.total += x[k];
 #pragma unroll
         for (int k = 0; k < Part::ITEMS; k++) {
-            x[k] = part.whole || part.in(i + k) ? product(x[k], p.base2) : -infinity();
+            x[k] = part.whole || part.in(i + k) ? product(x[k], p.f) : -infinity();
             max = larger(max, x[k]);
         }
-        max = to_finite(max);
-        if (max > s.origin) {
-            s.sum *= exp2_approx(s.origin - max);
-            s.origin = max;
-        }
+        max = to_origin(max);
+        if (max > s.origin) move_origin(s, p, max);
 #pragma unroll
-        for (int k = 0; k < Part::ITEMS; k += 2) sum += exp2_approx(x[k] - s.origin) + exp2_approx(x[k + 1] - s.origin);
+        for (int k = 0; k < Part::ITEMS; k++) x[k] -= s.origin;
+        if (p.smoothing > 0)
+#pragma unroll
+            for (int k = 0; k < Part::ITEMS; k++)
+                if (part.whole || part.in(i + k)) {
+                    s.total = fused(x[k], TOTAL_UNIT, s.total);
+                    s.count++;
+                }
+#pragma unroll
+        for (int k = 0; k < Part::ITEMS; k += 2) sum += exp2_approx(x[k] * p.base2) + exp2_approx(x[k + 1] * p.base2);
         s.sum += sum;
     });
     return s;
@@ -61,15 +64,10 @@ template <class T, class Part, int G> DEVICE void cross_entropy_parts(const cros
     const bool mine = part.mine(here), finishes = is_class(p, label) ? mine : part.first == 0 && thread_index() == 0;
     copy_wait<0>();
     const float at_label = mine ? T::get(part.memory()[here]) : 0.0f;
-    const logit_sums own = logit_part_sums(part, p);
-    const float highest = group_max<G>(own.origin);
-    const two of_block = group_sum<G>(two{ moved_sum(own, highest), own.total });
-    const logit_sums their = blocks.exchange(logit_sums{ highest, of_block.a, of_block.b }, logit_sums{ -f32::largest(), 0, 0 });
-    const float origin = group_max<blocks.MOST>(their.origin);
-    const two sums = group_sum<blocks.MOST>(two{ moved_sum(their, origin), their.total });
-    const logit_sums s = { origin, sums.a, sums.b };
+    const logit_sums of_block = group_logits<G>(logit_part_sums(part, p), p);
+    const logit_sums s = group_logits<blocks.MOST>(blocks.exchange(of_block, no_logits()), p);
     if (finishes) loss_store(p, row, label, at_label, s);
-    const row_gradient g = gradient_of(p, row, label, (float)lse_of(s));
+    const row_gradient g = gradient_of(p, row, label, s);
     typename T::bits *const to = row_at<T>(p.dlogits, row);
     part.each([&](int i) { part.put(to, i, logit_part_gradient<T>(part, p, g, i, here)); });
     /* After its piece, which other threads store if it is not whole. */

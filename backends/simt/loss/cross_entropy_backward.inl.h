@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cross_entropy_backward on devices: probabilities anew from the saved lse, each vector by itself. A label out of range makes its row NaN. */
+/* cross_entropy_backward on devices: probabilities anew from the saved lse, each vector by itself; where it is too coarse, from the row's sums. A label out of
+ * range makes its row NaN. */
 #include "cross_entropy_gradient.h"
 
-/* A piece of a row. Its logits are asked for before its label is known, which may leave them out. */
+/* A piece of a row. Its logits are asked for before its label is known, which may leave them out. A row of a coarse lse is one group's, from end to end,
+ * since the gradient may overwrite the logits that the sums want. */
 template <class T, class Group> DEVICE void cross_entropy_backward(const cross_entropy_params &p) {
     using index = typename Group::index;
     const int64_t task = Group::row();
@@ -12,7 +14,12 @@ template <class T, class Group> DEVICE void cross_entropy_backward(const cross_e
     typename Group::template raw<T> x;
     Group::template load<T>(x, row_at<T>(p.logits, row), at, n);
     const int64_t label = load_integer(p.labels.data, p.long_labels, row);
-    gradient_write<T, Group>(p, gradient_of(p, row, label, load_one<f32>(p.lse.data, row)), row, x, at, n);
+    const float lse = load_one<f32>(p.lse.data, row);
+    if (magnitude(lse) >= COARSE_LSE) {
+        if (at == 0) logit_gradient_row<T, Group>(p, row, label, 0, [](const logit_sums &, float) {});
+        return;
+    }
+    gradient_write<T, Group>(p, gradient_of(p, row, label, lse), row, x, at, n);
 }
 
 #define CROSS_ENTROPY_BACKWARD(T) \

@@ -19,10 +19,10 @@ static trine_status launch(const trine_call *call) {
         .rows = call->dim[SOFTMAX_DIM_G] * call->dim[SOFTMAX_DIM_S],
         .s = call->dim[SOFTMAX_DIM_S],
         .n = call->dim[SOFTMAX_DIM_N],
-        .f = args->scale > 0   ? 1
-             : args->scale < 0 ? -1
+        .f = args->scale > 0   ? 0.5f
+             : args->scale < 0 ? -0.5f
                                : 0,
-        .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep0),
+        .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep1),
         .causal = args->causal,
     };
     const bool one_matrix = call->dim[SOFTMAX_DIM_G] == 1 || (p.x.batch == p.s * p.x.row && p.y.batch == p.s * p.y.row);

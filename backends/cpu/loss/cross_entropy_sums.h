@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sums of a row's logits on the CPU, in chunks that fit the L1 cache, and what follows from them. */
+#ifndef TRINE_CPU_CROSS_ENTROPY_SUMS_H
+#define TRINE_CPU_CROSS_ENTROPY_SUMS_H
+
+#include "cross_entropy.h"
+
+enum { CHUNK = 4096, SAMPLE = 64 }; /* elements of a row per task; of a chunk to estimate its maximum from */
+#define FAR 0x1p23f                 /* a sum of powers up to here has none more than 23 (16 to base e) above the estimate */
+
+/* Of a chunk, with d = f x - origin: sum 2^(spread d), and the sum of d. */
+typedef struct part {
+    float origin, sum;
+    double total;
+} part;
+
+static inline int64_t chunks_of(int64_t v) { return (v + CHUNK - 1) / CHUNK; }
+static inline int64_t chunk_length(int64_t v, int64_t at) { return v - at < CHUNK ? v - at : CHUNK; }
+
+/* The chunk's maximum of f x; NaN is passed over. */
+INLINE float chunk_max(const char *x, int64_t n, float f, trine_dtype type) {
+    vf max = vset(-INFINITY);
+    int64_t k = 0;
+    for (; k + VL <= n; k += VL) max = vmax(vload(x, type, k) * f, max);
+    if (k < n) {
+        const int rest = (int)(n - k);
+        max = vmax(vsel(viota() < rest, vloadn(x, type, k, rest, 0) * f, max), max);
+    }
+    return vhmax(max);
+}
+
+/* Without `clamp` false is returned unless every power was within reach of exp2_near, and the sums are void. */
+INLINE bool chunk_sums(const char *x, int64_t n, const exponent *e, bool totals, bool clamp, part *out, trine_dtype type) {
+    const vf origin = vset(-out->origin), f = vset(e->f), spread = vset(e->spread);
+    vf sum = vzero(), total = vzero();
+    vu high = { 0 };
+    int64_t k = 0;
+    for (; k + 2 * VL <= n; k += 2 * VL) {
+        vf d[2];
+        vload2(d, x, type, k);
+        for (int j = 0; j < 2; j++) d[j] = vfma(d[j], f, origin);
+        if (totals) total += d[0] + d[1];
+        if (clamp)
+            sum += exp2_any(d[0], spread) + exp2_any(d[1], spread);
+        else
+            sum += exp2_near(d[0], spread) + exp2_near(d[1], spread);
+        if (!clamp) vabs2(&high, x, type, k);
+    }
+    for (; k < n; k += VL) {
+        const vi in = viota() < (n - k < VL ? (int)(n - k) : VL);
+        const vf d = vfma(vloadn(x, type, k, n - k < VL ? (int)(n - k) : VL, 0), f, origin);
+        sum += (vf)(in & (vi)exp2_any(d, spread));
+        if (totals) total += (vf)(in & (vi)d);
+    }
+    out->sum = vhsum(sum);
+    out->total = vhsum(total);
+    return clamp || (vabs2_bound(high, type) * fabsf(e->f) + fabsf(out->origin)) * e->spread <= 126;
+}
+
+/* The total where float does not reach so far. */
+static inline double chunk_total(const char *x, int64_t n, const exponent *e, float origin, trine_dtype type) {
+    double total = 0;
+    for (int64_t k = 0; k < n; k++) total += (double)e->f * sload(x, type, k) - origin;
+    return total;
+}
+
+/* One pass if no element is extreme and the maximum of the first ones is near that of all. +inf among z gives the sum +inf; nothing but -inf gives 0; NaN
+ * gives NaN. */
+INLINE void chunk_part(const char *x, int64_t n, const exponent *e, bool totals, part *out, trine_dtype type) {
+    out->origin = to_origin(chunk_max(x, n < SAMPLE ? n : SAMPLE, e->f, type));
+    if (!chunk_sums(x, n, e, totals, false, out, type)) chunk_sums(x, n, e, totals, true, out, type);
+    if (out->sum > FAR) {
+        out->origin = to_origin(chunk_max(x, n, e->f, type));
+        chunk_sums(x, n, e, totals, true, out, type);
+    }
+    if (totals && !isfinite(out->total)) out->total = chunk_total(x, n, e, out->origin, type);
+}
+
+/* Elements first to first + n - 1 of a row, with the element type and the need of totals made constant. */
+static void row_chunk(const trine_tensor *logits, int64_t row, int64_t first, int64_t n, const exponent *e, bool totals, part *out) {
+    const trine_dtype type = logits->dtype;
+    const char *x = (const char *)logits->data + (row * logits->stride[0] + first) * (int64_t)vsize(type);
+    if (totals)
+        FOR_TYPE(type, chunk_part, x, n, e, true, out);
+    else
+        FOR_TYPE(type, chunk_part, x, n, e, false, out);
+}
+
+/* Of the chunks of a row so far: sum 2^(spread d) and the sum of d = f x - origin. In float64, which costs nothing here. */
+typedef struct row_sums {
+    double origin, sum, total;
+    int64_t count;
+} row_sums;
+
+static inline row_sums no_sums(void) { return (row_sums){ .origin = -0x1.fffffep126 }; }
+
+static inline void sums_add(row_sums *s, const part *p, int64_t n, double unit) {
+    const double origin = fmax(p->origin, s->origin), down = s->origin - origin, its_down = p->origin - origin;
+    s->sum = (down == 0 ? s->sum : s->sum * exp(down * unit)) + (its_down == 0 ? p->sum : p->sum * exp(its_down * unit));
+    s->total += (double)s->count * down + p->total + (double)n * its_down;
+    s->count += n;
+    s->origin = origin;
+}
+
+/* log sum exp z, less the z at the origin, and with it. */
+static inline double sums_log(const row_sums *s) { return s->count > 0 ? log(s->sum) : -INFINITY; }
+static inline double sums_lse(const row_sums *s, double unit) { return s->origin * unit + sums_log(s); }
+
+static inline row_powers sums_powers(const row_sums *s, double unit, double z_loss) {
+    return (row_powers){ (float)s->origin, (float)(z_factor(z_loss, sums_lse(s, unit)) / s->sum) };
+}
+
+#endif
