@@ -28,9 +28,16 @@ typedef struct values {
     double low, high; /* exponents of the smallest normal and the largest */
     double digits;    /* of the significand */
     double centre;    /* FILL_OFFSET, FILL_CONSTANT */
+    double step;      /* FILL_OFFSET: of what is added to it, at least 1, at least its unit in the last place */
     int64_t modulus;  /* FILL_INTEGERS: values in (-modulus, modulus) */
     bool positive;    /* FILL_INTEGERS: 0 and 1 */
 } values;
+
+/* Often of an ordinary size, as often of any up to the largest, where only differences may count. */
+static double random_centre(random_state *r, double low, double high, double largest) {
+    const double x = random_scaled(r, low, high), exponent = log2(fabs(x));
+    return exponent < (low + high) / 2 ? x : copysign(exp2(low + (largest - low) * (2 * exponent - low - high) / (high - low)), x);
+}
 
 static values choose_values(problem *p, int tensor) {
     const trine_dtype dtype = p->operand[tensor].full.dtype;
@@ -41,8 +48,9 @@ static values choose_values(problem *p, int tensor) {
     v.low = log2(trine_smallest_normal(dtype));
     v.high = log2(trine_largest(dtype)) - 1e-9;
     v.digits = -log2(trine_unit_roundoff(dtype));
-    v.centre = random_scaled(&p->random, 3, fmin(v.digits + 2, 12));
-    if (v.fill == FILL_CONSTANT) v.centre = random_scaled(&p->random, -3, 3);
+    v.centre = random_centre(&p->random, 3, fmin(v.digits + 2, 12), v.high);
+    if (v.fill == FILL_CONSTANT) v.centre = random_centre(&p->random, -3, 3, v.high);
+    v.step = fmax(1, fabs(v.centre) * exp2(1 - v.digits));
     v.modulus = 2 + random_below(&p->random, 2);
     v.positive = random_chance(&p->random, 3);
     return v;
@@ -67,7 +75,7 @@ static double value_of(const values *v, random_state *r) {
     if (!is_float(v->dtype)) return integer_value(v, r);
     switch (v->fill) {
     case FILL_INTEGERS: return integer_value(v, r);
-    case FILL_OFFSET: return v->centre + spread;
+    case FILL_OFFSET: return v->centre + spread * v->step;
     case FILL_HUGE: return random_scaled(r, random_next(r) & 1 ? v->high - 2 : v->high / 2, v->high);
     case FILL_TINY: return random_scaled(r, v->low - v->digits, v->low + 4);
     case FILL_RANGE: return random_scaled(r, v->low - v->digits, v->high);

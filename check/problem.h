@@ -10,14 +10,14 @@
 typedef enum fill {
     FILL_RANDOM,   /* around 0, of size 1 */
     FILL_INTEGERS, /* small integers, in all tensors */
-    FILL_OFFSET,   /* mean far above the spread */
+    FILL_OFFSET,   /* mean far above the spread, of any size */
     FILL_HUGE,     /* up to the largest of the type */
     FILL_TINY,     /* around the smallest normal, and below */
     FILL_RANGE,    /* all exponents */
     FILL_CANCEL,   /* large values of both signs and small ones: shows the order of a sum */
     FILL_NAN,      /* random, with a few NaN */
     FILL_INF,      /* random, with a few Inf of both signs */
-    FILL_CONSTANT, /* all the same */
+    FILL_CONSTANT, /* all the same, of any size */
     FILL_ZERO,     /* zeros of both signs */
     FILL_BITS,     /* random bits: every code of the type */
     FILL_GOLDEN,   /* as a golden case says */
