@@ -83,6 +83,8 @@ expect "op as JSON" 0 '"name": "eps"' "$trine" spec rms_norm --json
 expect "how a zero is passed, in JSON" 0 '"beta".*"fallback": 1, "unset": null, "zero": "-0.0"' "$trine" spec matmul --json
 expect "where it is refused" 0 '"max_norm".*"fallback": 0, "unset": "no limit", "zero": null' "$trine" spec global_norm_clip --json
 expect "and where it is one" 0 '"softcap".*"fallback": 0, "unset": null, "zero": "0"' "$trine" spec attention --json
+expect "docstrings in JSON" 0 '"doc": "Root-mean-square normalization, with' "$trine" spec rms_norm --json
+expect "all ops as JSON" 0 '^  "abi": [0-9]' "$trine" spec --json
 expect "matrix" 0 "^| rms_norm | f32" "$trine" spec --matrix
 expect "misspelt op" 2 'did you mean "rms_norm"' "$trine" spec rms_nrom
 expect "explain" 0 "chosen: cpu_" "$trine" explain rms_norm --dims "r=4 n=8"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trine spec: the specification's tables as text and as JSON, and the matrix of ops and backends. */
+/* trine spec: the specification's tables as text, and the matrix of ops and backends. */
 #include <math.h>
 #include <string.h>
 
-#include "bench/bench.h"
+#include "spec_json.h"
 #include "tool.h"
 
 static const char *const kinds[] = { "?", "BOOL", "ENUM", "I32", "I64", "U64", "F32" };
@@ -80,69 +80,6 @@ static void print_op(const trine_plan *plan) {
     if (spec->integers_exact) printf("\nsmall integers\n  sums of small integers are exact: every kernel returns the very same bits\n");
     print_strings("sizes tested", spec->sizes, TRINE_MAX_STRINGS);
     print_strings("cases", spec->cases, TRINE_MAX_STRINGS);
-}
-
-/* -------------------------------------------------------------------------------------------------------------------- JSON */
-
-static void json_strings(const char *name, const char *const *strings, int most) {
-    printf(",\n    \"%s\": [", name);
-    for (int i = 0; i < most && strings[i]; i++) {
-        printf(i ? ", " : "");
-        bench_json_text(stdout, strings[i]);
-    }
-    putchar(']');
-}
-
-/* How a zero that is meant is passed: NULL where it is refused, as it is in an integer that has a fallback. */
-static const char *zero_of(const trine_spec_param *p) {
-    if (p->fallback == 0 && p->unset == NULL) return "0";
-    return p->kind == F32 && p->unset == NULL ? "-0.0" : NULL;
-}
-
-static void json_op(const trine_plan *plan) {
-    const trine_spec *spec = plan->spec;
-    bench_json_member(stdout, "  {\n    ", "name", spec->name);
-    bench_json_member(stdout, ",\n    ", "summary", spec->summary);
-    bench_json_member(stdout, ",\n    ", "formula", spec->formula);
-    bench_json_member(stdout, ",\n    ", "source", spec->source);
-    printf(",\n    \"tensors\": [");
-    for (int i = 0; i < plan->tensors; i++) {
-        const trine_spec_tensor *t = plan->tensor[i].spec;
-        char flags[96];
-        printf("%s\n      { \"name\": \"%s\"", i ? "," : "", t->name);
-        bench_json_member(stdout, ", ", "type", t->type);
-        bench_json_member(stdout, ", ", "shape", t->shape);
-        bench_json_member(stdout, ", ", "flags", flags_text(t->flags, flags, sizeof flags));
-        bench_json_member(stdout, ", ", "fill", t->fill);
-        bench_json_member(stdout, ", ", "terms", t->terms);
-        bench_json_member(stdout, ", ", "rounds", t->rounds);
-        bench_json_member(stdout, ", ", "accumulate", t->accumulate);
-        printf(" }");
-    }
-    printf("\n    ],\n    \"params\": [");
-    for (int i = 0; i < plan->params; i++) {
-        const trine_spec_param *p = &spec->params[i];
-        printf("%s\n      { \"name\": \"%s\", \"kind\": \"%s\"", i ? "," : "", p->name, kinds[p->kind]);
-        bench_json_member(stdout, ", ", "doc", p->doc);
-        bench_json_member(stdout, ", ", "values", p->values);
-        printf(", \"fallback\": %.17g", p->fallback);
-        bench_json_member(stdout, ", ", "unset", p->unset);
-        bench_json_member(stdout, ", ", "zero", zero_of(p));
-        if (isfinite(p->min) && p->max >= p->min) printf(", \"min\": %.17g", p->min);
-        if (isfinite(p->max) && p->max >= p->min) printf(", \"max\": %.17g", p->max);
-        printf(" }");
-    }
-    printf("\n    ]");
-    json_strings("types", spec->types, TRINE_MAX_TYPES);
-    json_strings("require", spec->require, TRINE_MAX_STRINGS);
-    json_strings("alias", spec->alias, TRINE_MAX_STRINGS);
-    json_strings("sizes", spec->sizes, TRINE_MAX_STRINGS);
-    json_strings("cases", spec->cases, TRINE_MAX_STRINGS);
-    bench_json_member(stdout, ",\n    ", "flops", spec->flops);
-    if (spec->masked) {
-        bench_json_member(stdout, ",\n    ", "masked", spec->masked);
-    }
-    printf(",\n    \"integers_exact\": %s\n  }", spec->integers_exact ? "true" : "false");
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ matrix */
@@ -236,15 +173,10 @@ int trine_tool_spec(int argc, char **argv) {
         return 0;
     }
     if (name) {
-        json_op(trine_plan_get(op));
+        spec_json_op(trine_plan_get(op));
         putchar('\n');
-        return 0;
+    } else {
+        spec_json_all();
     }
-    puts("[");
-    for (int i = 1; i < TRINE_OP_COUNT; i++) {
-        json_op(trine_plan_get((trine_op)i));
-        puts(i + 1 < TRINE_OP_COUNT ? "," : "");
-    }
-    puts("]");
     return 0;
 }

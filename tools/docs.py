@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Build-time program: prints what the public headers say of each op, its docstring and the comments of its members, as a C table.
+Usage: docs.py FAMILY.h..."""
+import os
+import re
+import sys
+
+STRUCT = re.compile(r"typedef struct trine_(\w+)_args \{(.*?)\} trine_\1_args;", re.S)
+FUNCTION = re.compile(r"/\*((?:(?!\*/).)*)\*/\s*TRINE_API trine_status trine_(\w+)\(trine_queue \*queue, const trine_\2_args \*args\);", re.S)
+MEMBER = re.compile(r"(\w+);[ \t]*(?:/\*(.*?)\*/)?", re.S)
+
+
+def text_of(comment):
+    """A comment's lines, without what makes them a comment."""
+    lines = comment.strip("\n").split("\n")
+    return "\n".join([lines[0].strip()] + [re.sub(r"^\s*\* ?", "", line).rstrip() for line in lines[1:]]).strip()
+
+
+def literal(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+print('/* SPDX-License-Identifier: Apache-2.0 */\n/* Made from the public headers. */\n#include "tools/docs.h"\n')
+print("const trine_tool_doc trine_tool_docs[TRINE_OP_COUNT] = {")
+for path in sys.argv[1:]:
+    with open(path, encoding="utf-8") as file:
+        header = file.read()
+    structs = dict(STRUCT.findall(header))
+    docs = {name: text_of(comment) for comment, name in FUNCTION.findall(header)}
+    if not docs or set(structs) != set(docs):
+        sys.exit(f"{path}: without arguments or without a docstring: {', '.join(set(structs) ^ set(docs)) or 'all'}")
+    for name, members in structs.items():
+        print(f"    [TRINE_OP_{name.upper()}] = {{ {literal(os.path.basename(path)[:-2])},\n        {literal(docs[name])}, {{")
+        for member, comment in MEMBER.findall(members):
+            if member != "struct_size" and comment:
+                print(f"        {{ {literal(member)}, {literal(' '.join(text_of(comment).split()))} }},")
+        print("    } },")
+print("};")
