@@ -25,7 +25,7 @@ typedef struct check_options {
     const char *golden;      /* directory of golden vectors, whose cases run in the place of drawn ones; NULL: none */
     const char *only;        /* cases by commas: "45", "a17" (argument check), "h0" (huge), "g2" (golden); NULL: all */
     uint64_t seed;
-    int64_t cases;     /* of each op; 0: as many as the budget allows */
+    int64_t cases;     /* of each op, mistaken calls not counted; 0: as many as the budget allows */
     double budget;     /* seconds for all ops together; 0: no limit */
     double timeout;    /* seconds after which a kernel counts as hung; 0: 120 */
     bool huge;         /* also the cases of more than 2^31 elements */
@@ -39,7 +39,10 @@ typedef struct check_options {
 } check_options;
 
 typedef struct check_count {
-    int64_t cases, passed, failed, skipped; /* passed + failed + skipped: one for each case and kernel */
+    int64_t cases;          /* cases run, mistaken calls not among them */
+    int64_t mistakes;       /* mistaken calls that a device was given, and that must be refused */
+    int64_t passed, failed; /* together: the mistaken calls, and a comparison for each case and kernel that takes it */
+    int64_t skipped;        /* cases that no kernel of a device takes */
     double seconds;
 } check_count;
 
@@ -67,7 +70,10 @@ bool check_run(const check_options *options, check_report *report_out);
 /* The sums over all ops. */
 check_count check_total(const check_report *report);
 
-/* Prints the failures, then a table with a row per op, then "N passed, N failed, N skipped". `quiet`: only the failures and the last line. */
+/* The comparisons with a reference, or with an oracle. */
+static inline int64_t check_comparisons(const check_count *count) { return count->passed + count->failed - count->mistakes; }
+
+/* Prints the failures, then a table with a row per op and their sum, then "N passed, N failed, N skipped". `quiet`: only the failures and the last line. */
 void check_print(const check_report *report, FILE *file, bool quiet);
 void check_print_json(const check_report *report, const check_options *options, FILE *file);
 

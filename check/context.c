@@ -123,13 +123,20 @@ void runner_enter(runner *r, const context *c, const char *kernel, const problem
     fflush(r->options->log);
 }
 
-void runner_pass(runner *r) { r->shared->report.op[r->shared->op].count.passed++; }
+/* The count that another result belongs to. */
+static check_count *next_result(shared *s) {
+    check_count *count = &s->report.op[s->op].count;
+    count->mistakes += s->kind == CASE_ARGUMENTS;
+    return count;
+}
+
+void runner_pass(runner *r) { next_result(r->shared)->passed++; }
 
 void runner_skip(runner *r) { r->shared->report.op[r->shared->op].count.skipped++; }
 
 void report_failure(shared *s, const check_options *options, const char *text) {
     check_report *report = &s->report;
-    report->op[s->op].count.failed++;
+    next_result(s)->failed++;
     if (report->failures == CHECK_MAX_FAILURES) return;
     check_failure *f = &report->failure[report->failures++];
     f->op = s->op;

@@ -12,12 +12,18 @@ check_count check_total(const check_report *report) {
     for (int i = 0; i < report->ops; i++) {
         const check_count *c = &report->op[i].count;
         total.cases += c->cases;
+        total.mistakes += c->mistakes;
         total.passed += c->passed;
         total.failed += c->failed;
         total.skipped += c->skipped;
         total.seconds += c->seconds;
     }
     return total;
+}
+
+static void print_row(FILE *file, const char *name, const check_count *c) {
+    trine_fprintf(file, "%-24s %8" PRId64 " %11" PRId64 " %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9.1f\n", name, c->cases, check_comparisons(c),
+                  c->mistakes, c->passed, c->failed, c->skipped, c->seconds);
 }
 
 void check_print(const check_report *report, FILE *file, bool quiet) {
@@ -28,12 +34,9 @@ void check_print(const check_report *report, FILE *file, bool quiet) {
     }
     if (total.failed > report->failures) fprintf(file, "... and %" PRId64 " more\n", total.failed - report->failures);
     if (!quiet) {
-        fprintf(file, "%-24s %10s %10s %8s %8s %9s\n", "op", "cases", "passed", "failed", "skipped", "seconds");
-        for (int i = 0; i < report->ops; i++) {
-            const check_count *c = &report->op[i].count;
-            trine_fprintf(file, "%-24s %10" PRId64 " %10" PRId64 " %8" PRId64 " %8" PRId64 " %9.1f\n", report->op[i].name, c->cases, c->passed, c->failed,
-                          c->skipped, c->seconds);
-        }
+        fprintf(file, "%-24s %8s %11s %9s %9s %7s %8s %9s\n", "op", "cases", "comparisons", "mistakes", "passed", "failed", "skipped", "seconds");
+        for (int i = 0; i < report->ops; i++) print_row(file, report->op[i].name, &report->op[i].count);
+        if (report->ops > 1) print_row(file, "all", &total);
     }
     fprintf(file, "%" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", total.passed, total.failed, total.skipped);
 }
@@ -53,8 +56,10 @@ static void put_string(FILE *file, const char *text) {
 }
 
 static void put_count(FILE *file, const check_count *c) {
-    trine_fprintf(file, "\"cases\": %" PRId64 ", \"passed\": %" PRId64 ", \"failed\": %" PRId64 ", \"skipped\": %" PRId64 ", \"seconds\": %.3f", c->cases,
-                  c->passed, c->failed, c->skipped, c->seconds);
+    trine_fprintf(file,
+                  "\"cases\": %" PRId64 ", \"comparisons\": %" PRId64 ", \"mistakes\": %" PRId64 ", \"passed\": %" PRId64 ", \"failed\": %" PRId64
+                  ", \"skipped\": %" PRId64 ", \"seconds\": %.3f",
+                  c->cases, check_comparisons(c), c->mistakes, c->passed, c->failed, c->skipped, c->seconds);
 }
 
 void check_print_json(const check_report *report, const check_options *options, FILE *file) {

@@ -43,9 +43,9 @@ static void run_kind(runner *r, const trine_plan *plan, int kind, int64_t index,
     int64_t impossible = 0;
     for (;; index++) {
         s->kind = kind;
-        if (op_over(r, deadline) || (kind == CASE_AGREEMENT && r->options->cases > 0 && index >= r->options->cases)) return;
+        if (op_over(r, deadline) || (kind == CASE_AGREEMENT && r->options->cases > 0 && count->cases >= r->options->cases)) return;
         if (run_case(r, plan, kind, index)) {
-            count->cases++;
+            count->cases += kind != CASE_ARGUMENTS;
             s->drawn += kind == CASE_AGREEMENT;
             impossible = 0;
         } else if (kind != CASE_AGREEMENT || ++impossible > 10000) {
@@ -63,7 +63,8 @@ static void run_items(runner *r, const trine_plan *plan) {
         if (item++ < s->item) continue;
         s->item = item - 1;
         const int kind = *at == CASE_ARGUMENTS || *at == CASE_HUGE || *at == CASE_GOLDEN ? *at++ : CASE_AGREEMENT;
-        s->report.op[s->op].count.cases += run_case(r, plan, kind, strtoll(at, NULL, 10));
+        s->kind = kind;
+        s->report.op[s->op].count.cases += run_case(r, plan, kind, strtoll(at, NULL, 10)) && kind != CASE_ARGUMENTS;
         s->first_kernel = 0;
     }
 }

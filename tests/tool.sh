@@ -212,7 +212,10 @@ expect "check of a size by number" 0 "^[1-9][0-9]* passed, 0 failed" "$trine" ch
 expect "check of a size that no op has" 1 "no case of these types and dimensions" "$trine" check --device cpu --op add --dims k=3 --cases 5
 expect "check of sizes that take long" 1 "no case of these types and dimensions" "$trine" check --device cpu --op matmul --dims "m=4096 n=4096 k=4096" --cases 5
 expect "check of what is no size" 1 "no case of these types and dimensions" "$trine" check --device cpu --op dropout --dims "n=64 p=0.5" --cases 5
-expect "check of types that the first case has not" 1 "no case of these types and dimensions" "$trine" check --device cpu --op softmax --types T=bf16 --cases 1
+expect "check of so many cases" 0 "^softmax  *17  *17 " "$trine" check --device cpu --op softmax --types T=bf16 --cases 17
+adds() { "$@" | awk '/^op /{on=1;next} on&&NF==8{n++; if ($3+$4!=$5+$6) bad=1; for(i=2;i<8;i++) sum[i]+=$i; if ($1=="all") for(i=2;i<8;i++) if (2*$i!=sum[i]) bad=1} END{if (n!=4||bad) exit 1; print "adds up"}'; }
+expect "check's columns add up" 0 "adds up" adds "$trine" check --device cpu --op softmax,add,matmul --cases 12
+expect "check of a mistaken call by number" 0 "^add  *0  *0  *1  *1  *0 " "$trine" check --device cpu --op add --case a0
 expect "check of what is no type" 1 "no case of these types and dimensions" "$trine" check --device cpu --op add --types bf16 --cases 5
 expect "check of an op without a huge case" 0 "^[1-9][0-9]* passed, 0 failed, 1 skipped" "$trine" check --device cpu --op global_norm_clip --huge --cases 1
 expect "check's log" 0 "--seed 5 --case 7$" cat check.log

@@ -43,7 +43,7 @@ int trine_tool_check(int argc, char **argv) {
         OPTION_TEXT("isa", &o.isa, "LEVEL", "CPU level, or all: every level that the machine has"),
         OPTION_INTEGER("seed", &seed, 0, INT64_MAX, "N", "seed of the cases (default: 1)"),
         OPTION_NUMBER("budget", &o.budget, 1e-3, 1e9, "SECONDS", "time for all ops together (default: 60, if --cases is not given)"),
-        OPTION_INTEGER("cases", &o.cases, 1, INT64_MAX, "N", "cases of each op"),
+        OPTION_INTEGER("cases", &o.cases, 1, INT64_MAX, "N", "so many cases of each op"),
         OPTION_TEXT("case", &o.only, "N,...", "only these cases, as a failure's replay line says"),
         OPTION_TEXT("golden", &o.golden, "DIR",
                     "the cases of this directory of golden vectors in the place of drawn ones: reference and kernels against an oracle"),
