@@ -10,6 +10,9 @@
 
 enum { BENCH_MOST_SAMPLES = 200 };
 
+/* A load average above which other programs take part in the times. */
+#define BENCH_BUSY 0.5
+
 static inline double bench_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -123,6 +126,11 @@ typedef struct bench_report {
 void bench_json_text(FILE *file, const char *text);
 /* Prints `before` and a member of an object that is such a string. */
 void bench_json_member(FILE *file, const char *before, const char *name, const char *text);
+
+/* Figures with units: "1.20 us", "1.50 GiB", "2.15 GFLOP". They return `out`. */
+const char *bench_time_text(double seconds, char *out, size_t size);
+const char *bench_bytes_text(double bytes, char *out, size_t size);
+const char *bench_flops_text(double flops, char *out, size_t size);
 
 void bench_print_roofs(FILE *file, const bench_roofs *roofs);
 void bench_print_header(FILE *file);

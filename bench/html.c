@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "labels.h"
 
 enum { WIDTH = 960, HEIGHT = 560, LEFT = 70, RIGHT = 230, TOP = 24, BOTTOM = 56 };
 
@@ -64,10 +65,11 @@ static void draw_grid(FILE *file, const axes *a) {
 }
 
 /* The memory slope up to the highest peak, and a ceiling for each distinct peak. */
-static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs) {
+static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs, labels *all) {
     const double bandwidth = bench_memory_roof(roofs) / 1e9;
+    char text[96];
     if (bandwidth <= 0) return;
-    double highest = 0, labelled = -100;
+    double highest = 0;
     for (bench_peak p = 0; p < PEAKS; p++) {
         const double peak = roofs->peak[p] / 1e9, x = fmin(fmax(peak / bandwidth, pow(10, a->x0)), pow(10, a->x1)), y = place_y(a, peak);
         bool drawn = peak <= 0;
@@ -75,25 +77,43 @@ static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs) {
         highest = fmax(highest, peak);
         if (drawn) continue;
         fprintf(file, "<line class=\"roof\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\"/>", place_x(a, x), y, WIDTH - RIGHT, y);
-        const double label = fabs(y - labelled) < 14 ? labelled + 14 : y;
-        fprintf(file, "<text class=\"roof\" x=\"%d\" y=\"%.1f\">%s %.1f, %s</text>\n", WIDTH - RIGHT + 6, label + 4, bench_peak_name[p], peak,
-                roofs->instruction[p]);
-        labelled = label;
+        snprintf(text, sizeof text, "%s %.1f, %s", bench_peak_name[p], peak, roofs->instruction[p]);
+        fprintf(file, "<text class=\"roof\" x=\"%d\" y=\"%.1f\">%s</text>\n", WIDTH - RIGHT + 6, labels_place_below(all, text, WIDTH - RIGHT + 6, y + 4), text);
     }
     if (highest <= 0) highest = pow(10, a->y1);
     const double start = fmax(pow(10, a->x0), pow(10, a->y0) / bandwidth), end = fmin(pow(10, a->x1), highest / bandwidth);
     fprintf(file, "<line class=\"roof\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>", place_x(a, start), place_y(a, start * bandwidth), place_x(a, end),
             place_y(a, end * bandwidth));
-    fprintf(file, "<text class=\"roof\" x=\"%.1f\" y=\"%.1f\">memory %.1f GB/s</text>\n", place_x(a, start) + 40, place_y(a, start * bandwidth) - 4, bandwidth);
+    snprintf(text, sizeof text, "memory %.1f GB/s", bandwidth);
+    double x, y;
+    labels_place(all, text, place_x(a, start) + 40, place_y(a, start * bandwidth) - 4, &x, &y);
+    fprintf(file, "<text class=\"roof\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", x, y, text);
 }
 
-static void draw_points(FILE *file, const axes *a, const bench_report *report) {
+/* All points first: no number is to lie on another's. A number that found no place near its point has a line to it. */
+static void draw_points(FILE *file, const axes *a, const bench_report *report, labels *all) {
+    enum { RADIUS = 4 };
     for (int i = 0; i < report->count; i++) {
         const bench_result *r = &report->result[i];
         if (!plotted(r)) continue;
         const double x = place_x(a, r->flops / r->bytes), y = place_y(a, r->flops / r->median / 1e9);
-        fprintf(file, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"4\"><title>%s %s</title></circle><text x=\"%.1f\" y=\"%.1f\">%d</text>\n",
-                r->above ? "above" : "point", x, y, r->op, r->kernel, x + 6, y + 4, i + 1);
+        fprintf(file, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"><title>%s %s</title></circle>\n", r->above ? "above" : "point", x, y, RADIUS,
+                r->op, r->kernel);
+        labels_take(all, (label_box){ x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS });
+    }
+    for (int i = 0; i < report->count; i++) {
+        const bench_result *r = &report->result[i];
+        if (!plotted(r)) continue;
+        const double x = place_x(a, r->flops / r->bytes), y = place_y(a, r->flops / r->median / 1e9);
+        char text[16];
+        double left, base;
+        snprintf(text, sizeof text, "%d", i + 1);
+        labels_place(all, text, x, y, &left, &base);
+        const label_box box = label_text_box(text, left, base);
+        const double near_x = fmin(fmax(x, box.left), box.right), near_y = fmin(fmax(y, box.top), box.bottom);
+        if (hypot(near_x - x, near_y - y) > 3 * RADIUS)
+            fprintf(file, "<line class=\"lead\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" y2=\"%.1f\"/>", x, y, near_x, near_y);
+        fprintf(file, "<text class=\"number\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", left, base, text);
     }
 }
 
@@ -129,10 +149,10 @@ bool bench_write_html(FILE *file, const bench_report *report) {
     fputs("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>trine bench</title>\n<style>\n"
           "body { font: 14px sans-serif; margin: 2em auto; max-width: 1100px; color: #222 }\n"
           "svg { width: 100%; height: auto } svg text { font: 12px sans-serif; fill: #444 }\n"
-          ".grid { stroke: #ddd } .roof { stroke: #a33; stroke-width: 1.5 } text.roof { stroke: none; fill: #a33 }\n"
+          ".grid, .lead { stroke: #ddd } .roof { stroke: #a33; stroke-width: 1.5 } text.roof { stroke: none; fill: #a33 }\n"
           ".point { fill: #246 } .above { fill: #d00; color: #d00 }\n"
           "table { border-collapse: collapse; width: 100% } td, th { border-bottom: 1px solid #ddd; padding: 3px 6px; text-align: left; font-size: 12px }\n"
-          ".n { text-align: right; white-space: nowrap }\n</style></head><body>\n<h1>trine bench</h1>\n<p>",
+          ".n { text-align: right; white-space: nowrap } .warning { color: #d00 }\n</style></head><body>\n<h1>trine bench</h1>\n<p>",
           file);
     escaped(file, report->device->model ? report->device->model : report->device->name);
     fprintf(file, " (%s), %d thread%s, %s, trine %s.", report->device->arch ? report->device->arch : "?", report->threads, report->threads == 1 ? "" : "s",
@@ -142,10 +162,15 @@ bool bench_write_html(FILE *file, const bench_report *report) {
     if (roofs->threads)
         fprintf(file, " Measured in the same run: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s.", roofs->read / 1e9, roofs->write / 1e9,
                 roofs->copy / 1e9, roofs->copy_nt / 1e9);
-    fprintf(file, "</p>\n<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"roofline\">\n", WIDTH, HEIGHT);
+    fputs("</p>\n", file);
+    if (report->load > BENCH_BUSY)
+        fprintf(file, "<p class=\"warning\">Load average %.1f when it began: other programs took part in these times.</p>\n", report->load);
+    fprintf(file, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"roofline\">\n", WIDTH, HEIGHT);
+    labels all = { .right = WIDTH, .bottom = HEIGHT - BOTTOM };
     draw_grid(file, &a);
-    draw_roofs(file, &a, roofs);
-    draw_points(file, &a, report);
+    draw_roofs(file, &a, roofs, &all);
+    draw_points(file, &a, report, &all);
+    labels_free(&all);
     fputs("</svg>\n", file);
     write_table(file, report);
     fputs("</body></html>\n", file);

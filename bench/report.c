@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bench results as a table and as JSON in Google Benchmark's format. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench.h"
 
-static const char *time_text(double seconds, char *out, size_t size) {
+const char *bench_time_text(double seconds, char *out, size_t size) {
     if (seconds < 1e-6)
         snprintf(out, size, "%.1f ns", seconds * 1e9);
     else if (seconds < 1e-3)
@@ -16,6 +17,24 @@ static const char *time_text(double seconds, char *out, size_t size) {
     else
         snprintf(out, size, "%.3f s", seconds);
     return out;
+}
+
+/* `value` in the largest unit in which it is at least 1; whole numbers of the first unit as such. */
+static const char *unit_text(double value, double step, const char *const units[5], char *out, size_t size) {
+    int unit = 0;
+    for (; value >= step && unit < 4; unit++) value /= step;
+    snprintf(out, size, value == floor(value) ? "%.0f %s" : value < 10 ? "%.2f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}
+
+const char *bench_bytes_text(double bytes, char *out, size_t size) {
+    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
+    return unit_text(bytes, 1024, units, out, size);
+}
+
+const char *bench_flops_text(double flops, char *out, size_t size) {
+    static const char *const units[] = { "FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP" };
+    return unit_text(flops, 1000, units, out, size);
 }
 
 void bench_print_roofs(FILE *file, const bench_roofs *roofs) {
@@ -40,7 +59,7 @@ void bench_print_header(FILE *file) {
 
 void bench_print(FILE *file, const bench_result *r) {
     char median[32];
-    fprintf(file, "%-24s %-34s %11s %5.1f%% %8.2f %9.2f ", r->op, r->name[0] ? r->name : r->text, time_text(r->median, median, sizeof median),
+    fprintf(file, "%-24s %-34s %11s %5.1f%% %8.2f %9.2f ", r->op, r->name[0] ? r->name : r->text, bench_time_text(r->median, median, sizeof median),
             50 * (r->high - r->low) / r->median, r->bytes / r->median / 1e9, r->flops / r->median / 1e9);
     if (r->bound > 0)
         fprintf(file, "%5.1f%%", 100 * r->fraction);

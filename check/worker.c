@@ -48,8 +48,8 @@ static void run_kind(runner *r, const trine_plan *plan, int kind, int64_t index,
             count->cases += kind != CASE_ARGUMENTS;
             s->drawn += kind == CASE_AGREEMENT;
             impossible = 0;
-        } else if (kind != CASE_AGREEMENT || ++impossible > 10000) {
-            return;
+        } else if (kind != CASE_AGREEMENT || ++impossible > 4 * plan->combos + 16) {
+            return; /* four times round all rows of types: there are no such cases */
         }
         s->first_kernel = 0;
     }
@@ -63,7 +63,6 @@ static void run_items(runner *r, const trine_plan *plan) {
         if (item++ < s->item) continue;
         s->item = item - 1;
         const int kind = *at == CASE_ARGUMENTS || *at == CASE_HUGE || *at == CASE_GOLDEN ? *at++ : CASE_AGREEMENT;
-        s->kind = kind;
         s->report.op[s->op].count.cases += run_case(r, plan, kind, strtoll(at, NULL, 10)) && kind != CASE_ARGUMENTS;
         s->first_kernel = 0;
     }

@@ -164,6 +164,23 @@ bool trine_case_parse(trine_case *c, const char *text, char *error, size_t error
     }
 }
 
+/* ------------------------------------------------------------------------------------------------------------------ writing */
+
+typedef struct writer {
+    char *at;
+    size_t left;
+} writer;
+
+__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    const int length = trine_vsnprintf(w->at, w->left, format, list);
+    va_end(list);
+    const size_t moved = length < 0 ? 0 : (size_t)length < w->left ? (size_t)length : w->left ? w->left - 1 : 0;
+    w->at += moved;
+    w->left -= moved;
+}
+
 /* --------------------------------------------------------------------------------------------------------------- completing */
 
 static bool choose_types(trine_case *c, char *error, size_t size) {
@@ -197,14 +214,14 @@ static bool uses_symbol(const trine_dim *dim, int symbol) {
     return found;
 }
 
-/* A tensor whose shape cannot do without `symbol`; -1: there is none. */
-static int needs_symbol(const trine_case *c, int symbol) {
+/* Is there a tensor whose shape cannot do without `symbol`? */
+static bool needs_symbol(const trine_case *c, int symbol) {
     for (int i = 0; i < c->plan->tensors; i++) {
         if (!(c->present >> i & 1)) continue;
         for (int k = 0; k < c->plan->tensor[i].rank; k++)
-            if (uses_symbol(&c->plan->tensor[i].dim[k], symbol) && !c->plan->tensor[i].dim[k].optional) return i;
+            if (uses_symbol(&c->plan->tensor[i].dim[k], symbol) && !c->plan->tensor[i].dim[k].optional) return true;
     }
-    return -1;
+    return false;
 }
 
 static bool make_tensor(trine_case *c, int index, uint32_t open, char *error, size_t size) {
@@ -251,19 +268,40 @@ static uint32_t settle(trine_case *c, uint32_t open) {
     return open;
 }
 
+/* The value of a symbol in the first of the op's cases; 64 where that does not say. */
+static int64_t example_dim(const trine_case *c, int symbol) {
+    static const char marks[] = " :";
+    const char *name = c->plan->symbol_name[symbol];
+    const size_t length = strlen(name);
+    for (const char *at = c->plan->spec->cases[0]; at != NULL && *at; at += strcspn(at, marks), at += strspn(at, marks))
+        if (strncmp(at, name, length) == 0 && at[length] == '=') return strtoll(at + length + 1, NULL, 10);
+    return 64;
+}
+
+/* Says all dimensions that are `missing`, and what they may look like. */
+static bool wrong_missing(const trine_case *c, uint32_t missing, char *error, size_t size) {
+    char names[160] = "", example[320] = "";
+    writer n = { names, sizeof names }, e = { example, sizeof example };
+    for (int s = 0; s < c->plan->symbols; s++) {
+        if (!(missing >> s & 1)) continue;
+        put(&n, "%s%s", *names ? ", " : "", c->plan->symbol_name[s]);
+        put(&e, "%s%s=%" PRId64, *example ? " " : "", c->plan->symbol_name[s], example_dim(c, s));
+    }
+    const bool one = (missing & (missing - 1)) == 0;
+    return wrong(error, size, "%s: dimension%s %s %s not given, as in --dims \"%s\"", c->plan->spec->name, one ? "" : "s", names, one ? "is" : "are", example);
+}
+
 bool trine_case_finish(trine_case *c, char *error, size_t error_size) {
     if (!choose_types(c, error, error_size)) return false;
     choose_tensors(c);
-    uint32_t open = 0;
+    uint32_t open = 0, missing = 0;
     for (int s = 0; s < c->plan->symbols; s++) {
         if (c->dim[s] >= 0) continue;
-        const int tensor = needs_symbol(c, s);
-        if (tensor >= 0)
-            return wrong(error, error_size, "%s: dimension \"%s\" is not given; %s has shape \"%s\"", c->plan->spec->name, c->plan->symbol_name[s],
-                         c->plan->tensor[tensor].spec->name, c->plan->tensor[tensor].spec->shape);
+        if (needs_symbol(c, s)) missing |= 1u << s;
         c->dim[s] = 1;
         open |= 1u << s;
     }
+    if (missing) return wrong_missing(c, missing, error, error_size);
     open = settle(c, open);
     for (int i = 0; i < c->plan->tensors; i++)
         if ((c->present >> i & 1) && !make_tensor(c, i, open, error, error_size)) return false;
@@ -277,21 +315,6 @@ void trine_case_link(trine_case *c) {
 }
 
 /* --------------------------------------------------------------------------------------------------------------------- text */
-
-typedef struct writer {
-    char *at;
-    size_t left;
-} writer;
-
-__attribute__((format(printf, 2, 3))) static void put(writer *w, const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    const int length = trine_vsnprintf(w->at, w->left, format, list);
-    va_end(list);
-    const size_t moved = length < 0 ? 0 : (size_t)length < w->left ? (size_t)length : w->left ? w->left - 1 : 0;
-    w->at += moved;
-    w->left -= moved;
-}
 
 static void put_param(writer *w, const trine_spec_param *param, const void *field) {
     if (param->kind == F32)

@@ -89,7 +89,11 @@ expect "matrix" 0 "^| rms_norm | f32" "$trine" spec --matrix
 expect "misspelt op" 2 'did you mean "rms_norm"' "$trine" spec rms_nrom
 expect "explain" 0 "chosen: cpu_" "$trine" explain rms_norm --dims "r=4 n=8"
 expect "explain a case" 0 "chosen: cpu_" "$trine" explain matmul --case "square 1024"
-expect "explain without a dimension" 2 'dimension "n" is not given' "$trine" explain rms_norm --dims "r=4"
+expect "explain without a dimension" 2 'rms_norm: dimension n is not given, as in --dims "n=4096"' "$trine" explain rms_norm --dims "r=4"
+expect "explain without dimensions" 2 'matmul: dimensions m, k, n are not given, as in --dims "m=1024 k=1024 n=1024"' "$trine" explain matmul
+expect "explain in units" 0 "^  moves 192 MiB, computes 137.4 GFLOP$" "$trine" explain matmul --dims "m=4096 n=4096 k=4096"
+expect "explain counts what a mask leaves" 0 "computes 8.60 GFLOP$" "$trine" explain attention --dims "sq=1024 sk=1024 h=32 hk=32 d=128 causal=1"
+expect "explain in units, times" 0 "predicted [0-9.]* [mun]s, workspace [0-9.]* [KMG]*i*B$" "$trine" explain matmul --dims "m=4096 n=4096 k=4096"
 expect "explain a negative dimension" 2 "must be an integer" "$trine" explain rms_norm --dims "r=-4 n=8"
 expect "explain overflowing dimensions" 2 "overflows" "$trine" explain rms_norm --dims "r=9223372036854775807 n=9223372036854775807"
 expect "explain an unknown type" 2 "no such element type" "$trine" explain rms_norm --dims "r=4 n=8" --types T=f33
@@ -202,7 +206,7 @@ for command in bench tune; do
 done
 printf 'scale T=f32 n=128\nscael T=f32 n=256\n' >cases.txt
 expect "bench of a line with no op" 1 'cases.txt:2: "scael T=f32 n=256" is not an op and a case' "$trine" bench --cases cases.txt --time 0.01
-expect "nothing was measured before" 1 "" grep -q "f32 n=128" out
+expect "nothing was measured before" 1 "" grep -q roofs out
 expect "a page that cannot be written" 1 "/nonexistent/page.html: No such file" "$trine" bench --op scale --dims n=64 --html /nonexistent/page.html
 expect "is not measured for" 1 "" grep -q roofs out
 expect "tune of no op" 2 'no op "ad"' "$trine" tune --op scale,ad

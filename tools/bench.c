@@ -154,7 +154,7 @@ static int prepare(bench *b) {
     fprintf(b->out, "%s, %s, %d %s%s\n", device->model ? device->model : device->name, device->arch ? device->arch : "?", report->threads,
             cpu ? "thread" : "unit", report->threads == 1 ? "" : "s");
     bench_print_roofs(b->out, &report->roofs);
-    if (report->load > 0.5) fprintf(b->out, "load average %.1f: other programs take part in the times below\n", report->load);
+    if (report->load > BENCH_BUSY) fprintf(b->out, "load average %.1f: other programs take part in the times below\n", report->load);
     return 0;
 }
 

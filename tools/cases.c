@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cases by the options of the subcommands: one for what takes one call, a selection for what takes many. */
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/bench.h"
 #include "tool.h"
@@ -57,9 +58,16 @@ int make_case(const char *command, trine_case *c, trine_op op, const char *named
     return complete_case(c, op, text, dims, types, error, sizeof error) ? 0 : usage_error(command, "%s", error);
 }
 
+static void pass_over(void *context, trine_op op, const char *text) { (void)context, (void)op, (void)text; }
+
 int selection_check(const char *command, const selection *s) {
+    char error[640];
+    struct stat status;
     if (s->dims && s->op == NULL) return usage_error(command, "--dims needs --op");
-    return find_ops(command, s->op) ? 0 : 2;
+    if (!find_ops(command, s->op)) return 2;
+    /* What is wrong with a file is said before the roofs are measured; a pipe can be read only once. */
+    if (s->cases == NULL || stat(s->cases, &status) != 0 || !S_ISREG(status.st_mode)) return 0;
+    return bench_read_cases(s->cases, pass_over, NULL, error, sizeof error) ? 0 : failure("%s", error);
 }
 
 bool selection_make(const selection *s, trine_case *c, trine_op op, const char *text, char *error, size_t size) {

@@ -7,7 +7,10 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
     char words[512];
     trine_case_text(c, words, sizeof words);
     printf("%s %s on %s (%s)\n", c->plan->spec->name, words, t->info.name, t->info.arch);
-    printf("  bytes %.6g, flops %.6g\n", trine_plan_bytes(c->plan, c->dim, c->type, c->present), trine_plan_flops(c->plan, c->dim));
+    static bench_result work;
+    char moved[32], computed[32], text[32];
+    bench_work(c, &work);
+    printf("  moves %s, computes %s\n", bench_bytes_text(work.bytes, moved, sizeof moved), bench_flops_text(work.flops, computed, sizeof computed));
     if (e->chosen < 0) printf("  no kernel takes this call\n");
     for (int i = 0; i < e->count; i++) {
         const trine_candidate *k = &e->candidate[i];
@@ -15,10 +18,10 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
         if (k->refused)
             printf("refused: %s\n", k->refused);
         else
-            printf("predicted %.4g us, workspace %zu bytes\n", k->seconds * 1e6, k->workspace);
+            printf("predicted %s, workspace %s\n", bench_time_text(k->seconds, moved, sizeof moved), bench_bytes_text((double)k->workspace, text, sizeof text));
     }
     if (e->chosen < 0) return;
-    printf("  chosen: %s (%s), workspace %zu bytes\n", e->candidate[e->chosen].kernel, e->why, workspace);
+    printf("  chosen: %s (%s), workspace %s\n", e->candidate[e->chosen].kernel, e->why, bench_bytes_text((double)workspace, text, sizeof text));
     for (int i = 0; i < c->plan->tensors; i++) {
         double coefficient;
         const char *name = c->plan->tensor[i].spec->name;
@@ -40,7 +43,9 @@ static void print_json(const target *t, const trine_case *c, const trine_explana
     bench_json_member(stdout, ",\n  ", "device", t->info.name);
     bench_json_member(stdout, ",\n  ", "chosen", e->chosen < 0 ? NULL : e->candidate[e->chosen].kernel);
     bench_json_member(stdout, ",\n  ", "why", e->why);
-    printf(",\n  \"workspace\": %zu,\n  \"candidates\": [", workspace);
+    static bench_result work;
+    bench_work(c, &work);
+    printf(",\n  \"bytes\": %.17g,\n  \"flops\": %.17g,\n  \"workspace\": %zu,\n  \"candidates\": [", work.bytes, work.flops, workspace);
     for (int i = 0; i < e->count; i++) {
         bench_json_member(stdout, i ? ",\n    { " : "\n    { ", "kernel", e->candidate[i].kernel);
         bench_json_member(stdout, ", ", "refused", e->candidate[i].refused);

@@ -9,25 +9,13 @@
 #include "nvml.h"
 #include "tool.h"
 
-/* "32 KiB", "24.0 GiB". */
-static const char *bytes_text(int64_t bytes, char *out, size_t size) {
-    static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
-    double value = (double)bytes;
-    int unit = 0;
-    while (value >= 1024 && unit < 4) {
-        value /= 1024;
-        unit++;
-    }
-    snprintf(out, size, value == (double)(int64_t)value ? "%.0f %s" : "%.1f %s", value, units[unit]);
-    return out;
-}
-
 static void print_device(int index, const trine_device_info_t *d) {
     char memory[32], cache[3][32];
     printf("  %d %-8s %s, %s, %d units%s\n", index, d->name, d->model ? d->model : "unknown", d->arch ? d->arch : "?", d->units,
            d->emulated ? ", EMULATED: its speed means nothing" : "");
-    printf("    memory %s, cache L1d %s, L2 %s, last level %s\n", bytes_text(d->memory, memory, sizeof memory), bytes_text(d->cache[0], cache[0], 32),
-           bytes_text(d->cache[1], cache[1], 32), bytes_text(d->cache[2], cache[2], 32));
+    printf("    memory %s, cache L1d %s, L2 %s, last level %s\n", bench_bytes_text((double)d->memory, memory, sizeof memory),
+           bench_bytes_text((double)d->cache[0], cache[0], 32), bench_bytes_text((double)d->cache[1], cache[1], 32),
+           bench_bytes_text((double)d->cache[2], cache[2], 32));
     if (d->numa_node >= 0 || d->pci) {
         printf("   ");
         if (d->pci) printf(" PCI %s", d->pci);
