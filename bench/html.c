@@ -6,7 +6,7 @@
 #include "bench.h"
 #include "labels.h"
 
-enum { WIDTH = 960, HEIGHT = 560, LEFT = 70, RIGHT = 230, TOP = 24, BOTTOM = 56 };
+enum { WIDTH = 960, HEIGHT = 560, LEFT = 70, RIGHT = 230, TOP = 24, BOTTOM = 56, RADIUS = 4 };
 
 /* The plot's range in powers of ten: intensity in flop/byte, rate in GFLOP/s. */
 typedef struct axes {
@@ -64,6 +64,16 @@ static void draw_grid(FILE *file, const axes *a) {
     fprintf(file, "<text transform=\"translate(16 %d) rotate(-90)\" text-anchor=\"middle\">GFLOP/s</text>\n", (TOP + HEIGHT - BOTTOM) / 2);
 }
 
+/* No label is to lie on a point. */
+static void take_points(const axes *a, const bench_report *report, labels *all) {
+    for (int i = 0; i < report->count; i++) {
+        const bench_result *r = &report->result[i];
+        if (!plotted(r)) continue;
+        const double x = place_x(a, r->flops / r->bytes), y = place_y(a, r->flops / r->median / 1e9);
+        labels_take(all, (label_box){ x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS });
+    }
+}
+
 /* The memory slope up to the highest peak, and a ceiling for each distinct peak. */
 static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs, labels *all) {
     const double bandwidth = bench_memory_roof(roofs) / 1e9;
@@ -90,16 +100,14 @@ static void draw_roofs(FILE *file, const axes *a, const bench_roofs *roofs, labe
     fprintf(file, "<text class=\"roof\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", x, y, text);
 }
 
-/* All points first: no number is to lie on another's. A number that found no place near its point has a line to it. */
+/* A number that found no place near its point has a line to it. */
 static void draw_points(FILE *file, const axes *a, const bench_report *report, labels *all) {
-    enum { RADIUS = 4 };
     for (int i = 0; i < report->count; i++) {
         const bench_result *r = &report->result[i];
         if (!plotted(r)) continue;
         const double x = place_x(a, r->flops / r->bytes), y = place_y(a, r->flops / r->median / 1e9);
         fprintf(file, "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"%d\"><title>%s %s</title></circle>\n", r->above ? "above" : "point", x, y, RADIUS,
                 r->op, r->kernel);
-        labels_take(all, (label_box){ x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS });
     }
     for (int i = 0; i < report->count; i++) {
         const bench_result *r = &report->result[i];
@@ -166,7 +174,8 @@ bool bench_write_html(FILE *file, const bench_report *report) {
     if (report->load > BENCH_BUSY)
         fprintf(file, "<p class=\"warning\">Load average %.1f when it began: other programs took part in these times.</p>\n", report->load);
     fprintf(file, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"roofline\">\n", WIDTH, HEIGHT);
-    labels all = { .right = WIDTH, .bottom = HEIGHT - BOTTOM };
+    labels all = { .edge = { LEFT, 0, WIDTH, HEIGHT - BOTTOM } };
+    take_points(&a, report, &all);
     draw_grid(file, &a);
     draw_roofs(file, &a, roofs, &all);
     draw_points(file, &a, report, &all);

@@ -7,14 +7,15 @@
 #include <string.h>
 
 /* Of a sans-serif font of 12 units, generously. */
-static const double advance = 7, ascent = 10, descent = 3;
+static const double advance = 7.5, ascent = 10, descent = 3, gap = 4; /* the gap: two numbers side by side are not to read as one */
 
-label_box label_text_box(const char *text, double x, double y) { return (label_box){ x, y - ascent, x + advance * (double)strlen(text), y + descent }; }
+label_box label_text_box(const char *text, double x, double y) { return (label_box){ x, y - ascent, x + advance * (double)strlen(text) + gap, y + descent }; }
 
 static bool apart(const label_box *a, const label_box *b) { return a->right <= b->left || b->right <= a->left || a->bottom <= b->top || b->bottom <= a->top; }
 
 static bool is_free(const labels *all, const label_box *box) {
-    if (box->left < 0 || box->top < 0 || box->right > all->right || box->bottom > all->bottom) return false;
+    const label_box *edge = &all->edge;
+    if (box->left < edge->left || box->top < edge->top || box->right > edge->right || box->bottom > edge->bottom) return false;
     for (int i = 0; i < all->count; i++)
         if (!apart(&all->box[i], box)) return false;
     return true;
@@ -53,7 +54,7 @@ void labels_place(labels *all, const char *text, double x, double y, double *x_o
 
 double labels_place_below(labels *all, const char *text, double x, double y) {
     for (int pass = 0; pass < 2; pass++)
-        for (double at = y; at > 0 && at < all->bottom; at += pass ? -1 : 1) {
+        for (double at = y; at > all->edge.top && at < all->edge.bottom; at += pass ? -1 : 1) {
             const label_box box = label_text_box(text, x, at);
             if (!is_free(all, &box)) continue;
             labels_take(all, box);

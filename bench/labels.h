@@ -15,7 +15,7 @@ typedef struct label_box {
 typedef struct labels {
     int count, size;
     label_box *box;
-    double right, bottom; /* the plot's edge, beyond which no label is put */
+    label_box edge; /* beyond which no label is put */
 } labels;
 
 /* The box of a text in the plot's font: `x` is its left edge, `y` its base line. */
