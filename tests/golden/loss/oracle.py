@@ -61,25 +61,27 @@ def cross_entropy(draw):
     labels = np.array([4, 6, 7])
     loss, lse, dlogits = losses(logits, labels, 0, 0, 1, -100, np.ones(1))
     yield case("a class of probability 0", words_of("f32", "i64", 3, 12, 0, 0, 1, -100) + " +lse", {"logits": logits, "labels": labels}, {"loss": loss, "lse": lse})
-    yield from large_logits(draw)
+    logits, labels, loss, lse, dlogits = large_logits(draw)
+    yield case("large logits", "T=f32 L=i32 r=6 v=6 +lse +dlogits", {"logits": logits, "labels": labels}, {"loss": loss, "lse": lse, "dlogits": dlogits})
 
 
 def large_logits(draw):
     """Rows far from zero, in 60 digits: the loss is a difference of large numbers."""
-    base = np.array([[-1e4], [1e4], [3e3], [-2e4], [2e4]])
-    steps = draw.integers((5, 6), 0, 3) * np.array([[4], [1], [2], [1], [8]])
+    base = np.array([[-1e9], [1e4], [3e8], [-1e10], [1e10], [-3.4028234663852886e38]])
+    steps = draw.integers((6, 6), 0, 3) * np.array([[64], [1], [32], [1024], [1024], [0]])
     logits = rounded(base + steps, "f32")
+    logits[1] = logits[1, 0] + np.arange(6) / 4
     logits[3] = logits[3, 0]  # equal ones
-    labels = np.array([0, 1, 2, 3, 5])
-    loss, lse, dlogits = np.zeros(5), np.zeros(5), np.zeros((5, 6))
+    labels = np.array([0, 1, 2, 3, 5, 0])
+    loss, lse, dlogits = np.zeros(6), np.zeros(6), np.zeros((6, 6))
     with mpmath.workdps(60):
-        for i in range(5):
+        for i in range(6):
             z = [mpmath.mpf(x) for x in logits[i]]
             most = max(z)
             exact = most + mpmath.log(sum(mpmath.exp(x - most) for x in z))
             loss[i], lse[i] = float(exact - z[labels[i]]), float(exact)
             dlogits[i] = [float(mpmath.exp(x - exact) - (k == labels[i])) for k, x in enumerate(z)]
-    yield case("large logits", "T=f32 L=i32 r=5 v=6 +lse +dlogits", {"logits": logits, "labels": labels}, {"loss": loss, "lse": lse, "dlogits": dlogits})
+    return logits, labels, loss, lse, dlogits
 
 
 def gradient(logits, labels, lse, smoothing, z_loss, scale, ignored, dloss):
@@ -107,3 +109,7 @@ def cross_entropy_backward(draw):
             {"logits": logits, "labels": labels, "lse": lse, "dloss": dloss},
             {"dlogits": gradient(logits, labels, lse, *parameters)},
         )
+    logits, labels, _, lse, dlogits = large_logits(draw)
+    dloss = draw.normal(6)
+    ins = {"logits": logits, "labels": labels, "lse": rounded(lse, "f32"), "dloss": dloss}
+    yield case("large logits", "T=f32 L=i32 r=6 v=6", ins, {"dlogits": dloss[:, None] * dlogits})
