@@ -340,6 +340,7 @@ trine_status trine_check(trine_op op, const void *args, bool need_data, trine_ca
     c.plan = plan;
     c.op = plan->spec->name;
     c.call = call_out;
+    c.unset = 0;
     for (int i = 0; i < plan->symbols; i++) c.symbol_from[i] = -1;
     for (int i = 0; i < plan->types; i++) c.type_from[i] = -1;
     for (int i = 0; i < plan->tensors; i++) c.low[i] = c.high[i] = NULL;
@@ -353,7 +354,6 @@ trine_status trine_check(trine_op op, const void *args, bool need_data, trine_ca
     TRY(copy_args(plan->spec, args, call_out));
     TRY(check_tensors(&c));
     TRY(check_types(&c));
-    c.unset = 0;
     for (int i = 0; i < plan->params; i++) TRY(check_param(&c, i));
     for (int i = 0; i < plan->requires; i++) TRY(check_require(&c, &plan->require[i]));
     return check_memory(&c, need_data);
