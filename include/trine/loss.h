@@ -46,7 +46,7 @@ typedef struct trine_cross_entropy_args {
  * dlogits may be logits, the very same view, which saves a second matrix of that size. No output may overlap another tensor otherwise.
  *
  * Error bound, in units of 2^-24, with d the distance of z from the row's largest z and p a class's probability: of lse and loss v + 32 of 1 + 2 z_loss
- * (|lse| + 1), of the mean of e d, and 16 e; 3 for each unit of the mean of d under p, and 48. Of dlogits trine_cross_entropy_backward()'s, and p times
+ * (|lse| + 1), of the mean of e d, and 16 e; 3 for each unit of the mean of d under p, and 144. Of dlogits trine_cross_entropy_backward()'s, and p times
  * what log sum exp is off by. None grows with the size of logits that are all the same, but for the one rounding of lse. The derivation is in
  * spec/loss/cross_entropy.h, trine_error_bound() gives the coefficients. Deterministic: the same bits for any number of threads.
  *

@@ -30,21 +30,22 @@ static inline double below_top(const logit_row *row, int64_t k) { return row->sc
 static inline double row_lse(const logit_row *row) { return row->scale * row->top + row->log_sum; }
 static inline double log_sum_error(const logit_row *row) { return row->slack > 0 ? (double)(row->v + 32) * trine_unit_roundoff(TRINE_F32) + row->slack : 0; }
 
-/* Of an exponent that is `reach` away from a kernel's origin, or 16 more. With u = 2^-24: the difference of f x and the origin, the constant scale log2(e), and
- * their product round once each, 3u; the constant may be subnormal, and so may f x. */
-static inline double exponent_error(double scale, double reach) {
-    const double u = trine_unit_roundoff(TRINE_F32), constant = scale == 0 ? 0 : fmax(u, 0x1p-151 / fabs(scale));
-    return (2 * u + constant) * (fabs(reach) + 16) + 0x1p-148 * fabs(scale);
+/* Of an exponent that is `reach` away from a kernel's origin, or so much more. With u = 2^-24: the difference of f x and the origin, the constant
+ * scale log2(e), and their product round once each, 3u; the constant may be subnormal, and so may f x. */
+static inline double exponent_error(double scale, double reach, double more) {
+    const double u = trine_unit_roundoff(TRINE_F32), constant = scale == 0 ? 0 : fmax(u, 0x1p-150 / fabs(scale));
+    return (2 * u + constant) * (fabs(reach) + more) + 0x1p-148 * fabs(scale);
 }
 
 /* Bound of log_sum, with u = 2^-24, d_k = z_k - z_top <= 0, S = sum_k exp(d_k) >= 1, p_k = exp(d_k)/S.
  *
- * A kernel takes d_k from an origin, which is a maximum so far or an estimate at most 16 below the largest, always as the difference of two logits times
- * the scale. What follows when the origin moves is the same difference again, so that all together is off by e_k = exponent_error(|d_k|) at most, which
- * moves log S by sum_k p_k (exp(e_k) - 1) (Jensen; log(1+a) <= a). It grows with the distance from the largest logit alone: not with their size. exp to
- * 4 ulp is 8u of S; S, a sum of positive terms in any order, is off by (v-1)u of itself (Jeannerod and Rump 2013), and each time an accumulator is
- * rescaled to a new maximum costs it 10u more: a kernel's additions plus ten times its rescalings along one accumulator stay below v + 8. So log S is
- * off by (v + 32)u, second order included up to v = 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u log S, and 2u more what follows it. */
+ * A kernel takes d_k from an origin, which is a maximum so far or an estimate at most 16 below the largest, as the difference of two logits times the
+ * scale; or, of products that are at most 126 in size in base 2, as their difference: 126 u log(2), which 32 more in reach covers. What follows when the
+ * origin moves is the same difference again, so that all together is off by e_k = exponent_error(|d_k|) at most, which moves log S by sum_k p_k
+ * (exp(e_k) - 1) (Jensen; log(1+a) <= a). It grows with the distance from the largest logit alone: not with their size. exp to 4 ulp is 8u of S; S, a
+ * sum of positive terms in any order, is off by (v-1)u of itself (Jeannerod and Rump 2013), and each time an accumulator is rescaled to a new maximum
+ * costs it 10u more: a kernel's additions plus ten times its rescalings along one accumulator stay below v + 8. So log S is off by (v + 32)u, second
+ * order included up to v = 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u log S, and 2u more what follows it. */
 static inline logit_row logit_row_of(const double *x, int64_t v, double scale) {
     const double u = trine_unit_roundoff(TRINE_F32);
     logit_row row = { .x = x, .v = v, .scale = scale };
@@ -58,7 +59,7 @@ static inline logit_row logit_row_of(const double *x, int64_t v, double scale) {
     for (int64_t k = 0; k < v; k++) {
         const double d = below_top(&row, k);
         sum += exp(d);
-        if (isfinite(d)) moved += exp_shift(d, exponent_error(scale, d));
+        if (isfinite(d)) moved += exp_shift(d, exponent_error(scale, d, 48));
     }
     row.log_sum = log(sum);
     if (isfinite(row.log_sum)) row.slack = moved / sum + 10 * u * row.log_sum + (double)v * trine_smallest_normal(TRINE_F32);
@@ -90,7 +91,7 @@ static inline void row_gradient(const gradient_row *g, const logit_row *row, dou
         const double d = below_top(row, k) - row->log_sum, p = exp(d);
         const double target = (k == g->label ? 1 - g->smoothing : 0) + g->smoothing / (double)row->v;
         dlogits[k] = gain * (p * factor - target);
-        const double shift = exp_shift(d, exponent_error(row->scale, d) + error), most = p + exp_shift(d, error);
+        const double shift = exp_shift(d, exponent_error(row->scale, d, 16) + error), most = p + exp_shift(d, error);
         const double size = fabs(gain) * ((p + shift) * factor_abs + target);
         const bool finite_inputs = isfinite(row->x[k]) && isfinite(row->log_sum) && isfinite(g->dloss);
         const bool overflow = too_large || p + shift > 0x1p127 || (p + shift) * factor_abs > largest || size > largest;

@@ -52,17 +52,17 @@ INLINE vf exp2_small(vf r) {
     return vfma(p, r, vset(1.0f));
 }
 
-/* 2^(d spread) for |d spread| <= 126, at a third of the work of vexp. */
-INLINE vf exp2_near(vf d, vf spread) {
-    const vf magic = vset(0x1.8p23f + 127);                              /* adding it rounds to an integer, biased as an exponent is, in the low bits */
-    const vf t = vfma(d, spread, magic), r = vfma(d, spread, magic - t); /* not t - magic, for which GCC makes another constant */
+/* 2^x for |x| <= 126, at a third of the work of vexp. */
+INLINE vf exp2_near(vf x) {
+    const vf magic = vset(0x1.8p23f + 127);      /* adding it rounds to an integer, biased as an exponent is, in the low bits */
+    const vf t = x + magic, r = x + (magic - t); /* not t - magic, for which GCC makes another constant */
     return exp2_small(r) * (vf)((vi)t << 23);
 }
 
-/* The same for any d; results below 2^-126 count as 0, and those above 2^127 may be Inf. */
-INLINE vf exp2_any(vf d, vf spread) { return exp2_near(vmin(vset(128.0f), vmax(vset(-127.0f), d * spread)), vset(1)); }
+/* The same for any x; results below 2^-126 count as 0, and those above 2^127 may be Inf. */
+INLINE vf exp2_any(vf x) { return exp2_near(vmin(vset(128.0f), vmax(vset(-127.0f), x))); }
 
-/* The same where d spread is at most 126, or Inf, which gives NaN. */
+/* 2^(d spread) where d spread is at most 126, or Inf, which gives NaN; below 2^-126 it counts as 0. */
 INLINE vf exp2_below(vf d, vf spread) {
     const vf magic = vset(0x1.8p23f + 127);
     const vf t = vfma(d, spread, magic), r = vfma(d, spread, magic - t);

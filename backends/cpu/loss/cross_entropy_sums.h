@@ -29,32 +29,55 @@ INLINE float chunk_max(const char *x, int64_t n, float f, trine_dtype type) {
     return vhmax(max);
 }
 
-/* Without `clamp` false is returned unless every power was within reach of exp2_near, and the sums are void. */
-INLINE bool chunk_sums(const char *x, int64_t n, const exponent *e, bool totals, bool clamp, part *out, trine_dtype type) {
+/* Where f x and the origin are far from 0: the difference, then the product. */
+INLINE void far_sums(const char *x, int64_t n, const exponent *e, bool totals, part *out, trine_dtype type) {
     const vf origin = vset(-out->origin), f = vset(e->f), spread = vset(e->spread);
     vf sum = vzero(), total = vzero();
-    vu high = { 0 };
     int64_t k = 0;
     for (; k + 2 * VL <= n; k += 2 * VL) {
         vf d[2];
         vload2(d, x, type, k);
         for (int j = 0; j < 2; j++) d[j] = vfma(d[j], f, origin);
         if (totals) total += d[0] + d[1];
-        if (clamp)
-            sum += exp2_any(d[0], spread) + exp2_any(d[1], spread);
-        else
-            sum += exp2_near(d[0], spread) + exp2_near(d[1], spread);
-        if (!clamp) vabs2(&high, x, type, k);
+        sum += exp2_any(d[0] * spread) + exp2_any(d[1] * spread);
     }
     for (; k < n; k += VL) {
-        const vi in = viota() < (n - k < VL ? (int)(n - k) : VL);
-        const vf d = vfma(vloadn(x, type, k, n - k < VL ? (int)(n - k) : VL, 0), f, origin);
-        sum += (vf)(in & (vi)exp2_any(d, spread));
+        const int rest = n - k < VL ? (int)(n - k) : VL;
+        const vi in = viota() < rest;
+        const vf d = vfma(vloadn(x, type, k, rest, 0), f, origin);
+        sum += (vf)(in & (vi)exp2_any(d * spread));
         if (totals) total += (vf)(in & (vi)d);
     }
     out->sum = vhsum(sum);
     out->total = vhsum(total);
-    return clamp || (vabs2_bound(high, type) * fabsf(e->f) + fabsf(out->origin)) * e->spread <= 126;
+}
+
+/* Where spread times either is at most 126 in size, one instruction less: what the product with the origin loses by its rounding is the same for all elements,
+ * and made good at the end. Otherwise false is returned, and the sums are void. */
+INLINE bool near_sums(const char *x, int64_t n, const exponent *e, bool totals, part *out, trine_dtype type) {
+    const float scale = e->f * e->spread, shift = out->origin * e->spread;
+    vf sum = vzero(), total = vzero();
+    vu high = { 0 };
+    int64_t k = 0;
+    for (; k + 2 * VL <= n; k += 2 * VL) {
+        vf value[2];
+        vload2(value, x, type, k);
+        for (int j = 0; j < 2; j++) value[j] = vfma(value[j], vset(scale), vset(-shift));
+        if (totals) total += value[0] + value[1];
+        sum += exp2_near(value[0]) + exp2_near(value[1]);
+        vabs2(&high, x, type, k);
+    }
+    for (; k < n; k += VL) {
+        const int rest = n - k < VL ? (int)(n - k) : VL;
+        const vi in = viota() < rest;
+        const vf value = vfma(vloadn(x, type, k, rest, 0), vset(scale), vset(-shift));
+        sum += (vf)(in & (vi)exp2_any(value));
+        if (totals) total += (vf)(in & (vi)value);
+    }
+    const double lost = (double)out->origin * e->spread - shift;
+    out->sum = (float)(vhsum(sum) * exp2(-lost));
+    out->total = (vhsum(total) - (double)n * lost) / e->spread;
+    return vabs2_bound(high, type) * fabsf(scale) + fabsf(shift) <= 126;
 }
 
 /* The total where float does not reach so far. */
@@ -68,10 +91,10 @@ static inline double chunk_total(const char *x, int64_t n, const exponent *e, fl
  * gives NaN. */
 INLINE void chunk_part(const char *x, int64_t n, const exponent *e, bool totals, part *out, trine_dtype type) {
     out->origin = to_origin(chunk_max(x, n < SAMPLE ? n : SAMPLE, e->f, type));
-    if (!chunk_sums(x, n, e, totals, false, out, type)) chunk_sums(x, n, e, totals, true, out, type);
+    if (!near_sums(x, n, e, totals, out, type)) far_sums(x, n, e, totals, out, type);
     if (out->sum > FAR) {
         out->origin = to_origin(chunk_max(x, n, e->f, type));
-        chunk_sums(x, n, e, totals, true, out, type);
+        far_sums(x, n, e, totals, out, type);
     }
     if (totals && !isfinite(out->total)) out->total = chunk_total(x, n, e, out->origin, type);
 }
