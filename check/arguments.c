@@ -226,24 +226,27 @@ static bool spoil_structure(bad *b, int *n) {
     return false;
 }
 
-/* An index that is out of its range, in the data: below 0, just too large, far too large; first the last element, then the first. */
+/* An index that is out of its range, in the data: below 0, just too large, far too large; first the last element, then the first. Then what a reader of its low
+ * 32 bits alone takes for a good one, for four numbers in turn: the row of types changes after so many, so that each row with 64-bit indices has them all. */
 static bool spoil_ids(bad *b, int tensor, int *n) {
-    operand *o = &b->p->operand[tensor];
+    enum { NARROW = 6 };
+    const operand *o = &b->p->operand[tensor];
     const trine_spec_tensor *spec = b->p->plan->tensor[tensor].spec;
     char symbol[64] = "";
     if (!fill_is(spec, "ids") || !problem_has(b->p, tensor) || o->count == 0) return false;
     sscanf(spec->fill, "ids %63s", symbol);
-    const int index = trine_plan_find_symbol(b->p->plan, symbol);
-    const double bad_ids[] = { -1, (double)b->p->call.dim[index], 2147483647 };
-    for (int i = 0; i < 6; i++) {
-        if ((*n)-- != 0) continue;
-        trine_snprintf(b->what, sizeof b->what, "%s: the %s element is %g", spec->name, i < 3 ? "last" : "first", bad_ids[i % 3]);
-        trine_store(o->image, o->full.dtype, o->at[i < 3 ? o->count - 1 : 0], bad_ids[i % 3]);
-        b->tensors = 1u << tensor;
-        b->data = true;
-        return true;
-    }
-    return false;
+    const double limit = (double)b->p->call.dim[trine_plan_find_symbol(b->p->plan, symbol)];
+    const double narrow[] = { -1, limit, 2147483647 }, wide[] = { 0x1p32 + limit - 1, -0x1p32 };
+    const int count = NARROW + 4 * b->p->plan->combos, i = *n;
+    if ((*n -= count) >= 0) return false;
+    const bool last = i < NARROW ? i < 3 : i & 2;
+    double id = i < NARROW ? narrow[i % 3] : wide[i & 1];
+    if (o->full.dtype == TRINE_I32) id = fmax(id > INT32_MAX ? INT32_MAX : id, INT32_MIN);
+    trine_snprintf(b->what, sizeof b->what, "%s: the %s element is %.17g", spec->name, last ? "last" : "first", id);
+    trine_store(o->image, o->full.dtype, o->at[last ? o->count - 1 : 0], id);
+    b->tensors = 1u << tensor;
+    b->data = true;
+    return true;
 }
 
 /* The faults of the data come before the operands are in memory, the others after. */

@@ -135,11 +135,14 @@ static bool fill_ids(problem *p, int tensor) {
     const int64_t limit = index >= 0 ? p->call.dim[index] : 0;
     const bool has_extra = extra_id(p, text, &extra), same = random_chance(&p->random, 6);
     if (limit <= 0) return o->count == 0;
+    random_state own = { p->random.state };
     const int64_t first = random_below(&p->random, limit);
     for (int64_t k = 0; k < o->count; k++) {
         o->value[k] = (double)(same ? first : random_below(&p->random, limit));
         if (p->kind == PROBLEM_DRAWN && has_extra && random_chance(&p->random, 4)) o->value[k] = extra;
     }
+    /* The last one of many is seldom drawn. */
+    if (p->kind == PROBLEM_DRAWN && o->count > 0 && random_chance(&own, 2)) o->value[random_below(&own, o->count)] = (double)(limit - 1);
     return true;
 }
 

@@ -6,12 +6,13 @@
 
 #include "check/check.h"
 #include "mutants/damage.h"
+#include "mutants/mutant.h"
 
-typedef struct mutant {
+typedef struct candidate {
     const char *op, *kernel, *what; /* what: NULL for a correct kernel */
-} mutant;
+} candidate;
 
-static const mutant mutants[] = {
+static const candidate mutants[] = {
 #define CORRECT(op) { #op, #op "_correct", NULL },
 #define MUTANT(op, defect, what) { #op, #op "_" #defect, what },
 #include "mutants/mutants.def"
@@ -23,17 +24,21 @@ enum { MUTANTS = sizeof mutants / sizeof mutants[0] };
 
 static check_report report;
 
-static void run(const mutant *m, double budget, bool host_memory) {
-    const check_options options = { .device = "mutant:0",
-                                    .op = m->op,
-                                    .kernel = m->kernel,
-                                    .backends = "mutant",
-                                    .plugin_path = TEST_MUTANTS,
-                                    .seed = 1,
-                                    .budget = budget,
-                                    .timeout = m->what ? 2 : 0, /* some never return; a large case of a correct one may take as long */
-                                    .stop = true,
-                                    .host_memory = host_memory };
+static check_options options_of(const candidate *m, double budget, bool host_memory) {
+    return (check_options){ .device = "mutant:0",
+                            .op = m->op,
+                            .kernel = m->kernel,
+                            .backends = "mutant",
+                            .plugin_path = TEST_MUTANTS,
+                            .seed = 1,
+                            .budget = budget,
+                            .timeout = m->what ? 2 : 0, /* some never return; a large case of a correct one may take as long */
+                            .stop = true,
+                            .host_memory = host_memory };
+}
+
+static void run(const candidate *m, double budget, bool host_memory) {
+    const check_options options = options_of(m, budget, host_memory);
     cr_assert(check_run(&options, &report), "%s", report.error);
 }
 
@@ -75,7 +80,7 @@ Test(mutants, damage_is_caught_in_every_op) {
         for (int i = 0; i < kinds; i++) {
             char kernel[64];
             snprintf(kernel, sizeof kernel, "%s_%s", trine_op_name((trine_op)op), damages[i][0]);
-            run(&(mutant){ trine_op_name((trine_op)op), kernel, NULL }, 30, true);
+            run(&(candidate){ trine_op_name((trine_op)op), kernel, NULL }, 30, true);
             caught += report.op[0].count.failed > 0;
             cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", kernel, (long long)report.op[0].count.cases, damages[i][1]);
         }
@@ -83,11 +88,52 @@ Test(mutants, damage_is_caught_in_every_op) {
     fflush(stdout);
 }
 
+/* Each op has at least three mutants of its own: a new op brings them in tests/mutants/<family>.c. */
+Test(mutants, every_op_has_some) {
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        const char *name = trine_op_name((trine_op)op);
+        int count = 0;
+        for (int i = 0; i < MUTANTS; i++) count += mutants[i].what && strcmp(mutants[i].op, name) == 0;
+        for (const mutant *const *family = mutant_families; *family; family++)
+            for (const mutant *m = *family; m->op; m++) count += strcmp(m->op, name) == 0;
+        cr_expect(count >= 3, "%s has %d mutants: write more in tests/mutants/<family>.c", name, count);
+    }
+}
+
+/* A mutant over the reference is that reference, but for its defect. */
+Test(mutants, references_pass) {
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        char kernel[64];
+        snprintf(kernel, sizeof kernel, "%s_reference", trine_op_name((trine_op)op));
+        run(&(candidate){ trine_op_name((trine_op)op), kernel, NULL }, 0.3, true);
+        cr_expect(report.op[0].count.failed == 0, "%s: %s\n%s", kernel, report.failure[0].text, report.failure[0].replay);
+        cr_expect(report.op[0].count.passed > 0, "%s: none passed", kernel);
+    }
+}
+
+/* What is wrong in an op's own way, as a misreading or a slip of its author would be. */
+Test(mutants, family_mutants_are_caught) {
+    int caught = 0, all = 0;
+    for (const mutant *const *family = mutant_families; *family; family++)
+        for (const mutant *m = *family; m->op; m++) {
+            char kernel[64];
+            snprintf(kernel, sizeof kernel, "%s_%s", m->op, m->name);
+            check_options options = options_of(&(candidate){ m->op, kernel, m->what }, 60, true);
+            options.types = m->types, options.dims = m->dims, options.timeout = 0, options.cases = m->cases > 0 ? m->cases : 400;
+            cr_assert(check_run(&options, &report), "%s: %s", kernel, report.error);
+            all++;
+            caught += report.op[0].count.failed > 0;
+            cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", kernel, (long long)report.op[0].count.cases, m->what);
+        }
+    printf("# mutants: %d caught of %d\n", caught, all);
+    fflush(stdout);
+}
+
 /* Device memory has no guard pages: bands round it must show the same. */
 Test(mutants, guard_bands) {
-    static const mutant writers[] = { { "rms_norm", "rms_norm_writes_beyond", "" },       { "rms_norm", "rms_norm_writes_padding", "" },
-                                      { "rms_norm", "rms_norm_input_modified", "" },      { "reduce_sum", "reduce_sum_workspace_overrun", "" },
-                                      { "reduce_sum", "reduce_sum_stale_workspace", "" }, { "rms_norm", "rms_norm_wrong_stride", "" } };
+    static const candidate writers[] = { { "rms_norm", "rms_norm_writes_beyond", "" },       { "rms_norm", "rms_norm_writes_padding", "" },
+                                         { "rms_norm", "rms_norm_input_modified", "" },      { "reduce_sum", "reduce_sum_workspace_overrun", "" },
+                                         { "reduce_sum", "reduce_sum_stale_workspace", "" }, { "rms_norm", "rms_norm_wrong_stride", "" } };
     for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++) {
         run(&writers[i], 30, false);
         cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases", writers[i].kernel, (long long)report.op[0].count.cases);
@@ -96,7 +142,7 @@ Test(mutants, guard_bands) {
 
 /* A replay line's case fails again, alone. */
 Test(mutants, replay) {
-    const mutant wrong = { "rms_norm", "rms_norm_wrong_tail", NULL };
+    const candidate wrong = { "rms_norm", "rms_norm_wrong_tail", NULL };
     check_options options = {
         .device = "mutant:0", .op = wrong.op, .kernel = wrong.kernel, .backends = "mutant", .plugin_path = TEST_MUTANTS, .seed = 1, .host_memory = true
     };

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A queue of the CPU's, in this process's own library. */
-static trine_queue *cpu_queue(void) {
+trine_queue *damage_queue(void) {
     static trine_queue *queue;
     trine *lib;
     if (queue == NULL && trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .backends = "cpu" }, &lib) == TRINE_OK)
@@ -16,8 +15,41 @@ static trine_queue *cpu_queue(void) {
     return queue;
 }
 
-/* Index in memory of logical element i. */
-static int64_t place(const trine_tensor *t, int64_t i) {
+/* A checked call as its caller had it: broadcast dimensions and zeros that are meant must be said again. */
+typedef struct again {
+    trine_tensor tensor[TRINE_MAX_TENSORS];
+    _Alignas(16) unsigned char args[TRINE_MAX_ARGS];
+} again;
+
+static void say_again(const trine_call *call, again *a) {
+    const trine_plan *plan = call->plan;
+    memcpy(a->args, call->args, sizeof a->args);
+    for (int i = 0; i < plan->tensors; i++) {
+        if (!(call->present >> i & 1)) continue;
+        trine_tensor *t = &a->tensor[i];
+        *t = call->tensor[i];
+        for (int d = 0; plan->tensor[i].spec->flags & BROADCAST && d < t->rank; d++)
+            if (t->stride[d] == 0) t->shape[d] = t->stride[d] = 1;
+        *(const trine_tensor **)(void *)(a->args + plan->tensor[i].spec->offset) = t;
+    }
+    for (int i = 0; i < plan->params; i++)
+        if (plan->spec->params[i].fallback != 0 && trine_param_get(plan, i, a->args) == 0) trine_param_set(plan, i, a->args, -0.0);
+}
+
+trine_status damage_run(const trine_call *call) {
+    again a;
+    say_again(call, &a);
+    return trine_run(damage_queue(), call->plan->op, a.args);
+}
+
+const char *damage_refuses(const trine_call *call) {
+    again a;
+    trine_explanation why;
+    say_again(call, &a);
+    return trine_explain(damage_queue(), call->plan->op, a.args, &why) == TRINE_OK && why.chosen >= 0 ? NULL : "the CPU has no kernel";
+}
+
+int64_t tensor_place(const trine_tensor *t, int64_t i) {
     int64_t at = 0;
     for (int d = t->rank - 1; d >= 0; i /= t->shape[d--]) at += i % t->shape[d] * t->stride[d];
     return at;
@@ -26,11 +58,11 @@ static int64_t place(const trine_tensor *t, int64_t i) {
 static bool is_output(const trine_call *call, int index) { return call->present >> index & 1 && call->plan->tensor[index].spec->flags & OUT; }
 
 static trine_status last_wrong(const trine_call *call) {
-    const trine_status status = trine_run(cpu_queue(), call->plan->op, call->args);
+    const trine_status status = damage_run(call);
     for (int i = 0; i < call->plan->tensors && status == TRINE_OK; i++) {
         const trine_tensor *y = &call->tensor[i];
         if (!is_output(call, i) || trine_tensor_count(y) == 0) continue;
-        const int64_t at = place(y, trine_tensor_count(y) - 1);
+        const int64_t at = tensor_place(y, trine_tensor_count(y) - 1);
         const double right = trine_load(y->data, y->dtype, at);
         trine_store(y->data, y->dtype, at, right == 0 ? 1 : right * 1.5);
     }
@@ -45,20 +77,20 @@ static trine_status last_unwritten(const trine_call *call) {
             const trine_tensor *y = &call->tensor[i];
             if (!is_output(call, i) || trine_tensor_count(y) == 0) continue;
             const size_t size = trine_dtype_size(y->dtype);
-            char *at = (char *)y->data + place(y, trine_tensor_count(y) - 1) * (int64_t)size;
+            char *at = (char *)y->data + tensor_place(y, trine_tensor_count(y) - 1) * (int64_t)size;
             memcpy(restore ? at : before[i], restore ? before[i] : at, size);
         }
-        if (restore == 0) status = trine_run(cpu_queue(), call->plan->op, call->args);
+        if (restore == 0) status = damage_run(call);
     }
     return status;
 }
 
 static trine_status all_nan_swallowed(const trine_call *call) {
-    const trine_status status = trine_run(cpu_queue(), call->plan->op, call->args);
+    const trine_status status = damage_run(call);
     for (int i = 0; i < call->plan->tensors && status == TRINE_OK; i++) {
         const trine_tensor *y = &call->tensor[i];
         for (int64_t k = 0; is_output(call, i) && k < trine_tensor_count(y); k++)
-            if (isnan(trine_load(y->data, y->dtype, place(y, k)))) trine_store(y->data, y->dtype, place(y, k), 0);
+            if (isnan(trine_load(y->data, y->dtype, tensor_place(y, k)))) trine_store(y->data, y->dtype, tensor_place(y, k), 0);
     }
     return status;
 }
@@ -68,7 +100,7 @@ static trine_status all_nan_swallowed(const trine_call *call) {
 DAMAGES(DAMAGE)
 #undef DAMAGE
 
-bool damage_kernels(trine_op op, trine_kernel *list, int count) {
+bool damage_kernels(trine_op op, trine_kernel *list, int *count) {
 #define DAMAGE(defect, what) { #defect, defect##_submitted },
     static const struct {
         const char *name;
@@ -79,7 +111,7 @@ bool damage_kernels(trine_op op, trine_kernel *list, int count) {
     static char names[TRINE_OP_COUNT][KINDS][64];
     for (int i = 0; i < KINDS; i++) {
         snprintf(names[op][i], sizeof names[op][i], "%s_%s", trine_specs[op]->name, damages[i].name);
-        list[count + i] = (trine_kernel){ .name = names[op][i], .launch = damages[i].launch };
+        list[(*count)++] = (trine_kernel){ .name = names[op][i], .refuse = damage_refuses, .launch = damages[i].launch };
     }
-    return cpu_queue() != NULL;
+    return damage_queue() != NULL;
 }

@@ -10,7 +10,17 @@
     DAMAGE(last_unwritten, "the last element of each output is not written") \
     DAMAGE(all_nan_swallowed, "NaN in an output becomes 0")
 
-/* Appends the damaged kernels of an op to its list of `count`; false if there is no CPU to run them. */
-bool damage_kernels(trine_op op, trine_kernel *list, int count);
+/* Appends the damaged kernels of an op to its list; false if there is no CPU to run them. */
+bool damage_kernels(trine_op op, trine_kernel *list, int *count);
+
+/* A queue of the CPU's, in this process's own library; NULL if there is none. */
+trine_queue *damage_queue(void);
+
+/* Runs the CPU's kernel on a checked call; and says why that cannot be. */
+trine_status damage_run(const trine_call *call);
+const char *damage_refuses(const trine_call *call);
+
+/* Index in memory of logical element i. */
+int64_t tensor_place(const trine_tensor *t, int64_t i);
 
 #endif

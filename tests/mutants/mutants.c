@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "damage.h"
+#include "mutant.h"
 #include "record.h"
 #include "spec/spec_hash.h"
 #include "tests/host_device.h"
@@ -288,7 +289,7 @@ static const struct {
 #undef MUTANT
 };
 
-static trine_kernel lists[TRINE_OP_COUNT][sizeof rows / sizeof rows[0] + TRINE_MAX_CANDIDATES];
+static trine_kernel lists[TRINE_OP_COUNT][sizeof rows / sizeof rows[0] + MUTANT_MOST + 16];
 
 static const trine_kernel *kernels(const trine_device *device, trine_op op) {
     (void)device;
@@ -344,7 +345,7 @@ static const trine_backend *init(const trine_host *host, char *reason_out, size_
             if (op == TRINE_OP_MATMUL) kernel->refuse = matmul_refuses;
             if (op == TRINE_OP_REDUCE_SUM) kernel->workspace = reduce_sum_workspace;
         }
-        if (!damage_kernels((trine_op)op, lists[op], count)) {
+        if (!damage_kernels((trine_op)op, lists[op], &count) || !mutant_kernels((trine_op)op, lists[op], &count)) {
             snprintf(reason_out, reason_size, "no queue of the CPU: %s", trine_error_message());
             return NULL;
         }

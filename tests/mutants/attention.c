@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutants of attention, rope and their gradients. */
+#include "mutant.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef trine_attention_args forward;
+typedef trine_attention_backward_args backward;
+
+/* ---------------------------------------------------------------------------------------------------------------- attention */
+
+static void forward_wide(trine_ref *ref, void *args) {
+    (void)ref;
+    if (((forward *)args)->window > 0) ((forward *)args)->window++;
+}
+
+static void backward_wide(trine_ref *ref, void *args) {
+    (void)ref;
+    if (((backward *)args)->window > 0) ((backward *)args)->window++;
+}
+
+/* The scale left out is 1/d instead of its root. */
+static void forward_no_root(trine_ref *ref, void *args) {
+    if (((forward *)args)->scale == 0) ((forward *)args)->scale = 1 / (float)D("d");
+}
+
+static void backward_no_root(trine_ref *ref, void *args) {
+    if (((backward *)args)->scale == 0) ((backward *)args)->scale = 1 / (float)D("d");
+}
+
+/* The heads of queries in another order: to[i] = from[order of i]; of q and o each token's, of lse each sequence's. */
+static void reorder(double *x, int64_t outer, int64_t heads, int64_t shared, int64_t inner, bool back) {
+    double *kept = malloc((size_t)(heads * inner) * sizeof *kept + 1);
+    for (int64_t i = 0; kept && x && i < outer; i++, x += heads * inner) {
+        memcpy(kept, x, (size_t)(heads * inner) * sizeof *kept);
+        for (int64_t h = 0; h < heads; h++) {
+            const int64_t other = h % shared * (heads / shared) + h / shared;
+            memcpy(&x[(back ? h : other) * inner], &kept[(back ? other : h) * inner], (size_t)inner * sizeof *kept);
+        }
+    }
+    free(kept);
+}
+
+static void heads_interleaved(trine_ref *ref, void *args) {
+    (void)args;
+    reorder(V("q"), D("b") * D("sq"), D("h"), D("hk"), D("d"), false);
+}
+
+static void heads_restored(trine_ref *ref) {
+    reorder(V("o"), D("b") * D("sq"), D("h"), D("hk"), D("d"), true);
+    reorder(V("lse"), D("b"), D("h"), D("hk"), D("sq"), true);
+}
+
+static void last_key_twin(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t row = D("hk") * D("d"), sk = D("sk");
+    if (D("b") > 0 && sk > 1) memcpy(&V("v")[(sk - 1) * row], &V("v")[(sk - 2) * row], (size_t)row * sizeof(double));
+}
+
+/* delta, the rows' sum of o dout, is left out. */
+static void no_delta(trine_ref *ref, void *args) {
+    (void)args;
+    memset(V("o"), 0, (size_t)(D("b") * D("sq") * D("h") * D("d")) * sizeof(double));
+}
+
+/* dk lacks the factor scale, where that is given. */
+static void dk_unscaled(trine_ref *ref) {
+    const double scale = (double)((const backward *)ref->args)->scale;
+    for (int64_t k = 0; scale != 0 && k < D("b") * D("sk") * D("hk") * D("d"); k++) V("dk")[k] /= scale;
+}
+
+/* --------------------------------------------------------------------------------------------------------------------- rope */
+
+static void other_way(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t k = 0; k < D("p") * D("c"); k++) V("sin")[k] = -V("sin")[k];
+}
+
+static void late_position(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t k = 0; V("positions") && k < D("b") * D("s"); k++)
+        if (V("positions")[k] + 1 < (double)D("p")) V("positions")[k]++;
+}
+
+static void last_pair(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t c = D("c");
+    for (int64_t i = 0; c > 0 && i < D("p"); i++) V("cos")[i * c + c - 1] = 1, V("sin")[i * c + c - 1] = 0;
+}
+
+/* What is not turned is 0. */
+static void tail_cleared(trine_ref *ref, const char *output) {
+    const int64_t d = D("d"), heads = D("b") * D("s") * D("h");
+    for (int64_t i = 0; i < heads; i++)
+        for (int64_t j = 2 * D("c"); j < d; j++) V(output)[i * d + j] = 0;
+}
+
+static void forward_cleared(trine_ref *ref) { tail_cleared(ref, "y"); }
+
+static void backward_cleared(trine_ref *ref) { tail_cleared(ref, "dx"); }
+
+const mutant mutants_attention[] = {
+    { "attention", "wide_window", "the window is one key wider", .before = forward_wide },
+    { "attention", "ignores_softcap", "no softcap", .param = "softcap" },
+    { "attention", "no_root", "scores are scaled by 1/d", .before = forward_no_root },
+    { "attention", "heads_interleaved", "head h reads the keys of head h % hk", .before = heads_interleaved, .after = heads_restored },
+    { "attention", "last_key", "the last key of the first sequence has the value of the one before", .before = last_key_twin },
+    { "attention", "lse_base_2", "lse in units of log 2", .output = "lse", .factor = 1.44269504088896340736 },
+    { "attention_backward", "wide_window", "the window is one key wider", .before = backward_wide },
+    { "attention_backward", "ignores_causal", "keys of the future are seen", .param = "causal" },
+    { "attention_backward", "ignores_softcap", "no softcap", .param = "softcap" },
+    { "attention_backward", "no_root", "scores are scaled by 1/d", .before = backward_no_root },
+    { "attention_backward", "no_delta", "the sum of o dout is left out", .before = no_delta },
+    { "attention_backward", "dk_unscaled", "dk lacks the factor scale", .after = dk_unscaled },
+    { "rope", "other_way", "pairs turn the other way", .before = other_way },
+    { "rope", "ignores_interleaved", "pairs lie apart in any case", .param = "interleaved" },
+    { "rope", "late_position", "tokens turn as far as the next position", .before = late_position },
+    { "rope", "last_pair", "the last pair does not turn", .before = last_pair },
+    { "rope", "tail_cleared", "the part of a head that does not turn is 0", .after = forward_cleared },
+    { "rope", "narrow_positions", "only the low 32 bits of a position are read", .ids = "positions" },
+    { "rope_backward", "other_way", "pairs turn as in the forward", .before = other_way },
+    { "rope_backward", "ignores_interleaved", "pairs lie apart in any case", .param = "interleaved" },
+    { "rope_backward", "late_position", "tokens turn as far as the next position", .before = late_position },
+    { "rope_backward", "last_pair", "the last pair does not turn", .before = last_pair },
+    { "rope_backward", "tail_cleared", "the part of a head that does not turn is 0", .after = backward_cleared },
+    { "rope_backward", "narrow_positions", "only the low 32 bits of a position are read", .ids = "positions" },
+    { 0 },
+};

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutants of cross_entropy and its gradient, which have these fields alike. */
+#include "mutant.h"
+
+typedef trine_cross_entropy_args forward;
+typedef trine_cross_entropy_backward_args backward;
+
+static double ignored(bool set, int64_t index) { return set ? (double)index : -100; }
+
+static void ignored_counts(trine_ref *ref, double label) {
+    for (int64_t i = 0; i < D("r"); i++)
+        if (V("labels")[i] == label) V("labels")[i] = 0;
+}
+
+/* Rows with the ignored label count as of class 0. */
+static void forward_ignored_counts(trine_ref *ref, void *args) {
+    ignored_counts(ref, ignored(((forward *)args)->ignore_index_set, ((forward *)args)->ignore_index));
+    ((forward *)args)->ignore_index = -9, ((forward *)args)->ignore_index_set = 1;
+}
+
+static void backward_ignored_counts(trine_ref *ref, void *args) {
+    ignored_counts(ref, ignored(((backward *)args)->ignore_index_set, ((backward *)args)->ignore_index));
+    ((backward *)args)->ignore_index = -9, ((backward *)args)->ignore_index_set = 1;
+}
+
+/* e is spread over the classes but the target's, which keeps 1 - e: as if e were larger. */
+static float over_others(trine_ref *ref, float e) { return D("v") > 1 ? e * (float)D("v") / (float)(D("v") - 1) : e; }
+
+static void forward_over_others(trine_ref *ref, void *args) { ((forward *)args)->label_smoothing = over_others(ref, ((forward *)args)->label_smoothing); }
+
+static void backward_over_others(trine_ref *ref, void *args) { ((backward *)args)->label_smoothing = over_others(ref, ((backward *)args)->label_smoothing); }
+
+static void last_label_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t v = D("v");
+    for (int64_t i = 0; v >= 4096 && i < D("r"); i++)
+        if (V("labels")[i] == (double)(v - 1)) V("labels")[i] = (double)(v - 2);
+}
+
+static void dloss_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; V("dloss") && i < D("r"); i++) V("dloss")[i] = V("dloss")[0];
+}
+
+static void divide(double *x, int64_t count, double by) {
+    for (int64_t k = 0; x && by != 0 && k < count; k++) x[k] /= by;
+}
+
+static void forward_unscaled(trine_ref *ref) { divide(V("dlogits"), D("r") * D("v"), (double)((const forward *)ref->args)->logit_scale); }
+
+static void backward_unscaled(trine_ref *ref) { divide(V("dlogits"), D("r") * D("v"), (double)((const backward *)ref->args)->logit_scale); }
+
+const mutant mutants_loss[] = {
+    { "cross_entropy", "ignored_counts", "rows to leave out count as of class 0", .before = forward_ignored_counts },
+    { "cross_entropy", "over_others", "smoothing is spread over v - 1 classes", .before = forward_over_others },
+    { "cross_entropy", "ignores_z_loss", "z_loss is not added", .param = "z_loss" },
+    { "cross_entropy", "dloss_of_first", "all rows have the first one's dloss", .before = dloss_of_first },
+    { "cross_entropy", "gradient_unscaled", "dlogits lacks the factor logit_scale", .after = forward_unscaled },
+    { "cross_entropy", "last_label", "the last of 4096 classes and more is taken for the one before", .before = last_label_lost },
+    { "cross_entropy", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
+    { "cross_entropy_backward", "ignored_counts", "rows to leave out count as of class 0", .before = backward_ignored_counts },
+    { "cross_entropy_backward", "over_others", "smoothing is spread over v - 1 classes", .before = backward_over_others },
+    { "cross_entropy_backward", "ignores_z_loss", "z_loss has no gradient", .param = "z_loss" },
+    { "cross_entropy_backward", "unscaled", "dlogits lacks the factor logit_scale", .after = backward_unscaled },
+    { "cross_entropy_backward", "last_label", "the last of 4096 classes and more is taken for the one before", .before = last_label_lost },
+    { "cross_entropy_backward", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
+    { 0 },
+};

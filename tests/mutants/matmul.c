@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutants of matmul. */
+#include "mutant.h"
+
+static void gelus_exchanged(trine_ref *ref, void *args) {
+    (void)ref;
+    int32_t *activation = &((trine_matmul_args *)args)->activation;
+    if (*activation == TRINE_ACTIVATION_GELU_TANH)
+        *activation = TRINE_ACTIVATION_GELU_ERF;
+    else if (*activation == TRINE_ACTIVATION_GELU_ERF)
+        *activation = TRINE_ACTIVATION_GELU_TANH;
+}
+
+static void cut(double *x, int64_t count) {
+    for (int64_t k = 0; k < count; k++)
+        if (isfinite(x[k])) x[k] = trine_round(x[k], TRINE_F16, false);
+}
+
+/* f32 operands lose 13 bits whatever `precision` says. */
+static void always_cut(trine_ref *ref, void *args) {
+    (void)args;
+    if (trine_ref_type(ref, "T") != TRINE_F32) return;
+    cut(V("a"), D("ga") * D("m") * D("k"));
+    cut(V("b"), D("gb") * D("k") * D("n"));
+}
+
+/* Scales of the rows are taken for all alike. */
+static void scale_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t k = 0; V("a_scale") && k < D("g") * D("m"); k++) V("a_scale")[k] = V("a_scale")[0];
+}
+
+static double saturating_add(double sum, double x) { return fmax(fmin(sum + x, 2147483647), -2147483648.0); }
+
+/* a + 128 without a sign times b, as one instruction has it, and 128 times the sum of b taken back: exact modulo 2^32, but not where that instruction saturates.
+ * What saturates is `most` products at a time. */
+static void i8_saturating(trine_ref *ref, int64_t most, double low, double high) {
+    const trine_matmul_args *args = ref->args;
+    const int64_t m = D("m"), n = D("n"), k = D("k");
+    if (trine_ref_type(ref, "T") != TRINE_I8 || args->activation != TRINE_ACTIVATION_NONE) return;
+    for (int64_t at = 0; at < D("g") * m * n; at++) {
+        const double *a = V("a") + ((D("ga") > 1 ? at / (m * n) : 0) * m + at / n % m) * k, *b = V("b") + (D("gb") > 1 ? at / (m * n) : 0) * k * n + at % n;
+        double all = 0, kept = 0, part = 0;
+        for (int64_t p = 0; p < k; p++) {
+            const double product = (a[p] + 128) * b[p * n];
+            all += product;
+            part += product;
+            if ((p + 1) % most != 0 && p + 1 < k) continue;
+            kept = saturating_add(kept, fmax(fmin(part, high), low));
+            part = 0;
+        }
+        V("d")[at] += (double)args->alpha * (kept - all);
+    }
+}
+
+static void pair_saturates(trine_ref *ref) { i8_saturating(ref, 2, -32768, 32767); }
+
+const mutant mutants_matmul[] = {
+    { "matmul", "gelus_exchanged", "gelu_tanh and gelu_erf are exchanged", .before = gelus_exchanged },
+    { "matmul", "always_cut", "f32 operands are cut at full precision too", .before = always_cut, .types = "T=f32" },
+    { "matmul", "ignores_bias", "bias is not added", .without = "bias" },
+    { "matmul", "scale_of_first", "all rows have the first one's a_scale", .before = scale_of_first },
+    { "matmul", "pair_saturates", "two products of i8 are summed in 16 bits that saturate", .after = pair_saturates, .types = "T=i8" },
+    { 0 },
+};

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutants of softmax, rms_norm, layer_norm and their gradients. */
+#include "mutant.h"
+
+/* Is the last column visible to row i? */
+static bool last_visible(const trine_ref *ref, bool causal, int64_t i) { return !causal || i >= D("s") - 1; }
+
+/* The sum of y dy of each row leaves out its last column. */
+static void last_term_missing(trine_ref *ref) {
+    const trine_softmax_backward_args *args = ref->args;
+    const int64_t s = D("s"), n = D("n"), rows = D("g") * s;
+    const double *y = V("y"), *dy = V("dy");
+    for (int64_t i = 0; i < rows && n > 0; i++)
+        for (int64_t j = 0; last_visible(ref, args->causal, i % s) && j < n; j++)
+            V("dx")[i * n + j] += (double)args->scale * y[i * n + j] * y[i * n + n - 1] * dy[i * n + n - 1];
+}
+
+static void rstd_unbiased(trine_ref *ref) {
+    const double n = (double)D("n");
+    for (int64_t i = 0; V("rstd") && n > 1 && i < D("r"); i++) V("rstd")[i] *= sqrt((n - 1) / n);
+}
+
+static void dx_scaled_back(trine_ref *ref, float p) {
+    for (int64_t k = 0; k < D("r") * D("n"); k++) V("dx")[k] /= (double)trine_dropout_scale(p);
+}
+
+static void rms_dx_unscaled(trine_ref *ref) { dx_scaled_back(ref, ((const trine_rms_norm_backward_args *)ref->args)->dropout); }
+
+static void layer_dx_unscaled(trine_ref *ref) { dx_scaled_back(ref, ((const trine_layer_norm_backward_args *)ref->args)->dropout); }
+
+/* dweight or dbias leaves out the last row. */
+static void rms_dweight_short(trine_ref *ref) {
+    const int64_t r = D("r"), n = D("n"), last = (r - 1) * n;
+    for (int64_t j = 0; V("dweight") && r > 0 && j < n; j++) V("dweight")[j] -= V("dy")[last + j] * V("h")[last + j] * V("rstd")[r - 1];
+}
+
+static void dbias_short(trine_ref *ref) {
+    const int64_t r = D("r"), n = D("n");
+    for (int64_t j = 0; V("dbias") && r > 0 && j < n; j++) V("dbias")[j] -= V("dy")[(r - 1) * n + j];
+}
+
+static void dweight_uncentred(trine_ref *ref) {
+    const int64_t r = D("r"), n = D("n");
+    for (int64_t k = 0; V("dweight") && k < r * n; k++) V("dweight")[k % n] += V("dy")[k] * V("mean")[k / n] * V("rstd")[k / n];
+}
+
+static void mean_zero(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("r"); i++) V("mean")[i] = 0;
+}
+
+/* The weights of the row begin one later. */
+static void weight_shifted(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t j = 0; V("weight") && j + 1 < D("n"); j++) V("weight")[j] = V("weight")[j + 1];
+}
+
+const mutant mutants_norm[] = {
+    { "softmax", "ignores_scale", "scale is taken to be 1", .param = "scale", .value = 1 },
+    { "softmax_backward", "ignores_scale", "scale is taken to be 1", .param = "scale", .value = 1 },
+    { "softmax_backward", "ignores_causal", "masked elements take part", .param = "causal" },
+    { "softmax_backward", "last_term_missing", "the sum of y dy leaves out the last column", .after = last_term_missing },
+    { "rms_norm", "ignores_eps", "eps is not added", .param = "eps" },
+    { "rms_norm", "ignores_residual", "the residual is not added", .without = "residual" },
+    { "rms_norm", "low_seed", "dropout's stream is not used", .param = "offset" },
+    { "rms_norm", "rounds_once", "y is never rounded before the weight", .param = "rounding", .value = TRINE_ROUND_ONCE, .types = "T=bf16" },
+    { "rms_norm_backward", "ignores_weight_offset", "weight_offset is not added", .param = "weight_offset" },
+    { "rms_norm_backward", "ignores_dresidual", "dresidual is not added", .without = "dresidual" },
+    { "rms_norm_backward", "ignores_dropout", "dx is that of no dropout", .param = "dropout" },
+    { "rms_norm_backward", "dx_unscaled", "dx is masked, but not scaled, by dropout", .after = rms_dx_unscaled },
+    { "rms_norm_backward", "dweight_short", "dweight leaves out the last row", .after = rms_dweight_short },
+    { "layer_norm", "ignores_bias", "bias is not added", .without = "bias" },
+    { "layer_norm", "ignores_weight_offset", "weight_offset is not added", .param = "weight_offset" },
+    { "layer_norm", "rstd_unbiased", "rstd is that of the sum divided by n - 1", .after = rstd_unbiased },
+    { "layer_norm", "weight_shifted", "weights are read one element late", .before = weight_shifted },
+    { "layer_norm_backward", "ignores_weight_offset", "weight_offset is not added", .param = "weight_offset" },
+    { "layer_norm_backward", "mean_zero", "h is not centred", .before = mean_zero },
+    { "layer_norm_backward", "dx_unscaled", "dx is masked, but not scaled, by dropout", .after = layer_dx_unscaled },
+    { "layer_norm_backward", "dbias_short", "dbias leaves out the last row", .after = dbias_short },
+    { "layer_norm_backward", "dweight_uncentred", "dweight is that of h without its mean", .after = dweight_uncentred },
+    { 0 },
+};

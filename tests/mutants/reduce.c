@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutants of gathers, scatters and sums. */
+#include "mutant.h"
+
+#include <string.h>
+
+static void last_row_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t v = D("v");
+    for (int64_t i = 0; v >= 1000 && i < D("t"); i++)
+        if (V("ids")[i] == (double)(v - 1)) V("ids")[i] = (double)(v - 2);
+}
+
+static void row_of_first(trine_ref *ref) {
+    const int64_t t = D("t"), n = D("n");
+    for (int64_t i = 1; i < t && n > 0; i++)
+        if (V("ids")[i] == V("ids")[0] && i == t - 1) V("y")[i * n + n - 1] = V("y")[n > 1 ? n - 2 : 0];
+}
+
+/* Of rows with the same id only the last counts. */
+static void last_wins(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t t = D("t"), n = D("n");
+    double *ids = V("ids"), *dy = V("dy");
+    for (int64_t i = 0; i + 1 < t; i++)
+        if (ids[i] == ids[i + 1]) memset(&dy[i * n], 0, (size_t)n * sizeof *dy);
+}
+
+static void last_token_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t t = D("t"), n = D("n");
+    if (t > 0) memset(&V("dy")[(t - 1) * n], 0, (size_t)n * sizeof(double));
+}
+
+static void columns_of_rows(trine_ref *ref) {
+    const int64_t r = D("r"), n = D("n");
+    for (int64_t j = 0; V("column_sums") && r > 0 && j < n; j++) V("column_sums")[j] -= V("x")[(r - 1) * n + j];
+}
+
+const mutant mutants_reduce[] = {
+    { "embedding", "last_row", "the last row of 1000 and more is taken for the one before", .before = last_row_lost },
+    { "embedding", "narrow_ids", "only the low 32 bits of an id are read", .ids = "ids" },
+    { "embedding", "repeated_id", "the last row, if its id is the first one's, ends wrong", .after = row_of_first },
+    { "embedding_backward", "overwrites", "accumulate has no effect", .param = "accumulate" },
+    { "embedding_backward", "accumulates", "dtable is added to in any case", .param = "accumulate", .value = 1 },
+    { "embedding_backward", "last_wins", "of neighbours with the same id the last one counts", .before = last_wins },
+    { "embedding_backward", "last_token", "the last token's gradient is left out", .before = last_token_lost },
+    { "embedding_backward", "narrow_ids", "only the low 32 bits of an id are read", .ids = "ids" },
+    { "embedding_backward", "last_row", "the last row of 1000 and more is taken for the one before", .before = last_row_lost },
+    { "reduce_sum", "columns_short", "the last row is not in the sums of columns", .after = columns_of_rows },
+    { 0 },
+};
