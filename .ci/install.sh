@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs into an empty directory and builds examples/linking against it: pkg-config from C and C++, and CMake.
+# Installs into an empty directory and builds examples/linking against it, pkg-config from C and C++, and CMake; and examples/kernel.
 set -eu
 build=${DEV_BUILD:-build}
 prefix=$(mktemp -d)
@@ -41,5 +41,42 @@ sed -n '/^```c$/,/^```$/p' README.md | sed '1d;/^```$/,$d' >"$prefix/readme.c"
 gcc -std=c11 -Wall -Wextra -Werror "$prefix/readme.c" -o "$prefix/readme" $(pkg-config --cflags --libs trine) -lm
 "$prefix/readme"
 # The installed command finds the installed library and says what it has.
-"$(find "$prefix" -path '*bin/trine')" info >/dev/null
-echo "install: the library links from C, C++, pkg-config and CMake"
+trine=$(find "$prefix" -path '*bin/trine')
+"$trine" info >/dev/null
+# Kernels from elsewhere: seen, chosen, judged and measured like ours, and refused where they are wrong.
+mkdir "$prefix/kernels" "$prefix/wrong"
+flags="-std=c11 -O2 -Wall -Wextra -Werror -shared -fPIC $(pkg-config --cflags trine)"
+# shellcheck disable=SC2086
+gcc $flags examples/kernel/my_scale.c -o "$prefix/kernels/trine-my_scale.so"
+# shellcheck disable=SC2086
+gcc $flags -DWRONG examples/kernel/my_scale.c -o "$prefix/wrong/trine-my_scale.so"
+mine() { TRINE_TUNE=/dev/null TRINE_PATH="$prefix/kernels" "$trine" "$@" >"$prefix/log" 2>&1; }
+said() { grep -q -e "$1" "$prefix/log" || { cat "$prefix/log"; echo "install: examples/kernel: no line has \"$1\"" >&2; exit 1; }; }
+mine info || { cat "$prefix/log"; exit 1; }
+said "trine-my_scale.so, version 1.0, extends cpu, 1 kernel"
+mine explain scale --case f32 || { cat "$prefix/log"; exit 1; }
+said "chosen: my_scale"
+mine check --device cpu --op scale --kernel my_scale --budget 5 || { cat "$prefix/log"; exit 1; }
+mine bench --device cpu --op scale --case f32 --kernel my_scale --time 0.05 || { cat "$prefix/log"; exit 1; }
+said "my_scale"
+! TRINE_TUNE=/dev/null TRINE_PATH="$prefix/wrong" "$trine" check --device cpu --op scale --kernel my_scale --budget 5 >"$prefix/log" 2>&1 ||
+    { echo "install: examples/kernel: trine check passes a kernel that is wrong" >&2; exit 1; }
+said "my_scale"
+if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
+    kernel=$(pwd)/examples/kernel
+    # shellcheck disable=SC2086
+    (cd "$prefix" && PATH=$PATH:/usr/local/cuda/bin nvcc -std=c++17 -fatbin -gencode arch=compute_80,code=sm_80 -gencode arch=compute_80,code=compute_80 \
+        "$kernel/my_scale.cu" -o my_scale.fatbin && gcc $flags "$kernel/my_scale_cuda.c" -o kernels/trine-my_scale_cuda.so)
+    mine info
+    if grep -q "^  cuda .*device" "$prefix/log"; then said "my_scale_cuda.so, version 1.0, extends cuda, 1 kernel"; else said 'my_scale_cuda.so, version 1.0, refused: extends "cuda"'; fi
+    # Over the stand-in for the driver the launch arrives there under its name, though no code runs.
+    stub=$(realpath "$build/emulators/cuda/libcuda-stub.so" 2>/dev/null || true)
+    if [ -f "$stub" ] && [ -f "$libdir/trine-0/trine-cuda.so" ]; then
+        : >"$prefix/launches"
+        env LD_PRELOAD="$stub" STUB_CHIP=sm_80 LAUNCHES="$prefix/launches" TRINE_TUNE=/dev/null TRINE_PATH="$prefix/kernels" \
+            "$trine" bench --device cuda:0 --op scale --case "in cache" --kernel my_scale --time 0.01 >/dev/null 2>&1 || true
+        cp "$prefix/launches" "$prefix/log"
+        said "my_scale$"
+    fi
+fi
+echo "install: the library links from C, C++, pkg-config and CMake, and takes kernels from elsewhere"

@@ -6,6 +6,7 @@
 #include "spec/plan.h"
 
 typedef struct trine_host trine_host;
+typedef struct trine_backend trine_backend;
 
 /* A call whose arguments have been checked against the specification. `args` is a copy of the caller's, of the size this library knows: its tensors
  * have full rank, their shapes agree, a broadcast dimension has stride 0, a dimension of length 1 has the stride a contiguous one would have,
@@ -13,6 +14,7 @@ typedef struct trine_host trine_host;
 typedef struct trine_call {
     const trine_plan *plan;
     const trine_host *host;
+    const trine_backend *backend; /* of the device */
     const void *args;
     void *workspace;       /* workspace_size bytes, aligned to 256; poisoned in tests */
     size_t workspace_size; /* what the kernel's workspace() said */
@@ -57,6 +59,19 @@ typedef struct trine_peak {
     const char *instruction; /* out: the fastest that takes the type */
 } trine_peak;
 
+/* Device code that a kernel from elsewhere brings, and a launch of it. */
+typedef struct trine_code {
+    const void *image;    /* "cuda": a fatbin, cubin or PTX text; "hip": a code object for the device. Stays as it is as long as the process */
+    const char *function; /* its name in the image */
+} trine_code;
+
+typedef struct trine_launch {
+    uint32_t blocks[3], threads[3]; /* of the grid, and of a block; a 0 launches nothing */
+    uint32_t shared;                /* bytes of a block's memory besides what the function declares */
+    const void *params;             /* the function's parameters as they lie in memory; passed by value */
+    size_t params_size;
+} trine_launch;
+
 /* What dispatch offers a module, so that it has no undefined symbol of libtrine. */
 struct trine_host {
     size_t struct_size;
@@ -70,9 +85,12 @@ struct trine_host {
     int cores;        /* physical cores in the process's cpuset */
     int64_t cache[3]; /* bytes of L1d, L2 of a core, last level */
     int64_t memory;   /* bytes of RAM */
+    /* Launches device code on the call's queue, for kernels that a module adds to a device; loads it with the first launch on the device. Does not wait; may be
+     * recorded. TRINE_ERR_UNSUPPORTED if the device takes no code, TRINE_ERR_DEVICE with the driver's words. */
+    trine_status (*launch)(const trine_call *call, const trine_code *code, const trine_launch *launch);
 };
 
-typedef struct trine_backend {
+struct trine_backend {
     size_t struct_size;
     const char *name;
     int devices;
@@ -101,7 +119,23 @@ typedef struct trine_backend {
     /* Launches such a loop; TRINE_ERR_UNSUPPORTED if the device has none for the type. NULL: there are none. */
     trine_status (*peak)(const trine_device *device, void *queue, trine_peak *peak);
     const char *tuned; /* choices of kernels for devices they were measured on, as lines of a tuning cache; NULL: none */
-} trine_backend;
+    /* What trine_host's `launch` does; NULL: the devices take no code. */
+    trine_status (*launch)(const trine_call *call, const trine_code *code, const trine_launch *launch);
+};
+
+/* Kernels that a module adds to the devices of another backend. */
+typedef struct trine_extension_row {
+    trine_op op;
+    uint64_t op_hash;                          /* TRINE_OP_HASH_<OP>: of the table that the kernels are written for */
+    const trine_kernel *kernels;               /* ends with an entry whose name is NULL */
+    bool (*takes)(const trine_device *device); /* is the row for this device? NULL: for all of the backend's */
+} trine_extension_row;
+
+typedef struct trine_extension {
+    size_t struct_size;
+    int rows;
+    const trine_extension_row *row;
+} trine_extension;
 
 /* The handshake: the one symbol a module exports, const data, read before any of its code runs. */
 #define TRINE_MODULE_SYMBOL "trine_module"
@@ -111,12 +145,21 @@ typedef struct trine_module {
     uint64_t magic;
     uint32_t abi;         /* TRINE_ABI */
     uint32_t struct_size; /* sizeof(trine_module) */
-    uint64_t spec_hash;   /* TRINE_SPEC_HASH */
+    uint64_t spec_hash;   /* TRINE_SPEC_HASH; not looked at where `extends` is set, since each row of an extension has the hash of its op */
     const char *name;     /* "cuda" */
     const char *version;  /* TRINE_VERSION */
     /* Returns the backend, or NULL with the reason in `reason_out` ("no driver: libcuda.so.1 not found"). */
     const trine_backend *(*init)(const trine_host *host, char *reason_out, size_t reason_size);
+    /* A module that adds kernels to a backend names it here, "cpu", and returns them by `extend` instead, or NULL with the reason. They are tried before the
+     * backend's own. Asked whenever the library is opened; what it returns stays. */
+    const char *extends;
+    const trine_extension *(*extend)(const trine_host *host, char *reason_out, size_t reason_size);
 } trine_module;
+
+/* In a module: TRINE_MODULE(.name = "my_kernels", .version = "1.0", .extends = "cpu", .extend = extend); */
+#define TRINE_MODULE(...) \
+    extern const trine_module trine_module_handshake __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default"))); \
+    const trine_module trine_module_handshake = { .magic = TRINE_MODULE_MAGIC, .abi = TRINE_ABI, .struct_size = sizeof(trine_module), __VA_ARGS__ }
 
 /* The CPU backend is linked into the library; NULL, with the reason, only for an unknown ISA level. */
 const trine_backend *trine_cpu_backend(const trine_host *host, char *reason_out, size_t reason_size);

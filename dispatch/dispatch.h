@@ -8,7 +8,8 @@
 /* A backend that was tried. */
 typedef struct trine_module_entry {
     trine_backend_info_t info;    /* its strings belong to the entry, or are static */
-    const trine_backend *backend; /* NULL if refused */
+    const trine_backend *backend; /* NULL if refused, or if it extends another */
+    const trine_module *extends;  /* its handshake, if it does */
     char path[512], reason[512], name[64];
 } trine_module_entry;
 
@@ -27,6 +28,8 @@ struct trine {
     struct {
         const trine_backend *backend;
         const trine_device *device;
+        trine_kernel *list[TRINE_OP_COUNT]; /* with kernels from elsewhere before the backend's own; NULL: there are none from elsewhere */
+        int added[TRINE_OP_COUNT];          /* how many */
     } device[TRINE_MAX_DEVICES];
     trine_tune *tune;    /* NULL: no cache */
     trine_tune *shipped; /* NULL: nothing is */
@@ -78,6 +81,20 @@ int trine_topology_numa_of_pci(const char *bus_id);
 /* registry.c: loads the built-in CPU backend and every module found; a refused one is entered with its reason. */
 trine_status trine_registry_load(trine *lib);
 void trine_registry_free(trine *lib);
+
+/* Enters why a module is not in use; false. */
+bool trine_module_refuse(trine_module_entry *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* extend.c: adds the kernels of all modules that extend others, once all are loaded, or refuses them. And trine_host's `launch`. */
+trine_status trine_extend(trine *lib);
+void trine_extend_free(trine *lib);
+trine_status trine_launch_code(const trine_call *call, const trine_code *code, const trine_launch *launch);
+
+/* The kernels of an op on a device: those from elsewhere, then the backend's own. NULL: a hole. */
+static inline const trine_kernel *trine_kernels(const trine *lib, int device, trine_op op) {
+    const trine_kernel *list = lib->device[device].list[op];
+    return list != NULL ? list : lib->device[device].backend->kernels(lib->device[device].device, op);
+}
 
 /* check.c: the generic argument check. On success *call_out holds the canonical call: everything but device, queue and workspace. `need_data`: data pointers of
  * non-empty tensors must be set and outputs must not overlap others. */

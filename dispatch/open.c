@@ -34,9 +34,12 @@ static trine_status resolve_options(trine *lib, const trine_options *options) {
 static trine_status open_parts(trine *lib, const trine_options *options) {
     trine_status status = resolve_options(lib, options);
     if (status != TRINE_OK) return status;
-    lib->host = (trine_host){
-        .struct_size = sizeof lib->host, .error = trine_fail, .numa_node_of_pci = trine_topology_numa_of_pci, .environment = trine_env, .options = &lib->options
-    };
+    lib->host = (trine_host){ .struct_size = sizeof lib->host,
+                              .error = trine_fail,
+                              .numa_node_of_pci = trine_topology_numa_of_pci,
+                              .environment = trine_env,
+                              .options = &lib->options,
+                              .launch = trine_launch_code };
     status = trine_topology_read(&lib->host);
     if (status != TRINE_OK) return status;
     status = trine_registry_load(lib);

@@ -29,7 +29,7 @@ static trine_status best_device(const trine *lib, int *device_out) {
 
 static bool kernel_exists(const trine_queue *queue, const char *name) {
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
-        const trine_kernel *kernel = queue->backend->kernels(queue->device, (trine_op)op);
+        const trine_kernel *kernel = trine_kernels(queue->lib, queue->device_index, (trine_op)op);
         for (; kernel != NULL && kernel->name != NULL; kernel++)
             if (strcmp(kernel->name, name) == 0) return true;
     }

@@ -24,7 +24,7 @@ static const char prefix[] = "trine-", suffix[] = ".so";
 static const char *const modules[] = { "cuda", "hip" }; /* the project's own */
 enum { MODULES = sizeof modules / sizeof modules[0] };
 
-__attribute__((format(printf, 2, 3))) static bool refuse(trine_module_entry *entry, const char *format, ...) {
+bool trine_module_refuse(trine_module_entry *entry, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(entry->reason, sizeof entry->reason, format, arguments);
@@ -47,23 +47,25 @@ static bool check_elf(trine_module_entry *entry, int file, off_t size) {
         EM_NONE;
 #endif
     ElfW(Ehdr) header;
-    if (pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header) return refuse(entry, "truncated: %lld bytes hold no ELF header", (long long)size);
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_DYN) return refuse(entry, "not an ELF shared object");
+    if (pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header)
+        return trine_module_refuse(entry, "truncated: %lld bytes hold no ELF header", (long long)size);
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_DYN) return trine_module_refuse(entry, "not an ELF shared object");
     if (header.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || (machine != EM_NONE && header.e_machine != machine))
-        return refuse(entry, "built for another machine (ELF machine %u)", header.e_machine);
-    if (header.e_phentsize != sizeof(ElfW(Phdr))) return refuse(entry, "malformed ELF program headers");
+        return trine_module_refuse(entry, "built for another machine (ELF machine %u)", header.e_machine);
+    if (header.e_phentsize != sizeof(ElfW(Phdr))) return trine_module_refuse(entry, "malformed ELF program headers");
     for (unsigned i = 0; i < header.e_phnum; i++) {
         ElfW(Phdr) segment;
         const uint64_t at = header.e_phoff + (uint64_t)i * sizeof segment;
         if (at < header.e_phoff || at > (uint64_t)size || pread(file, &segment, sizeof segment, (off_t)at) != (ssize_t)sizeof segment)
-            return refuse(entry, "truncated: %lld bytes do not reach the program headers", (long long)size);
+            return trine_module_refuse(entry, "truncated: %lld bytes do not reach the program headers", (long long)size);
         const uint64_t end = segment.p_offset + segment.p_filesz;
         if (segment.p_type == PT_LOAD && (end < segment.p_offset || end > (uint64_t)size))
-            return refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
+            return trine_module_refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
     }
     /* Linkers put the table of sections last: a file that ends between the segments and the table was whole once. */
     const uint64_t end = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
-    if (end < header.e_shoff || end > (uint64_t)size) return refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
+    if (end < header.e_shoff || end > (uint64_t)size)
+        return trine_module_refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
     return true;
 }
 
@@ -72,17 +74,17 @@ static bool check_file(trine_module_entry *entry) {
     char directory[sizeof entry->path];
     snprintf(directory, sizeof directory, "%s", entry->path);
     *strrchr(directory, '/') = 0;
-    if (stat(directory[0] ? directory : "/", &status) != 0) return refuse(entry, "%s: %s", directory, strerror(errno));
-    if (status.st_mode & S_IWOTH) return refuse(entry, "anybody may write its directory %s", directory);
+    if (stat(directory[0] ? directory : "/", &status) != 0) return trine_module_refuse(entry, "%s: %s", directory, strerror(errno));
+    if (status.st_mode & S_IWOTH) return trine_module_refuse(entry, "anybody may write its directory %s", directory);
     const int file = open(entry->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return refuse(entry, "cannot be opened: %s", strerror(errno));
+    if (file < 0) return trine_module_refuse(entry, "cannot be opened: %s", strerror(errno));
     bool good = fstat(file, &status) == 0;
     if (!good)
-        refuse(entry, "cannot be read: %s", strerror(errno));
+        trine_module_refuse(entry, "cannot be read: %s", strerror(errno));
     else if (!S_ISREG(status.st_mode))
-        good = refuse(entry, "not a regular file");
+        good = trine_module_refuse(entry, "not a regular file");
     else if (status.st_mode & S_IWOTH)
-        good = refuse(entry, "anybody may write it");
+        good = trine_module_refuse(entry, "anybody may write it");
     else
         good = check_elf(entry, file, status.st_size);
     close(file);
@@ -98,12 +100,12 @@ static const trine_module *find_symbol(trine_module_entry *entry, void *object) 
     const ElfW(Sym) *symbol = NULL;
     Dl_info info;
     if (module == NULL) {
-        refuse(entry, "no symbol %s", TRINE_MODULE_SYMBOL);
+        trine_module_refuse(entry, "no symbol %s", TRINE_MODULE_SYMBOL);
     } else if (dlinfo(object, RTLD_DI_LINKMAP, &opened) != 0 || dladdr1(module, &info, (void **)&found, RTLD_DL_LINKMAP) == 0 || found != opened) {
-        refuse(entry, "no symbol %s of its own, only of a dependency", TRINE_MODULE_SYMBOL);
+        trine_module_refuse(entry, "no symbol %s of its own, only of a dependency", TRINE_MODULE_SYMBOL);
     } else if (dladdr1(module, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL || ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT ||
                symbol->st_size < offsetof(trine_module, spec_hash)) {
-        refuse(entry, "symbol %s is not a handshake", TRINE_MODULE_SYMBOL);
+        trine_module_refuse(entry, "symbol %s is not a handshake", TRINE_MODULE_SYMBOL);
     } else {
         return module;
     }
@@ -111,46 +113,54 @@ static const trine_module *find_symbol(trine_module_entry *entry, void *object) 
 }
 
 static bool check_handshake(trine_module_entry *entry, const trine_module *module) {
-    if (module->magic != TRINE_MODULE_MAGIC) return refuse(entry, "symbol %s is not a handshake: magic %#" PRIx64, TRINE_MODULE_SYMBOL, module->magic);
-    if (module->abi != TRINE_ABI) return refuse(entry, "built for ABI %u, this library has ABI %u", module->abi, TRINE_ABI);
-    if (module->struct_size < sizeof *module) return refuse(entry, "its handshake has %u bytes, this library's %zu", module->struct_size, sizeof *module);
+    if (module->magic != TRINE_MODULE_MAGIC)
+        return trine_module_refuse(entry, "symbol %s is not a handshake: magic %#" PRIx64, TRINE_MODULE_SYMBOL, module->magic);
+    if (module->abi != TRINE_ABI) return trine_module_refuse(entry, "built for ABI %u, this library has ABI %u", module->abi, TRINE_ABI);
+    if (module->struct_size < sizeof *module)
+        return trine_module_refuse(entry, "its handshake has %u bytes, this library's %zu", module->struct_size, sizeof *module);
     entry->info.version = module->version;
     if (module->name == NULL || strcmp(module->name, entry->name) != 0)
-        return refuse(entry, "calls itself \"%s\", not \"%s\"", module->name ? module->name : "", entry->name);
+        return trine_module_refuse(entry, "calls itself \"%s\", not \"%s\"", module->name ? module->name : "", entry->name);
+    if (module->extends != NULL) return module->extend != NULL || trine_module_refuse(entry, "its handshake has no extend");
     if (module->spec_hash != trine_spec_hash())
-        return refuse(entry, "%s is built from specification %016" PRIx64 ", this library from %016" PRIx64, module->name, module->spec_hash,
-                      trine_spec_hash());
-    return module->init != NULL || refuse(entry, "its handshake has no init");
+        return trine_module_refuse(entry, "%s is built from specification %016" PRIx64 ", this library from %016" PRIx64, module->name, module->spec_hash,
+                                   trine_spec_hash());
+    return module->init != NULL || trine_module_refuse(entry, "its handshake has no init");
 }
 
 static bool check_backend(trine_module_entry *entry, const trine_backend *b) {
-    if (b->struct_size < sizeof *b) return refuse(entry, "its backend has %zu bytes, this library's %zu", b->struct_size, sizeof *b);
-    if (b->name == NULL || strcmp(b->name, entry->name) != 0) return refuse(entry, "its backend calls itself \"%s\"", b->name ? b->name : "");
-    if (b->devices < 0 || (b->devices > 0 && b->device == NULL)) return refuse(entry, "its backend has %d devices", b->devices);
+    if (b->struct_size < sizeof *b) return trine_module_refuse(entry, "its backend has %zu bytes, this library's %zu", b->struct_size, sizeof *b);
+    if (b->name == NULL || strcmp(b->name, entry->name) != 0) return trine_module_refuse(entry, "its backend calls itself \"%s\"", b->name ? b->name : "");
+    if (b->devices < 0 || (b->devices > 0 && b->device == NULL)) return trine_module_refuse(entry, "its backend has %d devices", b->devices);
     if (!b->kernels || !b->queue_open || !b->queue_close || !b->queue_wait || !b->memory_alloc || !b->memory_free || !b->memory_write || !b->memory_read ||
         !b->memory_copy || !b->mark != !b->elapsed || !b->capturing != !b->graph_begin || !b->capturing != !b->graph_end || !b->capturing != !b->graph_launch ||
         !b->capturing != !b->graph_free)
-        return refuse(entry, "its backend lacks a function");
+        return trine_module_refuse(entry, "its backend lacks a function");
     for (int i = 0; i < b->devices; i++)
         for (int op = 1, count; op < TRINE_OP_COUNT; op++) {
             const trine_kernel *list = b->kernels(&b->device[i], (trine_op)op);
             for (count = 0; list != NULL && list[count].name != NULL; count++)
-                if (count >= TRINE_MAX_CANDIDATES) return refuse(entry, "more than %d kernels of %s", TRINE_MAX_CANDIDATES, trine_specs[op]->name);
+                if (count >= TRINE_MAX_CANDIDATES) return trine_module_refuse(entry, "more than %d kernels of %s", TRINE_MAX_CANDIDATES, trine_specs[op]->name);
         }
     return true;
 }
 
-/* Opened for ever: code that started threads (libgomp) must never be unmapped. */
+/* Opened for ever: code that started threads (libgomp) must never be unmapped. True if it has devices; one that extends another is asked for its kernels later. */
 static bool load_module(const trine_host *host, trine_module_entry *entry) {
     if (!check_file(entry)) return false;
     void *object = dlopen(entry->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-    if (object == NULL) return refuse(entry, "%s", dlerror());
+    if (object == NULL) return trine_module_refuse(entry, "%s", dlerror());
     const trine_module *module = find_symbol(entry, object);
     if (module == NULL || !check_handshake(entry, module)) return false;
+    if (module->extends != NULL) {
+        entry->extends = module;
+        entry->info.extends = module->extends;
+        return false;
+    }
     char reason[sizeof entry->reason] = "";
     const trine_backend *backend = module->init(host, reason, sizeof reason);
     reason[sizeof reason - 1] = 0;
-    if (backend == NULL) return refuse(entry, "%s", reason[0] ? reason : "its init failed and gave no reason");
+    if (backend == NULL) return trine_module_refuse(entry, "%s", reason[0] ? reason : "its init failed and gave no reason");
     if (!check_backend(entry, backend)) return false;
     entry->backend = backend;
     return true;
@@ -203,11 +213,11 @@ static void try_file(trine *lib, const char *directory, const char *file) {
     const trine_module_entry *earlier = lib->module;
     while (earlier != entry && strcmp(earlier->name, entry->name) != 0) earlier++;
     if (length >= (int)sizeof path)
-        refuse(entry, "its path is too long");
+        trine_module_refuse(entry, "its path is too long");
     else if (earlier != entry)
-        refuse(entry, "%.400s came first", earlier->path[0] ? earlier->path : "the built-in backend");
+        trine_module_refuse(entry, "%.400s came first", earlier->path[0] ? earlier->path : "the built-in backend");
     else if (lib->options.backends != NULL && !listed(lib->options.backends, entry->name))
-        refuse(entry, "not in %s", list_source(lib));
+        trine_module_refuse(entry, "not in %s", list_source(lib));
     else if (load_module(&lib->host, entry))
         add_devices(lib, entry);
 }
@@ -260,7 +270,7 @@ static void try_path(trine *lib, visited *seen, const char *path) {
             snprintf(entry->name, sizeof entry->name, "%.63s", directory);
             entry->info.name = entry->name;
             entry->info.path = entry->path;
-            refuse(entry, "not an absolute directory: the current directory is never searched");
+            trine_module_refuse(entry, "not an absolute directory: the current directory is never searched");
         }
         at += length;
     }
@@ -309,10 +319,12 @@ trine_status trine_registry_load(trine *lib) {
     if (lib->options.plugin_path != NULL) try_path(lib, &seen, lib->options.plugin_path);
     try_beside(lib, &seen);
     try_directory(lib, &seen, TRINE_PLUGIN_DIR);
-    return check_list(lib);
+    const trine_status status = check_list(lib);
+    return status == TRINE_OK ? trine_extend(lib) : status;
 }
 
 void trine_registry_free(trine *lib) {
+    trine_extend_free(lib);
     free(lib->module);
     lib->module = NULL;
     lib->modules = 0;

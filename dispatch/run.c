@@ -17,6 +17,7 @@ trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bo
     const trine_status status = trine_check(op, args, need_data, call);
     if (status != TRINE_OK) return status;
     call->host = &queue->lib->host;
+    call->backend = queue->backend;
     call->device = queue->device->state;
     call->queue = queue->state;
     call->flags = queue->flags;

@@ -41,12 +41,21 @@ static const trine_kernel *named(const trine_queue *queue, trine_call *call, con
     return NULL;
 }
 
+/* What was measured for the device where it was made, unless a kernel from elsewhere, which was not there, takes the call: who installs one wants it used. */
+static const trine_kernel *shipped_choice(const trine_queue *queue, trine_call *call, const trine_kernel *list) {
+    const char *name = trine_tune_find(queue->lib->shipped, queue, call);
+    const int added = name != NULL ? queue->lib->device[queue->device_index].added[call->plan->op] : 0;
+    for (int i = 0; i < added; i++)
+        if (refusal(queue, &list[i], call) == NULL) return NULL;
+    return named(queue, call, list, name);
+}
+
 trine_status trine_select_why(const trine_queue *queue, trine_call *call, const trine_kernel **kernel_out, const char **why_out) {
-    const trine_kernel *list = queue->backend->kernels(queue->device, call->plan->op);
+    const trine_kernel *list = trine_kernels(queue->lib, queue->device_index, call->plan->op);
     *why_out = queue->kernel[0] ? queue->kernel_source : "first that accepts";
     if (list != NULL && queue->kernel[0] == 0) {
         const trine_kernel *tuned = named(queue, call, list, trine_tune_find(queue->lib->tune, queue, call));
-        const trine_kernel *shipped = tuned == NULL ? named(queue, call, list, trine_tune_find(queue->lib->shipped, queue, call)) : NULL;
+        const trine_kernel *shipped = tuned == NULL ? shipped_choice(queue, call, list) : NULL;
         if (tuned != NULL || shipped != NULL) {
             *why_out = tuned != NULL ? "tuning cache" : "tuned for this device";
             *kernel_out = tuned != NULL ? tuned : shipped;
@@ -67,7 +76,7 @@ trine_status trine_select(const trine_queue *queue, trine_call *call, const trin
 }
 
 void trine_explain_call(const trine_queue *queue, trine_call *call, trine_explanation *out) {
-    const trine_kernel *chosen = NULL, *kernel = queue->backend->kernels(queue->device, call->plan->op);
+    const trine_kernel *chosen = NULL, *kernel = trine_kernels(queue->lib, queue->device_index, call->plan->op);
     size_t used = 0;
     out->chosen = -1;
     out->count = 0;

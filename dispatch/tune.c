@@ -243,7 +243,7 @@ void trine_tune_close(trine_tune *tune) {
 static void owner_columns(const trine_queue *queue, trine_op op, char out[OWNER_COLUMNS][256]) {
     const trine_device *device = queue->device;
     uint64_t kernels = hash_text(0, TRINE_VERSION);
-    for (const trine_kernel *k = queue->backend->kernels(device, op); k != NULL && k->name != NULL; k++) kernels = hash_text(kernels, k->name);
+    for (const trine_kernel *k = trine_kernels(queue->lib, queue->device_index, op); k != NULL && k->name != NULL; k++) kernels = hash_text(kernels, k->name);
     snprintf(out[0], 256, "%016" PRIx64, trine_op_hash(op));
     snprintf(out[1], 256, "%016" PRIx64, kernels);
     device_text(device, out[2], 256);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-time program: prints the hash of the specification as a header for modules. */
+/* Build-time program: prints the hashes of the specification, of all tables and of each, as a header for modules. */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -11,5 +12,10 @@ int main(void) {
         return 1;
     }
     printf("/* Made from the tables in spec/. */\n#define TRINE_SPEC_HASH UINT64_C(0x%016" PRIx64 ")\n", trine_spec_hash());
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        printf("#define TRINE_OP_HASH_");
+        for (const char *c = trine_specs[op]->name; *c; c++) putchar(toupper((unsigned char)*c));
+        printf(" UINT64_C(0x%016" PRIx64 ")\n", trine_op_hash((trine_op)op));
+    }
     return 0;
 }

@@ -9,17 +9,22 @@ static char directory[128];
 static void set_up(void) { make_directory(directory); }
 static void tear_down(void) { remove_directory(directory); }
 
-/* Copies a built module, or its first `size` bytes, to <folder>/trine-<name>.so. */
-static void install(const char *module, const char *folder, const char *name, size_t size) {
+static void install_from(const char *built, const char *module, const char *folder, const char *name, size_t size) {
     char from[512], to[512];
     size_t whole;
-    snprintf(from, sizeof from, "%s/trine-%s.so", TEST_MODULES, module);
+    snprintf(from, sizeof from, "%s/trine-%s.so", built, module);
     snprintf(to, sizeof to, "%s/trine-%s.so", folder, name);
     char *bytes = read_whole(from, &whole);
     write_file(to, bytes, size < whole ? size : whole);
     free(bytes);
     cr_assert(chmod(to, 0755) == 0);
 }
+
+/* Copies a built module, or its first `size` bytes, to <folder>/trine-<name>.so. */
+static void install(const char *module, const char *folder, const char *name, size_t size) { install_from(TEST_MODULES, module, folder, name, size); }
+
+/* A module that adds kernels. */
+static void install_extender(const char *name) { install_from(TEST_EXTENDERS, name, directory, name, SIZE_MAX); }
 
 /* The entry of a backend, by name; fails the test if there is none. */
 static trine_backend_info_t entry_of(const trine *lib, const char *name) {
@@ -286,5 +291,134 @@ Test(plugins, many, .init = set_up, .fini = tear_down) {
     }
     trine *lib = open_plain(directory);
     cr_expect(trine_backend_count(lib) == 64, "%d", trine_backend_count(lib));
+    trine_close(lib);
+}
+
+/* ------------------------------------------------------------------------------------------------ kernels from elsewhere */
+
+/* A queue's answer to 2 x + 1 for one row of n elements, and what it says of its choice. */
+static void scale_on(trine *lib, int device, int64_t n, float *y_out, trine_explanation *why_out) {
+    trine_queue *queue;
+    float x[32] = { 3, 4 }, y[32];
+    void *dx, *dy;
+    assert_ok(trine_queue_open(lib, device, NULL, &queue));
+    assert_ok(trine_memory_alloc(queue, sizeof x, &dx));
+    assert_ok(trine_memory_alloc(queue, sizeof y, &dy));
+    assert_ok(trine_memory_write(queue, dx, x, sizeof x));
+    const trine_tensor tx = trine_tensor_1d(dx, TRINE_F32, n), ty = trine_tensor_1d(dy, TRINE_F32, n);
+    const trine_scale_args args = { TRINE_ARGS(scale), .x = &tx, .y = &ty, .alpha = 2, .shift = 1 };
+    assert_ok(trine_explain(queue, TRINE_OP_SCALE, &args, why_out));
+    assert_ok(trine_scale(queue, &args));
+    assert_ok(trine_memory_read(queue, y, dy, sizeof y));
+    *y_out = y[0];
+    assert_ok(trine_memory_free(queue, dx));
+    assert_ok(trine_memory_free(queue, dy));
+    trine_queue_close(queue);
+}
+
+Test(plugins, extended, .init = set_up, .fini = tear_down) {
+    static trine_explanation why;
+    float y;
+    trine *lib = open_plain(directory);
+    scale_on(lib, 0, 2, &y, &why);
+    const int own = why.count;
+    cr_expect(y == 7);
+    trine_close(lib);
+    install_extender("second");
+    install_extender("first");
+    install_extender("rows");
+    lib = open_plain(directory);
+    const trine_backend_info_t info = entry_of(lib, "first");
+    cr_assert(info.refused == NULL, "%s", info.refused);
+    cr_expect(strcmp(info.extends, "cpu") == 0 && info.kernels == 1 && info.devices == 0 && strcmp(info.version, "3.2.1") == 0);
+    cr_expect(entry_of(lib, "rows").kernels == 2);
+    cr_expect(trine_device_count(lib) == 1);
+    scale_on(lib, 0, 2, &y, &why);
+    cr_expect(y == 60, "%g", y);
+    cr_assert(why.count == own + 4 && why.chosen == 0 && strcmp(why.why, "first that accepts") == 0);
+    static const char *const order[] = { "first", "before", "rows", "second" }; /* as files are found, and as rows stand */
+    for (int i = 0; i < 4; i++) cr_expect(strcmp(why.candidate[i].kernel, order[i]) == 0, "%s", why.candidate[i].kernel);
+
+    /* What they refuse goes to the device's own; and one can be forced. */
+    trine_queue *queue;
+    float a[2] = { 1, 2 }, b[2];
+    const trine_tensor ta = trine_tensor_2d(a, TRINE_F32, 2, 1), tb = trine_tensor_2d(b, TRINE_F32, 2, 1);
+    const trine_scale_args args = { TRINE_ARGS(scale), .x = &ta, .y = &tb, .alpha = 2, .shift = 1 };
+    assert_ok(trine_queue_open(lib, 0, NULL, &queue));
+    assert_ok(trine_scale(queue, &args));
+    cr_expect(b[0] == 3 && b[1] == 5);
+    trine_queue_close(queue);
+    assert_ok(trine_queue_open(lib, 0, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .kernel = "second" }, &queue));
+    cr_expect(trine_scale(queue, &args) == TRINE_ERR_UNSUPPORTED && strstr(trine_error_message(), "second: only one row") != NULL, "%s", trine_error_message());
+    trine_queue_close(queue);
+    trine_close(lib);
+}
+
+/* A backend that is found later than the module that adds to it, and ships a choice, which was made without it. */
+Test(plugins, extended_device, .init = set_up, .fini = tear_down) {
+    static trine_explanation why;
+    float y;
+    install("good", directory, "good", SIZE_MAX);
+    trine *lib = open_plain(directory);
+    scale_on(lib, 1, 12, &y, &why);
+    cr_expect(y == 7 && strcmp(why.why, "tuned for this device") == 0, "%s", why.why);
+    trine_close(lib);
+    install_from(TEST_EXTENDERS, "to_good", directory, "to_good", SIZE_MAX);
+    install_extender("first");
+    lib = open_plain(directory);
+    cr_expect(entry_of(lib, "to_good").refused == NULL);
+    scale_on(lib, 1, 12, &y, &why);
+    cr_expect(y == 60 && why.count == 4 && strcmp(why.candidate[0].kernel, "to_good") == 0 && strcmp(why.why, "first that accepts") == 0);
+    trine_close(lib);
+}
+
+Test(plugins, not_extended, .init = set_up, .fini = tear_down) {
+    static const struct {
+        const char *name, *reason;
+    } cases[] = {
+        { "wrong_op_hash", ", its kernels are for 0000000000001234" },
+        { "later_row", "scale has the specification " },
+        { "no_backend", "extends \"nobody\", but there is no such backend" },
+        { "of_refused", "extends \"wrong_abi\", which was refused: built for ABI 99" },
+        { "of_extender", "extends \"first\", which brings no devices" },
+        { "taken", "kernel \"good_slow\" of scale: the name is already taken" },
+        { "twice", "kernel \"same\" of scale stands twice" },
+        { "no_launch", "kernel \"lazy\" of scale has no launch" },
+        { "no_name", "kernel 0 of scale has no name of 1 to 63 printable characters" },
+        { "no_kernels", "a row of scale has no kernels" },
+        { "many", "more than 64 kernels of scale" },
+        { "full", "with its 64 kernels scale would have more than 64" },
+        { "no_op", "there is no op 9999" },
+        { "no_device", "none of its kernels is for a device of \"cpu\"" },
+        { "no_extend", "its handshake has no extend" },
+        { "why", "made for another machine (1 cores)" },
+    };
+    static trine_explanation why;
+    float y;
+    install("good", directory, "good", SIZE_MAX);
+    install("wrong_abi", directory, "wrong_abi", SIZE_MAX);
+    install_extender("first");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) install_extender(cases[i].name);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect_refused(cases[i].name, cases[i].reason);
+    trine *lib = open_plain(directory);
+    for (int i = 0; i < 2; i++) {
+        scale_on(lib, i, 2, &y, &why);
+        for (int k = 0; k < why.count; k++) cr_expect(strcmp(why.candidate[k].kernel, "before") != 0, "a refused module's first row stayed");
+        cr_expect(y == (i == 0 ? 60 : 7));
+    }
+    trine_close(lib);
+}
+
+/* A device that runs no code from elsewhere says so. */
+Test(plugins, code_from_elsewhere, .init = set_up, .fini = tear_down) {
+    install_extender("code");
+    trine *lib = open_plain(directory);
+    trine_queue *queue;
+    float x[1] = { 1 };
+    const trine_tensor t = trine_tensor_1d(x, TRINE_F32, 1);
+    assert_ok(trine_queue_open(lib, 0, NULL, &queue));
+    expect_message(trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t }), TRINE_ERR_UNSUPPORTED,
+                   "scale: devices of cpu take no code from elsewhere");
+    trine_queue_close(queue);
     trine_close(lib);
 }

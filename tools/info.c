@@ -28,6 +28,12 @@ static void print_device(int index, const trine_device_info_t *d) {
                managed.most_clock, managed.memory_clock, managed.power, managed.power_limit, managed.persistent ? "on" : "off");
 }
 
+static void print_use(const trine_backend_info_t *b) {
+    const int count = b->extends ? b->kernels : b->devices;
+    if (b->extends) printf(", extends %s", b->extends);
+    printf(", %d %s%s\n", count, b->extends ? "kernel" : "device", count == 1 ? "" : "s");
+}
+
 static void print_text(const trine *lib) {
     printf("trine %s, ABI %d, specification %016" PRIx64 ", %d ops\n\ndevices\n", TRINE_VERSION, TRINE_ABI, trine_spec_hash(), TRINE_OP_COUNT - 1);
     trine_device_info_t device;
@@ -42,7 +48,7 @@ static void print_text(const trine *lib) {
         if (backend.refused)
             printf(", refused: %s\n", backend.refused);
         else
-            printf(", %d device%s\n", backend.devices, backend.devices == 1 ? "" : "s");
+            print_use(&backend);
     }
     printf("\nenvironment\n");
     for (const trine_env_entry *e = trine_env_list; e->name; e++) {
@@ -83,7 +89,8 @@ static void print_json(const trine *lib) {
         bench_json_member(stdout, ", ", "path", b.path);
         bench_json_member(stdout, ", ", "version", b.version);
         bench_json_member(stdout, ", ", "refused", b.refused);
-        printf(", \"devices\": %d }", b.devices);
+        bench_json_member(stdout, ", ", "extends", b.extends);
+        printf(", \"devices\": %d, \"kernels\": %d }", b.devices, b.kernels);
     }
     printf("\n  ],\n  \"environment\": {");
     for (const trine_env_entry *e = trine_env_list; e->name; e++) {

@@ -290,11 +290,22 @@ static CUresult launch(CUfunction function, const CUlaunchConfig *config, void *
     return submit(config->hStream, &w);
 }
 
+/* The parameters as one block of memory, if they are given so; NULL if not, or of the wrong size. */
+static void *block_of(void **extra, size_t size) {
+    void *block = NULL;
+    for (void **at = extra; at != NULL && *at != CU_LAUNCH_PARAM_END; at += 2) {
+        if (*at == CU_LAUNCH_PARAM_BUFFER_POINTER) block = at[1];
+        if (*at == CU_LAUNCH_PARAM_BUFFER_SIZE && *(const size_t *)at[1] != size) return NULL;
+    }
+    return block;
+}
+
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
                         CUstream stream, void **params, void **extra) {
-    (void)extra;
     IN_CONTEXT(cuLaunchKernel);
-    return launch(function, &(CUlaunchConfig){ x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 }, params);
+    void *block = params == NULL && stub_chip_chosen() == NULL ? block_of(extra, ((emulator_entry *)(void *)function)(NULL)) : NULL;
+    if (params == NULL && stub_chip_chosen() == NULL && block == NULL) return CUDA_ERROR_INVALID_VALUE;
+    return launch(function, &(CUlaunchConfig){ x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 }, params != NULL ? params : &block);
 }
 
 /* A launch that may begin early need not. */

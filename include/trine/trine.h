@@ -50,6 +50,8 @@ typedef struct trine_backend_info_t {
     const char *version; /* of the module; NULL if unknown */
     const char *refused; /* why it is not in use; NULL if it is */
     int32_t devices;     /* how many devices it contributed */
+    int32_t kernels;     /* how many kernels it adds to devices of the backend `extends` */
+    const char *extends; /* "cpu"; NULL if it extends none */
 } trine_backend_info_t;
 
 TRINE_API int trine_backend_count(const trine *lib);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "backends/simt/core/foreign.h"
 #include "backends/simt/core/functions.h"
 #include "driver.h"
 
@@ -26,6 +27,7 @@ typedef struct cuda_device {
     _Atomic int clusters[SIMT_RING_WIDE + 1];    /* of so many blocks, each of which fills a processor, that the device holds at once; 0: not asked yet */
     CUmodule peaks;
     simt_functions functions;
+    simt_foreign_list foreign;
 } cuda_device;
 
 typedef struct cuda_queue {

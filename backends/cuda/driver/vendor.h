@@ -12,13 +12,29 @@ typedef CUdeviceptr simt_pointer;
 typedef CUgraph simt_graph;
 typedef CUgraphExec simt_executable;
 typedef CUstreamCaptureStatus simt_capture_status;
+typedef CUstreamCaptureMode simt_capture_mode;
+typedef CUresult simt_result;
+typedef CUmodule simt_module;
+typedef CUfunction simt_entry;
 enum { SIMT_MARKS = CUDA_MARKS, SIMT_STREAM_NON_BLOCKING = CU_STREAM_NON_BLOCKING, SIMT_EVENT_DEFAULT = CU_EVENT_DEFAULT };
 #define SIMT_NOT_CAPTURING CU_STREAM_CAPTURE_STATUS_NONE
 #define SIMT_CAPTURE_OF_THREAD CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
-#define SIMT_CALL CUDA_CALL
+#define SIMT_SUCCESS CUDA_SUCCESS
+#define SIMT_CAPTURE_RELAXED CU_STREAM_CAPTURE_MODE_RELAXED
+#define SIMT_PARAM_POINTER CU_LAUNCH_PARAM_BUFFER_POINTER
+#define SIMT_PARAM_SIZE CU_LAUNCH_PARAM_BUFFER_SIZE
+#define SIMT_PARAM_END CU_LAUNCH_PARAM_END
+
+#define SIMT_CALL(driver, name, ...) CUDA_CALL(driver, name, __VA_ARGS__)
+#define SIMT_LAUNCH_KERNEL LaunchKernel
 #define simt_retain cuda_retain
 #define simt_enter cuda_enter
 #define simt_leave cuda_leave
+#define simt_words cuda_words
+
+static inline trine_status simt_allow_shared(const cuda_device *d, CUfunction function, uint32_t bytes) {
+    return CUDA_CALL(d->driver, FuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+}
 
 #endif

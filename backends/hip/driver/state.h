@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "backends/simt/core/foreign.h"
 #include "backends/simt/core/functions.h"
 #include "backends/hip/core/chips.h"
 #include "driver.h"
@@ -27,6 +28,7 @@ typedef struct hip_device {
     pthread_mutex_t lock;
     hip_module module[TRINE_OP_COUNT]; /* by op, loaded with its first function */
     simt_functions functions;
+    simt_foreign_list foreign;
 } hip_device;
 
 typedef struct hip_queue {

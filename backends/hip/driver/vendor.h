@@ -12,16 +12,33 @@ typedef hip_pointer simt_pointer;
 typedef hip_graph simt_graph;
 typedef hip_executable simt_executable;
 typedef int simt_capture_status;
+typedef int simt_capture_mode;
+typedef hip_result simt_result;
+typedef hip_module simt_module;
+typedef hip_code simt_entry;
 enum { SIMT_MARKS = HIP_MARKS, SIMT_STREAM_NON_BLOCKING = HIP_STREAM_NON_BLOCKING, SIMT_EVENT_DEFAULT = 0 };
-enum { SIMT_NOT_CAPTURING = 0, SIMT_CAPTURE_OF_THREAD = HIP_CAPTURE_MODE_THREAD_LOCAL };
+enum { SIMT_SUCCESS = HIP_SUCCESS };
+enum { SIMT_NOT_CAPTURING = 0, SIMT_CAPTURE_OF_THREAD = HIP_CAPTURE_MODE_THREAD_LOCAL, SIMT_CAPTURE_RELAXED = HIP_CAPTURE_MODE_RELAXED };
+/* HIP_LAUNCH_PARAM_BUFFER_POINTER, _SIZE and _END. */
+#define SIMT_PARAM_POINTER ((void *)1)
+#define SIMT_PARAM_SIZE ((void *)2)
+#define SIMT_PARAM_END ((void *)3)
 
 #define SIMT_CALL(driver, name, ...) HIP_CALL(driver, name, __VA_ARGS__)
+#define SIMT_LAUNCH_KERNEL ModuleLaunchKernel
 #define StreamCreate StreamCreateWithFlags
 #define EventCreate EventCreateWithFlags
 #define MemAlloc Malloc
 #define MemFree Free
 #define simt_enter hip_enter
 #define simt_leave hip_leave
+#define simt_words hip_words
+
+/* A block has what memory there is for it without being allowed. */
+static inline trine_status simt_allow_shared(const hip_device *d, hip_code function, uint32_t bytes) {
+    (void)d, (void)function, (void)bytes;
+    return TRINE_OK;
+}
 
 /* A device is there without being retained. */
 static inline trine_status simt_retain(hip_device *d) {

@@ -212,4 +212,5 @@ void simt_fill_backend(trine_backend *backend_out) {
     backend_out->graph_free = graph_free;
     backend_out->mark = mark;
     backend_out->elapsed = elapsed;
+    backend_out->launch = simt_launch_foreign;
 }
