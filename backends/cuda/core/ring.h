@@ -62,7 +62,7 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
     static constexpr bool whole = WHOLE;
     static constexpr int TENSORS = sizeof...(Types), WARPS = THREADS / WARP;
     static constexpr int ITEMS = (... && (sizeof(typename Types::bits) == 2)) ? 8 : 4;
-    static constexpr int HELD = SIMT_RING_HELD(THREADS, CHUNKS);
+    static constexpr int HELD = SIMT_RING_HELD(THREADS);
     static constexpr bool ALONE = TENSORS == 3 && HELD > SIMT_RING_DIVIDED;                               /* a block of many of a processor has whole rows */
     static constexpr int MOST = ALONE ? 1 : TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST; /* blocks of a cluster */
     static constexpr int STEP = THREADS * ITEMS, COLUMN = (0 + ... + (int)sizeof(typename Types::bits));

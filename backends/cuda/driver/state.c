@@ -191,15 +191,10 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
     return cuda_launch_function(call, &launch);
 }
 
-trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out) {
+trine_status cuda_function_clusters(const trine_call *call, const simt_function *function, int threads, int *clusters_out) {
     const cuda_device *d = call->device;
-    const cuda_launch launch = launch_of(call, function, (int64_t)d->units * (function->cluster > 1 ? function->cluster : 1), threads, NULL);
-    if (launch.cluster > 0) return cuda_clusters_held(call, &launch, clusters_out);
-    *clusters_out = d->units * blocks;
-    return TRINE_OK;
+    const cuda_launch launch = launch_of(call, function, (int64_t)d->units * function->cluster, threads, NULL);
+    return cuda_clusters_held(call, &launch, clusters_out);
 }
 
-simt_room simt_room_of(const trine_call *call) {
-    const cuda_device *d = call->device;
-    return (simt_room){ .units = d->units, .shared = d->shared, .cluster = d->cluster_launch ? CUDA_MOST_CLUSTER : 1 };
-}
+int simt_units(const trine_call *call) { return ((const cuda_device *)call->device)->units; }

@@ -78,6 +78,9 @@ trine_status cuda_launch_function(const trine_call *call, const cuda_launch *lau
  * more than half of a processor's shared memory that follows from the cluster's size, for which the driver is asked once. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
+/* The same of a function that simt_launch() takes. */
+trine_status cuda_function_clusters(const trine_call *call, const simt_function *function, int threads, int *clusters_out);
+
 /* peak.c: the backend's `peak`. */
 trine_status cuda_peak(const trine_device *device, void *queue, trine_peak *peak);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy on CUDA devices: the host side. */
+#include "backends/cuda/core/shared.h"
 #include "backends/simt/loss/cross_entropy_launch.h"
 #include "spec/places/cross_entropy.h"
 
-static const simt_shape *shape_of(const trine_call *call, simt_part *part_out) {
+static const cuda_shape *shape_of(const trine_call *call, simt_part *part_out) {
     enum { LEAST = 2 << 10 }; /* bytes of a row: up to that a warp has it in registers */
-    return simt_shape_of(call, CROSS_ENTROPY_DIM_V, LEAST / (int64_t)trine_dtype_size(call->type[CROSS_ENTROPY_TYPE_T]), part_out);
+    return cuda_shape_of(call, CROSS_ENTROPY_DIM_V, LEAST / (int64_t)trine_dtype_size(call->type[CROSS_ENTROPY_TYPE_T]), part_out);
 }
 
 static const char *refuse_parts(const trine_call *call) {
@@ -16,8 +17,8 @@ static const char *refuse_parts(const trine_call *call) {
 
 static trine_status launch_parts(const trine_call *call) {
     cross_entropy_params p = cross_entropy_params_of(call);
-    const simt_shape *shape = shape_of(call, &p.part);
-    return simt_launch_parts(call, "parts", TRINE_NONE, shape, CROSS_ENTROPY_DIM_V, &p.part, p.rows, &p, sizeof p);
+    const cuda_shape *shape = shape_of(call, &p.part);
+    return cuda_launch_parts(call, "parts", TRINE_NONE, shape, CROSS_ENTROPY_DIM_V, &p.part, p.rows, &p, sizeof p);
 }
 
 /* Registers take any row, and are a kernel of their own so that tests see them take those that shared memory is preferred for. */

@@ -4,10 +4,10 @@
 #include "norm_parts.h"
 
 #define SHAPE(G, HELD) NORM_PART_SHAPE(layer_norm, G, HELD)
-SIMT_PART_SHAPES(SHAPE)
+SIMT_LONG_SHAPES(SHAPE)
 NORM_FULLS(layer_norm, true)
 #define DROP(G, HELD) NORM_DROP(layer_norm, true, bf16, G, HELD) NORM_DROP(layer_norm, true, f16, G, HELD)
-SIMT_SHORT_SHAPES(DROP)
+SIMT_MIDDLE_SHAPES(DROP)
 NORM_FITS_SHORT(layer_norm, f32, 896, 768)
 NORM_FITS(layer_norm, bf16, 1024, 896)
 NORM_FITS(layer_norm, f16, 896, 768)

@@ -4,6 +4,5 @@
 #include "norm_backward_ring.h"
 
 NORM_BACKWARD_RINGS(layer_norm_backward, true)
-NORM_BACKWARD_FITS(layer_norm_backward, true, f32)
 NORM_BACKWARD_FITS(layer_norm_backward, true, bf16)
 NORM_BACKWARD_FITS(layer_norm_backward, true, f16)

@@ -325,10 +325,9 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_back
 }
 
 /* Rows of one type in few blocks: of 16 bits they have 84 % of what a copy moves in the way that others have 91 to 95 %, and 88 to 92 in this, of f32 at 12288 89 and 92;
- * but f32 at 49152, in 16 blocks, 89 and 83 (H200). Where 384 threads have it, a row is as others. */
+ * but f32 at 49152, in 16 blocks, 89 and 83 (H200). */
 template <bool CENTERED, class T, class R, int THREADS, int CHUNKS> DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
-    constexpr bool FEW = sizeof(typename T::bits) == sizeof(typename R::bits) && (CHUNKS == 1 || THREADS != SIMT_RING_THREADS / 4 * 3),
-                   MANY = !FEW || THREADS == SIMT_RING_THREADS;
+    constexpr bool FEW = sizeof(typename T::bits) == sizeof(typename R::bits), MANY = !FEW || THREADS == SIMT_RING_THREADS;
     constexpr int FEWEST = sizeof(typename T::bits) == 2 ? 2 : SIMT_RING_MOST;
     if (!p.ring.whole) return norm_backward_anew<CENTERED, T, f32, false, CHUNKS, true, ring<CHUNKS, THREADS, false, RING_SPARE, T, R, R>>(p);
     if constexpr (FEW)
@@ -384,19 +383,12 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
 #define NORM_BACKWARD_ANEW(op, CENTERED, T, CHUNKS, VARIANT) \
     ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew_ring<CENTERED, T, CHUNKS>(p); }
 #define NORM_BACKWARD_FULL(op, CENTERED, T, R, THREADS, CHUNKS, VARIANT) \
-    ENTRY_HELD(op##_ring_full_##T##_##R##_##VARIANT, THREADS, SIMT_RING_HELD(THREADS, CHUNKS), norm_backward_params) { \
+    ENTRY_HELD(op##_ring_full_##T##_##R##_##VARIANT, THREADS, SIMT_RING_HELD(THREADS), norm_backward_params) { \
         norm_backward_full_ring<CENTERED, T, R, THREADS, CHUNKS>(p); \
     }
-#define NORM_BACKWARD_FULL_NARROWEST(op, CENTERED, T) \
-    NORM_BACKWARD_FULL(op, CENTERED, T, T, 96, 1, 96) \
-    NORM_BACKWARD_FULL(op, CENTERED, T, T, 160, 1, 160) \
-    NORM_BACKWARD_FULL(op, CENTERED, T, T, 192, 1, 192)
-#define NORM_BACKWARD_FULL_NARROW(op, CENTERED, T) \
-    NORM_BACKWARD_FULL(op, CENTERED, T, T, 320, 1, 320) \
-    NORM_BACKWARD_FULL(op, CENTERED, T, T, 384, 1, 384) \
+#define NORM_BACKWARD_FULLS(op, CENTERED, T) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 128, 2, 256) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 256, 2, 512) \
-    NORM_BACKWARD_FULL(op, CENTERED, T, T, 384, 2, 768) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 512, 2, 1024)
 
 /* Entries <op>_fit_<T>_<columns>, of whole rows in registers by groups that they fill, and <op>_fit_ragged_<T>_<columns>, of those that begin anywhere. */
@@ -406,8 +398,8 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
         norm_backward_rows<CENTERED, T, group<G, 1, true>>(p); \
     }
 #define NORM_BACKWARD_FIT_RAGGED(op, CENTERED, T) \
-    ENTRY_ASKING(op##_fit_ragged_##T##_3072, NORM_FIT_MOST, 1, norm_backward_params) { \
-        static_assert(NORM_FIT_MOST * NORM_FIT_ITEMS == 3072, "its name"); \
+    ENTRY_ASKING(op##_fit_ragged_##T##_1536, NORM_FIT_MOST, 1, norm_backward_params) { \
+        static_assert(NORM_FIT_MOST * NORM_FIT_ITEMS == 1536, "its name"); \
         norm_backward_rows<CENTERED, T, group<NORM_FIT_MOST, 1, false>>(p); \
     }
 #define NORM_BACKWARD_FITS(op, CENTERED, T) \
@@ -416,9 +408,6 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     NORM_BACKWARD_FIT(op, CENTERED, T, 96, 768) \
     NORM_BACKWARD_FIT(op, CENTERED, T, 160, 1280) \
     NORM_BACKWARD_FIT(op, CENTERED, T, 192, 1536) \
-    NORM_BACKWARD_FIT(op, CENTERED, T, 224, 1792) \
-    NORM_BACKWARD_FIT(op, CENTERED, T, 320, 2560) \
-    NORM_BACKWARD_FIT(op, CENTERED, T, 384, 3072) \
     NORM_BACKWARD_FIT_RAGGED(op, CENTERED, T)
 
 #define NORM_BACKWARD_RINGS(op, CENTERED) \
@@ -436,11 +425,9 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     NORM_BACKWARD_ANEW(op, CENTERED, f32, 4, 2048) \
     NORM_BACKWARD_ANEW(op, CENTERED, bf16, 4, 2048) \
     NORM_BACKWARD_ANEW(op, CENTERED, f16, 4, 2048) \
-    NORM_BACKWARD_FULL_NARROW(op, CENTERED, bf16) \
-    NORM_BACKWARD_FULL_NARROW(op, CENTERED, f16) \
-    NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 128, 2, 256) \
-    NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 256, 2, 512) \
-    NORM_BACKWARD_FULL(op, CENTERED, f32, f32, 512, 2, 1024) \
+    NORM_BACKWARD_FULLS(op, CENTERED, f32) \
+    NORM_BACKWARD_FULLS(op, CENTERED, bf16) \
+    NORM_BACKWARD_FULLS(op, CENTERED, f16) \
     NORM_BACKWARD_FULL(op, CENTERED, bf16, f32, 512, 2, 1024) \
     NORM_BACKWARD_FULL(op, CENTERED, f16, f32, 512, 2, 1024) \
     NORM_BACKWARD_FINISH(op, f32) \

@@ -4,9 +4,5 @@
 #include "norm_backward_ring.h"
 
 NORM_BACKWARD_RINGS(rms_norm_backward, false)
-NORM_BACKWARD_FULL_NARROWEST(rms_norm_backward, false, bf16)
-NORM_BACKWARD_FULL_NARROWEST(rms_norm_backward, false, f16)
-NORM_BACKWARD_FIT(rms_norm_backward, false, f32, 224, 1792)
-NORM_BACKWARD_FIT_RAGGED(rms_norm_backward, false, f32)
 NORM_BACKWARD_FITS(rms_norm_backward, false, bf16)
 NORM_BACKWARD_FITS(rms_norm_backward, false, f16)

@@ -97,12 +97,7 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
     return status;
 }
 
-/* A row in shared memory wants copies that no thread waits for, and more than 64 KB. */
-simt_room simt_room_of(const trine_call *call) {
+int simt_units(const trine_call *call) {
     (void)call;
-    return (simt_room){ 0 };
-}
-trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out) {
-    (void)function, (void)threads, (void)blocks, (void)clusters_out;
-    return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: the device has no clusters", call->plan->spec->name);
+    return 0;
 }

@@ -114,7 +114,7 @@ bool simt_rows_whole(const trine_call *call, int symbol) {
     return true;
 }
 
-static simt_ahead ahead_of(const trine_call *call, int tensor, int64_t bytes, int sectors) {
+simt_ahead simt_ahead_most(const trine_call *call, int tensor, int64_t bytes, int sectors) {
     const trine_tensor *t = &call->tensor[tensor];
     int64_t count = 1;
     for (int d = t->rank - 1; d >= 0; count *= t->shape[d], d--)
@@ -122,11 +122,7 @@ static simt_ahead ahead_of(const trine_call *call, int tensor, int64_t bytes, in
     const int64_t most = bytes / (int64_t)trine_dtype_size(t->dtype);
     return (simt_ahead){ t->data, (count < most ? count : most) * (int64_t)trine_dtype_size(t->dtype), sectors };
 }
-simt_ahead simt_ahead_of(const trine_call *call, int tensor) { return ahead_of(call, tensor, SIMT_AHEAD, 1); }
-simt_ahead simt_ahead_of_parts(const trine_call *call, int tensor, const simt_shape *shape) {
-    const int sectors = shape->threads >= 128 ? 2 : 1;
-    return ahead_of(call, tensor, sectors * SIMT_AHEAD_PARTS, sectors);
-}
+simt_ahead simt_ahead_of(const trine_call *call, int tensor) { return simt_ahead_most(call, tensor, SIMT_AHEAD, 1); }
 
 simt_ahead_two simt_ahead_of_two(const trine_call *call, int first, int second) {
     simt_ahead_two ahead = { { simt_ahead_of(call, first), simt_ahead_of(call, second) } };
@@ -164,123 +160,4 @@ trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t 
     const simt_group group = simt_row_group(rows, call->dim[symbol], ladder);
     const simt_function function = { .step = step, .ragged = !simt_rows_whole(call, symbol), .type = { call->type[SIMT_FIRST_TYPE] }, .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
-}
-
-/* Bytes of a row for each block, if a processor holds so many: whole pieces of 32. A kilobyte of its memory belongs to each block, another is its function's own. */
-static int64_t part_room(const simt_room *room, int held) {
-    enum { OWN = 1 << 10, PIECE = 32 };
-    const int64_t shared = room->shared < SIMT_PART_BYTES ? room->shared : SIMT_PART_BYTES;
-    return ((shared + OWN) / held - 2 * OWN) / PIECE * PIECE;
-}
-
-/* Parts begin where lines of the cache do: elsewhere a warp's reads and writes touch one more, which costs up to 6 %. */
-static int part_length(int64_t n, int blocks) {
-    enum { LINE = 64 };
-    return (int)(blocks > 1 ? simt_blocks(n, LINE * blocks) * LINE : n);
-}
-
-#define SHAPE(threads, held) { threads, held },
-static const simt_shape shapes[] = { SIMT_PART_SHAPES(SHAPE) };
-#undef SHAPE
-enum { DIVIDED = 2 }; /* the first whose rows clusters divide */
-
-/* The fewest blocks, up to `most`, that have room for a row of n elements. */
-static bool part_fits(const simt_room *room, int64_t n, int64_t bytes, int held, int most, simt_part *part_out) {
-    for (int blocks = 1; blocks <= most; blocks++) {
-        *part_out = (simt_part){ blocks, part_length(n, blocks) };
-        if (part_out->length * bytes <= part_room(room, held)) return true;
-    }
-    return false;
-}
-
-const simt_shape *simt_shape_for(const trine_call *call, int symbol, int count, int64_t bytes, int share, simt_part *part_out) {
-    const simt_room room = simt_room_of(call);
-    const int64_t n = call->dim[symbol];
-    if (room.shared == 0 || n > INT32_MAX - 65536) return NULL;
-    for (int i = 0; i < count; i++) {
-        const int most = i < DIVIDED ? 1 : i == DIVIDED && room.cluster > share ? share : room.cluster;
-        if (part_fits(&room, n, bytes, shapes[i].held, most, part_out)) return &shapes[i];
-    }
-    return NULL;
-}
-
-const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out) {
-    enum { FEW = 4 }; /* blocks of six to a processor; else more of three */
-    return call->dim[symbol] > least ? simt_shape_for(call, symbol, SIMT_ALL, (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]), FEW, part_out) : NULL;
-}
-
-bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int64_t bytes) {
-    const simt_room room = simt_room_of(call);
-    return 2 * part->length * bytes >= part_room(&room, shape->held);
-}
-
-trine_status simt_launch_parts(const trine_call *call, const char *step, trine_dtype other, const simt_shape *shape, int symbol, const simt_part *part,
-                               int64_t rows, const void *params, size_t size) {
-    const simt_room room = simt_room_of(call);
-    const simt_function function = {
-        .step = step,
-        .ragged = !simt_rows_whole(call, symbol),
-        .type = { call->type[SIMT_FIRST_TYPE], other },
-        .variant = shape->held,
-        .shared = (int)part_room(&room, shape->held),
-        .cluster = part->blocks,
-    };
-    return simt_launch(call, &function, rows * part->blocks, shape->threads, params, size);
-}
-
-static simt_function ring_function(const trine_call *call, const simt_ring_entry *entry, const simt_ring *ring) {
-    return (simt_function){
-        .step = entry->full ? "ring_full" : "ring",
-        .type = { call->type[SIMT_FIRST_TYPE], entry->full ? call->type[SIMT_SECOND_TYPE] : TRINE_NONE },
-        .variant = entry->threads * entry->chunks,
-        .shared = SIMT_RING_BYTES / SIMT_RING_HELD(entry->threads, entry->chunks) + entry->behind,
-        .cluster = ring->blocks,
-    };
-}
-
-static trine_status ring_held(const trine_call *call, const simt_ring_entry *entry, const simt_ring *ring, int *clusters_out) {
-    const simt_function function = ring_function(call, entry, ring);
-    return simt_clusters_held(call, &function, entry->threads, SIMT_RING_HELD(entry->threads, entry->chunks), clusters_out);
-}
-
-const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out) {
-    enum { OWN = 3 << 10, LINE = 64 }; /* bytes of a function's own; columns that are not divided */
-    const simt_room room = simt_room_of(call);
-    const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
-    const bool whole = simt_rows_whole(call, symbol);
-    int i = 0, clusters = 0;
-    while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && n % 8 != 0))) i++;
-    if (i == count) return NULL;
-    const simt_ring_entry *entry = &entries[i];
-    const int held = SIMT_RING_HELD(entry->threads, entry->chunks), cluster = entry->full && held > SIMT_RING_DIVIDED ? 1 : room.cluster;
-    if (room.shared < SIMT_RING_BYTES + held * entry->behind + OWN) return NULL;
-    const int64_t items = entry->items ? entry->items : 16 / (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
-    const int64_t least = simt_blocks(n, entry->chunks * entry->threads * items);
-    const bool wide = least > cluster;
-    if (wide && (cluster == 1 || least > entry->wide)) return NULL;
-    const int blocks = wide ? entry->wide : (int)least;
-    const int64_t part = simt_blocks(simt_blocks(n, blocks), LINE) * LINE;
-    *ring_out = (simt_ring){
-        .blocks = blocks,
-        .part = (int)part,
-        .rows = entry->near > 0 && part * (bytes / n) >= entry->near ? SIMT_RING_ROWS - 1 : SIMT_RING_ROWS,
-        .whole = whole,
-    };
-    return wide && (ring_held(call, entry, ring_out, &clusters) != TRINE_OK || clusters == 0) ? NULL : entry;
-}
-
-int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most) {
-    const int64_t turns = simt_blocks(rows, held < 1 ? 1 : held);
-    return rows == 0 ? 0 : simt_blocks(rows, turns > most ? most : turns);
-}
-
-trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most, const void *params,
-                              size_t size) {
-    const simt_function function = ring_function(call, entry, ring);
-    int held;
-    const trine_status status = ring_held(call, entry, ring, &held);
-    if (status != TRINE_OK) return status;
-    ring->clusters = simt_ring_clusters(rows, entry->idle > 0 ? held - held / entry->idle : held, most);
-    if (rows > 0) ring->turns = (int)simt_blocks(rows, ring->clusters);
-    return simt_launch(call, &function, ring->clusters * ring->blocks, entry->threads, params, size);
 }

@@ -59,55 +59,8 @@ simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
  * `symbol`. */
 trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
 
-/* Rows in shared memory, entries <op>_<step>[_ragged]_<type>[_<other>]_<held>, of SIMT_PART_SHAPES. */
-typedef struct simt_shape {
-    int threads, held;
-} simt_shape;
-
-/* The shape for a row along dimension `symbol`, and the fewest blocks that have room for it together; NULL: none have, or it is no longer than `least`. */
-const simt_shape *simt_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out);
-
-/* The same for rows, or several of a block at a time, that need so many bytes for each column: the first of `shapes`, of which blocks of six to a processor share
- * at most `share`. And do they fill half of its room? */
-#define SIMT_ONE_MORE(threads, held) +1
-enum { SIMT_SHORT = SIMT_SHORT_SHAPES(SIMT_ONE_MORE), SIMT_ALL = SIMT_PART_SHAPES(SIMT_ONE_MORE) };
-#undef SIMT_ONE_MORE
-const simt_shape *simt_shape_for(const trine_call *call, int symbol, int shapes, int64_t bytes, int share, simt_part *part_out);
-bool simt_parts_full(const trine_call *call, const simt_shape *shape, const simt_part *part, int64_t bytes);
-
-trine_status simt_launch_parts(const trine_call *call, const char *step, trine_dtype other, const simt_shape *shape, int symbol, const simt_part *part,
-                               int64_t rows, const void *params, size_t size);
-
-/* Rows through shared memory, entries <op>_ring_<type>_<chunks of a block>: `threads` have so many chunks of 16 bytes each of a row of more than `least` bytes
- * and, unless that is 0, at most `most`. `behind` bytes follow a ring. */
-typedef struct simt_ring_entry {
-    int threads, chunks, least, most, behind;
-    bool whole; /* only rows of whole vectors, wherever they begin: sums do not depend on that */
-    int items;  /* of a chunk; 0: 16 bytes of the first type */
-    int idle;   /* one of so many clusters that the device holds is left out; 0: none */
-    int near;   /* bytes of a block's part of a row, of the first type, with which a ring holds two rows; 0: three */
-    int wide;   /* blocks of a cluster, where the device holds such, for rows that others have no room for; 0: no such rows */
-    bool full;  /* entries <op>_ring_full_<type>_<second type>_<chunks of a block> */
-} simt_ring_entry;
-
-/* The first of `count` entries that takes a row along dimension `symbol`, if clusters have room for it; NULL: none. */
-const simt_ring_entry *simt_ring_of(const trine_call *call, int symbol, int count, const simt_ring_entry *entries, simt_ring *ring_out);
-
-/* Clusters that take `rows` in as few turns as if so many were held at once, but in no more than `most`. */
-int64_t simt_ring_clusters(int64_t rows, int64_t held, int64_t most);
-
-/* Fills in ring->clusters, where `params` has it, and launches as many. */
-trine_status simt_launch_ring(const trine_call *call, const simt_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most, const void *params,
-                              size_t size);
-
-/* The device's processors, the bytes of shared memory that a block can have, 0 if this backend has no entries for rows in it, and the blocks of a cluster. */
-typedef struct simt_room {
-    int units, shared, cluster;
-} simt_room;
-simt_room simt_room_of(const trine_call *call);
-
-/* How many clusters of a function the device holds at once, if a processor holds so many blocks. */
-trine_status simt_clusters_held(const trine_call *call, const simt_function *function, int threads, int blocks, int *clusters_out);
+/* The device's SMs, where the backend has functions for what many of them do together; 0 where it has none. */
+int simt_units(const trine_call *call);
 
 /* Dropout's constants. */
 simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);
@@ -127,8 +80,8 @@ bool simt_rows_whole(const trine_call *call, int symbol);
 
 /* The first bytes of a tensor without gaps, the last dimension innermost; none of another. */
 simt_ahead simt_ahead_of(const trine_call *call, int tensor);
-/* The same for rows in shared memory. */
-simt_ahead simt_ahead_of_parts(const trine_call *call, int tensor, const simt_shape *shape);
+/* Of at most so many bytes, by so many sectors at a time. */
+simt_ahead simt_ahead_most(const trine_call *call, int tensor, int64_t bytes, int sectors);
 /* The same for two tensors that are read side by side. */
 simt_ahead_two simt_ahead_of_two(const trine_call *call, int first, int second);
 

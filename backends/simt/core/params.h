@@ -53,15 +53,16 @@ typedef struct simt_part {
     int blocks, length;
 } simt_part;
 enum { SIMT_PART_BYTES = 228 << 10 }; /* of a processor's shared memory, at most */
-#define SIMT_SHORT_SHAPES(SHAPE) SHAPE(64, 24) SHAPE(128, 12) SHAPE(256, 6)
-#define SIMT_PART_SHAPES(SHAPE) SIMT_SHORT_SHAPES(SHAPE) SHAPE(512, 3) SHAPE(512, 2)
+#define SIMT_MIDDLE_SHAPES(SHAPE) SHAPE(128, 12) SHAPE(256, 6)
+#define SIMT_LONG_SHAPES(SHAPE) SIMT_MIDDLE_SHAPES(SHAPE) SHAPE(512, 3) SHAPE(512, 2)
+#define SIMT_PART_SHAPES(SHAPE) SHAPE(64, 24) SIMT_LONG_SHAPES(SHAPE)
 
 /* Rows through shared memory (cuda/ring.h): threads of a processor's blocks, bytes of a processor's rings, and behind a ring where a gradient holds a weight; blocks of a
  * cluster at most, of wide ones too, which are for devices whose blocks have such rings. */
 enum { SIMT_RING_THREADS = 512, SIMT_RING_BYTES = 192 << 10, SIMT_RING_BEHIND = 32 << 10, SIMT_RING_MOST = 8, SIMT_RING_WIDE = 16, SIMT_RING_ROWS = 3 };
-/* Blocks that a processor holds. Threads with one chunk of a row want half of the registers: twice as many fit. */
-#define SIMT_RING_HELD(threads, chunks) (SIMT_RING_THREADS * ((chunks) == 1 ? 2 : 1) / (threads))
-/* A cluster divides rows of three tensors if a processor holds no more of its blocks than so many: of others each has whole rows, and no room for other blocks' sums. */
+/* Blocks that an SM holds. */
+#define SIMT_RING_HELD(threads) (SIMT_RING_THREADS / (threads))
+/* A cluster divides rows of three tensors if an SM holds no more of its blocks than so many: of others each has whole rows, and no room for other blocks' sums. */
 enum { SIMT_RING_DIVIDED = 3 };
 typedef struct simt_ring {
     int blocks, part; /* of a cluster; columns of a block */

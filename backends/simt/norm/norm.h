@@ -7,7 +7,7 @@
 #include "backends/simt/core/columns.h"
 
 /* Groups that whole rows fill: of `size` threads, each of which has so many vectors; they take rows of more than `least` columns. */
-enum { NORM_FIT_ITEMS = 8, NORM_FIT_SMALL = 128, NORM_FIT_MOST = 384 /* of a gradient */ };
+enum { NORM_FIT_ITEMS = 8, NORM_FIT_SMALL = 128, NORM_FIT_MOST = 192 /* of a gradient */ };
 typedef struct norm_fit {
     int least, size, vectors;
 } norm_fit;
@@ -29,11 +29,6 @@ typedef struct norm_params {
     int block_rows;   /* of a block, where rows are in shared memory: they share what is read of the weight and the bias */
     simt_ahead ahead; /* of x */
 } norm_params;
-
-/* Is h = x, with weights of x's type? */
-static inline bool norm_plain(const norm_params *p, bool weight_as_x) {
-    return !p->residual.data && !p->residual_out.data && p->dropout.p == 0 && (weight_as_x || !(p->weight.data || p->bias.data));
-}
 
 /* dweight and dbias are sums over rows. Of rows that fit a group of 512, or a ring in shared memory, each thread sums up those of the rows that its group takes
  * in turns; of others blocks of rows are read once more. Either way into partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launches that rms_norm and layer_norm share, and those of their gradients. Tensors are given by their numbers, -1 where an op has none; `p` has what the
- * call's parameters say. */
+/* The launches that rms_norm and layer_norm share, and those of their gradients, on all devices. They are told which by call->self. */
 #ifndef TRINE_SIMT_NORM_LAUNCH_H
 #define TRINE_SIMT_NORM_LAUNCH_H
 
@@ -28,30 +27,56 @@ NORM_ALIKE(LAYER_NORM_BACKWARD);
 TRINE_ALIKE(NORM_TYPE_T, SIMT_FIRST_TYPE);
 TRINE_ALIKE(NORM_TYPE_R, SIMT_SECOND_TYPE);
 
-typedef struct norm_tensors {
+/* A norm: where its tensors are, -1 those that it has not, and what its parameters say. The self of its kernels. */
+typedef struct norm_op {
     int x, residual, weight, bias, y, residual_out, mean, rstd;
-} norm_tensors;
+    norm_params (*params)(const trine_call *call);
+} norm_op;
+extern const norm_op norm_rms, norm_layer;
 
-/* The parameters that the arguments of both norms have. */
-#define NORM_PARAMS(args) \
-    (norm_params) { \
-        .eps = (args)->eps, .weight_offset = (args)->weight_offset, .round = (args)->rounding == TRINE_ROUND_BEFORE_WEIGHT, \
-        .dropout = simt_dropout_of((args)->dropout, (args)->seed, (args)->offset) \
-    }
+/* What the call passes to device code, but for what a way of its own needs. */
+norm_params norm_params_of(const trine_call *call);
 
-trine_status norm_launch(const trine_call *call, const norm_tensors *t, norm_params p);
+/* Rows in registers, by groups of row.h: of any length and alignment. */
+trine_status norm_launch_rows(const trine_call *call);
 
-typedef struct norm_backward_tensors {
+/* The gradient of one, likewise. */
+typedef struct norm_backward_op {
     int dy, h, weight, mean, rstd, dresidual, dx, dh, dweight, dbias;
-} norm_backward_tensors;
+    norm_backward_params (*params)(const trine_call *call);
+} norm_backward_op;
+extern const norm_backward_op norm_backward_rms, norm_backward_layer;
 
-/* Likewise those of their gradients. */
-#define NORM_BACKWARD_PARAMS(args) \
-    (norm_backward_params) { .weight_offset = (args)->weight_offset, .dropout = simt_dropout_of((args)->dropout, (args)->seed, (args)->offset) }
+norm_backward_params norm_backward_params_of(const trine_call *call);
 
-/* Partial sums of dweight, then of dbias, where they are asked for. */
-size_t norm_backward_workspace(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p);
+/* Workspace for the partial sums of dweight and dbias over so many blocks, where they are asked for. And where they are, for p->blocks. */
+size_t norm_backward_bytes(const trine_call *call, int64_t blocks);
+void norm_backward_partials(const trine_call *call, norm_backward_params *p);
 
-trine_status norm_backward_launch(const trine_call *call, const norm_backward_tensors *t, norm_backward_params p);
+/* The sums over p->blocks. `ring`: rows went through shared memory. */
+trine_status norm_backward_finish(const trine_call *call, const norm_backward_params *p, bool ring);
+
+/* Is tensor `t` of an op given? */
+static inline bool norm_given(const trine_call *call, int t) { return t >= 0 && simt_present(call, t); }
+
+/* Rows that fit a group of NORM_FUSED_MOST threads, in turns. */
+const char *norm_backward_refuse_rows(const trine_call *call);
+size_t norm_backward_workspace_rows(const trine_call *call);
+trine_status norm_backward_launch_rows(const trine_call *call);
+
+/* Longer ones, which are read twice. */
+const char *norm_backward_refuse_long(const trine_call *call);
+size_t norm_backward_workspace_long(const trine_call *call);
+trine_status norm_backward_launch_long(const trine_call *call);
+
+/* As few turns as hold the rows of `group` in `held` blocks, in no more of these than that takes. */
+int64_t norm_backward_turns(simt_group *group, int64_t held);
+
+#define NORM_BACKWARD_KERNELS(op) \
+    { .name = SIMT_NAME, .refuse = norm_backward_refuse_rows, .workspace = norm_backward_workspace_rows, .launch = norm_backward_launch_rows, .self = &(op) }, \
+    { \
+        .name = SIMT_NAME "_long", .refuse = norm_backward_refuse_long, .workspace = norm_backward_workspace_long, .launch = norm_backward_launch_long, \
+        .self = &(op) \
+    }
 
 #endif
