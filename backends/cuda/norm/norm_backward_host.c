@@ -68,11 +68,9 @@ trine_status norm_backward_launch_ring(const trine_call *call) {
 
 /* One vector of each thread. Half as many threads with two are as fast but of 16 bits, and there of rms_norm with residuals of f32. */
 static const norm_fit *fit_of(const trine_call *call) {
-    static const norm_fit fits[] = { { .least = 0, .size = 8, .vectors = 1 },
-                                     { .least = 128, .size = 32, .vectors = 1 },
-                                     { .least = 512, .size = 96, .vectors = 1 },
-                                     { .least = 1024, .size = 160, .vectors = 1 },
-                                     { .least = 1280, .size = NORM_FIT_MOST, .vectors = 1 } };
+    static const norm_fit fits[] = { { .least = 0, .size = 8, .vectors = 1 },      { .least = 128, .size = 32, .vectors = 1 },
+                                     { .least = 512, .size = 96, .vectors = 1 },   { .least = 1024, .size = 160, .vectors = 1 },
+                                     { .least = 1280, .size = 192, .vectors = 1 }, { .least = 2048, .size = NORM_FIT_MOST, .vectors = 1 } };
     const norm_backward_op *op = call->self;
     if (call->type[NORM_TYPE_T] == TRINE_F32 || (op->mean < 0 && call->type[NORM_TYPE_R] == TRINE_F32)) return NULL;
     return norm_fit_among(call->dim[NORM_DIM_N], sizeof fits / sizeof fits[0], fits);

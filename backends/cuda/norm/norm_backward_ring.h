@@ -398,8 +398,8 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
         norm_backward_rows<CENTERED, T, group<G, 1, true>>(p); \
     }
 #define NORM_BACKWARD_FIT_RAGGED(op, CENTERED, T) \
-    ENTRY_ASKING(op##_fit_ragged_##T##_1536, NORM_FIT_MOST, 1, norm_backward_params) { \
-        static_assert(NORM_FIT_MOST * NORM_FIT_ITEMS == 1536, "its name"); \
+    ENTRY_ASKING(op##_fit_ragged_##T##_2560, NORM_FIT_MOST, 1, norm_backward_params) { \
+        static_assert(NORM_FIT_MOST * NORM_FIT_ITEMS == 2560, "its name"); \
         norm_backward_rows<CENTERED, T, group<NORM_FIT_MOST, 1, false>>(p); \
     }
 #define NORM_BACKWARD_FITS(op, CENTERED, T) \
@@ -408,6 +408,7 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     NORM_BACKWARD_FIT(op, CENTERED, T, 96, 768) \
     NORM_BACKWARD_FIT(op, CENTERED, T, 160, 1280) \
     NORM_BACKWARD_FIT(op, CENTERED, T, 192, 1536) \
+    NORM_BACKWARD_FIT(op, CENTERED, T, 320, 2560) \
     NORM_BACKWARD_FIT_RAGGED(op, CENTERED, T)
 
 #define NORM_BACKWARD_RINGS(op, CENTERED) \

@@ -26,7 +26,7 @@ static const norm_fit *fit_of(const trine_call *call) {
     static const norm_fit fits[] = {
         { .least = 0, .size = 8, .vectors = 1 },     { .least = 64, .size = 8, .vectors = 2 },    { .least = 128, .size = 8, .vectors = 3 },
         { .least = 256, .size = 32, .vectors = 2 },  { .least = 512, .size = 32, .vectors = 3 },  { .least = 1024, .size = 32, .vectors = 5 },
-        { .least = 1280, .size = 64, .vectors = 3 }, { .least = 1536, .size = 32, .vectors = 7 },
+        { .least = 1280, .size = 64, .vectors = 3 }, { .least = 1536, .size = 32, .vectors = 7 }, { .least = 1792, .size = 64, .vectors = 5 },
     };
     const int64_t n = call->dim[NORM_DIM_N];
     const bool wide = call->type[NORM_TYPE_T] == TRINE_F32 || (call->type[NORM_TYPE_R] == TRINE_F32 && sums(call));

@@ -391,7 +391,8 @@ template <bool CENTERED, class T, class R, int G, int HELD, bool WHOLE> DEVICE v
     NORM_FIT(op, T, 32, 3, THREE, 768) \
     NORM_FIT(op, T, 32, 5, 640, 1280) \
     NORM_FIT(op, T, 64, 3, 768, 1536) \
-    NORM_FIT(op, T, 32, 7, 512, 1792)
+    NORM_FIT(op, T, 32, 7, 512, 1792) \
+    NORM_FIT(op, T, 64, 5, 640, 2560)
 
 /* The entries <op>_full[_ragged]_<T>_<R>_<held>. */
 #define NORM_FULL(op, CENTERED, T, R) \

@@ -7,7 +7,7 @@
 #include "backends/simt/core/columns.h"
 
 /* Groups that whole rows fill: of `size` threads, each of which has so many vectors; they take rows of more than `least` columns. */
-enum { NORM_FIT_ITEMS = 8, NORM_FIT_SMALL = 128, NORM_FIT_MOST = 192 /* of a gradient */ };
+enum { NORM_FIT_ITEMS = 8, NORM_FIT_SMALL = 128, NORM_FIT_MOST = 320 /* of a gradient */ };
 typedef struct norm_fit {
     int least, size, vectors;
 } norm_fit;
