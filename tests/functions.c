@@ -9,11 +9,11 @@
 enum { MANY = 5000 };
 
 static char places[MANY];
+static simt_functions functions;
 
 static void name_of(int i, char name_out[static SIMT_NAME_SIZE]) { snprintf(name_out, SIMT_NAME_SIZE, "op_step_bf16_%d", i); }
 
 int main(void) {
-    simt_functions functions = { 0 };
     char name[SIMT_NAME_SIZE];
     bool right = simt_function_find(&functions, "op") == NULL;
     for (int i = 0; i < MANY; i++) {

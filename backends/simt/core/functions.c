@@ -31,7 +31,8 @@ static unsigned hash(const char *name) {
 }
 
 struct simt_function_table {
-    unsigned places, used; /* places: a power of two, at least twice those used */
+    struct simt_function_table *before; /* the one that this replaced */
+    unsigned places, used;              /* places: a power of two, at least twice those used */
     struct simt_loaded {
         char name[SIMT_NAME_SIZE];
         _Atomic(void *) function; /* NULL: a free place */
@@ -64,6 +65,7 @@ void simt_function_enter(simt_functions *functions, const char *name, void *func
         const unsigned places = table != NULL ? 2 * table->places : FIRST;
         struct simt_function_table *next = calloc(1, sizeof *next + places * sizeof next->entry[0]);
         if (next == NULL) return;
+        next->before = table;
         next->places = places;
         for (unsigned i = 0; table != NULL && i < table->places; i++)
             if (table->entry[i].function != NULL) enter(next, table->entry[i].name, table->entry[i].function);
