@@ -16,7 +16,7 @@ exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' 
 echo "$exported" | grep -v '^trine_' && fail "a symbol is exported that is not trine_*"
 declared=$(cat include/trine/*.h | tr '\n' ' ' | grep -oE 'TRINE_API [a-z0-9_ *]*\btrine_[a-z0-9_]+ ?\(' | grep -oE 'trine_[a-z0-9_]+ ?\($' | tr -d ' (' | sort -u)
 [ "$exported" = "$declared" ] || { echo "$exported" >"$build/exported"; echo "$declared" | diff - "$build/exported" || true; fail "exported symbols differ from the headers"; }
-readelf -d "$library" | grep NEEDED | grep -vE 'lib(c|m|gomp|hwloc|pthread|dl)\.so|ld-linux' && fail "libtrine needs another library than libc, libm, OpenMP and hwloc"
+readelf -d "$library" | grep NEEDED | grep -vE 'lib(c|m|hwloc|pthread|dl)\.so|ld-linux' && fail "libtrine needs another library than libc, libm and hwloc"
 
 python3 .ci/numbers.py || fail "a number is read or written as the program's locale has it"
 python3 .ci/includes.py || fail "the include law is broken"

@@ -3,6 +3,8 @@
 #ifndef TRINE_BACKEND_H
 #define TRINE_BACKEND_H
 
+#include <sched.h>
+
 #include "spec/plan.h"
 
 typedef struct trine_host trine_host;
@@ -88,6 +90,10 @@ struct trine_host {
     /* Launches device code on the call's queue, for kernels that a module adds to a device; loads it with the first launch on the device. Does not wait; may be
      * recorded. TRINE_ERR_UNSUPPORTED if the device takes no code, TRINE_ERR_DEVICE with the driver's words. */
     trine_status (*launch)(const trine_call *call, const trine_code *code, const trine_launch *launch);
+    /* Is the calling thread in a parallel region of an OpenMP runtime? */
+    bool (*in_parallel)(void);
+    /* The CPUs that the calling thread, or one it makes, may run on; false if that cannot be known. */
+    bool (*cpus)(cpu_set_t *set, size_t size);
 };
 
 struct trine_backend {

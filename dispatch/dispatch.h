@@ -3,6 +3,8 @@
 #ifndef TRINE_DISPATCH_H
 #define TRINE_DISPATCH_H
 
+#include <sched.h>
+
 #include "backends/backend.h"
 
 /* A backend that was tried. */
@@ -77,6 +79,8 @@ int trine_word_distance(const char *a, size_t n, const char *b, size_t m);
  * node of a PCI device, -1 if unknown. */
 trine_status trine_topology_read(trine_host *host);
 int trine_topology_numa_of_pci(const char *bus_id);
+/* The CPUs that the calling thread, or one it makes, may run on; false if that cannot be known. */
+bool trine_topology_cpus(cpu_set_t *set, size_t size);
 
 /* registry.c: loads the built-in CPU backend and every module found; a refused one is entered with its reason. */
 trine_status trine_registry_load(trine *lib);

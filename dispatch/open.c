@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dispatch.h"
+#include "openmp.h"
 
 /* Copies the caller's options as far as both sides know them, and lets the environment fill what they leave open. */
 static trine_status resolve_options(trine *lib, const trine_options *options) {
@@ -34,12 +35,16 @@ static trine_status resolve_options(trine *lib, const trine_options *options) {
 static trine_status open_parts(trine *lib, const trine_options *options) {
     trine_status status = resolve_options(lib, options);
     if (status != TRINE_OK) return status;
-    lib->host = (trine_host){ .struct_size = sizeof lib->host,
-                              .error = trine_fail,
-                              .numa_node_of_pci = trine_topology_numa_of_pci,
-                              .environment = trine_env,
-                              .options = &lib->options,
-                              .launch = trine_launch_code };
+    lib->host = (trine_host){
+        .struct_size = sizeof lib->host,
+        .error = trine_fail,
+        .numa_node_of_pci = trine_topology_numa_of_pci,
+        .environment = trine_env,
+        .options = &lib->options,
+        .launch = trine_launch_code,
+        .in_parallel = trine_openmp_in_parallel,
+        .cpus = trine_topology_cpus,
+    };
     status = trine_topology_read(&lib->host);
     if (status != TRINE_OK) return status;
     status = trine_registry_load(lib);

@@ -145,7 +145,7 @@ static bool check_backend(trine_module_entry *entry, const trine_backend *b) {
     return true;
 }
 
-/* Opened for ever: code that started threads (libgomp) must never be unmapped. True if it has devices; one that extends another is asked for its kernels later. */
+/* Opened for ever: code that started threads must never be unmapped. True if it has devices; one that extends another is asked for its kernels later. */
 static bool load_module(const trine_host *host, trine_module_entry *entry) {
     if (!check_file(entry)) return false;
     void *object = dlopen(entry->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the machine is made of: cores of the process's cpuset, cache sizes, memory, and the NUMA node of a PCI device. */
 #include <ctype.h>
-#include <omp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,23 +8,15 @@
 #include <unistd.h>
 
 #include "dispatch.h"
+#include "openmp.h"
 
 enum { CPUS = 8192 }; /* Linux's own limit (CONFIG_NR_CPUS) */
 
-/* The CPUs the process may run on. With OMP_PROC_BIND the calling thread is bound to one place already, and the process's CPUs are those of all places. */
-static bool read_cpus(cpu_set_t *set, size_t size) {
+/* With OMP_PROC_BIND the calling thread is bound to one place already, and the process's CPUs are those of all places. */
+bool trine_topology_cpus(cpu_set_t *set, size_t size) {
+    if (trine_openmp_cpus(set, size)) return true;
     memset(set, 0, size);
-    const int places = omp_get_num_places();
-    for (int p = 0; p < places; p++) {
-        const int count = omp_get_place_num_procs(p);
-        int *ids = calloc((size_t)count + 1, sizeof *ids);
-        if (ids == NULL) return false;
-        omp_get_place_proc_ids(p, ids);
-        for (int i = 0; i < count; i++)
-            if (ids[i] >= 0 && ids[i] < CPUS) CPU_SET_S((size_t)ids[i], size, set);
-        free(ids);
-    }
-    return places > 0 || sched_getaffinity(0, size, set) == 0;
+    return sched_getaffinity(0, size, set) == 0;
 }
 
 /* -------------------------------------------------------------------------------------------------------------------- /sys */
@@ -69,7 +60,7 @@ static int count_cores(const cpu_set_t *set, size_t size) {
 static void read_system(trine_host *host) {
     cpu_set_t *set = CPU_ALLOC(CPUS);
     const size_t size = CPU_ALLOC_SIZE(CPUS);
-    if (set != NULL && read_cpus(set, size)) host->cores = count_cores(set, size);
+    if (set != NULL && trine_topology_cpus(set, size)) host->cores = count_cores(set, size);
     CPU_FREE(set);
     host->cache[0] = sysconf(_SC_LEVEL1_DCACHE_SIZE);
     host->cache[1] = sysconf(_SC_LEVEL2_CACHE_SIZE);
@@ -139,7 +130,7 @@ static bool read_hwloc(trine_host *host) {
     hwloc_topology_t topology;
     cpu_set_t *set = CPU_ALLOC(CPUS);
     const size_t size = CPU_ALLOC_SIZE(CPUS);
-    const bool here = set != NULL && read_cpus(set, size);
+    const bool here = set != NULL && trine_topology_cpus(set, size);
     if (!load(&topology, false)) {
         CPU_FREE(set);
         return false;

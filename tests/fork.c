@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After fork(), CPU queues go on working in the child, with the same bits, although OpenMP's threads are gone. */
+/* After fork(), CPU queues go on working in the child, with the same bits, although the parent's threads are not in it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

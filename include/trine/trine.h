@@ -9,8 +9,11 @@
  * Threads. A `trine` is immutable after trine_open() and may be shared by any number of threads. A queue belongs to one thread at
  * a time. Messages are per thread.
  *
- * Processes. After fork() the child may go on using CPU queues: they run single-threaded there, since OpenMP's threads do not
- * survive a fork. Devices other than the CPU must not be used in a forked child.
+ * The CPU device has threads of its own, which are made when first needed, sleep between calls, run where the thread that opened the queue may run, block
+ * all signals, and are named "trine". Where one cannot be made, or other programs hold its core, the others do its work: that changes no bit. A call needs
+ * 128 KiB of the calling thread's stack.
+ *
+ * Processes. After fork() the child may go on using CPU queues, with threads of its own. Devices other than the CPU must not be used in a forked child.
  *
  * Locale. The process's locale is neither changed nor heeded: numbers in caches, variables and messages have a point before the fraction.
  *

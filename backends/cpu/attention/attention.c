@@ -287,15 +287,14 @@ static void run_task(const attention *a, const int64_t *before, int64_t task, co
 typedef struct attend_job {
     const attention *a;
     const int64_t *before;
-    int64_t tasks, *next;
+    int64_t tasks;
 } attend_job;
 
 /* Causal rows grow: the longest first. */
-static void attend_thread(const void *context, int thread, int team) {
+static void attend_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const attend_job *job = context;
     const buffers w = buffers_of(job->a, index_bytes(job->a), thread);
-    (void)team;
-    for (int64_t task; (task = job->tasks - 1 - cpu_take(job->next)) >= 0;) run_task(job->a, job->before, task, &w);
+    for (int64_t i = first; i < last; i++) run_task(job->a, job->before, job->tasks - 1 - i, &w);
 }
 
 static trine_status launch(const trine_call *call) {
@@ -307,8 +306,7 @@ static trine_status launch(const trine_call *call) {
     for (int64_t s = 0; s < a.sequences; s++) before[s + 1] = before[s] + (sequence_of(&a, s).queries * a.group + block_rows(&a) - 1) / block_rows(&a);
     const int64_t tasks = before[a.sequences] * a.hk;
     const int team = cpu_team(call, tasks, a.b * a.sq * a.hk * a.group * (a.sk + 1) * a.d);
-    int64_t next = 0;
-    cpu_parallel(team, attend_thread, &(attend_job){ &a, before, tasks, &next });
+    cpu_tasks(call, team, tasks, attend_tasks, &(attend_job){ &a, before, tasks });
     return TRINE_OK;
 }
 
@@ -367,19 +365,14 @@ static void split_merge(const attention *a, int64_t problem, const buffers *w) {
     finish(&b, w);
 }
 
-typedef struct split_job {
-    const attention *a;
-    int64_t tasks, *next;
-} split_job;
-
-static void split_thread(const void *context, int thread, int team) {
-    const split_job *job = context;
-    const attention *a = job->a;
+static void split_tasks(const void *context, int64_t first, int64_t last, int thread) {
+    const attention *a = context;
     const buffers w = buffers_of(a, partial_bytes(a), thread);
-    int64_t first, last;
-    for (int64_t task; (task = cpu_take(job->next)) < job->tasks;) split_attend(a, task, &w);
-    cpu_barrier(team);
-    cpu_share(a->b * a->hk, thread, team, &first, &last);
+    for (int64_t task = first; task < last; task++) split_attend(a, task, &w);
+}
+static void merge_problems(const void *context, int64_t first, int64_t last, int thread) {
+    const attention *a = context;
+    const buffers w = buffers_of(a, partial_bytes(a), thread);
     for (int64_t problem = first; problem < last; problem++) split_merge(a, problem, &w);
 }
 
@@ -387,8 +380,8 @@ static trine_status split_launch(const trine_call *call) {
     const attention a = attention_of(call);
     const int64_t problems = a.b * a.hk, tasks = problems * chunks_of(&a);
     const int team = cpu_team(call, tasks, problems * a.group * a.sq * a.sk * a.d);
-    int64_t next = 0;
-    cpu_parallel(team, split_thread, &(split_job){ &a, tasks, &next });
+    cpu_tasks(call, team, tasks, split_tasks, &a);
+    cpu_shares(call, problems < team ? (int)problems : team, problems, merge_problems, &a);
     return TRINE_OK;
 }
 

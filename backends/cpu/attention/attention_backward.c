@@ -271,21 +271,27 @@ static void merge(const plan *p, int64_t problem, const buffers *w) {
 typedef struct gradient_job {
     const plan *p;
     char *buffers; /* of each thread */
-    int64_t rows, problems, *next;
 } gradient_job;
 
-static void gradient_thread(const void *context, int thread, int team) {
+static buffers buffers_of(const gradient_job *job, int thread) {
+    return buffers_at((float *)(void *)(job->buffers + (size_t)thread * job->p->buffer_bytes), job->p->a.d);
+}
+
+/* The three steps. */
+static void delta_rows(const void *context, int64_t first, int64_t last, int thread) {
     const gradient_job *job = context;
-    const plan *p = job->p;
-    const buffers w = buffers_at((float *)(void *)(job->buffers + (size_t)thread * p->buffer_bytes), p->a.d);
-    int64_t first, last;
-    cpu_share(job->rows, thread, team, &first, &last);
-    for (int64_t row = first; row < last; row++) delta_row(p, row);
-    cpu_barrier(team);
-    for (int64_t task; (task = cpu_take(job->next)) < job->problems * p->parts;) run_task(p, task, &w);
-    cpu_barrier(team);
-    cpu_share(job->problems, thread, team, &first, &last);
-    for (int64_t problem = first; problem < last; problem++) merge(p, problem, &w);
+    (void)thread;
+    for (int64_t row = first; row < last; row++) delta_row(job->p, row);
+}
+static void run_tasks(const void *context, int64_t first, int64_t last, int thread) {
+    const gradient_job *job = context;
+    const buffers w = buffers_of(job, thread);
+    for (int64_t task = first; task < last; task++) run_task(job->p, task, &w);
+}
+static void merge_problems(const void *context, int64_t first, int64_t last, int thread) {
+    const gradient_job *job = context;
+    const buffers w = buffers_of(job, thread);
+    for (int64_t problem = first; problem < last; problem++) merge(job->p, problem, &w);
 }
 
 static trine_status launch(const trine_call *call) {
@@ -295,8 +301,10 @@ static trine_status launch(const trine_call *call) {
     if (status != TRINE_OK) return status;
     const int64_t problems = a->sequences * a->hk, tasks = problems * p.parts, rows = a->b * a->sq * a->hk * a->group;
     const int team = cpu_team(call, tasks, rows * (a->sk + 1) * a->d);
-    int64_t next = 0;
-    cpu_parallel(team, gradient_thread, &(gradient_job){ &p, (char *)call->workspace + p.delta_bytes + parts_bytes(&p), rows, problems, &next });
+    const gradient_job job = { &p, (char *)call->workspace + p.delta_bytes + parts_bytes(&p) };
+    cpu_shares(call, cpu_team(call, rows, rows * a->d * 2 * (int64_t)vsize(a->dtype)), rows, delta_rows, &job);
+    cpu_tasks(call, team, tasks, run_tasks, &job);
+    cpu_shares(call, problems < team ? (int)problems : team, problems, merge_problems, &job);
     return TRINE_OK;
 }
 

@@ -116,10 +116,9 @@ typedef struct rope_job {
     float sign;
 } rope_job;
 
-static void rope_thread(const void *context, int thread, int team) {
+static void rope_part(const void *context, int64_t first, int64_t last, int thread) {
     const rope_job *job = context;
-    int64_t first, last;
-    cpu_share(job->rows, thread, team, &first, &last);
+    (void)thread;
     FOR_TYPE(job->call->tensor[ROPE_X].dtype, rope_typed, job->call, job->interleaved, job->sign, first, last);
 }
 
@@ -128,7 +127,8 @@ static trine_status rope_launch(const trine_call *call, bool interleaved, float 
     const trine_status status = rope_check(call);
     if (status != TRINE_OK) return status;
     const rope_job job = { call, call->dim[ROPE_DIM_B] * call->dim[ROPE_DIM_S] * call->dim[ROPE_DIM_H], interleaved, sign };
-    cpu_parallel(cpu_team(call, job.rows, job.rows * call->dim[ROPE_DIM_D] * 2 * (int64_t)vsize(call->tensor[ROPE_X].dtype)), rope_thread, &job);
+    const int64_t bytes = job.rows * call->dim[ROPE_DIM_D] * 2 * (int64_t)vsize(call->tensor[ROPE_X].dtype);
+    cpu_shares(call, cpu_team(call, job.rows, bytes), job.rows, rope_part, &job);
     return TRINE_OK;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU backend: its one device, its levels, its memory. */
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,29 +60,49 @@ static const struct {
 #undef KERNEL
 };
 
-/* What a level's backend is made of; made once per process and level. */
+/* What a level's backend is made of; made once per process, level, and description of the machine: the cores that it may use can become more or less. */
 typedef struct cpu_state {
     cpu_device cpu; /* first: kernels see it as call->device */
+    struct cpu_state *older;
+    int level;
+    int64_t memory;
+    bool (*cpus)(cpu_set_t *set, size_t size);
     trine_backend backend;
     trine_device device;
     const trine_kernel *kernels[TRINE_OP_COUNT];
 } cpu_state;
 
-static cpu_state states[LEVELS];
+static cpu_state *states;
 static pthread_mutex_t states_lock = PTHREAD_MUTEX_INITIALIZER;
 
-int trine_cpu_forked;
-
-static void forked(void) { trine_cpu_forked = 1; }
-
 static const trine_kernel *kernels(const trine_device *device, trine_op op) { return ((const cpu_state *)device->state)->kernels[op]; }
+
+/* The first number of OMP_NUM_THREADS, a list by level of nesting; 0 if there is none. */
+static int openmp_threads(void) {
+    const char *text = secure_getenv("OMP_NUM_THREADS");
+    char *end = NULL;
+    const long threads = text != NULL ? strtol(text, &end, 10) : 0;
+    if (threads < 1 || threads > INT_MAX) return 0;
+    end += strspn(end, " \t");
+    return *end == 0 || *end == ',' ? (int)threads : 0;
+}
+
+/* Of the CPUs that the calling thread may use now. */
+static cpu_pool *pool_here(const cpu_state *state) {
+    enum { CPUS = 8192 }; /* Linux's own limit (CONFIG_NR_CPUS) */
+    cpu_set_t *set = CPU_ALLOC(CPUS);
+    const size_t size = CPU_ALLOC_SIZE(CPUS);
+    cpu_pool *pool = set != NULL && state->cpus(set, size) ? trine_cpu_pool(set, size) : NULL;
+    CPU_FREE(set);
+    return pool;
+}
 
 static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
     cpu_queue *queue = malloc(sizeof *queue);
     if (queue == NULL) return TRINE_ERR_MEMORY;
-    queue->threads = options->threads > 0                ? options->threads
-                     : getenv("OMP_NUM_THREADS") != NULL ? omp_get_max_threads()
-                                                         : ((const cpu_device *)device->state)->threads;
+    const int asked = options->threads > 0 ? options->threads : openmp_threads();
+    queue->threads = asked > 0 ? asked : ((const cpu_device *)device->state)->threads;
+    queue->pool = pool_here(device->state);
     *queue_out = queue;
     return TRINE_OK;
 }
@@ -147,10 +168,10 @@ static void find_kernels(cpu_state *state, int highest) {
 
 static void make_state(cpu_state *state, int level, const trine_host *host) {
     static char model[128];
-    if (model[0] == 0) {
-        read_model(model, sizeof model);
-        pthread_atfork(NULL, NULL, forked);
-    }
+    if (model[0] == 0) read_model(model, sizeof model);
+    state->level = level;
+    state->cpus = host->cpus;
+    state->memory = host->memory;
     state->cpu = (cpu_device){ .threads = host->cores, .l1 = host->cache[0], .l2 = host->cache[1], .l3 = host->cache[2] };
     state->device = (trine_device){
         .info = { .name = "cpu",
@@ -186,6 +207,12 @@ static void make_state(cpu_state *state, int level, const trine_host *host) {
     };
 }
 
+static bool describes(const cpu_state *state, int level, const trine_host *host) {
+    const cpu_device *cpu = &state->cpu;
+    return state->level == level && state->memory == host->memory && cpu->threads == host->cores && cpu->l1 == host->cache[0] && cpu->l2 == host->cache[1] &&
+           cpu->l3 == host->cache[2];
+}
+
 const trine_backend *trine_cpu_backend(const trine_host *host, char *reason_out, size_t reason_size) {
     const char *cap = host->options->isa;
     int highest = LEVELS - 1;
@@ -198,9 +225,16 @@ const trine_backend *trine_cpu_backend(const trine_host *host, char *reason_out,
         }
     }
     while (!levels[highest].present()) highest--;
-    cpu_state *state = &states[highest];
     pthread_mutex_lock(&states_lock);
-    if (state->backend.name == NULL) make_state(state, highest, host);
+    cpu_state *state = states;
+    while (state != NULL && !describes(state, highest, host)) state = state->older;
+    if (state == NULL && (state = calloc(1, sizeof *state)) != NULL) {
+        make_state(state, highest, host);
+        state->older = states;
+        states = state;
+    }
     pthread_mutex_unlock(&states_lock);
-    return &state->backend;
+    if (state != NULL) return &state->backend;
+    snprintf(reason_out, reason_size, "out of memory");
+    return NULL;
 }

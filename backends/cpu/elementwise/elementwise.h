@@ -101,10 +101,9 @@ typedef struct walk_job {
     int64_t blocks; /* of 64 elements, so that no two threads store to one line of a contiguous tensor */
 } walk_job;
 
-static void walk_thread(const void *context, int thread, int team) {
+static void walk_blocks(const void *context, int64_t first, int64_t last, int thread) {
     const walk_job *job = context;
-    int64_t first, last;
-    cpu_share(job->blocks, thread, team, &first, &last);
+    (void)thread;
     last = last * 64 < job->w->count ? last * 64 : job->w->count;
     if (first < last) walk_range(job->w, first * 64, last, job->fn);
     if (job->w->start.stream) stream_fence();
@@ -128,7 +127,7 @@ static inline trine_status walk_all(const trine_call *call, run_fn fn) {
     }
     w.start.stream = written > cpu_of(call)->l3;
     const walk_job job = { &w, fn, (w.count + 63) / 64 };
-    cpu_parallel(cpu_team(call, job.blocks, bytes), walk_thread, &job);
+    cpu_shares(call, cpu_team(call, job.blocks, bytes), job.blocks, walk_blocks, &job);
     return TRINE_OK;
 }
 

@@ -58,7 +58,9 @@ static void loss_row(const losses *l, int64_t row, const part *parts) {
 }
 
 /* Rows of one chunk, or rows enough that none need be shared: each from end to end. */
-static void whole_rows(const losses *l, int64_t first, int64_t last) {
+static void whole_rows(const void *context, int64_t first, int64_t last, int thread) {
+    const losses *l = context;
+    (void)thread;
     for (int64_t row = first; row < last; row++) {
         part one;
         part *parts = l->chunks > 1 ? l->parts + row * l->chunks : &one;
@@ -69,21 +71,21 @@ static void whole_rows(const losses *l, int64_t first, int64_t last) {
     }
 }
 
-static void loss_thread(const void *context, int thread, int team) {
+/* Else in three steps: the chunks of all rows, the rows, and the chunks of their gradients. */
+static void chunk_parts(const void *context, int64_t first, int64_t last, int thread) {
     const losses *l = context;
-    int64_t first, last, first_task, last_task;
-    cpu_share(l->rows, thread, team, &first, &last);
-    if (l->chunks <= 1 || (l->gradient && l->rows >= team)) {
-        whole_rows(l, first, last);
-        return;
-    }
-    cpu_share(l->rows * l->chunks, thread, team, &first_task, &last_task);
-    for (int64_t task = first_task; task < last_task; task++) loss_chunk(l, task / l->chunks, task % l->chunks * CHUNK, &l->parts[task]);
-    cpu_barrier(team);
+    (void)thread;
+    for (int64_t task = first; task < last; task++) loss_chunk(l, task / l->chunks, task % l->chunks * CHUNK, &l->parts[task]);
+}
+static void row_losses(const void *context, int64_t first, int64_t last, int thread) {
+    const losses *l = context;
+    (void)thread;
     for (int64_t row = first; row < last; row++) loss_row(l, row, l->parts + row * l->chunks);
-    if (!l->gradient) return;
-    cpu_barrier(team);
-    for (int64_t task = first_task; task < last_task; task++) {
+}
+static void chunk_gradients(const void *context, int64_t first, int64_t last, int thread) {
+    const losses *l = context;
+    (void)thread;
+    for (int64_t task = first; task < last; task++) {
         const int64_t row = task / l->chunks, at = task % l->chunks * CHUNK;
         gradient_chunk(&l->gradients, row, l->powers[row], at, chunk_length(l->v, at));
     }
@@ -124,7 +126,15 @@ static trine_status launch(const trine_call *call) {
     const trine_status status = labels_check(call, l.labels, l.v, l.ignore);
     if (status != TRINE_OK) return status;
     const int64_t tensors = l.gradient ? 2 : 1, bytes = l.rows * (l.v + 1) * (int64_t)vsize(l.logits->dtype) * tensors;
-    cpu_parallel(cpu_team(call, l.rows * (l.chunks > 1 ? l.chunks : 1), bytes), loss_thread, &l);
+    const int64_t tasks = l.rows * (l.chunks > 1 ? l.chunks : 1);
+    const int team = cpu_team(call, tasks, bytes);
+    if (l.chunks <= 1 || (l.gradient && l.rows >= team)) {
+        cpu_shares(call, team, l.rows, whole_rows, &l);
+        return TRINE_OK;
+    }
+    cpu_shares(call, team, tasks, chunk_parts, &l);
+    cpu_shares(call, l.rows < team ? (int)l.rows : team, l.rows, row_losses, &l);
+    if (l.gradient) cpu_shares(call, team, tasks, chunk_gradients, &l);
     return TRINE_OK;
 }
 

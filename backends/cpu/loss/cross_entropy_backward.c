@@ -30,11 +30,10 @@ static void coarse_row(const gradients *g, int64_t row) {
     for (int64_t at = 0; at < v; at += CHUNK) gradient_chunk(&g->rows, row, powers, at, chunk_length(v, at));
 }
 
-static void gradient_thread(const void *context, int thread, int team) {
+static void gradient_tasks(const void *context, int64_t first, int64_t last, int thread) {
     const gradients *g = context;
     const int64_t v = g->rows.v;
-    int64_t first, last;
-    cpu_share(g->count * g->chunks, thread, team, &first, &last);
+    (void)thread;
     for (int64_t task = first; task < last; task++) {
         const int64_t row = task / g->chunks, at = task % g->chunks * CHUNK;
         if (fabsf(g->lse[row]) < COARSE_LSE || isnan(g->lse[row]))
@@ -62,7 +61,8 @@ static trine_status launch(const trine_call *call) {
     };
     const trine_status status = labels_check(call, g.rows.labels, g.rows.v, g.rows.ignore);
     if (status != TRINE_OK) return status;
-    cpu_parallel(cpu_team(call, g.count * g.chunks, g.count * g.rows.v * 2 * (int64_t)vsize(g.rows.logits->dtype)), gradient_thread, &g);
+    const int64_t tasks = g.count * g.chunks;
+    cpu_shares(call, cpu_team(call, tasks, g.count * g.rows.v * 2 * (int64_t)vsize(g.rows.logits->dtype)), tasks, gradient_tasks, &g);
     return TRINE_OK;
 }
 

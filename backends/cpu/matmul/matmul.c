@@ -131,26 +131,25 @@ static task task_of(const trine_call *call, const product *p, const blocking *b,
     return (task){ .p = p, .b = b, .a = memory, .bs = memory + b->a_bytes, .sums = memory + b->a_bytes + b->b_bytes };
 }
 
+typedef struct tasks_job {
+    const trine_call *call;
+    const product *p;
+    const blocking *b;
+} tasks_job;
+
+static void run_tasks(const void *context, int64_t first, int64_t last, int thread) {
+    const tasks_job *job = context;
+    task t = task_of(job->call, job->p, job->b, thread);
+    tile_begin(job->p->kind);
+    for (int64_t i = first; i < last; i++) run(&t, i);
+    tile_end(job->p->kind);
+}
+
 static trine_status launch(const trine_call *call) {
     const product p = product_of(call);
     const blocking b = block(call, &p);
-    const int64_t tasks = p.g * b.down * b.right;
     const int slices = b.slice > 0 ? (int)(call->workspace_size / (size_t)b.slice) : b.team, team = b.team < slices ? b.team : slices;
-    if (team == 1) { /* without the microsecond of a parallel region */
-        task t = task_of(call, &p, &b, 0);
-        tile_begin(p.kind);
-        for (int64_t i = 0; i < tasks; i++) run(&t, i);
-        tile_end(p.kind);
-        return TRINE_OK;
-    }
-#pragma omp parallel num_threads(team)
-    {
-        task t = task_of(call, &p, &b, omp_get_thread_num());
-        tile_begin(p.kind);
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < tasks; i++) run(&t, i);
-        tile_end(p.kind);
-    }
+    cpu_tasks(call, team, p.g * b.down * b.right, run_tasks, &(tasks_job){ call, &p, &b });
     return TRINE_OK;
 }
 

@@ -9,13 +9,13 @@
 #include "matmul_product.h"
 
 /* Lanes of X at most, and where Y's lanes are consecutive; sums of a task at most; lanes of Y in a task at least; units of k at a time, so that Y's pages stay in the TLB. */
-enum { FEW = 32, FEW_ACROSS = 8, SUMS = 4096, LEAST = 128, DEPTH = 16 };
+enum { FEW = 32, FEW_ACROSS = 8, SUMS = 4096, LEAST = 128, DEPTH = 16, SKINNY_NOTE = 64 };
 
 typedef struct skinny {
     product p;
     view x, y;
     int64_t few, many;
-    int64_t units, x_bytes; /* of X, unpacked */
+    int64_t units, x_bytes; /* of X, unpacked, and of a note */
     int64_t strip, strips;  /* lanes of Y in a task; tasks */
     bool swapped;           /* X is b */
     int team;
@@ -38,7 +38,7 @@ static inline skinny skinny_of(const trine_call *call) {
     s.x = s.swapped ? p->b : p->a, s.y = s.swapped ? p->a : p->b;
     s.few = s.swapped ? p->n : p->m, s.many = s.swapped ? p->m : p->n;
     s.units = cpu_round_up((p->k + unit_depth(p->kind) - 1) / unit_depth(p->kind), unit_lanes(p->kind));
-    s.x_bytes = cpu_round_up(s.units * s.few * unit_bytes(p->kind), 256);
+    s.x_bytes = cpu_round_up(s.units * s.few * unit_bytes(p->kind) + SKINNY_NOTE, 256);
     s.team = product_team(call, p, p->g * ((s.many + LEAST - 1) / LEAST));
     const int64_t share = (s.many * p->g + s.team - 1) / s.team, most = SUMS / (s.few < 1 ? 1 : s.few < FEW ? s.few : FEW) / VL * VL;
     s.strip = cpu_round_up(share < LEAST ? LEAST : share, VL);
@@ -270,21 +270,29 @@ static void skinny_run(const skinny *s, int64_t index, char *x, int64_t *unpacke
     strip_finish(s, sums, batch, first, lanes);
 }
 
+typedef struct skinny_job {
+    const skinny *s;
+    const trine_call *call;
+} skinny_job;
+
+/* A thread's X in the workspace, and at its end the batch that it is of. */
+static char *skinny_x(const skinny *s, const trine_call *call, int thread) { return (char *)call->workspace + thread * s->x_bytes; }
+static int64_t *skinny_unpacked(const skinny *s, const trine_call *call, int thread) {
+    return (int64_t *)(void *)(skinny_x(s, call, thread + 1) - SKINNY_NOTE);
+}
+
+static void skinny_tasks(const void *context, int64_t first, int64_t last, int thread) {
+    const skinny_job *job = context;
+    int64_t *unpacked = skinny_unpacked(job->s, job->call, thread);
+    for (int64_t i = first; i < last; i++) skinny_run(job->s, i, skinny_x(job->s, job->call, thread), unpacked);
+}
+
 static trine_status skinny_launch(const trine_call *call) {
     const skinny s = skinny_of(call);
     const int64_t tasks = s.p.g * s.strips;
-    const int slices = s.x_bytes > 0 ? (int)(call->workspace_size / (size_t)s.x_bytes) : s.team, team = s.team < slices ? s.team : slices;
-    int64_t unpacked = -1;
-    if (team == 1) {
-        for (int64_t i = 0; i < tasks; i++) skinny_run(&s, i, call->workspace, &unpacked);
-        return TRINE_OK;
-    }
-#pragma omp parallel num_threads(team) firstprivate(unpacked)
-    {
-        char *x = (char *)call->workspace + omp_get_thread_num() * s.x_bytes;
-#pragma omp for schedule(dynamic, 1)
-        for (int64_t i = 0; i < tasks; i++) skinny_run(&s, i, x, &unpacked);
-    }
+    const int slices = (int)(call->workspace_size / (size_t)s.x_bytes), team = s.team < slices ? s.team : slices;
+    for (int thread = 0; thread < team; thread++) *skinny_unpacked(&s, call, thread) = -1;
+    cpu_tasks(call, team, tasks, skinny_tasks, &(skinny_job){ &s, call });
     return TRINE_OK;
 }
 

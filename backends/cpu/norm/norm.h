@@ -210,11 +210,10 @@ static size_t norm_workspace(const trine_call *call) {
     return call->empty ? 0 : (size_t)((factor + shift) * cpu_round_up(a->n, 2 * VL)) * sizeof(float);
 }
 
-static void norm_thread(const void *context, int thread, int team) {
+static void norm_rows(const void *context, int64_t first, int64_t last, int thread) {
     const norm *a = context;
     row_piece h;
-    int64_t first, last;
-    cpu_share(a->r, thread, team, &first, &last);
+    (void)thread;
     for (int64_t i = first; i < last; i++) norm_row(a, h, i);
     if (a->stream) stream_fence();
 }
@@ -225,7 +224,7 @@ static trine_status norm_launch(const trine_call *call) {
     a.stream = row_streams(call);
     a.factor = norm_parameter(&a, a.weight, a.weight ? a.weight_offset : 1, &memory);
     if (CENTERED) a.shift = norm_parameter(&a, a.bias, 0, &memory);
-    cpu_parallel(cpu_team(call, a.r, row_bytes(call)), norm_thread, &a);
+    cpu_shares(call, cpu_team(call, a.r, row_bytes(call)), a.r, norm_rows, &a);
     return TRINE_OK;
 }
 

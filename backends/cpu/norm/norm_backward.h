@@ -126,22 +126,25 @@ typedef struct norm_job {
     float *partial[2], *runs[2];
 } norm_job;
 
-static void norm_thread(const void *context, int thread, int team) {
+static void norm_blocks(const void *context, int64_t first, int64_t last, int thread) {
     const norm_job *job = context;
     const norm_gradient *a = job->a;
     const int64_t pitch = columns_pitch(a->n);
-    const trine_tensor *out[2] = { a->dweight, a->dbias };
     float *const run[2] = { job->runs[0] ? job->runs[0] + thread * pitch : NULL, job->runs[1] ? job->runs[1] + thread * pitch : NULL };
     norm_pieces p;
-    int64_t first, last;
-    cpu_share(job->blocks, thread, team, &first, &last);
     for (int64_t b = first; b < last; b++) norm_block(a, &p, b, job->partial, run);
     if (a->stream) stream_fence();
-    cpu_barrier(team);
-    cpu_share(pitch / 16, thread, team, &first, &last);
+}
+
+/* Columns by 16, from the sums of all blocks. */
+static void norm_columns(const void *context, int64_t first, int64_t last, int thread) {
+    const norm_job *job = context;
+    const norm_gradient *a = job->a;
+    const trine_tensor *out[2] = { a->dweight, a->dbias };
+    (void)thread;
     last = last * 16 < a->n ? last * 16 : a->n;
     for (int k = 0; k < 2; k++)
-        if (out[k]) columns_finish(job->partial[k], job->blocks, pitch, first * 16, last, out[k]);
+        if (out[k]) columns_finish(job->partial[k], job->blocks, columns_pitch(a->n), first * 16, last, out[k]);
 }
 
 /* The parameters that the arguments of both ops have. */
@@ -172,7 +175,9 @@ static trine_status norm_backward_launch(const trine_call *call) {
         job.runs[k] = next + job.blocks * pitch;
         next = job.runs[k] + team * pitch;
     }
-    cpu_parallel(team, norm_thread, &job);
+    cpu_shares(call, team, job.blocks, norm_blocks, &job);
+    const int64_t columns = pitch / 16;
+    if (norm_sums(&a)) cpu_shares(call, cpu_team(call, columns, job.blocks * pitch * (int64_t)sizeof(float)), columns, norm_columns, &job);
     return TRINE_OK;
 }
 

@@ -144,13 +144,14 @@ INLINE void softmax_rows_as(const softmax *a, float *h, int64_t first, int64_t l
     }
 }
 
-/* Threads take chunks in turn, for causal rows grow. */
-static void softmax_thread(const void *context, int thread, int team) {
+static int64_t softmax_chunks(int64_t s) { return (s + SOFTMAX_CHUNK - 1) / SOFTMAX_CHUNK; }
+
+static void softmax_part(const void *context, int64_t first_chunk, int64_t last_chunk, int thread) {
     const softmax *a = context;
     row_piece piece;
     float *h = a->pitch > 0 ? a->held + thread * a->pitch : piece;
-    const int64_t chunks = (a->s + SOFTMAX_CHUNK - 1) / SOFTMAX_CHUNK;
-    for (int64_t c = thread; c < a->rows / a->s * chunks; c += team) {
+    const int64_t chunks = softmax_chunks(a->s);
+    for (int64_t c = first_chunk; c < last_chunk; c++) {
         const int64_t i = c % chunks * SOFTMAX_CHUNK, first = c / chunks * a->s + i;
         FOR_TYPE(a->x->dtype, softmax_rows_as, a, h, first, first + (a->s - i < SOFTMAX_CHUNK ? a->s - i : SOFTMAX_CHUNK));
     }
@@ -163,7 +164,8 @@ static int64_t softmax_pitch(const trine_call *call) {
     return n <= ROW_PIECE ? 0 : n <= SOFTMAX_HELD ? cpu_round_up(n, 64) : SOFTMAX_HELD;
 }
 
-static int softmax_team(const trine_call *call) { return cpu_team(call, call->dim[SOFTMAX_DIM_G] * call->dim[SOFTMAX_DIM_S], row_bytes(call)); }
+static int64_t softmax_tasks(const trine_call *call) { return call->dim[SOFTMAX_DIM_G] * softmax_chunks(call->dim[SOFTMAX_DIM_S]); }
+static int softmax_team(const trine_call *call) { return cpu_team(call, softmax_tasks(call), row_bytes(call)); }
 static size_t workspace(const trine_call *call) { return (size_t)(softmax_team(call) * softmax_pitch(call)) * sizeof(float); }
 
 static trine_status launch(const trine_call *call) {
@@ -183,7 +185,10 @@ static trine_status launch(const trine_call *call) {
         .causal = args->causal,
         .stream = !args->causal && row_streams(call), /* a line stored in part past the caches costs more than it saves */
     };
-    cpu_parallel(softmax_team(call), softmax_thread, &a);
+    if (a.causal) /* rows grow */
+        cpu_tasks(call, softmax_team(call), softmax_tasks(call), softmax_part, &a);
+    else
+        cpu_shares(call, softmax_team(call), softmax_tasks(call), softmax_part, &a);
     return TRINE_OK;
 }
 

@@ -47,13 +47,14 @@ static inline void row(const softmax_gradient *a, float *y, float *dy, int64_t g
     memset((char *)dx + visible * size, 0, (size_t)((a->n - visible) * size));
 }
 
-/* Threads take chunks of rows in turn, for causal rows grow. */
-static void thread_rows(const void *context, int thread, int team) {
-    enum { CHUNK = 16 };
+enum { CHUNK = 16 }; /* rows */
+
+static void chunks(const void *context, int64_t first, int64_t last, int thread) {
     const softmax_gradient *a = context;
     row_piece y, dy;
-    for (int64_t at = (int64_t)thread * CHUNK; at < a->rows; at += (int64_t)team * CHUNK)
-        for (int64_t i = at; i < a->rows && i < at + CHUNK; i++) row(a, y, dy, i / a->s, i % a->s);
+    (void)thread;
+    last = last * CHUNK < a->rows ? last * CHUNK : a->rows;
+    for (int64_t i = first * CHUNK; i < last; i++) row(a, y, dy, i / a->s, i % a->s);
     if (a->stream) stream_fence();
 }
 
@@ -70,7 +71,12 @@ static trine_status launch(const trine_call *call) {
         .causal = args->causal,
         .stream = !args->causal && row_streams(call),
     };
-    cpu_parallel(cpu_team(call, a.rows, row_bytes(call)), thread_rows, &a);
+    const int64_t count = (a.rows + CHUNK - 1) / CHUNK;
+    const int team = cpu_team(call, count, row_bytes(call));
+    if (a.causal) /* rows grow */
+        cpu_tasks(call, team, count, chunks, &a);
+    else
+        cpu_shares(call, team, count, chunks, &a);
     return TRINE_OK;
 }
 

@@ -72,11 +72,10 @@ typedef struct update {
     trine_dtype type, state, grad;
 } update;
 
-/* Shares begin at multiples of 64 elements, so that no cache line has two writers. */
-static void update_thread(const void *context, int thread, int team) {
+/* Blocks of 64 elements, so that no cache line has two writers. */
+static void update_blocks(const void *context, int64_t first, int64_t last, int thread) {
     const update *u = context;
-    int64_t first, last;
-    cpu_share((u->n + 63) / 64, thread, team, &first, &last);
+    (void)thread;
     first *= 64;
     last = last * 64 < u->n ? last * 64 : u->n;
     if (u->state == TRINE_F32)
@@ -106,7 +105,8 @@ static trine_status launch(const trine_call *call) {
                           tensor[ADAMW_GRAD].data,  tensor[ADAMW_COPY].dtype };
     const trine_dtype type = tensor[ADAMW_PARAM].dtype, state = tensor[ADAMW_M].dtype;
     const update u = { &s, &d, n, type, state, tensor[ADAMW_GRAD].dtype };
-    cpu_parallel(cpu_team(call, n, n * (int64_t)(2 * vsize(type) + 4 * vsize(state))), update_thread, &u);
+    const int64_t blocks = (n + 63) / 64;
+    cpu_shares(call, cpu_team(call, blocks, n * (int64_t)(2 * vsize(type) + 4 * vsize(state))), blocks, update_blocks, &u);
     return TRINE_OK;
 }
 

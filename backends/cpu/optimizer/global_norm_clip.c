@@ -82,22 +82,20 @@ typedef struct clip {
     float coefficient;
 } clip;
 
-static void squares_thread(const void *context, int thread, int team) {
+static void add_blocks(const void *context, int64_t first, int64_t last, int thread) {
     const clip *c = context;
     const int64_t n = c->x->shape[0], size = (int64_t)vsize(c->x->dtype);
-    int64_t first, last;
-    cpu_share(c->blocks, thread, team, &first, &last);
+    (void)thread;
     for (int64_t b = first; b < last; b++) {
         const int64_t count = n - b * BLOCK < BLOCK ? n - b * BLOCK : BLOCK;
         FOR_TYPE(c->x->dtype, block_squares, &c->partial[b], (const char *)c->x->data + b * BLOCK * size, count);
     }
 }
 
-static void scale_thread(const void *context, int thread, int team) {
+static void scale_blocks(const void *context, int64_t first, int64_t last, int thread) {
     const clip *c = context;
     const int64_t n = c->x->shape[0];
-    int64_t first, last;
-    cpu_share(c->blocks, thread, team, &first, &last);
+    (void)thread;
     last = last * BLOCK < n ? last * BLOCK : n;
     if (first * BLOCK < last) FOR_TYPE(c->x->dtype, scale_range, c->y->data, c->x->data, c->coefficient, first * BLOCK, last);
 }
@@ -105,10 +103,10 @@ static void scale_thread(const void *context, int thread, int team) {
 static trine_status launch(const trine_call *call) {
     clip c = { &call->tensor[GLOBAL_NORM_CLIP_X], &call->tensor[GLOBAL_NORM_CLIP_Y], call->workspace, blocks_of(call), 1 };
     const int team = cpu_team(call, c.blocks, c.x->shape[0] * (int64_t)vsize(c.x->dtype));
-    cpu_parallel(team, squares_thread, &c);
+    cpu_shares(call, team, c.blocks, add_blocks, &c);
     c.coefficient = finish(call);
     if (!(call->present & 1u << GLOBAL_NORM_CLIP_Y) || (c.y->data == c.x->data && c.coefficient == 1)) return TRINE_OK;
-    cpu_parallel(team, scale_thread, &c);
+    cpu_shares(call, team, c.blocks, scale_blocks, &c);
     return TRINE_OK;
 }
 

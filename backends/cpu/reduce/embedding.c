@@ -22,11 +22,10 @@ typedef struct gather {
     bool stream;
 } gather;
 
-static void gather_thread(const void *context, int thread, int team) {
+static void gather_parts(const void *context, int64_t begin, int64_t end, int thread) {
     const gather *g = context;
     const int64_t size = (int64_t)trine_dtype_size(g->y->dtype), from = g->table->stride[0] * size, to = g->y->stride[0] * size;
-    int64_t begin, end;
-    cpu_share(g->t * g->parts, thread, team, &begin, &end);
+    (void)thread;
     for (int64_t k = begin; k < end; k++) {
         const int64_t i = k / g->parts, first = k % g->parts * PART, bytes = g->bytes - first < PART ? g->bytes - first : PART;
         char *row = (char *)g->y->data + i * to + first;
@@ -45,7 +44,7 @@ static trine_status launch(const trine_call *call) {
     const trine_status status = ids_check(call, ids, table->shape[0]);
     if (status != TRINE_OK) return status;
     const gather g = { table, ids, y, t, bytes, (bytes + PART - 1) / PART, t * bytes > cpu_of(call)->l3 };
-    cpu_parallel(cpu_team(call, t * g.parts, 2 * t * bytes), gather_thread, &g);
+    cpu_shares(call, cpu_team(call, t * g.parts, 2 * t * bytes), t * g.parts, gather_parts, &g);
     return TRINE_OK;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* embedding_backward on the CPU: the tokens are sorted by row, then each row's gradients are summed in the order of the tokens.
  *
- * The work is a list of pieces, a table row by COLUMNS columns each, in the order of columns, then rows; threads take shares of equal cost. No sum is
- * ever split, so that neither the number of threads nor the shares show in the result. */
+ * The work is a list of pieces, a table row by COLUMNS columns each, in the order of columns, then rows; threads take parts of equal cost. No sum is
+ * ever split, so that neither the number of threads nor the parts show in the result. */
 #include "ids.h"
 #include "backends/cpu/core/vec.h"
 #include "spec/places/embedding_backward.h"
@@ -27,6 +27,7 @@ static void sort_tokens(const trine_tensor *ids, int64_t v, int64_t *token, int6
 typedef struct job {
     const trine_call *call;
     const int64_t *token, *start;
+    int64_t v, n; /* rows and columns of the table */
     bool accumulate;
 } job;
 
@@ -81,7 +82,10 @@ static void sum_piece(const job *j, int64_t row, int64_t c, int n) {
 }
 
 /* The pieces of cost first .. last-1 of all columns. */
-static void run_share(const job *j, int64_t v, int64_t n, int64_t first, int64_t last) {
+static void sum_pieces(const void *context, int64_t first, int64_t last, int thread) {
+    const job *j = context;
+    const int64_t v = j->v, n = j->n;
+    (void)thread;
     const int64_t cost = cost_before(j, v);
     for (int64_t c = first / cost * COLUMNS; c < n && c / COLUMNS * cost < last; c += COLUMNS) {
         const int64_t before = c / COLUMNS * cost, end = c + COLUMNS < n ? c + COLUMNS : n;
@@ -89,18 +93,6 @@ static void run_share(const job *j, int64_t v, int64_t n, int64_t first, int64_t
         const int64_t to = last < before + cost ? row_at(j, v, last - before) : v;
         for (int64_t row = from; row < to; row++) sum_piece(j, row, c, (int)(end - c));
     }
-}
-
-typedef struct share {
-    const job *j;
-    int64_t v, n, pieces;
-} share;
-
-static void sum_thread(const void *context, int thread, int team) {
-    const share *s = context;
-    int64_t first, last;
-    cpu_share(s->pieces, thread, team, &first, &last);
-    if (first < last) run_share(s->j, s->v, s->n, first, last);
 }
 
 static trine_status launch(const trine_call *call) {
@@ -111,10 +103,10 @@ static trine_status launch(const trine_call *call) {
     if (status != TRINE_OK) return status;
     int64_t *token = call->workspace, *start = token + t;
     sort_tokens(ids, v, token, start);
-    const job j = { call, token, start, ((const trine_embedding_backward_args *)call->args)->accumulate };
+    const job j = { call, token, start, v, n, ((const trine_embedding_backward_args *)call->args)->accumulate };
     const int64_t pieces = cost_before(&j, v) * ((n + COLUMNS - 1) / COLUMNS);
     const int64_t bytes = (cost_before(&j, v))*n * (int64_t)trine_dtype_size(dy->dtype);
-    cpu_parallel(cpu_team(call, pieces, bytes), sum_thread, &(share){ &j, v, n, pieces });
+    cpu_shares(call, cpu_team(call, pieces, bytes), pieces, sum_pieces, &j);
     return TRINE_OK;
 }
 

@@ -62,28 +62,33 @@ static void tile(const sums *a, int64_t block, int64_t piece, float *run) {
     }
 }
 
-static void sum_thread(const void *context, int thread, int team) {
+static void sum_tiles(const void *context, int64_t first, int64_t last, int thread) {
     const sums *a = context;
     row_piece run;
-    int64_t first, last;
-    cpu_share(a->blocks * a->pieces, thread, team, &first, &last);
+    (void)thread;
     for (int64_t t = first; t < last; t++) tile(a, t / a->pieces, t % a->pieces, run);
-    cpu_barrier(team);
-    if (a->columns) {
-        cpu_share(a->n, thread, team, &first, &last);
-        columns_finish(a->column_part, a->blocks, columns_pitch(a->n), first, last, a->columns);
-    }
-    if (a->row_part) {
-        cpu_share(a->r, thread, team, &first, &last);
-        columns_finish(a->row_part, a->pieces, columns_pitch(a->r), first, last, a->rows);
-    }
+}
+
+/* Sums by 16, from those of all blocks or pieces. */
+static void finish_columns(const void *context, int64_t first, int64_t last, int thread) {
+    const sums *a = context;
+    (void)thread;
+    columns_finish(a->column_part, a->blocks, columns_pitch(a->n), first * 16, last * 16 < a->n ? last * 16 : a->n, a->columns);
+}
+static void finish_rows(const void *context, int64_t first, int64_t last, int thread) {
+    const sums *a = context;
+    (void)thread;
+    columns_finish(a->row_part, a->pieces, columns_pitch(a->r), first * 16, last * 16 < a->r ? last * 16 : a->r, a->rows);
 }
 
 static trine_status launch(const trine_call *call) {
     sums a = arguments(call);
     if (a.columns) a.column_part = call->workspace;
     if (row_part_size(&a) > 0) a.row_part = (float *)call->workspace + column_part_size(&a);
-    cpu_parallel(cpu_team(call, a.blocks * a.pieces, row_bytes(call)), sum_thread, &a);
+    const int64_t tiles = a.blocks * a.pieces, columns = (a.n + 15) / 16, rows = (a.r + 15) / 16;
+    cpu_shares(call, cpu_team(call, tiles, row_bytes(call)), tiles, sum_tiles, &a);
+    if (a.columns) cpu_shares(call, cpu_team(call, columns, a.n * a.blocks * (int64_t)sizeof(float)), columns, finish_columns, &a);
+    if (a.row_part) cpu_shares(call, cpu_team(call, rows, a.r * a.pieces * (int64_t)sizeof(float)), rows, finish_rows, &a);
     return TRINE_OK;
 }
 
