@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "float_env.h"
 #include "queue.h"
 
 enum { LEAST_RUNS = 5, MOST_RUNS = 101 };
@@ -42,7 +43,7 @@ static trine_status time_kernel(trine_queue *queue, trine_op op, const void *arg
     return TRINE_OK;
 }
 
-trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args) {
+static FLOAT_ENV_INSIDE trine_status tune_call(trine_queue *queue, trine_op op, const void *args) {
     trine_explanation candidates;
     trine_call call;
     const trine_kernel *chosen;
@@ -67,7 +68,14 @@ trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args) 
     return status == TRINE_OK ? trine_tune_record(queue, &call, best, least) : status;
 }
 
-trine_status trine_tune_choose(trine_queue *queue, trine_op op, const void *args, const char *kernel, double seconds) {
+trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args) {
+    const float_env env = float_env_enter();
+    const trine_status status = tune_call(queue, op, args);
+    float_env_leave(env);
+    return status;
+}
+
+static FLOAT_ENV_INSIDE trine_status tune_choose(trine_queue *queue, trine_op op, const void *args, const char *kernel, double seconds) {
     trine_explanation candidates;
     trine_call call;
     if (kernel == NULL || !(isfinite(seconds) && seconds >= 0))
@@ -78,4 +86,11 @@ trine_status trine_tune_choose(trine_queue *queue, trine_op op, const void *args
         if (candidates.candidate[i].refused == NULL && strcmp(candidates.candidate[i].kernel, kernel) == 0)
             return trine_tune_record(queue, &call, kernel, seconds);
     return trine_fail(TRINE_ERR_NOT_FOUND, "trine_tune_choose: no kernel \"%s\" takes the call", kernel);
+}
+
+trine_status trine_tune_choose(trine_queue *queue, trine_op op, const void *args, const char *kernel, double seconds) {
+    const float_env env = float_env_enter();
+    const trine_status status = tune_choose(queue, op, args, kernel, seconds);
+    float_env_leave(env);
+    return status;
 }

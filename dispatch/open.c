@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "dispatch.h"
+#include "float_env.h"
 #include "openmp.h"
 
 /* Copies the caller's options as far as both sides know them, and lets the environment fill what they leave open. */
@@ -54,7 +55,7 @@ static trine_status open_parts(trine *lib, const trine_options *options) {
     return TRINE_OK;
 }
 
-trine_status trine_open(const trine_options *options, trine **lib_out) {
+static FLOAT_ENV_INSIDE trine_status open_library(const trine_options *options, trine **lib_out) {
     if (lib_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_open: lib_out is NULL");
     if (trine_plan_error() != NULL) return trine_fail(TRINE_ERR_INTERNAL, "specification: %s", trine_plan_error());
     trine_env_warn();
@@ -67,6 +68,13 @@ trine_status trine_open(const trine_options *options, trine **lib_out) {
     }
     *lib_out = lib;
     return TRINE_OK;
+}
+
+trine_status trine_open(const trine_options *options, trine **lib_out) {
+    const float_env env = float_env_enter();
+    const trine_status status = open_library(options, lib_out);
+    float_env_leave(env);
+    return status;
 }
 
 void trine_close(trine *lib) {

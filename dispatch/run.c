@@ -2,6 +2,7 @@
 /* The public functions that take any op: check, select, reserve, launch. */
 #include <string.h>
 
+#include "float_env.h"
 #include "queue.h"
 #include "select.h"
 
@@ -41,7 +42,7 @@ static trine_status take_workspace(trine_queue *queue, trine_call *call) {
     return TRINE_OK;
 }
 
-trine_status trine_run(trine_queue *queue, trine_op op, const void *args) {
+static FLOAT_ENV_INSIDE trine_status run(trine_queue *queue, trine_op op, const void *args) {
     trine_call call;
     const trine_kernel *kernel;
     trine_status status = trine_queue_check(queue, op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? trine_specs[op]->name : "trine_run");
@@ -57,7 +58,14 @@ trine_status trine_run(trine_queue *queue, trine_op op, const void *args) {
     return status;
 }
 
-trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, size_t *bytes_out) {
+trine_status trine_run(trine_queue *queue, trine_op op, const void *args) {
+    const float_env env = float_env_enter();
+    const trine_status status = run(queue, op, args);
+    float_env_leave(env);
+    return status;
+}
+
+static FLOAT_ENV_INSIDE trine_status workspace(trine_queue *queue, trine_op op, const void *args, size_t *bytes_out) {
     trine_call call;
     const trine_kernel *kernel;
     trine_status status = trine_queue_check(queue, "trine_workspace");
@@ -69,7 +77,14 @@ trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, 
     return TRINE_OK;
 }
 
-trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args, const char *output, double *coefficient_out) {
+trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, size_t *bytes_out) {
+    const float_env env = float_env_enter();
+    const trine_status status = workspace(queue, op, args, bytes_out);
+    float_env_leave(env);
+    return status;
+}
+
+static FLOAT_ENV_INSIDE trine_status error_bound(trine_queue *queue, trine_op op, const void *args, const char *output, double *coefficient_out) {
     trine_call call;
     trine_status status = trine_queue_check(queue, "trine_error_bound");
     if (status != TRINE_OK) return status;
@@ -83,7 +98,14 @@ trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args
     return TRINE_OK;
 }
 
-trine_status trine_explain(trine_queue *queue, trine_op op, const void *args, trine_explanation *explanation_out) {
+trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args, const char *output, double *coefficient_out) {
+    const float_env env = float_env_enter();
+    const trine_status status = error_bound(queue, op, args, output, coefficient_out);
+    float_env_leave(env);
+    return status;
+}
+
+static FLOAT_ENV_INSIDE trine_status explain(trine_queue *queue, trine_op op, const void *args, trine_explanation *explanation_out) {
     trine_call call;
     trine_status status = trine_queue_check(queue, "trine_explain");
     if (status != TRINE_OK) return status;
@@ -91,6 +113,13 @@ trine_status trine_explain(trine_queue *queue, trine_op op, const void *args, tr
     if ((status = trine_prepare(queue, op, args, false, &call)) != TRINE_OK) return status;
     trine_explain_call(queue, &call, explanation_out);
     return TRINE_OK;
+}
+
+trine_status trine_explain(trine_queue *queue, trine_op op, const void *args, trine_explanation *explanation_out) {
+    const float_env env = float_env_enter();
+    const trine_status status = explain(queue, op, args, explanation_out);
+    float_env_leave(env);
+    return status;
 }
 
 #define OP(name, NAME) \

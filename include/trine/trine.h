@@ -11,7 +11,7 @@
  *
  * The CPU device has threads of its own, which are made when first needed, sleep between calls, run where the thread that opened the queue may run, block
  * all signals, and are named "trine". Where one cannot be made, or other programs hold its core, the others do its work: that changes no bit. A call needs
- * 128 KiB of the calling thread's stack.
+ * 128 KiB of the calling thread's stack. It computes in the default floating-point environment, whatever the caller's is, and leaves that as it was.
  *
  * Processes. After fork() the child may go on using CPU queues, with threads of its own. Devices other than the CPU must not be used in a forked child.
  *
