@@ -84,7 +84,7 @@ struct trine_host {
     /* An environment variable, NULL if unset or if the process is setuid. */
     const char *(*environment)(const char *name);
     const trine_options *options;
-    int cores;        /* physical cores in the process's cpuset */
+    int cores;        /* physical cores in the process's cpuset, no more than its CPU quota */
     int64_t cache[3]; /* bytes of L1d, L2 of a core, last level */
     int64_t memory;   /* bytes of RAM */
     /* Launches device code on the call's queue, for kernels that a module adds to a device; loads it with the first launch on the device. Does not wait; may be

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cgroup.h"
 #include "dispatch.h"
 #include "openmp.h"
 
@@ -17,6 +18,12 @@ bool trine_topology_cpus(cpu_set_t *set, size_t size) {
     if (trine_openmp_cpus(set, size)) return true;
     memset(set, 0, size);
     return sched_getaffinity(0, size, set) == 0;
+}
+
+/* No more than the process's quota of this machine's time. */
+static void limit_cores(trine_host *host) {
+    const int quota = trine_cgroup_cpus("");
+    if (quota > 0 && host->cores > quota) host->cores = quota;
 }
 
 /* -------------------------------------------------------------------------------------------------------------------- /sys */
@@ -62,6 +69,7 @@ static void read_system(trine_host *host) {
     const size_t size = CPU_ALLOC_SIZE(CPUS);
     if (set != NULL && trine_topology_cpus(set, size)) host->cores = count_cores(set, size);
     CPU_FREE(set);
+    limit_cores(host);
     host->cache[0] = sysconf(_SC_LEVEL1_DCACHE_SIZE);
     host->cache[1] = sysconf(_SC_LEVEL2_CACHE_SIZE);
     host->cache[2] = sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -147,6 +155,7 @@ static bool read_hwloc(trine_host *host) {
         if (first == NULL) first = core;
     }
     if (first != NULL) read_caches(first, host);
+    if (bounded) limit_cores(host);
     host->memory = (int64_t)hwloc_get_root_obj(topology)->total_memory;
     hwloc_topology_destroy(topology);
     CPU_FREE(set);

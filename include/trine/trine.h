@@ -10,7 +10,7 @@
  * a time. Messages are per thread.
  *
  * The CPU device has threads of its own, which are made when first needed, sleep between calls, run where the thread that opened the queue may run, block
- * all signals, and are named "trine". Where one cannot be made, or other programs hold its core, the others do its work: that changes no bit. A call needs
+ * all signals but those of faults, and are named "trine". Where one cannot be made, or other programs hold its core, the others do its work: that changes no bit. A call needs
  * 128 KiB of the calling thread's stack. It computes in the default floating-point environment, whatever the caller's is, and leaves that as it was.
  *
  * Processes. After fork() the child may go on using CPU queues, with threads of its own. Devices other than the CPU must not be used in a forked child.
@@ -91,7 +91,7 @@ enum {
 typedef struct trine_queue_options {
     size_t struct_size; /* sizeof(trine_queue_options) */
     uint32_t flags;     /* TRINE_QUEUE_* */
-    int32_t threads;    /* CPU: threads of an op; 0: OMP_NUM_THREADS, else the cores of the process's cpuset. Results do not depend on it */
+    int32_t threads;    /* CPU: threads of an op; 0: as trine(7) says of OMP_NUM_THREADS. Results do not depend on it */
     void *stream;       /* a caller's CUstream/cudaStream_t/hipStream_t to use; NULL: the queue makes its own. Must outlive it */
     const char *kernel; /* run only the kernel of this name, and fail if it refuses; NULL: TRINE_KERNEL, else the best */
 } trine_queue_options;
