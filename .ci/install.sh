@@ -72,8 +72,10 @@ if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
     # Over the stand-in for the driver the launch arrives there under its name, though no code runs.
     stub=$(realpath "$build/emulators/cuda/libcuda-stub.so" 2>/dev/null || true)
     if [ -f "$stub" ] && [ -f "$libdir/trine-0/trine-cuda.so" ]; then
+        # A chip that the module has machine code for.
+        chip=$(meson introspect "$build" --buildoptions | grep -oE '"sm_[0-9]+a?"' | head -n 1 | tr -d '"')
         : >"$prefix/launches"
-        env LD_PRELOAD="$stub" STUB_CHIP=sm_80 LAUNCHES="$prefix/launches" TRINE_TUNE=/dev/null TRINE_PATH="$prefix/kernels" \
+        env LD_PRELOAD="$stub" STUB_CHIP="$chip" LAUNCHES="$prefix/launches" TRINE_TUNE=/dev/null TRINE_PATH="$prefix/kernels" \
             "$trine" bench --device cuda:0 --op scale --case "in cache" --kernel my_scale --time 0.01 >/dev/null 2>&1 || true
         cp "$prefix/launches" "$prefix/log"
         said "my_scale$"
