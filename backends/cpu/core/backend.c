@@ -87,22 +87,19 @@ static int openmp_threads(void) {
     return *end == 0 || *end == ',' ? (int)threads : 0;
 }
 
-/* Of the CPUs that the calling thread may use now. */
-static cpu_pool *pool_here(const cpu_state *state) {
-    enum { CPUS = 8192 }; /* Linux's own limit (CONFIG_NR_CPUS) */
-    cpu_set_t *set = CPU_ALLOC(CPUS);
-    const size_t size = CPU_ALLOC_SIZE(CPUS);
-    cpu_pool *pool = set != NULL && state->cpus(set, size) ? trine_cpu_pool(set, size) : NULL;
-    CPU_FREE(set);
-    return pool;
-}
-
 static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
+    enum { CPUS = 8192 }; /* Linux's own limit (CONFIG_NR_CPUS) */
+    unsigned long set[CPUS / 8 / sizeof(long)];
+    const cpu_state *state = device->state;
     cpu_queue *queue = malloc(sizeof *queue);
     if (queue == NULL) return TRINE_ERR_MEMORY;
     const int asked = options->threads > 0 ? options->threads : openmp_threads();
-    queue->threads = asked > 0 ? asked : ((const cpu_device *)device->state)->threads;
-    queue->pool = pool_here(device->state);
+    *queue = (cpu_queue){ .threads = asked > 0 ? asked : state->cpu.threads };
+    /* Of the CPUs that the calling thread may use now. */
+    if (state->cpus((cpu_set_t *)set, sizeof set) && (queue->pool = trine_cpu_pool((cpu_set_t *)set, sizeof set)) == NULL) {
+        free(queue);
+        return TRINE_ERR_MEMORY;
+    }
     *queue_out = queue;
     return TRINE_OK;
 }
