@@ -10,8 +10,9 @@
 typedef struct trine_host trine_host;
 typedef struct trine_backend trine_backend;
 
-/* A call whose arguments have been checked against the specification. `args` is a copy of the caller's, of the size this library knows: its tensors
- * have full rank, their shapes agree, a broadcast dimension has stride 0, a dimension of length 1 has the stride a contiguous one would have,
+/* A call whose arguments have been checked against the specification. `args` is a copy of the caller's, of the size
+ * this library knows: its tensors have full rank, their shapes agree, a broadcast dimension has stride 0, a dimension
+ * of length 1 has the stride a contiguous one would have,
  * and parameters left zero hold their fallbacks. */
 typedef struct trine_call {
     const trine_plan *plan;
@@ -32,11 +33,14 @@ typedef struct trine_call {
     _Alignas(16) unsigned char storage[TRINE_MAX_ARGS]; /* where args is */
 } trine_call;
 
-/* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse, and whose workspace
- * the device has memory for, is taken. Kernels that differ in a number share their functions, which find it in call->self. */
+/* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse, and whose
+ * workspace
+ * the device has memory for, is taken. Kernels that differ in a number share their functions,
+ * which find it in call->self. */
 typedef struct trine_kernel {
     const char *name;
-    const char *(*refuse)(const trine_call *call);  /* NULL, or why it cannot run this call; may be NULL: it always can */
+    /* NULL, or why it cannot run this call; may be NULL: it always can */
+    const char *(*refuse)(const trine_call *call);
     size_t (*workspace)(const trine_call *call);    /* exact bytes; may be NULL: none. Must not look at data pointers */
     trine_status (*launch)(const trine_call *call); /* outputs untouched on error */
     double (*seconds)(const trine_call *call);      /* predicted time; may be NULL: dispatch's roofline model */
@@ -52,7 +56,8 @@ typedef struct trine_device {
     const char *driver;      /* version of the driver, for the tuning cache's key; "" if there is none */
 } trine_device;
 
-/* A loop of nothing but multiply-adds, which finds what a device can do at best: of a type as it is, and of f32 that may be cut to tf32. */
+/* A loop of nothing but multiply-adds, which finds what a device can do at best: of a type as it is,
+ * and of f32 that may be cut to tf32. */
 typedef struct trine_peak {
     trine_dtype dtype;
     bool cut;
@@ -63,7 +68,9 @@ typedef struct trine_peak {
 
 /* Device code that a kernel from elsewhere brings, and a launch of it. */
 typedef struct trine_code {
-    const void *image;    /* "cuda": a fatbin, cubin or PTX text; "hip": a code object for the device. Stays as it is as long as the process */
+    /* "cuda": a fatbin, cubin or PTX text; "hip": a code object for the device.
+     * Stays as it is as long as the process */
+    const void *image;
     const char *function; /* its name in the image */
 } trine_code;
 
@@ -87,8 +94,9 @@ struct trine_host {
     int cores;        /* physical cores in the process's cpuset, no more than its CPU quota */
     int64_t cache[3]; /* bytes of L1d, L2 of a core, last level */
     int64_t memory;   /* bytes of RAM */
-    /* Launches device code on the call's queue, for kernels that a module adds to a device; loads it with the first launch on the device. Does not wait; may be
-     * recorded. TRINE_ERR_UNSUPPORTED if the device takes no code, TRINE_ERR_DEVICE with the driver's words. */
+    /* Launches device code on the call's queue, for kernels that a module adds to a device; loads it with the first
+     * launch on the device. Does not wait; may be recorded. TRINE_ERR_UNSUPPORTED if the device takes no code,
+     * TRINE_ERR_DEVICE with the driver's words. */
     trine_status (*launch)(const trine_call *call, const trine_code *code, const trine_launch *launch);
     /* Is the calling thread in a parallel region of an OpenMP runtime? */
     bool (*in_parallel)(void);
@@ -115,8 +123,8 @@ struct trine_backend {
     /* Marks a point of the queue's work, and the seconds between two marks; both NULL: the host's clock serves. */
     trine_status (*mark)(const trine_device *device, void *queue, int which);
     trine_status (*elapsed)(const trine_device *device, void *queue, int first, int second, double *seconds_out);
-    /* Work that is recorded instead of done, and then launched as a whole; all NULL: the device cannot. `capturing` also sees what the caller of the queue's
-     * stream began. */
+    /* Work that is recorded instead of done, and then launched as a whole; all NULL: the device cannot. `capturing`
+     * also sees what the caller of the queue's stream began. */
     trine_status (*capturing)(const trine_device *device, void *queue, bool *capturing_out);
     trine_status (*graph_begin)(const trine_device *device, void *queue);
     trine_status (*graph_end)(const trine_device *device, void *queue, void **graph_out);
@@ -124,7 +132,8 @@ struct trine_backend {
     void (*graph_free)(const trine_device *device, void *graph);
     /* Launches such a loop; TRINE_ERR_UNSUPPORTED if the device has none for the type. NULL: there are none. */
     trine_status (*peak)(const trine_device *device, void *queue, trine_peak *peak);
-    const char *tuned; /* choices of kernels for devices they were measured on, as lines of a tuning cache; NULL: none */
+    /* choices of kernels for devices they were measured on, as lines of a tuning cache; NULL: none */
+    const char *tuned;
     /* What trine_host's `launch` does; NULL: the devices take no code. */
     trine_status (*launch)(const trine_call *call, const trine_code *code, const trine_launch *launch);
 };
@@ -151,21 +160,26 @@ typedef struct trine_module {
     uint64_t magic;
     uint32_t abi;         /* TRINE_ABI */
     uint32_t struct_size; /* sizeof(trine_module) */
-    uint64_t spec_hash;   /* TRINE_SPEC_HASH; not looked at where `extends` is set, since each row of an extension has the hash of its op */
-    const char *name;     /* "cuda" */
-    const char *version;  /* TRINE_VERSION */
+    /* TRINE_SPEC_HASH; not looked at where `extends` is set, since each row of an extension has the hash of its op */
+    uint64_t spec_hash;
+    const char *name;    /* "cuda" */
+    const char *version; /* TRINE_VERSION */
     /* Returns the backend, or NULL with the reason in `reason_out` ("no driver: libcuda.so.1 not found"). */
     const trine_backend *(*init)(const trine_host *host, char *reason_out, size_t reason_size);
-    /* A module that adds kernels to a backend names it here, "cpu", and returns them by `extend` instead, or NULL with the reason. They are tried before the
-     * backend's own. Asked whenever the library is opened; what it returns stays. */
+    /* A module that adds kernels to a backend names it here, "cpu", and returns them by `extend` instead, or NULL with
+     * the reason. They are tried before the backend's own. Asked whenever the library is opened;
+     * what it returns stays. */
     const char *extends;
     const trine_extension *(*extend)(const trine_host *host, char *reason_out, size_t reason_size);
 } trine_module;
 
 /* In a module: TRINE_MODULE(.name = "my_kernels", .version = "1.0", .extends = "cpu", .extend = extend); */
 #define TRINE_MODULE(...) \
-    extern const trine_module trine_module_handshake __asm__(TRINE_MODULE_SYMBOL) __attribute__((visibility("default"))); \
-    const trine_module trine_module_handshake = { .magic = TRINE_MODULE_MAGIC, .abi = TRINE_ABI, .struct_size = sizeof(trine_module), __VA_ARGS__ }
+    extern const trine_module trine_module_handshake __asm__(TRINE_MODULE_SYMBOL) \
+        __attribute__((visibility("default"))); \
+    const trine_module trine_module_handshake = { \
+        .magic = TRINE_MODULE_MAGIC, .abi = TRINE_ABI, .struct_size = sizeof(trine_module), __VA_ARGS__ \
+    }
 
 /* The CPU backend is linked into the library; NULL, with the reason, only for an unknown ISA level. */
 const trine_backend *trine_cpu_backend(const trine_host *host, char *reason_out, size_t reason_size);

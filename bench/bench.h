@@ -19,12 +19,13 @@ static inline double bench_now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- roofs */
+/* ------------------------------------------------------------------------------------------------------------ roofs */
 
 typedef enum bench_peak { PEAK_F32, PEAK_F64, PEAK_BF16, PEAK_I8, PEAK_F16, PEAK_TF32, PEAK_F8, PEAKS } bench_peak;
 
-/* What the cores can do at best with so many threads, as measured: bytes read and written by the program per second, and operations per second, a
- * multiply-add counting two. A peak that no faster instruction exists for is the one it falls back to (bf16: f32). */
+/* What the cores can do at best with so many threads, as measured: bytes read and written by the program per second,
+ * and operations per second, a multiply-add counting two. A peak that no faster instruction exists for is the one it
+ * falls back to (bf16: f32). */
 typedef struct bench_roofs {
     int threads; /* 0: not measured */
     bool device; /* another than the CPU: of memory, only `copy` is measured */
@@ -33,12 +34,14 @@ typedef struct bench_roofs {
     const char *instruction[PEAKS]; /* which one gave the peak */
 } bench_roofs;
 
-/* Measures the roofs; the arrays are a multiple of `last_level` bytes of cache. A second measurement into the same object keeps the better figures. */
+/* Measures the roofs; the arrays are a multiple of `last_level` bytes of cache. A second measurement into the same
+ * object keeps the better figures. */
 bool bench_roofs_measure(bench_roofs *roofs, int threads, int64_t last_level, int64_t memory);
 /* The same for the peaks alone. */
 void bench_peaks_measure(bench_roofs *roofs, int threads);
 
-/* Those of a device that work is sent to: copying within its memory, and multiply-adds, if its backend has loops of them. */
+/* Those of a device that work is sent to: copying within its memory, and multiply-adds,
+ * if its backend has loops of them. */
 bool bench_device_roofs_measure(bench_roofs *roofs, trine_queue *queue, int64_t last_level, int64_t memory);
 
 double bench_memory_roof(const bench_roofs *roofs);
@@ -46,14 +49,15 @@ double bench_memory_roof(const bench_roofs *roofs);
 bench_peak bench_peak_of(const trine_case *c);
 extern const char *const bench_peak_name[PEAKS];
 
-/* -------------------------------------------------------------------------------------------------------------- statistics */
+/* ------------------------------------------------------------------------------------------------------- statistics */
 
 double bench_quantile(const double *values, int count, double q);
-/* The two-sided p-value of the Mann-Whitney test that two samples come from one distribution: exact without ties and for up to 40 values in all,
+/* The two-sided p-value of the Mann-Whitney test that two samples come from one distribution: exact without ties and
+ * for up to 40 values in all,
  * else by the normal approximation with the correction for ties. */
 double bench_mann_whitney(const double *a, int na, const double *b, int nb);
 
-/* --------------------------------------------------------------------------------------------------------------- measuring */
+/* -------------------------------------------------------------------------------------------------------- measuring */
 
 typedef struct bench_plan {
     double seconds;     /* to spend on one case, about */
@@ -74,11 +78,13 @@ typedef struct bench_result {
     bool above;      /* faster than the roofs allow */
 } bench_result;
 
-/* Times call(context, i) for i = 0, 1, ... and fills the samples and quartiles; `finish` waits for the calls, NULL if they are done when they return. False if
- * a call fails. */
-bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *context), void *context, const bench_plan *plan, bench_result *result);
+/* Times call(context, i) for i = 0, 1, ... and fills the samples and quartiles; `finish` waits for the calls, NULL if
+ * they are done when they return. False if a call fails. */
+bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *context), void *context,
+                const bench_plan *plan, bench_result *result);
 
-/* Sets of tensors of a finished case, filled as the specification says, enough of them that a rotation passes the last level of cache. */
+/* Sets of tensors of a finished case, filled as the specification says, enough of them that a
+ * rotation passes the last level of cache. */
 typedef struct bench_sets {
     const trine_case *c;
     trine_queue *queue;
@@ -90,28 +96,33 @@ typedef struct bench_sets {
 bool bench_time_sets(bench_sets *sets, const bench_plan *plan, bench_result *result);
 
 /* False, with the reason in `error`, if memory is short. */
-bool bench_sets_make(bench_sets *sets, const trine_case *c, trine_queue *queue, const bench_plan *plan, char *error, size_t error_size);
+bool bench_sets_make(bench_sets *sets, const trine_case *c, trine_queue *queue, const bench_plan *plan, char *error,
+                     size_t error_size);
 void bench_sets_free(bench_sets *sets);
 
 /* Measures a finished case on a queue; false, with the reason in `error`, if it cannot be run. */
-bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan, bench_result *result, char *error, size_t error_size);
+bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan, bench_result *result, char *error,
+                size_t error_size);
 /* Fills bytes, flops and the peak of a result. */
 void bench_work(const trine_case *c, bench_result *result);
 /* Sets a result against the roofs. */
 void bench_hold(bench_result *result, const bench_roofs *roofs);
 
-/* Hands on the op and the case of each line of a file, "matmul square: T=bf16 m=4096 n=4096 k=4096"; empty lines and those with # in front say nothing. All lines
- * are read first: false, with the reason in `error` and nothing handed on, if the file cannot be read or a line is wrong. */
-bool bench_read_cases(const char *path, void (*each)(void *context, trine_op op, const char *text), void *context, char *error, size_t error_size);
+/* Hands on the op and the case of each line of a file, "matmul square: T=bf16 m=4096 n=4096 k=4096"; empty lines and
+ * those with # in front say nothing. All lines are read first: false, with the reason in `error` and nothing handed on,
+ * if the file cannot be read or a line is wrong. */
+bool bench_read_cases(const char *path, void (*each)(void *context, trine_op op, const char *text), void *context,
+                      char *error, size_t error_size);
 
-/* What a call costs the host, in nanoseconds, its work on a device not included: the median over short rounds of calls; negative if one fails. */
+/* What a call costs the host, in nanoseconds, its work on a device not included: the median over
+ * short rounds of calls; negative if one fails. */
 double bench_nanoseconds(bool (*call)(void *context), bool (*finish)(void *context), void *context);
 double bench_call_cost(trine_queue *queue, trine_op op, const void *args);
 
 /* That of an op whose tensors are empty, and of one with a single element: the dispatcher alone, and with a launch. */
 bool bench_dispatch(trine_queue *queue, double *empty_out, double *tiny_out, double *workspace_out);
 
-/* ----------------------------------------------------------------------------------------------------------------- reports */
+/* ---------------------------------------------------------------------------------------------------------- reports */
 
 typedef struct bench_report {
     const trine_device_info_t *device;
@@ -138,8 +149,10 @@ void bench_print(FILE *file, const bench_result *result);
 bool bench_write_json(FILE *file, const bench_report *report);
 bool bench_write_html(FILE *file, const bench_report *report);
 
-/* Compares two JSON reports case by case and prints a table. Returns the number of cases that are slower by more than `threshold` (0.05: 5 %) with p below
- * `alpha`; -1 with the reason in `error` if a file cannot be read or no case is in both. */
-int bench_compare(const char *old_path, const char *new_path, double alpha, double threshold, char *error, size_t error_size);
+/* Compares two JSON reports case by case and prints a table. Returns the number of cases that are slower by more than
+ * `threshold` (0.05: 5 %) with p below `alpha`; -1 with the reason in `error` if a file cannot be read or
+ * no case is in both. */
+int bench_compare(const char *old_path, const char *new_path, double alpha, double threshold, char *error,
+                  size_t error_size);
 
 #endif

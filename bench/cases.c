@@ -47,7 +47,8 @@ static bool next_line(lines *all, FILE *file) {
     return read;
 }
 
-bool bench_read_cases(const char *path, void (*each)(void *context, trine_op op, const char *text), void *context, char *error, size_t error_size) {
+bool bench_read_cases(const char *path, void (*each)(void *context, trine_op op, const char *text), void *context,
+                      char *error, size_t error_size) {
     lines all = { NULL, 0 };
     char reason[320] = "";
     FILE *file = fopen(path, "r");

@@ -41,16 +41,21 @@ static samples gather(const json_t *list, const char *name) {
     samples s = { 0 };
     for (size_t i = 0; i < json_array_size(list) && s.count < BENCH_MOST_SAMPLES; i++) {
         const json_t *entry = json_array_get(list, i), *time = json_object_get(entry, "real_time");
-        if (!is_sample(entry) || !json_is_number(time) || strcmp(json_string_value(json_object_get(entry, "name")), name) != 0) continue;
-        s.value[s.count++] = json_number_value(time) * seconds_of_unit(json_string_value(json_object_get(entry, "time_unit")));
+        if (!is_sample(entry) || !json_is_number(time) ||
+            strcmp(json_string_value(json_object_get(entry, "name")), name) != 0)
+            continue;
+        s.value[s.count++] =
+            json_number_value(time) * seconds_of_unit(json_string_value(json_object_get(entry, "time_unit")));
     }
     return s;
 }
 
 /* Prints the row of one case: +1 slower, -1 faster, 0 neither. */
 static int compare_case(const char *name, const samples *old, const samples *new, double alpha, double threshold) {
-    const double before = bench_quantile(old->value, old->count, 0.5), after = bench_quantile(new->value, new->count, 0.5);
-    const double p = bench_mann_whitney(old->value, old->count, new->value, new->count), ratio = before > 0 ? after / before : 1;
+    const double before = bench_quantile(old->value, old->count, 0.5),
+                 after = bench_quantile(new->value, new->count, 0.5);
+    const double p = bench_mann_whitney(old->value, old->count, new->value, new->count),
+                 ratio = before > 0 ? after / before : 1;
     const int verdict = p >= alpha ? 0 : ratio > 1 + threshold ? 1 : ratio < 1 / (1 + threshold) ? -1 : 0;
     printf("%12.2f %12.2f %+7.1f%%  %8.2g  %-7s %s\n", before * 1e6, after * 1e6, 100 * (ratio - 1), p,
            verdict > 0   ? "SLOWER"
@@ -60,7 +65,8 @@ static int compare_case(const char *name, const samples *old, const samples *new
     return verdict;
 }
 
-int bench_compare(const char *old_path, const char *new_path, double alpha, double threshold, char *error, size_t error_size) {
+int bench_compare(const char *old_path, const char *new_path, double alpha, double threshold, char *error,
+                  size_t error_size) {
     json_t *old = load(old_path, error, error_size);
     json_t *new = old ? load(new_path, error, error_size) : NULL;
     int slower = 0, faster = 0, both = 0;
@@ -81,7 +87,8 @@ int bench_compare(const char *old_path, const char *new_path, double alpha, doub
             faster += verdict < 0;
         }
         if (both)
-            printf("%d compared, %d slower, %d faster (more than %.1f %%, p < %g)\n", both, slower, faster, 100 * threshold, alpha);
+            printf("%d compared, %d slower, %d faster (more than %.1f %%, p < %g)\n", both, slower, faster,
+                   100 * threshold, alpha);
         else
             snprintf(error, error_size, "%s and %s have no case in common", old_path, new_path);
     }
@@ -92,7 +99,8 @@ int bench_compare(const char *old_path, const char *new_path, double alpha, doub
 
 #else
 
-int bench_compare(const char *old_path, const char *new_path, double alpha, double threshold, char *error, size_t error_size) {
+int bench_compare(const char *old_path, const char *new_path, double alpha, double threshold, char *error,
+                  size_t error_size) {
     (void)alpha, (void)threshold;
     snprintf(error, error_size, "%s and %s cannot be read: this trine was built without jansson", old_path, new_path);
     return -1;

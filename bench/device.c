@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roofs of a device that the program only sends work to: copying within its memory, and the loops of multiply-adds of its backend. */
+/* The roofs of a device that the program only sends work to: copying within its memory,
+ * and the loops of multiply-adds of its backend. */
 #include "bench.h"
 #include "dispatch/dispatch.h"
 
@@ -37,8 +38,10 @@ static void measure_peak(bench_roofs *roofs, trine_queue *queue, bench_peak whic
 
 static void measure_peaks(bench_roofs *roofs, trine_queue *queue) {
     static const trine_peak loops[PEAKS] = {
-        [PEAK_F32] = { .dtype = TRINE_F32 }, [PEAK_F64] = { .dtype = TRINE_F64 },      [PEAK_BF16] = { .dtype = TRINE_BF16 }, [PEAK_I8] = { .dtype = TRINE_I8 },
-        [PEAK_F16] = { .dtype = TRINE_F16 }, [PEAK_TF32] = { TRINE_F32, .cut = true }, [PEAK_F8] = { .dtype = TRINE_E4M3 }
+        [PEAK_F32] = { .dtype = TRINE_F32 },   [PEAK_F64] = { .dtype = TRINE_F64 },
+        [PEAK_BF16] = { .dtype = TRINE_BF16 }, [PEAK_I8] = { .dtype = TRINE_I8 },
+        [PEAK_F16] = { .dtype = TRINE_F16 },   [PEAK_TF32] = { TRINE_F32, .cut = true },
+        [PEAK_F8] = { .dtype = TRINE_E4M3 }
     };
     for (bench_peak p = 0; p < PEAKS && queue->backend->peak != NULL; p++) measure_peak(roofs, queue, p, loops[p]);
 }

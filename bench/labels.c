@@ -7,15 +7,21 @@
 #include <string.h>
 
 /* Of a sans-serif font of 12 units, generously. */
-static const double advance = 7.5, ascent = 10, descent = 3, gap = 4; /* the gap: two numbers side by side are not to read as one */
+/* the gap: two numbers side by side are not to read as one */
+static const double advance = 7.5, ascent = 10, descent = 3, gap = 4;
 
-label_box label_text_box(const char *text, double x, double y) { return (label_box){ x, y - ascent, x + advance * (double)strlen(text) + gap, y + descent }; }
+label_box label_text_box(const char *text, double x, double y) {
+    return (label_box){ x, y - ascent, x + advance * (double)strlen(text) + gap, y + descent };
+}
 
-static bool apart(const label_box *a, const label_box *b) { return a->right <= b->left || b->right <= a->left || a->bottom <= b->top || b->bottom <= a->top; }
+static bool apart(const label_box *a, const label_box *b) {
+    return a->right <= b->left || b->right <= a->left || a->bottom <= b->top || b->bottom <= a->top;
+}
 
 static bool is_free(const labels *all, const label_box *box) {
     const label_box *edge = &all->edge;
-    if (box->left < edge->left || box->top < edge->top || box->right > edge->right || box->bottom > edge->bottom) return false;
+    if (box->left < edge->left || box->top < edge->top || box->right > edge->right || box->bottom > edge->bottom)
+        return false;
     for (int i = 0; i < all->count; i++)
         if (!apart(&all->box[i], box)) return false;
     return true;

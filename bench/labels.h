@@ -24,7 +24,8 @@ label_box label_text_box(const char *text, double x, double y);
 /* Notes a box as taken. False if memory is short: the box is then free for others. */
 bool labels_take(labels *all, label_box box);
 
-/* The place nearest to the point (x, y), of those round it in growing rings, where the text lies on nothing; taken from now on. Right of the point if there is none. */
+/* The place nearest to the point (x, y), of those round it in growing rings, where the text lies on nothing; taken from
+ * now on. Right of the point if there is none. */
 void labels_place(labels *all, const char *text, double x, double y, double *x_out, double *y_out);
 
 /* The same for a text at a fixed x: the first free place from `y` on downwards, or else upwards. */

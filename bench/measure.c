@@ -8,7 +8,7 @@
 
 enum { FEWEST_SAMPLES = 5, MOST_CALLS = 1 << 16, MOST_SETS = 4096, STAGE = 4 << 20 };
 
-/* ------------------------------------------------------------------------------------------------------------------ filling */
+/* ---------------------------------------------------------------------------------------------------------- filling */
 
 static uint32_t next_random(uint64_t *state) { /* splitmix64 */
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
@@ -24,19 +24,23 @@ static int64_t fill_symbol(const trine_case *c, const char *fill) {
     return symbol < 0 ? 1 : c->dim[symbol];
 }
 
-/* Element `i` of `count`. Derived inputs (statistics of a forward pass) are positive and of size 1: nothing overflows or becomes subnormal, which is all that
- * matters to a time. */
-static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_dtype dtype, int64_t i, int64_t count, uint64_t *state) {
+/* Element `i` of `count`. Derived inputs (statistics of a forward pass) are positive and of size 1: nothing overflows
+ * or becomes subnormal, which is all that matters to a time. */
+static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_dtype dtype, int64_t i, int64_t count,
+                         uint64_t *state) {
     const double unit = next_random(state) * 0x1p-32;
     if (t->fill && strncmp(t->fill, "ids ", 4) == 0) return floor(unit * (double)fill_symbol(c, t->fill));
-    if (t->fill && strncmp(t->fill, "offsets ", 8) == 0) return count > 1 ? (double)(fill_symbol(c, t->fill) * i / (count - 1)) : 0;
+    if (t->fill && strncmp(t->fill, "offsets ", 8) == 0)
+        return count > 1 ? (double)(fill_symbol(c, t->fill) * i / (count - 1)) : 0;
     if (t->fill && (strcmp(t->fill, "positive") == 0 || strcmp(t->fill, "derived") == 0)) return 0.5 + unit;
     if (dtype >> 8 <= 1) return dtype >> 8 == 1 ? floor(unit * 2) : floor(unit * 255) - 127;
     return 2 * unit - 1;
 }
 
-/* Writes a tensor's data: values in order for indices and offsets, else one block of random values over and over, each time begun elsewhere. */
-static bool fill_tensor(const trine_case *c, int index, trine_queue *queue, char *memory, size_t bytes, uint64_t *state) {
+/* Writes a tensor's data: values in order for indices and offsets, else one block of random values
+ * over and over, each time begun elsewhere. */
+static bool fill_tensor(const trine_case *c, int index, trine_queue *queue, char *memory, size_t bytes,
+                        uint64_t *state) {
     const trine_spec_tensor *t = c->plan->tensor[index].spec;
     const trine_dtype dtype = c->tensor[index].dtype;
     const size_t size = trine_dtype_size(dtype);
@@ -48,17 +52,19 @@ static bool fill_tensor(const trine_case *c, int index, trine_queue *queue, char
     bool ok = true;
     for (int64_t at = 0; at < count && ok;) {
         if (at == 0 || ordered)
-            for (int64_t i = 0; i < block && at + i < count; i++) trine_store(stage, dtype, i, fill_value(c, t, dtype, at + i, count, state));
+            for (int64_t i = 0; i < block && at + i < count; i++)
+                trine_store(stage, dtype, i, fill_value(c, t, dtype, at + i, count, state));
         const int64_t skip = at == 0 || ordered ? 0 : next_random(state) % (uint32_t)block;
         const int64_t length = count - at < block - skip ? count - at : block - skip;
-        ok = trine_memory_write(queue, memory + (size_t)at * size, stage + (size_t)skip * size, (size_t)length * size) == TRINE_OK;
+        ok = trine_memory_write(queue, memory + (size_t)at * size, stage + (size_t)skip * size,
+                                (size_t)length * size) == TRINE_OK;
         at += length;
     }
     free(stage);
     return ok;
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- sets */
+/* ------------------------------------------------------------------------------------------------------------- sets */
 
 static size_t tensor_bytes(const trine_tensor *t) {
     const int64_t count = trine_tensor_count(t);
@@ -75,7 +81,8 @@ static bool make_set(const bench_sets *sets, trine_case *set, uint64_t *state) {
     return true;
 }
 
-bool bench_sets_make(bench_sets *sets, const trine_case *c, trine_queue *queue, const bench_plan *plan, char *error, size_t error_size) {
+bool bench_sets_make(bench_sets *sets, const trine_case *c, trine_queue *queue, const bench_plan *plan, char *error,
+                     size_t error_size) {
     *sets = (bench_sets){ .c = c, .queue = queue };
     double bytes = 0;
     for (int i = 0; i < c->plan->tensors; i++)
@@ -111,7 +118,7 @@ void bench_sets_free(bench_sets *sets) {
     sets->set = NULL;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- timing */
+/* ----------------------------------------------------------------------------------------------------------- timing */
 
 /* A number of calls that are waited for together. */
 typedef struct {
@@ -131,7 +138,8 @@ static double time_batch(batch *b) {
     return bench_now() - start;
 }
 
-bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *context), void *context, const bench_plan *plan, bench_result *result) {
+bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *context), void *context,
+                const bench_plan *plan, bench_result *result) {
     batch b = { call, finish, context, .calls = 1 };
     const double enough = plan->batch > 0 ? plan->batch : 50e-6;
     /* The first call warms up. */
@@ -145,7 +153,8 @@ bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *con
         }
         result->samples = 0;
         const double begin = bench_now();
-        while (result->samples < BENCH_MOST_SAMPLES && (result->samples < FEWEST_SAMPLES || bench_now() - begin < plan->seconds)) {
+        while (result->samples < BENCH_MOST_SAMPLES &&
+               (result->samples < FEWEST_SAMPLES || bench_now() - begin < plan->seconds)) {
             const double seconds = time_batch(&b);
             if (seconds < 0) return false;
             result->sample[result->samples++] = seconds / b.calls;
@@ -168,9 +177,12 @@ static bool run_set(void *context, int64_t i) {
 
 static bool wait_queue(void *context) { return trine_queue_wait(((const bench_sets *)context)->queue) == TRINE_OK; }
 
-bool bench_time_sets(bench_sets *sets, const bench_plan *plan, bench_result *result) { return bench_time(run_set, wait_queue, sets, plan, result); }
+bool bench_time_sets(bench_sets *sets, const bench_plan *plan, bench_result *result) {
+    return bench_time(run_set, wait_queue, sets, plan, result);
+}
 
-bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan, bench_result *result, char *error, size_t error_size) {
+bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan, bench_result *result, char *error,
+                size_t error_size) {
     static trine_explanation why;
     bench_sets sets;
     if (trine_explain(queue, c->plan->op, c->args, &why) != TRINE_OK) {
@@ -178,7 +190,8 @@ bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan,
         return false;
     }
     if (why.chosen < 0) {
-        snprintf(error, error_size, "no kernel takes it: %s", why.count && why.candidate[0].refused ? why.candidate[0].refused : "there is none");
+        snprintf(error, error_size, "no kernel takes it: %s",
+                 why.count && why.candidate[0].refused ? why.candidate[0].refused : "there is none");
         return false;
     }
     snprintf(result->op, sizeof result->op, "%s", c->plan->spec->name);
@@ -193,11 +206,12 @@ bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan,
     return ok;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ dispatch */
+/* --------------------------------------------------------------------------------------------------------- dispatch */
 
 double bench_nanoseconds(bool (*call)(void *context), bool (*finish)(void *context), void *context) {
-    enum { CALLS = 256, ROUNDS = 101 };                /* so few that a device's queue takes them without waiting */
-    const double longest = 2, slow = 1e-3;             /* seconds: of all rounds but the last, and of a call so slow that one shows it */
+    enum { CALLS = 256, ROUNDS = 101 }; /* so few that a device's queue takes them without waiting */
+    /* seconds: of all rounds but the last, and of a call so slow that one shows it */
+    const double longest = 2, slow = 1e-3;
     if (!call(context) || !finish(context)) return -1; /* the first may load code */
     const double begin = bench_now();
     if (!call(context) || !finish(context)) return -1;
@@ -244,10 +258,13 @@ bool bench_dispatch(trine_queue *queue, double *empty_out, double *tiny_out, dou
     const float one = 1;
     bool ok = trine_memory_write(queue, memory, &one, sizeof one) == TRINE_OK;
     for (int64_t n = 0; n < 2 && ok; n++) {
-        const trine_tensor x = trine_tensor_2d(memory, TRINE_F32, n, 1), y = trine_tensor_2d((char *)memory + 128, TRINE_F32, n, 1);
+        const trine_tensor x = trine_tensor_2d(memory, TRINE_F32, n, 1),
+                           y = trine_tensor_2d((char *)memory + 128, TRINE_F32, n, 1);
         const trine_rms_norm_args args = { TRINE_ARGS(rms_norm), .x = &x, .y = &y };
         *(n ? tiny_out : empty_out) = bench_call_cost(queue, TRINE_OP_RMS_NORM, &args);
-        if (n) *workspace_out = bench_nanoseconds(ask_workspace, finish_costed, &(costed){ queue, TRINE_OP_RMS_NORM, &args });
+        if (n)
+            *workspace_out =
+                bench_nanoseconds(ask_workspace, finish_costed, &(costed){ queue, TRINE_OP_RMS_NORM, &args });
         ok = (n ? *tiny_out : *empty_out) >= 0;
     }
     trine_memory_free(queue, memory);

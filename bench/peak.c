@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak loops. Accumulators are enough to cover latency times throughput of any core (Zen 4: 4 cycles x 2 pipes, Golden Cove: 4 x 2). */
+/* The peak loops. Accumulators are enough to cover latency times throughput of any core (Zen 4: 4
+ * cycles x 2 pipes, Golden Cove: 4 x 2). */
 #include "peak.h"
 
 #include <string.h>
@@ -91,7 +92,8 @@ __attribute__((target("avx512f,avx512vnni"), noinline)) static void dot_i8(int64
     sink = _mm_cvtsi128_si32(_mm512_castsi512_si128(a[0]));
 }
 
-/* AMX: CPUID 7.0 EDX 22 (bf16), 24 (tiles), 25 (int8); Linux grants the tile state on request (arch_prctl ARCH_REQ_XCOMP_PERM, feature 18). */
+/* AMX: CPUID 7.0 EDX 22 (bf16), 24 (tiles), 25 (int8); Linux grants the tile state on request (arch_prctl
+ * ARCH_REQ_XCOMP_PERM, feature 18). */
 static bool has_amx(unsigned bit) {
     unsigned a, b, c, d;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d >> 24 & 1) || !(d >> bit & 1)) return false;
@@ -151,7 +153,7 @@ const peak_loop peak_loops[] = {
     { 0 },
 };
 
-/* ------------------------------------------------------------------------------------------------------------------ streams */
+/* ---------------------------------------------------------------------------------------------------------- streams */
 
 #if defined(__x86_64__)
 void peak_stream_fill(void *to, size_t bytes) {
@@ -165,7 +167,8 @@ void peak_stream_copy(void *to, const void *from, size_t bytes) {
     __m128i *out = to;
     const __m128i *in = from;
     for (size_t i = 0; i < bytes / sizeof *in; i += 4) {
-        const __m128i a = _mm_load_si128(in + i), b = _mm_load_si128(in + i + 1), c = _mm_load_si128(in + i + 2), d = _mm_load_si128(in + i + 3);
+        const __m128i a = _mm_load_si128(in + i), b = _mm_load_si128(in + i + 1), c = _mm_load_si128(in + i + 2),
+                      d = _mm_load_si128(in + i + 3);
         _mm_stream_si128(out + i, a);
         _mm_stream_si128(out + i + 1, b);
         _mm_stream_si128(out + i + 2, c);

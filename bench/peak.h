@@ -17,7 +17,8 @@ typedef struct peak_loop {
 
 extern const peak_loop peak_loops[];
 
-/* Fill and copy with stores that bypass the caches, where the processor has them; addresses and sizes are multiples of 4096. */
+/* Fill and copy with stores that bypass the caches, where the processor has them;
+ * addresses and sizes are multiples of 4096. */
 void peak_stream_fill(void *to, size_t bytes);
 void peak_stream_copy(void *to, const void *from, size_t bytes);
 

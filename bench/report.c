@@ -40,27 +40,32 @@ const char *bench_flops_text(double flops, char *out, size_t size) {
 void bench_print_roofs(FILE *file, const bench_roofs *roofs) {
     if (roofs->device) fprintf(file, "roofs: copying within the device's memory %.1f GB/s\n", roofs->copy / 1e9);
     if (roofs->threads > 0)
-        fprintf(file, "roofs on %d thread%s: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s\n", roofs->threads,
-                roofs->threads == 1 ? "" : "s", roofs->read / 1e9, roofs->write / 1e9, roofs->copy / 1e9, roofs->copy_nt / 1e9);
+        fprintf(file, "roofs on %d thread%s: read %.1f, write %.1f, copy %.1f, copy past the caches %.1f GB/s\n",
+                roofs->threads, roofs->threads == 1 ? "" : "s", roofs->read / 1e9, roofs->write / 1e9,
+                roofs->copy / 1e9, roofs->copy_nt / 1e9);
     const char *between = "  ";
     for (bench_peak p = 0; p < PEAKS; p++) {
         bool told = roofs->peak[p] <= 0;
-        for (bench_peak q = 0; q < p && p > PEAK_I8; q++) told |= roofs->peak[q] == roofs->peak[p]; /* what falls back */
+        /* what falls back */
+        for (bench_peak q = 0; q < p && p > PEAK_I8; q++) told |= roofs->peak[q] == roofs->peak[p];
         if (told) continue;
-        fprintf(file, "%s%s %.1f G%s/s by %s", between, bench_peak_name[p], roofs->peak[p] / 1e9, p == PEAK_I8 ? "OP" : "FLOP", roofs->instruction[p]);
+        fprintf(file, "%s%s %.1f G%s/s by %s", between, bench_peak_name[p], roofs->peak[p] / 1e9,
+                p == PEAK_I8 ? "OP" : "FLOP", roofs->instruction[p]);
         between = ", ";
     }
     if (*between == ',') fputc('\n', file);
 }
 
 void bench_print_header(FILE *file) {
-    fprintf(file, "\n%-24s %-34s %11s %6s %8s %9s %6s  %s\n", "op", "case", "median", "+-", "GB/s", "GFLOP/s", "roof", "kernel");
+    fprintf(file, "\n%-24s %-34s %11s %6s %8s %9s %6s  %s\n", "op", "case", "median", "+-", "GB/s", "GFLOP/s", "roof",
+            "kernel");
 }
 
 void bench_print(FILE *file, const bench_result *r) {
     char median[32];
-    fprintf(file, "%-24s %-34s %11s %5.1f%% %8.2f %9.2f ", r->op, r->name[0] ? r->name : r->text, bench_time_text(r->median, median, sizeof median),
-            50 * (r->high - r->low) / r->median, r->bytes / r->median / 1e9, r->flops / r->median / 1e9);
+    fprintf(file, "%-24s %-34s %11s %5.1f%% %8.2f %9.2f ", r->op, r->name[0] ? r->name : r->text,
+            bench_time_text(r->median, median, sizeof median), 50 * (r->high - r->low) / r->median,
+            r->bytes / r->median / 1e9, r->flops / r->median / 1e9);
     if (r->bound > 0)
         fprintf(file, "%5.1f%%", 100 * r->fraction);
     else
@@ -69,7 +74,7 @@ void bench_print(FILE *file, const bench_result *r) {
     fflush(file);
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- JSON */
+/* ------------------------------------------------------------------------------------------------------------- JSON */
 
 /* Bytes of the UTF-8 sequence at `text`; 0 if it is none. */
 static int sequence_length(const unsigned char *text) {
@@ -114,20 +119,25 @@ static void write_context(FILE *file, const bench_report *report) {
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S%z", localtime_r(&now, &local));
     fprintf(file, "{\n  \"context\": {\n    \"date\": \"%s\"", date);
     bench_json_member(file, ",\n    ", "host_name", host);
-    fprintf(file, ",\n    \"executable\": \"trine\",\n    \"num_cpus\": %ld,\n    \"caches\": [],\n    \"library_build_type\": \"release\"",
+    fprintf(file,
+            ",\n    \"executable\": \"trine\",\n    \"num_cpus\": %ld,\n    \"caches\": [],\n    "
+            "\"library_build_type\": \"release\"",
             sysconf(_SC_NPROCESSORS_ONLN));
     fprintf(file, ",\n    \"load_avg\": [%.2f]", report->load);
     bench_json_member(file, ",\n    ", "trine_version", TRINE_VERSION);
     bench_json_member(file, ",\n    ", "device", report->device->name);
     bench_json_member(file, ",\n    ", "model", report->device->model);
     bench_json_member(file, ",\n    ", "arch", report->device->arch);
-    fprintf(file, ",\n    \"threads\": %d,\n    \"roofs\": { \"read\": %.6g, \"write\": %.6g, \"copy\": %.6g, \"copy_nt\": %.6g", report->threads, roofs->read,
-            roofs->write, roofs->copy, roofs->copy_nt);
+    fprintf(
+        file,
+        ",\n    \"threads\": %d,\n    \"roofs\": { \"read\": %.6g, \"write\": %.6g, \"copy\": %.6g, \"copy_nt\": %.6g",
+        report->threads, roofs->read, roofs->write, roofs->copy, roofs->copy_nt);
     for (bench_peak p = 0; p < PEAKS; p++) fprintf(file, ", \"%s\": %.6g", bench_peak_name[p], roofs->peak[p]);
     fprintf(file, " }\n  },\n  \"benchmarks\": [");
 }
 
-static void write_entry(FILE *file, const bench_report *report, int index, int repetition, const char *aggregate, double seconds, bool first) {
+static void write_entry(FILE *file, const bench_report *report, int index, int repetition, const char *aggregate,
+                        double seconds, bool first) {
     const bench_result *r = &report->result[index];
     char run[512], name[544];
     snprintf(run, sizeof run, "%s/%s%s%s/threads:%d", r->op, r->name, r->name[0] ? "/" : "", r->text, report->threads);
@@ -140,11 +150,13 @@ static void write_entry(FILE *file, const bench_report *report, int index, int r
         fprintf(file, "\"aggregate_name\": \"%s\", \"aggregate_unit\": \"time\", ", aggregate);
     else
         fprintf(file, "\"repetition_index\": %d, ", repetition);
-    fprintf(file, "\"threads\": %d, \"iterations\": %d, \"real_time\": %.9g, \"cpu_time\": %.9g, \"time_unit\": \"ns\"", report->threads,
-            aggregate ? r->samples : r->batch, seconds * 1e9, seconds * 1e9);
+    fprintf(file, "\"threads\": %d, \"iterations\": %d, \"real_time\": %.9g, \"cpu_time\": %.9g, \"time_unit\": \"ns\"",
+            report->threads, aggregate ? r->samples : r->batch, seconds * 1e9, seconds * 1e9);
     if (aggregate && strcmp(aggregate, "median") == 0) {
-        fprintf(file, ", \"bytes\": %.9g, \"flops\": %.9g, \"bytes_per_second\": %.9g, \"flops_per_second\": %.9g, \"roof_fraction\": %.6g", r->bytes, r->flops,
-                r->bytes / seconds, r->flops / seconds, r->fraction);
+        fprintf(file,
+                ", \"bytes\": %.9g, \"flops\": %.9g, \"bytes_per_second\": %.9g, \"flops_per_second\": %.9g, "
+                "\"roof_fraction\": %.6g",
+                r->bytes, r->flops, r->bytes / seconds, r->flops / seconds, r->fraction);
         bench_json_member(file, ", ", "kernel", r->kernel);
     }
     fputs(" }", file);

@@ -5,7 +5,8 @@
 
 #include "bench.h"
 
-/* The share of a table that ids leave alone: of one whose first dimension is what the ids of another input count at most as many rows are used as there are ids. */
+/* The share of a table that ids leave alone: of one whose first dimension is what the ids of another input count at
+ * most as many rows are used as there are ids. */
 static double unnamed_share(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
     if (t->dim[0].symbol < 0) return 0;
@@ -19,7 +20,8 @@ static double unnamed_share(const trine_case *c, int index) {
     return 0;
 }
 
-/* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right, and a window leave visible. */
+/* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right,
+ * and a window leave visible. */
 static double visible(int64_t rows, int64_t columns, bool causal, int64_t window) {
     double seen = 0;
     for (int64_t i = 0; i < rows; i++) {
@@ -38,9 +40,11 @@ static int64_t param_value(const trine_case *c, const char *name) {
     return param < 0 ? 0 : (int64_t)trine_param_get(c->plan, param, c->args);
 }
 
-/* The share of all pairs, which flops count, that masks and the packing of sequences leave: the design's masks mean the same in all ops. */
+/* The share of all pairs, which flops count, that masks and the packing of sequences leave: the
+ * design's masks mean the same in all ops. */
 static double visible_share(const trine_case *c) {
-    const int rows = c->plan->masked[0], columns = c->plan->masked[1], sequences = trine_plan_find_symbol(c->plan, "nseq");
+    const int rows = c->plan->masked[0], columns = c->plan->masked[1],
+              sequences = trine_plan_find_symbol(c->plan, "nseq");
     if (rows < 0) return 1;
     bool packed = false;
     for (int i = 0; i < c->plan->tensors; i++) {
@@ -48,20 +52,24 @@ static double visible_share(const trine_case *c) {
         packed |= (c->present >> i & 1) && fill && strncmp(fill, "offsets ", 8) == 0;
     }
     const int64_t parts = packed && sequences >= 0 && c->dim[sequences] > 0 ? c->dim[sequences] : 1;
-    return visible(c->dim[rows] / parts, c->dim[columns] / parts, param_value(c, "causal") != 0, param_value(c, "window")) / (double)parts;
+    return visible(c->dim[rows] / parts, c->dim[columns] / parts, param_value(c, "causal") != 0,
+                   param_value(c, "window")) /
+           (double)parts;
 }
 
-/* The bytes of a tensor that need not be moved: of an input what a mask hides or no id names; of sums to which `accumulate` adds what no id names, and of others
- * what was there before. */
+/* The bytes of a tensor that need not be moved: of an input what a mask hides or no id names; of sums to which
+ * `accumulate` adds what no id names, and of others what was there before. */
 static double spared_bytes(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
     if (!(t->spec->flags & IN) || t->rank < 2) return 0;
-    const double bytes = (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype);
+    const double bytes =
+        (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype);
     if (t->spec->flags & OUT) {
         if (trine_plan_find_param(c->plan, "accumulate") < 0) return 0;
         return param_value(c, "accumulate") ? 2 * bytes * unnamed_share(c, index) : bytes;
     }
-    const bool masked = c->plan->masked[0] >= 0 && t->dim[t->rank - 2].symbol == c->plan->masked[0] && t->dim[t->rank - 1].symbol == c->plan->masked[1];
+    const bool masked = c->plan->masked[0] >= 0 && t->dim[t->rank - 2].symbol == c->plan->masked[0] &&
+                        t->dim[t->rank - 1].symbol == c->plan->masked[1];
     return bytes * (masked ? 1 - visible_share(c) : unnamed_share(c, index));
 }
 
@@ -89,12 +97,14 @@ void bench_work(const trine_case *c, bench_result *result) {
     result->peak = bench_peak_of(c);
 }
 
-/* Of a device whose peaks are not known, what computes more than this for a byte, memory may not bind: an H200's f32 units without tensor cores do 14 flops in the
- * time of one byte. And what reads much and writes little may be faster than a copy, which turns the bus round: up to what the pins allow, 4.9 TB/s of 4.2. */
+/* Of a device whose peaks are not known, what computes more than this for a byte, memory may not bind: an H200's f32
+ * units without tensor cores do 14 flops in the time of one byte. And what reads much and writes little may be faster
+ * than a copy, which turns the bus round: up to what the pins allow, 4.9 TB/s of 4.2. */
 static const double most_intensity = 16, over_copy = 1.2;
 
 static void hold_device(bench_result *result, const bench_roofs *roofs) {
-    const double peak = roofs->peak[result->peak], moving = result->bytes / roofs->copy, computing = peak > 0 ? result->flops / peak : 0;
+    const double peak = roofs->peak[result->peak], moving = result->bytes / roofs->copy,
+                 computing = peak > 0 ? result->flops / peak : 0;
     if (result->median <= 0 || (peak <= 0 && result->flops > most_intensity * result->bytes)) return;
     result->bound = fmax(moving, computing);
     result->fraction = result->bound / result->median;

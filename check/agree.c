@@ -20,7 +20,8 @@ typedef struct result {
 static outcome outcome_make(const problem *p) {
     outcome y = { { NULL } };
     for (int i = 0; i < p->plan->tensors; i++)
-        if (problem_output(p, i)) y.output[i] = calloc((size_t)p->operand[i].count + 1, trine_dtype_size(p->operand[i].full.dtype));
+        if (problem_output(p, i))
+            y.output[i] = calloc((size_t)p->operand[i].count + 1, trine_dtype_size(p->operand[i].full.dtype));
     return y;
 }
 
@@ -28,7 +29,8 @@ static void outcome_free(outcome *y) {
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(y->output[i]);
 }
 
-/* Runs the op and waits for it: at once, or recorded into a graph that is launched with all memory as before the recording, where the device has graphs. */
+/* Runs the op and waits for it: at once, or recorded into a graph that is launched with all memory as before the
+ * recording, where the device has graphs. */
 static trine_status run_once(const context *c, problem *p, trine_queue *queue, int run, bool workspace) {
     trine_graph *graph = NULL;
     trine_status status = run == RECORDED ? trine_graph_begin(queue) : TRINE_ERR_UNSUPPORTED, ended;
@@ -37,7 +39,8 @@ static trine_status run_once(const context *c, problem *p, trine_queue *queue, i
     status = trine_run(queue, p->plan->op, p->call.args);
     if (records && (ended = trine_graph_end(queue, &graph)) != TRINE_OK && status == TRINE_OK) status = ended;
     if (graph != NULL && status == TRINE_OK) {
-        const bool sent = operands_send(c, p, queue, run, run % 2) && (!workspace || memory_send(c->memory, MEMORY_WORKSPACE, queue));
+        const bool sent =
+            operands_send(c, p, queue, run, run % 2) && (!workspace || memory_send(c->memory, MEMORY_WORKSPACE, queue));
         status = sent ? trine_graph_launch(queue, graph) : TRINE_ERR_MEMORY;
     }
     if (status == TRINE_OK) status = trine_queue_wait(queue);
@@ -56,7 +59,8 @@ static bool launch(const context *c, problem *p, trine_queue *queue, int run, ch
         return false;
     }
     if (!p->empty && bytes != why.candidate[why.chosen].workspace) {
-        snprintf(text, size, "trine_workspace says %zu bytes, trine_explain %zu", bytes, why.candidate[why.chosen].workspace);
+        snprintf(text, size, "trine_workspace says %zu bytes, trine_explain %zu", bytes,
+                 why.candidate[why.chosen].workspace);
         return false;
     }
     if (bytes > 0) {
@@ -92,13 +96,15 @@ static bool refuses_small_workspace(const context *c, problem *p, trine_queue *q
     trine_queue_set_workspace(queue, c->memory->slot[MEMORY_WORKSPACE].start, bytes - 1);
     const trine_status status = trine_run(queue, p->plan->op, p->call.args);
     trine_queue_set_workspace(queue, NULL, 0);
-    if (status == TRINE_ERR_WORKSPACE && strstr(trine_error_message(), number)) return operands_fetch(c, p, queue, true, NULL, text, size);
-    snprintf(text, size, "with %zu of %zu bytes of workspace: %s: %s", bytes - 1, bytes, trine_status_name(status), trine_error_message());
+    if (status == TRINE_ERR_WORKSPACE && strstr(trine_error_message(), number))
+        return operands_fetch(c, p, queue, true, NULL, text, size);
+    snprintf(text, size, "with %zu of %zu bytes of workspace: %s: %s", bytes - 1, bytes, trine_status_name(status),
+             trine_error_message());
     return false;
 }
 
-/* Three runs: with 1, 2 and 3 threads, the operands each time in other places, with other poison; devices that have graphs run the last from one. All must
- * return the same bits. */
+/* Three runs: with 1, 2 and 3 threads, the operands each time in other places, with other poison; devices that have
+ * graphs run the last from one. All must return the same bits. */
 static bool run_kernel(runner *r, const context *c, problem *p, result *result, char *text, size_t size) {
     outcome again = { { NULL } };
     bool ok = true;
@@ -114,8 +120,12 @@ static bool run_kernel(runner *r, const context *c, problem *p, result *result, 
         ok = ok && launch(c, p, queue, run, detail, sizeof detail);
         ok = ok && operands_fetch(c, p, queue, false, out, detail, sizeof detail);
         for (int i = 0; ok && run > 0 && i < p->plan->tensors; i++)
-            ok = !problem_output(p, i) || compare_bits(p, i, result->outcome.output[i], again.output[i], detail, sizeof detail);
-        if (!ok) snprintf(text, size, c->memory->host ? "with %d thread(s): %s" : "in run %d of 3, the last of them from a graph: %s", run + 1, detail);
+            ok = !problem_output(p, i) ||
+                 compare_bits(p, i, result->outcome.output[i], again.output[i], detail, sizeof detail);
+        if (!ok)
+            snprintf(text, size,
+                     c->memory->host ? "with %d thread(s): %s" : "in run %d of 3, the last of them from a graph: %s",
+                     run + 1, detail);
     }
     outcome_free(&again);
     return ok;
@@ -128,8 +138,10 @@ static bool check_coefficients(const context *c, const problem *p, char *text, s
         double coefficient = -1;
         if (!problem_output(p, i) || spec->flags & EXACT) continue;
         const trine_status status = trine_error_bound(c->queue, p->plan->op, p->call.args, spec->name, &coefficient);
-        if (status == TRINE_OK && coefficient == trine_plan_coefficient(p->plan, i, p->call.dim, p->call.type)) continue;
-        snprintf(text, size, "trine_error_bound of %s: %s", spec->name, status == TRINE_OK ? "another coefficient than the table's" : trine_error_message());
+        if (status == TRINE_OK && coefficient == trine_plan_coefficient(p->plan, i, p->call.dim, p->call.type))
+            continue;
+        snprintf(text, size, "trine_error_bound of %s: %s", spec->name,
+                 status == TRINE_OK ? "another coefficient than the table's" : trine_error_message());
         return false;
     }
     return true;
@@ -151,7 +163,9 @@ static int run_context(runner *r, const context *c, problem *p, result *results,
         const trine_candidate *candidate = &why.candidate[i];
         bool known = false;
         if (candidate->refused || (r->options->kernel && strcmp(r->options->kernel, candidate->kernel) != 0)) continue;
-        for (int k = 0; k < count; k++) known |= strcmp(results[k].kernel, candidate->kernel) == 0 && strcmp(results[k].context->info.name, c->info.name) == 0;
+        for (int k = 0; k < count; k++)
+            known |= strcmp(results[k].kernel, candidate->kernel) == 0 &&
+                     strcmp(results[k].context->info.name, c->info.name) == 0;
         any = true;
         if (known || (*ordinal)++ < r->shared->first_kernel) continue;
         result *result = &results[count++];
@@ -166,7 +180,8 @@ static int run_context(runner *r, const context *c, problem *p, result *results,
     return count;
 }
 
-/* Holds the reference of a golden case against the oracle, whose values then take the place of its own: kernels are held against these. */
+/* Holds the reference of a golden case against the oracle, whose values then take the place of
+ * its own: kernels are held against these. */
 static void adopt_golden(runner *r, problem *p) {
     char text[1024];
     if (compare_golden(p, text, sizeof text))
@@ -174,7 +189,9 @@ static void adopt_golden(runner *r, problem *p) {
     else
         runner_fail(r, &r->context[0], "reference", p, text);
     for (int i = 0; i < p->plan->tensors; i++)
-        if (problem_output(p, i)) memcpy(p->operand[i].value, p->operand[i].golden, sizeof *p->operand[i].value * (size_t)p->operand[i].count);
+        if (problem_output(p, i))
+            memcpy(p->operand[i].value, p->operand[i].golden,
+                   sizeof *p->operand[i].value * (size_t)p->operand[i].count);
 }
 
 static void run_problem(runner *r, problem *p) {

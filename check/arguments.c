@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Argument checks: a valid call spoiled in one way, made from the table, must be refused with a message that names the op and the argument, and
+/* Argument checks: a valid call spoiled in one way, made from the table, must be refused with a message that names the
+ * op and the argument, and
  * with nothing touched. */
 #include <inttypes.h>
 #include <math.h>
@@ -31,9 +32,10 @@ static trine_tensor *spoil(bad *b, int tensor, const char *how) {
     return &b->p->call.tensor[tensor];
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- tensors */
+/* ---------------------------------------------------------------------------------------------------------- tensors */
 
-/* A dimension one larger: the tensors that share its symbol disagree. Any of them may be named. False if nothing contradicts it. */
+/* A dimension one larger: the tensors that share its symbol disagree. Any of them may be named.
+ * False if nothing contradicts it. */
 static bool spoil_size(bad *b, int tensor, int d) {
     const trine_plan *plan = b->p->plan;
     const trine_dim *dim = &plan->tensor[tensor].dim[d];
@@ -47,7 +49,8 @@ static bool spoil_size(bad *b, int tensor, int d) {
         }
     if (dim->symbol >= 0 && sharing == 0) return false;
     char how[80];
-    snprintf(how, sizeof how, "dimension %d is %" PRId64 " instead of %" PRId64, d, b->p->call.tensor[tensor].shape[d] + 1, b->p->call.tensor[tensor].shape[d]);
+    snprintf(how, sizeof how, "dimension %d is %" PRId64 " instead of %" PRId64, d,
+             b->p->call.tensor[tensor].shape[d] + 1, b->p->call.tensor[tensor].shape[d]);
     trine_tensor *t = spoil(b, tensor, how);
     t->shape[d]++;
     for (int k = t->rank - 1, contiguous = 1; k >= 0; contiguous *= (int)t->shape[k--]) t->stride[k] = contiguous;
@@ -61,7 +64,8 @@ static trine_dtype foreign_type(const bad *b, int tensor) {
     const trine_plan_tensor *t = &b->p->plan->tensor[tensor];
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         bool taken = t->type < 0 && t->dtype == all[i];
-        for (int row = 0; t->type >= 0 && row < b->p->plan->combos; row++) taken |= b->p->plan->combo[row][t->type] == all[i];
+        for (int row = 0; t->type >= 0 && row < b->p->plan->combos; row++)
+            taken |= b->p->plan->combo[row][t->type] == all[i];
         if (!taken) return all[i];
     }
     return TRINE_NONE;
@@ -145,7 +149,7 @@ static bool spoil_tensor(bad *b, int tensor, int *n) {
     return false;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- overlap */
+/* ---------------------------------------------------------------------------------------------------------- overlap */
 
 /* Output `out` put upon tensor `other`: one element off where the same view is allowed, else right upon it. */
 static bool spoil_overlap(bad *b, int out, int other) {
@@ -161,7 +165,7 @@ static bool spoil_overlap(bad *b, int out, int other) {
     return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- parameters */
+/* ------------------------------------------------------------------------------------------------------- parameters */
 
 static bool spoil_param(bad *b, int index, int *n) {
     const trine_spec_param *param = &b->p->plan->spec->params[index];
@@ -170,7 +174,9 @@ static bool spoil_param(bad *b, int index, int *n) {
     int count = 1;
     for (const char *at = param->values ? param->values : ""; *at; at++) count += *at == ' ';
     static const float wild[] = { NAN, INFINITY, -INFINITY };
-#define SET(type, value) (trine_snprintf(b->what, sizeof b->what, "%s = %.9g", param->name, (double)(value)), *(type *)field = (type)(value), true)
+#define SET(type, value) \
+    (trine_snprintf(b->what, sizeof b->what, "%s = %.9g", param->name, (double)(value)), \
+     *(type *)field = (type)(value), true)
     switch (param->kind) {
     case BOOL:
     case ENUM:
@@ -184,7 +190,8 @@ static bool spoil_param(bad *b, int index, int *n) {
         for (int i = 0; i < 3; i++)
             if ((*n)-- == 0) return SET(float, wild[i]);
         if (isfinite(param->min) && (*n)-- == 0) return SET(float, nextafterf((float)param->min, -INFINITY));
-        if (isfinite(param->max) && param->max < trine_largest(TRINE_F32) && (*n)-- == 0) return SET(float, nextafterf((float)param->max, INFINITY));
+        if (isfinite(param->max) && param->max < trine_largest(TRINE_F32) && (*n)-- == 0)
+            return SET(float, nextafterf((float)param->max, INFINITY));
         return false;
     case I32:
         if (isfinite(param->min) && param->min > INT32_MIN && (*n)-- == 0) return SET(int32_t, param->min - 1);
@@ -208,7 +215,7 @@ static bool spoil_required(bad *b, const trine_plan_require *require, int *n) {
     return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------- structure and data */
+/* ----------------------------------------------------------------------------------------------- structure and data */
 
 static bool spoil_structure(bad *b, int *n) {
     size_t *size = (size_t *)(void *)b->p->call.args;
@@ -226,8 +233,9 @@ static bool spoil_structure(bad *b, int *n) {
     return false;
 }
 
-/* An index that is out of its range, in the data: below 0, just too large, far too large; first the last element, then the first. Then what a reader of its low
- * 32 bits alone takes for a good one, for four numbers in turn: the row of types changes after so many, so that each row with 64-bit indices has them all. */
+/* An index that is out of its range, in the data: below 0, just too large, far too large; first the last element, then
+ * the first. Then what a reader of its low 32 bits alone takes for a good one, for four numbers in turn: the row of
+ * types changes after so many, so that each row with 64-bit indices has them all. */
 static bool spoil_ids(bad *b, int tensor, int *n) {
     enum { NARROW = 6 };
     const operand *o = &b->p->operand[tensor];
@@ -276,7 +284,7 @@ static bool spoil_call(bad *b, int *n) {
     return false;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- cases */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
 static bool message_good(const bad *b, const char *message, char *text, size_t size) {
     const trine_plan *plan = b->p->plan;
@@ -302,11 +310,13 @@ static bool refused(const context *c, bad *b, trine_queue *queue, char *text, si
     return false;
 }
 
-/* A device without a kernel for the plain call, or on which faults in the data cannot be seen, has nothing to refuse it with. */
+/* A device without a kernel for the plain call, or on which faults in the data cannot be seen,
+ * has nothing to refuse it with. */
 static bool applies(const runner *r, const context *c, const problem *p, bool data) {
     trine_explanation why;
     const bool reports = c->memory->host && !(r->options->asynchronous && c->device > 0);
-    return !data || (reports && trine_explain(c->queue, p->plan->op, p->call.args, &why) == TRINE_OK && why.chosen >= 0);
+    return !data ||
+           (reports && trine_explain(c->queue, p->plan->op, p->call.args, &why) == TRINE_OK && why.chosen >= 0);
 }
 
 bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
@@ -316,7 +326,8 @@ bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
         problem p;
         bad b = { .p = &p, .param = -1 };
         int n = (int)index;
-        if (!problem_make(&p, plan, NULL, r->options->seed, index / 4 % plan->combos, PROBLEM_PLAIN)) return index < 1000 && i == 0;
+        if (!problem_make(&p, plan, NULL, r->options->seed, index / 4 % plan->combos, PROBLEM_PLAIN))
+            return index < 1000 && i == 0;
         const bool in_data = spoil_data(&b, &n);
         r->shared->kernel = i;
         runner_enter(r, c, NULL, &p);

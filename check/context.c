@@ -34,7 +34,9 @@ static bool add_contexts(runner *r, trine *lib, const char *isa) {
         if (trine_device_info(lib, device, &c->info) != TRINE_OK) return failed(r);
         if (!device_wanted(r->options->device, c->info.name) || (!first && device > 0)) continue;
         bool known = false;
-        for (int i = 0; i < r->contexts; i++) known |= strcmp(r->context[i].info.name, c->info.name) == 0 && strcmp(r->context[i].info.arch, c->info.arch) == 0;
+        for (int i = 0; i < r->contexts; i++)
+            known |= strcmp(r->context[i].info.name, c->info.name) == 0 &&
+                     strcmp(r->context[i].info.arch, c->info.arch) == 0;
         if (known) continue;
         const bool host = device == 0 || r->options->host_memory;
         c->memory = host ? &r->host : &r->device[r->contexts];
@@ -53,7 +55,10 @@ static bool add_contexts(runner *r, trine *lib, const char *isa) {
 bool runner_open(runner *r) {
     static const char *const levels[] = { "baseline", "v3", "v4", "v4_bf16", "amx" };
     const bool all = r->options->isa && strcmp(r->options->isa, "all") == 0;
-    trine_options options = { .struct_size = sizeof options, .backends = r->options->backends, .plugin_path = r->options->plugin_path, .tune_file = "" };
+    trine_options options = { .struct_size = sizeof options,
+                              .backends = r->options->backends,
+                              .plugin_path = r->options->plugin_path,
+                              .tune_file = "" };
     for (size_t i = 0; i < (all ? sizeof levels / sizeof levels[0] : 1); i++) {
         trine *lib;
         options.isa = all ? levels[i] : r->options->isa;
@@ -64,7 +69,8 @@ bool runner_open(runner *r) {
         if (!add_contexts(r, lib, options.isa)) return false;
     }
     if (r->contexts > 0) return true;
-    snprintf(r->shared->report.error, sizeof r->shared->report.error, "there is no device \"%s\"", r->options->device ? r->options->device : "");
+    snprintf(r->shared->report.error, sizeof r->shared->report.error, "there is no device \"%s\"",
+             r->options->device ? r->options->device : "");
     return false;
 }
 
@@ -79,11 +85,14 @@ void runner_close(runner *r) {
 trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int threads) {
     const char *name = kernel ? kernel : "";
     for (int i = 0; i < r->queues; i++)
-        if (r->queue[i].context == c && r->queue[i].threads == threads && strcmp(r->queue[i].kernel, name) == 0) return r->queue[i].queue;
+        if (r->queue[i].context == c && r->queue[i].threads == threads && strcmp(r->queue[i].kernel, name) == 0)
+            return r->queue[i].queue;
     if (r->queues == MAX_QUEUES) {
         trine_queue_close(r->queue[--r->queues].queue);
     }
-    trine_queue_options options = { .struct_size = sizeof options, .flags = TRINE_QUEUE_STRICT_WORKSPACE, .threads = threads, .kernel = kernel };
+    trine_queue_options options = {
+        .struct_size = sizeof options, .flags = TRINE_QUEUE_STRICT_WORKSPACE, .threads = threads, .kernel = kernel
+    };
     trine_queue *queue;
     if (trine_queue_open(c->lib, c->device, &options, &queue) != TRINE_OK) return NULL;
     r->queue[r->queues].context = c;
@@ -93,20 +102,21 @@ trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int t
     return queue;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- notes */
+/* ------------------------------------------------------------------------------------------------------------ notes */
 
 /* The command line that runs again what runs now. */
 static void replay_line(const shared *s, const check_options *options, char *out, size_t size) {
     const char letter[2] = { (char)s->kind, 0 };
-    snprintf(out, size, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s%s%s%s%s%s", s->report.op[s->op].name, s->where, options->seed,
-             letter, s->index, options->types ? " --types " : "", options->types ? options->types : "", options->dims ? " --dims \"" : "",
-             options->dims ? options->dims : "", options->dims ? "\"" : "", s->kind == CASE_HUGE ? " --huge" : "", options->golden ? " --golden " : "",
-             options->golden ? options->golden : "");
+    snprintf(out, size, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s%s%s%s%s%s",
+             s->report.op[s->op].name, s->where, options->seed, letter, s->index, options->types ? " --types " : "",
+             options->types ? options->types : "", options->dims ? " --dims \"" : "",
+             options->dims ? options->dims : "", options->dims ? "\"" : "", s->kind == CASE_HUGE ? " --huge" : "",
+             options->golden ? " --golden " : "", options->golden ? options->golden : "");
 }
 
 static void note(shared *s, const context *c, const char *kernel, const problem *p) {
-    snprintf(s->where, sizeof s->where, " --device %s%s%s%s%s", c->info.name, kernel ? " --kernel " : "", kernel ? kernel : "", c->isa ? " --isa " : "",
-             c->isa ? c->isa : "");
+    snprintf(s->where, sizeof s->where, " --device %s%s%s%s%s", c->info.name, kernel ? " --kernel " : "",
+             kernel ? kernel : "", c->isa ? " --isa " : "", c->isa ? c->isa : "");
     snprintf(s->kernel_name, sizeof s->kernel_name, "%s", kernel ? kernel : "");
     if (p) problem_text(p, s->what, sizeof s->what);
     s->fault.slot = -1;

@@ -10,7 +10,8 @@
 
 bool fill_is(const trine_spec_tensor *spec, const char *word) {
     const size_t length = strlen(word);
-    return spec->fill != NULL && strncmp(spec->fill, word, length) == 0 && (spec->fill[length] == 0 || spec->fill[length] == ' ');
+    return spec->fill != NULL && strncmp(spec->fill, word, length) == 0 &&
+           (spec->fill[length] == 0 || spec->fill[length] == ' ');
 }
 
 static bool is_float(trine_dtype dtype) { return trine_unit_roundoff(dtype) > 0; }
@@ -36,7 +37,9 @@ typedef struct values {
 /* Often of an ordinary size, as often of any up to the largest, where only differences may count. */
 static double random_centre(random_state *r, double low, double high, double largest) {
     const double x = random_scaled(r, low, high), exponent = log2(fabs(x));
-    return exponent < (low + high) / 2 ? x : copysign(exp2(low + (largest - low) * (2 * exponent - low - high) / (high - low)), x);
+    return exponent < (low + high) / 2
+               ? x
+               : copysign(exp2(low + (largest - low) * (2 * exponent - low - high) / (high - low)), x);
 }
 
 static values choose_values(problem *p, int tensor) {
@@ -44,7 +47,8 @@ static values choose_values(problem *p, int tensor) {
     values v = { .fill = p->fill, .dtype = dtype };
     const fill kind = p->fill;
     if (kind != FILL_INTEGERS && kind != FILL_RANDOM && random_chance(&p->random, 4)) v.fill = FILL_RANDOM;
-    if (kind == FILL_BITS && (dtype == TRINE_F32 || dtype == TRINE_F64) && random_chance(&p->random, 2)) v.fill = FILL_RANGE;
+    if (kind == FILL_BITS && (dtype == TRINE_F32 || dtype == TRINE_F64) && random_chance(&p->random, 2))
+        v.fill = FILL_RANGE;
     v.low = log2(trine_smallest_normal(dtype));
     v.high = log2(trine_largest(dtype)) - 1e-9;
     v.digits = -log2(trine_unit_roundoff(dtype));
@@ -57,7 +61,9 @@ static values choose_values(problem *p, int tensor) {
 }
 
 static double integer_value(const values *v, random_state *r) {
-    if (v->fill == FILL_INTEGERS) return v->positive ? (double)random_below(r, 2) : (double)(random_below(r, 2 * v->modulus - 1) - v->modulus + 1);
+    if (v->fill == FILL_INTEGERS)
+        return v->positive ? (double)random_below(r, 2)
+                           : (double)(random_below(r, 2 * v->modulus - 1) - v->modulus + 1);
     const double most = fmin(trine_largest(v->dtype), 0x1p53);
     const double least = v->dtype == TRINE_U8 || v->dtype == TRINE_U32 ? 0 : -most - 1;
     if (v->fill == FILL_HUGE) return random_next(r) & 1 ? most : least;
@@ -79,7 +85,9 @@ static double value_of(const values *v, random_state *r) {
     case FILL_HUGE: return random_scaled(r, random_next(r) & 1 ? v->high - 2 : v->high / 2, v->high);
     case FILL_TINY: return random_scaled(r, v->low - v->digits, v->low + 4);
     case FILL_RANGE: return random_scaled(r, v->low - v->digits, v->high);
-    case FILL_CANCEL: return random_below(r, 3) == 0 ? spread : (random_next(r) & 1 ? 1 : -1) * exp2(floor(fmin(v->digits, v->high - 2)));
+    case FILL_CANCEL:
+        return random_below(r, 3) == 0 ? spread
+                                       : (random_next(r) & 1 ? 1 : -1) * exp2(floor(fmin(v->digits, v->high - 2)));
     case FILL_CONSTANT: return v->centre;
     case FILL_ZERO: return random_next(r) & 1 ? 0.0 : -0.0;
     case FILL_BITS: return bits_value(v, r);
@@ -121,7 +129,9 @@ static bool extra_id(const problem *p, const char *text, double *extra_out) {
     snprintf(flag, sizeof flag, "%s_set", name);
     const int param = trine_plan_find_param(p->plan, name), set = trine_plan_find_param(p->plan, flag);
     if (param < 0) return false;
-    *extra_out = set >= 0 && trine_param_get(p->plan, set, p->resolved) == 0 ? fallback : trine_param_get(p->plan, param, p->resolved);
+    *extra_out = set >= 0 && trine_param_get(p->plan, set, p->resolved) == 0
+                     ? fallback
+                     : trine_param_get(p->plan, param, p->resolved);
     return true;
 }
 
@@ -142,7 +152,8 @@ static bool fill_ids(problem *p, int tensor) {
         if (p->kind == PROBLEM_DRAWN && has_extra && random_chance(&p->random, 4)) o->value[k] = extra;
     }
     /* The last one of many is seldom drawn. */
-    if (p->kind == PROBLEM_DRAWN && o->count > 0 && random_chance(&own, 2)) o->value[random_below(&own, o->count)] = (double)(limit - 1);
+    if (p->kind == PROBLEM_DRAWN && o->count > 0 && random_chance(&own, 2))
+        o->value[random_below(&own, o->count)] = (double)(limit - 1);
     return true;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Golden cases: a call with its inputs and what an oracle that knows nothing of this library makes of them, read from DIRECTORY/<family>/<op>.txt.
+/* Golden cases: a call with its inputs and what an oracle that knows nothing of this library makes of them, read from
+ * DIRECTORY/<family>/<op>.txt.
  *
  *     # comment
  *     case NAME: WORDS              the words of case.h
  *     in TENSOR 2x3                 its shape, or "scalar"; then its elements in row-major order
  *      1 -0x3p-4 nan 5*0 ...        numbers as C has them; 5*0: five zeros
  *     out TENSOR 2x3                likewise what must come out, before it is rounded to the type of the tensor
- */
+ * / */
 #include <glob.h>
 #include <inttypes.h>
 #include <math.h>
@@ -39,7 +40,8 @@ static char *read_file(const char *directory, const char *op, char *path_out, si
     globfree(&found);
     FILE *file = fopen(path_out, "rb");
     if (file == NULL) return NULL;
-    if (fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0) text = calloc((size_t)length + 1, 1);
+    if (fseek(file, 0, SEEK_END) == 0 && (length = ftell(file)) >= 0 && fseek(file, 0, SEEK_SET) == 0)
+        text = calloc((size_t)length + 1, 1);
     if (text != NULL && fread(text, 1, (size_t)length, file) != (size_t)length) {
         free(text);
         text = NULL;
@@ -67,7 +69,8 @@ static char *next_line(reader *r) {
     return line;
 }
 
-/* The shape of a tensor as it is passed, "2x3" or "scalar": of full length, or 1 where it is broadcast, or without what may be missing in front. */
+/* The shape of a tensor as it is passed, "2x3" or "scalar": of full length, or 1 where it is broadcast, or without what
+ * may be missing in front. */
 static bool place_tensor(problem *p, int tensor, const char *shape, reader *r) {
     const trine_plan_tensor *want = &p->plan->tensor[tensor];
     operand *o = &p->operand[tensor];
@@ -75,7 +78,8 @@ static bool place_tensor(problem *p, int tensor, const char *shape, reader *r) {
     int64_t size[TRINE_MAX_RANK], stride = 1;
     int rank = 0;
     if (strcmp(shape, "scalar") != 0)
-        for (char *at = (char *)shape; rank < TRINE_MAX_RANK && *at; at += *at == 'x') size[rank++] = strtoll(at, &at, 10);
+        for (char *at = (char *)shape; rank < TRINE_MAX_RANK && *at; at += *at == 'x')
+            size[rank++] = strtoll(at, &at, 10);
     if (rank > want->rank) return WRONG(r, "%s has %d dimensions of %d", want->spec->name, rank, want->rank);
     *full = (trine_tensor){ .dtype = trine_plan_dtype(p->plan, tensor, p->call.type), .rank = want->rank };
     *view = (trine_tensor){ .dtype = full->dtype, .rank = rank };
@@ -89,11 +93,13 @@ static bool place_tensor(problem *p, int tensor, const char *shape, reader *r) {
         view->stride[d] = stride;
         full->stride[f] = size[d] == full->shape[f] ? stride : 0;
         if (size[d] != full->shape[f] && (size[d] != 1 || !(want->spec->flags & BROADCAST)))
-            return WRONG(r, "dimension %d of %s is %" PRId64 " instead of %" PRId64, d, want->spec->name, size[d], full->shape[f]);
+            return WRONG(r, "dimension %d of %s is %" PRId64 " instead of %" PRId64, d, want->spec->name, size[d],
+                         full->shape[f]);
         stride *= size[d];
     }
     for (int f = 0; f < want->rank - rank; f++)
-        if (!want->dim[f].optional && !(want->spec->flags & BROADCAST)) return WRONG(r, "%s lacks dimensions", want->spec->name);
+        if (!want->dim[f].optional && !(want->spec->flags & BROADCAST))
+            return WRONG(r, "%s lacks dimensions", want->spec->name);
     layout_place(o);
     return true;
 }
@@ -138,9 +144,11 @@ static bool store_input(problem *p, int tensor, reader *r) {
     for (int64_t k = 0; k < o->count; k++) {
         trine_store(o->image, o->full.dtype, o->at[k], o->value[k]);
         const double stored = trine_load(o->image, o->full.dtype, o->at[k]);
-        const bool same = isnan(stored) ? isnan(o->value[k]) : stored == o->value[k] && signbit(stored) == signbit(o->value[k]);
+        const bool same =
+            isnan(stored) ? isnan(o->value[k]) : stored == o->value[k] && signbit(stored) == signbit(o->value[k]);
         if (!same)
-            return WRONG(r, "element %" PRId64 " of %s, %.17g, is no %s", k, p->plan->tensor[tensor].spec->name, o->value[k], trine_dtype_name(o->full.dtype));
+            return WRONG(r, "element %" PRId64 " of %s, %.17g, is no %s", k, p->plan->tensor[tensor].spec->name,
+                         o->value[k], trine_dtype_name(o->full.dtype));
     }
     return true;
 }
@@ -148,9 +156,11 @@ static bool store_input(problem *p, int tensor, reader *r) {
 /* "in TENSOR SHAPE" or "out TENSOR SHAPE", and the elements behind. An op's in-out tensor has both. */
 static bool read_tensor(problem *p, const char *line, uint32_t *seen, reader *r) {
     char kind[8], name[64], shape[160];
-    if (sscanf(line, "%7s %63s %159s", kind, name, shape) != 3) return WRONG(r, "\"%.60s\" is not \"in TENSOR SHAPE\" or \"out TENSOR SHAPE\"", line);
+    if (sscanf(line, "%7s %63s %159s", kind, name, shape) != 3)
+        return WRONG(r, "\"%.60s\" is not \"in TENSOR SHAPE\" or \"out TENSOR SHAPE\"", line);
     const int tensor = trine_plan_find_tensor(p->plan, name), out = strcmp(kind, "out") == 0;
-    if (tensor < 0 || !(out ? problem_output(p, tensor) : problem_input(p, tensor))) return WRONG(r, "%s %s: the call has no such tensor", kind, name);
+    if (tensor < 0 || !(out ? problem_output(p, tensor) : problem_input(p, tensor)))
+        return WRONG(r, "%s %s: the call has no such tensor", kind, name);
     operand *o = &p->operand[tensor];
     if (o->at == NULL) {
         if (!place_tensor(p, tensor, shape, r)) return false;
@@ -170,7 +180,8 @@ static bool read_problem(problem *p, reader *r) {
     uint32_t seen[2] = { 0, 0 };
     char *line = next_line(r);
     if (line == NULL) return WRONG(r, "the case is empty");
-    if (!trine_case_parse(&p->call, line, r->error, r->size) || !trine_case_finish(&p->call, r->error, r->size)) return false;
+    if (!trine_case_parse(&p->call, line, r->error, r->size) || !trine_case_finish(&p->call, r->error, r->size))
+        return false;
     while ((line = next_line(r)) != NULL)
         if (*line && *line != '#' && !read_tensor(p, line, seen, r)) return false;
     p->empty = true;
@@ -184,7 +195,8 @@ static bool read_problem(problem *p, reader *r) {
     return true;
 }
 
-golden_status golden_make(problem *p, const trine_plan *plan, const char *directory, int64_t index, char *error, size_t size) {
+golden_status golden_make(problem *p, const trine_plan *plan, const char *directory, int64_t index, char *error,
+                          size_t size) {
     char path[512], detail[256];
     char *text = read_file(directory, plan->spec->name, path, sizeof path);
     char *start = text ? find_case(text, index) : NULL;
@@ -198,7 +210,8 @@ golden_status golden_make(problem *p, const trine_plan *plan, const char *direct
     golden_status status = start ? GOLDEN_CASE : index > 0 ? GOLDEN_END : GOLDEN_WRONG;
     if (status == GOLDEN_WRONG)
         snprintf(error, size,
-                 "there are no golden vectors for %s: add a function for it to tests/golden/<family>/oracle.py, with expected values of an oracle outside this "
+                 "there are no golden vectors for %s: add a function for it to tests/golden/<family>/oracle.py, with "
+                 "expected values of an oracle outside this "
                  "repository, and run tests/golden/make.py %s, which writes %s (CONTRIBUTING.md)",
                  plan->spec->name, plan->spec->name, path);
     if (status == GOLDEN_CASE && !read_problem(p, &r)) {

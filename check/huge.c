@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A case of more than 2^31 elements for each op that separates into parts: the whole is run, then slices at its start, at the places where 32-bit indices
- * wrap, and at its end are held against the reference. So are sums over all slices. */
+/* A case of more than 2^31 elements for each op that separates into parts: the whole is run, then slices at its start,
+ * at the places where 32-bit indices wrap, and at its end are held against the reference.
+ * So are sums over all slices. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 enum { PERIOD = 4093 /* prime, so that no row length divides it */, LEAST_ROW = 64, LEAST_SLICE = 4096 };
 static const double most_flops = 2e12;
 
-/* The whole: the tensors of its call are the slice's `call.tensor`, dense, in the device's memory; element i of an input holds table[i % period]. */
+/* The whole: the tensors of its call are the slice's `call.tensor`, dense, in the device's memory; element i of an
+ * input holds table[i % period]. */
 typedef struct whole {
     problem *slice;
     trine_queue *queue;
@@ -49,8 +51,8 @@ static double largest_count(const problem *p, int64_t *dim, int64_t n, double *b
     return most;
 }
 
-/* The values of an input: the slice's over and over are what the op may see (ids stay ids), or the slice's own if it is not larger in the whole. Outputs are
- * poisoned. */
+/* The values of an input: the slice's over and over are what the op may see (ids stay ids), or the slice's own if it is
+ * not larger in the whole. Outputs are poisoned. */
 static bool make_table(whole *w, int tensor, int64_t count) {
     const problem *p = w->slice;
     const operand *o = &p->operand[tensor];
@@ -60,7 +62,8 @@ static bool make_table(whole *w, int tensor, int64_t count) {
     unsigned char *table = w->table[tensor] = malloc((size_t)period * width + 1);
     if (table == NULL) return false;
     memset(table, 0xff, (size_t)period * width);
-    for (int64_t k = 0; input && k < period; k++) trine_store(table, o->full.dtype, k, o->value[mixed ? (k * 7919 + k / o->count) % o->count : k]);
+    for (int64_t k = 0; input && k < period; k++)
+        trine_store(table, o->full.dtype, k, o->value[mixed ? (k * 7919 + k / o->count) % o->count : k]);
     return true;
 }
 
@@ -79,10 +82,13 @@ static bool make_tensor(whole *w, int tensor) {
     trine_tensor *t = &w->slice->call.tensor[tensor];
     const int64_t count = trine_tensor_count(t);
     if (!make_table(w, tensor, count)) return false;
-    const size_t width = trine_dtype_size(t->dtype), bytes = (size_t)count * width, first = (size_t)w->period[tensor] * width;
-    bool ok = trine_memory_alloc(w->queue, bytes, &t->data) == TRINE_OK && trine_memory_write(w->queue, t->data, w->table[tensor], first) == TRINE_OK;
+    const size_t width = trine_dtype_size(t->dtype), bytes = (size_t)count * width,
+                 first = (size_t)w->period[tensor] * width;
+    bool ok = trine_memory_alloc(w->queue, bytes, &t->data) == TRINE_OK &&
+              trine_memory_write(w->queue, t->data, w->table[tensor], first) == TRINE_OK;
     for (size_t done = first; ok && done < bytes; done *= 2)
-        ok = trine_memory_copy(w->queue, (char *)t->data + done, t->data, bytes - done < done ? bytes - done : done) == TRINE_OK;
+        ok = trine_memory_copy(w->queue, (char *)t->data + done, t->data, bytes - done < done ? bytes - done : done) ==
+             TRINE_OK;
     return ok;
 }
 
@@ -123,7 +129,8 @@ static unsigned char *take_output(const whole *w, int tensor, int64_t first) {
     const int64_t run = run_length(o);
     unsigned char *output = malloc((size_t)o->count * width + 1);
     for (int64_t k = 0; output != NULL && k < o->count; k += run) {
-        const char *place = (const char *)w->slice->call.tensor[tensor].data + width * (size_t)whole_index(w, tensor, first, k);
+        const char *place =
+            (const char *)w->slice->call.tensor[tensor].data + width * (size_t)whole_index(w, tensor, first, k);
         if (trine_memory_read(w->queue, output + width * (size_t)k, place, width * (size_t)run) == TRINE_OK) continue;
         free(output);
         output = NULL;
@@ -131,7 +138,8 @@ static unsigned char *take_output(const whole *w, int tensor, int64_t first) {
     return output;
 }
 
-/* The reference's results for the slice that starts at `first`. Backwards, so that the place that stays is the first output's. */
+/* The reference's results for the slice that starts at `first`. Backwards, so that the place that
+ * stays is the first output's. */
 static void refer(const whole *w, int64_t first) {
     problem *p = w->slice;
     for (int i = p->plan->tensors - 1; i >= 0; i--) {
@@ -181,8 +189,8 @@ static void exchange(const problem *p, double *const *sum, int64_t times) {
     }
 }
 
-/* Outputs that do not grow are the sums of all slices', and so is what bounds them, beside the number of terms of the whole. After PERIOD slices what was put into
- * them comes again. */
+/* Outputs that do not grow are the sums of all slices', and so is what bounds them, beside the number of terms of the
+ * whole. After PERIOD slices what was put into them comes again. */
 static bool check_sums(const whole *w, char *text, size_t size) {
     problem *p = w->slice;
     int64_t *symbol = &p->call.dim[p->plan->independent];
@@ -208,7 +216,8 @@ static bool check_sums(const whole *w, char *text, size_t size) {
     return ok;
 }
 
-/* Runs the whole, and looks at it at its start and end, and for each tensor where element 2^31 is, and half of it, where offsets in bytes wrap. */
+/* Runs the whole, and looks at it at its start and end, and for each tensor where element 2^31 is, and half of it,
+ * where offsets in bytes wrap. */
 static bool run_whole(whole *w, char *text, size_t size) {
     const problem *p = w->slice;
     bool ok = true;
@@ -222,15 +231,18 @@ static bool run_whole(whole *w, char *text, size_t size) {
     ok = check_slice(w, 0, text, size) && check_slice(w, n - slice, text, size);
     for (int i = 0; ok && i < p->plan->tensors; i++) {
         if (!problem_has(p, i)) continue;
-        const int64_t wrap = (int64_t)((double)n * 0x1p31 / (double)trine_tensor_count(&p->call.tensor[i])), firsts[] = { wrap / 2, wrap - slice / 2 };
-        for (int k = 0; ok && k < 2; k++) ok = firsts[k] < 0 || firsts[k] + slice > n || check_slice(w, firsts[k], text, size);
+        const int64_t wrap = (int64_t)((double)n * 0x1p31 / (double)trine_tensor_count(&p->call.tensor[i])),
+                      firsts[] = { wrap / 2, wrap - slice / 2 };
+        for (int k = 0; ok && k < 2; k++)
+            ok = firsts[k] < 0 || firsts[k] + slice > n || check_slice(w, firsts[k], text, size);
     }
     return ok && check_sums(w, text, size);
 }
 
 /* The bytes that the tensors and the workspace of a huge case may have. */
 static double available_bytes(const context *c) {
-    return 0.85 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) : (double)c->info.memory);
+    return 0.85 * (c->memory->host ? (double)sysconf(_SC_AVPHYS_PAGES) * (double)sysconf(_SC_PAGESIZE)
+                                   : (double)c->info.memory);
 }
 
 /* The bytes of workspace for the whole; 0 if no kernel takes it, as its run will say. */
@@ -252,7 +264,8 @@ static bool make_whole(whole *w, const runner *r, const trine_plan *plan) {
         const double one = largest_count(p, w->dim, 1, &bytes);
         const int64_t slice = p->call.dim[plan->independent], n = (int64_t)(0x1.08p31 / fmax(one, 1)) + slice;
         largest_count(p, w->dim, n - n % slice, &bytes);
-        const bool worth = (one >= LEAST_ROW || plan->symbols == 1) && one * (double)slice >= LEAST_SLICE && trine_plan_flops(plan, w->dim) < most_flops;
+        const bool worth = (one >= LEAST_ROW || plan->symbols == 1) && one * (double)slice >= LEAST_SLICE &&
+                           trine_plan_flops(plan, w->dim) < most_flops;
         if (worth && bytes + workspace_bytes(w, r->context[0].queue) < available_bytes(&r->context[0])) return true;
         problem_free(p);
     }

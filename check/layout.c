@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the operands of a case lie in memory: padded, permuted, transposed, broadcast, reversed, of lower rank, one upon another. */
+/* How the operands of a case lie in memory: padded, permuted, transposed, broadcast, reversed, of lower rank,
+ * one upon another. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@ static freedom freedom_of(const problem *p, int tensor) {
     const uint32_t flags = problem_flags(p, tensor);
     freedom f = { .transposed = flags & TRANSPOSABLE, .any_stride = flags & ANY_STRIDE };
     /* Elements that share memory must be equal, and are not if computed or ordered one by one. */
-    f.repeated = !(flags & OUT) && !fill_is(p->plan->tensor[tensor].spec, "derived") && !fill_is(p->plan->tensor[tensor].spec, "offsets");
+    f.repeated = !(flags & OUT) && !fill_is(p->plan->tensor[tensor].spec, "derived") &&
+                 !fill_is(p->plan->tensor[tensor].spec, "offsets");
     for (int o = 0; o < p->plan->tensors; o++) {
         if (p->operand[o].alias != tensor) continue;
         f.transposed &= !!(problem_flags(p, o) & TRANSPOSABLE);
@@ -50,20 +52,23 @@ static void choose_strides(problem *p, int tensor, trine_tensor *t) {
         return;
     }
     choose_order(p, t, f, order);
-    const bool padded = random_chance(&p->random, p->whole ? 4 : 2), spread = !p->whole && f.any_stride && random_chance(&p->random, 2);
+    const bool padded = random_chance(&p->random, p->whole ? 4 : 2),
+               spread = !p->whole && f.any_stride && random_chance(&p->random, 2);
     if (spread) next = 2 + random_below(&p->random, 3);
     for (int i = 0; i < t->rank; i++) {
         const int d = order[i];
         t->stride[d] = next;
         next *= t->shape[d] > 0 ? t->shape[d] : 1;
-        if (padded && (i == 0 || random_chance(&p->random, 2))) next += p->whole ? 64 : pads[random_below(&p->random, 7)];
+        if (padded && (i == 0 || random_chance(&p->random, 2)))
+            next += p->whole ? 64 : pads[random_below(&p->random, 7)];
         const bool free_stride = !p->whole && (i > 0 || f.any_stride);
         if (free_stride && t->shape[d] > 1 && random_chance(&p->random, 16)) t->stride[d] = -t->stride[d];
         if (free_stride && t->shape[d] > 1 && f.repeated && random_chance(&p->random, 16)) t->stride[d] = 0;
     }
 }
 
-/* The tensor as passed: dimensions of a broadcast one shortened to 1, missing ones left out, strides of length 1 anything. */
+/* The tensor as passed: dimensions of a broadcast one shortened to 1, missing ones left out,
+ * strides of length 1 anything. */
 static void make_view(problem *p, int tensor) {
     const trine_plan_tensor *want = &p->plan->tensor[tensor];
     const trine_tensor *full = &p->operand[tensor].full;
@@ -72,12 +77,15 @@ static void make_view(problem *p, int tensor) {
     *view = *full;
     for (int d = 0; d < full->rank; d++)
         if (want->spec->flags & BROADCAST && full->stride[d] == 0) view->shape[d] = 1;
-    while (p->kind == PROBLEM_DRAWN && first < full->rank && want->dim[first].optional && view->shape[first] == 1 && random_chance(&p->random, 2)) first++;
+    while (p->kind == PROBLEM_DRAWN && first < full->rank && want->dim[first].optional && view->shape[first] == 1 &&
+           random_chance(&p->random, 2))
+        first++;
     view->rank -= first;
     for (int d = 0; d < view->rank; d++) {
         view->shape[d] = view->shape[d + first];
         view->stride[d] = full->stride[d + first];
-        if (p->kind == PROBLEM_DRAWN && view->shape[d] == 1 && random_chance(&p->random, 3)) view->stride[d] = random_chance(&p->random, 2) ? 12345 : -7;
+        if (p->kind == PROBLEM_DRAWN && view->shape[d] == 1 && random_chance(&p->random, 3))
+            view->stride[d] = random_chance(&p->random, 2) ? 12345 : -7;
     }
 }
 
@@ -129,10 +137,12 @@ void layout_place(operand *o) {
 
 static bool alike(const problem *p, int a, int b) {
     const trine_tensor *x = &p->operand[a].full, *y = &p->operand[b].full;
-    return x->dtype == y->dtype && x->rank == y->rank && memcmp(x->shape, y->shape, sizeof x->shape[0] * (size_t)x->rank) == 0;
+    return x->dtype == y->dtype && x->rank == y->rank &&
+           memcmp(x->shape, y->shape, sizeof x->shape[0] * (size_t)x->rank) == 0;
 }
 
-/* Lets outputs be inputs, where the table allows it; and now and then an input another input, which is always allowed. */
+/* Lets outputs be inputs, where the table allows it; and now and then an input another input,
+ * which is always allowed. */
 static void choose_aliases(problem *p) {
     uint32_t taken = 0;
     for (int o = 0; o < p->plan->tensors; o++) {
@@ -146,9 +156,11 @@ static void choose_aliases(problem *p) {
     }
     for (int b = 1; b < p->plan->tensors; b++) {
         const int a = (int)random_below(&p->random, b);
-        const bool plain_inputs = problem_has(p, a) && problem_has(p, b) && !((problem_flags(p, a) | problem_flags(p, b)) & OUT) &&
+        const bool plain_inputs = problem_has(p, a) && problem_has(p, b) &&
+                                  !((problem_flags(p, a) | problem_flags(p, b)) & OUT) &&
                                   p->plan->tensor[a].spec->fill == NULL && p->plan->tensor[b].spec->fill == NULL;
-        if (!plain_inputs || (taken >> a & 1) || (taken >> b & 1) || !alike(p, a, b) || !random_chance(&p->random, 8)) continue;
+        if (!plain_inputs || (taken >> a & 1) || (taken >> b & 1) || !alike(p, a, b) || !random_chance(&p->random, 8))
+            continue;
         p->operand[b].alias = a;
         taken |= 1u << a | 1u << b;
     }

@@ -12,7 +12,7 @@ enum { BAND = 512, GUARD = 1 << 16 };
 
 static const unsigned char poison[2] = { 0xff, 0x5a };
 
-/* ------------------------------------------------------------------------------------------------------------------ faults */
+/* ----------------------------------------------------------------------------------------------------------- faults */
 
 /* The slots of the host, for the signal handler. */
 static struct {
@@ -41,7 +41,7 @@ void memory_watch(memory_fault *fault) {
     sigaction(SIGBUS, &action, NULL);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- slots */
+/* ------------------------------------------------------------------------------------------------------------ slots */
 
 static bool grow_host(memory *m, int slot, size_t bytes) {
     memory_slot *s = &m->slot[slot];
@@ -79,15 +79,19 @@ static bool allocate(memory *m, memory_slot *s, size_t capacity) {
     return true;
 }
 
-static bool grow_device(memory *m, int slot, size_t bytes) { return allocate(m, &m->slot[slot], bytes + bytes / 2 + 4 * BAND); }
+static bool grow_device(memory *m, int slot, size_t bytes) {
+    return allocate(m, &m->slot[slot], bytes + bytes / 2 + 4 * BAND);
+}
 
 /* What is not written is not read back either. */
 static bool left_alone(const memory *m, int slot) { return m->exact > 0 && slot == MEMORY_WORKSPACE; }
 
-/* An allocation that ends where the extent does, or with its last unit, whose rest is framed; one of that size is kept, since graphs hold addresses. */
+/* An allocation that ends where the extent does, or with its last unit, whose rest is framed; one of that size is kept,
+ * since graphs hold addresses. */
 static bool place_alone(memory *m, int slot, size_t bytes, size_t lead) {
     memory_slot *s = &m->slot[slot];
-    const size_t unit = (size_t)m->exact, units = (lead + bytes + unit - 1) / unit, capacity = units > 0 ? units * unit : unit;
+    const size_t unit = (size_t)m->exact, units = (lead + bytes + unit - 1) / unit,
+                 capacity = units > 0 ? units * unit : unit;
     if ((s->base == NULL || s->capacity != capacity) && !allocate(m, s, capacity)) return false;
     s->start = s->frame = s->base + lead;
     s->bytes = bytes;

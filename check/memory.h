@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guarded memory for operands: on the host pages that fault next to the first or the last byte, on devices bands that must stay as they were. */
+/* Guarded memory for operands: on the host pages that fault next to the first or the last byte,
+ * on devices bands that must stay as they were. */
 #ifndef TRINE_CHECK_MEMORY_H
 #define TRINE_CHECK_MEMORY_H
 
@@ -35,8 +36,9 @@ typedef struct memory_slot {
 
 typedef struct memory {
     bool host;
-    int64_t exact;      /* not 0: on a device no bands, an allocation of a multiple of so many bytes for each extent, and a workspace that is not written, for
-                         * tools that watch memory themselves */
+    /* not 0: on a device no bands, an allocation of a multiple of so many bytes for each extent, and a workspace that
+     * is not written, for tools that watch memory themselves */
+    int64_t exact;
     trine_queue *queue; /* of the device; its allocations belong to it */
     memory_slot slot[MEMORY_SLOTS];
 } memory;
@@ -44,7 +46,8 @@ typedef struct memory {
 /* Gives a slot an extent of `bytes` aligned to `align`; its frame is not written yet. False if out of memory. */
 bool memory_place(memory *m, int slot, size_t bytes, size_t align, placement where);
 
-/* Fills frame `sent` of a slot with poison: 0 is the NaN pattern, 1 another one. Returns where the extent starts in it. */
+/* Fills frame `sent` of a slot with poison: 0 is the NaN pattern, 1 another one.
+ * Returns where the extent starts in it. */
 unsigned char *memory_poison(memory *m, int slot, int pattern);
 
 /* Writes the frame `sent` to memory; reads it to `back`. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands in guarded memory: poison round them and in the gaps between their rows, and nothing else changed afterwards. */
+/* Operands in guarded memory: poison round them and in the gaps between their rows,
+ * and nothing else changed afterwards. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,10 +20,13 @@ bool operands_send(const context *c, problem *p, trine_queue *queue, int place, 
         operand *o = &p->operand[i];
         if (!problem_has(p, i) || is_alias(p, i)) continue;
         const size_t width = trine_dtype_size(o->full.dtype);
-        if (!memory_place(c->memory, i, o->bytes, width, (placement)((place + i) % (p->whole ? PLACE_SHIFTED : PLACEMENTS)))) return false;
+        if (!memory_place(c->memory, i, o->bytes, width,
+                          (placement)((place + i) % (p->whole ? PLACE_SHIFTED : PLACEMENTS))))
+            return false;
         unsigned char *extent = memory_poison(c->memory, i, pattern);
         if (problem_input(p, i))
-            for (int64_t k = 0; k < o->count; k++) memcpy(extent + width * (size_t)o->at[k], o->image + width * (size_t)o->at[k], width);
+            for (int64_t k = 0; k < o->count; k++)
+                memcpy(extent + width * (size_t)o->at[k], o->image + width * (size_t)o->at[k], width);
         if (!memory_send(c->memory, i, queue)) return false;
         p->call.tensor[i].data = c->memory->slot[i].start + width * (size_t)o->low;
     }
@@ -46,7 +50,8 @@ static void describe_change(const problem *p, int tensor, const memory_slot *s, 
         snprintf(text, size, "input %s was modified at byte %zu", name, at - lead);
 }
 
-bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untouched, outcome *out, char *text_out, size_t size) {
+bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untouched, outcome *out, char *text_out,
+                    size_t size) {
     for (int i = 0; i < p->plan->tensors; i++) {
         operand *o = &p->operand[i];
         if (!problem_has(p, i) || is_alias(p, i)) continue;
@@ -58,7 +63,8 @@ bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untou
         }
         if (written(p, i) && !untouched) {
             unsigned char *back = memory_back(s), *sent = memory_sent(s);
-            for (int64_t k = 0; k < o->count; k++) memcpy(sent + width * (size_t)o->at[k], back + width * (size_t)o->at[k], width);
+            for (int64_t k = 0; k < o->count; k++)
+                memcpy(sent + width * (size_t)o->at[k], back + width * (size_t)o->at[k], width);
         }
         if (memcmp(s->sent, s->back, s->frame_bytes) != 0) {
             if (untouched)
@@ -73,7 +79,8 @@ bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untou
         if (!problem_output(p, i)) continue;
         const unsigned char *back = memory_back(&c->memory->slot[is_alias(p, i) ? o->alias : i]);
         const size_t width = trine_dtype_size(o->full.dtype);
-        for (int64_t k = 0; k < o->count; k++) memcpy(out->output[i] + width * (size_t)k, back + width * (size_t)o->at[k], width);
+        for (int64_t k = 0; k < o->count; k++)
+            memcpy(out->output[i] + width * (size_t)k, back + width * (size_t)o->at[k], width);
     }
     return true;
 }

@@ -11,10 +11,11 @@
 #include "spec/number.h"
 
 /* Random values and exact integers come more often than the rest. */
-static const fill fills[] = { FILL_RANDOM, FILL_INTEGERS, FILL_RANDOM,   FILL_OFFSET, FILL_NAN, FILL_HUGE,   FILL_INTEGERS, FILL_TINY,
-                              FILL_RANDOM, FILL_CANCEL,   FILL_CONSTANT, FILL_RANGE,  FILL_INF, FILL_RANDOM, FILL_ZERO,     FILL_BITS };
+static const fill fills[] = { FILL_RANDOM,   FILL_INTEGERS, FILL_RANDOM, FILL_OFFSET, FILL_NAN,      FILL_HUGE,
+                              FILL_INTEGERS, FILL_TINY,     FILL_RANDOM, FILL_CANCEL, FILL_CONSTANT, FILL_RANGE,
+                              FILL_INF,      FILL_RANDOM,   FILL_ZERO,   FILL_BITS };
 
-/* ------------------------------------------------------------------------------------------------------------------- types */
+/* ------------------------------------------------------------------------------------------------------------ types */
 
 static bool types_wanted(const trine_plan *plan, const trine_dtype *combo, const trine_case *asked) {
     for (int t = 0; t < plan->types && asked != NULL; t++)
@@ -37,7 +38,7 @@ static void canonical_types(problem *p) {
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- sizes */
+/* ------------------------------------------------------------------------------------------------------------ sizes */
 
 enum { LARGE = 1000 }; /* a largest listed size that stands for all above it */
 
@@ -48,8 +49,8 @@ static int64_t round_size(int64_t value) {
     return value >> below << below;
 }
 
-/* Any up to the largest, small ones as often as large ones; half of them of whole vectors, which begin anywhere; in whole cases all, aligned, and rows four times as
- * long. Half are round, where kernels change and their users are. */
+/* Any up to the largest, small ones as often as large ones; half of them of whole vectors, which begin anywhere; in
+ * whole cases all, aligned, and rows four times as long. Half are round, where kernels change and their users are. */
 static int64_t any_size(problem *p, int64_t largest) {
     const int64_t reach = p->whole && largest >= LARGE ? 4 * largest : largest;
     const int64_t value = (int64_t)exp2(random_between(&p->random, 0, log2((double)reach + 1)));
@@ -59,7 +60,8 @@ static int64_t any_size(problem *p, int64_t largest) {
 }
 
 /* What .sizes lists for a symbol, those above `least`; returns their number. */
-static int listed_sizes(const problem *p, int symbol, int64_t least, int64_t *sizes_out, int most, int64_t *largest_out) {
+static int listed_sizes(const problem *p, int symbol, int64_t least, int64_t *sizes_out, int most,
+                        int64_t *largest_out) {
     const char *name = p->plan->symbol_name[symbol];
     int count = 0;
     *largest_out = 0;
@@ -85,7 +87,9 @@ static int64_t pick_size(problem *p, int symbol, int64_t below) {
     int64_t listed[MOST], largest;
     const int count = listed_sizes(p, symbol, below, listed, MOST, &largest);
     if (count == 0) return 1 + random_below(&p->random, 4);
-    if (largest > 1 && p->kind == PROBLEM_DRAWN && (p->whole ? !random_chance(&p->random, 3) : random_chance(&p->random, 4))) return any_size(p, largest);
+    if (largest > 1 && p->kind == PROBLEM_DRAWN &&
+        (p->whole ? !random_chance(&p->random, 3) : random_chance(&p->random, 4)))
+        return any_size(p, largest);
     return listed[random_below(&p->random, count)];
 }
 
@@ -160,14 +164,16 @@ static double choose_limit(problem *p, bool is_long) {
     return random_chance(&p->random, 60) ? 3e8 : random_chance(&p->random, 8) ? 4e7 : 4e6;
 }
 
-/* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long ones are nearly always thrown away.
- * Half of those, and one of four else, are bare: fast paths want no optional tensor, or none of several. */
+/* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long
+ * ones are nearly always thrown away. Half of those, and one of four else, are bare: fast paths want no optional
+ * tensor, or none of several. */
 static bool choose_sizes(problem *p, const trine_case *asked) {
     const int symbol = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
     const double limit = choose_limit(p, symbol >= 0);
     uint32_t optional = 0, required = 0;
     for (int i = 0; i < p->plan->tensors; i++)
-        if (p->kind != PROBLEM_PART || !fill_is(p->plan->tensor[i].spec, "offsets")) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
+        if (p->kind != PROBLEM_PART || !fill_is(p->plan->tensor[i].spec, "offsets"))
+            *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
     const bool all = p->kind == PROBLEM_PLAIN || (p->kind == PROBLEM_PART && !random_chance(&p->random, 2));
     p->bare = p->kind == PROBLEM_DRAWN && random_chance(&p->random, symbol < 0 ? 4 : 2);
     const int64_t size = symbol >= 0 ? long_size(p, symbol, p->bare ? required : required | optional, limit) : 0;
@@ -187,13 +193,15 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
     return false;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- parameters */
+/* ------------------------------------------------------------------------------------------------------- parameters */
 
 static void set_param(problem *p, int index, const char *value) {
     char error[256];
-    if (p->plan->spec->params[index].unset != NULL && trine_strtod(value, NULL) == 0) return; /* a zero among .values is one that is left */
+    /* a zero among .values is one that is left */
+    if (p->plan->spec->params[index].unset != NULL && trine_strtod(value, NULL) == 0) return;
     if (!trine_case_set(&p->call, p->plan->spec->params[index].name, value, error, sizeof error)) {
-        fprintf(stderr, "specification of %s: .values of %s: %s\n", p->plan->spec->name, p->plan->spec->params[index].name, error);
+        fprintf(stderr, "specification of %s: .values of %s: %s\n", p->plan->spec->name,
+                p->plan->spec->params[index].name, error);
         abort();
     }
 }
@@ -239,13 +247,16 @@ static void choose_params(problem *p) {
 static void set_required(problem *p) {
     for (int i = 0; i < p->plan->requires; i++) {
         const trine_plan_require *require = &p->plan->require[i];
-        if (require->kind != REQUIRE_PARAM || !(require->tensors & p->call.present) || !trine_param_unset(p->plan, require->param, p->call.args)) continue;
+        if (require->kind != REQUIRE_PARAM || !(require->tensors & p->call.present) ||
+            !trine_param_unset(p->plan, require->param, p->call.args))
+            continue;
         trine_param_set(p->plan, require->param, p->call.args, p->plan->spec->params[require->param].fallback);
         p->call.set |= 1u << require->param;
     }
 }
 
-/* The reference's copy of the arguments: fallbacks in the place of zeros, zeros for -0.0 where it stands for one, and the full tensors. */
+/* The reference's copy of the arguments: fallbacks in the place of zeros, zeros for -0.0 where it
+ * stands for one, and the full tensors. */
 static void resolve(problem *p) {
     const trine_plan *plan = p->plan;
     memcpy(p->resolved, p->call.args, sizeof p->resolved);
@@ -259,7 +270,8 @@ static void resolve(problem *p) {
         if (param->kind != U64 && value != 0 && value != 1) p->exact = false;
     }
     for (int i = 0; i < plan->tensors; i++)
-        *(const trine_tensor **)(void *)(p->resolved + plan->tensor[i].spec->offset) = problem_has(p, i) ? &p->operand[i].full : NULL;
+        *(const trine_tensor **)(void *)(p->resolved + plan->tensor[i].spec->offset) =
+            problem_has(p, i) ? &p->operand[i].full : NULL;
 }
 
 void problem_complete(problem *p) {
@@ -268,9 +280,10 @@ void problem_complete(problem *p) {
     resolve(p);
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- cases */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
-bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, problem_kind kind) {
+bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index,
+                  problem_kind kind) {
     memset(p, 0, sizeof *p);
     p->plan = plan;
     p->kind = kind;
@@ -280,7 +293,8 @@ bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, u
     const int64_t row = index % plan->combos;
     if (!types_wanted(plan, plan->combo[row], asked)) return false;
     memcpy(p->call.type, plan->combo[row], sizeof p->call.type);
-    p->fill = p->kind != PROBLEM_DRAWN ? FILL_RANDOM : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
+    p->fill = p->kind != PROBLEM_DRAWN ? FILL_RANDOM
+                                       : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;
     if (!choose_sizes(p, asked)) return false;
     canonical_types(p);
@@ -305,7 +319,9 @@ void problem_free(problem *p) {
 }
 
 void problem_reference(problem *p) {
-    trine_ref ref = { .plan = p->plan, .args = p->resolved, .dim = p->call.dim, .type = p->call.type, .first = p->first };
+    trine_ref ref = {
+        .plan = p->plan, .args = p->resolved, .dim = p->call.dim, .type = p->call.type, .first = p->first
+    };
     for (int i = 0; i < p->plan->tensors; i++) {
         operand *o = &p->operand[i];
         ref.value[i] = o->value;
@@ -318,7 +334,7 @@ void problem_reference(problem *p) {
     p->plan->spec->reference(&ref);
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- text */
+/* ------------------------------------------------------------------------------------------------------------- text */
 
 void problem_text(const problem *p, char *text_out, size_t size) {
     static const char *const name[FILLS] = { "random", "integers", "offset",   "huge", "tiny", "range", "cancel",
@@ -336,7 +352,8 @@ void problem_text(const problem *p, char *text_out, size_t size) {
         }
         int64_t contiguous = 1;
         bool strided = false;
-        for (int d = t->rank - 1; d >= 0; contiguous *= t->shape[d--]) strided |= t->shape[d] != 1 && t->stride[d] != contiguous;
+        for (int d = t->rank - 1; d >= 0; contiguous *= t->shape[d--])
+            strided |= t->shape[d] != 1 && t->stride[d] != contiguous;
         if (!strided || p->operand[i].count == 0) continue;
         PUT(" %s.stride=", p->plan->tensor[i].spec->name);
         for (int d = 0; d < t->rank; d++) PUT("%s%" PRId64, d ? "," : "", t->stride[d]);

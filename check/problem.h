@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One case of the agreement suite: types, sizes, parameters, layouts and values, all made from the seed and the case's number. */
+/* One case of the agreement suite: types, sizes, parameters, layouts and values, all made from the
+ * seed and the case's number. */
 #ifndef TRINE_CHECK_PROBLEM_H
 #define TRINE_CHECK_PROBLEM_H
 
@@ -25,10 +26,14 @@ typedef enum fill {
 } fill;
 
 typedef enum problem_kind {
-    PROBLEM_DRAWN,  /* anything that the table admits */
-    PROBLEM_PLAIN,  /* the valid call that argument checks spoil: contiguous tensors, no zero sizes, random values, all optional tensors where they may be */
+    PROBLEM_DRAWN, /* anything that the table admits */
+    /* the valid call that argument checks spoil: contiguous tensors, no zero sizes, random values,
+     * all optional tensors where they may be */
+    PROBLEM_PLAIN,
     PROBLEM_GOLDEN, /* read from a file of golden vectors, with what must come out */
-    PROBLEM_PART    /* what a huge case is made of: the same with any parameters, by chance fewer optional tensors, and none of where sequences begin */
+    /* what a huge case is made of: the same with any parameters, by chance fewer optional tensors, and none of where
+     * sequences begin */
+    PROBLEM_PART
 } problem_kind;
 
 typedef struct operand {
@@ -46,11 +51,13 @@ typedef struct operand {
 
 typedef struct problem {
     const trine_plan *plan;
-    trine_case call;                                     /* as passed to the library; its tensors' data is set before each run */
+    /* as passed to the library; its tensors' data is set before each run */
+    trine_case call;
     _Alignas(16) unsigned char resolved[TRINE_MAX_ARGS]; /* the args structure with fallbacks, for the reference */
     fill fill;
     problem_kind kind;
-    bool whole;     /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
+    /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
+    bool whole;
     bool bare;      /* no optional tensor if that may be, and parameters as they are by themselves */
     bool exact;     /* integers in, so that every kernel must return the very bits */
     bool empty;     /* every output has no elements */
@@ -59,12 +66,15 @@ typedef struct problem {
     random_state random;
 } problem;
 
-/* Makes case `index` of an op. `asked`: types and dimensions that the case must have, where they are set; NULL: whatever is drawn. False if no admissible sizes
- * were found, or the types are not those asked for; nothing is to be freed then. */
-bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index, problem_kind kind);
+/* Makes case `index` of an op. `asked`: types and dimensions that the case must have, where they are set; NULL:
+ * whatever is drawn. False if no admissible sizes were found, or the types are not those asked for;
+ * nothing is to be freed then. */
+bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index,
+                  problem_kind kind);
 void problem_free(problem *p);
 
-/* Completes a case that was not drawn: symbols and types of absent tensors as the dispatcher leaves them, and the reference's copy of the arguments. */
+/* Completes a case that was not drawn: symbols and types of absent tensors as the dispatcher leaves them, and the
+ * reference's copy of the arguments. */
 void problem_complete(problem *p);
 
 /* Runs the float64 reference; results are in operand[].value. */
@@ -75,15 +85,20 @@ void problem_text(const problem *p, char *text_out, size_t size);
 
 static inline bool problem_has(const problem *p, int tensor) { return p->call.present >> tensor & 1; }
 static inline uint32_t problem_flags(const problem *p, int tensor) { return p->plan->tensor[tensor].spec->flags; }
-static inline bool problem_input(const problem *p, int tensor) { return problem_has(p, tensor) && problem_flags(p, tensor) & IN; }
-static inline bool problem_output(const problem *p, int tensor) { return problem_has(p, tensor) && problem_flags(p, tensor) & OUT; }
+static inline bool problem_input(const problem *p, int tensor) {
+    return problem_has(p, tensor) && problem_flags(p, tensor) & IN;
+}
+static inline bool problem_output(const problem *p, int tensor) {
+    return problem_has(p, tensor) && problem_flags(p, tensor) & OUT;
+}
 
 /* layout.c: shapes, strides and aliases of all operands, and where each element is. */
 void layout_make(problem *p);
 /* What memory an operand covers, and each element's place in it, from its full shape and strides. */
 void layout_place(operand *o);
 
-/* fill.c: the values of the inputs, as stored and as the reference sees them. False if a fill cannot be had ("ids v" with v = 0). */
+/* fill.c: the values of the inputs, as stored and as the reference sees them.
+ * False if a fill cannot be had ("ids v" with v = 0). */
 bool fill_make(problem *p);
 
 /* Is the fill of a tensor this word ("ids", "derived", ...)? */

@@ -34,7 +34,9 @@ static inline int64_t random_below(random_state *r, int64_t n) { return (int64_t
 static inline double random_unit(random_state *r) { return (double)(random_next(r) >> 11) * 0x1p-53; }
 
 /* In [low, high). */
-static inline double random_between(random_state *r, double low, double high) { return low + (high - low) * random_unit(r); }
+static inline double random_between(random_state *r, double low, double high) {
+    return low + (high - low) * random_unit(r);
+}
 
 static inline bool random_chance(random_state *r, int of) { return random_below(r, of) == 0; }
 

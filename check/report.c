@@ -22,23 +22,26 @@ check_count check_total(const check_report *report) {
 }
 
 static void print_row(FILE *file, const char *name, const check_count *c) {
-    trine_fprintf(file, "%-24s %8" PRId64 " %11" PRId64 " %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9.1f\n", name, c->cases, check_comparisons(c),
-                  c->mistakes, c->passed, c->failed, c->skipped, c->seconds);
+    trine_fprintf(file, "%-24s %8" PRId64 " %11" PRId64 " %9" PRId64 " %9" PRId64 " %7" PRId64 " %8" PRId64 " %9.1f\n",
+                  name, c->cases, check_comparisons(c), c->mistakes, c->passed, c->failed, c->skipped, c->seconds);
 }
 
 void check_print(const check_report *report, FILE *file, bool quiet) {
     const check_count total = check_total(report);
     for (int i = 0; i < report->failures; i++) {
         const check_failure *f = &report->failure[i];
-        fprintf(file, "FAIL %s%s%s: %s\n    replay: %s\n", report->op[f->op].name, f->kernel[0] ? " " : "", f->kernel, f->text, f->replay);
+        fprintf(file, "FAIL %s%s%s: %s\n    replay: %s\n", report->op[f->op].name, f->kernel[0] ? " " : "", f->kernel,
+                f->text, f->replay);
     }
     if (total.failed > report->failures) fprintf(file, "... and %" PRId64 " more\n", total.failed - report->failures);
     if (!quiet) {
-        fprintf(file, "%-24s %8s %11s %9s %9s %7s %8s %9s\n", "op", "cases", "comparisons", "mistakes", "passed", "failed", "skipped", "seconds");
+        fprintf(file, "%-24s %8s %11s %9s %9s %7s %8s %9s\n", "op", "cases", "comparisons", "mistakes", "passed",
+                "failed", "skipped", "seconds");
         for (int i = 0; i < report->ops; i++) print_row(file, report->op[i].name, &report->op[i].count);
         if (report->ops > 1) print_row(file, "all", &total);
     }
-    fprintf(file, "%" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", total.passed, total.failed, total.skipped);
+    fprintf(file, "%" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", total.passed, total.failed,
+            total.skipped);
 }
 
 static void put_string(FILE *file, const char *text) {
@@ -57,15 +60,15 @@ static void put_string(FILE *file, const char *text) {
 
 static void put_count(FILE *file, const check_count *c) {
     trine_fprintf(file,
-                  "\"cases\": %" PRId64 ", \"comparisons\": %" PRId64 ", \"mistakes\": %" PRId64 ", \"passed\": %" PRId64 ", \"failed\": %" PRId64
-                  ", \"skipped\": %" PRId64 ", \"seconds\": %.3f",
+                  "\"cases\": %" PRId64 ", \"comparisons\": %" PRId64 ", \"mistakes\": %" PRId64
+                  ", \"passed\": %" PRId64 ", \"failed\": %" PRId64 ", \"skipped\": %" PRId64 ", \"seconds\": %.3f",
                   c->cases, check_comparisons(c), c->mistakes, c->passed, c->failed, c->skipped, c->seconds);
 }
 
 void check_print_json(const check_report *report, const check_options *options, FILE *file) {
     const check_count total = check_total(report);
-    fprintf(file, "{\n  \"version\": \"%s\", \"spec\": \"%016" PRIx64 "\", \"seed\": %" PRIu64 ",\n  \"total\": {", TRINE_VERSION, trine_spec_hash(),
-            options->seed);
+    fprintf(file, "{\n  \"version\": \"%s\", \"spec\": \"%016" PRIx64 "\", \"seed\": %" PRIu64 ",\n  \"total\": {",
+            TRINE_VERSION, trine_spec_hash(), options->seed);
     put_count(file, &total);
     fprintf(file, "},\n  \"ops\": [");
     for (int i = 0; i < report->ops; i++) {

@@ -64,7 +64,8 @@ typedef struct runner {
 bool runner_open(runner *r);
 void runner_close(runner *r);
 
-/* The strict queue of a context that runs only `kernel` (NULL: any), with so many threads (0: default). NULL on error. */
+/* The strict queue of a context that runs only `kernel` (NULL: any), with so many threads (0: default).
+ * NULL on error. */
 trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int threads);
 
 /* Monotonic seconds. */
@@ -79,10 +80,12 @@ void runner_fail(runner *r, const context *c, const char *kernel, const problem 
 /* Records a failure; used by the parent as well. */
 void report_failure(shared *s, const check_options *options, const char *text);
 
-/* operate.c: puts a case's operands into guarded memory, and looks at them afterwards. `place` rotates placements, `pattern` is the poison. */
+/* operate.c: puts a case's operands into guarded memory, and looks at them afterwards. `place` rotates placements,
+ * `pattern` is the poison. */
 bool operands_send(const context *c, problem *p, trine_queue *queue, int place, int pattern);
 /* Nothing but outputs may have changed (nothing at all if `untouched`); outputs are gathered to `out` unless NULL. */
-bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untouched, outcome *out, char *text_out, size_t size);
+bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untouched, outcome *out, char *text_out,
+                    size_t size);
 
 /* agree.c (drawn and golden cases), arguments.c, huge.c: one case. False if there is no case of this number. */
 bool run_agreement(runner *r, const trine_plan *plan, int64_t index);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent and its worker: the worker runs case after case, the parent watches, and starts another one where it died. */
+/* The parent and its worker: the worker runs case after case, the parent watches,
+ * and starts another one where it died. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -15,7 +16,7 @@
 /* Crashes and time-outs of one op after which it is given up. */
 enum { MAX_DEATHS = 12 };
 
-/* ------------------------------------------------------------------------------------------------------------------ worker */
+/* ----------------------------------------------------------------------------------------------------------- worker */
 
 static bool op_over(const runner *r, double deadline) {
     const shared *s = r->shared;
@@ -43,7 +44,9 @@ static void run_kind(runner *r, const trine_plan *plan, int kind, int64_t index,
     int64_t impossible = 0;
     for (;; index++) {
         s->kind = kind;
-        if (op_over(r, deadline) || (kind == CASE_AGREEMENT && r->options->cases > 0 && count->cases >= r->options->cases)) return;
+        if (op_over(r, deadline) ||
+            (kind == CASE_AGREEMENT && r->options->cases > 0 && count->cases >= r->options->cases))
+            return;
         if (run_case(r, plan, kind, index)) {
             count->cases += kind != CASE_ARGUMENTS;
             s->drawn += kind == CASE_AGREEMENT;
@@ -104,7 +107,8 @@ static void run_op(runner *r, const trine_plan *plan, double start) {
     int first = 0;
     if (!resumed) s->op_start = runner_time();
     r->possible = ask(r, plan);
-    const double begun = s->op_start, deadline = begun + (r->options->budget > 0 ? share(r, start) + (runner_time() - begun) : 0);
+    const double begun = s->op_start,
+                 deadline = begun + (r->options->budget > 0 ? share(r, start) + (runner_time() - begun) : 0);
     if (r->options->only) {
         run_items(r, plan);
     } else if (r->options->golden) {
@@ -127,14 +131,15 @@ static void work(const check_options *options, shared *s, double start) {
     r->shared = s;
     memory_watch(&s->fault);
     if (runner_open(r)) {
-        for (; s->op < s->report.ops; s->op++) run_op(r, trine_plan_get(trine_op_find(s->report.op[s->op].name)), start);
+        for (; s->op < s->report.ops; s->op++)
+            run_op(r, trine_plan_get(trine_op_find(s->report.op[s->op].name)), start);
         runner_close(r);
     }
     free(r);
     s->finished = true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ parent */
+/* ----------------------------------------------------------------------------------------------------------- parent */
 
 static void draw_progress(const check_options *options, const shared *s, double start) {
     const check_count total = check_total(&s->report);
@@ -145,8 +150,9 @@ static void draw_progress(const check_options *options, const shared *s, double 
     char bar[31];
     for (int i = 0; i < 30; i++) bar[i] = i < (int)(done * 30) ? '#' : '.';
     bar[30] = 0;
-    trine_fprintf(options->progress, "\r[%s] %3.0f%%  %-22s %" PRId64 " passed, %" PRId64 " failed  %.0f s\x1b[K", bar, 100 * done,
-                  s->op < s->report.ops ? s->report.op[s->op].name : "", total.passed, total.failed, elapsed);
+    trine_fprintf(options->progress, "\r[%s] %3.0f%%  %-22s %" PRId64 " passed, %" PRId64 " failed  %.0f s\x1b[K", bar,
+                  100 * done, s->op < s->report.ops ? s->report.op[s->op].name : "", total.passed, total.failed,
+                  elapsed);
     fflush(options->progress);
 }
 
@@ -159,7 +165,8 @@ static int watch_worker(const check_options *options, shared *s, pid_t worker, d
     for (;;) {
         const pid_t done = waitpid(worker, &status, WNOHANG);
         if (done == worker || (done < 0 && errno != EINTR)) return status;
-        const double now = runner_time(), limit = (options->timeout > 0 ? options->timeout : 120) * (s->kind == CASE_HUGE ? 20 : 1);
+        const double now = runner_time(),
+                     limit = (options->timeout > 0 ? options->timeout : 120) * (s->kind == CASE_HUGE ? 20 : 1);
         if (!*hung && s->beat > 0 && now - s->beat > limit) {
             kill(worker, SIGKILL);
             *hung = true;
@@ -174,7 +181,8 @@ static int watch_worker(const check_options *options, shared *s, pid_t worker, d
 }
 
 /* What killed the worker, in words. */
-static void describe_death(const check_options *options, const shared *s, int status, bool hung, char *text, size_t size) {
+static void describe_death(const check_options *options, const shared *s, int status, bool hung, char *text,
+                           size_t size) {
     if (hung) {
         trine_snprintf(text, size, "still running after %.0f s", options->timeout > 0 ? options->timeout : 120);
         return;
@@ -190,7 +198,8 @@ static void describe_death(const check_options *options, const shared *s, int st
     const trine_plan *plan = trine_plan_get(trine_op_find(s->report.op[s->op].name));
     const int64_t distance = s->fault.distance;
     snprintf(text + used, size - used, ": it touched byte %" PRId64 " %s %s", distance < 0 ? -distance : distance,
-             distance < 0 ? "before the first of" : "behind the last of", slot == MEMORY_WORKSPACE ? "the workspace" : plan->tensor[slot].spec->name);
+             distance < 0 ? "before the first of" : "behind the last of",
+             slot == MEMORY_WORKSPACE ? "the workspace" : plan->tensor[slot].spec->name);
 }
 
 /* After a death: notes the failure, and moves on to the next kernel, or after many deaths to the next op. */
@@ -261,11 +270,13 @@ bool check_run(const check_options *options, check_report *report_out) {
         bool hung;
         const pid_t worker = start_worker(options, s, start);
         const int status = worker > 0 ? watch_worker(options, s, worker, start, &hung) : 0;
-        if (worker < 0) snprintf(s->report.error, sizeof s->report.error, "no process could be started: %s", strerror(errno));
+        if (worker < 0)
+            snprintf(s->report.error, sizeof s->report.error, "no process could be started: %s", strerror(errno));
         if (s->report.error[0] || worker < 0) break;
         if (s->finished) break;
         if (s->beat == 0) {
-            snprintf(s->report.error, sizeof s->report.error, "the library could not be opened: its process ended with wait status %d", status);
+            snprintf(s->report.error, sizeof s->report.error,
+                     "the library could not be opened: its process ended with wait status %d", status);
             break;
         }
         if (s->op != op) deaths = 0;
@@ -273,7 +284,8 @@ bool check_run(const check_options *options, check_report *report_out) {
         bury(options, s, status, hung, &deaths);
     }
     if (options->progress) fprintf(options->progress, "\r\x1b[K");
-    if ((options->types || options->dims) && !options->only && s->drawn == 0 && s->report.error[0] == 0 && check_total(&s->report).failed == 0)
+    if ((options->types || options->dims) && !options->only && s->drawn == 0 && s->report.error[0] == 0 &&
+        check_total(&s->report).failed == 0)
         snprintf(s->report.error, sizeof s->report.error, "no case of these types and dimensions has run");
     *report_out = s->report;
     munmap(s, sizeof *s);
@@ -289,12 +301,14 @@ bool check_list(const check_options *options, FILE *file, check_report *report_o
     for (int op = 0; ok && op < s->report.ops; op++) {
         const trine_plan *plan = trine_plan_get(trine_op_find(s->report.op[op].name));
         problem p;
-        fprintf(file, "%-24s %3d type combination%s ", s->report.op[op].name, plan->combos, plan->combos == 1 ? " " : "s");
+        fprintf(file, "%-24s %3d type combination%s ", s->report.op[op].name, plan->combos,
+                plan->combos == 1 ? " " : "s");
         if (problem_make(&p, plan, NULL, options->seed, 0, PROBLEM_PLAIN)) {
             for (int i = 0; i < r->contexts; i++) {
                 trine_explanation why;
                 if (trine_explain(r->context[i].queue, plan->op, p.call.args, &why) != TRINE_OK) continue;
-                for (int k = 0; k < why.count; k++) fprintf(file, " %s:%s", r->context[i].info.name, why.candidate[k].kernel);
+                for (int k = 0; k < why.count; k++)
+                    fprintf(file, " %s:%s", r->context[i].info.name, why.candidate[k].kernel);
             }
             problem_free(&p);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU quotas: what containers and services are limited by. See proc(5), cgroups(7) and the kernel's admin-guide/cgroup-v2.rst. */
+/* CPU quotas: what containers and services are limited by. See proc(5), cgroups(7) and the kernel's
+ * admin-guide/cgroup-v2.rst. */
 #include "cgroup.h"
 
 #include <limits.h>
@@ -57,8 +58,8 @@ static bool lists(const char *list, const char *word) {
     return false;
 }
 
-/* The process's group in the hierarchy of version 2, or in the one of version 1 that has the controller "cpu", as /proc/self/cgroup has it: "0::/a/b" or
- * "4:cpu,cpuacct:/a/b". */
+/* The process's group in the hierarchy of version 2, or in the one of version 1 that has the controller "cpu", as
+ * /proc/self/cgroup has it: "0::/a/b" or "4:cpu,cpuacct:/a/b". */
 static bool find_group(const char *root, bool second, char group_out[PATH]) {
     char path[2 * PATH], line[PATH + 256];
     snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
@@ -77,10 +78,12 @@ static bool find_group(const char *root, bool second, char group_out[PATH]) {
     return found;
 }
 
-/* The folder of the group in a mount that shows `shown` of the hierarchy at `mount`. In a container that does not see the group's name, `mount` is the group. */
+/* The folder of the group in a mount that shows `shown` of the hierarchy at `mount`. In a container that does not see
+ * the group's name, `mount` is the group. */
 static void folder_of(const char *mount, const char *shown, const char *group, char folder_out[2 * PATH]) {
     const size_t length = strcmp(shown, "/") == 0 ? 0 : strlen(shown);
-    const bool inside = strncmp(group, shown, length) == 0 && strchr("/", group[length]) != NULL && strstr(group, "/..") == NULL;
+    const bool inside =
+        strncmp(group, shown, length) == 0 && strchr("/", group[length]) != NULL && strstr(group, "/..") == NULL;
     snprintf(folder_out, 2 * PATH, "%s%s", mount, inside && strcmp(group + length, "/") != 0 ? group + length : "");
 }
 

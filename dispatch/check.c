@@ -17,7 +17,8 @@ typedef struct checker {
     uint32_t unset;                                                     /* parameters that were left zero */
     short symbol_from[TRINE_MAX_SYMBOLS], type_from[TRINE_MAX_SYMBOLS]; /* tensor that bound it, -1: none */
     short missing[TRINE_MAX_TENSORS];                                   /* leading dimensions the caller left out */
-    char *low[TRINE_MAX_TENSORS], *high[TRINE_MAX_TENSORS];             /* bytes a tensor covers; equal where it is empty or absent */
+    /* bytes a tensor covers; equal where it is empty or absent */
+    char *low[TRINE_MAX_TENSORS], *high[TRINE_MAX_TENSORS];
 } checker;
 
 #define FAIL(...) trine_fail(TRINE_ERR_ARGUMENT, __VA_ARGS__)
@@ -41,13 +42,17 @@ static trine_status copy_args(const trine_spec *spec, const void *args, trine_ca
     if (args == NULL) return FAIL("%s: args is NULL", spec->name);
     size_t size;
     memcpy(&size, args, sizeof size);
-    if (size < sizeof(size_t) + sizeof(void *)) return FAIL("%s: struct_size is %zu; write TRINE_ARGS(%s) as the first member", spec->name, size, spec->name);
+    if (size < sizeof(size_t) + sizeof(void *))
+        return FAIL("%s: struct_size is %zu; write TRINE_ARGS(%s) as the first member", spec->name, size, spec->name);
     /* Not a size that any version's structure has: it would cut a pointer in two. */
-    if (size % sizeof(void *) != 0) return FAIL("%s: struct_size is %zu, not a multiple of %zu", spec->name, size, sizeof(void *));
-    if (size > spec->args_size + 4096) return FAIL("%s: struct_size is %zu, but the structure has %zu bytes", spec->name, size, spec->args_size);
+    if (size % sizeof(void *) != 0)
+        return FAIL("%s: struct_size is %zu, not a multiple of %zu", spec->name, size, sizeof(void *));
+    if (size > spec->args_size + 4096)
+        return FAIL("%s: struct_size is %zu, but the structure has %zu bytes", spec->name, size, spec->args_size);
     for (size_t i = spec->args_size; i < size; i++)
         if (((const char *)args)[i] != 0)
-            return FAIL("%s: byte %zu of args is set, but this library knows only %zu: it is older than the caller", spec->name, i, spec->args_size);
+            return FAIL("%s: byte %zu of args is set, but this library knows only %zu: it is older than the caller",
+                        spec->name, i, spec->args_size);
     memset(call->storage, 0, spec->args_size);
     memcpy(call->storage, args, size < spec->args_size ? size : spec->args_size);
     return TRINE_OK;
@@ -59,12 +64,16 @@ static trine_status take_tensor(checker *c, int index) {
     const trine_tensor *have = trine_plan_arg(c->plan, index, c->call->storage);
     trine_tensor *t = &c->call->tensor[index];
     if (have->rank < 0 || have->rank > TRINE_MAX_RANK)
-        return FAIL("%s: %s has rank %d, but 0 to %d are possible: is it a trine_tensor?", c->op, want->spec->name, have->rank, TRINE_MAX_RANK);
-    if (trine_dtype_size(have->dtype) == 0) return FAIL("%s: %s has dtype 0x%04x, which is none", c->op, want->spec->name, (unsigned)have->dtype);
+        return FAIL("%s: %s has rank %d, but 0 to %d are possible: is it a trine_tensor?", c->op, want->spec->name,
+                    have->rank, TRINE_MAX_RANK);
+    if (trine_dtype_size(have->dtype) == 0)
+        return FAIL("%s: %s has dtype 0x%04x, which is none", c->op, want->spec->name, (unsigned)have->dtype);
     int missing = want->rank - have->rank;
     for (int i = 0; i < missing; i++)
         if (!want->dim[i].optional) missing = -1;
-    if (missing < 0) return FAIL("%s: %s has rank %d, but its shape is [%s]", c->op, want->spec->name, have->rank, want->spec->shape);
+    if (missing < 0)
+        return FAIL("%s: %s has rank %d, but its shape is [%s]", c->op, want->spec->name, have->rank,
+                    want->spec->shape);
     c->missing[index] = (short)missing;
     t->data = have->data;
     t->dtype = have->dtype;
@@ -89,11 +98,11 @@ static trine_status wrong_dim(const checker *c, int index, int d, int64_t expect
     if (dim->symbol >= 0) {
         const int from = c->symbol_from[dim->symbol];
         if (from >= 0 && dim->add == 0)
-            return FAIL("%s: %s has shape %s, but %s = %" PRId64 " from %s", c->op, want->spec->name, shape, c->plan->symbol_name[dim->symbol], expected,
-                        c->plan->tensor[from].spec->name);
+            return FAIL("%s: %s has shape %s, but %s = %" PRId64 " from %s", c->op, want->spec->name, shape,
+                        c->plan->symbol_name[dim->symbol], expected, c->plan->tensor[from].spec->name);
     }
-    return FAIL("%s: %s has shape %s, but [%s] asks for %" PRId64 " at place %d", c->op, want->spec->name, shape, want->spec->shape, expected,
-                d - c->missing[index]);
+    return FAIL("%s: %s has shape %s, but [%s] asks for %" PRId64 " at place %d", c->op, want->spec->name, shape,
+                want->spec->shape, expected, d - c->missing[index]);
 }
 
 /* Binds the symbols that appear first here, and compares the rest. */
@@ -123,7 +132,8 @@ static trine_status unify_type(checker *c, int index) {
     char a[16], b[16];
     if (want->type < 0) {
         if (have == want->dtype) return TRINE_OK;
-        return FAIL("%s: %s is %s, but must be %s", c->op, want->spec->name, dtype_text(have, a, sizeof a), want->spec->type);
+        return FAIL("%s: %s is %s, but must be %s", c->op, want->spec->name, dtype_text(have, a, sizeof a),
+                    want->spec->type);
     }
     if (c->type_from[want->type] < 0) {
         c->type_from[want->type] = (short)index;
@@ -132,8 +142,8 @@ static trine_status unify_type(checker *c, int index) {
     }
     const trine_dtype bound = c->call->type[want->type];
     if (have == bound) return TRINE_OK;
-    return FAIL("%s: %s is %s, but %s is %s", c->op, want->spec->name, dtype_text(have, a, sizeof a), c->plan->tensor[c->type_from[want->type]].spec->name,
-                dtype_text(bound, b, sizeof b));
+    return FAIL("%s: %s is %s, but %s is %s", c->op, want->spec->name, dtype_text(have, a, sizeof a),
+                c->plan->tensor[c->type_from[want->type]].spec->name, dtype_text(bound, b, sizeof b));
 }
 
 /* The types together must be a row of the table; type variables of absent tensors take the first row's that fits. */
@@ -150,11 +160,13 @@ static trine_status check_types(checker *c) {
     text t = text_begin(have, sizeof have);
     for (int i = 0; i < plan->types; i++)
         if (c->type_from[i] >= 0)
-            text_add(&t, "%s%s is %s", text_gap(&t, ", "), plan->tensor[c->type_from[i]].spec->name, dtype_text(c->call->type[i], buffer, sizeof buffer));
+            text_add(&t, "%s%s is %s", text_gap(&t, ", "), plan->tensor[c->type_from[i]].spec->name,
+                     dtype_text(c->call->type[i], buffer, sizeof buffer));
     return FAIL("%s: no such combination of types: %s (see trine spec %s)", c->op, have, c->op);
 }
 
-/* Strides: a broadcast dimension is 0, one of length 1 as if contiguous, and what the table demands. Those of a tensor without elements mean
+/* Strides: a broadcast dimension is 0, one of length 1 as if contiguous, and what the table demands. Those of a tensor
+ * without elements mean
  * nothing: kernels, which may compute with them, see 1. */
 static trine_status check_strides(checker *c, int index) {
     const trine_plan_tensor *want = &c->plan->tensor[index];
@@ -183,8 +195,8 @@ static trine_status check_strides(checker *c, int index) {
     if (last < 0 || (flags & ANY_STRIDE)) return TRINE_OK;
     if (t->stride[last] == 1 || ((flags & BROADCAST) && t->stride[last] == 0)) return TRINE_OK;
     if (flags & TRANSPOSABLE && last > 0 && t->stride[last - 1] == 1) return TRINE_OK;
-    return FAIL("%s: %s has stride %" PRId64 " in its last dimension, but %s must be contiguous", c->op, want->spec->name, t->stride[last],
-                flags & TRANSPOSABLE ? "it or the one before" : "it");
+    return FAIL("%s: %s has stride %" PRId64 " in its last dimension, but %s must be contiguous", c->op,
+                want->spec->name, t->stride[last], flags & TRANSPOSABLE ? "it or the one before" : "it");
 }
 
 /* The bytes a tensor covers; an extent beyond the address space is an error. */
@@ -197,7 +209,8 @@ static trine_status find_extent(checker *c, int index, bool need_data) {
     if (count == 0) return TRINE_OK;
     for (int i = 0; i < t->rank; i++) {
         int64_t extent;
-        if (__builtin_mul_overflow(t->stride[i], t->shape[i] - 1, &extent) || __builtin_mul_overflow(extent, size, &extent) ||
+        if (__builtin_mul_overflow(t->stride[i], t->shape[i] - 1, &extent) ||
+            __builtin_mul_overflow(extent, size, &extent) ||
             __builtin_add_overflow(extent < 0 ? low : high, extent, extent < 0 ? &low : &high))
             return FAIL("%s: the strides of %s reach beyond the address space", c->op, name);
     }
@@ -208,7 +221,8 @@ static trine_status find_extent(checker *c, int index, bool need_data) {
         return FAIL("%s: %s has no data, but its shape is %s", c->op, name, shape);
     }
     if ((uintptr_t)t->data % (size_t)size != 0)
-        return FAIL("%s: %s is at %p, which is not a multiple of its element's %d bytes", c->op, name, t->data, (int)size);
+        return FAIL("%s: %s is at %p, which is not a multiple of its element's %d bytes", c->op, name, t->data,
+                    (int)size);
     c->low[index] = (char *)t->data + low;
     c->high[index] = (char *)t->data + high;
     return TRINE_OK;
@@ -227,14 +241,16 @@ static trine_status check_overlap(const checker *c, int out) {
     const trine_tensor *y = &c->call->tensor[out];
     const char *name = plan->tensor[out].spec->name;
     if (c->low[out] == c->high[out]) return TRINE_OK;
-    if (trine_view_overlaps_itself(y)) return FAIL("%s: elements of output %s overlap each other: its strides are too small", c->op, name);
+    if (trine_view_overlaps_itself(y))
+        return FAIL("%s: elements of output %s overlap each other: its strides are too small", c->op, name);
     for (int i = 0; i < plan->tensors; i++) {
         if (i == out || c->high[i] <= c->low[out] || c->high[out] <= c->low[i]) continue;
         const trine_tensor *x = &c->call->tensor[i];
         const bool allowed = plan->alias[out] >> i & 1 || plan->alias[i] >> out & 1;
         if (allowed && same_view(x, y)) continue;
         if (!trine_views_overlap(x, y)) continue;
-        return FAIL("%s: output %s overlaps %s%s", c->op, name, plan->tensor[i].spec->name, allowed ? ": only the very same view is allowed" : "");
+        return FAIL("%s: output %s overlaps %s%s", c->op, name, plan->tensor[i].spec->name,
+                    allowed ? ": only the very same view is allowed" : "");
     }
     return TRINE_OK;
 }
@@ -272,7 +288,8 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
         if (present != 0) return TRINE_OK;
         return FAIL("%s: %s: give at least one", c->op, require->text);
     case REQUIRE_PARAM: {
-        const char *tensor = c->plan->tensor[__builtin_ctz(require->tensors)].spec->name, *param = c->plan->spec->params[require->param].name;
+        const char *tensor = c->plan->tensor[__builtin_ctz(require->tensors)].spec->name,
+                   *param = c->plan->spec->params[require->param].name;
         if (present == 0 || !(c->unset >> require->param & 1)) return TRINE_OK;
         return FAIL("%s: %s is given and %s is 0: leave %s out, or set %s", c->op, tensor, param, tensor, param);
     }
@@ -284,7 +301,8 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
     text t = text_begin(values, sizeof values);
     for (int i = 0; i < require->expr.length; i++) {
         const int symbol = require->expr.step[i].symbol;
-        if (require->expr.step[i].op == '$') text_add(&t, "%s%s = %" PRId64, text_gap(&t, ", "), c->plan->symbol_name[symbol], c->call->dim[symbol]);
+        if (require->expr.step[i].op == '$')
+            text_add(&t, "%s%s = %" PRId64, text_gap(&t, ", "), c->plan->symbol_name[symbol], c->call->dim[symbol]);
     }
     return FAIL("%s: %s is required, but %s", c->op, require->text, values);
 }
@@ -313,7 +331,8 @@ static trine_status check_tensors(checker *c) {
     /* A broadcast tensor cannot tell what a symbol is: it comes after those that can. */
     for (int broadcast = 0; broadcast <= 1; broadcast++)
         for (int i = 0; i < plan->tensors; i++)
-            if (call->present >> i & 1 && !!(plan->tensor[i].spec->flags & BROADCAST) == broadcast) TRY(unify_shape(c, i));
+            if (call->present >> i & 1 && !!(plan->tensor[i].spec->flags & BROADCAST) == broadcast)
+                TRY(unify_shape(c, i));
     return TRINE_OK;
 }
 

@@ -21,7 +21,9 @@ static uint64_t bucket_of(int64_t size) {
     return 4 * (uint64_t)(power - 1) + ((uint64_t)size >> (power - 2) & 3);
 }
 
-static long long least_of(uint64_t bucket) { return bucket < 8 ? (long long)bucket : (long long)((4 + bucket % 4) << (bucket / 4 - 1)); }
+static long long least_of(uint64_t bucket) {
+    return bucket < 8 ? (long long)bucket : (long long)((4 + bucket % 4) << (bucket / 4 - 1));
+}
 
 uint64_t trine_choice_key(uint64_t owner, const trine_plan *plan, const trine_choice *c) {
     uint64_t hash = mix(mix(owner, (uint64_t)plan->op << 40 ^ (uint64_t)c->flags << 32 ^ c->present), c->transposed);
@@ -42,21 +44,26 @@ void trine_choice_of(const trine_queue *queue, const trine_call *call, trine_cho
     for (int i = 0; i < plan->tensors; i++) {
         const trine_tensor *t = &call->tensor[i];
         if (plan->tensor[i].spec->flags & OPTIONAL) c->present |= call->present & 1u << i;
-        if (plan->tensor[i].spec->flags & TRANSPOSABLE && call->present >> i & 1 && t->stride[t->rank - 1] != 1) c->transposed |= 1u << i;
+        if (plan->tensor[i].spec->flags & TRANSPOSABLE && call->present >> i & 1 && t->stride[t->rank - 1] != 1)
+            c->transposed |= 1u << i;
     }
-    for (int i = 0; i < plan->params; i++) c->param[i] = is_choice(&plan->spec->params[i]) ? (uint64_t)trine_param_get(plan, i, call->args) : 0;
+    for (int i = 0; i < plan->params; i++)
+        c->param[i] = is_choice(&plan->spec->params[i]) ? (uint64_t)trine_param_get(plan, i, call->args) : 0;
 }
 
 void trine_choice_text(const trine_plan *plan, const trine_choice *c, char *out, size_t size) {
     text t = text_begin(out, size);
-    for (int i = 0; i < plan->types; i++) text_add(&t, "%s%s=%s", text_gap(&t, " "), plan->type_name[i], trine_dtype_name(c->type[i]));
-    for (int i = 0; i < plan->symbols; i++) text_add(&t, "%s%s=%lld", text_gap(&t, " "), plan->symbol_name[i], least_of(bucket_of(c->dim[i])));
+    for (int i = 0; i < plan->types; i++)
+        text_add(&t, "%s%s=%s", text_gap(&t, " "), plan->type_name[i], trine_dtype_name(c->type[i]));
+    for (int i = 0; i < plan->symbols; i++)
+        text_add(&t, "%s%s=%lld", text_gap(&t, " "), plan->symbol_name[i], least_of(bucket_of(c->dim[i])));
     for (int i = 0; i < plan->tensors; i++)
         if (c->present >> i & 1) text_add(&t, "%s+%s", text_gap(&t, " "), plan->tensor[i].spec->name);
     for (int i = 0; i < plan->tensors; i++)
         if (c->transposed >> i & 1) text_add(&t, "%s%s=transposed", text_gap(&t, " "), plan->tensor[i].spec->name);
     for (int i = 0; i < plan->params; i++)
-        if (c->param[i]) text_add(&t, "%s%s=%lld", text_gap(&t, " "), plan->spec->params[i].name, (long long)c->param[i]);
+        if (c->param[i])
+            text_add(&t, "%s%s=%lld", text_gap(&t, " "), plan->spec->params[i].name, (long long)c->param[i]);
     if (c->flags) text_add(&t, "%sflags=%" PRIu32, text_gap(&t, " "), c->flags);
 }
 

@@ -30,8 +30,9 @@ struct trine {
     struct {
         const trine_backend *backend;
         const trine_device *device;
-        trine_kernel *list[TRINE_OP_COUNT]; /* with kernels from elsewhere before the backend's own; NULL: there are none from elsewhere */
-        int added[TRINE_OP_COUNT];          /* how many */
+        /* with kernels from elsewhere before the backend's own; NULL: there are none from elsewhere */
+        trine_kernel *list[TRINE_OP_COUNT];
+        int added[TRINE_OP_COUNT]; /* how many */
     } device[TRINE_MAX_DEVICES];
     trine_tune *tune;    /* NULL: no cache */
     trine_tune *shipped; /* NULL: nothing is */
@@ -63,8 +64,9 @@ trine_status trine_fail(trine_status status, const char *format, ...) __attribut
 /* How many messages the calling thread has recorded. */
 unsigned trine_error_count(void);
 
-/* env.c: an environment variable trine knows (documented in trine(7)); NULL if unset, empty or setuid. And a warning on stderr, once per process, for each
- * TRINE_* variable in the environment that is not in its list, with the nearest name that is. trine_env_list: name and meaning, ended by NULL. */
+/* env.c: an environment variable trine knows (documented in trine(7)); NULL if unset, empty or setuid. And a warning on
+ * stderr, once per process, for each TRINE_* variable in the environment that is not in its list, with the nearest name
+ * that is. trine_env_list: name and meaning, ended by NULL. */
 const char *trine_env(const char *name);
 void trine_env_warn(void);
 typedef struct trine_env_entry {
@@ -75,8 +77,8 @@ extern const trine_env_entry trine_env_list[];
 /* Insertions, deletions, substitutions and exchanges of neighbours that make the word of n letters that of m. */
 int trine_word_distance(const char *a, size_t n, const char *b, size_t m);
 
-/* topology.c: fills cores, cache and memory of the host table by hwloc; without hwloc from /sys and sysconf. Nothing is left zero. And the OS number of the NUMA
- * node of a PCI device, -1 if unknown. */
+/* topology.c: fills cores, cache and memory of the host table by hwloc; without hwloc from /sys and sysconf. Nothing is
+ * left zero. And the OS number of the NUMA node of a PCI device, -1 if unknown. */
 trine_status trine_topology_read(trine_host *host);
 int trine_topology_numa_of_pci(const char *bus_id);
 /* The CPUs that the calling thread, or one it makes, may run on; false if that cannot be known. */
@@ -89,7 +91,8 @@ void trine_registry_free(trine *lib);
 /* Enters why a module is not in use; false. */
 bool trine_module_refuse(trine_module_entry *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* extend.c: adds the kernels of all modules that extend others, once all are loaded, or refuses them. And trine_host's `launch`. */
+/* extend.c: adds the kernels of all modules that extend others, once all are loaded, or refuses them.
+ * And trine_host's `launch`. */
 trine_status trine_extend(trine *lib);
 void trine_extend_free(trine *lib);
 trine_status trine_launch_code(const trine_call *call, const trine_code *code, const trine_launch *launch);
@@ -100,18 +103,21 @@ static inline const trine_kernel *trine_kernels(const trine *lib, int device, tr
     return list != NULL ? list : lib->device[device].backend->kernels(lib->device[device].device, op);
 }
 
-/* check.c: the generic argument check. On success *call_out holds the canonical call: everything but device, queue and workspace. `need_data`: data pointers of
- * non-empty tensors must be set and outputs must not overlap others. */
+/* check.c: the generic argument check. On success *call_out holds the canonical call: everything but device, queue and
+ * workspace. `need_data`: data pointers of non-empty tensors must be set and outputs must not overlap others. */
 trine_status trine_check(trine_op op, const void *args, bool need_data, trine_call *call_out);
 
-/* select.c: the kernel for a checked call, and the size of its workspace; TRINE_ERR_UNSUPPORTED with all reasons if none takes it. */
+/* select.c: the kernel for a checked call, and the size of its workspace;
+ * TRINE_ERR_UNSUPPORTED with all reasons if none takes it. */
 trine_status trine_select(const trine_queue *queue, trine_call *call, const trine_kernel **kernel_out);
 double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call);
 
-/* tune.c: the tuning cache. trine_tune_open reads the file `path`; NULL: the user's, $XDG_CACHE_HOME/trine/tune or ~/.cache/trine/tune; "" or /dev/null: none. It never
- * fails on a bad file: corrupt lines are ignored with one warning on stderr, and entries of another specification, kernel list, device or driver are
- * kept but never found. NULL: no cache. trine_tune_shipped reads what the loaded backends ship for the devices that there are. trine_tune_find is lock-free and
- * returns the kernel's name, or NULL. trine_tune_record merges one choice into the file and replaces it atomically; libraries opened later find it. */
+/* tune.c: the tuning cache. trine_tune_open reads the file `path`; NULL: the user's, $XDG_CACHE_HOME/trine/tune or
+ * ~/.cache/trine/tune; "" or /dev/null: none. It never fails on a bad file: corrupt lines are ignored with one warning
+ * on stderr, and entries of another specification, kernel list, device or driver are kept but never found. NULL: no
+ * cache. trine_tune_shipped reads what the loaded backends ship for the devices that there are. trine_tune_find is
+ * lock-free and returns the kernel's name, or NULL. trine_tune_record merges one choice into the file and replaces it
+ * atomically; libraries opened later find it. */
 trine_tune *trine_tune_open(const char *path);
 void trine_tune_close(trine_tune *tune);
 trine_tune *trine_tune_shipped(const trine *lib);
@@ -122,8 +128,8 @@ trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const
 double trine_seconds(void);
 /* One line on stderr for a call, if the library is verbose. */
 void trine_trace(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel, double seconds);
-/* "T=bf16 W=f32 r=8192 n=4096 +residual causal=1": types, sizes, optional tensors given, and parameters that differ from their fallbacks: the text of a
- * bench case. */
+/* "T=bf16 W=f32 r=8192 n=4096 +residual causal=1": types, sizes, optional tensors given, and parameters that differ
+ * from their fallbacks: the text of a bench case. */
 void trine_call_text(const trine_call *call, char *text_out, size_t size);
 
 #endif

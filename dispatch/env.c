@@ -42,7 +42,8 @@ int trine_word_distance(const char *a, size_t n, const char *b, size_t m) {
             int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
             if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
             if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best) best = d[i - 2][j - 2] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
             d[i][j] = best;
         }
     }
@@ -64,8 +65,8 @@ static void warn_unknown(void) {
                 nearest = e->name;
             }
         }
-        fprintf(stderr, "trine: unknown environment variable %.*s%s%s%s\n", (int)length, *variable, nearest ? ": did you mean " : ": see trine(7)",
-                nearest ? nearest : "", nearest ? "?" : "");
+        fprintf(stderr, "trine: unknown environment variable %.*s%s%s%s\n", (int)length, *variable,
+                nearest ? ": did you mean " : ": see trine(7)", nearest ? nearest : "", nearest ? "?" : "");
     }
 }
 

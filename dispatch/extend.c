@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels from elsewhere: modules that add them to the devices of another backend. All of a module's are added, or none, with the reason. */
+/* Kernels from elsewhere: modules that add them to the devices of another backend.
+ * All of a module's are added, or none, with the reason. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 
 enum { NAME_SIZE = sizeof((trine_queue *)0)->kernel };
 
-/* ------------------------------------------------------------------------------------------------------------------ whom */
+/* ------------------------------------------------------------------------------------------------------------- whom */
 
 /* The backend that a module extends; NULL, with the module refused, if there is none. */
 static const trine_backend *find_backend(const trine *lib, trine_module_entry *entry) {
@@ -44,7 +45,7 @@ static bool has(const trine_kernel *list, int count, const char *name) {
     return false;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- what */
+/* ------------------------------------------------------------------------------------------------------------- what */
 
 /* A name that TRINE_KERNEL and the columns of a tuning cache can hold. */
 static bool good_name(const char *name) {
@@ -58,8 +59,11 @@ static bool check_kernels(trine_module_entry *entry, const char *op, const trine
     if (kernels == NULL || kernels->name == NULL) return trine_module_refuse(entry, "a row of %s has no kernels", op);
     for (int i = 0; kernels[i].name != NULL; i++) {
         const char *name = kernels[i].name;
-        if (i == TRINE_MAX_CANDIDATES) return trine_module_refuse(entry, "more than %d kernels of %s", TRINE_MAX_CANDIDATES, op);
-        if (!good_name(name)) return trine_module_refuse(entry, "kernel %d of %s has no name of 1 to %d printable characters", i, op, NAME_SIZE - 1);
+        if (i == TRINE_MAX_CANDIDATES)
+            return trine_module_refuse(entry, "more than %d kernels of %s", TRINE_MAX_CANDIDATES, op);
+        if (!good_name(name))
+            return trine_module_refuse(entry, "kernel %d of %s has no name of 1 to %d printable characters", i, op,
+                                       NAME_SIZE - 1);
         if (kernels[i].launch == NULL) return trine_module_refuse(entry, "kernel \"%s\" of %s has no launch", name, op);
         if (has(kernels, i, name)) return trine_module_refuse(entry, "kernel \"%s\" of %s stands twice", name, op);
     }
@@ -67,33 +71,41 @@ static bool check_kernels(trine_module_entry *entry, const char *op, const trine
 }
 
 /* And beside what a device has. */
-static bool check_beside(trine_module_entry *entry, const char *op, const trine_kernel *kernels, const trine_kernel *list) {
+static bool check_beside(trine_module_entry *entry, const char *op, const trine_kernel *kernels,
+                         const trine_kernel *list) {
     const int count = count_of(list), added = count_of(kernels);
     for (int i = 0; i < added; i++)
-        if (has(list, count, kernels[i].name)) return trine_module_refuse(entry, "kernel \"%s\" of %s: the name is already taken", kernels[i].name, op);
+        if (has(list, count, kernels[i].name))
+            return trine_module_refuse(entry, "kernel \"%s\" of %s: the name is already taken", kernels[i].name, op);
     return count + added <= TRINE_MAX_CANDIDATES ||
-           trine_module_refuse(entry, "with its %d kernels %s would have more than %d", added, op, TRINE_MAX_CANDIDATES);
+           trine_module_refuse(entry, "with its %d kernels %s would have more than %d", added, op,
+                               TRINE_MAX_CANDIDATES);
 }
 
-static bool check_row(const trine *lib, trine_module_entry *entry, const trine_backend *backend, const trine_extension_row *row) {
-    if (row->op <= TRINE_OP_NONE || row->op >= TRINE_OP_COUNT) return trine_module_refuse(entry, "there is no op %d", (int)row->op);
+static bool check_row(const trine *lib, trine_module_entry *entry, const trine_backend *backend,
+                      const trine_extension_row *row) {
+    if (row->op <= TRINE_OP_NONE || row->op >= TRINE_OP_COUNT)
+        return trine_module_refuse(entry, "there is no op %d", (int)row->op);
     const char *op = trine_specs[row->op]->name;
     if (row->op_hash != trine_op_hash(row->op))
-        return trine_module_refuse(entry, "%s has the specification %016" PRIx64 ", its kernels are for %016" PRIx64, op, trine_op_hash(row->op), row->op_hash);
+        return trine_module_refuse(entry, "%s has the specification %016" PRIx64 ", its kernels are for %016" PRIx64,
+                                   op, trine_op_hash(row->op), row->op_hash);
     if (!check_kernels(entry, op, row->kernels)) return false;
     for (int d = 0; d < lib->devices; d++)
-        if (takes(lib, d, backend, row) && !check_beside(entry, op, row->kernels, trine_kernels(lib, d, row->op))) return false;
+        if (takes(lib, d, backend, row) && !check_beside(entry, op, row->kernels, trine_kernels(lib, d, row->op)))
+            return false;
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ adding */
+/* ----------------------------------------------------------------------------------------------------------- adding */
 
 /* Behind those of modules that came first, before the backend's own. */
 static trine_status add_kernels(trine *lib, int device, const trine_extension_row *row) {
     const trine_kernel *before = trine_kernels(lib, device, row->op);
     const int count = count_of(before), more = count_of(row->kernels), first = lib->device[device].added[row->op];
     trine_kernel *list = calloc((size_t)(count + more + 1), sizeof *list);
-    if (list == NULL) return trine_fail(TRINE_ERR_MEMORY, "trine_open: out of memory for kernels of %s", trine_specs[row->op]->name);
+    if (list == NULL)
+        return trine_fail(TRINE_ERR_MEMORY, "trine_open: out of memory for kernels of %s", trine_specs[row->op]->name);
     for (int i = 0; i < count; i++) list[i < first ? i : i + more] = before[i];
     memcpy(list + first, row->kernels, (size_t)more * sizeof *list);
     free(lib->device[device].list[row->op]);
@@ -114,7 +126,8 @@ static void remove_rows(trine *lib, const trine_backend *backend, const trine_ex
         }
 }
 
-static trine_status add_rows(trine *lib, trine_module_entry *entry, const trine_backend *backend, const trine_extension *extension) {
+static trine_status add_rows(trine *lib, trine_module_entry *entry, const trine_backend *backend,
+                             const trine_extension *extension) {
     for (int i = 0; i < extension->rows; i++) {
         const trine_extension_row *row = &extension->row[i];
         if (!check_row(lib, entry, backend, row)) {
@@ -131,7 +144,8 @@ static trine_status add_rows(trine *lib, trine_module_entry *entry, const trine_
         }
         entry->info.kernels += taken ? count_of(row->kernels) : 0;
     }
-    if (entry->info.kernels == 0) trine_module_refuse(entry, "none of its kernels is for a device of \"%.64s\"", backend->name);
+    if (entry->info.kernels == 0)
+        trine_module_refuse(entry, "none of its kernels is for a device of \"%.64s\"", backend->name);
     return TRINE_OK;
 }
 
@@ -144,7 +158,8 @@ static trine_status extend(trine *lib, trine_module_entry *entry) {
     if (extension == NULL)
         trine_module_refuse(entry, "%s", reason[0] ? reason : "its extend failed and gave no reason");
     else if (extension->struct_size < sizeof *extension)
-        trine_module_refuse(entry, "its extension has %zu bytes, this library's %zu", extension->struct_size, sizeof *extension);
+        trine_module_refuse(entry, "its extension has %zu bytes, this library's %zu", extension->struct_size,
+                            sizeof *extension);
     else if (extension->rows < 0 || (extension->rows > 0 && extension->row == NULL))
         trine_module_refuse(entry, "its extension has %d rows", extension->rows);
     else
@@ -168,8 +183,11 @@ void trine_extend_free(trine *lib) {
 
 trine_status trine_launch_code(const trine_call *call, const trine_code *code, const trine_launch *launch) {
     const char *op = call->plan->spec->name;
-    if (call->backend->launch == NULL) return trine_fail(TRINE_ERR_UNSUPPORTED, "%s: devices of %s take no code from elsewhere", op, call->backend->name);
-    if (code->image == NULL || code->function == NULL) return trine_fail(TRINE_ERR_INTERNAL, "%s: code from elsewhere has no image, or no function", op);
+    if (call->backend->launch == NULL)
+        return trine_fail(TRINE_ERR_UNSUPPORTED, "%s: devices of %s take no code from elsewhere", op,
+                          call->backend->name);
+    if (code->image == NULL || code->function == NULL)
+        return trine_fail(TRINE_ERR_INTERNAL, "%s: code from elsewhere has no image, or no function", op);
     for (int i = 0; i < 3; i++)
         if (launch->blocks[i] == 0 || launch->threads[i] == 0) return TRINE_OK;
     return call->backend->launch(call, code, launch);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The floating-point environment of the library: rounding to nearest, subnormals as they are, exceptions masked. A program may have set another for its own
- * thread; a function that computes enters this one and leaves as it came, flags included. Threads that are made in between inherit it (POSIX, pthread_create). */
+/* The floating-point environment of the library: rounding to nearest, subnormals as they are, exceptions masked. A
+ * program may have set another for its own thread; a function that computes enters this one and leaves as it came,
+ * flags included. Threads that are made in between inherit it (POSIX, pthread_create). */
 #ifndef TRINE_FLOAT_ENV_H
 #define TRINE_FLOAT_ENV_H
 

@@ -12,15 +12,17 @@ struct trine_graph {
 
 trine_status trine_queue_recording(trine_queue *queue, bool *recording_out) {
     *recording_out = queue->recording;
-    return !queue->recording && queue->wrapped && queue->backend->capturing != NULL ? queue->backend->capturing(queue->device, queue->state, recording_out)
-                                                                                    : TRINE_OK;
+    return !queue->recording && queue->wrapped && queue->backend->capturing != NULL
+               ? queue->backend->capturing(queue->device, queue->state, recording_out)
+               : TRINE_OK;
 }
 
 trine_status trine_queue_immediate(trine_queue *queue, const char *function) {
     bool recording;
     const trine_status status = trine_queue_recording(queue, &recording);
     if (status != TRINE_OK || !recording) return status;
-    return trine_fail(TRINE_ERR_UNSUPPORTED, "%s: the queue's work is being recorded into a graph, where this cannot be", function);
+    return trine_fail(TRINE_ERR_UNSUPPORTED,
+                      "%s: the queue's work is being recorded into a graph, where this cannot be", function);
 }
 
 /* An open queue whose device has graphs. */
@@ -35,7 +37,8 @@ trine_status trine_graph_begin(trine_queue *queue) {
     trine_status status = check(queue, "trine_graph_begin");
     if (status == TRINE_OK) status = trine_queue_recording(queue, &recording);
     if (status != TRINE_OK) return status;
-    if (recording) return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_begin: the queue's work is being recorded already");
+    if (recording)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_begin: the queue's work is being recorded already");
     status = queue->backend->graph_begin(queue->device, queue->state);
     queue->recording = status == TRINE_OK;
     return status;
@@ -45,7 +48,8 @@ trine_status trine_graph_end(trine_queue *queue, trine_graph **graph_out) {
     trine_status status = check(queue, "trine_graph_end");
     if (status != TRINE_OK) return status;
     if (graph_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_end: graph_out is NULL");
-    if (!queue->recording) return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_end: trine_graph_begin() has not been called");
+    if (!queue->recording)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_end: trine_graph_begin() has not been called");
     trine_graph *graph = malloc(sizeof *graph);
     void *state = NULL;
     status = queue->backend->graph_end(queue->device, queue->state, &state);
@@ -69,8 +73,8 @@ trine_status trine_graph_launch(trine_queue *queue, const trine_graph *graph) {
     if (status != TRINE_OK) return status;
     if (graph == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_launch: graph is NULL");
     if (graph->device != queue->device)
-        return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_launch: the graph is of %s, but the queue of %s", graph->device->info.name,
-                          queue->device->info.name);
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_launch: the graph is of %s, but the queue of %s",
+                          graph->device->info.name, queue->device->info.name);
     return queue->backend->graph_launch(queue->device, queue->state, graph->state);
 }
 

@@ -28,7 +28,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median of several runs of the forced kernel; the first, which may reserve workspace and load code, is not counted. */
+/* The median of several runs of the forced kernel; the first, which may reserve workspace and load code,
+ * is not counted. */
 static trine_status time_kernel(trine_queue *queue, trine_op op, const void *args, double *seconds_out) {
     double seconds[MOST_RUNS], total = 0;
     int runs = 0;
@@ -48,7 +49,8 @@ static FLOAT_ENV_INSIDE trine_status tune_call(trine_queue *queue, trine_op op, 
     trine_call call;
     const trine_kernel *chosen;
     trine_status status = trine_explain(queue, op, args, &candidates);
-    if (status != TRINE_OK || (status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK || call.empty) return status;
+    if (status != TRINE_OK || (status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK || call.empty)
+        return status;
     if ((status = trine_select(queue, &call, &chosen)) != TRINE_OK) return status;
     char forced[sizeof queue->kernel];
     memcpy(forced, queue->kernel, sizeof forced);
@@ -58,9 +60,11 @@ static FLOAT_ENV_INSIDE trine_status tune_call(trine_queue *queue, trine_op op, 
         if (candidates.candidate[i].refused != NULL) continue;
         double seconds;
         memset(queue->kernel, 0, sizeof queue->kernel);
-        memcpy(queue->kernel, candidates.candidate[i].kernel, strnlen(candidates.candidate[i].kernel, sizeof queue->kernel - 1));
+        memcpy(queue->kernel, candidates.candidate[i].kernel,
+               strnlen(candidates.candidate[i].kernel, sizeof queue->kernel - 1));
         status = time_kernel(queue, op, args, &seconds);
-        if (status != TRINE_OK || (best != NULL && seconds >= 0.98 * least)) continue; /* within the noise, the earlier in the list is the better guess */
+        /* within the noise, the earlier in the list is the better guess */
+        if (status != TRINE_OK || (best != NULL && seconds >= 0.98 * least)) continue;
         best = candidates.candidate[i].kernel;
         least = seconds;
     }
@@ -75,13 +79,16 @@ trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args) 
     return status;
 }
 
-static FLOAT_ENV_INSIDE trine_status tune_choose(trine_queue *queue, trine_op op, const void *args, const char *kernel, double seconds) {
+static FLOAT_ENV_INSIDE trine_status tune_choose(trine_queue *queue, trine_op op, const void *args, const char *kernel,
+                                                 double seconds) {
     trine_explanation candidates;
     trine_call call;
     if (kernel == NULL || !(isfinite(seconds) && seconds >= 0))
-        return trine_fail(TRINE_ERR_ARGUMENT, "trine_tune_choose: %s", kernel == NULL ? "kernel is NULL" : "seconds is not a time");
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_tune_choose: %s",
+                          kernel == NULL ? "kernel is NULL" : "seconds is not a time");
     trine_status status = trine_explain(queue, op, args, &candidates);
-    if (status != TRINE_OK || (status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK || call.empty) return status;
+    if (status != TRINE_OK || (status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK || call.empty)
+        return status;
     for (int i = 0; i < candidates.count; i++)
         if (candidates.candidate[i].refused == NULL && strcmp(candidates.candidate[i].kernel, kernel) == 0)
             return trine_tune_record(queue, &call, kernel, seconds);

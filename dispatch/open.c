@@ -20,7 +20,10 @@ static trine_status resolve_options(trine *lib, const trine_options *options) {
     const struct {
         const char **field;
         const char *variable;
-    } fields[] = { { &own->backends, "TRINE_BACKENDS" }, { &own->plugin_path, "TRINE_PATH" }, { &own->isa, "TRINE_ISA" }, { &own->tune_file, "TRINE_TUNE" } };
+    } fields[] = { { &own->backends, "TRINE_BACKENDS" },
+                   { &own->plugin_path, "TRINE_PATH" },
+                   { &own->isa, "TRINE_ISA" },
+                   { &own->tune_file, "TRINE_TUNE" } };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         const char *value = *fields[i].field != NULL ? *fields[i].field : trine_env(fields[i].variable);
         *fields[i].field = NULL;
@@ -50,7 +53,8 @@ static trine_status open_parts(trine *lib, const trine_options *options) {
     if (status != TRINE_OK) return status;
     status = trine_registry_load(lib);
     if (status != TRINE_OK) return status;
-    if (lib->options.tune_file == NULL || lib->options.tune_file[0] != 0) lib->tune = trine_tune_open(lib->options.tune_file);
+    if (lib->options.tune_file == NULL || lib->options.tune_file[0] != 0)
+        lib->tune = trine_tune_open(lib->options.tune_file);
     lib->shipped = trine_tune_shipped(lib);
     return TRINE_OK;
 }
@@ -89,9 +93,11 @@ void trine_close(trine *lib) {
 int trine_backend_count(const trine *lib) { return lib != NULL ? lib->modules : 0; }
 
 trine_status trine_backend_info(const trine *lib, int index, trine_backend_info_t *info_out) {
-    if (lib == NULL || info_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_backend_info: %s is NULL", lib ? "info_out" : "lib");
+    if (lib == NULL || info_out == NULL)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_backend_info: %s is NULL", lib ? "info_out" : "lib");
     if (index < 0 || index >= lib->modules)
-        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_backend_info: index is %d, but there are %d backends", index, lib->modules);
+        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_backend_info: index is %d, but there are %d backends", index,
+                          lib->modules);
     *info_out = lib->module[index].info;
     return TRINE_OK;
 }
@@ -99,8 +105,11 @@ trine_status trine_backend_info(const trine *lib, int index, trine_backend_info_
 int trine_device_count(const trine *lib) { return lib != NULL ? lib->devices : 0; }
 
 trine_status trine_device_info(const trine *lib, int device, trine_device_info_t *info_out) {
-    if (lib == NULL || info_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_device_info: %s is NULL", lib ? "info_out" : "lib");
-    if (device < 0 || device >= lib->devices) return trine_fail(TRINE_ERR_NOT_FOUND, "trine_device_info: device is %d, but there are %d", device, lib->devices);
+    if (lib == NULL || info_out == NULL)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_device_info: %s is NULL", lib ? "info_out" : "lib");
+    if (device < 0 || device >= lib->devices)
+        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_device_info: device is %d, but there are %d", device,
+                          lib->devices);
     *info_out = lib->device[device].device->info;
     return TRINE_OK;
 }

@@ -15,7 +15,8 @@ typedef struct runtime {
 
 static runtime found;
 
-/* In the program's own scope, or among what it loaded for a plugin; the handle of such a runtime stays open, so that it stays loaded. */
+/* In the program's own scope, or among what it loaded for a plugin; the handle of such a runtime stays open,
+ * so that it stays loaded. */
 static bool find_handle(void **handle_out) {
     static const char *const names[] = { "libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so" };
     *handle_out = RTLD_DEFAULT;
@@ -47,7 +48,9 @@ bool trine_openmp_in_parallel(void) {
 
 bool trine_openmp_cpus(cpu_set_t *set, size_t size) {
     trine_openmp_find();
-    if (__atomic_load_n(&found.in_parallel, __ATOMIC_ACQUIRE) == NULL || !found.places || !found.place_size || !found.place_ids) return false;
+    if (__atomic_load_n(&found.in_parallel, __ATOMIC_ACQUIRE) == NULL || !found.places || !found.place_size ||
+        !found.place_ids)
+        return false;
     memset(set, 0, size);
     const int places = found.places();
     for (int p = 0; p < places; p++) {

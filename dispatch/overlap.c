@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* A view as bytes: `run` contiguous ones, repeated along outer dimensions of positive stride. Neighbouring dimensions that
+/* A view as bytes: `run` contiguous ones, repeated along outer dimensions of positive stride. Neighbouring dimensions
+ * that
  * continue each other are one. */
 typedef struct view {
     int64_t low, high; /* first byte, and one behind the last */
@@ -61,8 +62,8 @@ bool trine_views_overlap(const trine_tensor *a, const trine_tensor *b) {
     if (trine_tensor_count(a) <= 0 || trine_tensor_count(b) <= 0) return false;
     const view x = view_of(a), y = view_of(b);
     if (x.high <= y.low || y.high <= x.low) return false;
-    /* Every run starts at a multiple of `period` from the view's first byte. If the runs of one never meet those of the other modulo the period, the
-     * views interleave without sharing: q, k and v in one buffer, or gate and up. */
+    /* Every run starts at a multiple of `period` from the view's first byte. If the runs of one never meet those of the
+     * other modulo the period, the views interleave without sharing: q, k and v in one buffer, or gate and up. */
     int64_t period = 0;
     for (int i = 0; i < x.outer; i++) period = gcd(period, x.stride[i]);
     for (int i = 0; i < y.outer; i++) period = gcd(period, y.stride[i]);
@@ -71,7 +72,8 @@ bool trine_views_overlap(const trine_tensor *a, const trine_tensor *b) {
     return shift < x.run || shift + y.run > period;
 }
 
-/* True if the strides fall as in a row-major view, each beyond what the dimensions behind it cover: the common case, without sorting. */
+/* True if the strides fall as in a row-major view, each beyond what the dimensions behind it
+ * cover: the common case, without sorting. */
 static bool is_row_major(const trine_tensor *tensor) {
     int64_t extent = 1;
     for (int i = tensor->rank - 1; i >= 0; i--) {

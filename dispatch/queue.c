@@ -18,7 +18,9 @@ static trine_status best_device(const trine *lib, int *device_out) {
     const char *name = trine_env("TRINE_DEVICE");
     if (name != NULL) {
         *device_out = trine_device_find(lib, name);
-        if (*device_out < 0) return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: TRINE_DEVICE is \"%s\", but there is no such device", name);
+        if (*device_out < 0)
+            return trine_fail(TRINE_ERR_NOT_FOUND,
+                              "trine_queue_open: TRINE_DEVICE is \"%s\", but there is no such device", name);
         return TRINE_OK;
     }
     *device_out = 0;
@@ -42,8 +44,8 @@ static trine_status force_kernel(trine_queue *queue, const char *option) {
     if (name == NULL || name[0] == 0) return TRINE_OK;
     queue->kernel_source = option != NULL ? "trine_queue_options" : "TRINE_KERNEL";
     if (strlen(name) >= sizeof queue->kernel || !kernel_exists(queue, name))
-        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: %s has no kernel \"%.60s\", which %s forces", queue->device->info.name, name,
-                          queue->kernel_source);
+        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: %s has no kernel \"%.60s\", which %s forces",
+                          queue->device->info.name, name, queue->kernel_source);
     snprintf(queue->kernel, sizeof queue->kernel, "%s", name);
     return TRINE_OK;
 }
@@ -58,14 +60,17 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
         memcpy(&own, options, options->struct_size < sizeof own ? options->struct_size : sizeof own);
     }
     if (own.threads < 0 || own.threads > 4096)
-        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: threads is %d, but 0 to 4096 are possible", own.threads);
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: threads is %d, but 0 to 4096 are possible",
+                          own.threads);
     if (own.flags & ~(uint32_t)(TRINE_QUEUE_STRICT_WORKSPACE | TRINE_QUEUE_ATOMICS))
         return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: flags is 0x%x, which has unknown bits", own.flags);
     if (device == TRINE_BEST_DEVICE) {
         const trine_status status = best_device(lib, &device);
         if (status != TRINE_OK) return status;
     }
-    if (device < 0 || device >= lib->devices) return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: device is %d, but there are %d", device, lib->devices);
+    if (device < 0 || device >= lib->devices)
+        return trine_fail(TRINE_ERR_NOT_FOUND, "trine_queue_open: device is %d, but there are %d", device,
+                          lib->devices);
 
     trine_queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL) return trine_fail(TRINE_ERR_MEMORY, "trine_queue_open: out of memory");
@@ -78,7 +83,8 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
     trine_status status = force_kernel(queue, own.kernel);
     if (status == TRINE_OK) {
         status = queue->backend->queue_open(queue->device, &own, &queue->state);
-        if (status == TRINE_ERR_MEMORY) trine_fail(status, "trine_queue_open: out of memory on %s", queue->device->info.name);
+        if (status == TRINE_ERR_MEMORY)
+            trine_fail(status, "trine_queue_open: out of memory on %s", queue->device->info.name);
     }
     if (status != TRINE_OK) {
         free(queue);
@@ -105,7 +111,8 @@ static trine_status drop_workspace(trine_queue *queue) {
 void trine_queue_close(trine_queue *queue) {
     bool recording;
     if (queue == NULL || queue->magic != QUEUE_MAGIC) return;
-    if (trine_queue_recording(queue, &recording) != TRINE_OK || !recording) queue->backend->queue_wait(queue->device, queue->state);
+    if (trine_queue_recording(queue, &recording) != TRINE_OK || !recording)
+        queue->backend->queue_wait(queue->device, queue->state);
     drop_workspace(queue);
     queue->backend->queue_close(queue->device, queue->state);
     queue->magic = 0;
@@ -118,20 +125,25 @@ trine_status trine_queue_wait(trine_queue *queue) {
     return status == TRINE_OK ? queue->backend->queue_wait(queue->device, queue->state) : status;
 }
 
-int trine_queue_device(const trine_queue *queue) { return queue != NULL && queue->magic == QUEUE_MAGIC ? queue->device_index : -1; }
+int trine_queue_device(const trine_queue *queue) {
+    return queue != NULL && queue->magic == QUEUE_MAGIC ? queue->device_index : -1;
+}
 
 /* With the backend's words, if it had any. `messages`: trine_error_count() before it was asked. */
-static trine_status no_memory(const trine_queue *queue, const char *function, size_t bytes, const char *use, unsigned messages) {
+static trine_status no_memory(const trine_queue *queue, const char *function, size_t bytes, const char *use,
+                              unsigned messages) {
     char words[256] = "";
     if (trine_error_count() != messages) snprintf(words, sizeof words, ": %s", trine_error_message());
-    return trine_fail(TRINE_ERR_MEMORY, "%s: no %zu bytes%s are left on %s%s", function, bytes, use, queue->device->info.name, words);
+    return trine_fail(TRINE_ERR_MEMORY, "%s: no %zu bytes%s are left on %s%s", function, bytes, use,
+                      queue->device->info.name, words);
 }
 
 trine_status trine_queue_reserve(trine_queue *queue, size_t bytes) {
     trine_status status = trine_queue_check(queue, "trine_queue_reserve");
     if (status != TRINE_OK || bytes <= queue->workspace_size) return status;
     if (queue->workspace_borrowed)
-        return trine_fail(TRINE_ERR_WORKSPACE, "trine_queue_reserve: %zu bytes are asked for, but the caller lent a workspace of %zu", bytes,
+        return trine_fail(TRINE_ERR_WORKSPACE,
+                          "trine_queue_reserve: %zu bytes are asked for, but the caller lent a workspace of %zu", bytes,
                           queue->workspace_size);
     if ((status = trine_queue_immediate(queue, "trine_queue_reserve")) != TRINE_OK) return status;
     void *memory;
@@ -148,9 +160,14 @@ trine_status trine_queue_reserve(trine_queue *queue, size_t bytes) {
 trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t bytes) {
     trine_status status = trine_queue_check(queue, "trine_queue_set_workspace");
     if (status != TRINE_OK) return status;
-    if ((memory == NULL) != (bytes == 0)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, but bytes is %zu", memory, bytes);
-    if ((uintptr_t)memory % 256 != 0) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, not aligned to 256 bytes", memory);
-    if (queue->workspace != NULL && !queue->workspace_borrowed) status = trine_queue_immediate(queue, "trine_queue_set_workspace");
+    if ((memory == NULL) != (bytes == 0))
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, but bytes is %zu", memory,
+                          bytes);
+    if ((uintptr_t)memory % 256 != 0)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_set_workspace: memory is %p, not aligned to 256 bytes",
+                          memory);
+    if (queue->workspace != NULL && !queue->workspace_borrowed)
+        status = trine_queue_immediate(queue, "trine_queue_set_workspace");
     if (status != TRINE_OK) return status;
     status = drop_workspace(queue);
     queue->workspace = memory;
@@ -179,7 +196,8 @@ trine_status trine_memory_free(trine_queue *queue, void *memory) {
 trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes) {
     trine_status status = trine_queue_check(queue, "trine_memory_write");
     if (status != TRINE_OK) return status;
-    if (bytes > 0 && (memory == NULL || host == NULL)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_write: %s is NULL", memory ? "host" : "memory");
+    if (bytes > 0 && (memory == NULL || host == NULL))
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_write: %s is NULL", memory ? "host" : "memory");
     if ((status = trine_queue_immediate(queue, "trine_memory_write")) != TRINE_OK) return status;
     return queue->backend->memory_write(queue->device, queue->state, memory, host, bytes);
 }
@@ -187,7 +205,8 @@ trine_status trine_memory_write(trine_queue *queue, void *memory, const void *ho
 trine_status trine_memory_read(trine_queue *queue, void *host, const void *memory, size_t bytes) {
     trine_status status = trine_queue_check(queue, "trine_memory_read");
     if (status != TRINE_OK) return status;
-    if (bytes > 0 && (memory == NULL || host == NULL)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_read: %s is NULL", memory ? "host" : "memory");
+    if (bytes > 0 && (memory == NULL || host == NULL))
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_read: %s is NULL", memory ? "host" : "memory");
     if ((status = trine_queue_immediate(queue, "trine_memory_read")) != TRINE_OK) return status;
     return queue->backend->memory_read(queue->device, queue->state, host, memory, bytes);
 }
@@ -195,9 +214,11 @@ trine_status trine_memory_read(trine_queue *queue, void *host, const void *memor
 trine_status trine_memory_copy(trine_queue *queue, void *to, const void *from, size_t bytes) {
     const trine_status status = trine_queue_check(queue, "trine_memory_copy");
     if (status != TRINE_OK) return status;
-    if (bytes > 0 && (to == NULL || from == NULL)) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_copy: %s is NULL", to ? "from" : "to");
+    if (bytes > 0 && (to == NULL || from == NULL))
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_copy: %s is NULL", to ? "from" : "to");
     const uintptr_t a = (uintptr_t)to, b = (uintptr_t)from;
     if (bytes > 0 && (a < b ? b - a : a - b) < bytes)
-        return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_copy: to and from are %zu bytes apart, but %zu are copied", (size_t)(a < b ? b - a : a - b), bytes);
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_copy: to and from are %zu bytes apart, but %zu are copied",
+                          (size_t)(a < b ? b - a : a - b), bytes);
     return queue->backend->memory_copy(queue->device, queue->state, to, from, bytes);
 }

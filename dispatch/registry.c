@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds the backends: the CPU's, which is built in, and the modules trine-<name>.so, of which every one that is refused is entered with its reason.
+/* Finds the backends: the CPU's, which is built in, and the modules trine-<name>.so, of which every one that is refused
+ * is entered with its reason.
  *
- * A module's code runs in this process, so where it may come from is narrow: directories that were named for the purpose, never the current one; files and
- * directories that not everybody can write. Its handshake is data, read before any of its code runs. */
+ * A module's code runs in this process, so where it may come from is narrow: directories that were named for the
+ * purpose, never the current one; files and directories that not everybody can write. Its handshake is data, read
+ * before any of its code runs. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <elf.h>
@@ -33,10 +35,10 @@ bool trine_module_refuse(trine_module_entry *entry, const char *format, ...) {
     return false;
 }
 
-/* -------------------------------------------------------------------------------------------------- before the file is opened */
+/* ---------------------------------------------------------------------------------------- before the file is opened */
 
-/* Is the file a whole shared object for this machine? The dynamic loader maps segments without looking whether the file reaches that far, and touching what is
- * missing would kill the process. */
+/* Is the file a whole shared object for this machine? The dynamic loader maps segments without looking whether the file
+ * reaches that far, and touching what is missing would kill the process. */
 static bool check_elf(trine_module_entry *entry, int file, off_t size) {
     static const ElfW(Half) machine =
 #if defined(__x86_64__)
@@ -49,23 +51,29 @@ static bool check_elf(trine_module_entry *entry, int file, off_t size) {
     ElfW(Ehdr) header;
     if (pread(file, &header, sizeof header, 0) != (ssize_t)sizeof header)
         return trine_module_refuse(entry, "truncated: %lld bytes hold no ELF header", (long long)size);
-    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_DYN) return trine_module_refuse(entry, "not an ELF shared object");
-    if (header.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) || (machine != EM_NONE && header.e_machine != machine))
+    if (memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_type != ET_DYN)
+        return trine_module_refuse(entry, "not an ELF shared object");
+    if (header.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
+        (machine != EM_NONE && header.e_machine != machine))
         return trine_module_refuse(entry, "built for another machine (ELF machine %u)", header.e_machine);
     if (header.e_phentsize != sizeof(ElfW(Phdr))) return trine_module_refuse(entry, "malformed ELF program headers");
     for (unsigned i = 0; i < header.e_phnum; i++) {
         ElfW(Phdr) segment;
         const uint64_t at = header.e_phoff + (uint64_t)i * sizeof segment;
-        if (at < header.e_phoff || at > (uint64_t)size || pread(file, &segment, sizeof segment, (off_t)at) != (ssize_t)sizeof segment)
-            return trine_module_refuse(entry, "truncated: %lld bytes do not reach the program headers", (long long)size);
+        if (at < header.e_phoff || at > (uint64_t)size ||
+            pread(file, &segment, sizeof segment, (off_t)at) != (ssize_t)sizeof segment)
+            return trine_module_refuse(entry, "truncated: %lld bytes do not reach the program headers",
+                                       (long long)size);
         const uint64_t end = segment.p_offset + segment.p_filesz;
         if (segment.p_type == PT_LOAD && (end < segment.p_offset || end > (uint64_t)size))
-            return trine_module_refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
+            return trine_module_refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size,
+                                       (unsigned long long)end);
     }
     /* Linkers put the table of sections last: a file that ends between the segments and the table was whole once. */
     const uint64_t end = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
     if (end < header.e_shoff || end > (uint64_t)size)
-        return trine_module_refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size, (unsigned long long)end);
+        return trine_module_refuse(entry, "truncated: %lld bytes of at least %llu", (long long)size,
+                                   (unsigned long long)end);
     return true;
 }
 
@@ -74,7 +82,8 @@ static bool check_file(trine_module_entry *entry) {
     char directory[sizeof entry->path];
     snprintf(directory, sizeof directory, "%s", entry->path);
     *strrchr(directory, '/') = 0;
-    if (stat(directory[0] ? directory : "/", &status) != 0) return trine_module_refuse(entry, "%s: %s", directory, strerror(errno));
+    if (stat(directory[0] ? directory : "/", &status) != 0)
+        return trine_module_refuse(entry, "%s: %s", directory, strerror(errno));
     if (status.st_mode & S_IWOTH) return trine_module_refuse(entry, "anybody may write its directory %s", directory);
     const int file = open(entry->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) return trine_module_refuse(entry, "cannot be opened: %s", strerror(errno));
@@ -91,9 +100,10 @@ static bool check_file(trine_module_entry *entry) {
     return good;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- handshake */
+/* -------------------------------------------------------------------------------------------------------- handshake */
 
-/* The handshake's symbol, if it lies in this very object and is as large as what will be read. A search by dlsym goes on into the object's dependencies. */
+/* The handshake's symbol, if it lies in this very object and is as large as what will be read. A search by dlsym goes
+ * on into the object's dependencies. */
 static const trine_module *find_symbol(trine_module_entry *entry, void *object) {
     const trine_module *module = dlsym(object, TRINE_MODULE_SYMBOL);
     struct link_map *opened, *found;
@@ -101,10 +111,11 @@ static const trine_module *find_symbol(trine_module_entry *entry, void *object) 
     Dl_info info;
     if (module == NULL) {
         trine_module_refuse(entry, "no symbol %s", TRINE_MODULE_SYMBOL);
-    } else if (dlinfo(object, RTLD_DI_LINKMAP, &opened) != 0 || dladdr1(module, &info, (void **)&found, RTLD_DL_LINKMAP) == 0 || found != opened) {
+    } else if (dlinfo(object, RTLD_DI_LINKMAP, &opened) != 0 ||
+               dladdr1(module, &info, (void **)&found, RTLD_DL_LINKMAP) == 0 || found != opened) {
         trine_module_refuse(entry, "no symbol %s of its own, only of a dependency", TRINE_MODULE_SYMBOL);
-    } else if (dladdr1(module, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL || ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT ||
-               symbol->st_size < offsetof(trine_module, spec_hash)) {
+    } else if (dladdr1(module, &info, (void **)&symbol, RTLD_DL_SYMENT) == 0 || symbol == NULL ||
+               ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size < offsetof(trine_module, spec_hash)) {
         trine_module_refuse(entry, "symbol %s is not a handshake", TRINE_MODULE_SYMBOL);
     } else {
         return module;
@@ -114,38 +125,51 @@ static const trine_module *find_symbol(trine_module_entry *entry, void *object) 
 
 static bool check_handshake(trine_module_entry *entry, const trine_module *module) {
     if (module->magic != TRINE_MODULE_MAGIC)
-        return trine_module_refuse(entry, "symbol %s is not a handshake: magic %#" PRIx64, TRINE_MODULE_SYMBOL, module->magic);
-    if (module->abi != TRINE_ABI) return trine_module_refuse(entry, "built for ABI %u, this library has ABI %u", module->abi, TRINE_ABI);
+        return trine_module_refuse(entry, "symbol %s is not a handshake: magic %#" PRIx64, TRINE_MODULE_SYMBOL,
+                                   module->magic);
+    if (module->abi != TRINE_ABI)
+        return trine_module_refuse(entry, "built for ABI %u, this library has ABI %u", module->abi, TRINE_ABI);
     if (module->struct_size < sizeof *module)
-        return trine_module_refuse(entry, "its handshake has %u bytes, this library's %zu", module->struct_size, sizeof *module);
+        return trine_module_refuse(entry, "its handshake has %u bytes, this library's %zu", module->struct_size,
+                                   sizeof *module);
     entry->info.version = module->version;
     if (module->name == NULL || strcmp(module->name, entry->name) != 0)
-        return trine_module_refuse(entry, "calls itself \"%s\", not \"%s\"", module->name ? module->name : "", entry->name);
-    if (module->extends != NULL) return module->extend != NULL || trine_module_refuse(entry, "its handshake has no extend");
+        return trine_module_refuse(entry, "calls itself \"%s\", not \"%s\"", module->name ? module->name : "",
+                                   entry->name);
+    if (module->extends != NULL)
+        return module->extend != NULL || trine_module_refuse(entry, "its handshake has no extend");
     if (module->spec_hash != trine_spec_hash())
-        return trine_module_refuse(entry, "%s is built from specification %016" PRIx64 ", this library from %016" PRIx64, module->name, module->spec_hash,
-                                   trine_spec_hash());
+        return trine_module_refuse(entry,
+                                   "%s is built from specification %016" PRIx64 ", this library from %016" PRIx64,
+                                   module->name, module->spec_hash, trine_spec_hash());
     return module->init != NULL || trine_module_refuse(entry, "its handshake has no init");
 }
 
 static bool check_backend(trine_module_entry *entry, const trine_backend *b) {
-    if (b->struct_size < sizeof *b) return trine_module_refuse(entry, "its backend has %zu bytes, this library's %zu", b->struct_size, sizeof *b);
-    if (b->name == NULL || strcmp(b->name, entry->name) != 0) return trine_module_refuse(entry, "its backend calls itself \"%s\"", b->name ? b->name : "");
-    if (b->devices < 0 || (b->devices > 0 && b->device == NULL)) return trine_module_refuse(entry, "its backend has %d devices", b->devices);
-    if (!b->kernels || !b->queue_open || !b->queue_close || !b->queue_wait || !b->memory_alloc || !b->memory_free || !b->memory_write || !b->memory_read ||
-        !b->memory_copy || !b->mark != !b->elapsed || !b->capturing != !b->graph_begin || !b->capturing != !b->graph_end || !b->capturing != !b->graph_launch ||
+    if (b->struct_size < sizeof *b)
+        return trine_module_refuse(entry, "its backend has %zu bytes, this library's %zu", b->struct_size, sizeof *b);
+    if (b->name == NULL || strcmp(b->name, entry->name) != 0)
+        return trine_module_refuse(entry, "its backend calls itself \"%s\"", b->name ? b->name : "");
+    if (b->devices < 0 || (b->devices > 0 && b->device == NULL))
+        return trine_module_refuse(entry, "its backend has %d devices", b->devices);
+    if (!b->kernels || !b->queue_open || !b->queue_close || !b->queue_wait || !b->memory_alloc || !b->memory_free ||
+        !b->memory_write || !b->memory_read || !b->memory_copy || !b->mark != !b->elapsed ||
+        !b->capturing != !b->graph_begin || !b->capturing != !b->graph_end || !b->capturing != !b->graph_launch ||
         !b->capturing != !b->graph_free)
         return trine_module_refuse(entry, "its backend lacks a function");
     for (int i = 0; i < b->devices; i++)
         for (int op = 1, count; op < TRINE_OP_COUNT; op++) {
             const trine_kernel *list = b->kernels(&b->device[i], (trine_op)op);
             for (count = 0; list != NULL && list[count].name != NULL; count++)
-                if (count >= TRINE_MAX_CANDIDATES) return trine_module_refuse(entry, "more than %d kernels of %s", TRINE_MAX_CANDIDATES, trine_specs[op]->name);
+                if (count >= TRINE_MAX_CANDIDATES)
+                    return trine_module_refuse(entry, "more than %d kernels of %s", TRINE_MAX_CANDIDATES,
+                                               trine_specs[op]->name);
         }
     return true;
 }
 
-/* Opened for ever: code that started threads must never be unmapped. True if it has devices; one that extends another is asked for its kernels later. */
+/* Opened for ever: code that started threads must never be unmapped. True if it has devices; one that extends another
+ * is asked for its kernels later. */
 static bool load_module(const trine_host *host, trine_module_entry *entry) {
     if (!check_file(entry)) return false;
     void *object = dlopen(entry->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -160,16 +184,19 @@ static bool load_module(const trine_host *host, trine_module_entry *entry) {
     char reason[sizeof entry->reason] = "";
     const trine_backend *backend = module->init(host, reason, sizeof reason);
     reason[sizeof reason - 1] = 0;
-    if (backend == NULL) return trine_module_refuse(entry, "%s", reason[0] ? reason : "its init failed and gave no reason");
+    if (backend == NULL)
+        return trine_module_refuse(entry, "%s", reason[0] ? reason : "its init failed and gave no reason");
     if (!check_backend(entry, backend)) return false;
     entry->backend = backend;
     return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- search */
+/* ----------------------------------------------------------------------------------------------------------- search */
 
 /* Is the word of `length` letters this name? */
-static bool is_name(const char *word, size_t length, const char *name) { return strlen(name) == length && memcmp(word, name, length) == 0; }
+static bool is_name(const char *word, size_t length, const char *name) {
+    return strlen(name) == length && memcmp(word, name, length) == 0;
+}
 
 /* Is `name` in the comma-separated `list`? */
 static bool listed(const char *list, const char *name) {
@@ -184,7 +211,8 @@ static bool listed(const char *list, const char *name) {
 /* Where the list of backends came from. */
 static const char *list_source(const trine *lib) {
     const char *variable = trine_env("TRINE_BACKENDS");
-    return variable != NULL && strcmp(variable, lib->options.backends) == 0 ? "TRINE_BACKENDS" : "trine_options.backends";
+    return variable != NULL && strcmp(variable, lib->options.backends) == 0 ? "TRINE_BACKENDS"
+                                                                            : "trine_options.backends";
 }
 
 static void add_devices(trine *lib, trine_module_entry *entry) {
@@ -207,7 +235,8 @@ static void try_file(trine *lib, const char *directory, const char *file) {
     trine_module_entry *entry = add_entry(lib);
     if (entry == NULL) return;
     memcpy(entry->path, path, sizeof path);
-    snprintf(entry->name, sizeof entry->name, "%.*s", (int)(strlen(file) - strlen(prefix) - strlen(suffix)), file + strlen(prefix));
+    snprintf(entry->name, sizeof entry->name, "%.*s", (int)(strlen(file) - strlen(prefix) - strlen(suffix)),
+             file + strlen(prefix));
     entry->info.name = entry->name;
     entry->info.path = entry->path;
     const trine_module_entry *earlier = lib->module;
@@ -256,7 +285,8 @@ static void try_directory(trine *lib, visited *seen, const char *directory) {
     if (count >= 0) free(files);
 }
 
-/* The directories of TRINE_PATH or the option; one that is not absolute depends on the current directory, and is entered as refused. */
+/* The directories of TRINE_PATH or the option; one that is not absolute depends on the current directory,
+ * and is entered as refused. */
 static void try_path(trine *lib, visited *seen, const char *path) {
     char directory[PATH_MAX];
     for (const char *at = path; *at; at += *at == ':') {
@@ -276,7 +306,8 @@ static void try_path(trine *lib, visited *seen, const char *path) {
     }
 }
 
-/* Beside libtrine: <its directory>/trine-<abi>. In a build tree libtrine is in dispatch/ and each module in backends/<name>/. */
+/* Beside libtrine: <its directory>/trine-<abi>. In a build tree libtrine is in dispatch/
+ * and each module in backends/<name>/. */
 static void try_beside(trine *lib, visited *seen) {
     Dl_info info;
     char self[PATH_MAX], directory[PATH_MAX + 300];
@@ -300,7 +331,9 @@ static trine_status check_list(const trine *lib) {
         bool known = length == 0;
         for (int i = 0; i < MODULES; i++) known |= is_name(at, length, modules[i]);
         for (int i = 0; i < lib->modules; i++) known |= is_name(at, length, lib->module[i].name);
-        if (!known) return trine_fail(TRINE_ERR_ARGUMENT, "trine_open: unknown backend \"%.*s\" in %s", (int)(length < 64 ? length : 64), at, list_source(lib));
+        if (!known)
+            return trine_fail(TRINE_ERR_ARGUMENT, "trine_open: unknown backend \"%.*s\" in %s",
+                              (int)(length < 64 ? length : 64), at, list_source(lib));
         at += length;
     }
     return TRINE_OK;
@@ -308,7 +341,8 @@ static trine_status check_list(const trine *lib) {
 
 trine_status trine_registry_load(trine *lib) {
     lib->module = calloc(TRINE_MAX_MODULES, sizeof *lib->module);
-    if (lib->module == NULL) return trine_fail(TRINE_ERR_MEMORY, "trine_open: out of memory for %d module entries", TRINE_MAX_MODULES);
+    if (lib->module == NULL)
+        return trine_fail(TRINE_ERR_MEMORY, "trine_open: out of memory for %d module entries", TRINE_MAX_MODULES);
     trine_module_entry *cpu = &lib->module[lib->modules++];
     snprintf(cpu->name, sizeof cpu->name, "cpu");
     cpu->info = (trine_backend_info_t){ .name = cpu->name, .version = TRINE_VERSION };

@@ -6,7 +6,9 @@
 #include "queue.h"
 #include "select.h"
 
-const char *trine_op_name(trine_op op) { return op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? trine_specs[op]->name : NULL; }
+const char *trine_op_name(trine_op op) {
+    return op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? trine_specs[op]->name : NULL;
+}
 
 trine_op trine_op_find(const char *name) {
     for (int op = 1; name != NULL && op < TRINE_OP_COUNT; op++)
@@ -28,12 +30,14 @@ trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bo
 static trine_status take_workspace(trine_queue *queue, trine_call *call) {
     if (call->workspace_size > queue->workspace_size) {
         if (queue->flags & TRINE_QUEUE_STRICT_WORKSPACE || queue->workspace_borrowed)
-            return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved", call->plan->spec->name, call->workspace_size,
-                              queue->workspace_size);
+            return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved",
+                              call->plan->spec->name, call->workspace_size, queue->workspace_size);
         bool recording;
         trine_status status = trine_queue_recording(queue, &recording);
         if (status == TRINE_OK && recording)
-            return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved, and no more can be while the queue is recorded",
+            return trine_fail(TRINE_ERR_WORKSPACE,
+                              "%s: needs %zu bytes of workspace, but %zu are reserved, and no more can be while the "
+                              "queue is recorded",
                               call->plan->spec->name, call->workspace_size, queue->workspace_size);
         if (status == TRINE_OK) status = trine_queue_reserve(queue, call->workspace_size);
         if (status != TRINE_OK) return status;
@@ -45,7 +49,8 @@ static trine_status take_workspace(trine_queue *queue, trine_call *call) {
 static FLOAT_ENV_INSIDE trine_status run(trine_queue *queue, trine_op op, const void *args) {
     trine_call call;
     const trine_kernel *kernel;
-    trine_status status = trine_queue_check(queue, op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? trine_specs[op]->name : "trine_run");
+    trine_status status =
+        trine_queue_check(queue, op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? trine_specs[op]->name : "trine_run");
     if (status != TRINE_OK) return status;
     if ((status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK) return status;
     if (call.empty) return TRINE_OK;
@@ -84,7 +89,8 @@ trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, 
     return status;
 }
 
-static FLOAT_ENV_INSIDE trine_status error_bound(trine_queue *queue, trine_op op, const void *args, const char *output, double *coefficient_out) {
+static FLOAT_ENV_INSIDE trine_status error_bound(trine_queue *queue, trine_op op, const void *args, const char *output,
+                                                 double *coefficient_out) {
     trine_call call;
     trine_status status = trine_queue_check(queue, "trine_error_bound");
     if (status != TRINE_OK) return status;
@@ -93,19 +99,22 @@ static FLOAT_ENV_INSIDE trine_status error_bound(trine_queue *queue, trine_op op
     if ((status = trine_prepare(queue, op, args, false, &call)) != TRINE_OK) return status;
     const int index = trine_plan_find_tensor(call.plan, output);
     if (index < 0 || !(call.plan->tensor[index].spec->flags & OUT))
-        return trine_fail(TRINE_ERR_ARGUMENT, "trine_error_bound: %s has no output \"%s\"", call.plan->spec->name, output);
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_error_bound: %s has no output \"%s\"", call.plan->spec->name,
+                          output);
     *coefficient_out = trine_plan_coefficient(call.plan, index, call.dim, call.type);
     return TRINE_OK;
 }
 
-trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args, const char *output, double *coefficient_out) {
+trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args, const char *output,
+                               double *coefficient_out) {
     const float_env env = float_env_enter();
     const trine_status status = error_bound(queue, op, args, output, coefficient_out);
     float_env_leave(env);
     return status;
 }
 
-static FLOAT_ENV_INSIDE trine_status explain(trine_queue *queue, trine_op op, const void *args, trine_explanation *explanation_out) {
+static FLOAT_ENV_INSIDE trine_status explain(trine_queue *queue, trine_op op, const void *args,
+                                             trine_explanation *explanation_out) {
     trine_call call;
     trine_status status = trine_queue_check(queue, "trine_explain");
     if (status != TRINE_OK) return status;
@@ -123,6 +132,8 @@ trine_status trine_explain(trine_queue *queue, trine_op op, const void *args, tr
 }
 
 #define OP(name, NAME) \
-    trine_status trine_##name(trine_queue *queue, const trine_##name##_args *args) { return trine_run(queue, TRINE_OP_##NAME, args); }
+    trine_status trine_##name(trine_queue *queue, const trine_##name##_args *args) { \
+        return trine_run(queue, TRINE_OP_##NAME, args); \
+    }
 #include <trine/op_rows.h>
 #undef OP

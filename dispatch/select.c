@@ -14,12 +14,15 @@ static const char *refusal(const trine_queue *queue, const trine_kernel *kernel,
     if (reason != NULL) return reason;
     const int64_t memory = queue->device->info.memory;
     call->workspace_size = kernel->workspace != NULL && !call->empty ? kernel->workspace(call) : 0;
-    return memory > 0 && call->workspace_size > (size_t)memory ? "its workspace would be larger than the device's memory" : NULL;
+    return memory > 0 && call->workspace_size > (size_t)memory
+               ? "its workspace would be larger than the device's memory"
+               : NULL;
 }
 
 double trine_predict(const trine_queue *queue, const trine_kernel *kernel, const trine_call *call) {
     if (kernel->seconds != NULL) return kernel->seconds(call);
-    const double moving = trine_plan_bytes(call->plan, call->dim, call->type, call->present) / queue->device->bytes_per_second;
+    const double moving =
+        trine_plan_bytes(call->plan, call->dim, call->type, call->present) / queue->device->bytes_per_second;
     const double computing = trine_plan_flops(call->plan, call->dim) / queue->device->flops_per_second;
     return moving > computing ? moving : computing;
 }
@@ -29,19 +32,23 @@ static trine_status unsupported(const trine_queue *queue, trine_call *call, cons
     char reasons[768], types[256];
     text all = text_begin(reasons, sizeof reasons);
     trine_call_text(call, types, sizeof types);
-    for (; kernel != NULL && kernel->name != NULL; kernel++) text_add(&all, "; %s: %s", kernel->name, refusal(queue, kernel, call));
-    return trine_fail(TRINE_ERR_UNSUPPORTED, "%s: %s has no kernel for %s%s%s%s%s", call->plan->spec->name, queue->device->info.name, types,
-                      queue->kernel[0] ? " (forced by " : "", queue->kernel[0] ? queue->kernel_source : "", queue->kernel[0] ? ")" : "", reasons);
+    for (; kernel != NULL && kernel->name != NULL; kernel++)
+        text_add(&all, "; %s: %s", kernel->name, refusal(queue, kernel, call));
+    return trine_fail(TRINE_ERR_UNSUPPORTED, "%s: %s has no kernel for %s%s%s%s%s", call->plan->spec->name,
+                      queue->device->info.name, types, queue->kernel[0] ? " (forced by " : "",
+                      queue->kernel[0] ? queue->kernel_source : "", queue->kernel[0] ? ")" : "", reasons);
 }
 
 /* The kernel that was tuned, if there is one of this name and it takes the call. */
-static const trine_kernel *named(const trine_queue *queue, trine_call *call, const trine_kernel *list, const char *name) {
+static const trine_kernel *named(const trine_queue *queue, trine_call *call, const trine_kernel *list,
+                                 const char *name) {
     for (const trine_kernel *kernel = list; name != NULL && kernel->name != NULL; kernel++)
         if (strcmp(kernel->name, name) == 0 && refusal(queue, kernel, call) == NULL) return kernel;
     return NULL;
 }
 
-/* What was measured for the device where it was made, unless a kernel from elsewhere, which was not there, takes the call: who installs one wants it used. */
+/* What was measured for the device where it was made, unless a kernel from elsewhere, which was not there, takes the
+ * call: who installs one wants it used. */
 static const trine_kernel *shipped_choice(const trine_queue *queue, trine_call *call, const trine_kernel *list) {
     const char *name = trine_tune_find(queue->lib->shipped, queue, call);
     const int added = name != NULL ? queue->lib->device[queue->device_index].added[call->plan->op] : 0;
@@ -50,7 +57,8 @@ static const trine_kernel *shipped_choice(const trine_queue *queue, trine_call *
     return named(queue, call, list, name);
 }
 
-trine_status trine_select_why(const trine_queue *queue, trine_call *call, const trine_kernel **kernel_out, const char **why_out) {
+trine_status trine_select_why(const trine_queue *queue, trine_call *call, const trine_kernel **kernel_out,
+                              const char **why_out) {
     const trine_kernel *list = trine_kernels(queue->lib, queue->device_index, call->plan->op);
     *why_out = queue->kernel[0] ? queue->kernel_source : "first that accepts";
     if (list != NULL && queue->kernel[0] == 0) {

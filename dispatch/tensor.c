@@ -8,14 +8,17 @@ static trine_tensor contiguous(void *data, trine_dtype dtype, int rank, const in
     for (int i = rank - 1; i >= 0; i--) {
         tensor.shape[i] = shape[i];
         tensor.stride[i] = stride;
-        if (__builtin_mul_overflow(stride, shape[i] > 0 ? shape[i] : 1, &stride)) stride = INT64_MAX; /* the op's check names it */
+        /* the op's check names it */
+        if (__builtin_mul_overflow(stride, shape[i] > 0 ? shape[i] : 1, &stride)) stride = INT64_MAX;
     }
     return tensor;
 }
 
 trine_tensor trine_tensor_1d(void *data, trine_dtype dtype, int64_t n0) { return contiguous(data, dtype, 1, &n0); }
 
-trine_tensor trine_tensor_2d(void *data, trine_dtype dtype, int64_t n0, int64_t n1) { return contiguous(data, dtype, 2, (const int64_t[]){ n0, n1 }); }
+trine_tensor trine_tensor_2d(void *data, trine_dtype dtype, int64_t n0, int64_t n1) {
+    return contiguous(data, dtype, 2, (const int64_t[]){ n0, n1 });
+}
 
 trine_tensor trine_tensor_3d(void *data, trine_dtype dtype, int64_t n0, int64_t n1, int64_t n2) {
     return contiguous(data, dtype, 3, (const int64_t[]){ n0, n1, n2 });

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the machine is made of: cores of the process's cpuset, cache sizes, memory, and the NUMA node of a PCI device. */
+/* What the machine is made of: cores of the process's cpuset, cache sizes, memory,
+ * and the NUMA node of a PCI device. */
 #include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
@@ -13,7 +14,8 @@
 
 enum { CPUS = 8192 }; /* Linux's own limit (CONFIG_NR_CPUS) */
 
-/* With OMP_PROC_BIND the calling thread is bound to one place already, and the process's CPUs are those of all places. */
+/* With OMP_PROC_BIND the calling thread is bound to one place already, and the process's CPUs
+ * are those of all places. */
 bool trine_topology_cpus(cpu_set_t *set, size_t size) {
     if (trine_openmp_cpus(set, size)) return true;
     memset(set, 0, size);
@@ -26,7 +28,7 @@ static void limit_cores(trine_host *host) {
     if (quota > 0 && host->cores > quota) host->cores = quota;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- /sys */
+/* ------------------------------------------------------------------------------------------------------------- /sys */
 
 static long read_number(const char *path, long otherwise) {
     FILE *file = fopen(path, "re");
@@ -90,7 +92,7 @@ static int numa_of_pci_system(const char *bus_id) {
     return (int)read_number(path, -1);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- hwloc */
+/* ------------------------------------------------------------------------------------------------------------ hwloc */
 
 #ifdef TRINE_HWLOC
 #include <hwloc.h>
@@ -111,8 +113,8 @@ static bool has_source(void) {
     return false;
 }
 
-/* A loaded topology with the PCI devices if `io`. hwloc's components for vendor libraries are not asked: they would start drivers, and the backends know
- * their devices better. */
+/* A loaded topology with the PCI devices if `io`. hwloc's components for vendor libraries are not asked: they would
+ * start drivers, and the backends know their devices better. */
 static bool load(hwloc_topology_t *topology, bool io) {
     static const char *const vendors[] = { "cuda", "nvml", "rsmi", "levelzero", "opencl", "gl" };
     if (!has_source() || hwloc_topology_init(topology) != 0) return false;
@@ -143,13 +145,15 @@ static bool read_hwloc(trine_host *host) {
         CPU_FREE(set);
         return false;
     }
-    /* A topology read from a file, or made up (HWLOC_XMLFILE, HWLOC_SYNTHETIC), is not bounded by this machine's CPUs. */
+    /* A topology read from a file, or made up (HWLOC_XMLFILE, HWLOC_SYNTHETIC),
+     * is not bounded by this machine's CPUs. */
     const bool bounded = here && hwloc_topology_is_thissystem(topology);
     hwloc_obj_t core = NULL, first = NULL;
     while ((core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != NULL) {
         bool usable = !bounded;
         int cpu = -1;
-        while (!usable && (cpu = hwloc_bitmap_next(core->cpuset, cpu)) >= 0) usable = cpu < CPUS && CPU_ISSET_S((size_t)cpu, size, set);
+        while (!usable && (cpu = hwloc_bitmap_next(core->cpuset, cpu)) >= 0)
+            usable = cpu < CPUS && CPU_ISSET_S((size_t)cpu, size, set);
         if (!usable) continue;
         host->cores++;
         if (first == NULL) first = core;
@@ -169,7 +173,8 @@ static int numa_of_pci_hwloc(const char *bus_id) {
     hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(topology, bus_id);
     hwloc_obj_t near = device ? hwloc_get_non_io_ancestor_obj(topology, device) : NULL;
     /* Under the whole machine it is near every node, thus near none. */
-    if (near != NULL && near->nodeset != NULL && hwloc_bitmap_weight(near->nodeset) == 1) node = hwloc_bitmap_first(near->nodeset);
+    if (near != NULL && near->nodeset != NULL && hwloc_bitmap_weight(near->nodeset) == 1)
+        node = hwloc_bitmap_first(near->nodeset);
     hwloc_topology_destroy(topology);
     return node;
 }
@@ -185,7 +190,7 @@ static int numa_of_pci_hwloc(const char *bus_id) {
 }
 #endif
 
-/* ------------------------------------------------------------------------------------------------------------------- both */
+/* ------------------------------------------------------------------------------------------------------------- both */
 
 trine_status trine_topology_read(trine_host *host) {
     trine_host system = { 0 };

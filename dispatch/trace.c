@@ -15,16 +15,20 @@ double trine_seconds(void) {
 void trine_call_text(const trine_call *call, char *text_out, size_t size) {
     const trine_plan *plan = call->plan;
     text out = text_begin(text_out, size);
-    for (int i = 0; i < plan->types; i++) text_add(&out, "%s%s=%s", text_gap(&out, " "), plan->type_name[i], trine_dtype_name(call->type[i]));
-    for (int i = 0; i < plan->symbols; i++) text_add(&out, "%s%s=%lld", text_gap(&out, " "), plan->symbol_name[i], (long long)call->dim[i]);
+    for (int i = 0; i < plan->types; i++)
+        text_add(&out, "%s%s=%s", text_gap(&out, " "), plan->type_name[i], trine_dtype_name(call->type[i]));
+    for (int i = 0; i < plan->symbols; i++)
+        text_add(&out, "%s%s=%lld", text_gap(&out, " "), plan->symbol_name[i], (long long)call->dim[i]);
     for (int i = 0; i < plan->tensors; i++)
-        if ((plan->tensor[i].spec->flags & OPTIONAL) && (call->present >> i & 1)) text_add(&out, " +%s", plan->tensor[i].spec->name);
+        if ((plan->tensor[i].spec->flags & OPTIONAL) && (call->present >> i & 1))
+            text_add(&out, " +%s", plan->tensor[i].spec->name);
     for (int i = 0; i < plan->params; i++) {
         const trine_spec_param *param = &plan->spec->params[i];
         const double value = trine_param_get(plan, i, call->args);
         if (value == param->fallback) continue;
         if (param->kind == U64)
-            text_add(&out, " %s=%llu", param->name, (unsigned long long)*(const uint64_t *)((const char *)call->args + param->offset));
+            text_add(&out, " %s=%llu", param->name,
+                     (unsigned long long)*(const uint64_t *)((const char *)call->args + param->offset));
         else
             text_add(&out, " %s=%.9g", param->name, value);
     }
@@ -34,5 +38,6 @@ void trine_trace(const trine_queue *queue, const trine_call *call, const trine_k
     if (queue->lib->verbose == 0) return;
     char text[512];
     trine_call_text(call, text, sizeof text);
-    trine_fprintf(stderr, "trine: %s %s %s %s %.3f us\n", queue->device->info.name, call->plan->spec->name, kernel->name, text, seconds * 1e6);
+    trine_fprintf(stderr, "trine: %s %s %s %s %.3f us\n", queue->device->info.name, call->plan->spec->name,
+                  kernel->name, text, seconds * 1e6);
 }

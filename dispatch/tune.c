@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tuning cache: a text file of choices, read once into an immutable table; and the text of choices that a backend ships.
+/* The tuning cache: a text file of choices, read once into an immutable table; and the text of choices that a backend
+ * ships.
  *
- * A line has the columns, separated by tabs: hash of the op's specification, hash of the op's kernel list, device, driver, op, call, kernel, seconds. The first four say
- * whose line it is; a line of somebody else is kept when the file is rewritten, but never found. In the call's text, sizes are the least of their buckets, so
- * that a line serves a whole bucket. Of lines that are shipped, only the device says whose they are: that a kernel exists and takes the call is asked anyway. */
+ * A line has the columns, separated by tabs: hash of the op's specification, hash of the op's kernel list, device,
+ * driver, op, call, kernel, seconds. The first four say whose line it is; a line of somebody else is kept when the file
+ * is rewritten, but never found. In the call's text, sizes are the least of their buckets, so that a line serves a
+ * whole bucket. Of lines that are shipped, only the device says whose they are: that a kernel exists
+ * and takes the call is asked anyway. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +24,8 @@
 
 enum { COLUMNS = 8, KEY_COLUMNS = 6, OWNER_COLUMNS = 4, DEVICE_COLUMN = 2, LINE_SIZE = 2048, FILE_LIMIT = 64 << 20 };
 
-static const char header[] = "# trine tuning cache 1: specification, kernels, device, driver, op, call, kernel, seconds\n";
+static const char header[] =
+    "# trine tuning cache 1: specification, kernels, device, driver, op, call, kernel, seconds\n";
 
 typedef struct entry {
     uint64_t key; /* 0: a free place */
@@ -38,7 +42,7 @@ struct trine_tune {
     _Atomic uint64_t owner[TRINE_MAX_DEVICES][TRINE_OP_COUNT];
 };
 
-/* ---------------------------------------------------------------------------------------------------------------------- keys */
+/* ------------------------------------------------------------------------------------------------------------- keys */
 
 static uint64_t hash_text(uint64_t hash, const char *text) { /* FNV-1a, end included */
     do hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
@@ -57,7 +61,7 @@ static void device_text(const trine_device *device, char *out, size_t size) {
     clean(out);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- lines */
+/* ------------------------------------------------------------------------------------------------------------ lines */
 
 /* What a line is; a corrupt one cannot be of any version of the format. */
 typedef enum line_kind { BLANK, CORRUPT, FOREIGN, OURS } line_kind;
@@ -105,7 +109,8 @@ static line_kind parse_line(char *line, bool shipped, choice_line *line_out) {
     return OURS;
 }
 
-/* The file's text with a 0 at its end, at most FILE_LIMIT bytes; NULL with errno set. A file that does not exist is empty. */
+/* The file's text with a 0 at its end, at most FILE_LIMIT bytes; NULL with errno set.
+ * A file that does not exist is empty. */
 static char *read_file(const char *path, size_t *size_out) {
     struct stat status;
     char *text = NULL;
@@ -134,7 +139,8 @@ static char *read_file(const char *path, size_t *size_out) {
     return text;
 }
 
-/* The next line of a text that has `size` bytes, cut out of it; NULL at its end. A 0 among its bytes leaves a line that is corrupt. */
+/* The next line of a text that has `size` bytes, cut out of it; NULL at its end.
+ * A 0 among its bytes leaves a line that is corrupt. */
 static char *next_line(char **rest, char *end) {
     char *line = *rest;
     if (line >= end) return NULL;
@@ -147,7 +153,7 @@ static char *next_line(char **rest, char *end) {
     return line;
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- opening */
+/* ---------------------------------------------------------------------------------------------------------- opening */
 
 static bool default_path(char *path_out, size_t size) {
     const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -193,14 +199,16 @@ static void read_table(trine_tune *tune, size_t size) {
         if (kind == CORRUPT && corrupt++ == 0) first = number;
     }
     if (corrupt && tune->shipped == NULL) /* those may be of an older specification */
-        fprintf(stderr, "trine: tuning cache %s: %zu corrupt lines ignored, the first is line %zu\n", tune->path, corrupt, first);
+        fprintf(stderr, "trine: tuning cache %s: %zu corrupt lines ignored, the first is line %zu\n", tune->path,
+                corrupt, first);
 }
 
 trine_tune *trine_tune_open(const char *path) {
     if (path != NULL && (path[0] == 0 || strcmp(path, "/dev/null") == 0)) return NULL;
     trine_tune *tune = calloc(1, sizeof *tune);
     if (tune == NULL) return NULL;
-    if (path != NULL ? snprintf(tune->path, sizeof tune->path, "%s", path) >= (int)sizeof tune->path : !default_path(tune->path, sizeof tune->path)) {
+    if (path != NULL ? snprintf(tune->path, sizeof tune->path, "%s", path) >= (int)sizeof tune->path
+                     : !default_path(tune->path, sizeof tune->path)) {
         free(tune);
         return NULL;
     }
@@ -209,7 +217,8 @@ trine_tune *trine_tune_open(const char *path) {
     if (tune->text != NULL)
         read_table(tune, bytes);
     else
-        fprintf(stderr, "trine: tuning cache %s ignored: %s\n", tune->path, errno == EINVAL ? "not a regular file" : strerror(errno));
+        fprintf(stderr, "trine: tuning cache %s ignored: %s\n", tune->path,
+                errno == EINVAL ? "not a regular file" : strerror(errno));
     return tune;
 }
 
@@ -217,14 +226,16 @@ trine_tune *trine_tune_shipped(const trine *lib) {
     trine_tune *tune = NULL;
     size_t size = 0;
     for (int m = 0; m < lib->modules; m++)
-        if (lib->module[m].backend != NULL && lib->module[m].backend->tuned != NULL) size += strlen(lib->module[m].backend->tuned);
+        if (lib->module[m].backend != NULL && lib->module[m].backend->tuned != NULL)
+            size += strlen(lib->module[m].backend->tuned);
     if (size == 0 || (tune = calloc(1, sizeof *tune)) == NULL || (tune->text = calloc(1, size + 1)) == NULL) {
         free(tune);
         return NULL;
     }
     char *at = tune->text;
     for (int m = 0; m < lib->modules; m++)
-        if (lib->module[m].backend != NULL && lib->module[m].backend->tuned != NULL) at = stpcpy(at, lib->module[m].backend->tuned);
+        if (lib->module[m].backend != NULL && lib->module[m].backend->tuned != NULL)
+            at = stpcpy(at, lib->module[m].backend->tuned);
     tune->shipped = lib;
     read_table(tune, size);
     return tune;
@@ -237,13 +248,14 @@ void trine_tune_close(trine_tune *tune) {
     free(tune);
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- finding */
+/* ---------------------------------------------------------------------------------------------------------- finding */
 
 /* The columns that say whose line it is. */
 static void owner_columns(const trine_queue *queue, trine_op op, char out[OWNER_COLUMNS][256]) {
     const trine_device *device = queue->device;
     uint64_t kernels = hash_text(0, TRINE_VERSION);
-    for (const trine_kernel *k = trine_kernels(queue->lib, queue->device_index, op); k != NULL && k->name != NULL; k++) kernels = hash_text(kernels, k->name);
+    for (const trine_kernel *k = trine_kernels(queue->lib, queue->device_index, op); k != NULL && k->name != NULL; k++)
+        kernels = hash_text(kernels, k->name);
     snprintf(out[0], 256, "%016" PRIx64, trine_op_hash(op));
     snprintf(out[1], 256, "%016" PRIx64, kernels);
     device_text(device, out[2], 256);
@@ -280,9 +292,11 @@ const char *trine_tune_find(trine_tune *tune, const trine_queue *queue, const tr
     return look_up(tune, trine_choice_key(owner, call->plan, &c));
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- recording */
+/* -------------------------------------------------------------------------------------------------------- recording */
 
-static trine_status io_error(const char *what, const char *path) { return trine_fail(TRINE_ERR_IO, "tuning cache: %s %s: %s", what, path, strerror(errno)); }
+static trine_status io_error(const char *what, const char *path) {
+    return trine_fail(TRINE_ERR_IO, "tuning cache: %s %s: %s", what, path, strerror(errno));
+}
 
 /* Makes the directories above `path`. */
 static trine_status make_directories(const char *path) {
@@ -290,8 +304,10 @@ static trine_status make_directories(const char *path) {
     snprintf(directory, sizeof directory, "%s", path);
     for (char *at = strchr(directory + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
         *at = 0;
-        /* One that is there is found there first: in a directory that may not be written, making it anew would be refused before that is seen. */
-        if (access(directory, F_OK) != 0 && mkdir(directory, 0700) != 0 && errno != EEXIST) return io_error("cannot make", directory);
+        /* One that is there is found there first: in a directory that may not be written, making it anew would be
+         * refused before that is seen. */
+        if (access(directory, F_OK) != 0 && mkdir(directory, 0700) != 0 && errno != EEXIST)
+            return io_error("cannot make", directory);
         *at = '/';
     }
     return TRINE_OK;
@@ -346,13 +362,16 @@ static trine_status replace_file(const char *path, const char *key, const char *
 
 trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const char *kernel, double seconds) {
     trine_tune *tune = queue->lib->tune;
-    if (tune == NULL) return trine_fail(TRINE_ERR_IO, "tuning cache: there is none: the library was opened without one, or HOME is not set");
+    if (tune == NULL)
+        return trine_fail(TRINE_ERR_IO,
+                          "tuning cache: there is none: the library was opened without one, or HOME is not set");
     char column[OWNER_COLUMNS][256], text[LINE_SIZE / 4], key[LINE_SIZE], line[256], path[PATH_MAX], lock[PATH_MAX + 8];
     trine_choice c;
     owner_columns(queue, call->plan->op, column);
     trine_choice_of(queue, call, &c);
     trine_choice_text(call->plan, &c, text, sizeof text);
-    snprintf(key, sizeof key, "%s\t%s\t%s\t%s\t%s\t%s\t", column[0], column[1], column[2], column[3], call->plan->spec->name, text);
+    snprintf(key, sizeof key, "%s\t%s\t%s\t%s\t%s\t%s\t", column[0], column[1], column[2], column[3],
+             call->plan->spec->name, text);
     trine_snprintf(line, sizeof line, "%s\t%.4e", kernel, seconds);
     const trine_status made = make_directories(tune->path);
     if (made != TRINE_OK) return made;

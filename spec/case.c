@@ -29,14 +29,15 @@ void trine_case_init(trine_case *c, trine_op op) {
         if (!(c->plan->tensor[i].spec->flags & OPTIONAL)) c->present |= 1u << i;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ setting */
+/* ---------------------------------------------------------------------------------------------------------- setting */
 
 static bool set_dim(trine_case *c, int symbol, const char *value, char *error, size_t size) {
     char *end;
     errno = 0;
     const long long number = strtoll(value, &end, 10);
     if (end == value || *end || errno || number < 0)
-        return wrong(error, size, "%s=%s: a dimension must be an integer from 0 to %" PRId64, c->plan->symbol_name[symbol], value, INT64_MAX);
+        return wrong(error, size, "%s=%s: a dimension must be an integer from 0 to %" PRId64,
+                     c->plan->symbol_name[symbol], value, INT64_MAX);
     c->dim[symbol] = number;
     return true;
 }
@@ -46,7 +47,9 @@ static bool set_type(trine_case *c, int type, const char *value, char *error, si
     if (dtype == TRINE_NONE) return wrong(error, size, "%s=%s: no such element type", c->plan->type_name[type], value);
     bool admissible = false;
     for (int i = 0; i < c->plan->combos; i++) admissible |= c->plan->combo[i][type] == dtype;
-    if (!admissible) return wrong(error, size, "%s=%s: %s does not take this type", c->plan->type_name[type], value, c->plan->spec->name);
+    if (!admissible)
+        return wrong(error, size, "%s=%s: %s does not take this type", c->plan->type_name[type], value,
+                     c->plan->spec->name);
     c->type[type] = dtype;
     return true;
 }
@@ -94,7 +97,8 @@ static bool set_param(trine_case *c, int index, const char *value, char *error, 
     if (param->kind == F32) {
         char *end;
         const float number = trine_strtof(value, &end);
-        if (end == value || *end || !isfinite(number)) return wrong(error, size, "%s=%s: not a finite number", param->name, value);
+        if (end == value || *end || !isfinite(number))
+            return wrong(error, size, "%s=%s: not a finite number", param->name, value);
         /* A zero that is written is meant. */
         *(float *)field = number == 0 && (param->fallback != 0 || param->unset != NULL) ? -0.0f : number;
     } else if (!set_integer(param, field, value, error, size)) {
@@ -107,8 +111,10 @@ static bool set_param(trine_case *c, int index, const char *value, char *error, 
 static bool set_layout(trine_case *c, int tensor, const char *value, char *error, size_t size) {
     const trine_spec_tensor *spec = c->plan->tensor[tensor].spec;
     const bool transposed = strcmp(value, "transposed") == 0, broadcast = strcmp(value, "broadcast") == 0;
-    if (!transposed && !broadcast) return wrong(error, size, "%s=%s: a tensor is transposed or broadcast", spec->name, value);
-    if (!(spec->flags & (transposed ? TRANSPOSABLE : BROADCAST))) return wrong(error, size, "%s=%s: this tensor cannot be", spec->name, value);
+    if (!transposed && !broadcast)
+        return wrong(error, size, "%s=%s: a tensor is transposed or broadcast", spec->name, value);
+    if (!(spec->flags & (transposed ? TRANSPOSABLE : BROADCAST)))
+        return wrong(error, size, "%s=%s: this tensor cannot be", spec->name, value);
     *(transposed ? &c->transposed : &c->broadcast) |= 1u << tensor;
     c->present |= 1u << tensor;
     return true;
@@ -136,13 +142,15 @@ static bool apply_word(trine_case *c, const char *word, char *error, size_t size
             c->present |= 1u << tensor;
             return true;
         }
-        if (!(c->plan->tensor[tensor].spec->flags & OPTIONAL)) return wrong(error, size, "%s: the tensor is not optional", word);
+        if (!(c->plan->tensor[tensor].spec->flags & OPTIONAL))
+            return wrong(error, size, "%s: the tensor is not optional", word);
         c->present &= ~(1u << tensor), c->transposed &= ~(1u << tensor), c->broadcast &= ~(1u << tensor);
         return true;
     }
     const char *equals = strchr(word, '=');
     char name[64];
-    if (equals == NULL || equals == word) return wrong(error, size, "\"%s\" is not NAME=VALUE, +TENSOR or -TENSOR", word);
+    if (equals == NULL || equals == word)
+        return wrong(error, size, "\"%s\" is not NAME=VALUE, +TENSOR or -TENSOR", word);
     if ((size_t)(equals - word) >= sizeof name) return wrong(error, size, "\"%.40s...\": no such name", word);
     memcpy(name, word, (size_t)(equals - word));
     name[equals - word] = 0;
@@ -164,7 +172,7 @@ bool trine_case_parse(trine_case *c, const char *text, char *error, size_t error
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ writing */
+/* ---------------------------------------------------------------------------------------------------------- writing */
 
 typedef struct writer {
     char *at;
@@ -181,7 +189,7 @@ __attribute__((format(printf, 2, 3))) static void put(writer *w, const char *for
     w->left -= moved;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- completing */
+/* ------------------------------------------------------------------------------------------------------- completing */
 
 static bool choose_types(trine_case *c, char *error, size_t size) {
     const trine_plan *plan = c->plan;
@@ -195,14 +203,16 @@ static bool choose_types(trine_case *c, char *error, size_t size) {
     char chosen[128] = "";
     for (int t = 0; t < plan->types; t++)
         if (c->type[t] != TRINE_NONE)
-            snprintf(chosen + strlen(chosen), sizeof chosen - strlen(chosen), " %s=%s", plan->type_name[t], trine_dtype_name(c->type[t]));
+            snprintf(chosen + strlen(chosen), sizeof chosen - strlen(chosen), " %s=%s", plan->type_name[t],
+                     trine_dtype_name(c->type[t]));
     return wrong(error, size, "%s does not take the types%s together", plan->spec->name, chosen);
 }
 
 static void choose_tensors(trine_case *c) {
     for (int i = 0; i < c->plan->requires; i++) {
         const trine_plan_require *require = &c->plan->require[i];
-        if (require->kind == REQUIRE_ANY && !(require->tensors & c->present)) c->present |= require->tensors & -require->tensors;
+        if (require->kind == REQUIRE_ANY && !(require->tensors & c->present))
+            c->present |= require->tensors & -require->tensors;
         if (require->kind == REQUIRE_BOTH && (require->tensors & c->present)) c->present |= require->tensors;
     }
 }
@@ -210,7 +220,8 @@ static void choose_tensors(trine_case *c) {
 static bool uses_symbol(const trine_dim *dim, int symbol) {
     bool found = dim->symbol == symbol;
     if (dim->symbol < 0)
-        for (int i = 0; i < dim->expr.length; i++) found |= dim->expr.step[i].op == '$' && dim->expr.step[i].symbol == symbol;
+        for (int i = 0; i < dim->expr.length; i++)
+            found |= dim->expr.step[i].op == '$' && dim->expr.step[i].symbol == symbol;
     return found;
 }
 
@@ -230,7 +241,8 @@ static bool make_tensor(trine_case *c, int index, uint32_t open, char *error, si
     int64_t shape[TRINE_MAX_RANK];
     trine_plan_shape(c->plan, index, c->dim, shape);
     int first = 0;
-    while (first < t->rank && t->dim[first].optional && t->dim[first].symbol >= 0 && (open >> t->dim[first].symbol & 1)) first++;
+    while (first < t->rank && t->dim[first].optional && t->dim[first].symbol >= 0 && (open >> t->dim[first].symbol & 1))
+        first++;
     *tensor = (trine_tensor){ .dtype = trine_plan_dtype(c->plan, index, c->type), .rank = t->rank - first };
     const bool transposed = c->transposed >> index & 1 && tensor->rank > 1;
     int64_t stride = 1;
@@ -238,7 +250,8 @@ static bool make_tensor(trine_case *c, int index, uint32_t open, char *error, si
         const int k = transposed && n >= tensor->rank - 2 ? 2 * tensor->rank - 3 - n : n;
         tensor->shape[k] = c->broadcast >> index & 1 ? 1 : shape[first + k];
         tensor->stride[k] = stride;
-        if (tensor->shape[k] < 0) return wrong(error, size, "%s: dimension %d is %" PRId64, t->spec->name, k, tensor->shape[k]);
+        if (tensor->shape[k] < 0)
+            return wrong(error, size, "%s: dimension %d is %" PRId64, t->spec->name, k, tensor->shape[k]);
         if (tensor->shape[k] > 1 && __builtin_mul_overflow(stride, tensor->shape[k], &stride))
             return wrong(error, size, "%s: the number of elements overflows", t->spec->name);
     }
@@ -254,7 +267,8 @@ static bool requirements_hold(const trine_case *c) {
     return true;
 }
 
-/* Gives one symbol of `open`, all of which are 1, the value of a bound one if the requirements hold only so; returns the symbols still open. */
+/* Gives one symbol of `open`, all of which are 1, the value of a bound one if the requirements hold only so;
+ * returns the symbols still open. */
 static uint32_t settle(trine_case *c, uint32_t open) {
     if (requirements_hold(c)) return open;
     for (int s = 0; s < c->plan->symbols; s++) {
@@ -288,7 +302,8 @@ static bool wrong_missing(const trine_case *c, uint32_t missing, char *error, si
         put(&e, "%s%s=%" PRId64, *example ? " " : "", c->plan->symbol_name[s], example_dim(c, s));
     }
     const bool one = (missing & (missing - 1)) == 0;
-    return wrong(error, size, "%s: dimension%s %s %s not given, as in --dims \"%s\"", c->plan->spec->name, one ? "" : "s", names, one ? "is" : "are", example);
+    return wrong(error, size, "%s: dimension%s %s %s not given, as in --dims \"%s\"", c->plan->spec->name,
+                 one ? "" : "s", names, one ? "is" : "are", example);
 }
 
 bool trine_case_finish(trine_case *c, char *error, size_t error_size) {
@@ -311,10 +326,12 @@ bool trine_case_finish(trine_case *c, char *error, size_t error_size) {
 
 void trine_case_link(trine_case *c) {
     *(size_t *)c->args = c->plan->spec->args_size;
-    for (int i = 0; i < c->plan->tensors; i++) *(const trine_tensor **)(c->args + c->plan->tensor[i].spec->offset) = c->present >> i & 1 ? &c->tensor[i] : NULL;
+    for (int i = 0; i < c->plan->tensors; i++)
+        *(const trine_tensor **)(c->args + c->plan->tensor[i].spec->offset) =
+            c->present >> i & 1 ? &c->tensor[i] : NULL;
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- text */
+/* ------------------------------------------------------------------------------------------------------------- text */
 
 static void put_param(writer *w, const trine_spec_param *param, const void *field) {
     if (param->kind == F32)
@@ -336,8 +353,10 @@ void trine_case_text(const trine_case *c, char *text_out, size_t size) {
     for (int i = 0; i < plan->params; i++)
         if (c->set >> i & 1) put_param(&w, &plan->spec->params[i], c->args + plan->spec->params[i].offset);
     for (int i = 0; i < plan->tensors; i++)
-        if ((c->present >> i & 1) && (plan->tensor[i].spec->flags & OPTIONAL)) put(&w, " +%s", plan->tensor[i].spec->name);
+        if ((c->present >> i & 1) && (plan->tensor[i].spec->flags & OPTIONAL))
+            put(&w, " +%s", plan->tensor[i].spec->name);
     for (int i = 0; i < plan->tensors; i++)
-        if ((c->transposed | c->broadcast) >> i & 1) put(&w, " %s=%s", plan->tensor[i].spec->name, c->transposed >> i & 1 ? "transposed" : "broadcast");
+        if ((c->transposed | c->broadcast) >> i & 1)
+            put(&w, " %s=%s", plan->tensor[i].spec->name, c->transposed >> i & 1 ? "transposed" : "broadcast");
     if (size && *text_out == ' ') memmove(text_out, text_out + 1, strlen(text_out));
 }

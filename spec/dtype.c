@@ -8,9 +8,20 @@ static const struct {
     trine_dtype dtype;
     const char *name;
 } names[] = {
-    { TRINE_I8, "i8" },     { TRINE_I16, "i16" },   { TRINE_I32, "i32" },           { TRINE_I64, "i64" },           { TRINE_U8, "u8" },
-    { TRINE_U32, "u32" },   { TRINE_F16, "f16" },   { TRINE_F32, "f32" },           { TRINE_F64, "f64" },           { TRINE_BF16, "bf16" },
-    { TRINE_E4M3, "e4m3" }, { TRINE_E5M2, "e5m2" }, { TRINE_E4M3FNUZ, "e4m3fnuz" }, { TRINE_E5M2FNUZ, "e5m2fnuz" },
+    { TRINE_I8, "i8" },
+    { TRINE_I16, "i16" },
+    { TRINE_I32, "i32" },
+    { TRINE_I64, "i64" },
+    { TRINE_U8, "u8" },
+    { TRINE_U32, "u32" },
+    { TRINE_F16, "f16" },
+    { TRINE_F32, "f32" },
+    { TRINE_F64, "f64" },
+    { TRINE_BF16, "bf16" },
+    { TRINE_E4M3, "e4m3" },
+    { TRINE_E5M2, "e5m2" },
+    { TRINE_E4M3FNUZ, "e4m3fnuz" },
+    { TRINE_E5M2FNUZ, "e5m2fnuz" },
 };
 
 const char *trine_dtype_name(trine_dtype dtype) {

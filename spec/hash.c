@@ -11,7 +11,8 @@ int main(void) {
         fprintf(stderr, "spec: %s\n", trine_plan_error());
         return 1;
     }
-    printf("/* Made from the tables in spec/. */\n#define TRINE_SPEC_HASH UINT64_C(0x%016" PRIx64 ")\n", trine_spec_hash());
+    printf("/* Made from the tables in spec/. */\n#define TRINE_SPEC_HASH UINT64_C(0x%016" PRIx64 ")\n",
+           trine_spec_hash());
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         printf("#define TRINE_OP_HASH_");
         for (const char *c = trine_specs[op]->name; *c; c++) putchar(toupper((unsigned char)*c));

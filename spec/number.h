@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as text, with a point before the fraction whatever locale the program has chosen: tables, caches, options, JSON and messages are read and
- * written through these. They behave as the functions of <stdlib.h> and <stdio.h> do in the locale "C", and leave the program's locale alone. */
+/* Numbers as text, with a point before the fraction whatever locale the program has chosen: tables, caches, options,
+ * JSON and messages are read and written through these. They behave as the functions of <stdlib.h> and <stdio.h> do in
+ * the locale "C", and leave the program's locale alone. */
 #ifndef TRINE_NUMBER_H
 #define TRINE_NUMBER_H
 

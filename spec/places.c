@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Build-time program: prints the places that an op's table gives its tensors, symbols and type variables, as a header for kernels. Usage: spec-places OP. */
+/* Build-time program: prints the places that an op's table gives its tensors, symbols and type variables, as a header
+ * for kernels. Usage: spec-places OP. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>

@@ -32,7 +32,7 @@ static const char *keep(const char *text, size_t length) {
     return copy;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ shapes */
+/* ----------------------------------------------------------------------------------------------------------- shapes */
 
 /* A dimension: SYMBOL, SYMBOL+NUMBER, NUMBER or an expression without spaces of symbols bound before. */
 static bool parse_dim(trine_plan *plan, const char *token, size_t length, trine_dim *dim) {
@@ -90,7 +90,7 @@ static bool parse_tensor(trine_plan *plan, int index) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- types */
+/* ------------------------------------------------------------------------------------------------------------ types */
 
 /* Appends the combinations of one row, "T=f32|bf16 W=f32", from the type variable at `text` on. */
 static bool expand(trine_plan *plan, const char *text, trine_dtype *chosen) {
@@ -122,7 +122,7 @@ static bool expand(trine_plan *plan, const char *text, trine_dtype *chosen) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------ requirements, aliases */
+/* -------------------------------------------------------------------------------------------- requirements, aliases */
 
 /* The set of tensors in "a SEPARATOR b SEPARATOR c"; 0 if one is unknown. */
 static uint32_t parse_set(const trine_plan *plan, const char *text) {
@@ -153,7 +153,8 @@ static bool parse_require(trine_plan *plan, const char *text) {
         require->kind = REQUIRE_PARAM;
         require->param = (short)trine_plan_find_param(plan, arrow + 4);
         require->tensors = tensor < 0 ? 0 : 1u << tensor;
-        return (require->tensors != 0 && require->param >= 0) || malformed(plan, "unknown tensor or parameter in", text);
+        return (require->tensors != 0 && require->param >= 0) ||
+               malformed(plan, "unknown tensor or parameter in", text);
     }
     if (strstr(text, "<->") != NULL || strchr(text, '|') != NULL) {
         require->kind = strchr(text, '|') != NULL ? REQUIRE_ANY : REQUIRE_BOTH;
@@ -185,7 +186,7 @@ static bool parse_alias(trine_plan *plan, const char *text) {
     return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- plans */
+/* ------------------------------------------------------------------------------------------------------------ plans */
 
 static bool parse_bound(trine_plan *plan, int index) {
     trine_plan_tensor *tensor = &plan->tensor[index];
@@ -194,7 +195,8 @@ static bool parse_bound(trine_plan *plan, int index) {
     if (spec->terms == NULL) return malformed(plan, "no error terms for output", spec->name);
     if (!trine_expr_parse(plan, spec->terms, &tensor->terms)) return malformed(plan, "bad terms", spec->terms);
     if (spec->rounds == NULL) return true;
-    if (find(plan->type_name, plan->types, "T", 1) < 0) return malformed(plan, "rounds without a type variable T", spec->name);
+    if (find(plan->type_name, plan->types, "T", 1) < 0)
+        return malformed(plan, "rounds without a type variable T", spec->name);
     return trine_expr_parse(plan, spec->rounds, &tensor->rounds) || malformed(plan, "bad rounds", spec->rounds);
 }
 
@@ -219,7 +221,8 @@ static bool parse_plan(trine_plan *plan) {
     const trine_spec *spec = plan->spec;
     for (; plan->tensors < TRINE_MAX_TENSORS && spec->tensors[plan->tensors].name; plan->tensors++)
         if (!parse_tensor(plan, plan->tensors)) return false;
-    for (; plan->params < TRINE_MAX_PARAMS && spec->params[plan->params].name; plan->params++) find_limits(plan, plan->params);
+    for (; plan->params < TRINE_MAX_PARAMS && spec->params[plan->params].name; plan->params++)
+        find_limits(plan, plan->params);
     trine_dtype chosen[TRINE_MAX_SYMBOLS] = { TRINE_NONE };
     for (int i = 0; i < TRINE_MAX_TYPES && spec->types[i]; i++)
         if (!expand(plan, spec->types[i], chosen)) return false;
@@ -230,12 +233,14 @@ static bool parse_plan(trine_plan *plan) {
         if (!parse_alias(plan, spec->alias[i])) return false;
     for (int i = 0; i < plan->tensors; i++)
         if (!parse_bound(plan, i)) return false;
-    if (spec->flops == NULL || !trine_expr_parse(plan, spec->flops, &plan->flops)) return malformed(plan, "bad flops", spec->name);
+    if (spec->flops == NULL || !trine_expr_parse(plan, spec->flops, &plan->flops))
+        return malformed(plan, "bad flops", spec->name);
     plan->independent = spec->independent ? (short)trine_plan_find_symbol(plan, spec->independent) : -1;
     if (spec->independent && plan->independent < 0) return malformed(plan, "unknown symbol", spec->independent);
     if (!parse_masked(plan)) return false;
-    if (spec->tensors[TRINE_MAX_TENSORS - 1].name || spec->params[TRINE_MAX_PARAMS - 1].name || spec->types[TRINE_MAX_TYPES - 1] ||
-        spec->require[TRINE_MAX_STRINGS - 1] || spec->alias[TRINE_MAX_STRINGS - 1] || spec->sizes[TRINE_MAX_STRINGS - 1] || spec->cases[TRINE_MAX_STRINGS - 1])
+    if (spec->tensors[TRINE_MAX_TENSORS - 1].name || spec->params[TRINE_MAX_PARAMS - 1].name ||
+        spec->types[TRINE_MAX_TYPES - 1] || spec->require[TRINE_MAX_STRINGS - 1] ||
+        spec->alias[TRINE_MAX_STRINGS - 1] || spec->sizes[TRINE_MAX_STRINGS - 1] || spec->cases[TRINE_MAX_STRINGS - 1])
         return malformed(plan, "a list has no room left (spec.h)", spec->name);
     return spec->args_size <= TRINE_MAX_ARGS || malformed(plan, "arguments are too large", spec->name);
 }
@@ -270,11 +275,15 @@ int trine_plan_find_param(const trine_plan *plan, const char *name) {
     return -1;
 }
 
-int trine_plan_find_symbol(const trine_plan *plan, const char *name) { return find(plan->symbol_name, plan->symbols, name, strlen(name)); }
+int trine_plan_find_symbol(const trine_plan *plan, const char *name) {
+    return find(plan->symbol_name, plan->symbols, name, strlen(name));
+}
 
-int trine_plan_find_type(const trine_plan *plan, const char *name) { return find(plan->type_name, plan->types, name, strlen(name)); }
+int trine_plan_find_type(const trine_plan *plan, const char *name) {
+    return find(plan->type_name, plan->types, name, strlen(name));
+}
 
-/* ---------------------------------------------------------------------------------------------------- what a plan can answer */
+/* ------------------------------------------------------------------------------------------- what a plan can answer */
 
 double trine_param_get(const trine_plan *plan, int index, const void *args) {
     const trine_spec_param *param = &plan->spec->params[index];
@@ -337,11 +346,12 @@ double trine_plan_coefficient(const trine_plan *plan, int index, const int64_t *
     const trine_plan_tensor *tensor = &plan->tensor[index];
     if (tensor->spec->flags & EXACT) return 0;
     double c = trine_expr_eval(&tensor->terms, dim) * trine_unit_roundoff(trine_plan_accumulator(plan, index, type));
-    if (tensor->rounds.length) c += trine_expr_eval(&tensor->rounds, dim) * trine_unit_roundoff(type[trine_plan_find_type(plan, "T")]);
+    if (tensor->rounds.length)
+        c += trine_expr_eval(&tensor->rounds, dim) * trine_unit_roundoff(type[trine_plan_find_type(plan, "T")]);
     return c;
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- hash */
+/* ------------------------------------------------------------------------------------------------------------- hash */
 
 static void hash_bytes(uint64_t *hash, const void *data, size_t size) { /* FNV-1a */
     for (size_t i = 0; i < size; i++) *hash = (*hash ^ ((const unsigned char *)data)[i]) * UINT64_C(0x100000001b3);

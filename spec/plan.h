@@ -9,7 +9,8 @@
 typedef struct trine_expr {
     int length; /* 0: none */
     struct {
-        char op; /* '#' constant, '$' symbol, + - * / %, '=' '!' '<' '>' 'l' (<=) 'g' (>=), 'm' min, 'M' max, 'L' ceil(log2) */
+        /* '#' constant, '$' symbol, + - * / %, '=' '!' '<' '>' 'l' (<=) 'g' (>=), 'm' min, 'M' max, 'L' ceil(log2) */
+        char op;
         short symbol;
         double constant;
     } step[40];
@@ -36,9 +37,10 @@ typedef enum trine_require_kind { REQUIRE_EXPR = 1, REQUIRE_BOTH, REQUIRE_ANY, R
 
 typedef struct trine_plan_require {
     trine_require_kind kind;
-    short with;       /* REQUIRE_EXPR: only if this tensor is given; -1 always */
-    bool without;     /* or only if it is not */
-    uint32_t tensors; /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors; REQUIRE_PARAM: the one with which `param` must be set */
+    short with;   /* REQUIRE_EXPR: only if this tensor is given; -1 always */
+    bool without; /* or only if it is not */
+    /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors; REQUIRE_PARAM: the one with which `param` must be set */
+    uint32_t tensors;
     short param;
     trine_expr expr;
     const char *text;
@@ -61,8 +63,8 @@ typedef struct trine_plan {
     short masked[2];   /* symbols of rows and columns, or -1 */
 } trine_plan;
 
-/* The parsed table of an op; the first call parses them all. NULL and a message in `error_out` (may be NULL) if a table is malformed, which
- * trine_open() reports as TRINE_ERR_INTERNAL and a test of the tables catches. */
+/* The parsed table of an op; the first call parses them all. NULL and a message in `error_out` (may be NULL) if a table
+ * is malformed, which trine_open() reports as TRINE_ERR_INTERNAL and a test of the tables catches. */
 const trine_plan *trine_plan_get(trine_op op);
 const char *trine_plan_error(void);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the float64 references call: access by name, every element type read and rounded exactly, and dropout's Philox. */
+/* What the float64 references call: access by name, every element type read and rounded exactly,
+ * and dropout's Philox. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,7 +119,9 @@ static double round_format(double x, const format *f, bool saturate) {
 }
 
 static double round_integer(double x, trine_dtype dtype) {
-    double most = trine_largest(dtype), least = dtype == TRINE_U8 || dtype == TRINE_U32 ? 0 : dtype == TRINE_I64 ? -most : -most - 1;
+    double most = trine_largest(dtype), least = dtype == TRINE_U8 || dtype == TRINE_U32 ? 0
+                                                : dtype == TRINE_I64                    ? -most
+                                                                                        : -most - 1;
     if (isnan(x)) return 0;
     x = rint(x);
     return x > most ? most : x < least ? least : x;
@@ -158,7 +161,8 @@ static uint32_t encode(double x, const format *f) {
     exponent += f->bias - 1;
     if (y == 0 || exponent < 1) return sign | (uint32_t)ldexp(fabs(y), f->fraction_bits + f->bias - 1);
     /* The leading one of the significand carries into the exponent field. */
-    return sign | (((uint32_t)(exponent - 1) << f->fraction_bits) + (uint32_t)ldexp(fabs(y), f->fraction_bits + f->bias - exponent));
+    return sign | (((uint32_t)(exponent - 1) << f->fraction_bits) +
+                   (uint32_t)ldexp(fabs(y), f->fraction_bits + f->bias - exponent));
 }
 
 double trine_load(const void *data, trine_dtype dtype, int64_t index) {
@@ -216,7 +220,8 @@ void trine_philox(uint64_t seed, uint64_t offset, uint64_t block, uint32_t word_
     uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
     for (int round = 0; round < 10; round++) {
         uint64_t p0 = UINT64_C(0xD2511F53) * c[0], p1 = UINT64_C(0xCD9E8D57) * c[2];
-        uint32_t next[4] = { (uint32_t)(p1 >> 32) ^ c[1] ^ key[0], (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c[3] ^ key[1], (uint32_t)p0 };
+        uint32_t next[4] = { (uint32_t)(p1 >> 32) ^ c[1] ^ key[0], (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c[3] ^ key[1],
+                             (uint32_t)p0 };
         memcpy(c, next, sizeof c);
         key[0] += 0x9E3779B9;
         key[1] += 0xBB67AE85;

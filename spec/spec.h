@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vocabulary of the kernel specification: what a table in spec/<family>/<op>.c may say, and what its float64 reference is given. */
+/* The vocabulary of the kernel specification: what a table in spec/<family>/<op>.c may say,
+ * and what its float64 reference is given. */
 #ifndef TRINE_SPEC_H
 #define TRINE_SPEC_H
 
@@ -30,14 +31,18 @@ enum {
 
 typedef struct trine_spec_tensor {
     const char *name;
-    const char *type;       /* a type variable of .types ("T") or the name of a type ("f32") */
-    const char *shape;      /* dimensions by spaces: a symbol, a number, or an expression of bound symbols ("nseq+1"); in brackets: may be
-                          missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
-    const char *fill;       /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or
-                          the value of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL;
-                          "positive"; "unit": in [-1, 1]; "derived": by .prepare, from the other inputs */
-    const char *terms;      /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
-    const char *rounds;     /* OUT: the part of the coefficient in unit roundoffs of the type variable T, for intermediate roundings; NULL: 0 */
+    const char *type; /* a type variable of .types ("T") or the name of a type ("f32") */
+    /* dimensions by spaces: a symbol, a number, or an expression of bound symbols ("nseq+1"); in brackets: may be
+     * missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
+    const char *shape;
+    /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or the value
+     * of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL; "positive"; "unit": in
+     * [-1, 1]; "derived": by .prepare, from the other inputs */
+    const char *fill;
+    /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
+    const char *terms;
+    /* OUT: the part of the coefficient in unit roundoffs of the type variable T, for intermediate roundings; NULL: 0 */
+    const char *rounds;
     const char *accumulate; /* OUT: accumulator; NULL: f32, or f64 where the tensor is f64 */
     uint32_t flags;
     uint32_t offset; /* in the args structure */
@@ -49,9 +54,11 @@ typedef struct trine_spec_param {
     const char *name;
     const char *values; /* what tests try, by spaces; for ENUM: the names of 0, 1, ... */
     const char *doc;    /* meaning and unit, one line */
-    double fallback;    /* value of a field left zero; a true zero is then -0.0, which kernels see as 0. 0: a zero is a zero */
-    const char *unset;  /* what a field left zero stands for where that is no number, "1/sqrt(d)"; -0.0, a zero that is meant, is refused */
-    double min, max;    /* inclusive; infinite where not given. Floating-point values must be finite in any case */
+    /* value of a field left zero; a true zero is then -0.0, which kernels see as 0. 0: a zero is a zero */
+    double fallback;
+    /* what a field left zero stands for where that is no number, "1/sqrt(d)"; -0.0, a zero that is meant, is refused */
+    const char *unset;
+    double min, max; /* inclusive; infinite where not given. Floating-point values must be finite in any case */
     trine_param_kind kind;
     uint32_t offset;
 } trine_spec_param;
@@ -66,75 +73,97 @@ typedef struct trine_spec {
     const char *source;
     trine_spec_tensor tensors[TRINE_MAX_TENSORS];
     trine_spec_param params[TRINE_MAX_PARAMS];
-    const char *types[TRINE_MAX_TYPES];     /* "T=f32 W=f32|bf16": each row is the product of its alternatives */
-    const char *require[TRINE_MAX_STRINGS]; /* "h % hk == 0": conditions on symbols; "with cu_seqlens_q: b == 1": if that tensor is given, or "without" it;
-                                               "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums": at least one; "c -> beta": if the
-                                               tensor is given, that parameter must be set, since its zero could not be told from one that is meant */
-    const char *alias[TRINE_MAX_STRINGS];   /* "y=x": y may be x, the very same view. All other overlap with an output is an error */
-    const char *sizes[TRINE_MAX_STRINGS];   /* "n: 0 1 3 127": what the agreement suite combines */
-    const char *cases[TRINE_MAX_STRINGS];   /* "name: T=bf16 r=8192 n=4096 causal=1 +residual": what the bench runs, in the words of case.h */
-    const char *flops;                      /* an expression of the symbols; bytes follow from the tensors, from ids and from .masked */
-    const char *masked;                     /* "s n": the rows and columns that `causal` and `window` mask, bottom right; of inputs that these end only what is
-                                               visible is read. NULL: none */
-    const char *independent;                /* a symbol along which the op separates into parts: outputs that have it are made of their part alone, others
-                                               are sums over the parts; dropout counts in the first output, whose outermost it is. NULL: none */
-    bool integers_exact;                    /* small integer inputs (and parameters 0, 1) give exact sums: all kernels must return the very bits */
+    const char *types[TRINE_MAX_TYPES]; /* "T=f32 W=f32|bf16": each row is the product of its alternatives */
+    /* "h % hk == 0": conditions on symbols; "with cu_seqlens_q: b == 1": if that tensor is given, or "without" it;
+     * "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums": at least one; "c -> beta": if the tensor
+     * is given, that parameter must be set, since its zero could not be told from one that is meant */
+    const char *require[TRINE_MAX_STRINGS];
+    /* "y=x": y may be x, the very same view. All other overlap with an output is an error */
+    const char *alias[TRINE_MAX_STRINGS];
+    const char *sizes[TRINE_MAX_STRINGS]; /* "n: 0 1 3 127": what the agreement suite combines */
+    /* "name: T=bf16 r=8192 n=4096 causal=1 +residual": what the bench runs, in the words of case.h */
+    const char *cases[TRINE_MAX_STRINGS];
+    /* an expression of the symbols; bytes follow from the tensors, from ids and from .masked */
+    const char *flops;
+    /* "s n": the rows and columns that `causal` and `window` mask, bottom right; of inputs that these end only what is
+     * visible is read. NULL: none */
+    const char *masked;
+    /* a symbol along which the op separates into parts: outputs that have it are made of their part alone, others are
+     * sums over the parts; dropout counts in the first output, whose outermost it is. NULL: none */
+    const char *independent;
+    /* small integer inputs (and parameters 0, 1) give exact sums: all kernels must return the very bits */
+    bool integers_exact;
     size_t args_size;
     void (*reference)(trine_ref *ref);
     void (*prepare)(trine_ref *ref); /* computes the "derived" inputs from the others; NULL: there are none */
 } trine_spec;
 
 /* In spec/<family>/<op>.c, after `#define ARGS trine_<op>_args`:
- *     const trine_spec trine_spec_<op> = { SPEC(<op>), .summary = ..., .tensors = { TENSOR(x, IN, "T", "r n"), ... }, ... }; */
+ *     const trine_spec trine_spec_<op> = { SPEC(<op>), .summary = ..., .tensors = { TENSOR(x, IN, "T", "r n"), ...
+ *       }, ... }; */
 #define SPEC(op) .name = #op, .args_size = sizeof(trine_##op##_args)
 #define TENSOR(field, kind, types, dims, ...) \
     { .name = #field, .flags = (kind), .type = (types), .shape = (dims), .offset = offsetof(ARGS, field), __VA_ARGS__ }
-#define PARAM(field, type, ...) { .name = #field, .kind = (type), .offset = offsetof(ARGS, field), .min = -INFINITY, .max = INFINITY, __VA_ARGS__ }
+#define PARAM(field, type, ...) \
+    { .name = #field, .kind = (type), .offset = offsetof(ARGS, field), .min = -INFINITY, .max = INFINITY, __VA_ARGS__ }
 
 /* All tables, by trine_op; entry 0 is NULL. */
 extern const trine_spec *const trine_specs[TRINE_OP_COUNT];
 
-/* ------------------------------------------------------------------------------------------------ what a reference may call */
+/* ---------------------------------------------------------------------------------------- what a reference may call */
 
 struct trine_ref {
     const struct trine_plan *plan;
-    const void *args;                     /* the op's args structure, fallbacks resolved; its tensor pointers are NULL for absent ones */
-    const int64_t *dim;                   /* values of the symbols */
-    const trine_dtype *type;              /* values of the type variables */
-    double *value[TRINE_MAX_TENSORS];     /* by place in .tensors; NULL for absent. IN|OUT: input on entry, result on exit */
-    double *magnitude[TRINE_MAX_TENSORS]; /* OUT: scale of the rounding error, zeroed on entry; infinite: an intermediate may overflow */
-    double *slack[TRINE_MAX_TENSORS];     /* OUT: absolute error allowed besides (flushed subnormals, priced roundings), zeroed on entry */
-    uint64_t first;                       /* where in the first output element 0 is, if what it sees is a part: dropout counts from there */
+    /* the op's args structure, fallbacks resolved; its tensor pointers are NULL for absent ones */
+    const void *args;
+    const int64_t *dim;      /* values of the symbols */
+    const trine_dtype *type; /* values of the type variables */
+    /* by place in .tensors; NULL for absent. IN|OUT: input on entry, result on exit */
+    double *value[TRINE_MAX_TENSORS];
+    /* OUT: scale of the rounding error, zeroed on entry; infinite: an intermediate may overflow */
+    double *magnitude[TRINE_MAX_TENSORS];
+    /* OUT: absolute error allowed besides (flushed subnormals, priced roundings), zeroed on entry */
+    double *slack[TRINE_MAX_TENSORS];
+    /* where in the first output element 0 is, if what it sees is a part: dropout counts from there */
+    uint64_t first;
 };
 
-/* The value of symbol `name`; the array of tensor `name`, NULL if absent; where its magnitudes and slacks go. Unknown names abort. */
+/* The value of symbol `name`; the array of tensor `name`, NULL if absent; where its magnitudes and slacks go.
+ * Unknown names abort. */
 int64_t trine_ref_dim(const trine_ref *ref, const char *name);
 double *trine_ref_value(const trine_ref *ref, const char *name);
 double *trine_ref_magnitude(const trine_ref *ref, const char *name);
 double *trine_ref_slack(const trine_ref *ref, const char *name);
 trine_dtype trine_ref_type(const trine_ref *ref, const char *type_variable);
 
-/* 2^-p with p the bits of the significand: 2^-24 for f32, 2^-8 for bf16. And the largest finite and smallest positive normal values. */
+/* 2^-p with p the bits of the significand: 2^-24 for f32, 2^-8 for bf16.
+ * And the largest finite and smallest positive normal values. */
 double trine_unit_roundoff(trine_dtype dtype);
 double trine_largest(trine_dtype dtype);
 double trine_smallest_normal(trine_dtype dtype);
 
-/* |x|; 0 for Inf and NaN. What references add up to tell whether f32 may overflow beside them, and make NaN of an Inf. */
+/* |x|; 0 for Inf and NaN. What references add up to tell whether f32 may overflow beside them,
+ * and make NaN of an Inf. */
 double trine_finite_abs(double x);
 
-/* The size of all that rounds in p + q, for products p and q: 0 if one is Inf or NaN. Infinite if the sum, or one that is finite, may overflow in f32. */
+/* The size of all that rounds in p + q, for products p and q: 0 if one is Inf or NaN. Infinite if the sum, or one that
+ * is finite, may overflow in f32. */
 double trine_pair_magnitude(double p, double q);
 
-/* x rounded once, to nearest even, to a floating-point type; overflow gives Inf, or NaN where the type has none. `saturate`: the largest finite instead. */
+/* x rounded once, to nearest even, to a floating-point type; overflow gives Inf, or NaN where the type has none.
+ * `saturate`: the largest finite instead. */
 double trine_round(double x, trine_dtype dtype, bool saturate);
 
-/* Element `index` of an array of `dtype`, read exactly (integers beyond 2^53 excepted), and written with one rounding. */
+/* Element `index` of an array of `dtype`, read exactly (integers beyond 2^53 excepted),
+ * and written with one rounding. */
 double trine_load(const void *data, trine_dtype dtype, int64_t index);
 void trine_store(void *data, trine_dtype dtype, int64_t index, double value);
 
-/* Dropout's rule: element `index` of the logical row-major tensor is kept iff word index/2%4 of Philox4x32-10, key = seed, counter = (lo32(index/8),
- * hi32(index/8), lo32(offset), hi32(offset)), is below floor((1-p) 2^32): as it is if index is even, with its halves exchanged if it is odd. Salmon et al. 2011.
- * So each element is kept with that probability, and two of a word nearly independently: for p in 2^-16 .. 1 - 2^-16 their correlation is at most 2^-14. */
+/* Dropout's rule: element `index` of the logical row-major tensor is kept iff word index/2%4 of Philox4x32-10, key =
+ * seed, counter = (lo32(index/8), hi32(index/8), lo32(offset), hi32(offset)), is below floor((1-p) 2^32): as it is if
+ * index is even, with its halves exchanged if it is odd. Salmon et al. 2011. So each element is kept with that
+ * probability, and two of a word nearly independently: for p in 2^-16 ..
+ * 1 - 2^-16 their correlation is at most 2^-14. */
 bool trine_dropout_keep(uint64_t seed, uint64_t offset, uint64_t index, float p);
 void trine_philox(uint64_t seed, uint64_t offset, uint64_t block, uint32_t word_out[4]);
 /* floor((1-p) 2^32), and the scale 1/(1-p) in f32, computed from 1.0 - (double)p so that every backend has the same. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agreement suite of the CPU, at every level that the machine has: one test for each op. CHECK_SEED, CHECK_SECONDS (for each op) and
+/* The agreement suite of the CPU, at every level that the machine has: one test for each op. CHECK_SEED, CHECK_SECONDS
+ * (for each op) and
  * CHECK_DEVICE in the environment change what it draws, how long, and where. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -37,9 +38,11 @@ ParameterizedTest(int *op, agree, op) {
     }
     const check_count *count = &report.op[0].count;
     for (int i = 0; i < report.failures; i++)
-        cr_expect(false, "%s %s: %s\n%s", options.op, report.failure[i].kernel, report.failure[i].text, report.failure[i].replay);
+        cr_expect(false, "%s %s: %s\n%s", options.op, report.failure[i].kernel, report.failure[i].text,
+                  report.failure[i].replay);
     cr_expect(count->failed == 0, "%s: %" PRId64 " failed", options.op, count->failed);
     cr_expect(count->passed >= FLOOR, "%s: only %" PRId64 " passed", options.op, count->passed);
-    printf("# agreement of %s: %" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", options.op, count->passed, count->failed, count->skipped);
+    printf("# agreement of %s: %" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", options.op,
+           count->passed, count->failed, count->skipped);
     fflush(stdout);
 }

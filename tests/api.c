@@ -20,7 +20,7 @@ static void tear_down(void) {
     trine_close(lib);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ life cycle */
+/* ------------------------------------------------------------------------------------------------------- life cycle */
 
 Test(api, open_and_close) {
     trine *one = NULL, *two = NULL;
@@ -41,7 +41,8 @@ Test(api, options) {
     options.struct_size = sizeof options - 4;
     expect_fail(trine_open(&options, &opened), TRINE_ERR_ARGUMENT, "trine_open: struct_size is ");
     options = (trine_options){ .struct_size = sizeof options, .isa = "v99", .tune_file = "" };
-    expect_fail(trine_open(&options, &opened), TRINE_ERR_ARGUMENT, "trine_open: \"v99\" is not a CPU level; there are baseline");
+    expect_fail(trine_open(&options, &opened), TRINE_ERR_ARGUMENT,
+                "trine_open: \"v99\" is not a CPU level; there are baseline");
     options.struct_size = offsetof(trine_options, isa); /* an older caller: what lies behind is not looked at */
     assert_ok(trine_open(&options, &opened));
     trine_close(opened);
@@ -62,7 +63,8 @@ Test(api, devices, .init = set_up, .fini = tear_down) {
     cr_expect(info.units >= 1 && info.memory > 0 && info.emulated == 0);
     for (int i = 0; i < 3; i++) cr_expect(info.cache[i] > 0);
     cr_expect(trine_device_find(lib, "cpu") == 0);
-    cr_expect(trine_device_find(lib, "") == -1 && trine_device_find(lib, "cp") == -1 && trine_device_find(lib, "cpu:1") == -1);
+    cr_expect(trine_device_find(lib, "") == -1 && trine_device_find(lib, "cp") == -1 &&
+              trine_device_find(lib, "cpu:1") == -1);
     cr_expect(trine_device_find(lib, NULL) == -1 && trine_device_find(NULL, "cpu") == -1);
     cr_expect(trine_device_count(NULL) == 0 && trine_backend_count(NULL) == 0);
     expect_fail(trine_device_info(lib, -1, &info), TRINE_ERR_NOT_FOUND, "device is -1, but there are ");
@@ -80,7 +82,7 @@ Test(api, backends, .init = set_up, .fini = tear_down) {
     expect_message(trine_backend_info(lib, 0, NULL), TRINE_ERR_ARGUMENT, "trine_backend_info: info_out is NULL");
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- queues */
+/* ----------------------------------------------------------------------------------------------------------- queues */
 
 Test(api, queue_errors, .init = set_up, .fini = tear_down) {
     trine_queue *q = (trine_queue *)&q;
@@ -88,12 +90,16 @@ Test(api, queue_errors, .init = set_up, .fini = tear_down) {
     expect_message(trine_queue_open(NULL, 0, NULL, &q), TRINE_ERR_ARGUMENT, "trine_queue_open: lib is NULL");
     expect_message(trine_queue_open(lib, 0, NULL, NULL), TRINE_ERR_ARGUMENT, "trine_queue_open: queue_out is NULL");
     expect_message(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT, "trine_queue_open: struct_size is 0");
-    expect_fail(trine_queue_open(lib, 1000, NULL, &q), TRINE_ERR_NOT_FOUND, "trine_queue_open: device is 1000, but there are ");
-    expect_fail(trine_queue_open(lib, -2, NULL, &q), TRINE_ERR_NOT_FOUND, "trine_queue_open: device is -2, but there are ");
+    expect_fail(trine_queue_open(lib, 1000, NULL, &q), TRINE_ERR_NOT_FOUND,
+                "trine_queue_open: device is 1000, but there are ");
+    expect_fail(trine_queue_open(lib, -2, NULL, &q), TRINE_ERR_NOT_FOUND,
+                "trine_queue_open: device is -2, but there are ");
     options = (trine_queue_options){ .struct_size = sizeof options, .threads = -1 };
-    expect_message(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT, "trine_queue_open: threads is -1, but 0 to 4096 are possible");
+    expect_message(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT,
+                   "trine_queue_open: threads is -1, but 0 to 4096 are possible");
     options = (trine_queue_options){ .struct_size = sizeof options, .flags = 0x80 };
-    expect_message(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT, "trine_queue_open: flags is 0x80, which has unknown bits");
+    expect_message(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT,
+                   "trine_queue_open: flags is 0x80, which has unknown bits");
     cr_expect(q == (trine_queue *)&q, "outputs are untouched on error");
 }
 
@@ -128,12 +134,14 @@ Test(api, foreign_queue) {
 }
 
 Test(api, ops, .init = set_up, .fini = tear_down) {
-    cr_expect(trine_op_name(TRINE_OP_NONE) == NULL && trine_op_name(TRINE_OP_COUNT) == NULL && trine_op_name((trine_op)-1) == NULL);
+    cr_expect(trine_op_name(TRINE_OP_NONE) == NULL && trine_op_name(TRINE_OP_COUNT) == NULL &&
+              trine_op_name((trine_op)-1) == NULL);
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         cr_assert(trine_op_name((trine_op)op) != NULL);
         cr_expect(trine_op_find(trine_op_name((trine_op)op)) == (trine_op)op);
     }
-    cr_expect(trine_op_find("no_such_op") == TRINE_OP_NONE && trine_op_find("") == TRINE_OP_NONE && trine_op_find(NULL) == TRINE_OP_NONE);
+    cr_expect(trine_op_find("no_such_op") == TRINE_OP_NONE && trine_op_find("") == TRINE_OP_NONE &&
+              trine_op_find(NULL) == TRINE_OP_NONE);
     size_t bytes;
     const trine_scale_args args = { TRINE_ARGS(scale) };
     expect_fail(trine_run(queue, TRINE_OP_NONE, &args), TRINE_ERR_ARGUMENT, "op 0 does not exist");
@@ -150,12 +158,13 @@ Test(api, every_op_checks, .init = set_up, .fini = tear_down) {
         char start[64];
         snprintf(start, sizeof start, "%s: ", trine_op_name((trine_op)op));
         const trine_status status = trine_run(queue, (trine_op)op, args);
-        cr_expect(status == TRINE_ERR_ARGUMENT && strncmp(trine_error_message(), start, strlen(start)) == 0, "%s%s", start, trine_error_message());
+        cr_expect(status == TRINE_ERR_ARGUMENT && strncmp(trine_error_message(), start, strlen(start)) == 0, "%s%s",
+                  start, trine_error_message());
         cr_expect(strstr(trine_error_message(), " is NULL, but required") != NULL, "%s", trine_error_message());
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ memory, workspace */
+/* ------------------------------------------------------------------------------------------------ memory, workspace */
 
 Test(api, memory, .init = set_up, .fini = tear_down) {
     char out[5] = "none";
@@ -186,8 +195,10 @@ Test(api, memory, .init = set_up, .fini = tear_down) {
     assert_ok(trine_memory_free(queue, memory));
     assert_ok(trine_memory_free(queue, NULL));
 #if !defined(__SANITIZE_ADDRESS__)
-    expect_fail(trine_memory_alloc(queue, SIZE_MAX / 2, &memory), TRINE_ERR_MEMORY, "trine_memory_alloc: no 9223372036854775807 bytes are left on cpu");
-    expect_fail(trine_queue_reserve(queue, SIZE_MAX / 2), TRINE_ERR_MEMORY, "trine_queue_reserve: no 9223372036854775807 bytes of workspace are left on cpu");
+    expect_fail(trine_memory_alloc(queue, SIZE_MAX / 2, &memory), TRINE_ERR_MEMORY,
+                "trine_memory_alloc: no 9223372036854775807 bytes are left on cpu");
+    expect_fail(trine_queue_reserve(queue, SIZE_MAX / 2), TRINE_ERR_MEMORY,
+                "trine_queue_reserve: no 9223372036854775807 bytes of workspace are left on cpu");
 #endif
 }
 
@@ -218,7 +229,8 @@ Test(api, workspace_is_exact, .init = set_up, .fini = tear_down) {
     trine_queue *good = open_good(0);
     const trine_tensor x = trine_tensor_1d(NULL, TRINE_F32, 64); /* data pointers are not looked at */
     size_t bytes = 0;
-    assert_ok(trine_workspace(good, TRINE_OP_SCALE, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &x }, &bytes));
+    assert_ok(
+        trine_workspace(good, TRINE_OP_SCALE, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &x }, &bytes));
     cr_expect(bytes == 256);
     trine_queue_close(good);
 }
@@ -247,7 +259,8 @@ Test(api, borrowed_workspace, .init = set_up, .fini = tear_down) {
         expect_fail(trine_queue_set_workspace(good, lent, 0), TRINE_ERR_ARGUMENT, "but bytes is 0");
         memset(lent, 0xaa, sizeof lent);
         assert_ok(trine_queue_set_workspace(good, lent, 128));
-        expect_message(scale_64(good), TRINE_ERR_WORKSPACE, "scale: needs 256 bytes of workspace, but 128 are reserved");
+        expect_message(scale_64(good), TRINE_ERR_WORKSPACE,
+                       "scale: needs 256 bytes of workspace, but 128 are reserved");
         expect_fail(trine_queue_reserve(good, 256), TRINE_ERR_WORKSPACE,
                     "trine_queue_reserve: 256 bytes are asked for, but the caller lent a workspace of 128");
         assert_ok(trine_queue_set_workspace(good, lent, 256));
@@ -255,20 +268,22 @@ Test(api, borrowed_workspace, .init = set_up, .fini = tear_down) {
         cr_expect(lent[0] == 0 && lent[255] == 0 && lent[256] == 0xaa, "the kernel used what was lent and no more");
         assert_ok(trine_queue_set_workspace(good, NULL, 0));
         if (strict)
-            expect_message(scale_64(good), TRINE_ERR_WORKSPACE, "scale: needs 256 bytes of workspace, but 0 are reserved");
+            expect_message(scale_64(good), TRINE_ERR_WORKSPACE,
+                           "scale: needs 256 bytes of workspace, but 0 are reserved");
         else
             assert_ok(scale_64(good));
         trine_queue_close(good);
     }
 }
 
-/* --------------------------------------------------------------------------------------------------------------- tensors, types */
+/* --------------------------------------------------------------------------------------------------- tensors, types */
 
 Test(api, tensors) {
     const trine_tensor one = trine_tensor_1d(x_data, TRINE_F32, 5);
     cr_expect(one.data == x_data && one.dtype == TRINE_F32 && one.rank == 1 && one.shape[0] == 5 && one.stride[0] == 1);
     const trine_tensor four = trine_tensor_4d(NULL, TRINE_BF16, 2, 3, 4, 5);
-    cr_expect(four.rank == 4 && four.stride[0] == 60 && four.stride[1] == 20 && four.stride[2] == 5 && four.stride[3] == 1);
+    cr_expect(four.rank == 4 && four.stride[0] == 60 && four.stride[1] == 20 && four.stride[2] == 5 &&
+              four.stride[3] == 1);
     cr_expect(trine_tensor_count(&four) == 120);
     const trine_tensor three = trine_tensor_3d(NULL, TRINE_F16, 2, 3, 4), turned = trine_tensor_transpose(&three);
     cr_expect(turned.shape[0] == 2 && turned.shape[1] == 4 && turned.shape[2] == 3);
@@ -292,9 +307,13 @@ Test(api, types) {
         const char *name;
         size_t size;
     } types[] = {
-        { TRINE_I8, "i8", 1 },     { TRINE_I16, "i16", 2 },           { TRINE_I32, "i32", 4 },   { TRINE_I64, "i64", 8 },           { TRINE_U8, "u8", 1 },
-        { TRINE_U32, "u32", 4 },   { TRINE_F16, "f16", 2 },           { TRINE_F32, "f32", 4 },   { TRINE_F64, "f64", 8 },           { TRINE_BF16, "bf16", 2 },
-        { TRINE_E4M3, "e4m3", 1 }, { TRINE_E4M3FNUZ, "e4m3fnuz", 1 }, { TRINE_E5M2, "e5m2", 1 }, { TRINE_E5M2FNUZ, "e5m2fnuz", 1 },
+        { TRINE_I8, "i8", 1 },     { TRINE_I16, "i16", 2 },
+        { TRINE_I32, "i32", 4 },   { TRINE_I64, "i64", 8 },
+        { TRINE_U8, "u8", 1 },     { TRINE_U32, "u32", 4 },
+        { TRINE_F16, "f16", 2 },   { TRINE_F32, "f32", 4 },
+        { TRINE_F64, "f64", 8 },   { TRINE_BF16, "bf16", 2 },
+        { TRINE_E4M3, "e4m3", 1 }, { TRINE_E4M3FNUZ, "e4m3fnuz", 1 },
+        { TRINE_E5M2, "e5m2", 1 }, { TRINE_E5M2FNUZ, "e5m2fnuz", 1 },
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         cr_assert(trine_dtype_name(types[i].dtype) != NULL);
@@ -308,12 +327,13 @@ Test(api, types) {
     cr_expect(trine_dtype_parse("float") == TRINE_NONE && trine_dtype_parse("") == TRINE_NONE);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- errors */
+/* ----------------------------------------------------------------------------------------------------------- errors */
 
 Test(api, status_names) {
     cr_expect(strcmp(trine_status_name(TRINE_OK), "TRINE_OK") == 0);
     cr_expect(strcmp(trine_status_name(TRINE_ERR_INTERNAL), "TRINE_ERR_INTERNAL") == 0);
-    for (int i = 0; i <= TRINE_ERR_INTERNAL; i++) cr_expect(strncmp(trine_status_name((trine_status)i), "TRINE_", 6) == 0);
+    for (int i = 0; i <= TRINE_ERR_INTERNAL; i++)
+        cr_expect(strncmp(trine_status_name((trine_status)i), "TRINE_", 6) == 0);
     cr_expect(trine_status_name((trine_status)99) != NULL && trine_status_name((trine_status)-1) != NULL);
 }
 
@@ -355,9 +375,12 @@ Test(api, error_bound, .init = set_up, .fini = tear_down) {
     args.x = args.y = &x_long;
     assert_ok(trine_error_bound(queue, TRINE_OP_SOFTMAX, &args, "y", &far));
     cr_expect(near > 0 && far > near && far < 0.01, "%g %g", near, far);
-    expect_message(trine_error_bound(queue, TRINE_OP_SOFTMAX, &args, "x", &far), TRINE_ERR_ARGUMENT, "trine_error_bound: softmax has no output \"x\"");
-    expect_message(trine_error_bound(queue, TRINE_OP_SOFTMAX, &args, NULL, &far), TRINE_ERR_ARGUMENT, "trine_error_bound: output is NULL");
-    expect_message(trine_error_bound(queue, TRINE_OP_SOFTMAX, &args, "y", NULL), TRINE_ERR_ARGUMENT, "trine_error_bound: coefficient_out is NULL");
+    expect_message(trine_error_bound(queue, TRINE_OP_SOFTMAX, &args, "x", &far), TRINE_ERR_ARGUMENT,
+                   "trine_error_bound: softmax has no output \"x\"");
+    expect_message(trine_error_bound(queue, TRINE_OP_SOFTMAX, &args, NULL, &far), TRINE_ERR_ARGUMENT,
+                   "trine_error_bound: output is NULL");
+    expect_message(trine_error_bound(queue, TRINE_OP_SOFTMAX, &args, "y", NULL), TRINE_ERR_ARGUMENT,
+                   "trine_error_bound: coefficient_out is NULL");
 }
 
 /* The number of threads changes no bit. */

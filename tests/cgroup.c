@@ -63,8 +63,9 @@ static void version_2(void) {
 
 static void version_1(void) {
     write_file("proc/self/cgroup", "5:cpuset:/\n4:cpu,cpuacct:/docker/x\n1:name=systemd:/docker/x\n");
-    write_file("proc/self/mountinfo", "31 24 0:27 /docker/x /sys/fs/cgroup/cpuset ro - cgroup cgroup rw,cpuset\n"
-                                      "32 24 0:28 /docker/x /sys/fs/cgroup/cpu,cpuacct ro shared:3 - cgroup cgroup rw,cpu,cpuacct\n");
+    write_file("proc/self/mountinfo",
+               "31 24 0:27 /docker/x /sys/fs/cgroup/cpuset ro - cgroup cgroup rw,cpuset\n"
+               "32 24 0:28 /docker/x /sys/fs/cgroup/cpu,cpuacct ro shared:3 - cgroup cgroup rw,cpu,cpuacct\n");
     write_file("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
     write_file("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
     expect(0, "version 1 without a quota");

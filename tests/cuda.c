@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA module over a stub of the driver library: what it refuses and why, and what becomes of every failing call of the driver. TEST_STUB is the stub,
- * TEST_MODULE the module. */
+/* The CUDA module over a stub of the driver library: what it refuses and why, and what becomes of every failing call of
+ * the driver. TEST_STUB is the stub, TEST_MODULE the module. */
 #include <dlfcn.h>
 
 #include "backends/cuda/driver/driver.h"
@@ -23,12 +23,13 @@ static stub_settings *load_stub(void) {
 static trine *open_library(void) { return open_backend("cuda"); }
 static bool refused(const trine *lib, const char *reason) { return refused_for(lib, "cuda", reason); }
 
-/* ---------------------------------------------------------------------------------------------------------------- scenarios */
+/* -------------------------------------------------------------------------------------------------------- scenarios */
 
 static bool without_driver(const void *context) {
     (void)context;
     trine *lib = open_library();
-    return lib && refused(lib, "no driver: libcuda.so.1: cannot open shared object file") && trine_device_count(lib) == 1;
+    return lib && refused(lib, "no driver: libcuda.so.1: cannot open shared object file") &&
+           trine_device_count(lib) == 1;
 }
 
 /* A stub that is like this, and how the refusal begins. */
@@ -54,8 +55,8 @@ static bool two_devices(const void *context) {
     trine *lib = open_library();
     trine_device_info_t info;
     const int second = trine_device_find(lib, "cuda:1");
-    return second == 2 && trine_device_info(lib, second, &info) == TRINE_OK && strcmp(info.arch, "sm_90") == 0 && strcmp(info.pci, "0000:a1:00.0") == 0 &&
-           works(lib, 1) && works(lib, 2);
+    return second == 2 && trine_device_info(lib, second, &info) == TRINE_OK && strcmp(info.arch, "sm_90") == 0 &&
+           strcmp(info.pci, "0000:a1:00.0") == 0 && works(lib, 1) && works(lib, 2);
 }
 
 /* The caller's context and stream stay the caller's. */
@@ -76,20 +77,26 @@ static bool guest(const void *context) {
     return status == TRINE_OK && right && get(&current) == CUDA_SUCCESS && current == (CUcontext)(void *)own;
 }
 
-/* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does, and the next try succeeds. */
+/* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does,
+ * and the next try succeeds. */
 static bool survives(const void *context) {
     for (int after = 0; after < 1 << 20; after += after < 16 ? 1 : after) {
         stub_settings *stub = load_stub();
         if (stub == NULL) return false;
-        *stub = (stub_settings){ .version = 13000, .devices = 1, .major = 9, .fail = context, .after = after, .result = CUDA_ERROR_UNKNOWN };
+        *stub = (stub_settings){
+            .version = 13000, .devices = 1, .major = 9, .fail = context, .after = after, .result = CUDA_ERROR_UNKNOWN
+        };
         trine *lib = open_library();
         bool right = true, said = true;
         if (trine_device_count(lib) == 2) {
             const trine_status status = double_numbers(lib, 1, NULL, &right);
-            if (stub->failed > 0) said = status == TRINE_ERR_DEVICE && strstr(trine_error_message(), words) && strstr(trine_error_message(), "cu") != NULL;
+            if (stub->failed > 0)
+                said = status == TRINE_ERR_DEVICE && strstr(trine_error_message(), words) &&
+                       strstr(trine_error_message(), "cu") != NULL;
         } else {
             trine_backend_info_t info;
-            said = trine_backend_info(lib, 1, &info) == TRINE_OK && info.refused != NULL && strstr(info.refused, words) != NULL;
+            said = trine_backend_info(lib, 1, &info) == TRINE_OK && info.refused != NULL &&
+                   strstr(info.refused, words) != NULL;
         }
         const bool failed = stub->failed > 0;
         stub->fail = NULL;
@@ -98,7 +105,8 @@ static bool survives(const void *context) {
         const bool again = works(lib, 1);
         trine_close(lib);
         if (!said || !again) {
-            fprintf(stderr, "%s after %d calls: %s: %s\n", (const char *)context, after, said ? "not usable afterwards" : "no words", trine_error_message());
+            fprintf(stderr, "%s after %d calls: %s: %s\n", (const char *)context, after,
+                    said ? "not usable afterwards" : "no words", trine_error_message());
             return false;
         }
         if (!failed) return right;
@@ -136,7 +144,8 @@ static bool sticky(const void *context) {
     stub->fail = STRING(cuLaunchKernelEx);
     stub->result = CUDA_ERROR_ILLEGAL_ADDRESS;
     for (int i = 0; i < 2; i++)
-        if (double_numbers(lib, 1, NULL, &right) != TRINE_ERR_DEVICE || !strstr(trine_error_message(), "an illegal memory access was encountered"))
+        if (double_numbers(lib, 1, NULL, &right) != TRINE_ERR_DEVICE ||
+            !strstr(trine_error_message(), "an illegal memory access was encountered"))
             return false;
     return works(lib, 0);
 }
@@ -148,24 +157,35 @@ static bool run_gradients(trine_queue *queue, trine_dtype type, int64_t columns,
     void *memory[ALL];
     bool good = true;
     for (int i = 0; i < ALL; i++)
-        if (trine_memory_alloc(queue, i < MATRICES ? bytes : ROWS * sizeof(float), &memory[i]) != TRINE_OK) return false;
+        if (trine_memory_alloc(queue, i < MATRICES ? bytes : ROWS * sizeof(float), &memory[i]) != TRINE_OK)
+            return false;
     trine_tensor x[MATRICES];
-    for (int i = 0; i < MATRICES; i++) x[i] = trine_tensor_2d((char *)memory[i] + (size_t)behind * size, type, ROWS, columns);
-    const trine_tensor saved = trine_tensor_1d(memory[MATRICES], TRINE_F32, ROWS), sums = trine_tensor_1d(memory[MATRICES - 1], type, columns);
-    trine_rms_norm_backward_args rms = { TRINE_ARGS(rms_norm_backward), .dy = &x[0], .h = &x[1], .rstd = &saved, .dx = &x[2], .dweight = &sums };
-    trine_layer_norm_backward_args layer = {
-        TRINE_ARGS(layer_norm_backward), .dy = &x[0], .h = &x[1], .mean = &saved, .rstd = &saved, .dx = &x[2], .dweight = &sums
+    for (int i = 0; i < MATRICES; i++)
+        x[i] = trine_tensor_2d((char *)memory[i] + (size_t)behind * size, type, ROWS, columns);
+    const trine_tensor saved = trine_tensor_1d(memory[MATRICES], TRINE_F32, ROWS),
+                       sums = trine_tensor_1d(memory[MATRICES - 1], type, columns);
+    trine_rms_norm_backward_args rms = {
+        TRINE_ARGS(rms_norm_backward), .dy = &x[0], .h = &x[1], .rstd = &saved, .dx = &x[2], .dweight = &sums
     };
+    trine_layer_norm_backward_args layer = { TRINE_ARGS(layer_norm_backward),
+                                             .dy = &x[0],
+                                             .h = &x[1],
+                                             .mean = &saved,
+                                             .rstd = &saved,
+                                             .dx = &x[2],
+                                             .dweight = &sums };
     const trine_softmax_backward_args softmax = { TRINE_ARGS(softmax_backward), .y = &x[0], .dy = &x[1], .dx = &x[2] };
     good &= trine_rms_norm_backward(queue, &rms) == TRINE_OK && trine_layer_norm_backward(queue, &layer) == TRINE_OK;
     good = good && trine_softmax_backward(queue, &softmax) == TRINE_OK;
     rms.dresidual = layer.dresidual = &x[1];
-    good = good && trine_rms_norm_backward(queue, &rms) == TRINE_OK && trine_layer_norm_backward(queue, &layer) == TRINE_OK;
+    good = good && trine_rms_norm_backward(queue, &rms) == TRINE_OK &&
+           trine_layer_norm_backward(queue, &layer) == TRINE_OK;
     for (int i = 0; i < ALL; i++) good &= trine_memory_free(queue, memory[i]) == TRINE_OK;
     return good;
 }
 
-/* Sums of a row are the same wherever it begins: so are the blocks, threads and clusters that make them. On a chip for which the module has code. */
+/* Sums of a row are the same wherever it begins: so are the blocks, threads and clusters that make them. On a chip for
+ * which the module has code. */
 static bool same_shapes(const void *chip) {
     enum { STEP = 1 << 10, MOST = 80 << 10 };
     static const trine_dtype types[] = { TRINE_F32, TRINE_BF16 };
@@ -186,7 +206,8 @@ static bool same_shapes(const void *chip) {
                 shapes[behind] = stub->shapes;
             }
             if (same && shapes[0] != 0 && shapes[0] == shapes[1]) continue;
-            fprintf(stderr, "%s, %lld columns: %s\n", trine_dtype_name(types[t]), (long long)columns, same ? "other launches" : trine_error_message());
+            fprintf(stderr, "%s, %lld columns: %s\n", trine_dtype_name(types[t]), (long long)columns,
+                    same ? "other launches" : trine_error_message());
             return false;
         }
     return true;
@@ -194,7 +215,8 @@ static bool same_shapes(const void *chip) {
 
 enum { NORM_ROWS = 7, NORM_MOST = 2568, NORM_BYTES = NORM_ROWS * NORM_MOST * 4 };
 
-/* What the norms and their gradients make of a matrix that begins so many elements behind what is allocated: y, and dx of both, and what rows save. */
+/* What the norms and their gradients make of a matrix that begins so many elements behind what is allocated: y, and dx
+ * of both, and what rows save. */
 typedef struct norm_results {
     char matrix[4][NORM_BYTES];
     float saved[3][NORM_ROWS];
@@ -204,7 +226,8 @@ static bool run_norms(trine_queue *queue, trine_dtype type, int64_t columns, int
     enum { MATRICES = 5, SAVED = 3 };
     static float numbers[NORM_ROWS * NORM_MOST];
     static uint16_t halves[NORM_ROWS * NORM_MOST];
-    const size_t size = trine_dtype_size(type), bytes = (size_t)(NORM_ROWS * columns) * size, first = (size_t)behind * size;
+    const size_t size = trine_dtype_size(type), bytes = (size_t)(NORM_ROWS * columns) * size,
+                 first = (size_t)behind * size;
     void *memory[MATRICES + SAVED];
     trine_tensor x[MATRICES], saved[SAVED];
     uint32_t state = 1;
@@ -216,23 +239,33 @@ static bool run_norms(trine_queue *queue, trine_dtype type, int64_t columns, int
         halves[i] = (uint16_t)(bits >> 16);
     }
     for (int i = 0; i < MATRICES + SAVED; i++)
-        if (trine_memory_alloc(queue, i < MATRICES ? first + bytes : sizeof results->saved[0], &memory[i]) != TRINE_OK) return false;
+        if (trine_memory_alloc(queue, i < MATRICES ? first + bytes : sizeof results->saved[0], &memory[i]) != TRINE_OK)
+            return false;
     for (int i = 0; i < MATRICES; i++) x[i] = trine_tensor_2d((char *)memory[i] + first, type, NORM_ROWS, columns);
     for (int i = 0; i < SAVED; i++) saved[i] = trine_tensor_1d(memory[MATRICES + i], TRINE_F32, NORM_ROWS);
-    const trine_layer_norm_args layer = { TRINE_ARGS(layer_norm), .x = &x[0], .y = &x[1], .mean = &saved[0], .rstd = &saved[1] };
+    const trine_layer_norm_args layer = { TRINE_ARGS(layer_norm), .x = &x[0], .y = &x[1], .mean = &saved[0],
+                                          .rstd = &saved[1] };
     const trine_rms_norm_args rms = { TRINE_ARGS(rms_norm), .x = &x[0], .y = &x[2], .rstd = &saved[2] };
-    const trine_layer_norm_backward_args layer_backward = {
-        TRINE_ARGS(layer_norm_backward), .dy = &x[0], .h = &x[0], .mean = &saved[0], .rstd = &saved[1], .dresidual = &x[1], .dx = &x[3]
-    };
+    const trine_layer_norm_backward_args layer_backward = { TRINE_ARGS(layer_norm_backward),
+                                                            .dy = &x[0],
+                                                            .h = &x[0],
+                                                            .mean = &saved[0],
+                                                            .rstd = &saved[1],
+                                                            .dresidual = &x[1],
+                                                            .dx = &x[3] };
     const trine_rms_norm_backward_args rms_backward = {
         TRINE_ARGS(rms_norm_backward), .dy = &x[0], .h = &x[0], .rstd = &saved[2], .dresidual = &x[2], .dx = &x[4]
     };
-    bool good = trine_memory_write(queue, x[0].data, size == sizeof(float) ? (const void *)numbers : halves, bytes) == TRINE_OK;
+    bool good =
+        trine_memory_write(queue, x[0].data, size == sizeof(float) ? (const void *)numbers : halves, bytes) == TRINE_OK;
     good = good && trine_layer_norm(queue, &layer) == TRINE_OK && trine_rms_norm(queue, &rms) == TRINE_OK;
-    good = good && trine_layer_norm_backward(queue, &layer_backward) == TRINE_OK && trine_rms_norm_backward(queue, &rms_backward) == TRINE_OK;
+    good = good && trine_layer_norm_backward(queue, &layer_backward) == TRINE_OK &&
+           trine_rms_norm_backward(queue, &rms_backward) == TRINE_OK;
     good = good && trine_queue_wait(queue) == TRINE_OK;
-    for (int i = 1; i < MATRICES; i++) good = good && trine_memory_read(queue, results->matrix[i - 1], x[i].data, bytes) == TRINE_OK;
-    for (int i = 0; i < SAVED; i++) good = good && trine_memory_read(queue, results->saved[i], saved[i].data, sizeof results->saved[i]) == TRINE_OK;
+    for (int i = 1; i < MATRICES; i++)
+        good = good && trine_memory_read(queue, results->matrix[i - 1], x[i].data, bytes) == TRINE_OK;
+    for (int i = 0; i < SAVED; i++)
+        good = good && trine_memory_read(queue, results->saved[i], saved[i].data, sizeof results->saved[i]) == TRINE_OK;
     for (int i = 0; i < MATRICES + SAVED; i++) good &= trine_memory_free(queue, memory[i]) == TRINE_OK;
     return good;
 }
@@ -250,9 +283,11 @@ static bool same_bits(const void *context) {
     for (int t = 0; t < 2; t++)
         for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
             bool same = true;
-            for (int behind = 0; behind < 2; behind++) same &= run_norms(queue, types[t], lengths[i], behind, &results[behind]);
+            for (int behind = 0; behind < 2; behind++)
+                same &= run_norms(queue, types[t], lengths[i], behind, &results[behind]);
             if (same && memcmp(&results[0], &results[1], sizeof results[0]) == 0) continue;
-            fprintf(stderr, "%s, %lld columns: %s\n", trine_dtype_name(types[t]), (long long)lengths[i], same ? "other bits" : trine_error_message());
+            fprintf(stderr, "%s, %lld columns: %s\n", trine_dtype_name(types[t]), (long long)lengths[i],
+                    same ? "other bits" : trine_error_message());
             good = false;
         }
     return good;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dispatcher: what the argument check says, which kernel runs, the tuning cache, the environment, the topology. One program, over 600 lines, since all of it
- * asks the same modules, set up once. */
+/* The dispatcher: what the argument check says, which kernel runs, the tuning cache, the environment, the topology. One
+ * program, over 600 lines, since all of it asks the same modules, set up once. */
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -26,7 +26,7 @@ static void tear_down(void) {
     trine_close(lib);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- the argument check */
+/* ----------------------------------------------------------------------------------------------- the argument check */
 
 enum { R = 4, N = 8 };
 
@@ -151,23 +151,28 @@ Test(check, parameters, .init = set_up_norm, .fini = tear_down) {
     expect_refused("rms_norm: rounding is -1, but must be at least 0");
     norm.rounding = 0;
     norm.dropout = 1;
-    expect_fail(trine_rms_norm(queue, &norm), TRINE_ERR_ARGUMENT, "rms_norm: dropout is 1, but must be at most 0.99999");
+    expect_fail(trine_rms_norm(queue, &norm), TRINE_ERR_ARGUMENT,
+                "rms_norm: dropout is 1, but must be at most 0.99999");
 }
 
 Test(check, requirements, .init = set_up, .fini = tear_down) {
     float q_data[3 * 4 * 16] = { 0 }, k_data[2 * 4 * 16] = { 0 }, o_data[3 * 4 * 16];
-    const trine_tensor q = trine_tensor_4d(q_data, TRINE_F32, 1, 4, 3, 16), o = trine_tensor_4d(o_data, TRINE_F32, 1, 4, 3, 16);
+    const trine_tensor q = trine_tensor_4d(q_data, TRINE_F32, 1, 4, 3, 16),
+                       o = trine_tensor_4d(o_data, TRINE_F32, 1, 4, 3, 16);
     const trine_tensor k = trine_tensor_4d(k_data, TRINE_F32, 1, 4, 2, 16);
-    expect_fail(trine_attention(queue, &(trine_attention_args){ TRINE_ARGS(attention), .q = &q, .k = &k, .v = &k, .o = &o }), TRINE_ERR_ARGUMENT,
-                "h % hk == 0 is required, but h = 3, hk = 2");
-    expect_fail(trine_reduce_sum(queue, &(trine_reduce_sum_args){ TRINE_ARGS(reduce_sum), .x = &q }), TRINE_ERR_ARGUMENT, "reduce_sum: ");
+    expect_fail(
+        trine_attention(queue, &(trine_attention_args){ TRINE_ARGS(attention), .q = &q, .k = &k, .v = &k, .o = &o }),
+        TRINE_ERR_ARGUMENT, "h % hk == 0 is required, but h = 3, hk = 2");
+    expect_fail(trine_reduce_sum(queue, &(trine_reduce_sum_args){ TRINE_ARGS(reduce_sum), .x = &q }),
+                TRINE_ERR_ARGUMENT, "reduce_sum: ");
 }
 
 /* The caller's structure may be older or newer than the library's. */
 Test(check, struct_size, .init = set_up_norm, .fini = tear_down) {
     norm.struct_size = 0;
     expect_refused("rms_norm: struct_size is 0; write TRINE_ARGS(rms_norm) as the first member");
-    norm.struct_size = offsetof(trine_rms_norm_args, eps); /* an older caller, without parameters: what lies behind is not looked at */
+    /* an older caller, without parameters: what lies behind is not looked at */
+    norm.struct_size = offsetof(trine_rms_norm_args, eps);
     norm.eps = -1;
     norm.rounding = 99;
     assert_ok(trine_rms_norm(queue, &norm));
@@ -180,7 +185,8 @@ Test(check, struct_size, .init = set_up_norm, .fini = tear_down) {
     newer.later[1] = 1;
     expect_fail(trine_rms_norm(queue, &newer.known), TRINE_ERR_ARGUMENT, "is older than the caller");
     newer.known.struct_size = SIZE_MAX - 7;
-    expect_fail(trine_rms_norm(queue, &newer.known), TRINE_ERR_ARGUMENT, "rms_norm: struct_size is 18446744073709551608, but the structure has ");
+    expect_fail(trine_rms_norm(queue, &newer.known), TRINE_ERR_ARGUMENT,
+                "rms_norm: struct_size is 18446744073709551608, but the structure has ");
     newer.known.struct_size = offsetof(trine_rms_norm_args, eps) - 4; /* half a pointer */
     expect_fail(trine_rms_norm(queue, &newer.known), TRINE_ERR_ARGUMENT, "not a multiple of 8");
 }
@@ -220,7 +226,7 @@ Test(check, fallback, .init = set_up_norm, .fini = tear_down) {
     for (int i = 0; i < R * N; i++) cr_expect(y_data[i] == 0);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- selection */
+/* -------------------------------------------------------------------------------------------------------- selection */
 
 static float small_x[16], small_y[16];
 
@@ -247,23 +253,27 @@ Test(select, order_and_reasons, .init = set_up, .fini = tear_down) {
     cr_assert(why.count == 3);
     cr_expect(why.chosen == 1);
     cr_expect(strcmp(why.why, "first that accepts") == 0);
-    cr_expect(strcmp(why.candidate[0].kernel, "good_never") == 0 && strcmp(why.candidate[0].refused, "it never accepts") == 0);
+    cr_expect(strcmp(why.candidate[0].kernel, "good_never") == 0 &&
+              strcmp(why.candidate[0].refused, "it never accepts") == 0);
     cr_expect(strcmp(why.candidate[1].kernel, "good_slow") == 0 && why.candidate[1].refused == NULL);
     cr_expect(why.candidate[1].workspace == 64 && why.candidate[1].seconds > 0);
-    cr_expect(strcmp(why.candidate[2].kernel, "good_fast") == 0 && why.candidate[2].refused == NULL && why.candidate[2].workspace == 0);
+    cr_expect(strcmp(why.candidate[2].kernel, "good_fast") == 0 && why.candidate[2].refused == NULL &&
+              why.candidate[2].workspace == 0);
     const int64_t most = 1 << 18; /* floats for which there is memory */
     tx.shape[0] = ty.shape[0] = most;
     assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
     cr_expect(why.chosen == 1);
     tx.shape[0] = ty.shape[0] = most + 1;
     assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
-    cr_expect(why.chosen == 2 && strcmp(why.candidate[1].refused, "its workspace would be larger than the device's memory") == 0);
+    cr_expect(why.chosen == 2 &&
+              strcmp(why.candidate[1].refused, "its workspace would be larger than the device's memory") == 0);
     tx.shape[0] = ty.shape[0] = 16;
     tx.dtype = ty.dtype = TRINE_BF16;
     assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
     cr_expect(why.chosen == -1 && strcmp(why.why, "no kernel accepts") == 0);
     expect_fail(trine_scale(good, &args), TRINE_ERR_UNSUPPORTED, "scale: good:0 has no kernel for X=bf16 T=bf16");
-    expect_fail(trine_scale(good, &args), TRINE_ERR_UNSUPPORTED, "; good_never: it never accepts; good_slow: only f32; good_fast: only f32");
+    expect_fail(trine_scale(good, &args), TRINE_ERR_UNSUPPORTED,
+                "; good_never: it never accepts; good_slow: only f32; good_fast: only f32");
     expect_fail(trine_explain(good, TRINE_OP_SCALE, NULL, &why), TRINE_ERR_ARGUMENT, "scale: args is NULL");
     trine_queue_close(good);
 }
@@ -271,7 +281,8 @@ Test(select, order_and_reasons, .init = set_up, .fini = tear_down) {
 /* A hole: the backend has no kernel at all for the op. */
 Test(select, hole, .init = set_up_norm, .fini = tear_down) {
     trine_queue *good = open_good(lib, NULL, 0);
-    expect_fail(trine_rms_norm(good, &norm), TRINE_ERR_UNSUPPORTED, "rms_norm: good:0 has no kernel for T=f32 R=f32 W=f32 r=4 n=8 +weight");
+    expect_fail(trine_rms_norm(good, &norm), TRINE_ERR_UNSUPPORTED,
+                "rms_norm: good:0 has no kernel for T=f32 R=f32 W=f32 r=4 n=8 +weight");
     trine_queue_close(good);
 }
 
@@ -286,10 +297,12 @@ Test(select, forced, .init = set_up, .fini = tear_down) {
     assert_ok(trine_scale(good, &args));
     trine_queue_close(good);
     good = open_good(lib, "good_never", 0);
-    expect_fail(trine_scale(good, &args), TRINE_ERR_UNSUPPORTED, "good_never: it never accepts; good_slow: another kernel is forced");
+    expect_fail(trine_scale(good, &args), TRINE_ERR_UNSUPPORTED,
+                "good_never: it never accepts; good_slow: another kernel is forced");
     trine_queue_close(good);
     const trine_queue_options options = { .struct_size = sizeof options, .kernel = "good_fats" };
-    expect_fail(trine_queue_open(lib, trine_device_find(lib, "good"), &options, &good), TRINE_ERR_NOT_FOUND, "good:0 has no kernel \"good_fats\"");
+    expect_fail(trine_queue_open(lib, trine_device_find(lib, "good"), &options, &good), TRINE_ERR_NOT_FOUND,
+                "good:0 has no kernel \"good_fats\"");
     setenv("TRINE_KERNEL", "good_fast", 1);
     good = open_good(lib, NULL, 0);
     assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
@@ -301,11 +314,12 @@ Test(select, forced, .init = set_up, .fini = tear_down) {
 Test(select, failing_kernel, .init = set_up, .fini = tear_down) {
     trine_tensor t = trine_tensor_1d(small_x, TRINE_F32, 16), out = trine_tensor_1d(small_y, TRINE_F32, 16);
     trine_queue *good = open_good(lib, NULL, 0);
-    expect_message(trine_add(good, &(trine_add_args){ TRINE_ARGS(add), .a = &t, .b = &t, .y = &out }), TRINE_ERR_DEVICE, "scale: the device is on fire");
+    expect_message(trine_add(good, &(trine_add_args){ TRINE_ARGS(add), .a = &t, .b = &t, .y = &out }), TRINE_ERR_DEVICE,
+                   "scale: the device is on fire");
     trine_queue_close(good);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ tuning cache */
+/* ----------------------------------------------------------------------------------------------------- tuning cache */
 
 static char directory[128], cache[256];
 
@@ -331,7 +345,8 @@ static void expect_choice(int64_t n, uint32_t flags, const char *kernel, const c
     trine_explanation why;
     assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
     cr_assert(why.chosen >= 0);
-    cr_expect(strcmp(why.candidate[why.chosen].kernel, kernel) == 0, "%s for n = %d", why.candidate[why.chosen].kernel, (int)n);
+    cr_expect(strcmp(why.candidate[why.chosen].kernel, kernel) == 0, "%s for n = %d", why.candidate[why.chosen].kernel,
+              (int)n);
     cr_expect(strcmp(why.why, reason) == 0, "%s", why.why);
     trine_queue_close(good);
     trine_close(tuned);
@@ -367,11 +382,14 @@ Test(tune, chooses_the_fastest, .init = set_up_cache, .fini = tear_down_cache) {
     tune(16);
     char *text = read_whole(cache, NULL);
     cr_expect(count_lines(text, "\n") == 3, "a header and two lines: %s", text);
-    cr_expect(strstr(text, "\ta good device, host, 1 units\t1.0\tscale\tX=f32 T=f32 p=1 q=1 r=1 n=8\tgood_fast\t") != NULL, "%s", text);
+    cr_expect(strstr(text, "\ta good device, host, 1 units\t1.0\tscale\tX=f32 T=f32 p=1 q=1 r=1 n=8\tgood_fast\t") !=
+                  NULL,
+              "%s", text);
     free(text);
 }
 
-/* What a backend ships serves its device, whatever the specification was when it was measured; the cache goes before it. */
+/* What a backend ships serves its device, whatever the specification was when it was measured;
+ * the cache goes before it. */
 Test(tune, shipped, .init = set_up_cache, .fini = tear_down_cache) {
     expect_choice(12, 0, "good_fast", "tuned for this device");
     expect_choice(13, 0, "good_fast", "tuned for this device");
@@ -391,7 +409,8 @@ Test(tune, errors, .init = set_up_cache, .fini = tear_down_cache) {
     expect_fail(trine_tune_call(good, (trine_op)9999, &args), TRINE_ERR_ARGUMENT, "9999");
     expect_fail(trine_tune_call(NULL, TRINE_OP_SCALE, &args), TRINE_ERR_ARGUMENT, "queue is NULL");
     expect_fail(trine_tune_choose(good, TRINE_OP_SCALE, &args, NULL, 1), TRINE_ERR_ARGUMENT, "kernel is NULL");
-    expect_fail(trine_tune_choose(good, TRINE_OP_SCALE, &args, "good_fast", -1), TRINE_ERR_ARGUMENT, "seconds is not a time");
+    expect_fail(trine_tune_choose(good, TRINE_OP_SCALE, &args, "good_fast", -1), TRINE_ERR_ARGUMENT,
+                "seconds is not a time");
     expect_fail(trine_tune_choose(good, TRINE_OP_SCALE, &args, "good_gone", 1), TRINE_ERR_NOT_FOUND, "good_gone");
     tx.dtype = ty.dtype = TRINE_BF16;
     expect_fail(trine_tune_call(good, TRINE_OP_SCALE, &args), TRINE_ERR_UNSUPPORTED, "only f32");
@@ -429,7 +448,8 @@ Test(tune, strict_queue, .init = set_up_cache, .fini = tear_down_cache) {
     const trine_scale_args args = small_call(&tx, &ty, 8);
     trine *tuned = open_tuned();
     trine_queue *good = open_good(tuned, NULL, TRINE_QUEUE_STRICT_WORKSPACE);
-    expect_message(trine_tune_call(good, TRINE_OP_SCALE, &args), TRINE_ERR_WORKSPACE, "scale: needs 32 bytes of workspace, but 0 are reserved");
+    expect_message(trine_tune_call(good, TRINE_OP_SCALE, &args), TRINE_ERR_WORKSPACE,
+                   "scale: needs 32 bytes of workspace, but 0 are reserved");
     trine_explanation why;
     assert_ok(trine_explain(good, TRINE_OP_SCALE, &args, &why));
     cr_expect(strcmp(why.why, "first that accepts") == 0, "the queue is as it was");
@@ -453,7 +473,9 @@ static void edit_cache(const char *from, const char *to, const char *more) {
 
 /* Entries of another driver, device, kernel list or specification are kept, but not used. */
 Test(tune, foreign, .init = set_up_cache, .fini = tear_down_cache) {
-    static const char *const edits[][2] = { { "\t1.0\t", "\t1.1\t" }, { "a good device", "another device" }, { "1 units", "2 units" } };
+    static const char *const edits[][2] = { { "\t1.0\t", "\t1.1\t" },
+                                            { "a good device", "another device" },
+                                            { "1 units", "2 units" } };
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         tune(8);
         expect_choice(8, 0, "good_fast", "tuning cache");
@@ -461,12 +483,20 @@ Test(tune, foreign, .init = set_up_cache, .fini = tear_down_cache) {
         expect_choice(8, 0, "good_slow", "first that accepts");
     }
     tune(8);
-    edit_cache("kernel, seconds\n", "kernel, seconds\n0123456789abcdef\tfedcba9876543210\tsome GPU\t570.1\tan_op_of_tomorrow\tT=f4 z=3\ta_kernel\t1e-3\n", "");
+    edit_cache("kernel, seconds\n",
+               "kernel, seconds\n0123456789abcdef\tfedcba9876543210\tsome GPU\t570.1\tan_op_of_tomorrow\tT=f4 "
+               "z=3\ta_kernel\t1e-3\n",
+               "");
     tune(16);
     char *text = read_whole(cache, NULL);
     cr_expect(count_lines(text, "\n") == 7, "%s", text);
-    cr_expect(strstr(text, "\n0123456789abcdef\tfedcba9876543210\tsome GPU\t570.1\tan_op_of_tomorrow\tT=f4 z=3\ta_kernel\t1e-3\n") != NULL);
-    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) cr_expect(strstr(text, edits[i][1]) != NULL, "%s", text);
+    cr_expect(
+        strstr(
+            text,
+            "\n0123456789abcdef\tfedcba9876543210\tsome GPU\t570.1\tan_op_of_tomorrow\tT=f4 z=3\ta_kernel\t1e-3\n") !=
+        NULL);
+    for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++)
+        cr_expect(strstr(text, edits[i][1]) != NULL, "%s", text);
     free(text);
     expect_choice(8, 0, "good_fast", "tuning cache");
 }
@@ -491,7 +521,8 @@ Test(tune, corrupt, .init = set_up_cache, .fini = tear_down_cache) {
                "0123456789abcdef\t0123456789abcdef\td\te\tscale\tT=f32\tk\t1\textra\n"
                "a line without an end");
     expect_choice(8, 0, "good_fast", "tuning cache");
-    snprintf(command, sizeof command, "TRINE_PATH=%s TRINE_TUNE=%s TRINE_DEVICE=good %s 2>&1", TEST_MODULES, cache, TEST_PROBE);
+    snprintf(command, sizeof command, "TRINE_PATH=%s TRINE_TUNE=%s TRINE_DEVICE=good %s 2>&1", TEST_MODULES, cache,
+             TEST_PROBE);
     cr_expect(run_command(command, output, sizeof output) == 0, "%s", output);
     cr_expect(strstr(output, "8 corrupt lines ignored, the first is line 2") != NULL, "%s", output);
     cr_expect(count_lines(output, "trine:") == 1, "%s", output);
@@ -548,7 +579,8 @@ static void *write_one(void *argument) {
     const int which = (int)(intptr_t)argument;
     tx = trine_tensor_1d(data, TRINE_F32, INT64_C(1) << which);
     ty = trine_tensor_1d(result[which], TRINE_F32, INT64_C(1) << which);
-    const trine_status status = trine_tune_call(good, TRINE_OP_SCALE, &(trine_scale_args){ TRINE_ARGS(scale), .x = &tx, .y = &ty, .alpha = 2 });
+    const trine_status status =
+        trine_tune_call(good, TRINE_OP_SCALE, &(trine_scale_args){ TRINE_ARGS(scale), .x = &tx, .y = &ty, .alpha = 2 });
     trine_queue_close(good);
     trine_close(tuned);
     return (void *)(intptr_t)status;
@@ -571,7 +603,7 @@ Test(tune, concurrent_writers, .init = set_up_cache, .fini = tear_down_cache) {
     free(text);
 }
 
-/* --------------------------------------------------------------------------------------------------- environment and topology */
+/* ----------------------------------------------------------------------------------------- environment and topology */
 
 static char output[1 << 14];
 
@@ -583,9 +615,13 @@ static void probe(const char *variables) {
 
 Test(environment, misspelt) {
     probe("TRINE_VERBOS=1 TRINE_BAKENDS=cpu TRINE_SOMETHING_ELSE=1");
-    cr_expect(strstr(output, "trine: unknown environment variable TRINE_VERBOS: did you mean TRINE_VERBOSE?\n") != NULL, "%s", output);
-    cr_expect(strstr(output, "trine: unknown environment variable TRINE_BAKENDS: did you mean TRINE_BACKENDS?\n") != NULL, "%s", output);
-    cr_expect(strstr(output, "trine: unknown environment variable TRINE_SOMETHING_ELSE: see trine(7)\n") != NULL, "%s", output);
+    cr_expect(strstr(output, "trine: unknown environment variable TRINE_VERBOS: did you mean TRINE_VERBOSE?\n") != NULL,
+              "%s", output);
+    cr_expect(strstr(output, "trine: unknown environment variable TRINE_BAKENDS: did you mean TRINE_BACKENDS?\n") !=
+                  NULL,
+              "%s", output);
+    cr_expect(strstr(output, "trine: unknown environment variable TRINE_SOMETHING_ELSE: see trine(7)\n") != NULL, "%s",
+              output);
     cr_expect(strstr(output, "y=2 4 6 8\n") != NULL, "%s", output);
     probe("TRINE_VERBOSE=0 TRINE_BACKENDS=cpu TRINE_PATH= TRINE_ISA= NOT_TRINE_X=1");
     cr_expect(strstr(output, "trine:") == NULL, "%s", output);
@@ -593,7 +629,8 @@ Test(environment, misspelt) {
 
 Test(environment, verbose) {
     probe("TRINE_VERBOSE=1 TRINE_ISA=baseline");
-    cr_expect(strstr(output, "trine: cpu scale cpu_baseline X=f32 T=f32 p=1 q=1 r=1 n=4 alpha=2 ") != NULL, "%s", output);
+    cr_expect(strstr(output, "trine: cpu scale cpu_baseline X=f32 T=f32 p=1 q=1 r=1 n=4 alpha=2 ") != NULL, "%s",
+              output);
     cr_expect(count_lines(output, "trine:") == 1, "%s", output);
 }
 
@@ -601,9 +638,13 @@ Test(environment, wrong_values) {
     probe("TRINE_ISA=v9");
     cr_expect(strstr(output, "error: trine_open: \"v9\" is not a CPU level; there are baseline") != NULL, "%s", output);
     probe("TRINE_DEVICE=cuda:7");
-    cr_expect(strstr(output, "error: trine_queue_open: TRINE_DEVICE is \"cuda:7\", but there is no such device") != NULL, "%s", output);
+    cr_expect(strstr(output, "error: trine_queue_open: TRINE_DEVICE is \"cuda:7\", but there is no such device") !=
+                  NULL,
+              "%s", output);
     probe("TRINE_KERNEL=none_such");
-    cr_expect(strstr(output, "error: trine_queue_open: cpu has no kernel \"none_such\", which TRINE_KERNEL forces") != NULL, "%s", output);
+    cr_expect(strstr(output, "error: trine_queue_open: cpu has no kernel \"none_such\", which TRINE_KERNEL forces") !=
+                  NULL,
+              "%s", output);
 }
 
 Test(environment, tuning_cache_path) {
@@ -628,7 +669,8 @@ Test(topology, synthetic) {
     probe("HWLOC_SYNTHETIC='pack:2 l3:1(size=16777216) l2:4(size=2097152) l1d:1(size=49152) core:1 pu:2'");
     cr_expect(strstr(output, "units=8 l1=49152 l2=2097152 l3=16777216 ") != NULL, "%s", output);
     probe("HWLOC_SYNTHETIC='core:3 pu:1'"); /* no cache is known: the system's, or what every server core has */
-    cr_expect(strstr(output, "units=3 l1=") != NULL && strstr(output, "l1=0") == NULL && strstr(output, "l2=0") == NULL, "%s", output);
+    cr_expect(strstr(output, "units=3 l1=") != NULL && strstr(output, "l1=0") == NULL && strstr(output, "l2=0") == NULL,
+              "%s", output);
     probe("HWLOC_SYNTHETIC='l2:2(size=1048576) core:2 pu:1'"); /* the last level is the second */
     cr_expect(strstr(output, "units=4 ") != NULL && strstr(output, " l2=1048576 l3=1048576 ") != NULL, "%s", output);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes each allocation that libtrine asks for fail once, in turn: a status comes back, nothing leaks, nothing crashes, and the next try succeeds. */
+/* Makes each allocation that libtrine asks for fail once, in turn: a status comes back, nothing leaks, nothing crashes,
+ * and the next try succeeds. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 int main(void) { return tap_skip_all("the sanitizer has its own allocator"); }
 #else
 
-/* ------------------------------------------------------------------------------------- the allocator, in place of the C library's */
+/* ----------------------------------------------------------------------- the allocator, in place of the C library's */
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
@@ -103,8 +104,10 @@ FILE *fopen(const char *path, const char *mode) {
     if (real == NULL) real = (FILE * (*)(const char *, const char *)) dlsym(RTLD_NEXT, "fopen");
     return real(path, mode);
 }
-int scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *), int (*order)(const struct dirent **, const struct dirent **)) {
-    static int (*real)(const char *, struct dirent ***, int (*)(const struct dirent *), int (*)(const struct dirent **, const struct dirent **));
+int scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+            int (*order)(const struct dirent **, const struct dirent **)) {
+    static int (*real)(const char *, struct dirent ***, int (*)(const struct dirent *),
+                       int (*)(const struct dirent **, const struct dirent **));
     if (of_trine(__builtin_return_address(0)) && fails()) return -1;
     if (real == NULL) real = (__typeof__(real))dlsym(RTLD_NEXT, "scandir");
     return real(path, list, filter, order);
@@ -121,7 +124,7 @@ static int find_trine(struct dl_phdr_info *info, size_t size, void *unused) {
     return 1;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- what is tried */
+/* ---------------------------------------------------------------------------------------------------- what is tried */
 
 static char cache[64];
 static float data[4096];
@@ -131,7 +134,11 @@ typedef struct attempt {
     trine_status (*run)(void); /* undoes what it did */
 } attempt;
 
-static const trine_options options = { .struct_size = sizeof options, .isa = "baseline", .backends = "cpu", .plugin_path = "/nonexistent", .tune_file = cache };
+static const trine_options options = { .struct_size = sizeof options,
+                                       .isa = "baseline",
+                                       .backends = "cpu",
+                                       .plugin_path = "/nonexistent",
+                                       .tune_file = cache };
 
 static trine_status open_library(void) {
     trine *lib;
@@ -187,7 +194,8 @@ static trine_status tune(void) {
     return trine_tune_call(queue, TRINE_OP_SCALE, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &x });
 }
 
-/* Fails the first, second, ... allocation until the attempt gets by without reaching the one to fail. `may_succeed`: what failed may have been dispensable. */
+/* Fails the first, second, ... allocation until the attempt gets by without reaching the one to fail. `may_succeed`:
+ * what failed may have been dispensable. */
 static void try_all(const attempt *a, bool may_succeed) {
     const trine_status first = a->run();
     if (!tap(first == TRINE_OK, "%s: %s", a->name, first ? trine_error_message() : "works")) return;
@@ -203,9 +211,11 @@ static void try_all(const attempt *a, bool may_succeed) {
         unnamed += status != TRINE_OK && trine_error_message()[0] == 0;
         leaked += live - before;
         if (live != before) printf("# %s: allocation %ld leaks %ld\n", a->name, tried, live - before);
-        if (status == TRINE_OK && !may_succeed) printf("# %s: allocation %ld failed without an error\n", a->name, tried);
+        if (status == TRINE_OK && !may_succeed)
+            printf("# %s: allocation %ld failed without an error\n", a->name, tried);
     }
-    tap(leaked == 0 && unnamed == 0 && (may_succeed || silent == 0), "%s: %ld allocations failed in turn", a->name, tried);
+    tap(leaked == 0 && unnamed == 0 && (may_succeed || silent == 0), "%s: %ld allocations failed in turn", a->name,
+        tried);
     tap(a->run() == TRINE_OK && live == before, "%s: works again", a->name);
 }
 
@@ -216,7 +226,8 @@ int main(void) {
     snprintf(cache, sizeof cache, "/tmp/trine-faults-%ld", (long)getpid());
     /* The cache is an optimization: a library without one works. */
     try_all(&(attempt){ "trine_open", open_library }, true);
-    if (!tap(trine_open(&options, &lib) == TRINE_OK && trine_queue_open(lib, 0, NULL, &queue) == TRINE_OK, "opened")) return tap_end();
+    if (!tap(trine_open(&options, &lib) == TRINE_OK && trine_queue_open(lib, 0, NULL, &queue) == TRINE_OK, "opened"))
+        return tap_end();
     try_all(&(attempt){ "trine_queue_open", open_queue }, false);
     try_all(&(attempt){ "trine_queue_reserve", reserve }, false);
     try_all(&(attempt){ "trine_memory_alloc", allocate }, false);

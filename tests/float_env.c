@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's floating-point environment changes no result, on one thread or several, and is as it was when a call returns. */
+/* The caller's floating-point environment changes no result, on one thread or several, and is as it
+ * was when a call returns. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,16 +50,22 @@ typedef struct outputs {
 } outputs;
 
 static bool run(trine_queue *queue, outputs *y) {
-    trine_tensor x = trine_tensor_1d(input, TRINE_F32, N), wide = trine_tensor_1d(y->wide, TRINE_F64, N), scaled = trine_tensor_1d(y->scaled, TRINE_F32, N);
-    trine_tensor kept = trine_tensor_1d(y->kept, TRINE_F32, N), param = trine_tensor_1d(y->param, TRINE_F32, N), m = trine_tensor_1d(y->m, TRINE_F32, N);
+    trine_tensor x = trine_tensor_1d(input, TRINE_F32, N), wide = trine_tensor_1d(y->wide, TRINE_F64, N),
+                 scaled = trine_tensor_1d(y->scaled, TRINE_F32, N);
+    trine_tensor kept = trine_tensor_1d(y->kept, TRINE_F32, N), param = trine_tensor_1d(y->param, TRINE_F32, N),
+                 m = trine_tensor_1d(y->m, TRINE_F32, N);
     trine_tensor v = trine_tensor_1d(y->v, TRINE_F32, N), matrix = trine_tensor_2d(y->scaled, TRINE_F32, 100, N / 100);
     trine_tensor rows = trine_tensor_2d(y->rows, TRINE_F32, 100, N / 100);
-    for (int i = 0; i < N; i++) memcpy(&y->v[i], &input[i], sizeof input[i]); /* without arithmetic, which would flush */
+    /* without arithmetic, which would flush */
+    for (int i = 0; i < N; i++) memcpy(&y->v[i], &input[i], sizeof input[i]);
     return trine_cast(queue, &(trine_cast_args){ TRINE_ARGS(cast), .x = &x, .y = &wide }) == TRINE_OK &&
            trine_dropout(queue, &(trine_dropout_args){ TRINE_ARGS(dropout), .x = &x, .y = &kept }) == TRINE_OK &&
-           trine_adamw(queue, &(trine_adamw_args){ TRINE_ARGS(adamw), .param = &param, .m = &m, .v = &v, .grad = &kept, .step = 1, .lr = 0.1f }) == TRINE_OK &&
-           trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &scaled, .alpha = 1.7f }) == TRINE_OK &&
-           trine_softmax(queue, &(trine_softmax_args){ TRINE_ARGS(softmax), .x = &matrix, .y = &rows, .scale = 1e37f }) == TRINE_OK;
+           trine_adamw(queue, &(trine_adamw_args){ TRINE_ARGS(adamw), .param = &param, .m = &m, .v = &v, .grad = &kept,
+                                                   .step = 1, .lr = 0.1f }) == TRINE_OK &&
+           trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &scaled, .alpha = 1.7f }) ==
+               TRINE_OK &&
+           trine_softmax(queue, &(trine_softmax_args){ TRINE_ARGS(softmax), .x = &matrix, .y = &rows,
+                                                       .scale = 1e37f }) == TRINE_OK;
 }
 
 /* In the default environment: does each op keep its subnormals? Of adamw, v starts as one. */
@@ -66,7 +73,8 @@ static bool right(int op, const outputs *y) {
     for (int i = 0; i < N; i++) {
         float x;
         memcpy(&x, &input[i], sizeof x);
-        const bool good[OPS] = { y->wide[i] == (double)x, y->scaled[i] == x * 1.7f, y->kept[i] == x, y->v[i] != 0, y->rows[i] > 0 };
+        const bool good[OPS] = { y->wide[i] == (double)x, y->scaled[i] == x * 1.7f, y->kept[i] == x, y->v[i] != 0,
+                                 y->rows[i] > 0 };
         if (!good[op]) return false;
     }
     return true;
@@ -99,7 +107,10 @@ static void try_environment(trine_queue *queue, const char *what, uint64_t bits,
 static void try_queue(trine *lib, int threads, outputs *expected) {
     trine_queue *queue;
     char what[64];
-    if (!tap(trine_queue_open(lib, 0, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .threads = threads }, &queue) == TRINE_OK, "queue"))
+    if (!tap(trine_queue_open(lib, 0,
+                              &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .threads = threads },
+                              &queue) == TRINE_OK,
+             "queue"))
         return;
     if (threads == 1) {
         tap(run(queue, expected), "five ops ran: %s", trine_error_message());

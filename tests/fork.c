@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After fork(), CPU queues go on working in the child, with the same bits, although the parent's threads are not in it. */
+/* After fork(), CPU queues go on working in the child, with the same bits,
+ * although the parent's threads are not in it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 
 #include "tap.h"
 
-/* By exit(), so that the runtime's own end is tried too; but LeakSanitizer would look for the parent's threads there. */
+/* By exit(), so that the runtime's own end is tried too; but LeakSanitizer would look
+ * for the parent's threads there. */
 #if defined(__SANITIZE_ADDRESS__)
 #define LEAVE _exit
 #else
@@ -23,8 +25,10 @@ static float input[ROWS * COLUMNS], before[ROWS * COLUMNS], after[ROWS * COLUMNS
 static float product[SIZE * SIZE], again[SIZE * SIZE];
 
 static bool run(trine_queue *queue, float *y, float *d) {
-    const trine_tensor tx = trine_tensor_2d(input, TRINE_F32, ROWS, COLUMNS), ty = trine_tensor_2d(y, TRINE_F32, ROWS, COLUMNS);
-    const trine_tensor ta = trine_tensor_2d(input, TRINE_F32, SIZE, SIZE), td = trine_tensor_2d(d, TRINE_F32, SIZE, SIZE);
+    const trine_tensor tx = trine_tensor_2d(input, TRINE_F32, ROWS, COLUMNS),
+                       ty = trine_tensor_2d(y, TRINE_F32, ROWS, COLUMNS);
+    const trine_tensor ta = trine_tensor_2d(input, TRINE_F32, SIZE, SIZE),
+                       td = trine_tensor_2d(d, TRINE_F32, SIZE, SIZE);
     return trine_softmax(queue, &(trine_softmax_args){ TRINE_ARGS(softmax), .x = &tx, .y = &ty }) == TRINE_OK &&
            trine_matmul(queue, &(trine_matmul_args){ TRINE_ARGS(matmul), .a = &ta, .b = &ta, .d = &td }) == TRINE_OK;
 }
@@ -41,7 +45,9 @@ static int in_child(int (*child)(trine *lib, trine_queue *queue), trine *lib, tr
     return WEXITSTATUS(status);
 }
 
-static bool same_bits(void) { return memcmp(before, after, sizeof before) == 0 && memcmp(product, again, sizeof product) == 0; }
+static bool same_bits(void) {
+    return memcmp(before, after, sizeof before) == 0 && memcmp(product, again, sizeof product) == 0;
+}
 
 static int old_queue(trine *lib, trine_queue *queue) {
     (void)lib;
@@ -74,7 +80,8 @@ int main(void) {
     trine_queue *queue;
     const trine_queue_options options = { .struct_size = sizeof options, .threads = 2 };
     for (int i = 0; i < ROWS * COLUMNS; i++) input[i] = (float)(i * 7919 % 1000) / 1000;
-    if (!tap(trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &options, &queue) == TRINE_OK, "opened: %s", trine_error_message()))
+    if (!tap(trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &options, &queue) == TRINE_OK, "opened: %s",
+             trine_error_message()))
         return tap_end();
     tap(run(queue, before, product), "two threads in the parent: %s", trine_error_message());
     tap(in_child(old_queue, lib, queue) == 0, "the parent's queue in a child");

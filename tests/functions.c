@@ -11,7 +11,9 @@ enum { MANY = 5000 };
 static char places[MANY];
 static simt_functions functions;
 
-static void name_of(int i, char name_out[static SIMT_NAME_SIZE]) { snprintf(name_out, SIMT_NAME_SIZE, "op_step_bf16_%d", i); }
+static void name_of(int i, char name_out[static SIMT_NAME_SIZE]) {
+    snprintf(name_out, SIMT_NAME_SIZE, "op_step_bf16_%d", i);
+}
 
 int main(void) {
     char name[SIMT_NAME_SIZE];
@@ -30,7 +32,9 @@ int main(void) {
     tap(right && simt_function_find(&functions, "op_step_bf16_5000") == NULL, "all %d are found, and no other", MANY);
 
     const simt_function whole = { .step = "full", .ragged = true, .type = { TRINE_BF16, TRINE_F32 }, .variant = 512 };
-    tap(simt_function_name("rms_norm_backward", &whole, name) && strcmp(name, "rms_norm_backward_full_ragged_bf16_f32_512") == 0, "a name has its parts");
+    tap(simt_function_name("rms_norm_backward", &whole, name) &&
+            strcmp(name, "rms_norm_backward_full_ragged_bf16_f32_512") == 0,
+        "a name has its parts");
     char op[SIMT_NAME_SIZE];
     memset(op, 'a', sizeof op);
     op[sizeof op - sizeof "_bf16"] = 0;

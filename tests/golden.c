@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* References and kernels against oracles outside this repository, by the golden vectors of tests/golden: each op has some, and the reference in float64 and the CPU's
- * kernels at every level that the machine has meet them. check/compare.c says how near. Where a device is emulated, tests/emulated.c does the same there. */
+/* References and kernels against oracles outside this repository, by the golden vectors of tests/golden: each op has
+ * some, and the reference in float64 and the CPU's kernels at every level that the machine has meet them.
+ * check/compare.c says how near. Where a device is emulated, tests/emulated.c does the same there. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 
@@ -26,11 +27,14 @@ ParameterizedTest(int *op, golden, op) {
     const char *name = trine_op_name((trine_op)*op);
     cr_assert(run(name, TEST_SOURCE "/tests/golden"), "%s: %s", name, report.error);
     for (int i = 0; i < report.failures; i++)
-        cr_expect(false, "%s %s: %s\n%s", name, report.failure[i].kernel, report.failure[i].text, report.failure[i].replay);
+        cr_expect(false, "%s %s: %s\n%s", name, report.failure[i].kernel, report.failure[i].text,
+                  report.failure[i].replay);
     const check_count *count = &report.op[0].count;
-    cr_expect(count->failed == 0 && count->skipped == 0, "%s: %lld failed, %lld skipped", name, (long long)count->failed, (long long)count->skipped);
+    cr_expect(count->failed == 0 && count->skipped == 0, "%s: %lld failed, %lld skipped", name,
+              (long long)count->failed, (long long)count->skipped);
     /* The reference, and a kernel of one level at least. */
-    cr_expect(count->cases > 0 && count->passed >= 2 * count->cases, "%s: %lld passed of %lld cases", name, (long long)count->passed, (long long)count->cases);
+    cr_expect(count->cases > 0 && count->passed >= 2 * count->cases, "%s: %lld passed of %lld cases", name,
+              (long long)count->passed, (long long)count->cases);
 }
 
 /* An op without golden vectors is no op: what the message says is what its author must do. */
@@ -39,8 +43,9 @@ Test(golden, missing) {
     make_directory(directory);
     cr_assert(run("softmax", directory), "%s", report.error);
     cr_expect(report.op[0].count.failed == 1 && report.op[0].count.passed == 0);
-    cr_expect(strstr(report.failure[0].text, "tests/golden/<family>/oracle.py") && strstr(report.failure[0].text, "make.py softmax"), "%s",
-              report.failure[0].text);
+    cr_expect(strstr(report.failure[0].text, "tests/golden/<family>/oracle.py") &&
+                  strstr(report.failure[0].text, "make.py softmax"),
+              "%s", report.failure[0].text);
     remove_directory(directory);
 }
 
@@ -56,12 +61,13 @@ static void expect_file(const char *text, int64_t passed, const char *failure) {
     if (failure == NULL) {
         cr_expect(report.failures == 0 && report.op[0].count.passed >= passed, "%s", report.failure[0].text);
     } else {
-        cr_expect(report.failures > 0 && strstr(report.failure[0].text, failure), "\"%s\" instead of \"%s\"", report.failures ? report.failure[0].text : "",
-                  failure);
+        cr_expect(report.failures > 0 && strstr(report.failure[0].text, failure), "\"%s\" instead of \"%s\"",
+                  report.failures ? report.failure[0].text : "", failure);
     }
 }
 
-/* What is malformed is told, and a wrong value is seen: of the reference to 2^-40 of the largest, of kernels to their bound. */
+/* What is malformed is told, and a wrong value is seen: of the reference to 2^-40 of the largest,
+ * of kernels to their bound. */
 Test(golden, files) {
     const char *const half = "case two: T=f32 s=1 n=2\nin x 1x2\n 2*0x3p-1\nout y 1x2\n 0x1p-1 0x1p-1\n";
     char text[512];
@@ -78,6 +84,7 @@ Test(golden, files) {
     expect_file("case a: s=1 n=2\nout y 1x2\n 2*0x1p-1\n", 0, "the values of x are missing");
     expect_file("case a: T=bf16 s=1 n=2\nin x 1x2\n 2*0x1001p-12\nout y 1x2\n 2*0x1p-1\n", 0, "is no bf16");
     expect_file("case a: s=1 n=2\nin x 1x2\n 2*1\nout y 1x2\n 0x1p-1 0x10000000001p-41\n", 0, NULL);
-    expect_file("case a: s=1 n=2\nin x 1x2\n 2*1\nout y 1x2\n 0x1p-1 0x4000000001p-39\n", 0, "by the oracle of the golden vectors");
+    expect_file("case a: s=1 n=2\nin x 1x2\n 2*1\nout y 1x2\n 0x1p-1 0x4000000001p-39\n", 0,
+                "by the oracle of the golden vectors");
     expect_file("case a: s=1 n=2\nin x 1x2\n 2*1\nout y 1x2\n 0x1p-1 nan\n", 0, "by the oracle of the golden vectors");
 }

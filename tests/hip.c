@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HIP module over the emulated libamdhip64: what it refuses and why, streams and graphs, and what becomes of every failing call. TEST_HIP is the emulated
- * library, TEST_MODULE the module. */
+/* The HIP module over the emulated libamdhip64: what it refuses and why, streams and graphs, and what becomes of every
+ * failing call. TEST_HIP is the emulated library, TEST_MODULE the module. */
 #include <dlfcn.h>
 
 #include "backends/hip/driver/driver.h"
@@ -37,7 +37,8 @@ static bool load_emulated(const char *chip) {
     *(void **)&emulated.end = symbol(library, "hipStreamEndCapture");
     *(void **)&emulated.instantiate = symbol(library, "hipGraphInstantiate");
     *(void **)&emulated.replay = symbol(library, "hipGraphLaunch");
-    return emulated.fail && emulated.failed && emulated.create && emulated.begin && emulated.end && emulated.instantiate && emulated.replay;
+    return emulated.fail && emulated.failed && emulated.create && emulated.begin && emulated.end &&
+           emulated.instantiate && emulated.replay;
 }
 
 /* The entry point fails at its call number `at`, and at all later ones if `stays`. */
@@ -47,12 +48,13 @@ static void fail_at(const char *entry, int at, bool stays, int result) {
     emulated.fail(text);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- scenarios */
+/* -------------------------------------------------------------------------------------------------------- scenarios */
 
 static bool without_driver(const void *context) {
     (void)context;
     trine *lib = open_backend("hip");
-    return lib && refused_for(lib, "hip", "no device: there is no /sys/class/kfd") && trine_device_count(lib) == 1 && works(lib, 0);
+    return lib && refused_for(lib, "hip", "no device: there is no /sys/class/kfd") && trine_device_count(lib) == 1 &&
+           works(lib, 0);
 }
 
 static bool without_device(const void *context) {
@@ -78,8 +80,9 @@ static bool chip_works(const void *chip) {
     setenv("CDNA_ORDERS", "2", 1);
     trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
     trine_device_info_t info;
-    return lib && trine_device_find(lib, "hip:0") == 1 && trine_device_info(lib, 1, &info) == TRINE_OK && strcmp(info.arch, chip) == 0 &&
-           strcmp(info.pci, "0000:c1:00.0") == 0 && strstr(info.model, "(emulated)") && info.units >= 104 && works(lib, 1) && works(lib, 1);
+    return lib && trine_device_find(lib, "hip:0") == 1 && trine_device_info(lib, 1, &info) == TRINE_OK &&
+           strcmp(info.arch, chip) == 0 && strcmp(info.pci, "0000:c1:00.0") == 0 && strstr(info.model, "(emulated)") &&
+           info.units >= 104 && works(lib, 1) && works(lib, 1);
 }
 
 /* An op on the caller's stream, captured before its code was ever loaded, then replayed. */
@@ -91,11 +94,14 @@ static bool captured(const void *chip) {
     trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
     if (!lib || emulated.create(&stream) != HIP_SUCCESS) return false;
     const trine_queue_options options = { .struct_size = sizeof options, .stream = stream };
-    if (trine_queue_open(lib, 1, &options, &queue) != TRINE_OK || trine_memory_alloc(queue, sizeof x, &memory) != TRINE_OK) return false;
+    if (trine_queue_open(lib, 1, &options, &queue) != TRINE_OK ||
+        trine_memory_alloc(queue, sizeof x, &memory) != TRINE_OK)
+        return false;
     if (trine_memory_write(queue, memory, x, sizeof x) != TRINE_OK) return false;
     const trine_tensor t = trine_tensor_1d(memory, TRINE_F32, 3);
     if (emulated.begin(stream, 0) != HIP_SUCCESS) return false;
-    const trine_status status = trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 2 });
+    const trine_status status =
+        trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 2 });
     if (emulated.end(stream, &graph) != HIP_SUCCESS || status != TRINE_OK) {
         fprintf(stderr, "%s\n", trine_error_message());
         return false;
@@ -108,13 +114,15 @@ static bool captured(const void *chip) {
 
 /* Calls whose failure changes no result, or comes when there is nobody to tell. */
 static bool unheard(const char *entry, int call) {
-    static const char *const names[] = { "hipStreamDestroy", "hipEventDestroy", "hipDeviceGetAttribute", "hipGraphDestroy", "hipGraphExecDestroy" };
+    static const char *const names[] = { "hipStreamDestroy", "hipEventDestroy", "hipDeviceGetAttribute",
+                                         "hipGraphDestroy", "hipGraphExecDestroy" };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(entry, names[i]) == 0) return true;
     return strcmp(entry, "hipThreadExchangeStreamCaptureMode") == 0 && call % 2 == 0;
 }
 
-/* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does, and the next try succeeds. */
+/* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does,
+ * and the next try succeeds. */
 static bool survives(const char *entry, const char *chip) {
     for (int call = 1; call < 1 << 20; call += call < 16 ? 1 : call) {
         if (!load_emulated(chip)) return false;
@@ -123,7 +131,8 @@ static bool survives(const char *entry, const char *chip) {
         bool right = true, said = true;
         if (trine_device_count(lib) == 2) {
             const trine_status status = double_numbers(lib, 1, NULL, &right);
-            const bool told = status == TRINE_ERR_DEVICE && strstr(trine_error_message(), words) && strstr(trine_error_message(), "hip");
+            const bool told = status == TRINE_ERR_DEVICE && strstr(trine_error_message(), words) &&
+                              strstr(trine_error_message(), "hip");
             if (emulated.failed() > 0) said = told || (unheard(entry, call) && status == TRINE_OK && right);
         } else {
             const char *reason = refusal(lib, "hip");
@@ -136,7 +145,8 @@ static bool survives(const char *entry, const char *chip) {
         const bool again = works(lib, 1);
         trine_close(lib);
         if (!said || !again) {
-            fprintf(stderr, "%s, call %d: %s: %s\n", entry, call, said ? "not usable afterwards" : "no words", trine_error_message());
+            fprintf(stderr, "%s, call %d: %s: %s\n", entry, call, said ? "not usable afterwards" : "no words",
+                    trine_error_message());
             return false;
         }
         if (!failed) return right;
@@ -158,7 +168,8 @@ static bool out_of_memory(const void *chip) {
     if (!lib) return false;
     fail_at("hipMalloc", 1, true, HIP_OUT_OF_MEMORY);
     const trine_status status = double_numbers(lib, 1, NULL, &right);
-    if (status != TRINE_ERR_MEMORY || !strstr(trine_error_message(), "no 12 bytes are left on hip:0: hipMalloc: out of memory")) {
+    if (status != TRINE_ERR_MEMORY ||
+        !strstr(trine_error_message(), "no 12 bytes are left on hip:0: hipMalloc: out of memory")) {
         fprintf(stderr, "%s: %s\n", trine_status_name(status), trine_error_message());
         return false;
     }
@@ -175,7 +186,9 @@ static bool lost(const void *chip) {
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         fail_at(entries[i], 1, true, LAUNCH_FAILURE);
         for (int again = 0; again < 2; again++)
-            if (double_numbers(lib, 1, NULL, &right) != TRINE_ERR_DEVICE || !strstr(trine_error_message(), "unspecified launch failure")) return false;
+            if (double_numbers(lib, 1, NULL, &right) != TRINE_ERR_DEVICE ||
+                !strstr(trine_error_message(), "unspecified launch failure"))
+                return false;
         if (!works(lib, 0)) return false;
     }
     return true;
@@ -211,7 +224,8 @@ int main(void) {
     tap(alone(foreign, survivor), "a device there is no code for");
     for (const char *chip = survivor; chip; chip = strtok(NULL, " ")) test_chip(chip);
 #define ENTRY(type, name, parameters) \
-    if (strcmp(#name, "GetErrorString") != 0) tap(alone(survives_alone, STRING(hip##name)), "%s fails", STRING(hip##name));
+    if (strcmp(#name, "GetErrorString") != 0) \
+        tap(alone(survives_alone, STRING(hip##name)), "%s fails", STRING(hip##name));
     HIP_ENTRY_POINTS(ENTRY)
 #undef ENTRY
     tap(alone(survives_alone, "hipGetDevicePropertiesR0600"), "hipGetDevicePropertiesR0600 fails");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the backends of test modules share: a device whose memory is the host's and whose work is done when a launch returns. */
+/* What the backends of test modules share: a device whose memory is the host's and whose work is
+ * done when a launch returns. */
 #ifndef TRINE_TESTS_HOST_DEVICE_H
 #define TRINE_TESTS_HOST_DEVICE_H
 
@@ -24,7 +25,8 @@ static trine_status memory_free(const trine_device *device, void *queue, void *m
     return TRINE_OK;
 }
 
-static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host, size_t bytes) {
+static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host,
+                                 size_t bytes) {
     (void)device, (void)queue;
     if (bytes > 0) memcpy(memory, host, bytes);
     return TRINE_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of a device module over a driver for tests share: work for its devices, and scenarios in processes of their own, since a module is
- * initialised once. */
+/* What the tests of a device module over a driver for tests share: work for its devices, and scenarios in processes of
+ * their own, since a module is initialised once. */
 #ifndef TRINE_TESTS_MODULE_H
 #define TRINE_TESTS_MODULE_H
 
@@ -15,7 +15,8 @@
 
 static inline trine *open_backend(const char *name) {
     trine *lib = NULL;
-    if (trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .backends = name, .tune_file = "/dev/null" }, &lib) != TRINE_OK)
+    if (trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .backends = name, .tune_file = "/dev/null" },
+                   &lib) != TRINE_OK)
         fprintf(stderr, "%s\n", trine_error_message());
     return lib;
 }
@@ -45,7 +46,8 @@ static inline trine_status double_recorded(trine_queue *queue, void *x, void *y,
     *ended_out = status != TRINE_OK;
     if (status != TRINE_OK) return status;
     status = trine_memory_copy(queue, y, x, 3 * sizeof(float));
-    if (status == TRINE_OK) status = trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 2 });
+    if (status == TRINE_OK)
+        status = trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 2 });
     ended = trine_graph_end(queue, &graph);
     *ended_out = ended == TRINE_OK;
     if (status == TRINE_OK) status = ended;
@@ -55,7 +57,8 @@ static inline trine_status double_recorded(trine_queue *queue, void *x, void *y,
     return status;
 }
 
-/* What a recording would not survive is refused, and it goes on: calls that wait or allocate, and an op with too little workspace. */
+/* What a recording would not survive is refused, and it goes on: calls that wait or allocate,
+ * and an op with too little workspace. */
 static inline bool refuses_while_recorded(trine *lib, int device) {
     enum { N = 1 << 18 };
     trine_queue *queue;
@@ -63,8 +66,12 @@ static inline bool refuses_while_recorded(trine *lib, int device) {
     void *x, *sums, *more;
     float y[4], fours[4] = { 4, 4, 4, 4 };
     size_t bytes = 0;
-    if (trine_queue_open(lib, device, NULL, &queue) != TRINE_OK || trine_memory_alloc(queue, N * sizeof(float), &x) != TRINE_OK) return false;
-    if (trine_memory_alloc(queue, sizeof y, &sums) != TRINE_OK || trine_memory_write(queue, sums, fours, sizeof fours) != TRINE_OK) return false;
+    if (trine_queue_open(lib, device, NULL, &queue) != TRINE_OK ||
+        trine_memory_alloc(queue, N * sizeof(float), &x) != TRINE_OK)
+        return false;
+    if (trine_memory_alloc(queue, sizeof y, &sums) != TRINE_OK ||
+        trine_memory_write(queue, sums, fours, sizeof fours) != TRINE_OK)
+        return false;
     const trine_tensor tall = trine_tensor_2d(x, TRINE_F32, N / 4, 4), of_columns = trine_tensor_1d(sums, TRINE_F32, 4);
     const trine_reduce_sum_args sum = { TRINE_ARGS(reduce_sum), .x = &tall, .column_sums = &of_columns };
     if (trine_workspace(queue, TRINE_OP_REDUCE_SUM, &sum, &bytes) != TRINE_OK || bytes == 0) return false;
@@ -78,8 +85,10 @@ static inline bool refuses_while_recorded(trine *lib, int device) {
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) good &= refused[i] == TRINE_ERR_UNSUPPORTED;
     good &= strstr(trine_error_message(), "trine_memory_read: the queue's work is being recorded") != NULL;
     good &= trine_graph_begin(queue) == TRINE_ERR_ARGUMENT;
-    good &= trine_reduce_sum(queue, &sum) == TRINE_ERR_WORKSPACE && strstr(trine_error_message(), "while the queue is recorded") != NULL;
-    good &= trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &of_columns, .y = &of_columns, .alpha = 2 }) == TRINE_OK;
+    good &= trine_reduce_sum(queue, &sum) == TRINE_ERR_WORKSPACE &&
+            strstr(trine_error_message(), "while the queue is recorded") != NULL;
+    good &= trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &of_columns, .y = &of_columns,
+                                                    .alpha = 2 }) == TRINE_OK;
     good &= trine_graph_end(queue, &graph) == TRINE_OK && trine_graph_launch(queue, graph) == TRINE_OK;
     good &= trine_memory_read(queue, y, sums, sizeof y) == TRINE_OK && y[0] == 8 && y[3] == 8;
     if (!good) fprintf(stderr, "recording: %s\n", trine_error_message());
@@ -89,14 +98,16 @@ static inline bool refuses_while_recorded(trine *lib, int device) {
     return good;
 }
 
-/* Opens a queue, doubles three numbers on it, by hand, recorded and as a measurement, and closes it. The first error ends it. */
+/* Opens a queue, doubles three numbers on it, by hand, recorded and as a measurement, and closes it.
+ * The first error ends it. */
 static inline trine_status double_numbers(trine *lib, int device, void *stream, bool *right_out) {
     const float x[3] = { 1, 2, 3 };
     float y[3] = { 0 }, twice[3] = { 0 };
     void *memory = NULL, *copy = NULL;
     bool ended = true; /* a driver that cannot end a recording cannot free either */
     trine_queue *queue = NULL;
-    trine_status status = trine_queue_open(lib, device, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .stream = stream }, &queue);
+    trine_status status = trine_queue_open(
+        lib, device, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .stream = stream }, &queue);
     if (status == TRINE_OK) status = trine_memory_alloc(queue, sizeof x, &memory);
     if (status == TRINE_OK) status = trine_memory_alloc(queue, sizeof x, &copy);
     if (status == TRINE_OK) status = trine_memory_write(queue, memory, x, sizeof x);

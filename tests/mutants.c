@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agreement engine itself: it passes every correct kernel of the module of mutants, and catches every wrong one. TEST_MUTANTS is the
+/* The agreement engine itself: it passes every correct kernel of the module of mutants, and catches every wrong one.
+ * TEST_MUTANTS is the
  * module's directory. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
@@ -32,7 +33,8 @@ static check_options options_of(const candidate *m, double budget, bool host_mem
                             .plugin_path = TEST_MUTANTS,
                             .seed = 1,
                             .budget = budget,
-                            .timeout = m->what ? 2 : 0, /* some never return; a large case of a correct one may take as long */
+                            /* some never return; a large case of a correct one may take as long */
+                            .timeout = m->what ? 2 : 0,
                             .stop = true,
                             .host_memory = host_memory };
 }
@@ -49,7 +51,8 @@ Test(mutants, correct_kernels_pass) {
         if (mutants[i].what) continue;
         for (int host = 0; host < 2; host++) {
             run(&mutants[i], 2, host);
-            cr_expect(report.op[0].count.failed == 0, "%s: %s\n%s", mutants[i].kernel, report.failure[0].text, report.failure[0].replay);
+            cr_expect(report.op[0].count.failed == 0, "%s: %s\n%s", mutants[i].kernel, report.failure[0].text,
+                      report.failure[0].replay);
             cr_expect(report.op[0].count.passed > 0, "%s: none passed", mutants[i].kernel);
         }
     }
@@ -62,8 +65,10 @@ Test(mutants, wrong_kernels_are_caught) {
         run(&mutants[i], 30, true);
         all++;
         caught += report.op[0].count.failed > 0;
-        cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", mutants[i].kernel, (long long)report.op[0].count.cases, mutants[i].what);
-        cr_expect(report.failures == 0 || strstr(report.failure[0].replay, "--seed 1 --case ") != NULL, "%s", report.failure[0].replay);
+        cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", mutants[i].kernel,
+                  (long long)report.op[0].count.cases, mutants[i].what);
+        cr_expect(report.failures == 0 || strstr(report.failure[0].replay, "--seed 1 --case ") != NULL, "%s",
+                  report.failure[0].replay);
     }
     printf("# mutants: %d caught of %d\n", caught, all);
     fflush(stdout);
@@ -82,7 +87,8 @@ Test(mutants, damage_is_caught_in_every_op) {
             snprintf(kernel, sizeof kernel, "%s_%s", trine_op_name((trine_op)op), damages[i][0]);
             run(&(candidate){ trine_op_name((trine_op)op), kernel, NULL }, 30, true);
             caught += report.op[0].count.failed > 0;
-            cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", kernel, (long long)report.op[0].count.cases, damages[i][1]);
+            cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", kernel,
+                      (long long)report.op[0].count.cases, damages[i][1]);
         }
     printf("# mutants: %d caught of %d\n", caught, (TRINE_OP_COUNT - 1) * kinds);
     fflush(stdout);
@@ -106,7 +112,8 @@ Test(mutants, references_pass) {
         char kernel[64];
         snprintf(kernel, sizeof kernel, "%s_reference", trine_op_name((trine_op)op));
         run(&(candidate){ trine_op_name((trine_op)op), kernel, NULL }, 0.3, true);
-        cr_expect(report.op[0].count.failed == 0, "%s: %s\n%s", kernel, report.failure[0].text, report.failure[0].replay);
+        cr_expect(report.op[0].count.failed == 0, "%s: %s\n%s", kernel, report.failure[0].text,
+                  report.failure[0].replay);
         cr_expect(report.op[0].count.passed > 0, "%s: none passed", kernel);
     }
 }
@@ -119,11 +126,13 @@ Test(mutants, family_mutants_are_caught) {
             char kernel[64];
             snprintf(kernel, sizeof kernel, "%s_%s", m->op, m->name);
             check_options options = options_of(&(candidate){ m->op, kernel, m->what }, 60, true);
-            options.types = m->types, options.dims = m->dims, options.timeout = 0, options.cases = m->cases > 0 ? m->cases : 400;
+            options.types = m->types, options.dims = m->dims, options.timeout = 0,
+            options.cases = m->cases > 0 ? m->cases : 400;
             cr_assert(check_run(&options, &report), "%s: %s", kernel, report.error);
             all++;
             caught += report.op[0].count.failed > 0;
-            cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", kernel, (long long)report.op[0].count.cases, m->what);
+            cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", kernel,
+                      (long long)report.op[0].count.cases, m->what);
         }
     printf("# mutants: %d caught of %d\n", caught, all);
     fflush(stdout);
@@ -131,26 +140,34 @@ Test(mutants, family_mutants_are_caught) {
 
 /* Device memory has no guard pages: bands round it must show the same. */
 Test(mutants, guard_bands) {
-    static const candidate writers[] = { { "rms_norm", "rms_norm_writes_beyond", "" },       { "rms_norm", "rms_norm_writes_padding", "" },
-                                         { "rms_norm", "rms_norm_input_modified", "" },      { "reduce_sum", "reduce_sum_workspace_overrun", "" },
-                                         { "reduce_sum", "reduce_sum_stale_workspace", "" }, { "rms_norm", "rms_norm_wrong_stride", "" } };
+    static const candidate writers[] = {
+        { "rms_norm", "rms_norm_writes_beyond", "" },       { "rms_norm", "rms_norm_writes_padding", "" },
+        { "rms_norm", "rms_norm_input_modified", "" },      { "reduce_sum", "reduce_sum_workspace_overrun", "" },
+        { "reduce_sum", "reduce_sum_stale_workspace", "" }, { "rms_norm", "rms_norm_wrong_stride", "" }
+    };
     for (size_t i = 0; i < sizeof writers / sizeof writers[0]; i++) {
         run(&writers[i], 30, false);
-        cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases", writers[i].kernel, (long long)report.op[0].count.cases);
+        cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases", writers[i].kernel,
+                  (long long)report.op[0].count.cases);
     }
 }
 
 /* A replay line's case fails again, alone. */
 Test(mutants, replay) {
     const candidate wrong = { "rms_norm", "rms_norm_wrong_tail", NULL };
-    check_options options = {
-        .device = "mutant:0", .op = wrong.op, .kernel = wrong.kernel, .backends = "mutant", .plugin_path = TEST_MUTANTS, .seed = 1, .host_memory = true
-    };
+    check_options options = { .device = "mutant:0",
+                              .op = wrong.op,
+                              .kernel = wrong.kernel,
+                              .backends = "mutant",
+                              .plugin_path = TEST_MUTANTS,
+                              .seed = 1,
+                              .host_memory = true };
     run(&wrong, 30, true);
     cr_assert(report.failures == 1);
     static check_report again;
     options.only = strstr(report.failure[0].replay, "--case ") + strlen("--case ");
     cr_assert(check_run(&options, &again), "%s", again.error);
     cr_expect(again.op[0].count.failed == 1);
-    cr_expect(strcmp(again.failure[0].text, report.failure[0].text) == 0, "%s\n%s", again.failure[0].text, report.failure[0].text);
+    cr_expect(strcmp(again.failure[0].text, report.failure[0].text) == 0, "%s\n%s", again.failure[0].text,
+              report.failure[0].text);
 }

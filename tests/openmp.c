@@ -33,8 +33,11 @@ static int threads_made(void) {
 static bool scale(trine *lib, float *to) {
     trine_queue *queue;
     const trine_tensor from = trine_tensor_1d(x, TRINE_F32, N), t = trine_tensor_1d(to, TRINE_F32, N);
-    if (trine_queue_open(lib, 0, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .threads = 2 }, &queue) != TRINE_OK) return false;
-    const trine_status status = trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &from, .y = &t, .alpha = 1.1f });
+    if (trine_queue_open(lib, 0, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .threads = 2 },
+                         &queue) != TRINE_OK)
+        return false;
+    const trine_status status =
+        trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &from, .y = &t, .alpha = 1.1f });
     trine_queue_close(queue);
     return status == TRINE_OK;
 }
@@ -45,8 +48,11 @@ static int bound(const char *units) {
     trine_device_info_t info;
     cpu_set_t set;
     sched_getaffinity(0, sizeof set, &set);
-    if (!tap(trine_open(NULL, &lib) == TRINE_OK && trine_device_info(lib, 0, &info) == TRINE_OK, "opened: %s", trine_error_message())) return tap_end();
-    tap(info.units == atoi(units), "%d of %s cores where the first thread is bound to %d CPU(s)", info.units, units, CPU_COUNT(&set));
+    if (!tap(trine_open(NULL, &lib) == TRINE_OK && trine_device_info(lib, 0, &info) == TRINE_OK, "opened: %s",
+             trine_error_message()))
+        return tap_end();
+    tap(info.units == atoi(units), "%d of %s cores where the first thread is bound to %d CPU(s)", info.units, units,
+        CPU_COUNT(&set));
     trine_close(lib);
     return tap_end();
 }
@@ -63,7 +69,8 @@ int main(int argc, char **argv) {
     good += scale(lib, y[omp_get_thread_num()]);
     const int inside = threads_made();
     const bool outside = scale(lib, y[0]);
-    const bool right = good == TEAM && inside == 0 && outside && memcmp(y[0], y[1], sizeof y[0]) == 0 && memcmp(y[0], y[2], sizeof y[0]) == 0;
+    const bool right = good == TEAM && inside == 0 && outside && memcmp(y[0], y[1], sizeof y[0]) == 0 &&
+                       memcmp(y[0], y[2], sizeof y[0]) == 0;
     printf("# in a parallel region %d calls succeed and make %d threads; outside %d\n", good, inside, threads_made());
     fflush(stdout);
     trine_close(lib);

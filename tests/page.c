@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of trine bench --html, of results made up: its labels lie on no other, and it says when the machine was busy. Speaks TAP. */
+/* The page of trine bench --html, of results made up: its labels lie on no other,
+ * and it says when the machine was busy. Speaks TAP. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,8 @@ static int text_boxes(const char *page, label_box *boxes, int *points_out) {
 
 static bool apart(const label_box *a, const label_box *b) {
     const double slack = 0.2; /* places are printed with one digit of fraction */
-    return a->right <= b->left + slack || b->right <= a->left + slack || a->bottom <= b->top + slack || b->bottom <= a->top + slack;
+    return a->right <= b->left + slack || b->right <= a->left + slack || a->bottom <= b->top + slack ||
+           b->bottom <= a->top + slack;
 }
 
 static char *make_page(double load, bool equal) {
@@ -40,7 +42,8 @@ static char *make_page(double load, bool equal) {
     bench_report report = { .device = &device, .threads = 2, .load = load, .count = RESULTS, .result = result };
     report.roofs = (bench_roofs){ .threads = 2, .read = 2e10, .write = 2e10, .copy = 2e10, .copy_nt = 2e10 };
     for (bench_peak p = 0; p < PEAKS; p++) {
-        report.roofs.peak[p] = 1e12 * (1 + 0.01 * p * (p % 2 ? 1 : -1)); /* neither rising nor falling, all near each other */
+        /* neither rising nor falling, all near each other */
+        report.roofs.peak[p] = 1e12 * (1 + 0.01 * p * (p % 2 ? 1 : -1));
         report.roofs.instruction[p] = "an instruction";
     }
     for (int i = 0; i < RESULTS; i++) {
@@ -65,7 +68,8 @@ int main(void) {
         const int count = page ? text_boxes(page, boxes, &points) : 0;
         for (int i = points; i < count; i++)
             for (int k = 0; k < i; k++) overlapping += !apart(&boxes[i], &boxes[k]);
-        tap(points == RESULTS && count > 2 * RESULTS + 5, "%d points, %d labels of them and of the roofs", points, count - points);
+        tap(points == RESULTS && count > 2 * RESULTS + 5, "%d points, %d labels of them and of the roofs", points,
+            count - points);
         tap(overlapping == 0, "%d labels lie on another or on a point", overlapping);
         tap(page && strstr(page, "Load average 3.2") != NULL, "a busy machine is told");
         free(page);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dropout's masks of elements about 2^35 and its multiples, where the upper half of a block's number changes: only tensors of so many elements get there, and
- * the agreement suite draws none. Compiled once per level of the CPU with -DLEVEL=<level>, and once without, which gives the tests. */
+/* Dropout's masks of elements about 2^35 and its multiples, where the upper half of a block's number changes: only
+ * tensors of so many elements get there, and the agreement suite draws none. Compiled once per level of the CPU with
+ * -DLEVEL=<level>, and once without, which gives the tests. */
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,8 +44,9 @@ static void check(philox_run *run, int step) {
                 bool keep[RUN];
                 run(p, seed, offset, first, counts[k], keep);
                 for (int i = 0; i < counts[k]; i++)
-                    cr_assert_eq(keep[i], trine_dropout_keep(seed, offset, first + (uint64_t)i, p), "element %" PRIu64 " of a run of %d from %" PRIu64 " on",
-                                 first + (uint64_t)i, counts[k], first);
+                    cr_assert_eq(keep[i], trine_dropout_keep(seed, offset, first + (uint64_t)i, p),
+                                 "element %" PRIu64 " of a run of %d from %" PRIu64 " on", first + (uint64_t)i,
+                                 counts[k], first);
             }
 }
 
@@ -65,7 +67,8 @@ Test(philox, v3) {
 
 /* Device code on the host (stubs/philox.cpp), by parameters that the backends' hosts make. */
 typedef void philox_device(const simt_dropout *d, uint64_t first, int count, bool *keep_out);
-extern philox_device philox_device_kept, philox_device_aligned, philox_device_left, philox_device_halves, philox_device_mask;
+extern philox_device philox_device_kept, philox_device_aligned, philox_device_left, philox_device_halves,
+    philox_device_mask;
 
 #define DEVICE(name, step) \
     static void run_##name(float p, uint64_t seed, uint64_t offset, uint64_t first, int count, bool *keep_out) { \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loader of modules: one that loads, and every reason for which one is refused. TEST_MODULES is where tests/plugins/ was built. */
+/* The loader of modules: one that loads, and every reason for which one is refused. TEST_MODULES is where
+ * tests/plugins/ was built. */
 #include "support.h"
 
 TestSuite(plugins, .timeout = 60);
@@ -21,7 +22,9 @@ static void install_from(const char *built, const char *module, const char *fold
 }
 
 /* Copies a built module, or its first `size` bytes, to <folder>/trine-<name>.so. */
-static void install(const char *module, const char *folder, const char *name, size_t size) { install_from(TEST_MODULES, module, folder, name, size); }
+static void install(const char *module, const char *folder, const char *name, size_t size) {
+    install_from(TEST_MODULES, module, folder, name, size);
+}
 
 /* A module that adds kernels. */
 static void install_extender(const char *name) { install_from(TEST_EXTENDERS, name, directory, name, SIZE_MAX); }
@@ -53,7 +56,8 @@ static void expect_refused(const char *name, const char *reason) {
     trine *lib = open_plain(directory);
     const trine_backend_info_t info = entry_of(lib, name);
     cr_expect(info.refused != NULL, "%s was loaded", name);
-    if (info.refused != NULL) cr_expect(strstr(info.refused, reason) != NULL, "%s: \"%s\" lacks \"%s\"", name, info.refused, reason);
+    if (info.refused != NULL)
+        cr_expect(strstr(info.refused, reason) != NULL, "%s: \"%s\" lacks \"%s\"", name, info.refused, reason);
     cr_expect(info.devices == 0);
     cr_expect(info.path != NULL && strncmp(info.path, directory, strlen(directory)) == 0);
     for (int i = 0; i < trine_device_count(lib); i++) {
@@ -123,11 +127,13 @@ Test(plugins, handshake, .init = set_up, .fini = tear_down) {
         { "function", "symbol trine_module is not a handshake" },
         { "unresolved", "undefined symbol: nobody_defines_this" },
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) install(cases[i].name, directory, cases[i].name, SIZE_MAX);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        install(cases[i].name, directory, cases[i].name, SIZE_MAX);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) expect_refused(cases[i].name, cases[i].reason);
 }
 
-/* Found by dlsym, since it searches dependencies too; the module itself has none. Loaded where it was built, beside its dependency. */
+/* Found by dlsym, since it searches dependencies too; the module itself has none.
+ * Loaded where it was built, beside its dependency. */
 Test(plugins, handshake_of_a_dependency) {
     trine *lib = open_plain(TEST_MODULES);
     const trine_backend_info_t info = entry_of(lib, "dependency");
@@ -154,7 +160,8 @@ Test(plugins, truncated, .init = set_up, .fini = tear_down) {
 Test(plugins, not_a_module, .init = set_up, .fini = tear_down) {
     char path[512];
     snprintf(path, sizeof path, "%s/trine-text.so", directory);
-    static const char text[] = "This is not a shared object, but it is longer than an ELF header, so that its first bytes are what tells.";
+    static const char text[] =
+        "This is not a shared object, but it is longer than an ELF header, so that its first bytes are what tells.";
     write_file(path, text, sizeof text);
     snprintf(path, sizeof path, "%s/trine-folder.so", directory);
     cr_assert(mkdir(path, 0755) == 0);
@@ -230,7 +237,9 @@ Test(plugins, duplicate, .init = set_up, .fini = tear_down) {
 Test(plugins, filter, .init = set_up, .fini = tear_down) {
     install("good", directory, "good", SIZE_MAX);
     trine *lib;
-    trine_options options = { .struct_size = sizeof options, .plugin_path = directory, .tune_file = "", .backends = "cpu,cuda" };
+    trine_options options = {
+        .struct_size = sizeof options, .plugin_path = directory, .tune_file = "", .backends = "cpu,cuda"
+    };
     assert_ok(trine_open(&options, &lib));
     cr_expect(strcmp(entry_of(lib, "good").refused, "not in trine_options.backends") == 0);
     trine_close(lib);
@@ -244,9 +253,11 @@ Test(plugins, filter, .init = set_up, .fini = tear_down) {
     cr_expect(strcmp(entry_of(lib, "good").refused, "not in TRINE_BACKENDS") == 0, "%s", entry_of(lib, "good").refused);
     trine_close(lib);
     setenv("TRINE_BACKENDS", "goof", 1);
-    expect_message(trine_open(&options, &lib), TRINE_ERR_ARGUMENT, "trine_open: unknown backend \"goof\" in TRINE_BACKENDS");
+    expect_message(trine_open(&options, &lib), TRINE_ERR_ARGUMENT,
+                   "trine_open: unknown backend \"goof\" in TRINE_BACKENDS");
     options.backends = "cpu,goo";
-    expect_message(trine_open(&options, &lib), TRINE_ERR_ARGUMENT, "trine_open: unknown backend \"goo\" in trine_options.backends");
+    expect_message(trine_open(&options, &lib), TRINE_ERR_ARGUMENT,
+                   "trine_open: unknown backend \"goo\" in trine_options.backends");
 }
 
 /* Neither the current directory nor one relative to it. */
@@ -262,7 +273,8 @@ Test(plugins, current_directory, .init = set_up, .fini = tear_down) {
     trine_close(lib);
     lib = open_plain(".::");
     const trine_backend_info_t info = entry_of(lib, ".");
-    cr_expect(info.refused != NULL && strcmp(info.refused, "not an absolute directory: the current directory is never searched") == 0);
+    cr_expect(info.refused != NULL &&
+              strcmp(info.refused, "not an absolute directory: the current directory is never searched") == 0);
     cr_expect(trine_device_find(lib, "good") == -1);
     trine_close(lib);
 }
@@ -272,9 +284,12 @@ Test(plugins, environment, .init = set_up, .fini = tear_down) {
     static char command[1024], output[1 << 16];
     install("good", directory, "good", SIZE_MAX);
     install("wrong_abi", directory, "wrong_abi", SIZE_MAX);
-    snprintf(command, sizeof command, "TRINE_TUNE=/dev/null TRINE_PATH=%s TRINE_DEVICE=good %s 2>&1", directory, TEST_PROBE);
+    snprintf(command, sizeof command, "TRINE_TUNE=/dev/null TRINE_PATH=%s TRINE_DEVICE=good %s 2>&1", directory,
+             TEST_PROBE);
     cr_expect(run_command(command, output, sizeof output) == 0, "%s", output);
-    cr_expect(strstr(output, "device=good:0") != NULL && strstr(output, "kernel=good_slow why=first that accepts y=2 4 6 8") != NULL, "%s", output);
+    cr_expect(strstr(output, "device=good:0") != NULL &&
+                  strstr(output, "kernel=good_slow why=first that accepts y=2 4 6 8") != NULL,
+              "%s", output);
     if (TEST_TOOL[0] == 0) return;
     snprintf(command, sizeof command, "TRINE_TUNE=/dev/null TRINE_PATH=%s %s info 2>&1", directory, TEST_TOOL);
     cr_expect(run_command(command, output, sizeof output) == 0, "%s", output);
@@ -294,7 +309,7 @@ Test(plugins, many, .init = set_up, .fini = tear_down) {
     trine_close(lib);
 }
 
-/* ------------------------------------------------------------------------------------------------ kernels from elsewhere */
+/* ------------------------------------------------------------------------------------------- kernels from elsewhere */
 
 /* A queue's answer to 2 x + 1 for one row of n elements, and what it says of its choice. */
 static void scale_on(trine *lib, int device, int64_t n, float *y_out, trine_explanation *why_out) {
@@ -330,14 +345,17 @@ Test(plugins, extended, .init = set_up, .fini = tear_down) {
     lib = open_plain(directory);
     const trine_backend_info_t info = entry_of(lib, "first");
     cr_assert(info.refused == NULL, "%s", info.refused);
-    cr_expect(strcmp(info.extends, "cpu") == 0 && info.kernels == 1 && info.devices == 0 && strcmp(info.version, "3.2.1") == 0);
+    cr_expect(strcmp(info.extends, "cpu") == 0 && info.kernels == 1 && info.devices == 0 &&
+              strcmp(info.version, "3.2.1") == 0);
     cr_expect(entry_of(lib, "rows").kernels == 2);
     cr_expect(trine_device_count(lib) == 1);
     scale_on(lib, 0, 2, &y, &why);
     cr_expect(y == 60, "%g", y);
     cr_assert(why.count == own + 4 && why.chosen == 0 && strcmp(why.why, "first that accepts") == 0);
-    static const char *const order[] = { "first", "before", "rows", "second" }; /* as files are found, and as rows stand */
-    for (int i = 0; i < 4; i++) cr_expect(strcmp(why.candidate[i].kernel, order[i]) == 0, "%s", why.candidate[i].kernel);
+    /* as files are found, and as rows stand */
+    static const char *const order[] = { "first", "before", "rows", "second" };
+    for (int i = 0; i < 4; i++)
+        cr_expect(strcmp(why.candidate[i].kernel, order[i]) == 0, "%s", why.candidate[i].kernel);
 
     /* What they refuse goes to the device's own; and one can be forced. */
     trine_queue *queue;
@@ -348,8 +366,11 @@ Test(plugins, extended, .init = set_up, .fini = tear_down) {
     assert_ok(trine_scale(queue, &args));
     cr_expect(b[0] == 3 && b[1] == 5);
     trine_queue_close(queue);
-    assert_ok(trine_queue_open(lib, 0, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .kernel = "second" }, &queue));
-    cr_expect(trine_scale(queue, &args) == TRINE_ERR_UNSUPPORTED && strstr(trine_error_message(), "second: only one row") != NULL, "%s", trine_error_message());
+    assert_ok(trine_queue_open(
+        lib, 0, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .kernel = "second" }, &queue));
+    cr_expect(trine_scale(queue, &args) == TRINE_ERR_UNSUPPORTED &&
+                  strstr(trine_error_message(), "second: only one row") != NULL,
+              "%s", trine_error_message());
     trine_queue_close(queue);
     trine_close(lib);
 }
@@ -368,7 +389,8 @@ Test(plugins, extended_device, .init = set_up, .fini = tear_down) {
     lib = open_plain(directory);
     cr_expect(entry_of(lib, "to_good").refused == NULL);
     scale_on(lib, 1, 12, &y, &why);
-    cr_expect(y == 60 && why.count == 4 && strcmp(why.candidate[0].kernel, "to_good") == 0 && strcmp(why.why, "first that accepts") == 0);
+    cr_expect(y == 60 && why.count == 4 && strcmp(why.candidate[0].kernel, "to_good") == 0 &&
+              strcmp(why.why, "first that accepts") == 0);
     trine_close(lib);
 }
 
@@ -403,7 +425,8 @@ Test(plugins, not_extended, .init = set_up, .fini = tear_down) {
     trine *lib = open_plain(directory);
     for (int i = 0; i < 2; i++) {
         scale_on(lib, i, 2, &y, &why);
-        for (int k = 0; k < why.count; k++) cr_expect(strcmp(why.candidate[k].kernel, "before") != 0, "a refused module's first row stayed");
+        for (int k = 0; k < why.count; k++)
+            cr_expect(strcmp(why.candidate[k].kernel, "before") != 0, "a refused module's first row stayed");
         cr_expect(y == (i == 0 ? 60 : 7));
     }
     trine_close(lib);
@@ -417,8 +440,8 @@ Test(plugins, code_from_elsewhere, .init = set_up, .fini = tear_down) {
     float x[1] = { 1 };
     const trine_tensor t = trine_tensor_1d(x, TRINE_F32, 1);
     assert_ok(trine_queue_open(lib, 0, NULL, &queue));
-    expect_message(trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t }), TRINE_ERR_UNSUPPORTED,
-                   "scale: devices of cpu take no code from elsewhere");
+    expect_message(trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t }),
+                   TRINE_ERR_UNSUPPORTED, "scale: devices of cpu take no code from elsewhere");
     trine_queue_close(queue);
     trine_close(lib);
 }

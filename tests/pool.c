@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the CPU device: what they are, that none is waited for before it begins, and that a program which cannot make them goes on. */
+/* The threads of the CPU device: what they are, that none is waited for before it begins, and that a program which
+ * cannot make them goes on. */
 #include <dirent.h>
 #include <sched.h>
 #include <stdint.h>
@@ -27,8 +28,12 @@ static double now(void) {
 
 static bool softmax(trine *lib, int threads, float *y) {
     trine_queue *queue;
-    const trine_tensor tx = trine_tensor_2d(input, TRINE_F32, ROWS, COLUMNS), ty = trine_tensor_2d(y, TRINE_F32, ROWS, COLUMNS);
-    if (trine_queue_open(lib, 0, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .threads = threads }, &queue) != TRINE_OK) return false;
+    const trine_tensor tx = trine_tensor_2d(input, TRINE_F32, ROWS, COLUMNS),
+                       ty = trine_tensor_2d(y, TRINE_F32, ROWS, COLUMNS);
+    if (trine_queue_open(lib, 0,
+                         &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .threads = threads },
+                         &queue) != TRINE_OK)
+        return false;
     const trine_status status = trine_softmax(queue, &(trine_softmax_args){ TRINE_ARGS(softmax), .x = &tx, .y = &ty });
     trine_queue_close(queue);
     return status == TRINE_OK;
@@ -44,7 +49,7 @@ static int in_child(int (*child)(void)) {
     return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ no threads to be had */
+/* --------------------------------------------------------------------------------------------- no threads to be had */
 
 static int without_threads(void) {
     trine *lib;
@@ -55,7 +60,7 @@ static int without_threads(void) {
     return memcmp(output, expected, sizeof output) != 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- what they are */
+/* ---------------------------------------------------------------------------------------------------- what they are */
 
 /* Of the threads named "trine", of which there must be some: does a field of their status say so? */
 static bool all_say(const char *field, const char *value) {
@@ -112,7 +117,7 @@ static int widened(void) {
     return threads_say("Cpus_allowed_list", list) ? 0 : 8;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- late threads */
+/* ----------------------------------------------------------------------------------------------------- late threads */
 
 typedef struct late {
     int64_t n, done; /* items; those done */
@@ -132,7 +137,8 @@ static void late_body(const void *context, int64_t first, int64_t last, int thre
     late *l = (late *)(uintptr_t)context;
     if (thread > 0 && __atomic_exchange_n(&l->stuck, 1, __ATOMIC_ACQ_REL) == 0) {
         const double start = now();
-        while (l->nap == 0 && __atomic_load_n(&l->done, __ATOMIC_ACQUIRE) < l->n - (last - first) && now() - start < 5) sched_yield();
+        while (l->nap == 0 && __atomic_load_n(&l->done, __ATOMIC_ACQUIRE) < l->n - (last - first) && now() - start < 5)
+            sched_yield();
         l->held_up |= now() - start >= 5;
         const struct timespec t = { 0, (long)(1e9 * l->nap) };
         if (l->nap > 0) nanosleep(&t, NULL);
@@ -161,12 +167,14 @@ static void late_threads(void) {
     cpu_pool *pool = trine_cpu_pool(&set, sizeof set);
     for (int in_turn = 0; in_turn < 2; in_turn++) {
         const late l = run_late(pool, in_turn, 0);
-        tap(l.stuck && !l.held_up && l.done == l.n, "%s: the rest is done while one thread stays at a piece", in_turn ? "in turn" : "in shares");
+        tap(l.stuck && !l.held_up && l.done == l.n, "%s: the rest is done while one thread stays at a piece",
+            in_turn ? "in turn" : "in shares");
     }
     const late slow = run_late(pool, true, 0.05);
     late next = { .n = 64 };
     trine_cpu_pool_run(pool, 2, next.n, true, late_body, &next);
-    tap(slow.stuck && slow.done == slow.n && next.done == next.n && !next.stuck, "a thread that was kept from its core is left out");
+    tap(slow.stuck && slow.done == slow.n && next.done == next.n && !next.stuck,
+        "a thread that was kept from its core is left out");
     const late later = run_late(pool, true, 0);
     tap(later.stuck && later.done == later.n, "and is back later");
 }
@@ -180,7 +188,8 @@ int main(void) {
         tap(in_child(without_threads) == 0, "a program that may have no more threads goes on");
     else
         tap(true, "a program that may have no more threads # SKIP only root can become a user that has none");
-    if (!tap(trine_open(NULL, &lib) == TRINE_OK && softmax(lib, 1, expected), "one thread: %s", trine_error_message())) return tap_end();
+    if (!tap(trine_open(NULL, &lib) == TRINE_OK && softmax(lib, 1, expected), "one thread: %s", trine_error_message()))
+        return tap_end();
     sched_getaffinity(0, sizeof set, &set);
     const int status = CPU_COUNT(&set) > 1 ? in_child(widened) : 0;
     tap(status == 0, "a wider affinity is seen: %d", status);

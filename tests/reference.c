@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the float64 references stand on: every code of the small types there and back, rounding at and beside each tie, Philox's published answers. */
+/* What the float64 references stand on: every code of the small types there and back, rounding at and beside each tie,
+ * Philox's published answers. */
 #include <criterion/criterion.h>
 #include <math.h>
 #include <string.h>
@@ -11,8 +12,9 @@ static const struct {
     int codes;
     double largest, smallest; /* positive */
 } small[] = {
-    { TRINE_F16, 65536, 65504, 0x1p-24 },  { TRINE_BF16, 65536, 0x1.fep127, 0x1p-133 }, { TRINE_E4M3, 256, 448, 0x1p-9 },
-    { TRINE_E4M3FNUZ, 256, 240, 0x1p-10 }, { TRINE_E5M2, 256, 57344, 0x1p-16 },         { TRINE_E5M2FNUZ, 256, 57344, 0x1p-17 },
+    { TRINE_F16, 65536, 65504, 0x1p-24 }, { TRINE_BF16, 65536, 0x1.fep127, 0x1p-133 },
+    { TRINE_E4M3, 256, 448, 0x1p-9 },     { TRINE_E4M3FNUZ, 256, 240, 0x1p-10 },
+    { TRINE_E5M2, 256, 57344, 0x1p-16 },  { TRINE_E5M2FNUZ, 256, 57344, 0x1p-17 },
 };
 
 enum { SMALL = sizeof small / sizeof small[0] };
@@ -46,7 +48,8 @@ Test(reference, every_code) {
             if (isfinite(x)) largest = fmax(largest, x);
             if (x > 0) smallest = fmin(smallest, x);
         }
-        cr_expect(largest == small[t].largest && trine_largest(small[t].dtype) == largest, "%s: %g", trine_dtype_name(small[t].dtype), largest);
+        cr_expect(largest == small[t].largest && trine_largest(small[t].dtype) == largest, "%s: %g",
+                  trine_dtype_name(small[t].dtype), largest);
         cr_expect(smallest == small[t].smallest, "%s: %g", trine_dtype_name(small[t].dtype), smallest);
         cr_expect(smallest == 2 * trine_unit_roundoff(small[t].dtype) * trine_smallest_normal(small[t].dtype));
     }
@@ -55,9 +58,11 @@ Test(reference, every_code) {
 Test(reference, ties_go_to_even) {
     for (int t = 0; t < SMALL; t++) {
         for (int code = 0; code + 1 < small[t].codes / 2; code++) {
-            const double low = decoded(small[t].dtype, code), high = decoded(small[t].dtype, code + 1), middle = (low + high) / 2;
+            const double low = decoded(small[t].dtype, code), high = decoded(small[t].dtype, code + 1),
+                         middle = (low + high) / 2;
             if (!isfinite(low) || !isfinite(high)) break;
-            cr_expect(encoded(small[t].dtype, middle) == code + (code & 1), "%s %#x", trine_dtype_name(small[t].dtype), code);
+            cr_expect(encoded(small[t].dtype, middle) == code + (code & 1), "%s %#x", trine_dtype_name(small[t].dtype),
+                      code);
             cr_expect(encoded(small[t].dtype, nextafter(middle, INFINITY)) == code + 1);
             cr_expect(encoded(small[t].dtype, nextafter(middle, 0)) == code);
         }
@@ -72,12 +77,14 @@ Test(reference, overflow) {
     cr_expect(!signbit(trine_round(-1e-9, TRINE_E4M3FNUZ, false)) && signbit(trine_round(-1e-9, TRINE_E4M3, false)));
     cr_expect(trine_round(65519, TRINE_F16, false) == 65504 && isinf(trine_round(65520, TRINE_F16, false)));
     cr_expect(trine_round(1e300, TRINE_F32, true) == 0x1.fffffep127 && isinf(trine_round(1e300, TRINE_F32, false)));
-    cr_expect(trine_round(127.5, TRINE_I8, false) == 127 && trine_round(-1e9, TRINE_U8, false) == 0 && trine_round(2.5, TRINE_I32, false) == 2);
+    cr_expect(trine_round(127.5, TRINE_I8, false) == 127 && trine_round(-1e9, TRINE_U8, false) == 0 &&
+              trine_round(2.5, TRINE_I32, false) == 2);
 }
 
 /* Random123's known answers for philox4x32, 10 rounds (Salmon et al. 2011). */
 Test(reference, philox) {
-    static const uint32_t zeros[4] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 }, ones[4] = { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd };
+    static const uint32_t zeros[4] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8 },
+                          ones[4] = { 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd };
     static const uint32_t pi[4] = { 0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1 };
     uint32_t word[4];
     trine_philox(0, 0, 0, word);
@@ -88,14 +95,15 @@ Test(reference, philox) {
     cr_expect(memcmp(word, pi, sizeof word) == 0);
 }
 
-/* Of the known answer for zeros, below 0xc0000000 or not, as they are and with halves exchanged; the block behind it; how many are kept, and how often both elements of a
- * word are dropped and the two beside a word's border. */
+/* Of the known answer for zeros, below 0xc0000000 or not, as they are and with halves exchanged; the block behind it;
+ * how many are kept, and how often both elements of a word are dropped and the two beside a word's border. */
 Test(reference, dropout) {
     static const bool of_zeros[8] = { true, false, false, false, true, true, true, false };
     for (uint64_t i = 0; i < 8; i++) cr_expect_eq(trine_dropout_keep(0, 0, i, 0.25f), of_zeros[i], "%d", (int)i);
     uint32_t word[4];
     trine_philox(0, 0, 1, word);
-    for (uint64_t i = 8; i < 16; i += 2) cr_expect_eq(trine_dropout_keep(0, 0, i, 0.25f), word[i / 2 - 4] < 0xc0000000, "%d", (int)i);
+    for (uint64_t i = 8; i < 16; i += 2)
+        cr_expect_eq(trine_dropout_keep(0, 0, i, 0.25f), word[i / 2 - 4] < 0xc0000000, "%d", (int)i);
     int kept = 0, both[2] = { 0 };
     bool before = true;
     for (uint64_t i = 0; i < 200000; i++) {
@@ -107,5 +115,6 @@ Test(reference, dropout) {
     }
     cr_expect(abs(kept - 150000) < 850, "%d", kept);
     for (int i = 0; i < 2; i++) cr_expect(abs(both[i] - 6250) < 350, "%d", both[i]);
-    cr_expect(trine_dropout_threshold(0) == UINT64_C(1) << 32 && trine_dropout_scale(0.5f) == 2 && trine_dropout_scale(0) == 1);
+    cr_expect(trine_dropout_threshold(0) == UINT64_C(1) << 32 && trine_dropout_scale(0.5f) == 2 &&
+              trine_dropout_scale(0) == 1);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the Criterion tests share: temporary directories, child processes, and assertions about statuses and messages. */
+/* What the Criterion tests share: temporary directories, child processes,
+ * and assertions about statuses and messages. */
 #ifndef TRINE_TESTS_SUPPORT_H
 #define TRINE_TESTS_SUPPORT_H
 
@@ -19,13 +20,15 @@
     do { \
         const trine_status got_ = (call); \
         cr_expect(got_ == (wanted), "%s gave %s: %s", #call, trine_status_name(got_), trine_error_message()); \
-        cr_expect(strstr(trine_error_message(), text) != NULL, "%s said \"%s\", not \"%s\"", #call, trine_error_message(), (text)); \
+        cr_expect(strstr(trine_error_message(), text) != NULL, "%s said \"%s\", not \"%s\"", #call, \
+                  trine_error_message(), (text)); \
     } while (0)
 #define expect_message(call, wanted, text) \
     do { \
         const trine_status got_ = (call); \
         cr_expect(got_ == (wanted), "%s gave %s: %s", #call, trine_status_name(got_), trine_error_message()); \
-        cr_expect(strcmp(trine_error_message(), text) == 0, "%s said \"%s\", not \"%s\"", #call, trine_error_message(), (text)); \
+        cr_expect(strcmp(trine_error_message(), text) == 0, "%s said \"%s\", not \"%s\"", #call, \
+                  trine_error_message(), (text)); \
     } while (0)
 #define assert_ok(call) \
     do { \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of the specification: they parse, they are complete, and the headers document what they say. TEST_SOURCE is the source tree. */
+/* The tables of the specification: they parse, they are complete, and the headers document what they say.
+ * TEST_SOURCE is the source tree. */
 #include <glob.h>
 
 #include "spec/plan.h"
@@ -15,21 +16,26 @@ Test(tables, complete) {
         const trine_plan *plan = trine_plan_get((trine_op)op);
         cr_assert(plan != NULL && spec != NULL);
         cr_expect(plan->op == (trine_op)op && plan->spec == spec);
-        cr_expect(spec->summary && spec->summary[0] && spec->formula && spec->formula[0] && spec->source && spec->source[0], "%s", spec->name);
-        cr_expect(spec->reference != NULL && spec->flops != NULL && spec->sizes[0] != NULL && spec->cases[0] != NULL, "%s", spec->name);
+        cr_expect(spec->summary && spec->summary[0] && spec->formula && spec->formula[0] && spec->source &&
+                      spec->source[0],
+                  "%s", spec->name);
+        cr_expect(spec->reference != NULL && spec->flops != NULL && spec->sizes[0] != NULL && spec->cases[0] != NULL,
+                  "%s", spec->name);
         bool output = false;
         for (int i = 0; i < plan->tensors; i++) {
             const trine_spec_tensor *t = plan->tensor[i].spec;
             output |= (t->flags & OUT) != 0;
             cr_expect((t->flags & (IN | OUT)) != 0, "%s.%s is neither read nor written", spec->name, t->name);
-            cr_expect(t->offset >= sizeof(size_t) && t->offset % sizeof(void *) == 0 && t->offset + sizeof(void *) <= spec->args_size);
+            cr_expect(t->offset >= sizeof(size_t) && t->offset % sizeof(void *) == 0 &&
+                      t->offset + sizeof(void *) <= spec->args_size);
         }
         cr_expect(output, "%s writes nothing", spec->name);
         for (int i = 0; i < plan->params; i++) {
             const trine_spec_param *p = &spec->params[i];
             cr_expect(p->doc && p->doc[0] && p->values && p->values[0], "%s.%s", spec->name, p->name);
             cr_expect(p->offset >= sizeof(size_t) && p->offset < spec->args_size, "%s.%s", spec->name, p->name);
-            cr_expect(trine_plan_find_tensor(plan, p->name) < 0 && trine_plan_find_symbol(plan, p->name) < 0, "%s.%s means two things", spec->name, p->name);
+            cr_expect(trine_plan_find_tensor(plan, p->name) < 0 && trine_plan_find_symbol(plan, p->name) < 0,
+                      "%s.%s means two things", spec->name, p->name);
         }
     }
 }
@@ -54,7 +60,8 @@ static char *read_headers(void) {
 /* The comment that ends right before the prototype of trine_<op>. */
 static char *docstring(const char *headers, const char *op) {
     char prototype[128];
-    snprintf(prototype, sizeof prototype, "TRINE_API trine_status trine_%s(trine_queue *queue, const trine_%s_args *args);", op, op);
+    snprintf(prototype, sizeof prototype,
+             "TRINE_API trine_status trine_%s(trine_queue *queue, const trine_%s_args *args);", op, op);
     const char *end = strstr(headers, prototype), *start = end;
     cr_assert(end != NULL, "%s has no prototype", op);
     while (start > headers && strncmp(start, "/*", 2) != 0) start--;
@@ -68,7 +75,8 @@ Test(tables, documented) {
         const trine_plan *plan = trine_plan_get((trine_op)op);
         char *text = docstring(headers, plan->spec->name);
         for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-            cr_expect(strcasestr(text, parts[i]) != NULL, "the docstring of trine_%s lacks \"%s\"", plan->spec->name, parts[i]);
+            cr_expect(strcasestr(text, parts[i]) != NULL, "the docstring of trine_%s lacks \"%s\"", plan->spec->name,
+                      parts[i]);
         cr_expect(strlen(text) > 400, "the docstring of trine_%s is short", plan->spec->name);
         free(text);
         /* Every field of the table is a field of the structure, by name. */
@@ -79,7 +87,8 @@ Test(tables, documented) {
         char *body = strndup(start, (size_t)(strstr(start, "\n}") - start));
         char field[80];
         for (int i = 0; i < plan->tensors + plan->params; i++) {
-            const char *name = i < plan->tensors ? plan->tensor[i].spec->name : plan->spec->params[i - plan->tensors].name;
+            const char *name =
+                i < plan->tensors ? plan->tensor[i].spec->name : plan->spec->params[i - plan->tensors].name;
             snprintf(field, sizeof field, i < plan->tensors ? "*%s;" : " %s;", name);
             cr_expect(strstr(body, field) != NULL, "trine_%s_args lacks %s", plan->spec->name, name);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many threads, one library: each has its own queue and its own messages, and all get the same bits, while their queues share the CPU device's threads. */
+/* Many threads, one library: each has its own queue and its own messages, and all get the same bits, while their queues
+ * share the CPU device's threads. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,7 +18,8 @@ static float input[ROWS * COLUMNS], expected[ROWS * COLUMNS];
 static pthread_barrier_t start;
 
 static trine_status softmax(trine_queue *queue, const float *x, float *y, int64_t columns) {
-    const trine_tensor tx = trine_tensor_2d((void *)(uintptr_t)x, TRINE_F32, ROWS, COLUMNS), ty = trine_tensor_2d(y, TRINE_F32, ROWS, columns);
+    const trine_tensor tx = trine_tensor_2d((void *)(uintptr_t)x, TRINE_F32, ROWS, COLUMNS),
+                       ty = trine_tensor_2d(y, TRINE_F32, ROWS, columns);
     return trine_softmax(queue, &(trine_softmax_args){ TRINE_ARGS(softmax), .x = &tx, .y = &ty });
 }
 
@@ -36,7 +38,8 @@ static void *work(void *argument) {
             wrong++;
             continue;
         }
-        wrong += softmax(queue, input, y, self + 1) != TRINE_ERR_ARGUMENT || strstr(trine_error_message(), message) == NULL;
+        wrong +=
+            softmax(queue, input, y, self + 1) != TRINE_ERR_ARGUMENT || strstr(trine_error_message(), message) == NULL;
         wrong += softmax(queue, input, y, COLUMNS) != TRINE_OK || memcmp(y, expected, sizeof expected) != 0;
         trine_explanation why;
         const trine_tensor t = trine_tensor_1d(y, TRINE_F32, 3);
@@ -86,7 +89,8 @@ int main(void) {
     trine_queue *queue;
     const trine_queue_options options = { .struct_size = sizeof options, .threads = 1 };
     for (int i = 0; i < ROWS * COLUMNS; i++) input[i] = (float)(i * 7919 % 1000) / 100;
-    tap(trine_queue_open(lib, 0, &options, &queue) == TRINE_OK && softmax(queue, input, expected, COLUMNS) == TRINE_OK, "reference: %s", trine_error_message());
+    tap(trine_queue_open(lib, 0, &options, &queue) == TRINE_OK && softmax(queue, input, expected, COLUMNS) == TRINE_OK,
+        "reference: %s", trine_error_message());
     trine_queue_close(queue);
     tap(run(work) == 0, "%d threads share a library: same bits, own messages", THREADS);
     trine_close(lib);

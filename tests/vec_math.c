@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of backends/cpu/core/vec_math.h against libm, to their stated errors. Compiled once per level with -DLEVEL=<level>, which gives that level's
- * table of functions, and once without, which gives the tests. */
+/* The functions of backends/cpu/core/vec_math.h against libm, to their stated errors. Compiled once per level with
+ * -DLEVEL=<level>, which gives that level's table of functions, and once without, which gives the tests. */
 #include <math.h>
 #include <stdint.h>
 
@@ -85,17 +85,20 @@ static void check_block(const char *level, const function *table, int f, const f
     for (int i = 0; i < n; i++) {
         const double exact = functions[f].exact(x[i]);
         if (isnan(exact) || isinf(exact) || exact == 0 || !isfinite(y[i]))
-            cr_assert(right_at_limit(y[i], exact), "%s %s(%a) = %a, but is %a", level, functions[f].name, (double)x[i], (double)y[i], exact);
+            cr_assert(right_at_limit(y[i], exact), "%s %s(%a) = %a, but is %a", level, functions[f].name, (double)x[i],
+                      (double)y[i], exact);
         else
-            cr_assert(fabs(y[i] - exact) <= functions[f].most * ulp_of(exact), "%s %s(%a) = %a, but is %a: %g ulp", level, functions[f].name, (double)x[i],
-                      (double)y[i], exact, fabs(y[i] - exact) / ulp_of(exact));
+            cr_assert(fabs(y[i] - exact) <= functions[f].most * ulp_of(exact), "%s %s(%a) = %a, but is %a: %g ulp",
+                      level, functions[f].name, (double)x[i], (double)y[i], exact, fabs(y[i] - exact) / ulp_of(exact));
     }
 }
 
 /* Every exponent and sign with significands that differ from one exponent to the next, `step` floats apart. */
 static void check_level(const char *level, const function *table) {
-    static const float special[16] = { 0, -0.0f, INFINITY,        -INFINITY,        NAN,      0x1p-149f, -0x1p-149f, 0x1p-126f,
-                                       1, -1,    0x1.fffffep127f, -0x1.fffffep127f, 88.7228f, 88.7229f,  -103.97f,   -104 };
+    static const float special[16] = { 0,        -0.0f,     INFINITY,        -INFINITY,
+                                       NAN,      0x1p-149f, -0x1p-149f,      0x1p-126f,
+                                       1,        -1,        0x1.fffffep127f, -0x1.fffffep127f,
+                                       88.7228f, 88.7229f,  -103.97f,        -104 };
     const uint32_t step = 3001;
     for (int f = 0; f < FUNCTIONS; f++) {
         check_block(level, table, f, special, 16);

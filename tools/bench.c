@@ -31,11 +31,13 @@ static void skip(bench *b, const char *op, const char *what, const char *why) {
 
 static bool measure_roofs(bench *b) {
     bench_report *report = &b->report;
-    if (strcmp(report->device->name, "cpu") == 0) return bench_roofs_measure(&report->roofs, report->threads, b->plan.last_level, b->plan.memory);
+    if (strcmp(report->device->name, "cpu") == 0)
+        return bench_roofs_measure(&report->roofs, report->threads, b->plan.last_level, b->plan.memory);
     return bench_device_roofs_measure(&report->roofs, b->target.queue, b->plan.last_level, b->plan.memory);
 }
 
-/* A result above the roofs may only mean that they were measured in a bad moment: measure them again, keeping the better. */
+/* A result above the roofs may only mean that they were measured in a bad moment: measure them again,
+ * keeping the better. */
 static void hold(bench *b, bench_result *result) {
     enum { ATTEMPTS = 4 };
     bench_hold(result, &b->report.roofs);
@@ -80,7 +82,9 @@ static int write_report(output *o, bool (*write)(FILE *file, const bench_report 
     if (o->file == NULL) return 0;
     const bool written = write(o->file, report);
     if (!written) snprintf(error, sizeof error, "%s: %s", o->path, strerror(errno));
-    return written && output_finish(o, error, sizeof error) && output_commit(o, error, sizeof error) ? 0 : failure("%s", error);
+    return written && output_finish(o, error, sizeof error) && output_commit(o, error, sizeof error)
+               ? 0
+               : failure("%s", error);
 }
 
 /* The reports will have a place: what was measured for an hour is not lost to a misspelt name. */
@@ -98,11 +102,14 @@ static int finish(bench *b) {
         bench_hold(&b->report.result[i], &b->report.roofs);
         above += b->report.result[i].above;
     }
-    if (write_report(&b->json_output, bench_write_json, &b->report) || write_report(&b->html_output, bench_write_html, &b->report)) return 1;
+    if (write_report(&b->json_output, bench_write_json, &b->report) ||
+        write_report(&b->html_output, bench_write_html, &b->report))
+        return 1;
     fprintf(b->out, "%d measured, %d skipped, %d above the roof\n", b->report.count, b->skipped, above);
     if (above)
-        return failure("%d result%s faster than the roofs measured on this machine: the work is not what the specification counts", above,
-                       above == 1 ? " is" : "s are");
+        return failure(
+            "%d result%s faster than the roofs measured on this machine: the work is not what the specification counts",
+            above, above == 1 ? " is" : "s are");
     return b->report.count ? 0 : failure("nothing was measured");
 }
 
@@ -115,9 +122,12 @@ static int costs_of_ops(const bench *b) {
         const trine_spec *spec = trine_specs[op];
         bench_sets sets;
         if (!listed(w->op, spec->name)) continue;
-        const int status = make_case("bench", &c, (trine_op)op, w->named || w->dims ? w->named : spec->cases[0], w->dims, w->types);
+        const int status =
+            make_case("bench", &c, (trine_op)op, w->named || w->dims ? w->named : spec->cases[0], w->dims, w->types);
         if (status) return status;
-        if (!bench_sets_make(&sets, &c, b->target.queue, &(bench_plan){ .memory = b->plan.memory }, error, sizeof error)) return failure("%s", error);
+        if (!bench_sets_make(&sets, &c, b->target.queue, &(bench_plan){ .memory = b->plan.memory }, error,
+                             sizeof error))
+            return failure("%s", error);
         const double nanoseconds = bench_call_cost(b->target.queue, (trine_op)op, sets.set[0].args);
         bench_sets_free(&sets);
         if (nanoseconds < 0) return failure("%s", trine_error_message());
@@ -129,8 +139,9 @@ static int costs_of_ops(const bench *b) {
 static int dispatch_cost(const bench *b) {
     double empty, tiny, workspace;
     if (!bench_dispatch(b->target.queue, &empty, &tiny, &workspace)) return failure("%s", trine_error_message());
-    printf("one call of rms_norm on %s: %.0f ns checked and selected (no elements), %.0f ns with one element; trine_workspace: %.0f ns\n", b->target.info.name,
-           empty, tiny, workspace);
+    printf("one call of rms_norm on %s: %.0f ns checked and selected (no elements), %.0f ns with one element; "
+           "trine_workspace: %.0f ns\n",
+           b->target.info.name, empty, tiny, workspace);
     return 0;
 }
 
@@ -150,11 +161,14 @@ static int prepare(bench *b) {
     if (report->result == NULL) return failure("out of memory");
     const bool cpu = strcmp(device->name, "cpu") == 0;
     b->plan.batch = cpu ? 0 : 5e-3;
-    if (!measure_roofs(b)) return failure("the roofs could not be measured: %s", cpu ? "out of memory" : trine_error_message());
-    fprintf(b->out, "%s, %s, %d %s%s\n", device->model ? device->model : device->name, device->arch ? device->arch : "?", report->threads,
-            cpu ? "thread" : "unit", report->threads == 1 ? "" : "s");
+    if (!measure_roofs(b))
+        return failure("the roofs could not be measured: %s", cpu ? "out of memory" : trine_error_message());
+    fprintf(b->out, "%s, %s, %d %s%s\n", device->model ? device->model : device->name,
+            device->arch ? device->arch : "?", report->threads, cpu ? "thread" : "unit",
+            report->threads == 1 ? "" : "s");
     bench_print_roofs(b->out, &report->roofs);
-    if (report->load > BENCH_BUSY) fprintf(b->out, "load average %.1f: other programs take part in the times below\n", report->load);
+    if (report->load > BENCH_BUSY)
+        fprintf(b->out, "load average %.1f: other programs take part in the times below\n", report->load);
     return 0;
 }
 
@@ -174,8 +188,10 @@ static int read_options(bench *b, int argc, char **argv, const char **words) {
         OPTION_NUMBER("threshold", &b->threshold, 0, 100, "X", "compare: relative change to report (default: 0.03)"),
         { 0 },
     };
-    const option_set set = { "trine bench [options] | trine bench --compare OLD.json NEW.json | trine bench --peers [options]",
-                             "Measures the specification's cases against the memory and arithmetic roofs it measures on this machine.", rows };
+    const option_set set = {
+        "trine bench [options] | trine bench --compare OLD.json NEW.json | trine bench --peers [options]",
+        "Measures the specification's cases against the memory and arithmetic roofs it measures on this machine.", rows
+    };
     return options_parse(&set, argc, argv, words, 2);
 }
 

@@ -38,15 +38,18 @@ bool listed(const char *list, const char *name) {
 }
 
 /* The case `text`, NULL for none, with other types and dimensions. */
-static bool complete_case(trine_case *c, trine_op op, const char *text, const char *dims, const char *types, char *error, size_t size) {
+static bool complete_case(trine_case *c, trine_op op, const char *text, const char *dims, const char *types,
+                          char *error, size_t size) {
     trine_case_init(c, op);
     if (text && !trine_case_parse(c, text, error, size)) return false;
     if (text && types) memset(c->type, 0, sizeof c->type);
-    return (types == NULL || trine_case_parse(c, types, error, size)) && (dims == NULL || trine_case_parse(c, dims, error, size)) &&
-           trine_case_finish(c, error, size);
+    return (types == NULL || trine_case_parse(c, types, error, size)) &&
+           (dims == NULL || trine_case_parse(c, dims, error, size)) && trine_case_finish(c, error, size);
 }
 
-static bool begins(const char *text, const char *name) { return name == NULL || strncmp(text, name, strlen(name)) == 0; }
+static bool begins(const char *text, const char *name) {
+    return name == NULL || strncmp(text, name, strlen(name)) == 0;
+}
 
 int make_case(const char *command, trine_case *c, trine_op op, const char *named, const char *dims, const char *types) {
     char error[320];
@@ -54,7 +57,8 @@ int make_case(const char *command, trine_case *c, trine_op op, const char *named
     const char *text = NULL;
     for (int i = 0; named && text == NULL && i < TRINE_MAX_STRINGS && spec->cases[i]; i++)
         if (begins(spec->cases[i], named)) text = spec->cases[i];
-    if (named && text == NULL) return usage_error(command, "%s has no case \"%s\"; trine spec %s lists them", spec->name, named, spec->name);
+    if (named && text == NULL)
+        return usage_error(command, "%s has no case \"%s\"; trine spec %s lists them", spec->name, named, spec->name);
     return complete_case(c, op, text, dims, types, error, sizeof error) ? 0 : usage_error(command, "%s", error);
 }
 
@@ -87,7 +91,8 @@ static void visit_listed(void *context, trine_op op, const char *text) {
 }
 
 bool selection_each(const selection *s, case_visit *visit, void *context, char *error, size_t size) {
-    if (s->cases != NULL) return bench_read_cases(s->cases, visit_listed, &(visitor){ s->op, visit, context }, error, size);
+    if (s->cases != NULL)
+        return bench_read_cases(s->cases, visit_listed, &(visitor){ s->op, visit, context }, error, size);
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         const trine_spec *spec = trine_specs[op];
         const bool own = s->dims && s->named == NULL;

@@ -16,7 +16,9 @@ static bool case_numbers(const char *text) {
         char item[24];
         const size_t length = strcspn(text, ",");
         snprintf(item, sizeof item, "%.*s", (int)length, text);
-        if (length >= sizeof item || !parse_integer(item + (*item == 'a' || *item == 'h' || *item == 'g'), 0, INT64_MAX, &index)) return false;
+        if (length >= sizeof item ||
+            !parse_integer(item + (*item == 'a' || *item == 'h' || *item == 'g'), 0, INT64_MAX, &index))
+            return false;
         text += length;
     } while (*text++ == ',');
     return true;
@@ -42,33 +44,40 @@ int trine_tool_check(int argc, char **argv) {
         OPTION_TEXT("dims", &o.dims, "\"n=N ...\"", "only these sizes of dimensions"),
         OPTION_TEXT("isa", &o.isa, "LEVEL", "CPU level, or all: every level that the machine has"),
         OPTION_INTEGER("seed", &seed, 0, INT64_MAX, "N", "seed of the cases (default: 1)"),
-        OPTION_NUMBER("budget", &o.budget, 1e-3, 1e9, "SECONDS", "time for all ops together (default: 60, if --cases is not given)"),
+        OPTION_NUMBER("budget", &o.budget, 1e-3, 1e9, "SECONDS",
+                      "time for all ops together (default: 60, if --cases is not given)"),
         OPTION_INTEGER("cases", &o.cases, 1, INT64_MAX, "N", "so many cases of each op"),
         OPTION_TEXT("case", &o.only, "N,...", "only these cases, as a failure's replay line says"),
         OPTION_TEXT("golden", &o.golden, "DIR",
-                    "the cases of this directory of golden vectors in the place of drawn ones: reference and kernels against an oracle"),
-        OPTION_NUMBER("timeout", &o.timeout, 1e-3, 1e9, "SECONDS", "time after which a kernel counts as hung (default: 120)"),
+                    "the cases of this directory of golden vectors in the place of drawn ones: reference and kernels "
+                    "against an oracle"),
+        OPTION_NUMBER("timeout", &o.timeout, 1e-3, 1e9, "SECONDS",
+                      "time after which a kernel counts as hung (default: 120)"),
         OPTION_FLAG("huge", &o.huge, "also a case of more than 2^31 elements for each op that can have one"),
         OPTION_FLAG("stop", &o.stop, "leave an op at its first failure"),
         OPTION_INTEGER("exact", &o.exact, 1, 1 << 20, "BYTES",
-                       "for sanitizers and debuggers: one process, and operands on a device in allocations of so many bytes or multiples"),
-        OPTION_TEXT("log", &log, "FILE", "append the replay line of each kernel's part in a case to FILE before it runs"),
+                       "for sanitizers and debuggers: one process, and operands on a device in allocations of so many "
+                       "bytes or multiples"),
+        OPTION_TEXT("log", &log, "FILE",
+                    "append the replay line of each kernel's part in a case to FILE before it runs"),
         OPTION_MAYBE("json", &json, "FILE", "write the results as JSON to FILE, or to standard output"),
         OPTION_FLAG("quiet", &quiet, "print failures and the last line only"),
         OPTION_FLAG("list", &list, "print the ops and their kernels, and run nothing"),
         { 0 },
     };
-    const option_set set = {
-        "trine check [options]",
-        "Runs every kernel of every device on sizes, strides, values and parameters drawn by the seed from the specification, in guarded and "
-        "poisoned memory, and compares element by element with its float64 reference.",
-        rows
-    };
+    const option_set set = { "trine check [options]",
+                             "Runs every kernel of every device on sizes, strides, values and parameters drawn by the "
+                             "seed from the specification, in guarded and "
+                             "poisoned memory, and compares element by element with its float64 reference.",
+                             rows };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
-    if (o.only && !case_numbers(o.only)) return usage_error("check", "--case %s: not numbers, each alone or behind an a, a g or an h", o.only);
-    if (o.golden && (o.types || o.dims || o.huge)) return usage_error("check", "--golden has types and sizes of its own");
-    if (o.only && strchr(o.only, 'g') && !o.golden) return usage_error("check", "--case %s: golden cases need --golden", o.only);
+    if (o.only && !case_numbers(o.only))
+        return usage_error("check", "--case %s: not numbers, each alone or behind an a, a g or an h", o.only);
+    if (o.golden && (o.types || o.dims || o.huge))
+        return usage_error("check", "--golden has types and sizes of its own");
+    if (o.only && strchr(o.only, 'g') && !o.golden)
+        return usage_error("check", "--case %s: golden cases need --golden", o.only);
     if (o.only && !o.op) return usage_error("check", "--case needs --op");
     if (!find_ops("check", o.op)) return 2;
     o.seed = (uint64_t)seed;

@@ -10,7 +10,8 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
     static bench_result work;
     char moved[32], computed[32], text[32];
     bench_work(c, &work);
-    printf("  moves %s, computes %s\n", bench_bytes_text(work.bytes, moved, sizeof moved), bench_flops_text(work.flops, computed, sizeof computed));
+    printf("  moves %s, computes %s\n", bench_bytes_text(work.bytes, moved, sizeof moved),
+           bench_flops_text(work.flops, computed, sizeof computed));
     if (e->chosen < 0) printf("  no kernel takes this call\n");
     for (int i = 0; i < e->count; i++) {
         const trine_candidate *k = &e->candidate[i];
@@ -18,10 +19,12 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
         if (k->refused)
             printf("refused: %s\n", k->refused);
         else
-            printf("predicted %s, workspace %s\n", bench_time_text(k->seconds, moved, sizeof moved), bench_bytes_text((double)k->workspace, text, sizeof text));
+            printf("predicted %s, workspace %s\n", bench_time_text(k->seconds, moved, sizeof moved),
+                   bench_bytes_text((double)k->workspace, text, sizeof text));
     }
     if (e->chosen < 0) return;
-    printf("  chosen: %s (%s), workspace %s\n", e->candidate[e->chosen].kernel, e->why, bench_bytes_text((double)workspace, text, sizeof text));
+    printf("  chosen: %s (%s), workspace %s\n", e->candidate[e->chosen].kernel, e->why,
+           bench_bytes_text((double)workspace, text, sizeof text));
     for (int i = 0; i < c->plan->tensors; i++) {
         double coefficient;
         const char *name = c->plan->tensor[i].spec->name;
@@ -45,7 +48,8 @@ static void print_json(const target *t, const trine_case *c, const trine_explana
     bench_json_member(stdout, ",\n  ", "why", e->why);
     static bench_result work;
     bench_work(c, &work);
-    printf(",\n  \"bytes\": %.17g,\n  \"flops\": %.17g,\n  \"workspace\": %zu,\n  \"candidates\": [", work.bytes, work.flops, workspace);
+    printf(",\n  \"bytes\": %.17g,\n  \"flops\": %.17g,\n  \"workspace\": %zu,\n  \"candidates\": [", work.bytes,
+           work.flops, workspace);
     for (int i = 0; i < e->count; i++) {
         bench_json_member(stdout, i ? ",\n    { " : "\n    { ", "kernel", e->candidate[i].kernel);
         bench_json_member(stdout, ", ", "refused", e->candidate[i].refused);
@@ -66,8 +70,10 @@ int trine_tool_explain(int argc, char **argv) {
         OPTION_FLAG("json", &json, "print JSON"),
         { 0 },
     };
-    const option_set set = { "trine explain OP [--case NAME] [--dims \"...\"] [--types ...] [options]",
-                             "Says which kernel a call would run, and for every other one why not. Needs no memory for the tensors.", rows };
+    const option_set set = {
+        "trine explain OP [--case NAME] [--dims \"...\"] [--types ...] [options]",
+        "Says which kernel a call would run, and for every other one why not. Needs no memory for the tensors.", rows
+    };
     const int words = options_parse(&set, argc, argv, &name, 1);
     if (words < 0) return options_status(words);
     if (words == 0) return usage_error("explain", "no op given");
@@ -80,7 +86,8 @@ int trine_tool_explain(int argc, char **argv) {
     if (status) return status;
     trine_explanation *e = &(trine_explanation){ 0 };
     size_t workspace = 0;
-    if (trine_explain(t.queue, op, c.args, e) != TRINE_OK || (e->chosen >= 0 && trine_workspace(t.queue, op, c.args, &workspace) != TRINE_OK))
+    if (trine_explain(t.queue, op, c.args, e) != TRINE_OK ||
+        (e->chosen >= 0 && trine_workspace(t.queue, op, c.args, &workspace) != TRINE_OK))
         status = failure("%s", trine_error_message());
     else if (json)
         print_json(&t, &c, e, workspace);

@@ -11,9 +11,10 @@
 
 static void print_device(int index, const trine_device_info_t *d) {
     char memory[32], cache[3][32];
-    printf("  %d %-8s %s, %s, %d units%s\n", index, d->name, d->model ? d->model : "unknown", d->arch ? d->arch : "?", d->units,
-           d->emulated ? ", EMULATED: its speed means nothing" : "");
-    printf("    memory %s, cache L1d %s, L2 %s, last level %s\n", bench_bytes_text((double)d->memory, memory, sizeof memory),
+    printf("  %d %-8s %s, %s, %d units%s\n", index, d->name, d->model ? d->model : "unknown", d->arch ? d->arch : "?",
+           d->units, d->emulated ? ", EMULATED: its speed means nothing" : "");
+    printf("    memory %s, cache L1d %s, L2 %s, last level %s\n",
+           bench_bytes_text((double)d->memory, memory, sizeof memory),
            bench_bytes_text((double)d->cache[0], cache[0], 32), bench_bytes_text((double)d->cache[1], cache[1], 32),
            bench_bytes_text((double)d->cache[2], cache[2], 32));
     if (d->numa_node >= 0 || d->pci) {
@@ -24,8 +25,9 @@ static void print_device(int index, const trine_device_info_t *d) {
     }
     nvml_device managed;
     if (nvml_ask(d->pci, &managed))
-        printf("    driver %s, clock %u of %u MHz, memory clock %u MHz, power %.0f of %.0f W, persistence mode %s\n", managed.driver, managed.clock,
-               managed.most_clock, managed.memory_clock, managed.power, managed.power_limit, managed.persistent ? "on" : "off");
+        printf("    driver %s, clock %u of %u MHz, memory clock %u MHz, power %.0f of %.0f W, persistence mode %s\n",
+               managed.driver, managed.clock, managed.most_clock, managed.memory_clock, managed.power,
+               managed.power_limit, managed.persistent ? "on" : "off");
 }
 
 static void print_use(const trine_backend_info_t *b) {
@@ -35,7 +37,8 @@ static void print_use(const trine_backend_info_t *b) {
 }
 
 static void print_text(const trine *lib) {
-    printf("trine %s, ABI %d, specification %016" PRIx64 ", %d ops\n\ndevices\n", TRINE_VERSION, TRINE_ABI, trine_spec_hash(), TRINE_OP_COUNT - 1);
+    printf("trine %s, ABI %d, specification %016" PRIx64 ", %d ops\n\ndevices\n", TRINE_VERSION, TRINE_ABI,
+           trine_spec_hash(), TRINE_OP_COUNT - 1);
     trine_device_info_t device;
     for (int i = 0; i < trine_device_count(lib); i++)
         if (trine_device_info(lib, i, &device) == TRINE_OK) print_device(i, &device);
@@ -61,8 +64,9 @@ static void print_text(const trine *lib) {
 }
 
 static void print_json(const trine *lib) {
-    printf("{\n  \"version\": \"%s\",\n  \"abi\": %d,\n  \"specification\": \"%016" PRIx64 "\",\n  \"ops\": %d,\n  \"devices\": [", TRINE_VERSION, TRINE_ABI,
-           trine_spec_hash(), TRINE_OP_COUNT - 1);
+    printf("{\n  \"version\": \"%s\",\n  \"abi\": %d,\n  \"specification\": \"%016" PRIx64
+           "\",\n  \"ops\": %d,\n  \"devices\": [",
+           TRINE_VERSION, TRINE_ABI, trine_spec_hash(), TRINE_OP_COUNT - 1);
     trine_device_info_t d;
     for (int i = 0; i < trine_device_count(lib); i++) {
         if (trine_device_info(lib, i, &d) != TRINE_OK) continue;
@@ -74,11 +78,14 @@ static void print_json(const trine *lib) {
         nvml_device managed;
         if (nvml_ask(d.pci, &managed)) {
             bench_json_member(stdout, ", ", "driver", managed.driver);
-            printf(", \"clock\": %u, \"most_clock\": %u, \"memory_clock\": %u, \"power\": %.3f, \"power_limit\": %.3f, \"persistence\": %s", managed.clock,
-                   managed.most_clock, managed.memory_clock, managed.power, managed.power_limit, managed.persistent ? "true" : "false");
+            printf(", \"clock\": %u, \"most_clock\": %u, \"memory_clock\": %u, \"power\": %.3f, \"power_limit\": %.3f, "
+                   "\"persistence\": %s",
+                   managed.clock, managed.most_clock, managed.memory_clock, managed.power, managed.power_limit,
+                   managed.persistent ? "true" : "false");
         }
-        printf(", \"units\": %d, \"numa_node\": %d, \"memory\": %" PRId64 ", \"cache\": [%" PRId64 ", %" PRId64 ", %" PRId64 "], \"emulated\": %s }", d.units,
-               d.numa_node, d.memory, d.cache[0], d.cache[1], d.cache[2], d.emulated ? "true" : "false");
+        printf(", \"units\": %d, \"numa_node\": %d, \"memory\": %" PRId64 ", \"cache\": [%" PRId64 ", %" PRId64
+               ", %" PRId64 "], \"emulated\": %s }",
+               d.units, d.numa_node, d.memory, d.cache[0], d.cache[1], d.cache[2], d.emulated ? "true" : "false");
     }
     printf("\n  ],\n  \"backends\": [");
     trine_backend_info_t b;
@@ -103,8 +110,11 @@ static void print_json(const trine *lib) {
 int trine_tool_info(int argc, char **argv) {
     bool json = false;
     const option_row rows[] = { OPTION_FLAG("json", &json, "print JSON"), { 0 } };
-    const option_set set = { "trine info [--json]",
-                             "Prints the devices, the backends tried with the reason for each one refused, and the variables that are set.", rows };
+    const option_set set = {
+        "trine info [--json]",
+        "Prints the devices, the backends tried with the reason for each one refused, and the variables that are set.",
+        rows
+    };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     trine *lib;

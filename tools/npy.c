@@ -23,7 +23,7 @@ __attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size
     return false;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ header */
+/* ----------------------------------------------------------------------------------------------------------- header */
 
 static void skip_space(const char **at) { *at += strspn(*at, " \t\r\n"); }
 
@@ -56,7 +56,11 @@ static bool read_descr(const char **at, npy *n) {
     char *end;
     const long size = strtol(word + 2, &end, 10);
     if (*end || word[1] == 0 || word[2] == 0) return false;
-    const char *sizes = n->kind == 'b' ? "1" : n->kind == 'i' || n->kind == 'u' ? "1248" : n->kind == 'f' ? "1248" : n->kind == 'V' ? "12" : "";
+    const char *sizes = n->kind == 'b'                     ? "1"
+                        : n->kind == 'i' || n->kind == 'u' ? "1248"
+                        : n->kind == 'f'                   ? "1248"
+                        : n->kind == 'V'                   ? "12"
+                                                           : "";
     if (size < 1 || size > 8 || strchr(sizes, '0' + (int)size) == NULL) return false;
     if (n->kind == 'f' && size == 1) n->kind = 'V'; /* how ml_dtypes' f8 are written */
     n->size = (int)size;
@@ -119,7 +123,8 @@ static bool read_dictionary(const char *at, npy *n, const char **culprit) {
 
 static bool read_header(FILE *file, const char *path, npy *n, char *error, size_t size) {
     unsigned char head[12];
-    if (fread(head, 1, 10, file) != 10 || memcmp(head, "\x93NUMPY", 6) != 0) return wrong(error, size, "%s: not a .npy file", path);
+    if (fread(head, 1, 10, file) != 10 || memcmp(head, "\x93NUMPY", 6) != 0)
+        return wrong(error, size, "%s: not a .npy file", path);
     uint32_t length = head[8] | (uint32_t)head[9] << 8;
     if (head[6] == 2 || head[6] == 3) {
         if (fread(head + 10, 1, 2, file) != 2) return wrong(error, size, "%s: truncated in its header", path);
@@ -141,9 +146,10 @@ static bool read_header(FILE *file, const char *path, npy *n, char *error, size_
     return ok;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- data */
+/* ------------------------------------------------------------------------------------------------------------- data */
 
-/* Reads `bytes` bytes of data. Memory is taken for `room` of them at first, and twice as much whenever that is full: what a pipe claims to hold is not known. */
+/* Reads `bytes` bytes of data. Memory is taken for `room` of them at first, and twice as much whenever that is full:
+ * what a pipe claims to hold is not known. */
 static bool read_bytes(FILE *file, const char *path, npy *n, int64_t bytes, int64_t room, char *error, size_t size) {
     int64_t have = 0;
     for (bool all = false; !all; room *= 2) {
@@ -158,7 +164,8 @@ static bool read_bytes(FILE *file, const char *path, npy *n, int64_t bytes, int6
         if (have == room) continue;
         npy_free(n);
         if (ferror(file)) return wrong(error, size, "%s: %s", path, strerror(errno));
-        return wrong(error, size, "%s: truncated: its shape needs %" PRId64 " bytes of data, it has %" PRId64, path, bytes, have);
+        return wrong(error, size, "%s: truncated: its shape needs %" PRId64 " bytes of data, it has %" PRId64, path,
+                     bytes, have);
     }
     return true;
 }
@@ -166,15 +173,19 @@ static bool read_bytes(FILE *file, const char *path, npy *n, int64_t bytes, int6
 static bool read_data(FILE *file, const char *path, npy *n, char *error, size_t size) {
     n->count = 1;
     for (int k = 0; k < n->rank; k++) /* strides must not overflow either, hence the product without zeros first */
-        if (n->shape[k] && __builtin_mul_overflow(n->count, n->shape[k], &n->count)) return wrong(error, size, "%s: its shape overflows", path);
+        if (n->shape[k] && __builtin_mul_overflow(n->count, n->shape[k], &n->count))
+            return wrong(error, size, "%s: its shape overflows", path);
     for (int k = 0; k < n->rank; k++)
         if (n->shape[k] == 0) n->count = 0;
     int64_t bytes;
     struct stat status;
-    if (__builtin_mul_overflow(n->count, (int64_t)n->size, &bytes)) return wrong(error, size, "%s: its shape overflows", path);
+    if (__builtin_mul_overflow(n->count, (int64_t)n->size, &bytes))
+        return wrong(error, size, "%s: its shape overflows", path);
     if (fstat(fileno(file), &status) != 0) return wrong(error, size, "%s: %s", path, strerror(errno));
     const int64_t left = S_ISREG(status.st_mode) ? (int64_t)status.st_size - ftell(file) : INT64_MAX;
-    if (left < bytes) return wrong(error, size, "%s: truncated: its shape needs %" PRId64 " bytes of data, it has %" PRId64, path, bytes, left);
+    if (left < bytes)
+        return wrong(error, size, "%s: truncated: its shape needs %" PRId64 " bytes of data, it has %" PRId64, path,
+                     bytes, left);
     return read_bytes(file, path, n, bytes, S_ISREG(status.st_mode) ? bytes : FIRST_PIECE, error, size);
 }
 
@@ -182,7 +193,8 @@ bool npy_read(const char *path, npy *npy_out, char *error, size_t error_size) {
     *npy_out = (npy){ 0 };
     FILE *file = fopen(path, "rb");
     if (file == NULL) return wrong(error, error_size, "%s: %s", path, strerror(errno));
-    const bool ok = read_header(file, path, npy_out, error, error_size) && read_data(file, path, npy_out, error, error_size);
+    const bool ok =
+        read_header(file, path, npy_out, error, error_size) && read_data(file, path, npy_out, error, error_size);
     fclose(file);
     return ok;
 }
@@ -197,8 +209,9 @@ trine_dtype npy_dtype(const npy *n) {
         char kind;
         int size;
         trine_dtype dtype;
-    } table[] = { { 'i', 1, TRINE_I8 },  { 'i', 2, TRINE_I16 }, { 'i', 4, TRINE_I32 }, { 'i', 8, TRINE_I64 }, { 'u', 1, TRINE_U8 },
-                  { 'u', 4, TRINE_U32 }, { 'f', 2, TRINE_F16 }, { 'f', 4, TRINE_F32 }, { 'f', 8, TRINE_F64 } };
+    } table[] = { { 'i', 1, TRINE_I8 },  { 'i', 2, TRINE_I16 }, { 'i', 4, TRINE_I32 },
+                  { 'i', 8, TRINE_I64 }, { 'u', 1, TRINE_U8 },  { 'u', 4, TRINE_U32 },
+                  { 'f', 2, TRINE_F16 }, { 'f', 4, TRINE_F32 }, { 'f', 8, TRINE_F64 } };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (table[i].kind == n->kind && table[i].size == n->size) return table[i].dtype;
     return TRINE_NONE;
@@ -219,7 +232,7 @@ int64_t npy_stride(const npy *n, int k) {
     return stride;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- conversion */
+/* ------------------------------------------------------------------------------------------------------- conversion */
 
 typedef struct value {
     bool integer;
@@ -289,7 +302,9 @@ bool npy_convert(const npy *n, trine_dtype dtype, bool row_major, void *out, cha
     const bool reorder = n->fortran && row_major && n->rank > 1;
     const bool bits = n->kind == 'V' && (int)trine_dtype_size(dtype) == n->size && dtype >> 8 > 2;
     if (n->kind == 'V' && !bits)
-        return wrong(error, error_size, "its elements are %d bytes of bits without a meaning, not values to convert to %s", n->size, trine_dtype_name(dtype));
+        return wrong(error, error_size,
+                     "its elements are %d bytes of bits without a meaning, not values to convert to %s", n->size,
+                     trine_dtype_name(dtype));
     if (!reorder && !n->swapped && (bits || npy_dtype(n) == dtype)) {
         memcpy(out, n->data, (size_t)n->count * (size_t)n->size);
         return true;
@@ -300,12 +315,13 @@ bool npy_convert(const npy *n, trine_dtype dtype, bool row_major, void *out, cha
         if (bits)
             store_integer(out, dtype, at, v.i);
         else if (!convert_element(&v, dtype, at, out))
-            return wrong(error, error_size, "element %" PRId64 " is %.17g, which is no %s", i, v.f, trine_dtype_name(dtype));
+            return wrong(error, error_size, "element %" PRId64 " is %.17g, which is no %s", i, v.f,
+                         trine_dtype_name(dtype));
     }
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ writing */
+/* ---------------------------------------------------------------------------------------------------------- writing */
 
 trine_dtype npy_written(trine_dtype dtype) { return dtype >> 8 > 2 ? TRINE_F32 : dtype; }
 
@@ -336,10 +352,14 @@ static bool write_widened(FILE *file, const void *data, trine_dtype dtype, int64
 
 bool npy_write(FILE *file, const void *data, trine_dtype dtype, int rank, const int64_t *shape) {
     char head[512] = "\x93NUMPY\x01";
-    int length = 10 + snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr_of(dtype));
+    int length = 10 + snprintf(head + 10, sizeof head - 10, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                               descr_of(dtype));
     int64_t count = 1;
     for (int k = 0; k < rank; k++) {
-        length += snprintf(head + length, sizeof head - (size_t)length, "%" PRId64 "%s", shape[k], rank == 1 ? "," : k + 1 < rank ? ", " : "");
+        length += snprintf(head + length, sizeof head - (size_t)length, "%" PRId64 "%s", shape[k],
+                           rank == 1      ? ","
+                           : k + 1 < rank ? ", "
+                                          : "");
         count *= shape[k];
     }
     length += snprintf(head + length, sizeof head - (size_t)length, "), }");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's management library, opened at run time. Its declarations are few and part of its stable interface (NVML API reference, R580), so that its header is not
- * needed. */
+/* NVIDIA's management library, opened at run time. Its declarations are few and part of its stable interface (NVML API
+ * reference, R580), so that its header is not needed. */
 #include "nvml.h"
 
 #include <dlfcn.h>

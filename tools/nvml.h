@@ -12,8 +12,8 @@ typedef struct nvml_device {
     bool persistent;
 } nvml_device;
 
-/* Of the device at a PCI address, "0000:65:00.0". False if the library is not installed, or does not know the device; it is opened when first asked. What it
- * does not tell of a device is 0. */
+/* Of the device at a PCI address, "0000:65:00.0". False if the library is not installed, or does not know the device;
+ * it is opened when first asked. What it does not tell of a device is 0. */
 bool nvml_ask(const char *pci, nvml_device *device_out);
 
 #endif

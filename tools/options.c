@@ -110,7 +110,8 @@ static int set_value(const option_row *row, const char *command, const char *val
     case OPTION_MAYBE_KIND: *(const char **)row->value = value; return 0;
     case OPTION_INTEGER_KIND:
         if (parse_integer(value, integer_limit(row->min), integer_limit(row->max), row->value)) return 0;
-        usage_error(command, "--%s %s: not an integer from %" PRId64 " to %" PRId64, row->name, value, integer_limit(row->min), integer_limit(row->max));
+        usage_error(command, "--%s %s: not an integer from %" PRId64 " to %" PRId64, row->name, value,
+                    integer_limit(row->min), integer_limit(row->max));
         return OPTIONS_WRONG;
     default:
         if (parse_number(value, row->min, row->max, row->value)) return 0;

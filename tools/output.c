@@ -29,9 +29,11 @@ static void watch_signals(void) {
     watched = true;
     signal(SIGXFSZ, SIG_IGN); /* beyond RLIMIT_FSIZE a write fails instead */
     for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++) {
-        const struct sigaction action = { .sa_handler = remove_temporaries, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
+        const struct sigaction action = { .sa_handler = remove_temporaries,
+                                          .sa_flags = (int)(SA_RESETHAND | SA_NODEFER) };
         struct sigaction before;
-        if (sigaction(deadly[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL) sigaction(deadly[i], &action, NULL);
+        if (sigaction(deadly[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+            sigaction(deadly[i], &action, NULL);
     }
 }
 
@@ -70,7 +72,8 @@ static FILE *open_beside(output *o, const struct stat *before) {
     const int directory = slash ? (int)(slash + 1 - o->target) : 0;
     for (int i = 0; i < 1000; i++) {
         free(o->temporary);
-        if (asprintf(&o->temporary, "%.*s.trine-%ld-%d", directory, o->target, (long)getpid(), i) < 0) o->temporary = NULL;
+        if (asprintf(&o->temporary, "%.*s.trine-%ld-%d", directory, o->target, (long)getpid(), i) < 0)
+            o->temporary = NULL;
         const int file = o->temporary ? open(o->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666) : -1;
         if (file < 0 && o->temporary && errno == EEXIST) continue;
         if (file < 0) break;
@@ -100,11 +103,13 @@ bool output_open(output *o, const char *path, char *error, size_t error_size) {
         const int copy = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
         o->file = copy < 0 ? NULL : fdopen(copy, "wb");
         if (o->file == NULL && copy >= 0) close(copy);
-    } else if (dangling || (exists && !S_ISREG(status.st_mode)) || strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/", 6) == 0) {
+    } else if (dangling || (exists && !S_ISREG(status.st_mode)) || strncmp(path, "/dev/fd/", 8) == 0 ||
+               strncmp(path, "/proc/", 6) == 0) {
         o->file = fopen(path, "wb");
     } else {
         o->target = exists ? realpath(path, NULL) : strdup(path);
-        if (o->target != NULL && (!exists || access(o->target, W_OK) == 0)) o->file = open_beside(o, exists ? &status : NULL);
+        if (o->target != NULL && (!exists || access(o->target, W_OK) == 0))
+            o->file = open_beside(o, exists ? &status : NULL);
     }
     return o->file != NULL || wrong(path, error, error_size);
 }

@@ -30,7 +30,7 @@ typedef struct run {
 static bool is_input(const run *r, int i) { return r->plan->tensor[i].spec->flags & IN; }
 static bool is_output(const run *r, int i) { return r->plan->tensor[i].spec->flags & OUT; }
 
-/* ----------------------------------------------------------------------------------------------------------------- options */
+/* ---------------------------------------------------------------------------------------------------------- options */
 
 static char *text(const char *format, const char *a, const char *b) {
     char *made = NULL;
@@ -56,10 +56,15 @@ static int make_rows(run *r, option_row *rows, char **made) {
         if (p->kind == BOOL)
             rows[count++] = (option_row)OPTION_MAYBE(p->name, &r->param[i], "0|1", p->doc ? p->doc : "");
         else
-            rows[count++] = (option_row)OPTION_TEXT(p->name, &r->param[i], p->kind == ENUM ? "NAME" : p->kind == F32 ? "X" : "N", p->doc ? p->doc : "");
+            rows[count++] = (option_row)OPTION_TEXT(p->name, &r->param[i],
+                                                    p->kind == ENUM  ? "NAME"
+                                                    : p->kind == F32 ? "X"
+                                                                     : "N",
+                                                    p->doc ? p->doc : "");
     }
     const option_row common[] = {
-        OPTION_TEXT("types", &r->types, "T=TYPE,...", "element types (default: those of the files, as far as the op takes them)"),
+        OPTION_TEXT("types", &r->types, "T=TYPE,...",
+                    "element types (default: those of the files, as far as the op takes them)"),
         OPTION_TEXT("dims", &r->dims, "\"n=N ...\"", "dimensions that no input tells"),
         TARGET_OPTIONS(r->target),
         { 0 },
@@ -83,7 +88,8 @@ static int read_options(run *r, int argc, char **argv) {
         if (r->param[i] == NULL) continue;
         const trine_spec_param *p = &r->plan->spec->params[i];
         const char *value = p->kind == BOOL && strcmp(r->param[i], "-") == 0 ? "1" : r->param[i];
-        if (!trine_case_set(&r->c, p->name, value, r->error, sizeof r->error)) return usage_error("run", "%s", r->error);
+        if (!trine_case_set(&r->c, p->name, value, r->error, sizeof r->error))
+            return usage_error("run", "%s", r->error);
     }
     if ((r->types && !trine_case_parse(&r->c, r->types, r->error, sizeof r->error)) ||
         (r->dims && !trine_case_parse(&r->c, r->dims, r->error, sizeof r->error)))
@@ -97,24 +103,27 @@ static int choose_present(run *r) {
     for (int i = 0; i < r->plan->tensors; i++) {
         const trine_spec_tensor *t = r->plan->tensor[i].spec;
         if (r->file[i] == NULL && r->file_out[i])
-            return usage_error("run", "--%s-out is given, but --%s is not: it is read before it is updated", t->name, t->name);
+            return usage_error("run", "--%s-out is given, but --%s is not: it is read before it is updated", t->name,
+                               t->name);
         if (r->file[i] == NULL && is_input(r, i) && !(t->flags & OPTIONAL))
-            return usage_error("run", "%s needs --%s FILE, a tensor of shape [%s]", r->plan->spec->name, t->name, t->shape);
+            return usage_error("run", "%s needs --%s FILE, a tensor of shape [%s]", r->plan->spec->name, t->name,
+                               t->shape);
         if (r->file[i] || !(t->flags & OPTIONAL)) r->c.present |= 1u << i;
     }
     return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------- types and dimensions */
+/* --------------------------------------------------------------------------------------------- types and dimensions */
 
 static int read_inputs(run *r) {
     for (int i = 0; i < r->plan->tensors; i++) {
         if (r->file[i] == NULL || !is_input(r, i)) continue;
-        if (!npy_read(r->file[i], &r->input[i], r->error, sizeof r->error)) return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
+        if (!npy_read(r->file[i], &r->input[i], r->error, sizeof r->error))
+            return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
         const int rank = r->plan->tensor[i].rank;
         if (r->input[i].rank > rank)
-            return failure("%s: %s has %d dimensions, %s takes [%s]", r->plan->spec->name, r->file[i], r->input[i].rank, r->plan->tensor[i].spec->name,
-                           r->plan->tensor[i].spec->shape);
+            return failure("%s: %s has %d dimensions, %s takes [%s]", r->plan->spec->name, r->file[i], r->input[i].rank,
+                           r->plan->tensor[i].spec->name, r->plan->tensor[i].spec->shape);
     }
     return 0;
 }
@@ -126,7 +135,8 @@ static void choose_types(run *r) {
     for (int row = 0; row < plan->combos; row++) {
         int kept = 0;
         bool agrees = true;
-        for (int t = 0; t < plan->types; t++) agrees &= r->c.type[t] == TRINE_NONE || r->c.type[t] == plan->combo[row][t];
+        for (int t = 0; t < plan->types; t++)
+            agrees &= r->c.type[t] == TRINE_NONE || r->c.type[t] == plan->combo[row][t];
         for (int i = 0; i < plan->tensors; i++)
             if (r->input[i].data) kept += trine_plan_dtype(plan, i, plan->combo[row]) == npy_dtype(&r->input[i]);
         if (agrees && kept > most) {
@@ -137,7 +147,8 @@ static void choose_types(run *r) {
     if (best >= 0) memcpy(r->c.type, plan->combo[best], sizeof r->c.type);
 }
 
-/* Binds the symbols that the inputs' shapes tell and --dims does not, first come first; a broadcast dimension of 1 tells nothing unless nothing else does. */
+/* Binds the symbols that the inputs' shapes tell and --dims does not, first come first; a broadcast dimension of 1
+ * tells nothing unless nothing else does. */
 static void bind_dims(run *r) {
     for (int pass = 0; pass < 2; pass++) {
         for (int i = 0; i < r->plan->tensors; i++) {
@@ -170,7 +181,8 @@ static int shape_input(run *r, int i) {
     const bool as_it_is = n->fortran && !is_output(r, i) && ((t->flags & ANY_STRIDE) || transposed);
     for (int k = 0; k < n->rank && as_it_is; k++) tensor->stride[k] = npy_stride(n, k);
     if (n->kind != 'V' && npy_dtype(n) != tensor->dtype)
-        fprintf(stderr, "trine: %s: %s has %s, converted to %s\n", t->name, r->file[i], npy_type_name(n), trine_dtype_name(tensor->dtype));
+        fprintf(stderr, "trine: %s: %s has %s, converted to %s\n", t->name, r->file[i], npy_type_name(n),
+                trine_dtype_name(tensor->dtype));
     r->bytes[i] = (size_t)n->count * trine_dtype_size(tensor->dtype);
     r->host[i] = malloc(r->bytes[i] ? r->bytes[i] : 1);
     if (r->host[i] == NULL) return failure("%s: out of memory: %zu bytes", t->name, r->bytes[i]);
@@ -193,7 +205,8 @@ static int make_tensors(run *r) {
             npy_free(&r->input[i]);
         } else {
             const int64_t count = trine_tensor_count(&r->c.tensor[i]);
-            if (count < 0 || __builtin_mul_overflow((size_t)count, trine_dtype_size(r->c.tensor[i].dtype), &r->bytes[i]) ||
+            if (count < 0 ||
+                __builtin_mul_overflow((size_t)count, trine_dtype_size(r->c.tensor[i].dtype), &r->bytes[i]) ||
                 (r->host[i] = malloc(r->bytes[i] ? r->bytes[i] : 1)) == NULL)
                 return failure("%s: out of memory: %" PRId64 " elements", r->plan->tensor[i].spec->name, count);
         }
@@ -201,7 +214,7 @@ static int make_tensors(run *r) {
     return 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- running */
+/* ---------------------------------------------------------------------------------------------------------- running */
 
 static int call(run *r) {
     trine_queue *queue = r->target.queue;
@@ -209,18 +222,20 @@ static int call(run *r) {
     for (int i = 0; i < r->plan->tensors && ok; i++) {
         if (!(r->c.present >> i & 1)) continue;
         ok = trine_memory_alloc(queue, r->bytes[i] ? r->bytes[i] : 1, &r->c.tensor[i].data) == TRINE_OK;
-        if (ok && is_input(r, i)) ok = trine_memory_write(queue, r->c.tensor[i].data, r->host[i], r->bytes[i]) == TRINE_OK;
+        if (ok && is_input(r, i))
+            ok = trine_memory_write(queue, r->c.tensor[i].data, r->host[i], r->bytes[i]) == TRINE_OK;
     }
     ok = ok && trine_run(queue, r->plan->op, r->c.args) == TRINE_OK && trine_queue_wait(queue) == TRINE_OK;
     for (int i = 0; i < r->plan->tensors && ok; i++)
-        if ((r->c.present >> i & 1) && is_output(r, i)) ok = trine_memory_read(queue, r->host[i], r->c.tensor[i].data, r->bytes[i]) == TRINE_OK;
+        if ((r->c.present >> i & 1) && is_output(r, i))
+            ok = trine_memory_read(queue, r->host[i], r->c.tensor[i].data, r->bytes[i]) == TRINE_OK;
     if (!ok) failure("%s", trine_error_message());
     for (int i = 0; i < r->plan->tensors; i++)
         if (r->c.tensor[i].data) trine_memory_free(queue, r->c.tensor[i].data);
     return ok ? 0 : 1;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- outputs */
+/* ---------------------------------------------------------------------------------------------------------- outputs */
 
 /* Where output `i` goes: NULL nowhere, "-" to be shown. */
 static const char *output_file(const run *r, int i) {
@@ -238,7 +253,8 @@ static int open_outputs(run *r) {
         if (output_is_stdout(&r->output[i])) r->list = stderr;
         for (int k = 0; k < i; k++)
             if (r->output[i].target && r->output[k].target && strcmp(r->output[i].target, r->output[k].target) == 0)
-                return usage_error("run", "%s and %s go to the same file, %s", r->plan->tensor[k].spec->name, name, file);
+                return usage_error("run", "%s and %s go to the same file, %s", r->plan->tensor[k].spec->name, name,
+                                   file);
     }
     return 0;
 }
@@ -278,10 +294,12 @@ static int write_outputs(run *r) {
         if (o->file == NULL) continue;
         const bool written = npy_write(o->file, r->host[i], tensor->dtype, tensor->rank, tensor->shape);
         if (!written) snprintf(r->error, sizeof r->error, "%s: %s", o->path, strerror(errno));
-        if (!written || !output_finish(o, r->error, sizeof r->error)) return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
+        if (!written || !output_finish(o, r->error, sizeof r->error))
+            return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
     }
     for (int i = 0; i < r->plan->tensors; i++)
-        if (!output_commit(&r->output[i], r->error, sizeof r->error)) return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
+        if (!output_commit(&r->output[i], r->error, sizeof r->error))
+            return failure("%s: %s", r->plan->tensor[i].spec->name, r->error);
     for (int i = 0; i < r->plan->tensors; i++)
         if ((r->c.present >> i & 1) && is_output(r, i)) tell_output(r, i);
     return 0;

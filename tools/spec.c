@@ -23,11 +23,12 @@ static const char *flags_text(uint32_t flags, char *out, size_t size) {
     size_t used = 0;
     *out = 0;
     for (size_t i = 0; i < sizeof names / sizeof names[0] && used < size; i++)
-        if (flags & names[i].flag) used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", names[i].name);
+        if (flags & names[i].flag)
+            used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", names[i].name);
     return out;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- text */
+/* ------------------------------------------------------------------------------------------------------------- text */
 
 static void print_strings(const char *title, const char *const *strings, int most) {
     if (strings[0] == NULL) return;
@@ -44,7 +45,8 @@ static void print_tensors(const trine_plan *plan) {
         if (t->fill) printf("; values: %s", t->fill);
         putchar('\n');
         if (!(t->flags & OUT) || (t->flags & EXACT)) continue;
-        printf("  %-14s error <= u(%s) |y64| + ((%s) u(%s)", "", t->type, t->terms, t->accumulate ? t->accumulate : "accumulator");
+        printf("  %-14s error <= u(%s) |y64| + ((%s) u(%s)", "", t->type, t->terms,
+               t->accumulate ? t->accumulate : "accumulator");
         if (t->rounds) printf(" + (%s) u(T)", t->rounds);
         printf(") magnitude\n");
     }
@@ -76,13 +78,16 @@ static void print_op(const trine_plan *plan) {
     print_strings("requires", spec->require, TRINE_MAX_STRINGS);
     print_strings("in place", spec->alias, TRINE_MAX_STRINGS);
     printf("\nflops\n  %s\n", spec->flops);
-    if (spec->masked) printf("\nmasks\n  over %s: what they hide is not computed, and not read of inputs that these dimensions end\n", spec->masked);
-    if (spec->integers_exact) printf("\nsmall integers\n  sums of small integers are exact: every kernel returns the very same bits\n");
+    if (spec->masked)
+        printf("\nmasks\n  over %s: what they hide is not computed, and not read of inputs that these dimensions end\n",
+               spec->masked);
+    if (spec->integers_exact)
+        printf("\nsmall integers\n  sums of small integers are exact: every kernel returns the very same bits\n");
     print_strings("sizes tested", spec->sizes, TRINE_MAX_STRINGS);
     print_strings("cases", spec->cases, TRINE_MAX_STRINGS);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ matrix */
+/* ----------------------------------------------------------------------------------------------------------- matrix */
 
 /* Whether a kernel of the queue takes the op's first case with row `combo` of its types. */
 static bool supported(trine_queue *queue, const trine_plan *plan, int combo) {
@@ -92,10 +97,12 @@ static bool supported(trine_queue *queue, const trine_plan *plan, int combo) {
     trine_case_init(&c, plan->op);
     if (plan->spec->cases[0] == NULL || !trine_case_parse(&c, plan->spec->cases[0], error, sizeof error)) return false;
     memcpy(c.type, plan->combo[combo], sizeof c.type);
-    return trine_case_finish(&c, error, sizeof error) && trine_explain(queue, plan->op, c.args, &e) == TRINE_OK && e.chosen >= 0;
+    return trine_case_finish(&c, error, sizeof error) && trine_explain(queue, plan->op, c.args, &e) == TRINE_OK &&
+           e.chosen >= 0;
 }
 
-/* The types of the first type variable that the queue's kernels take, "f32 f16"; with a fraction where they take only some of its rows. */
+/* The types of the first type variable that the queue's kernels take, "f32 f16";
+ * with a fraction where they take only some of its rows. */
 static void print_cell(trine_queue *queue, const trine_plan *plan) {
     bool any = false;
     for (int i = 0; i < plan->combos; i++) {
@@ -127,7 +134,8 @@ static int print_matrix(void) {
         trine_device_info_t info;
         if (trine_device_info(lib, i, &info) != TRINE_OK) continue;
         const size_t length = strcspn(info.name, ":");
-        if (strlen(last) == length && strncmp(info.name, last, length) == 0) continue; /* one device stands for its backend */
+        /* one device stands for its backend */
+        if (strlen(last) == length && strncmp(info.name, last, length) == 0) continue;
         if (trine_queue_open(lib, i, NULL, &queues[count]) != TRINE_OK) continue;
         snprintf(last, sizeof last, "%.*s", (int)length, info.name);
         printf(" %s |", last);
@@ -158,7 +166,8 @@ int trine_tool_spec(int argc, char **argv) {
         OPTION_FLAG("matrix", &matrix, "print which backend has kernels for which op and type, as a Markdown table"),
         { 0 },
     };
-    const option_set set = { "trine spec [OP] [--json] [--matrix]", "Prints the specification of an op, or the list of ops.", rows };
+    const option_set set = { "trine spec [OP] [--json] [--matrix]",
+                             "Prints the specification of an op, or the list of ops.", rows };
     const int words = options_parse(&set, argc, argv, &name, 1);
     if (words < 0) return options_status(words);
     if (matrix && (name || json)) return usage_error("spec", "--matrix stands alone");

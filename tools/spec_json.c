@@ -14,8 +14,9 @@ static const struct {
     const char *name, *c_type;
     size_t size;
 } kinds[] = {
-    [BOOL] = { "BOOL", "int32_t", sizeof(int32_t) }, [ENUM] = { "ENUM", "int32_t", sizeof(int32_t) }, [I32] = { "I32", "int32_t", sizeof(int32_t) },
-    [I64] = { "I64", "int64_t", sizeof(int64_t) },   [U64] = { "U64", "uint64_t", sizeof(uint64_t) }, [F32] = { "F32", "float", sizeof(float) },
+    [BOOL] = { "BOOL", "int32_t", sizeof(int32_t) }, [ENUM] = { "ENUM", "int32_t", sizeof(int32_t) },
+    [I32] = { "I32", "int32_t", sizeof(int32_t) },   [I64] = { "I64", "int64_t", sizeof(int64_t) },
+    [U64] = { "U64", "uint64_t", sizeof(uint64_t) }, [F32] = { "F32", "float", sizeof(float) },
 };
 
 static const char *upper(const char *text, char *out, size_t size) {
@@ -25,9 +26,11 @@ static const char *upper(const char *text, char *out, size_t size) {
     return out;
 }
 
-static void member(const char *before, const char *name, const char *text) { bench_json_member(stdout, before, name, text); }
+static void member(const char *before, const char *name, const char *text) {
+    bench_json_member(stdout, before, name, text);
+}
 
-/* ------------------------------------------------------------------------------------------------------------------ lists */
+/* ------------------------------------------------------------------------------------------------------------ lists */
 
 static void begin_list(const char *before, const char *name) { printf("%s\"%s\": [", before, name); }
 
@@ -59,7 +62,7 @@ static void number(const char *name, double value) {
         printf(", \"%s\": null", name);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- an op */
+/* ------------------------------------------------------------------------------------------------------------ an op */
 
 /* What the header says of a member; NULL if nothing. */
 static const char *comment_of(const trine_plan *plan, const char *name) {
@@ -90,7 +93,8 @@ static void flags(uint32_t set) {
     putchar(']');
 }
 
-/* The dimensions of a shape: each the text between its brackets, and the symbol and what is added to it where it is so simple. */
+/* The dimensions of a shape: each the text between its brackets, and the symbol and what is added to it
+ * where it is so simple. */
 static void dims(const trine_plan *plan, const trine_plan_tensor *tensor) {
     const char *at = tensor->spec->shape;
     printf(", \"rank\": %d", tensor->rank);
@@ -98,8 +102,8 @@ static void dims(const trine_plan *plan, const trine_plan_tensor *tensor) {
     for (int i = 0; i < tensor->rank; i++) {
         const trine_dim *dim = &tensor->dim[i];
         const size_t length = strcspn(at, " ");
-        printf("%s{ \"text\": \"%.*s\", \"optional\": %s", i ? ", " : "", (int)length - 2 * dim->optional, at + dim->optional,
-               dim->optional ? "true" : "false");
+        printf("%s{ \"text\": \"%.*s\", \"optional\": %s", i ? ", " : "", (int)length - 2 * dim->optional,
+               at + dim->optional, dim->optional ? "true" : "false");
         member(", ", "symbol", dim->symbol >= 0 ? plan->symbol_name[dim->symbol] : NULL);
         printf(", \"add\": %" PRId64 " }", dim->symbol >= 0 ? dim->add : 0);
         at += length;
@@ -214,7 +218,7 @@ void spec_json_op(const trine_plan *plan) {
     printf(",\n    \"integers_exact\": %s\n  }", spec->integers_exact ? "true" : "false");
 }
 
-/* ------------------------------------------------------------------------------------------------------------- all of them */
+/* ------------------------------------------------------------------------------------------------------ all of them */
 
 static void statuses(void) {
     const char *const none = trine_status_name((trine_status)-1);
@@ -231,7 +235,8 @@ static void dtypes(void) {
     for (unsigned code = 1; code < 1u << 16; code++) {
         const trine_dtype type = (trine_dtype)code;
         if (trine_dtype_name(type) == NULL) continue;
-        printf("%s\n    { \"name\": \"%s\", \"constant\": \"TRINE_%s\"", gap, trine_dtype_name(type), upper(trine_dtype_name(type), name, sizeof name));
+        printf("%s\n    { \"name\": \"%s\", \"constant\": \"TRINE_%s\"", gap, trine_dtype_name(type),
+               upper(trine_dtype_name(type), name, sizeof name));
         printf(", \"value\": %u, \"size\": %zu }", code, trine_dtype_size(type));
         gap = ",";
     }
@@ -243,20 +248,25 @@ static void tensor_structure(void) {
     static const struct {
         const char *name, *c_type;
         size_t offset, size;
-    } members[] = { MEMBER(data, "void *"), MEMBER(dtype, "trine_dtype"), MEMBER(rank, "int32_t"), MEMBER(shape, "int64_t"), MEMBER(stride, "int64_t") };
+    } members[] = { MEMBER(data, "void *"), MEMBER(dtype, "trine_dtype"), MEMBER(rank, "int32_t"),
+                    MEMBER(shape, "int64_t"), MEMBER(stride, "int64_t") };
 #undef MEMBER
-    printf(",\n  \"tensor\": { \"c_type\": \"trine_tensor\", \"size\": %zu, \"max_rank\": %d, \"members\": [", sizeof(trine_tensor), TRINE_MAX_RANK);
+    printf(",\n  \"tensor\": { \"c_type\": \"trine_tensor\", \"size\": %zu, \"max_rank\": %d, \"members\": [",
+           sizeof(trine_tensor), TRINE_MAX_RANK);
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        printf("%s\n    { \"name\": \"%s\", \"c_type\": \"%s\", \"offset\": %zu, \"size\": %zu }", i ? "," : "", members[i].name, members[i].c_type,
-               members[i].offset, members[i].size);
+        printf("%s\n    { \"name\": \"%s\", \"c_type\": \"%s\", \"offset\": %zu, \"size\": %zu }", i ? "," : "",
+               members[i].name, members[i].c_type, members[i].offset, members[i].size);
     printf("\n  ] }");
 }
 
 void spec_json_all(void) {
-    printf("{\n  \"version\": \"%s\",\n  \"abi\": %d,\n  \"specification\": \"%016" PRIx64 "\"", TRINE_VERSION, TRINE_ABI, trine_spec_hash());
-    printf(",\n  \"struct_size\": { \"name\": \"struct_size\", \"c_type\": \"size_t\", \"offset\": 0, \"size\": %zu", sizeof(size_t));
+    printf("{\n  \"version\": \"%s\",\n  \"abi\": %d,\n  \"specification\": \"%016" PRIx64 "\"", TRINE_VERSION,
+           TRINE_ABI, trine_spec_hash());
+    printf(",\n  \"struct_size\": { \"name\": \"struct_size\", \"c_type\": \"size_t\", \"offset\": 0, \"size\": %zu",
+           sizeof(size_t));
     member(", ", "rule",
-           "The first member of all arguments. The caller sets it to the args_size that it was made for: what lies beyond is not read and counts as zero.");
+           "The first member of all arguments. The caller sets it to the args_size that it was made for: what lies "
+           "beyond is not read and counts as zero.");
     printf(" }");
     tensor_structure();
     statuses();

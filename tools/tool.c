@@ -5,7 +5,9 @@
 int target_open(target *t, const char *command) {
     const trine_options options = { .struct_size = sizeof options, .isa = t->isa };
     const trine_status opened = trine_open(&options, &t->lib);
-    if (opened != TRINE_OK) return opened == TRINE_ERR_ARGUMENT ? usage_error(command, "%s", trine_error_message()) : failure("%s", trine_error_message());
+    if (opened != TRINE_OK)
+        return opened == TRINE_ERR_ARGUMENT ? usage_error(command, "%s", trine_error_message())
+                                            : failure("%s", trine_error_message());
     int device = TRINE_BEST_DEVICE;
     if (t->device && (device = trine_device_find(t->lib, t->device)) < 0) {
         const char *names[64];
@@ -22,8 +24,11 @@ int target_open(target *t, const char *command) {
         target_close(t);
         return 2;
     }
-    const trine_queue_options queue = { .struct_size = sizeof queue, .threads = (int32_t)t->threads, .kernel = t->kernel };
-    if (trine_queue_open(t->lib, device, &queue, &t->queue) == TRINE_OK && trine_device_info(t->lib, trine_queue_device(t->queue), &t->info) == TRINE_OK)
+    const trine_queue_options queue = { .struct_size = sizeof queue,
+                                        .threads = (int32_t)t->threads,
+                                        .kernel = t->kernel };
+    if (trine_queue_open(t->lib, device, &queue, &t->queue) == TRINE_OK &&
+        trine_device_info(t->lib, trine_queue_device(t->queue), &t->info) == TRINE_OK)
         return 0;
     failure("%s", trine_error_message());
     target_close(t);

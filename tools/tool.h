@@ -8,7 +8,8 @@
 #include "options.h"
 #include "spec/case.h"
 
-/* The subcommands: argv[0] is the subcommand's name. They return the exit status: 0, 1 for a failure, 2 for a mistake in the command line. */
+/* The subcommands: argv[0] is the subcommand's name. They return the exit status: 0, 1 for a failure,
+ * 2 for a mistake in the command line. */
 int trine_tool_run(int argc, char **argv);
 int trine_tool_info(int argc, char **argv);
 int trine_tool_spec(int argc, char **argv);
@@ -17,7 +18,8 @@ int trine_tool_check(int argc, char **argv);
 int trine_tool_bench(int argc, char **argv);
 int trine_tool_tune(int argc, char **argv);
 
-/* trine bench --peers, argv[flag]: the other words are options of trine-peers. Returns, with the exit status, only if that cannot be run. */
+/* trine bench --peers, argv[flag]: the other words are options of trine-peers.
+ * Returns, with the exit status, only if that cannot be run. */
 int bench_peers(char **argv, int flag);
 
 /* The options that open a queue, in every subcommand that has one. */
@@ -44,13 +46,14 @@ void target_close(target *t);
 /* Checks the tables; 0, or the exit status after a message. */
 int tables_ok(void);
 
-/* cases.c: the op of a name, TRINE_OP_NONE after a message with the nearest name; whether all of a list "a,b", which may be NULL, are ops; and whether `name` is in
- * such a list, NULL having all. */
+/* cases.c: the op of a name, TRINE_OP_NONE after a message with the nearest name; whether all of a list "a,b", which
+ * may be NULL, are ops; and whether `name` is in such a list, NULL having all. */
 trine_op find_op(const char *command, const char *name);
 bool find_ops(const char *command, const char *list);
 bool listed(const char *list, const char *name);
 
-/* Makes the case of an op that the options --case, --dims and --types, each may be NULL, describe. 0, or the exit status after a message. */
+/* Makes the case of an op that the options --case, --dims and --types, each may be NULL, describe.
+ * 0, or the exit status after a message. */
 int make_case(const char *command, trine_case *c, trine_op op, const char *named, const char *dims, const char *types);
 
 /* The options that select cases, in the subcommands that take many. */
@@ -62,15 +65,18 @@ typedef struct selection {
 } selection;
 
 #define SELECTION_OPTIONS(s) \
-    OPTION_TEXT("op", &(s).op, "NAME,...", "only these ops"), OPTION_TEXT("case", &(s).named, "NAME", "only the specification's cases whose name starts so"), \
+    OPTION_TEXT("op", &(s).op, "NAME,...", "only these ops"), \
+        OPTION_TEXT("case", &(s).named, "NAME", "only the specification's cases whose name starts so"), \
         OPTION_TEXT("cases", &(s).cases, "FILE", "an op and a case on each line, instead of the specification's"), \
-        OPTION_TEXT("dims", &(s).dims, "\"m=M ...\"", "these dimensions and parameters instead of the cases (with --case: on top)"), \
+        OPTION_TEXT("dims", &(s).dims, "\"m=M ...\"", \
+                    "these dimensions and parameters instead of the cases (with --case: on top)"), \
         OPTION_TEXT("types", &(s).types, "T=TYPE,...", "these element types")
 
 /* 0, or the exit status after a message. */
 int selection_check(const char *command, const selection *s);
 
-/* Visits the op and the text of each case, NULL where --dims alone says it, of which selection_make makes the case. False with the reason in `error`. */
+/* Visits the op and the text of each case, NULL where --dims alone says it, of which selection_make makes the case.
+ * False with the reason in `error`. */
 typedef void case_visit(void *context, trine_op op, const char *text);
 bool selection_each(const selection *s, case_visit *visit, void *context, char *error, size_t size);
 bool selection_make(const selection *s, trine_case *c, trine_op op, const char *text, char *error, size_t size);

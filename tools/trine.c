@@ -26,7 +26,8 @@ enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };
 static void help(void) {
     puts("usage: trine COMMAND [options]\nOne kernel specification, three backends, one answer.\n\ncommands:");
     for (int i = 0; i < SUBCOMMANDS; i++) printf("  %-10s  %s\n", subcommands[i].name, subcommands[i].summary);
-    puts("\n\"trine help COMMAND\" prints a command's options, \"trine help run OP\" an op's; \"trine --version\" the version.");
+    puts("\n\"trine help COMMAND\" prints a command's options, \"trine help run OP\" an op's; \"trine --version\" the "
+         "version.");
 }
 
 /* The exit status of a command line. */

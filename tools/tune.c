@@ -30,9 +30,12 @@ static void report(const trine_case *c, const char *result) {
 /* The median time of a kernel, as the bench measures it: calls in a row, on fresh inputs. */
 static bool time_kernel(const tune *t, const char *kernel, const bench_sets *sets, double *seconds_out) {
     static bench_result result;
-    const trine_queue_options options = { .struct_size = sizeof options, .threads = (int32_t)t->target.threads, .kernel = kernel };
+    const trine_queue_options options = { .struct_size = sizeof options,
+                                          .threads = (int32_t)t->target.threads,
+                                          .kernel = kernel };
     bench_sets same = *sets;
-    if (trine_queue_open(t->target.lib, trine_queue_device(t->target.queue), &options, &same.queue) != TRINE_OK) return false;
+    if (trine_queue_open(t->target.lib, trine_queue_device(t->target.queue), &options, &same.queue) != TRINE_OK)
+        return false;
     const bool ok = bench_time_sets(&same, &t->plan, &result);
     trine_queue_close(same.queue);
     *seconds_out = result.median;
@@ -45,7 +48,8 @@ static const double hopeless = 6;
 static double least_predicted(const trine_explanation *e) {
     double least = 0;
     for (int i = 0; i < e->count; i++)
-        if (e->candidate[i].refused == NULL && (least == 0 || e->candidate[i].seconds < least)) least = e->candidate[i].seconds;
+        if (e->candidate[i].refused == NULL && (least == 0 || e->candidate[i].seconds < least))
+            least = e->candidate[i].seconds;
     return least;
 }
 
@@ -100,8 +104,10 @@ int trine_tool_tune(int argc, char **argv) {
         TARGET_OPTIONS(t.target),
         { 0 },
     };
-    const option_set set = { "trine tune [--op NAME,...] [--case NAME] [options]",
-                             "Times every kernel that takes a case and records the fastest in the tuning cache, which later runs read.", rows };
+    const option_set set = {
+        "trine tune [--op NAME,...] [--case NAME] [options]",
+        "Times every kernel that takes a case and records the fastest in the tuning cache, which later runs read.", rows
+    };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     char error[640];

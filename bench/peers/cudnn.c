@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cuDNN: attention and its gradient on a CUDA device, by the first engine that its heuristics offer, as PyTorch takes it. The library is opened at run time.
+/* cuDNN: attention and its gradient on a CUDA device, by the first engine that its heuristics offer, as PyTorch takes
+ * it. The library is opened at run time.
  *
- * A problem is a graph of operations over tensors in memory and virtual ones, which cuDNN turns into one kernel or a few: the products, what lies between
- * them, and the sums. The gradient keeps sums of dout o, and those of dq in f32, in memory. */
+ * A problem is a graph of operations over tensors in memory and virtual ones, which cuDNN turns into one kernel or a
+ * few: the products, what lies between them, and the sums. The gradient keeps sums of dout o,
+ * and those of dq in f32, in memory. */
 #include <cuda_runtime_api.h>
 #include <cudnn_graph.h>
 #include <dlfcn.h>
@@ -44,13 +46,14 @@ static bool open_library(void) {
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- graphs */
+/* ----------------------------------------------------------------------------------------------------------- graphs */
 
 enum { MOST_MADE = 128, MOST_OPERATIONS = 32, MOST_GIVEN = 16, MOST_OFFERED = 8 };
 
 typedef cudnnBackendDescriptor_t object;
 
-/* What the tensor of an operation holds: its place among the case's tensors, or memory of the graph's own, which `data` points to. */
+/* What the tensor of an operation holds: its place among the case's tensors, or memory of the graph's own,
+ * which `data` points to. */
 enum { OWN = -1 };
 typedef struct given {
     int64_t id;
@@ -78,11 +81,16 @@ static object make(graph *g, cudnnBackendDescriptorType_t type) {
     return o;
 }
 
-static void set(graph *g, object o, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count, const void *values) {
+static void set(graph *g, object o, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+                const void *values) {
     g->ok = g->ok && cudnn.BackendSetAttribute(o, name, type, count, values) == CUDNN_STATUS_SUCCESS;
 }
-static void set_object(graph *g, object o, cudnnBackendAttributeName_t name, object value) { set(g, o, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value); }
-static void set_type(graph *g, object o, cudnnBackendAttributeName_t name, cudnnDataType_t value) { set(g, o, name, CUDNN_TYPE_DATA_TYPE, 1, &value); }
+static void set_object(graph *g, object o, cudnnBackendAttributeName_t name, object value) {
+    set(g, o, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value);
+}
+static void set_type(graph *g, object o, cudnnBackendAttributeName_t name, cudnnDataType_t value) {
+    set(g, o, name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+}
 
 static void finish(graph *g, object o) { g->ok = g->ok && cudnn.BackendFinalize(o) == CUDNN_STATUS_SUCCESS; }
 
@@ -101,7 +109,7 @@ static void close_graph(void *state) {
     free(g);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ tensors */
+/* ---------------------------------------------------------------------------------------------------------- tensors */
 
 /* Batch, head, row, column. */
 typedef struct form {
@@ -117,7 +125,9 @@ static form packed(int64_t b, int64_t h, int64_t rows, int64_t columns) {
     return (form){ { b, h, rows, columns }, { h * rows * columns, rows * columns, columns, 1 } };
 }
 
-static form transpose(form f) { return (form){ { f.dim[0], f.dim[1], f.dim[3], f.dim[2] }, { f.stride[0], f.stride[1], f.stride[3], f.stride[2] } }; }
+static form transpose(form f) {
+    return (form){ { f.dim[0], f.dim[1], f.dim[3], f.dim[2] }, { f.stride[0], f.stride[1], f.stride[3], f.stride[2] } };
+}
 
 static object make_tensor(graph *g, const form *f, cudnnDataType_t type) {
     const int64_t alignment = 16, id = ++g->id;
@@ -172,12 +182,13 @@ static value make_scalar(graph *g, float x) {
     return v;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- operations */
+/* ------------------------------------------------------------------------------------------------------- operations */
 
 /* to = mode(x, b), or of a third for the choice between two; `compute`: the type it is done in; `axis`: of places. */
-static void operate(graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, const value *x, const value *b, const value *t,
-                    const value *to) {
-    const object what = make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR), o = make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+static void operate(graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute, int64_t axis, const value *x,
+                    const value *b, const value *t, const value *to) {
+    const object what = make(g, CUDNN_BACKEND_POINTWISE_DESCRIPTOR),
+                 o = make(g, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
     set(g, what, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
     set_type(g, what, CUDNN_ATTR_POINTWISE_MATH_PREC, compute);
     if (axis >= 0) set(g, what, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, 1, &axis);
@@ -190,7 +201,9 @@ static void operate(graph *g, cudnnPointwiseMode_t mode, cudnnDataType_t compute
     add_operation(g, o);
 }
 
-static void apply_to(graph *g, cudnnPointwiseMode_t mode, value x, const value *b, const value *to) { operate(g, mode, CUDNN_DATA_FLOAT, -1, &x, b, NULL, to); }
+static void apply_to(graph *g, cudnnPointwiseMode_t mode, value x, const value *b, const value *to) {
+    operate(g, mode, CUDNN_DATA_FLOAT, -1, &x, b, NULL, to);
+}
 
 static value apply(graph *g, cudnnPointwiseMode_t mode, value x, const value *b) {
     const value y = make_virtual(g, x.form, CUDNN_DATA_FLOAT);
@@ -248,14 +261,15 @@ static value turn(graph *g, const value *x, cudnnDataType_t type) {
 
 /* Scores that a query does not see become -Inf. */
 static value hide(graph *g, value scores) {
-    const value row = index_of(g, &scores, 2), column = index_of(g, &scores, 3), sees = make_virtual(g, scores.form, CUDNN_DATA_BOOLEAN);
+    const value row = index_of(g, &scores, 2), column = index_of(g, &scores, 3),
+                sees = make_virtual(g, scores.form, CUDNN_DATA_BOOLEAN);
     const value nothing = make_scalar(g, -INFINITY), y = make_virtual(g, scores.form, CUDNN_DATA_FLOAT);
     operate(g, CUDNN_POINTWISE_CMP_GE, CUDNN_DATA_BOOLEAN, -1, &row, &column, NULL, &sees);
     operate(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, -1, &scores, &nothing, &sees, &y);
     return y;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- attention */
+/* -------------------------------------------------------------------------------------------------------- attention */
 
 /* Tokens, then heads, as cuDNN numbers dimensions. */
 static form form_of(const trine_tensor *t) {
@@ -289,7 +303,9 @@ static void build_forward(graph *g, const problem *p, bool with_lse) {
     const value sum = reduce_rows(g, CUDNN_REDUCE_TENSOR_ADD, weights);
     const value log = apply(g, CUDNN_POINTWISE_LOG, sum, NULL);
     const value lse =
-        with_lse ? make_given(g, sum.form, CUDNN_DATA_FLOAT, ATTENTION_LSE) : make_virtual(g, sum.form, CUDNN_DATA_FLOAT); /* none knows it without */
+        /* none knows it without */
+        with_lse ? make_given(g, sum.form, CUDNN_DATA_FLOAT, ATTENTION_LSE)
+                 : make_virtual(g, sum.form, CUDNN_DATA_FLOAT);
     apply_to(g, CUDNN_POINTWISE_ADD, most, &log, &lse);
     const value shares = make_virtual(g, s.form, p->type);
     apply_to(g, CUDNN_POINTWISE_DIV, weights, &sum, &shares);
@@ -309,12 +325,17 @@ static void gather(graph *g, const problem *p, const value *weights, const value
 }
 
 static void build_backward(graph *g, const problem *p) {
-    const form rows = packed(p->q.dim[0], p->q.dim[1], p->q.dim[2], 1), wide = packed(p->q.dim[0], p->q.dim[1], p->q.dim[2], p->q.dim[3]);
-    const value dout = make_given(g, p->q, p->type, ATTENTION_BACKWARD_DOUT), o = make_given(g, p->q, p->type, ATTENTION_BACKWARD_O),
+    const form rows = packed(p->q.dim[0], p->q.dim[1], p->q.dim[2], 1),
+               wide = packed(p->q.dim[0], p->q.dim[1], p->q.dim[2], p->q.dim[3]);
+    const value dout = make_given(g, p->q, p->type, ATTENTION_BACKWARD_DOUT),
+                o = make_given(g, p->q, p->type, ATTENTION_BACKWARD_O),
                 q = make_given(g, p->q, p->type, ATTENTION_BACKWARD_Q);
-    const value k = make_given(g, transpose(p->k), p->type, ATTENTION_BACKWARD_K), v = make_given(g, transpose(p->k), p->type, ATTENTION_BACKWARD_V);
-    const value lse = make_given(g, rows, CUDNN_DATA_FLOAT, ATTENTION_BACKWARD_LSE), scale = make_scalar(g, p->scale), one = make_scalar(g, 1);
-    const value products = make_virtual(g, wide, CUDNN_DATA_FLOAT), delta = make_memory(g, rows), dq_sum = make_memory(g, wide);
+    const value k = make_given(g, transpose(p->k), p->type, ATTENTION_BACKWARD_K),
+                v = make_given(g, transpose(p->k), p->type, ATTENTION_BACKWARD_V);
+    const value lse = make_given(g, rows, CUDNN_DATA_FLOAT, ATTENTION_BACKWARD_LSE), scale = make_scalar(g, p->scale),
+                one = make_scalar(g, 1);
+    const value products = make_virtual(g, wide, CUDNN_DATA_FLOAT), delta = make_memory(g, rows),
+                dq_sum = make_memory(g, wide);
     apply_to(g, CUDNN_POINTWISE_MUL, dout, &o, &products);
     const value sums = reduce_rows(g, CUDNN_REDUCE_TENSOR_ADD, products);
     apply_to(g, CUDNN_POINTWISE_MUL, sums, &one, &delta);
@@ -324,7 +345,8 @@ static void build_backward(graph *g, const problem *p) {
     gather(g, p, &weights_turned, &dout, ATTENTION_BACKWARD_DV);
     const value dp = make_virtual(g, s.form, CUDNN_DATA_FLOAT);
     multiply(g, &dout, &v, &dp);
-    const value ds = apply(g, CUDNN_POINTWISE_MUL, apply(g, CUDNN_POINTWISE_MUL, apply(g, CUDNN_POINTWISE_SUB, dp, &delta), &weights), &scale);
+    const value ds = apply(g, CUDNN_POINTWISE_MUL,
+                           apply(g, CUDNN_POINTWISE_MUL, apply(g, CUDNN_POINTWISE_SUB, dp, &delta), &weights), &scale);
     const value ds_turned = turn(g, &ds, p->type);
     gather(g, p, &ds_turned, &q, ATTENTION_BACKWARD_DK);
     const value rows_of_k = turn(g, &k, CUDNN_DATA_FLOAT), dq = make_given(g, p->q, p->type, ATTENTION_BACKWARD_DQ);
@@ -332,7 +354,7 @@ static void build_backward(graph *g, const problem *p) {
     apply_to(g, CUDNN_POINTWISE_IDENTITY, dq_sum, NULL, &dq);
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- peer */
+/* ------------------------------------------------------------------------------------------------------------- peer */
 
 /* The plan of the first offer that the library can keep. */
 static void choose(graph *g, object whole) {
@@ -344,8 +366,8 @@ static void choose(graph *g, object whole) {
     set(g, asked, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
     finish(g, asked);
     for (int i = 0; i < MOST_OFFERED; i++) offered[i] = make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    g->ok = g->ok && cudnn.BackendGetAttribute(asked, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, MOST_OFFERED, &count, offered) ==
-                         CUDNN_STATUS_SUCCESS;
+    g->ok = g->ok && cudnn.BackendGetAttribute(asked, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                               MOST_OFFERED, &count, offered) == CUDNN_STATUS_SUCCESS;
     for (int i = 0; g->ok && i < count && i < MOST_OFFERED && g->plan == NULL; i++) {
         const object plan = make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
         set(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &g->handle);
@@ -353,11 +375,14 @@ static void choose(graph *g, object whole) {
         if (g->ok && cudnn.BackendFinalize(plan) == CUDNN_STATUS_SUCCESS) g->plan = plan;
     }
     g->ok = g->ok && g->plan != NULL &&
-            cudnn.BackendGetAttribute(g->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count, &bytes) == CUDNN_STATUS_SUCCESS &&
+            cudnn.BackendGetAttribute(g->plan, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &count,
+                                      &bytes) == CUDNN_STATUS_SUCCESS &&
             cudaMalloc(&g->workspace, bytes > 0 ? (size_t)bytes : 1) == cudaSuccess;
 }
 
-static double number_of(const trine_case *c, const char *param) { return trine_param_get(c->plan, trine_plan_find_param(c->plan, param), c->args); }
+static double number_of(const trine_case *c, const char *param) {
+    return trine_param_get(c->plan, trine_plan_find_param(c->plan, param), c->args);
+}
 
 static bool describe(problem *p, const trine_case *c, bool backward) {
     const trine_tensor *q = &c->tensor[backward ? ATTENTION_BACKWARD_Q : ATTENTION_Q];
@@ -367,14 +392,18 @@ static bool describe(problem *p, const trine_case *c, bool backward) {
                     .k = form_of(&c->tensor[backward ? ATTENTION_BACKWARD_K : ATTENTION_K]),
                     .causal = number_of(c, "causal") != 0 };
     p->scale = scale != 0 ? (float)scale : 1 / sqrtf((float)p->q.dim[3]);
-    return (q->dtype == TRINE_BF16 || q->dtype == TRINE_F16) && !(p->causal && p->q.dim[2] != p->k.dim[2]); /* the mask is aligned at the top left */
+    /* the mask is aligned at the top left */
+    return (q->dtype == TRINE_BF16 || q->dtype == TRINE_F16) && !(p->causal && p->q.dim[2] != p->k.dim[2]);
 }
 
 static void *open_attention(const trine_case *c, int threads) {
-    const bool forward = strcmp(c->plan->spec->name, "attention") == 0, backward = strcmp(c->plan->spec->name, "attention_backward") == 0;
+    const bool forward = strcmp(c->plan->spec->name, "attention") == 0,
+               backward = strcmp(c->plan->spec->name, "attention_backward") == 0;
     problem p;
     (void)threads;
-    if (!(forward || backward) || !peer_plain(c, "scale causal", "lse") || !describe(&p, c, backward) || !open_library()) return NULL;
+    if (!(forward || backward) || !peer_plain(c, "scale causal", "lse") || !describe(&p, c, backward) ||
+        !open_library())
+        return NULL;
     graph *g = calloc(1, sizeof *g);
     if (g == NULL) return NULL;
     g->ok = cudnn.Create(&g->handle) == CUDNN_STATUS_SUCCESS;
@@ -397,7 +426,9 @@ static bool call_attention(void *state, const trine_case *c) {
     object pack;
     int64_t id[MOST_GIVEN];
     void *data[MOST_GIVEN];
-    for (int i = 0; i < g->givens; i++) id[i] = g->given[i].id, data[i] = g->given[i].place == OWN ? g->given[i].data : c->tensor[g->given[i].place].data;
+    for (int i = 0; i < g->givens; i++)
+        id[i] = g->given[i].id,
+        data[i] = g->given[i].place == OWN ? g->given[i].data : c->tensor[g->given[i].place].data;
     g->ok = cudnn.BackendCreateDescriptor(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR, &pack) == CUDNN_STATUS_SUCCESS;
     if (!g->ok) return false;
     set(g, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, g->givens, id);

@@ -51,7 +51,8 @@ static void close_primitive(void *state) {
     free(p);
 }
 
-static bool add_arg(primitive *p, const trine_case *c, const char *tensor, int index, int rank, dnnl_memory_desc_t *desc) {
+static bool add_arg(primitive *p, const trine_case *c, const char *tensor, int index, int rank,
+                    dnnl_memory_desc_t *desc) {
     const int i = trine_plan_find_tensor(c->plan, tensor);
     if (!(c->present >> i & 1) || !describe(&c->tensor[i], rank, desc)) return false;
     p->tensor[p->args] = i;
@@ -70,8 +71,8 @@ static bool finish(primitive *p, const_dnnl_op_desc_t op) {
 static bool make_matmul(primitive *p, const trine_case *c) {
     dnnl_memory_desc_t a, b, d;
     dnnl_matmul_desc_t op;
-    if (!peer_plain(c, "", "") || !add_arg(p, c, "a", DNNL_ARG_SRC, 3, &a) || !add_arg(p, c, "b", DNNL_ARG_WEIGHTS, 3, &b) ||
-        !add_arg(p, c, "d", DNNL_ARG_DST, 3, &d))
+    if (!peer_plain(c, "", "") || !add_arg(p, c, "a", DNNL_ARG_SRC, 3, &a) ||
+        !add_arg(p, c, "b", DNNL_ARG_WEIGHTS, 3, &b) || !add_arg(p, c, "d", DNNL_ARG_DST, 3, &d))
         return false;
     return dnnl_matmul_desc_init(&op, &a, &b, NULL, &d) == dnnl_success && finish(p, &op);
 }
@@ -79,7 +80,8 @@ static bool make_matmul(primitive *p, const trine_case *c) {
 static bool make_softmax(primitive *p, const trine_case *c) {
     dnnl_memory_desc_t x, y;
     dnnl_softmax_desc_t op;
-    if (!peer_plain(c, "", "") || !add_arg(p, c, "x", DNNL_ARG_SRC, 3, &x) || !add_arg(p, c, "y", DNNL_ARG_DST, 3, &y)) return false;
+    if (!peer_plain(c, "", "") || !add_arg(p, c, "x", DNNL_ARG_SRC, 3, &x) || !add_arg(p, c, "y", DNNL_ARG_DST, 3, &y))
+        return false;
     return dnnl_softmax_forward_desc_init(&op, dnnl_forward_inference, &x, 2) == dnnl_success && finish(p, &op);
 }
 
@@ -102,8 +104,10 @@ static void *open_primitive(const trine_case *c, int threads) {
 static bool call_primitive(void *state, const trine_case *set) {
     primitive *p = state;
     for (int i = 0; i < p->args; i++)
-        if (dnnl_memory_set_data_handle_v2(p->arg[i].memory, set->tensor[p->tensor[i]].data, p->stream) != dnnl_success) return false;
-    return dnnl_primitive_execute(p->primitive, p->stream, p->args, p->arg) == dnnl_success && dnnl_stream_wait(p->stream) == dnnl_success;
+        if (dnnl_memory_set_data_handle_v2(p->arg[i].memory, set->tensor[p->tensor[i]].data, p->stream) != dnnl_success)
+            return false;
+    return dnnl_primitive_execute(p->primitive, p->stream, p->args, p->arg) == dnnl_success &&
+           dnnl_stream_wait(p->stream) == dnnl_success;
 }
 
 const peer peer_onednn = { "oneDNN", "cpu", open_primitive, call_primitive, close_primitive };

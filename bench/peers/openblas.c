@@ -29,17 +29,19 @@ static void *open_gemm(const trine_case *c, int threads) {
 
 static bool call_gemm(void *state, const trine_case *set) {
     const gemm *p = state;
-    const trine_tensor *a = &set->tensor[trine_plan_find_tensor(set->plan, "a")], *b = &set->tensor[trine_plan_find_tensor(set->plan, "b")];
+    const trine_tensor *a = &set->tensor[trine_plan_find_tensor(set->plan, "a")],
+                       *b = &set->tensor[trine_plan_find_tensor(set->plan, "b")];
     const trine_tensor *d = &set->tensor[trine_plan_find_tensor(set->plan, "d")];
     for (int i = 0; i < p->g; i++) {
-        const size_t ia = a->rank == 3 ? (size_t)i * (size_t)a->stride[0] : 0, ib = b->rank == 3 ? (size_t)i * (size_t)b->stride[0] : 0;
+        const size_t ia = a->rank == 3 ? (size_t)i * (size_t)a->stride[0] : 0,
+                     ib = b->rank == 3 ? (size_t)i * (size_t)b->stride[0] : 0;
         const size_t id = d->rank == 3 ? (size_t)i * (size_t)d->stride[0] : 0;
         if (p->wide)
-            cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->m, p->n, p->k, 1, (const double *)a->data + ia, p->k, (const double *)b->data + ib, p->n,
-                        0, (double *)d->data + id, p->n);
+            cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->m, p->n, p->k, 1, (const double *)a->data + ia,
+                        p->k, (const double *)b->data + ib, p->n, 0, (double *)d->data + id, p->n);
         else
-            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->m, p->n, p->k, 1, (const float *)a->data + ia, p->k, (const float *)b->data + ib, p->n, 0,
-                        (float *)d->data + id, p->n);
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, p->m, p->n, p->k, 1, (const float *)a->data + ia,
+                        p->k, (const float *)b->data + ib, p->n, 0, (float *)d->data + id, p->n);
     }
     return true;
 }

@@ -39,7 +39,9 @@ bool peer_plain(const trine_case *c, const char *params, const char *tensors) {
     for (int i = 0; i < c->plan->params; i++)
         if ((c->set >> i & 1) && !word_of(c->plan->spec->params[i].name, params)) return false;
     for (int i = 0; i < c->plan->tensors; i++)
-        if ((c->present >> i & 1) && (c->plan->tensor[i].spec->flags & OPTIONAL) && !word_of(c->plan->tensor[i].spec->name, tensors)) return false;
+        if ((c->present >> i & 1) && (c->plan->tensor[i].spec->flags & OPTIONAL) &&
+            !word_of(c->plan->tensor[i].spec->name, tensors))
+            return false;
     return true;
 }
 
@@ -70,7 +72,8 @@ typedef struct rounds {
     double seconds[ROUNDS];
 } rounds;
 
-/* Each library in its turn, trine first, round after round: what a machine's clock does meanwhile, it does to all of them. */
+/* Each library in its turn, trine first, round after round: what a machine's clock does meanwhile,
+ * it does to all of them. */
 static void take_turns(bench_sets *sets, void *const *state, const bench_plan *plan, rounds *ours, rounds *theirs) {
     static bench_result result;
     bench_plan part = *plan;
@@ -79,7 +82,8 @@ static void take_turns(bench_sets *sets, void *const *state, const bench_plan *p
         ours->seconds[round] = bench_time_sets(sets, &part, &result) ? result.median : 0;
         for (int i = 0; i < PEERS; i++) {
             turn t = { peers[i], state[i], sets };
-            theirs[i].seconds[round] = state[i] && bench_time(call_peer, finish_peer, &t, &part, &result) ? result.median : 0;
+            theirs[i].seconds[round] =
+                state[i] && bench_time(call_peer, finish_peer, &t, &part, &result) ? result.median : 0;
         }
     }
 }
@@ -103,7 +107,8 @@ static void print_cell(const bench_result *work, double seconds) {
 }
 
 /* Does a peer take the case? If so, a line of it. */
-static bool compare(trine_queue *queue, const char *device, trine_op op, const char *text, int threads, const bench_plan *plan) {
+static bool compare(trine_queue *queue, const char *device, trine_op op, const char *text, int threads,
+                    const bench_plan *plan) {
     static trine_case c;
     static bench_result work;
     char error[320];
@@ -114,7 +119,8 @@ static bool compare(trine_queue *queue, const char *device, trine_op op, const c
         printf("%-18s %.*s: %s\n", c.plan->spec->name, (int)strcspn(text, ":"), text, error);
         return true;
     }
-    for (int i = 0; i < PEERS; i++) any |= (state[i] = works_on(peers[i], device) ? peers[i]->open(&c, threads) : NULL) != NULL;
+    for (int i = 0; i < PEERS; i++)
+        any |= (state[i] = works_on(peers[i], device) ? peers[i]->open(&c, threads) : NULL) != NULL;
     if (!any) return false;
     printf("%-18s %-26.*s", c.plan->spec->name, (int)strcspn(text, ":"), text);
     bench_sets sets;
@@ -146,8 +152,9 @@ static int compare_launch(trine_queue *queue) {
 #endif
     if (bare < 0) return failure("there is no launch to compare with");
     if (!bench_dispatch(queue, &empty, &tiny, &workspace)) return failure("%s", trine_error_message());
-    printf("a bare cuLaunchKernel: %.0f ns; a call of rms_norm with one element: %.0f ns, %.2f x and %.0f ns more; without the launch: %.0f ns\n", bare, tiny,
-           tiny / bare, tiny - bare, empty);
+    printf("a bare cuLaunchKernel: %.0f ns; a call of rms_norm with one element: %.0f ns, %.2f x and %.0f ns more; "
+           "without the launch: %.0f ns\n",
+           bare, tiny, tiny / bare, tiny - bare, empty);
     return 0;
 }
 
@@ -160,12 +167,14 @@ typedef struct run {
 
 static void compare_one(void *context, trine_op op, const char *text) {
     run *r = context;
-    if (r->op == NULL || strcmp(r->op, trine_op_name(op)) == 0) r->alone += !compare(r->queue, r->device, op, text, r->threads, &r->plan);
+    if (r->op == NULL || strcmp(r->op, trine_op_name(op)) == 0)
+        r->alone += !compare(r->queue, r->device, op, text, r->threads, &r->plan);
 }
 
 static void compare_specified(run *r) {
     for (int op = 1; op < TRINE_OP_COUNT; op++)
-        for (int i = 0; i < TRINE_MAX_STRINGS && trine_specs[op]->cases[i]; i++) compare_one(r, (trine_op)op, trine_specs[op]->cases[i]);
+        for (int i = 0; i < TRINE_MAX_STRINGS && trine_specs[op]->cases[i]; i++)
+            compare_one(r, (trine_op)op, trine_specs[op]->cases[i]);
 }
 
 int main(int argc, char **argv) {
@@ -179,14 +188,15 @@ int main(int argc, char **argv) {
         OPTION_INTEGER("threads", &threads, 1, 4096, "N", "threads of every library (default: all cores)"),
         OPTION_NUMBER("time", &plan.seconds, 0.001, 3600, "SECONDS", "time for each library on a case (default: 0.5)"),
         OPTION_TEXT("op", &op, "NAME", "only this op"),
-        OPTION_TEXT("cases", &cases, "FILE", "these cases, an op and a case on each line, instead of the specification's"),
+        OPTION_TEXT("cases", &cases, "FILE",
+                    "these cases, an op and a case on each line, instead of the specification's"),
         OPTION_FLAG("launch", &launch, "only compare what a call costs the host with a bare launch, on a CUDA device"),
         { 0 },
     };
-    const option_set set = {
-        "trine-peers [options]",
-        "Times OpenBLAS, oneDNN, cuBLASLt and cuDNN on the specification's cases, beside trine, in turns. In parentheses: how many times faster trine is.", rows
-    };
+    const option_set set = { "trine-peers [options]",
+                             "Times OpenBLAS, oneDNN, cuBLASLt and cuDNN on the specification's cases, beside trine, "
+                             "in turns. In parentheses: how many times faster trine is.",
+                             rows };
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     trine *lib;
@@ -196,7 +206,8 @@ int main(int argc, char **argv) {
     if (trine_open(NULL, &lib) != TRINE_OK) return failure("%s", trine_error_message());
     const int number = trine_device_find(lib, device);
     if (number < 0) return failure("there is no device \"%s\"", device);
-    if (trine_queue_open(lib, number, &options, &queue) != TRINE_OK || trine_device_info(lib, number, &info) != TRINE_OK)
+    if (trine_queue_open(lib, number, &options, &queue) != TRINE_OK ||
+        trine_device_info(lib, number, &info) != TRINE_OK)
         return failure("%s", trine_error_message());
     if (threads == 0) threads = info.units;
     plan.last_level = info.cache[2];
@@ -204,7 +215,8 @@ int main(int argc, char **argv) {
     const bool cpu = strcmp(info.name, "cpu") == 0;
     if (!cpu) plan.batch = 5e-3;
     if (launch) return compare_launch(queue);
-    printf("%s, %s, %d %s\n%-18s %-26s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op", "case", "trine");
+    printf("%s, %s, %d %s\n%-18s %-26s %17s", info.model, info.arch, (int)threads, cpu ? "threads" : "units", "op",
+           "case", "trine");
     for (int i = 0; i < PEERS; i++) printf(" %17s       ", peers[i]->name);
     putchar('\n');
     run all = { .queue = queue, .device = device, .op = op, .threads = (int)threads, .plan = plan };

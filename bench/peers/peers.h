@@ -17,10 +17,12 @@ typedef struct peer {
 
 extern const peer peer_openblas, peer_onednn, peer_cublaslt, peer_cudnn;
 
-/* What launching a function that does nothing on the first CUDA device costs the host; negative if it cannot be told. */
+/* What launching a function that does nothing on the first CUDA device costs the host;
+ * negative if it cannot be told. */
 double peer_launch_nanoseconds(void);
 
-/* Whether all parameters have been left alone but those of the list "alpha beta", and no optional tensor is given but those of "bias". */
+/* Whether all parameters have been left alone but those of the list "alpha beta",
+ * and no optional tensor is given but those of "bias". */
 bool peer_plain(const trine_case *c, const char *params, const char *tensors);
 
 #endif

@@ -28,7 +28,10 @@ static void put_tensor(const trine_spec_tensor *t) {
     const bool in = t->flags & IN, out = t->flags & OUT;
     printf("*");
     put(t->name);
-    printf("*\n\t%s%s, type ", t->flags & OPTIONAL ? "optional " : "", in && out ? "updated in place" : in ? "input" : "output");
+    printf("*\n\t%s%s, type ", t->flags & OPTIONAL ? "optional " : "",
+           in && out ? "updated in place"
+           : in      ? "input"
+                     : "output");
     put(t->type);
     printf(", shape \"");
     put(t->shape);
@@ -95,11 +98,14 @@ int main(void) {
         return 1;
     }
     puts("trine-ops(7)\n\n# NAME\n\ntrine-ops - the ops of trine, as their specification has them\n\n# DESCRIPTION\n\n"
-         "Each op is a function *trine\\_OP*(queue, args) whose arguments structure has the members below. A shape is a list of symbols; a symbol has one "
+         "Each op is a function *trine\\_OP*(queue, args) whose arguments structure has the members below. A shape is "
+         "a list of symbols; a symbol has one "
          "value in "
-         "all tensors of a call; a dimension in brackets may be missing in front. u(T) is the unit roundoff of a type, 2^-24 for f32 and 2^-8 for bf16; every "
+         "all tensors of a call; a dimension in brackets may be missing in front. u(T) is the unit roundoff of a type, "
+         "2^-24 for f32 and 2^-8 for bf16; every "
          "element y "
-         "of an output satisfies |y \\- y64| <= u(type of y) |y64| \\+ bound x magnitude, where y64 and the magnitude are those of the float64 reference.\n\n# "
+         "of an output satisfies |y \\- y64| <= u(type of y) |y64| \\+ bound x magnitude, where y64 and the magnitude "
+         "are those of the float64 reference.\n\n# "
          "OPS\n");
     for (int op = 1; op < TRINE_OP_COUNT; op++) put_op(trine_plan_get((trine_op)op));
     puts("# SEE ALSO\n\n*trine*(7), *trine-spec*(1)");

@@ -11,7 +11,8 @@ static const operand *address_operand(wave *w, const instruction *in, const oper
 static uint64_t pair_of(const lanes *v, int l) { return (uint64_t)v[1][l] << 32 | v[0][l]; }
 
 /* 64-bit addresses in vector registers, or 32-bit offsets from a scalar pair. */
-static void global_addresses(wave *w, const instruction *in, const operand *vaddr, const operand *saddr, lane_access *a) {
+static void global_addresses(wave *w, const instruction *in, const operand *vaddr, const operand *saddr,
+                             lane_access *a) {
     const lanes *v = demand(w, vaddr, a->mask, "an address");
     if (saddr == NULL || saddr->kind == OPERAND_OFF) {
         if (vaddr->words != 2) stop(w, -1, "an address of %d registers", vaddr->words);
@@ -33,7 +34,8 @@ static void flat_addresses(wave *w, const instruction *in, const operand *vaddr,
     }
 }
 
-static void scratch_addresses(wave *w, const instruction *in, const operand *vaddr, const operand *saddr, lane_access *a) {
+static void scratch_addresses(wave *w, const instruction *in, const operand *vaddr, const operand *saddr,
+                              lane_access *a) {
     const lanes *v = vaddr->kind == OPERAND_OFF ? NULL : demand(w, vaddr, a->mask, "an address");
     const uint32_t base = saddr->kind == OPERAND_OFF ? 0 : (uint32_t)demand_scalar(w, saddr, 1, "an address");
     a->private = a->mask;
@@ -51,7 +53,8 @@ static buffer buffer_of(wave *w, const operand *o) {
     if (o->words != 4) stop(w, -1, "a buffer descriptor of %d registers", o->words);
     operand high = *o;
     high.index += 2;
-    const uint64_t first = demand_scalar(w, o, 2, "a buffer descriptor"), second = demand_scalar(w, &high, 2, "a buffer descriptor");
+    const uint64_t first = demand_scalar(w, o, 2, "a buffer descriptor"),
+                   second = demand_scalar(w, &high, 2, "a buffer descriptor");
     return (buffer){ first & 0xffffffffffff, first >> 48 & 0x3fff, (uint32_t)second, second >> 55 & 1 };
 }
 
@@ -62,10 +65,11 @@ static void buffer_addresses(wave *w, const instruction *in, const operand *vadd
     const uint64_t active = a->mask;
     a->private = b.per_lane ? a->mask : 0;
     for (int l = 0; l < LANES; l++) {
-        const uint32_t index = in->idxen ? v[0][l] : 0, offset = (in->offen ? v[in->idxen][l] : 0) + (uint32_t)in->offset;
+        const uint32_t index = in->idxen ? v[0][l] : 0,
+                       offset = (in->offen ? v[in->idxen][l] : 0) + (uint32_t)in->offset;
         a->address[l] = (b.per_lane ? 0 : b.base) + soffset + offset + (uint64_t)index * b.stride;
-        const bool inside =
-            b.per_lane || (b.stride && in->idxen ? index < b.records && offset + bytes <= b.stride : (uint64_t)offset + bytes + soffset <= b.records);
+        const bool inside = b.per_lane || (b.stride && in->idxen ? index < b.records && offset + bytes <= b.stride
+                                                                 : (uint64_t)offset + bytes + soffset <= b.records);
         if (!inside) a->mask &= ~(UINT64_C(1) << l);
     }
     a->dropped = active & ~a->mask;

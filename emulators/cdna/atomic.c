@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The read-modify-write operations of memory and LDS. Workgroups run in parallel, so they are atomic on the host too. */
+/* The read-modify-write operations of memory and LDS. Workgroups run in parallel,
+ * so they are atomic on the host too. */
 #include "machine.h"
 #include "number.h"
 
@@ -84,11 +85,13 @@ void atomic_apply(const atomic *operation, void *memory, const uint32_t *data, u
     if (operation->bytes == 4) {
         uint32_t before = __atomic_load_n((uint32_t *)memory, __ATOMIC_RELAXED), after;
         do after = (uint32_t)operation->apply(before, data[0], operation->data_words == 2 ? data[1] : 0);
-        while (!__atomic_compare_exchange_n((uint32_t *)memory, &before, after, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
+        while (!__atomic_compare_exchange_n((uint32_t *)memory, &before, after, false, __ATOMIC_SEQ_CST,
+                                            __ATOMIC_RELAXED));
         old[0] = before;
         return;
     }
-    const uint64_t first = (uint64_t)data[1] << 32 | data[0], second = operation->data_words == 4 ? (uint64_t)data[3] << 32 | data[2] : 0;
+    const uint64_t first = (uint64_t)data[1] << 32 | data[0],
+                   second = operation->data_words == 4 ? (uint64_t)data[3] << 32 | data[2] : 0;
     uint64_t before = __atomic_load_n((uint64_t *)memory, __ATOMIC_RELAXED), after;
     do after = operation->apply(before, first, second);
     while (!__atomic_compare_exchange_n((uint64_t *)memory, &before, after, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An interpreter of CDNA machine code: runs the kernels of an AMD code object on the host, instruction by instruction, and stops at what hardware would let pass. */
+/* An interpreter of CDNA machine code: runs the kernels of an AMD code object on the host, instruction by instruction,
+ * and stops at what hardware would let pass. */
 #ifndef CDNA_H
 #define CDNA_H
 
@@ -56,9 +57,10 @@ typedef enum cdna_kind {
 typedef struct cdna_profile {
     uint64_t launches, workgroups, waves;
     uint64_t instructions[CDNA_KINDS];
-    uint64_t loaded, stored;      /* bytes of global memory, over active lanes */
-    uint64_t transactions, ideal; /* 64-byte segments touched per instruction; and the fewest that could carry its bytes */
-    uint64_t narrow;              /* vector accesses of global memory of less than 16 bytes per lane */
+    uint64_t loaded, stored; /* bytes of global memory, over active lanes */
+    /* 64-byte segments touched per instruction; and the fewest that could carry its bytes */
+    uint64_t transactions, ideal;
+    uint64_t narrow; /* vector accesses of global memory of less than 16 bytes per lane */
     uint64_t lds_bytes, lds_accesses;
     uint64_t lds_phases, lds_conflicts; /* cycles without conflicts; and cycles more because of them */
     uint64_t matrix_operations;         /* multiplications and additions of matrix instructions */
@@ -98,12 +100,14 @@ void *cdna_memory_alloc(cdna_machine *machine, size_t bytes);
 bool cdna_memory_free(cdna_machine *machine, void *memory);
 /* Makes memory of the caller's known; cdna_memory_free then only forgets it. */
 bool cdna_memory_register(cdna_machine *machine, void *memory, size_t bytes, bool writable);
-/* From now on memory of the process that is in no allocation may be touched too, as with a device that shares the host's page tables: guard pages then tell. */
+/* From now on memory of the process that is in no allocation may be touched too, as with a device that shares the
+ * host's page tables: guard pages then tell. */
 void cdna_memory_share(cdna_machine *machine);
 /* Is [address, address + bytes) within one allocation? */
 bool cdna_memory_contains(const cdna_machine *machine, const void *address, size_t bytes);
 
-/* NULL with failure->message on what is not a code object of this machine's chip, or holds an instruction that llvm-objdump does not know. */
+/* NULL with failure->message on what is not a code object of this machine's chip, or holds an instruction that
+ * llvm-objdump does not know. */
 cdna_object *cdna_object_load(cdna_machine *machine, const void *bytes, size_t size, cdna_failure *failure);
 void cdna_object_unload(cdna_machine *machine, cdna_object *object);
 const cdna_kernel *cdna_object_kernel(const cdna_object *object, const char *name);
@@ -116,12 +120,13 @@ const char *cdna_object_instruction(const cdna_object *object, int index, uint32
 /* True if the instruction is one the interpreter executes. */
 bool cdna_object_known(const cdna_object *object, int index);
 
-/* Runs a kernel to its end. `arguments` are the explicit ones, laid out as the kernel declares; hidden ones are added. False with failure->message if it was stopped. */
-bool cdna_launch(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments, size_t bytes, const cdna_options *options,
-                 cdna_profile *profile, cdna_failure *failure);
+/* Runs a kernel to its end. `arguments` are the explicit ones, laid out as the kernel declares; hidden ones are added.
+ * False with failure->message if it was stopped. */
+bool cdna_launch(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments,
+                 size_t bytes, const cdna_options *options, cdna_profile *profile, cdna_failure *failure);
 /* As cdna_launch, twice, from the same memory in both wave orders: also stops if any byte of memory then differs. */
-bool cdna_launch_both(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments, size_t bytes, const cdna_options *options,
-                      cdna_profile *profile, cdna_failure *failure);
+bool cdna_launch_both(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments,
+                      size_t bytes, const cdna_options *options, cdna_profile *profile, cdna_failure *failure);
 
 void cdna_profile_print(const cdna_profile *profile, FILE *file);
 

@@ -9,8 +9,9 @@ void stop(wave *w, int lane, const char *format, ...) {
     char *message = g->failure->message, where[24] = "";
     const size_t size = sizeof g->failure->message;
     if (lane >= 0) snprintf(where, sizeof where, ", lane %d", lane);
-    const int length = snprintf(message, size, "kernel %s, workgroup (%u,%u,%u), wave %d%s, pc 0x%x: %s: ", g->kernel->name, g->id[0], g->id[1], g->id[2],
-                                w->number, where, w->current->pc, w->current->text);
+    const int length =
+        snprintf(message, size, "kernel %s, workgroup (%u,%u,%u), wave %d%s, pc 0x%x: %s: ", g->kernel->name, g->id[0],
+                 g->id[1], g->id[2], w->number, where, w->current->pc, w->current->text);
     if (length > 0 && (size_t)length < size) {
         va_list arguments;
         va_start(arguments, format);
@@ -22,11 +23,13 @@ void stop(wave *w, int lane, const char *format, ...) {
 
 const char *origin_of(wave *w) {
     w->origin[0] = 0;
-    if (w->loaded_nothing) snprintf(w->origin, sizeof w->origin, "; pc 0x%x loaded uninitialised scratch", w->loaded_nothing->pc);
+    if (w->loaded_nothing)
+        snprintf(w->origin, sizeof w->origin, "; pc 0x%x loaded uninitialised scratch", w->loaded_nothing->pc);
     return w->origin;
 }
 
-/* A read needs the load that writes the register to be done; a write may follow a load of the same counter, which returns in order. */
+/* A read needs the load that writes the register to be done; a write may follow a load of
+ * the same counter, which returns in order. */
 void check_register(wave *w, int index, bool write, int counter) {
     const bool accumulator = index >= FIRST_AGPR;
     const int number = accumulator ? index - FIRST_AGPR : index;
@@ -40,13 +43,14 @@ void check_register(wave *w, int index, bool write, int counter) {
         return;
     }
     if (write && counter == which) return;
-    stop(w, -1, "%c%d is %s before an s_waitcnt %s covers the load into it", accumulator ? 'a' : 'v', number, write ? "written" : "read",
-         which == COUNTER_VM ? "vmcnt" : "lgkmcnt");
+    stop(w, -1, "%c%d is %s before an s_waitcnt %s covers the load into it", accumulator ? 'a' : 'v', number,
+         write ? "written" : "read", which == COUNTER_VM ? "vmcnt" : "lgkmcnt");
 }
 
 void check_scalar(wave *w, int index) {
     if (w->s_due[index] == 0) return;
-    if (w->s_due[index] > w->counter[COUNTER_LGKM].done) stop(w, -1, "s%d is used before an s_waitcnt lgkmcnt covers the load into it", index);
+    if (w->s_due[index] > w->counter[COUNTER_LGKM].done)
+        stop(w, -1, "s%d is used before an s_waitcnt lgkmcnt covers the load into it", index);
     w->s_due[index] = 0;
 }
 

@@ -15,7 +15,8 @@ static bool holds(wave *w, condition when) {
         return w->scc == (when == SCC_SET);
     case VCC_ZERO:
     case VCC_NONZERO: {
-        const uint64_t vcc = (uint64_t)w->s[VCC + 1] << 32 | w->s[VCC], known = (uint64_t)w->s_defined[VCC + 1] << 32 | w->s_defined[VCC];
+        const uint64_t vcc = (uint64_t)w->s[VCC + 1] << 32 | w->s[VCC],
+                       known = (uint64_t)w->s_defined[VCC + 1] << 32 | w->s_defined[VCC];
         if (known != UINT64_MAX && (vcc & known) == 0) stop(w, -1, "branches on an uninitialised VCC%s", origin_of(w));
         return (vcc == 0) == (when == VCC_ZERO);
     }
@@ -31,7 +32,9 @@ static void execute_branch(wave *w, const instruction *in) {
     w->next = in->target;
 }
 
-static uint64_t address_after(const wave *w, const instruction *in) { return (uint64_t)(uintptr_t)(w->group->object->image + in->pc + in->size); }
+static uint64_t address_after(const wave *w, const instruction *in) {
+    return (uint64_t)(uintptr_t)(w->group->object->image + in->pc + in->size);
+}
 
 static void jump(wave *w, uint64_t address) {
     const cdna_object *o = w->group->object;
@@ -41,8 +44,12 @@ static void jump(wave *w, uint64_t address) {
     w->next = o->at[offset / 4];
 }
 
-static void execute_getpc(wave *w, const instruction *in) { scalar_commit(w, in->operand[0].index, 2, address_after(w, in), UINT64_MAX); }
-static void execute_setpc(wave *w, const instruction *in) { jump(w, demand_scalar(w, &in->operand[0], 2, "the target of a jump")); }
+static void execute_getpc(wave *w, const instruction *in) {
+    scalar_commit(w, in->operand[0].index, 2, address_after(w, in), UINT64_MAX);
+}
+static void execute_setpc(wave *w, const instruction *in) {
+    jump(w, demand_scalar(w, &in->operand[0], 2, "the target of a jump"));
+}
 static void execute_swappc(wave *w, const instruction *in) {
     const uint64_t target = demand_scalar(w, &in->operand[1], 2, "the target of a jump");
     scalar_commit(w, in->operand[0].index, 2, address_after(w, in), UINT64_MAX);
@@ -74,7 +81,8 @@ static void execute_nothing(wave *w, const instruction *in) { (void)w, (void)in;
 static void execute_getreg(wave *w, const instruction *in) {
     const group *g = w->group;
     if (strstr(in->text, "hwreg(HW_REG_XCC_ID") == NULL) stop(w, -1, "this hardware register is not known");
-    const uint64_t number = g->id[0] + (uint64_t)g->grid->workgroups[0] * (g->id[1] + (uint64_t)g->grid->workgroups[1] * g->id[2]);
+    const uint64_t number =
+        g->id[0] + (uint64_t)g->grid->workgroups[0] * (g->id[1] + (uint64_t)g->grid->workgroups[1] * g->id[2]);
     scalar_commit(w, in->operand[0].index, 1, number % 8, UINT64_MAX);
 }
 
@@ -83,7 +91,7 @@ static void execute_time(wave *w, const instruction *in) {
     issue(w, COUNTER_LGKM, true);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- scalar memory */
+/* ---------------------------------------------------------------------------------------------------- scalar memory */
 
 static void load_scalars(wave *w, const instruction *in, uint64_t address, int words) {
     const int first = in->operand[0].index;
@@ -100,31 +108,37 @@ static void load_scalars(wave *w, const instruction *in, uint64_t address, int w
 
 static uint64_t scalar_offset(wave *w, const instruction *in) {
     const operand *o = &in->operand[2];
-    const uint64_t offset = o->kind == OPERAND_CONSTANT ? (uint64_t)(int64_t)(int32_t)o->value : demand_scalar(w, o, 1, "an offset");
+    const uint64_t offset =
+        o->kind == OPERAND_CONSTANT ? (uint64_t)(int64_t)(int32_t)o->value : demand_scalar(w, o, 1, "an offset");
     return offset + (uint64_t)(int64_t)in->offset;
 }
 
 static void execute_scalar_load(wave *w, const instruction *in) {
-    load_scalars(w, in, demand_scalar(w, &in->operand[1], 2, "an address") + scalar_offset(w, in), *(const int *)in->row->data);
+    load_scalars(w, in, demand_scalar(w, &in->operand[1], 2, "an address") + scalar_offset(w, in),
+                 *(const int *)in->row->data);
 }
 
 static void execute_scalar_buffer_load(wave *w, const instruction *in) {
     const int words = *(const int *)in->row->data;
     operand high = in->operand[1];
     high.index += 2;
-    const uint64_t base = demand_scalar(w, &in->operand[1], 2, "a buffer descriptor") & 0xffffffffffff, offset = scalar_offset(w, in);
-    if (offset + 4 * (uint64_t)words > (uint32_t)demand_scalar(w, &high, 2, "a buffer descriptor")) stop(w, -1, "a scalar load beyond its buffer");
+    const uint64_t base = demand_scalar(w, &in->operand[1], 2, "a buffer descriptor") & 0xffffffffffff,
+                   offset = scalar_offset(w, in);
+    if (offset + 4 * (uint64_t)words > (uint32_t)demand_scalar(w, &high, 2, "a buffer descriptor"))
+        stop(w, -1, "a scalar load beyond its buffer");
     load_scalars(w, in, base + offset, words);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- table */
+/* ------------------------------------------------------------------------------------------------------------ table */
 
-#define BRANCH(name, when) { name, NULL, execute_branch, { .data = &(const condition){ when } }, ROW_JUMPS, CDNA_BRANCH },
+#define BRANCH(name, when) \
+    { name, NULL, execute_branch, { .data = &(const condition){ when } }, ROW_JUMPS, CDNA_BRANCH },
 #define OTHER(name, execute, kind) { name, NULL, execute, { .data = NULL }, 0, kind },
 #define NOTHING(name) OTHER(name, execute_nothing, CDNA_OTHER)
 #define SCALAR_LOADS(suffix, count) \
     { "s_load_dword" suffix, NULL, execute_scalar_load, { .data = &(const int){ count } }, 0, CDNA_SCALAR_LOAD }, \
-        { "s_buffer_load_dword" suffix, NULL, execute_scalar_buffer_load, { .data = &(const int){ count } }, 0, CDNA_SCALAR_LOAD },
+        { "s_buffer_load_dword" suffix,      NULL, execute_scalar_buffer_load, \
+          { .data = &(const int){ count } }, 0,    CDNA_SCALAR_LOAD },
 
 const row control_rows[] = {
 #include "control.def"

@@ -6,14 +6,22 @@
 
 #include "machine.h"
 
-/* ---------------------------------------------------------------------------------------------------------------- modifiers */
+/* -------------------------------------------------------------------------------------------------------- modifiers */
 
-static bool set_offset(instruction *in, const char *value) { return in->offset = (int32_t)strtol(value, NULL, 0), true; }
-static bool set_offset1(instruction *in, const char *value) { return in->offset1 = (int32_t)strtol(value, NULL, 0), true; }
+static bool set_offset(instruction *in, const char *value) {
+    return in->offset = (int32_t)strtol(value, NULL, 0), true;
+}
+static bool set_offset1(instruction *in, const char *value) {
+    return in->offset1 = (int32_t)strtol(value, NULL, 0), true;
+}
 static bool set_omod(instruction *in, const char *value) { return in->omod = (int8_t)(value[0] == '2' ? 1 : 2), true; }
 static bool set_div(instruction *in, const char *value) { return in->omod = -1, value[0] == '2'; }
-static bool set_row_mask(instruction *in, const char *value) { return in->row_mask = (uint8_t)strtol(value, NULL, 0), true; }
-static bool set_bank_mask(instruction *in, const char *value) { return in->bank_mask = (uint8_t)strtol(value, NULL, 0), true; }
+static bool set_row_mask(instruction *in, const char *value) {
+    return in->row_mask = (uint8_t)strtol(value, NULL, 0), true;
+}
+static bool set_bank_mask(instruction *in, const char *value) {
+    return in->bank_mask = (uint8_t)strtol(value, NULL, 0), true;
+}
 static bool set_bound(instruction *in, const char *value) { return in->bound_control = true, value[0] != 0; }
 static bool set_cbsz(instruction *in, const char *value) { return in->cbsz = (uint8_t)atoi(value), true; }
 static bool set_abid(instruction *in, const char *value) { return in->abid = (uint8_t)atoi(value), true; }
@@ -44,9 +52,13 @@ static bool set_list(instruction *in, const char *value, size_t member) {
     return true;
 }
 static bool set_op_sel(instruction *in, const char *value) { return set_list(in, value, offsetof(operand, high)); }
-static bool set_op_sel_hi(instruction *in, const char *value) { return set_list(in, value, offsetof(operand, high_high)); }
+static bool set_op_sel_hi(instruction *in, const char *value) {
+    return set_list(in, value, offsetof(operand, high_high));
+}
 static bool set_neg_lo(instruction *in, const char *value) { return set_list(in, value, offsetof(operand, negate)); }
-static bool set_neg_hi(instruction *in, const char *value) { return set_list(in, value, offsetof(operand, negate_high)); }
+static bool set_neg_hi(instruction *in, const char *value) {
+    return set_list(in, value, offsetof(operand, negate_high));
+}
 
 static int selection(const char *value) {
     static const char *const names[] = { "DWORD", "BYTE_0", "BYTE_1", "BYTE_2", "BYTE_3", "WORD_0", "WORD_1" };
@@ -54,12 +66,18 @@ static int selection(const char *value) {
         if (strcmp(value, names[i]) == 0) return i;
     return -1;
 }
-static bool set_destination(instruction *in, const char *value) { return in->destination_select = (uint8_t)selection(value), selection(value) >= 0; }
+static bool set_destination(instruction *in, const char *value) {
+    return in->destination_select = (uint8_t)selection(value), selection(value) >= 0;
+}
 static bool set_unused(instruction *in, const char *value) {
-    in->destination_unused = strstr(value, "PRESERVE") ? UNUSED_PRESERVE : strstr(value, "SEXT") ? UNUSED_SEXT : UNUSED_PAD;
+    in->destination_unused = strstr(value, "PRESERVE") ? UNUSED_PRESERVE
+                             : strstr(value, "SEXT")   ? UNUSED_SEXT
+                                                       : UNUSED_PAD;
     return true;
 }
-static bool set_source0(instruction *in, const char *value) { return in->operand[in->destinations].select = (uint8_t)selection(value), selection(value) >= 0; }
+static bool set_source0(instruction *in, const char *value) {
+    return in->operand[in->destinations].select = (uint8_t)selection(value), selection(value) >= 0;
+}
 static bool set_source1(instruction *in, const char *value) {
     return in->operand[in->destinations + 1].select = (uint8_t)selection(value), selection(value) >= 0;
 }
@@ -127,7 +145,8 @@ static outcome apply_modifier(instruction *in, const char *token) {
     const size_t length = strcspn(token, ":");
     const char *value = token[length] ? token + length + 1 : "";
     for (size_t i = 0; i < sizeof modifiers / sizeof modifiers[0]; i++)
-        if (strlen(modifiers[i].name) == length && strncmp(modifiers[i].name, token, length) == 0) return modifiers[i].set(in, value) ? DONE : WRONG;
+        if (strlen(modifiers[i].name) == length && strncmp(modifiers[i].name, token, length) == 0)
+            return modifiers[i].set(in, value) ? DONE : WRONG;
     for (size_t i = 0; i < sizeof dpp_names / sizeof dpp_names[0]; i++) {
         if (strlen(dpp_names[i].name) != length || strncmp(dpp_names[i].name, token, length) != 0) continue;
         in->dpp = dpp_names[i].kind;
@@ -155,7 +174,7 @@ static bool apply_wait(instruction *in, const char *token) {
     return true;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- signatures */
+/* ------------------------------------------------------------------------------------------------------- signatures */
 
 /* Gives each operand its type; false if their number or width is not what the signature says. */
 static bool apply_signature(instruction *in, const char *signature) {
@@ -172,7 +191,8 @@ static bool apply_signature(instruction *in, const char *signature) {
         }
         const value_type *type = type_named(word, length);
         if (type->class == CLASS_MASK && i == in->operands && i < MAX_OPERANDS) {
-            in->operand[in->operands++] = (operand){ .kind = OPERAND_SGPR, .index = VCC, .words = 2, .high_high = true };
+            in->operand[in->operands++] =
+                (operand){ .kind = OPERAND_SGPR, .index = VCC, .words = 2, .high_high = true };
         }
         if (i >= in->operands || !operand_bind(&in->operand[i], type)) return false;
         i++;
@@ -189,13 +209,15 @@ static bool apply_signature(instruction *in, const char *signature) {
 /* Where a row reads its operands itself. */
 static bool bind_constants(instruction *in) {
     for (int i = 0; i < in->operands; i++)
-        if (in->operand[i].kind == OPERAND_CONSTANT && !operand_bind(&in->operand[i], type_named("b32", 3))) return false;
+        if (in->operand[i].kind == OPERAND_CONSTANT && !operand_bind(&in->operand[i], type_named("b32", 3)))
+            return false;
     return true;
 }
 
 static int destinations_of(const char *signature) {
     int count = 0;
-    for (const char *at = signature; *at && *at != '=' && *at != '+'; at += strcspn(at, " "), at += strspn(at, " ")) count++;
+    for (const char *at = signature; *at && *at != '=' && *at != '+'; at += strcspn(at, " "), at += strspn(at, " "))
+        count++;
     return count;
 }
 
@@ -205,12 +227,12 @@ static void find_plain(instruction *in) {
         const bool moved = in->dpp != DPP_NONE && i == in->destinations;
         const bool packed = o->type != NULL && o->type->packed;
         const bool special = o->type != NULL && (o->type->mix || o->type->class == CLASS_MASK);
-        o->plain = o->kind == OPERAND_VGPR && !o->negate && !o->absolute && !o->negate_high && !o->extend && !o->high && o->select == SELECT_DWORD && !moved &&
-                   !special && (!packed || o->high_high);
+        o->plain = o->kind == OPERAND_VGPR && !o->negate && !o->absolute && !o->negate_high && !o->extend && !o->high &&
+                   o->select == SELECT_DWORD && !moved && !special && (!packed || o->high_high);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- tokens */
+/* ----------------------------------------------------------------------------------------------------------- tokens */
 
 /* The next token of *at, in `token`: up to a comma or space that is in no bracket. False at the end. */
 static bool next_token(const char **at, char *token, size_t size) {
@@ -227,7 +249,8 @@ static bool next_token(const char **at, char *token, size_t size) {
 
 static bool decode_tokens(instruction *in, const row *r, const char *at) {
     char token[96];
-    const bool mixed = r->signature != NULL && strstr(r->signature, "mix") != NULL; /* op_sel_hi is off unless written */
+    /* op_sel_hi is off unless written */
+    const bool mixed = r->signature != NULL && strstr(r->signature, "mix") != NULL;
     while (next_token(&at, token, sizeof token)) {
         const outcome modifier = apply_modifier(in, token);
         if (modifier == WRONG) return false;
@@ -254,7 +277,8 @@ void decode(const char *text, uint32_t word, instruction *in) {
     if (!decode_tokens(in, r, text + length) || in->gds) return;
     if (r->flags & ROW_RAW_OFFSET) in->offset = (int32_t)(word & 0xffff);
     if (r->flags & ROW_TRUTH_TABLE && in->operands < MAX_OPERANDS)
-        in->operand[in->operands++] = (operand){ .kind = OPERAND_CONSTANT, .value = in->bitop3, .written = WRITTEN_HEX };
+        in->operand[in->operands++] =
+            (operand){ .kind = OPERAND_CONSTANT, .value = in->bitop3, .written = WRITTEN_HEX };
     if (r->signature ? !apply_signature(in, r->signature) : !bind_constants(in)) return;
     if (in->clamp && r->signature && in->operand[0].type->class != CLASS_FLOAT) return;
     find_plain(in);

@@ -47,13 +47,16 @@ static char *objdump(const void *bytes, size_t size, cdna_failure *failure) {
     snprintf(path, sizeof path, "%s/trine-cdna-XXXXXX", directory ? directory : "/tmp");
     const int file = mkstemp(path);
     char *text = NULL;
-    snprintf(command, sizeof command, "'%s' --disassemble --no-print-imm-hex '%s' 2>/dev/null", program ? program : CDNA_OBJDUMP, path);
+    snprintf(command, sizeof command, "'%s' --disassemble --no-print-imm-hex '%s' 2>/dev/null",
+             program ? program : CDNA_OBJDUMP, path);
     if (file >= 0 && write_all(file, bytes, size)) text = output_of(command);
     if (file >= 0) {
         close(file);
         unlink(path);
     }
-    if (text == NULL) snprintf(failure->message, sizeof failure->message, "%s cannot disassemble the code object", program ? program : CDNA_OBJDUMP);
+    if (text == NULL)
+        snprintf(failure->message, sizeof failure->message, "%s cannot disassemble the code object",
+                 program ? program : CDNA_OBJDUMP);
     return text;
 }
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the emulated HIP driver: a library with the entry points of libamdhip64 that a backend uses, over the interpreter. Work is done when it is
- * submitted. Selected by its path, and told by the environment:
+/* The parts of the emulated HIP driver: a library with the entry points of libamdhip64 that a backend uses, over the
+ * interpreter. Work is done when it is submitted. Selected by its path, and told by the environment:
  *
  *     CDNA_CHIP=gfx942          the chip of its one device
  *     CDNA_MEMORY=BYTES         what the device has (4 GiB)
  *     CDNA_SHARE=1              the device may touch all memory of the process
  *     CDNA_ORDERS=2             run each kernel in both wave orders, which must agree
- *     CDNA_FAIL=CALL:N:ERROR    the N-th call of an entry point gives ERROR and does nothing; with "+" after N, all later ones too; several, with commas between
- *     CDNA_PROFILE=1            print what was counted, per kernel, at the end
+ *     CDNA_FAIL=CALL:N:ERROR    the N-th call of an entry point gives ERROR and does nothing; with "+" after N, all
+ *       later ones too; several, with commas between CDNA_PROFILE=1            print what was counted, per kernel, at
+ *       the end
  *     LAUNCHES=FILE             append "ran NAME" at a kernel's first launch
- *     CDNA_TRACE=FILE           write there each instruction that wave 0 of a workgroup executes, below each kernel's name
+ *     CDNA_TRACE=FILE           write there each instruction that wave 0 of a workgroup executes, below each kernel's
+ *       name
  *     CDNA_WAVES=all            and those of the others
  *     CDNA_ARCH=gfx908          what the device calls its architecture
  *     CDNA_PCI=0000:c1:00.0     where the device says it is
- */
+ * / */
 #ifndef CDNA_HIP_H
 #define CDNA_HIP_H
 
@@ -44,7 +46,8 @@ typedef enum hipError_t {
     hipErrorUnknown = 999
 } hipError_t;
 
-/* As CDNA_FAIL, from now on, and on a device that is not lost; NULL: nothing fails. And how many calls were made to fail since. */
+/* As CDNA_FAIL, from now on, and on a device that is not lost; NULL: nothing fails.
+ * And how many calls were made to fail since. */
 API void cdna_hip_fail(const char *failures);
 API int cdna_hip_failed(void);
 

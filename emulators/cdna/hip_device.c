@@ -20,7 +20,7 @@ static const struct chip_facts {
     [CDNA_GFX950] = { "AMD Instinct MI355X (emulated)", 256, 2400000, 2000000, 8192, 4 << 20, 160 << 10 },
 };
 
-/* --------------------------------------------------------------------------------------------------------------------- failures */
+/* --------------------------------------------------------------------------------------------------------- failures */
 
 enum { FAILURES = 16 };
 static struct injection {
@@ -78,7 +78,7 @@ API void cdna_hip_fail(const char *failures) {
 }
 API int cdna_hip_failed(void) { return failed_calls; }
 
-/* ------------------------------------------------------------------------------------------------------------------------- life */
+/* ------------------------------------------------------------------------------------------------------------- life */
 
 static void print_profiles(void) {
     for (int i = 0; i < the_driver.profiles; i++) {
@@ -88,8 +88,8 @@ static void print_profiles(void) {
 }
 
 static void open_driver(void) {
-    const char *name = getenv("CDNA_CHIP"), *memory = getenv("CDNA_MEMORY"), *orders = getenv("CDNA_ORDERS"), *trace = getenv("CDNA_TRACE"),
-               *waves = getenv("CDNA_WAVES");
+    const char *name = getenv("CDNA_CHIP"), *memory = getenv("CDNA_MEMORY"), *orders = getenv("CDNA_ORDERS"),
+               *trace = getenv("CDNA_TRACE"), *waves = getenv("CDNA_WAVES");
     cdna_chip chip;
     if (name == NULL) return;
     if (!cdna_chip_parse(name, &chip)) {
@@ -101,7 +101,8 @@ static void open_driver(void) {
     the_driver.memory = memory ? strtoull(memory, NULL, 0) : (size_t)4 << 30;
     the_driver.orders = orders != NULL && strcmp(orders, "2") == 0;
     the_driver.trace_wave = waves != NULL && strcmp(waves, "all") == 0 ? -1 : 0;
-    if (trace != NULL && (the_driver.trace = fopen(trace, "w")) == NULL) fprintf(stderr, "CDNA_TRACE: %s cannot be written\n", trace);
+    if (trace != NULL && (the_driver.trace = fopen(trace, "w")) == NULL)
+        fprintf(stderr, "CDNA_TRACE: %s cannot be written\n", trace);
     parse_failures(getenv("CDNA_FAIL"));
     if (getenv("CDNA_PROFILE")) atexit(print_profiles);
 }
@@ -120,7 +121,7 @@ hipError_t leave(hipError_t error) {
     return error;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- errors */
+/* ----------------------------------------------------------------------------------------------------------- errors */
 
 static const struct {
     hipError_t error;
@@ -140,8 +141,10 @@ static const struct {
     { hipErrorNotReady, "hipErrorNotReady", "device not ready" },
     { hipErrorLaunchFailure, "hipErrorLaunchFailure", "unspecified launch failure" },
     { hipErrorNotSupported, "hipErrorNotSupported", "operation not supported" },
-    { hipErrorStreamCaptureUnsupported, "hipErrorStreamCaptureUnsupported", "operation not permitted when stream is capturing" },
-    { hipErrorStreamCaptureUnmatched, "hipErrorStreamCaptureUnmatched", "the capture was not initiated in this stream" },
+    { hipErrorStreamCaptureUnsupported, "hipErrorStreamCaptureUnsupported",
+      "operation not permitted when stream is capturing" },
+    { hipErrorStreamCaptureUnmatched, "hipErrorStreamCaptureUnmatched",
+      "the capture was not initiated in this stream" },
 };
 
 static size_t error_index(hipError_t error) {
@@ -165,7 +168,7 @@ API hipError_t hipGetLastError(void) {
     return error;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- device */
+/* ----------------------------------------------------------------------------------------------------------- device */
 
 API hipError_t hipInit(unsigned flags) {
     ENTER(hipInit);
@@ -273,9 +276,11 @@ static hipError_t describe(char *out, int device, layout version) {
     };
     memset(out, 0, properties_size[version]);
     snprintf(out, 256, "%s", f->name);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) memcpy(out + fields[i].at[version], &fields[i].value, fields[i].bytes);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        memcpy(out + fields[i].at[version], &fields[i].value, fields[i].bytes);
     const char *arch = getenv("CDNA_ARCH");
-    snprintf(out + (version == HIP_5 ? 396 : 1160), 256, "%s:sramecc+:xnack-", arch ? arch : cdna_chip_name(chip)); /* gcnArchName */
+    /* gcnArchName */
+    snprintf(out + (version == HIP_5 ? 396 : 1160), 256, "%s:sramecc+:xnack-", arch ? arch : cdna_chip_name(chip));
     return hipSuccess;
 }
 

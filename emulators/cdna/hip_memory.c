@@ -83,7 +83,7 @@ API hipError_t hipMemGetInfo(size_t *available, size_t *total) {
     return leave(hipSuccess);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- copies and fills */
+/* ------------------------------------------------------------------------------------------------- copies and fills */
 
 hipError_t perform_copy(const operation *work) {
     const int direction = work->copy.direction;
@@ -124,13 +124,15 @@ static hipError_t fill(stream *where, void *to, uint32_t value, size_t width, si
         return leave(fill(__VA_ARGS__)); \
     }
 COPIES(hipMemcpy, (void *to, const void *from, size_t bytes, int direction), NULL, to, from, bytes, direction)
-COPIES(hipMemcpyAsync, (void *to, const void *from, size_t bytes, int direction, stream *where), where, to, from, bytes, direction)
+COPIES(hipMemcpyAsync, (void *to, const void *from, size_t bytes, int direction, stream *where), where, to, from, bytes,
+       direction)
 COPIES(hipMemcpyHtoD, (void *to, void *from, size_t bytes), NULL, to, from, bytes, HOST_TO_DEVICE)
 COPIES(hipMemcpyDtoH, (void *to, void *from, size_t bytes), NULL, to, from, bytes, DEVICE_TO_HOST)
 COPIES(hipMemcpyDtoD, (void *to, void *from, size_t bytes), NULL, to, from, bytes, DEVICE_TO_DEVICE)
 COPIES(hipMemcpyHtoDAsync, (void *to, void *from, size_t bytes, stream *where), where, to, from, bytes, HOST_TO_DEVICE)
 COPIES(hipMemcpyDtoHAsync, (void *to, void *from, size_t bytes, stream *where), where, to, from, bytes, DEVICE_TO_HOST)
-COPIES(hipMemcpyDtoDAsync, (void *to, void *from, size_t bytes, stream *where), where, to, from, bytes, DEVICE_TO_DEVICE)
+COPIES(hipMemcpyDtoDAsync, (void *to, void *from, size_t bytes, stream *where), where, to, from, bytes,
+       DEVICE_TO_DEVICE)
 FILLS(hipMemset, (void *to, int value, size_t bytes), NULL, to, (uint32_t)value, 1, bytes)
 FILLS(hipMemsetAsync, (void *to, int value, size_t bytes, stream *where), where, to, (uint32_t)value, 1, bytes)
 FILLS(hipMemsetD8Async, (void *to, unsigned char value, size_t count, stream *where), where, to, value, 1, count)

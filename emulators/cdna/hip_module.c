@@ -5,7 +5,7 @@
 
 #include "hip.h"
 
-/* -------------------------------------------------------------------------------------------------------------------- modules */
+/* ---------------------------------------------------------------------------------------------------------- modules */
 
 /* The size of an ELF file, from its section headers, which come last; HIP is told none. */
 static size_t object_size(const unsigned char *bytes) {
@@ -38,7 +38,8 @@ API hipError_t hipModuleLoadDataEx(cdna_object **out, const void *image, unsigne
 API hipError_t hipModuleUnload(cdna_object *module) {
     ENTER(hipModuleUnload);
     if (module == NULL) return leave(hipErrorInvalidHandle);
-    if (the_driver.profile == NULL) cdna_object_unload(the_driver.machine, module); /* else its names are still to be printed */
+    /* else its names are still to be printed */
+    if (the_driver.profile == NULL) cdna_object_unload(the_driver.machine, module);
     return leave(hipSuccess);
 }
 
@@ -61,13 +62,14 @@ API hipError_t hipModuleGetGlobal(void **out, size_t *bytes, cdna_object *module
 API hipError_t hipFuncGetAttribute(int *value, int attribute, const cdna_kernel *kernel) {
     ENTER(hipFuncGetAttribute);
     if (kernel == NULL) return leave(hipErrorInvalidHandle);
-    const uint32_t known[] = { kernel->max_workgroup, kernel->lds_size, 0, kernel->private_size, kernel->vgprs + kernel->agprs };
+    const uint32_t known[] = { kernel->max_workgroup, kernel->lds_size, 0, kernel->private_size,
+                               kernel->vgprs + kernel->agprs };
     if (attribute < 0 || attribute >= (int)(sizeof known / sizeof known[0])) return leave(hipErrorInvalidValue);
     *value = (int)known[attribute];
     return leave(hipSuccess);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- launches */
+/* --------------------------------------------------------------------------------------------------------- launches */
 
 static cdna_profile *profile_of(const cdna_kernel *kernel) {
     driver *d = &the_driver;
@@ -84,7 +86,8 @@ static cdna_profile *profile_of(const cdna_kernel *kernel) {
     return &profile[d->profiles++];
 }
 
-/* A line "ran NAME" in the file $LAUNCHES at a kernel's first launch, as emulators/cuda/launches.c writes for NVIDIA's driver. */
+/* A line "ran NAME" in the file $LAUNCHES at a kernel's first launch,
+ * as emulators/cuda/launches.c writes for NVIDIA's driver. */
 static void note_launch(const cdna_kernel *kernel) {
     enum { MOST = 4096 };
     static const cdna_kernel *noted[MOST];
@@ -105,8 +108,9 @@ hipError_t perform_launch(const operation *work) {
     if (the_driver.trace) fprintf(the_driver.trace, "%s\n", work->launch.kernel->name);
     cdna_failure failure;
     note_launch(work->launch.kernel);
-    const bool ran = (the_driver.orders ? cdna_launch_both : cdna_launch)(the_driver.machine, work->launch.kernel, &work->launch.grid, work->launch.arguments,
-                                                                          work->launch.bytes, &options, profile_of(work->launch.kernel), &failure);
+    const bool ran = (the_driver.orders ? cdna_launch_both : cdna_launch)(
+        the_driver.machine, work->launch.kernel, &work->launch.grid, work->launch.arguments, work->launch.bytes,
+        &options, profile_of(work->launch.kernel), &failure);
     if (ran) return hipSuccess;
     fprintf(stderr, "hipModuleLaunchKernel: %s\n", failure.message);
     if (strstr(failure.message, "cannot be launched")) return hipErrorInvalidConfiguration;
@@ -126,7 +130,8 @@ static unsigned char *gather(const cdna_kernel *kernel, void **each, void **extr
     }
     const void *from = NULL;
     size_t size = 0;
-    for (void **at = extra; each == NULL && at && *at != (void *)3; at += 2) { /* HIP_LAUNCH_PARAM_END; _BUFFER_POINTER 1, _BUFFER_SIZE 2 */
+    /* HIP_LAUNCH_PARAM_END; _BUFFER_POINTER 1, _BUFFER_SIZE 2 */
+    for (void **at = extra; each == NULL && at && *at != (void *)3; at += 2) {
         if (*at == (void *)1) from = at[1];
         if (*at == (void *)2) size = *(const size_t *)at[1];
     }
@@ -137,11 +142,13 @@ static unsigned char *gather(const cdna_kernel *kernel, void **each, void **extr
     return block;
 }
 
-API hipError_t hipModuleLaunchKernel(const cdna_kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned x, unsigned y, unsigned z,
-                                     unsigned lds, stream *where, void **each, void **extra) {
+API hipError_t hipModuleLaunchKernel(const cdna_kernel *kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                     unsigned x, unsigned y, unsigned z, unsigned lds, stream *where, void **each,
+                                     void **extra) {
     ENTER(hipModuleLaunchKernel);
     if (kernel == NULL) return leave(hipErrorInvalidHandle);
-    operation work = { .kind = LAUNCH, .launch = { .kernel = kernel, .grid = { { grid_x, grid_y, grid_z }, { x, y, z }, lds } } };
+    operation work = { .kind = LAUNCH,
+                       .launch = { .kernel = kernel, .grid = { { grid_x, grid_y, grid_z }, { x, y, z }, lds } } };
     work.launch.arguments = gather(kernel, each, extra, &work.launch.bytes);
     const hipError_t error = work.launch.arguments ? submit(where, &work) : hipErrorOutOfMemory;
     free(work.launch.arguments);

@@ -58,9 +58,11 @@ void graph_free(graph *g) {
     free(g);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- streams */
+/* ---------------------------------------------------------------------------------------------------------- streams */
 
-static hipError_t create_stream(stream **out) { return (*out = calloc(1, sizeof **out)) ? hipSuccess : hipErrorOutOfMemory; }
+static hipError_t create_stream(stream **out) {
+    return (*out = calloc(1, sizeof **out)) ? hipSuccess : hipErrorOutOfMemory;
+}
 
 API hipError_t hipStreamCreate(stream **out) {
     ENTER(hipStreamCreate);
@@ -87,7 +89,9 @@ API hipError_t hipStreamDestroy(stream *s) {
     return leave(hipSuccess);
 }
 
-static hipError_t wait(const stream *s) { return (s ? s->capture != NULL : the_driver.captures > 0) ? hipErrorStreamCaptureUnsupported : hipSuccess; }
+static hipError_t wait(const stream *s) {
+    return (s ? s->capture != NULL : the_driver.captures > 0) ? hipErrorStreamCaptureUnsupported : hipSuccess;
+}
 
 API hipError_t hipStreamSynchronize(stream *s) {
     ENTER(hipStreamSynchronize);
@@ -111,9 +115,11 @@ API hipError_t hipLaunchHostFunc(stream *s, void (*function)(void *), void *data
     return leave(submit(s, &(operation){ .kind = CALL, .call = { function, data } }));
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- events */
+/* ----------------------------------------------------------------------------------------------------------- events */
 
-static hipError_t create_event(event **out) { return (*out = calloc(1, sizeof **out)) ? hipSuccess : hipErrorOutOfMemory; }
+static hipError_t create_event(event **out) {
+    return (*out = calloc(1, sizeof **out)) ? hipSuccess : hipErrorOutOfMemory;
+}
 
 API hipError_t hipEventCreate(event **out) {
     ENTER(hipEventCreate);
@@ -148,7 +154,7 @@ API hipError_t hipEventElapsedTime(float *milliseconds, event *first, event *sec
     return leave(hipSuccess);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- graphs */
+/* ----------------------------------------------------------------------------------------------------------- graphs */
 
 API hipError_t hipStreamBeginCapture(stream *s, int mode) {
     (void)mode;

@@ -40,7 +40,8 @@ static bool check_vector_add(bench *b) {
         int n;
     } args = { random_floats(b, N), random_floats(b, N), poisoned(b, N * sizeof(float)), N };
     bool good = bench_run(b, "vector_add", 4, 256, &args, offsetof(typeof(args), n) + sizeof args.n);
-    for (int i = 0; good && i < N; i++) good = compare(b, "vector_add", i, (double)args.z[i], (double)(args.x[i] + args.y[i]), 0);
+    for (int i = 0; good && i < N; i++)
+        good = compare(b, "vector_add", i, (double)args.z[i], (double)(args.x[i] + args.y[i]), 0);
     release(b, (void *const *)&args, 3);
     return good;
 }
@@ -82,7 +83,8 @@ static bool check_transpose(bench *b) {
         int rows, columns;
     } args = { random_floats(b, ROWS * COLUMNS), poisoned(b, ROWS * COLUMNS * sizeof(float)), ROWS, COLUMNS };
     bool good = bench_run(b, "transpose", (ROWS + 31) / 32 * ((COLUMNS + 31) / 32), 256, &args, sizeof args);
-    for (int i = 0; good && i < ROWS * COLUMNS; i++) good = compare(b, "transpose", i, (double)args.y[i], (double)args.x[i % ROWS * COLUMNS + i / ROWS], 0);
+    for (int i = 0; good && i < ROWS * COLUMNS; i++)
+        good = compare(b, "transpose", i, (double)args.y[i], (double)args.x[i % ROWS * COLUMNS + i / ROWS], 0);
     release(b, (void *const *)&args, 2);
     return good;
 }
@@ -110,7 +112,8 @@ static bool check_matmul(bench *b) {
         uint16_t *a, *b;
         float *c;
         int n, k;
-    } args = { poisoned(b, M * K * sizeof(uint16_t)), poisoned(b, N * K * sizeof(uint16_t)), poisoned(b, M * N * sizeof(float)), N, K };
+    } args = { poisoned(b, M * K * sizeof(uint16_t)), poisoned(b, N * K * sizeof(uint16_t)),
+               poisoned(b, M * N * sizeof(float)), N, K };
     for (int i = 0; i < M * K; i++) args.a[i] = float_bfloat((float)(int)(random_bits() % 15) - 7);
     for (int i = 0; i < N * K; i++) args.b[i] = float_bfloat((float)(int)(random_bits() % 15) - 7);
     bool good = true;
@@ -118,7 +121,8 @@ static bool check_matmul(bench *b) {
         good = bench_run(b, "matmul", M / 64 * (N / 64), 256, &args, sizeof args);
         for (int i = 0; good && i < M * N; i++) {
             float sum = 0;
-            for (int k = 0; k < args.k; k++) sum += bfloat_float(args.a[i / N * K + k]) * bfloat_float(args.b[i % N * K + k]);
+            for (int k = 0; k < args.k; k++)
+                sum += bfloat_float(args.a[i / N * K + k]) * bfloat_float(args.b[i % N * K + k]);
             good = compare(b, "matmul", i, (double)args.c[i], (double)sum, 0);
         }
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels for the tests of the interpreter: compiled as they are, and with small defects that it must catch. The words in comments at the end of lines are what the
- * mutants look for. */
+/* Kernels for the tests of the interpreter: compiled as they are, and with small defects that it must catch. The words
+ * in comments at the end of lines are what the mutants look for. */
 #define KERNEL(items) extern "C" __attribute__((global, amdgpu_flat_work_group_size(items, items))) void
 #define DEVICE static inline __attribute__((device, always_inline))
 #define SHARED static __attribute__((shared))
@@ -30,9 +30,11 @@ KERNEL(256) vector_add(const float *a, const float *b, float *c, int n) {
         c[i] = a[i] + b[i];
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ reductions */
+/* ------------------------------------------------------------------------------------------------------- reductions */
 
-template <int control, int rows> DEVICE float shifted(float x) { return as_float(__builtin_amdgcn_update_dpp(0, as_int(x), control, rows, 15, false)); }
+template <int control, int rows> DEVICE float shifted(float x) {
+    return as_float(__builtin_amdgcn_update_dpp(0, as_int(x), control, rows, 15, false));
+}
 
 /* In lane 63: the sum over the wave. */
 DEVICE float wave_sum_dpp(float x) {
@@ -77,16 +79,17 @@ KERNEL(256) row_sum(const float *x, double *sums, int n) {
     barrier();          /* filled */
     for (int half = 128; half > 0; half /= 2) {
         if (item() < half) part[item()] += part[item() + half]; /* fold */
-        barrier();                                             /* folded */
+        barrier();                                              /* folded */
     }
     if (item() == 0) sums[group()] = part[0];
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- transpose */
+/* -------------------------------------------------------------------------------------------------------- transpose */
 
 KERNEL(256) transpose(const float *x, float *y, int rows, int columns) {
     SHARED float tile[32][33];
-    const int tiles = (columns + 31) / 32, row = group() / tiles * 32, column = group() % tiles * 32, i = item() / 32, j = item() % 32;
+    const int tiles = (columns + 31) / 32, row = group() / tiles * 32, column = group() % tiles * 32, i = item() / 32,
+              j = item() % 32;
     for (int r = i; r < 32; r += 8)
         if (row + r < rows && column + j < columns) tile[r][j] = x[(long)(row + r) * columns + column + j];
     barrier(); /* tile */
@@ -94,7 +97,7 @@ KERNEL(256) transpose(const float *x, float *y, int rows, int columns) {
         if (column + c < columns && row + j < rows) y[(long)(column + c) * rows + row + j] = tile[j][c];
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- softmax */
+/* ---------------------------------------------------------------------------------------------------------- softmax */
 
 DEVICE float fold_waves(float x, bool sum) {
     SHARED float part[4];
@@ -102,7 +105,8 @@ DEVICE float fold_waves(float x, bool sum) {
     barrier(); /* free */
     if (item() % 64 == 0) part[item() / 64] = mine;
     barrier(); /* parts */
-    return sum ? part[0] + part[1] + part[2] + part[3] : __builtin_fmaxf(__builtin_fmaxf(part[0], part[1]), __builtin_fmaxf(part[2], part[3]));
+    return sum ? part[0] + part[1] + part[2] + part[3]
+               : __builtin_fmaxf(__builtin_fmaxf(part[0], part[1]), __builtin_fmaxf(part[2], part[3]));
 }
 
 KERNEL(256) softmax(const float *x, float *y, int n) {
@@ -115,22 +119,24 @@ KERNEL(256) softmax(const float *x, float *y, int n) {
     for (int i = item(); i < n; i += 256) y[(long)group() * n + i] = __builtin_expf(row[i] - highest) / sum;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- matmul */
+/* ----------------------------------------------------------------------------------------------------------- matmul */
 
-/* C[m,n] = A[m,k] B[n,k]^T: a workgroup of four waves makes 64 x 64 of C, 32 of k at a time, from two LDS tiles in turn. m, n are multiples of 64, k of 32. */
+/* C[m,n] = A[m,k] B[n,k]^T: a workgroup of four waves makes 64 x 64 of C, 32 of k at a time, from two LDS tiles in
+ * turn. m, n are multiples of 64, k of 32. */
 enum { TILE = 64, STEP = 32, PITCH = 40 };
 
 KERNEL(256) matmul(const u16 *a, const u16 *b, float *c, int n, int k) {
     SHARED u16 left[2][TILE][PITCH], right[2][TILE][PITCH];
     const int tiles = n / TILE, row = group() / tiles * TILE, column = group() % tiles * TILE;
-    const int load_row = item() / 4, load_k = item() % 4 * 8, lane = item() % 64, wave = item() / 64, i0 = wave / 2 * 32, j0 = wave % 2 * 32;
+    const int load_row = item() / 4, load_k = item() % 4 * 8, lane = item() % 64, wave = item() / 64,
+              i0 = wave / 2 * 32, j0 = wave % 2 * 32;
     const u16 *from_a = a + (long)(row + load_row) * k + load_k, *from_b = b + (long)(column + load_row) * k + load_k;
     f32x16 sum = {};
     bf16x8 next_a = *(const bf16x8 *)from_a, next_b = *(const bf16x8 *)from_b;
     for (int at = 0, turn = 0; at < k; at += STEP, turn ^= 1) {
         *(bf16x8 *)&left[turn][load_row][load_k] = next_a;
         *(bf16x8 *)&right[turn][load_row][load_k] = next_b;
-        barrier(); /* written */
+        barrier();           /* written */
         if (at + STEP < k) { /* more */
             next_a = *(const bf16x8 *)(from_a + at + STEP);
             next_b = *(const bf16x8 *)(from_b + at + STEP);
@@ -147,7 +153,7 @@ KERNEL(256) matmul(const u16 *a, const u16 *b, float *c, int n, int k) {
     }
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- scratch */
+/* ---------------------------------------------------------------------------------------------------------- scratch */
 
 /* Indexing by data keeps the table in scratch. */
 KERNEL(64) scatter(const int *index, float *y) {

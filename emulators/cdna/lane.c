@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector instructions that look across lanes or at registers whole, and the conversions of 8-bit floats, which differ from chip to chip. */
+/* Vector instructions that look across lanes or at registers whole, and the conversions of 8-bit floats,
+ * which differ from chip to chip. */
 #include "machine.h"
 #include "number.h"
 
 static void read_lane(wave *w, const instruction *in, int lane) {
     const operand *from = &in->operand[1];
     check_register(w, from->index, false, -1);
-    scalar_commit(w, in->operand[0].index, 1, w->v[from->index][lane], w->defined[from->index] >> lane & 1 ? UINT64_MAX : 0);
+    scalar_commit(w, in->operand[0].index, 1, w->v[from->index][lane],
+                  w->defined[from->index] >> lane & 1 ? UINT64_MAX : 0);
 }
 
 static void execute_readfirstlane(wave *w, const instruction *in) {
     const uint64_t exec = exec_of(w);
     read_lane(w, in, exec ? __builtin_ctzll(exec) : 0);
 }
-static void execute_readlane(wave *w, const instruction *in) { read_lane(w, in, (int)(demand_scalar(w, &in->operand[2], 1, "a lane") & 63)); }
+static void execute_readlane(wave *w, const instruction *in) {
+    read_lane(w, in, (int)(demand_scalar(w, &in->operand[2], 1, "a lane") & 63));
+}
 
 static void execute_writelane(wave *w, const instruction *in) {
     uint64_t defined;
@@ -33,7 +37,8 @@ static void exchange(wave *w, int a, int lane_a, int b, int lane_b) {
     w->defined[b] = (w->defined[b] & ~(UINT64_C(1) << lane_b)) | known_a << lane_b;
 }
 
-/* Odd rows of the first register with the even rows before them of the second; a row is `size` lanes. 0: each lane with itself. */
+/* Odd rows of the first register with the even rows before them of the second; a row is `size` lanes.
+ * 0: each lane with itself. */
 static void execute_exchange(wave *w, const instruction *in) {
     const int a = in->operand[0].index, b = in->operand[1].index, size = *(const int *)in->row->data;
     const uint64_t exec = exec_of(w);
@@ -66,15 +71,17 @@ static void execute_pk_mov(wave *w, const instruction *in) {
         defined[i] = (uint32_t)defined[i] == UINT32_MAX ? UINT64_MAX : 0;
         for (int l = 0; l < LANES; l++) value[i][l] = scalar;
     }
-    for (int i = 0; i < 2; i++) commit(w, in->operand[0].index + i, 1, (const lanes *)&value[i], exec_of(w), defined[i]);
+    for (int i = 0; i < 2; i++)
+        commit(w, in->operand[0].index + i, 1, (const lanes *)&value[i], exec_of(w), defined[i]);
 }
 
-/* -------------------------------------------------------------------------------------------------------------- 8-bit floats */
+/* ----------------------------------------------------------------------------------------------------- 8-bit floats */
 
 enum { E4M3, E5M2 };
 
 static const minifloat *format_of(const wave *w, const row *r) {
-    static const minifloat *const formats[2][2] = { { &minifloat_e4m3fnuz, &minifloat_e5m2fnuz }, { &minifloat_e4m3, &minifloat_e5m2 } };
+    static const minifloat *const formats[2][2] = { { &minifloat_e4m3fnuz, &minifloat_e5m2fnuz },
+                                                    { &minifloat_e4m3, &minifloat_e5m2 } };
     return formats[w->group->machine->chip == CDNA_GFX950][*(const int *)r->data];
 }
 
@@ -94,11 +101,13 @@ static void execute_narrow(wave *w, const instruction *in) {
     const minifloat *format = format_of(w, in->row);
     uint64_t known[2][2];
     const int to = in->operand[0].index, shift = in->destination_high ? 16 : 0;
-    const lanes *a = fetch(w, in, 1, w->scratch_lanes[0], known[0]), *b = fetch(w, in, 2, w->scratch_lanes[1], known[1]);
+    const lanes *a = fetch(w, in, 1, w->scratch_lanes[0], known[0]),
+                *b = fetch(w, in, 2, w->scratch_lanes[1], known[1]);
     lanes value;
     check_register(w, to, false, -1);
     for (int l = 0; l < LANES; l++) {
-        const uint32_t pair = float_minifloat(format, bits_float(a[0][l]), false) | float_minifloat(format, bits_float(b[0][l]), false) << 8;
+        const uint32_t pair = float_minifloat(format, bits_float(a[0][l]), false) |
+                              float_minifloat(format, bits_float(b[0][l]), false) << 8;
         value[l] = (w->v[to][l] & ~(0xffffu << shift)) | pair << shift;
     }
     commit(w, to, 1, (const lanes *)&value, exec_of(w), known[0][0] & known[1][0]);
@@ -106,7 +115,8 @@ static void execute_narrow(wave *w, const instruction *in) {
 
 #define LANE(name, execute) { name, NULL, execute, { .data = NULL }, 0, CDNA_VECTOR },
 #define EXCHANGE(name, rows) { name, "b32 b32 =", execute_exchange, { .data = &(const int){ rows } }, 0, CDNA_VECTOR },
-#define SMALL(name, signature, execute, format) { name, signature, execute, { .data = &(const int){ format } }, 0, CDNA_VECTOR },
+#define SMALL(name, signature, execute, format) \
+    { name, signature, execute, { .data = &(const int){ format } }, 0, CDNA_VECTOR },
 
 const row lane_rows[] = {
 #include "lane.def"

@@ -10,10 +10,13 @@ enum { PACKET = 64 }; /* bytes of a dispatch packet */
 
 static uint64_t hidden_value(const cdna_grid *grid, const char *kind) {
     const size_t length = strlen(kind);
-    const int axis = length > 2 && kind[length - 2] == '_' && kind[length - 1] >= 'x' && kind[length - 1] <= 'z' ? kind[length - 1] - 'x' : 0;
+    const int axis = length > 2 && kind[length - 2] == '_' && kind[length - 1] >= 'x' && kind[length - 1] <= 'z'
+                         ? kind[length - 1] - 'x'
+                         : 0;
     if (strncmp(kind, "hidden_block_count_", 19) == 0) return grid->workgroups[axis];
     if (strncmp(kind, "hidden_group_size_", 18) == 0) return grid->workgroup[axis];
-    if (strcmp(kind, "hidden_grid_dims") == 0) return grid->workgroups[2] * grid->workgroup[2] > 1 ? 3 : grid->workgroups[1] * grid->workgroup[1] > 1 ? 2 : 1;
+    if (strcmp(kind, "hidden_grid_dims") == 0)
+        return grid->workgroups[2] * grid->workgroup[2] > 1 ? 3 : grid->workgroups[1] * grid->workgroup[1] > 1 ? 2 : 1;
     if (strcmp(kind, "hidden_dynamic_lds_size") == 0) return grid->dynamic_lds;
     if (strcmp(kind, "hidden_shared_base") == 0) return SHARED_APERTURE >> 32;
     if (strcmp(kind, "hidden_private_base") == 0) return PRIVATE_APERTURE >> 32;
@@ -21,7 +24,8 @@ static uint64_t hidden_value(const cdna_grid *grid, const char *kind) {
 }
 
 /* The kernarg segment, and behind it the dispatch packet. */
-static unsigned char *make_arguments(const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments, size_t bytes) {
+static unsigned char *make_arguments(const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments,
+                                     size_t bytes) {
     const size_t size = (kernel->kernarg_size + 63) / 64 * 64;
     unsigned char *block = aligned_alloc(64, size + PACKET);
     if (block == NULL) return NULL;
@@ -43,14 +47,18 @@ static unsigned char *make_arguments(const cdna_kernel *kernel, const cdna_grid 
     return block;
 }
 
-static bool check_launch(const cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, size_t bytes, cdna_failure *failure) {
-    const uint64_t items = (uint64_t)grid->workgroup[0] * grid->workgroup[1] * grid->workgroup[2], waves = (items + LANES - 1) / LANES;
-    const uint32_t lds = kernel->lds_size + grid->dynamic_lds, most_lds = machine->chip == CDNA_GFX950 ? 160 * 1024 : 64 * 1024;
+static bool check_launch(const cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, size_t bytes,
+                         cdna_failure *failure) {
+    const uint64_t items = (uint64_t)grid->workgroup[0] * grid->workgroup[1] * grid->workgroup[2],
+                   waves = (items + LANES - 1) / LANES;
+    const uint32_t lds = kernel->lds_size + grid->dynamic_lds,
+                   most_lds = machine->chip == CDNA_GFX950 ? 160 * 1024 : 64 * 1024;
     const uint32_t registers = kernel->vgprs + kernel->agprs;
     uint32_t explicit_bytes = 0;
     for (int i = 0; i < kernel->arguments; i++) {
         const struct cdna_argument *a = &kernel->argument[i];
-        if (strncmp(a->kind, "hidden_", 7) != 0 && a->offset + a->size > explicit_bytes) explicit_bytes = a->offset + a->size;
+        if (strncmp(a->kind, "hidden_", 7) != 0 && a->offset + a->size > explicit_bytes)
+            explicit_bytes = a->offset + a->size;
     }
     const char *what = NULL;
     if (items == 0 || items > 1024 || (kernel->max_workgroup && items > kernel->max_workgroup))
@@ -60,11 +68,12 @@ static bool check_launch(const cdna_machine *machine, const cdna_kernel *kernel,
     if (bytes < explicit_bytes) what = "the kernel takes more arguments than were given";
     for (int i = 0; i < 3; i++)
         if (grid->workgroups[i] == 0) what = "the grid is empty";
-    if (what) snprintf(failure->message, sizeof failure->message, "kernel %s cannot be launched: %s", kernel->name, what);
+    if (what)
+        snprintf(failure->message, sizeof failure->message, "kernel %s cannot be launched: %s", kernel->name, what);
     return what == NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- threads */
+/* ---------------------------------------------------------------------------------------------------------- threads */
 
 static void group_close(group *g) {
     for (int i = 0; g->wave && i < g->waves; i++) free(g->wave[i].scratch);
@@ -123,8 +132,10 @@ static void run_share(launch *run) {
     g.failure = &failure;
     const size_t counters = (size_t)g.object->instructions;
     bool ok = group_open(&g);
-    if (ok && run->profile && run->profile->executed) ok = (g.profile.executed = calloc(counters, sizeof(uint64_t))) != NULL;
-    if (ok && run->profile && run->profile->waited) ok = (g.profile.waited = calloc(counters, sizeof(uint64_t))) != NULL;
+    if (ok && run->profile && run->profile->executed)
+        ok = (g.profile.executed = calloc(counters, sizeof(uint64_t))) != NULL;
+    if (ok && run->profile && run->profile->waited)
+        ok = (g.profile.waited = calloc(counters, sizeof(uint64_t))) != NULL;
     const uint32_t *size = g.grid->workgroups;
 #pragma omp for schedule(dynamic)
     for (uint64_t i = 0; i < run->groups; i++) {
@@ -149,8 +160,8 @@ static void run_share(launch *run) {
     group_close(&g);
 }
 
-bool cdna_launch(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments, size_t bytes, const cdna_options *options,
-                 cdna_profile *profile, cdna_failure *failure) {
+bool cdna_launch(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments,
+                 size_t bytes, const cdna_options *options, cdna_profile *profile, cdna_failure *failure) {
     static const cdna_options plain = { .trace_wave = -1 };
     const cdna_options *how = options ? options : &plain;
     failure->message[0] = 0;
@@ -181,7 +192,7 @@ bool cdna_launch(cdna_machine *machine, const cdna_kernel *kernel, const cdna_gr
     return !run.failed;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- both orders */
+/* ------------------------------------------------------------------------------------------------------ both orders */
 
 /* Copies of all writable memory; NULL if there is no room. */
 static unsigned char **copy_memory(const cdna_machine *machine) {
@@ -201,12 +212,14 @@ static void free_copy(const cdna_machine *machine, unsigned char **copy) {
     free(copy);
 }
 
-static bool same_memory(const cdna_machine *machine, const cdna_kernel *kernel, unsigned char *const *copy, cdna_failure *failure) {
+static bool same_memory(const cdna_machine *machine, const cdna_kernel *kernel, unsigned char *const *copy,
+                        cdna_failure *failure) {
     for (int i = 0; i < machine->allocations; i++) {
         const allocation *a = &machine->allocation[i];
         for (size_t at = 0; copy[i] && at < (size_t)(a->end - a->start); at++) {
             if (copy[i][at] == a->start[at]) continue;
-            snprintf(failure->message, sizeof failure->message, "kernel %s: the order of its waves changes byte %zu of the allocation of %zu bytes at %p",
+            snprintf(failure->message, sizeof failure->message,
+                     "kernel %s: the order of its waves changes byte %zu of the allocation of %zu bytes at %p",
                      kernel->name, at, (size_t)(a->end - a->start), (void *)a->start);
             return false;
         }
@@ -214,8 +227,8 @@ static bool same_memory(const cdna_machine *machine, const cdna_kernel *kernel, 
     return true;
 }
 
-bool cdna_launch_both(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments, size_t bytes, const cdna_options *options,
-                      cdna_profile *profile, cdna_failure *failure) {
+bool cdna_launch_both(cdna_machine *machine, const cdna_kernel *kernel, const cdna_grid *grid, const void *arguments,
+                      size_t bytes, const cdna_options *options, cdna_profile *profile, cdna_failure *failure) {
     cdna_options how = options ? *options : (cdna_options){ .trace_wave = -1 };
     unsigned char **before = copy_memory(machine);
     how.order = CDNA_FORWARD;
@@ -223,10 +236,13 @@ bool cdna_launch_both(cdna_machine *machine, const cdna_kernel *kernel, const cd
     if (ok) {
         unsigned char **after = copy_memory(machine);
         for (int i = 0; i < machine->allocations; i++)
-            if (before[i]) memcpy(machine->allocation[i].start, before[i], (size_t)(machine->allocation[i].end - machine->allocation[i].start));
+            if (before[i])
+                memcpy(machine->allocation[i].start, before[i],
+                       (size_t)(machine->allocation[i].end - machine->allocation[i].start));
         how.order = CDNA_REVERSE;
         how.trace = NULL;
-        ok = cdna_launch(machine, kernel, grid, arguments, bytes, &how, NULL, failure) && same_memory(machine, kernel, after, failure);
+        ok = cdna_launch(machine, kernel, grid, arguments, bytes, &how, NULL, failure) &&
+             same_memory(machine, kernel, after, failure);
         free_copy(machine, after);
     }
     free_copy(machine, before);

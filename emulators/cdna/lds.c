@@ -5,8 +5,9 @@
 #include "machine.h"
 
 typedef struct lds_operation {
-    uint32_t bytes;                                                   /* of one access */
-    uint32_t stride;                                                  /* 0: one access; else two, at offset0 and offset1 times this */
+    uint32_t bytes; /* of one access */
+    /* 0: one access; else two, at offset0 and offset1 times this */
+    uint32_t stride;
     enum { PLAIN, SIGNED, LOW, HIGH, SIGNED_LOW, SIGNED_HIGH } place; /* of less than a register */
     bool returns;
     const char *atomic;
@@ -26,7 +27,7 @@ static void count(wave *w, const lds_operation *o, const lanes *address, uint32_
     w->group->profile.lds_accesses++;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- reads and writes */
+/* ------------------------------------------------------------------------------------------------- reads and writes */
 
 static uint32_t widen(const lds_operation *o, uint32_t value, uint32_t old) {
     const int spare = 32 - 8 * (int)o->bytes;
@@ -42,7 +43,8 @@ static uint32_t widen(const lds_operation *o, uint32_t value, uint32_t old) {
 }
 
 /* One access of each lane into value[0..]; the lanes whose bytes are all defined. */
-static uint64_t read_part(wave *w, const instruction *in, const lds_operation *o, const lanes *address, int part, lanes *value) {
+static uint64_t read_part(wave *w, const instruction *in, const lds_operation *o, const lanes *address, int part,
+                          lanes *value) {
     const uint32_t offset = offset_of(o, in, part), words = (o->bytes + 3) / 4;
     const uint64_t exec = exec_of(w);
     uint64_t defined = 0;
@@ -70,17 +72,20 @@ static void execute_read(wave *w, const instruction *in) {
     if (in->operand[0].words != parts * words) stop(w, -1, "the destination is %d registers", parts * words);
     if (o->place >= LOW) check_register(w, in->operand[0].index, false, COUNTER_LGKM);
     for (int part = 0; part < parts; part++) defined &= read_part(w, in, o, address, part, value + part * words);
-    commit_later(w, in->operand[0].index, parts * words, (const lanes *)value, exec, defined, COUNTER_LGKM, issue(w, COUNTER_LGKM, false));
+    commit_later(w, in->operand[0].index, parts * words, (const lanes *)value, exec, defined, COUNTER_LGKM,
+                 issue(w, COUNTER_LGKM, false));
 }
 
-/* Of 16 lanes, which read 8 bytes each, the i-th is given 16 bits of each fourth from i / 4 on, at place i % 4: four rows of 16, turned (ROCm, rocm-systems #10175,
- * and LLVM's and Triton's use of it). What becomes of it if lanes are missing is not known. */
+/* Of 16 lanes, which read 8 bytes each, the i-th is given 16 bits of each fourth from i / 4 on, at place i % 4: four
+ * rows of 16, turned (ROCm, rocm-systems #10175, and LLVM's and Triton's use of it).
+ * What becomes of it if lanes are missing is not known. */
 static void execute_read_turned(wave *w, const instruction *in) {
     const uint64_t exec = exec_of(w);
     if (exec != UINT64_MAX) stop(w, -1, "a read that turns wants all lanes");
     if (in->operand[0].words != 2) stop(w, -1, "the destination is 2 registers");
     lanes read[2], value[2];
-    const uint64_t known = read_part(w, in, in->row->data, demand(w, &in->operand[1], exec, "an address of LDS"), 0, read);
+    const uint64_t known =
+        read_part(w, in, in->row->data, demand(w, &in->operand[1], exec, "an address of LDS"), 0, read);
     uint64_t defined = UINT64_MAX;
     for (int l = 0; l < LANES; l++) {
         value[0][l] = value[1][l] = 0;
@@ -90,7 +95,8 @@ static void execute_read_turned(wave *w, const instruction *in) {
             if (!(known >> from & 1)) defined &= ~(UINT64_C(1) << l);
         }
     }
-    commit_later(w, in->operand[0].index, 2, (const lanes *)value, exec, defined, COUNTER_LGKM, issue(w, COUNTER_LGKM, false));
+    commit_later(w, in->operand[0].index, 2, (const lanes *)value, exec, defined, COUNTER_LGKM,
+                 issue(w, COUNTER_LGKM, false));
 }
 
 static void write_part(wave *w, const instruction *in, const lds_operation *o, const lanes *address, int part) {
@@ -136,7 +142,8 @@ static void execute_lds_atomic(wave *w, const instruction *in) {
     const operand *vaddr = &in->operand[o->returns], *from = vaddr + 1;
     const uint64_t exec = exec_of(w);
     const int words = (int)o->bytes / 4;
-    const lanes *address = demand(w, vaddr, exec, "an address of LDS"), *data = demand(w, from, exec, "the data of an atomic");
+    const lanes *address = demand(w, vaddr, exec, "an address of LDS"),
+                *data = demand(w, from, exec, "the data of an atomic");
     const lanes *other = exchange ? demand(w, from + 1, exec, "the data of an atomic") : NULL;
     lanes old[2];
     for (uint64_t rest = exec; rest; rest &= rest - 1) {
@@ -155,10 +162,11 @@ static void execute_lds_atomic(wave *w, const instruction *in) {
     count(w, o, address, (uint32_t)in->offset, exec, true);
     const uint32_t sequence = issue(w, COUNTER_LGKM, false);
     unreleased(w, sequence);
-    if (o->returns) commit_later(w, in->operand[0].index, words, (const lanes *)old, exec, UINT64_MAX, COUNTER_LGKM, sequence);
+    if (o->returns)
+        commit_later(w, in->operand[0].index, words, (const lanes *)old, exec, UINT64_MAX, COUNTER_LGKM, sequence);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ cross-lane */
+/* ------------------------------------------------------------------------------------------------------- cross-lane */
 
 static void move_lanes(wave *w, const instruction *in, const operand *data, const int *from) {
     const uint64_t exec = exec_of(w);
@@ -171,7 +179,8 @@ static void move_lanes(wave *w, const instruction *in, const operand *data, cons
         value[l] = valid ? w->v[data->index][from[l]] : 0;
         defined |= (uint64_t)(!valid || (known >> from[l] & 1)) << l;
     }
-    commit_later(w, in->operand[0].index, 1, (const lanes *)&value, exec, defined, COUNTER_LGKM, issue(w, COUNTER_LGKM, false));
+    commit_later(w, in->operand[0].index, 1, (const lanes *)&value, exec, defined, COUNTER_LGKM,
+                 issue(w, COUNTER_LGKM, false));
 }
 
 static void execute_swizzle(wave *w, const instruction *in) {
@@ -182,7 +191,8 @@ static void execute_swizzle(wave *w, const instruction *in) {
         if (pattern & 0x8000)
             from[l] = (l & ~3) | (int)(pattern >> 2 * (l & 3) & 3);
         else
-            from[l] = (l & 32) | ((((l & 31) & (int)(pattern & 31)) | (int)(pattern >> 5 & 31)) ^ (int)(pattern >> 10 & 31));
+            from[l] =
+                (l & 32) | ((((l & 31) & (int)(pattern & 31)) | (int)(pattern >> 5 & 31)) ^ (int)(pattern >> 10 & 31));
     }
     move_lanes(w, in, &in->operand[1], from);
 }
@@ -204,9 +214,10 @@ static void execute_permute(wave *w, const instruction *in) {
     move_lanes(w, in, &in->operand[2], from);
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- table */
+/* ------------------------------------------------------------------------------------------------------------ table */
 
-#define ROW(name, execute, ...) { "ds_" name, NULL, execute, { .data = &(const lds_operation){ __VA_ARGS__ } }, 0, CDNA_LDS },
+#define ROW(name, execute, ...) \
+    { "ds_" name, NULL, execute, { .data = &(const lds_operation){ __VA_ARGS__ } }, 0, CDNA_LDS },
 #define READ(name, ...) ROW("read_" name, execute_read, __VA_ARGS__)
 #define WRITE(name, ...) ROW("write_" name, execute_write, __VA_ARGS__)
 #define PAIRS(name, bytes) \
@@ -217,7 +228,8 @@ static void execute_permute(wave *w, const instruction *in) {
 #define ATOMIC_ROWS(name, type, bytes, operation) \
     ROW(name "_" type, execute_lds_atomic, bytes, 0, PLAIN, false, operation) \
     ROW(name "_rtn_" type, execute_lds_atomic, bytes, 0, PLAIN, true, operation)
-#define ATOMIC_WIDTHS(name, sign, operation) ATOMIC_ROWS(name, sign "32", 4, operation) ATOMIC_ROWS(name, sign "64", 8, operation "_x2")
+#define ATOMIC_WIDTHS(name, sign, operation) \
+    ATOMIC_ROWS(name, sign "32", 4, operation) ATOMIC_ROWS(name, sign "64", 8, operation "_x2")
 
 const row lds_rows[] = {
 #include "lds.def"

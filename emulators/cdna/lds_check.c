@@ -3,7 +3,8 @@
 #include "machine.h"
 
 static uint8_t byte_set(uint32_t dword, uint32_t address, uint32_t end) {
-    const uint32_t first = address > 4 * dword ? address - 4 * dword : 0, last = end < 4 * dword + 4 ? end - 4 * dword : 4;
+    const uint32_t first = address > 4 * dword ? address - 4 * dword : 0,
+                   last = end < 4 * dword + 4 ? end - 4 * dword : 4;
     return (uint8_t)((1u << last) - (1u << first));
 }
 
@@ -18,8 +19,11 @@ static void check_write_before(wave *w, int lane, const cell *c, uint32_t addres
     if (!(c->written & bytes)) return;
     const bool mine = c->writer == w->number;
     if (c->flight & bytes) {
-        if (mine && access != LDS_FLIGHT) stop(w, lane, "%s LDS at %u before the s_waitcnt that covers the load to it", verbs[access], address);
-        if (!mine) stop(w, lane, "LDS race: %s %u while a load to it by wave %d is in flight", verbs[access], address, c->writer);
+        if (mine && access != LDS_FLIGHT)
+            stop(w, lane, "%s LDS at %u before the s_waitcnt that covers the load to it", verbs[access], address);
+        if (!mine)
+            stop(w, lane, "LDS race: %s %u while a load to it by wave %d is in flight", verbs[access], address,
+                 c->writer);
     }
     if (mine || (access == LDS_ATOMIC && c->atomic)) return;
     if (c->write_epoch == w->epoch)
@@ -28,7 +32,8 @@ static void check_write_before(wave *w, int lane, const cell *c, uint32_t addres
              : c->writer == MANY ? "several waves wrote"
                                  : "another wave wrote");
     if (!released(w, c->writer, c->write_epoch))
-        stop(w, lane, "LDS race: %s %u, for whose writing wave %d did not wait before the barrier", verbs[access], address, c->writer);
+        stop(w, lane, "LDS race: %s %u, for whose writing wave %d did not wait before the barrier", verbs[access],
+             address, c->writer);
 }
 
 static void note_write(const wave *w, cell *c, uint8_t bytes, lds_access access) {
@@ -42,8 +47,10 @@ static void note_write(const wave *w, cell *c, uint8_t bytes, lds_access access)
 
 void lds_touch(wave *w, int lane, uint32_t address, uint32_t bytes, uint32_t alignment, lds_access access) {
     group *g = w->group;
-    if ((uint64_t)address + bytes > g->lds_size) stop(w, lane, "LDS at %u, %u bytes, but the workgroup has %u", address, bytes, g->lds_size);
-    if (address % alignment) stop(w, lane, "LDS at %u is misaligned: this access wants a multiple of %u", address, alignment);
+    if ((uint64_t)address + bytes > g->lds_size)
+        stop(w, lane, "LDS at %u, %u bytes, but the workgroup has %u", address, bytes, g->lds_size);
+    if (address % alignment)
+        stop(w, lane, "LDS at %u is misaligned: this access wants a multiple of %u", address, alignment);
     for (uint32_t dword = address / 4; 4 * dword < address + bytes; dword++) {
         cell *c = &g->cell[dword];
         const uint8_t set = byte_set(dword, address, address + bytes);
@@ -79,10 +86,11 @@ void lds_define(wave *w, uint32_t address, uint32_t bytes, bool defined) {
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------ loads and waits */
+/* -------------------------------------------------------------------------------------------------- loads and waits */
 
 void lds_fly(wave *w, uint32_t start, uint32_t bytes, uint32_t sequence) {
-    if (w->flight_count == (int)(sizeof w->flights / sizeof w->flights[0])) stop(w, -1, "more loads to LDS in flight than vmcnt can count");
+    if (w->flight_count == (int)(sizeof w->flights / sizeof w->flights[0]))
+        stop(w, -1, "more loads to LDS in flight than vmcnt can count");
     w->flights[w->flight_count++] = (flight){ sequence, start, bytes };
 }
 
@@ -94,7 +102,8 @@ void lds_landed(wave *w) {
             w->flights[left++] = *f;
             continue;
         }
-        for (uint32_t dword = f->start / 4; 4 * dword < f->start + f->bytes && 4 * dword < w->group->lds_size; dword++) {
+        for (uint32_t dword = f->start / 4; 4 * dword < f->start + f->bytes && 4 * dword < w->group->lds_size;
+             dword++) {
             cell *c = &w->group->cell[dword];
             if (c->writer != w->number || !c->flight) continue;
             c->flight = 0;
@@ -113,10 +122,12 @@ void lds_released(wave *w) {
     }
 }
 
-/* -------------------------------------------------------------------------------------------------------------- bank conflicts */
+/* --------------------------------------------------------------------------------------------------- bank conflicts */
 
-/* Which lanes an access serves together, and over how many banks of 4 bytes. gfx950: as the authors of HipKittens measured it (arXiv 2511.08083), which gives the
- * first phases of the 16-byte and 12-byte reads; the others follow by symmetry. Reads that turn are assumed to be like those of as many bytes. Elsewhere lanes are assumed to be served in order, 128 bytes at a time. */
+/* Which lanes an access serves together, and over how many banks of 4 bytes. gfx950: as the authors of HipKittens
+ * measured it (arXiv 2511.08083), which gives the first phases of the 16-byte and 12-byte reads; the others follow by
+ * symmetry. Reads that turn are assumed to be like those of as many bytes. Elsewhere lanes are assumed to be served in
+ * order, 128 bytes at a time. */
 typedef struct phases {
     uint32_t bytes;
     bool write;
@@ -125,9 +136,12 @@ typedef struct phases {
 } phases;
 
 static const phases gfx950_phases[] = {
-    { 16, false, 64, 16, { 0, 1, 2, 3, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 26, 27, 4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 28, 29, 30, 31 } },
-    { 12, false, 32, 8, { 0, 1, 2, 3, 20, 21, 22, 23, 4, 5, 6, 7, 16, 17, 18, 19, 8, 9, 10, 11, 28, 29, 30, 31, 12, 13, 14, 15, 24, 25, 26, 27 } },
-    { 8, false, 64, 32, { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31 } },
+    { 16, false, 64, 16, { 0, 1, 2, 3, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 26, 27,
+                           4, 5, 6, 7, 8,  9,  10, 11, 16, 17, 18, 19, 28, 29, 30, 31 } },
+    { 12, false, 32, 8, { 0, 1, 2,  3,  20, 21, 22, 23, 4,  5,  6,  7,  16, 17, 18, 19,
+                          8, 9, 10, 11, 28, 29, 30, 31, 12, 13, 14, 15, 24, 25, 26, 27 } },
+    { 8, false, 64, 32, { 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                          16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31 } },
 };
 
 static phases phases_of(cdna_chip chip, uint32_t bytes, bool write) {

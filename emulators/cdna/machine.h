@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the interpreter share: decoded instructions, the state of waves and workgroups, and the tables of instructions. */
+/* What the parts of the interpreter share: decoded instructions, the state of waves and workgroups,
+ * and the tables of instructions. */
 #ifndef CDNA_MACHINE_H
 #define CDNA_MACHINE_H
 
@@ -28,9 +29,16 @@ enum {
 /* One register of a wave. A value of n words is n registers in a row. */
 typedef uint32_t lanes[LANES];
 
-/* ------------------------------------------------------------------------------------------------------------ instructions */
+/* ----------------------------------------------------------------------------------------------------- instructions */
 
-typedef enum operand_kind { OPERAND_NONE, OPERAND_VGPR, OPERAND_SGPR, OPERAND_CONSTANT, OPERAND_OFF, OPERAND_NAME } operand_kind;
+typedef enum operand_kind {
+    OPERAND_NONE,
+    OPERAND_VGPR,
+    OPERAND_SGPR,
+    OPERAND_CONSTANT,
+    OPERAND_OFF,
+    OPERAND_NAME
+} operand_kind;
 
 typedef enum value_class { CLASS_BITS, CLASS_SIGNED, CLASS_FLOAT, CLASS_MASK } value_class;
 
@@ -83,14 +91,16 @@ typedef struct instruction instruction;
 typedef struct row row;
 
 typedef void execute_function(wave *w, const instruction *in);
-/* Destinations and sources. Sources hold what modifiers and selections make of them; a lane mask is 0 or 1 in each lane. */
+/* Destinations and sources. Sources hold what modifiers and selections make of them; a lane mask is 0
+ * or 1 in each lane. */
 typedef void vector_function(lanes *const d[2], const lanes *const s[4]);
 typedef uint64_t scalar_function(uint64_t a, uint64_t b, uint64_t c, bool *scc);
 
 /* An instruction of the tables. */
 struct row {
     const char *name;
-    const char *signature; /* "f32 = f32 f32"; "+=": the destination is the last source too; NULL: the row's own business */
+    /* "f32 = f32 f32"; "+=": the destination is the last source too; NULL: the row's own business */
+    const char *signature;
     execute_function *execute;
     union {
         vector_function *vector;
@@ -113,8 +123,9 @@ enum {
     ROW_SETS_SCC = 256,
     ROW_READS_SCC = 512,
     ROW_JUMPS = 1024,
-    ROW_CARRIES = 4096,   /* vector: the low word of the result comes from the low words of the sources alone */
-    ROW_PAIRS = 8192,     /* a pair of halves, of which compilers leave b undefined where only a's half is used: a decides */
+    ROW_CARRIES = 4096, /* vector: the low word of the result comes from the low words of the sources alone */
+    /* a pair of halves, of which compilers leave b undefined where only a's half is used: a decides */
+    ROW_PAIRS = 8192,
     ROW_RAW_OFFSET = 2048 /* the offset is the first word's low half, whatever is printed for it */
 };
 
@@ -155,7 +166,7 @@ struct cdna_object {
     cdna_object *next;
 };
 
-/* -------------------------------------------------------------------------------------------------------------------- state */
+/* ------------------------------------------------------------------------------------------------------------ state */
 
 typedef struct allocation {
     unsigned char *start, *end;
@@ -204,7 +215,8 @@ struct wave {
     uint64_t exec_cached;
     lanes exec_lanes; /* 0 or all ones */
     counter counter[COUNTERS];
-    uint32_t lds_sequence[EPOCHS], lds_release[EPOCHS], lds_oldest; /* of ds writes: the last of each epoch, and the epoch it was seen done in */
+    /* of ds writes: the last of each epoch, and the epoch it was seen done in */
+    uint32_t lds_sequence[EPOCHS], lds_release[EPOCHS], lds_oldest;
     flight flights[64];
     int flight_count;
     group *group;
@@ -213,7 +225,8 @@ struct wave {
     uint32_t epoch;
     uint64_t executed;
     enum { WAVE_RUNS, WAVE_AT_BARRIER, WAVE_ENDED } state;
-    unsigned char *scratch;            /* private_size bytes of each lane; and as many more that say whether those are defined */
+    /* private_size bytes of each lane; and as many more that say whether those are defined */
+    unsigned char *scratch;
     const instruction *loaded_nothing; /* the last load of uninitialised scratch */
     char origin[48];                   /* of a message */
     lanes scratch_lanes[6][8];         /* where sources and results are made */
@@ -241,15 +254,15 @@ struct group {
     jmp_buf stop;
 };
 
-/* ---------------------------------------------------------------------------------------------------------------- functions */
+/* -------------------------------------------------------------------------------------------------------- functions */
 
 /* operand.c */
 bool operand_parse(const char *token, operand *o);
 const value_type *type_named(const char *name, size_t length);
 /* Gives the operand the type its instruction reads it as. */
 bool operand_bind(operand *o, const value_type *type);
-/* decode.c: the instruction that llvm-objdump prints as `text`, whose first word is `word`. Without a row if it is not one of the tables, or has an operand or
- * modifier that they do not provide for. */
+/* decode.c: the instruction that llvm-objdump prints as `text`, whose first word is `word`. Without a row if it is not
+ * one of the tables, or has an operand or modifier that they do not provide for. */
 void decode(const char *text, uint32_t word, instruction *in);
 /* table.c: by mnemonic, of which encoding suffixes (_e32, _e64, _dpp, _sdwa) are no part. */
 const row *row_find(const char *mnemonic, size_t length);
@@ -275,7 +288,8 @@ static inline uint64_t exec_of(const wave *w) { return (uint64_t)w->s[EXEC + 1] 
 const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, uint64_t defined[2]);
 void commit(wave *w, int index, int words, const lanes *value, uint64_t mask, uint64_t defined);
 /* As commit, of what arrives when the counter says so. */
-void commit_later(wave *w, int index, int words, const lanes *value, uint64_t mask, uint64_t defined, int counter, uint32_t sequence);
+void commit_later(wave *w, int index, int words, const lanes *value, uint64_t mask, uint64_t defined, int counter,
+                  uint32_t sequence);
 /* Stops if a register of the operand is uninitialised in a lane of `mask`. */
 const lanes *demand(wave *w, const operand *o, uint64_t mask, const char *purpose);
 uint64_t demand_scalar(wave *w, const operand *o, int words, const char *purpose);
@@ -316,7 +330,8 @@ int atomic_data_words(const atomic *operation);
 void atomic_apply(const atomic *operation, void *memory, const uint32_t *data, uint32_t *old);
 /* lds_check.c */
 typedef enum lds_access { LDS_READ, LDS_WRITE, LDS_ATOMIC, LDS_FLIGHT } lds_access;
-/* Checks an access of a lane to [address, address + bytes) against bounds, alignment and the other waves, and notes it. */
+/* Checks an access of a lane to [address, address + bytes) against bounds, alignment and the other waves,
+ * and notes it. */
 void lds_touch(wave *w, int lane, uint32_t address, uint32_t bytes, uint32_t alignment, lds_access access);
 bool lds_defined(const wave *w, uint32_t address, uint32_t bytes);
 void lds_define(wave *w, uint32_t address, uint32_t bytes, bool defined);

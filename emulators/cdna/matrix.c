@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix instructions: D = A B + C over all 64 lanes, whatever EXEC is.
  *
- * Where elements are, for M = N = size and several blocks (ROCm's amd_matrix_instruction_calculator, commit 2ef9189): with e = depth size blocks / 64,
+ * Where elements are, for M = N = size and several blocks (ROCm's amd_matrix_instruction_calculator, commit 2ef9189):
+ * with e = depth size blocks / 64,
  *     A[i][k], B[k][i] of block b: element k mod e of lane i + b size + (k / e) size blocks;
- * with rows in runs of h (4; 1 for f64), R = 64 / size runs of a block in a register, P = max(1, 64 h / size^2) blocks in one,
- *     C[i][j], D[i][j] of block b: element b size^2 / 64 + (i / (h R)) h + i mod h of lane j + (b mod P) size + ((i / h) mod R) P size.
+ * with rows in runs of h (4; 1 for f64), R = 64 / size runs of a block in a register, P = max(1, 64 h / size^2) blocks
+ * in one,
+ *     C[i][j], D[i][j] of block b: element b size^2 / 64 + (i / (h R)) h + i mod h of lane j + (b mod P) size + ((i /
+ *       h) mod R) P size.
  * Products are exact and are added in f32 in the order of k; hardware's order and its inner width are not published. */
 #include "machine.h"
 #include "number.h"
@@ -19,7 +22,7 @@ typedef struct matrix {
 
 enum { MOST_ELEMENTS = 32 }; /* of A or B in a lane */
 
-/* ------------------------------------------------------------------------------------------------------------------- inputs */
+/* ----------------------------------------------------------------------------------------------------------- inputs */
 
 static element chosen_format(wave *w, int selector) {
     static const element formats[] = { FP8, BF8, FP6, BF6, FP4 };
@@ -34,7 +37,9 @@ static uint32_t raw_element(const wave *w, int first, int lane, int index, int b
     return (uint32_t)(pair >> shift & ((UINT64_C(1) << bits) - 1));
 }
 
-static float round_xf32(uint32_t raw) { return isnan(bits_float(raw)) ? NAN : bits_float((raw + 0xfff + (raw >> 13 & 1)) & ~UINT32_C(0x1fff)); }
+static float round_xf32(uint32_t raw) {
+    return isnan(bits_float(raw)) ? NAN : bits_float((raw + 0xfff + (raw >> 13 & 1)) & ~UINT32_C(0x1fff));
+}
 static float flush_input(float x, float smallest) { return fabsf(x) < smallest ? 0 : x; }
 
 /* values[l] = element at bit `shift` of lane l; smallest: what is below it in magnitude is 0. */
@@ -74,15 +79,17 @@ static void convert_small(const wave *w, element type, int first, int elements, 
 }
 
 static void convert(const wave *w, element type, int first, int elements, float (*values)[LANES]) {
-    static void (*const converters[ELEMENTS])(
-        const uint32_t *, int, float, float *) = { [F32] = convert_f32, [XF32] = convert_xf32, [F16] = convert_f16, [BF16] = convert_bf16, [I8] = convert_i8 };
+    static void (*const converters[ELEMENTS])(const uint32_t *, int, float, float *) = {
+        [F32] = convert_f32, [XF32] = convert_xf32, [F16] = convert_f16, [BF16] = convert_bf16, [I8] = convert_i8
+    };
     const int bits = element_bits[type];
     const float smallest = w->group->machine->chip != CDNA_GFX90A ? 0 : type == F16 ? 0x1p-14f : 0x1p-126f;
     if (converters[type] == NULL) {
         convert_small(w, type, first, elements, values);
         return;
     }
-    for (int q = 0; q < elements; q++) converters[type](w->v[first + q * bits / 32], q * bits % 32, smallest, values[q]);
+    for (int q = 0; q < elements; q++)
+        converters[type](w->v[first + q * bits / 32], q * bits % 32, smallest, values[q]);
 }
 
 /* The lane that B is read from instead of `lane`. */
@@ -102,13 +109,16 @@ typedef struct source {
     int cbsz, abid, blgp;
 } source;
 
-static int registers_of(const matrix *m, element type) { return (m->depth * m->size * m->blocks * element_bits[type] / 64 + 31) / 32; }
+static int registers_of(const matrix *m, element type) {
+    return (m->depth * m->size * m->blocks * element_bits[type] / 64 + 31) / 32;
+}
 
 /* The lanes whose part of the matrix is defined. */
 static uint64_t check_source(wave *w, const matrix *m, const source *s) {
     uint64_t defined = UINT64_MAX;
     const int words = registers_of(m, s->type);
-    if (s->operand->kind != OPERAND_VGPR || s->operand->words != words) stop(w, -1, "this matrix instruction takes %d registers of its inputs", words);
+    if (s->operand->kind != OPERAND_VGPR || s->operand->words != words)
+        stop(w, -1, "this matrix instruction takes %d registers of its inputs", words);
     for (int i = 0; i < words; i++) {
         check_register(w, s->operand->index + i, false, -1);
         defined &= w->defined[s->operand->index + i];
@@ -152,7 +162,7 @@ static double read_double(const wave *w, const source *s, int lane) {
     return s->operand->negate ? -x : x;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ results */
+/* ---------------------------------------------------------------------------------------------------------- results */
 
 /* One term of a row of D: acc[j] += a b[j]. */
 #define ACCUMULATE(name, type) \
@@ -166,7 +176,8 @@ ACCUMULATE(accumulate_floats, float)
 ACCUMULATE(accumulate_integers, int32_t)
 
 static void place(const matrix *m, int b, int i, int *register_out, int *lane_out) {
-    const int h = m->result == F64 ? 1 : 4, runs = LANES / m->size, packed = LANES * h / (m->size * m->size) > 1 ? LANES * h / (m->size * m->size) : 1;
+    const int h = m->result == F64 ? 1 : 4, runs = LANES / m->size,
+              packed = LANES * h / (m->size * m->size) > 1 ? LANES * h / (m->size * m->size) : 1;
     *register_out = b * (m->size * m->size / LANES) + i / (h * runs) * h + i % h;
     *lane_out = b % packed * m->size + i / h % runs * packed * m->size;
 }
@@ -215,7 +226,8 @@ static void multiply(const wave *w, const matrix *m, const source *a, const sour
             float acc[32];
             memcpy(acc, &d[r][first], (size_t)m->size * sizeof *acc);
             accumulate_floats(acc, row_of_a, row_of_b, i, m->depth, m->size);
-            for (int j = 0; flushes && j < m->size; j++) acc[j] = fabsf(acc[j]) < 0x1p-126f ? copysignf(0, acc[j]) : acc[j];
+            for (int j = 0; flushes && j < m->size; j++)
+                acc[j] = fabsf(acc[j]) < 0x1p-126f ? copysignf(0, acc[j]) : acc[j];
             memcpy(&d[r][first], acc, (size_t)m->size * sizeof *acc);
         }
     }
@@ -225,14 +237,16 @@ static void multiply(const wave *w, const matrix *m, const source *a, const sour
 static void read_addend(wave *w, const matrix *m, const operand *c, lanes *d, uint64_t *defined, int words) {
     const bool wide = m->result == F64;
     if (c->kind == OPERAND_CONSTANT) {
-        const uint64_t value = wide && c->written == WRITTEN_FLOAT ? double_bits((double)bits_float((uint32_t)c->value)) : c->value;
+        const uint64_t value =
+            wide && c->written == WRITTEN_FLOAT ? double_bits((double)bits_float((uint32_t)c->value)) : c->value;
         for (int i = 0; i < words; i++) {
             defined[i] = UINT64_MAX;
             for (int l = 0; l < LANES; l++) d[i][l] = (uint32_t)(wide && i % 2 ? value >> 32 : value);
         }
         return;
     }
-    if (c->kind != OPERAND_VGPR || c->words != words) stop(w, -1, "this matrix instruction adds to %d registers", words);
+    if (c->kind != OPERAND_VGPR || c->words != words)
+        stop(w, -1, "this matrix instruction adds to %d registers", words);
     for (int i = 0; i < words; i++) {
         check_register(w, c->index + i, false, -1);
         defined[i] = w->defined[c->index + i];
@@ -272,7 +286,8 @@ static void execute_matrix(wave *w, const instruction *in) {
     const int words = m->size * m->size * m->blocks / LANES * (wide ? 2 : 1);
     if (in->operands != (scaled ? 6 : 4) || in->operand[0].kind != OPERAND_VGPR || in->operand[0].words != words)
         stop(w, -1, "this matrix instruction writes %d registers", words);
-    if (wide && (in->cbsz || in->blgp || in->operand[3].negate)) stop(w, -1, "CBSZ and BLGP of f64, and the negation of C, are not known");
+    if (wide && (in->cbsz || in->blgp || in->operand[3].negate))
+        stop(w, -1, "CBSZ and BLGP of f64, and the negation of C, are not known");
     lanes d[32];
     uint64_t defined[32];
     const uint64_t left = check_source(w, m, &a), right = check_source(w, m, &b);
@@ -282,7 +297,8 @@ static void execute_matrix(wave *w, const instruction *in) {
         multiply_doubles(w, m, &a, &b, d);
     else
         multiply(w, m, &a, &b, d);
-    for (int i = 0; i < words; i++) commit(w, in->operand[0].index + i, 1, (const lanes *)&d[i], UINT64_MAX, defined[i]);
+    for (int i = 0; i < words; i++)
+        commit(w, in->operand[0].index + i, 1, (const lanes *)&d[i], UINT64_MAX, defined[i]);
     w->group->profile.matrix_operations += 2ull * (unsigned)(m->size * m->size * m->depth * m->blocks);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector memory: loads, stores and atomics of the global, flat, scratch and buffer spaces, and loads straight to LDS. */
+/* Vector memory: loads, stores and atomics of the global, flat, scratch and buffer spaces,
+ * and loads straight to LDS. */
 #include <string.h>
 
 #include "machine.h"
@@ -13,7 +14,7 @@ typedef struct memory_operation {
     const char *atomic;
 } memory_operation;
 
-/* ------------------------------------------------------------------------------------------------------------------- access */
+/* ----------------------------------------------------------------------------------------------------------- access */
 
 static const allocation *search(const cdna_machine *machine, uint64_t address) {
     int low = 0, high = machine->allocations;
@@ -24,18 +25,24 @@ static const allocation *search(const cdna_machine *machine, uint64_t address) {
         else
             low = middle + 1;
     }
-    return low < machine->allocations && (uint64_t)(uintptr_t)machine->allocation[low].start <= address ? &machine->allocation[low] : NULL;
+    return low < machine->allocations && (uint64_t)(uintptr_t)machine->allocation[low].start <= address
+               ? &machine->allocation[low]
+               : NULL;
 }
 
 void *memory_at(wave *w, int lane, uint64_t address, uint32_t bytes, bool write) {
     group *g = w->group;
     const allocation *a = g->recent;
-    if (a == NULL || address < (uint64_t)(uintptr_t)a->start || address + bytes > (uint64_t)(uintptr_t)a->end) a = search(g->machine, address);
+    if (a == NULL || address < (uint64_t)(uintptr_t)a->start || address + bytes > (uint64_t)(uintptr_t)a->end)
+        a = search(g->machine, address);
     if (a == NULL && g->machine->shares) return (void *)(uintptr_t)address;
-    if (a == NULL) stop(w, lane, "%s of %u bytes at 0x%llx, which is in no allocation", write ? "a store" : "a load", bytes, (unsigned long long)address);
+    if (a == NULL)
+        stop(w, lane, "%s of %u bytes at 0x%llx, which is in no allocation", write ? "a store" : "a load", bytes,
+             (unsigned long long)address);
     if (address + bytes > (uint64_t)(uintptr_t)a->end)
-        stop(w, lane, "%s of %u bytes at 0x%llx ends beyond its allocation of %zu bytes, in which it starts at %llu", write ? "a store" : "a load", bytes,
-             (unsigned long long)address, (size_t)(a->end - a->start), (unsigned long long)(address - (uint64_t)(uintptr_t)a->start));
+        stop(w, lane, "%s of %u bytes at 0x%llx ends beyond its allocation of %zu bytes, in which it starts at %llu",
+             write ? "a store" : "a load", bytes, (unsigned long long)address, (size_t)(a->end - a->start),
+             (unsigned long long)(address - (uint64_t)(uintptr_t)a->start));
     if (write && !a->writable) stop(w, lane, "a store at 0x%llx, which is read-only", (unsigned long long)address);
     g->recent = a;
     return (void *)(uintptr_t)address;
@@ -46,7 +53,8 @@ void *access_at(wave *w, space where, const lane_access *a, int lane, uint32_t b
     if (a->private >> lane & 1) return scratch_at(w, lane, address, bytes);
     if (where == SPACE_FLAT && address >> 32 == SHARED_APERTURE >> 32) {
         lds_touch(w, lane, (uint32_t)address, bytes, bytes < 16 ? bytes : 16, write ? LDS_WRITE : LDS_READ);
-        if (!write && !lds_defined(w, (uint32_t)address, bytes)) stop(w, lane, "LDS at %u is uninitialised", (uint32_t)address);
+        if (!write && !lds_defined(w, (uint32_t)address, bytes))
+            stop(w, lane, "LDS at %u is uninitialised", (uint32_t)address);
         if (write) lds_define(w, (uint32_t)address, bytes, true);
         return w->group->lds + (uint32_t)address;
     }
@@ -76,11 +84,13 @@ void count_access(wave *w, const lane_access *a, uint32_t bytes, bool write) {
     p->narrow += bytes < 16;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- loads */
+/* ------------------------------------------------------------------------------------------------------------ loads */
 
 static uint32_t widen(uint32_t value, uint32_t bytes, widening how, uint32_t old) {
     const int spare = 32 - 8 * (int)bytes;
-    const uint32_t extended = how == SIGN_EXTEND || how == SIGN_LOW_HALF || how == SIGN_HIGH_HALF ? (uint32_t)((int32_t)(value << spare) >> spare) : value;
+    const uint32_t extended = how == SIGN_EXTEND || how == SIGN_LOW_HALF || how == SIGN_HIGH_HALF
+                                  ? (uint32_t)((int32_t)(value << spare) >> spare)
+                                  : value;
     switch (how) {
     case LOW_HALF:
     case SIGN_LOW_HALF: return (old & 0xffff0000) | (extended & 0xffff);
@@ -101,7 +111,8 @@ static void load_lanes(wave *w, const memory_operation *m, const lane_access *a,
     }
     for (uint64_t rest = a->dropped; rest; rest &= rest - 1)
         for (uint32_t i = 0; i < words; i++)
-            value[i][__builtin_ctzll(rest)] = m->widening == WHOLE ? 0 : widen(0, m->bytes, m->widening, old[0][__builtin_ctzll(rest)]);
+            value[i][__builtin_ctzll(rest)] =
+                m->widening == WHOLE ? 0 : widen(0, m->bytes, m->widening, old[0][__builtin_ctzll(rest)]);
 }
 
 /* For each word of a load, the lanes where it is defined: of other memory than scratch all is. */
@@ -137,7 +148,9 @@ static void execute_load(wave *w, const instruction *in) {
     find_defined(w, &a, m->bytes, defined);
     count_access(w, &a, m->bytes, false);
     const uint32_t sequence = issue_access(w, m);
-    for (int i = 0; i < words; i++) commit_later(w, to->index + i, 1, (const lanes *)&value[i], a.mask | a.dropped, defined[i], COUNTER_VM, sequence);
+    for (int i = 0; i < words; i++)
+        commit_later(w, to->index + i, 1, (const lanes *)&value[i], a.mask | a.dropped, defined[i], COUNTER_VM,
+                     sequence);
 }
 
 /* To LDS at M0 + offset + lane x bytes. */
@@ -170,13 +183,14 @@ static void execute_buffer_load(wave *w, const instruction *in) {
         execute_load(w, in);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- stores */
+/* ----------------------------------------------------------------------------------------------------------- stores */
 
 /* What goes to scratch may be uninitialised: it is then, there. */
 static void define_stored(wave *w, const lane_access *a, const operand *from, uint32_t bytes) {
     for (uint64_t rest = a->private; rest; rest &= rest - 1) {
         const int l = __builtin_ctzll(rest);
-        for (uint32_t to = 0; to < bytes; to += 4) scratch_define(w, l, a->address[l] + to, bytes < 4 ? bytes : 4, w->defined[from->index + to / 4] >> l & 1);
+        for (uint32_t to = 0; to < bytes; to += 4)
+            scratch_define(w, l, a->address[l] + to, bytes < 4 ? bytes : 4, w->defined[from->index + to / 4] >> l & 1);
     }
 }
 
@@ -185,7 +199,8 @@ static void execute_store(wave *w, const instruction *in) {
     const bool address_first = m->where != SPACE_BUFFER;
     const operand *from = &in->operand[address_first], *vaddr = &in->operand[!address_first];
     lane_access a;
-    if (from->kind != OPERAND_VGPR || from->words != (int)(m->bytes + 3) / 4) stop(w, -1, "the data is %u registers", (m->bytes + 3) / 4);
+    if (from->kind != OPERAND_VGPR || from->words != (int)(m->bytes + 3) / 4)
+        stop(w, -1, "the data is %u registers", (m->bytes + 3) / 4);
     address_of(w, in, m->where, vaddr, m->bytes, &a);
     const lanes *data = demand(w, from, a.mask & ~a.private, "stored data");
     for (uint64_t rest = a.mask; rest; rest &= rest - 1) {
@@ -209,14 +224,16 @@ static void execute_atomic(wave *w, const instruction *in) {
     const int words = (int)bytes / 4;
     lanes old[2];
     lane_access a;
-    if (from->words != atomic_data_words(operation)) stop(w, -1, "the data is %d registers", atomic_data_words(operation));
+    if (from->words != atomic_data_words(operation))
+        stop(w, -1, "the data is %d registers", atomic_data_words(operation));
     address_of(w, in, m->where, vaddr, bytes, &a);
     const lanes *data = demand(w, from, a.mask, "the data of an atomic");
     for (uint64_t rest = a.mask; rest; rest &= rest - 1) {
         const int l = __builtin_ctzll(rest);
         uint32_t value[4], before[2] = { 0 };
         for (int i = 0; i < from->words; i++) value[i] = data[i][l];
-        if (a.address[l] % bytes) stop(w, l, "an atomic of %u bytes at 0x%llx", bytes, (unsigned long long)a.address[l]);
+        if (a.address[l] % bytes)
+            stop(w, l, "an atomic of %u bytes at 0x%llx", bytes, (unsigned long long)a.address[l]);
         void *memory = access_at(w, m->where, &a, l, bytes, true);
         if (a.private >> l & 1 && !scratch_defined(w, l, a.address[l], bytes))
             stop(w, l, "an atomic on scratch at %llu, which is uninitialised", (unsigned long long)a.address[l]);
@@ -225,21 +242,25 @@ static void execute_atomic(wave *w, const instruction *in) {
     }
     count_access(w, &a, bytes, true);
     const uint32_t sequence = issue_access(w, m);
-    if (returns) commit_later(w, in->operand[0].index, words, (const lanes *)old, a.mask, UINT64_MAX, COUNTER_VM, sequence);
+    if (returns)
+        commit_later(w, in->operand[0].index, words, (const lanes *)old, a.mask, UINT64_MAX, COUNTER_VM, sequence);
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- table */
+/* ------------------------------------------------------------------------------------------------------------ table */
 
-#define ROW(space_name, where, name, execute, kind, bytes, widening, atomic) \
-    { space_name name, NULL, execute, { .data = &(const memory_operation){ where, bytes, widening, atomic } }, 0, kind },
+#define ROW(space_name, where, name, execute, kind, bytes, wide, atomic) \
+    { space_name name, NULL, execute, { .data = &(const memory_operation){ where, bytes, wide, atomic } }, 0, kind },
 #define SPACES(name, execute, buffer_execute, kind, bytes, widening, atomic) \
     ROW("global_", SPACE_GLOBAL, name, execute, kind, bytes, widening, atomic) \
     ROW("flat_", SPACE_FLAT, name, execute, kind, bytes, widening, atomic) \
     ROW("scratch_", SPACE_SCRATCH, name, execute, kind, bytes, widening, atomic) \
     ROW("buffer_", SPACE_BUFFER, name, buffer_execute, kind, bytes, widening, atomic)
-#define LOADS(name, bytes, widening) SPACES("load_" name, execute_load, execute_buffer_load, CDNA_LOAD, bytes, widening, NULL)
-#define LOADS_TO_LDS(name, bytes) ROW("global_", SPACE_GLOBAL, "load_lds_" name, execute_load_to_lds, CDNA_LOAD, bytes, WHOLE, NULL)
-#define STORES(name, bytes, widening) SPACES("store_" name, execute_store, execute_store, CDNA_STORE, bytes, widening, NULL)
+#define LOADS(name, bytes, widening) \
+    SPACES("load_" name, execute_load, execute_buffer_load, CDNA_LOAD, bytes, widening, NULL)
+#define LOADS_TO_LDS(name, bytes) \
+    ROW("global_", SPACE_GLOBAL, "load_lds_" name, execute_load_to_lds, CDNA_LOAD, bytes, WHOLE, NULL)
+#define STORES(name, bytes, widening) \
+    SPACES("store_" name, execute_store, execute_store, CDNA_STORE, bytes, widening, NULL)
 #define ATOMICS(name) SPACES("atomic_" name, execute_atomic, execute_atomic, CDNA_ATOMIC, 0, WHOLE, name)
 #define ATOMICS_BOTH(name) ATOMICS(name) ATOMICS(name "_x2")
 

@@ -43,13 +43,15 @@ static bool insert(cdna_machine *machine, allocation a) {
         machine->room = room;
     }
     int at = machine->allocations++;
-    for (; at > 0 && machine->allocation[at - 1].start > a.start; at--) machine->allocation[at] = machine->allocation[at - 1];
+    for (; at > 0 && machine->allocation[at - 1].start > a.start; at--)
+        machine->allocation[at] = machine->allocation[at - 1];
     machine->allocation[at] = a;
     return true;
 }
 
 bool cdna_memory_register(cdna_machine *machine, void *memory, size_t bytes, bool writable) {
-    return insert(machine, (allocation){ .start = memory, .end = (unsigned char *)memory + bytes, .writable = writable });
+    return insert(machine,
+                  (allocation){ .start = memory, .end = (unsigned char *)memory + bytes, .writable = writable });
 }
 
 void *cdna_memory_alloc(cdna_machine *machine, size_t bytes) {
@@ -68,7 +70,8 @@ bool cdna_memory_free(cdna_machine *machine, void *memory) {
     for (int i = 0; i < machine->allocations; i++) {
         if (machine->allocation[i].start != memory) continue;
         free(machine->allocation[i].base);
-        memmove(&machine->allocation[i], &machine->allocation[i + 1], (size_t)(machine->allocations - i - 1) * sizeof(allocation));
+        memmove(&machine->allocation[i], &machine->allocation[i + 1],
+                (size_t)(machine->allocations - i - 1) * sizeof(allocation));
         machine->allocations--;
         return true;
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metadata note of a code object: MessagePack, of which only what kernels need is kept (LLVM's AMDGPU usage guide, "Code Object V5 Metadata"). */
+/* The metadata note of a code object: MessagePack, of which only what kernels need is kept (LLVM's AMDGPU usage guide,
+ * "Code Object V5 Metadata"). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ static value string_of(reader *r, uint64_t length) {
 
 static value next(reader *r) {
     const unsigned type = (unsigned)big_endian(r, 1);
-    if (type < 0x80 || type >= 0xe0) return (value){ INTEGER, type < 0x80 ? type : (uint64_t)(int64_t)(int8_t)type, NULL };
+    if (type < 0x80 || type >= 0xe0)
+        return (value){ INTEGER, type < 0x80 ? type : (uint64_t)(int64_t)(int8_t)type, NULL };
     if (type < 0x90) return (value){ MAP, type & 15, NULL };
     if (type < 0xa0) return (value){ ARRAY, type & 15, NULL };
     if (type < 0xc0) return string_of(r, type & 31);
@@ -66,7 +68,9 @@ static void skip(reader *r) {
     for (uint64_t i = 0; i < inner && r->ok; i++) skip(r);
 }
 
-static bool is(value v, const char *text) { return v.kind == STRING && strlen(text) == v.number && memcmp(v.text, text, v.number) == 0; }
+static bool is(value v, const char *text) {
+    return v.kind == STRING && strlen(text) == v.number && memcmp(v.text, text, v.number) == 0;
+}
 
 static bool read_argument(reader *r, struct cdna_argument *argument) {
     const value map = next(r);

@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Loops are compiled for wide vectors too where the compiler can choose at run time. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)
 #define WIDE __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define WIDE
@@ -58,7 +59,8 @@ INLINE uint16_t float_half_truncate(float x) {
     const bool beyond = fabsf(half_float(nearest)) > fabsf(x);
     return beyond ? (uint16_t)(nearest - 1) : nearest;
 }
-/* The float on the far side of every rounding boundary of a shorter format that x is on: with it, rounding twice is rounding once. */
+/* The float on the far side of every rounding boundary of a shorter format that x is on: with it,
+ * rounding twice is rounding once. */
 INLINE float round_odd(double x) {
     float nearest = (float)x;
     if (nearest == x || isnan(x) || isinf(nearest) || (float_bits(nearest) & 1)) return nearest;
@@ -72,26 +74,30 @@ INLINE uint16_t float_bfloat(float x) {
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* A format of 8 bits or less. FNUZ (gfx942) has no -0, and NaN only there; OCP E4M3 has NaN at the largest code; E5M2 is as IEEE. */
+/* A format of 8 bits or less. FNUZ (gfx942) has no -0, and NaN only there; OCP E4M3 has NaN at the largest code;
+ * E5M2 is as IEEE. */
 typedef struct minifloat {
     int exponent, mantissa, bias; /* bits, bits, value */
     enum { MINIFLOAT_FNUZ, MINIFLOAT_OCP, MINIFLOAT_IEEE, MINIFLOAT_FINITE } kind;
 } minifloat;
 
-static const minifloat minifloat_e4m3fnuz = { 4, 3, 8, MINIFLOAT_FNUZ }, minifloat_e5m2fnuz = { 5, 2, 16, MINIFLOAT_FNUZ };
+static const minifloat minifloat_e4m3fnuz = { 4, 3, 8, MINIFLOAT_FNUZ },
+                       minifloat_e5m2fnuz = { 5, 2, 16, MINIFLOAT_FNUZ };
 static const minifloat minifloat_e4m3 = { 4, 3, 7, MINIFLOAT_OCP }, minifloat_e5m2 = { 5, 2, 15, MINIFLOAT_IEEE };
 static const minifloat minifloat_e2m3 = { 2, 3, 1, MINIFLOAT_FINITE }, minifloat_e3m2 = { 3, 2, 3, MINIFLOAT_FINITE },
                        minifloat_e2m1 = { 2, 1, 1, MINIFLOAT_FINITE };
 
 INLINE float minifloat_float(const minifloat *f, uint32_t bits) {
     const int width = 1 + f->exponent + f->mantissa;
-    const uint32_t sign = bits >> (width - 1) & 1, exponent = bits >> f->mantissa & ((1u << f->exponent) - 1), mantissa = bits & ((1u << f->mantissa) - 1);
+    const uint32_t sign = bits >> (width - 1) & 1, exponent = bits >> f->mantissa & ((1u << f->exponent) - 1),
+                   mantissa = bits & ((1u << f->mantissa) - 1);
     const uint32_t top = (1u << f->exponent) - 1, full = (1u << f->mantissa) - 1;
     if (f->kind == MINIFLOAT_FNUZ && (bits & ((1u << width) - 1)) == 1u << (width - 1)) return NAN;
     if (f->kind == MINIFLOAT_OCP && exponent == top && mantissa == full) return NAN;
     if (f->kind == MINIFLOAT_IEEE && exponent == top) return mantissa ? NAN : sign ? -INFINITY : INFINITY;
-    const float magnitude =
-        exponent ? ldexpf((float)(mantissa | 1u << f->mantissa), (int)exponent - f->bias - f->mantissa) : ldexpf((float)mantissa, 1 - f->bias - f->mantissa);
+    const float magnitude = exponent
+                                ? ldexpf((float)(mantissa | 1u << f->mantissa), (int)exponent - f->bias - f->mantissa)
+                                : ldexpf((float)mantissa, 1 - f->bias - f->mantissa);
     return sign ? -magnitude : magnitude;
 }
 
@@ -99,8 +105,12 @@ INLINE float minifloat_float(const minifloat *f, uint32_t bits) {
 INLINE uint32_t float_minifloat(const minifloat *f, float x, bool saturate) {
     const int width = 1 + f->exponent + f->mantissa;
     const uint32_t sign = (uint32_t)(signbit(x) != 0) << (width - 1), codes = 1u << (width - 1);
-    const uint32_t largest = f->kind == MINIFLOAT_OCP ? codes - 2 : f->kind == MINIFLOAT_IEEE ? codes - (1u << f->mantissa) - 1 : codes - 1;
-    const uint32_t nan = f->kind == MINIFLOAT_FNUZ ? codes : f->kind == MINIFLOAT_OCP ? sign | (codes - 1) : sign | (codes - 1);
+    const uint32_t largest = f->kind == MINIFLOAT_OCP    ? codes - 2
+                             : f->kind == MINIFLOAT_IEEE ? codes - (1u << f->mantissa) - 1
+                                                         : codes - 1;
+    const uint32_t nan = f->kind == MINIFLOAT_FNUZ  ? codes
+                         : f->kind == MINIFLOAT_OCP ? sign | (codes - 1)
+                                                    : sign | (codes - 1);
     if (isnan(x)) return nan;
     int exponent;
     frexpf(x, &exponent);
@@ -109,7 +119,9 @@ INLINE uint32_t float_minifloat(const minifloat *f, float x, bool saturate) {
     const float rounded = steps * unit;
     if (isinf(x) || rounded > minifloat_float(f, largest)) {
         if (saturate && !isinf(x)) return sign | largest;
-        return f->kind == MINIFLOAT_IEEE ? sign | (largest + 1) : saturate && f->kind == MINIFLOAT_FINITE ? sign | largest : nan;
+        return f->kind == MINIFLOAT_IEEE                 ? sign | (largest + 1)
+               : saturate && f->kind == MINIFLOAT_FINITE ? sign | largest
+                                                         : nan;
     }
     if (rounded == 0) return f->kind == MINIFLOAT_FNUZ ? 0 : sign;
     frexpf(rounded, &exponent);

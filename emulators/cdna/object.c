@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code objects: ELF, segments and kernel descriptors (LLVM's AMDGPU usage guide, "Code Object Conventions" and "Kernel Descriptor"). */
+/* Code objects: ELF, segments and kernel descriptors (LLVM's AMDGPU usage guide,
+ * "Code Object Conventions" and "Kernel Descriptor"). */
 #include <elf.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -21,11 +22,12 @@ static bool within(size_t size, uint64_t offset, uint64_t length) { return offse
 
 static bool check_header(const cdna_machine *machine, const Elf64_Ehdr *header, size_t size, cdna_failure *failure) {
     static const uint32_t machs[CDNA_CHIPS] = { MACH_GFX90A, MACH_GFX942, MACH_GFX950 };
-    if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != AMDGPU)
+    if (size < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 ||
+        header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != AMDGPU)
         return fail(failure, "this is no AMD GPU code object");
     if ((header->e_flags & 0xff) != machs[machine->chip])
-        return fail(failure, "the code object is for another chip than %s: its ELF machine number is 0x%x", cdna_chip_name(machine->chip),
-                    header->e_flags & 0xff);
+        return fail(failure, "the code object is for another chip than %s: its ELF machine number is 0x%x",
+                    cdna_chip_name(machine->chip), header->e_flags & 0xff);
     if (!within(size, header->e_phoff, (uint64_t)header->e_phnum * sizeof(Elf64_Phdr)) ||
         !within(size, header->e_shoff, (uint64_t)header->e_shnum * sizeof(Elf64_Shdr)))
         return fail(failure, "the code object is cut short");
@@ -38,19 +40,22 @@ static bool load_segments(cdna_object *o, const unsigned char *bytes, size_t siz
     uint64_t end = 0;
     for (int i = 0; i < header->e_phnum; i++) {
         if (segment[i].p_type != PT_LOAD) continue;
-        if (!within(size, segment[i].p_offset, segment[i].p_filesz) || segment[i].p_memsz < segment[i].p_filesz || segment[i].p_vaddr > UINT32_MAX ||
-            segment[i].p_memsz > UINT32_MAX)
+        if (!within(size, segment[i].p_offset, segment[i].p_filesz) || segment[i].p_memsz < segment[i].p_filesz ||
+            segment[i].p_vaddr > UINT32_MAX || segment[i].p_memsz > UINT32_MAX)
             return fail(failure, "a segment of the code object is malformed");
         if (segment[i].p_vaddr + segment[i].p_memsz > end) end = segment[i].p_vaddr + segment[i].p_memsz;
     }
     o->image_size = (end + 4095) / 4096 * 4096;
     o->image = aligned_alloc(4096, o->image_size + 4096);
-    if (o->image == NULL || end == 0) return fail(failure, "no memory for a code object of %llu bytes", (unsigned long long)end);
+    if (o->image == NULL || end == 0)
+        return fail(failure, "no memory for a code object of %llu bytes", (unsigned long long)end);
     memset(o->image, 0, o->image_size + 4096);
     for (int i = 0; i < header->e_phnum; i++) {
         if (segment[i].p_type != PT_LOAD || segment[i].p_memsz == 0) continue;
         memcpy(o->image + segment[i].p_vaddr, bytes + segment[i].p_offset, segment[i].p_filesz);
-        if (!cdna_memory_register(o->machine, o->image + segment[i].p_vaddr, segment[i].p_memsz, segment[i].p_flags & PF_W)) return fail(failure, "no memory");
+        if (!cdna_memory_register(o->machine, o->image + segment[i].p_vaddr, segment[i].p_memsz,
+                                  segment[i].p_flags & PF_W))
+            return fail(failure, "no memory");
     }
     return true;
 }
@@ -61,8 +66,9 @@ static bool read_symbols(cdna_object *o, const unsigned char *bytes, size_t size
     for (int i = 0; i < header->e_shnum; i++) {
         if (section[i].sh_type != SHT_DYNSYM) continue;
         const Elf64_Shdr *names = section[i].sh_link < header->e_shnum ? &section[section[i].sh_link] : NULL;
-        if (names == NULL || !within(size, section[i].sh_offset, section[i].sh_size) || !within(size, names->sh_offset, names->sh_size) ||
-            names->sh_size == 0 || bytes[names->sh_offset + names->sh_size - 1] != 0)
+        if (names == NULL || !within(size, section[i].sh_offset, section[i].sh_size) ||
+            !within(size, names->sh_offset, names->sh_size) || names->sh_size == 0 ||
+            bytes[names->sh_offset + names->sh_size - 1] != 0)
             return fail(failure, "the symbols of the code object are malformed");
         const Elf64_Sym *symbol = (const Elf64_Sym *)(bytes + section[i].sh_offset);
         const size_t count = section[i].sh_size / sizeof *symbol;
@@ -70,7 +76,8 @@ static bool read_symbols(cdna_object *o, const unsigned char *bytes, size_t size
         for (size_t s = 0; o->symbol && s < count; s++) {
             if (symbol[s].st_name >= names->sh_size || symbol[s].st_shndx == SHN_UNDEF) continue;
             o->symbol[o->symbols++] =
-                (struct symbol){ strdup((const char *)bytes + names->sh_offset + symbol[s].st_name), symbol[s].st_value, symbol[s].st_size };
+                (struct symbol){ strdup((const char *)bytes + names->sh_offset + symbol[s].st_name), symbol[s].st_value,
+                                 symbol[s].st_size };
         }
     }
     return o->symbol != NULL || fail(failure, "the code object has no symbols");
@@ -88,7 +95,8 @@ static bool read_notes(cdna_object *o, const unsigned char *bytes, size_t size, 
             const uint64_t data = at + sizeof *note + (note->n_namesz + 3ull) / 4 * 4;
             if (!within(end, data, note->n_descsz)) break;
             if (note->n_type == NOTE_METADATA)
-                return metadata_read(bytes + data, note->n_descsz, o) || fail(failure, "the metadata of the code object is malformed");
+                return metadata_read(bytes + data, note->n_descsz, o) ||
+                       fail(failure, "the metadata of the code object is malformed");
             at = data + (note->n_descsz + 3ull) / 4 * 4;
         }
     }
@@ -116,14 +124,18 @@ static bool read_descriptor(cdna_object *o, cdna_kernel *kernel, cdna_failure *f
     descriptor d;
     snprintf(name, sizeof name, "%s.kd", kernel->name);
     const struct symbol *symbol = find_symbol(o, name);
-    if (symbol == NULL || !within(o->image_size, symbol->value, sizeof d)) return fail(failure, "kernel %s has no descriptor", kernel->name);
+    if (symbol == NULL || !within(o->image_size, symbol->value, sizeof d))
+        return fail(failure, "kernel %s has no descriptor", kernel->name);
     memcpy(&d, o->image + symbol->value, sizeof d);
     kernel->entry = (uint32_t)((int64_t)symbol->value + d.entry);
     const uint32_t total = ((d.rsrc1 & 63) + 1) * 8, vector = ((d.rsrc3 & 63) + 1) * 4;
     kernel->vgprs = vector < total ? vector : total;
     kernel->agprs = total - kernel->vgprs;
     if ((d.rsrc1 >> 12 & 255) != 0xf0 || (d.rsrc1 >> 21 & 5) != 5)
-        return fail(failure, "kernel %s runs in another floating-point mode than IEEE, to nearest, with subnormals, and NaN clamped to 0", kernel->name);
+        return fail(failure,
+                    "kernel %s runs in another floating-point mode than IEEE, to nearest, with subnormals, and NaN "
+                    "clamped to 0",
+                    kernel->name);
     kernel->setup = (struct cdna_setup){ .user_sgprs = d.rsrc2 >> 1 & 31,
                                          .preload_words = d.preload & 127,
                                          .preload_offset = d.preload >> 7,
@@ -135,8 +147,8 @@ static bool read_descriptor(cdna_object *o, cdna_kernel *kernel, cdna_failure *f
 }
 
 static bool load(cdna_object *o, const void *bytes, size_t size, cdna_failure *failure) {
-    if (!check_header(o->machine, bytes, size, failure) || !load_segments(o, bytes, size, failure) || !read_symbols(o, bytes, size, failure) ||
-        !read_notes(o, bytes, size, failure))
+    if (!check_header(o->machine, bytes, size, failure) || !load_segments(o, bytes, size, failure) ||
+        !read_symbols(o, bytes, size, failure) || !read_notes(o, bytes, size, failure))
         return false;
     for (int i = 0; i < o->kernels; i++)
         if (!read_descriptor(o, &o->kernel[i], failure)) return false;
@@ -160,7 +172,8 @@ void cdna_object_unload(cdna_machine *machine, cdna_object *o) {
     while (*link != o) link = &(*link)->next;
     *link = o->next;
     for (int i = machine->allocations; i-- > 0;)
-        if (o->image && machine->allocation[i].start >= o->image && machine->allocation[i].start < o->image + o->image_size)
+        if (o->image && machine->allocation[i].start >= o->image &&
+            machine->allocation[i].start < o->image + o->image_size)
             cdna_memory_free(machine, machine->allocation[i].start);
     for (int i = 0; i < o->kernels; i++) {
         free((void *)(uintptr_t)o->kernel[i].name);

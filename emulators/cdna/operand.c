@@ -8,14 +8,18 @@
 #include "spec/number.h"
 
 static const value_type types[] = {
-    { "b32", 1, 32, CLASS_BITS, false, false },    { "u32", 1, 32, CLASS_BITS, false, false },     { "i32", 1, 32, CLASS_SIGNED, false, false },
-    { "f32", 1, 32, CLASS_FLOAT, false, false },   { "b64", 2, 64, CLASS_BITS, false, false },     { "u64", 2, 64, CLASS_BITS, false, false },
-    { "i64", 2, 64, CLASS_SIGNED, false, false },  { "f64", 2, 64, CLASS_FLOAT, false, false },    { "b16", 1, 16, CLASS_BITS, false, false },
-    { "u16", 1, 16, CLASS_BITS, false, false },    { "i16", 1, 16, CLASS_SIGNED, false, false },   { "f16", 1, 16, CLASS_FLOAT, false, false },
-    { "pk_u16", 1, 16, CLASS_BITS, true, false },  { "pk_i16", 1, 16, CLASS_SIGNED, true, false }, { "pk_f16", 1, 16, CLASS_FLOAT, true, false },
-    { "pk_f32", 2, 32, CLASS_FLOAT, true, false }, { "pk_b32", 2, 32, CLASS_BITS, true, false },   { "mix", 1, 32, CLASS_FLOAT, false, true },
-    { "m", 2, 64, CLASS_MASK, false, false },      { "ki", 1, 16, CLASS_SIGNED, false, false },    { "ku", 1, 16, CLASS_BITS, false, false },
-    { "b96", 3, 32, CLASS_BITS, false, false },    { "b128", 4, 32, CLASS_BITS, false, false },    { "b192", 6, 32, CLASS_BITS, false, false },
+    { "b32", 1, 32, CLASS_BITS, false, false },    { "u32", 1, 32, CLASS_BITS, false, false },
+    { "i32", 1, 32, CLASS_SIGNED, false, false },  { "f32", 1, 32, CLASS_FLOAT, false, false },
+    { "b64", 2, 64, CLASS_BITS, false, false },    { "u64", 2, 64, CLASS_BITS, false, false },
+    { "i64", 2, 64, CLASS_SIGNED, false, false },  { "f64", 2, 64, CLASS_FLOAT, false, false },
+    { "b16", 1, 16, CLASS_BITS, false, false },    { "u16", 1, 16, CLASS_BITS, false, false },
+    { "i16", 1, 16, CLASS_SIGNED, false, false },  { "f16", 1, 16, CLASS_FLOAT, false, false },
+    { "pk_u16", 1, 16, CLASS_BITS, true, false },  { "pk_i16", 1, 16, CLASS_SIGNED, true, false },
+    { "pk_f16", 1, 16, CLASS_FLOAT, true, false }, { "pk_f32", 2, 32, CLASS_FLOAT, true, false },
+    { "pk_b32", 2, 32, CLASS_BITS, true, false },  { "mix", 1, 32, CLASS_FLOAT, false, true },
+    { "m", 2, 64, CLASS_MASK, false, false },      { "ki", 1, 16, CLASS_SIGNED, false, false },
+    { "ku", 1, 16, CLASS_BITS, false, false },     { "b96", 3, 32, CLASS_BITS, false, false },
+    { "b128", 4, 32, CLASS_BITS, false, false },   { "b192", 6, 32, CLASS_BITS, false, false },
     { "b256", 8, 32, CLASS_BITS, false, false },
 };
 
@@ -55,7 +59,10 @@ static bool parse_register(const char *token, operand *o) {
         const char *prefix;
         operand_kind kind;
         int first, count;
-    } files[] = { { "v", OPERAND_VGPR, 0, 256 }, { "a", OPERAND_VGPR, FIRST_AGPR, 256 }, { "s", OPERAND_SGPR, 0, 102 }, { "ttmp", OPERAND_SGPR, TTMP, 16 } };
+    } files[] = { { "v", OPERAND_VGPR, 0, 256 },
+                  { "a", OPERAND_VGPR, FIRST_AGPR, 256 },
+                  { "s", OPERAND_SGPR, 0, 102 },
+                  { "ttmp", OPERAND_SGPR, TTMP, 16 } };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         const size_t length = strlen(files[i].prefix);
         if (strncmp(token, files[i].prefix, length) != 0) continue;

@@ -4,7 +4,7 @@
 
 #include "machine.h"
 
-/* -------------------------------------------------------------------------------------------------------------------- set up */
+/* ----------------------------------------------------------------------------------------------------------- set up */
 
 static void set_scalar(wave *w, int index, uint32_t value) {
     w->s[index] = value;
@@ -45,7 +45,8 @@ static void set_user_scalars(wave *w) {
 }
 
 static void set_work_items(wave *w) {
-    const uint32_t *size = w->group->grid->workgroup, items = size[0] * size[1] * size[2], first = (uint32_t)w->number * LANES;
+    const uint32_t *size = w->group->grid->workgroup, items = size[0] * size[1] * size[2],
+                   first = (uint32_t)w->number * LANES;
     uint64_t exec = 0;
     for (uint32_t l = 0; l < LANES && first + l < items; l++) {
         const uint32_t i = first + l;
@@ -87,15 +88,15 @@ static void start_wave(group *g, int number) {
     w->exec_cached = ~exec_of(w);
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- turns */
+/* ------------------------------------------------------------------------------------------------------------ turns */
 
 /* The first operand's value afterwards too: of the first active lane, if it is a vector register. */
 static void trace(const wave *w, const instruction *in, uint64_t exec) {
     FILE *file = w->group->options->trace;
     const operand *o = &in->operand[0];
     const int lane = exec ? __builtin_ctzll(exec) : 0;
-    fprintf(file, "(%u,%u,%u) %2d  %016llx  %6x  %-60s", w->group->id[0], w->group->id[1], w->group->id[2], w->number, (unsigned long long)exec, in->pc,
-            in->text);
+    fprintf(file, "(%u,%u,%u) %2d  %016llx  %6x  %-60s", w->group->id[0], w->group->id[1], w->group->id[2], w->number,
+            (unsigned long long)exec, in->pc, in->text);
     for (int i = o->words; i-- > 0 && (o->kind == OPERAND_VGPR || o->kind == OPERAND_SGPR);)
         fprintf(file, " %08x", o->kind == OPERAND_VGPR ? w->v[o->index + i][lane] : w->s[o->index + i]);
     fprintf(file, "\n");
@@ -110,7 +111,8 @@ static void run_wave(wave *w, uint64_t most) {
         const instruction *in = &o->instruction[w->next++];
         w->current = in;
         if (in->row == NULL) stop(w, -1, "an instruction the interpreter does not know");
-        if (++w->executed > budget) stop(w, -1, "the wave has run %llu instructions and is not done", (unsigned long long)budget);
+        if (++w->executed > budget)
+            stop(w, -1, "the wave has run %llu instructions and is not done", (unsigned long long)budget);
         g->profile.instructions[in->row->kind]++;
         if (g->profile.executed) g->profile.executed[in->index]++;
         const uint64_t exec = exec_of(w);
@@ -132,7 +134,8 @@ static void release_barrier(group *g) {
         if (w->state != WAVE_ENDED) continue;
         for (int waiting = 0; waiting < g->waves; waiting++)
             if (g->wave[waiting].state == WAVE_AT_BARRIER)
-                stop(&g->wave[waiting], -1, "waits at a barrier that wave %d never reaches: it ended at pc 0x%x", i, w->current->pc);
+                stop(&g->wave[waiting], -1, "waits at a barrier that wave %d never reaches: it ended at pc 0x%x", i,
+                     w->current->pc);
     }
     for (int i = 0; i < g->waves; i++) {
         wave *w = &g->wave[i];

@@ -28,10 +28,11 @@ static uint64_t bits(uint64_t x, uint32_t first, uint32_t width, uint32_t size, 
     return extend && value >> (width - 1) & 1 ? value | ~(UINT64_MAX >> (64 - width)) : value;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- operands */
+/* --------------------------------------------------------------------------------------------------------- operands */
 
 /* Base and limit of LDS, then of scratch, among flat addresses. */
-static const uint64_t apertures[] = { SHARED_APERTURE, SHARED_APERTURE + UINT32_MAX, PRIVATE_APERTURE, PRIVATE_APERTURE + UINT32_MAX };
+static const uint64_t apertures[] = { SHARED_APERTURE, SHARED_APERTURE + UINT32_MAX, PRIVATE_APERTURE,
+                                      PRIVATE_APERTURE + UINT32_MAX };
 
 uint64_t scalar_fetch(wave *w, const operand *o, uint64_t *defined) {
     *defined = UINT64_MAX;
@@ -67,7 +68,7 @@ void scalar_commit(wave *w, int index, int words, uint64_t value, uint64_t defin
 
 void mask_commit(wave *w, int index, uint64_t value, uint64_t defined) { scalar_commit(w, index, 2, value, defined); }
 
-/* --------------------------------------------------------------------------------------------------------------- definedness */
+/* ------------------------------------------------------------------------------------------------------ definedness */
 
 static uint64_t result_defined(const row *r, uint64_t a, uint64_t b, const uint64_t *known) {
     if (r->flags & ROW_ANDS) return (known[0] & known[1]) | (known[0] & ~a) | (known[1] & ~b);
@@ -93,7 +94,7 @@ void execute_scalar(wave *w, const instruction *in) {
     if (in->destinations) scalar_commit(w, in->operand[0].index, in->operand[0].type->words, result, defined);
 }
 
-/* ------------------------------------------------------------------------------------------------------- EXEC and its saving */
+/* ---------------------------------------------------------------------------------------------- EXEC and its saving */
 
 #define SAVES(name, value) \
     static uint64_t save_##name(uint64_t a, uint64_t b, uint64_t c, bool *scc) { \
@@ -128,14 +129,15 @@ static void save_exec(wave *w, const instruction *in) {
 /* EXEC = S op EXEC; D = EXEC. */
 static void write_exec(wave *w, const instruction *in) {
     uint64_t known;
-    const uint64_t source = scalar_fetch(w, &in->operand[1], &known), after = in->row->scalar(source, exec_of(w), 0, &w->scc);
+    const uint64_t source = scalar_fetch(w, &in->operand[1], &known),
+                   after = in->row->scalar(source, exec_of(w), 0, &w->scc);
     w->scc_defined = true;
     w->s[SCC] = w->scc;
     scalar_commit(w, EXEC, 2, after, known);
     scalar_commit(w, in->operand[0].index, 2, after, known);
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- table */
+/* ------------------------------------------------------------------------------------------------------------ table */
 
 #define HEAD(name) static uint64_t do_##name(uint64_t a_, uint64_t b_, uint64_t c_, bool *scc)
 #define S1(name, flags, D, A, value) \
@@ -198,7 +200,8 @@ static void write_exec(wave *w, const instruction *in) {
 #define S2A(name, flags, D, A, value) ROW(name, flags, #D " += " #A)
 #define S2AC(name, flags, D, A, value, carry) ROW(name, (flags) | ROW_SETS_SCC, #D " += " #A)
 #define SC(name, A, B, condition) ROW_(name, ROW_SETS_SCC, "= " #A " " #B)
-#define SAVE(name, flags, execute, operation) { "s_" #name "_b64", "b64 = b64", execute, { .scalar = save_##operation }, flags, CDNA_SCALAR },
+#define SAVE(name, flags, execute, operation) \
+    { "s_" #name "_b64", "b64 = b64", execute, { .scalar = save_##operation }, flags, CDNA_SCALAR },
 
 const row scalar_rows[] = {
 #include "scalar.def"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scratch: the bytes of each lane, and which of them are defined. Spills put there whatever a register holds, so that only the use of what comes back can tell. */
+/* Scratch: the bytes of each lane, and which of them are defined. Spills put there whatever a register holds, so that
+ * only the use of what comes back can tell. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +8,9 @@
 
 static size_t size_of(const wave *w) { return (size_t)LANES * w->group->kernel->private_size; }
 
-static size_t at(const wave *w, int lane, uint64_t offset) { return (size_t)lane * w->group->kernel->private_size + offset; }
+static size_t at(const wave *w, int lane, uint64_t offset) {
+    return (size_t)lane * w->group->kernel->private_size + offset;
+}
 
 bool scratch_open(wave *w, uint32_t bytes) {
     w->scratch = bytes ? malloc(2 * (size_t)LANES * bytes) : NULL;
@@ -31,4 +34,6 @@ bool scratch_defined(const wave *w, int lane, uint64_t offset, uint32_t bytes) {
     return memchr(w->scratch + size_of(w) + at(w, lane, offset), false, bytes) == NULL;
 }
 
-void scratch_define(wave *w, int lane, uint64_t offset, uint32_t bytes, bool defined) { memset(w->scratch + size_of(w) + at(w, lane, offset), defined, bytes); }
+void scratch_define(wave *w, int lane, uint64_t offset, uint32_t bytes, bool defined) {
+    memset(w->scratch + size_of(w) + at(w, lane, offset), defined, bytes);
+}

@@ -18,7 +18,8 @@ static uint32_t hash(const char *name, size_t length) {
 }
 
 static void fill(void) {
-    static const row *const tables[] = { vector_rows, scalar_rows, lane_rows, matrix_rows, control_rows, lds_rows, memory_rows };
+    static const row *const tables[] = { vector_rows,  scalar_rows, lane_rows,  matrix_rows,
+                                         control_rows, lds_rows,    memory_rows };
     for (size_t t = 0; t < sizeof tables / sizeof tables[0]; t++) {
         for (const row *r = tables[t]; r->name; r++) {
             uint32_t slot = hash(r->name, strlen(r->name)) % SLOTS;
@@ -40,7 +41,8 @@ const row *row_find(const char *mnemonic, size_t length) {
     const row *r = find(mnemonic, length);
     for (int i = 0; r == NULL && i < 4; i++) {
         const size_t suffix = strlen(suffixes[i]);
-        if (length > suffix && memcmp(mnemonic + length - suffix, suffixes[i], suffix) == 0) r = find(mnemonic, length - suffix);
+        if (length > suffix && memcmp(mnemonic + length - suffix, suffixes[i], suffix) == 0)
+            r = find(mnemonic, length - suffix);
     }
     return r;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emulated HIP driver, called as a backend calls it: opened by path, each case in a process of its own with its own environment. */
+/* The emulated HIP driver, called as a backend calls it: opened by path, each case in a process of its
+ * own with its own environment. */
 #include <dlfcn.h>
 #include <math.h>
 #include <sys/wait.h>
@@ -7,11 +8,16 @@
 #include "kernels.h"
 
 typedef struct hip {
-    int (*count)(int *), (*properties)(void *, int), (*properties6)(void *, int), (*attribute)(int *, int, int), (*malloc)(void **, size_t), (*free)(void *);
-    int (*copy)(void *, const void *, size_t, int), (*load)(void **, const void *), (*function)(void **, void *, const char *), (*synchronize)(void *);
-    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
-    int (*stream)(void **), (*begin)(void *, int), (*end)(void *, void **), (*instantiate)(void **, void *, void *, char *, size_t), (*replay)(void *, void *);
-    int (*fill)(void *, int, size_t, void *), (*event)(void **), (*record)(void *, void *), (*elapsed)(float *, void *, void *), (*last)(void);
+    int (*count)(int *), (*properties)(void *, int), (*properties6)(void *, int), (*attribute)(int *, int, int),
+        (*malloc)(void **, size_t), (*free)(void *);
+    int (*copy)(void *, const void *, size_t, int), (*load)(void **, const void *),
+        (*function)(void **, void *, const char *), (*synchronize)(void *);
+    int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
+                  void **);
+    int (*stream)(void **), (*begin)(void *, int), (*end)(void *, void **),
+        (*instantiate)(void **, void *, void *, char *, size_t), (*replay)(void *, void *);
+    int (*fill)(void *, int, size_t, void *), (*event)(void **), (*record)(void *, void *),
+        (*elapsed)(float *, void *, void *), (*last)(void);
 } hip;
 
 static hip open_hip(void) {
@@ -65,7 +71,8 @@ typedef struct setting {
 
 static const char *set_up(const hip *h, const unsigned char *object, setting *s) {
     for (int i = 0; i < N; i++) s->host[i] = (float)i;
-    MUST(h->load(&s->module, object) == 0 && h->function(&s->add, s->module, "vector_add") == 0 && h->stream(&s->stream) == 0);
+    MUST(h->load(&s->module, object) == 0 && h->function(&s->add, s->module, "vector_add") == 0 &&
+         h->stream(&s->stream) == 0);
     MUST(h->malloc(&s->x, BYTES) == 0 && h->malloc(&s->y, BYTES) == 0 && h->copy(s->x, s->host, BYTES, TO_DEVICE) == 0);
     return NULL;
 }
@@ -89,9 +96,11 @@ static const char *device(const hip *h, const char *chip, const unsigned char *o
     int count, units;
     static char properties[4096];
     MUST(h->count(&count) == 0 && count == 1);
-    MUST(h->properties(properties, 0) == 0 && strncmp(properties + 396, chip, strlen(chip)) == 0 && properties[396 + strlen(chip)] == ':');
+    MUST(h->properties(properties, 0) == 0 && strncmp(properties + 396, chip, strlen(chip)) == 0 &&
+         properties[396 + strlen(chip)] == ':');
     MUST(memcmp(properties + 368, &(int){ 0x65 }, 4) == 0 && h->properties(properties, 1) == 101);
-    MUST(h->properties6(properties, 0) == 0 && strncmp(properties + 1160, chip, strlen(chip)) == 0 && memcmp(properties + 584, &(int){ 0x65 }, 4) == 0);
+    MUST(h->properties6(properties, 0) == 0 && strncmp(properties + 1160, chip, strlen(chip)) == 0 &&
+         memcmp(properties + 584, &(int){ 0x65 }, 4) == 0);
     MUST(h->attribute(&units, 63, 0) == 0 && units >= 104);
     return NULL;
 }
@@ -101,7 +110,8 @@ static const char *launch(const hip *h, const char *chip, const unsigned char *o
     static setting s;
     float out[N];
     const char *trouble = set_up(h, object, &s);
-    MUST(trouble == NULL && add(h, &s, s.x, N) == 0 && h->synchronize(s.stream) == 0 && h->copy(out, s.y, BYTES, TO_HOST) == 0);
+    MUST(trouble == NULL && add(h, &s, s.x, N) == 0 && h->synchronize(s.stream) == 0 &&
+         h->copy(out, s.y, BYTES, TO_HOST) == 0);
     for (int i = 0; i < N; i++) MUST(out[i] == 2 * (float)i);
     MUST(h->function(&s.add, s.module, "nothing") == 500 && h->free(s.x) == 0 && h->free(s.x) == 17);
     return NULL;
@@ -119,7 +129,8 @@ static const char *packed_launch(const hip *h, const char *chip, const unsigned 
     } args = { s.x, s.x, s.y, N };
     size_t size = sizeof args;
     void *extra[] = { (void *)1, (void *)(uintptr_t)&args, (void *)2, &size, (void *)3 };
-    MUST(h->launch(s.add, 4, 1, 1, 256, 1, 1, 0, s.stream, NULL, extra) == 0 && h->copy(out, s.y, BYTES, TO_HOST) == 0 && out[N - 1] == 2 * (N - 1));
+    MUST(h->launch(s.add, 4, 1, 1, 256, 1, 1, 0, s.stream, NULL, extra) == 0 &&
+         h->copy(out, s.y, BYTES, TO_HOST) == 0 && out[N - 1] == 2 * (N - 1));
     return NULL;
 }
 
@@ -130,7 +141,8 @@ static const char *graphs(const hip *h, const char *chip, const unsigned char *o
     void *graph, *executable;
     const char *trouble = set_up(h, object, &s);
     MUST(trouble == NULL && h->fill(s.y, 0, BYTES, s.stream) == 0 && h->begin(s.stream, 0) == 0);
-    MUST(add(h, &s, s.y, N) == 0 && h->synchronize(s.stream) == 900 && h->malloc(&graph, 4) == 900 && h->end(s.stream, &graph) == 0);
+    MUST(add(h, &s, s.y, N) == 0 && h->synchronize(s.stream) == 900 && h->malloc(&graph, 4) == 900 &&
+         h->end(s.stream, &graph) == 0);
     MUST(h->copy(out, s.y, BYTES, TO_HOST) == 0 && out[N - 1] == 0);
     MUST(h->instantiate(&executable, graph, NULL, NULL, 0) == 0);
     for (int i = 0; i < 3; i++) MUST(h->replay(executable, s.stream) == 0);
@@ -146,7 +158,8 @@ static const char *events(const hip *h, const char *chip, const unsigned char *o
     const char *trouble = set_up(h, object, &s);
     MUST(trouble == NULL && h->event(&first) == 0 && h->event(&second) == 0 && h->record(first, s.stream) == 0);
     MUST(h->elapsed(&milliseconds, first, second) == 400);
-    MUST(add(h, &s, s.x, N) == 0 && h->record(second, s.stream) == 0 && h->elapsed(&milliseconds, first, second) == 0 && milliseconds > 0);
+    MUST(add(h, &s, s.x, N) == 0 && h->record(second, s.stream) == 0 && h->elapsed(&milliseconds, first, second) == 0 &&
+         milliseconds > 0);
     return NULL;
 }
 
@@ -162,7 +175,8 @@ static const char *host_pointer(const hip *h, const char *chip, const unsigned c
     (void)chip;
     static setting s;
     const char *trouble = set_up(h, object, &s);
-    MUST(trouble == NULL && h->copy(s.host, s.host, 4, TO_DEVICE) == 1 && add(h, &s, s.host, N) == 0 && h->synchronize(s.stream) == 719);
+    MUST(trouble == NULL && h->copy(s.host, s.host, 4, TO_DEVICE) == 1 && add(h, &s, s.host, N) == 0 &&
+         h->synchronize(s.stream) == 719);
     return NULL;
 }
 
@@ -206,7 +220,8 @@ static const struct {
 };
 
 /* In a child: 0 if the case holds. */
-static bool run_case(case_function *check, const char *chip, const char *variable, const char *value, const unsigned char *object) {
+static bool run_case(case_function *check, const char *chip, const char *variable, const char *value,
+                     const unsigned char *object) {
     fflush(stdout);
     const pid_t child = fork();
     int status = 1;
@@ -235,8 +250,10 @@ int main(void) {
             continue;
         }
         for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
-            tap(run_case(cases[i].check, name, cases[i].variable, cases[i].value, object), "%s: %s", name, cases[i].name);
-        tap(run_case(wrong_chip, cdna_chip_name((cdna_chip)((chip + 1) % CDNA_CHIPS)), NULL, NULL, object), "%s: a code object on another chip", name);
+            tap(run_case(cases[i].check, name, cases[i].variable, cases[i].value, object), "%s: %s", name,
+                cases[i].name);
+        tap(run_case(wrong_chip, cdna_chip_name((cdna_chip)((chip + 1) % CDNA_CHIPS)), NULL, NULL, object),
+            "%s: a code object on another chip", name);
         free(object);
     }
     free(source);

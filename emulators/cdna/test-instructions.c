@@ -56,7 +56,8 @@ typedef struct instruction_case {
         const uint32_t a = x[l], b = y[l], c = z[l]; \
         const float A = bits_float(a), B = bits_float(b), C = bits_float(c); \
         const double AD = bits_double((uint64_t)b << 32 | a), BD = bits_double((uint64_t)c << 32 | b); \
-        (void)x, (void)y, (void)z, (void)got, (void)a, (void)b, (void)c, (void)A, (void)B, (void)C, (void)AD, (void)BD; \
+        (void)x, (void)y, (void)z, (void)got, (void)a, (void)b, (void)c, (void)A, (void)B, (void)C, (void)AD, \
+            (void)BD; \
         return value; \
     }
 #define WORD(text, value) FUNCTION((uint32_t)(value))
@@ -96,7 +97,7 @@ static bool is_on(const instruction_case *k, cdna_chip chip) {
     return chips[k->where] >> chip & 1;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- the kernels */
+/* ------------------------------------------------------------------------------------------------------ the kernels */
 
 static const char before[] = "s_load_dwordx8 s[8:15], s[0:1], 0x0\n"
                              "s_load_dwordx2 s[28:29], s[0:1], 0x20\n"
@@ -112,12 +113,14 @@ static const char before[] = "s_load_dwordx8 s[8:15], s[0:1], 0x0\n"
                              "s_add_u32 s28, s28, s3\n"
                              "s_addc_u32 s29, s29, 0\n"
                              "s_waitcnt vmcnt(0)\n"
-                             "v_mov_b32 v4, v1\nv_mov_b32 v5, v2\nv_mov_b32 v6, v2\nv_mov_b32 v7, v3\nv_mov_b32 v10, v3\nv_mov_b32 v9, 0\nv_mov_b32 v11, 0\n"
+                             "v_mov_b32 v4, v1\nv_mov_b32 v5, v2\nv_mov_b32 v6, v2\nv_mov_b32 v7, v3\nv_mov_b32 v10, "
+                             "v3\nv_mov_b32 v9, 0\nv_mov_b32 v11, 0\n"
                              "v_readfirstlane_b32 s20, v1\nv_readfirstlane_b32 s21, v2\nv_readfirstlane_b32 s22, v3\n"
                              "s_mov_b32 s24, s20\ns_mov_b32 s25, s21\n"
                              "s_mov_b32 s26, 0xf0f0c3c3\ns_mov_b32 s27, 0x5555aaaa\ns_mov_b64 vcc, s[26:27]\n"
                              "s_nop 4\n";
-static const char after[] = "\ns_nop 4\nglobal_store_dword v100, v10, s[14:15]\nglobal_store_dword v100, v11, s[14:15] offset:256\n";
+static const char after[] =
+    "\ns_nop 4\nglobal_store_dword v100, v10, s[14:15]\nglobal_store_dword v100, v11, s[14:15] offset:256\n";
 
 static char *source_of(cdna_chip chip) {
     char *text = NULL, names[CASES][16], body[4096];
@@ -138,12 +141,13 @@ static char *source_of(cdna_chip chip) {
     return text;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ the values */
+/* ------------------------------------------------------------------------------------------------------- the values */
 
 /* Anything but a signalling NaN: floats of middling size, small integers, special values, raw bits. */
 static uint32_t quiet(uint32_t bits) { return isnan(bits_float(bits)) ? bits | 0x400000 : bits; }
 static uint32_t interesting(void) {
-    static const float special[] = { 0, -0.0f, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-149f, 0x1p-126f, 0x1.fffffep127f, 0.5f, -2.5f };
+    static const float special[] = { 0,         -0.0f,           1,    -1,   INFINITY, -INFINITY, NAN, 0x1p-149f,
+                                     0x1p-126f, 0x1.fffffep127f, 0.5f, -2.5f };
     const uint32_t bits = random_bits();
     switch (bits >> 28 & 3) {
     case 0: return float_bits(ldexpf((float)(int32_t)random_bits(), -31 + (int)(bits % 9)));
@@ -157,7 +161,9 @@ static bool same_float(uint32_t got, uint32_t want) {
     const float x = bits_float(got), y = bits_float(want);
     return x == y || (isnan(x) && isnan(y));
 }
-static bool same_half(uint32_t got, uint32_t want) { return same_float(float_bits(half_float((uint16_t)got)), float_bits(half_float((uint16_t)want))); }
+static bool same_half(uint32_t got, uint32_t want) {
+    return same_float(float_bits(half_float((uint16_t)got)), float_bits(half_float((uint16_t)want)));
+}
 
 static bool same(comparison how, const uint32_t got[2], uint64_t want) {
     const uint32_t low = (uint32_t)want, high = (uint32_t)(want >> 32);
@@ -194,8 +200,8 @@ static bool check_case(bench *bench, cdna_chip chip, const buffers *m, int which
             const view view = { m->a[g], m->b[g], m->c[g], got, chip };
             const uint64_t want = k->expect(&view, l);
             if (same(k->how, got, want)) continue;
-            printf("# lane %d, a 0x%x, b 0x%x, c 0x%x: 0x%x 0x%x, not 0x%llx\n", l, m->a[g][l], m->b[g][l], m->c[g][l], got[0], got[1],
-                   (unsigned long long)want);
+            printf("# lane %d, a 0x%x, b 0x%x, c 0x%x: 0x%x 0x%x, not 0x%llx\n", l, m->a[g][l], m->b[g][l], m->c[g][l],
+                   got[0], got[1], (unsigned long long)want);
             return false;
         }
     }
@@ -207,8 +213,10 @@ static void check_chip(cdna_chip chip) {
     bench b;
     char *source = source_of(chip);
     if (!tap(bench_open(&b, chip, false, source), "%s: the snippets assemble and load", name)) return;
-    const buffers m = { cdna_memory_alloc(b.machine, sizeof *m.a * GROUPS), cdna_memory_alloc(b.machine, sizeof *m.b * GROUPS),
-                        cdna_memory_alloc(b.machine, sizeof *m.c * GROUPS), cdna_memory_alloc(b.machine, sizeof *m.out * GROUPS),
+    const buffers m = { cdna_memory_alloc(b.machine, sizeof *m.a * GROUPS),
+                        cdna_memory_alloc(b.machine, sizeof *m.b * GROUPS),
+                        cdna_memory_alloc(b.machine, sizeof *m.c * GROUPS),
+                        cdna_memory_alloc(b.machine, sizeof *m.out * GROUPS),
                         cdna_memory_alloc(b.machine, sizeof *m.area * GROUPS) };
     for (int i = 0; i < GROUPS * 64; i++) {
         m.a[i / 64][i % 64] = interesting();
@@ -218,7 +226,8 @@ static void check_chip(cdna_chip chip) {
     for (int i = 0; i < CASES; i++) {
         if (!is_on(&cases[i], chip)) continue;
         const int length = (int)strcspn(cases[i].text, "\n");
-        tap(check_case(&b, chip, &m, i), "%s: %.*s%s", name, length, cases[i].text, cases[i].text[length] ? " ..." : "");
+        tap(check_case(&b, chip, &m, i), "%s: %.*s%s", name, length, cases[i].text,
+            cases[i].text[length] ? " ..." : "");
     }
     free(source);
     cdna_close(b.machine);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HIP kernels, compiled for each chip, run in both wave orders, against the host; and what the profile must count for some of them. */
+/* HIP kernels, compiled for each chip, run in both wave orders, against the host;
+ * and what the profile must count for some of them. */
 #include "kernels.h"
 
 /* Adding n numbers loads 8 bytes and stores 4 for each, in full transactions. */
@@ -15,22 +16,25 @@ static void check_profile(bench *b, const char *chip) {
     cdna_profile p = { 0 };
     const bool ran = cdna_launch(b->machine, kernel, &grid, &args, sizeof args, NULL, &p, &b->failure);
     const uint64_t scalar_bytes = p.loaded - 8 * N;
-    tap(ran && p.stored == 4 * N && scalar_bytes > 0 && scalar_bytes <= 16 * 64 && p.waves == 16, "%s: vector_add loads 8 bytes an element, and stores 4",
-        chip);
+    tap(ran && p.stored == 4 * N && scalar_bytes > 0 && scalar_bytes <= 16 * 64 && p.waves == 16,
+        "%s: vector_add loads 8 bytes an element, and stores 4", chip);
     tap(p.transactions == 3 * N * 4 / 64 && p.ideal == p.transactions, "%s: vector_add is coalesced", chip);
-    tap(p.instructions[CDNA_LOAD] == 32 && p.instructions[CDNA_STORE] == 16 && p.narrow == 48, "%s: vector_add has two loads and one store a wave", chip);
+    tap(p.instructions[CDNA_LOAD] == 32 && p.instructions[CDNA_STORE] == 16 && p.narrow == 48,
+        "%s: vector_add has two loads and one store a wave", chip);
     cdna_memory_free(b->machine, x);
 }
 
-static uint64_t conflicts_of(bench *b, const char *kernel, uint32_t workgroups, uint32_t items, const void *args, size_t bytes) {
+static uint64_t conflicts_of(bench *b, const char *kernel, uint32_t workgroups, uint32_t items, const void *args,
+                             size_t bytes) {
     const cdna_grid grid = { { workgroups, 1, 1 }, { items, 1, 1 }, 0 };
     cdna_profile p = { 0 };
-    const bool ran = cdna_launch(b->machine, cdna_object_kernel(b->object, kernel), &grid, args, bytes, NULL, &p, &b->failure);
+    const bool ran =
+        cdna_launch(b->machine, cdna_object_kernel(b->object, kernel), &grid, args, bytes, NULL, &p, &b->failure);
     return ran ? p.lds_conflicts : UINT64_MAX;
 }
 
-/* Rows of 33 floats spread a column over all banks. On gfx950, a 16 x 32 tile of 2-byte elements read as the matrix unit wants it has two lanes on each bank, and none
- * with the swizzle of HipKittens (arXiv 2511.08083). */
+/* Rows of 33 floats spread a column over all banks. On gfx950, a 16 x 32 tile of 2-byte elements read as the matrix
+ * unit wants it has two lanes on each bank, and none with the swizzle of HipKittens (arXiv 2511.08083). */
 static void check_conflicts(bench *b, cdna_chip chip) {
     const char *name = cdna_chip_name(chip);
     enum { N = 64 };
@@ -48,7 +52,8 @@ static void check_conflicts(bench *b, cdna_chip chip) {
     const void *reads[2][2] = { { plain, args.y }, { swizzled, args.y } };
     const uint64_t before = conflicts_of(b, "read_tile", 1, 64, reads[0], sizeof reads[0]),
                    after = conflicts_of(b, "read_tile", 1, 64, reads[1], sizeof reads[1]);
-    if (chip == CDNA_GFX950) tap(before == 4 && after == 0, "%s: a swizzle takes the conflicts of a tile from 4 cycles to none", name);
+    if (chip == CDNA_GFX950)
+        tap(before == 4 && after == 0, "%s: a swizzle takes the conflicts of a tile from 4 cycles to none", name);
     cdna_memory_free(b->machine, x);
 }
 
@@ -66,7 +71,8 @@ int main(void) {
             b.options.quantum = 0;
             if (!tap(k->check(&b), "%s: %s", name, k->name)) printf("# %s\n", b.failure.message);
             b.options.quantum = 7;
-            if (!tap(k->check(&b), "%s: %s, its waves taking turns of 7 instructions", name, k->name)) printf("# %s\n", b.failure.message);
+            if (!tap(k->check(&b), "%s: %s, its waves taking turns of 7 instructions", name, k->name))
+                printf("# %s\n", b.failure.message);
         }
         check_profile(&b, name);
         check_conflicts(&b, (cdna_chip)chip);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every dense matrix instruction of each chip: inputs are laid out, and results read back, by the formulas that ROCm's amd_matrix_instruction_calculator (commit
- * 2ef9189) prints for the registers of each instruction; gfx950's own shapes follow the same rule with more elements per lane, as Composable Kernel's constants for
- * them do. Values are small integers, so that every order of additions gives the same sum. */
+/* Every dense matrix instruction of each chip: inputs are laid out, and results read back, by the formulas that ROCm's
+ * amd_matrix_instruction_calculator (commit 2ef9189) prints for the registers of each instruction; gfx950's own shapes
+ * follow the same rule with more elements per lane, as Composable Kernel's constants for them do. Values are small
+ * integers, so that every order of additions gives the same sum. */
 #include "number.h"
 #include "toolchain.h"
 
@@ -17,12 +18,16 @@ static position one_block_input(int size, int e, int l, int q) { return (positio
 /* Several blocks: each group of lanes is a block. */
 static position blocks_input(int size, int e, int l, int q) { return (void)e, (position){ l % size, q, l / size }; }
 /* f64 4x4x4: 4 blocks of 4 lanes, then k. */
-static position f64_4x4_input(int size, int e, int l, int q) { return (void)size, (void)e, (void)q, (position){ l % 4, l / 16, l / 4 % 4 }; }
+static position f64_4x4_input(int size, int e, int l, int q) {
+    return (void)size, (void)e, (void)q, (position){ l % 4, l / 16, l / 4 % 4 };
+}
 
 /* Register r of lane l of C and D. */
 static position result_32x32(int r, int l) { return (position){ 8 * (r / 4) + 4 * (l / 32) + r % 4, l % 32, 0 }; }
 static position result_16x16(int r, int l) { return (position){ 4 * (l / 16) + r, l % 16, 0 }; }
-static position result_32x32_2(int r, int l) { return (position){ 8 * (r % 16 / 4) + 4 * (l / 32) + r % 4, l % 32, r / 16 }; }
+static position result_32x32_2(int r, int l) {
+    return (position){ 8 * (r % 16 / 4) + 4 * (l / 32) + r % 4, l % 32, r / 16 };
+}
 static position result_16x16_4(int r, int l) { return (position){ 4 * (l / 16) + r % 4, l % 16, r / 4 }; }
 static position result_4x4_16(int r, int l) { return (position){ r, l % 4, l / 4 }; }
 static position result_f64_16x16(int r, int l) { return (position){ 4 * r + l / 16, l % 16, 0 }; }
@@ -122,7 +127,7 @@ static int input_words(const matrix_case *m, type t) { return (elements_of(m) * 
 static int result_elements(const matrix_case *m) { return m->size * m->size * m->blocks / 64; }
 static int result_words(const matrix_case *m) { return result_elements(m) * (m->a == T_F64 ? 2 : 1); }
 
-/* ---------------------------------------------------------------------------------------------------------------- the kernels */
+/* ------------------------------------------------------------------------------------------------------ the kernels */
 
 static void registers(char *out, size_t size, int first, int words) {
     if (words == 1)
@@ -136,20 +141,24 @@ static void append_case(FILE *file, const char *chip, const matrix_case *m, cons
     char body[16384], a[16], b[16], c[16];
     size_t at = 0;
     const int words[3] = { input_words(m, m->a), input_words(m, m->b), result_words(m) }, first[3] = { 10, 20, 32 };
-    at += (size_t)snprintf(body + at, sizeof body - at, "s_load_dwordx8 s[8:15], s[0:1], 0x0\nv_lshlrev_b32 v0, 2, v0\ns_waitcnt lgkmcnt(0)\n");
+    at += (size_t)snprintf(body + at, sizeof body - at,
+                           "s_load_dwordx8 s[8:15], s[0:1], 0x0\nv_lshlrev_b32 v0, 2, v0\ns_waitcnt lgkmcnt(0)\n");
     for (int matrix = 0; matrix < 3; matrix++) {
         at += (size_t)snprintf(body + at, sizeof body - at, "v_mov_b32 v1, v0\n");
         for (int i = 0; i < words[matrix]; i++)
-            at += (size_t)snprintf(body + at, sizeof body - at, "global_load_dword v%d, v1, s[%d:%d]\nv_add_u32 v1, 0x100, v1\n", first[matrix] + i,
+            at += (size_t)snprintf(body + at, sizeof body - at,
+                                   "global_load_dword v%d, v1, s[%d:%d]\nv_add_u32 v1, 0x100, v1\n", first[matrix] + i,
                                    8 + 2 * matrix, 9 + 2 * matrix);
     }
     registers(a, sizeof a, first[0], words[0]);
     registers(b, sizeof b, first[1], words[1]);
     registers(c, sizeof c, first[2], words[2]);
-    at += (size_t)snprintf(body + at, sizeof body - at, "s_waitcnt vmcnt(0)\n%s %s, %s, %s, %s %s\ns_nop 15\ns_nop 15\n", m->name, c, a, b, c,
-                           m->modifiers ? m->modifiers : "");
+    at +=
+        (size_t)snprintf(body + at, sizeof body - at, "s_waitcnt vmcnt(0)\n%s %s, %s, %s, %s %s\ns_nop 15\ns_nop 15\n",
+                         m->name, c, a, b, c, m->modifiers ? m->modifiers : "");
     for (int i = 0; i < words[2]; i++)
-        at += (size_t)snprintf(body + at, sizeof body - at, "global_store_dword v0, v%d, s[14:15]\nv_add_u32 v0, 0x100, v0\n", first[2] + i);
+        at += (size_t)snprintf(body + at, sizeof body - at,
+                               "global_store_dword v0, v%d, s[14:15]\nv_add_u32 v0, 0x100, v0\n", first[2] + i);
     append_kernel(file, chip, name, body);
 }
 
@@ -171,7 +180,7 @@ static char *source_of(cdna_chip chip) {
     return text;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- the values */
+/* ------------------------------------------------------------------------------------------------------- the values */
 
 static uint64_t encode(cdna_chip chip, type t, int value) {
     const bool ocp = chip == CDNA_GFX950;
@@ -233,11 +242,12 @@ static bool check_case(bench *b, cdna_chip chip, int which) {
             int sum = addend[p.block][p.i][p.j];
             for (int k = 0; k < m->depth; k++) sum += left[p.block][p.i][k] * right[p.block][p.j][k];
             const uint64_t want = encode_result(m, sum);
-            const uint64_t got = result_bits == 64 ? (uint64_t)memory[3][2 * r + 1][l] << 32 | memory[3][2 * r][l] : memory[3][r][l];
+            const uint64_t got =
+                result_bits == 64 ? (uint64_t)memory[3][2 * r + 1][l] << 32 | memory[3][2 * r][l] : memory[3][r][l];
             good = got == want;
             if (!good)
-                printf("# D[%d][%d] of block %d, register %d of lane %d: 0x%llx, not 0x%llx\n", p.i, p.j, p.block, r, l, (unsigned long long)got,
-                       (unsigned long long)want);
+                printf("# D[%d][%d] of block %d, register %d of lane %d: 0x%llx, not 0x%llx\n", p.i, p.j, p.block, r, l,
+                       (unsigned long long)got, (unsigned long long)want);
         }
     }
     for (int i = 0; i < 4; i++) cdna_memory_free(b->machine, memory[i]);
@@ -256,7 +266,8 @@ int main(void) {
         if (!tap(bench_open(&b, (cdna_chip)chip, false, source), "%s: the kernels assemble and load", name)) continue;
         for (int i = 0; i < CASES; i++)
             if (cases[i].chips >> chip & 1)
-                tap(check_case(&b, (cdna_chip)chip, i), "%s: %s %s", name, cases[i].name, cases[i].modifiers ? cases[i].modifiers : "");
+                tap(check_case(&b, (cdna_chip)chip, i), "%s: %s %s", name, cases[i].name,
+                    cases[i].modifiers ? cases[i].modifiers : "");
         free(source);
         cdna_close(b.machine);
     }

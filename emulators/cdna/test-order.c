@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The order in which blocks take the tiles of a product, and of attention, on each chip: every tile is taken once, whatever their number, and neighbours by the same
- * chiplet; and of attention with a causal mask no chiplet has more to do than others. */
+/* The order in which blocks take the tiles of a product, and of attention, on each chip: every tile is taken once,
+ * whatever their number, and neighbours by the same chiplet; and of attention with a causal mask no
+ * chiplet has more to do than others. */
 #include <stdlib.h>
 
 #include "tests/tap.h"
@@ -26,8 +27,10 @@ static bool covers(order_function *of, tile_order o, int64_t blocks) {
 
 static bool covers_all(order_function *of, const hip_chip *chip, int units) {
     bool good = true;
-    for (int64_t blocks = 1; good && blocks <= FEW; blocks++) good = covers(of, hip_order_of(chip, units, blocks), blocks);
-    for (size_t i = 0; good && i < sizeof MANY / sizeof MANY[0]; i++) good = covers(of, hip_order_of(chip, units, MANY[i]), MANY[i]);
+    for (int64_t blocks = 1; good && blocks <= FEW; blocks++)
+        good = covers(of, hip_order_of(chip, units, blocks), blocks);
+    for (size_t i = 0; good && i < sizeof MANY / sizeof MANY[0]; i++)
+        good = covers(of, hip_order_of(chip, units, MANY[i]), MANY[i]);
     return good;
 }
 
@@ -46,7 +49,8 @@ static double read_together(const hip_chip *chip, int units, tile_order o) {
         for (int chiplet = 0; chiplet < chiplets; chiplet++) {
             bool row[SIDE] = { 0 }, column[SIDE] = { 0 };
             for (int b = begin + chiplet; b < begin + units && b < SIDE * SIDE; b += chiplets) {
-                const int tile = (int)tile_of_block((uint32_t)b, o), group = (int)o.group, first = tile / (group * SIDE) * group, rest = tile - first * SIDE;
+                const int tile = (int)tile_of_block((uint32_t)b, o), group = (int)o.group,
+                          first = tile / (group * SIDE) * group, rest = tile - first * SIDE;
                 row[first + rest % group] = column[rest / group] = true;
             }
             for (int i = 0; i < SIDE; i++) sum += row[i] + column[i];
@@ -61,7 +65,7 @@ static bool stays_together(const hip_chip *chip, int units) {
     return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- attention */
+/* -------------------------------------------------------------------------------------------------------- attention */
 
 typedef struct attention_order {
     int64_t (*shared)(int64_t block, share_order o), (*place)(int64_t place, int64_t tiles);
@@ -87,31 +91,36 @@ static bool takes_each_tile(attention_order of, const hip_chip *chip, int units,
     bool good = taken != NULL;
     for (int64_t b = 0; good && b < blocks; b++) {
         const head_tile t = taken_by(of, b, hip_shares_of(chip, units, blocks), h);
-        good = t.head >= 0 && t.head < h.count && t.tile >= 0 && t.tile < h.tiles && !taken[t.head * h.tiles + t.tile]++;
+        good =
+            t.head >= 0 && t.head < h.count && t.tile >= 0 && t.tile < h.tiles && !taken[t.head * h.tiles + t.tile]++;
     }
     free(taken);
     return good;
 }
 
-/* What the busiest chiplet has to do beyond its part, in what the last tile of a head has, if each has as much as its number. */
+/* What the busiest chiplet has to do beyond its part, in what the last tile of a head has,
+ * if each has as much as its number. */
 static double busiest(attention_order of, const hip_chip *chip, int units, heads h) {
     const int chiplets = (int)hip_chiplets_of(chip, units);
     const int64_t blocks = (int64_t)h.count * h.tiles;
     int64_t most = 0, all = 0;
     for (int chiplet = 0; chiplet < chiplets; chiplet++) {
         int64_t work = 0;
-        for (int64_t b = chiplet; b < blocks; b += chiplets) work += taken_by(of, b, hip_shares_of(chip, units, blocks), h).tile + 1;
+        for (int64_t b = chiplet; b < blocks; b += chiplets)
+            work += taken_by(of, b, hip_shares_of(chip, units, blocks), h).tile + 1;
         most = work > most ? work : most;
         all += work;
     }
     return ((double)most - (double)all / chiplets) / h.tiles;
 }
 
-/* With any number of heads, of any number of tiles: is each tile taken once? And has the busiest chiplet at most what two of the last tiles have beyond its part? */
+/* With any number of heads, of any number of tiles: is each tile taken once? And has the busiest chiplet at most what
+ * two of the last tiles have beyond its part? */
 static bool takes_all(attention_order of, const hip_chip *chip, int units) {
     bool good = true;
     for (int count = 1; good && count <= 40; count++)
-        for (int tiles = 1; good && tiles <= 40; tiles++) good = takes_each_tile(of, chip, units, (heads){ count, tiles });
+        for (int tiles = 1; good && tiles <= 40; tiles++)
+            good = takes_each_tile(of, chip, units, (heads){ count, tiles });
     return good;
 }
 static bool shares_evenly(attention_order of, const hip_chip *chip, int units) {
@@ -141,28 +150,38 @@ static double keys_together(attention_order of, const hip_chip *chip, int units,
 static void test_attention(const hip_chip *chip) {
     for (int chiplets = 1; chiplets <= (chip->units ? 8 : 1); chiplets++) {
         const int units = chip->units ? chip->units * chiplets : 104;
-        tap(takes_all(ours, chip, units) && shares_evenly(ours, chip, units), "%s with %d units: attention's tiles each once, and as much for each chiplet",
-            chip->arch, units);
+        tap(takes_all(ours, chip, units) && shares_evenly(ours, chip, units),
+            "%s with %d units: attention's tiles each once, and as much for each chiplet", chip->arch, units);
     }
-    tap(hip_shares_of(chip, 8 * chip->units, (int64_t)INT32_MAX + 1).share == 0, "%s: nor are more than 2^31 of attention", chip->arch);
+    tap(hip_shares_of(chip, 8 * chip->units, (int64_t)INT32_MAX + 1).share == 0,
+        "%s: nor are more than 2^31 of attention", chip->arch);
     if (chip->units == 0) return;
     const int units = 8 * chip->units;
     for (int group = 1; group <= 4; group *= 4) {
         const heads h = { 64, 32 };
-        const double before = keys_together(dealt, chip, units, h, group), after = keys_together(ours, chip, units, h, group);
+        const double before = keys_together(dealt, chip, units, h, group),
+                     after = keys_together(ours, chip, units, h, group);
         tap(after <= 2.2 && after <= before * 0.6,
-            "%s: of 64 heads of 32 tiles, %d to the same keys, a chiplet reads %.1f of those at a time, %.1f as they are dealt", chip->arch, group, after,
-            before);
+            "%s: of 64 heads of 32 tiles, %d to the same keys, a chiplet reads %.1f of those at a time, %.1f as they "
+            "are dealt",
+            chip->arch, group, after, before);
     }
 }
 
-static int64_t behind_the_shares(int64_t block, share_order o) { return o.share ? block % o.chiplets * o.share + block / o.chiplets : block; }
-static int64_t from_ends_of_odd(int64_t place, int64_t tiles) { return place % 2 ? place / 2 : tiles - place / 2 - tiles % 2; }
+static int64_t behind_the_shares(int64_t block, share_order o) {
+    return o.share ? block % o.chiplets * o.share + block / o.chiplets : block;
+}
+static int64_t from_ends_of_odd(int64_t place, int64_t tiles) {
+    return place % 2 ? place / 2 : tiles - place / 2 - tiles % 2;
+}
 
 static void test_mutants(const hip_chip *chip, int units) {
-    tap(!takes_all((attention_order){ behind_the_shares, tile_from_ends }, chip, units), "blocks behind the shares that take a tile of them are found");
-    tap(!takes_all((attention_order){ shared_tile_of_block, from_ends_of_odd }, chip, units), "a tile beyond the last one is found");
-    tap(!shares_evenly((attention_order){ shared_tile_of_block, as_they_come }, chip, units), "shares with more to do are found");
+    tap(!takes_all((attention_order){ behind_the_shares, tile_from_ends }, chip, units),
+        "blocks behind the shares that take a tile of them are found");
+    tap(!takes_all((attention_order){ shared_tile_of_block, from_ends_of_odd }, chip, units),
+        "a tile beyond the last one is found");
+    tap(!shares_evenly((attention_order){ shared_tile_of_block, as_they_come }, chip, units),
+        "shares with more to do are found");
     tap(!shares_evenly(dealt, chip, units), "chiplets that have the last tile of each head are found");
 }
 
@@ -171,15 +190,20 @@ int main(void) {
         const hip_chip *chip = &hip_chips[i];
         for (int chiplets = 1; chiplets <= (chip->units ? 8 : 1); chiplets++) {
             const int units = chip->units ? chip->units * chiplets : 104;
-            tap(covers_all(tile_of_block, chip, units) && stays_together(chip, units), "%s with %d units: each tile once, and runs of one chiplet", chip->arch,
-                units);
+            tap(covers_all(tile_of_block, chip, units) && stays_together(chip, units),
+                "%s with %d units: each tile once, and runs of one chiplet", chip->arch, units);
         }
-        tap(covers_all(tile_of_block, chip, 97) && hip_order_of(chip, 97, FEW).whole == 0, "%s with 97 units: the order of blocks", chip->arch);
-        tap(hip_order_of(chip, 8 * chip->units, (int64_t)INT32_MAX + 1).whole == 0, "%s: nor are more than 2^31 blocks ordered", chip->arch);
+        tap(covers_all(tile_of_block, chip, 97) && hip_order_of(chip, 97, FEW).whole == 0,
+            "%s with 97 units: the order of blocks", chip->arch);
+        tap(hip_order_of(chip, 8 * chip->units, (int64_t)INT32_MAX + 1).whole == 0,
+            "%s: nor are more than 2^31 blocks ordered", chip->arch);
         if (chip->units == 0) continue;
         const tile_order o = hip_order_of(chip, 8 * chip->units, 1024), dealt = { o.chiplets, 0, 0, 8 };
-        const double before = read_together(chip, 8 * chip->units, dealt), after = read_together(chip, 8 * chip->units, o);
-        tap(after <= before * 0.6, "%s: of 1024 tiles a chiplet reads %.1f rows and columns at a time, %.1f as they are dealt", chip->arch, after, before);
+        const double before = read_together(chip, 8 * chip->units, dealt),
+                     after = read_together(chip, 8 * chip->units, o);
+        tap(after <= before * 0.6,
+            "%s: of 1024 tiles a chiplet reads %.1f rows and columns at a time, %.1f as they are dealt", chip->arch,
+            after, before);
     }
     for (int i = 0; i < CHIPS; i++) test_attention(&hip_chips[i]);
     test_mutants(&hip_chips[1], 304);

@@ -21,12 +21,15 @@ static inline unsigned char *build_object(const char *chip, bool hip, const char
     if (file != NULL && fputs(source, file) >= 0 && fclose(file) == 0) {
         if (hip)
             snprintf(command, sizeof command,
-                     "'%s' -x hip -nogpuinc -nogpulib --cuda-device-only --no-gpu-bundle-output --offload-arch=%s -O3 -mcode-object-version=5 '%s' -o '%s' "
+                     "'%s' -x hip -nogpuinc -nogpulib --cuda-device-only --no-gpu-bundle-output --offload-arch=%s -O3 "
+                     "-mcode-object-version=5 '%s' -o '%s' "
                      "2>'%s/log'",
                      CDNA_CLANG, chip, in, out, directory);
         else
-            snprintf(command, sizeof command, "'%s' -x assembler --target=amdgcn-amd-amdhsa -mcpu=%s -mcode-object-version=5 '%s' -o '%s' 2>'%s/log'",
-                     CDNA_CLANG, chip, in, out, directory);
+            snprintf(
+                command, sizeof command,
+                "'%s' -x assembler --target=amdgcn-amd-amdhsa -mcpu=%s -mcode-object-version=5 '%s' -o '%s' 2>'%s/log'",
+                CDNA_CLANG, chip, in, out, directory);
         const bool built = system(command) == 0;
         file = built ? fopen(out, "rb") : NULL;
         if (file != NULL && fseek(file, 0, SEEK_END) == 0) {
@@ -39,7 +42,8 @@ static inline unsigned char *build_object(const char *chip, bool hip, const char
             }
             fclose(file);
         }
-        snprintf(command, sizeof command, "%ssed 's/^/# /' %s/log | head -n 20; rm -r %s", built ? ": " : "", directory, directory);
+        snprintf(command, sizeof command, "%ssed 's/^/# /' %s/log | head -n 20; rm -r %s", built ? ": " : "", directory,
+                 directory);
         if (system(command) != 0) fprintf(stderr, "cannot remove %s\n", directory);
     }
     return bytes;
@@ -48,32 +52,38 @@ static inline unsigned char *build_object(const char *chip, bool hip, const char
 /* Does clang know the chip? */
 static inline bool chip_builds(const char *chip) {
     char command[512];
-    snprintf(command, sizeof command, "echo s_endpgm | '%s' -x assembler --target=amdgcn-amd-amdhsa -mcpu=%s -c -o /dev/null - >/dev/null 2>&1", CDNA_CLANG,
-             chip);
+    snprintf(command, sizeof command,
+             "echo s_endpgm | '%s' -x assembler --target=amdgcn-amd-amdhsa -mcpu=%s -c -o /dev/null - >/dev/null 2>&1",
+             CDNA_CLANG, chip);
     return system(command) == 0;
 }
 
-/* The text of an assembled kernel, with what its descriptor and its metadata must say. It gets arguments at s[0:1], the number of its workgroup in s2, and work-items
- * in v0. */
+/* The text of an assembled kernel, with what its descriptor and its metadata must say. It gets arguments at s[0:1], the
+ * number of its workgroup in s2, and work-items in v0. */
 static inline void append_kernel(FILE *file, const char *chip, const char *name, const char *body) {
     (void)chip;
     fprintf(file,
             ".text\n.globl %s\n.p2align 8\n.type %s,@function\n%s:\n%s\ns_endpgm\n.size %s, .-%s\n"
-            ".section .rodata\n.p2align 6\n.amdhsa_kernel %s\n.amdhsa_user_sgpr_kernarg_segment_ptr 1\n.amdhsa_user_sgpr_count "
+            ".section .rodata\n.p2align 6\n.amdhsa_kernel %s\n.amdhsa_user_sgpr_kernarg_segment_ptr "
+            "1\n.amdhsa_user_sgpr_count "
             "2\n.amdhsa_system_sgpr_workgroup_id_x 1\n"
-            ".amdhsa_next_free_vgpr 256\n.amdhsa_accum_offset 128\n.amdhsa_next_free_sgpr 100\n.amdhsa_group_segment_fixed_size "
+            ".amdhsa_next_free_vgpr 256\n.amdhsa_accum_offset 128\n.amdhsa_next_free_sgpr "
+            "100\n.amdhsa_group_segment_fixed_size "
             "4096\n.amdhsa_private_segment_fixed_size 64\n.amdhsa_float_denorm_mode_32 3\n.end_amdhsa_kernel\n",
             name, name, name, body, name, name, name);
 }
 
 static inline void append_metadata(FILE *file, const char *chip, const char *const *names, int count) {
-    fprintf(file, ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.target: amdgcn-amd-amdhsa--%s\namdhsa.kernels:\n", chip);
+    fprintf(file,
+            ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.target: amdgcn-amd-amdhsa--%s\namdhsa.kernels:\n",
+            chip);
     for (int i = 0; i < count; i++)
-        fprintf(
-            file,
-            "  - .name: %s\n    .symbol: %s.kd\n    .kernarg_segment_size: 64\n    .kernarg_segment_align: 8\n    .group_segment_fixed_size: 4096\n"
-            "    .private_segment_fixed_size: 64\n    .wavefront_size: 64\n    .sgpr_count: 100\n    .vgpr_count: 256\n    .max_flat_workgroup_size: 1024\n",
-            names[i], names[i]);
+        fprintf(file,
+                "  - .name: %s\n    .symbol: %s.kd\n    .kernarg_segment_size: 64\n    .kernarg_segment_align: 8\n    "
+                ".group_segment_fixed_size: 4096\n"
+                "    .private_segment_fixed_size: 64\n    .wavefront_size: 64\n    .sgpr_count: 100\n    .vgpr_count: "
+                "256\n    .max_flat_workgroup_size: 1024\n",
+                names[i], names[i]);
     fprintf(file, "...\n.end_amdgpu_metadata\n");
 }
 
@@ -96,7 +106,8 @@ static inline bool bench_open(bench *b, cdna_chip chip, bool hip, const char *so
     return b->object != NULL;
 }
 
-static inline bool bench_run(bench *b, const char *kernel, uint32_t workgroups, uint32_t items, const void *arguments, size_t bytes) {
+static inline bool bench_run(bench *b, const char *kernel, uint32_t workgroups, uint32_t items, const void *arguments,
+                             size_t bytes) {
     const cdna_kernel *k = cdna_object_kernel(b->object, kernel);
     const cdna_grid grid = { { workgroups, 1, 1 }, { items, 1, 1 }, 0 };
     if (k == NULL) snprintf(b->failure.message, sizeof b->failure.message, "there is no kernel %s", kernel);

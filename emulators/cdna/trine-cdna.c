@@ -84,15 +84,16 @@ static void open_object(command *c, const char *path) {
     if (c->object == NULL) quit(path, c->failure.message);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- list */
+/* ------------------------------------------------------------------------------------------------------------- list */
 
 static int list(command *c) {
     int kernels, unknown = 0;
     const cdna_kernel *kernel = cdna_object_kernels(c->object, &kernels);
     printf("%s\n", cdna_chip_name(cdna_machine_chip(c->machine)));
     for (int i = 0; i < kernels; i++)
-        printf("%s: %u vgprs, %u agprs, %u sgprs, %u+%u spilled; LDS %u, scratch %u, arguments %u bytes\n", kernel[i].name, kernel[i].vgprs, kernel[i].agprs,
-               kernel[i].sgprs, kernel[i].vgpr_spills, kernel[i].sgpr_spills, kernel[i].lds_size, kernel[i].private_size, kernel[i].kernarg_size);
+        printf("%s: %u vgprs, %u agprs, %u sgprs, %u+%u spilled; LDS %u, scratch %u, arguments %u bytes\n",
+               kernel[i].name, kernel[i].vgprs, kernel[i].agprs, kernel[i].sgprs, kernel[i].vgpr_spills,
+               kernel[i].sgpr_spills, kernel[i].lds_size, kernel[i].private_size, kernel[i].kernarg_size);
     for (int i = 0; i < cdna_object_instructions(c->object); i++) {
         uint32_t offset;
         const char *text = cdna_object_instruction(c->object, i, &offset);
@@ -103,7 +104,7 @@ static int list(command *c) {
     return unknown > 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- run */
+/* -------------------------------------------------------------------------------------------------------------- run */
 
 static void parse_sizes(const char *text, uint32_t sizes[3]) {
     for (int i = 0; i < 3; i++) {
@@ -120,7 +121,8 @@ static void append(command *c, const void *value, size_t size) {
     for (int i = 0; i < c->kernel->arguments; i++) {
         const struct cdna_argument *a = &c->kernel->argument[i];
         if (strncmp(a->kind, "hidden_", 7) == 0 || at++ != c->given) continue;
-        if (a->size != size || a->offset + size > sizeof c->arguments) quit("the argument is of another size than the kernel's", c->kernel->name);
+        if (a->size != size || a->offset + size > sizeof c->arguments)
+            quit("the argument is of another size than the kernel's", c->kernel->name);
         memcpy(c->arguments + a->offset, value, size);
         if (a->offset + size > c->bytes) c->bytes = a->offset + size;
         c->given++;
@@ -209,7 +211,8 @@ static void write_buffers(const command *c) {
     for (int i = 0; i < c->buffers; i++) {
         if (c->buffer[i].write_to == NULL) continue;
         FILE *file = fopen(c->buffer[i].write_to, "wb");
-        if (file == NULL || fwrite(c->buffer[i].memory, 1, c->buffer[i].bytes, file) != c->buffer[i].bytes || fclose(file) != 0)
+        if (file == NULL || fwrite(c->buffer[i].memory, 1, c->buffer[i].bytes, file) != c->buffer[i].bytes ||
+            fclose(file) != 0)
             quit("cannot write", c->buffer[i].write_to);
     }
 }
@@ -233,8 +236,11 @@ static int run(command *c, char **word) {
         else
             parse_argument(c, *word++);
     }
-    cdna_profile profile = { .executed = c->listing ? calloc((size_t)cdna_object_instructions(c->object), sizeof(uint64_t)) : NULL };
-    const bool ok = (c->orders ? cdna_launch_both : cdna_launch)(c->machine, c->kernel, &c->grid, c->arguments, c->bytes, &c->options, &profile, &c->failure);
+    cdna_profile profile = { .executed = c->listing
+                                             ? calloc((size_t)cdna_object_instructions(c->object), sizeof(uint64_t))
+                                             : NULL };
+    const bool ok = (c->orders ? cdna_launch_both : cdna_launch)(c->machine, c->kernel, &c->grid, c->arguments,
+                                                                 c->bytes, &c->options, &profile, &c->failure);
     if (c->listing) print_listing(c, &profile);
     if (c->profile) cdna_profile_print(&profile, stdout);
     free(profile.executed);

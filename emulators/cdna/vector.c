@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector instructions: sources are fetched with their modifiers, a row's function computes all lanes, and active lanes are committed. */
+/* Vector instructions: sources are fetched with their modifiers, a row's function computes all lanes,
+ * and active lanes are committed. */
 #include "machine.h"
 #include "number.h"
 
-/* ------------------------------------------------------------------------------------------------------------------ sources */
+/* ---------------------------------------------------------------------------------------------------------- sources */
 
 static void broadcast(lanes *out, int words, uint64_t value) {
     for (int i = 0; i < words; i++)
@@ -45,7 +46,9 @@ static int dpp_source(const instruction *in, int l) {
     return -1;
 }
 
-static bool row_selected(const instruction *in, int l) { return in->row_mask >> (l >> 4) & 1 && in->bank_mask >> (l >> 2 & 3) & 1; }
+static bool row_selected(const instruction *in, int l) {
+    return in->row_mask >> (l >> 4) & 1 && in->bank_mask >> (l >> 2 & 3) & 1;
+}
 
 /* The lanes that a DPP instruction writes. */
 static uint64_t dpp_mask(const wave *w, const instruction *in) {
@@ -78,7 +81,8 @@ static void permute(const wave *w, const instruction *in, lanes *value, int word
 
 static uint32_t selected(uint32_t x, int select, bool extend) {
     if (select == SELECT_DWORD) return x;
-    const int bits = select >= SELECT_WORD_0 ? 16 : 8, first = select >= SELECT_WORD_0 ? 16 * (select - SELECT_WORD_0) : 8 * (select - SELECT_BYTE_0);
+    const int bits = select >= SELECT_WORD_0 ? 16 : 8,
+              first = select >= SELECT_WORD_0 ? 16 * (select - SELECT_WORD_0) : 8 * (select - SELECT_BYTE_0);
     const uint32_t part = x >> first << (32 - bits);
     return extend ? (uint32_t)((int32_t)part >> (32 - bits)) : part >> (32 - bits);
 }
@@ -92,7 +96,8 @@ static void choose_halves(const operand *o, lanes *value) {
         memcpy(value[1], value[o->high_high], sizeof low);
         memcpy(value[0], low, sizeof low);
     } else if (type->packed) {
-        for (int l = 0; l < LANES; l++) value[0][l] = (value[0][l] >> 16 * o->high & 0xffff) | (value[0][l] >> 16 * o->high_high) << 16;
+        for (int l = 0; l < LANES; l++)
+            value[0][l] = (value[0][l] >> 16 * o->high & 0xffff) | (value[0][l] >> 16 * o->high_high) << 16;
     } else if (type->mix && o->high_high) {
         for (int l = 0; l < LANES; l++) value[0][l] = float_bits(half_float((uint16_t)(value[0][l] >> 16 * o->high)));
     } else if (type->bits == 16 && o->high) {
@@ -126,7 +131,8 @@ static void words_defined(wave *w, const operand *o, uint64_t defined[2]) {
 
 /* From the bits of a scalar source that are defined, whether its words are, in all lanes. */
 static void scalar_words_defined(const operand *o, uint64_t defined[2]) {
-    const uint64_t low = (uint32_t)defined[0] == UINT32_MAX ? UINT64_MAX : 0, high = defined[0] >> 32 == UINT32_MAX ? UINT64_MAX : 0;
+    const uint64_t low = (uint32_t)defined[0] == UINT32_MAX ? UINT64_MAX : 0,
+                   high = defined[0] >> 32 == UINT32_MAX ? UINT64_MAX : 0;
     const bool packed = o->type->packed && o->type->words == 2;
     defined[0] = packed && o->high ? high : low;
     defined[1] = packed && !o->high_high ? low : high;
@@ -149,7 +155,8 @@ const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, ui
         }
         scalar_words_defined(o, defined);
         broadcast(scratch, o->type->words, value);
-        if (o->kind == OPERAND_CONSTANT && o->type->packed && o->type->words == 2) memcpy(scratch[1], scratch[0], sizeof(lanes));
+        if (o->kind == OPERAND_CONSTANT && o->type->packed && o->type->words == 2)
+            memcpy(scratch[1], scratch[0], sizeof(lanes));
     }
     if (o->select != SELECT_DWORD || o->extend)
         for (int l = 0; l < LANES; l++) scratch[0][l] = selected(scratch[0][l], o->select, o->extend);
@@ -158,7 +165,7 @@ const lanes *fetch(wave *w, const instruction *in, int which, lanes *scratch, ui
     return scratch;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- destinations */
+/* ----------------------------------------------------------------------------------------------------- destinations */
 
 const lanes *exec_lanes_of(wave *w) {
     const uint64_t exec = exec_of(w);
@@ -194,7 +201,8 @@ void commit(wave *w, int index, int words, const lanes *value, uint64_t mask, ui
     write_registers(w, index, words, value, mask, defined);
 }
 
-void commit_later(wave *w, int index, int words, const lanes *value, uint64_t mask, uint64_t defined, int counter, uint32_t sequence) {
+void commit_later(wave *w, int index, int words, const lanes *value, uint64_t mask, uint64_t defined, int counter,
+                  uint32_t sequence) {
     if (mask == 0) return;
     for (int i = 0; i < words; i++) {
         check_register(w, index + i, true, counter);
@@ -205,7 +213,8 @@ void commit_later(wave *w, int index, int words, const lanes *value, uint64_t ma
 
 const lanes *demand(wave *w, const operand *o, uint64_t mask, const char *purpose) {
     const uint64_t missing = mask & ~registers_defined(w, o);
-    if (missing) stop(w, __builtin_ctzll(missing), "%s is taken from an uninitialised register%s", purpose, origin_of(w));
+    if (missing)
+        stop(w, __builtin_ctzll(missing), "%s is taken from an uninitialised register%s", purpose, origin_of(w));
     return (const lanes *)&w->v[o->index];
 }
 
@@ -215,7 +224,8 @@ uint64_t demand_scalar(wave *w, const operand *o, int words, const char *purpose
     uint64_t value = 0;
     for (int i = 0; i < words; i++) {
         check_scalar(w, o->index + i);
-        if (w->s_defined[o->index + i] != UINT32_MAX) stop(w, -1, "%s is taken from an uninitialised scalar register%s", purpose, origin_of(w));
+        if (w->s_defined[o->index + i] != UINT32_MAX)
+            stop(w, -1, "%s is taken from an uninitialised scalar register%s", purpose, origin_of(w));
         value |= (uint64_t)w->s[o->index + i] << 32 * i;
     }
     return value;
@@ -253,7 +263,8 @@ static void place(wave *w, const instruction *in, lanes *value) {
         const uint32_t part = (select >= SELECT_WORD_0 ? 0xffffu : 0xffu) << first;
         for (int l = 0; l < LANES; l++) {
             value[0][l] = value[0][l] << first & part;
-            if (in->destination_unused == UNUSED_SEXT && value[0][l] & (part & ~(part >> 1))) value[0][l] |= ~part & ~((1u << first) - 1);
+            if (in->destination_unused == UNUSED_SEXT && value[0][l] & (part & ~(part >> 1)))
+                value[0][l] |= ~part & ~((1u << first) - 1);
         }
         keep = in->destination_unused == UNUSED_PRESERVE ? ~part : 0;
     } else if (in->row->flags & ROW_MERGES) {
@@ -265,7 +276,8 @@ static void place(wave *w, const instruction *in, lanes *value) {
         for (int l = 0; l < LANES; l++) value[0][l] |= old[l] & keep;
 }
 
-static void commit_mask(wave *w, const instruction *in, const operand *o, const lanes *value, uint64_t mask, uint64_t defined) {
+static void commit_mask(wave *w, const instruction *in, const operand *o, const lanes *value, uint64_t mask,
+                        uint64_t defined) {
     uint64_t bits = 0;
     for (int l = 0; l < LANES; l++) bits |= (uint64_t)(value[0][l] & 1) << l;
     mask_commit(w, o->index, bits & mask, defined | ~mask);

@@ -7,7 +7,8 @@
 
 #define least(a, b, c) ((a) < (b) ? ((a) < (c) ? (a) : (c)) : ((b) < (c) ? (b) : (c)))
 #define most(a, b, c) ((a) > (b) ? ((a) > (c) ? (a) : (c)) : ((b) > (c) ? (b) : (c)))
-#define middle(a, b, c) ((a) < (b) ? ((b) < (c) ? (b) : (a) < (c) ? (c) : (a)) : ((a) < (c) ? (a) : (b) < (c) ? (c) : (b)))
+#define middle(a, b, c) \
+    ((a) < (b) ? ((b) < (c) ? (b) : (a) < (c) ? (c) : (a)) : ((a) < (c) ? (a) : (b) < (c) ? (c) : (b)))
 #define unordered(a, b) __builtin_isunordered(a, b)
 
 INLINE uint32_t reverse(uint32_t x) {
@@ -50,7 +51,8 @@ INLINE uint32_t truth_table(uint32_t a, uint32_t b, uint32_t c, uint32_t table) 
 #define DOT(name, type, element, bits) \
     INLINE type name(uint32_t a, uint32_t b) { \
         type sum = 0; \
-        for (int i = 0; i < 32 / bits; i++) sum += (type)element(a, i * bits, bits) * (type)element(b, i * bits, bits); \
+        for (int i = 0; i < 32 / bits; i++) \
+            sum += (type)element(a, i * bits, bits) * (type)element(b, i * bits, bits); \
         return sum; \
     }
 DOT(dot_i8, int32_t, signed_field, 8)
@@ -60,10 +62,12 @@ DOT(dot_u4, uint32_t, field, 4)
 #undef DOT
 
 INLINE float dot_f16(uint32_t a, uint32_t b, float c) {
-    return half_float((uint16_t)a) * half_float((uint16_t)b) + half_float((uint16_t)(a >> 16)) * half_float((uint16_t)(b >> 16)) + c;
+    return half_float((uint16_t)a) * half_float((uint16_t)b) +
+           half_float((uint16_t)(a >> 16)) * half_float((uint16_t)(b >> 16)) + c;
 }
 INLINE float dot_bf16(uint32_t a, uint32_t b, float c) {
-    return bfloat_float((uint16_t)a) * bfloat_float((uint16_t)b) + bfloat_float((uint16_t)(a >> 16)) * bfloat_float((uint16_t)(b >> 16)) + c;
+    return bfloat_float((uint16_t)a) * bfloat_float((uint16_t)b) +
+           bfloat_float((uint16_t)(a >> 16)) * bfloat_float((uint16_t)(b >> 16)) + c;
 }
 
 INLINE float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
@@ -71,8 +75,12 @@ INLINE float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
 INLINE float multiply_add(float a, float b, float c) { return flush(flush(flush(a) * flush(b)) + flush(c)); }
 INLINE bool signals(float x) { return isnan(x) & ((float_bits(x) & 0x400000) == 0); }
 /* In IEEE mode: the number if the other is a quiet NaN, NaN if one signals; -0 below +0. */
-INLINE float minimum_number(float a, float b) { return signals(a) | signals(b) ? NAN : isnan(b) | (a < b) | ((a == b) & (signbit(a) != 0)) ? a : b; }
-INLINE float maximum_number(float a, float b) { return signals(a) | signals(b) ? NAN : isnan(b) | (a > b) | ((a == b) & (signbit(a) == 0)) ? a : b; }
+INLINE float minimum_number(float a, float b) {
+    return signals(a) | signals(b) ? NAN : isnan(b) | (a < b) | ((a == b) & (signbit(a) != 0)) ? a : b;
+}
+INLINE float maximum_number(float a, float b) {
+    return signals(a) | signals(b) ? NAN : isnan(b) | (a > b) | ((a == b) & (signbit(a) == 0)) ? a : b;
+}
 INLINE float minimum(float a, float b) { return isnan(a) || isnan(b) ? NAN : minimum_number(a, b); }
 INLINE float maximum(float a, float b) { return isnan(a) || isnan(b) ? NAN : maximum_number(a, b); }
 INLINE float median(float a, float b, float c) {
@@ -81,7 +89,9 @@ INLINE float median(float a, float b, float c) {
 }
 INLINE float fma_half(float a, float b, float c) { return round_odd((double)a * b + c); }
 
-INLINE int32_t to_i32(double x) { return isnan(x) ? 0 : x <= INT32_MIN ? INT32_MIN : x >= INT32_MAX ? INT32_MAX : (int32_t)x; }
+INLINE int32_t to_i32(double x) {
+    return isnan(x) ? 0 : x <= INT32_MIN ? INT32_MIN : x >= INT32_MAX ? INT32_MAX : (int32_t)x;
+}
 INLINE uint32_t to_u32(double x) { return !(x > 0) ? 0 : x >= UINT32_MAX ? UINT32_MAX : (uint32_t)x; }
 INLINE uint32_t to_u16(float x) { return !(x > 0) ? 0 : x >= 65535 ? 65535 : (uint32_t)x; }
 INLINE int32_t clamp_i16(int32_t x) { return x < INT16_MIN ? INT16_MIN : x > INT16_MAX ? INT16_MAX : x; }
@@ -105,12 +115,15 @@ INLINE int32_t exponent_of_f64(double x) {
 INLINE int32_t exponent_of(float x) { return exponent_of_f64((double)x); }
 
 /* 2^shift (a b + c), rounded once (for doubles: once to a normal number, again if it then gets subnormal). */
-INLINE float fma_shifted(float a, float b, float c, int shift) { return (float)ldexp(fma((double)a, (double)b, (double)c), shift); }
+INLINE float fma_shifted(float a, float b, float c, int shift) {
+    return (float)ldexp(fma((double)a, (double)b, (double)c), shift);
+}
 INLINE double fma_shifted_f64(double a, double b, double c, int shift) { return ldexp(fma(a, b, c), shift); }
 
-/* Division as the ISA's three instructions share it (CDNA3 ISA, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP). `shift`: by how much operands are scaled; `far`: the
- * distance of exponents from which the quotient may overflow; `tiny`: the biased exponent up to which a numerator is. Where 1/d and n/d are subnormal the document
- * scales d up, which would overflow; it must mean down. A NaN quotient of finite operands comes from an overflow on the way. */
+/* Division as the ISA's three instructions share it (CDNA3 ISA, V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP). `shift`: by how
+ * much operands are scaled; `far`: the distance of exponents from which the quotient may overflow; `tiny`: the biased
+ * exponent up to which a numerator is. Where 1/d and n/d are subnormal the document scales d up, which would overflow;
+ * it must mean down. A NaN quotient of finite operands comes from an overflow on the way. */
 #define DIVISION(suffix, type, BITS, bits_of, mantissa, maximum_exponent, copy, load, fused, shift, far, tiny, lost) \
     INLINE int biased##suffix(type x) { return (int)(bits_of(x) >> (mantissa) & (maximum_exponent)); } \
     INLINE bool subnormal##suffix(type x) { return x != 0 && biased##suffix(x) == 0; } \
@@ -122,9 +135,11 @@ INLINE double fma_shifted_f64(double a, double b, double c, int shift) { return 
     INLINE type divide_scale##suffix(type x, type denominator, type numerator) { \
         if (numerator == 0 || denominator == 0) return NAN; \
         const bool of_denominator = x == denominator, of_numerator = x == numerator; \
-        if (biased##suffix(numerator) - biased##suffix(denominator) >= (far)) return of_denominator ? load(x, shift) : x; \
+        if (biased##suffix(numerator) - biased##suffix(denominator) >= (far)) \
+            return of_denominator ? load(x, shift) : x; \
         if (subnormal##suffix(denominator)) return load(x, shift); \
-        const bool low = subnormal##suffix(1 / denominator), quotient_low = subnormal##suffix(numerator / denominator); \
+        const bool low = subnormal##suffix(1 / denominator), \
+                   quotient_low = subnormal##suffix(numerator / denominator); \
         if (low && quotient_low) return of_denominator ? load(x, -(shift)) : x; \
         if (low) return load(x, -(shift)); \
         if (quotient_low) return of_numerator ? load(x, shift) : x; \
@@ -147,7 +162,8 @@ DIVISION(, float, uint32_t, float_bits, 23, 255, copysignf, ldexpf, fma_shifted,
 DIVISION(_f64, double, uint64_t, double_bits, 52, 2047, copysign, ldexp, fma_shifted_f64, 128, 768, 53, -1075)
 #undef DIVISION
 
-/* Does x belong to one of the classes of V_CMP_CLASS (sNaN 1, qNaN 2, -inf 4, -normal 8, -subnormal 16, -0 32, then their positive mirrors)? */
+/* Does x belong to one of the classes of V_CMP_CLASS (sNaN 1, qNaN 2, -inf 4, -normal 8, -subnormal 16, -0 32, then
+ * their positive mirrors)? */
 INLINE bool of_class(double x, bool small, bool quiet, uint32_t classes) {
     if (isnan(x)) return classes >> quiet & 1;
     const int size = isinf(x) ? 0 : x == 0 ? 3 : small ? 2 : 1;

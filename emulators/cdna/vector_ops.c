@@ -74,7 +74,8 @@ typedef double f64;
 #define V2A(name, D, A, B, value) V3(name, D, A, B, D, value)
 #define V2C(name, value, carry) FUNCTION(name, A_(u32) B_(u32) PUT_u32(d[0], l, value); PUT_m(d[1], l, carry);)
 #define V3C(name, value, carry) FUNCTION(name, A_(u32) B_(u32) C_(m) PUT_u32(d[0], l, value); PUT_m(d[1], l, carry);)
-#define V3M(name, D, A, B, C, value, mask) FUNCTION(name, A_(A) B_(B) C_(C) PUT_##D(d[0], l, value); PUT_m(d[1], l, mask); (void)a;)
+#define V3M(name, D, A, B, C, value, mask) \
+    FUNCTION(name, A_(A) B_(B) C_(C) PUT_##D(d[0], l, value); PUT_m(d[1], l, mask); (void)a;)
 #define V3MF(name, flags, D, A, B, C, value, mask) V3M(name, D, A, B, C, value, mask)
 #define P2(name, E, value) \
     FUNCTION( \
@@ -88,14 +89,17 @@ typedef double f64;
             const E a = ELEMENT_##E(s[0], l, h), b = ELEMENT_##E(s[1], l, h), c = ELEMENT_##E(s[2], l, h); \
             PACK_##E(d[0], l, h, value); \
         })
-#define COMPARE(relation, type, value) FUNCTION(v_cmp_##relation##_##type, A_(type) B_(type) PUT_m(d[0], l, value); (void)a; (void)b;)
+#define COMPARE(relation, type, value) \
+    FUNCTION(v_cmp_##relation##_##type, A_(type) B_(type) PUT_m(d[0], l, value); (void)a; (void)b;)
 #define SMALL_f16(s, l) (((s)[0][l] & 0x7c00) == 0)
 #define SMALL_f32(s, l) (((s)[0][l] & 0x7f800000) == 0)
 #define SMALL_f64(s, l) (((s)[1][l] & 0x7ff00000) == 0)
 #define QUIET_f16(s, l) ((s)[0][l] >> 9 & 1)
 #define QUIET_f32(s, l) ((s)[0][l] >> 22 & 1)
 #define QUIET_f64(s, l) ((s)[1][l] >> 19 & 1)
-#define CLASSIFY(type) FUNCTION(v_cmp_class_##type, A_(type) PUT_m(d[0], l, of_class((double)a, SMALL_##type(s[0], l), QUIET_##type(s[0], l), s[1][0][l]));)
+#define CLASSIFY(type) \
+    FUNCTION(v_cmp_class_##type, \
+             A_(type) PUT_m(d[0], l, of_class((double)a, SMALL_##type(s[0], l), QUIET_##type(s[0], l), s[1][0][l]));)
 
 #include "vector_integer.def"
 #include "vector_float.def"
@@ -136,8 +140,12 @@ typedef double f64;
 #define P2(name, E, value) ROW(name, 0, "pk_" #E " = pk_" #E " pk_" #E)
 #define P3(name, E, value) ROW(name, 0, "pk_" #E " = pk_" #E " pk_" #E " pk_" #E)
 #define COMPARED(relation, type, signature) \
-    ROW(v_cmp_##relation##_##type, 0, \
-        signature){ "v_cmpx_" #relation "_" #type, signature, execute_vector, { .vector = do_v_cmp_##relation##_##type }, ROW_COMPARES, CDNA_VECTOR },
+    ROW(v_cmp_##relation##_##type, 0, signature){ "v_cmpx_" #relation "_" #type, \
+                                                  signature, \
+                                                  execute_vector, \
+                                                  { .vector = do_v_cmp_##relation##_##type }, \
+                                                  ROW_COMPARES, \
+                                                  CDNA_VECTOR },
 #define COMPARE(relation, type, value) COMPARED(relation, type, "m = " #type " " #type)
 #define CLASSIFY(type) COMPARED(class, type, "m = " #type " b32")
 

@@ -73,7 +73,8 @@ static void note(const char *name) {
     const char *path = getenv("LAUNCHES");
     if (path == NULL) return;
     char line[512];
-    const int length = snprintf(line, sizeof line, "ran %s\n", name), file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    const int length = snprintf(line, sizeof line, "ran %s\n", name),
+              file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0 || write(file, line, (size_t)length) != length) abort();
     close(file);
 }
@@ -81,8 +82,8 @@ static void note(const char *name) {
 CUresult stub_chip_launch(const stub_chip *chip, CUfunction function, const CUlaunchConfig *config) {
     struct function *f = (struct function *)(void *)function;
     const unsigned cluster = stub_chip_cluster(config);
-    if (config->gridDimX == 0 || config->gridDimX % cluster != 0 || cluster > (chip->hopper ? MOST_CLUSTER : 1) || config->blockDimX == 0 ||
-        config->blockDimX > 1024 || config->sharedMemBytes > (unsigned)chip->shared)
+    if (config->gridDimX == 0 || config->gridDimX % cluster != 0 || cluster > (chip->hopper ? MOST_CLUSTER : 1) ||
+        config->blockDimX == 0 || config->blockDimX > 1024 || config->sharedMemBytes > (unsigned)chip->shared)
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     if (!f->launched) note(f->name);

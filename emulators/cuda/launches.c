@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded beside NVIDIA's driver library, writes to $LAUNCHES a line for each function of a module that is loaded, "has NAME", and one when it is
- * launched for the first time, "ran NAME": what a selection of cases covers is then known, not believed. */
+/* Preloaded beside NVIDIA's driver library, writes to $LAUNCHES a line for each function of a module that is loaded,
+ * "has NAME", and one when it is launched for the first time, "ran NAME": what a selection of
+ * cases covers is then known, not believed. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -16,7 +17,8 @@ enum { SLOTS = 1 << 14 };
 
 static void *(*next_dlsym)(void *, const char *);
 static CUresult (*load_data)(CUmodule *, const void *);
-static CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream, void **, void **);
+static CUresult (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CUstream,
+                          void **, void **);
 static CUresult (*launch_ex)(const CUlaunchConfig *, CUfunction, void **, void **);
 static CUresult (*count_functions)(unsigned *, CUmodule);
 static CUresult (*list_functions)(CUfunction *, unsigned, CUmodule);
@@ -55,8 +57,9 @@ static CUresult load_and_list(CUmodule *module, const void *image) {
     return result;
 }
 
-static CUresult note_launch(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y, unsigned threads_z,
-                            unsigned shared, CUstream stream, void **parameters, void **extra) {
+static CUresult note_launch(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads_x,
+                            unsigned threads_y, unsigned threads_z, unsigned shared, CUstream stream, void **parameters,
+                            void **extra) {
     ran(function);
     return launch(function, x, y, z, threads_x, threads_y, threads_z, shared, stream, parameters, extra);
 }
@@ -78,7 +81,8 @@ EXPORT void *dlsym(void *handle, const char *name) {
         { "cuLaunchKernelEx", (void **)&launch_ex, (void *)note_launch_ex },
     };
     static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5" };
-    for (size_t i = 0; next_dlsym == NULL && i < sizeof versions / sizeof versions[0]; i++) *(void **)&next_dlsym = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+    for (size_t i = 0; next_dlsym == NULL && i < sizeof versions / sizeof versions[0]; i++)
+        *(void **)&next_dlsym = dlvsym(RTLD_NEXT, "dlsym", versions[i]);
     void *found = next_dlsym(handle, name);
     for (size_t i = 0; found != NULL && i < sizeof noted / sizeof noted[0]; i++) {
         if (strcmp(name, noted[i].name) != 0) continue;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stand-in for NVIDIA's driver library: devices in host memory, streams that are always idle, kernels by the emulator or only counted, failures on demand. */
+/* A stand-in for NVIDIA's driver library: devices in host memory, streams that are always idle, kernels by the emulator
+ * or only counted, failures on demand. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -60,7 +61,7 @@ CUresult cuGetErrorString(CUresult error, const char **text) {
     return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- graphs */
+/* ----------------------------------------------------------------------------------------------------------- graphs */
 
 /* A launch, or a copy if there is no entry. */
 typedef struct work {
@@ -178,7 +179,7 @@ CUresult cuGraphExecDestroy(CUgraphExec executable) {
     return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ devices */
+/* ---------------------------------------------------------------------------------------------------------- devices */
 
 CUresult cuDeviceGetCount(int *count) {
     MAY_FAIL(cuDeviceGetCount);
@@ -228,7 +229,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     return CUDA_SUCCESS;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- contexts */
+/* --------------------------------------------------------------------------------------------------------- contexts */
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     static char contexts[64];
@@ -254,7 +255,7 @@ CUresult cuCtxGetCurrent(CUcontext *context) {
     return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ kernels */
+/* ---------------------------------------------------------------------------------------------------------- kernels */
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image) {
     IN_CONTEXT(cuModuleLoadData);
@@ -279,10 +280,12 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
 static CUresult launch(CUfunction function, const CUlaunchConfig *config, void **params) {
     const stub_chip *chip = stub_chip_chosen();
     emulator_entry *entry = (emulator_entry *)(void *)function;
-    if (config->gridDimY * config->gridDimZ * config->blockDimY * config->blockDimZ != 1) return CUDA_ERROR_INVALID_VALUE;
+    if (config->gridDimY * config->gridDimZ * config->blockDimY * config->blockDimZ != 1)
+        return CUDA_ERROR_INVALID_VALUE;
     stub.shapes = ((stub.shapes * 31 + config->gridDimX) * 31 + config->blockDimX) * 31 + stub_chip_cluster(config);
     if (chip != NULL) return stub_chip_launch(chip, function, config);
-    if (config->gridDimX == 0 || config->blockDimX > EMULATOR_THREADS || config->sharedMemBytes > EMULATOR_MEMORY) return CUDA_ERROR_INVALID_VALUE;
+    if (config->gridDimX == 0 || config->blockDimX > EMULATOR_THREADS || config->sharedMemBytes > EMULATOR_MEMORY)
+        return CUDA_ERROR_INVALID_VALUE;
     if (stub_chip_cluster(config) > 1) return CUDA_ERROR_NOT_SUPPORTED;
     work w = { .entry = entry, .blocks = config->gridDimX, .threads = (int)config->blockDimX };
     if (entry(NULL) > sizeof w.params) return CUDA_ERROR_INVALID_VALUE;
@@ -300,12 +303,15 @@ static void *block_of(void **extra, size_t size) {
     return block;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y, unsigned threads_z, unsigned shared,
-                        CUstream stream, void **params, void **extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned threads_y,
+                        unsigned threads_z, unsigned shared, CUstream stream, void **params, void **extra) {
     IN_CONTEXT(cuLaunchKernel);
-    void *block = params == NULL && stub_chip_chosen() == NULL ? block_of(extra, ((emulator_entry *)(void *)function)(NULL)) : NULL;
+    void *block = params == NULL && stub_chip_chosen() == NULL
+                      ? block_of(extra, ((emulator_entry *)(void *)function)(NULL))
+                      : NULL;
     if (params == NULL && stub_chip_chosen() == NULL && block == NULL) return CUDA_ERROR_INVALID_VALUE;
-    return launch(function, &(CUlaunchConfig){ x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 }, params != NULL ? params : &block);
+    return launch(function, &(CUlaunchConfig){ x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 },
+                  params != NULL ? params : &block);
 }
 
 /* A launch that may begin early need not. */
@@ -330,15 +336,18 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
     (void)function;
     IN_CONTEXT(cuFuncSetAttribute);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) return CUDA_SUCCESS;
-    if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= limit ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED)
+        return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= limit ? CUDA_SUCCESS
+                                                                                          : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *data, const cuuint64_t *shape, const cuuint64_t *strides,
-                                const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *data,
+                                const cuuint64_t *shape, const cuuint64_t *strides, const cuuint32_t *box,
+                                const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-    (void)map, (void)type, (void)rank, (void)data, (void)shape, (void)strides, (void)box, (void)steps, (void)interleave, (void)swizzle, (void)promotion,
-        (void)fill;
+    (void)map, (void)type, (void)rank, (void)data, (void)shape, (void)strides, (void)box, (void)steps, (void)interleave,
+        (void)swizzle, (void)promotion, (void)fill;
     const stub_chip *chip = stub_chip_chosen();
     MAY_FAIL(cuTensorMapEncodeTiled);
     return chip != NULL && chip->hopper ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
@@ -350,7 +359,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------------------------- streams and events */
+/* ----------------------------------------------------------------------------------------------- streams and events */
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
     (void)flags;
@@ -403,7 +412,7 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent first, CUevent second) 
     return CUDA_SUCCESS;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- memory */
+/* ----------------------------------------------------------------------------------------------------------- memory */
 
 CUresult cuMemAlloc(CUdeviceptr *memory, size_t bytes) {
     IN_CONTEXT(cuMemAlloc);
@@ -433,7 +442,8 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream st
 
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
     IN_CONTEXT(cuMemcpyDtoDAsync);
-    return submit(stream, &(work){ .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
+    return submit(stream,
+                  &(work){ .to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes });
 }
 
 #pragma GCC visibility pop

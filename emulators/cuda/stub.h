@@ -9,9 +9,10 @@ typedef struct stub_settings {
     int major, minor; /* compute capability */
     const char *fail; /* the entry point that fails ("cuMemAlloc_v2"), NULL: none */
     int after;        /* calls of it that still succeed */
-    int result;       /* what it returns then; CUDA_ERROR_ILLEGAL_ADDRESS: every later call too, but those about errors and devices */
-    int failed;       /* how often it did */
-    unsigned shapes;  /* a number made of the blocks, threads and clusters of all launches */
+    /* what it returns then; CUDA_ERROR_ILLEGAL_ADDRESS: every later call too, but those about errors and devices */
+    int result;
+    int failed;      /* how often it did */
+    unsigned shapes; /* a number made of the blocks, threads and clusters of all launches */
 } stub_settings;
 
 /* The variable of this name in the stub library. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the example: the whole model's gradient against finite differences, resuming bit by bit, and checkpoints that are damaged. */
+/* Tests of the example: the whole model's gradient against finite differences, resuming bit by bit,
+ * and checkpoints that are damaged. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -10,10 +11,17 @@
 #include "tests/tap.h"
 #include "trainer.h"
 
-/* -------------------------------------------------------------------------------------------------------------------- gradients */
+/* -------------------------------------------------------------------------------------------------------- gradients */
 
 /* Small, but with everything: shared key heads, two layers, sequences shorter than the context. */
-static gpt_config tiny = { .context = 12, .batch = 3, .layers = 2, .width = 24, .heads = 4, .kv_heads = 2, .hidden = 20, .vocabulary = GPT_BYTES };
+static gpt_config tiny = { .context = 12,
+                           .batch = 3,
+                           .layers = 2,
+                           .width = 24,
+                           .heads = 4,
+                           .kv_heads = 2,
+                           .hidden = 20,
+                           .vocabulary = GPT_BYTES };
 enum { SEQUENCES = 3, LENGTH = 11 };
 
 typedef struct probe {
@@ -23,11 +31,13 @@ typedef struct probe {
 } probe;
 
 static bool loss_at(probe *p, const float *param, double *loss_out) {
-    return trine_memory_write(p->model.queue, p->model.param, param, (size_t)p->model.parameters * sizeof(float)) == TRINE_OK &&
+    return trine_memory_write(p->model.queue, p->model.param, param, (size_t)p->model.parameters * sizeof(float)) ==
+               TRINE_OK &&
            gpt_loss(&p->model, p->tokens, p->labels, SEQUENCES, LENGTH, loss_out);
 }
 
-/* Slope of the loss along `direction` (of length 1) by central differences at h and 2h, extrapolated to fourth order. */
+/* Slope of the loss along `direction` (of length 1) by central differences at h and 2h,
+ * extrapolated to fourth order. */
 static bool slope(probe *p, const double *direction, int64_t first, int64_t count, double h, double *slope_out) {
     double loss[4];
     for (int i = 0; i < 4; i++) {
@@ -46,8 +56,9 @@ static void unit(double *direction, int64_t count) {
     for (int64_t k = 0; k < count; k++) direction[k] /= sqrt(sum);
 }
 
-/* The gradient of one parameter tensor, along itself, along two random directions and along its three largest elements. The losses are means of f32 numbers near
- * 5.5, each good to about 1e-6; with h = 0.02 that is 1e-4 of slope at most, and the fourth-order rest is below it for this model. */
+/* The gradient of one parameter tensor, along itself, along two random directions and along its three largest elements.
+ * The losses are means of f32 numbers near 5.5, each good to about 1e-6; with h = 0.02 that is 1e-4 of slope at most,
+ * and the fourth-order rest is below it for this model. */
 static void check_tensor(probe *p, const char *name, int64_t first, int64_t count, gpt_random *random) {
     const double h = 0.02, tolerance = 1e-4;
     double *direction = malloc((size_t)count * sizeof *direction), worst = 0, along_itself = 0;
@@ -56,13 +67,16 @@ static void check_tensor(probe *p, const char *name, int64_t first, int64_t coun
     for (int rank = 0; rank < 3; rank++)
         for (int64_t k = 0; k < count; k++) {
             const bool taken = (rank > 0 && k == largest[0]) || (rank > 1 && k == largest[1]);
-            if (!taken && (fabsf(p->grad[first + k]) > fabsf(p->grad[first + largest[rank]]) || (rank > 0 && largest[rank] == largest[rank - 1])))
+            if (!taken && (fabsf(p->grad[first + k]) > fabsf(p->grad[first + largest[rank]]) ||
+                           (rank > 0 && largest[rank] == largest[rank - 1])))
                 largest[rank] = k;
         }
     for (int trial = 0; good && trial < 6; trial++) {
         double expected = 0, measured = 0;
         for (int64_t k = 0; k < count; k++)
-            direction[k] = trial == 0 ? p->grad[first + k] : trial < 3 ? gpt_random_uniform(random) - 0.5 : k == largest[trial - 3];
+            direction[k] = trial == 0  ? p->grad[first + k]
+                           : trial < 3 ? gpt_random_uniform(random) - 0.5
+                                       : k == largest[trial - 3];
         unit(direction, count);
         for (int64_t k = 0; k < count; k++) expected += direction[k] * p->grad[first + k];
         good = slope(p, direction, first, count, h, &measured);
@@ -70,7 +84,8 @@ static void check_tensor(probe *p, const char *name, int64_t first, int64_t coun
         worst = fmax(worst, fabs(measured - expected));
     }
     free(direction);
-    tap(good && worst <= tolerance && along_itself > 100 * tolerance, "gradient of %s: length %.4f, off by at most %.1e", name, along_itself, worst);
+    tap(good && worst <= tolerance && along_itself > 100 * tolerance,
+        "gradient of %s: length %.4f, off by at most %.1e", name, along_itself, worst);
 }
 
 static void check_gradients(trine_queue *queue) {
@@ -83,7 +98,8 @@ static void check_gradients(trine_queue *queue) {
     p.param = malloc((size_t)n * sizeof(float));
     p.grad = malloc((size_t)n * sizeof(float));
     p.moved = malloc((size_t)n * sizeof(float));
-    good = good && p.param && p.grad && p.moved && trine_memory_read(queue, p.param, p.model.param, (size_t)n * sizeof(float)) == TRINE_OK;
+    good = good && p.param && p.grad && p.moved &&
+           trine_memory_read(queue, p.param, p.model.param, (size_t)n * sizeof(float)) == TRINE_OK;
     for (int64_t i = 0; good && i < n; i++) /* larger than at the start of training, so that all terms count */
         p.param[i] *= i < p.model.decayed ? 8.0f : 0.75f + 0.5f * (float)gpt_random_uniform(&random);
     for (int i = 0; i < SEQUENCES * LENGTH; i++) {
@@ -112,9 +128,11 @@ done:
     free(p.moved);
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- resuming */
+/* --------------------------------------------------------------------------------------------------------- resuming */
 
-static const gpt_schedule short_schedule = { .steps = 9, .warmup = 3, .rate = 1e-2f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1 };
+static const gpt_schedule short_schedule = {
+    .steps = 9, .warmup = 3, .rate = 1e-2f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1
+};
 
 /* Trains from `from`, or from the start, up to step `last`, and saves. */
 static bool train_to(trine_queue *queue, const gpt_data *data, const char *from, int64_t last, const char *to) {
@@ -124,7 +142,8 @@ static bool train_to(trine_queue *queue, const gpt_data *data, const char *from,
     double loss;
     bool good = !from || gpt_checkpoint_load(&checkpoint, from, error, sizeof error);
     good = good && gpt_trainer_open(&t, queue, &tiny, &short_schedule, data, 5, from ? &checkpoint : NULL);
-    while (good && t.step < last) good = gpt_trainer_step(&t) && (t.step % 2 || gpt_trainer_evaluate(&t, 4, true, &loss));
+    while (good && t.step < last)
+        good = gpt_trainer_step(&t) && (t.step % 2 || gpt_trainer_evaluate(&t, 4, true, &loss));
     good = good && gpt_trainer_save(&t, to);
     if (!good) printf("# %s%s\n", t.error, trine_error_message());
     gpt_trainer_close(&t);
@@ -143,27 +162,34 @@ static bool same_files(const char *a, const char *b) {
 
 static void check_resume(trine_queue *queue, trine_queue *single, const gpt_data *data) {
     tap(train_to(queue, data, NULL, 9, "straight"), "nine steps");
-    tap(train_to(queue, data, NULL, 4, "part") && train_to(queue, data, "part", 9, "resumed"), "four steps, and five more from the checkpoint");
+    tap(train_to(queue, data, NULL, 4, "part") && train_to(queue, data, "part", 9, "resumed"),
+        "four steps, and five more from the checkpoint");
     tap(same_files("straight", "resumed"), "both end in the same bits");
-    tap(train_to(single, data, "part", 9, "resumed") && same_files("straight", "resumed"), "and so they do with one thread");
+    tap(train_to(single, data, "part", 9, "resumed") && same_files("straight", "resumed"),
+        "and so they do with one thread");
     tiny.mixed = 1;
-    const bool mixed = train_to(queue, data, NULL, 9, "resumed") && train_to(queue, data, NULL, 4, "part") && !same_files("straight", "resumed");
-    tap(mixed && train_to(single, data, "part", 9, "straight") && same_files("straight", "resumed"), "likewise in bf16 with the optimizer in f32");
+    const bool mixed = train_to(queue, data, NULL, 9, "resumed") && train_to(queue, data, NULL, 4, "part") &&
+                       !same_files("straight", "resumed");
+    tap(mixed && train_to(single, data, "part", 9, "straight") && same_files("straight", "resumed"),
+        "likewise in bf16 with the optimizer in f32");
     tiny.mixed = 0;
     tap(train_to(queue, data, NULL, 9, "straight") && train_to(queue, data, NULL, 4, "part"), "and again in f32");
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- devices */
+/* ---------------------------------------------------------------------------------------------------------- devices */
 
 enum { CURVE = 100 };
-static const gpt_schedule long_schedule = { .steps = CURVE, .warmup = 7, .rate = 1e-2f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1 };
+static const gpt_schedule long_schedule = {
+    .steps = CURVE, .warmup = 7, .rate = 1e-2f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1
+};
 
 /* Changes every parameter by this part of it, up or down. */
 static bool perturb(gpt_model *model, double part, gpt_random *random) {
     const size_t bytes = (size_t)model->parameters * sizeof(float);
     float *param = malloc(bytes);
     bool good = param && trine_memory_read(model->queue, param, model->param, bytes) == TRINE_OK;
-    for (int64_t i = 0; good && i < model->parameters; i++) param[i] *= (float)(1 + (gpt_random_next(random) % 2 ? part : -part));
+    for (int64_t i = 0; good && i < model->parameters; i++)
+        param[i] *= (float)(1 + (gpt_random_next(random) % 2 ? part : -part));
     good = good && trine_memory_write(model->queue, model->param, param, bytes) == TRINE_OK;
     free(param);
     return good;
@@ -186,8 +212,10 @@ static bool curve_of(trine_queue *queue, const gpt_data *data, double part, floa
 /* The coefficient that the specification gives the longest product of the model, and the sum of a batch's losses. */
 static bool coefficients(trine_queue *queue, double *product_out, double *sum_out) {
     const int64_t rows = tiny.batch * tiny.context;
-    const trine_tensor x = trine_tensor_2d(NULL, TRINE_F32, tiny.width, rows), dy = trine_tensor_2d(NULL, TRINE_F32, rows, GPT_BYTES);
-    const trine_tensor dw = trine_tensor_2d(NULL, TRINE_F32, tiny.width, GPT_BYTES), row = trine_tensor_2d(NULL, TRINE_F32, 1, rows);
+    const trine_tensor x = trine_tensor_2d(NULL, TRINE_F32, tiny.width, rows),
+                       dy = trine_tensor_2d(NULL, TRINE_F32, rows, GPT_BYTES);
+    const trine_tensor dw = trine_tensor_2d(NULL, TRINE_F32, tiny.width, GPT_BYTES),
+                       row = trine_tensor_2d(NULL, TRINE_F32, 1, rows);
     const trine_tensor one = trine_tensor_1d(NULL, TRINE_F32, 1);
     const trine_matmul_args product = { TRINE_ARGS(matmul), .a = &x, .b = &dy, .d = &dw };
     const trine_reduce_sum_args sum = { TRINE_ARGS(reduce_sum), .x = &row, .row_sums = &one };
@@ -195,34 +223,38 @@ static bool coefficients(trine_queue *queue, double *product_out, double *sum_ou
            trine_error_bound(queue, TRINE_OP_REDUCE_SUM, &sum, "row_sums", sum_out) == TRINE_OK;
 }
 
-/* Another device, or CPU level, may round as the bounds allow. A product whose error is within its bound is the exact one of weights changed by the bound's
- * coefficient: how far such changes at each step take the losses is how far another device's may be; the mean of the losses has a bound of its own. */
+/* Another device, or CPU level, may round as the bounds allow. A product whose error is within its bound is the exact
+ * one of weights changed by the bound's coefficient: how far such changes at each step take the losses is how far
+ * another device's may be; the mean of the losses has a bound of its own. */
 static void check_device(trine_queue *queue, trine *lib, int device, const gpt_data *data) {
     float here[CURVE], there[CURVE], perturbed[CURVE];
     double product, sum, allowed = 0, worst = 0, most = 0;
     trine_device_info_t info = { .name = "?", .arch = "?" };
     trine_queue *other = NULL;
-    bool good = trine_device_info(lib, device, &info) == TRINE_OK && trine_queue_open(lib, device, NULL, &other) == TRINE_OK;
-    good = good && coefficients(queue, &product, &sum) && curve_of(queue, data, 0, here) && curve_of(other, data, 0, there) &&
-           curve_of(queue, data, product, perturbed);
+    bool good =
+        trine_device_info(lib, device, &info) == TRINE_OK && trine_queue_open(lib, device, NULL, &other) == TRINE_OK;
+    good = good && coefficients(queue, &product, &sum) && curve_of(queue, data, 0, here) &&
+           curve_of(other, data, 0, there) && curve_of(queue, data, product, perturbed);
     for (int i = 0; good && i < CURVE; i++) {
         const double off = fabs((double)there[i] - (double)here[i]);
         allowed = fmax(allowed, fabs((double)perturbed[i] - (double)here[i]));
         worst = fmax(worst, off / (allowed + 2 * (sum + 0x1p-24) * (double)here[i]));
         most = fmax(most, off);
     }
-    tap(good && worst <= 1, "the losses of %d steps on %s (%s): off by up to %.1e, %.2f of what the bounds allow", CURVE, info.name, info.arch, most, worst);
+    tap(good && worst <= 1, "the losses of %d steps on %s (%s): off by up to %.1e, %.2f of what the bounds allow",
+        CURVE, info.name, info.arch, most, worst);
     trine_queue_close(other);
 }
 
 static void check_devices(trine_queue *queue, trine *lib, const gpt_data *data) {
     trine *baseline = NULL;
-    if (trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .isa = "baseline" }, &baseline) == TRINE_OK) check_device(queue, baseline, 0, data);
+    if (trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .isa = "baseline" }, &baseline) == TRINE_OK)
+        check_device(queue, baseline, 0, data);
     for (int i = 1; i < trine_device_count(lib); i++) check_device(queue, lib, i, data);
     trine_close(baseline);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- damaged files */
+/* ---------------------------------------------------------------------------------------------------- damaged files */
 
 static bool parses(const uint8_t *bytes, size_t size) {
     gpt_checkpoint c;
@@ -276,12 +308,16 @@ static void check_damage(void) {
 static void check_write(trine_queue *queue, const gpt_data *data) {
     char error[256];
     gpt_checkpoint c;
-    tap(mkdir("directory", 0777) == 0 && !train_to(queue, data, "part", 4, "directory") && rmdir("directory") == 0, "a checkpoint cannot replace a directory");
+    tap(mkdir("directory", 0777) == 0 && !train_to(queue, data, "part", 4, "directory") && rmdir("directory") == 0,
+        "a checkpoint cannot replace a directory");
     tap(!train_to(queue, data, "part", 4, "missing/file"), "nor be written where there is no directory");
-    tap(!gpt_checkpoint_load(&c, "missing", error, sizeof error) && strstr(error, "missing"), "a file that is not there: %s", error);
+    tap(!gpt_checkpoint_load(&c, "missing", error, sizeof error) && strstr(error, "missing"),
+        "a file that is not there: %s", error);
     gpt_data d;
-    tap(!gpt_data_load(&d, "missing", 10, error, sizeof error) && strstr(error, "missing"), "a text that is not there: %s", error);
-    tap(!gpt_data_load(&d, "part", 1 << 20, error, sizeof error) && strstr(error, "needed"), "a text that is too short: %s", error);
+    tap(!gpt_data_load(&d, "missing", 10, error, sizeof error) && strstr(error, "missing"),
+        "a text that is not there: %s", error);
+    tap(!gpt_data_load(&d, "part", 1 << 20, error, sizeof error) && strstr(error, "needed"),
+        "a text that is too short: %s", error);
 }
 
 /* A text of two words in a changing pattern. */
@@ -302,8 +338,8 @@ int main(void) {
         printf("Bail out! %s: %s%s\n", folder, strerror(errno), error);
         return 1;
     }
-    const bool open =
-        trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &two, &queue) == TRINE_OK && trine_queue_open(lib, 0, &one, &single) == TRINE_OK;
+    const bool open = trine_open(NULL, &lib) == TRINE_OK && trine_queue_open(lib, 0, &two, &queue) == TRINE_OK &&
+                      trine_queue_open(lib, 0, &one, &single) == TRINE_OK;
     if (tap(open, "trine opens: %s", trine_error_message())) {
         check_gradients(queue);
         check_resume(queue, single, &data);
@@ -315,7 +351,8 @@ int main(void) {
     trine_queue_close(single);
     trine_close(lib);
     gpt_data_free(&data);
-    for (const char *const *name = (const char *const[]){ "text", "straight", "part", "resumed", NULL }; *name; name++) unlink(*name);
+    for (const char *const *name = (const char *const[]){ "text", "straight", "part", "resumed", NULL }; *name; name++)
+        unlink(*name);
     if (chdir("/") == 0) rmdir(folder);
     return tap_end();
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checkpoint file: a header of 64-bit words, losses, parameters and optimizer state, then the FNV-1a hash of all before it. */
+/* The checkpoint file: a header of 64-bit words, losses, parameters and optimizer state,
+ * then the FNV-1a hash of all before it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -87,21 +88,26 @@ static const char *header_check(const gpt_checkpoint *c, const uint64_t *word) {
     const char *wrong = gpt_config_check(&c->config);
     if (wrong) return wrong;
     const gpt_schedule *s = &c->schedule;
-    if (s->steps < 1 || s->steps > STEP_LIMIT || s->warmup < 0 || s->warmup > s->steps) return "the schedule's steps are out of range";
-    if (!within(s->rate, 0, 1e3f) || !within(s->beta1, 0, 0.9999999f) || !within(s->beta2, 0, 0.9999999f) || !within(s->weight_decay, 0, 1e3f) ||
-        !within(s->max_norm, 0, 1e30f))
+    if (s->steps < 1 || s->steps > STEP_LIMIT || s->warmup < 0 || s->warmup > s->steps)
+        return "the schedule's steps are out of range";
+    if (!within(s->rate, 0, 1e3f) || !within(s->beta1, 0, 0.9999999f) || !within(s->beta2, 0, 0.9999999f) ||
+        !within(s->weight_decay, 0, 1e3f) || !within(s->max_norm, 0, 1e30f))
         return "the schedule's rates are out of range";
     if (c->step < 0 || c->step > s->steps) return "the step is out of range";
-    if (c->history.count != c->step || c->history.held_out_count < 0 || c->history.held_out_count > c->step + 1) return "the history does not fit the step";
-    if (!(c->random.state[0] | c->random.state[1] | c->random.state[2] | c->random.state[3])) return "the random state is zero";
+    if (c->history.count != c->step || c->history.held_out_count < 0 || c->history.held_out_count > c->step + 1)
+        return "the history does not fit the step";
+    if (!(c->random.state[0] | c->random.state[1] | c->random.state[2] | c->random.state[3]))
+        return "the random state is zero";
     return c->parameters == gpt_parameters(&c->config) ? NULL : "the number of parameters does not fit the model";
 }
 
 static void header_read(gpt_checkpoint *c, const uint64_t *word) {
-    c->config = (gpt_config){ (int32_t)word[CONTEXT],  (int32_t)word[BATCH],  (int32_t)word[LAYERS],     (int32_t)word[WIDTH], (int32_t)word[HEADS],
-                              (int32_t)word[KV_HEADS], (int32_t)word[HIDDEN], (int32_t)word[VOCABULARY], (int32_t)word[MIXED] };
-    c->schedule = (gpt_schedule){ (int64_t)word[STEPS],  (int64_t)word[WARMUP],        float_of(word[RATE]),    float_of(word[BETA1]),
-                                  float_of(word[BETA2]), float_of(word[WEIGHT_DECAY]), float_of(word[MAX_NORM]) };
+    c->config = (gpt_config){ (int32_t)word[CONTEXT], (int32_t)word[BATCH],      (int32_t)word[LAYERS],
+                              (int32_t)word[WIDTH],   (int32_t)word[HEADS],      (int32_t)word[KV_HEADS],
+                              (int32_t)word[HIDDEN],  (int32_t)word[VOCABULARY], (int32_t)word[MIXED] };
+    c->schedule = (gpt_schedule){ (int64_t)word[STEPS],    (int64_t)word[WARMUP], float_of(word[RATE]),
+                                  float_of(word[BETA1]),   float_of(word[BETA2]), float_of(word[WEIGHT_DECAY]),
+                                  float_of(word[MAX_NORM]) };
     memcpy(c->random.state, word + RANDOM, sizeof c->random.state);
     c->text_hash = word[TEXT_HASH];
     c->step = (int64_t)word[STEP];
@@ -110,7 +116,9 @@ static void header_read(gpt_checkpoint *c, const uint64_t *word) {
 }
 
 /* Bytes of a file whose header has been checked. */
-static int64_t file_size(const gpt_checkpoint *c) { return 8 * HEADER + 4 * c->history.count + 12 * c->history.held_out_count + 12 * c->parameters + 8; }
+static int64_t file_size(const gpt_checkpoint *c) {
+    return 8 * HEADER + 4 * c->history.count + 12 * c->history.held_out_count + 12 * c->parameters + 8;
+}
 
 static bool allocate(gpt_checkpoint *c) {
     const size_t n = (size_t)c->parameters;
@@ -122,7 +130,8 @@ static bool allocate(gpt_checkpoint *c) {
     return c->history.train && c->history.held_out && c->param && c->m && c->v;
 }
 
-bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size_t size, char *error_out, size_t error_size) {
+bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size_t size, char *error_out,
+                          size_t error_size) {
     gpt_checkpoint c = { 0 };
     uint64_t word[HEADER];
     const char *wrong = NULL;

@@ -35,14 +35,17 @@ typedef struct gpt_checkpoint {
     float *param, *m, *v;
 } gpt_checkpoint;
 
-/* Reads a checkpoint from memory: magic, version, sizes, ranges and checksum are checked before anything is believed. On failure nothing is allocated, and
- * `error_out` says what is wrong. The file is little-endian, whatever the machine. */
-bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size_t size, char *error_out, size_t error_size);
+/* Reads a checkpoint from memory: magic, version, sizes, ranges and checksum are checked before anything is believed.
+ * On failure nothing is allocated, and `error_out` says what is wrong.
+ * The file is little-endian, whatever the machine. */
+bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size_t size, char *error_out,
+                          size_t error_size);
 
 /* The same from a file. */
 bool gpt_checkpoint_load(gpt_checkpoint *checkpoint, const char *path, char *error_out, size_t error_size);
 
-/* Writes a checkpoint beside `path`, then puts it in its place: whatever happens, `path` is the old file or the new one, whole. */
+/* Writes a checkpoint beside `path`, then puts it in its place: whatever happens,
+ * `path` is the old file or the new one, whole. */
 bool gpt_checkpoint_save(const gpt_checkpoint *checkpoint, const char *path, char *error_out, size_t error_size);
 
 void gpt_checkpoint_free(gpt_checkpoint *checkpoint);

@@ -13,7 +13,9 @@ typedef struct axes {
 } axes;
 
 static double x_of(const axes *a, double step) { return LEFT + step / a->steps * (WIDTH - LEFT - RIGHT); }
-static double y_of(const axes *a, double loss) { return TOP + (a->high - loss) / (a->high - a->low) * (HEIGHT - TOP - BOTTOM); }
+static double y_of(const axes *a, double loss) {
+    return TOP + (a->high - loss) / (a->high - a->low) * (HEIGHT - TOP - BOTTOM);
+}
 
 static axes axes_of(const gpt_history *h) {
     axes a = { h->count > 1 ? (double)h->count : 1, 0, 1 };
@@ -25,12 +27,18 @@ static axes axes_of(const gpt_history *h) {
 static void draw_axes(FILE *f, const axes *a) {
     const double grid = a->high > 10 ? 5 : a->high > 4 ? 1 : 0.5;
     for (double loss = a->low; loss <= a->high + 1e-9; loss += grid)
-        fprintf(f, "<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#ddd'/><text x='%d' y='%.1f' text-anchor='end'>%g</text>\n", LEFT, WIDTH - RIGHT,
-                y_of(a, loss), y_of(a, loss), LEFT - 8, y_of(a, loss) + 4, loss);
+        fprintf(f,
+                "<line x1='%d' x2='%d' y1='%.1f' y2='%.1f' stroke='#ddd'/><text x='%d' y='%.1f' "
+                "text-anchor='end'>%g</text>\n",
+                LEFT, WIDTH - RIGHT, y_of(a, loss), y_of(a, loss), LEFT - 8, y_of(a, loss) + 4, loss);
     for (int i = 0; i <= 4; i++)
-        fprintf(f, "<text x='%.1f' y='%d' text-anchor='middle'>%.0f</text>\n", x_of(a, a->steps * i / 4), HEIGHT - BOTTOM + 18, a->steps * i / 4);
+        fprintf(f, "<text x='%.1f' y='%d' text-anchor='middle'>%.0f</text>\n", x_of(a, a->steps * i / 4),
+                HEIGHT - BOTTOM + 18, a->steps * i / 4);
     fprintf(f, "<text x='%d' y='%d' text-anchor='middle'>step</text>\n", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10);
-    fprintf(f, "<text x='16' y='%d' text-anchor='middle' transform='rotate(-90 16 %d)'>cross-entropy, nats per byte</text>\n", HEIGHT / 2, HEIGHT / 2);
+    fprintf(
+        f,
+        "<text x='16' y='%d' text-anchor='middle' transform='rotate(-90 16 %d)'>cross-entropy, nats per byte</text>\n",
+        HEIGHT / 2, HEIGHT / 2);
 }
 
 /* At most MOST_POINTS of the steps; with `smoothing`, an exponential mean free of the bias of its start. */
@@ -48,18 +56,21 @@ static void draw_train(FILE *f, const axes *a, const gpt_history *h, double smoo
 
 static void draw(FILE *f, const gpt_history *h) {
     const axes a = axes_of(h);
-    fprintf(f, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' font-family='sans-serif' font-size='12'>\n", WIDTH, HEIGHT);
+    fprintf(f, "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 %d %d' font-family='sans-serif' font-size='12'>\n",
+            WIDTH, HEIGHT);
     fprintf(f, "<rect width='%d' height='%d' fill='white'/>\n", WIDTH, HEIGHT);
     fprintf(f, "<text x='%d' y='22' font-size='14'>Training loss (blue) and held-out loss (red)</text>\n", LEFT);
     draw_axes(f, &a);
     draw_train(f, &a, h, 0, "stroke='#ccd5e5' stroke-width='1'");
     draw_train(f, &a, h, 0.98, "stroke='#2563c9' stroke-width='2'");
     fprintf(f, "<polyline fill='none' stroke='#c92a2a' stroke-width='1.5' points='");
-    for (int64_t i = 0; i < h->held_out_count; i++) fprintf(f, "%.1f,%.1f ", x_of(&a, (double)h->held_out[i].step), y_of(&a, h->held_out[i].loss));
+    for (int64_t i = 0; i < h->held_out_count; i++)
+        fprintf(f, "%.1f,%.1f ", x_of(&a, (double)h->held_out[i].step), y_of(&a, h->held_out[i].loss));
     fprintf(f, "'/>\n");
     for (int64_t i = 0; i < h->held_out_count; i++)
-        fprintf(f, "<circle r='3' fill='#c92a2a' cx='%.1f' cy='%.1f'><title>step %lld: %.4f</title></circle>\n", x_of(&a, (double)h->held_out[i].step),
-                y_of(&a, h->held_out[i].loss), (long long)h->held_out[i].step, (double)h->held_out[i].loss);
+        fprintf(f, "<circle r='3' fill='#c92a2a' cx='%.1f' cy='%.1f'><title>step %lld: %.4f</title></circle>\n",
+                x_of(&a, (double)h->held_out[i].step), y_of(&a, h->held_out[i].loss), (long long)h->held_out[i].step,
+                (double)h->held_out[i].loss);
     fprintf(f, "</svg>\n");
 }
 

@@ -90,8 +90,9 @@ static bool add_file(text *t, const char *path, bool asked_for) {
 }
 
 static bool is_text_name(const char *name) {
-    static const char *const extensions[] = { ".c",   ".h",   ".cu",    ".hip", ".inl", ".cc",    ".cpp", ".py", ".sh", ".md",
-                                              ".rst", ".txt", ".build", ".scd", ".def", ".cmake", ".map", ".in", NULL };
+    static const char *const extensions[] = { ".c",   ".h",     ".cu",  ".hip", ".inl", ".cc",    ".cpp",
+                                              ".py",  ".sh",    ".md",  ".rst", ".txt", ".build", ".scd",
+                                              ".def", ".cmake", ".map", ".in",  NULL };
     static const char *const names[] = { "README", "NEWS", "LICENSE", "dev", NULL };
     const char *dot = strrchr(name, '.');
     for (int i = 0; dot && extensions[i]; i++)
@@ -141,7 +142,8 @@ static bool split(gpt_data *data, const text *t) {
     for (int64_t b = 0; b < blocks; b++) {
         const int64_t size = t->size - b * BLOCK < BLOCK ? t->size - b * BLOCK : BLOCK;
         const bool held = b % HOLD_OUT == HOLD_OUT - 1;
-        memcpy(held ? data->held_out + data->held_out_size : data->train + data->train_size, t->bytes + b * BLOCK, (size_t)size);
+        memcpy(held ? data->held_out + data->held_out_size : data->train + data->train_size, t->bytes + b * BLOCK,
+               (size_t)size);
         *(held ? &data->held_out_size : &data->train_size) += size;
     }
     data->files = t->files;
@@ -153,11 +155,12 @@ bool gpt_data_load(gpt_data *data, const char *path, int64_t least, char *error_
     *data = (gpt_data){ 0 };
     text t = { .error = error_out, .error_size = error_size };
     struct stat s;
-    bool good = stat(path, &s) == 0 ? S_ISDIR(s.st_mode) ? add_directory(&t, path, 0) : add_file(&t, path, true) : fail(&t, path);
+    bool good = stat(path, &s) == 0 ? S_ISDIR(s.st_mode) ? add_directory(&t, path, 0) : add_file(&t, path, true)
+                                    : fail(&t, path);
     if (good && !split(data, &t)) good = fail(&t, path);
     if (good && (data->train_size < least || data->held_out_size < least)) {
-        snprintf(error_out, error_size, "%s: %lld bytes of text leave %lld to hold out; %lld are needed", path, (long long)t.size,
-                 (long long)data->held_out_size, (long long)least);
+        snprintf(error_out, error_size, "%s: %lld bytes of text leave %lld to hold out; %lld are needed", path,
+                 (long long)t.size, (long long)data->held_out_size, (long long)least);
         good = false;
     }
     free(t.bytes);

@@ -14,9 +14,9 @@ typedef struct gpt_data {
     uint64_t hash; /* of the whole text */
 } gpt_data;
 
-/* Reads `path`. Of a directory: files with the extensions of sources and documents, in the order of their names; hidden files, build directories, links,
- * files above 1 MiB and files with NUL bytes are passed over. Fails with a message if a file cannot be read or there is less text than `least` bytes in
- * either part. */
+/* Reads `path`. Of a directory: files with the extensions of sources and documents, in the order of their names; hidden
+ * files, build directories, links, files above 1 MiB and files with NUL bytes are passed over. Fails with a message if
+ * a file cannot be read or there is less text than `least` bytes in either part. */
 bool gpt_data_load(gpt_data *data, const char *path, int64_t least, char *error_out, size_t error_size);
 void gpt_data_free(gpt_data *data);
 

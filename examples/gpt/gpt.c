@@ -21,33 +21,34 @@ typedef struct options {
     uint64_t seed;
 } options;
 
-static const char usage[] = "Usage: trine-gpt [OPTION]...\n"
-                            "Trains a decoder-only transformer on the bytes of a text, through trine.\n"
-                            "\n"
-                            "  --text PATH       a file, or a directory whose sources and documents are read (default: trine's own)\n"
-                            "  --steps N         optimizer steps (1000)\n"
-                            "  --batch N         sequences per step (8)\n"
-                            "  --context N       bytes per sequence (128)\n"
-                            "  --layers N        (5)\n"
-                            "  --width N         of the residual stream (128)\n"
-                            "  --heads N         of attention (4)\n"
-                            "  --kv-heads N      heads of keys and values, shared by the former (2)\n"
-                            "  --hidden N        width of the feed-forward layer (384)\n"
-                            "  --vocabulary N    rows of the embedding, of which the text uses 256 (256)\n"
-                            "  --mixed           activations, gradients and the weights in use in bf16, the optimizer's in f32\n"
-                            "  --rate X          learning rate (0.003)\n"
-                            "  --seed N          of weights and batches (1)\n"
-                            "  --device NAME     as trine info lists them (TRINE_DEVICE, else the best)\n"
-                            "  --threads N       on the CPU (the cores)\n"
-                            "  --save FILE       write a checkpoint at the end\n"
-                            "  --save-every N    and every N steps\n"
-                            "  --resume FILE     continue a checkpoint: model and schedule are the checkpoint's\n"
-                            "  --stop N          stop after step N of the schedule\n"
-                            "  --svg FILE        where the loss curve goes (gpt-loss.svg)\n"
-                            "  --losses FILE     write the loss of each step, one on a line\n"
-                            "  --sample N        bytes of text to write at the end (300)\n"
-                            "  --prompt TEXT     how that text begins\n"
-                            "  --help\n";
+static const char usage[] =
+    "Usage: trine-gpt [OPTION]...\n"
+    "Trains a decoder-only transformer on the bytes of a text, through trine.\n"
+    "\n"
+    "  --text PATH       a file, or a directory whose sources and documents are read (default: trine's own)\n"
+    "  --steps N         optimizer steps (1000)\n"
+    "  --batch N         sequences per step (8)\n"
+    "  --context N       bytes per sequence (128)\n"
+    "  --layers N        (5)\n"
+    "  --width N         of the residual stream (128)\n"
+    "  --heads N         of attention (4)\n"
+    "  --kv-heads N      heads of keys and values, shared by the former (2)\n"
+    "  --hidden N        width of the feed-forward layer (384)\n"
+    "  --vocabulary N    rows of the embedding, of which the text uses 256 (256)\n"
+    "  --mixed           activations, gradients and the weights in use in bf16, the optimizer's in f32\n"
+    "  --rate X          learning rate (0.003)\n"
+    "  --seed N          of weights and batches (1)\n"
+    "  --device NAME     as trine info lists them (TRINE_DEVICE, else the best)\n"
+    "  --threads N       on the CPU (the cores)\n"
+    "  --save FILE       write a checkpoint at the end\n"
+    "  --save-every N    and every N steps\n"
+    "  --resume FILE     continue a checkpoint: model and schedule are the checkpoint's\n"
+    "  --stop N          stop after step N of the schedule\n"
+    "  --svg FILE        where the loss curve goes (gpt-loss.svg)\n"
+    "  --losses FILE     write the loss of each step, one on a line\n"
+    "  --sample N        bytes of text to write at the end (300)\n"
+    "  --prompt TEXT     how that text begins\n"
+    "  --help\n";
 
 static volatile sig_atomic_t interrupted;
 static void interrupt(int signal_number) { interrupted = signal_number; }
@@ -63,7 +64,7 @@ static int complain(const char *what, const char *why) {
     return 1;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------------- options */
+/* ---------------------------------------------------------------------------------------------------------- options */
 
 enum {
     TEXT = 256,
@@ -190,7 +191,7 @@ static int options_read(options *o, int argc, char **argv) {
     return wrong ? complain(wrong, ""), 2 : -1;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- progress */
+/* --------------------------------------------------------------------------------------------------------- progress */
 
 typedef struct progress {
     bool terminal;
@@ -204,9 +205,13 @@ static bool progress_due(const progress *p, const gpt_trainer *t) {
     return p->terminal ? now() - p->shown >= 0.1 : done % every == 0;
 }
 
-static double tokens_of(const gpt_trainer *t, int64_t steps) { return (double)(steps * t->model.config.batch * t->model.config.context); }
+static double tokens_of(const gpt_trainer *t, int64_t steps) {
+    return (double)(steps * t->model.config.batch * t->model.config.context);
+}
 
-static double tokens_per_second(const progress *p, const gpt_trainer *t) { return p->training > 0 ? tokens_of(t, t->step - p->first - 1) / p->training : 0; }
+static double tokens_per_second(const progress *p, const gpt_trainer *t) {
+    return p->training > 0 ? tokens_of(t, t->step - p->first - 1) / p->training : 0;
+}
 
 static void progress_show(progress *p, const gpt_trainer *t, bool finish) {
     const int64_t done = t->step - p->first;
@@ -224,8 +229,9 @@ static void progress_show(progress *p, const gpt_trainer *t, bool finish) {
         bar[30] = 0;
         printf("\r[%s] ", bar);
     }
-    printf("step %lld/%lld  loss %.3f  held-out %.3f  %.0f tokens/s  ETA %d:%02d%s", (long long)t->step, (long long)t->schedule.steps, p->mean / p->weight,
-           held, tokens_per_second(p, t), (int)left / 60, (int)left % 60, p->terminal ? "\033[K" : "\n");
+    printf("step %lld/%lld  loss %.3f  held-out %.3f  %.0f tokens/s  ETA %d:%02d%s", (long long)t->step,
+           (long long)t->schedule.steps, p->mean / p->weight, held, tokens_per_second(p, t), (int)left / 60,
+           (int)left % 60, p->terminal ? "\033[K" : "\n");
     if (p->terminal && finish) putchar('\n');
     fflush(stdout);
 }
@@ -259,10 +265,14 @@ static bool write_losses(const gpt_trainer *t, const char *path) {
     return fclose(file) == 0;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------------- main */
+/* ------------------------------------------------------------------------------------------------------------- main */
 
 static int run(gpt_trainer *t, const options *o) {
-    progress p = { .terminal = isatty(STDOUT_FILENO), .begun = now(), .first = t->step, .last = t->schedule.steps, .entered = t->step };
+    progress p = { .terminal = isatty(STDOUT_FILENO),
+                   .begun = now(),
+                   .first = t->step,
+                   .last = t->schedule.steps,
+                   .entered = t->step };
     double held_out;
     if (o->stop && o->stop < p.last) p.last = o->stop > t->step ? o->stop : t->step;
     if (!train(t, o, &p)) return complain(t->error, "");
@@ -282,15 +292,17 @@ static int run(gpt_trainer *t, const options *o) {
     return 0;
 }
 
-static int with_queue(const options *o, const gpt_checkpoint *from, const gpt_data *data, trine_queue *queue, const trine *lib) {
+static int with_queue(const options *o, const gpt_checkpoint *from, const gpt_data *data, trine_queue *queue,
+                      const trine *lib) {
     gpt_trainer t = { 0 };
     trine_device_info_t device;
     int status = 1;
     if (!gpt_trainer_open(&t, queue, &o->config, &o->schedule, data, o->seed, from)) {
         complain(t.error, "");
     } else if (trine_device_info(lib, trine_queue_device(queue), &device) == TRINE_OK) {
-        printf("%lld parameters in %d layers on %s (%s, %s); %lld bytes of text in %lld files, %lld held out\n", (long long)t.model.parameters,
-               (int)o->config.layers, device.name, device.model, device.arch, (long long)(data->train_size + data->held_out_size), (long long)data->files,
+        printf("%lld parameters in %d layers on %s (%s, %s); %lld bytes of text in %lld files, %lld held out\n",
+               (long long)t.model.parameters, (int)o->config.layers, device.name, device.model, device.arch,
+               (long long)(data->train_size + data->held_out_size), (long long)data->files,
                (long long)data->held_out_size);
         if (from) printf("continuing %s at step %lld\n", o->resume, (long long)t.step);
         if (from && from->text_hash != data->hash) printf("the text is not the one the checkpoint was trained on\n");
@@ -321,13 +333,22 @@ static int with_data(const options *o, const gpt_checkpoint *from, const gpt_dat
 
 int main(int argc, char **argv) {
     setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
-    options o = { .text = GPT_TEXT,
-                  .svg = "gpt-loss.svg",
-                  .prompt = "/* ",
-                  .sample = 300,
-                  .seed = 1,
-                  .config = { .context = 128, .batch = 8, .layers = 5, .width = 128, .heads = 4, .kv_heads = 2, .hidden = 384, .vocabulary = GPT_BYTES },
-                  .schedule = { .steps = 1000, .rate = 3e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1 } };
+    options o = {
+        .text = GPT_TEXT,
+        .svg = "gpt-loss.svg",
+        .prompt = "/* ",
+        .sample = 300,
+        .seed = 1,
+        .config = { .context = 128,
+                    .batch = 8,
+                    .layers = 5,
+                    .width = 128,
+                    .heads = 4,
+                    .kv_heads = 2,
+                    .hidden = 384,
+                    .vocabulary = GPT_BYTES },
+        .schedule = { .steps = 1000, .rate = 3e-3f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1 }
+    };
     char error[512];
     gpt_checkpoint from = { 0 };
     gpt_data data = { 0 };

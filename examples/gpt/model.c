@@ -20,7 +20,8 @@ const char *gpt_config_check(const gpt_config *c) {
     if (c->batch < 1 || c->batch > 1 << 14) return "the batch must be 1 to 16384 sequences";
     if (c->layers < 1 || c->layers > GPT_MAX_LAYERS) return "there must be 1 to 64 layers";
     if (c->width < 1 || c->width > 1 << 14) return "the width must be 1 to 16384";
-    if (c->heads < 1 || c->heads > c->width || c->width % c->heads || c->width / c->heads % 2) return "heads must divide the width into an even number";
+    if (c->heads < 1 || c->heads > c->width || c->width % c->heads || c->width / c->heads % 2)
+        return "heads must divide the width into an even number";
     if (c->kv_heads < 1 || c->kv_heads > c->heads || c->heads % c->kv_heads) return "kv-heads must divide heads";
     if (c->hidden < 1 || c->hidden > 1 << 16) return "the hidden width must be 1 to 65536";
     if (c->vocabulary < GPT_BYTES || c->vocabulary > 1 << 20) return "the vocabulary must be 256 to 1048576";
@@ -28,7 +29,7 @@ const char *gpt_config_check(const gpt_config *c) {
     return NULL;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- layout and memory */
+/* ------------------------------------------------------------------------------------------------ layout and memory */
 
 static int64_t take(int64_t *at, int64_t count) {
     const int64_t here = *at;
@@ -71,44 +72,57 @@ static bool reserve_bytes(gpt_model *model, void *pointer_out, int64_t count, si
 }
 
 /* So many numbers of 32 bits; or of the model's type. */
-static bool reserve(gpt_model *model, void *pointer_out, int64_t count) { return reserve_bytes(model, pointer_out, count, 4); }
+static bool reserve(gpt_model *model, void *pointer_out, int64_t count) {
+    return reserve_bytes(model, pointer_out, count, 4);
+}
 static bool reserve_typed(gpt_model *model, void *pointer_out, int64_t count) {
     return reserve_bytes(model, pointer_out, count, trine_dtype_size(model->type));
 }
 
 static bool reserve_all(gpt_model *model) {
     const gpt_config *c = &model->config;
-    const int64_t r = (int64_t)c->batch * c->context, wide = r * c->width, qkv = r * qkv_width(c), n = model->parameters;
-    TRY(reserve(model, &model->param, n) && reserve_typed(model, &model->grad, n) && reserve(model, &model->m, n) && reserve(model, &model->v, n));
+    const int64_t r = (int64_t)c->batch * c->context, wide = r * c->width, qkv = r * qkv_width(c),
+                  n = model->parameters;
+    TRY(reserve(model, &model->param, n) && reserve_typed(model, &model->grad, n) && reserve(model, &model->m, n) &&
+        reserve(model, &model->v, n));
     model->weight = model->param;
     TRY(!c->mixed || reserve_typed(model, &model->weight, n));
-    TRY(reserve(model, &model->cosines, c->context * head_size(c) / 2) && reserve(model, &model->sines, c->context * head_size(c) / 2));
-    TRY(reserve(model, &model->tokens, r) && reserve(model, &model->labels, r) && reserve(model, &model->losses, GPT_MAX_LOSSES) &&
-        reserve(model, &model->byte_logits, GPT_BYTES));
-    TRY(reserve_typed(model, &model->stream, wide) && reserve(model, &model->rstd, r) && reserve_typed(model, &model->normed, wide));
+    TRY(reserve(model, &model->cosines, c->context * head_size(c) / 2) &&
+        reserve(model, &model->sines, c->context * head_size(c) / 2));
+    TRY(reserve(model, &model->tokens, r) && reserve(model, &model->labels, r) &&
+        reserve(model, &model->losses, GPT_MAX_LOSSES) && reserve(model, &model->byte_logits, GPT_BYTES));
+    TRY(reserve_typed(model, &model->stream, wide) && reserve(model, &model->rstd, r) &&
+        reserve_typed(model, &model->normed, wide));
     TRY(reserve_typed(model, &model->delta, wide) && reserve_typed(model, &model->logits, r * c->vocabulary));
     TRY(reserve(model, &model->loss, r) && reserve(model, &model->dloss, 1) && reserve(model, &model->scale, 2));
-    TRY(reserve_typed(model, &model->dstream[0], wide) && reserve_typed(model, &model->dstream[1], wide) && reserve_typed(model, &model->dnormed, wide));
+    TRY(reserve_typed(model, &model->dstream[0], wide) && reserve_typed(model, &model->dstream[1], wide) &&
+        reserve_typed(model, &model->dnormed, wide));
     TRY(reserve_typed(model, &model->dqkv, qkv) && reserve_typed(model, &model->dmixed, wide));
-    TRY(reserve_typed(model, &model->dgate_up, r * 2 * c->hidden) && reserve_typed(model, &model->dactivated, r * c->hidden));
+    TRY(reserve_typed(model, &model->dgate_up, r * 2 * c->hidden) &&
+        reserve_typed(model, &model->dactivated, r * c->hidden));
     for (int i = 0; i < c->layers; i++) {
         gpt_layer *l = &model->layer[i];
-        TRY(reserve_typed(model, &l->stream, wide) && reserve(model, &l->rstd, r) && reserve_typed(model, &l->normed, wide));
-        TRY(reserve_typed(model, &l->qkv, qkv) && reserve_typed(model, &l->mixed, wide) && reserve(model, &l->lse, r * c->heads));
-        TRY(reserve_typed(model, &l->middle, wide) && reserve(model, &l->middle_rstd, r) && reserve_typed(model, &l->middle_normed, wide));
+        TRY(reserve_typed(model, &l->stream, wide) && reserve(model, &l->rstd, r) &&
+            reserve_typed(model, &l->normed, wide));
+        TRY(reserve_typed(model, &l->qkv, qkv) && reserve_typed(model, &l->mixed, wide) &&
+            reserve(model, &l->lse, r * c->heads));
+        TRY(reserve_typed(model, &l->middle, wide) && reserve(model, &l->middle_rstd, r) &&
+            reserve_typed(model, &l->middle_normed, wide));
         TRY(reserve_typed(model, &l->gate_up, r * 2 * c->hidden) && reserve_typed(model, &l->activated, r * c->hidden));
     }
     return true;
 }
 
-/* Normal weights of deviation 0.02, those that write to the residual stream smaller by the root of their number; norms are 1. */
+/* Normal weights of deviation 0.02, those that write to the residual stream smaller by the root of their number;
+ * norms are 1. */
 static void initialize(const gpt_model *model, float *param, uint64_t seed) {
     const gpt_config *c = &model->config;
     gpt_random random;
     gpt_random_seed(&random, seed);
     for (int64_t i = 0; i < model->parameters; i++) {
         const double radius = sqrt(-2 * log(1 - gpt_random_uniform(&random)));
-        param[i] = i < model->decayed ? (float)(0.02 * radius * cos(6.283185307179586 * gpt_random_uniform(&random))) : 1.0f;
+        param[i] =
+            i < model->decayed ? (float)(0.02 * radius * cos(6.283185307179586 * gpt_random_uniform(&random))) : 1.0f;
     }
     const float shrink = (float)(1 / sqrt(2.0 * c->layers));
     for (int l = 0; l < c->layers; l++) {
@@ -122,7 +136,8 @@ static bool fill_memory(gpt_model *model, float *scratch, uint64_t seed) {
     const size_t bytes = (size_t)model->parameters * sizeof(float);
     const int64_t half = head_size(c) / 2;
     memset(scratch, 0, bytes);
-    TRY(trine_memory_write(model->queue, model->m, scratch, bytes) == TRINE_OK && trine_memory_write(model->queue, model->v, scratch, bytes) == TRINE_OK);
+    TRY(trine_memory_write(model->queue, model->m, scratch, bytes) == TRINE_OK &&
+        trine_memory_write(model->queue, model->v, scratch, bytes) == TRINE_OK);
     initialize(model, scratch, seed);
     TRY(trine_memory_write(model->queue, model->param, scratch, bytes) == TRINE_OK && gpt_refresh(model));
     for (int sine = 0; sine < 2; sine++) {
@@ -130,7 +145,8 @@ static bool fill_memory(gpt_model *model, float *scratch, uint64_t seed) {
             const double angle = (double)(i / half) * pow(10000, -(double)(i % half) / (double)half);
             scratch[i] = (float)(sine ? sin(angle) : cos(angle));
         }
-        TRY(trine_memory_write(model->queue, sine ? model->sines : model->cosines, scratch, (size_t)(c->context * half) * sizeof(float)) == TRINE_OK);
+        TRY(trine_memory_write(model->queue, sine ? model->sines : model->cosines, scratch,
+                               (size_t)(c->context * half) * sizeof(float)) == TRINE_OK);
     }
     return true;
 }
@@ -160,29 +176,40 @@ void gpt_close(gpt_model *model) {
     *model = (gpt_model){ 0 };
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- views */
+/* ------------------------------------------------------------------------------------------------------------ views */
 
 /* Element `i` of memory of the model's type. */
-static void *at(const gpt_model *model, const void *data, int64_t i) { return (char *)(uintptr_t)data + i * (int64_t)trine_dtype_size(model->type); }
+static void *at(const gpt_model *model, const void *data, int64_t i) {
+    return (char *)(uintptr_t)data + i * (int64_t)trine_dtype_size(model->type);
+}
 
-static trine_tensor vector(const float *data, int64_t n) { return trine_tensor_1d((void *)(uintptr_t)data, TRINE_F32, n); }
-static trine_tensor plain(const float *data, int64_t rows, int64_t columns) { return trine_tensor_2d((void *)(uintptr_t)data, TRINE_F32, rows, columns); }
-static trine_tensor typed(const gpt_model *model, const void *data, int64_t n) { return trine_tensor_1d((void *)(uintptr_t)data, model->type, n); }
+static trine_tensor vector(const float *data, int64_t n) {
+    return trine_tensor_1d((void *)(uintptr_t)data, TRINE_F32, n);
+}
+static trine_tensor plain(const float *data, int64_t rows, int64_t columns) {
+    return trine_tensor_2d((void *)(uintptr_t)data, TRINE_F32, rows, columns);
+}
+static trine_tensor typed(const gpt_model *model, const void *data, int64_t n) {
+    return trine_tensor_1d((void *)(uintptr_t)data, model->type, n);
+}
 static trine_tensor matrix(const gpt_model *model, const void *data, int64_t rows, int64_t columns) {
     return trine_tensor_2d((void *)(uintptr_t)data, model->type, rows, columns);
 }
 
 /* Columns [first, first + columns) of a matrix of `width` columns. */
-static trine_tensor columns_of(const gpt_model *model, void *data, int64_t rows, int64_t width, int64_t first, int64_t columns) {
+static trine_tensor columns_of(const gpt_model *model, void *data, int64_t rows, int64_t width, int64_t first,
+                               int64_t columns) {
     trine_tensor t = matrix(model, at(model, data, first), rows, columns);
     t.stride[0] = width;
     return t;
 }
 
 /* Heads [first, first + count) of the rows of qkv: sequences, length, count, head. */
-static trine_tensor heads_of(const gpt_model *model, void *qkv, int64_t first, int64_t count, int sequences, int length) {
+static trine_tensor heads_of(const gpt_model *model, void *qkv, int64_t first, int64_t count, int sequences,
+                             int length) {
     const gpt_config *c = &model->config;
-    trine_tensor t = trine_tensor_4d(at(model, qkv, first * head_size(c)), model->type, sequences, length, count, head_size(c));
+    trine_tensor t =
+        trine_tensor_4d(at(model, qkv, first * head_size(c)), model->type, sequences, length, count, head_size(c));
     t.stride[1] = qkv_width(c);
     t.stride[0] = t.stride[1] * length;
     return t;
@@ -195,45 +222,58 @@ static bool product(gpt_model *model, const trine_tensor *a, const trine_tensor 
 }
 
 /* For y = x w with x [r, in] and w [in, out]: the gradient of w, and that of x. */
-static bool product_gradient(gpt_model *model, void *x, int64_t w, void *dy, void *dx, int64_t r, int64_t in, int64_t out) {
-    const trine_tensor input = matrix(model, x, r, in), weight = matrix(model, at(model, model->weight, w), in, out), doutput = matrix(model, dy, r, out);
+static bool product_gradient(gpt_model *model, void *x, int64_t w, void *dy, void *dx, int64_t r, int64_t in,
+                             int64_t out) {
+    const trine_tensor input = matrix(model, x, r, in), weight = matrix(model, at(model, model->weight, w), in, out),
+                       doutput = matrix(model, dy, r, out);
     const trine_tensor dinput = matrix(model, dx, r, in), dweight = matrix(model, at(model, model->grad, w), in, out);
     const trine_tensor input_t = trine_tensor_transpose(&input), weight_t = trine_tensor_transpose(&weight);
     return product(model, &input_t, &doutput, &dweight) && product(model, &doutput, &weight_t, &dinput);
 }
 
 /* stream = delta + residual (delta itself without a residual), normed = its norm. */
-static bool norm(gpt_model *model, void *delta, void *residual, int64_t weight, void *stream, float *rstd, void *normed, int64_t r) {
+static bool norm(gpt_model *model, void *delta, void *residual, int64_t weight, void *stream, float *rstd, void *normed,
+                 int64_t r) {
     const int64_t n = model->config.width;
-    const trine_tensor x = matrix(model, delta, r, n), before = matrix(model, residual, r, n), w = typed(model, at(model, model->weight, weight), n);
+    const trine_tensor x = matrix(model, delta, r, n), before = matrix(model, residual, r, n),
+                       w = typed(model, at(model, model->weight, weight), n);
     const trine_tensor y = matrix(model, normed, r, n), sum = matrix(model, stream, r, n), scale = vector(rstd, r);
-    RUN(rms_norm, .x = &x, .residual = residual ? &before : NULL, .weight = &w, .y = &y, .residual_out = residual ? &sum : NULL, .rstd = &scale);
+    RUN(rms_norm, .x = &x, .residual = residual ? &before : NULL, .weight = &w, .y = &y,
+        .residual_out = residual ? &sum : NULL, .rstd = &scale);
     return true;
 }
 
 /* Its gradient: dstream_out = what arrives through the norm + dstream (NULL: nothing). */
-static bool norm_gradient(gpt_model *model, void *stream, float *rstd, int64_t weight, void *dstream, void *dstream_out, int64_t r) {
+static bool norm_gradient(gpt_model *model, void *stream, float *rstd, int64_t weight, void *dstream, void *dstream_out,
+                          int64_t r) {
     const int64_t n = model->config.width;
-    const trine_tensor dy = matrix(model, model->dnormed, r, n), h = matrix(model, stream, r, n), w = typed(model, at(model, model->weight, weight), n),
-                       scale = vector(rstd, r);
-    const trine_tensor residual = matrix(model, dstream, r, n), dx = matrix(model, dstream_out, r, n), dw = typed(model, at(model, model->grad, weight), n);
-    RUN(rms_norm_backward, .dy = &dy, .h = &h, .weight = &w, .rstd = &scale, .dresidual = dstream ? &residual : NULL, .dx = &dx, .dweight = &dw);
+    const trine_tensor dy = matrix(model, model->dnormed, r, n), h = matrix(model, stream, r, n),
+                       w = typed(model, at(model, model->weight, weight), n), scale = vector(rstd, r);
+    const trine_tensor residual = matrix(model, dstream, r, n), dx = matrix(model, dstream_out, r, n),
+                       dw = typed(model, at(model, model->grad, weight), n);
+    RUN(rms_norm_backward, .dy = &dy, .h = &h, .weight = &w, .rstd = &scale, .dresidual = dstream ? &residual : NULL,
+        .dx = &dx, .dweight = &dw);
     return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- forward */
+/* ---------------------------------------------------------------------------------------------------------- forward */
 
 static bool attend(gpt_model *model, gpt_layer *l, int sequences, int length) {
     const gpt_config *c = &model->config;
     const int64_t r = (int64_t)sequences * length;
-    const trine_tensor x = matrix(model, l->normed, r, c->width), w = matrix(model, at(model, model->weight, l->w_qkv), c->width, qkv_width(c));
-    const trine_tensor qkv = matrix(model, l->qkv, r, qkv_width(c)), rotated = heads_of(model, l->qkv, 0, c->heads + c->kv_heads, sequences, length);
-    const trine_tensor cosines = plain(model->cosines, c->context, head_size(c) / 2), sines = plain(model->sines, c->context, head_size(c) / 2);
-    const trine_tensor q = heads_of(model, l->qkv, 0, c->heads, sequences, length), k = heads_of(model, l->qkv, c->heads, c->kv_heads, sequences, length);
+    const trine_tensor x = matrix(model, l->normed, r, c->width),
+                       w = matrix(model, at(model, model->weight, l->w_qkv), c->width, qkv_width(c));
+    const trine_tensor qkv = matrix(model, l->qkv, r, qkv_width(c)),
+                       rotated = heads_of(model, l->qkv, 0, c->heads + c->kv_heads, sequences, length);
+    const trine_tensor cosines = plain(model->cosines, c->context, head_size(c) / 2),
+                       sines = plain(model->sines, c->context, head_size(c) / 2);
+    const trine_tensor q = heads_of(model, l->qkv, 0, c->heads, sequences, length),
+                       k = heads_of(model, l->qkv, c->heads, c->kv_heads, sequences, length);
     const trine_tensor v = heads_of(model, l->qkv, c->heads + c->kv_heads, c->kv_heads, sequences, length);
     const trine_tensor o = trine_tensor_4d(l->mixed, model->type, sequences, length, c->heads, head_size(c));
     const trine_tensor lse = trine_tensor_3d(l->lse, TRINE_F32, sequences, c->heads, length);
-    const trine_tensor mixed = matrix(model, l->mixed, r, c->width), w_mixed = matrix(model, at(model, model->weight, l->w_mixed), c->width, c->width);
+    const trine_tensor mixed = matrix(model, l->mixed, r, c->width),
+                       w_mixed = matrix(model, at(model, model->weight, l->w_mixed), c->width, c->width);
     const trine_tensor delta = matrix(model, model->delta, r, c->width);
     TRY(product(model, &x, &w, &qkv));
     RUN(rope, .x = &rotated, .cos = &cosines, .sin = &sines, .y = &rotated);
@@ -244,10 +284,14 @@ static bool attend(gpt_model *model, gpt_layer *l, int sequences, int length) {
 static bool feed_forward(gpt_model *model, gpt_layer *l, int64_t r) {
     const gpt_config *c = &model->config;
     const int64_t hidden = c->hidden;
-    const trine_tensor x = matrix(model, l->middle_normed, r, c->width), w = matrix(model, at(model, model->weight, l->w_gate_up), c->width, 2 * hidden);
-    const trine_tensor both = matrix(model, l->gate_up, r, 2 * hidden), gate = columns_of(model, l->gate_up, r, 2 * hidden, 0, hidden);
-    const trine_tensor up = columns_of(model, l->gate_up, r, 2 * hidden, hidden, hidden), activated = matrix(model, l->activated, r, hidden);
-    const trine_tensor w_down = matrix(model, at(model, model->weight, l->w_down), hidden, c->width), delta = matrix(model, model->delta, r, c->width);
+    const trine_tensor x = matrix(model, l->middle_normed, r, c->width),
+                       w = matrix(model, at(model, model->weight, l->w_gate_up), c->width, 2 * hidden);
+    const trine_tensor both = matrix(model, l->gate_up, r, 2 * hidden),
+                       gate = columns_of(model, l->gate_up, r, 2 * hidden, 0, hidden);
+    const trine_tensor up = columns_of(model, l->gate_up, r, 2 * hidden, hidden, hidden),
+                       activated = matrix(model, l->activated, r, hidden);
+    const trine_tensor w_down = matrix(model, at(model, model->weight, l->w_down), hidden, c->width),
+                       delta = matrix(model, model->delta, r, c->width);
     TRY(product(model, &x, &w, &both));
     RUN(swiglu, .gate = &gate, .up = &up, .y = &activated);
     return product(model, &activated, &w_down, &delta);
@@ -257,7 +301,8 @@ static bool feed_forward(gpt_model *model, gpt_layer *l, int64_t r) {
 static bool forward(gpt_model *model, int sequences, int length) {
     const gpt_config *c = &model->config;
     const int64_t r = (int64_t)sequences * length;
-    const trine_tensor table = matrix(model, model->weight, c->vocabulary, c->width), ids = trine_tensor_1d(model->tokens, TRINE_I32, r);
+    const trine_tensor table = matrix(model, model->weight, c->vocabulary, c->width),
+                       ids = trine_tensor_1d(model->tokens, TRINE_I32, r);
     const trine_tensor embedded = matrix(model, model->layer[0].stream, r, c->width);
     RUN(embedding, .table = &table, .ids = &ids, .y = &embedded);
     for (int i = 0; i < c->layers; i++) {
@@ -268,7 +313,8 @@ static bool forward(gpt_model *model, int sequences, int length) {
         TRY(norm(model, model->delta, l->stream, l->middle_norm, l->middle, l->middle_rstd, l->middle_normed, r));
         TRY(feed_forward(model, l, r));
     }
-    TRY(norm(model, model->delta, model->layer[c->layers - 1].middle, model->final_norm, model->stream, model->rstd, model->normed, r));
+    TRY(norm(model, model->delta, model->layer[c->layers - 1].middle, model->final_norm, model->stream, model->rstd,
+             model->normed, r));
     const trine_tensor x = matrix(model, model->normed, r, c->width), table_t = trine_tensor_transpose(&table),
                        logits = matrix(model, model->logits, r, c->vocabulary);
     return product(model, &x, &table_t, &logits);
@@ -277,7 +323,8 @@ static bool forward(gpt_model *model, int sequences, int length) {
 /* And to the loss of each token. The gradient of their mean takes the logits' place. */
 static bool losses(gpt_model *model, int sequences, int length) {
     const int64_t r = (int64_t)sequences * length;
-    const trine_tensor logits = matrix(model, model->logits, r, model->config.vocabulary), targets = trine_tensor_1d(model->labels, TRINE_I32, r);
+    const trine_tensor logits = matrix(model, model->logits, r, model->config.vocabulary),
+                       targets = trine_tensor_1d(model->labels, TRINE_I32, r);
     const trine_tensor loss = vector(model->loss, r), dloss = vector(model->dloss, 1);
     TRY(forward(model, sequences, length));
     if (model->dloss_rows != r) {
@@ -289,7 +336,8 @@ static bool losses(gpt_model *model, int sequences, int length) {
     return true;
 }
 
-bool gpt_loss(gpt_model *model, const int32_t *tokens, const int32_t *labels, int sequences, int length, double *loss_out) {
+bool gpt_loss(gpt_model *model, const int32_t *tokens, const int32_t *labels, int sequences, int length,
+              double *loss_out) {
     const int64_t r = (int64_t)sequences * length;
     TRY(trine_memory_write(model->queue, model->tokens, tokens, (size_t)r * sizeof *tokens) == TRINE_OK);
     TRY(trine_memory_write(model->queue, model->labels, labels, (size_t)r * sizeof *labels) == TRINE_OK);
@@ -303,7 +351,8 @@ bool gpt_loss(gpt_model *model, const int32_t *tokens, const int32_t *labels, in
 
 bool gpt_loss_of_text(gpt_model *model, const int32_t *text, const int64_t *place, int slot) {
     const int64_t batch = model->config.batch, context = model->config.context, r = batch * context;
-    const trine_tensor loss = plain(model->loss, 1, r), sum = vector(model->scale + 1, 1), mean = vector(model->losses + slot, 1);
+    const trine_tensor loss = plain(model->loss, 1, r), sum = vector(model->scale + 1, 1),
+                       mean = vector(model->losses + slot, 1);
     for (int64_t b = 0; b < batch; b++) {
         const size_t bytes = (size_t)context * sizeof *text;
         TRY(trine_memory_copy(model->queue, model->tokens + b * context, text + place[b], bytes) == TRINE_OK);
@@ -317,49 +366,60 @@ bool gpt_loss_of_text(gpt_model *model, const int32_t *text, const int64_t *plac
 
 bool gpt_predict(gpt_model *model, const int32_t *tokens, int length, float logits_out[GPT_BYTES]) {
     const int64_t last = (int64_t)(length - 1) * model->config.vocabulary;
-    const trine_tensor logits = typed(model, at(model, model->logits, last), GPT_BYTES), wide = vector(model->byte_logits, GPT_BYTES);
-    TRY(trine_memory_write(model->queue, model->tokens, tokens, (size_t)length * sizeof *tokens) == TRINE_OK && forward(model, 1, length));
+    const trine_tensor logits = typed(model, at(model, model->logits, last), GPT_BYTES),
+                       wide = vector(model->byte_logits, GPT_BYTES);
+    TRY(trine_memory_write(model->queue, model->tokens, tokens, (size_t)length * sizeof *tokens) == TRINE_OK &&
+        forward(model, 1, length));
     RUN(cast, .x = &logits, .y = &wide);
     return trine_memory_read(model->queue, logits_out, model->byte_logits, GPT_BYTES * sizeof(float)) == TRINE_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- backward */
+/* --------------------------------------------------------------------------------------------------------- backward */
 
 static bool attend_gradient(gpt_model *model, gpt_layer *l, void *dstream, int sequences, int length) {
     const gpt_config *c = &model->config;
     const int64_t r = (int64_t)sequences * length, heads = c->heads, kv = c->kv_heads;
-    const trine_tensor q = heads_of(model, l->qkv, 0, heads, sequences, length), k = heads_of(model, l->qkv, heads, kv, sequences, length);
+    const trine_tensor q = heads_of(model, l->qkv, 0, heads, sequences, length),
+                       k = heads_of(model, l->qkv, heads, kv, sequences, length);
     const trine_tensor v = heads_of(model, l->qkv, heads + kv, kv, sequences, length);
-    const trine_tensor dq = heads_of(model, model->dqkv, 0, heads, sequences, length), dk = heads_of(model, model->dqkv, heads, kv, sequences, length);
+    const trine_tensor dq = heads_of(model, model->dqkv, 0, heads, sequences, length),
+                       dk = heads_of(model, model->dqkv, heads, kv, sequences, length);
     const trine_tensor dv = heads_of(model, model->dqkv, heads + kv, kv, sequences, length);
     const trine_tensor o = trine_tensor_4d(l->mixed, model->type, sequences, length, heads, head_size(c));
     const trine_tensor dout = trine_tensor_4d(model->dmixed, model->type, sequences, length, heads, head_size(c));
     const trine_tensor lse = trine_tensor_3d(l->lse, TRINE_F32, sequences, heads, length),
                        rotated = heads_of(model, model->dqkv, 0, heads + kv, sequences, length);
-    const trine_tensor cosines = plain(model->cosines, c->context, head_size(c) / 2), sines = plain(model->sines, c->context, head_size(c) / 2);
+    const trine_tensor cosines = plain(model->cosines, c->context, head_size(c) / 2),
+                       sines = plain(model->sines, c->context, head_size(c) / 2);
     TRY(product_gradient(model, l->mixed, l->w_mixed, dstream, model->dmixed, r, c->width, c->width));
-    RUN(attention_backward, .dout = &dout, .q = &q, .k = &k, .v = &v, .o = &o, .lse = &lse, .dq = &dq, .dk = &dk, .dv = &dv, .causal = 1);
+    RUN(attention_backward, .dout = &dout, .q = &q, .k = &k, .v = &v, .o = &o, .lse = &lse, .dq = &dq, .dk = &dk,
+        .dv = &dv, .causal = 1);
     RUN(rope_backward, .dy = &rotated, .cos = &cosines, .sin = &sines, .dx = &rotated);
     return product_gradient(model, l->normed, l->w_qkv, model->dqkv, model->dnormed, r, c->width, qkv_width(c));
 }
 
 static bool feed_forward_gradient(gpt_model *model, gpt_layer *l, void *dstream, int64_t r) {
     const int64_t width = model->config.width, hidden = model->config.hidden;
-    const trine_tensor gate = columns_of(model, l->gate_up, r, 2 * hidden, 0, hidden), up = columns_of(model, l->gate_up, r, 2 * hidden, hidden, hidden);
+    const trine_tensor gate = columns_of(model, l->gate_up, r, 2 * hidden, 0, hidden),
+                       up = columns_of(model, l->gate_up, r, 2 * hidden, hidden, hidden);
     const trine_tensor dgate = columns_of(model, model->dgate_up, r, 2 * hidden, 0, hidden),
                        dup = columns_of(model, model->dgate_up, r, 2 * hidden, hidden, hidden);
     const trine_tensor dy = matrix(model, model->dactivated, r, hidden);
     TRY(product_gradient(model, l->activated, l->w_down, dstream, model->dactivated, r, hidden, width));
     RUN(swiglu_backward, .dy = &dy, .gate = &gate, .up = &up, .dgate = &dgate, .dup = &dup);
-    return product_gradient(model, l->middle_normed, l->w_gate_up, model->dgate_up, model->dnormed, r, width, 2 * hidden);
+    return product_gradient(model, l->middle_normed, l->w_gate_up, model->dgate_up, model->dnormed, r, width,
+                            2 * hidden);
 }
 
 /* From the logits' gradient the tied table's, as the last layer's weight, and the final norm's input's. */
 static bool head_gradient(gpt_model *model, void *dstream_out, int64_t r) {
     const int64_t width = model->config.width, vocabulary = model->config.vocabulary;
-    const trine_tensor dlogits = matrix(model, model->logits, r, vocabulary), dlogits_t = trine_tensor_transpose(&dlogits);
-    const trine_tensor table = matrix(model, model->weight, vocabulary, width), dtable = matrix(model, model->grad, vocabulary, width);
-    const trine_tensor normed = matrix(model, model->normed, r, width), dnormed = matrix(model, model->dnormed, r, width);
+    const trine_tensor dlogits = matrix(model, model->logits, r, vocabulary),
+                       dlogits_t = trine_tensor_transpose(&dlogits);
+    const trine_tensor table = matrix(model, model->weight, vocabulary, width),
+                       dtable = matrix(model, model->grad, vocabulary, width);
+    const trine_tensor normed = matrix(model, model->normed, r, width),
+                       dnormed = matrix(model, model->dnormed, r, width);
     TRY(product(model, &dlogits_t, &normed, &dtable) && product(model, &dlogits, &table, &dnormed));
     return norm_gradient(model, model->stream, model->rstd, model->final_norm, NULL, dstream_out, r);
 }
@@ -388,10 +448,13 @@ bool gpt_update(gpt_model *model, const gpt_step *step) {
     RUN(global_norm_clip, .x = &all, .coefficient = &coefficient, .max_norm = step->max_norm);
     for (int part = 0; part < 2; part++) { /* the matrices, which decay, and the norms' weights, which do not */
         const int64_t first = part ? end[0] : 0, n = end[part] - first;
-        const trine_tensor param = vector(model->param + first, n), grad = typed(model, at(model, model->grad, first), n);
-        const trine_tensor m = vector(model->m + first, n), v = vector(model->v + first, n), copy = typed(model, at(model, model->weight, first), n);
-        RUN(adamw, .param = &param, .grad = &grad, .m = &m, .v = &v, .copy = model->config.mixed ? &copy : NULL, .grad_scale = &coefficient, .lr = step->rate,
-            .beta1 = step->beta1, .beta2 = step->beta2, .weight_decay = part ? 0 : step->weight_decay, .step = step->number);
+        const trine_tensor param = vector(model->param + first, n),
+                           grad = typed(model, at(model, model->grad, first), n);
+        const trine_tensor m = vector(model->m + first, n), v = vector(model->v + first, n),
+                           copy = typed(model, at(model, model->weight, first), n);
+        RUN(adamw, .param = &param, .grad = &grad, .m = &m, .v = &v, .copy = model->config.mixed ? &copy : NULL,
+            .grad_scale = &coefficient, .lr = step->rate, .beta1 = step->beta1, .beta2 = step->beta2,
+            .weight_decay = part ? 0 : step->weight_decay, .step = step->number);
     }
     return true;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A decoder-only transformer on a trine queue: RMSNorm, rotary positions, grouped-query attention, SwiGLU, tied embedding.
+/* A decoder-only transformer on a trine queue: RMSNorm, rotary positions, grouped-query attention, SwiGLU, tied
+ * embedding.
  *
  * Functions that return bool return false when a trine call failed; trine_error_message() says why. */
 #ifndef GPT_MODEL_H
@@ -16,22 +17,25 @@ typedef struct gpt_config {
     int32_t context; /* tokens per sequence */
     int32_t batch;   /* sequences per step */
     int32_t layers;
-    int32_t width;      /* of the residual stream; heads divides it, into an even number */
-    int32_t heads;      /* of the queries */
-    int32_t kv_heads;   /* of the keys and values; divides heads */
-    int32_t hidden;     /* of the feed-forward layer */
-    int32_t vocabulary; /* rows of the embedding: the bytes, and as many that no text uses as give another model's shape */
-    int32_t mixed;      /* 1: activations, gradients and the weights in use are bf16, the optimizer's f32; 0: all f32 */
+    int32_t width;    /* of the residual stream; heads divides it, into an even number */
+    int32_t heads;    /* of the queries */
+    int32_t kv_heads; /* of the keys and values; divides heads */
+    int32_t hidden;   /* of the feed-forward layer */
+    /* rows of the embedding: the bytes, and as many that no text uses as give another model's shape */
+    int32_t vocabulary;
+    int32_t mixed; /* 1: activations, gradients and the weights in use are bf16, the optimizer's f32; 0: all f32 */
 } gpt_config;
 
 /* What is kept of a layer's forward pass for its gradient. r = batch*context rows; `void *` is of the model's type. */
 typedef struct gpt_layer {
-    void *stream, *normed, *middle, *middle_normed;               /* the inputs of attention and feed-forward, and their norms: r width */
-    float *rstd, *middle_rstd;                                    /* r */
-    void *qkv, *mixed;                                            /* r (heads + 2 kv_heads) head; r width */
-    float *lse;                                                   /* batch heads context */
-    void *gate_up, *activated;                                    /* r 2 hidden; r hidden */
-    int64_t w_qkv, w_mixed, w_gate_up, w_down, norm, middle_norm; /* where its parameters are, in elements; matrices are stored [in, out] */
+    /* the inputs of attention and feed-forward, and their norms: r width */
+    void *stream, *normed, *middle, *middle_normed;
+    float *rstd, *middle_rstd; /* r */
+    void *qkv, *mixed;         /* r (heads + 2 kv_heads) head; r width */
+    float *lse;                /* batch heads context */
+    void *gate_up, *activated; /* r 2 hidden; r hidden */
+    /* where its parameters are, in elements; matrices are stored [in, out] */
+    int64_t w_qkv, w_mixed, w_gate_up, w_down, norm, middle_norm;
 } gpt_layer;
 
 typedef struct gpt_model {
@@ -72,10 +76,13 @@ void gpt_close(gpt_model *model);
 /* After param was written to: brings the weights in use up to it. */
 bool gpt_refresh(gpt_model *model);
 
-/* Mean cross-entropy in nats of predicting labels[i] from tokens up to i, for `sequences` <= batch sequences of `length` <= context tokens. */
-bool gpt_loss(gpt_model *model, const int32_t *tokens, const int32_t *labels, int sequences, int length, double *loss_out);
+/* Mean cross-entropy in nats of predicting labels[i] from tokens up to i, for `sequences` <= batch sequences of
+ * `length` <= context tokens. */
+bool gpt_loss(gpt_model *model, const int32_t *tokens, const int32_t *labels, int sequences, int length,
+              double *loss_out);
 
-/* The same for a whole batch whose sequence b is text[place[b]], text[place[b] + 1], ... in device memory, into model->losses[slot], without waiting. */
+/* The same for a whole batch whose sequence b is text[place[b]], text[place[b] + 1], ... in device memory, into
+ * model->losses[slot], without waiting. */
 bool gpt_loss_of_text(gpt_model *model, const int32_t *text, const int64_t *place, int slot);
 
 /* The gradient of the last loss into model->grad. */

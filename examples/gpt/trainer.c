@@ -20,15 +20,16 @@ static bool load_text(gpt_trainer *t) {
     int32_t *tokens = malloc((size_t)size * sizeof *tokens);
     void *memory = NULL;
     for (int64_t i = 0; tokens && i < size; i++) tokens[i] = t->data->train[i];
-    const bool good = tokens && trine_memory_alloc(t->model.queue, (size_t)size * sizeof *tokens, &memory) == TRINE_OK &&
+    const bool good = tokens &&
+                      trine_memory_alloc(t->model.queue, (size_t)size * sizeof *tokens, &memory) == TRINE_OK &&
                       trine_memory_write(t->model.queue, memory, tokens, (size_t)size * sizeof *tokens) == TRINE_OK;
     t->text = memory;
     free(tokens);
     return good;
 }
 
-bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config *config, const gpt_schedule *schedule, const gpt_data *data, uint64_t seed,
-                      const gpt_checkpoint *from) {
+bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config *config, const gpt_schedule *schedule,
+                      const gpt_data *data, uint64_t seed, const gpt_checkpoint *from) {
     gpt_trainer *t = trainer;
     const size_t r = (size_t)config->batch * (size_t)config->context, steps = (size_t)schedule->steps;
     *t = (gpt_trainer){ .schedule = *schedule, .data = data };
@@ -51,8 +52,10 @@ bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config
     t->history.count = from->history.count;
     t->history.held_out_count = from->history.held_out_count;
     memcpy(t->history.train, from->history.train, (size_t)from->history.count * sizeof(float));
-    memcpy(t->history.held_out, from->history.held_out, (size_t)from->history.held_out_count * sizeof *from->history.held_out);
-    if (trine_memory_write(queue, t->model.param, from->param, bytes) != TRINE_OK || trine_memory_write(queue, t->model.m, from->m, bytes) != TRINE_OK ||
+    memcpy(t->history.held_out, from->history.held_out,
+           (size_t)from->history.held_out_count * sizeof *from->history.held_out);
+    if (trine_memory_write(queue, t->model.param, from->param, bytes) != TRINE_OK ||
+        trine_memory_write(queue, t->model.m, from->m, bytes) != TRINE_OK ||
         trine_memory_write(queue, t->model.v, from->v, bytes) != TRINE_OK || !gpt_refresh(&t->model))
         return failed(t, "loading the checkpoint");
     return true;
@@ -89,11 +92,13 @@ bool gpt_trainer_wait(gpt_trainer *trainer) {
     float losses[GPT_MAX_LOSSES];
     const int64_t first = t->history.count, count = t->step - first;
     if (count == 0) return true;
-    if (trine_memory_read(t->model.queue, losses, t->model.losses, (size_t)count * sizeof(float)) != TRINE_OK) return failed(t, "training");
+    if (trine_memory_read(t->model.queue, losses, t->model.losses, (size_t)count * sizeof(float)) != TRINE_OK)
+        return failed(t, "training");
     for (int64_t i = 0; i < count; i++) {
         t->history.train[t->history.count++] = losses[i];
         if (isfinite(losses[i])) continue;
-        snprintf(t->error, sizeof t->error, "training diverged at step %lld: loss %g", (long long)(first + i), (double)losses[i]);
+        snprintf(t->error, sizeof t->error, "training diverged at step %lld: loss %g", (long long)(first + i),
+                 (double)losses[i]);
         return false;
     }
     return true;
@@ -106,8 +111,8 @@ bool gpt_trainer_step(gpt_trainer *trainer) {
     const uint64_t places = (uint64_t)(t->data->train_size - c->context);
     for (int b = 0; b < c->batch; b++) t->place[b] = (int64_t)(gpt_random_next(&t->random) % places);
     const gpt_step step = { rate_at(s, t->step), s->beta1, s->beta2, s->weight_decay, s->max_norm, t->step + 1 };
-    if (!gpt_loss_of_text(&t->model, t->text, t->place, (int)(t->step - t->history.count)) || !gpt_gradient(&t->model, c->batch, c->context) ||
-        !gpt_update(&t->model, &step))
+    if (!gpt_loss_of_text(&t->model, t->text, t->place, (int)(t->step - t->history.count)) ||
+        !gpt_gradient(&t->model, c->batch, c->context) || !gpt_update(&t->model, &step))
         return failed(t, "training");
     t->step++;
     return t->step - t->history.count < GPT_MAX_LOSSES || gpt_trainer_wait(t);
@@ -122,7 +127,8 @@ bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, do
     for (int64_t first = 0; first < count; first += c->batch) {
         const int sequences = (int)(count - first < c->batch ? count - first : c->batch);
         double loss;
-        for (int b = 0; b < sequences; b++) put_sequence(t, b, t->data->held_out + (first + b) * most / count * c->context);
+        for (int b = 0; b < sequences; b++)
+            put_sequence(t, b, t->data->held_out + (first + b) * most / count * c->context);
         if (!gpt_loss(&t->model, t->tokens, t->labels, sequences, c->context, &loss)) return failed(t, "evaluating");
         sum += loss * sequences;
     }
@@ -149,7 +155,8 @@ bool gpt_trainer_save(gpt_trainer *trainer, const char *path) {
                          .m = malloc(bytes),
                          .v = malloc(bytes) };
     bool good = c.param && c.m && c.v && trine_memory_read(model->queue, c.param, model->param, bytes) == TRINE_OK &&
-                trine_memory_read(model->queue, c.m, model->m, bytes) == TRINE_OK && trine_memory_read(model->queue, c.v, model->v, bytes) == TRINE_OK;
+                trine_memory_read(model->queue, c.m, model->m, bytes) == TRINE_OK &&
+                trine_memory_read(model->queue, c.v, model->v, bytes) == TRINE_OK;
     if (!good)
         failed(t, "saving");
     else
@@ -178,7 +185,8 @@ bool gpt_trainer_sample(gpt_trainer *trainer, const char *prompt, int count, uin
     gpt_random random;
     gpt_random_seed(&random, seed);
     int length = 0;
-    for (size_t i = given > (size_t)context ? given - (size_t)context : 0; i < given; i++) t->tokens[length++] = (uint8_t)prompt[i];
+    for (size_t i = given > (size_t)context ? given - (size_t)context : 0; i < given; i++)
+        t->tokens[length++] = (uint8_t)prompt[i];
     if (length == 0) t->tokens[length++] = '\n';
     fputs(prompt, to);
     for (int i = 0; i < count; i++) {

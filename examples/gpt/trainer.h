@@ -22,18 +22,21 @@ typedef struct gpt_trainer {
     char error[512];
 } gpt_trainer;
 
-/* Starts a run; or continues `from`, whose configuration and schedule must then be the ones given. gpt_trainer_close() also after a failure. */
-bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config *config, const gpt_schedule *schedule, const gpt_data *data, uint64_t seed,
-                      const gpt_checkpoint *from);
+/* Starts a run; or continues `from`, whose configuration and schedule must then be the ones given.
+ * gpt_trainer_close() also after a failure. */
+bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config *config, const gpt_schedule *schedule,
+                      const gpt_data *data, uint64_t seed, const gpt_checkpoint *from);
 void gpt_trainer_close(gpt_trainer *trainer);
 
-/* One step on a random batch. On a device it is queued, and its loss, that before the step, is not known before gpt_trainer_wait(). */
+/* One step on a random batch. On a device it is queued, and its loss, that before the step,
+ * is not known before gpt_trainer_wait(). */
 bool gpt_trainer_step(gpt_trainer *trainer);
 
 /* Waits for the steps and enters their losses in the history. Fails if one is not finite. */
 bool gpt_trainer_wait(gpt_trainer *trainer);
 
-/* Mean loss over at most `windows` sequences spread evenly over the held-out text; entered in the history if `record`. */
+/* Mean loss over at most `windows` sequences spread evenly over the held-out text;
+ * entered in the history if `record`. */
 bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, double *loss_out);
 
 bool gpt_trainer_save(gpt_trainer *trainer, const char *path);

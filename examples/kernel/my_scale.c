@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CPU kernel of your own for an op of trine's, in one file: docs/kernels.md explains it. Build it against an installed trine:
+/* A CPU kernel of your own for an op of trine's, in one file: docs/kernels.md explains it. Build it against an
+ * installed trine:
  *     cc -O2 -shared -fPIC my_scale.c -o trine-my_scale.so $(pkg-config --cflags trine)
  * and try it, in the directory where it is:
  *     TRINE_PATH=$PWD trine explain scale --case f32
@@ -16,8 +17,11 @@
 #define SHIFT args->shift
 #endif
 
-/* Why the kernel cannot run a call; NULL if it can. The call has been checked, so that only what this kernel lacks is left to ask. */
-static const char *refuse(const trine_call *call) { return call->type[SCALE_TYPE_X] == TRINE_F32 && call->type[SCALE_TYPE_T] == TRINE_F32 ? NULL : "only f32"; }
+/* Why the kernel cannot run a call; NULL if it can. The call has been checked,
+ * so that only what this kernel lacks is left to ask. */
+static const char *refuse(const trine_call *call) {
+    return call->type[SCALE_TYPE_X] == TRINE_F32 && call->type[SCALE_TYPE_T] == TRINE_F32 ? NULL : "only f32";
+}
 
 /* The call's tensors have all dimensions of the table, p q r n; a dimension of x that is broadcast has stride 0. */
 static trine_status launch(const trine_call *call) {

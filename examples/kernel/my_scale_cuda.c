@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A CUDA kernel of your own for an op of trine's: docs/kernels.md explains it. Build it against an installed trine, with nvcc and neither a driver nor a GPU:
- *     nvcc -std=c++17 -fatbin -gencode arch=compute_80,code=sm_80 -gencode arch=compute_80,code=compute_80 my_scale.cu -o my_scale.fatbin
+/* A CUDA kernel of your own for an op of trine's: docs/kernels.md explains it. Build it against an installed trine,
+ * with nvcc and neither a driver nor a GPU:
+ *     nvcc -std=c++17 -fatbin -gencode arch=compute_80,code=sm_80 -gencode arch=compute_80,code=compute_80 my_scale.cu
+ *       -o my_scale.fatbin
  *     cc -O2 -shared -fPIC my_scale_cuda.c -o trine-my_scale_cuda.so $(pkg-config --cflags trine)
- * For HIP it is the same with a code object, .extends = "hip", and a row for each architecture, which `takes` tells apart by device->info.arch. */
+ * For HIP it is the same with a code object, .extends = "hip", and a row for each architecture, which `takes` tells
+ * apart by device->info.arch. */
 #include <string.h>
 
 #include <trine/kernel/backend.h>
@@ -20,7 +23,9 @@ __asm__(".section .rodata\n"
 
 static const trine_code code = { fatbin, "my_scale" };
 
-static const char *refuse(const trine_call *call) { return call->type[SCALE_TYPE_X] == TRINE_F32 && call->type[SCALE_TYPE_T] == TRINE_F32 ? NULL : "only f32"; }
+static const char *refuse(const trine_call *call) {
+    return call->type[SCALE_TYPE_X] == TRINE_F32 && call->type[SCALE_TYPE_T] == TRINE_F32 ? NULL : "only f32";
+}
 
 /* Puts the launch on the call's queue; it must not wait. The kernel's own data is in call->self. */
 static trine_status launch(const trine_call *call) {
@@ -28,7 +33,8 @@ static trine_status launch(const trine_call *call) {
     const trine_scale_args *args = call->args;
     const trine_tensor *x = &call->tensor[SCALE_X], *y = &call->tensor[SCALE_Y];
     my_scale_params params = { .x = x->data, .y = y->data, .alpha = args->alpha, .shift = args->shift };
-    const int64_t count = y->shape[0] * y->shape[1] * y->shape[2] * y->shape[3], blocks = (count + THREADS - 1) / THREADS;
+    const int64_t count = y->shape[0] * y->shape[1] * y->shape[2] * y->shape[3],
+                  blocks = (count + THREADS - 1) / THREADS;
     memcpy(params.size, y->shape, sizeof params.size);
     memcpy(params.x_stride, x->stride, sizeof params.x_stride);
     memcpy(params.y_stride, y->stride, sizeof params.y_stride);
@@ -39,7 +45,8 @@ static trine_status launch(const trine_call *call) {
     return call->host->launch(call, call->self, &launch);
 }
 
-static const trine_kernel kernels[] = { { .name = "my_scale", .refuse = refuse, .launch = launch, .self = &code }, { 0 } };
+static const trine_kernel kernels[] = { { .name = "my_scale", .refuse = refuse, .launch = launch, .self = &code },
+                                        { 0 } };
 
 static const trine_extension *extend(const trine_host *host, char *reason_out, size_t reason_size) {
     static const trine_extension_row rows[] = { { TRINE_OP_SCALE, TRINE_OP_HASH_SCALE, kernels, NULL } };

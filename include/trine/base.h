@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------------------------------------------------ status */
+/* ----------------------------------------------------------------------------------------------------------- status */
 
 typedef enum trine_status {
     TRINE_OK = 0,
@@ -38,7 +38,7 @@ TRINE_API const char *trine_status_name(trine_status status);
 /* What went wrong in the calling thread's last failed call; "" if none failed. Valid until its next failing call. */
 TRINE_API const char *trine_error_message(void);
 
-/* ----------------------------------------------------------------------------------------------------------------- tensors */
+/* ---------------------------------------------------------------------------------------------------------- tensors */
 
 /* Element types. The codes are DLPack's: (type code << 8) | bits, lanes 1. */
 typedef enum trine_dtype {
@@ -59,7 +59,8 @@ typedef enum trine_dtype {
     TRINE_E5M2FNUZ = 0x0d08  /* float8 of CDNA3: no Inf, no -0, NaN 0x80, largest 57344 */
 } trine_dtype;
 
-/* The name of an element type ("bf16"), or NULL for an unknown code; its size in bytes (0 if unknown); and the type of a name
+/* The name of an element type ("bf16"), or NULL for an unknown code; its size in bytes (0 if unknown); and the type of
+ * a name
  * (TRINE_NONE if unknown). */
 TRINE_API const char *trine_dtype_name(trine_dtype dtype);
 TRINE_API size_t trine_dtype_size(trine_dtype dtype);
@@ -67,8 +68,10 @@ TRINE_API trine_dtype trine_dtype_parse(const char *name);
 
 #define TRINE_MAX_RANK 8
 
-/* A view of memory the caller owns. Strides are in elements and may be anything that the op's specification admits: usually
- * the last dimension is contiguous and leading strides are free. A dimension of length 1 has no meaning for its stride. */
+/* A view of memory the caller owns. Strides are in elements and may be anything that the op's specification admits:
+ * usually
+ * the last dimension is contiguous and leading strides are free. A dimension of length 1 has
+ * no meaning for its stride. */
 typedef struct trine_tensor {
     void *data;        /* where element (0, ..., 0) is; may be NULL if a dimension is 0 */
     trine_dtype dtype; /* element type */
@@ -83,7 +86,8 @@ TRINE_API trine_tensor trine_tensor_2d(void *data, trine_dtype dtype, int64_t n0
 TRINE_API trine_tensor trine_tensor_3d(void *data, trine_dtype dtype, int64_t n0, int64_t n1, int64_t n2);
 TRINE_API trine_tensor trine_tensor_4d(void *data, trine_dtype dtype, int64_t n0, int64_t n1, int64_t n2, int64_t n3);
 
-/* The same elements with the last two dimensions exchanged: how a transposed operand is written. Rank must be at least 2. */
+/* The same elements with the last two dimensions exchanged: how a transposed operand is written.
+ * Rank must be at least 2. */
 TRINE_API trine_tensor trine_tensor_transpose(const trine_tensor *tensor);
 
 /* The number of elements, or -1 if the shape is negative or the product overflows. */

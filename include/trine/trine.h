@@ -3,19 +3,26 @@
  *
  * The ops are declared in the headers of their families, which this one includes at its end.
  *
- * Errors. Every function that can fail returns a trine_status. The first function that decides an error records a message for the
- * calling thread, which names the op, the argument and both values; trine_error_message() returns it. Outputs are untouched on error.
+ * Errors. Every function that can fail returns a trine_status. The first function that decides an error records a
+ * message for the
+ * calling thread, which names the op, the argument and both values; trine_error_message() returns it. Outputs are
+ * untouched on error.
  *
- * Threads. A `trine` is immutable after trine_open() and may be shared by any number of threads. A queue belongs to one thread at
+ * Threads. A `trine` is immutable after trine_open() and may be shared by any number of threads. A queue belongs to one
+ * thread at
  * a time. Messages are per thread.
  *
- * The CPU device has threads of its own, which are made when first needed, sleep between calls, run where the thread that opened the queue may run, block
- * all signals but those of faults, and are named "trine". Where one cannot be made, or other programs hold its core, the others do its work: that changes no bit. A call needs
- * 128 KiB of the calling thread's stack. It computes in the default floating-point environment, whatever the caller's is, and leaves that as it was.
+ * The CPU device has threads of its own, which are made when first needed, sleep between calls, run where the thread
+ * that opened the queue may run, block all signals but those of faults, and are named "trine". Where one cannot be
+ * made, or other programs hold its core, the others do its work: that changes no bit. A call needs 128 KiB of the
+ * calling thread's stack. It computes in the default floating-point environment, whatever the caller's is, and leaves
+ * that as it was.
  *
- * Processes. After fork() the child may go on using CPU queues, with threads of its own. Devices other than the CPU must not be used in a forked child.
+ * Processes. After fork() the child may go on using CPU queues, with threads of its own. Devices other than the CPU
+ * must not be used in a forked child.
  *
- * Locale. The process's locale is neither changed nor heeded: numbers in caches, variables and messages have a point before the fraction.
+ * Locale. The process's locale is neither changed nor heeded: numbers in caches, variables and messages have a point
+ * before the fraction.
  *
  * Environment: see trine(7). */
 #ifndef TRINE_TRINE_H
@@ -27,14 +34,16 @@
 extern "C" {
 #endif
 
-/* --------------------------------------------------------------------------------------------------------------- life cycle */
+/* ------------------------------------------------------------------------------------------------------- life cycle */
 
 /* Choices for trine_open(). Zero everywhere means: what the environment says, else the default. */
 typedef struct trine_options {
     size_t struct_size;      /* sizeof(trine_options) */
-    const char *backends;    /* comma-separated list of backends to load, "cpu" always among them; NULL: TRINE_BACKENDS, else all */
+    const char *backends;    /* comma-separated list of backends to load, "cpu" always among them;
+                              * NULL: TRINE_BACKENDS, else all */
     const char *plugin_path; /* colon-separated directories searched first; NULL: TRINE_PATH */
-    const char *isa;         /* highest CPU level to use ("baseline", "v3", ...); NULL: TRINE_ISA, else what the CPU has */
+    const char *isa;         /* highest CPU level to use ("baseline", "v3", ...); NULL: TRINE_ISA,
+                              * else what the CPU has */
     const char *tune_file;   /* tuning cache; NULL: TRINE_TUNE, else the user's cache directory; "" for none */
 } trine_options;
 
@@ -81,10 +90,11 @@ TRINE_API trine_status trine_device_info(const trine *lib, int device, trine_dev
 /* The number of the device called `name` ("cpu", "cuda:0"; "cuda" is "cuda:0"), or -1. */
 TRINE_API int trine_device_find(const trine *lib, const char *name);
 
-/* ------------------------------------------------------------------------------------------------------------------- queues */
+/* ----------------------------------------------------------------------------------------------------------- queues */
 
 enum {
-    TRINE_QUEUE_STRICT_WORKSPACE = 1, /* never allocate in an op: return TRINE_ERR_WORKSPACE if too little is reserved */
+    TRINE_QUEUE_STRICT_WORKSPACE = 1, /* never allocate in an op: return TRINE_ERR_WORKSPACE
+                                       * if too little is reserved */
     TRINE_QUEUE_ATOMICS = 2           /* allow kernels whose result may differ from run to run, if they are faster */
 };
 
@@ -92,15 +102,20 @@ typedef struct trine_queue_options {
     size_t struct_size; /* sizeof(trine_queue_options) */
     uint32_t flags;     /* TRINE_QUEUE_* */
     int32_t threads;    /* CPU: threads of an op; 0: as trine(7) says of OMP_NUM_THREADS. Results do not depend on it */
-    void *stream;       /* a caller's CUstream/cudaStream_t/hipStream_t to use; NULL: the queue makes its own. Must outlive it */
-    const char *kernel; /* run only the kernel of this name, and fail if it refuses; NULL: TRINE_KERNEL, else the best */
+    void *stream;       /* a caller's CUstream/cudaStream_t/hipStream_t to use; NULL: the queue makes its own.
+                         * Must outlive it */
+    const char *kernel; /* run only the kernel of this name, and fail if it refuses;
+                         * NULL: TRINE_KERNEL, else the best */
 } trine_queue_options;
 
-/* Opens a queue of work on a device: a number below trine_device_count(), or TRINE_BEST_DEVICE (TRINE_DEVICE, else the first
- * GPU, else the CPU). `options` may be NULL. On the CPU an op has finished when its call returns; on a GPU ops run in order on the
+/* Opens a queue of work on a device: a number below trine_device_count(), or TRINE_BEST_DEVICE (TRINE_DEVICE, else the
+ * first
+ * GPU, else the CPU). `options` may be NULL. On the CPU an op has finished when its call returns; on a GPU ops run in
+ * order on the
  * queue's stream, and may be captured into a graph.
  * Errors: TRINE_ERR_ARGUMENT, TRINE_ERR_NOT_FOUND (no such device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. */
-TRINE_API trine_status trine_queue_open(trine *lib, int device, const trine_queue_options *options, trine_queue **queue_out);
+TRINE_API trine_status trine_queue_open(trine *lib, int device, const trine_queue_options *options,
+                                        trine_queue **queue_out);
 
 /* Waits for the queue's work and closes it; NULL is allowed. */
 TRINE_API void trine_queue_close(trine_queue *queue);
@@ -111,35 +126,41 @@ TRINE_API trine_status trine_queue_wait(trine_queue *queue);
 /* The device of a queue. */
 TRINE_API int trine_queue_device(const trine_queue *queue);
 
-/* Makes the queue's workspace at least `bytes` large, so that ops up to that need do not allocate. May wait for the queue. */
+/* Makes the queue's workspace at least `bytes` large, so that ops up to that need do not allocate.
+ * May wait for the queue. */
 TRINE_API trine_status trine_queue_reserve(trine_queue *queue, size_t bytes);
 
-/* Lends the queue the caller's device memory as its workspace, aligned to 256 bytes; the queue then never allocates. NULL, 0 takes it back. */
+/* Lends the queue the caller's device memory as its workspace, aligned to 256 bytes;
+ * the queue then never allocates. NULL, 0 takes it back. */
 TRINE_API trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t bytes);
 
-/* Memory of the queue's device, aligned to 256 bytes; and copies between it and the host, ordered on the queue. A copy has
- * finished when its call returns; one within the device, between places that do not overlap, goes by the queue like an op. On the CPU this is ordinary
- * memory. */
+/* Memory of the queue's device, aligned to 256 bytes; and copies between it and the host, ordered on the queue. A copy
+ * has
+ * finished when its call returns; one within the device, between places that do not overlap, goes by the queue like an
+ * op. On the CPU this is ordinary memory. */
 TRINE_API trine_status trine_memory_alloc(trine_queue *queue, size_t bytes, void **memory_out);
 TRINE_API trine_status trine_memory_free(trine_queue *queue, void *memory);
 TRINE_API trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes);
 TRINE_API trine_status trine_memory_read(trine_queue *queue, void *host, const void *memory, size_t bytes);
 TRINE_API trine_status trine_memory_copy(trine_queue *queue, void *to, const void *from, size_t bytes);
 
-/* ------------------------------------------------------------------------------------------------------------------ graphs */
+/* ----------------------------------------------------------------------------------------------------------- graphs */
 
 typedef struct trine_graph trine_graph;
 
-/* Records the queue's work instead of doing it, from begin to end; then trine_graph_launch() does it as a whole, any number of times, on any queue of the device:
- * the same bits each time, for the price of one launch. The addresses of the tensors and the values of the parameters are those of the recording.
+/* Records the queue's work instead of doing it, from begin to end; then trine_graph_launch() does it as a whole, any
+ * number of times, on any queue of the device: the same bits each time, for the price of one launch. The addresses of
+ * the tensors and the values of the parameters are those of the recording.
  *
- * While it is recorded nothing can wait, allocate or copy to and from the host: those calls return TRINE_ERR_UNSUPPORTED, and an op for whose workspace too
- * little is reserved TRINE_ERR_WORKSPACE; the recording goes on. The graph keeps the address of the workspace too: reserve the largest need
- * before it, or lend one with trine_queue_set_workspace(), and keep it as long as the graph. All this holds as well where the caller captures the stream of
- * trine_queue_options by the vendor's own calls.
+ * While it is recorded nothing can wait, allocate or copy to and from the host: those calls return
+ * TRINE_ERR_UNSUPPORTED, and an op for whose workspace too little is reserved TRINE_ERR_WORKSPACE; the recording goes
+ * on. The graph keeps the address of the workspace too: reserve the largest need
+ * before it, or lend one with trine_queue_set_workspace(), and keep it as long as the graph. All this holds as well
+ * where the caller captures the stream of trine_queue_options by the vendor's own calls.
  *
- * Errors: TRINE_ERR_ARGUMENT (begin twice, end without begin, a graph of another device), TRINE_ERR_UNSUPPORTED (the device has no graphs, as the CPU),
- * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an error of trine_graph_end() there is no graph; the recording is over too, unless the driver did not get so far. */
+ * Errors: TRINE_ERR_ARGUMENT (begin twice, end without begin, a graph of another device), TRINE_ERR_UNSUPPORTED (the
+ * device has no graphs, as the CPU), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an error of trine_graph_end() there is
+ * no graph; the recording is over too, unless the driver did not get so far. */
 TRINE_API trine_status trine_graph_begin(trine_queue *queue);
 TRINE_API trine_status trine_graph_end(trine_queue *queue, trine_graph **graph_out);
 TRINE_API trine_status trine_graph_launch(trine_queue *queue, const trine_graph *graph);

@@ -6,17 +6,23 @@
 
 #define ARGS trine_attention_args
 
-/* Bound, for a row whose visible keys j have scores z_j, of which Z is the largest absolute value, and p_j = exp(z_j - lse).
+/* Bound, for a row whose visible keys j have scores z_j, of which Z is the largest absolute value, and p_j = exp(z_j -
+ * lse).
  *
  * A kernel computes o = sum_j P_j v_j / sum_j P_j with P_j = exp(z_j - m), m a running maximum, m <= Z.
- * 1. Each exponent is off by at most e_j: the score's own error, 4u(|z_j| + Z) for the difference and its product with log2(e), and 6uZ for the rescalings
- *    that follow, whose exponents add up to at most 2Z. So P_j = P_j' (1 + eta_j), |eta_j| <= expm1(e_j), and o moves by the mean of eta_j (v_j - o):
- *    at most exp(max e) sum_j p_j expm1(e_j) (|v_j| + |o|); and never out of the hull of the v_j. This is slack.
- * 2. Both sums pass each term through at most sk additions and a product, exp to 4 ulp (8u), and one rescaling for 16 keys (9u each): together
- *    1.57 sk + 18, and the division 4u; with second-order terms (2 sk + 32) u of sum_j p_j |v_j|, the magnitude, for the numerator, and as much of |o| for
- *    the denominator (slack).
- * 3. P_j may be rounded to T before the product with v_j, though not in the denominator: u(T) of the magnitude. Where P_j is subnormal in T that is an
- *    absolute error instead, as is flushing; the denominator relative to the largest term is l = sum_j exp(z_j - max z) >= 1.
+ * 1. Each exponent is off by at most e_j: the score's own error, 4u(|z_j| + Z) for the difference and its product with
+ * log2(e), and 6uZ for the rescalings
+ *    that follow, whose exponents add up to at most 2Z. So P_j = P_j' (1 + eta_j), |eta_j| <= expm1(e_j), and o moves
+ *      by the mean of eta_j (v_j - o): at most exp(max e) sum_j p_j expm1(e_j) (|v_j| + |o|); and never out of the hull
+ *      of the v_j. This is slack.
+ * 2. Both sums pass each term through at most sk additions and a product, exp to 4 ulp (8u), and one rescaling for 16
+ * keys (9u each): together
+ *    1.57 sk + 18, and the division 4u; with second-order terms (2 sk + 32) u of sum_j p_j |v_j|, the magnitude, for
+ *      the numerator, and as much of |o| for the denominator (slack).
+ * 3. P_j may be rounded to T before the product with v_j, though not in the denominator: u(T) of the magnitude. Where
+ * P_j is subnormal in T that is an
+ *    absolute error instead, as is flushing; the denominator relative to the largest term is l = sum_j exp(z_j - max z)
+ *      >= 1.
  * lse = m + log(sum): sum as above, log to 4 ulp, and the conversion of m from base 2. */
 typedef struct row {
     double lse, top, range, error, l; /* range: Z; error: the largest e_j */
@@ -42,7 +48,8 @@ static void measure(const score *scores, row *r) {
 }
 
 /* Element c of the row's output. */
-static void output(const attention *a, const row *r, const double *v, int64_t stride, double *value, double *magnitude, double *slack) {
+static void output(const attention *a, const row *r, const double *v, int64_t stride, double *value, double *magnitude,
+                   double *slack) {
     double sum = 0, size = 0, all = 0, moved = 0, moved_by_o = 0, largest = 0;
     bool uncertain = r->uncertain;
     for (int64_t j = 0; j < r->count; j++) {
@@ -69,8 +76,10 @@ static void output(const attention *a, const row *r, const double *v, int64_t st
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const attention a = attention_of(ref, args->scale, args->softcap, args->causal, args->window);
-    double *o = trine_ref_value(ref, "o"), *o_magnitude = trine_ref_magnitude(ref, "o"), *o_slack = trine_ref_slack(ref, "o");
-    double *lse = trine_ref_value(ref, "lse"), *lse_magnitude = trine_ref_magnitude(ref, "lse"), *lse_slack = trine_ref_slack(ref, "lse");
+    double *o = trine_ref_value(ref, "o"), *o_magnitude = trine_ref_magnitude(ref, "o"),
+           *o_slack = trine_ref_slack(ref, "o");
+    double *lse = trine_ref_value(ref, "lse"), *lse_magnitude = trine_ref_magnitude(ref, "lse"),
+           *lse_slack = trine_ref_slack(ref, "lse");
     score *scores = malloc(sizeof *scores * (size_t)(a.sk + 1));
     row r = { .p = malloc(sizeof(double) * (size_t)(a.sk + 1)), .spread = malloc(sizeof(double) * (size_t)(a.sk + 1)) };
     for (int64_t n = 0; n < a.b; n++)
@@ -78,18 +87,21 @@ static void reference(trine_ref *ref) {
             for (int64_t head = 0; head < a.h; head++) {
                 r.count = score_row(&a, n, i, head, scores, &r.first, &r.lse);
                 measure(scores, &r);
-                const int64_t at = query_row(&a, n, i, head) * a.d, stride = a.hk * a.d, lse_at = (n * a.h + head) * a.sq + i;
+                const int64_t at = query_row(&a, n, i, head) * a.d, stride = a.hk * a.d,
+                              lse_at = (n * a.h + head) * a.sq + i;
                 const bool masked = r.lse == -INFINITY && !r.uncertain;
                 for (int64_t c = 0; c < a.d; c++) {
                     if (masked)
                         o[at + c] = 0;
                     else
-                        output(&a, &r, a.v + key_row(&a, n, r.first, head) * a.d + c, stride, o + at + c, o_magnitude + at + c, o_slack + at + c);
+                        output(&a, &r, a.v + key_row(&a, n, r.first, head) * a.d + c, stride, o + at + c,
+                               o_magnitude + at + c, o_slack + at + c);
                 }
                 if (lse == NULL) continue;
                 lse[lse_at] = r.uncertain ? 0 : r.lse;
                 lse_magnitude[lse_at] = r.uncertain ? INFINITY : isfinite(r.lse);
-                lse_slack[lse_at] = isfinite(r.lse) ? r.error * exp(fmin(r.error, 1)) + U * (4 * r.range + 10 * log(r.l)) + FLUSH : 0;
+                lse_slack[lse_at] =
+                    isfinite(r.lse) ? r.error * exp(fmin(r.error, 1)) + U * (4 * r.range + 10 * log(r.l)) + FLUSH : 0;
             }
     free(scores), free(r.p), free(r.spread);
 }
@@ -97,29 +109,36 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_attention = {
     SPEC(attention),
     .summary = "Scaled dot-product attention",
-    .formula =
-        "o[b,i,h] = sum_j p_j v[b,j,g], g = h/(H/Hk); p_j = exp(z_j - lse), lse = log sum_j exp(z_j) over the visible j; z_j = c tanh(s_j/c), or s_j "
-        "if the softcap c is 0; s_j = scale q[b,i,h].k[b,j,g]. j is visible iff (causal) j <= i + sk - sq and (window w) |i + sk - sq - j| < w, within the "
-        "same sequence. o = 0, lse = -Inf where none is visible or every score is -Inf",
+    .formula = "o[b,i,h] = sum_j p_j v[b,j,g], g = h/(H/Hk); p_j = exp(z_j - lse), lse = log sum_j exp(z_j) over the "
+               "visible j; z_j = c tanh(s_j/c), or s_j "
+               "if the softcap c is 0; s_j = scale q[b,i,h].k[b,j,g]. j is visible iff (causal) j <= i + sk - sq and "
+               "(window w) |i + sk - sq - j| < w, within the "
+               "same sequence. o = 0, lse = -Inf where none is visible or every score is -Inf",
     .source = "Dao 2023 (FlashAttention-2), algorithm 1; softcap: Gemma 2",
     .tensors = { TENSOR(q, IN, "T", "[b] sq h d"), TENSOR(k, IN, "T", "[b] sk hk d"), TENSOR(v, IN, "T", "[b] sk hk d"),
                  TENSOR(cu_seqlens_q, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets sq"),
                  TENSOR(cu_seqlens_k, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets sk"),
-                 TENSOR(o, OUT, "T", "[b] sq h d", .terms = "2*sk + 32", .rounds = "1"), TENSOR(lse, OUT | OPTIONAL, "f32", "[b] h sq", .terms = "2*sk + 32") },
+                 TENSOR(o, OUT, "T", "[b] sq h d", .terms = "2*sk + 32", .rounds = "1"),
+                 TENSOR(lse, OUT | OPTIONAL, "f32", "[b] h sq", .terms = "2*sk + 32") },
     .params = { PARAM(scale, F32, .values = "0 0.3 -1", .unset = "1/sqrt(d)", .doc = "of the scores"),
-                PARAM(softcap, F32, .values = "0 1 30", .min = 0, .doc = "c: scores become c tanh(score/c); 0: they do not"),
+                PARAM(softcap, F32, .values = "0 1 30", .min = 0,
+                      .doc = "c: scores become c tanh(score/c); 0: they do not"),
                 PARAM(causal, BOOL, .values = "0 1", .doc = "1: query i sees key j only if j <= i + sk - sq"),
-                PARAM(window, I64, .values = "0 1 3 40", .min = 0, .doc = "w: query i sees key j only if |i + sk - sq - j| < w; 0: unlimited") },
+                PARAM(window, I64, .values = "0 1 3 40", .min = 0,
+                      .doc = "w: query i sees key j only if |i + sk - sq - j| < w; 0: unlimited") },
     .types = { "T=f32|bf16|f16" },
     .require = { "hk > 0", "h % hk == 0", "d > 0", "cu_seqlens_q <-> cu_seqlens_k", "with cu_seqlens_q: b == 1" },
     .flops = "4*b*sq*sk*h*d",
     .masked = "sq sk",
     .independent = "b",
-    .sizes = { "b: 1 0 2", "sq: 1 0 2 7 64 113 203 300", "sk: 1 0 3 16 97 128 203 1100", "h: 1 2 4 8", "hk: 1 2 4", "d: 1 3 16 40 64 80 128 256",
-               "nseq: 1 2 5" },
-    .cases = { "llama3-8b prefill: T=bf16 sq=1024 sk=1024 h=32 hk=8 d=128 causal=1", "gpt2: T=f32 b=2 sq=1024 sk=1024 h=12 hk=12 d=64 causal=1",
-               "square f32: T=f32 sq=1024 sk=1024 h=8 hk=8 d=128", "square f32 d64: T=f32 sq=1024 sk=1024 h=8 hk=8 d=64",
-               "square bf16: T=bf16 sq=1024 sk=1024 h=8 hk=8 d=128", "llama3-8b decode: T=bf16 b=4 sq=1 sk=8192 h=32 hk=8 d=128",
+    .sizes = { "b: 1 0 2", "sq: 1 0 2 7 64 113 203 300", "sk: 1 0 3 16 97 128 203 1100", "h: 1 2 4 8", "hk: 1 2 4",
+               "d: 1 3 16 40 64 80 128 256", "nseq: 1 2 5" },
+    .cases = { "llama3-8b prefill: T=bf16 sq=1024 sk=1024 h=32 hk=8 d=128 causal=1",
+               "gpt2: T=f32 b=2 sq=1024 sk=1024 h=12 hk=12 d=64 causal=1",
+               "square f32: T=f32 sq=1024 sk=1024 h=8 hk=8 d=128",
+               "square f32 d64: T=f32 sq=1024 sk=1024 h=8 hk=8 d=64",
+               "square bf16: T=bf16 sq=1024 sk=1024 h=8 hk=8 d=128",
+               "llama3-8b decode: T=bf16 b=4 sq=1 sk=8192 h=32 hk=8 d=128",
                "multi-head decode: T=f16 b=4 sq=1 sk=4096 h=16 hk=16 d=64",
                "gemma2 local: T=bf16 sq=2048 sk=2048 h=8 hk=4 d=256 causal=1 softcap=50 window=512",
                "packed: T=bf16 sq=2048 sk=2048 h=16 hk=4 d=64 nseq=8 causal=1 +cu_seqlens_q +cu_seqlens_k" },

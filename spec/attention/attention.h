@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the references of attention and attention_backward share: sequences, masks, and a score with the error that kernels may make in it. */
+/* What the references of attention and attention_backward share: sequences, masks, and a score
+ * with the error that kernels may make in it. */
 #ifndef TRINE_SPEC_ATTENTION_H
 #define TRINE_SPEC_ATTENTION_H
 
@@ -20,7 +21,8 @@ typedef struct attention {
 static inline attention attention_of(const trine_ref *ref, double scale, double softcap, bool causal, int64_t window) {
     attention a = { .softcap = softcap, .causal = causal, .window = window };
     a.b = trine_ref_dim(ref, "b"), a.sq = trine_ref_dim(ref, "sq"), a.sk = trine_ref_dim(ref, "sk");
-    a.h = trine_ref_dim(ref, "h"), a.hk = trine_ref_dim(ref, "hk"), a.d = trine_ref_dim(ref, "d"), a.nseq = trine_ref_dim(ref, "nseq");
+    a.h = trine_ref_dim(ref, "h"), a.hk = trine_ref_dim(ref, "hk"), a.d = trine_ref_dim(ref, "d"),
+    a.nseq = trine_ref_dim(ref, "nseq");
     a.q = trine_ref_value(ref, "q"), a.k = trine_ref_value(ref, "k"), a.v = trine_ref_value(ref, "v");
     a.cu_q = trine_ref_value(ref, "cu_seqlens_q"), a.cu_k = trine_ref_value(ref, "cu_seqlens_k");
     a.scale = scale != 0 ? scale : 1 / sqrt((double)a.d);
@@ -30,8 +32,12 @@ static inline attention attention_of(const trine_ref *ref, double scale, double 
 }
 
 /* Row i of q, o and dout, row j of k and v, among those of batch n. */
-static inline int64_t query_row(const attention *a, int64_t n, int64_t i, int64_t head) { return (n * a->sq + i) * a->h + head; }
-static inline int64_t key_row(const attention *a, int64_t n, int64_t j, int64_t head) { return (n * a->sk + j) * a->hk + head / (a->h / a->hk); }
+static inline int64_t query_row(const attention *a, int64_t n, int64_t i, int64_t head) {
+    return (n * a->sq + i) * a->h + head;
+}
+static inline int64_t key_row(const attention *a, int64_t n, int64_t j, int64_t head) {
+    return (n * a->sk + j) * a->hk + head / (a->h / a->hk);
+}
 
 /* The keys [first, last) that query i sees. */
 static inline void visible_keys(const attention *a, int64_t i, int64_t *first, int64_t *last) {
@@ -52,9 +58,10 @@ static inline void visible_keys(const attention *a, int64_t i, int64_t *first, i
 
 /* A score and what a kernel may make of it.
  *
- * s = scale q.k is a sum of d products, each of which passes through at most d roundings; scale, its rounding to f32 (1/sqrt(d)), and log2(e) or 1/c
- * folded into it add four: (d + 4) u scale sum |q||k|. Inputs and products below 2^-126 may be flushed. c tanh(s/c) does not enlarge an error, and adds
- * tanh to 4 ulp (8u) and three products, together 11u |z|. */
+ * s = scale q.k is a sum of d products, each of which passes through at most d roundings; scale, its rounding to f32
+ * (1/sqrt(d)), and log2(e) or 1/c folded into it add four: (d + 4) u scale sum |q||k|. Inputs and products below 2^-126
+ * may be flushed. c tanh(s/c) does not enlarge an error, and adds tanh to 4 ulp (8u) and three products,
+ * together 11u |z|. */
 typedef struct score {
     double z;       /* after softcap */
     double error;   /* absolute */
@@ -73,7 +80,8 @@ static inline score score_of(const attention *a, const double *q, const double *
     }
     score r = { .z = a->scale * dot, .slope = 1 };
     r.error = ((double)a->d + 4) * U * scale * size + fmax(1, scale) * FLUSH * (inputs + 2 * (double)a->d);
-    r.uncertain = size * fmax(1, 1.5 * scale) > 0.5 * trine_largest(TRINE_F32) || 1.5 * scale * largest > 0.5 * trine_largest(TRINE_F32);
+    r.uncertain = size * fmax(1, 1.5 * scale) > 0.5 * trine_largest(TRINE_F32) ||
+                  1.5 * scale * largest > 0.5 * trine_largest(TRINE_F32);
     if (a->softcap > 0) {
         const double t = tanh(r.z / a->softcap);
         r.z = a->softcap * t;
@@ -83,15 +91,17 @@ static inline score score_of(const attention *a, const double *q, const double *
     return r;
 }
 
-/* The scores of query i of a head with the keys it sees, and log sum exp of them: -Inf if it sees none, or only scores of -Inf; NaN with a score of NaN or
- * +Inf. Returns the number of scores. */
-static inline int64_t score_row(const attention *a, int64_t n, int64_t i, int64_t head, score *scores, int64_t *first_out, double *lse_out) {
+/* The scores of query i of a head with the keys it sees, and log sum exp of them: -Inf if it sees none, or only scores
+ * of -Inf; NaN with a score of NaN or +Inf. Returns the number of scores. */
+static inline int64_t score_row(const attention *a, int64_t n, int64_t i, int64_t head, score *scores,
+                                int64_t *first_out, double *lse_out) {
     int64_t first, last;
     visible_keys(a, i, &first, &last);
     double top = -INFINITY, sum = 0;
     bool valid = true;
     for (int64_t j = first; j < last; j++) {
-        const score s = scores[j - first] = score_of(a, a->q + query_row(a, n, i, head) * a->d, a->k + key_row(a, n, j, head) * a->d);
+        const score s = scores[j - first] =
+            score_of(a, a->q + query_row(a, n, i, head) * a->d, a->k + key_row(a, n, j, head) * a->d);
         top = fmax(top, s.z);
         valid &= s.z < INFINITY;
     }

@@ -7,13 +7,16 @@
 
 /* Rotates the pairs of every row of x, of shape b s h d, by +angle or (`sign` = -1) -angle into y.
  *
- * Bound. y = x1 cos -+ x2 sin is two products and one sum in f32: each product's rounding is at most u of its size, the sum's at most u of both sizes
- * (half of that with FMA), so 2u(|x1 cos| + |x2 sin|) and second-order terms, hence 2.5u. Products below the smallest normal are off by at
+ * Bound. y = x1 cos -+ x2 sin is two products and one sum in f32: each product's rounding is at most u of its size, the
+ * sum's at most u of both sizes (half of that with FMA), so 2u(|x1 cos| + |x2 sin|) and second-order terms, hence 2.5u.
+ * Products below the smallest normal are off by at
  * most 2^-150 each. Elements that belong to no pair are copied. */
 static inline void rotate(trine_ref *ref, const char *input, const char *output, bool interleaved, double sign) {
-    const int64_t b = trine_ref_dim(ref, "b"), s = trine_ref_dim(ref, "s"), h = trine_ref_dim(ref, "h"), d = trine_ref_dim(ref, "d");
+    const int64_t b = trine_ref_dim(ref, "b"), s = trine_ref_dim(ref, "s"), h = trine_ref_dim(ref, "h"),
+                  d = trine_ref_dim(ref, "d");
     const int64_t c = trine_ref_dim(ref, "c");
-    const double *cosine = trine_ref_value(ref, "cos"), *sine = trine_ref_value(ref, "sin"), *positions = trine_ref_value(ref, "positions");
+    const double *cosine = trine_ref_value(ref, "cos"), *sine = trine_ref_value(ref, "sin"),
+                 *positions = trine_ref_value(ref, "positions");
     for (int64_t row = 0; row < b * s * h; row++) {
         const double *x = trine_ref_value(ref, input) + row * d;
         double *y = trine_ref_value(ref, output) + row * d;

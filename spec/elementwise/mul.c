@@ -4,12 +4,14 @@
 
 #define ARGS trine_mul_args
 
-/* Bound, with u = 2^-24: two products in any order, 2u of |y|; second order and the output's rounding of it within 3u. */
+/* Bound, with u = 2^-24: two products in any order, 2u of |y|; second order and the output's
+ * rounding of it within 3u. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t count = element_count(ref);
     const double *a = trine_ref_value(ref, "a"), *b = trine_ref_value(ref, "b");
-    double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"), *slack = trine_ref_slack(ref, "y");
+    double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"),
+           *slack = trine_ref_slack(ref, "y");
 
     for (int64_t i = 0; i < count; i++) {
         const double factor[] = { args->alpha, a[i], b[i] };
@@ -26,7 +28,8 @@ const trine_spec trine_spec_mul = {
     .summary = "Product of two tensors, with broadcasting",
     .formula = "y = alpha a b",
     .source = "by definition",
-    .tensors = { TENSOR(a, IN | BROADCAST, "A", SHAPE), TENSOR(b, IN | BROADCAST, "B", SHAPE), TENSOR(y, OUT, "T", SHAPE, .terms = "3") },
+    .tensors = { TENSOR(a, IN | BROADCAST, "A", SHAPE), TENSOR(b, IN | BROADCAST, "B", SHAPE),
+                 TENSOR(y, OUT, "T", SHAPE, .terms = "3") },
     .params = { PARAM(alpha, F32, .values = "1 0 -0.3", .fallback = 1, .doc = "factor of the product") },
     .types = { "A=f32|bf16|f16 B=f32|bf16|f16 T=f32|bf16|f16" },
     .alias = { "y=a", "y=b" },
@@ -34,6 +37,7 @@ const trine_spec trine_spec_mul = {
     .independent = "r",
     .sizes = SIZES,
     .integers_exact = true,
-    .cases = { "gate f32: A=f32 B=f32 T=f32 r=4096 n=4096", "gate: A=bf16 B=bf16 T=bf16 r=8192 n=4096", "in cache: A=f32 B=f32 T=f32 r=64 n=1024" },
+    .cases = { "gate f32: A=f32 B=f32 T=f32 r=4096 n=4096", "gate: A=bf16 B=bf16 T=bf16 r=8192 n=4096",
+               "in cache: A=f32 B=f32 T=f32 r=64 n=1024" },
     .reference = reference,
 };

@@ -4,12 +4,14 @@
 
 #define ARGS trine_scale_args
 
-/* Bound, with u = 2^-24: the product by u, the sum by u: 2u of |alpha x| + |shift|, second order and the output's rounding of it within 3u. */
+/* Bound, with u = 2^-24: the product by u, the sum by u: 2u of |alpha x| + |shift|, second order and the output's
+ * rounding of it within 3u. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t count = element_count(ref);
     const double *x = trine_ref_value(ref, "x");
-    double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"), *slack = trine_ref_slack(ref, "y");
+    double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"),
+           *slack = trine_ref_slack(ref, "y");
 
     for (int64_t i = 0; i < count; i++) {
         const double product = args->alpha * x[i], size = fabs(product) + fabs(args->shift);
@@ -34,7 +36,7 @@ const trine_spec trine_spec_scale = {
     .independent = "r",
     .sizes = SIZES,
     .integers_exact = true,
-    .cases = { "f32: X=f32 T=f32 r=4096 n=4096", "bf16: X=bf16 T=bf16 r=8192 n=4096", "bf16 to f32: X=bf16 T=f32 r=4096 n=4096",
-               "in cache: X=f32 T=f32 r=64 n=1024" },
+    .cases = { "f32: X=f32 T=f32 r=4096 n=4096", "bf16: X=bf16 T=bf16 r=8192 n=4096",
+               "bf16 to f32: X=bf16 T=f32 r=4096 n=4096", "in cache: X=f32 T=f32 r=64 n=1024" },
     .reference = reference,
 };

@@ -4,16 +4,19 @@
 
 #define ARGS trine_swiglu_args
 
-/* Bound, with u = 2^-24: sigmoid to 11u and two products, 13u of |y|; second order and the output's rounding of it leave that within 14u. */
+/* Bound, with u = 2^-24: sigmoid to 11u and two products, 13u of |y|;
+ * second order and the output's rounding of it leave that within 14u. */
 static void reference(trine_ref *ref) {
     const int64_t count = element_count(ref);
     const double *gate = trine_ref_value(ref, "gate"), *up = trine_ref_value(ref, "up");
-    double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"), *slack = trine_ref_slack(ref, "y");
+    double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"),
+           *slack = trine_ref_slack(ref, "y");
 
     for (int64_t i = 0; i < count; i++) {
         const double s = sigmoid(gate[i]), factor[] = { gate[i], s, up[i] };
         y[i] = gate[i] * s * up[i];
-        if (isinf(y[i]) && (s < 2 * FLUSH || product_vanishes(3, factor))) magnitude[i] = INFINITY; /* Inf times a flushed s is NaN */
+        /* Inf times a flushed s is NaN */
+        if (isinf(y[i]) && (s < 2 * FLUSH || product_vanishes(3, factor))) magnitude[i] = INFINITY;
         if (!isfinite(y[i])) continue;
         magnitude[i] = fabs(y[i]);
         slack[i] = product_slack(3, factor) + lost(s) * fabs(gate[i] * up[i]);
@@ -31,7 +34,7 @@ const trine_spec trine_spec_swiglu = {
     .flops = "15*p*q*r*n",
     .independent = "r",
     .sizes = SIZES,
-    .cases = { "llama3-8b f32: T=f32 r=1024 n=14336", "llama3-8b: T=bf16 r=2048 n=14336", "llama3-8b f16: T=f16 r=2048 n=14336",
-               "one token: T=bf16 r=1 n=14336", "in cache: T=f32 r=64 n=1024" },
+    .cases = { "llama3-8b f32: T=f32 r=1024 n=14336", "llama3-8b: T=bf16 r=2048 n=14336",
+               "llama3-8b f16: T=f16 r=2048 n=14336", "one token: T=bf16 r=1 n=14336", "in cache: T=f32 r=64 n=1024" },
     .reference = reference,
 };

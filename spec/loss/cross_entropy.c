@@ -8,18 +8,21 @@
  *
  * lse. log_sum is off by (v + 32)u and its slack (logit_row_of); the sum with max z, which float64 holds, rounds once.
  *
- * loss = log_sum - (1-e) d_y - (e/v) sum_k d_k + w lse^2: none of its terms is negative, and none is larger than the loss. A kernel has log_sum in f32, the
- * second term from the two logits' difference in float64, and the sum of the d_k as that of v differences from its origin, 3u each and (v-1)u for the
- * sum, which adds at most 16 to each. The error of log_sum enters 1 + 2w(|lse| + 1) times; what is left is in float64, and rounded once.
+ * loss = log_sum - (1-e) d_y - (e/v) sum_k d_k + w lse^2: none of its terms is negative, and none is larger than the
+ * loss. A kernel has log_sum in f32, the second term from the two logits' difference in float64, and the sum of the d_k
+ * as that of v differences from its origin, 3u each and (v-1)u for the sum, which adds at most 16 to each. The error of
+ * log_sum enters 1 + 2w(|lse| + 1) times; what is left is in float64, and rounded once.
  *
  * dlogits. As of cross_entropy_backward (row_gradient). */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), v = trine_ref_dim(ref, "v");
     const int64_t ignore = args->ignore_index_set ? args->ignore_index : -100;
-    const double *logits = trine_ref_value(ref, "logits"), *labels = trine_ref_value(ref, "labels"), *dloss = trine_ref_value(ref, "dloss");
+    const double *logits = trine_ref_value(ref, "logits"), *labels = trine_ref_value(ref, "labels"),
+                 *dloss = trine_ref_value(ref, "dloss");
     const double e = args->label_smoothing, w = args->z_loss;
-    double *loss = trine_ref_value(ref, "loss"), *loss_magnitude = trine_ref_magnitude(ref, "loss"), *loss_slack = trine_ref_slack(ref, "loss");
+    double *loss = trine_ref_value(ref, "loss"), *loss_magnitude = trine_ref_magnitude(ref, "loss"),
+           *loss_slack = trine_ref_slack(ref, "loss");
     double *lse_out = trine_ref_value(ref, "lse"), *dlogits = trine_ref_value(ref, "dlogits");
 
     for (int64_t i = 0; i < r; i++) {
@@ -33,7 +36,8 @@ static void reference(trine_ref *ref) {
         }
         if (dlogits) {
             const gradient_row g = { e, w, dloss ? dloss[i] : 1, lse, ignored ? -1 : (int64_t)labels[i] };
-            row_gradient(&g, &row, dlogits + i * v, trine_ref_magnitude(ref, "dlogits") + i * v, trine_ref_slack(ref, "dlogits") + i * v);
+            row_gradient(&g, &row, dlogits + i * v, trine_ref_magnitude(ref, "dlogits") + i * v,
+                         trine_ref_slack(ref, "dlogits") + i * v);
         }
         if (ignored) {
             loss[i] = 0;
@@ -53,16 +57,22 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_cross_entropy = {
     SPEC(cross_entropy),
     .summary = "Cross-entropy of logits, with label smoothing and z-loss, and its gradient",
-    .formula = "z = logit_scale logits; lse[i] = log sum_k exp(z[i,k]); loss[i] = lse[i] - (1-e) z[i,y] - (e/v) sum_k z[i,k] + z_loss lse[i]^2 with "
-               "y = labels[i], e = label_smoothing; dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v); "
+    .formula = "z = logit_scale logits; lse[i] = log sum_k exp(z[i,k]); loss[i] = lse[i] - (1-e) z[i,y] - (e/v) sum_k "
+               "z[i,k] + z_loss lse[i]^2 with "
+               "y = labels[i], e = label_smoothing; dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (1 + 2 "
+               "z_loss lse[i]) - (1-e) [k = y] - e/v); "
                "loss and dlogits are 0 where y is the ignored label",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(logits, IN, "T", "r v"), TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
-                 TENSOR(loss, OUT, "f32", "r", .terms = "v + 32"), TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 32"),
-                 TENSOR(dloss, IN | OPTIONAL | BROADCAST, "f32", "r"), TENSOR(dlogits, OUT | OPTIONAL, "T", "r v", .terms = "20") },
-    .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1, .doc = "share of the target spread evenly over all classes"),
+                 TENSOR(loss, OUT, "f32", "r", .terms = "v + 32"),
+                 TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 32"),
+                 TENSOR(dloss, IN | OPTIONAL | BROADCAST, "f32", "r"),
+                 TENSOR(dlogits, OUT | OPTIONAL, "T", "r v", .terms = "20") },
+    .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1,
+                      .doc = "share of the target spread evenly over all classes"),
                 PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"),
-                PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .min = -0x1p126, .max = 0x1p126, .doc = "multiplies the logits"),
+                PARAM(logit_scale, F32, .values = "1 0.7 -2", .fallback = 1, .min = -0x1p126, .max = 0x1p126,
+                      .doc = "multiplies the logits"),
                 PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"),
                 PARAM(ignore_index, I64, .values = "0 3 -7", .doc = "label of the rows to leave out") },
     .types = { "T=f32|bf16|f16 L=i64|i32" },
@@ -70,9 +80,11 @@ const trine_spec trine_spec_cross_entropy = {
     .flops = "5*r*v",
     .independent = "r",
     .sizes = { "r: 0 1 3 17", "v: 1 2 7 31 64 257 1000 4099 32000" },
-    .cases = { "llama2 f32: T=f32 L=i64 r=512 v=32000 +lse", "llama2: T=bf16 L=i64 r=1024 v=32000 +lse", "llama3 f32: T=f32 L=i64 r=128 v=128256 +lse",
-               "llama3: T=bf16 L=i64 r=256 v=128256 +lse", "llama3 smoothed: T=bf16 L=i64 r=256 v=128256 label_smoothing=0.1 z_loss=1e-4 +lse",
-               "llama2 gradient: T=bf16 L=i64 r=8192 v=32000 +dlogits", "llama3 gradient: T=bf16 L=i64 r=8192 v=128256 +dlogits",
-               "one row: T=bf16 L=i64 r=1 v=262144", "bytes: T=f32 L=i32 r=65536 v=256 +lse" },
+    .cases = { "llama2 f32: T=f32 L=i64 r=512 v=32000 +lse", "llama2: T=bf16 L=i64 r=1024 v=32000 +lse",
+               "llama3 f32: T=f32 L=i64 r=128 v=128256 +lse", "llama3: T=bf16 L=i64 r=256 v=128256 +lse",
+               "llama3 smoothed: T=bf16 L=i64 r=256 v=128256 label_smoothing=0.1 z_loss=1e-4 +lse",
+               "llama2 gradient: T=bf16 L=i64 r=8192 v=32000 +dlogits",
+               "llama3 gradient: T=bf16 L=i64 r=8192 v=128256 +dlogits", "one row: T=bf16 L=i64 r=1 v=262144",
+               "bytes: T=f32 L=i32 r=65536 v=256 +lse" },
     .reference = reference,
 };

@@ -13,11 +13,12 @@ static inline double exp_shift(double d, double delta) {
     return delta < 1 ? exp(d) * expm1(delta) : exp(d + delta) - exp(d);
 }
 
-/* From where on f32 holds lse so coarsely that cross_entropy_backward takes the row's own sums for it: half a unit in its last place is 2^-14 of p there. */
+/* From where on f32 holds lse so coarsely that cross_entropy_backward takes the row's own sums for it: half a unit in
+ * its last place is 2^-14 of p there. */
 #define COARSE_LSE 1024
 
-/* A row of z = scale x: `top` is where z is largest, and z_k - z_top = scale (x_k - top), exact where x_k = top and never the difference of two large numbers.
- * Where the largest z is infinite, or there is none, top is 0. */
+/* A row of z = scale x: `top` is where z is largest, and z_k - z_top = scale (x_k - top), exact where x_k = top and
+ * never the difference of two large numbers. Where the largest z is infinite, or there is none, top is 0. */
 typedef struct logit_row {
     const double *x;
     int64_t v;
@@ -28,9 +29,12 @@ typedef struct logit_row {
 
 static inline double below_top(const logit_row *row, int64_t k) { return row->scale * (row->x[k] - row->top); }
 static inline double row_lse(const logit_row *row) { return row->scale * row->top + row->log_sum; }
-static inline double log_sum_error(const logit_row *row) { return row->slack > 0 ? (double)(row->v + 32) * trine_unit_roundoff(TRINE_F32) + row->slack : 0; }
+static inline double log_sum_error(const logit_row *row) {
+    return row->slack > 0 ? (double)(row->v + 32) * trine_unit_roundoff(TRINE_F32) + row->slack : 0;
+}
 
-/* Of an exponent that is `reach` away from a kernel's origin, or so much more. With u = 2^-24: the difference of f x and the origin, the constant
+/* Of an exponent that is `reach` away from a kernel's origin, or so much more. With u = 2^-24: the difference of f x
+ * and the origin, the constant
  * scale log2(e), and their product round once each, 3u; the constant may be subnormal, and so may f x. */
 static inline double exponent_error(double scale, double reach, double more) {
     const double u = trine_unit_roundoff(TRINE_F32), constant = scale == 0 ? 0 : fmax(u, 0x1p-150 / fabs(scale));
@@ -39,13 +43,15 @@ static inline double exponent_error(double scale, double reach, double more) {
 
 /* Bound of log_sum, with u = 2^-24, d_k = z_k - z_top <= 0, S = sum_k exp(d_k) >= 1, p_k = exp(d_k)/S.
  *
- * A kernel takes d_k from an origin, which is a maximum so far or an estimate at most 16 below the largest, as the difference of two logits times the
- * scale; or, of products that are at most 126 in size in base 2, as their difference: 126 u log(2), which 32 more in reach covers. What follows when the
- * origin moves is the same difference again, so that all together is off by e_k = exponent_error(|d_k|) at most, which moves log S by sum_k p_k
- * (exp(e_k) - 1) (Jensen; log(1+a) <= a). It grows with the distance from the largest logit alone: not with their size. exp to 4 ulp is 8u of S; S, a
- * sum of positive terms in any order, is off by (v-1)u of itself (Jeannerod and Rump 2013), and each time an accumulator is rescaled to a new maximum
- * costs it 10u more: a kernel's additions plus ten times its rescalings along one accumulator stay below v + 8. So log S is off by (v + 32)u, second
- * order included up to v = 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u log S, and 2u more what follows it. */
+ * A kernel takes d_k from an origin, which is a maximum so far or an estimate at most 16 below the largest, as the
+ * difference of two logits times the scale; or, of products that are at most 126 in size in base 2, as their
+ * difference: 126 u log(2), which 32 more in reach covers. What follows when the origin moves is the same difference
+ * again, so that all together is off by e_k = exponent_error(|d_k|) at most, which moves log S by sum_k p_k (exp(e_k) -
+ * 1) (Jensen; log(1+a) <= a). It grows with the distance from the largest logit alone: not with their size. exp to 4
+ * ulp is 8u of S; S, a sum of positive terms in any order, is off by (v-1)u of itself (Jeannerod and Rump 2013), and
+ * each time an accumulator is rescaled to a new maximum costs it 10u more: a kernel's additions plus ten times its
+ * rescalings along one accumulator stay below v + 8. So log S is off by (v + 32)u, second order included up to v =
+ * 2^18; flushed exponentials are v 2^-126. log to 4 ulp is 8u log S, and 2u more what follows it. */
 static inline logit_row logit_row_of(const double *x, int64_t v, double scale) {
     const double u = trine_unit_roundoff(TRINE_F32);
     logit_row row = { .x = x, .v = v, .scale = scale };
@@ -62,7 +68,8 @@ static inline logit_row logit_row_of(const double *x, int64_t v, double scale) {
         if (isfinite(d)) moved += exp_shift(d, exponent_error(scale, d, 48));
     }
     row.log_sum = log(sum);
-    if (isfinite(row.log_sum)) row.slack = moved / sum + 10 * u * row.log_sum + (double)v * trine_smallest_normal(TRINE_F32);
+    if (isfinite(row.log_sum))
+        row.slack = moved / sum + 10 * u * row.log_sum + (double)v * trine_smallest_normal(TRINE_F32);
     return row;
 }
 
@@ -73,13 +80,17 @@ typedef struct gradient_row {
     int64_t label; /* -1: the row is ignored */
 } gradient_row;
 
-/* Bound, with u = 2^-24, d = z - z_top, l = log_sum, L = its error, p = exp(d - l), w = z_loss, F = 1 + 2w(|lse| + L). The exponent is off by
- * exponent_error(d - l), l by L: together D. So p is off by p(e^D - 1), which is slack, and by exp to 4 ulp, 8u p. Then F (3u F, and 2wL of p, which is
- * slack), the quotient of F and S (1u), the product with p (1u), the two differences (2u of the parts' absolute values; 1-e and e/v have been rounded
- * once), g*scale and the product with it (3u): 18u on p F, 6u on the others, for which 20u on p F and on a third of the others is safe, p being taken as
- * large as L may make it. An exponential below 2^-126 may be flushed. dloss scale and 1 + 2 w lse are f32 and may overflow. */
-static inline void row_gradient(const gradient_row *g, const logit_row *row, double *dlogits, double *magnitude, double *slack) {
-    const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32), tiny = trine_smallest_normal(TRINE_F32);
+/* Bound, with u = 2^-24, d = z - z_top, l = log_sum, L = its error, p = exp(d - l), w = z_loss, F = 1 + 2w(|lse| + L).
+ * The exponent is off by exponent_error(d - l), l by L: together D. So p is off by p(e^D - 1), which is slack, and by
+ * exp to 4 ulp, 8u p. Then F (3u F, and 2wL of p, which is slack), the quotient of F and S (1u), the product with p
+ * (1u), the two differences (2u of the parts' absolute values; 1-e and e/v have been rounded once), g*scale and the
+ * product with it (3u): 18u on p F, 6u on the others, for which 20u on p F and on a third of the others is safe, p
+ * being taken as large as L may make it. An exponential below 2^-126 may be flushed.
+ * dloss scale and 1 + 2 w lse are f32 and may overflow. */
+static inline void row_gradient(const gradient_row *g, const logit_row *row, double *dlogits, double *magnitude,
+                                double *slack) {
+    const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32),
+                 tiny = trine_smallest_normal(TRINE_F32);
     const double error = log_sum_error(row), w = g->z_loss, gain = g->dloss * row->scale;
     const double factor = w > 0 ? 1 + 2 * w * g->lse : 1, factor_abs = w > 0 ? 1 + 2 * w * (fabs(g->lse) + error) : 1;
     const bool too_large = trine_finite_abs(gain) > largest || trine_finite_abs(factor_abs) > largest;
@@ -95,7 +106,8 @@ static inline void row_gradient(const gradient_row *g, const logit_row *row, dou
         const double size = fabs(gain) * ((p + shift) * factor_abs + target);
         const bool finite_inputs = isfinite(row->x[k]) && isfinite(row->log_sum) && isfinite(g->dloss);
         const bool overflow = too_large || p + shift > 0x1p127 || (p + shift) * factor_abs > largest || size > largest;
-        const double moved = shift * factor_abs + p * 2 * w * error, unsure = 20 * u * (most * factor_abs + target / 3) + moved;
+        const double moved = shift * factor_abs + p * 2 * w * error,
+                     unsure = 20 * u * (most * factor_abs + target / 3) + moved;
         if (isinf(g->dloss) && fabs(p * factor - target) <= unsure) { /* Inf of either sign, or Inf * 0 */
             dlogits[k] = magnitude[k] = INFINITY;
             continue;

@@ -4,34 +4,42 @@
 
 #define ARGS trine_matmul_args
 
-/* Bound. S = sum_p a_p b_p, f = alpha a_scale b_scale, t = f S + beta c + bias, M = |f| sum_p |a_p b_p| + |beta c| + |bias|, u the unit roundoff of the
- * accumulator.
+/* Bound. S = sum_p a_p b_p, f = alpha a_scale b_scale, t = f S + beta c + bias, M = |f| sum_p |a_p b_p| + |beta c| +
+ * |bias|, u the unit roundoff of the accumulator.
  *
- * A sum of k products in any order, fused or not, is off by at most k u sum |a_p b_p| (Jeannerod and Rump 2013: no terms of higher order). Times alpha, plus
- * beta c, plus bias: three roundings more on the way of each term, so |t' - t| <= (k + 4)u M, the fourth u for the products of errors (k < 2^22). Two scales
- * are two roundings more.
- * relu does not widen that; the slopes of the other activations stay below 1.13, and they are evaluated to 12u |t|: 4 ulp, or 8u, for exp, tanh or erf, four
- * roundings round it. Rounding y' instead of y to D's type multiplies the error by 1 + u(D). In f64 the reference itself, in long double, is off by up to
- * 2^-11 of the bound.
+ * A sum of k products in any order, fused or not, is off by at most k u sum |a_p b_p| (Jeannerod and Rump 2013: no
+ * terms of higher order). Times alpha, plus beta c, plus bias: three roundings more on the way of each term, so |t' -
+ * t| <= (k + 4)u M, the fourth u for the products of errors (k < 2^22). Two scales are two roundings more.
+ * relu does not widen that; the slopes of the other activations stay below 1.13, and they are evaluated to 12u |t|: 4
+ * ulp, or 8u, for exp, tanh or erf, four roundings round it. Rounding y' instead of y to D's type multiplies the error
+ * by 1 + u(D). In f64 the reference itself, in long double, is off by up to 2^-11 of the bound.
  *
- * Matrix units for bf16 and f16 add 16 products, or fewer, and the accumulator in one step: each addend is cut off, not rounded, at the last place of the
- * largest of them, and so is the sum (Fasi, Higham, Mikaitis and Pranesh 2021, for several generations). The largest is told by exponents, a subnormal's being
- * that of the smallest normal (measured on an H200: in e4m3, 2^-9 2^8 cuts as 2^-6 2^8 does). Let w_p be |a_p| |b_p|, either taken as its type's smallest
- * normal if it is less but not 0. An addend then loses up to 2u of the largest, which is at most sum w_p: with k products, k/16 + 1 accumulators and as many
- * sums that makes (2.25 k + 4)u, so that for these types 2.25 |f| sum w_p stands for the first term of M.
+ * Matrix units for bf16 and f16 add 16 products, or fewer, and the accumulator in one step: each addend is cut off, not
+ * rounded, at the last place of the largest of them, and so is the sum (Fasi, Higham, Mikaitis and Pranesh 2021, for
+ * several generations). The largest is told by exponents, a subnormal's being that of the smallest normal (measured on
+ * an H200: in e4m3, 2^-9 2^8 cuts as 2^-6 2^8 does). Let w_p be |a_p| |b_p|, either taken as its type's smallest normal
+ * if it is less but not 0. An addend then loses up to 2u of the largest, which is at most sum w_p: with k products,
+ * k/16 + 1 accumulators and as many sums that makes (2.25 k + 4)u, so that for these types 2.25 |f| sum w_p stands for
+ * the first term of M.
  *
- * tf32: an operand loses up to 2^-10 of itself to the cut, a product 2^-9 + 2^-20 of itself, and units that add 4 products in one step make 3k of 2.25k.
+ * tf32: an operand loses up to 2^-10 of itself to the cut, a product 2^-9 + 2^-20 of itself, and units that add 4
+ * products in one step make 3k of 2.25k.
  *
- * Float8: the products of both types are exact in bf16, f16 and f32, so that other units may be used, with their errors. Those of sm_90 add 32 products and the
- * accumulator in one step, and cut each addend, and the sum, at the 13th bit of fraction of the largest (measured on an H200 as Fasi et al. do, with a product
- * of 1 and others of 2^-j: those of 2^-13 count, those of 2^-14 do not). A loss is below 2^-13 of the largest w_p or of the sum so far, and so of 1.02 sum w_p.
- * Sums of up to 128 products, then added in f32, have 32 + 2 of them in each of four steps: (128 + 2 * 4) 1.02 2^-13 sum w_p, for all parts of k together, and
- * of fewer products as many losses fewer. Sums of small integers stay exact: 128 products of up to 9 are below 2^13.
+ * Float8: the products of both types are exact in bf16, f16 and f32, so that other units may be used, with their
+ * errors. Those of sm_90 add 32 products and the accumulator in one step, and cut each addend, and the sum, at the 13th
+ * bit of fraction of the largest (measured on an H200 as Fasi et al. do, with a product of 1 and others of 2^-j: those
+ * of 2^-13 count, those of 2^-14 do not). A loss is below 2^-13 of the largest w_p or of the sum so far, and so of 1.02
+ * sum w_p. Sums of up to 128 products, then added in f32, have 32 + 2 of them in each of four steps: (128 + 2 * 4) 1.02
+ * 2^-13 sum w_p, for all parts of k together, and of fewer products as many losses fewer. Sums of small integers stay
+ * exact: 128 products of up to 9 are below 2^13.
  *
- * Underflow: a product that is rounded by itself loses up to half the smallest subnormal. The bf16 units of CPUs and GPUs take subnormal operands
- * for zero, which loses the whole product, and flush sums below 2^-126; so may units for tf32. The factors of f may be multiplied in any order: what is lost by
- * underflow may grow by all that are above 1, and a product of those below 1 may be 0, which an infinite sum makes NaN.
- * Overflow: where sum |a_p b_p|, M, or the product of sum |a_p b_p| and the factors above 1 exceeds the largest f32, partial results may be infinite. */
+ * Underflow: a product that is rounded by itself loses up to half the smallest subnormal. The bf16 units of CPUs and
+ * GPUs take subnormal operands
+ * for zero, which loses the whole product, and flush sums below 2^-126; so may units for tf32. The factors of f may be
+ * multiplied in any order: what is lost by underflow may grow by all that are above 1, and a product of those below 1
+ * may be 0, which an infinite sum makes NaN.
+ * Overflow: where sum |a_p b_p|, M, or the product of sum |a_p b_p| and the factors above 1 exceeds the largest f32,
+ * partial results may be infinite. */
 typedef struct dot {
     long double sum;
     double scale, flushed; /* sum of |a b| over the finite products; over those that a flushed operand would lose */
@@ -82,7 +90,8 @@ static bool any_below(const double *x, int64_t count, double tiny) {
 static long double activate(int activation, long double x) {
     switch (activation) {
     case TRINE_ACTIVATION_RELU: return x < 0 ? 0 : x;
-    case TRINE_ACTIVATION_GELU_TANH: return x / (1 + expl(-2 * sqrtl(8 * atanl(1)) / (4 * atanl(1)) * (x + 0.044715L * x * x * x)));
+    case TRINE_ACTIVATION_GELU_TANH:
+        return x / (1 + expl(-2 * sqrtl(8 * atanl(1)) / (4 * atanl(1)) * (x + 0.044715L * x * x * x)));
     case TRINE_ACTIVATION_GELU_ERF: return x / 2 * erfcl(-x / sqrtl(2));
     case TRINE_ACTIVATION_SILU: return x / (1 + expl(-x));
     default: return x;
@@ -101,7 +110,8 @@ typedef struct result {
     double value, magnitude, slack;
 } result;
 
-/* What multiplies a sum: the product; those of the factors above 1, and below; whether there are scales, and one that is Inf. */
+/* What multiplies a sum: the product; those of the factors above 1, and below;
+ * whether there are scales, and one that is Inf. */
 typedef struct factors {
     long double product;
     double reach, least;
@@ -110,7 +120,9 @@ typedef struct factors {
 
 static factors factors_of(const ARGS *args, const double *a_scale, const double *b_scale) {
     const double alpha = (double)args->alpha + 0, scale[2] = { a_scale ? *a_scale : 1, b_scale ? *b_scale : 1 };
-    factors f = { .product = alpha, .reach = fmax(1, fabs(alpha)), .least = fmin(1, fabs(alpha)), .scaled = a_scale || b_scale };
+    factors f = {
+        .product = alpha, .reach = fmax(1, fabs(alpha)), .least = fmin(1, fabs(alpha)), .scaled = a_scale || b_scale
+    };
     for (int i = 0; i < 2; i++) {
         f.product *= scale[i];
         f.infinite |= isinf(scale[i]);
@@ -121,20 +133,23 @@ static factors factors_of(const ARGS *args, const double *a_scale, const double 
 
 /* The error of a sum of k products and of its scales, in (k + 4)u. */
 static double sum_error(const ARGS *args, const dot *s, int64_t k, trine_dtype in, bool scaled) {
-    const double terms = (double)k + 4, part = k < 128 ? (double)k : 128, losses = (part + 2 * ceil(part / 32)) * 1.02, scales = scaled ? 2 / terms : 0;
+    const double terms = (double)k + 4, part = k < 128 ? (double)k : 128, losses = (part + 2 * ceil(part / 32)) * 1.02,
+                 scales = scaled ? 2 / terms : 0;
     switch (in) {
     case TRINE_BF16:
     case TRINE_F16: return 2.25 * s->weight + scales * s->scale;
     case TRINE_E4M3:
     case TRINE_E5M2: return (2.25 + losses * 0x1p11 / terms) * s->weight + scales * s->scale;
     case TRINE_F32:
-        if (args->precision == TRINE_PRECISION_TF32) return 3.01 * s->weight + ((0x1p15 + 0x1p4) / terms + scales) * s->scale;
+        if (args->precision == TRINE_PRECISION_TF32)
+            return 3.01 * s->weight + ((0x1p15 + 0x1p4) / terms + scales) * s->scale;
         return (1 + scales) * s->scale;
     default: return (1 + scales) * s->scale;
     }
 }
 
-static result element(const ARGS *args, dot s, factors f, int64_t k, const double *c, const double *bias, trine_dtype in, trine_dtype out) {
+static result element(const ARGS *args, dot s, factors f, int64_t k, const double *c, const double *bias,
+                      trine_dtype in, trine_dtype out) {
     const bool wide = in == TRINE_F64;
     const double beta = (double)args->beta + 0, u = wide ? 0x1p-53 : 0x1p-24, factor = fabs((double)f.product);
     long double t = f.product * s.sum;
@@ -144,7 +159,10 @@ static result element(const ARGS *args, dot s, factors f, int64_t k, const doubl
     if (bias) t += *bias;
     if (bias && isfinite(*bias)) m += fabs(*bias);
     const bool curved = args->activation > TRINE_ACTIVATION_RELU;
-    const double lost = wide ? 0x1p-1074 : in == TRINE_BF16 ? 0x1p-126 : 0x1p-150, largest = trine_largest(wide ? TRINE_F64 : TRINE_F32);
+    const double lost = wide               ? 0x1p-1074
+                        : in == TRINE_BF16 ? 0x1p-126
+                                           : 0x1p-150,
+                 largest = trine_largest(wide ? TRINE_F64 : TRINE_F32);
     const double grown = f.scaled ? f.reach * fmax(1, s.scale) : 1;
     result r = { .value = (double)activate(args->activation, t) };
     r.magnitude = m * (curved ? 1.13 : 1) * (1 + trine_unit_roundoff(out)) * (wide ? 1 + 0x1p-10 : 1);
@@ -152,25 +170,33 @@ static result element(const ARGS *args, dot s, factors f, int64_t k, const doubl
     if (isfinite(factor)) r.slack += 2 * (((double)k * lost + s.flushed) * factor + 3 * lost * grown);
     if (curved && isfinite((double)t)) r.slack += 12 * u * fabs((double)t);
     const bool vanishes = isinf((double)s.sum) && f.least < trine_smallest_normal(wide ? TRINE_F64 : TRINE_F32);
-    if (f.infinite || vanishes || !(s.scale < largest && m < largest && r.slack < largest && (!f.scaled || grown < largest)))
+    if (f.infinite || vanishes ||
+        !(s.scale < largest && m < largest && r.slack < largest && (!f.scaled || grown < largest)))
         r.magnitude = INFINITY, r.slack = 0;
     return r;
 }
 
 /* Element (batch, i) of [g] m, or of [g] n; NULL if the tensor is absent. */
-static const double *scale_at(const double *scale, int64_t batch, int64_t lanes, int64_t i) { return scale ? scale + batch * lanes + i : NULL; }
+static const double *scale_at(const double *scale, int64_t batch, int64_t lanes, int64_t i) {
+    return scale ? scale + batch * lanes + i : NULL;
+}
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const int64_t g = trine_ref_dim(ref, "g"), m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"), k = trine_ref_dim(ref, "k");
-    const int64_t a_batch = trine_ref_dim(ref, "ga") > 1 ? m * k : 0, b_batch = trine_ref_dim(ref, "gb") > 1 ? k * n : 0;
+    const int64_t g = trine_ref_dim(ref, "g"), m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"),
+                  k = trine_ref_dim(ref, "k");
+    const int64_t a_batch = trine_ref_dim(ref, "ga") > 1 ? m * k : 0,
+                  b_batch = trine_ref_dim(ref, "gb") > 1 ? k * n : 0;
     const trine_dtype in = trine_ref_type(ref, "T"), in_b = trine_ref_type(ref, "U"), out = trine_ref_type(ref, "O");
-    const double *a = trine_ref_value(ref, "a"), *b = trine_ref_value(ref, "b"), *c = trine_ref_value(ref, "c"), *bias = trine_ref_value(ref, "bias");
+    const double *a = trine_ref_value(ref, "a"), *b = trine_ref_value(ref, "b"), *c = trine_ref_value(ref, "c"),
+                 *bias = trine_ref_value(ref, "bias");
     const double *a_scale = trine_ref_value(ref, "a_scale"), *b_scale = trine_ref_value(ref, "b_scale");
-    double *d = trine_ref_value(ref, "d"), *magnitude = trine_ref_magnitude(ref, "d"), *slack = trine_ref_slack(ref, "d");
+    double *d = trine_ref_value(ref, "d"), *magnitude = trine_ref_magnitude(ref, "d"),
+           *slack = trine_ref_slack(ref, "d");
     const double least = trine_smallest_normal(in), least_b = trine_smallest_normal(in_b);
-    const bool below =
-        in != TRINE_I8 && in != TRINE_F64 && (any_below(a, trine_ref_dim(ref, "ga") * m * k, least) || any_below(b, trine_ref_dim(ref, "gb") * k * n, least_b));
+    const bool below = in != TRINE_I8 && in != TRINE_F64 &&
+                       (any_below(a, trine_ref_dim(ref, "ga") * m * k, least) ||
+                        any_below(b, trine_ref_dim(ref, "gb") * k * n, least_b));
     const bool flushes = below && (in == TRINE_BF16 || (in == TRINE_F32 && args->precision == TRINE_PRECISION_TF32));
     for (int64_t at = 0; at < g * m * n; at++) {
         const int64_t batch = at / (m * n), i = at / n % m, j = at % n;
@@ -195,22 +221,29 @@ const trine_spec trine_spec_matmul = {
     .formula = "d = act(alpha a_scale b_scale a b + beta c + bias)",
     .source = "Dongarra et al. 1990 (level 3 BLAS), with the activations of Hendrycks and Gimpel 2016",
     .tensors = { TENSOR(a, IN | TRANSPOSABLE, "T", "[ga] m k"), TENSOR(b, IN | TRANSPOSABLE, "U", "[gb] k n"),
-                 TENSOR(c, IN | OPTIONAL | BROADCAST, "O", "[g] m n"), TENSOR(bias, IN | OPTIONAL, "B", "n"), TENSOR(d, OUT, "O", "[g] m n", .terms = "k + 4"),
-                 TENSOR(a_scale, IN | OPTIONAL | BROADCAST, "f32", "[g] m"), TENSOR(b_scale, IN | OPTIONAL | BROADCAST, "f32", "[g] n") },
-    .params = { PARAM(alpha, F32, .values = "1 0.5 -2 0", .fallback = 1, .doc = "factor of the product; for i8 an integer up to 2^24"),
-                PARAM(beta, F32, .values = "1 0 -0.5 3", .fallback = 1, .doc = "factor of c; for i8 an integer up to 2^24"),
-                PARAM(activation, ENUM, .values = "none relu gelu_tanh gelu_erf silu", .doc = "applied last; for i8 none or relu"),
-                PARAM(precision, ENUM, .values = "full tf32", .doc = "tf32: f32 operands may be cut to 10 bits of fraction") },
-    .types = { "T=f32 U=f32 O=f32 B=f32", "T=f16 U=f16 O=f16|f32 B=f32", "T=f16 U=f16 O=f16 B=f16", "T=bf16 U=bf16 O=bf16|f32 B=f32",
-               "T=bf16 U=bf16 O=bf16 B=bf16", "T=i8 U=i8 O=i32 B=i32", "T=f64 U=f64 O=f64 B=f64", "T=e4m3 U=e4m3|e5m2 O=bf16|f16|f32 B=f32",
+                 TENSOR(c, IN | OPTIONAL | BROADCAST, "O", "[g] m n"), TENSOR(bias, IN | OPTIONAL, "B", "n"),
+                 TENSOR(d, OUT, "O", "[g] m n", .terms = "k + 4"),
+                 TENSOR(a_scale, IN | OPTIONAL | BROADCAST, "f32", "[g] m"),
+                 TENSOR(b_scale, IN | OPTIONAL | BROADCAST, "f32", "[g] n") },
+    .params = { PARAM(alpha, F32, .values = "1 0.5 -2 0", .fallback = 1,
+                      .doc = "factor of the product; for i8 an integer up to 2^24"),
+                PARAM(beta, F32, .values = "1 0 -0.5 3", .fallback = 1,
+                      .doc = "factor of c; for i8 an integer up to 2^24"),
+                PARAM(activation, ENUM, .values = "none relu gelu_tanh gelu_erf silu",
+                      .doc = "applied last; for i8 none or relu"),
+                PARAM(precision, ENUM, .values = "full tf32",
+                      .doc = "tf32: f32 operands may be cut to 10 bits of fraction") },
+    .types = { "T=f32 U=f32 O=f32 B=f32", "T=f16 U=f16 O=f16|f32 B=f32", "T=f16 U=f16 O=f16 B=f16",
+               "T=bf16 U=bf16 O=bf16|f32 B=f32", "T=bf16 U=bf16 O=bf16 B=bf16", "T=i8 U=i8 O=i32 B=i32",
+               "T=f64 U=f64 O=f64 B=f64", "T=e4m3 U=e4m3|e5m2 O=bf16|f16|f32 B=f32",
                "T=e5m2 U=e4m3 O=bf16|f16|f32 B=f32" },
     .require = { "(ga - g) * (ga - 1) == 0", "(gb - g) * (gb - 1) == 0", "c -> beta" },
     .alias = { "d=c" },
     .flops = "2*g*m*n*k",
     .independent = "m",
     .integers_exact = true,
-    .sizes = { "g: 1 1 1 2 3 0", "ga: 1 1 1 2 3 0", "gb: 1 1 1 2 3 0", "m: 1 0 2 3 4 5 6 7 13 16 33 64 97 200 1500", "n: 1 0 2 3 8 15 16 17 33 64 100 257 1500",
-               "k: 1 0 2 3 4 5 7 8 17 31 64 129 256 257 600 1030 5000" },
+    .sizes = { "g: 1 1 1 2 3 0", "ga: 1 1 1 2 3 0", "gb: 1 1 1 2 3 0", "m: 1 0 2 3 4 5 6 7 13 16 33 64 97 200 1500",
+               "n: 1 0 2 3 8 15 16 17 33 64 100 257 1500", "k: 1 0 2 3 4 5 7 8 17 31 64 129 256 257 600 1030 5000" },
     .cases = { "square 1024: T=f32 m=1024 n=1024 k=1024",
                "square 2048: T=f32 m=2048 n=2048 k=2048",
                "square 4096: T=f32 m=4096 n=4096 k=4096",
@@ -230,7 +263,8 @@ const trine_spec trine_spec_matmul = {
                "tiny: T=f32 m=32 n=32 k=32",
                "weight gradient: T=f32 m=256 n=256 k=16384",
                "square 4096 e4m3: T=e4m3 O=bf16 m=4096 n=4096 k=4096 b=transposed a_scale=broadcast b_scale=broadcast",
-               "square 4096 e5m2 by e4m3: T=e5m2 O=bf16 m=4096 n=4096 k=4096 b=transposed a_scale=broadcast b_scale=broadcast",
+               "square 4096 e5m2 by e4m3: T=e5m2 O=bf16 m=4096 n=4096 k=4096 b=transposed a_scale=broadcast "
+               "b_scale=broadcast",
                "square 4096 e4m3 row-major: T=e4m3 O=bf16 m=4096 n=4096 k=4096",
                "llama3-8b gate e4m3: T=e4m3 O=bf16 m=512 n=14336 k=4096 +a_scale +b_scale b=transposed",
                "decode 1 e4m3: T=e4m3 O=bf16 m=1 n=4096 k=4096 b=transposed",

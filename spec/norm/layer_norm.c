@@ -4,19 +4,25 @@
 
 #define ARGS trine_layer_norm_args
 
-/* Bound, with D = sum_depth(n), E_j what h_j is off by (norm_h), a = mean|h - mean|, s^2 = mean (h - mean)^2, v = s^2 + eps, w = weight +
- * weight_offset.
+/* Bound, with D = sum_depth(n), E_j what h_j is off by (norm_h), a = mean|h - mean|, s^2 = mean (h - mean)^2, v = s^2 +
+ * eps, w = weight + weight_offset.
  *
- * A kernel sums h for a first mean m0, off by at most e0 = (D + 2)u mean|h| + mean E. It then sums d = h - m0 and d^2; the mean is m0 +
+ * A kernel sums h for a first mean m0, off by at most e0 = (D + 2)u mean|h| + mean E. It then sums d = h - m0 and d^2;
+ * the mean is m0 +
  * mean d, with one rounding, and is off by
  *     u|mean| + (D + 4)u (a + e0) + mean E:
- * the large (D + 2)u mean|h| is gone (Chan, Golub and LeVeque 1983). Welford's and pairwise merging of means do as well. mean d^2, with or
+ * the large (D + 2)u mean|h| is gone (Chan, Golub and LeVeque 1983). Welford's and pairwise merging of means do as
+ * well. mean d^2, with or
  * without (mean d)^2 taken off, is off by
- *     (D + 6)u (s + 2 e0)^2 + e0^2 + mean(2|h - mean| E + E^2) + 3*2^-126  =:  ((D + 6)u k + q) v,     k = (s + 2 e0)^2/v.
- * While that is below v/2 it bounds the relative change of rstd = 1/sqrt(v) too; sqrt and division add 8u. y = (h - mean) rstd w + b then
+ *     (D + 6)u (s + 2 e0)^2 + e0^2 + mean(2|h - mean| E + E^2) + 3*2^-126  =:  ((D + 6)u k + q) v,     k = (s + 2
+ *       e0)^2/v.
+ * While that is below v/2 it bounds the relative change of rstd = 1/sqrt(v) too; sqrt and division add 8u. y = (h -
+ * mean) rstd w + b then
  * rounds five more times:
- *     |y - y64| <= (D + 16)u [ |w| (|xhat|(1 + k) + rstd (a + e0)) + |b| ] + |w| ( |xhat| q + rstd (u|mean| + mean E + E_j) ) (1 + q).
- * TRINE_ROUND_BEFORE_WEIGHT: xhat, off by as much without w and b, is rounded to T, in the reference as well: the two may differ by the
+ *     |y - y64| <= (D + 16)u [ |w| (|xhat|(1 + k) + rstd (a + e0)) + |b| ] + |w| ( |xhat| q + rstd (u|mean| + mean E +
+ *       E_j) ) (1 + q).
+ * TRINE_ROUND_BEFORE_WEIGHT: xhat, off by as much without w and b, is rounded to T, in the reference as well: the two
+ * may differ by the
  * steps of T that lie within that error, nearly always none. */
 typedef struct row_stats {
     double mean, rstd;
@@ -54,10 +60,15 @@ static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const trine_dtype type = trine_ref_type(ref, "T");
-    const norm_input in = { trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset, ref->first };
-    const double *weight = trine_ref_value(ref, "weight"), *bias = trine_ref_value(ref, "bias"), coefficient = (sum_depth((double)n) + 16) * U;
-    double *y = trine_ref_value(ref, "y"), *y_magnitude = trine_ref_magnitude(ref, "y"), *y_slack = trine_ref_slack(ref, "y");
-    double *h_out = trine_ref_value(ref, "residual_out"), *mean_out = trine_ref_value(ref, "mean"), *rstd_out = trine_ref_value(ref, "rstd");
+    const norm_input in = {
+        trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset, ref->first
+    };
+    const double *weight = trine_ref_value(ref, "weight"), *bias = trine_ref_value(ref, "bias"),
+                 coefficient = (sum_depth((double)n) + 16) * U;
+    double *y = trine_ref_value(ref, "y"), *y_magnitude = trine_ref_magnitude(ref, "y"),
+           *y_slack = trine_ref_slack(ref, "y");
+    double *h_out = trine_ref_value(ref, "residual_out"), *mean_out = trine_ref_value(ref, "mean"),
+           *rstd_out = trine_ref_value(ref, "rstd");
     const bool round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT;
     for (int64_t i = 0; i < r; i++) {
         const row_stats row = statistics(&in, i * n, n, args->eps);
@@ -73,7 +84,8 @@ static void reference(trine_ref *ref) {
         }
         for (int64_t t = i * n; t < (i + 1) * n; t++) {
             double e;
-            const double h = norm_h(&in, t, &e), w = norm_weight(weight, t - i * n, args->weight_offset), b = bias ? bias[t - i * n] : 0;
+            const double h = norm_h(&in, t, &e), w = norm_weight(weight, t - i * n, args->weight_offset),
+                         b = bias ? bias[t - i * n] : 0;
             const double hat = (h - row.mean) * row.rstd;
             if (h_out) {
                 h_out[t] = h;
@@ -95,17 +107,23 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_layer_norm = {
     SPEC(layer_norm),
     .summary = "Layer normalization, with optional dropout and residual addition before it",
-    .formula = "h = dropout(x) + residual; mean[i] = mean_j h[i,j]; rstd[i] = 1/sqrt(mean_j (h[i,j] - mean[i])^2 + eps); "
-               "y[i,j] = (h[i,j] - mean[i]) rstd[i] (weight[j] + weight_offset) + bias[j]; residual_out = h",
+    .formula =
+        "h = dropout(x) + residual; mean[i] = mean_j h[i,j]; rstd[i] = 1/sqrt(mean_j (h[i,j] - mean[i])^2 + eps); "
+        "y[i,j] = (h[i,j] - mean[i]) rstd[i] (weight[j] + weight_offset) + bias[j]; residual_out = h",
     .source = "Ba, Kiros and Hinton 2016, eq. 4; dropout by Philox4x32-10, Salmon et al. 2011",
-    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(residual, IN | OPTIONAL, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
-                 TENSOR(bias, IN | OPTIONAL, "W", "n"), TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
-                 TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"), TENSOR(mean, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 4"),
+    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(residual, IN | OPTIONAL, "R", "r n"),
+                 TENSOR(weight, IN | OPTIONAL, "W", "n"), TENSOR(bias, IN | OPTIONAL, "W", "n"),
+                 TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
+                 TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"),
+                 TENSOR(mean, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 4"),
                  TENSOR(rstd, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 16") },
-    .params = { PARAM(eps, F32, .values = "1e-5 1e-6", .fallback = 1e-5, .min = 0, .max = 0x1.fffffep127, .doc = "added to the variance"),
+    .params = { PARAM(eps, F32, .values = "1e-5 1e-6", .fallback = 1e-5, .min = 0, .max = 0x1.fffffep127,
+                      .doc = "added to the variance"),
                 PARAM(weight_offset, F32, .values = "0 1", .doc = "added to weight, where that is given"),
-                PARAM(rounding, ENUM, .values = "once before_weight", .doc = "where y is rounded to its type: at the end, or before the weight as well"),
-                PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1, .doc = "probability of dropping an element of x"),
+                PARAM(rounding, ENUM, .values = "once before_weight",
+                      .doc = "where y is rounded to its type: at the end, or before the weight as well"),
+                PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1,
+                      .doc = "probability of dropping an element of x"),
                 PARAM(seed, U64, .values = "1 1234567890123456789", .doc = "dropout's key"),
                 PARAM(offset, U64, .values = "0 12884901893", .doc = "dropout's stream") },
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
@@ -113,8 +131,11 @@ const trine_spec trine_spec_layer_norm = {
     .flops = "8*r*n",
     .independent = "r",
     .sizes = { "r: 1 0 2 7 64", NORM_LENGTHS },
-    .cases = { "gpt2-xl: T=bf16 R=bf16 W=bf16 r=8192 n=1600 +weight +bias", "square f32: T=f32 r=4096 n=4096 +weight +bias",
-               "square: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias", "residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias +residual +residual_out",
-               "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +bias +residual +residual_out +mean +rstd" },
+    .cases = { "gpt2-xl: T=bf16 R=bf16 W=bf16 r=8192 n=1600 +weight +bias",
+               "square f32: T=f32 r=4096 n=4096 +weight +bias",
+               "square: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias",
+               "residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +bias +residual +residual_out",
+               "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +bias +residual +residual_out "
+               "+mean +rstd" },
     .reference = reference,
 };

@@ -7,8 +7,10 @@
 
 #include "spec/spec.h"
 
-/* Kernels sum n terms in f32 so that no term passes through more additions than this: one accumulator does up to 256 terms, several or
- * blocks do more. The sum is then off by at most that many unit roundoffs of the sum of absolute values (Higham 2002, section 4.2), and
+/* Kernels sum n terms in f32 so that no term passes through more additions than this: one accumulator does up to 256
+ * terms, several or
+ * blocks do more. The sum is then off by at most that many unit roundoffs of the sum of absolute values (Higham 2002,
+ * section 4.2), and
  * stays useful for any n. */
 #define SUM_DEPTH(n) "min(" #n ", 256) + " #n "/1024 + 16"
 static inline double sum_depth(double n) { return fmin(n, 256) + n / 1024 + 16; }
@@ -26,13 +28,16 @@ typedef struct norm_input {
     uint64_t seed, offset, first; /* first: what dropout counts element 0 as */
 } norm_input;
 
-/* Element `index` of h, and what its f32 value is off by in units of U: the roundings of the product and of the sum, where there are any.
+/* Element `index` of h, and what its f32 value is off by in units of U: the roundings of the product and of the sum,
+ * where there are any.
  * It may have overflowed if that is beyond the largest. */
 static inline double norm_h(const norm_input *in, int64_t index, double *error_out) {
     double h = in->x[index];
     *error_out = 0;
     if (in->dropout > 0) {
-        h = trine_dropout_keep(in->seed, in->offset, in->first + (uint64_t)index, in->dropout) ? h * trine_dropout_scale(in->dropout) : 0;
+        h = trine_dropout_keep(in->seed, in->offset, in->first + (uint64_t)index, in->dropout)
+                ? h * trine_dropout_scale(in->dropout)
+                : 0;
         *error_out += trine_finite_abs(h);
     }
     if (in->residual) {
@@ -49,6 +54,8 @@ static inline double round_spread(double x, double e, trine_dtype dtype) {
 }
 
 /* Column j's factor. */
-static inline double norm_weight(const double *weight, int64_t j, float offset) { return weight ? weight[j] + offset : 1; }
+static inline double norm_weight(const double *weight, int64_t j, float offset) {
+    return weight ? weight[j] + offset : 1;
+}
 
 #endif

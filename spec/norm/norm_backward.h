@@ -11,16 +11,23 @@ typedef struct norm_gradient {
     uint64_t seed, offset;
 } norm_gradient;
 
-/* Bound, with w = weight + weight_offset, xhat = (h - mean) rstd, g = w dy, c1 = mean(g), c2 = mean(g xhat), P1 = mean|g|, P2 = mean|g
- * xhat|. Each g xhat carries 5 roundings, its sum sum_depth(n), the division by n two: c2 is off by (sum_depth(n) + 7)u P2, and c1 by less
- * of P1. dh = rstd (g - c1 - xhat c2) + dresidual rounds g twice, xhat c2 three times, the differences, the product and the sum: at most
- * nine roundings of something no larger than M = rstd (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more of M scale. Together
- * (sum_depth(n) + 18)u M. Products below 2^-126 may be flushed, and an xhat that is has no sign to give to an infinite factor: that makes NaN. */
+/* Bound, with w = weight + weight_offset, xhat = (h - mean) rstd, g = w dy, c1 = mean(g), c2 = mean(g xhat), P1 =
+ * mean|g|, P2 = mean|g
+ * xhat|. Each g xhat carries 5 roundings, its sum sum_depth(n), the division by n two: c2 is off by (sum_depth(n) + 7)u
+ * P2, and c1 by less
+ * of P1. dh = rstd (g - c1 - xhat c2) + dresidual rounds g twice, xhat c2 three times, the differences, the product and
+ * the sum: at most
+ * nine roundings of something no larger than M = rstd (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more
+ * of M scale. Together (sum_depth(n) + 18)u M. Products below 2^-126 may be flushed, and an xhat that is has no sign to
+ * give to an infinite factor: that makes NaN. */
 static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, int64_t i, int64_t n) {
-    const double *dy = trine_ref_value(ref, "dy") + i * n, *h = trine_ref_value(ref, "h") + i * n, *weight = trine_ref_value(ref, "weight");
-    const double *dresidual = trine_ref_value(ref, "dresidual"), rstd = trine_ref_value(ref, "rstd")[i], mean = args->mean ? args->mean[i] : 0;
+    const double *dy = trine_ref_value(ref, "dy") + i * n, *h = trine_ref_value(ref, "h") + i * n,
+                 *weight = trine_ref_value(ref, "weight");
+    const double *dresidual = trine_ref_value(ref, "dresidual"), rstd = trine_ref_value(ref, "rstd")[i],
+                 mean = args->mean ? args->mean[i] : 0;
     double *dx = trine_ref_value(ref, "dx"), *dh = trine_ref_value(ref, "dh");
-    const double largest = trine_largest(TRINE_F32), factor = args->dropout > 0 ? trine_dropout_scale(args->dropout) : 1;
+    const double largest = trine_largest(TRINE_F32),
+                 factor = args->dropout > 0 ? trine_dropout_scale(args->dropout) : 1;
     const double hat_lost = FLUSH * (1 + trine_finite_abs(rstd));
     double sum = 0, product = 0, sum_abs = 0, product_abs = 0, most = 0;
     bool unsigned_infinity = false;
@@ -43,14 +50,16 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         const double at_h = rstd * (g - c1 - hat * c2) + (dresidual ? dresidual[k] : 0);
         const double inner = trine_finite_abs(g) + p1 + trine_finite_abs(hat) * p2;
         const double size = trine_finite_abs(rstd) * inner + (dresidual ? trine_finite_abs(dresidual[k]) : 0);
-        const double lost = trine_finite_abs(rstd) * (5 * FLUSH + hat_lost * p2 + trine_finite_abs(hat) * c2_lost) + 2 * FLUSH;
+        const double lost =
+            trine_finite_abs(rstd) * (5 * FLUSH + hat_lost * p2 + trine_finite_abs(hat) * c2_lost) + 2 * FLUSH;
         const bool large = overflow || inner > largest || size > largest || (isinf(c2) && fabs(hat) <= hat_lost);
         if (dh) {
             dh[k] = at_h;
             trine_ref_magnitude(ref, "dh")[k] = large ? INFINITY : size;
             trine_ref_slack(ref, "dh")[k] = lost;
         }
-        const bool keep = args->dropout == 0 || trine_dropout_keep(args->seed, args->offset, ref->first + (uint64_t)k, args->dropout);
+        const bool keep =
+            args->dropout == 0 || trine_dropout_keep(args->seed, args->offset, ref->first + (uint64_t)k, args->dropout);
         dx[k] = keep ? at_h * factor : 0;
         if (!keep) continue;
         trine_ref_magnitude(ref, "dx")[k] = large || size * factor > largest ? INFINITY : size * factor;
@@ -58,22 +67,27 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
     }
 }
 
-/* dweight sums r products of three factors, (sum_depth(r) + 3)u; dbias r terms. Of an xhat that may be flushed an infinite dy makes NaN, as in a row. */
-static inline void norm_backward_column(const norm_gradient *args, trine_ref *ref, const char *name, bool bias, int64_t j) {
+/* dweight sums r products of three factors, (sum_depth(r) + 3)u; dbias r terms. Of an xhat that may be flushed an
+ * infinite dy makes NaN, as in a row. */
+static inline void norm_backward_column(const norm_gradient *args, trine_ref *ref, const char *name, bool bias,
+                                        int64_t j) {
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const double *dy = trine_ref_value(ref, "dy"), *h = trine_ref_value(ref, "h"), *rstd = trine_ref_value(ref, "rstd");
     double sum = 0, sum_abs = 0, most = 0, lost = FLUSH;
     bool unsigned_infinity = false;
     for (int64_t i = 0; i < r; i++) {
-        const double centered = bias ? 1 : h[i * n + j] - (args->mean ? args->mean[i] : 0), hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
+        const double centered = bias ? 1 : h[i * n + j] - (args->mean ? args->mean[i] : 0),
+                     hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
         sum += term;
         sum_abs += trine_finite_abs(term);
         lost += FLUSH * (1 + (bias ? 0 : trine_finite_abs(dy[i * n + j]) * (1 + trine_finite_abs(rstd[i]))));
         most = fmax(most, fmax(trine_finite_abs(hat), trine_finite_abs(centered)));
-        unsigned_infinity |= !bias && isinf(dy[i * n + j]) && hat != 0 && fabs(hat) <= FLUSH * (1 + trine_finite_abs(rstd[i]));
+        unsigned_infinity |=
+            !bias && isinf(dy[i * n + j]) && hat != 0 && fabs(hat) <= FLUSH * (1 + trine_finite_abs(rstd[i]));
     }
     trine_ref_value(ref, name)[j] = sum;
-    trine_ref_magnitude(ref, name)[j] = unsigned_infinity || fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;
+    trine_ref_magnitude(ref, name)[j] =
+        unsigned_infinity || fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;
     trine_ref_slack(ref, name)[j] = lost;
 }
 

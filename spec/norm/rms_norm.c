@@ -4,13 +4,18 @@
 
 #define ARGS trine_rms_norm_args
 
-/* Bound, with D = sum_depth(n), E_j what h_j is off by (norm_h), v = mean h^2 + eps, w = weight + weight_offset, f = |h| rstd w.
+/* Bound, with D = sum_depth(n), E_j what h_j is off by (norm_h), v = mean h^2 + eps, w = weight + weight_offset, f =
+ * |h| rstd w.
  *
- * The mean of squares: product, sum, division and eps round (D + 3)u; E_j moves it by up to e = mean(2|h|E + E^2), and flushed squares by
- * 2^-126. So v is off by (D + 3)u + q of itself, q = (e + 3*2^-126)/v, and 1/sqrt(v) by no more than that while it is below 1/2; sqrt and
- * division, or a reciprocal square root of 4 ulp, add 8u. y = (h rstd) w rounds the two products and w's sum: with E_j that is
+ * The mean of squares: product, sum, division and eps round (D + 3)u; E_j moves it by up to e = mean(2|h|E + E^2), and
+ * flushed squares by
+ * 2^-126. So v is off by (D + 3)u + q of itself, q = (e + 3*2^-126)/v, and 1/sqrt(v) by no more than that while it is
+ * below 1/2; sqrt and
+ * division, or a reciprocal square root of 4 ulp, add 8u. y = (h rstd) w rounds the two products and w's sum: with E_j
+ * that is
  *     |y - y64| <= (D + 16)u f + q f + E_j rstd |w|.
- * TRINE_ROUND_BEFORE_WEIGHT: h rstd, off by as much without w, is rounded to T, in the reference as well: the two may differ by the steps
+ * TRINE_ROUND_BEFORE_WEIGHT: h rstd, off by as much without w, is rounded to T, in the reference as well: the two may
+ * differ by the steps
  * of T that lie within that error, nearly always none. */
 typedef struct row_stats {
     double rstd, q;
@@ -38,9 +43,12 @@ static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const trine_dtype type = trine_ref_type(ref, "T");
-    const norm_input in = { trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset, ref->first };
+    const norm_input in = {
+        trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset, ref->first
+    };
     const double *weight = trine_ref_value(ref, "weight"), coefficient = (sum_depth((double)n) + 16) * U;
-    double *y = trine_ref_value(ref, "y"), *y_magnitude = trine_ref_magnitude(ref, "y"), *y_slack = trine_ref_slack(ref, "y");
+    double *y = trine_ref_value(ref, "y"), *y_magnitude = trine_ref_magnitude(ref, "y"),
+           *y_slack = trine_ref_slack(ref, "y");
     double *h_out = trine_ref_value(ref, "residual_out"), *rstd_out = trine_ref_value(ref, "rstd");
     for (int64_t i = 0; i < r; i++) {
         const row_stats row = statistics(&in, i * n, n, args->eps);
@@ -51,7 +59,8 @@ static void reference(trine_ref *ref) {
         }
         for (int64_t k = i * n; k < (i + 1) * n; k++) {
             double e;
-            const double h = norm_h(&in, k, &e), w = norm_weight(weight, k - i * n, args->weight_offset), hat = h * row.rstd;
+            const double h = norm_h(&in, k, &e), w = norm_weight(weight, k - i * n, args->weight_offset),
+                         hat = h * row.rstd;
             if (h_out) {
                 h_out[k] = h;
                 trine_ref_magnitude(ref, "residual_out")[k] = e > trine_largest(TRINE_F32) ? INFINITY : e;
@@ -72,15 +81,20 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_rms_norm = {
     SPEC(rms_norm),
     .summary = "Root-mean-square normalization, with optional dropout and residual addition before it",
-    .formula = "h = dropout(x) + residual; rstd[i] = 1/sqrt(mean_j h[i,j]^2 + eps); y[i,j] = h[i,j] rstd[i] (weight[j] + weight_offset); residual_out = h",
+    .formula = "h = dropout(x) + residual; rstd[i] = 1/sqrt(mean_j h[i,j]^2 + eps); y[i,j] = h[i,j] rstd[i] (weight[j] "
+               "+ weight_offset); residual_out = h",
     .source = "Zhang and Sennrich 2019, eq. 4; dropout by Philox4x32-10, Salmon et al. 2011",
-    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(residual, IN | OPTIONAL, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
-                 TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"), TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"),
+    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(residual, IN | OPTIONAL, "R", "r n"),
+                 TENSOR(weight, IN | OPTIONAL, "W", "n"), TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
+                 TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"),
                  TENSOR(rstd, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 16") },
-    .params = { PARAM(eps, F32, .values = "1e-6 1e-5", .fallback = 1e-6, .min = 0, .max = 0x1.fffffep127, .doc = "added to the mean square"),
+    .params = { PARAM(eps, F32, .values = "1e-6 1e-5", .fallback = 1e-6, .min = 0, .max = 0x1.fffffep127,
+                      .doc = "added to the mean square"),
                 PARAM(weight_offset, F32, .values = "0 1", .doc = "added to weight, where that is given; Gemma has 1"),
-                PARAM(rounding, ENUM, .values = "once before_weight", .doc = "where y is rounded to its type: at the end, or before the weight as well"),
-                PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1, .doc = "probability of dropping an element of x"),
+                PARAM(rounding, ENUM, .values = "once before_weight",
+                      .doc = "where y is rounded to its type: at the end, or before the weight as well"),
+                PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1,
+                      .doc = "probability of dropping an element of x"),
                 PARAM(seed, U64, .values = "1 1234567890123456789", .doc = "dropout's key"),
                 PARAM(offset, U64, .values = "0 12884901893", .doc = "dropout's stream") },
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
@@ -88,10 +102,12 @@ const trine_spec trine_spec_rms_norm = {
     .flops = "4*r*n",
     .independent = "r",
     .sizes = { "r: 1 0 2 7 64", NORM_LENGTHS },
-    .cases = { "llama3-8b prefill: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight", "square f32: T=f32 r=4096 n=4096 +weight",
+    .cases = { "llama3-8b prefill: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight",
+               "square f32: T=f32 r=4096 n=4096 +weight",
                "llama3-8b residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +residual +residual_out",
                "residual f32: T=f32 r=4096 n=4096 +weight +residual +residual_out",
                "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +residual +residual_out +rstd",
-               "decode: T=bf16 R=bf16 W=bf16 r=8 n=8192 +weight +residual +residual_out", "head: T=bf16 R=bf16 W=bf16 r=65536 n=128 +weight" },
+               "decode: T=bf16 R=bf16 W=bf16 r=8 n=8192 +weight +residual +residual_out",
+               "head: T=bf16 R=bf16 W=bf16 r=65536 n=128 +weight" },
     .reference = reference,
 };

@@ -13,12 +13,14 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_rms_norm_backward = {
     SPEC(rms_norm_backward),
     .summary = "Gradient of rms_norm",
-    .formula = "xhat = h rstd; g = (weight + weight_offset) dy; dh = rstd (g - xhat mean_j(g xhat)) + dresidual; dx = dropout's mask and scale applied to dh; "
+    .formula = "xhat = h rstd; g = (weight + weight_offset) dy; dh = rstd (g - xhat mean_j(g xhat)) + dresidual; dx = "
+               "dropout's mask and scale applied to dh; "
                "dweight[j] = sum_i dy[i,j] xhat[i,j]",
     .source = "Zhang and Sennrich 2019, section 4.1",
     .tensors = { TENSOR(dy, IN, "T", "r n"), TENSOR(h, IN, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
                  TENSOR(rstd, IN, "f32", "r", .fill = "positive"), TENSOR(dresidual, IN | OPTIONAL, "R", "r n"),
-                 TENSOR(dx, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 18"), TENSOR(dh, OUT | OPTIONAL, "R", "r n", .terms = SUM_DEPTH(n) " + 18"),
+                 TENSOR(dx, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 18"),
+                 TENSOR(dh, OUT | OPTIONAL, "R", "r n", .terms = SUM_DEPTH(n) " + 18"),
                  TENSOR(dweight, OUT | OPTIONAL, "W", "n", .terms = SUM_DEPTH(r) " + 3") },
     .params = { PARAM(weight_offset, F32, .values = "0 1", .doc = "the forward's"),
                 PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1, .doc = "the forward's"),
@@ -29,7 +31,8 @@ const trine_spec trine_spec_rms_norm_backward = {
     .flops = "9*r*n",
     .independent = "r",
     .sizes = { "r: 1 0 2 7 64 1000", NORM_LENGTHS },
-    .cases = { "llama3-8b: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +dweight", "square f32: T=f32 r=4096 n=4096 +weight +dweight",
+    .cases = { "llama3-8b: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +dweight",
+               "square f32: T=f32 r=4096 n=4096 +weight +dweight",
                "llama3-8b residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +dweight +dresidual +dh",
                "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +dweight +dresidual +dh",
                "head: T=bf16 R=bf16 W=bf16 r=65536 n=128 +weight +dweight" },

@@ -4,7 +4,8 @@
 
 #define ARGS trine_reduce_sum_args
 
-/* Bound: a sum of n terms that pass through at most sum_depth(n) additions each is off by sum_depth(n) u of the sum of absolute values
+/* Bound: a sum of n terms that pass through at most sum_depth(n) additions each is off by sum_depth(n) u of the sum of
+ * absolute values
  * (norm.h). Sums of subnormals are exact; terms may be flushed to zero. */
 static void sum(const double *x, int64_t count, int64_t stride, double *value, double *magnitude, double *slack) {
     double total = 0, total_abs = 0;
@@ -25,9 +26,13 @@ static void reference(trine_ref *ref) {
     const double *x = trine_ref_value(ref, "x");
     double *rows = trine_ref_value(ref, "row_sums"), *columns = trine_ref_value(ref, "column_sums");
     if (rows)
-        for (int64_t i = 0; i < r; i++) sum(x + i * n, n, 1, rows + i, trine_ref_magnitude(ref, "row_sums") + i, trine_ref_slack(ref, "row_sums") + i);
+        for (int64_t i = 0; i < r; i++)
+            sum(x + i * n, n, 1, rows + i, trine_ref_magnitude(ref, "row_sums") + i,
+                trine_ref_slack(ref, "row_sums") + i);
     if (columns)
-        for (int64_t j = 0; j < n; j++) sum(x + j, r, n, columns + j, trine_ref_magnitude(ref, "column_sums") + j, trine_ref_slack(ref, "column_sums") + j);
+        for (int64_t j = 0; j < n; j++)
+            sum(x + j, r, n, columns + j, trine_ref_magnitude(ref, "column_sums") + j,
+                trine_ref_slack(ref, "column_sums") + j);
 }
 
 const trine_spec trine_spec_reduce_sum = {
@@ -43,8 +48,9 @@ const trine_spec trine_spec_reduce_sum = {
     .independent = "r",
     .sizes = { "r: 1 0 2 7 64 257 3000", "n: 1 0 3 31 32 127 1000 4097 20011" },
     .cases = { "rows f32: T=f32 r=4096 n=4096 +row_sums", "columns f32: T=f32 r=4096 n=4096 +column_sums",
-               "both f32: T=f32 r=4096 n=4096 +row_sums +column_sums", "bias gradient: T=bf16 S=f32 r=8192 n=4096 +column_sums",
-               "one row: T=f32 r=1 n=33554432 +row_sums", "tall: T=f32 r=1048576 n=16 +column_sums" },
+               "both f32: T=f32 r=4096 n=4096 +row_sums +column_sums",
+               "bias gradient: T=bf16 S=f32 r=8192 n=4096 +column_sums", "one row: T=f32 r=1 n=33554432 +row_sums",
+               "tall: T=f32 r=1048576 n=16 +column_sums" },
     .integers_exact = true,
     .reference = reference,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libFuzzer: any op with any arguments. The bytes choose sizes, types, strides, parameters and data, mostly valid and then spoilt, so that both the check and what lies
- * behind it are reached. Whatever happens, there is a status with a message that names the op, inputs are as they were, and on an error outputs too. */
+/* libFuzzer: any op with any arguments. The bytes choose sizes, types, strides, parameters and data, mostly valid and
+ * then spoilt, so that both the check and what lies behind it are reached. Whatever happens, there is a status with a
+ * message that names the op, inputs are as they were, and on an error outputs too. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,10 @@ static unsigned byte(stream *s) { return s->at < s->end ? *s->at++ : 0; }
 static bool once_in(stream *s, unsigned n) { return byte(s) % n == n - 1; }
 
 static int64_t strange(stream *s) {
-    static const int64_t values[] = { 0, 1, -1, 2, -8, INT64_MAX, INT64_MIN, INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(1) << 62, INT64_MAX / 2, 65537 };
+    static const int64_t values[] = {
+        0,    1, -1, 2, -8, INT64_MAX, INT64_MIN, INT64_C(1) << 31, INT64_C(1) << 32, INT64_C(1) << 62, INT64_MAX / 2,
+        65537
+    };
     return values[byte(s) % (sizeof values / sizeof values[0])];
 }
 
@@ -113,8 +117,10 @@ static bool make_memory(subject *s, int index, stream *in) {
                               : mode == 1 ? (unsigned char)((i * 167 + seed) * 13 >> 3)
                               : mode == 2 ? (unsigned char)byte(in)
                                           : (i % 4 == 3 ? 0x3f : seed);
-    if (mode == 3 && size >= 4 && t->dtype != TRINE_F32 && t->dtype != TRINE_F64) /* integers: small, ids and offsets that may be in range */
-        for (size_t i = 0; i < s->bytes[index]; i++) s->memory[index][i] = i % (size_t)size == 0 ? (unsigned char)(seed % 8 + i / (size_t)size % 4) : 0;
+    /* integers: small, ids and offsets that may be in range */
+    if (mode == 3 && size >= 4 && t->dtype != TRINE_F32 && t->dtype != TRINE_F64)
+        for (size_t i = 0; i < s->bytes[index]; i++)
+            s->memory[index][i] = i % (size_t)size == 0 ? (unsigned char)(seed % 8 + i / (size_t)size % 4) : 0;
     memcpy(s->copy[index], s->memory[index], s->bytes[index]);
     t->data = s->memory[index] - (int64_t)low;
     return true;
@@ -125,7 +131,8 @@ static void make_params(subject *s, stream *in) {
         const trine_spec_param *p = &s->plan->spec->params[i];
         static const double values[] = { 0, 1, -1, 0.5, 2, 0.1, 3, 1e-6, 1e30, -0.0, 7 };
         const double value = values[byte(in) % (sizeof values / sizeof values[0])];
-        if (once_in(in, 4)) trine_param_set(s->plan, i, s->args, p->kind == F32 || (value >= 0 && value < 10) ? value : 0);
+        if (once_in(in, 4))
+            trine_param_set(s->plan, i, s->args, p->kind == F32 || (value >= 0 && value < 10) ? value : 0);
         if (once_in(in, 32))
             for (unsigned k = 0; k < 4; k++) s->args[p->offset + k] = (unsigned char)byte(in);
     }
@@ -161,11 +168,14 @@ static void compare(const subject *s, trine_status status) {
     for (int i = 0; i < s->plan->tensors; i++) {
         bool writable = false;
         for (int k = 0; k < s->plan->tensors; k++) /* an output in the same memory */
-            writable |= (s->plan->tensor[k].spec->flags & OUT) && s->memory[i] != NULL && (unsigned char *)s->tensor[k].data >= s->memory[i] &&
+            writable |= (s->plan->tensor[k].spec->flags & OUT) && s->memory[i] != NULL &&
+                        (unsigned char *)s->tensor[k].data >= s->memory[i] &&
                         (unsigned char *)s->tensor[k].data < s->memory[i] + s->bytes[i];
-        if (s->memory[i] == NULL || (writable && status == TRINE_OK) || memcmp(s->memory[i], s->copy[i], s->bytes[i]) == 0) continue;
-        fprintf(stderr, "%s: %s has changed, status %s, \"%s\"\n", s->plan->spec->name, s->plan->spec->tensors[i].name, trine_status_name(status),
-                trine_error_message());
+        if (s->memory[i] == NULL || (writable && status == TRINE_OK) ||
+            memcmp(s->memory[i], s->copy[i], s->bytes[i]) == 0)
+            continue;
+        fprintf(stderr, "%s: %s has changed, status %s, \"%s\"\n", s->plan->spec->name, s->plan->spec->tensors[i].name,
+                trine_status_name(status), trine_error_message());
         abort();
     }
 }
@@ -192,7 +202,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_message(&s, trine_explain(queue, op, s.args, &why));
     for (int i = 0; i < s.plan->tensors; i++) {
         double coefficient;
-        if (s.plan->tensor[i].spec->flags & OUT) check_message(&s, trine_error_bound(queue, op, s.args, s.plan->tensor[i].spec->name, &coefficient));
+        if (s.plan->tensor[i].spec->flags & OUT)
+            check_message(&s, trine_error_bound(queue, op, s.args, s.plan->tensor[i].spec->name, &coefficient));
     }
     if (s.real) {
         const trine_status status = trine_run(queue, op, s.args);

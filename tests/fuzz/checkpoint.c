@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libFuzzer: a checkpoint of any bytes, as it is and with its checksum made right, so that what lies behind that is reached. What is accepted is written back as the very
- * same bytes. */
+/* libFuzzer: a checkpoint of any bytes, as it is and with its checksum made right, so that what lies behind that is
+ * reached. What is accepted is written back as the very same bytes. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@ static void remove_file(void) { unlink(path); }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc, (void)argv;
-    snprintf(path, sizeof path, "%s/trine-fuzz-checkpoint-%ld", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (long)getpid());
+    snprintf(path, sizeof path, "%s/trine-fuzz-checkpoint-%ld", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp",
+             (long)getpid());
     atexit(remove_file);
     return 0;
 }

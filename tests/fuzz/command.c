@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libFuzzer: a command line of any words, by lines of the input. The subcommands that write no files run as they are; the others' options go through the parser.
- * Run with -close_fd_mask=3: they print much. */
+/* libFuzzer: a command line of any words, by lines of the input. The subcommands that write no files run as they are;
+ * the others' options go through the parser. Run with -close_fd_mask=3: they print much. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -16,7 +16,8 @@ static void remove_file(void) { unlink(path); }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc, (void)argv;
-    snprintf(path, sizeof path, "%s/trine-fuzz-npy-%ld", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (long)getpid());
+    snprintf(path, sizeof path, "%s/trine-fuzz-npy-%ld", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp",
+             (long)getpid());
     atexit(remove_file);
     return 0;
 }
@@ -37,7 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         for (int row_major = 0; row_major <= 1; row_major++) {
             void *out = malloc((size_t)n.count * trine_dtype_size(types[i]) + 1);
             error[0] = 0;
-            if (out != NULL && !npy_convert(&n, types[i], row_major != 0, out, error, sizeof error) && error[0] == 0) abort();
+            if (out != NULL && !npy_convert(&n, types[i], row_major != 0, out, error, sizeof error) && error[0] == 0)
+                abort();
             free(out);
         }
     npy_free(&n);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libFuzzer: a tuning cache of any bytes. It opens, answers, takes a record, and the record is there afterwards. In the input, byte 0xff stands for the columns that
- * make a line this machine's own. Run with -close_fd_mask=2: each corrupt file gives a warning. */
+/* libFuzzer: a tuning cache of any bytes. It opens, answers, takes a record, and the record is there afterwards. In the
+ * input, byte 0xff stands for the columns that make a line this machine's own.
+ * Run with -close_fd_mask=2: each corrupt file gives a warning. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,11 +46,16 @@ static void remove_files(void) {
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
     (void)argc, (void)argv;
-    const trine_options options = { .struct_size = sizeof options, .backends = "cpu", .isa = "baseline", .tune_file = "" };
+    const trine_options options = {
+        .struct_size = sizeof options, .backends = "cpu", .isa = "baseline", .tune_file = ""
+    };
     must(trine_open(&options, &lib) == TRINE_OK && trine_queue_open(lib, 0, NULL, &queue) == TRINE_OK, "open");
     const trine_tensor x = trine_tensor_1d(NULL, TRINE_F32, 8);
-    must(trine_check(TRINE_OP_SCALE, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &x }, false, &call) == TRINE_OK, "check");
-    snprintf(path, sizeof path, "%s/trine-fuzz-tune-%ld", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp", (long)getpid());
+    must(trine_check(TRINE_OP_SCALE, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &x }, false, &call) ==
+             TRINE_OK,
+         "check");
+    snprintf(path, sizeof path, "%s/trine-fuzz-tune-%ld", access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp",
+             (long)getpid());
     atexit(remove_files);
     /* A record tells what the own columns are. */
     lib->tune = trine_tune_open(path);

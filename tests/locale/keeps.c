@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library in a program whose numbers have a comma: its own have a point, and the program's stay as they are. Speaks TAP; run.sh runs it. */
+/* The library in a program whose numbers have a comma: its own have a point, and the program's stay as they are.
+ * Speaks TAP; run.sh runs it. */
 #include <locale.h>
 #include <string.h>
 
@@ -24,7 +25,8 @@ int main(void) {
     tap(open, "the library opens: %s", trine_error_message());
     if (open) {
         const trine_dropout_args args = { TRINE_ARGS(dropout), .x = &t, .y = &t, .p = 1.5f };
-        tap(trine_dropout(queue, &args) == TRINE_ERR_ARGUMENT && strstr(trine_error_message(), "p is 1.5, but"), "a message: %s", trine_error_message());
+        tap(trine_dropout(queue, &args) == TRINE_ERR_ARGUMENT && strstr(trine_error_message(), "p is 1.5, but"),
+            "a message: %s", trine_error_message());
         tap(comma(), "the program still has a comma");
         uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
         tap(trine_dropout(queue, &args) == TRINE_ERR_ARGUMENT && !comma(), "a thread keeps a locale of its own");

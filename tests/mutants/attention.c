@@ -8,7 +8,7 @@
 typedef trine_attention_args forward;
 typedef trine_attention_backward_args backward;
 
-/* ---------------------------------------------------------------------------------------------------------------- attention */
+/* -------------------------------------------------------------------------------------------------------- attention */
 
 static void forward_wide(trine_ref *ref, void *args) {
     (void)ref;
@@ -70,7 +70,7 @@ static void dk_unscaled(trine_ref *ref) {
     for (int64_t k = 0; scale != 0 && k < D("b") * D("sk") * D("hk") * D("d"); k++) V("dk")[k] /= scale;
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- rope */
+/* ------------------------------------------------------------------------------------------------------------- rope */
 
 static void other_way(trine_ref *ref, void *args) {
     (void)args;
@@ -104,8 +104,10 @@ const mutant mutants_attention[] = {
     { "attention", "wide_window", "the window is one key wider", .before = forward_wide },
     { "attention", "ignores_softcap", "no softcap", .param = "softcap" },
     { "attention", "no_root", "scores are scaled by 1/d", .before = forward_no_root },
-    { "attention", "heads_interleaved", "head h reads the keys of head h % hk", .before = heads_interleaved, .after = heads_restored },
-    { "attention", "last_key", "the last key of the first sequence has the value of the one before", .before = last_key_twin },
+    { "attention", "heads_interleaved", "head h reads the keys of head h % hk", .before = heads_interleaved,
+      .after = heads_restored },
+    { "attention", "last_key", "the last key of the first sequence has the value of the one before",
+      .before = last_key_twin },
     { "attention", "lse_base_2", "lse in units of log 2", .output = "lse", .factor = 1.44269504088896340736 },
     { "attention_backward", "wide_window", "the window is one key wider", .before = backward_wide },
     { "attention_backward", "ignores_causal", "keys of the future are seen", .param = "causal" },

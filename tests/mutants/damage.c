@@ -10,7 +10,8 @@
 trine_queue *damage_queue(void) {
     static trine_queue *queue;
     trine *lib;
-    if (queue == NULL && trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .backends = "cpu" }, &lib) == TRINE_OK)
+    if (queue == NULL &&
+        trine_open(&(trine_options){ .struct_size = sizeof(trine_options), .backends = "cpu" }, &lib) == TRINE_OK)
         trine_queue_open(lib, trine_device_find(lib, "cpu"), NULL, &queue);
     return queue;
 }
@@ -33,7 +34,8 @@ static void say_again(const trine_call *call, again *a) {
         *(const trine_tensor **)(void *)(a->args + plan->tensor[i].spec->offset) = t;
     }
     for (int i = 0; i < plan->params; i++)
-        if (plan->spec->params[i].fallback != 0 && trine_param_get(plan, i, a->args) == 0) trine_param_set(plan, i, a->args, -0.0);
+        if (plan->spec->params[i].fallback != 0 && trine_param_get(plan, i, a->args) == 0)
+            trine_param_set(plan, i, a->args, -0.0);
 }
 
 trine_status damage_run(const trine_call *call) {
@@ -46,7 +48,9 @@ const char *damage_refuses(const trine_call *call) {
     again a;
     trine_explanation why;
     say_again(call, &a);
-    return trine_explain(damage_queue(), call->plan->op, a.args, &why) == TRINE_OK && why.chosen >= 0 ? NULL : "the CPU has no kernel";
+    return trine_explain(damage_queue(), call->plan->op, a.args, &why) == TRINE_OK && why.chosen >= 0
+               ? NULL
+               : "the CPU has no kernel";
 }
 
 int64_t tensor_place(const trine_tensor *t, int64_t i) {
@@ -55,7 +59,9 @@ int64_t tensor_place(const trine_tensor *t, int64_t i) {
     return at;
 }
 
-static bool is_output(const trine_call *call, int index) { return call->present >> index & 1 && call->plan->tensor[index].spec->flags & OUT; }
+static bool is_output(const trine_call *call, int index) {
+    return call->present >> index & 1 && call->plan->tensor[index].spec->flags & OUT;
+}
 
 static trine_status last_wrong(const trine_call *call) {
     const trine_status status = damage_run(call);
@@ -90,7 +96,8 @@ static trine_status all_nan_swallowed(const trine_call *call) {
     for (int i = 0; i < call->plan->tensors && status == TRINE_OK; i++) {
         const trine_tensor *y = &call->tensor[i];
         for (int64_t k = 0; is_output(call, i) && k < trine_tensor_count(y); k++)
-            if (isnan(trine_load(y->data, y->dtype, tensor_place(y, k)))) trine_store(y->data, y->dtype, tensor_place(y, k), 0);
+            if (isnan(trine_load(y->data, y->dtype, tensor_place(y, k))))
+                trine_store(y->data, y->dtype, tensor_place(y, k), 0);
     }
     return status;
 }
@@ -111,7 +118,8 @@ bool damage_kernels(trine_op op, trine_kernel *list, int *count) {
     static char names[TRINE_OP_COUNT][KINDS][64];
     for (int i = 0; i < KINDS; i++) {
         snprintf(names[op][i], sizeof names[op][i], "%s_%s", trine_specs[op]->name, damages[i].name);
-        list[(*count)++] = (trine_kernel){ .name = names[op][i], .refuse = damage_refuses, .launch = damages[i].launch };
+        list[(*count)++] =
+            (trine_kernel){ .name = names[op][i], .refuse = damage_refuses, .launch = damages[i].launch };
     }
     return damage_queue() != NULL;
 }

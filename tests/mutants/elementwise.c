@@ -11,7 +11,7 @@ static int64_t count_of(const trine_ref *ref, const char *name) {
     return count;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- gelu and swiglu */
+/* -------------------------------------------------------------------------------------------------- gelu and swiglu */
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
@@ -51,7 +51,8 @@ static void gelu_quick(trine_ref *ref) {
 }
 
 static void gelu_dx_without_slope(trine_ref *ref) {
-    for (int64_t k = 0; ((const trine_gelu_backward_args *)ref->args)->form == TRINE_GELU_ERF && k < count_of(ref, "x"); k++)
+    for (int64_t k = 0; ((const trine_gelu_backward_args *)ref->args)->form == TRINE_GELU_ERF && k < count_of(ref, "x");
+         k++)
         V("dx")[k] = V("dy")[k] * 0.5 * (1 + erf(V("x")[k] * sqrt(0.5)));
 }
 
@@ -89,7 +90,7 @@ static void dup_of_sigmoid(trine_ref *ref) {
     for (int64_t k = 0; k < count_of(ref, "gate"); k++) V("dup")[k] = V("dy")[k] * sigmoid(V("gate")[k]);
 }
 
-/* --------------------------------------------------------------------------------------------- add, mul, scale, cast, dropout */
+/* ----------------------------------------------------------------------------------- add, mul, scale, cast, dropout */
 
 static void factors_exchanged(trine_ref *ref, void *args) {
     (void)ref;
@@ -124,7 +125,9 @@ static void ties_away(trine_ref *ref, void *args) {
     (void)args;
     for (int64_t k = 0; k < count_of(ref, "x"); k++) {
         const double x = V("x")[k], up = nextafter(x, copysign(INFINITY, x));
-        if (isfinite(x)) V("x")[k] = trine_round(up, trine_ref_type(ref, "T"), false) != trine_round(x, trine_ref_type(ref, "T"), false) ? up : x;
+        if (isfinite(x)) V("x")
+        [k] = trine_round(up, trine_ref_type(ref, "T"), false) != trine_round(x, trine_ref_type(ref, "T"), false) ? up
+                                                                                                                  : x;
     }
 }
 
@@ -135,7 +138,8 @@ static void cast_flushes(trine_ref *ref) {
 }
 
 static void dropout_unscaled(trine_ref *ref) {
-    for (int64_t k = 0; k < count_of(ref, "y"); k++) V("y")[k] /= (double)trine_dropout_scale(((const trine_dropout_args *)ref->args)->p);
+    for (int64_t k = 0; k < count_of(ref, "y"); k++)
+        V("y")[k] /= (double)trine_dropout_scale(((const trine_dropout_args *)ref->args)->p);
 }
 
 static void low_seed(trine_ref *ref, void *args) {

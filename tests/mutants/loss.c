@@ -26,9 +26,13 @@ static void backward_ignored_counts(trine_ref *ref, void *args) {
 /* e is spread over the classes but the target's, which keeps 1 - e: as if e were larger. */
 static float over_others(trine_ref *ref, float e) { return D("v") > 1 ? e * (float)D("v") / (float)(D("v") - 1) : e; }
 
-static void forward_over_others(trine_ref *ref, void *args) { ((forward *)args)->label_smoothing = over_others(ref, ((forward *)args)->label_smoothing); }
+static void forward_over_others(trine_ref *ref, void *args) {
+    ((forward *)args)->label_smoothing = over_others(ref, ((forward *)args)->label_smoothing);
+}
 
-static void backward_over_others(trine_ref *ref, void *args) { ((backward *)args)->label_smoothing = over_others(ref, ((backward *)args)->label_smoothing); }
+static void backward_over_others(trine_ref *ref, void *args) {
+    ((backward *)args)->label_smoothing = over_others(ref, ((backward *)args)->label_smoothing);
+}
 
 static void last_label_lost(trine_ref *ref, void *args) {
     (void)args;
@@ -46,9 +50,13 @@ static void divide(double *x, int64_t count, double by) {
     for (int64_t k = 0; x && by != 0 && k < count; k++) x[k] /= by;
 }
 
-static void forward_unscaled(trine_ref *ref) { divide(V("dlogits"), D("r") * D("v"), (double)((const forward *)ref->args)->logit_scale); }
+static void forward_unscaled(trine_ref *ref) {
+    divide(V("dlogits"), D("r") * D("v"), (double)((const forward *)ref->args)->logit_scale);
+}
 
-static void backward_unscaled(trine_ref *ref) { divide(V("dlogits"), D("r") * D("v"), (double)((const backward *)ref->args)->logit_scale); }
+static void backward_unscaled(trine_ref *ref) {
+    divide(V("dlogits"), D("r") * D("v"), (double)((const backward *)ref->args)->logit_scale);
+}
 
 const mutant mutants_loss[] = {
     { "cross_entropy", "ignored_counts", "rows to leave out count as of class 0", .before = forward_ignored_counts },
@@ -56,13 +64,17 @@ const mutant mutants_loss[] = {
     { "cross_entropy", "ignores_z_loss", "z_loss is not added", .param = "z_loss" },
     { "cross_entropy", "dloss_of_first", "all rows have the first one's dloss", .before = dloss_of_first },
     { "cross_entropy", "gradient_unscaled", "dlogits lacks the factor logit_scale", .after = forward_unscaled },
-    { "cross_entropy", "last_label", "the last of 4096 classes and more is taken for the one before", .before = last_label_lost },
+    { "cross_entropy", "last_label", "the last of 4096 classes and more is taken for the one before",
+      .before = last_label_lost },
     { "cross_entropy", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
-    { "cross_entropy_backward", "ignored_counts", "rows to leave out count as of class 0", .before = backward_ignored_counts },
-    { "cross_entropy_backward", "over_others", "smoothing is spread over v - 1 classes", .before = backward_over_others },
+    { "cross_entropy_backward", "ignored_counts", "rows to leave out count as of class 0",
+      .before = backward_ignored_counts },
+    { "cross_entropy_backward", "over_others", "smoothing is spread over v - 1 classes",
+      .before = backward_over_others },
     { "cross_entropy_backward", "ignores_z_loss", "z_loss has no gradient", .param = "z_loss" },
     { "cross_entropy_backward", "unscaled", "dlogits lacks the factor logit_scale", .after = backward_unscaled },
-    { "cross_entropy_backward", "last_label", "the last of 4096 classes and more is taken for the one before", .before = last_label_lost },
+    { "cross_entropy_backward", "last_label", "the last of 4096 classes and more is taken for the one before",
+      .before = last_label_lost },
     { "cross_entropy_backward", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
     { 0 },
 };

@@ -32,14 +32,15 @@ static void scale_of_first(trine_ref *ref, void *args) {
 
 static double saturating_add(double sum, double x) { return fmax(fmin(sum + x, 2147483647), -2147483648.0); }
 
-/* a + 128 without a sign times b, as one instruction has it, and 128 times the sum of b taken back: exact modulo 2^32, but not where that instruction saturates.
- * What saturates is `most` products at a time. */
+/* a + 128 without a sign times b, as one instruction has it, and 128 times the sum of b taken back: exact modulo 2^32,
+ * but not where that instruction saturates. What saturates is `most` products at a time. */
 static void i8_saturating(trine_ref *ref, int64_t most, double low, double high) {
     const trine_matmul_args *args = ref->args;
     const int64_t m = D("m"), n = D("n"), k = D("k");
     if (trine_ref_type(ref, "T") != TRINE_I8 || args->activation != TRINE_ACTIVATION_NONE) return;
     for (int64_t at = 0; at < D("g") * m * n; at++) {
-        const double *a = V("a") + ((D("ga") > 1 ? at / (m * n) : 0) * m + at / n % m) * k, *b = V("b") + (D("gb") > 1 ? at / (m * n) : 0) * k * n + at % n;
+        const double *a = V("a") + ((D("ga") > 1 ? at / (m * n) : 0) * m + at / n % m) * k,
+                     *b = V("b") + (D("gb") > 1 ? at / (m * n) : 0) * k * n + at % n;
         double all = 0, kept = 0, part = 0;
         for (int64_t p = 0; p < k; p++) {
             const double product = (a[p] + 128) * b[p * n];
@@ -60,6 +61,7 @@ const mutant mutants_matmul[] = {
     { "matmul", "always_cut", "f32 operands are cut at full precision too", .before = always_cut, .types = "T=f32" },
     { "matmul", "ignores_bias", "bias is not added", .without = "bias" },
     { "matmul", "scale_of_first", "all rows have the first one's a_scale", .before = scale_of_first },
-    { "matmul", "pair_saturates", "two products of i8 are summed in 16 bits that saturate", .after = pair_saturates, .types = "T=i8" },
+    { "matmul", "pair_saturates", "two products of i8 are summed in 16 bits that saturate", .after = pair_saturates,
+      .types = "T=i8" },
     { 0 },
 };

@@ -42,7 +42,9 @@ static bool make_ref(const trine_call *call, trine_ref *ref) {
         if (!(call->present >> i & 1)) continue;
         const size_t count = (size_t)trine_tensor_count(&call->tensor[i]) + 1;
         ok &= (ref->value[i] = calloc(count, sizeof(double))) != NULL;
-        if (flags & OUT) ok &= (ref->magnitude[i] = calloc(count, sizeof(double))) && (ref->slack[i] = calloc(count, sizeof(double)));
+        if (flags & OUT)
+            ok &=
+                (ref->magnitude[i] = calloc(count, sizeof(double))) && (ref->slack[i] = calloc(count, sizeof(double)));
         if (ok && flags & IN) copy(&call->tensor[i], ref->value[i], false);
     }
     return ok;
@@ -95,7 +97,8 @@ static trine_status run_mutant(const trine_call *call) {
         call->plan->spec->reference(&ref);
         spoil_results(m, &ref, call);
         for (int i = 0; i < call->plan->tensors; i++)
-            if (call->present >> i & 1 && call->plan->tensor[i].spec->flags & OUT) copy(&call->tensor[i], ref.value[i], true);
+            if (call->present >> i & 1 && call->plan->tensor[i].spec->flags & OUT)
+                copy(&call->tensor[i], ref.value[i], true);
     }
     free_ref(&ref);
     return status;
@@ -112,7 +115,8 @@ bool mutant_kernels(trine_op op, trine_kernel *list, int *count) {
         for (const mutant *m = *family; m->op && own < MUTANT_MOST; m++) {
             if (strcmp(m->op, trine_specs[op]->name) != 0) continue;
             snprintf(names[op][++own], sizeof names[op][0], "%s_%s", m->op, m->name);
-            list[(*count)++] = (trine_kernel){ .name = names[op][own], .refuse = damage_refuses, .launch = submit, .self = m };
+            list[(*count)++] =
+                (trine_kernel){ .name = names[op][own], .refuse = damage_refuses, .launch = submit, .self = m };
         }
     return damage_queue() != NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module whose kernels are deliberately wrong, each in one way that mutants.def names: what the agreement engine must catch. */
+/* A module whose kernels are deliberately wrong, each in one way that mutants.def names: what
+ * the agreement engine must catch. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +56,9 @@ static const trine_tensor *tensor(const trine_call *call, const char *name) {
     return call->present >> index & 1 ? &call->tensor[index] : NULL;
 }
 
-static int64_t dim(const trine_call *call, const char *name) { return call->dim[trine_plan_find_symbol(call->plan, name)]; }
+static int64_t dim(const trine_call *call, const char *name) {
+    return call->dim[trine_plan_find_symbol(call->plan, name)];
+}
 
 /* The place of element (i, j, k) of a tensor of rank 3, (j, k) of rank 2, (k) of rank 1. */
 static int64_t place(const trine_tensor *t, int64_t i, int64_t j, int64_t k) {
@@ -65,13 +68,17 @@ static int64_t place(const trine_tensor *t, int64_t i, int64_t j, int64_t k) {
     return at;
 }
 
-static double get(const trine_tensor *t, int64_t i, int64_t j, int64_t k) { return trine_load(t->data, t->dtype, place(t, i, j, k)); }
+static double get(const trine_tensor *t, int64_t i, int64_t j, int64_t k) {
+    return trine_load(t->data, t->dtype, place(t, i, j, k));
+}
 
-static void put(const trine_tensor *t, int64_t i, int64_t j, int64_t k, double value) { trine_store(t->data, t->dtype, place(t, i, j, k), value); }
+static void put(const trine_tensor *t, int64_t i, int64_t j, int64_t k, double value) {
+    trine_store(t->data, t->dtype, place(t, i, j, k), value);
+}
 
 static int threads_of(const trine_call *call) { return *(const int *)call->queue; }
 
-/* ----------------------------------------------------------------------------------------------------------------- rms_norm */
+/* --------------------------------------------------------------------------------------------------------- rms_norm */
 
 static const char *rms_norm_refuses(const trine_call *call) {
     const trine_rms_norm_args *args = call->args;
@@ -102,7 +109,8 @@ static bool whole_rows(const trine_call *call, int64_t n) {
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const trine_tensor *t = tensor(call, names[i]);
         if (t == NULL) continue;
-        const int64_t width = (int64_t)trine_dtype_size(t->dtype), row = t->rank > 1 && t->shape[0] > 1 ? t->stride[0] * width : 0;
+        const int64_t width = (int64_t)trine_dtype_size(t->dtype),
+                      row = t->rank > 1 && t->shape[0] > 1 ? t->stride[0] * width : 0;
         if ((uintptr_t)t->data % 16 != 0 || row % 16 != 0 || t->stride[t->rank - 1] != 1) return false;
     }
     return n >= 1024 && n % 16 == 0;
@@ -119,8 +127,10 @@ static trine_status rms_norm(const trine_call *call, defect d) {
         const double scale = 1 / sqrt(mean_square(call, d, &x, i, n) + (double)args->eps);
         if (rstd) put(rstd, 0, 0, i, scale);
         for (int64_t j = 0; j < n; j++) {
-            const bool tail = d == wrong_tail ? j >= n / 8 * 8 : d == wrong_fast_path && j == n - 1 && whole_rows(call, n);
-            const double offset = d == ignores_parameter ? 0 : args->weight_offset, w = weight && d != ignores_optional ? get(weight, 0, 0, j) + offset : 1;
+            const bool tail =
+                d == wrong_tail ? j >= n / 8 * 8 : d == wrong_fast_path && j == n - 1 && whole_rows(call, n);
+            const double offset = d == ignores_parameter ? 0 : args->weight_offset,
+                         w = weight && d != ignores_optional ? get(weight, 0, 0, j) + offset : 1;
             double v = get(&x, 0, i, j);
             if (d == nan_swallowed && isnan(v)) v = 0;
             v *= (tail ? 1 : scale) * w;
@@ -139,7 +149,7 @@ static trine_status rms_norm(const trine_call *call, defect d) {
     return TRINE_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ softmax */
+/* ---------------------------------------------------------------------------------------------------------- softmax */
 
 static double score(const trine_call *call, const trine_tensor *x, int64_t b, int64_t i, int64_t j) {
     return get(x, b, i, j) * (double)((const trine_softmax_args *)call->args)->scale;
@@ -154,8 +164,13 @@ static void softmax_row(const trine_call *call, defect d, int64_t b, int64_t i, 
         if (s > most || isnan(s)) most = s;
     }
     if (d == not_shifted) most = 0;
-    for (int64_t j = 0; j < visible; j++) sum += d == not_shifted ? (double)expf((float)score(call, x, b, i, j)) : exp(score(call, x, b, i, j) - most);
-    for (int64_t j = 0; j < n; j++) put(y, b, i, j, j < visible ? exp(score(call, x, b, i, j) - most) / sum : visible == 0 && d == masked_row_nan ? NAN : 0);
+    for (int64_t j = 0; j < visible; j++)
+        sum += d == not_shifted ? (double)expf((float)score(call, x, b, i, j)) : exp(score(call, x, b, i, j) - most);
+    for (int64_t j = 0; j < n; j++)
+        put(y, b, i, j,
+            j < visible                           ? exp(score(call, x, b, i, j) - most) / sum
+            : visible == 0 && d == masked_row_nan ? NAN
+                                                  : 0);
 }
 
 static trine_status softmax(const trine_call *call, defect d) {
@@ -171,7 +186,7 @@ static trine_status softmax(const trine_call *call, defect d) {
     return TRINE_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- matmul */
+/* ----------------------------------------------------------------------------------------------------------- matmul */
 
 static const char *matmul_refuses(const trine_call *call) {
     if (tensor(call, "a")->dtype == TRINE_I8) return "no integers";
@@ -208,9 +223,11 @@ static trine_status matmul(const trine_call *call, defect d) {
     return TRINE_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- reduce_sum */
+/* ------------------------------------------------------------------------------------------------------- reduce_sum */
 
-static size_t reduce_sum_workspace(const trine_call *call) { return tensor(call, "column_sums") ? (size_t)dim(call, "n") * 8 : 0; }
+static size_t reduce_sum_workspace(const trine_call *call) {
+    return tensor(call, "column_sums") ? (size_t)dim(call, "n") * 8 : 0;
+}
 
 static trine_status reduce_sum(const trine_call *call, defect d) {
     const trine_tensor *x = tensor(call, "x"), *rows = tensor(call, "row_sums"), *columns = tensor(call, "column_sums");
@@ -233,7 +250,7 @@ static trine_status reduce_sum(const trine_call *call, defect d) {
     return TRINE_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------ dropout and embedding */
+/* -------------------------------------------------------------------------------------------- dropout and embedding */
 
 static trine_status dropout(const trine_call *call, defect d) {
     const trine_dropout_args *args = call->args;
@@ -246,8 +263,10 @@ static trine_status dropout(const trine_call *call, defect d) {
         for (int e = x->rank - 1; e >= 0; rest /= x->shape[e--])
             for (int i = 0; i < 3; i++)
                 if (t[i]) at[i] += rest % x->shape[e] * t[i]->stride[e];
-        const bool keep = trine_dropout_keep(args->seed, args->offset, (uint64_t)(d == wrong_index ? at[1] : k), args->p);
-        trine_store(y->data, y->dtype, at[1], keep ? trine_load(x->data, x->dtype, at[0]) * (double)trine_dropout_scale(args->p) : 0);
+        const bool keep =
+            trine_dropout_keep(args->seed, args->offset, (uint64_t)(d == wrong_index ? at[1] : k), args->p);
+        trine_store(y->data, y->dtype, at[1],
+                    keep ? trine_load(x->data, x->dtype, at[0]) * (double)trine_dropout_scale(args->p) : 0);
         if (mask) trine_store(mask->data, mask->dtype, at[2], keep);
     }
     return TRINE_OK;
@@ -260,13 +279,14 @@ static trine_status embedding(const trine_call *call, defect d) {
         for (int64_t i = 0; i < rows; i++) {
             const int64_t id = (int64_t)get(ids, 0, 0, i);
             if (d != ids_unchecked && (id < 0 || id >= v))
-                return call->host->error(TRINE_ERR_ARGUMENT, "embedding: ids[%lld] is %lld", (long long)i, (long long)id);
+                return call->host->error(TRINE_ERR_ARGUMENT, "embedding: ids[%lld] is %lld", (long long)i,
+                                         (long long)id);
             for (int64_t j = 0; pass == 1 && j < n; j++) put(y, 0, i, j, get(table, 0, id, j));
         }
     return TRINE_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- module */
+/* ----------------------------------------------------------------------------------------------------------- module */
 
 #define CORRECT(op) MUTANT(op, correct, "")
 #define MUTANT(op, defect, what) \
@@ -311,7 +331,11 @@ static void queue_close(const trine_device *device, void *queue) {
 }
 
 static trine_device device = {
-    .info = { .name = "mutant:0", .model = "deliberately wrong kernels", .arch = "mutant", .units = 1, .numa_node = -1 },
+    .info = { .name = "mutant:0",
+              .model = "deliberately wrong kernels",
+              .arch = "mutant",
+              .units = 1,
+              .numa_node = -1 },
     .bytes_per_second = 1e9,
     .flops_per_second = 1e9,
     .driver = "",

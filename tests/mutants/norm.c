@@ -24,14 +24,19 @@ static void dx_scaled_back(trine_ref *ref, float p) {
     for (int64_t k = 0; k < D("r") * D("n"); k++) V("dx")[k] /= (double)trine_dropout_scale(p);
 }
 
-static void rms_dx_unscaled(trine_ref *ref) { dx_scaled_back(ref, ((const trine_rms_norm_backward_args *)ref->args)->dropout); }
+static void rms_dx_unscaled(trine_ref *ref) {
+    dx_scaled_back(ref, ((const trine_rms_norm_backward_args *)ref->args)->dropout);
+}
 
-static void layer_dx_unscaled(trine_ref *ref) { dx_scaled_back(ref, ((const trine_layer_norm_backward_args *)ref->args)->dropout); }
+static void layer_dx_unscaled(trine_ref *ref) {
+    dx_scaled_back(ref, ((const trine_layer_norm_backward_args *)ref->args)->dropout);
+}
 
 /* dweight or dbias leaves out the last row. */
 static void rms_dweight_short(trine_ref *ref) {
     const int64_t r = D("r"), n = D("n"), last = (r - 1) * n;
-    for (int64_t j = 0; V("dweight") && r > 0 && j < n; j++) V("dweight")[j] -= V("dy")[last + j] * V("h")[last + j] * V("rstd")[r - 1];
+    for (int64_t j = 0; V("dweight") && r > 0 && j < n; j++)
+        V("dweight")[j] -= V("dy")[last + j] * V("h")[last + j] * V("rstd")[r - 1];
 }
 
 static void dbias_short(trine_ref *ref) {
@@ -41,7 +46,8 @@ static void dbias_short(trine_ref *ref) {
 
 static void dweight_uncentred(trine_ref *ref) {
     const int64_t r = D("r"), n = D("n");
-    for (int64_t k = 0; V("dweight") && k < r * n; k++) V("dweight")[k % n] += V("dy")[k] * V("mean")[k / n] * V("rstd")[k / n];
+    for (int64_t k = 0; V("dweight") && k < r * n; k++)
+        V("dweight")[k % n] += V("dy")[k] * V("mean")[k / n] * V("rstd")[k / n];
 }
 
 static void mean_zero(trine_ref *ref, void *args) {
@@ -59,11 +65,13 @@ const mutant mutants_norm[] = {
     { "softmax", "ignores_scale", "scale is taken to be 1", .param = "scale", .value = 1 },
     { "softmax_backward", "ignores_scale", "scale is taken to be 1", .param = "scale", .value = 1 },
     { "softmax_backward", "ignores_causal", "masked elements take part", .param = "causal" },
-    { "softmax_backward", "last_term_missing", "the sum of y dy leaves out the last column", .after = last_term_missing },
+    { "softmax_backward", "last_term_missing", "the sum of y dy leaves out the last column",
+      .after = last_term_missing },
     { "rms_norm", "ignores_eps", "eps is not added", .param = "eps" },
     { "rms_norm", "ignores_residual", "the residual is not added", .without = "residual" },
     { "rms_norm", "low_seed", "dropout's stream is not used", .param = "offset" },
-    { "rms_norm", "rounds_once", "y is never rounded before the weight", .param = "rounding", .value = TRINE_ROUND_ONCE, .types = "T=bf16" },
+    { "rms_norm", "rounds_once", "y is never rounded before the weight", .param = "rounding", .value = TRINE_ROUND_ONCE,
+      .types = "T=bf16" },
     { "rms_norm_backward", "ignores_weight_offset", "weight_offset is not added", .param = "weight_offset" },
     { "rms_norm_backward", "ignores_dresidual", "dresidual is not added", .without = "dresidual" },
     { "rms_norm_backward", "ignores_dropout", "dx is that of no dropout", .param = "dropout" },

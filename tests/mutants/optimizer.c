@@ -5,7 +5,8 @@
 /* Decay as of Adam: by way of the gradient. */
 static void decay_coupled(trine_ref *ref, void *args) {
     trine_adamw_args *a = args;
-    for (int64_t i = 0; i < D("n"); i++) V("grad")[i] += (double)a->weight_decay * V("param")[i] / (V("grad_scale") ? V("grad_scale")[0] : 1);
+    for (int64_t i = 0; i < D("n"); i++)
+        V("grad")[i] += (double)a->weight_decay * V("param")[i] / (V("grad_scale") ? V("grad_scale")[0] : 1);
     a->weight_decay = 0;
 }
 
@@ -38,7 +39,8 @@ static void last_lost(trine_ref *ref, void *args) {
 
 /* The sum of this part alone holds those of the others. */
 static void sum_of_all(trine_ref *ref) {
-    for (int64_t j = 0; V("sum_squares") && V("other_squares") && j < D("g"); j++) V("sum_squares")[0] += V("other_squares")[j];
+    for (int64_t j = 0; V("sum_squares") && V("other_squares") && j < D("g"); j++)
+        V("sum_squares")[0] += V("other_squares")[j];
 }
 
 /* The coefficient may be above 1. */
@@ -55,7 +57,8 @@ const mutant mutants_optimizer[] = {
     { "adamw", "late_step", "the correction of the step after", .before = late_step },
     { "adamw", "decay_coupled", "weight decay goes by way of the gradient", .before = decay_coupled },
     { "adamw", "one_beta", "v decays by beta1", .before = one_beta },
-    { "adamw", "eps_uncorrected", "eps is added before v is corrected", .before = eps_uncorrected, .types = "T=f32 S=f32" },
+    { "adamw", "eps_uncorrected", "eps is added before v is corrected", .before = eps_uncorrected,
+      .types = "T=f32 S=f32" },
     { "adamw", "ignores_grad_scale", "grad_scale is not read", .without = "grad_scale" },
     { "adamw", "copy_of_m", "the copy's last element is m's", .after = copy_of_m },
     { "global_norm_clip", "ignores_others", "other_squares is not read", .without = "other_squares" },

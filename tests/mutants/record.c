@@ -21,7 +21,8 @@ static void copy_call(trine_call *copy, const trine_call *call) {
     *copy = *call;
     copy->args = copy->storage;
     for (int i = 0; i < call->plan->tensors; i++)
-        if (call->present >> i & 1) *(const trine_tensor **)(void *)(copy->storage + call->plan->tensor[i].spec->offset) = &copy->tensor[i];
+        if (call->present >> i & 1)
+            *(const trine_tensor **)(void *)(copy->storage + call->plan->tensor[i].spec->offset) = &copy->tensor[i];
 }
 
 trine_status record_submit(const trine_call *call, trine_status (*launch)(const trine_call *call)) {

@@ -46,7 +46,8 @@ const mutant mutants_reduce[] = {
     { "embedding_backward", "last_wins", "of neighbours with the same id the last one counts", .before = last_wins },
     { "embedding_backward", "last_token", "the last token's gradient is left out", .before = last_token_lost },
     { "embedding_backward", "narrow_ids", "only the low 32 bits of an id are read", .ids = "ids" },
-    { "embedding_backward", "last_row", "the last row of 1000 and more is taken for the one before", .before = last_row_lost },
+    { "embedding_backward", "last_row", "the last row of 1000 and more is taken for the one before",
+      .before = last_row_lost },
     { "reduce_sum", "columns_short", "the last row is not in the sums of columns", .after = columns_of_rows },
     { 0 },
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module that loads: one device in host memory with four kernels of `scale` for f32, of which the first that accepts is not the fastest. */
+/* A module that loads: one device in host memory with four kernels of `scale` for f32,
+ * of which the first that accepts is not the fastest. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -46,7 +47,9 @@ static trine_status slow(const trine_call *call) {
     return fast(call);
 }
 
-static trine_status fails(const trine_call *call) { return call->host->error(TRINE_ERR_DEVICE, "scale: the device is on fire"); }
+static trine_status fails(const trine_call *call) {
+    return call->host->error(TRINE_ERR_DEVICE, "scale: the device is on fire");
+}
 
 static const trine_kernel scale_kernels[] = {
     { .name = "good_never", .refuse = never, .launch = fast },
@@ -72,7 +75,13 @@ static void queue_close(const trine_device *device, void *queue) { (void)device,
 static const trine_backend *init(const trine_host *host, char *reason_out, size_t reason_size) {
     (void)host, (void)reason_out, (void)reason_size;
     static trine_device device = {
-        .info = { .name = "good:0", .model = "a good\tdevice", .arch = "host", .units = 1, .numa_node = -1, .memory = 1 << 20, .emulated = 1 },
+        .info = { .name = "good:0",
+                  .model = "a good\tdevice",
+                  .arch = "host",
+                  .units = 1,
+                  .numa_node = -1,
+                  .memory = 1 << 20,
+                  .emulated = 1 },
         .bytes_per_second = 1e9,
         .flops_per_second = 1e9,
         .driver = "1.0",
@@ -92,9 +101,12 @@ static const trine_backend *init(const trine_host *host, char *reason_out, size_
         .memory_read = memory_read,
         .memory_copy = memory_copy,
         .tuned = "# A line for a call of today's, one for another device, one of a specification that was\n"
-                 "0123456789abcdef\t0123456789abcdef\ta good device, host, 1 units\t0.9\tscale\tX=f32 T=f32 p=1 q=1 r=1 n=12\tgood_fast\t1e-6\n"
-                 "0123456789abcdef\t0123456789abcdef\ta better device\t0.9\tscale\tX=f32 T=f32 p=1 q=1 r=1 n=6\tgood_fast\t1e-6\n"
-                 "0123456789abcdef\t0123456789abcdef\ta good device, host, 1 units\t0.9\tscale\tX=f32 Z=f32 z=1 n=6\tgood_fast\t1e-6\n",
+                 "0123456789abcdef\t0123456789abcdef\ta good device, host, 1 units\t0.9\tscale\tX=f32 T=f32 p=1 q=1 "
+                 "r=1 n=12\tgood_fast\t1e-6\n"
+                 "0123456789abcdef\t0123456789abcdef\ta better device\t0.9\tscale\tX=f32 T=f32 p=1 q=1 r=1 "
+                 "n=6\tgood_fast\t1e-6\n"
+                 "0123456789abcdef\t0123456789abcdef\ta good device, host, 1 units\t0.9\tscale\tX=f32 Z=f32 z=1 "
+                 "n=6\tgood_fast\t1e-6\n",
     };
     return &backend;
 }

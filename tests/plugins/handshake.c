@@ -26,23 +26,27 @@
 #endif
 
 /* Nothing of a module may run before its handshake has been accepted. */
-__attribute__((unused)) static const trine_backend *never(const trine_host *host, char *reason_out, size_t reason_size) {
+__attribute__((unused)) static const trine_backend *never(const trine_host *host, char *reason_out,
+                                                          size_t reason_size) {
     (void)host, (void)reason_out, (void)reason_size;
     abort();
 }
 
-__attribute__((unused)) static const trine_backend *says_why(const trine_host *host, char *reason_out, size_t reason_size) {
+__attribute__((unused)) static const trine_backend *says_why(const trine_host *host, char *reason_out,
+                                                             size_t reason_size) {
     host->error(TRINE_ERR_DEVICE, "a module's own message");
     snprintf(reason_out, reason_size, "no driver: libnothing.so.1 not found (%d cores)", host->cores > 0);
     return NULL;
 }
 
-__attribute__((unused)) static const trine_backend *says_nothing(const trine_host *host, char *reason_out, size_t reason_size) {
+__attribute__((unused)) static const trine_backend *says_nothing(const trine_host *host, char *reason_out,
+                                                                 size_t reason_size) {
     (void)host, (void)reason_out, (void)reason_size;
     return NULL;
 }
 
-__attribute__((unused)) static const trine_backend *incomplete(const trine_host *host, char *reason_out, size_t reason_size) {
+__attribute__((unused)) static const trine_backend *incomplete(const trine_host *host, char *reason_out,
+                                                               size_t reason_size) {
     (void)host, (void)reason_out, (void)reason_size;
     static const trine_backend backend = { .struct_size = sizeof backend, .name = NAME };
     return &backend;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention on the CPU: blocks of rows against blocks of BK keys, with running maxima and sums (FlashAttention-2, algorithm 1).
+/* attention on the CPU: blocks of rows against blocks of BK keys, with running maxima and sums (FlashAttention-2,
+ * algorithm 1).
  *
- * A task is a block of rows of one problem; it packs the keys and values it needs itself. When there are few rows (decoding) the keys are shared out
- * instead, in chunks of fixed length, whose partial results are merged in order: that is the kernel "split". Neither depends on the number of
+ * A task is a block of rows of one problem; it packs the keys and values it needs itself. When there are few rows
+ * (decoding) the keys are shared out instead, in chunks of fixed length, whose partial results are merged in order:
+ * that is the kernel "split". Neither depends on the number of
  * threads. */
 #include "attention.h"
 
@@ -13,14 +15,16 @@ enum { FEW = 8 };    /* up to so many rows, keys are not worth transposing */
 /* What a thread works on. */
 typedef struct buffers {
     float *q, *kt, *v, *o, *s; /* rows x d, d x BK, BK x d, rows x d, GROUP x BK */
-    float *top, *sum;          /* rows running maxima; rows x VL sums of exponentials, by lanes, and then as many whole ones */
-    int64_t ld;                /* of q, v and o */
+    /* rows running maxima; rows x VL sums of exponentials, by lanes, and then as many whole ones */
+    float *top, *sum;
+    int64_t ld; /* of q, v and o */
 } buffers;
 
 static attention attention_of(const trine_call *call) {
     const trine_attention_args *args = call->args;
     attention a = { .call = call, .softcap = args->softcap, .causal = args->causal };
-    attention_sizes(&a, call->dim, ATTENTION_Q, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K, args->scale, args->window);
+    attention_sizes(&a, call->dim, ATTENTION_Q, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K, args->scale,
+                    args->window);
     return a;
 }
 
@@ -31,7 +35,8 @@ static int64_t block_rows(const attention *a) {
 }
 
 static size_t buffer_bytes(const attention *a) {
-    const int64_t rows = block_rows(a), d = cpu_round_up(a->d, VL), floats = (2 * rows + BK) * leading(d) + d * LDS + GROUP * LDS + rows + rows * VL;
+    const int64_t rows = block_rows(a), d = cpu_round_up(a->d, VL),
+                  floats = (2 * rows + BK) * leading(d) + d * LDS + GROUP * LDS + rows + rows * VL;
     return (size_t)cpu_round_up(floats * (int64_t)sizeof(float), 256);
 }
 
@@ -71,11 +76,13 @@ static void keys_init(const block *b, const buffers *w, int64_t start, int64_t e
     const trine_tensor *tk = &a->call->tensor[ATTENTION_K], *tv = &a->call->tensor[ATTENTION_V];
     k->k = token_at(tk, b->seq.batch, b->seq.k + start, b->head);
     if (b->rows > FEW) pack_transposed(k->k, tk->stride[1], end - start, a->d, w->kt, LDS, a->dtype);
-    k->finite = pack_rows(token_at(tv, b->seq.batch, b->seq.k + start, b->head), tv->stride[1], end - start, a->d, w->v, w->ld, a->dtype);
+    k->finite = pack_rows(token_at(tv, b->seq.batch, b->seq.k + start, b->head), tv->stride[1], end - start, a->d, w->v,
+                          w->ld, a->dtype);
     span_init(&k->sees, b, start, end);
 }
 
-/* The scores of a few rows with all keys of a block, VL keys at a time: one accumulator for each, transposed at the end. */
+/* The scores of a few rows with all keys of a block, VL keys at a time: one accumulator for each,
+ * transposed at the end. */
 static void few_scores(const block *b, const buffers *w, const keys *k) {
     const attention *a = b->a;
     const int64_t step = a->call->tensor[ATTENTION_K].stride[1], size = (int64_t)vsize(a->dtype);
@@ -114,13 +121,17 @@ INLINE void scores(const block *b, const buffers *w, const span *k, const group 
     for (int j = 0; j < k->n; j += NR)
         for (int64_t r = g->first; r < g->last; r += step)
             if (k->low[r] < j + NR && k->high[r + step - 1] > j)
-                tile(step, 2, b->a->d, w->q + r * w->ld, w->ld, 1, w->kt + j, LDS, scores_at(w, g, r) + j, LDS, SET, NULL);
+                tile(step, 2, b->a->d, w->q + r * w->ld, w->ld, 1, w->kt + j, LDS, scores_at(w, g, r) + j, LDS, SET,
+                     NULL);
 }
 
 /* The keys of columns j .. j+VL-1 that are among low .. high-1. */
-INLINE vf hide(vf x, int j, int low, int high) { return j < low || j + VL > high ? vsel((viota() + j >= low) & (viota() + j < high), x, vset(-INFINITY)) : x; }
+INLINE vf hide(vf x, int j, int low, int high) {
+    return j < low || j + VL > high ? vsel((viota() + j >= low) & (viota() + j < high), x, vset(-INFINITY)) : x;
+}
 
-/* The largest score of a row, by lanes, after softcap and mask. NaN never is the largest, but comes out of the exponential. */
+/* The largest score of a row, by lanes, after softcap and mask. NaN never is the largest,
+ * but comes out of the exponential. */
 INLINE vf largest(float *s, int first, int last, int low, int high, float softcap) {
     vf most = vset(-INFINITY);
     for (int j = first; j < last; j += VL) {
@@ -145,12 +156,15 @@ INLINE vf exponentials(float *s, int n, float base, vf sum) {
     return sum;
 }
 
-/* Softmax of at most VL rows of a tile: their scores become exponentials relative to the new maxima, and factor[] what earlier sums are to be
- * multiplied by. */
-INLINE void normalize_rows(const buffers *w, const span *k, float *s, int64_t r, int rows, int first, int last, float softcap, float *factor) {
+/* Softmax of at most VL rows of a tile: their scores become exponentials relative to the new maxima, and factor[] what
+ * earlier sums are to be multiplied by. */
+INLINE void normalize_rows(const buffers *w, const span *k, float *s, int64_t r, int rows, int first, int last,
+                           float softcap, float *factor) {
     vf most[VL];
 #pragma GCC unroll 16
-    for (int i = 0; i < VL; i++) most[i] = i < rows ? largest(s + i * LDS, first, last, k->low[r + i], k->high[r + i], softcap) : vset(-INFINITY);
+    for (int i = 0; i < VL; i++)
+        most[i] =
+            i < rows ? largest(s + i * LDS, first, last, k->low[r + i], k->high[r + i], softcap) : vset(-INFINITY);
     transpose(most);
     const vf before = rows == VL ? get(w->top + r) : vloadn(w->top, TRINE_F32, r, rows, 0);
     vf now = before;
@@ -181,7 +195,8 @@ INLINE void normalize(const block *b, const buffers *w, const span *k, float *s,
 }
 
 /* o = factor o + p v for a tile of rows, from column c on. */
-INLINE void values(const buffers *w, int64_t d, const float *p, int64_t r, int step, int low, int high, int64_t c, const float *factor) {
+INLINE void values(const buffers *w, int64_t d, const float *p, int64_t r, int step, int low, int high, int64_t c,
+                   const float *factor) {
     float *o = w->o + r * w->ld + c;
     const float *v = w->v + low * w->ld + c;
     if (d - c > VL)
@@ -190,8 +205,8 @@ INLINE void values(const buffers *w, int64_t d, const float *p, int64_t r, int s
         tile(step, 1, high - low, p + low, LDS, 1, v, w->ld, o, w->ld, SCALE, factor);
 }
 
-/* A group of rows against one block of keys. Where a tile's rows do not all see the same keys, exponentials that are zero would meet values that the
- * row must not see: if one of those is not finite the rows go one by one. */
+/* A group of rows against one block of keys. Where a tile's rows do not all see the same keys, exponentials that are
+ * zero would meet values that the row must not see: if one of those is not finite the rows go one by one. */
 INLINE void step_group(const block *b, const buffers *w, const keys *keys, const group *g, int step) {
     const span *k = &keys->sees;
     float factor[GROUP + VL];
@@ -208,7 +223,8 @@ INLINE void step_group(const block *b, const buffers *w, const keys *keys, const
             if (keys->finite || span_same(k, r, step))
                 values(w, b->a->d, p, r, step, k->low[r], k->high[r + step - 1], c, f);
             else
-                for (int i = 0; i < step; i++) values(w, b->a->d, p + i * LDS, r + i, 1, k->low[r + i], k->high[r + i], c, f + i);
+                for (int i = 0; i < step; i++)
+                    values(w, b->a->d, p + i * LDS, r + i, 1, k->low[r + i], k->high[r + i], c, f + i);
         }
 }
 
@@ -248,7 +264,7 @@ static void finish(const block *b, const buffers *w) {
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- tasks */
+/* ------------------------------------------------------------------------------------------------------------ tasks */
 
 /* The most blocks of rows that the sequences can have together. */
 static int64_t most_blocks(const attention *a) {
@@ -257,7 +273,9 @@ static int64_t most_blocks(const attention *a) {
 }
 
 /* The workspace begins with the number of blocks before each sequence. */
-static size_t index_bytes(const attention *a) { return (size_t)cpu_round_up((a->sequences + 1) * (int64_t)sizeof(int64_t), 256); }
+static size_t index_bytes(const attention *a) {
+    return (size_t)cpu_round_up((a->sequences + 1) * (int64_t)sizeof(int64_t), 256);
+}
 
 static size_t workspace(const trine_call *call) {
     const attention a = attention_of(call);
@@ -265,7 +283,8 @@ static size_t workspace(const trine_call *call) {
     return index_bytes(&a) + threads * buffer_bytes(&a);
 }
 
-/* Blocks are numbered by sequence, and start from the last: with a causal mask the last rows of a sequence have the most keys. */
+/* Blocks are numbered by sequence, and start from the last: with a causal mask the last rows of
+ * a sequence have the most keys. */
 static void run_task(const attention *a, const int64_t *before, int64_t task, const buffers *w) {
     int64_t s = 0, above = a->sequences;
     const int64_t number = task / a->hk;
@@ -303,14 +322,15 @@ static trine_status launch(const trine_call *call) {
     if (status != TRINE_OK) return status;
     int64_t *before = call->workspace;
     before[0] = 0;
-    for (int64_t s = 0; s < a.sequences; s++) before[s + 1] = before[s] + (sequence_of(&a, s).queries * a.group + block_rows(&a) - 1) / block_rows(&a);
+    for (int64_t s = 0; s < a.sequences; s++)
+        before[s + 1] = before[s] + (sequence_of(&a, s).queries * a.group + block_rows(&a) - 1) / block_rows(&a);
     const int64_t tasks = before[a.sequences] * a.hk;
     const int team = cpu_team(call, tasks, a.b * a.sq * a.hk * a.group * (a.sk + 1) * a.d);
     cpu_tasks(call, team, tasks, attend_tasks, &(attend_job){ &a, before, tasks });
     return TRINE_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- split */
+/* ------------------------------------------------------------------------------------------------------------ split */
 
 static const char *split_refuse(const trine_call *call) {
     const attention a = attention_of(call);
@@ -324,7 +344,9 @@ static int64_t chunks_of(const attention *a) { return (a->sk + CHUNK - 1) / CHUN
 /* A partial result: rows of o, then the maxima and the sums. */
 static int64_t partial_floats(const attention *a) { return cpu_round_up(a->sq * a->group * (a->d + 2), 64); }
 
-static size_t partial_bytes(const attention *a) { return (size_t)(a->b * a->hk * chunks_of(a) * partial_floats(a)) * sizeof(float); }
+static size_t partial_bytes(const attention *a) {
+    return (size_t)(a->b * a->hk * chunks_of(a) * partial_floats(a)) * sizeof(float);
+}
 
 static size_t split_workspace(const trine_call *call) {
     const attention a = attention_of(call);
@@ -385,4 +407,6 @@ static trine_status split_launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(attention) = { { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, NULL }, { CPU_NAME, NULL, workspace, launch, NULL }, { 0 } };
+CPU_KERNELS(attention) = { { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, NULL },
+                           { CPU_NAME, NULL, workspace, launch, NULL },
+                           { 0 } };

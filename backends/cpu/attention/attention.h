@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What attention and its gradient share: sequences and masks, packing into f32, and a register-blocked product.
  *
- * The query heads of a group share their keys and values, so the rows of a problem are (query, head of the group), the head running fastest; a
- * problem is one sequence and one key-value head. All packed matrices are row-major with a leading dimension that is a multiple of 64 bytes but not of
- * 4096, since 8 lines a page apart would fill their cache set. */
+ * The query heads of a group share their keys and values, so the rows of a problem are (query, head of the group), the
+ * head running fastest; a
+ * problem is one sequence and one key-value head. All packed matrices are row-major with a leading dimension that is a
+ * multiple of 64 bytes but not of 4096, since 8 lines a page apart would fill their cache set. */
 #ifndef TRINE_CPU_ATTENTION_H
 #define TRINE_CPU_ATTENTION_H
 
@@ -14,7 +15,8 @@
 #include "backends/cpu/core/vec_math.h"
 #include "spec/attention/attention_places.h"
 
-/* Rows and columns of a register tile: with 2 MR accumulators, 2 vectors of the right operand and a broadcast it fits the register file. */
+/* Rows and columns of a register tile: with 2 MR accumulators, 2 vectors of the right operand and
+ * a broadcast it fits the register file. */
 #if defined(__AVX512F__) || defined(__aarch64__)
 enum { MR = 12 };
 #else
@@ -27,13 +29,14 @@ INLINE int64_t leading(int64_t n) { return cpu_round_up(n, 16) + (cpu_round_up(n
 INLINE vf get(const float *at) { return vload(at, TRINE_F32, 0); }
 INLINE void put(float *at, vf x) { vstore(at, TRINE_F32, 0, x); }
 
-/* ------------------------------------------------------------------------------------------------------------------ product */
+/* ---------------------------------------------------------------------------------------------------------- product */
 
 typedef enum tile_mode { SET, ADD, SCALE } tile_mode;
 
-/* c[i][j] = sum_k a(i, k) b[k][j] for i < mr and j < nv vectors, a(i, k) = a[i ar + k ak]; added to what c holds, or to that times factor[i]. */
-INLINE void tile(int mr, int nv, int64_t k, const float *a, int64_t ar, int64_t ak, const float *b, int64_t ldb, float *c, int64_t ldc, tile_mode mode,
-                 const float *factor) {
+/* c[i][j] = sum_k a(i, k) b[k][j] for i < mr and j < nv vectors, a(i, k) = a[i ar + k ak];
+ * added to what c holds, or to that times factor[i]. */
+INLINE void tile(int mr, int nv, int64_t k, const float *a, int64_t ar, int64_t ak, const float *b, int64_t ldb,
+                 float *c, int64_t ldc, tile_mode mode, const float *factor) {
     vf sum[MR][4];
 #pragma GCC unroll 12
     for (int i = 0; i < mr; i++)
@@ -61,9 +64,9 @@ INLINE void tile(int mr, int nv, int64_t k, const float *a, int64_t ar, int64_t 
         for (int j = 0; j < nv; j++) put(c + i * ldc + j * VL, sum[i][j]);
 }
 
-/* x becomes e^x in n vectors of values <= 0 or NaN; results below the smallest normal may be 0. Error below 1.1 ulp. The steps are those of vexp, which
- * spends as much again on subnormals. They are long chains: the vectors go in step, because a scheduler sees only one or two of them at a time
- * otherwise. */
+/* x becomes e^x in n vectors of values <= 0 or NaN; results below the smallest normal may be 0. Error below 1.1 ulp.
+ * The steps are those of vexp, which spends as much again on subnormals. They are long chains: the vectors go in step,
+ * because a scheduler sees only one or two of them at a time otherwise. */
 INLINE void exp_negative(vf *x, int n) {
     static const float c[] = { 1.38186966e-3f, 8.36871564e-3f, 4.16682921e-2f, 1.66665211e-1f, 4.99999940e-1f };
     const vf magic = vset(0x1.8p23f);
@@ -86,16 +89,18 @@ INLINE void exp_negative(vf *x, int n) {
     for (int i = 0; i < n; i++) x[i] = (vf)((vi)(p[i] * (vf)(((vi)t[i] + 127) << 23)) & ~(x[i] < -87.34f));
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ packing */
+/* ---------------------------------------------------------------------------------------------------------- packing */
 
 #if VL == 4
 #define INTERLEAVE(a, b, h) __builtin_shufflevector(a, b, 2 * h, 2 * h + 4, 2 * h + 1, 2 * h + 5)
 #elif VL == 8
-#define INTERLEAVE(a, b, h) __builtin_shufflevector(a, b, 4 * h, 4 * h + 8, 4 * h + 1, 4 * h + 9, 4 * h + 2, 4 * h + 10, 4 * h + 3, 4 * h + 11)
+#define INTERLEAVE(a, b, h) \
+    __builtin_shufflevector(a, b, 4 * h, 4 * h + 8, 4 * h + 1, 4 * h + 9, 4 * h + 2, 4 * h + 10, 4 * h + 3, 4 * h + 11)
 #else
 #define INTERLEAVE(a, b, h) \
-    __builtin_shufflevector(a, b, 8 * h, 8 * h + 16, 8 * h + 1, 8 * h + 17, 8 * h + 2, 8 * h + 18, 8 * h + 3, 8 * h + 19, 8 * h + 4, 8 * h + 20, 8 * h + 5, \
-                            8 * h + 21, 8 * h + 6, 8 * h + 22, 8 * h + 7, 8 * h + 23)
+    __builtin_shufflevector(a, b, 8 * h, 8 * h + 16, 8 * h + 1, 8 * h + 17, 8 * h + 2, 8 * h + 18, 8 * h + 3, \
+                            8 * h + 19, 8 * h + 4, 8 * h + 20, 8 * h + 5, 8 * h + 21, 8 * h + 6, 8 * h + 22, \
+                            8 * h + 7, 8 * h + 23)
 #endif
 
 /* Transposes VL vectors. Each step rotates the bits of an element's (row, column) to the left by one. */
@@ -117,7 +122,8 @@ INLINE vf load_part(const void *data, trine_dtype dtype, int64_t i, int64_t n) {
     return n >= VL ? vload(data, dtype, i) : n > 0 ? vloadn(data, dtype, i, (int)n, 0) : vzero();
 }
 
-/* n columns of one row times `factor`, the last vector filled up with zeros. Returns a vector with a NaN iff an element is not finite. */
+/* n columns of one row times `factor`, the last vector filled up with zeros.
+ * Returns a vector with a NaN iff an element is not finite. */
 INLINE vf pack_row(const void *from, int64_t n, float factor, float *to, trine_dtype T) {
     vf finite = vzero();
     for (int64_t c = 0; c < n; c += VL) {
@@ -128,8 +134,10 @@ INLINE vf pack_row(const void *from, int64_t n, float factor, float *to, trine_d
     return finite;
 }
 
-/* Rows `step` elements apart: rows x n. All finite? Rows of other heads lie between them, which hides the order from the hardware's prefetchers. */
-INLINE void pack_rows_typed(const char *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld, bool *finite, trine_dtype T) {
+/* Rows `step` elements apart: rows x n. All finite? Rows of other heads lie between them, which hides the order from
+ * the hardware's prefetchers. */
+INLINE void pack_rows_typed(const char *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld,
+                            bool *finite, trine_dtype T) {
     const int64_t bytes = n * (int64_t)vsize(T), ahead = 8 * step * (int64_t)vsize(T);
     vf all = vzero();
     for (int64_t r = 0; r < rows; r++, from += step * (int64_t)vsize(T)) {
@@ -140,7 +148,8 @@ INLINE void pack_rows_typed(const char *from, int64_t step, int64_t rows, int64_
 }
 
 /* VL rows from `from` on, VL columns from c on, of which `rows` and n - c exist; `whole`: all. */
-INLINE void transpose_square(const char *from, int64_t step, int64_t rows, int64_t n, int64_t c, float *to, int64_t ld, bool whole, trine_dtype T) {
+INLINE void transpose_square(const char *from, int64_t step, int64_t rows, int64_t n, int64_t c, float *to, int64_t ld,
+                             bool whole, trine_dtype T) {
     vf x[VL];
 #pragma GCC unroll 16
     for (int i = 0; i < VL; i++) {
@@ -152,8 +161,10 @@ INLINE void transpose_square(const char *from, int64_t step, int64_t rows, int64
     for (int i = 0; i < VL; i++) put(to + i * ld, x[i]);
 }
 
-/* to[c][r] = row r, column c; columns of `to` beyond the rows, up to a multiple of NR, are zero. `to` has room for n rounded up to VL rows. */
-INLINE void pack_transposed_typed(const char *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld, trine_dtype T) {
+/* to[c][r] = row r, column c; columns of `to` beyond the rows, up to a multiple of NR, are zero.
+ * `to` has room for n rounded up to VL rows. */
+INLINE void pack_transposed_typed(const char *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld,
+                                  trine_dtype T) {
     for (int64_t r = 0; r < cpu_round_up(rows, NR); r += VL, from += VL * step * (int64_t)vsize(T)) {
         int64_t c = 0;
         if (r + VL <= rows)
@@ -180,16 +191,18 @@ static inline bool pack_scaled(const void *from, int64_t n, float factor, float 
 static inline void store_scaled(const float *from, int64_t n, float factor, void *to, trine_dtype dtype) {
     FOR_TYPE(dtype, store_scaled_typed, from, n, factor, to);
 }
-static bool pack_rows(const void *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld, trine_dtype dtype) {
+static bool pack_rows(const void *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld,
+                      trine_dtype dtype) {
     bool finite;
     FOR_TYPE(dtype, pack_rows_typed, from, step, rows, n, to, ld, &finite);
     return finite;
 }
-static void pack_transposed(const void *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld, trine_dtype dtype) {
+static void pack_transposed(const void *from, int64_t step, int64_t rows, int64_t n, float *to, int64_t ld,
+                            trine_dtype dtype) {
     FOR_TYPE(dtype, pack_transposed_typed, from, step, rows, n, to, ld);
 }
 
-/* ----------------------------------------------------------------------------------------------------- sequences and masks */
+/* ---------------------------------------------------------------------------------------------- sequences and masks */
 
 /* The parameters of a call, the same for all its problems. */
 typedef struct attention {
@@ -202,7 +215,8 @@ typedef struct attention {
     trine_dtype dtype;
 } attention;
 
-static inline void attention_sizes(attention *a, const int64_t *dim, int q, int cu_q, int cu_k, float scale, int64_t window) {
+static inline void attention_sizes(attention *a, const int64_t *dim, int q, int cu_q, int cu_k, float scale,
+                                   int64_t window) {
     a->b = a->sequences = dim[ATTENTION_DIM_B], a->sq = dim[ATTENTION_DIM_SQ], a->sk = dim[ATTENTION_DIM_SK];
     a->hk = dim[ATTENTION_DIM_HK], a->group = dim[ATTENTION_DIM_H] / a->hk, a->d = dim[ATTENTION_DIM_D];
     a->scale = scale != 0 ? scale : (float)(1 / sqrt((double)a->d));
@@ -237,14 +251,15 @@ static inline void visible(const attention *a, const sequence *s, int64_t i, int
 static trine_status check_offsets(const attention *a, const trine_tensor *offsets, const char *name, int64_t total) {
     const char *op = a->call->plan->spec->name;
     const int32_t *at = offsets->data;
-    if (at[0] != 0) return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[0] is %d, but must be 0", op, name, (int)at[0]);
+    if (at[0] != 0)
+        return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[0] is %d, but must be 0", op, name, (int)at[0]);
     for (int64_t s = 0; s < a->sequences; s++)
         if (at[s + 1] < at[s])
-            return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[%" PRId64 "] is %d, below %s[%" PRId64 "] = %d", op, name, s + 1, (int)at[s + 1], name, s,
-                                        (int)at[s]);
+            return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[%" PRId64 "] is %d, below %s[%" PRId64 "] = %d", op,
+                                        name, s + 1, (int)at[s + 1], name, s, (int)at[s]);
     if (at[a->sequences] == total) return TRINE_OK;
-    return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[%" PRId64 "] is %d, but there are %" PRId64 " tokens", op, name, a->sequences,
-                                (int)at[a->sequences], total);
+    return a->call->host->error(TRINE_ERR_ARGUMENT, "%s: %s[%" PRId64 "] is %d, but there are %" PRId64 " tokens", op,
+                                name, a->sequences, (int)at[a->sequences], total);
 }
 
 static trine_status check_sequences(const attention *a) {
@@ -255,10 +270,12 @@ static trine_status check_sequences(const attention *a) {
 
 /* Element 0 of row (token, head) of a tensor b s h d. */
 static inline char *token_at(const trine_tensor *t, int64_t batch, int64_t token, int64_t head) {
-    return (char *)t->data + (batch * t->stride[0] + token * t->stride[1] + head * t->stride[2]) * (int64_t)trine_dtype_size(t->dtype);
+    return (char *)t->data +
+           (batch * t->stride[0] + token * t->stride[1] + head * t->stride[2]) * (int64_t)trine_dtype_size(t->dtype);
 }
 
-/* Rows `first` .. `first`+rows-1 of a problem, in register tiles of `step` rows, and the keys they see; padding rows see what the last row does. */
+/* Rows `first` .. `first`+rows-1 of a problem, in register tiles of `step` rows, and the keys they see; padding rows
+ * see what the last row does. */
 enum { MAX_ROWS = 192 }; /* a multiple of MR */
 typedef struct block {
     const attention *a;
@@ -267,9 +284,12 @@ typedef struct block {
     int64_t low[MAX_ROWS], high[MAX_ROWS];
 } block;
 
-static inline void block_init(block *b, const attention *a, sequence seq, int64_t head, int64_t first, int64_t rows, int64_t step) {
-    b->a = a, b->seq = seq, b->head = head, b->first = first, b->rows = rows, b->step = step, b->padded = cpu_round_up(rows, step);
-    for (int64_t r = 0; r < b->padded; r++) visible(a, &seq, (first + (r < rows ? r : rows - 1)) / a->group, &b->low[r], &b->high[r]);
+static inline void block_init(block *b, const attention *a, sequence seq, int64_t head, int64_t first, int64_t rows,
+                              int64_t step) {
+    b->a = a, b->seq = seq, b->head = head, b->first = first, b->rows = rows, b->step = step,
+    b->padded = cpu_round_up(rows, step);
+    for (int64_t r = 0; r < b->padded; r++)
+        visible(a, &seq, (first + (r < rows ? r : rows - 1)) / a->group, &b->low[r], &b->high[r]);
 }
 
 /* Row r of a block in a tensor b s h d, and in one b h s. */
@@ -279,7 +299,8 @@ static inline char *row_at(const block *b, const trine_tensor *t, int64_t r) {
 }
 static inline float *statistic_at(const block *b, const trine_tensor *t, int64_t r) {
     const int64_t row = b->first + r, group = b->a->group;
-    return (float *)t->data + b->seq.batch * t->stride[0] + (b->head * group + row % group) * t->stride[1] + (b->seq.q + row / group) * t->stride[2];
+    return (float *)t->data + b->seq.batch * t->stride[0] + (b->head * group + row % group) * t->stride[1] +
+           (b->seq.q + row / group) * t->stride[2];
 }
 
 /* What the rows of a block see of n keys, relative to the first of these: row r the keys low[r] .. high[r]-1. */
@@ -298,7 +319,9 @@ static inline void span_init(span *s, const block *b, int64_t start, int64_t end
 
 /* Do rows r .. r+step-1 see any key? Do all see the same ones? */
 INLINE bool span_any(const span *s, int64_t r, int step) { return s->low[r] < s->high[r + step - 1]; }
-INLINE bool span_same(const span *s, int64_t r, int step) { return s->low[r] == s->low[r + step - 1] && s->high[r] == s->high[r + step - 1]; }
+INLINE bool span_same(const span *s, int64_t r, int step) {
+    return s->low[r] == s->low[r + step - 1] && s->high[r] == s->high[r + step - 1];
+}
 
 /* The most threads a call can use, for tasks of which there are at most `tasks`. */
 static inline int64_t most_threads(const trine_call *call, int64_t tasks) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_backward on the CPU, in one pass: each block of keys goes over the rows that see it (FlashAttention-2, algorithm 2).
+/* attention_backward on the CPU, in one pass: each block of keys goes over the rows that see it (FlashAttention-2,
+ * algorithm 2).
  *
- * A task is one problem, or where there are few of these one of `parts` that take its blocks of keys in turn. It owns the gradients of its keys and values,
- * and sums that of the rows into a part of the workspace; the parts are merged in order. How many there are follows from the shapes alone. */
+ * A task is one problem, or where there are few of these one of `parts` that take its blocks of keys in turn. It owns
+ * the gradients of its keys and values, and sums that of the rows into a part of the workspace; the parts are merged in
+ * order. How many there are follows from the shapes alone. */
 #include "attention.h"
 
 enum { BQ = 48, BK = 96, LDS = BK + 16, TASKS = 32 }; /* BQ, BK: multiples of MR, BK also of NR */
@@ -19,8 +21,9 @@ typedef struct buffers {
 
 typedef struct plan {
     attention a;
-    int64_t parts, width;                          /* width: columns of the sums for dq */
-    size_t delta_bytes, part_floats, buffer_bytes; /* the workspace: delta, of shape b h sq; the parts; the threads' buffers */
+    int64_t parts, width; /* width: columns of the sums for dq */
+    /* the workspace: delta, of shape b h sq; the parts; the threads' buffers */
+    size_t delta_bytes, part_floats, buffer_bytes;
 } plan;
 
 static int64_t buffer_floats(int64_t d) {
@@ -48,7 +51,8 @@ static plan plan_of(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
     plan p = { .a = { .call = call, .softcap = args->softcap, .causal = args->causal } };
     attention *a = &p.a;
-    attention_sizes(a, call->dim, ATTENTION_BACKWARD_Q, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K, args->scale, args->window);
+    attention_sizes(a, call->dim, ATTENTION_BACKWARD_Q, ATTENTION_BACKWARD_CU_SEQLENS_Q,
+                    ATTENTION_BACKWARD_CU_SEQLENS_K, args->scale, args->window);
     const int64_t problems = a->sequences * a->hk, most = (a->sk + 4 * BK - 1) / (4 * BK);
     p.parts = problems < 1 || problems >= TASKS ? 1 : (TASKS + problems - 1) / problems;
     if (p.parts > most) p.parts = most > 0 ? most : 1;
@@ -59,27 +63,33 @@ static plan plan_of(const trine_call *call) {
     return p;
 }
 
-static size_t parts_bytes(const plan *p) { return (size_t)cpu_round_up((int64_t)((size_t)p->parts * p->part_floats * sizeof(float)), 256); }
+static size_t parts_bytes(const plan *p) {
+    return (size_t)cpu_round_up((int64_t)((size_t)p->parts * p->part_floats * sizeof(float)), 256);
+}
 
 static size_t workspace(const trine_call *call) {
     const plan p = plan_of(call);
-    return p.delta_bytes + parts_bytes(&p) + (size_t)most_threads(call, p.a.sequences * p.a.hk * p.parts) * p.buffer_bytes;
+    return p.delta_bytes + parts_bytes(&p) +
+           (size_t)most_threads(call, p.a.sequences * p.a.hk * p.parts) * p.buffer_bytes;
 }
 
 /* Row 0 of a problem's sums for dq in one part. Each problem has MR rows to spare, for the padding of its last tile. */
 static float *sums_at(const plan *p, int64_t part, int64_t s, const sequence *seq, int64_t head) {
     const attention *a = &p->a;
-    const int64_t before = a->hk * ((seq->batch * a->sq + seq->q) * a->group + s * MR), rows = seq->queries * a->group + MR;
-    return (float *)(void *)((char *)a->call->workspace + p->delta_bytes) + (size_t)part * p->part_floats + (before + head * rows) * p->width;
+    const int64_t before = a->hk * ((seq->batch * a->sq + seq->q) * a->group + s * MR),
+                  rows = seq->queries * a->group + MR;
+    return (float *)(void *)((char *)a->call->workspace + p->delta_bytes) + (size_t)part * p->part_floats +
+           (before + head * rows) * p->width;
 }
 
 static float *delta_at(const plan *p, const block *b, int64_t r) {
     const attention *a = &p->a;
     const int64_t row = b->first + r;
-    return (float *)a->call->workspace + ((b->seq.batch * a->hk + b->head) * a->group + row % a->group) * a->sq + b->seq.q + row / a->group;
+    return (float *)a->call->workspace + ((b->seq.batch * a->hk + b->head) * a->group + row % a->group) * a->sq +
+           b->seq.q + row / a->group;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- delta */
+/* ------------------------------------------------------------------------------------------------------------ delta */
 
 INLINE void dot_row(const void *x, const void *y, int64_t n, float *sum_out, trine_dtype T) {
     vf sum = vzero();
@@ -96,7 +106,7 @@ static void delta_row(const plan *p, int64_t row) {
              token_at(&a->call->tensor[ATTENTION_BACKWARD_O], batch, i, head), a->d, to);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- one block */
+/* -------------------------------------------------------------------------------------------------------- one block */
 
 /* Packs the rows of q and dout. Rows that give nothing, by lse = -Inf or as padding, are zero. All finite? */
 static bool pack_block(const plan *p, const block *b, const buffers *w) {
@@ -166,7 +176,8 @@ static void weigh_block(const block *b, const buffers *w, const span *k) {
 }
 
 /* to (mr x d) += weights (mr x n) from (n x d). */
-INLINE void product(int mr, int64_t d, int64_t n, const float *weights, int64_t wr, int64_t wk, const float *from, int64_t ld, float *to, int64_t ldc) {
+INLINE void product(int mr, int64_t d, int64_t n, const float *weights, int64_t wr, int64_t wk, const float *from,
+                    int64_t ld, float *to, int64_t ldc) {
     int64_t c = 0;
     for (; d - c > VL; c += NR) tile(mr, 2, n, weights, wr, wk, from + c, ld, to + c, ldc, ADD, NULL);
     if (c < d) tile(mr, 1, n, weights, wr, wk, from + c, ld, to + c, ldc, ADD, NULL);
@@ -184,7 +195,8 @@ static void add_queries(const block *b, const buffers *w, const span *k, bool fi
         }
         for (int64_t i = r; i < r + MR; i++)
             if (w->lse[i] != -INFINITY)
-                product(1, d, k->high[i] - k->low[i], w->ds + i * LDS + k->low[i], LDS, 1, w->k + k->low[i] * w->ld, w->ld, dq + i * width, width);
+                product(1, d, k->high[i] - k->low[i], w->ds + i * LDS + k->low[i], LDS, 1, w->k + k->low[i] * w->ld,
+                        w->ld, dq + i * width, width);
     }
 }
 
@@ -206,14 +218,16 @@ static void add_keys(const block *b, const buffers *w, const span *k, bool finit
         for (int64_t j = 0; j < k->n; j++) add_tile(b, w, k, 1, j);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- tasks */
+/* ------------------------------------------------------------------------------------------------------------ tasks */
 
 static void store_keys(const plan *p, const sequence *seq, int64_t head, int64_t start, int n, const buffers *w) {
     const attention *a = &p->a;
     for (int64_t j = 0; j < n; j++) {
         const int64_t token = seq->k + start + j;
-        store_scaled(w->dk + j * w->ld, a->d, 1, token_at(&a->call->tensor[ATTENTION_BACKWARD_DK], seq->batch, token, head), a->dtype);
-        store_scaled(w->dv + j * w->ld, a->d, 1, token_at(&a->call->tensor[ATTENTION_BACKWARD_DV], seq->batch, token, head), a->dtype);
+        store_scaled(w->dk + j * w->ld, a->d, 1,
+                     token_at(&a->call->tensor[ATTENTION_BACKWARD_DK], seq->batch, token, head), a->dtype);
+        store_scaled(w->dv + j * w->ld, a->d, 1,
+                     token_at(&a->call->tensor[ATTENTION_BACKWARD_DV], seq->batch, token, head), a->dtype);
     }
 }
 
@@ -260,11 +274,14 @@ static void merge(const plan *p, int64_t problem, const buffers *w) {
     for (int64_t row = 0; row < seq.queries * a->group; row++) {
         for (int64_t c = 0; c < p->width; c += VL) {
             vf sum = get(sums + row * p->width + c);
-            for (int64_t part = 1; part < p->parts; part++) sum += get(sums + (size_t)part * p->part_floats + row * p->width + c);
+            for (int64_t part = 1; part < p->parts; part++)
+                sum += get(sums + (size_t)part * p->part_floats + row * p->width + c);
             put(w->q + c, sum);
         }
         store_scaled(w->q, a->d, a->scale,
-                     token_at(&a->call->tensor[ATTENTION_BACKWARD_DQ], seq.batch, seq.q + row / a->group, head * a->group + row % a->group), a->dtype);
+                     token_at(&a->call->tensor[ATTENTION_BACKWARD_DQ], seq.batch, seq.q + row / a->group,
+                              head * a->group + row % a->group),
+                     a->dtype);
     }
 }
 

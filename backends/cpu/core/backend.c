@@ -26,9 +26,12 @@ static bool always(void) { return true; }
 #if defined(__x86_64__)
 static bool has_v3(void) { return __builtin_cpu_supports("x86-64-v3"); }
 static bool has_v4(void) { return __builtin_cpu_supports("x86-64-v4"); }
-static bool has_v4_bf16(void) { return has_v4() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni"); }
+static bool has_v4_bf16(void) {
+    return has_v4() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vnni");
+}
 
-/* AMX with bf16 and int8 tiles (CPUID leaf 7, EDX 22, 24, 25); Linux grants the tile registers on request (Documentation/arch/x86/xstate.rst). */
+/* AMX with bf16 and int8 tiles (CPUID leaf 7, EDX 22, 24, 25); Linux grants the tile registers on request
+ * (Documentation/arch/x86/xstate.rst). */
 static bool has_amx(void) {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18 };
     unsigned a, b, c, d;
@@ -38,7 +41,8 @@ static bool has_amx(void) {
 }
 
 static const level levels[] = {
-    { "baseline", "x86-64", always },    { "v3", "x86-64-v3", has_v3 }, { "v4", "x86-64-v4", has_v4 }, { "v4_bf16", "x86-64-v4+bf16", has_v4_bf16 },
+    { "baseline", "x86-64", always },    { "v3", "x86-64-v3", has_v3 },
+    { "v4", "x86-64-v4", has_v4 },       { "v4_bf16", "x86-64-v4+bf16", has_v4_bf16 },
     { "amx", "x86-64-v4+amx", has_amx },
 };
 #else
@@ -60,7 +64,8 @@ static const struct {
 #undef KERNEL
 };
 
-/* What a level's backend is made of; made once per process, level, and description of the machine: the cores that it may use can become more or less. */
+/* What a level's backend is made of; made once per process, level, and description of the machine: the cores that it
+ * may use can become more or less. */
 typedef struct cpu_state {
     cpu_device cpu; /* first: kernels see it as call->device */
     struct cpu_state *older;
@@ -75,7 +80,9 @@ typedef struct cpu_state {
 static cpu_state *states;
 static pthread_mutex_t states_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const trine_kernel *kernels(const trine_device *device, trine_op op) { return ((const cpu_state *)device->state)->kernels[op]; }
+static const trine_kernel *kernels(const trine_device *device, trine_op op) {
+    return ((const cpu_state *)device->state)->kernels[op];
+}
 
 /* The first number of OMP_NUM_THREADS, a list by level of nesting; 0 if there is none. */
 static int openmp_threads(void) {
@@ -96,7 +103,8 @@ static trine_status queue_open(const trine_device *device, const trine_queue_opt
     const int asked = options->threads > 0 ? options->threads : openmp_threads();
     *queue = (cpu_queue){ .threads = asked > 0 ? asked : state->cpu.threads };
     /* Of the CPUs that the calling thread may use now. */
-    if (state->cpus((cpu_set_t *)set, sizeof set) && (queue->pool = trine_cpu_pool((cpu_set_t *)set, sizeof set)) == NULL) {
+    if (state->cpus((cpu_set_t *)set, sizeof set) &&
+        (queue->pool = trine_cpu_pool((cpu_set_t *)set, sizeof set)) == NULL) {
         free(queue);
         return TRINE_ERR_MEMORY;
     }
@@ -125,7 +133,8 @@ static trine_status memory_free(const trine_device *device, void *queue, void *m
     return TRINE_OK;
 }
 
-static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host, size_t bytes) {
+static trine_status memory_write(const trine_device *device, void *queue, void *memory, const void *host,
+                                 size_t bytes) {
     (void)device, (void)queue;
     if (bytes) memcpy(memory, host, bytes);
     return TRINE_OK;
@@ -160,7 +169,8 @@ static void find_kernels(cpu_state *state, int highest) {
     for (int op = 1; op < TRINE_OP_COUNT; op++)
         for (int level = highest; level >= 0 && state->kernels[op] == NULL; level--)
             for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-                if (strcmp(rows[i].level, levels[level].name) == 0 && strcmp(rows[i].op, trine_specs[op]->name) == 0) state->kernels[op] = rows[i].kernels;
+                if (strcmp(rows[i].level, levels[level].name) == 0 && strcmp(rows[i].op, trine_specs[op]->name) == 0)
+                    state->kernels[op] = rows[i].kernels;
 }
 
 static void make_state(cpu_state *state, int level, const trine_host *host) {
@@ -169,7 +179,8 @@ static void make_state(cpu_state *state, int level, const trine_host *host) {
     state->level = level;
     state->cpus = host->cpus;
     state->memory = host->memory;
-    state->cpu = (cpu_device){ .threads = host->cores, .l1 = host->cache[0], .l2 = host->cache[1], .l3 = host->cache[2] };
+    state->cpu =
+        (cpu_device){ .threads = host->cores, .l1 = host->cache[0], .l2 = host->cache[1], .l3 = host->cache[2] };
     state->device = (trine_device){
         .info = { .name = "cpu",
                   .model = model,
@@ -206,8 +217,8 @@ static void make_state(cpu_state *state, int level, const trine_host *host) {
 
 static bool describes(const cpu_state *state, int level, const trine_host *host) {
     const cpu_device *cpu = &state->cpu;
-    return state->level == level && state->memory == host->memory && cpu->threads == host->cores && cpu->l1 == host->cache[0] && cpu->l2 == host->cache[1] &&
-           cpu->l3 == host->cache[2];
+    return state->level == level && state->memory == host->memory && cpu->threads == host->cores &&
+           cpu->l1 == host->cache[0] && cpu->l2 == host->cache[1] && cpu->l3 == host->cache[2];
 }
 
 const trine_backend *trine_cpu_backend(const trine_host *host, char *reason_out, size_t reason_size) {
@@ -217,7 +228,8 @@ const trine_backend *trine_cpu_backend(const trine_host *host, char *reason_out,
         for (highest = LEVELS - 1; highest >= 0 && strcmp(levels[highest].name, cap) != 0;) highest--;
         if (highest < 0) {
             size_t used = (size_t)snprintf(reason_out, reason_size, "\"%s\" is not a CPU level; there are", cap);
-            for (int i = 0; i < LEVELS && used < reason_size; i++) used += (size_t)snprintf(reason_out + used, reason_size - used, " %s", levels[i].name);
+            for (int i = 0; i < LEVELS && used < reason_size; i++)
+                used += (size_t)snprintf(reason_out + used, reason_size - used, " %s", levels[i].name);
             return NULL;
         }
     }

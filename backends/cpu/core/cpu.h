@@ -30,7 +30,8 @@ typedef struct cpu_queue {
 
 static inline const cpu_device *cpu_of(const trine_call *call) { return (const cpu_device *)call->device; }
 
-/* Threads worth using for `tasks` independent tasks that touch `bytes` in all: one per 32 KiB at most, since starting a team costs microseconds;
+/* Threads worth using for `tasks` independent tasks that touch `bytes` in all: one per 32 KiB at most, since starting a
+ * team costs microseconds;
  * one if the caller is itself in a parallel region of OpenMP. */
 static inline int cpu_team(const trine_call *call, int64_t tasks, int64_t bytes) {
     int64_t team = ((const cpu_queue *)call->queue)->threads;
@@ -41,9 +42,10 @@ static inline int cpu_team(const trine_call *call, int64_t tasks, int64_t bytes)
     return (int)team;
 }
 
-/* The body for n items on a team, in shares or in turn; results must depend neither on who takes an item nor on how many are taken at a time. A team of
- * one is a plain call. */
-static inline void cpu_run(const trine_call *call, int team, int64_t n, bool in_turn, cpu_body *body, const void *context) {
+/* The body for n items on a team, in shares or in turn; results must depend neither on who takes an item nor on how
+ * many are taken at a time. A team of one is a plain call. */
+static inline void cpu_run(const trine_call *call, int team, int64_t n, bool in_turn, cpu_body *body,
+                           const void *context) {
     if (team > 1)
         trine_cpu_pool_run(((const cpu_queue *)call->queue)->pool, team, n, in_turn, body, context);
     else if (n > 0)
@@ -52,7 +54,9 @@ static inline void cpu_run(const trine_call *call, int team, int64_t n, bool in_
 static inline void cpu_shares(const trine_call *call, int team, int64_t n, cpu_body *body, const void *context) {
     cpu_run(call, team, n, false, body, context);
 }
-static inline void cpu_tasks(const trine_call *call, int team, int64_t n, cpu_body *body, const void *context) { cpu_run(call, team, n, true, body, context); }
+static inline void cpu_tasks(const trine_call *call, int team, int64_t n, cpu_body *body, const void *context) {
+    cpu_run(call, team, n, true, body, context);
+}
 
 static inline int64_t cpu_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }
 

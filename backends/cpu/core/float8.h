@@ -7,7 +7,8 @@
 
 typedef uint8_t vb __attribute__((vector_size(VL))); /* VL bytes */
 
-/* Sign, exponent, `fraction` bits. Codes above `most`, the largest finite value's, are Inf (e5m2) and NaN; fnuz types have only 0x80 for NaN. */
+/* Sign, exponent, `fraction` bits. Codes above `most`, the largest finite value's, are Inf (e5m2) and NaN;
+ * fnuz types have only 0x80 for NaN. */
 typedef struct float8 {
     int fraction, bias, most;
     bool inf, fnuz;
@@ -70,7 +71,8 @@ INLINE vb vf_to_float8(vf x, trine_dtype dtype, bool saturate) {
     const vi a = (vi)vabs(x);
     const vi rounded = (vi)((vu)a + ((1u << (drop - 1)) - 1) + (((vu)a >> drop) & 1));
     const vi normal = (vi)((vu)rounded >> drop) - ((127 - f.bias) << f.fraction);
-    /* Below the smallest normal, 2^(1-bias): added to 2^(24-bias-fraction), whose ulp is that of the subnormals, the sum rounds by itself. */
+    /* Below the smallest normal, 2^(1-bias): added to 2^(24-bias-fraction), whose ulp is that
+     * of the subnormals, the sum rounds by itself. */
     const vi anchor = viset((127 + 24 - f.bias - f.fraction) << 23);
     const vi subnormal = (vi)((vf)a + (vf)anchor) - anchor;
     vi r = visel(a < ((128 - f.bias) << 23), subnormal, normal);

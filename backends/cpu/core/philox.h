@@ -25,12 +25,14 @@ INLINE dropout dropout_of(float p, uint64_t seed, uint64_t offset) {
 INLINE void philox_multiply(vu a, uint32_t m, vu *high, vu *low) {
 #if defined(__AVX512F__)
     const __m512i factor = _mm512_set1_epi32((int)m);
-    const __m512i even = _mm512_mul_epu32((__m512i)a, factor), odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), factor);
+    const __m512i even = _mm512_mul_epu32((__m512i)a, factor),
+                  odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), factor);
     *high = (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
     *low = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
 #elif defined(__AVX2__)
     const __m256i factor = _mm256_set1_epi32((int)m);
-    const __m256i even = _mm256_mul_epu32((__m256i)a, factor), odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), factor);
+    const __m256i even = _mm256_mul_epu32((__m256i)a, factor),
+                  odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), factor);
     *high = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
     *low = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
 #else
@@ -65,7 +67,8 @@ INLINE void philox_transpose(const vu c[4], philox_lanes r[4]) {
 #undef PHILOX_UNPACK
 #endif
 
-/* What c[0..7] have for a lane's block one behind the other, for lanes 0, VL/4, 2 VL/4, ... then 1, ...: of c[0..3] and of c[4..7] transposed, 128 bits by turns. */
+/* What c[0..7] have for a lane's block one behind the other, for lanes 0, VL/4, 2 VL/4, ... then 1, ...: of c[0..3] and
+ * of c[4..7] transposed, 128 bits by turns. */
 INLINE void philox_interleave(const vu c[8], int32_t *out) {
 #if defined(__AVX512F__) || defined(__AVX2__)
     philox_lanes x[4], y[4];
@@ -73,7 +76,8 @@ INLINE void philox_interleave(const vu c[8], int32_t *out) {
     philox_transpose(c + 4, y);
     for (int i = 0; i < 4; i++) {
 #if defined(__AVX512F__)
-        const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11), last = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+        const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                      last = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
         *(vi_any *)(out + 2 * i * VL) = (vi)_mm512_permutex2var_epi64(x[i], first, y[i]);
         *(vi_any *)(out + (2 * i + 1) * VL) = (vi)_mm512_permutex2var_epi64(x[i], last, y[i]);
 #else
@@ -118,7 +122,8 @@ INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
 
 enum { DROPOUT_RUN = 512, DROPOUT_BUFFER = DROPOUT_RUN + 8 * VL };
 
-/* Masks (-1 kept, 0 dropped) of the elements first .. first+count-1, count <= DROPOUT_RUN: a pointer into `buffer`, readable to the next
+/* Masks (-1 kept, 0 dropped) of the elements first .. first+count-1, count <= DROPOUT_RUN: a pointer into `buffer`,
+ * readable to the next
  * whole vector. */
 INLINE const int32_t *dropout_run(const dropout *d, uint64_t first, int count, int32_t buffer[DROPOUT_BUFFER]) {
     const int skip = (int)(first % 8);
@@ -127,6 +132,8 @@ INLINE const int32_t *dropout_run(const dropout *d, uint64_t first, int count, i
 }
 
 /* The VL masks at `keep` applied: kept values times the scale, 0 for the others, whatever they are. */
-INLINE vf dropout_apply(const dropout *d, vf x, const int32_t *keep) { return (vf)((vi)(x * d->scale) & *(const vi_any *)keep); }
+INLINE vf dropout_apply(const dropout *d, vf x, const int32_t *keep) {
+    return (vf)((vi)(x * d->scale) & *(const vi_any *)keep);
+}
 
 #endif

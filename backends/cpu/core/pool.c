@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the CPU backend: a list of free ones, a word for each that it sleeps on, and jobs whose pieces all may take. */
+/* The threads of the CPU backend: a list of free ones, a word for each that it sleeps on,
+ * and jobs whose pieces all may take. */
 #include "pool.h"
 
 #include <errno.h>
@@ -72,7 +73,9 @@ static int64_t clock_now(clockid_t which) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static void futex_wait(uint32_t *word, uint32_t value) { syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0); }
+static void futex_wait(uint32_t *word, uint32_t value) {
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
 static void futex_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
 
 static void pause_briefly(void) {
@@ -101,7 +104,7 @@ static bool spin_while(const worker *w, uint32_t value) {
     return false;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ a job */
+/* ------------------------------------------------------------------------------------------------------------ a job */
 
 static void take_pieces(const job *j, share *s, int thread) {
     for (;;) {
@@ -116,12 +119,13 @@ static void take_pieces(const job *j, share *s, int thread) {
 static void take_part(job *j, worker *self) {
     const int thread = self != NULL ? self->number : 0;
     if (!j->in_turn && self != NULL) take_pieces(j, &self->share, thread);
-    for (worker *w = self != NULL ? self->next : NULL; !j->in_turn && w != NULL; w = w->next) take_pieces(j, &w->share, thread);
+    for (worker *w = self != NULL ? self->next : NULL; !j->in_turn && w != NULL; w = w->next)
+        take_pieces(j, &w->share, thread);
     take_pieces(j, &j->share, thread);
     for (worker *w = j->first; !j->in_turn && w != self; w = w->next) take_pieces(j, &w->share, thread);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- a thread */
+/* --------------------------------------------------------------------------------------------------------- a thread */
 
 static void sleep_until_called(worker *w) {
     if (spin_while(w, FREE) || !word_change(w, FREE, ASLEEP)) return;
@@ -132,7 +136,8 @@ static void sleep_until_called(worker *w) {
 
 /* Since it last woke it has worked or spun: where the clocks differ, it was kept from its core. */
 static void rest_if_late(worker *w) {
-    const int64_t wall = clock_now(CLOCK_MONOTONIC), cpu = clock_now(CLOCK_THREAD_CPUTIME_ID), late = (wall - w->wall) - (cpu - w->cpu);
+    const int64_t wall = clock_now(CLOCK_MONOTONIC), cpu = clock_now(CLOCK_THREAD_CPUTIME_ID),
+                  late = (wall - w->wall) - (cpu - w->cpu);
     w->wall = wall;
     w->cpu = cpu;
     if (late < LATE) return;
@@ -153,7 +158,8 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-/* Signals are for the program's own threads; those that a fault raises are not blocked, so that its handlers see them. */
+/* Signals are for the program's own threads; those that a fault raises are not blocked,
+ * so that its handlers see them. */
 static bool thread_start(worker *w) {
     static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
     pthread_attr_t attributes;
@@ -162,7 +168,8 @@ static bool thread_start(worker *w) {
     pthread_t thread;
     if (pthread_attr_init(&attributes) != 0) return false;
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < STACK_LEAST) pthread_attr_setstacksize(&attributes, STACK_LEAST);
+    if (pthread_attr_getstacksize(&attributes, &stack) == 0 && stack < STACK_LEAST)
+        pthread_attr_setstacksize(&attributes, STACK_LEAST);
     pthread_attr_setaffinity_np(&attributes, w->pool->size, w->pool->set);
     sigfillset(&all);
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) sigdelset(&all, faults[i]);
@@ -174,7 +181,7 @@ static bool thread_start(worker *w) {
     return made;
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- a pool */
+/* ----------------------------------------------------------------------------------------------------------- a pool */
 
 /* A child has none of its parent's threads. At a fork the locks are held, so that the lists are whole. */
 static void fork_begins(void) {
@@ -206,7 +213,11 @@ cpu_pool *trine_cpu_pool(const cpu_set_t *cpus, size_t size) {
     cpu_pool *p = pools;
     while (p != NULL && (p->size != size || memcmp(p->set, cpus, size) != 0)) p = p->older;
     if (p == NULL && watched && (p = calloc(1, sizeof *p)) != NULL) {
-        *p = (cpu_pool){ .older = pools, .lock = PTHREAD_MUTEX_INITIALIZER, .cpus = CPU_COUNT_S(size, cpus), .size = size, .set = malloc(size) };
+        *p = (cpu_pool){ .older = pools,
+                         .lock = PTHREAD_MUTEX_INITIALIZER,
+                         .cpus = CPU_COUNT_S(size, cpus),
+                         .size = size,
+                         .set = malloc(size) };
         if (p->set != NULL) {
             memcpy(p->set, cpus, size);
             pools = p;
@@ -235,8 +246,8 @@ static worker *make_worker(cpu_pool *p) {
     return w;
 }
 
-/* Takes up to `most` threads that neither work nor rest, in the order of the list, and makes more while the CPUs, or else this team, are not used up.
- * Returns how many. */
+/* Takes up to `most` threads that neither work nor rest, in the order of the list, and makes more while the CPUs, or
+ * else this team, are not used up. Returns how many. */
 static int claim(cpu_pool *p, int most, worker **first_out, worker **last_out) {
     int count = 0;
     int64_t now = 0;

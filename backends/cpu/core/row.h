@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in pieces: what softmax, the norms and the sums share. A piece of a row is held as floats in the first-level cache between its
+/* Rows in pieces: what softmax, the norms and the sums share. A piece of a row is held as floats in the first-level
+ * cache between its
  * steps.
  *
- * A loop over a piece has ROW_ACC accumulators, so that a sum is 256 additions deep at most, the depth that spec/norm/norm.h allows, in an order
+ * A loop over a piece has ROW_ACC accumulators, so that a sum is 256 additions deep at most, the depth that
+ * spec/norm/norm.h allows, in an order
  * that depends on nothing but the length. */
 #ifndef TRINE_CPU_ROW_H
 #define TRINE_CPU_ROW_H
@@ -17,19 +19,28 @@ _Static_assert(ROW_PIECE / ROW_STEP <= 256, "sums would be deeper than specified
 typedef float row_piece[ROW_PIECE] __attribute__((aligned(64)));
 
 /* A tensor of the call; NULL if it was not given. */
-INLINE const trine_tensor *row_tensor(const trine_call *call, int index) { return call->present >> index & 1 ? &call->tensor[index] : NULL; }
+INLINE const trine_tensor *row_tensor(const trine_call *call, int index) {
+    return call->present >> index & 1 ? &call->tensor[index] : NULL;
+}
 
 /* Row i of a matrix, and of the matrix g of a batch. */
-INLINE void *row_at(const trine_tensor *t, int64_t i) { return (char *)t->data + i * t->stride[t->rank - 2] * (int64_t)vsize(t->dtype); }
-INLINE void *row_at3(const trine_tensor *t, int64_t g, int64_t i) { return (char *)row_at(t, i) + g * t->stride[0] * (int64_t)vsize(t->dtype); }
+INLINE void *row_at(const trine_tensor *t, int64_t i) {
+    return (char *)t->data + i * t->stride[t->rank - 2] * (int64_t)vsize(t->dtype);
+}
+INLINE void *row_at3(const trine_tensor *t, int64_t g, int64_t i) {
+    return (char *)row_at(t, i) + g * t->stride[0] * (int64_t)vsize(t->dtype);
+}
 
 /* How many of n elements are visible in row i of s under the causal mask, which is aligned bottom-right. */
 INLINE int64_t row_visible(int64_t i, int64_t s, int64_t n) { return i + n - s + 1 > 0 ? i + n - s + 1 : 0; }
 
 /* The bytes of a call's tensors. */
-static inline int64_t row_bytes(const trine_call *call) { return (int64_t)trine_plan_bytes(call->plan, call->dim, call->type, call->present); }
+static inline int64_t row_bytes(const trine_call *call) {
+    return (int64_t)trine_plan_bytes(call->plan, call->dim, call->type, call->present);
+}
 
-/* Storing past the caches pays where outputs go to memory anyway, and not where a tensor is updated in place: its lines are in the cache
+/* Storing past the caches pays where outputs go to memory anyway, and not where a tensor is updated in place: its lines
+ * are in the cache
  * already. */
 static inline bool row_streams(const trine_call *call) {
     int64_t written = 0;
@@ -47,7 +58,8 @@ INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(
 
 #define ROW_UNUSED __attribute__((unused))
 
-/* Does a step for each vector of a piece, in ascending order: elements j .. j+m-1, accumulator k; m is the constant VL but in the last. */
+/* Does a step for each vector of a piece, in ascending order: elements j .. j+m-1, accumulator k;
+ * m is the constant VL but in the last. */
 #define ROW_EACH(count, j, k, m, ...) \
     do { \
         int at_ = 0; \
@@ -68,7 +80,8 @@ INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(
         } \
     } while (0)
 
-/* Does a step for each two vectors of a piece: elements j .. j+m-1, accumulators k and k+1; m is 2*VL but in the last. */
+/* Does a step for each two vectors of a piece: elements j .. j+m-1, accumulators k and k+1;
+ * m is 2*VL but in the last. */
 #define ROW_PAIRS(count, j, k, m, ...) \
     do { \
         int at_ = 0; \
@@ -93,7 +106,9 @@ INLINE int row_count(int64_t n, int64_t at) { return n - at < ROW_PIECE ? (int)(
 INLINE vf *row_vector(float *h, int j) { return (vf *)(h + j); }
 
 /* Elements i .. i+m-1 of memory; the rest of the vector is 0. */
-INLINE vf row_get(const void *data, trine_dtype T, int64_t i, int m) { return m == VL ? vload(data, T, i) : vloadn(data, T, i, m, 0); }
+INLINE vf row_get(const void *data, trine_dtype T, int64_t i, int m) {
+    return m == VL ? vload(data, T, i) : vloadn(data, T, i, m, 0);
+}
 
 /* v in its first m elements, `rest` in the others. */
 INLINE vf row_mask(vf v, int m, float rest) { return m == VL ? v : vsel(viota() < m, v, vset(rest)); }
@@ -126,7 +141,9 @@ INLINE row_sink row_sink_at(void *row, trine_dtype dtype, int64_t at, bool strea
     const uintptr_t size = vsize(dtype);
     return (row_sink){ row, at, stream && ((uintptr_t)row + (uintptr_t)at * size) % (2 * VL * size) == 0 };
 }
-INLINE row_sink row_sink_of(const trine_tensor *t, int64_t i, int64_t at, bool stream) { return row_sink_at(row_at(t, i), t->dtype, at, stream); }
+INLINE row_sink row_sink_of(const trine_tensor *t, int64_t i, int64_t at, bool stream) {
+    return row_sink_at(row_at(t, i), t->dtype, at, stream);
+}
 INLINE void row_put(row_sink sink, trine_dtype T, int j, int m, vf v) {
     if (m < VL)
         vstoren(sink.data, T, sink.at + j, m, v);
@@ -148,7 +165,8 @@ INLINE void row_put2(row_sink sink, trine_dtype T, int j, int m, const vf v[2], 
     }
 }
 
-/* Asks for the line of element j of a row that will be read next, once for each line; and for those of elements j and j+VL. */
+/* Asks for the line of element j of a row that will be read next, once for each line;
+ * and for those of elements j and j+VL. */
 INLINE void row_prefetch(const void *data, trine_dtype T, int j, int k) {
     if (k * VL * vsize(T) % 64 == 0) __builtin_prefetch((const char *)((uintptr_t)data + (uintptr_t)j * vsize(T)));
 }
@@ -161,9 +179,15 @@ INLINE void row_prefetch2(const void *data, trine_dtype T, int j, int k) {
 INLINE void row_load_as(float *h, const void *memory, int64_t at, int count, trine_dtype T) {
     ROW_EACH(count, j, k, m, *row_vector(h, j) = row_get(memory, T, at + j, m));
 }
-static inline void row_load(float *h, const void *memory, int64_t at, int count, trine_dtype dtype) { FOR_TYPE(dtype, row_load_as, h, memory, at, count); }
-INLINE void row_store_as(float *h, row_sink sink, int count, trine_dtype T) { ROW_EACH(count, j, k, m, row_put(sink, T, j, m, *row_vector(h, j))); }
-static inline void row_store(float *h, row_sink sink, int count, trine_dtype dtype) { FOR_TYPE(dtype, row_store_as, h, sink, count); }
+static inline void row_load(float *h, const void *memory, int64_t at, int count, trine_dtype dtype) {
+    FOR_TYPE(dtype, row_load_as, h, memory, at, count);
+}
+INLINE void row_store_as(float *h, row_sink sink, int count, trine_dtype T) {
+    ROW_EACH(count, j, k, m, row_put(sink, T, j, m, *row_vector(h, j)));
+}
+static inline void row_store(float *h, row_sink sink, int count, trine_dtype dtype) {
+    FOR_TYPE(dtype, row_store_as, h, sink, count);
+}
 
 /* The sum of the accumulators, by halves. */
 INLINE float row_total(vf acc[ROW_ACC]) {
@@ -178,7 +202,8 @@ static inline void row_dropout(float *h, const dropout *d, uint64_t first, int c
     for (int base = 0; base < count; base += DROPOUT_RUN) {
         const int run = count - base < DROPOUT_RUN ? count - base : DROPOUT_RUN;
         const int32_t *keep = dropout_run(d, first + (uint64_t)base, run, buffer);
-        for (int j = 0; j < run; j += VL) *row_vector(h, base + j) = dropout_apply(d, *row_vector(h, base + j), keep + j);
+        for (int j = 0; j < run; j += VL)
+            *row_vector(h, base + j) = dropout_apply(d, *row_vector(h, base + j), keep + j);
     }
 }
 

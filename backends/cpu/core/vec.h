@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vector vocabulary of the CPU backend: float and int32 vectors of the level's width, loads and stores of every element type.
+/* The vector vocabulary of the CPU backend: float and int32 vectors of the level's width, loads and stores of every
+ * element type.
  *
- * Each <op>.c is compiled once per level over this header; the width follows from the compiler's target. All functions are forced inline, so that
- * an element type known at the call folds to a single conversion. Tails go through vloadn/vstoren, which touch only the first n elements. */
+ * Each <op>.c is compiled once per level over this header; the width follows from the compiler's target. All functions
+ * are forced inline, so that
+ * an element type known at the call folds to a single conversion. Tails go through vloadn/vstoren,
+ * which touch only the first n elements. */
 #ifndef TRINE_VEC_H
 #define TRINE_VEC_H
 
@@ -126,7 +129,7 @@ INLINE vi viota(void) {
     return r;
 }
 
-/* -------------------------------------------------------------------------------------- conversions of 16-bit types, exact or to nearest even */
+/* ------------------------------------------------------------ conversions of 16-bit types, exact or to nearest even */
 
 INLINE vf vf_from_bf16(vh h) {
 #if defined(__AVX512F__) /* spelt out because GCC 12 widens by halves */
@@ -183,7 +186,7 @@ INLINE vh vf_to_f16(vf x) {
 #endif
 }
 
-/* ---------------------------------------------------------------- loads and stores of f32, bf16 and f16; `dtype` is a constant wherever speed matters */
+/* ------------------------------ loads and stores of f32, bf16 and f16; `dtype` is a constant wherever speed matters */
 
 INLINE size_t vsize(trine_dtype dtype) { return dtype == TRINE_F32 ? 4 : 2; }
 
@@ -225,7 +228,8 @@ INLINE void vstoren(void *data, trine_dtype dtype, int64_t i, int n, vf x) {
     }
 }
 
-/* Stores past the caches, at a multiple of the stored bytes; and what must follow them before another thread may look. */
+/* Stores past the caches, at a multiple of the stored bytes; and what must follow them
+ * before another thread may look. */
 INLINE void vstream(void *data, trine_dtype dtype, int64_t i, vf x) {
 #if defined(__x86_64__)
     if (dtype == TRINE_F32) {
@@ -259,7 +263,9 @@ INLINE void stream_fence(void) {
 }
 
 /* One element. */
-INLINE float sload(const void *data, trine_dtype dtype, int64_t i) { return dtype == TRINE_F32 ? ((const float *)data)[i] : vloadn(data, dtype, i, 1, 0)[0]; }
+INLINE float sload(const void *data, trine_dtype dtype, int64_t i) {
+    return dtype == TRINE_F32 ? ((const float *)data)[i] : vloadn(data, dtype, i, 1, 0)[0];
+}
 INLINE void sstore(void *data, trine_dtype dtype, int64_t i, float x) {
     if (dtype == TRINE_F32)
         ((float *)data)[i] = x;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Elementary functions over float vectors: vexp, vlog, vtanh, verf, vsigmoid, vnormal.
  *
- * All are right at zeros of either sign, infinities, NaN, subnormal arguments and results, and on overflow; none branches. The errors stated were
- * measured over every float, in units of the last place of the exact value, with and without FMA. The polynomials are weighted minimax fits (Lawson's
- * iteration, coefficients rounded to float one by one from the lowest, the rest fitted again each time), and leave errors below 2^-27 of the
+ * All are right at zeros of either sign, infinities, NaN, subnormal arguments and results, and on overflow; none
+ * branches. The errors stated were measured over every float, in units of the last place of the exact value, with and
+ * without FMA. The polynomials are weighted minimax fits (Lawson's iteration, coefficients rounded to float one by one
+ * from the lowest, the rest fitted again each time), and leave errors below 2^-27 of the
  * result. */
 #ifndef TRINE_VEC_MATH_H
 #define TRINE_VEC_MATH_H
@@ -132,8 +133,10 @@ INLINE vf vsigmoid(vf x) {
     return vsel(x < vzero(), e, vset(1.0f)) / (1.0f + e);
 }
 
-/* The normal distribution: Phi(x) = erfc(-x/sqrt 2)/2, small results included, and its density in *pdf. Errors below 4.5 and 2.5 ulp.
- * Phi(-a) = exp(-a^2/2) P(a) / (sqrt(2 pi) a P(a) + Q(a)), all coefficients positive; a^2 is split so that its rounding does not count. */
+/* The normal distribution: Phi(x) = erfc(-x/sqrt 2)/2, small results included, and its density in *pdf. Errors below
+ * 4.5 and 2.5 ulp.
+ * Phi(-a) = exp(-a^2/2) P(a) / (sqrt(2 pi) a P(a) + Q(a)), all coefficients positive;
+ * a^2 is split so that its rounding does not count. */
 INLINE vf vnormal(vf x, vf *pdf) {
     const vf a = vmin(vset(14.6f), vabs(x)); /* Phi(-14.6) rounds to 0 */
     const vf high = vbits((vi)a & ~0xfff);

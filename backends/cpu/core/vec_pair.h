@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and stores of two vectors at once, for loops to which the order within the two does not matter: for bf16 the even and the odd elements,
+/* Loads and stores of two vectors at once, for loops to which the order within the two does not matter: for bf16 the
+ * even and the odd elements,
  * which takes half the instructions of widening and narrowing them in order. */
 #ifndef TRINE_VEC_PAIR_H
 #define TRINE_VEC_PAIR_H
@@ -8,14 +9,16 @@
 
 typedef vu vu_any __attribute__((aligned(1), may_alias));
 
-/* x rounded to bf16, in the high half of each element; the low half is rubbish. x is a result of arithmetic: its NaNs are quiet, and stay NaN unless
- * rounding carries out of a payload of ones. */
+/* x rounded to bf16, in the high half of each element; the low half is rubbish. x is a result of arithmetic: its NaNs
+ * are quiet, and stay NaN unless rounding carries out of a payload of ones. */
 INLINE vu vf_round_bf16(vf x) {
     vu bits = (vu)x;
 #if defined(__AVX512F__)
-    bits = (vu)_mm512_min_epu32(_mm512_min_epi32((__m512i)bits, _mm512_set1_epi32(0x7fff0000)), _mm512_set1_epi32((int)0xffff0000));
+    bits = (vu)_mm512_min_epu32(_mm512_min_epi32((__m512i)bits, _mm512_set1_epi32(0x7fff0000)),
+                                _mm512_set1_epi32((int)0xffff0000));
 #elif defined(__AVX2__)
-    bits = (vu)_mm256_min_epu32(_mm256_min_epi32((__m256i)bits, _mm256_set1_epi32(0x7fff0000)), _mm256_set1_epi32((int)0xffff0000));
+    bits = (vu)_mm256_min_epu32(_mm256_min_epi32((__m256i)bits, _mm256_set1_epi32(0x7fff0000)),
+                                _mm256_set1_epi32((int)0xffff0000));
 #else
     bits &= ~((vu)(x != x) & 0xffff);
 #endif
@@ -110,13 +113,15 @@ INLINE vu vmax_i16(vu a, vu b) {
 #endif
 }
 
-/* 16-bit floats as int16 in the same order, and back; of NaN the positive ones come last and the negative ones first. */
+/* 16-bit floats as int16 in the same order, and back; of NaN the positive ones come last
+ * and the negative ones first. */
 INLINE vu vorder_i16(vu x) {
     typedef int16_t v16 __attribute__((vector_size(VB)));
     return x ^ ((vu)((v16)x >> 15) & 0x7fff7fffu);
 }
 
-/* Sizes without conversion: *high, all zeros at first, collects the largest |x| of the elements i .. i+2*VL-1, as the high halves of their bits. */
+/* Sizes without conversion: *high, all zeros at first, collects the largest |x| of the elements i .. i+2*VL-1, as the
+ * high halves of their bits. */
 INLINE void vabs2(vu *high, const void *data, trine_dtype dtype, int64_t i) {
     for (int j = 0; j < (dtype == TRINE_F32 ? 2 : 1); j++) {
         const vu bits = *(const vu_any *)((const char *)data + i * (int64_t)vsize(dtype) + j * VB);

@@ -6,7 +6,8 @@
 
 INLINE bool is_float8(trine_dtype dtype) { return (dtype & 0xff) == 8; }
 
-/* Rounded to float so that rounding it further to nearest even, to at most 22 bits, gives what rounding x once would: towards zero, with the last
+/* Rounded to float so that rounding it further to nearest even, to at most 22 bits, gives what rounding x once would:
+ * towards zero, with the last
  * bit set if inexact (Boldo and Melquiond 2008). */
 INLINE float to_odd(double x) {
     const float near = (float)x;
@@ -21,7 +22,7 @@ INLINE float to_odd(double x) {
 
 INLINE bool is_wide(trine_dtype dtype) { return dtype == TRINE_F64 || is_float8(dtype); }
 
-/* ------------------------------------------------------------------------------------------- between float, bf16 and f16, directly */
+/* ---------------------------------------------------------------------------- between float, bf16 and f16, directly */
 
 INLINE void step(const run *r, bool saturate, trine_dtype tx, trine_dtype ty, span s) {
     vf x = span_load(r, CAST_X, tx, s);
@@ -32,11 +33,17 @@ INLINE void step(const run *r, bool saturate, trine_dtype tx, trine_dtype ty, sp
     span_store(r, CAST_Y, ty, s, x);
 }
 
-INLINE void to_type(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) { EACH_SPAN(r, CAST_Y, ty, step, r, saturate, tx, ty); }
-INLINE void from_type(const run *r, bool saturate, trine_dtype ty, trine_dtype tx) { FOR_TYPE(ty, to_type, r, saturate, tx); }
-static void narrow(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) { FOR_TYPE(tx, from_type, r, saturate, ty); }
+INLINE void to_type(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) {
+    EACH_SPAN(r, CAST_Y, ty, step, r, saturate, tx, ty);
+}
+INLINE void from_type(const run *r, bool saturate, trine_dtype ty, trine_dtype tx) {
+    FOR_TYPE(ty, to_type, r, saturate, tx);
+}
+static void narrow(const run *r, bool saturate, trine_dtype tx, trine_dtype ty) {
+    FOR_TYPE(tx, from_type, r, saturate, ty);
+}
 
-/* ------------------------------------------------------------------- the others, a block of floats at a time; `odd`: to be rounded further */
+/* -------------------------------------------- the others, a block of floats at a time; `odd`: to be rounded further */
 
 enum { BLOCK = 256 };
 
@@ -79,7 +86,9 @@ static void read_wide(const char *x, trine_dtype dtype, int n, bool odd, float *
     }
 }
 
-INLINE double widened(double x, bool saturate) { return saturate && isinf(x) ? copysign(0x1.fffffffffffffp1023, x) : x; }
+INLINE double widened(double x, bool saturate) {
+    return saturate && isinf(x) ? copysign(0x1.fffffffffffffp1023, x) : x;
+}
 
 static void write_wide(char *y, trine_dtype dtype, int n, bool saturate, const float *in) {
     switch (dtype) {
@@ -122,7 +131,8 @@ static void row(const run *r) {
     const bool saturate = ((const trine_cast_args *)r->call->args)->saturate;
     float buffer[BLOCK];
     if (tx == TRINE_F64 && ty == TRINE_F64)
-        for (int64_t i = 0; i < r->n; i++) ((double *)r->at[CAST_Y])[i] = widened(((const double *)r->at[CAST_X])[i], saturate);
+        for (int64_t i = 0; i < r->n; i++)
+            ((double *)r->at[CAST_Y])[i] = widened(((const double *)r->at[CAST_X])[i], saturate);
     else if (!is_wide(tx) && !is_wide(ty))
         narrow(r, saturate, tx, ty);
     else

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk of the elementwise ops over their tensors, all of shape [p] [q] [r] n: an op's file is then only its formula.
+/* The walk of the elementwise ops over their tensors, all of shape [p] [q] [r] n: an op's file is then only its
+ * formula.
  *
- * Dimensions are merged wherever every tensor allows, so that contiguous tensors are one long run; the elements are shared out evenly among the
- * threads, in logical order. Inside a run each tensor has stride 1, or 0 where it is broadcast. */
+ * Dimensions are merged wherever every tensor allows, so that contiguous tensors are one long run; the elements are
+ * shared out evenly among the threads, in logical order. Inside a run each tensor has stride 1,
+ * or 0 where it is broadcast. */
 #ifndef TRINE_CPU_ELEMENTWISE_H
 #define TRINE_CPU_ELEMENTWISE_H
 
@@ -109,11 +111,13 @@ static void walk_blocks(const void *context, int64_t first, int64_t last, int th
     if (job->w->start.stream) stream_fence();
 }
 
-/* Runs fn over all elements. Streaming pays when the outputs go to memory anyway, and loses when a tensor is updated in place: its lines are in
+/* Runs fn over all elements. Streaming pays when the outputs go to memory anyway, and loses when a tensor is updated in
+ * place: its lines are in
  * the cache already. */
 static inline trine_status walk_all(const trine_call *call, run_fn fn) {
     if (call->plan->tensors > WALK_TENSORS)
-        return call->host->error(TRINE_ERR_INTERNAL, "%s: a walk has room for %d tensors", call->plan->spec->name, WALK_TENSORS);
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: a walk has room for %d tensors", call->plan->spec->name,
+                                 WALK_TENSORS);
     walk w = walk_of(call);
     int64_t bytes = 0, written = 0;
     for (int i = 0; i < call->plan->tensors; i++) {
@@ -131,9 +135,10 @@ static inline trine_status walk_all(const trine_call *call, run_fn fn) {
     return TRINE_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- inside a run */
+/* ----------------------------------------------------------------------------------------------------- inside a run */
 
-/* Elements i .. i+m-1 of a run, at most VL; `stream` if they are to be stored past the caches, aligned. Constants but for i, once inlined. */
+/* Elements i .. i+m-1 of a run, at most VL; `stream` if they are to be stored past the caches, aligned.
+ * Constants but for i, once inlined. */
 typedef struct span {
     int64_t i;
     int m;

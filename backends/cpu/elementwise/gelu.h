@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gelu and its derivative over float vectors, right in the far tails too: neither form goes through 1 + tanh or 1 + erf. */
+/* gelu and its derivative over float vectors, right in the far tails too: neither form goes through 1 +
+ * tanh or 1 + erf. */
 #ifndef TRINE_CPU_GELU_H
 #define TRINE_CPU_GELU_H
 
@@ -13,7 +14,8 @@ INLINE vf vgelu_tanh(vf x) { return x * vsigmoid(vgelu_argument(x)); }
 INLINE vf vgelu_erf(vf x) { return x * vnormcdf(x); }
 
 INLINE vf vgelu_tanh_slope(vf x) {
-    const vf bounded = vmin(vset(20.0f), vmax(vset(-20.0f), x)); /* there s(1-s) is 0 already; x^2 must not become Inf */
+    /* there s(1-s) is 0 already; x^2 must not become Inf */
+    const vf bounded = vmin(vset(20.0f), vmax(vset(-20.0f), x));
     const vf v = vgelu_argument(bounded), s = vsigmoid(v);
     const vf dv = vfma(bounded * bounded, vset(0.214064449f), vset(1.59576912f));
     return vfma(s * vsigmoid(-v) * dv, x, s);

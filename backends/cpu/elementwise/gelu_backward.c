@@ -6,7 +6,9 @@
 
 INLINE void step(const run *r, int32_t form, trine_dtype T, span s) {
     const vf x = span_load(r, GELU_BACKWARD_X, T, s);
-    span_store(r, GELU_BACKWARD_DX, T, s, span_load(r, GELU_BACKWARD_DY, T, s) * (form == TRINE_GELU_TANH ? vgelu_tanh_slope(x) : vgelu_erf_slope(x)));
+    span_store(r, GELU_BACKWARD_DX, T, s,
+               span_load(r, GELU_BACKWARD_DY, T, s) *
+                   (form == TRINE_GELU_TANH ? vgelu_tanh_slope(x) : vgelu_erf_slope(x)));
 }
 
 INLINE void body(const run *r, int32_t form, trine_dtype T) { EACH_SPAN(r, GELU_BACKWARD_DX, T, step, r, form, T); }

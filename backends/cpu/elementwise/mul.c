@@ -7,7 +7,9 @@ INLINE void step(const run *r, float alpha, trine_dtype ta, trine_dtype tb, trin
     span_store(r, MUL_Y, ty, s, span_load_any(r, MUL_A, ta, s) * span_load_any(r, MUL_B, tb, s) * alpha);
 }
 
-INLINE void mixed(const run *r, float alpha, trine_dtype ta, trine_dtype tb, trine_dtype ty) { EACH_SPAN(r, MUL_Y, ty, step, r, alpha, ta, tb, ty); }
+INLINE void mixed(const run *r, float alpha, trine_dtype ta, trine_dtype tb, trine_dtype ty) {
+    EACH_SPAN(r, MUL_Y, ty, step, r, alpha, ta, tb, ty);
+}
 
 INLINE void same(const run *r, float alpha, trine_dtype T) { mixed(r, alpha, T, T, T); }
 

@@ -7,7 +7,9 @@ INLINE void step(const run *r, const trine_scale_args *args, trine_dtype tx, tri
     span_store(r, SCALE_Y, ty, s, vfma(vset(args->alpha), span_load_any(r, SCALE_X, tx, s), vset(args->shift)));
 }
 
-INLINE void mixed(const run *r, const trine_scale_args *args, trine_dtype tx, trine_dtype ty) { EACH_SPAN(r, SCALE_Y, ty, step, r, args, tx, ty); }
+INLINE void mixed(const run *r, const trine_scale_args *args, trine_dtype tx, trine_dtype ty) {
+    EACH_SPAN(r, SCALE_Y, ty, step, r, args, tx, ty);
+}
 
 INLINE void same(const run *r, const trine_scale_args *args, trine_dtype T) { mixed(r, args, T, T); }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cross_entropy on the CPU: each row in chunks that fit the L1 cache, whose sums are then put together in order. The gradient of a row is written while its
- * logits are in the cache, if there are rows for all threads. */
+/* cross_entropy on the CPU: each row in chunks that fit the L1 cache, whose sums are then put together in order. The
+ * gradient of a row is written while its logits are in the cache, if there are rows for all threads. */
 #include "cross_entropy_sums.h"
 #include "spec/places/cross_entropy.h"
 
@@ -10,7 +10,8 @@ static bool given(const trine_call *call, int tensor) { return call->present >> 
 static size_t workspace(const trine_call *call) {
     const int64_t chunks = chunks_of(call->dim[CROSS_ENTROPY_DIM_V]);
     if (chunks <= 1) return 0;
-    return (size_t)call->dim[CROSS_ENTROPY_DIM_R] * ((size_t)chunks * sizeof(part) + (given(call, CROSS_ENTROPY_DLOGITS) ? sizeof(row_powers) : 0));
+    return (size_t)call->dim[CROSS_ENTROPY_DIM_R] *
+           ((size_t)chunks * sizeof(part) + (given(call, CROSS_ENTROPY_DLOGITS) ? sizeof(row_powers) : 0));
 }
 
 typedef struct losses {
@@ -27,11 +28,12 @@ typedef struct losses {
 /* Of a row whose loss, lse or gradient is asked for. */
 static void loss_chunk(const losses *l, int64_t row, int64_t at, part *out) {
     *out = (part){ 0 };
-    if (l->need_lse || label_at(l->labels, row) != l->ignore) row_chunk(l->logits, row, at, chunk_length(l->v, at), &l->exponent, l->totals, out);
+    if (l->need_lse || label_at(l->labels, row) != l->ignore)
+        row_chunk(l->logits, row, at, chunk_length(l->v, at), &l->exponent, l->totals, out);
 }
 
-/* Puts a row's chunks together. A difference of two logits is that of what they are times f, exactly; those of the mean and of the label are from the
- * origin. */
+/* Puts a row's chunks together. A difference of two logits is that of what they are times f, exactly; those of the mean
+ * and of the label are from the origin. */
 static void loss_row(const losses *l, int64_t row, const part *parts) {
     const trine_cross_entropy_args *args = l->call->args;
     const int64_t y = label_at(l->labels, row);
@@ -75,7 +77,8 @@ static void whole_rows(const void *context, int64_t first, int64_t last, int thr
 static void chunk_parts(const void *context, int64_t first, int64_t last, int thread) {
     const losses *l = context;
     (void)thread;
-    for (int64_t task = first; task < last; task++) loss_chunk(l, task / l->chunks, task % l->chunks * CHUNK, &l->parts[task]);
+    for (int64_t task = first; task < last; task++)
+        loss_chunk(l, task / l->chunks, task % l->chunks * CHUNK, &l->parts[task]);
 }
 static void row_losses(const void *context, int64_t first, int64_t last, int thread) {
     const losses *l = context;
@@ -93,7 +96,8 @@ static void chunk_gradients(const void *context, int64_t first, int64_t last, in
 
 static losses losses_of(const trine_call *call) {
     const trine_cross_entropy_args *args = call->args;
-    const int64_t chunks = chunks_of(call->dim[CROSS_ENTROPY_DIM_V]), ignore = args->ignore_index_set ? args->ignore_index : -100;
+    const int64_t chunks = chunks_of(call->dim[CROSS_ENTROPY_DIM_V]),
+                  ignore = args->ignore_index_set ? args->ignore_index : -100;
     part *const parts = call->workspace;
     return (losses){
         .call = call,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cross_entropy and cross_entropy_backward share on the CPU: labels, the exponential, and the gradient of a row from its lse. */
+/* What cross_entropy and cross_entropy_backward share on the CPU: labels, the exponential,
+ * and the gradient of a row from its lse. */
 #ifndef TRINE_CPU_CROSS_ENTROPY_H
 #define TRINE_CPU_CROSS_ENTROPY_H
 
@@ -23,12 +24,14 @@ static inline int64_t label_bad(const trine_tensor *labels, int64_t first, int64
 static inline trine_status labels_check(const trine_call *call, const trine_tensor *labels, int64_t v, int64_t ignore) {
     const int64_t rows = labels->shape[0], bad = label_bad(labels, 0, rows, v, ignore);
     if (bad == rows) return TRINE_OK;
-    return call->host->error(TRINE_ERR_ARGUMENT, "%s: labels[%lld] = %lld is neither in [0, v = %lld) nor the ignored label %lld", call->plan->spec->name,
-                             (long long)bad, (long long)label_at(labels, bad), (long long)v, (long long)ignore);
+    return call->host->error(
+        TRINE_ERR_ARGUMENT, "%s: labels[%lld] = %lld is neither in [0, v = %lld) nor the ignored label %lld",
+        call->plan->spec->name, (long long)bad, (long long)label_at(labels, bad), (long long)v, (long long)ignore);
 }
 
-/* exp(z - top), z = scale x, is taken as 2^(spread (f x - origin)), where f x halves x, or turns it round as well: the difference comes before the product, so
- * that it is 0 where z is top whatever the size of both, and of finite x it does not overflow. z = unit f x. */
+/* exp(z - top), z = scale x, is taken as 2^(spread (f x - origin)), where f x halves x, or turns it round as well: the
+ * difference comes before the product, so that it is 0 where z is top whatever the size of both, and of finite x it
+ * does not overflow. z = unit f x. */
 typedef struct exponent {
     float f, spread;
     double unit;
@@ -36,11 +39,16 @@ typedef struct exponent {
 
 static inline exponent exponent_of(float scale) {
     const double unit = 2 * fabs((double)scale);
-    return (exponent){ scale > 0 ? 0.5f : scale < 0 ? -0.5f : 0, scale == 0 ? 1 : (float)(unit * 1.4426950408889634), unit };
+    return (exponent){ scale > 0   ? 0.5f
+                       : scale < 0 ? -0.5f
+                                   : 0,
+                       scale == 0 ? 1 : (float)(unit * 1.4426950408889634), unit };
 }
 
 /* An origin for f x as large as any that is finite: of an infinite one Inf - Inf would come. */
-static inline float to_origin(float x) { return x > 0x1.fffffep126f ? 0x1.fffffep126f : x < -0x1.fffffep126f ? -0x1.fffffep126f : x; }
+static inline float to_origin(float x) {
+    return x > 0x1.fffffep126f ? 0x1.fffffep126f : x < -0x1.fffffep126f ? -0x1.fffffep126f : x;
+}
 
 /* 2^r for |r| <= 1/2, within 2 ulp with the rounding of its product with a power of two. */
 INLINE vf exp2_small(vf r) {
@@ -54,7 +62,8 @@ INLINE vf exp2_small(vf r) {
 
 /* 2^x for |x| <= 126, at a third of the work of vexp. */
 INLINE vf exp2_near(vf x) {
-    const vf magic = vset(0x1.8p23f + 127);      /* adding it rounds to an integer, biased as an exponent is, in the low bits */
+    /* adding it rounds to an integer, biased as an exponent is, in the low bits */
+    const vf magic = vset(0x1.8p23f + 127);
     const vf t = x + magic, r = x + (magic - t); /* not t - magic, for which GCC makes another constant */
     return exp2_small(r) * (vf)((vi)t << 23);
 }
@@ -77,14 +86,16 @@ typedef struct gradient_rows {
     float scale;
 } gradient_rows;
 
-#define COARSE_LSE 1024 /* from there on cross_entropy_backward takes the row's own sums for it, as the specification says */
+#define COARSE_LSE \
+    1024 /* from there on cross_entropy_backward takes the row's own sums for it, as the specification says */
 
 /* A row's probabilities, and with them 1 + 2 z_loss lse: 2^(spread (f x - origin)) factor. */
 typedef struct row_powers {
     float origin, factor;
 } row_powers;
 
-static inline double z_factor(double z_loss, double lse) { return z_loss > 0 ? 1 + 2 * z_loss * lse : 1; } /* not 1 + 0 * Inf */
+/* not 1 + 0 * Inf */
+static inline double z_factor(double z_loss, double lse) { return z_loss > 0 ? 1 + 2 * z_loss * lse : 1; }
 
 typedef struct gradient {
     float f, spread, origin;

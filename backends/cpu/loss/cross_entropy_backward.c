@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cross_entropy_backward on the CPU: probabilities anew from the saved lse, chunk by chunk; where it is too coarse, from the row's sums. */
+/* cross_entropy_backward on the CPU: probabilities anew from the saved lse, chunk by chunk;
+ * where it is too coarse, from the row's sums. */
 #include "cross_entropy_sums.h"
 #include "spec/places/cross_entropy_backward.h"
 
@@ -62,7 +63,8 @@ static trine_status launch(const trine_call *call) {
     const trine_status status = labels_check(call, g.rows.labels, g.rows.v, g.rows.ignore);
     if (status != TRINE_OK) return status;
     const int64_t tasks = g.count * g.chunks;
-    cpu_shares(call, cpu_team(call, tasks, g.count * g.rows.v * 2 * (int64_t)vsize(g.rows.logits->dtype)), tasks, gradient_tasks, &g);
+    cpu_shares(call, cpu_team(call, tasks, g.count * g.rows.v * 2 * (int64_t)vsize(g.rows.logits->dtype)), tasks,
+               gradient_tasks, &g);
     return TRINE_OK;
 }
 

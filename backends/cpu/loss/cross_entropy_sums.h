@@ -6,7 +6,7 @@
 #include "cross_entropy.h"
 
 enum { CHUNK = 4096, SAMPLE = 64 }; /* elements of a row per task; of a chunk to estimate its maximum from */
-#define FAR 0x1p23f                 /* a sum of powers up to here has none more than 23 (16 to base e) above the estimate */
+#define FAR 0x1p23f /* a sum of powers up to here has none more than 23 (16 to base e) above the estimate */
 
 /* Of a chunk, with d = f x - origin: sum 2^(spread d), and the sum of d. */
 typedef struct part {
@@ -52,8 +52,9 @@ INLINE void far_sums(const char *x, int64_t n, const exponent *e, bool totals, p
     out->total = vhsum(total);
 }
 
-/* Where spread times either is at most 126 in size, one instruction less: what the product with the origin loses by its rounding is the same for all elements,
- * and made good at the end. Otherwise false is returned, and the sums are void. */
+/* Where spread times either is at most 126 in size, one instruction less: what the product with the origin loses by its
+ * rounding is the same for all elements, and made good at the end.
+ * Otherwise false is returned, and the sums are void. */
 INLINE bool near_sums(const char *x, int64_t n, const exponent *e, bool totals, part *out, trine_dtype type) {
     const float scale = e->f * e->spread, shift = out->origin * e->spread;
     vf sum = vzero(), total = vzero();
@@ -87,8 +88,8 @@ static inline double chunk_total(const char *x, int64_t n, const exponent *e, fl
     return total;
 }
 
-/* One pass if no element is extreme and the maximum of the first ones is near that of all. +inf among z gives the sum +inf; nothing but -inf gives 0; NaN
- * gives NaN. */
+/* One pass if no element is extreme and the maximum of the first ones is near that of all. +inf among z gives the sum
+ * +inf; nothing but -inf gives 0; NaN gives NaN. */
 INLINE void chunk_part(const char *x, int64_t n, const exponent *e, bool totals, part *out, trine_dtype type) {
     out->origin = to_origin(chunk_max(x, n < SAMPLE ? n : SAMPLE, e->f, type));
     if (!near_sums(x, n, e, totals, out, type)) far_sums(x, n, e, totals, out, type);
@@ -100,7 +101,8 @@ INLINE void chunk_part(const char *x, int64_t n, const exponent *e, bool totals,
 }
 
 /* Elements first to first + n - 1 of a row, with the element type and the need of totals made constant. */
-static void row_chunk(const trine_tensor *logits, int64_t row, int64_t first, int64_t n, const exponent *e, bool totals, part *out) {
+static void row_chunk(const trine_tensor *logits, int64_t row, int64_t first, int64_t n, const exponent *e, bool totals,
+                      part *out) {
     const trine_dtype type = logits->dtype;
     const char *x = (const char *)logits->data + (row * logits->stride[0] + first) * (int64_t)vsize(type);
     if (totals)
@@ -109,7 +111,8 @@ static void row_chunk(const trine_tensor *logits, int64_t row, int64_t first, in
         FOR_TYPE(type, chunk_part, x, n, e, false, out);
 }
 
-/* Of the chunks of a row so far: sum 2^(spread d) and the sum of d = f x - origin. In float64, which costs nothing here. */
+/* Of the chunks of a row so far: sum 2^(spread d) and the sum of d = f x - origin.
+ * In float64, which costs nothing here. */
 typedef struct row_sums {
     double origin, sum, total;
     int64_t count;
@@ -119,7 +122,8 @@ static inline row_sums no_sums(void) { return (row_sums){ .origin = -0x1.fffffep
 
 static inline void sums_add(row_sums *s, const part *p, int64_t n, double unit) {
     const double origin = fmax(p->origin, s->origin), down = s->origin - origin, its_down = p->origin - origin;
-    s->sum = (down == 0 ? s->sum : s->sum * exp(down * unit)) + (its_down == 0 ? p->sum : p->sum * exp(its_down * unit));
+    s->sum =
+        (down == 0 ? s->sum : s->sum * exp(down * unit)) + (its_down == 0 ? p->sum : p->sum * exp(its_down * unit));
     s->total += (double)s->count * down + p->total + (double)n * its_down;
     s->count += n;
     s->origin = origin;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul on the CPU: blocks of d are independent tasks; each packs the parts of a and b it needs into panels and multiplies them tile by tile.
+/* matmul on the CPU: blocks of d are independent tasks; each packs the parts of a and b it needs into panels and
+ * multiplies them tile by tile.
  *
- * The order of an element's sum follows from k and the level alone, so neither threads nor the place in d change a bit. */
+ * The order of an element's sum follows from k and the level alone, so neither threads nor the place
+ * in d change a bit. */
 #include "matmul_skinny.h"
 
-/* Blocking. A part of k is such that a panel of b (24 KiB, 32 with AVX-512) stays in L1 while a's panels pass, read from L2; the parts of a task are summed in
- * tiles. */
+/* Blocking. A part of k is such that a panel of b (24 KiB, 32 with AVX-512) stays in L1 while a's panels pass, read
+ * from L2; the parts of a task are summed in tiles. */
 enum { PART_UNITS = VB == 64 ? 256 : 384, PART_UNITS_AMX = 512, UNITS_STEP = 16, TASK_SIDE = 1024, TASK_LEAST = 96 };
 
 typedef struct blocking {
@@ -25,7 +27,8 @@ static void split(const trine_call *call, const product *p, blocking *b) {
     const int threads = product_team(call, p, INT64_MAX);
     b->down = divide_up(p->m, TASK_SIDE), b->right = divide_up(p->n, TASK_SIDE);
     for (;;) {
-        b->rows = cpu_round_up(divide_up(p->m, b->down), rows), b->columns = cpu_round_up(divide_up(p->n, b->right), columns);
+        b->rows = cpu_round_up(divide_up(p->m, b->down), rows),
+        b->columns = cpu_round_up(divide_up(p->n, b->right), columns);
         const int64_t tasks = p->g * b->down * b->right;
         if (tasks % threads == 0 || tasks > 4 * threads || (b->rows <= TASK_LEAST && b->columns <= TASK_LEAST)) break;
         if (b->rows >= b->columns)
@@ -65,20 +68,24 @@ typedef struct task {
 } task;
 
 /* Packs lanes [first, first + count) of an operand for a part of k. */
-static void pack(char *dst, const view *v, int64_t batch, int64_t first, int64_t count, int64_t lanes, int64_t part, const blocking *b, const product *p,
-                 bool is_a) {
+static void pack(char *dst, const view *v, int64_t batch, int64_t first, int64_t count, int64_t lanes, int64_t part,
+                 const blocking *b, const product *p, bool is_a) {
     const int64_t step = unit_depth(p->kind), width = is_a ? tile_rows(p->kind) : tile_columns(p->kind);
-    const int64_t start = part * b->part, depth = p->k - start * step < b->part * step ? p->k - start * step : b->part * step;
+    const int64_t start = part * b->part,
+                  depth = p->k - start * step < b->part * step ? p->k - start * step : b->part * step;
     const int64_t panel = panel_bytes(b->part, (int)width, p->kind);
     int64_t units = divide_up(depth, step);
     if (tile_amx(p->kind)) units = cpu_round_up(units, AMX_SIDE);
     const char *src = v->data + batch * v->batch + first * v->lane + start * step * v->along;
-    const int64_t most = v->across ? UNITS_STEP : units; /* as memory has them: a few rows at a time, or whole columns */
+    /* as memory has them: a few rows at a time, or whole columns */
+    const int64_t most = v->across ? UNITS_STEP : units;
     for (int64_t u = 0; u < units; u += most)
         for (int64_t i = 0; i < count; i += width)
-            panel_pack(dst + i / width * panel + u * width * unit_bytes(p->kind), src + i * v->lane + u * step * v->along, v, lanes - first - i,
-                       depth - u * step, units - u < most ? units - u : most, is_a);
-    for (int64_t i = 0; i < count && !is_a && tile_offset(p->kind); i += width) panel_offset(dst + i / width * panel, units, UNIT_I8);
+            panel_pack(dst + i / width * panel + u * width * unit_bytes(p->kind),
+                       src + i * v->lane + u * step * v->along, v, lanes - first - i, depth - u * step,
+                       units - u < most ? units - u : most, is_a);
+    for (int64_t i = 0; i < count && !is_a && tile_offset(p->kind); i += width)
+        panel_offset(dst + i / width * panel, units, UNIT_I8);
 }
 
 /* All tiles of `rows` packed rows of a, from row `down` of the task on. */
@@ -93,12 +100,15 @@ INLINE void multiply(const task *t, int64_t down, int64_t rows, int64_t part, un
         const char *right = t->bs + j / wide * panel_bytes(b->part, (int)wide, kind);
         for (int64_t i = 0; i < rows; i += high) {
             const char *left = t->a + i / high * panel_bytes(b->part, (int)high, kind);
-            char *tile = b->parts > 1 ? t->sums + ((down + i) / high * tiles + j / wide) * high * wide * unit_bytes(kind) : scratch;
+            char *tile = b->parts > 1
+                             ? t->sums + ((down + i) / high * tiles + j / wide) * high * wide * unit_bytes(kind)
+                             : scratch;
             tile_multiply(tile, left, right, units, part > 0, kind);
             if (part + 1 < b->parts) continue;
             const int64_t i_left = t->rows - down - i, j_left = t->columns - j;
             finish(&p->to, tile, wide,
-                   &(block_place){ t->batch, t->row + down + i, t->column + j, i_left < high ? i_left : high, j_left < wide ? j_left : wide });
+                   &(block_place){ t->batch, t->row + down + i, t->column + j, i_left < high ? i_left : high,
+                                   j_left < wide ? j_left : wide });
         }
     }
 }
@@ -108,7 +118,8 @@ static void run(task *t, int64_t index) {
     const blocking *b = t->b;
     t->batch = index / (b->down * b->right);
     t->row = index % b->down * b->rows, t->column = index / b->down % b->right * b->columns;
-    t->rows = p->m - t->row < b->rows ? p->m - t->row : b->rows, t->columns = p->n - t->column < b->columns ? p->n - t->column : b->columns;
+    t->rows = p->m - t->row < b->rows ? p->m - t->row : b->rows,
+    t->columns = p->n - t->column < b->columns ? p->n - t->column : b->columns;
     for (int64_t part = 0; part < b->parts; part++) {
         pack(t->bs, &p->b, t->batch, t->column, t->columns, p->n, part, b, p, false);
         for (int64_t down = 0; down < t->rows; down += b->group) {
@@ -148,7 +159,8 @@ static void run_tasks(const void *context, int64_t first, int64_t last, int thre
 static trine_status launch(const trine_call *call) {
     const product p = product_of(call);
     const blocking b = block(call, &p);
-    const int slices = b.slice > 0 ? (int)(call->workspace_size / (size_t)b.slice) : b.team, team = b.team < slices ? b.team : slices;
+    const int slices = b.slice > 0 ? (int)(call->workspace_size / (size_t)b.slice) : b.team,
+              team = b.team < slices ? b.team : slices;
     cpu_tasks(call, team, p.g * b.down * b.right, run_tasks, &(tasks_job){ call, &p, &b });
     return TRINE_OK;
 }

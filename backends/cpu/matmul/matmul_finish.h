@@ -47,10 +47,13 @@ INLINE vf activate(vf x, int32_t activation) {
     }
 }
 
-INLINE vf load_part(const void *data, trine_dtype type, int n) { return n < VL ? vloadn(data, type, 0, n, 0) : vload(data, type, 0); }
+INLINE vf load_part(const void *data, trine_dtype type, int n) {
+    return n < VL ? vloadn(data, type, 0, n, 0) : vload(data, type, 0);
+}
 
 /* One row of n sums, from element (row, column) of the batch on; `sums` may be read in whole vectors. */
-INLINE void finish_row(const target *t, const float *sums, const factors *f, char *d, const char *c, int64_t column, int64_t n, trine_dtype type) {
+INLINE void finish_row(const target *t, const float *sums, const factors *f, char *d, const char *c, int64_t column,
+                       int64_t n, trine_dtype type) {
     for (int64_t j = 0; j < n; j += VL) {
         const int part = n - j < VL ? (int)(n - j) : VL;
         vf x = *(const vf_any *)(sums + j) * (float)f->whole;
@@ -68,7 +71,8 @@ INLINE void finish_row(const target *t, const float *sums, const factors *f, cha
     }
 }
 
-static void finish_row_f64(const target *t, const double *sums, const factors *f, char *d, const char *c, int64_t column, int64_t n) {
+static void finish_row_f64(const target *t, const double *sums, const factors *f, char *d, const char *c,
+                           int64_t column, int64_t n) {
     for (int64_t j = 0; j < n; j++) {
         double x = sums[j] * f->whole;
         if (f->column) x *= (double)f->column[column + j];
@@ -76,7 +80,9 @@ static void finish_row_f64(const target *t, const double *sums, const factors *f
         if (t->bias) x += ((const double *)t->bias)[column + j];
         switch (t->activation) {
         case TRINE_ACTIVATION_RELU: x = x < 0 ? 0 : x; break;
-        case TRINE_ACTIVATION_GELU_TANH: x = x / (1 + exp(-1.5957691216057307117598 * (x + 0.044715 * x * x * x))); break;
+        case TRINE_ACTIVATION_GELU_TANH:
+            x = x / (1 + exp(-1.5957691216057307117598 * (x + 0.044715 * x * x * x)));
+            break;
         case TRINE_ACTIVATION_GELU_ERF: x = x * 0.5 * erfc(x * -0.70710678118654752440084); break;
         case TRINE_ACTIVATION_SILU: x = x / (1 + exp(-x)); break;
         default: break;
@@ -102,17 +108,20 @@ typedef struct block_place {
 
 INLINE void finish_rows(const target *t, const void *sums, int64_t stride, const block_place *at, trine_dtype type) {
     const int64_t size = type == TRINE_F64 ? 8 : 4;
-    const bool plain = !t->c && !t->bias && !t->activation && !(t->columns.data && t->columns.step) && at->columns % VL == 0;
+    const bool plain =
+        !t->c && !t->bias && !t->activation && !(t->columns.data && t->columns.step) && at->columns % VL == 0;
     for (int64_t i = 0; i < at->rows; i++) {
         char *d = t->d + at->batch * t->d_batch + (at->row + i) * t->d_row;
-        const char *c = t->c ? t->c + at->batch * t->c_batch + (at->row + i) * t->c_row : NULL, *from = (const char *)sums + i * stride * size;
+        const char *c = t->c ? t->c + at->batch * t->c_batch + (at->row + i) * t->c_row : NULL,
+                   *from = (const char *)sums + i * stride * size;
         const factors f = factors_of(t, at->batch, at->row + i);
         if (type == TRINE_F64)
             finish_row_f64(t, (const double *)from, &f, d, c, at->column, at->columns);
         else if (type == TRINE_I32)
             finish_row_i32(t, (const int32_t *)from, d, c, at->column, at->columns);
         else if (plain)
-            for (int64_t j = 0; j < at->columns; j += VL) vstore(d, type, at->column + j, *(const vf_any *)((const float *)from + j) * (float)f.whole);
+            for (int64_t j = 0; j < at->columns; j += VL)
+                vstore(d, type, at->column + j, *(const vf_any *)((const float *)from + j) * (float)f.whole);
         else
             finish_row(t, (const float *)from, &f, d, c, at->column, at->columns, type);
     }

@@ -46,7 +46,8 @@ static inline target target_of(const trine_call *call) {
                  .activation = args->activation, /* + 0: -0 stands for 0 */
                  .rows = scales_of(call, MATMUL_A_SCALE),
                  .columns = scales_of(call, MATMUL_B_SCALE) };
-    if (call->present >> MATMUL_C & 1) t.c = c->data, t.c_batch = c->stride[0] * size, t.c_row = c->stride[1] * size, t.c_column = c->stride[2] * size;
+    if (call->present >> MATMUL_C & 1)
+        t.c = c->data, t.c_batch = c->stride[0] * size, t.c_row = c->stride[1] * size, t.c_column = c->stride[2] * size;
     if (call->present >> MATMUL_BIAS & 1) t.bias = bias->data;
     return t;
 }
@@ -65,14 +66,16 @@ static inline product product_of(const trine_call *call) {
 /* What bounds the threads worth having: bytes, or the time of four flops as one of them. */
 static inline int product_team(const trine_call *call, const product *p, int64_t tasks) {
     const double flops = 2.0 * (double)p->g * (double)p->m * (double)p->n * (double)p->k;
-    const double bytes = (double)p->g * ((double)p->m * (double)p->k + (double)p->n * (double)p->k) * (double)trine_dtype_size(p->a.dtype);
+    const double bytes = (double)p->g * ((double)p->m * (double)p->k + (double)p->n * (double)p->k) *
+                         (double)trine_dtype_size(p->a.dtype);
     return cpu_team(call, tasks, (int64_t)fmin(fmax(bytes, flops / 4), 0x1p62));
 }
 
 static inline const char *product_refuse(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     if (call->tensor[MATMUL_A].dtype != TRINE_I8) return NULL;
-    const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) && fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
+    const bool integers = fabsf(args->alpha) <= 0x1p24f && args->alpha == rintf(args->alpha) &&
+                          fabsf(args->beta) <= 0x1p24f && args->beta == rintf(args->beta);
     if (call->present >> MATMUL_A_SCALE & 1 || call->present >> MATMUL_B_SCALE & 1) return "i8 products take no scales";
     if (!integers) return "i8 products take integers up to 2^24 for alpha and beta";
     return args->activation > TRINE_ACTIVATION_RELU ? "i8 products take no activation but relu" : NULL;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products where one operand has few lanes: the other, Y, is read where it is, once, for packing it would cost more than the product.
+/* Matrix products where one operand has few lanes: the other, Y, is read where it is, once, for packing it would cost
+ * more than the product.
  *
- * X, of the few lanes, is unpacked into units. If Y's elements are consecutive in k, sums are dot products along k; if its lanes are, sums are vectors of
- * lanes. Either way the order of an element's sum follows from k and the level alone. */
+ * X, of the few lanes, is unpacked into units. If Y's elements are consecutive in k, sums are dot products along k; if
+ * its lanes are, sums are vectors of lanes. Either way the order of an element's sum follows from
+ * k and the level alone. */
 #ifndef TRINE_CPU_MATMUL_SKINNY_H
 #define TRINE_CPU_MATMUL_SKINNY_H
 
 #include "matmul_product.h"
 
-/* Lanes of X at most, and where Y's lanes are consecutive; sums of a task at most; lanes of Y in a task at least; units of k at a time, so that Y's pages stay in the TLB. */
+/* Lanes of X at most, and where Y's lanes are consecutive; sums of a task at most; lanes of Y in a task at least; units
+ * of k at a time, so that Y's pages stay in the TLB. */
 enum { FEW = 32, FEW_ACROSS = 8, SUMS = 4096, LEAST = 128, DEPTH = 16, SKINNY_NOTE = 64 };
 
 typedef struct skinny {
@@ -40,7 +43,11 @@ static inline skinny skinny_of(const trine_call *call) {
     s.units = cpu_round_up((p->k + unit_depth(p->kind) - 1) / unit_depth(p->kind), unit_lanes(p->kind));
     s.x_bytes = cpu_round_up(s.units * s.few * unit_bytes(p->kind) + SKINNY_NOTE, 256);
     s.team = product_team(call, p, p->g * ((s.many + LEAST - 1) / LEAST));
-    const int64_t share = (s.many * p->g + s.team - 1) / s.team, most = SUMS / (s.few < 1 ? 1 : s.few < FEW ? s.few : FEW) / VL * VL;
+    const int64_t share = (s.many * p->g + s.team - 1) / s.team, most = SUMS /
+                                                                        (s.few < 1     ? 1
+                                                                         : s.few < FEW ? s.few
+                                                                                       : FEW) /
+                                                                        VL * VL;
     s.strip = cpu_round_up(share < LEAST ? LEAST : share, VL);
     if (s.strip > most) s.strip = most > VL ? most : VL;
     s.strips = (s.many + s.strip - 1) / s.strip;
@@ -59,13 +66,14 @@ INLINE void x_unpack(char *to, const skinny *s, int64_t batch, trine_dtype dtype
             for (int64_t e = 0; e < n; e++) memcpy(line + e * size, from + e * s->x.along, (size_t)size);
             unit_store(unpacked, unit_along(line, kind, dtype) ^ viset(kind == UNIT_I8 ? (int)0x80808080 : 0));
             if (s->y.across)
-                for (int e = 0; e < side; e++) memcpy(to + ((u + e) * s->few + i) * bytes, unpacked + e * bytes, (size_t)bytes);
+                for (int e = 0; e < side; e++)
+                    memcpy(to + ((u + e) * s->few + i) * bytes, unpacked + e * bytes, (size_t)bytes);
             else
                 memcpy(to + (i * s->units + u) * bytes, unpacked, VB);
         }
 }
 
-/* ------------------------------------------------------------------------------------------------- Y's elements consecutive in k */
+/* ------------------------------------------------------------------------------------ Y's elements consecutive in k */
 
 INLINE void sum_lanes(void *to, sum s, unit_kind kind) {
     if (kind == UNIT_F64) {
@@ -84,9 +92,10 @@ INLINE void sum_lanes(void *to, sum s, unit_kind kind) {
     }
 }
 
-/* Dot products of `rows` lanes of X with Y's lanes [lane, lane + columns), of which those beyond `lanes` are the last one again. */
-INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lane, int64_t lanes, int rows, int columns, trine_dtype dtype,
-                 unit_kind kind) {
+/* Dot products of `rows` lanes of X with Y's lanes [lane, lane + columns),
+ * of which those beyond `lanes` are the last one again. */
+INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lane, int64_t lanes, int rows,
+                 int columns, trine_dtype dtype, unit_kind kind) {
     const int bytes = unit_bytes(kind), step = unit_lanes(kind) * unit_depth(kind);
     const int64_t size = unit_element(dtype), row = s->units * bytes;
     const char *from[8];
@@ -124,7 +133,8 @@ INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int6
         }
 }
 
-INLINE void strip_dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype, unit_kind kind) {
+INLINE void strip_dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype,
+                       unit_kind kind) {
     const int bytes = unit_bytes(kind);
     const int64_t row = s->units * bytes, line = s->strip * bytes;
     int64_t i = 0;
@@ -136,14 +146,17 @@ INLINE void strip_dots(char *sums, const char *x, const skinny *s, const char *y
         for (int64_t j = 0; j < lanes; j += 8) dots(sums + i * line, x + i * row, s, y, j, lanes, 1, 8, dtype, kind);
 }
 
-/* ------------------------------------------------------------------------------------------------------- Y's lanes consecutive */
+/* -------------------------------------------------------------------------------------------- Y's lanes consecutive */
 
 /* The place of vector v of a strip: the last one is moved back to end with Y. */
-INLINE int64_t vector_at(int64_t v, int64_t lanes, int side) { return (v + 1) * side <= lanes ? v * side : lanes - side; }
+INLINE int64_t vector_at(int64_t v, int64_t lanes, int side) {
+    return (v + 1) * side <= lanes ? v * side : lanes - side;
+}
 
-/* Units [u, u + units) of `rows` lanes of X times `vectors` vectors of Y's lanes from vector v on; sums of vector v are at v in any case. */
-INLINE void across(char *sums, const char *x, const skinny *s, const char *y, int64_t v, int64_t lanes, int64_t u, int64_t units, int rows, int vectors,
-                   trine_dtype dtype, unit_kind kind) {
+/* Units [u, u + units) of `rows` lanes of X times `vectors` vectors of Y's lanes from vector v on;
+ * sums of vector v are at v in any case. */
+INLINE void across(char *sums, const char *x, const skinny *s, const char *y, int64_t v, int64_t lanes, int64_t u,
+                   int64_t units, int rows, int vectors, trine_dtype dtype, unit_kind kind) {
     const int bytes = unit_bytes(kind), side = unit_lanes(kind), step = unit_depth(kind);
     const int64_t size = unit_element(dtype), along = s->y.along, line = s->strip * bytes;
     const int64_t last = (lanes + side - 1) / side - 1;
@@ -171,11 +184,13 @@ INLINE void across(char *sums, const char *x, const skinny *s, const char *y, in
                 b = unit_across(row + at[j], along, kind, dtype);
             } else {
                 char part[VB] = { 0 };
-                for (int64_t q = 0; q < left; q++) memcpy(part + q * side * size, row + at[j] + q * along, (size_t)(side * size));
+                for (int64_t q = 0; q < left; q++)
+                    memcpy(part + q * side * size, row + at[j] + q * along, (size_t)(side * size));
                 b = unit_across(part, side * size, kind, dtype);
             }
 #pragma GCC unroll 4
-            for (int i = 0; i < rows; i++) t[i][j] = sum_mac(t[i][j], unit_broadcast(x + (e * s->few + i) * bytes, kind), b, kind);
+            for (int i = 0; i < rows; i++)
+                t[i][j] = sum_mac(t[i][j], unit_broadcast(x + (e * s->few + i) * bytes, kind), b, kind);
             if (kind == UNIT_I8) offset[j] = sum_mac(offset[j], viset((int)0x80808080), b, kind);
         }
     }
@@ -189,18 +204,22 @@ INLINE void across(char *sums, const char *x, const skinny *s, const char *y, in
         }
 }
 
-INLINE void strip_across(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype, unit_kind kind) {
+INLINE void strip_across(char *sums, const char *x, const skinny *s, const char *y, int64_t lanes, trine_dtype dtype,
+                         unit_kind kind) {
     const int bytes = unit_bytes(kind), side = unit_lanes(kind), step = unit_depth(kind);
     const int64_t vectors = (lanes + side - 1) / side, line = s->strip * bytes, all = (s->p.k + step - 1) / step;
     for (int64_t u = 0; u < all || u == 0; u += DEPTH) {
         const int64_t units = all - u < DEPTH ? all - u : DEPTH;
         int64_t i = 0;
         for (; s->few - i >= 4; i += 4)
-            for (int64_t v = 0; v < vectors; v += 3) across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 4, 3, dtype, kind);
+            for (int64_t v = 0; v < vectors; v += 3)
+                across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 4, 3, dtype, kind);
         for (; s->few - i >= 2; i += 2)
-            for (int64_t v = 0; v < vectors; v += 5) across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 2, 5, dtype, kind);
+            for (int64_t v = 0; v < vectors; v += 5)
+                across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 2, 5, dtype, kind);
         for (; s->few - i >= 1; i += 1)
-            for (int64_t v = 0; v < vectors; v += 8) across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 1, 8, dtype, kind);
+            for (int64_t v = 0; v < vectors; v += 8)
+                across(sums + i * line, x + i * bytes, s, y, v, lanes, u, units, 1, 8, dtype, kind);
     }
     const int64_t moved = (vectors - 1) * side - vector_at(vectors - 1, lanes, side);
     for (int64_t i = 0; i < s->few && moved > 0; i++) {
@@ -209,9 +228,10 @@ INLINE void strip_across(char *sums, const char *x, const skinny *s, const char 
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ the kernel */
+/* ------------------------------------------------------------------------------------------------------- the kernel */
 
-INLINE void strip(char *sums, char *x, bool unpack, const skinny *s, int64_t batch, int64_t first, int64_t lanes, trine_dtype dtype, unit_kind kind) {
+INLINE void strip(char *sums, char *x, bool unpack, const skinny *s, int64_t batch, int64_t first, int64_t lanes,
+                  trine_dtype dtype, unit_kind kind) {
     const char *y = s->y.data + batch * s->y.batch + first * s->y.lane;
     if (unpack && unit_float8(dtype) && s->x.dtype != dtype)
         x_unpack(x, s, batch, dtype == TRINE_E4M3 ? TRINE_E5M2 : TRINE_E4M3, kind);
@@ -242,7 +262,8 @@ static const char *skinny_refuse(const trine_call *call) {
     if (reason) return reason;
     const skinny s = skinny_of(call);
     if (s.few > FEW) return "both m and n are above 32";
-    if (s.y.across && s.few > FEW_ACROSS) return "both m and n are above 8, and the larger operand is contiguous there: packing pays";
+    if (s.y.across && s.few > FEW_ACROSS)
+        return "both m and n are above 8, and the larger operand is contiguous there: packing pays";
     if (s.y.across && s.many < unit_lanes(s.p.kind)) return "both m and n are less than a vector";
     return NULL;
 }
@@ -254,16 +275,23 @@ static size_t skinny_workspace(const trine_call *call) {
 
 /* Task `index`; *unpacked is the batch whose X is at x. */
 static void skinny_run(const skinny *s, int64_t index, char *x, int64_t *unpacked) {
-    const int64_t batch = index / s->strips, first = index % s->strips * s->strip, lanes = s->many - first < s->strip ? s->many - first : s->strip;
+    const int64_t batch = index / s->strips, first = index % s->strips * s->strip,
+                  lanes = s->many - first < s->strip ? s->many - first : s->strip;
     const bool unpack = batch != *unpacked;
     _Alignas(64) char sums[SUMS * 8];
     *unpacked = batch;
     switch (s->y.dtype) {
     case TRINE_F32: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F32, UNIT_F32); break;
     case TRINE_F16: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F16, UNIT_F32); break;
-    case TRINE_BF16: strip(sums, x, unpack, s, batch, first, lanes, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
-    case TRINE_E4M3: strip(sums, x, unpack, s, batch, first, lanes, TRINE_E4M3, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
-    case TRINE_E5M2: strip(sums, x, unpack, s, batch, first, lanes, TRINE_E5M2, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+    case TRINE_BF16:
+        strip(sums, x, unpack, s, batch, first, lanes, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32);
+        break;
+    case TRINE_E4M3:
+        strip(sums, x, unpack, s, batch, first, lanes, TRINE_E4M3, HAVE_DOTS ? UNIT_BF16 : UNIT_F32);
+        break;
+    case TRINE_E5M2:
+        strip(sums, x, unpack, s, batch, first, lanes, TRINE_E5M2, HAVE_DOTS ? UNIT_BF16 : UNIT_F32);
+        break;
     case TRINE_F64: strip(sums, x, unpack, s, batch, first, lanes, TRINE_F64, UNIT_F64); break;
     default: strip(sums, x, unpack, s, batch, first, lanes, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
     }
@@ -276,7 +304,9 @@ typedef struct skinny_job {
 } skinny_job;
 
 /* A thread's X in the workspace, and at its end the batch that it is of. */
-static char *skinny_x(const skinny *s, const trine_call *call, int thread) { return (char *)call->workspace + thread * s->x_bytes; }
+static char *skinny_x(const skinny *s, const trine_call *call, int thread) {
+    return (char *)call->workspace + thread * s->x_bytes;
+}
 static int64_t *skinny_unpacked(const skinny *s, const trine_call *call, int thread) {
     return (int64_t *)(void *)(skinny_x(s, call, thread + 1) - SKINNY_NOTE);
 }

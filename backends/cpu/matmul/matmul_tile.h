@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inner loops of the packed matrix product: panels of units, and the tile of sums that two panels give.
  *
- * A panel holds tile_rows (of a) or tile_columns (of b) lanes: for each unit in k, one unit per lane. For AMX a's panels hold squares of 16 lanes x 16 units
- * instead, each lane's units together: a tile register. */
+ * A panel holds tile_rows (of a) or tile_columns (of b) lanes: for each unit in k, one unit per lane. For AMX a's
+ * panels hold squares of 16 lanes x 16 units instead, each lane's units together: a tile register. */
 #ifndef TRINE_CPU_MATMUL_TILE_H
 #define TRINE_CPU_MATMUL_TILE_H
 
@@ -22,7 +22,8 @@ INLINE bool tile_amx(unit_kind kind) { return HAVE_TILES && (kind == UNIT_BF16 |
 INLINE int tile_rows(unit_kind kind) { return tile_amx(kind) ? 2 * AMX_SIDE : ROWS; }
 INLINE int tile_columns(unit_kind kind) { return tile_amx(kind) ? 2 * AMX_SIDE : VECTORS * unit_lanes(kind); }
 
-/* a is unsigned in UNIT_I8's dot: it is stored as a + 128, and b's panel ends with 128 times the sum of each lane, to be taken off again. */
+/* a is unsigned in UNIT_I8's dot: it is stored as a + 128, and b's panel ends with 128 times the sum
+ * of each lane, to be taken off again. */
 INLINE bool tile_offset(unit_kind kind) { return kind == UNIT_I8 && !tile_amx(kind); }
 
 /* Bytes of a panel of `lanes` lanes. */
@@ -38,22 +39,27 @@ typedef struct view {
     bool across; /* neighbours in memory are neighbours in lane, not in k */
 } view;
 
-/* ------------------------------------------------------------------------------------------------------------------- packing */
+/* ---------------------------------------------------------------------------------------------------------- packing */
 
 /* A square of units: r[i] holds unit i of all lanes if `across`, else all units of lane i. */
-INLINE void square_load(vi *r, const char *src, int64_t lane, int64_t along, bool across, unit_kind kind, trine_dtype dtype) {
+INLINE void square_load(vi *r, const char *src, int64_t lane, int64_t along, bool across, unit_kind kind,
+                        trine_dtype dtype) {
 #pragma GCC unroll 16
     for (int i = 0; i < unit_lanes(kind); i++)
-        r[i] = across ? unit_across(src + i * unit_depth(kind) * along, along, kind, dtype) : unit_along(src + i * lane, kind, dtype);
+        r[i] = across ? unit_across(src + i * unit_depth(kind) * along, along, kind, dtype)
+                      : unit_along(src + i * lane, kind, dtype);
 }
 
-/* Copies what exists of a square at the operand's edge, lines of `line` elements, into a dense one that is zero elsewhere. */
-static void square_copy(char *square, size_t size, const char *src, int64_t stride, int64_t lines, int64_t elements, int64_t line) {
+/* Copies what exists of a square at the operand's edge, lines of `line` elements,
+ * into a dense one that is zero elsewhere. */
+static void square_copy(char *square, size_t size, const char *src, int64_t stride, int64_t lines, int64_t elements,
+                        int64_t line) {
     memset(square, 0, size);
     for (int64_t i = 0; i < lines; i++) memcpy(square + i * line, src + i * stride, (size_t)elements);
 }
 
-INLINE void square_store(char *dst, const vi *r, int64_t units, int lane, int lanes, bool amx, bool flip, unit_kind kind) {
+INLINE void square_store(char *dst, const vi *r, int64_t units, int lane, int lanes, bool amx, bool flip,
+                         unit_kind kind) {
     const int side = unit_lanes(kind), bytes = unit_bytes(kind), kept = lanes - lane < side ? lanes - lane : side;
     const vi sign = viset(flip ? (int)0x80808080 : 0);
     if (amx) {
@@ -68,21 +74,24 @@ INLINE void square_store(char *dst, const vi *r, int64_t units, int lane, int la
     }
 }
 
-/* Packs a panel of `lanes` lanes, of which `readable` exist from src on, perhaps more than the panel takes; and `depth` elements of k, padded to `units`. */
-INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a, bool across, int lanes,
-                          trine_dtype dtype, unit_kind kind) {
+/* Packs a panel of `lanes` lanes, of which `readable` exist from src on, perhaps more than the panel takes; and `depth`
+ * elements of k, padded to `units`. */
+INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units,
+                          bool is_a, bool across, int lanes, trine_dtype dtype, unit_kind kind) {
     const int side = unit_lanes(kind), step = unit_depth(kind), size = unit_element(dtype);
     const bool amx = tile_amx(kind) && is_a, flip = tile_offset(kind) && is_a;
     for (int64_t u = 0; u < units; u += side)
         for (int first = 0; first < lanes; first += side) {
-            const int64_t left = depth - u * step < side * step ? depth - u * step : side * step, there = readable - first < side ? readable - first : side;
+            const int64_t left = depth - u * step < side * step ? depth - u * step : side * step,
+                          there = readable - first < side ? readable - first : side;
             const char *from = src + u * step * v->along + first * v->lane;
             int64_t lane = v->lane, along = v->along;
             _Alignas(64) char square[VB * VB / 4];
             if (left < side * step || there < side) {
                 const int line = across ? side * size : side * step * size;
                 const int64_t lines = across ? left : there, elements = across ? there : left;
-                square_copy(square, sizeof square, from, across ? along : lane, elements > 0 ? lines : 0, elements * size, line);
+                square_copy(square, sizeof square, from, across ? along : lane, elements > 0 ? lines : 0,
+                            elements * size, line);
                 from = square;
                 lane = across ? size : line, along = across ? line : size;
             }
@@ -93,8 +102,8 @@ INLINE void panel_pack_as(char *dst, const char *src, const view *v, int64_t rea
         }
 }
 
-INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a, trine_dtype dtype,
-                             unit_kind kind) {
+INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units,
+                             bool is_a, trine_dtype dtype, unit_kind kind) {
     if (is_a && v->across)
         panel_pack_as(dst, src, v, readable, depth, units, true, true, tile_rows(kind), dtype, kind);
     else if (is_a)
@@ -105,13 +114,20 @@ INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t 
         panel_pack_as(dst, src, v, readable, depth, units, false, false, tile_columns(kind), dtype, kind);
 }
 
-static void panel_pack(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units, bool is_a) {
+static void panel_pack(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units,
+                       bool is_a) {
     switch (v->dtype) {
     case TRINE_F32: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F32, UNIT_F32); break;
     case TRINE_F16: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F16, UNIT_F32); break;
-    case TRINE_BF16: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
-    case TRINE_E4M3: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_E4M3, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
-    case TRINE_E5M2: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_E5M2, HAVE_DOTS ? UNIT_BF16 : UNIT_F32); break;
+    case TRINE_BF16:
+        panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_BF16, HAVE_DOTS ? UNIT_BF16 : UNIT_F32);
+        break;
+    case TRINE_E4M3:
+        panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_E4M3, HAVE_DOTS ? UNIT_BF16 : UNIT_F32);
+        break;
+    case TRINE_E5M2:
+        panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_E5M2, HAVE_DOTS ? UNIT_BF16 : UNIT_F32);
+        break;
     case TRINE_F64: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F64, UNIT_F64); break;
     default: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_I8, (unit_kind)UNIT_INTEGER); break;
     }
@@ -122,12 +138,13 @@ INLINE void panel_offset(char *panel, int64_t units, unit_kind kind) {
     const int columns = tile_columns(kind), side = unit_lanes(kind);
     for (int lane = 0; lane < columns; lane += side) {
         sum s = { 0 };
-        for (int64_t u = 0; u < units; u++) s = sum_mac(s, viset((int)0x80808080), unit_load(panel + (u * columns + lane) * 4), kind);
+        for (int64_t u = 0; u < units; u++)
+            s = sum_mac(s, viset((int)0x80808080), unit_load(panel + (u * columns + lane) * 4), kind);
         unit_store(panel + (units * columns + lane) * 4, sum_vector(s, kind));
     }
 }
 
-/* -------------------------------------------------------------------------------------------------------------- multiplying */
+/* ------------------------------------------------------------------------------------------------------ multiplying */
 
 /* Before and after a thread's tiles. */
 #if defined(__AMX_TILE__)
@@ -145,7 +162,8 @@ INLINE void tile_end(unit_kind kind) {
 }
 
 /* Tile registers 0..3: the sums, 2 x 2; 4, 5: a; 6, 7: b. */
-INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
+INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate,
+                              unit_kind kind) {
     enum { STRIDE = 2 * AMX_SIDE * 4, DOWN = AMX_SIDE * STRIDE };
     if (accumulate) {
         _tile_loadd(0, tile, STRIDE);
@@ -183,7 +201,8 @@ INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t 
 #else
 INLINE void tile_begin(unit_kind kind) { (void)kind; }
 INLINE void tile_end(unit_kind kind) { (void)kind; }
-INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate, unit_kind kind) {
+INLINE void tile_multiply_amx(char *tile, const char *a, const char *b, int64_t units, bool accumulate,
+                              unit_kind kind) {
     (void)tile, (void)a, (void)b, (void)units, (void)accumulate, (void)kind;
 }
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units: what the matrix product multiplies. A unit holds the elements of an operand that one lane of a multiply-accumulate takes, 1, 2 or 4 consecutive in k;
- * vectors of units are all `vi`, whatever they hold. Everything here is specialised by a constant `kind`. */
+/* Units: what the matrix product multiplies. A unit holds the elements of an operand that one lane of a
+ * multiply-accumulate takes, 1, 2 or 4 consecutive in k; vectors of units are all `vi`, whatever they hold. Everything
+ * here is specialised by a constant `kind`. */
 #ifndef TRINE_CPU_MATMUL_UNIT_H
 #define TRINE_CPU_MATMUL_UNIT_H
 
@@ -41,7 +42,9 @@ INLINE unit_kind unit_of(trine_dtype dtype) {
 }
 
 /* Bytes of an element in memory. */
-INLINE int unit_element(trine_dtype dtype) { return dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_F16 || dtype == TRINE_BF16 ? 2 : 1; }
+INLINE int unit_element(trine_dtype dtype) {
+    return dtype == TRINE_F64 ? 8 : dtype == TRINE_F32 ? 4 : dtype == TRINE_F16 || dtype == TRINE_BF16 ? 2 : 1;
+}
 INLINE bool unit_float8(trine_dtype dtype) { return dtype == TRINE_E4M3 || dtype == TRINE_E5M2; }
 
 /* Consecutive k in a unit; bytes of a unit; units in a vector. */
@@ -62,14 +65,17 @@ INLINE int unit_lanes(unit_kind kind) { return VB / unit_bytes(kind); }
             body(__VA_ARGS__, (unit_kind)UNIT_INTEGER); \
     } while (0)
 
-/* A vector of sums: in the field of its kind only, for GCC keeps vectors in registers across a loop only if they do not change type. */
+/* A vector of sums: in the field of its kind only, for GCC keeps vectors in registers across a loop only
+ * if they do not change type. */
 typedef struct sum {
     vf f; /* UNIT_F32, UNIT_BF16 */
     vd d; /* UNIT_F64 */
     vu i; /* modulo 2^32 */
 } sum;
 
-INLINE vi sum_vector(sum s, unit_kind kind) { return kind == UNIT_F64 ? (vi)s.d : kind == UNIT_F32 || kind == UNIT_BF16 ? (vi)s.f : (vi)s.i; }
+INLINE vi sum_vector(sum s, unit_kind kind) {
+    return kind == UNIT_F64 ? (vi)s.d : kind == UNIT_F32 || kind == UNIT_BF16 ? (vi)s.f : (vi)s.i;
+}
 
 /* sum + a b in every lane. UNIT_I8: a is unsigned. bf16 dots round to nearest, and flush subnormals both ways. */
 INLINE sum sum_mac(sum s, vi a, vi b, unit_kind kind) {
@@ -112,9 +118,10 @@ INLINE vi unit_broadcast(const void *from, unit_kind kind) {
     return viset(x);
 }
 
-/* --------------------------------------------------------------------------------------------------------- reading operands */
+/* ------------------------------------------------------------------------------------------------- reading operands */
 
-/* Consecutive elements, one to a lane; those narrower than a lane are in its low bits, but floating-point ones come as floats. */
+/* Consecutive elements, one to a lane; those narrower than a lane are in its low bits,
+ * but floating-point ones come as floats. */
 INLINE vi unit_widen(const char *src, trine_dtype dtype) {
     if (dtype == TRINE_F64) return unit_load(src);
     if (unit_float8(dtype)) {
@@ -140,7 +147,8 @@ INLINE vi unit_pairs(const char *first, const char *second) {
     const __m128i x = _mm_loadu_si128((const __m128i *)first), y = _mm_loadu_si128((const __m128i *)second);
     return (vi)_mm512_cvtepi8_epi16(_mm256_set_m128i(_mm_unpackhi_epi8(x, y), _mm_unpacklo_epi8(x, y)));
 #elif defined(__AVX2__)
-    return (vi)_mm256_cvtepi8_epi16(_mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)first), _mm_loadl_epi64((const __m128i *)second)));
+    return (vi)_mm256_cvtepi8_epi16(
+        _mm_unpacklo_epi8(_mm_loadl_epi64((const __m128i *)first), _mm_loadl_epi64((const __m128i *)second)));
 #else
     const vi x = unit_widen(first, TRINE_I8), y = unit_widen(second, TRINE_I8);
     return (((vi)((vu)x << 24) >> 24) & 0xffff) | (((vi)((vu)y << 24) >> 8) & (int)0xffff0000);
@@ -167,7 +175,8 @@ INLINE vi unit_along(const char *src, unit_kind kind, trine_dtype dtype) {
     if (kind == UNIT_F32) return unit_widen(src, dtype);
     if (kind == UNIT_BF16 && unit_float8(dtype)) {
         const vi pairs = (vi)((vu)vf_from_bf16(*(const vh_any *)src) >> 16);
-        return (vi)((vu)vf_from_codes(pairs & 0xff, dtype) >> 16) | ((vi)vf_from_codes(pairs >> 8, dtype) & (int)0xffff0000);
+        return (vi)((vu)vf_from_codes(pairs & 0xff, dtype) >> 16) |
+               ((vi)vf_from_codes(pairs >> 8, dtype) & (int)0xffff0000);
     }
     if (kind != UNIT_I16) return unit_load(src);
 #if defined(__AVX512BW__)
@@ -181,28 +190,34 @@ INLINE vi unit_along(const char *src, unit_kind kind, trine_dtype dtype) {
 #endif
 }
 
-/* --------------------------------------------------------------------------------------------------------------- transposing */
+/* ------------------------------------------------------------------------------------------------------ transposing */
 
 /* a0 b0 a1 b1 ... of the lower and of the upper halves. */
 INLINE vi unit_zip(vi a, vi b, bool upper, unit_kind kind) {
 #if VB == 64
     const vl al = (vl)a, bl = (vl)b;
     if (kind == UNIT_F64)
-        return upper ? (vi)__builtin_shufflevector(al, bl, 4, 12, 5, 13, 6, 14, 7, 15) : (vi)__builtin_shufflevector(al, bl, 0, 8, 1, 9, 2, 10, 3, 11);
+        return upper ? (vi)__builtin_shufflevector(al, bl, 4, 12, 5, 13, 6, 14, 7, 15)
+                     : (vi)__builtin_shufflevector(al, bl, 0, 8, 1, 9, 2, 10, 3, 11);
     return upper ? __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
                  : __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 #elif VB == 32
     const vl al = (vl)a, bl = (vl)b;
-    if (kind == UNIT_F64) return upper ? (vi)__builtin_shufflevector(al, bl, 2, 6, 3, 7) : (vi)__builtin_shufflevector(al, bl, 0, 4, 1, 5);
-    return upper ? __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15) : __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    if (kind == UNIT_F64)
+        return upper ? (vi)__builtin_shufflevector(al, bl, 2, 6, 3, 7)
+                     : (vi)__builtin_shufflevector(al, bl, 0, 4, 1, 5);
+    return upper ? __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15)
+                 : __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
 #else
     const vl al = (vl)a, bl = (vl)b;
-    if (kind == UNIT_F64) return upper ? (vi)__builtin_shufflevector(al, bl, 1, 3) : (vi)__builtin_shufflevector(al, bl, 0, 2);
+    if (kind == UNIT_F64)
+        return upper ? (vi)__builtin_shufflevector(al, bl, 1, 3) : (vi)__builtin_shufflevector(al, bl, 0, 2);
     return upper ? __builtin_shufflevector(a, b, 2, 6, 3, 7) : __builtin_shufflevector(a, b, 0, 4, 1, 5);
 #endif
 }
 
-/* Transposes the square of unit_lanes(kind) vectors: each round of perfect shuffles rotates the bits of the place by one. */
+/* Transposes the square of unit_lanes(kind) vectors: each round of perfect shuffles rotates the bits
+ * of the place by one. */
 INLINE void unit_transpose(vi *r, unit_kind kind) {
     const int lanes = unit_lanes(kind);
 #pragma GCC unroll 4

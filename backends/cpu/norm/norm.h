@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm and layer_norm: the one is the other without the mean. A row that fits a piece is read once; a longer one again for each step,
+/* rms_norm and layer_norm: the one is the other without the mean. A row that fits a piece is read once; a longer one
+ * again for each step,
  * from the caches. */
 #ifndef TRINE_CPU_NORM_H
 #define TRINE_CPU_NORM_H
@@ -17,8 +18,8 @@ typedef struct norm {
 } norm;
 
 /* h = x + residual, in the order that suits `order`; adds the sum of h, or of its squares. */
-INLINE void norm_read_as(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype order, trine_dtype R,
-                         trine_dtype T) {
+INLINE void norm_read_as(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count,
+                         trine_dtype order, trine_dtype R, trine_dtype T) {
     vf acc[ROW_ACC] = { 0 };
     ROW_PAIRS(count, j, k, m, {
         vf v[2], more[2];
@@ -35,7 +36,8 @@ INLINE void norm_read_as(float *sum, float *h, const void *x, const void *residu
     });
     *sum += row_total(acc);
 }
-INLINE void norm_read_any(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at, int count, trine_dtype R, trine_dtype T) {
+INLINE void norm_read_any(float *sum, float *h, const void *x, const void *residual, int64_t x_at, int64_t at,
+                          int count, trine_dtype R, trine_dtype T) {
     if (residual == NULL)
         norm_read_as(sum, h, x, NULL, x_at, at, count, T, T, T);
     else if (R == TRINE_F32)
@@ -81,7 +83,8 @@ static inline void norm_deviations(float *h, int count, float origin, trine_dtyp
     *squares += row_total(acc2);
 }
 
-/* The row's mean (0 if not centered) and 1/sqrt(variance + eps), or of the mean square. Of a row of one piece h is left in the buffer. */
+/* The row's mean (0 if not centered) and 1/sqrt(variance + eps), or of the mean square.
+ * Of a row of one piece h is left in the buffer. */
 static inline void norm_statistics(const norm *a, float *h, int64_t i, float *mean_out, float *rstd_out) {
     const int64_t n = a->n;
     const float length = (float)n;
@@ -89,7 +92,8 @@ static inline void norm_statistics(const norm *a, float *h, int64_t i, float *me
     for (int64_t at = 0; at < n; at += ROW_PIECE) norm_read(a, h, i, at, row_count(n, at), &sum);
     float variance = sum / length;
     if (CENTERED) {
-        /* The sums of h - origin correct both the mean and the variance for the rounding of the first mean (spec/norm/layer_norm.c). */
+        /* The sums of h - origin correct both the mean and the variance for the rounding of the first mean
+         * (spec/norm/layer_norm.c). */
         const float origin = sum / length;
         float shift = 0, squares = 0;
         for (int64_t at = 0; at < n; at += ROW_PIECE) {
@@ -105,11 +109,13 @@ static inline void norm_statistics(const norm *a, float *h, int64_t i, float *me
     *rstd_out = 1 / sqrtf(variance + a->eps);
 }
 
-INLINE vf norm_round(vf v, trine_dtype T) { return T == TRINE_BF16 ? vf_from_bf16(vf_to_bf16(v)) : T == TRINE_F16 ? vf_from_f16(vf_to_f16(v)) : v; }
+INLINE vf norm_round(vf v, trine_dtype T) {
+    return T == TRINE_BF16 ? vf_from_bf16(vf_to_bf16(v)) : T == TRINE_F16 ? vf_from_f16(vf_to_f16(v)) : v;
+}
 
 /* y = (h - mean) rstd factor + shift, while the next row is fetched. */
-INLINE void norm_write_as(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x, const void *next_residual, bool round,
-                          bool stream, trine_dtype order, trine_dtype T) {
+INLINE void norm_write_as(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x,
+                          const void *next_residual, bool round, bool stream, trine_dtype order, trine_dtype T) {
     const float *factor = a->factor + y.at, *shift = CENTERED ? a->shift + y.at : NULL;
     const trine_dtype R = a->residual ? a->residual->dtype : T;
     y.stream = stream;
@@ -124,8 +130,8 @@ INLINE void norm_write_as(const norm *a, float *h, float mean, float rstd, row_s
         row_put2(y, T, j, m, v, order);
     });
 }
-INLINE void norm_write_any(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x, const void *next_residual,
-                           trine_dtype T) {
+INLINE void norm_write_any(const norm *a, float *h, float mean, float rstd, row_sink y, int count, const void *next_x,
+                           const void *next_residual, trine_dtype T) {
     const bool round = a->round && T != TRINE_F32;
     if (norm_order(a) == TRINE_F32) {
         norm_write_as(a, h, mean, rstd, y, count, next_x, next_residual, round, y.stream, TRINE_F32, T);
@@ -156,13 +162,16 @@ static inline void norm_row(const norm *a, float *h, int64_t i) {
     for (int64_t at = 0; at < a->n; at += ROW_PIECE) {
         const int count = row_count(a->n, at);
         if (a->n > ROW_PIECE) norm_read(a, h, i, at, count, &unused);
-        if (a->residual_out) FOR_TYPE(a->residual_out->dtype, norm_store_as, h, row_sink_of(a->residual_out, i, at, a->stream), count, norm_order(a));
+        if (a->residual_out)
+            FOR_TYPE(a->residual_out->dtype, norm_store_as, h, row_sink_of(a->residual_out, i, at, a->stream), count,
+                     norm_order(a));
         const row_sink y = row_sink_of(a->y, i, at, a->stream);
-        FOR_TYPE(a->y->dtype, norm_write_any, a, h, mean, rstd, y, count, row_at(a->x, next), row_at(a->residual ? a->residual : a->x, next));
+        FOR_TYPE(a->y->dtype, norm_write_any, a, h, mean, rstd, y, count, row_at(a->x, next),
+                 row_at(a->residual ? a->residual : a->x, next));
     }
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- weights */
+/* ---------------------------------------------------------------------------------------------------------- weights */
 
 /* A parameter plus `offset` as floats in the order of h; `offset` itself where there is none. */
 INLINE void norm_parameter_as(float *out, const void *data, int count, float offset, trine_dtype order, trine_dtype W) {
@@ -198,7 +207,8 @@ static inline const float *norm_parameter(const norm *a, const trine_tensor *t, 
 
 /* The parameters that the arguments of both ops have. */
 #define NORM_PARAMS(args) \
-    .eps = (args)->eps, .weight_offset = (args)->weight_offset, .p = (args)->dropout, .round = (args)->rounding == TRINE_ROUND_BEFORE_WEIGHT, \
+    .eps = (args)->eps, .weight_offset = (args)->weight_offset, .p = (args)->dropout, \
+    .round = (args)->rounding == TRINE_ROUND_BEFORE_WEIGHT, \
     .dropout = dropout_of((args)->dropout, (args)->seed, (args)->offset)
 
 /* The op's sizes, tensors and parameters, as it defines them. */

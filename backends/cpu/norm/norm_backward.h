@@ -19,12 +19,16 @@ typedef struct norm_pieces {
     row_piece g, hat;
 } norm_pieces;
 
-/* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and of each thread's current run. */
+/* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and
+ * of each thread's current run. */
 INLINE int64_t norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
-static inline int norm_team(const trine_call *call, int64_t rows) { return cpu_team(call, columns_blocks(rows), row_bytes(call)); }
+static inline int norm_team(const trine_call *call, int64_t rows) {
+    return cpu_team(call, columns_blocks(rows), row_bytes(call));
+}
 
 static inline void norm_prepare(const norm_gradient *a) {
-    for (int64_t at = 0; a->weight && at < a->n; at += ROW_PIECE) row_load(a->factor + at, a->weight->data, at, row_count(a->n, at), a->weight->dtype);
+    for (int64_t at = 0; a->weight && at < a->n; at += ROW_PIECE)
+        row_load(a->factor + at, a->weight->data, at, row_count(a->n, at), a->weight->dtype);
     for (int64_t j = 0; j < a->n; j++) a->factor[j] = a->weight ? a->factor[j] + a->weight_offset : 1;
     for (int64_t j = a->n; j < columns_pitch(a->n); j++) a->factor[j] = 0;
 }
@@ -36,7 +40,8 @@ typedef struct norm_view {
     float *dweight, *dbias;
 } norm_view;
 
-INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R, trine_dtype T) {
+INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R,
+                         trine_dtype T) {
     vf acc[ROW_ACC] = { 0 }, acc2[ROW_ACC] = { 0 };
     const float mean = v->mean, rstd = v->rstd;
     float *dweight = v->dweight, *dbias = v->dbias;
@@ -54,7 +59,8 @@ INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int6
     v->sum += row_total(acc);
     v->product += row_total(acc2);
 }
-INLINE void norm_read_any(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R, trine_dtype T) {
+INLINE void norm_read_any(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R,
+                          trine_dtype T) {
     if (R == TRINE_F32)
         norm_read_as(v, p, factor, at, count, TRINE_F32, T);
     else
@@ -62,7 +68,8 @@ INLINE void norm_read_any(norm_view *v, norm_pieces *p, const float *factor, int
 }
 
 /* g becomes dh = rstd (g - c1 - xhat c2) + dresidual, while the next rows are fetched. */
-INLINE void norm_write_as(const norm_view *v, norm_pieces *p, float c1, float c2, int64_t at, int count, const norm_view *next, trine_dtype T, trine_dtype R) {
+INLINE void norm_write_as(const norm_view *v, norm_pieces *p, float c1, float c2, int64_t at, int count,
+                          const norm_view *next, trine_dtype T, trine_dtype R) {
     const float rstd = v->rstd;
     ROW_EACH(count, j, k, m, {
         row_prefetch(next->dy, T, j, k);
@@ -103,9 +110,11 @@ static inline void norm_row(const norm_gradient *a, norm_pieces *p, int64_t i, f
     }
 }
 
-/* The rows of block b. The sums of a run of rows are in `run`, those of the blocks in `partial`: of dweight and of dbias, NULL where not
+/* The rows of block b. The sums of a run of rows are in `run`, those of the blocks in `partial`: of dweight and of
+ * dbias, NULL where not
  * asked for. */
-static inline void norm_block(const norm_gradient *a, norm_pieces *p, int64_t b, float *const partial[2], float *const run[2]) {
+static inline void norm_block(const norm_gradient *a, norm_pieces *p, int64_t b, float *const partial[2],
+                              float *const run[2]) {
     const int64_t pitch = columns_pitch(a->n), first = b * columns_rows(a->r);
     const int64_t last = first + columns_rows(a->r) < a->r ? first + columns_rows(a->r) : a->r;
     for (int k = 0; k < 2; k++)
@@ -130,7 +139,8 @@ static void norm_blocks(const void *context, int64_t first, int64_t last, int th
     const norm_job *job = context;
     const norm_gradient *a = job->a;
     const int64_t pitch = columns_pitch(a->n);
-    float *const run[2] = { job->runs[0] ? job->runs[0] + thread * pitch : NULL, job->runs[1] ? job->runs[1] + thread * pitch : NULL };
+    float *const run[2] = { job->runs[0] ? job->runs[0] + thread * pitch : NULL,
+                            job->runs[1] ? job->runs[1] + thread * pitch : NULL };
     norm_pieces p;
     for (int64_t b = first; b < last; b++) norm_block(a, &p, b, job->partial, run);
     if (a->stream) stream_fence();
@@ -149,14 +159,16 @@ static void norm_columns(const void *context, int64_t first, int64_t last, int t
 
 /* The parameters that the arguments of both ops have. */
 #define NORM_BACKWARD_PARAMS(args) \
-    .weight_offset = (args)->weight_offset, .p = (args)->dropout, .dropout = dropout_of((args)->dropout, (args)->seed, (args)->offset)
+    .weight_offset = (args)->weight_offset, .p = (args)->dropout, \
+    .dropout = dropout_of((args)->dropout, (args)->seed, (args)->offset)
 
 /* The op's sizes, tensors and parameters, as it defines them. */
 static norm_gradient norm_gradient_of(const trine_call *call);
 
 static size_t norm_backward_workspace(const trine_call *call) {
     const norm_gradient a = norm_gradient_of(call);
-    return (size_t)(columns_pitch(a.n) * (1 + norm_sums(&a) * (columns_blocks(a.r) + norm_team(call, a.r)))) * sizeof(float);
+    return (size_t)(columns_pitch(a.n) * (1 + norm_sums(&a) * (columns_blocks(a.r) + norm_team(call, a.r)))) *
+           sizeof(float);
 }
 
 static trine_status norm_backward_launch(const trine_call *call) {
@@ -177,7 +189,9 @@ static trine_status norm_backward_launch(const trine_call *call) {
     }
     cpu_shares(call, team, job.blocks, norm_blocks, &job);
     const int64_t columns = pitch / 16;
-    if (norm_sums(&a)) cpu_shares(call, cpu_team(call, columns, job.blocks * pitch * (int64_t)sizeof(float)), columns, norm_columns, &job);
+    if (norm_sums(&a))
+        cpu_shares(call, cpu_team(call, columns, job.blocks * pitch * (int64_t)sizeof(float)), columns, norm_columns,
+                   &job);
     return TRINE_OK;
 }
 

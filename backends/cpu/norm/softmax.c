@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softmax on the CPU. A row is read once from memory if the second-level cache may hold it: for its maximum first, then for its exponentials, which are
- * kept; a longer one twice, first for its maximum and sum by online statistics. */
+/* softmax on the CPU. A row is read once from memory if the second-level cache may hold it: for its maximum first, then
+ * for its exponentials, which are kept; a longer one twice, first for its maximum and sum by online statistics. */
 #include "backends/cpu/core/row.h"
 #include "spec/places/softmax.h"
 
 /* A row of up to ROW_PIECE exponentials is kept on the stack, one of up to SOFTMAX_HELD in the workspace. */
 enum { SOFTMAX_HELD = 1 << 18, SOFTMAX_CHUNK = 16, PAIR = 2 * VL };
 
-/* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses nothing to cancellation. f
- * is half the sign of scale, so that the difference does not overflow, spread 2 |scale| log2(e); for a scale of 0 they are 0 and 1. */
+/* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses nothing
+ * to cancellation. f
+ * is half the sign of scale, so that the difference does not overflow, spread 2 |scale| log2(e);
+ * for a scale of 0 they are 0 and 1. */
 typedef struct softmax {
     const trine_tensor *x, *y;
     int64_t s, n, rows, pitch;
@@ -17,8 +19,9 @@ typedef struct softmax {
     bool causal, stream;
 } softmax;
 
-/* 2^(d spread) for d <= 0, NaN for NaN. Below 2^-126 it is less or 0, which spec/norm/softmax.c allows for; the error is below 4u. The polynomial is a minimax
- * fit on [-1/2, 1/2] whose coefficients were rounded one by one, the rest fitted again each time; its own error is 1.6u. */
+/* 2^(d spread) for d <= 0, NaN for NaN. Below 2^-126 it is less or 0, which spec/norm/softmax.c allows for; the error
+ * is below 4u. The polynomial is a minimax fit on [-1/2, 1/2] whose coefficients were rounded one by one, the rest
+ * fitted again each time; its own error is 1.6u. */
 INLINE vf softmax_exp2(vf d, float spread) {
     const vf magic = vset(0x1.8p23f); /* adding it rounds to an integer, which is then in the low bits */
     const vf shifted = vfma(d, vset(spread), magic);
@@ -61,12 +64,14 @@ INLINE float softmax_max_as(const void *x, int64_t at, int count, float f, trine
     return f == 0 ? 0 : 0.5f * vhmax(vmax(both[0], both[1]));
 }
 
-/* What is subtracted for the maximum: of nothing but -Inf it must not be taken itself, lest exponentials be NaN that are 0 once a larger
+/* What is subtracted for the maximum: of nothing but -Inf it must not be taken itself, lest exponentials be NaN that
+ * are 0 once a larger
  * element comes. If none comes the sum is 0, and y = 0/0. */
 INLINE float softmax_origin(float max) { return max == -INFINITY ? 0 : max; }
 
 /* h = 2^(spread (f x - origin)), while the next row is fetched; the sum. */
-INLINE float softmax_exp_as(float *h, const void *x, int64_t at, int count, float origin, const softmax *a, const void *next, trine_dtype T) {
+INLINE float softmax_exp_as(float *h, const void *x, int64_t at, int count, float origin, const softmax *a,
+                            const void *next, trine_dtype T) {
     const float f = a->f, spread = a->spread;
     vf acc[ROW_ACC] = { 0 };
     ROW_PAIRS(count, j, k, m, {
@@ -106,9 +111,11 @@ INLINE void softmax_row_as(const softmax *a, float *h, const void *x, void *y, i
         max = here < max ? max : here;
     }
     const void *next = visible <= ROW_PIECE ? (const char *)x + a->x->stride[1] * (int64_t)vsize(T) : x;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) sum += softmax_exp_as(h + at, x, at, row_count(visible, at), softmax_origin(max), a, next, T);
+    for (int64_t at = 0; at < visible; at += ROW_PIECE)
+        sum += softmax_exp_as(h + at, x, at, row_count(visible, at), softmax_origin(max), a, next, T);
     const float inverse = 1 / sum;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) softmax_write_as(h + at, inverse, row_sink_at(y, T, at, a->stream), row_count(visible, at), T);
+    for (int64_t at = 0; at < visible; at += ROW_PIECE)
+        softmax_write_as(h + at, inverse, row_sink_at(y, T, at, a->stream), row_count(visible, at), T);
 }
 
 /* The same with room for a piece. */
@@ -153,7 +160,8 @@ static void softmax_part(const void *context, int64_t first_chunk, int64_t last_
     const int64_t chunks = softmax_chunks(a->s);
     for (int64_t c = first_chunk; c < last_chunk; c++) {
         const int64_t i = c % chunks * SOFTMAX_CHUNK, first = c / chunks * a->s + i;
-        FOR_TYPE(a->x->dtype, softmax_rows_as, a, h, first, first + (a->s - i < SOFTMAX_CHUNK ? a->s - i : SOFTMAX_CHUNK));
+        FOR_TYPE(a->x->dtype, softmax_rows_as, a, h, first,
+                 first + (a->s - i < SOFTMAX_CHUNK ? a->s - i : SOFTMAX_CHUNK));
     }
     if (a->stream) stream_fence();
 }
@@ -164,9 +172,13 @@ static int64_t softmax_pitch(const trine_call *call) {
     return n <= ROW_PIECE ? 0 : n <= SOFTMAX_HELD ? cpu_round_up(n, 64) : SOFTMAX_HELD;
 }
 
-static int64_t softmax_tasks(const trine_call *call) { return call->dim[SOFTMAX_DIM_G] * softmax_chunks(call->dim[SOFTMAX_DIM_S]); }
+static int64_t softmax_tasks(const trine_call *call) {
+    return call->dim[SOFTMAX_DIM_G] * softmax_chunks(call->dim[SOFTMAX_DIM_S]);
+}
 static int softmax_team(const trine_call *call) { return cpu_team(call, softmax_tasks(call), row_bytes(call)); }
-static size_t workspace(const trine_call *call) { return (size_t)(softmax_team(call) * softmax_pitch(call)) * sizeof(float); }
+static size_t workspace(const trine_call *call) {
+    return (size_t)(softmax_team(call) * softmax_pitch(call)) * sizeof(float);
+}
 
 static trine_status launch(const trine_call *call) {
     const trine_softmax_args *args = call->args;
@@ -183,7 +195,8 @@ static trine_status launch(const trine_call *call) {
                                : 0,
         .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep1),
         .causal = args->causal,
-        .stream = !args->causal && row_streams(call), /* a line stored in part past the caches costs more than it saves */
+        /* a line stored in part past the caches costs more than it saves */
+        .stream = !args->causal && row_streams(call),
     };
     if (a.causal) /* rows grow */
         cpu_tasks(call, softmax_team(call), softmax_tasks(call), softmax_part, &a);

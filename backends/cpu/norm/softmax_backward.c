@@ -11,7 +11,8 @@ typedef struct softmax_gradient {
 } softmax_gradient;
 
 /* Pieces of y and of dy; adds the sum of their products. */
-INLINE void read_as(float *sum, float *y, float *dy, const void *y_row, const void *dy_row, int64_t at, int count, trine_dtype T) {
+INLINE void read_as(float *sum, float *y, float *dy, const void *y_row, const void *dy_row, int64_t at, int count,
+                    trine_dtype T) {
     vf acc[ROW_ACC] = { 0 };
     ROW_EACH(count, j, k, m, {
         const vf p = row_get(y_row, T, at + j, m), d = row_get(dy_row, T, at + j, m);
@@ -23,7 +24,8 @@ INLINE void read_as(float *sum, float *y, float *dy, const void *y_row, const vo
 }
 
 /* dx = scale y (dy - sum), while the next rows are fetched. */
-INLINE void write_as(float scale, float sum, float *y, float *dy, row_sink dx, int count, const void *next_y, const void *next_dy, trine_dtype T) {
+INLINE void write_as(float scale, float sum, float *y, float *dy, row_sink dx, int count, const void *next_y,
+                     const void *next_dy, trine_dtype T) {
     ROW_EACH(count, j, k, m, {
         row_prefetch(next_y, T, j, k);
         row_prefetch(next_dy, T, j, k);
@@ -36,12 +38,14 @@ static inline void row(const softmax_gradient *a, float *y, float *dy, int64_t g
     const void *y_row = row_at3(a->y, g, i), *dy_row = row_at3(a->dy, g, i);
     void *dx = row_at3(a->dx, g, i);
     float sum = 0, unused = 0;
-    for (int64_t at = 0; at < visible; at += ROW_PIECE) FOR_TYPE(a->y->dtype, read_as, &sum, y, dy, y_row, dy_row, at, row_count(visible, at));
+    for (int64_t at = 0; at < visible; at += ROW_PIECE)
+        FOR_TYPE(a->y->dtype, read_as, &sum, y, dy, y_row, dy_row, at, row_count(visible, at));
     for (int64_t at = 0; at < visible; at += ROW_PIECE) {
         const int count = row_count(visible, at);
         if (visible > ROW_PIECE) FOR_TYPE(a->y->dtype, read_as, &unused, y, dy, y_row, dy_row, at, count);
         const row_sink sink = row_sink_at(dx, a->dx->dtype, at, a->stream);
-        FOR_TYPE(a->dx->dtype, write_as, a->scale, sum, y, dy, sink, count, row_at3(a->y, g, next), row_at3(a->dy, g, next));
+        FOR_TYPE(a->dx->dtype, write_as, a->scale, sum, y, dy, sink, count, row_at3(a->y, g, next),
+                 row_at3(a->dy, g, next));
     }
     const int64_t size = (int64_t)vsize(a->dx->dtype);
     memset((char *)dx + visible * size, 0, (size_t)((a->n - visible) * size));

@@ -24,7 +24,8 @@ INLINE vf step_vector(const step_scalars *s, vf param, vf grad, vf *m, vf *v) {
     return vfma(vset(-s->rate), *m / denominator, vfma(vset(-s->decay), param, param));
 }
 
-INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state, trine_dtype type, trine_dtype grad) {
+INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state,
+                       trine_dtype type, trine_dtype grad) {
     int64_t i = first;
     if (type == TRINE_BF16 && grad == TRINE_BF16 && state == TRINE_BF16 && (!d->copy || d->copy_type == TRINE_BF16))
         for (; i + 2 * VL <= last; i += 2 * VL) {
@@ -58,10 +59,12 @@ INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first,
     }
 }
 
-INLINE void range_of_param(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state, trine_dtype grad, trine_dtype type) {
+INLINE void range_of_param(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state,
+                           trine_dtype grad, trine_dtype type) {
     step_range(d, s, first, last, state, type, grad);
 }
-INLINE void range_of_grad(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state, trine_dtype type, trine_dtype grad) {
+INLINE void range_of_grad(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state,
+                          trine_dtype type, trine_dtype grad) {
     FOR_TYPE(type, range_of_param, d, s, first, last, state, grad);
 }
 
@@ -106,7 +109,8 @@ static trine_status launch(const trine_call *call) {
     const trine_dtype type = tensor[ADAMW_PARAM].dtype, state = tensor[ADAMW_M].dtype;
     const update u = { &s, &d, n, type, state, tensor[ADAMW_GRAD].dtype };
     const int64_t blocks = (n + 63) / 64;
-    cpu_shares(call, cpu_team(call, blocks, n * (int64_t)(2 * vsize(type) + 4 * vsize(state))), blocks, update_blocks, &u);
+    cpu_shares(call, cpu_team(call, blocks, n * (int64_t)(2 * vsize(type) + 4 * vsize(state))), blocks, update_blocks,
+               &u);
     return TRINE_OK;
 }
 

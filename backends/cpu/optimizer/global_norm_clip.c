@@ -48,7 +48,9 @@ INLINE void scale_range(char *y, const char *x, float coefficient, int64_t first
     if (i < last) vstoren(y, type, i, (int)(last - i), vloadn(x, type, i, (int)(last - i), 0) * coefficient);
 }
 
-static int64_t blocks_of(const trine_call *call) { return (call->tensor[GLOBAL_NORM_CLIP_X].shape[0] + BLOCK - 1) / BLOCK; }
+static int64_t blocks_of(const trine_call *call) {
+    return (call->tensor[GLOBAL_NORM_CLIP_X].shape[0] + BLOCK - 1) / BLOCK;
+}
 
 static size_t workspace(const trine_call *call) { return (size_t)blocks_of(call) * sizeof(double); }
 
@@ -57,7 +59,8 @@ static float finish(const trine_call *call) {
     const trine_global_norm_clip_args *args = call->args;
     const double *partial = call->workspace;
     const int64_t blocks = blocks_of(call);
-    const trine_tensor *other = &call->tensor[GLOBAL_NORM_CLIP_OTHER_SQUARES], *squares = &call->tensor[GLOBAL_NORM_CLIP_SUM_SQUARES];
+    const trine_tensor *other = &call->tensor[GLOBAL_NORM_CLIP_OTHER_SQUARES],
+                       *squares = &call->tensor[GLOBAL_NORM_CLIP_SUM_SQUARES];
     double sum = 0;
     for (int64_t b = 0; b < blocks; b++) sum += partial[b];
     if (call->present & 1u << GLOBAL_NORM_CLIP_SUM_SQUARES) {
@@ -67,11 +70,13 @@ static float finish(const trine_call *call) {
             *(float *)squares->data = (float)sum;
     }
     if (call->present & 1u << GLOBAL_NORM_CLIP_OTHER_SQUARES)
-        for (int64_t j = 0; j < other->shape[0]; j++) sum += other->dtype == TRINE_F64 ? ((const double *)other->data)[j] : ((const float *)other->data)[j];
+        for (int64_t j = 0; j < other->shape[0]; j++)
+            sum += other->dtype == TRINE_F64 ? ((const double *)other->data)[j] : ((const float *)other->data)[j];
     const double norm = sqrt(sum), quotient = args->max_norm / norm;
     const float coefficient = args->max_norm == 0 || quotient >= 1 ? 1.0f : (float)quotient;
     if (call->present & 1u << GLOBAL_NORM_CLIP_NORM) *(float *)call->tensor[GLOBAL_NORM_CLIP_NORM].data = (float)norm;
-    if (call->present & 1u << GLOBAL_NORM_CLIP_COEFFICIENT) *(float *)call->tensor[GLOBAL_NORM_CLIP_COEFFICIENT].data = coefficient;
+    if (call->present & 1u << GLOBAL_NORM_CLIP_COEFFICIENT)
+        *(float *)call->tensor[GLOBAL_NORM_CLIP_COEFFICIENT].data = coefficient;
     return coefficient;
 }
 
@@ -97,11 +102,13 @@ static void scale_blocks(const void *context, int64_t first, int64_t last, int t
     const int64_t n = c->x->shape[0];
     (void)thread;
     last = last * BLOCK < n ? last * BLOCK : n;
-    if (first * BLOCK < last) FOR_TYPE(c->x->dtype, scale_range, c->y->data, c->x->data, c->coefficient, first * BLOCK, last);
+    if (first * BLOCK < last)
+        FOR_TYPE(c->x->dtype, scale_range, c->y->data, c->x->data, c->coefficient, first * BLOCK, last);
 }
 
 static trine_status launch(const trine_call *call) {
-    clip c = { &call->tensor[GLOBAL_NORM_CLIP_X], &call->tensor[GLOBAL_NORM_CLIP_Y], call->workspace, blocks_of(call), 1 };
+    clip c = { &call->tensor[GLOBAL_NORM_CLIP_X], &call->tensor[GLOBAL_NORM_CLIP_Y], call->workspace, blocks_of(call),
+               1 };
     const int team = cpu_team(call, c.blocks, c.x->shape[0] * (int64_t)vsize(c.x->dtype));
     cpu_shares(call, team, c.blocks, add_blocks, &c);
     c.coefficient = finish(call);

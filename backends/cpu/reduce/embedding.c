@@ -24,10 +24,12 @@ typedef struct gather {
 
 static void gather_parts(const void *context, int64_t begin, int64_t end, int thread) {
     const gather *g = context;
-    const int64_t size = (int64_t)trine_dtype_size(g->y->dtype), from = g->table->stride[0] * size, to = g->y->stride[0] * size;
+    const int64_t size = (int64_t)trine_dtype_size(g->y->dtype), from = g->table->stride[0] * size,
+                  to = g->y->stride[0] * size;
     (void)thread;
     for (int64_t k = begin; k < end; k++) {
-        const int64_t i = k / g->parts, first = k % g->parts * PART, bytes = g->bytes - first < PART ? g->bytes - first : PART;
+        const int64_t i = k / g->parts, first = k % g->parts * PART,
+                      bytes = g->bytes - first < PART ? g->bytes - first : PART;
         char *row = (char *)g->y->data + i * to + first;
         const char *entry = (const char *)g->table->data + id_at(g->ids, i) * from + first;
         if (g->stream)
@@ -39,7 +41,8 @@ static void gather_parts(const void *context, int64_t begin, int64_t end, int th
 }
 
 static trine_status launch(const trine_call *call) {
-    const trine_tensor *table = &call->tensor[EMBEDDING_TABLE], *ids = &call->tensor[EMBEDDING_IDS], *y = &call->tensor[EMBEDDING_Y];
+    const trine_tensor *table = &call->tensor[EMBEDDING_TABLE], *ids = &call->tensor[EMBEDDING_IDS],
+                       *y = &call->tensor[EMBEDDING_Y];
     const int64_t t = ids->shape[0], bytes = table->shape[1] * (int64_t)trine_dtype_size(y->dtype);
     const trine_status status = ids_check(call, ids, table->shape[0]);
     if (status != TRINE_OK) return status;

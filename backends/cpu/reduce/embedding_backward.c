@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embedding_backward on the CPU: the tokens are sorted by row, then each row's gradients are summed in the order of the tokens.
+/* embedding_backward on the CPU: the tokens are sorted by row, then each row's gradients are summed in the order of the
+ * tokens.
  *
- * The work is a list of pieces, a table row by COLUMNS columns each, in the order of columns, then rows; threads take parts of equal cost. No sum is
- * ever split, so that neither the number of threads nor the parts show in the result. */
+ * The work is a list of pieces, a table row by COLUMNS columns each, in the order of columns, then rows; threads take
+ * parts of equal cost. No sum is ever split, so that neither the number of threads nor the parts show in the result. */
 #include "ids.h"
 #include "backends/cpu/core/vec.h"
 #include "spec/places/embedding_backward.h"
@@ -11,7 +12,9 @@ enum { COLUMNS = 512 };
 
 /* Workspace: tokens in the order of their rows; `start` of each row therein, and the end. */
 static size_t workspace(const trine_call *call) {
-    return (size_t)(call->tensor[EMBEDDING_BACKWARD_IDS].shape[0] + call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[0] + 1) * sizeof(int64_t);
+    return (size_t)(call->tensor[EMBEDDING_BACKWARD_IDS].shape[0] + call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[0] +
+                    1) *
+           sizeof(int64_t);
 }
 
 /* A stable counting sort. */
@@ -56,7 +59,8 @@ INLINE void read_columns(float *to, const void *from, int64_t at, int n, trine_d
 INLINE void add_columns(float *to, const void *from, int64_t at, int n, trine_dtype dtype) {
     int i = 0;
     for (; i + VL <= n; i += VL) vstore(to, TRINE_F32, i, vload(to, TRINE_F32, i) + vload(from, dtype, at + i));
-    if (i < n) vstoren(to, TRINE_F32, i, n - i, vloadn(to, TRINE_F32, i, n - i, 0) + vloadn(from, dtype, at + i, n - i, 0));
+    if (i < n)
+        vstoren(to, TRINE_F32, i, n - i, vloadn(to, TRINE_F32, i, n - i, 0) + vloadn(from, dtype, at + i, n - i, 0));
 }
 INLINE void write_columns(void *to, int64_t at, const float *from, int n, trine_dtype dtype) {
     int i = 0;
@@ -66,18 +70,21 @@ INLINE void write_columns(void *to, int64_t at, const float *from, int n, trine_
 
 /* Columns c .. c+n-1 of a row, n <= COLUMNS. */
 static void sum_piece(const job *j, int64_t row, int64_t c, int n) {
-    const trine_tensor *dy = &j->call->tensor[EMBEDDING_BACKWARD_DY], *dtable = &j->call->tensor[EMBEDDING_BACKWARD_DTABLE];
+    const trine_tensor *dy = &j->call->tensor[EMBEDDING_BACKWARD_DY],
+                       *dtable = &j->call->tensor[EMBEDDING_BACKWARD_DTABLE];
     const int64_t at = row * dtable->stride[0] + c, first = j->start[row], last = j->start[row + 1];
     float sum[COLUMNS];
     if (first == last) {
-        if (!j->accumulate) memset((char *)dtable->data + at * (int64_t)vsize(dtable->dtype), 0, (size_t)n * vsize(dtable->dtype));
+        if (!j->accumulate)
+            memset((char *)dtable->data + at * (int64_t)vsize(dtable->dtype), 0, (size_t)n * vsize(dtable->dtype));
         return;
     }
     if (j->accumulate)
         FOR_TYPE(dtable->dtype, read_columns, sum, dtable->data, at, n);
     else
         memset(sum, 0, (size_t)n * sizeof *sum);
-    for (int64_t i = first; i < last; i++) FOR_TYPE(dy->dtype, add_columns, sum, dy->data, j->token[i] * dy->stride[0] + c, n);
+    for (int64_t i = first; i < last; i++)
+        FOR_TYPE(dy->dtype, add_columns, sum, dy->data, j->token[i] * dy->stride[0] + c, n);
     FOR_TYPE(dtable->dtype, write_columns, dtable->data, at, sum, n);
 }
 

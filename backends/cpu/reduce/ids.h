@@ -17,8 +17,9 @@ static inline trine_status ids_check(const trine_call *call, const trine_tensor 
     int64_t first = 0;
     while (first < t && (uint64_t)id_at(ids, first) < (uint64_t)v) first++;
     if (first == t) return TRINE_OK;
-    return call->host->error(TRINE_ERR_ARGUMENT, "%s: ids[%" PRId64 "] = %" PRId64 ", but the table has %" PRId64 " rows", call->plan->spec->name, first,
-                             id_at(ids, first), v);
+    return call->host->error(TRINE_ERR_ARGUMENT,
+                             "%s: ids[%" PRId64 "] = %" PRId64 ", but the table has %" PRId64 " rows",
+                             call->plan->spec->name, first, id_at(ids, first), v);
 }
 
 #endif

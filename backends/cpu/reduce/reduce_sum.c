@@ -73,12 +73,14 @@ static void sum_tiles(const void *context, int64_t first, int64_t last, int thre
 static void finish_columns(const void *context, int64_t first, int64_t last, int thread) {
     const sums *a = context;
     (void)thread;
-    columns_finish(a->column_part, a->blocks, columns_pitch(a->n), first * 16, last * 16 < a->n ? last * 16 : a->n, a->columns);
+    columns_finish(a->column_part, a->blocks, columns_pitch(a->n), first * 16, last * 16 < a->n ? last * 16 : a->n,
+                   a->columns);
 }
 static void finish_rows(const void *context, int64_t first, int64_t last, int thread) {
     const sums *a = context;
     (void)thread;
-    columns_finish(a->row_part, a->pieces, columns_pitch(a->r), first * 16, last * 16 < a->r ? last * 16 : a->r, a->rows);
+    columns_finish(a->row_part, a->pieces, columns_pitch(a->r), first * 16, last * 16 < a->r ? last * 16 : a->r,
+                   a->rows);
 }
 
 static trine_status launch(const trine_call *call) {
@@ -87,8 +89,10 @@ static trine_status launch(const trine_call *call) {
     if (row_part_size(&a) > 0) a.row_part = (float *)call->workspace + column_part_size(&a);
     const int64_t tiles = a.blocks * a.pieces, columns = (a.n + 15) / 16, rows = (a.r + 15) / 16;
     cpu_shares(call, cpu_team(call, tiles, row_bytes(call)), tiles, sum_tiles, &a);
-    if (a.columns) cpu_shares(call, cpu_team(call, columns, a.n * a.blocks * (int64_t)sizeof(float)), columns, finish_columns, &a);
-    if (a.row_part) cpu_shares(call, cpu_team(call, rows, a.r * a.pieces * (int64_t)sizeof(float)), rows, finish_rows, &a);
+    if (a.columns)
+        cpu_shares(call, cpu_team(call, columns, a.n * a.blocks * (int64_t)sizeof(float)), columns, finish_columns, &a);
+    if (a.row_part)
+        cpu_shares(call, cpu_team(call, rows, a.r * a.pieces * (int64_t)sizeof(float)), rows, finish_rows, &a);
     return TRINE_OK;
 }
 

@@ -9,16 +9,18 @@
 
 attention_problem attention_problem_of(const trine_call *call, int cu_q, int cu_k, attention_options options) {
     const int64_t *dim = call->dim;
-    attention_problem p = { .b = (int32_t)dim[ATTENTION_DIM_B],
-                            .sq = (int32_t)dim[ATTENTION_DIM_SQ],
-                            .sk = (int32_t)dim[ATTENTION_DIM_SK],
-                            .h = (int32_t)dim[ATTENTION_DIM_H],
-                            .group = (int32_t)(dim[ATTENTION_DIM_H] / dim[ATTENTION_DIM_HK]),
-                            .d = (int32_t)dim[ATTENTION_DIM_D],
-                            .window = options.window < dim[ATTENTION_DIM_SQ] + dim[ATTENTION_DIM_SK] ? (int32_t)options.window : 0,
-                            .causal = options.causal,
-                            .scale = options.scale != 0 ? options.scale : (float)(1 / sqrt((double)dim[ATTENTION_DIM_D])),
-                            .softcap = options.softcap };
+    attention_problem p = {
+        .b = (int32_t)dim[ATTENTION_DIM_B],
+        .sq = (int32_t)dim[ATTENTION_DIM_SQ],
+        .sk = (int32_t)dim[ATTENTION_DIM_SK],
+        .h = (int32_t)dim[ATTENTION_DIM_H],
+        .group = (int32_t)(dim[ATTENTION_DIM_H] / dim[ATTENTION_DIM_HK]),
+        .d = (int32_t)dim[ATTENTION_DIM_D],
+        .window = options.window < dim[ATTENTION_DIM_SQ] + dim[ATTENTION_DIM_SK] ? (int32_t)options.window : 0,
+        .causal = options.causal,
+        .scale = options.scale != 0 ? options.scale : (float)(1 / sqrt((double)dim[ATTENTION_DIM_D])),
+        .softcap = options.softcap
+    };
     if (!simt_present(call, cu_q)) return p;
     p.cu_q = call->tensor[cu_q].data, p.cu_k = call->tensor[cu_k].data, p.nseq = (int32_t)dim[ATTENTION_DIM_NSEQ];
     return p;
@@ -31,7 +33,8 @@ attention_tensor attention_tokens_of(const trine_call *call, int tensor) {
 
 attention_tensor attention_statistic_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
-    return simt_present(call, tensor) ? (attention_tensor){ t->data, t->stride[0], t->stride[2], t->stride[1] } : (attention_tensor){ 0 };
+    return simt_present(call, tensor) ? (attention_tensor){ t->data, t->stride[0], t->stride[2], t->stride[1] }
+                                      : (attention_tensor){ 0 };
 }
 
 const char *attention_refuse(const trine_call *call) {
@@ -42,15 +45,16 @@ const char *attention_refuse(const trine_call *call) {
 
 attention_params attention_params_of(const trine_call *call) {
     const trine_attention_args *args = call->args;
-    attention_params p = { .at = attention_problem_of(call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K,
-                                                      (attention_options){ args->scale, args->softcap, args->causal, args->window }),
+    attention_params p = { .at = attention_problem_of(
+                               call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K,
+                               (attention_options){ args->scale, args->softcap, args->causal, args->window }),
                            .q = attention_tokens_of(call, ATTENTION_Q),
                            .k = attention_tokens_of(call, ATTENTION_K),
                            .v = attention_tokens_of(call, ATTENTION_V),
                            .o = attention_tokens_of(call, ATTENTION_O),
                            .lse = attention_statistic_of(call, ATTENTION_LSE),
-                           .wide = simt_aligned(call, ATTENTION_Q) && simt_aligned(call, ATTENTION_K) && simt_aligned(call, ATTENTION_V) &&
-                                   simt_aligned(call, ATTENTION_O) };
+                           .wide = simt_aligned(call, ATTENTION_Q) && simt_aligned(call, ATTENTION_K) &&
+                                   simt_aligned(call, ATTENTION_V) && simt_aligned(call, ATTENTION_O) };
     const attention_problem *at = &p.at;
     p.unit = at->softcap > 0 ? at->softcap : fabsf(at->scale);
     p.spread = (float)(p.unit * 0x1.71547652b82fep0);
@@ -64,15 +68,20 @@ static trine_status launch_simt(const trine_call *call) {
     attention_params p = attention_params_of(call);
     const int width = p.at.d <= 64 ? 64 : 128;
     p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = (int32_t)simt_blocks(p.at.d, width);
-    cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b, .threads = ATTENTION_THREADS, .alone = true, .params = &p };
-    snprintf(launch.name, sizeof launch.name, "attention_simt_%s_%d", trine_dtype_name(call->tensor[ATTENTION_Q].dtype), width);
+    cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b,
+                           .threads = ATTENTION_THREADS,
+                           .alone = true,
+                           .params = &p };
+    snprintf(launch.name, sizeof launch.name, "attention_simt_%s_%d", trine_dtype_name(call->tensor[ATTENTION_Q].dtype),
+             width);
     return cuda_launch_function(call, &launch);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- tensor cores */
+/* ----------------------------------------------------------------------------------------------------- tensor cores */
 
 const char *attention_refuse_tiles(const trine_call *call, float scale, float softcap) {
-    if (trine_dtype_size(call->type[ATTENTION_TYPE_T]) != 2) return "tensor cores have no products of this type that the error bound allows";
+    if (trine_dtype_size(call->type[ATTENTION_TYPE_T]) != 2)
+        return "tensor cores have no products of this type that the error bound allows";
     if (call->dim[ATTENTION_DIM_D] > 256) return "d exceeds 256";
     if (scale != 0 && fabsf(scale) < 0x1p-100f) return "scale is nearly 0";
     if (softcap > 0 && (softcap < 0x1p-60f || softcap > 0x1p60f)) return "softcap is nearly 0 or huge";
@@ -90,11 +99,15 @@ static trine_status launch_mma(const trine_call *call) {
     int i = 0;
     while (tiles[i].d < p.at.d) i++;
     p.tiles = (int32_t)simt_blocks(p.at.sq, tiles[i].queries);
-    p.bunch = (int32_t)simt_blocks(p.at.causal ? INT32_MAX : HELD * ((const cuda_device *)call->device)->units, p.tiles);
-    cuda_launch launch = {
-        .blocks = (int64_t)p.tiles * p.at.h * p.at.b, .threads = ATTENTION_MMA_THREADS, .shared = tiles[i].shared, .alone = true, .params = &p
-    };
-    snprintf(launch.name, sizeof launch.name, "attention_mma_%s%s_%d", p.bends ? "bent_" : "", trine_dtype_name(call->tensor[ATTENTION_Q].dtype), tiles[i].d);
+    p.bunch =
+        (int32_t)simt_blocks(p.at.causal ? INT32_MAX : HELD * ((const cuda_device *)call->device)->units, p.tiles);
+    cuda_launch launch = { .blocks = (int64_t)p.tiles * p.at.h * p.at.b,
+                           .threads = ATTENTION_MMA_THREADS,
+                           .shared = tiles[i].shared,
+                           .alone = true,
+                           .params = &p };
+    snprintf(launch.name, sizeof launch.name, "attention_mma_%s%s_%d", p.bends ? "bent_" : "",
+             trine_dtype_name(call->tensor[ATTENTION_Q].dtype), tiles[i].d);
     return cuda_launch_function(call, &launch);
 }
 
@@ -103,9 +116,10 @@ static const char *refuse_mma(const trine_call *call) {
     return attention_refuse_tiles(call, args->scale, args->softcap);
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- decoding */
+/* --------------------------------------------------------------------------------------------------------- decoding */
 
-/* Rows of tiles: heads of a group, and as many tokens as there is room for; packed ones may see keys of different sequences, and have tiles of their own. */
+/* Rows of tiles: heads of a group, and as many tokens as there is room for; packed ones may see keys of different
+ * sequences, and have tiles of their own. */
 static attention_decode_params decode_tiles(const attention_problem *at) {
     enum { ROWS = 16 };
     attention_decode_params p = { .heads = at->group < 1 ? 1 : at->group < ROWS ? at->group : ROWS, .tokens = 1 };
@@ -125,17 +139,21 @@ static int64_t decode_all(const trine_call *call, const attention_decode_params 
     return call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_HK] * p->row_tiles;
 }
 
-/* Into how many parts keys are best split, by a model of time that counts keys of a block. Memory is busy with two blocks on each processor, at 16.2 GB/s for
- * each (H200); one alone has 20.9. Besides its keys a block has ends, and parts that are many a second launch. */
+/* Into how many parts keys are best split, by a model of time that counts keys of a block. Memory is busy with two
+ * blocks on each processor, at 16.2 GB/s for each (H200); one alone has 20.9. Besides its keys a block has ends, and
+ * parts that are many a second launch. */
 static int32_t decode_parts(const trine_call *call, const attention_problem *at, int64_t tiles) {
     enum { MOST = 64, LEAST = 128, ENDS = 64, LAUNCH = 96 };
-    const int64_t held = 2 * (int64_t)((const cuda_device *)call->device)->units, sees = at->window > 0 ? 2 * (int64_t)at->window + at->sq : at->sk;
+    const int64_t held = 2 * (int64_t)((const cuda_device *)call->device)->units,
+                  sees = at->window > 0 ? 2 * (int64_t)at->window + at->sq : at->sk;
     const int64_t own = at->nseq > 0 ? at->sk / at->nseq : at->sk, keys = own < sees ? own : sees;
     int32_t best = 1;
     int64_t least = INT64_MAX;
     for (int32_t parts = 1; parts <= MOST && (parts == 1 || keys >= (int64_t)parts * LEAST); parts++) {
-        const int64_t blocks = tiles * parts, each = simt_blocks(keys, parts) + ENDS, rest = blocks % held, alone = rest > 0 ? each * 3 / 4 : 0;
-        const int64_t shared = rest * each / held, time = blocks / held * each + (shared > alone ? shared : alone) + (parts > 1 ? LAUNCH : 0);
+        const int64_t blocks = tiles * parts, each = simt_blocks(keys, parts) + ENDS, rest = blocks % held,
+                      alone = rest > 0 ? each * 3 / 4 : 0;
+        const int64_t shared = rest * each / held,
+                      time = blocks / held * each + (shared > alone ? shared : alone) + (parts > 1 ? LAUNCH : 0);
         if (time < least) best = parts, least = time;
     }
     return best;
@@ -164,9 +182,11 @@ static size_t workspace_decode(const trine_call *call) {
     return parts == 1 ? 0 : (size_t)(tiles * parts * 16 * ATTENTION_DECODE_RECORD(decode_width(&at))) * sizeof(float);
 }
 
-static trine_status launch_decode_step(const trine_call *call, const attention_decode_params *p, const char *step, int64_t blocks) {
+static trine_status launch_decode_step(const trine_call *call, const attention_decode_params *p, const char *step,
+                                       int64_t blocks) {
     cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_DECODE_THREADS, .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_decode_%s%s_%d", step, trine_dtype_name(call->tensor[ATTENTION_Q].dtype), decode_width(&p->call.at));
+    snprintf(launch.name, sizeof launch.name, "attention_decode_%s%s_%d", step,
+             trine_dtype_name(call->tensor[ATTENTION_Q].dtype), decode_width(&p->call.at));
     return cuda_launch_function(call, &launch);
 }
 
@@ -176,12 +196,15 @@ static trine_status launch_decode(const trine_call *call) {
     const int64_t tiles = decode_all(call, &p);
     p.call = attention_params_of(call), p.sums = call->workspace, p.parts = decode_parts(call, &at, tiles);
     trine_status status = launch_decode_step(call, &p, "", tiles * p.parts);
-    if (status == TRINE_OK && p.parts > 1) status = launch_decode_step(call, &p, "end_", tiles * (16 / (ATTENTION_DECODE_THREADS / 32)));
+    if (status == TRINE_OK && p.parts > 1)
+        status = launch_decode_step(call, &p, "end_", tiles * (16 / (ATTENTION_DECODE_THREADS / 32)));
     return status;
 }
 
-SIMT_KERNELS(attention) = { { .name = SIMT_NAME "_decode", .refuse = refuse_decode, .workspace = workspace_decode, .launch = launch_decode },
-                            { .name = SIMT_NAME "_sm90", .refuse = attention_sm90_refuse, .launch = attention_sm90_launch },
-                            { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma },
-                            { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt },
-                            { 0 } };
+SIMT_KERNELS(attention) = {
+    { .name = SIMT_NAME "_decode", .refuse = refuse_decode, .workspace = workspace_decode, .launch = launch_decode },
+    { .name = SIMT_NAME "_sm90", .refuse = attention_sm90_refuse, .launch = attention_sm90_launch },
+    { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma },
+    { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt },
+    { 0 }
+};

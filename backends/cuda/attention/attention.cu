@@ -14,16 +14,24 @@ SIMT(f16, 64)
 SIMT(f16, 128)
 
 #define MMA(T, D, KEYS, R, STAGES) \
-    ENTRY_HELD(attention_mma_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<T, D, KEYS, R, STAGES, false>(p); } \
-    ENTRY_HELD(attention_mma_bent_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { attention_mma<T, D, KEYS, R, STAGES, true>(p); }
+    ENTRY_HELD(attention_mma_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { \
+        attention_mma<T, D, KEYS, R, STAGES, false>(p); \
+    } \
+    ENTRY_HELD(attention_mma_bent_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { \
+        attention_mma<T, D, KEYS, R, STAGES, true>(p); \
+    }
 #define MMA_BF16(D, KEYS, R, STAGES) MMA(bf16, D, KEYS, R, STAGES)
 #define MMA_F16(D, KEYS, R, STAGES) MMA(f16, D, KEYS, R, STAGES)
 ATTENTION_MMA_TILES(MMA_BF16)
 ATTENTION_MMA_TILES(MMA_F16)
 
 #define DECODE(T, D, KEYS) \
-    ENTRY_HELD(attention_decode_##T##_##D, ATTENTION_DECODE_THREADS, 2, attention_decode_params) { attention_decode<T, D, KEYS>(p); } \
-    ENTRY(attention_decode_end_##T##_##D, ATTENTION_DECODE_THREADS, attention_decode_params) { attention_decode_end<T, D>(p); }
+    ENTRY_HELD(attention_decode_##T##_##D, ATTENTION_DECODE_THREADS, 2, attention_decode_params) { \
+        attention_decode<T, D, KEYS>(p); \
+    } \
+    ENTRY(attention_decode_end_##T##_##D, ATTENTION_DECODE_THREADS, attention_decode_params) { \
+        attention_decode_end<T, D>(p); \
+    }
 #define DECODE_BF16(D, KEYS) DECODE(bf16, D, KEYS)
 #define DECODE_F16(D, KEYS) DECODE(f16, D, KEYS)
 ATTENTION_DECODE_TILES(DECODE_BF16)

@@ -27,10 +27,11 @@ typedef struct attention_params {
     int32_t tiles, columns;           /* blocks along sq, and along d */
     int32_t bunch;                    /* heads whose tiles go together */
     float unit, spread;               /* a score is `unit` times what the softmax is taken of; spread = unit log2(e) */
-    float bend;                       /* scale/softcap: tanh of the product times this is taken first; 0: the product's sign is turned */
-    bool bends;                       /* either of that */
-    bool hides;                       /* some queries may see keys that their neighbours do not */
-    bool wide;                        /* 16 bytes of a row of q, k, v and o are one aligned access */
+    /* scale/softcap: tanh of the product times this is taken first; 0: the product's sign is turned */
+    float bend;
+    bool bends; /* either of that */
+    bool hides; /* some queries may see keys that their neighbours do not */
+    bool wide;  /* 16 bytes of a row of q, k, v and o are one aligned access */
 } attention_params;
 
 /* Few queries to many keys: tiles of up to 16 rows, `tokens` of `heads` each, that share a head of keys. */
@@ -46,8 +47,9 @@ typedef struct attention_backward_params {
     attention_tensor dout, q, k, v, o, lse, dq, dk, dv;
     attention_tensor delta; /* f32, as lse: dout.o of each row */
     int32_t tiles, columns; /* of this launch: blocks along sq or sk, and along d */
-    float bend, spread;     /* a score in powers of 2 is `spread` times the product, or times tanh(bend product) if that is not 0 */
-    bool wide;              /* 16 bytes of a row of any tensor but lse and delta are one aligned access */
+    /* a score in powers of 2 is `spread` times the product, or times tanh(bend product) if that is not 0 */
+    float bend, spread;
+    bool wide; /* 16 bytes of a row of any tensor but lse and delta are one aligned access */
 } attention_backward_params;
 
 /* Beside the tensors, in the workspace:
@@ -57,10 +59,13 @@ typedef struct attention_backward_params {
 typedef struct attention_backward_mma_params {
     attention_backward_params call; /* tiles: of queries; columns: tiles of keys */
     float *lift, *dq, *dkv;
-    int32_t *turns, *spoilt, *ticket, *astray; /* spoilt: tiles of keys with NaN or Inf in dk or dv; astray: offsets make no sense */
-    int32_t planes, bunch;                     /* parts of groups of heads of all batches; those whose queries are read at the same time */
-    int32_t parts, share;                      /* of a group; heads of each */
-    bool rises;                                /* tasks take keys in descending order and queries in ascending order, not the other way round */
+    /* spoilt: tiles of keys with NaN or Inf in dk or dv; astray: offsets make no sense */
+    int32_t *turns, *spoilt, *ticket, *astray;
+    /* parts of groups of heads of all batches; those whose queries are read at the same time */
+    int32_t planes, bunch;
+    int32_t parts, share; /* of a group; heads of each */
+    /* tasks take keys in descending order and queries in ascending order, not the other way round */
+    bool rises;
 } attention_backward_mma_params;
 
 enum {
@@ -76,13 +81,16 @@ enum { ATTENTION_DECODE_THREADS = 128 };
 /* Floats of a row's sums. */
 #define ATTENTION_DECODE_RECORD(D) ((D) + 4)
 
-/* The kernels by mma.sync: d, keys of a tile that is copied, matrices of 16 queries in a warp, and stages of a tile of keys and one of values. */
+/* The kernels by mma.sync: d, keys of a tile that is copied, matrices of 16 queries in a warp,
+ * and stages of a tile of keys and one of values. */
 #define ATTENTION_MMA_TILES(X) X(64, 64, 2, 2) X(128, 64, 2, 1) X(256, 64, 1, 1)
 /* Their shared memory: so many times 64 queries, and the stages. */
 #define ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) (2 * (D) * (ATTENTION_SIDE * (R) + 2 * (KEYS) * (STAGES)))
-/* Those of its gradient: a name, d, keys and queries of a tile, stages of these, and warps; and what needs no more than 99 KB of shared memory. */
+/* Those of its gradient: a name, d, keys and queries of a tile, stages of these, and warps;
+ * and what needs no more than 99 KB of shared memory. */
 #define ATTENTION_BACKWARD_MMA_TILES(X) X(mma, 64, 128, 128, 2, 8) X(mma, 128, 128, 64, 2, 8) X(mma, 256, 64, 64, 1, 8)
-#define ATTENTION_BACKWARD_SLIM_TILES(X) X(slim, 64, 128, 64, 2, 8) X(slim, 128, 64, 32, 2, 8) X(slim, 256, 32, 32, 1, 4)
+#define ATTENTION_BACKWARD_SLIM_TILES(X) \
+    X(slim, 64, 128, 64, 2, 8) X(slim, 128, 64, 32, 2, 8) X(slim, 256, 32, 32, 1, 4)
 /* Their shared memory: k and v; stages of q, dout and their two statistics; p and ds; what keys see. */
 #define ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES) \
     (4 * (D) * (KEYS) + (STAGES) * (QUERIES) * (4 * (D) + 8) + 4 * (QUERIES) * ((KEYS) < 64 ? 64 : (KEYS)) + 8 * (KEYS))

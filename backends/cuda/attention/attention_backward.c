@@ -9,43 +9,55 @@
 /* All but delta, tiles and columns. */
 static attention_backward_params tensors_of(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
-    const attention_problem at = attention_problem_of(call, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K,
-                                                      (attention_options){ args->scale, args->softcap, args->causal, args->window });
-    return (attention_backward_params){ .at = at,
-                                        .dout = attention_tokens_of(call, ATTENTION_BACKWARD_DOUT),
-                                        .q = attention_tokens_of(call, ATTENTION_BACKWARD_Q),
-                                        .k = attention_tokens_of(call, ATTENTION_BACKWARD_K),
-                                        .v = attention_tokens_of(call, ATTENTION_BACKWARD_V),
-                                        .o = attention_tokens_of(call, ATTENTION_BACKWARD_O),
-                                        .lse = attention_statistic_of(call, ATTENTION_BACKWARD_LSE),
-                                        .dq = attention_tokens_of(call, ATTENTION_BACKWARD_DQ),
-                                        .dk = attention_tokens_of(call, ATTENTION_BACKWARD_DK),
-                                        .dv = attention_tokens_of(call, ATTENTION_BACKWARD_DV),
-                                        .bend = at.softcap > 0 ? at.scale / at.softcap : 0,
-                                        .spread = (float)((at.softcap > 0 ? at.softcap : at.scale) * 0x1.71547652b82fep0),
-                                        .wide = simt_aligned(call, ATTENTION_BACKWARD_DOUT) && simt_aligned(call, ATTENTION_BACKWARD_Q) &&
-                                                simt_aligned(call, ATTENTION_BACKWARD_K) && simt_aligned(call, ATTENTION_BACKWARD_V) &&
-                                                simt_aligned(call, ATTENTION_BACKWARD_DQ) && simt_aligned(call, ATTENTION_BACKWARD_DK) &&
-                                                simt_aligned(call, ATTENTION_BACKWARD_DV) };
+    const attention_problem at =
+        attention_problem_of(call, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K,
+                             (attention_options){ args->scale, args->softcap, args->causal, args->window });
+    return (attention_backward_params){
+        .at = at,
+        .dout = attention_tokens_of(call, ATTENTION_BACKWARD_DOUT),
+        .q = attention_tokens_of(call, ATTENTION_BACKWARD_Q),
+        .k = attention_tokens_of(call, ATTENTION_BACKWARD_K),
+        .v = attention_tokens_of(call, ATTENTION_BACKWARD_V),
+        .o = attention_tokens_of(call, ATTENTION_BACKWARD_O),
+        .lse = attention_statistic_of(call, ATTENTION_BACKWARD_LSE),
+        .dq = attention_tokens_of(call, ATTENTION_BACKWARD_DQ),
+        .dk = attention_tokens_of(call, ATTENTION_BACKWARD_DK),
+        .dv = attention_tokens_of(call, ATTENTION_BACKWARD_DV),
+        .bend = at.softcap > 0 ? at.scale / at.softcap : 0,
+        .spread = (float)((at.softcap > 0 ? at.softcap : at.scale) * 0x1.71547652b82fep0),
+        .wide = simt_aligned(call, ATTENTION_BACKWARD_DOUT) && simt_aligned(call, ATTENTION_BACKWARD_Q) &&
+                simt_aligned(call, ATTENTION_BACKWARD_K) && simt_aligned(call, ATTENTION_BACKWARD_V) &&
+                simt_aligned(call, ATTENTION_BACKWARD_DQ) && simt_aligned(call, ATTENTION_BACKWARD_DK) &&
+                simt_aligned(call, ATTENTION_BACKWARD_DV)
+    };
 }
 
 static size_t workspace(const trine_call *call) {
-    return (size_t)(call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * call->dim[ATTENTION_DIM_SQ]) * sizeof(float);
+    return (size_t)(call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * call->dim[ATTENTION_DIM_SQ]) *
+           sizeof(float);
 }
 
 /* `step`: "queries" or "keys", of which there are `tokens` in each of `heads`. */
-static trine_status launch_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens, int64_t heads) {
+static trine_status launch_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens,
+                                int64_t heads) {
     const int width = p->at.d <= 64 ? 64 : 128;
     p->tiles = (int32_t)simt_blocks(tokens, ATTENTION_SIDE), p->columns = (int32_t)simt_blocks(p->at.d, width);
-    cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b, .threads = ATTENTION_THREADS, .alone = true, .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s_%d", step, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), width);
+    cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b,
+                           .threads = ATTENTION_THREADS,
+                           .alone = true,
+                           .params = p };
+    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s_%d", step,
+             trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), width);
     return cuda_launch_function(call, &launch);
 }
 
 static trine_status launch_delta(const trine_call *call, const attention_backward_params *p) {
     const int64_t rows = (int64_t)p->at.b * p->at.sq * p->at.h;
-    cuda_launch launch = { .blocks = simt_blocks(rows, ATTENTION_THREADS / 32), .threads = ATTENTION_THREADS, .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_backward_delta_%s", trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype));
+    cuda_launch launch = { .blocks = simt_blocks(rows, ATTENTION_THREADS / 32),
+                           .threads = ATTENTION_THREADS,
+                           .params = p };
+    snprintf(launch.name, sizeof launch.name, "attention_backward_delta_%s",
+             trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype));
     return cuda_launch_function(call, &launch);
 }
 
@@ -58,21 +70,24 @@ static trine_status launch_simt(const trine_call *call) {
     return status;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- tensor cores */
+/* ----------------------------------------------------------------------------------------------------- tensor cores */
 
 static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/* Heads of a group are divided where blocks would be too few for the device otherwise. The number of batches does not count: sums must not depend on it. */
+/* Heads of a group are divided where blocks would be too few for the device otherwise. The number of batches does not
+ * count: sums must not depend on it. */
 attention_backward_plan attention_backward_plan_of(const trine_call *call, attention_backward_tile tile, int turn) {
     const int64_t *dim = call->dim, h = dim[ATTENTION_DIM_H];
     attention_backward_plan p = { .tile = tile };
     enum { VECTOR = 8 }; /* elements of a row that a thread of the launch before has */
     p.rows = simt_blocks(dim[ATTENTION_DIM_SQ], tile.queries), p.queries = dim[ATTENTION_DIM_B] * h * p.rows,
     p.keys = simt_blocks(dim[ATTENTION_DIM_SK], tile.keys);
-    p.parts = p.keys * dim[ATTENTION_DIM_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_DIM_HK] : 1;
+    p.parts =
+        p.keys * dim[ATTENTION_DIM_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_DIM_HK] : 1;
     p.planes = dim[ATTENTION_DIM_B] * dim[ATTENTION_DIM_HK] * p.parts * (tile.d / tile.width);
     const int64_t floats = p.queries * tile.queries * tile.d;
-    p.begins = simt_blocks(floats / VECTOR + 1, ATTENTION_BACKWARD_ENDS), p.ends = p.queries + dim[ATTENTION_DIM_B] * dim[ATTENTION_DIM_HK] * p.keys;
+    p.begins = simt_blocks(floats / VECTOR + 1, ATTENTION_BACKWARD_ENDS),
+    p.ends = p.queries + dim[ATTENTION_DIM_B] * dim[ATTENTION_DIM_HK] * p.keys;
     p.delta = aligned(p.queries * tile.queries * 4), p.dq = 2 * p.delta, p.dkv = p.dq + floats * 4;
     p.turns = p.dkv + (p.parts > 1 ? p.planes * p.keys * 2 * tile.keys * tile.width * 4 : 0);
     p.spoilt = p.turns + (turn ? floats / turn : p.queries) * 4;
@@ -90,7 +105,8 @@ attention_backward_params attention_backward_params_of(const trine_call *call, c
 }
 
 const char *attention_backward_refuse_plan(const attention_backward_plan *p) {
-    return p->queries > INT32_MAX / 2 || p->planes * p->keys > INT32_MAX / 2 ? "more tiles than are counted in 32 bits" : NULL;
+    return p->queries > INT32_MAX / 2 || p->planes * p->keys > INT32_MAX / 2 ? "more tiles than are counted in 32 bits"
+                                                                             : NULL;
 }
 
 typedef struct tile {
@@ -98,7 +114,8 @@ typedef struct tile {
     attention_backward_tile of;
     int threads, shared;
 } tile;
-#define TILE(name, D, KEYS, QUERIES, STAGES, WARPS) { #name, { D, D, KEYS, QUERIES }, 32 * (WARPS), ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES) },
+#define TILE(name, D, KEYS, QUERIES, STAGES, WARPS) \
+    { #name, { D, D, KEYS, QUERIES }, 32 * (WARPS), ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES) },
 static const tile mma[] = { ATTENTION_BACKWARD_MMA_TILES(TILE) }, slim[] = { ATTENTION_BACKWARD_SLIM_TILES(TILE) };
 
 /* The first of a list that has the call's columns. */
@@ -107,22 +124,25 @@ static const tile *tile_of(const trine_call *call, const tile *list) {
     return list;
 }
 
-static attention_backward_plan plan_of(const trine_call *call, const tile *list) { return attention_backward_plan_of(call, tile_of(call, list)->of, 0); }
+static attention_backward_plan plan_of(const trine_call *call, const tile *list) {
+    return attention_backward_plan_of(call, tile_of(call, list)->of, 0);
+}
 
 static const char *refuse_tile(const trine_call *call, const tile *list) {
     const char *const reason = attention_backward_refuse_tiles(call);
     if (reason != NULL) return reason;
     const attention_backward_plan p = plan_of(call, list);
-    if (tile_of(call, list)->shared > ((const cuda_device *)call->device)->shared) return "a block cannot have as much shared memory";
+    if (tile_of(call, list)->shared > ((const cuda_device *)call->device)->shared)
+        return "a block cannot have as much shared memory";
     return attention_backward_refuse_plan(&p);
 }
 
-static trine_status launch_part(const trine_call *call, const attention_backward_mma_params *p, const tile *tile, const char *step, int64_t blocks,
-                                bool is_main) {
+static trine_status launch_part(const trine_call *call, const attention_backward_mma_params *p, const tile *tile,
+                                const char *step, int64_t blocks, bool is_main) {
     cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_BACKWARD_ENDS, .params = p };
     if (is_main) launch.threads = tile->threads, launch.shared = tile->shared, launch.alone = true;
-    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s%s_%d", tile->name, step, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype),
-             tile->of.d);
+    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s%s_%d", tile->name, step,
+             trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), tile->of.d);
     return cuda_launch_function(call, &launch);
 }
 
@@ -150,11 +170,13 @@ const char *attention_backward_refuse_tiles(const trine_call *call) {
 TILES(mma)
 TILES(slim)
 
-SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME "_sm90",
-                                       .refuse = attention_backward_sm90_refuse,
-                                       .workspace = attention_backward_sm90_workspace,
-                                       .launch = attention_backward_sm90_launch },
-                                     { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
-                                     { .name = SIMT_NAME "_mma_slim", .refuse = refuse_slim, .workspace = workspace_slim, .launch = launch_slim },
-                                     { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch_simt },
-                                     { 0 } };
+SIMT_KERNELS(attention_backward) = {
+    { .name = SIMT_NAME "_sm90",
+      .refuse = attention_backward_sm90_refuse,
+      .workspace = attention_backward_sm90_workspace,
+      .launch = attention_backward_sm90_launch },
+    { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
+    { .name = SIMT_NAME "_mma_slim", .refuse = refuse_slim, .workspace = workspace_slim, .launch = launch_slim },
+    { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch_simt },
+    { 0 }
+};

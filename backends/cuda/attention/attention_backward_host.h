@@ -25,18 +25,23 @@ attention_backward_plan attention_backward_plan_of(const trine_call *call, atten
 /* The tensors, and what the plan says of them. */
 attention_backward_params attention_backward_params_of(const trine_call *call, const attention_backward_plan *plan);
 
-/* The parameters that the kernels in one pass have in common. Of a bunch's planes some blocks of each read the same queries at nearly the same time. */
+/* The parameters that the kernels in one pass have in common. Of a bunch's planes some blocks of each read the same
+ * queries at nearly the same time. */
 enum { ATTENTION_BACKWARD_BUNCH = 16 };
 #define ATTENTION_BACKWARD_PASS(call_, plan) \
-    .call = attention_backward_params_of(call_, plan), .lift = attention_backward_part(call_, 0), .dq = attention_backward_part(call_, (plan)->dq), \
-    .dkv = attention_backward_part(call_, (plan)->dkv), .turns = attention_backward_part(call_, (plan)->turns), \
-    .spoilt = attention_backward_part(call_, (plan)->spoilt), .ticket = attention_backward_part(call_, (plan)->ticket), \
+    .call = attention_backward_params_of(call_, plan), .lift = attention_backward_part(call_, 0), \
+    .dq = attention_backward_part(call_, (plan)->dq), .dkv = attention_backward_part(call_, (plan)->dkv), \
+    .turns = attention_backward_part(call_, (plan)->turns), .spoilt = attention_backward_part(call_, (plan)->spoilt), \
+    .ticket = attention_backward_part(call_, (plan)->ticket), \
     .astray = attention_backward_part(call_, (plan)->astray), .planes = (int32_t)(plan)->planes, \
-    .bunch = (plan)->planes < ATTENTION_BACKWARD_BUNCH ? (int32_t)(plan)->planes : ATTENTION_BACKWARD_BUNCH, .parts = (int32_t)(plan)->parts, \
+    .bunch = (plan)->planes < ATTENTION_BACKWARD_BUNCH ? (int32_t)(plan)->planes : ATTENTION_BACKWARD_BUNCH, \
+    .parts = (int32_t)(plan)->parts, \
     .share = (int32_t)((call_)->dim[ATTENTION_DIM_H] / (call_)->dim[ATTENTION_DIM_HK] / (plan)->parts)
 
 /* The workspace from a byte on. */
-static inline void *attention_backward_part(const trine_call *call, int64_t from) { return (char *)call->workspace + from; }
+static inline void *attention_backward_part(const trine_call *call, int64_t from) {
+    return (char *)call->workspace + from;
+}
 
 /* NULL, or why it is too much. */
 const char *attention_backward_refuse_plan(const attention_backward_plan *plan);

@@ -1,21 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradient of attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256, in one pass and a fixed order.
+/* The gradient of attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256, in one pass and a fixed
+ * order.
  *
- * A block has a tile of keys and values in shared memory and goes over the tiles of queries that see any of them, in all heads of a group or in one. Its warps
- * divide each product anew: queries by keys of scores and dout.v, keys by columns of dv, which half of them hold in registers, and of dk, which the others do, and
- * queries by columns of dq; p and ds go through shared memory between these. dq is added to sums in memory once the block whose turn is before has added its own. Blocks take tasks by a counter,
- * so that one waits only for those that began before it: keys in ascending and queries in descending order, or the other way round.
+ * A block has a tile of keys and values in shared memory and goes over the tiles of queries that see any of them, in
+ * all heads of a group or in one. Its warps divide each product anew: queries by keys of scores and dout.v, keys by
+ * columns of dv, which half of them hold in registers, and of dk, which the others do, and queries by columns of dq; p
+ * and ds go through shared memory between these. dq is added to sums in memory once the block whose turn is before has
+ * added its own. Blocks take tasks by a counter, so that one waits only for those that began before it: keys in
+ * ascending and queries in descending order, or the other way round.
  *
- * NOTES. Floors: 10 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's; 128 bytes a clock of shared memory, of
- * which 128 matrices of 512 bytes for 320 products of a warp, at d 128, take 1.07 times as long as the products. Learned there, bf16, 16384 tokens, TFLOP/s:
- * - Two passes without turns, of 14 flops and with 16 rows to a warp, had 107, 151 and 87 at d 64, 128 and 256, s 4096; one pass has 259, 293 and 230.
- * - At d 128 tensor cores are busy in half of the clocks. Warps wait for products and matrices under way; barriers are 9 %, waiting for turns 1. Blocks of 4 warps
- *   and 64 keys, of which a processor has two, lost 5 to 19 %: they add to dq twice as often. Fewer bytes from shared memory help little: larger parts of dk or dv,
- *   for half of the warps, 3 to 5 % (144 matrices to 128); p, k and v in registers lost. Adding dq between other products gained 3 % at d 64, lost 3 at d 128.
- * - Under a causal mask all blocks of a head end at about the same time if they begin with the last queries; with the first ones, and the last keys first, a
- *   block follows the one before by a tile without waiting: s 1024 gained 37 % (d 64), 18 (128) and 16 (256), s 4096 11, 1 and -18. There the longest blocks
- *   come last, and of more than 32 tiles of keys that costs more.
- * - What is asked for each element, of the softcap or of who comes first, becomes a branch between all exponentials, or additions. */
+ * NOTES. Floors: 10 flops for each visible pair and column over the rate of mma.sync, on an H200 about 62 % of wgmma's;
+ * 128 bytes a clock of shared memory, of which 128 matrices of 512 bytes for 320 products of a warp, at d 128, take
+ * 1.07 times as long as the products. Learned there, bf16, 16384 tokens, TFLOP/s: - Two passes without turns, of 14
+ * flops and with 16 rows to a warp, had 107, 151 and 87 at d 64, 128 and 256, s 4096; one pass has 259, 293 and 230. -
+ * At d 128 tensor cores are busy in half of the clocks. Warps wait for products and matrices under way; barriers are 9
+ * %, waiting for turns 1. Blocks of 4 warps
+ *   and 64 keys, of which a processor has two, lost 5 to 19 %: they add to dq twice as often. Fewer bytes from shared
+ *     memory help little: larger parts of dk or dv, for half of the warps, 3 to 5 % (144 matrices to 128); p, k and v
+ *     in registers lost. Adding dq between other products gained 3 % at d 64, lost 3 at d 128.
+ * - Under a causal mask all blocks of a head end at about the same time if they begin with the last queries; with the
+ * first ones, and the last keys first, a
+ *   block follows the one before by a tile without waiting: s 1024 gained 37 % (d 64), 18 (128) and 16 (256), s 4096
+ *     11, 1 and -18. There the longest blocks come last, and of more than 32 tiles of keys that costs more.
+ * - What is asked for each element, of the softcap or of who comes first,
+ * becomes a branch between all exponentials, or additions. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 
@@ -25,7 +33,8 @@
 #include "attention_mma_products.h"
 
 /* The columns, keys and queries of tiles; stages of q and dout; and how many warps divide them. */
-template <class Type, int COLUMNS, int TILE_KEYS, int TILE_QUERIES, int DEPTH, int COUNT> struct attention_gradient_shape {
+template <class Type, int COLUMNS, int TILE_KEYS, int TILE_QUERIES, int DEPTH, int COUNT>
+struct attention_gradient_shape {
     using T = Type;
     enum {
         D = COLUMNS,
@@ -58,14 +67,16 @@ template <class Type, int COLUMNS, int TILE_KEYS, int TILE_QUERIES, int DEPTH, i
     static_assert((int)BYTES == ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES), "what the launch asks for");
 };
 
-/* Where a lane's elements of the sums of 16 rows and 64 columns are in memory: element e of block j of 8 columns is 128 j + 32 e further on. `row` and `column`
- * are the warp's first. */
+/* Where a lane's elements of the sums of 16 rows and 64 columns are in memory: element e of block j of 8 columns is 128
+ * j + 32 e further on. `row` and `column` are the warp's first. */
 template <int D> DEVICE float *attention_unit(float *tile, int row, int column) {
     return tile + (row / 16 * (D / 64) + column / 64) * 1024 + column % 64 * 16 + thread_index() % WARP;
 }
 
 /* From there, where element i of matrix m is. */
-template <int D> DEVICE int attention_unit_place(int m, int i) { return m * (D / 64 * 1024) + i / 32 * 1024 + i % 32 * 32; }
+template <int D> DEVICE int attention_unit_place(int m, int i) {
+    return m * (D / 64 * 1024) + i / 32 * 1024 + i % 32 * 32;
+}
 template <int D, int M, int N> DEVICE void attention_unit_put(float *to, const float (&sum)[M][N]) {
 #pragma unroll
     for (int m = 0; m < M; m++)
@@ -98,17 +109,23 @@ template <class Shape> struct attention_gradient_warps {
 
     DEVICE void copy_keys(const attention_gradient_place &at, int first) const {
         const int count = p.call.at.sk - first;
-        attention_copies<T, D, KEYS, Shape::THREADS>(p.call.k, at.batch, at.shared, p.call.at.d, p.call.wide).copy(memory, first, count);
-        attention_copies<T, D, KEYS, Shape::THREADS>(p.call.v, at.batch, at.shared, p.call.at.d, p.call.wide).copy(memory + Shape::VALUE, first, count);
+        attention_copies<T, D, KEYS, Shape::THREADS>(p.call.k, at.batch, at.shared, p.call.at.d, p.call.wide)
+            .copy(memory, first, count);
+        attention_copies<T, D, KEYS, Shape::THREADS>(p.call.v, at.batch, at.shared, p.call.at.d, p.call.wide)
+            .copy(memory + Shape::VALUE, first, count);
         for (int i = thread_index(); i < KEYS; i += Shape::THREADS)
             sights()[i] = i < count ? attention_queries_of(p.call.at, first + i) : attention_sight{ 0, 0 };
     }
     DEVICE void copy_queries(int batch, int head, int tile, int stage) const {
-        const int first = tile * QUERIES, count = p.call.at.sq - first, thread = thread_index(), which = thread / (QUERIES / 4);
-        attention_copies<T, D, QUERIES, Shape::THREADS>(p.call.q, batch, head, p.call.at.d, p.call.wide).copy(query(stage), first, count);
-        attention_copies<T, D, QUERIES, Shape::THREADS>(p.call.dout, batch, head, p.call.at.d, p.call.wide).copy(dout(stage), first, count);
+        const int first = tile * QUERIES, count = p.call.at.sq - first, thread = thread_index(),
+                  which = thread / (QUERIES / 4);
+        attention_copies<T, D, QUERIES, Shape::THREADS>(p.call.q, batch, head, p.call.at.d, p.call.wide)
+            .copy(query(stage), first, count);
+        attention_copies<T, D, QUERIES, Shape::THREADS>(p.call.dout, batch, head, p.call.at.d, p.call.wide)
+            .copy(dout(stage), first, count);
         if (which >= 2) return;
-        const float *const from = (which == 0 ? p.lift : (const float *)p.call.delta.data) + batch * p.call.delta.batch + head * p.call.delta.head + first;
+        const float *const from = (which == 0 ? p.lift : (const float *)p.call.delta.data) +
+                                  batch * p.call.delta.batch + head * p.call.delta.head + first;
         copy_bytes<16>(statistic(stage) + thread * 4, from + thread % (QUERIES / 4) * 4, 16);
     }
 
@@ -133,12 +150,14 @@ template <class Shape> struct attention_gradient_warps {
     }
     /* To shared memory, as rows of queries. */
     DEVICE void keep(char *to, const scores &s, float factor) const {
-        const int lane = thread_index() % WARP, base = attention_piece<QUERIES>(s_row() + lane / 4, s_key() / 8) + lane % 4 * 4;
+        const int lane = thread_index() % WARP,
+                  base = attention_piece<QUERIES>(s_row() + lane / 4, s_key() / 8) + lane % 4 * 4;
 #pragma unroll
         for (int m = 0; m < Shape::S_ROWS / 16; m++)
 #pragma unroll
             for (int i = 0; i < Shape::S_KEYS / 4; i++)
-                *(uint32_t *)(to + (base ^ (i / 2 << 4)) + (m * 16 + i % 2 * 8) * 128) = T::pair(s[m][2 * i] * factor, s[m][2 * i + 1] * factor);
+                *(uint32_t *)(to + (base ^ (i / 2 << 4)) + (m * 16 + i % 2 * 8) * 128) =
+                    T::pair(s[m][2 * i] * factor, s[m][2 * i + 1] * factor);
     }
 
     DEVICE static void read(statistics &x, const float *from) {
@@ -146,10 +165,13 @@ template <class Shape> struct attention_gradient_warps {
         for (int m = 0; m < Shape::S_ROWS / 16; m++) x[m][0] = from[row_of(m, 0)], x[m][1] = from[row_of(m, 1)];
     }
 
-    template <class Op> DEVICE static void each(Op op) { attention_mma_share<1, Shape::S_ROWS / 16, Shape::S_KEYS / 2>(0, op); }
+    template <class Op> DEVICE static void each(Op op) {
+        attention_mma_share<1, Shape::S_ROWS / 16, Shape::S_KEYS / 2>(0, op);
+    }
 
-    /* Scores and dout.v of a tile of queries become weights and changes in shared memory. Weights, 2^24 p, are found while dout.v is; those of BENT scores, whose
-     * tanh the changes ask for too, before that and once more behind it. */
+    /* Scores and dout.v of a tile of queries become weights and changes in shared memory. Weights, 2^24 p, are found
+     * while dout.v is; those of BENT scores, whose tanh the changes ask for too,
+     * before that and once more behind it. */
     template <bool BENT> DEVICE void find(int stage, int first, bool hide) const {
         enum { M = Shape::S_ROWS / 16, N = Shape::S_KEYS / 2, PRODUCTS = D / 16 * M * N / 8 };
         const attention_operand<QUERIES, false, Shape::S_ROWS> left(true, s_row());
@@ -168,10 +190,13 @@ template <class Shape> struct attention_gradient_warps {
             keep(memory + Shape::WEIGHT, w, factor);
             attention_mma_add<T, D / 16>(c, left, dout(stage), right, memory + Shape::VALUE);
             read(lift, statistic(stage)), read(delta, statistic(stage) + QUERIES);
-            each([&](int m, int i) { c[m][i] = weight(m, i) * ((c[m][i] - delta[m][i / 2 % 2]) * (fused(-s[m][i], s[m][i], 1.0f) * factor)); });
+            each([&](int m, int i) {
+                c[m][i] = weight(m, i) * ((c[m][i] - delta[m][i / 2 % 2]) * (fused(-s[m][i], s[m][i], 1.0f) * factor));
+            });
         } else {
-            attention_mma_add<T, D / 16>(c, left, dout(stage), right, memory + Shape::VALUE,
-                                         [&](int product) { attention_mma_share<PRODUCTS, M, N>(product, [&](int m, int i) { s[m][i] = weight(m, i); }); });
+            attention_mma_add<T, D / 16>(c, left, dout(stage), right, memory + Shape::VALUE, [&](int product) {
+                attention_mma_share<PRODUCTS, M, N>(product, [&](int m, int i) { s[m][i] = weight(m, i); });
+            });
             read(delta, statistic(stage) + QUERIES);
             if (hide) conceal(s, first);
             keep(memory + Shape::WEIGHT, s, factor);
@@ -184,8 +209,8 @@ template <class Shape> struct attention_gradient_warps {
     template <class Meanwhile> DEVICE void gather(columns &sum, int stage, const Meanwhile &meanwhile) const {
         const attention_operand<QUERIES, true, Shape::K_ROWS> left(true, k_row());
         const attention_operand<QUERIES, true, Shape::K_COLUMNS> right(false, k_column());
-        attention_mma_add<T, QUERIES / 16>(sum, left, memory + (has_dv() ? Shape::WEIGHT : Shape::CHANGE), right, has_dv() ? dout(stage) : query(stage),
-                                           meanwhile);
+        attention_mma_add<T, QUERIES / 16>(sum, left, memory + (has_dv() ? Shape::WEIGHT : Shape::CHANGE), right,
+                                           has_dv() ? dout(stage) : query(stage), meanwhile);
     }
     /* The warp's part of dq of the tile. */
     DEVICE void change(changes &dq) const {
@@ -193,17 +218,24 @@ template <class Shape> struct attention_gradient_warps {
         const attention_operand<KEYS, true, Shape::Q_COLUMNS> right(false, q_column());
         attention_mma_add<T, KEYS / 16>(dq, left, memory + Shape::CHANGE, right, memory);
     }
-    /* Weights and changes become parts of dk, dv and dq. Where warps have few columns of dk and dv they add dq to memory as they sum those; otherwise last, and
-     * where q and dout have one stage, the next ones are copied meanwhile. */
-    template <class Copy> DEVICE void sum_up(columns &sum, int stage, float *tile, bool is_first, const Copy &copy_next) const {
-        enum { M = Shape::Q_ROWS / 16, N = Shape::Q_COLUMNS / 2, PRODUCTS = QUERIES / 16 * Shape::K_ROWS / 16 * Shape::K_COLUMNS / 16 };
+    /* Weights and changes become parts of dk, dv and dq. Where warps have few columns of dk and dv they add dq to
+     * memory as they sum those; otherwise last, and where q and dout have one stage,
+     * the next ones are copied meanwhile. */
+    template <class Copy>
+    DEVICE void sum_up(columns &sum, int stage, float *tile, bool is_first, const Copy &copy_next) const {
+        enum {
+            M = Shape::Q_ROWS / 16,
+            N = Shape::Q_COLUMNS / 2,
+            PRODUCTS = QUERIES / 16 * Shape::K_ROWS / 16 * Shape::K_COLUMNS / 16
+        };
         changes dq = {};
         if constexpr (D == 64) {
             float *const to = attention_unit<D>(tile, q_row(), q_column());
             if (is_first) attention_unit_put<D>(to, dq);
             change(dq);
             gather(sum, stage, [&](int product) {
-                attention_mma_share<PRODUCTS, M, N>(product, [&](int m, int i) { memory_add(to + attention_unit_place<D>(m, i), dq[m][i]); });
+                attention_mma_share<PRODUCTS, M, N>(
+                    product, [&](int m, int i) { memory_add(to + attention_unit_place<D>(m, i), dq[m][i]); });
             });
         } else {
             gather(sum, stage, attention_nothing());
@@ -216,12 +248,15 @@ template <class Shape> struct attention_gradient_warps {
             if (is_first)
                 attention_unit_put<D>(to, dq);
             else
-                attention_mma_share<1, M, N>(0, [&](int m, int i) { memory_add(to + attention_unit_place<D>(m, i), dq[m][i]); });
+                attention_mma_share<1, M, N>(
+                    0, [&](int m, int i) { memory_add(to + attention_unit_place<D>(m, i), dq[m][i]); });
         }
     }
 
     /* The i-th tile of queries that a task goes over; and how many tasks add to dq of one before it does. */
-    DEVICE int tile_of(const attention_gradient_task &t, int i) const { return p.rises ? t.last - t.count + 1 + i : t.last - i; }
+    DEVICE int tile_of(const attention_gradient_task &t, int i) const {
+        return p.rises ? t.last - t.count + 1 + i : t.last - i;
+    }
     DEVICE int turn_of(const attention_gradient_task &t, int tile) const {
         const attention_sight keys = attention_tile_keys<Shape>(p.call.at, tile);
         return p.rises ? (keys.high - 1) / KEYS - t.tile : t.tile - keys.low / KEYS;
@@ -230,8 +265,11 @@ template <class Shape> struct attention_gradient_warps {
     DEVICE void run(const attention_gradient_task &t, const attention_gradient_place &at, columns &sum) const {
         const attention_problem &problem = p.call.at;
         const int key = t.tile * KEYS, end = lesser(key + KEYS, problem.sk), steps = t.count * p.share;
-        const attention_sight all = { attention_queries_of(problem, end - 1).low, end == key + KEYS ? attention_queries_of(problem, key).high : 0 };
-        const auto slot_of = [&](int head, int tile) { return ((int64_t)at.batch * problem.h + head) * p.call.tiles + tile; };
+        const attention_sight all = { attention_queries_of(problem, end - 1).low,
+                                      end == key + KEYS ? attention_queries_of(problem, key).high : 0 };
+        const auto slot_of = [&](int head, int tile) {
+            return ((int64_t)at.batch * problem.h + head) * p.call.tiles + tile;
+        };
         int head = at.head, i = 0, next_head = head, next = 0; /* the i-th tile of a head */
         const auto copy = [&](int step) {
             if (step < steps) {
@@ -289,8 +327,10 @@ template <class Shape> struct attention_gradient_warps {
             for (int r = 0; r < 2; r++) {
                 const int token = t.tile * KEYS + k_row() + m * 16 + r * 8 + thread_index() % WARP / 4;
                 const bool exists = token < p.call.at.sk;
-                attention_write_row<T, Shape::K_COLUMNS>(attention_row<T>(has_dv() ? p.call.dv : p.call.dk, at.batch, exists ? token : 0, at.shared) + column,
-                                                         sum[m], r, factor, false, columns, exists, p.call.wide);
+                attention_write_row<T, Shape::K_COLUMNS>(
+                    attention_row<T>(has_dv() ? p.call.dv : p.call.dk, at.batch, exists ? token : 0, at.shared) +
+                        column,
+                    sum[m], r, factor, false, columns, exists, p.call.wide);
                 spoilt |= exists && attention_spoilt(sum[m], r);
             }
         if (spoilt) p.spoilt[(int64_t)t.plane * p.call.columns + t.tile] = 1;
@@ -311,12 +351,14 @@ template <class Shape> DEVICE void attention_mma_gradient(const attention_backwa
     warps.end(t, at, sum);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------------- end */
+/* -------------------------------------------------------------------------------------------------------------- end */
 
-/* Rows of a warp's unit from sums in memory: of `parts` that are `step` floats apart. Notes those that are NaN or Inf. */
+/* Rows of a warp's unit from sums in memory: of `parts` that are `step` floats apart.
+ * Notes those that are NaN or Inf. */
 template <class T>
-DEVICE void attention_gradient_write_unit(const attention_tensor &t, int batch, int head, int first, int row, int column, const float *from, int parts,
-                                          int64_t step, float factor, int end, int columns, bool wide, int *again) {
+DEVICE void attention_gradient_write_unit(const attention_tensor &t, int batch, int head, int first, int row,
+                                          int column, const float *from, int parts, int64_t step, float factor, int end,
+                                          int columns, bool wide, int *again) {
     const int lane = thread_index() % WARP;
     float sum[32] = {};
 #pragma unroll 1
@@ -327,13 +369,15 @@ DEVICE void attention_gradient_write_unit(const attention_tensor &t, int batch, 
     for (int r = 0; r < 2; r++) {
         const int in = row + r * 8 + lane / 4, token = first + in;
         const bool exists = token < end;
-        attention_write_row<T, 64>(attention_row<T>(t, batch, exists ? token : 0, head) + column, sum, r, factor, false, columns - column, exists, wide);
+        attention_write_row<T, 64>(attention_row<T>(t, batch, exists ? token : 0, head) + column, sum, r, factor, false,
+                                   columns - column, exists, wide);
         if (exists && attention_spoilt(sum, r)) again[in] = 1;
     }
 }
 
 /* A block for each tile of queries of a head, and then of keys. */
-template <class T, int D, int KEYS, int QUERIES> DEVICE void attention_mma_gradient_end(const attention_backward_mma_params &p) {
+template <class T, int D, int KEYS, int QUERIES>
+DEVICE void attention_mma_gradient_end(const attention_backward_mma_params &p) {
     enum { WARPS = ATTENTION_BACKWARD_ENDS / WARP };
     SHARED int again[128];
     const attention_backward_params &call = p.call;
@@ -341,8 +385,10 @@ template <class T, int D, int KEYS, int QUERIES> DEVICE void attention_mma_gradi
     const int64_t slots = (int64_t)at.b * at.h * call.tiles;
     const bool of_queries = block_index() < slots;
     const int64_t slot = of_queries ? block_index() : block_index() - slots;
-    const int tiles = of_queries ? call.tiles : call.columns, heads = of_queries ? at.h : at.h / at.group, side = of_queries ? QUERIES : KEYS;
-    const int tile = (int)(slot % tiles), head = (int)(slot / tiles % heads), batch = (int)(slot / tiles / heads), first = tile * side;
+    const int tiles = of_queries ? call.tiles : call.columns, heads = of_queries ? at.h : at.h / at.group,
+              side = of_queries ? QUERIES : KEYS;
+    const int tile = (int)(slot % tiles), head = (int)(slot / tiles % heads), batch = (int)(slot / tiles / heads),
+              first = tile * side;
     const int end = of_queries ? at.sq : at.sk, warp = thread_index() / WARP;
     const float lift = attention_lift_of<T>::sum();
     if (thread_index() < 128) again[thread_index()] = 0;
@@ -353,16 +399,18 @@ template <class T, int D, int KEYS, int QUERIES> DEVICE void attention_mma_gradi
     if (of_queries) {
 #pragma unroll 1
         for (int unit = warp; unit < QUERIES / 16 * (D / 64); unit += WARPS)
-            attention_gradient_write_unit<T>(call.dq, batch, head, first, unit / (D / 64) * 16, unit % (D / 64) * 64, p.dq + slot * (QUERIES * D) + unit * 1024,
-                                             p.turns[slot] > 0, 0, at.scale * lift, at.sq, at.d, call.wide, again);
+            attention_gradient_write_unit<T>(call.dq, batch, head, first, unit / (D / 64) * 16, unit % (D / 64) * 64,
+                                             p.dq + slot * (QUERIES * D) + unit * 1024, p.turns[slot] > 0, 0,
+                                             at.scale * lift, at.sq, at.d, call.wide, again);
     } else if (summed) {
 #pragma unroll 1
         for (int unit = warp; unit < 2 * (KEYS / 16) * (D / 64); unit += WARPS) {
             const bool is_v = unit >= KEYS / 16 * (D / 64);
             const int in = is_v ? unit - KEYS / 16 * (D / 64) : unit;
-            attention_gradient_write_unit<T>(is_v ? call.dv : call.dk, batch, head, first, in / (D / 64) * 16, in % (D / 64) * 64,
-                                             p.dkv + own * (2 * KEYS * D) + unit * 1024, p.parts, (int64_t)call.columns * (2 * KEYS * D),
-                                             is_v ? lift : at.scale * lift, at.sk, at.d, call.wide, again);
+            attention_gradient_write_unit<T>(is_v ? call.dv : call.dk, batch, head, first, in / (D / 64) * 16,
+                                             in % (D / 64) * 64, p.dkv + own * (2 * KEYS * D) + unit * 1024, p.parts,
+                                             (int64_t)call.columns * (2 * KEYS * D), is_v ? lift : at.scale * lift,
+                                             at.sk, at.d, call.wide, again);
         }
     } else if (!all && !p.spoilt[own]) {
         return;

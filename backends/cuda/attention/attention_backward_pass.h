@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernels that find the gradient of attention in one pass share: what comes before, the division into tasks, and rows that are done again, one by one,
- * by what they see alone: those that come out as NaN or Inf, and all if offsets of sequences make no sense. */
+/* What the kernels that find the gradient of attention in one pass share: what comes before, the division into tasks,
+ * and rows that are done again, one by one, by what they see alone: those that come out as NaN or Inf, and all if
+ * offsets of sequences make no sense. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_PASS_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_PASS_H
 
 #include "attention_backward_simt.h"
 #include "attention_rows.h"
 
-/* p and ds are found times 2^24, so that what they are multiplied by counts even where p would be less than the smallest normal number. With bf16 the products
- * are of these, and sums are scaled at the end. */
+/* p and ds are found times 2^24, so that what they are multiplied by counts even where p would be less than the
+ * smallest normal number. With bf16 the products are of these, and sums are scaled at the end. */
 template <class T> struct attention_lift_of {
     static DEVICE float weight() { return 1 / ATTENTION_LIFT; } /* what p as operand is multiplied by */
     static DEVICE float sum() { return 1.0f; }                  /* and sums of it */
@@ -21,7 +22,8 @@ template <> struct attention_lift_of<bf16> {
 /* Do offsets leave tokens out, or go back? Asked by one block. */
 DEVICE bool attention_goes_astray(const attention_problem &p) {
     SHARED int astray;
-    if (thread_index() == 0) astray = p.nseq == 0 || p.cu_q[0] != 0 || p.cu_k[0] != 0 || p.cu_q[p.nseq] != p.sq || p.cu_k[p.nseq] != p.sk;
+    if (thread_index() == 0)
+        astray = p.nseq == 0 || p.cu_q[0] != 0 || p.cu_k[0] != 0 || p.cu_q[p.nseq] != p.sq || p.cu_k[p.nseq] != p.sk;
     sync_block();
     for (int i = thread_index(); i < p.nseq; i += ATTENTION_BACKWARD_ENDS)
         if (p.cu_q[i + 1] < p.cu_q[i] || p.cu_k[i + 1] < p.cu_k[i]) astray = 1;
@@ -33,7 +35,8 @@ DEVICE bool attention_goes_astray(const attention_problem &p) {
 template <class T, int D, int QUERIES, class Params> DEVICE void attention_gradient_begin(const Params &p) {
     enum { LANES = D / 8 };
     const attention_problem &at = p.call.at;
-    const int64_t thread = block_index() * ATTENTION_BACKWARD_ENDS + thread_index(), row = thread / LANES, rows = (int64_t)p.call.tiles * QUERIES;
+    const int64_t thread = block_index() * ATTENTION_BACKWARD_ENDS + thread_index(), row = thread / LANES,
+                  rows = (int64_t)p.call.tiles * QUERIES;
     for (int64_t i = thread; i < p.ticket - p.turns + 1; i += block_count() * ATTENTION_BACKWARD_ENDS) p.turns[i] = 0;
     if (block_index() == 0) {
         const bool astray = at.cu_q != nullptr && attention_goes_astray(at);
@@ -56,7 +59,7 @@ template <class T, int D, int QUERIES, class Params> DEVICE void attention_gradi
     ((float *)p.call.delta.data)[to] = sum;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- tasks */
+/* ------------------------------------------------------------------------------------------------------------ tasks */
 
 struct attention_gradient_task {
     int plane, tile, last, count; /* plane < 0: no more; tile: of keys; last and count of its tiles of queries */
@@ -64,11 +67,14 @@ struct attention_gradient_task {
 
 /* The keys that any query of a tile sees, and those between; both ends grow from tile to tile. */
 template <class Pipe> DEVICE attention_sight attention_tile_keys(const attention_problem &p, int tile) {
-    return { attention_keys_of(p, tile * Pipe::QUERIES).low, attention_keys_of(p, lesser((tile + 1) * Pipe::QUERIES, p.sq) - 1).high };
+    return { attention_keys_of(p, tile * Pipe::QUERIES).low,
+             attention_keys_of(p, lesser((tile + 1) * Pipe::QUERIES, p.sq) - 1).high };
 }
 
-/* The tiles of queries that have any of the keys from `first` on in that range. Where the keys' own sight ends is where the search begins. */
-template <class Pipe, class Params> DEVICE void attention_tiles_of(const Params &p, int first, attention_gradient_task *task_out) {
+/* The tiles of queries that have any of the keys from `first` on in that range.
+ * Where the keys' own sight ends is where the search begins. */
+template <class Pipe, class Params>
+DEVICE void attention_tiles_of(const Params &p, int first, attention_gradient_task *task_out) {
     const attention_problem &at = p.call.at;
     const int end = lesser(first + Pipe::KEYS, at.sk);
     int low = lesser(attention_queries_of(at, first).low / Pipe::QUERIES, p.call.tiles),
@@ -81,12 +87,14 @@ template <class Pipe, class Params> DEVICE void attention_tiles_of(const Params 
 }
 
 /* `rises`: keys in descending order. */
-template <class Pipe, class Params> DEVICE attention_gradient_task attention_gradient_task_of(const Params &p, int ticket, bool rises = false) {
+template <class Pipe, class Params>
+DEVICE attention_gradient_task attention_gradient_task_of(const Params &p, int ticket, bool rises = false) {
     const int section = ticket / (p.bunch * p.call.columns), first = section * p.bunch;
     if (*p.astray || first >= p.planes) return { -1, 0, 0, 0 };
     const int rest = ticket - first * p.call.columns, bunch = lesser(p.bunch, p.planes - first);
     if (rest / bunch >= p.call.columns) return { -1, 0, 0, 0 };
-    attention_gradient_task t = { first + rest % bunch, rises ? p.call.columns - 1 - rest / bunch : rest / bunch, 0, 0 };
+    attention_gradient_task t = { first + rest % bunch, rises ? p.call.columns - 1 - rest / bunch : rest / bunch, 0,
+                                  0 };
     attention_tiles_of<Pipe>(p, t.tile * Pipe::KEYS, &t);
     return t;
 }
@@ -95,12 +103,13 @@ template <class Pipe, class Params> DEVICE attention_gradient_task attention_gra
 struct attention_gradient_place {
     int batch, head, shared, part; /* head: the first of queries; shared: that of keys; part: of the columns */
 };
-template <class Pipe, class Params> DEVICE attention_gradient_place attention_gradient_place_of(const Params &p, int plane) {
+template <class Pipe, class Params>
+DEVICE attention_gradient_place attention_gradient_place_of(const Params &p, int plane) {
     const int heads = p.call.at.h / p.share, part = plane / Pipe::SPLIT, group = part % heads;
     return { part / heads, group * p.share, group / p.parts, plane % Pipe::SPLIT };
 }
 
-/* ------------------------------------------------------------------------------------------------------------------------------------------------------ rows */
+/* ------------------------------------------------------------------------------------------------------------- rows */
 
 /* Are sums of row r of the thread's NaN or Inf? */
 template <int N> DEVICE bool attention_spoilt(const float (&o)[N], int r) {
@@ -110,24 +119,30 @@ template <int N> DEVICE bool attention_spoilt(const float (&o)[N], int r) {
     return x != 0;
 }
 
-template <class T, int D> DEVICE bool attention_gradient_lost(const attention_backward_params &p, int batch, int head, int token) {
-    const typename T::bits *const dk = attention_row<T>(p.dk, batch, token, head), *const dv = attention_row<T>(p.dv, batch, token, head);
+template <class T, int D>
+DEVICE bool attention_gradient_lost(const attention_backward_params &p, int batch, int head, int token) {
+    const typename T::bits *const dk = attention_row<T>(p.dk, batch, token, head), *const dv = attention_row<T>(
+                                                                                       p.dv, batch, token, head);
     float x = 0;
     for (int c = thread_index() % WARP; c < p.at.d; c += WARP) x += T::get(dk[c]) * 0.0f + T::get(dv[c]) * 0.0f;
     return any_of_warp(x != 0);
 }
 
 /* One query's dq, by a warp, from what it sees alone. */
-template <class T, int D> DEVICE void attention_redo_query(const attention_backward_params &p, int batch, int head, int token) {
+template <class T, int D>
+DEVICE void attention_redo_query(const attention_backward_params &p, int batch, int head, int token) {
     const int lane = thread_index() % WARP, shared = head / p.at.group;
     const attention_query query = attention_query_of(p, batch, token, head);
-    const typename T::bits *const q = attention_row<T>(p.q, batch, token, head), *const dout = attention_row<T>(p.dout, batch, token, head);
+    const typename T::bits *const q = attention_row<T>(p.q, batch, token, head), *const dout = attention_row<T>(
+                                                                                     p.dout, batch, token, head);
     float dq[D / WARP] = {};
 #pragma unroll 1
     for (int key = query.sees.low; key < query.sees.high; key++) {
-        const typename T::bits *const k = attention_row<T>(p.k, batch, key, shared), *const v = attention_row<T>(p.v, batch, key, shared);
+        const typename T::bits *const k = attention_row<T>(p.k, batch, key, shared), *const v = attention_row<T>(
+                                                                                         p.v, batch, key, shared);
         float product = 0, change = 0;
-        for (int c = lane; c < p.at.d; c += WARP) product = fused(T::get(q[c]), T::get(k[c]), product), change = fused(T::get(dout[c]), T::get(v[c]), change);
+        for (int c = lane; c < p.at.d; c += WARP)
+            product = fused(T::get(q[c]), T::get(k[c]), product), change = fused(T::get(dout[c]), T::get(v[c]), change);
         const float ds = attention_pair_of(p.at, query, key, group_sum<WARP>(product), group_sum<WARP>(change)).ds;
 #pragma unroll
         for (int i = 0; i < D / WARP; i++)
@@ -137,33 +152,43 @@ template <class T, int D> DEVICE void attention_redo_query(const attention_backw
     sync_warp();
 #pragma unroll
     for (int i = 0; i < D / WARP; i++)
-        if (lane + i * WARP < p.at.d) to[lane + i * WARP] = T::put(query.sees.bad() ? not_a_number() : dq[i] * p.at.scale);
+        if (lane + i * WARP < p.at.d)
+            to[lane + i * WARP] = T::put(query.sees.bad() ? not_a_number() : dq[i] * p.at.scale);
 }
 
 /* COLUMNS of one key's dk and dv, by a warp, from what sees it alone. */
-template <class T, int COLUMNS> DEVICE void attention_redo_key(const attention_backward_params &p, const attention_place &at, int key) {
+template <class T, int COLUMNS>
+DEVICE void attention_redo_key(const attention_backward_params &p, const attention_place &at, int key) {
     const int lane = thread_index() % WARP;
     const attention_sight sees = attention_queries_of(p.at, key);
-    const typename T::bits *const k = attention_row<T>(p.k, at.batch, key, at.head), *const v = attention_row<T>(p.v, at.batch, key, at.head);
+    const typename T::bits *const k = attention_row<T>(p.k, at.batch, key, at.head), *const v = attention_row<T>(
+                                                                                         p.v, at.batch, key, at.head);
     float dk[COLUMNS / WARP] = {}, dv[COLUMNS / WARP] = {};
 #pragma unroll 1
     for (int head = at.head * p.at.group; head < (at.head + 1) * p.at.group; head++)
 #pragma unroll 1
         for (int token = sees.low; token < sees.high; token++) {
             const attention_query query = attention_query_of(p, at.batch, token, head);
-            const typename T::bits *const q = attention_row<T>(p.q, at.batch, token, head), *const dout = attention_row<T>(p.dout, at.batch, token, head);
+            const typename T::bits *const q = attention_row<T>(p.q, at.batch, token, head), *const dout =
+                                                                                                attention_row<T>(
+                                                                                                    p.dout, at.batch,
+                                                                                                    token, head);
             float product = 0, change = 0;
             if (!query.sees.has(key)) continue;
             for (int c = lane; c < p.at.d; c += WARP)
-                product = fused(T::get(q[c]), T::get(k[c]), product), change = fused(T::get(dout[c]), T::get(v[c]), change);
-            const attention_pair pair = attention_pair_of(p.at, query, key, group_sum<WARP>(product), group_sum<WARP>(change));
+                product = fused(T::get(q[c]), T::get(k[c]), product),
+                change = fused(T::get(dout[c]), T::get(v[c]), change);
+            const attention_pair pair =
+                attention_pair_of(p.at, query, key, group_sum<WARP>(product), group_sum<WARP>(change));
 #pragma unroll
             for (int i = 0; i < COLUMNS / WARP; i++) {
                 const int c = at.column + lane + i * WARP;
-                if (c < p.at.d) dk[i] = fused(pair.ds, T::get(q[c]), dk[i]), dv[i] = fused(pair.p, T::get(dout[c]), dv[i]);
+                if (c < p.at.d)
+                    dk[i] = fused(pair.ds, T::get(q[c]), dk[i]), dv[i] = fused(pair.p, T::get(dout[c]), dv[i]);
             }
         }
-    typename T::bits *const to_k = attention_row<T>(p.dk, at.batch, key, at.head), *const to_v = attention_row<T>(p.dv, at.batch, key, at.head);
+    typename T::bits *const to_k = attention_row<T>(p.dk, at.batch, key, at.head), *const to_v = attention_row<T>(
+                                                                                       p.dv, at.batch, key, at.head);
     sync_warp();
 #pragma unroll
     for (int i = 0; i < COLUMNS / WARP; i++) {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gradient of attention without tensor cores: any type, size and stride, in f32, in a fixed order.
  *
- * Three launches: the products dout.o; dq by blocks that have 64 queries of a head and go over the keys they see; dk and dv by blocks that have 64 keys and go
- * over the queries that see them, in all heads of the group. A block has up to 128 columns.
+ * Three launches: the products dout.o; dq by blocks that have 64 queries of a head and go over the keys they see; dk
+ * and dv by blocks that have 64 keys and go over the queries that see them, in all heads of the group. A block has up
+ * to 128 columns.
  *
- * NOTES. Floors: 14 flops for each visible pair and column, since scores and dout.v are found twice (more often with more than 128 columns), where one pass
- * that adds into dq needs 10 but has no fixed order; over 67 TFLOP/s (H200, f32, datasheet). */
+ * NOTES. Floors: 14 flops for each visible pair and column, since scores and dout.v are found twice (more often with
+ * more than 128 columns), where one pass that adds into dq needs 10 but has no fixed order;
+ * over 67 TFLOP/s (H200, f32, datasheet). */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_SIMT_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_SIMT_H
 
@@ -16,7 +18,8 @@ template <class T> DEVICE void attention_delta(const attention_backward_params &
     const int64_t row = block_index() * (ATTENTION_THREADS / WARP) + thread_index() / WARP;
     if (row >= (int64_t)p.at.b * p.at.sq * p.at.h) return;
     const int64_t head = row % p.at.h, token = row / p.at.h % p.at.sq, batch = row / p.at.h / p.at.sq;
-    const typename T::bits *const x = attention_row<T>(p.dout, batch, token, head), *const y = attention_row<T>(p.o, batch, token, head);
+    const typename T::bits *const x = attention_row<T>(p.dout, batch, token, head), *const y = attention_row<T>(
+                                                                                        p.o, batch, token, head);
     float sum = 0;
     for (int c = thread_index() % WARP; c < p.at.d; c += WARP) sum = fused(T::get(x[c]), T::get(y[c]), sum);
     sum = group_sum<WARP>(sum);
@@ -30,7 +33,8 @@ struct attention_query {
 };
 DEVICE attention_query attention_query_of(const attention_backward_params &p, int batch, int token, int head) {
     if (token >= p.at.sq) return { { 0, 0 }, 0, 0 };
-    const float lse = f32::get(*attention_row<f32>(p.lse, batch, token, head)), delta = f32::get(*attention_row<f32>(p.delta, batch, token, head));
+    const float lse = f32::get(*attention_row<f32>(p.lse, batch, token, head)),
+                delta = f32::get(*attention_row<f32>(p.delta, batch, token, head));
     return { lse == -infinity() ? attention_sight{ 0, 0 } : attention_keys_of(p.at, token), lse, delta };
 }
 
@@ -38,7 +42,8 @@ DEVICE attention_query attention_query_of(const attention_backward_params &p, in
 struct attention_pair {
     float p, ds;
 };
-DEVICE attention_pair attention_pair_of(const attention_problem &at, const attention_query &q, int key, float product, float change) {
+DEVICE attention_pair attention_pair_of(const attention_problem &at, const attention_query &q, int key, float product,
+                                        float change) {
     if (!q.sees.has(key)) return { 0, 0 };
     const attention_score s = attention_score_of(at, product);
     const float p = attention_lifted(s.z, q.lse);
@@ -46,8 +51,9 @@ DEVICE attention_pair attention_pair_of(const attention_problem &at, const atten
 }
 
 template <class T, int D>
-DEVICE void attention_store(const attention_tensor &to, int batch, int head, int first, int end, int column, int columns, const float (&sum)[D / 64][4][4],
-                            float factor, const attention_sight (&sees)[4]) {
+DEVICE void attention_store(const attention_tensor &to, int batch, int head, int first, int end, int column,
+                            int columns, const float (&sum)[D / 64][4][4], float factor,
+                            const attention_sight (&sees)[4]) {
     const int row0 = first + thread_index() / 16 * 4;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -66,7 +72,8 @@ DEVICE void attention_store(const attention_tensor &to, int batch, int head, int
 template <class T, int D> DEVICE void attention_queries(const attention_backward_params &p) {
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
     const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h);
-    const int row0 = at.first + thread_index() / 16 * 4, head = at.head / p.at.group, rows = lesser(ATTENTION_SIDE, p.at.sq - at.first);
+    const int row0 = at.first + thread_index() / 16 * 4, head = at.head / p.at.group,
+              rows = lesser(ATTENTION_SIDE, p.at.sq - at.first);
     attention_query query[4];
     attention_sight sees[4];
 #pragma unroll
@@ -75,7 +82,8 @@ template <class T, int D> DEVICE void attention_queries(const attention_backward
     float dq[D / 64][4][4] = {};
     for (int key = span.any.low; key < span.any.high; key += ATTENTION_SIDE) {
         const int keys = lesser(ATTENTION_SIDE, span.any.high - key);
-        const attention_lanes<T> q(p.q, at.batch, at.first, rows, at.head), dout(p.dout, at.batch, at.first, rows, at.head), k(p.k, at.batch, key, keys, head),
+        const attention_lanes<T> q(p.q, at.batch, at.first, rows, at.head),
+            dout(p.dout, at.batch, at.first, rows, at.head), k(p.k, at.batch, key, keys, head),
             v(p.v, at.batch, key, keys, head);
         float product[4][4] = {}, change[4][4] = {};
         attention_product(product, q, k, p.at.d, buffer);
@@ -83,7 +91,10 @@ template <class T, int D> DEVICE void attention_queries(const attention_backward
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) change[i][j] = attention_pair_of(p.at, query[i], key + thread_index() % 16 * 4 + j, product[i][j], change[i][j]).ds;
+            for (int j = 0; j < 4; j++)
+                change[i][j] =
+                    attention_pair_of(p.at, query[i], key + thread_index() % 16 * 4 + j, product[i][j], change[i][j])
+                        .ds;
         attention_put<true>(weights, change);
         const bool whole = span.all.low <= key && key + ATTENTION_SIDE <= span.all.high;
         attention_gather<D>(dq, weights, k, key, whole, sees, at.column, p.at.d, buffer);
@@ -95,22 +106,27 @@ template <class T, int D> DEVICE void attention_keys(const attention_backward_pa
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
     SHARED attention_sight rows[ATTENTION_SIDE];
     const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h / p.at.group);
-    const int down = thread_index() / 16 * 4, key0 = at.first + thread_index() % 16 * 4, keys = lesser(ATTENTION_SIDE, p.at.sk - at.first);
+    const int down = thread_index() / 16 * 4, key0 = at.first + thread_index() % 16 * 4,
+              keys = lesser(ATTENTION_SIDE, p.at.sk - at.first);
     attention_sight sees[4];
 #pragma unroll
-    for (int i = 0; i < 4; i++) sees[i] = at.first + down + i < p.at.sk ? attention_queries_of(p.at, at.first + down + i) : attention_sight{ 0, 0 };
+    for (int i = 0; i < 4; i++)
+        sees[i] =
+            at.first + down + i < p.at.sk ? attention_queries_of(p.at, at.first + down + i) : attention_sight{ 0, 0 };
     const attention_span span = attention_span_over(sees, at.first + down, p.at.sk);
     const attention_lanes<T> k(p.k, at.batch, at.first, keys, at.head), v(p.v, at.batch, at.first, keys, at.head);
     float dk[D / 64][4][4] = {}, dv[D / 64][4][4] = {};
     for (int head = at.head * p.at.group; head < (at.head + 1) * p.at.group; head++)
         for (int first = span.any.low; first < span.any.high; first += ATTENTION_SIDE) {
             const int count = lesser(ATTENTION_SIDE, span.any.high - first);
-            if (thread_index() < ATTENTION_SIDE) rows[thread_index()] = attention_query_of(p, at.batch, first + thread_index(), head).sees;
+            if (thread_index() < ATTENTION_SIDE)
+                rows[thread_index()] = attention_query_of(p, at.batch, first + thread_index(), head).sees;
             attention_query query[4];
 #pragma unroll
             for (int i = 0; i < 4; i++) query[i] = attention_query_of(p, at.batch, first + down + i, head);
             sync_block();
-            const attention_lanes<T> q(p.q, at.batch, first, count, head, rows), dout(p.dout, at.batch, first, count, head, rows);
+            const attention_lanes<T> q(p.q, at.batch, first, count, head, rows),
+                dout(p.dout, at.batch, first, count, head, rows);
             float product[4][4] = {}, change[4][4] = {};
             attention_product(product, q, k, p.at.d, buffer);
             attention_product(change, dout, v, p.at.d, buffer);
@@ -118,7 +134,8 @@ template <class T, int D> DEVICE void attention_keys(const attention_backward_pa
             for (int i = 0; i < 4; i++)
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
-                    const attention_pair pair = attention_pair_of(p.at, query[i], key0 + j, product[i][j], change[i][j]);
+                    const attention_pair pair =
+                        attention_pair_of(p.at, query[i], key0 + j, product[i][j], change[i][j]);
                     product[i][j] = pair.p, change[i][j] = pair.ds;
                 }
             const bool whole = span.all.low <= first && first + ATTENTION_SIDE <= span.all.high;

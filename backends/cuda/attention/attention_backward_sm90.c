@@ -12,7 +12,8 @@ typedef struct tile {
     attention_backward_tile of;
     int bytes;
 } tile;
-#define TILE(D, QUERIES) { { D, ATTENTION_BACKWARD_WIDTH(D), ATTENTION_BACKWARD_KEYS, QUERIES }, ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES) },
+#define TILE(D, QUERIES) \
+    { { D, ATTENTION_BACKWARD_WIDTH(D), ATTENTION_BACKWARD_KEYS, QUERIES }, ATTENTION_BACKWARD_SM90_BYTES(D, QUERIES) },
 static const tile tiles[] = { ATTENTION_BACKWARD_SM90_TILES(TILE) };
 
 /* The first that has the call's columns. */
@@ -33,15 +34,17 @@ const char *attention_backward_sm90_refuse(const trine_call *call) {
     const attention_backward_plan p = plan_of(call);
     const char *const much = attention_backward_refuse_plan(&p);
     if (much != NULL) return much;
-    return attention_sm90_refuse_tensors(call,
-                                         1u << ATTENTION_BACKWARD_DOUT | 1u << ATTENTION_BACKWARD_Q | 1u << ATTENTION_BACKWARD_K | 1u << ATTENTION_BACKWARD_V);
+    return attention_sm90_refuse_tensors(call, 1u << ATTENTION_BACKWARD_DOUT | 1u << ATTENTION_BACKWARD_Q |
+                                                   1u << ATTENTION_BACKWARD_K | 1u << ATTENTION_BACKWARD_V);
 }
 
 size_t attention_backward_sm90_workspace(const trine_call *call) { return (size_t)plan_of(call).bytes; }
 
-static trine_status launch_end(const trine_call *call, const attention_backward_sm90_params *p, int d, const char *which, int64_t blocks) {
+static trine_status launch_end(const trine_call *call, const attention_backward_sm90_params *p, int d,
+                               const char *which, int64_t blocks) {
     cuda_launch launch = { .part = CUDA_HOPPER, .blocks = blocks, .threads = ATTENTION_BACKWARD_ENDS, .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_backward_sm90_%s_%s_%d", which, trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), d);
+    snprintf(launch.name, sizeof launch.name, "attention_backward_sm90_%s_%s_%d", which,
+             trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), d);
     return cuda_launch_function(call, &launch);
 }
 
@@ -60,7 +63,8 @@ trine_status attention_backward_sm90_launch(const trine_call *call) {
                  { ATTENTION_BACKWARD_Q, queries, &p.q_map },
                  { ATTENTION_BACKWARD_K, keys, &p.k_map },
                  { ATTENTION_BACKWARD_V, keys, &p.v_map } };
-    for (int i = 0; i < 4 && status == TRINE_OK; i++) status = attention_sm90_encode(call, maps[i].tensor, maps[i].rows, maps[i].map, &p.moved[i]);
+    for (int i = 0; i < 4 && status == TRINE_OK; i++)
+        status = attention_sm90_encode(call, maps[i].tensor, maps[i].rows, maps[i].map, &p.moved[i]);
     cuda_leave(d, scope);
     const int64_t tasks = plan.planes * plan.keys;
     cuda_launch launch = { .part = CUDA_HOPPER,

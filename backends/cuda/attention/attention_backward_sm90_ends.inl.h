@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes before and after the gradient of attention for sm_90a: dout.o of each row, and sums in memory that become dq, and dk and dv where heads of a group
- * are divided. Rows that come out as NaN or Inf are done again, one by one, by what they see alone; and all rows, if offsets of sequences make no sense. */
+/* What comes before and after the gradient of attention for sm_90a: dout.o of each row, and sums in memory that become
+ * dq, and dk and dv where heads of a group are divided. Rows that come out as NaN or Inf are done again, one by one, by
+ * what they see alone; and all rows, if offsets of sequences make no sense. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_SM90_ENDS_INL_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_SM90_ENDS_INL_H
 
 #include "attention_backward_pass.h"
 #include "attention_backward_sm90.h"
 
-/* ------------------------------------------------------------------------------------------------------------------------- end */
+/* -------------------------------------------------------------------------------------------------------------- end */
 
 /* N sums of a thread as a warpgroup left them, of `parts` that are `step` floats apart. */
 template <int N> DEVICE void attention_gradient_add(float (&sum)[N], const float *from, int parts, int64_t step) {
@@ -17,7 +18,8 @@ template <int N> DEVICE void attention_gradient_add(float (&sum)[N], const float
     for (int part = 0; part < parts; part++)
 #pragma unroll
         for (int i = 0; i < N / 4; i++) {
-            const packed<float, 4> x = *(const packed<float, 4> *)(from + part * step + (i * 128 + thread_index() % 128) * 4);
+            const packed<float, 4> x =
+                *(const packed<float, 4> *)(from + part * step + (i * 128 + thread_index() % 128) * 4);
 #pragma unroll
             for (int e = 0; e < 4; e++) sum[4 * i + e] += x.v[e];
         }
@@ -25,28 +27,34 @@ template <int N> DEVICE void attention_gradient_add(float (&sum)[N], const float
 
 /* Writes the thread's rows `row` and row + 8 of a tile from token `first` on, and notes those that are NaN or Inf. */
 template <class T, int COLUMNS>
-DEVICE void attention_gradient_write(const attention_tensor &t, int batch, int head, int first, int row, int column, const float (&sum)[COLUMNS / 2],
-                                     float factor, int end, int columns, bool wide, int *again) {
+DEVICE void attention_gradient_write(const attention_tensor &t, int batch, int head, int first, int row, int column,
+                                     const float (&sum)[COLUMNS / 2], float factor, int end, int columns, bool wide,
+                                     int *again) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const int token = first + row + r * 8;
         const bool exists = token < end;
-        attention_write_row<T, COLUMNS>(attention_row<T>(t, batch, exists ? token : 0, head) + column, sum, r, factor, false, columns - column, exists, wide);
+        attention_write_row<T, COLUMNS>(attention_row<T>(t, batch, exists ? token : 0, head) + column, sum, r, factor,
+                                        false, columns - column, exists, wide);
         if (exists && attention_spoilt(sum, r)) again[row + r * 8] = 1;
     }
 }
 
-template <class T, int D, int QUERIES> DEVICE void attention_gradient_end_queries(const attention_backward_sm90_params &p, int64_t slot, int *again) {
+template <class T, int D, int QUERIES>
+DEVICE void attention_gradient_end_queries(const attention_backward_sm90_params &p, int64_t slot, int *again) {
     enum { WIDTH = ATTENTION_BACKWARD_WIDTH(D), SPLIT = D / WIDTH };
     const attention_problem &at = p.call.at;
-    const int tile = (int)(slot % p.call.tiles), head = (int)(slot / p.call.tiles % at.h), batch = (int)(slot / p.call.tiles / at.h), first = tile * QUERIES;
-    const int group = thread_index() / 128, row = (QUERIES == 128 ? group * 64 : 0) + thread_index() % 128 / WARP * 16 + thread_index() % WARP / 4;
+    const int tile = (int)(slot % p.call.tiles), head = (int)(slot / p.call.tiles % at.h),
+              batch = (int)(slot / p.call.tiles / at.h), first = tile * QUERIES;
+    const int group = thread_index() / 128,
+              row = (QUERIES == 128 ? group * 64 : 0) + thread_index() % 128 / WARP * 16 + thread_index() % WARP / 4;
 #pragma unroll 1
     for (int part = 0; part < SPLIT; part++) {
         const int64_t unit = (slot * SPLIT + part) * 2 + group;
         float dq[32];
         attention_gradient_add(dq, p.dq + unit * 4096, p.turns[SPLIT > 1 ? unit : slot] > 0, 0);
-        attention_gradient_write<T, 64>(p.call.dq, batch, head, first, row, WIDTH == 128 ? part * WIDTH + group * 64 : 0, dq,
+        attention_gradient_write<T, 64>(p.call.dq, batch, head, first, row,
+                                        WIDTH == 128 ? part * WIDTH + group * 64 : 0, dq,
                                         at.scale * attention_lift_of<T>::sum(), at.sq, at.d, p.call.wide, again);
     }
     sync_block();
@@ -55,11 +63,14 @@ template <class T, int D, int QUERIES> DEVICE void attention_gradient_end_querie
         if (again[r] || *p.astray) attention_redo_query<T, D>(p.call, batch, head, first + r);
 }
 
-template <class T, int D> DEVICE void attention_gradient_end_keys(const attention_backward_sm90_params &p, int64_t slot, int *again) {
+template <class T, int D>
+DEVICE void attention_gradient_end_keys(const attention_backward_sm90_params &p, int64_t slot, int *again) {
     enum { KEYS = ATTENTION_BACKWARD_KEYS, WIDTH = ATTENTION_BACKWARD_WIDTH(D), SPLIT = D / WIDTH };
     const attention_problem &at = p.call.at;
-    const int heads = at.h / at.group, tile = (int)(slot % p.call.columns), head = (int)(slot / p.call.columns % heads), first = tile * KEYS;
-    const int batch = (int)(slot / p.call.columns / heads), row = thread_index() / WARP * 16 + thread_index() % WARP / 4;
+    const int heads = at.h / at.group, tile = (int)(slot % p.call.columns), head = (int)(slot / p.call.columns % heads),
+              first = tile * KEYS;
+    const int batch = (int)(slot / p.call.columns / heads),
+              row = thread_index() / WARP * 16 + thread_index() % WARP / 4;
     const bool summed = p.parts > 1 && !*p.astray;
     const int64_t plane = (slot - tile) * p.parts * SPLIT, step = (int64_t)p.call.columns * SPLIT * (2 * KEYS * WIDTH);
     bool spoilt = *p.astray;
@@ -75,9 +86,11 @@ template <class T, int D> DEVICE void attention_gradient_end_keys(const attentio
         const float lift = attention_lift_of<T>::sum();
         float sum[WIDTH / 2];
         attention_gradient_add(sum, from, p.parts, step);
-        attention_gradient_write<T, WIDTH>(p.call.dk, batch, head, first, row, column, sum, at.scale * lift, at.sk, at.d, p.call.wide, again);
+        attention_gradient_write<T, WIDTH>(p.call.dk, batch, head, first, row, column, sum, at.scale * lift, at.sk,
+                                           at.d, p.call.wide, again);
         attention_gradient_add(sum, from + KEYS * WIDTH, p.parts, step);
-        attention_gradient_write<T, WIDTH>(p.call.dv, batch, head, first, row, column, sum, lift, at.sk, at.d, p.call.wide, again);
+        attention_gradient_write<T, WIDTH>(p.call.dv, batch, head, first, row, column, sum, lift, at.sk, at.d,
+                                           p.call.wide, again);
     }
     if (!summed && !spoilt) return;
     sync_block();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What serves the consumers of attention's gradient for sm_90a: shared memory and its barriers, tasks, the producer of tiles, the writer of dq. */
+/* What serves the consumers of attention's gradient for sm_90a: shared memory and its barriers, tasks, the producer of
+ * tiles, the writer of dq. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_SM90_FEED_INL_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_SM90_FEED_INL_H
 
@@ -18,8 +19,9 @@ template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_p
         KEYS = ATTENTION_BACKWARD_KEYS,
         OWN = WIDTH / 64, /* panels of 64 columns: the block's */
         PANELS = D / 64,
-        STAGES = 2,                /* of the block's columns of q; of the others one */
-        DEEP = SPLIT == 1,         /* dout has as many stages, and dq two slots of its own; otherwise one, through which dq goes as well */
+        STAGES = 2, /* of the block's columns of q; of the others one */
+        /* dout has as many stages, and dq two slots of its own; otherwise one, through which dq goes as well */
+        DEEP = SPLIT == 1,
         SLOTS = DEEP ? STAGES : 1, /* of dout, ds and dq */
         KEY_PANEL = KEYS * 128,
         QUERY_PANEL = QUERIES * 128,
@@ -81,21 +83,24 @@ template <class Type, int COLUMNS, int TILE_QUERIES> struct attention_gradient_p
         barrier_init(key_full(), producers), barrier_init(value_full(), producers), barrier_init(keys_empty(), 2);
         barrier_init(task_full(), producers), barrier_init(task_empty(), 2 * WARPGROUP + 2 + producers);
         barrier_init(others_full(), producers), barrier_init(others_empty(), 2);
-        for (int i = SUM_BARRIERS; i < DOUT_BARRIERS; i += 2) barrier_init(barrier(i), UNIT / SUM * 4), barrier_init(barrier(i + 1), 1);
-        for (int i = DOUT_BARRIERS; i < QUERY_BARRIERS + 2 * STAGES; i += 2) barrier_init(barrier(i), producers), barrier_init(barrier(i + 1), 2);
+        for (int i = SUM_BARRIERS; i < DOUT_BARRIERS; i += 2)
+            barrier_init(barrier(i), UNIT / SUM * 4), barrier_init(barrier(i + 1), 1);
+        for (int i = DOUT_BARRIERS; i < QUERY_BARRIERS + 2 * STAGES; i += 2)
+            barrier_init(barrier(i), producers), barrier_init(barrier(i + 1), 2);
         barriers_made();
     }
 
     DEVICE attention_gradient_task next_task() {
         barrier_wait(task_full(), tasks % 2);
         tasks++;
-        const attention_gradient_task t = { shared_load(task()), shared_load(task() + 4), shared_load(task() + 8), shared_load(task() + 12) };
+        const attention_gradient_task t = { shared_load(task()), shared_load(task() + 4), shared_load(task() + 8),
+                                            shared_load(task() + 12) };
         barrier_arrive_here(task_empty());
         return t;
     }
 };
 
-/* ------------------------------------------------------------------------------------------------------------------- producer */
+/* --------------------------------------------------------------------------------------------------------- producer */
 
 /* Whoever calls this is one thread, or a warp if anything is moved BY_HAND. */
 template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
@@ -104,29 +109,34 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
 
     DEVICE bool leads() const { return !BY_HAND || thread_index() == 0; }
 
-    /* ROWS tokens and COUNT panels of a tensor, from panel `first_panel` on; `which`: its place in `moved`. `more`: bytes that other copies bring. */
+    /* ROWS tokens and COUNT panels of a tensor, from panel `first_panel` on; `which`: its place in `moved`. `more`:
+     * bytes that other copies bring. */
     template <int ROWS, int COUNT>
-    DEVICE void tile(uint32_t to, uint32_t full, const tensor_map *map, const attention_tensor &t, int which, int batch, int first, int end, int head,
-                     int first_panel, int more) {
+    DEVICE void tile(uint32_t to, uint32_t full, const tensor_map *map, const attention_tensor &t, int which, int batch,
+                     int first, int end, int head, int first_panel, int more) {
         const bool moved = BY_HAND && p.moved[which];
         if constexpr (BY_HAND)
             if (moved) {
                 attention_tensor from = t;
                 from.data = (typename Pipe::T::bits *)t.data + first_panel * 64;
-                attention_move<typename Pipe::T, COUNT * 64, ROWS, WARP>(to, from, batch, first, end, head, p.call.at.d - first_panel * 64);
+                attention_move<typename Pipe::T, COUNT * 64, ROWS, WARP>(to, from, batch, first, end, head,
+                                                                         p.call.at.d - first_panel * 64);
                 copies_see();
             }
         if (!leads()) return barrier_arrive_here(full);
         barrier_expect(full, (moved ? 0 : ROWS * 128 * COUNT) + more);
-        for (int i = 0; i < COUNT && !moved; i++) copy_box(to + i * ROWS * 128, map, full, (first_panel + i) * 64, first, head, batch);
+        for (int i = 0; i < COUNT && !moved; i++)
+            copy_box(to + i * ROWS * 128, map, full, (first_panel + i) * 64, first, head, batch);
     }
 
     DEVICE void keys(const attention_gradient_place &at, int first, bool values) {
         enum { KEYS = Pipe::KEYS, PANELS = Pipe::PANELS };
         if (values)
-            tile<KEYS, PANELS>(pipe.memory + Pipe::VALUE, pipe.value_full(), &p.v_map, p.call.v, 3, at.batch, first, p.call.at.sk, at.shared, 0, 0);
+            tile<KEYS, PANELS>(pipe.memory + Pipe::VALUE, pipe.value_full(), &p.v_map, p.call.v, 3, at.batch, first,
+                               p.call.at.sk, at.shared, 0, 0);
         else
-            tile<KEYS, PANELS>(pipe.memory, pipe.key_full(), &p.k_map, p.call.k, 2, at.batch, first, p.call.at.sk, at.shared, 0, 0);
+            tile<KEYS, PANELS>(pipe.memory, pipe.key_full(), &p.k_map, p.call.k, 2, at.batch, first, p.call.at.sk,
+                               at.shared, 0, 0);
     }
 
     /* lift or delta of the tile's queries, before the tile itself. */
@@ -142,11 +152,12 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
         enum { QUERIES = Pipe::QUERIES, OWN = Pipe::OWN };
         barrier_wait(pipe.query_empty(), pipe.parity() ^ 1);
         const int bytes = statistic(pipe.lifts(), pipe.query_full(), lift);
-        tile<QUERIES, OWN>(pipe.query(), pipe.query_full(), &p.q_map, p.call.q, 1, at.batch, first, p.call.at.sq, head, at.part * OWN, bytes);
+        tile<QUERIES, OWN>(pipe.query(), pipe.query_full(), &p.q_map, p.call.q, 1, at.batch, first, p.call.at.sq, head,
+                           at.part * OWN, bytes);
         if constexpr (Pipe::SPLIT > 1) {
             barrier_wait(pipe.others_empty(), pipe.slot_parity() ^ 1);
-            tile<QUERIES, OWN>(pipe.memory + Pipe::OTHERS, pipe.others_full(), &p.q_map, p.call.q, 1, at.batch, first, p.call.at.sq, head, (1 - at.part) * OWN,
-                               0);
+            tile<QUERIES, OWN>(pipe.memory + Pipe::OTHERS, pipe.others_full(), &p.q_map, p.call.q, 1, at.batch, first,
+                               p.call.at.sq, head, (1 - at.part) * OWN, 0);
         }
     }
     DEVICE void douts(const attention_gradient_place &at, int head, int first, const float *delta) {
@@ -154,9 +165,11 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
         if constexpr (Pipe::DEEP)
             barrier_wait(pipe.dout_empty(), pipe.slot_parity() ^ 1);
         else
-            barrier_wait(pipe.sum_empty(0), pipe.slot_parity() ^ 1), barrier_wait(pipe.sum_empty(1), pipe.slot_parity() ^ 1);
+            barrier_wait(pipe.sum_empty(0), pipe.slot_parity() ^ 1),
+                barrier_wait(pipe.sum_empty(1), pipe.slot_parity() ^ 1);
         const int bytes = statistic(pipe.deltas(), pipe.dout_full(), delta);
-        tile<QUERIES, Pipe::PANELS>(pipe.dout(), pipe.dout_full(), &p.dout_map, p.call.dout, 0, at.batch, first, p.call.at.sq, head, 0, bytes);
+        tile<QUERIES, Pipe::PANELS>(pipe.dout(), pipe.dout_full(), &p.dout_map, p.call.dout, 0, at.batch, first,
+                                    p.call.at.sq, head, 0, bytes);
     }
 
     DEVICE void run_task(const attention_gradient_task &t) {
@@ -194,10 +207,13 @@ template <class Pipe, bool BY_HAND> struct attention_gradient_producer {
     }
 };
 
-/* --------------------------------------------------------------------------------------------------------------------- writer */
+/* ----------------------------------------------------------------------------------------------------------- writer */
 
-/* One thread of two: adds dq of every other tile, or that of one consumer, to the sums in memory; the first to come to a sum writes it. */
-template <class Pipe> DEVICE void attention_gradient_write_one(const attention_backward_sm90_params &p, const Pipe &pipe, int64_t unit, int turn, int writer) {
+/* One thread of two: adds dq of every other tile, or that of one consumer, to the sums in memory;
+ * the first to come to a sum writes it. */
+template <class Pipe>
+DEVICE void attention_gradient_write_one(const attention_backward_sm90_params &p, const Pipe &pipe, int64_t unit,
+                                         int turn, int writer) {
     float *const to = p.dq + unit * (Pipe::UNIT / 4);
     turn_wait(p.turns + unit, turn);
     copies_see_memory();
@@ -211,7 +227,8 @@ template <class Pipe> DEVICE void attention_gradient_write_one(const attention_b
     copy_out_done();
     turn_pass(p.turns + unit);
 }
-template <class Pipe> DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, Pipe &pipe, int writer) {
+template <class Pipe>
+DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, Pipe &pipe, int writer) {
     const attention_problem &at = p.call.at;
 #pragma unroll 1
     for (;;) {
@@ -225,7 +242,8 @@ template <class Pipe> DEVICE void attention_gradient_writer(const attention_back
                 const int64_t slot = ((int64_t)place.batch * at.h + head) * p.call.tiles + tile;
                 const int turn = t.tile - attention_keys_of(at, tile * Pipe::QUERIES).low / Pipe::KEYS;
                 if (Pipe::DEEP && pipe.stage() != writer) continue;
-                attention_gradient_write_one(p, pipe, Pipe::DEEP ? slot : (slot * Pipe::SPLIT + place.part) * 2 + writer, turn, writer);
+                attention_gradient_write_one(
+                    p, pipe, Pipe::DEEP ? slot : (slot * Pipe::SPLIT + place.part) * 2 + writer, turn, writer);
             }
     }
 }

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention of few queries to many keys, as in decoding: bf16 and f16, d up to 128, by the tensor cores of sm_80.
  *
- * A tile is up to 16 queries that share a head of keys: heads of its group, and tokens. Its keys are split between blocks, and further between the four warps
- * of each, which read them from memory to the registers that products take them from, without shared memory: keys and values for the next step are asked for as
- * soon as those at hand are multiplied. Elements of d are summed in the order in which a thread's 16 bytes have them. Sums of warps, and then of blocks, are
- * added in a fixed order; if there is one block to a tile it ends the tile's rows itself, otherwise a second launch does.
+ * A tile is up to 16 queries that share a head of keys: heads of its group, and tokens. Its keys are split between
+ * blocks, and further between the four warps of each, which read them from memory to the registers that products take
+ * them from, without shared memory: keys and values for the next step are asked for as soon as those at hand are
+ * multiplied. Elements of d are summed in the order in which a thread's 16 bytes have them. Sums of warps, and then of
+ * blocks, are added in a fixed order; if there is one block to a tile it ends the tile's rows itself, otherwise a
+ * second launch does.
  *
- * NOTES. Floor: keys and values once. On an H200, which copies at 4.27 TB/s, 64 sequences of 8192 keys (8 heads, d 128, bf16) are read at 4.28, of 1024 at
- * 3.69. Without requests of 256 bytes, and with the heads of a sequence's keys far apart in the order of blocks, it was 3.70 and 3.14. */
+ * NOTES. Floor: keys and values once. On an H200, which copies at 4.27 TB/s, 64 sequences of 8192 keys (8 heads, d 128,
+ * bf16) are read at 4.28, of 1024 at 3.69. Without requests of 256 bytes, and with the heads of a sequence's keys far
+ * apart in the order of blocks, it was 3.70 and 3.14. */
 #ifndef TRINE_CUDA_ATTENTION_DECODE_H
 #define TRINE_CUDA_ATTENTION_DECODE_H
 
@@ -21,8 +24,8 @@ struct attention_decode_tile {
     int number; /* among all */
 };
 DEVICE attention_decode_tile attention_decode_tile_of(const attention_decode_params &p, int tile) {
-    const int heads = p.call.at.h / p.call.at.group, plane = tile / p.row_tiles, row_tile = tile - plane * p.row_tiles, batch = plane / heads,
-              token = row_tile / p.head_tiles;
+    const int heads = p.call.at.h / p.call.at.group, plane = tile / p.row_tiles, row_tile = tile - plane * p.row_tiles,
+              batch = plane / heads, token = row_tile / p.head_tiles;
     return { batch, plane - batch * heads, token * p.tokens, (row_tile - token * p.head_tiles) * p.heads, tile };
 }
 
@@ -31,14 +34,16 @@ struct attention_decode_row {
     int token, head;
     bool exists;
 };
-DEVICE attention_decode_row attention_decode_row_of(const attention_decode_params &p, const attention_decode_tile &t, int row) {
+DEVICE attention_decode_row attention_decode_row_of(const attention_decode_params &p, const attention_decode_tile &t,
+                                                    int row) {
     const int step = row / p.heads, head = t.first + row - step * p.heads, token = t.token + step;
     const bool exists = step < p.tokens && token < p.call.at.sq && head < p.call.at.group;
     return { exists ? token : t.token, t.head * p.call.at.group + (exists ? head : t.first), exists };
 }
 
 /* 16 bytes at columns `column` to column + 7 of a row; zeros if it is not there, and beyond the last column. */
-template <class T, bool WIDE> DEVICE void attention_decode_read(uint32_t (&x)[4], const typename T::bits *row, int column, int columns, bool there) {
+template <class T, bool WIDE>
+DEVICE void attention_decode_read(uint32_t (&x)[4], const typename T::bits *row, int column, int columns, bool there) {
     if constexpr (WIDE) {
         const packed<uint32_t, 4> piece = load_once_if(there && column < columns, row + column);
 #pragma unroll
@@ -53,8 +58,9 @@ template <class T, bool WIDE> DEVICE void attention_decode_read(uint32_t (&x)[4]
     }
 }
 
-/* A warp's part of a tile. Thread 4 g + c has rows g and g + 8 of the queries; keys g of each 8, their columns 8 c to 8 c + 7 of each 32; and of values rows
- * 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 of each 16, their columns 8 g to 8 g + 7 of each 64. So it gets columns 16 c to 16 c + 15 of each 64 of the sums. */
+/* A warp's part of a tile. Thread 4 g + c has rows g and g + 8 of the queries; keys g of each 8, their columns 8 c to 8
+ * c + 7 of each 32; and of values rows 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 of each 16, their columns 8 g to 8 g + 7 of
+ * each 64. So it gets columns 16 c to 16 c + 15 of each 64 of the sums. */
 template <class T, int D, int KEYS> struct attention_decode_warp {
     using Bits = typename T::bits;
     uint32_t q[D / 32][2][4], k[KEYS / 8][D / 32][4], v[KEYS / 16][D / 64][4][4];
@@ -65,8 +71,9 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
     int columns;
 
     DEVICE attention_decode_warp(const attention_params &p, const attention_decode_tile &t)
-        : rows(attention_rows_none()), keys(attention_row<T>(p.k, t.batch, 0, t.head)), values(attention_row<T>(p.v, t.batch, 0, t.head)), key_step(p.k.token),
-          value_step(p.v.token), columns(p.at.d) {
+        : rows(attention_rows_none()), keys(attention_row<T>(p.k, t.batch, 0, t.head)),
+          values(attention_row<T>(p.v, t.batch, 0, t.head)), key_step(p.k.token), value_step(p.v.token),
+          columns(p.at.d) {
 #pragma unroll
         for (int i = 0; i < D / 2; i++) o[i] = 0;
     }
@@ -77,7 +84,8 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
             const attention_decode_row row = attention_decode_row_of(p, t, thread_index() % WARP / 4 + r * 8);
             const Bits *const from = attention_row<T>(p.call.q, t.batch, row.token, row.head);
 #pragma unroll
-            for (int i = 0; i < D / 32; i++) attention_decode_read<T, WIDE>(q[i][r], from, i * 32 + thread_index() % 4 * 8, columns, row.exists);
+            for (int i = 0; i < D / 32; i++)
+                attention_decode_read<T, WIDE>(q[i][r], from, i * 32 + thread_index() % 4 * 8, columns, row.exists);
         }
     }
     template <bool WIDE> DEVICE void read_keys(int first, int end) {
@@ -86,7 +94,8 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
             const int key = first + i * 8 + thread_index() % WARP / 4;
 #pragma unroll
             for (int j = 0; j < D / 32; j++)
-                attention_decode_read<T, WIDE>(k[i][j], keys + key * key_step, j * 32 + thread_index() % 4 * 8, columns, key < end);
+                attention_decode_read<T, WIDE>(k[i][j], keys + key * key_step, j * 32 + thread_index() % 4 * 8, columns,
+                                               key < end);
         }
     }
     template <bool WIDE> DEVICE void read_values(int first, int end) {
@@ -97,7 +106,8 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
                 const int key = first + i * 16 + thread_index() % 4 * 2 + e % 2 + e / 2 * 8;
 #pragma unroll
                 for (int j = 0; j < D / 64; j++)
-                    attention_decode_read<T, WIDE>(v[i][j][e], values + key * value_step, j * 64 + thread_index() % WARP / 4 * 8, columns, key < end);
+                    attention_decode_read<T, WIDE>(v[i][j][e], values + key * value_step,
+                                                   j * 64 + thread_index() % WARP / 4 * 8, columns, key < end);
             }
     }
 
@@ -129,7 +139,8 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
                 uint32_t b[2];
 #pragma unroll
                 for (int h = 0; h < 2; h++)
-                    b[h] = n % 2 ? x[2 * h][word] >> 16 | (x[2 * h + 1][word] & 0xffff0000u) : (x[2 * h][word] & 0xffffu) | x[2 * h + 1][word] << 16;
+                    b[h] = n % 2 ? x[2 * h][word] >> 16 | (x[2 * h + 1][word] & 0xffff0000u)
+                                 : (x[2 * h][word] & 0xffffu) | x[2 * h + 1][word] << 16;
                 float four[4];
 #pragma unroll
                 for (int e = 0; e < 4; e++) four[e] = o[n * 4 + e];
@@ -142,7 +153,8 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
 
     /* Keys from `first` to below `end`, a step in so many. */
     template <bool WIDE>
-    DEVICE void run(const attention_decode_params &p, const attention_decode_tile &t, int first, int end, int step, const attention_sight &all) {
+    DEVICE void run(const attention_decode_params &p, const attention_decode_tile &t, int first, int end, int step,
+                    const attention_sight &all) {
         if (first >= end) return;
         read_keys<WIDE>(first, end);
         read_values<WIDE>(first, end);
@@ -167,7 +179,8 @@ template <int D> struct attention_decode_sums {
     float o[D / WARP], top, sum, reach; /* lane l has columns l, l + 32, ... */
 
     /* That of `count` parts, whose records are so far apart; by a warp. */
-    DEVICE attention_decode_sums(const float *parts, int count, int64_t step, float spread) : top(-infinity()), sum(0), reach(0) {
+    DEVICE attention_decode_sums(const float *parts, int count, int64_t step, float spread)
+        : top(-infinity()), sum(0), reach(0) {
 #pragma unroll
         for (int i = 0; i < D / WARP; i++) o[i] = 0;
 #pragma unroll 8
@@ -202,8 +215,11 @@ template <int D> struct attention_decode_sums {
             if (column < p.at.d) to[column] = T::put(none ? 0.0f : o[i] * factor);
         }
         if (p.lse.data && thread_index() % WARP == 0)
-            *attention_row<f32>(p.lse, batch, row.token, row.head) = f32::put(bad ? not_a_number() : none ? -infinity() : fused(top, p.unit, log_of(sum)));
-        if (any_of_warp(!bad && (reach > FAR || (!none && spoilt != 0)))) attention_redo<T, D>(p, batch, row.head, row.token);
+            *attention_row<f32>(p.lse, batch, row.token, row.head) = f32::put(bad    ? not_a_number()
+                                                                              : none ? -infinity()
+                                                                                     : fused(top, p.unit, log_of(sum)));
+        if (any_of_warp(!bad && (reach > FAR || (!none && spoilt != 0))))
+            attention_redo<T, D>(p, batch, row.head, row.token);
     }
 };
 
@@ -214,7 +230,8 @@ template <class T, int D, int KEYS> DEVICE void attention_decode(const attention
     SHARED float sums[ATTENTION_DECODE_WARPS][16][RECORD];
     const int warp = thread_index() / WARP, lane = thread_index() % WARP;
     /* Tiles of the same keys are neighbours, and so are heads, whose keys lie side by side. */
-    const int block = (int)block_index(), across = p.row_tiles * (p.call.at.h / p.call.at.group), slice = block / across, batch = slice / p.parts;
+    const int block = (int)block_index(), across = p.row_tiles * (p.call.at.h / p.call.at.group),
+              slice = block / across, batch = slice / p.parts;
     const int part = slice - batch * p.parts;
     const attention_decode_tile t = attention_decode_tile_of(p, batch * across + block - slice * across);
     attention_decode_warp<T, D, KEYS> mine(p.call, t);
@@ -228,10 +245,14 @@ template <class T, int D, int KEYS> DEVICE void attention_decode(const attention
         span = { { lesser(span.any.low, more.any.low), greater(span.any.high, more.any.high) },
                  { greater(span.all.low, more.all.low), lesser(span.all.high, more.all.high) } };
     }
-    const attention_sight any = { group_combine<WARP>(span.any.low, attention_least()), group_combine<WARP>(span.any.high, attention_most()) };
-    const attention_sight all = { group_combine<WARP>(span.all.low, attention_most()), group_combine<WARP>(span.all.high, attention_least()) };
-    const int count = greater(any.high - any.low, 0), own = (int)(((count + p.parts - 1) / p.parts + STEP - 1) / STEP) * STEP;
-    const int first = count == 0 ? 0 : any.low + lesser(part * own, count), end = count == 0 ? 0 : any.low + lesser((part + 1) * own, count);
+    const attention_sight any = { group_combine<WARP>(span.any.low, attention_least()),
+                                  group_combine<WARP>(span.any.high, attention_most()) };
+    const attention_sight all = { group_combine<WARP>(span.all.low, attention_most()),
+                                  group_combine<WARP>(span.all.high, attention_least()) };
+    const int count = greater(any.high - any.low, 0),
+              own = (int)(((count + p.parts - 1) / p.parts + STEP - 1) / STEP) * STEP;
+    const int first = count == 0 ? 0 : any.low + lesser(part * own, count),
+              end = count == 0 ? 0 : any.low + lesser((part + 1) * own, count);
     if (p.call.wide && p.call.at.d % 8 == 0)
         mine.template run<true>(p, t, first + warp * KEYS, end, STEP, all);
     else
@@ -269,7 +290,8 @@ template <class T, int D> DEVICE void attention_decode_end(const attention_decod
     const attention_decode_tile t = attention_decode_tile_of(p, (int)block_index() / BLOCKS);
     const attention_decode_row row = attention_decode_row_of(p, t, i);
     if (!row.exists) return;
-    attention_decode_sums<D>(p.sums + ((int64_t)t.number * p.parts * 16 + i) * RECORD, p.parts, 16 * RECORD, p.call.spread)
+    attention_decode_sums<D>(p.sums + ((int64_t)t.number * p.parts * 16 + i) * RECORD, p.parts, 16 * RECORD,
+                             p.call.spread)
         .template end<T>(p.call, t.batch, row);
 }
 

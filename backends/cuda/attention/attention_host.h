@@ -27,6 +27,7 @@ attention_params attention_params_of(const trine_call *call);
 
 /* Why no kernel here can run the call; NULL if one can. */
 const char *attention_refuse(const trine_call *call);
-const char *attention_refuse_tiles(const trine_call *call, float scale, float softcap); /* likewise, none of tensor cores */
+/* likewise, none of tensor cores */
+const char *attention_refuse_tiles(const trine_call *call, float scale, float softcap);
 
 #endif

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention by the tensor cores of sm_80 and later: bf16 and f16, d up to 256.
  *
- * Each of a block's 4 warps has 32 queries of a head, 16 beyond 128 columns, with their sums of o and a tile of scores in registers: what is read of keys and
- * values serves two products. Beyond 64 columns values are copied while scores of 64 keys are found, and the next keys while those are multiplied; up to 64 there
- * is room for two tiles. Rows lie in panels of 128 bytes in which piece c of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank. Keys go
- * from the last to the first.
+ * Each of a block's 4 warps has 32 queries of a head, 16 beyond 128 columns, with their sums of o and a tile of scores
+ * in registers: what is read of keys and values serves two products. Beyond 64 columns values are copied while scores
+ * of 64 keys are found, and the next keys while those are multiplied; up to 64 there is room for two tiles. Rows lie in
+ * panels of 128 bytes in which piece c of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank.
+ * Keys go from the last to the first.
  *
- * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, 637 TFLOP/s on an H200; an exponential for each pair, 16 a clock and
- * processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows to a warp, 16 with 16.
- * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 330, 383, 314 and 310, 356, 316. With 16 rows to a warp, an address
- * for each matrix read and for each piece copied, it was 159, 148 and 135: registers spilt. One offset for all reads, from which a matrix is a flip of bits and
- * a constant away, freed them; 32 rows then gained 10 % (d 64) and 20 (d 128). Where a warp has 32 rows, o scaled only when it must be gained 12 % (d 128) and 2
- * (d 64), two tiles 4 (d 64), q read ahead and copies without questions 2 and 5; at d 256, where a warp has 16, these lost 2 to 5. Weights found between products
- * gained 1 to 2. Two tiles gain nothing more at d 128, and would lose a block of two where shared memory is 164 KB; tiles of 32 or 48 keys lost 4. */
+ * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, 637 TFLOP/s on an H200; an
+ * exponential for each pair, 16 a clock and processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows
+ * to a warp, 16 with 16.
+ * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 330, 383, 314 and 310,
+ * 356, 316. With 16 rows to a warp, an address for each matrix read and for each piece copied, it was 159, 148 and 135:
+ * registers spilt. One offset for all reads, from which a matrix is a flip of bits and a constant away, freed them; 32
+ * rows then gained 10 % (d 64) and 20 (d 128). Where a warp has 32 rows, o scaled only when it must be gained 12 % (d
+ * 128) and 2 (d 64), two tiles 4 (d 64), q read ahead and copies without questions 2 and 5; at d 256, where a warp has
+ * 16, these lost 2 to 5. Weights found between products gained 1 to 2. Two tiles gain nothing more at d 128, and would
+ * lose a block of two where shared memory is 164 KB; tiles of 32 or 48 keys lost 4. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H
 #define TRINE_CUDA_ATTENTION_MMA_H
 
@@ -22,9 +26,12 @@
 #include "attention_tile.h"
 
 /* Where piece c of 16 bytes of a row is, in panels of so many rows. */
-template <int ROWS> DEVICE int attention_piece(int row, int c) { return c / 8 * ROWS * 128 + row * 128 + ((c % 8 ^ row % 8) << 4); }
+template <int ROWS> DEVICE int attention_piece(int row, int c) {
+    return c / 8 * ROWS * 128 + row * 128 + ((c % 8 ^ row % 8) << 4);
+}
 
-/* Copies ROWS rows of a head, of D columns; rows beyond `count`, and columns beyond the last, are 0. A thread has the same pieces of every so many rows. */
+/* Copies ROWS rows of a head, of D columns; rows beyond `count`, and columns beyond the last, are 0. A thread has the
+ * same pieces of every so many rows. */
 template <class T, int D, int ROWS, int THREADS = ATTENTION_MMA_THREADS> struct attention_copies {
     using Bits = typename T::bits;
     enum { PIECES = D < 128 ? D / 8 : 16, STEP = THREADS / PIECES, COUNT = ROWS / STEP };
@@ -35,7 +42,8 @@ template <class T, int D, int ROWS, int THREADS = ATTENTION_MMA_THREADS> struct 
 
     DEVICE attention_copies(const attention_tensor &t, int batch, int head, int d, bool is_wide) {
         const int piece = thread_index() % PIECES;
-        row = thread_index() / PIECES, place = attention_piece<ROWS>(row, piece), columns = d - piece * 8, wide = is_wide, whole = is_wide && d == D;
+        row = thread_index() / PIECES, place = attention_piece<ROWS>(row, piece), columns = d - piece * 8,
+        wide = is_wide, whole = is_wide && d == D;
         at = attention_row<T>(t, batch, 0, head) + piece * 8, step = t.token;
     }
 
@@ -66,18 +74,21 @@ template <class T, int D, int ROWS, int THREADS = ATTENTION_MMA_THREADS> struct 
 #pragma unroll
         for (int i = 0; i < COUNT; i++, from += STEP * step)
 #pragma unroll
-            for (int c = 0; c < D / 8; c += PIECES) copy_bytes<16>(to + place + c / 8 * ROWS * 128 + i * STEP * 128, from + c * 8, 16);
+            for (int c = 0; c < D / 8; c += PIECES)
+                copy_bytes<16>(to + place + c / 8 * ROWS * 128 + i * STEP * 128, from + c * 8, 16);
     }
 };
 
-/* Where a thread reads its row of the matrices of 16 rows and 16 columns in panels of ROWS, from `row` and `column` on: as the left operand or as the right one,
- * whose lanes are the rows, or the columns if they are ACROSS. Steps of columns flip bits of the piece or change the panel. */
+/* Where a thread reads its row of the matrices of 16 rows and 16 columns in panels of ROWS, from `row` and `column` on:
+ * as the left operand or as the right one, whose lanes are the rows, or the columns if they are ACROSS. Steps of
+ * columns flip bits of the piece or change the panel. */
 template <int ROWS, bool ACROSS> struct attention_view {
     int base;
 
     DEVICE attention_view(bool is_left, int row = 0, int column = 0) {
         const int lane = thread_index() % WARP, low = lane / 8 % 2, high = lane / 16;
-        base = attention_piece<ROWS>(row + (is_left != ACROSS ? low : high) * 8 + lane % 8, column / 8 + (is_left != ACROSS ? high : low));
+        base = attention_piece<ROWS>(row + (is_left != ACROSS ? low : high) * 8 + lane % 8,
+                                     column / 8 + (is_left != ACROSS ? high : low));
     }
     DEVICE void load(uint32_t (&r)[4], const char *from, int row, int column) const {
         load_matrices<ACROSS>(r, from + (base ^ column / 16 % 4 << 5) + column / 64 * (ROWS * 128) + row * 128);
@@ -97,7 +108,8 @@ template <class T> DEVICE void attention_multiply(float *sum, const uint32_t (&a
     }
 }
 
-/* Fragments of q, 16 R rows of ROWS from the warp's first on: held, or read again from shared memory for each tile, one step ahead where R is 2. */
+/* Fragments of q, 16 R rows of ROWS from the warp's first on: held, or read again from shared memory for each tile, one
+ * step ahead where R is 2. */
 template <int D, int ROWS, int R, bool HELD> struct attention_left_operand {
     static constexpr bool IS_HELD = HELD, AHEAD = R > 1;
     enum { COUNT = HELD ? D / 16 : AHEAD ? 2 : 1 };
@@ -118,7 +130,8 @@ template <int D, int ROWS, int R, bool HELD> struct attention_left_operand {
 };
 
 /* s = q k^T, 16 R rows of the warp by KEYS; both are read one step ahead. */
-template <class T, int D, int KEYS, int R, class Left> DEVICE void attention_mma_scores(float (&s)[R][KEYS / 2], Left &left, const char *k) {
+template <class T, int D, int KEYS, int R, class Left>
+DEVICE void attention_mma_scores(float (&s)[R][KEYS / 2], Left &left, const char *k) {
     const attention_view<KEYS, false> right(false);
     uint32_t b[2][4];
 #pragma unroll
@@ -143,8 +156,10 @@ template <class T, int D, int KEYS, int R, class Left> DEVICE void attention_mma
     }
 }
 
-/* o += w v, by D columns of v, which are read one step ahead; weight(r, i) is word i of row r of w, found 16 keys ahead, between products. */
-template <class T, int D, int KEYS, int R, class Weight> DEVICE void attention_mma_values(float (&o)[R][D / 2], const Weight &weight, const char *v) {
+/* o += w v, by D columns of v, which are read one step ahead; weight(r, i) is word i of row r of w, found 16 keys
+ * ahead, between products. */
+template <class T, int D, int KEYS, int R, class Weight>
+DEVICE void attention_mma_values(float (&o)[R][D / 2], const Weight &weight, const char *v) {
     const attention_view<KEYS, true> right(false);
     uint32_t a[2][R][4], b[2][4];
     right.load(b[0], v, 0, 0);
@@ -181,9 +196,10 @@ DEVICE void attention_mma_raise(attention_rows &rows, const float (&top)[2], flo
     }
 }
 
-/* Weights may be up to 2^8, not 1, so that the sums before seldom have to be scaled: when one of a row's scores exceeds its base by more, all rows of the warp get
- * their largest score as base. Until then no thread need know another's. */
-template <int R, int N, int M> DEVICE void attention_mma_keep_up(const float (&s)[R][N], attention_rows (&rows)[R], float (&o)[R][M], float spread) {
+/* Weights may be up to 2^8, not 1, so that the sums before seldom have to be scaled: when one of a row's scores exceeds
+ * its base by more, all rows of the warp get their largest score as base. Until then no thread need know another's. */
+template <int R, int N, int M>
+DEVICE void attention_mma_keep_up(const float (&s)[R][N], attention_rows (&rows)[R], float (&o)[R][M], float spread) {
     const float MOST = 8;
     float top[R][2];
     bool exceeds = false;
@@ -212,8 +228,9 @@ template <int R, int N, int M> DEVICE void attention_mma_keep_up(const float (&s
     }
 }
 
-/* Tiles of keys and their values on their way, from the last to the first. With one stage values come while scores are found, and the next keys while values are
- * multiplied; with two the next tile comes meanwhile, and the block meets once for a tile. */
+/* Tiles of keys and their values on their way, from the last to the first. With one stage values come while scores are
+ * found, and the next keys while values are multiplied; with two the next tile comes meanwhile,
+ * and the block meets once for a tile. */
 template <class T, int D, int KEYS, int STAGES> struct attention_mma_feed {
     enum { HALF = KEYS * 2 * D };
     const attention_copies<T, D, KEYS> keys, values;
@@ -221,10 +238,13 @@ template <class T, int D, int KEYS, int STAGES> struct attention_mma_feed {
     int first, end; /* keys */
 
     DEVICE attention_mma_feed(const attention_params &p, int batch, int head, char *memory, int first_key, int end_key)
-        : keys(p.k, batch, head, p.at.d, p.wide), values(p.v, batch, head, p.at.d, p.wide), ring(memory), first(first_key), end(end_key) {}
+        : keys(p.k, batch, head, p.at.d, p.wide), values(p.v, batch, head, p.at.d, p.wide), ring(memory),
+          first(first_key), end(end_key) {}
     DEVICE char *stage(int tile) const { return STAGES == 1 ? ring : ring + tile % 2 * 2 * HALF; }
     DEVICE void copy_keys(int tile) const { keys.copy(stage(tile), first + tile * KEYS, end - first - tile * KEYS); }
-    DEVICE void copy_values(int tile) const { values.copy(stage(tile) + HALF, first + tile * KEYS, end - first - tile * KEYS); }
+    DEVICE void copy_values(int tile) const {
+        values.copy(stage(tile) + HALF, first + tile * KEYS, end - first - tile * KEYS);
+    }
 
     DEVICE void begin(int tile) const {
         copy_keys(tile);
@@ -252,11 +272,12 @@ template <class T, int D, int KEYS, int STAGES> struct attention_mma_feed {
     }
 };
 
-/* A block's tile of queries of a head. Heads go in bunches; in a bunch the last tiles, which see most under a causal mask, come first. */
+/* A block's tile of queries of a head. Heads go in bunches; in a bunch the last tiles,
+ * which see most under a causal mask, come first. */
 DEVICE attention_place attention_mma_place(const attention_params &p, int side) {
     const int planes = p.at.b * p.at.h, before = (int)(block_index() / ((int64_t)p.bunch * p.tiles)) * p.bunch;
-    const int rest = (int)(block_index() - (int64_t)before * p.tiles), high = lesser(p.bunch, planes - before), tile = rest / high,
-              plane = before + rest - tile * high;
+    const int rest = (int)(block_index() - (int64_t)before * p.tiles), high = lesser(p.bunch, planes - before),
+              tile = rest / high, plane = before + rest - tile * high;
     return { plane / p.at.h, plane % p.at.h, (p.tiles - 1 - tile) * side, 0 };
 }
 
@@ -265,9 +286,11 @@ template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void at
     char *const q = launch_memory();
     const attention_place at = attention_mma_place(p, ROWS);
     const int row = at.first + thread_index() / WARP * 16 * R + thread_index() % WARP / 4, count = p.at.sq - at.first;
-    const attention_sight first = attention_keys_of(p.at, at.first), last = attention_keys_of(p.at, at.first + lesser(count, ROWS) - 1);
+    const attention_sight first = attention_keys_of(p.at, at.first),
+                          last = attention_keys_of(p.at, at.first + lesser(count, ROWS) - 1);
     const int tiles = (greater(last.high - first.low, 0) + KEYS - 1) / KEYS;
-    const attention_mma_feed<T, D, KEYS, STAGES> feed(p, at.batch, at.head / p.at.group, q + ROWS * 2 * D, first.low, last.high);
+    const attention_mma_feed<T, D, KEYS, STAGES> feed(p, at.batch, at.head / p.at.group, q + ROWS * 2 * D, first.low,
+                                                      last.high);
     attention_left_operand<D, ROWS, R, D == 64> left(q);
     attention_rows rows[R];
     float o[R][D / 2] = {};
@@ -288,7 +311,8 @@ template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void at
 #pragma unroll
             for (int r = 0; r < R; r++) attention_bend(s[r], p.bend);
         }
-        if (key < last.low || key + KEYS > first.high) { /* sights are found here so that they need no registers elsewhere */
+        /* sights are found here so that they need no registers elsewhere */
+        if (key < last.low || key + KEYS > first.high) {
 #pragma unroll
             for (int r = 0; r < R; r++) attention_see(rows[r], p.at, row + r * 16), attention_hide(s[r], rows[r], key);
         }
@@ -298,9 +322,11 @@ template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void at
             float base[R][2];
             attention_mma_keep_up(s, rows, o, spread);
 #pragma unroll
-            for (int i = 0; i < 2 * R; i++) base[i / 2][i % 2] = rows[i / 2].top[i % 2] == -infinity() ? 0.0f : rows[i / 2].top[i % 2] * spread;
+            for (int i = 0; i < 2 * R; i++)
+                base[i / 2][i % 2] = rows[i / 2].top[i % 2] == -infinity() ? 0.0f : rows[i / 2].top[i % 2] * spread;
             const auto weight = [&](int r, int i) {
-                const float x = exp2_approx(fused(s[r][2 * i], spread, -base[r][i % 2])), y = exp2_approx(fused(s[r][2 * i + 1], spread, -base[r][i % 2]));
+                const float x = exp2_approx(fused(s[r][2 * i], spread, -base[r][i % 2])),
+                            y = exp2_approx(fused(s[r][2 * i + 1], spread, -base[r][i % 2]));
                 rows[r].sum[i % 2] += x, rows[r].sum[i % 2] += y;
                 return T::pair(x, y);
             };

@@ -20,10 +20,13 @@ struct attention_nothing {
     DEVICE void operator()(int) const {}
 };
 
-/* sum += a b over 16 STEPS elements, which are read one step ahead. meanwhile(i) is done behind product i of STEPS M N / 8. */
-template <class T, int STEPS, int A_ROWS, int B_ROWS, bool A_ACROSS, bool B_ACROSS, int M, int N, class Meanwhile = attention_nothing>
-DEVICE void attention_mma_add(float (&sum)[M][N], const attention_operand<A_ROWS, A_ACROSS, M * 16> &left, const char *a,
-                              const attention_operand<B_ROWS, B_ACROSS, N * 2> &right, const char *b, const Meanwhile &meanwhile = Meanwhile()) {
+/* sum += a b over 16 STEPS elements, which are read one step ahead. meanwhile(i) is done behind product i
+ * of STEPS M N / 8. */
+template <class T, int STEPS, int A_ROWS, int B_ROWS, bool A_ACROSS, bool B_ACROSS, int M, int N,
+          class Meanwhile = attention_nothing>
+DEVICE void attention_mma_add(float (&sum)[M][N], const attention_operand<A_ROWS, A_ACROSS, M * 16> &left,
+                              const char *a, const attention_operand<B_ROWS, B_ACROSS, N * 2> &right, const char *b,
+                              const Meanwhile &meanwhile = Meanwhile()) {
     uint32_t x[2][M][4], y[2][N / 8][4];
     left.read(x[0], a, 0), right.read(y[0], b, 0);
 #pragma unroll

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention's rows as sums of tensor cores have them: thread t of a warp has rows t/4 and t/4 + 8 of 16, columns 8j + t%4*2 and the next of the first in
- * elements 4j and 4j + 1, of the second in 4j + 2 and 4j + 3.
+/* Attention's rows as sums of tensor cores have them: thread t of a warp has rows t/4 and t/4 + 8 of 16, columns 8j +
+ * t%4*2 and the next of the first in elements 4j and 4j + 1, of the second in 4j + 2 and 4j + 3.
  *
- * What a query must not see is hidden in its scores, but a weight of 0 still meets the value, and 0 times NaN or Inf is NaN. So rows that come out as NaN or
- * Inf, in a call that hides anything, are done again, one by one. So are rows with scores so large that the rounding of a score times log2(e) would count more
- * than their differences. */
+ * What a query must not see is hidden in its scores, but a weight of 0 still meets the value, and 0 times NaN or Inf is
+ * NaN. So rows that come out as NaN or Inf, in a call that hides anything, are done again, one by one. So are rows with
+ * scores so large that the rounding of a score times log2(e) would count more than their differences. */
 #ifndef TRINE_CUDA_ATTENTION_ROWS_H
 #define TRINE_CUDA_ATTENTION_ROWS_H
 
@@ -18,10 +18,13 @@ struct attention_rows {
     float top[2], sum[2]; /* sum: this thread's part */
     float reach[2];       /* the largest |top| so far, in powers of 2 */
 };
-DEVICE attention_rows attention_rows_none() { return { { { 0, 0 }, { 0, 0 } }, { -infinity(), -infinity() }, { 0, 0 }, { 0, 0 } }; }
+DEVICE attention_rows attention_rows_none() {
+    return { { { 0, 0 }, { 0, 0 } }, { -infinity(), -infinity() }, { 0, 0 }, { 0, 0 } };
+}
 DEVICE void attention_see(attention_rows &rows, const attention_problem &p, int row) {
 #pragma unroll
-    for (int r = 0; r < 2; r++) rows.sees[r] = row + r * 8 < p.sq ? attention_keys_of(p, row + r * 8) : attention_sight{ 0, 0 };
+    for (int r = 0; r < 2; r++)
+        rows.sees[r] = row + r * 8 < p.sq ? attention_keys_of(p, row + r * 8) : attention_sight{ 0, 0 };
 }
 DEVICE attention_rows attention_rows_of(const attention_problem &p, int row) {
     attention_rows rows = attention_rows_none();
@@ -46,12 +49,14 @@ template <int N> DEVICE void attention_hide(float (&s)[N], const attention_rows 
 #pragma unroll
         for (int i = r * 2; i < N; i += 4)
 #pragma unroll
-            for (int e = 0; e < 2; e++) s[i + e] = i / 4 * 8 + e >= low && i / 4 * 8 + e < high ? s[i + e] : -infinity();
+            for (int e = 0; e < 2; e++)
+                s[i + e] = i / 4 * 8 + e >= low && i / 4 * 8 + e < high ? s[i + e] : -infinity();
     }
 }
 
 /* Scores become weights; sums so far are to be multiplied by `factor_out`. */
-template <int N> DEVICE void attention_soften(float (&s)[N], attention_rows &rows, float (&factor_out)[2], float spread) {
+template <int N>
+DEVICE void attention_soften(float (&s)[N], attention_rows &rows, float (&factor_out)[2], float spread) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         float most = rows.top[r];
@@ -86,7 +91,7 @@ template <int N> DEVICE void attention_scale(float (&o)[N], const float (&factor
     for (int i = 0; i < N; i++) o[i] *= factor[i / 2 % 2];
 }
 
-/* ------------------------------------------------------------------------------------------------------------------------- end */
+/* -------------------------------------------------------------------------------------------------------------- end */
 
 /* Lane l of four has pair l of four vectors of 16 bytes, and gets vector l. */
 DEVICE void attention_turn_4(uint32_t (&x)[4]) {
@@ -98,16 +103,19 @@ DEVICE void attention_turn_4(uint32_t (&x)[4]) {
     x[0] = high ? c : u0, x[1] = high ? d : u1, x[2] = high ? v0 : c, x[3] = high ? v1 : d;
 }
 
-/* Of one row's sums times `factor`, or of zeros, the thread's vector in columns 32 i and on: every thread has its columns of blocks of 8, and the four of a row
- * exchange them. */
-template <class T, int N> DEVICE void attention_vector(uint32_t (&x)[4], const float (&o)[N], int i, int half, float factor, bool none) {
+/* Of one row's sums times `factor`, or of zeros, the thread's vector in columns 32 i and on: every thread has its
+ * columns of blocks of 8, and the four of a row exchange them. */
+template <class T, int N>
+DEVICE void attention_vector(uint32_t (&x)[4], const float (&o)[N], int i, int half, float factor, bool none) {
 #pragma unroll
-    for (int b = 0; b < 4; b++) x[b] = none ? 0 : T::pair(o[16 * i + 4 * b + 2 * half] * factor, o[16 * i + 4 * b + 2 * half + 1] * factor);
+    for (int b = 0; b < 4; b++)
+        x[b] = none ? 0 : T::pair(o[16 * i + 4 * b + 2 * half] * factor, o[16 * i + 4 * b + 2 * half + 1] * factor);
     attention_turn_4(x);
 }
 
 template <class T, int D>
-DEVICE void attention_write_row(typename T::bits *to, const float (&o)[D / 2], int half, float factor, bool none, int columns, bool exists, bool wide) {
+DEVICE void attention_write_row(typename T::bits *to, const float (&o)[D / 2], int half, float factor, bool none,
+                                int columns, bool exists, bool wide) {
     uint32_t x[4];
     if (wide && columns % 8 == 0) {
 #pragma unroll
@@ -138,12 +146,14 @@ template <class T, int D> DEVICE void attention_redo(const attention_params &p, 
     for (int i = 0; i < D / WARP; i++) q[i] = lane + i * WARP < p.at.d ? T::get(from[lane + i * WARP]) : 0.0f;
 #pragma unroll 1
     for (int key = sees.low; key < sees.high; key++) {
-        const typename T::bits *const k = attention_row<T>(p.k, batch, key, head / p.at.group), *const v = attention_row<T>(p.v, batch, key, head / p.at.group);
+        const typename T::bits *const k = attention_row<T>(p.k, batch, key, head / p.at.group),
+                                      *const v = attention_row<T>(p.v, batch, key, head / p.at.group);
         float product = 0;
 #pragma unroll
         for (int i = 0; i < D / WARP; i++)
             if (lane + i * WARP < p.at.d) product = fused(q[i], T::get(k[lane + i * WARP]), product);
-        const float z = attention_score_of(p.at, group_sum<WARP>(product)).z, now = larger(top, z), base = now == -infinity() ? 0.0f : now;
+        const float z = attention_score_of(p.at, group_sum<WARP>(product)).z, now = larger(top, z),
+                    base = now == -infinity() ? 0.0f : now;
         const float factor = attention_weight(top, base), weight = attention_weight(z, base);
         top = now, sum = fused(sum, factor, weight);
 #pragma unroll
@@ -155,12 +165,15 @@ template <class T, int D> DEVICE void attention_redo(const attention_params &p, 
 #pragma unroll
     for (int i = 0; i < D / WARP; i++)
         if (lane + i * WARP < p.at.d) to[lane + i * WARP] = T::put(sum == 0 ? 0.0f : o[i] / sum);
-    if (p.lse.data && lane == 0) *attention_row<f32>(p.lse, batch, token, head) = f32::put(sum == 0 ? -infinity() : top + log_of(sum));
+    if (p.lse.data && lane == 0)
+        *attention_row<f32>(p.lse, batch, token, head) = f32::put(sum == 0 ? -infinity() : top + log_of(sum));
 }
 
-/* Ends the thread's rows, token and token + 8 of a head, and those that came out as NaN or Inf in a call that hides anything. */
+/* Ends the thread's rows, token and token + 8 of a head, and those that came out as NaN or Inf in
+ * a call that hides anything. */
 template <class T, int D>
-DEVICE void attention_end(const attention_params &p, int batch, int head, int row, const float (&o)[D / 2], const attention_rows &rows) {
+DEVICE void attention_end(const attention_params &p, int batch, int head, int row, const float (&o)[D / 2],
+                          const attention_rows &rows) {
     const int lane = thread_index() % WARP;
     const float FAR = 0x1p18f;
     bool again[2];
@@ -175,16 +188,20 @@ DEVICE void attention_end(const attention_params &p, int batch, int head, int ro
         if (p.hides)
 #pragma unroll
             for (int i = 2 * r; i < D / 2; i += 4) spoilt += o[i] * 0.0f + o[i + 1] * 0.0f;
-        attention_write_row<T, D>(attention_row<T>(p.o, batch, exists ? token : 0, head), o, r, factor, none, p.at.d, exists, p.wide);
+        attention_write_row<T, D>(attention_row<T>(p.o, batch, exists ? token : 0, head), o, r, factor, none, p.at.d,
+                                  exists, p.wide);
         if (p.lse.data && exists && lane % 4 == 0)
-            *attention_row<f32>(p.lse, batch, token, head) = f32::put(bad ? not_a_number() : none ? -infinity() : fused(rows.top[r], p.unit, log_of(sum)));
+            *attention_row<f32>(p.lse, batch, token, head) = f32::put(bad    ? not_a_number()
+                                                                      : none ? -infinity()
+                                                                             : fused(rows.top[r], p.unit, log_of(sum)));
         again[r] = exists && !bad && (rows.reach[r] > FAR || (!none && spoilt != 0));
     }
     if (!any_of_warp(again[0] || again[1])) return;
     sync_warp();
 #pragma unroll 1
     for (int r = 0; r < 16; r++)
-        if (any_of_warp(lane / 4 == r % 8 && (r < 8 ? again[0] : again[1]))) attention_redo<T, D>(p, batch, head, row - lane / 4 + r);
+        if (any_of_warp(lane / 4 == r % 8 && (r < 8 ? again[0] : again[1])))
+            attention_redo<T, D>(p, batch, head, row - lane / 4 + r);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What queries and keys see of each other: causal masks, windows and packed sequences are all one range of keys for a query, or of queries for a key. */
+/* What queries and keys see of each other: causal masks, windows and packed sequences are all one range of keys for a
+ * query, or of queries for a key. */
 #ifndef TRINE_CUDA_ATTENTION_SIGHT_H
 #define TRINE_CUDA_ATTENTION_SIGHT_H
 
@@ -21,7 +22,9 @@ struct attention_sight {
 /* A sequence's queries q0 .. q1-1 and keys k0 .. k1-1. */
 struct attention_sequence {
     int q0, q1, k0, k1;
-    DEVICE bool bad(const attention_problem &p) const { return q0 < 0 || q1 < q0 || q1 > p.sq || k0 < 0 || k1 < k0 || k1 > p.sk; }
+    DEVICE bool bad(const attention_problem &p) const {
+        return q0 < 0 || q1 < q0 || q1 > p.sq || k0 < 0 || k1 < k0 || k1 > p.sk;
+    }
 };
 
 /* The sequence that has token i of `offsets`, which are either cu_q or cu_k. */
@@ -38,14 +41,20 @@ DEVICE attention_sequence attention_sequence_of(const attention_problem &p, cons
 
 /* The part of low .. high-1 that is in first .. end-1. */
 DEVICE attention_sight attention_sight_in(int64_t low, int64_t high, int first, int end) {
-    return { (int)(low < first ? first : low > end ? end : low), (int)(high < first ? first : high > end ? end : high) };
+    return { (int)(low < first ? first
+                   : low > end ? end
+                               : low),
+             (int)(high < first ? first
+                   : high > end ? end
+                                : high) };
 }
 
 DEVICE attention_sight attention_keys_of(const attention_problem &p, int i) {
     const attention_sequence s = attention_sequence_of(p, p.cu_q, i);
     if (s.bad(p)) return { 0, -1 };
     const int64_t same = (int64_t)s.k1 - s.q1 + i, far = p.window ? same + p.window : s.k1;
-    return attention_sight_in(p.window ? same - p.window + 1 : s.k0, p.causal && same + 1 < far ? same + 1 : far, s.k0, s.k1);
+    return attention_sight_in(p.window ? same - p.window + 1 : s.k0, p.causal && same + 1 < far ? same + 1 : far, s.k0,
+                              s.k1);
 }
 
 DEVICE attention_sight attention_queries_of(const attention_problem &p, int j) {
@@ -67,12 +76,14 @@ struct attention_most {
 };
 DEVICE attention_span attention_span_of(const attention_sight &s, bool exists) {
     const int32_t most = INT32_MAX;
-    return { { exists && !s.none() ? s.low : most, exists && !s.none() ? s.high : 0 }, { exists ? s.low : 0, exists ? s.high : most } };
+    return { { exists && !s.none() ? s.low : most, exists && !s.none() ? s.high : 0 },
+             { exists ? s.low : 0, exists ? s.high : most } };
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- scores */
+/* ----------------------------------------------------------------------------------------------------------- scores */
 
-/* tanh x within 8 units of 2^-24, in fewer registers than tanh_of(): where 2/(e^2x + 1) is subtracted from 1, it counts for less than half. */
+/* tanh x within 8 units of 2^-24, in fewer registers than tanh_of(): where 2/(e^2x + 1) is subtracted from 1,
+ * it counts for less than half. */
 DEVICE float attention_tanh(float x) {
     const float a = magnitude(x), a2 = a * a;
     float p = -5.69229620e-3f;
@@ -80,7 +91,8 @@ DEVICE float attention_tanh(float x) {
     p = fused(p, a2, -5.37365153e-2f);
     p = fused(p, a2, 1.33314058e-1f);
     p = fused(p, a2, -3.33332807e-1f);
-    const float e = exp2_approx(a * (2 * LOG2E)), y = a < 0.625f ? fused(a2 * a, p, a) : fused(-2.0f, reciprocal(e + 1.0f), 1.0f);
+    const float e = exp2_approx(a * (2 * LOG2E)),
+                y = a < 0.625f ? fused(a2 * a, p, a) : fused(-2.0f, reciprocal(e + 1.0f), 1.0f);
     return float_of_bits(bits_of_float(y) | (bits_of_float(x) & 0x80000000u));
 }
 
@@ -103,7 +115,8 @@ DEVICE float attention_weight(float z, float base) { return exp2_approx((z - bas
 DEVICE float attention_lifted(float z, float base) { return exp2_approx(fused(z - base, LOG2E, 24.0f)); }
 
 /* Element 0 of a row. */
-template <class T> DEVICE typename T::bits *attention_row(const attention_tensor &t, int64_t batch, int64_t token, int64_t head) {
+template <class T>
+DEVICE typename T::bits *attention_row(const attention_tensor &t, int64_t batch, int64_t token, int64_t head) {
     return (typename T::bits *)t.data + (batch * t.batch + token * t.token + head * t.head);
 }
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention without tensor cores: any type, size and stride, in f32.
  *
- * A block has 64 queries of a head, and up to 128 columns of o: with more, several blocks find the same weights. Keys come in tiles of 64. A thread has 4 x 4
- * scores and 4 rows of o, 4 columns of each 64; the 16 threads of the same rows are neighbours.
+ * A block has 64 queries of a head, and up to 128 columns of o: with more, several blocks find the same weights. Keys
+ * come in tiles of 64. A thread has 4 x 4 scores and 4 rows of o, 4 columns of each 64; the 16 threads of the same rows
+ * are neighbours.
  *
- * NOTES. Floors: 4 flops for each visible pair and column over 67 TFLOP/s (H200, f32, datasheet); bytes do not count. Scores read two vectors of shared memory
- * for 16 multiply-adds, so about a third of that is the most there can be. */
+ * NOTES. Floors: 4 flops for each visible pair and column over 67 TFLOP/s (H200, f32, datasheet); bytes do not count.
+ * Scores read two vectors of shared memory for 16 multiply-adds, so about a third of that is the most there can be. */
 #ifndef TRINE_CUDA_ATTENTION_SIMT_H
 #define TRINE_CUDA_ATTENTION_SIMT_H
 
@@ -19,8 +20,9 @@ struct attention_softmax {
     DEVICE void step(float (&z)[4][4], float (&factor_out)[4]) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const float most =
-                group_max<16>(larger(larger(-infinity(), z[i][0]), larger(larger(-infinity(), z[i][1]), larger(larger(-infinity(), z[i][2]), z[i][3]))));
+            const float most = group_max<16>(
+                larger(larger(-infinity(), z[i][0]),
+                       larger(larger(-infinity(), z[i][1]), larger(larger(-infinity(), z[i][2]), z[i][3]))));
             const float now = larger(top[i], most), base = now == -infinity() ? 0.0f : now;
             factor_out[i] = attention_weight(top[i], base);
             sum[i] *= factor_out[i];
@@ -32,8 +34,8 @@ struct attention_softmax {
 };
 
 template <class T, int D>
-DEVICE void attention_simt_end(const attention_params &p, const attention_place &at, attention_softmax &soft, float (&o)[D / 64][4][4],
-                               const attention_sight (&sees)[4]) {
+DEVICE void attention_simt_end(const attention_params &p, const attention_place &at, attention_softmax &soft,
+                               float (&o)[D / 64][4][4], const attention_sight (&sees)[4]) {
     const int row0 = at.first + thread_index() / 16 * 4;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
@@ -51,17 +53,19 @@ DEVICE void attention_simt_end(const attention_params &p, const attention_place 
         if (p.lse.data && at.column == 0 && thread_index() % 16 == 0)
             *attention_row<f32>(p.lse, at.batch, row0 + i, at.head) = f32::put(sees[i].bad() ? not_a_number()
                                                                                : sum == 0    ? -infinity()
-                                                                                             : soft.top[i] + log_of(sum));
+                                                                                          : soft.top[i] + log_of(sum));
     }
 }
 
 template <class T, int D> DEVICE void attention_simt(const attention_params &p) {
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
     const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h);
-    const int row0 = at.first + thread_index() / 16 * 4, head = at.head / p.at.group, rows = lesser(ATTENTION_SIDE, p.at.sq - at.first);
+    const int row0 = at.first + thread_index() / 16 * 4, head = at.head / p.at.group,
+              rows = lesser(ATTENTION_SIDE, p.at.sq - at.first);
     attention_sight sees[4];
 #pragma unroll
-    for (int i = 0; i < 4; i++) sees[i] = row0 + i < p.at.sq ? attention_keys_of(p.at, row0 + i) : attention_sight{ 0, 0 };
+    for (int i = 0; i < 4; i++)
+        sees[i] = row0 + i < p.at.sq ? attention_keys_of(p.at, row0 + i) : attention_sight{ 0, 0 };
     const attention_span span = attention_span_over(sees, row0, p.at.sq);
     attention_softmax soft;
     float o[D / 64][4][4] = {};
@@ -69,13 +73,16 @@ template <class T, int D> DEVICE void attention_simt(const attention_params &p) 
     for (int i = 0; i < 4; i++) soft.top[i] = -infinity(), soft.sum[i] = 0;
     for (int key = span.any.low; key < span.any.high; key += ATTENTION_SIDE) {
         const int keys = lesser(ATTENTION_SIDE, span.any.high - key);
-        const attention_lanes<T> q(p.q, at.batch, at.first, rows, at.head), k(p.k, at.batch, key, keys, head), v(p.v, at.batch, key, keys, head);
+        const attention_lanes<T> q(p.q, at.batch, at.first, rows, at.head), k(p.k, at.batch, key, keys, head),
+            v(p.v, at.batch, key, keys, head);
         float z[4][4] = {}, factor[4];
         attention_product(z, q, k, p.at.d, buffer);
 #pragma unroll
         for (int i = 0; i < 4; i++)
 #pragma unroll
-            for (int j = 0; j < 4; j++) z[i][j] = sees[i].has(key + thread_index() % 16 * 4 + j) ? attention_score_of(p.at, z[i][j]).z : -infinity();
+            for (int j = 0; j < 4; j++)
+                z[i][j] =
+                    sees[i].has(key + thread_index() % 16 * 4 + j) ? attention_score_of(p.at, z[i][j]).z : -infinity();
         soft.step(z, factor);
         attention_put<true>(weights, z);
 #pragma unroll

@@ -14,10 +14,12 @@ const char *attention_sm90_refuse_tensors(const trine_call *call, uint32_t set) 
     for (int i = 0; i < call->plan->tensors; i++) {
         const trine_tensor *t = &call->tensor[i];
         if (!(set >> i & 1)) continue;
-        if (trine_dtype_size(t->dtype) != 2) return "tensor cores have no products of this type that the error bound allows";
+        if (trine_dtype_size(t->dtype) != 2)
+            return "tensor cores have no products of this type that the error bound allows";
         for (int k = 0; k < 3; k++) {
             if (t->shape[k] == 0) return "there is nothing to copy";
-            if (t->shape[k] > 1 && !cuda_copyable_stride(2 * t->stride[k])) return "strides are not multiples of 16 bytes";
+            if (t->shape[k] > 1 && !cuda_copyable_stride(2 * t->stride[k]))
+                return "strides are not multiples of 16 bytes";
         }
     }
     return attention_refuse(call);
@@ -40,21 +42,24 @@ trine_status attention_sm90_encode(const trine_call *call, int tensor, int rows,
     }
     *moved_out = data % 16 != 0;
     return CUDA_CALL(driver, TensorMapEncodeTiled, (CUtensorMap *)(void *)map_out,
-                     t->dtype == TRINE_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, (void *)(data - data % 16), shape, strides,
-                     box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+                     t->dtype == TRINE_F16 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT16 : CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4,
+                     (void *)(data - data % 16), shape, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                     CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/* -------------------------------------------------------------------------------------------------------------------- forward */
+/* ---------------------------------------------------------------------------------------------------------- forward */
 
 typedef struct tile {
     int d, keys, groups, bytes;
 } tile;
 #define TILE(D, KEYS, GROUPS, STAGES) { D, KEYS, GROUPS, ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) },
-static const tile tiles[] = { ATTENTION_SM90_TILES(TILE) }, bent[] = { ATTENTION_SM90_BENT_TILES(TILE) }, small[] = { ATTENTION_SM90_SHORT_TILES(TILE) };
+static const tile tiles[] = { ATTENTION_SM90_TILES(TILE) }, bent[] = { ATTENTION_SM90_BENT_TILES(TILE) },
+                  small[] = { ATTENTION_SM90_SHORT_TILES(TILE) };
 
 /* Under a causal mask a tile of 192 queries has 128 keys too many for some of them. */
-static bool is_short(const attention_params *p) { return p->at.d <= small->d && p->at.causal && p->at.sq <= 1536 && !p->bends; }
+static bool is_short(const attention_params *p) {
+    return p->at.d <= small->d && p->at.causal && p->at.sq <= 1536 && !p->bends;
+}
 
 static tile tile_of(const attention_params *p) {
     const tile *t = is_short(p) ? small : p->bends ? bent : tiles;
@@ -66,27 +71,33 @@ const char *attention_sm90_refuse(const trine_call *call) {
     const trine_attention_args *args = call->args;
     const char *const reason = attention_refuse_tiles(call, args->scale, args->softcap);
     if (reason != NULL) return reason;
-    if (call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * simt_blocks(call->dim[ATTENTION_DIM_SQ], 128) > INT32_MAX / 2)
+    if (call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * simt_blocks(call->dim[ATTENTION_DIM_SQ], 128) >
+        INT32_MAX / 2)
         return "more tiles than are counted in 32 bits";
     return attention_sm90_refuse_tensors(call, 1u << ATTENTION_Q | 1u << ATTENTION_K | 1u << ATTENTION_V);
 }
 
-/* The order of tiles. Heads whose keys and values are in the second-level cache together, about 24 MB of them, make a bunch; those of a group share theirs.
+/* The order of tiles. Heads whose keys and values are in the second-level cache together, about 24 MB of them, make a
+ * bunch; those of a group share theirs.
  *
- * Under a causal mask tiles differ, and turns of alternating direction balance them only if a bunch has whole rounds of slots, some of them empty. That pays
- * where heads are many: otherwise all tiles go from the largest to the smallest, and blocks that run at once share keys anyway. */
+ * Under a causal mask tiles differ, and turns of alternating direction balance them only if a bunch has whole rounds of
+ * slots, some of them empty. That pays where heads are many: otherwise all tiles go from the largest to the smallest,
+ * and blocks that run at once share keys anyway. */
 static void put_in_order(attention_sm90_params *p, int groups, int blocks) {
     enum { ROUNDS = 4 };
     const attention_problem *at = &p->call.at;
     const double bytes = 4.0 * at->sk * at->d;
-    const int32_t tiles = p->call.tiles, heads = bytes < 24e6 ? (int32_t)(24e6 / bytes) : 1, whole = p->planes / at->group;
+    const int32_t tiles = p->call.tiles, heads = bytes < 24e6 ? (int32_t)(24e6 / bytes) : 1,
+                  whole = p->planes / at->group;
     p->bunch = !at->causal && heads < whole ? heads * at->group : p->planes;
     p->span = p->bunch * tiles, p->slots = p->planes * tiles;
     if (!at->causal || tiles < 4 || groups > 2 || 2 * (int64_t)whole <= blocks) return;
     int64_t least = INT64_MAX;
-    for (int32_t bunch = at->group; bunch <= heads * at->group && bunch <= p->planes && (int64_t)bunch * tiles <= (int64_t)ROUNDS * blocks;
+    for (int32_t bunch = at->group;
+         bunch <= heads * at->group && bunch <= p->planes && (int64_t)bunch * tiles <= (int64_t)ROUNDS * blocks;
          bunch += at->group) {
-        const int64_t rounds = simt_blocks((int64_t)bunch * tiles, blocks), all = simt_blocks(p->planes, bunch) * rounds;
+        const int64_t rounds = simt_blocks((int64_t)bunch * tiles, blocks),
+                      all = simt_blocks(p->planes, bunch) * rounds;
         if (all >= least || all * blocks > INT32_MAX / 2) continue;
         least = all, p->bunch = bunch, p->span = (int32_t)(rounds * blocks), p->slots = (int32_t)(all * blocks);
     }
@@ -108,10 +119,13 @@ trine_status attention_sm90_launch(const trine_call *call) {
         int tensor, rows;
         tensor_map *map;
     } maps[] = { { ATTENTION_Q, 64, &p.q_map }, { ATTENTION_K, t.keys, &p.k_map }, { ATTENTION_V, t.keys, &p.v_map } };
-    for (int i = 0; i < 3 && status == TRINE_OK; i++) status = attention_sm90_encode(call, maps[i].tensor, maps[i].rows, maps[i].map, &p.moved[i]);
+    for (int i = 0; i < 3 && status == TRINE_OK; i++)
+        status = attention_sm90_encode(call, maps[i].tensor, maps[i].rows, maps[i].map, &p.moved[i]);
     cuda_leave(d, scope);
     if (status != TRINE_OK) return status;
-    cuda_launch launch = { .part = CUDA_HOPPER, .blocks = blocks, .threads = (t.groups + 1) * 128, .shared = t.bytes, .params = &p };
+    cuda_launch launch = {
+        .part = CUDA_HOPPER, .blocks = blocks, .threads = (t.groups + 1) * 128, .shared = t.bytes, .params = &p
+    };
     snprintf(launch.name, sizeof launch.name, "attention_sm90_%s%s_%d",
              p.call.bends        ? "bent_"
              : is_short(&p.call) ? "short_"

@@ -1,28 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention for sm_90a: copies of boxes, products of warpgroups, weights that stay in registers.
  *
- * A block is a producer warpgroup, one thread of which keeps copies on their way, and two or three consumers, each with 64 queries of a tile: their sums of o,
- * a tile of scores, and the weights of the tile before as the left operand of their product with v. Consumers take turns in starting products, so that one's
- * exponentials go on while the tensor cores have another's products; and each starts the scores of the next keys before it turns to the exponentials of these.
- * Keys go from the last to the first. Blocks stay, and take tiles in turns of alternating direction: the first scores of a tile are started with the last
- * values of the one before, so that o is written while they, and the other consumers' products, go on. The producer finds the tiles.
+ * A block is a producer warpgroup, one thread of which keeps copies on their way, and two or three consumers, each with
+ * 64 queries of a tile: their sums of o, a tile of scores, and the weights of the tile before as the left operand of
+ * their product with v. Consumers take turns in starting products, so that one's exponentials go on while the tensor
+ * cores have another's products; and each starts the scores of the next keys before it turns to the exponentials of
+ * these. Keys go from the last to the first. Blocks stay, and take tiles in turns of alternating direction: the first
+ * scores of a tile are started with the last values of the one before, so that o is written while they, and the other
+ * consumers' products, go on. The producer finds the tiles.
  *
- * NOTES. Floors: 4 flops for each visible pair and column, 4096 a clock and processor, and an exponential for each pair, 16 a clock and processor: the same
- * time at d = 64, half of it at 128. What was learned:
- * - Left to itself the compiler moves the wait for the product that exponentials are to overlap with in front of them, over votes too. It does not move it over
+ * NOTES. Floors: 4 flops for each visible pair and column, 4096 a clock and processor, and an exponential for each
+ * pair, 16 a clock and processor: the same time at d = 64, half of it at 128. What was learned:
+ * - Left to itself the compiler moves the wait for the product that exponentials are to overlap with in front of them,
+ * over votes too. It does not move it over
  *   the release of a stage, whose address is therefore made to depend on the weights' sums (attention_after).
- * - An operand's address that the compiler knows to be the same in all lanes needs no moves: 140 instructions from one turn to the next became 76 (d 128).
- * - These two, and tiles that follow each other without a gap: 5 % (d 64), 7 (128), 11 (256). Tiles found by the producer, and stores of o without a branch to
+ * - An operand's address that the compiler knows to be the same in all lanes needs no moves: 140 instructions from one
+ * turn to the next became 76 (d 128). - These two, and tiles that follow each other without a gap: 5 % (d 64), 7 (128),
+ * 11 (256). Tiles found by the producer, and stores of o without a branch to
  *   each: 1 to 2 % more, 3 to 6 at s 1024.
- * - Under a causal mask with s 1024 heads are so many that blocks share no keys, which memory then reads for each tile. In bunches of whole rounds: 11 % (d
- *   128, 256). Rounds that straddle bunches cost 40 % at s 16384, where some blocks get the largest tile of each. Tiles of 192 queries lose 3 to 14 % by
- *   bunches.
- * - Lost: groups that pass over keys that none of their queries sees (192 queries: 3 %, by registers); tiles of 160 and 176 keys at d 128 (4 to 16 % at s 1024,
- *   while s 16384 gains 3 to 6); tiles of 128 queries at d 64 (16 to 22 % where sequences are long; under a causal mask at s 1024 they gain 15 %, and are
- *   taken).
- * - Measured on an H200 beside cuDNN 9.19, bf16, 16384 tokens, full and causal, TFLOP/s: s 1024 d 64 359 of 460 and 273 of 323, d 128 506 of 621 and 421 of
- *   426, d 256 566 of 635 and 414 of 437; s 16384 529 of 526 and 479 of 505, 655 of 683 and 663 of 598, 805 of 740 and 792 of 649.
- * - Copies of boxes trap where box and tensor do not begin at 16 bytes: such tensors are moved by hand, since results must not depend on addresses. */
+ * - Under a causal mask with s 1024 heads are so many that blocks share no keys, which memory then reads for each tile.
+ * In bunches of whole rounds: 11 % (d
+ *   128, 256). Rounds that straddle bunches cost 40 % at s 16384, where some blocks get the largest tile of each. Tiles
+ *     of 192 queries lose 3 to 14 % by bunches.
+ * - Lost: groups that pass over keys that none of their queries sees (192 queries: 3 %, by registers); tiles of 160 and
+ * 176 keys at d 128 (4 to 16 % at s 1024,
+ *   while s 16384 gains 3 to 6); tiles of 128 queries at d 64 (16 to 22 % where sequences are long; under a causal mask
+ *     at s 1024 they gain 15 %, and are taken).
+ * - Measured on an H200 beside cuDNN 9.19, bf16, 16384 tokens, full and causal, TFLOP/s: s 1024 d 64 359 of 460 and 273
+ * of 323, d 128 506 of 621 and 421 of
+ *   426, d 256 566 of 635 and 414 of 437; s 16384 529 of 526 and 479 of 505, 655 of 683 and 663 of 598, 805 of 740 and
+ *     792 of 649.
+ * - Copies of boxes trap where box and tensor do not begin at 16 bytes: such tensors are moved by hand, since results
+ * must not depend on addresses. */
 #ifndef TRINE_CUDA_ATTENTION_SM90_INL_H
 #define TRINE_CUDA_ATTENTION_SM90_INL_H
 
@@ -74,7 +83,7 @@ template <class Type, int COLUMNS, int TILE_KEYS, int CONSUMERS, int DEPTH> stru
 
 enum { ATTENTION_KEY, ATTENTION_VALUE };
 
-/* ---------------------------------------------------------------------------------------------------------------------- tiles */
+/* ------------------------------------------------------------------------------------------------------------ tiles */
 
 struct attention_task {
     int first, head, batch;
@@ -104,7 +113,8 @@ template <class Pipe> DEVICE attention_task attention_task_of(const attention_sm
     const attention_slot slot(p, round);
     const int tile = slot.rest / slot.bunch, plane = slot.section * p.bunch + slot.rest - tile * slot.bunch;
     attention_task t = { (p.call.tiles - 1 - tile) * Pipe::ROWS, plane % p.call.at.h, plane / p.call.at.h };
-    const attention_sight top = attention_keys_of(p.call.at, t.first), bottom = attention_keys_of(p.call.at, lesser(t.first + Pipe::ROWS, p.call.at.sq) - 1);
+    const attention_sight top = attention_keys_of(p.call.at, t.first),
+                          bottom = attention_keys_of(p.call.at, lesser(t.first + Pipe::ROWS, p.call.at.sq) - 1);
     t.low = top.low, t.count = (greater(bottom.high - top.low, 1) + Pipe::KEYS - 1) / Pipe::KEYS;
     return t;
 }
@@ -117,19 +127,22 @@ DEVICE void attention_task_put(uint32_t to, const attention_task &t) {
 }
 DEVICE attention_task attention_task_get(uint32_t from) {
     const packed<uint32_t, 4> a = shared_load_piece(from), b = shared_load_piece(from + 16);
-    return { (int)shuffle_first(a.v[0]), (int)shuffle_first(a.v[1]), (int)shuffle_first(a.v[2]), (int)shuffle_first(a.v[3]), (int)shuffle_first(b.v[0]) };
+    return { (int)shuffle_first(a.v[0]), (int)shuffle_first(a.v[1]), (int)shuffle_first(a.v[2]),
+             (int)shuffle_first(a.v[3]), (int)shuffle_first(b.v[0]) };
 }
 
-/* A tensor that does not begin at 16 bytes, which copies of boxes cannot read: the first THREADS of the block move ROWS tokens element by element, as boxes
- * would. */
+/* A tensor that does not begin at 16 bytes, which copies of boxes cannot read: the first THREADS of the block move ROWS
+ * tokens element by element, as boxes would. */
 template <class T, int D, int ROWS, int THREADS>
-DEVICE void attention_move(uint32_t to, const attention_tensor &t, int batch, int first, int end, int head, int columns) {
+DEVICE void attention_move(uint32_t to, const attention_tensor &t, int batch, int first, int end, int head,
+                           int columns) {
     const typename T::bits *const from = attention_row<T>(t, batch, first, head);
 #pragma unroll 1
     for (int i = thread_index(); i < ROWS * D; i += THREADS) {
         const int row = i / D, column = i % D;
         const uint16_t x = first + row < end && column < columns ? from[row * t.token + column] : 0;
-        shared_store(to + column / 64 * ROWS * 128 + row * 128 + ((column % 64 / 8 ^ row % 8) << 4) + column % 8 * 2, x);
+        shared_store(to + column / 64 * ROWS * 128 + row * 128 + ((column % 64 / 8 ^ row % 8) << 4) + column % 8 * 2,
+                     x);
     }
 }
 
@@ -155,11 +168,12 @@ template <class Pipe, bool BY_HAND> struct attention_producer {
         if (!BY_HAND || thread_index() == 0) attention_task_put(pipe.memory + Pipe::TASK, t);
         if (begin(pipe.q_full(), Pipe::TILES, p.moved[0]))
             for (int i = 0; i < Pipe::PANELS * Pipe::GROUPS; i++)
-                copy_box(pipe.memory + i / Pipe::GROUPS * Pipe::Q_PANEL + i % Pipe::GROUPS * 8192, &p.q_map, pipe.q_full(), i / Pipe::GROUPS * 64,
-                         t.first + i % Pipe::GROUPS * 64, t.head, t.batch);
+                copy_box(pipe.memory + i / Pipe::GROUPS * Pipe::Q_PANEL + i % Pipe::GROUPS * 8192, &p.q_map,
+                         pipe.q_full(), i / Pipe::GROUPS * 64, t.first + i % Pipe::GROUPS * 64, t.head, t.batch);
         if constexpr (BY_HAND)
             if (p.moved[0]) {
-                attention_move<typename Pipe::T, Pipe::D, Pipe::ROWS, WARPGROUP>(pipe.memory, p.call.q, t.batch, t.first, p.call.at.sq, t.head, p.call.at.d);
+                attention_move<typename Pipe::T, Pipe::D, Pipe::ROWS, WARPGROUP>(
+                    pipe.memory, p.call.q, t.batch, t.first, p.call.at.sq, t.head, p.call.at.d);
                 end(pipe.q_full());
             }
     }
@@ -169,11 +183,13 @@ template <class Pipe, bool BY_HAND> struct attention_producer {
         barrier_wait(pipe.empty(which), pipe.parity[which] ^ 1);
         if (begin(pipe.full(which), Pipe::TILE, p.moved[1 + which]))
             for (int i = 0; i < Pipe::PANELS; i++)
-                copy_box(pipe.tile(which) + i * Pipe::K_PANEL, which == ATTENTION_KEY ? &p.k_map : &p.v_map, pipe.full(which), i * 64, first, head, t.batch);
+                copy_box(pipe.tile(which) + i * Pipe::K_PANEL, which == ATTENTION_KEY ? &p.k_map : &p.v_map,
+                         pipe.full(which), i * 64, first, head, t.batch);
         if constexpr (BY_HAND)
             if (p.moved[1 + which]) {
-                attention_move<typename Pipe::T, Pipe::D, Pipe::KEYS, WARPGROUP>(pipe.tile(which), which == ATTENTION_KEY ? p.call.k : p.call.v, t.batch, first,
-                                                                                 p.call.at.sk, head, p.call.at.d);
+                attention_move<typename Pipe::T, Pipe::D, Pipe::KEYS, WARPGROUP>(
+                    pipe.tile(which), which == ATTENTION_KEY ? p.call.k : p.call.v, t.batch, first, p.call.at.sk, head,
+                    p.call.at.d);
                 end(pipe.full(which));
             }
         pipe.advance(which);
@@ -204,7 +220,7 @@ template <class Pipe, bool BY_HAND> struct attention_producer {
     }
 };
 
-/* ------------------------------------------------------------------------------------------------------------------- consumers */
+/* -------------------------------------------------------------------------------------------------------- consumers */
 
 /* An operand whose address is known to be the same in all lanes, so that where its parts are takes no registers. */
 struct attention_operand {
@@ -216,17 +232,20 @@ struct attention_operand {
     DEVICE uint64_t at(int bytes) const { return (uint64_t)high << 32 | (low + bytes / 16); }
 };
 
-template <class Pipe> DEVICE void attention_scores(float (&s)[Pipe::KEYS / 2], const attention_operand &q, const attention_operand &k) {
+template <class Pipe>
+DEVICE void attention_scores(float (&s)[Pipe::KEYS / 2], const attention_operand &q, const attention_operand &k) {
 #pragma unroll
     for (int i = 0; i < Pipe::D / 16; i++)
-        wgmma<typename Pipe::T, Pipe::KEYS, false, false>::multiply(s, q.at(i / 4 * Pipe::Q_PANEL + i % 4 * 32), k.at(i / 4 * Pipe::K_PANEL + i % 4 * 32),
-                                                                    i > 0);
+        wgmma<typename Pipe::T, Pipe::KEYS, false, false>::multiply(s, q.at(i / 4 * Pipe::Q_PANEL + i % 4 * 32),
+                                                                    k.at(i / 4 * Pipe::K_PANEL + i % 4 * 32), i > 0);
     wgmma_commit();
 }
 
-template <class Pipe> DEVICE void attention_values(float (&o)[Pipe::D / 2], const uint32_t (&w)[Pipe::KEYS / 4], const attention_operand &v) {
+template <class Pipe>
+DEVICE void attention_values(float (&o)[Pipe::D / 2], const uint32_t (&w)[Pipe::KEYS / 4], const attention_operand &v) {
 #pragma unroll
-    for (int i = 0; i < Pipe::KEYS / 16; i++) wgmma_rows<typename Pipe::T, Pipe::D>::multiply(o, w + 4 * i, v.at(i * 2048), true);
+    for (int i = 0; i < Pipe::KEYS / 16; i++)
+        wgmma_rows<typename Pipe::T, Pipe::D>::multiply(o, w + 4 * i, v.at(i * 2048), true);
     wgmma_commit();
 }
 
@@ -242,7 +261,8 @@ DEVICE void attention_release(uint32_t empty) {
 
 /* An address that counts as known only once the weights are. */
 DEVICE uint32_t attention_after(uint32_t address, const attention_rows &rows) {
-    asm volatile("{\n.reg .pred p;\nsetp.lt.f32 p, %1, 0f00000000;\n@p add.u32 %0, %0, 1;\nsetp.lt.f32 p, %2, 0f00000000;\n@p add.u32 %0, %0, 1;\n}"
+    asm volatile("{\n.reg .pred p;\nsetp.lt.f32 p, %1, 0f00000000;\n@p add.u32 %0, %0, 1;\nsetp.lt.f32 p, %2, "
+                 "0f00000000;\n@p add.u32 %0, %0, 1;\n}"
                  : "+r"(address)
                  : "f"(rows.sum[0]), "f"(rows.sum[1]));
     return address;
@@ -253,8 +273,8 @@ template <int GROUPS> DEVICE void attention_turn(int group) { sync_some(1 + grou
 template <int GROUPS> DEVICE void attention_next(int group) { arrive_some(1 + (group + 1) % GROUPS, 2 * WARPGROUP); }
 
 template <class Pipe, bool BENT>
-DEVICE void attention_weigh(const attention_sm90_params &p, const attention_task &t, int tile, float (&s)[Pipe::KEYS / 2], attention_rows &rows,
-                            float (&factor)[2]) {
+DEVICE void attention_weigh(const attention_sm90_params &p, const attention_task &t, int tile,
+                            float (&s)[Pipe::KEYS / 2], attention_rows &rows, float (&factor)[2]) {
     const int first = t.low + tile * Pipe::KEYS;
     if constexpr (BENT) attention_bend(s, p.call.bend);
     if (any_of_warp(attention_hides(rows, first, first + Pipe::KEYS))) attention_hide(s, rows, first);
@@ -278,7 +298,9 @@ template <class Pipe, bool BENT> struct attention_consumer {
         barrier_wait(pipe.q_full(), number % 2);
         return attention_task_get(pipe.memory + Pipe::TASK);
     }
-    DEVICE int row_of(const attention_task &t) const { return t.first + group * 64 + thread_index() % WARPGROUP / WARP * 16 + thread_index() % WARP / 4; }
+    DEVICE int row_of(const attention_task &t) const {
+        return t.first + group * 64 + thread_index() % WARPGROUP / WARP * 16 + thread_index() % WARP / 4;
+    }
     DEVICE void wait(int which) const { barrier_wait(pipe.full(which), pipe.parity[which]); }
 
     /* The weights of the last keys of the first tile, while nothing else is under way. */
@@ -315,7 +337,8 @@ template <class Pipe, bool BENT> struct attention_consumer {
         attention_end<typename Pipe::T, Pipe::D>(p.call, t.batch, t.head, row_of(t), o, rows);
     }
 
-    /* Scores of the next keys and values of these, at once; the first keys of the next tile come with the last values of this one. */
+    /* Scores of the next keys and values of these, at once; the first keys of the next tile come
+     * with the last values of this one. */
     DEVICE void step(const attention_task &next, int tile_of_keys, bool last) {
         float factor[2];
         const attention_operand q = queries(), k = tile(ATTENTION_KEY), v = tile(ATTENTION_VALUE);

@@ -6,10 +6,12 @@
 #include "attention_host.h"
 #include "backends/cuda/tile/map.h"
 
-/* Why copies of boxes cannot read some of the tensors of `set`, all of which are b s h d; NULL if they can. Where the tensors begin does not count. */
+/* Why copies of boxes cannot read some of the tensors of `set`, all of which are b s h d; NULL if they can. Where the
+ * tensors begin does not count. */
 const char *attention_sm90_refuse_tensors(const trine_call *call, uint32_t set);
 
-/* A tensor b s h d in boxes of `rows` tokens of 64 columns, as d, s, h, b; it need not begin at 16 bytes, but then copies cannot read it (`moved_out`). */
+/* A tensor b s h d in boxes of `rows` tokens of 64 columns, as d, s, h, b; it need not begin at 16 bytes, but then
+ * copies cannot read it (`moved_out`). */
 trine_status attention_sm90_encode(const trine_call *call, int tensor, int rows, tensor_map *map_out, bool *moved_out);
 
 const char *attention_sm90_refuse(const trine_call *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two products of attention without tensor cores, for blocks of 256 threads and tiles of 64 x 64: thread t has lanes t/16*4 to t/16*4+3 of the left operand
- * and t%16*4 to t%16*4+3 of the right one. */
+/* The two products of attention without tensor cores, for blocks of 256 threads and tiles of 64 x 64: thread t has
+ * lanes t/16*4 to t/16*4+3 of the left operand and t%16*4 to t%16*4+3 of the right one. */
 #ifndef TRINE_CUDA_ATTENTION_TILE_H
 #define TRINE_CUDA_ATTENTION_TILE_H
 
@@ -17,7 +17,8 @@ enum {
 struct attention_place {
     int batch, head, first, column;
 };
-DEVICE attention_place attention_place_of(const attention_problem &p, int tiles, int columns, int side, int width, int heads) {
+DEVICE attention_place attention_place_of(const attention_problem &p, int tiles, int columns, int side, int width,
+                                          int heads) {
     const int64_t block = block_index(), heads_all = (int64_t)heads * p.b, rest = block / heads_all;
     const int plane = (int)(block - rest * heads_all), tile = tiles - 1 - (int)(rest / columns);
     return { plane / heads, plane % heads, tile * side, (int)(rest % columns) * width };
@@ -30,10 +31,13 @@ template <class T> struct attention_lanes {
     int count;
     const attention_sight *sees; /* nullptr: all count */
 
-    DEVICE attention_lanes(const attention_tensor &t, int batch, int first, int n, int head, const attention_sight *seen = nullptr)
+    DEVICE attention_lanes(const attention_tensor &t, int batch, int first, int n, int head,
+                           const attention_sight *seen = nullptr)
         : at(attention_row<T>(t, batch, first, head)), step(t.token), count(n), sees(seen) {}
     DEVICE float get(int lane, int column, int columns) const {
-        return lane < count && column < columns && (sees == nullptr || !sees[lane].none()) ? T::get(at[lane * step + column]) : 0.0f;
+        return lane < count && column < columns && (sees == nullptr || !sees[lane].none())
+                   ? T::get(at[lane * step + column])
+                   : 0.0f;
     }
 };
 
@@ -46,16 +50,19 @@ DEVICE attention_span attention_span_over(const attention_sight (&sees)[4], int 
         span.any = { lesser(span.any.low, more.any.low), greater(span.any.high, more.any.high) };
         span.all = { greater(span.all.low, more.all.low), lesser(span.all.high, more.all.high) };
     }
-    const int low = group_combine<ATTENTION_THREADS>(span.any.low, attention_least()), high = group_combine<ATTENTION_THREADS>(span.any.high, attention_most());
+    const int low = group_combine<ATTENTION_THREADS>(span.any.low, attention_least()),
+              high = group_combine<ATTENTION_THREADS>(span.any.high, attention_most());
     span.all.low = group_combine<ATTENTION_THREADS>(span.all.low, attention_most());
     span.all.high = group_combine<ATTENTION_THREADS>(span.all.high, attention_least());
     return { { low, high }, span.all };
 }
 
 /* sum[i][j] += x_i . y_j over all columns. */
-template <class X, class Y> DEVICE void attention_product(float (&sum)[4][4], const X &x, const Y &y, int columns, float *buffer) {
+template <class X, class Y>
+DEVICE void attention_product(float (&sum)[4][4], const X &x, const Y &y, int columns, float *buffer) {
     float *const left = buffer, *const right = buffer + ATTENTION_DEPTH * ATTENTION_PITCH;
-    const int thread = thread_index(), down = thread / 16 * 4, across = thread % 16 * 4, column = thread % ATTENTION_DEPTH;
+    const int thread = thread_index(), down = thread / 16 * 4, across = thread % 16 * 4,
+              column = thread % ATTENTION_DEPTH;
 #pragma unroll 1
     for (int c = 0; c < columns; c += ATTENTION_DEPTH) {
         sync_block();
@@ -77,7 +84,8 @@ template <class X, class Y> DEVICE void attention_product(float (&sum)[4][4], co
     }
 }
 
-/* A tile of weights for attention_gather(): its sums run over the right lanes if they are TURNED, over the left ones otherwise. */
+/* A tile of weights for attention_gather(): its sums run over the right lanes if they are TURNED,
+ * over the left ones otherwise. */
 template <bool TURNED> DEVICE void attention_put(float *weights, const float (&w)[4][4]) {
     const int down = thread_index() / 16 * 4, across = thread_index() % 16 * 4;
 #pragma unroll
@@ -85,12 +93,14 @@ template <bool TURNED> DEVICE void attention_put(float *weights, const float (&w
         packed<float, 4> four;
 #pragma unroll
         for (int j = 0; j < 4; j++) four.v[j] = TURNED ? w[j][i] : w[i][j];
-        *(packed<float, 4> *)(weights + (TURNED ? across + i : down + i) * ATTENTION_PITCH + (TURNED ? down : across)) = four;
+        *(packed<float, 4> *)(weights + (TURNED ? across + i : down + i) * ATTENTION_PITCH + (TURNED ? down : across)) =
+            four;
     }
 }
 
 template <bool WHOLE>
-DEVICE void attention_gather_64(float (&sum)[4][4], const float *weights, const float *values, int first, const attention_sight (&sees)[4]) {
+DEVICE void attention_gather_64(float (&sum)[4][4], const float *weights, const float *values, int first,
+                                const attention_sight (&sees)[4]) {
     const int down = thread_index() / 16 * 4, across = thread_index() % 16 * 4;
 #pragma unroll 2
     for (int k = 0; k < ATTENTION_SIDE; k++) {
@@ -105,16 +115,17 @@ DEVICE void attention_gather_64(float (&sum)[4][4], const float *weights, const 
     }
 }
 
-/* sum[c][i][j] += sum over the 64 tokens from `first` on of weight and value, those alone that lane i sees: a weight of 0 must not meet a NaN. `whole`: all
- * lanes see all of them. */
+/* sum[c][i][j] += sum over the 64 tokens from `first` on of weight and value, those alone that lane i sees: a weight of
+ * 0 must not meet a NaN. `whole`: all lanes see all of them. */
 template <int D, class V>
-DEVICE void attention_gather(float (&sum)[D / 64][4][4], const float *weights, const V &values, int first, bool whole, const attention_sight (&sees)[4],
-                             int column, int columns, float *buffer) {
+DEVICE void attention_gather(float (&sum)[D / 64][4][4], const float *weights, const V &values, int first, bool whole,
+                             const attention_sight (&sees)[4], int column, int columns, float *buffer) {
 #pragma unroll
     for (int c = 0; c < D / 64; c++) {
         sync_block();
 #pragma unroll 4
-        for (int i = thread_index(); i < ATTENTION_SIDE * 64; i += ATTENTION_THREADS) buffer[i] = values.get(i / 64, column + c * 64 + i % 64, columns);
+        for (int i = thread_index(); i < ATTENTION_SIDE * 64; i += ATTENTION_THREADS)
+            buffer[i] = values.get(i / 64, column + c * 64 + i % 64, columns);
         sync_block();
         if (whole)
             attention_gather_64<true>(sum[c], weights, buffer, first, sees);

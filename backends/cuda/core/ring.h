@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that registers do not hold, one after the other in blocks that stay: a ring in shared memory holds the row at work and those that come next. The blocks
- * of a cluster divide the columns, so that a part of any row is small beside the ring, and the same columns of a weight, or of sums over rows, are a thread's
- * from the first row to the last. A thread copies what no other looks at, so that it alone waits for it.
+/* Rows that registers do not hold, one after the other in blocks that stay: a ring in shared memory holds the row at
+ * work and those that come next. The blocks of a cluster divide the columns, so that a part of any row is small beside
+ * the ring, and the same columns of a weight, or of sums over rows, are a thread's from the first row to the last. A
+ * thread copies what no other looks at, so that it alone waits for it.
  *
- * NOTES. Memory moves most with little more on its way than it needs, and it matters when that is asked for (ring_way). Of what a copy moves (H200),
- * softmax_backward of f32 at 49152 has 100 % with two rows in a ring and 91 with three; rms_norm_backward with dropout of bf16 at 12288 92 with a spare place, and 85
- * with five rows and none spare. */
+ * NOTES. Memory moves most with little more on its way than it needs, and it matters when that is asked for (ring_way).
+ * Of what a copy moves (H200), softmax_backward of f32 at 49152 has 100 % with two rows in a ring and 91 with three;
+ * rms_norm_backward with dropout of bf16 at 12288 92 with a spare place, and 85 with five rows and none spare. */
 #ifndef TRINE_CUDA_RING_H
 #define TRINE_CUDA_RING_H
 
@@ -45,16 +46,17 @@ struct ring_bare {
     DEVICE void next() const {}
 };
 
-/* How many rows a ring holds, and when the next is asked for: a chunk of it once the one in its place is done with, or all while the row before is summed, into a
- * place that is spare until then. */
+/* How many rows a ring holds, and when the next is asked for: a chunk of it once the one in its place is done with, or
+ * all while the row before is summed, into a place that is spare until then. */
 enum ring_way {
     RING_NEAR,  /* two or three rows, as the host says */
     RING_THREE, /* three */
     RING_SPARE, /* three, one of them spare */
 };
 
-/* Rows of several tensors at a time, of each CHUNKS chunks for every thread of THREADS, in as many blocks as a processor holds (SIMT_RING_HELD). A chunk is 16 bytes
- * of the widest of their types, and as many elements of others. WHOLE: in the sense of row.h. */
+/* Rows of several tensors at a time, of each CHUNKS chunks for every thread of THREADS, in as many blocks as a
+ * processor holds (SIMT_RING_HELD). A chunk is 16 bytes of the widest of their types, and as many elements of others.
+ * WHOLE: in the sense of row.h. */
 template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> struct ring {
     static constexpr bool SPARE = WAY == RING_SPARE;
     template <int I> using type = typename nth_type<I, Types...>::type;
@@ -63,11 +65,14 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
     static constexpr int TENSORS = sizeof...(Types), WARPS = THREADS / WARP;
     static constexpr int ITEMS = (... && (sizeof(typename Types::bits) == 2)) ? 8 : 4;
     static constexpr int HELD = SIMT_RING_HELD(THREADS);
-    static constexpr bool ALONE = TENSORS == 3 && HELD > SIMT_RING_DIVIDED;                               /* a block of many of a processor has whole rows */
-    static constexpr int MOST = ALONE ? 1 : TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST; /* blocks of a cluster */
+    /* a block of many of a processor has whole rows */
+    static constexpr bool ALONE = TENSORS == 3 && HELD > SIMT_RING_DIVIDED;
+    /* blocks of a cluster */
+    static constexpr int MOST = ALONE ? 1 : TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST;
     static constexpr int STEP = THREADS * ITEMS, COLUMN = (0 + ... + (int)sizeof(typename Types::bits));
     static constexpr int ROW = CHUNKS * STEP * COLUMN, ROWS = SIMT_RING_ROWS, BYTES = ROWS * ROW;
-    static_assert(BYTES + (TENSORS == 3) * CHUNKS * STEP * 4 <= SIMT_RING_BYTES / HELD, "the ring, and beside three tensors a weight as f32");
+    static_assert(BYTES + (TENSORS == 3) * CHUNKS * STEP * 4 <= SIMT_RING_BYTES / HELD,
+                  "the ring, and beside three tensors a weight as f32");
     template <int I> using chunk = held<type<I>, ITEMS>;
 
     template <int I> static constexpr int START = CHUNKS * STEP * ((I > 0) * SIZE<0> + (I > 1) * SIZE<1>);
@@ -85,13 +90,16 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
     int stage = 0;           /* its place in the ring */
     int64_t row;             /* its number */
 
-    /* Besides: what comes with a row. It is copied to the row's place, by ask(is there such a row?, place), and next() goes on to the row behind it; or loaded in
-     * turns, by load(), into what before(state) has. */
+    /* Besides: what comes with a row. It is copied to the row's place, by ask(is there such a row?, place), and next()
+     * goes on to the row behind it; or loaded in turns, by load(), into what before(state) has. */
     template <int N, class Besides>
     DEVICE ring(const simt_ring &shape, const simt_rows (&in)[N], int64_t rows, int64_t length, Besides &besides)
-        : met(meeting::here()), step(shape.clusters), blocks(shape.blocks), turns(shape.turns - ((shape.turns - 1) * shape.clusters + cluster_index() >= rows)),
+        : met(meeting::here()), step(shape.clusters), blocks(shape.blocks),
+          turns(shape.turns - ((shape.turns - 1) * shape.clusters + cluster_index() >= rows)),
           even(shape.part % STEP == 0), near(shape.rows), first(cluster_rank() * shape.part + thread_index() * ITEMS),
-          left(((int)length < (cluster_rank() + 1) * shape.part ? (int)length : (cluster_rank() + 1) * shape.part) - first), row(cluster_index()) {
+          left(((int)length < (cluster_rank() + 1) * shape.part ? (int)length : (cluster_rank() + 1) * shape.part) -
+               first),
+          row(cluster_index()) {
 #pragma unroll
         for (int t = 0; t < TENSORS; t++) from[t] = in[t];
 #pragma unroll 1
@@ -113,7 +121,9 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
         if (blocks > 1) cluster_sync();
     }
     /* The thread's first column of the row at work. */
-    template <class S> DEVICE typename S::bits *mine(const simt_rows &rows) const { return row_at<S>(rows, row) + first; }
+    template <class S> DEVICE typename S::bits *mine(const simt_rows &rows) const {
+        return row_at<S>(rows, row) + first;
+    }
 
     /* Has the thread columns of chunk v? Others are 0 in the ring from the beginning on. */
     DEVICE bool in_row(int v) const { return v * STEP < left; }
@@ -149,7 +159,8 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
 
     template <int I> static DEVICE chunk<I> get(int v, int s) { return *(const chunk<I> *)memory<I>(v, s); }
 
-    /* Body(first_chunks<N>) for the N chunks of which the thread's warp has columns, at least LEAST. One question for all chunks: one round each would keep them apart. */
+    /* Body(first_chunks<N>) for the N chunks of which the thread's warp has columns, at least LEAST. One question for
+     * all chunks: one round each would keep them apart. */
     template <int N> struct first_chunks {
         static constexpr int COUNT = N;
     };
@@ -182,7 +193,9 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
             }
         } else if constexpr (sizeof(typename S::bits) == 4) {
             using vectors = shifted<S, ITEMS>;
-            if (in_row(v)) vectors(mine, v * STEP, left).put(held_of<S>(value), thread_index() % WARP, vectors::lanes_with(left - v * STEP));
+            if (in_row(v))
+                vectors(mine, v * STEP, left)
+                    .put(held_of<S>(value), thread_index() % WARP, vectors::lanes_with(left - v * STEP));
         } else {
 #pragma unroll
             for (int k = 0; k < ITEMS; k++)
@@ -203,7 +216,8 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
         stage = after(stage);
     }
 
-    /* The row behind the one that is summed, if there is one to be asked for meanwhile, and the place that is spare for it. */
+    /* The row behind the one that is summed, if there is one to be asked for meanwhile,
+     * and the place that is spare for it. */
     struct request {
         bool more;
         int place;
@@ -212,9 +226,10 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
         if constexpr (SPARE) ask(q.more, row + (ROWS - 1) * step, v, q.place);
     }
 
-    /* Row after row: a row's sums are sum_up(state, stage, request), and finish(state, sums) is what is done with them, once the row after has been summed too, so
-     * that nobody waits for other blocks' sums. */
-    template <class Sums, class Besides, class First, class Second> DEVICE void each_row(Besides &besides, const First &sum_up, const Second &finish) {
+    /* Row after row: a row's sums are sum_up(state, stage, request), and finish(state, sums) is what is done with them,
+     * once the row after has been summed too, so that nobody waits for other blocks' sums. */
+    template <class Sums, class Besides, class First, class Second>
+    DEVICE void each_row(Besides &besides, const First &sum_up, const Second &finish) {
         typename Besides::state now = {}, later = {};
         besides.before(now);
         copy_wait<1>(); /* for the first row, and of three the second */
@@ -226,7 +241,8 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
             if (more) {
                 const request meanwhile = { SPARE && turn + ROWS - 1 < turns, after(after(stage)) };
                 besides.before(later);
-                if (SPARE && !even) besides.load(); /* where all threads have as many chunks that is 3 % slower, and later it is where they do not */
+                /* where all threads have as many chunks that is 3 % slower, and later it is where they do not */
+                if (SPARE && !even) besides.load();
                 if (SPARE || depth() == 2)
                     copy_wait<0>();
                 else
@@ -248,7 +264,8 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
         }
     }
 
-    /* What a warp gives for the sums of all warps of the cluster; and those, of the row at hand. Between two gifts the first is taken. */
+    /* What a warp gives for the sums of all warps of the cluster; and those, of the row at hand.
+     * Between two gifts the first is taken. */
     DEVICE void give(float x, int of) { post({ group_sum<WARP>(x), 0 }, of); }
     DEVICE void give(two x, int of) { post(group_sum<WARP>(x), of); }
     DEVICE void post(two x, int of) {
@@ -272,8 +289,8 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
     static DEVICE void add(two &total, two x) { total = total + x; }
     template <class Sums> DEVICE Sums take() {
         const auto &side = met.side[turn & 1];
-        if constexpr (HAS_CLUSTERS)
-            barrier_wait(shared_address(&side.barrier), turn >> 1 & 1); /* of one block too: its warps may be a row apart */
+        if constexpr (HAS_CLUSTERS) /* of one block too: its warps may be a row apart */
+            barrier_wait(shared_address(&side.barrier), turn >> 1 & 1);
         else
             sync_block();
         Sums total = {};

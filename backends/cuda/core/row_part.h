@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in shared memory, each read once, by blocks that have one row: the whole of it, or a part in each block of a cluster. A thread copies into places of its
- * own, which no other looks at, so that it alone waits for them, and for one after the other.
+/* Rows in shared memory, each read once, by blocks that have one row: the whole of it, or a part in each block of a
+ * cluster. A thread copies into places of its own, which no other looks at, so that it alone waits for them, and for
+ * one after the other.
  *
  * NOTES
  * Floor: what the op reads and writes, once.
- * Predicted: a processor holds three blocks and more, at different steps, and takes the next when one ends: nobody waits for the slowest processor.
- * Measured, H200: softmax 3.95 to 4.08 TB/s for rows of 4 to 256 KB, rms_norm 3.94 to 3.99, where copying moves 4.19. Blocks that stay, each with a ring of
- * rows to come, took 3.5 to 3.7: they ended after 94 to 144 us. With rows handed out as blocks asked for them 3.7 to 3.9. Rows by the copy engine lost 1 to 7 %.
- * What a block does once for its rows is as many instructions as what it does for their elements, and binds where those are many (layer_norm, dropout). */
+ * Predicted: a processor holds three blocks and more, at different steps, and takes the next when one ends: nobody
+ * waits for the slowest processor. Measured, H200: softmax 3.95 to 4.08 TB/s for rows of 4 to 256 KB, rms_norm 3.94 to
+ * 3.99, where copying moves 4.19. Blocks that stay, each with a ring of rows to come, took 3.5 to 3.7: they ended after
+ * 94 to 144 us. With rows handed out as blocks asked for them 3.7 to 3.9. Rows by the copy engine lost 1 to 7 %. What a
+ * block does once for its rows is as many instructions as what it does for their elements, and binds where those are
+ * many (layer_norm, dropout). */
 #ifndef TRINE_CUDA_ROW_PART_H
 #define TRINE_CUDA_ROW_PART_H
 
@@ -18,8 +21,10 @@
 #include "backends/simt/core/row.h"
 #include "elements.h"
 
-/* The elements of a row that a block has, in pieces of N; in shared memory there is room for them as S. A processor holds HELD such blocks. */
-template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)sizeof(typename T::bits)> struct row_part {
+/* The elements of a row that a block has, in pieces of N; in shared memory there is room for them as S.
+ * A processor holds HELD such blocks. */
+template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)sizeof(typename T::bits)>
+struct row_part {
     using bits = typename T::bits;
     static constexpr int ITEMS = N, STEP = G * ITEMS;
     static constexpr bool whole = WHOLE;
@@ -27,26 +32,30 @@ template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)s
     using own = held<S, ITEMS>;
 
     /* A thread's pieces of each of so many rows, at most. */
-    template <int ROWS> static constexpr int TURNS = (SIMT_PART_BYTES / HELD + ROWS * G * (int)sizeof(own) - 1) / (ROWS * G * (int)sizeof(own));
+    template <int ROWS>
+    static constexpr int TURNS =
+        (SIMT_PART_BYTES / HELD + ROWS * G * (int)sizeof(own) - 1) / (ROWS * G * (int)sizeof(own));
 
     const int first, n, room;
 
     DEVICE row_part(const simt_part &p, int64_t row)
-        : first(p.blocks > 1 ? cluster_rank() * p.length : 0), n((int)row - first < p.length ? (int)row - first : p.length),
-          room((p.length + ITEMS - 1) / ITEMS * ITEMS) {}
+        : first(p.blocks > 1 ? cluster_rank() * p.length : 0),
+          n((int)row - first < p.length ? (int)row - first : p.length), room((p.length + ITEMS - 1) / ITEMS * ITEMS) {}
 
     static DEVICE typename S::bits *memory() { return (typename S::bits *)launch_memory(); }
     /* Of several rows, where row k's part begins. */
     DEVICE typename S::bits *memory(int k) const { return memory() + k * room; }
     DEVICE bool in(int i) const { return i < n; }
-    DEVICE uint32_t column(int i) const { return (uint32_t)(first + i); } /* of the row; so that an address is one instruction */
+    /* of the row; so that an address is one instruction */
+    DEVICE uint32_t column(int i) const { return (uint32_t)(first + i); }
 
     /* Does this thread have element i? */
     static DEVICE bool mine(int i) { return i >= 0 && i / ITEMS % G == thread_index(); }
 
     /* How many elements the thread has. */
     DEVICE int count() const {
-        const int start = thread_index() * ITEMS, before = start < n ? (n - 1 - start) / STEP : 0, rest = n - start - before * STEP;
+        const int start = thread_index() * ITEMS, before = start < n ? (n - 1 - start) / STEP : 0,
+                  rest = n - start - before * STEP;
         return start < n ? before * ITEMS + (rest < ITEMS ? rest : ITEMS) : 0;
     }
 
@@ -64,9 +73,12 @@ template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)s
             return begun<X>(row, i).read();
     }
     /* Of a row that begins anywhere. */
-    template <class X> DEVICE shifted<X, ITEMS> begun(const void *row, int i) const { return { row, (int)column(i), first + n }; }
+    template <class X> DEVICE shifted<X, ITEMS> begun(const void *row, int i) const {
+        return { row, (int)column(i), first + n };
+    }
 
-    /* The same of a row of f32 that is read once, or words that are all `none`; asked for at once, whatever is waited for next. */
+    /* The same of a row of f32 that is read once, or words that are all `none`;
+     * asked for at once, whatever is waited for next. */
     template <class X> DEVICE held<X, ITEMS> read_if(bool yes, const void *row, int i, uint32_t none) const {
         static_assert(sizeof(held<X, ITEMS>) == 16 && sizeof(typename X::bits) == 4, "what is loaded at a time");
         held<X, ITEMS> x = { { none, none, none, none } };
@@ -80,7 +92,8 @@ template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)s
         return x;
     }
 
-    /* Where piece i is. Of 32 bytes the first halves of all pieces come first: copies with gaps between them are slow. */
+    /* Where piece i is. Of 32 bytes the first halves of all pieces come first: copies with
+     * gaps between them are slow. */
     DEVICE packed<uint32_t, 4> &half(int i, int k, int which) const {
         constexpr int HALVES = (int)sizeof(own) / 16;
         return *(packed<uint32_t, 4> *)(memory(k) + (which * room + i) / HALVES);
@@ -105,8 +118,9 @@ template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)s
         return c;
     }
 
-    /* Asks for them, Ask(turn, rest): in TURNS groups of copies, of which the last may be empty. Either all at once, which is a quarter of a loop's instructions, or in
-     * a loop, which paces what two rows ask for at a time: memory is 1 to 3 % slower otherwise. */
+    /* Asks for them, Ask(turn, rest): in TURNS groups of copies, of which the last may be empty. Either all at once,
+     * which is a quarter of a loop's instructions, or in a loop, which paces what two rows ask for at a time: memory is
+     * 1 to 3 % slower otherwise. */
     template <int TURNS, bool AT_ONCE, class Ask> DEVICE void ask_each(const Ask &ask) const {
         const int rest = n - thread_index() * ITEMS;
 #pragma unroll(AT_ONCE ? TURNS : 1)
@@ -144,7 +158,8 @@ template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)s
         const void *const one[] = { row };
         ask(one);
     }
-    /* Asks for a row, and for one of type X in the second halves of its pieces, both of 16 bits; if that is not given, it is `none`. */
+    /* Asks for a row, and for one of type X in the second halves of its pieces, both of 16 bits;
+     * if that is not given, it is `none`. */
     template <class X> DEVICE void ask_both(const void *row, const void *other, uint32_t none) const {
         static_assert(sizeof(bits) == 2 && sizeof(typename X::bits) == 2, "half of a piece");
         if constexpr (WHOLE) {
@@ -177,10 +192,13 @@ template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)s
         }
     }
     /* What was asked for, and what is kept in its place. */
-    template <class X, int HALF = 0> DEVICE held<X, ITEMS> come(int i) const { return *(const held<X, ITEMS> *)&half(i, 0, HALF); }
+    template <class X, int HALF = 0> DEVICE held<X, ITEMS> come(int i) const {
+        return *(const held<X, ITEMS> *)&half(i, 0, HALF);
+    }
     DEVICE void keep(int i, const own &x, int k = 0) const {
 #pragma unroll
-        for (int h = 0; h < (int)sizeof x / 16; h++) half(i, k, h) = { x.word[4 * h], x.word[4 * h + 1], x.word[4 * h + 2], x.word[4 * h + 3] };
+        for (int h = 0; h < (int)sizeof x / 16; h++)
+            half(i, k, h) = { x.word[4 * h], x.word[4 * h + 1], x.word[4 * h + 2], x.word[4 * h + 3] };
     }
 
     DEVICE own get(int i, int k = 0) const {
@@ -236,7 +254,8 @@ struct row_blocks {
         cluster_arrive();
     }
 
-    /* Each block gives something of each of ROWS rows. What block thread % MOST gave of row thread / MOST % ROWS; of a number that no block has `none`. */
+    /* Each block gives something of each of ROWS rows. What block thread % MOST gave of row thread / MOST % ROWS; of a
+     * number that no block has `none`. */
     template <class Value, int ROWS> DEVICE Value exchange(const Value (&own)[ROWS], const Value &none) const {
         const int thread = thread_index(), other = thread % MOST, row = thread / MOST % ROWS;
         Value their = own[0];

@@ -8,14 +8,16 @@ static const cuda_device *device_of(const trine_call *call) { return call->devic
 
 int cuda_cluster(const trine_call *call) { return device_of(call)->cluster_launch ? CUDA_MOST_CLUSTER : 1; }
 
-/* Bytes of a row for each block, if an SM holds so many: whole pieces of 32. A kilobyte of its memory belongs to each block, another is its function's own. */
+/* Bytes of a row for each block, if an SM holds so many: whole pieces of 32. A kilobyte of its memory belongs to each
+ * block, another is its function's own. */
 static int64_t part_room(const trine_call *call, int held) {
     enum { OWN = 1 << 10, PIECE = 32 };
     const int64_t most = device_of(call)->shared, shared = most < SIMT_PART_BYTES ? most : SIMT_PART_BYTES;
     return ((shared + OWN) / held - 2 * OWN) / PIECE * PIECE;
 }
 
-/* Parts begin where lines of the cache do: elsewhere a warp's reads and writes touch one more, which costs up to 6 %. */
+/* Parts begin where lines of the cache do: elsewhere a warp's reads and writes touch one more,
+ * which costs up to 6 %. */
 static int part_length(int64_t n, int blocks) {
     enum { LINE = 64 };
     return (int)(blocks > 1 ? simt_blocks(n, LINE * blocks) * LINE : n);
@@ -34,12 +36,15 @@ static bool part_fits(const trine_call *call, int64_t n, int64_t bytes, int held
     return false;
 }
 
-const cuda_shape *cuda_shape_for(const trine_call *call, int symbol, const cuda_shape_range *range, simt_part *part_out) {
+const cuda_shape *cuda_shape_for(const trine_call *call, int symbol, const cuda_shape_range *range,
+                                 simt_part *part_out) {
     const int64_t n = call->dim[symbol];
     const int cluster = cuda_cluster(call);
     if (n > INT32_MAX - 65536) return NULL;
     for (int i = range->first; i < range->end; i++) {
-        const int most = i < CUDA_SHAPE_256 ? 1 : i == CUDA_SHAPE_256 && cluster > range->share ? range->share : cluster;
+        const int most = i < CUDA_SHAPE_256                              ? 1
+                         : i == CUDA_SHAPE_256 && cluster > range->share ? range->share
+                                                                         : cluster;
         if (part_fits(call, n, range->bytes, shapes[i].held, most, part_out)) return &shapes[i];
     }
     return NULL;
@@ -56,8 +61,8 @@ simt_ahead cuda_ahead_of_parts(const trine_call *call, int tensor, const cuda_sh
     return simt_ahead_most(call, tensor, sectors * SIMT_AHEAD_PARTS, sectors);
 }
 
-trine_status cuda_launch_parts(const trine_call *call, const char *step, trine_dtype other, const cuda_shape *shape, int symbol, const simt_part *part,
-                               int64_t rows, const void *params, size_t size) {
+trine_status cuda_launch_parts(const trine_call *call, const char *step, trine_dtype other, const cuda_shape *shape,
+                               int symbol, const simt_part *part, int64_t rows, const void *params, size_t size) {
     const simt_function function = {
         .step = step,
         .ragged = !simt_rows_whole(call, symbol),
@@ -80,21 +85,26 @@ static simt_function ring_function(const trine_call *call, const cuda_ring_entry
 }
 
 /* How many clusters of a ring's function the device holds at once. */
-static trine_status ring_held(const trine_call *call, const cuda_ring_entry *entry, const simt_ring *ring, int *clusters_out) {
+static trine_status ring_held(const trine_call *call, const cuda_ring_entry *entry, const simt_ring *ring,
+                              int *clusters_out) {
     const simt_function function = ring_function(call, entry, ring);
     *clusters_out = simt_units(call) * SIMT_RING_HELD(entry->threads);
     return function.cluster > 1 ? cuda_function_clusters(call, &function, entry->threads, clusters_out) : TRINE_OK;
 }
 
-const cuda_ring_entry *cuda_ring_of(const trine_call *call, int symbol, int count, const cuda_ring_entry *entries, simt_ring *ring_out) {
+const cuda_ring_entry *cuda_ring_of(const trine_call *call, int symbol, int count, const cuda_ring_entry *entries,
+                                    simt_ring *ring_out) {
     enum { OWN = 3 << 10, LINE = 64 }; /* bytes of a function's own; columns that are not divided */
     const int64_t n = call->dim[symbol], bytes = n * (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
     const bool whole = simt_rows_whole(call, symbol);
     int i = 0, clusters = 0;
-    while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) || (entries[i].whole && n % 8 != 0))) i++;
+    while (i < count && (bytes <= entries[i].least || (entries[i].most > 0 && bytes > entries[i].most) ||
+                         (entries[i].whole && n % 8 != 0)))
+        i++;
     if (i == count) return NULL;
     const cuda_ring_entry *entry = &entries[i];
-    const int held = SIMT_RING_HELD(entry->threads), cluster = entry->full && held > SIMT_RING_DIVIDED ? 1 : cuda_cluster(call);
+    const int held = SIMT_RING_HELD(entry->threads),
+              cluster = entry->full && held > SIMT_RING_DIVIDED ? 1 : cuda_cluster(call);
     if (device_of(call)->shared < SIMT_RING_BYTES + held * entry->behind + OWN) return NULL;
     const int64_t items = entry->items ? entry->items : 16 / (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
     const int64_t least = simt_blocks(n, entry->chunks * entry->threads * items);
@@ -116,7 +126,8 @@ int64_t cuda_ring_clusters(int64_t rows, int64_t held, int64_t most) {
     return rows == 0 ? 0 : simt_blocks(rows, turns > most ? most : turns);
 }
 
-trine_status cuda_ring_fill(const trine_call *call, const cuda_ring_entry *entry, simt_ring *ring, int64_t rows, int64_t most) {
+trine_status cuda_ring_fill(const trine_call *call, const cuda_ring_entry *entry, simt_ring *ring, int64_t rows,
+                            int64_t most) {
     int held;
     const trine_status status = ring_held(call, entry, ring, &held);
     if (status != TRINE_OK) return status;
@@ -125,7 +136,8 @@ trine_status cuda_ring_fill(const trine_call *call, const cuda_ring_entry *entry
     return TRINE_OK;
 }
 
-trine_status cuda_launch_ring(const trine_call *call, const cuda_ring_entry *entry, const simt_ring *ring, const void *params, size_t size) {
+trine_status cuda_launch_ring(const trine_call *call, const cuda_ring_entry *entry, const simt_ring *ring,
+                              const void *params, size_t size) {
     const simt_function function = ring_function(call, entry, ring);
     return simt_launch(call, &function, ring->clusters * ring->blocks, entry->threads, params, size);
 }

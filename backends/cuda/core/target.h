@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device vocabulary in CUDA's terms: what backends/simt/core/simt.h asks of a vendor. Instructions are those of the PTX ISA 9.0. */
+/* The device vocabulary in CUDA's terms: what backends/simt/core/simt.h asks of a vendor.
+ * Instructions are those of the PTX ISA 9.0. */
 #ifndef TRINE_CUDA_TARGET_H
 #define TRINE_CUDA_TARGET_H
 
@@ -14,8 +15,9 @@
 #define DEVICE __device__ __forceinline__
 #define SHARED __shared__
 
-/* A launch may begin while the one ahead ends (PTX ISA 9.0, griddepcontrol): the next one's blocks may come once all of this one's have said so, and what a launch
- * ahead wrote is seen once it has been waited for. Before sm_90 launches follow each other. */
+/* A launch may begin while the one ahead ends (PTX ISA 9.0, griddepcontrol): the next one's blocks may come once all of
+ * this one's have said so, and what a launch ahead wrote is seen once it has been waited for.
+ * Before sm_90 launches follow each other. */
 DEVICE void launch_next() {
     if constexpr (CUDA_ARCH >= 900) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
@@ -23,8 +25,9 @@ DEVICE void launch_wait() {
     if constexpr (CUDA_ARCH >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-/* A function that the host launches, with parameters `p`: in blocks of `threads`; with so few registers that a processor holds `blocks` at a time; and one of
- * these that says itself when the next launch may come, and waits for the one ahead. */
+/* A function that the host launches, with parameters `p`: in blocks of `threads`; with so few registers that a
+ * processor holds `blocks` at a time; and one of these that says itself when the next launch may come,
+ * and waits for the one ahead. */
 #define ENTRY_OF(name, bounds, params) \
     static DEVICE void name##_body(const params &p); \
     extern "C" __global__ void bounds name(const __grid_constant__ params p) { \
@@ -35,7 +38,8 @@ DEVICE void launch_wait() {
     static DEVICE void name##_body(const params &p)
 #define ENTRY(name, threads, params) ENTRY_OF(name, __launch_bounds__(threads), params)
 #define ENTRY_HELD(name, threads, blocks, params) ENTRY_OF(name, __launch_bounds__(threads, blocks), params)
-#define ENTRY_AHEAD(name, threads, blocks, params) extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p)
+#define ENTRY_AHEAD(name, threads, blocks, params) \
+    extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ params p)
 
 enum { WARP = 32 };
 
@@ -65,11 +69,14 @@ DEVICE uint32_t shuffle_before(uint32_t x, int lane, int lanes) {
     return __shfl_up_sync(0xffffffffu >> (WARP - lanes) << (thread_index() % WARP - lane), x, 1);
 }
 
-/* One access of 16 or of 8 bytes of global memory. Not declared to touch memory, so that loads of what the thread does not write itself may go before it. */
+/* One access of 16 or of 8 bytes of global memory. Not declared to touch memory, so that loads of what the thread does
+ * not write itself may go before it. */
 DEVICE void store_words(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(a), "r"(b), "r"(c), "r"(d));
 }
-DEVICE void store_words(void *to, uint32_t a, uint32_t b) { asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b)); }
+DEVICE void store_words(void *to, uint32_t a, uint32_t b) {
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(to), "r"(a), "r"(b));
+}
 
 /* The compiler does not compute `at`, of global memory, anew where it is used. */
 template <class Bits> DEVICE void keep_address(Bits *&at) {
@@ -84,10 +91,14 @@ DEVICE float product(float a, float b) { return __fmul_rn(a, b); }
 DEVICE float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 /* sum += a b, and x &= bits, if or unless word <= last: one instruction behind the comparison. */
 DEVICE void add_product_if(uint32_t word, uint32_t last, float &sum, float a, float b) {
-    asm("{\n.reg .pred p;\nsetp.le.u32 p, %3, %4;\n@p fma.rn.f32 %0, %1, %2, %0;\n}" : "+f"(sum) : "f"(a), "f"(b), "r"(word), "r"(last));
+    asm("{\n.reg .pred p;\nsetp.le.u32 p, %3, %4;\n@p fma.rn.f32 %0, %1, %2, %0;\n}"
+        : "+f"(sum)
+        : "f"(a), "f"(b), "r"(word), "r"(last));
 }
 DEVICE void mask_unless(uint32_t word, uint32_t last, uint32_t &x, uint32_t bits) {
-    asm("{\n.reg .pred p;\nsetp.gt.u32 p, %2, %3;\n@p and.b32 %0, %0, %1;\n}" : "+r"(x) : "r"(bits), "r"(word), "r"(last));
+    asm("{\n.reg .pred p;\nsetp.gt.u32 p, %2, %3;\n@p and.b32 %0, %0, %1;\n}"
+        : "+r"(x)
+        : "r"(bits), "r"(word), "r"(last));
 }
 
 DEVICE float square_root(float x) { return __fsqrt_rn(x); }
@@ -147,7 +158,8 @@ DEVICE uint32_t bf16_pair(float low, float high) {
     return pair;
 }
 
-/* Conversions of two of the OCP's 8-bit values, e4m3 and e5m2 by their bits of fraction; what is beyond the largest becomes it. */
+/* Conversions of two of the OCP's 8-bit values, e4m3 and e5m2 by their bits of fraction;
+ * what is beyond the largest becomes it. */
 template <int FRACTION> struct float8_units;
 #define FLOAT8_UNITS(FRACTION, type) \
     template <> struct float8_units<FRACTION> { \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA backend: its devices. Work goes to each device's primary context, which the CUDA runtime and all that is built on it use too. */
+/* The CUDA backend: its devices. Work goes to each device's primary context, which the CUDA runtime
+ * and all that is built on it use too. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ static const trine_kernel *kernels(const trine_device *device, trine_op op) {
     return cuda_ops[op].kernels;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ devices */
+/* ---------------------------------------------------------------------------------------------------------- devices */
 
 /* What is said of a device, and the storage of its strings. */
 typedef struct description {
@@ -30,8 +31,9 @@ static int attribute(const cuda_driver *driver, CUdevice device, CUdevice_attrib
     return driver->DeviceGetAttribute(&value, which, device) == CUDA_SUCCESS ? value : 0;
 }
 
-/* Memory moves twice per clock on a bus of so many bits; an SM finishes 128 fused multiply-adds a clock (CUDA C++ Programming Guide 13.0, throughput of
- * native arithmetic instructions, compute capability 8.6 and later; 64 on 8.0). */
+/* Memory moves twice per clock on a bus of so many bits; an SM finishes 128 fused multiply-adds a clock (CUDA C++
+ * Programming Guide 13.0, throughput of native arithmetic instructions, compute capability 8.6 and later;
+ * 64 on 8.0). */
 static void describe_speed(const cuda_driver *driver, CUdevice device, trine_device *out) {
     const double memory_clock = 1e3 * attribute(driver, device, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
     const double bus = attribute(driver, device, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8.0;
@@ -41,7 +43,8 @@ static void describe_speed(const cuda_driver *driver, CUdevice device, trine_dev
 }
 
 /* False with the reason: "no code for this architecture: sm_75". */
-static bool describe(const cuda_driver *driver, const trine_host *host, int number, int place, char *reason_out, size_t reason_size) {
+static bool describe(const cuda_driver *driver, const trine_host *host, int number, int place, char *reason_out,
+                     size_t reason_size) {
     description *d = &descriptions[place];
     trine_device *out = &devices[place];
     CUdevice device;
@@ -96,8 +99,10 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
 static int find_devices(const cuda_driver *driver, const trine_host *host, char *reason_out, size_t reason_size) {
     int count = 0, usable = 0;
     const CUresult result = driver->DeviceGetCount(&count);
-    snprintf(reason_out, reason_size, "no device%s%s", result == CUDA_SUCCESS ? "" : ": ", result == CUDA_SUCCESS ? "" : cuda_words(driver, result));
-    for (int i = 0; result == CUDA_SUCCESS && i < count && usable < CUDA_MAX_DEVICES; i++) usable += describe(driver, host, i, usable, reason_out, reason_size);
+    snprintf(reason_out, reason_size, "no device%s%s", result == CUDA_SUCCESS ? "" : ": ",
+             result == CUDA_SUCCESS ? "" : cuda_words(driver, result));
+    for (int i = 0; result == CUDA_SUCCESS && i < count && usable < CUDA_MAX_DEVICES; i++)
+        usable += describe(driver, host, i, usable, reason_out, reason_size);
     return usable;
 }
 

@@ -37,8 +37,8 @@ const cuda_driver *cuda_driver_open(const trine_host *host, char *reason_out, si
     CUresult (*get_version)(int *);
     *(void **)&get_version = dlsym(library, "cuDriverGetVersion");
     if (get_version != NULL && get_version(&driver.version) == CUDA_SUCCESS && driver.version < CUDA_NEEDED) {
-        snprintf(reason_out, reason_size, "driver too old: have %d.%d, need %d.%d", driver.version / 1000, driver.version % 1000 / 10, CUDA_NEEDED / 1000,
-                 CUDA_NEEDED % 1000 / 10);
+        snprintf(reason_out, reason_size, "driver too old: have %d.%d, need %d.%d", driver.version / 1000,
+                 driver.version % 1000 / 10, CUDA_NEEDED / 1000, CUDA_NEEDED % 1000 / 10);
         return NULL;
     }
     const char *missing;
@@ -55,10 +55,13 @@ const cuda_driver *cuda_driver_open(const trine_host *host, char *reason_out, si
 
 const char *cuda_words(const cuda_driver *d, CUresult result) {
     const char *words = NULL;
-    return d->GetErrorString(result, &words) == CUDA_SUCCESS && words != NULL ? words : "an error that the driver does not know";
+    return d->GetErrorString(result, &words) == CUDA_SUCCESS && words != NULL
+               ? words
+               : "an error that the driver does not know";
 }
 
 trine_status cuda_status(const cuda_driver *d, const char *function, CUresult result) {
     if (result == CUDA_SUCCESS) return TRINE_OK;
-    return d->error(result == CUDA_ERROR_OUT_OF_MEMORY ? TRINE_ERR_MEMORY : TRINE_ERR_DEVICE, "%s: %s", function, cuda_words(d, result));
+    return d->error(result == CUDA_ERROR_OUT_OF_MEMORY ? TRINE_ERR_MEMORY : TRINE_ERR_DEVICE, "%s: %s", function,
+                    cuda_words(d, result));
 }

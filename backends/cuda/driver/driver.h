@@ -7,7 +7,8 @@
 
 #include "backends/backend.h"
 
-/* Every entry point in use, without the prefix. cuda.h maps some to their current version (cuMemAlloc to cuMemAlloc_v2); the symbol is looked up as mapped. */
+/* Every entry point in use, without the prefix. cuda.h maps some to their current version (cuMemAlloc to
+ * cuMemAlloc_v2); the symbol is looked up as mapped. */
 #define CUDA_ENTRY_POINTS(ENTRY) \
     ENTRY(Init) \
     ENTRY(DriverGetVersion) \
@@ -59,13 +60,15 @@ typedef struct cuda_driver {
 #undef ENTRY
 } cuda_driver;
 
-/* Opens libcuda.so.1 and initialises it. NULL with the reason: "no driver: ...", "driver too old: have 12.4, need 13.0". */
+/* Opens libcuda.so.1 and initialises it. NULL with the reason: "no driver: ...",
+ * "driver too old: have 12.4, need 13.0". */
 const cuda_driver *cuda_driver_open(const trine_host *host, char *reason_out, size_t reason_size);
 
 /* What the driver calls a result. Never NULL. */
 const char *cuda_words(const cuda_driver *driver, CUresult result);
 
-/* TRINE_OK, or the error that a call of the driver came back with, recorded as "cuMemAlloc: out of memory": TRINE_ERR_MEMORY or TRINE_ERR_DEVICE. */
+/* TRINE_OK, or the error that a call of the driver came back with, recorded as "cuMemAlloc: out of memory":
+ * TRINE_ERR_MEMORY or TRINE_ERR_DEVICE. */
 trine_status cuda_status(const cuda_driver *driver, const char *function, CUresult result);
 
 /* Calls an entry point by its name in CUDA_ENTRY_POINTS. */

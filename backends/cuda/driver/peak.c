@@ -6,7 +6,8 @@
 
 extern const unsigned char trine_peak_cuda_code[];
 
-/* The fastest first; what an architecture does not have, the code does not have. A warp, or a warpgroup, has so many operations in an instruction. */
+/* The fastest first; what an architecture does not have, the code does not have. A warp, or a warpgroup, has so many
+ * operations in an instruction. */
 static const struct {
     trine_dtype dtype;
     bool cut;
@@ -36,7 +37,8 @@ static CUfunction find(cuda_device *d, trine_peak *peak, int64_t blocks) {
         if (loops[i].dtype != peak->dtype || loops[i].cut != peak->cut) continue;
         if (d->driver->ModuleGetFunction(&function, d->peaks, loops[i].function) != CUDA_SUCCESS) continue;
         peak->instruction = loops[i].instruction;
-        peak->operations = (double)blocks * (PEAK_THREADS / loops[i].threads) * loops[i].count * loops[i].operations * (double)peak->rounds;
+        peak->operations = (double)blocks * (PEAK_THREADS / loops[i].threads) * loops[i].count * loops[i].operations *
+                           (double)peak->rounds;
         return function;
     }
     return NULL;
@@ -52,8 +54,10 @@ static trine_status launch(cuda_device *d, CUstream stream, trine_peak *peak) {
         if (status != TRINE_OK) return status;
     }
     const CUfunction function = find(d, peak, blocks);
-    if (function == NULL) return d->driver->error(TRINE_ERR_UNSUPPORTED, "no loop of multiply-adds of %s", trine_dtype_name(peak->dtype));
-    return CUDA_CALL(d->driver, LaunchKernel, function, (unsigned)blocks, 1, 1, PEAK_THREADS, 1, 1, PEAK_SHARED, stream, arguments, NULL);
+    if (function == NULL)
+        return d->driver->error(TRINE_ERR_UNSUPPORTED, "no loop of multiply-adds of %s", trine_dtype_name(peak->dtype));
+    return CUDA_CALL(d->driver, LaunchKernel, function, (unsigned)blocks, 1, 1, PEAK_THREADS, 1, 1, PEAK_SHARED, stream,
+                     arguments, NULL);
 }
 
 trine_status cuda_peak(const trine_device *device, void *queue, trine_peak *peak) {

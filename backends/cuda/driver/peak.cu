@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of multiply-adds of zeros, operands in registers or, for warpgroups, in shared memory: what the units do at best. */
+/* Loops of multiply-adds of zeros, operands in registers or, for warpgroups, in shared memory: what
+ * the units do at best. */
 #include "peak.h"
 
 #include "backends/cuda/tile/mma.h"
@@ -17,7 +18,8 @@ template <class Sum, int N> DEVICE void peak_keep(const peak_params &p, const Su
         type x[PEAK_CHAINS]; \
         for (int i = 0; i < PEAK_CHAINS; i++) x[i] = (type)(p.zero * (i + 1)); \
         for (int64_t r = 0; r < p.rounds; r++) _Pragma("unroll") \
-        for (int i = 0; i < PEAK_CHAINS * PEAK_STEPS; i++) asm volatile(instruction " %0, %0, %0, %0;" : "+" c(x[i % PEAK_CHAINS])); \
+        for (int i = 0; i < PEAK_CHAINS * PEAK_STEPS; i++) \
+            asm volatile(instruction " %0, %0, %0, %0;" : "+" c(x[i % PEAK_CHAINS])); \
         peak_keep(p, x); \
     }
 FMA(float, "f", "fma.rn.f32")
@@ -29,7 +31,8 @@ FMA(double, "d", "fma.rn.f64")
         for (int i = 0; i < PEAK_CHAINS * 4; i++) sum[i / 4][i % 4] = (SUM)(p.zero * (i + 1)); \
         const uint32_t a[4] = { p.zero, p.zero, p.zero, p.zero }; \
         for (int64_t r = 0; r < p.rounds; r++) _Pragma("unroll") \
-        for (int i = 0; i < PEAK_CHAINS * PEAK_STEPS; i++) warp_multiply(T{}, sum[i % PEAK_CHAINS], a, p.zero, p.zero); \
+        for (int i = 0; i < PEAK_CHAINS * PEAK_STEPS; i++) \
+            warp_multiply(T{}, sum[i % PEAK_CHAINS], a, p.zero, p.zero); \
         for (int i = 0; i < PEAK_CHAINS; i++) peak_keep(p, sum[i]); \
     }
 MMA(bf16, float, bf16)

@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------------------------------------------ context */
+/* ---------------------------------------------------------------------------------------------------------- context */
 
 trine_status cuda_retain(cuda_device *d) {
     pthread_mutex_lock(&d->lock);
-    const trine_status status = d->context == NULL ? CUDA_CALL(d->driver, DevicePrimaryCtxRetain, &d->context, d->device) : TRINE_OK;
+    const trine_status status =
+        d->context == NULL ? CUDA_CALL(d->driver, DevicePrimaryCtxRetain, &d->context, d->device) : TRINE_OK;
     pthread_mutex_unlock(&d->lock);
     return status;
 }
@@ -28,7 +29,7 @@ void cuda_leave(const cuda_device *d, cuda_scope scope) {
     if (scope.pushed) d->driver->CtxPopCurrent(&current);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- built-in code */
+/* ---------------------------------------------------------------------------------------------------- built-in code */
 
 /* An op that is one walk over its tensors needs no host code of its own. */
 static const trine_kernel walk_kernels[] = { { .name = SIMT_NAME, .launch = simt_walk_launch }, { 0 } };
@@ -44,7 +45,8 @@ static const trine_kernel walk_kernels[] = { { .name = SIMT_NAME, .launch = simt
 #undef HOPPER
 
 #define WALK(op, OP) [TRINE_OP_##OP].kernels = walk_kernels, [TRINE_OP_##OP].code[CUDA_COMMON] = trine_##op##_cuda_code,
-#define OWN(op, OP) [TRINE_OP_##OP].kernels = trine_##op##_cuda, [TRINE_OP_##OP].code[CUDA_COMMON] = trine_##op##_cuda_code,
+#define OWN(op, OP) \
+    [TRINE_OP_##OP].kernels = trine_##op##_cuda, [TRINE_OP_##OP].code[CUDA_COMMON] = trine_##op##_cuda_code,
 #define HOPPER(op, OP) [TRINE_OP_##OP].code[CUDA_HOPPER] = trine_##op##_sm90_cuda_code,
 const cuda_op cuda_ops[TRINE_OP_COUNT] = {
 #include "cuda_rows.h"
@@ -75,9 +77,10 @@ const char *cuda_refuse_hopper(const trine_call *call) {
     return d->tensor_maps ? NULL : "the device has no tensor maps";
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- functions */
+/* -------------------------------------------------------------------------------------------------------- functions */
 
-/* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
+/* Loading code is legal even while the calling thread captures a stream, if the thread says that
+ * it knows what it does. */
 static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch *launch, CUfunction *function_out) {
     enum { FREE = 40 << 10 }; /* bytes that a launch may ask for as it is: 48 KB with the function's own */
     CUmodule *module = &d->module[op][launch->part];
@@ -87,21 +90,28 @@ static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch
     if (*module == NULL) status = CUDA_CALL(d->driver, ModuleLoadData, module, cuda_ops[op].code[launch->part]);
     if (status == TRINE_OK) {
         const CUresult result = d->driver->ModuleGetFunction(function_out, *module, launch->name);
-        if (result != CUDA_SUCCESS) status = d->driver->error(TRINE_ERR_DEVICE, "cuModuleGetFunction: %s: %s", launch->name, cuda_words(d->driver, result));
+        if (result != CUDA_SUCCESS)
+            status = d->driver->error(TRINE_ERR_DEVICE, "cuModuleGetFunction: %s: %s", launch->name,
+                                      cuda_words(d->driver, result));
     }
     if (status == TRINE_OK && launch->shared > FREE)
-        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, launch->shared);
+        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                           launch->shared);
     if (status == TRINE_OK && launch->shared > 0 && !launch->cached)
-        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out,
+                           CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
     if (status == TRINE_OK && d->cluster_launch) /* clusters of more than CUDA_MOST_CLUSTER, where they are asked for */
-        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out, CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
+        status = CUDA_CALL(d->driver, FuncSetAttribute, *function_out,
+                           CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
     d->driver->ThreadExchangeStreamCaptureMode(&mode);
     return status;
 }
 
-static trine_status find_function(cuda_device *d, const trine_call *call, const cuda_launch *launch, CUfunction *function_out) {
+static trine_status find_function(cuda_device *d, const trine_call *call, const cuda_launch *launch,
+                                  CUfunction *function_out) {
     if (strlen(launch->name) == sizeof launch->name - 1)
-        return call->host->error(TRINE_ERR_INTERNAL, "%s: the name of a function is too long: %s", call->plan->spec->name, launch->name);
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: the name of a function is too long: %s",
+                                 call->plan->spec->name, launch->name);
     if ((*function_out = simt_function_find(&d->functions, launch->name)) != NULL) return TRINE_OK;
     pthread_mutex_lock(&d->lock);
     const trine_status status = load_function(d, call->plan->op, launch, function_out);
@@ -112,13 +122,15 @@ static trine_status find_function(cuda_device *d, const trine_call *call, const 
 
 enum { ATTRIBUTES = 2 };
 
-static CUlaunchConfig config_of(const cuda_device *d, const cuda_launch *launch, CUlaunchAttribute *attributes, CUstream stream) {
+static CUlaunchConfig config_of(const cuda_device *d, const cuda_launch *launch, CUlaunchAttribute *attributes,
+                                CUstream stream) {
     unsigned count = 0;
     if (launch->cluster > 0)
-        attributes[count++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = { (unsigned)launch->cluster, 1, 1 } };
+        attributes[count++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                                   .value.clusterDim = { (unsigned)launch->cluster, 1, 1 } };
     if (d->overlaps && !launch->alone)
-        attributes[count++] =
-            (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, .value.programmaticStreamSerializationAllowed = 1 };
+        attributes[count++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                                                   .value.programmaticStreamSerializationAllowed = 1 };
     return (CUlaunchConfig){
         .gridDimX = (unsigned)launch->blocks,
         .gridDimY = 1,
@@ -138,7 +150,8 @@ static trine_status launch_code(const cuda_device *d, CUfunction code, const cud
     CUlaunchAttribute attributes[ATTRIBUTES];
     const CUlaunchConfig config = config_of(d, launch, attributes, stream);
     if (config.numAttrs > 0) return CUDA_CALL(d->driver, LaunchKernelEx, &config, code, arguments, NULL);
-    return CUDA_CALL(d->driver, LaunchKernel, code, config.gridDimX, 1, 1, config.blockDimX, 1, 1, config.sharedMemBytes, stream, arguments, NULL);
+    return CUDA_CALL(d->driver, LaunchKernel, code, config.gridDimX, 1, 1, config.blockDimX, 1, 1,
+                     config.sharedMemBytes, stream, arguments, NULL);
 }
 
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out) {
@@ -166,8 +179,8 @@ trine_status cuda_launch_function(const trine_call *call, const cuda_launch *lau
     const cuda_queue *queue = call->queue;
     if (launch->blocks == 0) return TRINE_OK;
     if (launch->blocks > INT32_MAX)
-        return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have", call->plan->spec->name,
-                                 (long long)launch->blocks);
+        return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have",
+                                 call->plan->spec->name, (long long)launch->blocks);
     cuda_scope scope;
     CUfunction code;
     trine_status status = cuda_enter(d, &scope);
@@ -178,20 +191,23 @@ trine_status cuda_launch_function(const trine_call *call, const cuda_launch *lau
     return status;
 }
 
-static cuda_launch launch_of(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params) {
+static cuda_launch launch_of(const trine_call *call, const simt_function *function, int64_t blocks, int threads,
+                             const void *params) {
     cuda_launch launch = { .blocks = blocks, .threads = threads, .shared = function->shared, .params = params };
     if (function->cluster > 1) launch.cluster = function->cluster;
     simt_function_name(call->plan->spec->name, function, launch.name);
     return launch;
 }
 
-trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads,
+                         const void *params, size_t size) {
     const cuda_launch launch = launch_of(call, function, blocks, threads, params);
     (void)size;
     return cuda_launch_function(call, &launch);
 }
 
-trine_status cuda_function_clusters(const trine_call *call, const simt_function *function, int threads, int *clusters_out) {
+trine_status cuda_function_clusters(const trine_call *call, const simt_function *function, int threads,
+                                    int *clusters_out) {
     const cuda_device *d = call->device;
     const cuda_launch launch = launch_of(call, function, (int64_t)d->units * function->cluster, threads, NULL);
     return cuda_clusters_held(call, &launch, clusters_out);

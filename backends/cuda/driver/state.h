@@ -24,7 +24,8 @@ typedef struct cuda_device {
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
     CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
-    _Atomic int clusters[SIMT_RING_WIDE + 1];    /* of so many blocks, each of which fills a processor, that the device holds at once; 0: not asked yet */
+    /* of so many blocks, each of which fills a processor, that the device holds at once; 0: not asked yet */
+    _Atomic int clusters[SIMT_RING_WIDE + 1];
     CUmodule peaks;
     simt_functions functions;
     simt_foreign_list foreign;
@@ -36,10 +37,12 @@ typedef struct cuda_queue {
     CUevent mark[CUDA_MARKS];
 } cuda_queue;
 
-/* The first queue retains the primary context, which stays: other queues may come, and the process's end releases it. */
+/* The first queue retains the primary context, which stays: other queues may come,
+ * and the process's end releases it. */
 trine_status cuda_retain(cuda_device *d);
 
-/* Makes the device's primary context current for the calls until cuda_leave(), which puts back what was. Callers usually have it current already. */
+/* Makes the device's primary context current for the calls until cuda_leave(), which puts back what was. Callers
+ * usually have it current already. */
 typedef struct cuda_scope {
     bool pushed;
 } cuda_scope;
@@ -57,10 +60,13 @@ extern const cuda_op cuda_ops[TRINE_OP_COUNT];
 const char *cuda_refuse_hopper(const trine_call *call);
 
 /* Strides in bytes as tensor maps take them (cuTensorMapEncodeTiled). */
-static inline bool cuda_copyable_stride(int64_t bytes) { return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40; }
+static inline bool cuda_copyable_stride(int64_t bytes) {
+    return bytes > 0 && bytes % 16 == 0 && bytes < INT64_C(1) << 40;
+}
 
-/* A launch of a function of the call's op, in more detail than simt_launch() has. Blocks that come early crowd where processors are free first: launches bound by
- * arithmetic go alone, but for those that fill the device with a block for each processor. */
+/* A launch of a function of the call's op, in more detail than simt_launch() has. Blocks that come early crowd where
+ * processors are free first: launches bound by arithmetic go alone, but for those that fill the device
+ * with a block for each processor. */
 typedef struct cuda_launch {
     cuda_part part;
     char name[SIMT_NAME_SIZE];
@@ -68,23 +74,28 @@ typedef struct cuda_launch {
     int threads;
     int cluster; /* blocks of one, of which `blocks` is a multiple; 0: none */
     int shared;  /* bytes, the same at every launch of the function */
-    bool cached; /* it reads through the first-level cache, which is to have what its blocks leave of that memory; otherwise all is shared memory */
-    bool alone;  /* its blocks come when the launch ahead has ended; otherwise, where the device can, while that ends */
+    /* it reads through the first-level cache, which is to have what its blocks leave of that memory;
+     * otherwise all is shared memory */
+    bool cached;
+    bool alone; /* its blocks come when the launch ahead has ended; otherwise, where the device can, while that ends */
     const void *params;
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
 
-/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks go on from tile to tile. Where a block takes
- * more than half of a processor's shared memory that follows from the cluster's size, for which the driver is asked once. */
+/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks
+ * go on from tile to tile. Where a block takes more than half of a processor's shared memory that follows from the
+ * cluster's size, for which the driver is asked once. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
 /* The same of a function that simt_launch() takes. */
-trine_status cuda_function_clusters(const trine_call *call, const simt_function *function, int threads, int *clusters_out);
+trine_status cuda_function_clusters(const trine_call *call, const simt_function *function, int threads,
+                                    int *clusters_out);
 
 /* peak.c: the backend's `peak`. */
 trine_status cuda_peak(const trine_device *device, void *queue, trine_peak *peak);
 
-/* The architecture, 90 for sm_90, of the code that a device of compute capability major.minor runs; 0 if none was built that it can. */
+/* The architecture, 90 for sm_90, of the code that a device of compute capability major.minor runs;
+ * 0 if none was built that it can. */
 int cuda_code_for(int major, int minor);
 
 #endif

@@ -16,7 +16,11 @@ typedef CUstreamCaptureMode simt_capture_mode;
 typedef CUresult simt_result;
 typedef CUmodule simt_module;
 typedef CUfunction simt_entry;
-enum { SIMT_MARKS = CUDA_MARKS, SIMT_STREAM_NON_BLOCKING = CU_STREAM_NON_BLOCKING, SIMT_EVENT_DEFAULT = CU_EVENT_DEFAULT };
+enum {
+    SIMT_MARKS = CUDA_MARKS,
+    SIMT_STREAM_NON_BLOCKING = CU_STREAM_NON_BLOCKING,
+    SIMT_EVENT_DEFAULT = CU_EVENT_DEFAULT
+};
 #define SIMT_NOT_CAPTURING CU_STREAM_CAPTURE_STATUS_NONE
 #define SIMT_CAPTURE_OF_THREAD CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
@@ -34,7 +38,8 @@ enum { SIMT_MARKS = CUDA_MARKS, SIMT_STREAM_NON_BLOCKING = CU_STREAM_NON_BLOCKIN
 #define simt_words cuda_words
 
 static inline trine_status simt_allow_shared(const cuda_device *d, CUfunction function, uint32_t bytes) {
-    return CUDA_CALL(d->driver, FuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)bytes);
+    return CUDA_CALL(d->driver, FuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                     (int)bytes);
 }
 
 #endif

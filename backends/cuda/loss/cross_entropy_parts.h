@@ -4,8 +4,9 @@
  * NOTES
  * Floor: logits once and dlogits once; 2 exponentials and about 14 other instructions for each.
  * Predicted: 45 % of what a processor issues at copying's rate, so that memory binds: 90 % of copy.
- * Measured, H200, rows of bf16: 93 to 96 % of copy for 2048 to 50304 logits, 98 % for 128256 in four blocks. Blocks that stay, and ask for the next row as they
- * write: 87 and 83 % for 32000 and 128256. Rows copied by the copy engine: as fast in one block, less in several. 1024 threads for 32000: 87 %. */
+ * Measured, H200, rows of bf16: 93 to 96 % of copy for 2048 to 50304 logits, 98 % for 128256 in four blocks. Blocks
+ * that stay, and ask for the next row as they write: 87 and 83 % for 32000 and 128256. Rows copied by the copy engine:
+ * as fast in one block, less in several. 1024 threads for 32000: 87 %. */
 #ifndef TRINE_CUDA_CROSS_ENTROPY_PARTS_H
 #define TRINE_CUDA_CROSS_ENTROPY_PARTS_H
 
@@ -43,11 +44,13 @@ template <class Part> DEVICE logit_sums logit_part_sums(const Part &part, const 
 
 /* The gradients of a piece; of a whole one as if no element had the label, which is number `here` of the part. */
 template <class T, class Part>
-DEVICE typename Part::piece logit_part_gradient(const Part &part, const cross_entropy_params &p, const row_gradient &g, int i, int here) {
+DEVICE typename Part::piece logit_part_gradient(const Part &part, const cross_entropy_params &p, const row_gradient &g,
+                                                int i, int here) {
     float d[Part::ITEMS];
     part.get(d, i);
 #pragma unroll
-    for (int k = 0; k < Part::ITEMS; k++) d[k] = gradient_at(p, g, d[k], !part.whole && i + k == here ? p.at_label : p.spread);
+    for (int k = 0; k < Part::ITEMS; k++)
+        d[k] = gradient_at(p, g, d[k], !part.whole && i + k == here ? p.at_label : p.spread);
     typename Part::piece y = held_of<T>(d);
 #pragma unroll
     for (uint32_t &word : y.word) word = g.ignored ? 0 : word;
@@ -71,7 +74,8 @@ template <class T, class Part, int G> DEVICE void cross_entropy_parts(const cros
     typename T::bits *const to = row_at<T>(p.dlogits, row);
     part.each([&](int i) { part.put(to, i, logit_part_gradient<T>(part, p, g, i, here)); });
     /* After its piece, which other threads store if it is not whole. */
-    if (part.whole && mine && !g.ignored) *(volatile typename T::bits *)(to + label) = T::put(gradient_at(p, g, at_label, p.at_label));
+    if (part.whole && mine && !g.ignored)
+        *(volatile typename T::bits *)(to + label) = T::put(gradient_at(p, g, at_label, p.at_label));
 }
 
 #endif

@@ -13,7 +13,9 @@ typedef struct matmul_operand {
     const void *data;
     int64_t batch, lane, along;
     bool across; /* lanes are consecutive, not elements of k */
-    bool wide;   /* 4 elements that are consecutive in memory and begin at a multiple of 4 are one aligned access; for copies of 16 bytes, as many */
+    /* 4 elements that are consecutive in memory and begin at a multiple of 4 are one aligned access;
+     * for copies of 16 bytes, as many */
+    bool wide;
 } matmul_operand;
 
 /* Element types of c, d and the bias; products of i8 have i32 and those of f64 have f64, and need no code. */
@@ -36,9 +38,10 @@ typedef struct matmul_params {
     matmul_operand a, b;
     matmul_target to;
     int64_t m, n, k;
-    int64_t down, right;    /* tiles in m and n */
-    int64_t batches, depth; /* elements of k in a part of it; sums of parts are targets one after the other, each with so many batches */
-    int64_t tiles;          /* of all parts */
+    int64_t down, right; /* tiles in m and n */
+    /* elements of k in a part of it; sums of parts are targets one after the other, each with so many batches */
+    int64_t batches, depth;
+    int64_t tiles; /* of all parts */
 } matmul_params;
 
 /* A product in which one operand has few lanes. */
@@ -85,7 +88,8 @@ typedef struct matmul_pack_params {
 enum {
     MATMUL_THREADS = 256, /* of a block of the kernels without tensor cores */
     MATMUL_SIDE = 128,    /* of their tiles */
-    MATMUL_GROUP = 8,     /* tile rows that are walked together, so that their part of a stays in the second-level cache */
+    /* tile rows that are walked together, so that their part of a stays in the second-level cache */
+    MATMUL_GROUP = 8,
     MATMUL_PACK_SIDE = 64,
     MATMUL_F32_DEPTH = 16,     /* elements of k in a slice for tiles of f32 */
     MATMUL_F32_PAD = 4,        /* lanes */

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of f32 without tensor cores.
  *
- * A block has a tile of d. Its threads are GROUPS that share k: each sums its own part of k, from slices that it copies to its own ring of stages, lanes consecutive, and
- * waits for none of the others before the end. So a tile may be small, that every processor has one, and a processor still has warps enough. A warp has 32 x 64 of the
- * tile, a thread four blocks of 4 x 4 of that. Sums go along k within a group, one fused multiply-add for each element, and then from group to group.
+ * A block has a tile of d. Its threads are GROUPS that share k: each sums its own part of k, from slices that it copies
+ * to its own ring of stages, lanes consecutive, and waits for none of the others before the end. So a tile may be
+ * small, that every processor has one, and a processor still has warps enough. A warp has 32 x 64 of the tile, a thread
+ * four blocks of 4 x 4 of that. Sums go along k within a group, one fused multiply-add for each element, and then from
+ * group to group.
  *
- * NOTES, all of one H200. Floors: 2 m n k flops over 64 TFLOP/s (measured), and the operands once. A thread reads 16 words of shared memory for 64 multiply-adds of a step.
- * - Registers come from two banks, by the parity of their numbers, and an operand that the instruction before had at the same place comes for nothing: so a step goes to
- * and fro along rows, and b's element has to be of the other bank than the sum. By the machine code the compiler sees to that in 9 of 10 products unless something
- * else asks for places of sums: vectors that are stored at the end did, and few registers left. So sums go to shared memory one by one.
- * - Code for edges inside the loop of slices costs, though it is not run: slices that lie in the operands have a loop of their own, where a block has one group; and
- * another where lanes are consecutive and not aligned: 4096 x 4095 x 4096 from 41.7 to 46.4 TFLOP/s. */
+ * NOTES, all of one H200. Floors: 2 m n k flops over 64 TFLOP/s (measured), and the operands once. A thread reads 16
+ * words of shared memory for 64 multiply-adds of a step. - Registers come from two banks, by the parity of their
+ * numbers, and an operand that the instruction before had at the same place comes for nothing: so a step goes to and
+ * fro along rows, and b's element has to be of the other bank than the sum. By the machine code the compiler sees to
+ * that in 9 of 10 products unless something else asks for places of sums: vectors that are stored at the end did, and
+ * few registers left. So sums go to shared memory one by one.
+ * - Code for edges inside the loop of slices costs, though it is not run: slices that lie in the operands have a loop
+ * of their own, where a block has one group; and another where lanes are consecutive and not aligned: 4096 x 4095 x
+ * 4096 from 41.7 to 46.4 TFLOP/s. */
 #ifndef TRINE_CUDA_MATMUL_F32_H
 #define TRINE_CUDA_MATMUL_F32_H
 
@@ -18,10 +23,16 @@
 
 #include "matmul_simt.h"
 
-/* A group's copies of one operand's slices: pieces of 16 bytes where lanes are consecutive and aligned; else single elements, of which a warp takes neighbouring lanes or,
- * where those of k are consecutive, 8 along k by 4 lanes, so that no two meet in a bank. */
+/* A group's copies of one operand's slices: pieces of 16 bytes where lanes are consecutive and aligned; else single
+ * elements, of which a warp takes neighbouring lanes or, where those of k are consecutive, 8 along k by 4 lanes, so
+ * that no two meet in a bank. */
 template <int LANES, bool ACROSS, int THREADS> struct matmul_f32_copies {
-    enum { DEPTH = MATMUL_F32_DEPTH, PITCH = LANES + MATMUL_F32_PAD, SPAN = ACROSS ? LANES / 4 : 8, SIZE = ACROSS ? 16 : 4 };
+    enum {
+        DEPTH = MATMUL_F32_DEPTH,
+        PITCH = LANES + MATMUL_F32_PAD,
+        SPAN = ACROSS ? LANES / 4 : 8,
+        SIZE = ACROSS ? 16 : 4
+    };
     enum { STEP = THREADS / SPAN, COUNT = (ACROSS ? (int)DEPTH : LANES) / STEP, HALVES = ACROSS ? 1 : DEPTH / SPAN };
     enum {
         EACH = THREADS < LANES ? LANES / THREADS : 1,
@@ -34,7 +45,8 @@ template <int LANES, bool ACROSS, int THREADS> struct matmul_f32_copies {
     bool wide, inside; /* pieces are aligned; and no lane is beyond the operand */
 
     /* `lanes`: of the operand, from `first` on. */
-    DEVICE matmul_f32_copies(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t lanes, int64_t skip, int thread, bool pieces) {
+    DEVICE matmul_f32_copies(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t lanes,
+                             int64_t skip, int thread, bool pieces) {
         wide = !ACROSS || pieces, inside = lanes >= LANES;
         const int lane = !ACROSS ? thread / SPAN : wide ? thread % SPAN * 4 : thread % LANES;
         const int along = !ACROSS ? thread % SPAN : wide ? thread / SPAN : thread / LANES;
@@ -54,7 +66,8 @@ template <int LANES, bool ACROSS, int THREADS> struct matmul_f32_copies {
 #pragma unroll
         for (int q = 0; (!ACROSS || PIECES) && q < COUNT; q++, next += step)
 #pragma unroll
-            for (int h = 0; h < HALVES; h++) copy_bytes<SIZE>(to + (ACROSS ? q * STEP * PITCH : q * STEP + h * SPAN * PITCH), next + h * SPAN, SIZE);
+            for (int h = 0; h < HALVES; h++)
+                copy_bytes<SIZE>(to + (ACROSS ? q * STEP * PITCH : q * STEP + h * SPAN * PITCH), next + h * SPAN, SIZE);
         at = ACROSS ? next : at + DEPTH;
     }
 
@@ -66,7 +79,8 @@ template <int LANES, bool ACROSS, int THREADS> struct matmul_f32_copies {
 #pragma unroll 1
         for (int q = 0; !ACROSS && q < COUNT; q++, next += step)
 #pragma unroll
-            for (int h = 0; h < HALVES; h++) copy_one(to + q * STEP + h * SPAN * PITCH, next + h * SPAN, q * STEP < rest && h * SPAN < left);
+            for (int h = 0; h < HALVES; h++)
+                copy_one(to + q * STEP + h * SPAN * PITCH, next + h * SPAN, q * STEP < rest && h * SPAN < left);
 #pragma unroll 1
         for (int q = 0; ACROSS && wide && q < COUNT; q++, next += step) {
             const int bytes = q * STEP >= left || rest <= 0 ? 0 : rest < 4 ? rest * 4 : 16;
@@ -75,10 +89,13 @@ template <int LANES, bool ACROSS, int THREADS> struct matmul_f32_copies {
 #pragma unroll 1
         for (int row = 0; ACROSS && !wide && row < DEPTH; row += AT_ONCE, next += step)
 #pragma unroll
-            for (int i = 0; i < EACH; i++) copy_one(to + row * PITCH + i * THREADS, next + i * THREADS, row < left && i * THREADS < rest);
+            for (int i = 0; i < EACH; i++)
+                copy_one(to + row * PITCH + i * THREADS, next + i * THREADS, row < left && i * THREADS < rest);
         at += DEPTH * from.along;
     }
-    static DEVICE void copy_one(float *to, const float *from, bool in) { copy_bytes<4>(to, in ? from : nullptr, in ? 4 : 0); }
+    static DEVICE void copy_one(float *to, const float *from, bool in) {
+        copy_bytes<4>(to, in ? from : nullptr, in ? 4 : 0);
+    }
 };
 
 /* Slices to be copied: all in the operands, and then by pieces or not; or perhaps beyond their edges. */
@@ -92,7 +109,9 @@ template <int ROWS, int COLUMNS, int GROUPS> struct matmul_f32_shape {
 };
 
 /* Sums of all groups to d: a thread adds those of a share of its elements, blocks of 4 x 4 by rows. */
-template <int GROUPS, int TEAM> DEVICE void matmul_f32_end(const matmul_params &p, const matmul_place &at, const float (&sum)[8][8], int row, int column) {
+template <int GROUPS, int TEAM>
+DEVICE void matmul_f32_end(const matmul_params &p, const matmul_place &at, const float (&sum)[8][8], int row,
+                           int column) {
     enum { Q = GROUPS <= 4 ? 4 : 2 };
     const int group = GROUPS > 1 ? thread_index() / TEAM : 0;
     float *const all = (float *)launch_memory() + thread_index() - group * TEAM;
@@ -107,19 +126,29 @@ template <int GROUPS, int TEAM> DEVICE void matmul_f32_end(const matmul_params &
         for (int g = 0; g < GROUPS; g++)
 #pragma unroll
             for (int e = 0; e < Q * 4; e++) four[e / 4][e % 4] += all[(g * 64 + quad * 4 + e) * TEAM];
-        matmul_finish(four, p.to, { at.result, at.row + row + quad / 8 * 16 + quad % 4, 1, at.column + column + quad / 4 % 2 * 32, p.m, p.n });
+        matmul_finish(four, p.to,
+                      { at.result, at.row + row + quad / 8 * 16 + quad % 4, 1, at.column + column + quad / 4 % 2 * 32,
+                        p.m, p.n });
     }
 }
 
-template <int ROWS, int COLUMNS, int GROUPS, int STAGES, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_f32(const matmul_params &p) {
+template <int ROWS, int COLUMNS, int GROUPS, int STAGES, bool A_ACROSS, bool B_ACROSS>
+DEVICE void matmul_f32(const matmul_params &p) {
     using shape = matmul_f32_shape<ROWS, COLUMNS, GROUPS>;
-    enum { DEPTH = MATMUL_F32_DEPTH, TEAM = shape::TEAM, HALF = DEPTH * (ROWS + MATMUL_F32_PAD), STAGE = HALF + DEPTH * (COLUMNS + MATMUL_F32_PAD) };
-    const int group = GROUPS > 1 ? thread_index() / TEAM : 0, thread = thread_index() - group * TEAM, warp = thread / WARP;
+    enum {
+        DEPTH = MATMUL_F32_DEPTH,
+        TEAM = shape::TEAM,
+        HALF = DEPTH * (ROWS + MATMUL_F32_PAD),
+        STAGE = HALF + DEPTH * (COLUMNS + MATMUL_F32_PAD)
+    };
+    const int group = GROUPS > 1 ? thread_index() / TEAM : 0, thread = thread_index() - group * TEAM,
+              warp = thread / WARP;
     float *const memory = (float *)launch_memory() + group * STAGES * STAGE;
     const matmul_place at = matmul_place_of(p, ROWS, COLUMNS, block_index());
     const int slices = (int)((at.depth + DEPTH * GROUPS - 1) / (DEPTH * GROUPS)); /* of each group */
     const int64_t first = (int64_t)group * slices * DEPTH, deep = at.depth - first;
-    const int whole = deep < (int64_t)slices * DEPTH ? (int)(deep < 0 ? 0 : deep / DEPTH) : slices, tail = deep < 0 ? 0 : (int)(deep % DEPTH);
+    const int whole = deep < (int64_t)slices * DEPTH ? (int)(deep < 0 ? 0 : deep / DEPTH) : slices,
+              tail = deep < 0 ? 0 : (int)(deep % DEPTH);
     const int row = warp / shape::RIGHT * 32 + matmul_row(), column = warp % shape::RIGHT * 64 + matmul_column();
     const int64_t rows = p.m - at.row, columns = p.n - at.column;
     const bool pieces = (!A_ACROSS || p.a.wide) && (!B_ACROSS || p.b.wide);
@@ -149,7 +178,8 @@ template <int ROWS, int COLUMNS, int GROUPS, int STAGES, bool A_ACROSS, bool B_A
     int slice = 0;
     const auto multiply = [&](auto copied, int end) {
         for (; slice < end; slice++) {
-            const int next = from < (STAGES - 1) * STAGE ? from + STAGE : 0, to = from > 0 ? from - STAGE : (STAGES - 1) * STAGE;
+            const int next = from < (STAGES - 1) * STAGE ? from + STAGE : 0,
+                      to = from > 0 ? from - STAGE : (STAGES - 1) * STAGE;
 #pragma unroll
             for (int along = 0; along < DEPTH; along++) {
                 const bool last = along == DEPTH - 1;
@@ -173,7 +203,8 @@ template <int ROWS, int COLUMNS, int GROUPS, int STAGES, bool A_ACROSS, bool B_A
             from = next;
         }
     };
-    const int ahead = a.inside && b.inside ? whole - (STAGES - 1) : 0; /* slices that are multiplied while one inside is copied */
+    /* slices that are multiplied while one inside is copied */
+    const int ahead = a.inside && b.inside ? whole - (STAGES - 1) : 0;
     if constexpr (GROUPS == 1) multiply(matmul_f32_copied<MATMUL_F32_PIECES>(), pieces ? ahead : 0);
     if constexpr (GROUPS == 1 && (A_ACROSS || B_ACROSS)) multiply(matmul_f32_copied<MATMUL_F32_SINGLES>(), ahead);
     multiply(matmul_f32_copied<MATMUL_F32_EDGES>(), slices);

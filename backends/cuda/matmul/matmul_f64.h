@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of f64 by the tensor cores of sm_80 and later.
  *
- * A block has a tile of d, a warp DOWN x RIGHT of it; groups of warps may share k, and meet at the end. Slices of 16 elements of k are copied to a ring of stages ahead of their use. Where k is consecutive
- * a stage has a row of 128 bytes for each lane; where lanes are, one for each element of k. What an instruction calls rows r and 8 below, or column c of two
- * neighbouring products, are lanes 2 r and the next: so consecutive lanes are read as vectors of 16 bytes, and a thread's sums are 4 consecutive columns. No reads
- * meet in a bank: lanes 2 apart have their elements of k in other quarters of the 128 bytes, and rows of lanes are 32 bytes further each.
+ * A block has a tile of d, a warp DOWN x RIGHT of it; groups of warps may share k, and meet at the end. Slices of 16
+ * elements of k are copied to a ring of stages ahead of their use. Where k is consecutive a stage has a row of 128
+ * bytes for each lane; where lanes are, one for each element of k. What an instruction calls rows r and 8 below, or
+ * column c of two neighbouring products, are lanes 2 r and the next: so consecutive lanes are read as vectors of 16
+ * bytes, and a thread's sums are 4 consecutive columns. No reads meet in a bank: lanes 2 apart have their elements of k
+ * in other quarters of the 128 bytes, and rows of lanes are 32 bytes further each.
  *
- * NOTES, all of one H200. Floors: 2 m n k flops over 67 TFLOP/s (datasheet; 66.5 measured from registers), and the operands once.
- * - Products of 8 x 8 with 4 elements of k run at half that rate on sm_90, those of 16 x 8 at all of it, with 4, 8 or 16.
- * - With 8 elements of k, a's have to lie in eight consecutive registers by k, then by row: moves for operands whose k is consecutive, 44 TFLOP/s at 4096. With
- * 4, and reads of 8 bytes from such operands, there are none: 48.
- * - Reading the next step's elements before this one's products, also past the barrier at the end of a slice: from 48 to 59, where cuBLAS has 57. */
+ * NOTES, all of one H200. Floors: 2 m n k flops over 67 TFLOP/s (datasheet; 66.5 measured from registers), and the
+ * operands once.
+ * - Products of 8 x 8 with 4 elements of k run at half that rate on sm_90, those of 16 x 8 at all of it, with 4, 8 or
+ * 16.
+ * - With 8 elements of k, a's have to lie in eight consecutive registers by k, then by row: moves for operands whose k
+ * is consecutive, 44 TFLOP/s at 4096. With 4, and reads of 8 bytes from such operands, there are none: 48.
+ * - Reading the next step's elements before this one's products, also past the barrier at the end of a slice: from 48
+ * to 59, where cuBLAS has 57. */
 #ifndef TRINE_CUDA_MATMUL_F64_H
 #define TRINE_CUDA_MATMUL_F64_H
 
@@ -37,11 +42,13 @@ template <int LANES, bool ACROSS, int THREADS> struct matmul_f64_copies {
     bool wide, inside;         /* aligned; and no lane is beyond the operand */
 
     /* From element `skip` of k on. */
-    DEVICE matmul_f64_copies(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t end, int64_t skip, int thread) {
+    DEVICE matmul_f64_copies(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t end,
+                             int64_t skip, int thread) {
         const int row = thread / PIECES, piece = thread % PIECES, lane = ACROSS ? piece * 2 : row;
         along = ACROSS ? row : piece * 2, place = rows::at(row, piece);
         at = matmul_at<double>(from, tile, first + lane, skip + along);
-        next = MATMUL_F64_DEPTH * from.along, step = STEP * (ACROSS ? from.along : from.lane), inner = ACROSS ? from.lane : from.along;
+        next = MATMUL_F64_DEPTH * from.along, step = STEP * (ACROSS ? from.along : from.lane),
+        inner = ACROSS ? from.lane : from.along;
         wide = from.wide, inside = wide && end - first >= LANES, deep = tile.depth - skip;
         rest = (end - first < LANES ? (int)(end - first) : (int)LANES) - lane;
     }
@@ -62,7 +69,9 @@ template <int LANES, bool ACROSS, int THREADS> struct matmul_f64_copies {
             if (wide) {
                 copy_bytes<16>(to + q * STEP * rows::PITCH, count > 0 ? from : nullptr, count * 8);
             } else {
-                for (int i = 0; i < 2; i++) copy_bytes<8>(to + q * STEP * rows::PITCH + i * 8, i < count ? from + i * inner : nullptr, i < count ? 8 : 0);
+                for (int i = 0; i < 2; i++)
+                    copy_bytes<8>(to + q * STEP * rows::PITCH + i * 8, i < count ? from + i * inner : nullptr,
+                                  i < count ? 8 : 0);
             }
         }
     }
@@ -89,7 +98,8 @@ template <int LANES, bool ACROSS> struct matmul_f64_view {
     }
     DEVICE void load(double (&x)[2], const char *stage, int sixteen, int four) const {
         if constexpr (ACROSS) {
-            const packed<double, 2> two = *(const packed<double, 2> *)(stage + base + four * 4 * rows::PITCH + sixteen * 128);
+            const packed<double, 2> two =
+                *(const packed<double, 2> *)(stage + base + four * 4 * rows::PITCH + sixteen * 128);
             x[0] = two.v[0], x[1] = two.v[1];
         } else {
             const char *const from = stage + (base ^ four * 32) + sixteen * 16 * rows::PITCH;
@@ -100,11 +110,18 @@ template <int LANES, bool ACROSS> struct matmul_f64_view {
 
 /* A tile, what a warp has of it, and how many groups of warps share k. */
 template <int ROWS, int COLUMNS, int DOWN, int RIGHT, int GROUPS> struct matmul_f64_shape {
-    enum { BESIDE = COLUMNS / RIGHT, TEAM = ROWS / DOWN * BESIDE * WARP, THREADS = TEAM * GROUPS, HALF = ROWS * 128 + 512, STAGE = HALF + COLUMNS * 128 + 512 };
+    enum {
+        BESIDE = COLUMNS / RIGHT,
+        TEAM = ROWS / DOWN * BESIDE * WARP,
+        THREADS = TEAM * GROUPS,
+        HALF = ROWS * 128 + 512,
+        STAGE = HALF + COLUMNS * 128 + 512
+    };
 };
 
 /* The ring's first slices on their way, each a's and, AFTER that, b's; and the thread's part of the first one there. */
-template <int STAGES, int STAGE, int AFTER, class A, class B, class Memory> DEVICE void matmul_fill(A &a, B &b, Memory *memory, int slices) {
+template <int STAGES, int STAGE, int AFTER, class A, class B, class Memory>
+DEVICE void matmul_fill(A &a, B &b, Memory *memory, int slices) {
     for (int slice = 0; slice < STAGES - 1; slice++) {
         if (slice < slices) {
             a.copy(memory + slice * STAGE);
@@ -126,20 +143,32 @@ template <int SIZE, int GROUPS, int THREADS> DEVICE void matmul_f64_meet(double 
     }
 }
 
-template <int ROWS, int COLUMNS, int DOWN, int RIGHT, int GROUPS, int STAGES, bool A_ACROSS, bool B_ACROSS> DEVICE void matmul_f64(const matmul_params &p) {
+template <int ROWS, int COLUMNS, int DOWN, int RIGHT, int GROUPS, int STAGES, bool A_ACROSS, bool B_ACROSS>
+DEVICE void matmul_f64(const matmul_params &p) {
     using shape = matmul_f64_shape<ROWS, COLUMNS, DOWN, RIGHT, GROUPS>;
-    enum { I = DOWN / 16, J = RIGHT / 16, TEAM = shape::TEAM, HALF = shape::HALF, STAGE = shape::STAGE, PITCH = COLUMNS + 4, FOURS = MATMUL_F64_DEPTH / 4 };
-    const int group = GROUPS > 1 ? thread_index() / TEAM : 0, thread = thread_index() - group * TEAM, warp = thread / WARP;
+    enum {
+        I = DOWN / 16,
+        J = RIGHT / 16,
+        TEAM = shape::TEAM,
+        HALF = shape::HALF,
+        STAGE = shape::STAGE,
+        PITCH = COLUMNS + 4,
+        FOURS = MATMUL_F64_DEPTH / 4
+    };
+    const int group = GROUPS > 1 ? thread_index() / TEAM : 0, thread = thread_index() - group * TEAM,
+              warp = thread / WARP;
     char *const memory = launch_memory() + group * STAGES * STAGE;
     const matmul_place at = matmul_place_of(p, ROWS, COLUMNS, block_index());
-    const int slices = (int)((at.depth + MATMUL_F64_DEPTH * GROUPS - 1) / (MATMUL_F64_DEPTH * GROUPS)); /* of each group */
+    /* of each group */
+    const int slices = (int)((at.depth + MATMUL_F64_DEPTH * GROUPS - 1) / (MATMUL_F64_DEPTH * GROUPS));
     const int64_t first = (int64_t)group * slices * MATMUL_F64_DEPTH;
     const int down = warp / shape::BESIDE * DOWN, right = warp % shape::BESIDE * RIGHT;
     matmul_f64_copies<ROWS, A_ACROSS, TEAM> a(p.a, at, at.row, p.m, first, thread);
     matmul_f64_copies<COLUMNS, B_ACROSS, TEAM> b(p.b, at, at.column, p.n, first, thread);
     const matmul_f64_view<ROWS, A_ACROSS> left(down);
     const matmul_f64_view<COLUMNS, B_ACROSS> above(right);
-    double sum[I][2 * J][4] = {}, x[2][I][2], y[2][J][2]; /* operands of one step of 4 elements of k while the next ones are read */
+    /* operands of one step of 4 elements of k while the next ones are read */
+    double sum[I][2 * J][4] = {}, x[2][I][2], y[2][J][2];
     char *from = memory, *to = memory + (STAGES - 1) * STAGE;
     matmul_fill<STAGES, STAGE, HALF>(a, b, memory, slices);
     sync_team(group, TEAM);
@@ -179,7 +208,8 @@ template <int ROWS, int COLUMNS, int DOWN, int RIGHT, int GROUPS, int STAGES, bo
 #pragma unroll
         for (int j = 0; j < 2 * J; j++)
 #pragma unroll
-            for (int e = 0; e < 4; e++) tile[(row + i * 16 + e / 2) * PITCH + column + j / 2 * 16 + e % 2 * 2 + j % 2] = sum[i][j][e];
+            for (int e = 0; e < 4; e++)
+                tile[(row + i * 16 + e / 2) * PITCH + column + j / 2 * 16 + e % 2 * 2 + j % 2] = sum[i][j][e];
     matmul_f64_meet<ROWS * PITCH, GROUPS, shape::THREADS>(all);
     matmul_tile_end<ROWS, COLUMNS, shape::THREADS>(p, at, all, PITCH);
 }

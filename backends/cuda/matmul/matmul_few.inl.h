@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products in which one operand has up to 16 lanes, by tensor cores: of the other, whose elements of k are consecutive, each warp copies what it multiplies, by
- * whole lines, to a ring of its own, and waits for nobody before the end.
+/* Matrix products in which one operand has up to 16 lanes, by tensor cores: of the other, whose elements of k are
+ * consecutive, each warp copies what it multiplies, by whole lines, to a ring of its own, and waits for nobody before
+ * the end.
  *
- * A block has consecutive lanes of the large operand and all of k; it takes 32 lanes at a time, of which its warps take chunks of 128 bytes of each in turns, beside
- * the same chunks of the few lanes. Its warps' sums meet in shared memory while the copies of the next 32 lanes are under way.
+ * A block has consecutive lanes of the large operand and all of k; it takes 32 lanes at a time, of which its warps take
+ * chunks of 128 bytes of each in turns, beside the same chunks of the few lanes. Its warps' sums meet in shared memory
+ * while the copies of the next 32 lanes are under way.
  *
  * NOTES, all of one H200. Floor: the large operand once.
- * - 33.5 MB (n = k = 4096) take 9.9 us for m 1 to 8 and 10.2 for m 16, 117 MB 29.1 to 29.9 (k 14336) and 30.1 to 31.8 (n 14336). Launches of a first form of the loop without
- * what this one asks for besides take 9.2, of weights that the second-level cache still has 6.3.
- * - Loads to registers instead of a ring: 10.5 to 14. Those that a loop asks for ahead have one scoreboard in common, whose wait is for all of them.
- * - Rings of 80 to 200 KB in 4 to 8 warps: 9.6 to 9.9; two blocks to a processor 10 to 14, since those of a launch crowd. */
+ * - 33.5 MB (n = k = 4096) take 9.9 us for m 1 to 8 and 10.2 for m 16, 117 MB 29.1 to 29.9 (k 14336) and 30.1 to 31.8
+ * (n 14336). Launches of a first form of the loop without what this one asks for besides take 9.2, of weights that the
+ * second-level cache still has 6.3.
+ * - Loads to registers instead of a ring: 10.5 to 14. Those that a loop asks for ahead have one scoreboard in common,
+ * whose wait is for all of them.
+ * - Rings of 80 to 200 KB in 4 to 8 warps: 9.6 to 9.9; two blocks to a processor 10 to 14,
+ * since those of a launch crowd. */
 #ifndef TRINE_CUDA_MATMUL_FEW_INL_H
 #define TRINE_CUDA_MATMUL_FEW_INL_H
 
@@ -29,7 +34,8 @@ DEVICE packed<uint32_t, 4> matmul_few_gather(bool yes, const uint16_t *from) {
     return x;
 }
 
-/* A warp's copies of ROWS lanes of one operand, two neighbouring chunks after the other: a thread has a piece of every fourth. Lanes beyond the operand, and what is beyond k, are 0. */
+/* A warp's copies of ROWS lanes of one operand, two neighbouring chunks after the other: a thread has a piece of every
+ * fourth. Lanes beyond the operand, and what is beyond k, are 0. */
 template <int ROWS, bool WHOLE> struct matmul_few_copies {
     const uint16_t *at; /* the thread's first piece */
     int64_t step;       /* from piece to piece */
@@ -39,7 +45,8 @@ template <int ROWS, bool WHOLE> struct matmul_few_copies {
     DEVICE void begin(const matmul_operand &from, int64_t batch, int64_t first, int64_t end, int64_t depth) {
         const int lane = thread_index() % WARP, along = thread_index() / WARP * 2 * MATMUL_FEW_CHUNK + lane % 8 * 8;
         at = (const uint16_t *)from.data + batch * from.batch + (first + lane / 8) * from.lane + along;
-        step = 4 * from.lane, rows = (int)(end - first) - lane / 8, left = (int)depth - along, place = matmul_swizzled(lane / 8, lane % 8);
+        step = 4 * from.lane, rows = (int)(end - first) - lane / 8, left = (int)depth - along,
+        place = matmul_swizzled(lane / 8, lane % 8);
     }
     DEVICE void copy(char *to, int on) {
 #pragma unroll
@@ -63,7 +70,9 @@ template <int FEW, bool WHOLE> struct matmul_few_ring {
     matmul_few_copies<MATMUL_FEW_LANES, WHOLE> many;
     matmul_few_copies<FEW, WHOLE> few;
     char *memory;
-    int chunks, chunk, bytes, in, out; /* of 32 lanes, all and those that are asked for; of the ring, and places of the slots that are filled and read next */
+    /* of 32 lanes, all and those that are asked for; of the ring, and places of the slots that
+     * are filled and read next */
+    int chunks, chunk, bytes, in, out;
 
     DEVICE void begin(const matmul_few_params &p, int64_t batch, int64_t first, int64_t end) {
         many.begin(p.many, batch, first, end, p.k);
@@ -104,7 +113,8 @@ template <class T, int FEW> DEVICE void matmul_few_multiply(float (&sum)[2][FEW 
     uint32_t y[EIGHTS][2][4];
 #pragma unroll
     for (int i = 0; i < 2 * EIGHTS; i++)
-        load_matrices<false>(y[i / 2][i % 2], slot + MATMUL_FEW_LANES * 128 + i / 2 * 1024 + matmul_swizzled(lane % 8, i % 2 * 4 + lane / 8));
+        load_matrices<false>(y[i / 2][i % 2], slot + MATMUL_FEW_LANES * 128 + i / 2 * 1024 +
+                                                  matmul_swizzled(lane % 8, i % 2 * 4 + lane / 8));
 #pragma unroll
     for (int step = 0; step < 4; step++)
 #pragma unroll
@@ -112,20 +122,24 @@ template <class T, int FEW> DEVICE void matmul_few_multiply(float (&sum)[2][FEW 
             uint32_t x[4];
             load_matrices<false>(x, slot + half * 2048 + matmul_swizzled(lane % 16, step * 2 + lane / 16));
 #pragma unroll
-            for (int e = 0; e < EIGHTS; e++) warp_multiply(T{}, sum[half][e], x, y[e][step / 2][step % 2 * 2], y[e][step / 2][step % 2 * 2 + 1]);
+            for (int e = 0; e < EIGHTS; e++)
+                warp_multiply(T{}, sum[half][e], x, y[e][step / 2][step % 2 * 2], y[e][step / 2][step % 2 * 2 + 1]);
         }
 }
 
 /* The sums of all warps, in their order, of lanes from `first` on, before `end`, to d. */
 template <int FEW>
-DEVICE void matmul_few_end(const matmul_few_params &p, const matmul_target &to, const float (&sum)[2][FEW / 8][4], int64_t batch, int64_t first, int64_t end) {
+DEVICE void matmul_few_end(const matmul_few_params &p, const matmul_target &to, const float (&sum)[2][FEW / 8][4],
+                           int64_t batch, int64_t first, int64_t end) {
     enum { PITCH = MATMUL_FEW_PITCH, LANES = MATMUL_FEW_LANES };
-    float *const part = (float *)(launch_memory() + MATMUL_FEW_WARPS * p.slots * MATMUL_FEW_SLOT(FEW)); /* of each warp, each of the few lanes: 32 sums */
+    /* of each warp, each of the few lanes: 32 sums */
+    float *const part = (float *)(launch_memory() + MATMUL_FEW_WARPS * p.slots * MATMUL_FEW_SLOT(FEW));
     const int thread = thread_index(), lane = thread % WARP;
 #pragma unroll
     for (int i = 0; i < FEW; i++) {
         const int half = i / (FEW / 2), e = i % (FEW / 2);
-        part[(thread / WARP * FEW + lane % 4 * 2 + e / 4 * 8 + e % 2) * PITCH + half * 16 + lane / 4 + e % 4 / 2 * 8] = sum[half][e / 4][e % 4];
+        part[(thread / WARP * FEW + lane % 4 * 2 + e / 4 * 8 + e % 2) * PITCH + half * 16 + lane / 4 + e % 4 / 2 * 8] =
+            sum[half][e / 4][e % 4];
     }
     sync_block();
     const int row = p.swapped ? thread / (LANES / 4) : thread / (FEW / 4); /* a thread has four columns of d */
@@ -152,21 +166,24 @@ DEVICE void matmul_few_end(const matmul_few_params &p, const matmul_target &to, 
     matmul_store_four(four[0], to.type, to.d, at.batch * to.d_batch + at.row * to.d_row + at.column);
 }
 
-/* Asks the second-level cache for what the block reads first while the launch ahead ends, each warp for some of a lane. */
+/* Asks the second-level cache for what the block reads first while the launch ahead ends,
+ * each warp for some of a lane. */
 DEVICE void matmul_few_ask(const matmul_few_params &p, int batch, int64_t first, int64_t end) {
     const int64_t lane = first + thread_index() / WARP;
     const int bytes = p.k * 2 < MATMUL_FEW_AHEAD ? (int)p.k * 2 : (int)MATMUL_FEW_AHEAD;
-    if (thread_index() % WARP == 0 && lane < end) fetch_bytes((const uint16_t *)p.many.data + batch * p.many.batch + lane * p.many.lane, bytes);
+    if (thread_index() % WARP == 0 && lane < end)
+        fetch_bytes((const uint16_t *)p.many.data + batch * p.many.batch + lane * p.many.lane, bytes);
 }
 
-/* WHOLE: all pieces of 16 bytes begin at such. What the end asks for is brought to shared memory before: parameters come from memory once in a launch, and asked for at
- * the end, behind all copies, they cost 0.5 us of 11. */
+/* WHOLE: all pieces of 16 bytes begin at such. What the end asks for is brought to shared memory before: parameters
+ * come from memory once in a launch, and asked for at the end, behind all copies, they cost 0.5 us of 11. */
 template <class T, int FEW, bool WHOLE> DEVICE void matmul_few(const matmul_few_params &p) {
     enum { WORDS = sizeof(matmul_target) / 4 };
     SHARED matmul_target to;
     launch_next();
     const int thread = thread_index(), batch = block_count() == p.right ? 0 : (int)block_index() / (int)p.right;
-    const int64_t first = ((int)block_index() - batch * (int)p.right) * p.own, end = first + p.own < p.lanes ? first + p.own : p.lanes;
+    const int64_t first = ((int)block_index() - batch * (int)p.right) * p.own,
+                  end = first + p.own < p.lanes ? first + p.own : p.lanes;
     if (WHOLE) matmul_few_ask(p, batch, first, end);
     if (thread < WORDS) ((uint32_t *)&to)[thread] = ((const uint32_t *)&p.to)[thread];
     matmul_few_ring<FEW, WHOLE> ring;

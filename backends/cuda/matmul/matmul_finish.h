@@ -15,17 +15,21 @@ struct matmul_block {
 };
 
 DEVICE float matmul_times(float factor, float x) { return factor * x; }
-DEVICE int32_t matmul_times(float factor, int32_t x) { return (int32_t)((uint32_t)(int32_t)factor * (uint32_t)x); } /* modulo 2^32; the factor is an integer */
+/* modulo 2^32; the factor is an integer */
+DEVICE int32_t matmul_times(float factor, int32_t x) { return (int32_t)((uint32_t)(int32_t)factor * (uint32_t)x); }
 DEVICE float matmul_plus(float factor, float c, float x) { return fused(factor, c, x); }
 DEVICE double matmul_plus(float factor, double c, double x) { return x + (double)factor * c; }
-DEVICE int32_t matmul_plus(float factor, int32_t c, int32_t x) { return (int32_t)((uint32_t)x + (uint32_t)(int32_t)factor * (uint32_t)c); }
+DEVICE int32_t matmul_plus(float factor, int32_t c, int32_t x) {
+    return (int32_t)((uint32_t)x + (uint32_t)(int32_t)factor * (uint32_t)c);
+}
 
 /* What multiplies a row's sums, or a column's; 1 beyond d. */
 DEVICE float matmul_scale_at(const simt_scales &s, int64_t batch, int64_t at, int64_t end) {
     return s.data && at < end ? s.data[batch * s.batch + at * s.step] : 1;
 }
 
-/* alpha and the scales, in one order in all ends: alpha by that of the row, by that of the column. Sums of i8 have no scales. */
+/* alpha and the scales, in one order in all ends: alpha by that of the row, by that of the column.
+ * Sums of i8 have no scales. */
 template <int Q, class Sum> DEVICE void matmul_scale(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
     Sum column[4];
 #pragma unroll
@@ -45,7 +49,8 @@ template <int Q, class Sum> DEVICE void matmul_scale(Sum (&x)[Q][4], const matmu
     }
 }
 
-/* Elements as sums: those of i8 and f64 are of the sums' own type, others have one of matmul_type. One, and four that are one aligned access. */
+/* Elements as sums: those of i8 and f64 are of the sums' own type, others have one of matmul_type.
+ * One, and four that are one aligned access. */
 template <class Sum> DEVICE Sum matmul_load(matmul_type type, const void *from, int64_t i) {
     if constexpr (Sum(0.5) == 0 || sizeof(Sum) == 8) return ((const Sum *)from)[i];
     if (type == MATMUL_F32) return Sum(((const float *)from)[i]);
@@ -76,7 +81,8 @@ template <class Sum> DEVICE void matmul_store_four(const Sum (&x)[4], matmul_typ
         uint32_t word[2];
 #pragma unroll
         for (int i = 0; i < 2; i++)
-            word[i] = type == MATMUL_BF16 ? bf16::pair((float)x[2 * i], (float)x[2 * i + 1]) : f16::pair((float)x[2 * i], (float)x[2 * i + 1]);
+            word[i] = type == MATMUL_BF16 ? bf16::pair((float)x[2 * i], (float)x[2 * i + 1])
+                                          : f16::pair((float)x[2 * i], (float)x[2 * i + 1]);
         store_words((uint16_t *)to + at, word[0], word[1]);
     }
 }
@@ -85,7 +91,9 @@ template <class Sum> DEVICE void matmul_store_four(const Sum (&x)[4], matmul_typ
 DEVICE float matmul_gelu_tanh(float x) { return x * gelu_logistic(x).of; }
 DEVICE float matmul_gelu_erf(float x) { return x * normal_of(x).cdf; }
 DEVICE float matmul_silu(float x) { return x * logistic_by(exp2_approx(-magnitude(x) * LOG2E), x < 0).of; }
-DEVICE double matmul_gelu_tanh(double x) { return x / (1 + exp(-1.5957691216057307117598 * (x + 0.044715 * x * x * x))); }
+DEVICE double matmul_gelu_tanh(double x) {
+    return x / (1 + exp(-1.5957691216057307117598 * (x + 0.044715 * x * x * x)));
+}
 DEVICE double matmul_gelu_erf(double x) { return x * 0.5 * erfc(x * -0.70710678118654752440084); }
 DEVICE double matmul_silu(double x) { return x / (1 + exp(-x)); }
 template <int M, int N, class Sum> DEVICE void matmul_activate(Sum (&x)[M][N], int32_t activation) {
@@ -108,7 +116,8 @@ template <class Sum> DEVICE void matmul_take(Sum (&x)[4], const Sum *from) {
     for (int i = 0; i < 4; i++) x[i] = four.v[i];
 }
 
-/* Sums to d. A question for each element costs more than what is done where the answer is yes: they are asked of all at once. */
+/* Sums to d. A question for each element costs more than what is done where the answer is yes: they are
+ * asked of all at once. */
 template <int Q, class Sum> DEVICE void matmul_finish(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
     const bool whole = t.wide && b.column + 4 <= b.n;
     const int count = b.n - b.column < 4 ? (int)(b.n - b.column) : 4;

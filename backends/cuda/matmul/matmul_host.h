@@ -12,7 +12,9 @@
 static inline int matmul_lane_of(int tensor) { return tensor == MATMUL_A ? 1 : 2; }
 
 /* The operand with more lanes, and the other. */
-static inline int matmul_many_of(const trine_call *call) { return call->dim[MATMUL_DIM_M] < call->dim[MATMUL_DIM_N] ? MATMUL_B : MATMUL_A; }
+static inline int matmul_many_of(const trine_call *call) {
+    return call->dim[MATMUL_DIM_M] < call->dim[MATMUL_DIM_N] ? MATMUL_B : MATMUL_A;
+}
 static inline int matmul_other(int tensor) { return tensor == MATMUL_A ? MATMUL_B : MATMUL_A; }
 
 /* Why no kernel here can run the call; NULL if one can. */
@@ -37,10 +39,12 @@ matmul_target matmul_target_of(const trine_call *call);
 /* The operand as it goes on once it is packed, if it is; else as it lies, `wide` for copies of 16 bytes. */
 void matmul_use_side(matmul_operand *operand, const matmul_side *side, const void *packed);
 
-/* Launches what packs an operand, if it is to be packed: consecutive elements of k, `pitch` elements from lane to lane. */
+/* Launches what packs an operand, if it is to be packed: consecutive elements of k,
+ * `pitch` elements from lane to lane. */
 trine_status matmul_side_launch(const trine_call *call, const matmul_side *side, void *to);
 
-/* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and the device's processors alone. */
+/* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and
+ * the device's processors alone. */
 enum { MATMUL_LEAST_DEPTH = 64 }; /* of parts but the last, a multiple of it */
 typedef struct matmul_split {
     int64_t parts, depth, units, bytes; /* units of 4 columns in a row of sums */
@@ -51,7 +55,10 @@ matmul_split matmul_split_into(const trine_call *call, int64_t parts);
 matmul_target matmul_target_of_parts(const trine_call *call, const matmul_split *s, void *sums);
 trine_status matmul_add_launch(const trine_call *call, const matmul_split *s, const void *sums);
 
-/* Blocks that come before the launch ahead has ended save 1 to 2 us, but cost bf16 2 % where, one to a processor, they fill more than half of the device and not all. */
-static inline bool matmul_better_alone(int64_t units, int64_t blocks) { return blocks > units / 2 && blocks <= units - units / 16; }
+/* Blocks that come before the launch ahead has ended save 1 to 2 us, but cost bf16 2 % where, one to a processor, they
+ * fill more than half of the device and not all. */
+static inline bool matmul_better_alone(int64_t units, int64_t blocks) {
+    return blocks > units / 2 && blocks <= units - units / 16;
+}
 
 #endif

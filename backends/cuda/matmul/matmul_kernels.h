@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of matmul, a file for each sort: why one refuses a call, the workspace that it wants, its predicted time, and its launches. */
+/* The kernels of matmul, a file for each sort: why one refuses a call, the workspace that it wants,
+ * its predicted time, and its launches. */
 #ifndef TRINE_CUDA_MATMUL_KERNELS_H
 #define TRINE_CUDA_MATMUL_KERNELS_H
 
@@ -23,8 +24,8 @@ const char *matmul_skinny_refuse(const trine_call *call);
 size_t matmul_skinny_workspace(const trine_call *call);
 trine_status matmul_skinny_launch(const trine_call *call);
 
-/* Tiles of kernels for all architectures: of any type without tensor cores, by mma.sync, of f32, and of f64. One of them, or that which is predicted to be the
- * fastest. */
+/* Tiles of kernels for all architectures: of any type without tensor cores, by mma.sync, of f32, and of f64. One of
+ * them, or that which is predicted to be the fastest. */
 #define MATMUL_COUNT(...) +1
 #define MATMUL_F32_NUMBER(ROWS, COLUMNS, ...) MATMUL_F32_##ROWS##x##COLUMNS,
 #define MATMUL_F64_NUMBER(ROWS, COLUMNS, ...) MATMUL_F64_##ROWS##x##COLUMNS,
@@ -46,7 +47,8 @@ size_t matmul_family_workspace(const trine_call *call);
 double matmul_family_seconds(const trine_call *call);
 trine_status matmul_family_launch(const trine_call *call);
 
-/* Tiles of 128 by so many for sm_90a: of blocks in pairs that share y's part, or in clusters that split k between them. */
+/* Tiles of 128 by so many for sm_90a: of blocks in pairs that share y's part,
+ * or in clusters that split k between them. */
 #define MATMUL_SM90_PAIRS(X) X(256) X(224) X(128)
 #define MATMUL_SM90_SPLITS(X) X(128) X(64) X(32) X(16) X(8)
 #define MATMUL_SM90_PAIR_NUMBER(COLUMNS) MATMUL_SM90_PAIRS_##COLUMNS,

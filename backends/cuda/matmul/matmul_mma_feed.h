@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes to products by mma.sync: steps of 128 bytes of k of both operands' lanes, copied to a ring of stages ahead of their use. A stage has rows of 128
- * bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither copies nor matrices meet in a bank; rows are lanes where k is consecutive, and
- * elements of k where 64 lanes are: 64 rows of one panel of lanes, then those of the next. */
+/* What comes to products by mma.sync: steps of 128 bytes of k of both operands' lanes, copied to a ring of stages ahead
+ * of their use. A stage has rows of 128 bytes, in which piece c of 16 bytes of row r is at c ^ r % 8, so that neither
+ * copies nor matrices meet in a bank; rows are lanes where k is consecutive, and elements of k where 64 lanes are: 64
+ * rows of one panel of lanes, then those of the next. */
 #ifndef TRINE_CUDA_MATMUL_MMA_FEED_H
 #define TRINE_CUDA_MATMUL_MMA_FEED_H
 
@@ -33,7 +34,8 @@ template <> struct matmul_mma_type<int8_t> {
     enum { SIZE = 1, IN_BF16 = 0, IN_F16 = 0 };
 };
 
-/* A block's tile, how many of its warps lie below and beside each other, and its ring. A warp has every DOWN-th 16 rows, and every RIGHT-th 16 columns. */
+/* A block's tile, how many of its warps lie below and beside each other, and its ring. A warp has every DOWN-th 16
+ * rows, and every RIGHT-th 16 columns. */
 template <int ROWS_, int COLUMNS_, int DOWN_, int RIGHT_, int STAGES_> struct matmul_mma_shape {
     enum {
         ROWS = ROWS_,
@@ -53,7 +55,8 @@ template <int ROWS_, int COLUMNS_, int DOWN_, int RIGHT_, int STAGES_> struct ma
 
 DEVICE int matmul_swizzled(int row, int piece) { return row * 128 + ((piece ^ row % 8) << 4); }
 
-/* The pieces of a step of an operand's lanes that a thread copies. Lanes beyond the operand are not: nobody sees what comes of them. */
+/* The pieces of a step of an operand's lanes that a thread copies. Lanes beyond the operand are
+ * not: nobody sees what comes of them. */
 template <class T, int LANES, int THREADS, bool ACROSS> struct matmul_mma_copies {
     using Bits = typename matmul_mma_type<T>::bits;
     enum { SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, ROWS = THREADS / 8, COUNT = LANES / ROWS, AT_ONCE = 4 };
@@ -75,23 +78,27 @@ template <class T, int LANES, int THREADS, bool ACROSS> struct matmul_mma_copies
     }
     static DEVICE int lane(int i) { return ACROSS ? i * ROWS / 64 * 64 : i * ROWS; }
 
-    /* Piece i, in its turn, of a step of which the operand has all elements of k, if `yes`. Addresses follow from one of every AT_ONCE: more would not fit into
-     * registers, and one that a copy under way still has to read cannot be added to. */
+    /* Piece i, in its turn, of a step of which the operand has all elements of k, if `yes`. Addresses follow from one
+     * of every AT_ONCE: more would not fit into registers, and one that a copy under way still has
+     * to read cannot be added to. */
     DEVICE void copy(const matmul_operand &from, char *to, int i, bool yes) {
         const int start = i / AT_ONCE * AT_ONCE;
         const char *const source = at + (offset(from, i) - offset(from, start));
-        copy_if<16>(yes && rest > lane(i), to + matmul_swizzled(thread_index() / 8, thread_index() % 8) + i * ROWS * 128, source);
+        copy_if<16>(yes && rest > lane(i),
+                    to + matmul_swizzled(thread_index() / 8, thread_index() % 8) + i * ROWS * 128, source);
         if (i < COUNT - 1 && (i + 1) % AT_ONCE != 0) return;
         at += offset(from, i + 1) - offset(from, start);
         keep_address(at);
     }
 
-    /* All of a step that has only `deep` elements of k, or whose pieces are not aligned, or not whole. What lies beyond is 0. */
+    /* All of a step that has only `deep` elements of k, or whose pieces are not aligned, or not whole.
+     * What lies beyond is 0. */
     DEVICE void copy_part(const matmul_operand &from, char *to, int deep) const {
         const int first = thread_index() / 8, piece = thread_index() % 8 * PIECE;
 #pragma unroll 1
         for (int i = 0; i < COUNT; i++) {
-            const int row = first + i * ROWS, left = deep - (ACROSS ? row % 64 : piece), lanes = rest - lane(i), most = ACROSS ? lanes : left;
+            const int row = first + i * ROWS, left = deep - (ACROSS ? row % 64 : piece), lanes = rest - lane(i),
+                      most = ACROSS ? lanes : left;
             const int count = lanes <= 0 || left <= 0 ? 0 : most < PIECE ? most : (int)PIECE;
             char *const there = to + matmul_swizzled(row, thread_index() % 8);
             const char *const source = at + offset(from, i);
@@ -114,7 +121,8 @@ template <class T, class Shape, bool A_ACROSS, bool B_ACROSS> struct matmul_mma_
     int step, steps, whole, last; /* the next; all, and those of which pieces are whole; elements of k in the last */
 
     DEVICE void begin(const matmul_params &p, const matmul_place &at) {
-        const bool aligned = p.a.wide && p.b.wide && (!A_ACROSS || p.m % copies_a::PIECE == 0) && (!B_ACROSS || p.n % copies_b::PIECE == 0);
+        const bool aligned = p.a.wide && p.b.wide && (!A_ACROSS || p.m % copies_a::PIECE == 0) &&
+                             (!B_ACROSS || p.n % copies_b::PIECE == 0);
         a.begin(p.a, at, at.row, p.m);
         b.begin(p.b, at, at.column, p.n);
         step = 0, steps = (int)((at.depth + STEP - 1) / STEP), whole = aligned ? (int)(at.depth / STEP) : 0;

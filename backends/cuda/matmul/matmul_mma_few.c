@@ -19,30 +19,38 @@ enum { FEWEST = 8, MOST_GROUPS = 8 };
 
 /* Shared memory of a block: its rings, and later the sums of all groups. */
 static int bytes_of(const plan *p, int beside, int groups) {
-    const int lanes = beside * MATMUL_MMA_FEW_LANES(p->weights.across), ring = groups * MATMUL_MMA_FEW_STAGES * p->tokens * 128;
-    const int rows = p->many == MATMUL_B ? p->tokens : lanes, columns = p->many == MATMUL_B ? lanes : p->tokens, sums = groups * rows * (columns + 4) * 4;
+    const int lanes = beside * MATMUL_MMA_FEW_LANES(p->weights.across),
+              ring = groups * MATMUL_MMA_FEW_STAGES * p->tokens * 128;
+    const int rows = p->many == MATMUL_B ? p->tokens : lanes, columns = p->many == MATMUL_B ? lanes : p->tokens,
+              sums = groups * rows * (columns + 4) * 4;
     return ring > sums ? ring : sums;
 }
 
-/* As measured on an H200: 3.9 TB/s of weights come from memory, a fifth of that time longer where no more than half of the processors have blocks; 6.5 TB/s from
- * the second-level cache, of weights and of the tokens that each block reads again; and processors multiply so many bytes of weights in a second. A launch takes
- * 4.5 us, each more round of blocks 1, and the addition of parts 2.5 besides its bytes. */
+/* As measured on an H200: 3.9 TB/s of weights come from memory, a fifth of that time longer where no more than half of
+ * the processors have blocks; 6.5 TB/s from the second-level cache, of weights and of the tokens that each block reads
+ * again; and processors multiply so many bytes of weights in a second. A launch takes 4.5 us, each more round of blocks
+ * 1, and the addition of parts 2.5 besides its bytes. */
 static double seconds_of(const trine_call *call, const plan *p, const matmul_split *s, int64_t blocks, int64_t lanes) {
     static const double rates[] = { 5.9e12, 5.9e12, 3.7e12 }; /* by 8 tokens, 16, ... */
-    const double units = ((const cuda_device *)call->device)->units, waves = ceil((double)blocks / units), busy = (double)blocks / (waves * units);
+    const double units = ((const cuda_device *)call->device)->units, waves = ceil((double)blocks / units),
+                 busy = (double)blocks / (waves * units);
     const double size = (double)trine_dtype_size(call->tensor[MATMUL_A].dtype), deep = (double)s->depth * size;
     const double weights = (double)(call->dim[MATMUL_DIM_G] * p->weights.lanes * call->dim[MATMUL_DIM_K]) * size,
                  read = (double)blocks * (double)(lanes + p->few.lanes) * deep;
-    const double memory = weights / 3.9e12 * (0.8 + 0.2 / busy), products = weights / (rates[p->size] * units / 132 * busy);
-    const double packing = (double)(p->weights.packed + p->few.packed) * 4e-6 + (double)(p->weights.bytes + p->few.bytes) * 3 / 3.9e12;
-    return 4.5e-6 + packing + fmax(fmax(memory, read / 6.5e12), products) + (waves - 1) * 1e-6 + (s->parts > 1 ? 2.5e-6 + 2.0 * (double)s->bytes / 4e12 : 0);
+    const double memory = weights / 3.9e12 * (0.8 + 0.2 / busy),
+                 products = weights / (rates[p->size] * units / 132 * busy);
+    const double packing =
+        (double)(p->weights.packed + p->few.packed) * 4e-6 + (double)(p->weights.bytes + p->few.bytes) * 3 / 3.9e12;
+    return 4.5e-6 + packing + fmax(fmax(memory, read / 6.5e12), products) + (waves - 1) * 1e-6 +
+           (s->parts > 1 ? 2.5e-6 + 2.0 * (double)s->bytes / 4e12 : 0);
 }
 
 /* The plan that is predicted to take the least time. */
 static plan plan_of(const trine_call *call) {
     const cuda_device *d = call->device;
     plan best = { .many = matmul_many_of(call), .tokens = FEWEST, .seconds = INFINITY };
-    best.weights = matmul_side_of(call, best.many, true), best.few = matmul_side_of(call, matmul_other(best.many), false);
+    best.weights = matmul_side_of(call, best.many, true),
+    best.few = matmul_side_of(call, matmul_other(best.many), false);
     while (best.tokens < best.few.lanes) best.tokens *= 2, best.size++;
     const int most = MATMUL_MMA_FEW_WARPS(best.weights.across);
     const int64_t wide = MATMUL_MMA_FEW_LANES(best.weights.across),
@@ -56,7 +64,8 @@ static plan plan_of(const trine_call *call) {
             matmul_split s = matmul_split_into(call, parts);
             const double seconds = seconds_of(call, &best, &s, s.parts * tiles, beside * wide);
             if (seconds >= best.seconds) continue;
-            best.beside = beside, best.groups = groups, best.split = s, best.seconds = seconds, best.right = right, best.blocks = s.parts * tiles;
+            best.beside = beside, best.groups = groups, best.split = s, best.seconds = seconds, best.right = right,
+            best.blocks = s.parts * tiles;
         }
     }
     return best;
@@ -67,7 +76,8 @@ static int shared_of(const trine_call *call, const plan *p) {
     const int most = ((const cuda_device *)call->device)->shared;
     int bytes = 0;
     for (int beside = 1; beside <= MATMUL_MMA_FEW_WARPS(p->weights.across); beside++)
-        for (int groups = 1; groups <= MOST_GROUPS && beside * groups <= MATMUL_MMA_FEW_WARPS(p->weights.across); groups++) {
+        for (int groups = 1; groups <= MOST_GROUPS && beside * groups <= MATMUL_MMA_FEW_WARPS(p->weights.across);
+             groups++) {
             const int wanted = bytes_of(p, beside, groups);
             if (wanted <= most && wanted > bytes) bytes = wanted;
         }
@@ -111,8 +121,11 @@ trine_status matmul_mma_few_launch(const trine_call *call) {
     matmul_use_side(&params.few, &p.few, packed + p.weights.bytes);
     if (params.k == 1) params.many.along = 0; /* whatever it was: addresses that are not read stay aligned */
     params.whole = params.many.wide;
-    cuda_launch launch = { .blocks = p.blocks, .threads = p.beside * p.groups * 32, .shared = shared_of(call, &p), .params = &params };
-    snprintf(launch.name, sizeof launch.name, "matmul_mma_few_%s_%d%c", trine_dtype_name(call->tensor[MATMUL_A].dtype), p.tokens, p.weights.across ? 'l' : 'k');
+    cuda_launch launch = {
+        .blocks = p.blocks, .threads = p.beside * p.groups * 32, .shared = shared_of(call, &p), .params = &params
+    };
+    snprintf(launch.name, sizeof launch.name, "matmul_mma_few_%s_%d%c", trine_dtype_name(call->tensor[MATMUL_A].dtype),
+             p.tokens, p.weights.across ? 'l' : 'k');
     trine_status status = matmul_side_launch(call, &p.weights, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.few, packed + p.weights.bytes);
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);

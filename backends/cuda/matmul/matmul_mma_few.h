@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products in which one operand, the tokens, has at most MATMUL_MMA_FEW_MOST lanes, by the tensor cores of sm_80 and later: the other one, the weights, is read once,
- * from memory to the registers of products.
+/* Products in which one operand, the tokens, has at most MATMUL_MMA_FEW_MOST lanes, by the tensor cores of sm_80 and
+ * later: the other one, the weights, is read once, from memory to the registers of products.
  *
- * Pieces of 16 bytes are multiplied as they come: of weights with consecutive k, and of tokens, a thread has 8 bytes of each 32 bytes of k that a product sums, from
- * one piece for two products; where lanes of weights are consecutive it has 8 of them in 8 elements of k, and makes pairs of neighbours in k. A warp has 16 lanes of
- * weights, or 64 consecutive ones. Warps beside each other share the tokens, which come to a ring in shared memory; groups of such warps take the steps of k in
- * turns, and their sums meet in shared memory, in the order of groups.
+ * Pieces of 16 bytes are multiplied as they come: of weights with consecutive k, and of tokens, a thread has 8 bytes of
+ * each 32 bytes of k that a product sums, from one piece for two products; where lanes of weights are consecutive it
+ * has 8 of them in 8 elements of k, and makes pairs of neighbours in k. A warp has 16 lanes of weights, or 64
+ * consecutive ones. Warps beside each other share the tokens, which come to a ring in shared memory; groups of such
+ * warps take the steps of k in turns, and their sums meet in shared memory, in the order of groups.
  *
- * NOTES, of one H200. Floor: the weights once; and each block reads all tokens from the second-level cache. 117 MB of weights in bf16 take 40 us with 1 and 16 tokens, 41
- * with 32; 64 tokens took 70, where tiles take 55. */
+ * NOTES, of one H200. Floor: the weights once; and each block reads all tokens from the second-level cache. 117 MB of
+ * weights in bf16 take 40 us with 1 and 16 tokens, 41 with 32; 64 tokens took 70, where tiles take 55. */
 #ifndef TRINE_CUDA_MATMUL_MMA_FEW_H
 #define TRINE_CUDA_MATMUL_MMA_FEW_H
 
 #include "matmul_mma_feed.h"
 
 template <class T, int TOKENS_, bool ACROSS> struct matmul_mma_few_shape {
-    enum { TOKENS = TOKENS_, SIZE = matmul_mma_type<T>::SIZE, PIECE = 16 / SIZE, STEP = 128 / SIZE, STAGES = MATMUL_MMA_FEW_STAGES };
+    enum {
+        TOKENS = TOKENS_,
+        SIZE = matmul_mma_type<T>::SIZE,
+        PIECE = 16 / SIZE,
+        STEP = 128 / SIZE,
+        STAGES = MATMUL_MMA_FEW_STAGES
+    };
     enum { LANES = MATMUL_MMA_FEW_LANES(ACROSS), M = LANES / 16, LOADS = ACROSS ? 8 : 2, AHEAD = ACROSS ? 1 : 2 };
     enum { STAGE = TOKENS * 128 };
     static_assert(!ACROSS || SIZE == 2);
@@ -54,19 +61,25 @@ template <class T, class Shape, bool ACROSS> struct matmul_mma_few_weights {
         aligned = p.whole && (!ACROSS || lanes == 8 || lanes == 0);
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            const int64_t own = ACROSS || first + i * 8 < p.lanes ? first + i * 8 : p.lanes - 1; /* beyond the operand's lanes the last one's */
+            /* beyond the operand's lanes the last one's */
+            const int64_t own = ACROSS || first + i * 8 < p.lanes ? first + i * 8 : p.lanes - 1;
             at[i] = matmul_at<Bits>(p.many, place, own, step + piece);
         }
     }
     DEVICE void read(half &w, int which) const {
         const int deep = left - which * (Shape::STEP / 2);
-        const auto from = [&](int i) { return ACROSS ? at[0] + (which * (Shape::STEP / 2) + i) * along : at[ACROSS ? 0 : i] + which * (Shape::STEP / 2); };
+        const auto from = [&](int i) {
+            return ACROSS ? at[0] + (which * (Shape::STEP / 2) + i) * along
+                          : at[ACROSS ? 0 : i] + which * (Shape::STEP / 2);
+        };
         if (aligned && (ACROSS || deep >= Shape::PIECE || deep <= 0)) {
 #pragma unroll
-            for (int i = 0; i < Shape::LOADS; i++) w[i] = load_once_if(ACROSS ? i < deep && lanes > 0 : deep > 0, from(i));
+            for (int i = 0; i < Shape::LOADS; i++)
+                w[i] = load_once_if(ACROSS ? i < deep && lanes > 0 : deep > 0, from(i));
         } else {
 #pragma unroll
-            for (int i = 0; i < Shape::LOADS; i++) w[i] = matmul_mma_few_part(from(i), !ACROSS ? deep : i < deep ? lanes : 0);
+            for (int i = 0; i < Shape::LOADS; i++)
+                w[i] = matmul_mma_few_part(from(i), !ACROSS ? deep : i < deep ? lanes : 0);
         }
     }
     DEVICE void advance(int steps_apart) {
@@ -74,7 +87,8 @@ template <class T, class Shape, bool ACROSS> struct matmul_mma_few_weights {
         for (int i = 0; i < ROWS; i++) at[i] += next;
         left -= steps_apart * Shape::STEP;
     }
-    /* a's registers for the m-th 16 of a warp's lanes and one of the two products of a piece: lanes g and g + 8, or 2m and 2m + 1 of the thread's. */
+    /* a's registers for the m-th 16 of a warp's lanes and one of the two products of a piece: lanes g and g + 8, or 2m
+     * and 2m + 1 of the thread's. */
     static DEVICE void take(uint32_t (&a)[4], const half &w, int m, int product) {
 #pragma unroll
         for (int i = 0; i < 4; i++)
@@ -95,13 +109,15 @@ template <class T, class Shape> struct matmul_mma_few_tokens {
     using Bits = typename matmul_mma_type<T>::bits;
     const Bits *at; /* the thread's first one, of the next step */
     int64_t lane;
-    int count, left, rows, place; /* tokens from that one on; elements of k from there on; of a group's threads; where the piece is in a stage */
+    /* tokens from that one on; elements of k from there on; of a group's threads; where the piece is in a stage */
+    int count, left, rows, place;
     bool aligned;
 
     DEVICE void begin(const matmul_mma_few_params &p, const matmul_place &place_of, int thread, int first_step) {
         const int token = thread / 8, along = first_step * Shape::STEP + thread % 8 * Shape::PIECE;
         at = matmul_at<Bits>(p.few, place_of, token, along), lane = p.few.lane;
-        count = (int)p.count - token, left = (int)place_of.depth - along, rows = p.beside * WARP / 8, place = matmul_mma_few_at(token, thread % 8);
+        count = (int)p.count - token, left = (int)place_of.depth - along, rows = p.beside * WARP / 8,
+        place = matmul_mma_few_at(token, thread % 8);
         aligned = p.few.wide;
     }
     DEVICE void copy(char *stage, int steps_apart) {
@@ -120,8 +136,10 @@ template <class T, class Shape> struct matmul_mma_few_tokens {
 };
 
 /* The sums of all groups to d. */
-template <class Shape, class Sum> DEVICE void matmul_mma_few_end(const matmul_mma_few_params &p, const matmul_place &at, const Sum *tile, int pitch) {
-    const int lanes = p.beside * Shape::LANES, rows = p.swapped ? (int)Shape::TOKENS : lanes, units = (p.swapped ? lanes : (int)Shape::TOKENS) / 4;
+template <class Shape, class Sum>
+DEVICE void matmul_mma_few_end(const matmul_mma_few_params &p, const matmul_place &at, const Sum *tile, int pitch) {
+    const int lanes = p.beside * Shape::LANES, rows = p.swapped ? (int)Shape::TOKENS : lanes,
+              units = (p.swapped ? lanes : (int)Shape::TOKENS) / 4;
     const int count = p.swapped ? (int)p.count : lanes;
     for (int unit = thread_index(); unit < count * units; unit += p.beside * p.groups * WARP) {
         const int row = unit / units, column = unit % units * 4;
@@ -133,7 +151,9 @@ template <class Shape, class Sum> DEVICE void matmul_mma_few_end(const matmul_mm
 #pragma unroll
             for (int i = 0; i < 4; i++) sum[0][i] = matmul_plus(1, more[i], sum[0][i]);
         }
-        matmul_finish(sum, p.to, { at.result, p.swapped ? row : at.column + row, 1, p.swapped ? at.column + column : column, p.m, p.n });
+        matmul_finish(
+            sum, p.to,
+            { at.result, p.swapped ? row : at.column + row, 1, p.swapped ? at.column + column : column, p.m, p.n });
     }
 }
 
@@ -144,8 +164,11 @@ template <class T, int TOKENS, bool ACROSS> DEVICE void matmul_mma_few(const mat
     enum { M = Shape::M, N = TOKENS / 8, AHEAD = Shape::AHEAD };
     const int warp = thread_index() / WARP, lane = thread_index() % WARP, beside = p.beside, groups = p.groups;
     const int group = warp / beside, own = warp - group * beside, threads = beside * WARP;
-    const int64_t result = block_index() / p.right, part = result / p.batches, first = part * p.depth, deep = p.k - first < p.depth ? p.k - first : p.depth;
-    matmul_place at = { result - part * p.batches, 0, (block_index() - result * p.right) * beside * Shape::LANES, first, deep, result };
+    const int64_t result = block_index() / p.right, part = result / p.batches, first = part * p.depth,
+                  deep = p.k - first < p.depth ? p.k - first : p.depth;
+    matmul_place at = {
+        result - part * p.batches, 0, (block_index() - result * p.right) * beside * Shape::LANES, first, deep, result
+    };
     const int steps = (int)((deep + Shape::STEP - 1) / Shape::STEP), most = (steps + groups - 1) / groups;
     char *const ring = launch_memory() + group * Shape::STAGES * Shape::STAGE;
 
@@ -186,7 +209,8 @@ template <class T, int TOKENS, bool ACROSS> DEVICE void matmul_mma_few(const mat
                 for (int n = 0; n < N; n++) {
                     const packed<uint32_t, 4> b = *(const packed<uint32_t, 4> *)(from + (mine ^ which * 64) + n * 1024);
 #pragma unroll
-                    for (int j = 0; j < 2 * M; j++) warp_multiply(T(), sum[j % M][n], a[j / M][j % M], b.v[j / M * 2], b.v[j / M * 2 + 1]);
+                    for (int j = 0; j < 2 * M; j++)
+                        warp_multiply(T(), sum[j % M][n], a[j / M][j % M], b.v[j / M * 2], b.v[j / M * 2 + 1]);
                 }
             }
             weights.advance(groups);
@@ -194,14 +218,16 @@ template <class T, int TOKENS, bool ACROSS> DEVICE void matmul_mma_few(const mat
     copy_wait<0>();
     sync_block(); /* nobody reads a ring any more */
     Sum *const tile = (Sum *)launch_memory();
-    const int lanes = beside * Shape::LANES, pitch = (p.swapped ? lanes : TOKENS) + 4, rows = p.swapped ? TOKENS : lanes;
+    const int lanes = beside * Shape::LANES, pitch = (p.swapped ? lanes : TOKENS) + 4,
+              rows = p.swapped ? TOKENS : lanes;
 #pragma unroll
     for (int m = 0; m < M; m++)
 #pragma unroll
         for (int n = 0; n < N; n++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                const int along = own * Shape::LANES + (ACROSS ? lane / 4 * 8 + m * 2 + e / 2 : lane / 4 + e / 2 * 8), token = n * 8 + lane % 4 * 2 + e % 2;
+                const int along = own * Shape::LANES + (ACROSS ? lane / 4 * 8 + m * 2 + e / 2 : lane / 4 + e / 2 * 8),
+                          token = n * 8 + lane % 4 * 2 + e % 2;
                 tile[(group * rows + (p.swapped ? token : along)) * pitch + (p.swapped ? along : token)] = sum[m][n][e];
             }
     sync_block();

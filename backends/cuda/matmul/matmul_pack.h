@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands that tensor cores cannot read where they lie: rewritten with consecutive elements of k, each lane aligned. */
+/* Operands that tensor cores cannot read where they lie: rewritten with consecutive elements of k,
+ * each lane aligned. */
 #ifndef TRINE_CUDA_MATMUL_PACK_H
 #define TRINE_CUDA_MATMUL_PACK_H
 
 #include "backends/simt/core/simt.h"
 #include "matmul.h"
 
-/* A block has a square of lanes and elements of k in shared memory, by units of 4 elements of k; those of a lane are exchanged so that a warp's reads and
- * writes hit all banks.
+/* A block has a square of lanes and elements of k in shared memory, by units of 4 elements of k; those of a lane are
+ * exchanged so that a warp's reads and writes hit all banks.
  *
- * NOTES. Floor: each element read and written once. An H200: squares of 128 bytes a side took e4m3 at 4096 from 127 to 119 us, and at 2048 from 21 to 31, where
- * blocks that come early crowd. */
+ * NOTES. Floor: each element read and written once. An H200: squares of 128 bytes a side took e4m3 at 4096 from 127 to
+ * 119 us, and at 2048 from 21 to 31, where blocks that come early crowd. */
 template <class Bits> struct matmul_square {
     enum { SIDE = MATMUL_PACK_SIDE, UNIT = 4, UNITS = SIDE / UNIT };
     using unit = packed<Bits, UNIT>;
@@ -22,15 +23,19 @@ template <class Bits> struct matmul_square {
     DEVICE void read(const Bits *from, const matmul_operand &o, int64_t lanes, int64_t depth) {
         for (int i = thread_index(); i < SIDE * SIDE; i += MATMUL_THREADS) {
             const int lane = o.across ? i % SIDE : i / SIDE, along = o.across ? i / SIDE : i % SIDE;
-            if (lane < lanes && along < depth) place(lane, along).v[along % UNIT] = from[lane * o.lane + along * o.along];
+            if (lane < lanes && along < depth)
+                place(lane, along).v[along % UNIT] = from[lane * o.lane + along * o.along];
         }
     }
 
-    /* The same by units of consecutive lanes, of which blocks of 4 x 4 elements are turned in registers; INSIDE: all of the square is there. */
-    template <bool INSIDE> DEVICE void read_across(const Bits *from, const matmul_operand &o, int64_t lanes, int64_t depth) {
+    /* The same by units of consecutive lanes, of which blocks of 4 x 4 elements are turned in registers;
+     * INSIDE: all of the square is there. */
+    template <bool INSIDE>
+    DEVICE void read_across(const Bits *from, const matmul_operand &o, int64_t lanes, int64_t depth) {
 #pragma unroll
         for (int i = 0; i < UNITS * UNITS / MATMUL_THREADS; i++) {
-            const int block = i * MATMUL_THREADS + thread_index(), lane = block % UNITS * UNIT, along = block / UNITS * UNIT;
+            const int block = i * MATMUL_THREADS + thread_index(), lane = block % UNITS * UNIT,
+                      along = block / UNITS * UNIT;
             unit in[UNIT];
 #pragma unroll
             for (int j = 0; j < UNIT; j++) {
@@ -39,7 +44,8 @@ template <class Bits> struct matmul_square {
                     in[j] = *(const unit *)row;
                 else
 #pragma unroll
-                    for (int e = 0; e < UNIT; e++) in[j].v[e] = along + j < depth && lane + e < lanes ? row[e] : Bits(0);
+                    for (int e = 0; e < UNIT; e++)
+                        in[j].v[e] = along + j < depth && lane + e < lanes ? row[e] : Bits(0);
             }
 #pragma unroll
             for (int e = 0; e < UNIT; e++) {
@@ -59,7 +65,8 @@ template <class Bits> struct matmul_square {
             if (along + UNIT <= depth)
                 *(unit *)(to + lane * pitch + along) = place(lane, along);
             else
-                for (int k = along; k < along + UNIT && k < width; k++) to[lane * pitch + k] = k < depth ? place(lane, along).v[k - along] : Bits(0);
+                for (int k = along; k < along + UNIT && k < width; k++)
+                    to[lane * pitch + k] = k < depth ? place(lane, along).v[k - along] : Bits(0);
         }
     }
 };
@@ -67,9 +74,11 @@ template <class Bits> struct matmul_square {
 template <class Bits> DEVICE void matmul_pack(const matmul_pack_params &p) {
     enum { SIDE = matmul_square<Bits>::SIDE };
     alignas(16) SHARED matmul_square<Bits> square;
-    const int64_t batch = block_index() / (p.blocks_along * p.blocks_lane), rest = block_index() % (p.blocks_along * p.blocks_lane);
+    const int64_t batch = block_index() / (p.blocks_along * p.blocks_lane),
+                  rest = block_index() % (p.blocks_along * p.blocks_lane);
     const int64_t lane = rest / p.blocks_along * SIDE, along = rest % p.blocks_along * SIDE;
-    const Bits *const from = (const Bits *)p.from.data + batch * p.from.batch + lane * p.from.lane + along * p.from.along;
+    const Bits *const from =
+        (const Bits *)p.from.data + batch * p.from.batch + lane * p.from.lane + along * p.from.along;
     const int64_t lanes = p.lanes - lane, depth = p.depth - along;
     if (!p.from.across || !p.from.wide)
         square.read(from, p.from, lanes, depth);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products without tensor cores: any types, sizes and strides.
  *
- * A block has a tile of 128 x 128 elements of d, a warp 32 x 64 of it, a thread four blocks of 4 x 4, so that a warp's reads from shared memory are vectors of which
- * 64 and 128 bytes differ. Slices of both operands lie in shared memory with lanes consecutive. They are read into registers while the slice before is multiplied, and
- * converted. Sums go along k, one fused multiply-add for each element. */
+ * A block has a tile of 128 x 128 elements of d, a warp 32 x 64 of it, a thread four blocks of 4 x 4, so that a warp's
+ * reads from shared memory are vectors of which 64 and 128 bytes differ. Slices of both operands lie in shared memory
+ * with lanes consecutive. They are read into registers while the slice before is multiplied, and converted. Sums go
+ * along k, one fused multiply-add for each element. */
 #ifndef TRINE_CUDA_MATMUL_SIMT_H
 #define TRINE_CUDA_MATMUL_SIMT_H
 
@@ -31,7 +32,9 @@ struct matmul_int8 {
     using sum = int32_t;
     enum { SLICE = 16 };
     static DEVICE int32_t get(bits b) { return b; }
-    static DEVICE int32_t step(int32_t a, int32_t b, int32_t s) { return (int32_t)((uint32_t)a * (uint32_t)b + (uint32_t)s); }
+    static DEVICE int32_t step(int32_t a, int32_t b, int32_t s) {
+        return (int32_t)((uint32_t)a * (uint32_t)b + (uint32_t)s);
+    }
 };
 
 /* The walk over tiles: parts of k, batches, groups of MATMUL_GROUP tile rows, in each column by column. */
@@ -41,21 +44,37 @@ struct matmul_place {
     int64_t result;             /* the target's batch */
 };
 DEVICE matmul_place matmul_place_of(const matmul_params &p, int rows, int columns, int64_t tile) {
-    const int64_t result = tile / (p.down * p.right), rest = tile - result * p.down * p.right, group = rest / (MATMUL_GROUP * p.right);
-    const int64_t above = group * MATMUL_GROUP, high = p.down - above < MATMUL_GROUP ? p.down - above : (int64_t)MATMUL_GROUP, in = rest - above * p.right;
+    const int64_t result = tile / (p.down * p.right), rest = tile - result * p.down * p.right,
+                  group = rest / (MATMUL_GROUP * p.right);
+    const int64_t above = group * MATMUL_GROUP,
+                  high = p.down - above < MATMUL_GROUP ? p.down - above : (int64_t)MATMUL_GROUP,
+                  in = rest - above * p.right;
     const int64_t part = result / p.batches, first = part * p.depth, left = p.k - first;
-    return { result - part * p.batches, (above + in % high) * rows, in / high * columns, first, left < p.depth ? left : p.depth, result };
+    return { result - part * p.batches,
+             (above + in % high) * rows,
+             in / high * columns,
+             first,
+             left < p.depth ? left : p.depth,
+             result };
 }
 
 /* Where an operand's lanes from `lane` on, and elements of k from `along` on in the part of it, are. */
-template <class Bits> DEVICE const Bits *matmul_at(const matmul_operand &from, const matmul_place &at, int64_t lane, int64_t along) {
+template <class Bits>
+DEVICE const Bits *matmul_at(const matmul_operand &from, const matmul_place &at, int64_t lane, int64_t along) {
     return (const Bits *)from.data + at.batch * from.batch + lane * from.lane + (at.first + along) * from.along;
 }
 
 /* A slice of an operand's 128 lanes in a thread's registers: QUADS times 4 elements consecutive in memory. */
 template <class T> struct matmul_slice {
     using Bits = typename T::bits;
-    enum { DEPTH = T::SLICE, LANES = MATMUL_SIDE, QUADS = DEPTH * LANES / 4 / MATMUL_THREADS, PITCH = LANES + 4, RUN = DEPTH / 4, ROW = LANES / 4 };
+    enum {
+        DEPTH = T::SLICE,
+        LANES = MATMUL_SIDE,
+        QUADS = DEPTH * LANES / 4 / MATMUL_THREADS,
+        PITCH = LANES + 4,
+        RUN = DEPTH / 4,
+        ROW = LANES / 4
+    };
     const Bits *at;     /* the first quad, of the slice to be read next */
     int64_t next, quad; /* from slice to slice, from quad to quad */
     int64_t inner;      /* to the next element */
@@ -65,7 +84,8 @@ template <class T> struct matmul_slice {
     Bits v[QUADS][4];
 
     DEVICE matmul_slice(const matmul_operand &from, const matmul_place &tile, int64_t first, int64_t end) {
-        const int thread = thread_index(), lane = from.across ? thread % ROW * 4 : thread / RUN, along = from.across ? thread / ROW : thread % RUN * 4;
+        const int thread = thread_index(), lane = from.across ? thread % ROW * 4 : thread / RUN,
+                  along = from.across ? thread / ROW : thread % RUN * 4;
         across = from.across, wide = from.wide, deep = tile.depth - along;
         rest = (end - first < LANES ? (int)(end - first) : (int)LANES) - lane;
         at = matmul_at<Bits>(from, tile, first + lane, along);
@@ -93,8 +113,10 @@ template <class T> struct matmul_slice {
     }
 
     DEVICE void write(typename T::sum *to) const {
-        const int thread = thread_index(), first = across ? thread / ROW * PITCH + thread % ROW * 4 : thread % RUN * 4 * PITCH + thread / RUN;
-        const int step = across ? 1 : (int)PITCH, quads = across ? (int)(MATMUL_THREADS / ROW * PITCH) : (int)(MATMUL_THREADS / RUN);
+        const int thread = thread_index(),
+                  first = across ? thread / ROW * PITCH + thread % ROW * 4 : thread % RUN * 4 * PITCH + thread / RUN;
+        const int step = across ? 1 : (int)PITCH,
+                  quads = across ? (int)(MATMUL_THREADS / ROW * PITCH) : (int)(MATMUL_THREADS / RUN);
 #pragma unroll
         for (int q = 0; q < QUADS; q++)
 #pragma unroll
@@ -102,8 +124,9 @@ template <class T> struct matmul_slice {
     }
 };
 
-/* A thread's blocks of 4 x 4 of a warp's 32 x 64, 16 rows and 32 columns apart. Neighbours share rows, and lanes 2 apart columns: shared memory serves vectors of
- * 16 bytes to a quarter of a warp at a time, and to a half where such lanes ask for the same. */
+/* A thread's blocks of 4 x 4 of a warp's 32 x 64, 16 rows and 32 columns apart. Neighbours share rows, and lanes 2
+ * apart columns: shared memory serves vectors of 16 bytes to a quarter of a warp at a time,
+ * and to a half where such lanes ask for the same. */
 DEVICE int matmul_row() {
     const int lane = thread_index() % WARP;
     return (lane / 16 * 2 + lane / 2 % 2) * 4;
@@ -142,7 +165,8 @@ template <class T> DEVICE void matmul_staged(const matmul_params &p) {
     alignas(16) SHARED Sum a[2][T::SLICE * slice::PITCH];
     alignas(16) SHARED Sum b[2][T::SLICE * slice::PITCH];
     const matmul_place at = matmul_place_of(p, MATMUL_SIDE, MATMUL_SIDE, block_index());
-    const int warp = thread_index() / WARP, row = warp / 2 * 32 + matmul_row(), column = warp % 2 * 64 + matmul_column();
+    const int warp = thread_index() / WARP, row = warp / 2 * 32 + matmul_row(),
+              column = warp % 2 * 64 + matmul_column();
     Sum sum[8][8] = {};
     slice next_a(p.a, at, at.row, p.m), next_b(p.b, at, at.column, p.n);
     int now = 0;

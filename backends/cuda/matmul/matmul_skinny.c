@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-/* The operand with many lanes, how many, and whether they are consecutive; the other, which may be packed; blocks that fill a processor, and those that share the
- * lanes. */
+/* The operand with many lanes, how many, and whether they are consecutive; the other, which may be packed; blocks that
+ * fill a processor, and those that share the lanes. */
 typedef struct plan {
     int many, held;
     matmul_side few;
@@ -20,11 +20,13 @@ static plan plan_of(const trine_call *call) {
     plan p = { .many = matmul_many_of(call) };
     const trine_tensor *t = &call->tensor[p.many];
     const int lane = matmul_lane_of(p.many);
-    p.few = matmul_side_of(call, matmul_other(p.many), false), p.lanes = t->shape[lane], p.across = t->stride[3 - lane] != 1;
+    p.few = matmul_side_of(call, matmul_other(p.many), false), p.lanes = t->shape[lane],
+    p.across = t->stride[3 - lane] != 1;
     const int64_t block = p.across ? MATMUL_SKINNY_LINE / (int64_t)trine_dtype_size(t->dtype) : MATMUL_SKINNY_LANES;
     p.held = call->dim[MATMUL_DIM_G] * simt_blocks(p.lanes, block) > d->units ? MATMUL_SKINNY_HELD : 1;
     p.right = simt_blocks(p.lanes, p.across ? block : block / p.held);
-    const int64_t blocks = call->dim[MATMUL_DIM_G] * p.right, most = call->dim[MATMUL_DIM_K] / 1024, parts = blocks > 0 ? d->units / blocks : 1;
+    const int64_t blocks = call->dim[MATMUL_DIM_G] * p.right, most = call->dim[MATMUL_DIM_K] / 1024,
+                  parts = blocks > 0 ? d->units / blocks : 1;
     p.split = matmul_split_into(call, parts < most ? parts : most);
     return p;
 }
@@ -32,7 +34,9 @@ static plan plan_of(const trine_call *call) {
 const char *matmul_skinny_refuse(const trine_call *call) {
     const trine_dtype type = call->tensor[MATMUL_A].dtype;
     if (type != TRINE_F32 && type != TRINE_F64) return "only products of f32 and f64";
-    return call->dim[MATMUL_DIM_M] > MATMUL_SKINNY_FEW && call->dim[MATMUL_DIM_N] > MATMUL_SKINNY_FEW ? "neither m nor n is at most 8" : NULL;
+    return call->dim[MATMUL_DIM_M] > MATMUL_SKINNY_FEW && call->dim[MATMUL_DIM_N] > MATMUL_SKINNY_FEW
+               ? "neither m nor n is at most 8"
+               : NULL;
 }
 
 size_t matmul_skinny_workspace(const trine_call *call) {
@@ -59,9 +63,11 @@ trine_status matmul_skinny_launch(const trine_call *call) {
     p.whole = p.many.wide && p.few.wide;
     int few = 1;
     while (few < p.count) few *= 2;
-    cuda_launch launch = { .blocks = plan.split.parts * p.batches * p.right, .threads = MATMUL_SKINNY_THREADS(few, plan.across, plan.held), .params = &p };
-    snprintf(launch.name, sizeof launch.name, "matmul_skinny_%s_%d%c_%d", trine_dtype_name(call->tensor[MATMUL_A].dtype), few, plan.across ? 'l' : 'k',
-             plan.held);
+    cuda_launch launch = { .blocks = plan.split.parts * p.batches * p.right,
+                           .threads = MATMUL_SKINNY_THREADS(few, plan.across, plan.held),
+                           .params = &p };
+    snprintf(launch.name, sizeof launch.name, "matmul_skinny_%s_%d%c_%d",
+             trine_dtype_name(call->tensor[MATMUL_A].dtype), few, plan.across ? 'l' : 'k', plan.held);
     trine_status status = matmul_side_launch(call, &plan.few, packed);
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
     return status == TRINE_OK ? matmul_add_launch(call, &plan.split, sums) : status;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products in which one operand has few lanes, without tensor cores: the other is read once, by vectors of 16 bytes, from memory to registers.
+/* Matrix products in which one operand has few lanes, without tensor cores: the other is read once, by vectors of 16
+ * bytes, from memory to registers.
  *
- * Elements of k consecutive: a warp has two or four lanes of the large operand and goes along k. Lanes consecutive: a block has a line of 128 bytes of them, eight
- * threads to it, and its other threads have other elements of k. Either way a thread has vectors of the few lanes along k, which the first-level cache serves.
+ * Elements of k consecutive: a warp has two or four lanes of the large operand and goes along k. Lanes consecutive: a
+ * block has a line of 128 bytes of them, eight threads to it, and its other threads have other elements of k. Either
+ * way a thread has vectors of the few lanes along k, which the first-level cache serves.
  *
  * NOTES, all of one H200, which copies at 4.26 TB/s; f32, k 4096. Floor: the large operand once.
- * - 14336 lanes, consecutive: 4.1 TB/s for one few lane, 3.7 for four, 3.2 for eight. Elements of k consecutive: 4.2, 3.4, 2.7.
- * - One block of 512 threads to a processor has 3.4 turns for those lanes, of which the last is mostly idle: 3.8, 3.3 and 2.7; 4.0, 3.5 and 2.6. Two of 256 lost 7 %
- * where there is only one for each. Half the registers, for twice as many, lost 2 to 25 % where lanes are consecutive.
+ * - 14336 lanes, consecutive: 4.1 TB/s for one few lane, 3.7 for four, 3.2 for eight. Elements of k consecutive: 4.2,
+ * 3.4, 2.7.
+ * - One block of 512 threads to a processor has 3.4 turns for those lanes, of which the last is mostly idle: 3.8, 3.3
+ * and 2.7; 4.0, 3.5 and 2.6. Two of 256 lost 7 % where there is only one for each. Half the registers, for twice as
+ * many, lost 2 to 25 % where lanes are consecutive.
  * - Asking for the vectors of the next steps before those at hand are multiplied: 4096 lanes from 2.7 to 3.2 TB/s.
  * - Half as many vectors at once for four and eight, so that a processor holds more warps: from 2.3 to 3.2. */
 #ifndef TRINE_CUDA_MATMUL_SKINNY_H
@@ -15,16 +19,26 @@
 
 #include "matmul_simt.h"
 
-/* A vector has V elements. A thread reads OWN of them in a step: of as many lanes, or of as many elements of k; and the next STEPS steps while it multiplies. DEPTH:
- * elements of k that a warp, or a block, has in a step. HELD: blocks of which a processor is full. */
+/* A vector has V elements. A thread reads OWN of them in a step: of as many lanes, or of as many elements of k; and the
+ * next STEPS steps while it multiplies. DEPTH: elements of k that a warp, or a block, has in a step. HELD: blocks of
+ * which a processor is full. */
 template <class T, int FEW, bool ACROSS, int HELD> struct matmul_skinny_shape {
     using bits = typename T::bits;
-    enum { V = 16 / (int)sizeof(bits), ALONG = FEW == 4 ? 4 : 2, OWN = ACROSS ? V : ALONG, STEPS = (FEW <= 2 ? 8 : 4) / OWN };
+    enum {
+        V = 16 / (int)sizeof(bits),
+        ALONG = FEW == 4 ? 4 : 2,
+        OWN = ACROSS ? V : ALONG,
+        STEPS = (FEW <= 2 ? 8 : 4) / OWN
+    };
     enum { THREADS = MATMUL_SKINNY_THREADS(FEW, ACROSS, HELD), WARPS = THREADS / WARP, LINE = MATMUL_SKINNY_LINE / 16 };
-    enum { LANES = ACROSS ? MATMUL_SKINNY_LINE / (int)sizeof(bits) : WARPS * OWN, DEPTH = ACROSS ? THREADS / LINE * V : WARP * V };
+    enum {
+        LANES = ACROSS ? MATMUL_SKINNY_LINE / (int)sizeof(bits) : WARPS * OWN,
+        DEPTH = ACROSS ? THREADS / LINE * V : WARP * V
+    };
 };
 
-template <class T, int FEW, bool ACROSS, int HELD> struct matmul_skinny_thread : matmul_skinny_shape<T, FEW, ACROSS, HELD> {
+template <class T, int FEW, bool ACROSS, int HELD>
+struct matmul_skinny_thread : matmul_skinny_shape<T, FEW, ACROSS, HELD> {
     using shape = matmul_skinny_shape<T, FEW, ACROSS, HELD>;
     using Bits = typename T::bits;
     using Sum = typename T::sum;
@@ -115,8 +129,11 @@ template <class T, int FEW, bool ACROSS, int HELD> DEVICE void matmul_skinny(con
     using Sum = typename T::sum;
     enum { LANES = shape::LANES, WARPS = ACROSS ? (int)shape::WARPS : 1, V = shape::V };
     SHARED Sum part[WARPS][FEW][LANES];
-    const int64_t result = block_index() / p.right, number = result / p.batches, first = number * p.depth, lane = (block_index() - result * p.right) * LANES;
-    const matmul_place at = { result - number * p.batches, 0, lane, first, p.k - first < p.depth ? p.k - first : p.depth, result };
+    const int64_t result = block_index() / p.right, number = result / p.batches, first = number * p.depth,
+                  lane = (block_index() - result * p.right) * LANES;
+    const matmul_place at = {
+        result - number * p.batches, 0, lane, first, p.k - first < p.depth ? p.k - first : p.depth, result
+    };
     const int thread = thread_index();
     matmul_skinny_thread<T, FEW, ACROSS, HELD> mine(p, at);
     if (p.whole && (!ACROSS || mine.rest == V)) {
@@ -135,23 +152,28 @@ template <class T, int FEW, bool ACROSS, int HELD> DEVICE void matmul_skinny(con
             if (!ACROSS && thread % WARP == 0) part[0][f][thread / WARP * shape::OWN + i] = s;
         }
     sync_block();
-    const int across = p.swapped ? LANES / 4 : (FEW + 3) / 4, rows = p.swapped ? FEW : (int)LANES; /* of the block's part of d, in units of 4 columns */
+    /* of the block's part of d, in units of 4 columns */
+    const int across = p.swapped ? LANES / 4 : (FEW + 3) / 4, rows = p.swapped ? FEW : (int)LANES;
     for (int unit = thread; unit < rows * across; unit += shape::THREADS) {
         const int row = unit / across, column = unit % across * 4;
         Sum four[1][4] = {};
         for (int warp = 0; warp < WARPS; warp++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                if (p.swapped || column + i < FEW) four[0][i] += p.swapped ? part[warp][row][column + i] : part[warp][column + i][row];
-        matmul_finish(four, p.to, { result, p.swapped ? row : lane + row, 1, p.swapped ? lane + column : column, p.m, p.n });
+                if (p.swapped || column + i < FEW)
+                    four[0][i] += p.swapped ? part[warp][row][column + i] : part[warp][column + i][row];
+        matmul_finish(four, p.to,
+                      { result, p.swapped ? row : lane + row, 1, p.swapped ? lane + column : column, p.m, p.n });
     }
 }
 
 /* Sums of parts of k to d. Of 4 threads that are 8 apart each adds a quarter of the parts, if they are many. */
 template <class Sum> DEVICE void matmul_add_parts(const matmul_add_params &p) {
     const int thread = thread_index(), shares = p.shared ? 4 : 1, share = p.shared ? thread / 8 % 4 : 0;
-    const int unit = (int)block_index() * (MATMUL_THREADS / shares) + (p.shared ? thread / WARP * 8 + thread % 8 : thread);
-    const int row = unit / p.units, own = (p.parts + shares - 1) / shares, end = (share + 1) * own < p.parts ? (share + 1) * own : p.parts;
+    const int unit =
+        (int)block_index() * (MATMUL_THREADS / shares) + (p.shared ? thread / WARP * 8 + thread % 8 : thread);
+    const int row = unit / p.units, own = (p.parts + shares - 1) / shares,
+              end = (share + 1) * own < p.parts ? (share + 1) * own : p.parts;
     const int64_t step = (int64_t)p.rows * p.units * 4;
     const int64_t column = (int64_t)(unit - row * p.units) * 4;
     Sum sum[1][4] = {};

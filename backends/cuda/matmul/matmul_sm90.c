@@ -19,7 +19,8 @@ static const tile tiles[] = { MATMUL_SM90_PAIRS(PAIRS) MATMUL_SM90_SPLITS(SPLIT)
 
 /* Are there products with y's lanes consecutive? Panels are 64 of them. */
 static bool takes_across(const tile *t) { return t->n / (t->pairs ? 2 : 1) % 64 == 0; }
-/* Blocks that may share a tile. Three finish columns by eights, for which there has to be place for as many sums of others as a tile has. */
+/* Blocks that may share a tile. Three finish columns by eights, for which there has to be place for
+ * as many sums of others as a tile has. */
 static const int splits[] = { 1, 2, 3, 4, MATMUL_SM90_SPLIT };
 static bool shareable(const tile *t, int split) { return split == 1 || (!t->pairs && (split != 3 || t->n >= 32)); }
 
@@ -33,28 +34,35 @@ typedef struct plan {
 } plan;
 
 /* Steps of 128 bytes of k. */
-static int64_t depth_of(const trine_call *call) { return simt_blocks(call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128); }
+static int64_t depth_of(const trine_call *call) {
+    return simt_blocks(call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128);
+}
 
-/* Clusters of so many blocks that the device holds at once, or fewer: those of more than two leave processors over. An H200 holds 39, 30, 22, 17, 15 and 15 of 3 to
- * 8. */
+/* Clusters of so many blocks that the device holds at once, or fewer: those of more than two leave processors over. An
+ * H200 holds 39, 30, 22, 17, 15 and 15 of 3 to 8. */
 static int64_t clusters_held(const cuda_device *d, int blocks) {
     const int64_t held = blocks <= 2 ? d->units / blocks : d->units / blocks - d->units / 26;
     return held > 0 ? held : 1;
 }
 
-/* Predicted time, with rates measured on an H200: a processor multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or takes in 100 GB/s; all of them together
- * 8 TB/s from the second-level cache and 3.9 from memory. A launch takes 5 us, the end of a pair's tile 1, of another 0.3 and 1.2 for 128 columns, 1 and 1.5 where
- * sums meet; blocks that come later start again. `operands`: their bytes and d's. */
+/* Predicted time, with rates measured on an H200: a processor multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or
+ * takes in 100 GB/s; all of them together 8 TB/s from the second-level cache and 3.9 from memory. A launch takes 5 us,
+ * the end of a pair's tile 1, of another 0.3 and 1.2 for 128 columns, 1 and 1.5 where sums meet; blocks that come later
+ * start again. `operands`: their bytes and d's. */
 static double seconds_of(const trine_call *call, const plan *p, double operands) {
     const bool pairs = p->tile.pairs;
-    const double steps = (double)simt_blocks(depth_of(call), p->split), bytes = 128.0 * (p->rows + p->tile.n / (pairs ? 2.0 : 1.0));
-    const double step = fmax(4.0 * p->tile.n / 1.7e9, bytes / 100e9), waves = (double)simt_blocks(p->tiles, clusters_held(call->device, pairs ? 2 : p->split));
+    const double steps = (double)simt_blocks(depth_of(call), p->split),
+                 bytes = 128.0 * (p->rows + p->tile.n / (pairs ? 2.0 : 1.0));
+    const double step = fmax(4.0 * p->tile.n / 1.7e9, bytes / 100e9),
+                 waves = (double)simt_blocks(p->tiles, clusters_held(call->device, pairs ? 2 : p->split));
     const double cached = (double)p->tiles * (pairs ? 2 : 1) * (double)depth_of(call) * bytes / 8e12;
     const double moved = (double)(p->x.bytes + p->y.bytes) * 3 + operands, wide = p->tile.n / 128.0;
-    const double end = pairs ? 1e-6 : (p->split > 1 ? 1e-6 + 1.5e-6 * wide : 0.3e-6 + 1.2e-6 * wide) + (waves - 1) / waves * 4e-6;
+    const double end =
+        pairs ? 1e-6 : (p->split > 1 ? 1e-6 + 1.5e-6 * wide : 0.3e-6 + 1.2e-6 * wide) + (waves - 1) / waves * 4e-6;
     const double packing = (p->x.packed + p->y.packed) * 4e-6;
     const double computing = waves * (steps * step + end), memory = moved / 3.9e12;
-    return 5e-6 + packing + sqrt(computing * computing + cached * cached + memory * memory); /* none hides the others wholly */
+    /* none hides the others wholly */
+    return 5e-6 + packing + sqrt(computing * computing + cached * cached + memory * memory);
 }
 
 /* Tiles of 128 lanes of x; of fewer, if that makes more of them and the device still holds all at once. */
@@ -100,7 +108,8 @@ typedef struct question {
     trine_dtype type[TRINE_MAX_SYMBOLS];
 } question;
 
-/* A call asks for its workspace and is then launched, and is often one of many alike: each thread remembers its last answer. */
+/* A call asks for its workspace and is then launched, and is often one of many alike: each
+ * thread remembers its last answer. */
 static plan plan_of(const trine_call *call) {
     const int which = *(const int *)call->self;
     static _Thread_local struct {
@@ -128,7 +137,8 @@ const char *matmul_sm90_refuse(const trine_call *call) {
     if (call->dim[MATMUL_DIM_K] == 0) return "k is 0";
     for (int i = 0; i < call->plan->symbols; i++)
         if (call->dim[i] > INT32_MAX - 256) return "a dimension exceeds the coordinates of tensor maps";
-    const int64_t most = call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], 128) * simt_blocks(call->dim[MATMUL_DIM_N], 8);
+    const int64_t most =
+        call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], 128) * simt_blocks(call->dim[MATMUL_DIM_N], 8);
     return most * 8 > INT32_MAX ? "more tiles than are counted in 32 bits" : NULL;
 }
 
@@ -160,14 +170,16 @@ static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *
     const cuuint32_t box[3] = { (cuuint32_t)m->width, (cuuint32_t)m->rows, 1 }, steps[3] = { 1, 1, 1 };
     int at = 0;
     while (types[at].dtype != m->dtype) at++;
-    return CUDA_CALL(driver, TensorMapEncodeTiled, (CUtensorMap *)(void *)map_out, types[at].type, 3, m->data, shape, strides, box, steps,
-                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, m->fetch, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    return CUDA_CALL(driver, TensorMapEncodeTiled, (CUtensorMap *)(void *)map_out, types[at].type, 3, m->data, shape,
+                     strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, m->fetch,
+                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-/* An operand in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k; or by hand, if it does not begin at 16 bytes: its sums must be the
- * same. Few blocks that read once what they read are 3 to 5 % faster if the cache fetches no more than a box has. */
-static trine_status encode_side(const trine_call *call, const tile *tile, const matmul_side *s, void *packed, int lanes, tensor_map *map_out,
-                                matmul_operand *hand_out) {
+/* An operand in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k; or by hand, if it does not
+ * begin at 16 bytes: its sums must be the same. Few blocks that read once what they read are 3 to 5 % faster if the
+ * cache fetches no more than a box has. */
+static trine_status encode_side(const trine_call *call, const tile *tile, const matmul_side *s, void *packed, int lanes,
+                                tensor_map *map_out, matmul_operand *hand_out) {
     const trine_tensor *t = &call->tensor[s->tensor];
     const int lane = matmul_lane_of(s->tensor);
     const int64_t size = (int64_t)trine_dtype_size(t->dtype), k = t->shape[3 - lane], step = 128 / size;
@@ -181,7 +193,9 @@ static trine_status encode_side(const trine_call *call, const tile *tile, const 
         *hand_out = matmul_operand_of(call, s->tensor);
         return TRINE_OK;
     }
-    m.line = s->packed ? s->pitch * size : m.shape[1] > 1 ? t->stride[s->across ? 3 - lane : lane] * size : (m.shape[0] * size + 15) / 16 * 16;
+    m.line = s->packed        ? s->pitch * size
+             : m.shape[1] > 1 ? t->stride[s->across ? 3 - lane : lane] * size
+                              : (m.shape[0] * size + 15) / 16 * 16;
     m.batch = s->packed || m.shape[2] == 1 ? m.line * m.shape[1] : t->stride[0] * size;
     return encode(((const cuda_device *)call->device)->driver, &m, map_out);
 }
@@ -221,24 +235,31 @@ trine_status matmul_sm90_launch(const trine_call *call) {
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = encode_side(call, &p.tile, &p.x, packed, p.rows, &params.x, &params.x_hand);
-    if (status == TRINE_OK) status = encode_side(call, &p.tile, &p.y, packed + p.x.bytes, p.tile.pairs ? p.tile.n / 2 : p.tile.n, &params.y, &params.y_hand);
+    if (status == TRINE_OK)
+        status = encode_side(call, &p.tile, &p.y, packed + p.x.bytes, p.tile.pairs ? p.tile.n / 2 : p.tile.n, &params.y,
+                             &params.y_hand);
     cuda_leave(d, scope);
     const trine_tensor *end = &call->tensor[MATMUL_D];
-    params.whole = end->shape[2] * (int64_t)trine_dtype_size(end->dtype) % 16 == 0 && whole_rows(end) && (!params.to.c || whole_rows(&call->tensor[MATMUL_C]));
+    params.whole = end->shape[2] * (int64_t)trine_dtype_size(end->dtype) % 16 == 0 && whole_rows(end) &&
+                   (!params.to.c || whole_rows(&call->tensor[MATMUL_C]));
     params.plain = params.to.plain && (!params.to.columns.data || simt_float8(call->tensor[MATMUL_A].dtype));
     params.by_hand = params.x_hand.data != NULL || params.y_hand.data != NULL;
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.x, packed);
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.y, packed + p.x.bytes);
     if (status != TRINE_OK) return status;
-    cuda_launch launch = { .part = CUDA_HOPPER, .threads = MATMUL_SM90_THREADS, .shared = matmul_sm90_bytes(p.tile.n, p.tile.pairs), .params = &params };
-    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.pairs ? "pairs" : "split", type_text(call, &p), p.tile.n, p.x.across ? 'l' : 'k',
-             p.y.across ? 'l' : 'k');
+    cuda_launch launch = { .part = CUDA_HOPPER,
+                           .threads = MATMUL_SM90_THREADS,
+                           .shared = matmul_sm90_bytes(p.tile.n, p.tile.pairs),
+                           .params = &params };
+    snprintf(launch.name, sizeof launch.name, "matmul_%s_%s_%d_%c%c", p.tile.pairs ? "pairs" : "split",
+             type_text(call, &p), p.tile.n, p.x.across ? 'l' : 'k', p.y.across ? 'l' : 'k');
     launch.cluster = p.tile.pairs ? 2 : p.split;
     launch.blocks = launch.cluster * p.tiles;
     int held = 0;
     if (p.tile.pairs) status = cuda_clusters_held(call, &launch, &held);
     if (status != TRINE_OK) return status;
-    if (p.tile.pairs && held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
+    if (p.tile.pairs && held == 0)
+        return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
     if (p.tile.pairs && held < p.tiles) launch.blocks = launch.cluster * held;
     launch.alone = p.tile.pairs && matmul_better_alone(d->units, launch.blocks);
     return cuda_launch_function(call, &launch);

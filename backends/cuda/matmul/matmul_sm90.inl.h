@@ -1,38 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products for sm_90a: copies of boxes, products of warpgroups.
  *
- * A block is a producer warpgroup, one thread of which keeps copies of 128-byte steps of k on their way into a ring of stages, and two consumer warpgroups,
- * each with 64 rows of the 128 x N tile in its registers. A stage has two barriers: `full` counts the bytes that arrived, `empty` the consumers that are done
- * with it.
+ * A block is a producer warpgroup, one thread of which keeps copies of 128-byte steps of k on their way into a ring of
+ * stages, and two consumer warpgroups, each with 64 rows of the 128 x N tile in its registers. A stage has two
+ * barriers: `full` counts the bytes that arrived, `empty` the consumers that are done with it.
  *
- * Pairs: two blocks of a cluster have tiles one above the other, and each copies half of y's part to both. Blocks stay for one tile after the other; while
- * consumers write one, copies for the next are under way. Split: the blocks of a cluster share one tile, each with a part of k, or one has it alone; each
- * finishes a part of y's lanes, for which the others send it their sums as threads have them, and adds in the order of ranks. There the operand with fewer lanes is
- * y, so that d may be written transposed, and tiles may have fewer than 128 lanes of x: the rest is multiplied and not written.
+ * Pairs: two blocks of a cluster have tiles one above the other, and each copies half of y's part to both. Blocks stay
+ * for one tile after the other; while consumers write one, copies for the next are under way. Split: the blocks of a
+ * cluster share one tile, each with a part of k, or one has it alone; each finishes a part of y's lanes, for which the
+ * others send it their sums as threads have them, and adds in the order of ranks. There the operand with fewer lanes is
+ * y, so that d may be written transposed, and tiles may have fewer than 128 lanes of x: the rest is multiplied and not
+ * written.
  *
- * NOTES, all of one H200. Floors: 2 m n k flops over 990 TFLOP/s (bf16; 1979 for i8; power holds either to about 75 % of that), and operands and d once over
- * 4.2 TB/s. A step of 128 x 256 is 1024 clocks of products and 32 KiB from the second-level cache, for which the pair halves y's part: 7 TB/s for all
- * processors together.
- * - Arrivals at cluster scope with `release`, and waits with `acquire`, cost 500 clocks of fences a step: 518 TFLOP/s at 4096, against 681 without, as
- * predicted.
- * - Results as registers hold them, 4 columns to a thread, end a tile in 6 % of its time. Boxes of shared memory that the copy engine takes out wait behind those
- * it brings in for the next tile: 12,500 clocks for a tile of e4m3. Warps that each bring 16 rows into d's order and store them wait for nothing: 4,600; e4m3 at
- * 4096 took 206,000 clocks, and now 176,000 (157,000 without ends).
- * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few of them at once: 53 us at 2048,
- * against 30.
- * - The end of a tile that does not persist is as long as its instructions: with two warps to a scheduler none hides another's. Of 38 us, m 128, n 14336, k 4096,
- * from the last product on, 0.6 went to shared memory and 2.9 from there to d; the latter took 2.3 without its stores, and as long when it was run again at once:
- * neither stores nor a cold cache of instructions. Plain ends in 16 bits, by stmatrix turned and pieces of 16 bytes, take 0.4 and 0.8.
- * - Blocks that share k and read each other's sums took 5 us for three; sent as registers hold them, 43 KB of a block of three take 1.5 us (29 bytes a ns), then
- * 0.4 until all is there, 0.6 to add, 0.4 to d.
- * - Lanes beyond an operand in boxes of the copy engine are slow: x of 64 lanes in boxes of 128 took 46 us where 34 were enough.
- * - Four warps that copy steps in turns: no difference in 16 bits, 5 % slower for e4m3. So a box is asked for soon enough.
- * - Asking the second-level cache for the first steps of weights before the launch ahead has ended, by a warp that does nothing else, gains 0.3 to 0.4 us for two
- * to four steps (32 to 64 KiB of each block), nothing for six, and loses 0.2 for eight; for 128 columns two are best. Which operand is asked for first, and pauses
- * between steps, changed nothing.
- * - Ends with c, a bias or an activation added 30 to 55 % to the time at 4096 by chunks of 32 columns; by warps, with each question asked once for 64 columns,
- * 10 to 20.
- * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are moved by hand, at a tenth of the speed. */
+ * NOTES, all of one H200. Floors: 2 m n k flops over 990 TFLOP/s (bf16; 1979 for i8; power holds either to about 75 %
+ * of that), and operands and d once over 4.2 TB/s. A step of 128 x 256 is 1024 clocks of products and 32 KiB from the
+ * second-level cache, for which the pair halves y's part: 7 TB/s for all processors together.
+ * - Arrivals at cluster scope with `release`, and waits with `acquire`, cost 500 clocks of fences a step: 518 TFLOP/s
+ * at 4096, against 681 without, as predicted.
+ * - Results as registers hold them, 4 columns to a thread, end a tile in 6 % of its time. Boxes of shared memory that
+ * the copy engine takes out wait behind those it brings in for the next tile: 12,500 clocks for a tile of e4m3. Warps
+ * that each bring 16 rows into d's order and store them wait for nothing: 4,600; e4m3 at 4096 took 206,000 clocks, and
+ * now 176,000 (157,000 without ends).
+ * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few
+ * of them at once: 53 us at 2048, against 30.
+ * - The end of a tile that does not persist is as long as its instructions: with two warps to a scheduler none hides
+ * another's. Of 38 us, m 128, n 14336, k 4096, from the last product on, 0.6 went to shared memory and 2.9 from there
+ * to d; the latter took 2.3 without its stores, and as long when it was run again at once: neither stores nor a cold
+ * cache of instructions. Plain ends in 16 bits, by stmatrix turned and pieces of 16 bytes, take 0.4 and 0.8.
+ * - Blocks that share k and read each other's sums took 5 us for three; sent as registers hold them, 43 KB of a block
+ * of three take 1.5 us (29 bytes a ns), then 0.4 until all is there, 0.6 to add, 0.4 to d.
+ * - Lanes beyond an operand in boxes of the copy engine are slow: x of 64 lanes in boxes of 128 took 46 us where 34
+ * were enough.
+ * - Four warps that copy steps in turns: no difference in 16 bits, 5 % slower for e4m3. So a box is asked for soon
+ * enough.
+ * - Asking the second-level cache for the first steps of weights before the launch ahead has ended, by a warp that does
+ * nothing else, gains 0.3 to 0.4 us for two to four steps (32 to 64 KiB of each block), nothing for six, and loses 0.2
+ * for eight; for 128 columns two are best. Which operand is asked for first, and pauses between steps, changed nothing.
+ * - Ends with c, a bias or an activation added 30 to 55 % to the time at 4096 by chunks of 32 columns; by warps, with
+ * each question asked once for 64 columns, 10 to 20.
+ * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are
+ * moved by hand, at a tenth of the speed. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
 #define TRINE_CUDA_MATMUL_SM90_INL_H
 
@@ -59,7 +66,8 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
         registers_fewer<40>();
         if (p.by_hand) {
             for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step)
-                matmul_produce_by_hand<Pipe, Bits, X_ACROSS, Y_ACROSS>(p, pipe, matmul_task_of<Pipe>(p, tile, rank), rank);
+                matmul_produce_by_hand<Pipe, Bits, X_ACROSS, Y_ACROSS>(p, pipe, matmul_task_of<Pipe>(p, tile, rank),
+                                                                       rank);
             pipe.drain();
         } else if (thread_index() < 32 && elected()) {
             for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step)

@@ -5,8 +5,8 @@
 
 #include "matmul_sm90_pipe.inl.h"
 
-/* How a warp puts 16 rows by 16 columns of its sums, 8 of each thread, into rows of 128 bytes: pieces of 16 bytes change places by row, so that neither this nor
- * reading along rows meets in a bank. */
+/* How a warp puts 16 rows by 16 columns of its sums, 8 of each thread, into rows of 128 bytes: pieces of 16 bytes
+ * change places by row, so that neither this nor reading along rows meets in a bank. */
 DEVICE uint32_t matmul_row_at(int row, int piece) { return row * 128 + (piece ^ (row % 4 * 2 + row / 4 % 2)) * 16; }
 template <class E> struct matmul_held {
     enum { BYTES = sizeof(typename E::bits) };
@@ -20,7 +20,8 @@ template <class E> struct matmul_held {
             uint32_t word[8];
             __builtin_memcpy(word, x, sizeof word);
 #pragma unroll
-            for (int i = 0; i < 8; i += 2) shared_store((at ^ (column + i / 4 * 8) * BYTES) + i / 2 % 2 * 1024, word[i], word[i + 1]);
+            for (int i = 0; i < 8; i += 2)
+                shared_store((at ^ (column + i / 4 * 8) * BYTES) + i / 2 % 2 * 1024, word[i], word[i + 1]);
         }
     }
     /* The other way round. */
@@ -34,7 +35,8 @@ template <class E> struct matmul_held {
         } else {
             const uint32_t at = from + matmul_row_at(lane / 4, lane % 4 / 2) + lane % 2 * 8;
 #pragma unroll
-            for (int i = 0; i < 8; i += 2) shared_load((at ^ (column + i / 4 * 8) * BYTES) + i / 2 % 2 * 1024, word[i], word[i + 1]);
+            for (int i = 0; i < 8; i += 2)
+                shared_load((at ^ (column + i / 4 * 8) * BYTES) + i / 2 % 2 * 1024, word[i], word[i + 1]);
             __builtin_memcpy(x, word, sizeof x);
         }
     }
@@ -43,7 +45,8 @@ template <class E> struct matmul_held {
 /* What multiplies the sums of a thread's rows, but for the scales of columns. */
 DEVICE void matmul_row_factors(float (&factor)[2], const matmul_sm90_params &p, const matmul_task &task, int first) {
 #pragma unroll
-    for (int i = 0; i < 2; i++) factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, first + thread_index() % 32 / 4 + i * 8, p.m);
+    for (int i = 0; i < 2; i++)
+        factor[i] = p.to.alpha * matmul_scale_at(p.to.rows, task.batch, first + thread_index() % 32 / 4 + i * 8, p.m);
 }
 
 /* A box from where a warp brought it into d's order: rows 4 apart of each thread, if in(row). */
@@ -56,10 +59,12 @@ template <class In> DEVICE void matmul_store_box(char *to, int64_t pitch, uint32
     for (int q = 0; q < 4; q++) store_piece_if(in(q * 4), to + q * 4 * pitch, piece[q]);
 }
 
-/* alpha scales s to d, whose rows are whole pieces of 16 bytes: each warp brings its 16 rows of 128 bytes at a time to where threads have them in d's order, two
- * such in turns, and waits for no other. SCALED: columns have scales of their own. */
+/* alpha scales s to d, whose rows are whole pieces of 16 bytes: each warp brings its 16 rows of 128 bytes at a time to
+ * where threads have them in d's order, two such in turns, and waits for no other.
+ * SCALED: columns have scales of their own. */
 template <class E, bool SCALED, class Pipe>
-DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, uint32_t memory) {
+DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS],
+                              const matmul_task &task, int group, uint32_t memory) {
     using Held = matmul_held<E>;
     enum { WIDTH = 128 / Held::BYTES, PIECE = 16 / Held::BYTES, TURN = 16 * 128 };
     const int thread = thread_index() % WARPGROUP, lane = thread % 32, first = task.row + group * 64 + thread / 32 * 16;
@@ -79,7 +84,8 @@ DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::
 #pragma unroll
             for (int e = 0; e < 8; e++) {
                 const int right = box * WIDTH + i + e / 4 * 8 + e % 2;
-                const float scale = SCALED ? matmul_scale_at(p.to.columns, task.batch, task.column + right + lane % 4 * 2, p.n) : 1;
+                const float scale =
+                    SCALED ? matmul_scale_at(p.to.columns, task.batch, task.column + right + lane % 4 * 2, p.n) : 1;
                 x[e] = matmul_times(factor[e / 2 % 2] * scale, sum[(box * WIDTH + i) / 2 + e]);
             }
             Held::put(turn, i, x);
@@ -105,9 +111,12 @@ template <class Word> DEVICE void matmul_line_take(Word (&x)[2], uint32_t line, 
     __builtin_memcpy(x, word, sizeof x);
 }
 
-/* A box of c to where a warp brings its sums into d's order; nothing, if there is none left, but a group of copies all the same. */
-template <int BYTES, class Pipe> DEVICE void matmul_fetch_c(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory, int box) {
-    const int lane = thread_index() % 32, warp = group * 4 + thread_index() % WARPGROUP / 32, row = task.row + warp * 16 + lane / 8;
+/* A box of c to where a warp brings its sums into d's order; nothing, if there is none left,
+ * but a group of copies all the same. */
+template <int BYTES, class Pipe>
+DEVICE void matmul_fetch_c(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory, int box) {
+    const int lane = thread_index() % 32, warp = group * 4 + thread_index() % WARPGROUP / 32,
+              row = task.row + warp * 16 + lane / 8;
     const int64_t column = task.column + box * (128 / BYTES) + lane % 8 * (16 / BYTES);
     const char *const from = (const char *)p.to.c + (task.batch * p.to.c_batch + row * p.to.c_row + column) * BYTES;
     char *const to = memory + (warp * 2 + box % 2) * 16 * 128;
@@ -115,12 +124,14 @@ template <int BYTES, class Pipe> DEVICE void matmul_fetch_c(const matmul_sm90_pa
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             const bool in = row + q * 4 < p.m && column < p.n;
-            copy_bytes<16>(to + matmul_row_at(q * 4 + lane / 8, lane % 8), in ? from + q * 4 * p.to.c_row * BYTES : nullptr, in ? 16 : 0);
+            copy_bytes<16>(to + matmul_row_at(q * 4 + lane / 8, lane % 8),
+                           in ? from + q * 4 * p.to.c_row * BYTES : nullptr, in ? 16 : 0);
         }
     copy_commit();
 }
 /* The first two, while the tile is multiplied. */
-template <class Pipe> DEVICE void matmul_fetch_c_first(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory) {
+template <class Pipe>
+DEVICE void matmul_fetch_c_first(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory) {
     for (int box = 0; p.whole && p.to.c && box < 2; box++)
         if (Pipe::HALVES && p.to.type != MATMUL_F32)
             matmul_fetch_c<2, Pipe>(p, task, group, memory, box);
@@ -128,16 +139,27 @@ template <class Pipe> DEVICE void matmul_fetch_c_first(const matmul_sm90_params 
             matmul_fetch_c<4, Pipe>(p, task, group, memory, box);
 }
 
-/* The same with c, the bias, the activation, and scales of columns, as many of a box's columns at a time as registers are left for, and not unrolled: activations
- * would be most of the code. c comes into d's place in shared memory as it lies, two boxes ahead, and out of there as threads hold sums; a line of the bias, or of
- * scales, lies behind all turns. */
+/* The same with c, the bias, the activation, and scales of columns, as many of a box's columns at a time as registers
+ * are left for, and not unrolled: activations would be most of the code. c comes into d's place in shared memory as it
+ * lies, two boxes ahead, and out of there as threads hold sums; a line of the bias, or of scales,
+ * lies behind all turns. */
 template <class E, class Pipe>
-DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
+DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS],
+                              const matmul_task &task, int group, char *memory) {
     using Held = matmul_held<E>;
     using Sum = typename Pipe::sum;
-    enum { WIDTH = 128 / Held::BYTES, PIECE = 16 / Held::BYTES, TURN = 16 * 128, COLUMNS = Pipe::FLOAT8 ? 32 : WIDTH, COUNT = COLUMNS / 2, OWN = COLUMNS / 32 };
-    const int thread = thread_index() % WARPGROUP, lane = thread % 32, warp = group * 4 + thread / 32, first = task.row + warp * 16, row = first + lane / 8;
-    const uint32_t own = shared_address(memory) + warp * 2 * TURN, line = shared_address(memory) + 8 * 2 * TURN + warp * 256;
+    enum {
+        WIDTH = 128 / Held::BYTES,
+        PIECE = 16 / Held::BYTES,
+        TURN = 16 * 128,
+        COLUMNS = Pipe::FLOAT8 ? 32 : WIDTH,
+        COUNT = COLUMNS / 2,
+        OWN = COLUMNS / 32
+    };
+    const int thread = thread_index() % WARPGROUP, lane = thread % 32, warp = group * 4 + thread / 32,
+              first = task.row + warp * 16, row = first + lane / 8;
+    const uint32_t own = shared_address(memory) + warp * 2 * TURN,
+                   line = shared_address(memory) + 8 * 2 * TURN + warp * 256;
     const int right = lane % 4 * 2;                                   /* the first of the thread's columns */
     const bool narrow = Pipe::FLOATS && p.to.bias_type != MATMUL_F32; /* the bias has elements of 16 bits */
     float factor[2];
@@ -163,7 +185,8 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
         if (p.to.columns.data) {
             float scale[OWN];
 #pragma unroll
-            for (int i = 0; i < OWN; i++) scale[i] = matmul_scale_at(p.to.columns, task.batch, task.column + done + i * 32 + lane, p.n);
+            for (int i = 0; i < OWN; i++)
+                scale[i] = matmul_scale_at(p.to.columns, task.batch, task.column + done + i * 32 + lane, p.n);
             matmul_line_put(line, scale);
             sync_warp();
 #pragma unroll
@@ -171,7 +194,8 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
                 float own_scale[2];
                 matmul_line_take(own_scale, line, right + i * 2);
 #pragma unroll
-                for (int e = 0; e < 4; e++) x[i / 8][i % 8 + e] = matmul_times(factor[e / 2] * own_scale[e % 2], x[i / 8][i % 8 + e]);
+                for (int e = 0; e < 4; e++)
+                    x[i / 8][i % 8 + e] = matmul_times(factor[e / 2] * own_scale[e % 2], x[i / 8][i % 8 + e]);
             }
             sync_warp();
         } else {
@@ -183,7 +207,8 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
             if (narrow)
 #pragma unroll
                 for (int i = 0; i < OWN; i++)
-                    bias[i] = bits_of_float(p.to.bias_type == MATMUL_BF16 ? bf16::get((uint16_t)bias[i]) : f16::get((uint16_t)bias[i]));
+                    bias[i] = bits_of_float(p.to.bias_type == MATMUL_BF16 ? bf16::get((uint16_t)bias[i])
+                                                                          : f16::get((uint16_t)bias[i]));
             matmul_line_put(line, bias);
         }
         sync_warp();
@@ -220,7 +245,8 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
 }
 
 template <class E, class Pipe>
-DEVICE void matmul_write_as(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
+DEVICE void matmul_write_as(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task,
+                            int group, char *memory) {
     if (!p.plain) return matmul_write_more<E, Pipe>(p, sum, task, group, memory);
     if constexpr (Pipe::FLOAT8)
         if (p.to.columns.data) return matmul_write_rows<E, true, Pipe>(p, sum, task, group, shared_address(memory));
@@ -228,7 +254,8 @@ DEVICE void matmul_write_as(const matmul_sm90_params &p, typename Pipe::sum (&su
 }
 
 /* Sums of a warpgroup to shared memory, `pitch` from row to row. */
-template <int FIRST, int COUNT, int SUMS, class Sum> DEVICE void matmul_put(Sum *to, int pitch, int row, const Sum (&sum)[SUMS]) {
+template <int FIRST, int COUNT, int SUMS, class Sum>
+DEVICE void matmul_put(Sum *to, int pitch, int row, const Sum (&sum)[SUMS]) {
     const int column = thread_index() % 4 * 2;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) to[(row + i / 2 % 2 * 8) * pitch + column + i / 4 * 8 + i % 2] = sum[FIRST + i];
@@ -243,11 +270,13 @@ template <class Pipe, int CHUNK> struct matmul_chunks {
     }
 };
 template <class Pipe>
-DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
+DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS],
+                         const matmul_task &task, int group, char *memory) {
     using Sum = typename Pipe::sum;
     enum { WIDTH = MATMUL_SM90_CHUNK, PITCH = WIDTH + 8 };
     Sum *const chunk = (Sum *)memory + group * 64 * PITCH;
-    const int thread = thread_index() % WARPGROUP, row = thread / 32 * 16 + thread % 32 / 4, down = thread / (WIDTH / 4), right = thread % (WIDTH / 4) * 4;
+    const int thread = thread_index() % WARPGROUP, row = thread / 32 * 16 + thread % 32 / 4,
+              down = thread / (WIDTH / 4), right = thread % (WIDTH / 4) * 4;
 #pragma unroll 1
     for (int c = 0; c < Pipe::N / WIDTH; c++) {
         matmul_chunks<Pipe, 0>::put(c, chunk, row, sum);
@@ -255,13 +284,15 @@ DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (
         Sum four[4][4];
 #pragma unroll
         for (int q = 0; q < 4; q++) matmul_take(four[q], chunk + (down + q * 16) * PITCH + right);
-        matmul_finish(four, p.to, { task.batch, task.row + group * 64 + down, 16, task.column + c * WIDTH + right, p.m, p.n });
+        matmul_finish(four, p.to,
+                      { task.batch, task.row + group * 64 + down, 16, task.column + c * WIDTH + right, p.m, p.n });
         sync_some(1 + group, WARPGROUP);
     }
 }
 
 template <class Pipe>
-DEVICE void matmul_end(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task, int group, char *memory) {
+DEVICE void matmul_end(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task,
+                       int group, char *memory) {
     if (!p.whole) return matmul_write<Pipe>(p, sum, task, group, memory);
     if constexpr (matmul_gives<typename Pipe::type, bf16>::YES)
         if (p.to.type == MATMUL_BF16) return matmul_write_as<bf16, Pipe>(p, sum, task, group, memory);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What brings operands to the products for sm_90a, and multiplies them: stages in shared memory, producers and consumers. matmul_sm90.inl.h says how they work. */
+/* What brings operands to the products for sm_90a, and multiplies them: stages in shared memory, producers and
+ * consumers. matmul_sm90.inl.h says how they work. */
 #ifndef TRINE_CUDA_MATMUL_SM90_PIPE_INL_H
 #define TRINE_CUDA_MATMUL_SM90_PIPE_INL_H
 
@@ -37,7 +38,8 @@ template <> struct matmul_gives<int8_t, f16> {
 template <class T> struct matmul_gives<T, T> {
     enum { YES = true };
 };
-/* T: a type, or a pair of float8. BLOCKS: of a cluster, one above the other, that share y's part; 1: it is not shared. */
+/* T: a type, or a pair of float8. BLOCKS: of a cluster, one above the other, that share y's part;
+ * 1: it is not shared. */
 template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct matmul_pipe {
     using type = T;
     using sum = typename wgmma<T, COLUMNS, X_ACROSS, Y_ACROSS>::sum;
@@ -53,9 +55,11 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct
         STAGE = X_BYTES + Y_BYTES,
         STAGES = BLOCKS == 1 ? MATMUL_SM90_SPLIT_STAGES(N) : MATMUL_SM90_STAGES(N),
         FIRST = BLOCKS == 1 ? MATMUL_SM90_SHARED(N) : MATMUL_SM90_ENDS, /* the first stage */
-        BARRIERS = FIRST + STAGES * STAGE,                              /* two for each stage, and for split one for sums; behind those scales */
+        /* two for each stage, and for split one for sums; behind those scales */
+        BARRIERS = FIRST + STAGES * STAGE,
         SUMS = N / 2,
-        OWN = 80 << 10,      /* a block's own sums of what it finishes, behind the first stage's place and behind where d's order is made */
+        /* a block's own sums of what it finishes, behind the first stage's place and behind where d's order is made */
+        OWN = 80 << 10,
         PITCH = (N + 8) * 4, /* bytes from row to row of d, where it is made of sums; the same if it is swapped */
         PITCH_SWAPPED = (MATMUL_SM90_ROWS + 4) * 4,
         SHARING = BLOCKS, /* blocks that y's part is for */
@@ -98,21 +102,22 @@ struct matmul_task {
     int row, column, batch, first, end;
 };
 template <class Pipe> DEVICE matmul_task matmul_task_of(const matmul_sm90_params &p, int tile, int rank) {
-    const int plane = p.down * p.right, batch = tile / plane, rest = tile - batch * plane, group = rest / (MATMUL_GROUP * p.right),
-              first = group * MATMUL_GROUP;
-    const int high = p.down - first < MATMUL_GROUP ? p.down - first : MATMUL_GROUP, in = rest - first * p.right, right = in / high,
-              down = first + in - right * high;
+    const int plane = p.down * p.right, batch = tile / plane, rest = tile - batch * plane,
+              group = rest / (MATMUL_GROUP * p.right), first = group * MATMUL_GROUP;
+    const int high = p.down - first < MATMUL_GROUP ? p.down - first : MATMUL_GROUP, in = rest - first * p.right,
+              right = in / high, down = first + in - right * high;
     const int row = down * Pipe::SHARING + rank % Pipe::SHARING;
     const int64_t parts = Pipe::SHARING == 1 ? cluster_size() : 1, part = parts > 1 ? rank : 0;
-    return { row * (Pipe::SHARING == 1 ? p.rows : MATMUL_SM90_ROWS), right * Pipe::N, batch, (int)(p.depth * part / parts),
-             (int)(p.depth * (part + 1) / parts) };
+    return { row * (Pipe::SHARING == 1 ? p.rows : MATMUL_SM90_ROWS), right * Pipe::N, batch,
+             (int)(p.depth * part / parts), (int)(p.depth * (part + 1) / parts) };
 }
 
-/* ------------------------------------------------------------------------------------------------------------------ producer */
+/* --------------------------------------------------------------------------------------------------------- producer */
 
 /* One operand's lanes that this block copies: all, or a part for both blocks of a pair. */
 template <class Pipe, int LANES, int SHARE, bool ACROSS>
-DEVICE void matmul_copy_in(uint32_t to, const tensor_map *map, uint32_t full, int lane, int along, int batch, int rank) {
+DEVICE void matmul_copy_in(uint32_t to, const tensor_map *map, uint32_t full, int lane, int along, int batch,
+                           int rank) {
     enum { PART = LANES / SHARE };
     const int index = SHARE > 1 ? rank : 0;
     for (int i = 0; i < (ACROSS ? PART / 64 : 1); i++) {
@@ -125,27 +130,32 @@ DEVICE void matmul_copy_in(uint32_t to, const tensor_map *map, uint32_t full, in
     }
 }
 
-template <class Pipe, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_produce(const matmul_sm90_params &p, Pipe &pipe, const matmul_task &task, int rank) {
+template <class Pipe, bool X_ACROSS, bool Y_ACROSS>
+DEVICE void matmul_produce(const matmul_sm90_params &p, Pipe &pipe, const matmul_task &task, int rank) {
     const int x_batch = p.x_batches ? task.batch : 0, y_batch = p.y_batches ? task.batch : 0;
     for (int step = task.first; step < task.end; step++, pipe.advance()) {
         const int along = step * Pipe::STEP;
         barrier_wait(pipe.empty(), pipe.parity ^ 1);
         barrier_expect(pipe.full(), p.rows * 128 + Pipe::Y_BYTES);
-        matmul_copy_in<Pipe, MATMUL_SM90_ROWS, 1, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch, rank);
-        matmul_copy_in<Pipe, Pipe::N, Pipe::SHARING, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch, rank);
+        matmul_copy_in<Pipe, MATMUL_SM90_ROWS, 1, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch,
+                                                            rank);
+        matmul_copy_in<Pipe, Pipe::N, Pipe::SHARING, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch,
+                                                               rank);
     }
 }
 
-/* An operand that does not begin at 16 bytes, which copies of boxes cannot read: the whole warpgroup moves this block's part element by element, as a box
- * would. */
+/* An operand that does not begin at 16 bytes, which copies of boxes cannot read: the whole warpgroup moves this block's
+ * part element by element, as a box would. */
 template <class Pipe, class Bits, int LANES, bool ACROSS>
-DEVICE void matmul_hand_in(uint32_t to, const matmul_operand &from, int64_t lane0, int64_t lanes, int64_t along0, int64_t depth, int batch) {
+DEVICE void matmul_hand_in(uint32_t to, const matmul_operand &from, int64_t lane0, int64_t lanes, int64_t along0,
+                           int64_t depth, int batch) {
     enum { PIECE = 16 / sizeof(Bits) };
     const Bits *const data = (const Bits *)from.data + batch * from.batch;
 #pragma unroll 1
     for (int i = thread_index(); i < LANES * 8; i += WARPGROUP) {
         const int row = i / 8, piece = i % 8;
-        const int64_t lane = lane0 + (ACROSS ? row / 64 * 64 + piece * PIECE : row), along = along0 + (ACROSS ? row % 64 : piece * PIECE);
+        const int64_t lane = lane0 + (ACROSS ? row / 64 * 64 + piece * PIECE : row),
+                      along = along0 + (ACROSS ? row % 64 : piece * PIECE);
         Bits x[PIECE];
 #pragma unroll
         for (int e = 0; e < PIECE; e++) {
@@ -168,31 +178,42 @@ DEVICE void matmul_produce_by_hand(const matmul_sm90_params &p, Pipe &pipe, cons
     for (int step = task.first; step < task.end; step++, pipe.advance()) {
         const int along = step * Pipe::STEP;
         barrier_wait(pipe.empty(), pipe.parity ^ 1);
-        if (!x_copied) matmul_hand_in<Pipe, Bits, MATMUL_SM90_ROWS, X_ACROSS>(pipe.x(), p.x_hand, task.row, x_lanes, along, p.k, x_batch);
-        if (!y_copied) matmul_hand_in<Pipe, Bits, Pipe::N, Y_ACROSS>(pipe.y(), p.y_hand, task.column, y_lanes, along, p.k, y_batch);
+        if (!x_copied)
+            matmul_hand_in<Pipe, Bits, MATMUL_SM90_ROWS, X_ACROSS>(pipe.x(), p.x_hand, task.row, x_lanes, along, p.k,
+                                                                   x_batch);
+        if (!y_copied)
+            matmul_hand_in<Pipe, Bits, Pipe::N, Y_ACROSS>(pipe.y(), p.y_hand, task.column, y_lanes, along, p.k,
+                                                          y_batch);
         copies_see();
         sync_some(3, WARPGROUP);
         if (thread_index() != 0) continue;
         barrier_expect(pipe.full(), (x_copied ? p.rows * 128 : 0) + (y_copied ? (int)Pipe::Y_BYTES : 0));
-        if (x_copied) matmul_copy_in<Pipe, MATMUL_SM90_ROWS, 1, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch, rank);
-        if (y_copied) matmul_copy_in<Pipe, Pipe::N, Pipe::SHARING, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch, rank);
+        if (x_copied)
+            matmul_copy_in<Pipe, MATMUL_SM90_ROWS, 1, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch,
+                                                                rank);
+        if (y_copied)
+            matmul_copy_in<Pipe, Pipe::N, Pipe::SHARING, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along,
+                                                                   y_batch, rank);
     }
 }
 
-/* ----------------------------------------------------------------------------------------------------------------- consumers */
+/* -------------------------------------------------------------------------------------------------------- consumers */
 
 /* `group`: which of the two. */
 template <class Pipe, bool X_ACROSS, bool Y_ACROSS>
-DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
+DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group,
+                           int rank) {
     enum { X_NEXT = X_ACROSS ? 2048 : 32, Y_NEXT = Y_ACROSS ? 2048 : 32 }; /* bytes to the next 32 bytes of k */
     const int thread = thread_index() % WARPGROUP;
     uint32_t last = 0;
     for (int step = task.first; step < task.end; step++, pipe.advance()) {
         barrier_wait(pipe.full(), pipe.parity);
-        const uint64_t x = wgmma_operand(pipe.x() + group * 8192, Pipe::PANEL), y = wgmma_operand(pipe.y(), Pipe::PANEL);
+        const uint64_t x = wgmma_operand(pipe.x() + group * 8192, Pipe::PANEL),
+                       y = wgmma_operand(pipe.y(), Pipe::PANEL);
         wgmma_begin();
 #pragma unroll
-        for (int i = 0; i < 4; i++) Pipe::product::multiply(sum, x + i * X_NEXT / 16, y + i * Y_NEXT / 16, step > task.first || i > 0);
+        for (int i = 0; i < 4; i++)
+            Pipe::product::multiply(sum, x + i * X_NEXT / 16, y + i * Y_NEXT / 16, step > task.first || i > 0);
         wgmma_commit();
         if (step > task.first) {
             wgmma_wait<1>();
@@ -205,16 +226,18 @@ DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, co
     if (task.end > task.first && thread < Pipe::SHARING) barrier_arrive(cluster_address(last, rank ^ thread));
 }
 
-/* The same of float8: the sums of a step, 128 products each, are added in f32, for within them few bits are kept. While one warpgroup adds, the other
- * multiplies. */
-template <class Pipe> DEVICE void matmul_consume_float8(float (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
+/* The same of float8: the sums of a step, 128 products each, are added in f32, for within them few bits are kept. While
+ * one warpgroup adds, the other multiplies. */
+template <class Pipe>
+DEVICE void matmul_consume_float8(float (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
     enum { PART = Pipe::PART, COUNT = PART / 2 };
     const int thread = thread_index() % WARPGROUP;
 #pragma unroll
     for (int i = 0; i < Pipe::SUMS; i++) sum[i] = 0;
     for (int step = task.first; step < task.end; step++, pipe.advance()) {
         barrier_wait(pipe.full(), pipe.parity);
-        const uint64_t x = wgmma_operand(pipe.x() + group * 8192, Pipe::PANEL), y = wgmma_operand(pipe.y(), Pipe::PANEL);
+        const uint64_t x = wgmma_operand(pipe.x() + group * 8192, Pipe::PANEL),
+                       y = wgmma_operand(pipe.y(), Pipe::PANEL);
 #pragma unroll
         for (int first = 0; first < Pipe::N; first += PART) {
             float part[COUNT];
@@ -224,7 +247,8 @@ template <class Pipe> DEVICE void matmul_consume_float8(float (&sum)[Pipe::SUMS]
             wgmma_commit();
             wgmma_wait<0>();
             wgmma_settle(part);
-            if (first + PART == Pipe::N && thread < Pipe::SHARING) barrier_arrive(cluster_address(pipe.empty(), rank ^ thread));
+            if (first + PART == Pipe::N && thread < Pipe::SHARING)
+                barrier_arrive(cluster_address(pipe.empty(), rank ^ thread));
 #pragma unroll
             for (int i = 0; i < COUNT; i++) sum[first / 2 + i] += part[i];
         }
@@ -232,7 +256,8 @@ template <class Pipe> DEVICE void matmul_consume_float8(float (&sum)[Pipe::SUMS]
 }
 
 template <class Pipe, bool X_ACROSS, bool Y_ACROSS>
-DEVICE void matmul_multiply(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
+DEVICE void matmul_multiply(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group,
+                            int rank) {
     if constexpr (Pipe::FLOAT8)
         matmul_consume_float8(sum, pipe, task, group, rank);
     else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends of tiles that the blocks of a cluster share, or that one has alone: each finishes a part of the columns, for which the others send it their sums. */
+/* Ends of tiles that the blocks of a cluster share, or that one has alone: each finishes a part of the columns, for
+ * which the others send it their sums. */
 #ifndef TRINE_CUDA_MATMUL_SM90_SHARE_INL_H
 #define TRINE_CUDA_MATMUL_SM90_SHARE_INL_H
 
@@ -11,14 +12,16 @@ struct matmul_share {
 };
 template <class Pipe> DEVICE matmul_share matmul_share_of(int rank, int parts) {
     enum { EIGHTS = Pipe::N / 8 };
-    if (parts <= EIGHTS) return { (rank * EIGHTS + parts - 1) / parts, ((rank + 1) * EIGHTS + parts - 1) / parts, 0, 8 };
+    if (parts <= EIGHTS)
+        return { (rank * EIGHTS + parts - 1) / parts, ((rank + 1) * EIGHTS + parts - 1) / parts, 0, 8 };
     const int cut = parts / EIGHTS; /* powers of two */
     return { rank / cut, rank / cut + 1, rank % cut * 8 / cut, 8 / cut };
 }
 
-/* Eight columns of a warp's sums, four of each thread, in d's order: as they are for any end; in 16 bits for a plain one, by rows of 256 bytes whose pieces of 16
- * change places. */
-template <bool SWAPPED, class Pipe> DEVICE void matmul_put_eight(const Pipe &pipe, int warp, int eight, const typename Pipe::sum *sum) {
+/* Eight columns of a warp's sums, four of each thread, in d's order: as they are for any end; in 16 bits for a plain
+ * one, by rows of 256 bytes whose pieces of 16 change places. */
+template <bool SWAPPED, class Pipe>
+DEVICE void matmul_put_eight(const Pipe &pipe, int warp, int eight, const typename Pipe::sum *sum) {
     enum { PITCH = SWAPPED ? Pipe::PITCH_SWAPPED : Pipe::PITCH };
     const int lane = thread_index() % 32, row = warp * 16 + lane / 4, column = eight * 8 + lane % 4 * 2;
     const uint32_t at = pipe.memory + Pipe::FIRST + (SWAPPED ? column * PITCH + row * 4 : row * PITCH + column * 4);
@@ -29,7 +32,8 @@ template <bool SWAPPED, class Pipe> DEVICE void matmul_put_eight(const Pipe &pip
         shared_store(at + i / 2 * 8 * (SWAPPED ? 4 : PITCH) + i % 2 * (SWAPPED ? PITCH : 4), word);
     }
 }
-template <class E, bool SWAPPED, class Pipe> DEVICE void matmul_put_eight(const Pipe &pipe, const float (&factor)[2], int warp, int eight, const float *sum) {
+template <class E, bool SWAPPED, class Pipe>
+DEVICE void matmul_put_eight(const Pipe &pipe, const float (&factor)[2], int warp, int eight, const float *sum) {
     const int lane = thread_index() % 32, row = lane % 8, upper = lane / 8 % 2;
     const uint32_t to = pipe.memory + Pipe::FIRST;
     float x[4], scale[2] = { 1, 1 };
@@ -37,9 +41,11 @@ template <class E, bool SWAPPED, class Pipe> DEVICE void matmul_put_eight(const 
 #pragma unroll
     for (int i = 0; i < 4; i++) x[i] = factor[i / 2] * scale[i % 2] * sum[i];
     if constexpr (SWAPPED)
-        store_two_matrices<true>(to + eight * 2048 + row * 256 + ((warp * 2 + upper) ^ row) * 16, E::pair(x[0], x[1]), E::pair(x[2], x[3]));
+        store_two_matrices<true>(to + eight * 2048 + row * 256 + ((warp * 2 + upper) ^ row) * 16, E::pair(x[0], x[1]),
+                                 E::pair(x[2], x[3]));
     else
-        store_two_matrices<false>(to + (warp * 16 + upper * 8 + row) * 256 + (eight ^ row) * 16, E::pair(x[0], x[1]), E::pair(x[2], x[3]));
+        store_two_matrices<false>(to + (warp * 16 + upper * 8 + row) * 256 + (eight ^ row) * 16, E::pair(x[0], x[1]),
+                                  E::pair(x[2], x[3]));
 }
 
 /* Eight columns of a warp's sums, either way. */
@@ -55,10 +61,13 @@ template <class E, bool SWAPPED, class Pipe> struct matmul_put_by {
     }
 };
 
-/* The sums of a warpgroup to the blocks that finish them, 16 bytes of each thread as it has them; its own behind the last block's. */
-template <class Pipe> DEVICE void matmul_send(const typename Pipe::sum (&sum)[Pipe::SUMS], const Pipe &pipe, int warp, int rank, int parts) {
+/* The sums of a warpgroup to the blocks that finish them, 16 bytes of each thread as it has them;
+ * its own behind the last block's. */
+template <class Pipe>
+DEVICE void matmul_send(const typename Pipe::sum (&sum)[Pipe::SUMS], const Pipe &pipe, int warp, int rank, int parts) {
     enum { EIGHTS = Pipe::N / 8 };
-    const int cut = parts > EIGHTS ? parts / EIGHTS : 1, in = (warp % (8 / cut)) * 512 + thread_index() % 32 * 16, stride = 8 / cut * 512;
+    const int cut = parts > EIGHTS ? parts / EIGHTS : 1, in = (warp % (8 / cut)) * 512 + thread_index() % 32 * 16,
+              stride = 8 / cut * 512;
     int to = -1, step = 0;
     uint32_t at = 0, met = 0;
 #pragma unroll
@@ -66,7 +75,8 @@ template <class Pipe> DEVICE void matmul_send(const typename Pipe::sum (&sum)[Pi
         const int next = parts > EIGHTS ? j * cut + warp * cut / 8 : j * parts / EIGHTS;
         if (next != to) {
             to = next, step = to == rank ? stride : (parts - 1) * stride, met = cluster_address(pipe.met(), to);
-            at = to == rank ? pipe.memory + Pipe::FIRST + Pipe::OWN + in : cluster_address(pipe.memory + (rank - (rank > to)) * stride + in, to);
+            at = to == rank ? pipe.memory + Pipe::FIRST + Pipe::OWN + in
+                            : cluster_address(pipe.memory + (rank - (rank > to)) * stride + in, to);
         }
         packed<uint32_t, 4> x;
         __builtin_memcpy(&x, &sum[j * 4], sizeof x);
@@ -121,15 +131,22 @@ DEVICE matmul_corner matmul_corner_of(const matmul_sm90_params &p, const matmul_
 }
 
 /* A plain share in 16 bits from shared memory to d. */
-template <class Pipe> DEVICE void matmul_copy_share(const matmul_sm90_params &p, const matmul_task &task, const matmul_share &share, uint32_t memory) {
+template <class Pipe>
+DEVICE void matmul_copy_share(const matmul_sm90_params &p, const matmul_task &task, const matmul_share &share,
+                              uint32_t memory) {
     const matmul_corner end = matmul_corner_of(p, task);
-    const int top = p.swapped ? share.first * 8 : share.warp * 16, rows = p.swapped ? (share.end - share.first) * 8 : share.warps * 16,
-              left = p.swapped ? share.warp * 2 : share.first, pieces = p.swapped ? share.warps * 2 : share.end - share.first;
+    const int top = p.swapped ? share.first * 8 : share.warp * 16,
+              rows = p.swapped ? (share.end - share.first) * 8 : share.warps * 16,
+              left = p.swapped ? share.warp * 2 : share.first,
+              pieces = p.swapped ? share.warps * 2 : share.end - share.first;
     int shift = 0; /* threads of a row */
     while (1 << shift < pieces) shift++;
-    const int thread = thread_index() - WARPGROUP, down = thread >> shift, right = thread & ((1 << shift) - 1), step = 2 * WARPGROUP >> shift;
-    const int row = (p.swapped ? task.column : task.row) + top + down, column = (p.swapped ? task.row : task.column) + (left + right) * 8;
-    const int most = end.m - row < rows - down ? end.m - row : rows - down, count = right < pieces && column < end.n ? most : 0;
+    const int thread = thread_index() - WARPGROUP, down = thread >> shift, right = thread & ((1 << shift) - 1),
+              step = 2 * WARPGROUP >> shift;
+    const int row = (p.swapped ? task.column : task.row) + top + down,
+              column = (p.swapped ? task.row : task.column) + (left + right) * 8;
+    const int most = end.m - row < rows - down ? end.m - row : rows - down,
+              count = right < pieces && column < end.n ? most : 0;
     uint32_t from = memory + (top + down) * 256 + ((left + right) ^ down % 8) * 16;
     char *to = (char *)p.to.d + (task.batch * p.to.d_batch + row * p.to.d_row + column) * 2;
     const int64_t next = step * p.to.d_row * 2;
@@ -143,17 +160,20 @@ template <class Pipe> DEVICE void matmul_copy_share(const matmul_sm90_params &p,
     }
 }
 
-/* Sums in d's order to d, each thread always the same four columns. What matmul_finish asks for each call is asked once where rows are whole. */
+/* Sums in d's order to d, each thread always the same four columns. What matmul_finish asks for each
+ * call is asked once where rows are whole. */
 template <class Pipe>
-DEVICE void matmul_write_share(const matmul_sm90_params &p, const matmul_task &task, const matmul_share &share, uint32_t memory, int pitch) {
+DEVICE void matmul_write_share(const matmul_sm90_params &p, const matmul_task &task, const matmul_share &share,
+                               uint32_t memory, int pitch) {
     using Sum = typename Pipe::sum;
     const matmul_corner end = matmul_corner_of(p, task);
     enum { Q = Pipe::N >= 128 ? 4 : Pipe::N >= 64 ? 2 : 1 };
     const int x = share.warp * 16, xs = share.warps * 16, y = share.first * 8, ys = (share.end - share.first) * 8;
     const int top = p.swapped ? y : x, rows = p.swapped ? ys : xs, units = (p.swapped ? xs : ys) / 4; /* of a row */
-    const int thread = thread_index() - WARPGROUP, down = thread / units, right = (p.swapped ? x : y) + (thread - down * units) * 4,
-              step = 2 * WARPGROUP / units;
-    const int64_t row = (p.swapped ? task.column : task.row) + top, column = (p.swapped ? task.row : task.column) + right;
+    const int thread = thread_index() - WARPGROUP, down = thread / units,
+              right = (p.swapped ? x : y) + (thread - down * units) * 4, step = 2 * WARPGROUP / units;
+    const int64_t row = (p.swapped ? task.column : task.row) + top,
+                  column = (p.swapped ? task.row : task.column) + right;
     const bool inside = column < end.n, scaled = p.to.columns.data || p.to.rows.data;
     Sum bias[4] = {};
     float scale[4] = { 1, 1, 1, 1 };
@@ -168,15 +188,18 @@ DEVICE void matmul_write_share(const matmul_sm90_params &p, const matmul_task &t
         Sum x[Q][4], c[Q][4] = {};
 #pragma unroll
         for (int q = 0; q < Q; q++) {
-            const packed<uint32_t, 4> four = shared_load_piece(memory + (uint32_t)((top + i + q * step) * pitch + right) * 4);
+            const packed<uint32_t, 4> four =
+                shared_load_piece(memory + (uint32_t)((top + i + q * step) * pitch + right) * 4);
             __builtin_memcpy(x[q], &four, sizeof four);
         }
         const int most = inside ? rows - i < (int)(end.m - row - i) ? rows - i : (int)(end.m - row - i) : 0;
         if (!p.whole) {
-            matmul_finish(x, p.to, { task.batch, row + i, step, column, row + rows < end.m ? row + rows : end.m, end.n });
+            matmul_finish(x, p.to,
+                          { task.batch, row + i, step, column, row + rows < end.m ? row + rows : end.m, end.n });
             continue;
         }
-        const int64_t to = task.batch * p.to.d_batch + (row + i) * p.to.d_row + column, from = task.batch * p.to.c_batch + (row + i) * p.to.c_row + column;
+        const int64_t to = task.batch * p.to.d_batch + (row + i) * p.to.d_row + column,
+                      from = task.batch * p.to.c_batch + (row + i) * p.to.c_row + column;
         if (p.to.c)
 #pragma unroll
             for (int q = 0; q < Q; q++)
@@ -201,10 +224,11 @@ DEVICE void matmul_write_share(const matmul_sm90_params &p, const matmul_task &t
     }
 }
 
-/* A split tile's sums to d's order, by way of the blocks that share k. E: of 16 bits the type of a plain end; f32 for all others. */
+/* A split tile's sums to d's order, by way of the blocks that share k. E: of 16 bits the type of a plain end;
+ * f32 for all others. */
 template <class E, bool SWAPPED, class Pipe>
-DEVICE void matmul_gather(const Pipe &pipe, const typename Pipe::sum (&sum)[Pipe::SUMS], const float (&factor)[2], const matmul_share &share, int warp,
-                          int rank, int parts) {
+DEVICE void matmul_gather(const Pipe &pipe, const typename Pipe::sum (&sum)[Pipe::SUMS], const float (&factor)[2],
+                          const matmul_share &share, int warp, int rank, int parts) {
     const matmul_put_by<E, SWAPPED, Pipe> put = { pipe, { factor[0], factor[1] }, warp };
     if (parts == 1) {
 #pragma unroll
@@ -218,8 +242,8 @@ DEVICE void matmul_gather(const Pipe &pipe, const typename Pipe::sum (&sum)[Pipe
     }
 }
 template <class E, class Pipe>
-DEVICE void matmul_gather_as(const Pipe &pipe, const typename Pipe::sum (&sum)[Pipe::SUMS], const float (&factor)[2], const matmul_share &share, int warp,
-                             int rank, int parts, bool swapped) {
+DEVICE void matmul_gather_as(const Pipe &pipe, const typename Pipe::sum (&sum)[Pipe::SUMS], const float (&factor)[2],
+                             const matmul_share &share, int warp, int rank, int parts, bool swapped) {
     if (swapped)
         matmul_gather<E, true>(pipe, sum, factor, share, warp, rank, parts);
     else
@@ -227,19 +251,25 @@ DEVICE void matmul_gather_as(const Pipe &pipe, const typename Pipe::sum (&sum)[P
 }
 
 template <bool X_ACROSS, bool Y_ACROSS, class Pipe>
-DEVICE void matmul_split_consume(const matmul_sm90_params &p, Pipe &pipe, const matmul_task &task, const matmul_share &share, int group, int rank, int parts) {
+DEVICE void matmul_split_consume(const matmul_sm90_params &p, Pipe &pipe, const matmul_task &task,
+                                 const matmul_share &share, int group, int rank, int parts) {
     using T = typename Pipe::type;
     const int thread = thread_index() - WARPGROUP, warp = thread / 32, lane = thread % 32;
-    const bool plain = p.whole && p.plain && (Pipe::FLOAT8 || !p.to.rows.data), as_bf16 = matmul_gives<T, bf16>::YES && plain && p.to.type == MATMUL_BF16,
+    const bool plain = p.whole && p.plain && (Pipe::FLOAT8 || !p.to.rows.data),
+               as_bf16 = matmul_gives<T, bf16>::YES && plain && p.to.type == MATMUL_BF16,
                as_f16 = matmul_gives<T, f16>::YES && plain && p.to.type == MATMUL_F16;
     float factor[2] = { p.to.alpha, p.to.alpha };
     if (Pipe::FLOAT8 && (as_bf16 || as_f16)) { /* alpha goes to the rows' */
         const simt_scales &x = p.swapped ? p.to.columns : p.to.rows, &y = p.swapped ? p.to.rows : p.to.columns;
         const int64_t xs = p.swapped ? p.n : p.m, ys = p.swapped ? p.m : p.n;
 #pragma unroll
-        for (int i = 0; i < 2; i++) factor[i] = (p.swapped ? 1 : p.to.alpha) * matmul_scale_at(x, task.batch, task.row + warp * 16 + lane / 4 + i * 8, xs);
+        for (int i = 0; i < 2; i++)
+            factor[i] = (p.swapped ? 1 : p.to.alpha) *
+                        matmul_scale_at(x, task.batch, task.row + warp * 16 + lane / 4 + i * 8, xs);
         if (thread < Pipe::N)
-            shared_store(pipe.scales() + thread * 4, bits_of_float((p.swapped ? p.to.alpha : 1) * matmul_scale_at(y, task.batch, task.column + thread, ys)));
+            shared_store(
+                pipe.scales() + thread * 4,
+                bits_of_float((p.swapped ? p.to.alpha : 1) * matmul_scale_at(y, task.batch, task.column + thread, ys)));
     }
     typename Pipe::sum sum[Pipe::SUMS] = {};
     matmul_multiply<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
@@ -258,7 +288,8 @@ DEVICE void matmul_split_consume(const matmul_sm90_params &p, Pipe &pipe, const 
     if (as_bf16 || as_f16)
         matmul_copy_share<Pipe>(p, task, share, pipe.memory + Pipe::FIRST);
     else
-        matmul_write_share<Pipe>(p, task, share, pipe.memory + Pipe::FIRST, (p.swapped ? Pipe::PITCH_SWAPPED : Pipe::PITCH) / 4);
+        matmul_write_share<Pipe>(p, task, share, pipe.memory + Pipe::FIRST,
+                                 (p.swapped ? Pipe::PITCH_SWAPPED : Pipe::PITCH) / 4);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul by tiles of d, on CUDA devices of any architecture: which tiles, into how many parts they divide k, and the launches. */
+/* matmul by tiles of d, on CUDA devices of any architecture: which tiles, into how many parts they divide k,
+ * and the launches. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,9 +16,12 @@ typedef struct tile {
 /* Kernels that differ by the size of their tiles. */
 struct matmul_family {
     const char *(*refuse)(const trine_call *call);
-    int64_t least;        /* rows and columns of d; products with fewer are left to kernels that come later, unless a tile is asked for */
+    /* rows and columns of d; products with fewer are left to kernels that come later, unless a tile is asked for */
+    int64_t least;
     bool typed, directed; /* functions are named by the type, and by the directions of operands */
-    bool copies; /* operands are copied by 16 bytes, and packed first where they cannot be; rates are of 16-bit elements, others multiply as many bytes */
+    /* operands are copied by 16 bytes, and packed first where they cannot be;
+     * rates are of 16-bit elements, others multiply as many bytes */
+    bool copies;
     bool cached; /* operands come through the first-level cache */
     bool stays;  /* blocks take tile after tile */
     int count;
@@ -31,26 +35,31 @@ typedef struct plan {
     double seconds;
 } plan;
 
-/* ------------------------------------------------------------------------------------------------------------------- families */
+/* --------------------------------------------------------------------------------------------------------- families */
 
-static const char *refuse_all_but(const trine_call *call, trine_dtype type, const char *why) { return call->tensor[MATMUL_A].dtype == type ? NULL : why; }
-static const char *refuse_f32(const trine_call *call) { return refuse_all_but(call, TRINE_F32, "only products of f32"); }
-static const char *refuse_f64(const trine_call *call) { return refuse_all_but(call, TRINE_F64, "only products of f64"); }
+static const char *refuse_all_but(const trine_call *call, trine_dtype type, const char *why) {
+    return call->tensor[MATMUL_A].dtype == type ? NULL : why;
+}
+static const char *refuse_f32(const trine_call *call) {
+    return refuse_all_but(call, TRINE_F32, "only products of f32");
+}
+static const char *refuse_f64(const trine_call *call) {
+    return refuse_all_but(call, TRINE_F64, "only products of f64");
+}
 
 enum { UNITS = 132 }; /* processors of an H200 */
 #define MMA(ROWS, COLUMNS, DOWN, RIGHT, HELD, RATE, LACKS) \
-    { "mma_" #ROWS "x" #COLUMNS, ROWS, COLUMNS, 32 * (DOWN) * (RIGHT), MATMUL_MMA_BYTES(ROWS, COLUMNS), HELD, (RATE) / UNITS, LACKS },
+    { "mma_" #ROWS "x" #COLUMNS,       ROWS, COLUMNS,        32 * (DOWN) * (RIGHT), \
+      MATMUL_MMA_BYTES(ROWS, COLUMNS), HELD, (RATE) / UNITS, LACKS },
 #define F32(ROWS, COLUMNS, GROUPS, STAGES, HELD, RATE, LACKS) \
-    { \
-        "f32_" #ROWS "x" #COLUMNS, \
-        ROWS, \
-        COLUMNS, \
-        (ROWS) * (COLUMNS) / 64 * (GROUPS), \
-        MATMUL_F32_BYTES(ROWS, COLUMNS, GROUPS, STAGES), \
-        HELD, \
-        (RATE) / UNITS, \
-        LACKS \
-    },
+    { "f32_" #ROWS "x" #COLUMNS, \
+      ROWS, \
+      COLUMNS, \
+      (ROWS) * (COLUMNS) / 64 * (GROUPS), \
+      MATMUL_F32_BYTES(ROWS, COLUMNS, GROUPS, STAGES), \
+      HELD, \
+      (RATE) / UNITS, \
+      LACKS },
 #define F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, RATE, LACKS) \
     { "f64_" #ROWS "x" #COLUMNS, \
       ROWS, \
@@ -63,21 +72,33 @@ enum { UNITS = 132 }; /* processors of an H200 */
 const matmul_family matmul_simt_family = { .refuse = matmul_refuse,
                                            .typed = true,
                                            .count = MATMUL_SIMT_BEST,
-                                           .tiles = { { "simt", MATMUL_SIDE, MATMUL_SIDE, MATMUL_THREADS, 0, 2, 35e12 / UNITS, 0.05 } } };
-const matmul_family matmul_mma_family = {
-    .refuse = matmul_refuse_cores, .typed = true, .directed = true, .copies = true, .stays = true, .count = MATMUL_MMA_BEST, .tiles = { MATMUL_MMA_TILES(MMA) }
-};
-const matmul_family matmul_f32_family = {
-    .refuse = refuse_f32, .least = 1, .directed = true, .cached = true, .count = MATMUL_F32_BEST, .tiles = { MATMUL_F32_TILES(F32) }
-};
-const matmul_family matmul_f64_family = {
-    .refuse = refuse_f64, .least = 3, .directed = true, .cached = true, .count = MATMUL_F64_BEST, .tiles = { MATMUL_F64_TILES(F64) }
-};
+                                           .tiles = { { "simt", MATMUL_SIDE, MATMUL_SIDE, MATMUL_THREADS, 0, 2,
+                                                        35e12 / UNITS, 0.05 } } };
+const matmul_family matmul_mma_family = { .refuse = matmul_refuse_cores,
+                                          .typed = true,
+                                          .directed = true,
+                                          .copies = true,
+                                          .stays = true,
+                                          .count = MATMUL_MMA_BEST,
+                                          .tiles = { MATMUL_MMA_TILES(MMA) } };
+const matmul_family matmul_f32_family = { .refuse = refuse_f32,
+                                          .least = 1,
+                                          .directed = true,
+                                          .cached = true,
+                                          .count = MATMUL_F32_BEST,
+                                          .tiles = { MATMUL_F32_TILES(F32) } };
+const matmul_family matmul_f64_family = { .refuse = refuse_f64,
+                                          .least = 3,
+                                          .directed = true,
+                                          .cached = true,
+                                          .count = MATMUL_F64_BEST,
+                                          .tiles = { MATMUL_F64_TILES(F64) } };
 
 /* Is tile i the kernel's, or one of all, and does a block have room for it? */
 static bool may_take(const trine_call *call, const matmul_family_tile *self, int i) {
     const matmul_family *const f = self->family;
-    return (self->which == i || self->which == f->count) && f->tiles[i].shared <= ((const cuda_device *)call->device)->shared;
+    return (self->which == i || self->which == f->count) &&
+           f->tiles[i].shared <= ((const cuda_device *)call->device)->shared;
 }
 
 const char *matmul_family_refuse(const trine_call *call) {
@@ -85,31 +106,37 @@ const char *matmul_family_refuse(const trine_call *call) {
     const matmul_family *const f = self->family;
     const char *const why = f->refuse(call);
     if (why != NULL) return why;
-    if (self->which == f->count && (call->dim[MATMUL_DIM_M] < f->least || call->dim[MATMUL_DIM_N] < f->least)) return "m or n is very small";
+    if (self->which == f->count && (call->dim[MATMUL_DIM_M] < f->least || call->dim[MATMUL_DIM_N] < f->least))
+        return "m or n is very small";
     for (int i = 0; i < f->count; i++)
         if (may_take(call, self, i)) return NULL;
     return "a block cannot have as much shared memory";
 }
 
-/* ---------------------------------------------------------------------------------------------------------------------- plans */
+/* ------------------------------------------------------------------------------------------------------------ plans */
 
 static int64_t tiles_of(const trine_call *call, const tile *t) {
-    return call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], t->rows) * simt_blocks(call->dim[MATMUL_DIM_N], t->columns);
+    return call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], t->rows) *
+           simt_blocks(call->dim[MATMUL_DIM_N], t->columns);
 }
 
 /* Float8 is widened to f16, and goes on as such. */
 static bool widens(const trine_call *call) { return simt_float8(call->tensor[MATMUL_A].dtype); }
-static trine_dtype multiplied_type(const trine_call *call) { return widens(call) ? TRINE_F16 : call->tensor[MATMUL_A].dtype; }
+static trine_dtype multiplied_type(const trine_call *call) {
+    return widens(call) ? TRINE_F16 : call->tensor[MATMUL_A].dtype;
+}
 
 static double rate_of(const trine_call *call, const matmul_family *f, const tile *t) {
     return f->copies ? t->rate * 2 / (double)trine_dtype_size(multiplied_type(call)) : t->rate;
 }
 
-/* Blocks that share a processor take their time one after the other, longer if it could hold more; sums are written and read again at 4 TB/s. */
+/* Blocks that share a processor take their time one after the other, longer if it could hold more;
+ * sums are written and read again at 4 TB/s. */
 static double seconds_of(const trine_call *call, const tile *t, double rate, const matmul_split *s) {
     const cuda_device *d = call->device;
     const int64_t most = simt_blocks(tiles_of(call, t) * s->parts, d->units);
-    const double alone = most < t->held ? 1 + t->lacks / (double)(most * most) : 1, block = 2.0 * t->rows * t->columns * (double)s->depth / rate;
+    const double alone = most < t->held ? 1 + t->lacks / (double)(most * most) : 1,
+                 block = 2.0 * t->rows * t->columns * (double)s->depth / rate;
     return 4e-6 + (double)most * block * alone + (s->parts > 1 ? 2e-6 + 2.0 * (double)s->bytes / 4e12 : 0);
 }
 
@@ -145,7 +172,7 @@ static plan plan_of(const trine_call *call) {
 
 double matmul_family_seconds(const trine_call *call) { return plan_of(call).seconds; }
 
-/* ------------------------------------------------------------------------------------------------------------------- operands */
+/* --------------------------------------------------------------------------------------------------------- operands */
 
 /* What operands want of the workspace, in front of sums. */
 static int64_t operands_bytes(const trine_call *call, const matmul_family *f) {
@@ -160,9 +187,12 @@ size_t matmul_family_workspace(const trine_call *call) {
 static trine_status widen(const trine_call *call, matmul_operand *operand, int tensor, void *to) {
     const simt_widened w = simt_widened_of(call, tensor);
     const bool across = w.turned == (tensor == MATMUL_A);
-    *operand = (matmul_operand){
-        .data = to, .batch = operand->batch ? w.lines * w.pitch : 0, .lane = across ? 1 : w.pitch, .along = across ? w.pitch : 1, .across = across, .wide = true
-    };
+    *operand = (matmul_operand){ .data = to,
+                                 .batch = operand->batch ? w.lines * w.pitch : 0,
+                                 .lane = across ? 1 : w.pitch,
+                                 .along = across ? w.pitch : 1,
+                                 .across = across,
+                                 .wide = true };
     return simt_widen(call, &w, to);
 }
 
@@ -181,7 +211,7 @@ static trine_status pack_both(const trine_call *call, matmul_params *p) {
     return status == TRINE_OK ? matmul_side_launch(call, &b, to + a.bytes) : status;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- launches */
+/* --------------------------------------------------------------------------------------------------------- launches */
 
 static matmul_params params_of(const trine_call *call, const plan *plan, void *sums) {
     const tile *t = plan->tile;
@@ -198,20 +228,26 @@ static matmul_params params_of(const trine_call *call, const plan *plan, void *s
                             .tiles = plan->split.parts * tiles_of(call, t) };
 }
 
-/* Blocks that come before the launch ahead has ended save 0.4 to 1.6 us if they are one for each processor, which holds no second. Where it does, those that come
- * early crowd on some: f64 1024 cubed in tiles of 64 x 64, 45.6 us, took 62.9 (H200). */
+/* Blocks that come before the launch ahead has ended save 0.4 to 1.6 us if they are one for each processor, which holds
+ * no second. Where it does, those that come early crowd on some: f64 1024 cubed in tiles of 64 x 64, 45.6 us,
+ * took 62.9 (H200). */
 static bool begins_early(const matmul_family *f, const tile *t, int64_t units, int64_t blocks) {
     return t->held == 1 && blocks <= units && !(f->stays && matmul_better_alone(units, blocks));
 }
 
-static trine_status launch_tiles(const trine_call *call, const matmul_family *f, const tile *t, const matmul_params *p) {
-    const int64_t units = ((const cuda_device *)call->device)->units, held = units * t->held, blocks = f->stays && held < p->tiles ? held : p->tiles;
+static trine_status launch_tiles(const trine_call *call, const matmul_family *f, const tile *t,
+                                 const matmul_params *p) {
+    const int64_t units = ((const cuda_device *)call->device)->units, held = units * t->held,
+                  blocks = f->stays && held < p->tiles ? held : p->tiles;
     const char directions[] = { '_', p->a.across ? 'l' : 'k', p->b.across ? 'l' : 'k', 0 };
-    cuda_launch launch = {
-        .blocks = blocks, .threads = t->threads, .shared = t->shared, .cached = f->cached, .alone = !begins_early(f, t, units, blocks), .params = p
-    };
-    snprintf(launch.name, sizeof launch.name, "matmul_%s%s%s%s", t->name, f->typed ? "_" : "", f->typed ? trine_dtype_name(multiplied_type(call)) : "",
-             f->directed ? directions : "");
+    cuda_launch launch = { .blocks = blocks,
+                           .threads = t->threads,
+                           .shared = t->shared,
+                           .cached = f->cached,
+                           .alone = !begins_early(f, t, units, blocks),
+                           .params = p };
+    snprintf(launch.name, sizeof launch.name, "matmul_%s%s%s%s", t->name, f->typed ? "_" : "",
+             f->typed ? trine_dtype_name(multiplied_type(call)) : "", f->directed ? directions : "");
     return cuda_launch_function(call, &launch);
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradients of rms_norm and layer_norm on CUDA devices: rows through a ring in shared memory, and rows that fill registers. */
+/* The gradients of rms_norm and layer_norm on CUDA devices: rows through a ring in shared memory,
+ * and rows that fill registers. */
 #include "backends/cuda/core/shared.h"
 #include "norm_host.h"
 
-/* ------------------------------------------------------------------------------------------------ rows through a ring in shared memory */
+/* ----------------------------------------------------------------------------- rows through a ring in shared memory */
 
-/* The smallest ring whose threads hold a row by two chunks of each, in a cluster if need be. Where an SM has several blocks, rows come faster if one of so many
- * is left out: with none left out 1600 columns of bf16 move 76 % of what a copy does, with one of 24 97 (H200). Of nothing but the norm, longer rows are computed
- * anew from four chunks. Random lengths on an H100 are 1.00 of 63 rows that were tuned on named ones (geometric mean; docs/learned.md). */
+/* The smallest ring whose threads hold a row by two chunks of each, in a cluster if need be. Where an SM has several
+ * blocks, rows come faster if one of so many is left out: with none left out 1600 columns of bf16 move 76 % of what a
+ * copy does, with one of 24 97 (H200). Of nothing but the norm, longer rows are computed anew from four chunks. Random
+ * lengths on an H100 are 1.00 of 63 rows that were tuned on named ones (geometric mean; docs/learned.md). */
 static const cuda_ring_entry *ring_of(const trine_call *call, simt_ring *ring_out) {
     enum { MOST = SIMT_RING_THREADS, IDLE = 24, IDLE_MORE = 12, REGISTERS = 8 << 10, NARROW = 1 };
     static const cuda_ring_entry alone[] = {
@@ -19,16 +21,25 @@ static const cuda_ring_entry *ring_of(const trine_call *call, simt_ring *ring_ou
         { .threads = MOST, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 },
     };
     static const cuda_ring_entry others[] = {
-        { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE_MORE, .full = true },
+        { .threads = MOST / 4,
+          .chunks = 2,
+          .least = 2 << 10,
+          .most = 4 << 10,
+          .whole = true,
+          .idle = IDLE_MORE,
+          .full = true },
         { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE, .full = true },
         { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10, .full = true },
         { .threads = MOST, .chunks = 2, .least = 16 << 10, .wide = SIMT_RING_WIDE, .full = true },
     };
-    static const cuda_ring_entry mixed = { .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true };
+    static const cuda_ring_entry mixed = {
+        .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true
+    };
     const norm_backward_op *op = call->self;
     const trine_dtype type = call->type[NORM_TYPE_T];
     const int64_t n = call->dim[NORM_DIM_N];
-    const bool narrow = trine_dtype_size(type) == 2, dropout = op->params(call).dropout.p > 0, read = norm_given(call, op->dresidual);
+    const bool narrow = trine_dtype_size(type) == 2, dropout = op->params(call).dropout.p > 0,
+               read = norm_given(call, op->dresidual);
     const bool weighed = norm_given(call, op->weight) && call->type[NORM_TYPE_W] != type;
     if (call->type[NORM_TYPE_R] != type) return cuda_ring_of(call, NORM_DIM_N, 1, &mixed, ring_out);
     if (!dropout && !read && !norm_given(call, op->dh) && !weighed) {
@@ -64,19 +75,24 @@ trine_status norm_backward_launch_ring(const trine_call *call) {
     return status == TRINE_OK ? norm_backward_finish(call, &p, true) : status;
 }
 
-/* ------------------------------------------------------------------------------------------------- rows that fill a group's registers */
+/* ------------------------------------------------------------------------------- rows that fill a group's registers */
 
-/* One vector of each thread. Half as many threads with two are as fast but of 16 bits, and there of rms_norm with residuals of f32. */
+/* One vector of each thread. Half as many threads with two are as fast but of 16 bits,
+ * and there of rms_norm with residuals of f32. */
 static const norm_fit *fit_of(const trine_call *call) {
-    static const norm_fit fits[] = { { .least = 0, .size = 8, .vectors = 1 },      { .least = 128, .size = 32, .vectors = 1 },
-                                     { .least = 512, .size = 96, .vectors = 1 },   { .least = 1024, .size = 160, .vectors = 1 },
-                                     { .least = 1280, .size = 192, .vectors = 1 }, { .least = 2048, .size = NORM_FIT_MOST, .vectors = 1 } };
+    static const norm_fit fits[] = {
+        { .least = 0, .size = 8, .vectors = 1 },      { .least = 128, .size = 32, .vectors = 1 },
+        { .least = 512, .size = 96, .vectors = 1 },   { .least = 1024, .size = 160, .vectors = 1 },
+        { .least = 1280, .size = 192, .vectors = 1 }, { .least = 2048, .size = NORM_FIT_MOST, .vectors = 1 }
+    };
     const norm_backward_op *op = call->self;
     if (call->type[NORM_TYPE_T] == TRINE_F32 || (op->mean < 0 && call->type[NORM_TYPE_R] == TRINE_F32)) return NULL;
     return norm_fit_among(call->dim[NORM_DIM_N], sizeof fits / sizeof fits[0], fits);
 }
 
-const char *norm_backward_refuse_fit(const trine_call *call) { return fit_of(call) == NULL ? "no group has just room for a row" : NULL; }
+const char *norm_backward_refuse_fit(const trine_call *call) {
+    return fit_of(call) == NULL ? "no group has just room for a row" : NULL;
+}
 
 static simt_group fit_group(const trine_call *call, int64_t *turns_out) {
     const norm_backward_op *op = call->self;
@@ -91,8 +107,8 @@ size_t norm_backward_workspace_fit(const trine_call *call) {
     return norm_backward_bytes(call, fit_group(call, &turns).blocks);
 }
 
-/* Rows that begin anywhere go by groups of as many threads, or if those are several warps by one of the most: their sums are the same, since it adds one warp after
- * the other too. */
+/* Rows that begin anywhere go by groups of as many threads, or if those are several warps by one of the most: their
+ * sums are the same, since it adds one warp after the other too. */
 trine_status norm_backward_launch_fit(const trine_call *call) {
     enum { WARP = 32 };
     norm_backward_params p = norm_backward_params_of(call);

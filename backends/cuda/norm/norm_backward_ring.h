@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm_backward and layer_norm_backward of rows through shared memory. Each thread sums dweight and dbias of its columns over the rows of its cluster. Where it
- * has two chunks of them it keeps the weight, and g and xhat until the row's sums are known; of more, the weight lies behind the ring, and they are computed anew.
+/* rms_norm_backward and layer_norm_backward of rows through shared memory. Each thread sums dweight and dbias of its
+ * columns over the rows of its cluster. Where it has two chunks of them it keeps the weight, and g and xhat until the
+ * row's sums are known; of more, the weight lies behind the ring, and they are computed anew.
  *
- * NOTES. Floors: dy and h read once, dx written, and dresidual and dh if there are such; 9 flops an element for rms_norm, 13 for layer_norm. */
+ * NOTES. Floors: dy and h read once, dx written, and dresidual and dh if there are such; 9 flops an element for
+ * rms_norm, 13 for layer_norm. */
 #ifndef TRINE_CUDA_NORM_BACKWARD_RING_H
 #define TRINE_CUDA_NORM_BACKWARD_RING_H
 
@@ -27,7 +29,9 @@ template <bool CENTERED, int WARPS> struct norm_ring_copied {
 
     DEVICE norm_ring_copied(const norm_backward_params &p)
         : step(p.ring.clusters), from((const float *)(lane == 0 ? p.mean.data : p.rstd.data) + cluster_index()) {}
-    static DEVICE norm_saved &at(int place) { return norm_ring_places<WARPS>::here().saved[place][thread_index() / WARP]; }
+    static DEVICE norm_saved &at(int place) {
+        return norm_ring_places<WARPS>::here().saved[place][thread_index() / WARP];
+    }
 
     DEVICE void ask(bool more, int place) const {
         sync_warp(); /* all have read what was there */
@@ -47,15 +51,19 @@ template <bool CENTERED, int WARPS> struct norm_ring_copied {
     }
 };
 
-/* The same, loaded by all threads while the row before is at work. `turns` is 0, but the compiler must not know that they ask for the same: it would keep that in
- * a uniform register, and wait for it at once (bf16 at 8192: 3.2 TB/s instead of 4.0). */
+/* The same, loaded by all threads while the row before is at work. `turns` is 0, but the compiler must not know that
+ * they ask for the same: it would keep that in a uniform register, and wait for it at once (bf16
+ * at 8192: 3.2 TB/s instead of 4.0). */
 template <bool CENTERED> struct norm_ring_loaded {
     using state = norm_saved;
     const norm_backward_params &p;
     int64_t row;
     norm_saved ahead = {};
 
-    DEVICE norm_ring_loaded(const norm_backward_params &params) : p(params), row(cluster_index() + thread_index() * (int)params.turns) { load(); }
+    DEVICE norm_ring_loaded(const norm_backward_params &params)
+        : p(params), row(cluster_index() + thread_index() * (int)params.turns) {
+        load();
+    }
     DEVICE void load() {
         if (row < p.rows) ahead = norm_saved_of<CENTERED>(p, row);
         row += p.ring.clusters;
@@ -80,11 +88,14 @@ template <> struct norm_ring_sums<false> {
     static DEVICE two means(float x, float inverse) { return { 0, x * inverse }; }
 };
 
-/* The weight of the thread's columns, behind the ring: as f32, with the offset, if there is room, else as it is in memory. */
+/* The weight of the thread's columns, behind the ring: as f32, with the offset, if there is room,
+ * else as it is in memory. */
 template <class T, class W, class Rows> struct norm_ring_weight {
     using chunk = held<W, Rows::ITEMS>;
 
-    static DEVICE chunk &at(int v) { return ((chunk *)(launch_memory() + Rows::BYTES))[v * Rows::STEP / Rows::ITEMS + thread_index()]; }
+    static DEVICE chunk &at(int v) {
+        return ((chunk *)(launch_memory() + Rows::BYTES))[v * Rows::STEP / Rows::ITEMS + thread_index()];
+    }
 
     template <class S> static DEVICE chunk of(const held<S, Rows::ITEMS> &x, float offset) {
         if constexpr (sizeof(chunk) == sizeof x && sizeof(typename W::bits) == 2) {
@@ -127,7 +138,8 @@ template <bool CENTERED, bool OFFSET, class Weight, class Rows> struct norm_ring
 
 /* The cluster's sums of the thread's columns. */
 template <bool CENTERED, class Rows, int CHUNKS>
-DEVICE void norm_backward_store(const norm_backward_params &p, const Rows &r, const float (&dweight)[CHUNKS][Rows::ITEMS],
+DEVICE void norm_backward_store(const norm_backward_params &p, const Rows &r,
+                                const float (&dweight)[CHUNKS][Rows::ITEMS],
                                 const float (&dbias)[CHUNKS][Rows::ITEMS]) {
     const int64_t from = cluster_index() * p.n + r.first;
 #pragma unroll
@@ -148,7 +160,8 @@ template <int N> DEVICE float vector_dot(const float (&x)[N], const float (&y)[N
     return a + b;
 }
 
-/* What follows dx of rows with a gradient of a residual, or dropout, one after the other. The words of tensors of up to 2^34 elements have numbers of 32 bits. */
+/* What follows dx of rows with a gradient of a residual, or dropout, one after the other. The words of tensors of up to
+ * 2^34 elements have numbers of 32 bits. */
 template <class Rows> struct norm_ring_residual {
     using R = typename Rows::template type<2>;
     static constexpr int ITEMS = Rows::ITEMS;
@@ -172,7 +185,8 @@ template <class Rows> struct norm_ring_residual {
         if (words.alike) {
             dropout_left(dx, p.dropout, words, v * Rows::STEP);
         } else {
-            const uint32_t bits = kept<ITEMS, Rows::whole>(p.dropout, (uint64_t)(r.row * p.n + r.first + v * Rows::STEP));
+            const uint32_t bits =
+                kept<ITEMS, Rows::whole>(p.dropout, (uint64_t)(r.row * p.n + r.first + v * Rows::STEP));
 #pragma unroll
             for (int k = 0; k < ITEMS; k++) dx[k] = bits >> k & 1 ? dx[k] : 0.0f;
         }
@@ -187,14 +201,16 @@ template <class Rows> struct norm_ring_bare { /* of others */
 };
 
 /* W: the weight's type behind the ring; OFFSET: without its offset. */
-template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, bool COPIED, class Rows> DEVICE void norm_backward_anew(const norm_backward_params &p) {
+template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, bool COPIED, class Rows>
+DEVICE void norm_backward_anew(const norm_backward_params &p) {
     using weight = norm_ring_weight<T, W, Rows>;
     using terms = norm_ring_terms<CENTERED, OFFSET, weight, Rows>;
     using sums_of = norm_ring_sums<CENTERED>;
     using sums = typename sums_of::type;
     constexpr int ITEMS = Rows::ITEMS, FEWEST = CENTERED || CHUNKS == 2 ? 1 : CHUNKS;
     const simt_rows from[3] = { p.dy, p.h, p.dresidual };
-    using saved_of = typename nth_type<COPIED, norm_ring_loaded<CENTERED>, norm_ring_copied<CENTERED, Rows::WARPS>>::type;
+    using saved_of =
+        typename nth_type<COPIED, norm_ring_loaded<CENTERED>, norm_ring_copied<CENTERED, Rows::WARPS>>::type;
     using rest_of = typename nth_type<Rows::TENSORS == 3, norm_ring_bare<Rows>, norm_ring_residual<Rows>>::type;
     using state = typename saved_of::state;
     saved_of saved(p);
@@ -236,7 +252,10 @@ template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, bool COPIED,
                     const terms t(r, v, r.stage, s, offset);
                     float dx[ITEMS];
 #pragma unroll
-                    for (int k = 0; k < ITEMS; k++) dx[k] = fused(-t.hat[k], means.b, CENTERED ? fused(t.dy[k], t.w[k], -means.a) : t.dy[k] * t.w[k]) * s.rstd;
+                    for (int k = 0; k < ITEMS; k++)
+                        dx[k] =
+                            fused(-t.hat[k], means.b, CENTERED ? fused(t.dy[k], t.w[k], -means.a) : t.dy[k] * t.w[k]) *
+                            s.rstd;
                     rest.finish(r, v, dx);
                     r.template put<T>(r.template mine<T>(p.dx), v, dx);
                     r.refill(v);
@@ -248,7 +267,8 @@ template <bool CENTERED, class T, class W, bool OFFSET, int CHUNKS, bool COPIED,
 }
 
 /* FEWEST: chunks that a warp does at least. Where all are full, a question for each row costs rms_norm 8 to 10 %. */
-template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE, int FEWEST> DEVICE void norm_backward_kept(const norm_backward_params &p) {
+template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE, int FEWEST>
+DEVICE void norm_backward_kept(const norm_backward_params &p) {
     using rows = ring<CHUNKS, THREADS, WHOLE, RING_THREE, T, T>;
     using chunk = held<T, rows::ITEMS>;
     const simt_rows from[2] = { p.dy, p.h };
@@ -257,7 +277,8 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE, int FEWES
     float weight[CHUNKS][rows::ITEMS];
 #pragma unroll
     for (int v = 0; v < CHUNKS; v++) {
-        const chunk w = p.weight.data ? r.template read<T>((const typename T::bits *)p.weight.data + r.first, v) : chunk{};
+        const chunk w =
+            p.weight.data ? r.template read<T>((const typename T::bits *)p.weight.data + r.first, v) : chunk{};
 #pragma unroll
         for (int k = 0; k < rows::ITEMS; k++) weight[v][k] = p.weight.data ? w.get(k) + p.weight_offset : 1.0f;
     }
@@ -292,7 +313,8 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE, int FEWES
             for (int v = 0; v < chunks.COUNT; v++) {
                 float dx[rows::ITEMS];
 #pragma unroll
-                for (int k = 0; k < rows::ITEMS; k++) dx[k] = fused(-hat[v][k], c2, CENTERED ? g[v][k] - c1 : g[v][k]) * s.rstd;
+                for (int k = 0; k < rows::ITEMS; k++)
+                    dx[k] = fused(-hat[v][k], c2, CENTERED ? g[v][k] - c1 : g[v][k]) * s.rstd;
                 r.template put<T>(r.template mine<T>(p.dx), v, dx);
             }
         });
@@ -300,8 +322,9 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS, bool WHOLE, int FEWES
     norm_backward_store<CENTERED>(p, r, dweight, dbias);
 }
 
-/* Rows that are not WHOLE take any offset: they are slower anyway. Of f32 there is room for it behind the ring. layer_norm's of 16 bits, which have all registers in
- * use, are slower by 2 to 5 % with a row's mean and rstd in shared memory, and as the others are by 1 to 4. */
+/* Rows that are not WHOLE take any offset: they are slower anyway. Of f32 there is room for it behind the ring.
+ * layer_norm's of 16 bits, which have all registers in use, are slower by 2 to 5 % with a row's mean and rstd in shared
+ * memory, and as the others are by 1 to 4. */
 template <bool CENTERED, class T, int CHUNKS> DEVICE void norm_backward_anew_ring(const norm_backward_params &p) {
     constexpr bool NARROW = sizeof(typename T::bits) == 2;
     constexpr ring_way WAY = NARROW && CENTERED ? RING_SPARE : RING_NEAR;
@@ -315,7 +338,8 @@ template <bool CENTERED, class T, int CHUNKS> DEVICE void norm_backward_anew_rin
     else
         norm_backward_anew<CENTERED, T, T, false, CHUNKS, COPIED, whole>(p);
 }
-template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_backward_kept_ring(const norm_backward_params &p) {
+template <bool CENTERED, class T, int CHUNKS, int THREADS>
+DEVICE void norm_backward_kept_ring(const norm_backward_params &p) {
     if (!p.ring.whole)
         norm_backward_kept<CENTERED, T, CHUNKS, THREADS, false, 1>(p);
     else if (p.ring.part == CHUNKS * ring<CHUNKS, THREADS, true, RING_THREE, T, T>::STEP)
@@ -324,22 +348,30 @@ template <bool CENTERED, class T, int CHUNKS, int THREADS> DEVICE void norm_back
         norm_backward_kept<CENTERED, T, CHUNKS, THREADS, true, 1>(p);
 }
 
-/* Rows of one type in few blocks: of 16 bits they have 84 % of what a copy moves in the way that others have 91 to 95 %, and 88 to 92 in this, of f32 at 12288 89 and 92;
- * but f32 at 49152, in 16 blocks, 89 and 83 (H200). */
-template <bool CENTERED, class T, class R, int THREADS, int CHUNKS> DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
-    constexpr bool FEW = sizeof(typename T::bits) == sizeof(typename R::bits), MANY = !FEW || THREADS == SIMT_RING_THREADS;
+/* Rows of one type in few blocks: of 16 bits they have 84 % of what a copy moves in the way that others have 91 to 95
+ * %, and 88 to 92 in this, of f32 at 12288 89 and 92; but f32 at 49152, in 16 blocks, 89 and 83 (H200). */
+template <bool CENTERED, class T, class R, int THREADS, int CHUNKS>
+DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
+    constexpr bool FEW = sizeof(typename T::bits) == sizeof(typename R::bits),
+                   MANY = !FEW || THREADS == SIMT_RING_THREADS;
     constexpr int FEWEST = sizeof(typename T::bits) == 2 ? 2 : SIMT_RING_MOST;
-    if (!p.ring.whole) return norm_backward_anew<CENTERED, T, f32, false, CHUNKS, true, ring<CHUNKS, THREADS, false, RING_SPARE, T, R, R>>(p);
+    if (!p.ring.whole)
+        return norm_backward_anew<CENTERED, T, f32, false, CHUNKS, true,
+                                  ring<CHUNKS, THREADS, false, RING_SPARE, T, R, R>>(p);
     if constexpr (FEW)
         if (!MANY || p.ring.blocks <= FEWEST)
-            return norm_backward_anew<CENTERED, T, f32, false, CHUNKS, false, ring<CHUNKS, THREADS, true, RING_THREE, T, R, R>>(p);
-    if constexpr (MANY) norm_backward_anew<CENTERED, T, f32, false, CHUNKS, true, ring<CHUNKS, THREADS, true, RING_SPARE, T, R, R>>(p);
+            return norm_backward_anew<CENTERED, T, f32, false, CHUNKS, false,
+                                      ring<CHUNKS, THREADS, true, RING_THREE, T, R, R>>(p);
+    if constexpr (MANY)
+        norm_backward_anew<CENTERED, T, f32, false, CHUNKS, true, ring<CHUNKS, THREADS, true, RING_SPARE, T, R, R>>(p);
 }
 
-/* The sums over blocks by 32 threads for each of 32 columns, which ask for several parts at a time, if all thread blocks are held at once: gradients at 1600 to 4096 gained 1.1 to 2 us of
- * 33 by it, and lost up to 20 of 230 at 65536, in 16 rounds (H200). */
+/* The sums over blocks by 32 threads for each of 32 columns, which ask for several parts at a time, if all thread
+ * blocks are held at once: gradients at 1600 to 4096 gained 1.1 to 2 us of 33 by it,
+ * and lost up to 20 of 230 at 65536, in 16 rounds (H200). */
 template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) {
-    const int64_t blocks = (both.sum[0].n + COLUMNS_FINISH - 1) / COLUMNS_FINISH, which = block_index() / blocks, block = block_index() - which * blocks;
+    const int64_t blocks = (both.sum[0].n + COLUMNS_FINISH - 1) / COLUMNS_FINISH, which = block_index() / blocks,
+                  block = block_index() - which * blocks;
     const columns_params &p = both.sum[which];
     enum { AT_ONCE = 8, LINES = COLUMNS_FINISH };
     SHARED float part[LINES][COLUMNS_FINISH + 1];
@@ -350,7 +382,8 @@ template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) 
     for (int64_t b = line; b < p.blocks && first + column < p.n; b += AT_ONCE * LINES) {
         float x[AT_ONCE];
 #pragma unroll
-        for (int i = 0; i < AT_ONCE; i++) x[i] = b + i * LINES < p.blocks ? p.partial[(b + i * LINES) * p.n + first + column] : 0.0f;
+        for (int i = 0; i < AT_ONCE; i++)
+            x[i] = b + i * LINES < p.blocks ? p.partial[(b + i * LINES) * p.n + first + column] : 0.0f;
 #pragma unroll
         for (int i = 0; i < AT_ONCE; i++) sum += x[i];
     }
@@ -375,13 +408,16 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     ENTRY(op##_finish_deep_##T, NORM_DEEP_THREADS, norm_finish_params) { norm_finish_deep<T>(p); } \
     ENTRY(op##_finish_each_##T, SIMT_THREADS, norm_finish_params) { norm_finish_each<T>(p); }
 
-/* Entries <op>_ring_<T>_<chunks of a block>, and <op>_ring_full_<T>_<R>_<chunks>, of rows with a gradient of the residual, of type R, or dropout. */
+/* Entries <op>_ring_<T>_<chunks of a block>, and <op>_ring_full_<T>_<R>_<chunks>, of rows with a gradient of the
+ * residual, of type R, or dropout. */
 #define NORM_BACKWARD_KEPT(op, CENTERED, T, CHUNKS, THREADS, VARIANT) \
     ENTRY_ASKING(op##_ring_##T##_##VARIANT, THREADS, SIMT_RING_THREADS / THREADS, norm_backward_params) { \
         norm_backward_kept_ring<CENTERED, T, CHUNKS, THREADS>(p); \
     }
 #define NORM_BACKWARD_ANEW(op, CENTERED, T, CHUNKS, VARIANT) \
-    ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { norm_backward_anew_ring<CENTERED, T, CHUNKS>(p); }
+    ENTRY_HELD(op##_ring_##T##_##VARIANT, SIMT_RING_THREADS, 1, norm_backward_params) { \
+        norm_backward_anew_ring<CENTERED, T, CHUNKS>(p); \
+    }
 #define NORM_BACKWARD_FULL(op, CENTERED, T, R, THREADS, CHUNKS, VARIANT) \
     ENTRY_HELD(op##_ring_full_##T##_##R##_##VARIANT, THREADS, SIMT_RING_HELD(THREADS), norm_backward_params) { \
         norm_backward_full_ring<CENTERED, T, R, THREADS, CHUNKS>(p); \
@@ -391,7 +427,8 @@ template <class S> DEVICE void norm_finish_each(const norm_finish_params &both) 
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 256, 2, 512) \
     NORM_BACKWARD_FULL(op, CENTERED, T, T, 512, 2, 1024)
 
-/* Entries <op>_fit_<T>_<columns>, of whole rows in registers by groups that they fill, and <op>_fit_ragged_<T>_<columns>, of those that begin anywhere. */
+/* Entries <op>_fit_<T>_<columns>, of whole rows in registers by groups that they fill, and
+ * <op>_fit_ragged_<T>_<columns>, of those that begin anywhere. */
 #define NORM_BACKWARD_FIT(op, CENTERED, T, G, COLUMNS) \
     ENTRY_ASKING(op##_fit_##T##_##COLUMNS, row_threads(G), NORM_FIT_BLOCKS(CENTERED, G), norm_backward_params) { \
         static_assert(G * NORM_FIT_ITEMS == COLUMNS, "its name"); \

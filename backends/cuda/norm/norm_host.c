@@ -4,7 +4,7 @@
 
 #include "backends/cuda/core/shared.h"
 
-/* ------------------------------------------------------------------------------------------------- rows that fill a group's registers */
+/* ------------------------------------------------------------------------------- rows that fill a group's registers */
 
 const norm_fit *norm_fit_among(int64_t n, int count, const norm_fit *fits) {
     for (int i = 0; i < count && n % NORM_FIT_ITEMS == 0; i++)
@@ -18,38 +18,46 @@ static bool sums(const trine_call *call) {
     return norm_given(call, op->residual) || norm_given(call, op->residual_out);
 }
 
-/* Groups of row.h, whose threads have four vectors each, would have room for a third to all of the columns again, of which nothing is on its way. On an H100 that
- * costs up to 37 % below 512 columns and up to 10 at 513 to 768; above, only rows with dropout and nothing added lose, up to 30. Of f32 enough is on its way
- * beyond 512. */
+/* Groups of row.h, whose threads have four vectors each, would have room for a third to all of the columns again, of
+ * which nothing is on its way. On an H100 that costs up to 37 % below 512 columns and up to 10 at 513 to 768; above,
+ * only rows with dropout and nothing added lose, up to 30. Of f32 enough is on its way beyond 512. */
 static const norm_fit *fit_of(const trine_call *call) {
     enum { WIDE = 512 };
     static const norm_fit fits[] = {
-        { .least = 0, .size = 8, .vectors = 1 },     { .least = 64, .size = 8, .vectors = 2 },    { .least = 128, .size = 8, .vectors = 3 },
-        { .least = 256, .size = 32, .vectors = 2 },  { .least = 512, .size = 32, .vectors = 3 },  { .least = 1024, .size = 32, .vectors = 5 },
-        { .least = 1280, .size = 64, .vectors = 3 }, { .least = 1536, .size = 32, .vectors = 7 }, { .least = 1792, .size = 64, .vectors = 5 },
+        { .least = 0, .size = 8, .vectors = 1 },     { .least = 64, .size = 8, .vectors = 2 },
+        { .least = 128, .size = 8, .vectors = 3 },   { .least = 256, .size = 32, .vectors = 2 },
+        { .least = 512, .size = 32, .vectors = 3 },  { .least = 1024, .size = 32, .vectors = 5 },
+        { .least = 1280, .size = 64, .vectors = 3 }, { .least = 1536, .size = 32, .vectors = 7 },
+        { .least = 1792, .size = 64, .vectors = 5 },
     };
     const int64_t n = call->dim[NORM_DIM_N];
     const bool wide = call->type[NORM_TYPE_T] == TRINE_F32 || (call->type[NORM_TYPE_R] == TRINE_F32 && sums(call));
     return wide && n > WIDE ? NULL : norm_fit_among(n, sizeof fits / sizeof fits[0], fits);
 }
 
-const char *norm_refuse_fit(const trine_call *call) { return fit_of(call) == NULL ? "no group has just room for a row" : NULL; }
+const char *norm_refuse_fit(const trine_call *call) {
+    return fit_of(call) == NULL ? "no group has just room for a row" : NULL;
+}
 
 /* Rows that begin anywhere go by groups of as many threads, whose sums are the same. */
 trine_status norm_launch_fit(const trine_call *call) {
     const norm_fit *fit = fit_of(call);
     const norm_params p = norm_params_of(call);
-    const simt_function whole = { .step = "fit", .type = { call->type[NORM_TYPE_T] }, .variant = norm_fit_columns(fit) };
+    const simt_function whole = { .step = "fit",
+                                  .type = { call->type[NORM_TYPE_T] },
+                                  .variant = norm_fit_columns(fit) };
     const simt_function ragged = { .ragged = true, .type = { call->type[NORM_TYPE_T] }, .variant = fit->size };
     const simt_group group = simt_group_of(p.rows, p.n, NORM_FIT_ITEMS, 1, &fit->size);
     const int threads = NORM_FIT_THREADS(fit->size);
-    if (simt_rows_whole(call, NORM_DIM_N)) return simt_launch(call, &whole, simt_blocks(p.rows, threads / fit->size), threads, &p, sizeof p);
+    if (simt_rows_whole(call, NORM_DIM_N))
+        return simt_launch(call, &whole, simt_blocks(p.rows, threads / fit->size), threads, &p, sizeof p);
     return simt_launch(call, &ragged, group.blocks, group.threads, &p, sizeof p);
 }
 
-/* ---------------------------------------------------------------------------------------------------------- rows in shared memory */
+/* -------------------------------------------------------------------------------------------- rows in shared memory */
 
-/* What a row is there: as it is; with its elements dropped where they are, of 16 bits and by words whose numbers have 32 bits; or as f32, the sum that is made of it. */
+/* What a row is there: as it is; with its elements dropped where they are, of 16 bits and by words whose numbers have
+ * 32 bits; or as f32, the sum that is made of it. */
 typedef enum row_kind { PLAIN, DROPPED, SUM } row_kind;
 
 static row_kind kind_of(const trine_call *call, const norm_params *p) {
@@ -61,9 +69,10 @@ static row_kind kind_of(const trine_call *call, const norm_params *p) {
     return words && trine_dtype_size(call->type[NORM_TYPE_T]) == 2 ? DROPPED : SUM;
 }
 
-/* The blocks that hold a row, or two of a block, which share what is read of the weight, if those are enough for the device; with a mean, one row with dropout is
- * faster than two. NULL: registers hold the row as fast. On an H100 they do up to 4096 elements, within 3 % but of f32 at 1024 (6), and of sums up to 16384; beyond,
- * they lose up to 26 % at 9,208, and a row that a block's registers do not hold takes 1.6 to 3.6 times as long. */
+/* The blocks that hold a row, or two of a block, which share what is read of the weight, if those are enough for the
+ * device; with a mean, one row with dropout is faster than two. NULL: registers hold the row as fast. On an H100 they
+ * do up to 4096 elements, within 3 % but of f32 at 1024 (6), and of sums up to 16384; beyond, they lose up to 26 % at
+ * 9,208, and a row that a block's registers do not hold takes 1.6 to 3.6 times as long. */
 static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_params *p) {
     enum { LEAST = 4096, LEAST_SUM = 16384 };
     const norm_op *op = call->self;
@@ -76,7 +85,8 @@ static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_pa
     }
     const bool factors = norm_given(call, op->weight) || norm_given(call, op->bias), dropped = kind == DROPPED;
     for (p->block_rows = factors && !(dropped && op->mean >= 0) ? 2 : 1; p->block_rows > 0; p->block_rows--) {
-        const cuda_shape_range range = { CUDA_SHAPE_128, dropped || p->block_rows > 1 ? CUDA_SHAPE_256 + 1 : CUDA_SHAPES, cluster,
+        const cuda_shape_range range = { CUDA_SHAPE_128,
+                                         dropped || p->block_rows > 1 ? CUDA_SHAPE_256 + 1 : CUDA_SHAPES, cluster,
                                          p->block_rows * (int64_t)trine_dtype_size(call->type[NORM_TYPE_T]) };
         const cuda_shape *shape = cuda_shape_for(call, NORM_DIM_N, &range, &p->part);
         if (shape != NULL && (p->block_rows == 1 || p->rows * p->part.blocks >= simt_units(call))) return shape;
@@ -86,7 +96,9 @@ static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_pa
 
 const char *norm_refuse_shared(const trine_call *call) {
     norm_params p = norm_params_of(call);
-    return shape_of(call, kind_of(call, &p), &p) == NULL ? "registers hold a row as fast, or a cluster's shared memory does not" : NULL;
+    return shape_of(call, kind_of(call, &p), &p) == NULL
+               ? "registers hold a row as fast, or a cluster's shared memory does not"
+               : NULL;
 }
 
 trine_status norm_launch_shared(const trine_call *call) {
@@ -97,5 +109,6 @@ trine_status norm_launch_shared(const trine_call *call) {
     if (kind == DROPPED) p.eps = (float)(p.eps / ((double)p.dropout.scale * p.dropout.scale));
     p.ahead = cuda_ahead_of_parts(call, ((const norm_op *)call->self)->x, shape);
     const trine_dtype other = kind == SUM ? call->type[NORM_TYPE_R] : TRINE_NONE;
-    return cuda_launch_parts(call, steps[kind], other, shape, NORM_DIM_N, &p.part, simt_blocks(p.rows, p.block_rows), &p, sizeof p);
+    return cuda_launch_parts(call, steps[kind], other, shape, NORM_DIM_N, &p.part, simt_blocks(p.rows, p.block_rows),
+                             &p, sizeof p);
 }

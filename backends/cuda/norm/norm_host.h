@@ -28,12 +28,12 @@ trine_status norm_backward_launch_fit(const trine_call *call);
       .launch = norm_backward_launch_ring, \
       .self = &(op) }, \
     { \
-        .name = SIMT_NAME "_fit", .refuse = norm_backward_refuse_fit, .workspace = norm_backward_workspace_fit, .launch = norm_backward_launch_fit, \
-        .self = &(op) \
+        .name = SIMT_NAME "_fit", .refuse = norm_backward_refuse_fit, .workspace = norm_backward_workspace_fit, \
+        .launch = norm_backward_launch_fit, .self = &(op) \
     }
 
-/* The first of `count` groups that holds rows of n columns, if those are whole vectors; NULL: none. Rows that begin anywhere have it too, since sums must not
- * depend on that. */
+/* The first of `count` groups that holds rows of n columns, if those are whole vectors; NULL: none. Rows that begin
+ * anywhere have it too, since sums must not depend on that. */
 const norm_fit *norm_fit_among(int64_t n, int count, const norm_fit *fits);
 
 #endif

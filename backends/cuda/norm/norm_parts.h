@@ -29,8 +29,8 @@ template <bool CENTERED> struct norm_part_sum {
         for (int j = 0; j < Part::ITEMS; j++) squares[j] = fused(h[j], h[j], squares[j]);
     }
 };
-/* Or what they are beside the mean of its first few, and the squares of that, so that one pass suffices: of an element that is by far the largest that mean has an
- * eighth or a quarter. */
+/* Or what they are beside the mean of its first few, and the squares of that, so that one pass suffices: of an element
+ * that is by far the largest that mean has an eighth or a quarter. */
 template <> struct norm_part_sum<true> {
     float origin = 0;
     two even = {}, odd = {};
@@ -53,14 +53,16 @@ template <> struct norm_part_sum<true> {
 struct norm_part_whole {
     template <class Part> DEVICE void drop(const Part &, int, int) const {}
 };
-/* Or elements of rows of 16 bits, where they are: of matrices of up to 2^35, whose blocks of words have numbers of 32 bits. */
+/* Or elements of rows of 16 bits, where they are: of matrices of up to 2^35,
+ * whose blocks of words have numbers of 32 bits. */
 template <int ROWS> struct norm_part_dropped {
     const simt_dropout &d;
     uint32_t first[ROWS];
     template <class Part> DEVICE void drop(const Part &part, int i, int k) const {
         typename Part::own x = part.get(i, k);
-        dropout_each<Part::ITEMS>(d, dropout_words(first[k]), part.column(i),
-                                  [&](int j, uint32_t word) { mask_unless(word, d.last, x.word[j / 2], j % 2 ? 0xffffu : 0xffff0000u); });
+        dropout_each<Part::ITEMS>(d, dropout_words(first[k]), part.column(i), [&](int j, uint32_t word) {
+            mask_unless(word, d.last, x.word[j / 2], j % 2 ? 0xffffu : 0xffff0000u);
+        });
         part.keep(i, x, k);
     }
 };
@@ -86,9 +88,11 @@ DEVICE float norm_part_corrected(float x, float y, float &lost) {
     return sum;
 }
 
-/* Of a block's parts, by what its threads have summed: their means, of which rounding lost `lost`, and the sums of squares of what is left without them. */
+/* Of a block's parts, by what its threads have summed: their means, of which rounding lost `lost`, and the sums of
+ * squares of what is left without them. */
 template <int G, int ROWS>
-DEVICE of_rows<two, ROWS> norm_part_moments(const norm_part_sum<true> (&sum)[ROWS], float count, float inverse, float (&lost)[ROWS]) {
+DEVICE of_rows<two, ROWS> norm_part_moments(const norm_part_sum<true> (&sum)[ROWS], float count, float inverse,
+                                            float (&lost)[ROWS]) {
     of_rows<float, ROWS> first;
     of_rows<two, ROWS> sums;
 #pragma unroll
@@ -108,7 +112,8 @@ DEVICE of_rows<two, ROWS> norm_part_moments(const norm_part_sum<true> (&sum)[ROW
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         const float shift = sums.v[k].a * inverse, mean = first.v[k];
-        sums.v[k] = { norm_part_corrected(mean, magnitude(mean) < infinity() ? shift : 0.0f, lost[k]), fused(-shift, sums.v[k].a, sums.v[k].b) };
+        sums.v[k] = { norm_part_corrected(mean, magnitude(mean) < infinity() ? shift : 0.0f, lost[k]),
+                      fused(-shift, sums.v[k].a, sums.v[k].b) };
     }
     return sums;
 }
@@ -118,7 +123,8 @@ template <class R> DEVICE uint32_t norm_part_no_residual(const norm_params &p) {
     return p.dropout.p > 0 ? 0 : sizeof(typename R::bits) == 4 ? 0x80000000u : 0x80008000u;
 }
 
-/* The thread's pieces of a row of the residual, of type R, and with it of x: two of the former are asked for ahead, and the second-level cache for all. */
+/* The thread's pieces of a row of the residual, of type R, and with it of x: two of the former are asked for ahead, and
+ * the second-level cache for all. */
 template <class T, class R, class Part, int ITEMS = Part::ITEMS> struct norm_part_residual {
     using piece = held<R, ITEMS>;
     enum { AHEAD = 2 };
@@ -150,15 +156,17 @@ template <class T, class R, class Part> struct norm_part_residual<T, R, Part, 8>
     const Part &part;
 
     DEVICE norm_part_residual(const Part &row_part, const norm_params &p, int64_t row) : part(row_part) {
-        part.template ask_both<R>(row_at<T>(p.x, row), p.residual.data ? row_at<R>(p.residual, row) : NULL, norm_part_no_residual<R>(p));
+        part.template ask_both<R>(row_at<T>(p.x, row), p.residual.data ? row_at<R>(p.residual, row) : NULL,
+                                  norm_part_no_residual<R>(p));
     }
     DEVICE piece take(int i) const { return part.template come<R, 1>(i); }
 };
 
-/* h = dropout(x) + residual in place of x, once that is there, and its sum; Add(h, x, i) adds to a piece of the residual what dropout leaves of one of x. */
+/* h = dropout(x) + residual in place of x, once that is there, and its sum; Add(h, x, i) adds to a piece of the
+ * residual what dropout leaves of one of x. */
 template <bool CENTERED, class T, class R, class Part, class Add>
-DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<T, R, Part> &residual, norm_part_sum<CENTERED> &sum,
-                          const Add &add) {
+DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<T, R, Part> &residual,
+                          norm_part_sum<CENTERED> &sum, const Add &add) {
     typename R::bits *to = row_at<R>(p.residual_out, row);
     keep_address(to);
     const bool stored = p.residual_out.data;
@@ -176,7 +184,8 @@ DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, n
 }
 /* One loop where words are alike, without a question in it, and one for all else. */
 template <bool CENTERED, class T, class R, class Part>
-DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<T, R, Part> &residual, norm_part_sum<CENTERED> &sum) {
+DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, norm_part_residual<T, R, Part> &residual,
+                          norm_part_sum<CENTERED> &sum) {
     using sums = float[Part::ITEMS];
     using piece = typename Part::piece;
     dropout_words words(row * p.n, (uint32_t)p.n);
@@ -184,23 +193,27 @@ DEVICE void norm_part_add(const Part &part, const norm_params &p, int64_t row, n
     keep_number(words.high);
     if (Part::whole && p.dropout.p > 0 && words.alike) {
         norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](sums &h, const piece &x, int i) {
-            dropout_each<Part::ITEMS>(p.dropout, words, part.column(i),
-                                      [&](int k, uint32_t word) { add_product_if(word, p.dropout.last, h[k], x.get(k), p.dropout.scale); });
+            dropout_each<Part::ITEMS>(p.dropout, words, part.column(i), [&](int k, uint32_t word) {
+                add_product_if(word, p.dropout.last, h[k], x.get(k), p.dropout.scale);
+            });
         });
         return;
     }
     const bool dropped = p.dropout.p > 0;
     const float scale = dropped ? p.dropout.scale : 1.0f;
     norm_part_add<CENTERED, T, R>(part, p, row, residual, sum, [&](sums &h, const piece &x, int i) {
-        const uint32_t bits = dropped ? kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i))) : UINT32_MAX;
+        const uint32_t bits =
+            dropped ? kept<Part::ITEMS, Part::whole>(p.dropout, (uint64_t)(row * p.n + part.column(i))) : UINT32_MAX;
 #pragma unroll
         for (int k = 0; k < Part::ITEMS; k++) h[k] = bits >> k & 1 ? fused(x.get(k), scale, h[k]) : h[k];
     });
 }
 
-/* y = (h - mean) rstd (weight + offset) + bias, of which a part need not be. W: the type of the weight and of the bias. */
+/* y = (h - mean) rstd (weight + offset) + bias, of which a part need not be.
+ * W: the type of the weight and of the bias. */
 template <bool CENTERED, bool PLAIN, class T, class W, int ROWS, class Part>
-DEVICE void norm_part_write(const Part &part, const norm_params &p, typename T::bits *const (&y)[ROWS], const norm_statistics (&s)[ROWS]) {
+DEVICE void norm_part_write(const Part &part, const norm_params &p, typename T::bits *const (&y)[ROWS],
+                            const norm_statistics (&s)[ROWS]) {
     using piece = typename Part::piece;
     using factors = held<W, Part::ITEMS>;
     constexpr int PER_WORD = piece::PER_WORD;
@@ -216,7 +229,9 @@ DEVICE void norm_part_write(const Part &part, const norm_params &p, typename T::
             float w[PER_WORD], b[PER_WORD], h[ROWS][PER_WORD];
 #pragma unroll
             for (int j = 0; j < PER_WORD; j++) {
-                w[j] = PLAIN ? weight.get(word * PER_WORD + j) : p.weight.data ? weight.get(word * PER_WORD + j) + p.weight_offset : 1.0f;
+                w[j] = PLAIN           ? weight.get(word * PER_WORD + j)
+                       : p.weight.data ? weight.get(word * PER_WORD + j) + p.weight_offset
+                                       : 1.0f;
                 b[j] = bias.get(word * PER_WORD + j);
             }
 #pragma unroll
@@ -248,8 +263,8 @@ template <int LANES> DEVICE void norm_part_spread(norm_statistics (&s)[2], const
 
 /* The statistics of a block's rows, each by as many lanes as a cluster may have blocks. */
 template <int G, int ROWS, class Part>
-DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const row_blocks &blocks, const norm_part_sum<true> (&sum)[ROWS],
-                                 norm_statistics (&s)[ROWS]) {
+DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const row_blocks &blocks,
+                                 const norm_part_sum<true> (&sum)[ROWS], norm_statistics (&s)[ROWS]) {
     /* Chan, Golub and LeVeque 1983: parts of so many elements, by their means. */
     float losses[ROWS];
     const of_rows<two, ROWS> own = norm_part_moments<G>(sum, (float)part.count(), reciprocal((float)part.n), losses);
@@ -265,17 +280,19 @@ DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const r
         const float count = (float)(rest < 0 ? 0 : rest < p.part.length ? rest : p.part.length);
         of_row.mean = group_sum<blocks.MOST>(their.a * count * p.inverse);
         const float shift = group_sum<blocks.MOST>(count > 0 ? (their.a - of_row.mean) * count : 0.0f) * p.inverse;
-        if (magnitude(of_row.mean) < infinity()) of_row.mean = norm_part_corrected(of_row.mean, shift, lost); /* near the mean by some roundings, then by one */
+        /* near the mean by some roundings, then by one */
+        if (magnitude(of_row.mean) < infinity()) of_row.mean = norm_part_corrected(of_row.mean, shift, lost);
         const float apart = count > 0 ? their.a - of_row.mean : 0.0f;
         squares = fused(apart * apart, count, squares);
     }
     of_row.rstd = reciprocal_root(fused(group_sum<blocks.MOST>(squares), p.inverse, p.eps));
-    of_row.lift = fused(-of_row.mean, of_row.rstd, -lost * of_row.rstd); /* rounded once, which is what the bound has for the rounding of the mean */
+    /* rounded once, which is what the bound has for the rounding of the mean */
+    of_row.lift = fused(-of_row.mean, of_row.rstd, -lost * of_row.rstd);
     norm_part_spread<blocks.MOST>(s, of_row);
 }
 template <int G, int ROWS, class Part>
-DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_blocks &blocks, const norm_part_sum<false> (&sum)[ROWS],
-                                 norm_statistics (&s)[ROWS]) {
+DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_blocks &blocks,
+                                 const norm_part_sum<false> (&sum)[ROWS], norm_statistics (&s)[ROWS]) {
     of_rows<float, ROWS> squares;
 #pragma unroll
     for (int k = 0; k < ROWS; k++) squares.v[k] = sum[k].squares.total();
@@ -286,7 +303,8 @@ DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_b
 }
 
 template <class Part, int ROWS>
-DEVICE void norm_part_save(const Part &part, const norm_params &p, const int64_t (&row)[ROWS], const norm_statistics (&s)[ROWS], float scale = 1.0f) {
+DEVICE void norm_part_save(const Part &part, const norm_params &p, const int64_t (&row)[ROWS],
+                           const norm_statistics (&s)[ROWS], float scale = 1.0f) {
     if (thread_index() != 0 || part.first != 0) return;
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
@@ -296,7 +314,8 @@ DEVICE void norm_part_save(const Part &part, const norm_params &p, const int64_t
 }
 
 /* Two rows of a block share what is read of the weight and of the bias. */
-template <bool CENTERED, bool DROP, class T, class Part, int G, int ROWS> DEVICE void norm_parts_of(const norm_params &p) {
+template <bool CENTERED, bool DROP, class T, class Part, int G, int ROWS>
+DEVICE void norm_parts_of(const norm_params &p) {
     const Part part(p.part, p.n);
     int64_t row[ROWS];
     const void *x[ROWS];
@@ -337,11 +356,15 @@ template <bool CENTERED, bool DROP, class T, class Part, int G> DEVICE void norm
     else
         norm_parts_of<CENTERED, DROP, T, Part, G, 1>(p);
 }
-template <class T, class Part, int G> DEVICE void rms_norm_parts(const norm_params &p) { norm_parts<false, false, T, Part, G>(p); }
-template <class T, class Part, int G> DEVICE void layer_norm_parts(const norm_params &p) { norm_parts<true, false, T, Part, G>(p); }
+template <class T, class Part, int G> DEVICE void rms_norm_parts(const norm_params &p) {
+    norm_parts<false, false, T, Part, G>(p);
+}
+template <class T, class Part, int G> DEVICE void layer_norm_parts(const norm_params &p) {
+    norm_parts<true, false, T, Part, G>(p);
+}
 
-/* Rows with a residual of type R, dropout or a weight of another type: h is made once, as f32, in shared memory. Pieces are of 16 bytes of R, lest stores have
- * gaps. */
+/* Rows with a residual of type R, dropout or a weight of another type: h is made once, as f32, in shared memory. Pieces
+ * are of 16 bytes of R, lest stores have gaps. */
 template <bool CENTERED, class T, class R, int G, int HELD, bool WHOLE> DEVICE void norm_full(const norm_params &p) {
     using part_of = row_part<T, G, HELD, WHOLE, f32, 16 / (int)sizeof(typename R::bits)>;
     const part_of part(p.part, p.n);
@@ -368,14 +391,19 @@ template <bool CENTERED, class T, class R, int G, int HELD, bool WHOLE> DEVICE v
     ROW_PART_SHAPE(op, norm_params, op##_parts, bf16, G, HELD) \
     ROW_PART_SHAPE(op, norm_params, op##_parts, f16, G, HELD)
 
-/* The entries <op>_drop[_ragged]_<T>_<held>: of rows of 16 bits with dropout and nothing added to them, of a length that is a multiple of 8. `eps` is divided by the square of dropout's scale, so that what
- * is left needs no scale. */
+/* The entries <op>_drop[_ragged]_<T>_<held>: of rows of 16 bits with dropout and nothing added to them, of a length
+ * that is a multiple of 8. `eps` is divided by the square of dropout's scale, so that what is left needs no scale. */
 #define NORM_DROP(op, CENTERED, T, G, HELD) \
-    ENTRY_ASKING(op##_drop_##T##_##HELD, G, HELD, norm_params) { norm_parts<CENTERED, true, T, row_part<T, G, HELD, true>, G>(p); } \
-    ENTRY_HELD(op##_drop_ragged_##T##_##HELD, G, HELD, norm_params) { norm_parts<CENTERED, true, T, row_part<T, G, HELD, false>, G>(p); }
+    ENTRY_ASKING(op##_drop_##T##_##HELD, G, HELD, norm_params) { \
+        norm_parts<CENTERED, true, T, row_part<T, G, HELD, true>, G>(p); \
+    } \
+    ENTRY_HELD(op##_drop_ragged_##T##_##HELD, G, HELD, norm_params) { \
+        norm_parts<CENTERED, true, T, row_part<T, G, HELD, false>, G>(p); \
+    }
 
-/* The entries <op>_fit_<T>_<columns>: whole rows by groups that they fill (norm_fit), of so many threads of a processor; of two and three vectors of short rows as many as registers
- * suffice for, since 896 instead of 1024, and 768 instead of 896, lose 2 to 4 % (bf16 at 128, 512 and 768). */
+/* The entries <op>_fit_<T>_<columns>: whole rows by groups that they fill (norm_fit), of so many threads of a
+ * processor; of two and three vectors of short rows as many as registers suffice for, since 896 instead of 1024, and
+ * 768 instead of 896, lose 2 to 4 % (bf16 at 128, 512 and 768). */
 #define NORM_FIT(op, T, G, V, HELD, COLUMNS) \
     ENTRY_ASKING(op##_fit_##T##_##COLUMNS, NORM_FIT_THREADS(G), HELD / NORM_FIT_THREADS(G), norm_params) { \
         static_assert(G * V * NORM_FIT_ITEMS == COLUMNS, "its name"); \
@@ -396,8 +424,12 @@ template <bool CENTERED, class T, class R, int G, int HELD, bool WHOLE> DEVICE v
 
 /* The entries <op>_full[_ragged]_<T>_<R>_<held>. */
 #define NORM_FULL(op, CENTERED, T, R) \
-    ENTRY_ASKING(op##_full_##T##_##R##_6, NORM_FULL_THREADS, 6, norm_params) { norm_full<CENTERED, T, R, NORM_FULL_THREADS, 6, true>(p); } \
-    ENTRY_HELD(op##_full_ragged_##T##_##R##_6, NORM_FULL_THREADS, 4, norm_params) { norm_full<CENTERED, T, R, NORM_FULL_THREADS, 6, false>(p); }
+    ENTRY_ASKING(op##_full_##T##_##R##_6, NORM_FULL_THREADS, 6, norm_params) { \
+        norm_full<CENTERED, T, R, NORM_FULL_THREADS, 6, true>(p); \
+    } \
+    ENTRY_HELD(op##_full_ragged_##T##_##R##_6, NORM_FULL_THREADS, 4, norm_params) { \
+        norm_full<CENTERED, T, R, NORM_FULL_THREADS, 6, false>(p); \
+    }
 #define NORM_FULLS(op, CENTERED) \
     NORM_FULL(op, CENTERED, f32, f32) \
     NORM_FULL(op, CENTERED, bf16, bf16) \

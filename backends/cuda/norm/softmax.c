@@ -10,7 +10,9 @@ static const char *refuse_shared(const trine_call *call) {
     simt_part part;
     if (p.causal) return "a mask hides much of a row";
     if (!softmax_one_matrix(&p)) return "matrices do not follow each other as rows do";
-    return cuda_shape_of(call, SOFTMAX_DIM_N, LEAST, &part) == NULL ? "registers hold a row as fast, or a cluster's shared memory does not" : NULL;
+    return cuda_shape_of(call, SOFTMAX_DIM_N, LEAST, &part) == NULL
+               ? "registers hold a row as fast, or a cluster's shared memory does not"
+               : NULL;
 }
 
 static trine_status launch_shared(const trine_call *call) {

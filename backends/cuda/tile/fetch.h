@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking the second-level cache for boxes of tensors (PTX ISA 9.0, cp.async.bulk.prefetch.tensor), a hint: also before the launch ahead has ended, which may still
- * write them, since there is one such cache for all. */
+/* Asking the second-level cache for boxes of tensors (PTX ISA 9.0, cp.async.bulk.prefetch.tensor), a hint: also before
+ * the launch ahead has ended, which may still write them, since there is one such cache for all. */
 #ifndef TRINE_TILE_FETCH_H
 #define TRINE_TILE_FETCH_H
 

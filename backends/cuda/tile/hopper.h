@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions that sm_90a adds for tiles (PTX ISA 9.0): copies of boxes of tensors, products of warpgroups, more of clusters and of barriers. */
+/* The instructions that sm_90a adds for tiles (PTX ISA 9.0): copies of boxes of tensors, products of warpgroups, more
+ * of clusters and of barriers. */
 #ifndef TRINE_TILE_HOPPER_H
 #define TRINE_TILE_HOPPER_H
 
@@ -21,23 +22,30 @@ DEVICE bool elected() {
 template <int N> DEVICE void registers_fewer() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
 template <int N> DEVICE void registers_more() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
 
-/* ------------------------------------------------------------------------------------------------------------------ clusters */
+/* --------------------------------------------------------------------------------------------------------- clusters */
 
 DEVICE int cluster_size() {
     uint32_t size;
     asm volatile("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
     return (int)size;
 }
-DEVICE void shared_store(uint32_t address, uint32_t x) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(x) : "memory"); }
+DEVICE void shared_store(uint32_t address, uint32_t x) {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(x) : "memory");
+}
 DEVICE void shared_store(uint32_t address, uint32_t x, uint32_t y) {
     asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(address), "r"(x), "r"(y) : "memory");
 }
 DEVICE void shared_store_piece(uint32_t address, const packed<uint32_t, 4> &x) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]), "r"(x.v[3]) : "memory");
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]),
+                 "r"(x.v[3])
+                 : "memory");
 }
 DEVICE packed<uint32_t, 4> shared_load_piece(uint32_t address) {
     packed<uint32_t, 4> x;
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3]) : "r"(address) : "memory");
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x.v[0]), "=r"(x.v[1]), "=r"(x.v[2]), "=r"(x.v[3])
+                 : "r"(address)
+                 : "memory");
     return x;
 }
 DEVICE void shared_load(uint32_t address, uint32_t &x, uint32_t &y) {
@@ -45,49 +53,64 @@ DEVICE void shared_load(uint32_t address, uint32_t &x, uint32_t &y) {
 }
 /* 16 bytes of global memory, without a branch. */
 DEVICE void store_piece_if(bool yes, void *to, const packed<uint32_t, 4> &x) {
-    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n@p st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"((int)yes), "l"(to), "r"(x.v[0]), "r"(x.v[1]),
-                 "r"(x.v[2]), "r"(x.v[3])
-                 : "memory");
+    asm volatile(
+        "{\n.reg .pred p;\nsetp.ne.b32 p, %0, 0;\n@p st.global.v4.b32 [%1], {%2, %3, %4, %5};\n}" ::"r"((int)yes),
+        "l"(to), "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]), "r"(x.v[3])
+        : "memory");
 }
-/* Four matrices of 8 by 8 elements of 16 bits, each thread having two of row t%32/4 from column t%4*2 on. Row l%8 of matrix l/8 becomes the 16 bytes at lane l's
- * address. */
+/* Four matrices of 8 by 8 elements of 16 bits, each thread having two of row t%32/4 from column t%4*2 on. Row l%8 of
+ * matrix l/8 becomes the 16 bytes at lane l's address. */
 DEVICE void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
+                 "r"(c), "r"(d)
+                 : "memory");
 }
 
 /* The first two of these; TURNED: row l%8 of what is stored is column l%8 of the matrix. */
 template <bool TURNED> DEVICE void store_two_matrices(uint32_t address, uint32_t a, uint32_t b) {
     if constexpr (TURNED)
-        asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
+        asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b)
+                     : "memory");
     else
-        asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b) : "memory");
+        asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b)
+                     : "memory");
 }
 /* The other way round. */
 DEVICE void load_matrices(uint32_t (&x)[4], uint32_t address) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(address) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(address)
+                 : "memory");
 }
 
 /* Some warps of the block, `threads` in all; 0 is sync_block()'s. */
-DEVICE void sync_some(int barrier, int threads) { asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+DEVICE void sync_some(int barrier, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
 
-/* ------------------------------------------------------------------------------------------------------------------ barriers */
+/* --------------------------------------------------------------------------------------------------------- barriers */
 
 /* Of any block of the cluster. */
-DEVICE void barrier_arrive(uint32_t cluster_barrier) { asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_barrier) : "memory"); }
+DEVICE void barrier_arrive(uint32_t cluster_barrier) {
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(cluster_barrier) : "memory");
+}
 
-/* -------------------------------------------------------------------------------------------------------------------- copies */
+/* ----------------------------------------------------------------------------------------------------------- copies */
 
 DEVICE void tensor_map_fetch(const tensor_map *map) { asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
 /* The box at (x, y, z) to shared memory; its bytes count for the barrier. What lies outside the tensor is 0. */
 DEVICE void copy_box(uint32_t to, const tensor_map *map, uint32_t barrier, int x, int y, int z) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::"r"(to), "l"(map),
-                 "r"(barrier), "r"(x), "r"(y), "r"(z)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5}], [%2];" ::
+            "r"(to),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+        : "memory");
 }
 /* The same to every block in `blocks`, and for its barrier. */
 DEVICE void copy_box_to(uint16_t blocks, uint32_t to, const tensor_map *map, uint32_t barrier, int x, int y, int z) {
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, %5, %6}], [%2], %3;" ::"r"(to),
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+                 "[%1, {%4, %5, %6}], [%2], %3;" ::"r"(to),
                  "l"(map), "r"(barrier), "h"(blocks), "r"(x), "r"(y), "r"(z)
                  : "memory");
 }
@@ -95,15 +118,19 @@ DEVICE void copy_box_to(uint16_t blocks, uint32_t to, const tensor_map *map, uin
 /* Shared memory written by threads is seen by the copies that one of them starts after a barrier. */
 DEVICE void copies_see() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 /* Until at most N of the thread's boxes are still to be read from shared memory. */
-template <int N> DEVICE void copy_box_out_wait() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
+template <int N> DEVICE void copy_box_out_wait() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+}
 
-/* ------------------------------------------------------------------------------------------------------------------ products */
+/* --------------------------------------------------------------------------------------------------------- products */
 
-/* Operands in shared memory are rows of 128 bytes under the 128-byte swizzle, 8 rows to 1024 bytes. Consecutive in k: rows are lanes, and 16 elements of 16
- * bits further along k are 32 bytes on. Consecutive lanes: rows are elements of k, 64 lanes to a panel; `panel` is the distance of panels. */
+/* Operands in shared memory are rows of 128 bytes under the 128-byte swizzle, 8 rows to 1024 bytes. Consecutive in k:
+ * rows are lanes, and 16 elements of 16 bits further along k are 32 bytes on. Consecutive lanes: rows are elements of
+ * k, 64 lanes to a panel; `panel` is the distance of panels. */
 DEVICE uint64_t wgmma_operand(uint32_t address, int panel) {
     enum { SWIZZLE_128 = 1 };
-    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(panel >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 | (uint64_t)SWIZZLE_128 << 62;
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(panel >> 4) << 16 | (uint64_t)(1024 >> 4) << 32 |
+           (uint64_t)SWIZZLE_128 << 62;
 }
 
 DEVICE void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -120,8 +147,9 @@ template <int N> DEVICE void wgmma_settle(int32_t (&sum)[N]) {
     for (int i = 0; i < N; i++) asm volatile("" : "+r"(sum[i])::"memory");
 }
 
-/* sum (+)= a b: 64 by N, 32 bytes of k. Thread t has, of row t/32*16 + t%32/4, columns 8j + t%4*2 and the next in sum[4j] and sum[4j + 1], and of the row 8
- * below in sum[4j + 2] and sum[4j + 3]. A_ACROSS, B_ACROSS: its lanes are consecutive (16-bit types alone). `add` 0: what was in sum does not count. */
+/* sum (+)= a b: 64 by N, 32 bytes of k. Thread t has, of row t/32*16 + t%32/4, columns 8j + t%4*2 and the next in
+ * sum[4j] and sum[4j + 1], and of the row 8 below in sum[4j + 2] and sum[4j + 3]. A_ACROSS, B_ACROSS: its lanes are
+ * consecutive (16-bit types alone). `add` 0: what was in sum does not count. */
 template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
 
 #define R4(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3"
@@ -153,7 +181,8 @@ template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
         using sum = float; \
         static DEVICE void multiply(float (&s)[COUNT], uint64_t left, uint64_t right, int add) { \
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #T "." #T " {" LIST##COUNT "}, %" #a ", %" #b ", p, 1, 1, %" #x ", %" #y ";\n}" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #T "." #T " {" LIST##COUNT \
+                         "}, %" #a ", %" #b ", p, 1, 1, %" #x ", %" #y ";\n}" \
                          : S##COUNT("+f", 0) \
                          : "l"(left), "l"(right), "r"(add), "n"((int)A_ACROSS), "n"((int)B_ACROSS)); \
         } \
@@ -163,7 +192,8 @@ template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
         using sum = int32_t; \
         static DEVICE void multiply(int32_t (&s)[COUNT], uint64_t left, uint64_t right, int add) { \
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" LIST##COUNT "}, %" #a ", %" #b ", p;\n}" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k32.s32.s8.s8 {" LIST##COUNT "}, %" #a ", %" #b \
+                                                                                              ", p;\n}" \
                          : S##COUNT("+r", 0) \
                          : "l"(left), "l"(right), "r"(add)); \
         } \
@@ -174,7 +204,8 @@ template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
         using sum = float; \
         static DEVICE void multiply(float (&s)[COUNT], uint64_t left, uint64_t right, int add) { \
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k" #K ".f32." types " {" LIST##COUNT "}, %" #a ", %" #b ", p, 1, 1;\n}" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k" #K ".f32." types " {" LIST##COUNT \
+                         "}, %" #a ", %" #b ", p, 1, 1;\n}" \
                          : S##COUNT("+f", 0) \
                          : "l"(left), "l"(right), "r"(add)); \
         } \

@@ -5,7 +5,8 @@
 
 #include "backends/simt/core/simt.h"
 
-/* A count in memory by which blocks follow each other: what a block did before it passed the turn on, by copies too, is seen by who has waited for it. */
+/* A count in memory by which blocks follow each other: what a block did before it passed the turn on, by copies too, is
+ * seen by who has waited for it. */
 DEVICE void turn_wait(const int32_t *turn, int count) {
     int now;
     do asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
@@ -20,7 +21,11 @@ DEVICE int counter_next(int32_t *counter) {
     return before;
 }
 
-DEVICE void memory_put(float *to, float x) { asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(to), "f"(x) : "memory"); }
-DEVICE void memory_add(float *to, float x) { asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to), "f"(x) : "memory"); }
+DEVICE void memory_put(float *to, float x) {
+    asm volatile("st.relaxed.gpu.global.f32 [%0], %1;" ::"l"(to), "f"(x) : "memory");
+}
+DEVICE void memory_add(float *to, float x) {
+    asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to), "f"(x) : "memory");
+}
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* More of sm_90a for tiles (PTX ISA 9.0): products whose left operand is in registers, boxes of tensors of four dimensions, turns of warpgroups. */
+/* More of sm_90a for tiles (PTX ISA 9.0): products whose left operand is in registers, boxes of tensors of four
+ * dimensions, turns of warpgroups. */
 #ifndef TRINE_TILE_ROWS_H
 #define TRINE_TILE_ROWS_H
 
@@ -7,24 +8,31 @@
 
 /* The box at (x, y, z, w) to shared memory; its bytes count for the barrier. What lies outside the tensor is 0. */
 DEVICE void copy_box(uint32_t to, const tensor_map *map, uint32_t barrier, int x, int y, int z, int w) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to), "l"(map),
-                 "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
+                 "%6}], [%2];" ::"r"(to),
+                 "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
                  : "memory");
 }
 
 /* Of the block itself. */
-DEVICE void barrier_arrive_here(uint32_t barrier) { asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory"); }
+DEVICE void barrier_arrive_here(uint32_t barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 
-DEVICE void shared_store(uint32_t address, uint16_t x) { asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(x) : "memory"); }
+DEVICE void shared_store(uint32_t address, uint16_t x) {
+    asm volatile("st.shared.b16 [%0], %1;" ::"r"(address), "h"(x) : "memory");
+}
 
 /* The value of lane 0, which the compiler then knows to be the same in all lanes. */
 DEVICE uint32_t shuffle_first(uint32_t x) { return __shfl_sync(0xffffffffu, x, 0); }
 
 /* Counts for a barrier of `threads` that others wait at by sync_some(). */
-DEVICE void arrive_some(int barrier, int threads) { asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory"); }
+DEVICE void arrive_some(int barrier, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
 
-/* sum (+)= a b as wgmma does, 64 by N, 16 elements of k. The left operand is in registers as sums are, in pairs: its columns 8j and on are sums 4j to 4j + 3.
- * The right operand's lanes are consecutive. */
+/* sum (+)= a b as wgmma does, 64 by N, 16 elements of k. The left operand is in registers as sums are, in pairs: its
+ * columns 8j and on are sums 4j to 4j + 3. The right operand's lanes are consecutive. */
 template <class T, int N> struct wgmma_rows;
 
 #define Q8(a, b, c, d, e, f, g, h) "%" #a ", %" #b ", %" #c ", %" #d ", %" #e ", %" #f ", %" #g ", %" #h
@@ -33,9 +41,12 @@ template <class T, int N> struct wgmma_rows;
 #define LIST40 T10() ", " T10(1) ", " T10(2) ", " T10(3)
 #define LIST64 LIST40 ", " T10(4) ", " T10(5) ", %60, %61, %62, %63"
 #define LIST128 \
-    LIST40 ", " T10(4) ", " T10(5) ", " T10(6) ", " T10(7) ", " T10(8) ", " T10(9) ", " T10(10) ", " T10(11) ", " Q8(120, 121, 122, 123, 124, 125, 126, 127)
+    LIST40 ", " T10(4) ", " T10(5) ", " T10(6) ", " T10(7) ", " T10(8) ", " T10(9) ", " T10(10) ", " T10(11) ", " Q8( \
+        120, 121, 122, 123, 124, 125, 126, 127)
 
-#define S8(i) "+f"(s[i]), "+f"(s[i + 1]), "+f"(s[i + 2]), "+f"(s[i + 3]), "+f"(s[i + 4]), "+f"(s[i + 5]), "+f"(s[i + 6]), "+f"(s[i + 7])
+#define S8(i) \
+    "+f"(s[i]), "+f"(s[i + 1]), "+f"(s[i + 2]), "+f"(s[i + 3]), "+f"(s[i + 4]), "+f"(s[i + 5]), "+f"(s[i + 6]), \
+        "+f"(s[i + 7])
 #define SUMS32 S8(0), S8(8), S8(16), S8(24)
 #define SUMS40 SUMS32, S8(32)
 #define SUMS64 SUMS40, S8(40), S8(48), S8(56)
@@ -46,8 +57,8 @@ template <class T, int N> struct wgmma_rows;
     template <> struct wgmma_rows<T, N> { \
         static DEVICE void multiply(float (&s)[COUNT], const uint32_t *left, uint64_t right, int add) { \
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #T "." #T " {" LIST##COUNT "}, {%" #a ", %" #b ", %" #c ", %" #d "}, %" #e \
-                                                                                                      ", p, 1, 1, 1;\n}" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #T "." #T " {" LIST##COUNT \
+                         "}, {%" #a ", %" #b ", %" #c ", %" #d "}, %" #e ", p, 1, 1, 1;\n}" \
                          : SUMS##COUNT \
                          : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right), "r"(add)); \
         } \
@@ -64,7 +75,8 @@ WGMMA_ROWS(f16, 256, 128, 128, 129, 130, 131, 132, 133)
         using sum = float; \
         static DEVICE void multiply(float (&s)[40], uint64_t left, uint64_t right, int add) { \
             asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %42, 0;\n" \
-                         "wgmma.mma_async.sync.aligned.m64n80k16.f32." #T "." #T " {" LIST40 "}, %40, %41, p, 1, 1, 0, 0;\n}" \
+                         "wgmma.mma_async.sync.aligned.m64n80k16.f32." #T "." #T " {" LIST40 \
+                         "}, %40, %41, p, 1, 1, 0, 0;\n}" \
                          : SUMS40 \
                          : "l"(left), "l"(right), "r"(add)); \
         } \

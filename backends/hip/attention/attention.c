@@ -6,15 +6,18 @@
 enum { ENOUGH = 256 };
 
 static int threads_of(const trine_call *call) {
-    return ATTENTION_THREADS((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]), attention_function(call, NULL).variant);
+    return ATTENTION_THREADS((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]),
+                             attention_function(call, NULL).variant);
 }
 
 /* With so many queries in a wave. */
 static int64_t blocks_of(const trine_call *call, int queries) {
-    return call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * simt_blocks(call->dim[ATTENTION_DIM_SQ], threads_of(call) / 64 * queries);
+    return call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] *
+           simt_blocks(call->dim[ATTENTION_DIM_SQ], threads_of(call) / 64 * queries);
 }
 
-/* More queries in a wave share what it reads of keys and values; fewer are for what would leave compute units without any. */
+/* More queries in a wave share what it reads of keys and values; fewer are for what would
+ * leave compute units without any. */
 static const char *refuse_32(const trine_call *call) {
     return ATTENTION_WIDE((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]), call->dim[ATTENTION_DIM_D])
                ? NULL
@@ -30,7 +33,8 @@ static const char *refuse_16(const trine_call *call) {
 static trine_status launch(const trine_call *call) {
     const int queries = *(const int *)call->self;
     const trine_attention_args *args = call->args;
-    attention_params p = attention_params_of(call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K, args->scale, args->softcap, args->causal, args->window);
+    attention_params p = attention_params_of(call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K, args->scale,
+                                             args->softcap, args->causal, args->window);
     p.q = attention_rows_of(call, ATTENTION_Q);
     p.k = attention_rows_of(call, ATTENTION_K);
     p.v = attention_rows_of(call, ATTENTION_V);

@@ -8,8 +8,8 @@
 
 enum { ATTENTION_WIDEST = 256 /* head */ };
 
-/* Of a block for elements of `size` bytes and heads of up to `d`: two waves on each SIMD, if half of its registers suffice a wave. And whether the forward kernel
- * has waves of 32 queries, not only of 16. */
+/* Of a block for elements of `size` bytes and heads of up to `d`: two waves on each SIMD, if half of its registers
+ * suffice a wave. And whether the forward kernel has waves of 32 queries, not only of 16. */
 #define ATTENTION_THREADS(size, d) ((size) == 2 && (d) < 256 ? 512 : 256)
 #define ATTENTION_WIDE(size, d) ((size) == 2 && (d) <= 128)
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention on CDNA devices. A wave has EDGE queries of a head, which stay in registers while tiles of keys and values pass through LDS; a block has four waves
- * or eight.
+/* attention on CDNA devices. A wave has EDGE queries of a head, which stay in registers while tiles of keys and values
+ * pass through LDS; a block has four waves or eight.
  *
- * Everything is computed turned over: scores as k q^T, so that a lane has one query's scores, four keys of every 16 or 8; and the output as v^T p^T, whose
- * second operand is then what the lane has already. Maximum, sum and rescaling are the lane's own business, and the output leaves it in vectors.
+ * Everything is computed turned over: scores as k q^T, so that a lane has one query's scores, four keys of every 16 or
+ * 8; and the output as v^T p^T, whose second operand is then what the lane has already. Maximum, sum and rescaling are
+ * the lane's own business, and the output leaves it in vectors.
  *
- * NOTES. bfloat16, heads of 128, a tile of 32 keys, waves of 32 queries: 32 matrix instructions of 32 cycles (gfx942) and about 220 others of 4, of which each
- * of the 16 scores of a lane costs 5 to 6: difference and product packed, maximum by threes, exp2, sum packed, rounding, half a permutation. Reading LDS takes
- * half of the matrix unit's time, with waves of 16 queries all of it. */
+ * NOTES. bfloat16, heads of 128, a tile of 32 keys, waves of 32 queries: 32 matrix instructions of 32 cycles (gfx942)
+ * and about 220 others of 4, of which each of the 16 scores of a lane costs 5 to 6: difference and product packed,
+ * maximum by threes, exp2, sum packed, rounding, half a permutation. Reading LDS takes half of the matrix unit's time,
+ * with waves of 16 queries all of it. */
 #include "attention_tile.h"
 
 template <class T, int D, int EDGE> struct attention_block {
@@ -15,9 +17,10 @@ template <class T, int D, int EDGE> struct attention_block {
     using own = square<EDGE>;
     using sums = typename own::sums;
     static constexpr int THREADS = ATTENTION_THREADS(sizeof(bits), D), QUERIES = THREADS / WARP * EDGE;
-    /* Two waves of a SIMD take turns where a matrix instruction takes half a chunk: where it takes a whole one, which is where memory fills LDS by itself, making weights
-     * takes longer than multiplying, and small tiles longer still. */
-    static constexpr bool TURNS = THREADS > 4 * WARP && EDGE == 32 && direct<T>::STAGES == 0;
+    /* Two waves of a SIMD take turns where a matrix instruction takes half a chunk: where it takes a whole one, which
+     * is where memory fills LDS by itself, making weights takes longer than multiplying,
+     * and small tiles longer still. */
+    static constexpr bool TURNS = THREADS > 4 * WARP &&EDGE == 32 && direct<T>::STAGES == 0;
     static constexpr int TILES = TURNS ? 3 : 1, DEPTH = TILE_BYTES / sizeof(bits);
     static constexpr int KEYS = (D < (TURNS ? 128 : 256) ? 2 : 1) * DEPTH, STRIPS = KEYS / EDGE, PARTS = D / EDGE;
     using key_tile = row_tile<T, D, KEYS, THREADS, EDGE>;
@@ -25,7 +28,8 @@ template <class T, int D, int EDGE> struct attention_block {
 
     struct lds {
         chunk k[TILES][key_tile::SIZE], v[TILES][value_tile::SIZE];
-        uint64_t infinite[THREADS][2]; /* what else a lane's o has, a bit for each element: Inf, and -Inf; NaN is both */
+        /* what else a lane's o has, a bit for each element: Inf, and -Inf; NaN is both */
+        uint64_t infinite[THREADS][2];
         int sight[TURNS ? THREADS : 1][2]; /* which keys a lane's query sees */
         bool odd[TILES][THREADS / WARP];   /* by wave: it brought a value that is Inf or NaN */
     };
@@ -48,7 +52,8 @@ template <class T, int D, int EDGE> struct attention_block {
             for (int r = 0; r < own::COUNT; r++) s[j][r] = p.cap * tanh_of(s[j][r] * scale / p.cap);
     }
 
-    /* Scores of keys that the query does not see, of a lane's those before `first` and from `last` on, become -Inf, and are bits of the result. */
+    /* Scores of keys that the query does not see, of a lane's those before `first` and from `last` on,
+     * become -Inf, and are bits of the result. */
     static DEVICE uint32_t hide(sums (&s)[STRIPS], int first, int last) {
         uint32_t unseen = 0;
 #pragma unroll
@@ -63,7 +68,8 @@ template <class T, int D, int EDGE> struct attention_block {
         return unseen;
     }
 
-    /* From s to powers, exp2(unit (s - max)). The maximum follows what is larger by a factor of 2^8 only: in most tiles the sums need not be touched. */
+    /* From s to powers, exp2(unit (s - max)). The maximum follows what is larger by a factor of 2^8 only: in most tiles
+     * the sums need not be touched. */
     static DEVICE void soften(sums (&s)[STRIPS], state &me, float unit) {
         float max = me.max;
 #pragma unroll
@@ -89,8 +95,8 @@ template <class T, int D, int EDGE> struct attention_block {
         }
     }
 
-    /* A weight of 0 would not hide Inf or NaN from those who do not see it: whose o they reach is noted, before they are taken out. Seldom needed, and so written for
-     * little code and few registers. */
+    /* A weight of 0 would not hide Inf or NaN from those who do not see it: whose o they reach is noted, before they
+     * are taken out. Seldom needed, and so written for little code and few registers. */
     static DEVICE void take_out(const sums (&s)[STRIPS], uint32_t unseen, const chunk *values, lds &m) {
         uint64_t above = 0, below = 0;
         static_assert(PARTS * own::COUNT <= 64, "a bit for each element");
@@ -99,8 +105,11 @@ template <class T, int D, int EDGE> struct attention_block {
             int found = 0;
 #pragma unroll
             for (int n = 0; n < STRIPS * own::COUNT; n++) {
-                const float x = value_tile::element(values, d, n / own::COUNT * EDGE + own::row(n % own::COUNT) + own::group() * 4), y = x * sum_of(s, n);
-                if (!(magnitude(x) < infinity()) && !(unseen >> n & 1)) found |= y == infinity() ? 1 : y == -infinity() ? 2 : 3;
+                const float x = value_tile::element(
+                                values, d, n / own::COUNT * EDGE + own::row(n % own::COUNT) + own::group() * 4),
+                            y = x * sum_of(s, n);
+                if (!(magnitude(x) < infinity()) && !(unseen >> n & 1))
+                    found |= y == infinity() ? 1 : y == -infinity() ? 2 : 3;
             }
 #pragma unroll
             for (int mask = EDGE; mask < WARP; mask *= 2) found |= shuffle_xor(found, mask);
@@ -133,7 +142,8 @@ template <class T, int D, int EDGE> struct attention_block {
         else
             store_own<T>(me.o, 1 / sum, p.o, batch, query, head, p.d);
         if (p.lse.data && own::group() == 0)
-            p.lse.data[batch * p.lse.batch + head * p.lse.head + query] = me.max * (p.cap > 0 ? 1 : magnitude(p.scale)) + log_of(sum);
+            p.lse.data[batch * p.lse.batch + head * p.lse.head + query] =
+                me.max * (p.cap > 0 ? 1 : magnitude(p.scale)) + log_of(sum);
     }
 
     /* What passes through LDS, a tile ahead in registers. */
@@ -150,10 +160,15 @@ template <class T, int D, int EDGE> struct attention_block {
         const bool odd = any_of_warp(next.v.odd());
         if (thread_index() % WARP == 0) m.odd[place][thread_index() / WARP] = odd;
     }
-    static DEVICE bool any_odd(const lds &m, int place) { return any_of_warp(m.odd[place][thread_index() % (THREADS / WARP)]); }
+    static DEVICE bool any_odd(const lds &m, int place) {
+        return any_of_warp(m.odd[place][thread_index() % (THREADS / WARP)]);
+    }
 
-    /* The tile at `at`. EDGE_TILE: some query of the block does not see all of it; otherwise Inf and NaN are like any value. */
-    template <bool EDGE_TILE> static DEVICE void step(state &me, passing &next, const attention_params &p, float unit, int64_t at, int64_t last, lds &m) {
+    /* The tile at `at`. EDGE_TILE: some query of the block does not see all of it;
+     * otherwise Inf and NaN are like any value. */
+    template <bool EDGE_TILE>
+    static DEVICE void step(state &me, passing &next, const attention_params &p, float unit, int64_t at, int64_t last,
+                            lds &m) {
         sums s[STRIPS];
         next.k.store(m.k[0]);
         next.v.store(m.v[0]);
@@ -176,8 +191,8 @@ template <class T, int D, int EDGE> struct attention_block {
         sync_block();
     }
 
-    /* The same by two waves of a SIMD in turns: while the one has the matrix unit, for a tile's output and the next one's scores, the other, which is a turn late, makes
-     * weights of its scores. */
+    /* The same by two waves of a SIMD in turns: while the one has the matrix unit, for a tile's output and the next
+     * one's scores, the other, which is a turn late, makes weights of its scores. */
     struct turns {
         static constexpr int WEIGHTS = STRIPS * own::COUNT * sizeof(bits) / CHUNK, WIDE = key_tile::WIDTH / own::GROUPS;
         sums s[STRIPS];
@@ -186,9 +201,11 @@ template <class T, int D, int EDGE> struct attention_block {
         int number, place;      /* of the tile whose turn it is: among the others, and where it lies */
         int keys, seen, hidden; /* so many; tiles from `seen` to `hidden` are in sight of all queries of the block */
 
-        DEVICE turns(const passing &next, const attention_params &p, const attention_span &range, const attention_span &whole)
-            : k(next.k.head + range.first * p.k.row), v(next.v.head + range.first * p.v.row), number(0), place(0), keys((int)(range.last - range.first)),
-              seen((int)((whole.first - range.first + KEYS - 1) / KEYS)), hidden(whole.last > range.first ? (int)((whole.last - range.first) / KEYS) : 0) {}
+        DEVICE turns(const passing &next, const attention_params &p, const attention_span &range,
+                     const attention_span &whole)
+            : k(next.k.head + range.first * p.k.row), v(next.v.head + range.first * p.v.row), number(0), place(0),
+              keys((int)(range.last - range.first)), seen((int)((whole.first - range.first + KEYS - 1) / KEYS)),
+              hidden(whole.last > range.first ? (int)((whole.last - range.first) / KEYS) : 0) {}
         /* Of the lane's own keys. */
         DEVICE int within(int64_t key) const { return (key < 0 ? 0 : key < keys ? (int)key : keys) - own::group() * 4; }
         DEVICE bool at_edge(int tile) const { return tile < seen || tile >= hidden; }
@@ -206,7 +223,8 @@ template <class T, int D, int EDGE> struct attention_block {
 #pragma unroll
             for (int j = 0; SCORE && j < STRIPS; j++)
 #pragma unroll
-                for (int i = 0; i < WIDE; i++) key[j][i] = keys[key_tile::place(j * EDGE + own::lane(), i * own::GROUPS + own::group())];
+                for (int i = 0; i < WIDE; i++)
+                    key[j][i] = keys[key_tile::place(j * EDGE + own::lane(), i * own::GROUPS + own::group())];
             one_after_another();
             favour_warp(true);
 #pragma unroll
@@ -224,14 +242,16 @@ template <class T, int D, int EDGE> struct attention_block {
             end_turn();
         }
 
-        /* The other turn: from scores to weights, which wait with their values for the next; and what comes goes to LDS, the values one tile ahead, the keys two. */
+        /* The other turn: from scores to weights, which wait with their values for the next; and what comes goes to
+         * LDS, the values one tile ahead, the keys two. */
         DEVICE void weigh(state &me, passing &next, const attention_params &p, float unit, lds &m) {
             const int second = after(place), third = after(second);
             const chunk *const values = m.v[place];
 #pragma unroll
             for (int n = 0; n < WEIGHTS; n++)
 #pragma unroll
-                for (int i = 0; i < PARTS; i++) value[n][i] = values[value_tile::place(i * EDGE + own::lane(), n * own::GROUPS + own::group())];
+                for (int i = 0; i < PARTS; i++)
+                    value[n][i] = values[value_tile::place(i * EDGE + own::lane(), n * own::GROUPS + own::group())];
             next.v.store(m.v[second]);
             next.k.store(m.k[third]);
             if (at_edge(number + 1)) note_odd(next, m, second);
@@ -239,7 +259,9 @@ template <class T, int D, int EDGE> struct attention_block {
             next.k.load_fitting(k, (number + 3) * KEYS, keys);
             if (p.cap > 0) limit(s, p);
             uint32_t unseen = 0;
-            if (at_edge(number)) unseen = hide(s, m.sight[thread_index()][0] - number * KEYS, m.sight[thread_index()][1] - number * KEYS);
+            if (at_edge(number))
+                unseen =
+                    hide(s, m.sight[thread_index()][0] - number * KEYS, m.sight[thread_index()][1] - number * KEYS);
             soften(s, me, unit);
             if (at_edge(number) && any_odd(m, place)) {
                 take_out(s, unseen, values, m);
@@ -253,7 +275,8 @@ template <class T, int D, int EDGE> struct attention_block {
             end_turn();
         }
     };
-    static DEVICE void steps_in_turns(state &me, passing &next, const attention_params &p, float unit, const attention_span &range, const attention_span &whole, lds &m) {
+    static DEVICE void steps_in_turns(state &me, passing &next, const attention_params &p, float unit,
+                                      const attention_span &range, const attention_span &whole, lds &m) {
         if (range.first >= range.last) return;
         turns t(next, p, range, whole);
         m.sight[thread_index()][0] = t.within(me.keys.first - range.first);
@@ -300,7 +323,8 @@ template <class T, int D, int EDGE> struct attention_block {
         } else {
             next.load(range.first, range.last);
             for (int64_t at = range.first; at < range.last; at += KEYS) {
-                for (; !TURNS && at >= whole.first && at + KEYS <= whole.last; at += KEYS) step<false>(me, next, p, unit, at, range.last, m);
+                for (; !TURNS && at >= whole.first && at + KEYS <= whole.last; at += KEYS)
+                    step<false>(me, next, p, unit, at, range.last, m);
                 if (at < range.last) step<true>(me, next, p, unit, at, range.last, m);
             }
         }
@@ -316,10 +340,14 @@ template <class T, int D, int EDGE> struct attention_block {
 };
 
 #define ATTENTION(T, D) \
-    ENTRY(attention_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_params) { attention_block<T, D, 16>::run(p); }
+    ENTRY(attention_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_params) { \
+        attention_block<T, D, 16>::run(p); \
+    }
 #define ATTENTION_BOTH(T, D) \
     ATTENTION(T, D) \
-    ENTRY(attention_wide_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_params) { attention_block<T, D, 32>::run(p); }
+    ENTRY(attention_wide_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_params) { \
+        attention_block<T, D, 32>::run(p); \
+    }
 ATTENTION(f32, 64)
 ATTENTION(f32, 128)
 ATTENTION(f32, 256)

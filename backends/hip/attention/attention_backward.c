@@ -5,14 +5,15 @@
 #include "attention_host.h"
 
 static size_t workspace(const trine_call *call) {
-    return (size_t)(call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * call->dim[ATTENTION_DIM_SQ]) * sizeof(float);
+    return (size_t)(call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H] * call->dim[ATTENTION_DIM_SQ]) *
+           sizeof(float);
 }
 
 static trine_status launch(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
     attention_backward_params p = {
-        .forward =
-            attention_params_of(call, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K, args->scale, args->softcap, args->causal, args->window),
+        .forward = attention_params_of(call, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K,
+                                       args->scale, args->softcap, args->causal, args->window),
         .dout = attention_rows_of(call, ATTENTION_BACKWARD_DOUT),
         .dq = attention_rows_of(call, ATTENTION_BACKWARD_DQ),
         .dk = attention_rows_of(call, ATTENTION_BACKWARD_DK),
@@ -28,7 +29,8 @@ static trine_status launch(const trine_call *call) {
     const simt_function delta = { .step = "delta", .type = { call->type[ATTENTION_BACKWARD_TYPE_T] } };
     const simt_function queries = attention_function(call, "queries"), keys = attention_function(call, "keys");
     const int64_t rows = f->b * f->h * f->sq;
-    const int own = TILE_THREADS / 64 * BACKWARD_EDGE((int)trine_dtype_size(call->type[ATTENTION_BACKWARD_TYPE_T]), queries.variant);
+    const int own = TILE_THREADS / 64 *
+                    BACKWARD_EDGE((int)trine_dtype_size(call->type[ATTENTION_BACKWARD_TYPE_T]), queries.variant);
     const int64_t by_queries = f->b * f->h * simt_blocks(f->sq, own), by_keys = f->b * f->hk * simt_blocks(f->sk, own);
     trine_status status = simt_launch(call, &delta, simt_blocks(rows, TILE_THREADS / 64), TILE_THREADS, &p, sizeof p);
     f->order = attention_order_of(call, by_queries);
@@ -38,4 +40,6 @@ static trine_status launch(const trine_call *call) {
     return status;
 }
 
-SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch }, { 0 } };
+SIMT_KERNELS(attention_backward) = {
+    { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch }, { 0 }
+};

@@ -5,7 +5,8 @@
 
 #include "attention.h"
 
-/* Rows of a wave for elements of `size` bytes and heads of up to `d`: as many as it has registers for. A block has four waves. */
+/* Rows of a wave for elements of `size` bytes and heads of up to `d`: as many as it has registers for.
+ * A block has four waves. */
 #define BACKWARD_EDGE(size, d) ((size) == 2 && (d) <= 128 ? 32 : 16)
 
 typedef struct attention_backward_params {

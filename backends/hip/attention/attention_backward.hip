@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attention_backward on CDNA devices: dout . o of each query first; then dq by blocks of queries that walk over the keys, and dk and dv by blocks of keys that walk
- * over the queries of their heads, 32 rows for each of four waves, which have a SIMD each (16 in attention_plain.h). Scores are computed in both, and nothing is added by
- * atomics. As in attention, a lane has one row of its own and all products are turned over. What passes goes through LDS twice, by rows and turned.
+/* attention_backward on CDNA devices: dout . o of each query first; then dq by blocks of queries that walk over the
+ * keys, and dk and dv by blocks of keys that walk over the queries of their heads, 32 rows for each of four waves,
+ * which have a SIMD each (16 in attention_plain.h). Scores are computed in both, and nothing is added by atomics. As in
+ * attention, a lane has one row of its own and all products are turned over. What passes goes through LDS twice, by
+ * rows and turned.
  *
- * A product goes by beats (attention_beat.h). Beside one, weights are made of the products before it, the operands of the next one are read, and what LDS holds of
- * products that are done with it gives way to the next tile. Two barriers a tile suffice: each part of LDS is written on one side of either, and read on the other. */
+ * A product goes by beats (attention_beat.h). Beside one, weights are made of the products before it, the operands of
+ * the next one are read, and what LDS holds of products that are done with it gives way to the next tile. Two barriers
+ * a tile suffice: each part of LDS is written on one side of either, and read on the other. */
 #include "attention_backward.h"
 
 #include "attention_beat.h"
@@ -14,7 +17,8 @@ template <class T> DEVICE void attention_delta(const attention_backward_params &
     const attention_params &f = p.forward;
     const int64_t row = block_index() * (TILE_THREADS / WARP) + thread_index() / WARP;
     if (row >= f.b * f.h * f.sq) return;
-    const int64_t batch = row / (f.h * f.sq), head = row / f.sq - batch * f.h, query = row - (batch * f.h + head) * f.sq;
+    const int64_t batch = row / (f.h * f.sq), head = row / f.sq - batch * f.h,
+                  query = row - (batch * f.h + head) * f.sq;
     const lane l = { thread_index() % WARP * VECTOR, f.d, p.dout.wide && f.o.wide };
     float x[VECTOR], y[VECTOR], sum = 0;
     load<T>(x, attention_row<T>(p.dout, batch, query, head), l);
@@ -35,8 +39,8 @@ template <class T, int D> struct attention_backward_block {
     using row_tiles = typename beats::row_tiles;
     using part = typename beats::turned_tiles::part;
     using weighing = attention_weighing<T, D>;
-    static constexpr int THREADS = beats::THREADS, EDGE = beats::EDGE, OWN = THREADS / WARP * EDGE, ROWS = beats::ROWS, STRIPS = beats::STRIPS,
-                         PARTS = beats::PARTS;
+    static constexpr int THREADS = beats::THREADS, EDGE = beats::EDGE, OWN = THREADS / WARP * EDGE, ROWS = beats::ROWS,
+                         STRIPS = beats::STRIPS, PARTS = beats::PARTS;
     static constexpr int SCORES = beats::SCORES, BEATS = beats::BEATS, LATER = BEATS / 2;
 
     /* NaN is one that pair_of_weights() keeps. */
@@ -61,7 +65,8 @@ template <class T, int D> struct attention_backward_block {
         return { batch, head, tile * OWN + thread_index() / WARP * EDGE + own::lane() };
     }
 
-    /* The rows that pass: those of `range`, of which a lane's own sees `mine`. All of the block's own see some whole tiles. */
+    /* The rows that pass: those of `range`, of which a lane's own sees `mine`.
+     * All of the block's own see some whole tiles. */
     struct walk {
         attention_span mine, range;
         int first_whole, past_whole;
@@ -94,7 +99,8 @@ template <class T, int D> struct attention_backward_block {
     static DEVICE void note_odd(const part &x, uint32_t *odd) { odd[thread_index() / WARP] = any_of_warp(x.odd()); }
     static DEVICE uint32_t is_odd(const uint32_t *odd) { return odd[thread_index() % (THREADS / WARP)]; }
 
-    /* The gradient of a lane's own query. While scores of a tile are made, the weights of the one before become what dq is made of; while dp is, exponents. */
+    /* The gradient of a lane's own query. While scores of a tile are made, the weights of the one before become what dq
+     * is made of; while dp is, exponents. */
     template <bool FITS> struct query_walk {
         lds &m;
         const walk &keys;
@@ -109,10 +115,12 @@ template <class T, int D> struct attention_backward_block {
         uint32_t unseen;
         uint32_t odd;
 
-        DEVICE query_walk(lds &m_, const walk &keys_, const attention_backward_params &b, const place &me, float lse, float delta, sums (&dq_)[PARTS])
+        DEVICE query_walk(lds &m_, const walk &keys_, const attention_backward_params &b, const place &me, float lse,
+                          float delta, sums (&dq_)[PARTS])
             : m(m_), keys(keys_), minus_lse(kept(-lse * LOG2E)), minus_delta(kept(-delta)), dq(dq_),
               k(keys_, b.forward.k, me.batch, me.head / (b.forward.h / b.forward.hk), b.forward.d),
-              v(keys_, b.forward.v, me.batch, me.head / (b.forward.h / b.forward.hk), b.forward.d), turned(k), w(b.forward) {
+              v(keys_, b.forward.v, me.batch, me.head / (b.forward.h / b.forward.hk), b.forward.d), turned(k),
+              w(b.forward) {
             const attention_params &f = b.forward;
             load_own<T, row_tiles>(q, f.q, me.batch, me.row, f.sq, me.head, f.d);
             load_own<T, row_tiles>(dout, b.dout, me.batch, me.row, f.sq, me.head, f.d);
@@ -159,7 +167,8 @@ template <class T, int D> struct attention_backward_block {
             });
             turned.take(later);
             unseen = 0;
-            if (__builtin_expect(!keys.in_sight(tile) | w.capped, false)) unseen = w.hide(p, keys.mine, keys.at(tile), [](int) { return false; });
+            if (__builtin_expect(!keys.in_sight(tile) | w.capped, false))
+                unseen = w.hide(p, keys.mine, keys.at(tile), [](int) { return false; });
             sync_block();
         }
         DEVICE void run() {
@@ -212,10 +221,13 @@ template <class T, int D> struct attention_backward_block {
         const float *from;
         float factor, x;
         bool silent; /* there are queries among them that see nothing */
-        DEVICE column(const walk &w, const attention_backward_params &p, int64_t batch, int64_t head) : last((uint32_t)(w.range.last - w.range.first - 1)) {
+        DEVICE column(const walk &w, const attention_backward_params &p, int64_t batch, int64_t head)
+            : last((uint32_t)(w.range.last - w.range.first - 1)) {
             const attention_column &lse = p.forward.lse;
             const bool first = thread_index() % WARP < 32;
-            from = (first ? lse.data + batch * lse.batch + head * lse.head : p.delta + (batch * p.forward.h + head) * p.forward.sq) + w.range.first;
+            from = (first ? lse.data + batch * lse.batch + head * lse.head
+                          : p.delta + (batch * p.forward.h + head) * p.forward.sq) +
+                   w.range.first;
             factor = first ? -LOG2E : -1;
         }
         DEVICE void fetch(int tile) {
@@ -241,14 +253,18 @@ template <class T, int D> struct attention_backward_block {
         weighing w;
         operands x, y; /* of the first product and the third, of the others */
 
-        DEVICE key_walk(lds &m_, const walk &queries_, const attention_backward_params &b, const place &me, int64_t head, const typename beats::row &k_,
-                        const typename beats::row &v_, sums (&dk_)[PARTS], sums (&dv_)[PARTS])
-            : m(m_), queries(queries_), k(k_), v(v_), dk(dk_), dv(dv_), q(queries_, b.forward.q, me.batch, head, b.forward.d),
-              dout(queries_, b.dout, me.batch, head, b.forward.d), turned(q), c(queries_, b, me.batch, head), w(b.forward) {}
+        DEVICE key_walk(lds &m_, const walk &queries_, const attention_backward_params &b, const place &me,
+                        int64_t head, const typename beats::row &k_, const typename beats::row &v_, sums (&dk_)[PARTS],
+                        sums (&dv_)[PARTS])
+            : m(m_), queries(queries_), k(k_), v(v_), dk(dk_), dv(dv_),
+              q(queries_, b.forward.q, me.batch, head, b.forward.d),
+              dout(queries_, b.dout, me.batch, head, b.forward.d), turned(q), c(queries_, b, me.batch, head),
+              w(b.forward) {}
         DEVICE void put_p(weights &p, int n) { w.put(p, n, sum_of(w.s, n), sum_of(w.s, n + 1)); }
         DEVICE void of_queries(scores &x, int which) const {
 #pragma unroll
-            for (int n = 0; n < SCORES; n++) beats::score(x, n) = m.column[thread_index() / WARP][which][beats::row_of(n) / 4 + own::group()][n % 4];
+            for (int n = 0; n < SCORES; n++)
+                beats::score(x, n) = m.column[thread_index() / WARP][which][beats::row_of(n) / 4 + own::group()][n % 4];
         }
         DEVICE void step(int tile) {
             weights p, ds;
@@ -283,7 +299,8 @@ template <class T, int D> struct attention_backward_block {
             uint32_t unseen = 0;
             if (__builtin_expect(!queries.in_sight(tile) | c.silent | w.capped, false)) {
                 of_queries(minus, 0);
-                unseen = w.hide(w.s, queries.mine, queries.at(tile), [&](int n) { return sum_of(minus, n) == infinity(); });
+                unseen =
+                    w.hide(w.s, queries.mine, queries.at(tile), [&](int n) { return sum_of(minus, n) == infinity(); });
                 w.most = 0;
 #pragma unroll
                 for (int n = 0; n < SCORES; n += 2) put_p(p, n);
@@ -342,8 +359,10 @@ template <class T, int D> struct attention_backward_block {
         sums dk[PARTS] = {}, dv[PARTS] = {};
         const walk queries(attention_seen(f, me.row, false), me.row < f.sk);
         const int64_t group = f.h / f.hk;
-        const bool fits = queries.fits() && part::fits(f.q, f.d) && part::fits(p.dout, f.d), some = queries.range.first < queries.range.last;
-        for (int64_t head = me.head * group; fits && some && head < (me.head + 1) * group; head++) key_walk<true>(m, queries, p, me, head, k, v, dk, dv).run();
+        const bool fits = queries.fits() && part::fits(f.q, f.d) && part::fits(p.dout, f.d),
+                   some = queries.range.first < queries.range.last;
+        for (int64_t head = me.head * group; fits && some && head < (me.head + 1) * group; head++)
+            key_walk<true>(m, queries, p, me, head, k, v, dk, dv).run();
         for (int64_t head = me.head * group; !fits && some && head < (me.head + 1) * group; head++)
             key_walk<false>(m, queries, p, me, head, k, v, dk, dv).run();
         if (me.row >= f.sk) return;
@@ -357,7 +376,8 @@ template <class T, int D> struct attention_backward_block {
 #define BACKWARD(block, T, D) \
     ENTRY(attention_backward_queries_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::queries(p); } \
     ENTRY(attention_backward_keys_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::keys(p); }
-#define BACKWARD_HEADS(block, T) DELTA(T) BACKWARD(block, T, 64) BACKWARD(block, T, 128) BACKWARD(attention_plain_block, T, 256)
+#define BACKWARD_HEADS(block, T) \
+    DELTA(T) BACKWARD(block, T, 64) BACKWARD(block, T, 128) BACKWARD(attention_plain_block, T, 256)
 BACKWARD_HEADS(attention_plain_block, f32)
 BACKWARD_HEADS(attention_backward_block, bf16)
 BACKWARD_HEADS(attention_backward_block, f16)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the gradient of attention is made of: products by beats, sums for which weights of 0 do not hide Inf and NaN, and weights from products. */
+/* What the gradient of attention is made of: products by beats, sums for which weights of 0 do not hide Inf and NaN,
+ * and weights from products. */
 #ifndef TRINE_HIP_ATTENTION_BEAT_H
 #define TRINE_HIP_ATTENTION_BEAT_H
 
@@ -9,17 +10,20 @@
 template <class T> constexpr bool NARROW = false;
 template <> constexpr bool NARROW<f16> = true;
 
-/* A wave that has its SIMD for itself keeps the matrix unit busy by doing all else between matrix instructions. A product goes by beats: in each the unit takes a chunk
- * of the lane, and beside(beat) is what the wave does until it is done, part of which is reading the next product's chunks out of LDS. */
+/* A wave that has its SIMD for itself keeps the matrix unit busy by doing all else between matrix instructions. A
+ * product goes by beats: in each the unit takes a chunk of the lane, and beside(beat) is what the wave does until it is
+ * done, part of which is reading the next product's chunks out of LDS. */
 template <class T, int D> struct attention_beats {
     using bits = typename T::bits;
     static constexpr int EDGE = 32;
     using own = square<EDGE>;
     using sums = typename own::sums;
-    static constexpr int THREADS = TILE_THREADS, ROWS = TILE_BYTES / sizeof(bits), STRIPS = ROWS / EDGE, PARTS = D / EDGE, SCORES = STRIPS * own::COUNT;
+    static constexpr int THREADS = TILE_THREADS, ROWS = TILE_BYTES / sizeof(bits), STRIPS = ROWS / EDGE,
+                         PARTS = D / EDGE, SCORES = STRIPS * own::COUNT;
     using row_tiles = row_tile<T, D, ROWS, THREADS, EDGE>;
     using turned_tiles = turned_tile<T, D, ROWS, THREADS, EDGE>;
-    static constexpr int WIDE = row_tiles::WIDTH / own::GROUPS, WEIGHTS = SCORES * sizeof(bits) / CHUNK, BEATS = STRIPS * WIDE;
+    static constexpr int WIDE = row_tiles::WIDTH / own::GROUPS, WEIGHTS = SCORES * sizeof(bits) / CHUNK,
+                         BEATS = STRIPS * WIDE;
     static_assert(BEATS == PARTS * WEIGHTS, "of either form of a tile a lane reads as much");
     using scores = sums[STRIPS];
     using row = chunk[WIDE];
@@ -41,7 +45,8 @@ template <class T, int D> struct attention_beats {
     static DEVICE void read_turned(operands &x, const chunk *tile, int beat) {
 #pragma unroll
         for (int i = 2 * beat; i < 2 * beat + 2 && i < BEATS; i++)
-            x[i] = tile[turned_tiles::place(own::lane(), i / PARTS * own::GROUPS + own::group()) + i % PARTS * EDGE * CHUNKS];
+            x[i] = tile[turned_tiles::place(own::lane(), i / PARTS * own::GROUPS + own::group()) +
+                        i % PARTS * EDGE * CHUNKS];
     }
 
     /* Rows times a lane's own, added to s. */
@@ -54,7 +59,8 @@ template <class T, int D> struct attention_beats {
         }
     }
     /* Turned rows times weights, added to a lane's sums. */
-    template <class Beside> static DEVICE void add(sums (&to)[PARTS], const operands &x, const weights &w, Beside beside) {
+    template <class Beside>
+    static DEVICE void add(sums (&to)[PARTS], const operands &x, const weights &w, Beside beside) {
 #pragma unroll
         for (int beat = 0; beat < BEATS; beat++) {
             unit<T>::multiply(to[beat % PARTS], x[beat], w[beat / PARTS]);
@@ -72,17 +78,21 @@ template <class T, int D> struct attention_beats {
     static constexpr DEVICE int row_of(int n) { return n / own::COUNT * EDGE + own::row(n % own::COUNT); }
     static DEVICE float &score(scores &s, int n) { return ((float *)&s[n / own::COUNT])[n % own::COUNT]; }
     /* Weights n and n + 1, rounded to T. */
-    static DEVICE void put_weights(weights &w, int n, float a, float b) { w[n / 8][n % 8 / 2] = afresh(pair_of_weights<T>(a, b)); }
+    static DEVICE void put_weights(weights &w, int n, float a, float b) {
+        w[n / 8][n % 8 / 2] = afresh(pair_of_weights<T>(a, b));
+    }
 
     /* By wave: weights of rows for each lane, and which of a lane's own are unseen. */
     struct careful_lds {
         float weight[THREADS / WARP][ROWS][EDGE];
         uint32_t unseen[THREADS / WARP][WARP];
     };
-    /* Adds turned rows times weights to a lane's sums, row by row in float, those it does not see left out: a weight of 0 would not hide Inf or NaN. Seldom needed, and
-     * so written for little code and few registers. */
-    static DEVICE void add_carefully(sums (&to)[PARTS], const scores &weight, uint32_t unseen, const chunk *tile, careful_lds &m) {
-        const int thread = afresh(thread_index()), wave = thread / WARP, lane = thread % EDGE, group = thread % WARP / EDGE;
+    /* Adds turned rows times weights to a lane's sums, row by row in float, those it does not see left out: a weight of
+     * 0 would not hide Inf or NaN. Seldom needed, and so written for little code and few registers. */
+    static DEVICE void add_carefully(sums (&to)[PARTS], const scores &weight, uint32_t unseen, const chunk *tile,
+                                     careful_lds &m) {
+        const int thread = afresh(thread_index()), wave = thread / WARP, lane = thread % EDGE,
+                  group = thread % WARP / EDGE;
         m.unseen[wave][thread % WARP] = unseen;
 #pragma unroll
         for (int n = 0; n < SCORES; n++) m.weight[wave][row_of(n) + group * 4][lane] = sum_of(weight, n);
@@ -101,10 +111,11 @@ template <class T, int D> struct attention_beats {
         }
         sync_warp();
     }
-    /* The same where rows are `odd` or a weight, `most` of them, does not fit T. What the matrix unit adds afterwards is 0 then: it may follow in any case, which costs
-     * no copies of the sums. Bit n of `unseen`: weight n is 0 because it must not count. */
-    static DEVICE void add_odd_rows(sums (&to)[PARTS], const scores &weight, float most, uint32_t unseen, const chunk *tile, uint32_t odd, careful_lds &m,
-                                    operands &x, weights &w) {
+    /* The same where rows are `odd` or a weight, `most` of them, does not fit T. What the matrix unit adds afterwards
+     * is 0 then: it may follow in any case, which costs no copies of the sums.
+     * Bit n of `unseen`: weight n is 0 because it must not count. */
+    static DEVICE void add_odd_rows(sums (&to)[PARTS], const scores &weight, float most, uint32_t unseen,
+                                    const chunk *tile, uint32_t odd, careful_lds &m, operands &x, weights &w) {
         if (__builtin_expect(!any_of_warp((odd != 0) | (most > T::largest())), true)) return;
         add_carefully(to, weight, unseen, tile, m);
 #pragma unroll
@@ -126,7 +137,8 @@ template <class T, int D> struct attention_weighing {
     bool capped;
     scores s, dp, slope;
     DEVICE attention_weighing(const attention_params &p)
-        : scale(p.scale), cap(p.cap), unit(uniform(p.cap > 0 ? LOG2E : p.scale * LOG2E)), capped((int32_t)bits_of_float(p.cap) > 0) {}
+        : scale(p.scale), cap(p.cap), unit(uniform(p.cap > 0 ? LOG2E : p.scale * LOG2E)),
+          capped((int32_t)bits_of_float(p.cap) > 0) {}
 
     /* With a cap, s becomes cap tanh(s scale / cap), whose slope is a factor of ds. */
     DEVICE void limit() {
@@ -140,7 +152,8 @@ template <class T, int D> struct attention_weighing {
     }
     /* p = exp(z - lse) in place of scores n and n + 1, of whose queries `minus` is -lse log2(e). */
     DEVICE void exponent(scores &p, int n, floats_2 minus) {
-        const floats_2 z = afresh(__builtin_elementwise_fma(floats_2{ sum_of(s, n), sum_of(s, n + 1) }, floats_2{ unit, unit }, minus));
+        const floats_2 z = afresh(
+            __builtin_elementwise_fma(floats_2{ sum_of(s, n), sum_of(s, n + 1) }, floats_2{ unit, unit }, minus));
         beats::score(p, n) = exp2_approx(z[0]);
         beats::score(p, n + 1) = exp2_approx(z[1]);
     }
@@ -150,14 +163,17 @@ template <class T, int D> struct attention_weighing {
     }
     /* ds = p (dp - delta), where delta is in dp from the beginning. */
     DEVICE void put_ds(weights &w, const scores &p, int n) {
-        const floats_2 ds = afresh(floats_2{ sum_of(dp, n), sum_of(dp, n + 1) } * floats_2{ sum_of(p, n), sum_of(p, n + 1) });
+        const floats_2 ds =
+            afresh(floats_2{ sum_of(dp, n), sum_of(dp, n + 1) } * floats_2{ sum_of(p, n), sum_of(p, n + 1) });
         beats::score(dp, n) = ds[0], beats::score(dp, n + 1) = ds[1];
         put(w, n, ds[0], ds[1]);
     }
-    /* What seldom happens to p and to dp: the slope of a cap; and what is not seen, rows outside of `seen` and where without(n), becomes 0, and bits of the result. */
+    /* What seldom happens to p and to dp: the slope of a cap; and what is not seen, rows outside of `seen` and where
+     * without(n), becomes 0, and bits of the result. */
     template <class Without> DEVICE uint32_t hide(scores &p, const attention_span &seen, int64_t at, Without without) {
         const int64_t mine = at + own::group() * 4;
-        const int first = within_tile<beats::ROWS>(seen.first - mine), last = within_tile<beats::ROWS>(seen.last - mine);
+        const int first = within_tile<beats::ROWS>(seen.first - mine),
+                  last = within_tile<beats::ROWS>(seen.last - mine);
         uint32_t unseen = 0;
 #pragma unroll
         for (int n = 0; n < SCORES; n++) {

@@ -13,7 +13,8 @@
 static inline attention_rows attention_rows_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
     const int64_t step = t->stride[1] * (int64_t)trine_dtype_size(t->dtype);
-    return (attention_rows){ t->data, t->stride[0], t->stride[1], t->stride[2], simt_aligned(call, tensor) && step >= 0 && step <= INT32_MAX / 256 };
+    return (attention_rows){ t->data, t->stride[0], t->stride[1], t->stride[2],
+                             simt_aligned(call, tensor) && step >= 0 && step <= INT32_MAX / 256 };
 }
 
 static inline attention_column attention_column_of(const trine_call *call, int tensor) {
@@ -22,7 +23,8 @@ static inline attention_column attention_column_of(const trine_call *call, int t
     return (attention_column){ t->data, t->stride[0], t->stride[1] };
 }
 
-static inline attention_params attention_params_of(const trine_call *call, int cu_q, int cu_k, float scale, float softcap, bool causal, int64_t window) {
+static inline attention_params attention_params_of(const trine_call *call, int cu_q, int cu_k, float scale,
+                                                   float softcap, bool causal, int64_t window) {
     attention_params p = { .b = call->dim[ATTENTION_DIM_B],
                            .sq = call->dim[ATTENTION_DIM_SQ],
                            .sk = call->dim[ATTENTION_DIM_SK],
@@ -53,7 +55,11 @@ static inline const char *attention_refuse(const trine_call *call) {
 /* Entries are for heads of up to 64, 128 and 256 elements. */
 static inline simt_function attention_function(const trine_call *call, const char *step) {
     const int64_t d = call->dim[ATTENTION_DIM_D];
-    return (simt_function){ .step = step, .type = { call->type[ATTENTION_TYPE_T] }, .variant = d <= 64 ? 64 : d <= 128 ? 128 : 256 };
+    return (simt_function){ .step = step,
+                            .type = { call->type[ATTENTION_TYPE_T] },
+                            .variant = d <= 64    ? 64
+                                       : d <= 128 ? 128
+                                                  : 256 };
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradient of attention for which beats (attention_beat.h) have no registers or no LDS: of float32, and of heads beyond 128. A wave has 16 rows; what passes goes
- * through LDS twice, by rows and then turned, either on its way from memory while the other is multiplied. */
+/* The gradient of attention for which beats (attention_beat.h) have no registers or no LDS: of float32, and of heads
+ * beyond 128. A wave has 16 rows; what passes goes through LDS twice, by rows and then turned, either on its way from
+ * memory while the other is multiplied. */
 #ifndef TRINE_HIP_ATTENTION_PLAIN_H
 #define TRINE_HIP_ATTENTION_PLAIN_H
 
@@ -13,10 +14,11 @@ template <int THREADS> struct careful_lds {
     uint32_t unseen[THREADS / WARP][WARP];
 };
 
-/* Adds turned rows times weights to a lane's sums, row by row in float, those it does not see left out: a weight of 0 would not hide Inf or NaN. Seldom
- * needed, and so written for few registers. */
+/* Adds turned rows times weights to a lane's sums, row by row in float, those it does not see left out: a weight of 0
+ * would not hide Inf or NaN. Seldom needed, and so written for few registers. */
 template <class Tile, int PARTS, int STRIPS, int THREADS>
-DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, careful_lds<THREADS> &m) {
+DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile,
+                          careful_lds<THREADS> &m) {
     const int thread = thread_index() % WARP, wave = thread_index() / WARP, lane = thread % 16;
     m.unseen[wave][thread] = unseen;
 #pragma unroll
@@ -39,10 +41,12 @@ DEVICE void add_carefully(f32x4 (&sums)[PARTS], const f32x4 (&weight)[STRIPS], u
     }
 }
 
-/* The one instead of the other where rows are `odd` or a weight does not fit T: weights are 0 afterwards, so that the matrix unit may follow in any case, which costs
- * no copies of the sums. Bit 4 j + r of `unseen`: weight[j][r] is 0 because it must not count. */
+/* The one instead of the other where rows are `odd` or a weight does not fit T: weights are 0 afterwards, so that the
+ * matrix unit may follow in any case, which costs no copies of the sums. Bit 4 j + r of `unseen`: weight[j][r] is 0
+ * because it must not count. */
 template <class T, class Tile, int PARTS, int STRIPS, int THREADS>
-DEVICE void add_odd_rows(f32x4 (&sums)[PARTS], f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, bool odd, careful_lds<THREADS> &m) {
+DEVICE void add_odd_rows(f32x4 (&sums)[PARTS], f32x4 (&weight)[STRIPS], uint32_t unseen, const chunk *tile, bool odd,
+                         careful_lds<THREADS> &m) {
     float most = 0;
 #pragma unroll
     for (int n = 0; n < STRIPS * 4; n++) most = larger(most, magnitude(sum_of(weight, n)));
@@ -52,8 +56,10 @@ DEVICE void add_odd_rows(f32x4 (&sums)[PARTS], f32x4 (&weight)[STRIPS], uint32_t
     for (int j = 0; j < STRIPS; j++) weight[j] = f32x4{};
 }
 
-/* From products to p = exp(z - lse) in s and ds = p (dp - delta) dz/ds in dp. What is subtracted comes negated, by strips: there is a packed addition. */
-template <int STRIPS, class Columns> DEVICE void attention_weigh(f32x4 (&s)[STRIPS], f32x4 (&dp)[STRIPS], const attention_params &f, const Columns &minus) {
+/* From products to p = exp(z - lse) in s and ds = p (dp - delta) dz/ds in dp. What is subtracted comes negated, by
+ * strips: there is a packed addition. */
+template <int STRIPS, class Columns>
+DEVICE void attention_weigh(f32x4 (&s)[STRIPS], f32x4 (&dp)[STRIPS], const attention_params &f, const Columns &minus) {
 #pragma unroll
     for (int j = 0; j < STRIPS; j++) s[j] *= f.scale, dp[j] += minus.delta(j);
     if (f.cap > 0) {
@@ -78,7 +84,8 @@ template <int STRIPS, class Columns> DEVICE void attention_weigh(f32x4 (&s)[STRI
 template <class T, int D> struct attention_plain_block {
     using bits = typename T::bits;
     static constexpr int THREADS = TILE_THREADS, OWN = THREADS / WARP * 16;
-    static constexpr int DEPTH = TILE_BYTES / sizeof(bits), ROWS = (D < 256 ? 2 : 1) * DEPTH, STRIPS = ROWS / 16, PARTS = D / 16;
+    static constexpr int DEPTH = TILE_BYTES / sizeof(bits), ROWS = (D < 256 ? 2 : 1) * DEPTH, STRIPS = ROWS / 16,
+                         PARTS = D / 16;
     using row_tiles = row_tile<T, D, ROWS, THREADS>;
     using turned_tiles = turned_tile<T, D, ROWS, THREADS>;
     using weights = f32x4[STRIPS];
@@ -105,7 +112,8 @@ template <class T, int D> struct attention_plain_block {
     static DEVICE int group() { return thread_index() % WARP / 16; }
 
     /* Weights of rows outside of `seen`, or of queries without an lse, become 0, and are bits of the result. */
-    static DEVICE uint32_t hide(weights &s, weights &dp, const attention_span &seen, int64_t at, const f32x4 *minus_lse) {
+    static DEVICE uint32_t hide(weights &s, weights &dp, const attention_span &seen, int64_t at,
+                                const f32x4 *minus_lse) {
         const int64_t own = at + group() * 4;
         const int first = within_tile<ROWS>(seen.first - own), last = within_tile<ROWS>(seen.last - own);
         uint32_t unseen = 0;
@@ -114,7 +122,8 @@ template <class T, int D> struct attention_plain_block {
 #pragma unroll
             for (int r = 0; r < 4; r++) {
                 const int row = j * 16 + r;
-                const bool hidden = row < first || row >= last || (minus_lse && minus_lse[j * 4 + group()][r] == infinity());
+                const bool hidden =
+                    row < first || row >= last || (minus_lse && minus_lse[j * 4 + group()][r] == infinity());
                 s[j][r] = hidden ? 0 : s[j][r];
                 dp[j][r] = hidden ? 0 : dp[j][r];
                 unseen |= (uint32_t)hidden << (j * 4 + r);
@@ -135,7 +144,9 @@ template <class T, int D> struct attention_plain_block {
     };
 
     /* Is the tile at `at` in sight of all rows of the block? */
-    static DEVICE bool in_sight(const attention_span &whole, int64_t at) { return at >= whole.first && at + ROWS <= whole.last; }
+    static DEVICE bool in_sight(const attention_span &whole, int64_t at) {
+        return at >= whole.first && at + ROWS <= whole.last;
+    }
 
     static DEVICE void note_odd(bool odd, lds &m) {
         odd = any_of_warp(odd);
@@ -208,15 +219,17 @@ template <class T, int D> struct attention_plain_block {
         DEVICE void store(lds &m) const {
             if (thread_index() >= WARP) return;
             const bool silent = any_of_warp(l == -infinity());
-            if (thread_index() < ROWS) ((float *)m.minus_lse)[thread_index()] = -l, ((float *)m.minus_delta)[thread_index()] = -d;
+            if (thread_index() < ROWS)
+                ((float *)m.minus_lse)[thread_index()] = -l, ((float *)m.minus_delta)[thread_index()] = -d;
             if (thread_index() == 0) m.silent = silent;
         }
     };
 
     /* Adds what a head's queries say of the lane's key. */
-    static DEVICE void add_head(f32x4 (&dk)[PARTS], f32x4 (&dv)[PARTS], const chunk (&k)[PIECES], const chunk (&v)[PIECES], const attention_backward_params &p,
-                                const place &me, int64_t head, const attention_span &seen_by, const attention_span &range, const attention_span &whole,
-                                lds &m) {
+    static DEVICE void add_head(f32x4 (&dk)[PARTS], f32x4 (&dv)[PARTS], const chunk (&k)[PIECES],
+                                const chunk (&v)[PIECES], const attention_backward_params &p, const place &me,
+                                int64_t head, const attention_span &seen_by, const attention_span &range,
+                                const attention_span &whole, lds &m) {
         const attention_params &f = p.forward;
         typename row_tiles::part q(f.q, me.batch, head, f.d), dout(p.dout, me.batch, head, f.d);
         typename turned_tiles::part turned_q(f.q, me.batch, head, f.d), turned_dout(p.dout, me.batch, head, f.d);
@@ -268,7 +281,8 @@ template <class T, int D> struct attention_plain_block {
         if (me.row >= f.sk) seen_by = range;
         const attention_span whole = attention_common<THREADS>(seen_by);
         const int64_t group = f.h / f.hk;
-        for (int64_t head = me.head * group; head < (me.head + 1) * group; head++) add_head(dk, dv, k, v, p, me, head, seen_by, range, whole, m);
+        for (int64_t head = me.head * group; head < (me.head + 1) * group; head++)
+            add_head(dk, dv, k, v, p, me, head, seen_by, range, whole, m);
         if (me.row >= f.sk) return;
         store_own<T>(dk, f.scale, p.dk, me.batch, me.row, me.head, f.d);
         store_own<T>(dv, 1, p.dv, me.batch, me.row, me.head, f.d);

@@ -8,7 +8,8 @@
 #include "matrix.h"
 
 /* Elements at `row` of batch `batch`, head `head`. */
-template <class T> DEVICE typename T::bits *attention_row(const attention_rows &r, int64_t batch, int64_t row, int64_t head) {
+template <class T>
+DEVICE typename T::bits *attention_row(const attention_rows &r, int64_t batch, int64_t row, int64_t head) {
     return (typename T::bits *)r.data + batch * r.batch + row * r.row + head * r.head;
 }
 
@@ -26,14 +27,16 @@ struct attention_span {
     int64_t first, last;
 };
 
-/* `index` among `own`, whose sequences begin at cu_own, against `other`; of queries `causal` limits the end, of keys the beginning. */
+/* `index` among `own`, whose sequences begin at cu_own, against `other`; of queries `causal` limits the end,
+ * of keys the beginning. */
 DEVICE attention_span attention_seen(const attention_params &p, int64_t index, bool query) {
     const int64_t own = query ? p.sq : p.sk, other = query ? p.sk : p.sq;
     const int32_t *cu_own = query ? p.cu_q : p.cu_k, *cu_other = query ? p.cu_k : p.cu_q;
     int64_t end = own, first = 0, last = other;
     if (index >= own) return { 0, 0 };
     if (cu_own) {
-        int64_t low = 0, high = p.nseq; /* the last sequence that begins at or before `index`: empty ones begin there too */
+        /* the last sequence that begins at or before `index`: empty ones begin there too */
+        int64_t low = 0, high = p.nseq;
         while (high - low > 1) {
             const int64_t middle = low + (high - low) / 2;
             if (cu_own[middle] <= index)
@@ -64,7 +67,8 @@ struct most {
 /* What any thread's span covers, the same in all. */
 template <int THREADS = TILE_THREADS> DEVICE attention_span attention_range(const attention_span &s) {
     const bool some = s.first < s.last;
-    return { uniform(group_combine<THREADS>(some ? s.first : INT64_MAX, least())), uniform(group_combine<THREADS>(some ? s.last : (int64_t)0, most())) };
+    return { uniform(group_combine<THREADS>(some ? s.first : INT64_MAX, least())),
+             uniform(group_combine<THREADS>(some ? s.last : (int64_t)0, most())) };
 }
 
 /* And what every thread's span covers. */
@@ -85,7 +89,8 @@ template <class T> DEVICE chunk attention_chunk(const typename T::bits *row, int
     return c;
 }
 
-/* What a thread brings of ROWS rows of D elements, on its way to LDS: chunk i is down(i) rows and right(i) chunks from `column` of `row`. */
+/* What a thread brings of ROWS rows of D elements, on its way to LDS: chunk i is down(i) rows
+ * and right(i) chunks from `column` of `row`. */
 template <class T, int D, int ROWS, class Share> struct attention_part {
     static constexpr int SIZE = sizeof(typename T::bits), ELEMENTS = CHUNK / SIZE, COUNT = Share::COUNT;
     const attention_rows &r;
@@ -95,7 +100,8 @@ template <class T, int D, int ROWS, class Share> struct attention_part {
     chunk held[COUNT];
 
     DEVICE attention_part(const attention_rows &rows, int64_t batch, int64_t head_, int64_t width)
-        : r(rows), head(attention_row<T>(rows, batch, 0, head_)), offset((uint32_t)((Share::row() * rows.row + Share::column() * ELEMENTS) * SIZE)), d(width) {}
+        : r(rows), head(attention_row<T>(rows, batch, 0, head_)),
+          offset((uint32_t)((Share::row() * rows.row + Share::column() * ELEMENTS) * SIZE)), d(width) {}
 
     /* Are rows wide, and as long as the tile? */
     static DEVICE bool fits(const attention_rows &r, int64_t d) { return r.wide && d == D; }
@@ -107,7 +113,8 @@ template <class T, int D, int ROWS, class Share> struct attention_part {
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
             const int row = Share::row() + Share::down(i), least = row < rows - 1 - at ? row : rows - 1 - at;
-            const uint32_t own = (uint32_t)least * (uint32_t)(r.row * SIZE) + (uint32_t)((Share::column() + Share::right(i)) * CHUNK);
+            const uint32_t own =
+                (uint32_t)least * (uint32_t)(r.row * SIZE) + (uint32_t)((Share::column() + Share::right(i)) * CHUNK);
             if (Share::has(i)) held[i] = *(const chunk *)((const char *)tile + afresh(own));
         }
     }
@@ -120,12 +127,16 @@ template <class T, int D, int ROWS, class Share> struct attention_part {
             const uint32_t own = afresh(offset); /* or it would be widened outside of the loop, to two registers */
 #pragma unroll
             for (int i = 0; i < COUNT; i++)
-                if (Share::has(i)) held[i] = *(const chunk *)((const char *)(tile + Share::down(i) * r.row + Share::right(i) * ELEMENTS) + own);
+                if (Share::has(i))
+                    held[i] =
+                        *(const chunk *)((const char *)(tile + Share::down(i) * r.row + Share::right(i) * ELEMENTS) +
+                                         own);
             return;
         }
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            const int row = afresh(Share::row() + Share::down(i)), at = afresh((Share::column() + Share::right(i)) * ELEMENTS);
+            const int row = afresh(Share::row() + Share::down(i)),
+                      at = afresh((Share::column() + Share::right(i)) * ELEMENTS);
             held[i] = chunk{};
             if (Share::has(i) && first + row < rows) held[i] = attention_chunk<T>(tile + row * r.row, at, d, r.wide);
         }
@@ -134,12 +145,14 @@ template <class T, int D, int ROWS, class Share> struct attention_part {
 
 /* LANES rows of D elements in LDS, in pieces of 64 bytes of all lanes, read by EDGE x EDGE; element along d. */
 template <class T, int D, int LANES, int THREADS = TILE_THREADS, int EDGE = 16> struct row_tile {
-    static constexpr int PIECES = D * sizeof(typename T::bits) / TILE_BYTES, WIDTH = PIECES * CHUNKS, ELEMENTS = CHUNK / sizeof(typename T::bits);
+    static constexpr int PIECES = D * sizeof(typename T::bits) / TILE_BYTES, WIDTH = PIECES * CHUNKS,
+                         ELEMENTS = CHUNK / sizeof(typename T::bits);
     static constexpr int SIZE = LANES * WIDTH;
 
     /* Of chunk c of a lane. Neighbouring pieces of a lane are in different banks. */
     static DEVICE int place(unsigned lane, unsigned c) {
-        return c / CHUNKS * LANES * CHUNKS + chunk_place_by<EDGE>(EDGE == 32 ? lane ^ c / CHUNKS % 2 : lane, c % CHUNKS);
+        return c / CHUNKS * LANES * CHUNKS +
+               chunk_place_by<EDGE>(EDGE == 32 ? lane ^ c / CHUNKS % 2 : lane, c % CHUNKS);
     }
 
     /* Neighbouring threads have neighbouring chunks of a row. */
@@ -155,19 +168,22 @@ template <class T, int D, int LANES, int THREADS = TILE_THREADS, int EDGE = 16> 
         using attention_part<T, D, LANES, share>::attention_part;
         DEVICE void store(chunk *tile) const {
 #pragma unroll
-            for (int i = 0; i < share::COUNT; i++) tile[place(share::row() + share::down(i), share::column())] = this->held[i];
+            for (int i = 0; i < share::COUNT; i++)
+                tile[place(share::row() + share::down(i), share::column())] = this->held[i];
         }
     };
 };
 
-/* The same turned: D lanes along the ROWS rows, in the order in which sums of EDGE x EDGE hold them, so that what a lane has of the sums of these rows, a chunk
- * at a time, is the other operand. */
+/* The same turned: D lanes along the ROWS rows, in the order in which sums of EDGE x EDGE hold them, so that what a
+ * lane has of the sums of these rows, a chunk at a time, is the other operand. */
 template <class T, int D, int ROWS, int THREADS = TILE_THREADS, int EDGE = 16> struct turned_tile {
     using bits = typename T::bits;
     static constexpr int ELEMENTS = CHUNK / sizeof(bits), SIZE = D * ROWS / ELEMENTS;
 
     /* Of chunk c of a lane. */
-    static DEVICE int place(unsigned lane, unsigned c) { return c / CHUNKS * D * CHUNKS + chunk_place_by<EDGE>(lane, c % CHUNKS); }
+    static DEVICE int place(unsigned lane, unsigned c) {
+        return c / CHUNKS * D * CHUNKS + chunk_place_by<EDGE>(lane, c % CHUNKS);
+    }
     /* Where a row is along a lane: in which chunk, which element of it. */
     static DEVICE int chunk_of(unsigned row) {
         constexpr int GROUPS = WARP / EDGE, DEEP = GROUPS * ELEMENTS;
@@ -178,10 +194,11 @@ template <class T, int D, int ROWS, int THREADS = TILE_THREADS, int EDGE = 16> s
         return row % DEEP / (4 * GROUPS) * 4 + row % 4;
     }
 
-    /* Threads have PACK rows of a chunk, which go to LDS as words. Four neighbours have neighbouring chunks, the next four the next rows. */
+    /* Threads have PACK rows of a chunk, which go to LDS as words.
+     * Four neighbours have neighbouring chunks, the next four the next rows. */
     struct share {
-        static constexpr int PACK = sizeof(bits) == 2 ? 2 : 1, ALONG = ROWS / PACK, WIDE = THREADS / ALONG, UNITS = (D / ELEMENTS + WIDE - 1) / WIDE,
-                             COUNT = UNITS * PACK;
+        static constexpr int PACK = sizeof(bits) == 2 ? 2 : 1, ALONG = ROWS / PACK, WIDE = THREADS / ALONG,
+                             UNITS = (D / ELEMENTS + WIDE - 1) / WIDE, COUNT = UNITS * PACK;
         static_assert(WIDE % 4 == 0, "four chunks side by side");
         static DEVICE int row() { return thread_index() / 4 % ALONG * PACK; }
         static DEVICE int column() { return thread_index() / (4 * ALONG) * 4 + thread_index() % 4; }
@@ -203,7 +220,9 @@ template <class T, int D, int ROWS, int THREADS = TILE_THREADS, int EDGE = 16> s
         template <class RowTile> DEVICE void store_rows(chunk *tile) const {
 #pragma unroll
             for (int i = 0; i < share::COUNT; i++)
-                if (share::has(i)) tile[RowTile::place(share::row() + share::down(i), share::column() + share::right(i))] = this->held[i];
+                if (share::has(i))
+                    tile[RowTile::place(share::row() + share::down(i), share::column() + share::right(i))] =
+                        this->held[i];
         }
         DEVICE void store(chunk *tile) const {
             constexpr int PACK = share::PACK;
@@ -218,7 +237,11 @@ template <class T, int D, int ROWS, int THREADS = TILE_THREADS, int EDGE = 16> s
                     packed<bits, PACK> word;
 #pragma unroll
                     for (int k = 0; k < PACK; k++) word.v[k] = element[k][lane];
-                    *(packed<bits, PACK> *)((bits *)(tile + place((share::column() + share::right(unit * PACK)) * ELEMENTS + lane, c)) + e) = word;
+                    *(packed<bits, PACK> *)((bits *)(tile +
+                                                     place((share::column() + share::right(unit * PACK)) * ELEMENTS +
+                                                               lane,
+                                                           c)) +
+                                            e) = word;
                 }
             }
         }
@@ -228,8 +251,9 @@ template <class T, int D, int ROWS, int THREADS = TILE_THREADS, int EDGE = 16> s
             constexpr uint32_t sign = sizeof(bits) == 2 ? 0x80008000u : 0x80000000u;
             vector most = {};
 #pragma unroll
-            for (int i = 0; i < share::COUNT; i++)
-                if (share::has(i)) most = __builtin_elementwise_max(most, __builtin_bit_cast(vector, afresh(this->held[i] & ~sign))); /* not by halves */
+            for (int i = 0; i < share::COUNT; i++) /* not by halves */
+                if (share::has(i))
+                    most = __builtin_elementwise_max(most, __builtin_bit_cast(vector, afresh(this->held[i] & ~sign)));
             return __builtin_reduce_max(most) >= T::put(infinity());
         }
     };
@@ -258,14 +282,17 @@ template <class T, class Sums> DEVICE chunk chunk_of_weights(const Sums *s, int 
 }
 
 /* Adds turned rows, which are finite, times weights rounded to T to a lane's sums. */
-template <class T, class Tile, class Sums, int PARTS, int STRIPS> DEVICE void add_turned(Sums (&sums)[PARTS], const Sums (&weight)[STRIPS], const chunk *tile) {
+template <class T, class Tile, class Sums, int PARTS, int STRIPS>
+DEVICE void add_turned(Sums (&sums)[PARTS], const Sums (&weight)[STRIPS], const chunk *tile) {
     using own = square_of<Sums>;
 #pragma unroll
     for (int n = 0; n < STRIPS * own::COUNT; n += Tile::ELEMENTS) {
         const chunk x = chunk_of_weights<T>(weight, n);
 #pragma unroll
         for (int i = 0; i < PARTS; i++)
-            unit<T>::multiply(sums[i], tile[Tile::place(i * own::EDGE + own::lane(), n / Tile::ELEMENTS * own::GROUPS + own::group())], x);
+            unit<T>::multiply(
+                sums[i],
+                tile[Tile::place(i * own::EDGE + own::lane(), n / Tile::ELEMENTS * own::GROUPS + own::group())], x);
     }
 }
 
@@ -291,31 +318,37 @@ template <class T, int THREADS, int SIZE> DEVICE void make_finite(chunk (&tile)[
 }
 
 /* Rows in LDS times a lane's own row in registers. */
-template <class T, class Tile, class Sums, int STRIPS, int N> DEVICE void multiply_rows(Sums (&s)[STRIPS], const chunk *tile, const chunk (&own_row)[N]) {
+template <class T, class Tile, class Sums, int STRIPS, int N>
+DEVICE void multiply_rows(Sums (&s)[STRIPS], const chunk *tile, const chunk (&own_row)[N]) {
     using own = square_of<Sums>;
 #pragma unroll
     for (int j = 0; j < STRIPS; j++) {
         s[j] = Sums{};
 #pragma unroll
-        for (int i = 0; i < N; i++) unit<T>::multiply(s[j], tile[Tile::place(j * own::EDGE + own::lane(), i * own::GROUPS + own::group())], own_row[i]);
+        for (int i = 0; i < N; i++)
+            unit<T>::multiply(s[j], tile[Tile::place(j * own::EDGE + own::lane(), i * own::GROUPS + own::group())],
+                              own_row[i]);
     }
 }
 
 /* A lane's own row: those of its chunks that its group has. */
 template <class T, class Tile, int N>
-DEVICE void load_own(chunk (&own_row)[N], const attention_rows &r, int64_t batch, int64_t row, int64_t rows, int64_t head, int64_t d) {
+DEVICE void load_own(chunk (&own_row)[N], const attention_rows &r, int64_t batch, int64_t row, int64_t rows,
+                     int64_t head, int64_t d) {
     constexpr int GROUPS = Tile::WIDTH / N;
 #pragma unroll
     for (int i = 0; i < N; i++) {
         own_row[i] = chunk{};
         if (row < rows)
-            own_row[i] = attention_chunk<T>(attention_row<T>(r, batch, row, head), (i * GROUPS + square<WARP / GROUPS>::group()) * Tile::ELEMENTS, d, r.wide);
+            own_row[i] = attention_chunk<T>(attention_row<T>(r, batch, row, head),
+                                            (i * GROUPS + square<WARP / GROUPS>::group()) * Tile::ELEMENTS, d, r.wide);
     }
 }
 
 /* A lane's sums times a factor, to its row. */
 template <class T, class Sums, int PARTS>
-DEVICE void store_own(const Sums (&sums)[PARTS], float factor, const attention_rows &r, int64_t batch, int64_t row, int64_t head, int64_t d) {
+DEVICE void store_own(const Sums (&sums)[PARTS], float factor, const attention_rows &r, int64_t batch, int64_t row,
+                      int64_t head, int64_t d) {
     using own = square_of<Sums>;
 #pragma unroll
     for (int four = 0; four < PARTS * own::COUNT / 4; four++) {

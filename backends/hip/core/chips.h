@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of chips beyond what the driver says. A table to be tuned: the runs and groups are those that others found best (HipKittens, arXiv 2511.08083). */
+/* What is known of chips beyond what the driver says. A table to be tuned: the runs and groups are those that others
+ * found best (HipKittens, arXiv 2511.08083). */
 #ifndef TRINE_HIP_CHIPS_H
 #define TRINE_HIP_CHIPS_H
 
@@ -27,7 +28,8 @@ static inline uint32_t hip_chiplets_of(const hip_chip *chip, int units) {
 static inline tile_order hip_order_of(const hip_chip *chip, int units, int64_t blocks) {
     const uint32_t chiplets = hip_chiplets_of(chip, units);
     const int64_t round = (int64_t)chiplets << chip->run_bits;
-    return (tile_order){ chiplets, chip->run_bits, blocks <= INT32_MAX && chiplets > 1 ? (uint32_t)(blocks / round * round) : 0, chip->group };
+    return (tile_order){ chiplets, chip->run_bits,
+                         blocks <= INT32_MAX && chiplets > 1 ? (uint32_t)(blocks / round * round) : 0, chip->group };
 }
 static inline share_order hip_shares_of(const hip_chip *chip, int units, int64_t blocks) {
     const uint32_t chiplets = hip_chiplets_of(chip, units);

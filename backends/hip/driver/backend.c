@@ -26,8 +26,8 @@ static int attribute(const hip_driver *driver, int device, hip_attribute which) 
     return driver->DeviceGetAttribute(&value, which, device) == HIP_SUCCESS ? value : 0;
 }
 
-/* Transfers of the memory's pins in a cycle of the clock that HIP reports: HBM2e on MI200, HBM3 from MI300 on. A compute unit finishes 128 packed
- * multiply-adds a clock (AMD CDNA2 and CDNA3 white papers, peak rates). */
+/* Transfers of the memory's pins in a cycle of the clock that HIP reports: HBM2e on MI200, HBM3 from MI300 on. A
+ * compute unit finishes 128 packed multiply-adds a clock (AMD CDNA2 and CDNA3 white papers, peak rates). */
 static void describe_speed(const hip_driver *driver, int device, trine_device *out) {
     const double memory_clock = 1e3 * attribute(driver, device, HIP_MEMORY_CLOCK_RATE);
     const double bus = attribute(driver, device, HIP_MEMORY_BUS_WIDTH) / 8.0;
@@ -51,7 +51,8 @@ static const hip_chip *find_chip(const char *arch) {
 }
 
 /* False with the reason: "no code for this architecture: gfx908 (...)". */
-static bool describe(const hip_driver *driver, const trine_host *host, int number, int place, char *reason_out, size_t reason_size) {
+static bool describe(const hip_driver *driver, const trine_host *host, int number, int place, char *reason_out,
+                     size_t reason_size) {
     description *d = &descriptions[place];
     trine_device *out = &devices[place];
     size_t memory = 0;
@@ -79,7 +80,8 @@ static bool describe(const hip_driver *driver, const trine_host *host, int numbe
                   .units = attribute(driver, number, HIP_MULTIPROCESSOR_COUNT),
                   .numa_node = host->numa_node_of_pci(d->pci),
                   .memory = (int64_t)memory,
-                  .cache = { attribute(driver, number, HIP_MAX_SHARED_MEMORY_PER_BLOCK), 0, attribute(driver, number, HIP_L2_CACHE_SIZE) } },
+                  .cache = { attribute(driver, number, HIP_MAX_SHARED_MEMORY_PER_BLOCK), 0,
+                             attribute(driver, number, HIP_L2_CACHE_SIZE) } },
         .state = &states[place],
         .driver = driver_version,
     };
@@ -97,8 +99,10 @@ static bool describe(const hip_driver *driver, const trine_host *host, int numbe
 static int find_devices(const hip_driver *driver, const trine_host *host, char *reason_out, size_t reason_size) {
     int count = 0, usable = 0;
     const hip_result result = driver->GetDeviceCount(&count);
-    snprintf(reason_out, reason_size, "no device%s%s", result == HIP_SUCCESS ? "" : ": ", result == HIP_SUCCESS ? "" : hip_words(driver, result));
-    for (int i = 0; result == HIP_SUCCESS && i < count && usable < HIP_MAX_DEVICES; i++) usable += describe(driver, host, i, usable, reason_out, reason_size);
+    snprintf(reason_out, reason_size, "no device%s%s", result == HIP_SUCCESS ? "" : ": ",
+             result == HIP_SUCCESS ? "" : hip_words(driver, result));
+    for (int i = 0; result == HIP_SUCCESS && i < count && usable < HIP_MAX_DEVICES; i++)
+        usable += describe(driver, host, i, usable, reason_out, reason_size);
     return usable;
 }
 
@@ -106,13 +110,17 @@ static int find_devices(const hip_driver *driver, const trine_host *host, char *
 static bool read_version(const hip_driver *driver, char *reason_out, size_t reason_size) {
     int version = 0;
     const hip_result result = driver->RuntimeGetVersion(&version);
-    snprintf(driver_version, sizeof driver_version, "%d.%d.%d", version / 10000000, version / 100000 % 100, version % 100000);
-    if (result != HIP_SUCCESS) snprintf(reason_out, reason_size, "no driver: hipRuntimeGetVersion: %s", hip_words(driver, result));
+    snprintf(driver_version, sizeof driver_version, "%d.%d.%d", version / 10000000, version / 100000 % 100,
+             version % 100000);
+    if (result != HIP_SUCCESS)
+        snprintf(reason_out, reason_size, "no driver: hipRuntimeGetVersion: %s", hip_words(driver, result));
     return result == HIP_SUCCESS;
 }
 
 const trine_backend *simt_open_backend(const trine_host *host, char *reason_out, size_t reason_size) {
-    static trine_backend backend = { .struct_size = sizeof backend, .name = "hip", .device = devices, .kernels = kernels };
+    static trine_backend backend = {
+        .struct_size = sizeof backend, .name = "hip", .device = devices, .kernels = kernels
+    };
     if (backend.devices > 0) return &backend;
     const hip_driver *driver = hip_driver_open(host, reason_out, reason_size);
     if (driver == NULL) return NULL;

@@ -17,7 +17,8 @@ static bool find_entry_points(void *library, const char **missing_out) {
     if (driver.name == NULL) return false;
     HIP_ENTRY_POINTS(ENTRY)
 #undef ENTRY
-    /* hipDeviceProp_t grew in the middle with HIP 6, which gave its entry point a new name: where gcnArchName is in each. */
+    /* hipDeviceProp_t grew in the middle with HIP 6, which gave its entry point a new name:
+     * where gcnArchName is in each. */
     static const struct {
         const char *name;
         size_t arch_at;
@@ -30,8 +31,9 @@ static bool find_entry_points(void *library, const char **missing_out) {
     return driver.GetDeviceProperties != NULL;
 }
 
-/* One that the process has already, else the newest. The library reaches for the kernel's interface as soon as it is used, and says so on stderr if there is
- * none: without /sys/class/kfd it is not opened. It is never closed: it has threads of its own. */
+/* One that the process has already, else the newest. The library reaches for the kernel's interface as soon as it is
+ * used, and says so on stderr if there is none: without /sys/class/kfd it is not opened.
+ * It is never closed: it has threads of its own. */
 static void *open_library(char *reason_out, size_t reason_size) {
     static const char *const names[] = { "libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so" };
     enum { NAMES = sizeof names / sizeof names[0] };
@@ -39,7 +41,8 @@ static void *open_library(char *reason_out, size_t reason_size) {
     for (int i = 0; library == NULL && i < NAMES; i++) library = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
     if (library != NULL) return library;
     if (access("/sys/class/kfd", F_OK) != 0) {
-        snprintf(reason_out, reason_size, "no device: there is no /sys/class/kfd, which the kernel has with AMD's driver");
+        snprintf(reason_out, reason_size,
+                 "no device: there is no /sys/class/kfd, which the kernel has with AMD's driver");
         return NULL;
     }
     for (int i = 0; library == NULL && i < NAMES; i++) library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -72,5 +75,6 @@ const char *hip_words(const hip_driver *d, hip_result result) {
 
 trine_status hip_status(const hip_driver *d, const char *function, hip_result result) {
     if (result == HIP_SUCCESS) return TRINE_OK;
-    return d->error(result == HIP_OUT_OF_MEMORY ? TRINE_ERR_MEMORY : TRINE_ERR_DEVICE, "%s: %s", function, hip_words(d, result));
+    return d->error(result == HIP_OUT_OF_MEMORY ? TRINE_ERR_MEMORY : TRINE_ERR_DEVICE, "%s: %s", function,
+                    hip_words(d, result));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AMD's runtime library libamdhip64, opened at run time: its entry points, declared here so that no header of ROCm is needed, and its errors in its own words. */
+/* AMD's runtime library libamdhip64, opened at run time: its entry points, declared here so that no header of ROCm is
+ * needed, and its errors in its own words. */
 #ifndef TRINE_HIP_DRIVER_H
 #define TRINE_HIP_DRIVER_H
 
@@ -42,7 +43,8 @@ typedef uintptr_t hip_pointer;
     ENTRY(hip_result, ModuleLoadData, (hip_module *, const void *)) \
     ENTRY(hip_result, ModuleGetFunction, (hip_code *, hip_module, const char *)) \
     ENTRY(hip_result, ModuleLaunchKernel, \
-          (hip_code, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, hip_stream, void **arguments, void **extra)) \
+          (hip_code, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, hip_stream, \
+           void **arguments, void **extra)) \
     ENTRY(hip_result, ThreadExchangeStreamCaptureMode, (int *)) \
     ENTRY(hip_result, StreamCreateWithFlags, (hip_stream *, unsigned)) \
     ENTRY(hip_result, StreamDestroy, (hip_stream)) \
@@ -84,7 +86,8 @@ hip_result hip_architecture(const hip_driver *driver, int device, size_t size, c
 /* What the library calls a result. Never NULL. */
 const char *hip_words(const hip_driver *driver, hip_result result);
 
-/* TRINE_OK, or the error that a call came back with, recorded as "hipMalloc: out of memory": TRINE_ERR_MEMORY or TRINE_ERR_DEVICE. */
+/* TRINE_OK, or the error that a call came back with, recorded as "hipMalloc: out
+ * of memory": TRINE_ERR_MEMORY or TRINE_ERR_DEVICE. */
 trine_status hip_status(const hip_driver *driver, const char *function, hip_result result);
 
 /* Calls an entry point by its name in HIP_ENTRY_POINTS. */

@@ -17,7 +17,7 @@ void hip_leave(const hip_device *d, hip_scope scope) {
     if (scope.changed) d->driver->SetDevice(scope.before);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- built-in code */
+/* ---------------------------------------------------------------------------------------------------- built-in code */
 
 #define ARCH(op, arch) #arch,
 const char *const hip_archs[HIP_ARCHS] = { HIP_EACH_ARCH(ARCH, ) };
@@ -46,9 +46,10 @@ const hip_op hip_ops[TRINE_OP_COUNT] = {
 #undef WALK
 #undef OWN
 
-/* ---------------------------------------------------------------------------------------------------------------- functions */
+/* -------------------------------------------------------------------------------------------------------- functions */
 
-/* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
+/* Loading code is legal even while the calling thread captures a stream, if the thread says that
+ * it knows what it does. */
 static trine_status load_function(hip_device *d, trine_op op, const char *name, hip_code *code_out) {
     int mode = HIP_CAPTURE_MODE_RELAXED;
     trine_status status = HIP_CALL(d->driver, ThreadExchangeStreamCaptureMode, &mode);
@@ -56,7 +57,9 @@ static trine_status load_function(hip_device *d, trine_op op, const char *name, 
     if (d->module[op] == NULL) status = HIP_CALL(d->driver, ModuleLoadData, &d->module[op], hip_ops[op].code[d->arch]);
     if (status == TRINE_OK) {
         const hip_result result = d->driver->ModuleGetFunction(code_out, d->module[op], name);
-        if (result != HIP_SUCCESS) status = d->driver->error(TRINE_ERR_DEVICE, "hipModuleGetFunction: %s: %s", name, hip_words(d->driver, result));
+        if (result != HIP_SUCCESS)
+            status =
+                d->driver->error(TRINE_ERR_DEVICE, "hipModuleGetFunction: %s: %s", name, hip_words(d->driver, result));
     }
     d->driver->ThreadExchangeStreamCaptureMode(&mode);
     return status;
@@ -65,7 +68,8 @@ static trine_status load_function(hip_device *d, trine_op op, const char *name, 
 static trine_status find_function(hip_device *d, const trine_call *call, const simt_function *f, hip_code *code_out) {
     char name[SIMT_NAME_SIZE];
     if (!simt_function_name(call->plan->spec->name, f, name))
-        return call->host->error(TRINE_ERR_INTERNAL, "%s: the name of a function is too long: %s", call->plan->spec->name, name);
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: the name of a function is too long: %s",
+                                 call->plan->spec->name, name);
     if ((*code_out = simt_function_find(&d->functions, name)) != NULL) return TRINE_OK;
     pthread_mutex_lock(&d->lock);
     const trine_status status = load_function(d, call->plan->op, name, code_out);
@@ -74,7 +78,8 @@ static trine_status find_function(hip_device *d, const trine_call *call, const s
     return status;
 }
 
-trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size) {
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads,
+                         const void *params, size_t size) {
     hip_device *d = call->device;
     const hip_queue *queue = call->queue;
     const char *op = call->plan->spec->name;
@@ -82,7 +87,8 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
     if (blocks == 0) return TRINE_OK;
     const int64_t width = blocks < GRID_WIDTH ? blocks : GRID_WIDTH, height = simt_blocks(blocks, width);
     if (height > GRID_HEIGHT)
-        return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have", op, (long long)blocks);
+        return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have",
+                                 op, (long long)blocks);
     hip_scope scope;
     hip_code code;
     trine_status status = hip_enter(d, &scope);
@@ -90,8 +96,8 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
     status = find_function(d, call, function, &code);
     if (status == TRINE_OK) {
         void *arguments[] = { (void *)(uintptr_t)params, &blocks };
-        status =
-            HIP_CALL(d->driver, ModuleLaunchKernel, code, (unsigned)width, (unsigned)height, 1, (unsigned)threads, 1, 1, 0, queue->stream, arguments, NULL);
+        status = HIP_CALL(d->driver, ModuleLaunchKernel, code, (unsigned)width, (unsigned)height, 1, (unsigned)threads,
+                          1, 1, 0, queue->stream, arguments, NULL);
     }
     hip_leave(d, scope);
     return status;

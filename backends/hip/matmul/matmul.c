@@ -16,20 +16,25 @@ static const trine_matmul_args *args_of(const trine_call *call) { return call->a
 static bool integer(float x) { return x == floorf(x) && fabsf(x) <= 0x1p24f; }
 
 static int64_t tiles(const trine_call *call, int side) {
-    return call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], side) * simt_blocks(call->dim[MATMUL_DIM_N], side);
+    return call->dim[MATMUL_DIM_G] * simt_blocks(call->dim[MATMUL_DIM_M], side) *
+           simt_blocks(call->dim[MATMUL_DIM_N], side);
 }
 
 static const char *refuse_all(const trine_call *call) {
     const trine_matmul_args *args = args_of(call);
     const bool curved = args->activation > TRINE_ACTIVATION_RELU;
     if (call->type[MATMUL_TYPE_T] == TRINE_I8 && curved) return "an activation other than relu, of integers";
-    if (call->type[MATMUL_TYPE_T] == TRINE_I8 && (simt_present(call, MATMUL_A_SCALE) || simt_present(call, MATMUL_B_SCALE))) return "scales, of integers";
-    if (call->type[MATMUL_TYPE_T] == TRINE_I8 && !(integer(args->alpha) && integer(args->beta))) return "a factor of integers that is none, or beyond 2^24";
+    if (call->type[MATMUL_TYPE_T] == TRINE_I8 &&
+        (simt_present(call, MATMUL_A_SCALE) || simt_present(call, MATMUL_B_SCALE)))
+        return "scales, of integers";
+    if (call->type[MATMUL_TYPE_T] == TRINE_I8 && !(integer(args->alpha) && integer(args->beta)))
+        return "a factor of integers that is none, or beyond 2^24";
     return NULL;
 }
 
-/* Larger tiles read less; smaller ones are for what would leave compute units without any. The list of kernels begins with the smallest, so that each but the
- * last refuses what the next has enough tiles of, and all can be forced on what is small. */
+/* Larger tiles read less; smaller ones are for what would leave compute units without any. The list of kernels begins
+ * with the smallest, so that each but the last refuses what the next has enough tiles of,
+ * and all can be forced on what is small. */
 static const char *refuse_64(const trine_call *call) {
     const char *why = refuse_all(call);
     if (why != NULL || call->type[MATMUL_TYPE_T] == TRINE_F64) return why;
@@ -41,14 +46,18 @@ static bool widens(const trine_call *call) {
     return simt_float8(call->type[MATMUL_TYPE_T]) && !d->chip->float8;
 }
 static trine_dtype element(const trine_call *call) { return widens(call) ? TRINE_F16 : call->type[MATMUL_TYPE_T]; }
-static bool narrow(const trine_call *call) { return element(call) == TRINE_F16 || element(call) == TRINE_BF16 || simt_float8(element(call)); }
+static bool narrow(const trine_call *call) {
+    return element(call) == TRINE_F16 || element(call) == TRINE_BF16 || simt_float8(element(call));
+}
 static const char *refuse_128(const trine_call *call) {
     if (call->type[MATMUL_TYPE_T] == TRINE_F64) return "float64 has tiles of 64 only";
     const char *why = refuse_all(call);
     if (why != NULL || !narrow(call)) return why;
     return tiles(call, 256) >= ENOUGH ? "there are enough tiles of 256" : NULL;
 }
-static const char *refuse_256(const trine_call *call) { return narrow(call) ? refuse_all(call) : "tiles of 256 are for float16, bfloat16 and float8"; }
+static const char *refuse_256(const trine_call *call) {
+    return narrow(call) ? refuse_all(call) : "tiles of 256 are for float16, bfloat16 and float8";
+}
 
 static tile_operand operand(const trine_call *call, int tensor, int along, int lane) {
     const trine_tensor *t = &call->tensor[tensor];
@@ -63,8 +72,9 @@ static tile_operand operand(const trine_call *call, int tensor, int along, int l
                            .lanes = t->shape[lane],
                            .depth = t->shape[along],
                            .across = across,
-                           .wide = t->stride[inner] == 1 && (uintptr_t)t->data % 16 == 0 && batch * size % 16 == 0 && step % 16 == 0 && step >= 0 &&
-                                   step <= INT32_MAX / 256 && (!across || t->shape[lane] * size % 16 == 0) };
+                           .wide = t->stride[inner] == 1 && (uintptr_t)t->data % 16 == 0 && batch * size % 16 == 0 &&
+                                   step % 16 == 0 && step >= 0 && step <= INT32_MAX / 256 &&
+                                   (!across || t->shape[lane] * size % 16 == 0) };
 }
 
 /* The same, once widened to `data`. */
@@ -122,15 +132,30 @@ static trine_status launch(const trine_call *call) {
         if (status == TRINE_OK) status = simt_widen(call, &b, to + a.bytes);
         if (status != TRINE_OK) return status;
     }
-    simt_function function = { .type = { element(call), call->type[MATMUL_TYPE_O], call->type[MATMUL_TYPE_B] }, .variant = side };
+    simt_function function = { .type = { element(call), call->type[MATMUL_TYPE_O], call->type[MATMUL_TYPE_B] },
+                               .variant = side };
     if (simt_float8(element(call)))
-        function = (simt_function){ .type = { call->type[MATMUL_TYPE_T], call->type[MATMUL_TYPE_U], call->type[MATMUL_TYPE_O], TRINE_F32 }, .variant = side };
+        function = (simt_function){ .type = { call->type[MATMUL_TYPE_T], call->type[MATMUL_TYPE_U],
+                                              call->type[MATMUL_TYPE_O], TRINE_F32 },
+                                    .variant = side };
     return simt_launch(call, &function, blocks, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
 }
 
 SIMT_KERNELS(matmul) = {
-    { .name = SIMT_NAME "_64", .refuse = refuse_64, .workspace = workspace, .launch = launch, .self = &(const int){ 64 } },
-    { .name = SIMT_NAME "_128", .refuse = refuse_128, .workspace = workspace, .launch = launch, .self = &(const int){ 128 } },
-    { .name = SIMT_NAME "_256", .refuse = refuse_256, .workspace = workspace, .launch = launch, .self = &(const int){ 256 } },
+    { .name = SIMT_NAME "_64",
+      .refuse = refuse_64,
+      .workspace = workspace,
+      .launch = launch,
+      .self = &(const int){ 64 } },
+    { .name = SIMT_NAME "_128",
+      .refuse = refuse_128,
+      .workspace = workspace,
+      .launch = launch,
+      .self = &(const int){ 128 } },
+    { .name = SIMT_NAME "_256",
+      .refuse = refuse_256,
+      .workspace = workspace,
+      .launch = launch,
+      .self = &(const int){ 256 } },
     { 0 },
 };

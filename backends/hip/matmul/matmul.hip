@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul on CDNA devices: any shape, stride and type. A block makes a SIDE x SIDE tile of d, each of its waves a part; while one tile of a and b is multiplied
- * out of LDS, the next is on its way from memory to registers, or several straight to LDS. The order of an element's sum follows from k and the architecture alone.
+/* matmul on CDNA devices: any shape, stride and type. A block makes a SIDE x SIDE tile of d, each of its waves a part;
+ * while one tile of a and b is multiplied out of LDS, the next is on its way from memory to registers, or several
+ * straight to LDS. The order of an element's sum follows from k and the architecture alone.
  *
- * 64 and 128: four waves, a quarter each. 256: eight waves of 128 x 64, two on each SIMD, whose sums fill half of its registers: 64 matrix instructions for 12
- * reads of LDS. The two take turns (HipKittens, arXiv 2511.08083): one multiplies, and the other reads and brings what comes next. */
+ * 64 and 128: four waves, a quarter each. 256: eight waves of 128 x 64, two on each SIMD, whose sums fill half of its
+ * registers: 64 matrix instructions for 12 reads of LDS. The two take turns (HipKittens, arXiv 2511.08083): one
+ * multiplies, and the other reads and brings what comes next. */
 #include "matmul.h"
 
 #include "backends/simt/matmul/widen.inl.h"
@@ -12,7 +14,8 @@
 
 /* How the waves of a block share its tile. */
 template <int SIDE> struct matmul_split {
-    static constexpr int DOWN = 2, RIGHT = SIDE == 256 ? 4 : 2, WAVES = DOWN * RIGHT, THREADS = WAVES * WARP, ROWS = SIDE / DOWN, COLUMNS = SIDE / RIGHT;
+    static constexpr int DOWN = 2, RIGHT = SIDE == 256 ? 4 : 2, WAVES = DOWN * RIGHT, THREADS = WAVES * WARP,
+                         ROWS = SIDE / DOWN, COLUMNS = SIDE / RIGHT;
 };
 
 /* Tiles of a and of b, of several pieces along k; afterwards a strip of 16 rows of sums for each wave. */
@@ -35,13 +38,15 @@ struct matmul_place {
 };
 template <class Integer> DEVICE matmul_place matmul_place_of(const matmul_params &p, Integer number, int side) {
     const Integer down = (Integer)p.down, right = (Integer)p.right, group = (Integer)p.order.group;
-    const Integer batch = number / (down * right), tile = number - batch * (down * right), first = tile / (group * right) * group;
+    const Integer batch = number / (down * right), tile = number - batch * (down * right),
+                  first = tile / (group * right) * group;
     const Integer high = down - first < group ? down - first : group, rest = tile - first * right, column = rest / high;
     return { (int64_t)batch, (int64_t)(first + rest - column * high) * side, (int64_t)column * side };
 }
 DEVICE matmul_place matmul_place_of(const matmul_params &p, int side) {
     const int64_t number = block_index();
-    return divides_fast(p.blocks) ? matmul_place_of(p, tile_of_block((uint32_t)number, p.order), side) : matmul_place_of(p, (uint64_t)number, side);
+    return divides_fast(p.blocks) ? matmul_place_of(p, tile_of_block((uint32_t)number, p.order), side)
+                                  : matmul_place_of(p, (uint64_t)number, side);
 }
 
 template <class T, class U, class O, class B, int SIDE> struct matmul_block {
@@ -54,14 +59,16 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     static constexpr int STAGES = SIDE == 256 ? direct<T>::STAGES : 0;
     using lds = matmul_lds<sum, SIDE, PIECES, (STAGES > 2 ? STAGES : 2)>;
     using split = matmul_split<SIDE>;
-    static constexpr int DOWN = split::ROWS / 16, RIGHT = split::COLUMNS / 16, DEPTH = TILE_BYTES / sizeof(typename T::bits), STEP = PIECES * DEPTH;
+    static constexpr int DOWN = split::ROWS / 16, RIGHT = split::COLUMNS / 16,
+                         DEPTH = TILE_BYTES / sizeof(typename T::bits), STEP = PIECES * DEPTH;
 
     /* Where the wave's part begins. */
     static DEVICE int first_row() { return thread_index() / WARP / split::RIGHT * split::ROWS; }
     static DEVICE int first_column() { return thread_index() / WARP % split::RIGHT * split::COLUMNS; }
 
     /* The 16 lanes from `first` on, out of LDS, where they are along k, or ACROSS it. */
-    template <bool ACROSS = false> static DEVICE auto read(const chunk (&tile)[PIECES][SIDE * CHUNKS], int first, int place) {
+    template <bool ACROSS = false>
+    static DEVICE auto read(const chunk (&tile)[PIECES][SIDE * CHUNKS], int first, int place) {
         chunk c[PIECES];
 #pragma unroll
         for (int piece = 0; piece < PIECES; piece++)
@@ -77,13 +84,18 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     static constexpr int ROWS = DOWN / PIECES;
     struct operands {
         operand x[ROWS], y[RIGHT];
-        template <bool A_ACROSS = false, bool B_ACROSS = false> DEVICE void read(const typename lds::pair &tile, int part) {
+        template <bool A_ACROSS = false, bool B_ACROSS = false>
+        DEVICE void read(const typename lds::pair &tile, int part) {
             const int thread = thread_index() % WARP,
-                      place[2] = { chunk_place(thread % 16, thread / 16), chunk_place(16 + thread % 16, thread / 16) - 16 * CHUNKS };
+                      place[2] = { chunk_place(thread % 16, thread / 16),
+                                   chunk_place(16 + thread % 16, thread / 16) - 16 * CHUNKS };
 #pragma unroll
-            for (int j = 0; part == 0 && j < RIGHT; j++) y[j] = matmul_block::read<B_ACROSS>(tile.b, first_column() + j * 16, place[j % 2]);
+            for (int j = 0; part == 0 && j < RIGHT; j++)
+                y[j] = matmul_block::read<B_ACROSS>(tile.b, first_column() + j * 16, place[j % 2]);
 #pragma unroll
-            for (int i = 0; i < ROWS; i++) x[i] = matmul_block::read<A_ACROSS>(tile.a, first_row() + (part * ROWS + i) * 16, place[(part * ROWS + i) % 2]);
+            for (int i = 0; i < ROWS; i++)
+                x[i] = matmul_block::read<A_ACROSS>(tile.a, first_row() + (part * ROWS + i) * 16,
+                                                    place[(part * ROWS + i) % 2]);
         }
         DEVICE void multiply(sums (&s)[DOWN][RIGHT], int part) const {
             favour_warp(true);
@@ -120,9 +132,11 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         }
     };
 
-    /* Adds the products of k from `begin` on: a part of them while a piece is on its way. Element by element, tiles of 256 come late: the registers for loads under
-     * way would be too many. */
-    template <bool WHOLE> static DEVICE void steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t begin, int64_t end, lds &m) {
+    /* Adds the products of k from `begin` on: a part of them while a piece is on its way. Element by element, tiles of
+     * 256 come late: the registers for loads under way would be too many. */
+    template <bool WHOLE>
+    static DEVICE void steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t begin,
+                             int64_t end, lds &m) {
         constexpr bool AHEAD = SIDE < 256;
         if (begin >= end) return;
         passing<WHOLE> next = { { p.a, at.batch, at.row }, { p.b, at.batch, at.column } };
@@ -145,9 +159,11 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         sync_block();
     }
 
-    /* The same of whole tiles along k up to `end`, by waves of which two share a SIMD, in turns: while the one multiplies, the other, which is a turn late, reads what
-     * it multiplies next, and brings a piece of what follows. */
-    static DEVICE void steps_in_turns(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
+    /* The same of whole tiles along k up to `end`, by waves of which two share a SIMD, in turns: while the one
+     * multiplies, the other, which is a turn late, reads what it multiplies next,
+     * and brings a piece of what follows. */
+    static DEVICE void steps_in_turns(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at,
+                                      int64_t end, lds &m) {
         if (end <= 0) return;
         passing<true> next = { { p.a, at.batch, at.row }, { p.b, at.batch, at.column } };
         operands o;
@@ -171,10 +187,11 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         if (!late) end_turn();
     }
 
-    /* The same of tiles that go straight to LDS, and are under way for more than STAGES - 2 steps: what a wave that is a turn late has sent for must be there a turn
-     * earlier than it needs it. */
+    /* The same of tiles that go straight to LDS, and are under way for more than STAGES - 2 steps: what a wave that is
+     * a turn late has sent for must be there a turn earlier than it needs it. */
     template <bool A_ACROSS, bool B_ACROSS>
-    static DEVICE void direct_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
+    static DEVICE void direct_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end,
+                                    lds &m) {
         const direct_part<T, SIDE, split::THREADS, A_ACROSS> a(p.a, at.batch, at.row);
         const direct_part<U, SIDE, split::THREADS, B_ACROSS> b(p.b, at.batch, at.column);
         constexpr int LOADS = PIECES * (a.COUNT + b.COUNT), PIECE = sizeof(m.tile[0].a[0]), TILE = sizeof(m.tile[0]);
@@ -216,7 +233,8 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     }
 
     /* Straight to LDS what can be read from there as it lies in memory. */
-    static DEVICE void whole_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end, lds &m) {
+    static DEVICE void whole_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end,
+                                   lds &m) {
         if constexpr (STAGES == 0)
             steps_in_turns(s, p, at, end, m);
         else if (!p.a.across && !p.b.across)
@@ -252,7 +270,8 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         return any_of_warp(any != any);
     }
     /* Where the unit takes Inf for NaN, such a sum may stand for Inf: the wave adds up its products once more. */
-    static DEVICE void restore_infinities(const matmul_params &p, const matmul_place &at, int row, sum (&strip)[16][lds::STRIP]) {
+    static DEVICE void restore_infinities(const matmul_params &p, const matmul_place &at, int row,
+                                          sum (&strip)[16][lds::STRIP]) {
         const int thread = thread_index() % WARP;
         for (int i = 0; i < 16 && at.row + row + i < p.m; i++) {
             const float x = strip[i][thread % split::COLUMNS];
@@ -270,12 +289,14 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         const auto *const b = (const typename U::bits *)p.b.data + batch * p.b.batch + column * p.b.lane;
         float sum = 0;
 #pragma unroll 4
-        for (int64_t k = thread_index() % WARP; k < p.k; k += WARP) sum = fused(T::get(a[k * p.a.along]), U::get(b[k * p.b.along]), sum);
+        for (int64_t k = thread_index() % WARP; k < p.k; k += WARP)
+            sum = fused(T::get(a[k * p.a.along]), U::get(b[k * p.b.along]), sum);
         return group_sum<WARP>(sum);
     }
 
     /* A strip goes through LDS, so that each thread has vectors of a row. */
-    static DEVICE void write_strip(const sums (&s)[RIGHT], const matmul_params &p, const matmul_place &at, int row, bool odd, sum (&strip)[16][lds::STRIP]) {
+    static DEVICE void write_strip(const sums (&s)[RIGHT], const matmul_params &p, const matmul_place &at, int row,
+                                   bool odd, sum (&strip)[16][lds::STRIP]) {
         constexpr int VECTORS = split::COLUMNS / VECTOR; /* of a row */
         const int thread = thread_index() % WARP;
 #pragma unroll
@@ -310,12 +331,15 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         bool odd = false;
         if constexpr (LACKS_INF) odd = any_odd(s);
 #pragma unroll
-        for (int i = 0; i < DOWN; i++) write_strip(s[i], p, at, first_row() + i * 16, odd, m.strip[thread_index() / WARP]);
+        for (int i = 0; i < DOWN; i++)
+            write_strip(s[i], p, at, first_row() + i * 16, odd, m.strip[thread_index() / WARP]);
     }
 };
 
 #define MATMUL(T, O, B, SIDE) \
-    ENTRY(matmul_##T##_##O##_##B##_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, T, O, B, SIDE>::run(p); }
+    ENTRY(matmul_##T##_##O##_##B##_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { \
+        matmul_block<T, T, O, B, SIDE>::run(p); \
+    }
 /* Tiles of 128 x 128 in float64, and of 256 x 256 in float32, would take too many registers. */
 #define MATMUL_2(T, O, B) MATMUL(T, O, B, 64) MATMUL(T, O, B, 128)
 #define MATMUL_3(T, O, B) MATMUL_2(T, O, B) MATMUL(T, O, B, 256)
@@ -324,7 +348,9 @@ MATMUL_2(f32, f32, f32)
     ENTRY(matmul_widen_##T, SIMT_WIDEN_THREADS, simt_widen_params) { simt_widen<T>(p); }
 UNIT_WIDENED(MATMUL_WIDEN, MATMUL_3)
 #define MATMUL_PAIR(T, U, O, SIDE) \
-    ENTRY(matmul_##T##_##U##_##O##_f32_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { matmul_block<T, U, O, f32, SIDE>::run(p); }
+    ENTRY(matmul_##T##_##U##_##O##_f32_##SIDE, matmul_split<SIDE>::THREADS, matmul_params) { \
+        matmul_block<T, U, O, f32, SIDE>::run(p); \
+    }
 #define MATMUL_PAIR_3(T, U, O) MATMUL_PAIR(T, U, O, 64) MATMUL_PAIR(T, U, O, 128) MATMUL_PAIR(T, U, O, 256)
 #define MATMUL_FLOAT8(T, U) MATMUL_PAIR_3(T, U, bf16) MATMUL_PAIR_3(T, U, f16) MATMUL_PAIR_3(T, U, f32)
 UNIT_FLOAT8(MATMUL_FLOAT8)

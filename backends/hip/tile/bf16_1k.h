@@ -5,8 +5,12 @@
 
 #include "tile/unit.h"
 
-DEVICE f32x4 matrix_multiply(bf16, i16x4 a, i16x4 b, f32x4 s) { return __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, s, 0, 0, 0); }
-DEVICE f32x16 matrix_multiply(bf16, i16x4 a, i16x4 b, f32x16 s) { return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(a, b, s, 0, 0, 0); }
+DEVICE f32x4 matrix_multiply(bf16, i16x4 a, i16x4 b, f32x4 s) {
+    return __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(a, b, s, 0, 0, 0);
+}
+DEVICE f32x16 matrix_multiply(bf16, i16x4 a, i16x4 b, f32x16 s) {
+    return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(a, b, s, 0, 0, 0);
+}
 
 template <> struct unit<bf16> : unit_of_parts<bf16, i16x4> {};
 
@@ -15,7 +19,9 @@ DEVICE uint32_t bf16_rounded(float x) {
     const uint32_t bits = bits_of_float(x);
     return x == x ? bits + (bits >> 16 & 1) + 0x7fff : NAN_BITS;
 }
-template <> DEVICE uint32_t rounded_pair<bf16>(float low, float high) { return __builtin_amdgcn_perm(bf16_rounded(high), bf16_rounded(low), 0x07060302); }
+template <> DEVICE uint32_t rounded_pair<bf16>(float low, float high) {
+    return __builtin_amdgcn_perm(bf16_rounded(high), bf16_rounded(low), 0x07060302);
+}
 
 /* To the nearest, of two the one farther from 0. */
 template <> DEVICE uint32_t pair_of_weights<bf16>(float low, float high) {

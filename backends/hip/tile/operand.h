@@ -15,7 +15,9 @@ typedef struct tile_operand {
     int64_t batch, lane, along; /* strides in elements; one of the last two is 1 */
     int64_t lanes, depth;
     bool across; /* `lane` is 1: lanes are consecutive in memory, not elements of k */
-    bool wide;   /* what is consecutive begins at a multiple of 16 bytes, and if those are lanes, they fill it; a tile spans less than 2^31 bytes */
+    /* what is consecutive begins at a multiple of 16 bytes, and if those are lanes, they fill it;
+     * a tile spans less than 2^31 bytes */
+    bool wide;
 } tile_operand;
 
 #endif

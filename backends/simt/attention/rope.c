@@ -2,6 +2,8 @@
 /* rope on devices: the host side. */
 #include "rope_launch.h"
 
-static trine_status launch(const trine_call *call) { return rope_launch(call, ((const trine_rope_args *)call->args)->interleaved, 1); }
+static trine_status launch(const trine_call *call) {
+    return rope_launch(call, ((const trine_rope_args *)call->args)->interleaved, 1);
+}
 
 SIMT_KERNELS(rope) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

@@ -15,9 +15,11 @@ typedef struct rope_params {
     const void *positions; /* NULL: the number of the token in its sequence */
     int64_t position_stride[2];
     int64_t p, c, d;
-    int64_t pair_units, units;         /* of a row's pairs; of all. A unit is two vectors, or elements, of one or more heads, which share its factors */
-    int64_t gap;                       /* between the two of a unit beyond the pairs */
-    simt_divisor row_units, groups, s; /* with those of the elements beyond the pairs; of as many heads as a unit has; tokens */
+    /* of a row's pairs; of all. A unit is two vectors, or elements, of one or more heads, which share its factors */
+    int64_t pair_units, units;
+    int64_t gap; /* between the two of a unit beyond the pairs */
+    /* with those of the elements beyond the pairs; of as many heads as a unit has; tokens */
+    simt_divisor row_units, groups, s;
     float sign;
     bool interleaved, long_positions;
     simt_ahead ahead; /* of x */

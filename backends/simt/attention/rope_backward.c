@@ -2,6 +2,8 @@
 /* rope_backward on devices: the host side. */
 #include "rope_launch.h"
 
-static trine_status launch(const trine_call *call) { return rope_launch(call, ((const trine_rope_backward_args *)call->args)->interleaved, -1); }
+static trine_status launch(const trine_call *call) {
+    return rope_launch(call, ((const trine_rope_backward_args *)call->args)->interleaved, -1);
+}
 
 SIMT_KERNELS(rope_backward) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };

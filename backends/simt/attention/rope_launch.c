@@ -9,8 +9,9 @@
 
 /* Are a row's pairs and the elements beyond them whole vectors, aligned to 16 bytes? */
 static bool wide(const trine_call *call) {
-    return call->dim[ROPE_DIM_C] % ROPE_VECTOR == 0 && call->dim[ROPE_DIM_D] % ROPE_VECTOR == 0 && simt_aligned(call, ROPE_X) && simt_aligned(call, ROPE_Y) &&
-           simt_aligned(call, ROPE_COS) && simt_aligned(call, ROPE_SIN);
+    return call->dim[ROPE_DIM_C] % ROPE_VECTOR == 0 && call->dim[ROPE_DIM_D] % ROPE_VECTOR == 0 &&
+           simt_aligned(call, ROPE_X) && simt_aligned(call, ROPE_Y) && simt_aligned(call, ROPE_COS) &&
+           simt_aligned(call, ROPE_SIN);
 }
 
 /* Heads of a unit, which share its factors: those of f32 lose by that (H200). */
@@ -20,7 +21,8 @@ static int heads_of(const trine_call *call, bool partial) {
 }
 
 trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
-    const trine_tensor *x = &call->tensor[ROPE_X], *y = &call->tensor[ROPE_Y], *positions = &call->tensor[ROPE_POSITIONS];
+    const trine_tensor *x = &call->tensor[ROPE_X], *y = &call->tensor[ROPE_Y],
+                       *positions = &call->tensor[ROPE_POSITIONS];
     const int64_t c = call->dim[ROPE_DIM_C], d = call->dim[ROPE_DIM_D];
     const bool vectors = wide(call), partial = vectors && d > 2 * c;
     const int64_t unit = vectors ? ROPE_VECTOR : 1, rest = simt_blocks(d - 2 * c, vectors ? 2 * ROPE_VECTOR : 1);
@@ -51,6 +53,8 @@ trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
     }
     p.units = p.row_units.by * call->dim[ROPE_DIM_B] * p.s.by * p.groups.by;
     const char *const step = vectors ? (partial ? "partial" : NULL) : "single";
-    const simt_function function = { .step = step, .type = { x->dtype, call->tensor[ROPE_COS].dtype }, .variant = vectors ? heads : 0 };
+    const simt_function function = { .step = step,
+                                     .type = { x->dtype, call->tensor[ROPE_COS].dtype },
+                                     .variant = vectors ? heads : 0 };
     return simt_launch(call, &function, simt_blocks(p.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
 }

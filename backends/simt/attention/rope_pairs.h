@@ -13,13 +13,15 @@ struct rope_place {
 };
 template <class Integer> DEVICE rope_place rope_place_of(const rope_params &p, Integer number, int heads) {
     const Integer row = quotient(number, p.row_units), token = quotient(row, p.groups), batch = quotient(token, p.s);
-    return { (int64_t)batch, (int64_t)(token - batch * (Integer)p.s.by), (int64_t)(row - token * (Integer)p.groups.by) * heads,
-             (int64_t)(number - row * (Integer)p.row_units.by) };
+    return { (int64_t)batch, (int64_t)(token - batch * (Integer)p.s.by),
+             (int64_t)(row - token * (Integer)p.groups.by) * heads, (int64_t)(number - row * (Integer)p.row_units.by) };
 }
 
-/* The factors of N pairs, which begin at `first`, and the second half of them, if pairs are neighbours, at `second`; or NaN. */
+/* The factors of N pairs, which begin at `first`, and the second half of them, if pairs are neighbours, at `second`;
+ * or NaN. */
 template <class W, int N>
-DEVICE void rope_factors(float (&cosine)[N], float (&sine)[N], const rope_params &p, const rope_place &place, int64_t first, int64_t second) {
+DEVICE void rope_factors(float (&cosine)[N], float (&sine)[N], const rope_params &p, const rope_place &place,
+                         int64_t first, int64_t second) {
     constexpr int HALF = N / 2;
     const int64_t row = place.batch * p.position_stride[0] + place.token * p.position_stride[1];
     const int64_t position = p.positions ? load_integer(p.positions, p.long_positions, row) : place.token;
@@ -32,7 +34,9 @@ DEVICE void rope_factors(float (&cosine)[N], float (&sine)[N], const rope_params
             load_vector<W>(half[2], s + first / 2);
             load_vector<W>(half[3], s + second / 2);
 #pragma unroll
-            for (int k = 0; k < HALF; k++) cosine[k] = half[0][k], cosine[HALF + k] = half[1][k], sine[k] = half[2][k], sine[HALF + k] = half[3][k];
+            for (int k = 0; k < HALF; k++)
+                cosine[k] = half[0][k], cosine[HALF + k] = half[1][k], sine[k] = half[2][k],
+                sine[HALF + k] = half[3][k];
         } else {
             load_vector<W>(cosine, c + first);
             load_vector<W>(sine, s + first);
@@ -52,7 +56,9 @@ DEVICE void rope_rotate(float &a, float &b, float cosine, float sine) {
 }
 
 /* N pairs: of elements of both vectors, or of neighbours in the one and in the other. */
-template <class T, int N> DEVICE void rope_turn(held<T, N> &a, held<T, N> &b, const float (&cosine)[N], const float (&sine)[N], bool interleaved) {
+template <class T, int N>
+DEVICE void rope_turn(held<T, N> &a, held<T, N> &b, const float (&cosine)[N], const float (&sine)[N],
+                      bool interleaved) {
     float u[N], v[N];
 #pragma unroll
     for (int k = 0; k < N; k++) u[k] = a.get(k), v[k] = b.get(k);
@@ -76,11 +82,15 @@ template <class T, class W, int HEADS, bool PARTIAL> DEVICE void rope_vectors(co
     using vector = held<T, N>;
     const int64_t number = block_index() * SIMT_THREADS + thread_index();
     if (number >= p.units) return;
-    const rope_place place = divides_fast(p.units) ? rope_place_of(p, (uint32_t)number, HEADS) : rope_place_of(p, (uint64_t)number, HEADS);
+    const rope_place place =
+        divides_fast(p.units) ? rope_place_of(p, (uint32_t)number, HEADS) : rope_place_of(p, (uint64_t)number, HEADS);
     const bool pairs = !PARTIAL || place.unit < p.pair_units;
-    const int64_t first = place.unit * N + (pairs ? 0 : p.c), beyond = first + (pairs ? p.c : p.gap), second = !PARTIAL || beyond < p.d ? beyond : first;
-    const auto *x = (const typename T::bits *)p.x + place.batch * p.x_stride[0] + place.token * p.x_stride[1] + place.head * p.x_stride[2];
-    auto *y = (typename T::bits *)p.y + place.batch * p.y_stride[0] + place.token * p.y_stride[1] + place.head * p.y_stride[2];
+    const int64_t first = place.unit * N + (pairs ? 0 : p.c), beyond = first + (pairs ? p.c : p.gap),
+                  second = !PARTIAL || beyond < p.d ? beyond : first;
+    const auto *x = (const typename T::bits *)p.x + place.batch * p.x_stride[0] + place.token * p.x_stride[1] +
+                    place.head * p.x_stride[2];
+    auto *y = (typename T::bits *)p.y + place.batch * p.y_stride[0] + place.token * p.y_stride[1] +
+              place.head * p.y_stride[2];
     vector a[HEADS], b[HEADS];
 #pragma unroll
     for (int i = 0; i < HEADS; i++) {
@@ -104,9 +114,12 @@ template <class T, class W, int HEADS, bool PARTIAL> DEVICE void rope_vectors(co
 template <class T, class W> DEVICE void rope_singles(const rope_params &p) {
     const int64_t number = block_index() * SIMT_THREADS + thread_index();
     if (number >= p.units) return;
-    const rope_place place = divides_fast(p.units) ? rope_place_of(p, (uint32_t)number, 1) : rope_place_of(p, (uint64_t)number, 1);
-    const auto *x = (const typename T::bits *)p.x + place.batch * p.x_stride[0] + place.token * p.x_stride[1] + place.head * p.x_stride[2];
-    auto *y = (typename T::bits *)p.y + place.batch * p.y_stride[0] + place.token * p.y_stride[1] + place.head * p.y_stride[2];
+    const rope_place place =
+        divides_fast(p.units) ? rope_place_of(p, (uint32_t)number, 1) : rope_place_of(p, (uint64_t)number, 1);
+    const auto *x = (const typename T::bits *)p.x + place.batch * p.x_stride[0] + place.token * p.x_stride[1] +
+                    place.head * p.x_stride[2];
+    auto *y = (typename T::bits *)p.y + place.batch * p.y_stride[0] + place.token * p.y_stride[1] +
+              place.head * p.y_stride[2];
     if (place.unit >= p.pair_units) {
         y[p.c + place.unit] = x[p.c + place.unit];
         return;
@@ -128,6 +141,8 @@ template <class T, class W> DEVICE void rope_singles(const rope_params &p) {
     ROPE(op, T, W) \
     ENTRY_ASKING(op##_##T##_##W##_4, SIMT_THREADS, 5, rope_params) { rope_vectors<T, W, 4, false>(p); } \
     ENTRY_ASKING(op##_partial_##T##_##W##_2, SIMT_THREADS, 8, rope_params) { rope_vectors<T, W, 2, true>(p); }
-#define ROPE_ENTRIES(op) ROPE(op, f32, f32) ROPE_SHARED(op, bf16, f32) ROPE_SHARED(op, f16, f32) ROPE_SHARED(op, bf16, bf16) ROPE_SHARED(op, f16, f16)
+#define ROPE_ENTRIES(op) \
+    ROPE(op, f32, f32) \
+    ROPE_SHARED(op, bf16, f32) ROPE_SHARED(op, f16, f32) ROPE_SHARED(op, bf16, bf16) ROPE_SHARED(op, f16, f16)
 
 #endif

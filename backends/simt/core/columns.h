@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums over the rows of a matrix: blocks of rows first, into a partial sum of each in the workspace, then over the blocks. Who sums what depends on the sizes
- * alone. */
+/* Sums over the rows of a matrix: blocks of rows first, into a partial sum of each in the workspace, then over the
+ * blocks. Who sums what depends on the sizes alone. */
 #ifndef TRINE_SIMT_COLUMNS_H
 #define TRINE_SIMT_COLUMNS_H
 
@@ -9,7 +9,8 @@
 enum {
     COLUMNS_WIDTH = 256, /* columns of a thread block: a vector for each of 32 threads */
     COLUMNS_LINES = 8,   /* rows that it reads at a time */
-    COLUMNS_LEAST = 32,  /* rows of a block of rows, and at most, so that no sum is deeper than spec/norm/norm.h allows */
+    /* rows of a block of rows, and at most, so that no sum is deeper than spec/norm/norm.h allows */
+    COLUMNS_LEAST = 32,
     COLUMNS_MOST = 1024,
     COLUMNS_FINISH = 32, /* columns of a thread block of the sum over blocks; of few columns: */
     COLUMNS_NARROW = 4,
@@ -20,7 +21,9 @@ typedef struct columns_params {
     simt_rows out;   /* one row */
     float *partial;  /* blocks times n */
     int64_t rows, n; /* of the matrix */
-    int64_t fold;    /* rows that count as one, so that narrow ones fill a block: rows and n are then of the folded matrix; up to 1: none */
+    /* rows that count as one, so that narrow ones fill a block: rows and n are then of the folded matrix;
+     * up to 1: none */
+    int64_t fold;
     int64_t block_rows, blocks;
     bool wide;
 } columns_params;

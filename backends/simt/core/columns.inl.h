@@ -13,14 +13,21 @@ struct columns_place {
     lane l;
 };
 DEVICE columns_place columns_place_of(const columns_params &p) {
-    const int64_t tiles = (p.n + COLUMNS_WIDTH - 1) / COLUMNS_WIDTH, block = block_index() / tiles, tile = block_index() - block * tiles;
+    const int64_t tiles = (p.n + COLUMNS_WIDTH - 1) / COLUMNS_WIDTH, block = block_index() / tiles,
+                  tile = block_index() - block * tiles;
     const int64_t first = block * p.block_rows, end = first + p.block_rows < p.rows ? first + p.block_rows : p.rows;
-    return { block, tile, first, end, thread_index() / 32, { tile * COLUMNS_WIDTH + thread_index() % 32 * VECTOR, p.n, p.wide } };
+    return { block,
+             tile,
+             first,
+             end,
+             thread_index() / 32,
+             { tile * COLUMNS_WIDTH + thread_index() % 32 * VECTOR, p.n, p.wide } };
 }
 
 /* Adds the block's 8 lines in order, then rows that were folded. */
 template <int SUMS>
-DEVICE void columns_store(const columns_params &p, float *const (&partial)[SUMS], const float (&sum)[SUMS][VECTOR], const columns_place &place) {
+DEVICE void columns_store(const columns_params &p, float *const (&partial)[SUMS], const float (&sum)[SUMS][VECTOR],
+                          const columns_place &place) {
     SHARED float part[SUMS][COLUMNS_LINES][COLUMNS_WIDTH];
     const int thread = thread_index(), column = thread % 32 * VECTOR;
 #pragma unroll
@@ -47,20 +54,25 @@ DEVICE void columns_store(const columns_params &p, float *const (&partial)[SUMS]
 }
 
 /* Sums of SUMS quantities over a block of rows: Terms adds those of one row to sum[], of 8 columns each. */
-template <int SUMS, class Terms> DEVICE void columns_block(const columns_params &p, float *const (&partial)[SUMS], const Terms &terms) {
+template <int SUMS, class Terms>
+DEVICE void columns_block(const columns_params &p, float *const (&partial)[SUMS], const Terms &terms) {
     const columns_place place = columns_place_of(p);
     float sum[SUMS][VECTOR] = {};
     if (whole(place.l)) {
 #pragma unroll 4
-        for (int64_t row = place.first + place.line; row < place.end; row += COLUMNS_LINES) terms.template add<true>(sum, row, place.l);
+        for (int64_t row = place.first + place.line; row < place.end; row += COLUMNS_LINES)
+            terms.template add<true>(sum, row, place.l);
     } else {
-        for (int64_t row = place.first + place.line; row < place.end; row += COLUMNS_LINES) terms.template add<false>(sum, row, place.l);
+        for (int64_t row = place.first + place.line; row < place.end; row += COLUMNS_LINES)
+            terms.template add<false>(sum, row, place.l);
     }
     columns_store(p, partial, sum, place);
 }
 
-/* The sums of the blocks: the threads of each of `WIDTH` columns take a part of the blocks, which are then added in order. */
-template <class S, int WIDTH = COLUMNS_FINISH> DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
+/* The sums of the blocks: the threads of each of `WIDTH` columns take a part of the blocks,
+ * which are then added in order. */
+template <class S, int WIDTH = COLUMNS_FINISH>
+DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
     constexpr int LINES = SIMT_THREADS / WIDTH, PARTS = SIMT_THREADS / (WARP > WIDTH ? WARP : WIDTH);
     SHARED float part[PARTS][WIDTH];
     const int line = thread_index() / WIDTH, column = thread_index() % WIDTH;

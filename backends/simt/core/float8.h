@@ -5,7 +5,8 @@
 
 #include "simt.h"
 
-/* Sign, exponent, FRACTION bits. Codes above MOST, the largest finite value's, are Inf (e5m2) and NaN; the FNUZ types have only 0x80 for NaN. */
+/* Sign, exponent, FRACTION bits. Codes above MOST, the largest finite value's, are Inf (e5m2) and NaN;
+ * the FNUZ types have only 0x80 for NaN. */
 template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
     using bits = uint8_t;
 
@@ -23,8 +24,10 @@ template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
         constexpr int drop = 23 - FRACTION;
         constexpr uint32_t nan = FNUZ ? 0x80 : 0x7f;
         const uint32_t a = bits_of_float(magnitude(x));
-        const uint32_t normal = ((a + ((1u << (drop - 1)) - 1) + (a >> drop & 1)) >> drop) - ((127u - BIAS) << FRACTION);
-        /* Below the smallest normal, 2^(1-BIAS): added to 2^(24-BIAS-FRACTION), whose ulp is that of the subnormals, the sum rounds by itself. */
+        const uint32_t normal =
+            ((a + ((1u << (drop - 1)) - 1) + (a >> drop & 1)) >> drop) - ((127u - BIAS) << FRACTION);
+        /* Below the smallest normal, 2^(1-BIAS): added to 2^(24-BIAS-FRACTION), whose ulp is that of the subnormals,
+         * the sum rounds by itself. */
         constexpr uint32_t anchor = (uint32_t)(127 + 24 - BIAS - FRACTION) << 23;
         const uint32_t subnormal = bits_of_float(float_of_bits(a) + float_of_bits(anchor)) - anchor;
         uint32_t r = a < (128u - BIAS) << 23 ? subnormal : normal;
@@ -52,7 +55,8 @@ template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
             const uint16_t codes = units::pair(first, second);
             constexpr uint16_t none = INF ? 0x7c : 0x7f;
             if (saturate || ((codes & 0x7f) != MOST && (codes >> 8 & 0x7f) != MOST)) return codes;
-            return (uint16_t)((codes & 0x8080) | (beyond(first) ? none : codes & 0x7f) | (beyond(second) ? none << 8 : codes & 0x7f00));
+            return (uint16_t)((codes & 0x8080) | (beyond(first) ? none : codes & 0x7f) |
+                              (beyond(second) ? none << 8 : codes & 0x7f00));
         } else {
             return (uint16_t)(put(first, saturate) | put(second, saturate) << 8);
         }
@@ -61,7 +65,8 @@ template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
   private:
     using units = float8_units<FRACTION>;
 
-    /* Does x round to more than the largest finite value, if it is a number? Half a step above that, to the code that is even. */
+    /* Does x round to more than the largest finite value, if it is a number? Half a step above that,
+     * to the code that is even. */
     static DEVICE bool beyond(float x) {
         constexpr uint32_t half = ((uint32_t)MOST << (23 - FRACTION)) + ((127u - BIAS) << 23) + (1u << (22 - FRACTION));
         const uint32_t a = bits_of_float(magnitude(x));

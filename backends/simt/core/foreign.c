@@ -22,8 +22,10 @@ static simt_module module_of(simt_device *d, const void *image) {
     return NULL;
 }
 
-/* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it does. */
-static trine_status load_code(simt_device *d, const trine_code *code, simt_module *module_out, simt_entry *function_out) {
+/* Loading code is legal even while the calling thread captures a stream, if the thread says that
+ * it knows what it does. */
+static trine_status load_code(simt_device *d, const trine_code *code, simt_module *module_out,
+                              simt_entry *function_out) {
     simt_capture_mode mode = SIMT_CAPTURE_RELAXED;
     trine_status status = SIMT_CALL(d->driver, ThreadExchangeStreamCaptureMode, &mode);
     if (status != TRINE_OK) return status;
@@ -32,7 +34,8 @@ static trine_status load_code(simt_device *d, const trine_code *code, simt_modul
     if (status == TRINE_OK) {
         const simt_result result = d->driver->ModuleGetFunction(function_out, *module_out, code->function);
         if (result != SIMT_SUCCESS)
-            status = d->driver->error(TRINE_ERR_DEVICE, "code from elsewhere: %.200s: %s", code->function, simt_words(d->driver, result));
+            status = d->driver->error(TRINE_ERR_DEVICE, "code from elsewhere: %.200s: %s", code->function,
+                                      simt_words(d->driver, result));
     }
     d->driver->ThreadExchangeStreamCaptureMode(&mode);
     return status;
@@ -51,7 +54,9 @@ static trine_status load(simt_device *d, const trine_code *code, simt_foreign **
         free(f);
         return status;
     }
-    *f = (simt_foreign){ .next = d->foreign, .image = code->image, .module = module, .function = function, .shared = FREE_SHARED };
+    *f = (simt_foreign){
+        .next = d->foreign, .image = code->image, .module = module, .function = function, .shared = FREE_SHARED
+    };
     memcpy(f->name, code->function, length);
     d->foreign = *foreign_out = f;
     return TRINE_OK;
@@ -62,7 +67,8 @@ static trine_status prepare(simt_device *d, const trine_code *code, uint32_t sha
     if ((*foreign_out = find(d, code)) != NULL && (*foreign_out)->shared >= shared) return TRINE_OK;
     pthread_mutex_lock(&d->lock);
     trine_status status = load(d, code, foreign_out);
-    if (status == TRINE_OK && (*foreign_out)->shared < shared && (status = simt_allow_shared(d, (*foreign_out)->function, shared)) == TRINE_OK)
+    if (status == TRINE_OK && (*foreign_out)->shared < shared &&
+        (status = simt_allow_shared(d, (*foreign_out)->function, shared)) == TRINE_OK)
         (*foreign_out)->shared = shared;
     pthread_mutex_unlock(&d->lock);
     return status;
@@ -80,8 +86,8 @@ trine_status simt_launch_foreign(const trine_call *call, const trine_code *code,
     if (status != TRINE_OK) return status;
     status = prepare(d, code, launch->shared, &f);
     if (status == TRINE_OK)
-        status = SIMT_CALL(d->driver, SIMT_LAUNCH_KERNEL, f->function, blocks[0], blocks[1], blocks[2], threads[0], threads[1], threads[2], launch->shared,
-                           queue->stream, NULL, params);
+        status = SIMT_CALL(d->driver, SIMT_LAUNCH_KERNEL, f->function, blocks[0], blocks[1], blocks[2], threads[0],
+                           threads[1], threads[2], launch->shared, queue->stream, NULL, params);
     simt_leave(d, scope);
     return status;
 }

@@ -42,7 +42,8 @@ struct simt_function_table {
 /* The function's place, or the free one where it belongs. */
 static struct simt_loaded *find_place(struct simt_function_table *table, const char *name) {
     unsigned at = hash(name) & (table->places - 1);
-    while (table->entry[at].function != NULL && strcmp(table->entry[at].name, name) != 0) at = (at + 1) & (table->places - 1);
+    while (table->entry[at].function != NULL && strcmp(table->entry[at].name, name) != 0)
+        at = (at + 1) & (table->places - 1);
     return &table->entry[at];
 }
 

@@ -8,10 +8,12 @@ simt_divisor simt_divisor_of(int64_t by) {
     int bits = 0;
     while (bits < 31 && (int64_t)1 << bits < by) bits++;
     if (by > (int64_t)1 << 31) return (simt_divisor){ .by = by }; /* 0 times */
-    return (simt_divisor){ .by = by, .multiplier = (uint32_t)((((uint64_t)1 << (31 + bits)) + (uint64_t)by - 1) / (uint64_t)by), .shift = 31 + bits };
+    return (simt_divisor){ .by = by,
+                           .multiplier = (uint32_t)((((uint64_t)1 << (31 + bits)) + (uint64_t)by - 1) / (uint64_t)by),
+                           .shift = 31 + bits };
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- walk */
+/* ------------------------------------------------------------------------------------------------------------- walk */
 
 /* The merged dimensions, outermost first. */
 typedef struct merged {
@@ -41,10 +43,12 @@ static merged merge(const trine_call *call, uint32_t set, const trine_tensor *sh
     return m;
 }
 
-/* Can rows of a tensor be read in vectors of `length`: contiguous, or broadcast where the op expects it, and aligned to 16 bytes or to the vector? */
+/* Can rows of a tensor be read in vectors of `length`: contiguous, or broadcast where the op expects it, and aligned to
+ * 16 bytes or to the vector? */
 static bool vectors(const trine_call *call, int t, const int64_t *stride, int inner, int64_t length) {
     const trine_tensor *tensor = &call->tensor[t];
-    const int64_t size = (int64_t)trine_dtype_size(tensor->dtype), vector = length * size, align = vector < 16 ? vector : 16;
+    const int64_t size = (int64_t)trine_dtype_size(tensor->dtype), vector = length * size,
+                  align = vector < 16 ? vector : 16;
     if (stride[inner] == 0) return call->plan->tensor[t].spec->flags & BROADCAST;
     if (stride[inner] != 1 || (uintptr_t)tensor->data % (uintptr_t)align != 0) return false;
     for (int d = 0; d < inner; d++)
@@ -84,16 +88,17 @@ trine_status simt_walk_launch(const trine_call *call) {
     simt_function function = { 0 };
     int output = 0;
     if (call->plan->tensors > SIMT_WALK_TENSORS || call->plan->types > SIMT_MAX_TYPES)
-        return call->host->error(TRINE_ERR_INTERNAL, "%s: a walk has room for %d tensors of %d types", call->plan->spec->name, SIMT_WALK_TENSORS,
-                                 SIMT_MAX_TYPES);
+        return call->host->error(TRINE_ERR_INTERNAL, "%s: a walk has room for %d tensors of %d types",
+                                 call->plan->spec->name, SIMT_WALK_TENSORS, SIMT_MAX_TYPES);
     while (!(call->plan->tensor[output].spec->flags & OUT)) output++;
     params.walk = simt_walk_of(call, call->present, output);
     memcpy(params.args, call->args, call->plan->spec->args_size);
     memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
-    return simt_launch(call, &function, simt_blocks(params.walk.units, SIMT_THREADS), SIMT_THREADS, &params, sizeof params.walk + call->plan->spec->args_size);
+    return simt_launch(call, &function, simt_blocks(params.walk.units, SIMT_THREADS), SIMT_THREADS, &params,
+                       sizeof params.walk + call->plan->spec->args_size);
 }
 
-/* --------------------------------------------------------------------------------------------------------------------- rows */
+/* ------------------------------------------------------------------------------------------------------------- rows */
 
 bool simt_aligned(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
@@ -156,8 +161,12 @@ simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder) {
     return simt_group_of(rows, n, ITEMS, ladder == SIMT_TWO_ROWS ? 6 : 7, fine);
 }
 
-trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size) {
+trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder,
+                              const void *params, size_t size) {
     const simt_group group = simt_row_group(rows, call->dim[symbol], ladder);
-    const simt_function function = { .step = step, .ragged = !simt_rows_whole(call, symbol), .type = { call->type[SIMT_FIRST_TYPE] }, .variant = group.size };
+    const simt_function function = { .step = step,
+                                     .ragged = !simt_rows_whole(call, symbol),
+                                     .type = { call->type[SIMT_FIRST_TYPE] },
+                                     .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
 }

@@ -8,7 +8,8 @@
 #include "params.h"
 #include "backends/simt/matmul/scales.h"
 
-/* At the end of backends/simt/<family>/<op>.c: SIMT_KERNELS(softmax) = { { SIMT_NAME, refuse, workspace, launch }, { 0 } }; */
+/* At the end of backends/simt/<family>/<op>.c: SIMT_KERNELS(softmax) = { { SIMT_NAME, refuse, workspace, launch },
+ * { 0 } }; */
 #define SIMT_PASTE_(op, backend) trine_##op##_##backend
 #define SIMT_PASTE(op, backend) SIMT_PASTE_(op, backend)
 #define SIMT_STRING_(x) #x
@@ -20,7 +21,8 @@
 
 enum { SIMT_MAX_TYPES = 4 };
 
-/* The type variables that launches of any op name an entry by: the first, and of some entries the second. An op that uses them asserts which they are. */
+/* The type variables that launches of any op name an entry by: the first, and of some entries the second. An op that
+ * uses them asserts which they are. */
 enum { SIMT_FIRST_TYPE, SIMT_SECOND_TYPE };
 
 /* A device function: "<op>[_<step>][_ragged]{_<type>}[_<variant>]", as in softmax_bf16_256. */
@@ -29,35 +31,41 @@ typedef struct simt_function {
     bool ragged;                      /* its rows are not whole vectors */
     trine_dtype type[SIMT_MAX_TYPES]; /* up to the first that is TRINE_NONE */
     int variant;                      /* 0: none */
-    int shared;                       /* bytes of shared memory besides the function's own, the same at every launch of it */
-    int cluster;                      /* blocks of one, of which a launch has whole ones; up to 1: none */
+    /* bytes of shared memory besides the function's own, the same at every launch of it */
+    int shared;
+    int cluster; /* blocks of one, of which a launch has whole ones; up to 1: none */
 } simt_function;
 
-/* Launches `blocks` blocks of a function of the call's op, unless there are none; `params` are passed by value. Does not wait and does not allocate. */
-trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads, const void *params, size_t size);
+/* Launches `blocks` blocks of a function of the call's op, unless there are none; `params` are passed by value. Does
+ * not wait and does not allocate. */
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads,
+                         const void *params, size_t size);
 
-/* The walk over the tensors of `set`, which have the shape of tensor `output`; what is asked for ahead is of the first. */
+/* The walk over the tensors of `set`, which have the shape of tensor `output`;
+ * what is asked for ahead is of the first. */
 simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output);
 
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
 trine_status simt_walk_launch(const trine_call *call);
 
-/* The threads of a row's group, the last part of a row entry's name: the first of `sizes` that holds n elements if each thread holds `items`, or the last. And
- * the blocks, and the threads of each. */
+/* The threads of a row's group, the last part of a row entry's name: the first of `sizes` that holds n elements if each
+ * thread holds `items`, or the last. And the blocks, and the threads of each. */
 typedef struct simt_group {
     int size, threads;
     int64_t blocks;
 } simt_group;
 simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes);
 
-/* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at a time, or two, or none, which read it
- * once whatever its length: of those, small groups keep a processor busier, if there are rows enough. */
+/* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at
+ * a time, or two, or none, which read it once whatever its length: of those,
+ * small groups keep a processor busier, if there are rows enough. */
 typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_STREAM } simt_ladder;
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 
-/* The whole launch of a row op, or of a step of it (NULL: it has none), whose entries are those of row.h for its first type: `rows` rows along dimension
- * `symbol`. */
-trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder, const void *params, size_t size);
+/* The whole launch of a row op, or of a step of it (NULL: it has none), whose entries are those of row.h for its first
+ * type: `rows` rows along dimension `symbol`. */
+trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder,
+                              const void *params, size_t size);
 
 /* The device's SMs, where the backend has functions for what many of them do together; 0 where it has none. */
 int simt_units(const trine_call *call);
@@ -74,8 +82,8 @@ static inline int64_t simt_blocks(int64_t items, int64_t per_block) { return (it
 /* Is every row of a tensor aligned to 16 bytes? True of absent ones. */
 bool simt_aligned(const trine_call *call, int tensor);
 
-/* Are the rows along dimension `symbol` whole vectors (row.h): aligned in all tensors that have it last, of a length that is a multiple of 8 and leaves room
- * in 31 bits? */
+/* Are the rows along dimension `symbol` whole vectors (row.h): aligned in all tensors that have it last, of a length
+ * that is a multiple of 8 and leaves room in 31 bits? */
 bool simt_rows_whole(const trine_call *call, int symbol);
 
 /* The first bytes of a tensor without gaps, the last dimension innermost; none of another. */

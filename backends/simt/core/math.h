@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elementary functions of device code, right at zeros, infinities and NaN; results below 2^-126 may be 0. Errors in units of 2^-24 of the result. */
+/* Elementary functions of device code, right at zeros, infinities and NaN; results below 2^-126 may be 0. Errors in
+ * units of 2^-24 of the result. */
 #ifndef TRINE_SIMT_MATH_H
 #define TRINE_SIMT_MATH_H
 
@@ -18,7 +19,8 @@ DEVICE float exp_of(float x) {
     return fused(e, rest * LN2, e);
 }
 
-/* ln x for x >= 0, within 4: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), and a minimax polynomial of f (backends/cpu/core/vec_math.h). */
+/* ln x for x >= 0, within 4: x = 2^k (1 + f) with sqrt(1/2) <= 1 + f < sqrt(2), and a minimax polynomial of f
+ * (backends/cpu/core/vec_math.h). */
 DEVICE float log_of(float x) {
     if (!(x > 0) || x == infinity()) return x == 0 ? -infinity() : x;
     const bool tiny = x < 0x1p-126f;
@@ -51,7 +53,8 @@ DEVICE logistic logistic_by(float power, bool negative) { /* e^-|x|; is x negati
 DEVICE logistic logistic_of(float x) { return logistic_by(exp_of(-magnitude(x)), x < 0); }
 DEVICE float sigmoid(float x) { return logistic_of(x).of; }
 
-/* Those of gelu's argument v = 2 sqrt(2/pi) (x + 0.044715 x^3), within 8 + 4 |v|: v log2(e) is rounded four times, and no better known if v were computed first. */
+/* Those of gelu's argument v = 2 sqrt(2/pi) (x + 0.044715 x^3), within 8 + 4 |v|: v log2(e) is rounded four times, and
+ * no better known if v were computed first. */
 DEVICE logistic gelu_logistic(float x) {
     const float t = x * fused(x * x, 0.102943240f, 2.30220819f);
     return logistic_by(exp2_approx(-magnitude(t)), t < 0);
@@ -65,16 +68,17 @@ DEVICE float tanh_of(float x) {
     p = fused(p, a2, -5.37365153e-2f);
     p = fused(p, a2, 1.33314058e-1f);
     p = fused(p, a2, -3.33332807e-1f);
-    const float twice = a > 10 ? 20 : a + a, y = a < 0.625f ? fused(a2 * a, p, a) : 1.0f - 2.0f / (exp_of(twice) + 1.0f);
+    const float twice = a > 10 ? 20 : a + a,
+                y = a < 0.625f ? fused(a2 * a, p, a) : 1.0f - 2.0f / (exp_of(twice) + 1.0f);
     return x < 0 ? -y : y;
 }
 
 /* |x|, as far as powers of e^(-x^2/2) are not 0: Phi(-14.6) rounds to that. */
 DEVICE float bounded_magnitude(float x) { return -larger(-magnitude(x), -14.6f); }
 
-/* Of the normal distribution: its function at -|x|, and its density times sqrt(2 pi). Phi(-a) = exp(-a^2/2) P(a)/Q(a), all coefficients positive; the quotient
- * is within 0.7 (1 + a^2) up to 13.2, beyond which the power is 0. The exponent's rounding costs 1.5 a^2, which moves results less than rounding x would. NaN
- * gives numbers. */
+/* Of the normal distribution: its function at -|x|, and its density times sqrt(2 pi). Phi(-a) = exp(-a^2/2) P(a)/Q(a),
+ * all coefficients positive; the quotient is within 0.7 (1 + a^2) up to 13.2, beyond which the power is 0. The
+ * exponent's rounding costs 1.5 a^2, which moves results less than rounding x would. NaN gives numbers. */
 struct normal_tail {
     float cdf, power;
 };
@@ -106,9 +110,11 @@ template <class T> DEVICE float normal_gate(float x) {
     return fused(-a, normal_tail_of(a).cdf, x + larger(-x, 0.0f));
 }
 
-/* To be rounded to bf16 it may be off by 2^-16 of itself besides: rounding moves it by 2^-8 of the power of two below it at most, and may by 2^-8 of itself; where
- * that is nearly the same, just above a power of two, what rounds the furthest, the middle of two of bf16, is 2^-8 away from it. The polynomial of
- * t = 1/(1 + 0.36 a) is within 0.63 (2^-16 + 6 (1 + a^2) 2^-24), and no a makes it infinite, so that only a large x has to be bounded: -Inf gives NaN. */
+/* To be rounded to bf16 it may be off by 2^-16 of itself besides: rounding moves it by 2^-8 of the power of two below
+ * it at most, and may by 2^-8 of itself; where that is nearly the same, just above a power of two, what rounds the
+ * furthest, the middle of two of bf16, is 2^-8 away from it. The polynomial of
+ * t = 1/(1 + 0.36 a) is within 0.63 (2^-16 + 6 (1 + a^2) 2^-24), and no a makes it infinite, so that only a large x has
+ * to be bounded: -Inf gives NaN. */
 template <> DEVICE float normal_gate<bf16>(float x) {
     const float a = magnitude(-larger(-x, -14.6f)), t = reciprocal(fused(a, 0.36f, 1.0f));
     float p = -0.0985524803f;

@@ -26,8 +26,9 @@ typedef struct simt_dropout {
     float p; /* 0: keep all */
 } simt_dropout;
 
-/* A walk over tensors of one logical shape, dimensions merged wherever all tensors allow. A thread takes one unit: a vector of the last dimension, or one
- * element. Of the output a vector is 16 bytes at most, so that a warp's stores have no gaps: 32 bytes of f32 lost 9 % of copying on an H200. */
+/* A walk over tensors of one logical shape, dimensions merged wherever all tensors allow. A thread takes one unit: a
+ * vector of the last dimension, or one element. Of the output a vector is 16 bytes at most, so that a warp's stores
+ * have no gaps: 32 bytes of f32 lost 9 % of copying on an H200. */
 enum { SIMT_WALK_TENSORS = 5, SIMT_WALK_RANK = 4 };
 typedef struct simt_walk {
     int64_t units;                          /* of all */
@@ -38,7 +39,8 @@ typedef struct simt_walk {
     int64_t step[SIMT_WALK_TENSORS]; /* stride of the last dimension; 0: broadcast */
     void *data[SIMT_WALK_TENSORS];   /* NULL: absent */
     simt_ahead ahead;                /* of the first */
-    int32_t length;                  /* of a unit: 1, or if the last dimension is contiguous or broadcast and every row aligned 4 or 8 */
+    /* of a unit: 1, or if the last dimension is contiguous or broadcast and every row aligned 4 or 8 */
+    int32_t length;
 } simt_walk;
 
 /* A matrix of rows, or a batch of them. */
@@ -47,8 +49,9 @@ typedef struct simt_rows {
     int64_t batch, row; /* strides, in elements */
 } simt_rows;
 
-/* Rows in shared memory, each in one block or in parts in the blocks of a cluster (cuda/row_part.h): blocks, and the elements of one, a multiple of 8 if there
- * are several. Shapes of blocks: threads, and how many a processor holds, which says how long a part may be; about 128 bytes of it are a thread's. */
+/* Rows in shared memory, each in one block or in parts in the blocks of a cluster (cuda/row_part.h): blocks, and the
+ * elements of one, a multiple of 8 if there are several. Shapes of blocks: threads, and how many a processor holds,
+ * which says how long a part may be; about 128 bytes of it are a thread's. */
 typedef struct simt_part {
     int blocks, length;
 } simt_part;
@@ -57,12 +60,21 @@ enum { SIMT_PART_BYTES = 228 << 10 }; /* of a processor's shared memory, at most
 #define SIMT_LONG_SHAPES(SHAPE) SIMT_MIDDLE_SHAPES(SHAPE) SHAPE(512, 3) SHAPE(512, 2)
 #define SIMT_PART_SHAPES(SHAPE) SHAPE(64, 24) SIMT_LONG_SHAPES(SHAPE)
 
-/* Rows through shared memory (cuda/ring.h): threads of a processor's blocks, bytes of a processor's rings, and behind a ring where a gradient holds a weight; blocks of a
- * cluster at most, of wide ones too, which are for devices whose blocks have such rings. */
-enum { SIMT_RING_THREADS = 512, SIMT_RING_BYTES = 192 << 10, SIMT_RING_BEHIND = 32 << 10, SIMT_RING_MOST = 8, SIMT_RING_WIDE = 16, SIMT_RING_ROWS = 3 };
+/* Rows through shared memory (cuda/ring.h): threads of a processor's blocks, bytes of a processor's rings, and behind a
+ * ring where a gradient holds a weight; blocks of a cluster at most, of wide ones too,
+ * which are for devices whose blocks have such rings. */
+enum {
+    SIMT_RING_THREADS = 512,
+    SIMT_RING_BYTES = 192 << 10,
+    SIMT_RING_BEHIND = 32 << 10,
+    SIMT_RING_MOST = 8,
+    SIMT_RING_WIDE = 16,
+    SIMT_RING_ROWS = 3
+};
 /* Blocks that an SM holds. */
 #define SIMT_RING_HELD(threads) (SIMT_RING_THREADS / (threads))
-/* A cluster divides rows of three tensors if an SM holds no more of its blocks than so many: of others each has whole rows, and no room for other blocks' sums. */
+/* A cluster divides rows of three tensors if an SM holds no more of its blocks than so many: of others each has whole
+ * rows, and no room for other blocks' sums. */
 enum { SIMT_RING_DIVIDED = 3 };
 typedef struct simt_ring {
     int blocks, part; /* of a cluster; columns of a block */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues, memory and clocks of devices whose drivers have the same calls under other names: the module's vendor.h gives SIMT_CALL and the driver's names and
- * types. Compiled once into each module. */
+/* Queues, memory and clocks of devices whose drivers have the same calls under other names: the module's vendor.h gives
+ * SIMT_CALL and the driver's names and types. Compiled once into each module. */
 #include "queue.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 static simt_device *state_of(const trine_device *device) { return device->state; }
 
-/* ------------------------------------------------------------------------------------------------------------------- queues */
+/* ----------------------------------------------------------------------------------------------------------- queues */
 
 static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
     simt_device *d = state_of(device);
@@ -41,7 +41,9 @@ static void queue_close(const trine_device *device, void *state) {
     free(queue);
 }
 
-static trine_status wait_for(const simt_device *d, const simt_queue *queue) { return SIMT_CALL(d->driver, StreamSynchronize, queue->stream); }
+static trine_status wait_for(const simt_device *d, const simt_queue *queue) {
+    return SIMT_CALL(d->driver, StreamSynchronize, queue->stream);
+}
 
 static trine_status queue_wait(const trine_device *device, void *queue) {
     const simt_device *d = state_of(device);
@@ -53,7 +55,7 @@ static trine_status queue_wait(const trine_device *device, void *queue) {
     return status;
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- memory */
+/* ----------------------------------------------------------------------------------------------------------- memory */
 
 static trine_status memory_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
     const simt_device *d = state_of(device);
@@ -82,7 +84,8 @@ static trine_status memory_free(const trine_device *device, void *queue, void *m
 typedef enum way { TO_DEVICE, TO_HOST, WITHIN } way;
 
 /* Waits where the host's memory is the caller's again afterwards. */
-static trine_status transfer(const trine_device *device, void *state, way way, void *to, const void *from, size_t bytes) {
+static trine_status transfer(const trine_device *device, void *state, way way, void *to, const void *from,
+                             size_t bytes) {
     const simt_device *d = state_of(device);
     const simt_queue *queue = state;
     const simt_pointer to_device = (simt_pointer)(uintptr_t)to, from_device = (simt_pointer)(uintptr_t)from;
@@ -101,7 +104,8 @@ static trine_status transfer(const trine_device *device, void *state, way way, v
     return status;
 }
 
-static trine_status memory_write(const trine_device *device, void *state, void *memory, const void *host, size_t bytes) {
+static trine_status memory_write(const trine_device *device, void *state, void *memory, const void *host,
+                                 size_t bytes) {
     return transfer(device, state, TO_DEVICE, memory, host, bytes);
 }
 static trine_status memory_read(const trine_device *device, void *state, void *host, const void *memory, size_t bytes) {
@@ -111,7 +115,7 @@ static trine_status memory_copy(const trine_device *device, void *state, void *t
     return transfer(device, state, WITHIN, to, from, bytes);
 }
 
-/* ------------------------------------------------------------------------------------------------------------------- graphs */
+/* ----------------------------------------------------------------------------------------------------------- graphs */
 
 static trine_status capturing(const trine_device *device, void *state, bool *capturing_out) {
     const simt_device *d = state_of(device);
@@ -165,15 +169,18 @@ static trine_status graph_launch(const trine_device *device, void *state, void *
     return status;
 }
 
-static void graph_free(const trine_device *device, void *graph) { state_of(device)->driver->GraphExecDestroy(graph); /* in whatever context */ }
+static void graph_free(const trine_device *device, void *graph) {
+    state_of(device)->driver->GraphExecDestroy(graph); /* in whatever context */
+}
 
-/* -------------------------------------------------------------------------------------------------------------------- clock */
+/* ------------------------------------------------------------------------------------------------------------ clock */
 
 static trine_status mark(const trine_device *device, void *state, int which) {
     const simt_device *d = state_of(device);
     simt_queue *queue = state;
     simt_scope scope;
-    if (which < 0 || which >= SIMT_MARKS) return d->driver->error(TRINE_ERR_ARGUMENT, "mark is %d, but there are %d", which, SIMT_MARKS);
+    if (which < 0 || which >= SIMT_MARKS)
+        return d->driver->error(TRINE_ERR_ARGUMENT, "mark is %d, but there are %d", which, SIMT_MARKS);
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
     if (queue->mark[which] == NULL) status = SIMT_CALL(d->driver, EventCreate, &queue->mark[which], SIMT_EVENT_DEFAULT);
@@ -190,7 +197,8 @@ static trine_status elapsed(const trine_device *device, void *state, int first, 
     trine_status status = simt_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = SIMT_CALL(d->driver, EventSynchronize, queue->mark[second]);
-    if (status == TRINE_OK) status = SIMT_CALL(d->driver, EventElapsedTime, &milliseconds, queue->mark[first], queue->mark[second]);
+    if (status == TRINE_OK)
+        status = SIMT_CALL(d->driver, EventElapsedTime, &milliseconds, queue->mark[first], queue->mark[second]);
     simt_leave(d, scope);
     if (status == TRINE_OK) *seconds_out = 1e-3 * milliseconds;
     return status;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vocabulary of device code that is not bound to a vendor: element types, vectors of 8 elements in memory, sums over groups of threads.
+/* The vocabulary of device code that is not bound to a vendor: element types, vectors of 8 elements in memory, sums
+ * over groups of threads.
  *
- * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(), sync_block(), shuffle_xor() and store_words();
- * shuffle_before(), of the thread before; keep_address(), of a row that the compiler would look for anew at each access;
- * product(), which is not fused to an addition, and fused(); larger() and not_negative(); exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the
- * conversions float_from_f16(), f16_from_float(), bf16_from_float(), f16_pair() and bf16_pair(), whose first element is the low half of a word.
+ * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(),
+ * sync_block(), shuffle_xor() and store_words(); shuffle_before(), of the thread before; keep_address(), of a row that
+ * the compiler would look for anew at each access;
+ * product(), which is not fused to an addition, and fused(); larger() and not_negative(); exp2_approx() and
+ * reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float(),
+ * f16_pair() and bf16_pair(), whose first element is the low half of a word.
  *
- * Data that only a host could report, an id out of range, must not lead a kernel astray: such an id reads and writes nothing, and gives NaN. */
+ * Data that only a host could report, an id out of range, must not lead a kernel astray: such an
+ * id reads and writes nothing, and gives NaN. */
 #ifndef TRINE_SIMT_H
 #define TRINE_SIMT_H
 
@@ -30,11 +34,13 @@ DEVICE float not_a_number() { return float_of_bits(NAN_BITS); }
 DEVICE float infinity() { return float_of_bits(INF_BITS); }
 DEVICE float magnitude(float x) { return __builtin_fabsf(x); }
 
-DEVICE uint32_t quotient(uint32_t n, const simt_divisor &d) { return (uint32_t)((uint64_t)n * d.multiplier >> d.shift); }
+DEVICE uint32_t quotient(uint32_t n, const simt_divisor &d) {
+    return (uint32_t)((uint64_t)n * d.multiplier >> d.shift);
+}
 DEVICE uint64_t quotient(uint64_t n, const simt_divisor &d) { return n / (uint64_t)d.by; }
 DEVICE bool divides_fast(int64_t count) { return count <= INT32_MAX; } /* numbers below `count` */
 
-/* --------------------------------------------------------------------------------------------------------------- element types */
+/* ---------------------------------------------------------------------------------------------------- element types */
 
 struct f32 {
     using bits = uint32_t;
@@ -61,11 +67,15 @@ struct f16 {
 template <class T> DEVICE float rounded(float x) { return T::get(T::put(x)); }
 
 /* A floating-point scalar in memory, and an integer of either width. */
-template <class T> DEVICE float load_one(const void *data, int64_t i) { return T::get(((const typename T::bits *)data)[i]); }
+template <class T> DEVICE float load_one(const void *data, int64_t i) {
+    return T::get(((const typename T::bits *)data)[i]);
+}
 template <class T> DEVICE void store_one(void *data, int64_t i, float x) { ((typename T::bits *)data)[i] = T::put(x); }
-DEVICE int64_t load_integer(const void *data, bool wide, int64_t i) { return wide ? ((const int64_t *)data)[i] : ((const int32_t *)data)[i]; }
+DEVICE int64_t load_integer(const void *data, bool wide, int64_t i) {
+    return wide ? ((const int64_t *)data)[i] : ((const int32_t *)data)[i];
+}
 
-/* ------------------------------------------------------------------------------------------------------- 8 elements at a time */
+/* --------------------------------------------------------------------------------------------- 8 elements at a time */
 
 enum { VECTOR = 8 };
 
@@ -74,8 +84,9 @@ template <class Bits, int N> struct alignas(N * sizeof(Bits) < 16 ? N * sizeof(B
     Bits v[N];
 };
 
-/* The elements at, at + 1, ... of a row of n that a thread has; `aligned`: as vectors, so that they are one access if the row reaches that far. Which thread
- * has which element does not depend on it: results must not depend on addresses. */
+/* The elements at, at + 1, ... of a row of n that a thread has; `aligned`: as vectors, so that they are one access if
+ * the row reaches that far. Which thread has which element does not depend on it: results
+ * must not depend on addresses. */
 struct lane {
     int64_t at, n;
     bool aligned;
@@ -102,7 +113,8 @@ template <int N, class Bits> DEVICE void store_whole(const Bits (&v)[N], void *t
     uint32_t word[WORDS];
     __builtin_memcpy(word, v, sizeof word);
 #pragma unroll
-    for (int i = 0; i + 4 <= WORDS; i += 4) store_words((uint32_t *)to + i, word[i], word[i + 1], word[i + 2], word[i + 3]);
+    for (int i = 0; i + 4 <= WORDS; i += 4)
+        store_words((uint32_t *)to + i, word[i], word[i + 1], word[i + 2], word[i + 3]);
     if constexpr (WORDS % 4 == 2) store_words((uint32_t *)to, word[0], word[1]);
     if constexpr (WORDS == 1) *(uint32_t *)to = word[0];
 }
@@ -125,7 +137,9 @@ template <class T, int N> struct alignas(N * sizeof(typename T::bits) < 16 ? N *
     static constexpr int PER_WORD = 4 / sizeof(typename T::bits);
     uint32_t word[N / PER_WORD];
 
-    DEVICE float get(int k) const { return T::get((typename T::bits)(PER_WORD == 1 ? word[k] : word[k / 2] >> k % 2 * 16)); }
+    DEVICE float get(int k) const {
+        return T::get((typename T::bits)(PER_WORD == 1 ? word[k] : word[k / 2] >> k % 2 * 16));
+    }
 };
 
 template <class T, int N> DEVICE held<T, N> held_of(const float (&v)[N]) {
@@ -186,9 +200,10 @@ template <class T, bool WHOLE, int N> DEVICE void load_lane(float (&v)[N], const
 }
 DEVICE bool whole(const lane &l) { return l.aligned && within(l, VECTOR - 1); }
 
-/* -------------------------------------------------------------------------------------------------------------- sums of a group */
+/* -------------------------------------------------------------------------------------------------- sums of a group */
 
-/* G threads of consecutive numbers: a power of two that is part of a warp, or whole warps that are the block. Every thread gets the result, the same bits. */
+/* G threads of consecutive numbers: a power of two that is part of a warp, or whole warps that are the block. Every
+ * thread gets the result, the same bits. */
 template <int G, class Value, class Combine> DEVICE Value group_combine(Value x, Combine combine) {
 #pragma unroll
     for (int mask = (G < WARP ? G : WARP) / 2; mask > 0; mask /= 2) x = combine(x, shuffle_xor(x, mask));

@@ -7,7 +7,8 @@
 #include "params.h"
 #include "simt.h"
 
-/* What an op whose host side is simt_walk_launch() gets: the walk and a copy of its arguments, of which it reads the parameters. */
+/* What an op whose host side is simt_walk_launch() gets: the walk and a copy of its arguments,
+ * of which it reads the parameters. */
 template <class Args> struct walk_call {
     simt_walk walk;
     Args args;
@@ -78,8 +79,8 @@ template <class T, int N> DEVICE void unit_load_broadcast(float (&v)[N], const s
 /* Elements of a vector: the host has it from the same output, the last of an entry's types. */
 template <class T> constexpr int walk_length = sizeof(typename T::bits) > 2 ? 4 : 8;
 
-/* Op::step<N>(params, unit) on the thread's unit of N elements: a vector, without a test, or of a row's last elements one after the other. Where all is one row,
- * a vector's place takes a few instructions instead of thirty. */
+/* Op::step<N>(params, unit) on the thread's unit of N elements: a vector, without a test, or of a row's last elements
+ * one after the other. Where all is one row, a vector's place takes a few instructions instead of thirty. */
 template <class Op, int N, class Params> DEVICE void walk(const Params &p) {
     const int64_t number = block_index() * SIMT_THREADS + thread_index();
     if (number >= p.walk.units) return;
@@ -104,16 +105,21 @@ template <class Op, int N, class Params> DEVICE void walk(const Params &p) {
 #define WALK_3(op, params, A, B, T) \
     ENTRY(op##_##A##_##B##_##T, SIMT_THREADS, params) { walk<op##_op<A, B, T>, walk_length<T>>(p); }
 
-/* One that asks ahead, where instructions leave memory waiting: on an H200 casts gain 2 to 4 % and scale 1 to 3, gelu, its gradient and dropout on bf16 lose 6 to 16, swiglu 3 to 4. */
+/* One that asks ahead, where instructions leave memory waiting: on an H200 casts gain 2 to 4 % and scale 1 to 3, gelu,
+ * its gradient and dropout on bf16 lose 6 to 16, swiglu 3 to 4. */
 #define WALK_ASKING_2(op, params, A, T) \
     ENTRY_ASKING_FOR(walk.ahead, op##_##A##_##T, SIMT_THREADS, 1, params) { walk<op##_op<A, T>, walk_length<T>>(p); }
 
-/* simt_walk_launch() names an entry by the type variables in the order of the table; entries of several types say that theirs is the same. */
+/* simt_walk_launch() names an entry by the type variables in the order of the table;
+ * entries of several types say that theirs is the same. */
 #define WALK_TYPES_2(OP, A, B) static_assert(OP##_TYPE_##A == 0 && OP##_TYPE_##B == 1, "the order of an entry's types");
-#define WALK_TYPES_3(OP, A, B, C) static_assert(OP##_TYPE_##A == 0 && OP##_TYPE_##B == 1 && OP##_TYPE_##C == 2, "the order of an entry's types");
+#define WALK_TYPES_3(OP, A, B, C) \
+    static_assert(OP##_TYPE_##A == 0 && OP##_TYPE_##B == 1 && OP##_TYPE_##C == 2, "the order of an entry's types");
 
 #define EACH_FLOAT_1(M, ...) M(__VA_ARGS__, f32) M(__VA_ARGS__, bf16) M(__VA_ARGS__, f16)
-#define EACH_FLOAT_2(M, ...) EACH_FLOAT_1(M, __VA_ARGS__, f32) EACH_FLOAT_1(M, __VA_ARGS__, bf16) EACH_FLOAT_1(M, __VA_ARGS__, f16)
-#define EACH_FLOAT_3(M, ...) EACH_FLOAT_2(M, __VA_ARGS__, f32) EACH_FLOAT_2(M, __VA_ARGS__, bf16) EACH_FLOAT_2(M, __VA_ARGS__, f16)
+#define EACH_FLOAT_2(M, ...) \
+    EACH_FLOAT_1(M, __VA_ARGS__, f32) EACH_FLOAT_1(M, __VA_ARGS__, bf16) EACH_FLOAT_1(M, __VA_ARGS__, f16)
+#define EACH_FLOAT_3(M, ...) \
+    EACH_FLOAT_2(M, __VA_ARGS__, f32) EACH_FLOAT_2(M, __VA_ARGS__, bf16) EACH_FLOAT_2(M, __VA_ARGS__, f16)
 
 #endif

@@ -12,8 +12,8 @@ struct f64 {
     using bits = double;
 };
 
-/* Rounded to float so that rounding it further to nearest even, to at most 22 bits, gives what rounding x once would: towards zero, with the last bit set
- * if inexact (Boldo and Melquiond 2008). */
+/* Rounded to float so that rounding it further to nearest even, to at most 22 bits, gives what rounding x once would:
+ * towards zero, with the last bit set if inexact (Boldo and Melquiond 2008). */
 DEVICE float to_odd(double x) {
     const float near = (float)x;
     const double wide = near;
@@ -34,7 +34,9 @@ DEVICE double finite(double x, bool saturate) {
 
 /* A vector of X as floats: for a T that they are then rounded to. And floats as a vector of T. */
 template <class X> struct source {
-    template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) { unit_load<X>(v, p.walk, CAST_X, u); }
+    template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) {
+        unit_load<X>(v, p.walk, CAST_X, u);
+    }
 };
 template <> struct source<f64> {
     template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) {
@@ -44,7 +46,8 @@ template <> struct source<f64> {
         for (int k = 0; k < N; k++) v[k] = narrowed(x[k], T());
     }
 };
-template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct source<float8<FRACTION, BIAS, MOST, INF, FNUZ>> {
+template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ>
+struct source<float8<FRACTION, BIAS, MOST, INF, FNUZ>> {
     using type = float8<FRACTION, BIAS, MOST, INF, FNUZ>;
     template <class T, int N> static DEVICE void load(float (&v)[N], const cast_params &p, const unit &u) {
         const uint8_t *from = unit_place<N, uint8_t>(p.walk, CAST_X, u);

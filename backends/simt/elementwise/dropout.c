@@ -10,7 +10,8 @@ static_assert((int)DROPOUT_MASK < SIMT_WALK_TENSORS, "the walk has room for it")
 
 static trine_status launch(const trine_call *call) {
     const trine_dropout_args *args = call->args;
-    const dropout_params p = { simt_walk_of(call, call->present, DROPOUT_Y), simt_dropout_of(args->p, args->seed, args->offset) };
+    const dropout_params p = { simt_walk_of(call, call->present, DROPOUT_Y),
+                               simt_dropout_of(args->p, args->seed, args->offset) };
     const bool whole = p.walk.length > 1 && p.walk.units == p.walk.row_units.by && p.walk.n % p.walk.length == 0;
     const char *const step = simt_present(call, DROPOUT_MASK) ? "whole_mask" : "whole";
     const simt_function function = { .step = whole ? step : NULL, .type = { call->tensor[DROPOUT_Y].dtype } };

@@ -21,7 +21,8 @@ template <class T> struct dropout_op {
     }
 };
 
-/* A vector, of tensors that are nothing but vectors one behind the other. The blocks of words of a thread block have the same upper half of their number. */
+/* A vector, of tensors that are nothing but vectors one behind the other. The blocks of words of a thread block have
+ * the same upper half of their number. */
 template <class T, bool MASK> DEVICE void dropout_vector(const dropout_params &p) {
     constexpr int N = walk_length<T>;
     const int64_t first = block_index() * (SIMT_THREADS * N), number = block_index() * SIMT_THREADS + thread_index();
@@ -37,12 +38,17 @@ template <class T, bool MASK> DEVICE void dropout_vector(const dropout_params &p
     if constexpr (MASK) store_whole(mask, (uint8_t *)p.walk.data[DROPOUT_MASK] + number * N);
 }
 
-/* As many threads as a processor can hold: the words take longer than memory does. Functions of their own, since a compiler that finds both in one does what
- * they have in common before it asks whether there is a mask, and waits for memory in front of the words. */
+/* As many threads as a processor can hold: the words take longer than memory does. Functions of their own, since a
+ * compiler that finds both in one does what they have in common before it asks whether there is a mask, and waits for
+ * memory in front of the words. */
 #define DROPOUT(T) \
-    ENTRY_HELD(dropout_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { walk<dropout_op<T>, walk_length<T>>(p); } \
+    ENTRY_HELD(dropout_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { \
+        walk<dropout_op<T>, walk_length<T>>(p); \
+    } \
     ENTRY_HELD(dropout_whole_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { dropout_vector<T, false>(p); } \
-    ENTRY_HELD(dropout_whole_mask_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { dropout_vector<T, true>(p); }
+    ENTRY_HELD(dropout_whole_mask_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { \
+        dropout_vector<T, true>(p); \
+    }
 DROPOUT(f32)
 DROPOUT(bf16)
 DROPOUT(f16)

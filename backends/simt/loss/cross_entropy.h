@@ -6,15 +6,18 @@
 #include "backends/simt/core/ahead.h"
 #include "backends/simt/core/params.h"
 
-#define COARSE_LSE 1024.0f /* from there on cross_entropy_backward takes the row's own sums for it, as the specification says */
+#define COARSE_LSE \
+    1024.0f /* from there on cross_entropy_backward takes the row's own sums for it, as the specification says */
 
 enum { GRADIENT_BYTES = 32 }; /* of logits that a thread of the gradient has: more do not gain (H200) */
 
 typedef struct cross_entropy_params {
     simt_rows logits, labels, loss, lse;
     int64_t rows, v, ignore;
-    float scale;      /* of the logits */
-    float f, base2;   /* exp(z - top) is 2^(base2 (f x - origin)); f halves x, or turns it round as well, so that finite x have a finite difference */
+    float scale; /* of the logits */
+    /* exp(z - top) is 2^(base2 (f x - origin)); f halves x, or turns it round as well,
+     * so that finite x have a finite difference */
+    float f, base2;
     float unit;       /* z = unit f x */
     float per_unit;   /* 1/unit, or 0 */
     double smoothing; /* e */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cross_entropy on devices: a row is read once, by online statistics, and for the gradient from its end to its beginning again, but for the last piece. */
+/* cross_entropy on devices: a row is read once, by online statistics, and for the gradient from its end to its
+ * beginning again, but for the last piece. */
 #include "cross_entropy_gradient.h"
 
 template <class T, class Group> DEVICE void cross_entropy_row(const cross_entropy_params &p) {

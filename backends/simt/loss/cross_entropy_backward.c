@@ -6,7 +6,8 @@
 static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_backward_args *args = call->args;
     const bool whole = simt_rows_whole(call, CROSS_ENTROPY_BACKWARD_DIM_V);
-    const int64_t items = whole ? GRADIENT_BYTES / (int64_t)trine_dtype_size(call->tensor[CROSS_ENTROPY_BACKWARD_LOGITS].dtype) : 8;
+    const int64_t items =
+        whole ? GRADIENT_BYTES / (int64_t)trine_dtype_size(call->tensor[CROSS_ENTROPY_BACKWARD_LOGITS].dtype) : 8;
     cross_entropy_params p = {
         .logits = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_LOGITS),
         .labels = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_LABELS),
@@ -15,7 +16,8 @@ static trine_status launch(const trine_call *call) {
         .dlogits = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_DLOGITS),
         .dloss_step = call->tensor[CROSS_ENTROPY_BACKWARD_DLOSS].stride[0],
         .long_labels = call->tensor[CROSS_ENTROPY_BACKWARD_LABELS].dtype == TRINE_I64,
-        .pieces = simt_divisor_of(simt_blocks(call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] > 0 ? call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] : 1, 32 * items)),
+        .pieces = simt_divisor_of(simt_blocks(
+            call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] > 0 ? call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] : 1, 32 * items)),
         CROSS_ENTROPY_PARAMS(call, args),
     };
     p.tasks = p.rows * p.pieces.by;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loss of a row on devices, from the sums of its logits, and its gradient, from its lse. A label out of range makes both NaN. */
+/* The loss of a row on devices, from the sums of its logits, and its gradient, from its lse.
+ * A label out of range makes both NaN. */
 #ifndef TRINE_SIMT_CROSS_ENTROPY_GRADIENT_H
 #define TRINE_SIMT_CROSS_ENTROPY_GRADIENT_H
 
@@ -7,12 +8,14 @@
 #include "backends/simt/core/math.h"
 #include "backends/simt/core/row.h"
 
-/* An origin for f x as large as any that is finite, so that Inf - Inf does not come: +Inf among the logits then makes the sum Inf, and nothing but -Inf 0. */
+/* An origin for f x as large as any that is finite, so that Inf - Inf does not come: +Inf among the logits then makes
+ * the sum Inf, and nothing but -Inf 0. */
 DEVICE float most_origin() { return 0.5f * f32::largest(); }
 DEVICE float to_origin(float x) { return x > most_origin() ? most_origin() : x < -most_origin() ? -most_origin() : x; }
 
-/* Of the logits of a thread, or of a row, with d = f x - origin: sum 2^(base2 d); and if there is smoothing 2^-32 sum d, which does not overflow, and their
- * number. The difference comes first: it is 0 at the largest logit whatever its size. */
+/* Of the logits of a thread, or of a row, with d = f x - origin: sum 2^(base2 d); and if there is smoothing 2^-32 sum
+ * d, which does not overflow, and their number. The difference comes first: it is 0 at the
+ * largest logit whatever its size. */
 struct logit_sums {
     float origin, sum, total, count;
 };
@@ -42,11 +45,14 @@ template <int G> DEVICE logit_sums group_logits(logit_sums s, const cross_entrop
 }
 
 /* log sum exp z, in float64, which costs nothing here. */
-DEVICE double lse_of(const cross_entropy_params &p, const logit_sums &s) { return (double)s.origin * p.unit + log_of(s.sum); }
+DEVICE double lse_of(const cross_entropy_params &p, const logit_sums &s) {
+    return (double)s.origin * p.unit + log_of(s.sum);
+}
 
 DEVICE bool is_class(const cross_entropy_params &p, int64_t label) { return label >= 0 && label < p.v; }
 
-/* A term whose weight is 0 is left out: it might be 0 times Inf. `at_label`: the logit there. Logits count by their distance from the origin. */
+/* A term whose weight is 0 is left out: it might be 0 times Inf. `at_label`: the logit there. Logits count by their
+ * distance from the origin. */
 DEVICE float loss_of(const cross_entropy_params &p, int64_t label, float at_label, const logit_sums &s) {
     if (label == p.ignore) return 0;
     if (!is_class(p, label)) return not_a_number();
@@ -69,7 +75,8 @@ struct row_gradient {
 };
 
 /* Probabilities are powers times `inverse`, by this origin. */
-DEVICE row_gradient gradient_of(const cross_entropy_params &p, int64_t row, int64_t label, float origin, float inverse, double lse) {
+DEVICE row_gradient gradient_of(const cross_entropy_params &p, int64_t row, int64_t label, float origin, float inverse,
+                                double lse) {
     const float dloss = p.dloss.data ? load_one<f32>(p.dloss.data, row * p.dloss_step) : 1.0f;
     return {
         label,
@@ -95,8 +102,8 @@ DEVICE float gradient_at(const cross_entropy_params &p, const row_gradient &g, f
 
 /* The logits x of a piece added to what came before. */
 template <class Group>
-DEVICE void logit_sums_add(logit_sums &s, const cross_entropy_params &p, float (&x)[Group::VECTORS][VECTOR], typename Group::index at,
-                           typename Group::index n) {
+DEVICE void logit_sums_add(logit_sums &s, const cross_entropy_params &p, float (&x)[Group::VECTORS][VECTOR],
+                           typename Group::index at, typename Group::index n) {
     float max = -infinity();
     Group::each(at, n, [&](int v, const typename Group::lane &l) {
 #pragma unroll
@@ -125,22 +132,26 @@ DEVICE void logit_sums_add(logit_sums &s, const cross_entropy_params &p, float (
 
 /* Of a piece of a row. */
 template <class T, class Group>
-DEVICE void gradient_write(const cross_entropy_params &p, const row_gradient &g, int64_t row, const typename Group::template raw<T> &x,
-                           typename Group::index at, typename Group::index n) {
+DEVICE void gradient_write(const cross_entropy_params &p, const row_gradient &g, int64_t row,
+                           const typename Group::template raw<T> &x, typename Group::index at,
+                           typename Group::index n) {
     Group::each(at, n, [&](int v, const typename Group::lane &l) {
         const int64_t distance = g.label - l.at;
         const int at_label = distance >= 0 && distance < VECTOR ? (int)distance : -1;
         float d[VECTOR];
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) d[k] = g.ignored ? 0.0f : gradient_at(p, g, x[v].get(k), k == at_label ? p.at_label : p.spread);
+        for (int k = 0; k < VECTOR; k++)
+            d[k] = g.ignored ? 0.0f : gradient_at(p, g, x[v].get(k), k == at_label ? p.at_label : p.spread);
         put<T>(d, row_at<T>(p.dlogits, row), l);
     });
 }
 
-/* The gradients of a row that a group reads twice, from its end to its beginning the second time, but for the last piece. Between(sums, at_label) comes
- * between; one thread has read `at_label`, the others have 0, and once another has the sum it has been read, and may be overwritten. */
+/* The gradients of a row that a group reads twice, from its end to its beginning the second time, but for the last
+ * piece. Between(sums, at_label) comes between; one thread has read `at_label`, the others have 0, and once another has
+ * the sum it has been read, and may be overwritten. */
 template <class T, class Group, class Between>
-DEVICE void logit_gradient_row(const cross_entropy_params &p, int64_t row, int64_t label, float at_label, const Between &between) {
+DEVICE void logit_gradient_row(const cross_entropy_params &p, int64_t row, int64_t label, float at_label,
+                               const Between &between) {
     using index = typename Group::index;
     const index n = (index)p.v;
     const typename T::bits *logits = row_at<T>(p.logits, row);

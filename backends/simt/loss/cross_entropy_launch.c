@@ -23,5 +23,6 @@ cross_entropy_params cross_entropy_params_of(const trine_call *call) {
 trine_status cross_entropy_launch(const trine_call *call) {
     const bool gradient = simt_present(call, CROSS_ENTROPY_DLOGITS);
     const cross_entropy_params p = cross_entropy_params_of(call);
-    return simt_launch_rows(call, gradient ? "gradient" : NULL, p.rows, CROSS_ENTROPY_DIM_V, gradient ? SIMT_TWO_ROWS : SIMT_STREAM, &p, sizeof p);
+    return simt_launch_rows(call, gradient ? "gradient" : NULL, p.rows, CROSS_ENTROPY_DIM_V,
+                            gradient ? SIMT_TWO_ROWS : SIMT_STREAM, &p, sizeof p);
 }

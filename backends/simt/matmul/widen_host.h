@@ -36,7 +36,8 @@ static inline trine_status simt_widen(const trine_call *call, const simt_widened
                                   .rows = w->lines,
                                   .columns = t->shape[3 - line],
                                   .pitch = w->pitch,
-                                  .aligned = (uintptr_t)t->data % 8 == 0 && (w->lines == 1 || t->stride[line] % 8 == 0) &&
+                                  .aligned = (uintptr_t)t->data % 8 == 0 &&
+                                             (w->lines == 1 || t->stride[line] % 8 == 0) &&
                                              (t->shape[0] == 1 || t->stride[0] % 8 == 0) };
     const simt_function function = { .step = "widen", .type = { t->dtype } };
     const int64_t vectors = p.batches * p.rows * (p.pitch / 8);

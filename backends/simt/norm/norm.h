@@ -6,13 +6,15 @@
 #include "backends/simt/core/ahead.h"
 #include "backends/simt/core/columns.h"
 
-/* Groups that whole rows fill: of `size` threads, each of which has so many vectors; they take rows of more than `least` columns. */
+/* Groups that whole rows fill: of `size` threads, each of which has so many vectors;
+ * they take rows of more than `least` columns. */
 enum { NORM_FIT_ITEMS = 8, NORM_FIT_SMALL = 128, NORM_FIT_MOST = 320 /* of a gradient */ };
 typedef struct norm_fit {
     int least, size, vectors;
 } norm_fit;
 static inline int norm_fit_columns(const norm_fit *fit) { return fit->size * fit->vectors * NORM_FIT_ITEMS; }
-/* Threads of a block, of several groups if they are parts of a warp or one. And blocks of a gradient's that a processor holds: without a mean fewer registers suffice. */
+/* Threads of a block, of several groups if they are parts of a warp or one. And blocks of a gradient's that a processor
+ * holds: without a mean fewer registers suffice. */
 #define NORM_FIT_THREADS(size) ((size) <= 32 ? NORM_FIT_SMALL : (size))
 #define NORM_FIT_BLOCKS(centered, size) ((size) <= 32 ? 3 : ((centered) ? 768 : 800) / (size))
 
@@ -26,15 +28,19 @@ typedef struct norm_params {
     bool f32_residual, f32_weight; /* else of x's type */
     simt_dropout dropout;
     simt_part part;
-    int block_rows;   /* of a block, where rows are in shared memory: they share what is read of the weight and the bias */
+    /* of a block, where rows are in shared memory: they share what is read of the weight and the bias */
+    int block_rows;
     simt_ahead ahead; /* of x */
 } norm_params;
 
-/* dweight and dbias are sums over rows. Of rows that fit a group of 512, or a ring in shared memory, each thread sums up those of the rows that its group takes
- * in turns; of others blocks of rows are read once more. Either way into partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two
- * for each of its 132 processors write more partial sums than they hide latency; small ones want more. */
+/* dweight and dbias are sums over rows. Of rows that fit a group of 512, or a ring in shared memory, each thread sums
+ * up those of the rows that its group takes in turns; of others blocks of rows are read once more. Either way into
+ * partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two for each of its 132 processors
+ * write more partial sums than they hide latency; small ones want more. */
 enum { NORM_FUSED_ITEMS = 16, NORM_FUSED_MOST = 512, NORM_FUSED_TURNS = 256 /* as deep as spec/norm/norm.h allows */ };
-static inline int norm_fused_blocks(int size) { return size == 64 ? 1024 : size == 128 ? 512 : size == 512 ? 132 : 264; }
+static inline int norm_fused_blocks(int size) {
+    return size == 64 ? 1024 : size == 128 ? 512 : size == 512 ? 132 : 264;
+}
 
 typedef struct norm_backward_params {
     simt_rows dy, h, weight, mean, rstd, dresidual, dx, dh;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm_backward and layer_norm_backward on devices: the one is the other without the mean. h, dh and dresidual have the type T of dy, or f32, and so has
- * the weight: as in norm_rows.h that is tested at run time. */
+/* rms_norm_backward and layer_norm_backward on devices: the one is the other without the mean. h, dh and dresidual have
+ * the type T of dy, or f32, and so has the weight: as in norm_rows.h that is tested at run time. */
 #ifndef TRINE_SIMT_NORM_BACKWARD_ROWS_H
 #define TRINE_SIMT_NORM_BACKWARD_ROWS_H
 
@@ -15,7 +15,8 @@ template <bool CENTERED> DEVICE norm_saved norm_saved_of(const norm_backward_par
     return { CENTERED ? load_one<f32>(p.mean.data, row) : 0.0f, load_one<f32>(p.rstd.data, row) };
 }
 
-/* dy and h of the thread's items in a piece. Asked for while a row before is at work: they are as in memory, h in half of its words if it has 16 bits. */
+/* dy and h of the thread's items in a piece. Asked for while a row before is at work: they are as in memory, h in half
+ * of its words if it has 16 bits. */
 template <class T, class Group> struct norm_backward_input {
     held<T, VECTOR> dy[Group::VECTORS];
     held<f32, VECTOR> h[Group::VECTORS];
@@ -45,7 +46,8 @@ template <class T, class Group> struct norm_backward_input {
             if (within(l, 0)) fetch_sector(from + l.at * size);
         }
     }
-    template <class R> DEVICE void ask_h(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
+    template <class R>
+    DEVICE void ask_h(const norm_backward_params &p, int64_t row, typename Group::index at, typename Group::index n) {
         typename Group::template raw<R> x;
         Group::template fetch_any<R>(x, row_at<R>(p.h, row), 0, at, n);
 #pragma unroll
@@ -55,8 +57,8 @@ template <class T, class Group> struct norm_backward_input {
     }
 
     /* dy, and h as xhat, 0 beyond the row. */
-    DEVICE void get(float (&g)[Group::VECTORS][VECTOR], float (&hat)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at,
-                    typename Group::index n) const {
+    DEVICE void get(float (&g)[Group::VECTORS][VECTOR], float (&hat)[Group::VECTORS][VECTOR],
+                    const norm_backward_params &p, typename Group::index at, typename Group::index n) const {
 #pragma unroll
         for (int v = 0; v < Group::VECTORS; v++) {
             const held<T, VECTOR> x = emptied<T>(dy[v], Group::place(v, at, n));
@@ -68,7 +70,8 @@ template <class T, class Group> struct norm_backward_input {
         else
             get_hat<T>(hat, at, n);
     }
-    template <class R> DEVICE void get_hat(float (&hat)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) const {
+    template <class R>
+    DEVICE void get_hat(float (&hat)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) const {
 #pragma unroll
         for (int v = 0; v < Group::VECTORS; v++) {
             const auto l = Group::place(v, at, n);
@@ -87,7 +90,8 @@ template <class T, class Group> struct norm_backward_input {
 
 /* dy becomes g = (weight + offset) dy. */
 template <class T, class W, class Group>
-DEVICE void norm_weigh_as(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at, typename Group::index n) {
+DEVICE void norm_weigh_as(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at,
+                          typename Group::index n) {
     typename Group::template raw<W> weight;
     Group::template load<W>(weight, p.weight.data, at, n);
 #pragma unroll
@@ -96,7 +100,8 @@ DEVICE void norm_weigh_as(float (&dy)[Group::VECTORS][VECTOR], const norm_backwa
         for (int k = 0; k < VECTOR; k++) dy[v][k] *= weight[v].get(k) + p.weight_offset;
 }
 template <class T, class Group>
-DEVICE void norm_weigh(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at, typename Group::index n) {
+DEVICE void norm_weigh(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_params &p, typename Group::index at,
+                       typename Group::index n) {
     if (!p.weight.data) return;
     if (sizeof(typename T::bits) == 4 || p.f32_weight)
         norm_weigh_as<T, f32, Group>(dy, p, at, n);
@@ -104,8 +109,9 @@ DEVICE void norm_weigh(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_
         norm_weigh_as<T, T, Group>(dy, p, at, n);
 }
 
-/* weight + offset of the thread's columns, kept for all rows: in shared memory, where no other thread looks at it, lest registers do not suffice. The largest
- * blocks read it for each row: so much memory would leave a CDNA processor one of them; and so do the smallest groups, of which gfx90a spilt registers. */
+/* weight + offset of the thread's columns, kept for all rows: in shared memory, where no other thread looks at it, lest
+ * registers do not suffice. The largest blocks read it for each row: so much memory would leave a CDNA processor one of
+ * them; and so do the smallest groups, of which gfx90a spilt registers. */
 template <class T, class Group> struct norm_factors {
     static constexpr int HALF = VECTOR / 2, HALVES = Group::VECTORS * 2;
     static constexpr bool KEPT = Group::SIZE > 32 && Group::THREADS < NORM_FUSED_MOST;
@@ -148,7 +154,9 @@ template <class T, class Group> struct norm_factors {
 };
 
 /* Adds the sums of g and of g xhat. */
-template <class Group> DEVICE void norm_backward_sums(two &sums, const float (&g)[Group::VECTORS][VECTOR], const float (&hat)[Group::VECTORS][VECTOR]) {
+template <class Group>
+DEVICE void norm_backward_sums(two &sums, const float (&g)[Group::VECTORS][VECTOR],
+                               const float (&hat)[Group::VECTORS][VECTOR]) {
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
@@ -165,12 +173,15 @@ template <int G> DEVICE two norm_means(two sums, float inverse) {
 
 /* dh = rstd (g - c1 - xhat c2) + dresidual, in place of g; dx = dropout of dh */
 template <bool CENTERED, class T, class Group>
-DEVICE void norm_backward_write(float (&g)[Group::VECTORS][VECTOR], const float (&hat)[Group::VECTORS][VECTOR], const norm_backward_params &p, int64_t row,
-                                typename Group::index at, typename Group::index n, float rstd, two means) {
+DEVICE void norm_backward_write(float (&g)[Group::VECTORS][VECTOR], const float (&hat)[Group::VECTORS][VECTOR],
+                                const norm_backward_params &p, int64_t row, typename Group::index at,
+                                typename Group::index n, float rstd, two means) {
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
-        for (int k = 0; k < VECTOR; k++) g[v][k] = fused(-hat[v][k], means.b, CENTERED ? g[v][k] - means.a : g[v][k]) * rstd; /* last: it may be large */
+        /* last: it may be large */
+        for (int k = 0; k < VECTOR; k++)
+            g[v][k] = fused(-hat[v][k], means.b, CENTERED ? g[v][k] - means.a : g[v][k]) * rstd;
     if (p.dresidual.data) norm_add<T, Group>(g, 1.0f, p.dresidual, p.f32_residual, row, at, n);
     norm_put<T, Group>(g, p.dh, p.f32_residual, row, at, n);
     if (p.dropout.p > 0) {
@@ -205,7 +216,8 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_long(co
 }
 
 /* Adds the groups of the block in order and stores their sum. */
-template <class Group> DEVICE void norm_partial(float *partial, const float (&sum)[Group::VECTORS][VECTOR], typename Group::index n) {
+template <class Group>
+DEVICE void norm_partial(float *partial, const float (&sum)[Group::VECTORS][VECTOR], typename Group::index n) {
     float *to = partial + block_index() * n;
     if constexpr (Group::ROWS == 1) {
         Group::each(0, n, [&](int v, const typename Group::lane &l) { put<f32>(sum[v], to, l); });
@@ -225,17 +237,19 @@ template <class Group> DEVICE void norm_partial(float *partial, const float (&su
     }
 }
 
-/* Rows of one piece, in turns: while one is at work the next is on its way, if there are registers for it. A group that has no row left follows the others
- * through the last turn, on a row of no elements. */
+/* Rows of one piece, in turns: while one is at work the next is on its way, if there are registers for it. A group that
+ * has no row left follows the others through the last turn, on a row of no elements. */
 template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(const norm_backward_params &p) {
     using index = typename Group::index;
-    constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2, WHOLE = sizeof(index) == sizeof(typename span<true>::index);
+    constexpr bool AHEAD = !CENTERED || sizeof(typename T::bits) == 2,
+                   WHOLE = sizeof(index) == sizeof(typename span<true>::index);
     float dweight[Group::VECTORS][VECTOR] = {}, dbias[Group::VECTORS][VECTOR] = {};
     const float inverse = 1.0f / (float)p.n;
     norm_backward_input<T, Group> input;
     int64_t row = Group::row();
     if (AHEAD && WHOLE) input.template ask_turn<CENTERED>(p, row);
-    const norm_factors<T, Group> factors(p); /* after that: it waits for the weight; of other rows before it, lest registers spill on CDNA */
+    /* after that: it waits for the weight; of other rows before it, lest registers spill on CDNA */
+    const norm_factors<T, Group> factors(p);
     if (AHEAD && !WHOLE) input.template ask_turn<CENTERED>(p, row);
     for (int64_t turn = 0; turn < p.turns; turn++) {
         if (!AHEAD) input.template ask_turn<CENTERED>(p, row);

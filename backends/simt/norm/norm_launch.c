@@ -2,9 +2,11 @@
 /* The launches that the norms share, and those of their gradients, on all devices. */
 #include "norm_launch.h"
 
-static simt_rows rows_of(const trine_call *call, int tensor) { return tensor >= 0 ? simt_rows_of(call, tensor) : (simt_rows){ 0 }; }
+static simt_rows rows_of(const trine_call *call, int tensor) {
+    return tensor >= 0 ? simt_rows_of(call, tensor) : (simt_rows){ 0 };
+}
 
-/* -------------------------------------------------------------------------------------------------------------------- norms */
+/* ------------------------------------------------------------------------------------------------------------ norms */
 
 #define PARAMS_OF(op) \
     static norm_params op##_params(const trine_call *call) { \
@@ -61,12 +63,13 @@ trine_status norm_launch_rows(const trine_call *call) {
     return simt_launch_rows(call, NULL, p.rows, NORM_DIM_N, SIMT_ONE_ROW, &p, sizeof p);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- gradients */
+/* -------------------------------------------------------------------------------------------------------- gradients */
 
 #define BACKWARD_PARAMS_OF(op) \
     static norm_backward_params op##_params(const trine_call *call) { \
         const trine_##op##_args *args = call->args; \
-        return (norm_backward_params){ .weight_offset = args->weight_offset, .dropout = simt_dropout_of(args->dropout, args->seed, args->offset) }; \
+        return (norm_backward_params){ .weight_offset = args->weight_offset, \
+                                       .dropout = simt_dropout_of(args->dropout, args->seed, args->offset) }; \
     }
 BACKWARD_PARAMS_OF(rms_norm_backward)
 BACKWARD_PARAMS_OF(layer_norm_backward)
@@ -115,7 +118,8 @@ norm_backward_params norm_backward_params_of(const trine_call *call) {
 
 size_t norm_backward_bytes(const trine_call *call, int64_t blocks) {
     const norm_backward_op *op = call->self;
-    return (size_t)((norm_given(call, op->dweight) + norm_given(call, op->dbias)) * blocks * call->dim[NORM_DIM_N]) * sizeof(float);
+    return (size_t)((norm_given(call, op->dweight) + norm_given(call, op->dbias)) * blocks * call->dim[NORM_DIM_N]) *
+           sizeof(float);
 }
 
 void norm_backward_partials(const trine_call *call, norm_backward_params *p) {
@@ -128,15 +132,16 @@ void norm_backward_partials(const trine_call *call, norm_backward_params *p) {
     if (norm_given(call, op->dbias)) p->bias_partial = next;
 }
 
-/* Sums over blocks, by thread blocks of so many columns: of 32 threads for each, of which an SM holds two, where that is one round of them; of one, where a ring
- * leaves few sums and its columns are enough for all SMs; else of 8. */
+/* Sums over blocks, by thread blocks of so many columns: of 32 threads for each, of which an SM holds two, where that
+ * is one round of them; of one, where a ring leaves few sums and its columns are enough for all SMs; else of 8. */
 typedef struct finish_way {
     const char *step;
     int columns, threads;
 } finish_way;
 
 static const finish_way *finish_way_of(const norm_backward_params *norm, int count, int64_t units, bool ring) {
-    static const finish_way deep = { "finish_deep", COLUMNS_FINISH, NORM_DEEP_THREADS }, each = { "finish_each", SIMT_THREADS, SIMT_THREADS },
+    static const finish_way deep = { "finish_deep", COLUMNS_FINISH, NORM_DEEP_THREADS },
+                            each = { "finish_each", SIMT_THREADS, SIMT_THREADS },
                             plain = { "finish", COLUMNS_FINISH, SIMT_THREADS };
     enum { FEW = 40 };
     if (count * simt_blocks(norm->n, deep.columns) <= 2 * units) return &deep;
@@ -155,7 +160,9 @@ trine_status norm_backward_finish(const trine_call *call, const norm_backward_pa
     for (int i = 0; i < 2; i++) {
         if (!norm_given(call, sums[i].tensor)) continue;
         tensor = sums[i].tensor;
-        p.sum[count++] = (columns_params){ .out = simt_rows_of(call, tensor), .partial = sums[i].partial, .n = norm->n, .blocks = norm->blocks };
+        p.sum[count++] = (columns_params){
+            .out = simt_rows_of(call, tensor), .partial = sums[i].partial, .n = norm->n, .blocks = norm->blocks
+        };
     }
     if (count == 0) return TRINE_OK;
     const finish_way *way = finish_way_of(norm, count, simt_units(call), ring);
@@ -163,10 +170,13 @@ trine_status norm_backward_finish(const trine_call *call, const norm_backward_pa
     return simt_launch(call, &function, count * simt_blocks(norm->n, way->columns), way->threads, &p, sizeof p);
 }
 
-/* ------------------------------------------------------------------------------------------------- gradients, rows in registers */
+/* ------------------------------------------------------------------------------------- gradients, rows in registers */
 
 int64_t norm_backward_turns(simt_group *group, int64_t held) {
-    const int64_t all = simt_blocks(group->blocks, held), most = NORM_FUSED_TURNS, turns = all < 1 ? 1 : all > most ? most : all;
+    const int64_t all = simt_blocks(group->blocks, held), most = NORM_FUSED_TURNS,
+                  turns = all < 1      ? 1
+                          : all > most ? most
+                                       : all;
     group->blocks = simt_blocks(group->blocks, turns);
     return turns;
 }
@@ -174,33 +184,42 @@ int64_t norm_backward_turns(simt_group *group, int64_t held) {
 /* Groups take the rows of a few blocks in turns. */
 static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
     static const int sizes[] = { 8, 32, 64, 128, 256, NORM_FUSED_MOST };
-    simt_group group = simt_group_of(call->dim[NORM_DIM_R], call->dim[NORM_DIM_N], NORM_FUSED_ITEMS, sizeof sizes / sizeof sizes[0], sizes);
+    simt_group group = simt_group_of(call->dim[NORM_DIM_R], call->dim[NORM_DIM_N], NORM_FUSED_ITEMS,
+                                     sizeof sizes / sizeof sizes[0], sizes);
     *turns_out = norm_backward_turns(&group, norm_fused_blocks(group.size));
     return group;
 }
 
 static bool fused(const trine_call *call) { return call->dim[NORM_DIM_N] <= NORM_FUSED_ITEMS * NORM_FUSED_MOST; }
-const char *norm_backward_refuse_rows(const trine_call *call) { return fused(call) ? NULL : "a block's registers do not hold a row"; }
-const char *norm_backward_refuse_long(const trine_call *call) { return fused(call) ? "a block's registers hold a row" : NULL; }
+const char *norm_backward_refuse_rows(const trine_call *call) {
+    return fused(call) ? NULL : "a block's registers do not hold a row";
+}
+const char *norm_backward_refuse_long(const trine_call *call) {
+    return fused(call) ? "a block's registers hold a row" : NULL;
+}
 
 size_t norm_backward_workspace_rows(const trine_call *call) {
     int64_t turns;
     return norm_backward_bytes(call, fused_group(call, &turns).blocks);
 }
 
-/* Is a residual's gradient asked for a row ahead? Of 16 bits layer_norm at 4096 has 95 % of what a copy moves instead of 87, and rms_norm 88 instead of 84 at 1024
- * with dropout, but 88 instead of 92 without (H200). Of f32 full groups have enough on their way. */
+/* Is a residual's gradient asked for a row ahead? Of 16 bits layer_norm at 4096 has 95 % of what a copy moves instead
+ * of 87, and rms_norm 88 instead of 84 at 1024 with dropout, but 88 instead of 92 without (H200). Of f32 full groups
+ * have enough on their way. */
 static bool asks_dresidual(const trine_call *call, const norm_backward_params *p, int size) {
     const bool centered = p->mean.data, dropout = p->dropout.p > 0, wide = call->type[NORM_TYPE_T] == TRINE_F32;
     if (!p->dresidual.data) return false;
     if (!p->f32_residual) return centered || dropout;
-    return centered ? 5 * p->n <= 4 * NORM_FUSED_ITEMS * size : dropout && !wide && 4 * p->n < 3 * NORM_FUSED_ITEMS * size;
+    return centered ? 5 * p->n <= 4 * NORM_FUSED_ITEMS * size
+                    : dropout && !wide && 4 * p->n < 3 * NORM_FUSED_ITEMS * size;
 }
 
 trine_status norm_backward_launch_rows(const trine_call *call) {
     norm_backward_params p = norm_backward_params_of(call);
     const simt_group group = fused_group(call, &p.turns);
-    const simt_function function = { .ragged = !simt_rows_whole(call, NORM_DIM_N), .type = { call->type[NORM_TYPE_T] }, .variant = group.size };
+    const simt_function function = { .ragged = !simt_rows_whole(call, NORM_DIM_N),
+                                     .type = { call->type[NORM_TYPE_T] },
+                                     .variant = group.size };
     p.blocks = group.blocks;
     p.ask_dresidual = asks_dresidual(call, &p, group.size);
     norm_backward_partials(call, &p);
@@ -216,15 +235,18 @@ size_t norm_backward_workspace_long(const trine_call *call) {
 /* The sums come first: dx may be dy. */
 trine_status norm_backward_launch_long(const trine_call *call) {
     const bool whole = simt_rows_whole(call, NORM_DIM_N);
-    const int64_t rows = call->dim[NORM_DIM_R], n = call->dim[NORM_DIM_N], block_rows = columns_block_rows(rows), blocks = simt_blocks(rows, block_rows);
+    const int64_t rows = call->dim[NORM_DIM_R], n = call->dim[NORM_DIM_N], block_rows = columns_block_rows(rows),
+                  blocks = simt_blocks(rows, block_rows);
     norm_columns_params p = { .norm = norm_backward_params_of(call),
-                              .columns = { .rows = rows, .n = n, .block_rows = block_rows, .blocks = blocks, .wide = whole } };
+                              .columns = {
+                                  .rows = rows, .n = n, .block_rows = block_rows, .blocks = blocks, .wide = whole } };
     p.norm.blocks = blocks;
     norm_backward_partials(call, &p.norm);
     const simt_function columns = { .step = "columns", .type = { call->type[NORM_TYPE_T] } };
     const simt_function long_rows = { .step = "long", .ragged = !whole, .type = { call->type[NORM_TYPE_T] } };
     trine_status status = TRINE_OK;
-    if (p.norm.weight_partial || p.norm.bias_partial) status = simt_launch(call, &columns, blocks * simt_blocks(n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
+    if (p.norm.weight_partial || p.norm.bias_partial)
+        status = simt_launch(call, &columns, blocks * simt_blocks(n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
     if (status == TRINE_OK) status = simt_launch(call, &long_rows, rows, NORM_FUSED_MOST, &p.norm, sizeof p.norm);
     return status == TRINE_OK ? norm_backward_finish(call, &p.norm, false) : status;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The launches that rms_norm and layer_norm share, and those of their gradients, on all devices. They are told which by call->self. */
+/* The launches that rms_norm and layer_norm share, and those of their gradients, on all devices.
+ * They are told which by call->self. */
 #ifndef TRINE_SIMT_NORM_LAUNCH_H
 #define TRINE_SIMT_NORM_LAUNCH_H
 
@@ -12,7 +13,13 @@
 #include "spec/places/rms_norm_backward.h"
 
 /* What the tables of both norms and of their gradients say alike. */
-enum { NORM_DIM_R = RMS_NORM_DIM_R, NORM_DIM_N = RMS_NORM_DIM_N, NORM_TYPE_T = RMS_NORM_TYPE_T, NORM_TYPE_R = RMS_NORM_TYPE_R, NORM_TYPE_W = RMS_NORM_TYPE_W };
+enum {
+    NORM_DIM_R = RMS_NORM_DIM_R,
+    NORM_DIM_N = RMS_NORM_DIM_N,
+    NORM_TYPE_T = RMS_NORM_TYPE_T,
+    NORM_TYPE_R = RMS_NORM_TYPE_R,
+    NORM_TYPE_W = RMS_NORM_TYPE_W
+};
 #define NORM_ALIKE(OP) \
     TRINE_ALIKE(NORM_DIM_R, OP##_DIM_R); \
     TRINE_ALIKE(NORM_DIM_N, OP##_DIM_N); \
@@ -49,7 +56,8 @@ extern const norm_backward_op norm_backward_rms, norm_backward_layer;
 
 norm_backward_params norm_backward_params_of(const trine_call *call);
 
-/* Workspace for the partial sums of dweight and dbias over so many blocks, where they are asked for. And where they are, for p->blocks. */
+/* Workspace for the partial sums of dweight and dbias over so many blocks, where they are asked for.
+ * And where they are, for p->blocks. */
 size_t norm_backward_bytes(const trine_call *call, int64_t blocks);
 void norm_backward_partials(const trine_call *call, norm_backward_params *p);
 
@@ -73,10 +81,14 @@ trine_status norm_backward_launch_long(const trine_call *call);
 int64_t norm_backward_turns(simt_group *group, int64_t held);
 
 #define NORM_BACKWARD_KERNELS(op) \
-    { .name = SIMT_NAME, .refuse = norm_backward_refuse_rows, .workspace = norm_backward_workspace_rows, .launch = norm_backward_launch_rows, .self = &(op) }, \
+    { .name = SIMT_NAME, \
+      .refuse = norm_backward_refuse_rows, \
+      .workspace = norm_backward_workspace_rows, \
+      .launch = norm_backward_launch_rows, \
+      .self = &(op) }, \
     { \
-        .name = SIMT_NAME "_long", .refuse = norm_backward_refuse_long, .workspace = norm_backward_workspace_long, .launch = norm_backward_launch_long, \
-        .self = &(op) \
+        .name = SIMT_NAME "_long", .refuse = norm_backward_refuse_long, .workspace = norm_backward_workspace_long, \
+        .launch = norm_backward_launch_long, .self = &(op) \
     }
 
 #endif

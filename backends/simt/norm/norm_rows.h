@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm and layer_norm on devices: the one is the other without the mean. Residuals and weights have the type T of x, or f32: that is tested at run time,
- * which costs nothing beside memory, where an entry for each combination cost minutes of compiling. */
+/* rms_norm and layer_norm on devices: the one is the other without the mean. Residuals and weights have the type T of
+ * x, or f32: that is tested at run time, which costs nothing beside memory,
+ * where an entry for each combination cost minutes of compiling. */
 #ifndef TRINE_SIMT_NORM_ROWS_H
 #define TRINE_SIMT_NORM_ROWS_H
 
@@ -12,10 +13,12 @@ template <int N> struct batch {
     static constexpr int size = N;
 };
 
-/* Body(v, batch) for the vectors of the piece that the group has something of, STEP at a time: a branch round each would keep them apart. The last one alone where the
- * group has nothing of the other: most rows have something of more than half of a group's vectors, and many of three of the four. By one question for even and odd counts
- * the compiler's order of four is another, and rows of 1024 with dropout have 64 % of what a copy moves instead of 73 (H200). */
-template <class Group, int STEP, class Body> DEVICE void norm_batches(typename Group::index at, typename Group::index n, const Body &body) {
+/* Body(v, batch) for the vectors of the piece that the group has something of, STEP at a time: a branch round each
+ * would keep them apart. The last one alone where the group has nothing of the other: most rows have something of more
+ * than half of a group's vectors, and many of three of the four. By one question for even and odd counts the compiler's
+ * order of four is another, and rows of 1024 with dropout have 64 % of what a copy moves instead of 73 (H200). */
+template <class Group, int STEP, class Body>
+DEVICE void norm_batches(typename Group::index at, typename Group::index n, const Body &body) {
     static_assert(STEP < 3, "one is left, or none");
 #pragma unroll
     for (int first = 0; first < Group::VECTORS; first += STEP) {
@@ -41,7 +44,8 @@ DEVICE void norm_each(typename Group::index at, typename Group::index n, const B
     });
 }
 
-/* Is dropout unrolled? The generator is long: not for rows that are not whole, nor in the largest blocks, where scalar registers on CDNA do not suffice. */
+/* Is dropout unrolled? The generator is long: not for rows that are not whole, nor in the largest blocks, where scalar
+ * registers on CDNA do not suffice. */
 template <class Group> constexpr bool norm_drop_unrolled = Group::whole && Group::SIZE < ROW_MOST;
 
 /* The words of the rows of a thread block; and which of them is that of the thread's first element in a piece. */
@@ -54,7 +58,8 @@ template <class Group> DEVICE uint32_t norm_words_at(typename Group::index at, t
 
 /* What dropout leaves of x of the thread's items in a piece, not scaled: in a loop, */
 template <class Group>
-DEVICE void norm_drop_rolled(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d, int64_t row, typename Group::index at, typename Group::index n) {
+DEVICE void norm_drop_rolled(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d, int64_t row,
+                             typename Group::index at, typename Group::index n) {
     uint64_t bits = 0;
 #pragma unroll 1
     for (int v = 0; v < Group::VECTORS; v++) {
@@ -69,7 +74,8 @@ DEVICE void norm_drop_rolled(float (&x)[Group::VECTORS][VECTOR], const simt_drop
 
 /* or each word compared where it is; */
 template <class Group>
-DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d, int64_t row, typename Group::index at, typename Group::index n) {
+DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d, int64_t row, typename Group::index at,
+                      typename Group::index n) {
     const dropout_words words = norm_words<Group>(row, n);
     if constexpr (norm_drop_unrolled<Group>)
         if (words.alike) {
@@ -80,25 +86,27 @@ DEVICE void norm_drop(float (&x)[Group::VECTORS][VECTOR], const simt_dropout &d,
     norm_drop_rolled<Group>(x, d, row, at, n);
 }
 
-/* and of 16 bits as they are in memory, none of which is looked at before all words are there: x comes while they are made. In blocks of 512 threads, whose rows may
- * lack a quarter of a group's vectors, one at a time. */
+/* and of 16 bits as they are in memory, none of which is looked at before all words are there: x comes while they are
+ * made. In blocks of 512 threads, whose rows may lack a quarter of a group's vectors, one at a time. */
 template <class T, class Group>
-DEVICE void norm_mask(typename Group::template raw<T> &x, const simt_dropout &d, const dropout_words &words, typename Group::index at,
-                      typename Group::index n) {
+DEVICE void norm_mask(typename Group::template raw<T> &x, const simt_dropout &d, const dropout_words &words,
+                      typename Group::index at, typename Group::index n) {
     const uint32_t first = norm_words_at<Group>(at, n);
     constexpr int AT_ONCE = Group::SIZE < 512 ? 2 : 1;
     typename Group::template raw<T> mask = {};
-    norm_each<Group, AT_ONCE>(at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
+    norm_each<Group, AT_ONCE>(
+        at, n, [&](int v) { mask[v] = dropout_mask<T, VECTOR>(d, words, first + v * Group::SIZE * VECTOR); });
 #pragma unroll
     for (int v = 0; v < Group::VECTORS; v++)
 #pragma unroll
         for (int i = 0; i < VECTOR / 2; i++) x[v].word[i] &= mask[v].word[i];
 }
 
-/* x becomes x scale + the thread's items of a row. Two vectors at a time, or one of 1024 threads, lest registers do not suffice. */
+/* x becomes x scale + the thread's items of a row. Two vectors at a time, or one of 1024 threads,
+ * lest registers do not suffice. */
 template <class T, class Group>
-DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], float scale, const simt_rows &rows, int64_t row, typename Group::index at,
-                        typename Group::index n) {
+DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], float scale, const simt_rows &rows, int64_t row,
+                        typename Group::index at, typename Group::index n) {
     constexpr int STEP = Group::VECTORS < 2 || Group::SIZE > 512 ? 1 : 2;
     const typename T::bits *from = row_at<T>(rows, row);
     keep_address(from);
@@ -113,8 +121,8 @@ DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], float scale, const s
     }
 }
 template <class T, class Group>
-DEVICE void norm_add(float (&x)[Group::VECTORS][VECTOR], float scale, const simt_rows &rows, bool is_f32, int64_t row, typename Group::index at,
-                     typename Group::index n) {
+DEVICE void norm_add(float (&x)[Group::VECTORS][VECTOR], float scale, const simt_rows &rows, bool is_f32, int64_t row,
+                     typename Group::index at, typename Group::index n) {
     if (sizeof(typename T::bits) == 4 || is_f32)
         norm_add_as<f32, Group>(x, scale, rows, row, at, n);
     else
@@ -123,14 +131,15 @@ DEVICE void norm_add(float (&x)[Group::VECTORS][VECTOR], float scale, const simt
 
 /* Stores the thread's items of a row; norm_put(): if there is one. */
 template <class T, class Group>
-DEVICE void norm_put_as(const float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, int64_t row, typename Group::index at, typename Group::index n) {
+DEVICE void norm_put_as(const float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, int64_t row,
+                        typename Group::index at, typename Group::index n) {
     typename T::bits *to = row_at<T>(rows, row);
     keep_address(to);
     Group::each(at, n, [&](int v, const typename Group::lane &l) { put<T>(x[v], to, l); });
 }
 template <class T, class Group>
-DEVICE void norm_put(const float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, bool is_f32, int64_t row, typename Group::index at,
-                     typename Group::index n) {
+DEVICE void norm_put(const float (&x)[Group::VECTORS][VECTOR], const simt_rows &rows, bool is_f32, int64_t row,
+                     typename Group::index at, typename Group::index n) {
     if (!rows.data) return;
     if (sizeof(typename T::bits) == 4 || is_f32)
         norm_put_as<f32, Group>(x, rows, row, at, n);
@@ -140,7 +149,8 @@ DEVICE void norm_put(const float (&x)[Group::VECTORS][VECTOR], const simt_rows &
 
 /* What dropout leaves of x of the thread's items in a piece; 0 beyond the row. */
 template <class T, class Group>
-DEVICE void norm_read_x(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n) {
+DEVICE void norm_read_x(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at,
+                        typename Group::index n) {
     constexpr bool MASKS = norm_drop_unrolled<Group> && sizeof(typename T::bits) == 2;
     const typename T::bits *from = row_at<T>(p.x, row);
     keep_address(from);
@@ -172,7 +182,8 @@ template <class Group> DEVICE void norm_scale(float (&x)[Group::VECTORS][VECTOR]
 
 /* h = dropout(x) + residual, likewise. */
 template <class T, class Group>
-DEVICE void norm_read(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n) {
+DEVICE void norm_read(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at,
+                      typename Group::index n) {
     const bool drop = p.dropout.p > 0;
     const float scale = drop ? p.dropout.scale : 1.0f;
     norm_read_x<T, Group>(h, p, row, at, n);
@@ -180,7 +191,8 @@ DEVICE void norm_read(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, 
     if (drop && !p.residual.data) norm_scale<Group>(h, scale);
 }
 
-/* Of a row: y = ((h - origin) rstd + lift) (weight + offset) + bias, where origin + shift is the mean and lift = -shift rstd. */
+/* Of a row: y = ((h - origin) rstd + lift) (weight + offset) + bias, where origin + shift is the mean
+ * and lift = -shift rstd. */
 struct norm_statistics {
     float mean, rstd, origin, lift;
 };
@@ -195,7 +207,8 @@ template <class Value> struct chains {
 
 /* Adds h, or its squares; beyond the row h is 0. */
 template <bool CENTERED, class Group>
-DEVICE void norm_sum(chains<float> &sum, const float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) {
+DEVICE void norm_sum(chains<float> &sum, const float (&h)[Group::VECTORS][VECTOR], typename Group::index at,
+                     typename Group::index n) {
     norm_each<Group>(at, n, [&](int v) {
 #pragma unroll
         for (int k = 0; k < VECTOR; k++) sum[k] = CENTERED ? sum[k] + h[v][k] : fused(h[v][k], h[v][k], sum[k]);
@@ -204,7 +217,8 @@ DEVICE void norm_sum(chains<float> &sum, const float (&h)[Group::VECTORS][VECTOR
 
 /* h becomes h - origin, 0 beyond the row; adds that and its squares. */
 template <class Group>
-DEVICE void norm_center(chains<two> &sums, float (&h)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n, float origin) {
+DEVICE void norm_center(chains<two> &sums, float (&h)[Group::VECTORS][VECTOR], typename Group::index at,
+                        typename Group::index n, float origin) {
     norm_each<Group>(at, n, [&](int v) {
         const typename Group::lane l = Group::place(v, at, n);
 #pragma unroll
@@ -216,7 +230,8 @@ DEVICE void norm_center(chains<two> &sums, float (&h)[Group::VECTORS][VECTOR], t
     });
 }
 
-/* The sums of h - origin correct both the mean and the variance for the rounding of the first mean (spec/norm/layer_norm.c). */
+/* The sums of h - origin correct both the mean and the variance for the rounding of the first mean
+ * (spec/norm/layer_norm.c). */
 DEVICE norm_statistics norm_centered(two sums, float origin, float inverse, float eps) {
     const float shift = sums.a * inverse, variance = fused(sums.b, inverse, -(shift * shift));
     const float rstd = 1 / square_root((variance < 0 ? 0 : variance) + eps);
@@ -231,23 +246,26 @@ template <bool CENTERED> DEVICE bool norm_factors_plain(const norm_params &p) {
 
 /* Some vectors of a weight or of a bias; ones or zeros if it is absent. */
 template <class W, bool ONES, class Group, int N>
-DEVICE void norm_factor(held<W, VECTOR> (&x)[N], bool there, const void *data, int first, typename Group::index at, typename Group::index n) {
+DEVICE void norm_factor(held<W, VECTOR> (&x)[N], bool there, const void *data, int first, typename Group::index at,
+                        typename Group::index n) {
     constexpr bool WHOLE = Group::whole;
 #pragma unroll
     for (int i = 0; i < N; i++) {
         if constexpr (WHOLE)
-            x[i] = there ? fetch_any<W>(data, Group::place(first + i, at, n)) : ONES ? held_ones<W, VECTOR>() : held<W, VECTOR>{};
+            x[i] = there  ? fetch_any<W>(data, Group::place(first + i, at, n))
+                   : ONES ? held_ones<W, VECTOR>()
+                          : held<W, VECTOR>{};
         else
             x[i] = ONES ? held_ones<W, VECTOR>() : held<W, VECTOR>{};
     }
     if (!WHOLE && there) Group::template fetch_any<W>(x, data, first, at, n);
 }
 
-/* y of a piece of h - origin, with weight and bias of type W; PLAIN: in the sense of norm_factors_plain(). They are asked for, of some vectors at a
- * time, before any is looked at. */
+/* y of a piece of h - origin, with weight and bias of type W; PLAIN: in the sense of norm_factors_plain(). They are
+ * asked for, of some vectors at a time, before any is looked at. */
 template <bool CENTERED, bool PLAIN, class T, class W, class Group>
-DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, typename T::bits *row, typename Group::index at, typename Group::index n,
-                          const norm_statistics &s) {
+DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, typename T::bits *row,
+                          typename Group::index at, typename Group::index n, const norm_statistics &s) {
     constexpr int STEP = Group::SIZE < 512 && sizeof(typename W::bits) == 2 && Group::VECTORS > 1 ? 2 : 1;
     const bool weighted = PLAIN || p.weight.data, biased = CENTERED && (PLAIN || p.bias.data);
     const float offset = !PLAIN && weighted ? p.weight_offset : 0.0f;
@@ -273,8 +291,8 @@ DEVICE void norm_write_as(float (&h)[Group::VECTORS][VECTOR], const norm_params 
     });
 }
 template <bool CENTERED, class T, class Group>
-DEVICE void norm_write(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at, typename Group::index n,
-                       const norm_statistics &s) {
+DEVICE void norm_write(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row, typename Group::index at,
+                       typename Group::index n, const norm_statistics &s) {
     typename T::bits *y = row_at<T>(p.y, row);
     keep_address(y);
     if (sizeof(typename T::bits) < 4 && p.f32_weight)
@@ -326,8 +344,9 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_row(const norm_p
     }
 }
 
-/* Left alone, the compiler spends registers on residuals and dropout until too few blocks hide the latency of memory: 768 threads, or 1024 with 16-bit elements in
- * blocks of 512, took rms_norm on bf16 from 3.3 to 3.8 TB/s at 8192, and from 2.4 to 3.5 at 16384 (H200). 1024 threads everywhere spill. */
+/* Left alone, the compiler spends registers on residuals and dropout until too few blocks hide the latency of memory:
+ * 768 threads, or 1024 with 16-bit elements in blocks of 512, took rms_norm on bf16 from 3.3 to 3.8 TB/s at 8192, and
+ * from 2.4 to 3.5 at 16384 (H200). 1024 threads everywhere spill. */
 template <class T> constexpr int norm_held(int threads) {
     const bool narrow = sizeof(typename T::bits) == 2;
     return threads == 512 ? 1 + narrow : threads > 512 ? 1 : (threads <= 128 && !narrow ? 640 : 768) / threads;

@@ -9,8 +9,9 @@
 typedef struct softmax_params {
     simt_rows x, y;
     int64_t rows, s, n; /* rows of all; of one matrix; elements of a row */
-    /* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses nothing to cancellation. f is half the
-     * sign of scale, so that the difference does not overflow, spread 2 |scale| log2(e); for a scale of 0 they are 0 and 1. */
+    /* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses
+     * nothing to cancellation. f is half the sign of scale, so that the difference does not overflow, spread 2 |scale|
+     * log2(e); for a scale of 0 they are 0 and 1. */
     float f, spread;
     bool causal;
     simt_part part;

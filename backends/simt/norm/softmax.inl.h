@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softmax on devices. A row of one piece is read once; one of several twice, first for its maximum and sum by online statistics. */
+/* softmax on devices. A row of one piece is read once; one of several twice,
+ * first for its maximum and sum by online statistics. */
 #include "softmax.h"
 #include "backends/simt/core/row.h"
 
-/* What is subtracted for the maximum: of nothing but -Inf it must not be taken itself, lest exponentials be NaN that are 0 once a larger element comes. If
- * none comes the sum is 0, and y = 0/0. */
+/* What is subtracted for the maximum: of nothing but -Inf it must not be taken itself, lest exponentials be NaN that
+ * are 0 once a larger element comes. If none comes the sum is 0, and y = 0/0. */
 DEVICE float softmax_origin(float max) { return max == -infinity() ? 0 : max; }
 
 /* f x of the thread's items, beyond what is visible -Inf; the largest of them and `max`. */
 template <class T, class Group>
-DEVICE float softmax_read(float (&h)[Group::VECTORS][VECTOR], const softmax_params &p, const void *x, typename Group::index at, typename Group::index n,
-                          float max) {
+DEVICE float softmax_read(float (&h)[Group::VECTORS][VECTOR], const softmax_params &p, const void *x,
+                          typename Group::index at, typename Group::index n, float max) {
     Group::template load<T>(h, x, at, n);
     Group::each(at, n, [&](int v, const typename Group::lane &l) {
 #pragma unroll
@@ -24,7 +25,8 @@ DEVICE float softmax_read(float (&h)[Group::VECTORS][VECTOR], const softmax_para
 
 /* Powers of the thread's items, in place; their sum. */
 template <class Group>
-DEVICE float softmax_powers(float (&h)[Group::VECTORS][VECTOR], const softmax_params &p, typename Group::index at, typename Group::index n, float origin) {
+DEVICE float softmax_powers(float (&h)[Group::VECTORS][VECTOR], const softmax_params &p, typename Group::index at,
+                            typename Group::index n, float origin) {
     float sum = 0;
     Group::each(at, n, [&](int v, const typename Group::lane &) {
 #pragma unroll
@@ -38,8 +40,8 @@ DEVICE float softmax_powers(float (&h)[Group::VECTORS][VECTOR], const softmax_pa
 
 /* y = h inverse, 0 where nothing is visible. */
 template <class T, class Group>
-DEVICE void softmax_write(float (&h)[Group::VECTORS][VECTOR], const softmax_params &p, void *y, typename Group::index at, typename Group::index n,
-                          float inverse) {
+DEVICE void softmax_write(float (&h)[Group::VECTORS][VECTOR], const softmax_params &p, void *y,
+                          typename Group::index at, typename Group::index n, float inverse) {
     Group::each(at, (typename Group::index)p.n, [&](int v, const typename Group::lane &l) {
 #pragma unroll
         for (int k = 0; k < VECTOR; k++) h[v][k] = l.at + k < n ? h[v][k] * inverse : 0.0f;
@@ -48,7 +50,8 @@ DEVICE void softmax_write(float (&h)[Group::VECTORS][VECTOR], const softmax_para
 }
 
 /* A row of several pieces. A thread's sum is brought to a new maximum at most once for each. */
-template <class T, class Group> DEVICE void softmax_long_row(const softmax_params &p, const void *x, void *y, typename Group::index n) {
+template <class T, class Group>
+DEVICE void softmax_long_row(const softmax_params &p, const void *x, void *y, typename Group::index n) {
     float h[Group::VECTORS][VECTOR], own = -infinity(), sum = 0;
     for (typename Group::index at = 0; at < n; at += Group::PIECE) {
         const float old = own;

@@ -17,11 +17,14 @@ softmax_params softmax_params_of(const trine_call *call) {
                                : 0,
         .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep1),
         .causal = args->causal,
-        .ahead = args->causal ? (simt_ahead){ 0 } : simt_ahead_of(call, SOFTMAX_X), /* a mask hides much of what would be asked for */
+        /* a mask hides much of what would be asked for */
+        .ahead = args->causal ? (simt_ahead){ 0 } : simt_ahead_of(call, SOFTMAX_X),
     };
 }
 
-bool softmax_one_matrix(const softmax_params *p) { return p->rows == p->s || (p->x.batch == p->s * p->x.row && p->y.batch == p->s * p->y.row); }
+bool softmax_one_matrix(const softmax_params *p) {
+    return p->rows == p->s || (p->x.batch == p->s * p->x.row && p->y.batch == p->s * p->y.row);
+}
 
 trine_status softmax_launch_rows(const trine_call *call) {
     const softmax_params p = softmax_params_of(call);
@@ -39,12 +42,14 @@ softmax_backward_params softmax_backward_params_of(const trine_call *call) {
         .n = call->dim[SOFTMAX_BACKWARD_DIM_N],
         .scale = args->scale,
         .causal = args->causal,
-        .ahead = args->causal ? (simt_ahead_two){ { { 0 } } } : simt_ahead_of_two(call, SOFTMAX_BACKWARD_Y, SOFTMAX_BACKWARD_DY),
+        .ahead = args->causal ? (simt_ahead_two){ { { 0 } } }
+                              : simt_ahead_of_two(call, SOFTMAX_BACKWARD_Y, SOFTMAX_BACKWARD_DY),
     };
 }
 
 bool softmax_backward_one_matrix(const softmax_backward_params *p) {
-    return p->rows == p->s || (p->y.batch == p->s * p->y.row && p->dy.batch == p->s * p->dy.row && p->dx.batch == p->s * p->dx.row);
+    return p->rows == p->s ||
+           (p->y.batch == p->s * p->y.row && p->dy.batch == p->s * p->dy.row && p->dx.batch == p->s * p->dx.row);
 }
 
 trine_status softmax_backward_launch_rows(const trine_call *call) {

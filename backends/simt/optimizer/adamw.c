@@ -27,7 +27,8 @@ static trine_status launch(const trine_call *call) {
         .grad_scale = simt_present(call, ADAMW_GRAD_SCALE) ? tensor[ADAMW_GRAD_SCALE].data : NULL,
         .copy_bf16 = simt_present(call, ADAMW_COPY) && tensor[ADAMW_COPY].dtype == TRINE_BF16,
     };
-    const simt_function function = { .type = { tensor[ADAMW_PARAM].dtype, tensor[ADAMW_GRAD].dtype, tensor[ADAMW_M].dtype } };
+    const simt_function function = { .type = { tensor[ADAMW_PARAM].dtype, tensor[ADAMW_GRAD].dtype,
+                                               tensor[ADAMW_M].dtype } };
     return simt_launch(call, &function, simt_blocks(p.walk.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
 }
 

@@ -9,10 +9,13 @@ static int64_t blocks_of(const trine_call *call) { return simt_blocks(call->dim[
 /* The coefficient has the place of one more sum. */
 static size_t workspace(const trine_call *call) { return (size_t)(blocks_of(call) + 1) * sizeof(double); }
 
-static void *data_of(const trine_call *call, int tensor) { return simt_present(call, tensor) ? call->tensor[tensor].data : NULL; }
+static void *data_of(const trine_call *call, int tensor) {
+    return simt_present(call, tensor) ? call->tensor[tensor].data : NULL;
+}
 
 static trine_status launch(const trine_call *call) {
-    const int squares = simt_present(call, GLOBAL_NORM_CLIP_SUM_SQUARES) ? GLOBAL_NORM_CLIP_SUM_SQUARES : GLOBAL_NORM_CLIP_OTHER_SQUARES;
+    const int squares = simt_present(call, GLOBAL_NORM_CLIP_SUM_SQUARES) ? GLOBAL_NORM_CLIP_SUM_SQUARES
+                                                                         : GLOBAL_NORM_CLIP_OTHER_SQUARES;
     const clip_params p = {
         .x = data_of(call, GLOBAL_NORM_CLIP_X),
         .other = data_of(call, GLOBAL_NORM_CLIP_OTHER_SQUARES),
@@ -23,7 +26,8 @@ static trine_status launch(const trine_call *call) {
         .partial = (double *)call->workspace + 1,
         .workspace_coefficient = call->workspace,
         .n = call->dim[GLOBAL_NORM_CLIP_DIM_N],
-        .g = simt_present(call, GLOBAL_NORM_CLIP_OTHER_SQUARES) ? call->tensor[GLOBAL_NORM_CLIP_OTHER_SQUARES].shape[0] : 0,
+        .g = simt_present(call, GLOBAL_NORM_CLIP_OTHER_SQUARES) ? call->tensor[GLOBAL_NORM_CLIP_OTHER_SQUARES].shape[0]
+                                                                : 0,
         .blocks = blocks_of(call),
         .max_norm = ((const trine_global_norm_clip_args *)call->args)->max_norm,
         .double_squares = simt_present(call, squares) && call->tensor[squares].dtype == TRINE_F64,
@@ -31,11 +35,14 @@ static trine_status launch(const trine_call *call) {
         .ahead = simt_ahead_of(call, GLOBAL_NORM_CLIP_X),
     };
     const trine_dtype type = call->tensor[GLOBAL_NORM_CLIP_X].dtype;
-    trine_status status = simt_launch(call, &(simt_function){ .step = "squares", .type = { type } }, p.blocks, SIMT_THREADS, &p, sizeof p);
-    if (status == TRINE_OK) status = simt_launch(call, &(simt_function){ .step = "coefficient" }, 1, SIMT_THREADS, &p, sizeof p);
+    trine_status status = simt_launch(call, &(simt_function){ .step = "squares", .type = { type } }, p.blocks,
+                                      SIMT_THREADS, &p, sizeof p);
+    if (status == TRINE_OK)
+        status = simt_launch(call, &(simt_function){ .step = "coefficient" }, 1, SIMT_THREADS, &p, sizeof p);
     if (status != TRINE_OK || p.y == NULL) return status;
     const int64_t each = SIMT_THREADS * CLIP_BYTES / (int64_t)trine_dtype_size(type);
-    return simt_launch(call, &(simt_function){ .step = "scale", .type = { type } }, simt_blocks(p.n, each), SIMT_THREADS, &p, sizeof p);
+    return simt_launch(call, &(simt_function){ .step = "scale", .type = { type } }, simt_blocks(p.n, each),
+                       SIMT_THREADS, &p, sizeof p);
 }
 
 SIMT_KERNELS(global_norm_clip) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch }, { 0 } };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* global_norm_clip on devices: squares summed in float64 by blocks of a fixed size, the sums by one block, then one pass that scales. */
+/* global_norm_clip on devices: squares summed in float64 by blocks of a fixed size, the sums by one block,
+ * then one pass that scales. */
 #include <fetch.h>
 #include "global_norm_clip.h"
 #include "backends/simt/core/simt.h"
@@ -17,7 +18,8 @@ template <class T, bool WHOLE> DEVICE double clip_sum(const clip_params &p, int6
 }
 template <class T> DEVICE void clip_squares(const clip_params &p) {
     const int64_t first = block_index() * CLIP_BLOCK, end = first + CLIP_BLOCK < p.n ? first + CLIP_BLOCK : p.n;
-    const double sum = group_sum<SIMT_THREADS>(p.wide && end - first == CLIP_BLOCK ? clip_sum<T, true>(p, first, end) : clip_sum<T, false>(p, first, end));
+    const double sum = group_sum<SIMT_THREADS>(p.wide && end - first == CLIP_BLOCK ? clip_sum<T, true>(p, first, end)
+                                                                                   : clip_sum<T, false>(p, first, end));
     if (thread_index() == 0) p.partial[block_index()] = sum;
 }
 

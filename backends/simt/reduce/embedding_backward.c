@@ -6,10 +6,14 @@
 
 static int64_t tokens_of(const trine_call *call) { return call->tensor[EMBEDDING_BACKWARD_IDS].shape[0]; }
 static int64_t rows_of(const trine_call *call) { return call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[0]; }
-static int64_t partials_of(const trine_call *call) { return 2 * simt_blocks(tokens_of(call), SUM_CHUNK) * call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[1]; }
+static int64_t partials_of(const trine_call *call) {
+    return 2 * simt_blocks(tokens_of(call), SUM_CHUNK) * call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[1];
+}
 
 /* Of the sort, whose blocks have whole tiles; one block even if there are no tokens. */
-static int64_t block_tokens_of(int64_t t) { return simt_blocks(t + (t == 0), SORT_BLOCKS * SIMT_THREADS) * SIMT_THREADS; }
+static int64_t block_tokens_of(int64_t t) {
+    return simt_blocks(t + (t == 0), SORT_BLOCKS * SIMT_THREADS) * SIMT_THREADS;
+}
 static int64_t blocks_of(int64_t t) { return simt_blocks(t + (t == 0), block_tokens_of(t)); }
 
 static const char *refuse(const trine_call *call) { return tokens_of(call) > UINT32_MAX ? "more than 2^32 ids" : NULL; }
@@ -24,7 +28,8 @@ static trine_status sort(const trine_call *call, embedding_backward_params *p) {
     trine_status status = TRINE_OK;
     for (int64_t most = p->v; status == TRINE_OK && (p->pass == 0 || most > 0); p->pass++, most >>= SORT_BITS) {
         status = simt_launch(call, &(simt_function){ .step = "count" }, p->blocks, SIMT_THREADS, p, sizeof *p);
-        if (status == TRINE_OK) status = simt_launch(call, &(simt_function){ .step = "sort" }, p->blocks, SIMT_THREADS, p, sizeof *p);
+        if (status == TRINE_OK)
+            status = simt_launch(call, &(simt_function){ .step = "sort" }, p->blocks, SIMT_THREADS, p, sizeof *p);
     }
     p->pass--;
     return status;
@@ -56,10 +61,15 @@ static trine_status launch(const trine_call *call) {
     };
     const int64_t tiles = simt_blocks(p.n, SUM_COLUMNS), warps = SIMT_THREADS / 32;
     const simt_function chunks = { .step = "chunks", .type = { call->tensor[EMBEDDING_BACKWARD_DY].dtype } };
-    const simt_function sum = { .step = "sum", .type = { call->tensor[EMBEDDING_BACKWARD_DY].dtype, call->tensor[EMBEDDING_BACKWARD_DTABLE].dtype } };
+    const simt_function sum = { .step = "sum",
+                                .type = { call->tensor[EMBEDDING_BACKWARD_DY].dtype,
+                                          call->tensor[EMBEDDING_BACKWARD_DTABLE].dtype } };
     trine_status status = sort(call, &p);
-    if (status == TRINE_OK) status = simt_launch(call, &chunks, simt_blocks(p.chunks * tiles, warps), SIMT_THREADS, &p, sizeof p);
-    return status == TRINE_OK ? simt_launch(call, &sum, simt_blocks(v * tiles, warps), SIMT_THREADS, &p, sizeof p) : status;
+    if (status == TRINE_OK)
+        status = simt_launch(call, &chunks, simt_blocks(p.chunks * tiles, warps), SIMT_THREADS, &p, sizeof p);
+    return status == TRINE_OK ? simt_launch(call, &sum, simt_blocks(v * tiles, warps), SIMT_THREADS, &p, sizeof p)
+                              : status;
 }
 
-SIMT_KERNELS(embedding_backward) = { { .name = SIMT_NAME, .refuse = refuse, .workspace = workspace, .launch = launch }, { 0 } };
+SIMT_KERNELS(embedding_backward) = { { .name = SIMT_NAME, .refuse = refuse, .workspace = workspace, .launch = launch },
+                                     { 0 } };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* embedding_backward on devices: the tokens are sorted by row, then each row's gradients are summed in the order of the tokens; of rows that several chunks of
- * sorted tokens share, the sums of each chunk. An id out of range is left out.
+/* embedding_backward on devices: the tokens are sorted by row, then each row's gradients are summed in the order of the
+ * tokens; of rows that several chunks of sorted tokens share, the sums of each chunk. An id out of range is left out.
  *
- * NOTES. Two launches for each 8 bits of a row's number, then chunks, then sums: four for 255 rows, six for 65,535, of 4 us or so each on an H200. One block that
- * sorted by itself, and one warp for all tokens of a row, took 285 us for 16,384 tokens of 256 rows and 512 columns of f32, where this takes 44. */
+ * NOTES. Two launches for each 8 bits of a row's number, then chunks, then sums: four for 255 rows, six for 65,535, of
+ * 4 us or so each on an H200. One block that sorted by itself, and one warp for all tokens of a row, took 285 us for
+ * 16,384 tokens of 256 rows and 512 columns of f32, where this takes 44. */
 #include "embedding_backward.h"
 #include "backends/simt/core/row.h"
 
@@ -27,18 +28,21 @@ DEVICE uint32_t sum_before(uint32_t own) {
     return sum[from][thread] - own;
 }
 
-/* Body(token, place) for each token of the block, in order: where the next of its digit goes. `next` is that of digit thread_index() at first; the last is
- * returned. Tokens are taken by tiles, each thread's ranked by comparing its digit with all. */
+/* Body(token, place) for each token of the block, in order: where the next of its digit goes. `next` is that of digit
+ * thread_index() at first; the last is returned. Tokens are taken by tiles,
+ * each thread's ranked by comparing its digit with all. */
 template <class Body> DEVICE uint32_t sort_block(const embedding_backward_params &p, uint32_t next, const Body &body) {
     SHARED uint32_t place[SORT_DIGITS], digit[SIMT_THREADS];
     const int thread = thread_index();
     const uint32_t *from = p.token[(p.pass + 1) % 2];
-    const int64_t first = block_index() * p.block_tokens, end = first + p.block_tokens < p.t ? first + p.block_tokens : p.t;
+    const int64_t first = block_index() * p.block_tokens,
+                  end = first + p.block_tokens < p.t ? first + p.block_tokens : p.t;
     place[thread] = next;
     for (int64_t tile = first; tile < end; tile += SIMT_THREADS) {
         const int64_t i = tile + thread;
         const uint32_t token = i >= end ? 0 : p.pass == 0 ? (uint32_t)i : from[i];
-        const uint32_t own = i < end ? (uint32_t)(row_of(p, token) >> (SORT_BITS * p.pass)) % SORT_DIGITS : (uint32_t)SORT_DIGITS;
+        const uint32_t own =
+            i < end ? (uint32_t)(row_of(p, token) >> (SORT_BITS * p.pass)) % SORT_DIGITS : (uint32_t)SORT_DIGITS;
         digit[thread] = own;
         sync_block();
         uint32_t before = 0, all = 0;
@@ -77,7 +81,9 @@ ENTRY(embedding_backward_sort, SIMT_THREADS, embedding_backward_params) {
 }
 
 /* Adds the gradients of the sorted tokens from `first` on. */
-template <class T, bool WHOLE> DEVICE void add_tokens(float (&sum)[VECTOR], const embedding_backward_params &p, const lane &l, int64_t first, int64_t end) {
+template <class T, bool WHOLE>
+DEVICE void add_tokens(float (&sum)[VECTOR], const embedding_backward_params &p, const lane &l, int64_t first,
+                       int64_t end) {
     const uint32_t *token = p.token[p.pass % 2];
 #pragma unroll 4
     for (int64_t i = first; i < end; i++) {
@@ -87,7 +93,9 @@ template <class T, bool WHOLE> DEVICE void add_tokens(float (&sum)[VECTOR], cons
         for (int k = 0; k < VECTOR; k++) sum[k] += dy[k];
     }
 }
-template <class T> DEVICE void add_tokens(float (&sum)[VECTOR], const embedding_backward_params &p, const lane &l, int64_t first, int64_t end) {
+template <class T>
+DEVICE void add_tokens(float (&sum)[VECTOR], const embedding_backward_params &p, const lane &l, int64_t first,
+                       int64_t end) {
     if (whole(l))
         add_tokens<T, true>(sum, p, l, first, end);
     else
@@ -101,14 +109,17 @@ DEVICE lane tile_lane(const embedding_backward_params &p, int64_t task, int64_t 
     return { task % tiles * SUM_COLUMNS + tile_group::rank() * VECTOR, p.n, p.wide };
 }
 
-/* Where rows begin and end; and the sums of the chunk's first row if it began before or ends later, and of its last if that is another and ends later. */
+/* Where rows begin and end; and the sums of the chunk's first row if it began before or ends later, and of its last if
+ * that is another and ends later. */
 template <class T> DEVICE void embedding_backward_chunks(const embedding_backward_params &p) {
     const int64_t tiles = (p.n + SUM_COLUMNS - 1) / SUM_COLUMNS, task = tile_group::row(), chunk = task / tiles;
     if (chunk >= p.chunks) return;
     const uint32_t *token = p.token[p.pass % 2];
-    const int64_t first = chunk * SUM_CHUNK, end = first + SUM_CHUNK < p.t ? first + SUM_CHUNK : p.t, i = first + tile_group::rank();
+    const int64_t first = chunk * SUM_CHUNK, end = first + SUM_CHUNK < p.t ? first + SUM_CHUNK : p.t,
+                  i = first + tile_group::rank();
     const int64_t before = first > 0 ? row_of(p, token[first - 1]) : -1, after = end < p.t ? row_of(p, token[end]) : -1;
-    const int64_t head = row_of(p, token[first]), tail = row_of(p, token[end - 1]), own = i < end ? row_of(p, token[i]) : -1;
+    const int64_t head = row_of(p, token[first]), tail = row_of(p, token[end - 1]),
+                  own = i < end ? row_of(p, token[i]) : -1;
     if (task == chunk * tiles && own >= 0 && own < p.v) {
         if (i == 0 || row_of(p, token[i - 1]) != own) p.first[own] = (uint32_t)i;
         if (i + 1 == p.t || row_of(p, token[i + 1]) != own) p.end[own] = (uint32_t)(i + 1);
@@ -155,7 +166,9 @@ template <class T, class W> DEVICE void embedding_backward_sum(const embedding_b
 #define CHUNKS(T) \
     ENTRY(embedding_backward_chunks_##T, SIMT_THREADS, embedding_backward_params) { embedding_backward_chunks<T>(p); }
 #define SUM(T, W) \
-    ENTRY(embedding_backward_sum_##T##_##W, SIMT_THREADS, embedding_backward_params) { embedding_backward_sum<T, W>(p); }
+    ENTRY(embedding_backward_sum_##T##_##W, SIMT_THREADS, embedding_backward_params) { \
+        embedding_backward_sum<T, W>(p); \
+    }
 CHUNKS(f32)
 CHUNKS(bf16)
 CHUNKS(f16)

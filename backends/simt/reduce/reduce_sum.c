@@ -5,8 +5,10 @@
 #include "spec/places/reduce_sum.h"
 
 static int64_t piece_of(const trine_call *call) {
-    enum { FEW = 4096 }; /* pieces, of which a device has hundreds under way: with fewer, the last are waited for longer */
-    return call->dim[REDUCE_SUM_DIM_R] * simt_blocks(call->dim[REDUCE_SUM_DIM_N], REDUCE_PIECE) < FEW ? REDUCE_SMALL : REDUCE_PIECE;
+    /* pieces, of which a device has hundreds under way: with fewer, the last are waited for longer */
+    enum { FEW = 4096 };
+    return call->dim[REDUCE_SUM_DIM_R] * simt_blocks(call->dim[REDUCE_SUM_DIM_N], REDUCE_PIECE) < FEW ? REDUCE_SMALL
+                                                                                                      : REDUCE_PIECE;
 }
 static int64_t pieces_of(const trine_call *call) {
     return call->dim[REDUCE_SUM_DIM_N] > REDUCE_PIECE ? simt_blocks(call->dim[REDUCE_SUM_DIM_N], piece_of(call)) : 1;
@@ -16,7 +18,9 @@ static int64_t pieces_of(const trine_call *call) {
 static int64_t fold_of(const trine_call *call) {
     const int64_t rows = call->dim[REDUCE_SUM_DIM_R], n = call->dim[REDUCE_SUM_DIM_N];
     int64_t fold = 1;
-    while (n > 0 && call->tensor[REDUCE_SUM_X].stride[0] == n && 2 * fold * n <= COLUMNS_WIDTH && rows > 0 && rows % (2 * fold) == 0) fold *= 2;
+    while (n > 0 && call->tensor[REDUCE_SUM_X].stride[0] == n && 2 * fold * n <= COLUMNS_WIDTH && rows > 0 &&
+           rows % (2 * fold) == 0)
+        fold *= 2;
     return fold;
 }
 
@@ -35,34 +39,47 @@ static int64_t blocks_of(const trine_call *call) {
 static bool joined(const trine_call *call) {
     return simt_present(call, REDUCE_SUM_ROW_SUMS) && simt_present(call, REDUCE_SUM_COLUMN_SUMS) && fold_of(call) == 1;
 }
-static int64_t row_parts(const trine_call *call) { return joined(call) ? simt_blocks(call->dim[REDUCE_SUM_DIM_N], COLUMNS_WIDTH) : pieces_of(call); }
+static int64_t row_parts(const trine_call *call) {
+    return joined(call) ? simt_blocks(call->dim[REDUCE_SUM_DIM_N], COLUMNS_WIDTH) : pieces_of(call);
+}
 
 /* Floats: the sums of the parts of rows, then those of the blocks of columns. */
 static int64_t row_partials(const trine_call *call) {
-    return joined(call) || (simt_present(call, REDUCE_SUM_ROW_SUMS) && pieces_of(call) > 1) ? row_parts(call) * call->dim[REDUCE_SUM_DIM_R] : 0;
+    return joined(call) || (simt_present(call, REDUCE_SUM_ROW_SUMS) && pieces_of(call) > 1)
+               ? row_parts(call) * call->dim[REDUCE_SUM_DIM_R]
+               : 0;
 }
 static int64_t column_partials(const trine_call *call) {
     return simt_present(call, REDUCE_SUM_COLUMN_SUMS) ? blocks_of(call) * call->dim[REDUCE_SUM_DIM_N] : 0;
 }
 
-static size_t workspace(const trine_call *call) { return (size_t)(row_partials(call) + column_partials(call)) * sizeof(float); }
+static size_t workspace(const trine_call *call) {
+    return (size_t)(row_partials(call) + column_partials(call)) * sizeof(float);
+}
 
 /* Partial sums of the rows' parts, and of the columns. */
 static columns_params row_sums_of(const trine_call *call, float *partial) {
-    return (columns_params){ .out = simt_rows_of(call, REDUCE_SUM_ROW_SUMS), .partial = partial, .n = call->dim[REDUCE_SUM_DIM_R], .blocks = row_parts(call) };
+    return (columns_params){ .out = simt_rows_of(call, REDUCE_SUM_ROW_SUMS),
+                             .partial = partial,
+                             .n = call->dim[REDUCE_SUM_DIM_R],
+                             .blocks = row_parts(call) };
 }
 static columns_params column_sums_of(const trine_call *call, float *partial) {
     const int64_t n = call->dim[REDUCE_SUM_DIM_N];
-    return (columns_params){ .out = simt_rows_of(call, REDUCE_SUM_COLUMN_SUMS), .partial = partial, .n = n, .blocks = blocks_of(call) };
+    return (columns_params){
+        .out = simt_rows_of(call, REDUCE_SUM_COLUMN_SUMS), .partial = partial, .n = n, .blocks = blocks_of(call)
+    };
 }
 
-/* Adds the partial sums of one kind, or of both. For few columns more threads take the parts of each: one after the other they would be as long as a launch. */
+/* Adds the partial sums of one kind, or of both. For few columns more threads take the parts of each: one after the
+ * other they would be as long as a launch. */
 static trine_status finish(const trine_call *call, int tensor, columns_params sums, columns_params others) {
     enum { FEW = 64 };
     const bool narrow = sums.n + others.n <= FEW;
     const int64_t width = narrow ? COLUMNS_NARROW : COLUMNS_FINISH;
     const reduce_finish_params p = { { sums, others }, simt_blocks(sums.n, width) };
-    const simt_function function = { .step = narrow ? "finish_narrow" : "finish", .type = { call->tensor[tensor].dtype } };
+    const simt_function function = { .step = narrow ? "finish_narrow" : "finish",
+                                     .type = { call->tensor[tensor].dtype } };
     return simt_launch(call, &function, p.blocks + simt_blocks(others.n, width), SIMT_THREADS, &p, sizeof p);
 }
 
@@ -78,14 +95,18 @@ static trine_status sum_rows(const trine_call *call, float *partial) {
     const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_STREAM);
     const simt_function function = { .step = "rows",
                                      .ragged = !simt_rows_whole(call, REDUCE_SUM_DIM_N),
-                                     .type = { call->tensor[REDUCE_SUM_X].dtype, split ? TRINE_F32 : call->tensor[REDUCE_SUM_ROW_SUMS].dtype },
+                                     .type = { call->tensor[REDUCE_SUM_X].dtype,
+                                               split ? TRINE_F32 : call->tensor[REDUCE_SUM_ROW_SUMS].dtype },
                                      .variant = group.size };
     const trine_status status = simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
-    return status == TRINE_OK && split ? finish(call, REDUCE_SUM_ROW_SUMS, row_sums_of(call, partial), (columns_params){ 0 }) : status;
+    return status == TRINE_OK && split
+               ? finish(call, REDUCE_SUM_ROW_SUMS, row_sums_of(call, partial), (columns_params){ 0 })
+               : status;
 }
 
 static trine_status sum_columns(const trine_call *call, float *partial, float *row_partial) {
-    const int64_t fold = fold_of(call), rows = call->dim[REDUCE_SUM_DIM_R] / fold, n = call->dim[REDUCE_SUM_DIM_N] * fold;
+    const int64_t fold = fold_of(call), rows = call->dim[REDUCE_SUM_DIM_R] / fold,
+                  n = call->dim[REDUCE_SUM_DIM_N] * fold;
     reduce_columns_params p = {
         .x = simt_rows_of(call, REDUCE_SUM_X),
         .columns = { .partial = partial,
@@ -94,13 +115,15 @@ static trine_status sum_columns(const trine_call *call, float *partial, float *r
                      .fold = fold,
                      .block_rows = block_rows_of(rows, n),
                      .blocks = blocks_of(call),
-                     .wide = simt_aligned(call, REDUCE_SUM_X) || (fold > 1 && (uintptr_t)call->tensor[REDUCE_SUM_X].data % 16 == 0 && n % 8 == 0) },
+                     .wide = simt_aligned(call, REDUCE_SUM_X) ||
+                             (fold > 1 && (uintptr_t)call->tensor[REDUCE_SUM_X].data % 16 == 0 && n % 8 == 0) },
         .row_partial = row_partial,
         .ahead = simt_ahead_of(call, REDUCE_SUM_X),
     };
     p.x.row *= fold;
     const simt_function function = { .step = "columns", .type = { call->tensor[REDUCE_SUM_X].dtype } };
-    const trine_status status = simt_launch(call, &function, p.columns.blocks * simt_blocks(n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
+    const trine_status status =
+        simt_launch(call, &function, p.columns.blocks * simt_blocks(n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
     const columns_params rest = joined(call) ? row_sums_of(call, row_partial) : (columns_params){ 0 };
     return status == TRINE_OK ? finish(call, REDUCE_SUM_COLUMN_SUMS, column_sums_of(call, partial), rest) : status;
 }

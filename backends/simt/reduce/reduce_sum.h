@@ -6,7 +6,8 @@
 #include "backends/simt/core/ahead.h"
 #include "backends/simt/core/columns.h"
 
-enum { REDUCE_PIECE = 65536, REDUCE_SMALL = 16384 }; /* elements of a row that one group sums, at most; of a long one, where rows are few */
+/* elements of a row that one group sums, at most; of a long one, where rows are few */
+enum { REDUCE_PIECE = 65536, REDUCE_SMALL = 16384 };
 
 typedef struct reduce_rows_params {
     simt_rows x, out; /* out: rows, or where a row has several pieces, pieces times rows of f32 */

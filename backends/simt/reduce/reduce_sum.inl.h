@@ -27,7 +27,8 @@ template <class T, class S, class Group> DEVICE void reduce_rows(const reduce_ro
 }
 
 /* The sum over a row of a thread's vector, if it is in the row, and those of its line. */
-DEVICE void reduce_line(const reduce_columns_params &p, const float (&x)[VECTOR], int64_t row, const columns_place &place) {
+DEVICE void reduce_line(const reduce_columns_params &p, const float (&x)[VECTOR], int64_t row,
+                        const columns_place &place) {
     float sum = 0;
 #pragma unroll
     for (int k = 0; k < VECTOR; k++) sum += x[k];
@@ -36,7 +37,8 @@ DEVICE void reduce_line(const reduce_columns_params &p, const float (&x)[VECTOR]
 }
 
 /* WHOLE: every vector is in a row or beyond it, where the first is read instead. */
-template <class T, bool WHOLE> DEVICE void reduce_lines(float (&sum)[1][VECTOR], const reduce_columns_params &p, const columns_place &place) {
+template <class T, bool WHOLE>
+DEVICE void reduce_lines(float (&sum)[1][VECTOR], const reduce_columns_params &p, const columns_place &place) {
     enum { ROWS = WHOLE ? 4 : 1 }; /* asked for at a time; beyond the last one it is that again */
     const lane l = { WHOLE && !within(place.l, 0) ? 0 : place.l.at, place.l.n, place.l.aligned };
     for (int64_t first = place.first + place.line; first < place.end; first += ROWS * COLUMNS_LINES) {
@@ -74,8 +76,12 @@ template <class S, int WIDTH> DEVICE void reduce_finish(const reduce_finish_para
 }
 
 #define ROWS(T, S, G) \
-    ENTRY_ASKING(reduce_sum_rows_##T##_##S##_##G, row_threads(G), 1, reduce_rows_params) { reduce_rows<T, S, group<G, ROW_VECTORS, true>>(p); } \
-    ENTRY_ASKING(reduce_sum_rows_ragged_##T##_##S##_##G, row_threads(G), 1, reduce_rows_params) { reduce_rows<T, S, group<G, 1, false>>(p); }
+    ENTRY_ASKING(reduce_sum_rows_##T##_##S##_##G, row_threads(G), 1, reduce_rows_params) { \
+        reduce_rows<T, S, group<G, ROW_VECTORS, true>>(p); \
+    } \
+    ENTRY_ASKING(reduce_sum_rows_ragged_##T##_##S##_##G, row_threads(G), 1, reduce_rows_params) { \
+        reduce_rows<T, S, group<G, 1, false>>(p); \
+    }
 #define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 256) ROWS(T, S, 512) ROWS(T, S, 1024)
 #define COLUMNS(T) \
     ENTRY_ASKING(reduce_sum_columns_##T, SIMT_THREADS, 1, reduce_columns_params) { reduce_columns<T>(p); }

@@ -56,7 +56,8 @@ static void resume(int thread) {
     fiber[thread].started = true;
     ucontext_t start;
     getcontext(&start);
-    start.uc_stack.ss_sp = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    start.uc_stack.ss_sp =
+        mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     start.uc_stack.ss_size = STACK;
     start.uc_link = &unused;
     makecontext(&start, fiber_main, 0);
@@ -93,7 +94,8 @@ static void run_block(int threads, bool reverse) {
         }
         for (int i = 0; i < threads; i++)
             if (fiber[i].state == WAIT_PART && fiber[i].first == i) progress |= release_part(i, fiber[i].count);
-        for (int i = 0; i < threads; i += EMULATOR_WARP) progress |= release(i, i + EMULATOR_WARP < threads ? i + EMULATOR_WARP : threads, WAIT_WARP);
+        for (int i = 0; i < threads; i += EMULATOR_WARP)
+            progress |= release(i, i + EMULATOR_WARP < threads ? i + EMULATOR_WARP : threads, WAIT_WARP);
         progress |= release(0, threads, WAIT_BLOCK);
     }
     for (int i = 0; i < threads; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs device code that was compiled for the host: blocks one after the other, a block's threads in turns from one wait to the next. */
+/* Runs device code that was compiled for the host: blocks one after the other,
+ * a block's threads in turns from one wait to the next. */
 #ifndef TRINE_EMULATOR_H
 #define TRINE_EMULATOR_H
 
@@ -30,8 +31,8 @@ void emulator_wait_part(int first, int count);
 /* A kernel's entry: runs a thread of it, if there are parameters, and returns their size. */
 typedef unsigned emulator_entry(const void *params);
 
-/* Runs a kernel; every other launch in the reverse order of blocks and threads. Device code in which threads wait for each other for ever ends the
- * process with a message. */
+/* Runs a kernel; every other launch in the reverse order of blocks and threads. Device code in which threads wait for
+ * each other for ever ends the process with a message. */
 void emulator_launch(emulator_entry *entry, const void *params, int64_t blocks, int threads);
 
 #ifdef __cplusplus

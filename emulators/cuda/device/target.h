@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device vocabulary on the host: the threads of a block take turns, and approximate instructions are as wrong as a vendor may have them. */
+/* The device vocabulary on the host: the threads of a block take turns,
+ * and approximate instructions are as wrong as a vendor may have them. */
 #ifndef TRINE_EMULATOR_TARGET_H
 #define TRINE_EMULATOR_TARGET_H
 
@@ -69,8 +70,12 @@ DEVICE void keep_number(uint32_t &) {}
 
 DEVICE float product(float a, float b) { return a * b; }
 DEVICE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-DEVICE void add_product_if(uint32_t word, uint32_t last, float &sum, float a, float b) { sum = word <= last ? fused(a, b, sum) : sum; }
-DEVICE void mask_unless(uint32_t word, uint32_t last, uint32_t &x, uint32_t bits) { x &= word <= last ? UINT32_MAX : bits; }
+DEVICE void add_product_if(uint32_t word, uint32_t last, float &sum, float a, float b) {
+    sum = word <= last ? fused(a, b, sum) : sum;
+}
+DEVICE void mask_unless(uint32_t word, uint32_t last, uint32_t &x, uint32_t bits) {
+    x &= word <= last ? UINT32_MAX : bits;
+}
 DEVICE float square_root(float x) { return sqrtf(x); }
 DEVICE double square_root(double x) { return sqrt(x); }
 
@@ -93,7 +98,8 @@ DEVICE float emulated_error(float y, float x, int ulps) {
     if (!(fabsf(y) <= 0x1.fffffep127f)) return y;
     if (fabsf(y) < 0x1p-126f) return copysignf(0, y);
     if (fabsf(y) < 0x1p-125f || fabsf(y) > 0x1p127f) return y;
-    return emulated_float(emulated_bits(y) + (uint32_t)(emulated_bits(x) * 2654435761u >> 16) % (uint32_t)(2 * ulps + 1) - (uint32_t)ulps);
+    return emulated_float(emulated_bits(y) +
+                          (uint32_t)(emulated_bits(x) * 2654435761u >> 16) % (uint32_t)(2 * ulps + 1) - (uint32_t)ulps);
 }
 DEVICE float exp2_approx(float x) { return x == 0 ? 1 : emulated_error(exp2f(x), x, 2); }
 DEVICE float reciprocal_root(float x) { return emulated_error(1 / sqrtf(x), x, 2); }
@@ -117,7 +123,9 @@ DEVICE uint16_t bf16_from_float(float x) {
     return (uint16_t)(x != x ? 0x7fff : (b + 0x7fff + (b >> 16 & 1)) >> 16);
 }
 DEVICE uint32_t f16_pair(float low, float high) { return f16_from_float(low) | (uint32_t)f16_from_float(high) << 16; }
-DEVICE uint32_t bf16_pair(float low, float high) { return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16; }
+DEVICE uint32_t bf16_pair(float low, float high) {
+    return bf16_from_float(low) | (uint32_t)bf16_from_float(high) << 16;
+}
 
 template <int FRACTION> struct float8_units {
     static constexpr bool THERE = true;
@@ -126,16 +134,20 @@ template <int FRACTION> struct float8_units {
         const float sign = code & 0x80 ? -1.0f : 1.0f;
         const int body = code & 0x7f, e = body >> FRACTION, fraction = body & ((1 << FRACTION) - 1);
         if (body > MOST) return f16_from_float(FRACTION == 2 && body == 0x7c ? copysignf(INFINITY, sign) : NAN);
-        return f16_from_float(copysignf(ldexpf((float)(fraction + (e > 0) * (1 << FRACTION)), (e > 0 ? e : 1) - BIAS - FRACTION), sign));
+        return f16_from_float(
+            copysignf(ldexpf((float)(fraction + (e > 0) * (1 << FRACTION)), (e > 0 ? e : 1) - BIAS - FRACTION), sign));
     }
     static uint8_t code(float x) {
         const float a = fabsf(x);
         if (x != x) return 0x7f;
         const int e = a < ldexpf(1, 1 - BIAS) ? 1 - BIAS : a > 0x1p20f ? 20 : ilogbf(a);
-        const int body = ((e + BIAS - 1) << FRACTION) + (int)nearbyintf(ldexpf(a > 0x1p20f ? 0x1p20f : a, FRACTION - e));
+        const int body =
+            ((e + BIAS - 1) << FRACTION) + (int)nearbyintf(ldexpf(a > 0x1p20f ? 0x1p20f : a, FRACTION - e));
         return (uint8_t)((body > MOST ? MOST : body) | (signbit(x) ? 0x80 : 0));
     }
-    static uint32_t f16_pair(uint16_t codes) { return f16((uint8_t)codes) | (uint32_t)f16((uint8_t)(codes >> 8)) << 16; }
+    static uint32_t f16_pair(uint16_t codes) {
+        return f16((uint8_t)codes) | (uint32_t)f16((uint8_t)(codes >> 8)) << 16;
+    }
     static uint16_t pair(float low, float high) { return (uint16_t)(code(low) | code(high) << 8); }
 };
 

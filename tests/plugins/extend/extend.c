@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules that add kernels to another backend: a good one, and ones that are refused, one for each -DNAME=... with what is wrong. */
+/* Modules that add kernels to another backend: a good one, and ones that are refused, one for each -DNAME=...
+ * with what is wrong. */
 #include <stdio.h>
 
 #include "backends/backend.h"
@@ -40,12 +41,14 @@ __attribute__((unused)) static trine_status launch(const trine_call *call) {
     const trine_scale_args *args = call->args;
     const trine_tensor *x = &call->tensor[SCALE_X], *y = &call->tensor[SCALE_Y];
     for (int64_t i = 0; i < call->dim[SCALE_DIM_N]; i++)
-        ((float *)y->data)[i * y->stride[3]] = *(const float *)call->self * args->alpha * ((const float *)x->data)[i * x->stride[3]];
+        ((float *)y->data)[i * y->stride[3]] =
+            *(const float *)call->self * args->alpha * ((const float *)x->data)[i * x->stride[3]];
     return TRINE_OK;
 }
 
 __attribute__((unused)) static trine_status launch_code(const trine_call *call) {
-    return call->host->launch(call, &(trine_code){ "", "code" }, &(trine_launch){ .blocks = { 1, 1, 1 }, .threads = { 1, 1, 1 } });
+    return call->host->launch(call, &(trine_code){ "", "code" },
+                              &(trine_launch){ .blocks = { 1, 1, 1 }, .threads = { 1, 1, 1 } });
 }
 
 __attribute__((unused)) static bool never(const trine_device *device) {
@@ -56,17 +59,21 @@ __attribute__((unused)) static bool never(const trine_device *device) {
 static const trine_kernel kernels[66] = { KERNELS };
 
 static const trine_extension_row rows[] = {
-    { TRINE_OP_SCALE, TRINE_OP_HASH_SCALE, (const trine_kernel[]){ { .name = "before", .refuse = refuse, .launch = launch, .self = &factor }, { 0 } }, NULL },
+    { TRINE_OP_SCALE, TRINE_OP_HASH_SCALE,
+      (const trine_kernel[]){ { .name = "before", .refuse = refuse, .launch = launch, .self = &factor }, { 0 } },
+      NULL },
     { OP, HASH, kernels, TAKES },
 };
 
-__attribute__((unused)) static const trine_extension *extend(const trine_host *host, char *reason_out, size_t reason_size) {
+__attribute__((unused)) static const trine_extension *extend(const trine_host *host, char *reason_out,
+                                                             size_t reason_size) {
     (void)host, (void)reason_out, (void)reason_size;
     static const trine_extension extension = { .struct_size = sizeof extension, .rows = ROWS, .row = rows + 2 - ROWS };
     return &extension;
 }
 
-__attribute__((unused)) static const trine_extension *says_why(const trine_host *host, char *reason_out, size_t reason_size) {
+__attribute__((unused)) static const trine_extension *says_why(const trine_host *host, char *reason_out,
+                                                               size_t reason_size) {
     snprintf(reason_out, reason_size, "made for another machine (%d cores)", host->cores > 0);
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions of sm_80 for tiles on the host: copies are done when they are waited for, and what lay at their places is lost at once. */
+/* The instructions of sm_80 for tiles on the host: copies are done when they are waited for,
+ * and what lay at their places is lost at once. */
 #ifndef TRINE_EMULATOR_TILE_MMA_H
 #define TRINE_EMULATOR_TILE_MMA_H
 
@@ -25,7 +26,8 @@ inline emulated_copies &emulated_copies_here() {
 
 template <int SIZE> DEVICE void copy_bytes(void *to, const void *from, int bytes) {
     emulated_copies &c = emulated_copies_here();
-    if (((uintptr_t)to | (uintptr_t)from) % SIZE != 0 || bytes < 0 || bytes > SIZE || c.count == EMULATED_COPIES) __builtin_trap();
+    if (((uintptr_t)to | (uintptr_t)from) % SIZE != 0 || bytes < 0 || bytes > SIZE || c.count == EMULATED_COPIES)
+        __builtin_trap();
     memset(to, 0x7f, SIZE);
     c.copy[c.count++] = { to, from, SIZE, bytes, c.group };
 }
@@ -64,7 +66,8 @@ template <bool ACROSS> DEVICE void load_matrices(uint32_t (&r)[4], const void *r
         uint16_t pair[2];
         for (int k = 0; k < 2; k++) {
             const int at = lane % 4 * 2 + k;
-            pair[k] = ((const uint16_t *)(uintptr_t)emulator.slot[first + 8 * i + (ACROSS ? at : lane / 4)])[ACROSS ? lane / 4 : at];
+            pair[k] = ((const uint16_t *)(uintptr_t)
+                           emulator.slot[first + 8 * i + (ACROSS ? at : lane / 4)])[ACROSS ? lane / 4 : at];
         }
         memcpy(&r[i], pair, sizeof pair);
     }
@@ -87,7 +90,8 @@ template <> struct emulated_word<int8_t> {
 DEVICE float emulated_add(float s, float a, float b) { return s + a * b; }
 DEVICE int32_t emulated_add(int32_t s, int32_t a, int32_t b) { return (int32_t)((uint32_t)s + (uint32_t)(a * b)); }
 
-template <class T, class Sum> DEVICE void warp_multiply(T, Sum (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+template <class T, class Sum>
+DEVICE void warp_multiply(T, Sum (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
     static uint32_t word[EMULATOR_THREADS][6];
     const int first = emulator.thread / WARP * WARP, lane = emulator.thread % WARP;
     const uint32_t mine[6] = { a[0], a[1], a[2], a[3], b0, b1 };
@@ -97,8 +101,9 @@ template <class T, class Sum> DEVICE void warp_multiply(T, Sum (&sum)[4], const 
         for (int half = 0; half < 2; half++)
             for (int k = 0; k < 4; k++)
                 for (int e = 0; e < emulated_word<T>::COUNT; e++)
-                    sum[i] = emulated_add(sum[i], emulated_word<T>::get(word[first + lane / 4 * 4 + k][half * 2 + i / 2], e),
-                                          emulated_word<T>::get(word[first + (lane % 4 * 2 + i % 2) * 4 + k][4 + half], e));
+                    sum[i] =
+                        emulated_add(sum[i], emulated_word<T>::get(word[first + lane / 4 * 4 + k][half * 2 + i / 2], e),
+                                     emulated_word<T>::get(word[first + (lane % 4 * 2 + i % 2) * 4 + k][4 + half], e));
     emulator_wait(WAIT_WARP);
 }
 
@@ -109,7 +114,9 @@ DEVICE void warp_multiply(double (&sum)[4], const double (&a)[2], double b) {
     memcpy(given[emulator.thread], mine, sizeof mine);
     emulator_wait(WAIT_WARP);
     for (int i = 0; i < 4; i++)
-        for (int k = 0; k < 4; k++) sum[i] = fma(given[first + lane / 4 * 4 + k][i / 2], given[first + (lane % 4 * 2 + i % 2) * 4 + k][2], sum[i]);
+        for (int k = 0; k < 4; k++)
+            sum[i] =
+                fma(given[first + lane / 4 * 4 + k][i / 2], given[first + (lane % 4 * 2 + i % 2) * 4 + k][2], sum[i]);
     emulator_wait(WAIT_WARP);
 }
 
