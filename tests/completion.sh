@@ -6,7 +6,8 @@ PATH=$(dirname "$(realpath "$1")"):$PATH
 source "$2"
 count=0
 
-# completes LINE EXPECTED...: the replies to a tab at the end of LINE, which bash splits into words at spaces, "=" and ":".
+# completes LINE EXPECTED...: the replies to a tab at the end of LINE, which bash splits into words at spaces,
+# "=" and ":".
 completes() {
     local line=$1 got
     shift
@@ -35,12 +36,13 @@ completes "trine bench --op rope,swig" rope,swiglu rope,swiglu_backward
 completes "trine bench --op=scal" scale
 completes "trine check --pro"
 completes "trine run scale --alp" --alpha
-completes "trine explain matmul --case square" "square\\ 1024" "square\\ 2048" "square\\ 4096" "square\\ 2048\\ bf16" "square\\ 1024\\ f16" "square\\ 2048\\ int8" \
-    "square\\ 1024\\ f64" "square\\ 4096\\ e4m3" "square\\ 4096\\ e5m2\\ by\\ e4m3" "square\\ 4096\\ e4m3\\ row-major" "square\\ 4096\\ tf32"
+completes "trine explain matmul --case square" "square\\ 1024" "square\\ 2048" "square\\ 4096" "square\\ 2048\\ bf16" \
+    "square\\ 1024\\ f16" "square\\ 2048\\ int8" "square\\ 1024\\ f64" "square\\ 4096\\ e4m3" \
+    "square\\ 4096\\ e5m2\\ by\\ e4m3" "square\\ 4096\\ e4m3\\ row-major" "square\\ 4096\\ tf32"
 completes "trine run rms_norm --types T" T=bf16 T=f16 T=f32
 completes "trine run rms_norm --types T=b" bf16
 completes "trine run rms_norm --types T=bf16,W=f" f16 f32
-completes "trine tune --op scale --kernel cpu_$(trine check --list --op scale | grep -o 'cpu:cpu_[a-z0-9_]*' | sed 's/cpu:cpu_//')" \
-    "$(trine check --list --op scale | grep -o 'cpu:cpu_[a-z0-9_]*' | sed 's/cpu://')"
+kernel=$(trine check --list --op scale | grep -o 'cpu:cpu_[a-z0-9_]*' | sed 's/cpu://')
+completes "trine tune --op scale --kernel $kernel" "$kernel"
 completes "trine info --device cp" cpu
 echo "1..$count"

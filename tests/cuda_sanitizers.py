@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs compute-sanitizer's tools over the cases of the agreement suite by which each function of the CUDA module is launched (emulators/cuda/every.txt).
+"""Runs compute-sanitizer's tools over the cases of the agreement suite by which each function of the CUDA module is
+launched (emulators/cuda/every.txt).
 
-First the suite runs by itself, then under each tool, with operands in allocations of exactly their size (`trine check --exact`). Exit status 1 if a tool reports an
-error, a case fails, a job does not end, or a function is not launched that the device has (emulators/cuda/launches.c notes them); reports are in --logs. Jobs run side
-by side: as many as the host has processors for, each of two threads."""
+First the suite runs by itself, then under each tool, with operands in allocations of exactly their size (`trine check
+--exact`). Exit status 1 if a tool reports an error, a case fails, a job does not end, or a function is not launched
+that the device has (emulators/cuda/launches.c notes them); reports are in --logs. Jobs run side by side: as many as the
+host has processors for, each of two threads."""
 import argparse
 import concurrent.futures
 import os
@@ -18,23 +20,26 @@ from launched import read_notes, read_table
 
 SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
 PASSED = re.compile(r"(\d+) passed, (\d+) failed")
-# memcheck takes a copy to shared memory (cp.async) that names fewer than its 16 bytes, at the end of a tensor, for one of 16.
+# memcheck takes a copy to shared memory (cp.async) that names fewer than its 16 bytes, at the end of a tensor, for one
+# of 16.
 EXACT = {"matmul": "16"}
-# Functions that a tool misjudges: initcheck does not follow the copies by which sums come to this one (cp.async.bulk from shared memory). What they were is poison
-# in the suite, so that it would show.
+# Functions that a tool misjudges: initcheck does not follow the copies by which sums come to this one (cp.async.bulk
+# from shared memory). What they were is poison in the suite, so that it would show.
 PASSED_OVER = {"initcheck": "attention_backward_sm90_end"}
 
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--build", default="build", help="build folder with tools/trine and emulators/cuda/libcuda-launches.so")
+    parser.add_argument("--build", default="build", help="build folder with tools/trine and "
+                        "emulators/cuda/libcuda-launches.so")
     parser.add_argument("--table", default=pathlib.Path(__file__).parents[1] / "emulators/cuda/every.txt")
     parser.add_argument("--chip", default="sm_90a", help="the table's name of the device's architecture")
     parser.add_argument("--tools", default="memcheck,racecheck,initcheck,synccheck")
     parser.add_argument("--ops", help="default: all")
     parser.add_argument("--chunk", type=int, default=8, help="cases of a job: one that does not end counts for nothing")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--seconds", type=int, default=600, help="a job that runs longer is stopped, and counts for nothing")
+    parser.add_argument("--seconds", type=int, default=600, help="a job that runs longer is stopped, and counts for "
+                        "nothing")
     parser.add_argument("--logs", default="sanitizers")
     return parser.parse_args()
 
@@ -46,12 +51,15 @@ def run(args, tool, op, cases, number):
     notes.unlink(missing_ok=True)
     command = ["compute-sanitizer", "--tool", tool, "--print-limit", "20"] if tool else []
     command += ["--kernel-name-exclude", f"kernel_substring={PASSED_OVER[tool]}"] if tool in PASSED_OVER else []
-    command += [f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--exact", EXACT.get(op, "1"), "--quiet", "--op", op, "--log", str(notes), "--case", cases]
-    environment = dict(os.environ, LD_PRELOAD=os.path.realpath(f"{args.build}/emulators/cuda/libcuda-launches.so"), LAUNCHES=str(notes), OMP_NUM_THREADS="2")
+    command += [f"{args.build}/tools/trine", "check", "--device", "cuda:0", "--exact", EXACT.get(op, "1"), "--quiet",
+                "--op", op, "--log", str(notes), "--case", cases]
+    environment = dict(os.environ, LD_PRELOAD=os.path.realpath(f"{args.build}/emulators/cuda/libcuda-launches.so"),
+                       LAUNCHES=str(notes), OMP_NUM_THREADS="2")
     start = time.monotonic()
     with open(log, "w") as out:
         try:
-            subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, env=environment, timeout=args.seconds, check=False)
+            subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, env=environment, timeout=args.seconds,
+                           check=False)
             ended = True
         except subprocess.TimeoutExpired:
             ended = False
@@ -59,9 +67,12 @@ def run(args, tool, op, cases, number):
     summary, passed = SUMMARY.search(text), PASSED.search(text)
     has, ran = read_notes(notes)
     return {
-        "what": f"{tool or 'suite'} {op}", "op": op, "ended": ended and passed is not None and (summary is not None or tool is None),
-        "errors": int(next(filter(None, summary.groups()))) if summary else 0, "failed": int(passed[2]) if passed else 0,
-        "passed": int(passed[1]) if passed else 0, "seconds": time.monotonic() - start, "has": has, "ran": ran, "log": log,
+        "what": f"{tool or 'suite'} {op}", "op": op,
+        "ended": ended and passed is not None and (summary is not None or tool is None),
+        "errors": int(next(filter(None, summary.groups()))) if summary else 0,
+        "failed": int(passed[2]) if passed else 0,
+        "passed": int(passed[1]) if passed else 0, "seconds": time.monotonic() - start, "has": has, "ran": ran,
+        "log": log,
     }
 
 
@@ -95,7 +106,8 @@ def main():
             done = list(pool.map(lambda job, tool=tool: run(args, tool, *job), jobs))
             if looked_at is None:
                 looked_at = {name for d in done for name in d["has"] if f"{args.chip}:{name}" not in unknown}
-            good = report(tool or "suite", done, {name for name in looked_at if PASSED_OVER.get(tool, " ") not in name}) and good
+            good = report(tool or "suite", done,
+                          {name for name in looked_at if PASSED_OVER.get(tool, " ") not in name}) and good
     sys.exit(not good)
 
 

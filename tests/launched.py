@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of the agreement suite launches: the notes of a run, the tables of cases, and the names of the kernels that there are."""
+"""What a run of the agreement suite launches: the notes of a run, the tables of cases, and the names of the kernels
+that there are."""
 import ctypes
 import os
 import re
@@ -7,7 +8,8 @@ import struct
 
 
 def read_notes(path):
-    """The functions that there are, as far as the file says, and of those launched the agreement case ("" if it was another) that did so first.
+    """The functions that there are, as far as the file says, and of those launched the agreement case ("" if it was
+    another) that did so first.
 
     `trine check --log` writes the cases, and in between what stands in for a driver or beside one the launches."""
     has, ran, case = set(), {}, ""
@@ -37,10 +39,12 @@ def object_kernels(path):
 
 
 def fatbin_kernels(path, arch):
-    """The names of the kernels that a fatbin has in machine code for "sm_90a": of each the ELF has a section .text.NAME.
+    """The names of the kernels that a fatbin has in machine code for "sm_90a": of each the ELF has a section
+    .text.NAME.
 
-    A fatbin is a header (magic, version, bytes of the header, bytes behind it), and behind it images: of each a header (kind, version, bytes of the header, bytes
-    of the image, bytes compressed, ..., architecture, ..., bytes decompressed or 0), and the image, by zstd if it is compressed."""
+    A fatbin is a header (magic, version, bytes of the header, bytes behind it), and behind it images: of each a header
+    (kind, version, bytes of the header, bytes of the image, bytes compressed, ..., architecture, ..., bytes
+    decompressed or 0), and the image, by zstd if it is compressed."""
     zstd = ctypes.CDLL("libzstd.so.1")
     zstd.ZSTD_decompress.restype = ctypes.c_size_t
     elf, wanted, kernels = 2, int(re.search(r"\d+", arch)[0]), set()

@@ -40,13 +40,15 @@ def member(structure, m, array=False):
 
 def compiles(lines):
     program = "#include <trine/trine.h>\n" + "\n".join(lines) + "\ntypedef int used;\n"
-    command = compiler + ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"] + ["-I" + path for path in includes]
+    command = compiler + ["-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c",
+                          "-"] + ["-I" + path for path in includes]
     run = subprocess.run(command, input=program, text=True, stderr=subprocess.PIPE, check=False)
     return run.returncode == 0, run.stderr
 
 
 spec = read()
-lines = [f"_Static_assert(TRINE_ABI == {spec['abi']}, \"ABI\");", f"_Static_assert(TRINE_MAX_RANK == {spec['tensor']['max_rank']}, \"rank\");",
+lines = [f"_Static_assert(TRINE_ABI == {spec['abi']}, \"ABI\");",
+         f"_Static_assert(TRINE_MAX_RANK == {spec['tensor']['max_rank']}, \"rank\");",
          f"_Static_assert(sizeof(trine_tensor) == {spec['tensor']['size']}, \"size of a tensor\");"]
 lines += [f'_Static_assert({s["name"]} == {s["value"]}, "{s["name"]}");' for s in spec["statuses"]]
 lines += [f'_Static_assert({t["constant"]} == {t["value"]}, "{t["name"]}");' for t in spec["dtypes"]]
@@ -60,8 +62,10 @@ ok(len(spec["statuses"]) >= 9 and len(spec["dtypes"]) >= 14, "statuses and eleme
 types = {t["name"] for t in spec["dtypes"]}
 for op in spec["ops"]:
     name, args = op["name"], op["args_type"]
-    lines = [f'_Static_assert({op["constant"]} == {op["number"]}, "number");', f'_Static_assert(sizeof({args}) == {op["args_size"]}, "size");',
-             f'_Static_assert(_Generic({op["function"]}, trine_status (*)(trine_queue *, const {args} *): 1, default: 0), "function");',
+    lines = [f'_Static_assert({op["constant"]} == {op["number"]}, "number");',
+             f'_Static_assert(sizeof({args}) == {op["args_size"]}, "size");',
+             f'_Static_assert(_Generic({op["function"]}, trine_status (*)(trine_queue *, const {args} *): 1, default: '
+             '0), "function");',
              f"#include <{op['header']}>"]
     members = [spec["struct_size"]] + op["tensors"] + op["params"]
     for m in members:
@@ -79,10 +83,12 @@ for op in spec["ops"]:
     for t in op["tensors"]:
         if t["type"] not in (op["type_variables"] if t["type_is_variable"] else types):
             wrong.append(f"{t['name']}: type {t['type']}")
-        if [f"[{d['text']}]" if d["optional"] else d["text"] for d in t["dims"]] != t["shape"].split() or t["rank"] != len(t["dims"]):
+        if [f"[{d['text']}]" if d["optional"] else d["text"]
+            for d in t["dims"]] != t["shape"].split() or t["rank"] != len(t["dims"]):
             wrong.append(f"{t['name']}: dims are not its shape")
         for d in t["dims"]:
-            if d["symbol"] and (d["symbol"] not in op["symbols"] or d["text"] != d["symbol"] + (f"+{d['add']}" if d["add"] else "")):
+            if d["symbol"] and (d["symbol"] not in op["symbols"] or
+                                d["text"] != d["symbol"] + (f"+{d['add']}" if d["add"] else "")):
                 wrong.append(f"{t['name']}: dimension {d}")
         if ("out" in t["flags"]) != (t["terms"] is not None or "exact" in t["flags"]):
             wrong.append(f"{t['name']}: error bound")

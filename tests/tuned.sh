@@ -1,11 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Are the choices of kernels that the CUDA module ships of the specification, and of the names of kernels, as they are? The library asks only whether a line's
-# device is there and its kernel takes the call. Speaks TAP. Usage: tuned.sh TRINE STUB MODULES TUNED
+# Are the choices of kernels that the CUDA module ships of the specification, and of the names of kernels, as they are?
+# The library asks only whether a line's device is there and its kernel takes the call. Speaks TAP.
+# Usage: tuned.sh TRINE STUB MODULES TUNED
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 unset TRINE_ISA TRINE_KERNEL TRINE_DEVICE TRINE_BACKENDS TRINE_VERBOSE
-TRINE_TUNE="$work/tune" TRINE_PATH="$3" LD_PRELOAD="$2" "$1" tune --device cuda:0 --op matmul --dims "m=16 n=16 k=16" >"$work/out" 2>&1 || sed 's/^/# /' "$work/out"
+TRINE_TUNE="$work/tune" TRINE_PATH="$3" LD_PRELOAD="$2" "$1" tune --device cuda:0 --op matmul --dims "m=16 n=16 k=16" \
+    >"$work/out" 2>&1 || sed 's/^/# /' "$work/out"
 now=$(tail -n 1 "$work/tune" | cut -f 1,2,5)
 shipped=$(tail -n +2 "$4" | cut -f 1,2,5 | sort -u)
 echo 1..1

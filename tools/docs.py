@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Build-time program: prints what the public headers say of each op, its docstring and the comments of its members, as a C table.
-Usage: docs.py FAMILY.h..."""
+"""Build-time program: prints what the public headers say of each op, its docstring and the comments of its members, as
+a C table. Usage: docs.py FAMILY.h..."""
 import os
 import re
 import sys
 
 STRUCT = re.compile(r"typedef struct trine_(\w+)_args \{(.*?)\} trine_\1_args;", re.S)
-FUNCTION = re.compile(r"/\*((?:(?!\*/).)*)\*/\s*TRINE_API trine_status trine_(\w+)\(trine_queue \*queue, const trine_\2_args \*args\);", re.S)
+FUNCTION = re.compile(r"/\*((?:(?!\*/).)*)\*/\s*TRINE_API trine_status trine_(\w+)\(trine_queue \*queue, const "
+                      r"trine_\2_args \*args\);", re.S)
 MEMBER = re.compile(r"(\w+);[ \t]*(?:/\*(.*?)\*/)?", re.S)
 
 
@@ -31,7 +32,8 @@ for path in sys.argv[1:]:
     if not docs or set(structs) != set(docs):
         sys.exit(f"{path}: without arguments or without a docstring: {', '.join(set(structs) ^ set(docs)) or 'all'}")
     for name, members in structs.items():
-        print(f"    [TRINE_OP_{name.upper()}] = {{ {literal(os.path.basename(path)[:-2])},\n        {literal(docs[name])}, {{")
+        print(f"    [TRINE_OP_{name.upper()}] = "
+              f"{{ {literal(os.path.basename(path)[:-2])},\n        {literal(docs[name])}, {{")
         for member, comment in MEMBER.findall(members):
             if member != "struct_size" and comment:
                 print(f"        {{ {literal(member)}, {literal(' '.join(text_of(comment).split()))} }},")

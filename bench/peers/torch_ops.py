@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times PyTorch's operators on the specification's cases, beside trine in the same run.
 
-Usage: torch_ops.py [--trine PATH] [--device NAME] [--compile] [--threads N] [--time SECONDS] [--op NAME,...] [--dims "r=65536 ..."]
+Usage: torch_ops.py [--trine PATH] [--device NAME] [--compile] [--threads N] [--time SECONDS] [--op NAME,...]
+                    [--dims "r=65536 ..."]
 
-On the CPU PyTorch allocates its outputs, and glibc by default gives large blocks back to the kernel after every call, so that a naive run measures page faults:
-the script runs itself once more with the allocator told to keep them.
-"""
+On the CPU PyTorch allocates its outputs, and glibc by default gives large blocks back to the kernel after every call,
+so that a naive run measures page faults: the script runs itself once more with the allocator told to keep them."""
 import argparse
 import json
 import math
@@ -37,7 +37,8 @@ def allow(settings, given, names, tensors=()):
 
 
 class Gradient:
-    """What a loss and its gradient by the first argument take: of the two only the loss is given to torch.compile, which makes the other."""
+    """What a loss and its gradient by the first argument take: of the two only the loss is given to torch.compile,
+    which makes the other."""
 
     def __init__(self, torch, loss):
         self.torch, self.loss = torch, loss
@@ -55,7 +56,8 @@ class Gradient:
 def softmax(torch, s, given, dtype):
     allow(s, given, ("T", "g", "s", "n"))
     shape = (int(s.get("g", 1)), int(s["s"]), int(s["n"]))
-    return (lambda: (torch.rand(shape).to(dtype), torch.empty(shape, dtype=dtype))), lambda x, y: torch.softmax(x, -1, out=y)
+    return (lambda: (torch.rand(shape).to(dtype), torch.empty(shape, dtype=dtype))), \
+        lambda x, y: torch.softmax(x, -1, out=y)
 
 
 def layer_norm(torch, s, given, dtype):
@@ -120,7 +122,8 @@ def attention(torch, s, given, dtype):
 def swiglu(torch, s, given, dtype):
     allow(s, given, ("T", "r", "n"))
     r, n = int(s["r"]), int(s["n"])
-    return (lambda: (torch.rand(r, n).to(dtype), torch.rand(r, n).to(dtype))), lambda g, u: torch.nn.functional.silu(g) * u
+    return (lambda: (torch.rand(r, n).to(dtype), torch.rand(r, n).to(dtype))), \
+        lambda g, u: torch.nn.functional.silu(g) * u
 
 
 def adamw(torch, s, given, dtype):
@@ -165,7 +168,8 @@ def device_seconds(torch, run, sets, seconds):
 def measure(torch, op, settings, given, options):
     """Median seconds of a call; inputs rotate past the caches."""
     seconds, on_device = options.time, options.device != "cpu"
-    dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}[settings.get("T", "f32")]
+    dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16,
+             "f64": torch.float64}[settings.get("T", "f32")]
     make_here, run = OPS[op](torch, settings, given, dtype)
     if options.compile:
         run = run.compiled() if isinstance(run, Gradient) else torch.compile(run)
@@ -191,7 +195,8 @@ def measure(torch, op, settings, given, options):
 
 def ours(op, case, options):
     """Median seconds of trine, from its own bench."""
-    command = [options.trine, "bench", "--op", op, "--case", case, "--device", options.device, "--time", str(options.time), "--json"]
+    command = [options.trine, "bench", "--op", op, "--case", case, "--device", options.device, "--time",
+               str(options.time), "--json"]
     command += ["--threads", str(options.threads)] if options.device == "cpu" else []
     command += ["--dims", options.dims] if options.dims else []
     output = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
@@ -219,12 +224,14 @@ def main():
 
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
-    print(f"PyTorch {torch.__version__}, " + (f"{options.threads} threads" if options.device == "cpu" else torch.cuda.get_device_name()))
+    print(f"PyTorch {torch.__version__}, " + (f"{options.threads} threads" if options.device == "cpu"
+                                              else torch.cuda.get_device_name()))
     print(f"{'op':14} {'case':24} {'trine, ms':>10} {'torch, ms':>10}  trine is faster by")
     for op in options.op.split(","):
         if op not in OPS:
             sys.exit(f"torch_ops.py: no op {op}; of {', '.join(OPS)}")
-        spec = json.loads(subprocess.run([options.trine, "spec", op, "--json"], stdout=subprocess.PIPE, check=True).stdout)
+        spec = json.loads(subprocess.run([options.trine, "spec", op, "--json"], stdout=subprocess.PIPE,
+                                         check=True).stdout)
         for case in spec["cases"]:
             name, settings, given = parse(case)
             settings.update(word.split("=") for word in options.dims.split())

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what the code objects of the HIP module say they need against the table resources.txt: registers, LDS and spills of each op's worst kernel.
+"""Holds what the code objects of the HIP module say they need against the table resources.txt: registers, LDS and
+spills of each op's worst kernel.
 
-Usage: resources.py TRINE_CDNA TABLE CLANG_VERSION [--write] OBJECT ...   Speaks TAP. --write makes the table anew. Rules besides: no vector register is
-spilled, at most 32 bytes of scratch (the slots behind spilled scalars, which lie in lanes of a vector register), and every instruction is known to the interpreter. Of
-another clang than the table's only the last is asked; of an op that the table does not have yet, the rules alone."""
+Usage: resources.py TRINE_CDNA TABLE CLANG_VERSION [--write] OBJECT ...   Speaks TAP. --write makes the table anew.
+Rules besides: no vector register is spilled, at most 32 bytes of scratch (the slots behind spilled scalars, which lie
+in lanes of a vector register), and every instruction is known to the interpreter. Of another clang than the table's
+only the last is asked; of an op that the table does not have yet, the rules alone."""
 import os
 import re
 import subprocess
@@ -23,7 +25,8 @@ def waves(registers):
 def measure(tool, path):
     """The worst of the object's kernels in each respect, and what breaks a rule."""
     row, broken = dict.fromkeys(FIELDS, 0), []
-    for line in subprocess.run([tool, "list", path], check=True, capture_output=True, text=True).stdout.splitlines()[1:]:
+    for line in subprocess.run([tool, "list", path], check=True, capture_output=True,
+                               text=True).stdout.splitlines()[1:]:
         match = KERNEL.match(line)
         if not match:
             broken.append(line)
@@ -31,7 +34,8 @@ def measure(tool, path):
         name = match[1]
         vector, accumulate, spilled, scalars, lds, scratch = map(int, match.groups()[1:])
         row["kernels"] += 1
-        for field, value in (("registers", vector + accumulate), ("lds", lds), ("scalars", scalars), ("scratch", scratch)):
+        for field, value in (("registers", vector + accumulate), ("lds", lds), ("scalars", scalars),
+                             ("scratch", scratch)):
             row[field] = max(row[field], value)
         if spilled or scratch > SCRATCH:
             broken.append(f"{name}: {spilled} vector registers spilled, {scratch} bytes of scratch")
@@ -54,8 +58,10 @@ def read_table(path):
 
 def write_table(path, clang, rows):
     with open(path, "w", encoding="utf-8") as file:
-        file.write("# SPDX-License-Identifier: Apache-2.0\n# What the worst kernel of each op needs: vector registers of a lane, waves of a SIMD that they allow, bytes of LDS, "
-                   "scalar registers in lanes of vector\n# registers, bytes of scratch reserved. Written by emulators/cdna/resources.py --write.\n")
+        file.write("# SPDX-License-Identifier: Apache-2.0\n# What the worst kernel of each op needs: vector registers "
+                   "of a lane, waves of a SIMD that they allow, bytes of LDS, "
+                   "scalar registers in lanes of vector\n# registers, bytes of scratch reserved. Written by "
+                   "emulators/cdna/resources.py --write.\n")
         file.write(f"# clang {clang}\n")
         file.write(f"{'op':24}{'chip':8}" + "".join(f"{field:>10}" for field in FIELDS) + "\n")
         for (op, chip), row in sorted(rows.items()):
@@ -83,7 +89,8 @@ def main():
                       if (row[field] < old[field] if field == "waves" else row[field] > old[field])]
         failed |= bool(worse)
         why = f"the table is of clang {known_clang}" if not same else "the table has no row" if old is None else None
-        print(f"{'not ok' if worse else 'ok'} {number} - {' '.join(key)}" + (f" (no registers compared: {why})" if why else ""))
+        why = f" (no registers compared: {why})" if why else ""
+        print(f"{'not ok' if worse else 'ok'} {number} - {' '.join(key)}{why}")
         for line in worse:
             print(f"# {line}")
     sys.exit(failed)

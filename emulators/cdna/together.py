@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How a block's waves fill the matrix units together: their instructions as the interpreter traced them, through a model of a compute unit. A model, no measurement.
-Speaks TAP: fails if a kernel fills less than it did. Usage: together.py TRINE DRIVER CHIP ...
+"""How a block's waves fill the matrix units together: their instructions as the interpreter traced them, through a
+model of a compute unit. A model, no measurement. Speaks TAP: fails if a kernel fills less than it did. Usage:
+together.py TRINE DRIVER CHIP ...
 
-A compute unit has four SIMDs, of which each has every fourth wave. Of a wave one instruction is issued in 4 cycles, of a SIMD one of each kind: matrix, other vector
-instructions, scalar, LDS, memory. The matrix unit is busy for what its instruction takes, vector instructions for 4 cycles or, of exp2 and the like, 16. LDS serves one
-instruction at a time, in as many cycles as it has phases (lds_check.c; without conflicts), and memory 64 bytes in a cycle; both answer in order, after a latency that
-never changes. A wave waits at s_waitcnt for the answers, at s_barrier for the others. Not in it: the caches, the memory's bandwidth, fetching of instructions, and
-dependences between instructions, but for s_nop."""
+A compute unit has four SIMDs, of which each has every fourth wave. Of a wave one instruction is issued in 4 cycles, of
+a SIMD one of each kind: matrix, other vector instructions, scalar, LDS, memory. The matrix unit is busy for what its
+instruction takes, vector instructions for 4 cycles or, of exp2 and the like, 16. LDS serves one instruction at a time,
+in as many cycles as it has phases (lds_check.c; without conflicts), and memory 64 bytes in a cycle; both answer in
+order, after a latency that never changes. A wave waits at s_waitcnt for the answers, at s_barrier for the others. Not
+in it: the caches, the memory's bandwidth, fetching of instructions, and dependences between instructions, but for
+s_nop."""
 import re
 import sys
 import tempfile
@@ -18,8 +21,10 @@ UNIT = 4  # cycles between two instructions of a wave
 LATENCY = {"lds": 64, "memory": 1000, "scalar memory": 200, "barrier": 8, "jump": 16}  # cycles
 SIMDS, MOST = 4, {"lgkm": 15, "vm": 63}
 # Cycles of a matrix instruction.
-MATRIX = [(r"f32_16x16x16_?bf16|f32_16x16x16_?f16", {"gfx90a": 32, "gfx942": 16}), (r"f32_32x32x8_?bf16|f32_32x32x8_?f16", {"gfx90a": 64, "gfx942": 32}),
-          (r"f32_16x16x32_(fp8|bf8)_(fp8|bf8)", {"gfx942": 16}), (r"f32_16x16x32_b?f16", {"gfx950": 16}), (r"f32_32x32x16_b?f16", {"gfx950": 32}),
+MATRIX = [(r"f32_16x16x16_?bf16|f32_16x16x16_?f16", {"gfx90a": 32, "gfx942": 16}),
+          (r"f32_32x32x8_?bf16|f32_32x32x8_?f16", {"gfx90a": 64, "gfx942": 32}),
+          (r"f32_16x16x32_(fp8|bf8)_(fp8|bf8)", {"gfx942": 16}), (r"f32_16x16x32_b?f16", {"gfx950": 16}),
+          (r"f32_32x32x16_b?f16", {"gfx950": 32}),
           (r"f32_16x16x128_f8f6f4", {"gfx950": 32})]
 SLOW = re.compile(r"v_(exp|log|rcp|rsq|sqrt|sin|cos)_f")
 TRACED = re.compile(r"\(0,0,0\)\s+(\d+)\s+[0-9a-f]{16}\s+([0-9a-f]+)\s+(\S+)(.*)$")
@@ -196,7 +201,8 @@ def product(types, turned, depth):
 
 
 def attention(wave):
-    return "attention", "T=bf16", {"q": (1, 8 * wave, 1, HEAD), "k": (1, 1024, 1, HEAD), "v": (1, 1024, 1, HEAD)}, "o", (), {"TRINE_KERNEL": f"hip_{wave}"}
+    return "attention", "T=bf16", {"q": (1, 8 * wave, 1, HEAD), "k": (1, 1024, 1, HEAD),
+                                   "v": (1, 1024, 1, HEAD)}, "o", (), {"TRINE_KERNEL": f"hip_{wave}"}
 
 
 def gradient(shapes):
@@ -205,15 +211,21 @@ def gradient(shapes):
 
 # What it is, the kernel's name, how it is run, and of the matrix units' time how much its loop fills at least, by chip.
 CASES = [
-    ("matmul of bf16, b along k", "matmul", product("T=bf16,O=bf16,B=bf16", "b", 1024), {"gfx90a": 0.98, "gfx942": 0.98, "gfx950": 0.97}),
-    ("matmul of bf16, b across k", "matmul", product("T=bf16,O=bf16,B=bf16", "", 1024), {"gfx90a": 0.98, "gfx942": 0.98, "gfx950": 0.97}),
+    ("matmul of bf16, b along k", "matmul", product("T=bf16,O=bf16,B=bf16", "b", 1024),
+     {"gfx90a": 0.98, "gfx942": 0.98, "gfx950": 0.97}),
+    ("matmul of bf16, b across k", "matmul", product("T=bf16,O=bf16,B=bf16", "", 1024),
+     {"gfx90a": 0.98, "gfx942": 0.98, "gfx950": 0.97}),
     ("matmul of bf16, a and b across k", "matmul", product("T=bf16,O=bf16,B=bf16", "a", 1024), {"gfx950": 0.97}),
-    ("matmul of e4m3, b along k", "matmul", product("T=e4m3,U=e4m3,O=bf16,B=f32", "b", 2048), {"gfx942": 0.98, "gfx950": 0.9}),
-    ("matmul of e5m2 by e4m3, b along k", "matmul", product("T=e5m2,U=e4m3,O=bf16,B=f32", "b", 2048), {"gfx942": 0.98, "gfx950": 0.9}),
+    ("matmul of e4m3, b along k", "matmul", product("T=e4m3,U=e4m3,O=bf16,B=f32", "b", 2048),
+     {"gfx942": 0.98, "gfx950": 0.9}),
+    ("matmul of e5m2 by e4m3, b along k", "matmul", product("T=e5m2,U=e4m3,O=bf16,B=f32", "b", 2048),
+     {"gfx942": 0.98, "gfx950": 0.9}),
     ("attention, 16 queries a wave", "attention", attention(16), {"gfx90a": 0.67, "gfx942": 0.52, "gfx950": 0.29}),
     ("attention, 32 queries a wave", "attention", attention(32), {"gfx90a": 0.95, "gfx942": 0.81, "gfx950": 0.43}),
-    ("gradient of attention by queries", "_queries_", gradient(gradient_shapes(128, 1024)), {"gfx90a": 0.94, "gfx942": 0.75, "gfx950": 0.51}),
-    ("gradient of attention by keys", "_keys_", gradient(gradient_shapes(1024, 128)), {"gfx90a": 0.94, "gfx942": 0.75, "gfx950": 0.55}),
+    ("gradient of attention by queries", "_queries_", gradient(gradient_shapes(128, 1024)),
+     {"gfx90a": 0.94, "gfx942": 0.75, "gfx950": 0.51}),
+    ("gradient of attention by keys", "_keys_", gradient(gradient_shapes(1024, 128)),
+     {"gfx90a": 0.94, "gfx942": 0.75, "gfx950": 0.55}),
 ]
 
 
@@ -225,11 +237,13 @@ def main():
             if chip not in least:
                 continue
             with tempfile.NamedTemporaryFile() as trace:
-                run(tool, driver, chip, op, types, inputs, outputs, turned, CDNA_TRACE=trace.name, CDNA_WAVES="all", **environment)
+                run(tool, driver, chip, op, types, inputs, outputs, turned, CDNA_TRACE=trace.name, CDNA_WAVES="all",
+                    **environment)
                 loop, whole = shares(chip, trace.name, kernel)
             number, good = number + 1, loop >= least[chip]
             failed += not good
-            print(f"{'ok' if good else 'not ok'} {number} - {chip} {name}: the loop fills {100 * loop:.0f} % of the matrix units' time, the kernel {100 * whole:.0f} % "
+            print(f"{'ok' if good else 'not ok'} {number} - {chip} {name}: the loop fills {100 * loop:.0f} % of the "
+                  f"matrix units' time, the kernel {100 * whole:.0f} % "
                   "(model, not measured)", flush=True)
     print(f"1..{number}")
     sys.exit(failed > 0)

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The model of trine-gpt in PyTorch (1.13 or later), on the same text and schedule: what its speed and loss are held against.
+"""The model of trine-gpt in PyTorch (1.13 or later), on the same text and schedule: what its speed and loss are held
+against.
 
-    torch_gpt.py [--text PATH] [--steps N] [--threads N] [--batch N] [--context N] [--layers N] [--width N] [--heads N] [--kv-heads N] [--hidden N]
-                 [--vocabulary N] [--rate X] [--seed N] [--device cuda] [--mixed] [--compile] [--resume FILE] [--losses FILE]
+    torch_gpt.py [--text PATH] [--steps N] [--threads N] [--batch N] [--context N] [--layers N] [--width N] [--heads N]
+                 [--kv-heads N] [--hidden N] [--vocabulary N] [--rate X] [--seed N] [--device cuda] [--mixed]
+                 [--compile] [--resume FILE] [--losses FILE]
 
---mixed is autocast to bf16 of f32 weights; on a device scaled_dot_product_attention takes its flash kernel then. --resume continues a checkpoint of
-trine-gpt: its sizes, schedule, weights and optimizer, on the batches that trine-gpt would draw, so that the --losses of both can be compared step by step.
-"""
+--mixed is autocast to bf16 of f32 weights; on a device scaled_dot_product_attention takes its flash kernel then.
+--resume continues a checkpoint of trine-gpt: its sizes, schedule, weights and optimizer, on the batches that trine-gpt
+would draw, so that the --losses of both can be compared step by step."""
 import argparse
 import math
 import os
@@ -17,7 +19,8 @@ import time
 import torch
 import torch.nn.functional as F
 
-EXTENSIONS = {".c", ".h", ".cu", ".hip", ".inl", ".cc", ".cpp", ".py", ".sh", ".md", ".rst", ".txt", ".build", ".scd", ".def", ".cmake", ".map", ".in"}
+EXTENSIONS = {".c", ".h", ".cu", ".hip", ".inl", ".cc", ".cpp", ".py", ".sh", ".md", ".rst", ".txt", ".build", ".scd",
+              ".def", ".cmake", ".map", ".in"}
 NAMES = {"README", "NEWS", "LICENSE", "dev"}
 SIZES = {"vocabulary": 256, "context": 128, "layers": 5, "width": 128, "heads": 4, "kv_heads": 2, "hidden": 384}
 WARM = 10  # steps that are not timed: the first ones compile
@@ -77,10 +80,12 @@ class Layer(torch.nn.Module):
 
     def forward(self, x, cos, sin, mask):
         b, s, width = x.shape
-        q, k, v = self.qkv(self.norm(x)).view(b, s, -1, self.head).transpose(1, 2).split((self.heads, self.kv_heads, self.kv_heads), 1)
+        qkv = self.qkv(self.norm(x)).view(b, s, -1, self.head).transpose(1, 2)
+        q, k, v = qkv.split((self.heads, self.kv_heads, self.kv_heads), 1)
         q, k = rotate(q, cos, sin), rotate(k, cos, sin)
         if self.heads != self.kv_heads:
-            k, v = k.repeat_interleave(self.heads // self.kv_heads, 1), v.repeat_interleave(self.heads // self.kv_heads, 1)
+            group = self.heads // self.kv_heads
+            k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
         if hasattr(F, "scaled_dot_product_attention"):
             o = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         else:
@@ -128,14 +133,17 @@ class Checkpoint:
         self.sizes, self.random = dict(zip(self.SIZES, word[2:])), Random(word[16:20])
         self.step, history, held_out, count, self.sizes["vocabulary"], mixed = word[21:]
         self.sizes["mixed"] = bool(mixed)
-        values = torch.frombuffer(bytearray(content[:-8]), dtype=torch.float32, offset=self.HEADER.size + 4 * history + 12 * held_out)
+        values = torch.frombuffer(bytearray(content[:-8]), dtype=torch.float32,
+                                  offset=self.HEADER.size + 4 * history + 12 * held_out)
         self.param, self.m, self.v = values.split(count)
 
     @staticmethod
     def split(values, model):
         """The values of each parameter of `model`: the embedding, the layers' matrices, stored [in, out], the norms."""
-        matrices = [p for layer in model.layers for p in (layer.qkv.weight, layer.mixed.weight, layer.gate_up.weight, layer.down.weight)]
-        norms = [p for layer in model.layers for p in (layer.norm.weight, layer.middle_norm.weight)] + [model.norm.weight]
+        matrices = [p for layer in model.layers
+                    for p in (layer.qkv.weight, layer.mixed.weight, layer.gate_up.weight, layer.down.weight)]
+        norms = [p for layer in model.layers
+                 for p in (layer.norm.weight, layer.middle_norm.weight)] + [model.norm.weight]
         at = 0
         for p in [model.embedding.weight] + matrices + norms:
             part = values[at:at + p.numel()]
@@ -145,7 +153,8 @@ class Checkpoint:
     def load(self, model, optimizer):
         for (p, value), (_, m), (_, v) in zip(*(self.split(values, model) for values in (self.param, self.m, self.v))):
             p.data.copy_(value)
-            state = {"step": torch.tensor(float(self.step), device=p.device), "exp_avg": torch.empty_like(p.data), "exp_avg_sq": torch.empty_like(p.data)}
+            state = {"step": torch.tensor(float(self.step), device=p.device), "exp_avg": torch.empty_like(p.data),
+                     "exp_avg_sq": torch.empty_like(p.data)}
             state["exp_avg"].copy_(m)
             state["exp_avg_sq"].copy_(v)
             optimizer.state[p] = state
@@ -184,7 +193,8 @@ def train(model, text, options, checkpoint):
     matrices = [p for p in model.parameters() if p.dim() == 2]
     vectors = [p for p in model.parameters() if p.dim() == 1]
     extra = {"fused": True} if options.device != "cpu" else {}
-    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0}], lr=options.rate, betas=(0.9, 0.95),
+    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0}],
+                                  lr=options.rate, betas=(0.9, 0.95),
                                   **extra)
     step_model = torch.compile(model) if options.compile else model
     first, losses = checkpoint.step if checkpoint else 0, []
@@ -257,7 +267,8 @@ def main():
             part = starts[i:i + options.batch]
             total += model(*windows(held_out, part, options.context)).item() * len(part)
     tokens = max(0, len(losses) - WARM) * options.batch * options.context
-    print(f"torch {torch.__version__}: {sum(p.numel() for p in model.parameters())} parameters, held-out {total / count:.4f} nats, {seconds:.1f} s, "
+    print(f"torch {torch.__version__}: {sum(p.numel() for p in model.parameters())} parameters, held-out "
+          f"{total / count:.4f} nats, {seconds:.1f} s, "
           f"{tokens / seconds:.0f} tokens/s")
 
 

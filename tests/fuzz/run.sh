@@ -1,17 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs each libFuzzer target for SECONDS (60), from the corpus in the tree, under ASan and UBSan. What is found lies in build-fuzz/found-<target>-*.
+# Runs each libFuzzer target for SECONDS (60), from the corpus in the tree, under ASan and UBSan. What is found lies in
+# build-fuzz/found-<target>-*.
 #   tests/fuzz/run.sh [SECONDS [TARGET ...]]
 set -eu
 cd "$(dirname "$0")/../.."
 seconds=${1:-60}
 [ $# -eq 0 ] || shift
 build=${FUZZ_BUILD:-build-fuzz}
-# Adding 0 to a null pointer is what kernels do to the data of empty tensors, and C2y defines it (N3322): no pointer-overflow check.
-# Meson 1.0 does not know the version of OpenMP that clang 19 has by default.
+# Adding 0 to a null pointer is what kernels do to the data of empty tensors, and C2y defines it (N3322): no
+# pointer-overflow check. Meson 1.0 does not know the version of OpenMP that clang 19 has by default.
+flags='-fsanitize=fuzzer-no-link -fno-sanitize-recover=all -fno-sanitize=pointer-overflow'
+flags="$flags -fopenmp-version=50 -Wno-unused-command-line-argument"
 if [ ! -f "$build/build.ninja" ]; then
-    CC=clang-19 meson setup "$build" -Dfuzz=true -Dcuda=disabled -Dhip=disabled -Dtests=disabled -Dexamples=disabled -Dtools=disabled -Disa_levels=baseline -Db_sanitize=address,undefined \
-        -Db_lundef=false --buildtype=debugoptimized '-Dc_args=-fsanitize=fuzzer-no-link -fno-sanitize-recover=all -fno-sanitize=pointer-overflow -fopenmp-version=50 -Wno-unused-command-line-argument' >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+    CC=clang-19 meson setup "$build" -Dfuzz=true -Dcuda=disabled -Dhip=disabled -Dtests=disabled -Dexamples=disabled \
+        -Dtools=disabled -Disa_levels=baseline -Db_sanitize=address,undefined \
+        -Db_lundef=false --buildtype=debugoptimized "-Dc_args=$flags" >"$build.log" 2>&1 ||
+        { cat "$build.log"; exit 1; }
     rm -f "$build.log"
 fi
 ninja -C "$build" --quiet
@@ -20,7 +25,8 @@ export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1
 run() { # TARGET
     mkdir -p "$build/corpus-$1"
     case $1 in args | npy | checkpoint) mask=0 ;; *) mask=3 ;; esac
-    options="-max_total_time=$seconds -timeout=20 -rss_limit_mb=4096 -close_fd_mask=$mask -print_final_stats=1 -artifact_prefix=$build/found-$1-"
+    options="-max_total_time=$seconds -timeout=20 -rss_limit_mb=4096 -close_fd_mask=$mask -print_final_stats=1"
+    options="$options -artifact_prefix=$build/found-$1-"
     found=0
     # shellcheck disable=SC2086
     "$build/tests/fuzz/fuzz-$1" $options "$build/corpus-$1" "tests/fuzz/corpus/$1" >"$build/$1.log" 2>&1 || found=1

@@ -4,10 +4,10 @@
 
 Usage: make.py [--check] [OP ...]      all ops where none is named
 
-<family>/oracle.py has a function for each op, which yields its cases; they are written to <family>/<op>.txt. With --check nothing is written: what would be is
-compared with what is there, calls and inputs exactly, expected values to 2^-44 of a tensor's largest, since another version of a library may round otherwise.
-Needs the packages of requirements.txt; the tests need none of them.
-"""
+<family>/oracle.py has a function for each op, which yields its cases; they are written to <family>/<op>.txt. With
+--check nothing is written: what would be is compared with what is there, calls and inputs exactly, expected values to
+2^-44 of a tensor's largest, since another version of a library may round otherwise. Needs the packages of
+requirements.txt; the tests need none of them."""
 import importlib.metadata
 import importlib.util
 import pathlib
@@ -44,7 +44,8 @@ def same(old, new):
             a, b = have[name], want[name]
             finite = np.isfinite(b)
             scale = np.abs(b[finite]).max(initial=0) if name.startswith("out ") else 0
-            if a.shape != b.shape or not np.array_equal(a[~finite], b[~finite], equal_nan=True) or (np.abs(a[finite] - b[finite]) > 2**-44 * scale).any():
+            if a.shape != b.shape or not np.array_equal(a[~finite], b[~finite], equal_nan=True) or \
+                    (np.abs(a[finite] - b[finite]) > 2**-44 * scale).any():
                 return f"{line}: {name} differs"
     return None
 
@@ -53,7 +54,8 @@ def main(arguments):
     check = "--check" in arguments
     wanted = [a for a in arguments if a != "--check"]
     rows = [line.split() for line in OPS.read_text().splitlines() if line.strip() and not line.startswith("#")]
-    header = "made by tests/golden/make.py with Python " + ", ".join([platform.python_version()] + [f"{p} {importlib.metadata.version(p)}" for p in PACKAGES])
+    versions = [platform.python_version()] + [f"{p} {importlib.metadata.version(p)}" for p in PACKAGES]
+    header = "made by tests/golden/make.py with Python " + ", ".join(versions)
     unknown = set(wanted) - {row[2] for row in rows}
     modules, failed = {}, bool(unknown)
     for name in sorted(unknown):

@@ -32,7 +32,8 @@ def codes(dtype):
 
 
 def rounded(x, dtype):
-    """x to the nearest value of the type, ties to the even code, by a search in its table: once, while NumPy's own way from f64 to bf16 goes by f32."""
+    """x to the nearest value of the type, ties to the even code, by a search in its table: once, while NumPy's own way
+    from f64 to bf16 goes by f32."""
     x = np.asarray(x, dtype=np.float64)
     if dtype in ("f32", "f64"):
         with np.errstate(over="ignore"):
@@ -46,7 +47,8 @@ def rounded(x, dtype):
     low, high = table[above - 1], table[above]
     up = (size - low > high - size) | ((size - low == high - size) & (above % 2 == 0))
     y = np.where(up, high, low)
-    # One step beyond the largest would be the first value that is none: from its middle on x is Inf, or NaN where there is no Inf.
+    # One step beyond the largest would be the first value that is none: from its middle on x is Inf, or NaN where there
+    # is no Inf.
     largest, step = table[-1], table[-1] - table[-2]
     odd = (len(table) - 1) % 2 == 1
     over = (size > largest + step / 2) | ((size == largest + step / 2) & odd) | np.isinf(x)
@@ -82,7 +84,8 @@ def philox(seed, offset, block):
 # Random123's known answers.
 assert philox(0, 0, 0) == [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
 assert philox(2**64 - 1, 2**64 - 1, 2**64 - 1) == [0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD]
-assert philox(0x299F31D0A4093822, 0x0370734413198A2E, 0x85A308D3243F6A88) == [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
+assert philox(0x299F31D0A4093822, 0x0370734413198A2E, 0x85A308D3243F6A88) == \
+    [0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1]
 
 
 def dropout_factors(shape, p, seed, offset):
@@ -96,7 +99,8 @@ def dropout_factors(shape, p, seed, offset):
 
 
 def case(name, words, ins, outs):
-    """One call: its words as spec/case.h has them, inputs and expected outputs by tensor, in the shapes that are passed."""
+    """One call: its words as spec/case.h has them, inputs and expected outputs by tensor, in the shapes that are
+    passed."""
     assert ":" not in name
     return name, words, ins, outs
 
@@ -138,7 +142,8 @@ def put_values(values, lines, width=118):
 
 
 def text_of(op, header, cases):
-    lines = ["# SPDX-License-Identifier: Apache-2.0", f"# Golden vectors of {op}, {header}", "# check/golden.c says how to read them."]
+    lines = ["# SPDX-License-Identifier: Apache-2.0", f"# Golden vectors of {op}, {header}",
+             "# check/golden.c says how to read them."]
     for name, words, ins, outs in cases:
         lines.append(f"case {name}: {words}")
         for kind, tensors in (("in", ins), ("out", outs)):

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs a test in a process whose numbers have a comma before the fraction. Usage: run.sh DIRECTORY PRELOAD PROGRAM [ARGUMENTS]
+# Runs a test in a process whose numbers have a comma before the fraction.
+# Usage: run.sh DIRECTORY PRELOAD PROGRAM [ARGUMENTS]
 # The locale is compiled into DIRECTORY where it is not yet; that takes Debian's package "locales".
 directory=$1 preload=$(realpath "$2")
 shift 2

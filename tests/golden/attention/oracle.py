@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""attention, rope and their gradients: PyTorch in float64 with masks written out, its scaled_dot_product_attention where it has the case, and autograd."""
+"""attention, rope and their gradients: PyTorch in float64 with masks written out, its scaled_dot_product_attention
+where it has the case, and autograd."""
 import itertools
 
 import numpy as np
@@ -13,7 +14,7 @@ def tensor(x, grad=False):
     return torch.tensor(np.asarray(x), dtype=torch.float64, requires_grad=grad)
 
 
-# -------------------------------------------------------------------------------------------------------------- attention
+# ------------------------------------------------------------------------------------------------------------ attention
 
 
 def mask_of(sq, sk, causal, window):
@@ -35,7 +36,8 @@ def sequences(lengths_q, lengths_k, causal, window):
 def attend(q, k, v, mask, scale, softcap):
     """Scores (softcapped as Gemma 2 does it), probabilities, output and lse, heads first."""
     group = q.shape[2] // k.shape[2]
-    q, k, v = q.transpose(1, 2), k.transpose(1, 2).repeat_interleave(group, 1), v.transpose(1, 2).repeat_interleave(group, 1)
+    q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
+    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
     scores = scale * (q @ k.transpose(-1, -2))
     if softcap:
         scores = torch.tanh(scores / softcap) * softcap
@@ -45,7 +47,8 @@ def attend(q, k, v, mask, scale, softcap):
     weights = torch.softmax(torch.where(seen[:, None], masked, 0.0), -1) * seen[:, None]
     o = weights @ v
     if not softcap and seen.all():
-        assert torch.allclose(o, F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale), rtol=0, atol=1e-13)
+        assert torch.allclose(o, F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale), rtol=0,
+                              atol=1e-13)
     return o.transpose(1, 2), torch.where(seen, lse, -torch.inf)
 
 
@@ -73,9 +76,11 @@ def few_digits(dtype):
 
 
 def call_of(draw, dtype, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths):
-    words = f"T={dtype} b={b} sq={sq} sk={sk} h={h} hk={hk} d={d}{f' scale={scale}' if scale else ''} softcap={softcap} causal={causal} window={window}"
+    words = f"T={dtype} b={b} sq={sq} sk={sk} h={h} hk={hk} d={d}{f' scale={scale}' if scale else ''} "
+    words += f"softcap={softcap} causal={causal} window={window}"
     few = few_digits(dtype)
-    q, k, v = draw.normal((b, sq, h, d), few, 1.5), draw.normal((b, sk, hk, d), few, 1.5), draw.normal((b, sk, hk, d), few)
+    q, k = draw.normal((b, sq, h, d), few, 1.5), draw.normal((b, sk, hk, d), few, 1.5)
+    v = draw.normal((b, sk, hk, d), few)
     packed = {}
     if lengths:
         words += f" nseq={len(lengths[0])} +cu_seqlens_q +cu_seqlens_k"
@@ -103,7 +108,8 @@ def attention_gradient(dout, q, k, v, o, lse, mask, scale, softcap):
         derivative = 1 / torch.cosh(scores / softcap) ** 2
         scores = softcap * torch.tanh(scores / softcap)
     seen = mask & torch.isfinite(tensor(lse))[..., None]
-    p = torch.where(seen, torch.exp(scores - torch.where(torch.isfinite(tensor(lse)), tensor(lse), 0.0)[..., None]), 0.0)
+    p = torch.where(seen, torch.exp(scores - torch.where(torch.isfinite(tensor(lse)), tensor(lse), 0.0)[..., None]),
+                    0.0)
     ds = p * (dout @ v.transpose(-1, -2) - (dout * o).sum(-1, keepdim=True)) * derivative
     dq, dk, dv = scale * (ds @ k), scale * (ds.transpose(-1, -2) @ q), p.transpose(-1, -2) @ dout
     summed = [x.unflatten(1, (-1, group)).sum(2) for x in (dk, dv)]
@@ -122,14 +128,16 @@ def attention_backward(draw):
             assert np.abs(have - want.grad.numpy()).max() < 1e-13
         o, lse = rounded(o, dtype), rounded(lse, "f32")
         dq, dk, dv = attention_gradient(dout, q, k, v, o, lse, mask, scale, softcap)
-        yield case(name, words, {"dout": dout, "q": q, "k": k, "v": v, "o": o, "lse": lse, **packed}, {"dq": dq, "dk": dk, "dv": dv})
+        yield case(name, words, {"dout": dout, "q": q, "k": k, "v": v, "o": o, "lse": lse, **packed},
+                   {"dq": dq, "dk": dk, "dv": dv})
 
 
-# ------------------------------------------------------------------------------------------------------------------- rope
+# ----------------------------------------------------------------------------------------------------------------- rope
 
 
 def turned(x, cos, sin, interleaved):
-    """x [b] s h d by angles s c. Neighbours as complex numbers, Su et al. 2021, section 3.2.1; or halves by Hugging Face's rotate_half."""
+    """x [b] s h d by angles s c. Neighbours as complex numbers, Su et al. 2021, section 3.2.1; or halves by Hugging
+    Face's rotate_half."""
     c = cos.shape[-1]
     cos, sin, rest = cos[..., :, None, :], sin[..., :, None, :], x[..., 2 * c :]
     x = x[..., : 2 * c]
@@ -155,12 +163,13 @@ TURNS = (
 
 
 def turn_of(draw, dtype, table_type, b, s, h, d, p, c, positions, interleaved, free):
-    words = f"T={dtype} W={table_type} I={positions or 'i32'} b={b} s={s} h={h} d={d} p={p} c={c} interleaved={interleaved}"
+    words = f"T={dtype} W={table_type} I={positions or 'i32'} b={b} s={s} h={h} d={d} p={p} c={c} "
+    words += f"interleaved={interleaved}" + (" +positions" if positions else "")
     angles = np.arange(p)[:, None] * 10000.0 ** (-np.arange(c) / c)
     cos, sin = (draw.normal((p, c), table_type) if free else rounded(f(angles), table_type) for f in (np.cos, np.sin))
     rows = np.array([[31, 0, 7], [7, 39, 8]]) if positions else np.broadcast_to(np.arange(s), (b, s))
     ins = {"cos": cos, "sin": sin, **({"positions": rows} if positions else {})}
-    return words + (" +positions" if positions else ""), draw.normal((b, s, h, d), dtype), ins, tensor(cos[rows]), tensor(sin[rows])
+    return words, draw.normal((b, s, h, d), dtype), ins, tensor(cos[rows]), tensor(sin[rows])
 
 
 def rope(draw):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise ops: definitions in 50 digits by mpmath and derivatives by its differences, PyTorch beside them; types by ml_dtypes; Philox by randomgen."""
+"""Elementwise ops: definitions in 50 digits by mpmath and derivatives by its differences, PyTorch beside them; types by
+ml_dtypes; Philox by randomgen."""
 import mpmath
 import numpy as np
 import torch
@@ -16,18 +17,20 @@ def tensor(x, grad=False):
 
 def each(function, *arrays):
     """The function of mpmath numbers on each element."""
-    flat = [float(function(*(mpmath.mpf(float(v)) for v in values))) for values in zip(*(np.asarray(a).reshape(-1) for a in arrays))]
+    flat = [float(function(*(mpmath.mpf(float(v)) for v in values)))
+            for values in zip(*(np.asarray(a).reshape(-1) for a in arrays))]
     return np.array(flat).reshape(np.shape(arrays[0]))
 
 
 def close(mine, theirs):
-    """PyTorch has no digits left where 1 + erf or 1 + tanh cancel: there mpmath's are better, and the two agree to its absolute error."""
+    """PyTorch has no digits left where 1 + erf or 1 + tanh cancel: there mpmath's are better, and the two agree to its
+    absolute error."""
     theirs = theirs.detach().numpy()
     assert np.abs(mine - theirs).max() < 1e-13 * max(1, np.abs(theirs).max())
     return mine
 
 
-# ---------------------------------------------------------------------------------------------------------- swiglu, gelu
+# --------------------------------------------------------------------------------------------------------- swiglu, gelu
 
 
 def swiglu_of(gate, up):
@@ -67,14 +70,16 @@ TORCH = {"erf": "none", "tanh": "tanh"}
 
 
 def gelu(draw):
-    for form, dtype, r, n in (("tanh", "f32", 2, 37), ("erf", "f32", 2, 37), ("tanh", "bf16", 2, 40), ("erf", "bf16", 2, 40), ("erf", "f16", 2, 24)):
+    for form, dtype, r, n in (("tanh", "f32", 2, 37), ("erf", "f32", 2, 37), ("tanh", "bf16", 2, 40),
+                              ("erf", "bf16", 2, 40), ("erf", "f16", 2, 24)):
         x = wide(draw, (r, n), dtype)
         y = close(each(GELU[form], x), F.gelu(tensor(x), approximate=TORCH[form]))
         yield case(f"{form} {dtype}", f"T={dtype} r={r} n={n} form={form}", {"x": x}, {"y": y})
 
 
 def gelu_backward(draw):
-    for form, dtype, r, n in (("tanh", "f32", 2, 37), ("erf", "f32", 2, 37), ("tanh", "bf16", 2, 40), ("erf", "bf16", 2, 40), ("tanh", "f16", 2, 24)):
+    for form, dtype, r, n in (("tanh", "f32", 2, 37), ("erf", "f32", 2, 37), ("tanh", "bf16", 2, 40),
+                              ("erf", "bf16", 2, 40), ("tanh", "f16", 2, 24)):
         dy, x = draw.normal((r, n), dtype), wide(draw, (r, n), dtype)
         leaf = tensor(x, True)
         F.gelu(leaf, approximate=TORCH[form]).backward(tensor(dy))
@@ -82,7 +87,7 @@ def gelu_backward(draw):
         yield case(f"{form} {dtype}", f"T={dtype} r={r} n={n} form={form}", {"dy": dy, "x": x}, {"dx": dx})
 
 
-# ------------------------------------------------------------------------------------------------------- add, mul, scale
+# ------------------------------------------------------------------------------------------------------ add, mul, scale
 
 
 def add(draw):
@@ -119,7 +124,7 @@ def scale(draw):
         yield case(name, f"X={tx} T={ty} {words}", {"x": x}, {"y": np.broadcast_to(f32(alpha) * x + f32(shift), full)})
 
 
-# ---------------------------------------------------------------------------------------------------------- dropout, cast
+# -------------------------------------------------------------------------------------------------------- dropout, cast
 
 
 def dropout(draw):
@@ -140,17 +145,20 @@ def dropout(draw):
 
 
 def hard(draw, source, target):
-    """Values about each of some neighbours of the target type: both, the middle, and beside the middle as near as the source type has any."""
+    """Values about each of some neighbours of the target type: both, the middle, and beside the middle as near as the
+    source type has any."""
     if target in ("f32", "f64"):
         if source != "f64":
             return rounded(draw.normal(24, "f32", scale=4), source)
-        table = np.float32([1, 1 + 2**-23, 3, 2**-126, 2**-149, 2**-149 * 3, 3.4028235e38, 3.4028233e38]).astype(np.float64)
+        table = np.float32([1, 1 + 2**-23, 3, 2**-126, 2**-149, 2**-149 * 3, 3.4028235e38,
+                            3.4028233e38]).astype(np.float64)
         low, high = table, np.nextafter(np.float32(table), np.float32(0)).astype(np.float64)
     else:
         table = codes(target)[: len(codes(target)) // 2]
         table = table[np.isfinite(table)]
         count = len(table)
-        chosen = {0, 1, 2, 3, count - 3, count - 2} | set(draw.integers(9 if count > 200 else 14, 0, count - 1).astype(int))
+        chosen = {0, 1, 2, 3, count - 3,
+                  count - 2} | set(draw.integers(9 if count > 200 else 14, 0, count - 1).astype(int))
         low, high = table[sorted(chosen)], table[[k + 1 for k in sorted(chosen)]]
     middle = (low + high) / 2
     step = FLOATS[source]
@@ -165,16 +173,19 @@ def hard(draw, source, target):
 
 
 def edges(source, target):
-    """Zeros, the ends of the range of the target, half a step beyond, far beyond, Inf and NaN, as far as the source has them."""
+    """Zeros, the ends of the range of the target, half a step beyond, far beyond, Inf and NaN, as far as the source has
+    them."""
     if target == "f64":
         ends = []
     elif target == "f32":
-        ends = [3.4028234663852886e38, 3.4028235677973366e38, 3.402823567797337e38, 1e39, 7.006492321624085e-46, 7.1e-46, 1e-300]
+        ends = [3.4028234663852886e38, 3.4028235677973366e38, 3.402823567797337e38, 1e39, 7.006492321624085e-46,
+                7.1e-46, 1e-300]
     else:
         table = codes(target)[: len(codes(target)) // 2]
         table = table[np.isfinite(table)]
         largest, step = table[-1], table[-1] - table[-2]
-        ends = [largest, largest + step / 4, largest + step / 2, largest + 0.75 * step, largest + step, 2 * largest, 1e30, table[1] / 2, table[1] * 0.75, table[1] / 4]
+        ends = [largest, largest + step / 4, largest + step / 2, largest + 0.75 * step, largest + step, 2 * largest,
+                1e30, table[1] / 2, table[1] * 0.75, table[1] / 4]
     ends = np.array(ends)
     held = rounded(ends, source)
     ends = np.concatenate([ends[np.isclose(held, ends, rtol=1e-7, atol=0)], [0.0, 1.0]])
@@ -197,14 +208,17 @@ def saturated(x, y, target):
 
 def cast(draw):
     pairs = [(s, t) for s in ("f64", "f32") for t in ("f32", "f16", "bf16", "e4m3", "e4m3fnuz", "e5m2", "e5m2fnuz")]
-    pairs += [("f16", "e4m3"), ("f16", "e5m2"), ("f16", "bf16"), ("bf16", "f16"), ("bf16", "e4m3"), ("bf16", "e5m2fnuz")]
+    pairs += [("f16", "e4m3"), ("f16", "e5m2"), ("f16", "bf16"), ("bf16", "f16"), ("bf16", "e4m3"),
+              ("bf16", "e5m2fnuz")]
     pairs += [("e5m2", "e4m3"), ("e4m3fnuz", "e5m2"), ("e5m2", "e4m3fnuz")]
     # By way of f32 these would be a tie: f64 is rounded once.
-    twice = {"bf16": [1 + 2**-8 + 2**-40, 1 + 3 * 2**-8 - 2**-40], "f16": [1 + 2**-11 + 2**-40], "e4m3": [1 + 2**-4 + 2**-40, 1 + 3 * 2**-4 - 2**-40], "e5m2": [1 + 2**-3 + 2**-40]}
+    twice = {"bf16": [1 + 2**-8 + 2**-40, 1 + 3 * 2**-8 - 2**-40], "f16": [1 + 2**-11 + 2**-40],
+             "e4m3": [1 + 2**-4 + 2**-40, 1 + 3 * 2**-4 - 2**-40], "e5m2": [1 + 2**-3 + 2**-40]}
     for source, target in pairs:
         signs = draw.integers(400, 0, 2) * 2 - 1
         x = hard(draw, source, target)
-        x = np.concatenate([rounded(x * signs[: len(x)], source), edges(source, target), twice.get(target, []) if source == "f64" else []])
+        x = np.concatenate([rounded(x * signs[: len(x)], source), edges(source, target),
+                            twice.get(target, []) if source == "f64" else []])
         y = rounded(x, target)
         if source != "f64":
             with np.errstate(all="ignore"):
@@ -213,7 +227,8 @@ def cast(draw):
         yield case(f"{source} to {target}", f"X={source} T={target} n={len(x)}", {"x": x}, {"y": y})
         if target in ("f16", "e4m3", "e4m3fnuz", "e5m2", "e5m2fnuz") and source in ("f64", "f32", "bf16"):
             x = np.concatenate([edges(source, target), draw.normal(8, "bf16")])
-            yield case(f"{source} to {target}, saturating", f"X={source} T={target} n={len(x)} saturate=1", {"x": x}, {"y": saturated(x, rounded(x, target), target)})
+            yield case(f"{source} to {target}, saturating", f"X={source} T={target} n={len(x)} saturate=1", {"x": x},
+                       {"y": saturated(x, rounded(x, target), target)})
     # Each code of the small types, widened.
     for source in ("e4m3", "e4m3fnuz", "e5m2", "e5m2fnuz"):
         x = codes(source)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cross_entropy and its gradient: torch.nn.functional.cross_entropy in float64 and autograd; mpmath where large logits would cancel."""
+"""cross_entropy and its gradient: torch.nn.functional.cross_entropy in float64 and autograd; mpmath where large logits
+would cancel."""
 import mpmath
 import numpy as np
 import torch
@@ -17,7 +18,8 @@ def losses(logits, labels, smoothing, z_loss, scale, ignored, dloss):
     x = tensor(logits, True)
     z = f32(scale) * x
     lse = torch.logsumexp(z, -1)
-    loss = F.cross_entropy(z, torch.tensor(labels, dtype=torch.int64), reduction="none", label_smoothing=f32(smoothing), ignore_index=ignored)
+    loss = F.cross_entropy(z, torch.tensor(labels, dtype=torch.int64), reduction="none", label_smoothing=f32(smoothing),
+                           ignore_index=ignored)
     kept = torch.tensor(labels != ignored)
     loss = torch.where(kept, loss + (f32(z_loss) * lse**2 if z_loss else 0), 0.0)
     loss.backward(tensor(dloss).expand(loss.shape))
@@ -55,14 +57,17 @@ def cross_entropy(draw):
         dloss = draw.normal(1 if k % 2 else r)
         loss, lse, dlogits = losses(logits, labels, smoothing, z_loss, scale, ignored, dloss)
         words = words_of(dtype, label_type, r, v, smoothing, z_loss, scale, ignored) + " +lse +dloss +dlogits"
-        yield case(name, words, {"logits": logits, "labels": labels, "dloss": dloss}, {"loss": loss, "lse": lse, "dlogits": dlogits})
+        yield case(name, words, {"logits": logits, "labels": labels, "dloss": dloss},
+                   {"loss": loss, "lse": lse, "dlogits": dlogits})
     logits = draw.normal((3, 12))
     logits[0, 4] = logits[1, 5] = -np.inf
     labels = np.array([4, 6, 7])
     loss, lse, dlogits = losses(logits, labels, 0, 0, 1, -100, np.ones(1))
-    yield case("a class of probability 0", words_of("f32", "i64", 3, 12, 0, 0, 1, -100) + " +lse", {"logits": logits, "labels": labels}, {"loss": loss, "lse": lse})
+    yield case("a class of probability 0", words_of("f32", "i64", 3, 12, 0, 0, 1, -100) + " +lse",
+               {"logits": logits, "labels": labels}, {"loss": loss, "lse": lse})
     logits, labels, loss, lse, dlogits = large_logits(draw)
-    yield case("large logits", "T=f32 L=i32 r=6 v=6 +lse +dlogits", {"logits": logits, "labels": labels}, {"loss": loss, "lse": lse, "dlogits": dlogits})
+    yield case("large logits", "T=f32 L=i32 r=6 v=6 +lse +dlogits", {"logits": logits, "labels": labels},
+               {"loss": loss, "lse": lse, "dlogits": dlogits})
 
 
 def large_logits(draw):
@@ -85,7 +90,8 @@ def large_logits(draw):
 
 
 def gradient(logits, labels, lse, smoothing, z_loss, scale, ignored, dloss):
-    """The derivative from a given lse: Szegedy et al. 2016, section 7, and that of z_loss lse^2, Chowdhery et al. 2022."""
+    """The derivative from a given lse: Szegedy et al. 2016, section 7, and that of z_loss lse^2, Chowdhery et al.
+    2022."""
     v = logits.shape[1]
     target = np.full(logits.shape, f32(smoothing) / v)
     kept = labels != ignored

@@ -23,9 +23,12 @@ def fractions(x):
 
 
 def product(a, b, shape, alpha=1, a_scale=1, b_scale=1, beta=1, c=0, bias=0, activation="none"):
-    """act(alpha a_scale b_scale a b + beta c + bias), exact up to the activation. Scales are of rows of a and of columns of b."""
-    scales = fractions(a_scale)[..., None] * fractions(b_scale)[..., None, :] if np.ndim(b_scale) else fractions(a_scale)[..., None] * Fraction(float(b_scale))
-    t = Fraction(f32(alpha)) * scales * np.matmul(fractions(a), fractions(b)) + Fraction(f32(beta)) * fractions(c) + fractions(bias)
+    """act(alpha a_scale b_scale a b + beta c + bias), exact up to the activation. Scales are of rows of a and of
+    columns of b."""
+    columns = fractions(b_scale)[..., None, :] if np.ndim(b_scale) else Fraction(float(b_scale))
+    scales = fractions(a_scale)[..., None] * columns
+    t = Fraction(f32(alpha)) * scales * np.matmul(fractions(a), fractions(b))
+    t = t + Fraction(f32(beta)) * fractions(c) + fractions(bias)
     t = np.broadcast_to(t, shape)
     flat = [float(ACTIVATIONS[activation](mpmath.mpf(v.numerator) / v.denominator)) for v in t.reshape(-1)]
     return np.array(flat).reshape(shape)
@@ -40,35 +43,43 @@ def matmul(draw):
     a, b = draw.normal((5, 11)), draw.normal((11, 17))
     yield case("plain", "T=f32 m=5 n=17 k=11", {"a": a, "b": b}, {"d": product(a, b, (5, 17))})
     for which in ("a", "b"):
-        yield case(f"{which} transposed", f"T=f32 m=5 n=17 k=11 {which}=transposed", {"a": a, "b": b}, {"d": product(a, b, (5, 17))})
-    a, b, c, bias = draw.normal((2, 3, 8), "bf16"), draw.normal((2, 8, 10), "bf16"), draw.normal((2, 3, 10), "bf16"), draw.normal(10)
+        yield case(f"{which} transposed", f"T=f32 m=5 n=17 k=11 {which}=transposed", {"a": a, "b": b},
+                   {"d": product(a, b, (5, 17))})
+    a, b = draw.normal((2, 3, 8), "bf16"), draw.normal((2, 8, 10), "bf16")
+    c, bias = draw.normal((2, 3, 10), "bf16"), draw.normal(10)
     d = product(a, b, (2, 3, 10), alpha=-2, beta=3, c=c, bias=bias, activation="gelu_tanh")
-    words = "T=bf16 O=bf16 B=f32 g=2 ga=2 gb=2 m=3 n=10 k=8 alpha=-2 beta=3 activation=gelu_tanh a=transposed b=transposed +c +bias"
+    words = "T=bf16 O=bf16 B=f32 g=2 ga=2 gb=2 m=3 n=10 k=8 alpha=-2 beta=3 activation=gelu_tanh "
+    words += "a=transposed b=transposed +c +bias"
     yield case("batch, transposed, all of the epilogue", words, {"a": a, "b": b, "c": c, "bias": bias}, {"d": d})
     a, b, c = draw.normal((4, 9), "f16"), draw.normal((3, 9, 6), "f16"), draw.normal((1, 6))
     words = "T=f16 O=f32 B=f32 g=3 ga=1 gb=3 m=4 n=6 k=9 beta=-0.5 activation=silu +c"
-    yield case("one a for the batch, c a row", words, {"a": a, "b": b, "c": c}, {"d": product(a, b, (3, 4, 6), beta=-0.5, c=c, activation="silu")})
+    yield case("one a for the batch, c a row", words, {"a": a, "b": b, "c": c},
+               {"d": product(a, b, (3, 4, 6), beta=-0.5, c=c, activation="silu")})
     for activation in ("relu", "gelu_erf"):
         a, b, bias = draw.normal((3, 7)), draw.normal((7, 12)), draw.normal(12)
         words = f"T=f32 m=3 n=12 k=7 activation={activation} alpha=0.5 +bias"
-        yield case(activation, words, {"a": a, "b": b, "bias": bias}, {"d": product(a, b, (3, 12), alpha=0.5, bias=bias, activation=activation)})
+        yield case(activation, words, {"a": a, "b": b, "bias": bias},
+                   {"d": product(a, b, (3, 12), alpha=0.5, bias=bias, activation=activation)})
     a, b, c = draw.normal((3, 0)), draw.normal((0, 5)), draw.normal((3, 5))
     yield case("k = 0", "T=f32 m=3 n=5 k=0 beta=3 +c", {"a": a, "b": b, "c": c}, {"d": 3 * c})
     a, b, c = draw.normal((3, 13), "f64"), draw.normal((13, 5), "f64"), draw.normal((3, 5), "f64")
-    yield case("f64", "T=f64 m=3 n=5 k=13 alpha=0.1 beta=1 +c", {"a": a, "b": b, "c": c}, {"d": product(a, b, (3, 5), alpha=0.1, c=c)})
+    yield case("f64", "T=f64 m=3 n=5 k=13 alpha=0.1 beta=1 +c", {"a": a, "b": b, "c": c},
+               {"d": product(a, b, (3, 5), alpha=0.1, c=c)})
     yield from scaled(draw)
     yield from integers(draw)
 
 
 def scaled(draw):
     for name, left, right, out, a_scale, b_scale in (
-        ("e4m3, a scale for each row and column", "e4m3", "e4m3", "bf16", draw.uniform(4, 0.1, 2), draw.uniform(6, 0.1, 2)),
+        ("e4m3, a scale for each row and column", "e4m3", "e4m3", "bf16", draw.uniform(4, 0.1, 2),
+         draw.uniform(6, 0.1, 2)),
         ("e4m3 by e5m2, one scale each", "e4m3", "e5m2", "f32", draw.uniform(1, 0.1, 2), draw.uniform(1, 0.1, 2)),
         ("e5m2 by e4m3, a scale for each row", "e5m2", "e4m3", "f16", draw.uniform(4, 0.1, 2), None),
         ("bf16, a scale for each column", "bf16", "bf16", "f32", None, draw.uniform(6, 0.1, 2)),
     ):
         a, b, bias = draw.normal((4, 16), left, scale=2), draw.normal((16, 6), right, scale=2), draw.normal(6)
-        words, ins = f"T={left} U={right} O={out} B=f32 m=4 n=6 k=16 alpha=0.5 activation=relu +bias", {"a": a, "b": b, "bias": bias}
+        words = f"T={left} U={right} O={out} B=f32 m=4 n=6 k=16 alpha=0.5 activation=relu +bias"
+        ins = {"a": a, "b": b, "bias": bias}
         if a_scale is not None:
             ins["a_scale"], words = a_scale, words + " +a_scale"
         if b_scale is not None:
@@ -80,7 +91,8 @@ def scaled(draw):
 
 
 def integers(draw):
-    a, b, c, bias = draw.integers((3, 21), -128, 128), draw.integers((21, 9), -128, 128), draw.integers((3, 9), -(2**31), 2**31), draw.integers(9, -1000, 1000)
+    a, b = draw.integers((3, 21), -128, 128), draw.integers((21, 9), -128, 128)
+    c, bias = draw.integers((3, 9), -(2**31), 2**31), draw.integers(9, -1000, 1000)
     words = "T=i8 m=3 n=9 k=21 alpha=3 beta=-2 activation=relu +c +bias"
     d = np.maximum(wrapped(3 * (a @ b) - 2 * c + bias), 0)
     yield case("i8 modulo 2^32", words, {"a": a, "b": b, "c": c, "bias": bias}, {"d": d})

@@ -14,7 +14,7 @@ def tensor(x, grad=False):
     return torch.tensor(np.asarray(x), dtype=torch.float64, requires_grad=grad)
 
 
-# ---------------------------------------------------------------------------------------------------------------- softmax
+# -------------------------------------------------------------------------------------------------------------- softmax
 
 
 def visible(s, n, causal):
@@ -60,14 +60,16 @@ def softmax_backward(draw):
         x, dy = draw.normal((g, s, n), scale=2), draw.normal((g, s, n), dtype)
         y = rounded(softmax_of(x, scale, causal), dtype)
         mask = visible(s, n, causal)
-        gradient = torch.ops.aten._softmax_backward_data(tensor(dy).masked_fill(~mask, 0.0), tensor(y), -1, torch.float64)
+        gradient = torch.ops.aten._softmax_backward_data(tensor(dy).masked_fill(~mask, 0.0), tensor(y), -1,
+                                                         torch.float64)
         dx = (f32(scale) * gradient).masked_fill(~mask, 0.0).numpy()
         if causal:
             y[:, 0, n - 1], dy[:, 0, n - 1] = np.nan, np.inf  # hidden
-        yield case(name, f"T={dtype} g={g} s={s} n={n} scale={scale} causal={int(causal)}", {"y": y, "dy": dy}, {"dx": dx})
+        yield case(name, f"T={dtype} g={g} s={s} n={n} scale={scale} causal={int(causal)}", {"y": y, "dy": dy},
+                   {"dx": dx})
 
 
-# ----------------------------------------------------------------------------------------------------------------- forward
+# -------------------------------------------------------------------------------------------------------------- forward
 
 
 def hidden(x, residual, dropped):
@@ -78,8 +80,8 @@ def hidden(x, residual, dropped):
 
 
 def norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra):
-    words = f"T={dtype} R={residual_type or dtype} W={weight_type or dtype} r={r} n={n} eps={eps} weight_offset={offset}"
-    words += " rounding=before_weight" if before_weight else ""
+    words = f"T={dtype} R={residual_type or dtype} W={weight_type or dtype} r={r} n={n} eps={eps} "
+    words += f"weight_offset={offset}{' rounding=before_weight' if before_weight else ''}"
     return f"{words} {DROPOUT_WORDS}{extra}" if dropped else words + extra
 
 
@@ -113,7 +115,9 @@ def rms_norm(draw):
         if weight is not None:
             ins["weight"], extra = weight, extra + " +weight"
         outs["rstd"] = rstd
-        yield case(name, norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra), ins, outs)
+        yield case(name,
+                   norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra), ins,
+                   outs)
 
 
 def layer_norm(draw):
@@ -148,10 +152,12 @@ def layer_norm(draw):
         if shift is not None:
             ins["bias"], extra = shift, extra + " +bias"
         outs["mean"], outs["rstd"] = mean_of.reshape(r).numpy(), rstd.reshape(r).numpy()
-        yield case(name, norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra), ins, outs)
+        yield case(name,
+                   norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra), ins,
+                   outs)
 
 
-# --------------------------------------------------------------------------------------------------------------- gradients
+# ------------------------------------------------------------------------------------------------------------ gradients
 
 
 def backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra):
@@ -193,7 +199,8 @@ def rms_norm_backward(draw):
         ins["rstd"] = rstd
         if more is not None:
             ins["dresidual"], extra = more, extra + " +dresidual"
-        yield case(name, backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra), ins, {"dx": dx, "dh": dh, "dweight": dweight})
+        yield case(name, backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra), ins,
+                   {"dx": dx, "dh": dh, "dweight": dweight})
 
 
 def layer_norm_backward(draw):
@@ -213,7 +220,8 @@ def layer_norm_backward(draw):
         # PyTorch's gradient takes mean and rstd as saved; weight and bias of ones and zeros stand for absent ones.
         factor = torch.ones(n, dtype=torch.float64) if weight is None else tensor(weight + f32(offset))
         backward = torch.ops.aten.native_layer_norm_backward
-        dh, dweight, dbias = backward(tensor(dy), tensor(h), (n,), tensor(mean)[:, None], tensor(rstd)[:, None], factor, torch.zeros(n, dtype=torch.float64), [True] * 3)
+        dh, dweight, dbias = backward(tensor(dy), tensor(h), (n,), tensor(mean)[:, None], tensor(rstd)[:, None], factor,
+                                      torch.zeros(n, dtype=torch.float64), [True] * 3)
         dh = dh.numpy() if more is None else dh.numpy() + more
         dx = dh * dropout_factors((r, n), **DROPOUT) if dropped else dh
         ins, extra = {"dy": dy, "h": h}, " +dh +dweight +dbias"

@@ -13,8 +13,10 @@ from vectors import case, f32, rounded
 def stepped(param, grad, m, v, step, lr, beta1, beta2, eps, weight_decay):
     """One step of an optimizer that has made step - 1, with its moments as given."""
     p = torch.tensor(param, requires_grad=True)
-    optimizer = torch.optim.AdamW([p], lr=f32(lr), betas=(f32(beta1), f32(beta2)), eps=f32(eps), weight_decay=f32(weight_decay), foreach=False)
-    state = {"step": torch.tensor(float(step - 1), dtype=torch.float64), "exp_avg": torch.tensor(m), "exp_avg_sq": torch.tensor(v)}
+    optimizer = torch.optim.AdamW([p], lr=f32(lr), betas=(f32(beta1), f32(beta2)), eps=f32(eps),
+                                  weight_decay=f32(weight_decay), foreach=False)
+    state = {"step": torch.tensor(float(step - 1), dtype=torch.float64), "exp_avg": torch.tensor(m),
+             "exp_avg_sq": torch.tensor(v)}
     optimizer.state[p] = state
     p.grad = torch.tensor(grad)
     optimizer.step()
@@ -37,7 +39,8 @@ def adamw(draw):
             m, v = np.zeros(n), np.zeros(n)
         scaled = grad * (1 if scale is None else f32(scale))
         after = stepped(param, scaled, m.copy(), v.copy(), step, lr, beta1, beta2, eps, weight_decay)
-        words = f"T={dtype} G={grads} S={moments} C={copy or 'bf16'} n={n} lr={lr} beta1={beta1} beta2={beta2} eps={eps} weight_decay={weight_decay} step={step}"
+        words = f"T={dtype} G={grads} S={moments} C={copy or 'bf16'} n={n} lr={lr} beta1={beta1} beta2={beta2} "
+        words += f"eps={eps} weight_decay={weight_decay} step={step}"
         ins, outs = {"param": param, "grad": grad, "m": m, "v": v}, dict(zip(("param", "m", "v"), after))
         if copy:
             outs["copy"], words = after[0], words + " +copy"
@@ -59,7 +62,8 @@ def global_norm_clip(draw):
         total = math.fsum(v * v for v in x)
         norm = math.sqrt(math.fsum([v * v for v in x] + [float(v) for v in rounded(others or [], squares)]))
         coefficient = min(1.0, f32(max_norm) / norm) if max_norm and norm else 1.0
-        ins, words = {"x": x}, f"T={dtype} Q={squares} n={n}{f' max_norm={max_norm}' if max_norm else ''} +y +sum_squares +norm +coefficient"
+        ins, limit = {"x": x}, f" max_norm={max_norm}" if max_norm else ""
+        words = f"T={dtype} Q={squares} n={n}{limit} +y +sum_squares +norm +coefficient"
         if others:
             ins["other_squares"], words = rounded(others, squares), words + f" g={len(others)} +other_squares"
         outs = {"y": coefficient * x, "sum_squares": [total], "norm": [norm], "coefficient": [coefficient]}
