@@ -12,8 +12,7 @@ typedef struct trine_backend trine_backend;
 
 /* A call whose arguments have been checked against the specification. `args` is a copy of the caller's, of the size
  * this library knows: its tensors have full rank, their shapes agree, a broadcast dimension has stride 0, a dimension
- * of length 1 has the stride a contiguous one would have,
- * and parameters left zero hold their fallbacks. */
+ * of length 1 has the stride a contiguous one would have, and parameters left zero hold their fallbacks. */
 typedef struct trine_call {
     const trine_plan *plan;
     const trine_host *host;
@@ -34,9 +33,8 @@ typedef struct trine_call {
 } trine_call;
 
 /* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse, and whose
- * workspace
- * the device has memory for, is taken. Kernels that differ in a number share their functions,
- * which find it in call->self. */
+ * workspace the device has memory for, is taken. Kernels that differ in a number share their functions, which find it
+ * in call->self. */
 typedef struct trine_kernel {
     const char *name;
     /* NULL, or why it cannot run this call; may be NULL: it always can */
@@ -56,8 +54,8 @@ typedef struct trine_device {
     const char *driver;      /* version of the driver, for the tuning cache's key; "" if there is none */
 } trine_device;
 
-/* A loop of nothing but multiply-adds, which finds what a device can do at best: of a type as it is,
- * and of f32 that may be cut to tf32. */
+/* A loop of nothing but multiply-adds, which finds what a device can do at best: of a type as it is, and of f32 that
+ * may be cut to tf32. */
 typedef struct trine_peak {
     trine_dtype dtype;
     bool cut;

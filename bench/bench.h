@@ -40,8 +40,8 @@ bool bench_roofs_measure(bench_roofs *roofs, int threads, int64_t last_level, in
 /* The same for the peaks alone. */
 void bench_peaks_measure(bench_roofs *roofs, int threads);
 
-/* Those of a device that work is sent to: copying within its memory, and multiply-adds,
- * if its backend has loops of them. */
+/* Those of a device that work is sent to: copying within its memory, and multiply-adds, if its backend has loops of
+ * them. */
 bool bench_device_roofs_measure(bench_roofs *roofs, trine_queue *queue, int64_t last_level, int64_t memory);
 
 double bench_memory_roof(const bench_roofs *roofs);
@@ -53,8 +53,7 @@ extern const char *const bench_peak_name[PEAKS];
 
 double bench_quantile(const double *values, int count, double q);
 /* The two-sided p-value of the Mann-Whitney test that two samples come from one distribution: exact without ties and
- * for up to 40 values in all,
- * else by the normal approximation with the correction for ties. */
+ * for up to 40 values in all, else by the normal approximation with the correction for ties. */
 double bench_mann_whitney(const double *a, int na, const double *b, int nb);
 
 /* -------------------------------------------------------------------------------------------------------- measuring */
@@ -83,8 +82,8 @@ typedef struct bench_result {
 bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *context), void *context,
                 const bench_plan *plan, bench_result *result);
 
-/* Sets of tensors of a finished case, filled as the specification says, enough of them that a
- * rotation passes the last level of cache. */
+/* Sets of tensors of a finished case, filled as the specification says, enough of them that a rotation passes the last
+ * level of cache. */
 typedef struct bench_sets {
     const trine_case *c;
     trine_queue *queue;
@@ -114,8 +113,8 @@ void bench_hold(bench_result *result, const bench_roofs *roofs);
 bool bench_read_cases(const char *path, void (*each)(void *context, trine_op op, const char *text), void *context,
                       char *error, size_t error_size);
 
-/* What a call costs the host, in nanoseconds, its work on a device not included: the median over
- * short rounds of calls; negative if one fails. */
+/* What a call costs the host, in nanoseconds, its work on a device not included: the median over short rounds of calls;
+ * negative if one fails. */
 double bench_nanoseconds(bool (*call)(void *context), bool (*finish)(void *context), void *context);
 double bench_call_cost(trine_queue *queue, trine_op op, const void *args);
 
@@ -150,8 +149,8 @@ bool bench_write_json(FILE *file, const bench_report *report);
 bool bench_write_html(FILE *file, const bench_report *report);
 
 /* Compares two JSON reports case by case and prints a table. Returns the number of cases that are slower by more than
- * `threshold` (0.05: 5 %) with p below `alpha`; -1 with the reason in `error` if a file cannot be read or
- * no case is in both. */
+ * `threshold` (0.05: 5 %) with p below `alpha`; -1 with the reason in `error` if a file cannot be read or no case is in
+ * both. */
 int bench_compare(const char *old_path, const char *new_path, double alpha, double threshold, char *error,
                   size_t error_size);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The roofs of a device that the program only sends work to: copying within its memory,
- * and the loops of multiply-adds of its backend. */
+/* The roofs of a device that the program only sends work to: copying within its memory, and the loops of multiply-adds
+ * of its backend. */
 #include "bench.h"
 #include "dispatch/dispatch.h"
 

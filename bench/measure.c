@@ -37,8 +37,8 @@ static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_
     return 2 * unit - 1;
 }
 
-/* Writes a tensor's data: values in order for indices and offsets, else one block of random values
- * over and over, each time begun elsewhere. */
+/* Writes a tensor's data: values in order for indices and offsets, else one block of random values over and over, each
+ * time begun elsewhere. */
 static bool fill_tensor(const trine_case *c, int index, trine_queue *queue, char *memory, size_t bytes,
                         uint64_t *state) {
     const trine_spec_tensor *t = c->plan->tensor[index].spec;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The peak loops. Accumulators are enough to cover latency times throughput of any core (Zen 4: 4
- * cycles x 2 pipes, Golden Cove: 4 x 2). */
+/* The peak loops. Accumulators are enough to cover latency times throughput of any core (Zen 4: 4 cycles x 2 pipes,
+ * Golden Cove: 4 x 2). */
 #include "peak.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Measures the roofs of this machine's cores: memory, and multiply-adds by the best instruction there is.
  *
- * Every loop carries its result from one round to the next and ends in a volatile store,
- * so that no compiler can leave it out. */
+ * Every loop carries its result from one round to the next and ends in a volatile store, so that no compiler can leave
+ * it out. */
 #include <omp.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ static void run_pass(pass what, char *to, char *from, size_t bytes) {
     }
 }
 
-/* Seconds that this thread has run. The roofs are made of these: a thread that waits for a core
- * that others use says nothing about the core. */
+/* Seconds that this thread has run. The roofs are made of these: a thread that waits for a core that others use says
+ * nothing about the core. */
 static double thread_seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);

@@ -22,8 +22,8 @@ double bench_quantile(const double *values, int count, double q) {
     return below + 1 < count ? sorted[below] + (place - below) * (sorted[below + 1] - sorted[below]) : sorted[below];
 }
 
-/* The share of the orders of na + nb values in which U is at most u,
- * by the recurrence on which sample the largest value belongs to. */
+/* The share of the orders of na + nb values in which U is at most u, by the recurrence on which sample the largest
+ * value belongs to. */
 static double exact_tail(int na, int nb, int u) {
     enum { MOST = 40 };
     /* [j][v]: orders of i values of a and j of b with U = v, for the present i */

@@ -20,8 +20,8 @@ static double unnamed_share(const trine_case *c, int index) {
     return 0;
 }
 
-/* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right,
- * and a window leave visible. */
+/* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right, and a window
+ * leave visible. */
 static double visible(int64_t rows, int64_t columns, bool causal, int64_t window) {
     double seen = 0;
     for (int64_t i = 0; i < rows; i++) {
@@ -40,8 +40,8 @@ static int64_t param_value(const trine_case *c, const char *name) {
     return param < 0 ? 0 : (int64_t)trine_param_get(c->plan, param, c->args);
 }
 
-/* The share of all pairs, which flops count, that masks and the packing of sequences leave: the
- * design's masks mean the same in all ops. */
+/* The share of all pairs, which flops count, that masks and the packing of sequences leave: the design's masks mean the
+ * same in all ops. */
 static double visible_share(const trine_case *c) {
     const int rows = c->plan->masked[0], columns = c->plan->masked[1],
               sequences = trine_plan_find_symbol(c->plan, "nseq");

@@ -180,8 +180,8 @@ static int run_context(runner *r, const context *c, problem *p, result *results,
     return count;
 }
 
-/* Holds the reference of a golden case against the oracle, whose values then take the place of
- * its own: kernels are held against these. */
+/* Holds the reference of a golden case against the oracle, whose values then take the place of its own: kernels are
+ * held against these. */
 static void adopt_golden(runner *r, problem *p) {
     char text[1024];
     if (compare_golden(p, text, sizeof text))

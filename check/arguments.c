@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Argument checks: a valid call spoiled in one way, made from the table, must be refused with a message that names the
- * op and the argument, and
- * with nothing touched. */
+ * op and the argument, and with nothing touched. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -310,8 +309,8 @@ static bool refused(const context *c, bad *b, trine_queue *queue, char *text, si
     return false;
 }
 
-/* A device without a kernel for the plain call, or on which faults in the data cannot be seen,
- * has nothing to refuse it with. */
+/* A device without a kernel for the plain call, or on which faults in the data cannot be seen, has nothing to refuse it
+ * with. */
 static bool applies(const runner *r, const context *c, const problem *p, bool data) {
     trine_explanation why;
     const bool reports = c->memory->host && !(r->options->asynchronous && c->device > 0);

@@ -3,11 +3,10 @@
  * element.
  *
  * The cases run in a forked process, so that a kernel that reads into a guard page, or hangs, is one failure with its
- * replay line and
- * not the end of the run: the parent notes it and starts another process at the next kernel. The parent never opens the
- * library: a child of
- * a process that has used OpenMP or a GPU could use neither. With `exact` there is no fork,
- * and such a kernel ends the program. */
+ * replay line and not the end of the run: the parent notes it and starts another process at the next kernel. The parent
+ * never opens the
+ * library: a child of a process that has used OpenMP or a GPU could use neither. With `exact` there is no fork, and
+ * such a kernel ends the program. */
 #ifndef TRINE_CHECK_H
 #define TRINE_CHECK_H
 

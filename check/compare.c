@@ -25,8 +25,8 @@ static void element_name(const problem *p, int tensor, int64_t k, char *text, si
 
 /* A kernel's error e before the output is rounded: |e| <= coefficient magnitude + slack. The reference is itself
  * computed with roundoff 2^-53: what the same formula gives for it is added, which matters for f64 outputs only. A
- * magnitude is the size of all that rounds: if the accumulator's type does not reach so far,
- * something may have overflowed on the way. */
+ * magnitude is the size of all that rounds: if the accumulator's type does not reach so far, something may have
+ * overflowed on the way. */
 double compare_allowed(const problem *p, int tensor, double coefficient, int64_t k) {
     const operand *o = &p->operand[tensor];
     const double terms = trine_expr_eval(&p->plan->tensor[tensor].terms, p->call.dim);
@@ -65,8 +65,8 @@ static bool acceptable(double y, double y64, double error, trine_dtype dtype) {
     return (y > 0 && high >= largest && y >= largest) || (y < 0 && low <= -largest && y <= -largest);
 }
 
-/* Is the table's promise of exact integers in force for this element? A magnitude is the sum of
- * all the terms' absolute values. */
+/* Is the table's promise of exact integers in force for this element? A magnitude is the sum of all the terms' absolute
+ * values. */
 static bool exact_here(const problem *p, int tensor, int64_t k) {
     const operand *o = &p->operand[tensor];
     return p->exact && isfinite(o->value[k]) && o->magnitude[k] < 0x1p24 && o->value[k] == rint(o->value[k]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judgement: results against the float64 reference under the specification's bound, against each other,
- * and by invariants. */
+/* The judgement: results against the float64 reference under the specification's bound, against each other, and by
+ * invariants. */
 #ifndef TRINE_CHECK_COMPARE_H
 #define TRINE_CHECK_COMPARE_H
 

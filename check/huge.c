@@ -138,8 +138,8 @@ static unsigned char *take_output(const whole *w, int tensor, int64_t first) {
     return output;
 }
 
-/* The reference's results for the slice that starts at `first`. Backwards, so that the place that
- * stays is the first output's. */
+/* The reference's results for the slice that starts at `first`. Backwards, so that the place that stays is the first
+ * output's. */
 static void refer(const whole *w, int64_t first) {
     problem *p = w->slice;
     for (int i = p->plan->tensors - 1; i >= 0; i--) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the operands of a case lie in memory: padded, permuted, transposed, broadcast, reversed, of lower rank,
- * one upon another. */
+/* How the operands of a case lie in memory: padded, permuted, transposed, broadcast, reversed, of lower rank, one upon
+ * another. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,8 +67,8 @@ static void choose_strides(problem *p, int tensor, trine_tensor *t) {
     }
 }
 
-/* The tensor as passed: dimensions of a broadcast one shortened to 1, missing ones left out,
- * strides of length 1 anything. */
+/* The tensor as passed: dimensions of a broadcast one shortened to 1, missing ones left out, strides of length 1
+ * anything. */
 static void make_view(problem *p, int tensor) {
     const trine_plan_tensor *want = &p->plan->tensor[tensor];
     const trine_tensor *full = &p->operand[tensor].full;
@@ -141,8 +141,8 @@ static bool alike(const problem *p, int a, int b) {
            memcmp(x->shape, y->shape, sizeof x->shape[0] * (size_t)x->rank) == 0;
 }
 
-/* Lets outputs be inputs, where the table allows it; and now and then an input another input,
- * which is always allowed. */
+/* Lets outputs be inputs, where the table allows it; and now and then an input another input, which is always
+ * allowed. */
 static void choose_aliases(problem *p) {
     uint32_t taken = 0;
     for (int o = 0; o < p->plan->tensors; o++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guarded memory for operands: on the host pages that fault next to the first or the last byte,
- * on devices bands that must stay as they were. */
+/* Guarded memory for operands: on the host pages that fault next to the first or the last byte, on devices bands that
+ * must stay as they were. */
 #ifndef TRINE_CHECK_MEMORY_H
 #define TRINE_CHECK_MEMORY_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands in guarded memory: poison round them and in the gaps between their rows,
- * and nothing else changed afterwards. */
+/* Operands in guarded memory: poison round them and in the gaps between their rows, and nothing else changed
+ * afterwards. */
 #include <stdio.h>
 #include <string.h>
 

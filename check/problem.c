@@ -255,8 +255,8 @@ static void set_required(problem *p) {
     }
 }
 
-/* The reference's copy of the arguments: fallbacks in the place of zeros, zeros for -0.0 where it
- * stands for one, and the full tensors. */
+/* The reference's copy of the arguments: fallbacks in the place of zeros, zeros for -0.0 where it stands for one, and
+ * the full tensors. */
 static void resolve(problem *p) {
     const trine_plan *plan = p->plan;
     memcpy(p->resolved, p->call.args, sizeof p->resolved);

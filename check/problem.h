@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One case of the agreement suite: types, sizes, parameters, layouts and values, all made from the
- * seed and the case's number. */
+/* One case of the agreement suite: types, sizes, parameters, layouts and values, all made from the seed and the case's
+ * number. */
 #ifndef TRINE_CHECK_PROBLEM_H
 #define TRINE_CHECK_PROBLEM_H
 
@@ -27,8 +27,8 @@ typedef enum fill {
 
 typedef enum problem_kind {
     PROBLEM_DRAWN, /* anything that the table admits */
-    /* the valid call that argument checks spoil: contiguous tensors, no zero sizes, random values,
-     * all optional tensors where they may be */
+    /* the valid call that argument checks spoil: contiguous tensors, no zero sizes, random values, all optional tensors
+     * where they may be */
     PROBLEM_PLAIN,
     PROBLEM_GOLDEN, /* read from a file of golden vectors, with what must come out */
     /* what a huge case is made of: the same with any parameters, by chance fewer optional tensors, and none of where

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent and its worker: the worker runs case after case, the parent watches,
- * and starts another one where it died. */
+/* The parent and its worker: the worker runs case after case, the parent watches, and starts another one where it
+ * died. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

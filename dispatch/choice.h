@@ -21,8 +21,8 @@ void trine_choice_of(const trine_queue *queue, const trine_call *call, trine_cho
 /* `owner`: a hash of whose choice it is. Never 0. */
 uint64_t trine_choice_key(uint64_t owner, const trine_plan *plan, const trine_choice *choice);
 
-/* "T=bf16 m=4096 n=4096 b=transposed": sizes are the least of their buckets, of which there are four
- * from each power of two to the next. */
+/* "T=bf16 m=4096 n=4096 b=transposed": sizes are the least of their buckets, of which there are four from each power of
+ * two to the next. */
 void trine_choice_text(const trine_plan *plan, const trine_choice *choice, char *text_out, size_t size);
 /* Applies a word of such a text, which it cuts; false if it is none. */
 bool trine_choice_parse(const trine_plan *plan, char *word, trine_choice *choice);

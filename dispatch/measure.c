@@ -28,8 +28,8 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The median of several runs of the forced kernel; the first, which may reserve workspace and load code,
- * is not counted. */
+/* The median of several runs of the forced kernel; the first, which may reserve workspace and load code, is not
+ * counted. */
 static trine_status time_kernel(trine_queue *queue, trine_op op, const void *args, double *seconds_out) {
     double seconds[MOST_RUNS], total = 0;
     int runs = 0;

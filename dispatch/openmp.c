@@ -15,8 +15,8 @@ typedef struct runtime {
 
 static runtime found;
 
-/* In the program's own scope, or among what it loaded for a plugin; the handle of such a runtime stays open,
- * so that it stays loaded. */
+/* In the program's own scope, or among what it loaded for a plugin; the handle of such a runtime stays open, so that it
+ * stays loaded. */
 static bool find_handle(void **handle_out) {
     static const char *const names[] = { "libgomp.so.1", "libomp.so.5", "libomp.so", "libiomp5.so" };
     *handle_out = RTLD_DEFAULT;

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 
 /* A view as bytes: `run` contiguous ones, repeated along outer dimensions of positive stride. Neighbouring dimensions
- * that
- * continue each other are one. */
+ * that continue each other are one. */
 typedef struct view {
     int64_t low, high; /* first byte, and one behind the last */
     int64_t run;

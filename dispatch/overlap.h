@@ -5,8 +5,8 @@
 
 #include "spec/spec.h"
 
-/* True if the views may share a byte. Exact for views of one element run per period,
- * such as slices of a common row; conservative otherwise. */
+/* True if the views may share a byte. Exact for views of one element run per period, such as slices of a common row;
+ * conservative otherwise. */
 bool trine_views_overlap(const trine_tensor *a, const trine_tensor *b);
 
 /* True if two index tuples of the view may name one element. */

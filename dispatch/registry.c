@@ -285,8 +285,8 @@ static void try_directory(trine *lib, visited *seen, const char *directory) {
     if (count >= 0) free(files);
 }
 
-/* The directories of TRINE_PATH or the option; one that is not absolute depends on the current directory,
- * and is entered as refused. */
+/* The directories of TRINE_PATH or the option; one that is not absolute depends on the current directory, and is
+ * entered as refused. */
 static void try_path(trine *lib, visited *seen, const char *path) {
     char directory[PATH_MAX];
     for (const char *at = path; *at; at += *at == ':') {
@@ -306,8 +306,8 @@ static void try_path(trine *lib, visited *seen, const char *path) {
     }
 }
 
-/* Beside libtrine: <its directory>/trine-<abi>. In a build tree libtrine is in dispatch/
- * and each module in backends/<name>/. */
+/* Beside libtrine: <its directory>/trine-<abi>. In a build tree libtrine is in dispatch/ and each module in
+ * backends/<name>/. */
 static void try_beside(trine *lib, visited *seen) {
     Dl_info info;
     char self[PATH_MAX], directory[PATH_MAX + 300];

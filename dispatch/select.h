@@ -5,8 +5,8 @@
 
 #include "dispatch.h"
 
-/* As trine_select, and says why: "first that accepts", "tuning cache", "tuned for this device",
- * "TRINE_KERNEL" or "trine_queue_options". */
+/* As trine_select, and says why: "first that accepts", "tuning cache", "tuned for this device", "TRINE_KERNEL" or
+ * "trine_queue_options". */
 trine_status trine_select_why(const trine_queue *queue, trine_call *call, const trine_kernel **kernel_out,
                               const char **why_out);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the machine is made of: cores of the process's cpuset, cache sizes, memory,
- * and the NUMA node of a PCI device. */
+/* What the machine is made of: cores of the process's cpuset, cache sizes, memory, and the NUMA node of a PCI
+ * device. */
 #include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 enum { CPUS = 8192 }; /* Linux's own limit (CONFIG_NR_CPUS) */
 
-/* With OMP_PROC_BIND the calling thread is bound to one place already, and the process's CPUs
- * are those of all places. */
+/* With OMP_PROC_BIND the calling thread is bound to one place already, and the process's CPUs are those of all
+ * places. */
 bool trine_topology_cpus(cpu_set_t *set, size_t size) {
     if (trine_openmp_cpus(set, size)) return true;
     memset(set, 0, size);
@@ -145,8 +145,8 @@ static bool read_hwloc(trine_host *host) {
         CPU_FREE(set);
         return false;
     }
-    /* A topology read from a file, or made up (HWLOC_XMLFILE, HWLOC_SYNTHETIC),
-     * is not bounded by this machine's CPUs. */
+    /* A topology read from a file, or made up (HWLOC_XMLFILE, HWLOC_SYNTHETIC), is not bounded by this machine's
+     * CPUs. */
     const bool bounded = here && hwloc_topology_is_thissystem(topology);
     hwloc_obj_t core = NULL, first = NULL;
     while ((core = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_CORE, core)) != NULL) {

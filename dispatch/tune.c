@@ -5,8 +5,8 @@
  * A line has the columns, separated by tabs: hash of the op's specification, hash of the op's kernel list, device,
  * driver, op, call, kernel, seconds. The first four say whose line it is; a line of somebody else is kept when the file
  * is rewritten, but never found. In the call's text, sizes are the least of their buckets, so that a line serves a
- * whole bucket. Of lines that are shipped, only the device says whose they are: that a kernel exists
- * and takes the call is asked anyway. */
+ * whole bucket. Of lines that are shipped, only the device says whose they are: that a kernel exists and takes the call
+ * is asked anyway. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A case: one call of an op as text, "T=bf16 W=f32 r=8192 n=4096 eps=1e-5 causal=1 +residual",
- * and as an args structure. */
+/* A case: one call of an op as text, "T=bf16 W=f32 r=8192 n=4096 eps=1e-5 causal=1 +residual", and as an args
+ * structure. */
 #ifndef TRINE_CASE_H
 #define TRINE_CASE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the float64 references call: access by name, every element type read and rounded exactly,
- * and dropout's Philox. */
+/* What the float64 references call: access by name, every element type read and rounded exactly, and dropout's
+ * Philox. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vocabulary of the kernel specification: what a table in spec/<family>/<op>.c may say,
- * and what its float64 reference is given. */
+/* The vocabulary of the kernel specification: what a table in spec/<family>/<op>.c may say, and what its float64
+ * reference is given. */
 #ifndef TRINE_SPEC_H
 #define TRINE_SPEC_H
 
@@ -142,8 +142,8 @@ double trine_unit_roundoff(trine_dtype dtype);
 double trine_largest(trine_dtype dtype);
 double trine_smallest_normal(trine_dtype dtype);
 
-/* |x|; 0 for Inf and NaN. What references add up to tell whether f32 may overflow beside them,
- * and make NaN of an Inf. */
+/* |x|; 0 for Inf and NaN. What references add up to tell whether f32 may overflow beside them, and make NaN of an
+ * Inf. */
 double trine_finite_abs(double x);
 
 /* The size of all that rounds in p + q, for products p and q: 0 if one is Inf or NaN. Infinite if the sum, or one that
@@ -154,8 +154,8 @@ double trine_pair_magnitude(double p, double q);
  * `saturate`: the largest finite instead. */
 double trine_round(double x, trine_dtype dtype, bool saturate);
 
-/* Element `index` of an array of `dtype`, read exactly (integers beyond 2^53 excepted),
- * and written with one rounding. */
+/* Element `index` of an array of `dtype`, read exactly (integers beyond 2^53 excepted), and written with one
+ * rounding. */
 double trine_load(const void *data, trine_dtype dtype, int64_t index);
 void trine_store(void *data, trine_dtype dtype, int64_t index, double value);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agreement suite of the CPU, at every level that the machine has: one test for each op. CHECK_SEED, CHECK_SECONDS
- * (for each op) and
- * CHECK_DEVICE in the environment change what it draws, how long, and where. */
+ * (for each op) and CHECK_DEVICE in the environment change what it draws, how long, and where. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <inttypes.h>

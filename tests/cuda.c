@@ -77,8 +77,8 @@ static bool guest(const void *context) {
     return status == TRINE_OK && right && get(&current) == CUDA_SUCCESS && current == (CUcontext)(void *)own;
 }
 
-/* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does,
- * and the next try succeeds. */
+/* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does, and the
+ * next try succeeds. */
 static bool survives(const void *context) {
     for (int after = 0; after < 1 << 20; after += after < 16 ? 1 : after) {
         stub_settings *stub = load_stub();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's floating-point environment changes no result, on one thread or several, and is as it
- * was when a call returns. */
+/* The caller's floating-point environment changes no result, on one thread or several, and is as it was when a call
+ * returns. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

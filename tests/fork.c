@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* After fork(), CPU queues go on working in the child, with the same bits,
- * although the parent's threads are not in it. */
+/* After fork(), CPU queues go on working in the child, with the same bits, although the parent's threads are not in
+ * it. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +11,8 @@
 
 #include "tap.h"
 
-/* By exit(), so that the runtime's own end is tried too; but LeakSanitizer would look
- * for the parent's threads there. */
+/* By exit(), so that the runtime's own end is tried too; but LeakSanitizer would look for the parent's threads
+ * there. */
 #if defined(__SANITIZE_ADDRESS__)
 #define LEAVE _exit
 #else

@@ -66,8 +66,8 @@ static void expect_file(const char *text, int64_t passed, const char *failure) {
     }
 }
 
-/* What is malformed is told, and a wrong value is seen: of the reference to 2^-40 of the largest,
- * of kernels to their bound. */
+/* What is malformed is told, and a wrong value is seen: of the reference to 2^-40 of the largest, of kernels to their
+ * bound. */
 Test(golden, files) {
     const char *const half = "case two: T=f32 s=1 n=2\nin x 1x2\n 2*0x3p-1\nout y 1x2\n 0x1p-1 0x1p-1\n";
     char text[512];

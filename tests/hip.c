@@ -121,8 +121,8 @@ static bool unheard(const char *entry, int call) {
     return strcmp(entry, "hipThreadExchangeStreamCaptureMode") == 0 && call % 2 == 0;
 }
 
-/* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does,
- * and the next try succeeds. */
+/* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does, and the
+ * next try succeeds. */
 static bool survives(const char *entry, const char *chip) {
     for (int call = 1; call < 1 << 20; call += call < 16 ? 1 : call) {
         if (!load_emulated(chip)) return false;

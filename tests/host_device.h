@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the backends of test modules share: a device whose memory is the host's and whose work is
- * done when a launch returns. */
+/* What the backends of test modules share: a device whose memory is the host's and whose work is done when a launch
+ * returns. */
 #ifndef TRINE_TESTS_HOST_DEVICE_H
 #define TRINE_TESTS_HOST_DEVICE_H
 

@@ -78,8 +78,8 @@ static void memory_drop(memory *m) {
 
 /* ------------------------------------------------------------------------------------------------------------- rows */
 
-/* A row: x at `many` of its elements, and `other` at the rest, in turn; the label is 0,
- * and what is there is the first kind. */
+/* A row: x at `many` of its elements, and `other` at the rest, in turn; the label is 0, and what is there is the first
+ * kind. */
 typedef struct row {
     trine_dtype type;
     int64_t v;

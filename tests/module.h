@@ -57,8 +57,8 @@ static inline trine_status double_recorded(trine_queue *queue, void *x, void *y,
     return status;
 }
 
-/* What a recording would not survive is refused, and it goes on: calls that wait or allocate,
- * and an op with too little workspace. */
+/* What a recording would not survive is refused, and it goes on: calls that wait or allocate, and an op with too little
+ * workspace. */
 static inline bool refuses_while_recorded(trine *lib, int device) {
     enum { N = 1 << 18 };
     trine_queue *queue;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The agreement engine itself: it passes every correct kernel of the module of mutants, and catches every wrong one.
- * TEST_MUTANTS is the
- * module's directory. */
+ * TEST_MUTANTS is the module's directory. */
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 

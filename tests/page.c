@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page of trine bench --html, of results made up: its labels lie on no other,
- * and it says when the machine was busy. Speaks TAP. */
+/* The page of trine bench --html, of results made up: its labels lie on no other, and it says when the machine was
+ * busy. Speaks TAP. */
 #include <stdlib.h>
 #include <string.h>
 

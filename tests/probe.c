@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A child for tests of the environment: opens the library as it comes,
- * scales four numbers on the best device, and prints what it found. */
+/* A child for tests of the environment: opens the library as it comes, scales four numbers on the best device, and
+ * prints what it found. */
 #include <stdio.h>
 
 #include <trine/trine.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the Criterion tests share: temporary directories, child processes,
- * and assertions about statuses and messages. */
+/* What the Criterion tests share: temporary directories, child processes, and assertions about statuses and
+ * messages. */
 #ifndef TRINE_TESTS_SUPPORT_H
 #define TRINE_TESTS_SUPPORT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold of losses, the optimizer and clipping beyond element by element bounds: invariants,
- * trajectories, and labels that are wrong. */
+/* What must hold of losses, the optimizer and clipping beyond element by element bounds: invariants, trajectories, and
+ * labels that are wrong. */
 #include <math.h>
 #include <stdint.h>
 
@@ -123,8 +123,8 @@ Test(training, labels_out_of_range, .init = set_up, .fini = tear_down) {
 
 /* -------------------------------------------------------------------------------------------------------- optimizer */
 
-/* A thousand steps beside the same recurrence in float64: the errors of the steps must not build up
- * to more than their sum. */
+/* A thousand steps beside the same recurrence in float64: the errors of the steps must not build up to more than their
+ * sum. */
 Test(training, adamw_trajectory, .init = set_up, .fini = tear_down) {
     enum { N = 37 };
     float param[N], grad[N], m[N] = { 0 }, v[N] = { 0 };

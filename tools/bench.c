@@ -36,8 +36,8 @@ static bool measure_roofs(bench *b) {
     return bench_device_roofs_measure(&report->roofs, b->target.queue, b->plan.last_level, b->plan.memory);
 }
 
-/* A result above the roofs may only mean that they were measured in a bad moment: measure them again,
- * keeping the better. */
+/* A result above the roofs may only mean that they were measured in a bad moment: measure them again, keeping the
+ * better. */
 static void hold(bench *b, bench_result *result) {
     enum { ATTEMPTS = 4 };
     bench_hold(result, &b->report.roofs);

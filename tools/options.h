@@ -52,8 +52,8 @@ int options_parse(const option_set *set, int argc, char **argv, const char **wor
 /* The exit status for OPTIONS_HELP and OPTIONS_WRONG: 0 and 2. */
 static inline int options_status(int result) { return result == OPTIONS_HELP ? 0 : 2; }
 
-/* Reports a mistake in the command line as "trine: ...", with a pointer to `command` --help,
- * and returns the exit status for it, 2. */
+/* Reports a mistake in the command line as "trine: ...", with a pointer to `command` --help, and returns the exit
+ * status for it, 2. */
 int usage_error(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Reports a failure as "trine: ..." and returns the exit status for it, 1. */
 int failure(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -93,8 +93,8 @@ static void flags(uint32_t set) {
     putchar(']');
 }
 
-/* The dimensions of a shape: each the text between its brackets, and the symbol and what is added to it
- * where it is so simple. */
+/* The dimensions of a shape: each the text between its brackets, and the symbol and what is added to it where it is so
+ * simple. */
 static void dims(const trine_plan *plan, const trine_plan_tensor *tensor) {
     const char *at = tensor->spec->shape;
     printf(", \"rank\": %d", tensor->rank);

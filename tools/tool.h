@@ -8,8 +8,8 @@
 #include "options.h"
 #include "spec/case.h"
 
-/* The subcommands: argv[0] is the subcommand's name. They return the exit status: 0, 1 for a failure,
- * 2 for a mistake in the command line. */
+/* The subcommands: argv[0] is the subcommand's name. They return the exit status: 0, 1 for a failure, 2 for a mistake
+ * in the command line. */
 int trine_tool_run(int argc, char **argv);
 int trine_tool_info(int argc, char **argv);
 int trine_tool_spec(int argc, char **argv);

@@ -3,8 +3,8 @@
  * it. The library is opened at run time.
  *
  * A problem is a graph of operations over tensors in memory and virtual ones, which cuDNN turns into one kernel or a
- * few: the products, what lies between them, and the sums. The gradient keeps sums of dout o,
- * and those of dq in f32, in memory. */
+ * few: the products, what lies between them, and the sums. The gradient keeps sums of dout o, and those of dq in f32,
+ * in memory. */
 #include <cuda_runtime_api.h>
 #include <cudnn_graph.h>
 #include <dlfcn.h>
@@ -52,8 +52,8 @@ enum { MOST_MADE = 128, MOST_OPERATIONS = 32, MOST_GIVEN = 16, MOST_OFFERED = 8 
 
 typedef cudnnBackendDescriptor_t object;
 
-/* What the tensor of an operation holds: its place among the case's tensors, or memory of the graph's own,
- * which `data` points to. */
+/* What the tensor of an operation holds: its place among the case's tensors, or memory of the graph's own, which `data`
+ * points to. */
 enum { OWN = -1 };
 typedef struct given {
     int64_t id;

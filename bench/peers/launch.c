@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a bare cuLaunchKernel costs the host: a function that does nothing, with parameters of a usual size,
- * on a stream of its own. */
+/* What a bare cuLaunchKernel costs the host: a function that does nothing, with parameters of a usual size, on a stream
+ * of its own. */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>

@@ -72,8 +72,8 @@ typedef struct rounds {
     double seconds[ROUNDS];
 } rounds;
 
-/* Each library in its turn, trine first, round after round: what a machine's clock does meanwhile,
- * it does to all of them. */
+/* Each library in its turn, trine first, round after round: what a machine's clock does meanwhile, it does to all of
+ * them. */
 static void take_turns(bench_sets *sets, void *const *state, const bench_plan *plan, rounds *ours, rounds *theirs) {
     static bench_result result;
     bench_plan part = *plan;

@@ -21,8 +21,8 @@ extern const peer peer_openblas, peer_onednn, peer_cublaslt, peer_cudnn;
  * negative if it cannot be told. */
 double peer_launch_nanoseconds(void);
 
-/* Whether all parameters have been left alone but those of the list "alpha beta",
- * and no optional tensor is given but those of "bias". */
+/* Whether all parameters have been left alone but those of the list "alpha beta", and no optional tensor is given but
+ * those of "bias". */
 bool peer_plain(const trine_case *c, const char *params, const char *tensors);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The read-modify-write operations of memory and LDS. Workgroups run in parallel,
- * so they are atomic on the host too. */
+/* The read-modify-write operations of memory and LDS. Workgroups run in parallel, so they are atomic on the host
+ * too. */
 #include "machine.h"
 #include "number.h"
 

@@ -28,8 +28,8 @@ const char *origin_of(wave *w) {
     return w->origin;
 }
 
-/* A read needs the load that writes the register to be done; a write may follow a load of
- * the same counter, which returns in order. */
+/* A read needs the load that writes the register to be done; a write may follow a load of the same counter, which
+ * returns in order. */
 void check_register(wave *w, int index, bool write, int counter) {
     const bool accumulator = index >= FIRST_AGPR;
     const int number = accumulator ? index - FIRST_AGPR : index;

@@ -86,8 +86,8 @@ static cdna_profile *profile_of(const cdna_kernel *kernel) {
     return &profile[d->profiles++];
 }
 
-/* A line "ran NAME" in the file $LAUNCHES at a kernel's first launch,
- * as emulators/cuda/launches.c writes for NVIDIA's driver. */
+/* A line "ran NAME" in the file $LAUNCHES at a kernel's first launch, as emulators/cuda/launches.c writes for NVIDIA's
+ * driver. */
 static void note_launch(const cdna_kernel *kernel) {
     enum { MOST = 4096 };
     static const cdna_kernel *noted[MOST];

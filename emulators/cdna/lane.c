@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector instructions that look across lanes or at registers whole, and the conversions of 8-bit floats,
- * which differ from chip to chip. */
+/* Vector instructions that look across lanes or at registers whole, and the conversions of 8-bit floats, which differ
+ * from chip to chip. */
 #include "machine.h"
 #include "number.h"
 

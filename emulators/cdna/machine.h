@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the interpreter share: decoded instructions, the state of waves and workgroups,
- * and the tables of instructions. */
+/* What the parts of the interpreter share: decoded instructions, the state of waves and workgroups, and the tables of
+ * instructions. */
 #ifndef CDNA_MACHINE_H
 #define CDNA_MACHINE_H
 
@@ -91,8 +91,8 @@ typedef struct instruction instruction;
 typedef struct row row;
 
 typedef void execute_function(wave *w, const instruction *in);
-/* Destinations and sources. Sources hold what modifiers and selections make of them; a lane mask is 0
- * or 1 in each lane. */
+/* Destinations and sources. Sources hold what modifiers and selections make of them; a lane mask is 0 or 1 in each
+ * lane. */
 typedef void vector_function(lanes *const d[2], const lanes *const s[4]);
 typedef uint64_t scalar_function(uint64_t a, uint64_t b, uint64_t c, bool *scc);
 
@@ -330,8 +330,8 @@ int atomic_data_words(const atomic *operation);
 void atomic_apply(const atomic *operation, void *memory, const uint32_t *data, uint32_t *old);
 /* lds_check.c */
 typedef enum lds_access { LDS_READ, LDS_WRITE, LDS_ATOMIC, LDS_FLIGHT } lds_access;
-/* Checks an access of a lane to [address, address + bytes) against bounds, alignment and the other waves,
- * and notes it. */
+/* Checks an access of a lane to [address, address + bytes) against bounds, alignment and the other waves, and notes
+ * it. */
 void lds_touch(wave *w, int lane, uint32_t address, uint32_t bytes, uint32_t alignment, lds_access access);
 bool lds_defined(const wave *w, uint32_t address, uint32_t bytes);
 void lds_define(wave *w, uint32_t address, uint32_t bytes, bool defined);

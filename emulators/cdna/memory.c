@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector memory: loads, stores and atomics of the global, flat, scratch and buffer spaces,
- * and loads straight to LDS. */
+/* Vector memory: loads, stores and atomics of the global, flat, scratch and buffer spaces, and loads straight to
+ * LDS. */
 #include <string.h>
 
 #include "machine.h"

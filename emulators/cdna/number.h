@@ -59,8 +59,8 @@ INLINE uint16_t float_half_truncate(float x) {
     const bool beyond = fabsf(half_float(nearest)) > fabsf(x);
     return beyond ? (uint16_t)(nearest - 1) : nearest;
 }
-/* The float on the far side of every rounding boundary of a shorter format that x is on: with it,
- * rounding twice is rounding once. */
+/* The float on the far side of every rounding boundary of a shorter format that x is on: with it, rounding twice is
+ * rounding once. */
 INLINE float round_odd(double x) {
     float nearest = (float)x;
     if (nearest == x || isnan(x) || isinf(nearest) || (float_bits(nearest) & 1)) return nearest;

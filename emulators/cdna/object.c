@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Code objects: ELF, segments and kernel descriptors (LLVM's AMDGPU usage guide,
- * "Code Object Conventions" and "Kernel Descriptor"). */
+/* Code objects: ELF, segments and kernel descriptors (LLVM's AMDGPU usage guide, "Code Object Conventions" and "Kernel
+ * Descriptor"). */
 #include <elf.h>
 #include <stdarg.h>
 #include <stdlib.h>

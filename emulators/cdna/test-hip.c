@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The emulated HIP driver, called as a backend calls it: opened by path, each case in a process of its
- * own with its own environment. */
+/* The emulated HIP driver, called as a backend calls it: opened by path, each case in a process of its own with its own
+ * environment. */
 #include <dlfcn.h>
 #include <math.h>
 #include <sys/wait.h>

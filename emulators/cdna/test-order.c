@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The order in which blocks take the tiles of a product, and of attention, on each chip: every tile is taken once,
- * whatever their number, and neighbours by the same chiplet; and of attention with a causal mask no
- * chiplet has more to do than others. */
+ * whatever their number, and neighbours by the same chiplet; and of attention with a causal mask no chiplet has more to
+ * do than others. */
 #include <stdlib.h>
 
 #include "tests/tap.h"
@@ -98,8 +98,8 @@ static bool takes_each_tile(attention_order of, const hip_chip *chip, int units,
     return good;
 }
 
-/* What the busiest chiplet has to do beyond its part, in what the last tile of a head has,
- * if each has as much as its number. */
+/* What the busiest chiplet has to do beyond its part, in what the last tile of a head has, if each has as much as its
+ * number. */
 static double busiest(attention_order of, const hip_chip *chip, int units, heads h) {
     const int chiplets = (int)hip_chiplets_of(chip, units);
     const int64_t blocks = (int64_t)h.count * h.tiles;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Vector instructions: sources are fetched with their modifiers, a row's function computes all lanes,
- * and active lanes are committed. */
+/* Vector instructions: sources are fetched with their modifiers, a row's function computes all lanes, and active lanes
+ * are committed. */
 #include "machine.h"
 #include "number.h"
 

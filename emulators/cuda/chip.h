@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices of the stub driver that count: they have the properties of a chip,
- * and note what is launched instead of computing it. */
+/* Devices of the stub driver that count: they have the properties of a chip, and note what is launched instead of
+ * computing it. */
 #ifndef TRINE_STUB_CHIP_H
 #define TRINE_STUB_CHIP_H
 

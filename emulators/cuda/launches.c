@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Preloaded beside NVIDIA's driver library, writes to $LAUNCHES a line for each function of a module that is loaded,
- * "has NAME", and one when it is launched for the first time, "ran NAME": what a selection of
- * cases covers is then known, not believed. */
+ * "has NAME", and one when it is launched for the first time, "ran NAME": what a selection of cases covers is then
+ * known, not believed. */
 #include <cuda.h>
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tests of the example: the whole model's gradient against finite differences, resuming bit by bit,
- * and checkpoints that are damaged. */
+/* Tests of the example: the whole model's gradient against finite differences, resuming bit by bit, and checkpoints
+ * that are damaged. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -36,8 +36,8 @@ static bool loss_at(probe *p, const float *param, double *loss_out) {
            gpt_loss(&p->model, p->tokens, p->labels, SEQUENCES, LENGTH, loss_out);
 }
 
-/* Slope of the loss along `direction` (of length 1) by central differences at h and 2h,
- * extrapolated to fourth order. */
+/* Slope of the loss along `direction` (of length 1) by central differences at h and 2h, extrapolated to fourth
+ * order. */
 static bool slope(probe *p, const double *direction, int64_t first, int64_t count, double h, double *slope_out) {
     double loss[4];
     for (int i = 0; i < 4; i++) {

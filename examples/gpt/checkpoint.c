@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checkpoint file: a header of 64-bit words, losses, parameters and optimizer state,
- * then the FNV-1a hash of all before it. */
+/* The checkpoint file: a header of 64-bit words, losses, parameters and optimizer state, then the FNV-1a hash of all
+ * before it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

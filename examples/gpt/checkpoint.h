@@ -44,8 +44,8 @@ bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size
 /* The same from a file. */
 bool gpt_checkpoint_load(gpt_checkpoint *checkpoint, const char *path, char *error_out, size_t error_size);
 
-/* Writes a checkpoint beside `path`, then puts it in its place: whatever happens,
- * `path` is the old file or the new one, whole. */
+/* Writes a checkpoint beside `path`, then puts it in its place: whatever happens, `path` is the old file or the new
+ * one, whole. */
 bool gpt_checkpoint_save(const gpt_checkpoint *checkpoint, const char *path, char *error_out, size_t error_size);
 
 void gpt_checkpoint_free(gpt_checkpoint *checkpoint);

@@ -28,8 +28,8 @@ bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config
                       const gpt_data *data, uint64_t seed, const gpt_checkpoint *from);
 void gpt_trainer_close(gpt_trainer *trainer);
 
-/* One step on a random batch. On a device it is queued, and its loss, that before the step,
- * is not known before gpt_trainer_wait(). */
+/* One step on a random batch. On a device it is queued, and its loss, that before the step, is not known before
+ * gpt_trainer_wait(). */
 bool gpt_trainer_step(gpt_trainer *trainer);
 
 /* Waits for the steps and enters their losses in the history. Fails if one is not finite. */

@@ -17,8 +17,8 @@
 #define SHIFT args->shift
 #endif
 
-/* Why the kernel cannot run a call; NULL if it can. The call has been checked,
- * so that only what this kernel lacks is left to ask. */
+/* Why the kernel cannot run a call; NULL if it can. The call has been checked, so that only what this kernel lacks is
+ * left to ask. */
 static const char *refuse(const trine_call *call) {
     return call->type[SCALE_TYPE_X] == TRINE_F32 && call->type[SCALE_TYPE_T] == TRINE_F32 ? NULL : "only f32";
 }

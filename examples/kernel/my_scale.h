@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-/* A function's parameters, passed by value: of y[i] = alpha x[i] + shift,
- * with the sizes of four dimensions and the strides of both. */
+/* A function's parameters, passed by value: of y[i] = alpha x[i] + shift, with the sizes of four dimensions and the
+ * strides of both. */
 typedef struct my_scale_params {
     const float *x;
     float *y;

@@ -32,29 +32,24 @@ typedef struct trine_attention_args {
  * Query i sees key j unless causal is set and j > i + sk - sq, or window is w > 0 and |i + sk - sq - j| >= w: masks are
  * aligned at the bottom right. What k and v hold where no query sees them has no effect. A query that sees no key, or
  * only scores of -Inf, has o = 0 and lse = -Inf; a visible NaN makes its row NaN, as does a score of +Inf. No matrix of
- * sq sk elements is ever stored. Dao 2023 (FlashAttention-2), algorithm 1; softcap as in
- * Gemma 2.
+ * sq sk elements is ever stored. Dao 2023 (FlashAttention-2), algorithm 1; softcap as in Gemma 2.
  * Packed sequences: with cu_seqlens_q and cu_seqlens_k, b is 1, sequence n has the queries cu_seqlens_q[n] ..
  * cu_seqlens_q[n+1]-1 and the keys cu_seqlens_k[n] .. cu_seqlens_k[n+1]-1, sees none of the others', and is masked by
  * its own lengths in the place of sq and sk.
  *
  * q and o are [b] sq h d, k and v [b] sk hk d, lse [b] h sq; b may be left out. The last dimension is contiguous, other
- * strides are free, so that
- * heads before tokens, or q, k and v in one tensor, are views. q, k, v and o are all f32, bf16 or f16, lse is f32,
- * cu_seqlens i32. Accumulation is
- * f32 with one rounding at the end; a kernel may round the exponentials to the type of v before their product with it,
- * not those that are summed. h
- * is a multiple of hk > 0; d >= 1. scale: any finite number, 0 means 1/sqrt(d). softcap >= 0, 0 means none. window >=
- * 0. No output may overlap
- * another tensor.
+ * strides are free, so that heads before tokens, or q, k and v in one tensor, are views. q, k, v and o are all f32,
+ * bf16 or f16, lse is f32, cu_seqlens i32. Accumulation is f32 with one rounding at the end; a kernel may round the
+ * exponentials to the type of v before their product with it, not those that are summed. h is a multiple of hk > 0; d
+ * >= 1. scale: any finite number, 0 means 1/sqrt(d). softcap >= 0, 0 means none. window >=
+ * 0. No output may overlap another tensor.
  * Error bound: of o, 2 sk + 32 units of 2^-24 and one of the type's roundoff, of sum_j p[j] |v[j]|; of lse 2 sk + 32
  * units of 2^-24; besides, what the roundings of the scores, d + 4 units of scale sum |q||k| and more, do through the
  * exponential: spec/attention.c. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
- * admit; a parameter not finite
- * or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an output that overlaps another
- * tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * admit; a parameter not finite or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an
+ * output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
+ * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_attention(trine_queue *queue, const trine_attention_args *args);
 
 typedef struct trine_attention_backward_args {
@@ -83,8 +78,8 @@ typedef struct trine_attention_backward_args {
  *     dq[b,i,head] = scale sum_j ds k[b,j,g];  dk[b,j,g] = scale sum_{i,head} ds q[b,i,head];  dv[b,j,g] = sum_{i,head}
  *       p dout[b,i,head]
  * where g is the key-value head of `head`, and sums over heads are over those of a group. A query with lse = -Inf has
- * dq = 0 and adds nothing to dk
- * and dv, whatever its q and dout hold; so has a pair that is masked. Dao 2023 (FlashAttention-2), algorithm 2.
+ * dq = 0 and adds nothing to dk and dv, whatever its q and dout hold; so has a pair that is masked. Dao 2023
+ * (FlashAttention-2), algorithm 2.
  *
  * dout, q, o and dq are [b] sq h d, k, v, dk and dv [b] sk hk d, lse is [b] h sq; b may be left out. The last dimension
  * is contiguous, other strides are free. All are f32, bf16 or f16 together, lse is f32. Accumulation is f32 with one
@@ -94,10 +89,9 @@ typedef struct trine_attention_backward_args {
  * the absolute values of their terms; besides, what the roundings of scores, dout . v and D do:
  * spec/attention_backward.c. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
- * admit; a parameter not finite
- * or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an output that overlaps another
- * tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * admit; a parameter not finite or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an
+ * output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
+ * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_attention_backward(trine_queue *queue, const trine_attention_backward_args *args);
 
 typedef struct trine_rope_args {
@@ -118,9 +112,8 @@ typedef struct trine_rope_args {
  * eq. 34.
  *
  * x and y are [b] s h d, cos and sin p c with 2c <= d, positions is [b] s; b may be left out. The last dimension is
- * contiguous, other strides are
- * free. x and y are f32, bf16 or f16, cos and sin f32 or of the same type, positions i32 or i64. Computed in f32,
- * rounded once. y may be x.
+ * contiguous, other strides are free. x and y are f32, bf16 or f16, cos and sin f32 or of the same type, positions i32
+ * or i64. Computed in f32, rounded once. y may be x.
  * Error bound: 2.5 units of 2^-24 of |x[m] cos| + |x[n] sin|; elements that are copied are equal. Deterministic: the
  * same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not

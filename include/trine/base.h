@@ -60,8 +60,7 @@ typedef enum trine_dtype {
 } trine_dtype;
 
 /* The name of an element type ("bf16"), or NULL for an unknown code; its size in bytes (0 if unknown); and the type of
- * a name
- * (TRINE_NONE if unknown). */
+ * a name (TRINE_NONE if unknown). */
 TRINE_API const char *trine_dtype_name(trine_dtype dtype);
 TRINE_API size_t trine_dtype_size(trine_dtype dtype);
 TRINE_API trine_dtype trine_dtype_parse(const char *name);
@@ -69,9 +68,8 @@ TRINE_API trine_dtype trine_dtype_parse(const char *name);
 #define TRINE_MAX_RANK 8
 
 /* A view of memory the caller owns. Strides are in elements and may be anything that the op's specification admits:
- * usually
- * the last dimension is contiguous and leading strides are free. A dimension of length 1 has
- * no meaning for its stride. */
+ * usually the last dimension is contiguous and leading strides are free. A dimension of length 1 has no meaning for its
+ * stride. */
 typedef struct trine_tensor {
     void *data;        /* where element (0, ..., 0) is; may be NULL if a dimension is 0 */
     trine_dtype dtype; /* element type */

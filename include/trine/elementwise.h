@@ -80,8 +80,8 @@ typedef struct trine_gelu_args {
  * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
  * Aliasing: y may be x.
  * Error bound, besides the output's own rounding: 14 2^-24 |y| (1 + |v| (1 - sigmoid(v))) for tanh; 14 2^-24 |y| (1 +
- * x^2) for erf and x < 0, 14
- * 2^-24 |y| for x > 0. So the far negative tail is right too. At -Inf y is NaN, as the formula says.
+ * x^2) for erf and x < 0, 14 2^-24 |y| for x > 0. So the far negative tail is right too. At -Inf y is NaN, as the
+ * formula says.
  * Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
  * Since 0.1. */
@@ -105,8 +105,7 @@ typedef struct trine_gelu_backward_args {
  * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
  * Aliasing: dx may be dy or x.
  * Error bound, besides the output's own rounding: 36 2^-24 |dy| times the absolute values of the terms, each times 1 +
- * |v| (tanh) or 1 + x^2
- * (erf, the first term for x < 0 only).
+ * |v| (tanh) or 1 + x^2 (erf, the first term for x < 0 only).
  * Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
  * Since 0.1. */
@@ -126,8 +125,7 @@ typedef struct trine_add_args {
  *     y = alpha a + beta b
  *
  * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
- * free. An input is
- * broadcast along the dimensions where it is 1, or missing.
+ * free. An input is broadcast along the dimensions where it is 1, or missing.
  * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
  * Parameters: alpha and beta are 1 if left 0; -0.0 is zero.
  * Aliasing: y may be a or b, where that is not broadcast.
@@ -150,8 +148,7 @@ typedef struct trine_mul_args {
  *     y = alpha a b
  *
  * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
- * free. An input is
- * broadcast along the dimensions where it is 1, or missing.
+ * free. An input is broadcast along the dimensions where it is 1, or missing.
  * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
  * Parameters: alpha is 1 if left 0; -0.0 is zero.
  * Aliasing: y may be a or b, where that is not broadcast.
@@ -174,8 +171,7 @@ typedef struct trine_scale_args {
  *     y = alpha x + shift
  *
  * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
- * free. An input is
- * broadcast along the dimensions where it is 1, or missing.
+ * free. An input is broadcast along the dimensions where it is 1, or missing.
  * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
  * Parameters: alpha is 1 if left 0; -0.0 is zero.
  * Aliasing: y may be x, where that is not broadcast.
@@ -200,21 +196,16 @@ typedef struct trine_dropout_args {
  *     y[i] = x[i] scale if element i is kept, else 0;  scale = 1/(1-p) rounded to f32
  *
  * Source: Srivastava et al. 2014, "Dropout", section 10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2,
- * 3"
- * (Philox4x32-10).
+ * 3" (Philox4x32-10).
  *
  * Shapes: all tensors [s] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
- * free. i counts the
- * elements in row-major order, whatever the strides. It is kept if word i/2%4 of Philox4x32-10 with key seed and
- * counter (lo32(i/8),
- * hi32(i/8), lo32(offset), hi32(offset)), as it is for even i, with its halves exchanged for odd i, is below
- * floor((1-p) 2^32): with that
- * probability, and nearly independently of the word's other element (their correlation is at most 2^-14 for p in 2^-16
- * .. 1 - 2^-16).
+ * free. i counts the elements in row-major order, whatever the strides. It is kept if word i/2%4 of Philox4x32-10 with
+ * key seed and counter (lo32(i/8), hi32(i/8), lo32(offset), hi32(offset)), as it is for even i, with its halves
+ * exchanged for odd i, is below floor((1-p) 2^32): with that probability, and nearly independently of the word's other
+ * element (their correlation is at most 2^-14 for p in 2^-16 .. 1 - 2^-16).
  * Types: x and y f32, bf16 or f16, the same; mask u8, 1 where kept. One product in f32, rounded once.
  * Parameters: 0 <= p < 1. Use another offset for every call of a training step. The backward pass is dropout of dy with
- * the same seed and
- * offset.
+ * the same seed and offset.
  * Aliasing: y may be x.
  * Error bound, besides the output's own rounding: 2 2^-24 |y|; the mask is exact, and dropped elements are 0 even where
  * x is NaN.
@@ -241,9 +232,8 @@ typedef struct trine_cast_args {
  * Types: x and y each f64, f32, f16, bf16, e4m3, e4m3fnuz, e5m2 or e5m2fnuz. f64 to a narrow type is rounded once, not
  * by way of f32.
  * Ranges: what rounds beyond the largest finite value becomes Inf, or NaN where the type has none; with saturate it
- * becomes the largest
- * finite value, Inf too. NaN stays NaN; its sign and payload are not specified. -0 is kept, but by the fnuz types,
- * which have none.
+ * becomes the largest finite value, Inf too. NaN stays NaN; its sign and payload are not specified. -0 is kept, but by
+ * the fnuz types, which have none.
  * Aliasing: none.
  * Error bound: none, the result is exact.
  * Deterministic: the same bits for any number of threads.

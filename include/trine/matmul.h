@@ -57,9 +57,9 @@ typedef struct trine_matmul_args {
  * see the bound) and rounded once, at the end. i8 gives i32, exact modulo 2^32, with an i32 bias and no scales.
  * Parameters. alpha and beta are finite. As 0 stands for 1, write -0.0f for a zero alpha. With c, beta must be set: a
  * call with c and a beta left 0 is refused, since in BLAS it would not add c; write 1.0f to add c, or -0.0f for a true
- * zero. A factor of zero does not hide NaN or Inf: 0 NaN is NaN. With
- * i8 both are integers up to 2^24 and the activation is none or relu. precision tf32 lets f32 operands be cut to 10
- * bits of fraction; a NaN whose upper 10 bits of fraction are 0 may then be taken for Inf.
+ * zero. A factor of zero does not hide NaN or Inf: 0 NaN is NaN. With i8 both are integers up to 2^24 and the
+ * activation is none or relu. precision tf32 lets f32 operands be cut to 10 bits of fraction; a NaN whose upper 10 bits
+ * of fraction are 0 may then be taken for Inf.
  * Aliasing. d may be the very view c; it may overlap no other tensor.
  * Error bound. |d - d64| <= u(d) |d64| + (k + 4) u(sum) 1.13 (|alpha| sum_p |a b| + |beta c| + |bias|), 1.13 being 1
  * for none and relu, and 12 u(sum) |t| where an activation is applied to t; with scales u(sum) more for each, and their

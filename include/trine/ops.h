@@ -21,15 +21,12 @@ extern "C" {
 /* The first member of an op's arguments: trine_rms_norm(q, &(trine_rms_norm_args){ TRINE_ARGS(rms_norm), .x = &x, ...
  * }).
  * A structure that grew at its end since the caller was compiled is read as far as the caller knew it; the rest is
- * zero, and zero means
- * the old behaviour.
+ * zero, and zero means the old behaviour.
  *
  * Zeros. A parameter left zero takes the fallback its specification names, if any (trine spec, trine-ops(7)); to pass a
- * true zero to such
- * a floating-point parameter, pass -0.0. A parameter whose zero stands for something that is no number, as attention's
- * scale (1/sqrt(d))
- * and global_norm_clip's max_norm (no limit), refuses -0.0. A call in which a zero left by mistake would pass for a
- * fallback is refused:
+ * true zero to such a floating-point parameter, pass -0.0. A parameter whose zero stands for something that is no
+ * number, as attention's scale (1/sqrt(d)) and global_norm_clip's max_norm (no limit), refuses -0.0. A call in which a
+ * zero left by mistake would pass for a fallback is refused:
  * matmul with c asks for beta. The command and the bindings pass -0.0 for a zero that is written out. */
 #define TRINE_ARGS(op) sizeof(trine_##op##_args)
 
@@ -40,8 +37,8 @@ TRINE_API trine_op trine_op_find(const char *name);
 /* Runs any op: trine_run(q, TRINE_OP_RMS_NORM, &args) is trine_rms_norm(q, &args). */
 TRINE_API trine_status trine_run(trine_queue *queue, trine_op op, const void *args);
 
-/* The exact workspace that this call would use on this queue, in bytes. Data pointers are not looked
- * at and may be NULL. */
+/* The exact workspace that this call would use on this queue, in bytes. Data pointers are not looked at and may be
+ * NULL. */
 TRINE_API trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, size_t *bytes_out);
 
 /* The coefficient of the op's error bound for output tensor `output` ("y"): element by element,
@@ -68,8 +65,7 @@ typedef struct trine_explanation {
 } trine_explanation;
 
 /* Says which kernel would run this call, and why each other one would not. Errors: TRINE_ERR_ARGUMENT as the op itself.
- * A call that no
- * kernel takes is not an error here: chosen is -1. */
+ * A call that no kernel takes is not an error here: chosen is -1. */
 TRINE_API trine_status trine_explain(trine_queue *queue, trine_op op, const void *args,
                                      trine_explanation *explanation_out);
 

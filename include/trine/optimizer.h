@@ -41,12 +41,10 @@ typedef struct trine_adamw_args {
  * or eps pass -0.0. v should not be negative: its root is NaN. No tensor may overlap another.
  * Error bound, in units of 2^-24: m 4 of b1|m| + (1-b1)|g|; v 6 of b2 v + (1-b2)g^2; param and copy 24 of the length of
  * the step, with the error of v on top, and 4 of |param|(1 + lr weight_decay); spec/adamw.c. g^2 beyond f32 may
- * overflow. Deterministic: the
- * same bits for any number of threads.
+ * overflow. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; step below 1; a parameter out of range or not finite; overlap), TRINE_ERR_UNSUPPORTED (the device has no
- * kernel), TRINE_ERR_WORKSPACE
- * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_adamw(trine_queue *queue, const trine_adamw_args *args);
 
 typedef struct trine_global_norm_clip_args {
@@ -70,20 +68,18 @@ typedef struct trine_global_norm_clip_args {
  * it.
  *
  * x and y are n, other_squares g, contiguous; the scalars have shape 1. At least one output is needed. x and y are f32,
- * bf16 or f16, other_squares and sum_squares f32
- * or f64, norm and coefficient f32. Squares are exact and summed in f64, so that nothing overflows that has an f32
- * norm; only sum_squares itself, as f32, is Inf from 2^128 on (use f64 there). The coefficient is rounded to f32, then
- * multiplied. max_norm > 0, or left 0 for no limit; a zero
- * that is meant, -0.0f, is refused: it would make all of y zero. A norm of Inf gives coefficient 0, thus NaN where x is
- * Inf;
+ * bf16 or f16, other_squares and sum_squares f32 or f64, norm and coefficient f32. Squares are exact and summed in f64,
+ * so that nothing overflows that has an f32 norm; only sum_squares itself, as f32, is Inf from 2^128 on (use f64
+ * there). The coefficient is rounded to f32, then multiplied. max_norm > 0, or left 0 for no limit; a zero that is
+ * meant, -0.0f, is refused: it would make all of y zero. A norm of Inf gives coefficient 0, thus NaN where x is Inf;
  * a norm of NaN gives NaN in coefficient and in all of y, unless there is no limit. A norm of 0 gives coefficient 1,
  * and coefficient 1 gives y = x exactly. y may be x.
  * Error bound: sum_squares n, norm n + g + 2, coefficient n + g + 4, each times 2^-53 of itself, and one rounding; y
  * 2*2^-24 of itself and one rounding; spec/global_norm_clip.c. Deterministic: the same bits for any number of threads.
  * Errors: TRINE_ERR_ARGUMENT (x is NULL or no output is given; rank, sizes, strides or element types that the above
  * does not admit; max_norm below 0 or not finite; an output overlaps another tensor otherwise than said),
- * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE
- * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE. Since 0.1. */
 TRINE_API trine_status trine_global_norm_clip(trine_queue *queue, const trine_global_norm_clip_args *args);
 
 #ifdef __cplusplus

@@ -4,13 +4,11 @@
  * The ops are declared in the headers of their families, which this one includes at its end.
  *
  * Errors. Every function that can fail returns a trine_status. The first function that decides an error records a
- * message for the
- * calling thread, which names the op, the argument and both values; trine_error_message() returns it. Outputs are
- * untouched on error.
+ * message for the calling thread, which names the op, the argument and both values; trine_error_message() returns it.
+ * Outputs are untouched on error.
  *
  * Threads. A `trine` is immutable after trine_open() and may be shared by any number of threads. A queue belongs to one
- * thread at
- * a time. Messages are per thread.
+ * thread at a time. Messages are per thread.
  *
  * The CPU device has threads of its own, which are made when first needed, sleep between calls, run where the thread
  * that opened the queue may run, block all signals but those of faults, and are named "trine". Where one cannot be
@@ -109,10 +107,8 @@ typedef struct trine_queue_options {
 } trine_queue_options;
 
 /* Opens a queue of work on a device: a number below trine_device_count(), or TRINE_BEST_DEVICE (TRINE_DEVICE, else the
- * first
- * GPU, else the CPU). `options` may be NULL. On the CPU an op has finished when its call returns; on a GPU ops run in
- * order on the
- * queue's stream, and may be captured into a graph.
+ * first GPU, else the CPU). `options` may be NULL. On the CPU an op has finished when its call returns; on a GPU ops
+ * run in order on the queue's stream, and may be captured into a graph.
  * Errors: TRINE_ERR_ARGUMENT, TRINE_ERR_NOT_FOUND (no such device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. */
 TRINE_API trine_status trine_queue_open(trine *lib, int device, const trine_queue_options *options,
                                         trine_queue **queue_out);
@@ -135,9 +131,8 @@ TRINE_API trine_status trine_queue_reserve(trine_queue *queue, size_t bytes);
 TRINE_API trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t bytes);
 
 /* Memory of the queue's device, aligned to 256 bytes; and copies between it and the host, ordered on the queue. A copy
- * has
- * finished when its call returns; one within the device, between places that do not overlap, goes by the queue like an
- * op. On the CPU this is ordinary memory. */
+ * has finished when its call returns; one within the device, between places that do not overlap, goes by the queue like
+ * an op. On the CPU this is ordinary memory. */
 TRINE_API trine_status trine_memory_alloc(trine_queue *queue, size_t bytes, void **memory_out);
 TRINE_API trine_status trine_memory_free(trine_queue *queue, void *memory);
 TRINE_API trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes);
@@ -154,9 +149,9 @@ typedef struct trine_graph trine_graph;
  *
  * While it is recorded nothing can wait, allocate or copy to and from the host: those calls return
  * TRINE_ERR_UNSUPPORTED, and an op for whose workspace too little is reserved TRINE_ERR_WORKSPACE; the recording goes
- * on. The graph keeps the address of the workspace too: reserve the largest need
- * before it, or lend one with trine_queue_set_workspace(), and keep it as long as the graph. All this holds as well
- * where the caller captures the stream of trine_queue_options by the vendor's own calls.
+ * on. The graph keeps the address of the workspace too: reserve the largest need before it, or lend one with
+ * trine_queue_set_workspace(), and keep it as long as the graph. All this holds as well where the caller captures the
+ * stream of trine_queue_options by the vendor's own calls.
  *
  * Errors: TRINE_ERR_ARGUMENT (begin twice, end without begin, a graph of another device), TRINE_ERR_UNSUPPORTED (the
  * device has no graphs, as the CPU), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an error of trine_graph_end() there is

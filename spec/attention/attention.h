@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the references of attention and attention_backward share: sequences, masks, and a score
- * with the error that kernels may make in it. */
+/* What the references of attention and attention_backward share: sequences, masks, and a score with the error that
+ * kernels may make in it. */
 #ifndef TRINE_SPEC_ATTENTION_H
 #define TRINE_SPEC_ATTENTION_H
 
@@ -60,8 +60,8 @@ static inline void visible_keys(const attention *a, int64_t i, int64_t *first, i
  *
  * s = scale q.k is a sum of d products, each of which passes through at most d roundings; scale, its rounding to f32
  * (1/sqrt(d)), and log2(e) or 1/c folded into it add four: (d + 4) u scale sum |q||k|. Inputs and products below 2^-126
- * may be flushed. c tanh(s/c) does not enlarge an error, and adds tanh to 4 ulp (8u) and three products,
- * together 11u |z|. */
+ * may be flushed. c tanh(s/c) does not enlarge an error, and adds tanh to 4 ulp (8u) and three products, together 11u
+ * |z|. */
 typedef struct score {
     double z;       /* after softcap */
     double error;   /* absolute */

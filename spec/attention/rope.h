@@ -9,8 +9,7 @@
  *
  * Bound. y = x1 cos -+ x2 sin is two products and one sum in f32: each product's rounding is at most u of its size, the
  * sum's at most u of both sizes (half of that with FMA), so 2u(|x1 cos| + |x2 sin|) and second-order terms, hence 2.5u.
- * Products below the smallest normal are off by at
- * most 2^-150 each. Elements that belong to no pair are copied. */
+ * Products below the smallest normal are off by at most 2^-150 each. Elements that belong to no pair are copied. */
 static inline void rotate(trine_ref *ref, const char *input, const char *output, bool interleaved, double sign) {
     const int64_t b = trine_ref_dim(ref, "b"), s = trine_ref_dim(ref, "s"), h = trine_ref_dim(ref, "h"),
                   d = trine_ref_dim(ref, "d");

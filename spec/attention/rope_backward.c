@@ -4,8 +4,8 @@
 
 #define ARGS trine_rope_backward_args
 
-/* A rotation is orthogonal up to the scale of (cos, sin): its transpose, which the gradient needs,
- * turns by the opposite angle. */
+/* A rotation is orthogonal up to the scale of (cos, sin): its transpose, which the gradient needs, turns by the
+ * opposite angle. */
 static void reference(trine_ref *ref) { rotate(ref, "dy", "dx", ((const ARGS *)ref->args)->interleaved, -1); }
 
 const trine_spec trine_spec_rope_backward = {

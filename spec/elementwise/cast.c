@@ -4,8 +4,8 @@
 
 #define ARGS trine_cast_args
 
-/* One rounding of the exact value, also from f64: the output is what it is, bit for bit,
- * but for the sign and payload of NaN. */
+/* One rounding of the exact value, also from f64: the output is what it is, bit for bit, but for the sign and payload
+ * of NaN. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t count = element_count(ref);

@@ -20,8 +20,8 @@ static inline int64_t element_count(const trine_ref *ref) {
 }
 
 /* 1/(1 + e^-x), small results too. The references assume of a kernel's sigmoid: exp to 4 ulp, which is 8u with u =
- * 2^-24; adding 1, u; a division to
- * 1 ulp, 2u. That makes 11u of the result, small results included since they are e/(1 + e).
+ * 2^-24; adding 1, u; a division to 1 ulp, 2u. That makes 11u of the result, small results included since they are e/(1
+ * + e).
  * 1 - s computed as such is good to 11u, of 1. */
 static inline double sigmoid(double x) { return x < 0 ? exp(x) / (1 + exp(x)) : 1 / (1 + exp(-x)); }
 
@@ -49,8 +49,8 @@ static inline double product_slack(int count, const double *factor) {
     return slack;
 }
 
-/* Whether the finite ones of `count` factors may vanish together, in some order of multiplying: an
- * Inf among the others becomes NaN then. */
+/* Whether the finite ones of `count` factors may vanish together, in some order of multiplying: an Inf among the others
+ * becomes NaN then. */
 static inline bool product_vanishes(int count, const double *factor) {
     double product = 1;
     for (int i = 0; i < count; i++) product *= isfinite(factor[i]) ? fmin(1, fabs(factor[i])) : 1;

@@ -4,8 +4,8 @@
 
 #define ARGS trine_mul_args
 
-/* Bound, with u = 2^-24: two products in any order, 2u of |y|; second order and the output's
- * rounding of it within 3u. */
+/* Bound, with u = 2^-24: two products in any order, 2u of |y|; second order and the output's rounding of it within
+ * 3u. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t count = element_count(ref);

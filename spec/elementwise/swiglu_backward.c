@@ -8,8 +8,8 @@
  *
  * dup = dy gate s: as swiglu, 14u of itself.
  * dgate = dy up s w with w = 1 + gate t: t by sigmoid(-gate) or by subtraction is off by 11u, of 1; so w by 11u |gate|
- * and two roundings, and with s to 11u and three products the whole by 27u of |dy up| s (1 + |gate|),
- * second order within 28u. */
+ * and two roundings, and with s to 11u and three products the whole by 27u of |dy up| s (1 + |gate|), second order
+ * within 28u. */
 static void reference(trine_ref *ref) {
     const int64_t count = element_count(ref);
     const double *dy = trine_ref_value(ref, "dy"), *gate = trine_ref_value(ref, "gate"),

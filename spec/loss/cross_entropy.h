@@ -34,8 +34,8 @@ static inline double log_sum_error(const logit_row *row) {
 }
 
 /* Of an exponent that is `reach` away from a kernel's origin, or so much more. With u = 2^-24: the difference of f x
- * and the origin, the constant
- * scale log2(e), and their product round once each, 3u; the constant may be subnormal, and so may f x. */
+ * and the origin, the constant scale log2(e), and their product round once each, 3u; the constant may be subnormal, and
+ * so may f x. */
 static inline double exponent_error(double scale, double reach, double more) {
     const double u = trine_unit_roundoff(TRINE_F32), constant = scale == 0 ? 0 : fmax(u, 0x1p-150 / fabs(scale));
     return (2 * u + constant) * (fabs(reach) + more) + 0x1p-148 * fabs(scale);

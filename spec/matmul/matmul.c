@@ -34,10 +34,9 @@
  * exact: 128 products of up to 9 are below 2^13.
  *
  * Underflow: a product that is rounded by itself loses up to half the smallest subnormal. The bf16 units of CPUs and
- * GPUs take subnormal operands
- * for zero, which loses the whole product, and flush sums below 2^-126; so may units for tf32. The factors of f may be
- * multiplied in any order: what is lost by underflow may grow by all that are above 1, and a product of those below 1
- * may be 0, which an infinite sum makes NaN.
+ * GPUs take subnormal operands for zero, which loses the whole product, and flush sums below 2^-126; so may units for
+ * tf32. The factors of f may be multiplied in any order: what is lost by underflow may grow by all that are above 1,
+ * and a product of those below 1 may be 0, which an infinite sum makes NaN.
  * Overflow: where sum |a_p b_p|, M, or the product of sum |a_p b_p| and the factors above 1 exceeds the largest f32,
  * partial results may be infinite. */
 typedef struct dot {

@@ -8,22 +8,18 @@
  * eps, w = weight + weight_offset.
  *
  * A kernel sums h for a first mean m0, off by at most e0 = (D + 2)u mean|h| + mean E. It then sums d = h - m0 and d^2;
- * the mean is m0 +
- * mean d, with one rounding, and is off by
+ * the mean is m0 + mean d, with one rounding, and is off by
  *     u|mean| + (D + 4)u (a + e0) + mean E:
  * the large (D + 2)u mean|h| is gone (Chan, Golub and LeVeque 1983). Welford's and pairwise merging of means do as
- * well. mean d^2, with or
- * without (mean d)^2 taken off, is off by
+ * well. mean d^2, with or without (mean d)^2 taken off, is off by
  *     (D + 6)u (s + 2 e0)^2 + e0^2 + mean(2|h - mean| E + E^2) + 3*2^-126  =:  ((D + 6)u k + q) v,     k = (s + 2
  *       e0)^2/v.
  * While that is below v/2 it bounds the relative change of rstd = 1/sqrt(v) too; sqrt and division add 8u. y = (h -
- * mean) rstd w + b then
- * rounds five more times:
+ * mean) rstd w + b then rounds five more times:
  *     |y - y64| <= (D + 16)u [ |w| (|xhat|(1 + k) + rstd (a + e0)) + |b| ] + |w| ( |xhat| q + rstd (u|mean| + mean E +
  *       E_j) ) (1 + q).
  * TRINE_ROUND_BEFORE_WEIGHT: xhat, off by as much without w and b, is rounded to T, in the reference as well: the two
- * may differ by the
- * steps of T that lie within that error, nearly always none. */
+ * may differ by the steps of T that lie within that error, nearly always none. */
 typedef struct row_stats {
     double mean, rstd;
     double k, q;

@@ -8,10 +8,8 @@
 #include "spec/spec.h"
 
 /* Kernels sum n terms in f32 so that no term passes through more additions than this: one accumulator does up to 256
- * terms, several or
- * blocks do more. The sum is then off by at most that many unit roundoffs of the sum of absolute values (Higham 2002,
- * section 4.2), and
- * stays useful for any n. */
+ * terms, several or blocks do more. The sum is then off by at most that many unit roundoffs of the sum of absolute
+ * values (Higham 2002, section 4.2), and stays useful for any n. */
 #define SUM_DEPTH(n) "min(" #n ", 256) + " #n "/1024 + 16"
 static inline double sum_depth(double n) { return fmin(n, 256) + n / 1024 + 16; }
 

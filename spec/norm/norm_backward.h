@@ -12,14 +12,12 @@ typedef struct norm_gradient {
 } norm_gradient;
 
 /* Bound, with w = weight + weight_offset, xhat = (h - mean) rstd, g = w dy, c1 = mean(g), c2 = mean(g xhat), P1 =
- * mean|g|, P2 = mean|g
- * xhat|. Each g xhat carries 5 roundings, its sum sum_depth(n), the division by n two: c2 is off by (sum_depth(n) + 7)u
- * P2, and c1 by less
- * of P1. dh = rstd (g - c1 - xhat c2) + dresidual rounds g twice, xhat c2 three times, the differences, the product and
- * the sum: at most
- * nine roundings of something no larger than M = rstd (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more
- * of M scale. Together (sum_depth(n) + 18)u M. Products below 2^-126 may be flushed, and an xhat that is has no sign to
- * give to an infinite factor: that makes NaN. */
+ * mean|g|, P2 = mean|g xhat|. Each g xhat carries 5 roundings, its sum sum_depth(n), the division by n two: c2 is off
+ * by (sum_depth(n) + 7)u P2, and c1 by less of P1. dh = rstd (g - c1 - xhat c2) + dresidual rounds g twice, xhat c2
+ * three times, the differences, the product and the sum: at most nine roundings of something no larger than M = rstd
+ * (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more of M scale. Together (sum_depth(n) + 18)u M.
+ * Products below 2^-126 may be flushed, and an xhat that is has no sign to give to an infinite factor: that makes
+ * NaN. */
 static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, int64_t i, int64_t n) {
     const double *dy = trine_ref_value(ref, "dy") + i * n, *h = trine_ref_value(ref, "h") + i * n,
                  *weight = trine_ref_value(ref, "weight");

@@ -8,15 +8,12 @@
  * |h| rstd w.
  *
  * The mean of squares: product, sum, division and eps round (D + 3)u; E_j moves it by up to e = mean(2|h|E + E^2), and
- * flushed squares by
- * 2^-126. So v is off by (D + 3)u + q of itself, q = (e + 3*2^-126)/v, and 1/sqrt(v) by no more than that while it is
- * below 1/2; sqrt and
- * division, or a reciprocal square root of 4 ulp, add 8u. y = (h rstd) w rounds the two products and w's sum: with E_j
- * that is
+ * flushed squares by 2^-126. So v is off by (D + 3)u + q of itself, q = (e + 3*2^-126)/v, and 1/sqrt(v) by no more than
+ * that while it is below 1/2; sqrt and division, or a reciprocal square root of 4 ulp, add 8u. y = (h rstd) w rounds
+ * the two products and w's sum: with E_j that is
  *     |y - y64| <= (D + 16)u f + q f + E_j rstd |w|.
  * TRINE_ROUND_BEFORE_WEIGHT: h rstd, off by as much without w, is rounded to T, in the reference as well: the two may
- * differ by the steps
- * of T that lie within that error, nearly always none. */
+ * differ by the steps of T that lie within that error, nearly always none. */
 typedef struct row_stats {
     double rstd, q;
     bool overflow;

@@ -8,14 +8,11 @@
  * exp(d_j)/l.
  *
  * A kernel has d_j with a relative error of at most 5u: from one difference and one product, or from a fused
- * multiply-add with a constant
- * that holds log2(e), whose rounding of the maximum cancels. That changes exp(d_j) by a factor within exp(+-5u|d_j|),
- * and l by the mean of
- * such factors under the weights y. exp to 4 ulp gives 8u on each; the sum of l at most sum_depth(n) u; a rescaling of
- * online statistics,
- * once for 1024 elements and up to five times in merging, 10u each (exp, product, and what it moves); the division 3u.
- * Exponentials below
- * 2^-126 may be flushed to zero, n of them in l. Of a subnormal x, or scale, half and log2(e) times round to 2^-149. */
+ * multiply-add with a constant that holds log2(e), whose rounding of the maximum cancels. That changes exp(d_j) by a
+ * factor within exp(+-5u|d_j|), and l by the mean of such factors under the weights y. exp to 4 ulp gives 8u on each;
+ * the sum of l at most sum_depth(n) u; a rescaling of online statistics, once for 1024 elements and up to five times in
+ * merging, 10u each (exp, product, and what it moves); the division 3u. Exponentials below 2^-126 may be flushed to
+ * zero, n of them in l. Of a subnormal x, or scale, half and log2(e) times round to 2^-149. */
 static void row(const double *x, double *y, double *magnitude, double *slack, int64_t n, double scale) {
     double top = x[0];
     for (int64_t j = 1; j < n; j++)

@@ -5,10 +5,9 @@
 #define ARGS trine_softmax_backward_args
 
 /* Bound, with S = sum_k y_k dy_k and P = sum_k |y_k dy_k|: the products and their sum leave S off by (sum_depth(n) +
- * 1)u P; the difference
- * dy_j - S and the products by y_j and scale round once each, four roundings of something no larger than |scale
- * y_j|(|dy_j| + P). Products
- * below 2^-126 may be flushed: n of them in S, and one each of y_j (dy_j - S), scale y_j and the result. */
+ * 1)u P; the difference dy_j - S and the products by y_j and scale round once each, four roundings of something no
+ * larger than |scale y_j|(|dy_j| + P). Products below 2^-126 may be flushed: n of them in S, and one each of y_j (dy_j
+ * - S), scale y_j and the result. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t g = trine_ref_dim(ref, "g"), s = trine_ref_dim(ref, "s"), n = trine_ref_dim(ref, "n");

@@ -9,8 +9,8 @@
 /* Bounds, with u = 2^-24 and w = 2^-53. The squares of f32 elements are exact in f64 and cannot overflow there, so a
  * sum of n of them and g others in any order is off by (n + g - 1)w of itself. sum_squares is that, rounded. The square
  * root halves the error and adds w, the quotient w again. The coefficient is rounded to f32 before it multiplies x, and
- * the product is rounded to f32 before it becomes y: 2u of |y|, and (n + g + 4)w,
- * and where the coefficient is subnormal 2^-150 |x|. */
+ * the product is rounded to f32 before it becomes y: 2u of |y|, and (n + g + 4)w, and where the coefficient is
+ * subnormal 2^-150 |x|. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t n = trine_ref_dim(ref, "n");

@@ -5,8 +5,7 @@
 #define ARGS trine_reduce_sum_args
 
 /* Bound: a sum of n terms that pass through at most sum_depth(n) additions each is off by sum_depth(n) u of the sum of
- * absolute values
- * (norm.h). Sums of subnormals are exact; terms may be flushed to zero. */
+ * absolute values (norm.h). Sums of subnormals are exact; terms may be flushed to zero. */
 static void sum(const double *x, int64_t count, int64_t stride, double *value, double *magnitude, double *slack) {
     double total = 0, total_abs = 0;
     for (int64_t i = 0; i < count; i++) {

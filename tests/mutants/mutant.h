@@ -6,8 +6,8 @@
 
 #include "backends/backend.h"
 
-/* One defect of one op. tests/mutants/<family>.c lists those of its family's ops. What is left out
- * is as it should be. */
+/* One defect of one op. tests/mutants/<family>.c lists those of its family's ops. What is left out is as it should
+ * be. */
 typedef struct mutant {
     const char *op, *name, *what;
     const char *param; /* taken to be `value`, whatever the call says */
@@ -28,8 +28,7 @@ extern const mutant *const mutant_families[];
 enum { MUTANT_MOST = 40 /* of an op */ };
 
 /* Appends an op's mutants over its reference to its list of kernels, and in front of them the reference itself,
- * "<op>_reference". False if there
- * is no CPU, whose kernel finds the faults in the data. */
+ * "<op>_reference". False if there is no CPU, whose kernel finds the faults in the data. */
 bool mutant_kernels(trine_op op, trine_kernel *list, int *count);
 
 /* The arrays of a reference, and its sizes, in short. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module whose kernels are deliberately wrong, each in one way that mutants.def names: what
- * the agreement engine must catch. */
+/* A module whose kernels are deliberately wrong, each in one way that mutants.def names: what the agreement engine must
+ * catch. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

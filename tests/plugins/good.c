@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module that loads: one device in host memory with four kernels of `scale` for f32,
- * of which the first that accepts is not the fastest. */
+/* A module that loads: one device in host memory with four kernels of `scale` for f32, of which the first that accepts
+ * is not the fastest. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

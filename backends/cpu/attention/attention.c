@@ -4,8 +4,7 @@
  *
  * A task is a block of rows of one problem; it packs the keys and values it needs itself. When there are few rows
  * (decoding) the keys are shared out instead, in chunks of fixed length, whose partial results are merged in order:
- * that is the kernel "split". Neither depends on the number of
- * threads. */
+ * that is the kernel "split". Neither depends on the number of threads. */
 #include "attention.h"
 
 enum { BK = 128, LDS = BK + 16, CHUNK = 1024 };
@@ -81,8 +80,8 @@ static void keys_init(const block *b, const buffers *w, int64_t start, int64_t e
     span_init(&k->sees, b, start, end);
 }
 
-/* The scores of a few rows with all keys of a block, VL keys at a time: one accumulator for each,
- * transposed at the end. */
+/* The scores of a few rows with all keys of a block, VL keys at a time: one accumulator for each, transposed at the
+ * end. */
 static void few_scores(const block *b, const buffers *w, const keys *k) {
     const attention *a = b->a;
     const int64_t step = a->call->tensor[ATTENTION_K].stride[1], size = (int64_t)vsize(a->dtype);
@@ -130,8 +129,8 @@ INLINE vf hide(vf x, int j, int low, int high) {
     return j < low || j + VL > high ? vsel((viota() + j >= low) & (viota() + j < high), x, vset(-INFINITY)) : x;
 }
 
-/* The largest score of a row, by lanes, after softcap and mask. NaN never is the largest,
- * but comes out of the exponential. */
+/* The largest score of a row, by lanes, after softcap and mask. NaN never is the largest, but comes out of the
+ * exponential. */
 INLINE vf largest(float *s, int first, int last, int low, int high, float softcap) {
     vf most = vset(-INFINITY);
     for (int j = first; j < last; j += VL) {
@@ -283,8 +282,8 @@ static size_t workspace(const trine_call *call) {
     return index_bytes(&a) + threads * buffer_bytes(&a);
 }
 
-/* Blocks are numbered by sequence, and start from the last: with a causal mask the last rows of
- * a sequence have the most keys. */
+/* Blocks are numbered by sequence, and start from the last: with a causal mask the last rows of a sequence have the
+ * most keys. */
 static void run_task(const attention *a, const int64_t *before, int64_t task, const buffers *w) {
     int64_t s = 0, above = a->sequences;
     const int64_t number = task / a->hk;

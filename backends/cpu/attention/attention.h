@@ -2,9 +2,9 @@
 /* What attention and its gradient share: sequences and masks, packing into f32, and a register-blocked product.
  *
  * The query heads of a group share their keys and values, so the rows of a problem are (query, head of the group), the
- * head running fastest; a
- * problem is one sequence and one key-value head. All packed matrices are row-major with a leading dimension that is a
- * multiple of 64 bytes but not of 4096, since 8 lines a page apart would fill their cache set. */
+ * head running fastest; a problem is one sequence and one key-value head. All packed matrices are row-major with a
+ * leading dimension that is a multiple of 64 bytes but not of 4096, since 8 lines a page apart would fill their cache
+ * set. */
 #ifndef TRINE_CPU_ATTENTION_H
 #define TRINE_CPU_ATTENTION_H
 
@@ -15,8 +15,8 @@
 #include "backends/cpu/core/vec_math.h"
 #include "spec/attention/attention_places.h"
 
-/* Rows and columns of a register tile: with 2 MR accumulators, 2 vectors of the right operand and
- * a broadcast it fits the register file. */
+/* Rows and columns of a register tile: with 2 MR accumulators, 2 vectors of the right operand and a broadcast it fits
+ * the register file. */
 #if defined(__AVX512F__) || defined(__aarch64__)
 enum { MR = 12 };
 #else

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sums over the rows of a matrix, the same for any number of threads: the rows fall into blocks by their number alone;
- * a block is one
- * thread's work and has a vector of partial sums of its own in the workspace; the blocks are added in order at the end.
- * Within a block,
- * runs of 64 rows are summed first: no term passes through more than 64 + r/8192 + 128 additions. */
+ * a block is one thread's work and has a vector of partial sums of its own in the workspace; the blocks are added in
+ * order at the end. Within a block, runs of 64 rows are summed first: no term passes through more than 64 + r/8192 +
+ * 128 additions. */
 #ifndef TRINE_CPU_COLUMNS_H
 #define TRINE_CPU_COLUMNS_H
 
@@ -27,8 +26,7 @@ static inline void columns_add(float *restrict total, const float *restrict part
 }
 
 /* Elements first .. last-1 of the sum of `count` vectors, rounded to the type of `out`. By short pieces, since vectors
- * a power of two apart
- * share a cache set. */
+ * a power of two apart share a cache set. */
 static inline void columns_finish(const float *partial, int64_t count, int64_t pitch, int64_t first, int64_t last,
                                   const trine_tensor *out) {
     enum { PIECE = 1024 };

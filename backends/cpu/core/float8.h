@@ -71,8 +71,8 @@ INLINE vb vf_to_float8(vf x, trine_dtype dtype, bool saturate) {
     const vi a = (vi)vabs(x);
     const vi rounded = (vi)((vu)a + ((1u << (drop - 1)) - 1) + (((vu)a >> drop) & 1));
     const vi normal = (vi)((vu)rounded >> drop) - ((127 - f.bias) << f.fraction);
-    /* Below the smallest normal, 2^(1-bias): added to 2^(24-bias-fraction), whose ulp is that
-     * of the subnormals, the sum rounds by itself. */
+    /* Below the smallest normal, 2^(1-bias): added to 2^(24-bias-fraction), whose ulp is that of the subnormals, the
+     * sum rounds by itself. */
     const vi anchor = viset((127 + 24 - f.bias - f.fraction) << 23);
     const vi subnormal = (vi)((vf)a + (vf)anchor) - anchor;
     vi r = visel(a < ((128 - f.bias) << 23), subnormal, normal);

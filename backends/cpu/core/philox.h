@@ -123,8 +123,7 @@ INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
 enum { DROPOUT_RUN = 512, DROPOUT_BUFFER = DROPOUT_RUN + 8 * VL };
 
 /* Masks (-1 kept, 0 dropped) of the elements first .. first+count-1, count <= DROPOUT_RUN: a pointer into `buffer`,
- * readable to the next
- * whole vector. */
+ * readable to the next whole vector. */
 INLINE const int32_t *dropout_run(const dropout *d, uint64_t first, int count, int32_t buffer[DROPOUT_BUFFER]) {
     const int skip = (int)(first % 8);
     for (int i = 0; i < skip + count; i += 8 * VL) philox_keep(d, first / 8 + (uint64_t)(i / 8), buffer + i);

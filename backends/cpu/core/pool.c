@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The threads of the CPU backend: a list of free ones, a word for each that it sleeps on,
- * and jobs whose pieces all may take. */
+/* The threads of the CPU backend: a list of free ones, a word for each that it sleeps on, and jobs whose pieces all may
+ * take. */
 #include "pool.h"
 
 #include <errno.h>
@@ -158,8 +158,8 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-/* Signals are for the program's own threads; those that a fault raises are not blocked,
- * so that its handlers see them. */
+/* Signals are for the program's own threads; those that a fault raises are not blocked, so that its handlers see
+ * them. */
 static bool thread_start(worker *w) {
     static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS };
     pthread_attr_t attributes;

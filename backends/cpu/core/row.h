@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows in pieces: what softmax, the norms and the sums share. A piece of a row is held as floats in the first-level
- * cache between its
- * steps.
+ * cache between its steps.
  *
  * A loop over a piece has ROW_ACC accumulators, so that a sum is 256 additions deep at most, the depth that
- * spec/norm/norm.h allows, in an order
- * that depends on nothing but the length. */
+ * spec/norm/norm.h allows, in an order that depends on nothing but the length. */
 #ifndef TRINE_CPU_ROW_H
 #define TRINE_CPU_ROW_H
 
@@ -40,8 +38,7 @@ static inline int64_t row_bytes(const trine_call *call) {
 }
 
 /* Storing past the caches pays where outputs go to memory anyway, and not where a tensor is updated in place: its lines
- * are in the cache
- * already. */
+ * are in the cache already. */
 static inline bool row_streams(const trine_call *call) {
     int64_t written = 0;
     for (int i = 0; i < call->plan->tensors; i++) {

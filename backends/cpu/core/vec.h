@@ -3,9 +3,8 @@
  * element type.
  *
  * Each <op>.c is compiled once per level over this header; the width follows from the compiler's target. All functions
- * are forced inline, so that
- * an element type known at the call folds to a single conversion. Tails go through vloadn/vstoren,
- * which touch only the first n elements. */
+ * are forced inline, so that an element type known at the call folds to a single conversion. Tails go through
+ * vloadn/vstoren, which touch only the first n elements. */
 #ifndef TRINE_VEC_H
 #define TRINE_VEC_H
 
@@ -228,8 +227,8 @@ INLINE void vstoren(void *data, trine_dtype dtype, int64_t i, int n, vf x) {
     }
 }
 
-/* Stores past the caches, at a multiple of the stored bytes; and what must follow them
- * before another thread may look. */
+/* Stores past the caches, at a multiple of the stored bytes; and what must follow them before another thread may
+ * look. */
 INLINE void vstream(void *data, trine_dtype dtype, int64_t i, vf x) {
 #if defined(__x86_64__)
     if (dtype == TRINE_F32) {

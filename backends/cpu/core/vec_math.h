@@ -4,8 +4,7 @@
  * All are right at zeros of either sign, infinities, NaN, subnormal arguments and results, and on overflow; none
  * branches. The errors stated were measured over every float, in units of the last place of the exact value, with and
  * without FMA. The polynomials are weighted minimax fits (Lawson's iteration, coefficients rounded to float one by one
- * from the lowest, the rest fitted again each time), and leave errors below 2^-27 of the
- * result. */
+ * from the lowest, the rest fitted again each time), and leave errors below 2^-27 of the result. */
 #ifndef TRINE_VEC_MATH_H
 #define TRINE_VEC_MATH_H
 

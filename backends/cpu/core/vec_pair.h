@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loads and stores of two vectors at once, for loops to which the order within the two does not matter: for bf16 the
- * even and the odd elements,
- * which takes half the instructions of widening and narrowing them in order. */
+ * even and the odd elements, which takes half the instructions of widening and narrowing them in order. */
 #ifndef TRINE_VEC_PAIR_H
 #define TRINE_VEC_PAIR_H
 
@@ -113,8 +112,8 @@ INLINE vu vmax_i16(vu a, vu b) {
 #endif
 }
 
-/* 16-bit floats as int16 in the same order, and back; of NaN the positive ones come last
- * and the negative ones first. */
+/* 16-bit floats as int16 in the same order, and back; of NaN the positive ones come last and the negative ones
+ * first. */
 INLINE vu vorder_i16(vu x) {
     typedef int16_t v16 __attribute__((vector_size(VB)));
     return x ^ ((vu)((v16)x >> 15) & 0x7fff7fffu);

@@ -7,8 +7,7 @@
 INLINE bool is_float8(trine_dtype dtype) { return (dtype & 0xff) == 8; }
 
 /* Rounded to float so that rounding it further to nearest even, to at most 22 bits, gives what rounding x once would:
- * towards zero, with the last
- * bit set if inexact (Boldo and Melquiond 2008). */
+ * towards zero, with the last bit set if inexact (Boldo and Melquiond 2008). */
 INLINE float to_odd(double x) {
     const float near = (float)x;
     uint32_t bits;

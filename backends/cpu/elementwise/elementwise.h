@@ -3,8 +3,8 @@
  * formula.
  *
  * Dimensions are merged wherever every tensor allows, so that contiguous tensors are one long run; the elements are
- * shared out evenly among the threads, in logical order. Inside a run each tensor has stride 1,
- * or 0 where it is broadcast. */
+ * shared out evenly among the threads, in logical order. Inside a run each tensor has stride 1, or 0 where it is
+ * broadcast. */
 #ifndef TRINE_CPU_ELEMENTWISE_H
 #define TRINE_CPU_ELEMENTWISE_H
 
@@ -112,8 +112,7 @@ static void walk_blocks(const void *context, int64_t first, int64_t last, int th
 }
 
 /* Runs fn over all elements. Streaming pays when the outputs go to memory anyway, and loses when a tensor is updated in
- * place: its lines are in
- * the cache already. */
+ * place: its lines are in the cache already. */
 static inline trine_status walk_all(const trine_call *call, run_fn fn) {
     if (call->plan->tensors > WALK_TENSORS)
         return call->host->error(TRINE_ERR_INTERNAL, "%s: a walk has room for %d tensors", call->plan->spec->name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gelu and its derivative over float vectors, right in the far tails too: neither form goes through 1 +
- * tanh or 1 + erf. */
+/* gelu and its derivative over float vectors, right in the far tails too: neither form goes through 1 + tanh or 1 +
+ * erf. */
 #ifndef TRINE_CPU_GELU_H
 #define TRINE_CPU_GELU_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cross_entropy and cross_entropy_backward share on the CPU: labels, the exponential,
- * and the gradient of a row from its lse. */
+/* What cross_entropy and cross_entropy_backward share on the CPU: labels, the exponential, and the gradient of a row
+ * from its lse. */
 #ifndef TRINE_CPU_CROSS_ENTROPY_H
 #define TRINE_CPU_CROSS_ENTROPY_H
 

@@ -2,8 +2,8 @@
 /* matmul on the CPU: blocks of d are independent tasks; each packs the parts of a and b it needs into panels and
  * multiplies them tile by tile.
  *
- * The order of an element's sum follows from k and the level alone, so neither threads nor the place
- * in d change a bit. */
+ * The order of an element's sum follows from k and the level alone, so neither threads nor the place in d change a
+ * bit. */
 #include "matmul_skinny.h"
 
 /* Blocking. A part of k is such that a panel of b (24 KiB, 32 with AVX-512) stays in L1 while a's panels pass, read

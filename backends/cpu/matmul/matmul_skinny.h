@@ -3,8 +3,8 @@
  * more than the product.
  *
  * X, of the few lanes, is unpacked into units. If Y's elements are consecutive in k, sums are dot products along k; if
- * its lanes are, sums are vectors of lanes. Either way the order of an element's sum follows from
- * k and the level alone. */
+ * its lanes are, sums are vectors of lanes. Either way the order of an element's sum follows from k and the level
+ * alone. */
 #ifndef TRINE_CPU_MATMUL_SKINNY_H
 #define TRINE_CPU_MATMUL_SKINNY_H
 
@@ -92,8 +92,8 @@ INLINE void sum_lanes(void *to, sum s, unit_kind kind) {
     }
 }
 
-/* Dot products of `rows` lanes of X with Y's lanes [lane, lane + columns),
- * of which those beyond `lanes` are the last one again. */
+/* Dot products of `rows` lanes of X with Y's lanes [lane, lane + columns), of which those beyond `lanes` are the last
+ * one again. */
 INLINE void dots(char *sums, const char *x, const skinny *s, const char *y, int64_t lane, int64_t lanes, int rows,
                  int columns, trine_dtype dtype, unit_kind kind) {
     const int bytes = unit_bytes(kind), step = unit_lanes(kind) * unit_depth(kind);

@@ -22,8 +22,8 @@ INLINE bool tile_amx(unit_kind kind) { return HAVE_TILES && (kind == UNIT_BF16 |
 INLINE int tile_rows(unit_kind kind) { return tile_amx(kind) ? 2 * AMX_SIDE : ROWS; }
 INLINE int tile_columns(unit_kind kind) { return tile_amx(kind) ? 2 * AMX_SIDE : VECTORS * unit_lanes(kind); }
 
-/* a is unsigned in UNIT_I8's dot: it is stored as a + 128, and b's panel ends with 128 times the sum
- * of each lane, to be taken off again. */
+/* a is unsigned in UNIT_I8's dot: it is stored as a + 128, and b's panel ends with 128 times the sum of each lane, to
+ * be taken off again. */
 INLINE bool tile_offset(unit_kind kind) { return kind == UNIT_I8 && !tile_amx(kind); }
 
 /* Bytes of a panel of `lanes` lanes. */
@@ -50,8 +50,8 @@ INLINE void square_load(vi *r, const char *src, int64_t lane, int64_t along, boo
                       : unit_along(src + i * lane, kind, dtype);
 }
 
-/* Copies what exists of a square at the operand's edge, lines of `line` elements,
- * into a dense one that is zero elsewhere. */
+/* Copies what exists of a square at the operand's edge, lines of `line` elements, into a dense one that is zero
+ * elsewhere. */
 static void square_copy(char *square, size_t size, const char *src, int64_t stride, int64_t lines, int64_t elements,
                         int64_t line) {
     memset(square, 0, size);

@@ -65,8 +65,8 @@ INLINE int unit_lanes(unit_kind kind) { return VB / unit_bytes(kind); }
             body(__VA_ARGS__, (unit_kind)UNIT_INTEGER); \
     } while (0)
 
-/* A vector of sums: in the field of its kind only, for GCC keeps vectors in registers across a loop only
- * if they do not change type. */
+/* A vector of sums: in the field of its kind only, for GCC keeps vectors in registers across a loop only if they do not
+ * change type. */
 typedef struct sum {
     vf f; /* UNIT_F32, UNIT_BF16 */
     vd d; /* UNIT_F64 */
@@ -120,8 +120,8 @@ INLINE vi unit_broadcast(const void *from, unit_kind kind) {
 
 /* ------------------------------------------------------------------------------------------------- reading operands */
 
-/* Consecutive elements, one to a lane; those narrower than a lane are in its low bits,
- * but floating-point ones come as floats. */
+/* Consecutive elements, one to a lane; those narrower than a lane are in its low bits, but floating-point ones come as
+ * floats. */
 INLINE vi unit_widen(const char *src, trine_dtype dtype) {
     if (dtype == TRINE_F64) return unit_load(src);
     if (unit_float8(dtype)) {
@@ -216,8 +216,8 @@ INLINE vi unit_zip(vi a, vi b, bool upper, unit_kind kind) {
 #endif
 }
 
-/* Transposes the square of unit_lanes(kind) vectors: each round of perfect shuffles rotates the bits
- * of the place by one. */
+/* Transposes the square of unit_lanes(kind) vectors: each round of perfect shuffles rotates the bits of the place by
+ * one. */
 INLINE void unit_transpose(vi *r, unit_kind kind) {
     const int lanes = unit_lanes(kind);
 #pragma GCC unroll 4

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm and layer_norm: the one is the other without the mean. A row that fits a piece is read once; a longer one
- * again for each step,
- * from the caches. */
+ * again for each step, from the caches. */
 #ifndef TRINE_CPU_NORM_H
 #define TRINE_CPU_NORM_H
 

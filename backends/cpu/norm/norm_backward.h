@@ -19,8 +19,8 @@ typedef struct norm_pieces {
     row_piece g, hat;
 } norm_pieces;
 
-/* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and
- * of each thread's current run. */
+/* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and of each thread's current
+ * run. */
 INLINE int64_t norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
 static inline int norm_team(const trine_call *call, int64_t rows) {
     return cpu_team(call, columns_blocks(rows), row_bytes(call));
@@ -111,8 +111,7 @@ static inline void norm_row(const norm_gradient *a, norm_pieces *p, int64_t i, f
 }
 
 /* The rows of block b. The sums of a run of rows are in `run`, those of the blocks in `partial`: of dweight and of
- * dbias, NULL where not
- * asked for. */
+ * dbias, NULL where not asked for. */
 static inline void norm_block(const norm_gradient *a, norm_pieces *p, int64_t b, float *const partial[2],
                               float *const run[2]) {
     const int64_t pitch = columns_pitch(a->n), first = b * columns_rows(a->r);

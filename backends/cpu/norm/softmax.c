@@ -8,8 +8,7 @@
 enum { SOFTMAX_HELD = 1 << 18, SOFTMAX_CHUNK = 16, PAIR = 2 * VL };
 
 /* exp(scale x - max(scale x)) is taken as 2^(spread (f x - max(f x))): the difference before the product loses nothing
- * to cancellation. f
- * is half the sign of scale, so that the difference does not overflow, spread 2 |scale| log2(e);
+ * to cancellation. f is half the sign of scale, so that the difference does not overflow, spread 2 |scale| log2(e);
  * for a scale of 0 they are 0 and 1. */
 typedef struct softmax {
     const trine_tensor *x, *y;
@@ -65,8 +64,7 @@ INLINE float softmax_max_as(const void *x, int64_t at, int count, float f, trine
 }
 
 /* What is subtracted for the maximum: of nothing but -Inf it must not be taken itself, lest exponentials be NaN that
- * are 0 once a larger
- * element comes. If none comes the sum is 0, and y = 0/0. */
+ * are 0 once a larger element comes. If none comes the sum is 0, and y = 0/0. */
 INLINE float softmax_origin(float max) { return max == -INFINITY ? 0 : max; }
 
 /* h = 2^(spread (f x - origin)), while the next row is fetched; the sum. */

@@ -81,8 +81,8 @@ enum { ATTENTION_DECODE_THREADS = 128 };
 /* Floats of a row's sums. */
 #define ATTENTION_DECODE_RECORD(D) ((D) + 4)
 
-/* The kernels by mma.sync: d, keys of a tile that is copied, matrices of 16 queries in a warp,
- * and stages of a tile of keys and one of values. */
+/* The kernels by mma.sync: d, keys of a tile that is copied, matrices of 16 queries in a warp, and stages of a tile of
+ * keys and one of values. */
 #define ATTENTION_MMA_TILES(X) X(64, 64, 2, 2) X(128, 64, 2, 1) X(256, 64, 1, 1)
 /* Their shared memory: so many times 64 queries, and the stages. */
 #define ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) (2 * (D) * (ATTENTION_SIDE * (R) + 2 * (KEYS) * (STAGES)))

@@ -22,8 +22,8 @@
  * first ones, and the last keys first, a
  *   block follows the one before by a tile without waiting: s 1024 gained 37 % (d 64), 18 (128) and 16 (256), s 4096
  *     11, 1 and -18. There the longest blocks come last, and of more than 32 tiles of keys that costs more.
- * - What is asked for each element, of the softcap or of who comes first,
- * becomes a branch between all exponentials, or additions. */
+ * - What is asked for each element, of the softcap or of who comes first, becomes a branch between all exponentials, or
+ * additions. */
 #ifndef TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 #define TRINE_CUDA_ATTENTION_BACKWARD_MMA_H
 
@@ -170,8 +170,8 @@ template <class Shape> struct attention_gradient_warps {
     }
 
     /* Scores and dout.v of a tile of queries become weights and changes in shared memory. Weights, 2^24 p, are found
-     * while dout.v is; those of BENT scores, whose tanh the changes ask for too,
-     * before that and once more behind it. */
+     * while dout.v is; those of BENT scores, whose tanh the changes ask for too, before that and once more behind
+     * it. */
     template <bool BENT> DEVICE void find(int stage, int first, bool hide) const {
         enum { M = Shape::S_ROWS / 16, N = Shape::S_KEYS / 2, PRODUCTS = D / 16 * M * N / 8 };
         const attention_operand<QUERIES, false, Shape::S_ROWS> left(true, s_row());
@@ -219,8 +219,8 @@ template <class Shape> struct attention_gradient_warps {
         attention_mma_add<T, KEYS / 16>(dq, left, memory + Shape::CHANGE, right, memory);
     }
     /* Weights and changes become parts of dk, dv and dq. Where warps have few columns of dk and dv they add dq to
-     * memory as they sum those; otherwise last, and where q and dout have one stage,
-     * the next ones are copied meanwhile. */
+     * memory as they sum those; otherwise last, and where q and dout have one stage, the next ones are copied
+     * meanwhile. */
     template <class Copy>
     DEVICE void sum_up(columns &sum, int stage, float *tile, bool is_first, const Copy &copy_next) const {
         enum {

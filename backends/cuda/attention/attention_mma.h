@@ -229,8 +229,8 @@ DEVICE void attention_mma_keep_up(const float (&s)[R][N], attention_rows (&rows)
 }
 
 /* Tiles of keys and their values on their way, from the last to the first. With one stage values come while scores are
- * found, and the next keys while values are multiplied; with two the next tile comes meanwhile,
- * and the block meets once for a tile. */
+ * found, and the next keys while values are multiplied; with two the next tile comes meanwhile, and the block meets
+ * once for a tile. */
 template <class T, int D, int KEYS, int STAGES> struct attention_mma_feed {
     enum { HALF = KEYS * 2 * D };
     const attention_copies<T, D, KEYS> keys, values;
@@ -272,8 +272,8 @@ template <class T, int D, int KEYS, int STAGES> struct attention_mma_feed {
     }
 };
 
-/* A block's tile of queries of a head. Heads go in bunches; in a bunch the last tiles,
- * which see most under a causal mask, come first. */
+/* A block's tile of queries of a head. Heads go in bunches; in a bunch the last tiles, which see most under a causal
+ * mask, come first. */
 DEVICE attention_place attention_mma_place(const attention_params &p, int side) {
     const int planes = p.at.b * p.at.h, before = (int)(block_index() / ((int64_t)p.bunch * p.tiles)) * p.bunch;
     const int rest = (int)(block_index() - (int64_t)before * p.tiles), high = lesser(p.bunch, planes - before),

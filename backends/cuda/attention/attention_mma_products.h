@@ -20,8 +20,8 @@ struct attention_nothing {
     DEVICE void operator()(int) const {}
 };
 
-/* sum += a b over 16 STEPS elements, which are read one step ahead. meanwhile(i) is done behind product i
- * of STEPS M N / 8. */
+/* sum += a b over 16 STEPS elements, which are read one step ahead. meanwhile(i) is done behind product i of STEPS M N
+ * / 8. */
 template <class T, int STEPS, int A_ROWS, int B_ROWS, bool A_ACROSS, bool B_ACROSS, int M, int N,
           class Meanwhile = attention_nothing>
 DEVICE void attention_mma_add(float (&sum)[M][N], const attention_operand<A_ROWS, A_ACROSS, M * 16> &left,

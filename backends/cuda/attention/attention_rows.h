@@ -169,8 +169,8 @@ template <class T, int D> DEVICE void attention_redo(const attention_params &p, 
         *attention_row<f32>(p.lse, batch, token, head) = f32::put(sum == 0 ? -infinity() : top + log_of(sum));
 }
 
-/* Ends the thread's rows, token and token + 8 of a head, and those that came out as NaN or Inf in
- * a call that hides anything. */
+/* Ends the thread's rows, token and token + 8 of a head, and those that came out as NaN or Inf in a call that hides
+ * anything. */
 template <class T, int D>
 DEVICE void attention_end(const attention_params &p, int batch, int head, int row, const float (&o)[D / 2],
                           const attention_rows &rows) {

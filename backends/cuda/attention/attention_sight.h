@@ -82,8 +82,8 @@ DEVICE attention_span attention_span_of(const attention_sight &s, bool exists) {
 
 /* ----------------------------------------------------------------------------------------------------------- scores */
 
-/* tanh x within 8 units of 2^-24, in fewer registers than tanh_of(): where 2/(e^2x + 1) is subtracted from 1,
- * it counts for less than half. */
+/* tanh x within 8 units of 2^-24, in fewer registers than tanh_of(): where 2/(e^2x + 1) is subtracted from 1, it counts
+ * for less than half. */
 DEVICE float attention_tanh(float x) {
     const float a = magnitude(x), a2 = a * a;
     float p = -5.69229620e-3f;

@@ -337,8 +337,8 @@ template <class Pipe, bool BENT> struct attention_consumer {
         attention_end<typename Pipe::T, Pipe::D>(p.call, t.batch, t.head, row_of(t), o, rows);
     }
 
-    /* Scores of the next keys and values of these, at once; the first keys of the next tile come
-     * with the last values of this one. */
+    /* Scores of the next keys and values of these, at once; the first keys of the next tile come with the last values
+     * of this one. */
     DEVICE void step(const attention_task &next, int tile_of_keys, bool last) {
         float factor[2];
         const attention_operand q = queries(), k = tile(ATTENTION_KEY), v = tile(ATTENTION_VALUE);

@@ -84,8 +84,8 @@ DEVICE void attention_product(float (&sum)[4][4], const X &x, const Y &y, int co
     }
 }
 
-/* A tile of weights for attention_gather(): its sums run over the right lanes if they are TURNED,
- * over the left ones otherwise. */
+/* A tile of weights for attention_gather(): its sums run over the right lanes if they are TURNED, over the left ones
+ * otherwise. */
 template <bool TURNED> DEVICE void attention_put(float *weights, const float (&w)[4][4]) {
     const int down = thread_index() / 16 * 4, across = thread_index() % 16 * 4;
 #pragma unroll

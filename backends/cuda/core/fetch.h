@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries that ask the second-level cache for the beginning of what they read while the launch ahead ends. It is a hint
- * (PTX ISA 9.0, prefetch): what that launch still writes is not read before it is there,
- * since there is one such cache for all. */
+ * (PTX ISA 9.0, prefetch): what that launch still writes is not read before it is there, since there is one such cache
+ * for all. */
 #ifndef TRINE_CUDA_FETCH_H
 #define TRINE_CUDA_FETCH_H
 

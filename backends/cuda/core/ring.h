@@ -216,8 +216,8 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
         stage = after(stage);
     }
 
-    /* The row behind the one that is summed, if there is one to be asked for meanwhile,
-     * and the place that is spare for it. */
+    /* The row behind the one that is summed, if there is one to be asked for meanwhile, and the place that is spare for
+     * it. */
     struct request {
         bool more;
         int place;

@@ -16,8 +16,8 @@ static int64_t part_room(const trine_call *call, int held) {
     return ((shared + OWN) / held - 2 * OWN) / PIECE * PIECE;
 }
 
-/* Parts begin where lines of the cache do: elsewhere a warp's reads and writes touch one more,
- * which costs up to 6 %. */
+/* Parts begin where lines of the cache do: elsewhere a warp's reads and writes touch one more, which costs up to 6
+ * %. */
 static int part_length(int64_t n, int blocks) {
     enum { LINE = 64 };
     return (int)(blocks > 1 ? simt_blocks(n, LINE * blocks) * LINE : n);

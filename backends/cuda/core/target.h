@@ -26,8 +26,8 @@ DEVICE void launch_wait() {
 }
 
 /* A function that the host launches, with parameters `p`: in blocks of `threads`; with so few registers that a
- * processor holds `blocks` at a time; and one of these that says itself when the next launch may come,
- * and waits for the one ahead. */
+ * processor holds `blocks` at a time; and one of these that says itself when the next launch may come, and waits for
+ * the one ahead. */
 #define ENTRY_OF(name, bounds, params) \
     static DEVICE void name##_body(const params &p); \
     extern "C" __global__ void bounds name(const __grid_constant__ params p) { \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA backend: its devices. Work goes to each device's primary context, which the CUDA runtime
- * and all that is built on it use too. */
+/* The CUDA backend: its devices. Work goes to each device's primary context, which the CUDA runtime and all that is
+ * built on it use too. */
 #include <stdio.h>
 #include <string.h>
 

@@ -60,8 +60,8 @@ typedef struct cuda_driver {
 #undef ENTRY
 } cuda_driver;
 
-/* Opens libcuda.so.1 and initialises it. NULL with the reason: "no driver: ...",
- * "driver too old: have 12.4, need 13.0". */
+/* Opens libcuda.so.1 and initialises it. NULL with the reason: "no driver: ...", "driver too old: have 12.4, need
+ * 13.0". */
 const cuda_driver *cuda_driver_open(const trine_host *host, char *reason_out, size_t reason_size);
 
 /* What the driver calls a result. Never NULL. */

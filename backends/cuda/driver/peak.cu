@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of multiply-adds of zeros, operands in registers or, for warpgroups, in shared memory: what
- * the units do at best. */
+/* Loops of multiply-adds of zeros, operands in registers or, for warpgroups, in shared memory: what the units do at
+ * best. */
 #include "peak.h"
 
 #include "backends/cuda/tile/mma.h"

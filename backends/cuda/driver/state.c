@@ -79,8 +79,8 @@ const char *cuda_refuse_hopper(const trine_call *call) {
 
 /* -------------------------------------------------------------------------------------------------------- functions */
 
-/* Loading code is legal even while the calling thread captures a stream, if the thread says that
- * it knows what it does. */
+/* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it
+ * does. */
 static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch *launch, CUfunction *function_out) {
     enum { FREE = 40 << 10 }; /* bytes that a launch may ask for as it is: 48 KB with the function's own */
     CUmodule *module = &d->module[op][launch->part];

@@ -37,8 +37,8 @@ typedef struct cuda_queue {
     CUevent mark[CUDA_MARKS];
 } cuda_queue;
 
-/* The first queue retains the primary context, which stays: other queues may come,
- * and the process's end releases it. */
+/* The first queue retains the primary context, which stays: other queues may come, and the process's end releases
+ * it. */
 trine_status cuda_retain(cuda_device *d);
 
 /* Makes the device's primary context current for the calls until cuda_leave(), which puts back what was. Callers
@@ -65,8 +65,8 @@ static inline bool cuda_copyable_stride(int64_t bytes) {
 }
 
 /* A launch of a function of the call's op, in more detail than simt_launch() has. Blocks that come early crowd where
- * processors are free first: launches bound by arithmetic go alone, but for those that fill the device
- * with a block for each processor. */
+ * processors are free first: launches bound by arithmetic go alone, but for those that fill the device with a block for
+ * each processor. */
 typedef struct cuda_launch {
     cuda_part part;
     char name[SIMT_NAME_SIZE];

@@ -22,8 +22,8 @@ static trine_status launch_parts(const trine_call *call) {
     return cuda_launch_parts(call, "parts", TRINE_NONE, shape, CROSS_ENTROPY_DIM_V, &p.part, p.rows, &p, sizeof p);
 }
 
-/* Registers take any row, and are a kernel of their own so that tests see them take those
- * that shared memory is preferred for. */
+/* Registers take any row, and are a kernel of their own so that tests see them take those that shared memory is
+ * preferred for. */
 SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME "_shared", .refuse = refuse_parts, .launch = launch_parts },
                                 { .name = SIMT_NAME, .launch = cross_entropy_launch },
                                 { 0 } };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul on CUDA devices: by the tensor cores of sm_80, without any, the packing of operands,
- * and the addition of partial sums. */
+/* matmul on CUDA devices: by the tensor cores of sm_80, without any, the packing of operands, and the addition of
+ * partial sums. */
 #include "backends/simt/matmul/widen.inl.h"
 
 #include "matmul_f32.h"
@@ -63,8 +63,8 @@ MMA_FEW_L(8)
 MMA_FEW_L(16)
 MMA_FEW_L(32)
 
-/* The parts of a name: lanes that are few, the consecutive direction of the operand with many,
- * and blocks of which a processor is full. */
+/* The parts of a name: lanes that are few, the consecutive direction of the operand with many, and blocks of which a
+ * processor is full. */
 #define SKINNY(name, T, FEW, x, ACROSS, HELD) \
     ENTRY_HELD(matmul_skinny_##name##_##FEW##x##_##HELD, (matmul_skinny_shape<T, FEW, ACROSS, HELD>::THREADS), HELD, \
                matmul_skinny_params) { \

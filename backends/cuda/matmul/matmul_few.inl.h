@@ -13,8 +13,8 @@
  * second-level cache still has 6.3.
  * - Loads to registers instead of a ring: 10.5 to 14. Those that a loop asks for ahead have one scoreboard in common,
  * whose wait is for all of them.
- * - Rings of 80 to 200 KB in 4 to 8 warps: 9.6 to 9.9; two blocks to a processor 10 to 14,
- * since those of a launch crowd. */
+ * - Rings of 80 to 200 KB in 4 to 8 warps: 9.6 to 9.9; two blocks to a processor 10 to 14, since those of a launch
+ * crowd. */
 #ifndef TRINE_CUDA_MATMUL_FEW_INL_H
 #define TRINE_CUDA_MATMUL_FEW_INL_H
 
@@ -70,8 +70,8 @@ template <int FEW, bool WHOLE> struct matmul_few_ring {
     matmul_few_copies<MATMUL_FEW_LANES, WHOLE> many;
     matmul_few_copies<FEW, WHOLE> few;
     char *memory;
-    /* of 32 lanes, all and those that are asked for; of the ring, and places of the slots that
-     * are filled and read next */
+    /* of 32 lanes, all and those that are asked for; of the ring, and places of the slots that are filled and read
+     * next */
     int chunks, chunk, bytes, in, out;
 
     DEVICE void begin(const matmul_few_params &p, int64_t batch, int64_t first, int64_t end) {
@@ -166,8 +166,8 @@ DEVICE void matmul_few_end(const matmul_few_params &p, const matmul_target &to, 
     matmul_store_four(four[0], to.type, to.d, at.batch * to.d_batch + at.row * to.d_row + at.column);
 }
 
-/* Asks the second-level cache for what the block reads first while the launch ahead ends,
- * each warp for some of a lane. */
+/* Asks the second-level cache for what the block reads first while the launch ahead ends, each warp for some of a
+ * lane. */
 DEVICE void matmul_few_ask(const matmul_few_params &p, int batch, int64_t first, int64_t end) {
     const int64_t lane = first + thread_index() / WARP;
     const int bytes = p.k * 2 < MATMUL_FEW_AHEAD ? (int)p.k * 2 : (int)MATMUL_FEW_AHEAD;

@@ -116,8 +116,8 @@ template <class Sum> DEVICE void matmul_take(Sum (&x)[4], const Sum *from) {
     for (int i = 0; i < 4; i++) x[i] = four.v[i];
 }
 
-/* Sums to d. A question for each element costs more than what is done where the answer is yes: they are
- * asked of all at once. */
+/* Sums to d. A question for each element costs more than what is done where the answer is yes: they are asked of all at
+ * once. */
 template <int Q, class Sum> DEVICE void matmul_finish(Sum (&x)[Q][4], const matmul_target &t, const matmul_block &b) {
     const bool whole = t.wide && b.column + 4 <= b.n;
     const int count = b.n - b.column < 4 ? (int)(b.n - b.column) : 4;

@@ -39,8 +39,8 @@ matmul_target matmul_target_of(const trine_call *call);
 /* The operand as it goes on once it is packed, if it is; else as it lies, `wide` for copies of 16 bytes. */
 void matmul_use_side(matmul_operand *operand, const matmul_side *side, const void *packed);
 
-/* Launches what packs an operand, if it is to be packed: consecutive elements of k,
- * `pitch` elements from lane to lane. */
+/* Launches what packs an operand, if it is to be packed: consecutive elements of k, `pitch` elements from lane to
+ * lane. */
 trine_status matmul_side_launch(const trine_call *call, const matmul_side *side, void *to);
 
 /* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernels of matmul, a file for each sort: why one refuses a call, the workspace that it wants,
- * its predicted time, and its launches. */
+/* The kernels of matmul, a file for each sort: why one refuses a call, the workspace that it wants, its predicted time,
+ * and its launches. */
 #ifndef TRINE_CUDA_MATMUL_KERNELS_H
 #define TRINE_CUDA_MATMUL_KERNELS_H
 
@@ -47,8 +47,8 @@ size_t matmul_family_workspace(const trine_call *call);
 double matmul_family_seconds(const trine_call *call);
 trine_status matmul_family_launch(const trine_call *call);
 
-/* Tiles of 128 by so many for sm_90a: of blocks in pairs that share y's part,
- * or in clusters that split k between them. */
+/* Tiles of 128 by so many for sm_90a: of blocks in pairs that share y's part, or in clusters that split k between
+ * them. */
 #define MATMUL_SM90_PAIRS(X) X(256) X(224) X(128)
 #define MATMUL_SM90_SPLITS(X) X(128) X(64) X(32) X(16) X(8)
 #define MATMUL_SM90_PAIR_NUMBER(COLUMNS) MATMUL_SM90_PAIRS_##COLUMNS,

@@ -8,8 +8,8 @@
  * tile's lanes of both for each tile. With 64 x 32 to a warp, 6 matrices read for 16 products, shared memory was the
  * limit: 305 TFLOP/s at 4096. With 64 x 64, 8 for 32, it was 382, each read waited for; read one step ahead, also past
  * the barrier, 460, where 450 were predicted. Copies put between products one at a time take 3 accesses to shared
- * memory each instead of 1, and cost 6 %. Reads between products instead of before them cost 2 % (bf16),
- * so does going through b to and fro. */
+ * memory each instead of 1, and cost 6 %. Reads between products instead of before them cost 2 % (bf16), so does going
+ * through b to and fro. */
 #ifndef TRINE_CUDA_MATMUL_MMA_H
 #define TRINE_CUDA_MATMUL_MMA_H
 

@@ -40,8 +40,8 @@ DEVICE void matmul_mma_any_end(const matmul_params &p, const matmul_place &at,
     matmul_tile_end<Shape::ROWS, Shape::COLUMNS, Shape::THREADS>(p, at, tile, PITCH);
 }
 
-/* Is alpha all that the sums of a tile meet, which is wholly in d? Questions asked for each row took 9
- * % of a product's time. */
+/* Is alpha all that the sums of a tile meet, which is wholly in d? Questions asked for each row took 9 % of a product's
+ * time. */
 template <class Shape> DEVICE bool matmul_mma_is_plain(const matmul_params &p, const matmul_place &at) {
     const bool inside = p.to.wide && p.m - at.row >= Shape::ROWS && p.n - at.column >= Shape::COLUMNS;
     return inside && p.to.plain && !p.to.rows.data && !p.to.columns.data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands that tensor cores cannot read where they lie: rewritten with consecutive elements of k,
- * each lane aligned. */
+/* Operands that tensor cores cannot read where they lie: rewritten with consecutive elements of k, each lane
+ * aligned. */
 #ifndef TRINE_CUDA_MATMUL_PACK_H
 #define TRINE_CUDA_MATMUL_PACK_H
 

@@ -125,8 +125,8 @@ template <class T> struct matmul_slice {
 };
 
 /* A thread's blocks of 4 x 4 of a warp's 32 x 64, 16 rows and 32 columns apart. Neighbours share rows, and lanes 2
- * apart columns: shared memory serves vectors of 16 bytes to a quarter of a warp at a time,
- * and to a half where such lanes ask for the same. */
+ * apart columns: shared memory serves vectors of 16 bytes to a quarter of a warp at a time, and to a half where such
+ * lanes ask for the same. */
 DEVICE int matmul_row() {
     const int lane = thread_index() % WARP;
     return (lane / 16 * 2 + lane / 2 % 2) * 4;

@@ -19,8 +19,8 @@ static const tile tiles[] = { MATMUL_SM90_PAIRS(PAIRS) MATMUL_SM90_SPLITS(SPLIT)
 
 /* Are there products with y's lanes consecutive? Panels are 64 of them. */
 static bool takes_across(const tile *t) { return t->n / (t->pairs ? 2 : 1) % 64 == 0; }
-/* Blocks that may share a tile. Three finish columns by eights, for which there has to be place for
- * as many sums of others as a tile has. */
+/* Blocks that may share a tile. Three finish columns by eights, for which there has to be place for as many sums of
+ * others as a tile has. */
 static const int splits[] = { 1, 2, 3, 4, MATMUL_SM90_SPLIT };
 static bool shareable(const tile *t, int split) { return split == 1 || (!t->pairs && (split != 3 || t->n >= 32)); }
 
@@ -108,8 +108,8 @@ typedef struct question {
     trine_dtype type[TRINE_MAX_SYMBOLS];
 } question;
 
-/* A call asks for its workspace and is then launched, and is often one of many alike: each
- * thread remembers its last answer. */
+/* A call asks for its workspace and is then launched, and is often one of many alike: each thread remembers its last
+ * answer. */
 static plan plan_of(const trine_call *call) {
     const int which = *(const int *)call->self;
     static _Thread_local struct {

@@ -29,13 +29,13 @@ enum {
     MATMUL_SM90_LEAST = 96, /* rows of a tile */
     MATMUL_SM90_SPLIT = 8,  /* blocks that may share a tile */
     MATMUL_SM90_CHUNK = 32, /* columns of a tile that go through shared memory at once */
-    /* bytes for that of pairs: 16 rows of 128 bytes for each warp of the consumers, twice,
-     * and 256 bytes of scales and the bias */
+    /* bytes for that of pairs: 16 rows of 128 bytes for each warp of the consumers, twice, and 256 bytes of scales and
+     * the bias */
     MATMUL_SM90_ENDS = 34 << 10,
 };
 
-/* Of tiles of 128 by n: the bytes of their sums, which blocks that share k send each other,
- * and stages of 128 bytes of k. */
+/* Of tiles of 128 by n: the bytes of their sums, which blocks that share k send each other, and stages of 128 bytes of
+ * k. */
 #define MATMUL_SM90_SHARED(n) (MATMUL_SM90_ROWS * (n) * 4)
 #define MATMUL_SM90_STAGE(n) ((MATMUL_SM90_ROWS + (n)) * 128)
 #define MATMUL_SM90_STAGES(n) ((MATMUL_SM90_MEMORY - MATMUL_SM90_ENDS) / MATMUL_SM90_STAGE(n))

@@ -111,8 +111,8 @@ template <class Word> DEVICE void matmul_line_take(Word (&x)[2], uint32_t line, 
     __builtin_memcpy(x, word, sizeof x);
 }
 
-/* A box of c to where a warp brings its sums into d's order; nothing, if there is none left,
- * but a group of copies all the same. */
+/* A box of c to where a warp brings its sums into d's order; nothing, if there is none left, but a group of copies all
+ * the same. */
 template <int BYTES, class Pipe>
 DEVICE void matmul_fetch_c(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory, int box) {
     const int lane = thread_index() % 32, warp = group * 4 + thread_index() % WARPGROUP / 32,
@@ -141,8 +141,8 @@ DEVICE void matmul_fetch_c_first(const matmul_sm90_params &p, const matmul_task 
 
 /* The same with c, the bias, the activation, and scales of columns, as many of a box's columns at a time as registers
  * are left for, and not unrolled: activations would be most of the code. c comes into d's place in shared memory as it
- * lies, two boxes ahead, and out of there as threads hold sums; a line of the bias, or of scales,
- * lies behind all turns. */
+ * lies, two boxes ahead, and out of there as threads hold sums; a line of the bias, or of scales, lies behind all
+ * turns. */
 template <class E, class Pipe>
 DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS],
                               const matmul_task &task, int group, char *memory) {

@@ -160,8 +160,8 @@ DEVICE void matmul_copy_share(const matmul_sm90_params &p, const matmul_task &ta
     }
 }
 
-/* Sums in d's order to d, each thread always the same four columns. What matmul_finish asks for each
- * call is asked once where rows are whole. */
+/* Sums in d's order to d, each thread always the same four columns. What matmul_finish asks for each call is asked once
+ * where rows are whole. */
 template <class Pipe>
 DEVICE void matmul_write_share(const matmul_sm90_params &p, const matmul_task &task, const matmul_share &share,
                                uint32_t memory, int pitch) {

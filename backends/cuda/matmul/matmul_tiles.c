@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* matmul by tiles of d, on CUDA devices of any architecture: which tiles, into how many parts they divide k,
- * and the launches. */
+/* matmul by tiles of d, on CUDA devices of any architecture: which tiles, into how many parts they divide k, and the
+ * launches. */
 #include <math.h>
 #include <stdio.h>
 
@@ -229,8 +229,8 @@ static matmul_params params_of(const trine_call *call, const plan *plan, void *s
 }
 
 /* Blocks that come before the launch ahead has ended save 0.4 to 1.6 us if they are one for each processor, which holds
- * no second. Where it does, those that come early crowd on some: f64 1024 cubed in tiles of 64 x 64, 45.6 us,
- * took 62.9 (H200). */
+ * no second. Where it does, those that come early crowd on some: f64 1024 cubed in tiles of 64 x 64, 45.6 us, took 62.9
+ * (H200). */
 static bool begins_early(const matmul_family *f, const tile *t, int64_t units, int64_t blocks) {
     return t->held == 1 && blocks <= units && !(f->stays && matmul_better_alone(units, blocks));
 }

@@ -8,8 +8,8 @@
 /* Rows and columns first. Last, as measured on an H200: blocks of which a processor is full, what the device multiplies
  * in a second where all are, and by how much longer a block takes that has a processor alone. */
 
-/* By mma.sync: warps below each other and beside each other. Rates are those of 16-bit elements,
- * of the smaller tiles as estimated. */
+/* By mma.sync: warps below each other and beside each other. Rates are those of 16-bit elements, of the smaller tiles
+ * as estimated. */
 #define MATMUL_MMA_TILES(X) \
     X(128, 256, 2, 4, 1, 500e12, 0) X(128, 128, 2, 2, 2, 410e12, 0.2) X(64, 128, 2, 2, 3, 330e12, 0.6)
 /* Of f32: groups of threads that share k, and stages of each one's ring. */

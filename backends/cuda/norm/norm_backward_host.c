@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The gradients of rms_norm and layer_norm on CUDA devices: rows through a ring in shared memory,
- * and rows that fill registers. */
+/* The gradients of rms_norm and layer_norm on CUDA devices: rows through a ring in shared memory, and rows that fill
+ * registers. */
 #include "backends/cuda/core/shared.h"
 #include "norm_host.h"
 
@@ -77,8 +77,8 @@ trine_status norm_backward_launch_ring(const trine_call *call) {
 
 /* ------------------------------------------------------------------------------- rows that fill a group's registers */
 
-/* One vector of each thread. Half as many threads with two are as fast but of 16 bits,
- * and there of rms_norm with residuals of f32. */
+/* One vector of each thread. Half as many threads with two are as fast but of 16 bits, and there of rms_norm with
+ * residuals of f32. */
 static const norm_fit *fit_of(const trine_call *call) {
     static const norm_fit fits[] = {
         { .least = 0, .size = 8, .vectors = 1 },      { .least = 128, .size = 32, .vectors = 1 },

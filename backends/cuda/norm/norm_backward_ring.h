@@ -52,8 +52,8 @@ template <bool CENTERED, int WARPS> struct norm_ring_copied {
 };
 
 /* The same, loaded by all threads while the row before is at work. `turns` is 0, but the compiler must not know that
- * they ask for the same: it would keep that in a uniform register, and wait for it at once (bf16
- * at 8192: 3.2 TB/s instead of 4.0). */
+ * they ask for the same: it would keep that in a uniform register, and wait for it at once (bf16 at 8192: 3.2 TB/s
+ * instead of 4.0). */
 template <bool CENTERED> struct norm_ring_loaded {
     using state = norm_saved;
     const norm_backward_params &p;
@@ -88,8 +88,8 @@ template <> struct norm_ring_sums<false> {
     static DEVICE two means(float x, float inverse) { return { 0, x * inverse }; }
 };
 
-/* The weight of the thread's columns, behind the ring: as f32, with the offset, if there is room,
- * else as it is in memory. */
+/* The weight of the thread's columns, behind the ring: as f32, with the offset, if there is room, else as it is in
+ * memory. */
 template <class T, class W, class Rows> struct norm_ring_weight {
     using chunk = held<W, Rows::ITEMS>;
 
@@ -367,8 +367,8 @@ DEVICE void norm_backward_full_ring(const norm_backward_params &p) {
 }
 
 /* The sums over blocks by 32 threads for each of 32 columns, which ask for several parts at a time, if all thread
- * blocks are held at once: gradients at 1600 to 4096 gained 1.1 to 2 us of 33 by it,
- * and lost up to 20 of 230 at 65536, in 16 rounds (H200). */
+ * blocks are held at once: gradients at 1600 to 4096 gained 1.1 to 2 us of 33 by it, and lost up to 20 of 230 at 65536,
+ * in 16 rounds (H200). */
 template <class S> DEVICE void norm_finish_deep(const norm_finish_params &both) {
     const int64_t blocks = (both.sum[0].n + COLUMNS_FINISH - 1) / COLUMNS_FINISH, which = block_index() / blocks,
                   block = block_index() - which * blocks;

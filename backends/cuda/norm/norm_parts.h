@@ -53,8 +53,8 @@ template <> struct norm_part_sum<true> {
 struct norm_part_whole {
     template <class Part> DEVICE void drop(const Part &, int, int) const {}
 };
-/* Or elements of rows of 16 bits, where they are: of matrices of up to 2^35,
- * whose blocks of words have numbers of 32 bits. */
+/* Or elements of rows of 16 bits, where they are: of matrices of up to 2^35, whose blocks of words have numbers of 32
+ * bits. */
 template <int ROWS> struct norm_part_dropped {
     const simt_dropout &d;
     uint32_t first[ROWS];

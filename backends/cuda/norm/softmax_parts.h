@@ -53,8 +53,8 @@ template <class T, class Part, int G> DEVICE void softmax_parts(const softmax_pa
             part.put(to, i, held_of<T>(h));
         });
     };
-    /* One instruction less for each element, where what rounding takes from the product with
-     * the largest is small enough to be made good. */
+    /* One instruction less for each element, where what rounding takes from the product with the largest is small
+     * enough to be made good. */
     const float shift = origin * p.spread, f = p.f * p.spread;
     if (magnitude(shift) < 0x1p24f) {
         const float factor = inverse * exp2_approx(-fused(origin, p.spread, -shift));

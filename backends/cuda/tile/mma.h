@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions of sm_80 for tiles (PTX ISA 9.0): copies to shared memory,
- * matrices of 8 x 16 bytes to registers, products of warps. */
+/* The instructions of sm_80 for tiles (PTX ISA 9.0): copies to shared memory, matrices of 8 x 16 bytes to registers,
+ * products of warps. */
 #ifndef TRINE_TILE_MMA_H
 #define TRINE_TILE_MMA_H
 

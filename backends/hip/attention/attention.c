@@ -16,8 +16,8 @@ static int64_t blocks_of(const trine_call *call, int queries) {
            simt_blocks(call->dim[ATTENTION_DIM_SQ], threads_of(call) / 64 * queries);
 }
 
-/* More queries in a wave share what it reads of keys and values; fewer are for what would
- * leave compute units without any. */
+/* More queries in a wave share what it reads of keys and values; fewer are for what would leave compute units without
+ * any. */
 static const char *refuse_32(const trine_call *call) {
     return ATTENTION_WIDE((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]), call->dim[ATTENTION_DIM_D])
                ? NULL

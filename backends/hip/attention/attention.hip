@@ -18,8 +18,8 @@ template <class T, int D, int EDGE> struct attention_block {
     using sums = typename own::sums;
     static constexpr int THREADS = ATTENTION_THREADS(sizeof(bits), D), QUERIES = THREADS / WARP * EDGE;
     /* Two waves of a SIMD take turns where a matrix instruction takes half a chunk: where it takes a whole one, which
-     * is where memory fills LDS by itself, making weights takes longer than multiplying,
-     * and small tiles longer still. */
+     * is where memory fills LDS by itself, making weights takes longer than multiplying, and small tiles longer
+     * still. */
     static constexpr bool TURNS = THREADS > 4 * WARP &&EDGE == 32 && direct<T>::STAGES == 0;
     static constexpr int TILES = TURNS ? 3 : 1, DEPTH = TILE_BYTES / sizeof(bits);
     static constexpr int KEYS = (D < (TURNS ? 128 : 256) ? 2 : 1) * DEPTH, STRIPS = KEYS / EDGE, PARTS = D / EDGE;
@@ -52,8 +52,8 @@ template <class T, int D, int EDGE> struct attention_block {
             for (int r = 0; r < own::COUNT; r++) s[j][r] = p.cap * tanh_of(s[j][r] * scale / p.cap);
     }
 
-    /* Scores of keys that the query does not see, of a lane's those before `first` and from `last` on,
-     * become -Inf, and are bits of the result. */
+    /* Scores of keys that the query does not see, of a lane's those before `first` and from `last` on, become -Inf, and
+     * are bits of the result. */
     static DEVICE uint32_t hide(sums (&s)[STRIPS], int first, int last) {
         uint32_t unseen = 0;
 #pragma unroll

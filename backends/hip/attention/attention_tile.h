@@ -27,8 +27,8 @@ struct attention_span {
     int64_t first, last;
 };
 
-/* `index` among `own`, whose sequences begin at cu_own, against `other`; of queries `causal` limits the end,
- * of keys the beginning. */
+/* `index` among `own`, whose sequences begin at cu_own, against `other`; of queries `causal` limits the end, of keys
+ * the beginning. */
 DEVICE attention_span attention_seen(const attention_params &p, int64_t index, bool query) {
     const int64_t own = query ? p.sq : p.sk, other = query ? p.sk : p.sq;
     const int32_t *cu_own = query ? p.cu_q : p.cu_k, *cu_other = query ? p.cu_k : p.cu_q;
@@ -89,8 +89,8 @@ template <class T> DEVICE chunk attention_chunk(const typename T::bits *row, int
     return c;
 }
 
-/* What a thread brings of ROWS rows of D elements, on its way to LDS: chunk i is down(i) rows
- * and right(i) chunks from `column` of `row`. */
+/* What a thread brings of ROWS rows of D elements, on its way to LDS: chunk i is down(i) rows and right(i) chunks from
+ * `column` of `row`. */
 template <class T, int D, int ROWS, class Share> struct attention_part {
     static constexpr int SIZE = sizeof(typename T::bits), ELEMENTS = CHUNK / SIZE, COUNT = Share::COUNT;
     const attention_rows &r;

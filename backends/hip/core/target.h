@@ -12,8 +12,8 @@
 #define SHARED __attribute__((shared))
 
 /* A function that the host launches, in blocks of `threads`, with parameters `p` and the number of blocks: the last row
- * of the grid may not be full. And one with so few registers that a compute unit, which has four SIMDs,
- * holds `held` blocks at a time. */
+ * of the grid may not be full. And one with so few registers that a compute unit, which has four SIMDs, holds `held`
+ * blocks at a time. */
 #define ENTRY(name, threads, params) ENTRY_HELD(name, threads, 1, params)
 #define ENTRY_HELD(name, threads, held, params) \
     DEVICE void name##_block(const params &p); \

@@ -86,8 +86,8 @@ hip_result hip_architecture(const hip_driver *driver, int device, size_t size, c
 /* What the library calls a result. Never NULL. */
 const char *hip_words(const hip_driver *driver, hip_result result);
 
-/* TRINE_OK, or the error that a call came back with, recorded as "hipMalloc: out
- * of memory": TRINE_ERR_MEMORY or TRINE_ERR_DEVICE. */
+/* TRINE_OK, or the error that a call came back with, recorded as "hipMalloc: out of memory": TRINE_ERR_MEMORY or
+ * TRINE_ERR_DEVICE. */
 trine_status hip_status(const hip_driver *driver, const char *function, hip_result result);
 
 /* Calls an entry point by its name in HIP_ENTRY_POINTS. */

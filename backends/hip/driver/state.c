@@ -48,8 +48,8 @@ const hip_op hip_ops[TRINE_OP_COUNT] = {
 
 /* -------------------------------------------------------------------------------------------------------- functions */
 
-/* Loading code is legal even while the calling thread captures a stream, if the thread says that
- * it knows what it does. */
+/* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it
+ * does. */
 static trine_status load_function(hip_device *d, trine_op op, const char *name, hip_code *code_out) {
     int mode = HIP_CAPTURE_MODE_RELAXED;
     trine_status status = HIP_CALL(d->driver, ThreadExchangeStreamCaptureMode, &mode);

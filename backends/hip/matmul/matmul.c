@@ -33,8 +33,8 @@ static const char *refuse_all(const trine_call *call) {
 }
 
 /* Larger tiles read less; smaller ones are for what would leave compute units without any. The list of kernels begins
- * with the smallest, so that each but the last refuses what the next has enough tiles of,
- * and all can be forced on what is small. */
+ * with the smallest, so that each but the last refuses what the next has enough tiles of, and all can be forced on what
+ * is small. */
 static const char *refuse_64(const trine_call *call) {
     const char *why = refuse_all(call);
     if (why != NULL || call->type[MATMUL_TYPE_T] == TRINE_F64) return why;

@@ -160,8 +160,8 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     }
 
     /* The same of whole tiles along k up to `end`, by waves of which two share a SIMD, in turns: while the one
-     * multiplies, the other, which is a turn late, reads what it multiplies next,
-     * and brings a piece of what follows. */
+     * multiplies, the other, which is a turn late, reads what it multiplies next, and brings a piece of what
+     * follows. */
     static DEVICE void steps_in_turns(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at,
                                       int64_t end, lds &m) {
         if (end <= 0) return;

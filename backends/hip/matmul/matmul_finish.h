@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a matrix product on CDNA devices: from sums to act(alpha scales sum + beta c + bias) in d,
- * 8 columns of a row at a time. */
+/* The end of a matrix product on CDNA devices: from sums to act(alpha scales sum + beta c + bias) in d, 8 columns of a
+ * row at a time. */
 #ifndef TRINE_HIP_MATMUL_FINISH_H
 #define TRINE_HIP_MATMUL_FINISH_H
 
@@ -49,8 +49,8 @@ template <class O, class B, class Sum> struct matmul_arithmetic {
     static DEVICE float activate(float x, int32_t activation) { return matmul_activate(x, activation); }
     static DEVICE float from_c(typename O::bits c) { return O::get(c); }
     static DEVICE float from_bias(typename B::bits b) { return B::get(b); }
-    /* 16 bits by pairs, and words are words also where only some elements are stored: else the
-     * compiler would make each element by itself. */
+    /* 16 bits by pairs, and words are words also where only some elements are stored: else the compiler would make each
+     * element by itself. */
     static DEVICE void put(typename O::bits (&d)[VECTOR], const float (&x)[VECTOR]) {
         if constexpr (sizeof(typename O::bits) == 2) {
             uint32_t word[VECTOR / 2];

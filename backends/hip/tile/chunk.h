@@ -3,8 +3,8 @@
  * the matrix unit.
  *
  * A tile in LDS is lanes of four chunks. Lane i of a wave reads chunk i / 16 of lane i % 16: whatever the type, the
- * four groups of 16 then hold the four quarters of the tile's depth, and a matrix instruction takes
- * its k from each group alike. */
+ * four groups of 16 then hold the four quarters of the tile's depth, and a matrix instruction takes its k from each
+ * group alike. */
 #ifndef TRINE_HIP_TILE_CHUNK_H
 #define TRINE_HIP_TILE_CHUNK_H
 
@@ -30,8 +30,8 @@ DEVICE void favour_warp(bool favoured) {
     else
         __builtin_amdgcn_s_setprio(0);
 }
-/* x, which the compiler computes again where it stands: what a loop needs seldom would
- * otherwise hold registers all through it. */
+/* x, which the compiler computes again where it stands: what a loop needs seldom would otherwise hold registers all
+ * through it. */
 template <class Value> DEVICE Value afresh(Value x) {
     asm volatile("" : "+v"(x));
     return x;

@@ -29,8 +29,8 @@ TILE_BOTH_SIDES uint32_t tile_of_block(uint32_t block, tile_order o) {
     return (((turn >> o.run_bits) * o.chiplets + chiplet) << o.run_bits) + (turn & ((1u << o.run_bits) - 1));
 }
 
-/* Of attention, whose tiles in order are those of a head, then those of the next head,
- * with the same keys and values or with others. */
+/* Of attention, whose tiles in order are those of a head, then those of the next head, with the same keys and values or
+ * with others. */
 typedef struct share_order {
     uint32_t chiplets;
     uint32_t share; /* tiles of a chiplet, all neighbours; blocks behind all shares take the tile of their own number */
@@ -44,8 +44,8 @@ TILE_BOTH_SIDES int64_t shared_tile_of_block(int64_t block, share_order o) {
 }
 
 /* The tile at a place of a head's: the last, the first, the last but one, the second. Under a causal mask each has more
- * to do than the one before it; of two neighbours here any two have as much, and so have shares,
- * wherever in a head they begin and end. */
+ * to do than the one before it; of two neighbours here any two have as much, and so have shares, wherever in a head
+ * they begin and end. */
 TILE_BOTH_SIDES int64_t tile_from_ends(int64_t place, int64_t tiles) {
     return place % 2 ? place / 2 : tiles - 1 - place / 2;
 }

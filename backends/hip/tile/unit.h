@@ -21,8 +21,8 @@ template <class Sums> DEVICE int sum_row(int lane, int r) {
     return sizeof(Sums) == sizeof(f64x4) ? 4 * r + lane / 16 : lane / 16 * 4 + r;
 }
 
-/* Sums of 16 x 16 or of 32 x 32 in a wave: lane i has column i % EDGE,
- * of every 4 GROUPS rows the four from 4 (i / EDGE) on. */
+/* Sums of 16 x 16 or of 32 x 32 in a wave: lane i has column i % EDGE, of every 4 GROUPS rows the four from 4 (i /
+ * EDGE) on. */
 template <int EDGE_> struct square {
     static constexpr int EDGE = EDGE_, GROUPS = WARP / EDGE, COUNT = EDGE / GROUPS;
     typedef float sums __attribute__((ext_vector_type(COUNT)));
@@ -57,8 +57,8 @@ template <class T> constexpr bool UNIT_LACKS_INF = false;
 template <class T> constexpr int UNIT_CHUNKS = 1;
 
 /* Each architecture has besides, as UNIT_FLOAT8(ENTRIES), the pairs of float8 types that its unit multiplies; and as
- * UNIT_WIDENED(WIDEN, PRODUCTS) the types that are to be widened for it, and the types of
- * products that only those need. */
+ * UNIT_WIDENED(WIDEN, PRODUCTS) the types that are to be widened for it, and the types of products that only those
+ * need. */
 
 /* The unit of T whose instructions take a Part of a chunk. */
 template <class T, class Part, class Sum = float> struct unit_of_parts {
@@ -77,8 +77,8 @@ template <> struct unit<f64> : unit_of_parts<f64, double, double> {};
 /* Two numbers rounded to T, of 16 bits. */
 template <class T> DEVICE uint32_t rounded_pair(float low, float high) { return T::pair(low, high); }
 
-/* Two weights rounded to T; what is NaN stays so if the low half of its bits is 0,
- * as it is in what comes of 16 bits. */
+/* Two weights rounded to T; what is NaN stays so if the low half of its bits is 0, as it is in what comes of 16
+ * bits. */
 template <class T> DEVICE uint32_t pair_of_weights(float low, float high) { return T::pair(low, high); }
 
 #endif

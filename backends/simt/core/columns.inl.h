@@ -69,8 +69,8 @@ DEVICE void columns_block(const columns_params &p, float *const (&partial)[SUMS]
     columns_store(p, partial, sum, place);
 }
 
-/* The sums of the blocks: the threads of each of `WIDTH` columns take a part of the blocks,
- * which are then added in order. */
+/* The sums of the blocks: the threads of each of `WIDTH` columns take a part of the blocks, which are then added in
+ * order. */
 template <class S, int WIDTH = COLUMNS_FINISH>
 DEVICE void columns_finish(const columns_params &p, int64_t block = block_index()) {
     constexpr int LINES = SIMT_THREADS / WIDTH, PARTS = SIMT_THREADS / (WARP > WIDTH ? WARP : WIDTH);

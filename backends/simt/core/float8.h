@@ -65,8 +65,8 @@ template <int FRACTION, int BIAS, int MOST, bool INF, bool FNUZ> struct float8 {
   private:
     using units = float8_units<FRACTION>;
 
-    /* Does x round to more than the largest finite value, if it is a number? Half a step above that,
-     * to the code that is even. */
+    /* Does x round to more than the largest finite value, if it is a number? Half a step above that, to the code that
+     * is even. */
     static DEVICE bool beyond(float x) {
         constexpr uint32_t half = ((uint32_t)MOST << (23 - FRACTION)) + ((127u - BIAS) << 23) + (1u << (22 - FRACTION));
         const uint32_t a = bits_of_float(magnitude(x));

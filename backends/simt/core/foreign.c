@@ -22,8 +22,8 @@ static simt_module module_of(simt_device *d, const void *image) {
     return NULL;
 }
 
-/* Loading code is legal even while the calling thread captures a stream, if the thread says that
- * it knows what it does. */
+/* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it
+ * does. */
 static trine_status load_code(simt_device *d, const trine_code *code, simt_module *module_out,
                               simt_entry *function_out) {
     simt_capture_mode mode = SIMT_CAPTURE_RELAXED;

@@ -19,8 +19,8 @@ bool simt_function_name(const char *op, const simt_function *f, char name_out[st
 /* NULL if it was not entered. */
 void *simt_function_find(simt_functions *functions, const char *name);
 
-/* The caller holds the device's lock. Without memory for it nothing is entered,
- * and the function is loaded again each time. */
+/* The caller holds the device's lock. Without memory for it nothing is entered, and the function is loaded again each
+ * time. */
 void simt_function_enter(simt_functions *functions, const char *name, void *function);
 
 #endif

@@ -8,8 +8,8 @@
 #include "params.h"
 #include "backends/simt/matmul/scales.h"
 
-/* At the end of backends/simt/<family>/<op>.c: SIMT_KERNELS(softmax) = { { SIMT_NAME, refuse, workspace, launch },
- * { 0 } }; */
+/* At the end of backends/simt/<family>/<op>.c:
+ *     SIMT_KERNELS(softmax) = { { SIMT_NAME, refuse, workspace, launch }, { 0 } };  */
 #define SIMT_PASTE_(op, backend) trine_##op##_##backend
 #define SIMT_PASTE(op, backend) SIMT_PASTE_(op, backend)
 #define SIMT_STRING_(x) #x
@@ -57,8 +57,8 @@ typedef struct simt_group {
 simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes);
 
 /* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at
- * a time, or two, or none, which read it once whatever its length: of those,
- * small groups keep a processor busier, if there are rows enough. */
+ * a time, or two, or none, which read it once whatever its length: of those, small groups keep a processor busier, if
+ * there are rows enough. */
 typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_STREAM } simt_ladder;
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 

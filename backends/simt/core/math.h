@@ -112,9 +112,8 @@ template <class T> DEVICE float normal_gate(float x) {
 
 /* To be rounded to bf16 it may be off by 2^-16 of itself besides: rounding moves it by 2^-8 of the power of two below
  * it at most, and may by 2^-8 of itself; where that is nearly the same, just above a power of two, what rounds the
- * furthest, the middle of two of bf16, is 2^-8 away from it. The polynomial of
- * t = 1/(1 + 0.36 a) is within 0.63 (2^-16 + 6 (1 + a^2) 2^-24), and no a makes it infinite, so that only a large x has
- * to be bounded: -Inf gives NaN. */
+ * furthest, the middle of two of bf16, is 2^-8 away from it. The polynomial of t = 1/(1 + 0.36 a) is within 0.63 (2^-16
+ * + 6 (1 + a^2) 2^-24), and no a makes it infinite, so that only a large x has to be bounded: -Inf gives NaN. */
 template <> DEVICE float normal_gate<bf16>(float x) {
     const float a = magnitude(-larger(-x, -14.6f)), t = reciprocal(fused(a, 0.36f, 1.0f));
     float p = -0.0985524803f;

@@ -61,8 +61,8 @@ enum { SIMT_PART_BYTES = 228 << 10 }; /* of a processor's shared memory, at most
 #define SIMT_PART_SHAPES(SHAPE) SHAPE(64, 24) SIMT_LONG_SHAPES(SHAPE)
 
 /* Rows through shared memory (cuda/ring.h): threads of a processor's blocks, bytes of a processor's rings, and behind a
- * ring where a gradient holds a weight; blocks of a cluster at most, of wide ones too,
- * which are for devices whose blocks have such rings. */
+ * ring where a gradient holds a weight; blocks of a cluster at most, of wide ones too, which are for devices whose
+ * blocks have such rings. */
 enum {
     SIMT_RING_THREADS = 512,
     SIMT_RING_BYTES = 192 << 10,

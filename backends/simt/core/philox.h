@@ -40,8 +40,8 @@ DEVICE four philox_half(const simt_dropout &d, uint32_t low, uint32_t high, bool
                (uint32_t)x } };
 }
 
-/* What says whether element k of a block, or of its half, is kept: a word for two,
- * with its halves exchanged for the second. */
+/* What says whether element k of a block, or of its half, is kept: a word for two, with its halves exchanged for the
+ * second. */
 DEVICE uint32_t philox_word(const four &w, int k) {
     const uint32_t x = w.word[k / 2];
     return k % 2 ? x << 16 | x >> 16 : x;
@@ -58,8 +58,8 @@ struct dropout_words {
     DEVICE dropout_words(uint32_t block) : low(block), high(0), quads(0), alike(true) {}
 };
 
-/* Body(k, word) for N elements of a run whose words are alike, from its element `at` on,
- * that have numbers which are multiples of N. */
+/* Body(k, word) for N elements of a run whose words are alike, from its element `at` on, that have numbers which are
+ * multiples of N. */
 template <int N, class Body>
 DEVICE void dropout_each(const simt_dropout &d, const dropout_words &words, uint32_t at, const Body &body) {
     static_assert(N == 4 || N % 8 == 0, "blocks, or the half of one");

@@ -18,8 +18,8 @@
 
 enum { ROW_VECTORS = 4, ROW_MOST = 1024 };
 
-/* Where a thread's vector is in a row of n elements; so many threads of a warp have vectors one
- * behind the other, and put them together. */
+/* Where a thread's vector is in a row of n elements; so many threads of a warp have vectors one behind the other, and
+ * put them together. */
 template <bool WHOLE> struct span {
     using index = int64_t;
     index at, n;

@@ -4,10 +4,9 @@
  * vector is in, and shifts them; a piece to be written has elements of two neighbours, of which the second gets the
  * first's. What is left at the ends of a row, and of a group's threads in a warp, goes element by element.
  *
- * NOTES
- * Element by element, 32 threads touch 4 KB of lines for each 512 bytes: 0.9 to 1.0 TB/s for rms_norm on bf16 where
- * aligned rows take 4.1 (H200); so 2.3 to 2.6. Of f32 the shifts cost what they save, but for what is stored: 2.7 to
- * 3.0 either way, and 3.2 to 3.6 where it comes by copies past registers (cuda/elements.h). */
+ * NOTES. Element by element, 32 threads touch 4 KB of lines for each 512 bytes: 0.9 to 1.0 TB/s for rms_norm on bf16
+ * where aligned rows take 4.1 (H200); so 2.3 to 2.6. Of f32 the shifts cost what they save, but for what is stored: 2.7
+ * to 3.0 either way, and 3.2 to 3.6 where it comes by copies past registers (cuda/elements.h). */
 #ifndef TRINE_SIMT_SHIFTED_H
 #define TRINE_SIMT_SHIFTED_H
 
@@ -69,8 +68,8 @@ template <class T, int N = VECTOR> struct shifted {
         return skew == 0 && left >= N ? *(const vector *)from : inner() ? take(ask()) : gather();
     }
 
-    /* Bits for those before element k. Tests of bits want fewer registers than comparisons,
-     * whose answers compilers hold. */
+    /* Bits for those before element k. Tests of bits want fewer registers than comparisons, whose answers compilers
+     * hold. */
     static DEVICE uint32_t below(int k) { return k >= N ? (1u << N) - 1 : k > 0 ? (1u << k) - 1 : 0; }
 
     /* Elements by, by + 1, ... of `word`, `by` at most PIECE. */
@@ -100,8 +99,8 @@ template <class T, int N = VECTOR> struct shifted {
         return lanes < WARP ? lanes : WARP;
     }
 
-    /* Stores it, this thread being number `lane` of `lanes` of a warp that come here with
-     * vectors one behind the other. */
+    /* Stores it, this thread being number `lane` of `lanes` of a warp that come here with vectors one behind the
+     * other. */
     DEVICE void put(const vector &x, int lane, int lanes) const {
         const bool begins = skew == 0 || lane > 0; /* is its first piece its own? */
         const int last = lane + 1 < lanes ? N : N - skew;

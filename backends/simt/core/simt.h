@@ -9,8 +9,8 @@
  * reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float(),
  * f16_pair() and bf16_pair(), whose first element is the low half of a word.
  *
- * Data that only a host could report, an id out of range, must not lead a kernel astray: such an
- * id reads and writes nothing, and gives NaN. */
+ * Data that only a host could report, an id out of range, must not lead a kernel astray: such an id reads and writes
+ * nothing, and gives NaN. */
 #ifndef TRINE_SIMT_H
 #define TRINE_SIMT_H
 
@@ -85,8 +85,8 @@ template <class Bits, int N> struct alignas(N * sizeof(Bits) < 16 ? N * sizeof(B
 };
 
 /* The elements at, at + 1, ... of a row of n that a thread has; `aligned`: as vectors, so that they are one access if
- * the row reaches that far. Which thread has which element does not depend on it: results
- * must not depend on addresses. */
+ * the row reaches that far. Which thread has which element does not depend on it: results must not depend on
+ * addresses. */
 struct lane {
     int64_t at, n;
     bool aligned;

@@ -7,8 +7,8 @@
 #include "params.h"
 #include "simt.h"
 
-/* What an op whose host side is simt_walk_launch() gets: the walk and a copy of its arguments,
- * of which it reads the parameters. */
+/* What an op whose host side is simt_walk_launch() gets: the walk and a copy of its arguments, of which it reads the
+ * parameters. */
 template <class Args> struct walk_call {
     simt_walk walk;
     Args args;

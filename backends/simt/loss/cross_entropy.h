@@ -15,8 +15,8 @@ typedef struct cross_entropy_params {
     simt_rows logits, labels, loss, lse;
     int64_t rows, v, ignore;
     float scale; /* of the logits */
-    /* exp(z - top) is 2^(base2 (f x - origin)); f halves x, or turns it round as well,
-     * so that finite x have a finite difference */
+    /* exp(z - top) is 2^(base2 (f x - origin)); f halves x, or turns it round as well, so that finite x have a finite
+     * difference */
     float f, base2;
     float unit;       /* z = unit f x */
     float per_unit;   /* 1/unit, or 0 */

@@ -23,8 +23,8 @@ template <class T, class Group> DEVICE void cross_entropy_backward(const cross_e
     gradient_write<T, Group>(p, gradient_of(p, row, label, lse), row, x, at, n);
 }
 
-/* As many blocks as an SM or a CU holds without the way of coarse rows, which is seldom taken,
- * and whose registers may spill. */
+/* As many blocks as an SM or a CU holds without the way of coarse rows, which is seldom taken, and whose registers may
+ * spill. */
 #define CROSS_ENTROPY_BACKWARD(T) \
     ENTRY_HELD(cross_entropy_backward_##T, SIMT_THREADS, 2048 / SIMT_THREADS, cross_entropy_params) { \
         cross_entropy_backward<T, group<32, GRADIENT_BYTES / (VECTOR * sizeof(T::bits)), true>>(p); \

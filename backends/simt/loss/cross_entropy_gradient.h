@@ -14,8 +14,8 @@ DEVICE float most_origin() { return 0.5f * f32::largest(); }
 DEVICE float to_origin(float x) { return x > most_origin() ? most_origin() : x < -most_origin() ? -most_origin() : x; }
 
 /* Of the logits of a thread, or of a row, with d = f x - origin: sum 2^(base2 d); and if there is smoothing 2^-32 sum
- * d, which does not overflow, and their number. The difference comes first: it is 0 at the
- * largest logit whatever its size. */
+ * d, which does not overflow, and their number. The difference comes first: it is 0 at the largest logit whatever its
+ * size. */
 struct logit_sums {
     float origin, sum, total, count;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm and layer_norm on devices: the one is the other without the mean. Residuals and weights have the type T of
- * x, or f32: that is tested at run time, which costs nothing beside memory,
- * where an entry for each combination cost minutes of compiling. */
+ * x, or f32: that is tested at run time, which costs nothing beside memory, where an entry for each combination cost
+ * minutes of compiling. */
 #ifndef TRINE_SIMT_NORM_ROWS_H
 #define TRINE_SIMT_NORM_ROWS_H
 
@@ -102,8 +102,8 @@ DEVICE void norm_mask(typename Group::template raw<T> &x, const simt_dropout &d,
         for (int i = 0; i < VECTOR / 2; i++) x[v].word[i] &= mask[v].word[i];
 }
 
-/* x becomes x scale + the thread's items of a row. Two vectors at a time, or one of 1024 threads,
- * lest registers do not suffice. */
+/* x becomes x scale + the thread's items of a row. Two vectors at a time, or one of 1024 threads, lest registers do not
+ * suffice. */
 template <class T, class Group>
 DEVICE void norm_add_as(float (&x)[Group::VECTORS][VECTOR], float scale, const simt_rows &rows, int64_t row,
                         typename Group::index at, typename Group::index n) {
@@ -191,8 +191,8 @@ DEVICE void norm_read(float (&h)[Group::VECTORS][VECTOR], const norm_params &p, 
     if (drop && !p.residual.data) norm_scale<Group>(h, scale);
 }
 
-/* Of a row: y = ((h - origin) rstd + lift) (weight + offset) + bias, where origin + shift is the mean
- * and lift = -shift rstd. */
+/* Of a row: y = ((h - origin) rstd + lift) (weight + offset) + bias, where origin + shift is the mean and lift = -shift
+ * rstd. */
 struct norm_statistics {
     float mean, rstd, origin, lift;
 };

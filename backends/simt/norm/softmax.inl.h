@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softmax on devices. A row of one piece is read once; one of several twice,
- * first for its maximum and sum by online statistics. */
+/* softmax on devices. A row of one piece is read once; one of several twice, first for its maximum and sum by online
+ * statistics. */
 #include "softmax.h"
 #include "backends/simt/core/row.h"
 

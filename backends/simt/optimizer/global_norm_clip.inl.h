@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* global_norm_clip on devices: squares summed in float64 by blocks of a fixed size, the sums by one block,
- * then one pass that scales. */
+/* global_norm_clip on devices: squares summed in float64 by blocks of a fixed size, the sums by one block, then one
+ * pass that scales. */
 #include <fetch.h>
 #include "global_norm_clip.h"
 #include "backends/simt/core/simt.h"

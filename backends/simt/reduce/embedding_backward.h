@@ -17,8 +17,8 @@ typedef struct embedding_backward_params {
     simt_rows dy, dtable;
     const void *ids;
     int64_t t, v, n, chunks;
-    /* in the workspace: of each chunk the sums of a row that began before or ends later,
-     * and of one that begins in it and ends later */
+    /* in the workspace: of each chunk the sums of a row that began before or ends later, and of one that begins in it
+     * and ends later */
     float *partial;
     uint32_t *token[2];    /* tokens in the order of their rows, and room to sort them */
     uint32_t *first, *end; /* of each table row's tokens; 0 if it has none */

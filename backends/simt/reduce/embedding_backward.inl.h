@@ -29,8 +29,8 @@ DEVICE uint32_t sum_before(uint32_t own) {
 }
 
 /* Body(token, place) for each token of the block, in order: where the next of its digit goes. `next` is that of digit
- * thread_index() at first; the last is returned. Tokens are taken by tiles,
- * each thread's ranked by comparing its digit with all. */
+ * thread_index() at first; the last is returned. Tokens are taken by tiles, each thread's ranked by comparing its digit
+ * with all. */
 template <class Body> DEVICE uint32_t sort_block(const embedding_backward_params &p, uint32_t next, const Body &body) {
     SHARED uint32_t place[SORT_DIGITS], digit[SIMT_THREADS];
     const int thread = thread_index();

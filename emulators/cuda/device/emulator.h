@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs device code that was compiled for the host: blocks one after the other,
- * a block's threads in turns from one wait to the next. */
+/* Runs device code that was compiled for the host: blocks one after the other, a block's threads in turns from one wait
+ * to the next. */
 #ifndef TRINE_EMULATOR_H
 #define TRINE_EMULATOR_H
 

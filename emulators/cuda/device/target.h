@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device vocabulary on the host: the threads of a block take turns,
- * and approximate instructions are as wrong as a vendor may have them. */
+/* The device vocabulary on the host: the threads of a block take turns, and approximate instructions are as wrong as a
+ * vendor may have them. */
 #ifndef TRINE_EMULATOR_TARGET_H
 #define TRINE_EMULATOR_TARGET_H
 

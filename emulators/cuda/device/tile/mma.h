@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions of sm_80 for tiles on the host: copies are done when they are waited for,
- * and what lay at their places is lost at once. */
+/* The instructions of sm_80 for tiles on the host: copies are done when they are waited for, and what lay at their
+ * places is lost at once. */
 #ifndef TRINE_EMULATOR_TILE_MMA_H
 #define TRINE_EMULATOR_TILE_MMA_H
 

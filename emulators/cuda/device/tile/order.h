@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums in memory that blocks add to in turns, on the host: blocks follow each other,
- * so that a turn which has not come never will. */
+/* Sums in memory that blocks add to in turns, on the host: blocks follow each other, so that a turn which has not come
+ * never will. */
 #ifndef TRINE_EMULATOR_TILE_ORDER_H
 #define TRINE_EMULATOR_TILE_ORDER_H
 
