@@ -5,9 +5,14 @@
 set -eu
 rm -rf build-plugins
 # shellcheck disable=SC2086
-meson setup build-plugins -Dplugins_only=true ${DEV_OPTIONS:-} >/dev/null
+meson setup build-plugins -Dplugins_only=true $(python3 -c '
+import json, sys
+for option in json.load(open(sys.argv[1])):
+    if option["name"] in ("archs_cuda", "archs_hip", "werror"):
+        print(f"-D{option[\"name\"]}=" + str(option["value"]).strip("[]").replace("\x27", "").replace(" ", "").lower())
+' "$1/meson-info/intro-buildoptions.json") >/dev/null
 cp -p "$1/.ninja_log" "$1/.ninja_deps" build-plugins/
-for code in "$1"/backends/cuda/*.fatbin "$1"/backends/hip/*.hsaco; do
+for code in "$1"/backends/cuda/*.cubin "$1"/backends/cuda/*.ptx "$1"/backends/cuda/*.fatbin "$1"/backends/hip/*.hsaco; do
     [ ! -f "$code" ] || cp -p "$code" "build-plugins/${code#"$1"/}"
 done
 for header in build-plugins/include/trine/*.h; do

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 
-from launched import fatbin_kernels, object_kernels, read_notes, read_table
+from launched import cubin_kernels, object_kernels, read_notes, read_table
 
 WORKERS = max(1, os.cpu_count() or 1)
 STEP, MOST = 4000, 96000
@@ -37,7 +37,7 @@ class Chip:
     def add(self, path):
         """The kernels of an op's object, or of that for sm_90a alone."""
         op = os.path.basename(path).split(".")[0].removesuffix("_sm90")
-        kernels = object_kernels(path) if self.computes else fatbin_kernels(path, self.name)
+        kernels = object_kernels(path) if self.computes else cubin_kernels(path)
         self.ops.setdefault(op, set()).update(kernels)
 
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a run of the agreement suite launches: the notes of a run, the tables of cases, and the names of the kernels
 that there are."""
-import ctypes
 import os
 import re
-import struct
 
 
 def read_notes(path):
@@ -38,31 +36,7 @@ def object_kernels(path):
         return {name.decode() for name in re.findall(rb"(\w+)\.kd\0", file.read())}
 
 
-def fatbin_kernels(path, arch):
-    """The names of the kernels that a fatbin has in machine code for "sm_90a": of each the ELF has a section
-    .text.NAME.
-
-    A fatbin is a header (magic, version, bytes of the header, bytes behind it), and behind it images: of each a header
-    (kind, version, bytes of the header, bytes of the image, bytes compressed, ..., architecture, ..., bytes
-    decompressed or 0), and the image, by zstd if it is compressed."""
-    zstd = ctypes.CDLL("libzstd.so.1")
-    zstd.ZSTD_decompress.restype = ctypes.c_size_t
-    elf, wanted, kernels = 2, int(re.search(r"\d+", arch)[0]), set()
+def cubin_kernels(path):
+    """The names of the kernels that a cubin has: of each the ELF string table has .text.NAME."""
     with open(path, "rb") as file:
-        data = file.read()
-    magic, _, at, _ = struct.unpack_from("<IHHQ", data)
-    if magic != 0xBA55ED50:
-        raise ValueError(f"{path} is no fatbin")
-    while at < len(data):
-        kind, _, header, size, packed = struct.unpack_from("<HHIQI", data, at)
-        (number,), (plain,) = struct.unpack_from("<I", data, at + 28), struct.unpack_from("<Q", data, at + 56)
-        image = data[at + header:at + header + (packed if plain else size)]
-        if plain:
-            room = ctypes.create_string_buffer(plain)
-            if zstd.ZSTD_decompress(room, ctypes.c_size_t(plain), image, ctypes.c_size_t(packed)) != plain:
-                raise ValueError(f"{path} holds an image that zstd does not decompress")
-            image = room.raw
-        if kind == elf and number == wanted:
-            kernels |= {name.decode() for name in re.findall(rb"(?<=\0)\.text\.(\w+)(?=\0)", image)}
-        at += header + size
-    return kernels
+        return {name.decode() for name in re.findall(rb"(?<=\0)\.text\.(\w+)(?=\0)", file.read())}

@@ -92,6 +92,8 @@ expect "and where it is one" 0 '"softcap".*"fallback": 0, "unset": null, "zero":
 expect "docstrings in JSON" 0 '"doc": "Root-mean-square normalization, with' "$trine" spec rms_norm --json
 expect "all ops as JSON" 0 '^  "abi": [0-9]' "$trine" spec --json
 expect "matrix" 0 "^| rms_norm | f32" "$trine" spec --matrix
+expect "architectures" 0 "^| rms_norm | emulated | silicon |" "$trine" spec --archs
+expect "architectures and an op" 2 "archs stands alone" "$trine" spec add --archs
 expect "misspelt op" 2 'did you mean "rms_norm"' "$trine" spec rms_nrom
 expect "explain" 0 "chosen: cpu_" "$trine" explain rms_norm --dims "r=4 n=8"
 expect "explain a case" 0 "chosen: cpu_" "$trine" explain matmul --case "square 1024"

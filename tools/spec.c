@@ -154,24 +154,71 @@ static int print_matrix(void) {
     return 0;
 }
 
+/* Of each op what the agreement suite has run, by architecture: backends/archs.def. */
+static int print_archs(void) {
+    enum {
+#define ARCH(name, module, proof) ARCH_##name,
+#define CODE(op, name)
+#include "backends/arch_rows.h"
+#undef ARCH
+#undef CODE
+        ARCHS
+    };
+    static const char *const names[] = {
+#define ARCH(name, module, proof) [ARCH_##name] = #name,
+#define CODE(op, name)
+#include "backends/arch_rows.h"
+#undef ARCH
+#undef CODE
+    };
+    static const char *const proofs[] = {
+#define ARCH(name, module, proof) [ARCH_##name] = proof,
+#define CODE(op, name)
+#include "backends/arch_rows.h"
+#undef ARCH
+#undef CODE
+    };
+    static const bool has[TRINE_OP_COUNT][ARCHS] = {
+#define ARCH(name, module, proof)
+#define CODE(op, name) [TRINE_OP_##op][ARCH_##name] = true,
+#include "backends/arch_rows.h"
+#undef ARCH
+#undef CODE
+    };
+    printf("| op |");
+    for (int i = 0; i < ARCHS; i++) printf(" %s |", names[i]);
+    printf("\n|---|");
+    for (int i = 0; i < ARCHS; i++) printf("---|");
+    putchar('\n');
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        printf("| %s |", trine_specs[op]->name);
+        for (int i = 0; i < ARCHS; i++) printf(" %s |", has[op][i] ? proofs[i] : "-");
+        putchar('\n');
+    }
+    return 0;
+}
+
 static void print_list(void) {
     for (int op = 1; op < TRINE_OP_COUNT; op++) printf("%-24s %s\n", trine_specs[op]->name, trine_specs[op]->summary);
 }
 
 int trine_tool_spec(int argc, char **argv) {
     const char *name = NULL;
-    bool json = false, matrix = false;
+    bool json = false, matrix = false, archs = false;
     const option_row rows[] = {
         OPTION_FLAG("json", &json, "print JSON"),
         OPTION_FLAG("matrix", &matrix, "print which backend has kernels for which op and type, as a Markdown table"),
+        OPTION_FLAG("archs", &archs, "print for which architectures each op has device code, and what has proved it"),
         { 0 },
     };
-    const option_set set = { "trine spec [OP] [--json] [--matrix]",
+    const option_set set = { "trine spec [OP] [--json] [--matrix] [--archs]",
                              "Prints the specification of an op, or the list of ops.", rows };
     const int words = options_parse(&set, argc, argv, &name, 1);
     if (words < 0) return options_status(words);
-    if (matrix && (name || json)) return usage_error("spec", "--matrix stands alone");
+    if (matrix + archs + json + (name != NULL) > 1 && matrix + archs > 0)
+        return usage_error("spec", matrix ? "--matrix stands alone" : "--archs stands alone");
     if (matrix) return print_matrix();
+    if (archs) return print_archs();
     const trine_op op = name ? find_op("spec", name) : TRINE_OP_NONE;
     if (name && op == TRINE_OP_NONE) return 2;
     if (!json) {
