@@ -78,8 +78,11 @@ for op in spec["ops"]:
     for m, after in zip(members, members[1:] + [{"offset": op["args_size"], "size": 8}]):
         if not 0 <= after["offset"] - m["offset"] - m["size"] < 8:
             wrong.append(f"a gap after {m['name']}")
-    if not op["doc"] or op["doc"].count("\n") < 3 or "Error" not in op["doc"]:
-        wrong.append("no docstring")
+    paragraphs = op["doc"].split("\n\n")
+    if len(paragraphs) < 5 or "Errors: " not in op["doc"] or paragraphs[-1][:6] != "Since ":
+        wrong.append("a docstring without paragraphs, errors or a version")
+    wrong += [f"docstring: a line is cut: {line}" for paragraph in paragraphs for line in paragraph.split("\n")
+              if not line.startswith("    ") and line[-1:] not in (".", ":")]
     for t in op["tensors"]:
         if t["type"] not in (op["type_variables"] if t["type_is_variable"] else types):
             wrong.append(f"{t['name']}: type {t['type']}")

@@ -83,6 +83,7 @@ expect "info as JSON" 0 '"devices": \[' "$trine" info --json
 expect "misspelt variable" 0 "TRINE_VERBSE.*TRINE_VERBOSE" env TRINE_VERBSE=1 "$trine" info
 expect "list of ops" 0 "^rms_norm " "$trine" spec
 expect "one op" 0 "1/sqrt" "$trine" spec rms_norm
+expect "and what its header says" 0 "^  Deterministic: the same bits" "$trine" spec rms_norm
 expect "op as JSON" 0 '"name": "eps"' "$trine" spec rms_norm --json
 expect "how a zero is passed, in JSON" 0 '"beta".*"fallback": 1, "unset": null, "zero": "-0.0"' \
     "$trine" spec matmul --json

@@ -7,7 +7,7 @@
 
 typedef struct trine_tool_doc {
     const char *family; /* the header's name: "norm" */
-    const char *text;   /* the docstring, in lines */
+    const char *text;   /* the docstring: a line for each paragraph and item, formulas indented, blank lines */
     struct {
         const char *name, *text;
     } member[TRINE_MAX_TENSORS + TRINE_MAX_PARAMS]; /* those that have a comment, on one line */

@@ -10,12 +10,21 @@ STRUCT = re.compile(r"typedef struct trine_(\w+)_args \{(.*?)\} trine_\1_args;",
 FUNCTION = re.compile(r"/\*((?:(?!\*/).)*)\*/\s*TRINE_API trine_status trine_(\w+)\(trine_queue \*queue, const "
                       r"trine_\2_args \*args\);", re.S)
 MEMBER = re.compile(r"(\w+);[ \t]*(?:/\*(.*?)\*/)?", re.S)
+# What a line of a docstring may begin with that is an item of its own.
+LABEL = re.compile(r"(Source|Shapes|Strides|Types|Ranges|Parameters|Aliasing|Error bound|Deterministic|Errors|Since)\b")
 
 
 def text_of(comment):
-    """A comment's lines, without what makes them a comment."""
+    """A comment's paragraphs and labelled items, each on one line; formulas as they stand, indented; blank lines."""
     lines = comment.strip("\n").split("\n")
-    return "\n".join([lines[0].strip()] + [re.sub(r"^\s*\* ?", "", line).rstrip() for line in lines[1:]]).strip()
+    text = []
+    for line in [lines[0].strip()] + [re.sub(r"^\s*\* ?", "", line).rstrip() for line in lines[1:]]:
+        begins = not text or not text[-1] or text[-1].startswith(" ") or LABEL.match(line)
+        if not line or line.startswith(" ") or begins:
+            text.append(line)
+        else:
+            text[-1] += " " + line
+    return "\n".join(text).strip()
 
 
 def literal(text):

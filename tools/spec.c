@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "docs.h"
 #include "spec_json.h"
 #include "tool.h"
 
@@ -68,6 +69,39 @@ static void print_params(const trine_plan *plan) {
     }
 }
 
+/* A line of text in lines of up to WIDTH columns behind two spaces; what is indented stays as it is. */
+static void print_filled(const char *line, size_t length) {
+    enum { WIDTH = 100 };
+    printf("  ");
+    for (size_t used = 2; length > 0;) {
+        const char *const space = *line == ' ' ? NULL : memchr(line, ' ', length);
+        const size_t word = space != NULL ? (size_t)(space - line) : length;
+        const bool begins = used == 2;
+        if (!begins && used + 1 + word > WIDTH) {
+            printf("\n  %.*s", (int)word, line);
+            used = 2 + word;
+        } else {
+            printf("%s%.*s", begins ? "" : " ", (int)word, line);
+            used += word + !begins;
+        }
+        line += word, length -= word;
+        if (length > 0) line++, length--;
+    }
+    putchar('\n');
+}
+
+/* What the public header says. */
+static void print_words(const trine_tool_doc *doc) {
+    printf("\nin words, from trine/%s.h\n", doc->family);
+    for (const char *line = doc->text, *end; line != NULL; line = *end ? end + 1 : NULL) {
+        end = line + strcspn(line, "\n");
+        if (end == line)
+            putchar('\n');
+        else
+            print_filled(line, (size_t)(end - line));
+    }
+}
+
 static void print_op(const trine_plan *plan) {
     const trine_spec *spec = plan->spec;
     printf("%s: %s\n\n  %s\n", spec->name, spec->summary, spec->formula);
@@ -85,6 +119,7 @@ static void print_op(const trine_plan *plan) {
         printf("\nsmall integers\n  sums of small integers are exact: every kernel returns the very same bits\n");
     print_strings("sizes tested", spec->sizes, TRINE_MAX_STRINGS);
     print_strings("cases", spec->cases, TRINE_MAX_STRINGS);
+    print_words(&trine_tool_docs[plan->op]);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- matrix */

@@ -25,31 +25,45 @@ typedef struct trine_attention_args {
     int64_t window;                   /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
 } trine_attention_args;
 
-/* Scaled dot-product attention, of several heads, grouped (each key-value head serves h/hk query heads) or not:
- *     s[j] = scale q[b,i,head] . k[b,j,head/(h/hk)];  z[j] = s[j], or softcap tanh(s[j]/softcap);
- *     lse[b,head,i] = log sum_j exp(z[j]);  o[b,i,head] = sum_j exp(z[j] - lse[b,head,i]) v[b,j,head/(h/hk)],  sums
- *       over the visible keys j
- * Query i sees key j unless causal is set and j > i + sk - sq, or window is w > 0 and |i + sk - sq - j| >= w: masks are
- * aligned at the bottom right. What k and v hold where no query sees them has no effect. A query that sees no key, or
- * only scores of -Inf, has o = 0 and lse = -Inf; a visible NaN makes its row NaN, as does a score of +Inf. No matrix of
- * sq sk elements is ever stored. Dao 2023 (FlashAttention-2), algorithm 1; softcap as in Gemma 2.
- * Packed sequences: with cu_seqlens_q and cu_seqlens_k, b is 1, sequence n has the queries cu_seqlens_q[n] ..
- * cu_seqlens_q[n+1]-1 and the keys cu_seqlens_k[n] .. cu_seqlens_k[n+1]-1, sees none of the others', and is masked by
- * its own lengths in the place of sq and sk.
+/* Scaled dot-product attention of several heads, grouped (each key-value head serves h/hk query heads) or not.
  *
- * q and o are [b] sq h d, k and v [b] sk hk d, lse [b] h sq; b may be left out. The last dimension is contiguous, other
- * strides are free, so that heads before tokens, or q, k and v in one tensor, are views. q, k, v and o are all f32,
- * bf16 or f16, lse is f32, cu_seqlens i32. Accumulation is f32 with one rounding at the end; a kernel may round the
- * exponentials to the type of v before their product with it, not those that are summed. h is a multiple of hk > 0; d
- * >= 1. scale: any finite number, 0 means 1/sqrt(d). softcap >= 0, 0 means none. window >=
- * 0. No output may overlap another tensor.
- * Error bound: of o, 2 sk + 32 units of 2^-24 and one of the type's roundoff, of sum_j p[j] |v[j]|; of lse 2 sk + 32
- * units of 2^-24; besides, what the roundings of the scores, d + 4 units of scale sum |q||k| and more, do through the
- * exponential: spec/attention.c. Deterministic: the same bits for any number of threads.
+ *     s[j]           = scale q[b,i,head] . k[b,j,head/(h/hk)]
+ *     z[j]           = s[j], or softcap tanh(s[j]/softcap)
+ *     lse[b,head,i]  = log sum_j exp(z[j])
+ *     o[b,i,head]    = sum_j exp(z[j] - lse[b,head,i]) v[b,j,head/(h/hk)],  sums over the visible keys j
+ *
+ * Masks are aligned at the bottom right. Query i does not see key j if causal is set and j > i + sk - sq, or if window
+ * is w > 0 and |i + sk - sq - j| >= w. What k and v hold where no query sees them has no effect. A query that sees no
+ * key, or only scores of -Inf, has o = 0 and lse = -Inf. A visible NaN makes its row NaN, as does a score of +Inf. No
+ * matrix of sq sk elements is ever stored.
+ *
+ * Packed sequences: with cu_seqlens_q and cu_seqlens_k, b is 1. Sequence n has the queries cu_seqlens_q[n] ..
+ * cu_seqlens_q[n+1]-1 and the keys cu_seqlens_k[n] .. cu_seqlens_k[n+1]-1. It sees none of the others', and is masked
+ * by its own lengths in the place of sq and sk.
+ *
+ * Source: Dao 2023 (FlashAttention-2), algorithm 1; softcap as in Gemma 2.
+ *
+ * Shapes: q and o are [b] sq h d, k and v [b] sk hk d, lse [b] h sq; b may be left out. The last dimension is
+ * contiguous. Other strides are free, so that heads before tokens, or q, k and v in one tensor, are views. h is a
+ * multiple of hk > 0; d >= 1.
+ * Types: q, k, v and o are all f32, bf16 or f16; lse is f32, cu_seqlens i32. Accumulation is f32, with one rounding at
+ * the end. A kernel may round the exponentials to the type of v before their product with it, not those that are
+ * summed.
+ * Parameters: scale is any finite number; 0 means 1/sqrt(d). softcap >= 0, 0 means none. window >= 0, 0 means
+ * unlimited.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: of o, 2 sk + 32 units of 2^-24 and one of the type's roundoff, of sum_j p[j] |v[j]|. Of lse, 2 sk + 32
+ * units of 2^-24. Besides, what the roundings of the scores, d + 4 units of scale sum |q||k| and more, do through the
+ * exponential: spec/attention/attention.c.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
- * admit; a parameter not finite or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an
+ * admit; a parameter not finite, or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an
  * output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
- * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_attention(trine_queue *queue, const trine_attention_args *args);
 
 typedef struct trine_attention_backward_args {
@@ -72,26 +86,39 @@ typedef struct trine_attention_backward_args {
     int64_t window;                   /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
 } trine_attention_backward_args;
 
-/* Gradient of attention, from its output and lse. With z as there, p = exp(z - lse), D[b,i,head] = dout[b,i,head] .
- * o[b,i,head] and ds = p (dout .
- * v - D) (1 - (z/softcap)^2), the last factor only with a softcap, all for visible pairs (i, j) only:
- *     dq[b,i,head] = scale sum_j ds k[b,j,g];  dk[b,j,g] = scale sum_{i,head} ds q[b,i,head];  dv[b,j,g] = sum_{i,head}
- *       p dout[b,i,head]
- * where g is the key-value head of `head`, and sums over heads are over those of a group. A query with lse = -Inf has
- * dq = 0 and adds nothing to dk and dv, whatever its q and dout hold; so has a pair that is masked. Dao 2023
- * (FlashAttention-2), algorithm 2.
+/* Gradient of attention, from its output and lse.
  *
- * dout, q, o and dq are [b] sq h d, k, v, dk and dv [b] sk hk d, lse is [b] h sq; b may be left out. The last dimension
- * is contiguous, other strides are free. All are f32, bf16 or f16 together, lse is f32. Accumulation is f32 with one
- * rounding at the end; a kernel may round p and ds to that type before their products. Masks, cu_seqlens and parameters
- * are the forward's. No output may overlap another tensor.
+ * With z as in trine_attention(), p = exp(z - lse), D[b,i,head] = dout[b,i,head] . o[b,i,head] and ds = p (dout . v -
+ * D) (1 - (z/softcap)^2), the last factor only with a softcap, all for visible pairs (i, j) only, and g the key-value
+ * head of `head`:
+ *
+ *     dq[b,i,head] = scale sum_j ds k[b,j,g]
+ *     dk[b,j,g]    = scale sum_{i,head} ds q[b,i,head]
+ *     dv[b,j,g]    = sum_{i,head} p dout[b,i,head]
+ *
+ * Sums over heads are over those of a group. A query with lse = -Inf has dq = 0 and adds nothing to dk and dv, whatever
+ * its q and dout hold; so has a pair that is masked.
+ *
+ * Source: Dao 2023 (FlashAttention-2), algorithm 2.
+ *
+ * Shapes: dout, q, o and dq are [b] sq h d, k, v, dk and dv [b] sk hk d, lse is [b] h sq; b may be left out. The last
+ * dimension is contiguous, other strides are free.
+ * Types: all are f32, bf16 or f16 together; lse is f32. Accumulation is f32, with one rounding at the end. A kernel may
+ * round p and ds to that type before their products.
+ * Parameters: masks, cu_seqlens and parameters are the forward's.
+ * Aliasing: no output may overlap another tensor.
+ *
  * Error bound: of dq sk + 16, of dk and dv sq h/hk + 16 units of 2^-24, and one of the type's roundoff, of the sums of
- * the absolute values of their terms; besides, what the roundings of scores, dout . v and D do:
- * spec/attention_backward.c. Deterministic: the same bits for any number of threads.
+ * the absolute values of their terms. Besides, what the roundings of scores, dout . v and D do:
+ * spec/attention/attention_backward.c.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
- * admit; a parameter not finite or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an
+ * admit; a parameter not finite, or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an
  * output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
- * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_attention_backward(trine_queue *queue, const trine_attention_backward_args *args);
 
 typedef struct trine_rope_args {
@@ -105,21 +132,30 @@ typedef struct trine_rope_args {
 } trine_rope_args;
 
 /* Rotary position embedding: turns c pairs of elements of each head by the angles of the token's position t, and copies
- * the other d - 2c elements:
- *     y[m] = x[m] cos[t,i] - x[n] sin[t,i];  y[n] = x[n] cos[t,i] + x[m] sin[t,i],  (m, n) = (i, i+c), or (2i, 2i+1) if
- *       interleaved, i < c
- * t is positions[b,s], or the token's index in s where positions is absent. cos and sin are any tables. Su et al. 2021,
- * eq. 34.
+ * the other d - 2c elements.
  *
- * x and y are [b] s h d, cos and sin p c with 2c <= d, positions is [b] s; b may be left out. The last dimension is
- * contiguous, other strides are free. x and y are f32, bf16 or f16, cos and sin f32 or of the same type, positions i32
- * or i64. Computed in f32, rounded once. y may be x.
- * Error bound: 2.5 units of 2^-24 of |x[m] cos| + |x[n] sin|; elements that are copied are equal. Deterministic: the
- * same bits for any number of threads.
+ *     y[m] = x[m] cos[t,i] - x[n] sin[t,i]
+ *     y[n] = x[n] cos[t,i] + x[m] sin[t,i],  (m, n) = (i, i+c), or (2i, 2i+1) if interleaved, i < c
+ *
+ * t is positions[b,s], or the token's index in s where positions is absent. cos and sin are any tables.
+ *
+ * Source: Su et al. 2021, eq. 34.
+ *
+ * Shapes: x and y are [b] s h d, cos and sin p c with 2c <= d, positions is [b] s; b may be left out. The last
+ * dimension is contiguous, other strides are free.
+ * Types: x and y are f32, bf16 or f16. cos and sin are f32 or of the same type; positions i32 or i64. Computed in f32,
+ * rounded once.
+ * Aliasing: y may be x.
+ *
+ * Error bound: 2.5 units of 2^-24 of |x[m] cos| + |x[n] sin|. Elements that are copied are equal.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; a position that is negative or not below p; no positions and s > p; an output that overlaps another tensor
  * otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
- * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_rope(trine_queue *queue, const trine_rope_args *args);
 
 typedef struct trine_rope_backward_args {
@@ -132,17 +168,28 @@ typedef struct trine_rope_backward_args {
     int32_t interleaved;           /* as in trine_rope_args */
 } trine_rope_backward_args;
 
-/* Gradient of rope: the rotation by the opposite angles, with everything else as in trine_rope():
- *     dx[m] = dy[m] cos[t,i] + dy[n] sin[t,i];  dx[n] = dy[n] cos[t,i] - dy[m] sin[t,i]
- * t is positions[b,s], or the token's index in s. The transpose of rope's formula, whether or not cos^2 + sin^2 = 1. Su
- * et al. 2021, eq. 34.
+/* Gradient of rope: the rotation by the opposite angles, with everything else as in trine_rope().
  *
- * dy and dx are [b] s h d, cos and sin p c with 2c <= d, positions is [b] s; b may be left out. The last dimension is
- * contiguous, other strides are free. dy and dx are f32, bf16 or f16, cos and sin f32 or of the same type, positions
- * i32 or i64. Computed in f32, rounded once. dx may be dy.
- * Error bound: 2.5 units of 2^-24 of |dy[m] cos| + |dy[n] sin|; elements that are copied are equal. Deterministic: the
- * same bits for any number of threads.
- * Errors: those of trine_rope(). Since 0.1. */
+ *     dx[m] = dy[m] cos[t,i] + dy[n] sin[t,i]
+ *     dx[n] = dy[n] cos[t,i] - dy[m] sin[t,i]
+ *
+ * t is positions[b,s], or the token's index in s. It is the transpose of rope's formula, whether or not cos^2 + sin^2 =
+ * 1.
+ *
+ * Source: Su et al. 2021, eq. 34.
+ *
+ * Shapes: dy and dx are [b] s h d, cos and sin p c with 2c <= d, positions is [b] s; b may be left out. The last
+ * dimension is contiguous, other strides are free.
+ * Types: dy and dx are f32, bf16 or f16. cos and sin are f32 or of the same type; positions i32 or i64. Computed in
+ * f32, rounded once.
+ * Aliasing: dx may be dy.
+ *
+ * Error bound: 2.5 units of 2^-24 of |dy[m] cos| + |dy[n] sin|. Elements that are copied are equal.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: those of trine_rope().
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_rope_backward(trine_queue *queue, const trine_rope_backward_args *args);
 
 #ifdef __cplusplus

@@ -26,9 +26,12 @@ typedef struct trine_swiglu_args {
  * free.
  * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
  * Aliasing: y may be gate or up.
+ *
  * Error bound, besides the output's own rounding: 14 2^-24 |y|, also where sigmoid is tiny.
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_swiglu(trine_queue *queue, const trine_swiglu_args *args);
 
@@ -49,9 +52,12 @@ typedef struct trine_swiglu_backward_args {
  * free.
  * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
  * Aliasing: dgate and dup may each be dy, gate or up, but not the same one.
+ *
  * Error bound, besides the output's own rounding: 28 2^-24 |dy up| s (1 + |gate|) for dgate, 14 2^-24 |dup| for dup.
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_swiglu_backward(trine_queue *queue, const trine_swiglu_backward_args *args);
 
@@ -79,11 +85,14 @@ typedef struct trine_gelu_args {
  * free.
  * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
  * Aliasing: y may be x.
+ *
  * Error bound, besides the output's own rounding: 14 2^-24 |y| (1 + |v| (1 - sigmoid(v))) for tanh; 14 2^-24 |y| (1 +
  * x^2) for erf and x < 0, 14 2^-24 |y| for x > 0. So the far negative tail is right too. At -Inf y is NaN, as the
  * formula says.
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_gelu(trine_queue *queue, const trine_gelu_args *args);
 
@@ -104,10 +113,13 @@ typedef struct trine_gelu_backward_args {
  * free.
  * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
  * Aliasing: dx may be dy or x.
+ *
  * Error bound, besides the output's own rounding: 36 2^-24 |dy| times the absolute values of the terms, each times 1 +
  * |v| (tanh) or 1 + x^2 (erf, the first term for x < 0 only).
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_gelu_backward(trine_queue *queue, const trine_gelu_backward_args *args);
 
@@ -129,9 +141,12 @@ typedef struct trine_add_args {
  * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
  * Parameters: alpha and beta are 1 if left 0; -0.0 is zero.
  * Aliasing: y may be a or b, where that is not broadcast.
+ *
  * Error bound, besides the output's own rounding: 3 2^-24 (|alpha a| + |beta b|).
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_add(trine_queue *queue, const trine_add_args *args);
 
@@ -152,9 +167,12 @@ typedef struct trine_mul_args {
  * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
  * Parameters: alpha is 1 if left 0; -0.0 is zero.
  * Aliasing: y may be a or b, where that is not broadcast.
+ *
  * Error bound, besides the output's own rounding: 3 2^-24 |y|.
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_mul(trine_queue *queue, const trine_mul_args *args);
 
@@ -175,9 +193,12 @@ typedef struct trine_scale_args {
  * Types: each tensor f32, bf16 or f16, in any combination; computed in f32, rounded once.
  * Parameters: alpha is 1 if left 0; -0.0 is zero.
  * Aliasing: y may be x, where that is not broadcast.
+ *
  * Error bound, besides the output's own rounding: 3 2^-24 (|alpha x| + |shift|).
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_scale(trine_queue *queue, const trine_scale_args *args);
 
@@ -207,10 +228,13 @@ typedef struct trine_dropout_args {
  * Parameters: 0 <= p < 1. Use another offset for every call of a training step. The backward pass is dropout of dy with
  * the same seed and offset.
  * Aliasing: y may be x.
+ *
  * Error bound, besides the output's own rounding: 2 2^-24 |y|; the mask is exact, and dropped elements are 0 even where
  * x is NaN.
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_dropout(trine_queue *queue, const trine_dropout_args *args);
 
@@ -235,9 +259,12 @@ typedef struct trine_cast_args {
  * becomes the largest finite value, Inf too. NaN stays NaN; its sign and payload are not specified. -0 is kept, but by
  * the fnuz types, which have none.
  * Aliasing: none.
+ *
  * Error bound: none, the result is exact.
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_cast(trine_queue *queue, const trine_cast_args *args);
 

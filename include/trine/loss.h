@@ -24,46 +24,52 @@ typedef struct trine_cross_entropy_args {
     const trine_tensor *dlogits; /* out, optional r v: the gradient; may be logits */
 } trine_cross_entropy_args;
 
-/* Cross-entropy of logits, with label smoothing and z-loss, and its gradient in the same call. With z = logit_scale
- * logits, y = labels[i], e = label_smoothing and v classes:
- *     lse[i]  = log sum_k exp(z[i,k])
- *     loss[i] = lse[i] - (1-e) z[i,y] - (e/v) sum_k z[i,k] + z_loss lse[i]^2,  or exactly 0 where y is the ignored
- *       label
- *     dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v),  or
- *       exactly 0 likewise
- * Szegedy et al. 2016, section 7 (smoothing); Chowdhery et al. 2022, section 5 (z-loss). Means and sums over rows are
- * the caller's, who usually knows the loss's gradient beforehand: for a mean over the n rows that are not ignored,
- * dloss is one element, 1/n. Then dlogits is what trine_cross_entropy_backward() would write, at the cost of writing
- * it: where a row fits on the processor, logits are read once.
+/* Cross-entropy of logits, with label smoothing and z-loss, and its gradient in the same call.
  *
- * logits is r v, last dimension contiguous, rows with any stride; dlogits likewise; labels, loss and lse are r,
- * contiguous; dloss is r, contiguous, or 1. logits are f32, bf16 or f16, read exactly and accumulated in f32; dlogits
- * has their type; labels i32 or i64; loss, lse and dloss f32. Outputs are rounded once. v may be anything. Labels are
- * in [0, v) or the ignored one, which is -100, or ignore_index if ignore_index_set. lse is written for ignored rows
- * too. A logit of -Inf is a class of probability 0: its own loss is +Inf, and with smoothing every loss is, as the
- * formula says. NaN anywhere in a row makes lse and dlogits NaN, and loss, unless ignored. A term whose weight e or
- * z_loss is 0 is left out rather than multiplied by 0. logit_scale 0 means 1, -0.0 zero; it is at most 2^126 in size.
- * dloss is not read where dlogits is absent, nor for ignored rows.
+ * With z = logit_scale logits, y = labels[i], e = label_smoothing and v classes:
  *
- * Finite logits may be of any size: loss and dlogits follow from differences between the row's logits, which are taken
+ *     lse[i]       = log sum_k exp(z[i,k])
+ *     loss[i]      = lse[i] - (1-e) z[i,y] - (e/v) sum_k z[i,k] + z_loss lse[i]^2
+ *     dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v)
+ *
+ * Where y is the ignored label, loss and dlogits are exactly 0. Means and sums over rows are the caller's, who usually
+ * knows the loss's gradient beforehand: for a mean over the n rows that are not ignored, dloss is one element, 1/n.
+ * Then dlogits is what trine_cross_entropy_backward() would write, at the cost of writing it: where a row fits on the
+ * SM, logits are read once.
+ *
+ * lse is written for ignored rows too. A logit of -Inf is a class of probability 0: its own loss is +Inf, and with
+ * smoothing every loss is, as the formula says. NaN anywhere in a row makes lse and dlogits NaN, and loss, unless
+ * ignored. A term whose weight e or z_loss is 0 is left out rather than multiplied by 0.
+ *
+ * Finite logits may be of any size. loss and dlogits follow from differences between the row's logits, which are taken
  * before anything else, and never from a rounded lse. Only what f32 cannot hold is Inf: an lse or a loss beyond it, and
  * dlogits where dloss logit_scale or 1 + 2 z_loss lse is.
  *
- * dlogits may be logits, the very same view, which saves a second matrix of that size. No output may overlap another
- * tensor otherwise.
+ * Source: Szegedy et al. 2016, section 7 (smoothing); Chowdhery et al. 2022, section 5 (z-loss).
  *
- * Error bound, in units of 2^-24, with d the distance of z from the row's largest z and p a class's probability: of lse
+ * Shapes: logits and dlogits are r v, the last dimension contiguous, rows with any stride. labels, loss and lse are r,
+ * contiguous; dloss is r, contiguous, or 1. v may be anything.
+ * Types: logits are f32, bf16 or f16, read exactly and accumulated in f32; dlogits has their type. labels are i32 or
+ * i64; loss, lse and dloss f32. Outputs are rounded once.
+ * Parameters: labels are in [0, v) or the ignored one, which is -100, or ignore_index if ignore_index_set. logit_scale
+ * is at most 2^126 in size; 0 means 1, -0.0 zero. dloss is not read where dlogits is absent, nor for ignored rows.
+ * Aliasing: dlogits may be logits, the very same view, which saves a second matrix of that size. No output may overlap
+ * another tensor otherwise.
+ *
+ * Error bound: in units of 2^-24, with d the distance of z from the row's largest z and p a class's probability. Of lse
  * and loss v + 32 of 1 + 2 z_loss (|lse| + 1), of the mean of e d, and 16 e; 3 for each unit of the mean of d under p,
  * and 144. Of dlogits trine_cross_entropy_backward()'s, and p times what log sum exp is off by. None grows with the
  * size of logits that are all the same, but for the one rounding of lse. The derivation is in
- * spec/loss/cross_entropy.h, trine_error_bound() gives the coefficients. Deterministic: the same bits for any number of
- * threads.
+ * spec/loss/cross_entropy.h; trine_error_bound() gives the coefficients.
+ * Deterministic: the same bits for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; a label out of range, named with its row; label_smoothing outside [0, 1), z_loss below 0, logit_scale beyond
  * 2^126, a parameter not finite; an output overlaps another tensor, or dlogits logits otherwise than as the same view),
  * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_cross_entropy(trine_queue *queue, const trine_cross_entropy_args *args);
 
 typedef struct trine_cross_entropy_backward_args {
@@ -80,20 +86,26 @@ typedef struct trine_cross_entropy_backward_args {
     int64_t ignore_index;        /* rows with this label have loss 0 and gradient 0 */
 } trine_cross_entropy_backward_args;
 
-/* Gradient of cross_entropy, from its lse. With z = logit_scale logits, p[i,k] = exp(z[i,k] - lse[i]), y = labels[i], e
- * = label_smoothing and v classes:
- *     dlogits[i,k] = dloss[i] logit_scale (p[i,k] (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v),  or exactly 0 where y
- *       is the ignored label
- * the derivative of trine_cross_entropy()'s formula. Its sum over k is dloss[i] logit_scale 2 z_loss lse[i], whatever
- * the smoothing.
+/* Gradient of cross_entropy, from its lse.
  *
- * Shapes, strides, labels and parameters as in trine_cross_entropy(), which must have had the same; dlogits is r v of
- * the type of logits, dloss and lse are r, contiguous, f32. Arithmetic is f32 with one rounding at the end. Ignored
- * rows are 0 whatever they, lse and dloss hold. dlogits may be logits. lse in f32 is fine enough below 1024, where half
- * a unit in its last place moves p by 2^-15 of itself. Where |lse| is 1024 or more, or infinite, it is not used: the
- * row's own log sum exp is computed anew, as trine_cross_entropy() does, which reads the row once more and needs all of
- * its classes. So probabilities sum to 1, and finite logits may be of any size; but a caller whose row is one part of
- * several, with the lse of all, has to keep that below 1024.
+ * With z = logit_scale logits, p[i,k] = exp(z[i,k] - lse[i]), y = labels[i], e = label_smoothing and v classes:
+ *
+ *     dlogits[i,k] = dloss[i] logit_scale (p[i,k] (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v)
+ *
+ * Where y is the ignored label, dlogits is exactly 0, whatever the row, lse and dloss hold. The sum of dlogits over k
+ * is dloss[i] logit_scale 2 z_loss lse[i], whatever the smoothing.
+ *
+ * lse in f32 is fine enough below 1024, where half a unit in its last place moves p by 2^-15 of itself. Where |lse| is
+ * 1024 or more, or infinite, it is not used: the row's own log sum exp is computed anew, as trine_cross_entropy() does.
+ * That reads the row once more, and needs all of its classes. So probabilities sum to 1, and finite logits may be of
+ * any size. But a caller whose row is one part of several, with the lse of all, has to keep that below 1024.
+ *
+ * Source: the derivative of trine_cross_entropy()'s formula.
+ *
+ * Shapes: as in trine_cross_entropy(): logits and dlogits r v, labels, lse and dloss r, contiguous.
+ * Types: dlogits has the type of logits; dloss and lse are f32. Arithmetic is f32, with one rounding at the end.
+ * Parameters: labels and parameters as in trine_cross_entropy(), which must have had the same.
+ * Aliasing: dlogits may be logits.
  *
  * Error bound: 20*2^-24 of |dloss logit_scale| (p (1 + 2 z_loss |lse|) + a third of the target's probability), and
  * 3*2^-24 for each unit of |z - lse|, and 48, in p; spec/loss/cross_entropy.h. A p above 2^127 may overflow.
@@ -103,7 +115,9 @@ typedef struct trine_cross_entropy_backward_args {
  * admit; a label out of range, named with its row; label_smoothing outside [0, 1), z_loss below 0, logit_scale beyond
  * 2^126, a parameter not finite; dlogits overlaps another tensor than logits, or logits otherwise than as the same
  * view), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_cross_entropy_backward(trine_queue *queue, const trine_cross_entropy_backward_args *args);
 
 #ifdef __cplusplus

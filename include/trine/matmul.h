@@ -39,39 +39,42 @@ typedef struct trine_matmul_args {
     int32_t precision;           /* TRINE_PRECISION_* */
 } trine_matmul_args;
 
-/* Matrix product, batched, with scales, addition, bias and activation:
+/* Matrix product, batched, with scales, addition, bias and activation.
  *
  *     d[g,i,j] = act(alpha a_scale[g,i] b_scale[g,j] sum_p a[g,i,p] b[g,p,j] + beta c[g,i,j] + bias[j])
  *
  * Source: level 3 BLAS, Dongarra et al. 1990, with the activations above (Hendrycks and Gimpel 2016).
  *
- * Shapes. a [g] m k, b [g] k n, d [g] m n; the batch dimension may be missing in front of each, and may be 1 in a or b:
- * the same matrix then serves the whole batch. c is broadcast: each of its dimensions may be 1, or missing in front; so
+ * Shapes: a [g] m k, b [g] k n, d [g] m n. The batch dimension may be missing in front of each, and may be 1 in a or b:
+ * the same matrix then serves the whole batch. c is broadcast: each of its dimensions may be 1, or missing in front. So
  * are a_scale, [g] m, and b_scale, [g] n, of which one element is a scale of the whole operand. Scales that are absent
  * are 1. bias is n. Any size may be 0; k = 0 gives act(beta c + bias).
- * Strides. In a and b either of the last two dimensions is contiguous: a transposed operand is trine_tensor_transpose()
+ * Strides: in a and b either of the last two dimensions is contiguous. A transposed operand is trine_tensor_transpose()
  * of the tensor as it lies in memory. In the others the last dimension is contiguous. All other strides are free.
- * Types. a and b are of one type, or one is e4m3 and the other e5m2; c has d's. f32 gives f32, f64 gives f64, f16 gives
- * f16 or f32, bf16 gives bf16 or f32; bias has d's type, or is f32 where a is f16 or bf16. e4m3 by e4m3, and e4m3 by
+ * Types: a and b are of one type, or one is e4m3 and the other e5m2; c has d's. f32 gives f32, f64 gives f64, f16 gives
+ * f16 or f32, bf16 gives bf16 or f32. bias has d's type, or is f32 where a is f16 or bf16. e4m3 by e4m3, and e4m3 by
  * e5m2 either way round, give bf16, f16 or f32, with a bias of f32. The sum is formed in f32 (f64 for f64; of float8,
  * see the bound) and rounded once, at the end. i8 gives i32, exact modulo 2^32, with an i32 bias and no scales.
- * Parameters. alpha and beta are finite. As 0 stands for 1, write -0.0f for a zero alpha. With c, beta must be set: a
- * call with c and a beta left 0 is refused, since in BLAS it would not add c; write 1.0f to add c, or -0.0f for a true
- * zero. A factor of zero does not hide NaN or Inf: 0 NaN is NaN. With i8 both are integers up to 2^24 and the
+ * Parameters: alpha and beta are finite. As 0 stands for 1, write -0.0f for a zero alpha. With c, beta must be set: a
+ * call with c and a beta left 0 is refused, since in BLAS it would not add c. Write 1.0f to add c, or -0.0f for a true
+ * zero. A factor of zero does not hide NaN or Inf: 0 NaN is NaN. With i8 both are integers up to 2^24, and the
  * activation is none or relu. precision tf32 lets f32 operands be cut to 10 bits of fraction; a NaN whose upper 10 bits
  * of fraction are 0 may then be taken for Inf.
- * Aliasing. d may be the very view c; it may overlap no other tensor.
- * Error bound. |d - d64| <= u(d) |d64| + (k + 4) u(sum) 1.13 (|alpha| sum_p |a b| + |beta c| + |bias|), 1.13 being 1
+ * Aliasing: d may be the very view c. It may overlap no other tensor.
+ *
+ * Error bound: |d - d64| <= u(d) |d64| + (k + 4) u(sum) 1.13 (|alpha| sum_p |a b| + |beta c| + |bias|), 1.13 being 1
  * for none and relu, and 12 u(sum) |t| where an activation is applied to t; with scales u(sum) more for each, and their
  * factors before the sum. Products with a subnormal bf16 may be taken for zero. Of float8, sums of 128 products may
  * have 13 bits of fraction below the largest of them: 139 2^-13 |alpha| sum_p |a b| more, a subnormal counting as the
  * smallest normal. With precision tf32 2^-9 |alpha| sum_p |a b| more, and products with a subnormal may be taken for
  * zero.
- * Determinism. The same bits on the same device for any number of threads; the order of an element's sum depends on
+ * Deterministic: the same bits on the same device for any number of threads. The order of an element's sum depends on
  * sizes and strides alone.
- * Errors. TRINE_ERR_ARGUMENT: a tensor or parameter contradicts the above, or d overlaps. TRINE_ERR_UNSUPPORTED: no
- * kernel of the device takes the call, as with i8 and scales, or a factor that is no integer. TRINE_ERR_WORKSPACE,
- * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE: see trine_status.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or d overlaps), TRINE_ERR_UNSUPPORTED (no
+ * kernel of the device takes the call, as with i8 and scales, or a factor that is no integer), TRINE_ERR_WORKSPACE
+ * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
  * Since 0.1. */
 TRINE_API trine_status trine_matmul(trine_queue *queue, const trine_matmul_args *args);
 

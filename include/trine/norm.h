@@ -17,23 +17,34 @@ typedef struct trine_softmax_args {
     int32_t causal;        /* 1: element j of row i is visible iff j <= i + n - s */
 } trine_softmax_args;
 
-/* Softmax over the last dimension, with scale and causal mask:
- *     y[g,i,j] = exp(scale x[g,i,j]) / sum_k exp(scale x[g,i,k]),  the sum over the visible k
- * causal masks from the bottom right: j is visible iff j <= i + n - s. A masked element gives exactly 0, and what x
- * holds there is never read as a number; a row with none visible is 0. A visible NaN makes its row NaN, as does Inf
- * scale x, and a row of nothing but -Inf.
- * Milakov and Gimelshein 2018 for long rows.
+/* Softmax over the last dimension, with a scale and a causal mask.
  *
- * x and y are [g] s n, g may be left out; the last dimension is contiguous, other strides are free. Both are f32, bf16
- * or f16, accumulation is f32 with one rounding at the end. scale: at most 2^126 in size; 0 means 1, -0.0 means zero. y
- * may be x. Finite x may be of any size, scale x too: only their differences count.
- * Error bound: relative to y the terms min(n, 256) + n/1024 + n/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of
- * the distance of scale x from the row's maximum; the derivation is in spec/norm/softmax.c, trine_error_bound() gives
- * the coefficient. Deterministic: the same bits for any number of threads.
+ *     y[g,i,j] = exp(scale x[g,i,j]) / sum_k exp(scale x[g,i,k]),  the sum over the visible k
+ *
+ * causal masks from the bottom right: j is visible iff j <= i + n - s. A masked element gives exactly 0, and what x
+ * holds there is never read as a number. A row with none visible is 0. A visible NaN makes its row NaN, as does Inf
+ * scale x, and a row of nothing but -Inf.
+ *
+ * Finite x may be of any size, scale x too: only their differences count.
+ *
+ * Source: Milakov and Gimelshein 2018, for long rows.
+ *
+ * Shapes: x and y are [g] s n; g may be left out. The last dimension is contiguous, other strides are free.
+ * Types: f32, bf16 or f16, the same for both. Accumulation is f32, with one rounding at the end.
+ * Parameters: scale is at most 2^126 in size. 0 means 1, -0.0 means zero.
+ * Aliasing: y may be x.
+ *
+ * Error bound: relative to y, min(n, 256) + n/1024 + n/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of the
+ * distance of scale x from the row's maximum. The derivation is in spec/norm/softmax.c; trine_error_bound() gives the
+ * coefficient.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; scale not finite or beyond 2^126; an output that overlaps another tensor otherwise than said),
  * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_softmax(trine_queue *queue, const trine_softmax_args *args);
 
 typedef struct trine_softmax_backward_args {
@@ -45,18 +56,28 @@ typedef struct trine_softmax_backward_args {
     int32_t causal;
 } trine_softmax_backward_args;
 
-/* Gradient of softmax, from its output:
- *     dx[g,i,j] = scale y[g,i,j] (dy[g,i,j] - sum_k y[g,i,k] dy[g,i,k]),  the sum over the visible k
- * and 0 where the causal mask hides j, where neither y nor dy is read as a number: the derivative of trine_softmax()'s
- * formula.
+/* Gradient of softmax, from its output.
  *
- * y, dy and dx are [g] s n, g may be left out; the last dimension is contiguous, other strides are free. All are f32,
- * bf16 or f16, accumulation is f32 with one rounding at the end. scale and causal are the forward's. dx may be y or dy.
- * Error bound: min(n, 256) + n/1024 + 22 in units of 2^-24, of |scale y| (|dy| + sum |y dy|); spec/softmax_backward.c.
+ *     dx[g,i,j] = scale y[g,i,j] (dy[g,i,j] - sum_k y[g,i,k] dy[g,i,k]),  the sum over the visible k
+ *
+ * Where the causal mask hides j, dx is 0, and neither y nor dy is read as a number.
+ *
+ * Source: the derivative of trine_softmax()'s formula.
+ *
+ * Shapes: y, dy and dx are [g] s n; g may be left out. The last dimension is contiguous, other strides are free.
+ * Types: f32, bf16 or f16, the same for all. Accumulation is f32, with one rounding at the end.
+ * Parameters: scale and causal are the forward's.
+ * Aliasing: dx may be y or dy.
+ *
+ * Error bound: min(n, 256) + n/1024 + 22 in units of 2^-24, of |scale y| (|dy| + sum |y dy|);
+ * spec/norm/softmax_backward.c.
  * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; scale not finite; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the
- * device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_softmax_backward(trine_queue *queue, const trine_softmax_backward_args *args);
 
 /* Where the norms round to the element type of y. */
@@ -82,24 +103,37 @@ typedef struct trine_rms_norm_args {
     uint64_t offset;
 } trine_rms_norm_args;
 
-/* Root-mean-square normalization, with optional dropout and residual addition before it:
- *     h = dropout(x) + residual;  rstd[i] = 1/sqrt(mean_j h[i,j]^2 + eps);  y[i,j] = h[i,j] rstd[i] (weight[j] +
- *       weight_offset);  residual_out = h
- * Without weight its factor is 1, whatever weight_offset is. Zhang and Sennrich 2019, eq. 4. rounding:
- * TRINE_ROUND_BEFORE_WEIGHT rounds h rstd to the type of y before it is multiplied. Dropout keeps and scales the
- * elements of x that trine_dropout with p = dropout, seed and offset does: element j of row i is its element i n + j,
- * the same on every device.
+/* Root-mean-square normalization, with optional dropout and residual addition before it.
  *
- * Matrices are r n, their rows contiguous and any distance apart; weight is n; rstd is r. x and y are f32, bf16 or f16;
- * residual and residual_out are of the same type or f32, as weight is on their own. Accumulation and statistics are
- * f32; y is computed from the unrounded h. eps >= 0, 0 means 1e-6 and -0.0 zero; 0 <= dropout < 1. y may be x,
- * residual_out may be residual.
- * Error bound: of y and rstd min(n, 256) + n/1024 + 32 in units of 2^-24 relative, of residual_out its rounding and
- * those of the product and sum that make h; spec/rms_norm.c. Deterministic: the same bits for any number of threads.
+ *     h            = dropout(x) + residual
+ *     rstd[i]      = 1/sqrt(mean_j h[i,j]^2 + eps)
+ *     y[i,j]       = h[i,j] rstd[i] (weight[j] + weight_offset)
+ *     residual_out = h
+ *
+ * Without weight its factor is 1, whatever weight_offset is. TRINE_ROUND_BEFORE_WEIGHT rounds h rstd to the type of y
+ * before it is multiplied.
+ *
+ * Dropout keeps and scales the elements of x that trine_dropout() with p = dropout, seed and offset does. Element j of
+ * row i is its element i n + j, the same on every device.
+ *
+ * Source: Zhang and Sennrich 2019, eq. 4.
+ *
+ * Shapes: matrices are r n, their rows contiguous and any distance apart; weight is n; rstd is r.
+ * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so is weight, on its own.
+ * rstd is f32. Accumulation and statistics are f32; y is computed from the unrounded h.
+ * Parameters: eps >= 0; 0 means 1e-6, -0.0 zero. 0 <= dropout < 1.
+ * Aliasing: y may be x, residual_out may be residual.
+ *
+ * Error bound: of y and rstd min(n, 256) + n/1024 + 32 in units of 2^-24, relative. Of residual_out its rounding and
+ * those of the product and sum that make h; spec/norm/rms_norm.c.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; a parameter not finite or outside its range; an output that overlaps another tensor otherwise than said),
  * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_rms_norm(trine_queue *queue, const trine_rms_norm_args *args);
 
 typedef struct trine_rms_norm_backward_args {
@@ -118,22 +152,35 @@ typedef struct trine_rms_norm_backward_args {
     uint64_t offset;
 } trine_rms_norm_backward_args;
 
-/* Gradient of rms_norm, from the h it normalized (residual_out, or x) and the rstd it saved:
- *     xhat = h rstd;  g = (weight + weight_offset) dy;  dh = rstd (g - xhat mean_j(g xhat)) + dresidual
- *     dx = dropout's mask and scale applied to dh;  dweight[j] = sum_i dy[i,j] xhat[i,j]
- * dh is the gradient at residual. Without weight its factor is 1. Zhang and Sennrich 2019, section 4.1.
+/* Gradient of rms_norm, from the h it normalized (residual_out, or x) and the rstd it saved.
  *
- * Matrices are r n, their rows contiguous and any distance apart; weight and dweight are n; rstd is r. dy and dx are
- * f32, bf16 or f16; h, dresidual and dh are of the same type or f32, as weight and dweight are on their own; rstd is
- * f32. Accumulation is f32; dx is computed from the unrounded dh. Parameters are the forward's. dx may be dy, dh may be
- * dresidual.
+ *     xhat       = h rstd
+ *     g          = (weight + weight_offset) dy
+ *     dh         = rstd (g - xhat mean_j(g xhat)) + dresidual
+ *     dx         = dropout's mask and scale applied to dh
+ *     dweight[j] = sum_i dy[i,j] xhat[i,j]
+ *
+ * dh is the gradient at residual. Without weight its factor is 1.
+ *
+ * Source: Zhang and Sennrich 2019, section 4.1.
+ *
+ * Shapes: matrices are r n, their rows contiguous and any distance apart; weight and dweight are n; rstd is r.
+ * Types: dy and dx are f32, bf16 or f16. h, dresidual and dh are of the same type or f32; so are weight and dweight, on
+ * their own. rstd is f32. Accumulation is f32; dx is computed from the unrounded dh.
+ * Parameters: those of the forward.
+ * Aliasing: dx may be dy, dh may be dresidual.
+ *
  * Error bound: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + |xhat| mean|g xhat|) +
- * |dresidual|; of dweight min(r, 256) + r/1024 + 19, of sum |dy xhat|; spec/norm_backward.h. Deterministic: the same
- * bits for any number of threads: dweight is summed by blocks of rows that depend on r alone, in the workspace.
+ * |dresidual|. Of dweight min(r, 256) + r/1024 + 19, of sum |dy xhat|; spec/norm/norm_backward.h.
+ * Deterministic: the same bits for any number of threads. dweight is summed by blocks of rows that depend on r alone,
+ * in the workspace.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; a parameter not finite or outside its range; an output that overlaps another tensor otherwise than said),
  * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_rms_norm_backward(trine_queue *queue, const trine_rms_norm_backward_args *args);
 
 typedef struct trine_layer_norm_args {
@@ -154,27 +201,39 @@ typedef struct trine_layer_norm_args {
     uint64_t offset;
 } trine_layer_norm_args;
 
-/* Layer normalization, with optional dropout and residual addition before it:
- *     h = dropout(x) + residual;  mean[i] = mean_j h[i,j];  rstd[i] = 1/sqrt(mean_j (h[i,j] - mean[i])^2 + eps)
- *     y[i,j] = (h[i,j] - mean[i]) rstd[i] (weight[j] + weight_offset) + bias[j];  residual_out = h
- * Without weight its factor is 1, whatever weight_offset is; without bias 0 is added. Ba, Kiros and Hinton 2016, eq. 4.
- * The deviations are summed, never the difference of large sums: a mean far beyond the spread does no harm. rounding:
- * TRINE_ROUND_BEFORE_WEIGHT rounds (h - mean) rstd to the type of y before it is multiplied. Dropout keeps and scales
- * the elements of x that trine_dropout with p = dropout, seed and offset does: element j of row i is its element i n +
- * j, the same on every device.
+/* Layer normalization, with optional dropout and residual addition before it.
  *
- * Matrices are r n, their rows contiguous and any distance apart; weight and bias are n; mean and rstd are r. x and y
- * are f32, bf16 or f16;
- * residual and residual_out are of the same type or f32, as weight and bias are on their own. Accumulation and
- * statistics are f32; y is computed from the unrounded h. eps >= 0, 0 means 1e-5 and -0.0 zero; 0 <= dropout < 1. y may
- * be x, residual_out may be residual.
+ *     h            = dropout(x) + residual
+ *     mean[i]      = mean_j h[i,j]
+ *     rstd[i]      = 1/sqrt(mean_j (h[i,j] - mean[i])^2 + eps)
+ *     y[i,j]       = (h[i,j] - mean[i]) rstd[i] (weight[j] + weight_offset) + bias[j]
+ *     residual_out = h
+ *
+ * Without weight its factor is 1, whatever weight_offset is; without bias 0 is added. The deviations are summed, never
+ * the difference of large sums: a mean far beyond the spread does no harm. TRINE_ROUND_BEFORE_WEIGHT rounds (h - mean)
+ * rstd to the type of y before it is multiplied.
+ *
+ * Dropout keeps and scales the elements of x that trine_dropout() with p = dropout, seed and offset does. Element j of
+ * row i is its element i n + j, the same on every device.
+ *
+ * Source: Ba, Kiros and Hinton 2016, eq. 4.
+ *
+ * Shapes: matrices are r n, their rows contiguous and any distance apart; weight and bias are n; mean and rstd are r.
+ * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so are weight and bias,
+ * on their own. mean and rstd are f32. Accumulation and statistics are f32; y is computed from the unrounded h.
+ * Parameters: eps >= 0; 0 means 1e-5, -0.0 zero. 0 <= dropout < 1.
+ * Aliasing: y may be x, residual_out may be residual.
+ *
  * Error bound: min(n, 256) + n/1024 + 32 in units of 2^-24, of y's terms and of the mean deviation in units of the
- * standard deviation; the rounding of the mean besides; spec/layer_norm.c. Deterministic: the same bits for any number
- * of threads.
+ * standard deviation; the rounding of the mean besides; spec/norm/layer_norm.c.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; a parameter not finite or outside its range; an output that overlaps another tensor otherwise than said),
  * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_layer_norm(trine_queue *queue, const trine_layer_norm_args *args);
 
 typedef struct trine_layer_norm_backward_args {
@@ -195,25 +254,38 @@ typedef struct trine_layer_norm_backward_args {
     uint64_t offset;
 } trine_layer_norm_backward_args;
 
-/* Gradient of layer_norm, from the h it normalized (residual_out, or x) and the mean and rstd it saved:
- *     xhat = (h - mean) rstd;  g = (weight + weight_offset) dy;  dh = rstd (g - mean_j(g) - xhat mean_j(g xhat)) +
- *       dresidual
- *     dx = dropout's mask and scale applied to dh;  dweight[j] = sum_i dy[i,j] xhat[i,j];  dbias[j] = sum_i dy[i,j]
- * dh is the gradient at residual. Without weight its factor is 1. The derivative of Ba, Kiros and Hinton 2016, eq. 4.
+/* Gradient of layer_norm, from the h it normalized (residual_out, or x) and the mean and rstd it saved.
  *
- * Matrices are r n, their rows contiguous and any distance apart; weight, dweight and dbias are n; mean and rstd are r.
- * dy and dx are f32, bf16 or f16; h, dresidual and dh are of the same type or f32, as weight, dweight and dbias are on
- * their own; mean and rstd are f32.
- * Accumulation is f32; dx is computed from the unrounded dh. Parameters are the forward's. dx may be dy, dh may be
- * dresidual.
+ *     xhat       = (h - mean) rstd
+ *     g          = (weight + weight_offset) dy
+ *     dh         = rstd (g - mean_j(g) - xhat mean_j(g xhat)) + dresidual
+ *     dx         = dropout's mask and scale applied to dh
+ *     dweight[j] = sum_i dy[i,j] xhat[i,j]
+ *     dbias[j]   = sum_i dy[i,j]
+ *
+ * dh is the gradient at residual. Without weight its factor is 1.
+ *
+ * Source: the derivative of Ba, Kiros and Hinton 2016, eq. 4.
+ *
+ * Shapes: matrices are r n, their rows contiguous and any distance apart; weight, dweight and dbias are n; mean and
+ * rstd are r.
+ * Types: dy and dx are f32, bf16 or f16. h, dresidual and dh are of the same type or f32; so are weight, dweight and
+ * dbias, on their own. mean and rstd are f32. Accumulation is f32; dx is computed from the unrounded dh.
+ * Parameters: those of the forward.
+ * Aliasing: dx may be dy, dh may be dresidual.
+ *
  * Error bound: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + mean|g| + |xhat| mean|g xhat|)
- * + |dresidual|; of dweight min(r, 256) + r/1024 + 19, of sum |dy xhat|; of dbias min(r, 256) + r/1024 + 16, of sum
- * |dy|; spec/norm_backward.h. Deterministic: the same bits for any number of threads: dweight and dbias are summed by
- * blocks of rows that depend on r alone, in the workspace.
+ * + |dresidual|. Of dweight min(r, 256) + r/1024 + 19, of sum |dy xhat|; of dbias min(r, 256) + r/1024 + 16, of sum
+ * |dy|; spec/norm/norm_backward.h.
+ * Deterministic: the same bits for any number of threads. dweight and dbias are summed by blocks of rows that depend on
+ * r alone, in the workspace.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; a parameter not finite or outside its range; an output that overlaps another tensor otherwise than said),
  * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_layer_norm_backward(trine_queue *queue, const trine_layer_norm_backward_args *args);
 
 #ifdef __cplusplus

@@ -18,16 +18,15 @@
 extern "C" {
 #endif
 
-/* The first member of an op's arguments: trine_rms_norm(q, &(trine_rms_norm_args){ TRINE_ARGS(rms_norm), .x = &x, ...
- * }).
- * A structure that grew at its end since the caller was compiled is read as far as the caller knew it; the rest is
+/* The first member of an op's arguments: trine_rms_norm(q, &(trine_rms_norm_args){ TRINE_ARGS(rms_norm), .x = &x }).
+ * A structure that grew at its end since the caller was compiled is read as far as the caller knew it. The rest is
  * zero, and zero means the old behaviour.
  *
- * Zeros. A parameter left zero takes the fallback its specification names, if any (trine spec, trine-ops(7)); to pass a
- * true zero to such a floating-point parameter, pass -0.0. A parameter whose zero stands for something that is no
- * number, as attention's scale (1/sqrt(d)) and global_norm_clip's max_norm (no limit), refuses -0.0. A call in which a
- * zero left by mistake would pass for a fallback is refused:
- * matmul with c asks for beta. The command and the bindings pass -0.0 for a zero that is written out. */
+ * Zeros. A parameter left zero takes the fallback that its specification names, if any (trine spec, trine-ops(7)). To
+ * pass a true zero to such a floating-point parameter, pass -0.0. A parameter whose zero stands for something that is
+ * no number, as attention's scale (1/sqrt(d)) and global_norm_clip's max_norm (no limit), refuses -0.0. A call in which
+ * a zero left by mistake would pass for a fallback is refused: matmul with c asks for beta. The command and the
+ * bindings pass -0.0 for a zero that is written out. */
 #define TRINE_ARGS(op) sizeof(trine_##op##_args)
 
 /* The name of an op ("rms_norm"), NULL if there is no such op; the op of a name, TRINE_OP_NONE if there is none. */
@@ -41,9 +40,13 @@ TRINE_API trine_status trine_run(trine_queue *queue, trine_op op, const void *ar
  * NULL. */
 TRINE_API trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, size_t *bytes_out);
 
-/* The coefficient of the op's error bound for output tensor `output` ("y"): element by element,
+/* The coefficient of the op's error bound for output tensor `output` ("y"). Element by element,
+ *
  *     |y - y64| <= unit_roundoff(dtype of y) |y64| + coefficient * magnitude
- * where y64 and magnitude are those of the specification's float64 reference. Errors: TRINE_ERR_ARGUMENT. */
+ *
+ * where y64 and magnitude are those of the specification's float64 reference.
+ *
+ * Errors: TRINE_ERR_ARGUMENT. */
 TRINE_API trine_status trine_error_bound(trine_queue *queue, trine_op op, const void *args, const char *output,
                                          double *coefficient_out);
 
@@ -64,22 +67,30 @@ typedef struct trine_explanation {
     char text[4096]; /* storage of the reasons */
 } trine_explanation;
 
-/* Says which kernel would run this call, and why each other one would not. Errors: TRINE_ERR_ARGUMENT as the op itself.
- * A call that no kernel takes is not an error here: chosen is -1. */
+/* Says which kernel would run this call, and why each other one would not. A call that no kernel takes is not an error
+ * here: chosen is -1.
+ *
+ * Errors: TRINE_ERR_ARGUMENT as the op itself. */
 TRINE_API trine_status trine_explain(trine_queue *queue, trine_op op, const void *args,
                                      trine_explanation *explanation_out);
 
 /* Times every kernel that takes this call, on this queue and with these arguments, and records the fastest in the
- * tuning cache for the call's device, types and size bucket; libraries opened from then on use it. Runs the op several
- * times: outputs are those of the last run, and tensors updated in place have been updated as often. Errors:
- * TRINE_ERR_ARGUMENT as the op itself, TRINE_ERR_UNSUPPORTED (no kernel takes the call), TRINE_ERR_IO (the cache cannot
- * be written, or there is none). */
+ * tuning cache for the call's device, types and size bucket. Libraries opened from then on use it.
+ *
+ * The op runs several times: outputs are those of the last run, and tensors updated in place have been updated as
+ * often.
+ *
+ * Errors: TRINE_ERR_ARGUMENT as the op itself, TRINE_ERR_UNSUPPORTED (no kernel takes the call), TRINE_ERR_IO (the
+ * cache cannot be written, or there is none). */
 TRINE_API trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args);
 
 /* Records that a kernel is the fastest for this call's device, types and size bucket, as a program that times kernels
- * by its own means has found. seconds: what the call takes, at least 0. Errors: TRINE_ERR_ARGUMENT as the op itself, or
- * kernel is NULL, or seconds is negative or not finite; TRINE_ERR_NOT_FOUND (no kernel of this name takes the call),
- * TRINE_ERR_IO as above. Since 0.1. */
+ * by its own means has found. seconds: what the call takes, at least 0.
+ *
+ * Errors: TRINE_ERR_ARGUMENT as the op itself, or kernel is NULL, or seconds is negative or not finite;
+ * TRINE_ERR_NOT_FOUND (no kernel of this name takes the call), TRINE_ERR_IO as above.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_tune_choose(trine_queue *queue, trine_op op, const void *args, const char *kernel,
                                          double seconds);
 

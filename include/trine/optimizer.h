@@ -25,26 +25,40 @@ typedef struct trine_adamw_args {
     int64_t step;                   /* number of this step, from 1 */
 } trine_adamw_args;
 
-/* One AdamW step, in place. With b1 = beta1, b2 = beta2, t = step:
- *     g = grad_scale grad
- *     p = param - lr weight_decay param
- *     m = b1 m + (1-b1) g
- *     v = b2 v + (1-b2) g^2
- *     param = p - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps);  copy = param
- * Loshchilov and Hutter 2019, algorithm 2: the decay is decoupled from the gradient, and the bias correction is applied
- * to sqrt(v) before eps is added.
+/* One AdamW step, in place.
  *
- * All tensors are n, contiguous, but grad_scale, which is 1: the coefficient of trine_global_norm_clip() or the
- * reciprocal of a loss scale. param and grad are f32, bf16 or f16, m and v both f32 or both bf16. Arithmetic is f32,
- * one rounding for each output; m and v enter param, and param enters copy, before they are rounded. The bias
- * corrections are computed in f64 without cancellation, so that any step is accurate. For a true zero in beta1, beta2
- * or eps pass -0.0. v should not be negative: its root is NaN. No tensor may overlap another.
+ * With b1 = beta1, b2 = beta2, t = step:
+ *
+ *     g     = grad_scale grad
+ *     p     = param - lr weight_decay param
+ *     m     = b1 m + (1-b1) g
+ *     v     = b2 v + (1-b2) g^2
+ *     param = p - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps)
+ *     copy  = param
+ *
+ * The decay is decoupled from the gradient, and the bias correction is applied to sqrt(v) before eps is added. m and v
+ * enter param, and param enters copy, before they are rounded. The bias corrections are computed in f64 without
+ * cancellation, so that any step is accurate. v should not be negative: its root is NaN.
+ *
+ * Source: Loshchilov and Hutter 2019, algorithm 2.
+ *
+ * Shapes: all tensors are n, contiguous, but grad_scale, which is 1: the coefficient of trine_global_norm_clip(), or
+ * the reciprocal of a loss scale.
+ * Types: param and grad are f32, bf16 or f16; m and v both f32 or both bf16. Arithmetic is f32, with one rounding for
+ * each output.
+ * Parameters: for a true zero in beta1, beta2 or eps pass -0.0.
+ * Aliasing: no tensor may overlap another.
+ *
  * Error bound, in units of 2^-24: m 4 of b1|m| + (1-b1)|g|; v 6 of b2 v + (1-b2)g^2; param and copy 24 of the length of
- * the step, with the error of v on top, and 4 of |param|(1 + lr weight_decay); spec/adamw.c. g^2 beyond f32 may
- * overflow. Deterministic: the same bits for any number of threads.
+ * the step, with the error of v on top, and 4 of |param|(1 + lr weight_decay); spec/optimizer/adamw.c. g^2 beyond f32
+ * may overflow.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; step below 1; a parameter out of range or not finite; overlap), TRINE_ERR_UNSUPPORTED (the device has no
- * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_adamw(trine_queue *queue, const trine_adamw_args *args);
 
 typedef struct trine_global_norm_clip_args {
@@ -58,28 +72,39 @@ typedef struct trine_global_norm_clip_args {
     float max_norm;                    /* > 0; left 0: no limit, coefficient is 1 */
 } trine_global_norm_clip_args;
 
-/* Clipping by the global norm:
+/* Clipping by the global norm.
+ *
  *     sum_squares = sum_i x[i]^2
  *     norm        = sqrt(sum_squares + sum_j other_squares[j])
  *     coefficient = min(1, max_norm/norm), or 1 if max_norm is left 0
  *     y           = coefficient x
- * Pascanu et al. 2013, algorithm 1; nothing is added to the norm. A gradient of several tensors: ask for sum_squares of
- * each, then clip each with the sums of the others; or ask for the coefficient only, and let trine_adamw() multiply by
- * it.
  *
- * x and y are n, other_squares g, contiguous; the scalars have shape 1. At least one output is needed. x and y are f32,
- * bf16 or f16, other_squares and sum_squares f32 or f64, norm and coefficient f32. Squares are exact and summed in f64,
- * so that nothing overflows that has an f32 norm; only sum_squares itself, as f32, is Inf from 2^128 on (use f64
- * there). The coefficient is rounded to f32, then multiplied. max_norm > 0, or left 0 for no limit; a zero that is
- * meant, -0.0f, is refused: it would make all of y zero. A norm of Inf gives coefficient 0, thus NaN where x is Inf;
- * a norm of NaN gives NaN in coefficient and in all of y, unless there is no limit. A norm of 0 gives coefficient 1,
- * and coefficient 1 gives y = x exactly. y may be x.
+ * Nothing is added to the norm. A gradient of several tensors: ask for sum_squares of each, then clip each with the
+ * sums of the others. Or ask for the coefficient only, and let trine_adamw() multiply by it.
+ *
+ * Squares are exact and summed in f64, so that nothing overflows that has an f32 norm. Only sum_squares itself, as f32,
+ * is Inf from 2^128 on: use f64 there. The coefficient is rounded to f32, then multiplied. A norm of Inf gives
+ * coefficient 0, thus NaN where x is Inf. A norm of NaN gives NaN in coefficient and in all of y, unless there is no
+ * limit. A norm of 0 gives coefficient 1, and coefficient 1 gives y = x exactly.
+ *
+ * Source: Pascanu et al. 2013, algorithm 1.
+ *
+ * Shapes: x and y are n, other_squares g, contiguous; the scalars have shape 1. At least one output is needed.
+ * Types: x and y are f32, bf16 or f16; other_squares and sum_squares f32 or f64; norm and coefficient f32.
+ * Parameters: max_norm > 0, or left 0 for no limit. A zero that is meant, -0.0f, is refused: it would make all of y
+ * zero.
+ * Aliasing: y may be x.
+ *
  * Error bound: sum_squares n, norm n + g + 2, coefficient n + g + 4, each times 2^-53 of itself, and one rounding; y
- * 2*2^-24 of itself and one rounding; spec/global_norm_clip.c. Deterministic: the same bits for any number of threads.
+ * 2*2^-24 of itself and one rounding; spec/optimizer/global_norm_clip.c.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT (x is NULL or no output is given; rank, sizes, strides or element types that the above
  * does not admit; max_norm below 0 or not finite; an output overlaps another tensor otherwise than said),
  * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
- * TRINE_ERR_DEVICE. Since 0.1. */
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_global_norm_clip(trine_queue *queue, const trine_global_norm_clip_args *args);
 
 #ifdef __cplusplus

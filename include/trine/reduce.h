@@ -20,12 +20,18 @@ typedef struct trine_embedding_args {
  *
  *     y[i,j] = table[ids[i],j]
  *
- * Shapes: table v n, ids t, y t n. The last dimension is contiguous, leading strides are free. Types: table and y f32,
- * bf16, f16 or f64, the same; ids i32 or i64. Rows are copied. Ranges: 0 <= ids < v. Aliasing: none. Error bound: none,
- * the result is exact. Deterministic:
- * the same bits for any number of threads.
+ * Shapes: table v n, ids t, y t n. The last dimension is contiguous, leading strides are free.
+ * Types: table and y are f32, bf16, f16 or f64, the same; ids i32 or i64. Rows are copied.
+ * Ranges: 0 <= ids < v.
+ * Aliasing: none.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above, or if an id is out of range:
- * the message has its place and value. y is untouched. Since 0.1. */
+ * the message has its place and value. y is untouched.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_embedding(trine_queue *queue, const trine_embedding_args *args);
 
 typedef struct trine_embedding_backward_args {
@@ -40,13 +46,22 @@ typedef struct trine_embedding_backward_args {
  *
  *     dtable[k,j] = sum over i with ids[i] = k of dy[i,j];  plus what dtable held, if accumulate
  *
- * Shapes: dy t n, ids t, dtable v n. The last dimension is contiguous, leading strides are free. Types: dy f32, bf16 or
- * f16; dtable f32, or the type of dy; ids i32 or i64. Sums in f32, in the order of i, starting from what dtable held;
- * rounded once. Ranges: 0 <= ids < v. With accumulate, rows that no id names are not written. Aliasing: none. Error
- * bound, besides the output's own rounding: 2 2^-24 c times the sum of the absolute values, c being how often the row
- * is named. Deterministic: the same bits for any number of threads.
+ * With accumulate, rows that no id names are not written.
+ *
+ * Shapes: dy t n, ids t, dtable v n. The last dimension is contiguous, leading strides are free.
+ * Types: dy is f32, bf16 or f16; dtable f32, or the type of dy; ids i32 or i64. Sums are in f32, in the order of i,
+ * starting from what dtable held; rounded once.
+ * Ranges: 0 <= ids < v.
+ * Aliasing: none.
+ *
+ * Error bound, besides the output's own rounding: 2 2^-24 c times the sum of the absolute values, c being how often the
+ * row is named.
+ * Deterministic: the same bits for any number of threads.
+ *
  * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above, or if an id is out of range:
- * the message has its place and value. dtable is untouched. Since 0.1. */
+ * the message has its place and value. dtable is untouched.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_embedding_backward(trine_queue *queue, const trine_embedding_backward_args *args);
 
 typedef struct trine_reduce_sum_args {
@@ -56,18 +71,29 @@ typedef struct trine_reduce_sum_args {
     const trine_tensor *column_sums; /* out, optional n */
 } trine_reduce_sum_args;
 
-/* Sums of a matrix's rows, of its columns, or of both in one pass over it:
- *     row_sums[i] = sum_j x[i,j];  column_sums[j] = sum_i x[i,j]
- * At least one must be given. A sum of nothing is 0. Higham 2002, section 4.2 (blocked sums).
+/* Sums of a matrix's rows, of its columns, or of both in one pass over it.
  *
- * x is r n, its rows contiguous and any distance apart; row_sums is r, column_sums n. x is f32, bf16 or f16, the sums
- * are of the same type or f32; accumulation is f32, with one rounding at the end. Nothing may overlap.
+ *     row_sums[i]    = sum_j x[i,j]
+ *     column_sums[j] = sum_i x[i,j]
+ *
+ * At least one must be given. A sum of nothing is 0.
+ *
+ * Source: Higham 2002, section 4.2 (blocked sums).
+ *
+ * Shapes: x is r n, its rows contiguous and any distance apart; row_sums is r, column_sums n.
+ * Types: x is f32, bf16 or f16; the sums are of the same type or f32. Accumulation is f32, with one rounding at the
+ * end.
+ * Aliasing: nothing may overlap.
+ *
  * Error bound: min(n, 256) + n/1024 + 16 (of column_sums r for n) in units of 2^-24, of the sum of absolute values;
- * spec/reduce_sum.c. Sums of integers that f32 holds are exact. Deterministic: the same bits for any number of threads:
- * blocks depend on r and n alone.
+ * spec/reduce/reduce_sum.c. Sums of integers that f32 holds are exact.
+ * Deterministic: the same bits for any number of threads. Blocks depend on r and n alone.
+ *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; neither sum given; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the
- * device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. Since 0.1. */
+ * device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
 TRINE_API trine_status trine_reduce_sum(trine_queue *queue, const trine_reduce_sum_args *args);
 
 #ifdef __cplusplus

@@ -46,7 +46,9 @@ typedef struct trine_options {
 } trine_options;
 
 /* Reads the machine's topology, finds the devices and loads the backends. `options` may be NULL.
+ *
  * A GPU backend that cannot be used (no driver, foreign ABI, ...) is not an error: trine_backend_info() says why.
+ *
  * Errors: TRINE_ERR_ARGUMENT (an option names an unknown ISA level or backend), TRINE_ERR_MEMORY. */
 TRINE_API trine_status trine_open(const trine_options *options, trine **lib_out);
 
@@ -107,8 +109,11 @@ typedef struct trine_queue_options {
 } trine_queue_options;
 
 /* Opens a queue of work on a device: a number below trine_device_count(), or TRINE_BEST_DEVICE (TRINE_DEVICE, else the
- * first GPU, else the CPU). `options` may be NULL. On the CPU an op has finished when its call returns; on a GPU ops
- * run in order on the queue's stream, and may be captured into a graph.
+ * first GPU, else the CPU). `options` may be NULL.
+ *
+ * On the CPU an op has finished when its call returns. On a GPU ops run in order on the queue's stream, and may be
+ * captured into a graph.
+ *
  * Errors: TRINE_ERR_ARGUMENT, TRINE_ERR_NOT_FOUND (no such device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. */
 TRINE_API trine_status trine_queue_open(trine *lib, int device, const trine_queue_options *options,
                                         trine_queue **queue_out);
@@ -130,9 +135,11 @@ TRINE_API trine_status trine_queue_reserve(trine_queue *queue, size_t bytes);
  * the queue then never allocates. NULL, 0 takes it back. */
 TRINE_API trine_status trine_queue_set_workspace(trine_queue *queue, void *memory, size_t bytes);
 
-/* Memory of the queue's device, aligned to 256 bytes; and copies between it and the host, ordered on the queue. A copy
- * has finished when its call returns; one within the device, between places that do not overlap, goes by the queue like
- * an op. On the CPU this is ordinary memory. */
+/* Memory of the queue's device, aligned to 256 bytes, and copies between it and the host, ordered on the queue. On the
+ * CPU this is ordinary memory.
+ *
+ * A copy to or from the host has finished when its call returns. One within the device, between places that do not
+ * overlap, goes by the queue like an op. */
 TRINE_API trine_status trine_memory_alloc(trine_queue *queue, size_t bytes, void **memory_out);
 TRINE_API trine_status trine_memory_free(trine_queue *queue, void *memory);
 TRINE_API trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes);
@@ -143,12 +150,12 @@ TRINE_API trine_status trine_memory_copy(trine_queue *queue, void *to, const voi
 
 typedef struct trine_graph trine_graph;
 
-/* Records the queue's work instead of doing it, from begin to end; then trine_graph_launch() does it as a whole, any
+/* Records the queue's work instead of doing it, from begin to end. trine_graph_launch() then does it as a whole, any
  * number of times, on any queue of the device: the same bits each time, for the price of one launch. The addresses of
  * the tensors and the values of the parameters are those of the recording.
  *
  * While it is recorded nothing can wait, allocate or copy to and from the host: those calls return
- * TRINE_ERR_UNSUPPORTED, and an op for whose workspace too little is reserved TRINE_ERR_WORKSPACE; the recording goes
+ * TRINE_ERR_UNSUPPORTED, and an op for whose workspace too little is reserved TRINE_ERR_WORKSPACE. The recording goes
  * on. The graph keeps the address of the workspace too: reserve the largest need before it, or lend one with
  * trine_queue_set_workspace(), and keep it as long as the graph. All this holds as well where the caller captures the
  * stream of trine_queue_options by the vendor's own calls.
