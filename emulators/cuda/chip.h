@@ -10,7 +10,7 @@
 typedef struct stub_chip {
     const char *name;
     int major, minor, units;
-    int shared;  /* bytes that a block can have; a processor has 1 KB more */
+    int shared;  /* bytes that a block can have; an SM has 1 KB more */
     int cache;   /* of the second level */
     bool hopper; /* clusters and tensor maps */
 } stub_chip;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* softmax on the CPU. A row is read once from memory if the second-level cache may hold it: for its maximum first, then
- * for its exponentials, which are kept; a longer one twice, first for its maximum and sum by online statistics. */
+/* softmax on the CPU. A row is read once from memory if L2 may hold it: for its maximum first, then for its
+ * exponentials, which are kept; a longer one twice, first for its maximum and sum by online statistics. */
 #include "backends/cpu/core/row.h"
 #include "spec/places/softmax.h"
 

@@ -89,7 +89,7 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
 }
 
 static trine_status launch_mma(const trine_call *call) {
-    enum { HELD = 2 }; /* blocks of which a processor is full */
+    enum { HELD = 2 }; /* blocks of which an SM is full */
 #define TILE(D, KEYS, R, STAGES) { D, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) },
     static const struct {
         int d, queries, shared;
@@ -140,8 +140,8 @@ static int64_t decode_all(const trine_call *call, const attention_decode_params 
 }
 
 /* Into how many parts keys are best split, by a model of time that counts keys of a block. Memory is busy with two
- * blocks on each processor, at 16.2 GB/s for each (H200); one alone has 20.9. Besides its keys a block has ends, and
- * parts that are many a second launch. */
+ * blocks on each SM, at 16.2 GB/s for each (H200); one alone has 20.9. Besides its keys a block has ends, and parts
+ * that are many a second launch. */
 static int32_t decode_parts(const trine_call *call, const attention_problem *at, int64_t tiles) {
     enum { MOST = 64, LEAST = 128, ENDS = 64, LAUNCH = 96 };
     const int64_t held = 2 * (int64_t)((const cuda_device *)call->device)->units,

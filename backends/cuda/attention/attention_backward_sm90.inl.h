@@ -11,7 +11,7 @@
  * queries ahead. With more than 128 columns, two blocks have the same keys and halves of the columns.
  *
  * NOTES. Floors: 10 flops for each visible pair and column, 14 at d of more than 128, since both blocks find scores and
- * dout.v; 4096 a clock and processor. The second-level cache adds 512 floats for each query, key tile and head of 128.
+ * dout.v; 4096 a clock and SM. L2 adds 512 floats for each query, key tile and head of 128.
  * What was learned:
  * - One pass and dq in turns, where two passes without turns would need 14 flops: waiting costs little, since a block
  * that comes later stays a tile behind. - Products into sums that nothing was written to take their registers as

@@ -8,13 +8,13 @@
  * Keys go from the last to the first.
  *
  * NOTES. Floors: 4 flops for each visible pair and column over the rate of mma.sync, 637 TFLOP/s on an H200; an
- * exponential for each pair, 16 a clock and processor; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows
- * to a warp, 16 with 16.
+ * exponential for each pair, 16 a clock and SM; 128 bytes a clock of shared memory, 32 flops a byte with 32 rows to a
+ * warp, 16 with 16.
  * Measured there, bf16, 16384 tokens, s 4096, full and causal, TFLOP/s at d 64, 128 and 256: 330, 383, 314 and 310,
  * 356, 316. With 16 rows to a warp, an address for each matrix read and for each piece copied, it was 159, 148 and 135:
  * registers spilt. One offset for all reads, from which a matrix is a flip of bits and a constant away, freed them; 32
  * rows then gained 10 % (d 64) and 20 (d 128). Where a warp has 32 rows, o scaled only when it must be gained 12 % (d
- * 128) and 2 (d 64), two tiles 4 (d 64), q read ahead and copies without questions 2 and 5; at d 256, where a warp has
+ * 128) and 2 (d 64), two tiles 4 (d 64), q prefetched and copies without questions 2 and 5; at d 256, where a warp has
  * 16, these lost 2 to 5. Weights found between products gained 1 to 2. Two tiles gain nothing more at d 128, and would
  * lose a block of two where shared memory is 164 KB; tiles of 32 or 48 keys lost 4. */
 #ifndef TRINE_CUDA_ATTENTION_MMA_H

@@ -77,8 +77,8 @@ const char *attention_sm90_refuse(const trine_call *call) {
     return attention_sm90_refuse_tensors(call, 1u << ATTENTION_Q | 1u << ATTENTION_K | 1u << ATTENTION_V);
 }
 
-/* The order of tiles. Heads whose keys and values are in the second-level cache together, about 24 MB of them, make a
- * bunch; those of a group share theirs.
+/* The order of tiles. Heads whose keys and values are in L2 together, about 24 MB of them, make a bunch; those of a
+ * group share theirs.
  *
  * Under a causal mask tiles differ, and turns of alternating direction balance them only if a bunch has whole rounds of
  * slots, some of them empty. That pays where heads are many: otherwise all tiles go from the largest to the smallest,

@@ -10,7 +10,7 @@ typedef struct attention_sm90_params {
     tensor_map q_map, k_map, v_map;
     attention_params call; /* tiles: of 64 queries for each consumer */
     bool moved[3];         /* a tensor that copies cannot read, since it does not begin at 16 bytes */
-    /* heads of all batches; those whose keys and values are to stay in the second-level cache together */
+    /* heads of all batches; those whose keys and values are to stay in L2 together */
     int32_t planes, bunch;
     int32_t span, slots; /* of a bunch's tiles and of all, where some of a bunch's last may be empty */
 } attention_sm90_params;

@@ -9,8 +9,8 @@
  * scores of a tile are started with the last values of the one before, so that o is written while they, and the other
  * consumers' products, go on. The producer finds the tiles.
  *
- * NOTES. Floors: 4 flops for each visible pair and column, 4096 a clock and processor, and an exponential for each
- * pair, 16 a clock and processor: the same time at d = 64, half of it at 128. What was learned:
+ * NOTES. Floors: 4 flops for each visible pair and column, 4096 a clock and SM, and an exponential for each pair, 16 a
+ * clock and SM: the same time at d = 64, half of it at 128. What was learned:
  * - Left to itself the compiler moves the wait for the product that exponentials are to overlap with in front of them,
  * over votes too. It does not move it over
  *   the release of a stage, whose address is therefore made to depend on the weights' sums (attention_after).

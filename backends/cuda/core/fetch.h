@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries that ask the second-level cache for the beginning of what they read while the launch ahead ends. It is a hint
- * (PTX ISA 9.0, prefetch): what that launch still writes is not read before it is there, since there is one such cache
- * for all. */
+/* Entries that prefetch the beginning of what they read into L2 while the previous launch ends. It is a hint (PTX ISA
+ * 9.0, prefetch): what that launch still writes is not read before it is there, since there is one L2 for all SMs. */
 #ifndef TRINE_CUDA_FETCH_H
 #define TRINE_CUDA_FETCH_H
 
 #include "backends/simt/core/ahead.h"
 #include "target.h"
 
-/* Asks for the 32 bytes that `from` is in. */
+/* Prefetches the 32 bytes that `from` is in. */
 DEVICE void fetch_sector(const void *from) { asm volatile("prefetch.global.L2 [%0];" ::"l"(from)); }
 
 DEVICE void fetch_ahead(const simt_ahead &ahead) {

@@ -54,8 +54,8 @@ enum ring_way {
     RING_SPARE, /* three, one of them spare */
 };
 
-/* Rows of several tensors at a time, of each CHUNKS chunks for every thread of THREADS, in as many blocks as a
- * processor holds (SIMT_RING_HELD). A chunk is 16 bytes of the widest of their types, and as many elements of others.
+/* Rows of several tensors at a time, of each CHUNKS chunks for every thread of THREADS, in as many blocks as an SM
+ * holds (SIMT_RING_HELD). A chunk is 16 bytes of the widest of their types, and as many elements of others.
  * WHOLE: in the sense of row.h. */
 template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> struct ring {
     static constexpr bool SPARE = WAY == RING_SPARE;
@@ -65,7 +65,7 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
     static constexpr int TENSORS = sizeof...(Types), WARPS = THREADS / WARP;
     static constexpr int ITEMS = (... && (sizeof(typename Types::bits) == 2)) ? 8 : 4;
     static constexpr int HELD = SIMT_RING_HELD(THREADS);
-    /* a block of many of a processor has whole rows */
+    /* a block of many of an SM has whole rows */
     static constexpr bool ALONE = TENSORS == 3 && HELD > SIMT_RING_DIVIDED;
     /* blocks of a cluster */
     static constexpr int MOST = ALONE ? 1 : TENSORS == 3 && ITEMS == 4 ? SIMT_RING_WIDE : SIMT_RING_MOST;

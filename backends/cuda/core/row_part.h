@@ -4,12 +4,12 @@
  * one after the other.
  *
  * NOTES. Floor: what the op reads and writes, once.
- * Predicted: a processor holds three blocks and more, at different steps, and takes the next when one ends: nobody
- * waits for the slowest processor. Measured, H200: softmax 3.95 to 4.08 TB/s for rows of 4 to 256 KB, rms_norm 3.94 to
- * 3.99, where copying moves 4.19. Blocks that stay, each with a ring of rows to come, took 3.5 to 3.7: they ended after
- * 94 to 144 us. With rows handed out as blocks asked for them 3.7 to 3.9. Rows by the copy engine lost 1 to 7 %. What a
- * block does once for its rows is as many instructions as what it does for their elements, and binds where those are
- * many (layer_norm, dropout). */
+ * Predicted: an SM holds three blocks and more, at different steps, and takes the next when one ends: nobody waits for
+ * the slowest SM. Measured, H200: softmax 3.95 to 4.08 TB/s for rows of 4 to 256 KB, rms_norm 3.94 to 3.99, where
+ * copying moves 4.19. Blocks that stay, each with a ring of rows to come, took 3.5 to 3.7: they ended after 94 to 144
+ * us. With rows handed out as blocks asked for them 3.7 to 3.9. Rows by TMA lost 1 to 7 %. What a block does once for
+ * its rows is as many instructions as what it does for their elements, and binds where those are many (layer_norm,
+ * dropout). */
 #ifndef TRINE_CUDA_ROW_PART_H
 #define TRINE_CUDA_ROW_PART_H
 
@@ -21,7 +21,7 @@
 #include "elements.h"
 
 /* The elements of a row that a block has, in pieces of N; in shared memory there is room for them as S.
- * A processor holds HELD such blocks. */
+ * An SM holds HELD such blocks. */
 template <class T, int G, int HELD, bool WHOLE, class S = T, int N = 16 / (int)sizeof(typename T::bits)>
 struct row_part {
     using bits = typename T::bits;

@@ -29,7 +29,7 @@ const cuda_shape *cuda_shape_of(const trine_call *call, int symbol, int64_t leas
 trine_status cuda_launch_parts(const trine_call *call, const char *step, trine_dtype other, const cuda_shape *shape,
                                int symbol, const simt_part *part, int64_t rows, const void *params, size_t size);
 
-/* What such a launch asks for ahead. */
+/* What such a launch prefetches. */
 simt_ahead cuda_ahead_of_parts(const trine_call *call, int tensor, const cuda_shape *shape);
 
 /* Rows through shared memory, entries <op>_ring_<type>_<chunks of a block>: `threads` have so many chunks of 16 bytes

@@ -15,8 +15,8 @@
 #define DEVICE __device__ __forceinline__
 #define SHARED __shared__
 
-/* A launch may begin while the one ahead ends (PTX ISA 9.0, griddepcontrol): the next one's blocks may come once all of
- * this one's have said so, and what a launch ahead wrote is seen once it has been waited for.
+/* Programmatic dependent launch (PTX ISA 9.0, griddepcontrol): a launch may begin while the previous one ends. Its
+ * blocks may come once all of the previous one's have said so, and what that wrote is seen once it has been waited for.
  * Before sm_90 launches follow each other. */
 DEVICE void launch_next() {
     if constexpr (CUDA_ARCH >= 900) asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
@@ -25,9 +25,9 @@ DEVICE void launch_wait() {
     if constexpr (CUDA_ARCH >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
 }
 
-/* A function that the host launches, with parameters `p`: in blocks of `threads`; with so few registers that a
- * processor holds `blocks` at a time; and one of these that says itself when the next launch may come, and waits for
- * the one ahead. */
+/* A function that the host launches, with parameters `p`: in blocks of `threads`; with so few registers that an SM
+ * holds `blocks` at a time; and one of these that says itself when the next launch may come, and waits for the previous
+ * one. */
 #define ENTRY_OF(name, bounds, params) \
     static DEVICE void name##_body(const params &p); \
     extern "C" __global__ void bounds name(const __grid_constant__ params p) { \

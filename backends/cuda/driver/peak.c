@@ -45,7 +45,7 @@ static CUfunction find(cuda_device *d, trine_peak *peak, int64_t blocks) {
 }
 
 static trine_status launch(cuda_device *d, CUstream stream, trine_peak *peak) {
-    enum { HELD = 4 }; /* blocks for a processor; of 40 KiB each and 168 registers a thread, 1 runs at a time */
+    enum { HELD = 4 }; /* blocks for an SM; of 40 KiB each and 168 registers a thread, 1 runs at a time */
     const int64_t blocks = (int64_t)d->units * HELD;
     peak_params params = { .rounds = peak->rounds };
     void *arguments[] = { &params };

@@ -19,12 +19,12 @@ typedef struct cuda_device {
     int units, major, minor;
     int shared; /* bytes of shared memory that a block can have */
     bool tensor_maps, cluster_launch;
-    bool overlaps; /* a launch can begin while the one ahead ends, and its code waits for that */
+    bool overlaps; /* a launch can begin while the previous one ends, and its code waits for that */
     CUdevice device;
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
     CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
-    /* of so many blocks, each of which fills a processor, that the device holds at once; 0: not asked yet */
+    /* of so many blocks, each of which fills an SM, that the device holds at once; 0: not asked yet */
     _Atomic int clusters[SIMT_RING_WIDE + 1];
     CUmodule peaks;
     simt_functions functions;
@@ -65,8 +65,8 @@ static inline bool cuda_copyable_stride(int64_t bytes) {
 }
 
 /* A launch of a function of the call's op, in more detail than simt_launch() has. Blocks that come early crowd where
- * processors are free first: launches bound by arithmetic go alone, but for those that fill the device with a block for
- * each processor. */
+ * SMs are free first: launches bound by arithmetic go alone, but for those that fill the device with a block for each
+ * SM. */
 typedef struct cuda_launch {
     cuda_part part;
     char name[SIMT_NAME_SIZE];
@@ -77,14 +77,15 @@ typedef struct cuda_launch {
     /* it reads through the first-level cache, which is to have what its blocks leave of that memory;
      * otherwise all is shared memory */
     bool cached;
-    bool alone; /* its blocks come when the launch ahead has ended; otherwise, where the device can, while that ends */
+    /* its blocks come when the previous launch has ended; otherwise, where the device can, while that ends */
+    bool alone;
     const void *params;
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
 
 /* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks
- * go on from tile to tile. Where a block takes more than half of a processor's shared memory that follows from the
- * cluster's size, for which the driver is asked once. */
+ * go on from tile to tile. Where a block takes more than half of an SM's shared memory that follows from the cluster's
+ * size, for which the driver is asked once. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
 /* The same of a function that simt_launch() takes. */

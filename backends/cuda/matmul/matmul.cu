@@ -63,8 +63,8 @@ MMA_FEW_L(8)
 MMA_FEW_L(16)
 MMA_FEW_L(32)
 
-/* The parts of a name: lanes that are few, the consecutive direction of the operand with many, and blocks of which a
- * processor is full. */
+/* The parts of a name: lanes that are few, the consecutive direction of the operand with many, and blocks of which an
+ * SM is full. */
 #define SKINNY(name, T, FEW, x, ACROSS, HELD) \
     ENTRY_HELD(matmul_skinny_##name##_##FEW##x##_##HELD, (matmul_skinny_shape<T, FEW, ACROSS, HELD>::THREADS), HELD, \
                matmul_skinny_params) { \

@@ -88,7 +88,7 @@ typedef struct matmul_pack_params {
 enum {
     MATMUL_THREADS = 256, /* of a block of the kernels without tensor cores */
     MATMUL_SIDE = 128,    /* of their tiles */
-    /* tile rows that are walked together, so that their part of a stays in the second-level cache */
+    /* tile rows that are walked together, so that their part of a stays in L2 */
     MATMUL_GROUP = 8,
     MATMUL_PACK_SIDE = 64,
     MATMUL_F32_DEPTH = 16,     /* elements of k in a slice for tiles of f32 */
@@ -99,15 +99,15 @@ enum {
     MATMUL_F64_DEPTH = 16,     /* the same of f64 on tensor cores */
     MATMUL_SKINNY_FEW = 8,     /* lanes that are few */
     MATMUL_SKINNY_LINE = 128,  /* bytes of consecutive lanes that a block takes */
-    MATMUL_SKINNY_LANES = 32,  /* lanes that a processor's blocks take if elements of k are consecutive */
-    MATMUL_SKINNY_HELD = 2     /* blocks of which a processor is full, where there are more than one for each */
+    MATMUL_SKINNY_LANES = 32,  /* lanes that an SM's blocks take if elements of k are consecutive */
+    MATMUL_SKINNY_HELD = 2     /* blocks of which an SM is full, where there are more than one for each */
 };
 
 /* Of weights by few tokens: a warp's lanes, and the most warps of a block; `across` as in matmul_operand. */
 #define MATMUL_MMA_FEW_LANES(across) ((across) ? 64 : 16)
 #define MATMUL_MMA_FEW_WARPS(across) ((across) ? 8 : 16)
 
-/* Threads of a block, if `held` of them fill a processor. */
+/* Threads of a block, if `held` of them fill an SM. */
 #define MATMUL_SKINNY_THREADS(few, across, held) (((few) == 4 && !(across) ? 256 : 512) / (held))
 
 #endif

@@ -3,9 +3,9 @@
  *
  * A block has a tile of d. Its threads are GROUPS that share k: each sums its own part of k, from slices that it copies
  * to its own ring of stages, lanes consecutive, and waits for none of the others before the end. So a tile may be
- * small, that every processor has one, and a processor still has warps enough. A warp has 32 x 64 of the tile, a thread
- * four blocks of 4 x 4 of that. Sums go along k within a group, one fused multiply-add for each element, and then from
- * group to group.
+ * small, that every SM has one, and an SM still has warps enough. A warp has 32 x 64 of the tile, a thread four blocks
+ * of 4 x 4 of that. Sums go along k within a group, one fused multiply-add for each element, and then from group to
+ * group.
  *
  * NOTES, all of one H200. Floors: 2 m n k flops over 64 TFLOP/s (measured), and the operands once. A thread reads 16
  * words of shared memory for 64 multiply-adds of a step. - Registers come from two banks, by the parity of their
@@ -172,7 +172,7 @@ DEVICE void matmul_f32(const matmul_params &p) {
     copy_wait<STAGES - 2>();
     sync_team(group, TEAM);
     float sum[8][8] = {};
-    matmul_step<matmul_float<f32>, ROWS, COLUMNS> step[2]; /* this one, and the next, which is read ahead */
+    matmul_step<matmul_float<f32>, ROWS, COLUMNS> step[2]; /* this one, and the next, prefetched from shared memory */
     int from = 0;
     step[0].load(memory + row, memory + HALF + column, 0);
     int slice = 0;

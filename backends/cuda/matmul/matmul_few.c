@@ -52,7 +52,7 @@ const char *matmul_few_refuse(const trine_call *call) {
 
 size_t matmul_few_workspace(const trine_call *call) { return (size_t)few_of(call).few.bytes; }
 
-/* A processor reads 34 GB/s when all do. */
+/* An SM reads 34 GB/s when all do. */
 double matmul_few_seconds(const trine_call *call) {
     const cuda_device *d = call->device;
     const few f = few_of(call);

@@ -23,7 +23,7 @@ enum {
     MATMUL_FEW_THREADS = MATMUL_FEW_WARPS * 32,
     MATMUL_FEW_CHUNK = 64,   /* elements of k that a warp takes at a time, of so many lanes: */
     MATMUL_FEW_LANES = 32,   /* all that a block takes at a time */
-    MATMUL_FEW_AHEAD = 4096, /* bytes that a warp asks for before the launch ahead has ended */
+    MATMUL_FEW_AHEAD = 4096, /* bytes that a warp prefetches before the previous launch has ended */
     MATMUL_FEW_PITCH = 36,   /* sums from one of the few lanes to the next: 32, and 4 that let a warp reach all banks */
 };
 

@@ -9,12 +9,11 @@
  *
  * NOTES, all of one H200. Floor: the large operand once.
  * - 33.5 MB (n = k = 4096) take 9.9 us for m 1 to 8 and 10.2 for m 16, 117 MB 29.1 to 29.9 (k 14336) and 30.1 to 31.8
- * (n 14336). Launches of a first form of the loop without what this one asks for besides take 9.2, of weights that the
- * second-level cache still has 6.3.
- * - Loads to registers instead of a ring: 10.5 to 14. Those that a loop asks for ahead have one scoreboard in common,
+ * (n 14336). Launches of a first form of the loop without what this one asks for besides take 9.2, of
+ * weights that L2 still has 6.3.
+ * - Loads to registers instead of a ring: 10.5 to 14. Those that a loop has in flight have one scoreboard in common,
  * whose wait is for all of them.
- * - Rings of 80 to 200 KB in 4 to 8 warps: 9.6 to 9.9; two blocks to a processor 10 to 14, since those of a launch
- * crowd. */
+ * - Rings of 80 to 200 KB in 4 to 8 warps: 9.6 to 9.9; two blocks to an SM 10 to 14, since those of a launch crowd. */
 #ifndef TRINE_CUDA_MATMUL_FEW_INL_H
 #define TRINE_CUDA_MATMUL_FEW_INL_H
 
@@ -166,8 +165,7 @@ DEVICE void matmul_few_end(const matmul_few_params &p, const matmul_target &to, 
     matmul_store_four(four[0], to.type, to.d, at.batch * to.d_batch + at.row * to.d_row + at.column);
 }
 
-/* Asks the second-level cache for what the block reads first while the launch ahead ends, each warp for some of a
- * lane. */
+/* Prefetches what the block reads first into L2 while the previous launch ends, each warp for some of a lane. */
 DEVICE void matmul_few_ask(const matmul_few_params &p, int batch, int64_t first, int64_t end) {
     const int64_t lane = first + thread_index() / WARP;
     const int bytes = p.k * 2 < MATMUL_FEW_AHEAD ? (int)p.k * 2 : (int)MATMUL_FEW_AHEAD;

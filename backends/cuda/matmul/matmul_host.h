@@ -44,7 +44,7 @@ void matmul_use_side(matmul_operand *operand, const matmul_side *side, const voi
 trine_status matmul_side_launch(const trine_call *call, const matmul_side *side, void *to);
 
 /* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and
- * the device's processors alone. */
+ * the device's SMs alone. */
 enum { MATMUL_LEAST_DEPTH = 64 }; /* of parts but the last, a multiple of it */
 typedef struct matmul_split {
     int64_t parts, depth, units, bytes; /* units of 4 columns in a row of sums */
@@ -55,7 +55,7 @@ matmul_split matmul_split_into(const trine_call *call, int64_t parts);
 matmul_target matmul_target_of_parts(const trine_call *call, const matmul_split *s, void *sums);
 trine_status matmul_add_launch(const trine_call *call, const matmul_split *s, const void *sums);
 
-/* Blocks that come before the launch ahead has ended save 1 to 2 us, but cost bf16 2 % where, one to a processor, they
+/* Blocks that come before the previous launch has ended save 1 to 2 us, but cost bf16 2 % where, one to an SM, they
  * fill more than half of the device and not all. */
 static inline bool matmul_better_alone(int64_t units, int64_t blocks) {
     return blocks > units / 2 && blocks <= units - units / 16;

@@ -65,7 +65,7 @@ DEVICE void matmul_mma_steps(const matmul_params &p, matmul_mma_feed<T, Shape, A
     enum { STAGES = Shape::STAGES, SLICES = 4, THIRD = (feed.COUNT + 2) / 3 };
     const matmul_mma_view<A_ACROSS, Shape::DOWN> left(thread_index() / WARP / Shape::RIGHT, false);
     const matmul_mma_view<B_ACROSS, Shape::RIGHT> right(thread_index() / WARP % Shape::RIGHT, true);
-    matmul_mma_slice<Shape, A_ACROSS, B_ACROSS> slice[2]; /* this one, and the next, which is read ahead */
+    matmul_mma_slice<Shape, A_ACROSS, B_ACROSS> slice[2]; /* this one, and the next, prefetched from shared memory */
     char *from = memory, *to = memory + (STAGES - 1) * Shape::STAGE;
     copy_wait<STAGES - 2>();
     sync_block();

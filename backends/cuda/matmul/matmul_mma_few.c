@@ -27,9 +27,9 @@ static int bytes_of(const plan *p, int beside, int groups) {
 }
 
 /* As measured on an H200: 3.9 TB/s of weights come from memory, a fifth of that time longer where no more than half of
- * the processors have blocks; 6.5 TB/s from the second-level cache, of weights and of the tokens that each block reads
- * again; and processors multiply so many bytes of weights in a second. A launch takes 4.5 us, each more round of blocks
- * 1, and the addition of parts 2.5 besides its bytes. */
+ * the SMs have blocks; 6.5 TB/s from L2, of weights and of the tokens that each block reads again; and SMs multiply so
+ * many bytes of weights in a second. A launch takes 4.5 us, each more round of blocks 1, and the addition of parts 2.5
+ * besides its bytes. */
 static double seconds_of(const trine_call *call, const plan *p, const matmul_split *s, int64_t blocks, int64_t lanes) {
     static const double rates[] = { 5.9e12, 5.9e12, 3.7e12 }; /* by 8 tokens, 16, ... */
     const double units = ((const cuda_device *)call->device)->units, waves = ceil((double)blocks / units),

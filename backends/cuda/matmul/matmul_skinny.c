@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* The operand with many lanes, how many, and whether they are consecutive; the other, which may be packed; blocks that
- * fill a processor, and those that share the lanes. */
+ * fill an SM, and those that share the lanes. */
 typedef struct plan {
     int many, held;
     matmul_side few;
@@ -14,7 +14,7 @@ typedef struct plan {
     matmul_split split;
 } plan;
 
-/* Blocks of half the threads, where there are more than processors. */
+/* Blocks of half the threads, where there are more than SMs. */
 static plan plan_of(const trine_call *call) {
     const cuda_device *d = call->device;
     plan p = { .many = matmul_many_of(call) };

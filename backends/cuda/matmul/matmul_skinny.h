@@ -9,11 +9,11 @@
  * NOTES, all of one H200, which copies at 4.26 TB/s; f32, k 4096. Floor: the large operand once.
  * - 14336 lanes, consecutive: 4.1 TB/s for one few lane, 3.7 for four, 3.2 for eight. Elements of k consecutive: 4.2,
  * 3.4, 2.7.
- * - One block of 512 threads to a processor has 3.4 turns for those lanes, of which the last is mostly idle: 3.8, 3.3
- * and 2.7; 4.0, 3.5 and 2.6. Two of 256 lost 7 % where there is only one for each. Half the registers, for twice as
- * many, lost 2 to 25 % where lanes are consecutive.
+ * - One block of 512 threads to an SM has 3.4 turns for those lanes, of which the last is mostly idle: 3.8, 3.3 and
+ * 2.7; 4.0, 3.5 and 2.6. Two of 256 lost 7 % where there is only one for each. Half the registers, for twice as many,
+ * lost 2 to 25 % where lanes are consecutive.
  * - Asking for the vectors of the next steps before those at hand are multiplied: 4096 lanes from 2.7 to 3.2 TB/s.
- * - Half as many vectors at once for four and eight, so that a processor holds more warps: from 2.3 to 3.2. */
+ * - Half as many vectors at once for four and eight, so that an SM holds more warps: from 2.3 to 3.2. */
 #ifndef TRINE_CUDA_MATMUL_SKINNY_H
 #define TRINE_CUDA_MATMUL_SKINNY_H
 
@@ -21,7 +21,7 @@
 
 /* A vector has V elements. A thread reads OWN of them in a step: of as many lanes, or of as many elements of k; and the
  * next STEPS steps while it multiplies. DEPTH: elements of k that a warp, or a block, has in a step. HELD: blocks of
- * which a processor is full. */
+ * which an SM is full. */
 template <class T, int FEW, bool ACROSS, int HELD> struct matmul_skinny_shape {
     using bits = typename T::bits;
     enum {

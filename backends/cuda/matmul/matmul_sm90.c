@@ -38,17 +38,17 @@ static int64_t depth_of(const trine_call *call) {
     return simt_blocks(call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128);
 }
 
-/* Clusters of so many blocks that the device holds at once, or fewer: those of more than two leave processors over. An
- * H200 holds 39, 30, 22, 17, 15 and 15 of 3 to 8. */
+/* Clusters of so many blocks that the device holds at once, or fewer: those of more than two leave SMs over. An H200
+ * holds 39, 30, 22, 17, 15 and 15 of 3 to 8. */
 static int64_t clusters_held(const cuda_device *d, int blocks) {
     const int64_t held = blocks <= 2 ? d->units / blocks : d->units / blocks - d->units / 26;
     return held > 0 ? held : 1;
 }
 
-/* Predicted time, with rates measured on an H200: a processor multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or
- * takes in 100 GB/s; all of them together 8 TB/s from the second-level cache and 3.9 from memory. A launch takes 5 us,
- * the end of a pair's tile 1, of another 0.3 and 1.2 for 128 columns, 1 and 1.5 where sums meet; blocks that come later
- * start again. `operands`: their bytes and d's. */
+/* Predicted time, with rates measured on an H200: an SM multiplies 128 x n of a step in 4n clocks at 1.7 GHz, or takes
+ * in 100 GB/s; all of them together 8 TB/s from L2 and 3.9 from memory. A launch takes 5 us, the end of a pair's tile
+ * 1, of another 0.3 and 1.2 for 128 columns, 1 and 1.5 where sums meet; blocks that come later start again. `operands`:
+ * their bytes and d's. */
 static double seconds_of(const trine_call *call, const plan *p, double operands) {
     const bool pairs = p->tile.pairs;
     const double steps = (double)simt_blocks(depth_of(call), p->split),
@@ -155,7 +155,7 @@ typedef struct map {
     void *data;
     int64_t shape[3], line, batch; /* innermost first; strides in bytes */
     int width, rows;               /* of a box */
-    CUtensorMapL2promotion fetch;  /* what the second-level cache asks memory for at once */
+    CUtensorMapL2promotion fetch;  /* the bytes that L2 asks memory for at once */
 } map;
 
 static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *map_out) {

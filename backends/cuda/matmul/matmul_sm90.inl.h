@@ -13,14 +13,14 @@
  * written.
  *
  * NOTES, all of one H200. Floors: 2 m n k flops over 990 TFLOP/s (bf16; 1979 for i8; power holds either to about 75 %
- * of that), and operands and d once over 4.2 TB/s. A step of 128 x 256 is 1024 clocks of products and 32 KiB from the
- * second-level cache, for which the pair halves y's part: 7 TB/s for all processors together.
+ * of that), and operands and d once over 4.2 TB/s. A step of 128 x 256 is 1024 clocks of products and 32 KiB from
+ * L2, for which the pair halves y's part: 7 TB/s for all SMs together.
  * - Arrivals at cluster scope with `release`, and waits with `acquire`, cost 500 clocks of fences a step: 518 TFLOP/s
  * at 4096, against 681 without, as predicted.
  * - Results as registers hold them, 4 columns to a thread, end a tile in 6 % of its time. Boxes of shared memory that
- * the copy engine takes out wait behind those it brings in for the next tile: 12,500 clocks for a tile of e4m3. Warps
- * that each bring 16 rows into d's order and store them wait for nothing: 4,600; e4m3 at 4096 took 206,000 clocks, and
- * now 176,000 (157,000 without ends).
+ * TMA takes out wait behind those it brings in for the next tile: 12,500 clocks for a tile of e4m3. Warps that each
+ * bring 16 rows into d's order and store them wait for nothing: 4,600; e4m3 at 4096 took 206,000 clocks, and now
+ * 176,000 (157,000 without ends).
  * - Clusters of 2 x 2 that share both operands should have saved a quarter of the traffic, but the device holds too few
  * of them at once: 53 us at 2048, against 30.
  * - The end of a tile that does not persist is as long as its instructions: with two warps to a scheduler none hides
@@ -29,13 +29,12 @@
  * cache of instructions. Plain ends in 16 bits, by stmatrix turned and pieces of 16 bytes, take 0.4 and 0.8.
  * - Blocks that share k and read each other's sums took 5 us for three; sent as registers hold them, 43 KB of a block
  * of three take 1.5 us (29 bytes a ns), then 0.4 until all is there, 0.6 to add, 0.4 to d.
- * - Lanes beyond an operand in boxes of the copy engine are slow: x of 64 lanes in boxes of 128 took 46 us where 34
- * were enough.
+ * - Lanes beyond an operand in TMA boxes are slow: x of 64 lanes in boxes of 128 took 46 us where 34 were enough.
  * - Four warps that copy steps in turns: no difference in 16 bits, 5 % slower for e4m3. So a box is asked for soon
  * enough.
- * - Asking the second-level cache for the first steps of weights before the launch ahead has ended, by a warp that does
- * nothing else, gains 0.3 to 0.4 us for two to four steps (32 to 64 KiB of each block), nothing for six, and loses 0.2
- * for eight; for 128 columns two are best. Which operand is asked for first, and pauses between steps, changed nothing.
+ * - Prefetching the first steps of weights into L2 before the previous launch has ended, by a warp that does nothing
+ * else, gains 0.3 to 0.4 us for two to four steps (32 to 64 KiB of each block), nothing for six, and loses 0.2 for
+ * eight; for 128 columns two are best. Which operand is asked for first, and pauses between steps, changed nothing.
  * - Ends with c, a bias or an activation added 30 to 55 % to the time at 4096 by chunks of 32 columns; by warps, with
  * each question asked once for 64 columns, 10 to 20.
  * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are
@@ -88,7 +87,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
     cluster_meet(); /* a block stays while others may still copy to it */
 }
 
-/* Asks the second-level cache for a block's first steps of x while the launch ahead ends. */
+/* Prefetches a block's first steps of x into L2 while the previous launch ends. */
 template <class Pipe, bool X_ACROSS> DEVICE void matmul_ask(const matmul_sm90_params &p, const matmul_task &task) {
     const int ahead = task.first + (Pipe::N > 64 ? 2 : 4), end = ahead < task.end ? ahead : task.end;
     for (int step = task.first; step < end; step++)

@@ -6,11 +6,11 @@
 
 #include "matmul_kernels.h"
 
-/* What a processor that has blocks enough multiplies in a second, measured on an H200. */
+/* What an SM that has blocks enough multiplies in a second, measured on an H200. */
 typedef struct tile {
     const char *name;
-    int rows, columns, threads, shared, held; /* bytes of shared memory; blocks of which a processor is full */
-    double rate, lacks;                       /* by how much a block takes longer that has a processor alone */
+    int rows, columns, threads, shared, held; /* bytes of shared memory; blocks of which an SM is full */
+    double rate, lacks;                       /* by how much a block takes longer that has an SM alone */
 } tile;
 
 /* Kernels that differ by the size of their tiles. */
@@ -47,7 +47,7 @@ static const char *refuse_f64(const trine_call *call) {
     return refuse_all_but(call, TRINE_F64, "only products of f64");
 }
 
-enum { UNITS = 132 }; /* processors of an H200 */
+enum { UNITS = 132 }; /* SMs of an H200 */
 #define MMA(ROWS, COLUMNS, DOWN, RIGHT, HELD, RATE, LACKS) \
     { "mma_" #ROWS "x" #COLUMNS,       ROWS, COLUMNS,        32 * (DOWN) * (RIGHT), \
       MATMUL_MMA_BYTES(ROWS, COLUMNS), HELD, (RATE) / UNITS, LACKS },
@@ -130,7 +130,7 @@ static double rate_of(const trine_call *call, const matmul_family *f, const tile
     return f->copies ? t->rate * 2 / (double)trine_dtype_size(multiplied_type(call)) : t->rate;
 }
 
-/* Blocks that share a processor take their time one after the other, longer if it could hold more;
+/* Blocks that share an SM take their time one after the other, longer if it could hold more;
  * sums are written and read again at 4 TB/s. */
 static double seconds_of(const trine_call *call, const tile *t, double rate, const matmul_split *s) {
     const cuda_device *d = call->device;
@@ -147,7 +147,7 @@ static plan plan_tile(const trine_call *call, const matmul_family *f, const tile
     const double rate = rate_of(call, f, t);
     plan best = { .tile = t, .split = matmul_split_into(call, 1) };
     best.seconds = seconds_of(call, t, rate, &best.split);
-    for (int blocks = 1; blocks <= 2 * t->held && tiles > 0; blocks++) { /* for each processor */
+    for (int blocks = 1; blocks <= 2 * t->held && tiles > 0; blocks++) { /* for each SM */
         const int64_t parts = blocks * d->units / tiles;
         if (parts < 2) continue;
         const matmul_split s = matmul_split_into(call, parts < most ? parts : most);
@@ -228,8 +228,8 @@ static matmul_params params_of(const trine_call *call, const plan *plan, void *s
                             .tiles = plan->split.parts * tiles_of(call, t) };
 }
 
-/* Blocks that come before the launch ahead has ended save 0.4 to 1.6 us if they are one for each processor, which holds
- * no second. Where it does, those that come early crowd on some: f64 1024 cubed in tiles of 64 x 64, 45.6 us, took 62.9
+/* Blocks that come before the previous launch has ended save 0.4 to 1.6 us if they are one for each SM, which holds no
+ * second. Where it does, those that come early crowd on some: f64 1024 cubed in tiles of 64 x 64, 45.6 us, took 62.9
  * (H200). */
 static bool begins_early(const matmul_family *f, const tile *t, int64_t units, int64_t blocks) {
     return t->held == 1 && blocks <= units && !(f->stays && matmul_better_alone(units, blocks));

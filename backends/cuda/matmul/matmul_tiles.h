@@ -5,8 +5,8 @@
 
 #include "matmul.h"
 
-/* Rows and columns first. Last, as measured on an H200: blocks of which a processor is full, what the device multiplies
- * in a second where all are, and by how much longer a block takes that has a processor alone. */
+/* Rows and columns first. Last, as measured on an H200: blocks of which an SM is full, what the device multiplies in a
+ * second where all are, and by how much longer a block takes that has an SM alone. */
 
 /* By mma.sync: warps below each other and beside each other. Rates are those of 16-bit elements, of the smaller tiles
  * as estimated. */

@@ -124,7 +124,7 @@ template <class R> DEVICE uint32_t norm_part_no_residual(const norm_params &p) {
 }
 
 /* The thread's pieces of a row of the residual, of type R, and with it of x: two of the former are asked for ahead, and
- * the second-level cache for all. */
+ * L2 for all. */
 template <class T, class R, class Part, int ITEMS = Part::ITEMS> struct norm_part_residual {
     using piece = held<R, ITEMS>;
     enum { AHEAD = 2 };
@@ -401,9 +401,9 @@ template <bool CENTERED, class T, class R, int G, int HELD, bool WHOLE> DEVICE v
         norm_parts<CENTERED, true, T, row_part<T, G, HELD, false>, G>(p); \
     }
 
-/* The entries <op>_fit_<T>_<columns>: whole rows by groups that they fill (norm_fit), of so many threads of a
- * processor; of two and three vectors of short rows as many as registers suffice for, since 896 instead of 1024, and
- * 768 instead of 896, lose 2 to 4 % (bf16 at 128, 512 and 768). */
+/* The entries <op>_fit_<T>_<columns>: whole rows by groups that they fill (norm_fit), of so many threads of an SM; of
+ * two and three vectors of short rows as many as registers suffice for, since 896 instead of 1024, and 768 instead of
+ * 896, lose 2 to 4 % (bf16 at 128, 512 and 768). */
 #define NORM_FIT(op, T, G, V, HELD, COLUMNS) \
     ENTRY_ASKING(op##_fit_##T##_##COLUMNS, NORM_FIT_THREADS(G), HELD / NORM_FIT_THREADS(G), norm_params) { \
         static_assert(G * V * NORM_FIT_ITEMS == COLUMNS, "its name"); \

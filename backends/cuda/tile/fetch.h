@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking the second-level cache for boxes of tensors (PTX ISA 9.0, cp.async.bulk.prefetch.tensor), a hint: also before
- * the launch ahead has ended, which may still write them, since there is one such cache for all. */
+/* TMA boxes prefetched into L2 (PTX ISA 9.0, cp.async.bulk.prefetch.tensor), a hint: also before the previous launch
+ * has ended, which may still write them, since there is one L2 for all SMs. */
 #ifndef TRINE_TILE_FETCH_H
 #define TRINE_TILE_FETCH_H
 

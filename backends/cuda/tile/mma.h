@@ -26,8 +26,8 @@ DEVICE void sync_team(int team, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(team + 1), "r"(threads) : "memory");
 }
 
-/* 16 bytes of memory that are read once, or words that are all `none`: the second-level cache asks for all 256 round
- * them, the first-level one keeps none. */
+/* 16 bytes of memory that are read once, or words that are all `none`: L2 asks for all 256 round them, L1 keeps
+ * none. */
 DEVICE packed<uint32_t, 4> load_once_if(bool yes, const void *from, uint32_t none = 0) {
     packed<uint32_t, 4> x;
     asm volatile(

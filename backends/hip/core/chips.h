@@ -8,7 +8,7 @@
 
 typedef struct hip_chip {
     const char *arch;
-    int units;                /* compute units of a chiplet that has a second-level cache; 0: all */
+    int units;                /* compute units of a chiplet that has an L2; 0: all */
     uint32_t run_bits, group; /* of the order in which a product's blocks take its tiles */
     bool float8;              /* matrix instructions take it */
 } hip_chip;

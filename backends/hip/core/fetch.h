@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries that could ask for what they read while the launch ahead ends: here launches follow each other. */
+/* Entries that could prefetch what they read while the previous launch ends: here launches follow each other. */
 #ifndef TRINE_HIP_FETCH_H
 #define TRINE_HIP_FETCH_H
 

@@ -93,7 +93,7 @@ DEVICE uint32_t bf16_pair(float low, float high) {
 }
 DEVICE uint16_t bf16_from_float(float x) { return (uint16_t)bf16_pair(x, 0); }
 
-/* Not all of the processors convert the OCP's 8-bit types. */
+/* Not all of the chips convert the OCP's 8-bit types. */
 template <int FRACTION> struct float8_units {
     static constexpr bool THERE = false;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In which order blocks take the tiles of a product, or of attention, on both sides. Hardware deals blocks out to the
- * chiplets of a chip in turn, each of which has a second-level cache of its own: of the tiles in order a chiplet takes
- * neighbours, so that it reads once what they share. */
+ * chiplets of a chip in turn, each of which has an L2 of its own: of the tiles in order a chiplet takes neighbours, so
+ * that it reads once what they share. */
 #ifndef TRINE_HIP_TILE_ORDER_H
 #define TRINE_HIP_TILE_ORDER_H
 

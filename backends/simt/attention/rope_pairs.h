@@ -132,7 +132,7 @@ template <class T, class W> DEVICE void rope_singles(const rope_params &p) {
     y[second] = T::put(b);
 }
 
-/* Blocks that a processor holds, by registers: as measured on an H200. */
+/* Blocks that an SM holds, by registers: as measured on an H200. */
 #define ROPE(op, T, W) \
     ENTRY(op##_single_##T##_##W, SIMT_THREADS, rope_params) { rope_singles<T, W>(p); } \
     ENTRY_ASKING(op##_##T##_##W##_1, SIMT_THREADS, 8, rope_params) { rope_vectors<T, W, 1, false>(p); } \

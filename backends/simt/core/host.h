@@ -42,7 +42,7 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
                          const void *params, size_t size);
 
 /* The walk over the tensors of `set`, which have the shape of tensor `output`;
- * what is asked for ahead is of the first. */
+ * what is prefetched is of the first. */
 simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output);
 
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
@@ -57,8 +57,8 @@ typedef struct simt_group {
 simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const int *sizes);
 
 /* The groups that an op's row entries have, whose threads hold up to 32 elements of a row: of ops that hold one row at
- * a time, or two, or none, which read it once whatever its length: of those, small groups keep a processor busier, if
- * there are rows enough. */
+ * a time, or two, or none, which read it once whatever its length: of those, small groups keep an SM busier, if there
+ * are rows enough. */
 typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_STREAM } simt_ladder;
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
 
@@ -86,7 +86,7 @@ bool simt_aligned(const trine_call *call, int tensor);
  * that is a multiple of 8 and leaves room in 31 bits? */
 bool simt_rows_whole(const trine_call *call, int symbol);
 
-/* The first bytes of a tensor without gaps, the last dimension innermost; none of another. */
+/* What is prefetched of a tensor without gaps: its first bytes, the last dimension innermost; none of another. */
 simt_ahead simt_ahead_of(const trine_call *call, int tensor);
 /* Of at most so many bytes, by so many sectors at a time. */
 simt_ahead simt_ahead_most(const trine_call *call, int tensor, int64_t bytes, int sectors);

@@ -50,19 +50,19 @@ typedef struct simt_rows {
 } simt_rows;
 
 /* Rows in shared memory, each in one block or in parts in the blocks of a cluster (cuda/row_part.h): blocks, and the
- * elements of one, a multiple of 8 if there are several. Shapes of blocks: threads, and how many a processor holds,
- * which says how long a part may be; about 128 bytes of it are a thread's. */
+ * elements of one, a multiple of 8 if there are several. Shapes of blocks: threads, and how many an SM holds, which
+ * says how long a part may be; about 128 bytes of it are a thread's. */
 typedef struct simt_part {
     int blocks, length;
 } simt_part;
-enum { SIMT_PART_BYTES = 228 << 10 }; /* of a processor's shared memory, at most */
+enum { SIMT_PART_BYTES = 228 << 10 }; /* of an SM's shared memory, at most */
 #define SIMT_MIDDLE_SHAPES(SHAPE) SHAPE(128, 12) SHAPE(256, 6)
 #define SIMT_LONG_SHAPES(SHAPE) SIMT_MIDDLE_SHAPES(SHAPE) SHAPE(512, 3) SHAPE(512, 2)
 #define SIMT_PART_SHAPES(SHAPE) SHAPE(64, 24) SIMT_LONG_SHAPES(SHAPE)
 
-/* Rows through shared memory (cuda/ring.h): threads of a processor's blocks, bytes of a processor's rings, and behind a
- * ring where a gradient holds a weight; blocks of a cluster at most, of wide ones too, which are for devices whose
- * blocks have such rings. */
+/* Rows through shared memory (cuda/ring.h): threads of an SM's blocks, bytes of an SM's rings, and behind a ring where
+ * a gradient holds a weight; blocks of a cluster at most, of wide ones too, which are for devices whose blocks have
+ * such rings. */
 enum {
     SIMT_RING_THREADS = 512,
     SIMT_RING_BYTES = 192 << 10,

@@ -2,9 +2,8 @@
 /* Rows that a group of G threads works on together: what softmax, the norms, the losses and the sums share.
  *
  * A row is taken in pieces, of which each thread holds up to V vectors in registers between the steps of an op; a row
- * of one piece is then read once. A longer row is read again for each step, mostly from the second-level cache. A group
- * is a part of a warp for short rows, so that shuffles suffice and a block has several rows, and a whole block for long
- * ones.
+ * of one piece is then read once. A longer row is read again for each step, mostly from L2. A group is a part of a warp
+ * for short rows, so that shuffles suffice and a block has several rows, and a whole block for long ones.
  *
  * Rows are WHOLE if they are aligned and their length is a multiple of 8: then every vector is one access or none,
  * without a branch. Those of others begin anywhere (shifted.h). */
@@ -170,7 +169,7 @@ DEVICE int64_t visible(bool causal, int64_t i, int64_t s, int64_t n) {
 
 /* The entries <op>[_ragged]_<type>_<G> of a row op that holds one row at a time, or two: 1024 threads have 64 registers
  * each, 512 have 128. Code for rows that are not WHOLE is long: an op whose sums do not depend on it holds one vector
- * of them (V). <op>_held() says how many blocks of whole rows a processor must hold, at least. */
+ * of them (V). <op>_held() says how many blocks of whole rows an SM must hold, at least. */
 constexpr int row_threads(int g) { return g <= 32 ? (int)SIMT_THREADS : g; }
 #define ROW_ENTRY(op, params, V, T, G) \
     ENTRY_ASKING(op##_##T##_##G, row_threads(G), op##_held<T>(row_threads(G)), params) { \

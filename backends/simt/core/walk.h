@@ -105,7 +105,7 @@ template <class Op, int N, class Params> DEVICE void walk(const Params &p) {
 #define WALK_3(op, params, A, B, T) \
     ENTRY(op##_##A##_##B##_##T, SIMT_THREADS, params) { walk<op##_op<A, B, T>, walk_length<T>>(p); }
 
-/* One that asks ahead, where instructions leave memory waiting: on an H200 casts gain 2 to 4 % and scale 1 to 3, gelu,
+/* One that prefetches, where instructions leave memory waiting: on an H200 casts gain 2 to 4 % and scale 1 to 3, gelu,
  * its gradient and dropout on bf16 lose 6 to 16, swiglu 3 to 4. */
 #define WALK_ASKING_2(op, params, A, T) \
     ENTRY_ASKING_FOR(walk.ahead, op##_##A##_##T, SIMT_THREADS, 1, params) { walk<op##_op<A, T>, walk_length<T>>(p); }

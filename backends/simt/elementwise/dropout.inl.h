@@ -38,9 +38,9 @@ template <class T, bool MASK> DEVICE void dropout_vector(const dropout_params &p
     if constexpr (MASK) store_whole(mask, (uint8_t *)p.walk.data[DROPOUT_MASK] + number * N);
 }
 
-/* As many threads as a processor can hold: the words take longer than memory does. Functions of their own, since a
- * compiler that finds both in one does what they have in common before it asks whether there is a mask, and waits for
- * memory in front of the words. */
+/* As many threads as an SM can hold: the words take longer than memory does. Functions of their own, since a compiler
+ * that finds both in one does what they have in common before it asks whether there is a mask, and waits for memory in
+ * front of the words. */
 #define DROPOUT(T) \
     ENTRY_HELD(dropout_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { \
         walk<dropout_op<T>, walk_length<T>>(p); \

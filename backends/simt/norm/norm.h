@@ -13,7 +13,7 @@ typedef struct norm_fit {
     int least, size, vectors;
 } norm_fit;
 static inline int norm_fit_columns(const norm_fit *fit) { return fit->size * fit->vectors * NORM_FIT_ITEMS; }
-/* Threads of a block, of several groups if they are parts of a warp or one. And blocks of a gradient's that a processor
+/* Threads of a block, of several groups if they are parts of a warp or one. And blocks of a gradient's that an SM
  * holds: without a mean fewer registers suffice. */
 #define NORM_FIT_THREADS(size) ((size) <= 32 ? NORM_FIT_SMALL : (size))
 #define NORM_FIT_BLOCKS(centered, size) ((size) <= 32 ? 3 : ((centered) ? 768 : 800) / (size))
@@ -35,8 +35,8 @@ typedef struct norm_params {
 
 /* dweight and dbias are sums over rows. Of rows that fit a group of 512, or a ring in shared memory, each thread sums
  * up those of the rows that its group takes in turns; of others blocks of rows are read once more. Either way into
- * partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two for each of its 132 processors
- * write more partial sums than they hide latency; small ones want more. */
+ * partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two for each of its 132 SMs write
+ * more partial sums than they hide latency; small ones want more. */
 enum { NORM_FUSED_ITEMS = 16, NORM_FUSED_MOST = 512, NORM_FUSED_TURNS = 256 /* as deep as spec/norm/norm.h allows */ };
 static inline int norm_fused_blocks(int size) {
     return size == 64 ? 1024 : size == 128 ? 512 : size == 512 ? 132 : 264;
@@ -47,7 +47,7 @@ typedef struct norm_backward_params {
     int64_t rows, n, turns, blocks;
     float weight_offset;
     bool f32_residual, f32_weight; /* h, dh and dresidual; the weight: else of dy's type */
-    bool ask_dresidual;            /* a row ahead */
+    bool ask_dresidual;            /* it is prefetched into L2, a row ahead */
     simt_dropout dropout;
     float *weight_partial, *bias_partial;
     simt_ring ring;

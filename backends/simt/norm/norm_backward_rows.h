@@ -36,7 +36,7 @@ template <class T, class Group> struct norm_backward_input {
         ask(p, live ? row : 0, 0, live ? (typename Group::index)p.n : 0);
         if (live && p.ask_dresidual) fetch_residual(p, row);
     }
-    /* Of the residual's gradient, for which no registers are left, the second-level cache is asked. */
+    /* The residual's gradient, for which no registers are left, is prefetched into L2. */
     static DEVICE void fetch_residual(const norm_backward_params &p, int64_t row) {
         const int size = p.f32_residual ? (int)sizeof(float) : (int)sizeof(typename T::bits);
         const char *from = (const char *)p.dresidual.data + row * p.dresidual.row * size;
@@ -110,7 +110,7 @@ DEVICE void norm_weigh(float (&dy)[Group::VECTORS][VECTOR], const norm_backward_
 }
 
 /* weight + offset of the thread's columns, kept for all rows: in shared memory, where no other thread looks at it, lest
- * registers do not suffice. The largest blocks read it for each row: so much memory would leave a CDNA processor one of
+ * registers do not suffice. The largest blocks read it for each row: so much memory would leave a CU of CDNA one of
  * them; and so do the smallest groups, of which gfx90a spilt registers. */
 template <class T, class Group> struct norm_factors {
     static constexpr int HALF = VECTOR / 2, HALVES = Group::VECTORS * 2;

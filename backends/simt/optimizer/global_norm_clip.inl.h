@@ -42,7 +42,7 @@ DEVICE void clip_coefficient(const clip_params &p) {
     *p.workspace_coefficient = coefficient;
 }
 
-/* From the end on, of which the second-level cache still holds a part. */
+/* From the end on, of which L2 still holds a part. */
 template <class T> DEVICE void clip_scale(const clip_params &p) {
     constexpr int N = CLIP_BYTES / sizeof(typename T::bits);
     const int64_t last = (p.n - 1) / (SIMT_THREADS * N), block = last - block_index();
