@@ -32,6 +32,26 @@ typedef struct trine_call {
     _Alignas(16) unsigned char storage[TRINE_MAX_ARGS]; /* where args is */
 } trine_call;
 
+/* Sizes at which a kernel goes another way: of a dimension, by its place among the op's symbols. The suite draws each
+ * of them, and those one below and one above. */
+typedef struct trine_kernel_edges {
+    int count; /* of those that were added; beyond TRINE_MAX_EDGES none is kept, and dispatch says so */
+    struct {
+        int symbol;
+        int64_t size;
+    } edge[TRINE_MAX_EDGES];
+} trine_kernel_edges;
+
+/* Adds one, unless it is there. Sizes below 1 are none. */
+static inline void trine_kernel_edge(trine_kernel_edges *edges, int symbol, int64_t size) {
+    for (int i = 0; i < edges->count && i < TRINE_MAX_EDGES; i++)
+        if (edges->edge[i].symbol == symbol && edges->edge[i].size == size) return;
+    if (size < 1) return;
+    if (edges->count < TRINE_MAX_EDGES)
+        edges->edge[edges->count].symbol = symbol, edges->edge[edges->count].size = size;
+    edges->count++;
+}
+
 /* One implementation of an op. A list ends with an entry whose name is NULL; the first that does not refuse, and whose
  * workspace the device has memory for, is taken. Kernels that differ in a number share their functions, which find it
  * in call->self. */
@@ -43,6 +63,9 @@ typedef struct trine_kernel {
     trine_status (*launch)(const trine_call *call); /* outputs untouched on error */
     double (*seconds)(const trine_call *call);      /* predicted time; may be NULL: dispatch's roofline model */
     const void *self;                               /* what its functions find in call->self; may be NULL */
+    /* The sizes at which its way changes for calls of these types, the others being as they are; may be NULL: none. Of
+     * any call, whether the kernel takes it or not. Must not look at data pointers */
+    void (*edges)(const trine_call *call, trine_kernel_edges *edges);
 } trine_kernel;
 
 /* A device as its backend describes it. */

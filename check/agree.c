@@ -232,6 +232,14 @@ bool run_agreement(runner *r, const trine_plan *plan, int64_t index) {
     return true;
 }
 
+bool run_edge(runner *r, const trine_plan *plan, int64_t number, const trine_case *asked) {
+    problem p;
+    if (!problem_make(&p, plan, asked, r->options->seed, number, PROBLEM_EDGE)) return false;
+    run_problem(r, &p);
+    problem_free(&p);
+    return true;
+}
+
 bool run_golden(runner *r, const trine_plan *plan, int64_t index) {
     problem p;
     char text[1024];

@@ -26,7 +26,8 @@ typedef struct check_options {
     const char *backends;    /* as in trine_options */
     const char *plugin_path; /* likewise */
     const char *golden;      /* directory of golden vectors, whose cases run in the place of drawn ones; NULL: none */
-    const char *only;        /* cases by commas: "45", "a17" (argument check), "h0" (huge), "g2" (golden); NULL: all */
+    const char *only;        /* cases by commas: "45", "e12" (at an edge, with its dims), "a17" (argument
+                              * check), "h0" (huge), "g2" (golden); NULL: all */
     uint64_t seed;
     int64_t cases;    /* of each op, mistaken calls not counted; 0: as many as the budget allows */
     double budget;    /* seconds for all ops together; 0: no limit */

@@ -107,10 +107,12 @@ trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int t
 /* The command line that runs again what runs now. */
 static void replay_line(const shared *s, const check_options *options, char *out, size_t size) {
     const char letter[2] = { (char)s->kind, 0 };
-    snprintf(out, size, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s%s%s%s%s%s",
-             s->report.op[s->op].name, s->where, options->seed, letter, s->index, options->types ? " --types " : "",
-             options->types ? options->types : "", options->dims ? " --dims \"" : "",
-             options->dims ? options->dims : "", options->dims ? "\"" : "", s->kind == CASE_HUGE ? " --huge" : "",
+    const char *const own = s->kind == CASE_EDGE ? s->dims : "", *const asked = options->dims ? options->dims : "";
+    const bool dims = own[0] || asked[0];
+    snprintf(out, size, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s%s%s%s%s%s%s%s",
+             s->report.op[s->op].name, s->where, options->seed, letter, s->kind == CASE_EDGE ? s->number : s->index,
+             options->types ? " --types " : "", options->types ? options->types : "", dims ? " --dims \"" : "", asked,
+             asked[0] && own[0] ? " " : "", own, dims ? "\"" : "", s->kind == CASE_HUGE ? " --huge" : "",
              options->golden ? " --golden " : "", options->golden ? options->golden : "");
 }
 

@@ -193,6 +193,52 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
     return false;
 }
 
+/* The smallest that .sizes lists, but 0. */
+static int64_t least_size(const problem *p, int symbol) {
+    enum { MOST = 64 };
+    int64_t listed[MOST], largest, least = INT64_MAX;
+    const int count = listed_sizes(p, symbol, 0, listed, MOST, &largest);
+    for (int i = 0; i < count; i++)
+        if (listed[i] < least) least = listed[i];
+    return count > 0 ? least : 1;
+}
+
+/* What is asked for, or as little as may be. */
+static void set_least(problem *p, const trine_case *asked) {
+    for (int s = 0; s < p->plan->symbols; s++)
+        p->call.dim[s] = asked != NULL && asked->dim[s] >= 0 ? asked->dim[s] : least_size(p, s);
+}
+
+/* Has every dimension that is asked for a tensor that has it? */
+static bool all_bound(const problem *p, const trine_case *asked) {
+    for (int s = 0; s < p->plan->symbols; s++)
+        if (asked->dim[s] >= 0 && p->call.dim[s] != asked->dim[s]) return false;
+    return true;
+}
+
+/* Sizes beside those asked for, by turns as small as may be and drawn. */
+static bool choose_beside(problem *p, const trine_case *asked) {
+    enum { ATTEMPTS = 2000 };
+    static const double ordinary = 4e6, most = 1e7;
+    uint32_t optional = 0, required = 0;
+    for (int i = 0; i < p->plan->tensors; i++) *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
+    p->call.present = required | optional;
+    set_least(p, asked);
+    const double least = cost(p), limit = 4 * least > ordinary ? 4 * least : ordinary;
+    const bool small = random_chance(&p->random, 2);
+    p->bare = random_chance(&p->random, 4);
+    for (int attempt = 0; least <= most && attempt < ATTEMPTS; attempt++) {
+        const uint32_t coins = (uint32_t)random_next(&p->random);
+        p->call.present = required | (optional & (p->bare && attempt < ATTEMPTS / 2 ? 0 : coins));
+        set_least(p, asked);
+        for (int s = 0; s < p->plan->symbols && (attempt % 2 == 0) != small; s++)
+            if (asked->dim[s] < 0) p->call.dim[s] = pick_size(p, s, 0);
+        clear_unbound(p);
+        if (all_bound(p, asked) && requirements_hold(p) && cost(p) <= limit) return true;
+    }
+    return false;
+}
+
 /* ------------------------------------------------------------------------------------------------------- parameters */
 
 static void set_param(problem *p, int index, const char *value) {
@@ -282,21 +328,27 @@ void problem_complete(problem *p) {
 
 /* ------------------------------------------------------------------------------------------------------------ cases */
 
-bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index,
-                  problem_kind kind) {
-    memset(p, 0, sizeof *p);
-    p->plan = plan;
-    p->kind = kind;
-    p->random = random_of(seed, plan->spec->name, p->kind != PROBLEM_DRAWN ? -1 - index : index);
-    p->whole = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 2);
+static bool begin(problem *p, const trine_plan *plan, const trine_case *asked, int64_t row) {
     trine_case_init(&p->call, plan->op);
-    const int64_t row = index % plan->combos;
     if (!types_wanted(plan, plan->combo[row], asked)) return false;
     memcpy(p->call.type, plan->combo[row], sizeof p->call.type);
+    for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;
+    return true;
+}
+
+bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index,
+                  problem_kind kind) {
+    const bool edge = kind == PROBLEM_EDGE;
+    const int64_t row = index % plan->combos;
+    memset(p, 0, sizeof *p);
+    p->plan = plan;
+    p->kind = edge ? PROBLEM_DRAWN : kind;
+    p->random = random_of(edge ? ~seed : seed, plan->spec->name, p->kind != PROBLEM_DRAWN ? -1 - index : index);
+    p->whole = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 2);
+    if (!begin(p, plan, asked, row)) return false;
     p->fill = p->kind != PROBLEM_DRAWN ? FILL_RANDOM
                                        : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];
-    for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;
-    if (!choose_sizes(p, asked)) return false;
+    if (edge ? asked == NULL || !choose_beside(p, asked) : !choose_sizes(p, asked)) return false;
     canonical_types(p);
     choose_params(p);
     set_required(p);
@@ -307,6 +359,31 @@ bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, u
         if (problem_output(p, i) && p->operand[i].count > 0) p->empty = false;
     if (fill_make(p)) return true;
     problem_free(p);
+    return false;
+}
+
+bool problem_outline(problem *p, const trine_plan *plan, const trine_case *asked, int row) {
+    enum { ATTEMPTS = 200 };
+    memset(p, 0, sizeof *p);
+    p->plan = plan;
+    p->kind = PROBLEM_PLAIN;
+    p->random = random_of(0, plan->spec->name, row);
+    if (!begin(p, plan, asked, row)) return false;
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        set_least(p, asked);
+        for (int s = 0; s < plan->symbols && attempt > 0; s++)
+            if (asked == NULL || asked->dim[s] < 0) p->call.dim[s] = pick_size(p, s, 0);
+        p->call.present = 0;
+        for (int i = 0; i < plan->tensors; i++)
+            if (!(problem_flags(p, i) & OPTIONAL) || random_chance(&p->random, 2)) p->call.present |= 1u << i;
+        clear_unbound(p);
+        if (!requirements_hold(p)) continue;
+        canonical_types(p);
+        choose_params(p);
+        set_required(p);
+        layout_make(p);
+        return true;
+    }
     return false;
 }
 

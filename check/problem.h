@@ -27,6 +27,9 @@ typedef enum fill {
 
 typedef enum problem_kind {
     PROBLEM_DRAWN, /* anything that the table admits */
+    /* the same beside sizes that are asked for, of which none is cleared: the others are as small as may be, or drawn,
+     * so that the case is cheap */
+    PROBLEM_EDGE,
     /* the valid call that argument checks spoil: contiguous tensors, no zero sizes, random values, all optional tensors
      * where they may be */
     PROBLEM_PLAIN,
@@ -55,7 +58,7 @@ typedef struct problem {
     trine_case call;
     _Alignas(16) unsigned char resolved[TRINE_MAX_ARGS]; /* the args structure with fallbacks, for the reference */
     fill fill;
-    problem_kind kind;
+    problem_kind kind; /* never PROBLEM_EDGE, which is drawn */
     /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
     bool whole;
     bool bare;      /* no optional tensor if that may be, and parameters as they are by themselves */
@@ -71,6 +74,9 @@ typedef struct problem {
  * nothing is to be freed then. */
 bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index,
                   problem_kind kind);
+/* The call of a case with row `row` of types, the sizes asked for and others as small as may be: contiguous tensors
+ * that have no values. False if there are no such sizes. */
+bool problem_outline(problem *p, const trine_plan *plan, const trine_case *asked, int row);
 void problem_free(problem *p);
 
 /* Completes a case that was not drawn: symbols and types of absent tensors as the dispatcher leaves them, and the

@@ -10,13 +10,17 @@
 enum { MAX_CONTEXTS = 64, MAX_QUEUES = 1024 };
 
 /* The kinds of cases, by the letter in front of their number. */
-enum { CASE_ARGUMENTS = 'a', CASE_AGREEMENT = 0, CASE_HUGE = 'h', CASE_GOLDEN = 'g' };
+enum { CASE_ARGUMENTS = 'a', CASE_AGREEMENT = 0, CASE_EDGE = 'e', CASE_HUGE = 'h', CASE_GOLDEN = 'g' };
 
 /* Memory that the worker and its parent share: where the worker is, and what came out. */
 typedef struct shared {
-    int op;           /* place in report.op */
-    int kind;         /* CASE_* */
-    int64_t index;    /* case of this kind */
+    int op;   /* place in report.op */
+    int kind; /* CASE_* */
+    /* case of this kind; of CASE_EDGE, which follow cases of agreement, the one of these that ran */
+    int64_t index;
+    int64_t turn;     /* edge cases begun */
+    int64_t number;   /* the one that runs; */
+    char dims[64];    /* the size that it asks for, "n=4097" */
     int item;         /* of the cases asked for by number: the one that runs */
     int kernel;       /* within the case, in order: the one that runs */
     int first_kernel; /* of the case at which a new worker resumes: those before it have run */
@@ -43,11 +47,24 @@ typedef struct context {
     memory *memory;
 } context;
 
+/* The edges of an op's kernels, each with the rows of types that have it, in order. */
+typedef struct edge {
+    int symbol;
+    int64_t size;
+    int row;
+} edge;
+
+typedef struct edge_list {
+    int count, places; /* places: different symbols and sizes */
+    edge *edge;
+} edge_list;
+
 typedef struct runner {
     const check_options *options;
     shared *shared;
     trine_case asked; /* of the op that runs: types and dimensions that its cases must have */
     bool possible;    /* it has such cases */
+    edge_list edges;  /* of its kernels */
     int contexts;
     context context[MAX_CONTEXTS];
     memory host, device[MAX_CONTEXTS];
@@ -87,8 +104,14 @@ bool operands_send(const context *c, problem *p, trine_queue *queue, int place, 
 bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untouched, outcome *out, char *text_out,
                     size_t size);
 
-/* agree.c (drawn and golden cases), arguments.c, huge.c: one case. False if there is no case of this number. */
+/* edges.c: asks the op's kernels for their edges; and runs the case of turn `turn`: of one size below, at or above an
+ * edge, each edge in turn. False if it cannot be had. */
+void edges_find(runner *r, const trine_plan *plan);
+bool edges_run(runner *r, const trine_plan *plan, int64_t turn);
+
+/* agree.c (drawn and golden cases, and those at edges), arguments.c, huge.c: one case. False if there is no case of this number. */
 bool run_agreement(runner *r, const trine_plan *plan, int64_t index);
+bool run_edge(runner *r, const trine_plan *plan, int64_t number, const trine_case *asked);
 bool run_arguments(runner *r, const trine_plan *plan, int64_t index);
 bool run_golden(runner *r, const trine_plan *plan, int64_t index);
 bool run_huge(runner *r, const trine_plan *plan, int64_t index);

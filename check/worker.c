@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parent and its worker: the worker runs case after case, the parent watches, and starts another one where it
  * died. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -33,8 +34,26 @@ static bool run_case(runner *r, const trine_plan *plan, int kind, int64_t index)
     case CASE_ARGUMENTS: return run_arguments(r, plan, index);
     case CASE_HUGE: return r->possible && run_huge(r, plan, index);
     case CASE_GOLDEN: return r->options->golden && run_golden(r, plan, index);
+    case CASE_EDGE: r->shared->number = index; return r->possible && run_edge(r, plan, index, &r->asked);
     default: return r->possible && run_agreement(r, plan, index);
     }
+}
+
+static bool enough(const runner *r) {
+    return r->options->cases > 0 && r->shared->report.op[r->shared->op].count.cases >= r->options->cases;
+}
+
+/* After each drawn case one at an edge of a kernel, if there are any. */
+static void run_turn(runner *r, const trine_plan *plan) {
+    shared *s = r->shared;
+    if (enough(r) || (r->options->stop && s->report.op[s->op].count.failed > 0)) return;
+    s->kind = CASE_EDGE;
+    s->kernel = 0;
+    const bool ran = edges_run(r, plan, s->turn);
+    s->report.op[s->op].count.cases += ran;
+    s->drawn += ran;
+    s->first_kernel = 0;
+    s->turn++;
 }
 
 /* The cases of one kind from `index` on. */
@@ -44,13 +63,13 @@ static void run_kind(runner *r, const trine_plan *plan, int kind, int64_t index,
     int64_t impossible = 0;
     for (;; index++) {
         s->kind = kind;
-        if (op_over(r, deadline) ||
-            (kind == CASE_AGREEMENT && r->options->cases > 0 && count->cases >= r->options->cases))
-            return;
+        if (op_over(r, deadline) || (kind == CASE_AGREEMENT && enough(r))) return;
         if (run_case(r, plan, kind, index)) {
             count->cases += kind != CASE_ARGUMENTS;
             s->drawn += kind == CASE_AGREEMENT;
+            s->first_kernel = 0;
             impossible = 0;
+            if (kind == CASE_AGREEMENT) run_turn(r, plan);
         } else if (kind != CASE_AGREEMENT || ++impossible > 4 * plan->combos + 16) {
             return; /* four times round all rows of types: there are no such cases */
         }
@@ -65,7 +84,7 @@ static void run_items(runner *r, const trine_plan *plan) {
     for (const char *at = r->options->only; *at; at += strcspn(at, ","), at += *at == ',') {
         if (item++ < s->item) continue;
         s->item = item - 1;
-        const int kind = *at == CASE_ARGUMENTS || *at == CASE_HUGE || *at == CASE_GOLDEN ? *at++ : CASE_AGREEMENT;
+        const int kind = isalpha((unsigned char)*at) ? *at++ : CASE_AGREEMENT;
         s->report.op[s->op].count.cases += run_case(r, plan, kind, strtoll(at, NULL, 10)) && kind != CASE_ARGUMENTS;
         s->first_kernel = 0;
     }
@@ -80,6 +99,7 @@ static double share(const runner *r, double start) {
 static void begin_op(shared *s) {
     s->kind = CASE_ARGUMENTS;
     s->index = 0;
+    s->turn = 0;
     s->item = 0;
     s->first_kernel = 0;
     s->op_start = 0;
@@ -114,10 +134,13 @@ static void run_op(runner *r, const trine_plan *plan, double start) {
     } else if (r->options->golden) {
         run_kind(r, plan, CASE_GOLDEN, resumed ? index : 0, deadline);
     } else {
-        while (resumed && order[first] != kind) first++;
+        const bool turned = resumed && kind == CASE_EDGE;
+        edges_find(r, plan);
+        if (turned) run_turn(r, plan);
+        while (resumed && order[first] != (turned ? CASE_AGREEMENT : kind)) first++;
         for (int k = first; k < 3; k++) {
             if (order[k] == CASE_HUGE && !r->options->huge) continue;
-            run_kind(r, plan, order[k], resumed && k == first ? index : 0, deadline);
+            run_kind(r, plan, order[k], resumed && k == first ? index + turned : 0, deadline);
             s->first_kernel = 0;
         }
     }
@@ -135,6 +158,7 @@ static void work(const check_options *options, shared *s, double start) {
             run_op(r, trine_plan_get(trine_op_find(s->report.op[s->op].name)), start);
         runner_close(r);
     }
+    free(r->edges.edge);
     free(r);
     s->finished = true;
 }
@@ -207,8 +231,13 @@ static void bury(const check_options *options, shared *s, int status, bool hung,
     char text[512];
     describe_death(options, s, status, hung, text, sizeof text);
     report_failure(s, options, text);
-    if (s->kind == CASE_AGREEMENT && s->in_kernel) {
+    if ((s->kind == CASE_AGREEMENT || s->kind == CASE_EDGE) && s->in_kernel) {
         s->first_kernel = s->kernel + 1;
+    } else if (s->kind == CASE_EDGE && options->only == NULL) {
+        s->first_kernel = 0;
+        s->kind = CASE_AGREEMENT;
+        s->index++;
+        s->turn++;
     } else {
         s->first_kernel = 0;
         s->index++;

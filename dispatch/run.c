@@ -131,6 +131,28 @@ trine_status trine_explain(trine_queue *queue, trine_op op, const void *args, tr
     return status;
 }
 
+static FLOAT_ENV_INSIDE trine_status explain_edges(trine_queue *queue, trine_op op, const void *args,
+                                                   const char *kernel, trine_edge *edges_out, int32_t *count_out) {
+    trine_call call;
+    trine_status status = trine_queue_check(queue, "trine_explain_edges");
+    if (status != TRINE_OK) return status;
+    if (kernel == NULL || edges_out == NULL || count_out == NULL)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_explain_edges: %s is NULL",
+                          kernel == NULL      ? "kernel"
+                          : edges_out == NULL ? "edges_out"
+                                              : "count_out");
+    status = trine_prepare(queue, op, args, false, &call);
+    return status == TRINE_OK ? trine_edges_of(queue, &call, kernel, edges_out, count_out) : status;
+}
+
+trine_status trine_explain_edges(trine_queue *queue, trine_op op, const void *args, const char *kernel,
+                                 trine_edge edges_out[TRINE_MAX_EDGES], int32_t *count_out) {
+    const float_env env = float_env_enter();
+    const trine_status status = explain_edges(queue, op, args, kernel, edges_out, count_out);
+    float_env_leave(env);
+    return status;
+}
+
 #define OP(name, NAME) \
     trine_status trine_##name(trine_queue *queue, const trine_##name##_args *args) { \
         return trine_run(queue, TRINE_OP_##NAME, args); \

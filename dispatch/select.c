@@ -106,3 +106,27 @@ void trine_explain_call(const trine_queue *queue, trine_call *call, trine_explan
         out->count++;
     }
 }
+
+trine_status trine_edges_of(const trine_queue *queue, trine_call *call, const char *name, trine_edge *edges_out,
+                            int32_t *count_out) {
+    const trine_plan *plan = call->plan;
+    const trine_kernel *kernel = trine_kernels(queue->lib, queue->device_index, plan->op);
+    trine_kernel_edges edges = { 0 };
+    while (kernel != NULL && kernel->name != NULL && strcmp(kernel->name, name) != 0) kernel++;
+    if (kernel == NULL || kernel->name == NULL)
+        return trine_fail(TRINE_ERR_NOT_FOUND, "%s: %s has no kernel \"%.60s\"", plan->spec->name,
+                          queue->device->info.name, name);
+    call->self = kernel->self;
+    if (kernel->edges != NULL) kernel->edges(call, &edges);
+    if (edges.count > TRINE_MAX_EDGES)
+        return trine_fail(TRINE_ERR_INTERNAL, "%s: kernel \"%s\" has %d edges, more than %d", plan->spec->name, name,
+                          edges.count, TRINE_MAX_EDGES);
+    for (int i = 0; i < edges.count; i++)
+        if (edges.edge[i].symbol < 0 || edges.edge[i].symbol >= plan->symbols)
+            return trine_fail(TRINE_ERR_INTERNAL, "%s: kernel \"%s\" has an edge of dimension %d, of %d",
+                              plan->spec->name, name, edges.edge[i].symbol, plan->symbols);
+    for (int i = 0; i < edges.count; i++)
+        edges_out[i] = (trine_edge){ plan->symbol_name[edges.edge[i].symbol], edges.edge[i].size };
+    *count_out = edges.count;
+    return TRINE_OK;
+}

@@ -12,4 +12,8 @@ trine_status trine_select_why(const trine_queue *queue, trine_call *call, const 
 
 void trine_explain_call(const trine_queue *queue, trine_call *call, trine_explanation *explanation_out);
 
+/* As trine_explain_edges, of a checked call. */
+trine_status trine_edges_of(const trine_queue *queue, trine_call *call, const char *kernel, trine_edge *edges_out,
+                            int32_t *count_out);
+
 #endif

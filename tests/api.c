@@ -110,12 +110,15 @@ Test(api, foreign_queue) {
     size_t bytes = 1;
     void *data;
     trine_graph *graph = NULL;
+    trine_edge edges[TRINE_MAX_EDGES];
+    int32_t count;
     const trine_scale_args args = { TRINE_ARGS(scale) };
     for (int pass = 0; pass < 2; pass++, foreign = NULL) {
         const char *text = foreign ? "is not an open queue" : "queue is NULL";
         expect_fail(trine_scale(foreign, &args), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_run(foreign, TRINE_OP_SCALE, &args), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_workspace(foreign, TRINE_OP_SCALE, &args, &bytes), TRINE_ERR_ARGUMENT, text);
+        expect_fail(trine_explain_edges(foreign, TRINE_OP_SCALE, &args, "k", edges, &count), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_queue_wait(foreign), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_queue_reserve(foreign, 1), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_queue_set_workspace(foreign, NULL, 0), TRINE_ERR_ARGUMENT, text);
@@ -149,6 +152,14 @@ Test(api, ops, .init = set_up, .fini = tear_down) {
     expect_fail(trine_workspace(queue, (trine_op)-5, &args, &bytes), TRINE_ERR_ARGUMENT, "op -5 does not exist");
     expect_fail(trine_workspace(queue, TRINE_OP_SCALE, &args, NULL), TRINE_ERR_ARGUMENT, "bytes_out is NULL");
     expect_fail(trine_explain(queue, TRINE_OP_SCALE, &args, NULL), TRINE_ERR_ARGUMENT, "explanation_out is NULL");
+    trine_edge edges[TRINE_MAX_EDGES];
+    int32_t count;
+    expect_fail(trine_explain_edges(queue, TRINE_OP_SCALE, &args, NULL, edges, &count), TRINE_ERR_ARGUMENT,
+                "kernel is NULL");
+    expect_fail(trine_explain_edges(queue, TRINE_OP_SCALE, &args, "k", NULL, &count), TRINE_ERR_ARGUMENT,
+                "edges_out is NULL");
+    expect_fail(trine_explain_edges(queue, TRINE_OP_SCALE, &args, "k", edges, NULL), TRINE_ERR_ARGUMENT,
+                "count_out is NULL");
 }
 
 /* Every op says what is wrong with an empty structure, by its own name. */

@@ -432,6 +432,35 @@ Test(plugins, not_extended, .init = set_up, .fini = tear_down) {
     trine_close(lib);
 }
 
+/* The sizes at which a kernel goes another way, as it declares them. */
+Test(plugins, edges, .init = set_up, .fini = tear_down) {
+    install_extender("edges");
+    trine *lib = open_plain(directory);
+    trine_queue *queue;
+    trine_edge edges[TRINE_MAX_EDGES] = { { 0 } };
+    int32_t count = 7;
+    trine_tensor t = trine_tensor_1d(NULL, TRINE_F32, 5);
+    const trine_scale_args args = { TRINE_ARGS(scale), .x = &t, .y = &t };
+    assert_ok(trine_queue_open(lib, 0, NULL, &queue));
+    assert_ok(trine_explain_edges(queue, TRINE_OP_SCALE, &args, "some", edges, &count));
+    cr_expect(count == 2 && strcmp(edges[0].symbol, "r") == 0 && edges[0].size == 3 &&
+              strcmp(edges[1].symbol, "n") == 0 && edges[1].size == 16);
+    t.dtype = TRINE_BF16;
+    assert_ok(trine_explain_edges(queue, TRINE_OP_SCALE, &args, "some", edges, &count));
+    cr_expect(count == 2 && edges[1].size == 32);
+    expect_message(trine_explain_edges(queue, TRINE_OP_SCALE, &args, "too_many", edges, &count), TRINE_ERR_INTERNAL,
+                   "scale: kernel \"too_many\" has 65 edges, more than 64");
+    expect_message(trine_explain_edges(queue, TRINE_OP_SCALE, &args, "strange", edges, &count), TRINE_ERR_INTERNAL,
+                   "scale: kernel \"strange\" has an edge of dimension 4, of 4");
+    expect_message(trine_explain_edges(queue, TRINE_OP_SCALE, &args, "nobody", edges, &count), TRINE_ERR_NOT_FOUND,
+                   "scale: cpu has no kernel \"nobody\"");
+    cr_expect(count == 2 && edges[1].size == 32, "outputs are untouched on error");
+    assert_ok(trine_explain_edges(queue, TRINE_OP_SCALE, &args, "none", edges, &count));
+    cr_expect(count == 0);
+    trine_queue_close(queue);
+    trine_close(lib);
+}
+
 /* A device that runs no code from elsewhere says so. */
 Test(plugins, code_from_elsewhere, .init = set_up, .fini = tear_down) {
     install_extender("code");

@@ -17,7 +17,7 @@ static bool case_numbers(const char *text) {
         const size_t length = strcspn(text, ",");
         snprintf(item, sizeof item, "%.*s", (int)length, text);
         if (length >= sizeof item ||
-            !parse_integer(item + (*item == 'a' || *item == 'h' || *item == 'g'), 0, INT64_MAX, &index))
+            !parse_integer(item + (*item != 0 && strchr("aegh", *item) != NULL), 0, INT64_MAX, &index))
             return false;
         text += length;
     } while (*text++ == ',');
@@ -73,11 +73,13 @@ int trine_tool_check(int argc, char **argv) {
     const int words = options_parse(&set, argc, argv, NULL, 0);
     if (words < 0) return options_status(words);
     if (o.only && !case_numbers(o.only))
-        return usage_error("check", "--case %s: not numbers, each alone or behind an a, a g or an h", o.only);
+        return usage_error("check", "--case %s: not numbers, each alone or behind an a, an e, a g or an h", o.only);
     if (o.golden && (o.types || o.dims || o.huge))
         return usage_error("check", "--golden has types and sizes of its own");
     if (o.only && strchr(o.only, 'g') && !o.golden)
         return usage_error("check", "--case %s: golden cases need --golden", o.only);
+    if (o.only && strchr(o.only, 'e') && !o.dims)
+        return usage_error("check", "--case %s: cases at edges need --dims", o.only);
     if (o.only && !o.op) return usage_error("check", "--case needs --op");
     if (!find_ops("check", o.op)) return 2;
     o.seed = (uint64_t)seed;

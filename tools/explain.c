@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trine explain: which kernel a call would run, and why each other one would not. */
+#include <inttypes.h>
+#include <string.h>
+
 #include "bench/bench.h"
 #include "tool.h"
 
@@ -58,15 +61,38 @@ static void print_json(const target *t, const trine_case *c, const trine_explana
     printf("\n  ]\n}\n");
 }
 
+/* "n=8,16 r=64" for each kernel that says so. */
+static void print_edges(const target *t, const trine_case *c, const trine_explanation *e) {
+    for (int i = 0; i < e->count; i++) {
+        trine_edge edges[TRINE_MAX_EDGES];
+        int32_t count = 0;
+        if (trine_explain_edges(t->queue, c->plan->op, c->args, e->candidate[i].kernel, edges, &count) != TRINE_OK ||
+            count == 0)
+            continue;
+        printf("  edges of %s:", e->candidate[i].kernel);
+        for (int s = 0; s < c->plan->symbols; s++) {
+            const char *name = c->plan->symbol_name[s];
+            int seen = 0;
+            for (int32_t k = 0; k < count; k++)
+                if (strcmp(edges[k].symbol, name) == 0)
+                    printf("%s%s%s%" PRId64, seen ? "," : " ", seen ? "" : name, seen ? "" : "=", edges[k].size),
+                        seen++;
+        }
+        printf("\n");
+    }
+}
+
 int trine_tool_explain(int argc, char **argv) {
     target t = { 0 };
     const char *name = NULL, *dims = NULL, *types = NULL, *named = NULL;
-    bool json = false;
+    bool json = false, edges = false;
     const option_row rows[] = {
         OPTION_TEXT("case", &named, "NAME", "start from this case of the specification"),
         OPTION_TEXT("dims", &dims, "\"m=M ...\"", "dimensions, parameters, and +TENSOR for optional tensors"),
         OPTION_TEXT("types", &types, "T=TYPE,...", "element types (default: the first the op takes)"),
         TARGET_OPTIONS(t),
+        OPTION_FLAG("edges", &edges,
+                    "also print the sizes at which each kernel goes another way, which trine check draws"),
         OPTION_FLAG("json", &json, "print JSON"),
         { 0 },
     };
@@ -93,6 +119,7 @@ int trine_tool_explain(int argc, char **argv) {
         print_json(&t, &c, e, workspace);
     else
         print_text(&t, &c, e, workspace);
+    if (status == 0 && edges && !json) print_edges(&t, &c, e);
     if (status == 0 && e->chosen < 0) status = 1;
     target_close(&t);
     return status;

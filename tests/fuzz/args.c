@@ -199,7 +199,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     trine_explanation why;
     size_t bytes;
     check_message(&s, trine_workspace(queue, op, s.args, &bytes));
-    check_message(&s, trine_explain(queue, op, s.args, &why));
+    const trine_status explained = trine_explain(queue, op, s.args, &why);
+    check_message(&s, explained);
+    for (int i = 0; explained == TRINE_OK && i < why.count; i++) {
+        trine_edge edges[TRINE_MAX_EDGES];
+        int32_t count;
+        check_message(&s, trine_explain_edges(queue, op, s.args, why.candidate[i].kernel, edges, &count));
+    }
     for (int i = 0; i < s.plan->tensors; i++) {
         double coefficient;
         if (s.plan->tensor[i].spec->flags & OUT)

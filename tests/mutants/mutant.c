@@ -104,6 +104,11 @@ static trine_status run_mutant(const trine_call *call) {
     return status;
 }
 
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    const mutant *m = call->self;
+    if (m != NULL && m->edge) trine_kernel_edge(edges, trine_plan_find_symbol(call->plan, m->edge), m->size);
+}
+
 static trine_status submit(const trine_call *call) { return record_submit(call, run_mutant); }
 
 bool mutant_kernels(trine_op op, trine_kernel *list, int *count) {
@@ -115,8 +120,9 @@ bool mutant_kernels(trine_op op, trine_kernel *list, int *count) {
         for (const mutant *m = *family; m->op && own < MUTANT_MOST; m++) {
             if (strcmp(m->op, trine_specs[op]->name) != 0) continue;
             snprintf(names[op][++own], sizeof names[op][0], "%s_%s", m->op, m->name);
-            list[(*count)++] =
-                (trine_kernel){ .name = names[op][own], .refuse = damage_refuses, .launch = submit, .self = m };
+            list[(*count)++] = (trine_kernel){
+                .name = names[op][own], .refuse = damage_refuses, .launch = submit, .self = m, .edges = edges
+            };
         }
     return damage_queue() != NULL;
 }

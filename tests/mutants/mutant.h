@@ -19,6 +19,8 @@ typedef struct mutant {
     void (*after)(trine_ref *ref);              /* spoils the results */
     /* only the low 32 bits of these i64 are read, and held against their symbol */
     const char *ids;
+    const char *edge;         /* the dimension along which its way changes, as it says itself, */
+    int64_t size;             /* at this size */
     const char *types, *dims; /* the draws that show it, as `trine check` takes them; NULL: any */
     int64_t cases;            /* in so many it must be caught; 0: 400 */
 } mutant;

@@ -37,6 +37,13 @@ static void columns_of_rows(trine_ref *ref) {
     for (int64_t j = 0; V("column_sums") && r > 0 && j < n; j++) V("column_sums")[j] -= V("x")[(r - 1) * n + j];
 }
 
+/* A piece of 5000 is read, and what is left of a row unless that is one element. */
+enum { PIECE = 5000 };
+static void piece_short(trine_ref *ref) {
+    const int64_t n = D("n");
+    for (int64_t i = 0; V("row_sums") && n == PIECE + 1 && i < D("r"); i++) V("row_sums")[i] -= V("x")[(i + 1) * n - 1];
+}
+
 const mutant mutants_reduce[] = {
     { "embedding", "last_row", "the last row of 1000 and more is taken for the one before", .before = last_row_lost },
     { "embedding", "narrow_ids", "only the low 32 bits of an id are read", .ids = "ids" },
@@ -48,6 +55,8 @@ const mutant mutants_reduce[] = {
     { "embedding_backward", "narrow_ids", "only the low 32 bits of an id are read", .ids = "ids" },
     { "embedding_backward", "last_row", "the last row of 1000 and more is taken for the one before",
       .before = last_row_lost },
+    { "reduce_sum", "piece_short", "a row that is one longer than a piece ends with that", .after = piece_short,
+      .edge = "n", .size = PIECE },
     { "reduce_sum", "columns_short", "the last row is not in the sums of columns", .after = columns_of_rows },
     { 0 },
 };

@@ -51,6 +51,22 @@ __attribute__((unused)) static trine_status launch_code(const trine_call *call) 
                               &(trine_launch){ .blocks = { 1, 1, 1 }, .threads = { 1, 1, 1 } });
 }
 
+/* More than there may be, or one of a dimension that there is not. */
+__attribute__((unused)) static void many_edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    for (int size = 1; size <= TRINE_MAX_EDGES + 1; size++) trine_kernel_edge(edges, SCALE_DIM_N, size);
+}
+__attribute__((unused)) static void strange_edge(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, call->plan->symbols, 8);
+}
+/* Twice the same, and one that is none. */
+__attribute__((unused)) static void some_edges(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, SCALE_DIM_R, 3);
+    trine_kernel_edge(edges, SCALE_DIM_N, call->type[SCALE_TYPE_T] == TRINE_F32 ? 16 : 32);
+    trine_kernel_edge(edges, SCALE_DIM_R, 3);
+    trine_kernel_edge(edges, SCALE_DIM_N, 0);
+}
+
 __attribute__((unused)) static bool never(const trine_device *device) {
     (void)device;
     return false;
