@@ -3,7 +3,7 @@
  * TEST_SOURCE is the source tree. */
 #include <glob.h>
 
-#include "spec/plan.h"
+#include "spec/case.h"
 #include "support.h"
 
 TestSuite(tables, .timeout = 60);
@@ -95,4 +95,30 @@ Test(tables, documented) {
         free(body);
     }
     free(headers);
+}
+
+/* Each kernel of the CPU says at which sizes it goes another way, so that the agreement suite draws them. */
+Test(tables, edges) {
+    trine *lib = open_plain(NULL);
+    trine_queue *queue;
+    assert_ok(trine_queue_open(lib, 0, NULL, &queue));
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        static trine_explanation why;
+        trine_case c;
+        char error[256];
+        trine_case_init(&c, (trine_op)op);
+        cr_assert(trine_case_parse(&c, trine_specs[op]->cases[0], error, sizeof error) &&
+                      trine_case_finish(&c, error, sizeof error),
+                  "%s: %s", trine_specs[op]->name, error);
+        assert_ok(trine_explain(queue, (trine_op)op, c.args, &why));
+        cr_expect(why.count > 0);
+        for (int i = 0; i < why.count; i++) {
+            trine_edge edges[TRINE_MAX_EDGES];
+            int32_t count = 0;
+            assert_ok(trine_explain_edges(queue, (trine_op)op, c.args, why.candidate[i].kernel, edges, &count));
+            cr_expect(count > 0, "%s of %s has no edges", why.candidate[i].kernel, trine_specs[op]->name);
+        }
+    }
+    trine_queue_close(queue);
+    trine_close(lib);
 }

@@ -97,6 +97,7 @@ expect "architectures" 0 "^| rms_norm | emulated | silicon |" "$trine" spec --ar
 expect "architectures and an op" 2 "archs stands alone" "$trine" spec add --archs
 expect "misspelt op" 2 'did you mean "rms_norm"' "$trine" spec rms_nrom
 expect "explain" 0 "chosen: cpu_" "$trine" explain rms_norm --dims "r=4 n=8"
+expect "explain edges" 0 "edges of cpu_.*: s=16 n=.*262144" "$trine" explain softmax --dims "s=4 n=8" --edges
 expect "explain a case" 0 "chosen: cpu_" "$trine" explain matmul --case "square 1024"
 expect "explain without a dimension" 2 'rms_norm: dimension n is not given, as in --dims "n=4096"' \
     "$trine" explain rms_norm --dims "r=4"

@@ -9,7 +9,7 @@
 
 enum { BK = 128, LDS = BK + 16, CHUNK = 1024 };
 enum { GROUP = 24 }; /* rows whose scores are at hand at a time, 14 KB of the first-level cache; a multiple of MR */
-enum { FEW = 8 };    /* up to so many rows, keys are not worth transposing */
+enum { SINGLE = 2, FEW = 8 }; /* up to so many rows, tiles have one; keys are not worth transposing */
 
 /* What a thread works on. */
 typedef struct buffers {
@@ -28,9 +28,10 @@ static attention attention_of(const trine_call *call) {
 }
 
 /* Rows of a block: packing keys and values is shared by many, but not so that too few blocks are left to share out. */
+enum { ENOUGH = 4 * MAX_ROWS, MANY = 32 * MAX_ROWS };
 static int64_t block_rows(const attention *a) {
     const int64_t rows = a->b * a->sq * a->hk * a->group;
-    return rows >= 32 * MAX_ROWS ? MAX_ROWS : rows >= 4 * MAX_ROWS ? MAX_ROWS / 2 : MAX_ROWS / 4;
+    return rows >= MANY ? MAX_ROWS : rows >= ENOUGH ? MAX_ROWS / 2 : MAX_ROWS / 4;
 }
 
 static size_t buffer_bytes(const attention *a) {
@@ -297,7 +298,7 @@ static void run_task(const attention *a, const int64_t *before, int64_t task, co
     const sequence seq = sequence_of(a, s);
     const int64_t size = block_rows(a), first = (number - before[s]) * size, rows = seq.queries * a->group - first;
     block b;
-    block_init(&b, a, seq, task % a->hk, first, rows < size ? rows : size, rows <= 2 ? 1 : MR);
+    block_init(&b, a, seq, task % a->hk, first, rows < size ? rows : size, rows <= SINGLE ? 1 : MR);
     attend(&b, w, 0, seq.keys);
     finish(&b, w);
 }
@@ -331,10 +332,12 @@ static trine_status launch(const trine_call *call) {
 
 /* ------------------------------------------------------------------------------------------------------------ split */
 
+enum { SPLIT_ROWS = MAX_ROWS / 4 };
+
 static const char *split_refuse(const trine_call *call) {
     const attention a = attention_of(call);
     if (a.cu_q != NULL) return "the sequences' lengths are data";
-    if (a.sq * a.group > MAX_ROWS / 4) return "there are more than 48 rows for a head of keys";
+    if (a.sq * a.group > SPLIT_ROWS) return "there are more than 48 rows for a head of keys";
     return a.sk <= CHUNK ? "there are no more than 1024 keys" : NULL;
 }
 
@@ -357,7 +360,7 @@ static void split_attend(const attention *a, int64_t task, const buffers *w) {
     const int64_t chunks = chunks_of(a), chunk = task % chunks, problem = task / chunks, rows = a->sq * a->group;
     float *to = (float *)a->call->workspace + task * partial_floats(a);
     block b;
-    block_init(&b, a, sequence_of(a, problem / a->hk), problem % a->hk, 0, rows, rows <= 2 ? 1 : MR);
+    block_init(&b, a, sequence_of(a, problem / a->hk), problem % a->hk, 0, rows, rows <= SINGLE ? 1 : MR);
     attend(&b, w, chunk * CHUNK, (chunk + 1) * CHUNK < a->sk ? (chunk + 1) * CHUNK : a->sk);
     for (int64_t r = 0; r < rows; r++) memcpy(to + r * a->d, w->o + r * w->ld, (size_t)a->d * sizeof *to);
     memcpy(to + rows * a->d, w->top, (size_t)rows * sizeof *to);
@@ -369,7 +372,7 @@ static void split_merge(const attention *a, int64_t problem, const buffers *w) {
     const int64_t chunks = chunks_of(a), rows = a->sq * a->group, size = partial_floats(a);
     const float *from = (const float *)a->call->workspace + problem * chunks * size;
     block b;
-    block_init(&b, a, sequence_of(a, problem / a->hk), problem % a->hk, 0, rows, rows <= 2 ? 1 : MR);
+    block_init(&b, a, sequence_of(a, problem / a->hk), problem % a->hk, 0, rows, rows <= SINGLE ? 1 : MR);
     for (int64_t r = 0; r < rows; r++) {
         const float *top = from + rows * a->d + r, *sum = top + rows;
         float most = -INFINITY, *o = w->o + r * w->ld;
@@ -406,6 +409,29 @@ static trine_status split_launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(attention) = { { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, NULL },
-                           { CPU_NAME, NULL, workspace, launch, NULL },
+/* ------------------------------------------------------------------------------------------------------------ edges */
+
+static void split_edges(const trine_call *call, trine_kernel_edges *edges) {
+    static const int rows[] = { SINGLE, FEW, GROUP, SPLIT_ROWS, MR };
+    attention_edges(edges);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, BK);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, CHUNK);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, CHUNK + BK);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * CHUNK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) attention_row_edge(call, edges, rows[i]);
+}
+
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    static const int rows[] = { SINGLE, FEW, GROUP, MAX_ROWS / 4, MAX_ROWS / 2, MAX_ROWS, MR };
+    const int64_t heads = call->dim[ATTENTION_DIM_B] * call->dim[ATTENTION_DIM_H];
+    attention_edges(edges);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, ENOUGH / (heads > 0 ? heads : 1));
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, MANY / (heads > 0 ? heads : 1));
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, BK);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * BK);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) attention_row_edge(call, edges, rows[i]);
+}
+
+CPU_KERNELS(attention) = { { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, .edges = split_edges },
+                           { CPU_NAME, NULL, workspace, launch, .edges = edges },
                            { 0 } };

@@ -274,6 +274,17 @@ static inline char *token_at(const trine_tensor *t, int64_t batch, int64_t token
            (batch * t->stride[0] + token * t->stride[1] + head * t->stride[2]) * (int64_t)trine_dtype_size(t->dtype);
 }
 
+/* Along d: vectors, and columns of register tiles. Along the queries' tokens: so many rows of a group of heads. */
+static inline void attention_edges(trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, ATTENTION_DIM_D, VL);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, NR);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, NR);
+}
+static inline void attention_row_edge(const trine_call *call, trine_kernel_edges *edges, int64_t rows) {
+    const int64_t h = call->dim[ATTENTION_DIM_H], hk = call->dim[ATTENTION_DIM_HK], group = hk > 0 ? h / hk : 1;
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, rows / (group > 0 ? group : 1));
+}
+
 /* Rows `first` .. `first`+rows-1 of a problem, in register tiles of `step` rows, and the keys they see; padding rows
  * see what the last row does. */
 enum { MAX_ROWS = 192 }; /* a multiple of MR */

@@ -7,7 +7,8 @@
  * order. How many there are follows from the shapes alone. */
 #include "attention.h"
 
-enum { BQ = 48, BK = 96, LDS = BK + 16, TASKS = 32 }; /* BQ, BK: multiples of MR, BK also of NR */
+/* BQ, BK: multiples of MR, BK also of NR; PART: keys of a part at least */
+enum { BQ = 48, BK = 96, LDS = BK + 16, TASKS = 32, PART = 4 * BK };
 
 /* What a thread works on. */
 typedef struct buffers {
@@ -53,7 +54,7 @@ static plan plan_of(const trine_call *call) {
     attention *a = &p.a;
     attention_sizes(a, call->dim, ATTENTION_BACKWARD_Q, ATTENTION_BACKWARD_CU_SEQLENS_Q,
                     ATTENTION_BACKWARD_CU_SEQLENS_K, args->scale, args->window);
-    const int64_t problems = a->sequences * a->hk, most = (a->sk + 4 * BK - 1) / (4 * BK);
+    const int64_t problems = a->sequences * a->hk, most = (a->sk + PART - 1) / PART;
     p.parts = problems < 1 || problems >= TASKS ? 1 : (TASKS + problems - 1) / problems;
     if (p.parts > most) p.parts = most > 0 ? most : 1;
     p.width = cpu_round_up(a->d, VL);
@@ -325,4 +326,13 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(attention_backward) = { { CPU_NAME, NULL, workspace, launch, NULL }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    attention_edges(edges);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, BK);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, PART);
+    trine_kernel_edge(edges, ATTENTION_DIM_B, TASKS);
+    attention_row_edge(call, edges, MR);
+    attention_row_edge(call, edges, BQ);
+}
+
+CPU_KERNELS(attention_backward) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };

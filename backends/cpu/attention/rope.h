@@ -136,6 +136,12 @@ static void rope_part(const void *context, int64_t first, int64_t last, int thre
     FOR_TYPE(job->call->tensor[ROPE_X].dtype, rope_typed, job->call, job->interleaved, job->sign, first, last);
 }
 
+static void rope_edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, ROPE_DIM_C, VL / 2); /* interleaved pairs of a vector */
+    trine_kernel_edge(edges, ROPE_DIM_C, VL);
+}
+
 /* Rotates by the angle times `sign`. */
 static trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
     const trine_status status = rope_check(call);

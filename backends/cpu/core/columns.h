@@ -8,7 +8,7 @@
 
 #include "row.h"
 
-enum { COLUMNS_RUN = 64, COLUMNS_BLOCKS = 128, COLUMNS_LEAST = 16 };
+enum { COLUMNS_RUN = 64, COLUMNS_BLOCKS = 128, COLUMNS_LEAST = 16, COLUMNS_SIDE = 16, COLUMNS_PIECE = 1024 };
 
 /* Rows of a block, and blocks. */
 INLINE int64_t columns_rows(int64_t r) {
@@ -18,7 +18,17 @@ INLINE int64_t columns_rows(int64_t r) {
 INLINE int64_t columns_blocks(int64_t r) { return (r + columns_rows(r) - 1) / columns_rows(r); }
 
 /* Floats between two vectors of partial sums: whole cache lines. */
-INLINE int64_t columns_pitch(int64_t n) { return cpu_round_up(n, 16); }
+INLINE int64_t columns_pitch(int64_t n) { return cpu_round_up(n, COLUMNS_SIDE); }
+
+/* Of a sum over one dimension for each element of another: blocks of one run, of several, of more rows than the least;
+ * and the sums of blocks. */
+static inline void columns_edges(trine_kernel_edges *edges, int over, int along) {
+    trine_kernel_edge(edges, over, COLUMNS_LEAST);
+    trine_kernel_edge(edges, over, (int64_t)COLUMNS_LEAST * COLUMNS_BLOCKS);
+    trine_kernel_edge(edges, over, (int64_t)COLUMNS_RUN * COLUMNS_BLOCKS);
+    trine_kernel_edge(edges, along, COLUMNS_SIDE);
+    trine_kernel_edge(edges, along, COLUMNS_PIECE);
+}
 
 /* total += part, n floats. */
 static inline void columns_add(float *restrict total, const float *restrict part, int64_t n) {
@@ -29,10 +39,9 @@ static inline void columns_add(float *restrict total, const float *restrict part
  * a power of two apart share a cache set. */
 static inline void columns_finish(const float *partial, int64_t count, int64_t pitch, int64_t first, int64_t last,
                                   const trine_tensor *out) {
-    enum { PIECE = 1024 };
-    float sum[PIECE] __attribute__((aligned(64)));
-    for (int64_t j = first; j < last; j += PIECE) {
-        const int length = last - j < PIECE ? (int)(last - j) : PIECE;
+    float sum[COLUMNS_PIECE] __attribute__((aligned(64)));
+    for (int64_t j = first; j < last; j += COLUMNS_PIECE) {
+        const int length = last - j < COLUMNS_PIECE ? (int)(last - j) : COLUMNS_PIECE;
         memset(sum, 0, sizeof sum);
         for (int64_t b = 0; b < count; b++) columns_add(sum, partial + b * pitch + j, length);
         row_store(sum, row_sink_at(out->data, out->dtype, j, false), length, out->dtype);

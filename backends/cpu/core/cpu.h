@@ -33,10 +33,11 @@ static inline const cpu_device *cpu_of(const trine_call *call) { return (const c
 /* Threads worth using for `tasks` independent tasks that touch `bytes` in all: one per 32 KiB at most, since starting a
  * team costs microseconds;
  * one if the caller is itself in a parallel region of OpenMP. */
+enum { CPU_TEAM_BYTES = 32768 };
 static inline int cpu_team(const trine_call *call, int64_t tasks, int64_t bytes) {
     int64_t team = ((const cpu_queue *)call->queue)->threads;
     if (team > tasks) team = tasks;
-    if (team > bytes / 32768) team = bytes / 32768;
+    if (team > bytes / CPU_TEAM_BYTES) team = bytes / CPU_TEAM_BYTES;
     if (team > 1 && call->host->in_parallel()) team = 1;
     if (team < 1) team = 1;
     return (int)team;
@@ -56,6 +57,11 @@ static inline void cpu_shares(const trine_call *call, int team, int64_t n, cpu_b
 }
 static inline void cpu_tasks(const trine_call *call, int team, int64_t n, cpu_body *body, const void *context) {
     cpu_run(call, team, n, true, body, context);
+}
+
+/* Where one thread becomes two, if each element along a dimension stands for so many bytes. */
+static inline void cpu_team_edge(trine_kernel_edges *edges, int symbol, int64_t bytes) {
+    if (bytes > 0) trine_kernel_edge(edges, symbol, (2 * CPU_TEAM_BYTES + bytes - 1) / bytes);
 }
 
 static inline int64_t cpu_round_up(int64_t x, int64_t to) { return (x + to - 1) / to * to; }

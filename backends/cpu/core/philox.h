@@ -3,7 +3,7 @@
 #ifndef TRINE_CPU_PHILOX_H
 #define TRINE_CPU_PHILOX_H
 
-#include "spec/spec.h"
+#include "backends/backend.h"
 #include "vec.h"
 
 typedef struct dropout {
@@ -121,6 +121,12 @@ INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
 }
 
 enum { DROPOUT_RUN = 512, DROPOUT_BUFFER = DROPOUT_RUN + 8 * VL };
+
+/* Along a dimension whose elements are numbered one after the other. */
+static inline void dropout_edges(trine_kernel_edges *edges, int symbol) {
+    trine_kernel_edge(edges, symbol, 8 * VL);
+    trine_kernel_edge(edges, symbol, DROPOUT_RUN);
+}
 
 /* Masks (-1 kept, 0 dropped) of the elements first .. first+count-1, count <= DROPOUT_RUN: a pointer into `buffer`,
  * readable to the next whole vector. */

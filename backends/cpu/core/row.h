@@ -37,17 +37,43 @@ static inline int64_t row_bytes(const trine_call *call) {
     return (int64_t)trine_plan_bytes(call->plan, call->dim, call->type, call->present);
 }
 
+/* The bytes of its outputs. */
+static inline int64_t row_written(const trine_call *call) {
+    int64_t written = 0;
+    for (int i = 0; i < call->plan->tensors; i++)
+        if (call->present >> i & 1 && call->plan->tensor[i].spec->flags & OUT)
+            written += trine_tensor_count(&call->tensor[i]) * (int64_t)vsize(call->tensor[i].dtype);
+    return written;
+}
+
 /* Storing past the caches pays where outputs go to memory anyway, and not where a tensor is updated in place: its lines
  * are in the cache already. */
 static inline bool row_streams(const trine_call *call) {
-    int64_t written = 0;
     for (int i = 0; i < call->plan->tensors; i++) {
         if (!(call->present >> i & 1) || !(call->plan->tensor[i].spec->flags & OUT)) continue;
-        written += trine_tensor_count(&call->tensor[i]) * (int64_t)vsize(call->tensor[i].dtype);
         for (int j = 0; j < i; j++)
             if ((call->present >> j & 1) && call->tensor[j].data == call->tensor[i].data) return false;
     }
-    return written > cpu_of(call)->l3;
+    return row_written(call) > cpu_of(call)->l3;
+}
+
+/* The dimension of a matrix's rows, and that of their elements: of the op's first tensor. */
+static inline int row_down(const trine_call *call) {
+    return call->plan->tensor[0].dim[call->plan->tensor[0].rank - 2].symbol;
+}
+static inline int row_along(const trine_call *call) {
+    return call->plan->tensor[0].dim[call->plan->tensor[0].rank - 1].symbol;
+}
+
+/* Along rows: vectors, pairs of them, steps, pieces, and stores past the caches. */
+static inline void row_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int symbol = row_along(call);
+    const int64_t n = call->dim[symbol] > 0 ? call->dim[symbol] : 1, each = row_written(call) / n;
+    trine_kernel_edge(edges, symbol, VL);
+    trine_kernel_edge(edges, symbol, 2 * VL);
+    trine_kernel_edge(edges, symbol, ROW_STEP);
+    trine_kernel_edge(edges, symbol, ROW_PIECE);
+    if (each > 0) trine_kernel_edge(edges, symbol, cpu_of(call)->l3 / each);
 }
 
 /* The length of the piece of n elements that begins at `at`. */

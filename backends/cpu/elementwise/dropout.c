@@ -30,4 +30,9 @@ static void row(const run *r) {
 
 static trine_status launch(const trine_call *call) { return walk_all(call, row); }
 
-CPU_KERNELS(dropout) = { { CPU_NAME, NULL, NULL, launch, NULL }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    walk_edges(call, edges);
+    dropout_edges(edges, DROPOUT_DIM_N);
+}
+
+CPU_KERNELS(dropout) = { { CPU_NAME, NULL, NULL, launch, .edges = edges }, { 0 } };

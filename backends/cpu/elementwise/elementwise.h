@@ -100,14 +100,16 @@ static inline void walk_range(const walk *w, int64_t first, int64_t last, run_fn
 typedef struct walk_job {
     const walk *w;
     run_fn fn;
-    int64_t blocks; /* of 64 elements, so that no two threads store to one line of a contiguous tensor */
+    int64_t blocks; /* of WALK_BLOCK elements */
 } walk_job;
+
+enum { WALK_BLOCK = 64 }; /* so that no two threads store to one line of a contiguous tensor */
 
 static void walk_blocks(const void *context, int64_t first, int64_t last, int thread) {
     const walk_job *job = context;
     (void)thread;
-    last = last * 64 < job->w->count ? last * 64 : job->w->count;
-    if (first < last) walk_range(job->w, first * 64, last, job->fn);
+    last = last * WALK_BLOCK < job->w->count ? last * WALK_BLOCK : job->w->count;
+    if (first < last) walk_range(job->w, first * WALK_BLOCK, last, job->fn);
     if (job->w->start.stream) stream_fence();
 }
 
@@ -129,9 +131,28 @@ static inline trine_status walk_all(const trine_call *call, run_fn fn) {
             if (w.start.at[j] == w.start.at[i]) written = INT64_MIN / 2;
     }
     w.start.stream = written > cpu_of(call)->l3;
-    const walk_job job = { &w, fn, (w.count + 63) / 64 };
+    const walk_job job = { &w, fn, (w.count + WALK_BLOCK - 1) / WALK_BLOCK };
     cpu_shares(call, cpu_team(call, job.blocks, bytes), job.blocks, walk_blocks, &job);
     return TRINE_OK;
+}
+
+/* The dimension that runs are along. */
+static inline int walk_symbol(const trine_call *call) { return call->plan->tensor[0].dim[WALK_RANK - 1].symbol; }
+
+/* Of every walk: vectors, blocks, threads, and stores past the caches. */
+static inline void walk_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int symbol = walk_symbol(call);
+    int64_t bytes = 0, written = 0;
+    for (int i = 0; i < call->plan->tensors; i++) {
+        if (!(call->present >> i & 1)) continue;
+        const int64_t size = (int64_t)trine_dtype_size(call->tensor[i].dtype);
+        bytes += size;
+        if (call->plan->tensor[i].spec->flags & OUT) written += size;
+    }
+    trine_kernel_edge(edges, symbol, VL);
+    trine_kernel_edge(edges, symbol, WALK_BLOCK);
+    cpu_team_edge(edges, symbol, bytes);
+    trine_kernel_edge(edges, symbol, cpu_of(call)->l3 / written);
 }
 
 /* ----------------------------------------------------------------------------------------------------- inside a run */

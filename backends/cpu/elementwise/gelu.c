@@ -20,4 +20,4 @@ static void row(const run *r) {
 
 static trine_status launch(const trine_call *call) { return walk_all(call, row); }
 
-CPU_KERNELS(gelu) = { { CPU_NAME, NULL, NULL, launch, NULL }, { 0 } };
+CPU_KERNELS(gelu) = { { CPU_NAME, NULL, NULL, launch, .edges = walk_edges }, { 0 } };

@@ -15,4 +15,4 @@ static void row(const run *r) { FOR_TYPE(r->call->tensor[SWIGLU_Y].dtype, body, 
 
 static trine_status launch(const trine_call *call) { return walk_all(call, row); }
 
-CPU_KERNELS(swiglu) = { { CPU_NAME, NULL, NULL, launch, NULL }, { 0 } };
+CPU_KERNELS(swiglu) = { { CPU_NAME, NULL, NULL, launch, .edges = walk_edges }, { 0 } };

@@ -142,4 +142,9 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(cross_entropy) = { { CPU_NAME, NULL, workspace, launch }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    chunk_edges(edges, CROSS_ENTROPY_DIM_V);
+}
+
+CPU_KERNELS(cross_entropy) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };

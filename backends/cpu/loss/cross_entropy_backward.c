@@ -68,4 +68,9 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(cross_entropy_backward) = { { CPU_NAME, NULL, NULL, launch }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    chunk_edges(edges, CROSS_ENTROPY_BACKWARD_DIM_V);
+}
+
+CPU_KERNELS(cross_entropy_backward) = { { CPU_NAME, NULL, NULL, launch, .edges = edges }, { 0 } };

@@ -14,6 +14,14 @@ typedef struct part {
     double total;
 } part;
 
+static inline void chunk_edges(trine_kernel_edges *edges, int symbol) {
+    trine_kernel_edge(edges, symbol, VL);
+    trine_kernel_edge(edges, symbol, 2 * VL);
+    trine_kernel_edge(edges, symbol, SAMPLE);
+    trine_kernel_edge(edges, symbol, CHUNK);
+    trine_kernel_edge(edges, symbol, 2 * CHUNK);
+}
+
 static inline int64_t chunks_of(int64_t v) { return (v + CHUNK - 1) / CHUNK; }
 static inline int64_t chunk_length(int64_t v, int64_t at) { return v - at < CHUNK ? v - at : CHUNK; }
 

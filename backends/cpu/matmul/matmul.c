@@ -142,6 +142,25 @@ static task task_of(const trine_call *call, const product *p, const blocking *b,
     return (task){ .p = p, .b = b, .a = memory, .bs = memory + b->a_bytes, .sums = memory + b->a_bytes + b->b_bytes };
 }
 
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    product p = product_of(call);
+    const int64_t depth = unit_depth(p.kind), most = tile_amx(p.kind) ? PART_UNITS_AMX : PART_UNITS;
+    static const int symbols[] = { MATMUL_DIM_M, MATMUL_DIM_N };
+    for (int i = 0; i < 2; i++) {
+        trine_kernel_edge(edges, symbols[i], i == 0 ? tile_rows(p.kind) : tile_columns(p.kind));
+        trine_kernel_edge(edges, symbols[i], FEW_ACROSS);
+        trine_kernel_edge(edges, symbols[i], FEW);
+        trine_kernel_edge(edges, symbols[i], TASK_LEAST);
+        trine_kernel_edge(edges, symbols[i], TASK_SIDE);
+    }
+    product_edges(edges, p.kind);
+    trine_kernel_edge(edges, MATMUL_DIM_K, UNITS_STEP * depth);
+    trine_kernel_edge(edges, MATMUL_DIM_K, most * depth);
+    trine_kernel_edge(edges, MATMUL_DIM_K, 2 * most * depth);
+    p.m = TASK_SIDE, p.k = most * depth;
+    trine_kernel_edge(edges, MATMUL_DIM_M, block(call, &p).group);
+}
+
 typedef struct tasks_job {
     const trine_call *call;
     const product *p;
@@ -166,7 +185,7 @@ static trine_status launch(const trine_call *call) {
 }
 
 CPU_KERNELS(matmul) = {
-    { CPU_VARIANT("skinny"), skinny_refuse, skinny_workspace, skinny_launch },
-    { CPU_NAME, product_refuse, workspace, launch },
+    { CPU_VARIANT("skinny"), skinny_refuse, skinny_workspace, skinny_launch, .edges = skinny_edges },
+    { CPU_NAME, product_refuse, workspace, launch, .edges = edges },
     { 0 },
 };

@@ -71,6 +71,15 @@ static inline int product_team(const trine_call *call, const product *p, int64_t
     return cpu_team(call, tasks, (int64_t)fmin(fmax(bytes, flops / 4), 0x1p62));
 }
 
+/* Units of k, and integers: from there on sums may leave 32 bits if one operand has 128 added, or if none has. */
+static inline void product_edges(trine_kernel_edges *edges, unit_kind kind) {
+    enum { LOWEST = 128, SHIFTED = 127 + 128 };
+    trine_kernel_edge(edges, MATMUL_DIM_K, unit_depth(kind));
+    if (kind != UNIT_I8 && kind != UNIT_I16) return;
+    trine_kernel_edge(edges, MATMUL_DIM_K, INT32_MAX / (SHIFTED * LOWEST));
+    trine_kernel_edge(edges, MATMUL_DIM_K, INT32_MAX / (LOWEST * LOWEST));
+}
+
 static inline const char *product_refuse(const trine_call *call) {
     const trine_matmul_args *args = call->args;
     if (call->tensor[MATMUL_A].dtype != TRINE_I8) return NULL;

@@ -298,6 +298,19 @@ static void skinny_run(const skinny *s, int64_t index, char *x, int64_t *unpacke
     strip_finish(s, sums, batch, first, lanes);
 }
 
+/* X's lanes are m or n, whichever are fewer. */
+static void skinny_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const unit_kind kind = product_of(call).kind;
+    static const int symbols[] = { MATMUL_DIM_M, MATMUL_DIM_N }, lanes[] = { 1, 2, 4, FEW_ACROSS, FEW, LEAST, SUMS };
+    for (int i = 0; i < 2; i++) {
+        for (size_t k = 0; k < sizeof lanes / sizeof lanes[0]; k++) trine_kernel_edge(edges, symbols[i], lanes[k]);
+        trine_kernel_edge(edges, symbols[i], unit_lanes(kind));
+    }
+    product_edges(edges, kind);
+    trine_kernel_edge(edges, MATMUL_DIM_K, (int64_t)unit_lanes(kind) * unit_depth(kind));
+    trine_kernel_edge(edges, MATMUL_DIM_K, (int64_t)DEPTH * unit_depth(kind));
+}
+
 typedef struct skinny_job {
     const skinny *s;
     const trine_call *call;

@@ -19,4 +19,6 @@ static norm norm_of(const trine_call *call) {
                    NORM_PARAMS(args) };
 }
 
-CPU_KERNELS(layer_norm) = { { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch }, { 0 } };
+CPU_KERNELS(layer_norm) = {
+    { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch, .edges = norm_edges }, { 0 }
+};

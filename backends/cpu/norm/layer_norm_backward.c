@@ -20,6 +20,8 @@ static norm_gradient norm_gradient_of(const trine_call *call) {
                             NORM_BACKWARD_PARAMS(args) };
 }
 
-CPU_KERNELS(layer_norm_backward) = {
-    { .name = CPU_NAME, .workspace = norm_backward_workspace, .launch = norm_backward_launch }, { 0 }
-};
+CPU_KERNELS(layer_norm_backward) = { { .name = CPU_NAME,
+                                       .workspace = norm_backward_workspace,
+                                       .launch = norm_backward_launch,
+                                       .edges = norm_backward_edges },
+                                     { 0 } };

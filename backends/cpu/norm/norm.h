@@ -219,6 +219,11 @@ static size_t norm_workspace(const trine_call *call) {
     return call->empty ? 0 : (size_t)((factor + shift) * cpu_round_up(a->n, 2 * VL)) * sizeof(float);
 }
 
+static void norm_edges(const trine_call *call, trine_kernel_edges *edges) {
+    row_edges(call, edges);
+    dropout_edges(edges, row_along(call));
+}
+
 static void norm_rows(const void *context, int64_t first, int64_t last, int thread) {
     const norm *a = context;
     row_piece h;

@@ -145,15 +145,16 @@ static void norm_blocks(const void *context, int64_t first, int64_t last, int th
     if (a->stream) stream_fence();
 }
 
-/* Columns by 16, from the sums of all blocks. */
+/* Columns by COLUMNS_SIDE, from the sums of all blocks. */
 static void norm_columns(const void *context, int64_t first, int64_t last, int thread) {
     const norm_job *job = context;
     const norm_gradient *a = job->a;
     const trine_tensor *out[2] = { a->dweight, a->dbias };
     (void)thread;
-    last = last * 16 < a->n ? last * 16 : a->n;
+    last = last * COLUMNS_SIDE < a->n ? last * COLUMNS_SIDE : a->n;
     for (int k = 0; k < 2; k++)
-        if (out[k]) columns_finish(job->partial[k], job->blocks, columns_pitch(a->n), first * 16, last, out[k]);
+        if (out[k])
+            columns_finish(job->partial[k], job->blocks, columns_pitch(a->n), first * COLUMNS_SIDE, last, out[k]);
 }
 
 /* The parameters that the arguments of both ops have. */
@@ -168,6 +169,12 @@ static size_t norm_backward_workspace(const trine_call *call) {
     const norm_gradient a = norm_gradient_of(call);
     return (size_t)(columns_pitch(a.n) * (1 + norm_sums(&a) * (columns_blocks(a.r) + norm_team(call, a.r)))) *
            sizeof(float);
+}
+
+static void norm_backward_edges(const trine_call *call, trine_kernel_edges *edges) {
+    row_edges(call, edges);
+    columns_edges(edges, row_down(call), row_along(call));
+    dropout_edges(edges, row_along(call));
 }
 
 static trine_status norm_backward_launch(const trine_call *call) {
@@ -187,7 +194,7 @@ static trine_status norm_backward_launch(const trine_call *call) {
         next = job.runs[k] + team * pitch;
     }
     cpu_shares(call, team, job.blocks, norm_blocks, &job);
-    const int64_t columns = pitch / 16;
+    const int64_t columns = pitch / COLUMNS_SIDE;
     if (norm_sums(&a))
         cpu_shares(call, cpu_team(call, columns, job.blocks * pitch * (int64_t)sizeof(float)), columns, norm_columns,
                    &job);

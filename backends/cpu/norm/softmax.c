@@ -178,6 +178,13 @@ static size_t workspace(const trine_call *call) {
     return (size_t)(softmax_team(call) * softmax_pitch(call)) * sizeof(float);
 }
 
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    row_edges(call, edges);
+    trine_kernel_edge(edges, SOFTMAX_DIM_N, 2 * PAIR);
+    trine_kernel_edge(edges, SOFTMAX_DIM_N, SOFTMAX_HELD);
+    trine_kernel_edge(edges, SOFTMAX_DIM_S, SOFTMAX_CHUNK);
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_softmax_args *args = call->args;
     const softmax a = {
@@ -203,4 +210,4 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(softmax) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch }, { 0 } };
+CPU_KERNELS(softmax) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };

@@ -62,6 +62,11 @@ static void chunks(const void *context, int64_t first, int64_t last, int thread)
     if (a->stream) stream_fence();
 }
 
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    row_edges(call, edges);
+    trine_kernel_edge(edges, SOFTMAX_BACKWARD_DIM_S, CHUNK);
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_softmax_backward_args *args = call->args;
     const softmax_gradient a = {
@@ -84,4 +89,4 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(softmax_backward) = { { .name = CPU_NAME, .launch = launch }, { 0 } };
+CPU_KERNELS(softmax_backward) = { { .name = CPU_NAME, .launch = launch, .edges = edges }, { 0 } };

@@ -75,16 +75,23 @@ typedef struct update {
     trine_dtype type, state, grad;
 } update;
 
-/* Blocks of 64 elements, so that no cache line has two writers. */
+enum { BLOCK = 64 }; /* elements, so that no cache line has two writers */
+
+/* Of such blocks. */
 static void update_blocks(const void *context, int64_t first, int64_t last, int thread) {
     const update *u = context;
     (void)thread;
-    first *= 64;
-    last = last * 64 < u->n ? last * 64 : u->n;
+    first *= BLOCK;
+    last = last * BLOCK < u->n ? last * BLOCK : u->n;
     if (u->state == TRINE_F32)
         FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_F32, u->type);
     else
         FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_BF16, u->type);
+}
+
+/* That an element's update touches. */
+static int64_t bytes_of(const trine_call *call) {
+    return (int64_t)(2 * vsize(call->tensor[ADAMW_PARAM].dtype) + 4 * vsize(call->tensor[ADAMW_M].dtype));
 }
 
 static trine_status launch(const trine_call *call) {
@@ -108,10 +115,16 @@ static trine_status launch(const trine_call *call) {
                           tensor[ADAMW_GRAD].data,  tensor[ADAMW_COPY].dtype };
     const trine_dtype type = tensor[ADAMW_PARAM].dtype, state = tensor[ADAMW_M].dtype;
     const update u = { &s, &d, n, type, state, tensor[ADAMW_GRAD].dtype };
-    const int64_t blocks = (n + 63) / 64;
-    cpu_shares(call, cpu_team(call, blocks, n * (int64_t)(2 * vsize(type) + 4 * vsize(state))), blocks, update_blocks,
-               &u);
+    const int64_t blocks = (n + BLOCK - 1) / BLOCK;
+    cpu_shares(call, cpu_team(call, blocks, n * bytes_of(call)), blocks, update_blocks, &u);
     return TRINE_OK;
 }
 
-CPU_KERNELS(adamw) = { { CPU_NAME, NULL, NULL, launch }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, ADAMW_DIM_N, VL);
+    trine_kernel_edge(edges, ADAMW_DIM_N, 2 * VL);
+    trine_kernel_edge(edges, ADAMW_DIM_N, BLOCK);
+    cpu_team_edge(edges, ADAMW_DIM_N, bytes_of(call));
+}
+
+CPU_KERNELS(adamw) = { { CPU_NAME, NULL, NULL, launch, .edges = edges }, { 0 } };

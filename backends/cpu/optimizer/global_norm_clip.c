@@ -117,4 +117,12 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(global_norm_clip) = { { CPU_NAME, NULL, workspace, launch }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, GLOBAL_NORM_CLIP_DIM_N, VL);
+    trine_kernel_edge(edges, GLOBAL_NORM_CLIP_DIM_N, 2 * VL);
+    trine_kernel_edge(edges, GLOBAL_NORM_CLIP_DIM_N, 4 * VL);
+    trine_kernel_edge(edges, GLOBAL_NORM_CLIP_DIM_N, BLOCK);
+}
+
+CPU_KERNELS(global_norm_clip) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };

@@ -51,4 +51,11 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(embedding) = { { CPU_NAME, NULL, NULL, launch, NULL }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int64_t size = (int64_t)trine_dtype_size(call->tensor[EMBEDDING_Y].dtype);
+    trine_kernel_edge(edges, EMBEDDING_DIM_N, VB / size);
+    trine_kernel_edge(edges, EMBEDDING_DIM_N, PART / size);
+    trine_kernel_edge(edges, EMBEDDING_DIM_N, cpu_of(call)->l3 / size);
+}
+
+CPU_KERNELS(embedding) = { { CPU_NAME, NULL, NULL, launch, .edges = edges }, { 0 } };

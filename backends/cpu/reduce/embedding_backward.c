@@ -117,4 +117,10 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(embedding_backward) = { { CPU_NAME, NULL, workspace, launch, NULL }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_N, VL);
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_N, COLUMNS);
+}
+
+CPU_KERNELS(embedding_backward) = { { CPU_NAME, NULL, workspace, launch, .edges = edges }, { 0 } };

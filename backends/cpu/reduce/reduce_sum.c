@@ -69,25 +69,33 @@ static void sum_tiles(const void *context, int64_t first, int64_t last, int thre
     for (int64_t t = first; t < last; t++) tile(a, t / a->pieces, t % a->pieces, run);
 }
 
-/* Sums by 16, from those of all blocks or pieces. */
+/* Sums by COLUMNS_SIDE, from those of all blocks or pieces. */
 static void finish_columns(const void *context, int64_t first, int64_t last, int thread) {
     const sums *a = context;
     (void)thread;
-    columns_finish(a->column_part, a->blocks, columns_pitch(a->n), first * 16, last * 16 < a->n ? last * 16 : a->n,
-                   a->columns);
+    last = last * COLUMNS_SIDE < a->n ? last * COLUMNS_SIDE : a->n;
+    columns_finish(a->column_part, a->blocks, columns_pitch(a->n), first * COLUMNS_SIDE, last, a->columns);
 }
 static void finish_rows(const void *context, int64_t first, int64_t last, int thread) {
     const sums *a = context;
     (void)thread;
-    columns_finish(a->row_part, a->pieces, columns_pitch(a->r), first * 16, last * 16 < a->r ? last * 16 : a->r,
-                   a->rows);
+    last = last * COLUMNS_SIDE < a->r ? last * COLUMNS_SIDE : a->r;
+    columns_finish(a->row_part, a->pieces, columns_pitch(a->r), first * COLUMNS_SIDE, last, a->rows);
+}
+
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    row_edges(call, edges);
+    columns_edges(edges, REDUCE_SUM_DIM_R, REDUCE_SUM_DIM_N);
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_R, COLUMNS_SIDE);
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_R, COLUMNS_PIECE);
 }
 
 static trine_status launch(const trine_call *call) {
     sums a = arguments(call);
     if (a.columns) a.column_part = call->workspace;
     if (row_part_size(&a) > 0) a.row_part = (float *)call->workspace + column_part_size(&a);
-    const int64_t tiles = a.blocks * a.pieces, columns = (a.n + 15) / 16, rows = (a.r + 15) / 16;
+    const int64_t tiles = a.blocks * a.pieces, columns = columns_pitch(a.n) / COLUMNS_SIDE,
+                  rows = columns_pitch(a.r) / COLUMNS_SIDE;
     cpu_shares(call, cpu_team(call, tiles, row_bytes(call)), tiles, sum_tiles, &a);
     if (a.columns)
         cpu_shares(call, cpu_team(call, columns, a.n * a.blocks * (int64_t)sizeof(float)), columns, finish_columns, &a);
@@ -96,4 +104,4 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(reduce_sum) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch }, { 0 } };
+CPU_KERNELS(reduce_sum) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };
