@@ -22,7 +22,7 @@ static bool always(void) { return true; }
 #define FMA_LOOP(name, target, type, bytes, count) \
     target __attribute__((noinline)) static void name(int64_t rounds) { \
         typedef type vec __attribute__((vector_size(bytes))); \
-        vec a[count], x, y; \
+        vec a[count], x = { 0 }, y = { 0 }; \
         for (size_t i = 0; i < sizeof x / sizeof x[0]; i++) x[i] = (type)0.9999, y[i] = (type)0.0001 * (type)(i + 1); \
         for (int k = 0; k < count; k++) a[k] = y * (type)(k + 1); \
         __asm__ volatile("" : "+m"(x), "+m"(y)); \

@@ -12,7 +12,7 @@
 /* "y[3,17]" */
 static void element_name(const problem *p, int tensor, int64_t k, char *text, size_t size) {
     const trine_tensor *t = &p->operand[tensor].full;
-    int64_t index[TRINE_MAX_RANK];
+    int64_t index[TRINE_MAX_RANK] = { 0 };
     for (int d = t->rank - 1; d >= 0; d--) {
         index[d] = k % t->shape[d];
         k /= t->shape[d];

@@ -106,7 +106,7 @@ static void note_launch(const cdna_kernel *kernel) {
 hipError_t perform_launch(const operation *work) {
     const cdna_options options = { .trace = the_driver.trace, .trace_wave = the_driver.trace_wave };
     if (the_driver.trace) fprintf(the_driver.trace, "%s\n", work->launch.kernel->name);
-    cdna_failure failure;
+    cdna_failure failure = { 0 };
     note_launch(work->launch.kernel);
     const bool ran = (the_driver.orders ? cdna_launch_both : cdna_launch)(
         the_driver.machine, work->launch.kernel, &work->launch.grid, work->launch.arguments, work->launch.bytes,

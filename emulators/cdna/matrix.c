@@ -27,6 +27,7 @@ enum { MOST_ELEMENTS = 32 }; /* of A or B in a lane */
 static element chosen_format(wave *w, int selector) {
     static const element formats[] = { FP8, BF8, FP6, BF6, FP4 };
     if (selector >= 5) stop(w, -1, "matrix format %d is none", selector);
+    /* cppcheck-suppress arrayIndexOutOfBoundsCond ; stop() does not return */
     return formats[selector];
 }
 
@@ -72,7 +73,7 @@ static const minifloat *small_format(cdna_chip chip, element type) {
 static void convert_small(const wave *w, element type, int first, int elements, float (*values)[LANES]) {
     const minifloat *format = small_format(w->group->machine->chip, type);
     const int bits = element_bits[type];
-    float table[256];
+    float table[256] = { 0 };
     for (uint32_t code = 0; code < 1u << bits; code++) table[code] = minifloat_float(format, code);
     for (int q = 0; q < elements; q++)
         for (int l = 0; l < LANES; l++) values[q][l] = table[raw_element(w, first, l, q, bits)];

@@ -39,6 +39,7 @@ void *memory_at(wave *w, int lane, uint64_t address, uint32_t bytes, bool write)
     if (a == NULL)
         stop(w, lane, "%s of %u bytes at 0x%llx, which is in no allocation", write ? "a store" : "a load", bytes,
              (unsigned long long)address);
+    /* cppcheck-suppress nullPointerRedundantCheck ; stop() does not return */
     if (address + bytes > (uint64_t)(uintptr_t)a->end)
         stop(w, lane, "%s of %u bytes at 0x%llx ends beyond its allocation of %zu bytes, in which it starts at %llu",
              write ? "a store" : "a load", bytes, (unsigned long long)address, (size_t)(a->end - a->start),

@@ -31,7 +31,7 @@ void *scratch_at(wave *w, int lane, uint64_t offset, uint32_t bytes) {
 }
 
 bool scratch_defined(const wave *w, int lane, uint64_t offset, uint32_t bytes) {
-    return memchr(w->scratch + size_of(w) + at(w, lane, offset), false, bytes) == NULL;
+    return memchr(w->scratch + size_of(w) + at(w, lane, offset), 0, bytes) == NULL;
 }
 
 void scratch_define(wave *w, int lane, uint64_t offset, uint32_t bytes, bool defined) {

@@ -61,7 +61,10 @@ static unsigned char *read_file(const char *path, size_t *bytes_out) {
     unsigned char *bytes = malloc(room);
     while (bytes && (got = fread(bytes + length, 1, room - length, file)) > 0) {
         length += got;
-        if (length == room) bytes = realloc(bytes, room *= 2);
+        if (length < room) continue;
+        unsigned char *const grown = realloc(bytes, room *= 2);
+        if (grown == NULL) free(bytes);
+        bytes = grown;
     }
     fclose(file);
     if (bytes == NULL) quit("no memory for", path);

@@ -310,8 +310,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z,
                       ? block_of(extra, ((emulator_entry *)(void *)function)(NULL))
                       : NULL;
     if (params == NULL && stub_chip_chosen() == NULL && block == NULL) return CUDA_ERROR_INVALID_VALUE;
-    return launch(function, &(CUlaunchConfig){ x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 },
-                  params != NULL ? params : &block);
+    const CUlaunchConfig config = { x, y, z, threads, threads_y, threads_z, shared, stream, NULL, 0 };
+    return launch(function, &config, params != NULL ? params : &block);
 }
 
 /* A launch that may begin early need not. */

@@ -40,7 +40,7 @@ static int64_t take(int64_t *at, int64_t count) {
 /* Places the parameters; `layer` may be NULL. */
 static int64_t place(const gpt_config *c, gpt_layer *layer, int64_t *decayed_out, int64_t *final_norm_out) {
     int64_t at = (int64_t)c->vocabulary * c->width;
-    gpt_layer unused;
+    gpt_layer unused = { 0 };
     for (int i = 0; i < c->layers; i++) {
         gpt_layer *l = layer ? &layer[i] : &unused;
         l->w_qkv = take(&at, c->width * qkv_width(c));

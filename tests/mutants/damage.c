@@ -76,7 +76,7 @@ static trine_status last_wrong(const trine_call *call) {
 }
 
 static trine_status last_unwritten(const trine_call *call) {
-    char before[TRINE_MAX_TENSORS][8];
+    char before[TRINE_MAX_TENSORS][8] = { 0 };
     trine_status status = TRINE_OK;
     for (int restore = 0; restore < 2 && status == TRINE_OK; restore++) {
         for (int i = 0; i < call->plan->tensors; i++) {

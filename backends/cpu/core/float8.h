@@ -60,7 +60,7 @@ INLINE vf vf_from_codes(vi code, trine_dtype dtype) {
         const vi beyond = f.inf ? visel(body == 0x7c, viset(0x7f800000), viset(0x7fc00000)) : viset(0x7fc00000);
         r = visel(body > f.most, beyond, r);
     }
-    return (vf)(r | (code & 0x80) << 24);
+    return (vf)((vu)r | (vu)(code & 0x80) << 24);
 }
 INLINE vf vf_from_float8(vb bytes, trine_dtype dtype) { return vf_from_codes(vb_widen(bytes), dtype); }
 

@@ -81,7 +81,7 @@ INLINE vf vsqrt(vf a) {
 #elif defined(__AVX2__)
     return (vf)_mm256_sqrt_ps((__m256)a);
 #else
-    vf r;
+    vf r = { 0 };
     for (int i = 0; i < VL; i++) r[i] = sqrtf(a[i]);
     return r;
 #endif
@@ -123,7 +123,7 @@ INLINE bool vhasnan(vf a) { return vany(a != a); }
 
 /* 0, 1, 2, ... */
 INLINE vi viota(void) {
-    vi r;
+    vi r = { 0 };
     for (int i = 0; i < VL; i++) r[i] = i;
     return r;
 }

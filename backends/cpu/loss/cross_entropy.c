@@ -65,6 +65,7 @@ static void whole_rows(const void *context, int64_t first, int64_t last, int thr
     (void)thread;
     for (int64_t row = first; row < last; row++) {
         part one;
+        /* cppcheck-suppress uninitvar ; its address alone */
         part *parts = l->chunks > 1 ? l->parts + row * l->chunks : &one;
         for (int64_t c = 0; c < l->chunks; c++) loss_chunk(l, row, c * CHUNK, parts + c);
         loss_row(l, row, parts);

@@ -85,6 +85,7 @@ static plan plan_tile(const trine_call *call, tile t, double operands) {
         p.split = splits[i];
         place(call, &p);
         p.seconds = seconds_of(call, &p, operands);
+        /* cppcheck-suppress uninitvar ; the first is always taken */
         if (i == 0 || p.seconds < best.seconds) best = p;
     }
     return best;

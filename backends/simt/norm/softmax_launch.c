@@ -6,6 +6,7 @@
 
 softmax_params softmax_params_of(const trine_call *call) {
     const trine_softmax_args *args = call->args;
+    const simt_ahead none = { 0 };
     return (softmax_params){
         .x = simt_rows_of(call, SOFTMAX_X),
         .y = simt_rows_of(call, SOFTMAX_Y),
@@ -17,8 +18,8 @@ softmax_params softmax_params_of(const trine_call *call) {
                                : 0,
         .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep1),
         .causal = args->causal,
-        /* a mask hides much of what would be asked for */
-        .ahead = args->causal ? (simt_ahead){ 0 } : simt_ahead_of(call, SOFTMAX_X),
+        /* a mask hides much of what would be prefetched */
+        .ahead = args->causal ? none : simt_ahead_of(call, SOFTMAX_X),
     };
 }
 
@@ -33,6 +34,7 @@ trine_status softmax_launch_rows(const trine_call *call) {
 
 softmax_backward_params softmax_backward_params_of(const trine_call *call) {
     const trine_softmax_backward_args *args = call->args;
+    const simt_ahead_two none = { { { 0 } } };
     return (softmax_backward_params){
         .y = simt_rows_of(call, SOFTMAX_BACKWARD_Y),
         .dy = simt_rows_of(call, SOFTMAX_BACKWARD_DY),
@@ -42,8 +44,7 @@ softmax_backward_params softmax_backward_params_of(const trine_call *call) {
         .n = call->dim[SOFTMAX_BACKWARD_DIM_N],
         .scale = args->scale,
         .causal = args->causal,
-        .ahead = args->causal ? (simt_ahead_two){ { { 0 } } }
-                              : simt_ahead_of_two(call, SOFTMAX_BACKWARD_Y, SOFTMAX_BACKWARD_DY),
+        .ahead = args->causal ? none : simt_ahead_of_two(call, SOFTMAX_BACKWARD_Y, SOFTMAX_BACKWARD_DY),
     };
 }
 

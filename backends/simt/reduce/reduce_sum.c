@@ -91,7 +91,8 @@ static trine_status sum_rows(const trine_call *call, float *partial) {
                              .pieces = pieces_of(call),
                              .ahead = simt_ahead_of(call, REDUCE_SUM_X) };
     const bool split = p.pieces > 1;
-    p.out = split ? (simt_rows){ .data = partial } : simt_rows_of(call, REDUCE_SUM_ROW_SUMS);
+    const simt_rows parts = { .data = partial };
+    p.out = split ? parts : simt_rows_of(call, REDUCE_SUM_ROW_SUMS);
     const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_STREAM);
     const simt_function function = { .step = "rows",
                                      .ragged = !simt_rows_whole(call, REDUCE_SUM_DIM_N),
@@ -99,9 +100,8 @@ static trine_status sum_rows(const trine_call *call, float *partial) {
                                                split ? TRINE_F32 : call->tensor[REDUCE_SUM_ROW_SUMS].dtype },
                                      .variant = group.size };
     const trine_status status = simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
-    return status == TRINE_OK && split
-               ? finish(call, REDUCE_SUM_ROW_SUMS, row_sums_of(call, partial), (columns_params){ 0 })
-               : status;
+    if (status != TRINE_OK || !split) return status;
+    return finish(call, REDUCE_SUM_ROW_SUMS, row_sums_of(call, partial), (columns_params){ 0 });
 }
 
 static trine_status sum_columns(const trine_call *call, float *partial, float *row_partial) {
