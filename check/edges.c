@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cases at the sizes at which kernels go another way, which chance seldom draws: those that a loop has room for, or that
- * a block takes, and one less and one more. */
+ * a block takes, and one less and one more. And at those at which sums of integers may leave their type. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +35,41 @@ static void ask_kernel(runner *r, const context *c, const problem *p, int row, c
     }
 }
 
+static bool is_integer(trine_dtype dtype) { return trine_unit_roundoff(dtype) == 0; }
+
+/* Has a tensor this symbol? */
+static bool has_symbol(const problem *p, int tensor, int symbol) {
+    for (int d = 0; d < p->plan->tensor[tensor].rank; d++)
+        if (p->plan->tensor[tensor].dim[d].symbol == symbol) return true;
+    return false;
+}
+
+/* The terms after which a sum over the symbol may have left an integer type, if each is a product of all integers that
+ * have the symbol. */
+static int64_t terms_held(const problem *p, int symbol, trine_dtype sum) {
+    double most = 1;
+    for (int i = 0; i < p->plan->tensors; i++) {
+        const trine_dtype dtype = p->operand[i].full.dtype;
+        if (problem_input(p, i) && has_symbol(p, i, symbol) && is_integer(dtype)) most *= trine_largest(dtype) + 1;
+    }
+    return most > 1 ? (int64_t)(trine_largest(sum) / most) : 0;
+}
+
+static void ask_sums(runner *r, const problem *p, int row) {
+    for (int i = 0; i < p->plan->tensors; i++) {
+        const trine_expr *terms = &p->plan->tensor[i].terms;
+        for (int k = 0; problem_output(p, i) && is_integer(p->operand[i].full.dtype) && k < terms->length; k++) {
+            const int symbol = terms->step[k].symbol;
+            const int64_t held = terms->step[k].op == '$' ? terms_held(p, symbol, p->operand[i].full.dtype) : 0;
+            if (held > 0 && r->asked.dim[symbol] < 0) add(&r->edges, (edge){ symbol, held, row });
+        }
+    }
+}
+
 static void ask_row(runner *r, const trine_plan *plan, int row) {
     problem p;
     if (!problem_outline(&p, plan, &r->asked, row)) return;
+    ask_sums(r, &p, row);
     for (int i = 0; i < r->contexts; i++) {
         const context *c = &r->context[i];
         trine_explanation why;

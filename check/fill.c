@@ -16,6 +16,12 @@ bool fill_is(const trine_spec_tensor *spec, const char *word) {
 
 static bool is_float(trine_dtype dtype) { return trine_unit_roundoff(dtype) > 0; }
 
+/* As far as float64 counts them. */
+static double largest_integer(trine_dtype dtype) { return fmin(trine_largest(dtype), 0x1p53); }
+static double smallest_integer(trine_dtype dtype) {
+    return dtype == TRINE_U8 || dtype == TRINE_U32 ? 0 : -largest_integer(dtype) - 1;
+}
+
 /* +-2^e with e uniform in [low, high], and a random significand. */
 static double random_scaled(random_state *r, double low, double high) {
     const double x = exp2(random_between(r, low, high));
@@ -32,6 +38,8 @@ typedef struct values {
     double step;      /* FILL_OFFSET: of what is added to it, at least 1, at least its unit in the last place */
     int64_t modulus;  /* FILL_INTEGERS: values in (-modulus, modulus) */
     bool positive;    /* FILL_INTEGERS: 0 and 1 */
+    /* the type to which an output rounds them exactly, if they are to be near its ties; TRINE_NONE: they are not */
+    trine_dtype ties;
 } values;
 
 /* Often of an ordinary size, as often of any up to the largest, where only differences may count. */
@@ -40,6 +48,28 @@ static double random_centre(random_state *r, double low, double high, double lar
     return exponent < (low + high) / 2
                ? x
                : copysign(exp2(low + (largest - low) * (2 * exponent - low - high) / (high - low)), x);
+}
+
+/* A narrower type of an output that has the very bits of one rounding. */
+static trine_dtype rounded_to(const problem *p, trine_dtype dtype) {
+    for (int i = 0; i < p->plan->tensors; i++) {
+        const trine_dtype other = p->operand[i].full.dtype;
+        if (problem_output(p, i) && problem_flags(p, i) & EXACT && is_float(other) &&
+            trine_unit_roundoff(other) > trine_unit_roundoff(dtype))
+            return other;
+    }
+    return TRINE_NONE;
+}
+
+/* Integers that are all the same are mostly the largest or the smallest, so that sums grow as far as they can: in a case
+ * at an edge, which may be that of sums, as often as not. */
+static void choose_extreme(problem *p, values *v) {
+    random_state own = { ~p->random.state };
+    const double most = largest_integer(v->dtype), least = smallest_integer(v->dtype);
+    if (p->alike && p->fill != FILL_INTEGERS) v->fill = FILL_CONSTANT;
+    v->centre = random_chance(&own, 4)  ? floor(random_between(&own, least, most + 1))
+                : random_next(&own) & 1 ? most
+                                        : least;
 }
 
 static values choose_values(problem *p, int tensor) {
@@ -54,9 +84,12 @@ static values choose_values(problem *p, int tensor) {
     v.digits = -log2(trine_unit_roundoff(dtype));
     v.centre = random_centre(&p->random, 3, fmin(v.digits + 2, 12), v.high);
     if (v.fill == FILL_CONSTANT) v.centre = random_centre(&p->random, -3, 3, v.high);
+    if (!is_float(dtype)) choose_extreme(p, &v);
     v.step = fmax(1, fabs(v.centre) * exp2(1 - v.digits));
     v.modulus = 2 + random_below(&p->random, 2);
     v.positive = random_chance(&p->random, 3);
+    if (is_float(dtype) && kind != FILL_INTEGERS) v.ties = rounded_to(p, dtype);
+    if (v.ties != TRINE_NONE && random_chance(&p->random, 2)) v.ties = TRINE_NONE;
     return v;
 }
 
@@ -64,8 +97,8 @@ static double integer_value(const values *v, random_state *r) {
     if (v->fill == FILL_INTEGERS)
         return v->positive ? (double)random_below(r, 2)
                            : (double)(random_below(r, 2 * v->modulus - 1) - v->modulus + 1);
-    const double most = fmin(trine_largest(v->dtype), 0x1p53);
-    const double least = v->dtype == TRINE_U8 || v->dtype == TRINE_U32 ? 0 : -most - 1;
+    const double most = largest_integer(v->dtype), least = smallest_integer(v->dtype);
+    if (v->fill == FILL_CONSTANT) return v->centre;
     if (v->fill == FILL_HUGE) return random_next(r) & 1 ? most : least;
     return floor(random_between(r, least, most + 1));
 }
@@ -76,9 +109,20 @@ static double bits_value(const values *v, random_state *r) {
     return trine_load(&bits, v->dtype, 0);
 }
 
+/* In the middle between two values of the narrower type, of any size, subnormal ones and the largest included; or beside
+ * it, by a part of it that types between the two may not hold: rounded to one of them first it would be a tie. */
+static double near_tie(const values *v, random_state *r) {
+    const double digits = -log2(trine_unit_roundoff(v->ties)), low = log2(trine_smallest_normal(v->ties)),
+                 x = fabs(random_scaled(r, low - digits, log2(trine_largest(v->ties)) + 0.01)),
+                 quantum = exp2(fmax(floor(log2(x)), low) - digits + 1), tie = (floor(x / quantum) + 0.5) * quantum,
+                 beside = v->digits > digits + 2 ? exp2(-floor(random_between(r, digits + 1, v->digits))) : 0;
+    return (random_next(r) & 1 ? tie : -tie) * (1 + beside * (double)(random_below(r, 3) - 1));
+}
+
 static double value_of(const values *v, random_state *r) {
     const double spread = random_between(r, -2, 2);
     if (!is_float(v->dtype)) return integer_value(v, r);
+    if (v->ties != TRINE_NONE) return near_tie(v, r);
     switch (v->fill) {
     case FILL_INTEGERS: return integer_value(v, r);
     case FILL_OFFSET: return v->centre + spread * v->step;

@@ -345,6 +345,7 @@ bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, u
     p->kind = edge ? PROBLEM_DRAWN : kind;
     p->random = random_of(edge ? ~seed : seed, plan->spec->name, p->kind != PROBLEM_DRAWN ? -1 - index : index);
     p->whole = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 2);
+    p->alike = edge && random_chance(&p->random, 2);
     if (!begin(p, plan, asked, row)) return false;
     p->fill = p->kind != PROBLEM_DRAWN ? FILL_RANDOM
                                        : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];

@@ -61,6 +61,7 @@ typedef struct problem {
     problem_kind kind; /* never PROBLEM_EDGE, which is drawn */
     /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
     bool whole;
+    bool alike;     /* integers of a tensor are all the same */
     bool bare;      /* no optional tensor if that may be, and parameters as they are by themselves */
     bool exact;     /* integers in, so that every kernel must return the very bits */
     bool empty;     /* every output has no elements */

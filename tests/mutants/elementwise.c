@@ -131,6 +131,12 @@ static void ties_away(trine_ref *ref, void *args) {
     }
 }
 
+static void by_way_of_f32(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t k = 0; k < count_of(ref, "x"); k++)
+        if (fabs(V("x")[k]) <= trine_largest(TRINE_F32)) V("x")[k] = trine_round(V("x")[k], TRINE_F32, false);
+}
+
 /* Subnormal results are zeros. */
 static void cast_flushes(trine_ref *ref) {
     for (int64_t k = 0; k < count_of(ref, "y"); k++)
@@ -185,6 +191,9 @@ const mutant mutants_elementwise[] = {
     { "scale", "last_unshifted", "the last element lacks shift", .after = shift_before_last },
     { "cast", "ignores_saturate", "saturate has no effect", .param = "saturate", .types = "T=e4m3", .cases = 4000 },
     { "cast", "ties_away", "ties are rounded away from zero", .before = ties_away },
+    { "cast", "by_way_of_f32", "float64 is rounded to f32 first", .before = by_way_of_f32, .types = "X=f64,T=e4m3" },
+    { "cast", "by_way_of_f32_e5m2", "float64 is rounded to f32 first", .before = by_way_of_f32,
+      .types = "X=f64,T=e5m2" },
     { "cast", "flushes", "subnormal results are zero", .after = cast_flushes, .types = "T=f16" },
     { "dropout", "unscaled", "what is kept is not scaled", .after = dropout_unscaled },
     { "dropout", "low_seed", "the high half of seed is not used", .before = low_seed },

@@ -56,12 +56,17 @@ static void i8_saturating(trine_ref *ref, int64_t most, double low, double high)
 
 static void pair_saturates(trine_ref *ref) { i8_saturating(ref, 2, -32768, 32767); }
 
+/* The instruction whose sum saturates, beside the one whose sum wraps. */
+static void sum_saturates(trine_ref *ref) { i8_saturating(ref, 4, -INFINITY, INFINITY); }
+
 const mutant mutants_matmul[] = {
     { "matmul", "gelus_exchanged", "gelu_tanh and gelu_erf are exchanged", .before = gelus_exchanged },
     { "matmul", "always_cut", "f32 operands are cut at full precision too", .before = always_cut, .types = "T=f32" },
     { "matmul", "ignores_bias", "bias is not added", .without = "bias" },
     { "matmul", "scale_of_first", "all rows have the first one's a_scale", .before = scale_of_first },
     { "matmul", "pair_saturates", "two products of i8 are summed in 16 bits that saturate", .after = pair_saturates,
+      .types = "T=i8" },
+    { "matmul", "sum_saturates", "sums of products of i8 saturate in 32 bits", .after = sum_saturates,
       .types = "T=i8" },
     { 0 },
 };
