@@ -100,7 +100,18 @@ DEVICE float gradient_at(const cross_entropy_params &p, const row_gradient &g, f
     return g.gain * fused(exp2_approx(fused(x, p.f, -g.origin) * p.base2), g.factor, -target);
 }
 
-/* The logits x of a piece added to what came before. */
+/* A logit, f x, added to what came before; */
+DEVICE void logit_sums_add(logit_sums &s, const cross_entropy_params &p, float x) {
+    const float origin = to_origin(x);
+    if (origin > s.origin) move_origin(s, p, origin);
+    s.sum += exp2_approx((x - s.origin) * p.base2);
+    if (p.smoothing > 0) {
+        s.total = fused(x - s.origin, TOTAL_UNIT, s.total);
+        s.count++;
+    }
+}
+
+/* and the logits x of a piece. */
 template <class Group>
 DEVICE void logit_sums_add(logit_sums &s, const cross_entropy_params &p, float (&x)[Group::VECTORS][VECTOR],
                            typename Group::index at, typename Group::index n) {
