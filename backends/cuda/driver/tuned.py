@@ -27,7 +27,8 @@ def main():
     now = hashes(cubins)
     if "--write" in sys.argv:
         kept = [line for line in lines if not line.startswith("# code ")]
-        rows = [f"# code {op} {compiler} {code}" for op, code in now.items()]
+        tuned_ops = {line.split("\t")[4] for line in kept[1:]}
+        rows = [f"# code {op} {compiler} {code}" for op, code in now.items() if op in tuned_ops]
         pathlib.Path(tuned).write_text("\n".join(kept[:1] + rows + kept[1:]) + "\n", encoding="utf-8")
         return
     rows = [line.split()[2:] for line in lines if line.startswith("# code ")]
