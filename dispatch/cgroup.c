@@ -78,13 +78,14 @@ static bool find_group(const char *root, bool second, char group_out[PATH]) {
     return found;
 }
 
-/* The folder of the group in a mount that shows `shown` of the hierarchy at `mount`. In a container that does not see
- * the group's name, `mount` is the group. */
-static void folder_of(const char *mount, const char *shown, const char *group, char folder_out[2 * PATH]) {
+/* The folder of the group in a mount that shows `shown` of the hierarchy at `mount`; false if its name is too long. In a
+ * container that does not see the group's name, `mount` is the group. */
+static bool folder_of(const char *mount, const char *shown, const char *group, char folder_out[2 * PATH]) {
     const size_t length = strcmp(shown, "/") == 0 ? 0 : strlen(shown);
     const bool inside =
         strncmp(group, shown, length) == 0 && strchr("/", group[length]) != NULL && strstr(group, "/..") == NULL;
-    snprintf(folder_out, 2 * PATH, "%s%s", mount, inside && strcmp(group + length, "/") != 0 ? group + length : "");
+    const char *below = inside && strcmp(group + length, "/") != 0 ? group + length : "";
+    return snprintf(folder_out, 2 * PATH, "%s%s", mount, below) < 2 * PATH;
 }
 
 int trine_cgroup_cpus(const char *root) {
@@ -101,7 +102,7 @@ int trine_cgroup_cpus(const char *root) {
         if (!second && strncmp(rest, " - cgroup ", 10) != 0) continue;
         const char *options = strrchr(rest, ' '); /* of the file system */
         if (!has[second] || (!second && !lists(options + 1, "cpu"))) continue;
-        folder_of(mount, shown, group[second], folder);
+        if (!folder_of(mount, shown, group[second], folder)) continue;
         const int quota = least_quota(root, folder, strlen(mount));
         if (quota > 0 && (least == 0 || quota < least)) least = quota;
     }
