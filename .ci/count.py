@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adds up what `meson test` ran (TAP points, else one per program) and the last line of `trine check`.
 
-Usage: count.py BUILD CHECK_LOG. Prints `N passed, N failed, N skipped`; fails if anything failed, or if fewer passed than .ci/floor says."""
+Usage: count.py BUILD CHECK_LOG. Prints `N passed, N failed, N skipped`; fails if anything failed, or if fewer passed
+than .ci/floor says."""
 import json
 import re
 import sys

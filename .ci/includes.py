@@ -11,6 +11,7 @@ LAW = {
     "include/trine": [],
     "spec": ["include/trine"],
     "backends/backend.h": ["spec", "include/trine"],
+    "backends/arch_rows.h.in": [],
     "dispatch": ["spec", "backends/backend.h", "include/trine"],
     "backends/simt": ["spec", "backends/backend.h", "include/trine"],
     "backends/cpu": ["spec", "backends/backend.h", "include/trine"],
@@ -24,7 +25,7 @@ LAW = {
     "tools": ["spec", "dispatch", "check", "bench", "include/trine"],
     "tests": ["spec", "dispatch", "backends", "check", "bench", "tools", "emulators", "examples", "include/trine"],
     "examples": ["include/trine", "tests/tap.h"],
-    "docs": ["spec", "include/trine"],
+    "docs": ["spec", "tools/docs.h", "include/trine"],
 }
 # What simt takes from the vendor's folder, by the include path.
 VENDOR = {"target.h", "fetch.h", "vendor.h"}

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Installs into an empty directory and builds examples/linking against it, pkg-config from C and C++, and CMake; and examples/kernel.
+# Installs into an empty directory and builds examples/linking against it, pkg-config from C and C++, and CMake; the
+# README's example; and examples/kernel.
 set -eu
 build=${DEV_BUILD:-build}
 prefix=$(mktemp -d)
@@ -10,27 +11,33 @@ libdir=$(dirname "$(find "$prefix" -name trine.pc)")/..
 libdir=$(cd "$libdir" && pwd)
 # The tree may be moved: nothing says where it was meant to be.
 export LD_LIBRARY_PATH="$libdir" PKG_CONFIG_PATH="$libdir/pkgconfig"
-[ "$(realpath "$(pkg-config --variable=plugindir trine)")" = "$(realpath -m "$libdir"/trine-0)" ] || { echo "trine.pc has another place for modules: is pkgconfig.relocatable off in this build?" >&2; exit 1; }
+[ "$(realpath "$(pkg-config --variable=plugindir trine)")" = "$(realpath -m "$libdir"/trine-0)" ] || {
+    echo "trine.pc has another place for modules: is pkgconfig.relocatable off in this build?" >&2
+    exit 1
+}
 # shellcheck disable=SC2046
 gcc -std=c99 -Wall -Wextra -Werror examples/linking/main.c -o "$prefix/c" $(pkg-config --cflags --libs trine)
 "$prefix/c"
 # shellcheck disable=SC2046
-g++ -std=c++17 -Wall -Wextra -Werror -x c++ examples/linking/main.cpp -o "$prefix/cpp" $(pkg-config --cflags --libs trine)
+g++ -std=c++17 -Wall -Wextra -Werror examples/linking/main.cpp -o "$prefix/cpp" $(pkg-config --cflags --libs trine)
 "$prefix/cpp"
-cmake -S examples/linking -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$(dirname "$(find "$prefix" -type d -name include)")" -DCMAKE_BUILD_TYPE=Release >/dev/null
+root=$(dirname "$(find "$prefix" -type d -name include)")
+cmake -S examples/linking -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$prefix/cmake" >/dev/null
 # A backend that is not there is not found.
-root=$(dirname "$(find "$prefix" -type d -name include)")
 components() { # COMPONENT...
-    printf 'cmake_minimum_required(VERSION 3.13)\nproject(p C)\nfind_package(trine CONFIG REQUIRED COMPONENTS %s)\n' "$*" >"$prefix/CMakeLists.txt"
+    printf 'cmake_minimum_required(VERSION 3.13)\nproject(p C)\nfind_package(trine CONFIG REQUIRED COMPONENTS %s)\n' \
+        "$*" >"$prefix/CMakeLists.txt"
     rm -rf "$prefix/components"
     cmake -S "$prefix" -B "$prefix/components" -DCMAKE_PREFIX_PATH="$root" >"$prefix/components.log" 2>&1
 }
-components cpu || { cat "$prefix/components.log"; exit 1; }
+unlike() { cat "$prefix/components.log"; exit 1; }
+components cpu || unlike
 ! components cpu none || { echo "find_package finds a backend that does not exist" >&2; exit 1; }
-grep -q 'has no module' "$prefix/components.log" || { cat "$prefix/components.log"; exit 1; }
+grep -q 'has no module' "$prefix/components.log" || unlike
 for backend in cuda hip; do
-    if [ -f "$libdir/trine-0/trine-$backend.so" ]; then components cpu $backend; else ! components cpu $backend; fi || { cat "$prefix/components.log"; exit 1; }
+    if [ -f "$libdir/trine-0/trine-$backend.so" ]; then components cpu $backend; else ! components cpu $backend; fi ||
+        unlike
 done
 "$prefix/cmake/linking-c"
 "$prefix/cmake/linking-cpp"
@@ -51,7 +58,12 @@ gcc $flags examples/kernel/my_scale.c -o "$prefix/kernels/trine-my_scale.so"
 # shellcheck disable=SC2086
 gcc $flags -DWRONG examples/kernel/my_scale.c -o "$prefix/wrong/trine-my_scale.so"
 mine() { TRINE_TUNE=/dev/null TRINE_PATH="$prefix/kernels" "$trine" "$@" >"$prefix/log" 2>&1; }
-said() { grep -q -e "$1" "$prefix/log" || { cat "$prefix/log"; echo "install: examples/kernel: no line has \"$1\"" >&2; exit 1; }; }
+said() {
+    grep -q -e "$1" "$prefix/log" && return
+    cat "$prefix/log"
+    echo "install: examples/kernel: no line has \"$1\"" >&2
+    exit 1
+}
 mine info || { cat "$prefix/log"; exit 1; }
 said "trine-my_scale.so, version 1.0, extends cpu, 1 kernel"
 mine explain scale --case f32 || { cat "$prefix/log"; exit 1; }
@@ -59,24 +71,31 @@ said "chosen: my_scale"
 mine check --device cpu --op scale --kernel my_scale --budget 5 || { cat "$prefix/log"; exit 1; }
 mine bench --device cpu --op scale --case f32 --kernel my_scale --time 0.05 || { cat "$prefix/log"; exit 1; }
 said "my_scale"
-! TRINE_TUNE=/dev/null TRINE_PATH="$prefix/wrong" "$trine" check --device cpu --op scale --kernel my_scale --budget 5 >"$prefix/log" 2>&1 ||
+! TRINE_TUNE=/dev/null TRINE_PATH="$prefix/wrong" \
+    "$trine" check --device cpu --op scale --kernel my_scale --budget 5 >"$prefix/log" 2>&1 ||
     { echo "install: examples/kernel: trine check passes a kernel that is wrong" >&2; exit 1; }
 said "my_scale"
 if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
     kernel=$(pwd)/examples/kernel
     # shellcheck disable=SC2086
-    (cd "$prefix" && PATH=$PATH:/usr/local/cuda/bin nvcc -std=c++17 -fatbin -gencode arch=compute_80,code=sm_80 -gencode arch=compute_80,code=compute_80 \
-        "$kernel/my_scale.cu" -o my_scale.fatbin && gcc $flags "$kernel/my_scale_cuda.c" -o kernels/trine-my_scale_cuda.so)
+    (cd "$prefix" && PATH=$PATH:/usr/local/cuda/bin nvcc -std=c++17 -fatbin -gencode arch=compute_80,code=sm_80 \
+        -gencode arch=compute_80,code=compute_80 "$kernel/my_scale.cu" -o my_scale.fatbin &&
+        gcc $flags "$kernel/my_scale_cuda.c" -o kernels/trine-my_scale_cuda.so)
     mine info
-    if grep -q "^  cuda .*device" "$prefix/log"; then said "my_scale_cuda.so, version 1.0, extends cuda, 1 kernel"; else said 'my_scale_cuda.so, version 1.0, refused: extends "cuda"'; fi
+    if grep -q "^  cuda .*device" "$prefix/log"; then
+        said "my_scale_cuda.so, version 1.0, extends cuda, 1 kernel"
+    else
+        said 'my_scale_cuda.so, version 1.0, refused: extends "cuda"'
+    fi
     # Over the stand-in for the driver the launch arrives there under its name, though no code runs.
     stub=$(realpath "$build/emulators/cuda/libcuda-stub.so" 2>/dev/null || true)
     if [ -f "$stub" ] && [ -f "$libdir/trine-0/trine-cuda.so" ]; then
         # A chip that the module has machine code for.
         for chip in sm_90a sm_80; do [ ! -f "$build/backends/cuda/add.$chip.cubin" ] || break; done
         : >"$prefix/launches"
-        env LD_PRELOAD="$stub" STUB_CHIP="$chip" LAUNCHES="$prefix/launches" TRINE_TUNE=/dev/null TRINE_PATH="$prefix/kernels" \
-            "$trine" bench --device cuda:0 --op scale --case "in cache" --kernel my_scale --time 0.01 >/dev/null 2>&1 || true
+        env LD_PRELOAD="$stub" STUB_CHIP="$chip" LAUNCHES="$prefix/launches" TRINE_TUNE=/dev/null \
+            TRINE_PATH="$prefix/kernels" "$trine" bench --device cuda:0 --op scale --case "in cache" \
+            --kernel my_scale --time 0.01 >/dev/null 2>&1 || true
         cp "$prefix/launches" "$prefix/log"
         said "my_scale$"
     fi

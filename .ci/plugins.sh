@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the device modules alone, as a package of one backend does: no libtrine may come out of it. Usage: plugins.sh BUILD, whose device code serves
-# here too, since nothing in its commands says where it was built.
+# Builds the device modules alone, as a package of one backend does: no libtrine may come out of it.
+# Usage: plugins.sh BUILD, whose device code serves here too, since nothing in its commands says where it was built.
 set -eu
 rm -rf build-plugins
 # shellcheck disable=SC2086
@@ -12,7 +12,8 @@ for option in json.load(open(sys.argv[1])):
         print(f"-D{option[\"name\"]}=" + str(option["value"]).strip("[]").replace("\x27", "").replace(" ", "").lower())
 ' "$1/meson-info/intro-buildoptions.json") >/dev/null
 cp -p "$1/.ninja_log" "$1/.ninja_deps" build-plugins/
-for code in "$1"/backends/cuda/*.cubin "$1"/backends/cuda/*.ptx "$1"/backends/cuda/*.fatbin "$1"/backends/hip/*.hsaco; do
+cuda=$1/backends/cuda
+for code in "$cuda"/*.cubin "$cuda"/*.ptx "$cuda"/*.fatbin "$1"/backends/hip/*.hsaco; do
     [ ! -f "$code" ] || cp -p "$code" "build-plugins/${code#"$1"/}"
 done
 for header in build-plugins/include/trine/*.h; do

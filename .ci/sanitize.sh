@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The tests and a sample of the agreement suite under ASan and UBSan, and the thread programs under TSan.
-# Adding 0 to a null pointer is what kernels do to the data of empty tensors, and C2y defines it (N3322): no pointer-overflow check.
+# The tests and a sample of the agreement suite under ASan and UBSan, and the thread programs under TSan. Adding 0 to a
+# null pointer is what kernels do to the data of empty tensors, and C2y defines it (N3322): no pointer-overflow check.
 set -eu
 rm -f build-asan/asan.*
-[ -f build-asan/build.ninja ] || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false "-Dc_args=-fno-sanitize-recover=all -fno-sanitize=pointer-overflow -fno-var-tracking-assignments" \
+[ -f build-asan/build.ninja ] || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false \
+    "-Dc_args=-fno-sanitize-recover=all -fno-sanitize=pointer-overflow -fno-var-tracking-assignments" \
     -Dcuda=disabled -Dhip=disabled -Disa_levels=v3 --buildtype=debugoptimized >/dev/null
 ninja -C build-asan --quiet
 export ASAN_OPTIONS="log_path=$PWD/build-asan/asan:allow_user_segv_handler=1" UBSAN_OPTIONS=print_stacktrace=1
@@ -13,6 +14,7 @@ meson test -C build-asan --no-rebuild --print-errorlogs --no-suite bench --no-su
 build-asan/tools/trine check --seed 2 --budget "${DEV_SANITIZE_BUDGET:-60}" --quiet
 if ls build-asan/asan.* 2>/dev/null; then cat build-asan/asan.*; exit 1; fi
 
-[ -f build-tsan/build.ninja ] || meson setup build-tsan -Db_sanitize=thread -Db_lundef=false -Dcuda=disabled -Dhip=disabled -Disa_levels=baseline -Dtests=auto --buildtype=debugoptimized >/dev/null
+[ -f build-tsan/build.ninja ] || meson setup build-tsan -Db_sanitize=thread -Db_lundef=false -Dcuda=disabled \
+    -Dhip=disabled -Disa_levels=baseline -Dtests=auto --buildtype=debugoptimized >/dev/null
 ninja -C build-tsan --quiet tests/threads
 TSAN_OPTIONS=halt_on_error=1 build-tsan/tests/threads

@@ -56,7 +56,8 @@ def check(sums, path):
         most = GROWN * table[key] + SLACK if table.get(key, 0) > budget / GROWN else budget
         good = took / speed <= most
         failed += not good
-        print(f"{'ok' if good else 'not ok'} {number} - {key[0]} for {key[1]}: {took / speed:.0f} s, at most {most:.0f}")
+        said = f"{key[0]} for {key[1]}: {took / speed:.0f} s, at most {most:.0f}"
+        print(f"{'ok' if good else 'not ok'} {number} - {said}")
     print(f"1..{len(sums)}")
     return failed
 

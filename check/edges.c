@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases at the sizes at which kernels go another way, which chance seldom draws: those that a loop has room for, or that
- * a block takes, and one less and one more. And at those at which sums of integers may leave their type. */
+/* Cases at the sizes at which kernels go another way, which chance seldom draws: those that a loop has room for, or
+ * that a block takes, and one less and one more. And at those at which sums of integers may leave their type. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

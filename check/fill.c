@@ -61,8 +61,8 @@ static trine_dtype rounded_to(const problem *p, trine_dtype dtype) {
     return TRINE_NONE;
 }
 
-/* Integers that are all the same are mostly the largest or the smallest, so that sums grow as far as they can: in a case
- * at an edge, which may be that of sums, as often as not. */
+/* Integers that are all the same are mostly the largest or the smallest, so that sums grow as far as they can: in a
+ * case at an edge, which may be that of sums, as often as not. */
 static void choose_extreme(problem *p, values *v) {
     random_state own = { ~p->random.state };
     const double most = largest_integer(v->dtype), least = smallest_integer(v->dtype);
@@ -109,8 +109,8 @@ static double bits_value(const values *v, random_state *r) {
     return trine_load(&bits, v->dtype, 0);
 }
 
-/* In the middle between two values of the narrower type, of any size, subnormal ones and the largest included; or beside
- * it, by a part of it that types between the two may not hold: rounded to one of them first it would be a tie. */
+/* In the middle between two values of the narrower type, of any size, subnormal ones and the largest included; or
+ * beside it, by a part of it that types between the two may not hold: rounded to one of them first it would be a tie. */
 static double near_tie(const values *v, random_state *r) {
     const double digits = -log2(trine_unit_roundoff(v->ties)), low = log2(trine_smallest_normal(v->ties)),
                  x = fabs(random_scaled(r, low - digits, log2(trine_largest(v->ties)) + 0.01)),

@@ -109,7 +109,8 @@ bool operands_fetch(const context *c, problem *p, trine_queue *queue, bool untou
 void edges_find(runner *r, const trine_plan *plan);
 bool edges_run(runner *r, const trine_plan *plan, int64_t turn);
 
-/* agree.c (drawn and golden cases, and those at edges), arguments.c, huge.c: one case. False if there is no case of this number. */
+/* agree.c (drawn and golden cases, and those at edges), arguments.c, huge.c: one case. False if there is no case of
+ * this number. */
 bool run_agreement(runner *r, const trine_plan *plan, int64_t index);
 bool run_edge(runner *r, const trine_plan *plan, int64_t number, const trine_case *asked);
 bool run_arguments(runner *r, const trine_plan *plan, int64_t index);

@@ -78,8 +78,8 @@ static bool find_group(const char *root, bool second, char group_out[PATH]) {
     return found;
 }
 
-/* The folder of the group in a mount that shows `shown` of the hierarchy at `mount`; false if its name is too long. In a
- * container that does not see the group's name, `mount` is the group. */
+/* The folder of the group in a mount that shows `shown` of the hierarchy at `mount`; false if its name is too long. In
+ * a container that does not see the group's name, `mount` is the group. */
 static bool folder_of(const char *mount, const char *shown, const char *group, char folder_out[2 * PATH]) {
     const size_t length = strcmp(shown, "/") == 0 ? 0 : strlen(shown);
     const bool inside =

@@ -162,7 +162,8 @@ head -c 131072 /dev/zero | tr "\000" @ >threes
     cat threes; } >long.npy
 cp long.npy kept.npy
 expect "a full disk" 1 "long.npy" \
-    limited "$trine" run adamw --param long.npy --param-out long.npy --grad long.npy --m long.npy --v long.npy --lr 0.1 --step 1
+    limited "$trine" run adamw --param long.npy --param-out long.npy --grad long.npy --m long.npy --v long.npy \
+    --lr 0.1 --step 1
 expect "leaves what is updated in place" 0 "" cmp long.npy kept.npy
 expect "a second output that cannot be opened" 1 "/nonexistent/m.npy" \
     "$trine" run adamw --param long.npy --param-out long.npy --grad long.npy --m long.npy \

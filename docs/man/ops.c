@@ -5,13 +5,33 @@
 #include <string.h>
 
 #include "spec/plan.h"
+#include "tools/docs.h"
 
 /* Text with scdoc's special characters escaped. */
+static void put_char(char c) {
+    if (strchr("\\*_[]|`~<>#.+-", c)) putchar('\\');
+    putchar(c);
+}
 static void put(const char *text) {
-    for (; text && *text; text++) {
-        if (strchr("\\*_[]|`~<>#.+-", *text)) putchar('\\');
-        putchar(*text);
+    for (; text && *text; text++) put_char(*text);
+}
+
+/* The header's words: formulas as they stand, all else in paragraphs. */
+static void put_words(const char *text) {
+    bool formula = false;
+    for (const char *line = text, *end; line != NULL; line = *end ? end + 1 : NULL) {
+        end = line + strcspn(line, "\n");
+        const int length = (int)(end - line);
+        if ((*line == ' ') != formula) puts("```");
+        formula = *line == ' ';
+        if (formula) {
+            printf("%.*s\n", length, line);
+            continue;
+        }
+        for (int i = 0; i < length; i++) put_char(line[i]);
+        puts(length > 0 ? "\n" : "");
     }
+    puts(formula ? "```\n" : "");
 }
 
 static void put_list(const char *title, const char *const *strings, int most) {
@@ -76,15 +96,7 @@ static void put_op(const trine_plan *plan) {
     printf("## ");
     put(spec->name);
     fputs("\n\n", stdout);
-    put(spec->summary);
-    fputs(".\n\n", stdout);
-    put(spec->formula);
-    fputs("\n\n", stdout);
-    if (spec->source) {
-        fputs("Source: ", stdout);
-        put(spec->source);
-        fputs(".\n\n", stdout);
-    }
+    put_words(trine_tool_docs[plan->op].text);
     for (int i = 0; i < plan->tensors; i++) put_tensor(plan->tensor[i].spec);
     for (int i = 0; i < plan->params; i++) put_param(&spec->params[i]);
     put_list("Types", spec->types, TRINE_MAX_TYPES);

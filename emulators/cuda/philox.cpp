@@ -31,8 +31,12 @@ template <int M> static void left(const simt_dropout *d, uint64_t first, int cou
         for (int k = 0; k < M; k++) keep_out[i + k] = words.alike ? x[k] != 0 : (bits >> k & 1) != 0;
     }
 }
-void philox_device_left(const simt_dropout *d, uint64_t first, int count, bool *keep_out) { left<N>(d, first, count, keep_out); }
-void philox_device_halves(const simt_dropout *d, uint64_t first, int count, bool *keep_out) { left<N / 2>(d, first, count, keep_out); }
+void philox_device_left(const simt_dropout *d, uint64_t first, int count, bool *keep_out) {
+    left<N>(d, first, count, keep_out);
+}
+void philox_device_halves(const simt_dropout *d, uint64_t first, int count, bool *keep_out) {
+    left<N / 2>(d, first, count, keep_out);
+}
 
 void philox_device_mask(const simt_dropout *d, uint64_t first, int count, bool *keep_out) {
     const dropout_words words((int64_t)first, (uint32_t)count);

@@ -73,7 +73,8 @@ static row_kind kind_of(const trine_call *call, const norm_params *p) {
  * device; with a mean, one row with dropout is faster than two. NULL: registers hold the row as fast. On an H100 they
  * do up to 4096 elements, within 3 % but of f32 at 1024 (6), and of sums up to 16384; beyond, they lose up to 26 % at
  * 9,208, and a row that a block's registers do not hold takes 1.6 to 3.6 times as long. Rows that begin anywhere take
- * up to twice as long there (random lengths, H100): 1.1 to 1.6 times from 465 elements on, sums 1.1 to 2.7 from 2071. */
+ * up to twice as long there (random lengths, H100): 1.1 to 1.6 times from 465 elements on, sums 1.1 to 2.7 from
+ * 2071. */
 static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_params *p) {
     enum { WHOLE = 4096, WHOLE_SUM = 16384, RAGGED = 384, RAGGED_DROPOUT = 1024, RAGGED_SUM = 1536 };
     const norm_op *op = call->self;
