@@ -110,7 +110,8 @@ static double bits_value(const values *v, random_state *r) {
 }
 
 /* In the middle between two values of the narrower type, of any size, subnormal ones and the largest included; or
- * beside it, by a part of it that types between the two may not hold: rounded to one of them first it would be a tie. */
+ * beside it, by a part of it that types between the two may not hold: rounded to one of them first it would be a
+ * tie. */
 static double near_tie(const values *v, random_state *r) {
     const double digits = -log2(trine_unit_roundoff(v->ties)), low = log2(trine_smallest_normal(v->ties)),
                  x = fabs(random_scaled(r, low - digits, log2(trine_largest(v->ties)) + 0.01)),

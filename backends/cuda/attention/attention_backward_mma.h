@@ -13,7 +13,7 @@
  * 128 bytes a clock of shared memory, of which 128 matrices of 512 bytes for 320 products of a warp, at d 128, take
  * 1.07 times as long as the products. Learned there, bf16, 16384 tokens, TFLOP/s: - Two passes without turns, of 14
  * flops and with 16 rows to a warp, had 107, 151 and 87 at d 64, 128 and 256, s 4096; one pass has 259, 293 and 230. -
- * At d 128 tensor cores are busy in half of the clocks. Warps wait for products and matrices under way; barriers are 9
+ * At d 128 tensor cores are busy in half of the clocks. Warps wait for products and matrices in flight; barriers are 9
  * %, waiting for turns 1. Blocks of 4 warps
  *   and 64 keys, of which an SM has two, lost 5 to 19 %: they add to dq twice as often. Fewer bytes from shared
  *     memory help little: larger parts of dk or dv, for half of the warps, 3 to 5 % (144 matrices to 128); p, k and v

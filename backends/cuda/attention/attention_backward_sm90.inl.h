@@ -17,7 +17,7 @@
  * that comes later stays a tile behind. - Products into sums that nothing was written to take their registers as
  * inputs, and so hold them from the loop's beginning on: then there are too few, and
  *   the compiler puts each product behind the one before. wgmma_first has no such inputs.
- * - At d 64, scores of 128 queries and dout.v of 64 at a time leave room for all products to be under way.
+ * - At d 64, scores of 128 queries and dout.v of 64 at a time leave room for all products to be in flight.
  * - Adding a tile of dq, from the wait for the turn to passing it on, takes about as long as the products of a tile:
  * with one writer, products wait for it. Two
  *   writers that take tiles in turns gained 6 to 14 % at d 128; polls that acquire, which empty the first-level cache
@@ -187,7 +187,7 @@ template <class Pipe> struct attention_gradient_consumer {
         if (thread % WARP == 0) barrier_arrive_here(pipe.sum_full(group));
     }
 
-    /* A tile of queries. Products are under way in this order: dk of the tile before; scores;
+    /* A tile of queries. Products are in flight in this order: dk of the tile before; scores;
      * dout.v and dv, by halves; dq, dk. */
     template <bool BENT>
     DEVICE void run_tile(const attention_rows &rows, float (&dk)[WIDTH / 2], float (&dv)[WIDTH / 2], int query,

@@ -303,7 +303,7 @@ template <class Pipe, bool BENT> struct attention_consumer {
     }
     DEVICE void wait(int which) const { barrier_wait(pipe.full(which), pipe.parity[which]); }
 
-    /* The weights of the last keys of the first tile, while nothing else is under way. */
+    /* The weights of the last keys of the first tile, while nothing else is in flight. */
     DEVICE void start() {
         float factor[2];
         t = task(0), rows = attention_rows_of(p.call.at, row_of(t));

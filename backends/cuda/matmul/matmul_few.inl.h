@@ -5,12 +5,12 @@
  *
  * A block has consecutive lanes of the large operand and all of k; it takes 32 lanes at a time, of which its warps take
  * chunks of 128 bytes of each in turns, beside the same chunks of the few lanes. Its warps' sums meet in shared memory
- * while the copies of the next 32 lanes are under way.
+ * while the copies of the next 32 lanes are in flight.
  *
  * NOTES, all of one H200. Floor: the large operand once.
  * - 33.5 MB (n = k = 4096) take 9.9 us for m 1 to 8 and 10.2 for m 16, 117 MB 29.1 to 29.9 (k 14336) and 30.1 to 31.8
- * (n 14336). Launches of a first form of the loop without what this one asks for besides take 9.2, of
- * weights that L2 still has 6.3.
+ * (n 14336). Launches of a first form of the loop without what this one asks for besides take 9.2, of weights that L2
+ * still has 6.3.
  * - Loads to registers instead of a ring: 10.5 to 14. Those that a loop has in flight have one scoreboard in common,
  * whose wait is for all of them.
  * - Rings of 80 to 200 KB in 4 to 8 warps: 9.6 to 9.9; two blocks to an SM 10 to 14, since those of a launch crowd. */

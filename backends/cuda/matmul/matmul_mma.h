@@ -57,7 +57,7 @@ template <class Shape, bool A_ACROSS, bool B_ACROSS> struct matmul_mma_slice {
     }
 };
 
-/* A tile's steps, the first of which are under way: the ring's other stages are filled as they become free, a third of
+/* A tile's steps, the first of which are in flight: the ring's other stages are filled as they become free, a third of
  * a step at a time, since all of it at once would keep reads from shared memory waiting. */
 template <class T, class Shape, bool A_ACROSS, bool B_ACROSS, class Sum>
 DEVICE void matmul_mma_steps(const matmul_params &p, matmul_mma_feed<T, Shape, A_ACROSS, B_ACROSS> &feed, char *memory,

@@ -79,7 +79,7 @@ template <class T, int LANES, int THREADS, bool ACROSS> struct matmul_mma_copies
     static DEVICE int lane(int i) { return ACROSS ? i * ROWS / 64 * 64 : i * ROWS; }
 
     /* Piece i, in its turn, of a step of which the operand has all elements of k, if `yes`. Addresses follow from one
-     * of every AT_ONCE: more would not fit into registers, and one that a copy under way still has to read cannot be
+     * of every AT_ONCE: more would not fit into registers, and one that a copy in flight still has to read cannot be
      * added to. */
     DEVICE void copy(const matmul_operand &from, char *to, int i, bool yes) {
         const int start = i / AT_ONCE * AT_ONCE;

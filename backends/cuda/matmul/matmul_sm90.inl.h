@@ -6,15 +6,15 @@
  * barriers: `full` counts the bytes that arrived, `empty` the consumers that are done with it.
  *
  * Pairs: two blocks of a cluster have tiles one above the other, and each copies half of y's part to both. Blocks stay
- * for one tile after the other; while consumers write one, copies for the next are under way. Split: the blocks of a
+ * for one tile after the other; while consumers write one, copies for the next are in flight. Split: the blocks of a
  * cluster share one tile, each with a part of k, or one has it alone; each finishes a part of y's lanes, for which the
  * others send it their sums as threads have them, and adds in the order of ranks. There the operand with fewer lanes is
  * y, so that d may be written transposed, and tiles may have fewer than 128 lanes of x: the rest is multiplied and not
  * written.
  *
  * NOTES, all of one H200. Floors: 2 m n k flops over 990 TFLOP/s (bf16; 1979 for i8; power holds either to about 75 %
- * of that), and operands and d once over 4.2 TB/s. A step of 128 x 256 is 1024 clocks of products and 32 KiB from
- * L2, for which the pair halves y's part: 7 TB/s for all SMs together.
+ * of that), and operands and d once over 4.2 TB/s. A step of 128 x 256 is 1024 clocks of products and 32 KiB from L2,
+ * for which the pair halves y's part: 7 TB/s for all SMs together.
  * - Arrivals at cluster scope with `release`, and waits with `acquire`, cost 500 clocks of fences a step: 518 TFLOP/s
  * at 4096, against 681 without, as predicted.
  * - Results as registers hold them, 4 columns to a thread, end a tile in 6 % of its time. Boxes of shared memory that

@@ -135,7 +135,7 @@ DEVICE uint64_t wgmma_operand(uint32_t address, int panel) {
 
 DEVICE void wgmma_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-/* Until at most N committed groups are under way. */
+/* Until at most N committed groups are in flight. */
 template <int N> DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
 /* Keeps the compiler from using sums before the wait in front of this. */
 template <int N> DEVICE void wgmma_settle(float (&sum)[N]) {

@@ -18,7 +18,7 @@ template <int SIZE> DEVICE void copy_bytes(void *to, const void *from, int bytes
                      : "memory");
 }
 DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/* Until at most N of the thread's groups are under way. */
+/* Until at most N of the thread's groups are in flight. */
 template <int N> DEVICE void copy_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
 
 /* All threads of one of the block's teams, which have `threads` each, whole warps. */

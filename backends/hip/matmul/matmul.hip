@@ -133,7 +133,7 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
     };
 
     /* Adds the products of k from `begin` on: a part of them while a piece is on its way. Element by element, tiles of
-     * 256 come late: the registers for loads under way would be too many. */
+     * 256 come late: the registers for loads in flight would be too many. */
     template <bool WHOLE>
     static DEVICE void steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t begin,
                              int64_t end, lds &m) {
@@ -187,7 +187,7 @@ template <class T, class U, class O, class B, int SIDE> struct matmul_block {
         if (!late) end_turn();
     }
 
-    /* The same of tiles that go straight to LDS, and are under way for more than STAGES - 2 steps: what a wave that is
+    /* The same of tiles that go straight to LDS, and are in flight for more than STAGES - 2 steps: what a wave that is
      * a turn late has sent for must be there a turn earlier than it needs it. */
     template <bool A_ACROSS, bool B_ACROSS>
     static DEVICE void direct_steps(sums (&s)[DOWN][RIGHT], const matmul_params &p, const matmul_place &at, int64_t end,

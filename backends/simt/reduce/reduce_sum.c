@@ -5,7 +5,7 @@
 #include "spec/places/reduce_sum.h"
 
 static int64_t piece_of(const trine_call *call) {
-    /* pieces, of which a device has hundreds under way: with fewer, the last are waited for longer */
+    /* pieces, of which a device has hundreds in flight: with fewer, the last are waited for longer */
     enum { FEW = 4096 };
     return call->dim[REDUCE_SUM_DIM_R] * simt_blocks(call->dim[REDUCE_SUM_DIM_N], REDUCE_PIECE) < FEW ? REDUCE_SMALL
                                                                                                       : REDUCE_PIECE;

@@ -35,7 +35,7 @@ template <> struct unit<bf16> : unit_of_parts<bf16, bf16x8> {};
 template <> struct unit<i8> : unit_of_parts<i8, i32x4, int32_t> {};
 
 /* Loads of 16 bytes a lane straight to LDS, of a wave side by side. The compiler, which would wait for all of them
- * ahead of any read of LDS, does not know them: who reads waits until no more than COUNT are under way. */
+ * ahead of any read of LDS, does not know them: who reads waits until no more than COUNT are in flight. */
 template <int STAGES_> struct direct_loads {
     static constexpr int STAGES = STAGES_;
     static constexpr bool READS_TURNED = false;
