@@ -153,6 +153,7 @@ static int run_context(runner *r, const context *c, problem *p, result *results,
     trine_explanation why;
     char text[1024];
     bool any = false;
+    operands_spread(c, p);
     runner_enter(r, c, NULL, p);
     if (trine_explain(c->queue, p->plan->op, p->call.args, &why) != TRINE_OK) {
         snprintf(text, sizeof text, "a valid call was refused: %s", trine_error_message());

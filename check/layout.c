@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How the operands of a case lie in memory: padded, permuted, transposed, broadcast, reversed, of lower rank, one upon
  * another. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,6 +90,39 @@ static void make_view(problem *p, int tensor) {
     }
 }
 
+/* Elements from the first to the last along all dimensions but one. */
+static int64_t span_beside(const trine_tensor *t, int but) {
+    int64_t span = 1;
+    for (int d = 0; d < t->rank; d++)
+        if (d != but) span += (t->stride[d] < 0 ? -t->stride[d] : t->stride[d]) * (t->shape[d] - 1);
+    return span;
+}
+
+/* Sets slices along the outermost dimension, if its stride is free, so far apart that the first and the last are from
+ * 2^31 to 2^33 elements from each other: whole pages, in windows of whole pages that have one more than they need. */
+static void spread_far(problem *p, int tensor) {
+    enum { PAGE = 1 << 16, MOST = 32 };
+    operand *o = &p->operand[tensor];
+    trine_tensor *t = &o->full;
+    const int64_t width = (int64_t)trine_dtype_size(t->dtype);
+    random_state own = { ~p->random.state + (uint64_t)tensor };
+    int outermost = -1;
+    for (int d = 0; d < t->rank; d++) {
+        const int64_t stride = t->stride[d] < 0 ? -t->stride[d] : t->stride[d];
+        if (t->shape[d] > 1 && t->shape[d] <= MOST && stride >= span_beside(t, d) &&
+            (stride > 1 || problem_flags(p, tensor) & ANY_STRIDE))
+            outermost = d;
+    }
+    if (!p->far || o->count == 0 || outermost < 0 || random_chance(&own, 3)) return;
+    const int64_t slices = t->shape[outermost], bytes = span_beside(t, outermost) * width,
+                  frame = (bytes + 2 * PAGE - 1) / PAGE * PAGE,
+                  least = (int64_t)exp2(random_between(&own, 31, 33)) * width / (slices - 1),
+                  apart = (least / PAGE + 1) * PAGE + frame;
+    o->far = outermost;
+    o->windows = (memory_windows){ .count = slices, .apart = apart, .frame = (size_t)frame, .bytes = (size_t)bytes };
+    t->stride[outermost] = t->stride[outermost] < 0 ? -(apart / width) : apart / width;
+}
+
 static void make_operand(problem *p, int tensor) {
     operand *o = &p->operand[tensor];
     trine_tensor *t = &o->full;
@@ -96,6 +130,7 @@ static void make_operand(problem *p, int tensor) {
     bool broadcast[TRINE_MAX_RANK] = { false };
     if (o->alias >= 0) {
         *t = p->operand[o->alias].full;
+        o->far = p->operand[o->alias].far, o->windows = p->operand[o->alias].windows;
     } else {
         int64_t shape[TRINE_MAX_RANK];
         memcpy(shape, t->shape, sizeof shape);
@@ -110,15 +145,21 @@ static void make_operand(problem *p, int tensor) {
     }
     o->count = 1;
     for (int d = 0; d < t->rank; d++) o->count *= t->shape[d];
+    if (o->alias < 0) spread_far(p, tensor);
 }
 
 void layout_place(operand *o) {
-    const trine_tensor *t = &o->full;
+    const trine_tensor *full = &o->full;
     int64_t high = 0, index[TRINE_MAX_RANK] = { 0 };
+    trine_tensor near = *full, *const t = &near;
     o->low = 0;
     o->bytes = 0;
     o->at = malloc(sizeof *o->at * (size_t)(o->count + 1));
     if (o->count == 0) return;
+    if (o->windows.count > 0) {
+        const int64_t window = (int64_t)(o->windows.frame / trine_dtype_size(full->dtype));
+        t->stride[o->far] = full->stride[o->far] < 0 ? -window : window;
+    }
     for (int d = 0; d < t->rank; d++) {
         const int64_t extent = t->stride[d] * (t->shape[d] - 1);
         *(extent < 0 ? &o->low : &high) += extent < 0 ? -extent : extent;

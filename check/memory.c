@@ -18,6 +18,8 @@ static const unsigned char poison[2] = { 0xff, 0x5a };
 static struct {
     char *base;
     size_t capacity;
+    char *region; /* of windows; NULL: there are none */
+    size_t region_bytes;
 } watched[MEMORY_SLOTS];
 static memory_fault *watch;
 
@@ -25,9 +27,15 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     (void)context;
     const char *at = info->si_addr;
     for (int i = 0; i < MEMORY_SLOTS; i++) {
-        const char *base = watched[i].base, *end = base + watched[i].capacity;
+        const char *base = watched[i].base, *end = base + watched[i].capacity, *region = watched[i].region;
+        if (region != NULL && at >= region && at < region + watched[i].region_bytes) {
+            watch->distance = at - region - GUARD;
+            watch->between = true;
+            watch->slot = i;
+        }
         if (base == NULL || at < base - GUARD || at >= end + GUARD) continue;
         watch->distance = at < base ? at - base : at - end + 1;
+        watch->between = false;
         watch->slot = i;
     }
     signal(number, SIG_DFL);
@@ -99,8 +107,17 @@ static bool place_alone(memory *m, int slot, size_t bytes, size_t lead) {
     return grow_frame(s);
 }
 
+static void drop_windows(memory *m, int slot) {
+    memory_slot *s = &m->slot[slot];
+    watched[slot].region = NULL;
+    if (s->region != NULL) munmap(s->region, s->region_bytes);
+    s->region = NULL;
+    s->windows.count = 0;
+}
+
 bool memory_place(memory *m, int slot, size_t bytes, size_t align, placement where) {
     memory_slot *s = &m->slot[slot];
+    drop_windows(m, slot);
     if (m->exact > 0) return place_alone(m, slot, bytes, where == PLACE_SHIFTED && align < 256 ? align : 0);
     const size_t needed = bytes + 4 * BAND;
     if ((s->base == NULL || s->capacity < needed) && !(m->host ? grow_host : grow_device)(m, slot, needed)) {
@@ -121,6 +138,38 @@ bool memory_place(memory *m, int slot, size_t bytes, size_t align, placement whe
     return grow_frame(s);
 }
 
+bool memory_place_windows(memory *m, int slot, const memory_windows *windows, size_t align, placement where) {
+    memory_slot *s = &m->slot[slot];
+    drop_windows(m, slot);
+    s->region_bytes = (size_t)((windows->count - 1) * windows->apart) + windows->frame + 2 * GUARD;
+    char *region = mmap(NULL, s->region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (region == MAP_FAILED) return false;
+    s->region = region;
+    s->windows = *windows;
+    s->frame = region + GUARD;
+    for (int64_t i = 0; i < windows->count; i++)
+        if (mprotect(s->frame + i * windows->apart, windows->frame, PROT_READ | PROT_WRITE) != 0) return false;
+    const size_t most = windows->frame - windows->bytes,
+                 lead = where == PLACE_BEGIN ? 0
+                        : where == PLACE_END ? most - most % align
+                                             : most / 2 - most / 2 % align + (where == PLACE_SHIFTED ? align : 0);
+    s->start = s->frame + (lead < most ? lead : most - most % align);
+    s->bytes = windows->bytes;
+    s->frame_bytes = (size_t)windows->count * windows->frame;
+    watched[slot].region = region;
+    watched[slot].region_bytes = s->region_bytes;
+    return grow_frame(s);
+}
+
+/* Between the frame and memory. */
+static void copy_windows(const memory_slot *s, unsigned char *frame, bool send) {
+    for (int64_t i = 0; i < s->windows.count; i++) {
+        char *window = s->frame + i * s->windows.apart;
+        unsigned char *part = frame + (size_t)i * s->windows.frame;
+        memcpy(send ? (void *)window : part, send ? (void *)part : window, s->windows.frame);
+    }
+}
+
 unsigned char *memory_poison(memory *m, int slot, int pattern) {
     memory_slot *s = &m->slot[slot];
     memset(s->sent, poison[pattern], s->frame_bytes);
@@ -131,7 +180,10 @@ bool memory_send(memory *m, int slot, trine_queue *queue) {
     memory_slot *s = &m->slot[slot];
     if (left_alone(m, slot)) return true;
     if (!m->host) return trine_memory_write(queue, s->frame, s->sent, s->frame_bytes) == TRINE_OK;
-    memcpy(s->frame, s->sent, s->frame_bytes);
+    if (s->windows.count > 0)
+        copy_windows(s, s->sent, true);
+    else
+        memcpy(s->frame, s->sent, s->frame_bytes);
     return true;
 }
 
@@ -139,13 +191,17 @@ bool memory_fetch(memory *m, int slot, trine_queue *queue) {
     memory_slot *s = &m->slot[slot];
     if (left_alone(m, slot)) return true;
     if (!m->host) return trine_memory_read(queue, s->back, s->frame, s->frame_bytes) == TRINE_OK;
-    memcpy(s->back, s->frame, s->frame_bytes);
+    if (s->windows.count > 0)
+        copy_windows(s, s->back, false);
+    else
+        memcpy(s->back, s->frame, s->frame_bytes);
     return true;
 }
 
 void memory_free(memory *m) {
     for (int i = 0; i < MEMORY_SLOTS; i++) {
         memory_slot *s = &m->slot[i];
+        drop_windows(m, i);
         if (s->base && m->host) munmap(s->base - GUARD, s->capacity + 2 * GUARD), watched[i].base = NULL;
         if (s->base && !m->host) trine_memory_free(m->queue, s->base);
         free(s->sent), free(s->back);

@@ -18,9 +18,19 @@ typedef enum placement {
 
 /* Where a guard page was touched; in memory shared with the parent process. */
 typedef struct memory_fault {
-    volatile int slot;         /* -1: none of ours */
-    volatile int64_t distance; /* bytes behind the last byte of the slot, or negative: before its first */
+    volatile int slot; /* -1: none of ours */
+    /* bytes behind the last byte of the slot, or negative: before its first; or `between` its windows, behind the first
+     * byte */
+    volatile int64_t distance;
+    volatile bool between;
 } memory_fault;
+
+/* An extent in so many windows of `frame` bytes each, whole pages, that lie `apart` bytes from each other, whole pages
+ * too, with nothing between them that may be touched. In frames they follow each other. */
+typedef struct memory_windows {
+    int64_t count, apart;
+    size_t frame, bytes; /* bytes: of the extent in each */
+} memory_windows;
 
 typedef struct memory_slot {
     char *base; /* first usable byte */
@@ -32,6 +42,9 @@ typedef struct memory_slot {
     unsigned char *sent; /* the frame as written before the run */
     unsigned char *back; /* and as read after it */
     size_t host_capacity;
+    memory_windows windows; /* count 0: the extent is in one piece */
+    char *region;           /* where windows are */
+    size_t region_bytes;
 } memory_slot;
 
 typedef struct memory {
@@ -45,6 +58,9 @@ typedef struct memory {
 
 /* Gives a slot an extent of `bytes` aligned to `align`; its frame is not written yet. False if out of memory. */
 bool memory_place(memory *m, int slot, size_t bytes, size_t align, placement where);
+
+/* The same in windows, of memory of the host. False if there is no room for them in the address space. */
+bool memory_place_windows(memory *m, int slot, const memory_windows *windows, size_t align, placement where);
 
 /* Fills frame `sent` of a slot with poison: 0 is the NaN pattern, 1 another one.
  * Returns where the extent starts in it. */

@@ -15,20 +15,45 @@ static bool written(const problem *p, int tensor) {
     return out;
 }
 
+static bool in_windows(const context *c, const operand *o) { return c->memory->host && o->windows.count > 0; }
+
+/* Elements from a slice to the next. */
+static int64_t apart(const context *c, const operand *o) {
+    const int64_t bytes = in_windows(c, o) ? o->windows.apart : (int64_t)o->windows.frame,
+                  elements = bytes / (int64_t)trine_dtype_size(o->full.dtype);
+    return o->full.stride[o->far] < 0 ? -elements : elements;
+}
+
+/* Elements before element (0, ..., 0) in memory. */
+static int64_t low_of(const context *c, const operand *o) {
+    if (!in_windows(c, o) || o->full.stride[o->far] > 0) return o->low;
+    const int64_t width = (int64_t)trine_dtype_size(o->full.dtype);
+    return o->low + (o->windows.count - 1) * (o->windows.apart - (int64_t)o->windows.frame) / width;
+}
+
+void operands_spread(const context *c, problem *p) {
+    for (int i = 0; i < p->plan->tensors; i++) {
+        const operand *o = &p->operand[i];
+        if (problem_has(p, i) && o->windows.count > 0)
+            p->call.tensor[i].stride[o->far - (o->full.rank - p->call.tensor[i].rank)] = apart(c, o);
+    }
+}
+
 bool operands_send(const context *c, problem *p, trine_queue *queue, int place, int pattern) {
     for (int i = 0; i < p->plan->tensors; i++) {
         operand *o = &p->operand[i];
         if (!problem_has(p, i) || is_alias(p, i)) continue;
         const size_t width = trine_dtype_size(o->full.dtype);
-        if (!memory_place(c->memory, i, o->bytes, width,
-                          (placement)((place + i) % (p->whole ? PLACE_SHIFTED : PLACEMENTS))))
+        const placement where = (placement)((place + i) % (p->whole ? PLACE_SHIFTED : PLACEMENTS));
+        if (!(in_windows(c, o) ? memory_place_windows(c->memory, i, &o->windows, width, where)
+                               : memory_place(c->memory, i, o->bytes, width, where)))
             return false;
         unsigned char *extent = memory_poison(c->memory, i, pattern);
         if (problem_input(p, i))
             for (int64_t k = 0; k < o->count; k++)
                 memcpy(extent + width * (size_t)o->at[k], o->image + width * (size_t)o->at[k], width);
         if (!memory_send(c->memory, i, queue)) return false;
-        p->call.tensor[i].data = c->memory->slot[i].start + width * (size_t)o->low;
+        p->call.tensor[i].data = c->memory->slot[i].start + (int64_t)width * low_of(c, o);
     }
     for (int i = 0; i < p->plan->tensors; i++)
         if (problem_has(p, i) && is_alias(p, i)) p->call.tensor[i].data = p->call.tensor[p->operand[i].alias].data;

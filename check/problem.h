@@ -4,6 +4,7 @@
 #ifndef TRINE_CHECK_PROBLEM_H
 #define TRINE_CHECK_PROBLEM_H
 
+#include "memory.h"
 #include "random.h"
 #include "spec/case.h"
 
@@ -40,11 +41,15 @@ typedef enum problem_kind {
 } problem_kind;
 
 typedef struct operand {
-    int alias;            /* the input whose very view this tensor is; -1: none */
-    trine_tensor full;    /* as the specification sees it: full rank, full shape, stride 0 where broadcast */
-    int64_t count;        /* elements of the full shape */
-    int64_t low;          /* elements of memory before element (0, ..., 0) */
-    size_t bytes;         /* of memory covered; 0 if there are no elements */
+    int alias;         /* the input whose very view this tensor is; -1: none */
+    trine_tensor full; /* as the specification sees it: full rank, full shape, stride 0 where broadcast */
+    int64_t count;     /* elements of the full shape */
+    int64_t low;       /* elements of memory before element (0, ..., 0) */
+    size_t bytes;      /* of memory covered; 0 if there are no elements */
+    /* where slices along a dimension lie farther apart than 32 bits can count, each in a window of its own, which `at`
+     * and the image have one behind the other; count 0: no slices do */
+    int far; /* the dimension */
+    memory_windows windows;
     int64_t *at;          /* by logical element: its place in the memory covered */
     unsigned char *image; /* the memory covered, as an input has it */
     double *value;        /* dense: what the reference is given, and for outputs what it returned */
@@ -61,6 +66,7 @@ typedef struct problem {
     problem_kind kind; /* never PROBLEM_EDGE, which is drawn */
     /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
     bool whole;
+    bool far;       /* tensors in windows */
     bool alike;     /* integers of a tensor are all the same */
     bool bare;      /* no optional tensor if that may be, and parameters as they are by themselves */
     bool exact;     /* integers in, so that every kernel must return the very bits */

@@ -221,6 +221,11 @@ static void describe_death(const check_options *options, const shared *s, int st
     if ((number != SIGSEGV && number != SIGBUS) || slot < 0 || used >= size) return;
     const trine_plan *plan = trine_plan_get(trine_op_find(s->report.op[s->op].name));
     const int64_t distance = s->fault.distance;
+    if (s->fault.between && slot != MEMORY_WORKSPACE) {
+        snprintf(text + used, size - used, ": it touched byte %" PRId64 " of %s, where nothing is", distance,
+                 plan->tensor[slot].spec->name);
+        return;
+    }
     snprintf(text + used, size - used, ": it touched byte %" PRId64 " %s %s", distance < 0 ? -distance : distance,
              distance < 0 ? "before the first of" : "behind the last of",
              slot == MEMORY_WORKSPACE ? "the workspace" : plan->tensor[slot].spec->name);

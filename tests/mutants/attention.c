@@ -127,5 +127,6 @@ const mutant mutants_attention[] = {
     { "rope_backward", "last_pair", "the last pair does not turn", .before = last_pair },
     { "rope_backward", "tail_cleared", "the part of a head that does not turn is 0", .after = backward_cleared },
     { "rope_backward", "narrow_positions", "only the low 32 bits of a position are read", .ids = "positions" },
+    { "attention", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { 0 },
 };

@@ -200,5 +200,7 @@ const mutant mutants_elementwise[] = {
     { "dropout", "low_offset", "the high half of offset is not used", .before = low_offset },
     { "dropout", "ignores_offset", "offset is not used", .param = "offset" },
     { "dropout", "mask_of_last", "the mask always keeps the last element", .after = mask_of_last },
+    { "add", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
+    { "dropout", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { 0 },
 };

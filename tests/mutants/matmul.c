@@ -68,5 +68,6 @@ const mutant mutants_matmul[] = {
       .types = "T=i8" },
     { "matmul", "sum_saturates", "sums of products of i8 saturate in 32 bits", .after = sum_saturates,
       .types = "T=i8" },
+    { "matmul", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { 0 },
 };

@@ -20,10 +20,10 @@ const mutant *const mutant_families[] = {
 };
 
 /* Reads a tensor into an array of its own, or writes it. */
-static void copy(const trine_tensor *t, double *value, bool write) {
+static void copy(const mutant *m, const trine_tensor *t, double *value, bool write) {
     const int64_t count = trine_tensor_count(t);
     for (int64_t k = 0; k < count; k++) {
-        const int64_t at = tensor_place(t, k);
+        const int64_t place = tensor_place(t, k), at = m->narrow ? (int32_t)place : place;
         if (write)
             trine_store(t->data, t->dtype, at, value[k]);
         else
@@ -35,7 +35,7 @@ static void free_ref(trine_ref *ref) {
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(ref->value[i]), free(ref->magnitude[i]), free(ref->slack[i]);
 }
 
-static bool make_ref(const trine_call *call, trine_ref *ref) {
+static bool make_ref(const mutant *m, const trine_call *call, trine_ref *ref) {
     bool ok = true;
     for (int i = 0; i < call->plan->tensors; i++) {
         const uint32_t flags = call->plan->tensor[i].spec->flags;
@@ -45,7 +45,7 @@ static bool make_ref(const trine_call *call, trine_ref *ref) {
         if (flags & OUT)
             ok &=
                 (ref->magnitude[i] = calloc(count, sizeof(double))) && (ref->slack[i] = calloc(count, sizeof(double)));
-        if (ok && flags & IN) copy(&call->tensor[i], ref->value[i], false);
+        if (ok && flags & IN) copy(m, &call->tensor[i], ref->value[i], false);
     }
     return ok;
 }
@@ -89,7 +89,7 @@ static trine_status run_mutant(const trine_call *call) {
     _Alignas(16) unsigned char args[TRINE_MAX_ARGS];
     trine_ref ref = { .plan = call->plan, .args = args, .dim = call->dim, .type = call->type };
     memcpy(args, call->args, sizeof args);
-    trine_status status = make_ref(call, &ref) ? damage_run(call) : TRINE_ERR_MEMORY;
+    trine_status status = make_ref(m, call, &ref) ? damage_run(call) : TRINE_ERR_MEMORY;
     if (status == TRINE_ERR_ARGUMENT && m->ids && narrow_good(call, &ref, m->ids)) {
         status = TRINE_OK;
     } else if (status == TRINE_OK) {
@@ -98,7 +98,7 @@ static trine_status run_mutant(const trine_call *call) {
         spoil_results(m, &ref, call);
         for (int i = 0; i < call->plan->tensors; i++)
             if (call->present >> i & 1 && call->plan->tensor[i].spec->flags & OUT)
-                copy(&call->tensor[i], ref.value[i], true);
+                copy(m, &call->tensor[i], ref.value[i], true);
     }
     free_ref(&ref);
     return status;

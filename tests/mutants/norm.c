@@ -86,5 +86,6 @@ const mutant mutants_norm[] = {
     { "layer_norm_backward", "dx_unscaled", "dx is masked, but not scaled, by dropout", .after = layer_dx_unscaled },
     { "layer_norm_backward", "dbias_short", "dbias leaves out the last row", .after = dbias_short },
     { "layer_norm_backward", "dweight_uncentred", "dweight is that of h without its mean", .after = dweight_uncentred },
+    { "rms_norm", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { 0 },
 };

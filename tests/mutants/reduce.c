@@ -58,5 +58,6 @@ const mutant mutants_reduce[] = {
     { "reduce_sum", "piece_short", "a row that is one longer than a piece ends with that", .after = piece_short,
       .edge = "n", .size = PIECE },
     { "reduce_sum", "columns_short", "the last row is not in the sums of columns", .after = columns_of_rows },
+    { "embedding", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { 0 },
 };
