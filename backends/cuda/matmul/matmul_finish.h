@@ -3,7 +3,7 @@
 #ifndef TRINE_CUDA_MATMUL_FINISH_H
 #define TRINE_CUDA_MATMUL_FINISH_H
 
-#include <trine/ops.h>
+#include <trine/matmul.h>
 
 #include "backends/simt/core/math.h"
 #include "matmul.h"

@@ -4,7 +4,7 @@
 #ifndef TRINE_HIP_MATMUL_FINISH_H
 #define TRINE_HIP_MATMUL_FINISH_H
 
-#include <trine/trine.h>
+#include <trine/matmul.h>
 
 #include "backends/simt/core/math.h"
 #include "backends/hip/core/float64.h"

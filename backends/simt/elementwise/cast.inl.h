@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cast on devices: all but float64 to float64 goes through float, which holds every narrower type exactly. */
-#include <trine/trine.h>
+#include <trine/elementwise.h>
 
 #include "backends/simt/core/float8.h"
 #include "backends/simt/core/walk.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scale on devices. */
-#include <trine/trine.h>
+#include <trine/elementwise.h>
 
 #include "backends/simt/core/walk.h"
 #include "spec/places/scale.h"
