@@ -4,15 +4,7 @@
 
 #define ARGS trine_gelu_backward_args
 
-/* Bound, with u = 2^-24; sigmoid, v, F and f as in gelu.
- *
- * tanh: slope = s + x s t v' with t = 1 - s = sigmoid(-v) and v' = 2 sqrt(2/pi) (1 + 3 0.044715 x^2). s and t are off
- * by 11u of themselves (t by subtraction by 11u of 1: not allowed for here, as x s v' multiplies it), and by 7u |v| t
- * and 7u |v| s through v; v' by 6u. So s t by 23u + 7u |v|, the second term by 33u + 7u |v| of itself with its
- * products, the first by 11u + 7u |v| t; one more sum and one more product: within 36u of s (1 + |v| t) + |x| s t v' (1
- * + |v|). erf: slope = F + x f. F as in gelu by 10u times 1 + x^2 for x < 0, by 10u for x > 0. f = exp(-x^2/2)/sqrt(2
- * pi): the exponent is off by u x^2/2, exp by 8u, the constant and two products by 3u: 12u (1 + x^2) of |x| f. With the
- * sum and the product with dy within 16u, and the 36u are not needed. */
+/* Bound, with u = 2^-24: the derivative by 35u of gelu.h, and the product with dy. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t count = element_count(ref);
@@ -21,27 +13,14 @@ static void reference(trine_ref *ref) {
            *slack = trine_ref_slack(ref, "dx");
 
     for (int64_t i = 0; i < count; i++) {
-        double slope, size, loss;
-        if (args->form == TRINE_GELU_TANH) {
-            const double v = gelu_argument(x[i]), s = sigmoid(v), t = sigmoid(-v),
-                         dv = 2 * sqrt(2 / PI) * (1 + 3 * 0.044715 * x[i] * x[i]);
-            slope = s + x[i] * (s * t * dv);
-            size = s * (1 + fabs(v) * t) + fabs(x[i]) * (s * t * dv * (1 + fabs(v)));
-            loss = lost(s) + fabs(x[i]) * dv * (lost(s) * t + s * lost(t)) + TINY * (1 + fabs(x[i]));
-        } else {
-            const double cdf = normal_cdf(x[i]), pdf = exp(-x[i] * x[i] / 2) / sqrt(2 * PI), square = 1 + x[i] * x[i];
-            slope = cdf + x[i] * pdf;
-            size = (x[i] < 0 ? cdf * square : cdf) + fabs(x[i]) * (pdf * square);
-            loss = lost(cdf) + fabs(x[i]) * lost(pdf) + TINY;
-        }
-        dx[i] = dy[i] * slope;
-        if (!isfinite(dx[i])) {
-            /* Inf times a slope near 0 may have either sign, and times one flushed is NaN. */
-            if (isinf(dx[i]) && isfinite(x[i]) && fabs(slope) <= 36 * 0x1p-24 * size + loss) magnitude[i] = INFINITY;
-            continue;
-        }
-        magnitude[i] = fabs(dy[i]) * size;
-        slack[i] = fabs(dy[i]) * loss + TINY;
+        const gelu_part slope = gelu_slope(args->form, x[i]);
+        dx[i] = dy[i] * slope.value;
+        /* Inf times a slope near 0 may have either sign, and times one flushed is NaN. */
+        if (isinf(dx[i]) && isfinite(x[i]) && fabs(slope.value) <= 36 * 0x1p-24 * slope.size + slope.loss)
+            magnitude[i] = INFINITY;
+        if (!isfinite(dx[i])) continue;
+        magnitude[i] = fabs(dy[i]) * slope.size;
+        slack[i] = fabs(dy[i]) * slope.loss + TINY;
     }
 }
 

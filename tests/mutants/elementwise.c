@@ -11,7 +11,7 @@ static int64_t count_of(const trine_ref *ref, const char *name) {
     return count;
 }
 
-/* -------------------------------------------------------------------------------------------------- gelu and swiglu */
+/* ------------------------------------------------------------------------------------------------------ activations */
 
 static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
 
@@ -34,14 +34,8 @@ static void gelu_dx_tail(trine_ref *ref) {
 }
 
 static void other_form(trine_ref *ref, void *args) {
-    (void)ref;
-    int32_t *form = &((trine_gelu_args *)args)->form;
-    *form = *form == TRINE_GELU_TANH ? TRINE_GELU_ERF : TRINE_GELU_TANH;
-}
-
-static void backward_other_form(trine_ref *ref, void *args) {
-    (void)ref;
-    int32_t *form = &((trine_gelu_backward_args *)args)->form;
+    const trine_plan *plan = ref->plan;
+    int32_t *form = (int32_t *)((char *)args + plan->spec->params[trine_plan_find_param(plan, "form")].offset);
     *form = *form == TRINE_GELU_TANH ? TRINE_GELU_ERF : TRINE_GELU_TANH;
 }
 
@@ -72,7 +66,7 @@ static void gate_is_up(trine_ref *ref, void *args) {
 
 static void outputs_exchanged(trine_ref *ref) { swap(ref, "dgate", "dup"); }
 
-static void swiglu_tail(trine_ref *ref) {
+static void gate_tail(trine_ref *ref) {
     for (int64_t k = 0; k < count_of(ref, "gate"); k++)
         if (V("gate")[k] < -3.5) V("y")[k] = 0;
 }
@@ -168,12 +162,12 @@ const mutant mutants_elementwise[] = {
     { "gelu", "other_form", "tanh and erf are exchanged", .before = other_form },
     { "gelu", "quick", "x sigmoid(1.702 x)", .after = gelu_quick },
     { "gelu", "tail", "0 below -3", .after = gelu_tail },
-    { "gelu_backward", "other_form", "tanh and erf are exchanged", .before = backward_other_form },
+    { "gelu_backward", "other_form", "tanh and erf are exchanged", .before = other_form },
     { "gelu_backward", "without_slope", "the density's term is left out of erf's", .after = gelu_dx_without_slope },
     { "gelu_backward", "tail", "dy above 3", .after = gelu_dx_tail },
     { "swiglu", "gate_is_up", "gate and up are exchanged", .before = gate_is_up },
     { "swiglu", "gate_clamped", "gate is at most 20", .before = gate_clamped },
-    { "swiglu", "tail", "0 below -3.5", .after = swiglu_tail },
+    { "swiglu", "tail", "0 below -3.5", .after = gate_tail },
     { "swiglu_backward", "gate_is_up", "gate and up are exchanged", .before = gate_is_up },
     { "swiglu_backward", "outputs_exchanged", "dgate and dup are exchanged", .after = outputs_exchanged },
     { "swiglu_backward", "without_slope", "dgate lacks the sigmoid's own slope", .after = dgate_without_slope },

@@ -23,6 +23,4 @@ static void row(const run *r) {
         mixed(r, args, t[ADD_A].dtype, t[ADD_B].dtype, t[ADD_Y].dtype);
 }
 
-static trine_status launch(const trine_call *call) { return walk_all(call, row); }
-
-CPU_KERNELS(add) = { { CPU_NAME, NULL, NULL, launch, .edges = walk_edges }, { 0 } };
+WALK_KERNELS(add, walk_edges);

@@ -138,12 +138,10 @@ static void row(const run *r) {
         for (int64_t base = 0; base < r->n; base += BLOCK) block(r, saturate, base, buffer);
 }
 
-static trine_status launch(const trine_call *call) { return walk_all(call, row); }
-
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     walk_edges(call, edges);
     if (is_wide(call->tensor[CAST_X].dtype) || is_wide(call->tensor[CAST_Y].dtype))
         trine_kernel_edge(edges, CAST_DIM_N, BLOCK);
 }
 
-CPU_KERNELS(cast) = { { CPU_NAME, NULL, NULL, launch, .edges = edges }, { 0 } };
+WALK_KERNELS(cast, edges);

@@ -28,11 +28,9 @@ static void row(const run *r) {
     FOR_TYPE(r->call->tensor[DROPOUT_Y].dtype, body, r, &d);
 }
 
-static trine_status launch(const trine_call *call) { return walk_all(call, row); }
-
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     walk_edges(call, edges);
     dropout_edges(edges, DROPOUT_DIM_N);
 }
 
-CPU_KERNELS(dropout) = { { CPU_NAME, NULL, NULL, launch, .edges = edges }, { 0 } };
+WALK_KERNELS(dropout, edges);

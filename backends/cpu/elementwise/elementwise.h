@@ -156,6 +156,11 @@ static inline void walk_edges(const trine_call *call, trine_kernel_edges *edges)
     trine_kernel_edge(edges, symbol, cpu_of(call)->l3 / written);
 }
 
+/* At the end of an op's file: its kernel, whose row() is run over all elements; its edges are `which`. */
+#define WALK_KERNELS(op, which) \
+    static trine_status launch(const trine_call *call) { return walk_all(call, row); } \
+    CPU_KERNELS(op) = { { CPU_NAME, NULL, NULL, launch, .edges = (which) }, { 0 } }
+
 /* ----------------------------------------------------------------------------------------------------- inside a run */
 
 /* Elements i .. i+m-1 of a run, at most VL; `stream` if they are to be stored past the caches, aligned.

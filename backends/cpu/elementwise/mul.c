@@ -22,6 +22,4 @@ static void row(const run *r) {
         mixed(r, alpha, t[MUL_A].dtype, t[MUL_B].dtype, t[MUL_Y].dtype);
 }
 
-static trine_status launch(const trine_call *call) { return walk_all(call, row); }
-
-CPU_KERNELS(mul) = { { CPU_NAME, NULL, NULL, launch, .edges = walk_edges }, { 0 } };
+WALK_KERNELS(mul, walk_edges);

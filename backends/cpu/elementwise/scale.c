@@ -22,6 +22,4 @@ static void row(const run *r) {
         mixed(r, args, t[SCALE_X].dtype, t[SCALE_Y].dtype);
 }
 
-static trine_status launch(const trine_call *call) { return walk_all(call, row); }
-
-CPU_KERNELS(scale) = { { CPU_NAME, NULL, NULL, launch, .edges = walk_edges }, { 0 } };
+WALK_KERNELS(scale, walk_edges);

@@ -13,6 +13,4 @@ INLINE void body(const run *r, trine_dtype T) { EACH_SPAN(r, SWIGLU_Y, T, step, 
 
 static void row(const run *r) { FOR_TYPE(r->call->tensor[SWIGLU_Y].dtype, body, r); }
 
-static trine_status launch(const trine_call *call) { return walk_all(call, row); }
-
-CPU_KERNELS(swiglu) = { { CPU_NAME, NULL, NULL, launch, .edges = walk_edges }, { 0 } };
+WALK_KERNELS(swiglu, walk_edges);

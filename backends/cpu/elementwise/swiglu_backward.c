@@ -17,6 +17,4 @@ INLINE void body(const run *r, trine_dtype T) { EACH_SPAN(r, SWIGLU_BACKWARD_DGA
 
 static void row(const run *r) { FOR_TYPE(r->call->tensor[SWIGLU_BACKWARD_DY].dtype, body, r); }
 
-static trine_status launch(const trine_call *call) { return walk_all(call, row); }
-
-CPU_KERNELS(swiglu_backward) = { { CPU_NAME, NULL, NULL, launch, .edges = walk_edges }, { 0 } };
+WALK_KERNELS(swiglu_backward, walk_edges);

@@ -40,8 +40,8 @@ static inline factors factors_of(const target *t, int64_t batch, int64_t row) {
 INLINE vf activate(vf x, int32_t activation) {
     switch (activation) {
     case TRINE_ACTIVATION_RELU: return vsel(x < vzero(), vzero(), x);
-    case TRINE_ACTIVATION_GELU_TANH: return vgelu_tanh(x);
-    case TRINE_ACTIVATION_GELU_ERF: return vgelu_erf(x);
+    case TRINE_ACTIVATION_GELU_TANH: return vgelu(TRINE_GELU_TANH, x);
+    case TRINE_ACTIVATION_GELU_ERF: return vgelu(TRINE_GELU_ERF, x);
     case TRINE_ACTIVATION_SILU: return x * vsigmoid(x);
     default: return x;
     }
