@@ -123,6 +123,71 @@ typedef struct trine_gelu_backward_args {
  * Since 0.1. */
 TRINE_API trine_status trine_gelu_backward(trine_queue *queue, const trine_gelu_backward_args *args);
 
+typedef struct trine_geglu_args {
+    size_t struct_size;       /* TRINE_ARGS(geglu) */
+    const trine_tensor *gate; /* in [p] [q] [r] n */
+    const trine_tensor *up;   /* in [p] [q] [r] n */
+    const trine_tensor *y;    /* out [p] [q] [r] n; may be gate or up */
+    int32_t form;             /* TRINE_GELU_* */
+} trine_geglu_args;
+
+/* GeGLU: one half of a projection times the GELU of the other, in either form.
+ *
+ *     y = gelu(gate) up
+ *     TRINE_GELU_TANH: gelu(x) = x/2 (1 + tanh(v/2)),  v = 2 sqrt(2/pi) (x + 0.044715 x^3)
+ *     TRINE_GELU_ERF:  gelu(x) = x/2 (1 + erf(x/sqrt 2))
+ *
+ * Source: Shazeer 2020, "GLU variants improve Transformer", eq. 6. The paper's GELU is that by erf; T5 v1.1 and Gemma
+ * (gelu_new, gelu_pytorch_tanh) take tanh.
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
+ * free.
+ * Types: f32, bf16 or f16, the same for all; computed in f32, gelu first, rounded once.
+ * Aliasing: y may be gate or up.
+ *
+ * Error bound, besides the output's own rounding: 14 2^-24 |y| times, with x = gate, 1 + |v| (1 - sigmoid(v)) for tanh;
+ * for erf 1 + x^2 where x < 0, else 1. So the far negative tail is right too. At gate = -Inf y is NaN, as the formula
+ * says.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_geglu(trine_queue *queue, const trine_geglu_args *args);
+
+typedef struct trine_geglu_backward_args {
+    size_t struct_size;        /* TRINE_ARGS(geglu_backward) */
+    const trine_tensor *dy;    /* in [p] [q] [r] n */
+    const trine_tensor *gate;  /* in [p] [q] [r] n */
+    const trine_tensor *up;    /* in [p] [q] [r] n */
+    const trine_tensor *dgate; /* out [p] [q] [r] n; may be dy, gate or up */
+    const trine_tensor *dup;   /* out [p] [q] [r] n; may be dy, gate or up, not dgate */
+    int32_t form;              /* TRINE_GELU_* */
+} trine_geglu_backward_args;
+
+/* Gradient of geglu.
+ *
+ *     dgate = dy up gelu'(gate),  dup = dy gelu(gate)
+ *     TRINE_GELU_TANH: gelu'(x) = s + x s (1 - s) v',  s = sigmoid(v),  v' = 2 sqrt(2/pi) (1 + 0.134145 x^2)
+ *     TRINE_GELU_ERF:  gelu'(x) = F + x f,  F = (1 + erf(x/sqrt 2))/2,  f = exp(-x^2/2)/sqrt(2 pi)
+ *
+ * Source: Shazeer 2020, eq. 6, differentiated.
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
+ * free.
+ * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
+ * Aliasing: dgate and dup may each be dy, gate or up, but not the same one.
+ *
+ * Error bound, besides the output's own rounding: 38 2^-24 |dy up| times the absolute values of the derivative's terms,
+ * each times 1 + |v| (tanh) or 1 + x^2 (erf, the first term for x < 0 only), for dgate; for dup that of geglu with dy
+ * in the place of up.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_geglu_backward(trine_queue *queue, const trine_geglu_backward_args *args);
+
 typedef struct trine_add_args {
     size_t struct_size;    /* TRINE_ARGS(add) */
     const trine_tensor *a; /* in [p] [q] [r] n, broadcast */

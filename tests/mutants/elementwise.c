@@ -84,6 +84,25 @@ static void dup_of_sigmoid(trine_ref *ref) {
     for (int64_t k = 0; k < count_of(ref, "gate"); k++) V("dup")[k] = V("dy")[k] * sigmoid(V("gate")[k]);
 }
 
+static void gate_quick(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "gate"); k++)
+        V("y")[k] = V("gate")[k] * sigmoid(1.702 * V("gate")[k]) * V("up")[k];
+}
+
+/* The derivative is taken to be the distribution function alone. */
+static void geglu_dgate_without_slope(trine_ref *ref) {
+    for (int64_t k = 0;
+         ((const trine_geglu_backward_args *)ref->args)->form == TRINE_GELU_ERF && k < count_of(ref, "gate"); k++)
+        V("dgate")[k] = V("dy")[k] * V("up")[k] * 0.5 * (1 + erf(V("gate")[k] * sqrt(0.5)));
+}
+
+/* dup by the gate's derivative instead of its value, as if both gradients had one factor. */
+static void dup_without_gate(trine_ref *ref) {
+    for (int64_t k = 0;
+         ((const trine_geglu_backward_args *)ref->args)->form == TRINE_GELU_ERF && k < count_of(ref, "gate"); k++)
+        V("dup")[k] = V("dy")[k] * 0.5 * (1 + erf(V("gate")[k] * sqrt(0.5)));
+}
+
 /* ----------------------------------------------------------------------------------- add, mul, scale, cast, dropout */
 
 static void factors_exchanged(trine_ref *ref, void *args) {
@@ -172,6 +191,16 @@ const mutant mutants_elementwise[] = {
     { "swiglu_backward", "outputs_exchanged", "dgate and dup are exchanged", .after = outputs_exchanged },
     { "swiglu_backward", "without_slope", "dgate lacks the sigmoid's own slope", .after = dgate_without_slope },
     { "swiglu_backward", "dup_of_sigmoid", "dup lacks the factor gate", .after = dup_of_sigmoid },
+    { "geglu", "gate_is_up", "gate and up are exchanged", .before = gate_is_up },
+    { "geglu", "other_form", "tanh and erf are exchanged", .before = other_form },
+    { "geglu", "quick", "gelu is x sigmoid(1.702 x)", .after = gate_quick },
+    { "geglu", "tail", "0 below -3.5", .after = gate_tail },
+    { "geglu_backward", "gate_is_up", "gate and up are exchanged", .before = gate_is_up },
+    { "geglu_backward", "other_form", "tanh and erf are exchanged", .before = other_form },
+    { "geglu_backward", "outputs_exchanged", "dgate and dup are exchanged", .after = outputs_exchanged },
+    { "geglu_backward", "without_slope", "the density's term is left out of erf's dgate",
+      .after = geglu_dgate_without_slope },
+    { "geglu_backward", "dup_without_gate", "dup lacks the factor gate of erf's", .after = dup_without_gate },
     { "add", "ignores_alpha", "alpha is taken to be 1", .param = "alpha", .value = 1 },
     { "add", "ignores_beta", "beta is taken to be 1", .param = "beta", .value = 1 },
     { "add", "factors_exchanged", "alpha is b's factor, beta a's", .before = factors_exchanged },

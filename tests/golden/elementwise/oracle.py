@@ -87,6 +87,37 @@ def gelu_backward(draw):
         yield case(f"{form} {dtype}", f"T={dtype} r={r} n={n} form={form}", {"dy": dy, "x": x}, {"dx": dx})
 
 
+# Shazeer 2020, eq. 6, by either form: Hugging Face's T5DenseGatedActDense (T5 v1.1, gelu_new) and GemmaMLP
+# (gelu_pytorch_tanh) are the tanh, ModernBertMLP (gelu) the erf.
+GEGLU = (
+    ("tanh", "f32", 2, 37),
+    ("erf", "f32", 2, 37),
+    ("tanh", "bf16", 2, 40),
+    ("erf", "bf16", 3, 24),
+    ("erf", "f16", 2, 24),
+    ("tanh", "f16", 1, 29),
+)
+
+
+def geglu(draw):
+    for form, dtype, r, n in GEGLU:
+        gate, up = wide(draw, (r, n), dtype), draw.normal((r, n), dtype)
+        theirs = F.gelu(tensor(gate), approximate=TORCH[form]) * tensor(up)
+        y = close(each(lambda a, b: GELU[form](a) * b, gate, up), theirs)
+        yield case(f"{form} {dtype}", f"T={dtype} r={r} n={n} form={form}", {"gate": gate, "up": up}, {"y": y})
+
+
+def geglu_backward(draw):
+    for form, dtype, r, n in GEGLU:
+        dy, gate, up = draw.normal((r, n), dtype), wide(draw, (r, n), dtype), draw.normal((r, n), dtype)
+        g, u = tensor(gate, True), tensor(up, True)
+        (F.gelu(g, approximate=TORCH[form]) * u).backward(tensor(dy))
+        dgate = close(dy * up * each(lambda a: mpmath.diff(GELU[form], a), gate), g.grad)
+        dup = close(dy * each(GELU[form], gate), u.grad)
+        words, ins = f"T={dtype} r={r} n={n} form={form}", {"dy": dy, "gate": gate, "up": up}
+        yield case(f"{form} {dtype}", words, ins, {"dgate": dgate, "dup": dup})
+
+
 # ------------------------------------------------------------------------------------------------------ add, mul, scale
 
 
