@@ -188,6 +188,61 @@ typedef struct trine_geglu_backward_args {
  * Since 0.1. */
 TRINE_API trine_status trine_geglu_backward(trine_queue *queue, const trine_geglu_backward_args *args);
 
+typedef struct trine_relu2_args {
+    size_t struct_size;    /* TRINE_ARGS(relu2) */
+    const trine_tensor *x; /* in [p] [q] [r] n */
+    const trine_tensor *y; /* out [p] [q] [r] n; may be x */
+} trine_relu2_args;
+
+/* Square of the rectified linear unit.
+ *
+ *     y = max(x, 0)^2
+ *
+ * Source: So et al. 2021, "Primer: searching for efficient Transformers for language modeling", section 3.
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
+ * free.
+ * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
+ * Ranges: NaN gives NaN. What is beyond the largest finite value of the type becomes Inf: in f32 and bf16 from x = 2^64
+ * on, in f16 from x = 256 on.
+ * Aliasing: y may be x.
+ *
+ * Error bound, besides the output's own rounding: 2 2^-24 |y|.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_relu2(trine_queue *queue, const trine_relu2_args *args);
+
+typedef struct trine_relu2_backward_args {
+    size_t struct_size;     /* TRINE_ARGS(relu2_backward) */
+    const trine_tensor *dy; /* in [p] [q] [r] n */
+    const trine_tensor *x;  /* in [p] [q] [r] n */
+    const trine_tensor *dx; /* out [p] [q] [r] n; may be dy or x */
+} trine_relu2_backward_args;
+
+/* Gradient of relu2.
+ *
+ *     dx = 2 max(x, 0) dy
+ *
+ * Source: So et al. 2021, section 3, differentiated.
+ *
+ * Shapes: all tensors [p] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
+ * free.
+ * Types: f32, bf16 or f16, the same for all; computed in f32, rounded once.
+ * Ranges: NaN in x or dy gives NaN, and so does dy = +-Inf where x <= 0: 0 times Inf. What is beyond the largest finite
+ * value of the type becomes +-Inf.
+ * Aliasing: dx may be dy or x.
+ *
+ * Error bound, besides the output's own rounding: 2 2^-24 |dx|.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides or overlaps contradict the above; outputs are untouched.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_relu2_backward(trine_queue *queue, const trine_relu2_backward_args *args);
+
 typedef struct trine_add_args {
     size_t struct_size;    /* TRINE_ARGS(add) */
     const trine_tensor *a; /* in [p] [q] [r] n, broadcast */

@@ -50,6 +50,50 @@ static void gelu_dx_without_slope(trine_ref *ref) {
         V("dx")[k] = V("dy")[k] * 0.5 * (1 + erf(V("x")[k] * sqrt(0.5)));
 }
 
+/* max(x, 0), and its gradient. */
+static void relu2_unsquared(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "x"); k++)
+        if (V("x")[k] > 0) V("y")[k] = V("x")[k];
+}
+
+/* The square of x, whatever its sign, which spares the maximum. */
+static void relu2_square(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "x"); k++) V("y")[k] = V("x")[k] * V("x")[k];
+}
+
+/* A maximum that prefers numbers, as fmaxf and x > 0 ? x : 0 do. */
+static void relu2_nan_is_zero(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "x"); k++)
+        if (isnan(V("x")[k])) V("y")[k] = 0;
+}
+
+/* max(x, 0) max(x, 1). */
+static void relu2_linear_below_1(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "x"); k++)
+        if (V("x")[k] > 0 && V("x")[k] < 1) V("y")[k] = V("x")[k];
+}
+
+/* That of max(x, 0). */
+static void relu2_dx_of_relu(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "x"); k++) V("dx")[k] = V("x")[k] > 0 ? V("dy")[k] : 0 * V("dy")[k];
+}
+
+/* That of x^2. */
+static void relu2_dx_everywhere(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "x"); k++) V("dx")[k] = 2 * V("x")[k] * V("dy")[k];
+}
+
+static void relu2_dx_nan_is_zero(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "x"); k++)
+        if (isnan(V("x")[k])) V("dx")[k] = 0;
+}
+
+/* 2 max(x, 0) in f32, which overflows where dx does not. */
+static void relu2_dx_doubled_first(trine_ref *ref) {
+    for (int64_t k = 0; k < count_of(ref, "x"); k++)
+        if (V("x")[k] > 0) V("dx")[k] = trine_round(2 * V("x")[k], TRINE_F32, false) * V("dy")[k];
+}
+
 static void swap(trine_ref *ref, const char *a, const char *b) {
     double *const x = V(a), *const y = V(b);
     for (int64_t k = 0; k < count_of(ref, a); k++) {
@@ -184,6 +228,15 @@ const mutant mutants_elementwise[] = {
     { "gelu_backward", "other_form", "tanh and erf are exchanged", .before = other_form },
     { "gelu_backward", "without_slope", "the density's term is left out of erf's", .after = gelu_dx_without_slope },
     { "gelu_backward", "tail", "dy above 3", .after = gelu_dx_tail },
+    { "relu2", "unsquared", "max(x, 0)", .after = relu2_unsquared },
+    { "relu2", "square", "x^2", .after = relu2_square },
+    { "relu2", "nan_is_zero", "NaN gives 0", .after = relu2_nan_is_zero },
+    { "relu2", "linear_below_1", "x in (0, 1)", .after = relu2_linear_below_1 },
+    { "relu2_backward", "unscaled", "max(x, 0) dy", .output = "dx", .factor = 0.5 },
+    { "relu2_backward", "of_relu", "dy where x > 0", .after = relu2_dx_of_relu },
+    { "relu2_backward", "everywhere", "2 x dy", .after = relu2_dx_everywhere },
+    { "relu2_backward", "nan_is_zero", "NaN of x gives 0", .after = relu2_dx_nan_is_zero },
+    { "relu2_backward", "doubled_first", "2 max(x, 0) is rounded to f32", .after = relu2_dx_doubled_first },
     { "swiglu", "gate_is_up", "gate and up are exchanged", .before = gate_is_up },
     { "swiglu", "gate_clamped", "gate is at most 20", .before = gate_clamped },
     { "swiglu", "tail", "0 below -3.5", .after = gate_tail },

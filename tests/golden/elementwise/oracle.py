@@ -118,6 +118,36 @@ def geglu_backward(draw):
         yield case(f"{form} {dtype}", words, ins, {"dgate": dgate, "dup": dup})
 
 
+# So et al. 2021, section 3. The first row begins with zeros, NaN, Inf, ends of the type, and squares that f16 holds.
+RELU2 = (("f32", 3, 37), ("bf16", 2, 40), ("f16", 3, 25))
+LARGEST = {"f32": 3.4028234663852886e38, "bf16": 3.3895313892515355e38, "f16": 65504.0}
+
+
+def ends(draw, shape, dtype):
+    x = draw.normal(shape, dtype, scale=2)
+    some = [0.0, -0.0, np.nan, np.inf, -np.inf, LARGEST[dtype], -LARGEST[dtype], 2.0**-24, -(2.0**-24), 255.875, 1.0]
+    x[0, : len(some)] = rounded(some, dtype)
+    return x
+
+
+def relu2(draw):
+    for dtype, r, n in RELU2:
+        x = ends(draw, (r, n), dtype)
+        yield case(dtype, f"T={dtype} r={r} n={n}", {"x": x}, {"y": F.relu(tensor(x)).square().numpy()})
+
+
+def relu2_backward(draw):
+    for dtype, r, n in RELU2:
+        dy, x = draw.normal((r, n), dtype), ends(draw, (r, n), dtype)
+        dy[0, 11:15] = [np.nan, np.inf, -np.inf, 0]
+        leaf = tensor(x, True)
+        F.relu(leaf).square().backward(tensor(dy))
+        dx, theirs = (2 * F.relu(tensor(x)) * tensor(dy)).numpy(), leaf.grad.numpy()
+        # PyTorch's own derivative is 0 for x <= 0, also where dy is NaN or Inf: by the formula that is NaN.
+        assert np.array_equal(np.where(np.isfinite(dy) | (x > 0), dx, 0), theirs, equal_nan=True)
+        yield case(dtype, f"T={dtype} r={r} n={n}", {"dy": dy, "x": x}, {"dx": dx})
+
+
 # ------------------------------------------------------------------------------------------------------ add, mul, scale
 
 
