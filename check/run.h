@@ -98,9 +98,8 @@ void runner_fail(runner *r, const context *c, const char *kernel, const problem 
 void report_failure(shared *s, const check_options *options, const char *text);
 
 /* operate.c: puts a case's operands into guarded memory, and looks at them afterwards. `place` rotates placements,
- * `pattern` is the poison. */
-/* On the host slices that are to lie far apart do, on devices the tensor is in one piece: a context's strides, before the
- * library is asked about the call. */
+ * `pattern` is the poison. On the host slices that are to lie far apart do, on devices the tensor is in one piece: a
+ * context's strides, before the library is asked about the call. */
 void operands_spread(const context *c, problem *p);
 bool operands_send(const context *c, problem *p, trine_queue *queue, int place, int pattern);
 /* Nothing but outputs may have changed (nothing at all if `untouched`); outputs are gathered to `out` unless NULL. */
