@@ -30,7 +30,7 @@ fi
 readelf -d "$library" | grep NEEDED | grep -vE 'lib(c|m|hwloc|pthread|dl)\.so|ld-linux' &&
     fail "libtrine needs another library than libc, libm and hwloc"
 
-python3 .ci/numbers.py || fail "a number is read or written as the program's locale has it"
+python3 .ci/number_calls.py || fail "a number is read or written as the program's locale has it"
 python3 .ci/includes.py || fail "the include law is broken"
 python3 .ci/text.py || fail "a file is not as text is to be"
 python3 .ci/subjects.py || fail "the subject of a commit is too long"

@@ -66,6 +66,7 @@ def write(sums, path):
     table = read_table(path) if pathlib.Path(path).exists() else {}
     table.update(sums)
     with open(path, "w", encoding="utf-8") as file:
+        file.write("# SPDX-License-Identifier: Apache-2.0\n")
         file.write("# CPU seconds of an op's device code for an architecture: ./dev times --write\n")
         for (op, arch), took in sorted(table.items()):
             file.write(f"{op} {arch} {took:.1f}\n")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numbers as text do not depend on the locale. What reads a fraction is in spec/number.c alone; the rooms that are part
 of the library, or of other programs than ours, write fractions by it too; and a program of ours says which locale it
-writes numbers in. Usage: numbers.py, in the root of a checkout."""
+writes numbers in. Usage: number_calls.py, in the root of a checkout."""
 import re
 import subprocess
 import sys
