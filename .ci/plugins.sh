@@ -4,13 +4,15 @@
 # Usage: plugins.sh BUILD, whose device code serves here too, since nothing in its commands says where it was built.
 set -eu
 rm -rf build-plugins
-# shellcheck disable=SC2086
-meson setup build-plugins -Dplugins_only=true $(python3 -c '
+# Of the same ops, for the same architectures.
+options=$(python3 -c '
 import json, sys
 for option in json.load(open(sys.argv[1])):
-    if option["name"] in ("archs_cuda", "archs_hip", "werror"):
-        print(f"-D{option[\"name\"]}=" + str(option["value"]).strip("[]").replace("\x27", "").replace(" ", "").lower())
-' "$1/meson-info/intro-buildoptions.json") >/dev/null
+    if option["name"] in ("archs_cuda", "archs_hip", "device_ops"):
+        print("-D" + option["name"] + "=" + ",".join(option["value"]))
+' "$1/meson-info/intro-buildoptions.json")
+# shellcheck disable=SC2086
+meson setup build-plugins -Dplugins_only=true --werror $options >/dev/null
 cp -p "$1/.ninja_log" "$1/.ninja_deps" build-plugins/
 cuda=$1/backends/cuda
 for code in "$cuda"/*.cubin "$cuda"/*.ptx "$cuda"/*.fatbin "$1"/backends/hip/*.hsaco; do
