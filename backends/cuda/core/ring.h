@@ -65,12 +65,7 @@ template <int CHUNKS, int THREADS, bool WHOLE, ring_way WAY, class... Types> str
     static constexpr int TENSORS = sizeof...(Types), WARPS = THREADS / WARP;
     static constexpr int ITEMS = (... && (sizeof(typename Types::bits) == 2)) ? 8 : 4;
     static constexpr int HELD = SIMT_RING_HELD(THREADS);
-    /* a block of many of an SM has whole rows */
-    static constexpr bool ALONE = TENSORS == 3 && HELD > SIMT_RING_DIVIDED;
-    /* blocks of a cluster */
-    static constexpr int MOST = ALONE                                          ? 1
-                                : TENSORS == 3 && THREADS == SIMT_RING_THREADS ? SIMT_RING_WIDE
-                                                                               : SIMT_RING_MOST;
+    static constexpr int MOST = SIMT_RING_BLOCKS(THREADS, TENSORS == 3); /* blocks of a cluster */
     static constexpr int STEP = THREADS * ITEMS, COLUMN = (0 + ... + (int)sizeof(typename Types::bits));
     static constexpr int ROW = CHUNKS * STEP * COLUMN, ROWS = SIMT_RING_ROWS, BYTES = ROWS * ROW;
     static_assert(BYTES + (TENSORS == 3) * CHUNKS * STEP * 4 <= SIMT_RING_BYTES / HELD,

@@ -103,14 +103,14 @@ const cuda_ring_entry *cuda_ring_of(const trine_call *call, int symbol, int coun
         i++;
     if (i == count) return NULL;
     const cuda_ring_entry *entry = &entries[i];
-    const int held = SIMT_RING_HELD(entry->threads),
-              cluster = entry->full && held > SIMT_RING_DIVIDED ? 1 : cuda_cluster(call);
+    const int held = SIMT_RING_HELD(entry->threads), room = SIMT_RING_BLOCKS(entry->threads, entry->full),
+              usual = cuda_cluster(call), cluster = usual < room ? usual : room;
     if (device_of(call)->shared < SIMT_RING_BYTES + held * entry->behind + OWN) return NULL;
     const int64_t items = entry->items ? entry->items : 16 / (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
     const int64_t least = simt_blocks(n, entry->chunks * entry->threads * items);
     const bool wide = least > cluster;
-    if (wide && (cluster == 1 || least > entry->wide)) return NULL;
-    const int blocks = wide ? entry->wide : (int)least;
+    if (wide && (cluster == 1 || least > room)) return NULL;
+    const int blocks = wide ? room : (int)least;
     const int64_t part = simt_blocks(simt_blocks(n, blocks), LINE) * LINE;
     *ring_out = (simt_ring){
         .blocks = blocks,

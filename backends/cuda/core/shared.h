@@ -40,9 +40,7 @@ typedef struct cuda_ring_entry {
     int items;  /* of a chunk; 0: 16 bytes of the first type */
     int idle;   /* one of so many clusters that the device holds is left out; 0: none */
     int near;   /* bytes of a block's part of a row, of the first type, with which a ring holds two rows; 0: three */
-    /* blocks of a cluster, where the device holds such, for rows that others have no room for; 0: no such rows */
-    int wide;
-    bool full; /* entries <op>_ring_full_<type>_<second type>_<chunks of a block> */
+    bool full;  /* three tensors: entries <op>_ring_full_<type>_<second type>_<chunks of a block> */
 } cuda_ring_entry;
 
 /* The first of `count` entries that takes a row along dimension `symbol`, if clusters have room for it; NULL: none. */

@@ -30,11 +30,9 @@ static const cuda_ring_entry *ring_of(const trine_call *call, simt_ring *ring_ou
           .full = true },
         { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE, .full = true },
         { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10, .full = true },
-        { .threads = MOST, .chunks = 2, .least = 16 << 10, .wide = SIMT_RING_WIDE, .full = true },
+        { .threads = MOST, .chunks = 2, .least = 16 << 10, .full = true },
     };
-    static const cuda_ring_entry mixed = {
-        .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .wide = SIMT_RING_WIDE, .full = true
-    };
+    static const cuda_ring_entry mixed = { .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .full = true };
     const norm_backward_op *op = call->self;
     const trine_dtype type = call->type[NORM_TYPE_T];
     const int64_t n = call->dim[NORM_DIM_N];

@@ -74,8 +74,13 @@ enum {
 /* Blocks that an SM holds. */
 #define SIMT_RING_HELD(threads) (SIMT_RING_THREADS / (threads))
 /* A cluster divides rows of three tensors if an SM holds no more of its blocks than so many: of others each has whole
- * rows, and no room for other blocks' sums. */
+ * rows. And the most blocks of a cluster, for whose sums a ring's function has room and which the host may launch. */
 enum { SIMT_RING_DIVIDED = 3 };
+#define SIMT_RING_BLOCKS(threads, three) \
+    (!(three)                                      ? SIMT_RING_MOST \
+     : SIMT_RING_HELD(threads) > SIMT_RING_DIVIDED ? 1 \
+     : (threads) == SIMT_RING_THREADS              ? SIMT_RING_WIDE \
+                                                   : SIMT_RING_MOST)
 typedef struct simt_ring {
     int blocks, part; /* of a cluster; columns of a block */
     int rows, turns;  /* that a ring holds; of a cluster, of the last ones perhaps one less */
