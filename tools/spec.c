@@ -191,43 +191,36 @@ static int print_matrix(void) {
 
 /* Of each op what the agreement suite has run, by architecture: backends/archs.def. */
 static int print_archs(void) {
-    enum {
-#define ARCH(name, module, proof) ARCH_##name,
 #define CODE(op, name)
+#define ARCH(name, proof) ARCH_##name,
+    enum {
 #include "backends/arch_rows.h"
-#undef ARCH
-#undef CODE
         ARCHS
     };
-    static const char *const names[] = {
-#define ARCH(name, module, proof) [ARCH_##name] = #name,
-#define CODE(op, name)
+#undef ARCH
+#define ARCH(name, proof) { #name, proof },
+    static const struct {
+        const char *name, *proof;
+    } archs[] = {
 #include "backends/arch_rows.h"
+    };
 #undef ARCH
 #undef CODE
-    };
-    static const char *const proofs[] = {
-#define ARCH(name, module, proof) [ARCH_##name] = proof,
-#define CODE(op, name)
-#include "backends/arch_rows.h"
-#undef ARCH
-#undef CODE
-    };
-    static const bool has[TRINE_OP_COUNT][ARCHS] = {
-#define ARCH(name, module, proof)
+#define ARCH(name, proof)
 #define CODE(op, name) [TRINE_OP_##op][ARCH_##name] = true,
+    static const bool has[TRINE_OP_COUNT][ARCHS] = {
 #include "backends/arch_rows.h"
+    };
 #undef ARCH
 #undef CODE
-    };
     printf("| op |");
-    for (int i = 0; i < ARCHS; i++) printf(" %s |", names[i]);
+    for (int i = 0; i < ARCHS; i++) printf(" %s |", archs[i].name);
     printf("\n|---|");
     for (int i = 0; i < ARCHS; i++) printf("---|");
     putchar('\n');
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         printf("| %s |", trine_specs[op]->name);
-        for (int i = 0; i < ARCHS; i++) printf(" %s |", has[op][i] ? proofs[i] : "-");
+        for (int i = 0; i < ARCHS; i++) printf(" %s |", has[op][i] ? archs[i].proof : "-");
         putchar('\n');
     }
     return 0;
