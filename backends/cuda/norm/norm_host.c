@@ -72,9 +72,9 @@ static row_kind kind_of(const trine_call *call, const norm_params *p) {
 /* The blocks that hold a row, or two of a block, which share what is read of the weight, if those are enough for the
  * device; with a mean, one row with dropout is faster than two. NULL: registers hold the row as fast. On an H100 they
  * do up to 4096 elements, within 3 % but of f32 at 1024 (6), and of sums up to 16384; beyond, they lose up to 26 % at
- * 9,208, and a row that a block's registers do not hold takes 1.6 to 3.6 times as long. Rows that begin anywhere take
- * up to twice as long there (random lengths, H100): 1.1 to 1.6 times from 465 elements on, sums 1.1 to 2.7 from
- * 2071. */
+ * 9,208, and a row that a block's registers do not hold takes 1.6 to 3.6 times as long. Rows of odd lengths take
+ * up to twice as long there (random lengths, H100): 1.1 to 1.6 times from 465 elements on, sums 1.1 to 2.7 from 2071.
+ * The length decides alone, not where rows begin: both ways sum in other orders. */
 static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_params *p) {
     enum { WHOLE = 4096, WHOLE_SUM = 16384, RAGGED = 384, RAGGED_DROPOUT = 1024, RAGGED_SUM = 1536 };
     const norm_op *op = call->self;
@@ -82,7 +82,7 @@ static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_pa
     const int whole = kind == SUM ? WHOLE_SUM : WHOLE;
     const int ragged = kind != SUM ? RAGGED : p->dropout.p > 0 ? RAGGED_DROPOUT : RAGGED_SUM;
     p->block_rows = 1;
-    if (p->n <= (simt_rows_whole(call, NORM_DIM_N) ? whole : ragged)) return NULL;
+    if (p->n <= (p->n % NORM_FIT_ITEMS == 0 ? whole : ragged)) return NULL;
     if (kind == SUM) {
         const cuda_shape_range range = { CUDA_SHAPE_256, CUDA_SHAPE_256 + 1, cluster, sizeof(float) };
         return cuda_shape_for(call, NORM_DIM_N, &range, &p->part);
