@@ -35,9 +35,9 @@ typedef struct values {
     double low, high; /* exponents of the smallest normal and the largest */
     double digits;    /* of the significand */
     double centre;    /* FILL_OFFSET, FILL_CONSTANT */
-    double step;      /* FILL_OFFSET: of what is added to it, at least 1, at least its unit in the last place */
-    int64_t modulus;  /* FILL_INTEGERS: values in (-modulus, modulus) */
-    bool positive;    /* FILL_INTEGERS: 0 and 1 */
+    double step; /* FILL_OFFSET: of what is added to it, at least 1, at least its unit in the last place; FILL_SCALED */
+    int64_t modulus; /* FILL_INTEGERS: values in (-modulus, modulus) */
+    bool positive;   /* FILL_INTEGERS: 0 and 1 */
     /* the type to which an output rounds them exactly, if they are to be near its ties; TRINE_NONE: they are not */
     trine_dtype ties;
 } values;
@@ -79,6 +79,7 @@ static values choose_values(problem *p, int tensor) {
     if (kind != FILL_INTEGERS && kind != FILL_RANDOM && random_chance(&p->random, 4)) v.fill = FILL_RANDOM;
     if (kind == FILL_BITS && (dtype == TRINE_F32 || dtype == TRINE_F64) && random_chance(&p->random, 2))
         v.fill = FILL_RANGE;
+    if (v.fill == FILL_RANGE && random_chance(&p->random, 2)) v.fill = FILL_SCALED;
     v.low = log2(trine_smallest_normal(dtype));
     v.high = log2(trine_largest(dtype)) - 1e-9;
     v.digits = -log2(trine_unit_roundoff(dtype));
@@ -90,6 +91,7 @@ static values choose_values(problem *p, int tensor) {
     v.positive = random_chance(&p->random, 3);
     if (is_float(dtype) && kind != FILL_INTEGERS) v.ties = rounded_to(p, dtype);
     if (v.ties != TRINE_NONE && random_chance(&p->random, 2)) v.ties = TRINE_NONE;
+    if (v.fill == FILL_SCALED) v.step = exp2(floor(random_between(&p->random, v.low - v.digits, v.high)));
     return v;
 }
 
@@ -130,6 +132,7 @@ static double value_of(const values *v, random_state *r) {
     case FILL_HUGE: return random_scaled(r, random_next(r) & 1 ? v->high - 2 : v->high / 2, v->high);
     case FILL_TINY: return random_scaled(r, v->low - v->digits, v->low + 4);
     case FILL_RANGE: return random_scaled(r, v->low - v->digits, v->high);
+    case FILL_SCALED: return fmax(-trine_largest(v->dtype), fmin(trine_largest(v->dtype), spread * v->step));
     case FILL_CANCEL:
         return random_below(r, 3) == 0 ? spread
                                        : (random_next(r) & 1 ? 1 : -1) * exp2(floor(fmin(v->digits, v->high - 2)));
@@ -228,17 +231,32 @@ static void store_values(operand *o) {
     for (int64_t k = 0; k < o->count; k++) o->value[k] = trine_load(o->image, o->full.dtype, o->at[k]);
 }
 
+/* Inputs that a forward saved: may they be any, and in half of the cases what it saves? */
+static bool fill_saved(const trine_spec_tensor *spec) {
+    const char *at = spec->fill ? strstr(spec->fill, "saved") : NULL;
+    return at != NULL && strcmp(at, "saved") == 0;
+}
+static bool chooses_saved(problem *p) {
+    bool any = false;
+    for (int i = 0; i < p->plan->tensors; i++) any |= fill_saved(p->plan->tensor[i].spec);
+    return any && p->kind == PROBLEM_DRAWN && random_chance(&p->random, 2);
+}
+
 static void derive(problem *p) {
+    const bool saved = chooses_saved(p);
     trine_ref ref = { .plan = p->plan, .args = p->resolved, .dim = p->call.dim, .type = p->call.type };
     for (int i = 0; i < p->plan->tensors; i++) {
         ref.value[i] = p->operand[i].value;
         ref.magnitude[i] = p->operand[i].magnitude;
         ref.slack[i] = p->operand[i].slack;
     }
-    if (p->plan->spec->prepare) p->plan->spec->prepare(&ref);
+    bool derived = saved;
+    for (int i = 0; i < p->plan->tensors; i++) derived |= fill_is(p->plan->tensor[i].spec, "derived");
+    if (derived) p->plan->spec->prepare(&ref);
     for (int i = 0; i < p->plan->tensors; i++) {
         operand *o = &p->operand[i];
-        if (problem_input(p, i) && fill_is(p->plan->tensor[i].spec, "derived")) store_values(o);
+        const trine_spec_tensor *spec = p->plan->tensor[i].spec;
+        if (problem_input(p, i) && (fill_is(spec, "derived") || (saved && fill_saved(spec)))) store_values(o);
         if (problem_output(p, i)) {
             memset(o->magnitude, 0, sizeof *o->magnitude * (size_t)o->count);
             memset(o->slack, 0, sizeof *o->slack * (size_t)o->count);

@@ -271,7 +271,7 @@ static void choose_param(problem *p, int index, bool integers) {
         word[length] = 0;
         at += length;
         const double value = param->kind == ENUM ? number : trine_strtod(word, NULL);
-        if (integers && value != 0 && value != 1) continue;
+        if (integers && (value != 0 || signbit(value)) && value != 1) continue;
         if (random_chance(&p->random, ++seen)) memcpy(chosen, word, sizeof chosen);
     }
     if (seen > 0) set_param(p, index, chosen);
@@ -417,8 +417,8 @@ void problem_reference(problem *p) {
 /* ------------------------------------------------------------------------------------------------------------- text */
 
 void problem_text(const problem *p, char *text_out, size_t size) {
-    static const char *const name[FILLS] = { "random", "integers", "offset",   "huge", "tiny", "range", "cancel",
-                                             "NaN",    "Inf",      "constant", "zero", "bits", "golden" };
+    static const char *const name[FILLS] = { "random", "integers", "offset",   "huge", "tiny", "range",  "cancel",
+                                             "NaN",    "Inf",      "constant", "zero", "bits", "golden", "scaled" };
     trine_case_text(&p->call, text_out, size);
     size_t used = strlen(text_out);
 #define PUT(...) (used += used < size ? (size_t)snprintf(text_out + used, size - used, __VA_ARGS__) : 0)

@@ -23,6 +23,7 @@ typedef enum fill {
     FILL_ZERO,     /* zeros of both signs */
     FILL_BITS,     /* random bits: every code of the type */
     FILL_GOLDEN,   /* as a golden case says */
+    FILL_SCALED,   /* of a tensor among those of all exponents: random times one power of two, of any size */
     FILLS
 } fill;
 

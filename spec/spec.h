@@ -37,7 +37,7 @@ typedef struct trine_spec_tensor {
     const char *shape;
     /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or the value
      * of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL; "positive"; "unit": in
-     * [-1, 1]; "derived": by .prepare, from the other inputs */
+     * [-1, 1]; "derived": by .prepare, from the other inputs; "saved", "positive saved": that in half of the cases */
     const char *fill;
     /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
     const char *terms;
@@ -95,7 +95,7 @@ typedef struct trine_spec {
     bool integers_exact;
     size_t args_size;
     void (*reference)(trine_ref *ref);
-    void (*prepare)(trine_ref *ref); /* computes the "derived" inputs from the others; NULL: there are none */
+    void (*prepare)(trine_ref *ref); /* computes "derived" and "saved" inputs from the others; NULL: there are none */
 } trine_spec;
 
 /* In spec/<family>/<op>.c, after `#define ARGS trine_<op>_args`:

@@ -96,6 +96,8 @@ typedef struct trine_attention_backward_args {
  *     dk[b,j,g]    = scale sum_{i,head} ds q[b,i,head]
  *     dv[b,j,g]    = sum_{i,head} p dout[b,i,head]
  *
+ * Where |lse| is 2^17 and more, an f32 lse is too coarse for p, which then counts as 1 at most.
+ *
  * Sums over heads are over those of a group. A query with lse = -Inf has dq = 0 and adds nothing to dk and dv, whatever
  * its q and dout hold; so has a pair that is masked.
  *

@@ -116,6 +116,10 @@ typedef struct trine_rms_norm_args {
  * Dropout keeps and scales the elements of x that trine_dropout() with p = dropout, seed and offset does. Element j of
  * row i is its element i n + j, the same on every device.
  *
+ * Ranges: h may be of any finite size. A row whose mean square f32 does not have is normalized times a power of two. A
+ * row whose sum x + residual is beyond f32 gives NaN. rstd rounds as f32 does: of a mean square above 2^252 it is
+ * subnormal, below 2^-256, eps with it, it is Inf, and y is right all the same. A row of zeros with eps = 0 gives NaN.
+ *
  * Source: Zhang and Sennrich 2019, eq. 4.
  *
  * Shapes: matrices are r n, their rows contiguous and any distance apart; weight is n; rstd is r.
@@ -215,6 +219,11 @@ typedef struct trine_layer_norm_args {
  *
  * Dropout keeps and scales the elements of x that trine_dropout() with p = dropout, seed and offset does. Element j of
  * row i is its element i n + j, the same on every device.
+ *
+ * Ranges: h may be of any finite size. A row whose variance f32 does not have is normalized times a power of two. A row
+ * whose sum x + residual is beyond f32 gives NaN. rstd rounds as f32 does: of a variance above 2^252 it is subnormal,
+ * below 2^-256, eps with it, it is Inf, and y is right all the same. With eps = 0, a row whose spread is zero, or less
+ * than the rounding of its mean, may have any rstd and y, NaN too.
  *
  * Source: Ba, Kiros and Hinton 2016, eq. 4.
  *

@@ -14,7 +14,9 @@
  * log2(e), and 6uZ for the rescalings
  *    that follow, whose exponents add up to at most 2Z. So P_j = P_j' (1 + eta_j), |eta_j| <= expm1(e_j), and o moves
  *      by the mean of eta_j (v_j - o): at most exp(max e) sum_j p_j expm1(e_j) (|v_j| + |o|); and never out of the hull
- *      of the v_j. This is slack.
+ *      of the v_j. Where e_j are large that says nothing of a row that has one score far above the others; but no
+ *      weight is more than 1, nor than exp(e_j + e_t + z_j - z_t), t the largest score's key: at most the sum over j
+ *      of that times |v_j - o|. This is slack.
  * 2. Both sums pass each term through at most sk additions and a product, exp to 4 ulp (8u), and one rescaling for 16
  * keys (9u each): together
  *    1.57 sk + 18, and the division 4u; with second-order terms (2 sk + 32) u of sum_j p_j |v_j|, the magnitude, for
@@ -28,7 +30,7 @@ typedef struct row {
     double lse, top, range, error, l; /* range: Z; error: the largest e_j */
     bool uncertain;
     int64_t first, count;
-    double *p, *spread; /* p_j; p_j expm1(e_j) */
+    double *p, *spread, *most; /* p_j; p_j expm1(e_j); the largest weight */
 } row;
 
 static void measure(const score *scores, row *r) {
@@ -38,8 +40,12 @@ static void measure(const score *scores, row *r) {
         r->top = fmax(r->top, scores[j].z);
         if (isfinite(scores[j].z)) r->range = fmax(r->range, fabs(scores[j].z));
     }
+    double at_top = 0; /* of the keys with the largest score the one that is off by the most */
+    for (int64_t j = 0; j < r->count; j++)
+        if (scores[j].z == r->top) at_top = fmax(at_top, scores[j].error + U * 14 * r->range);
     for (int64_t j = 0; j < r->count; j++) {
         const double z = scores[j].z, e = scores[j].error + U * (4 * fabs(z) + 10 * r->range);
+        r->most[j] = isfinite(z) ? fmin(1, exp(z - r->top + e + at_top)) : 0;
         r->p[j] = exp(z - r->lse);
         r->spread[j] = r->p[j] > 0 ? r->p[j] * expm1(fmin(e, 1)) : 0;
         r->l += exp(z - r->top);
@@ -68,7 +74,11 @@ static void output(const attention *a, const row *r, const double *v, int64_t st
     *value = uncertain ? 0 : sum;
     *magnitude = uncertain ? INFINITY : isfinite(size) ? size : 0;
     if (uncertain || !isfinite(sum)) return;
-    const double o = fabs(sum), n = (double)r->count, hull = largest + o, terms = 2 * (double)a->sk + 32;
+    const double o = fabs(sum), n = (double)r->count, terms = 2 * (double)a->sk + 32;
+    double hull = 0;
+    for (int64_t j = 0; j < r->count; j++)
+        if (isfinite(v[j * stride])) hull += r->most[j] * fabs(v[j * stride] - sum);
+    hull = fmin(hull, largest + o);
     *slack = r->error < 1 ? fmin(hull, exp(r->error) * (moved + moved_by_o * o)) : hull;
     *slack += terms * U * o + (a->lost * all + n * FLUSH * (1 + o)) / r->l + FLUSH;
 }
@@ -81,7 +91,8 @@ static void reference(trine_ref *ref) {
     double *lse = trine_ref_value(ref, "lse"), *lse_magnitude = trine_ref_magnitude(ref, "lse"),
            *lse_slack = trine_ref_slack(ref, "lse");
     score *scores = malloc(sizeof *scores * (size_t)(a.sk + 1));
-    row r = { .p = malloc(sizeof(double) * (size_t)(a.sk + 1)), .spread = malloc(sizeof(double) * (size_t)(a.sk + 1)) };
+    const size_t bytes = sizeof(double) * (size_t)(a.sk + 1);
+    row r = { .p = malloc(bytes), .spread = malloc(bytes), .most = malloc(bytes) };
     for (int64_t n = 0; n < a.b; n++)
         for (int64_t i = 0; i < a.sq; i++)
             for (int64_t head = 0; head < a.h; head++) {
@@ -103,7 +114,7 @@ static void reference(trine_ref *ref) {
                 lse_slack[lse_at] =
                     isfinite(r.lse) ? r.error * exp(fmin(r.error, 1)) + U * (4 * r.range + 10 * log(r.l)) + FLUSH : 0;
             }
-    free(scores), free(r.p), free(r.spread);
+    free(scores), free(r.p), free(r.spread), free(r.most);
 }
 
 const trine_spec trine_spec_attention = {

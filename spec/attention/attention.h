@@ -9,6 +9,9 @@
 #define U 0x1p-24      /* unit roundoff of f32 */
 #define FLUSH 0x1p-126 /* what is lost at most when a subnormal f32 is taken for zero */
 
+/* An lse of this size and more is so coarse in f32 that gradients take no p beyond 1 from it. */
+#define ATTENTION_COARSE 0x1p17
+
 typedef struct attention {
     int64_t b, sq, sk, h, hk, d, nseq;
     const double *q, *k, *v, *cu_q, *cu_k; /* cu_*: NULL, or where each sequence starts */

@@ -9,10 +9,10 @@
 /* Bound. With p = exp(z - lse), dp = dout.v, D = dout.o, f = dz/ds and ds = p (dp - D) f, o and lse taken as given:
  *     dv_j = sum_i p_ij dout_i,  dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i.
  * 1. The exponent z - lse is off by e: the score's own error, and 4u(|z| + |lse|) for the difference and its product
- * with log2(e); exp to 4 ulp (8u) and
- *    a product: p is off by `p_error` <= p (expm1(e) + 9u), and by all of itself and five times the least subnormal
- *      where what is
- *    computed may be subnormal, which may be taken for zero.
+ * with log2(e); exp to 4 ulp (8u) and a product: p is off by `p_error` <= p (expm1(e) + 9u), and by all of itself and
+ *    five times the least subnormal where what is computed may be subnormal, which may be taken for zero. Where |lse|
+ *    is ATTENTION_COARSE and more, p is at most 1, by the formula and in kernels: then it is between min(1, p e^-e) and
+ *    min(1, p e^e), and so never off by more than e, nor than 1.
  * 2. dp and D are sums of d products: off by d u (A + B) together, A = sum |dout||v|, B = sum |dout||o|; the difference
  * and two products add 3u. With f = 1 -
  *    t^2, t = tanh off by at most the score's error over c: f is off by twice that and 4u. So ds is off by
@@ -67,8 +67,14 @@ typedef struct query {
     double lse, D, size, inputs; /* size: B; inputs: sum |dout| + |o| */
 } query;
 
+static double attention_p(double z, double lse) {
+    const double p = exp(z - lse);
+    return fabs(lse) >= ATTENTION_COARSE && p > 1 ? 1 : p;
+}
+
 static weights weights_of(const attention *a, const query *x, const score *s, const double *v, double largest) {
-    weights w = { .p = exp(s->z - x->lse), .uncertain = s->uncertain };
+    const bool coarse = fabs(x->lse) >= ATTENTION_COARSE;
+    weights w = { .p = attention_p(s->z, x->lse), .uncertain = s->uncertain };
     double dp = 0, size = x->size, inputs = x->inputs + 4 * (double)a->d;
     for (int64_t c = 0; c < a->d; c++) {
         const double term = x->dout[c] * v[c];
@@ -78,8 +84,9 @@ static weights weights_of(const attention *a, const query *x, const score *s, co
     }
     if (isfinite(s->z) && isfinite(x->lse)) {
         const double e = s->error + 4 * U * (fabs(s->z) + fabs(x->lse));
-        w.p_error = (e < 1 ? w.p * expm1(e) : exp(s->z - x->lse + e)) + 9 * U * w.p +
-                    (w.p * exp(-e) * (1 - 9 * U) < FLUSH ? w.p + 5 * 0x1p-149 : 0);
+        const double low = attention_p(s->z - e, x->lse), high = attention_p(s->z + e, x->lse);
+        w.p_error = coarse ? fmax(w.p - low, high - w.p) : e < 1 ? w.p * expm1(e) : exp(s->z - x->lse + e);
+        w.p_error += 9 * U * w.p + ((coarse ? low : w.p * exp(-e)) * (1 - 9 * U) < FLUSH ? w.p + 5 * 0x1p-149 : 0);
     }
     const double f_error = a->softcap > 0 ? fmin(1, 2 * s->error / a->softcap + 4 * U) : 0;
     const double above = w.p + w.p_error;
@@ -150,7 +157,8 @@ static void prepare(trine_ref *ref) {
 const trine_spec trine_spec_attention_backward = {
     SPEC(attention_backward),
     .summary = "Gradient of attention",
-    .formula = "with p_ij = exp(z_ij - lse_i) over the visible pairs as in attention, D_i = dout_i.o_i, ds_ij = p_ij "
+    .formula = "with p_ij = exp(z_ij - lse_i) over the visible pairs as in attention, at most 1 where |lse_i| >= 2^17, "
+               "D_i = dout_i.o_i, ds_ij = p_ij "
                "(dout_i.v_j - D_i) (1 - (z_ij/c)^2): "
                "dq_i = scale sum_j ds_ij k_j; dk_j = scale sum_i ds_ij q_i; dv_j = sum_i p_ij dout_i, sums over i over "
                "the query heads of a group too. The "

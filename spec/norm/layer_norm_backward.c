@@ -11,6 +11,8 @@ static void reference(trine_ref *ref) {
     norm_backward(&gradient, ref);
 }
 
+static void prepare(trine_ref *ref) { norm_save(ref, true); }
+
 const trine_spec trine_spec_layer_norm_backward = {
     SPEC(layer_norm_backward),
     .summary = "Gradient of layer_norm",
@@ -19,7 +21,7 @@ const trine_spec trine_spec_layer_norm_backward = {
                "scale applied to dh; dweight[j] = sum_i dy[i,j] xhat[i,j]; dbias[j] = sum_i dy[i,j]",
     .source = "Ba, Kiros and Hinton 2016, section 3; its derivative",
     .tensors = { TENSOR(dy, IN, "T", "r n"), TENSOR(h, IN, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
-                 TENSOR(mean, IN, "f32", "r"), TENSOR(rstd, IN, "f32", "r", .fill = "positive"),
+                 TENSOR(mean, IN, "f32", "r", .fill = "saved"), TENSOR(rstd, IN, "f32", "r", .fill = "positive saved"),
                  TENSOR(dresidual, IN | OPTIONAL, "R", "r n"),
                  TENSOR(dx, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 18"),
                  TENSOR(dh, OUT | OPTIONAL, "R", "r n", .terms = SUM_DEPTH(n) " + 18"),
@@ -39,4 +41,5 @@ const trine_spec trine_spec_layer_norm_backward = {
                "residual: T=bf16 R=bf16 W=bf16 r=4096 n=4096 +weight +dweight +dbias +dresidual +dh",
                "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +dweight +dbias +dresidual +dh" },
     .reference = reference,
+    .prepare = prepare,
 };

@@ -19,6 +19,17 @@ static inline double sum_depth(double n) { return fmin(n, 256) + n / 1024 + 16; 
 /* Of the suite's rows: among them some of whole vectors just beyond what groups of threads hold. */
 #define NORM_LENGTHS "n: 1 0 3 31 32 127 264 776 1000 1288 1544 1800 2568 4097 20008"
 
+/* Rows whose mean square, or variance, with eps is not between these are normalized times a power of two, since f32 has
+ * not the squares of all of f32: LARGE 2^-96, SMALL 2^96. Squares that are less than the smallest normal then count for
+ * nothing in the one, which has some of 2^-64 and more; and of the other all are normal. Where that begins, kernels may
+ * be off by a factor of 4. */
+#define NORM_LARGE 0x1p126
+#define NORM_SMALL 0x1p-100
+/* What a mean of squares lacks at most, of elements that are multiples of 2^-149; and what one of those may be off by,
+ * where it is made and where it is multiplied by that power. */
+static inline double norm_squares_lost(double v) { return v < NORM_SMALL / 4 ? 0 : 3 * FLUSH; }
+static inline double norm_lost(double v) { return v > NORM_LARGE / 4 ? 0x1p-149 * 0x1p96 : 0x1p-148; }
+
 /* What a norm normalizes: h = dropout(x) + residual. */
 typedef struct norm_input {
     const double *x, *residual;

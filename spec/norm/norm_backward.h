@@ -15,8 +15,9 @@ typedef struct norm_gradient {
  * mean|g|, P2 = mean|g xhat|. Each g xhat carries 5 roundings, its sum sum_depth(n), the division by n two: c2 is off
  * by (sum_depth(n) + 7)u P2, and c1 by less of P1. dh = rstd (g - c1 - xhat c2) + dresidual rounds g twice, xhat c2
  * three times, the differences, the product and the sum: at most nine roundings of something no larger than M = rstd
- * (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more of M scale. Together (sum_depth(n) + 18)u M.
- * Products below 2^-126 may be flushed, and an xhat that is has no sign to give to an infinite factor: that makes
+ * (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more of M scale. Together (sum_depth(n) + 18)u M. h and
+ * mean may be of any size: their difference, which f32 need not have, is found by halves, where subnormal ones lose a
+ * bit. Products below 2^-126 may be flushed, and an xhat that is has no sign to give to an infinite factor: that makes
  * NaN. */
 static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, int64_t i, int64_t n) {
     const double *dy = trine_ref_value(ref, "dy") + i * n, *h = trine_ref_value(ref, "h") + i * n,
@@ -26,7 +27,7 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
     double *dx = trine_ref_value(ref, "dx"), *dh = trine_ref_value(ref, "dh");
     const double largest = trine_largest(TRINE_F32),
                  factor = args->dropout > 0 ? trine_dropout_scale(args->dropout) : 1;
-    const double hat_lost = FLUSH * (1 + trine_finite_abs(rstd));
+    const double hat_lost = FLUSH + 0x1p-148 * trine_finite_abs(rstd);
     double sum = 0, product = 0, sum_abs = 0, product_abs = 0, most = 0;
     bool unsigned_infinity = false;
     for (int64_t j = 0; j < n; j++) {
@@ -35,13 +36,14 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         product += g * hat;
         sum_abs += trine_finite_abs(g);
         product_abs += trine_finite_abs(g * hat);
-        most = fmax(most, fmax(trine_finite_abs(g), fmax(trine_finite_abs(hat), trine_finite_abs(h[j] - mean))));
+        most = fmax(most, fmax(trine_finite_abs(g), trine_finite_abs(hat)));
         unsigned_infinity |= isinf(g) && fabs(hat) <= hat_lost;
     }
     const double c1 = args->mean ? sum / (double)n : 0, p1 = args->mean ? sum_abs / (double)n : 0;
     const double c2 = product / (double)n, p2 = product_abs / (double)n;
     const double c2_lost = FLUSH + most * (hat_lost + FLUSH);
-    const bool overflow = unsigned_infinity || fmax(most, fmax(product_abs, args->mean ? sum_abs : 0)) > largest;
+    const bool overflow = unsigned_infinity || fmax(most, fmax(product_abs, args->mean ? sum_abs : 0)) > largest ||
+                          (args->mean && rstd > largest / 2);
     for (int64_t j = 0; j < n; j++) {
         const int64_t k = i * n + j;
         const double g = norm_weight(weight, j, args->weight_offset) * dy[j], hat = (h[j] - mean) * rstd;
@@ -71,22 +73,39 @@ static inline void norm_backward_column(const norm_gradient *args, trine_ref *re
                                         int64_t j) {
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const double *dy = trine_ref_value(ref, "dy"), *h = trine_ref_value(ref, "h"), *rstd = trine_ref_value(ref, "rstd");
+    const double largest = trine_largest(TRINE_F32);
     double sum = 0, sum_abs = 0, most = 0, lost = FLUSH;
-    bool unsigned_infinity = false;
+    bool unsigned_infinity = false, doubled = false; /* doubled: may twice an rstd overflow? */
     for (int64_t i = 0; i < r; i++) {
         const double centered = bias ? 1 : h[i * n + j] - (args->mean ? args->mean[i] : 0),
                      hat = bias ? 1 : centered * rstd[i], term = dy[i * n + j] * hat;
         sum += term;
         sum_abs += trine_finite_abs(term);
-        lost += FLUSH * (1 + (bias ? 0 : trine_finite_abs(dy[i * n + j]) * (1 + trine_finite_abs(rstd[i]))));
-        most = fmax(most, fmax(trine_finite_abs(hat), trine_finite_abs(centered)));
-        unsigned_infinity |=
-            !bias && isinf(dy[i * n + j]) && hat != 0 && fabs(hat) <= FLUSH * (1 + trine_finite_abs(rstd[i]));
+        const double hat_lost = bias ? 0 : FLUSH + 0x1p-148 * trine_finite_abs(rstd[i]);
+        lost += FLUSH + trine_finite_abs(dy[i * n + j]) * hat_lost;
+        most = fmax(most, trine_finite_abs(hat));
+        unsigned_infinity |= !bias && isinf(dy[i * n + j]) && hat != 0 && fabs(hat) <= hat_lost;
+        doubled |= !bias && args->mean && rstd[i] > largest / 2;
     }
     trine_ref_value(ref, name)[j] = sum;
     trine_ref_magnitude(ref, name)[j] =
-        unsigned_infinity || fmax(most, sum_abs) > trine_largest(TRINE_F32) ? INFINITY : sum_abs;
+        unsigned_infinity || doubled || fmax(most, sum_abs) > largest ? INFINITY : sum_abs;
     trine_ref_slack(ref, name)[j] = lost;
+}
+
+/* mean and rstd of h without eps, where it has a spread. */
+static inline void norm_save(const trine_ref *ref, bool centered) {
+    const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
+    for (int64_t i = 0; i < r; i++) {
+        const double *h = trine_ref_value(ref, "h") + i * n;
+        double sum = 0, squares = 0;
+        for (int64_t j = 0; centered && j < n; j++) sum += h[j];
+        const double mean = sum / (double)n;
+        for (int64_t j = 0; j < n; j++) squares += (h[j] - mean) * (h[j] - mean);
+        if (centered) trine_ref_value(ref, "mean")[i] = mean;
+        trine_ref_value(ref, "rstd")[i] =
+            squares > 0 ? fmin(1 / sqrt(squares / (double)n), trine_largest(TRINE_F32)) : 1;
+    }
 }
 
 static inline void norm_backward(const norm_gradient *args, trine_ref *ref) {

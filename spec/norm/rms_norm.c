@@ -8,14 +8,16 @@
  * |h| rstd w.
  *
  * The mean of squares: product, sum, division and eps round (D + 3)u; E_j moves it by up to e = mean(2|h|E + E^2), and
- * flushed squares by 2^-126. So v is off by (D + 3)u + q of itself, q = (e + 3*2^-126)/v, and 1/sqrt(v) by no more than
- * that while it is below 1/2; sqrt and division, or a reciprocal square root of 4 ulp, add 8u. y = (h rstd) w rounds
- * the two products and w's sum: with E_j that is
- *     |y - y64| <= (D + 16)u f + q f + E_j rstd |w|.
+ * subnormal squares by norm_squares_lost(v) =: l. So v is off by (D + 3)u + q of itself, q = (e + l)/v, and 1/sqrt(v)
+ * by no more than that while it is below 1/2; sqrt and division, or a reciprocal square root of 4 ulp, add 8u. y = (h
+ * rstd) w rounds the two products and w's sum, and h may be off by E_j, and by g = norm_lost(v) where it is subnormal:
+ * together
+ *     |y - y64| <= (D + 16)u f + q f + (E_j + g) rstd |w|.
  * TRINE_ROUND_BEFORE_WEIGHT: h rstd, off by as much without w, is rounded to T, in the reference as well: the two may
- * differ by the steps of T that lie within that error, nearly always none. */
+ * differ by the steps of T that lie within that error, nearly always none. Where E_j is the largest of f32 and more, h
+ * itself may overflow, and its row then is NaN. */
 typedef struct row_stats {
-    double rstd, q;
+    double rstd, q, lost; /* lost: g */
     bool overflow;
 } row_stats;
 
@@ -29,11 +31,11 @@ static row_stats statistics(const norm_input *in, int64_t at, int64_t n, double 
         squares += h * h;
         moved += U * e * (2 * fabs(h) + U * e);
     }
-    const double v = squares / (double)n + eps;
-    if (!isfinite(v)) return (row_stats){ .rstd = 1 / sqrt(v), .overflow = overflow };
-    const double q = (moved / (double)n + 3 * FLUSH) / v;
-    overflow |= squares > trine_largest(TRINE_F32) || !(q < 0.4);
-    return (row_stats){ .rstd = 1 / sqrt(v), .q = q, .overflow = overflow };
+    const double v = squares / (double)n + eps, off = moved / (double)n + norm_squares_lost(v);
+    row_stats r = { .rstd = 1 / sqrt(v), .lost = norm_lost(v), .overflow = overflow };
+    if (isfinite(v) && off > 0) r.q = off / v;
+    r.overflow |= !(r.q < 0.4);
+    return r;
 }
 
 static void reference(trine_ref *ref) {
@@ -52,7 +54,7 @@ static void reference(trine_ref *ref) {
         if (rstd_out) {
             rstd_out[i] = row.rstd;
             trine_ref_magnitude(ref, "rstd")[i] = row.overflow ? INFINITY : row.rstd;
-            trine_ref_slack(ref, "rstd")[i] = row.overflow ? 0 : row.rstd * row.q + FLUSH;
+            trine_ref_slack(ref, "rstd")[i] = row.overflow || !isfinite(row.rstd) ? 0 : row.rstd * row.q;
         }
         for (int64_t k = i * n; k < (i + 1) * n; k++) {
             double e;
@@ -66,8 +68,8 @@ static void reference(trine_ref *ref) {
             const bool round = args->rounding == TRINE_ROUND_BEFORE_WEIGHT;
             y[k] = (round ? trine_round(hat, type, false) : hat) * w;
             if (row.overflow) y_magnitude[k] = INFINITY;
-            if (!isfinite(y[k]) || !isfinite(h) || row.overflow) continue;
-            const double off = (fabs(hat) * row.q + (U * e + 2 * FLUSH) * row.rstd) * (1 + row.q);
+            if (!isfinite(y[k]) || !isfinite(h) || !isfinite(row.rstd) || row.overflow) continue;
+            const double off = (fabs(hat) * row.q + (U * e + row.lost) * row.rstd) * (1 + row.q);
             const double spread = round ? round_spread(hat, fabs(hat) * coefficient + off, type) : off;
             y_magnitude[k] = isfinite(spread) ? fabs(hat * w) : INFINITY;
             y_slack[k] = isfinite(spread) ? spread * fabs(w) + FLUSH * (1 + fabs(w)) : 0;
@@ -85,7 +87,7 @@ const trine_spec trine_spec_rms_norm = {
                  TENSOR(weight, IN | OPTIONAL, "W", "n"), TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
                  TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"),
                  TENSOR(rstd, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 16") },
-    .params = { PARAM(eps, F32, .values = "1e-6 1e-5", .fallback = 1e-6, .min = 0, .max = 0x1.fffffep127,
+    .params = { PARAM(eps, F32, .values = "1e-6 -0", .fallback = 1e-6, .min = 0, .max = 0x1.fffffep127,
                       .doc = "added to the mean square"),
                 PARAM(weight_offset, F32, .values = "0 1", .doc = "added to weight, where that is given; Gemma has 1"),
                 PARAM(rounding, ENUM, .values = "once before_weight",

@@ -10,6 +10,8 @@ static void reference(trine_ref *ref) {
     norm_backward(&gradient, ref);
 }
 
+static void prepare(trine_ref *ref) { norm_save(ref, false); }
+
 const trine_spec trine_spec_rms_norm_backward = {
     SPEC(rms_norm_backward),
     .summary = "Gradient of rms_norm",
@@ -18,7 +20,7 @@ const trine_spec trine_spec_rms_norm_backward = {
                "dweight[j] = sum_i dy[i,j] xhat[i,j]",
     .source = "Zhang and Sennrich 2019, section 4.1",
     .tensors = { TENSOR(dy, IN, "T", "r n"), TENSOR(h, IN, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
-                 TENSOR(rstd, IN, "f32", "r", .fill = "positive"), TENSOR(dresidual, IN | OPTIONAL, "R", "r n"),
+                 TENSOR(rstd, IN, "f32", "r", .fill = "positive saved"), TENSOR(dresidual, IN | OPTIONAL, "R", "r n"),
                  TENSOR(dx, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 18"),
                  TENSOR(dh, OUT | OPTIONAL, "R", "r n", .terms = SUM_DEPTH(n) " + 18"),
                  TENSOR(dweight, OUT | OPTIONAL, "W", "n", .terms = SUM_DEPTH(r) " + 3") },
@@ -37,4 +39,5 @@ const trine_spec trine_spec_rms_norm_backward = {
                "training: T=bf16 R=f32 W=f32 r=4096 n=4096 dropout=0.1 seed=1 +weight +dweight +dresidual +dh",
                "head: T=bf16 R=bf16 W=bf16 r=65536 n=128 +weight +dweight" },
     .reference = reference,
+    .prepare = prepare,
 };

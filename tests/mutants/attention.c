@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spec/attention/attention.h"
+
 typedef trine_attention_args forward;
 typedef trine_attention_backward_args backward;
 
@@ -70,6 +72,52 @@ static void dk_unscaled(trine_ref *ref) {
     for (int64_t k = 0; scale != 0 && k < D("b") * D("sk") * D("hk") * D("d"); k++) V("dk")[k] /= scale;
 }
 
+/* Row i of a head, of batch n, and its keys with their scores. */
+typedef struct row {
+    int64_t n, i, head, first, count;
+    double lse;
+    score *scores;
+} row;
+
+static void each_row(const attention *a, void (*body)(trine_ref *ref, const attention *a, const row *r),
+                     trine_ref *ref) {
+    row r = { .scores = malloc(sizeof *r.scores * (size_t)(a->sk + 1)) };
+    for (r.n = 0; r.scores && r.n < a->b; r.n++)
+        for (r.i = 0; r.i < a->sq; r.i++)
+            for (r.head = 0; r.head < a->h; r.head++) {
+                r.count = score_row(a, r.n, r.i, r.head, r.scores, &r.first, &r.lse);
+                body(ref, a, &r);
+            }
+    free(r.scores);
+}
+
+/* A row of large scores has weights that overflow, or vanish. */
+static void row_lost(trine_ref *ref, const attention *a, const row *r) {
+    const int64_t at = query_row(a, r->n, r->i, r->head) * a->d;
+    for (int64_t c = 0; fabs(r->lse) > 0x1p31 && c < a->d; c++) V("o")[at + c] = 0;
+}
+static void large_scores_lost(trine_ref *ref) {
+    const forward *args = ref->args;
+    const attention a = attention_of(ref, (double)args->scale, (double)args->softcap, args->causal, args->window);
+    each_row(&a, row_lost, ref);
+}
+
+/* The scores are off by their roundings, and p is what that gives. */
+static void row_unbounded(trine_ref *ref, const attention *a, const row *r) {
+    const double lse = V("lse")[(r->n * a->h + r->head) * a->sq + r->i];
+    const int64_t at = query_row(a, r->n, r->i, r->head) * a->d;
+    for (int64_t j = 0; isfinite(lse) && j < r->count; j++) {
+        const double p = exp(r->scores[j].z * (1 + 0x1p-22) - lse);
+        const int64_t key = key_row(a, r->n, r->first + j, r->head) * a->d;
+        for (int64_t c = 0; p > 1 && c < a->d; c++) V("dv")[key + c] += (p - 1) * V("dout")[at + c];
+    }
+}
+static void p_unbounded(trine_ref *ref) {
+    const backward *args = ref->args;
+    const attention a = attention_of(ref, (double)args->scale, (double)args->softcap, args->causal, args->window);
+    each_row(&a, row_unbounded, ref);
+}
+
 /* ------------------------------------------------------------------------------------------------------------- rope */
 
 static void other_way(trine_ref *ref, void *args) {
@@ -109,11 +157,14 @@ const mutant mutants_attention[] = {
     { "attention", "last_key", "the last key of the first sequence has the value of the one before",
       .before = last_key_twin },
     { "attention", "lse_base_2", "lse in units of log 2", .output = "lse", .factor = 1.44269504088896340736 },
+    { "attention", "large_scores_lost", "o is 0 where lse is beyond 2^31", .after = large_scores_lost },
     { "attention_backward", "wide_window", "the window is one key wider", .before = backward_wide },
     { "attention_backward", "ignores_causal", "keys of the future are seen", .param = "causal" },
     { "attention_backward", "ignores_softcap", "no softcap", .param = "softcap" },
     { "attention_backward", "no_root", "scores are scaled by 1/d", .before = backward_no_root },
     { "attention_backward", "no_delta", "the sum of o dout is left out", .before = no_delta },
+    { "attention_backward", "p_unbounded", "p is exp(z - lse), z off by four roundings, and may be large",
+      .after = p_unbounded },
     { "attention_backward", "dk_unscaled", "dk lacks the factor scale", .after = dk_unscaled },
     { "rope", "other_way", "pairs turn the other way", .before = other_way },
     { "rope", "ignores_interleaved", "pairs lie apart in any case", .param = "interleaved" },

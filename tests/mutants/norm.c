@@ -61,6 +61,44 @@ static void weight_shifted(trine_ref *ref, void *args) {
     for (int64_t j = 0; V("weight") && j + 1 < D("n"); j++) V("weight")[j] = V("weight")[j + 1];
 }
 
+/* Sums are f32's, and nobody looks whether they fit: of x alone, where that is all. */
+static bool alone(const trine_ref *ref) { return V("residual") == NULL; }
+
+static void rms_squares_overflow(trine_ref *ref) {
+    const int64_t n = D("n");
+    for (int64_t i = 0; alone(ref) && i < D("r"); i++) {
+        double squares = 0;
+        for (int64_t j = 0; j < n; j++) squares += V("x")[i * n + j] * V("x")[i * n + j];
+        for (int64_t j = 0; !(squares <= 0x1p128) && j < n; j++) V("y")[i * n + j] *= 0;
+    }
+}
+
+/* A row of which all squares are subnormal is nothing but eps. */
+static void rms_squares_flushed(trine_ref *ref) {
+    const trine_rms_norm_args *args = ref->args;
+    const int64_t n = D("n");
+    for (int64_t i = 0; alone(ref) && args->eps == 0 && i < D("r"); i++) {
+        double most = 0;
+        for (int64_t j = 0; j < n; j++) most = fmax(most, fabs(V("x")[i * n + j]));
+        for (int64_t j = 0; most < 0x1p-63 && j < n; j++) V("y")[i * n + j] = V("x")[i * n + j] / 0.0;
+    }
+}
+
+static void layer_sums_overflow(trine_ref *ref) {
+    const int64_t n = D("n");
+    for (int64_t i = 0; V("mean") && alone(ref) && i < D("r"); i++) {
+        double sum = 0;
+        for (int64_t j = 0; j < n; j++) sum += V("x")[i * n + j];
+        if (fabs(sum) > 0x1p128) V("mean")[i] = sum / 0.0;
+    }
+}
+
+static void layer_differences_overflow(trine_ref *ref) {
+    const int64_t n = D("n");
+    for (int64_t k = 0; k < D("r") * n; k++)
+        if (fabs(V("h")[k] - V("mean")[k / n]) > 0x1p128 && !isinf(V("h")[k])) V("dx")[k] = NAN;
+}
+
 const mutant mutants_norm[] = {
     { "softmax", "ignores_scale", "scale is taken to be 1", .param = "scale", .value = 1 },
     { "softmax_backward", "ignores_scale", "scale is taken to be 1", .param = "scale", .value = 1 },
@@ -72,6 +110,9 @@ const mutant mutants_norm[] = {
     { "rms_norm", "low_seed", "dropout's stream is not used", .param = "offset" },
     { "rms_norm", "rounds_once", "y is never rounded before the weight", .param = "rounding", .value = TRINE_ROUND_ONCE,
       .types = "T=bf16" },
+    { "rms_norm", "squares_overflow", "a row whose squares' sum overflows is 0", .after = rms_squares_overflow },
+    { "rms_norm", "squares_flushed", "without eps, a row of subnormal squares is Inf", .after = rms_squares_flushed,
+      .types = "T=f32" },
     { "rms_norm_backward", "ignores_weight_offset", "weight_offset is not added", .param = "weight_offset" },
     { "rms_norm_backward", "ignores_dresidual", "dresidual is not added", .without = "dresidual" },
     { "rms_norm_backward", "ignores_dropout", "dx is that of no dropout", .param = "dropout" },
@@ -81,10 +122,13 @@ const mutant mutants_norm[] = {
     { "layer_norm", "ignores_weight_offset", "weight_offset is not added", .param = "weight_offset" },
     { "layer_norm", "rstd_unbiased", "rstd is that of the sum divided by n - 1", .after = rstd_unbiased },
     { "layer_norm", "weight_shifted", "weights are read one element late", .before = weight_shifted },
+    { "layer_norm", "sums_overflow", "a row whose sum overflows has an infinite mean", .after = layer_sums_overflow },
     { "layer_norm_backward", "ignores_weight_offset", "weight_offset is not added", .param = "weight_offset" },
     { "layer_norm_backward", "mean_zero", "h is not centred", .before = mean_zero },
     { "layer_norm_backward", "dx_unscaled", "dx is masked, but not scaled, by dropout", .after = layer_dx_unscaled },
     { "layer_norm_backward", "dbias_short", "dbias leaves out the last row", .after = dbias_short },
+    { "layer_norm_backward", "differences_overflow", "h further from the mean than f32 reaches gives NaN",
+      .after = layer_differences_overflow, .types = "T=f32" },
     { "layer_norm_backward", "dweight_uncentred", "dweight is that of h without its mean", .after = dweight_uncentred },
     { "rms_norm", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { 0 },

@@ -147,7 +147,8 @@ INLINE void weigh(const buffers *w, int64_t r, int n, int low, int high, float s
             x = softcap * t;
             slope = vfma(-t, t, slope);
         }
-        vf weight = vexp(x - lse), change = weight * (get(ds + j) - delta);
+        /* of large scores lse has so little that the difference may be positive */
+        vf weight = vexp(vmin(vzero(), x - lse)), change = weight * (get(ds + j) - delta);
         if (softcap > 0) change *= slope;
         if (j < low || j + VL > high) {
             const vi seen = (viota() + j >= low) & (viota() + j < high);

@@ -208,4 +208,10 @@ INLINE int64_t run_head(const char *data, trine_dtype dtype, int64_t n) {
         if (i_ < (r)->n) step(__VA_ARGS__, (span){ i_, (int)((r)->n - i_), false }); \
     } while (0)
 
+/* slope up dy, of a slope up to 1.13: an `up` that it would make Inf is taken by halves, whatever dy. */
+INLINE vf gated_slope(vf slope, vf up, vf dy) {
+    const vi large = vabs(up) >= 0x1p127f;
+    return slope * (up * vsel(large, vset(0.5f), vset(1.0f))) * dy * vsel(large, vset(2.0f), vset(1.0f));
+}
+
 #endif

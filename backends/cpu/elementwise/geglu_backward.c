@@ -9,7 +9,7 @@ INLINE void step(const run *r, int32_t form, trine_dtype T, span s) {
              up = span_load(r, GEGLU_BACKWARD_UP, T, s);
     vf y;
     const vf slope = vgelu_slope(form, gate, &y);
-    span_store(r, GEGLU_BACKWARD_DGATE, T, s, slope * up * dy);
+    span_store(r, GEGLU_BACKWARD_DGATE, T, s, gated_slope(slope, up, dy));
     s.stream = false; /* dgate and dup need not be aligned alike */
     span_store(r, GEGLU_BACKWARD_DUP, T, s, y * dy);
 }

@@ -8,7 +8,7 @@ INLINE void step(const run *r, trine_dtype T, span s) {
     const vf dy = span_load(r, SWIGLU_BACKWARD_DY, T, s), gate = span_load(r, SWIGLU_BACKWARD_GATE, T, s),
              up = span_load(r, SWIGLU_BACKWARD_UP, T, s);
     const vf sigmoid = vsigmoid(gate), slope = sigmoid * vfma(gate, vsigmoid(-gate), vset(1.0f));
-    span_store(r, SWIGLU_BACKWARD_DGATE, T, s, slope * up * dy);
+    span_store(r, SWIGLU_BACKWARD_DGATE, T, s, gated_slope(slope, up, dy));
     s.stream = false; /* dgate and dup need not be aligned alike */
     span_store(r, SWIGLU_BACKWARD_DUP, T, s, gate * sigmoid * dy);
 }

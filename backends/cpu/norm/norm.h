@@ -4,6 +4,8 @@
 #ifndef TRINE_CPU_NORM_H
 #define TRINE_CPU_NORM_H
 
+#include <float.h>
+
 #include "backends/cpu/core/row.h"
 
 typedef struct norm {
@@ -82,13 +84,37 @@ static inline void norm_deviations(float *h, int count, float origin, trine_dtyp
     *squares += row_total(acc2);
 }
 
-/* The row's mean (0 if not centered) and 1/sqrt(variance + eps), or of the mean square.
- * Of a row of one piece h is left in the buffer. */
-static inline void norm_statistics(const norm *a, float *h, int64_t i, float *mean_out, float *rstd_out) {
+/* h becomes h scale; adds the sum of that, or of its squares. */
+static void norm_scale(float *h, int count, float scale, float *sum) {
+    vf acc[ROW_ACC] = { 0 };
+    ROW_PAIRS(count, j, k, m, {
+        _Pragma("GCC unroll 2")
+        for (int v = 0; v < 2; v++) {
+            const vf x = *row_vector(h, j + v * VL) *= scale;
+            acc[k + v] = CENTERED ? acc[k + v] + x : vfma(x, x, acc[k + v]);
+        }
+    });
+    *sum += row_total(acc);
+}
+
+/* A piece of h scale, and its sum. */
+static inline void norm_take(const norm *a, float *h, int64_t i, int64_t at, float scale, float *sum) {
+    float unscaled = 0;
+    norm_read(a, h, i, at, row_count(a->n, at), scale == 1 ? sum : &unscaled);
+    if (scale != 1) norm_scale(h, row_count(a->n, at), scale, sum);
+}
+
+/* Of h scale, and eps in proportion: the row's mean (0 if not centered), its variance, or mean square, with eps, and
+ * what 1/sqrt of that is. Of a row of one piece h scale is left in the buffer. */
+typedef struct norm_statistics {
+    float scale, mean, square, rstd;
+} norm_statistics;
+
+static inline norm_statistics norm_find(const norm *a, float *h, int64_t i, float scale) {
     const int64_t n = a->n;
     const float length = (float)n;
     float sum = 0, mean = 0;
-    for (int64_t at = 0; at < n; at += ROW_PIECE) norm_read(a, h, i, at, row_count(n, at), &sum);
+    for (int64_t at = 0; at < n; at += ROW_PIECE) norm_take(a, h, i, at, scale, &sum);
     float variance = sum / length;
     if (CENTERED) {
         /* The sums of h - origin correct both the mean and the variance for the rounding of the first mean
@@ -96,7 +122,7 @@ static inline void norm_statistics(const norm *a, float *h, int64_t i, float *me
         const float origin = sum / length;
         float shift = 0, squares = 0;
         for (int64_t at = 0; at < n; at += ROW_PIECE) {
-            if (n > ROW_PIECE) norm_read(a, h, i, at, row_count(n, at), &sum);
+            if (n > ROW_PIECE) norm_take(a, h, i, at, scale, &sum);
             norm_deviations(h, row_count(n, at), origin, norm_order(a), &shift, &squares);
         }
         shift /= length;
@@ -104,8 +130,19 @@ static inline void norm_statistics(const norm *a, float *h, int64_t i, float *me
         variance = squares / length - shift * shift;
         if (variance < 0) variance = 0;
     }
-    *mean_out = mean;
-    *rstd_out = 1 / sqrtf(variance + a->eps);
+    float eps = a->eps * scale * scale;
+    if (scale < 1 && eps < FLT_MIN) eps = FLT_MIN; /* of a spread of 0 */
+    return (norm_statistics){ scale, mean, variance + eps, 1 / sqrtf(variance + eps) };
+}
+
+/* The powers of two of spec/norm/norm.h. A row about a mean far from zero is as it is:
+ * its spread is no less than the mean's last bit, or 0. */
+static norm_statistics norm_find_scaled(const norm *a, float *h, int64_t i, float mean, float square) {
+    return norm_find(a, h, i, square < 1 && fabsf(mean) < 1 ? 0x1p96f : square < 1 ? 1 : 0x1p-96f);
+}
+static inline norm_statistics norm_statistics_of(const norm *a, float *h, int64_t i) {
+    const norm_statistics s = norm_find(a, h, i, 1);
+    return s.square >= 0x1p-100f && s.square <= 0x1p126f ? s : norm_find_scaled(a, h, i, s.mean, s.square);
 }
 
 INLINE vf norm_round(vf v, trine_dtype T) {
@@ -151,21 +188,27 @@ INLINE void norm_store_as(float *h, row_sink sink, int count, trine_dtype order,
     });
 }
 
+/* A mean is none beyond what it is of. */
+static inline float norm_unscaled(float mean, float scale) {
+    const float x = mean / scale;
+    return isfinite(mean) && isinf(x) ? copysignf(FLT_MAX, x) : x;
+}
+
 static inline void norm_row(const norm *a, float *h, int64_t i) {
-    float mean, rstd;
-    norm_statistics(a, h, i, &mean, &rstd);
-    if (a->mean) ((float *)a->mean->data)[i] = mean;
-    if (a->rstd) ((float *)a->rstd->data)[i] = rstd;
+    const norm_statistics s = norm_statistics_of(a, h, i);
+    if (a->mean) ((float *)a->mean->data)[i] = norm_unscaled(s.mean, s.scale);
+    if (a->rstd) ((float *)a->rstd->data)[i] = s.rstd * s.scale;
     const int64_t next = i + 1 < a->r ? i + 1 : i;
     float unused = 0;
     for (int64_t at = 0; at < a->n; at += ROW_PIECE) {
         const int count = row_count(a->n, at);
-        if (a->n > ROW_PIECE) norm_read(a, h, i, at, count, &unused);
+        if (a->n > ROW_PIECE || s.scale != 1) norm_read(a, h, i, at, count, &unused);
         if (a->residual_out)
             FOR_TYPE(a->residual_out->dtype, norm_store_as, h, row_sink_of(a->residual_out, i, at, a->stream), count,
                      norm_order(a));
+        if (s.scale != 1) norm_scale(h, count, s.scale, &unused);
         const row_sink y = row_sink_of(a->y, i, at, a->stream);
-        FOR_TYPE(a->y->dtype, norm_write_any, a, h, mean, rstd, y, count, row_at(a->x, next),
+        FOR_TYPE(a->y->dtype, norm_write_any, a, h, s.mean, s.rstd, y, count, row_at(a->x, next),
                  row_at(a->residual ? a->residual : a->x, next));
     }
 }

@@ -36,18 +36,19 @@ static inline void norm_prepare(const norm_gradient *a) {
 /* One row as its steps see it. dweight and dbias are where its terms are added, NULL where they are not. */
 typedef struct norm_view {
     const void *dy, *h, *dresidual;
-    float mean, rstd, sum, product; /* of g, of g xhat */
+    float mean, rstd, part; /* part: h - mean, of large numbers by halves, which f32 has */
+    float sum, product;     /* of g, of g xhat */
     float *dweight, *dbias;
 } norm_view;
 
 INLINE void norm_read_as(norm_view *v, norm_pieces *p, const float *factor, int64_t at, int count, trine_dtype R,
                          trine_dtype T) {
     vf acc[ROW_ACC] = { 0 }, acc2[ROW_ACC] = { 0 };
-    const float mean = v->mean, rstd = v->rstd;
+    const float part = v->part, mean = v->mean * part, rstd = v->rstd / part;
     float *dweight = v->dweight, *dbias = v->dbias;
     ROW_EACH(count, j, k, m, {
         const vf dy = row_get(v->dy, T, at + j, m);
-        const vf hat = row_mask((row_get(v->h, R, at + j, m) - mean) * rstd, m, 0);
+        const vf hat = row_mask((row_get(v->h, R, at + j, m) * part - mean) * rstd, m, 0);
         if (dweight) *(vf_any *)(dweight + at + j) += dy * hat;
         if (dbias) *(vf_any *)(dbias + at + j) += dy;
         const vf g = dy * *(const vf_any *)(factor + at + j);
@@ -87,6 +88,7 @@ static inline norm_view norm_view_of(const norm_gradient *a, int64_t i) {
         .dresidual = a->dresidual ? row_at(a->dresidual, i) : NULL,
         .mean = a->mean ? ((const float *)a->mean->data)[i] : 0,
         .rstd = ((const float *)a->rstd->data)[i],
+        .part = a->mean && ((const float *)a->rstd->data)[i] < 1 ? 0.5f : 1,
     };
 }
 

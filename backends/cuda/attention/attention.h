@@ -68,6 +68,9 @@ typedef struct attention_backward_mma_params {
     bool rises;
 } attention_backward_mma_params;
 
+/* Of this size and more an lse is too coarse for p = exp(z - lse), which is held to 1 (spec/attention/attention.h). */
+#define ATTENTION_COARSE 0x1p17f
+
 enum {
     ATTENTION_THREADS = 256, /* of a block of the kernels without tensor cores */
     ATTENTION_SIDE = 64,     /* queries and keys of their tiles */

@@ -55,7 +55,9 @@ template <class T, int D, int QUERIES, class Params> DEVICE void attention_gradi
     if (batch >= at.b || thread % LANES != 0) return;
     const float lse = exists ? f32::get(*attention_row<f32>(p.call.lse, batch, token, head)) : -infinity();
     const int64_t to = batch * p.call.delta.batch + head * p.call.delta.head + token;
-    p.lift[to] = lse == -infinity() ? lse : fused(-lse, LOG2E, 24.0f);
+    p.lift[to] = lse == -infinity()                   ? lse
+                 : magnitude(lse) >= ATTENTION_COARSE ? not_a_number() /* its row is done again, and the keys it sees */
+                                                      : fused(-lse, LOG2E, 24.0f);
     ((float *)p.call.delta.data)[to] = sum;
 }
 

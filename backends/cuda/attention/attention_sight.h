@@ -110,9 +110,10 @@ DEVICE attention_score attention_score_of(const attention_problem &p, float prod
 /* e^(z - base) where the difference is not positive, or hardly; below 2^-126 it is 0. */
 DEVICE float attention_weight(float z, float base) { return exp2_approx((z - base) * LOG2E); }
 
-/* The same times 2^24, so that it can be multiplied by what is large before that is taken back. */
+/* The same times 2^24, so that it can be multiplied by what is large before that is taken back; and no more than that,
+ * where base is so coarse that the difference is positive. */
 #define ATTENTION_LIFT 0x1p24f
-DEVICE float attention_lifted(float z, float base) { return exp2_approx(fused(z - base, LOG2E, 24.0f)); }
+DEVICE float attention_lifted(float z, float base) { return exp2_approx(fused(not_negative(base - z), -LOG2E, 24.0f)); }
 
 /* Element 0 of a row. */
 template <class T>

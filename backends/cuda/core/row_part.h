@@ -29,6 +29,7 @@ struct row_part {
     static constexpr bool whole = WHOLE;
     using piece = held<T, ITEMS>;
     using own = held<S, ITEMS>;
+    using type = S; /* in shared memory */
 
     /* A thread's pieces of each of so many rows, at most. */
     template <int ROWS>
@@ -228,7 +229,7 @@ struct row_part {
     }
 };
 
-/* The blocks that share a row tell each other once what they have summed; one alone has nobody to tell. */
+/* The blocks that share a row tell each other what they have summed; one alone has nobody to tell. */
 struct row_blocks {
     static constexpr int MOST = 8;
     struct mail {
@@ -253,9 +254,15 @@ struct row_blocks {
         cluster_arrive();
     }
 
-    /* Each block gives something of each of ROWS rows. What block thread % MOST gave of row thread / MOST % ROWS; of a
-     * number that no block has `none`. */
-    template <class Value, int ROWS> DEVICE Value exchange(const Value (&own)[ROWS], const Value &none) const {
+    /* Nobody reads any more what was told before. */
+    DEVICE void again() const {
+        if (size > 1) cluster_arrive();
+    }
+
+    /* Each block gives something of each of ROWS rows, the first time, in turn 0, or after again(). What block thread
+     * % MOST gave of row thread / MOST % ROWS; of a number that no block has `none`. */
+    template <class Value, int ROWS>
+    DEVICE Value exchange(const Value (&own)[ROWS], const Value &none, uint32_t turn = 0) const {
         const int thread = thread_index(), other = thread % MOST, row = thread / MOST % ROWS;
         Value their = own[0];
 #pragma unroll
@@ -268,7 +275,7 @@ struct row_blocks {
         cluster_wait();
         if (thread == 0) barrier_expect(come, size * (int)sizeof x);
         if (thread < size) cluster_send_piece(cluster_address(to, thread), cluster_address(come, thread), x);
-        barrier_wait(come, 0);
+        barrier_wait(come, turn);
         their = none;
         if (other < size) __builtin_memcpy(&their, (const Value *)&box().slot[other] + row, sizeof their);
         return their;

@@ -64,6 +64,9 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     return x;
 }
 
+/* Is it so in any thread of the warp? All of its threads ask together. */
+DEVICE bool any_of_warp(bool yes) { return __any_sync(0xffffffffu, yes); }
+
 /* What the thread before has, this one being number `lane` of `lanes` of a warp that come here. */
 DEVICE uint32_t shuffle_before(uint32_t x, int lane, int lanes) {
     return __shfl_up_sync(0xffffffffu >> (WARP - lanes) << (thread_index() % WARP - lane), x, 1);

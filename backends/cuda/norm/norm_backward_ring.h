@@ -127,11 +127,12 @@ template <bool CENTERED, bool OFFSET, class Weight, class Rows> struct norm_ring
         const auto from = Rows::template get<0>(v, stage);
         const auto h = Rows::template get<1>(v, stage);
         const auto factors = Weight::at(v);
+        const norm_hats<CENTERED> hats(s);
 #pragma unroll
         for (int k = 0; k < Rows::ITEMS; k++) {
             dy[k] = from.get(k);
             w[k] = OFFSET ? factors.get(k) + offset : factors.get(k);
-            hat[k] = (CENTERED ? h.get(k) - (r.has(v, k) ? s.mean : 0.0f) : h.get(k)) * s.rstd;
+            hat[k] = hats.of(h.get(k), r.has(v, k));
         }
     }
 };
@@ -289,6 +290,7 @@ DEVICE void norm_backward_kept(const norm_backward_params &p) {
         saved.before(s);
         saved.load();
         copy_wait<rows::ROWS - 1>();
+        const norm_hats<CENTERED> hats(s);
         float g[CHUNKS][rows::ITEMS], hat[CHUNKS][rows::ITEMS];
         two sums = { 0, 0 };
         r.template used_chunks<FEWEST>([&](auto chunks) {
@@ -298,7 +300,7 @@ DEVICE void norm_backward_kept(const norm_backward_params &p) {
 #pragma unroll
                 for (int k = 0; k < rows::ITEMS; k++) {
                     g[v][k] = dy.get(k) * weight[v][k];
-                    hat[v][k] = (CENTERED ? h.get(k) - (r.has(v, k) ? s.mean : 0.0f) : h.get(k)) * s.rstd;
+                    hat[v][k] = hats.of(h.get(k), r.has(v, k));
                     dweight[v][k] = fused(dy.get(k), hat[v][k], dweight[v][k]);
                     if (CENTERED) dbias[v][k] += dy.get(k);
                 }

@@ -9,6 +9,9 @@
 #include "backends/simt/norm/norm_rows.h"
 #include "backends/cuda/core/row_part.h"
 
+template <class T> constexpr bool is_f16 = false;
+template <> constexpr bool is_f16<f16> = true;
+
 /* Something of each of a block's rows. */
 template <class Value, int ROWS> struct of_rows {
     Value v[ROWS];
@@ -261,14 +264,15 @@ template <int LANES> DEVICE void norm_part_spread(norm_statistics (&s)[2], const
     s[1] = second ? own : other;
 }
 
-/* The statistics of a block's rows, each by as many lanes as a cluster may have blocks. */
+/* The statistics of a block's rows, each by as many lanes as a cluster may have blocks; eps: of the lane's row. */
 template <int G, int ROWS, class Part>
 DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const row_blocks &blocks,
-                                 const norm_part_sum<true> (&sum)[ROWS], norm_statistics (&s)[ROWS]) {
+                                 const norm_part_sum<true> (&sum)[ROWS], norm_statistics (&s)[ROWS], float eps,
+                                 uint32_t turn = 0) {
     /* Chan, Golub and LeVeque 1983: parts of so many elements, by their means. */
     float losses[ROWS];
     const of_rows<two, ROWS> own = norm_part_moments<G>(sum, (float)part.count(), reciprocal((float)part.n), losses);
-    const two their = blocks.exchange(own.v, two{});
+    const two their = blocks.exchange(own.v, two{}, turn);
     float lost = losses[0], squares = their.b;
 #pragma unroll
     for (int k = 1; k < ROWS; k++) lost = thread_index() / blocks.MOST % ROWS == k ? losses[k] : lost;
@@ -285,31 +289,85 @@ DEVICE void norm_part_statistics(const Part &part, const norm_params &p, const r
         const float apart = count > 0 ? their.a - of_row.mean : 0.0f;
         squares = fused(apart * apart, count, squares);
     }
-    of_row.rstd = reciprocal_root(fused(group_sum<blocks.MOST>(squares), p.inverse, p.eps));
+    of_row.rstd = reciprocal_root(fused(group_sum<blocks.MOST>(squares), p.inverse, eps));
     /* rounded once, which is what the bound has for the rounding of the mean */
     of_row.lift = fused(-of_row.mean, of_row.rstd, -lost * of_row.rstd);
     norm_part_spread<blocks.MOST>(s, of_row);
 }
 template <int G, int ROWS, class Part>
 DEVICE void norm_part_statistics(const Part &, const norm_params &p, const row_blocks &blocks,
-                                 const norm_part_sum<false> (&sum)[ROWS], norm_statistics (&s)[ROWS]) {
+                                 const norm_part_sum<false> (&sum)[ROWS], norm_statistics (&s)[ROWS], float eps,
+                                 uint32_t turn = 0) {
     of_rows<float, ROWS> squares;
 #pragma unroll
     for (int k = 0; k < ROWS; k++) squares.v[k] = sum[k].squares.total();
-    const float their = blocks.exchange(group_sum<G>(squares).v, 0.0f);
+    const float their = blocks.exchange(group_sum<G>(squares).v, 0.0f, turn);
     norm_statistics of_row = {};
-    of_row.rstd = reciprocal_root(fused(group_sum<blocks.MOST>(their), p.inverse, p.eps));
+    of_row.rstd = reciprocal_root(fused(group_sum<blocks.MOST>(their), p.inverse, eps));
     norm_part_spread<blocks.MOST>(s, of_row);
 }
 
+/* `scale`: the row is so many times what is in shared memory. */
 template <class Part, int ROWS>
 DEVICE void norm_part_save(const Part &part, const norm_params &p, const int64_t (&row)[ROWS],
-                           const norm_statistics (&s)[ROWS], float scale = 1.0f) {
+                           const norm_statistics (&s)[ROWS], float scale) {
     if (thread_index() != 0 || part.first != 0) return;
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         if (p.mean.data) store_one<f32>(p.mean.data, row[k], s[k].mean * scale);
         if (p.rstd.data) store_one<f32>(p.rstd.data, row[k], s[k].rstd / scale);
+    }
+}
+
+/* By rstd what norm_fits() says of its row. */
+DEVICE bool norm_part_fits(const norm_statistics &s) { return s.rstd >= 0x1p-63f && s.rstd <= 0x1p50f; }
+
+/* The rows that do not fit, in shared memory, times a power of two, and their statistics. f16 has nothing beyond. */
+template <bool CENTERED, int G, class Part, int ROWS>
+DEVICE void norm_part_again(const Part &part, const norm_params &p, const row_blocks &blocks,
+                            const int64_t (&row)[ROWS], norm_statistics (&s)[ROWS], float scale) {
+    norm_part_sum<CENTERED> sum[ROWS];
+    norm_statistics found[ROWS];
+    float power[ROWS], own = 1; /* of the lane's row */
+    blocks.again();
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) {
+        power[k] = norm_part_fits(s[k]) ? 1.0f : norm_power(s[k].mean, s[k].rstd > 1);
+        own = thread_index() / blocks.MOST % ROWS == k ? power[k] : own;
+    }
+    part.each([&](int i) {
+        float h[Part::ITEMS];
+#pragma unroll
+        for (int k = 0; k < ROWS; k++) {
+            part.get(h, i, k);
+#pragma unroll
+            for (float &x : h) x *= power[k];
+            part.keep(i, held_of<typename Part::type>(h), k);
+            if (i < Part::STEP) sum[k].begin(part, h, i);
+            sum[k].add(part, h, i);
+        }
+    });
+    norm_part_statistics<G>(part, p, blocks, sum, found, norm_scaled_eps(p.eps, own), 1);
+#pragma unroll
+    for (int k = 0; k < ROWS; k++) {
+        if (power[k] == 1) continue;
+        s[k] = found[k];
+        if (thread_index() != 0 || part.first != 0) continue;
+        if (p.mean.data) store_one<f32>(p.mean.data, row[k], norm_unscaled(s[k].mean * scale, power[k]));
+        if (p.rstd.data) store_one<f32>(p.rstd.data, row[k], s[k].rstd / scale * power[k]);
+    }
+}
+
+/* What the rows save, and the statistics by which they are written. */
+template <bool CENTERED, int G, class Part, int ROWS>
+DEVICE void norm_part_end(const Part &part, const norm_params &p, const row_blocks &blocks, const int64_t (&row)[ROWS],
+                          norm_statistics (&s)[ROWS], float scale = 1.0f) {
+    norm_part_save(part, p, row, s, scale);
+    if constexpr (!is_f16<typename Part::type>) {
+        bool fit = true;
+#pragma unroll
+        for (int k = 0; k < ROWS; k++) fit = fit && norm_part_fits(s[k]);
+        if (any_of_warp(!fit)) norm_part_again<CENTERED, G>(part, p, blocks, row, s, scale);
     }
 }
 
@@ -337,14 +395,14 @@ DEVICE void norm_parts_of(const norm_params &p) {
     } else {
         norm_part_sum_up<CENTERED>(part, sum, norm_part_whole{});
     }
-    norm_part_statistics<G>(part, p, blocks, sum, s);
+    norm_part_statistics<G>(part, p, blocks, sum, s, p.eps);
     typename T::bits *y[ROWS];
 #pragma unroll
     for (int k = 0; k < ROWS; k++) {
         y[k] = row_at<T>(p.y, row[k]);
         keep_address(y[k]); /* or the row is multiplied by its stride for each piece, and registers do not suffice */
     }
-    norm_part_save(part, p, row, s, DROP ? p.dropout.scale : 1.0f);
+    norm_part_end<CENTERED, G>(part, p, blocks, row, s, DROP ? p.dropout.scale : 1.0f);
     if (norm_factors_plain<CENTERED>(p))
         norm_part_write<CENTERED, true, T, T, ROWS>(part, p, y, s);
     else
@@ -374,8 +432,8 @@ template <bool CENTERED, class T, class R, int G, int HELD, bool WHOLE> DEVICE v
     norm_statistics s[1];
     norm_part_sum<CENTERED> sum[1];
     norm_part_add<CENTERED, T, R>(part, p, row[0], residual, sum[0]);
-    norm_part_statistics<G>(part, p, blocks, sum, s);
-    norm_part_save(part, p, row, s);
+    norm_part_statistics<G>(part, p, blocks, sum, s, p.eps);
+    norm_part_end<CENTERED, G>(part, p, blocks, row, s);
     typename T::bits *y[1] = { row_at<T>(p.y, row[0]) };
     keep_address(y[0]);
     if (sizeof(typename T::bits) < 4 && p.f32_weight)

@@ -9,6 +9,9 @@
  * A block has four waves. */
 #define BACKWARD_EDGE(size, d) ((size) == 2 && (d) <= 128 ? 32 : 16)
 
+/* Of this size and more an lse is too coarse for p = exp(z - lse), which is held to 1 (spec/attention/attention.h). */
+#define ATTENTION_COARSE 0x1p17f
+
 typedef struct attention_backward_params {
     attention_params forward; /* q, k, v, o and lse are inputs */
     attention_rows dout, dq, dk, dv;

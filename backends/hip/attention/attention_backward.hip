@@ -46,6 +46,11 @@ template <class T, int D> struct attention_backward_block {
     /* NaN is one that pair_of_weights() keeps. */
     static DEVICE float kept(float x) { return x == x ? x : not_a_number(); }
 
+    /* Is it too coarse for p? (spec/attention/attention.h) */
+    static DEVICE bool is_coarse(float lse) {
+        return magnitude(lse) >= ATTENTION_COARSE && magnitude(lse) < infinity();
+    }
+
     /* Is this the beat for a quarter of what there is to do in the second half, in which no operands are read? */
     static constexpr DEVICE bool at(int beat, int quarter) { return beat == LATER + quarter * LATER / 4; }
 
@@ -104,6 +109,7 @@ template <class T, int D> struct attention_backward_block {
     template <bool FITS> struct query_walk {
         lds &m;
         const walk &keys;
+        bool coarse; /* the lse of any query of the wave; minus_lse is of powers of 2 otherwise */
         float minus_lse, minus_delta;
         typename beats::row q, dout;
         sums (&dq)[PARTS];
@@ -117,7 +123,8 @@ template <class T, int D> struct attention_backward_block {
 
         DEVICE query_walk(lds &m_, const walk &keys_, const attention_backward_params &b, const place &me, float lse,
                           float delta, sums (&dq_)[PARTS])
-            : m(m_), keys(keys_), minus_lse(kept(-lse * LOG2E)), minus_delta(kept(-delta)), dq(dq_),
+            : m(m_), keys(keys_), coarse(any_of_warp(is_coarse(lse))), minus_lse(kept(-lse * (coarse ? 1 : LOG2E))),
+              minus_delta(kept(-delta)), dq(dq_),
               k(keys_, b.forward.k, me.batch, me.head / (b.forward.h / b.forward.hk), b.forward.d),
               v(keys_, b.forward.v, me.batch, me.head / (b.forward.h / b.forward.hk), b.forward.d), turned(k),
               w(b.forward) {
@@ -155,11 +162,16 @@ template <class T, int D> struct attention_backward_block {
             if (ADD) add(z, ds);
             sync_block();
             w.limit();
+            float minus = minus_lse;
+            if (__builtin_expect(coarse, false)) {
+                w.hold([&](int) { return minus_lse; });
+                minus = 0;
+            }
 #pragma unroll
             for (int j = 0; j < STRIPS; j++) w.dp[j] = sums{} + minus_delta;
             beats::multiply(w.dp, y, dout, [&](int beat) {
                 beats::read_rows(x, m.rows[0], beat);
-                beats::each_pair(beat, [&](int n) { w.exponent(p, n, { minus_lse, minus_lse }); });
+                beats::each_pair(beat, [&](int n) { w.exponent(p, n, { minus, minus }); });
                 if (at(beat, 0)) v.store_rows(m.rows[1]);
                 if (at(beat, 1)) turned.store(m.turned[0]);
                 if (at(beat, 2)) note_odd(turned, m.odd[0]);
@@ -220,7 +232,8 @@ template <class T, int D> struct attention_backward_block {
         uint32_t last;
         const float *from;
         float factor, x;
-        bool silent; /* there are queries among them that see nothing */
+        /* there are queries among them that see nothing; or whose lse is coarse: then it is not in powers of 2 */
+        bool silent, coarse;
         DEVICE column(const walk &w, const attention_backward_params &p, int64_t batch, int64_t head)
             : last((uint32_t)(w.range.last - w.range.first - 1)) {
             const attention_column &lse = p.forward.lse;
@@ -235,7 +248,8 @@ template <class T, int D> struct attention_backward_block {
             x = from[query < last ? query : last];
         }
         DEVICE void store(lds &m) {
-            const float y = x * factor;
+            coarse = any_of_warp(thread_index() % WARP < 32 && is_coarse(x));
+            const float y = coarse ? -x : x * factor;
             silent = any_of_warp(y == infinity());
             ((float *)m.column[thread_index() / WARP])[thread_index() % WARP] = kept(y);
         }
@@ -288,6 +302,11 @@ template <class T, int D> struct attention_backward_block {
                 }
             });
             w.limit();
+            if (__builtin_expect(c.coarse, false)) {
+                w.hold([&](int n) { return sum_of(minus, n); });
+#pragma unroll
+                for (int n = 0; n < SCORES; n++) beats::score(minus, n) = 0;
+            }
             beats::multiply(w.dp, y, v, [&](int beat) {
                 if (beat == 0) odd = is_odd(m.odd[1]);
                 beats::read_turned(x, m.turned[1], beat);

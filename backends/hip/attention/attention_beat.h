@@ -150,6 +150,15 @@ template <class T, int D> struct attention_weighing {
             beats::score(slope, n) = (1 - t) * (1 + t);
         }
     }
+    /* By an lse that is too coarse for p = exp(z - lse), p is no more than 1: of minus(n), -lse, the difference itself
+     * takes the place of a score, and has no other subtracted. Seldom needed. */
+    template <class Minus> DEVICE void hold(const Minus &minus) {
+#pragma unroll
+        for (int n = 0; n < SCORES; n++) {
+            const float z = capped ? sum_of(s, n) : sum_of(s, n) * scale, apart = z + minus(n);
+            beats::score(s, n) = (apart > 0 ? 0 : apart) / (capped ? 1 : scale);
+        }
+    }
     /* p = exp(z - lse) in place of scores n and n + 1, of whose queries `minus` is -lse log2(e). */
     DEVICE void exponent(scores &p, int n, floats_2 minus) {
         const floats_2 z = afresh(

@@ -76,7 +76,7 @@ DEVICE void attention_weigh(f32x4 (&s)[STRIPS], f32x4 (&dp)[STRIPS], const atten
     for (int j = 0; j < STRIPS; j++) {
         s[j] = (s[j] + minus.lse(j)) * LOG2E;
 #pragma unroll
-        for (int r = 0; r < 4; r++) s[j][r] = exp2_approx(s[j][r]);
+        for (int r = 0; r < 4; r++) s[j][r] = exp2_approx(s[j][r] > 0 ? 0 : s[j][r]); /* of a coarse lse */
         dp[j] *= s[j];
     }
 }

@@ -48,6 +48,9 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     return x;
 }
 
+/* Is it so in any thread of the warp? All of its threads ask together. */
+DEVICE bool any_of_warp(bool yes) { return __builtin_amdgcn_ballot_w64(yes) != 0; }
+
 /* What the thread before has, this one being number `lane` of `lanes` of a warp that come here. */
 DEVICE uint32_t shuffle_before(uint32_t x, int, int) {
     return (uint32_t)__builtin_amdgcn_ds_bpermute((thread_index() - 1) * 4, (int)x);

@@ -57,7 +57,6 @@ template <int WARPS> DEVICE bool late_warp() { return uniform((uint32_t)(thread_
 DEVICE uint32_t lds_address(const void *x) { return uniform((uint32_t)(uintptr_t)x); }
 /* A bit for each thread of the warp. */
 DEVICE uint64_t ballot_of_warp(bool x) { return __builtin_amdgcn_ballot_w64(x); }
-DEVICE bool any_of_warp(bool x) { return ballot_of_warp(x) != 0; }
 
 struct i8 {
     using bits = uint8_t;

@@ -171,10 +171,12 @@ DEVICE int64_t visible(bool causal, int64_t i, int64_t s, int64_t n) {
  * each, 512 have 128. Code for rows that are not WHOLE is long: an op whose sums do not depend on it holds one vector
  * of them (V). <op>_held() says how many blocks of whole rows an SM must hold, at least. */
 constexpr int row_threads(int g) { return g <= 32 ? (int)SIMT_THREADS : g; }
-#define ROW_ENTRY(op, params, V, T, G) \
+#define ROW_ENTRY_WHOLE(op, params, T, G) \
     ENTRY_ASKING(op##_##T##_##G, row_threads(G), op##_held<T>(row_threads(G)), params) { \
         op##_row<T, group<G, ROW_VECTORS, true>>(p); \
-    } \
+    }
+#define ROW_ENTRY(op, params, V, T, G) \
+    ROW_ENTRY_WHOLE(op, params, T, G) \
     ENTRY(op##_ragged_##T##_##G, row_threads(G), params) { op##_row<T, group<G, V, false>>(p); }
 #define ROW_ENTRIES_MOST(op, params, V, T) \
     ROW_ENTRY(op, params, V, T, 8) \

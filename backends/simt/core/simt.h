@@ -3,11 +3,11 @@
  * over groups of threads.
  *
  * A backend's target.h defines what differs: DEVICE, SHARED and ENTRY; WARP; thread_index(), block_index(),
- * sync_block(), shuffle_xor() and store_words(); shuffle_before(), of the thread before; keep_address(), of a row that
- * the compiler would look for anew at each access;
- * product(), which is not fused to an addition, and fused(); larger() and not_negative(); exp2_approx() and
- * reciprocal() to 2 ulp, square_root() to 1; and the conversions float_from_f16(), f16_from_float(), bf16_from_float(),
- * f16_pair() and bf16_pair(), whose first element is the low half of a word.
+ * sync_block(), shuffle_xor(), any_of_warp() and store_words(); shuffle_before(), of the thread before; keep_address(),
+ * of a row that the compiler would look for anew at each access; product(), which is not fused to an addition, and
+ * fused(); larger() and not_negative(); exp2_approx() and reciprocal() to 2 ulp, square_root() to 1; and the
+ * conversions float_from_f16(), f16_from_float(), bf16_from_float(), f16_pair() and bf16_pair(), whose first element is
+ * the low half of a word.
  *
  * Data that only a host could report, an id out of range, must not lead a kernel astray: such an id reads and writes
  * nothing, and gives NaN. */

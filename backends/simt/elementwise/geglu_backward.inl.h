@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* geglu_backward on devices. */
+#include "gated.h"
 #include "gelu.h"
 #include "backends/simt/core/walk.h"
 #include "spec/places/geglu_backward.h"
@@ -14,7 +15,7 @@ template <class T> struct geglu_backward_op {
         unit_load<T>(up, p.walk, GEGLU_BACKWARD_UP, u);
         gelu_each<N>(p.args.form, [&](int k, auto form) {
             const gelu_pair g = form.with_slope(gate[k]);
-            up[k] = g.slope * up[k] * dy[k];
+            up[k] = gated_slope(g.slope, up[k], dy[k]);
             gate[k] = g.y * dy[k];
         });
         unit_store<T>(up, p.walk, GEGLU_BACKWARD_DGATE, u);

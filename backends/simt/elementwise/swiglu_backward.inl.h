@@ -2,7 +2,7 @@
 /* swiglu_backward on devices. */
 #include <trine/elementwise.h>
 
-#include "backends/simt/core/math.h"
+#include "gated.h"
 #include "backends/simt/core/walk.h"
 #include "spec/places/swiglu_backward.h"
 
@@ -17,7 +17,7 @@ template <class T> struct swiglu_backward_op {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             const logistic s = logistic_of(gate[k]);
-            up[k] = s.of * fused(gate[k], s.of_minus, 1.0f) * up[k] * dy[k];
+            up[k] = gated_slope(s.of * fused(gate[k], s.of_minus, 1.0f), up[k], dy[k]);
             gate[k] = gate[k] * s.of * dy[k];
         }
         unit_store<T>(up, p.walk, SWIGLU_BACKWARD_DGATE, u);

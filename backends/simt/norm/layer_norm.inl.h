@@ -2,6 +2,6 @@
 /* layer_norm on devices. */
 #include "norm_rows.h"
 
-ROW_ENTRIES_1(layer_norm, norm_params, 1, f32)
-ROW_ENTRIES_1(layer_norm, norm_params, 1, bf16)
-ROW_ENTRIES_1(layer_norm, norm_params, 1, f16)
+NORM_ROW_ENTRIES(layer_norm, true, f32)
+NORM_ROW_ENTRIES(layer_norm, true, bf16)
+NORM_ROW_ENTRIES(layer_norm, true, f16)

@@ -15,6 +15,20 @@ template <bool CENTERED> DEVICE norm_saved norm_saved_of(const norm_backward_par
     return { CENTERED ? load_one<f32>(p.mean.data, row) : 0.0f, load_one<f32>(p.rstd.data, row) };
 }
 
+/* xhat by what a row saved: h - mean by halves, since f32 need not have the difference of two of its numbers. */
+template <bool CENTERED> struct norm_hats {
+    const float minus, factor;
+    DEVICE norm_hats(const norm_saved &s)
+        : minus(CENTERED ? -0.5f * s.mean : 0.0f), factor(CENTERED ? 2 * s.rstd : s.rstd) {}
+    /* of a row's element, or of 0 beyond it */
+    DEVICE float of(float h, bool in = true) const {
+        return (CENTERED ? fused(h, 0.5f, in ? minus : 0.0f) : h) * factor;
+    }
+    DEVICE float of_or_zero(float h, bool in) const {
+        return (CENTERED ? fused(h, 0.5f, in ? minus : 0.0f) : h) * (in ? factor : 0.0f);
+    }
+};
+
 /* dy and h of the thread's items in a piece. Asked for while a row before is at work: they are as in memory, h in half
  * of its words if it has 16 bits. */
 template <class T, class Group> struct norm_backward_input {
@@ -57,6 +71,7 @@ template <class T, class Group> struct norm_backward_input {
     }
 
     /* dy, and h as xhat, 0 beyond the row. */
+    template <bool CENTERED>
     DEVICE void get(float (&g)[Group::VECTORS][VECTOR], float (&hat)[Group::VECTORS][VECTOR],
                     const norm_backward_params &p, typename Group::index at, typename Group::index n) const {
 #pragma unroll
@@ -66,12 +81,13 @@ template <class T, class Group> struct norm_backward_input {
             for (int k = 0; k < VECTOR; k++) g[v][k] = x.get(k);
         }
         if (sizeof(typename T::bits) == 4 || p.f32_residual)
-            get_hat<f32>(hat, at, n);
+            get_hat<CENTERED, f32>(hat, at, n);
         else
-            get_hat<T>(hat, at, n);
+            get_hat<CENTERED, T>(hat, at, n);
     }
-    template <class R>
+    template <bool CENTERED, class R>
     DEVICE void get_hat(float (&hat)[Group::VECTORS][VECTOR], typename Group::index at, typename Group::index n) const {
+        const norm_hats<CENTERED> hats(s);
 #pragma unroll
         for (int v = 0; v < Group::VECTORS; v++) {
             const auto l = Group::place(v, at, n);
@@ -80,10 +96,7 @@ template <class T, class Group> struct norm_backward_input {
             for (int i = 0; i < VECTOR / x.PER_WORD; i++) x.word[i] = h[v].word[i];
             x = emptied<R>(x, l);
 #pragma unroll
-            for (int k = 0; k < VECTOR; k++) {
-                const bool in = inside(l, k);
-                hat[v][k] = (x.get(k) - (in ? s.mean : 0.0f)) * (in ? s.rstd : 0.0f);
-            }
+            for (int k = 0; k < VECTOR; k++) hat[v][k] = hats.of_or_zero(x.get(k), inside(l, k));
         }
     }
 };
@@ -202,14 +215,14 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_long(co
     two sums = { 0, 0 };
     for (index at = 0; at < n; at += Group::PIECE) {
         input.ask(p, row, at, n);
-        input.get(g, hat, p, at, n);
+        input.template get<CENTERED>(g, hat, p, at, n);
         norm_weigh<T, Group>(g, p, at, n);
         norm_backward_sums<Group>(sums, g, hat);
     }
     const two means = norm_means<Group::SIZE>(sums, 1.0f / (float)n);
     for (index at = 0; at < n; at += Group::PIECE) {
         input.ask(p, row, at, n);
-        input.get(g, hat, p, at, n);
+        input.template get<CENTERED>(g, hat, p, at, n);
         norm_weigh<T, Group>(g, p, at, n);
         norm_backward_write<CENTERED, T, Group>(g, hat, p, row, at, n, input.s.rstd, means);
     }
@@ -258,7 +271,7 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
         const index n = live ? (index)p.n : 0;
         const float rstd = input.s.rstd;
         float g[Group::VECTORS][VECTOR], hat[Group::VECTORS][VECTOR];
-        input.get(g, hat, p, 0, n);
+        input.template get<CENTERED>(g, hat, p, 0, n);
         row += p.blocks * Group::ROWS;
         if (AHEAD && turn + 1 < p.turns) input.template ask_turn<CENTERED>(p, row);
 #pragma unroll
@@ -282,7 +295,7 @@ template <bool CENTERED, class T, class Group> DEVICE void norm_backward_rows(co
 template <bool CENTERED, class T> struct norm_terms {
     const norm_backward_params &p;
     template <bool WHOLE> DEVICE void add(float (&sum)[2][VECTOR], int64_t row, const lane &l) const {
-        const norm_saved s = norm_saved_of<CENTERED>(p, row);
+        const norm_hats<CENTERED> hats(norm_saved_of<CENTERED>(p, row));
         float dy[VECTOR], h[VECTOR];
         load_lane<T, WHOLE>(dy, row_at<T>(p.dy, row), l);
         if (p.f32_residual)
@@ -291,7 +304,7 @@ template <bool CENTERED, class T> struct norm_terms {
             load_lane<T, WHOLE>(h, row_at<T>(p.h, row), l);
 #pragma unroll
         for (int k = 0; k < VECTOR; k++) {
-            sum[0][k] += dy[k] * ((h[k] - s.mean) * s.rstd);
+            sum[0][k] += dy[k] * hats.of(h[k]);
             sum[1][k] += dy[k];
         }
     }

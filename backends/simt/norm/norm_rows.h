@@ -197,6 +197,30 @@ struct norm_statistics {
     float mean, rstd, origin, lift;
 };
 
+/* What they are made of; square: the variance, or mean square, with eps. */
+struct norm_found {
+    float origin, shift, square;
+    DEVICE float mean() const { return origin + shift; }
+    DEVICE norm_statistics statistics() const {
+        const float rstd = 1 / square_root(square);
+        return { mean(), rstd, origin, -shift * rstd };
+    }
+};
+
+/* f32 has not the squares of all of f32: a row whose `square` is not between these is done again times a power of two
+ * (spec/norm/norm.h). One about a mean far from zero is as it is: its spread is no less than the mean's last bit, or
+ * 0. */
+DEVICE bool norm_fits(float square) { return square >= 0x1p-100f && square <= 0x1p126f; }
+DEVICE float norm_power(float mean, bool small) { return small ? magnitude(mean) < 1 ? 0x1p96f : 1.0f : 0x1p-96f; }
+DEVICE float norm_scaled_eps(float eps, float power) {
+    return power < 1 ? larger(eps * power * power, 0x1p-126f) : eps * power * power; /* of a spread of 0 */
+}
+/* A mean is none beyond what it is of. */
+DEVICE float norm_unscaled(float mean, float power) {
+    const float x = mean / power, most = f32::largest();
+    return magnitude(mean) < infinity() ? x > most ? most : x < -most ? -most : x : mean;
+}
+
 /* Sums of a thread in several chains, so that each addition is one instruction and waits for none of the others. */
 template <class Value> struct chains {
     static constexpr int COUNT = 4;
@@ -232,11 +256,9 @@ DEVICE void norm_center(chains<two> &sums, float (&h)[Group::VECTORS][VECTOR], t
 
 /* The sums of h - origin correct both the mean and the variance for the rounding of the first mean
  * (spec/norm/layer_norm.c). */
-DEVICE norm_statistics norm_centered(two sums, float origin, float inverse, float eps) {
+DEVICE norm_found norm_centered(two sums, float origin, float inverse, float eps) {
     const float shift = sums.a * inverse, variance = fused(sums.b, inverse, -(shift * shift));
-    const float rstd = 1 / square_root((variance < 0 ? 0 : variance) + eps);
-    const bool finite = magnitude(origin) < infinity();
-    return { finite ? origin + shift : origin, rstd, origin, -shift * rstd };
+    return { origin, shift, (variance < 0 ? 0 : variance) + eps };
 }
 
 /* Are there a weight, and a bias if there can be one, and nothing else? */
@@ -303,42 +325,77 @@ DEVICE void norm_write(float (&h)[Group::VECTORS][VECTOR], const norm_params &p,
         norm_write_as<CENTERED, false, T, T, Group>(h, p, y, at, n, s);
 }
 
+/* The statistics of a row, of which the group then has h - origin if it is HELD from step to step. Or, if this is not
+ * the first time, of a row times `power`: of what the group has, which is another row by its mean alone, or of what it
+ * reads once more. Of a power of 1 then nothing changes, since other groups of the warp may have come for theirs. */
+template <bool CENTERED, class T, class Group>
+DEVICE void norm_find(norm_found &found, float (&h)[Group::VECTORS][VECTOR], const norm_params &p, int64_t row,
+                      bool held, bool first, float power) {
+    using index = typename Group::index;
+    const index n = (index)p.n, end = Group::ONE_PIECE ? 1 : n;
+    const bool mine = first || power != 1;
+    const float inverse = 1.0f / (float)n, /* now, while the row is on its way */
+        eps = first ? p.eps : norm_scaled_eps(p.eps, power);
+    chains<float> sum;
+    for (index at = 0; at < end; at += Group::PIECE) {
+        if (first || !held) norm_read<T, Group>(h, p, row, at, n);
+        if (first && held) norm_put<T, Group>(h, p.residual_out, p.f32_residual, row, at, n);
+        if (!first) norm_scale<Group>(h, power);
+        norm_sum<CENTERED, Group>(sum, h, at, n);
+    }
+    const float mean = group_sum<Group::SIZE>(sum.total()) * inverse;
+    if (!CENTERED) {
+        if (mine) found = { 0, 0, mean + eps };
+        return;
+    }
+    const float origin = mine && magnitude(mean) < 0x1p100f ? mean : 0.0f; /* so that no difference overflows */
+    chains<two> sums;
+    for (index at = 0; at < end; at += Group::PIECE) {
+        if (!held) {
+            norm_read<T, Group>(h, p, row, at, n);
+            if (!first) norm_scale<Group>(h, power);
+        }
+        norm_center<Group>(sums, h, at, n, origin);
+    }
+    const two total = group_sum<Group::SIZE>(sums.total());
+    if (mine) found = norm_centered(total, origin, inverse, eps);
+}
+
 template <bool CENTERED, class T, class Group> DEVICE void norm_row(const norm_params &p) {
     using index = typename Group::index;
     const int64_t row = Group::row();
     if (row >= p.rows) return;
     const index n = (index)p.n, end = Group::ONE_PIECE ? 1 : n;
-    const bool again = !Group::ONE_PIECE && n > Group::PIECE; /* is a piece not held from step to step? */
-    const float inverse = 1.0f / (float)n;                    /* now, while the row is on its way */
-    float h[Group::VECTORS][VECTOR];
-    chains<float> sum;
-    for (index at = 0; at < end; at += Group::PIECE) {
-        norm_read<T, Group>(h, p, row, at, n);
-        if (!again) norm_put<T, Group>(h, p.residual_out, p.f32_residual, row, at, n);
-        norm_sum<CENTERED, Group>(sum, h, at, n);
-    }
-    const float mean = group_sum<Group::SIZE>(sum.total()) * inverse;
-    norm_statistics s = {};
-    if (CENTERED) {
-        chains<two> sums;
-        for (index at = 0; at < end; at += Group::PIECE) {
-            if (again) norm_read<T, Group>(h, p, row, at, n);
-            norm_center<Group>(sums, h, at, n, mean);
+    const bool held = Group::ONE_PIECE || n <= Group::PIECE;
+    float h[Group::VECTORS][VECTOR], power = 1, before = 0; /* before: what was subtracted before */
+    norm_found found = {};
+    const auto again = [&] {
+        if (!norm_fits(found.square)) power = norm_power(found.mean(), found.square < 1);
+        if (held && power != 1) before = found.origin;
+        return any_of_warp(power != 1);
+    };
+    if constexpr (Group::ONE_PIECE) {
+        norm_find<CENTERED, T, Group>(found, h, p, row, true, true, 1);
+        if (again()) norm_find<CENTERED, T, Group>(found, h, p, row, true, false, power);
+    } else { /* the same code for both times */
+#pragma unroll 1
+        for (bool first = true;; first = false) {
+            norm_find<CENTERED, T, Group>(found, h, p, row, held, first, power);
+            if (!first || !again()) break;
         }
-        s = norm_centered(group_sum<Group::SIZE>(sums.total()), mean, inverse, p.eps);
-    } else {
-        s.rstd = 1 / square_root(mean + p.eps);
     }
+    const norm_statistics s = found.statistics();
     if (Group::rank() == 0) {
-        if (p.mean.data) store_one<f32>(p.mean.data, row, s.mean);
-        if (p.rstd.data) store_one<f32>(p.rstd.data, row, s.rstd);
+        if (p.mean.data) store_one<f32>(p.mean.data, row, norm_unscaled(fused(before, power, s.mean), power));
+        if (p.rstd.data) store_one<f32>(p.rstd.data, row, s.rstd * power);
     }
     for (index at = 0; at < end; at += Group::PIECE) {
-        if (again) {
+        if (!held) {
             norm_read<T, Group>(h, p, row, at, n);
             norm_put<T, Group>(h, p.residual_out, p.f32_residual, row, at, n); /* which may be the residual */
+            if (power != 1) norm_scale<Group>(h, power);
             chains<two> unused;
-            if (CENTERED) norm_center<Group>(unused, h, at, n, mean);
+            if (CENTERED) norm_center<Group>(unused, h, at, n, s.origin);
         }
         norm_write<CENTERED, T, Group>(h, p, row, at, n, s);
     }
@@ -353,6 +410,27 @@ template <class T> constexpr int norm_held(int threads) {
 }
 template <class T> constexpr int rms_norm_held(int threads) { return norm_held<T>(threads); }
 template <class T> constexpr int layer_norm_held(int threads) { return norm_held<T>(threads); }
+
+/* What is seldom done, a row once more, would have others take half as many registers again where rows are ragged. CDNA
+ * has enough. */
+template <class T> constexpr int norm_ragged_held(bool centered, int g) {
+    const bool narrow = sizeof(typename T::bits) == 2;
+    const int held = WARP > 32 ? 1 : !centered ? 1024 : g == 8 && narrow ? 512 : 768;
+    return row_threads(g) > held ? 1 : held / row_threads(g);
+}
+#define NORM_ROW_ENTRY(op, CENTERED, T, G) \
+    ROW_ENTRY_WHOLE(op, norm_params, T, G) \
+    ENTRY_HELD(op##_ragged_##T##_##G, row_threads(G), norm_ragged_held<T>(CENTERED, G), norm_params) { \
+        op##_row<T, group<G, 1, false>>(p); \
+    }
+#define NORM_ROW_ENTRIES(op, CENTERED, T) \
+    NORM_ROW_ENTRY(op, CENTERED, T, 8) \
+    NORM_ROW_ENTRY(op, CENTERED, T, 32) \
+    NORM_ROW_ENTRY(op, CENTERED, T, 64) \
+    NORM_ROW_ENTRY(op, CENTERED, T, 128) \
+    NORM_ROW_ENTRY(op, CENTERED, T, 256) \
+    NORM_ROW_ENTRY(op, CENTERED, T, 512) \
+    NORM_ROW_ENTRY(op, CENTERED, T, 1024)
 
 template <class T, class Group> DEVICE void rms_norm_row(const norm_params &p) { norm_row<false, T, Group>(p); }
 template <class T, class Group> DEVICE void layer_norm_row(const norm_params &p) { norm_row<true, T, Group>(p); }

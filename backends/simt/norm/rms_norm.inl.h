@@ -2,6 +2,6 @@
 /* rms_norm on devices. */
 #include "norm_rows.h"
 
-ROW_ENTRIES_1(rms_norm, norm_params, 1, f32)
-ROW_ENTRIES_1(rms_norm, norm_params, 1, bf16)
-ROW_ENTRIES_1(rms_norm, norm_params, 1, f16)
+NORM_ROW_ENTRIES(rms_norm, false, f32)
+NORM_ROW_ENTRIES(rms_norm, false, bf16)
+NORM_ROW_ENTRIES(rms_norm, false, f16)

@@ -42,6 +42,15 @@ template <class Value> DEVICE Value shuffle_xor(Value x, int mask) {
     memcpy(&x, word, sizeof x);
     return x;
 }
+DEVICE bool any_of_warp(bool yes) {
+    const int first = emulator.thread / WARP * WARP;
+    bool any = false;
+    emulator.slot[emulator.thread] = yes;
+    emulator_wait(WAIT_WARP);
+    for (int i = first; i < first + WARP; i++) any |= emulator.slot[i] != 0;
+    emulator_wait(WAIT_WARP);
+    return any;
+}
 
 DEVICE uint32_t shuffle_before(uint32_t x, int lane, int lanes) {
     const int first = emulator.thread - lane;

@@ -52,7 +52,8 @@ def attend(q, k, v, mask, scale, softcap):
     return o.transpose(1, 2), torch.where(seen, lse, -torch.inf)
 
 
-# name, type, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths of packed sequences
+# name, type, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths of packed sequences,
+# q and k are small integers times
 CALLS = (
     ("plain", "f32", 2, 4, 5, 2, 2, 6, 0, 0, 0, 0, None),
     ("grouped heads, own scale", "bf16", 1, 3, 4, 6, 2, 6, 0.3, 0, 0, 0, None),
@@ -67,6 +68,9 @@ CALLS = (
     ("packed, causal", "f32", 1, 11, 13, 1, 1, 4, 0, 0, 1, 0, ((3, 0, 6, 2), (5, 2, 4, 2))),
     ("packed, window and softcap", "f32", 1, 9, 9, 1, 1, 4, 0.3, 2, 1, 2, ((4, 5), (4, 5))),
     ("long rows", "f32", 1, 3, 40, 1, 1, 5, 0, 0, 1, 0, None),
+    ("scores beyond 2^31", "f32", 1, 4, 9, 2, 1, 6, 1, 0, 0, 0, None, 2.0**13),
+    ("scores beyond 2^31, causal", "bf16", 1, 5, 5, 1, 1, 6, -1, 0, 1, 0, None, 2.0**13),
+    ("scores near the largest", "f32", 1, 3, 9, 1, 1, 4, 1, 0, 0, 0, None, 2.0**55),
 )
 
 
@@ -75,12 +79,16 @@ def few_digits(dtype):
     return "bf16" if dtype == "f32" else dtype
 
 
-def call_of(draw, dtype, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths):
-    words = f"T={dtype} b={b} sq={sq} sk={sk} h={h} hk={hk} d={d}{f' scale={scale}' if scale else ''} "
-    words += f"softcap={softcap} causal={causal} window={window}"
+def call_of(draw, dtype, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths, size=None):
+    words = f"T={dtype} b={b} sq={sq} sk={sk} h={h} hk={hk} d={d}{f' scale={scale}' if scale else ''}"
+    words += f" softcap={softcap} causal={causal} window={window}"
     few = few_digits(dtype)
-    q, k = draw.normal((b, sq, h, d), few, 1.5), draw.normal((b, sk, hk, d), few, 1.5)
-    v = draw.normal((b, sk, hk, d), few)
+    if size:  # so that scores are exact in f32, and lse is the largest where there is one
+        q, k = size * draw.integers((b, sq, h, d), -63, 64), size * draw.integers((b, sk, hk, d), -63, 64)
+        v = draw.normal((b, sk, hk, d), few)
+    else:
+        q, k = draw.normal((b, sq, h, d), few, 1.5), draw.normal((b, sk, hk, d), few, 1.5)
+        v = draw.normal((b, sk, hk, d), few)
     packed = {}
     if lengths:
         words += f" nseq={len(lengths[0])} +cu_seqlens_q +cu_seqlens_k"
@@ -107,9 +115,10 @@ def attention_gradient(dout, q, k, v, o, lse, mask, scale, softcap):
     if softcap:
         derivative = 1 / torch.cosh(scores / softcap) ** 2
         scores = softcap * torch.tanh(scores / softcap)
-    seen = mask & torch.isfinite(tensor(lse))[..., None]
-    p = torch.where(seen, torch.exp(scores - torch.where(torch.isfinite(tensor(lse)), tensor(lse), 0.0)[..., None]),
-                    0.0)
+    lse = tensor(lse)[..., None]
+    p = torch.exp(scores - torch.where(torch.isfinite(lse), lse, 0.0))
+    p = torch.where(mask & torch.isfinite(lse), p, 0.0)
+    p = torch.where(lse.abs() >= 2**17, p.clamp(max=1), p)
     ds = p * (dout @ v.transpose(-1, -2) - (dout * o).sum(-1, keepdim=True)) * derivative
     dq, dk, dv = scale * (ds @ k), scale * (ds.transpose(-1, -2) @ q), p.transpose(-1, -2) @ dout
     summed = [x.unflatten(1, (-1, group)).sum(2) for x in (dk, dv)]
@@ -125,7 +134,7 @@ def attention_backward(draw):
         o.backward(tensor(dout))
         o, lse = o.detach().numpy(), lse.detach().numpy()
         for have, want in zip(attention_gradient(dout, q, k, v, o, lse, mask, scale, softcap), leaves):
-            assert np.abs(have - want.grad.numpy()).max() < 1e-13
+            assert np.abs(have - want.grad.numpy()).max() < 1e-13 * max(1, np.abs(q).max(), np.abs(k).max())
         o, lse = rounded(o, dtype), rounded(lse, "f32")
         dq, dk, dv = attention_gradient(dout, q, k, v, o, lse, mask, scale, softcap)
         yield case(name, words, {"dout": dout, "q": q, "k": k, "v": v, "o": o, "lse": lse, **packed},

@@ -86,8 +86,9 @@ def norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weig
 
 
 def rms_norm(draw):
-    # name, type, rows, length, of weight, of residual, eps, weight_offset, rounding before the weight, dropout, mean
-    for name, dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, mean in (
+    # name, type, rows, length, of weight, of residual, eps, weight_offset, rounding before the weight, dropout, mean,
+    # scale
+    for name, dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, mean, *scale in (
         ("plain", "f32", 3, 37, None, None, 1e-6, 0, False, False, 0),
         ("weight", "f32", 3, 70, "f32", None, 1e-5, 0, False, False, 0),
         ("Gemma, 1 + weight", "bf16", 2, 40, "bf16", None, 1e-6, 1, False, False, 0),
@@ -97,11 +98,17 @@ def rms_norm(draw):
         ("residual", "bf16", 3, 24, "bf16", "f32", 1e-6, 0, False, False, 0),
         ("dropout and residual", "f32", 4, 21, "f32", "f32", 1e-6, 1, False, True, 0),
         ("mean far from zero, eps that counts", "f32", 2, 19, None, None, 3, 0, False, False, 50),
+        ("squares beyond f32", "f32", 2, 21, "f32", None, 1e-6, 0, False, False, 0, 2.0**65),
+        ("squares beyond f32, residual", "bf16", 2, 16, "bf16", "bf16", 1e-6, 1, False, False, 0, 2.0**100),
+        ("near the largest, a subnormal rstd", "f32", 2, 9, None, None, 1e-6, 0, False, False, 0, 2.0**126),
+        ("squares below f32, no eps", "f32", 2, 21, "f32", "f32", -0.0, 0, False, True, 0, 2.0**-90),
+        ("rstd beyond f32, no eps", "f32", 2, 9, None, None, -0.0, 0, False, False, 0, 2.0**-135),
     ):
-        x = draw.normal((r, n), dtype, mean=mean)
+        x = draw.normal((r, n), dtype, *scale, mean=mean)
         weight = draw.normal(n, weight_type) if weight_type else None
-        residual = draw.normal((r, n), residual_type) if residual_type else None
+        residual = draw.normal((r, n), residual_type, *scale) if residual_type else None
         h = hidden(x, residual, dropped)
+        assert np.isfinite(h).all()
         rstd = torch.rsqrt(tensor(h).pow(2).mean(-1) + f32(eps)).numpy()
         xhat = F.rms_norm(tensor(h), (n,), eps=f32(eps)).numpy()
         if before_weight:  # LlamaRMSNorm of Hugging Face: weight * hidden_states.to(input_dtype)
@@ -121,7 +128,7 @@ def rms_norm(draw):
 
 
 def layer_norm(draw):
-    for name, dtype, r, n, weight_type, bias, residual_type, eps, offset, before_weight, dropped, mean in (
+    for name, dtype, r, n, weight_type, bias, residual_type, eps, offset, before_weight, dropped, mean, *scale in (
         ("plain", "f32", 3, 37, None, False, None, 1e-5, 0, False, False, 0),
         ("weight and bias", "f32", 3, 70, "f32", True, None, 1e-5, 0, False, False, 0),
         ("bias alone", "bf16", 2, 40, None, True, None, 1e-6, 0, False, False, 0),
@@ -131,12 +138,19 @@ def layer_norm(draw):
         ("dropout and residual", "f32", 4, 21, "f32", True, "f32", 1e-5, 0.5, False, True, 0),
         ("mean far beyond the spread", "f32", 2, 29, "f32", False, None, 1e-5, 0, False, False, 4096),
         ("eps that counts", "f32", 2, 19, None, False, None, 3, 0, False, False, -2),
+        ("squares beyond f32", "f32", 2, 21, "f32", True, None, 1e-5, 0, False, False, 0, 2.0**65),
+        ("squares beyond f32, residual", "bf16", 2, 16, "bf16", True, "bf16", 1e-5, 0, False, False, 0, 2.0**100),
+        ("sums beyond f32, mean far from zero", "f32", 2, 17, None, False, None, 1e-5, 0, False, False, -(2.0**127),
+         2.0**124),
+        ("squares below f32, no eps", "f32", 2, 21, "f32", True, "f32", -0.0, 0, False, True, 0, 2.0**-90),
+        ("rstd beyond f32, no eps", "f32", 2, 9, None, False, None, -0.0, 0, False, False, 0, 2.0**-135),
     ):
-        x = draw.normal((r, n), dtype, mean=mean)
+        x = draw.normal((r, n), dtype, *scale, mean=mean)
         weight = draw.normal(n, weight_type) if weight_type else None
         shift = draw.normal(n, weight_type or dtype) if bias else None
-        residual = draw.normal((r, n), residual_type) if residual_type else None
+        residual = draw.normal((r, n), residual_type, *scale) if residual_type else None
         h = hidden(x, residual, dropped)
+        assert np.isfinite(h).all()
         factor = None if weight is None else tensor(weight + f32(offset))
         _, mean_of, rstd = torch.native_layer_norm(tensor(h), (n,), None, None, f32(eps))
         if before_weight:
@@ -166,18 +180,20 @@ def backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra):
 
 
 def rms_norm_backward(draw):
-    for name, dtype, r, n, weight_type, wide_type, offset, dresidual, dropped in (
+    for name, dtype, r, n, weight_type, wide_type, offset, dresidual, dropped, *scale in (
         ("plain", "f32", 3, 37, None, None, 0, False, False),
         ("weight", "f32", 5, 40, "f32", None, 0, False, False),
         ("1 + weight", "bf16", 3, 33, "bf16", "f32", 1, False, False),
         ("gradient of the residual stream", "f16", 3, 24, "f32", "f16", 0, True, False),
         ("dropout", "f32", 4, 21, "f32", None, 0.375, True, True),
+        ("h near the largest, a subnormal rstd", "f32", 2, 19, "f32", None, 0, False, False, 2.0**125),
+        ("small h", "bf16", 2, 19, None, "bf16", 0, False, False, 2.0**-118),
     ):
         wide = wide_type or dtype
-        dy, h = draw.normal((r, n), dtype), draw.normal((r, n), wide)
+        dy, h = draw.normal((r, n), dtype), draw.normal((r, n), wide, *scale)
         weight = draw.normal(n, weight_type) if weight_type else None
         more = draw.normal((r, n), wide) if dresidual else None
-        rstd = rounded(1 / np.sqrt((h**2).mean(-1) + 0.01), "f32")
+        rstd = rounded(1 / np.sqrt((h**2).mean(-1) * (1.001 if scale else 1) + (0 if scale else 0.01)), "f32")
         # The eps by which each row's rstd is the very f32 that is saved: so autograd derives the forward itself.
         eps = 1 / rstd**2 - (h**2).mean(-1)
         assert (eps > 0).all()
@@ -204,19 +220,24 @@ def rms_norm_backward(draw):
 
 
 def layer_norm_backward(draw):
-    for name, dtype, r, n, weight_type, wide_type, offset, dresidual, dropped, mean_at in (
+    for name, dtype, r, n, weight_type, wide_type, offset, dresidual, dropped, mean_at, *scale in (
         ("plain", "f32", 3, 37, None, None, 0, False, False, 0),
         ("weight", "f32", 5, 40, "f32", None, 0, False, False, 0),
         ("1 + weight", "bf16", 3, 33, "bf16", "f32", 1, False, False, 0),
         ("gradient of the residual stream", "f16", 3, 24, "f32", "f16", 0, True, False, 0),
         ("dropout", "f32", 4, 21, "f32", None, 0.375, True, True, 0),
         ("mean beyond the spread", "f32", 2, 26, "f32", None, 0, False, False, 30),
+        ("differences beyond f32", "f32", 2, 19, "f32", None, 0, False, False, -(2.0**127), 2.0**122),
+        ("small h", "bf16", 2, 19, None, "bf16", 0, False, False, 0, 2.0**-118),
     ):
         wide = wide_type or dtype
-        dy, h = draw.normal((r, n), dtype), draw.normal((r, n), wide, mean=mean_at)
+        dy, h = draw.normal((r, n), dtype), draw.normal((r, n), wide, *scale, mean=mean_at)
+        if scale and mean_at:  # one far on the other side
+            h[:, 5] = 1.75 * 2.0**127
+        assert np.isfinite(h).all()
         weight = draw.normal(n, weight_type) if weight_type else None
         more = draw.normal((r, n), wide) if dresidual else None
-        mean, rstd = rounded(h.mean(-1), "f32"), rounded(1 / np.sqrt(h.var(-1) + 1e-5), "f32")
+        mean, rstd = rounded(h.mean(-1), "f32"), rounded(1 / np.sqrt(h.var(-1) + (0 if scale else 1e-5)), "f32")
         # PyTorch's gradient takes mean and rstd as saved; weight and bias of ones and zeros stand for absent ones.
         factor = torch.ones(n, dtype=torch.float64) if weight is None else tensor(weight + f32(offset))
         backward = torch.ops.aten.native_layer_norm_backward

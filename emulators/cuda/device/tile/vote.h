@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Votes of a warp, and of a block, on the host. */
+/* What all threads of a warp, or of a block, do together, on the host. */
 #ifndef TRINE_EMULATOR_TILE_VOTE_H
 #define TRINE_EMULATOR_TILE_VOTE_H
 
 #include "backends/simt/core/simt.h"
 
 DEVICE void sync_warp() { emulator_wait(WAIT_WARP); }
-DEVICE bool any_of_warp(bool yes) {
-    const int first = emulator.thread / WARP * WARP;
-    bool any = false;
-    emulator.slot[emulator.thread] = yes;
-    emulator_wait(WAIT_WARP);
-    for (int i = first; i < first + WARP; i++) any |= emulator.slot[i] != 0;
-    emulator_wait(WAIT_WARP);
-    return any;
-}
 DEVICE bool sync_block_any(bool yes) {
     bool any = false;
     emulator.slot[emulator.thread] = yes;
