@@ -200,7 +200,9 @@ static void run_problem(runner *r, problem *p) {
     result results[MAX_RESULTS];
     int count = 0, ordinal = 0;
     char text[1024], detail[800];
-    for (int i = 0; i < r->contexts; i++) count = run_context(r, &r->context[i], p, results, count, &ordinal);
+    for (int i = 0; i < r->contexts; i++)
+        if (!r->context[i].paired || r->context[i].small == p->small)
+            count = run_context(r, &r->context[i], p, results, count, &ordinal);
     r->shared->first_kernel = 0;
     r->shared->kernel = ordinal;
     r->shared->in_kernel = false;

@@ -322,6 +322,7 @@ bool run_arguments(runner *r, const trine_plan *plan, int64_t index) {
     char text[1024];
     for (int i = 0; i < r->contexts; i++) {
         const context *c = &r->context[i];
+        if (c->small) continue;
         problem p;
         bad b = { .p = &p, .param = -1 };
         int n = (int)index;

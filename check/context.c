@@ -24,19 +24,21 @@ static bool device_wanted(const char *wanted, const char *name) {
     return wanted == NULL || strcmp(wanted, name) == 0 || (strncmp(wanted, name, length) == 0 && name[length] == ':');
 }
 
-/* The devices of a library; of a second and later one, at another CPU level, only the CPU. */
-static bool add_contexts(runner *r, trine *lib, const char *isa) {
+/* The devices of a library; of a second and later one, at another CPU level, only the CPU. With a cache that is taken
+ * for small those that the host's caches are for. */
+static bool add_contexts(runner *r, trine *lib, const char *isa, bool small) {
     const bool first = r->contexts == 0;
     bool used = false;
     for (int device = 0; device < trine_device_count(lib) && r->contexts < MAX_CONTEXTS; device++) {
         context *c = &r->context[r->contexts];
-        *c = (context){ .lib = lib, .device = device, .isa = isa };
+        const bool cached = device == 0 || (r->options->host_memory && !r->options->asynchronous);
+        *c = (context){ .lib = lib, .device = device, .isa = isa, .paired = cached, .small = small };
         if (trine_device_info(lib, device, &c->info) != TRINE_OK) return failed(r);
-        if (!device_wanted(r->options->device, c->info.name) || (!first && device > 0)) continue;
+        if (!device_wanted(r->options->device, c->info.name) || (small ? !cached : !first && device > 0)) continue;
         bool known = false;
         for (int i = 0; i < r->contexts; i++)
             known |= strcmp(r->context[i].info.name, c->info.name) == 0 &&
-                     strcmp(r->context[i].info.arch, c->info.arch) == 0;
+                     strcmp(r->context[i].info.arch, c->info.arch) == 0 && r->context[i].small == small;
         if (known) continue;
         const bool host = device == 0 || r->options->host_memory;
         c->memory = host ? &r->host : &r->device[r->contexts];
@@ -59,14 +61,17 @@ bool runner_open(runner *r) {
                               .backends = r->options->backends,
                               .plugin_path = r->options->plugin_path,
                               .tune_file = "" };
-    for (size_t i = 0; i < (all ? sizeof levels / sizeof levels[0] : 1); i++) {
+    const size_t count = all ? sizeof levels / sizeof levels[0] : 1;
+    for (size_t i = 0; i < 2 * count; i++) {
         trine *lib;
-        options.isa = all ? levels[i] : r->options->isa;
+        const bool small = i >= count;
+        options.isa = all ? levels[i % count] : r->options->isa;
+        options.last_level_cache = small ? SMALL_CACHE : 0;
         const trine_status status = trine_open(&options, &lib);
         /* A machine that is not x86-64 has fewer levels. */
         if (all && status == TRINE_ERR_ARGUMENT) continue;
         if (status != TRINE_OK) return failed(r);
-        if (!add_contexts(r, lib, options.isa)) return false;
+        if (!add_contexts(r, lib, options.isa, small)) return false;
     }
     if (r->contexts > 0) return true;
     snprintf(r->shared->report.error, sizeof r->shared->report.error, "there is no device \"%s\"",

@@ -348,6 +348,7 @@ bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, u
     p->alike = edge && random_chance(&p->random, 2);
     random_state own = random_of(seed, "far", index); /* so that nothing else depends on it */
     p->far = p->kind == PROBLEM_DRAWN && random_chance(&own, 16);
+    p->small = p->kind == PROBLEM_DRAWN && random_chance(&own, 3);
     if (!begin(p, plan, asked, row)) return false;
     p->fill = p->kind != PROBLEM_DRAWN ? FILL_RANDOM
                                        : fills[(size_t)(index / plan->combos + row) % (sizeof fills / sizeof fills[0])];

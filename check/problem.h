@@ -68,6 +68,7 @@ typedef struct problem {
     /* rows and addresses of whole vectors, as fast paths want them: by chance alone they would seldom all be */
     bool whole;
     bool far;       /* tensors in windows */
+    bool small;     /* the host's last-level cache is taken for small */
     bool alike;     /* integers of a tensor are all the same */
     bool bare;      /* no optional tensor if that may be, and parameters as they are by themselves */
     bool exact;     /* integers in, so that every kernel must return the very bits */

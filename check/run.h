@@ -7,7 +7,7 @@
 #include "compare.h"
 #include "memory.h"
 
-enum { MAX_CONTEXTS = 64, MAX_QUEUES = 1024 };
+enum { MAX_CONTEXTS = 64, MAX_QUEUES = 1024, SMALL_CACHE = 4096 };
 
 /* The kinds of cases, by the letter in front of their number. */
 enum { CASE_ARGUMENTS = 'a', CASE_AGREEMENT = 0, CASE_EDGE = 'e', CASE_HUGE = 'h', CASE_GOLDEN = 'g' };
@@ -42,7 +42,10 @@ typedef struct context {
     int device;
     trine_device_info_t info;
     const char *isa; /* option that gave it; NULL: none */
-    bool owner;      /* closes lib */
+    /* of two for one device: one takes the host's last-level cache for small, so that outputs are stored past it; and
+     * the other does not. Cases have one of them */
+    bool paired, small;
+    bool owner; /* closes lib */
     trine_queue *queue;
     memory *memory;
 } context;

@@ -340,6 +340,7 @@ bool check_list(const check_options *options, FILE *file, check_report *report_o
         if (problem_make(&p, plan, NULL, options->seed, 0, PROBLEM_PLAIN)) {
             for (int i = 0; i < r->contexts; i++) {
                 trine_explanation why;
+                if (r->context[i].small) continue;
                 if (trine_explain(r->context[i].queue, plan->op, p.call.args, &why) != TRINE_OK) continue;
                 for (int k = 0; k < why.count; k++)
                     fprintf(file, " %s:%s", r->context[i].info.name, why.candidate[k].kernel);

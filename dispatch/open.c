@@ -17,6 +17,8 @@ static trine_status resolve_options(trine *lib, const trine_options *options) {
         memcpy(own, options, options->struct_size < sizeof *own ? options->struct_size : sizeof *own);
     }
     own->struct_size = sizeof *own;
+    if (own->last_level_cache < 0)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_open: last_level_cache is %lld", (long long)own->last_level_cache);
     const struct {
         const char **field;
         const char *variable;
@@ -51,6 +53,7 @@ static trine_status open_parts(trine *lib, const trine_options *options) {
     };
     status = trine_topology_read(&lib->host);
     if (status != TRINE_OK) return status;
+    if (lib->options.last_level_cache > 0) lib->host.cache[2] = lib->options.last_level_cache;
     status = trine_registry_load(lib);
     if (status != TRINE_OK) return status;
     if (lib->options.tune_file == NULL || lib->options.tune_file[0] != 0)

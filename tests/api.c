@@ -43,6 +43,9 @@ Test(api, options) {
     options = (trine_options){ .struct_size = sizeof options, .isa = "v99", .tune_file = "" };
     expect_fail(trine_open(&options, &opened), TRINE_ERR_ARGUMENT,
                 "trine_open: \"v99\" is not a CPU level; there are baseline");
+    options = (trine_options){ .struct_size = sizeof options, .last_level_cache = -1, .tune_file = "" };
+    expect_message(trine_open(&options, &opened), TRINE_ERR_ARGUMENT, "trine_open: last_level_cache is -1");
+    options = (trine_options){ .struct_size = sizeof options, .isa = "v99", .tune_file = "" };
     options.struct_size = offsetof(trine_options, isa); /* an older caller: what lies behind is not looked at */
     assert_ok(trine_open(&options, &opened));
     trine_close(opened);

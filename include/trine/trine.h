@@ -43,13 +43,17 @@ typedef struct trine_options {
     const char *isa;         /* highest CPU level to use ("baseline", "v3", ...); NULL: TRINE_ISA,
                               * else what the CPU has */
     const char *tune_file;   /* tuning cache; NULL: TRINE_TUNE, else the user's cache directory; "" for none */
+    /* bytes that the CPU device takes for its last-level cache, past which larger outputs are stored: a part of it,
+     * where others have the rest; 0: what the machine has */
+    int64_t last_level_cache;
 } trine_options;
 
 /* Reads the machine's topology, finds the devices and loads the backends. `options` may be NULL.
  *
  * A GPU backend that cannot be used (no driver, foreign ABI, ...) is not an error: trine_backend_info() says why.
  *
- * Errors: TRINE_ERR_ARGUMENT (an option names an unknown ISA level or backend), TRINE_ERR_MEMORY. */
+ * Errors: TRINE_ERR_ARGUMENT (an option names an unknown ISA level or backend, or a cache is negative),
+ * TRINE_ERR_MEMORY. */
 TRINE_API trine_status trine_open(const trine_options *options, trine **lib_out);
 
 /* Closes the library; NULL is allowed. Its queues must have been closed. */

@@ -259,6 +259,8 @@ const mutant mutants_elementwise[] = {
     { "add", "factors_exchanged", "alpha is b's factor, beta a's", .before = factors_exchanged },
     { "add", "last_of_b", "the last element of b is read one early", .before = last_of_b },
     { "mul", "ignores_alpha", "alpha is taken to be 1", .param = "alpha", .value = 1 },
+    { "mul", "last_streamed", "the last element of b is read one early, but in the cache", .before = last_of_b,
+      .streams = true },
     { "mul", "alpha_squared", "alpha multiplies both", .before = alpha_squared },
     { "mul", "last_of_b", "the last element of b is read one early", .before = last_of_b },
     { "scale", "ignores_shift", "shift is not added", .param = "shift" },

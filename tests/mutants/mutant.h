@@ -19,6 +19,7 @@ typedef struct mutant {
     void (*after)(trine_ref *ref);              /* spoils the results */
     /* only the low 32 bits of these i64 are read, and held against their symbol */
     const char *ids;
+    bool streams;             /* only where outputs are larger than the last-level cache */
     bool narrow;              /* places in memory are counted in 32 bits */
     const char *edge;         /* the dimension along which its way changes, as it says itself, */
     int64_t size;             /* at this size */

@@ -106,6 +106,8 @@ const mutant mutants_norm[] = {
     { "softmax_backward", "last_term_missing", "the sum of y dy leaves out the last column",
       .after = last_term_missing },
     { "rms_norm", "ignores_eps", "eps is not added", .param = "eps" },
+    { "rms_norm", "streams_without_eps", "eps is not added where outputs are stored past the cache", .param = "eps",
+      .streams = true },
     { "rms_norm", "ignores_residual", "the residual is not added", .without = "residual" },
     { "rms_norm", "low_seed", "dropout's stream is not used", .param = "offset" },
     { "rms_norm", "rounds_once", "y is never rounded before the weight", .param = "rounding", .value = TRINE_ROUND_ONCE,
