@@ -138,17 +138,27 @@ bool memory_place(memory *m, int slot, size_t bytes, size_t align, placement whe
     return grow_frame(s);
 }
 
-bool memory_place_windows(memory *m, int slot, const memory_windows *windows, size_t align, placement where) {
+/* Windows like those that are there are kept, since graphs hold addresses. */
+static bool open_windows(memory *m, int slot, const memory_windows *windows) {
     memory_slot *s = &m->slot[slot];
+    if (s->region != NULL && s->windows.count == windows->count && s->windows.apart == windows->apart &&
+        s->windows.frame == windows->frame)
+        return true;
     drop_windows(m, slot);
     s->region_bytes = (size_t)((windows->count - 1) * windows->apart) + windows->frame + 2 * GUARD;
     char *region = mmap(NULL, s->region_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (region == MAP_FAILED) return false;
     s->region = region;
-    s->windows = *windows;
-    s->frame = region + GUARD;
     for (int64_t i = 0; i < windows->count; i++)
-        if (mprotect(s->frame + i * windows->apart, windows->frame, PROT_READ | PROT_WRITE) != 0) return false;
+        if (mprotect(region + GUARD + i * windows->apart, windows->frame, PROT_READ | PROT_WRITE) != 0) return false;
+    return true;
+}
+
+bool memory_place_windows(memory *m, int slot, const memory_windows *windows, size_t align, placement where) {
+    memory_slot *s = &m->slot[slot];
+    if (!open_windows(m, slot, windows)) return false;
+    s->windows = *windows;
+    s->frame = s->region + GUARD;
     const size_t most = windows->frame - windows->bytes,
                  lead = where == PLACE_BEGIN ? 0
                         : where == PLACE_END ? most - most % align
@@ -156,7 +166,7 @@ bool memory_place_windows(memory *m, int slot, const memory_windows *windows, si
     s->start = s->frame + (lead < most ? lead : most - most % align);
     s->bytes = windows->bytes;
     s->frame_bytes = (size_t)windows->count * windows->frame;
-    watched[slot].region = region;
+    watched[slot].region = s->region;
     watched[slot].region_bytes = s->region_bytes;
     return grow_frame(s);
 }

@@ -5,8 +5,10 @@
 #include <criterion/parameterized.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "check/check.h"
+#include "check/memory.h"
 #include "spec/number.h"
 
 /* Results for an op below which the suite has not run: a slow machine takes longer, not less. */
@@ -44,4 +46,18 @@ ParameterizedTest(int *op, agree, op) {
     printf("# agreement of %s: %" PRId64 " passed, %" PRId64 " failed, %" PRId64 " skipped\n", options.op,
            count->passed, count->failed, count->skipped);
     fflush(stdout);
+}
+
+/* Graphs hold addresses: windows placed once more stay where they are, though there is room elsewhere. */
+Test(agree, windows_stay) {
+    enum { PAGE = 1 << 16, ROOM = 1 << 30 };
+    static memory m = { .host = true };
+    const memory_windows windows = { .count = 3, .apart = 1 << 24, .frame = 2 * PAGE, .bytes = 100 };
+    void *room = mmap(NULL, ROOM, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    cr_assert(room != MAP_FAILED && memory_place_windows(&m, 0, &windows, 4, PLACE_BEGIN));
+    const char *first = m.slot[0].start;
+    munmap(room, ROOM);
+    cr_assert(memory_place_windows(&m, 0, &windows, 4, PLACE_BEGIN));
+    cr_expect(m.slot[0].start == first);
+    memory_free(&m);
 }
