@@ -64,9 +64,11 @@ attention_params attention_params_of(const trine_call *call) {
     return p;
 }
 
+enum { NARROW = 64, WIDE = 128 }; /* columns of a block */
+
 static trine_status launch_simt(const trine_call *call) {
     attention_params p = attention_params_of(call);
-    const int width = p.at.d <= 64 ? 64 : 128;
+    const int width = p.at.d <= NARROW ? NARROW : WIDE;
     p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = (int32_t)simt_blocks(p.at.d, width);
     cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b,
                            .threads = ATTENTION_THREADS,
@@ -75,6 +77,14 @@ static trine_status launch_simt(const trine_call *call) {
     snprintf(launch.name, sizeof launch.name, "attention_simt_%s_%d", trine_dtype_name(call->tensor[ATTENTION_Q].dtype),
              width);
     return cuda_launch_function(call, &launch);
+}
+
+static void edges_simt(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, ATTENTION_DIM_D, NARROW);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, WIDE);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, ATTENTION_SIDE);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, ATTENTION_SIDE);
 }
 
 /* ----------------------------------------------------------------------------------------------------- tensor cores */
@@ -88,13 +98,25 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
     return attention_refuse(call);
 }
 
+#define TILE(D, KEYS, R, STAGES) { D, KEYS, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) },
+static const struct {
+    int d, keys, queries, shared;
+} tiles[] = { ATTENTION_MMA_TILES(TILE) };
+#undef TILE
+enum { TILES = sizeof tiles / sizeof tiles[0] };
+
+static void edges_mma(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    for (int i = 0; i < TILES; i++) {
+        trine_kernel_edge(edges, ATTENTION_DIM_D, tiles[i].d);
+        trine_kernel_edge(edges, ATTENTION_DIM_SQ, tiles[i].queries);
+        trine_kernel_edge(edges, ATTENTION_DIM_SK, tiles[i].keys);
+        trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * tiles[i].keys);
+    }
+}
+
 static trine_status launch_mma(const trine_call *call) {
     enum { HELD = 2 }; /* blocks of which an SM is full */
-#define TILE(D, KEYS, R, STAGES) { D, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) },
-    static const struct {
-        int d, queries, shared;
-    } tiles[] = { ATTENTION_MMA_TILES(TILE) };
-#undef TILE
     attention_params p = attention_params_of(call);
     int i = 0;
     while (tiles[i].d < p.at.d) i++;
@@ -120,8 +142,8 @@ static const char *refuse_mma(const trine_call *call) {
 
 /* Rows of tiles: heads of a group, and as many tokens as there is room for; packed ones may see keys of different
  * sequences, and have tiles of their own. */
+enum { ROWS = 16 };
 static attention_decode_params decode_tiles(const attention_problem *at) {
-    enum { ROWS = 16 };
     attention_decode_params p = { .heads = at->group < 1 ? 1 : at->group < ROWS ? at->group : ROWS, .tokens = 1 };
     if (at->nseq == 0 && at->sq > 1) p.tokens = at->sq < ROWS / p.heads ? at->sq : ROWS / p.heads;
     p.head_tiles = (int32_t)simt_blocks(at->group, p.heads);
@@ -142,8 +164,9 @@ static int64_t decode_all(const trine_call *call, const attention_decode_params 
 /* Into how many parts keys are best split, by a model of time that counts keys of a block. Memory is busy with two
  * blocks on each SM, at 16.2 GB/s for each (H200); one alone has 20.9. Besides its keys a block has ends, and parts
  * that are many a second launch. */
+enum { LEAST = 128 }; /* keys of a part */
 static int32_t decode_parts(const trine_call *call, const attention_problem *at, int64_t tiles) {
-    enum { MOST = 64, LEAST = 128, ENDS = 64, LAUNCH = 96 };
+    enum { MOST = 64, ENDS = 64, LAUNCH = 96 };
     const int64_t held = 2 * (int64_t)((const cuda_device *)call->device)->units,
                   sees = at->window > 0 ? 2 * (int64_t)at->window + at->sq : at->sk;
     const int64_t own = at->nseq > 0 ? at->sk / at->nseq : at->sk, keys = own < sees ? own : sees;
@@ -163,7 +186,7 @@ static const char *refuse_decode(const trine_call *call) {
     const trine_attention_args *args = call->args;
     const char *const reason = attention_refuse_tiles(call, args->scale, args->softcap);
     if (reason != NULL) return reason;
-    if (call->dim[ATTENTION_DIM_D] > 128) return "d exceeds 128";
+    if (call->dim[ATTENTION_DIM_D] > WIDE) return "d exceeds 128";
     const attention_problem at = decode_problem(call);
     if (at.nseq > 0 ? at.sq > 2 * at.nseq : at.sq > 16) return "queries are many";
     if (at.nseq == 0 && at.sq > 8 && (int64_t)at.b * at.h > ((const cuda_device *)call->device)->units / 2)
@@ -173,7 +196,7 @@ static const char *refuse_decode(const trine_call *call) {
     return decode_all(call, &p) > INT32_MAX / 64 ? "more tiles than are counted in 32 bits" : NULL;
 }
 
-static int decode_width(const attention_problem *at) { return at->d <= 64 ? 64 : 128; }
+static int decode_width(const attention_problem *at) { return at->d <= NARROW ? NARROW : WIDE; }
 
 static size_t workspace_decode(const trine_call *call) {
     const attention_problem at = decode_problem(call);
@@ -201,10 +224,38 @@ static trine_status launch_decode(const trine_call *call) {
     return status;
 }
 
+/* Rows of a tile, of one token and of several, and parts of keys. */
+static void edges_decode(const trine_call *call, trine_kernel_edges *edges) {
+    static const int keys[] = {
+#define TILE(D, KEYS) KEYS,
+        ATTENTION_DECODE_TILES(TILE)
+#undef TILE
+    };
+    (void)call;
+    trine_kernel_edge(edges, ATTENTION_DIM_D, SIMT_VECTOR);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, NARROW);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, WIDE);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, 1);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, ROWS / 2);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, ROWS);
+    trine_kernel_edge(edges, ATTENTION_DIM_H, ROWS);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        trine_kernel_edge(edges, ATTENTION_DIM_SK, keys[i] * (ATTENTION_DECODE_THREADS / 32));
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, LEAST);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * LEAST);
+}
+
 SIMT_KERNELS(attention) = {
-    { .name = SIMT_NAME "_decode", .refuse = refuse_decode, .workspace = workspace_decode, .launch = launch_decode },
-    { .name = SIMT_NAME "_sm90", .refuse = attention_sm90_refuse, .launch = attention_sm90_launch },
-    { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma },
-    { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt },
+    { .name = SIMT_NAME "_decode",
+      .refuse = refuse_decode,
+      .workspace = workspace_decode,
+      .launch = launch_decode,
+      .edges = edges_decode },
+    { .name = SIMT_NAME "_sm90",
+      .refuse = attention_sm90_refuse,
+      .launch = attention_sm90_launch,
+      .edges = attention_sm90_edges },
+    { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma, .edges = edges_mma },
+    { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt, .edges = edges_simt },
     { 0 }
 };

@@ -2,6 +2,7 @@
 /* attention_backward on CUDA devices: the host side. */
 #include "attention_backward_host.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include <trine/ops.h>
@@ -37,10 +38,12 @@ static size_t workspace(const trine_call *call) {
            sizeof(float);
 }
 
+enum { NARROW = 64, WIDE = 128 }; /* columns of a block */
+
 /* `step`: "queries" or "keys", of which there are `tokens` in each of `heads`. */
 static trine_status launch_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens,
                                 int64_t heads) {
-    const int width = p->at.d <= 64 ? 64 : 128;
+    const int width = p->at.d <= NARROW ? NARROW : WIDE;
     p->tiles = (int32_t)simt_blocks(tokens, ATTENTION_SIDE), p->columns = (int32_t)simt_blocks(p->at.d, width);
     cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b,
                            .threads = ATTENTION_THREADS,
@@ -68,6 +71,14 @@ static trine_status launch_simt(const trine_call *call) {
     if (status == TRINE_OK) status = launch_step(call, &p, "queries", p.at.sq, p.at.h);
     if (status == TRINE_OK) status = launch_step(call, &p, "keys", p.at.sk, p.at.h / p.at.group);
     return status;
+}
+
+static void edges_simt(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, ATTENTION_DIM_D, NARROW);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, WIDE);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, ATTENTION_SIDE);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, ATTENTION_SIDE);
 }
 
 /* ----------------------------------------------------------------------------------------------------- tensor cores */
@@ -118,6 +129,17 @@ typedef struct tile {
     { #name, { D, D, KEYS, QUERIES }, 32 * (WARPS), ATTENTION_BACKWARD_MMA_BYTES(D, KEYS, QUERIES, STAGES) },
 static const tile mma[] = { ATTENTION_BACKWARD_MMA_TILES(TILE) }, slim[] = { ATTENTION_BACKWARD_SLIM_TILES(TILE) };
 
+enum { TILES = sizeof mma / sizeof mma[0] };
+static_assert(sizeof mma == sizeof slim, "as many tiles of little memory");
+
+void attention_backward_edges(const attention_backward_tile *tile, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, ATTENTION_DIM_D, tile->d);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, tile->queries);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, 2 * tile->queries);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, tile->keys);
+    trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * tile->keys);
+}
+
 /* The first of a list that has the call's columns. */
 static const tile *tile_of(const trine_call *call, const tile *list) {
     while (list->of.d < call->dim[ATTENTION_DIM_D]) list++;
@@ -166,17 +188,32 @@ const char *attention_backward_refuse_tiles(const trine_call *call) {
 #define TILES(name) \
     static const char *refuse_##name(const trine_call *call) { return refuse_tile(call, name); } \
     static size_t workspace_##name(const trine_call *call) { return (size_t)plan_of(call, name).bytes; } \
-    static trine_status launch_##name(const trine_call *call) { return launch_tile(call, name); }
+    static trine_status launch_##name(const trine_call *call) { return launch_tile(call, name); } \
+    static void edges_##name(const trine_call *call, trine_kernel_edges *edges) { \
+        (void)call; \
+        for (int i = 0; i < TILES; i++) attention_backward_edges(&name[i].of, edges); \
+    }
 TILES(mma)
 TILES(slim)
 
-SIMT_KERNELS(attention_backward) = {
-    { .name = SIMT_NAME "_sm90",
-      .refuse = attention_backward_sm90_refuse,
-      .workspace = attention_backward_sm90_workspace,
-      .launch = attention_backward_sm90_launch },
-    { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .workspace = workspace_mma, .launch = launch_mma },
-    { .name = SIMT_NAME "_mma_slim", .refuse = refuse_slim, .workspace = workspace_slim, .launch = launch_slim },
-    { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch_simt },
-    { 0 }
-};
+SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME "_sm90",
+                                       .refuse = attention_backward_sm90_refuse,
+                                       .workspace = attention_backward_sm90_workspace,
+                                       .launch = attention_backward_sm90_launch,
+                                       .edges = attention_backward_sm90_edges },
+                                     { .name = SIMT_NAME "_mma",
+                                       .refuse = refuse_mma,
+                                       .workspace = workspace_mma,
+                                       .launch = launch_mma,
+                                       .edges = edges_mma },
+                                     { .name = SIMT_NAME "_mma_slim",
+                                       .refuse = refuse_slim,
+                                       .workspace = workspace_slim,
+                                       .launch = launch_slim,
+                                       .edges = edges_slim },
+                                     { .name = SIMT_NAME,
+                                       .refuse = attention_refuse,
+                                       .workspace = workspace,
+                                       .launch = launch_simt,
+                                       .edges = edges_simt },
+                                     { 0 } };

@@ -43,6 +43,9 @@ static inline void *attention_backward_part(const trine_call *call, int64_t from
     return (char *)call->workspace + from;
 }
 
+/* Of a tile: columns, and one or two tiles of queries and of keys. */
+void attention_backward_edges(const attention_backward_tile *tile, trine_kernel_edges *edges);
+
 /* NULL, or why it is too much. */
 const char *attention_backward_refuse_plan(const attention_backward_plan *plan);
 
@@ -52,5 +55,6 @@ const char *attention_backward_refuse_tiles(const trine_call *call);
 const char *attention_backward_sm90_refuse(const trine_call *call);
 size_t attention_backward_sm90_workspace(const trine_call *call);
 trine_status attention_backward_sm90_launch(const trine_call *call);
+void attention_backward_sm90_edges(const trine_call *call, trine_kernel_edges *edges);
 
 #endif

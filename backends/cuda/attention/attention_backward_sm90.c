@@ -80,3 +80,8 @@ trine_status attention_backward_sm90_launch(const trine_call *call) {
     if (status == TRINE_OK) status = launch_end(call, &p, plan.tile.d, "end", plan.ends);
     return status;
 }
+
+void attention_backward_sm90_edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    for (size_t i = 0; i < sizeof tiles / sizeof tiles[0]; i++) attention_backward_edges(&tiles[i].of, edges);
+}

@@ -2,6 +2,7 @@
 /* attention on sm_90a: the host side. */
 #include "attention_sm90_host.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include <trine/ops.h>
@@ -55,10 +56,13 @@ typedef struct tile {
 #define TILE(D, KEYS, GROUPS, STAGES) { D, KEYS, GROUPS, ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) },
 static const tile tiles[] = { ATTENTION_SM90_TILES(TILE) }, bent[] = { ATTENTION_SM90_BENT_TILES(TILE) },
                   small[] = { ATTENTION_SM90_SHORT_TILES(TILE) };
+static_assert(sizeof tiles == sizeof bent, "as many tiles with a softcap");
+
+enum { SHORT = 1536, CONSUMER = 64 }; /* queries of a short sequence, and of a tile's consumer */
 
 /* Under a causal mask a tile of 192 queries has 128 keys too many for some of them. */
 static bool is_short(const attention_params *p) {
-    return p->at.d <= small->d && p->at.causal && p->at.sq <= 1536 && !p->bends;
+    return p->at.d <= small->d && p->at.causal && p->at.sq <= SHORT && !p->bends;
 }
 
 static tile tile_of(const attention_params *p) {
@@ -108,7 +112,7 @@ trine_status attention_sm90_launch(const trine_call *call) {
     attention_sm90_params p = { .call = attention_params_of(call) };
     const tile t = tile_of(&p.call);
     const attention_problem *at = &p.call.at;
-    p.call.tiles = (int32_t)simt_blocks(at->sq, t.groups * 64);
+    p.call.tiles = (int32_t)simt_blocks(at->sq, t.groups * CONSUMER);
     p.planes = at->b * at->h;
     const int64_t all = (int64_t)p.planes * p.call.tiles, blocks = all < d->units ? all : d->units;
     put_in_order(&p, t.groups, (int)blocks);
@@ -132,4 +136,19 @@ trine_status attention_sm90_launch(const trine_call *call) {
                                  : "",
              trine_dtype_name(call->tensor[ATTENTION_Q].dtype), t.d);
     return cuda_launch_function(call, &launch);
+}
+
+void attention_sm90_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const tile *const lists[] = { tiles, bent };
+    (void)call;
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 0; k < sizeof tiles / sizeof tiles[0]; k++) {
+            const tile *t = &lists[i][k];
+            trine_kernel_edge(edges, ATTENTION_DIM_D, t->d);
+            trine_kernel_edge(edges, ATTENTION_DIM_SQ, t->groups * CONSUMER);
+            trine_kernel_edge(edges, ATTENTION_DIM_SK, t->keys);
+            trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * t->keys);
+        }
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, CONSUMER);
+    trine_kernel_edge(edges, ATTENTION_DIM_SQ, SHORT);
 }

@@ -16,5 +16,6 @@ trine_status attention_sm90_encode(const trine_call *call, int tensor, int rows,
 
 const char *attention_sm90_refuse(const trine_call *call);
 trine_status attention_sm90_launch(const trine_call *call);
+void attention_sm90_edges(const trine_call *call, trine_kernel_edges *edges);
 
 #endif

@@ -36,24 +36,47 @@ static bool part_fits(const trine_call *call, int64_t n, int64_t bytes, int held
     return false;
 }
 
+/* Blocks of a cluster that may divide a row for shape i. */
+static int most_blocks(int i, int share, int cluster) {
+    return i < CUDA_SHAPE_256 ? 1 : i == CUDA_SHAPE_256 && cluster > share ? share : cluster;
+}
+
 const cuda_shape *cuda_shape_for(const trine_call *call, int symbol, const cuda_shape_range *range,
                                  simt_part *part_out) {
     const int64_t n = call->dim[symbol];
     const int cluster = cuda_cluster(call);
     if (n > INT32_MAX - 65536) return NULL;
     for (int i = range->first; i < range->end; i++) {
-        const int most = i < CUDA_SHAPE_256                              ? 1
-                         : i == CUDA_SHAPE_256 && cluster > range->share ? range->share
-                                                                         : cluster;
-        if (part_fits(call, n, range->bytes, shapes[i].held, most, part_out)) return &shapes[i];
+        if (part_fits(call, n, range->bytes, shapes[i].held, most_blocks(i, range->share, cluster), part_out))
+            return &shapes[i];
     }
     return NULL;
 }
 
-const cuda_shape *cuda_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out) {
+void cuda_shape_edges_for(const trine_call *call, int symbol, const cuda_shape_range *range,
+                          trine_kernel_edges *edges) {
+    const int cluster = cuda_cluster(call);
+    for (int i = range->first; i < range->end; i++) {
+        const int64_t room = part_room(call, shapes[i].held) / range->bytes;
+        trine_kernel_edge(edges, symbol, room);
+        trine_kernel_edge(edges, symbol, room * most_blocks(i, range->share, cluster));
+    }
+}
+
+static cuda_shape_range all_shapes(const trine_call *call) {
     enum { FEW = 4 }; /* blocks of six to an SM; else more of three */
-    const cuda_shape_range all = { 0, CUDA_SHAPES, FEW, (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]) };
+    return (cuda_shape_range){ 0, CUDA_SHAPES, FEW, (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]) };
+}
+
+const cuda_shape *cuda_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out) {
+    const cuda_shape_range all = all_shapes(call);
     return call->dim[symbol] > least ? cuda_shape_for(call, symbol, &all, part_out) : NULL;
+}
+
+void cuda_shape_edges(const trine_call *call, int symbol, int64_t least, trine_kernel_edges *edges) {
+    const cuda_shape_range all = all_shapes(call);
+    trine_kernel_edge(edges, symbol, least);
+    cuda_shape_edges_for(call, symbol, &all, edges);
 }
 
 simt_ahead cuda_ahead_of_parts(const trine_call *call, int tensor, const cuda_shape *shape) {
@@ -92,6 +115,17 @@ static trine_status ring_held(const trine_call *call, const cuda_ring_entry *ent
     return function.cluster > 1 ? cuda_function_clusters(call, &function, entry->threads, clusters_out) : TRINE_OK;
 }
 
+/* Columns that a block's threads hold; and blocks that may divide a row. */
+static int64_t ring_columns(const trine_call *call, const cuda_ring_entry *entry) {
+    const int64_t items = entry->items ? entry->items : 16 / (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
+    return entry->chunks * entry->threads * items;
+}
+static int ring_room(const cuda_ring_entry *entry) { return SIMT_RING_BLOCKS(entry->threads, entry->full); }
+static int ring_cluster(const trine_call *call, const cuda_ring_entry *entry) {
+    const int room = ring_room(entry), usual = cuda_cluster(call);
+    return usual < room ? usual : room;
+}
+
 const cuda_ring_entry *cuda_ring_of(const trine_call *call, int symbol, int count, const cuda_ring_entry *entries,
                                     simt_ring *ring_out) {
     enum { OWN = 3 << 10, LINE = 64 }; /* bytes of a function's own; columns that are not divided */
@@ -103,11 +137,9 @@ const cuda_ring_entry *cuda_ring_of(const trine_call *call, int symbol, int coun
         i++;
     if (i == count) return NULL;
     const cuda_ring_entry *entry = &entries[i];
-    const int held = SIMT_RING_HELD(entry->threads), room = SIMT_RING_BLOCKS(entry->threads, entry->full),
-              usual = cuda_cluster(call), cluster = usual < room ? usual : room;
+    const int held = SIMT_RING_HELD(entry->threads), room = ring_room(entry), cluster = ring_cluster(call, entry);
     if (device_of(call)->shared < SIMT_RING_BYTES + held * entry->behind + OWN) return NULL;
-    const int64_t items = entry->items ? entry->items : 16 / (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
-    const int64_t least = simt_blocks(n, entry->chunks * entry->threads * items);
+    const int64_t least = simt_blocks(n, ring_columns(call, entry));
     const bool wide = least > cluster;
     if (wide && (cluster == 1 || least > room)) return NULL;
     const int blocks = wide ? room : (int)least;
@@ -119,6 +151,19 @@ const cuda_ring_entry *cuda_ring_of(const trine_call *call, int symbol, int coun
         .whole = whole,
     };
     return wide && (ring_held(call, entry, ring_out, &clusters) != TRINE_OK || clusters == 0) ? NULL : entry;
+}
+
+void cuda_ring_edges(const trine_call *call, int symbol, int count, const cuda_ring_entry *entries,
+                     trine_kernel_edges *edges) {
+    const int64_t size = (int64_t)trine_dtype_size(call->type[SIMT_FIRST_TYPE]);
+    for (int i = 0; i < count; i++) {
+        const int64_t columns = ring_columns(call, &entries[i]);
+        trine_kernel_edge(edges, symbol, entries[i].least / size);
+        trine_kernel_edge(edges, symbol, entries[i].most / size);
+        trine_kernel_edge(edges, symbol, columns);
+        trine_kernel_edge(edges, symbol, columns * ring_cluster(call, &entries[i]));
+        trine_kernel_edge(edges, symbol, columns * ring_room(&entries[i]));
+    }
 }
 
 int64_t cuda_ring_clusters(int64_t rows, int64_t held, int64_t most) {

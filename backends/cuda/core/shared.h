@@ -26,6 +26,11 @@ const cuda_shape *cuda_shape_for(const trine_call *call, int symbol, const cuda_
 /* Of all shapes, for a row of more than `least` elements of the first type. */
 const cuda_shape *cuda_shape_of(const trine_call *call, int symbol, int64_t least, simt_part *part_out);
 
+/* The edges of a range of shapes: rows that one block of each just holds, and as many as it may divide them among. And
+ * of all shapes, for rows of more than `least` elements. */
+void cuda_shape_edges_for(const trine_call *call, int symbol, const cuda_shape_range *range, trine_kernel_edges *edges);
+void cuda_shape_edges(const trine_call *call, int symbol, int64_t least, trine_kernel_edges *edges);
+
 trine_status cuda_launch_parts(const trine_call *call, const char *step, trine_dtype other, const cuda_shape *shape,
                                int symbol, const simt_part *part, int64_t rows, const void *params, size_t size);
 
@@ -46,6 +51,10 @@ typedef struct cuda_ring_entry {
 /* The first of `count` entries that takes a row along dimension `symbol`, if clusters have room for it; NULL: none. */
 const cuda_ring_entry *cuda_ring_of(const trine_call *call, int symbol, int count, const cuda_ring_entry *entries,
                                     simt_ring *ring_out);
+
+/* Their edges: from where to where each is for, and the rows that a block, and a cluster, have room for. */
+void cuda_ring_edges(const trine_call *call, int symbol, int count, const cuda_ring_entry *entries,
+                     trine_kernel_edges *edges);
 
 /* Clusters that take `rows` in as few turns as if so many were held at once, but in no more than `most`. */
 int64_t cuda_ring_clusters(int64_t rows, int64_t held, int64_t most);

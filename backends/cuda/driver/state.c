@@ -32,7 +32,9 @@ void cuda_leave(const cuda_device *d, cuda_scope scope) {
 /* ---------------------------------------------------------------------------------------------------- built-in code */
 
 /* An op that is one walk over its tensors needs no host code of its own. */
-static const trine_kernel walk_kernels[] = { { .name = SIMT_NAME, .launch = simt_walk_launch }, { 0 } };
+static const trine_kernel walk_kernels[] = {
+    { .name = SIMT_NAME, .launch = simt_walk_launch, .edges = simt_walk_edges }, { 0 }
+};
 
 #define WALK(op, OP) extern const unsigned char trine_##op##_cuda_code[];
 #define OWN(op, OP) \

@@ -4,10 +4,14 @@
 #include "backends/simt/loss/cross_entropy_launch.h"
 #include "spec/places/cross_entropy.h"
 
+/* Up to that a warp has a row in registers. */
+static int64_t least_of(const trine_call *call) {
+    enum { BYTES = 2 << 10 };
+    return BYTES / (int64_t)trine_dtype_size(call->type[CROSS_ENTROPY_TYPE_T]);
+}
+
 static const cuda_shape *shape_of(const trine_call *call, simt_part *part_out) {
-    enum { LEAST = 2 << 10 }; /* bytes of a row: up to that a warp has it in registers */
-    return cuda_shape_of(call, CROSS_ENTROPY_DIM_V, LEAST / (int64_t)trine_dtype_size(call->type[CROSS_ENTROPY_TYPE_T]),
-                         part_out);
+    return cuda_shape_of(call, CROSS_ENTROPY_DIM_V, least_of(call), part_out);
 }
 
 static const char *refuse_parts(const trine_call *call) {
@@ -22,8 +26,14 @@ static trine_status launch_parts(const trine_call *call) {
     return cuda_launch_parts(call, "parts", TRINE_NONE, shape, CROSS_ENTROPY_DIM_V, &p.part, p.rows, &p, sizeof p);
 }
 
+static void edges_parts(const trine_call *call, trine_kernel_edges *edges) {
+    cuda_shape_edges(call, CROSS_ENTROPY_DIM_V, least_of(call), edges);
+}
+
 /* Registers take any row, and are a kernel of their own so that tests see them take those that shared memory is
  * preferred for. */
-SIMT_KERNELS(cross_entropy) = { { .name = SIMT_NAME "_shared", .refuse = refuse_parts, .launch = launch_parts },
-                                { .name = SIMT_NAME, .launch = cross_entropy_launch },
-                                { 0 } };
+SIMT_KERNELS(cross_entropy) = {
+    { .name = SIMT_NAME "_shared", .refuse = refuse_parts, .launch = launch_parts, .edges = edges_parts },
+    { .name = SIMT_NAME, .launch = cross_entropy_launch, .edges = cross_entropy_edges },
+    { 0 }
+};

@@ -14,15 +14,17 @@ typedef struct few {
     int64_t lanes, own, right, blocks;
 } few;
 
+enum { FEWEST = 8, OWN = 16 }; /* lanes that are fewer; a block has a multiple of so many of the others */
+
 static few few_of(const trine_call *call) {
     const cuda_device *d = call->device;
     const int many = matmul_many_of(call);
     few f = { .many = many, .few = matmul_side_of(call, matmul_other(many), false) };
-    f.most = f.few.lanes <= 8 ? 8 : MATMUL_FEW;
+    f.most = f.few.lanes <= FEWEST ? FEWEST : MATMUL_FEW;
     f.lanes = call->tensor[many].shape[matmul_lane_of(many)];
-    const int64_t groups = simt_blocks(f.lanes, 16), batches = call->dim[MATMUL_DIM_G],
+    const int64_t groups = simt_blocks(f.lanes, OWN), batches = call->dim[MATMUL_DIM_G],
                   each = simt_blocks(groups * batches, d->units);
-    f.own = 16 * (each < 1 ? 1 : each < groups ? each : groups);
+    f.own = OWN * (each < 1 ? 1 : each < groups ? each : groups);
     f.right = simt_blocks(f.lanes, f.own);
     f.blocks = f.right * batches;
     return f;
@@ -85,4 +87,15 @@ trine_status matmul_few_launch(const trine_call *call) {
              f.most, whole ? "" : "_odd");
     const trine_status status = matmul_side_launch(call, &f.few, call->workspace);
     return status == TRINE_OK ? cuda_launch_function(call, &launch) : status;
+}
+
+void matmul_few_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int64_t units = ((const cuda_device *)call->device)->units;
+    matmul_lane_edge(edges, 1);
+    matmul_lane_edge(edges, FEWEST);
+    matmul_lane_edge(edges, MATMUL_FEW);
+    matmul_lane_edge(edges, MATMUL_FEW_LANES);
+    matmul_lane_edge(edges, OWN * units);
+    trine_kernel_edge(edges, MATMUL_DIM_K, MATMUL_FEW_CHUNK);
+    trine_kernel_edge(edges, MATMUL_DIM_K, MATMUL_FEW_CHUNK * MATMUL_FEW_WARPS);
 }

@@ -43,6 +43,18 @@ void matmul_use_side(matmul_operand *operand, const matmul_side *side, const voi
  * lane. */
 trine_status matmul_side_launch(const trine_call *call, const matmul_side *side, void *to);
 
+/* An edge of both m and n: of lanes, whichever operand they are of. */
+static inline void matmul_lane_edge(trine_kernel_edges *edges, int64_t lanes) {
+    trine_kernel_edge(edges, MATMUL_DIM_M, lanes);
+    trine_kernel_edge(edges, MATMUL_DIM_N, lanes);
+}
+/* And of k: so many bytes of it, once, and for the stages of a ring. */
+static inline void matmul_depth_edges(const trine_call *call, trine_kernel_edges *edges, int bytes, int stages) {
+    const int64_t depth = bytes / (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype);
+    trine_kernel_edge(edges, MATMUL_DIM_K, depth);
+    trine_kernel_edge(edges, MATMUL_DIM_K, depth * stages);
+}
+
 /* How k is shared by blocks; the sums of all parts are in the workspace, rows of whole vectors. Follows from sizes and
  * the device's SMs alone. */
 enum { MATMUL_LEAST_DEPTH = 64 }; /* of parts but the last, a multiple of it */

@@ -12,17 +12,20 @@ const char *matmul_few_refuse(const trine_call *call);
 size_t matmul_few_workspace(const trine_call *call);
 double matmul_few_seconds(const trine_call *call);
 trine_status matmul_few_launch(const trine_call *call);
+void matmul_few_edges(const trine_call *call, trine_kernel_edges *edges);
 
 /* Up to 32 of any type of the tensor cores, by mma.sync. */
 const char *matmul_mma_few_refuse(const trine_call *call);
 size_t matmul_mma_few_workspace(const trine_call *call);
 double matmul_mma_few_seconds(const trine_call *call);
 trine_status matmul_mma_few_launch(const trine_call *call);
+void matmul_mma_few_edges(const trine_call *call, trine_kernel_edges *edges);
 
 /* Up to 8 of f32 and f64, whose time is that of memory. */
 const char *matmul_skinny_refuse(const trine_call *call);
 size_t matmul_skinny_workspace(const trine_call *call);
 trine_status matmul_skinny_launch(const trine_call *call);
+void matmul_skinny_edges(const trine_call *call, trine_kernel_edges *edges);
 
 /* Tiles of kernels for all architectures: of any type without tensor cores, by mma.sync, of f32, and of f64. One of
  * them, or that which is predicted to be the fastest. */
@@ -46,6 +49,7 @@ const char *matmul_family_refuse(const trine_call *call);
 size_t matmul_family_workspace(const trine_call *call);
 double matmul_family_seconds(const trine_call *call);
 trine_status matmul_family_launch(const trine_call *call);
+void matmul_family_edges(const trine_call *call, trine_kernel_edges *edges);
 
 /* Tiles of 128 by so many for sm_90a: of blocks in pairs that share y's part, or in clusters that split k between
  * them. */
@@ -60,5 +64,6 @@ const char *matmul_sm90_refuse(const trine_call *call);
 size_t matmul_sm90_workspace(const trine_call *call);
 double matmul_sm90_seconds(const trine_call *call);
 trine_status matmul_sm90_launch(const trine_call *call);
+void matmul_sm90_edges(const trine_call *call, trine_kernel_edges *edges);
 
 #endif

@@ -15,12 +15,12 @@ typedef struct plan {
     double seconds;
 } plan;
 
-enum { FEWEST = 8, MOST_GROUPS = 8 };
+enum { FEWEST = 8, MOST_GROUPS = 8, STEP = 128 }; /* STEP: bytes of k */
 
 /* Shared memory of a block: its rings, and later the sums of all groups. */
 static int bytes_of(const plan *p, int beside, int groups) {
     const int lanes = beside * MATMUL_MMA_FEW_LANES(p->weights.across),
-              ring = groups * MATMUL_MMA_FEW_STAGES * p->tokens * 128;
+              ring = groups * MATMUL_MMA_FEW_STAGES * p->tokens * STEP;
     const int rows = p->many == MATMUL_B ? p->tokens : lanes, columns = p->many == MATMUL_B ? lanes : p->tokens,
               sums = groups * rows * (columns + 4) * 4;
     return ring > sums ? ring : sums;
@@ -54,7 +54,7 @@ static plan plan_of(const trine_call *call) {
     while (best.tokens < best.few.lanes) best.tokens *= 2, best.size++;
     const int most = MATMUL_MMA_FEW_WARPS(best.weights.across);
     const int64_t wide = MATMUL_MMA_FEW_LANES(best.weights.across),
-                  steps = call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype) / 128;
+                  steps = call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype) / STEP;
     for (int beside = 1; beside <= most; beside++) {
         int groups = most / beside < MOST_GROUPS ? most / beside : MOST_GROUPS;
         while (groups > 1 && bytes_of(&best, beside, groups) > d->shared) groups--;
@@ -130,4 +130,14 @@ trine_status matmul_mma_few_launch(const trine_call *call) {
     if (status == TRINE_OK) status = matmul_side_launch(call, &p.few, packed + p.weights.bytes);
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
     return status == TRINE_OK ? matmul_add_launch(call, &p.split, sums) : status;
+}
+
+void matmul_mma_few_edges(const trine_call *call, trine_kernel_edges *edges) {
+    for (int tokens = FEWEST; tokens <= MATMUL_MMA_FEW_MOST; tokens *= 2) matmul_lane_edge(edges, tokens);
+    for (int across = 0; across < 2; across++) {
+        matmul_lane_edge(edges, MATMUL_MMA_FEW_LANES(across));
+        matmul_lane_edge(edges, MATMUL_MMA_FEW_LANES(across) * MATMUL_MMA_FEW_WARPS(across));
+    }
+    matmul_depth_edges(call, edges, STEP, MATMUL_MMA_FEW_STAGES);
+    trine_kernel_edge(edges, MATMUL_DIM_K, 2 * MATMUL_LEAST_DEPTH);
 }

@@ -14,6 +14,8 @@ typedef struct plan {
     matmul_split split;
 } plan;
 
+enum { PART = 1024 }; /* elements of k in a part, at least */
+
 /* Blocks of half the threads, where there are more than SMs. */
 static plan plan_of(const trine_call *call) {
     const cuda_device *d = call->device;
@@ -25,7 +27,7 @@ static plan plan_of(const trine_call *call) {
     const int64_t block = p.across ? MATMUL_SKINNY_LINE / (int64_t)trine_dtype_size(t->dtype) : MATMUL_SKINNY_LANES;
     p.held = call->dim[MATMUL_DIM_G] * simt_blocks(p.lanes, block) > d->units ? MATMUL_SKINNY_HELD : 1;
     p.right = simt_blocks(p.lanes, p.across ? block : block / p.held);
-    const int64_t blocks = call->dim[MATMUL_DIM_G] * p.right, most = call->dim[MATMUL_DIM_K] / 1024,
+    const int64_t blocks = call->dim[MATMUL_DIM_G] * p.right, most = call->dim[MATMUL_DIM_K] / PART,
                   parts = blocks > 0 ? d->units / blocks : 1;
     p.split = matmul_split_into(call, parts < most ? parts : most);
     return p;
@@ -71,4 +73,15 @@ trine_status matmul_skinny_launch(const trine_call *call) {
     trine_status status = matmul_side_launch(call, &plan.few, packed);
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
     return status == TRINE_OK ? matmul_add_launch(call, &plan.split, sums) : status;
+}
+
+void matmul_skinny_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int64_t units = ((const cuda_device *)call->device)->units;
+    const int line = MATMUL_SKINNY_LINE / (int)trine_dtype_size(call->tensor[MATMUL_A].dtype);
+    for (int few = 1; few <= MATMUL_SKINNY_FEW; few *= 2) matmul_lane_edge(edges, few);
+    matmul_lane_edge(edges, MATMUL_SKINNY_LANES);
+    matmul_lane_edge(edges, line);
+    matmul_lane_edge(edges, MATMUL_SKINNY_LANES * units);
+    matmul_depth_edges(call, edges, 16, 32); /* a thread's vector, and a warp's */
+    trine_kernel_edge(edges, MATMUL_DIM_K, 2 * PART);
 }

@@ -33,9 +33,10 @@ typedef struct plan {
     double seconds;
 } plan;
 
-/* Steps of 128 bytes of k. */
+/* Steps of so many bytes of k. */
+enum { STEP = 128 };
 static int64_t depth_of(const trine_call *call) {
-    return simt_blocks(call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), 128);
+    return simt_blocks(call->dim[MATMUL_DIM_K] * (int64_t)trine_dtype_size(call->tensor[MATMUL_A].dtype), STEP);
 }
 
 /* Clusters of so many blocks that the device holds at once, or fewer: those of more than two leave SMs over. An H200
@@ -264,4 +265,18 @@ trine_status matmul_sm90_launch(const trine_call *call) {
     if (p.tile.pairs && held < p.tiles) launch.blocks = launch.cluster * held;
     launch.alone = p.tile.pairs && matmul_better_alone(d->units, launch.blocks);
     return cuda_launch_function(call, &launch);
+}
+
+void matmul_sm90_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int which = *(const int *)call->self;
+    matmul_lane_edge(edges, MATMUL_SM90_LEAST);
+    matmul_lane_edge(edges, MATMUL_SM90_ROWS);
+    matmul_lane_edge(edges, 2 * MATMUL_SM90_ROWS);
+    for (int i = 0; i < MATMUL_SM90_BEST; i++) {
+        if (which != MATMUL_SM90_BEST && which != i) continue;
+        const tile *t = &tiles[i];
+        matmul_lane_edge(edges, t->n);
+        matmul_depth_edges(call, edges, STEP, t->pairs ? MATMUL_SM90_STAGES(t->n) : MATMUL_SM90_SPLIT_STAGES(t->n));
+    }
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) matmul_depth_edges(call, edges, STEP, splits[i]);
 }

@@ -260,3 +260,20 @@ trine_status matmul_family_launch(const trine_call *call) {
     if (status == TRINE_OK) status = launch_tiles(call, f, plan.tile, &p);
     return status == TRINE_OK ? matmul_add_launch(call, &plan.split, sums) : status;
 }
+
+void matmul_family_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const matmul_family_tile *const self = call->self;
+    const matmul_family *const f = self->family;
+    const int depth = f == &matmul_f32_family ? MATMUL_F32_DEPTH : f == &matmul_f64_family ? MATMUL_F64_DEPTH : 0;
+    for (int i = 0; i < f->count; i++) {
+        if (!may_take(call, self, i)) continue;
+        trine_kernel_edge(edges, MATMUL_DIM_M, f->tiles[i].rows);
+        trine_kernel_edge(edges, MATMUL_DIM_N, f->tiles[i].columns);
+        trine_kernel_edge(edges, MATMUL_DIM_M, (int64_t)MATMUL_GROUP * f->tiles[i].rows);
+    }
+    matmul_lane_edge(edges, f->least);
+    trine_kernel_edge(edges, MATMUL_DIM_K, depth);
+    if (f->copies) matmul_depth_edges(call, edges, 128, MATMUL_MMA_STAGES);
+    trine_kernel_edge(edges, MATMUL_DIM_K, MATMUL_LEAST_DEPTH);
+    trine_kernel_edge(edges, MATMUL_DIM_K, 2 * MATMUL_LEAST_DEPTH);
+}

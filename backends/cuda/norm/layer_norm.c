@@ -3,8 +3,16 @@
 #include "norm_host.h"
 
 SIMT_KERNELS(layer_norm) = {
-    { .name = SIMT_NAME "_fit", .refuse = norm_refuse_fit, .launch = norm_launch_fit, .self = &norm_layer },
-    { .name = SIMT_NAME "_shared", .refuse = norm_refuse_shared, .launch = norm_launch_shared, .self = &norm_layer },
-    { .name = SIMT_NAME, .launch = norm_launch_rows, .self = &norm_layer },
+    { .name = SIMT_NAME "_fit",
+      .refuse = norm_refuse_fit,
+      .launch = norm_launch_fit,
+      .edges = norm_edges_fit,
+      .self = &norm_layer },
+    { .name = SIMT_NAME "_shared",
+      .refuse = norm_refuse_shared,
+      .launch = norm_launch_shared,
+      .edges = norm_edges_shared,
+      .self = &norm_layer },
+    { .name = SIMT_NAME, .launch = norm_launch_rows, .edges = norm_edges_rows, .self = &norm_layer },
     { 0 }
 };

@@ -10,29 +10,30 @@
  * blocks, rows come faster if one of so many is left out: with none left out 1600 columns of bf16 move 76 % of what a
  * copy does, with one of 24 97 (H200). Of nothing but the norm, longer rows are computed anew from four chunks. Random
  * lengths on an H100 are 1.00 of 63 rows that were tuned on named ones (geometric mean; docs/learned.md). */
+enum { MOST = SIMT_RING_THREADS, IDLE = 24, IDLE_MORE = 12, REGISTERS = 8 << 10, NARROW = 1 };
+static const cuda_ring_entry alone[] = {
+    { .threads = MOST / 8, .chunks = 2, .least = 1 << 10, .most = 2 << 10, .idle = IDLE }, /* of 16 bits */
+    { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE },
+    { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE },
+    { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10 },
+    { .threads = MOST, .chunks = 2, .least = 16 << 10, .most = 128 << 10, .whole = true },
+    { .threads = MOST, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 },
+};
+static const cuda_ring_entry others[] = {
+    { .threads = MOST / 4,
+      .chunks = 2,
+      .least = 2 << 10,
+      .most = 4 << 10,
+      .whole = true,
+      .idle = IDLE_MORE,
+      .full = true },
+    { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE, .full = true },
+    { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10, .full = true },
+    { .threads = MOST, .chunks = 2, .least = 16 << 10, .full = true },
+};
+static const cuda_ring_entry mixed = { .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .full = true };
+enum { ALONE = sizeof alone / sizeof alone[0], OTHERS = sizeof others / sizeof others[0] };
 static const cuda_ring_entry *ring_of(const trine_call *call, simt_ring *ring_out) {
-    enum { MOST = SIMT_RING_THREADS, IDLE = 24, IDLE_MORE = 12, REGISTERS = 8 << 10, NARROW = 1 };
-    static const cuda_ring_entry alone[] = {
-        { .threads = MOST / 8, .chunks = 2, .least = 1 << 10, .most = 2 << 10, .idle = IDLE }, /* of 16 bits */
-        { .threads = MOST / 4, .chunks = 2, .least = 2 << 10, .most = 4 << 10, .whole = true, .idle = IDLE },
-        { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE },
-        { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10 },
-        { .threads = MOST, .chunks = 2, .least = 16 << 10, .most = 128 << 10, .whole = true },
-        { .threads = MOST, .chunks = 4, .least = 16 << 10, .behind = SIMT_RING_BEHIND, .near = 20 << 10 },
-    };
-    static const cuda_ring_entry others[] = {
-        { .threads = MOST / 4,
-          .chunks = 2,
-          .least = 2 << 10,
-          .most = 4 << 10,
-          .whole = true,
-          .idle = IDLE_MORE,
-          .full = true },
-        { .threads = MOST / 2, .chunks = 2, .least = 4 << 10, .most = 8 << 10, .idle = IDLE, .full = true },
-        { .threads = MOST, .chunks = 2, .least = 8 << 10, .most = 16 << 10, .full = true },
-        { .threads = MOST, .chunks = 2, .least = 16 << 10, .full = true },
-    };
-    static const cuda_ring_entry mixed = { .threads = MOST, .chunks = 2, .least = 8 << 10, .items = 4, .full = true };
     const norm_backward_op *op = call->self;
     const trine_dtype type = call->type[NORM_TYPE_T];
     const int64_t n = call->dim[NORM_DIM_N];
@@ -42,11 +43,19 @@ static const cuda_ring_entry *ring_of(const trine_call *call, simt_ring *ring_ou
     if (call->type[NORM_TYPE_R] != type) return cuda_ring_of(call, NORM_DIM_N, 1, &mixed, ring_out);
     if (!dropout && !read && !norm_given(call, op->dh) && !weighed) {
         const int first = narrow ? 0 : NARROW;
-        return cuda_ring_of(call, NORM_DIM_N, (int)(sizeof alone / sizeof alone[0]) - first, &alone[first], ring_out);
+        return cuda_ring_of(call, NORM_DIM_N, ALONE - first, &alone[first], ring_out);
     }
     /* Dropout's words bind: more warps than a ring has are worth more, unless a third tensor is read. */
     if (narrow && dropout && !read && n * 2 <= REGISTERS && n % NORM_FIT_ITEMS == 0) return NULL;
-    return cuda_ring_of(call, NORM_DIM_N, sizeof others / sizeof others[0], others, ring_out);
+    return cuda_ring_of(call, NORM_DIM_N, OTHERS, others, ring_out);
+}
+
+void norm_backward_edges_ring(const trine_call *call, trine_kernel_edges *edges) {
+    cuda_ring_edges(call, NORM_DIM_N, ALONE, alone, edges);
+    cuda_ring_edges(call, NORM_DIM_N, OTHERS, others, edges);
+    cuda_ring_edges(call, NORM_DIM_N, 1, &mixed, edges);
+    trine_kernel_edge(edges, NORM_DIM_N, REGISTERS / 2);
+    norm_backward_edges_finish(call, edges);
 }
 
 const char *norm_backward_refuse_ring(const trine_call *call) {
@@ -77,15 +86,21 @@ trine_status norm_backward_launch_ring(const trine_call *call) {
 
 /* One vector of each thread. Half as many threads with two are as fast but of 16 bits, and there of rms_norm with
  * residuals of f32. */
+static const norm_fit fits[] = {
+    { .least = 0, .size = 8, .vectors = 1 },      { .least = 128, .size = 32, .vectors = 1 },
+    { .least = 512, .size = 96, .vectors = 1 },   { .least = 1024, .size = 160, .vectors = 1 },
+    { .least = 1280, .size = 192, .vectors = 1 }, { .least = 2048, .size = NORM_FIT_MOST, .vectors = 1 }
+};
+enum { FITS = sizeof fits / sizeof fits[0] };
 static const norm_fit *fit_of(const trine_call *call) {
-    static const norm_fit fits[] = {
-        { .least = 0, .size = 8, .vectors = 1 },      { .least = 128, .size = 32, .vectors = 1 },
-        { .least = 512, .size = 96, .vectors = 1 },   { .least = 1024, .size = 160, .vectors = 1 },
-        { .least = 1280, .size = 192, .vectors = 1 }, { .least = 2048, .size = NORM_FIT_MOST, .vectors = 1 }
-    };
     const norm_backward_op *op = call->self;
     if (call->type[NORM_TYPE_T] == TRINE_F32 || (op->mean < 0 && call->type[NORM_TYPE_R] == TRINE_F32)) return NULL;
-    return norm_fit_among(call->dim[NORM_DIM_N], sizeof fits / sizeof fits[0], fits);
+    return norm_fit_among(call->dim[NORM_DIM_N], FITS, fits);
+}
+
+void norm_backward_edges_fit(const trine_call *call, trine_kernel_edges *edges) {
+    norm_fit_edges(FITS, fits, edges);
+    norm_backward_edges_finish(call, edges);
 }
 
 const char *norm_backward_refuse_fit(const trine_call *call) {

@@ -12,6 +12,13 @@ const norm_fit *norm_fit_among(int64_t n, int count, const norm_fit *fits) {
     return NULL;
 }
 
+void norm_fit_edges(int count, const norm_fit *fits, trine_kernel_edges *edges) {
+    for (int i = 0; i < count; i++) {
+        trine_kernel_edge(edges, NORM_DIM_N, fits[i].least);
+        trine_kernel_edge(edges, NORM_DIM_N, norm_fit_columns(&fits[i]));
+    }
+}
+
 /* Is the row a sum with a residual, in or out? */
 static bool sums(const trine_call *call) {
     const norm_op *op = call->self;
@@ -21,18 +28,23 @@ static bool sums(const trine_call *call) {
 /* Groups of row.h, whose threads have four vectors each, would have room for a third to all of the columns again, of
  * which nothing is on its way. On an H100 that costs up to 37 % below 512 columns and up to 10 at 513 to 768; above,
  * only rows with dropout and nothing added lose, up to 30. Of f32 enough is on its way beyond 512. */
+static const norm_fit fits[] = {
+    { .least = 0, .size = 8, .vectors = 1 },     { .least = 64, .size = 8, .vectors = 2 },
+    { .least = 128, .size = 8, .vectors = 3 },   { .least = 256, .size = 32, .vectors = 2 },
+    { .least = 512, .size = 32, .vectors = 3 },  { .least = 1024, .size = 32, .vectors = 5 },
+    { .least = 1280, .size = 64, .vectors = 3 }, { .least = 1536, .size = 32, .vectors = 7 },
+    { .least = 1792, .size = 64, .vectors = 5 },
+};
+enum { FITS = sizeof fits / sizeof fits[0], WIDE = 512 };
 static const norm_fit *fit_of(const trine_call *call) {
-    enum { WIDE = 512 };
-    static const norm_fit fits[] = {
-        { .least = 0, .size = 8, .vectors = 1 },     { .least = 64, .size = 8, .vectors = 2 },
-        { .least = 128, .size = 8, .vectors = 3 },   { .least = 256, .size = 32, .vectors = 2 },
-        { .least = 512, .size = 32, .vectors = 3 },  { .least = 1024, .size = 32, .vectors = 5 },
-        { .least = 1280, .size = 64, .vectors = 3 }, { .least = 1536, .size = 32, .vectors = 7 },
-        { .least = 1792, .size = 64, .vectors = 5 },
-    };
     const int64_t n = call->dim[NORM_DIM_N];
     const bool wide = call->type[NORM_TYPE_T] == TRINE_F32 || (call->type[NORM_TYPE_R] == TRINE_F32 && sums(call));
-    return wide && n > WIDE ? NULL : norm_fit_among(n, sizeof fits / sizeof fits[0], fits);
+    return wide && n > WIDE ? NULL : norm_fit_among(n, FITS, fits);
+}
+
+void norm_edges_fit(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    norm_fit_edges(FITS, fits, edges);
 }
 
 const char *norm_refuse_fit(const trine_call *call) {
@@ -75,27 +87,42 @@ static row_kind kind_of(const trine_call *call, const norm_params *p) {
  * 9,208, and a row that a block's registers do not hold takes 1.6 to 3.6 times as long. Rows of odd lengths take
  * up to twice as long there (random lengths, H100): 1.1 to 1.6 times from 465 elements on, sums 1.1 to 2.7 from 2071.
  * The length decides alone, not where rows begin: both ways sum in other orders. */
+enum { WHOLE = 4096, WHOLE_SUM = 16384, RAGGED = 384, RAGGED_DROPOUT = 1024, RAGGED_SUM = 1536 };
+static cuda_shape_range range_of(const trine_call *call, row_kind kind, int block_rows) {
+    const int64_t size = (int64_t)trine_dtype_size(call->type[NORM_TYPE_T]);
+    return kind == SUM ? (cuda_shape_range){ CUDA_SHAPE_256, CUDA_SHAPE_256 + 1, cuda_cluster(call), sizeof(float) }
+                       : (cuda_shape_range){ CUDA_SHAPE_128,
+                                             kind == DROPPED || block_rows > 1 ? CUDA_SHAPE_256 + 1 : CUDA_SHAPES,
+                                             cuda_cluster(call), block_rows * size };
+}
+
 static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_params *p) {
-    enum { WHOLE = 4096, WHOLE_SUM = 16384, RAGGED = 384, RAGGED_DROPOUT = 1024, RAGGED_SUM = 1536 };
     const norm_op *op = call->self;
-    const int cluster = cuda_cluster(call);
     const int whole = kind == SUM ? WHOLE_SUM : WHOLE;
     const int ragged = kind != SUM ? RAGGED : p->dropout.p > 0 ? RAGGED_DROPOUT : RAGGED_SUM;
     p->block_rows = 1;
     if (p->n <= (p->n % NORM_FIT_ITEMS == 0 ? whole : ragged)) return NULL;
     if (kind == SUM) {
-        const cuda_shape_range range = { CUDA_SHAPE_256, CUDA_SHAPE_256 + 1, cluster, sizeof(float) };
+        const cuda_shape_range range = range_of(call, kind, 1);
         return cuda_shape_for(call, NORM_DIM_N, &range, &p->part);
     }
     const bool factors = norm_given(call, op->weight) || norm_given(call, op->bias), dropped = kind == DROPPED;
     for (p->block_rows = factors && !(dropped && op->mean >= 0) ? 2 : 1; p->block_rows > 0; p->block_rows--) {
-        const cuda_shape_range range = { CUDA_SHAPE_128,
-                                         dropped || p->block_rows > 1 ? CUDA_SHAPE_256 + 1 : CUDA_SHAPES, cluster,
-                                         p->block_rows * (int64_t)trine_dtype_size(call->type[NORM_TYPE_T]) };
+        const cuda_shape_range range = range_of(call, kind, p->block_rows);
         const cuda_shape *shape = cuda_shape_for(call, NORM_DIM_N, &range, &p->part);
         if (shape != NULL && (p->block_rows == 1 || p->rows * p->part.blocks >= simt_units(call))) return shape;
     }
     return NULL;
+}
+
+void norm_edges_shared(const trine_call *call, trine_kernel_edges *edges) {
+    static const int least[] = { WHOLE, WHOLE_SUM, RAGGED, RAGGED_DROPOUT, RAGGED_SUM };
+    for (size_t i = 0; i < sizeof least / sizeof least[0]; i++) trine_kernel_edge(edges, NORM_DIM_N, least[i]);
+    for (row_kind kind = PLAIN; kind <= SUM; kind++)
+        for (int block_rows = 1; block_rows <= 2; block_rows++) {
+            const cuda_shape_range range = range_of(call, kind, block_rows);
+            cuda_shape_edges_for(call, NORM_DIM_N, &range, edges);
+        }
 }
 
 const char *norm_refuse_shared(const trine_call *call) {

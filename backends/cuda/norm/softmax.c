@@ -22,6 +22,12 @@ static trine_status launch_shared(const trine_call *call) {
     return cuda_launch_parts(call, "parts", TRINE_NONE, shape, SOFTMAX_DIM_N, &p.part, p.rows, &p, sizeof p);
 }
 
-SIMT_KERNELS(softmax) = { { .name = SIMT_NAME "_shared", .refuse = refuse_shared, .launch = launch_shared },
-                          { .name = SIMT_NAME, .launch = softmax_launch_rows },
-                          { 0 } };
+static void edges_shared(const trine_call *call, trine_kernel_edges *edges) {
+    cuda_shape_edges(call, SOFTMAX_DIM_N, LEAST, edges);
+}
+
+SIMT_KERNELS(softmax) = {
+    { .name = SIMT_NAME "_shared", .refuse = refuse_shared, .launch = launch_shared, .edges = edges_shared },
+    { .name = SIMT_NAME, .launch = softmax_launch_rows, .edges = softmax_edges_rows },
+    { 0 }
+};

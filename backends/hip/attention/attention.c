@@ -46,8 +46,12 @@ static trine_status launch(const trine_call *call) {
     return simt_launch(call, &function, blocks, threads_of(call), &p, sizeof p);
 }
 
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    attention_edges_of(call, edges, threads_of(call) / 64 * *(const int *)call->self);
+}
+
 SIMT_KERNELS(attention) = {
-    { .name = SIMT_NAME "_16", .refuse = refuse_16, .launch = launch, .self = &(const int){ 16 } },
-    { .name = SIMT_NAME "_32", .refuse = refuse_32, .launch = launch, .self = &(const int){ 32 } },
+    { .name = SIMT_NAME "_16", .refuse = refuse_16, .launch = launch, .edges = edges, .self = &(const int){ 16 } },
+    { .name = SIMT_NAME "_32", .refuse = refuse_32, .launch = launch, .edges = edges, .self = &(const int){ 32 } },
     { 0 },
 };

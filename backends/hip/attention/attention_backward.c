@@ -9,6 +9,13 @@ static size_t workspace(const trine_call *call) {
            sizeof(float);
 }
 
+/* Of a block. */
+static int64_t rows_of(const trine_call *call) {
+    return TILE_THREADS / 64 *
+           BACKWARD_EDGE((int)trine_dtype_size(call->type[ATTENTION_BACKWARD_TYPE_T]),
+                         attention_function(call, NULL).variant);
+}
+
 static trine_status launch(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
     attention_backward_params p = {
@@ -29,8 +36,7 @@ static trine_status launch(const trine_call *call) {
     const simt_function delta = { .step = "delta", .type = { call->type[ATTENTION_BACKWARD_TYPE_T] } };
     const simt_function queries = attention_function(call, "queries"), keys = attention_function(call, "keys");
     const int64_t rows = f->b * f->h * f->sq;
-    const int own = TILE_THREADS / 64 *
-                    BACKWARD_EDGE((int)trine_dtype_size(call->type[ATTENTION_BACKWARD_TYPE_T]), queries.variant);
+    const int64_t own = rows_of(call);
     const int64_t by_queries = f->b * f->h * simt_blocks(f->sq, own), by_keys = f->b * f->hk * simt_blocks(f->sk, own);
     trine_status status = simt_launch(call, &delta, simt_blocks(rows, TILE_THREADS / 64), TILE_THREADS, &p, sizeof p);
     f->order = attention_order_of(call, by_queries);
@@ -40,6 +46,8 @@ static trine_status launch(const trine_call *call) {
     return status;
 }
 
+static void edges(const trine_call *call, trine_kernel_edges *edges) { attention_edges_of(call, edges, rows_of(call)); }
+
 SIMT_KERNELS(attention_backward) = {
-    { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch }, { 0 }
+    { .name = SIMT_NAME, .refuse = attention_refuse, .workspace = workspace, .launch = launch, .edges = edges }, { 0 }
 };

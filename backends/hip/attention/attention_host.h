@@ -52,14 +52,26 @@ static inline const char *attention_refuse(const trine_call *call) {
     return call->dim[ATTENTION_DIM_D] > ATTENTION_WIDEST ? "heads of more than 256 elements" : NULL;
 }
 
-/* Entries are for heads of up to 64, 128 and 256 elements. */
+/* Entries are for heads of so many elements. */
+static const int attention_widths[] = { 64, 128, ATTENTION_WIDEST };
+enum { ATTENTION_WIDTHS = sizeof attention_widths / sizeof attention_widths[0] };
 static inline simt_function attention_function(const trine_call *call, const char *step) {
-    const int64_t d = call->dim[ATTENTION_DIM_D];
-    return (simt_function){ .step = step,
-                            .type = { call->type[ATTENTION_TYPE_T] },
-                            .variant = d <= 64    ? 64
-                                       : d <= 128 ? 128
-                                                  : 256 };
+    int i = 0;
+    while (i + 1 < ATTENTION_WIDTHS && attention_widths[i] < call->dim[ATTENTION_DIM_D]) i++;
+    return (simt_function){ .step = step, .type = { call->type[ATTENTION_TYPE_T] }, .variant = attention_widths[i] };
+}
+
+/* Of heads, and of tiles of `rows` queries or keys that meet tiles of one or two depths of the others. */
+static inline void attention_edges_of(const trine_call *call, trine_kernel_edges *edges, int64_t rows) {
+    const int64_t depth = TILE_BYTES / (int64_t)trine_dtype_size(call->type[ATTENTION_TYPE_T]);
+    static const int symbols[] = { ATTENTION_DIM_SQ, ATTENTION_DIM_SK };
+    for (int i = 0; i < ATTENTION_WIDTHS; i++) trine_kernel_edge(edges, ATTENTION_DIM_D, attention_widths[i]);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, SIMT_VECTOR);
+    for (int i = 0; i < 2; i++) {
+        trine_kernel_edge(edges, symbols[i], depth);
+        trine_kernel_edge(edges, symbols[i], 2 * depth);
+        trine_kernel_edge(edges, symbols[i], rows);
+    }
 }
 
 #endif

@@ -24,7 +24,9 @@ const char *const hip_archs[HIP_ARCHS] = { HIP_EACH_ARCH(ARCH, ) };
 #undef ARCH
 
 /* An op that is one walk over its tensors needs no host code of its own. */
-static const trine_kernel walk_kernels[] = { { .name = SIMT_NAME, .launch = simt_walk_launch }, { 0 } };
+static const trine_kernel walk_kernels[] = {
+    { .name = SIMT_NAME, .launch = simt_walk_launch, .edges = simt_walk_edges }, { 0 }
+};
 
 #define CODE(op, arch) extern const unsigned char trine_##op##_hip_##arch##_code[];
 #define WALK(op, OP) HIP_EACH_ARCH(CODE, op)

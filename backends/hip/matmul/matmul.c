@@ -141,21 +141,38 @@ static trine_status launch(const trine_call *call) {
     return simt_launch(call, &function, blocks, side == 256 ? 512 : TILE_THREADS, &p, sizeof p);
 }
 
+/* Sides of tiles, lanes beside each other in memory, and elements of k in a tile, one and two. */
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    const int side = *(const int *)call->self, depth = TILE_BYTES / (int)trine_dtype_size(element(call));
+    static const int symbols[] = { MATMUL_DIM_M, MATMUL_DIM_N };
+    for (int i = 0; i < 2; i++) {
+        trine_kernel_edge(edges, symbols[i], side);
+        trine_kernel_edge(edges, symbols[i], 2 * side);
+        trine_kernel_edge(edges, symbols[i], SIMT_VECTOR);
+    }
+    trine_kernel_edge(edges, MATMUL_DIM_K, SIMT_VECTOR);
+    trine_kernel_edge(edges, MATMUL_DIM_K, depth);
+    trine_kernel_edge(edges, MATMUL_DIM_K, 2 * depth);
+}
+
 SIMT_KERNELS(matmul) = {
     { .name = SIMT_NAME "_64",
       .refuse = refuse_64,
       .workspace = workspace,
       .launch = launch,
+      .edges = edges,
       .self = &(const int){ 64 } },
     { .name = SIMT_NAME "_128",
       .refuse = refuse_128,
       .workspace = workspace,
       .launch = launch,
+      .edges = edges,
       .self = &(const int){ 128 } },
     { .name = SIMT_NAME "_256",
       .refuse = refuse_256,
       .workspace = workspace,
       .launch = launch,
+      .edges = edges,
       .self = &(const int){ 256 } },
     { 0 },
 };

@@ -6,4 +6,4 @@ static trine_status launch(const trine_call *call) {
     return rope_launch(call, ((const trine_rope_args *)call->args)->interleaved, 1);
 }
 
-SIMT_KERNELS(rope) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };
+SIMT_KERNELS(rope) = { { .name = SIMT_NAME, .launch = launch, .edges = rope_edges }, { 0 } };

@@ -15,8 +15,9 @@ static bool wide(const trine_call *call) {
 }
 
 /* Heads of a unit, which share its factors: those of f32 lose by that (H200). */
+enum { HEADS = 4, HEADS_PARTIAL = 2 };
 static int heads_of(const trine_call *call, bool partial) {
-    const int heads = partial ? 2 : 4;
+    const int heads = partial ? HEADS_PARTIAL : HEADS;
     return call->tensor[ROPE_X].dtype == TRINE_F32 || call->dim[ROPE_DIM_H] % heads != 0 ? 1 : heads;
 }
 
@@ -57,4 +58,12 @@ trine_status rope_launch(const trine_call *call, bool interleaved, float sign) {
                                      .type = { x->dtype, call->tensor[ROPE_COS].dtype },
                                      .variant = vectors ? heads : 0 };
     return simt_launch(call, &function, simt_blocks(p.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
+}
+
+void rope_edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, ROPE_DIM_C, ROPE_VECTOR);
+    trine_kernel_edge(edges, ROPE_DIM_H, HEADS_PARTIAL);
+    trine_kernel_edge(edges, ROPE_DIM_H, HEADS);
+    trine_kernel_edge(edges, ROPE_DIM_S, SIMT_THREADS);
 }

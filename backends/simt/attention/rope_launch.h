@@ -7,5 +7,6 @@
 
 /* Rotates by the angle times `sign`. */
 trine_status rope_launch(const trine_call *call, bool interleaved, float sign);
+void rope_edges(const trine_call *call, trine_kernel_edges *edges);
 
 #endif

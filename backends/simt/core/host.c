@@ -4,6 +4,8 @@
 
 #include "host.h"
 
+#include "columns.h"
+
 simt_divisor simt_divisor_of(int64_t by) {
     int bits = 0;
     while (bits < 31 && (int64_t)1 << bits < by) bits++;
@@ -56,10 +58,15 @@ static bool vectors(const trine_call *call, int t, const int64_t *stride, int in
     return true;
 }
 
+/* Elements of a unit that is 16 bytes of the output at most. */
+static int walk_length(const trine_call *call, int output) {
+    return trine_dtype_size(call->tensor[output].dtype) > 2 ? 4 : 8;
+}
+
 simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output) {
     const merged m = merge(call, set, &call->tensor[output]);
     const int inner = m.rank - 1, pad = SIMT_WALK_RANK - m.rank;
-    simt_walk w = { .n = m.shape[inner], .length = trine_dtype_size(call->tensor[output].dtype) > 2 ? 4 : 8 };
+    simt_walk w = { .n = m.shape[inner], .length = walk_length(call, output) };
     bool wide = w.n > 1;
     for (int t = 0; t < call->plan->tensors; t++) {
         if (!(set >> t & 1)) continue;
@@ -80,18 +87,30 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output) {
     return w;
 }
 
+static int output_of(const trine_call *call) {
+    int output = 0;
+    while (!(call->plan->tensor[output].spec->flags & OUT)) output++;
+    return output;
+}
+
+void simt_walk_edges(const trine_call *call, trine_kernel_edges *edges) {
+    const trine_plan_tensor *first = &call->plan->tensor[0];
+    const int symbol = first->dim[first->rank - 1].symbol, length = walk_length(call, output_of(call));
+    trine_kernel_edge(edges, symbol, length);
+    trine_kernel_edge(edges, symbol, SIMT_THREADS);
+    trine_kernel_edge(edges, symbol, (int64_t)SIMT_THREADS * length);
+}
+
 trine_status simt_walk_launch(const trine_call *call) {
     struct {
         simt_walk walk;
         unsigned char args[sizeof call->storage];
     } params;
     simt_function function = { 0 };
-    int output = 0;
     if (call->plan->tensors > SIMT_WALK_TENSORS || call->plan->types > SIMT_MAX_TYPES)
         return call->host->error(TRINE_ERR_INTERNAL, "%s: a walk has room for %d tensors of %d types",
                                  call->plan->spec->name, SIMT_WALK_TENSORS, SIMT_MAX_TYPES);
-    while (!(call->plan->tensor[output].spec->flags & OUT)) output++;
-    params.walk = simt_walk_of(call, call->present, output);
+    params.walk = simt_walk_of(call, call->present, output_of(call));
     memcpy(params.args, call->args, call->plan->spec->args_size);
     memcpy(function.type, call->type, sizeof *call->type * (size_t)call->plan->types);
     return simt_launch(call, &function, simt_blocks(params.walk.units, SIMT_THREADS), SIMT_THREADS, &params,
@@ -154,11 +173,25 @@ simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const in
     return (simt_group){ size, threads, simt_blocks(rows, threads / size) };
 }
 
+/* Elements of a thread; rows from which on rows are enough for small groups; and sizes of groups. */
+enum { ROW_ITEMS = 32, ROW_ENOUGH = 512 };
+static const int fine[] = { 8, 32, 64, 128, 256, 512, 1024 }, stream[] = { 8, 32, 128, 256, 512, 1024 };
+
+static int sizes_of(simt_ladder ladder, int64_t rows, const int **sizes_out) {
+    *sizes_out = ladder == SIMT_STREAM ? stream : fine;
+    return ladder == SIMT_STREAM ? (rows < ROW_ENOUGH ? 6 : 4) : ladder == SIMT_TWO_ROWS ? 6 : 7;
+}
+
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder) {
-    enum { ITEMS = 32, ENOUGH = 512 };
-    static const int fine[] = { 8, 32, 64, 128, 256, 512, 1024 }, stream[] = { 8, 32, 128, 256, 512, 1024 };
-    if (ladder == SIMT_STREAM) return simt_group_of(rows, n, ITEMS, rows < ENOUGH ? 6 : 4, stream);
-    return simt_group_of(rows, n, ITEMS, ladder == SIMT_TWO_ROWS ? 6 : 7, fine);
+    const int *sizes, count = sizes_of(ladder, rows, &sizes);
+    return simt_group_of(rows, n, ROW_ITEMS, count, sizes);
+}
+
+void simt_row_edges(trine_kernel_edges *edges, int rows, int symbol, simt_ladder ladder) {
+    const int *sizes, count = sizes_of(ladder, 0, &sizes);
+    trine_kernel_edge(edges, symbol, SIMT_VECTOR);
+    for (int i = 0; i < count; i++) trine_kernel_edge(edges, symbol, (int64_t)sizes[i] * ROW_ITEMS);
+    if (ladder == SIMT_STREAM) trine_kernel_edge(edges, rows, ROW_ENOUGH);
 }
 
 trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder,
@@ -169,4 +202,13 @@ trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t 
                                      .type = { call->type[SIMT_FIRST_TYPE] },
                                      .variant = group.size };
     return simt_launch(call, &function, group.blocks, group.threads, params, size);
+}
+
+void simt_columns_edges(trine_kernel_edges *edges, int rows, int symbol) {
+    trine_kernel_edge(edges, rows, COLUMNS_LINES);
+    trine_kernel_edge(edges, rows, COLUMNS_LEAST);
+    trine_kernel_edge(edges, rows, (int64_t)COLUMNS_LEAST * COLUMNS_BLOCKS);
+    trine_kernel_edge(edges, rows, (int64_t)COLUMNS_MOST * COLUMNS_BLOCKS);
+    trine_kernel_edge(edges, symbol, SIMT_VECTOR);
+    trine_kernel_edge(edges, symbol, COLUMNS_WIDTH);
 }

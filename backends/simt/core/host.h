@@ -48,6 +48,9 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output);
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
 trine_status simt_walk_launch(const trine_call *call);
 
+/* Its edges: along the last dimension of the op's first tensor. */
+void simt_walk_edges(const trine_call *call, trine_kernel_edges *edges);
+
 /* The threads of a row's group, the last part of a row entry's name: the first of `sizes` that holds n elements if each
  * thread holds `items`, or the last. And the blocks, and the threads of each. */
 typedef struct simt_group {
@@ -61,6 +64,12 @@ simt_group simt_group_of(int64_t rows, int64_t n, int items, int count, const in
  * are rows enough. */
 typedef enum simt_ladder { SIMT_ONE_ROW, SIMT_TWO_ROWS, SIMT_STREAM } simt_ladder;
 simt_group simt_row_group(int64_t rows, int64_t n, simt_ladder ladder);
+
+/* Its edges: along dimension `symbol`, and of the dimension of rows where that counts. */
+void simt_row_edges(trine_kernel_edges *edges, int rows, int symbol, simt_ladder ladder);
+
+/* The edges of sums over the rows of a matrix (columns.h). */
+void simt_columns_edges(trine_kernel_edges *edges, int rows, int symbol);
 
 /* The whole launch of a row op, or of a step of it (NULL: it has none), whose entries are those of row.h for its first
  * type: `rows` rows along dimension `symbol`. */
@@ -77,6 +86,7 @@ simt_dropout simt_dropout_of(float p, uint64_t seed, uint64_t offset);
 simt_divisor simt_divisor_of(int64_t by);
 
 static inline bool simt_present(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
+enum { SIMT_VECTOR = 8 }; /* elements of a row that are read at a time */
 static inline int64_t simt_blocks(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
 
 /* Is every row of a tensor aligned to 16 bytes? True of absent ones. */

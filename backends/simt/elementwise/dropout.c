@@ -18,4 +18,4 @@ static trine_status launch(const trine_call *call) {
     return simt_launch(call, &function, simt_blocks(p.walk.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
 }
 
-SIMT_KERNELS(dropout) = { { .name = SIMT_NAME, .launch = launch }, { 0 } };
+SIMT_KERNELS(dropout) = { { .name = SIMT_NAME, .launch = launch, .edges = simt_walk_edges }, { 0 } };

@@ -26,3 +26,9 @@ trine_status cross_entropy_launch(const trine_call *call) {
     return simt_launch_rows(call, gradient ? "gradient" : NULL, p.rows, CROSS_ENTROPY_DIM_V,
                             gradient ? SIMT_TWO_ROWS : SIMT_STREAM, &p, sizeof p);
 }
+
+void cross_entropy_edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    simt_row_edges(edges, CROSS_ENTROPY_DIM_R, CROSS_ENTROPY_DIM_V, SIMT_STREAM);
+    simt_row_edges(edges, CROSS_ENTROPY_DIM_R, CROSS_ENTROPY_DIM_V, SIMT_TWO_ROWS);
+}

@@ -34,5 +34,6 @@ cross_entropy_params cross_entropy_params_of(const trine_call *call);
 
 /* Rows through registers. */
 trine_status cross_entropy_launch(const trine_call *call);
+void cross_entropy_edges(const trine_call *call, trine_kernel_edges *edges);
 
 #endif

@@ -2,4 +2,6 @@
 /* layer_norm on devices: the host side. */
 #include "norm_launch.h"
 
-SIMT_KERNELS(layer_norm) = { { .name = SIMT_NAME, .launch = norm_launch_rows, .self = &norm_layer }, { 0 } };
+SIMT_KERNELS(layer_norm) = {
+    { .name = SIMT_NAME, .launch = norm_launch_rows, .edges = norm_edges_rows, .self = &norm_layer }, { 0 }
+};

@@ -63,6 +63,11 @@ trine_status norm_launch_rows(const trine_call *call) {
     return simt_launch_rows(call, NULL, p.rows, NORM_DIM_N, SIMT_ONE_ROW, &p, sizeof p);
 }
 
+void norm_edges_rows(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    simt_row_edges(edges, NORM_DIM_R, NORM_DIM_N, SIMT_ONE_ROW);
+}
+
 /* -------------------------------------------------------------------------------------------------------- gradients */
 
 #define BACKWARD_PARAMS_OF(op) \
@@ -181,11 +186,13 @@ int64_t norm_backward_turns(simt_group *group, int64_t held) {
     return turns;
 }
 
+static const int fused_sizes[] = { 8, 32, 64, 128, 256, NORM_FUSED_MOST };
+enum { FUSED_SIZES = sizeof fused_sizes / sizeof fused_sizes[0] };
+
 /* Groups take the rows of a few blocks in turns. */
 static simt_group fused_group(const trine_call *call, int64_t *turns_out) {
-    static const int sizes[] = { 8, 32, 64, 128, 256, NORM_FUSED_MOST };
-    simt_group group = simt_group_of(call->dim[NORM_DIM_R], call->dim[NORM_DIM_N], NORM_FUSED_ITEMS,
-                                     sizeof sizes / sizeof sizes[0], sizes);
+    simt_group group =
+        simt_group_of(call->dim[NORM_DIM_R], call->dim[NORM_DIM_N], NORM_FUSED_ITEMS, FUSED_SIZES, fused_sizes);
     *turns_out = norm_backward_turns(&group, norm_fused_blocks(group.size));
     return group;
 }
@@ -225,6 +232,27 @@ trine_status norm_backward_launch_rows(const trine_call *call) {
     norm_backward_partials(call, &p);
     const trine_status status = simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
     return status == TRINE_OK ? norm_backward_finish(call, &p, false) : status;
+}
+
+/* And so many rows that the smallest groups take a second turn. */
+void norm_backward_edges_rows(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, NORM_DIM_N, SIMT_VECTOR);
+    for (int i = 0; i < FUSED_SIZES; i++)
+        trine_kernel_edge(edges, NORM_DIM_N, (int64_t)fused_sizes[i] * NORM_FUSED_ITEMS);
+    trine_kernel_edge(edges, NORM_DIM_R, (int64_t)norm_fused_blocks(fused_sizes[0]) * (SIMT_THREADS / fused_sizes[0]));
+    norm_backward_edges_finish(call, edges);
+}
+
+void norm_backward_edges_finish(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, NORM_DIM_N, COLUMNS_FINISH);
+    trine_kernel_edge(edges, NORM_DIM_N, SIMT_THREADS);
+}
+
+void norm_backward_edges_long(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, NORM_DIM_N, NORM_FUSED_ITEMS * NORM_FUSED_MOST);
+    simt_columns_edges(edges, NORM_DIM_R, NORM_DIM_N);
+    norm_backward_edges_finish(call, edges);
 }
 
 size_t norm_backward_workspace_long(const trine_call *call) {

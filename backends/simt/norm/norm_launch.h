@@ -46,6 +46,7 @@ norm_params norm_params_of(const trine_call *call);
 
 /* Rows in registers, by groups of row.h: of any length and alignment. */
 trine_status norm_launch_rows(const trine_call *call);
+void norm_edges_rows(const trine_call *call, trine_kernel_edges *edges);
 
 /* The gradient of one, likewise. */
 typedef struct norm_backward_op {
@@ -71,11 +72,16 @@ static inline bool norm_given(const trine_call *call, int t) { return t >= 0 && 
 const char *norm_backward_refuse_rows(const trine_call *call);
 size_t norm_backward_workspace_rows(const trine_call *call);
 trine_status norm_backward_launch_rows(const trine_call *call);
+void norm_backward_edges_rows(const trine_call *call, trine_kernel_edges *edges);
 
 /* Longer ones, which are read twice. */
 const char *norm_backward_refuse_long(const trine_call *call);
 size_t norm_backward_workspace_long(const trine_call *call);
 trine_status norm_backward_launch_long(const trine_call *call);
+void norm_backward_edges_long(const trine_call *call, trine_kernel_edges *edges);
+
+/* Of the sums over blocks. */
+void norm_backward_edges_finish(const trine_call *call, trine_kernel_edges *edges);
 
 /* As few turns as hold the rows of `group` in `held` blocks, in no more of these than that takes. */
 int64_t norm_backward_turns(simt_group *group, int64_t held);
@@ -85,10 +91,11 @@ int64_t norm_backward_turns(simt_group *group, int64_t held);
       .refuse = norm_backward_refuse_rows, \
       .workspace = norm_backward_workspace_rows, \
       .launch = norm_backward_launch_rows, \
+      .edges = norm_backward_edges_rows, \
       .self = &(op) }, \
     { \
         .name = SIMT_NAME "_long", .refuse = norm_backward_refuse_long, .workspace = norm_backward_workspace_long, \
-        .launch = norm_backward_launch_long, .self = &(op) \
+        .launch = norm_backward_launch_long, .edges = norm_backward_edges_long, .self = &(op) \
     }
 
 #endif

@@ -2,4 +2,6 @@
 /* rms_norm on devices: the host side. */
 #include "norm_launch.h"
 
-SIMT_KERNELS(rms_norm) = { { .name = SIMT_NAME, .launch = norm_launch_rows, .self = &norm_rms }, { 0 } };
+SIMT_KERNELS(rms_norm) = {
+    { .name = SIMT_NAME, .launch = norm_launch_rows, .edges = norm_edges_rows, .self = &norm_rms }, { 0 }
+};

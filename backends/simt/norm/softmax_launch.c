@@ -57,3 +57,13 @@ trine_status softmax_backward_launch_rows(const trine_call *call) {
     const softmax_backward_params p = softmax_backward_params_of(call);
     return simt_launch_rows(call, NULL, p.rows, SOFTMAX_BACKWARD_DIM_N, SIMT_TWO_ROWS, &p, sizeof p);
 }
+
+void softmax_edges_rows(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    simt_row_edges(edges, SOFTMAX_DIM_S, SOFTMAX_DIM_N, SIMT_ONE_ROW);
+}
+
+void softmax_backward_edges_rows(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    simt_row_edges(edges, SOFTMAX_BACKWARD_DIM_S, SOFTMAX_BACKWARD_DIM_N, SIMT_TWO_ROWS);
+}

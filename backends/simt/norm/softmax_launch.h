@@ -23,5 +23,7 @@ bool softmax_backward_one_matrix(const softmax_backward_params *p);
 /* Rows in registers, by groups of row.h: of any length and alignment. */
 trine_status softmax_launch_rows(const trine_call *call);
 trine_status softmax_backward_launch_rows(const trine_call *call);
+void softmax_edges_rows(const trine_call *call, trine_kernel_edges *edges);
+void softmax_backward_edges_rows(const trine_call *call, trine_kernel_edges *edges);
 
 #endif

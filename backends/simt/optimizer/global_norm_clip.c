@@ -13,6 +13,11 @@ static void *data_of(const trine_call *call, int tensor) {
     return simt_present(call, tensor) ? call->tensor[tensor].data : NULL;
 }
 
+/* Elements that a block scales. */
+static int64_t scaled_of(const trine_call *call) {
+    return SIMT_THREADS * CLIP_BYTES / (int64_t)trine_dtype_size(call->tensor[GLOBAL_NORM_CLIP_X].dtype);
+}
+
 static trine_status launch(const trine_call *call) {
     const int squares = simt_present(call, GLOBAL_NORM_CLIP_SUM_SQUARES) ? GLOBAL_NORM_CLIP_SUM_SQUARES
                                                                          : GLOBAL_NORM_CLIP_OTHER_SQUARES;
@@ -40,9 +45,16 @@ static trine_status launch(const trine_call *call) {
     if (status == TRINE_OK)
         status = simt_launch(call, &(simt_function){ .step = "coefficient" }, 1, SIMT_THREADS, &p, sizeof p);
     if (status != TRINE_OK || p.y == NULL) return status;
-    const int64_t each = SIMT_THREADS * CLIP_BYTES / (int64_t)trine_dtype_size(type);
-    return simt_launch(call, &(simt_function){ .step = "scale", .type = { type } }, simt_blocks(p.n, each),
+    return simt_launch(call, &(simt_function){ .step = "scale", .type = { type } }, simt_blocks(p.n, scaled_of(call)),
                        SIMT_THREADS, &p, sizeof p);
 }
 
-SIMT_KERNELS(global_norm_clip) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, GLOBAL_NORM_CLIP_DIM_N, scaled_of(call) / SIMT_THREADS);
+    trine_kernel_edge(edges, GLOBAL_NORM_CLIP_DIM_N, scaled_of(call));
+    trine_kernel_edge(edges, GLOBAL_NORM_CLIP_DIM_N, CLIP_BLOCK);
+    trine_kernel_edge(edges, GLOBAL_NORM_CLIP_DIM_G, SIMT_THREADS);
+}
+
+SIMT_KERNELS(global_norm_clip) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges },
+                                   { 0 } };

@@ -71,5 +71,18 @@ static trine_status launch(const trine_call *call) {
                               : status;
 }
 
-SIMT_KERNELS(embedding_backward) = { { .name = SIMT_NAME, .refuse = refuse, .workspace = workspace, .launch = launch },
-                                     { 0 } };
+/* Of columns, of tokens of a chunk, of a sort by one block, and by several tiles of each; and of digits of a row. */
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_N, SIMT_VECTOR);
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_N, SUM_COLUMNS);
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_T, SUM_CHUNK);
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_T, SIMT_THREADS);
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_T, SORT_BLOCKS * SIMT_THREADS);
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_V, SORT_DIGITS - 1);
+    trine_kernel_edge(edges, EMBEDDING_BACKWARD_DIM_V, SORT_DIGITS * SORT_DIGITS - 1);
+}
+
+SIMT_KERNELS(embedding_backward) = {
+    { .name = SIMT_NAME, .refuse = refuse, .workspace = workspace, .launch = launch, .edges = edges }, { 0 }
+};

@@ -73,9 +73,9 @@ static columns_params column_sums_of(const trine_call *call, float *partial) {
 
 /* Adds the partial sums of one kind, or of both. For few columns more threads take the parts of each: one after the
  * other they would be as long as a launch. */
+enum { NARROW = 64 };
 static trine_status finish(const trine_call *call, int tensor, columns_params sums, columns_params others) {
-    enum { FEW = 64 };
-    const bool narrow = sums.n + others.n <= FEW;
+    const bool narrow = sums.n + others.n <= NARROW;
     const int64_t width = narrow ? COLUMNS_NARROW : COLUMNS_FINISH;
     const reduce_finish_params p = { { sums, others }, simt_blocks(sums.n, width) };
     const simt_function function = { .step = narrow ? "finish_narrow" : "finish",
@@ -137,4 +137,16 @@ static trine_status launch(const trine_call *call) {
     return status;
 }
 
-SIMT_KERNELS(reduce_sum) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch }, { 0 } };
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    simt_row_edges(edges, REDUCE_SUM_DIM_R, REDUCE_SUM_DIM_N, SIMT_STREAM);
+    simt_columns_edges(edges, REDUCE_SUM_DIM_R, REDUCE_SUM_DIM_N);
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, REDUCE_PIECE);
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, REDUCE_PIECE + REDUCE_SMALL);
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, COLUMNS_WIDTH / 2); /* narrow rows of which two count as one */
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, NARROW);
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_R, NARROW);
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, COLUMNS_FINISH);
+}
+
+SIMT_KERNELS(reduce_sum) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };
