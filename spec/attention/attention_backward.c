@@ -45,10 +45,11 @@ static void mark(gradient *g, int64_t at, int64_t d) {
     for (int64_t c = 0; c < d; c++) g->magnitude[at + c] = INFINITY;
 }
 
-/* Scales a finished gradient, and turns what may have overflowed into "anything". */
+/* Scales a finished gradient, and turns what may have overflowed into "anything": sums, with all that they may be off
+ * by. */
 static void finish(gradient *g, int64_t count, double scale) {
     for (int64_t i = 0; i < count; i++) {
-        const double largest = g->magnitude[i] * fmax(1, fabs(scale));
+        const double largest = (g->magnitude[i] + g->slack[i]) * fmax(1, fabs(scale));
         const bool uncertain = largest > 0.5 * trine_largest(TRINE_F32);
         g->value[i] = uncertain ? 0 : g->value[i] * scale;
         g->magnitude[i] = uncertain ? INFINITY : g->magnitude[i] * fabs(scale);

@@ -17,8 +17,8 @@ typedef struct norm_gradient {
  * three times, the differences, the product and the sum: at most nine roundings of something no larger than M = rstd
  * (|g| + P1 + |xhat| P2) + |dresidual|, dropout's product one more of M scale. Together (sum_depth(n) + 18)u M. h and
  * mean may be of any size: their difference, which f32 need not have, is found by halves, where subnormal ones lose a
- * bit. Products below 2^-126 may be flushed, and an xhat that is has no sign to give to an infinite factor: that makes
- * NaN. */
+ * bit. Products below 2^-126 may be flushed, and an xhat or g that is has no sign to give to an infinite factor: that
+ * makes NaN. */
 static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, int64_t i, int64_t n) {
     const double *dy = trine_ref_value(ref, "dy") + i * n, *h = trine_ref_value(ref, "h") + i * n,
                  *weight = trine_ref_value(ref, "weight");
@@ -37,7 +37,7 @@ static inline void norm_backward_row(const norm_gradient *args, trine_ref *ref, 
         sum_abs += trine_finite_abs(g);
         product_abs += trine_finite_abs(g * hat);
         most = fmax(most, fmax(trine_finite_abs(g), trine_finite_abs(hat)));
-        unsigned_infinity |= isinf(g) && fabs(hat) <= hat_lost;
+        unsigned_infinity |= (isinf(g) && fabs(hat) <= hat_lost) || (isinf(hat) && fabs(g) <= FLUSH);
     }
     const double c1 = args->mean ? sum / (double)n : 0, p1 = args->mean ? sum_abs / (double)n : 0;
     const double c2 = product / (double)n, p2 = product_abs / (double)n;
