@@ -13,6 +13,7 @@
 #endif
 
 #define DEVICE __device__ __forceinline__
+#define DEVICE_CALLED __device__ __noinline__ /* long, and rarely of use */
 #define SHARED __shared__
 
 /* Programmatic dependent launch (PTX ISA 9.0, griddepcontrol): a launch may begin while the previous one ends. Its

@@ -11,6 +11,7 @@
 #include "emulator.h"
 
 #define DEVICE inline
+#define DEVICE_CALLED inline
 #define SHARED static /* blocks run one after the other */
 
 #define ENTRY(name, threads, params) \
