@@ -232,8 +232,10 @@ template <class T, int D> struct attention_backward_block {
         uint32_t last;
         const float *from;
         float factor, x;
-        /* there are queries among them that see nothing; or whose lse is coarse: then it is not in powers of 2 */
+        /* there are queries among them that see nothing; or whose lse is coarse: then it is not in powers of 2; an x of
+         * what size may mean so */
         bool silent, coarse;
+        float seldom;
         DEVICE column(const walk &w, const attention_backward_params &p, int64_t batch, int64_t head)
             : last((uint32_t)(w.range.last - w.range.first - 1)) {
             const attention_column &lse = p.forward.lse;
@@ -242,15 +244,20 @@ template <class T, int D> struct attention_backward_block {
                           : p.delta + (batch * p.forward.h + head) * p.forward.sq) +
                    w.range.first;
             factor = first ? -LOG2E : -1;
+            seldom = first ? ATTENTION_COARSE : infinity();
         }
         DEVICE void fetch(int tile) {
             const uint32_t query = (uint32_t)tile * ROWS + thread_index() % 32;
             x = from[query < last ? query : last];
         }
         DEVICE void store(lds &m) {
-            coarse = any_of_warp(thread_index() % WARP < 32 && is_coarse(x));
-            const float y = coarse ? -x : x * factor;
-            silent = any_of_warp(y == infinity());
+            float y = x * factor;
+            silent = coarse = false;
+            if (__builtin_expect(any_of_warp(magnitude(x) >= seldom), false)) {
+                coarse = any_of_warp(thread_index() % WARP < 32 && is_coarse(x));
+                y = coarse ? -x : y;
+                silent = any_of_warp(y == infinity());
+            }
             ((float *)m.column[thread_index() / WARP])[thread_index() % WARP] = kept(y);
         }
     };
