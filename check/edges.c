@@ -86,7 +86,7 @@ void edges_find(runner *r, const trine_plan *plan) {
     int kept = 0;
     list->count = list->places = 0;
     for (int row = 0; r->possible && row < plan->combos; row++) ask_row(r, plan, row);
-    qsort(list->edge, (size_t)list->count, sizeof *list->edge, by_place);
+    if (list->count > 0) qsort(list->edge, (size_t)list->count, sizeof *list->edge, by_place);
     for (int i = 0; i < list->count; i++) {
         if (kept > 0 && by_place(&list->edge[kept - 1], &list->edge[i]) == 0) continue;
         list->places += kept == 0 || !same_place(&list->edge[kept - 1], &list->edge[i]);
