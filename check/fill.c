@@ -233,8 +233,7 @@ static void store_values(operand *o) {
 
 /* Inputs that a forward saved: may they be any, and in half of the cases what it saves? */
 static bool fill_saved(const trine_spec_tensor *spec) {
-    const char *at = spec->fill ? strstr(spec->fill, "saved") : NULL;
-    return at != NULL && strcmp(at, "saved") == 0;
+    return fill_is(spec, "saved") || fill_is(spec, "positive saved");
 }
 static bool chooses_saved(problem *p) {
     bool any = false;

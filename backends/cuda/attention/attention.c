@@ -64,11 +64,9 @@ attention_params attention_params_of(const trine_call *call) {
     return p;
 }
 
-enum { NARROW = 64, WIDE = 128 }; /* columns of a block */
-
 static trine_status launch_simt(const trine_call *call) {
     attention_params p = attention_params_of(call);
-    const int width = p.at.d <= NARROW ? NARROW : WIDE;
+    const int width = attention_width(p.at.d);
     p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = (int32_t)simt_blocks(p.at.d, width);
     cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b,
                            .threads = ATTENTION_THREADS,
@@ -79,10 +77,10 @@ static trine_status launch_simt(const trine_call *call) {
     return cuda_launch_function(call, &launch);
 }
 
-static void edges_simt(const trine_call *call, trine_kernel_edges *edges) {
+void attention_edges_simt(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
-    trine_kernel_edge(edges, ATTENTION_DIM_D, NARROW);
-    trine_kernel_edge(edges, ATTENTION_DIM_D, WIDE);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, ATTENTION_NARROW);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, ATTENTION_WIDE);
     trine_kernel_edge(edges, ATTENTION_DIM_SQ, ATTENTION_SIDE);
     trine_kernel_edge(edges, ATTENTION_DIM_SK, ATTENTION_SIDE);
 }
@@ -186,7 +184,7 @@ static const char *refuse_decode(const trine_call *call) {
     const trine_attention_args *args = call->args;
     const char *const reason = attention_refuse_tiles(call, args->scale, args->softcap);
     if (reason != NULL) return reason;
-    if (call->dim[ATTENTION_DIM_D] > WIDE) return "d exceeds 128";
+    if (call->dim[ATTENTION_DIM_D] > ATTENTION_WIDE) return "d exceeds 128";
     const attention_problem at = decode_problem(call);
     if (at.nseq > 0 ? at.sq > 2 * at.nseq : at.sq > 16) return "queries are many";
     if (at.nseq == 0 && at.sq > 8 && (int64_t)at.b * at.h > ((const cuda_device *)call->device)->units / 2)
@@ -196,20 +194,19 @@ static const char *refuse_decode(const trine_call *call) {
     return decode_all(call, &p) > INT32_MAX / 64 ? "more tiles than are counted in 32 bits" : NULL;
 }
 
-static int decode_width(const attention_problem *at) { return at->d <= NARROW ? NARROW : WIDE; }
-
 static size_t workspace_decode(const trine_call *call) {
     const attention_problem at = decode_problem(call);
     const attention_decode_params p = decode_tiles(&at);
     const int64_t tiles = decode_all(call, &p), parts = decode_parts(call, &at, tiles);
-    return parts == 1 ? 0 : (size_t)(tiles * parts * 16 * ATTENTION_DECODE_RECORD(decode_width(&at))) * sizeof(float);
+    return parts == 1 ? 0
+                      : (size_t)(tiles * parts * 16 * ATTENTION_DECODE_RECORD(attention_width(at.d))) * sizeof(float);
 }
 
 static trine_status launch_decode_step(const trine_call *call, const attention_decode_params *p, const char *step,
                                        int64_t blocks) {
     cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_DECODE_THREADS, .params = p };
     snprintf(launch.name, sizeof launch.name, "attention_decode_%s%s_%d", step,
-             trine_dtype_name(call->tensor[ATTENTION_Q].dtype), decode_width(&p->call.at));
+             trine_dtype_name(call->tensor[ATTENTION_Q].dtype), attention_width(p->call.at.d));
     return cuda_launch_function(call, &launch);
 }
 
@@ -233,8 +230,8 @@ static void edges_decode(const trine_call *call, trine_kernel_edges *edges) {
     };
     (void)call;
     trine_kernel_edge(edges, ATTENTION_DIM_D, SIMT_VECTOR);
-    trine_kernel_edge(edges, ATTENTION_DIM_D, NARROW);
-    trine_kernel_edge(edges, ATTENTION_DIM_D, WIDE);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, ATTENTION_NARROW);
+    trine_kernel_edge(edges, ATTENTION_DIM_D, ATTENTION_WIDE);
     trine_kernel_edge(edges, ATTENTION_DIM_SQ, 1);
     trine_kernel_edge(edges, ATTENTION_DIM_SQ, ROWS / 2);
     trine_kernel_edge(edges, ATTENTION_DIM_SQ, ROWS);
@@ -256,6 +253,6 @@ SIMT_KERNELS(attention) = {
       .launch = attention_sm90_launch,
       .edges = attention_sm90_edges },
     { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma, .edges = edges_mma },
-    { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt, .edges = edges_simt },
+    { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt, .edges = attention_edges_simt },
     { 0 }
 };

@@ -38,12 +38,10 @@ static size_t workspace(const trine_call *call) {
            sizeof(float);
 }
 
-enum { NARROW = 64, WIDE = 128 }; /* columns of a block */
-
 /* `step`: "queries" or "keys", of which there are `tokens` in each of `heads`. */
 static trine_status launch_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens,
                                 int64_t heads) {
-    const int width = p->at.d <= NARROW ? NARROW : WIDE;
+    const int width = attention_width(p->at.d);
     p->tiles = (int32_t)simt_blocks(tokens, ATTENTION_SIDE), p->columns = (int32_t)simt_blocks(p->at.d, width);
     cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b,
                            .threads = ATTENTION_THREADS,
@@ -71,14 +69,6 @@ static trine_status launch_simt(const trine_call *call) {
     if (status == TRINE_OK) status = launch_step(call, &p, "queries", p.at.sq, p.at.h);
     if (status == TRINE_OK) status = launch_step(call, &p, "keys", p.at.sk, p.at.h / p.at.group);
     return status;
-}
-
-static void edges_simt(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
-    trine_kernel_edge(edges, ATTENTION_DIM_D, NARROW);
-    trine_kernel_edge(edges, ATTENTION_DIM_D, WIDE);
-    trine_kernel_edge(edges, ATTENTION_DIM_SQ, ATTENTION_SIDE);
-    trine_kernel_edge(edges, ATTENTION_DIM_SK, ATTENTION_SIDE);
 }
 
 /* ----------------------------------------------------------------------------------------------------- tensor cores */
@@ -215,5 +205,5 @@ SIMT_KERNELS(attention_backward) = { { .name = SIMT_NAME "_sm90",
                                        .refuse = attention_refuse,
                                        .workspace = workspace,
                                        .launch = launch_simt,
-                                       .edges = edges_simt },
+                                       .edges = attention_edges_simt },
                                      { 0 } };

@@ -25,6 +25,13 @@ attention_tensor attention_statistic_of(const trine_call *call, int tensor);
 /* All of attention's but tiles and columns. */
 attention_params attention_params_of(const trine_call *call);
 
+/* Columns of a block, for heads of so many elements, where they are not those of a tile. */
+enum { ATTENTION_NARROW = 64, ATTENTION_WIDE = 128 };
+static inline int attention_width(int64_t d) { return d <= ATTENTION_NARROW ? ATTENTION_NARROW : ATTENTION_WIDE; }
+
+/* The edges of the kernels without tensor cores. */
+void attention_edges_simt(const trine_call *call, trine_kernel_edges *edges);
+
 /* Why no kernel here can run the call; NULL if one can. */
 const char *attention_refuse(const trine_call *call);
 /* likewise, none of tensor cores */
