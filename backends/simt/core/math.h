@@ -125,4 +125,9 @@ template <> DEVICE float normal_gate<bf16>(float x) {
     return fused(-a, exp2_approx(a * (a * -0.721347520f)) * p, not_negative(x));
 }
 
+/* Does that serve as a factor of y? Not where bf16 is subnormal: a rounding is more than 2^-8 of y there. (x Phi(x)
+ * itself is x/2 then, a number of bf16 or the middle of two.) */
+template <class T> DEVICE bool normal_gate_serves(float) { return true; }
+template <> DEVICE bool normal_gate_serves<bf16>(float y) { return (bits_of_float(y) << 1) - 1 >= 0x00ffffff; }
+
 #endif

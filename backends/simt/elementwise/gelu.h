@@ -12,9 +12,10 @@ struct gelu_pair {
     float y, slope;
 };
 
-/* The forms. value<T>() is to be rounded to T, also as a factor of what is. */
+/* The forms. value<T>() is to be rounded to T, also as a factor of a y for which it serves<T>(). */
 struct gelu_tanh {
     template <class T> static DEVICE float value(float x) { return x * gelu_logistic(x).of; }
+    template <class T> static DEVICE bool serves(float) { return true; }
     static DEVICE gelu_pair with_slope(float x) {
         const float bounded = x > 20 ? 20 : x < -20 ? -20 : x; /* there s(1-s) is 0 already; x^2 must not become Inf */
         const logistic s = gelu_logistic(bounded);
@@ -23,6 +24,7 @@ struct gelu_tanh {
 };
 struct gelu_erf {
     template <class T> static DEVICE float value(float x) { return normal_gate<T>(x); }
+    template <class T> static DEVICE bool serves(float y) { return normal_gate_serves<T>(y); }
     static DEVICE gelu_pair with_slope(float x) {
         const normal f = normal_of(x);
         return { x * f.cdf, fused(x, f.pdf, f.cdf) };

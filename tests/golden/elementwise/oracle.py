@@ -105,6 +105,15 @@ def geglu(draw):
         theirs = F.gelu(tensor(gate), approximate=TORCH[form]) * tensor(up)
         y = close(each(lambda a, b: GELU[form](a) * b, gate, up), theirs)
         yield case(f"{form} {dtype}", f"T={dtype} r={r} n={n} form={form}", {"gate": gate, "up": up}, {"y": y})
+    for form in GELU:
+        gate, up = (draw.normal((20000,), "bf16", scale=s) for s in (1, 2.0**-124))
+        gate = -np.abs(gate)
+        steps = np.abs(F.gelu(tensor(gate), approximate=TORCH[form]).numpy() * up) * 2.0**133
+        beside = np.where((steps > 32) & (steps < 128), np.abs(steps % 1 - 0.5) / (steps + 1), 1)
+        gate, up = (x[np.argsort(np.abs(beside - 2.0**-18))[:40]].reshape(1, 40) for x in (gate, up))
+        y = each(lambda a, b: GELU[form](a) * b, gate, up)
+        yield case(f"{form} bf16, y beside the middle of two subnormal numbers", f"T=bf16 r=1 n=40 form={form}",
+                   {"gate": gate, "up": up}, {"y": y})
 
 
 def geglu_backward(draw):
