@@ -83,16 +83,15 @@ static row_kind kind_of(const trine_call *call, const norm_params *p) {
 
 /* The longest rows that registers hold as fast, or faster: whole ones as far as groups fill them, of sums 8192. Beyond,
  * shared memory takes 0.66 to 0.97 of their time on an H200 and sums 0.54 to 1.04 (random lengths), as long within 3 %
- * on an H100 up to 4096. Rows of odd lengths take 0.3 to 0.77 of it from 465 elements on, sums 0.36 to 0.99. The length
- * decides alone, not where rows begin: both ways sum in other orders. */
-enum { WHOLE = 2560, WHOLE_F32 = 512, WHOLE_SUM = 8192, RAGGED = 384, RAGGED_DROPOUT = 1024, RAGGED_SUM = 2048 };
+ * on an H100 up to 4096. Rows of odd lengths take 0.3 to 0.77 of it from 465 elements on, sums 0.54 to 1 from 1687 and
+ * with dropout 0.34 to 1.23 from 1069. The length decides alone, not where rows begin: both ways sum in other orders.
+ */
+enum { WHOLE_SUM = 8192, RAGGED = 384, RAGGED_DROPOUT = 1024, RAGGED_SUM = 2048 };
 static int registers_hold(const trine_call *call, row_kind kind, const norm_params *p) {
     if (p->n % NORM_FIT_ITEMS != 0) return kind != SUM ? RAGGED : p->dropout.p > 0 ? RAGGED_DROPOUT : RAGGED_SUM;
-    return kind == SUM ? WHOLE_SUM : call->type[NORM_TYPE_T] == TRINE_F32 ? WHOLE_F32 : WHOLE;
+    return kind == SUM ? WHOLE_SUM : call->type[NORM_TYPE_T] == TRINE_F32 ? WIDE : norm_fit_columns(&fits[FITS - 1]);
 }
 
-/* The blocks that hold a row, or two of a block, which share what is read of the weight, if those are enough for the
- * device; with a mean, one row with dropout is faster than two. NULL: registers hold the row as fast. */
 static cuda_shape_range range_of(const trine_call *call, row_kind kind, int block_rows) {
     const int64_t size = (int64_t)trine_dtype_size(call->type[NORM_TYPE_T]);
     return kind == SUM ? (cuda_shape_range){ CUDA_SHAPE_256, CUDA_SHAPE_256 + 1, cuda_cluster(call), sizeof(float) }
@@ -101,6 +100,8 @@ static cuda_shape_range range_of(const trine_call *call, row_kind kind, int bloc
                                              cuda_cluster(call), block_rows * size };
 }
 
+/* The blocks that hold a row, or two of a block, which share what is read of the weight, if those are enough for the
+ * device; with a mean, one row with dropout is faster than two. NULL: registers hold the row as fast. */
 static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_params *p) {
     const norm_op *op = call->self;
     p->block_rows = 1;
@@ -119,7 +120,8 @@ static const cuda_shape *shape_of(const trine_call *call, row_kind kind, norm_pa
 }
 
 void norm_edges_shared(const trine_call *call, trine_kernel_edges *edges) {
-    static const int least[] = { WHOLE, WHOLE_F32, WHOLE_SUM, RAGGED, RAGGED_DROPOUT, RAGGED_SUM };
+    static const int least[] = { WIDE, WHOLE_SUM, RAGGED, RAGGED_DROPOUT, RAGGED_SUM };
+    trine_kernel_edge(edges, NORM_DIM_N, norm_fit_columns(&fits[FITS - 1]));
     for (size_t i = 0; i < sizeof least / sizeof least[0]; i++) trine_kernel_edge(edges, NORM_DIM_N, least[i]);
     for (row_kind kind = PLAIN; kind <= SUM; kind++)
         for (int block_rows = 1; block_rows <= 2; block_rows++) {
