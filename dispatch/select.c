@@ -117,7 +117,7 @@ trine_status trine_edges_of(const trine_queue *queue, trine_call *call, const ch
         return trine_fail(TRINE_ERR_NOT_FOUND, "%s: %s has no kernel \"%.60s\"", plan->spec->name,
                           queue->device->info.name, name);
     call->self = kernel->self;
-    if (kernel->edges != NULL) kernel->edges(call, &edges);
+    if (kernel->edges != NULL && !call->empty) kernel->edges(call, &edges);
     if (edges.count > TRINE_MAX_EDGES)
         return trine_fail(TRINE_ERR_INTERNAL, "%s: kernel \"%s\" has %d edges, more than %d", plan->spec->name, name,
                           edges.count, TRINE_MAX_EDGES);

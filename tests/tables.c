@@ -122,3 +122,34 @@ Test(tables, edges) {
     trine_queue_close(queue);
     trine_close(lib);
 }
+
+/* No size of 0, which leaves a call empty or not, keeps a kernel from being asked for its edges. */
+Test(tables, edges_of_empty_calls) {
+    trine *lib = open_plain(NULL);
+    trine_queue *queue;
+    int asked = 0;
+    assert_ok(trine_queue_open(lib, 0, NULL, &queue));
+    for (int op = 1; op < TRINE_OP_COUNT; op++) {
+        const trine_plan *plan = trine_plan_get((trine_op)op);
+        for (int symbol = 0; symbol < plan->symbols; symbol++) {
+            static trine_explanation why;
+            trine_case c;
+            char error[256];
+            trine_case_init(&c, (trine_op)op);
+            cr_assert(trine_case_parse(&c, trine_specs[op]->cases[0], error, sizeof error));
+            c.dim[symbol] = 0;
+            if (!trine_case_finish(&c, error, sizeof error) ||
+                trine_explain(queue, (trine_op)op, c.args, &why) != TRINE_OK)
+                continue;
+            for (int i = 0; i < why.count; i++) {
+                trine_edge edges[TRINE_MAX_EDGES];
+                int32_t count;
+                assert_ok(trine_explain_edges(queue, (trine_op)op, c.args, why.candidate[i].kernel, edges, &count));
+                asked++;
+            }
+        }
+    }
+    cr_expect(asked >= TRINE_OP_COUNT, "%d kernels were asked", asked);
+    trine_queue_close(queue);
+    trine_close(lib);
+}

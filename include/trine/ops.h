@@ -84,9 +84,10 @@ typedef struct trine_edge {
 
 /* The sizes at which a kernel goes another way, one or a vector more being left to another loop, as it declares them
  * for calls like this one: what tests should have, and one less and one more. Those of a dimension hold for the other
- * sizes as they are here. Whether the kernel takes the call does not matter. Errors: TRINE_ERR_ARGUMENT as the op
- * itself, or kernel, edges_out or count_out is NULL; TRINE_ERR_NOT_FOUND (the device has no kernel of this name);
- * TRINE_ERR_INTERNAL (it declares more than TRINE_MAX_EDGES). Since 0.1. */
+ * sizes as they are here. Whether the kernel takes the call does not matter; a call whose outputs are all empty runs
+ * no kernel, and has none. Errors: TRINE_ERR_ARGUMENT as the op itself, or kernel, edges_out or count_out is NULL;
+ * TRINE_ERR_NOT_FOUND (the device has no kernel of this name); TRINE_ERR_INTERNAL (it declares more than
+ * TRINE_MAX_EDGES). Since 0.1. */
 TRINE_API trine_status trine_explain_edges(trine_queue *queue, trine_op op, const void *args, const char *kernel,
                                            trine_edge edges_out[TRINE_MAX_EDGES], int32_t *count_out);
 
