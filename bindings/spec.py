@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The specification as plain objects, read from `trine spec --json`: what every generator of bindings needs.
+
+An object has the members of its JSON object under their names, described in trine-spec(1), so that what the tables gain
+needs no edit here; the properties below are derived from them."""
+import json
+import re
+import textwrap
+
+
+class Record:
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({getattr(self, 'name', '')})"
+
+
+class Member(Record):
+    """A member of an op's arguments: name, c_type, offset, size; `about` is a line on it."""
+
+
+class Tensor(Member):
+    is_in = property(lambda self: "in" in self.flags)
+    is_out = property(lambda self: "out" in self.flags)
+    optional = property(lambda self: "optional" in self.flags)
+    about = property(lambda self: self.comment or ("out" if self.is_out else "in"))
+
+
+class Param(Member):
+    """A parameter, of kind BOOL, ENUM, I32, I64, U64 or F32.
+
+    A member that is left zero stands for `default` where zero_is_fallback. `zero` says how a zero that is meant is
+    passed: "0", "-0.0", or None where there is none; a float is then passed as -0.0, which the op refuses."""
+    enum = None  # the Enum of a parameter of kind ENUM
+    default = property(lambda self: self.unset or f"{self.fallback:.9g}")
+    about = property(lambda self: self.doc + (f"; by default {self.default}" if self.zero_is_fallback else ""))
+
+
+class Enum(Record):
+    """What an ENUM parameter is one of: its own name, names in the order of their values, and the C constants'. Ops
+    that name the same constants share it."""
+    values = property(lambda self: [(n, f"{self.prefix}{n.upper()}", i) for i, n in enumerate(self.names)])
+
+
+class Op(Record):
+    @property
+    def members(self):
+        """Tensors and parameters in the order of the C structure."""
+        return sorted(self.tensors + self.params, key=lambda member: member.offset)
+
+
+class Spec(Record):
+    """Everything: version, abi, tensor, statuses, dtypes, ops, and enums by name."""
+
+
+def enum_of(op, param, enums):
+    """The enumeration of a parameter: by the constants its comment names (TRINE_GELU_*), else its op's own."""
+    named = re.search(r"\bTRINE_(\w+)_\*", param.comment or "")
+    own = f"{op.name}_{param.name}"
+    stem = named.group(1).lower() if named else own
+    name = stem if stem.endswith(param.name) else param.name if param.name.startswith(stem) else f"{stem}_{param.name}"
+    enum = Enum(name=name, prefix=f"TRINE_{stem.upper()}_", names=param.names)
+    other = enums.setdefault(name, enum)
+    if (other.prefix, other.names) != (enum.prefix, enum.names):  # the same constants, of which this op has others
+        enum.name = own
+        other = enums[own] = enum
+    return other
+
+
+def read(path):
+    """The specification in a file that holds the output of `trine spec --json`."""
+    with open(path, encoding="utf-8") as file:
+        spec = Spec(**json.load(file))
+    spec.enums = {}
+    spec.struct_size = Member(**spec.struct_size)
+    spec.tensor = Record(**spec.tensor)
+    spec.tensor.members = [Member(**m) for m in spec.tensor.members]
+    spec.statuses = [Record(**s) for s in spec.statuses]
+    spec.dtypes = [Record(**t) for t in spec.dtypes]
+    spec.ops = [Op(**op) for op in spec.ops]
+    for op in spec.ops:
+        op.tensors = [Tensor(**t) for t in op.tensors]
+        op.params = [Param(**p) for p in op.params]
+        for param in op.params:
+            if param.kind == "ENUM":
+                param.enum = enum_of(op, param, spec.enums)
+    return spec
+
+
+def lines(doc, width):
+    """A docstring in lines of at most `width` columns; formulas, which are indented, and blank lines as they stand."""
+    out = []
+    for line in doc.split("\n"):
+        keep = not line or line.startswith(" ")
+        out += [line] if keep else textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+    return out
