@@ -20,7 +20,7 @@ enum { TRINE_MAX_MODULES = 64, TRINE_MAX_DEVICES = 64 };
 /* The tuning cache, or what backends ship: for a device, op, types and size bucket, the kernel that was fastest. */
 typedef struct trine_tune trine_tune;
 
-struct trine {
+struct trine_library {
     trine_options options; /* resolved against the environment; strings owned by `strings` */
     char *strings[8];
     trine_host host; /* what modules were given */

@@ -7,13 +7,13 @@
 #include <trine/trine.h>
 
 int main() {
-    trine *lib = nullptr;
+    trine_library *lib = nullptr;
     trine_queue *queue = nullptr;
     if (trine_open(nullptr, &lib) != TRINE_OK || trine_queue_open(lib, 0, nullptr, &queue) != TRINE_OK) {
         std::fprintf(stderr, "%s\n", trine_error_message());
         return 1;
     }
-    const std::unique_ptr<trine, void (*)(trine *)> own_lib(lib, trine_close);
+    const std::unique_ptr<trine_library, void (*)(trine_library *)> own_lib(lib, trine_close);
     const std::unique_ptr<trine_queue, void (*)(trine_queue *)> own_queue(queue, trine_queue_close);
 
     std::vector<float> a = { 1, 2, 3, 4 }, b = { 5, 6, 7, 8 }, d(4);

@@ -54,10 +54,10 @@ typedef struct trine_options {
  *
  * Errors: TRINE_ERR_ARGUMENT (an option names an unknown ISA level or backend, or a cache is negative),
  * TRINE_ERR_MEMORY. */
-TRINE_API trine_status trine_open(const trine_options *options, trine **lib_out);
+TRINE_API trine_status trine_open(const trine_options *options, trine_library **lib_out);
 
 /* Closes the library; NULL is allowed. Its queues must have been closed. */
-TRINE_API void trine_close(trine *lib);
+TRINE_API void trine_close(trine_library *lib);
 
 /* A backend that was tried, in the order of the search. */
 typedef struct trine_backend_info_t {
@@ -70,8 +70,8 @@ typedef struct trine_backend_info_t {
     const char *extends; /* "cpu"; NULL if it extends none */
 } trine_backend_info_t;
 
-TRINE_API int trine_backend_count(const trine *lib);
-TRINE_API trine_status trine_backend_info(const trine *lib, int index, trine_backend_info_t *info_out);
+TRINE_API int trine_backend_count(const trine_library *lib);
+TRINE_API trine_status trine_backend_info(const trine_library *lib, int index, trine_backend_info_t *info_out);
 
 /* A device. Its number is its place in the list; 0 is always a CPU device. */
 typedef struct trine_device_info_t {
@@ -88,11 +88,11 @@ typedef struct trine_device_info_t {
 
 #define TRINE_BEST_DEVICE (-1)
 
-TRINE_API int trine_device_count(const trine *lib);
-TRINE_API trine_status trine_device_info(const trine *lib, int device, trine_device_info_t *info_out);
+TRINE_API int trine_device_count(const trine_library *lib);
+TRINE_API trine_status trine_device_info(const trine_library *lib, int device, trine_device_info_t *info_out);
 
 /* The number of the device called `name` ("cpu", "cuda:0"; "cuda" is "cuda:0"), or -1. */
-TRINE_API int trine_device_find(const trine *lib, const char *name);
+TRINE_API int trine_device_find(const trine_library *lib, const char *name);
 
 /* ----------------------------------------------------------------------------------------------------------- queues */
 
@@ -119,7 +119,7 @@ typedef struct trine_queue_options {
  * captured into a graph.
  *
  * Errors: TRINE_ERR_ARGUMENT, TRINE_ERR_NOT_FOUND (no such device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. */
-TRINE_API trine_status trine_queue_open(trine *lib, int device, const trine_queue_options *options,
+TRINE_API trine_status trine_queue_open(trine_library *lib, int device, const trine_queue_options *options,
                                         trine_queue **queue_out);
 
 /* Waits for the queue's work and closes it; NULL is allowed. */
