@@ -35,6 +35,10 @@ static trine_status check(trine_queue *queue, const char *function) {
 trine_status trine_graph_begin(trine_queue *queue) {
     bool recording;
     trine_status status = check(queue, "trine_graph_begin");
+    if (status == TRINE_OK && queue->flags & TRINE_QUEUE_DEFAULT_STREAM)
+        return trine_fail(TRINE_ERR_UNSUPPORTED,
+                          "trine_graph_begin: the queue uses the default stream of %s, which cannot be recorded",
+                          queue->device->info.name);
     if (status == TRINE_OK) status = trine_queue_recording(queue, &recording);
     if (status != TRINE_OK) return status;
     if (recording)

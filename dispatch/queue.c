@@ -62,8 +62,11 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
     if (own.threads < 0 || own.threads > 4096)
         return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: threads is %d, but 0 to 4096 are possible",
                           own.threads);
-    if (own.flags & ~(uint32_t)(TRINE_QUEUE_STRICT_WORKSPACE | TRINE_QUEUE_ATOMICS))
+    if (own.flags & ~(uint32_t)(TRINE_QUEUE_STRICT_WORKSPACE | TRINE_QUEUE_ATOMICS | TRINE_QUEUE_DEFAULT_STREAM))
         return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: flags is 0x%x, which has unknown bits", own.flags);
+    if (own.flags & TRINE_QUEUE_DEFAULT_STREAM && own.stream != NULL)
+        return trine_fail(TRINE_ERR_ARGUMENT,
+                          "trine_queue_open: stream is %p, but flags has TRINE_QUEUE_DEFAULT_STREAM", own.stream);
     if (device == TRINE_BEST_DEVICE) {
         const trine_status status = best_device(lib, &device);
         if (status != TRINE_OK) return status;

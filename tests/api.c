@@ -103,7 +103,23 @@ Test(api, queue_errors, .init = set_up, .fini = tear_down) {
     options = (trine_queue_options){ .struct_size = sizeof options, .flags = 0x80 };
     expect_message(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT,
                    "trine_queue_open: flags is 0x80, which has unknown bits");
+    options = (trine_queue_options){ .struct_size = sizeof options, .flags = TRINE_QUEUE_DEFAULT_STREAM, .stream = &q };
+    expect_fail(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT, "trine_queue_open: stream is 0x");
+    expect_fail(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT,
+                ", but flags has TRINE_QUEUE_DEFAULT_STREAM");
     cr_expect(q == (trine_queue *)&q, "outputs are untouched on error");
+}
+
+/* The CPU has no streams to choose from. */
+Test(api, default_stream, .init = set_up, .fini = tear_down) {
+    trine_queue *q;
+    float x = 2;
+    const trine_tensor t = trine_tensor_1d(&x, TRINE_F32, 1);
+    const trine_queue_options options = { .struct_size = sizeof options, .flags = TRINE_QUEUE_DEFAULT_STREAM };
+    assert_ok(trine_queue_open(lib, 0, &options, &q));
+    assert_ok(trine_scale(q, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 3 }));
+    cr_expect(x == 6);
+    trine_queue_close(q);
 }
 
 /* Whatever is no open queue is refused, not followed. */

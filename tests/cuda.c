@@ -77,6 +77,36 @@ static bool guest(const void *context) {
     return status == TRINE_OK && right && get(&current) == CUDA_SUCCESS && current == (CUcontext)(void *)own;
 }
 
+/* A queue on the default stream launches there, does not record, and leaves the stream when it is closed; one without
+ * does neither. */
+static bool default_stream(const void *context) {
+    (void)context;
+    stub_settings *stub = load_stub();
+    trine *lib = stub != NULL ? open_library() : NULL;
+    if (lib == NULL) return false;
+    for (int own = 0; own < 2; own++) {
+        trine_queue *queue;
+        void *memory;
+        const trine_queue_options options = { .struct_size = sizeof options,
+                                              .flags = own ? 0 : TRINE_QUEUE_DEFAULT_STREAM };
+        if (trine_queue_open(lib, 1, &options, &queue) != TRINE_OK ||
+            trine_memory_alloc(queue, sizeof(float), &memory) != TRINE_OK)
+            return false;
+        const trine_tensor t = trine_tensor_1d(memory, TRINE_F32, 1);
+        stub->stream = NULL;
+        stub->destroyed = 0;
+        if (trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t }) != TRINE_OK) return false;
+        if (stub->stream == NULL || (stub->stream == (void *)CU_STREAM_LEGACY) == own) return false;
+        if (!own && (trine_graph_begin(queue) != TRINE_ERR_UNSUPPORTED ||
+                     strstr(trine_error_message(), "uses the default stream of cuda:0") == NULL))
+            return false;
+        if (trine_memory_free(queue, memory) != TRINE_OK) return false;
+        trine_queue_close(queue);
+        if (stub->destroyed != own) return false;
+    }
+    return true;
+}
+
 /* The entry point fails at its first call, or at a later one: the driver's words come back, nothing else does, and the
  * next try succeeds. */
 static bool survives(const void *context) {
@@ -309,6 +339,7 @@ int main(void) {
     tap(alone(refuses, &foreign), "%s", foreign.reason);
     tap(alone(two_devices, NULL), "two devices");
     tap(alone(guest, NULL), "the caller's context and stream");
+    tap(alone(default_stream, NULL), "the default stream");
 #define ENTRY(name) tap(alone(survives, STRING(cu##name)), "%s fails", STRING(cu##name));
     CUDA_ENTRY_POINTS(ENTRY)
 #undef ENTRY

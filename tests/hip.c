@@ -112,6 +112,40 @@ static bool captured(const void *chip) {
     return trine_memory_read(queue, x, memory, sizeof x) == TRINE_OK && x[0] == 8 && x[1] == 16 && x[2] == 24;
 }
 
+/* A queue on the null stream neither makes a stream nor destroys one. Its launches go there: the emulated driver, as
+ * AMD's, refuses that stream's work while another is captured. */
+static bool default_stream(const void *chip) {
+    hip_stream other;
+    void *graph, *memory[2];
+    trine_queue *queue[2];
+    trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
+    if (!lib) return false;
+    fail_at("hipStreamCreateWithFlags", 1, true, UNKNOWN);
+    const trine_queue_options options = { .struct_size = sizeof options, .flags = TRINE_QUEUE_DEFAULT_STREAM };
+    if (trine_queue_open(lib, 1, &options, &queue[0]) != TRINE_OK || emulated.failed() != 0) return false;
+    emulated.fail(NULL);
+    if (trine_queue_open(lib, 1, NULL, &queue[1]) != TRINE_OK) return false;
+    trine_status status[2][2];
+    for (int i = 0; i < 2; i++)
+        if (trine_memory_alloc(queue[i], sizeof(float), &memory[i]) != TRINE_OK) return false;
+    for (int during = 0; during < 2; during++) {
+        if (during && (emulated.create(&other) != HIP_SUCCESS || emulated.begin(other, 0) != HIP_SUCCESS)) return false;
+        for (int i = 0; i < 2; i++) {
+            const trine_tensor t = trine_tensor_1d(memory[i], TRINE_F32, 1);
+            status[during][i] = trine_scale(queue[i], &(trine_scale_args){ TRINE_ARGS(scale), .x = &t, .y = &t });
+        }
+    }
+    if (emulated.end(other, &graph) != HIP_SUCCESS) return false;
+    if (trine_graph_begin(queue[0]) != TRINE_ERR_UNSUPPORTED || trine_memory_free(queue[0], memory[0]) != TRINE_OK)
+        return false;
+    fail_at("hipStreamDestroy", 1, true, UNKNOWN);
+    trine_queue_close(queue[0]);
+    if (emulated.failed() != 0) return false;
+    trine_queue_close(queue[1]);
+    return emulated.failed() == 1 && status[0][0] == TRINE_OK && status[0][1] == TRINE_OK &&
+           status[1][0] == TRINE_ERR_DEVICE && status[1][1] == TRINE_OK;
+}
+
 /* Calls whose failure changes no result, or comes when there is nobody to tell. */
 static bool unheard(const char *entry, int call) {
     static const char *const names[] = { "hipStreamDestroy", "hipEventDestroy", "hipDeviceGetAttribute",
@@ -197,6 +231,7 @@ static bool lost(const void *chip) {
 static void test_chip(const char *chip) {
     tap(alone(chip_works, chip), "%s: works", chip);
     tap(alone(captured, chip), "%s: an op captured on the caller's stream", chip);
+    tap(alone(default_stream, chip), "%s: the default stream", chip);
     tap(alone(recorded, chip), "%s: what a recording refuses", chip);
     tap(alone(out_of_memory, chip), "%s: out of memory", chip);
     tap(alone(lost, chip), "%s: a lost device", chip);

@@ -283,6 +283,7 @@ static CUresult launch(CUfunction function, const CUlaunchConfig *config, void *
     if (config->gridDimY * config->gridDimZ * config->blockDimY * config->blockDimZ != 1)
         return CUDA_ERROR_INVALID_VALUE;
     stub.shapes = ((stub.shapes * 31 + config->gridDimX) * 31 + config->blockDimX) * 31 + stub_chip_cluster(config);
+    stub.stream = config->hStream;
     if (chip != NULL) return stub_chip_launch(chip, function, config);
     if (config->gridDimX == 0 || config->blockDimX > EMULATOR_THREADS || config->sharedMemBytes > EMULATOR_MEMORY)
         return CUDA_ERROR_INVALID_VALUE;
@@ -369,6 +370,8 @@ CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
 }
 
 CUresult cuStreamDestroy(CUstream stream) {
+    stub.destroyed++;
+    if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
     if (breaks_capture(stream)) captured = NULL;
     free(stream);
     return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;

@@ -13,6 +13,8 @@ typedef struct stub_settings {
     int result;
     int failed;      /* how often it did */
     unsigned shapes; /* a number made of the blocks, threads and clusters of all launches */
+    void *stream;    /* of the last launch */
+    int destroyed;   /* streams */
 } stub_settings;
 
 /* The variable of this name in the stub library. */

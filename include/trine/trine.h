@@ -99,15 +99,19 @@ TRINE_API int trine_device_find(const trine_library *lib, const char *name);
 enum {
     TRINE_QUEUE_STRICT_WORKSPACE = 1, /* never allocate in an op: return TRINE_ERR_WORKSPACE
                                        * if too little is reserved */
-    TRINE_QUEUE_ATOMICS = 2           /* allow kernels whose result may differ from run to run, if they are faster */
+    TRINE_QUEUE_ATOMICS = 2,          /* allow kernels whose result may differ from run to run, if they are faster */
+    TRINE_QUEUE_DEFAULT_STREAM = 4    /* GPUs: use the device's default stream, of which `stream` cannot tell, since
+                                       * its handle is NULL: CUDA's legacy stream, HIP's null stream. It cannot be
+                                       * recorded. On the CPU it changes nothing */
 };
 
 typedef struct trine_queue_options {
     size_t struct_size; /* sizeof(trine_queue_options) */
     uint32_t flags;     /* TRINE_QUEUE_* */
     int32_t threads;    /* CPU: threads of an op; 0: as trine(7) says of OMP_NUM_THREADS. Results do not depend on it */
-    void *stream;       /* a caller's CUstream/cudaStream_t/hipStream_t to use; NULL: the queue makes its own.
-                         * Must outlive it */
+    void *stream;       /* a caller's CUstream/cudaStream_t/hipStream_t to use, which must outlive the queue; NULL: the
+                         * queue makes a new one, or uses the default stream if flags say so. The default stream of
+                         * a thread is its handle (cudaStreamPerThread, hipStreamPerThread) */
     const char *kernel; /* run only the kernel of this name, and fail if it refuses;
                          * NULL: TRINE_KERNEL, else the best */
 } trine_queue_options;
@@ -116,9 +120,11 @@ typedef struct trine_queue_options {
  * first GPU, else the CPU). `options` may be NULL.
  *
  * On the CPU an op has finished when its call returns. On a GPU ops run in order on the queue's stream, and may be
- * captured into a graph.
+ * captured into a graph. The stream that a queue makes for itself does not wait for the default stream, nor is it
+ * waited for: a program that works on the default stream wants TRINE_QUEUE_DEFAULT_STREAM.
  *
- * Errors: TRINE_ERR_ARGUMENT, TRINE_ERR_NOT_FOUND (no such device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. */
+ * Errors: TRINE_ERR_ARGUMENT (among others TRINE_QUEUE_DEFAULT_STREAM and a stream), TRINE_ERR_NOT_FOUND (no such
+ * device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. */
 TRINE_API trine_status trine_queue_open(trine_library *lib, int device, const trine_queue_options *options,
                                         trine_queue **queue_out);
 
@@ -165,7 +171,7 @@ typedef struct trine_graph trine_graph;
  * stream of trine_queue_options by the vendor's own calls.
  *
  * Errors: TRINE_ERR_ARGUMENT (begin twice, end without begin, a graph of another device), TRINE_ERR_UNSUPPORTED (the
- * device has no graphs, as the CPU), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an error of trine_graph_end() there is
+ * device has no graphs, as the CPU, or the queue uses the default stream), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an error of trine_graph_end() there is
  * no graph; the recording is over too, unless the driver did not get so far. */
 TRINE_API trine_status trine_graph_begin(trine_queue *queue);
 TRINE_API trine_status trine_graph_end(trine_queue *queue, trine_graph **graph_out);

@@ -16,7 +16,9 @@ static trine_status queue_open(const trine_device *device, const trine_queue_opt
     simt_scope scope;
     simt_queue *queue = calloc(1, sizeof *queue);
     if (queue == NULL) return TRINE_ERR_MEMORY;
-    *queue = (simt_queue){ .stream = options->stream, .own = options->stream == NULL };
+    const bool shared = options->flags & TRINE_QUEUE_DEFAULT_STREAM;
+    *queue = (simt_queue){ .stream = shared ? SIMT_DEFAULT_STREAM : options->stream,
+                           .own = !shared && options->stream == NULL };
     trine_status status = simt_retain(d);
     if (status == TRINE_OK && queue->own && (status = simt_enter(d, &scope)) == TRINE_OK) {
         status = SIMT_CALL(d->driver, StreamCreate, &queue->stream, SIMT_STREAM_NON_BLOCKING);
