@@ -17,6 +17,22 @@ for header in include/trine/*.h "$build"/include/trine/op.h; do
     alone c++ g++ c++17
 done
 
+# The program that README.md shows, and what other pages show of it.
+sed -n '/^```c$/,/^```$/p' README.md | sed '/^```/d' >"$build/readme.c"
+sed 's/\<trine \*/trine_library */' "$build/readme.c" >"$build/readme.cpp" # C++ has no short name
+shown() { # FILE COMPILER STANDARD OPTIONS
+    file=$1 compiler=$2 standard=$3
+    shift 3
+    "$compiler" "-std=$standard" -pedantic -Wall -Wextra -Werror "$@" -Iinclude -I"$build/include" -fsyntax-only \
+        "$build/$file" || fail "the program in README.md is not $standard"
+}
+grep -q TRINE_ARGS "$build/readme.c" || fail "README.md shows no program that calls an op"
+shown readme.c gcc c99
+shown readme.cpp g++ c++20 -Wno-missing-field-initializers
+git grep -nE 'TRINE_ARGS\(|struct_size = sizeof\(trine_[a-z0-9_]*_args' -- '*.md' '*.scd' include examples |
+    grep -vE '\{ TRINE_ARGS\([a-z0-9_]+\)[ ,]|define TRINE_ARGS' &&
+    fail "arguments are shown otherwise than as { TRINE_ARGS(op), .x = ... }"
+
 library=$build/dispatch/libtrine.so
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' | grep -v '^TRINE_0$' | sort)
 echo "$exported" | grep -v '^trine_' && fail "a symbol is exported that is not trine_*"

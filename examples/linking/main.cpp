@@ -20,7 +20,7 @@ int main() {
     const trine_tensor ta = trine_tensor_2d(a.data(), TRINE_F32, 2, 2), tb = trine_tensor_2d(b.data(), TRINE_F32, 2, 2);
     const trine_tensor td = trine_tensor_2d(d.data(), TRINE_F32, 2, 2);
     trine_matmul_args args{};
-    args.struct_size = TRINE_ARGS(matmul);
+    args.struct_size = sizeof args;
     args.a = &ta;
     args.b = &tb;
     args.d = &td;

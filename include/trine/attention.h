@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef struct trine_attention_args {
-    size_t struct_size;               /* TRINE_ARGS(attention) */
+    size_t struct_size;               /* sizeof(trine_attention_args) */
     const trine_tensor *q;            /* in [b] sq h d */
     const trine_tensor *k;            /* in [b] sk hk d */
     const trine_tensor *v;            /* in [b] sk hk d */
@@ -67,7 +67,7 @@ typedef struct trine_attention_args {
 TRINE_API trine_status trine_attention(trine_queue *queue, const trine_attention_args *args);
 
 typedef struct trine_attention_backward_args {
-    size_t struct_size;               /* TRINE_ARGS(attention_backward) */
+    size_t struct_size;               /* sizeof(trine_attention_backward_args) */
     const trine_tensor *dout;         /* in [b] sq h d */
     const trine_tensor *q;            /* in [b] sq h d */
     const trine_tensor *k;            /* in [b] sk hk d */
@@ -124,7 +124,7 @@ typedef struct trine_attention_backward_args {
 TRINE_API trine_status trine_attention_backward(trine_queue *queue, const trine_attention_backward_args *args);
 
 typedef struct trine_rope_args {
-    size_t struct_size;            /* TRINE_ARGS(rope) */
+    size_t struct_size;            /* sizeof(trine_rope_args) */
     const trine_tensor *x;         /* in [b] s h d */
     const trine_tensor *cos;       /* in p c; 2c <= d */
     const trine_tensor *sin;       /* in p c */
@@ -161,7 +161,7 @@ typedef struct trine_rope_args {
 TRINE_API trine_status trine_rope(trine_queue *queue, const trine_rope_args *args);
 
 typedef struct trine_rope_backward_args {
-    size_t struct_size;            /* TRINE_ARGS(rope_backward) */
+    size_t struct_size;            /* sizeof(trine_rope_backward_args) */
     const trine_tensor *dy;        /* in [b] s h d */
     const trine_tensor *cos;       /* in p c */
     const trine_tensor *sin;       /* in p c */

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef struct trine_swiglu_args {
-    size_t struct_size;       /* TRINE_ARGS(swiglu) */
+    size_t struct_size;       /* sizeof(trine_swiglu_args) */
     const trine_tensor *gate; /* in [p] [q] [r] n */
     const trine_tensor *up;   /* in [p] [q] [r] n */
     const trine_tensor *y;    /* out [p] [q] [r] n; may be gate or up */
@@ -36,7 +36,7 @@ typedef struct trine_swiglu_args {
 TRINE_API trine_status trine_swiglu(trine_queue *queue, const trine_swiglu_args *args);
 
 typedef struct trine_swiglu_backward_args {
-    size_t struct_size;        /* TRINE_ARGS(swiglu_backward) */
+    size_t struct_size;        /* sizeof(trine_swiglu_backward_args) */
     const trine_tensor *dy;    /* in [p] [q] [r] n */
     const trine_tensor *gate;  /* in [p] [q] [r] n */
     const trine_tensor *up;    /* in [p] [q] [r] n */
@@ -68,7 +68,7 @@ enum {
 };
 
 typedef struct trine_gelu_args {
-    size_t struct_size;    /* TRINE_ARGS(gelu) */
+    size_t struct_size;    /* sizeof(trine_gelu_args) */
     const trine_tensor *x; /* in [p] [q] [r] n */
     const trine_tensor *y; /* out [p] [q] [r] n; may be x */
     int32_t form;          /* TRINE_GELU_* */
@@ -97,7 +97,7 @@ typedef struct trine_gelu_args {
 TRINE_API trine_status trine_gelu(trine_queue *queue, const trine_gelu_args *args);
 
 typedef struct trine_gelu_backward_args {
-    size_t struct_size;     /* TRINE_ARGS(gelu_backward) */
+    size_t struct_size;     /* sizeof(trine_gelu_backward_args) */
     const trine_tensor *dy; /* in [p] [q] [r] n */
     const trine_tensor *x;  /* in [p] [q] [r] n */
     const trine_tensor *dx; /* out [p] [q] [r] n; may be dy or x */
@@ -124,7 +124,7 @@ typedef struct trine_gelu_backward_args {
 TRINE_API trine_status trine_gelu_backward(trine_queue *queue, const trine_gelu_backward_args *args);
 
 typedef struct trine_geglu_args {
-    size_t struct_size;       /* TRINE_ARGS(geglu) */
+    size_t struct_size;       /* sizeof(trine_geglu_args) */
     const trine_tensor *gate; /* in [p] [q] [r] n */
     const trine_tensor *up;   /* in [p] [q] [r] n */
     const trine_tensor *y;    /* out [p] [q] [r] n; may be gate or up */
@@ -156,7 +156,7 @@ typedef struct trine_geglu_args {
 TRINE_API trine_status trine_geglu(trine_queue *queue, const trine_geglu_args *args);
 
 typedef struct trine_geglu_backward_args {
-    size_t struct_size;        /* TRINE_ARGS(geglu_backward) */
+    size_t struct_size;        /* sizeof(trine_geglu_backward_args) */
     const trine_tensor *dy;    /* in [p] [q] [r] n */
     const trine_tensor *gate;  /* in [p] [q] [r] n */
     const trine_tensor *up;    /* in [p] [q] [r] n */
@@ -189,7 +189,7 @@ typedef struct trine_geglu_backward_args {
 TRINE_API trine_status trine_geglu_backward(trine_queue *queue, const trine_geglu_backward_args *args);
 
 typedef struct trine_relu2_args {
-    size_t struct_size;    /* TRINE_ARGS(relu2) */
+    size_t struct_size;    /* sizeof(trine_relu2_args) */
     const trine_tensor *x; /* in [p] [q] [r] n */
     const trine_tensor *y; /* out [p] [q] [r] n; may be x */
 } trine_relu2_args;
@@ -216,7 +216,7 @@ typedef struct trine_relu2_args {
 TRINE_API trine_status trine_relu2(trine_queue *queue, const trine_relu2_args *args);
 
 typedef struct trine_relu2_backward_args {
-    size_t struct_size;     /* TRINE_ARGS(relu2_backward) */
+    size_t struct_size;     /* sizeof(trine_relu2_backward_args) */
     const trine_tensor *dy; /* in [p] [q] [r] n */
     const trine_tensor *x;  /* in [p] [q] [r] n */
     const trine_tensor *dx; /* out [p] [q] [r] n; may be dy or x */
@@ -244,7 +244,7 @@ typedef struct trine_relu2_backward_args {
 TRINE_API trine_status trine_relu2_backward(trine_queue *queue, const trine_relu2_backward_args *args);
 
 typedef struct trine_add_args {
-    size_t struct_size;    /* TRINE_ARGS(add) */
+    size_t struct_size;    /* sizeof(trine_add_args) */
     const trine_tensor *a; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *b; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *y; /* out [p] [q] [r] n; may be a or b */
@@ -271,7 +271,7 @@ typedef struct trine_add_args {
 TRINE_API trine_status trine_add(trine_queue *queue, const trine_add_args *args);
 
 typedef struct trine_mul_args {
-    size_t struct_size;    /* TRINE_ARGS(mul) */
+    size_t struct_size;    /* sizeof(trine_mul_args) */
     const trine_tensor *a; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *b; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *y; /* out [p] [q] [r] n; may be a or b */
@@ -297,7 +297,7 @@ typedef struct trine_mul_args {
 TRINE_API trine_status trine_mul(trine_queue *queue, const trine_mul_args *args);
 
 typedef struct trine_scale_args {
-    size_t struct_size;    /* TRINE_ARGS(scale) */
+    size_t struct_size;    /* sizeof(trine_scale_args) */
     const trine_tensor *x; /* in [p] [q] [r] n, broadcast */
     const trine_tensor *y; /* out [p] [q] [r] n; may be x */
     float alpha;           /* 0: 1 */
@@ -323,7 +323,7 @@ typedef struct trine_scale_args {
 TRINE_API trine_status trine_scale(trine_queue *queue, const trine_scale_args *args);
 
 typedef struct trine_dropout_args {
-    size_t struct_size;       /* TRINE_ARGS(dropout) */
+    size_t struct_size;       /* sizeof(trine_dropout_args) */
     const trine_tensor *x;    /* in [s] [q] [r] n */
     const trine_tensor *y;    /* out [s] [q] [r] n; may be x */
     const trine_tensor *mask; /* out, optional [s] [q] [r] n u8: 1 where kept */
@@ -359,7 +359,7 @@ typedef struct trine_dropout_args {
 TRINE_API trine_status trine_dropout(trine_queue *queue, const trine_dropout_args *args);
 
 typedef struct trine_cast_args {
-    size_t struct_size;    /* TRINE_ARGS(cast) */
+    size_t struct_size;    /* sizeof(trine_cast_args) */
     const trine_tensor *x; /* in [p] [q] [r] n */
     const trine_tensor *y; /* out [p] [q] [r] n */
     int32_t saturate;      /* 1: values beyond the largest finite become it; 0: Inf, or NaN where the type has none */

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef struct trine_cross_entropy_args {
-    size_t struct_size;          /* TRINE_ARGS(cross_entropy) */
+    size_t struct_size;          /* sizeof(trine_cross_entropy_args) */
     const trine_tensor *logits;  /* in r v */
     const trine_tensor *labels;  /* in r: i32 or i64 */
     const trine_tensor *loss;    /* out r: f32 */
@@ -73,7 +73,7 @@ typedef struct trine_cross_entropy_args {
 TRINE_API trine_status trine_cross_entropy(trine_queue *queue, const trine_cross_entropy_args *args);
 
 typedef struct trine_cross_entropy_backward_args {
-    size_t struct_size;          /* TRINE_ARGS(cross_entropy_backward) */
+    size_t struct_size;          /* sizeof(trine_cross_entropy_backward_args) */
     const trine_tensor *logits;  /* in r v */
     const trine_tensor *labels;  /* in r: i32 or i64 */
     const trine_tensor *lse;     /* in r: f32, the forward's */

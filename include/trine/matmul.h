@@ -25,7 +25,7 @@ enum {
 };
 
 typedef struct trine_matmul_args {
-    size_t struct_size;          /* TRINE_ARGS(matmul) */
+    size_t struct_size;          /* sizeof(trine_matmul_args) */
     const trine_tensor *a;       /* in [g] m k */
     const trine_tensor *b;       /* in [g] k n */
     const trine_tensor *c;       /* in, optional [g] m n */

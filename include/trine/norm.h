@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef struct trine_softmax_args {
-    size_t struct_size;    /* TRINE_ARGS(softmax) */
+    size_t struct_size;    /* sizeof(trine_softmax_args) */
     const trine_tensor *x; /* in [g] s n */
     const trine_tensor *y; /* out [g] s n; may be x */
     float scale;           /* 0: 1 */
@@ -48,7 +48,7 @@ typedef struct trine_softmax_args {
 TRINE_API trine_status trine_softmax(trine_queue *queue, const trine_softmax_args *args);
 
 typedef struct trine_softmax_backward_args {
-    size_t struct_size;     /* TRINE_ARGS(softmax_backward) */
+    size_t struct_size;     /* sizeof(trine_softmax_backward_args) */
     const trine_tensor *y;  /* in [g] s n; the forward's output */
     const trine_tensor *dy; /* in [g] s n */
     const trine_tensor *dx; /* out [g] s n; may be y or dy */
@@ -88,7 +88,7 @@ enum {
 };
 
 typedef struct trine_rms_norm_args {
-    size_t struct_size;               /* TRINE_ARGS(rms_norm) */
+    size_t struct_size;               /* sizeof(trine_rms_norm_args) */
     const trine_tensor *x;            /* in r n */
     const trine_tensor *residual;     /* in, optional r n */
     const trine_tensor *weight;       /* in, optional n */
@@ -141,7 +141,7 @@ typedef struct trine_rms_norm_args {
 TRINE_API trine_status trine_rms_norm(trine_queue *queue, const trine_rms_norm_args *args);
 
 typedef struct trine_rms_norm_backward_args {
-    size_t struct_size;            /* TRINE_ARGS(rms_norm_backward) */
+    size_t struct_size;            /* sizeof(trine_rms_norm_backward_args) */
     const trine_tensor *dy;        /* in r n */
     const trine_tensor *h;         /* in r n: what was normalized (residual_out, or x) */
     const trine_tensor *weight;    /* in, optional n */
@@ -188,7 +188,7 @@ typedef struct trine_rms_norm_backward_args {
 TRINE_API trine_status trine_rms_norm_backward(trine_queue *queue, const trine_rms_norm_backward_args *args);
 
 typedef struct trine_layer_norm_args {
-    size_t struct_size;               /* TRINE_ARGS(layer_norm) */
+    size_t struct_size;               /* sizeof(trine_layer_norm_args) */
     const trine_tensor *x;            /* in r n */
     const trine_tensor *residual;     /* in, optional r n */
     const trine_tensor *weight;       /* in, optional n */
@@ -246,7 +246,7 @@ typedef struct trine_layer_norm_args {
 TRINE_API trine_status trine_layer_norm(trine_queue *queue, const trine_layer_norm_args *args);
 
 typedef struct trine_layer_norm_backward_args {
-    size_t struct_size;            /* TRINE_ARGS(layer_norm_backward) */
+    size_t struct_size;            /* sizeof(trine_layer_norm_backward_args) */
     const trine_tensor *dy;        /* in r n */
     const trine_tensor *h;         /* in r n */
     const trine_tensor *weight;    /* in, optional n */

@@ -18,16 +18,17 @@
 extern "C" {
 #endif
 
-/* The first member of an op's arguments: trine_rms_norm(q, &(trine_rms_norm_args){ TRINE_ARGS(rms_norm), .x = &x }).
- * A structure that grew at its end since the caller was compiled is read as far as the caller knew it. The rest is
- * zero, and zero means the old behaviour.
+/* Sets the first member of an op's arguments, struct_size: { TRINE_ARGS(rms_norm), .x = &x, .y = &y, .eps = 1e-6f } are
+ * arguments of trine_rms_norm(), in C99 and in C++20, where members must come in the header's order (and g++ -Wextra
+ * warns of those left out: -Wno-missing-field-initializers). A structure that grew at its end since the caller was
+ * compiled is read as far as the caller knew it. The rest is zero, and zero means the old behaviour.
  *
  * Zeros. A parameter left zero takes the fallback that its specification names, if any (trine spec, trine-ops(7)). To
  * pass a true zero to such a floating-point parameter, pass -0.0. A parameter whose zero stands for something that is
  * no number, as attention's scale (1/sqrt(d)) and global_norm_clip's max_norm (no limit), refuses -0.0. A call in which
  * a zero left by mistake would pass for a fallback is refused: matmul with c asks for beta. The command and the
  * bindings pass -0.0 for a zero that is written out. */
-#define TRINE_ARGS(op) sizeof(trine_##op##_args)
+#define TRINE_ARGS(op) .struct_size = sizeof(trine_##op##_args)
 
 /* The name of an op ("rms_norm"), NULL if there is no such op; the op of a name, TRINE_OP_NONE if there is none. */
 TRINE_API const char *trine_op_name(trine_op op);

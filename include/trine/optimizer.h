@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef struct trine_adamw_args {
-    size_t struct_size;             /* TRINE_ARGS(adamw) */
+    size_t struct_size;             /* sizeof(trine_adamw_args) */
     const trine_tensor *param;      /* in and out n */
     const trine_tensor *grad;       /* in n */
     const trine_tensor *m;          /* in and out n */
@@ -62,7 +62,7 @@ typedef struct trine_adamw_args {
 TRINE_API trine_status trine_adamw(trine_queue *queue, const trine_adamw_args *args);
 
 typedef struct trine_global_norm_clip_args {
-    size_t struct_size;                /* TRINE_ARGS(global_norm_clip) */
+    size_t struct_size;                /* sizeof(trine_global_norm_clip_args) */
     const trine_tensor *x;             /* in n */
     const trine_tensor *y;             /* out, optional n; may be x */
     const trine_tensor *other_squares; /* in, optional g: sums of squares of tensors clipped together with this one */

@@ -10,7 +10,7 @@ extern "C" {
 #endif
 
 typedef struct trine_embedding_args {
-    size_t struct_size;        /* TRINE_ARGS(embedding) */
+    size_t struct_size;        /* sizeof(trine_embedding_args) */
     const trine_tensor *table; /* in v n */
     const trine_tensor *ids;   /* in t */
     const trine_tensor *y;     /* out t n */
@@ -35,7 +35,7 @@ typedef struct trine_embedding_args {
 TRINE_API trine_status trine_embedding(trine_queue *queue, const trine_embedding_args *args);
 
 typedef struct trine_embedding_backward_args {
-    size_t struct_size;         /* TRINE_ARGS(embedding_backward) */
+    size_t struct_size;         /* sizeof(trine_embedding_backward_args) */
     const trine_tensor *dy;     /* in t n */
     const trine_tensor *ids;    /* in t */
     const trine_tensor *dtable; /* in and out v n */
@@ -65,7 +65,7 @@ typedef struct trine_embedding_backward_args {
 TRINE_API trine_status trine_embedding_backward(trine_queue *queue, const trine_embedding_backward_args *args);
 
 typedef struct trine_reduce_sum_args {
-    size_t struct_size;              /* TRINE_ARGS(reduce_sum) */
+    size_t struct_size;              /* sizeof(trine_reduce_sum_args) */
     const trine_tensor *x;           /* in r n */
     const trine_tensor *row_sums;    /* out, optional r */
     const trine_tensor *column_sums; /* out, optional n */

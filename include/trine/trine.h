@@ -171,8 +171,8 @@ typedef struct trine_graph trine_graph;
  * stream of trine_queue_options by the vendor's own calls.
  *
  * Errors: TRINE_ERR_ARGUMENT (begin twice, end without begin, a graph of another device), TRINE_ERR_UNSUPPORTED (the
- * device has no graphs, as the CPU, or the queue uses the default stream), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an error of trine_graph_end() there is
- * no graph; the recording is over too, unless the driver did not get so far. */
+ * device has no graphs, as the CPU, or the queue uses the default stream), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an
+ * error of trine_graph_end() there is no graph; the recording is over too, unless the driver did not get so far. */
 TRINE_API trine_status trine_graph_begin(trine_queue *queue);
 TRINE_API trine_status trine_graph_end(trine_queue *queue, trine_graph **graph_out);
 TRINE_API trine_status trine_graph_launch(trine_queue *queue, const trine_graph *graph);
