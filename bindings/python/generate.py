@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what the Python module takes from the specification: its tables and functions in C, and the stub that editors
+and type checkers read.
+
+    generate.py SPEC_PY SPEC_JSON TABLES_C STUB
+"""
+import importlib.util
+import json
+import re
+import sys
+
+FLAGS = {"in": 1, "out": 2, "optional": 4, "broadcast": 16}
+
+
+def load(path):
+    module = importlib.util.spec_from_file_location("spec", path)
+    loaded = importlib.util.module_from_spec(module)
+    module.loader.exec_module(loaded)
+    return loaded
+
+
+def c_text(text):
+    """A C string literal, a line of the text on each of its own."""
+    parts = [json.dumps(line + "\n", ensure_ascii=True) for line in text.split("\n")]
+    parts[-1] = json.dumps(text.split("\n")[-1])
+    return "\n    ".join(parts)
+
+
+class Function:
+    """An op as a Python function."""
+
+    def __init__(self, op):
+        self.op = op
+        names = {p.name for p in op.params}
+        hidden = {p.name for p in op.params if p.kind == "BOOL" and p.name.endswith("_set") and p.name[:-4] in names}
+        self.hidden = {p.name[:-4]: p for p in op.params if p.name in hidden}
+        self.params = [p for p in op.params if p.name not in hidden]
+        self.fields = op.tensors + self.params
+        inputs = [t for t in op.tensors if t.is_in]
+        self.positional = [t for t in inputs if not t.optional] + [t for t in inputs if t.optional]
+        self.keyword = [t for t in op.tensors if not t.is_in] + self.params
+        self.open_types = self.find_open_types()
+
+    def required(self, param):
+        """Would the value of a parameter left out be refused?"""
+        low, high = param.min, param.max
+        value = param.fallback
+        return not param.zero_is_fallback and ((low is not None and value < low) or (high is not None and value > high))
+
+    def find_open_types(self):
+        """Does an output have a type that no input decides?"""
+        bound = {t.type for t in self.op.tensors if t.is_in and not t.optional}
+        return any(t.type_is_variable and t.type not in bound for t in self.op.tensors if t.is_out and not t.is_in)
+
+    def leading(self):
+        """The symbol that may be missing, if the first tensor has two dimensions at least that may not."""
+        dims = [d for d in self.op.tensors[0].dims if not d["optional"]]
+        symbol = dims[0]["symbol"] if len(dims) > 1 and dims[0]["add"] == 0 else None
+        return self.op.symbols.index(symbol) if symbol is not None else -1
+
+    def like(self):
+        """For each symbol that no input has: those whose sizes it takes, where they are not 1."""
+        bound = {d["symbol"] for t in self.op.tensors if t.is_in and not t.optional for d in t.dims}
+        out = []
+        for symbol in self.op.symbols:
+            from_ = []
+            if symbol not in bound:
+                for rule in self.op.require:
+                    words = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", rule))
+                    if symbol in words:
+                        from_ += [w for w in words if w in bound and w not in from_]
+            if len(from_) > 2:
+                sys.exit(f"{self.op.name}: {symbol} follows from more than two sizes: {from_}")
+            out.append([self.op.symbols.index(s) for s in from_] + [-1] * (2 - len(from_)))
+        return out
+
+    # ------------------------------------------------------------------------------------------------------------ text
+
+    def default(self, field):
+        if field in self.op.tensors:
+            return "None"
+        if field.name in self.hidden or field.unset:
+            return "None"
+        if field.kind == "ENUM":
+            return repr(field.names[int(field.fallback)])
+        if field.kind == "BOOL":
+            return repr(bool(field.fallback))
+        return f"{field.fallback:.9g}"
+
+    def arguments(self, annotate):
+        """The arguments of the function, as Python writes them."""
+        out = []
+        for field in self.positional:
+            kind = ": " + ("Array" if not field.optional else "Array | None") if annotate else ""
+            default = "" if not field.optional else " = None" if annotate else "=None"
+            out.append(field.name + kind + default)
+        out.append("*")
+        for field in self.keyword:
+            kind = ""
+            if annotate:
+                kind = ": " + self.annotation(field)
+            if field in self.params and self.required(field):
+                out.append(field.name + kind)
+                continue
+            out.append(field.name + kind + (" = " if annotate else "=") + self.default(field))
+        if any(not t.is_in and not t.optional for t in self.op.tensors):
+            outputs = sum(not t.is_in and not t.optional for t in self.op.tensors)
+            kind = "Array | None" if outputs == 1 else f"tuple[{', '.join(['Array'] * outputs)}] | None"
+            out.append("out" + (f": {kind} = " if annotate else "=") + "None")
+        if self.open_types:
+            out.append("dtype" + (": Any = " if annotate else "=") + "None")
+        return out
+
+    def annotation(self, field):
+        if field in self.op.tensors:
+            return "Array | bool | None"
+        if field.kind == "ENUM":
+            return f"Literal[{', '.join(map(repr, field.names))}]"
+        base = {"BOOL": "bool", "F32": "float"}.get(field.kind, "int")
+        return base + (" | None" if field.name in self.hidden or field.unset else "")
+
+    def returned(self):
+        outputs = [t for t in self.op.tensors if not t.is_in]
+        needed = [t for t in outputs if not t.optional]
+        if not outputs:
+            return "None"
+        if len(needed) == len(outputs):
+            return "Array" if len(outputs) == 1 else f"tuple[{', '.join(['Array'] * len(outputs))}]"
+        return "Any"
+
+    def doc(self, lines):
+        op = self.op
+        out = [op.doc.split("\n")[0].strip(), ""]
+        for tensor in self.positional + [t for t in op.tensors if not t.is_in]:
+            shape = " ".join(d["text"] if not d["optional"] else f"[{d['text']}]" for d in tensor.dims)
+            role = "in place" if tensor.is_in and tensor.is_out else "out" if tensor.is_out else "in"
+            role += ", optional" if tensor.optional else ""
+            out.append(f"{tensor.name}: {role}; {tensor.type}[{shape}]")
+        for param in self.params:
+            values = ": " + ", ".join(param.names) if param.kind == "ENUM" else ""
+            default = "required" if self.required(param) else f"default {param.unset or self.default(param)}"
+            out += lines(f"{param.name}: {param.doc}{values}; {default}", 90)
+        out += ["", "Outputs are made where they are not given. One that is optional is made for True.", ""]
+        out += lines("\n".join(op.doc.split("\n")[1:]).strip(), 90)
+        return "\n".join(out)
+
+    # --------------------------------------------------------------------------------------------------------------- C
+
+    def c_tensor(self, tensor):
+        op = self.op
+        flags = sum(FLAGS.get(f, 0) for f in tensor.flags)
+        variable = op.type_variables.index(tensor.type) if tensor.type_is_variable else -1
+        dtype = "TRINE_NONE" if tensor.type_is_variable else f"TRINE_{tensor.type.upper()}"
+        dims = ", ".join(f"{{ -1, {d['text']}, 0 }}" if d["symbol"] is None else
+                         f"{{ {op.symbols.index(d['symbol'])}, {d['add']}, {int(d['optional'])} }}"
+                         for d in tensor.dims)
+        return (f'    {{ "{tensor.name}", {tensor.offset}, {flags}, {len(tensor.dims)}, {variable}, {dtype}, '
+                f"{{ {dims} }} }},")
+
+    def c_param(self, param):
+        set_offset = self.hidden[param.name].offset if param.name in self.hidden else 0
+        names = f"{self.op.name}_{param.name}" if param.kind == "ENUM" else "NULL"
+        zero = int(param.zero_is_fallback and param.kind == "F32")
+        return (f'    {{ "{param.name}", KIND_{param.kind}, {param.offset}, {set_offset}, {int(self.required(param))}, '
+                f"{zero}, {names} }},")
+
+    def c_table(self):
+        op, name = self.op, self.op.name
+        out = []
+        for param in self.params:
+            if param.kind == "ENUM":
+                names = ", ".join(f'"{n}"' for n in param.names)
+                out.append(f"static const char *const {name}_{param.name}[] = {{ {names}, NULL }};")
+        out += [f"static const table_tensor {name}_tensors[] = {{"] + [self.c_tensor(t) for t in op.tensors] + ["};"]
+        if self.params:
+            out += [f"static const table_param {name}_params[] = {{"] + [self.c_param(p) for p in self.params] + ["};"]
+        symbols = ", ".join(f'"{s}"' for s in op.symbols)
+        out.append(f"static const char *const {name}_symbols[] = {{ {symbols} }};")
+        types = "".join(f"{', '.join(f'TRINE_{t.upper()}' for t in row)}, " for row in op.type_combinations)
+        out.append(f"static const trine_dtype {name}_types[] = {{ {types}TRINE_NONE }};")
+        places = [op.tensors.index(t) for t in self.positional]
+        like = ", ".join(f"{{ {a}, {b} }}" for a, b in self.like())
+        out += [f"static const table {name}_table = {{",
+                f'    "{name}", {op.constant}, {op.args_size}, {len(op.tensors)}, {len(self.params)}, '
+                f"{len(op.symbols)}, {len(op.type_variables)}, {len(places)}, {self.leading()},",
+                f"    {{ {', '.join(map(str, places))} }}, {{ {like} }}, {name}_tensors, "
+                f"{f'{name}_params' if self.params else 'NULL'}, {name}_symbols, {name}_types }};",
+                f"CALL({name})", ""]
+        return "\n".join(out)
+
+    def c_method(self, lines):
+        doc = f"{self.op.name}({', '.join(['$module'] + self.arguments(False))})\n--\n\n{self.doc(lines)}"
+        return f"    METHOD({self.op.name}, {c_text(doc)}),"
+
+
+def tables(functions, lines):
+    out = ["/* SPDX-License-Identifier: Apache-2.0 */",
+           "/* The ops as the Python module has them. Generated by bindings/python/generate.py. */",
+           '#include "binding.h"',
+           '#include "functions.h"', ""]
+    out += [f.c_table() for f in functions]
+    out += ["const table *const op_tables[] = {"] + [f"    &{f.op.name}_table," for f in functions] + ["};"]
+    out += [f"const int op_count = {len(functions)};", "", "PyMethodDef op_methods[] = {"]
+    out += [f.c_method(lines) for f in functions] + ["    { 0 },", "};", ""]
+    return "\n".join(out)
+
+
+STUB = '''# Generated from the specification by bindings/python/generate.py.
+from typing import Any, Literal
+
+Array = Any
+"""A tensor or array of PyTorch, NumPy, CuPy or JAX, or anything with __dlpack__ or a buffer."""
+
+class Error(RuntimeError): ...
+class ArgumentError(Error, ValueError): ...
+class UnsupportedError(Error, NotImplementedError): ...
+class OutOfMemoryError(Error, MemoryError): ...
+class DeviceError(Error): ...
+
+__version__: str
+
+def devices() -> list[dict[str, Any]]: ...
+def backends() -> list[dict[str, Any]]: ...
+def set_threads(count: int, /) -> None: ...
+def explain(op: str, /, *args: Any, **kwargs: Any) -> list[dict[str, Any]]: ...
+'''
+
+
+def stub(functions, lines):
+    out = [STUB]
+    for f in functions:
+        arguments = ",\n    ".join(f.arguments(True))
+        doc = f.doc(lines).replace("\\", "\\\\").replace("\n", "\n    ")
+        doc = "\n".join(line.rstrip() for line in doc.split("\n"))
+        out.append(f'def {f.op.name}(\n    {arguments},\n) -> {f.returned()}:\n    """{doc}"""\n')
+    return "\n".join(out)
+
+
+def main():
+    spec_py, spec_json, tables_c, stub_pyi = sys.argv[1:]
+    module = load(spec_py)
+    functions = [Function(op) for op in module.read(spec_json).ops]
+    with open(tables_c, "w", encoding="utf-8") as file:
+        file.write(tables(functions, module.lines))
+    with open(stub_pyi, "w", encoding="utf-8") as file:
+        file.write(stub(functions, module.lines))
+
+
+if __name__ == "__main__":
+    main()

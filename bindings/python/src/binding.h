@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the Python module: arrays of other libraries (array.c), queues (queue.c) and calls of ops (call.c),
+ * which follow the tables that generate.py writes. Functions that return int return 0, or -1 with a Python error. */
+#ifndef BINDING_H
+#define BINDING_H
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+#include <stdbool.h>
+
+#include <trine/trine.h>
+
+#include "dlpack.h"
+
+/* ----------------------------------------------------------------------------------------------------------- tables */
+
+enum { IN = 1, OUT = 2, OPTIONAL = 4, BROADCAST = 16 }; /* as spec/spec.h */
+enum { TABLE_TENSORS = 16, TABLE_PARAMS = 16, TABLE_FIELDS = TABLE_TENSORS + TABLE_PARAMS, TABLE_SYMBOLS = 12 };
+
+typedef struct table_dim {
+    int8_t symbol; /* -1: the number `add` */
+    int8_t add;
+    bool optional; /* may be missing in front */
+} table_dim;
+
+typedef struct table_tensor {
+    const char *name;
+    uint16_t offset; /* in the arguments */
+    uint8_t flags;
+    int8_t rank;
+    int8_t variable; /* type variable, -1: always `dtype` */
+    trine_dtype dtype;
+    table_dim dim[TRINE_MAX_RANK];
+} table_tensor;
+
+typedef enum param_kind { KIND_BOOL, KIND_ENUM, KIND_I32, KIND_I64, KIND_U64, KIND_F32 } param_kind;
+
+typedef struct table_param {
+    const char *name;
+    param_kind kind;
+    uint16_t offset, set_offset; /* of the flag that says it is given; 0: none */
+    bool required;               /* no value would do for one left out */
+    bool zero_is_fallback;
+    const char *const *names; /* KIND_ENUM: ended by NULL */
+} table_param;
+
+typedef struct table {
+    const char *name;
+    trine_op op;
+    uint16_t args_size;
+    uint8_t tensors, params, symbols, variables;
+    uint8_t positional;            /* how many of `order` may be given by place */
+    int8_t leading;                /* symbol for which a vector stands alone, as r of "r n"; -1: none */
+    uint8_t order[TABLE_FIELDS];   /* of arguments; tensors first, then parameters */
+    int8_t like[TABLE_SYMBOLS][2]; /* symbols whose sizes, but 1, another one takes; -1: none */
+    const table_tensor *tensor;
+    const table_param *param;
+    const char *const *symbol;
+    const trine_dtype *types; /* rows of `variables` types; ended by TRINE_NONE */
+} table;
+
+/* ----------------------------------------------------------------------------------------------------------- arrays */
+
+enum { ARRAY_RANK = 16 };
+
+/* A view of another library's memory. */
+typedef struct array {
+    PyObject *object;
+    const dl_exchange *exchange; /* of its type, or NULL */
+    void *data;
+    trine_dtype dtype;
+    int rank;
+    int32_t device_type, device_id;
+    bool read_only, immutable; /* immutable: results are made elsewhere and then wrapped */
+    int64_t shape[ARRAY_RANK], stride[ARRAY_RANK];
+    Py_buffer buffer;  /* what lends it: .obj NULL: nothing */
+    PyObject *capsule; /* or this */
+} array;
+
+/* `op` and `name` are for messages. */
+int array_import(array *out, PyObject *object, const char *op, const char *name);
+void array_release(array *a);
+
+/* A new array on the device of `like`, of the same library if that has arrays that can be written; and what the caller
+ * is given for it. */
+PyObject *array_empty(const array *like, trine_dtype dtype, int rank, const int64_t *shape);
+PyObject *array_result(const array *like, PyObject *made);
+
+/* The stream that the library of `a` works on now; NULL is the vendor's default stream. */
+int array_stream(const array *a, void **stream_out);
+
+/* "f32" of torch.float32, numpy.dtype("float32"), "float32" or "f32"; TRINE_NONE with an error. */
+trine_dtype dtype_of(PyObject *object, const char *op);
+
+int arrays_init(void);
+
+/* ----------------------------------------------------------------------------------------------------------- queues */
+
+typedef struct lane {
+    trine_queue *queue;
+    int device; /* trine's number */
+    void *stream;
+    unsigned age; /* of the setting of threads that it was opened with */
+    struct lane *next;
+} lane;
+
+/* trine's number of a device of DLPack; -1 with an error that says why there is none. */
+int device_number(int32_t device_type, int32_t device_id, const char *op, const char *name);
+
+/* A queue on the stream that no other call uses, until it is given back. */
+lane *lane_take(int device, void *stream);
+void lane_give(lane *l);
+
+/* The exception of a status, with the library's sentence. Returns NULL. */
+PyObject *raise_status(trine_status status);
+
+extern PyObject *error_class, *argument_error;
+
+PyObject *py_devices(PyObject *self, PyObject *unused);
+PyObject *py_backends(PyObject *self, PyObject *unused);
+PyObject *py_set_threads(PyObject *self, PyObject *count);
+int queues_init(PyObject *module);
+
+/* ------------------------------------------------------------------------------------------------------------ calls */
+
+/* Parses, makes the outputs that are missing, runs. What is returned: the outputs, one alone or a tuple. */
+PyObject *op_call(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *op_explain(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names);
+
+extern const table *const op_tables[];
+extern const int op_count;
+int calls_init(void);
+
+#endif

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A call of an op, as its table has it: arguments by place and by name, outputs made where they are not given.
+ *
+ * Shapes. Leading dimensions may be several where the op has one: x of "r n" may be b s n, and what has r in front is
+ * then b s ... as well. A vector may stand alone, of no rows. That, and which sizes outputs have, is all that is worked
+ * out here. Everything is checked by the library. */
+#include <string.h>
+
+#include "binding.h"
+
+typedef struct call {
+    const table *t;
+    PyObject *given[TABLE_FIELDS]; /* borrowed; NULL: not given, or None */
+    PyObject *out, *dtype;
+    PyObject *made[TABLE_TENSORS]; /* owned */
+    bool present[TABLE_TENSORS], imported[TABLE_TENSORS];
+    int64_t size[TABLE_SYMBOLS]; /* -1: not bound */
+    trine_dtype type[TABLE_SYMBOLS];
+    /* the dimensions that stand for a symbol which is several, or none */
+    const array *several[TABLE_SYMBOLS];
+    int several_count[TABLE_SYMBOLS];
+    const array *like; /* the first input */
+    _Alignas(16) unsigned char args[320];
+    /* set where a tensor is present */
+    trine_tensor tensor[TABLE_TENSORS];
+    array array[TABLE_TENSORS];
+} call;
+
+static PyObject *name_out, *name_dtype;
+static PyObject *field_name[TRINE_OP_COUNT][TABLE_FIELDS]; /* interned */
+
+/* -------------------------------------------------------------------------------------------------------- arguments */
+
+static const char *name_of(const table *t, int field) {
+    return field < t->tensors ? t->tensor[field].name : t->param[field - t->tensors].name;
+}
+
+static PyObject **keyword_place(call *c, PyObject *name) {
+    const table *t = c->t;
+    PyObject *const *known = field_name[t->op];
+    const int fields = t->tensors + t->params;
+    for (int f = 0; f < fields; f++)
+        if (known[f] == name) return &c->given[f];
+    if (name == name_out) return &c->out;
+    if (name == name_dtype) return &c->dtype;
+    for (int f = 0; f < fields; f++)
+        if (PyUnicode_Compare(known[f], name) == 0) return &c->given[f];
+    if (PyUnicode_Compare(name, name_out) == 0) return &c->out;
+    if (PyUnicode_Compare(name, name_dtype) == 0) return &c->dtype;
+    PyErr_Format(PyExc_TypeError, "%s() has no argument %R", t->name, name);
+    return NULL;
+}
+
+static int parse(call *c, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    const table *t = c->t;
+    if (count > t->positional) {
+        PyErr_Format(PyExc_TypeError, "%s() takes %d arguments by place, but %zd are given", t->name, t->positional,
+                     count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) c->given[t->order[i]] = args[i];
+    const Py_ssize_t keywords = names != NULL ? PyTuple_Size(names) : 0;
+    for (Py_ssize_t i = 0; i < keywords; i++) {
+        PyObject *name = PyTuple_GetItem(names, i), **place = keyword_place(c, name);
+        if (place == NULL) return -1;
+        if (*place != NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() has two values for %R", t->name, name);
+            return -1;
+        }
+        *place = args[count + i];
+    }
+    for (int f = 0; f < t->tensors + t->params; f++)
+        if (c->given[f] == Py_None) c->given[f] = NULL;
+    if (c->out == Py_None) c->out = NULL;
+    if (c->dtype == Py_None) c->dtype = NULL;
+    return 0;
+}
+
+/* `out` is the required outputs, one alone or several in a tuple. */
+static int spread_out(call *c) {
+    const table *t = c->t;
+    if (c->out == NULL) return 0;
+    int outputs = 0, next = 0;
+    for (int i = 0; i < t->tensors; i++) outputs += (t->tensor[i].flags & (IN | OUT | OPTIONAL)) == OUT;
+    const bool several = PyTuple_Check(c->out);
+    if (outputs == 0 || (several ? PyTuple_Size(c->out) : 1) != outputs) {
+        PyErr_Format(PyExc_TypeError,
+                     outputs == 1  ? "%s(): out must be an array"
+                     : outputs > 1 ? "%s(): out must be a tuple of %d arrays"
+                                   : "%s() has no output that must be given: name those wanted",
+                     t->name, outputs);
+        return -1;
+    }
+    for (int i = 0; i < t->tensors; i++) {
+        if ((t->tensor[i].flags & (IN | OUT | OPTIONAL)) != OUT) continue;
+        if (c->given[i] != NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() has out and %s", t->name, t->tensor[i].name);
+            return -1;
+        }
+        c->given[i] = several ? PyTuple_GetItem(c->out, next++) : c->out;
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- tensors */
+
+/* Dimensions [0, last] of `a` as one. */
+static int fold(const call *c, const table_tensor *tt, const array *a, int last, int64_t *size, int64_t *stride) {
+    *size = a->shape[last], *stride = a->stride[last];
+    for (int i = last - 1; i >= 0; i--) {
+        if (*size == 1)
+            *stride = a->stride[i];
+        else if (a->shape[i] != 1 && a->shape[i] != 0 && *size != 0 && a->stride[i] != *size * *stride) {
+            PyErr_Format(argument_error,
+                         "%s: the first %d dimensions of %s are %s of the op, but do not lie behind one another in "
+                         "memory: pass a contiguous copy",
+                         c->t->name, last + 1, tt->name, c->t->symbol[tt->dim[0].symbol]);
+            return -1;
+        }
+        *size *= a->shape[i];
+    }
+    return 0;
+}
+
+/* The tensor that the op is given: with as many dimensions as it has. */
+static int shape_tensor(call *c, int i) {
+    const table_tensor *tt = &c->t->tensor[i];
+    const array *a = &c->array[i];
+    trine_tensor *to = &c->tensor[i];
+    int least = tt->rank, extra = a->rank - tt->rank;
+    const int symbol = tt->rank > 0 ? tt->dim[0].symbol : -1;
+    for (int d = 0; d < tt->rank; d++) least -= tt->dim[d].optional;
+    to->data = a->data;
+    to->dtype = a->dtype;
+    if (extra > 0 && symbol >= 0 && tt->dim[0].add == 0) {
+        if (fold(c, tt, a, extra, &to->shape[0], &to->stride[0]) != 0) return -1;
+        to->rank = tt->rank;
+        for (int d = 1; d < tt->rank; d++) to->shape[d] = a->shape[d + extra], to->stride[d] = a->stride[d + extra];
+        if (c->several[symbol] == NULL) c->several[symbol] = a, c->several_count[symbol] = extra + 1;
+        return 0;
+    }
+    const int first = tt->rank - least;
+    const bool alone = a->rank == least - 1 &&
+                       (tt->dim[first].symbol < 0 ? tt->rank == 1 && tt->dim[first].add == 1
+                                                  : tt->dim[first].symbol == c->t->leading && tt->dim[first].add == 0);
+    to->rank = a->rank + alone;
+    if (to->rank > TRINE_MAX_RANK) {
+        PyErr_Format(argument_error, "%s: %s has %d dimensions, but the op has %d", c->t->name, tt->name, a->rank,
+                     tt->rank);
+        return -1;
+    }
+    if (alone) {
+        to->shape[0] = 1, to->stride[0] = a->rank > 0 ? a->shape[0] * a->stride[0] : 1;
+        if (tt->dim[first].symbol >= 0 && c->several[c->t->leading] == NULL)
+            c->several[c->t->leading] = a, c->several_count[c->t->leading] = 0;
+    }
+    for (int d = 0; d < a->rank; d++) to->shape[d + alone] = a->shape[d], to->stride[d + alone] = a->stride[d];
+    return 0;
+}
+
+static void bind(call *c, int i) {
+    const table_tensor *tt = &c->t->tensor[i];
+    const trine_tensor *t = &c->tensor[i];
+    if (tt->variable >= 0 && c->type[tt->variable] == TRINE_NONE) c->type[tt->variable] = t->dtype;
+    for (int d = 0; d < t->rank && d < tt->rank; d++) {
+        const table_dim *dim = &tt->dim[tt->rank - 1 - d];
+        const int64_t size = t->shape[t->rank - 1 - d];
+        if (dim->symbol < 0 || c->size[dim->symbol] >= 0 || (size == 1 && tt->flags & BROADCAST)) continue;
+        c->size[dim->symbol] = size - dim->add;
+    }
+}
+
+static int take_tensor(call *c, int i, PyObject *object) {
+    const table_tensor *tt = &c->t->tensor[i];
+    array *a = &c->array[i];
+    const int failed = array_import(a, object, c->t->name, tt->name);
+    c->imported[i] = true;
+    if (failed != 0) return -1;
+    if (tt->flags & OUT && a->read_only) {
+        PyErr_Format(argument_error, "%s: %s is written, but its memory is read-only", c->t->name, tt->name);
+        return -1;
+    }
+    if (c->like == NULL) c->like = a;
+    if (a->device_type != c->like->device_type || a->device_id != c->like->device_id) {
+        PyErr_Format(argument_error, "%s: %s is on device %d:%d, but the first tensor on %d:%d (DLPack's type: number)",
+                     c->t->name, tt->name, (int)a->device_type, (int)a->device_id, (int)c->like->device_type,
+                     (int)c->like->device_id);
+        return -1;
+    }
+    c->present[i] = true;
+    if (shape_tensor(c, i) != 0) return -1;
+    bind(c, i);
+    return 0;
+}
+
+/* Inputs, then the outputs that are given. */
+static int take_tensors(call *c) {
+    const table *t = c->t;
+    for (int i = 0; i < t->tensors; i++) {
+        if (!(t->tensor[i].flags & IN)) continue;
+        if (c->given[i] == NULL && !(t->tensor[i].flags & OPTIONAL)) {
+            PyErr_Format(PyExc_TypeError, "%s() needs %s", t->name, t->tensor[i].name);
+            return -1;
+        }
+        if (c->given[i] != NULL && take_tensor(c, i, c->given[i]) != 0) return -1;
+    }
+    for (int i = 0; i < t->tensors; i++) {
+        PyObject *given = c->given[i];
+        if (t->tensor[i].flags & IN || given == NULL || PyBool_Check(given)) continue;
+        if (take_tensor(c, i, given) != 0) return -1;
+    }
+    return 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- outputs */
+
+static bool row_agrees(const call *c, const trine_dtype *row) {
+    for (int v = 0; v < c->t->variables; v++)
+        if (c->type[v] != TRINE_NONE && c->type[v] != row[v]) return false;
+    return true;
+}
+
+/* An open type variable: `wanted` if a row of the table has it beside what is bound, else that of the first that fits.
+ * Where none fits, the library will say so. */
+static void choose_type(call *c, int variable, trine_dtype wanted) {
+    const trine_dtype *first = NULL;
+    for (const trine_dtype *row = c->t->types; *row != TRINE_NONE; row += c->t->variables) {
+        if (!row_agrees(c, row)) continue;
+        if (first == NULL) first = row;
+        if (row[variable] == wanted) first = row;
+        if (row[variable] == wanted) break;
+    }
+    c->type[variable] = first != NULL ? first[variable] : wanted;
+}
+
+static int choose_types(call *c) {
+    trine_dtype wanted = c->like->dtype;
+    if (c->dtype != NULL && (wanted = dtype_of(c->dtype, c->t->name)) == TRINE_NONE) return -1;
+    bool used = false;
+    for (int i = 0; i < c->t->tensors; i++) {
+        const table_tensor *tt = &c->t->tensor[i];
+        const bool needed = tt->flags & OUT && (!(tt->flags & OPTIONAL) || c->given[i] != NULL);
+        if (!needed || tt->variable < 0 || c->type[tt->variable] != TRINE_NONE) continue;
+        if (c->dtype != NULL)
+            c->type[tt->variable] = wanted;
+        else
+            choose_type(c, tt->variable, wanted);
+        used = true;
+    }
+    if (c->dtype == NULL || used) return 0;
+    PyErr_Format(PyExc_TypeError, "%s(): dtype is given, but the inputs decide the types of its outputs", c->t->name);
+    return -1;
+}
+
+/* Sizes that no tensor has: of what stands in front and may be missing, as the batch of a product. */
+static void derive_sizes(call *c) {
+    for (int s = 0; s < c->t->symbols; s++)
+        for (int k = 0; k < 2 && c->t->like[s][k] >= 0; k++) {
+            const int from = c->t->like[s][k];
+            if (c->size[from] < 0 || (c->size[s] >= 0 && (c->size[s] != 1 || c->size[from] == 1))) continue;
+            c->size[s] = c->size[from];
+            c->several[s] = c->several[from], c->several_count[s] = c->several_count[from];
+        }
+}
+
+static int make_output(call *c, int i) {
+    const table_tensor *tt = &c->t->tensor[i];
+    int64_t shape[TRINE_MAX_RANK + ARRAY_RANK];
+    int rank = 0;
+    for (int d = 0; d < tt->rank; d++) {
+        const table_dim *dim = &tt->dim[d];
+        if (dim->symbol < 0) {
+            shape[rank++] = dim->add;
+            continue;
+        }
+        const int64_t size = c->size[dim->symbol];
+        if (size < 0 && dim->optional) continue;
+        const array *several = dim->add == 0 ? c->several[dim->symbol] : NULL;
+        for (int k = 0; several != NULL && k < c->several_count[dim->symbol]; k++) shape[rank++] = several->shape[k];
+        if (several == NULL) shape[rank++] = (size < 0 ? 1 : size) + dim->add;
+    }
+    const trine_dtype dtype = tt->variable >= 0 ? c->type[tt->variable] : tt->dtype;
+    if ((c->made[i] = array_empty(c->like, dtype, rank, shape)) == NULL) return -1;
+    return take_tensor(c, i, c->made[i]);
+}
+
+static int make_outputs(call *c) {
+    for (int i = 0; i < c->t->tensors; i++) {
+        const uint8_t flags = c->t->tensor[i].flags;
+        PyObject *given = c->given[i];
+        if (flags & IN || given == Py_False || (given != NULL && given != Py_True)) continue;
+        if ((given == Py_True || !(flags & OPTIONAL)) && make_output(c, i) != 0) return -1;
+    }
+    return 0;
+}
+
+/* ------------------------------------------------------------------------------------------------------- parameters */
+
+static int enum_value(const table *t, const table_param *p, PyObject *value, int32_t *out) {
+    if (PyUnicode_Check(value)) {
+        for (int i = 0; p->names[i] != NULL; i++)
+            if (PyUnicode_CompareWithASCIIString(value, p->names[i]) == 0) {
+                *out = i;
+                return 0;
+            }
+        char names[256] = "";
+        for (int i = 0; p->names[i] != NULL; i++) {
+            const size_t used = strlen(names);
+            PyOS_snprintf(names + used, sizeof names - used, i == 0 ? "%s" : ", %s", p->names[i]);
+        }
+        PyErr_Format(argument_error, "%s: %s is %R, not one of %s", t->name, p->name, value, names);
+        return -1;
+    }
+    const long number = PyLong_AsLong(value);
+    *out = (int32_t)number;
+    return number == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int set_param(call *c, const table_param *p, PyObject *value) {
+    void *to = c->args + p->offset;
+    int32_t i32 = 0;
+    if (p->kind == KIND_F32) {
+        const double number = PyFloat_AsDouble(value);
+        if (number == -1 && PyErr_Occurred()) return -1;
+        const float f32 = number == 0 && p->zero_is_fallback ? -0.0f : (float)number;
+        memcpy(to, &f32, sizeof f32);
+    } else if (p->kind == KIND_I64) {
+        const int64_t i64 = PyLong_AsLongLong(value);
+        if (i64 == -1 && PyErr_Occurred()) return -1;
+        memcpy(to, &i64, sizeof i64);
+    } else if (p->kind == KIND_U64) {
+        const uint64_t u64 = PyLong_AsUnsignedLongLong(value);
+        if (u64 == (uint64_t)-1 && PyErr_Occurred()) return -1;
+        memcpy(to, &u64, sizeof u64);
+    } else {
+        if (p->kind == KIND_BOOL)
+            i32 = PyObject_IsTrue(value);
+        else if (enum_value(c->t, p, value, &i32) != 0)
+            return -1;
+        if (i32 == -1 && PyErr_Occurred()) return -1;
+        memcpy(to, &i32, sizeof i32);
+    }
+    const int32_t set = 1;
+    if (p->set_offset != 0) memcpy(c->args + p->set_offset, &set, sizeof set);
+    return 0;
+}
+
+static int set_params(call *c) {
+    const table *t = c->t;
+    for (int i = 0; i < t->params; i++) {
+        PyObject *value = c->given[t->tensors + i];
+        if (value != NULL && set_param(c, &t->param[i], value) != 0) {
+            if (PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_OverflowError))
+                PyErr_Format(PyErr_ExceptionMatches(PyExc_TypeError) ? PyExc_TypeError : argument_error,
+                             "%s: %s cannot be %R", t->name, t->param[i].name, value);
+            return -1;
+        }
+        if (value == NULL && t->param[i].required) {
+            PyErr_Format(PyExc_TypeError, "%s() needs %s", t->name, t->param[i].name);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------------------------------- the call */
+
+static int prepare(call *c, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    const table *t = c->t;
+    for (int s = 0; s < TABLE_SYMBOLS; s++) c->size[s] = -1;
+    if (parse(c, args, count, names) != 0 || spread_out(c) != 0 || take_tensors(c) != 0) return -1;
+    derive_sizes(c);
+    if (choose_types(c) != 0 || make_outputs(c) != 0) return -1;
+    const size_t size = t->args_size;
+    memcpy(c->args, &size, sizeof size);
+    if (set_params(c) != 0) return -1;
+    for (int i = 0; i < t->tensors; i++) {
+        const trine_tensor *tensor = &c->tensor[i];
+        if (c->present[i]) memcpy(c->args + t->tensor[i].offset, &tensor, sizeof tensor);
+    }
+    return 0;
+}
+
+/* On a device the workspace comes from the allocator of the caller's library, so that its graphs hold it. */
+static trine_status run(const call *c, trine_queue *queue, int device, PyObject **workspace_out) {
+    size_t bytes = 0;
+    trine_status status = TRINE_OK;
+    const bool lend = device != 0 && c->like->exchange != NULL;
+    if (lend && (status = trine_workspace(queue, c->t->op, c->args, &bytes)) == TRINE_OK && bytes > 0) {
+        const int64_t size = (int64_t)bytes;
+        array memory;
+        if ((*workspace_out = array_empty(c->like, TRINE_U8, 1, &size)) == NULL) return TRINE_ERR_MEMORY;
+        if (array_import(&memory, *workspace_out, c->t->name, "workspace") != 0) return TRINE_ERR_MEMORY;
+        status = trine_queue_set_workspace(queue, memory.data, bytes);
+    }
+    if (status != TRINE_OK) return status;
+    Py_BEGIN_ALLOW_THREADS status = trine_run(queue, c->t->op, c->args);
+    Py_END_ALLOW_THREADS if (bytes > 0) trine_queue_set_workspace(queue, NULL, 0);
+    return status;
+}
+
+static PyObject *results(call *c) {
+    PyObject *result[TABLE_TENSORS], *all = NULL;
+    int count = 0;
+    bool good = true;
+    for (int i = 0; i < c->t->tensors && good; i++) {
+        if (!c->present[i] || c->t->tensor[i].flags & IN) continue;
+        result[count] = c->made[i] != NULL ? array_result(c->like, c->made[i]) : Py_NewRef(c->given[i]);
+        good = result[count++] != NULL;
+    }
+    if (good && count == 0) return Py_NewRef(Py_None);
+    if (good && count == 1) return result[0];
+    if (good) all = PyTuple_New(count);
+    for (int i = 0; i < count; i++) {
+        if (all != NULL)
+            PyTuple_SetItem(all, i, result[i]);
+        else
+            Py_XDECREF(result[i]);
+    }
+    return all;
+}
+
+static PyObject *execute(call *c) {
+    const int device = device_number(c->like->device_type, c->like->device_id, c->t->name, "the first tensor");
+    void *stream;
+    PyObject *workspace = NULL;
+    if (device < 0 || array_stream(c->like, &stream) != 0) return NULL;
+    lane *l = lane_take(device, stream);
+    if (l == NULL) return NULL;
+    const trine_status status = run(c, l->queue, device, &workspace);
+    lane_give(l);
+    Py_XDECREF(workspace);
+    if (PyErr_Occurred()) return NULL;
+    return status == TRINE_OK ? results(c) : raise_status(status);
+}
+
+static void release(call *c) {
+    for (int i = 0; i < c->t->tensors; i++) {
+        if (c->imported[i]) array_release(&c->array[i]);
+        Py_XDECREF(c->made[i]);
+    }
+}
+
+static PyObject *explain(call *c) {
+    const int device = device_number(c->like->device_type, c->like->device_id, c->t->name, "the first tensor");
+    static trine_explanation why; /* under the GIL */
+    lane *l = device >= 0 ? lane_take(device, NULL) : NULL;
+    if (l == NULL) return NULL;
+    const trine_status status = trine_explain(l->queue, c->t->op, c->args, &why);
+    lane_give(l);
+    if (status != TRINE_OK) return raise_status(status);
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list != NULL && i < why.count; i++) {
+        const trine_candidate *k = &why.candidate[i];
+        PyObject *one =
+            Py_BuildValue("{s:s,s:N,s:z,s:d,s:L}", "kernel", k->kernel, "chosen", PyBool_FromLong(i == why.chosen),
+                          "refused", k->refused, "seconds", k->seconds, "workspace", (long long)k->workspace);
+        if (one == NULL || PyList_Append(list, one) != 0) Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    return list;
+}
+
+typedef PyObject *(*action)(call *c);
+
+static PyObject *with_call(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names, action act) {
+    call c;
+    memset(&c, 0, offsetof(call, tensor));
+    c.t = t;
+    PyObject *result = prepare(&c, args, count, names) == 0 ? act(&c) : NULL;
+    release(&c);
+    return result;
+}
+
+PyObject *op_call(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return with_call(t, args, count, names, execute);
+}
+
+PyObject *op_explain(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return with_call(t, args, count, names, explain);
+}
+
+int calls_init(void) {
+    name_out = PyUnicode_InternFromString("out");
+    name_dtype = PyUnicode_InternFromString("dtype");
+    if (name_out == NULL || name_dtype == NULL) return -1;
+    for (int i = 0; i < op_count; i++)
+        for (int f = 0; f < op_tables[i]->tensors + op_tables[i]->params; f++)
+            if ((field_name[op_tables[i]->op][f] = PyUnicode_InternFromString(name_of(op_tables[i], f))) == NULL)
+                return -1;
+    return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module trine._trine. */
+#include <string.h>
+
+#include "functions.h"
+
+static PyObject *py_explain(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)module;
+    const char *op = count > 0 ? PyUnicode_AsUTF8AndSize(args[0], NULL) : NULL;
+    if (op == NULL) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "explain() needs the name of an op");
+        return NULL;
+    }
+    for (int i = 0; i < op_count; i++)
+        if (strcmp(op_tables[i]->name, op) == 0) return op_explain(op_tables[i], args + 1, count - 1, names);
+    PyErr_Format(argument_error, "explain: there is no op \"%s\"", op);
+    return NULL;
+}
+
+static PyMethodDef methods[] = {
+    { "devices", py_devices, METH_NOARGS,
+      "devices($module)\n--\n\nThe devices that trine has found: a list of dictionaries. The first is the CPU." },
+    { "backends", py_backends, METH_NOARGS,
+      "backends($module)\n--\n\n"
+      "The backends that were tried: a list of dictionaries. \"refused\" says why one is not in use." },
+    { "set_threads", py_set_threads, METH_O,
+      "set_threads($module, count, /)\n--\n\n"
+      "How many threads ops on the CPU use from now on, in all of the process; 0: as many as trine chooses itself." },
+    { "explain", (PyCFunction)(void (*)(void))py_explain, METH_FASTCALL | METH_KEYWORDS,
+      "explain($module, op, /, *args, **kwargs)\n--\n\n"
+      "Which kernel a call of `op` with these arguments would run, and why each other one would not: a list of\n"
+      "dictionaries, a kernel each. Nothing is computed." },
+    { 0 },
+};
+
+static int fill(PyObject *module) {
+    if (queues_init(module) != 0 || arrays_init() != 0 || calls_init() != 0) return -1;
+    if (PyModule_AddFunctions(module, op_methods) != 0) return -1;
+    PyObject *ops = PyTuple_New(op_count);
+    for (int i = 0; ops != NULL && i < op_count; i++) PyTuple_SetItem(ops, i, PyUnicode_FromString(op_tables[i]->name));
+    if (ops == NULL || PyModule_AddObjectRef(module, "ops", ops) != 0) return -1;
+    Py_DECREF(ops);
+    return PyModule_AddStringConstant(module, "__version__", TRINE_VERSION);
+}
+
+static PyModuleDef_Slot slots[] = { { Py_mod_exec, fill }, { 0 } };
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "trine._trine", .m_doc = "Fused compute kernels for arrays of any library.",
+    .m_methods = methods,  .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__trine(void);
+PyMODINIT_FUNC PyInit__trine(void) { return PyModuleDef_Init(&definition); }

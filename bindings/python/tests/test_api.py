@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the Python functions do with shapes, keywords, memory and mistakes."""
+import ctypes
+import inspect
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import kinds
+import trine
+
+needs_torch = pytest.mark.skipif(kinds.torch is None, reason="torch is not installed")
+
+
+def rows(shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def rms_norm(x, eps=1e-6):
+    x = x.astype(np.float64)
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + eps)
+
+
+# ---------------------------------------------------------------------------------------------------------- signatures
+
+def test_signatures(op):
+    function = getattr(trine, op["name"])
+    signature = inspect.signature(function)
+    assert set(signature.parameters) - {"out", "dtype"} <= {f["name"] for f in op["tensors"] + op["params"]}
+    inputs = [t["name"] for t in op["tensors"] if "in" in t["flags"]]
+    assert sorted(inputs) == sorted(n for n, p in signature.parameters.items() if p.kind != p.KEYWORD_ONLY)
+    for name in ["Error bound", "Errors"] + [f["name"] + ": " for f in op["tensors"]]:
+        assert name in function.__doc__
+
+
+def test_names():
+    assert set(trine.ops) <= set(trine.__all__) <= set(dir(trine))
+    assert trine.devices()[0]["name"] == "cpu"
+    assert [b["name"] for b in trine.backends()][0] == "cpu"
+    assert trine.__version__.count(".") == 2
+
+
+# -------------------------------------------------------------------------------------------------------------- shapes
+
+@pytest.mark.parametrize("shape", [(7,), (3, 7), (2, 3, 7), (2, 1, 3, 7), (2, 2, 2, 2, 2, 2, 7), (0, 7), (2, 0, 7)])
+def test_leading_dimensions(shape):
+    x, weight = rows(shape), rows(7, 1)
+    y, rstd = trine.rms_norm(x, weight=weight, rstd=True)
+    assert y.shape == shape and rstd.shape == shape[:-1]
+    np.testing.assert_allclose(y, rms_norm(x) * weight, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("a,b,d", [((4, 8), (8, 5), (4, 5)), ((8,), (8, 5), (5,)), ((3, 4, 8), (8, 5), (3, 4, 5)),
+                                   ((4, 8), (3, 8, 5), (3, 4, 5)), ((3, 4, 8), (3, 8, 5), (3, 4, 5)),
+                                   ((2, 3, 4, 8), (8, 5), (2, 3, 4, 5)), ((2, 3, 4, 8), (2, 3, 8, 5), (2, 3, 4, 5)),
+                                   ((1, 1, 4, 8), (6, 8, 5), (6, 4, 5)), ((0, 8), (8, 5), (0, 5)),
+                                   ((4, 0), (0, 5), (4, 5))])
+def test_products(a, b, d):
+    x, y = rows(a), rows(b, 1)
+    z = trine.matmul(x, y)
+    assert z.shape == d
+    np.testing.assert_allclose(z, (x @ y).reshape(d), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(trine.matmul(x, np.ascontiguousarray(y.swapaxes(-1, -2)).swapaxes(-1, -2)), z, rtol=1e-4,
+                               atol=1e-5)
+
+
+def test_strides():
+    x = rows((6, 4, 32))
+    np.testing.assert_allclose(trine.rms_norm(x[::2, 1]), rms_norm(x[::2, 1]), rtol=1e-5)
+    np.testing.assert_allclose(trine.rms_norm(x[1:, :, 8:24]), rms_norm(x[1:, :, 8:24]), rtol=1e-5)
+    np.testing.assert_allclose(trine.rms_norm(x[::-1, 0]), rms_norm(x[::-1, 0]), rtol=1e-5)
+    with pytest.raises(trine.ArgumentError, match="do not lie behind one another"):
+        trine.rms_norm(x[:, 1:])  # two dimensions that are one of the op
+    with pytest.raises(trine.ArgumentError, match="stride"):
+        trine.rms_norm(x[0, :, ::2])
+
+
+# ------------------------------------------------------------------------------------------------------------- outputs
+
+def test_outputs():
+    x = rows((3, 8))
+    y = np.empty_like(x)
+    assert trine.rms_norm(x, out=y) is y
+    rstd = np.empty(3, np.float32)
+    assert trine.rms_norm(x, y=y, rstd=rstd)[1] is rstd
+    assert isinstance(trine.rms_norm(x, rstd=False), np.ndarray)
+    assert trine.rms_norm(x, out=x) is x
+    np.testing.assert_allclose(x, y)
+    gate, up = rows((3, 8)), rows((3, 8), 1)
+    outputs = np.empty_like(x), np.empty_like(x)
+    assert trine.swiglu_backward(x, gate, up, out=outputs)[1] is outputs[1]
+    with pytest.raises(TypeError, match="tuple of 2"):
+        trine.swiglu_backward(x, gate, up, out=x)
+    with pytest.raises(TypeError, match="out and y"):
+        trine.rms_norm(x, out=y, y=y)
+    with pytest.raises(trine.ArgumentError, match="one of|at least|row_sums"):
+        trine.reduce_sum(x)
+
+
+def test_types():
+    x = rows((3, 8))
+    assert trine.cast(x, dtype="f16").dtype == np.float16
+    assert trine.cast(x, dtype=np.float16).dtype == trine.cast(x, dtype=np.dtype("f2")).dtype == np.float16
+    assert trine.matmul(x.astype(np.float16), x.T.astype(np.float16)).dtype == np.float16
+    assert trine.matmul(x.astype(np.float16), x.T.astype(np.float16), dtype="f32").dtype == np.float32
+    with pytest.raises(trine.ArgumentError, match="int4"):
+        trine.cast(x, dtype="int4")
+    with pytest.raises(TypeError, match="no argument 'dtype'|inputs decide"):
+        trine.gelu(x, dtype="f16")
+
+
+@pytest.mark.skipif(kinds.ml_dtypes is not None, reason="ml_dtypes is installed")
+def test_types_numpy_lacks():
+    with pytest.raises(ImportError, match="no bfloat16: install ml_dtypes"):
+        trine.cast(rows((3, 8)), dtype="bf16")
+
+
+def test_parameters():
+    x = rows((3, 8)) * np.float32(1e-3)
+    np.testing.assert_allclose(trine.rms_norm(x, eps=0), rms_norm(x, 0), rtol=1e-5)  # zero is zero
+    np.testing.assert_allclose(trine.rms_norm(x, eps=None), rms_norm(x), rtol=1e-5)
+    assert np.array_equal(trine.gelu(x, form="erf"), trine.gelu(x, form=1))
+    assert np.array_equal(trine.scale(x, alpha=0), np.zeros_like(x))
+    logits, labels = rows((2, 5)), np.array([1, 4])
+    assert trine.cross_entropy(logits, labels, ignore_index=4)[1] == 0
+    assert trine.cross_entropy(logits, labels, ignore_index=None)[1] > 0
+    m = np.zeros(8, np.float32)
+    p = np.ones(8, np.float32)
+    assert trine.adamw(p, p.copy(), m, m.copy(), lr=0.5, step=1) is None
+    np.testing.assert_allclose(p, 0.5, rtol=1e-5)
+
+
+# ------------------------------------------------------------------------------------------------------------ mistakes
+
+@pytest.mark.parametrize("error,match,call", [
+    (TypeError, "needs x", lambda x: trine.rms_norm()),
+    (TypeError, "no argument 'epsilon'", lambda x: trine.rms_norm(x, epsilon=1)),
+    (TypeError, "by place", lambda x: trine.rms_norm(x, None, None, x)),
+    (TypeError, "two values for 'x'", lambda x: trine.rms_norm(x, x=x)),
+    (TypeError, "must be an array", lambda x: trine.rms_norm(1.0)),
+    (TypeError, "must be an array", lambda x: trine.rms_norm([1.0])),
+    (TypeError, "needs step", lambda x: trine.adamw(x, x, x, x)),
+    (TypeError, "eps cannot be", lambda x: trine.rms_norm(x, eps="small")),
+    (trine.ArgumentError, "weight has shape", lambda x: trine.rms_norm(x, weight=x[0, :3])),
+    (trine.ArgumentError, "complex|type Z", lambda x: trine.rms_norm(x.astype(complex))),
+    (trine.ArgumentError, "type .*bool|type \\?", lambda x: trine.rms_norm(x > 0)),
+    (trine.ArgumentError, "f64", lambda x: trine.rms_norm(x.astype(np.float64))),
+    (trine.ArgumentError, "'cubic', not one of tanh, erf", lambda x: trine.gelu(x, form="cubic")),
+    (trine.ArgumentError, "form is 7", lambda x: trine.gelu(x, form=7)),
+    (trine.ArgumentError, "seed cannot be -1", lambda x: trine.dropout(x, p=0.5, seed=-1)),
+    (trine.ArgumentError, "p is 1.5", lambda x: trine.dropout(x, p=1.5)),
+    (trine.ArgumentError, "overlaps", lambda x: trine.matmul(x[:, :3], x[:, :3], out=x[:, :3])),
+    (trine.ArgumentError, "rank 2", lambda x: trine.attention(x[None, None, None, None], x, x)),
+    (trine.ArgumentError, "17 dimensions", lambda x: trine.gelu(x.reshape((1,) * 15 + (3, 8)))),
+    (ValueError, "threads", lambda x: trine.set_threads(-1)),
+    (trine.ArgumentError, "no op \"norm\"", lambda x: trine.explain("norm", x)),
+])
+def test_mistakes(error, match, call):
+    with pytest.raises(error, match=match):
+        call(rows((3, 8)))
+
+
+def test_read_only():
+    x = rows((3, 8))
+    fixed = np.zeros_like(x)
+    fixed.flags.writeable = False
+    np.testing.assert_allclose(trine.rms_norm(fixed), 0)
+    with pytest.raises(trine.ArgumentError, match="y is written, but its memory is read-only"):
+        trine.rms_norm(x, out=fixed)
+    with pytest.raises(trine.ArgumentError, match="param is written"):
+        trine.adamw(fixed[0], x[0], x[1], x[2], step=1)
+    assert not fixed.any()
+
+
+def test_errors_leave_nothing():
+    """What a failed call held is given back."""
+    x = rows((3, 8))
+    before = sys.getrefcount(x)
+    for _ in range(100):
+        with pytest.raises(trine.ArgumentError):
+            trine.rms_norm(x, weight=x)
+        trine.rms_norm(x)
+        trine.rms_norm(x, out=x)
+    assert sys.getrefcount(x) == before
+    x.resize((4, 8))  # no buffer is held
+
+
+def test_explain():
+    x = rows((3, 8))
+    kernels = trine.explain("rms_norm", x, eps=1e-5)
+    assert sum(k["chosen"] for k in kernels) == 1 and kernels[0]["refused"] is None
+
+
+# --------------------------------------------------------------------------------------------------------- other arrays
+
+class Lent:
+    """An array that is known by DLPack alone."""
+
+    def __init__(self, array, old=False):
+        self.array, self.old, self.lent = array, old, 0
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **arguments):
+        if self.old and arguments:
+            raise TypeError("no arguments")
+        capsule = self.array.__dlpack__(**arguments)
+        self.lent += 1
+        return capsule
+
+
+@pytest.mark.parametrize("old", [False, True])
+def test_dlpack(old):
+    x = rows((3, 8))
+    lent = Lent(x, old)
+    before = sys.getrefcount(x)
+    y = trine.rms_norm(lent)
+    assert isinstance(y, np.ndarray) and lent.lent == 1
+    np.testing.assert_allclose(y, rms_norm(x), rtol=1e-5)
+    assert sys.getrefcount(x) == before
+
+
+def test_foreign_device():
+    class Elsewhere(Lent):
+        def __dlpack__(self, **arguments):
+            capsule = self.array.__dlpack__()
+            api = ctypes.pythonapi.PyCapsule_GetPointer
+            api.restype, api.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+            pointer = api(capsule, b"dltensor")
+            ctypes.c_int32.from_address(pointer + 8).value = self.kind
+            return capsule
+
+        def __dlpack_device__(self):
+            return self.kind, 0
+
+    lent = Elsewhere(rows((3, 8)))
+    lent.kind = 8
+    with pytest.raises(trine.ArgumentError, match="type 8"):
+        trine.rms_norm(lent, out=lent)
+    lent.kind = 10
+    if any(b["name"] == "hip" and b["devices"] for b in trine.backends()):
+        pytest.skip("there is a device of AMD")
+    with pytest.raises(trine.UnsupportedError, match="hip:0, but trine's hip backend is not in use: "):
+        trine.rms_norm(lent, out=lent)
+
+
+def test_buffers():
+    import array
+    x = array.array("f", range(1, 9))
+    np.testing.assert_allclose(trine.rms_norm(x), rms_norm(np.array(x)), rtol=1e-5)
+    with pytest.raises(trine.ArgumentError, match="read-only"):
+        trine.rms_norm(x, out=memoryview(bytes(32)).cast("f"))
+
+
+@needs_torch
+def test_torch():
+    torch = kinds.torch
+    x = torch.randn(3, 8)
+    assert isinstance(trine.rms_norm(x), torch.Tensor)
+    y = torch.empty(3, 8)
+    assert trine.rms_norm(torch.nn.Parameter(x, requires_grad=False), out=y) is y
+    torch.testing.assert_close(y, torch.nn.functional.rms_norm(x, (8,), eps=1e-6))
+    grad = x.clone().requires_grad_()
+    with pytest.raises(trine.ArgumentError, match=r"x requires grad.*trine\.torch\.rms_norm.*x\.detach\(\)"):
+        trine.rms_norm(grad)
+    with torch.no_grad():
+        torch.testing.assert_close(trine.rms_norm(grad), y)
+    with pytest.raises(trine.ArgumentError, match="weight does not lend its memory: .*meta"):
+        trine.rms_norm(x, weight=torch.ones(8, device="meta"))
+
+
+@needs_torch
+def test_kinds_mix():
+    x = rows((3, 8))
+    y = trine.rms_norm(x, weight=kinds.torch.ones(8))
+    assert isinstance(y, np.ndarray)
+
+
+# ------------------------------------------------------------------------------------------------ threads and processes
+
+def test_threads():
+    x = rows((64, 512))
+    want = trine.rms_norm(x)
+    wrong = []
+
+    def work():
+        for _ in range(200):
+            if not np.array_equal(trine.rms_norm(x), want):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    for i, worker in enumerate(workers):
+        worker.start()
+        trine.set_threads(i % 3)
+    for worker in workers:
+        worker.join()
+    trine.set_threads(0)
+    assert not wrong
+
+
+def test_fork():
+    x = rows((512, 512))
+    want = trine.matmul(x, x)
+    child = os.fork()
+    if child == 0:
+        os._exit(not np.array_equal(trine.matmul(x, x), want))
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_import_is_light():
+    """An import loads no array library and touches no device."""
+    code = "import sys, trine; sys.exit(any(m in sys.modules for m in ('numpy', 'torch', 'jax')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
