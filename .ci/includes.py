@@ -25,6 +25,7 @@ LAW = {
     "tools": ["spec", "dispatch", "check", "bench", "include/trine"],
     "tests": ["spec", "dispatch", "backends", "check", "bench", "tools", "emulators", "examples", "include/trine"],
     "examples": ["include/trine", "tests/tap.h"],
+    "bindings": ["include/trine", "tests/tap.h"],
     "docs": ["spec", "tools/docs.h", "include/trine"],
 }
 # What simt takes from the vendor's folder, by the include path.

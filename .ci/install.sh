@@ -22,6 +22,13 @@ gcc -std=c99 -Wall -Wextra -Werror examples/linking/main.c -o "$prefix/c" $(pkg-
 g++ -std=c++17 -Wall -Wextra -Werror examples/linking/main.cpp -o "$prefix/cpp" $(pkg-config --cflags --libs trine)
 "$prefix/cpp"
 root=$(dirname "$(find "$prefix" -type d -name include)")
+# Where the build has a binding: the programs of its example, from what is installed alone.
+if find "$prefix" -name trine.hpp | grep -q .; then
+    # shellcheck disable=SC2046
+    g++ -std=c++17 -Wall -Wextra -Werror examples/cpp/block.cpp -o "$prefix/block-cpp" \
+        $(pkg-config --cflags --libs trine)
+    "$prefix/block-cpp"
+fi
 cmake -S examples/linking -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$prefix/cmake" >/dev/null
 # A backend that is not there is not found.

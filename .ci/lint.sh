@@ -33,6 +33,17 @@ git grep -nE 'TRINE_ARGS\(|struct_size = sizeof\(trine_[a-z0-9_]*_args' -- '*.md
     grep -vE '\{ TRINE_ARGS\([a-z0-9_]+\)[ ,]|define TRINE_ARGS' &&
     fail "arguments are shown otherwise than as { TRINE_ARGS(op), .x = ... }"
 
+if [ -f "$build/bindings/cpp/trine/trine.hpp" ]; then
+    for compiler in g++ clang++-22 clang++-19 clang++; do
+        command -v $compiler >/dev/null || continue
+        for standard in c++17 c++20; do
+            echo '#include <trine/trine.hpp>' | $compiler -std=$standard -Wall -Wextra -Wpedantic -Wshadow \
+                -Wconversion -Werror -Iinclude -I"$build/include" -I"$build/bindings/cpp" -fsyntax-only -x c++ - ||
+                fail "trine.hpp is not $standard by itself, says $compiler"
+        done
+    done
+fi
+
 library=$build/dispatch/libtrine.so
 exported=$(nm -D --defined-only "$library" | awk '{ print $3 }' | sed 's/@.*//' | grep -v '^TRINE_0$' | sort)
 echo "$exported" | grep -v '^trine_' && fail "a symbol is exported that is not trine_*"

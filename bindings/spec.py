@@ -33,6 +33,8 @@ class Param(Member):
     A member that is left zero stands for `default` where zero_is_fallback. `zero` says how a zero that is meant is
     passed: "0", "-0.0", or None where there is none; a float is then passed as -0.0, which the op refuses."""
     enum = None  # the Enum of a parameter of kind ENUM
+    switch = None  # the BOOL parameter <name>_set that says whether this one is read
+    switches = None  # of such a one: the parameter
     default = property(lambda self: self.unset or f"{self.fallback:.9g}")
     about = property(lambda self: self.doc + (f"; by default {self.default}" if self.zero_is_fallback else ""))
 
@@ -85,6 +87,9 @@ def read(path):
         for param in op.params:
             if param.kind == "ENUM":
                 param.enum = enum_of(op, param, spec.enums)
+            switch = next((p for p in op.params if p.name == param.name + "_set" and p.kind == "BOOL"), None)
+            if switch:
+                param.switch, switch.switches = switch, param
     return spec
 
 
@@ -95,3 +100,12 @@ def lines(doc, width):
         keep = not line or line.startswith(" ")
         out += [line] if keep else textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
     return out
+
+
+def fill(template, **parts):
+    """The text of a template in which each line @NAME@ is replaced by the lines parts["NAME"]."""
+    with open(template, encoding="utf-8") as file:
+        text = file.read()
+    for name, part in parts.items():
+        text = re.sub(rf"^@{name}@$", lambda _, part=part: "\n".join(part), text, flags=re.M)
+    return text
