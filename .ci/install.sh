@@ -29,6 +29,14 @@ if find "$prefix" -name trine.hpp | grep -q .; then
         $(pkg-config --cflags --libs trine)
     "$prefix/block-cpp"
 fi
+crate=$(find "$prefix" -type d -name trine-sys)
+if [ -n "$crate" ] && command -v rustc >/dev/null; then
+    rustc --edition=2021 -D warnings --crate-type=rlib --crate-name=trine_sys "$crate/src/lib.rs" \
+        -o "$prefix/libtrine_sys.rlib"
+    rustc --edition=2021 -D warnings --extern trine_sys="$prefix/libtrine_sys.rlib" -L "$libdir" \
+        examples/rust/block.rs -o "$prefix/block-rust"
+    "$prefix/block-rust"
+fi
 cmake -S examples/linking -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$prefix/cmake" >/dev/null
 # A backend that is not there is not found.

@@ -93,12 +93,15 @@ def read(path):
     return spec
 
 
-def lines(doc, width):
-    """A docstring in lines of at most `width` columns; formulas, which are indented, and blank lines as they stand."""
+def lines(doc, width, apart=False):
+    """A docstring in lines of at most `width` columns; formulas, which are indented, and blank lines as they stand.
+    Its items are paragraphs of their own if they are to be `apart`, as Markdown needs them."""
     out = []
     for line in doc.split("\n"):
-        keep = not line or line.startswith(" ")
-        out += [line] if keep else textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
+        text = line and not line.startswith(" ")
+        if apart and text and out and out[-1]:
+            out.append("")
+        out += textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False) if text else [line]
     return out
 
 

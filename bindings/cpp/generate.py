@@ -28,7 +28,7 @@ def identifier(name):
 
 
 def comment(text, indent=""):
-    return [f"{indent}/// {line}".rstrip() for line in specification.lines(text, 116 - len(indent))]
+    return [f"{indent}/// {line}".rstrip() for line in specification.lines(text, 116 - len(indent), apart=True)]
 
 
 def listed(declarations):
