@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Installs into an empty directory and builds examples/linking against it, pkg-config from C and C++, and CMake; the
-# README's example; and examples/kernel.
+# README's example; the examples of the bindings; and examples/kernel.
 set -eu
 build=${DEV_BUILD:-build}
 prefix=$(mktemp -d)
@@ -22,12 +22,19 @@ gcc -std=c99 -Wall -Wextra -Werror examples/linking/main.c -o "$prefix/c" $(pkg-
 g++ -std=c++17 -Wall -Wextra -Werror examples/linking/main.cpp -o "$prefix/cpp" $(pkg-config --cflags --libs trine)
 "$prefix/cpp"
 root=$(dirname "$(find "$prefix" -type d -name include)")
-# Where the build has a binding: the programs of its example, from what is installed alone.
+# The examples of the bindings that the build has, from what is installed alone.
 if find "$prefix" -name trine.hpp | grep -q .; then
     # shellcheck disable=SC2046
     g++ -std=c++17 -Wall -Wextra -Werror examples/cpp/block.cpp -o "$prefix/block-cpp" \
         $(pkg-config --cflags --libs trine)
     "$prefix/block-cpp"
+fi
+module=$(find "$prefix" -name trine.f90)
+if [ -n "$module" ] && command -v gfortran >/dev/null; then
+    # shellcheck disable=SC2046
+    gfortran -std=f2018 -Wall -Wextra -Werror -J "$prefix" "$module" examples/fortran/block.f90 \
+        -o "$prefix/block-fortran" $(pkg-config --libs trine)
+    "$prefix/block-fortran"
 fi
 crate=$(find "$prefix" -type d -name trine-sys)
 if [ -n "$crate" ] && command -v rustc >/dev/null; then
