@@ -57,7 +57,7 @@ def read(paths):
         documented = end = None
         for match in DECLARATION.finditer(text):
             group, doc = match.groupdict(), text_of(match.group(1))
-            name = next((group[kind] for kind in ("constant", "enum", "struct", "opaque", "function") if group[kind]), "")
+            name = next(filter(None, map(group.get, ("constant", "enum", "struct", "opaque", "function"))), "")
             if doc:
                 documented = name
             elif documented and match.start() == end + 1:  # one comment for the declarations that follow it
@@ -80,9 +80,10 @@ def read(paths):
             elif group["opaque"]:
                 found.opaque.append(Declaration(name=name, doc=doc))
             else:
-                found.functions.append(Declaration(name=name, doc=doc, returns=variable(group["returns"], "", None).c_type,
+                returns = variable(group["returns"], "", None).c_type
+                found.functions.append(Declaration(name=name, doc=doc, returns=returns,
                                                    parameters=parameters_of(group["parameters"])))
-        lost = len(re.findall(r"^TRINE_API ", text, re.M)) - sum(bool(m["function"]) for m in DECLARATION.finditer(text))
+        lost = len(re.findall("^TRINE_API ", text, re.M)) - sum(bool(m["function"]) for m in DECLARATION.finditer(text))
         if lost:
             raise ValueError(f"{os.path.basename(path)}: {lost} functions are declared in another form")
     return found

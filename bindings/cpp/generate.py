@@ -49,7 +49,8 @@ def enumerators(constants):
 
 def scoped(enum, start):
     """The enumerators of a C enumeration without their prefix, the longest of those in `start`."""
-    return enumerators((re.sub("^(" + "|".join(start) + ")", "", c.name).lower(), c.name, c.doc) for c in enum.constants)
+    start = re.compile("|".join(start))
+    return enumerators((start.sub("", c.name, count=1).lower(), c.name, c.doc) for c in enum.constants)
 
 
 def enum_class(enum, documented):
@@ -63,7 +64,7 @@ def enum_class(enum, documented):
 
 
 def member(m):
-    """A member of an op's arguments: its declaration, None if another stands for it, and how the C structure gets it."""
+    """A member of an op's arguments: its declaration, None if another stands for it, and its value for C."""
     if isinstance(m, specification.Tensor):
         return f"{'view' if m.is_out else 'const_view'} {m.name}{{}};", f"args.{m.name}.get()"
     c_type, start, passed = KINDS[m.kind]

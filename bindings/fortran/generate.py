@@ -208,9 +208,10 @@ def module(spec, declared, layouts, template):
         arguments += structure(op.args_type, f"The arguments of {op.function}(), as in C: tensors by address.",
                                [(f"integer(c_size_t) :: struct_size = {op.args_size}", "")] + members)
     names = ", ".join(f"view_{e}_{rank}" for e, _ in elements for rank in RANKS)
+    public = [f.name for f in declared.functions if f.returns not in fortran.structs]
     return specification.fill(
         template, CONSTANTS=list(constants(declared))[:-1], STRUCTS=structs[:-1], ARGUMENTS=arguments[:-1],
-        NAMES=broken("public :: " + ", ".join(f.name for f in declared.functions if f.returns not in fortran.structs), "  "),
+        NAMES=broken(f"public :: {', '.join(public)}", "  "),
         VIEW_NAMES=broken(f"module procedure {names}", "    "), FUNCTIONS=list(functions(declared, fortran))[:-1],
         OPS=[line for op in spec.ops for line in op_interface(op)][:-1],
         VIEWS=[line for e in elements for rank in RANKS for line in view(*e, rank)],

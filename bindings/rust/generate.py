@@ -54,11 +54,10 @@ def constant_type(constant, lengths, flags):
 
 def constants(spec, declared):
     """Macros, and enumerators of enumerations without a name: of the type of the member that says it takes them."""
-    everything = [m for s in declared.structs for m in s.members] + [p for f in declared.functions for p in f.parameters]
-    lengths = {m.length for m in everything if m.length}
-    members = [m for s in declared.structs for m in s.members] + [p for op in spec.ops for p in op.params]
+    members = [m for s in declared.structs for m in s.members]
+    lengths = {m.length for m in members + [p for f in declared.functions for p in f.parameters]}
     flags = {}
-    for m in members:
+    for m in members + [p for op in spec.ops for p in op.params]:
         named = re.match(r"(TRINE_\w+_)\*", getattr(m, "comment", None) or m.doc)
         if named:
             flags[named.group(1)] = rust_type(m.c_type)

@@ -37,40 +37,41 @@ program block
 
 contains
 
-  !> Memory on the device of the queue, with the array's elements.
-  function on_device(array) result(memory)
-    real, intent(in), target, contiguous :: array(..)
+  !> Memory on the device of the queue, with the elements of an array of n.
+  function on_device(array, n) result(memory)
+    integer, intent(in) :: n
+    real, intent(in), target :: array(n)
     type(c_ptr) :: memory
-    call trine_check(trine_memory_alloc(queue, c_sizeof(0.0) * size(array), memory))
-    call trine_check(trine_memory_write(queue, memory, c_loc(array), c_sizeof(0.0) * size(array)))
+    call trine_check(trine_memory_alloc(queue, c_sizeof(array), memory))
+    call trine_check(trine_memory_write(queue, memory, c_loc(array), c_sizeof(array)))
   end function
 
   subroutine by_trine()
     type(c_ptr) :: memory(9)
-    real, target :: h(width, tokens), g(hidden, tokens), u(hidden, tokens)
-    type(trine_tensor) :: th, tg, tp
+    type(trine_tensor) :: th, tg, tu, tp
     integer :: i
-    h = 0
-    g = 0
-    u = 0
-    p = 0
-    memory = [on_device(x), on_device(norm), on_device(gate), on_device(up), on_device(down), on_device(h), &
-      on_device(g), on_device(u), on_device(p)]
-    th = trine_view(memory(6), TRINE_F32, shape(h))
-    tg = trine_view(memory(7), TRINE_F32, shape(g))
+    memory(1) = on_device(x, size(x))
+    memory(2) = on_device(norm, size(norm))
+    memory(3) = on_device(gate, size(gate))
+    memory(4) = on_device(up, size(up))
+    memory(5) = on_device(down, size(down))
+    call trine_check(trine_memory_alloc(queue, c_sizeof(x), memory(6)))
+    call trine_check(trine_memory_alloc(queue, c_sizeof(0.0) * hidden * tokens, memory(7)))
+    call trine_check(trine_memory_alloc(queue, c_sizeof(0.0) * hidden * tokens, memory(8)))
+    call trine_check(trine_memory_alloc(queue, c_sizeof(p), memory(9)))
+    th = trine_view(memory(6), TRINE_F32, [width, tokens])
+    tg = trine_view(memory(7), TRINE_F32, [hidden, tokens])
+    tu = trine_view(memory(8), TRINE_F32, [hidden, tokens])
     tp = trine_view(memory(9), TRINE_F32, shape(p))
     call trine_check(trine_rms_norm(queue, x=trine_view(memory(1), TRINE_F32, shape(x)), &
       weight=trine_view(memory(2), TRINE_F32, shape(norm)), y=th, eps=1e-6))
     call trine_check(trine_matmul(queue, th, trine_view(memory(3), TRINE_F32, shape(gate)), d=tg))
-    call trine_check(trine_matmul(queue, th, trine_view(memory(4), TRINE_F32, shape(up)), &
-      d=trine_view(memory(8), TRINE_F32, shape(u))))
-    ! In place.
-    call trine_check(trine_swiglu(queue, gate=tg, up=trine_view(memory(8), TRINE_F32, shape(u)), y=tg))
-    call trine_check(trine_matmul(queue, tg, &
-      trine_tensor_transpose(trine_view(memory(5), TRINE_F32, shape(down))), d=tp))
+    call trine_check(trine_matmul(queue, th, trine_view(memory(4), TRINE_F32, shape(up)), d=tu))
+    call trine_check(trine_swiglu(queue, gate=tg, up=tu, y=tg)) ! in place
+    call trine_check(trine_matmul(queue, tg, trine_tensor_transpose(trine_view(memory(5), TRINE_F32, shape(down))), &
+      d=tp))
     call trine_check(trine_softmax(queue, x=tp, y=tp))
-    ! Waits for the queue.
-    call trine_check(trine_memory_read(queue, c_loc(p), memory(9), c_sizeof(0.0) * size(p)))
+    call trine_check(trine_memory_read(queue, c_loc(p), memory(9), c_sizeof(p))) ! waits for the queue
     do i = 1, size(memory)
       call trine_check(trine_memory_free(queue, memory(i)))
     end do
