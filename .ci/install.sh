@@ -22,27 +22,42 @@ gcc -std=c99 -Wall -Wextra -Werror examples/linking/main.c -o "$prefix/c" $(pkg-
 g++ -std=c++17 -Wall -Wextra -Werror examples/linking/main.cpp -o "$prefix/cpp" $(pkg-config --cflags --libs trine)
 "$prefix/cpp"
 root=$(dirname "$(find "$prefix" -type d -name include)")
-# The examples of the bindings that the build has, from what is installed alone.
+# The examples of the bindings that the build has, and those of docs/languages.md, from what is installed alone.
+program() { # LANGUAGE FILE
+    sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" docs/languages.md | sed '1d;$d' >"$prefix/$2"
+    [ -s "$prefix/$2" ] || { echo "docs/languages.md has no program in $1" >&2; exit 1; }
+}
+flags=$(pkg-config --cflags --libs trine)
+program c first.c
+# shellcheck disable=SC2086
+gcc -std=c11 -Wall -Wextra -Werror "$prefix/first.c" -o "$prefix/first-c" $flags
+"$prefix/first-c"
 if find "$prefix" -name trine.hpp | grep -q .; then
-    # shellcheck disable=SC2046
-    g++ -std=c++17 -Wall -Wextra -Werror examples/cpp/block.cpp -o "$prefix/block-cpp" \
-        $(pkg-config --cflags --libs trine)
-    "$prefix/block-cpp"
+    program cpp first.cpp
+    for source in "$prefix/first.cpp" examples/cpp/block.cpp; do
+        # shellcheck disable=SC2086
+        g++ -std=c++17 -Wall -Wextra -Werror "$source" -o "$prefix/of-cpp" $flags
+        "$prefix/of-cpp"
+    done
 fi
 module=$(find "$prefix" -name trine.f90)
 if [ -n "$module" ] && command -v gfortran >/dev/null; then
-    # shellcheck disable=SC2046
-    gfortran -std=f2018 -Wall -Wextra -Werror -J "$prefix" "$module" examples/fortran/block.f90 \
-        -o "$prefix/block-fortran" $(pkg-config --libs trine)
-    "$prefix/block-fortran"
+    program fortran first.f90
+    for source in "$prefix/first.f90" examples/fortran/block.f90; do
+        # shellcheck disable=SC2086
+        gfortran -std=f2018 -Wall -Wextra -Werror -J "$prefix" "$module" "$source" -o "$prefix/of-fortran" $flags
+        "$prefix/of-fortran"
+    done
 fi
 crate=$(find "$prefix" -type d -name trine-sys)
 if [ -n "$crate" ] && command -v rustc >/dev/null; then
-    rustc --edition=2021 -D warnings --crate-type=rlib --crate-name=trine_sys "$crate/src/lib.rs" \
-        -o "$prefix/libtrine_sys.rlib"
-    rustc --edition=2021 -D warnings --extern trine_sys="$prefix/libtrine_sys.rlib" -L "$libdir" \
-        examples/rust/block.rs -o "$prefix/block-rust"
-    "$prefix/block-rust"
+    program rust first.rs
+    rust() { rustc --edition=2021 -D warnings "$@"; }
+    rust --crate-type=rlib --crate-name=trine_sys "$crate/src/lib.rs" -o "$prefix/libtrine_sys.rlib"
+    for source in "$prefix/first.rs" examples/rust/block.rs; do
+        rust --extern trine_sys="$prefix/libtrine_sys.rlib" -L "$libdir" "$source" -o "$prefix/of-rust"
+        "$prefix/of-rust"
+    done
 fi
 cmake -S examples/linking -B "$prefix/cmake" -DCMAKE_PREFIX_PATH="$root" -DCMAKE_BUILD_TYPE=Release >/dev/null
 cmake --build "$prefix/cmake" >/dev/null
