@@ -52,6 +52,38 @@ class Op(Record):
         return sorted(self.tensors + self.params, key=lambda member: member.offset)
 
 
+class Role(Record):
+    """What a tensor of a gradient's op is: `kind` "value" or "gradient" of the op's tensor `tensor`. Of a value, where
+    `given` names some of the op's tensors and parameters: only if one of them is given and not 0, else `otherwise`."""
+
+
+def roles_of(op, gradient):
+    """The roles of a gradient's tensors by their names."""
+    names = {t.name for t in op.tensors}
+    roles = {}
+    for text in gradient.gradient:
+        name, _, rest = text.partition(" = ")
+        if rest.startswith("d "):
+            roles[name] = Role(name=name, kind="gradient", tensor=rest[2:], given=[], otherwise=None)
+            continue
+        tensor, _, condition = rest.partition(" with ")
+        given, _, otherwise = condition.partition(", else ")
+        roles[name] = Role(name=name, kind="value", tensor=tensor, given=given.split(), otherwise=otherwise or None)
+    for tensor in gradient.tensors:
+        if tensor.name in roles:
+            continue
+        kind = "gradient" if tensor.name[0] == "d" and tensor.name[1:] in names else "value"
+        of = tensor.name[1:] if kind == "gradient" else tensor.name
+        if of not in names:
+            raise ValueError(f"{gradient.name}: what {tensor.name} is to {op.name} is not said")
+        roles[tensor.name] = Role(name=tensor.name, kind=kind, tensor=of, given=[], otherwise=None)
+    known = names | {p.name for p in op.params}
+    for role in roles.values():
+        if not {role.tensor, role.otherwise or role.tensor} <= names or not set(role.given) <= known:
+            raise ValueError(f"{gradient.name}: {role.name} names what {op.name} has not")
+    return roles
+
+
 class Spec(Record):
     """Everything: version, abi, tensor, statuses, dtypes, ops, and enums by name."""
 
@@ -90,6 +122,10 @@ def read(path):
             switch = next((p for p in op.params if p.name == param.name + "_set" and p.kind == "BOOL"), None)
             if switch:
                 param.switch, switch.switches = switch, param
+    by_name = {op.name: op for op in spec.ops}
+    for op in spec.ops:
+        op.backward = by_name.get(f"{op.name}_backward")
+        op.roles = roles_of(op, op.backward) if op.backward else {}
     return spec
 
 

@@ -80,6 +80,10 @@ typedef struct trine_spec {
     const char *require[TRINE_MAX_STRINGS];
     /* "y=x": y may be x, the very same view. All other overlap with an output is an error */
     const char *alias[TRINE_MAX_STRINGS];
+    /* of <op>_backward, where names do not say it: "dx" is the gradient of the op's tensor x, "x" that tensor. "dout =
+     * d o"; "h = residual_out with residual dropout, else x": that tensor, which the op must then have been asked for,
+     * if one of those tensors was given or one of those parameters is not 0, else the other */
+    const char *gradient[8];
     const char *sizes[TRINE_MAX_STRINGS]; /* "n: 0 1 3 127": what the agreement suite combines */
     /* "name: T=bf16 r=8192 n=4096 causal=1 +residual": what the bench runs, in the words of case.h */
     const char *cases[TRINE_MAX_STRINGS];

@@ -210,6 +210,7 @@ void spec_json_op(const trine_plan *plan) {
     types(plan);
     strings("require", spec->require, TRINE_MAX_STRINGS);
     strings("alias", spec->alias, TRINE_MAX_STRINGS);
+    strings("gradient", spec->gradient, (int)(sizeof spec->gradient / sizeof spec->gradient[0]));
     strings("sizes", spec->sizes, TRINE_MAX_STRINGS);
     strings("cases", spec->cases, TRINE_MAX_STRINGS);
     member(",\n    ", "flops", spec->flops);

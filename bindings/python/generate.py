@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what the Python module takes from the specification: its tables and functions in C, and the stub that editors
-and type checkers read.
+"""Writes what the Python module takes from the specification: its tables and functions in C, the stub that editors
+and type checkers read, and a table for the layers in Python.
 
-    generate.py SPEC_PY SPEC_JSON TABLES_C STUB
+    generate.py SPEC_PY SPEC_JSON TABLES_C STUB TABLE_PY
 """
 import importlib.util
 import json
+import pprint
 import re
 import sys
 
@@ -31,10 +32,7 @@ class Function:
 
     def __init__(self, op):
         self.op = op
-        names = {p.name for p in op.params}
-        hidden = {p.name for p in op.params if p.kind == "BOOL" and p.name.endswith("_set") and p.name[:-4] in names}
-        self.hidden = {p.name[:-4]: p for p in op.params if p.name in hidden}
-        self.params = [p for p in op.params if p.name not in hidden]
+        self.params = [p for p in op.params if not p.switches]
         self.fields = op.tensors + self.params
         inputs = [t for t in op.tensors if t.is_in]
         self.positional = [t for t in inputs if not t.optional] + [t for t in inputs if t.optional]
@@ -79,7 +77,7 @@ class Function:
     def default(self, field):
         if field in self.op.tensors:
             return "None"
-        if field.name in self.hidden or field.unset:
+        if field.switch or field.unset:
             return "None"
         if field.kind == "ENUM":
             return repr(field.names[int(field.fallback)])
@@ -117,7 +115,7 @@ class Function:
         if field.kind == "ENUM":
             return f"Literal[{', '.join(map(repr, field.names))}]"
         base = {"BOOL": "bool", "F32": "float"}.get(field.kind, "int")
-        return base + (" | None" if field.name in self.hidden or field.unset else "")
+        return base + (" | None" if field.switch or field.unset else "")
 
     def returned(self):
         outputs = [t for t in self.op.tensors if not t.is_in]
@@ -158,11 +156,13 @@ class Function:
                 f"{{ {dims} }} }},")
 
     def c_param(self, param):
-        set_offset = self.hidden[param.name].offset if param.name in self.hidden else 0
+        set_offset = param.switch.offset if param.switch else 0
         names = f"{self.op.name}_{param.name}" if param.kind == "ENUM" else "NULL"
         zero = int(param.zero_is_fallback and param.kind == "F32")
+        asked = any(re.search(rf"-> {param.name}\b", rule) for rule in self.op.require)
+        explicit = f"{param.fallback:.9g}f" if asked and param.fallback % 1 else f"{param.fallback if asked else 0:.9g}"
         return (f'    {{ "{param.name}", KIND_{param.kind}, {param.offset}, {set_offset}, {int(self.required(param))}, '
-                f"{zero}, {names} }},")
+                f"{zero}, {explicit}, {names} }},")
 
     def c_table(self):
         op, name = self.op, self.op.name
@@ -236,14 +236,42 @@ def stub(functions, lines):
     return "\n".join(out)
 
 
+def row(f):
+    """An op as the layers in Python want it; trine/_ops.py reads it."""
+    op = f.op
+    tensors = [{"name": t.name, "type": t.type, "in": t.is_in, "out": t.is_out, "optional": t.optional,
+                "broadcast": "broadcast" in t.flags, "strides": "any" if "any stride" in t.flags else
+                "transposable" if "transposable" in t.flags else "rows",
+                "dims": [(d["symbol"], d["add"] if d["symbol"] else int(d["text"]), d["optional"]) for d in t.dims]}
+               for t in op.tensors]
+    params = [{"name": p.name, "kind": p.kind, "required": f.required(p),
+               "default": None if f.default(p) == "None" else p.names[int(p.fallback)] if p.kind == "ENUM" else
+               bool(p.fallback) if p.kind == "BOOL" else p.fallback if p.kind == "F32" else int(p.fallback)}
+              for p in f.params]
+    like = {s: [op.symbols[i] for i in from_ if i >= 0] for s, from_ in zip(op.symbols, f.like()) if from_[0] >= 0}
+    roles = {r.name: (r.kind, r.tensor, r.given, r.otherwise) for r in op.roles.values()}
+    leading = op.symbols[f.leading()] if f.leading() >= 0 else None
+    return {"name": op.name, "tensors": tensors, "params": params, "positional": [t.name for t in f.positional],
+            "leading": leading, "like": like, "variables": op.type_variables, "types": op.type_combinations,
+            "gradient": op.backward.name if op.backward else None, "roles": roles}
+
+
+def python_table(functions):
+    rows = pprint.pformat([row(f) for f in functions], width=118, compact=True, sort_dicts=False)
+    return ("# SPDX-License-Identifier: Apache-2.0\n# Generated from the specification by "
+            f"bindings/python/generate.py.\nROWS = \\\n{rows}\n")
+
+
 def main():
-    spec_py, spec_json, tables_c, stub_pyi = sys.argv[1:]
+    spec_py, spec_json, tables_c, stub_pyi, table_py = sys.argv[1:]
     module = load(spec_py)
     functions = [Function(op) for op in module.read(spec_json).ops]
     with open(tables_c, "w", encoding="utf-8") as file:
         file.write(tables(functions, module.lines))
     with open(stub_pyi, "w", encoding="utf-8") as file:
         file.write(stub(functions, module.lines))
+    with open(table_py, "w", encoding="utf-8") as file:
+        file.write(python_table(functions))
 
 
 if __name__ == "__main__":

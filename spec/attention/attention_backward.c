@@ -182,6 +182,7 @@ const trine_spec trine_spec_attention_backward = {
                       .doc = "w: query i sees key j only if |i + sk - sq - j| < w; 0: unlimited") },
     .types = { "T=f32|bf16|f16" },
     .require = { "hk > 0", "h % hk == 0", "d > 0", "cu_seqlens_q <-> cu_seqlens_k", "with cu_seqlens_q: b == 1" },
+    .gradient = { "dout = d o" },
     .flops = "10*b*sq*sk*h*d",
     .masked = "sq sk",
     .independent = "b",

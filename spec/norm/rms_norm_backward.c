@@ -30,6 +30,7 @@ const trine_spec trine_spec_rms_norm_backward = {
                 PARAM(offset, U64, .values = "0 12884901893", .doc = "the forward's") },
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
     .alias = { "dx=dy", "dh=dresidual" },
+    .gradient = { "h = residual_out with residual dropout, else x", "dresidual = d residual_out", "dh = d residual" },
     .flops = "9*r*n",
     .independent = "r",
     .sizes = { "r: 1 0 2 7 64 1000", NORM_LENGTHS },

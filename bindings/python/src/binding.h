@@ -42,6 +42,7 @@ typedef struct table_param {
     uint16_t offset, set_offset; /* of the flag that says it is given; 0: none */
     bool required;               /* no value would do for one left out */
     bool zero_is_fallback;
+    float explicit; /* KIND_F32: written where none is given, if the op refuses a zero beside some tensor; else 0 */
     const char *const *names; /* KIND_ENUM: ended by NULL */
 } table_param;
 

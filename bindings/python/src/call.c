@@ -359,6 +359,8 @@ static int set_params(call *c) {
             PyErr_Format(PyExc_TypeError, "%s() needs %s", t->name, t->param[i].name);
             return -1;
         }
+        if (value == NULL && t->param[i].explicit != 0)
+            memcpy(c->args + t->param[i].offset, &t->param[i].explicit, sizeof t->param[i].explicit);
     }
     return 0;
 }

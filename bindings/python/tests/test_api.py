@@ -123,6 +123,10 @@ def test_parameters():
     x = rows((3, 8)) * np.float32(1e-3)
     np.testing.assert_allclose(trine.rms_norm(x, eps=0), rms_norm(x, 0), rtol=1e-5)  # zero is zero
     np.testing.assert_allclose(trine.rms_norm(x, eps=None), rms_norm(x), rtol=1e-5)
+    a, c = rows((8, 8)), rows((8, 8), 1)
+    assert np.array_equal(trine.matmul(a, a, c), trine.matmul(a, a, c=c, beta=1))  # what the signature says
+    np.testing.assert_allclose(trine.matmul(a, a, c), a @ a + c, rtol=1e-4, atol=1e-5)
+    assert np.array_equal(trine.matmul(a, a, c, beta=0), trine.matmul(a, a))
     assert np.array_equal(trine.gelu(x, form="erf"), trine.gelu(x, form=1))
     assert np.array_equal(trine.scale(x, alpha=0), np.zeros_like(x))
     logits, labels = rows((2, 5)), np.array([1, 4])

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""trine.torch: gradients, registered ops, torch.compile. Inputs are those of the golden vectors; what comes out is held
+to the functions of trine, which other tests hold to the vectors, or to the vectors themselves."""
+import numpy as np
+import pytest
+
+import golden_vectors
+import kinds
+import trine
+from conftest import OPS
+from test_golden import inputs, tensors
+
+torch = pytest.importorskip("torch")
+import trine.torch  # noqa: E402: needs torch
+from trine._ops import OPS as TABLE  # noqa: E402
+
+
+def samples(op, count=2):
+    """Tensors and parameters of the first cases of an op."""
+    return [(inputs(case, kinds.Torch), case) for case in golden_vectors.cases(op)][:count]
+
+
+def optional_outputs(op, case):
+    table = tensors(op)
+    return {n: True for n in case.outputs if "optional" in table[n]["flags"] and "in" not in table[n]["flags"]}
+
+
+def floating(arguments):
+    return [n for n, t in arguments.items() if t.is_floating_point() and t.element_size() > 1]
+
+
+def same(got, want):
+    got, want = (r if isinstance(r, tuple) else () if r is None else (r,) for r in (got, want))
+    assert len(got) == len(want)
+    for g, w in zip(got, want):
+        assert g.dtype == w.dtype and g.shape == w.shape
+        assert torch.equal(g.nan_to_num(nan=7).float(), w.nan_to_num(nan=7).float())
+
+
+def test_same_as_eager(op):
+    for arguments, case in samples(op):
+        copies = {n: t.clone() for n, t in arguments.items()}
+        wanted = optional_outputs(op, case)
+        want = getattr(trine, op["name"])(**copies, **case.params, **wanted)
+        again = {n: t.clone() for n, t in arguments.items()}
+        same(getattr(trine.torch, op["name"])(**again, **case.params, **wanted), want)
+        for name in arguments:
+            same(again[name], copies[name])
+
+
+def test_strided(op):
+    """Inputs that the op cannot read as they lie."""
+    arguments, case = samples(op, 1)[0]
+    in_place = {t["name"] for t in op["tensors"] if {"in", "out"} <= set(t["flags"])}
+    apart = {n: torch.stack([t, t], -1)[..., 0] if t.dim() and n not in in_place else t.clone()
+             for n, t in arguments.items()}
+    want = getattr(trine, op["name"])(**{n: t.clone() for n, t in arguments.items()}, **case.params,
+                                      **optional_outputs(op, case))
+    same(getattr(trine.torch, op["name"])(**apart, **case.params, **optional_outputs(op, case)), want)
+
+
+def test_opcheck(op):
+    """PyTorch's own checks: schema, fake tensors with fixed and free sizes, autograd's registration."""
+    for arguments, case in samples(op):
+        table = TABLE[op["name"]]
+        for name in floating(arguments):  # it takes two NaN for different
+            arguments[name] = arguments[name].nan_to_num(nan=1.5, posinf=2.5, neginf=-2.5).clamp(-1e4, 1e4)
+            if table.gradient and any(of == name for _, of in table.gradient.made):
+                arguments[name].requires_grad_()
+        args = [arguments.get(n) for n in table.positional]
+        torch.library.opcheck(getattr(torch.ops.trine, op["name"]).default, args,
+                              {**case.params, **optional_outputs(op, case)})
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile(op, dynamic):
+    arguments, case = samples(op, 1)[0]
+    wanted = optional_outputs(op, case)
+    function = getattr(trine.torch, op["name"])
+    plain = {n: t.clone() for n, t in arguments.items()}
+    want = function(**plain, **case.params, **wanted)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda tensors: function(**tensors, **case.params, **wanted), fullgraph=True,
+                             dynamic=dynamic, backend="aot_eager")
+    again = {n: t.clone() for n, t in arguments.items()}
+    same(compiled(again), want)
+    for name in arguments:
+        same(again[name], plain[name])
+
+
+GRADIENTS = [n for n, op in TABLE.items() if op.gradient]
+
+
+def forward_of(name, case):
+    """Arguments of the op, gradients of its outputs and parameters, from a golden case of its gradient's op. An input
+    that the gradient does not depend on is of the shape of its gradient."""
+    op, values, table = TABLE[name], inputs(case, kinds.Torch), tensors(case.op)
+    arguments, incoming = {}, {}
+    for its, of, given, otherwise in op.gradient.values:
+        of = otherwise if given and of not in op.input_names else of
+        if its in values and of in op.input_names:
+            arguments[of] = values[its]
+    for its, of in op.gradient.incoming:
+        if its in values:
+            incoming[of] = values[its]
+    for tensor, of in op.gradient.made:
+        if of not in arguments and tensor.name in case.outputs and not tensor.optional:
+            shape = case.outputs[tensor.name][0]
+            arguments[of] = kinds.Torch.make(np.linspace(-2, 2, int(np.prod(shape))).reshape(shape), "f64").to(
+                getattr(torch, kinds.LONG[case.dtype(table[tensor.name])]))
+    return arguments, incoming, {n: v for n, v in case.params.items() if n in op.params}
+
+
+def by_hand(name, arguments, incoming, params):
+    """What the gradient's op says of the op's own outputs; None if the op does not take the types."""
+    op = TABLE[name]
+    try:
+        results = getattr(trine, name)(**arguments, **params, **dict.fromkeys(op.optional_outputs - {"dlogits"}, True))
+    except trine.ArgumentError as error:
+        assert "no such combination of types" in str(error)
+        return None
+    results = results if isinstance(results, tuple) else (results,)
+    values = {**arguments, **dict(zip([t.name for t in op.outputs if t.name != "dlogits"], results))}
+    backward = {}
+    for its, of, given, otherwise in op.gradient.values:
+        of = otherwise if given and not any(arguments.get(g) is not None or params.get(g) for g in given) else of
+        if of in values:
+            backward[its] = values[of]
+    for its, of in op.gradient.incoming:
+        if of in incoming:
+            backward[its] = incoming[of]
+    outputs = {}
+    for tensor, of in op.gradient.made:
+        if of in arguments and tensor.is_in:
+            outputs[tensor.name] = torch.zeros_like(arguments[of])
+        elif of in arguments and tensor.optional:
+            outputs[tensor.name] = True
+    kept = {n: v for n, v in params.items() if n in op.gradient.params}
+    made = getattr(trine, op.gradient.op.name)(**backward, **outputs, **kept)
+    made = made if isinstance(made, tuple) else () if made is None else (made,)
+    made = iter(made)
+    return {of: outputs[t.name] if t.is_in else next(made) for t, of in op.gradient.made if of in arguments}
+
+
+def by_autograd(name, arguments, incoming, params, function):
+    op = TABLE[name]
+    wanted = {n: True for n in incoming if n in op.optional_outputs}
+    needed = [of for _, of in op.gradient.made if of in arguments]
+    leaves = {n: t.clone().requires_grad_(n in needed) for n, t in arguments.items()}
+    results = function(leaves, params, wanted)
+    results = results if isinstance(results, tuple) else (results,)
+    names = [t.name for t in op.outputs if not t.optional or t.name in wanted]
+    outputs = [(r, incoming[n]) for n, r in zip(names, results) if n in incoming]
+    torch.autograd.backward([r for r, _ in outputs], [g for _, g in outputs])
+    return {n: leaves[n].grad for n in needed}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients(name):
+    """Of autograd, eager and of the registered op: the bits that the gradient's op gives."""
+    op, done = TABLE[name], 0
+
+    def eager(leaves, params, wanted):
+        return getattr(trine.torch, name)(**leaves, **params, **wanted)
+
+    def registered(leaves, params, wanted):
+        asked = {**wanted, **dict.fromkeys(op.gradient.extra(op, leaves, params), True)}
+        out = getattr(torch.ops.trine, name)(*(leaves.get(n) for n in op.positional), **params, **asked)
+        out = out if isinstance(out, tuple) else (out,)
+        return tuple(o for o, t in zip(out, op.outputs) if not t.optional or t.name in wanted)
+
+    for case in golden_vectors.cases(OPS[op.gradient.op.name]):
+        built = forward_of(name, case)
+        want = by_hand(name, *built)
+        if want is None:
+            continue
+        for function in eager, registered:
+            made = by_autograd(name, *built, function)
+            assert list(made) == list(want)
+            same(tuple(made.values()), tuple(want.values()))
+        done += 1
+    assert done > 0
+
+
+def test_softmax():
+    x = torch.randn(3, 5, 7, dtype=torch.float32, requires_grad=True)
+    dy = torch.randn(3, 5, 7)
+    trine.torch.softmax(x, scale=0.5).backward(dy)
+    mine, x.grad = x.grad, None
+    torch.softmax(x * 0.5, -1).backward(dy)
+    torch.testing.assert_close(mine, x.grad)
+
+
+def test_residual():
+    """Two outputs that both have gradients."""
+    x, residual = torch.randn(4, 16, requires_grad=True), torch.randn(4, 16, requires_grad=True)
+    weight = torch.randn(16, requires_grad=True)
+    grads = []
+    for function in (lambda: trine.torch.rms_norm(x, weight=weight, residual=residual, residual_out=True),
+                     lambda: (torch.nn.functional.rms_norm(x + residual, (16,), weight, 1e-6), x + residual)):
+        y, h = function()
+        (y.sin().sum() + (h * h).sum()).backward()
+        grads.append([t.grad for t in (x, residual, weight)])
+        x.grad = residual.grad = weight.grad = None
+    for mine, theirs in zip(*grads):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+
+
+def test_only_what_is_needed():
+    x, weight = torch.randn(4, 16), torch.randn(16, requires_grad=True)
+    trine.torch.rms_norm(x, weight=weight).sum().backward()
+    assert weight.grad is not None and x.grad is None
+    y = trine.torch.rms_norm(x, weight=weight.detach())
+    assert not y.requires_grad
+    with torch.no_grad():
+        assert not trine.torch.rms_norm(x, weight=weight).requires_grad
+
+
+def test_mistakes():
+    x = torch.randn(4, 16, requires_grad=True)
+    with pytest.raises(RuntimeError, match="global_norm_clip has no gradient: .*detach"):
+        trine.torch.global_norm_clip(x.flatten(), max_norm=1.0, y=True)
+    with pytest.raises(RuntimeError, match="out cannot be given where gradients are recorded"):
+        trine.torch.rms_norm(x, out=torch.empty(4, 16))
+    with pytest.raises(trine.ArgumentError, match="weight has shape"):
+        trine.torch.rms_norm(x, weight=torch.ones(3))
+    with pytest.raises(RuntimeError, match="once_differentiable|differentiat"):
+        y = trine.torch.rms_norm(x)
+        grad, = torch.autograd.grad(y.sin().sum(), x, create_graph=True)
+        grad.sum().backward()
+    with pytest.raises(TypeError, match="no argument 'epsilon'"):
+        trine.torch.rms_norm(x.detach(), epsilon=1)
+
+
+def test_threads_of_autograd():
+    """Gradients of many at once, from threads that are PyTorch's and ours."""
+    import threading
+    want, wrong = [None], []
+
+    def work(first):
+        x = torch.linspace(-3, 3, 64 * 32).reshape(64, 32).requires_grad_()
+        for _ in range(20):
+            x.grad = None
+            trine.torch.rms_norm(trine.torch.gelu(x)).sin().sum().backward()
+            if first:
+                want[0] = x.grad.clone()
+            elif not torch.equal(x.grad, want[0]):
+                wrong.append(1)
+
+    work(True)
+    threads = [threading.Thread(target=work, args=(False,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ops as the layers for PyTorch and JAX see them: shapes and types of outputs from those of inputs, and what the
+op of a gradient needs. All of it follows from the specification's table."""
+from . import _trine
+from ._table import ROWS
+
+
+class Tensor:
+    def __init__(self, row):
+        self.name, self.type, self.dims = row["name"], row["type"], row["dims"]
+        self.is_in, self.is_out, self.optional = row["in"], row["out"], row["optional"]
+        self.broadcast, self.strides = row["broadcast"], row["strides"]
+        self.rank = len(self.dims)
+        self.least = sum(not optional for _, _, optional in self.dims)
+
+
+class Gradient:
+    """The op of an op's gradients. Its tensors are values of the op's, gradients that come in, and gradients made."""
+
+    def __init__(self, op, backward, roles):
+        self.op = backward
+        self.values = []    # (its tensor, the op's tensor, given, otherwise)
+        self.incoming = []  # (its tensor, the op's output)
+        self.made = []      # (its tensor, the op's input)
+        for tensor in backward.tensors:
+            kind, of, given, otherwise = roles[tensor.name]
+            if kind == "value":
+                self.values.append((tensor.name, of, given, otherwise))
+            elif tensor.is_out:
+                self.made.append((tensor, of))
+            else:
+                self.incoming.append((tensor.name, of))
+        self.params = [p for p in backward.params if p in op.params]
+        self.differentiable = {of for _, of in self.incoming}
+
+    def source(self, of, given, otherwise, arguments, params):
+        """The op's tensor that a value is, for a call with these arguments and parameters."""
+        if given and not any(arguments.get(g) is not None or params.get(g) for g in given):
+            return otherwise
+        return of
+
+    def extra(self, op, arguments, params):
+        """The optional outputs that the op must be asked for."""
+        sources = (self.source(of, given, otherwise, arguments, params) for _, of, given, otherwise in self.values)
+        return [s for s in sources if s in op.optional_outputs]
+
+
+class Op:
+    def __init__(self, row):
+        self.name, self.positional, self.leading = row["name"], row["positional"], row["leading"]
+        self.like, self.variables, self.types = row["like"], row["variables"], row["types"]
+        self.tensors = [Tensor(t) for t in row["tensors"]]
+        self.params = {p["name"]: p for p in row["params"]}
+        self.inputs = [t for t in self.tensors if t.is_in]
+        self.input_names = [t.name for t in self.inputs]
+        self.outputs = [t for t in self.tensors if not t.is_in]
+        self.optional_outputs = {t.name for t in self.outputs if t.optional}
+        self.in_place = [t for t in self.inputs if t.is_out]
+        self.run = getattr(_trine, self.name)
+        self.gradient = None
+
+    # ------------------------------------------------------------------------------------------------------ inference
+
+    def _fold(self, tensor, shape, several):
+        """The shape as the op has it; leading dimensions that are one of the op are noted in `several`."""
+        extra = len(shape) - tensor.rank
+        symbol = tensor.dims[0][0]
+        if extra > 0 and symbol is not None:
+            several.setdefault(symbol, shape[:extra + 1])
+            size = 1
+            for length in shape[:extra + 1]:
+                size = size * length
+            return (size, *shape[extra + 1:])
+        if len(shape) == tensor.least - 1 and tensor.dims[tensor.rank - tensor.least][0] in (None, self.leading):
+            first = tensor.dims[tensor.rank - tensor.least][0]
+            if first is not None:
+                several.setdefault(first, ())
+            return (1, *shape)
+        return shape
+
+    def _sizes(self, shapes):
+        sizes, several = {}, {}
+        for tensor in self.tensors:
+            if tensor.name not in shapes:
+                continue
+            shape = self._fold(tensor, tuple(shapes[tensor.name]), several)
+            for (symbol, add, _), size in zip(reversed(tensor.dims), reversed(shape)):
+                if symbol is not None and symbol not in sizes and not (tensor.broadcast and size == 1):
+                    sizes[symbol] = size - add
+        for symbol, others in self.like.items():
+            for other in others:
+                if other in sizes and (symbol not in sizes or (sizes[symbol] == 1 and sizes[other] != 1)):
+                    sizes[symbol] = sizes[other]
+                    several.pop(symbol, None)
+                    if other in several:
+                        several[symbol] = several[other]
+        return sizes, several
+
+    def _types(self, types, dtype):
+        bound = {t.type: types[t.name] for t in reversed(self.tensors) if t.name in types and t.type in self.variables}
+        first = types[self.inputs[0].name]
+        for variable in self.variables:
+            if variable in bound or not any(t.type == variable for t in self.outputs):
+                continue
+            rows = [dict(zip(self.variables, row)) for row in self.types]
+            rows = [row[variable] for row in rows if all(row[v] == t for v, t in bound.items())]
+            wanted = dtype or first
+            bound[variable] = wanted if dtype or wanted in rows or not rows else rows[0]
+        return bound
+
+    def infer(self, shapes, types, wanted, dtype=None):
+        """Shape and type of each required output and of those in `wanted`, of inputs of these shapes and types."""
+        sizes, several = self._sizes(shapes)
+        bound = self._types(types, dtype)
+        made = {}
+        for tensor in self.outputs:
+            if tensor.optional and tensor.name not in wanted:
+                continue
+            shape = []
+            for symbol, add, optional in tensor.dims:
+                if symbol is None:
+                    shape.append(add)
+                elif add == 0 and symbol in several:
+                    shape += several[symbol]
+                elif symbol in sizes or not optional:
+                    shape.append(sizes.get(symbol, 1) + add)
+            made[tensor.name] = tuple(shape), bound.get(tensor.type, tensor.type)
+        return made
+
+
+OPS = {row["name"]: Op(row) for row in ROWS}
+for _row in ROWS:
+    if _row["gradient"]:
+        OPS[_row["name"]].gradient = Gradient(OPS[_row["name"]], OPS[_row["gradient"]], _row["roles"])

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The ops for PyTorch: as the functions of trine, with gradients where the op has them, and as registered ops,
+torch.ops.trine, for torch.compile and torch.export.
+
+    y = trine.torch.rms_norm(x, weight)     # records for autograd where x or weight requires it
+    y.sum().backward()
+
+A tensor whose last dimension is not contiguous, where the op asks for that, is copied first, as PyTorch's own functions
+do. dropout without seed and offset draws from torch's generator of the device, in a CUDA graph anew at each replay."""
+import torch
+
+if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
+    raise ImportError(f"trine.torch needs PyTorch 2.10 or later, this is {torch.__version__}; the functions of trine "
+                      "take tensors of any version, without gradients")
+from torch.autograd.function import once_differentiable
+
+from ._arrays import _DTYPES, dtype_name
+from ._ops import OPS
+
+_TORCH_DTYPES = {name: getattr(torch, long) for name, long in _DTYPES.items() if hasattr(torch, long)}
+_CHANCES = ("dropout", "p")  # parameters that are a probability of dropping
+
+
+def _ready(tensor, table):
+    """As the op can read it."""
+    if tensor.is_contiguous():
+        return tensor
+    if tensor.dim() <= table.rank and (
+            table.strides == "any" or tensor.dim() == 0 or tensor.stride(-1) == 1 or
+            (table.strides == "transposable" and tensor.dim() > 1 and tensor.stride(-2) == 1)):
+        return tensor
+    return tensor.contiguous()
+
+
+def _draw(op, arguments, params):
+    """The key of dropout, from the generator of the device, where the caller gave none."""
+    if "seed" not in op.params or not any(params.get(chance) for chance in _CHANCES):
+        return
+    if "philox" in op.input_names and not {"seed", "offset"} & params.keys() and arguments.get("philox") is None:
+        device = next(t for t in arguments.values() if t is not None).device
+        arguments["philox"] = torch.randint(2**63 - 1, (2,), dtype=torch.int64, device=device)
+
+
+# --------------------------------------------------------------------------------------------------- what autograd does
+
+def _run(op, arguments, params, wanted):
+    """Outputs by name."""
+    results = op.run(**arguments, **params, **dict.fromkeys(wanted, True))
+    names = [t.name for t in op.outputs if not t.optional or t.name in wanted]
+    return dict(zip(names, results if len(names) > 1 else (results,)))
+
+
+def _gradients(op, values, incoming, params, needed, run):
+    """Gradients of the inputs in `needed`, from values of the op's tensors and gradients of its outputs."""
+    gradient = op.gradient
+    arguments = {}
+    for name, of, given, otherwise in gradient.values:
+        value = values.get(gradient.source(of, given, otherwise, values, params))
+        if value is not None:
+            arguments[name] = value
+    for name, of in gradient.incoming:
+        if incoming.get(of) is not None:
+            arguments[name] = incoming[of].contiguous()
+    wanted = []
+    for tensor, of in gradient.made:
+        if tensor.is_in:  # filled whole: nothing is added to it
+            arguments[tensor.name] = torch.zeros_like(values[of])
+        elif tensor.optional and of in needed:
+            wanted.append(tensor.name)
+    results = run(gradient.op, arguments, {n: v for n, v in params.items() if n in gradient.params}, wanted)
+    results.update({t.name: arguments[t.name] for t, _ in gradient.made if t.is_in})
+    return {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
+
+
+def _save(ctx, op, arguments, results, params):
+    """What the gradient will ask for."""
+    sources = [op.gradient.source(of, given, otherwise, arguments, params)
+               for _, of, given, otherwise in op.gradient.values]
+    sources += [of for tensor, of in op.gradient.made if tensor.is_in]
+    names = sorted({s for s in sources if s is not None})
+    ctx.op, ctx.params, ctx.names = op, params, names
+    ctx.given = {n: True for n, v in arguments.items() if v is not None}
+    ctx.save_for_backward(*(results.get(n, arguments.get(n)) for n in names))
+
+
+def _saved(ctx):
+    return {**ctx.given, **dict(zip(ctx.names, ctx.saved_tensors))}
+
+
+class _Recorded(torch.autograd.Function):
+    """A call whose gradients were asked for."""
+
+    @staticmethod
+    def forward(ctx, op, params, wanted, *tensors):
+        arguments = {name: t for name, t in zip(op.input_names, tensors) if t is not None}
+        asked = set(wanted) | set(op.gradient.extra(op, arguments, params))
+        results = _run(op, arguments, params, asked)
+        _save(ctx, op, arguments, results, params)
+        ctx.returned = [n for n in results if n in wanted or n not in op.optional_outputs]
+        ctx.mark_non_differentiable(*(results[n] for n in ctx.returned if n not in op.gradient.differentiable))
+        returned = tuple(results[n] for n in ctx.returned)
+        return returned if len(returned) > 1 else returned[0]
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        op = ctx.op
+        needed = {n for n, need in zip(op.input_names, ctx.needs_input_grad[3:]) if need}
+        made = _gradients(op, _saved(ctx), dict(zip(ctx.returned, gradients)), ctx.params, needed, _run)
+        return None, None, None, *(made.get(n) for n in op.input_names)
+
+
+# ------------------------------------------------------------------------------------------------------- registered ops
+
+_TYPES = {"F32": "float", "BOOL": "bool", "ENUM": "str"}
+
+
+def _schema(op):
+    """The op as PyTorch's dispatcher has it. An optional output that is not asked for is an empty tensor."""
+    needed, optional = [], []
+    for tensor in op.inputs:
+        alias = f"({chr(ord('a') + op.in_place.index(tensor))}!)" if tensor in op.in_place else ""
+        (optional if tensor.optional else needed).append(
+            f"Tensor{alias}{'? ' if tensor.optional else ' '}{tensor.name}{'=None' if tensor.optional else ''}")
+    keywords = [f"bool {t.name}=False" for t in op.outputs if t.optional]
+    for name, param in op.params.items():
+        default = param["default"]
+        kind = _TYPES.get(param["kind"], "int")
+        if param["required"]:
+            keywords.append(f"{kind} {name}")
+        elif default is None:
+            keywords.append(f"{kind}? {name}=None")
+        else:
+            keywords.append(f"{kind} {name}={repr(default) if kind != 'str' else chr(34) + default + chr(34)}")
+    keywords.append("ScalarType? dtype=None")
+    outputs = ", ".join(["Tensor"] * len(op.outputs))
+    returns = outputs if len(op.outputs) == 1 else f"({outputs})"
+    return f"{op.name}({', '.join(needed + optional + ['*'] + keywords)}) -> {returns}"
+
+
+def _split(op, args, kwargs):
+    """Inputs, outputs wanted, parameters and dtype of a call of a registered op."""
+    arguments = dict(zip(op.positional, args))
+    arguments.update({n: kwargs[n] for n in op.input_names if n in kwargs})
+    arguments = {n: t for n, t in arguments.items() if t is not None}
+    wanted = [n for n in op.optional_outputs if kwargs.get(n)]
+    params = {n: kwargs[n] for n in op.params if kwargs.get(n) is not None}
+    return arguments, wanted, params, kwargs.get("dtype")
+
+
+def _pack(op, results, like):
+    packed = tuple(results[t.name] if t.name in results else like.new_empty(0) for t in op.outputs)
+    return packed if len(packed) != 1 else packed[0]
+
+
+def _masked(params, op):
+    """PyTorch's integers are signed."""
+    return {n: v & (2**64 - 1) if op.params[n]["kind"] == "U64" else v for n, v in params.items()}
+
+
+def _register(library, op):
+    library.define(_schema(op), tags=(torch.Tag.needs_fixed_stride_order,))
+
+    def compute(*args, **kwargs):
+        arguments, wanted, params, dtype = _split(op, args, kwargs)
+        arguments = {n: _ready(t, table) for table in op.inputs for n, t in arguments.items() if n == table.name}
+        params = _masked(params, op)
+        if dtype is not None:
+            params["dtype"] = dtype
+        with torch.no_grad():
+            results = _run(op, arguments, params, wanted)
+        if op.outputs:
+            return _pack(op, results, next(iter(arguments.values())))
+        return None
+
+    def fake(*args, **kwargs):
+        arguments, wanted, _, dtype = _split(op, args, kwargs)
+        made = op.infer({n: t.shape for n, t in arguments.items()},
+                        {n: dtype_name(t.dtype) for n, t in arguments.items()}, wanted,
+                        dtype_name(dtype) if dtype is not None else None)
+        like = next(iter(arguments.values()))
+        results = {n: like.new_empty(shape, dtype=_TORCH_DTYPES[of]) for n, (shape, of) in made.items()}
+        if op.outputs:
+            return _pack(op, results, like)
+        return None
+
+    name = f"trine::{op.name}"
+    library.impl(op.name, compute, "CompositeExplicitAutograd")
+    torch.library.register_fake(name, fake, lib=library)
+    if op.gradient:
+        backward, setup_context = _registered_gradient(op)
+        torch.library.register_autograd(name, backward, setup_context=setup_context, lib=library)
+
+
+def _registered_gradient(op):
+    def setup_context(ctx, inputs, keyword_only_inputs, output):
+        arguments, wanted, params, _ = _split(op, inputs, keyword_only_inputs)
+        outputs = output if len(op.outputs) > 1 else (output,)
+        ctx.returned = {t.name for t in op.outputs if not t.optional or t.name in wanted}
+        _save(ctx, op, arguments, dict(zip((t.name for t in op.outputs), outputs)), params)
+        ctx.mark_non_differentiable(*(o for t, o in zip(op.outputs, outputs)
+                                      if t.name not in op.gradient.differentiable))
+
+    def backward(ctx, *gradients):
+        incoming = {t.name: g for t, g in zip(op.outputs, gradients) if t.name in ctx.returned}
+        needed = {n for n, need in zip(op.positional, ctx.needs_input_grad) if need}
+        values = _saved(ctx)
+        made = _gradients(op, values, incoming, ctx.params, needed, _run_registered)
+        return tuple(made.get(n) for n in op.positional)
+
+    return backward, setup_context
+
+
+def _run_registered(op, arguments, params, wanted):
+    registered = getattr(torch.ops.trine, op.name)
+    results = registered(*(arguments.get(n) for n in op.positional), **params, **dict.fromkeys(wanted, True))
+    results = results if len(op.outputs) > 1 else (results,)
+    return {t.name: r for t, r in zip(op.outputs, results) if not t.optional or t.name in wanted}
+
+
+# ------------------------------------------------------------------------------------------------------------ functions
+
+def _compiled(op, arguments, params, wanted):
+    """By the registered op, which a graph holds. What the gradient needs is asked for as well."""
+    asked = list(wanted)
+    if op.gradient and torch.is_grad_enabled() and any(t.requires_grad for t in arguments.values()):
+        asked += [n for n in op.gradient.extra(op, arguments, params) if n not in asked]
+    results = _run_registered(op, arguments, params, asked)
+    return [r for n, r in results.items() if n not in op.optional_outputs or n in wanted]
+
+
+def _function(op):
+    names = set(op.input_names)
+    outputs = {t.name for t in op.outputs} | {"out"}
+
+    def function(*args, **kwargs):
+        arguments = dict(zip(op.positional, args))
+        params, wanted, given = {}, [], {}
+        for name, value in kwargs.items():
+            if value is None:
+                continue
+            if name in names:
+                arguments[name] = value
+            elif name not in outputs:
+                params[name] = value
+            elif value is True:
+                wanted.append(name)
+            elif value is not False:
+                given[name] = value
+        if len(args) > len(op.positional):
+            raise TypeError(f"{op.name}() takes {len(op.positional)} arguments by place, but {len(args)} are given")
+        arguments = {n: t for n, t in arguments.items() if t is not None}
+        _draw(op, arguments, params)
+        if torch.compiler.is_compiling() and not given:
+            results = _compiled(op, arguments, params, wanted)
+            return results[0] if len(results) == 1 else tuple(results) if results else None
+        recorded = torch.is_grad_enabled() and any(t.requires_grad for t in arguments.values())
+        ready = [_ready(arguments[t.name], t) if t.name in arguments else None for t in op.inputs]
+        if not recorded:
+            ready = {n: t for n, t in zip(op.input_names, ready) if t is not None}
+            return op.run(**ready, **params, **dict.fromkeys(wanted, True), **given)
+        if op.gradient is None:
+            raise RuntimeError(f"trine.torch.{op.name} has no gradient: call it under torch.no_grad(), or detach() "
+                               "its inputs")
+        if given:
+            raise RuntimeError(f"trine.torch.{op.name}: {', '.join(given)} cannot be given where gradients are "
+                               "recorded")
+        return _Recorded.apply(op, params, wanted, *ready)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = op.run.__doc__
+    function.__text_signature__ = op.run.__text_signature__
+    return function
+
+
+_library = torch.library.Library("trine", "DEF")
+for _op in OPS.values():
+    _register(_library, _op)
+    globals()[_op.name] = _function(_op)
+__all__ = list(OPS)
