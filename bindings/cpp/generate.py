@@ -58,7 +58,8 @@ def enum_class(enum, documented):
     known = [documented.get(constant) for _, constant, _ in enum.values]
     yield from comment((known[0] and known[0][0]) or f"The values of `{enum.name}`.")
     yield f"enum class {enum.name} : std::int32_t {{"
-    yield from enumerators((n, constant, doc[1] if doc else "") for (n, constant, _), doc in zip(enum.values, known))
+    yield from enumerators((name, constant if doc else value, doc[1] if doc else "")
+                           for (name, constant, value), doc in zip(enum.values, known))
     yield "};"
     yield ""
 

@@ -240,7 +240,8 @@ def layout(spec, layouts):
     character(len=*), intent(in) :: name
     count = count + 1
     if (.not. good) failed = failed + 1
-    print '(a, "ok ", i0, " - ", a)', trim(merge('    ', 'not ', good)), count, name
+    if (.not. good) write (*, '(a)', advance='no') 'not '
+    print '("ok ", i0, " - ", a)', count, name
   end subroutine
 """
     for i, (name, ((_, size), *members)) in enumerate(structures.items()):

@@ -26,7 +26,8 @@ contains
     character(len=*), intent(in) :: name
     count = count + 1
     if (.not. good) failed = failed + 1
-    print '(a, "ok ", i0, " - ", a)', trim(merge('    ', 'not ', good)), count, name
+    if (.not. good) write (*, '(a)', advance='no') 'not '
+    print '("ok ", i0, " - ", a)', count, name
   end subroutine
 
   !> Whether a view is of this type, shape and strides, in trine's order.
