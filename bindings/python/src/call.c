@@ -240,7 +240,9 @@ static int choose_types(call *c) {
     for (int i = 0; i < c->t->tensors; i++) {
         const table_tensor *tt = &c->t->tensor[i];
         const bool needed = tt->flags & OUT && (!(tt->flags & OPTIONAL) || c->given[i] != NULL);
-        if (!needed || tt->variable < 0 || c->type[tt->variable] != TRINE_NONE) continue;
+        if (!needed || tt->variable < 0) continue;
+        used |= c->type[tt->variable] == wanted;
+        if (c->type[tt->variable] != TRINE_NONE) continue;
         if (c->dtype != NULL)
             c->type[tt->variable] = wanted;
         else
@@ -248,7 +250,8 @@ static int choose_types(call *c) {
         used = true;
     }
     if (c->dtype == NULL || used) return 0;
-    PyErr_Format(PyExc_TypeError, "%s(): dtype is given, but the inputs decide the types of its outputs", c->t->name);
+    PyErr_Format(PyExc_TypeError, "%s(): dtype is %s, but the inputs decide the types of its outputs", c->t->name,
+                 trine_dtype_name(wanted));
     return -1;
 }
 

@@ -107,6 +107,10 @@ def test_types():
     assert trine.cast(x, dtype=np.float16).dtype == trine.cast(x, dtype=np.dtype("f2")).dtype == np.float16
     assert trine.matmul(x.astype(np.float16), x.T.astype(np.float16)).dtype == np.float16
     assert trine.matmul(x.astype(np.float16), x.T.astype(np.float16), dtype="f32").dtype == np.float32
+    c = np.zeros((3, 3), np.float32)
+    assert trine.matmul(x, x.T, c, dtype="f32").dtype == np.float32
+    with pytest.raises(TypeError, match="dtype is f16, but the inputs decide"):
+        trine.matmul(x, x.T, c, dtype="f16")
     with pytest.raises(trine.ArgumentError, match="int4"):
         trine.cast(x, dtype="int4")
     with pytest.raises(TypeError, match="no argument 'dtype'|inputs decide"):

@@ -39,6 +39,11 @@ class Gradient:
             return otherwise
         return of
 
+    def sources(self, arguments, params):
+        """The op's tensors that the gradient reads."""
+        names = {self.source(of, given, otherwise, arguments, params) for _, of, given, otherwise in self.values}
+        return sorted((names | {of for tensor, of in self.made if tensor.is_in}) - {None})
+
     def extra(self, op, arguments, params):
         """The optional outputs that the op must be asked for."""
         sources = (self.source(of, given, otherwise, arguments, params) for _, of, given, otherwise in self.values)

@@ -15,6 +15,7 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
 from torch.autograd.function import once_differentiable
 
 from ._arrays import _DTYPES, dtype_name
+from ._composed import COMPOSED, Composed
 from ._ops import OPS
 
 _TORCH_DTYPES = {name: getattr(torch, long) for name, long in _DTYPES.items() if hasattr(torch, long)}
@@ -53,6 +54,8 @@ def _run(op, arguments, params, wanted):
 def _gradients(op, values, incoming, params, needed, run):
     """Gradients of the inputs in `needed`, from values of the op's tensors and gradients of its outputs."""
     gradient = op.gradient
+    if isinstance(gradient, Composed):
+        return gradient.compute(values, incoming, params, needed, run)
     arguments = {}
     for name, of, given, otherwise in gradient.values:
         value = values.get(gradient.source(of, given, otherwise, values, params))
@@ -74,10 +77,7 @@ def _gradients(op, values, incoming, params, needed, run):
 
 def _save(ctx, op, arguments, results, params):
     """What the gradient will ask for."""
-    sources = [op.gradient.source(of, given, otherwise, arguments, params)
-               for _, of, given, otherwise in op.gradient.values]
-    sources += [of for tensor, of in op.gradient.made if tensor.is_in]
-    names = sorted({s for s in sources if s is not None})
+    names = op.gradient.sources(arguments, params)
     ctx.op, ctx.params, ctx.names = op, params, names
     ctx.given = {n: True for n, v in arguments.items() if v is not None}
     ctx.save_for_backward(*(results.get(n, arguments.get(n)) for n in names))
@@ -273,6 +273,8 @@ def _function(op):
     return function
 
 
+for _name, _gradient in COMPOSED.items():
+    OPS[_name].gradient = _gradient
 _library = torch.library.Library("trine", "DEF")
 for _op in OPS.values():
     _register(_library, _op)

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of the ops that have no op for them, as compositions of others and of PyTorch's functions."""
+import torch
+
+from ._ops import OPS
+
+
+class Composed:
+    """`compute`: gradients by name, from values of the op's tensors, gradients of its outputs, parameters, the names of
+    the inputs that need one, and what runs an op."""
+
+    def __init__(self, op, compute, saved):
+        self.compute, self.saved = compute, saved
+        self.differentiable = {t.name for t in op.outputs} - {"mask"}
+        self.made = [(None, t.name) for t in op.inputs]
+
+    def sources(self, arguments, params):
+        return [n for n in self.saved if arguments.get(n) is not None]
+
+    @staticmethod
+    def extra(op, arguments, params):
+        return []
+
+
+def _like(gradient, tensor):
+    """Summed over what was broadcast, in the type of the tensor."""
+    return gradient.sum_to_size(tensor.shape).to(tensor.dtype)
+
+
+def _before_activation(values, gradient, params, run):
+    """The gradient of what the activation of a product is applied to, which is computed once more."""
+    activation = params.get("activation", "none")
+    if activation == "none":
+        return gradient
+    plain = {n: v for n, v in params.items() if n != "activation"}
+    arguments = {n: v for n, v in values.items() if isinstance(v, torch.Tensor)}
+    z = run(OPS["matmul"], arguments, {**plain, "dtype": gradient.dtype}, [])["d"]
+    if activation == "relu":
+        return torch.where(z > 0, gradient, torch.zeros_like(gradient))
+    if activation == "silu":
+        return torch.ops.aten.silu_backward(gradient, z)
+    form = activation.removeprefix("gelu_")
+    return run(OPS["gelu_backward"], {"dy": gradient, "x": z}, {"form": form}, [])["dx"]
+
+
+def _matmul(values, incoming, params, needed, run):
+    a, b = values["a"], values["b"]
+    if not a.is_floating_point() or a.element_size() == 1:
+        raise RuntimeError(f"trine.torch.matmul has no gradient of products of {a.dtype}")
+    if {"a_scale", "b_scale"} & needed:
+        raise RuntimeError("trine.torch.matmul has no gradient of scales: pass them detached")
+    dz = _before_activation(values, incoming["d"].contiguous(), params, run)
+    made = {}
+    if "c" in needed:
+        made["c"] = _like(dz * params.get("beta", 1.0), values["c"])
+    if "bias" in needed:
+        sums = run(OPS["reduce_sum"], {"x": dz.reshape(-1, dz.shape[-1])}, {}, ["column_sums"])["column_sums"]
+        made["bias"] = sums.to(values["bias"].dtype)
+    if "a_scale" in values:
+        dz = dz * values["a_scale"].unsqueeze(-1)
+    if "b_scale" in values:
+        dz = dz * values["b_scale"].unsqueeze(-2) if values["b_scale"].dim() > 1 else dz * values["b_scale"]
+    dz = dz.to(a.dtype)
+    kept = {n: params[n] for n in ("alpha", "precision") if n in params}
+    if b.dim() == 2:  # all rows of a are of one product
+        a, dz = a.reshape(-1, a.shape[-1]), dz.reshape(-1, dz.shape[-1])
+    if "a" in needed:
+        da = run(OPS["matmul"], {"a": dz, "b": b.mT}, kept, [])["d"]
+        made["a"] = da.reshape(values["a"].shape) if b.dim() == 2 else _like(da, a)
+    if "b" in needed:
+        made["b"] = _like(run(OPS["matmul"], {"a": a.mT, "b": dz}, kept, [])["d"], b)
+    return made
+
+
+def _add(values, incoming, params, needed, run):
+    factor = {"a": params.get("alpha", 1.0), "b": params.get("beta", 1.0)}
+    return {n: _like(incoming["y"] * factor[n], values[n]) for n in needed}
+
+
+def _mul(values, incoming, params, needed, run):
+    dy = incoming["y"] * params.get("alpha", 1.0)
+    return {n: _like(dy * values["b" if n == "a" else "a"], values[n]) for n in needed}
+
+
+def _scale(values, incoming, params, needed, run):
+    return {"x": _like(incoming["y"] * params.get("alpha", 1.0), values["x"])}
+
+
+def _cast(values, incoming, params, needed, run):
+    return {"x": incoming["y"].to(values["x"].dtype)}
+
+
+def _dropout(values, incoming, params, needed, run):
+    state = {n: v for n, v in values.items() if n != "x" and isinstance(v, torch.Tensor)}
+    return {"x": run(OPS["dropout"], {"x": incoming["y"].contiguous(), **state}, params, [])["y"]}
+
+
+def _reduce_sum(values, incoming, params, needed, run):
+    x, dx = values["x"], 0
+    if incoming.get("row_sums") is not None:
+        dx = incoming["row_sums"].unsqueeze(-1)
+    if incoming.get("column_sums") is not None:
+        dx = dx + incoming["column_sums"]
+    return {"x": dx.expand(x.shape).to(x.dtype)}
+
+
+_COMPUTE = {"matmul": _matmul, "add": _add, "mul": _mul, "scale": _scale, "cast": _cast, "dropout": _dropout,
+            "reduce_sum": _reduce_sum}
+COMPOSED = {name: Composed(OPS[name], compute, OPS[name].input_names) for name, compute in _COMPUTE.items()}
