@@ -193,6 +193,20 @@ void handles(trine::library &lib) {
     tap(succeeds([&] { return memory.write(in); }) && succeeds([&] { return memory.read(out); }) && out[2] == 3 &&
             trine::view(memory).extent(0) == 3,
         "memory of a device");
+#ifndef __SANITIZE_ADDRESS__ // which ends a program that asks for so much
+    const auto too_large = [&] { return trine::buffer<double>(moved, SIZE_MAX / 8 + 2); };
+#ifdef TRINE_NO_EXCEPTIONS
+    const trine::buffer<double> none_so_large = too_large();
+    tap(!none_so_large && none_so_large.size() == 0, "memory that cannot be had: %s", trine::message());
+#else
+    try {
+        too_large();
+        tap(false, "memory that cannot be had");
+    } catch (const trine::error &failure) {
+        tap(failure.code() == trine::status::memory, "memory that cannot be had: %s", failure.what());
+    }
+#endif
+#endif
     trine_device_info_t info;
     tap(succeeds([&] { return lib.device(0, info); }) && std::strcmp(info.name, "cpu") == 0, "a device");
     tap(lib.device_count() >= 1, "devices");
