@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of transformers with trine in them, against the same models without: small ones of each family, with random
+weights, in training and in generation."""
+import sys
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+import trine.transformers  # noqa: E402
+
+SIZES = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
+             vocab_size=211, max_position_embeddings=128, head_dim=16, attention_dropout=0.0, pad_token_id=0,
+             bos_token_id=1, eos_token_id=2)
+FAMILIES = {
+    "llama": ("LlamaConfig", {}), "mistral": ("MistralConfig", {"sliding_window": 7}), "qwen2": ("Qwen2Config", {}),
+    "qwen3": ("Qwen3Config", {}), "phi3": ("Phi3Config", {}), "smollm3": ("SmolLM3Config", {}),
+    "gemma2": ("Gemma2Config", {"sliding_window": 7, "query_pre_attn_scalar": 16}),
+    "gemma3": ("Gemma3TextConfig", {"sliding_window": 7, "query_pre_attn_scalar": 16}),
+}
+APPLIED = {"rms_norm": 1, "rope": 1, "mlp": 3, "attention": 1, "loss": 1}  # at least
+
+
+def build(family):
+    name, own = FAMILIES[family]
+    config = getattr(transformers, name)(**{**SIZES, **own})
+    torch.manual_seed(3)
+    theirs = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    for parameter in theirs.parameters():  # norms' weights too
+        torch.nn.init.normal_(parameter, std=0.2)
+    mine = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    mine.load_state_dict(theirs.state_dict())
+    return theirs.eval(), mine.eval()
+
+
+def tokens(*shape):
+    return torch.randint(3, 211, shape, generator=torch.Generator().manual_seed(5))
+
+
+@pytest.fixture(params=FAMILIES)
+def models(request):
+    """What their model gives must be asked for first: rotary embeddings are replaced for both, until the test ends."""
+    theirs, mine = build(request.param)
+    file = sys.modules[type(theirs).__module__]
+    function = file.apply_rotary_pos_emb
+    yield theirs, mine
+    file.apply_rotary_pos_emb = function
+
+
+def loss_and_gradients(model, **inputs):
+    model.zero_grad()
+    out = model(**inputs)
+    out.loss.backward()
+    return out.loss.detach(), out.logits.detach(), {n: p.grad.clone() for n, p in model.named_parameters()}
+
+
+def compare(theirs, mine, keep=None):
+    torch.testing.assert_close(mine[0], theirs[0], rtol=1e-5, atol=1e-5)
+    keep = slice(None) if keep is None else keep
+    torch.testing.assert_close(mine[1][keep], theirs[1][keep], rtol=1e-3, atol=1e-3)
+    for name, gradient in theirs[2].items():
+        scale = gradient.abs().max().item() + 1e-6
+        torch.testing.assert_close(mine[2][name], gradient, rtol=1e-3, atol=1e-3 * scale, msg=name)
+
+
+def test_training(models):
+    theirs, mine = models
+    ids = tokens(3, 29)
+    labels = ids.clone()
+    labels[0, :5] = -100
+    mask = torch.ones(3, 29, dtype=torch.long)
+    mask[1, 20:] = 0  # padding on the right
+    padded = labels.masked_fill(mask == 0, -100)
+    plain = loss_and_gradients(theirs, input_ids=ids, labels=labels)
+    with_padding = loss_and_gradients(theirs, input_ids=ids, labels=padded, attention_mask=mask)
+    trine.transformers.apply(mine)
+    for kind, least in APPLIED.items():
+        assert mine.trine_applied[kind] >= least, mine.trine_applied
+    assert mine.trine_applied["rms_norm"] >= 2 * 3 + 1
+    compare(plain, loss_and_gradients(mine, input_ids=ids, labels=labels))
+    compare(with_padding, loss_and_gradients(mine, input_ids=ids, labels=padded, attention_mask=mask), mask.bool())
+
+
+def test_generation(models):
+    """The same tokens, greedily, with a cache, of prompts of several lengths."""
+    theirs, mine = models
+    ids, mask = tokens(3, 11), torch.ones(3, 11, dtype=torch.long)
+    mask[0, :4] = 0  # padding on the left
+    ids[0, :4] = 0
+    options = dict(max_new_tokens=12, do_sample=False, min_new_tokens=12)
+    alone = theirs.generate(ids[1:], attention_mask=mask[1:], **options)
+    padded = theirs.generate(ids, attention_mask=mask, **options)
+    trine.transformers.apply(mine)
+    assert torch.equal(mine.generate(ids[1:], attention_mask=mask[1:], **options), alone)
+    assert torch.equal(mine.generate(ids, attention_mask=mask, **options), padded)
+
+
+def test_packed():
+    """Several sequences in one row, told by their positions, are as if each stood alone."""
+    _, mine = build("llama")
+    trine.transformers.apply(mine)
+    first, second = tokens(1, 9), tokens(1, 14)
+    ids = torch.cat([first, second], 1)
+    positions = torch.cat([torch.arange(9), torch.arange(14)])[None]
+    with torch.no_grad():
+        packed = mine(ids, position_ids=positions).logits
+        torch.testing.assert_close(packed[:, :9], mine(first).logits, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(packed[:, 9:], mine(second).logits, rtol=1e-4, atol=1e-4)
+
+
+def test_bf16():
+    """In bf16 trine is as near to f32 as transformers is."""
+    theirs, mine = build("llama")
+    ids = tokens(2, 33)
+    with torch.no_grad():
+        exact = theirs(ids).logits
+        coarse = theirs.bfloat16()(ids).logits.float()
+        got = trine.transformers.apply(mine.bfloat16())(ids).logits.float()
+    assert (got - exact).pow(2).mean() < 1.3 * (coarse - exact).pow(2).mean()
+
+
+def test_choices():
+    _, mine = build("llama")
+    trine.transformers.apply(mine, rms_norm=False, mlp=False, attention=False, loss=False, rope=False)
+    assert not any(mine.trine_applied.values()) and mine.config._attn_implementation == "eager"
+
+
+def test_others_are_left():
+    """A module that only looks like a norm is not replaced."""
+    class ScaledRMSNorm(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight, self.eps = torch.nn.Parameter(torch.ones(8)), 1e-6
+
+        def forward(self, x):
+            return 2 * self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+
+    assert trine.transformers._norm_options(ScaledRMSNorm()) is None
+    assert trine.transformers._gate(torch.nn.Tanh()) is None
+
+
+def test_refusals():
+    _, mine = build("llama")
+    trine.transformers.apply(mine)
+    q = torch.randn(1, 4, 5, 16)
+    with pytest.raises(NotImplementedError, match="no dropout"):
+        trine.transformers.attention(mine, q, q, q, None, dropout=0.1)
+    with pytest.raises(NotImplementedError, match="sinks"):
+        trine.transformers.attention(mine, q, q, q, None, s_aux=torch.zeros(4))
+    with pytest.raises(NotImplementedError, match=r"not \[1, 1, 5, 5\]"):
+        trine.transformers.attention(mine, q, q, q, torch.ones(1, 1, 5, 5))
