@@ -205,12 +205,15 @@ static bool spoil_param(bad *b, int index, int *n) {
 #undef SET
 }
 
-/* A parameter left zero that a tensor asks for. */
+/* A parameter left zero that a tensor asks for, or set though one stands for it. */
 static bool spoil_required(bad *b, const trine_plan_require *require, int *n) {
-    if (require->kind != REQUIRE_PARAM || !(require->tensors & b->p->call.present) || (*n)-- != 0) return false;
+    const bool instead = require->kind == REQUIRE_INSTEAD;
+    if (require->kind != REQUIRE_PARAM && !instead) return false;
+    if (!(require->tensors & b->p->call.present) || (*n)-- != 0) return false;
     b->param = require->param;
-    snprintf(b->what, sizeof b->what, "%s: left zero", b->p->plan->spec->params[require->param].name);
-    trine_param_set(b->p->plan, require->param, b->p->call.args, 0);
+    snprintf(b->what, sizeof b->what, "%s: %s", b->p->plan->spec->params[require->param].name,
+             instead ? "set beside the tensor that stands for it" : "left zero");
+    trine_param_set(b->p->plan, require->param, b->p->call.args, instead);
     return true;
 }
 
@@ -267,8 +270,11 @@ static bool spoil_call(bad *b, int *n) {
     const trine_plan *plan = b->p->plan;
     if (spoil_structure(b, n)) return true;
     b->word = NULL;
-    for (int i = 0; i < plan->params; i++)
-        if (spoil_param(b, i, n)) return true;
+    for (int i = 0; i < plan->params; i++) {
+        if (!spoil_param(b, i, n)) continue;
+        b->allowed = trine_param_told(plan, i, b->p->call.present) && trine_param_unset(plan, i, b->p->call.args);
+        return true;
+    }
     for (int i = 0; i < plan->requires; i++)
         if (spoil_required(b, &plan->require[i], n)) return true;
     b->param = -1;

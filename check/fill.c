@@ -152,20 +152,26 @@ static void sprinkle(problem *p, operand *o, fill kind) {
     }
 }
 
-/* "positive", "unit" or anything, but what .fill orders in other words. */
+/* Small ones are as likely as large ones. */
+static double count_value(const values *v, random_state *r) {
+    return v->fill == FILL_INTEGERS ? 1 + (double)random_below(r, 2) : floor(exp2(random_between(r, 0, 40)));
+}
+
+/* "positive", "unit", "flag" or anything, but what .fill orders in other words. */
 static void fill_values(problem *p, int tensor) {
     operand *o = &p->operand[tensor];
     const trine_spec_tensor *spec = p->plan->tensor[tensor].spec;
     const bool positive = fill_is(spec, "positive"), unit = fill_is(spec, "unit");
     const values v = choose_values(p, tensor);
+    const bool off = fill_is(spec, "flag") && random_chance(&p->random, 2), count = positive && !is_float(v.dtype);
     for (int64_t k = 0; k < o->count; k++) {
-        double x = value_of(&v, &p->random);
+        double x = off ? 0 : count ? count_value(&v, &p->random) : value_of(&v, &p->random);
         if (positive) x = fmax(isfinite(x) ? fabs(x) : 1, v.fill == FILL_INTEGERS ? 1 : trine_smallest_normal(v.dtype));
         if (unit && v.fill != FILL_INTEGERS) x = random_between(&p->random, -1, 1);
         if (unit) x = fmax(-1, fmin(1, x));
         o->value[k] = x;
     }
-    if (!positive && !unit && is_float(v.dtype)) sprinkle(p, o, v.fill);
+    if (!positive && !unit && !off && is_float(v.dtype)) sprinkle(p, o, v.fill);
 }
 
 /* The extra value of "ids SYMBOL PARAM DEFAULT": parameter PARAM, or DEFAULT where PARAM_set is a parameter and 0. */

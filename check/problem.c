@@ -289,10 +289,14 @@ static void choose_params(problem *p) {
     }
 }
 
-/* What must be set beside a tensor that is given: to what it is otherwise. */
+/* What must be set beside a tensor that is given: to what it is otherwise. And what one stands for is left. */
 static void set_required(problem *p) {
     for (int i = 0; i < p->plan->requires; i++) {
         const trine_plan_require *require = &p->plan->require[i];
+        if (require->kind == REQUIRE_INSTEAD && require->tensors & p->call.present) {
+            trine_param_set(p->plan, require->param, p->call.args, 0);
+            p->call.set &= ~(1u << require->param);
+        }
         if (require->kind != REQUIRE_PARAM || !(require->tensors & p->call.present) ||
             !trine_param_unset(p->plan, require->param, p->call.args))
             continue;

@@ -270,6 +270,8 @@ static trine_status check_param(checker *c, int index) {
     if (param->kind == U64) return TRINE_OK;
     const double value = trine_param_get(plan, index, storage), min = plan->min[index], max = plan->max[index];
     if (!isfinite(value)) return FAIL("%s: %s is %g, but must be finite", op, param->name, value);
+    if ((value < min || value > max) && c->unset >> index & 1 && trine_param_told(plan, index, c->call->present))
+        return TRINE_OK;
     if (value < min) return FAIL("%s: %s is %.9g, but must be at least %.9g", op, param->name, value, min);
     if (value > max) return FAIL("%s: %s is %.9g, but must be at most %.9g", op, param->name, value, max);
     if (value != 0 || c->unset >> index & 1) return TRINE_OK;
@@ -292,6 +294,12 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
                    *param = c->plan->spec->params[require->param].name;
         if (present == 0 || !(c->unset >> require->param & 1)) return TRINE_OK;
         return FAIL("%s: %s is given and %s is 0: leave %s out, or set %s", c->op, tensor, param, tensor, param);
+    }
+    case REQUIRE_INSTEAD: {
+        const char *tensor = c->plan->tensor[__builtin_ctz(require->tensors)].spec->name,
+                   *param = c->plan->spec->params[require->param].name;
+        if (present == 0 || c->unset >> require->param & 1) return TRINE_OK;
+        return FAIL("%s: %s is given, which stands for %s, but %s is set too", c->op, tensor, param, param);
     }
     default: break;
     }

@@ -80,17 +80,29 @@ static bool parse_tensor(trine_plan *plan, int index) {
     tensor->dtype = trine_dtype_parse(spec->type);
     tensor->type = -1;
     if (tensor->dtype == TRINE_NONE) {
-        int type = find(plan->type_name, plan->types, spec->type, strlen(spec->type));
-        if (type < 0) {
-            if (plan->types == TRINE_MAX_SYMBOLS) return malformed(plan, "too many type variables", spec->type);
-            plan->type_name[type = plan->types++] = spec->type;
-        }
-        tensor->type = (short)type;
+        tensor->type = (short)find(plan->type_name, plan->types, spec->type, strlen(spec->type));
+        if (tensor->type < 0) return malformed(plan, "a row of types lacks", spec->type);
     }
     return true;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ types */
+
+/* The variables in the order of the first row, whatever that of the tensors. */
+static bool number_types(trine_plan *plan) {
+    const trine_spec *spec = plan->spec;
+    for (const char *at = spec->types[0]; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        const size_t length = strcspn(at, "=");
+        for (int i = 0; i < TRINE_MAX_TENSORS && spec->tensors[i].name; i++) {
+            const char *type = spec->tensors[i].type;
+            if (strncmp(type, at, length) != 0 || type[length] != 0) continue;
+            if (plan->types == TRINE_MAX_SYMBOLS) return malformed(plan, "too many type variables", type);
+            plan->type_name[plan->types++] = type;
+            break;
+        }
+    }
+    return true;
+}
 
 /* Appends the combinations of one row, "T=f32|bf16 W=f32", from the type variable at `text` on. */
 static bool expand(trine_plan *plan, const char *text, trine_dtype *chosen) {
@@ -145,13 +157,18 @@ static bool parse_require(trine_plan *plan, const char *text) {
     if (plan->requires == TRINE_MAX_STRINGS) return malformed(plan, "too many requirements", text);
     trine_plan_require *require = &plan->require[plan->requires ++];
     *require = (trine_plan_require){ .kind = REQUIRE_EXPR, .with = -1, .text = text };
-    const char *arrow = strstr(text, " -> ");
-    if (arrow != NULL) {
-        const char *name = keep(text, (size_t)(arrow - text));
+    static const struct {
+        const char *word;
+        trine_require_kind kind;
+    } pairs[] = { { " -> ", REQUIRE_PARAM }, { " instead of ", REQUIRE_INSTEAD } };
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        const char *word = strstr(text, pairs[i].word);
+        if (word == NULL) continue;
+        const char *name = keep(text, (size_t)(word - text));
         const int tensor = name ? trine_plan_find_tensor(plan, name) : -1;
         free((void *)name);
-        require->kind = REQUIRE_PARAM;
-        require->param = (short)trine_plan_find_param(plan, arrow + 4);
+        require->kind = pairs[i].kind;
+        require->param = (short)trine_plan_find_param(plan, word + strlen(pairs[i].word));
         require->tensors = tensor < 0 ? 0 : 1u << tensor;
         return (require->tensors != 0 && require->param >= 0) ||
                malformed(plan, "unknown tensor or parameter in", text);
@@ -219,6 +236,7 @@ static bool parse_masked(trine_plan *plan) {
 
 static bool parse_plan(trine_plan *plan) {
     const trine_spec *spec = plan->spec;
+    if (!number_types(plan)) return false;
     for (; plan->tensors < TRINE_MAX_TENSORS && spec->tensors[plan->tensors].name; plan->tensors++)
         if (!parse_tensor(plan, plan->tensors)) return false;
     for (; plan->params < TRINE_MAX_PARAMS && spec->params[plan->params].name; plan->params++)
@@ -312,6 +330,14 @@ bool trine_param_unset(const trine_plan *plan, int index, const void *args) {
     uint64_t bits = 0;
     memcpy(&bits, (const char *)args + param->offset, param->kind == I64 || param->kind == U64 ? 8 : 4);
     return bits == 0;
+}
+
+bool trine_param_told(const trine_plan *plan, int index, uint32_t present) {
+    for (int i = 0; i < plan->requires; i++)
+        if (plan->require[i].kind == REQUIRE_INSTEAD && plan->require[i].param == index &&
+            plan->require[i].tensors & present)
+            return true;
+    return false;
 }
 
 void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out) {

@@ -33,13 +33,20 @@ typedef struct trine_plan_tensor {
     trine_expr terms, rounds;
 } trine_plan_tensor;
 
-typedef enum trine_require_kind { REQUIRE_EXPR = 1, REQUIRE_BOTH, REQUIRE_ANY, REQUIRE_PARAM } trine_require_kind;
+typedef enum trine_require_kind {
+    REQUIRE_EXPR = 1,
+    REQUIRE_BOTH,
+    REQUIRE_ANY,
+    REQUIRE_PARAM,
+    REQUIRE_INSTEAD
+} trine_require_kind;
 
 typedef struct trine_plan_require {
     trine_require_kind kind;
     short with;   /* REQUIRE_EXPR: only if this tensor is given; -1 always */
     bool without; /* or only if it is not */
-    /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors; REQUIRE_PARAM: the one with which `param` must be set */
+    /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors; REQUIRE_PARAM: the one with which `param` must be set;
+     * REQUIRE_INSTEAD: the one that stands for it */
     uint32_t tensors;
     short param;
     trine_expr expr;
@@ -87,6 +94,9 @@ void trine_param_set(const trine_plan *plan, int index, void *args, double value
 
 /* Is a parameter's field left zero, in all its bits? Not so if it is -0.0. */
 bool trine_param_unset(const trine_plan *plan, int index, const void *args);
+
+/* Does one of these tensors stand for parameter `index`? */
+bool trine_param_told(const trine_plan *plan, int index, uint32_t present);
 
 /* The shape of tensor `index` for given symbols, all its dimensions. */
 void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out);

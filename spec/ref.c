@@ -233,6 +233,13 @@ uint64_t trine_dropout_threshold(float p) { return (uint64_t)floor((1.0 - (doubl
 
 float trine_dropout_scale(float p) { return p < 1 ? (float)(1 / (1.0 - (double)p)) : 0; }
 
+void trine_ref_philox(const trine_ref *ref, uint64_t *seed, uint64_t *offset) {
+    const double *words = trine_ref_value(ref, "philox");
+    if (words == NULL) return;
+    *seed = (uint64_t)(int64_t)words[0];
+    *offset += (uint64_t)(int64_t)words[1];
+}
+
 bool trine_dropout_keep(uint64_t seed, uint64_t offset, uint64_t index, float p) {
     uint32_t word[4];
     trine_philox(seed, offset, index / 8, word);

@@ -37,7 +37,8 @@ typedef struct trine_spec_tensor {
     const char *shape;
     /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or the value
      * of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL; "positive"; "unit": in
-     * [-1, 1]; "derived": by .prepare, from the other inputs; "saved", "positive saved": that in half of the cases */
+     * [-1, 1]; "flag": anything, 0 in half of the cases; "derived": by .prepare, from the other inputs; "saved",
+     * "positive saved": that in half of the cases */
     const char *fill;
     /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
     const char *terms;
@@ -76,7 +77,9 @@ typedef struct trine_spec {
     const char *types[TRINE_MAX_TYPES]; /* "T=f32 W=f32|bf16": each row is the product of its alternatives */
     /* "h % hk == 0": conditions on symbols; "with cu_seqlens_q: b == 1": if that tensor is given, or "without" it;
      * "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums": at least one; "c -> beta": if the tensor
-     * is given, that parameter must be set, since its zero could not be told from one that is meant */
+     * is given, that parameter must be set, since its zero could not be told from one that is meant; "philox instead of
+     * seed": if the tensor is given it has that parameter's value, and the parameter must be left zero, in its range or
+     * not */
     const char *require[TRINE_MAX_STRINGS];
     /* "y=x": y may be x, the very same view. All other overlap with an output is an error */
     const char *alias[TRINE_MAX_STRINGS];
@@ -173,5 +176,8 @@ void trine_philox(uint64_t seed, uint64_t offset, uint64_t block, uint32_t word_
 /* floor((1-p) 2^32), and the scale 1/(1-p) in f32, computed from 1.0 - (double)p so that every backend has the same. */
 uint64_t trine_dropout_threshold(float p);
 float trine_dropout_scale(float p);
+/* Of an op whose tensor "philox" may tell the key and the stream: element 0 in place of *seed, and element 1 beside
+ * *offset. */
+void trine_ref_philox(const trine_ref *ref, uint64_t *seed, uint64_t *offset);
 
 #endif
