@@ -90,8 +90,8 @@ enum {
 typedef struct trine_rms_norm_args {
     size_t struct_size;               /* sizeof(trine_rms_norm_args) */
     const trine_tensor *x;            /* in r n */
-    const trine_tensor *residual;     /* in, optional r n */
     const trine_tensor *weight;       /* in, optional n */
+    const trine_tensor *residual;     /* in, optional r n */
     const trine_tensor *y;            /* out r n; may be x */
     const trine_tensor *residual_out; /* out, optional r n: h; may be residual */
     const trine_tensor *rstd;         /* out, optional r */
@@ -190,9 +190,9 @@ TRINE_API trine_status trine_rms_norm_backward(trine_queue *queue, const trine_r
 typedef struct trine_layer_norm_args {
     size_t struct_size;               /* sizeof(trine_layer_norm_args) */
     const trine_tensor *x;            /* in r n */
-    const trine_tensor *residual;     /* in, optional r n */
     const trine_tensor *weight;       /* in, optional n */
     const trine_tensor *bias;         /* in, optional n */
+    const trine_tensor *residual;     /* in, optional r n */
     const trine_tensor *y;            /* out r n; may be x */
     const trine_tensor *residual_out; /* out, optional r n: h; may be residual */
     const trine_tensor *mean;         /* out, optional r */

@@ -119,8 +119,8 @@ const trine_spec trine_spec_layer_norm = {
         "h = dropout(x) + residual; mean[i] = mean_j h[i,j]; rstd[i] = 1/sqrt(mean_j (h[i,j] - mean[i])^2 + eps); "
         "y[i,j] = (h[i,j] - mean[i]) rstd[i] (weight[j] + weight_offset) + bias[j]; residual_out = h",
     .source = "Ba, Kiros and Hinton 2016, eq. 4; dropout by Philox4x32-10, Salmon et al. 2011",
-    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(residual, IN | OPTIONAL, "R", "r n"),
-                 TENSOR(weight, IN | OPTIONAL, "W", "n"), TENSOR(bias, IN | OPTIONAL, "W", "n"),
+    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
+                 TENSOR(bias, IN | OPTIONAL, "W", "n"), TENSOR(residual, IN | OPTIONAL, "R", "r n"),
                  TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
                  TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"),
                  TENSOR(mean, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 4"),

@@ -83,8 +83,8 @@ const trine_spec trine_spec_rms_norm = {
     .formula = "h = dropout(x) + residual; rstd[i] = 1/sqrt(mean_j h[i,j]^2 + eps); y[i,j] = h[i,j] rstd[i] (weight[j] "
                "+ weight_offset); residual_out = h",
     .source = "Zhang and Sennrich 2019, eq. 4; dropout by Philox4x32-10, Salmon et al. 2011",
-    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(residual, IN | OPTIONAL, "R", "r n"),
-                 TENSOR(weight, IN | OPTIONAL, "W", "n"), TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
+    .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
+                 TENSOR(residual, IN | OPTIONAL, "R", "r n"), TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
                  TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"),
                  TENSOR(rstd, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 16") },
     .params = { PARAM(eps, F32, .values = "1e-6 -0", .fallback = 1e-6, .min = 0, .max = 0x1.fffffep127,
