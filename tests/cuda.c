@@ -5,6 +5,7 @@
 
 #include "backends/cuda/driver/driver.h"
 #include "module.h"
+#include "told.h"
 #include "emulators/cuda/stub.h"
 
 #define STRING_(x) #x
@@ -142,6 +143,13 @@ static bool survives(const void *context) {
         if (!failed) return right;
     }
     return false;
+}
+
+static bool told(const void *context) {
+    (void)context;
+    trine_queue *queue;
+    trine *lib = load_stub() != NULL ? open_library() : NULL;
+    return lib != NULL && trine_queue_open(lib, 1, NULL, &queue) == TRINE_OK && told_alike(queue);
 }
 
 static bool recorded(const void *context) {
@@ -343,6 +351,7 @@ int main(void) {
 #define ENTRY(name) tap(alone(survives, STRING(cu##name)), "%s fails", STRING(cu##name));
     CUDA_ENTRY_POINTS(ENTRY)
 #undef ENTRY
+    tap(alone(told, NULL), "dropout by a tensor's key");
     tap(alone(recorded, NULL), "what a recording refuses");
     tap(alone(out_of_memory, NULL), "out of memory");
     tap(alone(sticky, NULL), "a sticky error");

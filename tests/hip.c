@@ -5,6 +5,7 @@
 
 #include "backends/hip/driver/driver.h"
 #include "module.h"
+#include "told.h"
 
 #define STRING(x) #x
 
@@ -191,6 +192,12 @@ static bool survives(const char *entry, const char *chip) {
 static const char *survivor; /* the chip on which calls fail */
 static bool survives_alone(const void *entry) { return survives(entry, survivor); }
 
+static bool told(const void *chip) {
+    trine_queue *queue;
+    trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
+    return lib != NULL && trine_queue_open(lib, 1, NULL, &queue) == TRINE_OK && told_alike(queue);
+}
+
 static bool recorded(const void *chip) {
     trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
     return lib && refuses_while_recorded(lib, 1) && works(lib, 1);
@@ -232,6 +239,7 @@ static void test_chip(const char *chip) {
     tap(alone(chip_works, chip), "%s: works", chip);
     tap(alone(captured, chip), "%s: an op captured on the caller's stream", chip);
     tap(alone(default_stream, chip), "%s: the default stream", chip);
+    tap(alone(told, chip), "%s: dropout by a tensor's key", chip);
     tap(alone(recorded, chip), "%s: what a recording refuses", chip);
     tap(alone(out_of_memory, chip), "%s: out of memory", chip);
     tap(alone(lost, chip), "%s: a lost device", chip);

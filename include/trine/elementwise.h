@@ -323,12 +323,13 @@ typedef struct trine_scale_args {
 TRINE_API trine_status trine_scale(trine_queue *queue, const trine_scale_args *args);
 
 typedef struct trine_dropout_args {
-    size_t struct_size;       /* sizeof(trine_dropout_args) */
-    const trine_tensor *x;    /* in [s] [q] [r] n */
-    const trine_tensor *y;    /* out [s] [q] [r] n; may be x */
-    const trine_tensor *mask; /* out, optional [s] [q] [r] n u8: 1 where kept */
-    float p;                  /* probability of dropping, 0 <= p < 1 */
-    uint64_t seed;
+    size_t struct_size;         /* sizeof(trine_dropout_args) */
+    const trine_tensor *x;      /* in [s] [q] [r] n */
+    const trine_tensor *philox; /* in, optional [2], i64: the key in place of seed, and what is added to offset */
+    const trine_tensor *y;      /* out [s] [q] [r] n; may be x */
+    const trine_tensor *mask;   /* out, optional [s] [q] [r] n u8: 1 where kept */
+    float p;                    /* probability of dropping, 0 <= p <= 1 */
+    uint64_t seed;              /* 0 where philox is given */
     uint64_t offset;
 } trine_dropout_args;
 
@@ -336,18 +337,20 @@ typedef struct trine_dropout_args {
  *
  *     y[i] = x[i] scale if element i is kept, else 0;  scale = 1/(1-p) rounded to f32
  *
+ * With philox, key and stream are read when the op runs: a graph that was recorded drops other elements each time it is
+ * launched, if the tensor is changed between. Its elements count modulo 2^64. With p = 1 nothing is kept.
+ *
  * Source: Srivastava et al. 2014, "Dropout", section 10; Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2,
  * 3" (Philox4x32-10).
  *
- * Shapes: all tensors [s] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
- * free. i counts the elements in row-major order, whatever the strides. It is kept if word i/2%4 of Philox4x32-10 with
- * key seed and counter (lo32(i/8), hi32(i/8), lo32(offset), hi32(offset)), as it is for even i, with its halves
- * exchanged for odd i, is below floor((1-p) 2^32): with that probability, and nearly independently of the word's other
- * element (their correlation is at most 2^-14 for p in 2^-16 .. 1 - 2^-16).
- * Types: x and y f32, bf16 or f16, the same; mask u8, 1 where kept. One product in f32, rounded once.
- * Parameters: 0 <= p < 1. Use another offset for every call of a training step. The backward pass is dropout of dy with
- * the same seed and offset.
- * Aliasing: y may be x.
+ * Shapes: all tensors but philox [s] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading
+ * strides are free. i counts the elements in row-major order, whatever the strides. It is kept if word i/2%4 of
+ * Philox4x32-10 with key seed and counter (lo32(i/8), hi32(i/8), lo32(offset), hi32(offset)), as it is for even i, with
+ * its halves exchanged for odd i, is below floor((1-p) 2^32): with that probability, and nearly independently of the
+ * word's other element (their correlation is at most 2^-14 for p in 2^-16 .. 1 - 2^-16). Types: x and y f32, bf16 or
+ * f16, the same; mask u8, 1 where kept. One product in f32, rounded once. Parameters: 0 <= p <= 1. Use another offset
+ * for every call of a training step. The backward pass is dropout of dy with the same seed, offset and philox. seed
+ * must be 0 where philox is given. Aliasing: y may be x.
  *
  * Error bound, besides the output's own rounding: 2 2^-24 |y|; the mask is exact, and dropped elements are 0 even where
  * x is NaN.

@@ -92,6 +92,7 @@ typedef struct trine_rms_norm_args {
     const trine_tensor *x;            /* in r n */
     const trine_tensor *weight;       /* in, optional n */
     const trine_tensor *residual;     /* in, optional r n */
+    const trine_tensor *philox;       /* in, optional [2], i64: key and stream of dropout, as of trine_dropout() */
     const trine_tensor *y;            /* out r n; may be x */
     const trine_tensor *residual_out; /* out, optional r n: h; may be residual */
     const trine_tensor *rstd;         /* out, optional r */
@@ -113,8 +114,9 @@ typedef struct trine_rms_norm_args {
  * Without weight its factor is 1, whatever weight_offset is. TRINE_ROUND_BEFORE_WEIGHT rounds h rstd to the type of y
  * before it is multiplied.
  *
- * Dropout keeps and scales the elements of x that trine_dropout() with p = dropout, seed and offset does. Element j of
- * row i is its element i n + j, the same on every device.
+ * Dropout keeps and scales the elements of x that trine_dropout() with p = dropout, seed, offset and philox does.
+ * Element j of row i is its element i n + j, the same on every device. With philox, whose numbers only the device has,
+ * devices mask x in y first, which takes a pass more.
  *
  * Ranges: h may be of any finite size. A row whose mean square f32 does not have is normalized times a power of two. A
  * row whose sum x + residual is beyond f32 gives NaN. rstd rounds as f32 does: of a mean square above 2^252 it is
@@ -125,7 +127,7 @@ typedef struct trine_rms_norm_args {
  * Shapes: matrices are r n, their rows contiguous and any distance apart; weight is n; rstd is r.
  * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so is weight, on its own.
  * rstd is f32. Accumulation and statistics are f32; y is computed from the unrounded h.
- * Parameters: eps >= 0; 0 means 1e-6, -0.0 zero. 0 <= dropout < 1.
+ * Parameters: eps >= 0; 0 means 1e-6, -0.0 zero. 0 <= dropout < 1. seed must be 0 where philox is given.
  * Aliasing: y may be x, residual_out may be residual.
  *
  * Error bound: of y and rstd min(n, 256) + n/1024 + 32 in units of 2^-24, relative. Of residual_out its rounding and
@@ -147,6 +149,7 @@ typedef struct trine_rms_norm_backward_args {
     const trine_tensor *weight;    /* in, optional n */
     const trine_tensor *rstd;      /* in r */
     const trine_tensor *dresidual; /* in, optional r n: gradient that arrives at h by the residual stream */
+    const trine_tensor *philox;    /* in, optional [2], i64: the forward's */
     const trine_tensor *dx;        /* out r n: gradient at x; may be dy */
     const trine_tensor *dh;        /* out, optional r n: gradient at h, thus at residual; may be dresidual */
     const trine_tensor *dweight;   /* out, optional n */
@@ -164,14 +167,15 @@ typedef struct trine_rms_norm_backward_args {
  *     dx         = dropout's mask and scale applied to dh
  *     dweight[j] = sum_i dy[i,j] xhat[i,j]
  *
- * dh is the gradient at residual. Without weight its factor is 1.
+ * dh is the gradient at residual. Without weight its factor is 1. Of philox trine_dropout() tells; with it devices mask
+ * dx afterwards, which takes a pass more.
  *
  * Source: Zhang and Sennrich 2019, section 4.1.
  *
  * Shapes: matrices are r n, their rows contiguous and any distance apart; weight and dweight are n; rstd is r.
  * Types: dy and dx are f32, bf16 or f16. h, dresidual and dh are of the same type or f32; so are weight and dweight, on
  * their own. rstd is f32. Accumulation is f32; dx is computed from the unrounded dh.
- * Parameters: those of the forward.
+ * Parameters: those of the forward. seed must be 0 where philox is given.
  * Aliasing: dx may be dy, dh may be dresidual.
  *
  * Error bound: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + |xhat| mean|g xhat|) +
@@ -193,6 +197,7 @@ typedef struct trine_layer_norm_args {
     const trine_tensor *weight;       /* in, optional n */
     const trine_tensor *bias;         /* in, optional n */
     const trine_tensor *residual;     /* in, optional r n */
+    const trine_tensor *philox;       /* in, optional [2], i64: key and stream of dropout, as of trine_dropout() */
     const trine_tensor *y;            /* out r n; may be x */
     const trine_tensor *residual_out; /* out, optional r n: h; may be residual */
     const trine_tensor *mean;         /* out, optional r */
@@ -217,8 +222,9 @@ typedef struct trine_layer_norm_args {
  * the difference of large sums: a mean far beyond the spread does no harm. TRINE_ROUND_BEFORE_WEIGHT rounds (h - mean)
  * rstd to the type of y before it is multiplied.
  *
- * Dropout keeps and scales the elements of x that trine_dropout() with p = dropout, seed and offset does. Element j of
- * row i is its element i n + j, the same on every device.
+ * Dropout keeps and scales the elements of x that trine_dropout() with p = dropout, seed, offset and philox does.
+ * Element j of row i is its element i n + j, the same on every device. With philox, whose numbers only the device has,
+ * devices mask x in y first, which takes a pass more.
  *
  * Ranges: h may be of any finite size. A row whose variance f32 does not have is normalized times a power of two. A row
  * whose sum x + residual is beyond f32 gives NaN. rstd rounds as f32 does: of a variance above 2^252 it is subnormal,
@@ -230,7 +236,7 @@ typedef struct trine_layer_norm_args {
  * Shapes: matrices are r n, their rows contiguous and any distance apart; weight and bias are n; mean and rstd are r.
  * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so are weight and bias,
  * on their own. mean and rstd are f32. Accumulation and statistics are f32; y is computed from the unrounded h.
- * Parameters: eps >= 0; 0 means 1e-5, -0.0 zero. 0 <= dropout < 1.
+ * Parameters: eps >= 0; 0 means 1e-5, -0.0 zero. 0 <= dropout < 1. seed must be 0 where philox is given.
  * Aliasing: y may be x, residual_out may be residual.
  *
  * Error bound: min(n, 256) + n/1024 + 32 in units of 2^-24, of y's terms and of the mean deviation in units of the
@@ -253,6 +259,7 @@ typedef struct trine_layer_norm_backward_args {
     const trine_tensor *mean;      /* in r */
     const trine_tensor *rstd;      /* in r */
     const trine_tensor *dresidual; /* in, optional r n */
+    const trine_tensor *philox;    /* in, optional [2], i64: the forward's */
     const trine_tensor *dx;        /* out r n; may be dy */
     const trine_tensor *dh;        /* out, optional r n; may be dresidual */
     const trine_tensor *dweight;   /* out, optional n */
@@ -272,7 +279,8 @@ typedef struct trine_layer_norm_backward_args {
  *     dweight[j] = sum_i dy[i,j] xhat[i,j]
  *     dbias[j]   = sum_i dy[i,j]
  *
- * dh is the gradient at residual. Without weight its factor is 1.
+ * dh is the gradient at residual. Without weight its factor is 1. Of philox trine_dropout() tells; with it devices mask
+ * dx afterwards, which takes a pass more.
  *
  * Source: the derivative of Ba, Kiros and Hinton 2016, eq. 4.
  *
@@ -280,7 +288,7 @@ typedef struct trine_layer_norm_backward_args {
  * rstd are r.
  * Types: dy and dx are f32, bf16 or f16. h, dresidual and dh are of the same type or f32; so are weight, dweight and
  * dbias, on their own. mean and rstd are f32. Accumulation is f32; dx is computed from the unrounded dh.
- * Parameters: those of the forward.
+ * Parameters: those of the forward. seed must be 0 where philox is given.
  * Aliasing: dx may be dy, dh may be dresidual.
  *
  * Error bound: of dx and dh min(n, 256) + n/1024 + 34 in units of 2^-24, of rstd (|g| + mean|g| + |xhat| mean|g xhat|)

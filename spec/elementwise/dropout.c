@@ -12,9 +12,11 @@ static void reference(trine_ref *ref) {
     const double *x = trine_ref_value(ref, "x"), scale = trine_dropout_scale(args->p);
     double *y = trine_ref_value(ref, "y"), *mask = trine_ref_value(ref, "mask");
     double *magnitude = trine_ref_magnitude(ref, "y"), *slack = trine_ref_slack(ref, "y");
+    uint64_t seed = args->seed, offset = args->offset;
+    trine_ref_philox(ref, &seed, &offset);
 
     for (int64_t i = 0; i < count; i++) {
-        const bool keep = trine_dropout_keep(args->seed, args->offset, ref->first + (uint64_t)i, args->p);
+        const bool keep = trine_dropout_keep(seed, offset, ref->first + (uint64_t)i, args->p);
         if (mask) mask[i] = keep;
         y[i] = keep ? x[i] * scale : 0;
         if (!keep || !isfinite(y[i])) continue;
@@ -29,16 +31,18 @@ const trine_spec trine_spec_dropout = {
     .formula = "y[i] = x[i] scale where word i/2%4 of Philox4x32-10(key = seed, counter = (lo32(i/8), hi32(i/8), "
                "lo32(offset), hi32(offset))), with its "
                "halves exchanged if i is odd, is below floor((1-p) 2^32), else 0; scale = 1/(1-p) rounded to f32; i "
-               "counts the elements in row-major order",
+               "counts the elements in row-major order; with philox its element 0 is the key, and its element 1 is "
+               "added to offset",
     .source = "Srivastava et al. 2014, section 10; Salmon et al. 2011, section 3.3",
-    .tensors = { TENSOR(x, IN, "T", "[s] [q] [r] n"), TENSOR(y, OUT, "T", "[s] [q] [r] n", .terms = "2"),
+    .tensors = { TENSOR(x, IN, "T", "[s] [q] [r] n"), TENSOR(philox, IN | OPTIONAL, "i64", "2"),
+                 TENSOR(y, OUT, "T", "[s] [q] [r] n", .terms = "2"),
                  TENSOR(mask, OUT | OPTIONAL | EXACT, "u8", "[s] [q] [r] n") },
-    .params = { PARAM(p, F32, .values = "0 0.1 0.5 0.9", .min = 0, .max = 0x1.fffffep-1,
-                      .doc = "probability of dropping"),
+    .params = { PARAM(p, F32, .values = "0 0.1 0.5 0.9 1", .min = 0, .max = 1, .doc = "probability of dropping"),
                 PARAM(seed, U64, .values = "0 42 1234567890123456789", .doc = "key of the generator"),
                 PARAM(offset, U64, .values = "0 7 4294967296",
                       .doc = "high half of its counter: another for every call") },
     .types = { "T=f32|bf16|f16" },
+    .require = { "philox instead of seed" },
     .alias = { "y=x" },
     .flops = "15*s*q*r*n",
     .independent = "s",

@@ -6,8 +6,8 @@
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const norm_gradient gradient = { trine_ref_value(ref, "mean"), args->weight_offset, args->dropout, args->seed,
-                                     args->offset };
+    norm_gradient gradient = { trine_ref_value(ref, "mean"), args->weight_offset, args->dropout, args->seed,
+                               args->offset };
     norm_backward(&gradient, ref);
 }
 
@@ -22,7 +22,7 @@ const trine_spec trine_spec_layer_norm_backward = {
     .source = "Ba, Kiros and Hinton 2016, section 3; its derivative",
     .tensors = { TENSOR(dy, IN, "T", "r n"), TENSOR(h, IN, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
                  TENSOR(mean, IN, "f32", "r", .fill = "saved"), TENSOR(rstd, IN, "f32", "r", .fill = "positive saved"),
-                 TENSOR(dresidual, IN | OPTIONAL, "R", "r n"),
+                 TENSOR(dresidual, IN | OPTIONAL, "R", "r n"), TENSOR(philox, IN | OPTIONAL, "i64", "2"),
                  TENSOR(dx, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 18"),
                  TENSOR(dh, OUT | OPTIONAL, "R", "r n", .terms = SUM_DEPTH(n) " + 18"),
                  TENSOR(dweight, OUT | OPTIONAL, "W", "n", .terms = SUM_DEPTH(r) " + 3"),
@@ -32,6 +32,7 @@ const trine_spec trine_spec_layer_norm_backward = {
                 PARAM(seed, U64, .values = "1 1234567890123456789", .doc = "the forward's"),
                 PARAM(offset, U64, .values = "0 12884901893", .doc = "the forward's") },
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
+    .require = { "philox instead of seed" },
     .alias = { "dx=dy", "dh=dresidual" },
     .gradient = { "h = residual_out with residual dropout, else x", "dresidual = d residual_out", "dh = d residual" },
     .flops = "13*r*n",

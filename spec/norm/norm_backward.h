@@ -108,8 +108,9 @@ static inline void norm_save(const trine_ref *ref, bool centered) {
     }
 }
 
-static inline void norm_backward(const norm_gradient *args, trine_ref *ref) {
+static inline void norm_backward(norm_gradient *args, trine_ref *ref) {
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
+    trine_ref_philox(ref, &args->seed, &args->offset);
     for (int64_t i = 0; i < r; i++) norm_backward_row(args, ref, i, n);
     if (trine_ref_value(ref, "dweight"))
         for (int64_t j = 0; j < n; j++) norm_backward_column(args, ref, "dweight", false, j);

@@ -42,9 +42,10 @@ static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), n = trine_ref_dim(ref, "n");
     const trine_dtype type = trine_ref_type(ref, "T");
-    const norm_input in = {
+    norm_input in = {
         trine_ref_value(ref, "x"), trine_ref_value(ref, "residual"), args->dropout, args->seed, args->offset, ref->first
     };
+    trine_ref_philox(ref, &in.seed, &in.offset);
     const double *weight = trine_ref_value(ref, "weight"), coefficient = (sum_depth((double)n) + 16) * U;
     double *y = trine_ref_value(ref, "y"), *y_magnitude = trine_ref_magnitude(ref, "y"),
            *y_slack = trine_ref_slack(ref, "y");
@@ -84,7 +85,8 @@ const trine_spec trine_spec_rms_norm = {
                "+ weight_offset); residual_out = h",
     .source = "Zhang and Sennrich 2019, eq. 4; dropout by Philox4x32-10, Salmon et al. 2011",
     .tensors = { TENSOR(x, IN, "T", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
-                 TENSOR(residual, IN | OPTIONAL, "R", "r n"), TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
+                 TENSOR(residual, IN | OPTIONAL, "R", "r n"), TENSOR(philox, IN | OPTIONAL, "i64", "2"),
+                 TENSOR(y, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 16"),
                  TENSOR(residual_out, OUT | OPTIONAL, "R", "r n", .terms = "1"),
                  TENSOR(rstd, OUT | OPTIONAL, "f32", "r", .terms = SUM_DEPTH(n) " + 16") },
     .params = { PARAM(eps, F32, .values = "1e-6 -0", .fallback = 1e-6, .min = 0, .max = 0x1.fffffep127,
@@ -97,6 +99,7 @@ const trine_spec trine_spec_rms_norm = {
                 PARAM(seed, U64, .values = "1 1234567890123456789", .doc = "dropout's key"),
                 PARAM(offset, U64, .values = "0 12884901893", .doc = "dropout's stream") },
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
+    .require = { "philox instead of seed" },
     .alias = { "y=x", "residual_out=residual" },
     .flops = "4*r*n",
     .independent = "r",

@@ -6,7 +6,7 @@
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const norm_gradient gradient = { NULL, args->weight_offset, args->dropout, args->seed, args->offset };
+    norm_gradient gradient = { NULL, args->weight_offset, args->dropout, args->seed, args->offset };
     norm_backward(&gradient, ref);
 }
 
@@ -21,7 +21,7 @@ const trine_spec trine_spec_rms_norm_backward = {
     .source = "Zhang and Sennrich 2019, section 4.1",
     .tensors = { TENSOR(dy, IN, "T", "r n"), TENSOR(h, IN, "R", "r n"), TENSOR(weight, IN | OPTIONAL, "W", "n"),
                  TENSOR(rstd, IN, "f32", "r", .fill = "positive saved"), TENSOR(dresidual, IN | OPTIONAL, "R", "r n"),
-                 TENSOR(dx, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 18"),
+                 TENSOR(philox, IN | OPTIONAL, "i64", "2"), TENSOR(dx, OUT, "T", "r n", .terms = SUM_DEPTH(n) " + 18"),
                  TENSOR(dh, OUT | OPTIONAL, "R", "r n", .terms = SUM_DEPTH(n) " + 18"),
                  TENSOR(dweight, OUT | OPTIONAL, "W", "n", .terms = SUM_DEPTH(r) " + 3") },
     .params = { PARAM(weight_offset, F32, .values = "0 1", .doc = "the forward's"),
@@ -29,6 +29,7 @@ const trine_spec trine_spec_rms_norm_backward = {
                 PARAM(seed, U64, .values = "1 1234567890123456789", .doc = "the forward's"),
                 PARAM(offset, U64, .values = "0 12884901893", .doc = "the forward's") },
     .types = { "T=f32 R=f32 W=f32", "T=bf16 R=bf16|f32 W=bf16|f32", "T=f16 R=f16|f32 W=f16|f32" },
+    .require = { "philox instead of seed" },
     .alias = { "dx=dy", "dh=dresidual" },
     .gradient = { "h = residual_out with residual dropout, else x", "dresidual = d residual_out", "dh = d residual" },
     .flops = "9*r*n",

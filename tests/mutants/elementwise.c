@@ -205,6 +205,18 @@ static void dropout_unscaled(trine_ref *ref) {
         V("y")[k] /= (double)trine_dropout_scale(((const trine_dropout_args *)ref->args)->p);
 }
 
+static void replaces_offset(trine_ref *ref, void *args) {
+    if (V("philox")) ((trine_dropout_args *)args)->offset = 0;
+}
+
+static void keeps_some(trine_ref *ref) {
+    const int64_t count = D("s") * D("q") * D("r") * D("n");
+    for (int64_t i = 0; ((const trine_dropout_args *)ref->args)->p == 1 && i < count; i++) {
+        V("y")[i] = V("x")[i] * 0;
+        if (V("mask")) V("mask")[i] = 1;
+    }
+}
+
 static void low_seed(trine_ref *ref, void *args) {
     (void)ref;
     ((trine_dropout_args *)args)->seed &= UINT32_MAX;
@@ -274,6 +286,9 @@ const mutant mutants_elementwise[] = {
       .types = "X=f64,T=e5m2" },
     { "cast", "flushes", "subnormal results are zero", .after = cast_flushes, .types = "T=f16" },
     { "dropout", "unscaled", "what is kept is not scaled", .after = dropout_unscaled },
+    { "dropout", "ignores_philox", "the key is seed, whatever philox has", .without = "philox" },
+    { "dropout", "replaces_offset", "philox's stream is taken without offset", .before = replaces_offset },
+    { "dropout", "keeps_some", "of p = 1 every element is kept", .after = keeps_some },
     { "dropout", "low_seed", "the high half of seed is not used", .before = low_seed },
     { "dropout", "low_offset", "the high half of offset is not used", .before = low_offset },
     { "dropout", "ignores_offset", "offset is not used", .param = "offset" },

@@ -16,9 +16,19 @@ INLINE dropout dropout_of(float p, uint64_t seed, uint64_t offset) {
     return (dropout){
         .key = { (uint32_t)seed, (uint32_t)(seed >> 32) },
         .offset = { (uint32_t)offset, (uint32_t)(offset >> 32) },
-        .last = (uint32_t)(trine_dropout_threshold(p) - 1), /* p < 1 in f32, so that the threshold is in [2^8, 2^32] */
+        .last = (uint32_t)(trine_dropout_threshold(p) - 1), /* of p < 1, so that the threshold is in [2^8, 2^32] */
         .scale = trine_dropout_scale(p),
     };
+}
+
+/* With the key that a tensor has, and its stream beside that of d. */
+static inline void dropout_tell(dropout *d, const trine_tensor *philox) {
+    const uint64_t *words = philox->data;
+    const uint64_t key = words[0], offset = words[1] + ((uint64_t)d->offset[1] << 32 | d->offset[0]);
+    d->key[0] = (uint32_t)key;
+    d->key[1] = (uint32_t)(key >> 32);
+    d->offset[0] = (uint32_t)offset;
+    d->offset[1] = (uint32_t)(offset >> 32);
 }
 
 /* The two halves of the 64-bit products a m. */

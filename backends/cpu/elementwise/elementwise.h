@@ -43,13 +43,18 @@ static inline bool walk_merges(const walk *w, const trine_call *call, int d) {
     return true;
 }
 
+/* Is tensor i given, and of the shape that is walked? */
+static inline bool walk_has(const trine_call *call, int i) {
+    return call->present >> i & 1 && call->plan->tensor[i].rank == WALK_RANK;
+}
+
 static inline walk walk_of(const trine_call *call) {
     int output = 0;
     while (!(call->plan->tensor[output].spec->flags & OUT)) output++;
     const int64_t *shape = call->tensor[output].shape;
     walk w = { .whole = shape, .count = 1, .start = { .call = call } };
     for (int i = 0; i < call->plan->tensors; i++)
-        if (call->present >> i & 1) w.start.at[i] = call->tensor[i].data;
+        if (walk_has(call, i)) w.start.at[i] = call->tensor[i].data;
     bool runs = false; /* is the last dimension of stride 1, or 0 in a tensor that may be broadcast? */
     for (int d = 0; d < WALK_RANK; d++) {
         w.count *= shape[d];
@@ -144,7 +149,7 @@ static inline void walk_edges(const trine_call *call, trine_kernel_edges *edges)
     const int symbol = walk_symbol(call);
     int64_t bytes = 0, written = 0;
     for (int i = 0; i < call->plan->tensors; i++) {
-        if (!(call->present >> i & 1)) continue;
+        if (!walk_has(call, i)) continue;
         const int64_t size = (int64_t)trine_dtype_size(call->tensor[i].dtype);
         bytes += size;
         if (call->plan->tensor[i].spec->flags & OUT) written += size;

@@ -10,6 +10,7 @@ static norm norm_of(const trine_call *call) {
                    .n = call->dim[LAYER_NORM_DIM_N],
                    .x = row_tensor(call, LAYER_NORM_X),
                    .residual = row_tensor(call, LAYER_NORM_RESIDUAL),
+                   .philox = row_tensor(call, LAYER_NORM_PHILOX),
                    .weight = row_tensor(call, LAYER_NORM_WEIGHT),
                    .bias = row_tensor(call, LAYER_NORM_BIAS),
                    .y = row_tensor(call, LAYER_NORM_Y),

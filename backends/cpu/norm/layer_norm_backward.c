@@ -13,6 +13,7 @@ static norm_gradient norm_gradient_of(const trine_call *call) {
                             .mean = row_tensor(call, LAYER_NORM_BACKWARD_MEAN),
                             .rstd = row_tensor(call, LAYER_NORM_BACKWARD_RSTD),
                             .dresidual = row_tensor(call, LAYER_NORM_BACKWARD_DRESIDUAL),
+                            .philox = row_tensor(call, LAYER_NORM_BACKWARD_PHILOX),
                             .dx = row_tensor(call, LAYER_NORM_BACKWARD_DX),
                             .dh = row_tensor(call, LAYER_NORM_BACKWARD_DH),
                             .dweight = row_tensor(call, LAYER_NORM_BACKWARD_DWEIGHT),

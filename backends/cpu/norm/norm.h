@@ -9,7 +9,7 @@
 #include "backends/cpu/core/row.h"
 
 typedef struct norm {
-    const trine_tensor *x, *residual, *weight, *bias, *y, *residual_out, *mean, *rstd;
+    const trine_tensor *x, *residual, *philox, *weight, *bias, *y, *residual_out, *mean, *rstd;
     int64_t r, n;
     float eps, weight_offset, p;
     bool round; /* before the weight */
@@ -279,6 +279,7 @@ static trine_status norm_launch(const trine_call *call) {
     norm a = norm_of(call);
     float *memory = call->workspace;
     a.stream = row_streams(call);
+    if (a.philox) dropout_tell(&a.dropout, a.philox);
     a.factor = norm_parameter(&a, a.weight, a.weight ? a.weight_offset : 1, &memory);
     if (CENTERED) a.shift = norm_parameter(&a, a.bias, 0, &memory);
     cpu_shares(call, cpu_team(call, a.r, row_bytes(call)), a.r, norm_rows, &a);

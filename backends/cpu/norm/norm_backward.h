@@ -6,7 +6,7 @@
 #include "backends/cpu/core/columns.h"
 
 typedef struct norm_gradient {
-    const trine_tensor *dy, *h, *weight, *mean, *rstd, *dresidual, *dx, *dh, *dweight, *dbias;
+    const trine_tensor *dy, *h, *weight, *mean, *rstd, *dresidual, *philox, *dx, *dh, *dweight, *dbias;
     int64_t r, n;
     float weight_offset, p;
     dropout dropout;
@@ -182,6 +182,7 @@ static void norm_backward_edges(const trine_call *call, trine_kernel_edges *edge
 static trine_status norm_backward_launch(const trine_call *call) {
     norm_gradient a = norm_gradient_of(call);
     a.stream = row_streams(call);
+    if (a.philox) dropout_tell(&a.dropout, a.philox);
     a.factor = call->workspace;
     norm_prepare(&a);
     const int64_t pitch = columns_pitch(a.n);

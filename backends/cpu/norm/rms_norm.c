@@ -10,6 +10,7 @@ static norm norm_of(const trine_call *call) {
                    .n = call->dim[RMS_NORM_DIM_N],
                    .x = row_tensor(call, RMS_NORM_X),
                    .residual = row_tensor(call, RMS_NORM_RESIDUAL),
+                   .philox = row_tensor(call, RMS_NORM_PHILOX),
                    .weight = row_tensor(call, RMS_NORM_WEIGHT),
                    .y = row_tensor(call, RMS_NORM_Y),
                    .residual_out = row_tensor(call, RMS_NORM_RESIDUAL_OUT),

@@ -12,6 +12,7 @@ static norm_gradient norm_gradient_of(const trine_call *call) {
                             .weight = row_tensor(call, RMS_NORM_BACKWARD_WEIGHT),
                             .rstd = row_tensor(call, RMS_NORM_BACKWARD_RSTD),
                             .dresidual = row_tensor(call, RMS_NORM_BACKWARD_DRESIDUAL),
+                            .philox = row_tensor(call, RMS_NORM_BACKWARD_PHILOX),
                             .dx = row_tensor(call, RMS_NORM_BACKWARD_DX),
                             .dh = row_tensor(call, RMS_NORM_BACKWARD_DH),
                             .dweight = row_tensor(call, RMS_NORM_BACKWARD_DWEIGHT),

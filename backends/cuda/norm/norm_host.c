@@ -43,8 +43,8 @@ static const norm_fit *fit_of(const trine_call *call) {
 }
 
 void norm_edges_fit(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
     norm_fit_edges(FITS, fits, edges);
+    norm_edges_mask(call, edges);
 }
 
 const char *norm_refuse_fit(const trine_call *call) {
@@ -61,6 +61,8 @@ trine_status norm_launch_fit(const trine_call *call) {
     const simt_function ragged = { .ragged = true, .type = { call->type[NORM_TYPE_T] }, .variant = fit->size };
     const simt_group group = simt_group_of(p.rows, p.n, NORM_FIT_ITEMS, 1, &fit->size);
     const int threads = NORM_FIT_THREADS(fit->size);
+    const trine_status status = norm_mask(call);
+    if (status != TRINE_OK) return status;
     if (simt_rows_whole(call, NORM_DIM_N))
         return simt_launch(call, &whole, simt_blocks(p.rows, threads / fit->size), threads, &p, sizeof p);
     return simt_launch(call, &ragged, group.blocks, group.threads, &p, sizeof p);
@@ -128,6 +130,7 @@ void norm_edges_shared(const trine_call *call, trine_kernel_edges *edges) {
             const cuda_shape_range range = range_of(call, kind, block_rows);
             cuda_shape_edges_for(call, NORM_DIM_N, &range, edges);
         }
+    norm_edges_mask(call, edges);
 }
 
 const char *norm_refuse_shared(const trine_call *call) {
@@ -143,8 +146,10 @@ trine_status norm_launch_shared(const trine_call *call) {
     const row_kind kind = kind_of(call, &p);
     const cuda_shape *shape = shape_of(call, kind, &p);
     if (kind == DROPPED) p.eps = (float)(p.eps / ((double)p.dropout.scale * p.dropout.scale));
-    p.ahead = cuda_ahead_of_parts(call, ((const norm_op *)call->self)->x, shape);
+    p.ahead = cuda_ahead_of_parts(call, norm_source(call), shape);
     const trine_dtype other = kind == SUM ? call->type[NORM_TYPE_R] : TRINE_NONE;
+    const trine_status status = norm_mask(call);
+    if (status != TRINE_OK) return status;
     return cuda_launch_parts(call, steps[kind], other, shape, NORM_DIM_N, &p.part, simt_blocks(p.rows, p.block_rows),
                              &p, sizeof p);
 }

@@ -17,6 +17,12 @@ simt_divisor simt_divisor_of(int64_t by) {
 
 /* ------------------------------------------------------------------------------------------------------------- walk */
 
+/* The tensors of a walk by their places in it; NULL: absent. */
+typedef struct walked {
+    const trine_tensor *tensor[SIMT_WALK_TENSORS];
+    bool broadcast[SIMT_WALK_TENSORS]; /* may be */
+} walked;
+
 /* The merged dimensions, outermost first. */
 typedef struct merged {
     int rank;
@@ -24,22 +30,22 @@ typedef struct merged {
 } merged;
 
 /* Can dimension d, of `length`, be one with the last of the merged ones? */
-static bool merges(const merged *m, const trine_call *call, uint32_t set, int d, int64_t length) {
-    for (int t = 0; t < call->plan->tensors; t++)
-        if (set >> t & 1 && m->stride[t][m->rank - 1] != call->tensor[t].stride[d] * length) return false;
+static bool merges(const merged *m, const walked *all, int d, int64_t length) {
+    for (int t = 0; t < SIMT_WALK_TENSORS; t++)
+        if (all->tensor[t] && m->stride[t][m->rank - 1] != all->tensor[t]->stride[d] * length) return false;
     return true;
 }
 
-static merged merge(const trine_call *call, uint32_t set, const trine_tensor *shape) {
+static merged merge(const walked *all, const trine_tensor *shape) {
     merged m = { 0 };
     for (int d = 0; d < shape->rank; d++) {
         const int64_t length = shape->shape[d];
         if (length == 1) continue;
-        const bool one = m.rank > 0 && merges(&m, call, set, d, length);
+        const bool one = m.rank > 0 && merges(&m, all, d, length);
         m.rank += !one;
         m.shape[m.rank - 1] = one ? m.shape[m.rank - 1] * length : length;
-        for (int t = 0; t < call->plan->tensors; t++)
-            if (set >> t & 1) m.stride[t][m.rank - 1] = call->tensor[t].stride[d];
+        for (int t = 0; t < SIMT_WALK_TENSORS; t++)
+            if (all->tensor[t]) m.stride[t][m.rank - 1] = all->tensor[t]->stride[d];
     }
     if (m.rank == 0) m.shape[m.rank++] = 1;
     return m;
@@ -47,11 +53,11 @@ static merged merge(const trine_call *call, uint32_t set, const trine_tensor *sh
 
 /* Can rows of a tensor be read in vectors of `length`: contiguous, or broadcast where the op expects it, and aligned to
  * 16 bytes or to the vector? */
-static bool vectors(const trine_call *call, int t, const int64_t *stride, int inner, int64_t length) {
-    const trine_tensor *tensor = &call->tensor[t];
+static bool vectors(const walked *all, int t, const int64_t *stride, int inner, int64_t length) {
+    const trine_tensor *tensor = all->tensor[t];
     const int64_t size = (int64_t)trine_dtype_size(tensor->dtype), vector = length * size,
                   align = vector < 16 ? vector : 16;
-    if (stride[inner] == 0) return call->plan->tensor[t].spec->flags & BROADCAST;
+    if (stride[inner] == 0) return all->broadcast[t];
     if (stride[inner] != 1 || (uintptr_t)tensor->data % (uintptr_t)align != 0) return false;
     for (int d = 0; d < inner; d++)
         if (stride[d] * size % align != 0) return false;
@@ -59,22 +65,19 @@ static bool vectors(const trine_call *call, int t, const int64_t *stride, int in
 }
 
 /* Elements of a unit that is 16 bytes of the output at most. */
-static int walk_length(const trine_call *call, int output) {
-    return trine_dtype_size(call->tensor[output].dtype) > 2 ? 4 : 8;
-}
+static int walk_length(const trine_tensor *output) { return trine_dtype_size(output->dtype) > 2 ? 4 : 8; }
 
-simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output) {
-    const merged m = merge(call, set, &call->tensor[output]);
+static simt_walk walk_over(const walked *all, const trine_tensor *output) {
+    const merged m = merge(all, output);
     const int inner = m.rank - 1, pad = SIMT_WALK_RANK - m.rank;
-    simt_walk w = { .n = m.shape[inner], .length = walk_length(call, output) };
+    simt_walk w = { .n = m.shape[inner], .length = walk_length(output) };
     bool wide = w.n > 1;
-    for (int t = 0; t < call->plan->tensors; t++) {
-        if (!(set >> t & 1)) continue;
-        if ((set & ((1u << t) - 1)) == 0) w.ahead = simt_ahead_of(call, t);
-        w.data[t] = call->tensor[t].data;
+    for (int t = 0; t < SIMT_WALK_TENSORS; t++) {
+        if (!all->tensor[t]) continue;
+        w.data[t] = all->tensor[t]->data;
         w.step[t] = m.stride[t][inner];
         memcpy(&w.stride[t][pad], m.stride[t], sizeof(int64_t) * (size_t)inner);
-        wide = wide && vectors(call, t, m.stride[t], inner, w.length);
+        wide = wide && vectors(all, t, m.stride[t], inner, w.length);
     }
     if (!wide) w.length = 1;
     w.units = simt_blocks(w.n, w.length);
@@ -87,6 +90,22 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output) {
     return w;
 }
 
+simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output) {
+    walked all = { 0 };
+    for (int t = 0; t < SIMT_WALK_TENSORS; t++) {
+        if (!(set >> t & 1)) continue;
+        all.tensor[t] = &call->tensor[t];
+        all.broadcast[t] = call->plan->tensor[t].spec->flags & BROADCAST;
+    }
+    simt_walk w = walk_over(&all, &call->tensor[output]);
+    if (set != 0) w.ahead = simt_ahead_of(call, __builtin_ctz(set));
+    return w;
+}
+
+simt_walk simt_walk_between(const trine_tensor *from, const trine_tensor *to) {
+    return walk_over(&(walked){ .tensor = { [SIMT_WALK_FROM] = from, [SIMT_WALK_TO] = to } }, to);
+}
+
 static int output_of(const trine_call *call) {
     int output = 0;
     while (!(call->plan->tensor[output].spec->flags & OUT)) output++;
@@ -95,7 +114,7 @@ static int output_of(const trine_call *call) {
 
 void simt_walk_edges(const trine_call *call, trine_kernel_edges *edges) {
     const trine_plan_tensor *first = &call->plan->tensor[0];
-    const int symbol = first->dim[first->rank - 1].symbol, length = walk_length(call, output_of(call));
+    const int symbol = first->dim[first->rank - 1].symbol, length = walk_length(&call->tensor[output_of(call)]);
     trine_kernel_edge(edges, symbol, length);
     trine_kernel_edge(edges, symbol, SIMT_THREADS);
     trine_kernel_edge(edges, symbol, (int64_t)SIMT_THREADS * length);

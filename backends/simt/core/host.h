@@ -45,6 +45,9 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
  * what is prefetched is of the first. */
 simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output);
 
+/* The walk from one tensor to another of the same shape, or to itself; nothing is prefetched. */
+simt_walk simt_walk_between(const trine_tensor *from, const trine_tensor *to);
+
 /* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
 trine_status simt_walk_launch(const trine_call *call);
 

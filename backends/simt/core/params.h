@@ -19,6 +19,8 @@ typedef struct simt_divisor {
 
 /* Dropout's generator, threshold and scale. */
 enum { SIMT_PHILOX_ROUNDS = 10 };
+#define SIMT_PHILOX_KEY_0 0x9e3779b9u /* what a round adds to the key */
+#define SIMT_PHILOX_KEY_1 0xbb67ae85u
 typedef struct simt_dropout {
     uint32_t key[SIMT_PHILOX_ROUNDS][2], offset[2];
     uint32_t last; /* an element is kept iff its word is at most this */
@@ -30,6 +32,7 @@ typedef struct simt_dropout {
  * vector of the last dimension, or one element. Of the output a vector is 16 bytes at most, so that a warp's stores
  * have no gaps: 32 bytes of f32 lost 9 % of copying on an H200. */
 enum { SIMT_WALK_TENSORS = 5, SIMT_WALK_RANK = 4 };
+enum { SIMT_WALK_FROM, SIMT_WALK_TO }; /* places in a walk from one tensor to another */
 typedef struct simt_walk {
     int64_t units;                          /* of all */
     int64_t n;                              /* elements of the last dimension */

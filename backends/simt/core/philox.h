@@ -20,6 +20,20 @@ DEVICE void philox_round(uint32_t &c0, uint32_t &c1, uint32_t &c2, uint32_t &c3,
     c3 = (uint32_t)a;
 }
 
+/* With the key that a tensor has, and its stream beside that of d. */
+DEVICE simt_dropout dropout_told(const simt_dropout &d, const int64_t *words) {
+    const uint64_t key = (uint64_t)words[0], offset = (uint64_t)words[1] + ((uint64_t)d.offset[1] << 32 | d.offset[0]);
+    simt_dropout told = d;
+#pragma unroll
+    for (int round = 0; round < SIMT_PHILOX_ROUNDS; round++) {
+        told.key[round][0] = (uint32_t)key + round * SIMT_PHILOX_KEY_0;
+        told.key[round][1] = (uint32_t)(key >> 32) + round * SIMT_PHILOX_KEY_1;
+    }
+    told.offset[0] = (uint32_t)offset;
+    told.offset[1] = (uint32_t)(offset >> 32);
+    return told;
+}
+
 /* Block high 2^32 + low. If `high` is the same for all threads, much of two rounds is done once for a warp. */
 template <int ROUNDS> DEVICE four philox_rounds(const simt_dropout &d, uint32_t low, uint32_t high) {
     uint32_t c0 = low, c1 = high, c2 = d.offset[0], c3 = d.offset[1];

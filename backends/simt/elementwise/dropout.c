@@ -10,11 +10,16 @@ static_assert((int)DROPOUT_MASK < SIMT_WALK_TENSORS, "the walk has room for it")
 
 static trine_status launch(const trine_call *call) {
     const trine_dropout_args *args = call->args;
-    const dropout_params p = { simt_walk_of(call, call->present, DROPOUT_Y),
-                               simt_dropout_of(args->p, args->seed, args->offset) };
+    const bool none = args->p == 1, told = simt_present(call, DROPOUT_PHILOX);
+    const dropout_params p = { simt_walk_of(call, call->present & ~(1u << DROPOUT_PHILOX), DROPOUT_Y),
+                               simt_dropout_of(args->p, args->seed, args->offset),
+                               told && !none ? call->tensor[DROPOUT_PHILOX].data : NULL };
     const bool whole = p.walk.length > 1 && p.walk.units == p.walk.row_units.by && p.walk.n % p.walk.length == 0;
-    const char *const step = simt_present(call, DROPOUT_MASK) ? "whole_mask" : "whole";
-    const simt_function function = { .step = whole ? step : NULL, .type = { call->tensor[DROPOUT_Y].dtype } };
+    const char *const step = none || told                       ? "told"
+                             : !whole                           ? NULL
+                             : simt_present(call, DROPOUT_MASK) ? "whole_mask"
+                                                                : "whole";
+    const simt_function function = { .step = step, .type = { call->tensor[DROPOUT_Y].dtype } };
     return simt_launch(call, &function, simt_blocks(p.walk.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
 }
 

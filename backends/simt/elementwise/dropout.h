@@ -8,6 +8,7 @@
 typedef struct dropout_params {
     simt_walk walk;
     simt_dropout dropout;
+    const int64_t *philox; /* its key and stream; NULL: those of `dropout` */
 } dropout_params;
 
 #endif

@@ -5,19 +5,32 @@
 #include "backends/simt/core/walk.h"
 #include "spec/places/dropout.h"
 
+/* Of N elements those that `bits` has. */
+template <class T, int N> DEVICE void dropout_unit(const dropout_params &p, const unit &u, uint32_t bits) {
+    float x[N];
+    unit_load<T>(x, p.walk, DROPOUT_X, u);
+#pragma unroll
+    for (int k = 0; k < N; k++) x[k] = bits >> k & 1 ? x[k] * p.dropout.scale : 0.0f;
+    unit_store<T>(x, p.walk, DROPOUT_Y, u);
+    if (!p.walk.data[DROPOUT_MASK]) return;
+    uint8_t mask[N];
+#pragma unroll
+    for (int k = 0; k < N; k++) mask[k] = bits >> k & 1;
+    unit_store_bits(mask, p.walk, DROPOUT_MASK, u);
+}
+
 template <class T> struct dropout_op {
     template <int N> static DEVICE void step(const dropout_params &p, const unit &u) {
-        const uint32_t bits = kept<N, false, false>(p.dropout, (uint64_t)u.index);
-        float x[N];
-        unit_load<T>(x, p.walk, DROPOUT_X, u);
-#pragma unroll
-        for (int k = 0; k < N; k++) x[k] = bits >> k & 1 ? x[k] * p.dropout.scale : 0.0f;
-        unit_store<T>(x, p.walk, DROPOUT_Y, u);
-        if (!p.walk.data[DROPOUT_MASK]) return;
-        uint8_t mask[N];
-#pragma unroll
-        for (int k = 0; k < N; k++) mask[k] = bits >> k & 1;
-        unit_store_bits(mask, p.walk, DROPOUT_MASK, u);
+        dropout_unit<T, N>(p, u, kept<N, false, false>(p.dropout, (uint64_t)u.index));
+    }
+};
+
+/* With a key that only the device has, or where nothing is kept: p = 1. */
+template <class T> struct dropout_told_op {
+    template <int N> static DEVICE void step(const dropout_params &p, const unit &u) {
+        uint32_t bits = 0;
+        if (p.philox) bits = kept<N, false, false>(dropout_told(p.dropout, p.philox), (uint64_t)u.index);
+        dropout_unit<T, N>(p, u, bits);
     }
 };
 
@@ -44,6 +57,9 @@ template <class T, bool MASK> DEVICE void dropout_vector(const dropout_params &p
 #define DROPOUT(T) \
     ENTRY_HELD(dropout_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { \
         walk<dropout_op<T>, walk_length<T>>(p); \
+    } \
+    ENTRY_HELD(dropout_told_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { \
+        walk<dropout_told_op<T>, walk_length<T>>(p); \
     } \
     ENTRY_HELD(dropout_whole_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { dropout_vector<T, false>(p); } \
     ENTRY_HELD(dropout_whole_mask_##T, SIMT_THREADS, 2048 / SIMT_THREADS, dropout_params) { \

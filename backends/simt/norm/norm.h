@@ -33,6 +33,13 @@ typedef struct norm_params {
     simt_ahead ahead; /* of x */
 } norm_params;
 
+/* x, or a gradient's dx, without what the key and the stream in `philox` drop. */
+typedef struct norm_mask_params {
+    simt_walk walk;
+    simt_dropout dropout;
+    const int64_t *philox;
+} norm_mask_params;
+
 /* dweight and dbias are sums over rows. Of rows that fit a group of 512, or a ring in shared memory, each thread sums
  * up those of the rows that its group takes in turns; of others blocks of rows are read once more. Either way into
  * partial sums: `blocks` times n; NULL: not asked for. On an H200 more blocks than two for each of its 132 SMs write

@@ -21,6 +21,7 @@ PARAMS_OF(layer_norm)
 
 const norm_op norm_rms = { .x = RMS_NORM_X,
                            .residual = RMS_NORM_RESIDUAL,
+                           .philox = RMS_NORM_PHILOX,
                            .weight = RMS_NORM_WEIGHT,
                            .bias = -1,
                            .y = RMS_NORM_Y,
@@ -30,6 +31,7 @@ const norm_op norm_rms = { .x = RMS_NORM_X,
                            .params = rms_norm_params };
 const norm_op norm_layer = { .x = LAYER_NORM_X,
                              .residual = LAYER_NORM_RESIDUAL,
+                             .philox = LAYER_NORM_PHILOX,
                              .weight = LAYER_NORM_WEIGHT,
                              .bias = LAYER_NORM_BIAS,
                              .y = LAYER_NORM_Y,
@@ -38,10 +40,41 @@ const norm_op norm_layer = { .x = LAYER_NORM_X,
                              .rstd = LAYER_NORM_RSTD,
                              .params = layer_norm_params };
 
+/* From a tensor, or itself, to `to`. */
+static trine_status mask(const trine_call *call, int from, int to, int philox, const simt_dropout *dropout) {
+    if (call->dim[NORM_DIM_R] == 0 || call->dim[NORM_DIM_N] == 0) return TRINE_OK; /* there may be a dweight */
+    const norm_mask_params p = { simt_walk_between(&call->tensor[from], &call->tensor[to]), *dropout,
+                                 call->tensor[philox].data };
+    const simt_function function = { .step = "mask", .type = { call->type[NORM_TYPE_T] } };
+    return simt_launch(call, &function, simt_blocks(p.walk.units, SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
+}
+
+/* Of what is masked all is kept. */
+static void keep_all(simt_dropout *dropout) { dropout->last = UINT32_MAX; }
+
+static bool told(const trine_call *call) {
+    const norm_op *op = call->self;
+    return simt_present(call, op->philox) && op->params(call).dropout.p > 0;
+}
+int norm_source(const trine_call *call) {
+    const norm_op *op = call->self;
+    return told(call) ? op->y : op->x;
+}
+trine_status norm_mask(const trine_call *call) {
+    const norm_op *op = call->self;
+    const norm_params p = op->params(call);
+    return told(call) ? mask(call, op->x, op->y, op->philox, &p.dropout) : TRINE_OK;
+}
+
+void norm_edges_mask(const trine_call *call, trine_kernel_edges *edges) {
+    if (told(call)) simt_walk_edges(call, edges);
+}
+
 norm_params norm_params_of(const trine_call *call) {
     const norm_op *op = call->self;
     norm_params p = op->params(call);
-    p.x = simt_rows_of(call, op->x);
+    if (told(call)) keep_all(&p.dropout);
+    p.x = simt_rows_of(call, norm_source(call));
     p.residual = simt_rows_of(call, op->residual);
     p.weight = simt_rows_of(call, op->weight);
     p.bias = rows_of(call, op->bias);
@@ -54,18 +87,19 @@ norm_params norm_params_of(const trine_call *call) {
     p.inverse = 1.0f / (float)p.n;
     p.f32_residual = call->type[NORM_TYPE_R] == TRINE_F32;
     p.f32_weight = call->type[NORM_TYPE_W] == TRINE_F32;
-    p.ahead = simt_ahead_of(call, op->x);
+    p.ahead = simt_ahead_of(call, norm_source(call));
     return p;
 }
 
 trine_status norm_launch_rows(const trine_call *call) {
     const norm_params p = norm_params_of(call);
-    return simt_launch_rows(call, NULL, p.rows, NORM_DIM_N, SIMT_ONE_ROW, &p, sizeof p);
+    const trine_status status = norm_mask(call);
+    return status == TRINE_OK ? simt_launch_rows(call, NULL, p.rows, NORM_DIM_N, SIMT_ONE_ROW, &p, sizeof p) : status;
 }
 
 void norm_edges_rows(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
     simt_row_edges(edges, NORM_DIM_R, NORM_DIM_N, SIMT_ONE_ROW);
+    norm_edges_mask(call, edges);
 }
 
 /* -------------------------------------------------------------------------------------------------------- gradients */
@@ -85,6 +119,7 @@ const norm_backward_op norm_backward_rms = { .dy = RMS_NORM_BACKWARD_DY,
                                              .mean = -1,
                                              .rstd = RMS_NORM_BACKWARD_RSTD,
                                              .dresidual = RMS_NORM_BACKWARD_DRESIDUAL,
+                                             .philox = RMS_NORM_BACKWARD_PHILOX,
                                              .dx = RMS_NORM_BACKWARD_DX,
                                              .dh = RMS_NORM_BACKWARD_DH,
                                              .dweight = RMS_NORM_BACKWARD_DWEIGHT,
@@ -96,15 +131,23 @@ const norm_backward_op norm_backward_layer = { .dy = LAYER_NORM_BACKWARD_DY,
                                                .mean = LAYER_NORM_BACKWARD_MEAN,
                                                .rstd = LAYER_NORM_BACKWARD_RSTD,
                                                .dresidual = LAYER_NORM_BACKWARD_DRESIDUAL,
+                                               .philox = LAYER_NORM_BACKWARD_PHILOX,
                                                .dx = LAYER_NORM_BACKWARD_DX,
                                                .dh = LAYER_NORM_BACKWARD_DH,
                                                .dweight = LAYER_NORM_BACKWARD_DWEIGHT,
                                                .dbias = LAYER_NORM_BACKWARD_DBIAS,
                                                .params = layer_norm_backward_params };
 
+/* Is dx masked when the rows are done, since only the device has dropout's key? */
+static bool told_backward(const trine_call *call) {
+    const norm_backward_op *op = call->self;
+    return simt_present(call, op->philox) && op->params(call).dropout.p > 0;
+}
+
 norm_backward_params norm_backward_params_of(const trine_call *call) {
     const norm_backward_op *op = call->self;
     norm_backward_params p = op->params(call);
+    if (told_backward(call)) keep_all(&p.dropout);
     p.dy = simt_rows_of(call, op->dy);
     p.h = simt_rows_of(call, op->h);
     p.weight = simt_rows_of(call, op->weight);
@@ -154,7 +197,7 @@ static const finish_way *finish_way_of(const norm_backward_params *norm, int cou
 }
 
 /* One launch for all sums: each costs as much as those of a small call's rows. */
-trine_status norm_backward_finish(const trine_call *call, const norm_backward_params *norm, bool ring) {
+static trine_status finish_sums(const trine_call *call, const norm_backward_params *norm, bool ring) {
     const norm_backward_op *op = call->self;
     const struct {
         int tensor;
@@ -173,6 +216,16 @@ trine_status norm_backward_finish(const trine_call *call, const norm_backward_pa
     const finish_way *way = finish_way_of(norm, count, simt_units(call), ring);
     const simt_function function = { .step = way->step, .type = { call->tensor[tensor].dtype } };
     return simt_launch(call, &function, count * simt_blocks(norm->n, way->columns), way->threads, &p, sizeof p);
+}
+
+trine_status norm_backward_finish(const trine_call *call, const norm_backward_params *norm, bool ring) {
+    const norm_backward_op *op = call->self;
+    trine_status status = TRINE_OK;
+    if (told_backward(call)) {
+        const norm_backward_params own = op->params(call);
+        status = mask(call, op->dx, op->dx, op->philox, &own.dropout);
+    }
+    return status == TRINE_OK ? finish_sums(call, norm, ring) : status;
 }
 
 /* ------------------------------------------------------------------------------------- gradients, rows in registers */
@@ -244,7 +297,7 @@ void norm_backward_edges_rows(const trine_call *call, trine_kernel_edges *edges)
 }
 
 void norm_backward_edges_finish(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
+    if (told_backward(call)) simt_walk_edges(call, edges);
     trine_kernel_edge(edges, NORM_DIM_N, COLUMNS_FINISH);
     trine_kernel_edge(edges, NORM_DIM_N, SIMT_THREADS);
 }

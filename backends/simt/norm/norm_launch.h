@@ -36,7 +36,7 @@ TRINE_ALIKE(NORM_TYPE_R, SIMT_SECOND_TYPE);
 
 /* A norm: where its tensors are, -1 those that it has not, and what its parameters say. The self of its kernels. */
 typedef struct norm_op {
-    int x, residual, weight, bias, y, residual_out, mean, rstd;
+    int x, residual, philox, weight, bias, y, residual_out, mean, rstd;
     norm_params (*params)(const trine_call *call);
 } norm_op;
 extern const norm_op norm_rms, norm_layer;
@@ -44,13 +44,19 @@ extern const norm_op norm_rms, norm_layer;
 /* What the call passes to device code, but for what a way of its own needs. */
 norm_params norm_params_of(const trine_call *call);
 
+/* What rows are read from: x, or if only the device has dropout's key y, to which norm_mask() has x without what is
+ * dropped. That comes before each launch of rows. */
+int norm_source(const trine_call *call);
+trine_status norm_mask(const trine_call *call);
+void norm_edges_mask(const trine_call *call, trine_kernel_edges *edges);
+
 /* Rows in registers, by groups of row.h: of any length and alignment. */
 trine_status norm_launch_rows(const trine_call *call);
 void norm_edges_rows(const trine_call *call, trine_kernel_edges *edges);
 
 /* The gradient of one, likewise. */
 typedef struct norm_backward_op {
-    int dy, h, weight, mean, rstd, dresidual, dx, dh, dweight, dbias;
+    int dy, h, weight, mean, rstd, dresidual, philox, dx, dh, dweight, dbias;
     norm_backward_params (*params)(const trine_call *call);
 } norm_backward_op;
 extern const norm_backward_op norm_backward_rms, norm_backward_layer;
@@ -62,7 +68,8 @@ norm_backward_params norm_backward_params_of(const trine_call *call);
 size_t norm_backward_bytes(const trine_call *call, int64_t blocks);
 void norm_backward_partials(const trine_call *call, norm_backward_params *p);
 
-/* The sums over p->blocks. `ring`: rows went through shared memory. */
+/* What comes behind the rows: the mask of dx, if only the device has dropout's key, and the sums over p->blocks.
+ * `ring`: rows went through shared memory. */
 trine_status norm_backward_finish(const trine_call *call, const norm_backward_params *p, bool ring);
 
 /* Is tensor `t` of an op given? */

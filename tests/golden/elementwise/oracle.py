@@ -212,6 +212,15 @@ def dropout(draw):
         x = np.where((factors == 0) & (draw.integers(shape, 0, 4) == 0), np.nan, x)  # dropped, thus 0 all the same
         words = f"T={dtype} {words} p={p} seed={seed} offset={offset} +mask"
         yield case(f"{dtype}, p = {p}", words, {"x": x}, {"y": y, "mask": mask})
+    for key, stream, offset in ((-3, -5, 9), (2**52 + 1, 2**33, 2**64 - 2**32)):
+        x, p = draw.normal((3, 18)), 0.4
+        factors = dropout_factors(x.shape, p, key % 2**64, (offset + stream) % 2**64)
+        words = f"T=f32 r=3 n=18 p={p} offset={offset} +philox +mask"
+        yield case(f"the key {key} in a tensor", words, {"x": x, "philox": np.array([key, stream])},
+                   {"y": x * factors, "mask": (factors != 0).astype(np.float64)})
+    x = np.array([[1, -2, np.nan, np.inf, 0]])
+    nothing = np.zeros((1, 5))
+    yield case("all dropped", "T=f32 r=1 n=5 p=1 seed=3 +mask", {"x": x}, {"y": nothing, "mask": nothing})
 
 
 def hard(draw, source, target):

@@ -8,6 +8,22 @@ from vectors import case, dropout_factors, f32, rounded
 
 DROPOUT = {"p": 0.3, "seed": 1234567890123456789, "offset": 12884901893}
 DROPOUT_WORDS = f"dropout={DROPOUT['p']} seed={DROPOUT['seed']} offset={DROPOUT['offset']}"
+TOLD = {"p": 0.3, "key": -(2**52) - 77, "stream": 2**40 + 3, "offset": 12884901893}  # the key is in a tensor
+TOLD_WORDS = f"dropout={TOLD['p']} offset={TOLD['offset']} +philox"
+
+
+def dropout_words(dropped):
+    return f" {TOLD_WORDS if dropped is TOLD else DROPOUT_WORDS}" if dropped else ""
+
+
+def factors(shape, dropped):
+    if dropped is not TOLD:
+        return dropout_factors(shape, **DROPOUT)
+    return dropout_factors(shape, TOLD["p"], TOLD["key"] % 2**64, TOLD["stream"] + TOLD["offset"])
+
+
+def philox(dropped):
+    return {"philox": np.array([TOLD["key"], TOLD["stream"]])} if dropped is TOLD else {}
 
 
 def tensor(x, grad=False):
@@ -75,14 +91,14 @@ def softmax_backward(draw):
 def hidden(x, residual, dropped):
     h = np.asarray(x, dtype=np.float64)
     if dropped:
-        h = h * dropout_factors(h.shape, **DROPOUT)
+        h = h * factors(h.shape, dropped)
     return h if residual is None else h + residual
 
 
 def norm_words(dtype, r, n, weight_type, residual_type, eps, offset, before_weight, dropped, extra):
     words = f"T={dtype} R={residual_type or dtype} W={weight_type or dtype} r={r} n={n} eps={eps} "
     words += f"weight_offset={offset}{' rounding=before_weight' if before_weight else ''}"
-    return f"{words} {DROPOUT_WORDS}{extra}" if dropped else words + extra
+    return words + dropout_words(dropped) + extra
 
 
 def rms_norm(draw):
@@ -103,6 +119,7 @@ def rms_norm(draw):
         ("near the largest, a subnormal rstd", "f32", 2, 9, None, None, 1e-6, 0, False, False, 0, 2.0**126),
         ("squares below f32, no eps", "f32", 2, 21, "f32", "f32", -0.0, 0, False, True, 0, 2.0**-90),
         ("rstd beyond f32, no eps", "f32", 2, 9, None, None, -0.0, 0, False, False, 0, 2.0**-135),
+        ("dropout by a key in a tensor", "bf16", 3, 22, "bf16", "bf16", 1e-6, 0, False, TOLD, 0),
     ):
         x = draw.normal((r, n), dtype, *scale, mean=mean)
         weight = draw.normal(n, weight_type) if weight_type else None
@@ -116,7 +133,7 @@ def rms_norm(draw):
         else:
             factor = None if weight is None else tensor(weight + f32(offset))
             y = F.rms_norm(tensor(h), (n,), factor, f32(eps)).numpy()
-        ins, outs, extra = {"x": x}, {"y": y}, " +rstd"
+        ins, outs, extra = {"x": x} | philox(dropped), {"y": y}, " +rstd"
         if residual is not None:
             ins["residual"], outs["residual_out"], extra = residual, h, extra + " +residual +residual_out"
         if weight is not None:
@@ -144,6 +161,7 @@ def layer_norm(draw):
          2.0**124),
         ("squares below f32, no eps", "f32", 2, 21, "f32", True, "f32", -0.0, 0, False, True, 0, 2.0**-90),
         ("rstd beyond f32, no eps", "f32", 2, 9, None, False, None, -0.0, 0, False, False, 0, 2.0**-135),
+        ("dropout by a key in a tensor", "f16", 3, 22, "f16", True, None, 1e-5, 0, False, TOLD, 0),
     ):
         x = draw.normal((r, n), dtype, *scale, mean=mean)
         weight = draw.normal(n, weight_type) if weight_type else None
@@ -158,7 +176,7 @@ def layer_norm(draw):
             y = xhat * (weight + f32(offset)) + shift
         else:
             y = F.layer_norm(tensor(h), (n,), factor, None if shift is None else tensor(shift), f32(eps)).numpy()
-        ins, outs, extra = {"x": x}, {"y": y}, " +mean +rstd"
+        ins, outs, extra = {"x": x} | philox(dropped), {"y": y}, " +mean +rstd"
         if residual is not None:
             ins["residual"], outs["residual_out"], extra = residual, h, extra + " +residual +residual_out"
         if weight is not None:
@@ -176,7 +194,7 @@ def layer_norm(draw):
 
 def backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra):
     words = f"T={dtype} R={wide_type or dtype} W={weight_type or dtype} r={r} n={n} weight_offset={offset}"
-    return f"{words} {DROPOUT_WORDS}{extra}" if dropped else words + extra
+    return words + dropout_words(dropped) + extra
 
 
 def rms_norm_backward(draw):
@@ -188,6 +206,7 @@ def rms_norm_backward(draw):
         ("dropout", "f32", 4, 21, "f32", None, 0.375, True, True),
         ("h near the largest, a subnormal rstd", "f32", 2, 19, "f32", None, 0, False, False, 2.0**125),
         ("small h", "bf16", 2, 19, None, "bf16", 0, False, False, 2.0**-118),
+        ("dropout by a key in a tensor", "f32", 3, 22, "f32", None, 0, True, TOLD),
     ):
         wide = wide_type or dtype
         dy, h = draw.normal((r, n), dtype), draw.normal((r, n), wide, *scale)
@@ -208,8 +227,8 @@ def rms_norm_backward(draw):
             for i in range(r):
                 dweight += dy[i] * F.rms_norm(tensor(h[i]), (n,), eps=float(eps[i])).numpy()
         dh = dh if more is None else dh + more
-        dx = dh * dropout_factors((r, n), **DROPOUT) if dropped else dh
-        ins, extra = {"dy": dy, "h": h}, " +dh +dweight"
+        dx = dh * factors((r, n), dropped) if dropped else dh
+        ins, extra = {"dy": dy, "h": h} | philox(dropped), " +dh +dweight"
         if weight is not None:
             ins["weight"], extra = weight, extra + " +weight"
         ins["rstd"] = rstd
@@ -229,6 +248,7 @@ def layer_norm_backward(draw):
         ("mean beyond the spread", "f32", 2, 26, "f32", None, 0, False, False, 30),
         ("differences beyond f32", "f32", 2, 19, "f32", None, 0, False, False, -(2.0**127), 2.0**122),
         ("small h", "bf16", 2, 19, None, "bf16", 0, False, False, 0, 2.0**-118),
+        ("dropout by a key in a tensor", "f32", 3, 22, "f32", None, 0, True, TOLD, 0),
     ):
         wide = wide_type or dtype
         dy, h = draw.normal((r, n), dtype), draw.normal((r, n), wide, *scale, mean=mean_at)
@@ -244,8 +264,8 @@ def layer_norm_backward(draw):
         dh, dweight, dbias = backward(tensor(dy), tensor(h), (n,), tensor(mean)[:, None], tensor(rstd)[:, None], factor,
                                       torch.zeros(n, dtype=torch.float64), [True] * 3)
         dh = dh.numpy() if more is None else dh.numpy() + more
-        dx = dh * dropout_factors((r, n), **DROPOUT) if dropped else dh
-        ins, extra = {"dy": dy, "h": h}, " +dh +dweight +dbias"
+        dx = dh * factors((r, n), dropped) if dropped else dh
+        ins, extra = {"dy": dy, "h": h} | philox(dropped), " +dh +dweight +dbias"
         if weight is not None:
             ins["weight"], extra = weight, extra + " +weight"
         ins["mean"], ins["rstd"] = mean, rstd
