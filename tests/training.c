@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "support.h"
+#include "told.h"
 
 TestSuite(training, .timeout = 120);
 
@@ -169,6 +170,33 @@ Test(training, adamw_bias_corrections, .init = set_up, .fini = tear_down) {
                 TRINE_ERR_ARGUMENT, "adamw: step");
     cr_expect(x == 1);
 }
+
+/* A step's number that only the data has is refused, and so is a parameter beside the tensor that stands for it. */
+Test(training, adamw_told, .init = set_up, .fini = tear_down) {
+    float x[4] = { 1, 1, 1, 1 }, lr = 0.1f;
+    int64_t step = 0;
+    const trine_tensor t[4] = { vector(x, 1), vector(x + 1, 1), vector(x + 2, 1), vector(x + 3, 1) };
+    const trine_tensor rate = vector(&lr, 1), steps = trine_tensor_1d(&step, TRINE_I64, 1);
+    trine_adamw_args args = { TRINE_ARGS(adamw), .param = &t[0],     .grad = &t[1],        .m = &t[2],
+                              .v = &t[3],        .lr_tensor = &rate, .step_tensor = &steps };
+    expect_fail(trine_adamw(queue, &args), TRINE_ERR_ARGUMENT, "adamw: step_tensor is 0, but must be at least 1");
+    step = 1;
+    args.step = 1;
+    expect_fail(trine_adamw(queue, &args), TRINE_ERR_ARGUMENT,
+                "adamw: step_tensor is given, which stands for step, but step is set too");
+    args.step = 0;
+    args.lr = 0.1f;
+    expect_fail(trine_adamw(queue, &args), TRINE_ERR_ARGUMENT,
+                "adamw: lr_tensor is given, which stands for lr, but lr is set too");
+    cr_expect(x[0] == 1 && x[2] == 1);
+    args.lr = 0;
+    assert_ok(trine_adamw(queue, &args));
+    cr_expect(x[0] < 1);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- dropout */
+
+Test(training, dropout_told, .init = set_up, .fini = tear_down) { cr_expect(told_alike(queue)); }
 
 /* --------------------------------------------------------------------------------------------------------- clipping */
 

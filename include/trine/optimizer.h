@@ -10,19 +10,22 @@ extern "C" {
 #endif
 
 typedef struct trine_adamw_args {
-    size_t struct_size;             /* sizeof(trine_adamw_args) */
-    const trine_tensor *param;      /* in and out n */
-    const trine_tensor *grad;       /* in n */
-    const trine_tensor *m;          /* in and out n */
-    const trine_tensor *v;          /* in and out n */
-    const trine_tensor *copy;       /* out, optional n: param as bf16 or f16 */
-    const trine_tensor *grad_scale; /* in, optional [1], f32: multiplies grad */
-    float lr;                       /* learning rate, >= 0 */
-    float beta1;                    /* 0 <= beta1 < 1; 0: 0.9 */
-    float beta2;                    /* 0 <= beta2 < 1; 0: 0.999 */
-    float eps;                      /* >= 0; 0: 1e-8 */
-    float weight_decay;             /* >= 0 */
-    int64_t step;                   /* number of this step, from 1 */
+    size_t struct_size;              /* sizeof(trine_adamw_args) */
+    const trine_tensor *param;       /* in and out n */
+    const trine_tensor *grad;        /* in n */
+    const trine_tensor *m;           /* in and out n */
+    const trine_tensor *v;           /* in and out n */
+    const trine_tensor *copy;        /* out, optional n: param as bf16 or f16 */
+    const trine_tensor *grad_scale;  /* in, optional [1], f32: multiplies grad */
+    const trine_tensor *lr_tensor;   /* in, optional [1], f32: in place of lr */
+    const trine_tensor *step_tensor; /* in, optional [1], i64: in place of step */
+    const trine_tensor *found_inf;   /* in, optional [1], f32: if it is not 0, the step is skipped */
+    float lr;                        /* learning rate, >= 0; 0 where lr_tensor is given */
+    float beta1;                     /* 0 <= beta1 < 1; 0: 0.9 */
+    float beta2;                     /* 0 <= beta2 < 1; 0: 0.999 */
+    float eps;                       /* >= 0; 0: 1e-8 */
+    float weight_decay;              /* >= 0 */
+    int64_t step;                    /* number of this step, from 1; 0 where step_tensor is given */
 } trine_adamw_args;
 
 /* One AdamW step, in place.
@@ -40,12 +43,17 @@ typedef struct trine_adamw_args {
  * enter param, and param enters copy, before they are rounded. The bias corrections are computed in f64 without
  * cancellation, so that any step is accurate. v should not be negative: its root is NaN.
  *
+ * lr_tensor, step_tensor, grad_scale and found_inf are read when the op runs: a graph that was recorded takes what is
+ * there each time it is launched. Where found_inf is not 0, NaN included, param, m and v stay as they are, whatever
+ * grad has, and copy gets the unchanged param; step_tensor is the caller's to raise or not. A step_tensor below 1 is an
+ * error on the CPU, and on devices makes param and copy NaN. lr_tensor is not looked at before it is used.
+ *
  * Source: Loshchilov and Hutter 2019, algorithm 2.
  *
- * Shapes: all tensors are n, contiguous, but grad_scale, which is 1: the coefficient of trine_global_norm_clip(), or
- * the reciprocal of a loss scale.
+ * Shapes: all tensors are n, contiguous, but the last four, which are 1. grad_scale may be the coefficient of
+ * trine_global_norm_clip(), or the reciprocal of a loss scale.
  * Types: param and grad are f32, bf16 or f16; m and v both f32 or both bf16. Arithmetic is f32, with one rounding for
- * each output.
+ * each output. step_tensor is i64; grad_scale, lr_tensor and found_inf are f32.
  * Parameters: for a true zero in beta1, beta2 or eps pass -0.0.
  * Aliasing: no tensor may overlap another.
  *
@@ -55,8 +63,9 @@ typedef struct trine_adamw_args {
  * Deterministic: the same bits for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
- * admit; step below 1; a parameter out of range or not finite; overlap), TRINE_ERR_UNSUPPORTED (the device has no
- * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ * admit; step below 1; a parameter out of range or not finite, or set beside the tensor that stands for it; overlap),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
  *
  * Since 0.1. */
 TRINE_API trine_status trine_adamw(trine_queue *queue, const trine_adamw_args *args);

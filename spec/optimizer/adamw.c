@@ -9,6 +9,9 @@
 /* Bounds, with u = 2^-24. The scalars 1-b1, 1-b2, lr/(1-b1^t), 1/sqrt(1-b2^t) and lr*wd are computed in float64 and
  * rounded once to f32 (1u each).
  *
+ * They are so where lr and t come in tensors, too. A step that found_inf skips changes nothing: copy is then param,
+ * rounded once.
+ *
  * m: b1*m is rounded as a product and in the sum (2u); (1-b1)*g as a constant, g = grad*grad_scale, a product and in
  * the sum (4u): 4u of M = b1|m| + (1-b1)|g|. v: b2*v 2u; (1-b2)*g*g has g twice, the square, the constant, the product
  * and the sum (6u): 6u of V = b2|v| + (1-b2)g^2.
@@ -27,9 +30,15 @@ static void reference(trine_ref *ref) {
     double *param = trine_ref_value(ref, "param"), *m = trine_ref_value(ref, "m"), *v = trine_ref_value(ref, "v"),
            *copy = trine_ref_value(ref, "copy");
     const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32), tiny = 0x1p-147;
-    const double b1 = args->beta1, b2 = args->beta2, t = (double)args->step;
-    const double step = args->lr / -expm1(t * log(b1)), root = sqrt(-expm1(t * log(b2))),
-                 decay = (double)args->lr * args->weight_decay;
+    const double *told_lr = trine_ref_value(ref, "lr_tensor"), *told_step = trine_ref_value(ref, "step_tensor"),
+                 *found_inf = trine_ref_value(ref, "found_inf");
+    const double b1 = args->beta1, b2 = args->beta2, t = told_step ? told_step[0] : (double)args->step,
+                 lr = told_lr ? told_lr[0] : args->lr;
+    const double step = lr / -expm1(t * log(b1)), root = sqrt(-expm1(t * log(b2))), decay = lr * args->weight_decay;
+    if (found_inf && found_inf[0] != 0) {
+        for (int64_t i = 0; copy && i < n; i++) copy[i] = param[i];
+        return;
+    }
 
     for (int64_t i = 0; i < n; i++) {
         const double g = grad_scale ? grad[i] * grad_scale[0] : grad[i], p = param[i];
@@ -73,13 +82,18 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_adamw = {
     SPEC(adamw),
     .summary = "AdamW step: decoupled weight decay, bias correction before eps",
-    .formula = "g = grad_scale grad; p' = p - lr wd p; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; "
-               "p = p' - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps); copy = p",
+    .formula =
+        "g = grad_scale grad; p' = p - lr wd p; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; "
+        "p = p' - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps); copy = p; where found_inf is not 0 param, m and v "
+        "stay as they are",
     .source = "Loshchilov and Hutter 2019, algorithm 2",
     .tensors = { TENSOR(param, IN | OUT, "T", "n", .terms = "24"), TENSOR(grad, IN, "G", "n"),
                  TENSOR(m, IN | OUT, "S", "n", .terms = "4"),
                  TENSOR(v, IN | OUT, "S", "n", .fill = "positive", .terms = "6"),
-                 TENSOR(copy, OUT | OPTIONAL, "C", "n", .terms = "24"), TENSOR(grad_scale, IN | OPTIONAL, "f32", "1") },
+                 TENSOR(copy, OUT | OPTIONAL, "C", "n", .terms = "24"), TENSOR(grad_scale, IN | OPTIONAL, "f32", "1"),
+                 TENSOR(lr_tensor, IN | OPTIONAL, "f32", "1", .fill = "positive"),
+                 TENSOR(step_tensor, IN | OPTIONAL, "i64", "1", .fill = "positive"),
+                 TENSOR(found_inf, IN | OPTIONAL, "f32", "1", .fill = "flag") },
     .params = { PARAM(lr, F32, .values = "1e-3 0 0.1", .min = 0, .doc = "learning rate"),
                 PARAM(beta1, F32, .values = "0.9 0.5", .fallback = 0.9, .min = 0, .max = 0x1.fffffep-1,
                       .doc = "decay of m per step"),
@@ -90,6 +104,7 @@ const trine_spec trine_spec_adamw = {
                 PARAM(weight_decay, F32, .values = "0 0.01 0.1", .min = 0, .doc = "wd: decay of param per step and lr"),
                 PARAM(step, I64, .values = "1 2 1000 1000000", .min = 1, .doc = "t: number of this step, from 1") },
     .types = { "T=f32|bf16|f16 G=f32|bf16|f16 S=f32|bf16 C=bf16|f16" },
+    .require = { "lr_tensor instead of lr", "step_tensor instead of step" },
     .flops = "14*n",
     .independent = "n",
     .sizes = { "n: 0 1 7 8 31 64 1000 4097 100003" },

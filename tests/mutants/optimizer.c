@@ -32,6 +32,20 @@ static void copy_of_m(trine_ref *ref) {
     if (V("copy") && n > 0) V("copy")[n - 1] = V("m")[n - 1];
 }
 
+static void skips_on_one(trine_ref *ref, void *args) {
+    (void)args;
+    if (V("found_inf") && V("found_inf")[0] != 1) V("found_inf")[0] = 0;
+}
+
+static void first_step(trine_ref *ref, void *args) {
+    (void)args;
+    if (V("step_tensor")) V("step_tensor")[0] = 1;
+}
+
+static void copy_of_skipped(trine_ref *ref) {
+    for (int64_t i = 0; V("copy") && V("found_inf") && V("found_inf")[0] != 0 && i < D("n"); i++) V("copy")[i] = 0;
+}
+
 static void last_lost(trine_ref *ref, void *args) {
     (void)args;
     if (D("n") > 0) V("x")[D("n") - 1] = 0;
@@ -59,6 +73,11 @@ const mutant mutants_optimizer[] = {
     { "adamw", "one_beta", "v decays by beta1", .before = one_beta },
     { "adamw", "eps_uncorrected", "eps is added before v is corrected", .before = eps_uncorrected,
       .types = "T=f32 S=f32" },
+    { "adamw", "ignores_found_inf", "a step is never skipped", .without = "found_inf" },
+    { "adamw", "skips_on_one", "found_inf is taken for a flag of 1", .before = skips_on_one },
+    { "adamw", "ignores_lr_tensor", "lr_tensor is not read", .without = "lr_tensor" },
+    { "adamw", "first_step", "step_tensor is not read", .before = first_step },
+    { "adamw", "copy_of_skipped", "the copy of a step that is skipped is 0", .after = copy_of_skipped },
     { "adamw", "ignores_grad_scale", "grad_scale is not read", .without = "grad_scale" },
     { "adamw", "copy_of_m", "the copy's last element is m's", .after = copy_of_m },
     { "global_norm_clip", "ignores_others", "other_squares is not read", .without = "other_squares" },

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adamw on the CPU: one pass over all the state. */
+#include <inttypes.h>
+
 #include "backends/cpu/core/cpu.h"
 #include "backends/cpu/core/vec_pair.h"
 #include "spec/places/adamw.h"
@@ -89,6 +91,24 @@ static void update_blocks(const void *context, int64_t first, int64_t last, int 
         FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_BF16, u->type);
 }
 
+/* A step that is skipped leaves its parameter to the copy. */
+INLINE void copy_range(const step_data *d, int64_t first, int64_t last, trine_dtype type) {
+    for (int64_t i = first; i < last; i += VL) {
+        const int m = last - i < VL ? (int)(last - i) : VL;
+        vstoren(d->copy, d->copy_type, i, m, vloadn(d->param, type, i, m, 0));
+    }
+}
+static void copy_blocks(const void *context, int64_t first, int64_t last, int thread) {
+    const update *u = context;
+    (void)thread;
+    FOR_TYPE(u->type, copy_range, u->d, first * BLOCK, last * BLOCK < u->n ? last * BLOCK : u->n);
+}
+
+static bool given(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
+static float scalar(const trine_call *call, int tensor, float otherwise) {
+    return given(call, tensor) ? *(const float *)call->tensor[tensor].data : otherwise;
+}
+
 /* That an element's update touches. */
 static int64_t bytes_of(const trine_call *call) {
     return (int64_t)(2 * vsize(call->tensor[ADAMW_PARAM].dtype) + 4 * vsize(call->tensor[ADAMW_M].dtype));
@@ -98,25 +118,30 @@ static trine_status launch(const trine_call *call) {
     const trine_adamw_args *args = call->args;
     const trine_tensor *tensor = call->tensor;
     const int64_t n = call->dim[ADAMW_DIM_N];
-    const double steps = (double)args->step;
+    const int64_t step = given(call, ADAMW_STEP_TENSOR) ? *(const int64_t *)tensor[ADAMW_STEP_TENSOR].data : args->step;
+    if (step < 1)
+        return call->host->error(TRINE_ERR_ARGUMENT, "adamw: step_tensor is %" PRId64 ", but must be at least 1", step);
+    const double steps = (double)step, lr = scalar(call, ADAMW_LR_TENSOR, args->lr);
     const step_scalars s = {
-        .decay = (float)((double)args->lr * args->weight_decay),
+        .decay = (float)(lr * args->weight_decay),
         .beta1 = args->beta1,
         .rest1 = (float)(1.0 - args->beta1),
         .beta2 = args->beta2,
         .rest2 = (float)(1.0 - args->beta2),
-        .rate = (float)(args->lr / -expm1(steps * log(args->beta1))), /* 1 - beta^t without cancellation */
+        .rate = (float)(lr / -expm1(steps * log(args->beta1))), /* 1 - beta^t without cancellation */
         .inverse_root = (float)(1 / sqrt(-expm1(steps * log(args->beta2)))),
         .eps = args->eps,
-        .grad_scale = call->present & 1u << ADAMW_GRAD_SCALE ? *(const float *)tensor[ADAMW_GRAD_SCALE].data : 1.0f,
+        .grad_scale = scalar(call, ADAMW_GRAD_SCALE, 1),
     };
     const step_data d = { tensor[ADAMW_PARAM].data, tensor[ADAMW_M].data,
-                          tensor[ADAMW_V].data,     call->present & 1u << ADAMW_COPY ? tensor[ADAMW_COPY].data : NULL,
+                          tensor[ADAMW_V].data,     given(call, ADAMW_COPY) ? tensor[ADAMW_COPY].data : NULL,
                           tensor[ADAMW_GRAD].data,  tensor[ADAMW_COPY].dtype };
     const trine_dtype type = tensor[ADAMW_PARAM].dtype, state = tensor[ADAMW_M].dtype;
     const update u = { &s, &d, n, type, state, tensor[ADAMW_GRAD].dtype };
     const int64_t blocks = (n + BLOCK - 1) / BLOCK;
-    cpu_shares(call, cpu_team(call, blocks, n * bytes_of(call)), blocks, update_blocks, &u);
+    const bool skipped = scalar(call, ADAMW_FOUND_INF, 0) != 0;
+    if (!skipped || d.copy)
+        cpu_shares(call, cpu_team(call, blocks, n * bytes_of(call)), blocks, skipped ? copy_blocks : update_blocks, &u);
     return TRINE_OK;
 }
 

@@ -5,12 +5,30 @@
 
 #include "backends/simt/core/params.h"
 
-/* The step's scalars are computed in float64 and rounded once. */
+/* The step's scalars are computed in float64 and rounded once: those that lr and the step's number make by the host, or
+ * by a block of the device where only that has one of these. */
+typedef struct adamw_scalars {
+    float decay, rate, inverse_root;
+} adamw_scalars;
+
+typedef struct adamw_told_params {
+    const float *lr; /* NULL: lr_here */
+    const int64_t *step;
+    double lr_here, weight_decay;
+    double log1, log2; /* of the betas */
+    int64_t step_here;
+    adamw_scalars *scalars;
+} adamw_told_params;
+enum { ADAMW_TOLD_THREADS = 64 };
+
 typedef struct adamw_params {
     simt_walk walk;
-    float decay, beta1, rest1, beta2, rest2, rate, inverse_root, eps;
-    const float *grad_scale; /* NULL: 1 */
-    bool copy_bf16;          /* the copy's type, not f16 */
+    float beta1, rest1, beta2, rest2, eps;
+    adamw_scalars scalars;
+    const adamw_scalars *told; /* NULL: scalars */
+    const float *grad_scale;   /* NULL: 1 */
+    const float *found_inf;    /* NULL: 0 */
+    bool copy_bf16;            /* the copy's type, not f16 */
 } adamw_params;
 
 #endif

@@ -47,6 +47,24 @@ def adamw(draw):
         if scale is not None:
             ins["grad_scale"], words = np.array([f32(scale)]), words + " +grad_scale"
         yield case(name, words, ins, outs)
+    for name, lr, step, found, gradient in (
+        ("lr and step in tensors", 0.1, 3, None, 1),
+        ("a late step in a tensor", 1e-2, 2**40 + 1, None, 1),
+        ("nothing found", 0.1, 2, 0.0, 1),
+        ("a step that is skipped", 0.1, 2, 1.0, np.inf),
+        ("a step that a NaN skips", 0.1, 2, np.nan, np.nan),
+    ):
+        n = 19
+        param, grad, m, v = draw.normal(n), draw.normal(n) * gradient, draw.normal(n), np.abs(draw.normal(n))
+        after = stepped(param, grad, m.copy(), v.copy(), step, lr, 0.9, 0.95, 1e-8, 0.1)
+        if found is not None and found != 0:  # torch.amp.GradScaler: the optimizer's step is left out
+            after = param, m, v
+        words = f"T=f32 G=f32 S=f32 C=bf16 n={n} beta2=0.95 weight_decay=0.1 +copy +lr_tensor +step_tensor"
+        ins = {"param": param, "grad": grad, "m": m, "v": v, "lr_tensor": np.array([f32(lr)]),
+               "step_tensor": np.array([step])}
+        if found is not None:
+            ins["found_inf"], words = np.array([found]), words + " +found_inf"
+        yield case(name, words, ins, dict(zip(("param", "m", "v"), after)) | {"copy": after[0]})
 
 
 def global_norm_clip(draw):
