@@ -40,13 +40,16 @@ typedef struct trine_embedding_backward_args {
     const trine_tensor *ids;    /* in t */
     const trine_tensor *dtable; /* in and out v n */
     int32_t accumulate;         /* 1: add to what dtable holds; 0: overwrite it */
+    int32_t padding_index_set;  /* 1: padding_index is read; 0: there is none */
+    int64_t padding_index;      /* the row to which nothing is added */
 } trine_embedding_backward_args;
 
 /* Gradient of embedding: adds the rows of dy where their ids say.
  *
  *     dtable[k,j] = sum over i with ids[i] = k of dy[i,j];  plus what dtable held, if accumulate
  *
- * With accumulate, rows that no id names are not written.
+ * With accumulate, rows that no id names are not written. The sum of row padding_index is 0, if padding_index_set,
+ * whatever names it: its dy may be anything. The forward has no such parameter, since it reads that row like any.
  *
  * Shapes: dy t n, ids t, dtable v n. The last dimension is contiguous, leading strides are free.
  * Types: dy is f32, bf16 or f16; dtable f32, or the type of dy; ids i32 or i64. Sums are in f32, in the order of i,

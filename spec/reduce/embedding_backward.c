@@ -25,6 +25,7 @@ static void reference(trine_ref *ref) {
     if (times == NULL) abort();
     for (int64_t i = 0; i < t; i++) {
         const int64_t row = (int64_t)ids[i];
+        if (args->padding_index_set && row == args->padding_index) continue;
         times[row]++;
         for (int64_t j = 0; j < n; j++) {
             dtable[row * n + j] += dy[i * n + j];
@@ -43,11 +44,15 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_embedding_backward = {
     SPEC(embedding_backward),
     .summary = "Gradient of embedding, deterministic",
-    .formula = "dtable[k,j] = sum over i with ids[i] = k, ascending, of dy[i,j]; plus what dtable held, if accumulate",
+    .formula =
+        "dtable[k,j] = sum over i with ids[i] = k, ascending, of dy[i,j], 0 if k is padding_index; plus what dtable "
+        "held, if accumulate",
     .source = "by definition",
     .tensors = { TENSOR(dy, IN, "T", "t n"), TENSOR(ids, IN, "I", "t", .fill = "ids v"),
                  TENSOR(dtable, IN | OUT, "W", "v n", .terms = "2") },
-    .params = { PARAM(accumulate, BOOL, .values = "0 1", .doc = "1: add to what dtable holds; 0: overwrite it") },
+    .params = { PARAM(accumulate, BOOL, .values = "0 1", .doc = "1: add to what dtable holds; 0: overwrite it"),
+                PARAM(padding_index_set, BOOL, .values = "0 1", .doc = "1: padding_index is read; 0: there is none"),
+                PARAM(padding_index, I64, .values = "0 1 16", .doc = "row to which nothing is added") },
     .types = { "T=f32|bf16|f16 W=f32 I=i32|i64", "T=bf16 W=bf16 I=i32|i64", "T=f16 W=f16 I=i32|i64" },
     .flops = "t*n",
     .independent = "n",

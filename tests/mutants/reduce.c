@@ -26,6 +26,12 @@ static void last_wins(trine_ref *ref, void *args) {
         if (ids[i] == ids[i + 1]) memset(&dy[i * n], 0, (size_t)n * sizeof *dy);
 }
 
+static void padding_lost(trine_ref *ref) {
+    const trine_embedding_backward_args *args = ref->args;
+    const int64_t row = args->padding_index, n = D("n");
+    if (args->padding_index_set && row < D("v")) memset(&V("dtable")[row * n], 0, (size_t)n * sizeof(double));
+}
+
 static void last_token_lost(trine_ref *ref, void *args) {
     (void)args;
     const int64_t t = D("t"), n = D("n");
@@ -50,6 +56,8 @@ const mutant mutants_reduce[] = {
     { "embedding", "repeated_id", "the last row, if its id is the first one's, ends wrong", .after = row_of_first },
     { "embedding_backward", "overwrites", "accumulate has no effect", .param = "accumulate" },
     { "embedding_backward", "accumulates", "dtable is added to in any case", .param = "accumulate", .value = 1 },
+    { "embedding_backward", "ignores_padding", "padding_index is a row like any", .param = "padding_index_set" },
+    { "embedding_backward", "padding_lost", "nothing is left of what the padding's row held", .after = padding_lost },
     { "embedding_backward", "last_wins", "of neighbours with the same id the last one counts", .before = last_wins },
     { "embedding_backward", "last_token", "the last token's gradient is left out", .before = last_token_lost },
     { "embedding_backward", "narrow_ids", "only the low 32 bits of an id are read", .ids = "ids" },

@@ -30,7 +30,8 @@ static void sort_tokens(const trine_tensor *ids, int64_t v, int64_t *token, int6
 typedef struct job {
     const trine_call *call;
     const int64_t *token, *start;
-    int64_t v, n; /* rows and columns of the table */
+    int64_t v, n;    /* rows and columns of the table */
+    int64_t padding; /* row to which nothing is added; -1: none */
     bool accumulate;
 } job;
 
@@ -74,7 +75,7 @@ static void sum_piece(const job *j, int64_t row, int64_t c, int n) {
                        *dtable = &j->call->tensor[EMBEDDING_BACKWARD_DTABLE];
     const int64_t at = row * dtable->stride[0] + c, first = j->start[row], last = j->start[row + 1];
     float sum[COLUMNS];
-    if (first == last) {
+    if (first == last || row == j->padding) {
         if (!j->accumulate)
             memset((char *)dtable->data + at * (int64_t)vsize(dtable->dtype), 0, (size_t)n * vsize(dtable->dtype));
         return;
@@ -110,7 +111,8 @@ static trine_status launch(const trine_call *call) {
     if (status != TRINE_OK) return status;
     int64_t *token = call->workspace, *start = token + t;
     sort_tokens(ids, v, token, start);
-    const job j = { call, token, start, v, n, ((const trine_embedding_backward_args *)call->args)->accumulate };
+    const trine_embedding_backward_args *args = call->args;
+    const job j = { call, token, start, v, n, args->padding_index_set ? args->padding_index : -1, args->accumulate };
     const int64_t pieces = cost_before(&j, v) * ((n + COLUMNS - 1) / COLUMNS);
     const int64_t bytes = (cost_before(&j, v))*n * (int64_t)trine_dtype_size(dy->dtype);
     cpu_shares(call, cpu_team(call, pieces, bytes), pieces, sum_pieces, &j);

@@ -36,6 +36,7 @@ static trine_status sort(const trine_call *call, embedding_backward_params *p) {
 }
 
 static trine_status launch(const trine_call *call) {
+    const trine_embedding_backward_args *args = call->args;
     const int64_t t = tokens_of(call), v = rows_of(call);
     float *const partial = call->workspace;
     uint32_t *const token = (uint32_t *)(partial + partials_of(call));
@@ -55,7 +56,8 @@ static trine_status launch(const trine_call *call) {
         .block_tokens = block_tokens_of(t),
         .blocks = blocks_of(t),
         .long_ids = call->tensor[EMBEDDING_BACKWARD_IDS].dtype == TRINE_I64,
-        .accumulate = ((const trine_embedding_backward_args *)call->args)->accumulate,
+        .padding = args->padding_index_set ? args->padding_index : -1,
+        .accumulate = args->accumulate,
         .wide = simt_aligned(call, EMBEDDING_BACKWARD_DY) && simt_aligned(call, EMBEDDING_BACKWARD_DTABLE) &&
                 call->tensor[EMBEDDING_BACKWARD_DTABLE].shape[1] % 8 == 0,
     };

@@ -24,7 +24,8 @@ typedef struct embedding_backward_params {
     uint32_t *first, *end; /* of each table row's tokens; 0 if it has none */
     uint32_t *count;       /* of the tokens that each block of the sort has for each digit */
     int64_t block_tokens, blocks;
-    int32_t pass; /* of the sort; its outcome, and at the end that of all, is in token[pass % 2] */
+    int64_t padding; /* row to which nothing is added; -1: none */
+    int32_t pass;    /* of the sort; its outcome, and at the end that of all, is in token[pass % 2] */
     bool long_ids, accumulate, wide;
 } embedding_backward_params;
 

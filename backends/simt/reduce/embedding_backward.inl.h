@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* embedding_backward on devices: the tokens are sorted by row, then each row's gradients are summed in the order of the
- * tokens; of rows that several chunks of sorted tokens share, the sums of each chunk. An id out of range is left out.
+ * tokens; of rows that several chunks of sorted tokens share, the sums of each chunk. An id out of range is left out,
+ * and so is the padding.
  *
  * NOTES. Two launches for each 8 bits of a row's number, then chunks, then sums: four for 255 rows, six for 65,535, of
  * 4 us or so each on an H200. One block that sorted by itself, and one warp for all tokens of a row, took 285 us for
@@ -8,10 +9,10 @@
 #include "embedding_backward.h"
 #include "backends/simt/core/row.h"
 
-/* The table row of a token; v, behind all rows, if there is none. */
+/* The table row of a token; v, behind all rows, if there is none, or nothing is added to it. */
 DEVICE int64_t row_of(const embedding_backward_params &p, int64_t token) {
     const int64_t id = load_integer(p.ids, p.long_ids, token);
-    return id >= 0 && id < p.v ? id : p.v;
+    return id >= 0 && id < p.v && id != p.padding ? id : p.v;
 }
 
 /* The sums before each thread of the block, of the values of all. */

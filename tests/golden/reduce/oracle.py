@@ -25,18 +25,24 @@ def embedding(draw):
 
 
 def embedding_backward(draw):
-    for name, dtype, wide, label_type, accumulate, ids in (
+    for name, dtype, wide, label_type, accumulate, ids, *padding in (
         ("repeated ids", "f32", "f32", "i64", 0, [3, 0, 6, 3, 3, 1, 2, 6]),
         ("added to what was there", "bf16", "f32", "i32", 1, [5, 5, 5, 0, 6]),
         ("narrow sums", "bf16", "bf16", "i64", 1, [1, 2, 1, 2, 1, 2, 1]),
         ("overwritten", "f16", "f16", "i32", 0, [6, 0, 0]),
         ("each id alike", "f16", "f32", "i32", 0, [4] * 9),
+        ("padding", "f32", "f32", "i64", 0, [3, 0, 6, 3, 3, 1, 2, 6], 3),
+        ("padding with what was there", "bf16", "f32", "i32", 1, [5, 5, 0, 5, 0, 6], 5),
+        ("the first row is padding", "f16", "f16", "i32", 1, [0, 0, 1, 0], 0),
     ):
         dy, before, ids = draw.normal((len(ids), 21), dtype), draw.normal((7, 21), wide), np.array(ids)
         table = torch.zeros(7, 21, dtype=torch.float64, requires_grad=True)
-        F.embedding(torch.tensor(ids), table).backward(torch.tensor(dy))
+        F.embedding(torch.tensor(ids), table, *padding).backward(torch.tensor(dy))
         after = table.grad.numpy() + (before if accumulate else 0)
         words = f"T={dtype} W={wide} I={label_type} t={len(ids)} v=7 n=21 accumulate={accumulate}"
+        if padding:
+            dy, words = np.where((ids == padding)[:, None], np.nan, dy), f"{words} padding_index_set=1 "
+            words += f"padding_index={padding[0]}"
         yield case(name, words, {"dy": dy, "ids": ids, "dtable": before}, {"dtable": after})
 
 
