@@ -347,10 +347,11 @@ typedef struct trine_dropout_args {
  * strides are free. i counts the elements in row-major order, whatever the strides. It is kept if word i/2%4 of
  * Philox4x32-10 with key seed and counter (lo32(i/8), hi32(i/8), lo32(offset), hi32(offset)), as it is for even i, with
  * its halves exchanged for odd i, is below floor((1-p) 2^32): with that probability, and nearly independently of the
- * word's other element (their correlation is at most 2^-14 for p in 2^-16 .. 1 - 2^-16). Types: x and y f32, bf16 or
- * f16, the same; mask u8, 1 where kept. One product in f32, rounded once. Parameters: 0 <= p <= 1. Use another offset
- * for every call of a training step. The backward pass is dropout of dy with the same seed, offset and philox. seed
- * must be 0 where philox is given. Aliasing: y may be x.
+ * word's other element (their correlation is at most 2^-14 for p in 2^-16 .. 1 - 2^-16).
+ * Types: x and y f32, bf16 or f16, the same; mask u8, 1 where kept; philox i64. One product in f32, rounded once.
+ * Parameters: 0 <= p <= 1. Use another offset for every call of a training step. The backward pass is dropout of dy
+ * with the same seed, offset and philox. seed must be 0 where philox is given.
+ * Aliasing: y may be x.
  *
  * Error bound, besides the output's own rounding: 2 2^-24 |y|; the mask is exact, and dropped elements are 0 even where
  * x is NaN.

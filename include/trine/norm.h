@@ -126,7 +126,7 @@ typedef struct trine_rms_norm_args {
  *
  * Shapes: matrices are r n, their rows contiguous and any distance apart; weight is n; rstd is r.
  * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so is weight, on its own.
- * rstd is f32. Accumulation and statistics are f32; y is computed from the unrounded h.
+ * rstd is f32, philox i64. Accumulation and statistics are f32; y is computed from the unrounded h.
  * Parameters: eps >= 0; 0 means 1e-6, -0.0 zero. 0 <= dropout < 1. seed must be 0 where philox is given.
  * Aliasing: y may be x, residual_out may be residual.
  *
@@ -174,7 +174,7 @@ typedef struct trine_rms_norm_backward_args {
  *
  * Shapes: matrices are r n, their rows contiguous and any distance apart; weight and dweight are n; rstd is r.
  * Types: dy and dx are f32, bf16 or f16. h, dresidual and dh are of the same type or f32; so are weight and dweight, on
- * their own. rstd is f32. Accumulation is f32; dx is computed from the unrounded dh.
+ * their own. rstd is f32, philox i64. Accumulation is f32; dx is computed from the unrounded dh.
  * Parameters: those of the forward. seed must be 0 where philox is given.
  * Aliasing: dx may be dy, dh may be dresidual.
  *
@@ -235,7 +235,8 @@ typedef struct trine_layer_norm_args {
  *
  * Shapes: matrices are r n, their rows contiguous and any distance apart; weight and bias are n; mean and rstd are r.
  * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so are weight and bias,
- * on their own. mean and rstd are f32. Accumulation and statistics are f32; y is computed from the unrounded h.
+ * on their own. mean and rstd are f32, philox is i64. Accumulation and statistics are f32; y is computed from the
+ * unrounded h.
  * Parameters: eps >= 0; 0 means 1e-5, -0.0 zero. 0 <= dropout < 1. seed must be 0 where philox is given.
  * Aliasing: y may be x, residual_out may be residual.
  *
@@ -287,7 +288,7 @@ typedef struct trine_layer_norm_backward_args {
  * Shapes: matrices are r n, their rows contiguous and any distance apart; weight, dweight and dbias are n; mean and
  * rstd are r.
  * Types: dy and dx are f32, bf16 or f16. h, dresidual and dh are of the same type or f32; so are weight, dweight and
- * dbias, on their own. mean and rstd are f32. Accumulation is f32; dx is computed from the unrounded dh.
+ * dbias, on their own. mean and rstd are f32, philox is i64. Accumulation is f32; dx is computed from the unrounded dh.
  * Parameters: those of the forward. seed must be 0 where philox is given.
  * Aliasing: dx may be dy, dh may be dresidual.
  *

@@ -54,7 +54,7 @@ typedef struct trine_embedding_backward_args {
  * Shapes: dy t n, ids t, dtable v n. The last dimension is contiguous, leading strides are free.
  * Types: dy is f32, bf16 or f16; dtable f32, or the type of dy; ids i32 or i64. Sums are in f32, in the order of i,
  * starting from what dtable held; rounded once.
- * Ranges: 0 <= ids < v.
+ * Ranges: 0 <= ids < v; padding_index may be anything.
  * Aliasing: none.
  *
  * Error bound, besides the output's own rounding: 2 2^-24 c times the sum of the absolute values, c being how often the
@@ -83,14 +83,16 @@ typedef struct trine_reduce_sum_args {
  *
  * Source: Higham 2002, section 4.2 (blocked sums).
  *
- * Shapes: x is r n, its rows contiguous and any distance apart; row_sums is r, column_sums n.
+ * Shapes: x is r n, with any strides: rows that are contiguous are read fastest, and so are columns; row_sums is r,
+ * column_sums n, contiguous.
  * Types: x is f32, bf16 or f16; the sums are of the same type or f32. Accumulation is f32, with one rounding at the
  * end.
  * Aliasing: nothing may overlap.
  *
  * Error bound: min(n, 256) + n/1024 + 16 (of column_sums r for n) in units of 2^-24, of the sum of absolute values;
  * spec/reduce/reduce_sum.c. Sums of integers that f32 holds are exact.
- * Deterministic: the same bits for any number of threads. Blocks depend on r and n alone.
+ * Deterministic: the same bits for any number of threads. Blocks depend on r and n alone, and on whether rows or
+ * columns lie closer.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
  * admit; neither sum given; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the

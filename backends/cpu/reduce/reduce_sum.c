@@ -1,21 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reduce_sum on the CPU: the matrix in tiles, a block of rows by a piece of columns, each read once for both sums. */
+/* reduce_sum on the CPU: the matrix in tiles, a block of rows by a piece of columns, each read once for both sums.
+ * Where columns lie closer than rows they are taken for the rows; rows whose elements are apart are gathered first. */
+#include <stdlib.h>
+
 #include "backends/cpu/core/columns.h"
 #include "spec/places/reduce_sum.h"
 
 typedef struct sums {
-    const trine_tensor *x, *rows, *columns;
+    trine_tensor x;
+    const trine_tensor *rows, *columns;
     int64_t r, n, blocks, pieces;
     float *row_part;    /* by piece: r sums each; NULL if there is one piece, which gives the sums themselves */
     float *column_part; /* by block: n sums each */
 } sums;
 
+/* Are columns taken for rows? */
+static bool turned(const trine_call *call) {
+    const int64_t *stride = call->tensor[REDUCE_SUM_X].stride;
+    return stride[1] != 1 && llabs(stride[0]) < llabs(stride[1]);
+}
+
+static trine_tensor exchanged(trine_tensor t) {
+    const int64_t shape = t.shape[0], stride = t.stride[0];
+    t.shape[0] = t.shape[1], t.shape[1] = shape;
+    t.stride[0] = t.stride[1], t.stride[1] = stride;
+    return t;
+}
+
 static sums arguments(const trine_call *call) {
-    const int64_t r = call->dim[REDUCE_SUM_DIM_R], n = call->dim[REDUCE_SUM_DIM_N];
+    const bool turn = turned(call);
+    const trine_tensor *x = &call->tensor[REDUCE_SUM_X];
+    const int64_t r = x->shape[turn], n = x->shape[!turn];
     return (sums){
-        .x = row_tensor(call, REDUCE_SUM_X),
-        .rows = row_tensor(call, REDUCE_SUM_ROW_SUMS),
-        .columns = row_tensor(call, REDUCE_SUM_COLUMN_SUMS),
+        .x = turn ? exchanged(*x) : *x,
+        .rows = row_tensor(call, turn ? REDUCE_SUM_COLUMN_SUMS : REDUCE_SUM_ROW_SUMS),
+        .columns = row_tensor(call, turn ? REDUCE_SUM_ROW_SUMS : REDUCE_SUM_COLUMN_SUMS),
         .r = r,
         .n = n,
         .blocks = columns_blocks(r),
@@ -42,6 +61,23 @@ INLINE void read_as(float *sum, float *run, const void *x, int64_t at, int count
     if (sum) *sum = row_total(acc);
 }
 
+INLINE void gather(float *to, const void *from, int64_t stride, int count, trine_dtype T) {
+    for (int j = 0; j < count; j++) to[j] = sload(from, T, j * stride);
+}
+
+/* Elements at .. at+count-1 of row i. */
+static void read_row(const sums *a, float *sum, float *run, int64_t i, int64_t at, int count) {
+    const char *row = row_at(&a->x, i);
+    const int64_t stride = a->x.stride[1];
+    row_piece gathered;
+    if (stride == 1) {
+        FOR_TYPE(a->x.dtype, read_as, sum, run, row, at, count);
+        return;
+    }
+    FOR_TYPE(a->x.dtype, gather, gathered, row + at * stride * (int64_t)vsize(a->x.dtype), stride, count);
+    read_as(sum, run, gathered, 0, count, TRINE_F32);
+}
+
 static void tile(const sums *a, int64_t block, int64_t piece, float *run) {
     const int64_t at = piece * ROW_PIECE, first = block * columns_rows(a->r);
     const int64_t last = first + columns_rows(a->r) < a->r ? first + columns_rows(a->r) : a->r;
@@ -52,7 +88,7 @@ static void tile(const sums *a, int64_t block, int64_t piece, float *run) {
         if (part) memset(run, 0, (size_t)cpu_round_up(count, VL) * sizeof(float));
         for (int64_t i = start; i < last && i < start + COLUMNS_RUN; i++) {
             float sum;
-            FOR_TYPE(a->x->dtype, read_as, a->rows ? &sum : NULL, part ? run : NULL, row_at(a->x, i), at, count);
+            read_row(a, a->rows ? &sum : NULL, part ? run : NULL, i, at, count);
             if (a->row_part)
                 a->row_part[piece * columns_pitch(a->r) + i] = sum;
             else if (a->rows)
@@ -84,8 +120,10 @@ static void finish_rows(const void *context, int64_t first, int64_t last, int th
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    const bool turn = turned(call);
     row_edges(call, edges);
-    columns_edges(edges, REDUCE_SUM_DIM_R, REDUCE_SUM_DIM_N);
+    if (turn) trine_kernel_edge(edges, REDUCE_SUM_DIM_R, ROW_PIECE);
+    columns_edges(edges, turn ? REDUCE_SUM_DIM_N : REDUCE_SUM_DIM_R, turn ? REDUCE_SUM_DIM_R : REDUCE_SUM_DIM_N);
     trine_kernel_edge(edges, REDUCE_SUM_DIM_R, COLUMNS_SIDE);
     trine_kernel_edge(edges, REDUCE_SUM_DIM_R, COLUMNS_PIECE);
 }

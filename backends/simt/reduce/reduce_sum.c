@@ -1,25 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce_sum on devices: the host side. */
+#include <stdlib.h>
+
 #include "reduce_sum.h"
 #include "backends/simt/core/host.h"
 #include "spec/places/reduce_sum.h"
 
-static int64_t piece_of(const trine_call *call) {
-    /* pieces, of which a device has hundreds in flight: with fewer, the last are waited for longer */
-    enum { FEW = 4096 };
-    return call->dim[REDUCE_SUM_DIM_R] * simt_blocks(call->dim[REDUCE_SUM_DIM_N], REDUCE_PIECE) < FEW ? REDUCE_SMALL
-                                                                                                      : REDUCE_PIECE;
-}
-static int64_t pieces_of(const trine_call *call) {
-    return call->dim[REDUCE_SUM_DIM_N] > REDUCE_PIECE ? simt_blocks(call->dim[REDUCE_SUM_DIM_N], piece_of(call)) : 1;
+/* The matrix as it is summed: columns that lie closer than rows are taken for the rows. */
+typedef struct view {
+    const trine_call *call;
+    bool turned;
+    simt_rows x;
+    int64_t rows, n, step;     /* step: between the elements of a row */
+    int row_sums, column_sums; /* tensors */
+} view;
+
+static view view_of(const trine_call *call) {
+    const trine_tensor *x = &call->tensor[REDUCE_SUM_X];
+    const bool turned = x->stride[1] != 1 && llabs(x->stride[0]) < llabs(x->stride[1]);
+    return (view){ .call = call,
+                   .turned = turned,
+                   .x = { .data = x->data, .row = x->stride[turned] },
+                   .rows = x->shape[turned],
+                   .n = x->shape[!turned],
+                   .step = x->stride[!turned],
+                   .row_sums = turned ? REDUCE_SUM_COLUMN_SUMS : REDUCE_SUM_ROW_SUMS,
+                   .column_sums = turned ? REDUCE_SUM_ROW_SUMS : REDUCE_SUM_COLUMN_SUMS };
 }
 
+/* Is every row of x aligned to 16 bytes, and are they whole vectors? */
+static bool aligned(const view *v) {
+    const int64_t size = (int64_t)trine_dtype_size(v->call->tensor[REDUCE_SUM_X].dtype);
+    return (uintptr_t)v->x.data % 16 == 0 && (v->rows == 1 || v->x.row * size % 16 == 0);
+}
+static bool whole(const view *v) {
+    if (!v->turned) return simt_rows_whole(v->call, REDUCE_SUM_DIM_N);
+    return v->n > 0 && v->n <= INT32_MAX - 65536 && v->n % 8 == 0 && aligned(v);
+}
+
+static int64_t piece_of(const view *v) {
+    /* pieces, of which a device has hundreds in flight: with fewer, the last are waited for longer */
+    enum { FEW = 4096 };
+    return v->rows * simt_blocks(v->n, REDUCE_PIECE) < FEW ? REDUCE_SMALL : REDUCE_PIECE;
+}
+static int64_t pieces_of(const view *v) { return v->n > REDUCE_PIECE ? simt_blocks(v->n, piece_of(v)) : 1; }
+
 /* Narrow rows one behind the other are summed as fewer long ones. */
-static int64_t fold_of(const trine_call *call) {
-    const int64_t rows = call->dim[REDUCE_SUM_DIM_R], n = call->dim[REDUCE_SUM_DIM_N];
+static int64_t fold_of(const view *v) {
     int64_t fold = 1;
-    while (n > 0 && call->tensor[REDUCE_SUM_X].stride[0] == n && 2 * fold * n <= COLUMNS_WIDTH && rows > 0 &&
-           rows % (2 * fold) == 0)
+    while (v->n > 0 && v->step == 1 && v->x.row == v->n && 2 * fold * v->n <= COLUMNS_WIDTH && v->rows > 0 &&
+           v->rows % (2 * fold) == 0)
         fold *= 2;
     return fold;
 }
@@ -30,44 +60,41 @@ static int64_t block_rows_of(int64_t rows, int64_t n) {
     const int64_t least = columns_block_rows(rows), even = simt_blocks(rows * simt_blocks(n, COLUMNS_WIDTH), BUSY);
     return even < least ? least : even > COLUMNS_MOST ? COLUMNS_MOST : even;
 }
-static int64_t blocks_of(const trine_call *call) {
-    const int64_t fold = fold_of(call), rows = call->dim[REDUCE_SUM_DIM_R] / fold;
-    return simt_blocks(rows, block_rows_of(rows, call->dim[REDUCE_SUM_DIM_N] * fold));
+static int64_t blocks_of(const view *v) {
+    const int64_t fold = fold_of(v), rows = v->rows / fold;
+    return simt_blocks(rows, block_rows_of(rows, v->n * fold));
 }
 
-/* Are rows summed while columns are? Then in parts, one for each tile of columns. */
-static bool joined(const trine_call *call) {
-    return simt_present(call, REDUCE_SUM_ROW_SUMS) && simt_present(call, REDUCE_SUM_COLUMN_SUMS) && fold_of(call) == 1;
+/* Are rows summed while columns are? Then in parts, one for each tile of columns. And so are rows whose elements are
+ * apart, whatever is asked for. */
+static bool joined(const view *v) {
+    return v->step != 1 ||
+           (simt_present(v->call, v->row_sums) && simt_present(v->call, v->column_sums) && fold_of(v) == 1);
 }
-static int64_t row_parts(const trine_call *call) {
-    return joined(call) ? simt_blocks(call->dim[REDUCE_SUM_DIM_N], COLUMNS_WIDTH) : pieces_of(call);
-}
+static int64_t row_parts(const view *v) { return joined(v) ? simt_blocks(v->n, COLUMNS_WIDTH) : pieces_of(v); }
 
 /* Floats: the sums of the parts of rows, then those of the blocks of columns. */
-static int64_t row_partials(const trine_call *call) {
-    return joined(call) || (simt_present(call, REDUCE_SUM_ROW_SUMS) && pieces_of(call) > 1)
-               ? row_parts(call) * call->dim[REDUCE_SUM_DIM_R]
-               : 0;
+static int64_t row_partials(const view *v) {
+    return simt_present(v->call, v->row_sums) && (joined(v) || pieces_of(v) > 1) ? row_parts(v) * v->rows : 0;
 }
-static int64_t column_partials(const trine_call *call) {
-    return simt_present(call, REDUCE_SUM_COLUMN_SUMS) ? blocks_of(call) * call->dim[REDUCE_SUM_DIM_N] : 0;
+static int64_t column_partials(const view *v) {
+    return simt_present(v->call, v->column_sums) ? blocks_of(v) * v->n : 0;
 }
 
 static size_t workspace(const trine_call *call) {
-    return (size_t)(row_partials(call) + column_partials(call)) * sizeof(float);
+    const view v = view_of(call);
+    return (size_t)(row_partials(&v) + column_partials(&v)) * sizeof(float);
 }
 
 /* Partial sums of the rows' parts, and of the columns. */
-static columns_params row_sums_of(const trine_call *call, float *partial) {
-    return (columns_params){ .out = simt_rows_of(call, REDUCE_SUM_ROW_SUMS),
-                             .partial = partial,
-                             .n = call->dim[REDUCE_SUM_DIM_R],
-                             .blocks = row_parts(call) };
-}
-static columns_params column_sums_of(const trine_call *call, float *partial) {
-    const int64_t n = call->dim[REDUCE_SUM_DIM_N];
+static columns_params row_sums_of(const view *v, float *partial) {
     return (columns_params){
-        .out = simt_rows_of(call, REDUCE_SUM_COLUMN_SUMS), .partial = partial, .n = n, .blocks = blocks_of(call)
+        .out = simt_rows_of(v->call, v->row_sums), .partial = partial, .n = v->rows, .blocks = row_parts(v)
+    };
+}
+static columns_params column_sums_of(const view *v, float *partial) {
+    return (columns_params){
+        .out = simt_rows_of(v->call, v->column_sums), .partial = partial, .n = v->n, .blocks = blocks_of(v)
     };
 }
 
@@ -83,70 +110,78 @@ static trine_status finish(const trine_call *call, int tensor, columns_params su
     return simt_launch(call, &function, p.blocks + simt_blocks(others.n, width), SIMT_THREADS, &p, sizeof p);
 }
 
-static trine_status sum_rows(const trine_call *call, float *partial) {
-    reduce_rows_params p = { .x = simt_rows_of(call, REDUCE_SUM_X),
-                             .rows = call->dim[REDUCE_SUM_DIM_R],
-                             .n = call->dim[REDUCE_SUM_DIM_N],
-                             .piece = piece_of(call),
-                             .pieces = pieces_of(call),
+static trine_status sum_rows(const view *v, float *partial) {
+    const trine_call *call = v->call;
+    reduce_rows_params p = { .x = v->x,
+                             .rows = v->rows,
+                             .n = v->n,
+                             .piece = piece_of(v),
+                             .pieces = pieces_of(v),
                              .ahead = simt_ahead_of(call, REDUCE_SUM_X) };
     const bool split = p.pieces > 1;
     const simt_rows parts = { .data = partial };
-    p.out = split ? parts : simt_rows_of(call, REDUCE_SUM_ROW_SUMS);
+    p.out = split ? parts : simt_rows_of(call, v->row_sums);
     const simt_group group = simt_row_group(p.rows * p.pieces, p.n, SIMT_STREAM);
     const simt_function function = { .step = "rows",
-                                     .ragged = !simt_rows_whole(call, REDUCE_SUM_DIM_N),
+                                     .ragged = !whole(v),
                                      .type = { call->tensor[REDUCE_SUM_X].dtype,
-                                               split ? TRINE_F32 : call->tensor[REDUCE_SUM_ROW_SUMS].dtype },
+                                               split ? TRINE_F32 : call->tensor[v->row_sums].dtype },
                                      .variant = group.size };
     const trine_status status = simt_launch(call, &function, group.blocks, group.threads, &p, sizeof p);
     if (status != TRINE_OK || !split) return status;
-    return finish(call, REDUCE_SUM_ROW_SUMS, row_sums_of(call, partial), (columns_params){ 0 });
+    return finish(call, v->row_sums, row_sums_of(v, partial), (columns_params){ 0 });
 }
 
-static trine_status sum_columns(const trine_call *call, float *partial, float *row_partial) {
-    const int64_t fold = fold_of(call), rows = call->dim[REDUCE_SUM_DIM_R] / fold,
-                  n = call->dim[REDUCE_SUM_DIM_N] * fold;
+static trine_status sum_columns(const view *v, float *partial, float *row_partial) {
+    const trine_call *call = v->call;
+    const int64_t fold = fold_of(v), rows = v->rows / fold, n = v->n * fold;
     reduce_columns_params p = {
-        .x = simt_rows_of(call, REDUCE_SUM_X),
+        .x = v->x,
+        .step = v->step,
         .columns = { .partial = partial,
                      .rows = rows,
                      .n = n,
                      .fold = fold,
                      .block_rows = block_rows_of(rows, n),
-                     .blocks = blocks_of(call),
-                     .wide = simt_aligned(call, REDUCE_SUM_X) ||
-                             (fold > 1 && (uintptr_t)call->tensor[REDUCE_SUM_X].data % 16 == 0 && n % 8 == 0) },
+                     .blocks = blocks_of(v),
+                     .wide = aligned(v) || (fold > 1 && (uintptr_t)v->x.data % 16 == 0 && n % 8 == 0) },
         .row_partial = row_partial,
         .ahead = simt_ahead_of(call, REDUCE_SUM_X),
     };
     p.x.row *= fold;
-    const simt_function function = { .step = "columns", .type = { call->tensor[REDUCE_SUM_X].dtype } };
+    const simt_function function = { .step = v->step == 1 ? "columns" : "columns_any",
+                                     .type = { call->tensor[REDUCE_SUM_X].dtype } };
     const trine_status status =
         simt_launch(call, &function, p.columns.blocks * simt_blocks(n, COLUMNS_WIDTH), SIMT_THREADS, &p, sizeof p);
-    const columns_params rest = joined(call) ? row_sums_of(call, row_partial) : (columns_params){ 0 };
-    return status == TRINE_OK ? finish(call, REDUCE_SUM_COLUMN_SUMS, column_sums_of(call, partial), rest) : status;
+    const columns_params none = { 0 },
+                         of_rows = joined(v) && simt_present(call, v->row_sums) ? row_sums_of(v, row_partial) : none;
+    if (status != TRINE_OK) return status;
+    return simt_present(call, v->column_sums) ? finish(call, v->column_sums, column_sums_of(v, partial), of_rows)
+                                              : finish(call, v->row_sums, of_rows, none);
 }
 
 static trine_status launch(const trine_call *call) {
-    float *const rows = call->workspace, *const columns = rows + row_partials(call);
-    if (joined(call)) return sum_columns(call, columns, rows);
+    const view v = view_of(call);
+    const bool of_rows = simt_present(call, v.row_sums), of_columns = simt_present(call, v.column_sums);
+    float *const rows = call->workspace, *const columns = rows + row_partials(&v);
+    if (joined(&v)) return sum_columns(&v, of_columns ? columns : NULL, of_rows ? rows : NULL);
     trine_status status = TRINE_OK;
-    if (simt_present(call, REDUCE_SUM_ROW_SUMS)) status = sum_rows(call, rows);
-    if (status == TRINE_OK && simt_present(call, REDUCE_SUM_COLUMN_SUMS)) status = sum_columns(call, columns, NULL);
+    if (of_rows) status = sum_rows(&v, rows);
+    if (status == TRINE_OK && of_columns) status = sum_columns(&v, columns, NULL);
     return status;
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    (void)call;
-    simt_row_edges(edges, REDUCE_SUM_DIM_R, REDUCE_SUM_DIM_N, SIMT_STREAM);
-    simt_columns_edges(edges, REDUCE_SUM_DIM_R, REDUCE_SUM_DIM_N);
-    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, REDUCE_PIECE);
-    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, REDUCE_PIECE + REDUCE_SMALL);
-    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, COLUMNS_WIDTH / 2); /* narrow rows of which two count as one */
-    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, NARROW);
-    trine_kernel_edge(edges, REDUCE_SUM_DIM_R, NARROW);
-    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, COLUMNS_FINISH);
+    const bool turned = view_of(call).turned;
+    const int rows = turned ? REDUCE_SUM_DIM_N : REDUCE_SUM_DIM_R, n = turned ? REDUCE_SUM_DIM_R : REDUCE_SUM_DIM_N;
+    simt_row_edges(edges, rows, n, SIMT_STREAM);
+    simt_columns_edges(edges, rows, n);
+    trine_kernel_edge(edges, n, REDUCE_PIECE);
+    trine_kernel_edge(edges, n, REDUCE_PIECE + REDUCE_SMALL);
+    trine_kernel_edge(edges, n, COLUMNS_WIDTH / 2); /* narrow rows of which two count as one */
+    trine_kernel_edge(edges, n, NARROW);
+    trine_kernel_edge(edges, rows, NARROW);
+    trine_kernel_edge(edges, n, COLUMNS_FINISH);
 }
 
 SIMT_KERNELS(reduce_sum) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };

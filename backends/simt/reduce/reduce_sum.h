@@ -17,6 +17,7 @@ typedef struct reduce_rows_params {
 
 typedef struct reduce_columns_params {
     simt_rows x;
+    int64_t step; /* between the elements of a row */
     columns_params columns;
     float *row_partial; /* sums of each row's part in a tile of columns, tiles times rows; NULL: not asked for */
     simt_ahead ahead;   /* of x */

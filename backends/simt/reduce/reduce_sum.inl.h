@@ -70,6 +70,24 @@ template <class T> DEVICE void reduce_columns(const reduce_columns_params &p) {
     columns_store(p.columns, partial, sum, place);
 }
 
+/* Of rows whose elements are apart. */
+template <class T> DEVICE void reduce_columns_any(const reduce_columns_params &p) {
+    float *const partial[1] = { p.columns.partial };
+    const columns_place place = columns_place_of(p.columns);
+    float sum[1][VECTOR] = {};
+    for (int64_t row = place.first + place.line; row < place.end; row += COLUMNS_LINES) {
+        const int64_t from = row * p.x.row + place.l.at * p.step;
+        float x[VECTOR];
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) {
+            x[k] = within(place.l, k) ? load_one<T>(p.x.data, from + k * p.step) : 0.0f;
+            sum[0][k] += x[k];
+        }
+        if (p.row_partial) reduce_line(p, x, row, place);
+    }
+    columns_store(p.columns, partial, sum, place);
+}
+
 template <class S, int WIDTH> DEVICE void reduce_finish(const reduce_finish_params &p) {
     const bool second = block_index() >= p.blocks;
     columns_finish<S, WIDTH>(p.sums[second], block_index() - (second ? p.blocks : 0));
@@ -84,7 +102,8 @@ template <class S, int WIDTH> DEVICE void reduce_finish(const reduce_finish_para
     }
 #define ROW_GROUPS(T, S) ROWS(T, S, 8) ROWS(T, S, 32) ROWS(T, S, 128) ROWS(T, S, 256) ROWS(T, S, 512) ROWS(T, S, 1024)
 #define COLUMNS(T) \
-    ENTRY_ASKING(reduce_sum_columns_##T, SIMT_THREADS, 1, reduce_columns_params) { reduce_columns<T>(p); }
+    ENTRY_ASKING(reduce_sum_columns_##T, SIMT_THREADS, 1, reduce_columns_params) { reduce_columns<T>(p); } \
+    ENTRY(reduce_sum_columns_any_##T, SIMT_THREADS, reduce_columns_params) { reduce_columns_any<T>(p); }
 #define FINISH(S) \
     ENTRY(reduce_sum_finish_##S, SIMT_THREADS, reduce_finish_params) { reduce_finish<S, COLUMNS_FINISH>(p); } \
     ENTRY(reduce_sum_finish_narrow_##S, SIMT_THREADS, reduce_finish_params) { reduce_finish<S, COLUMNS_NARROW>(p); }
