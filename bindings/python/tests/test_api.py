@@ -147,7 +147,7 @@ def test_parameters():
 @pytest.mark.parametrize("error,match,call", [
     (TypeError, "needs x", lambda x: trine.rms_norm()),
     (TypeError, "no argument 'epsilon'", lambda x: trine.rms_norm(x, epsilon=1)),
-    (TypeError, "by place", lambda x: trine.rms_norm(x, None, None, x)),
+    (TypeError, "by place", lambda x: trine.rms_norm(x, None, None, None, x)),
     (TypeError, "two values for 'x'", lambda x: trine.rms_norm(x, x=x)),
     (TypeError, "must be an array", lambda x: trine.rms_norm(1.0)),
     (TypeError, "must be an array", lambda x: trine.rms_norm([1.0])),
