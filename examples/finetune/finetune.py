@@ -79,7 +79,8 @@ def bar(step, steps, loss, rate):
     filled = 24 * step // steps
     end = "\r" if sys.stdout.isatty() and step < steps else "\n"
     if end == "\r" or step == steps or step % 5 == 0:
-        print(f"  [{'#' * filled:24}] step {step:3}/{steps}  loss {loss:.4f}  {rate:7.1f} tokens/s", end=end, flush=True)
+        print(f"  [{'#' * filled:24}] step {step:3}/{steps}  loss {loss:.4f}  {rate:7.1f} tokens/s", end=end,
+              flush=True)
 
 
 def curve(losses):
@@ -122,7 +123,8 @@ def train(args, with_trine):
         bar(step + 1, args.steps, losses[-1], batch.numel() / seconds[-1])
     rate = args.batch * args.length / sorted(seconds)[len(seconds) // 2]
     print(f"  loss {curve(losses)}")
-    print(f"  held-out loss {before:.4f} before, {held_out_loss(model, held):.4f} after; {rate:.1f} tokens/s (median step)")
+    after = held_out_loss(model, held)
+    print(f"  held-out loss {before:.4f} before, {after:.4f} after; {rate:.1f} tokens/s (median step)")
     print(f"  before: {said}\n  after:  {sample(model, tokenizer)}")
     return losses, rate
 

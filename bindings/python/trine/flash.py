@@ -22,8 +22,8 @@ def _options(dropout_p, softmax_scale, causal, window_size, softcap, alibi_slope
     elif causal and left >= 0:
         window = left + 1
     else:
-        raise NotImplementedError(f"trine's attention has no window of {tuple(window_size)} without a causal mask: both "
-                                  "sides must be equal")
+        raise NotImplementedError(f"trine's attention has no window of {tuple(window_size)} without a causal mask: "
+                                  "both sides must be equal")
     return {"scale": softmax_scale, "causal": bool(causal), "window": window, "softcap": softcap or None}
 
 
