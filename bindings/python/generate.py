@@ -40,7 +40,9 @@ class Function:
         self.open_types = self.find_open_types()
 
     def required(self, param):
-        """Would the value of a parameter left out be refused?"""
+        """Would the value of a parameter left out be refused, whatever tensors are given?"""
+        if any(rule.endswith(f" instead of {param.name}") for rule in self.op.require):
+            return False
         low, high = param.min, param.max
         value = param.fallback
         return not param.zero_is_fallback and ((low is not None and value < low) or (high is not None and value > high))

@@ -140,6 +140,7 @@ def test_parameters():
     p = np.ones(8, np.float32)
     assert trine.adamw(p, p.copy(), m, m.copy(), lr=0.5, step=1) is None
     np.testing.assert_allclose(p, 0.5, rtol=1e-5)
+    assert trine.adamw(p, p.copy(), m, m.copy(), lr=0.5, step_tensor=np.array(2)) is None  # in place of step
 
 
 # ------------------------------------------------------------------------------------------------------------ mistakes
@@ -151,7 +152,7 @@ def test_parameters():
     (TypeError, "two values for 'x'", lambda x: trine.rms_norm(x, x=x)),
     (TypeError, "must be an array", lambda x: trine.rms_norm(1.0)),
     (TypeError, "must be an array", lambda x: trine.rms_norm([1.0])),
-    (TypeError, "needs step", lambda x: trine.adamw(x, x, x, x)),
+    (trine.ArgumentError, "step is 0", lambda x: trine.adamw(x[0], x[1], x[2], x[0] + 1)),
     (TypeError, "eps cannot be", lambda x: trine.rms_norm(x, eps="small")),
     (trine.ArgumentError, "weight has shape", lambda x: trine.rms_norm(x, weight=x[0, :3])),
     (trine.ArgumentError, "complex|type Z", lambda x: trine.rms_norm(x.astype(complex))),

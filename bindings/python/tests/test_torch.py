@@ -287,6 +287,22 @@ def test_dropout():
     assert not torch.equal(trine.torch.dropout(x.detach(), p=0.5, seed=4), y)
 
 
+def test_dropout_draws():
+    """Without a seed from PyTorch's generator: reproducible, anew in each call, and the same in the gradient."""
+    x = torch.ones(64, 64, requires_grad=True)
+    seen = []
+    for _ in range(2):
+        torch.manual_seed(11)
+        seen.append([trine.torch.rms_norm(x, dropout=0.5, residual_out=True)[1] for _ in range(2)])
+    assert torch.equal(seen[0][0], seen[1][0]) and torch.equal(seen[0][1], seen[1][1])
+    assert not torch.equal(seen[0][0], seen[0][1])
+    seen[0][0].sum().backward()
+    assert torch.equal(x.grad, seen[0][0].detach())
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: trine.torch.dropout(x, p=0.5), fullgraph=True, backend="aot_eager")
+    assert not torch.equal(compiled(x), compiled(x))
+
+
 def test_only_what_is_needed():
     x, weight = torch.randn(4, 16), torch.randn(16, requires_grad=True)
     trine.torch.rms_norm(x, weight=weight).sum().backward()
