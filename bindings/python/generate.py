@@ -9,6 +9,7 @@ import json
 import pprint
 import re
 import sys
+import zlib
 
 FLAGS = {"in": 1, "out": 2, "optional": 4, "broadcast": 16}
 
@@ -186,8 +187,9 @@ class Function:
                 f'    "{name}", {op.constant}, {op.args_size}, {len(op.tensors)}, {len(self.params)}, '
                 f"{len(op.symbols)}, {len(op.type_variables)}, {len(places)}, {self.leading()},",
                 f"    {{ {', '.join(map(str, places))} }}, {{ {like} }}, {name}_tensors, "
-                f"{f'{name}_params' if self.params else 'NULL'}, {name}_symbols, {name}_types }};",
-                f"CALL({name})", ""]
+                f"{f'{name}_params' if self.params else 'NULL'}, {name}_symbols, {name}_types, "]
+        out[-1] += f"{zlib.crc32(chr(10).join(out).encode()):#x} }};"
+        out += [f"CALL({name})", ""]
         return "\n".join(out)
 
     def c_method(self, lines):

@@ -190,6 +190,21 @@ static int from_interface(array *out, PyObject *object, const char *op, const ch
     return failed;
 }
 
+/* ------------------------------------------------------------------------------------------------- without elements */
+
+int array_describe(array *out, const char *dtype, PyObject *shape, const char *op, const char *name) {
+    *out = (array){ .dtype = trine_dtype_parse(dtype), .device_type = DL_CPU };
+    if (out->dtype == TRINE_NONE) return bad_type(op, name, dtype);
+    if (set_shapes(out, (int)PyTuple_Size(shape), op, name) != 0) return -1;
+    int64_t count = 1;
+    for (int i = out->rank - 1; i >= 0; i--) {
+        out->shape[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+        out->stride[i] = count;
+        count *= out->shape[i];
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
 /* ----------------------------------------------------------------------------------------------------------- import */
 
 static int refuse_gradient(PyObject *object, const char *op, const char *name) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the Python module: arrays of other libraries (array.c), queues (queue.c) and calls of ops (call.c),
- * which follow the tables that generate.py writes. Functions that return int return 0, or -1 with a Python error. */
+/* The parts of the Python module: arrays of other libraries (array.c), queues (queue.c), shapes (shape.c), calls of ops
+ * (call.c) and of XLA (xla.c), which follow the tables that generate.py writes. Functions that return int return 0, or
+ * -1 with a Python error; those that take a failure have it there instead, and need not hold the GIL. */
 #ifndef BINDING_H
 #define BINDING_H
 
@@ -12,6 +13,18 @@
 #include <trine/trine.h>
 
 #include "dlpack.h"
+
+/* Why something failed. */
+typedef struct failure {
+    trine_status status;
+    char text[512];
+} failure;
+
+#if defined __GNUC__
+__attribute__((format(printf, 3, 4)))
+#endif
+int fail(failure *why, trine_status status, const char *format, ...); /* these return -1 */
+int fail_as_library(failure *why, trine_status status);
 
 /* ----------------------------------------------------------------------------------------------------------- tables */
 
@@ -59,7 +72,11 @@ typedef struct table {
     const table_param *param;
     const char *const *symbol;
     const trine_dtype *types; /* rows of `variables` types; ended by TRINE_NONE */
+    uint32_t stamp;           /* of what stands above */
 } table;
+
+extern const table *const op_tables[];
+extern const int op_count;
 
 /* ----------------------------------------------------------------------------------------------------------- arrays */
 
@@ -83,6 +100,9 @@ typedef struct array {
 int array_import(array *out, PyObject *object, const char *op, const char *name);
 void array_release(array *a);
 
+/* One that has no memory: a dtype by trine's name and a shape, a tuple. It needs no release. */
+int array_describe(array *out, const char *dtype, PyObject *shape, const char *op, const char *name);
+
 /* A new array on the device of `like`, of the same library if that has arrays that can be written; and what the caller
  * is given for it. */
 PyObject *array_empty(const array *like, trine_dtype dtype, int rank, const int64_t *shape);
@@ -96,6 +116,24 @@ trine_dtype dtype_of(PyObject *object, const char *op);
 
 int arrays_init(void);
 
+/* ----------------------------------------------------------------------------------------------------------- shapes */
+
+/* Where an array's elements lie. */
+typedef struct view {
+    void *data;
+    trine_dtype dtype;
+    int rank;
+    const int64_t *shape, *stride;
+} view;
+
+/* A symbol, -1: none, for which the first `count` dimensions of an array stand. */
+typedef struct several {
+    int symbol, count;
+} several;
+
+/* What the op is given as its tensor `i`: a view with as many dimensions as it has. */
+int shape_tensor(const table *t, int i, const view *a, trine_tensor *to, several *several_out, failure *why);
+
 /* ----------------------------------------------------------------------------------------------------------- queues */
 
 typedef struct lane {
@@ -106,14 +144,18 @@ typedef struct lane {
     struct lane *next;
 } lane;
 
-/* trine's number of a device of DLPack; -1 with an error that says why there is none. */
-int device_number(int32_t device_type, int32_t device_id, const char *op, const char *name);
+/* trine's number of a device of DLPack, on which `name` is; -1: there is none. */
+int device_number(int32_t device_type, int32_t device_id, const char *op, const char *name, failure *why);
 
-/* A queue on the stream that no other call uses, until it is given back. */
-lane *lane_take(int device, void *stream);
+/* A queue on the stream that no other call uses, until it is given back. NULL: there is none. */
+lane *lane_take(int device, void *stream, failure *why);
 void lane_give(lane *l);
 
-/* The exception of a status, with the library's sentence. Returns NULL. */
+/* The same for callers with the GIL, which is free while the library opens; NULL with a Python error. */
+lane *lane_take_python(int device, void *stream);
+
+/* The exception of a failure, or of a status with the library's sentence. Return NULL. */
+PyObject *raise_failure(const failure *why);
 PyObject *raise_status(trine_status status);
 
 extern PyObject *error_class, *argument_error;
@@ -129,8 +171,21 @@ int queues_init(PyObject *module);
 PyObject *op_call(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *op_explain(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
-extern const table *const op_tables[];
-extern const int op_count;
 int calls_init(void);
+
+/* -------------------------------------------------------------------------------------------------------------- XLA */
+
+/* A call whose tensors XLA will bring, as bytes for xla.c: checked as far as that is possible without data. `operands`
+ * and `results` are tuples of (name, dtype, shape) in the order of the table. */
+PyObject *op_pack(const table *t, PyObject *operands, PyObject *results, PyObject *const *values, PyObject *names);
+
+typedef struct packed {
+    uint32_t stamp;
+    int32_t op;
+    uint32_t operands, results; /* bits of the table's tensors */
+    /* then the op's arguments, where no tensor is set */
+} packed;
+
+PyObject *py_xla_handlers(PyObject *self, PyObject *unused);
 
 #endif

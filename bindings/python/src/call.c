@@ -104,60 +104,6 @@ static int spread_out(call *c) {
 
 /* ---------------------------------------------------------------------------------------------------------- tensors */
 
-/* Dimensions [0, last] of `a` as one. */
-static int fold(const call *c, const table_tensor *tt, const array *a, int last, int64_t *size, int64_t *stride) {
-    *size = a->shape[last], *stride = a->stride[last];
-    for (int i = last - 1; i >= 0; i--) {
-        if (*size == 1)
-            *stride = a->stride[i];
-        else if (a->shape[i] != 1 && a->shape[i] != 0 && *size != 0 && a->stride[i] != *size * *stride) {
-            PyErr_Format(argument_error,
-                         "%s: the first %d dimensions of %s are %s of the op, but do not lie behind one another in "
-                         "memory: pass a contiguous copy",
-                         c->t->name, last + 1, tt->name, c->t->symbol[tt->dim[0].symbol]);
-            return -1;
-        }
-        *size *= a->shape[i];
-    }
-    return 0;
-}
-
-/* The tensor that the op is given: with as many dimensions as it has. */
-static int shape_tensor(call *c, int i) {
-    const table_tensor *tt = &c->t->tensor[i];
-    const array *a = &c->array[i];
-    trine_tensor *to = &c->tensor[i];
-    int least = tt->rank, extra = a->rank - tt->rank;
-    const int symbol = tt->rank > 0 ? tt->dim[0].symbol : -1;
-    for (int d = 0; d < tt->rank; d++) least -= tt->dim[d].optional;
-    to->data = a->data;
-    to->dtype = a->dtype;
-    if (extra > 0 && symbol >= 0 && tt->dim[0].add == 0) {
-        if (fold(c, tt, a, extra, &to->shape[0], &to->stride[0]) != 0) return -1;
-        to->rank = tt->rank;
-        for (int d = 1; d < tt->rank; d++) to->shape[d] = a->shape[d + extra], to->stride[d] = a->stride[d + extra];
-        if (c->several[symbol] == NULL) c->several[symbol] = a, c->several_count[symbol] = extra + 1;
-        return 0;
-    }
-    const int first = tt->rank - least;
-    const bool alone = a->rank == least - 1 &&
-                       (tt->dim[first].symbol < 0 ? tt->rank == 1 && tt->dim[first].add == 1
-                                                  : tt->dim[first].symbol == c->t->leading && tt->dim[first].add == 0);
-    to->rank = a->rank + alone;
-    if (to->rank > TRINE_MAX_RANK) {
-        PyErr_Format(argument_error, "%s: %s has %d dimensions, but the op has %d", c->t->name, tt->name, a->rank,
-                     tt->rank);
-        return -1;
-    }
-    if (alone) {
-        to->shape[0] = 1, to->stride[0] = a->rank > 0 ? a->shape[0] * a->stride[0] : 1;
-        if (tt->dim[first].symbol >= 0 && c->several[c->t->leading] == NULL)
-            c->several[c->t->leading] = a, c->several_count[c->t->leading] = 0;
-    }
-    for (int d = 0; d < a->rank; d++) to->shape[d + alone] = a->shape[d], to->stride[d + alone] = a->stride[d];
-    return 0;
-}
-
 static void bind(call *c, int i) {
     const table_tensor *tt = &c->t->tensor[i];
     const trine_tensor *t = &c->tensor[i];
@@ -168,6 +114,22 @@ static void bind(call *c, int i) {
         if (dim->symbol < 0 || c->size[dim->symbol] >= 0 || (size == 1 && tt->flags & BROADCAST)) continue;
         c->size[dim->symbol] = size - dim->add;
     }
+}
+
+/* What has been imported, as the op has it. */
+static int place_tensor(call *c, int i) {
+    const array *a = &c->array[i];
+    const view v = { a->data, a->dtype, a->rank, a->shape, a->stride };
+    several s;
+    failure why;
+    c->present[i] = true;
+    if (shape_tensor(c->t, i, &v, &c->tensor[i], &s, &why) != 0) {
+        raise_failure(&why);
+        return -1;
+    }
+    if (s.symbol >= 0 && c->several[s.symbol] == NULL) c->several[s.symbol] = a, c->several_count[s.symbol] = s.count;
+    bind(c, i);
+    return 0;
 }
 
 static int take_tensor(call *c, int i, PyObject *object) {
@@ -187,10 +149,7 @@ static int take_tensor(call *c, int i, PyObject *object) {
                      (int)c->like->device_id);
         return -1;
     }
-    c->present[i] = true;
-    if (shape_tensor(c, i) != 0) return -1;
-    bind(c, i);
-    return 0;
+    return place_tensor(c, i);
 }
 
 /* Inputs, then the outputs that are given. */
@@ -370,12 +329,8 @@ static int set_params(call *c) {
 
 /* --------------------------------------------------------------------------------------------------------- the call */
 
-static int prepare(call *c, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static int set_args(call *c) {
     const table *t = c->t;
-    for (int s = 0; s < TABLE_SYMBOLS; s++) c->size[s] = -1;
-    if (parse(c, args, count, names) != 0 || spread_out(c) != 0 || take_tensors(c) != 0) return -1;
-    derive_sizes(c);
-    if (choose_types(c) != 0 || make_outputs(c) != 0) return -1;
     const size_t size = t->args_size;
     memcpy(c->args, &size, sizeof size);
     if (set_params(c) != 0) return -1;
@@ -384,6 +339,14 @@ static int prepare(call *c, PyObject *const *args, Py_ssize_t count, PyObject *n
         if (c->present[i]) memcpy(c->args + t->tensor[i].offset, &tensor, sizeof tensor);
     }
     return 0;
+}
+
+static int prepare(call *c, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    for (int s = 0; s < TABLE_SYMBOLS; s++) c->size[s] = -1;
+    if (parse(c, args, count, names) != 0 || spread_out(c) != 0 || take_tensors(c) != 0) return -1;
+    derive_sizes(c);
+    if (choose_types(c) != 0 || make_outputs(c) != 0) return -1;
+    return set_args(c);
 }
 
 /* On a device the workspace comes from the allocator of the caller's library, so that its graphs hold it. */
@@ -425,12 +388,19 @@ static PyObject *results(call *c) {
     return all;
 }
 
+static int device_of(const call *c) {
+    failure why;
+    const int device = device_number(c->like->device_type, c->like->device_id, c->t->name, "the first tensor", &why);
+    if (device < 0) raise_failure(&why);
+    return device;
+}
+
 static PyObject *execute(call *c) {
-    const int device = device_number(c->like->device_type, c->like->device_id, c->t->name, "the first tensor");
+    const int device = device_of(c);
     void *stream;
     PyObject *workspace = NULL;
     if (device < 0 || array_stream(c->like, &stream) != 0) return NULL;
-    lane *l = lane_take(device, stream);
+    lane *l = lane_take_python(device, stream);
     if (l == NULL) return NULL;
     const trine_status status = run(c, l->queue, device, &workspace);
     lane_give(l);
@@ -447,9 +417,9 @@ static void release(call *c) {
 }
 
 static PyObject *explain(call *c) {
-    const int device = device_number(c->like->device_type, c->like->device_id, c->t->name, "the first tensor");
+    const int device = device_of(c);
     static trine_explanation why; /* under the GIL */
-    lane *l = device >= 0 ? lane_take(device, NULL) : NULL;
+    lane *l = device >= 0 ? lane_take_python(device, NULL) : NULL;
     if (l == NULL) return NULL;
     const trine_status status = trine_explain(l->queue, c->t->op, c->args, &why);
     lane_give(l);
@@ -483,6 +453,66 @@ PyObject *op_call(const table *t, PyObject *const *args, Py_ssize_t count, PyObj
 
 PyObject *op_explain(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     return with_call(t, args, count, names, explain);
+}
+
+/* -------------------------------------------------------------------------------------------------------- for XLA */
+
+/* (name, dtype, shape), of row-major elements that are not there yet. */
+static int described_tensor(call *c, PyObject *description, uint32_t *mask) {
+    const char *name, *dtype;
+    PyObject *shape;
+    if (!PyArg_ParseTuple(description, "ssO!", &name, &dtype, &PyTuple_Type, &shape)) return -1;
+    int i = 0;
+    while (i < c->t->tensors && strcmp(c->t->tensor[i].name, name) != 0) i++;
+    if (i == c->t->tensors) {
+        PyErr_Format(PyExc_TypeError, "%s() has no tensor '%s'", c->t->name, name);
+        return -1;
+    }
+    if (array_describe(&c->array[i], dtype, shape, c->t->name, name) != 0) return -1;
+    *mask |= 1u << i;
+    if (c->like == NULL) c->like = &c->array[i];
+    return c->present[i] ? 0 : place_tensor(c, i);
+}
+
+static int describe(call *c, PyObject *operands, PyObject *results, packed *out) {
+    for (Py_ssize_t i = 0; i < PyTuple_Size(operands); i++)
+        if (described_tensor(c, PyTuple_GetItem(operands, i), &out->operands) != 0) return -1;
+    for (Py_ssize_t i = 0; i < PyTuple_Size(results); i++)
+        if (described_tensor(c, PyTuple_GetItem(results, i), &out->results) != 0) return -1;
+    for (int i = 0; i < c->t->tensors; i++) {
+        if (c->present[i] || c->t->tensor[i].flags & OPTIONAL) continue;
+        PyErr_Format(PyExc_TypeError, "%s() needs %s", c->t->name, c->t->tensor[i].name);
+        return -1;
+    }
+    return set_args(c);
+}
+
+/* A device may have a kernel that the CPU lacks: what the CPU does not support is no mistake here. */
+static int check(const call *c) {
+    size_t bytes;
+    lane *l = lane_take_python(0, NULL);
+    if (l == NULL) return -1;
+    const trine_status status = trine_workspace(l->queue, c->t->op, c->args, &bytes);
+    lane_give(l);
+    if (status == TRINE_OK || status == TRINE_ERR_UNSUPPORTED) return 0;
+    raise_status(status);
+    return -1;
+}
+
+PyObject *op_pack(const table *t, PyObject *operands, PyObject *results, PyObject *const *values, PyObject *names) {
+    call c;
+    struct {
+        packed head;
+        unsigned char args[sizeof c.args];
+    } out = { .head = { .stamp = t->stamp, .op = (int32_t)t->op } };
+    memset(&c, 0, offsetof(call, tensor));
+    c.t = t;
+    for (int s = 0; s < TABLE_SYMBOLS; s++) c.size[s] = -1;
+    if (parse(&c, values, 0, names) != 0 || describe(&c, operands, results, &out.head) != 0 || check(&c) != 0)
+        return NULL;
+    memcpy(out.args, c.args, t->args_size);
+    for (int i = 0; i < t->tensors; i++) memset(out.args + t->tensor[i].offset, 0, sizeof(void *));
+    return PyBytes_FromStringAndSize((const char *)&out, (Py_ssize_t)(sizeof out.head + t->args_size));
 }
 
 int calls_init(void) {

@@ -4,6 +4,12 @@
 
 #include "functions.h"
 
+static const table *find_op(const char *name) {
+    for (int i = 0; i < op_count; i++)
+        if (strcmp(op_tables[i]->name, name) == 0) return op_tables[i];
+    return NULL;
+}
+
 static PyObject *py_explain(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     (void)module;
     const char *op = count > 0 ? PyUnicode_AsUTF8AndSize(args[0], NULL) : NULL;
@@ -11,9 +17,19 @@ static PyObject *py_explain(PyObject *module, PyObject *const *args, Py_ssize_t 
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "explain() needs the name of an op");
         return NULL;
     }
-    for (int i = 0; i < op_count; i++)
-        if (strcmp(op_tables[i]->name, op) == 0) return op_explain(op_tables[i], args + 1, count - 1, names);
+    const table *t = find_op(op);
+    if (t != NULL) return op_explain(t, args + 1, count - 1, names);
     PyErr_Format(argument_error, "explain: there is no op \"%s\"", op);
+    return NULL;
+}
+
+static PyObject *py_xla_pack(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)module;
+    const char *name = count == 3 ? PyUnicode_AsUTF8AndSize(args[0], NULL) : NULL;
+    const table *t = name != NULL ? find_op(name) : NULL;
+    if (t != NULL && PyTuple_Check(args[1]) && PyTuple_Check(args[2]))
+        return op_pack(t, args[1], args[2], args + count, names);
+    PyErr_SetString(PyExc_TypeError, "_xla_pack() needs the name of an op and two tuples");
     return NULL;
 }
 
@@ -30,6 +46,11 @@ static PyMethodDef methods[] = {
       "explain($module, op, /, *args, **kwargs)\n--\n\n"
       "Which kernel a call of `op` with these arguments would run, and why each other one would not: a list of\n"
       "dictionaries, a kernel each. Nothing is computed." },
+    { "_xla_handlers", py_xla_handlers, METH_NOARGS,
+      "_xla_handlers($module)\n--\n\nWhat XLA calls, by its names of platforms: a dictionary of capsules." },
+    { "_xla_pack", (PyCFunction)(void (*)(void))py_xla_pack, METH_FASTCALL | METH_KEYWORDS,
+      "_xla_pack($module, op, operands, results, /, **params)\n--\n\n"
+      "A call as the handlers take it, checked. Tensors are (name, dtype, shape)." },
     { 0 },
 };
 

@@ -5,6 +5,7 @@
  * to one thread at a time, whichever threads call (autograd calls from its own), and there are as many as calls at
  * once. Work of one stream is ordered by the stream, not by the queue. */
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,24 +20,38 @@ static lane *idle;
 static int threads;       /* of CPU queues; 0: the library's choice */
 static unsigned settings; /* how often that was set */
 
-PyObject *raise_status(trine_status status) {
+PyObject *raise_failure(const failure *why) {
     PyObject *const of[] = { [TRINE_ERR_ARGUMENT] = argument_error,
                              [TRINE_ERR_UNSUPPORTED] = unsupported_error,
                              [TRINE_ERR_MEMORY] = memory_error,
                              [TRINE_ERR_DEVICE] = device_error };
-    PyObject *class = (size_t)status < sizeof of / sizeof of[0] && of[status] != NULL ? of[status] : error_class;
-    PyErr_SetString(class, trine_error_message());
+    const size_t status = (size_t)why->status;
+    PyErr_SetString(status < sizeof of / sizeof of[0] && of[status] != NULL ? of[status] : error_class, why->text);
     return NULL;
 }
 
+PyObject *raise_status(trine_status status) {
+    failure why;
+    fail_as_library(&why, status);
+    return raise_failure(&why);
+}
+
 /* Opened when first needed: an import touches no driver. */
-static trine *open_library(void) {
+static trine *open_library(failure *why) {
     trine_status status = TRINE_OK;
-    Py_BEGIN_ALLOW_THREADS pthread_mutex_lock(&mutex);
+    pthread_mutex_lock(&mutex);
     if (library == NULL) status = trine_open(NULL, &library);
     pthread_mutex_unlock(&mutex);
-    Py_END_ALLOW_THREADS if (status != TRINE_OK) raise_status(status);
+    if (status != TRINE_OK) fail_as_library(why, status);
     return status == TRINE_OK ? library : NULL;
+}
+
+static trine *open_library_python(void) {
+    failure why;
+    trine *lib;
+    Py_BEGIN_ALLOW_THREADS lib = open_library(&why);
+    Py_END_ALLOW_THREADS if (lib == NULL) raise_failure(&why);
+    return lib;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- devices */
@@ -56,26 +71,23 @@ static const char *refusal(trine *lib, const char *backend) {
     return "its module is not installed";
 }
 
-int device_number(int32_t device_type, int32_t device_id, const char *op, const char *name) {
+int device_number(int32_t device_type, int32_t device_id, const char *op, const char *name, failure *why) {
     if (device_type == DL_CPU) return 0;
-    trine *lib = open_library();
+    trine *lib = open_library(why);
     const char *backend = NULL;
     char device[32];
     if (lib == NULL) return -1;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         if (places[i].type == device_type) backend = places[i].backend;
-    if (backend == NULL) {
-        PyErr_Format(argument_error, "%s: %s is on a device of DLPack's type %d, which trine does not know", op, name,
-                     (int)device_type);
-        return -1;
-    }
+    if (backend == NULL)
+        return fail(why, TRINE_ERR_ARGUMENT, "%s: %s is on a device of DLPack's type %d, which trine does not know", op,
+                    name, (int)device_type);
     if (strcmp(backend, "cpu") == 0) return 0;
-    PyOS_snprintf(device, sizeof device, "%s:%d", backend, (int)device_id);
+    snprintf(device, sizeof device, "%s:%d", backend, (int)device_id);
     const int number = trine_device_find(lib, device);
-    if (number < 0)
-        PyErr_Format(unsupported_error, "%s: %s is on %s, but trine's %s backend is not in use: %s", op, name, device,
-                     backend, refusal(lib, backend));
-    return number;
+    if (number >= 0) return number;
+    return fail(why, TRINE_ERR_UNSUPPORTED, "%s: %s is on %s, but trine's %s backend is not in use: %s", op, name,
+                device, backend, refusal(lib, backend));
 }
 
 static PyObject *text_or_none(const char *text) {
@@ -85,7 +97,7 @@ static PyObject *text_or_none(const char *text) {
 
 PyObject *py_devices(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    trine *lib = open_library();
+    trine *lib = open_library_python();
     PyObject *list = lib != NULL ? PyList_New(0) : NULL;
     for (int i = 0; list != NULL && i < trine_device_count(lib); i++) {
         trine_device_info_t info;
@@ -102,7 +114,7 @@ PyObject *py_devices(PyObject *self, PyObject *unused) {
 
 PyObject *py_backends(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
-    trine *lib = open_library();
+    trine *lib = open_library_python();
     PyObject *list = lib != NULL ? PyList_New(0) : NULL;
     for (int i = 0; list != NULL && i < trine_backend_count(lib); i++) {
         trine_backend_info_t info;
@@ -154,12 +166,11 @@ static lane *take_idle(int device, void *stream) {
     return found;
 }
 
-lane *lane_take(int device, void *stream) {
-    lane *l = take_idle(device, stream);
-    if (l != NULL) return l;
-    trine *lib = open_library();
+static lane *open_lane(int device, void *stream, failure *why) {
+    trine *lib = open_library(why);
     if (lib == NULL) return NULL;
-    if ((l = calloc(1, sizeof *l)) == NULL) return (lane *)PyErr_NoMemory();
+    lane *l = calloc(1, sizeof *l);
+    if (l == NULL) return fail(why, TRINE_ERR_MEMORY, "no memory for a queue"), NULL;
     *l = (lane){ .device = device, .stream = stream, .age = settings };
     const trine_queue_options options = { .struct_size = sizeof options,
                                           .flags = stream == NULL ? TRINE_QUEUE_DEFAULT_STREAM : 0,
@@ -168,7 +179,21 @@ lane *lane_take(int device, void *stream) {
     const trine_status status = trine_queue_open(lib, device, &options, &l->queue);
     if (status == TRINE_OK) return l;
     free(l);
-    return (lane *)raise_status(status);
+    return fail_as_library(why, status), NULL;
+}
+
+lane *lane_take(int device, void *stream, failure *why) {
+    lane *l = take_idle(device, stream);
+    return l != NULL ? l : open_lane(device, stream, why);
+}
+
+lane *lane_take_python(int device, void *stream) {
+    lane *l = take_idle(device, stream);
+    failure why;
+    if (l != NULL) return l;
+    Py_BEGIN_ALLOW_THREADS l = open_lane(device, stream, &why);
+    Py_END_ALLOW_THREADS if (l == NULL) raise_failure(&why);
+    return l;
 }
 
 void lane_give(lane *l) {
