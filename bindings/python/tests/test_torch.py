@@ -8,6 +8,7 @@ import golden_vectors
 import kinds
 import trine
 from conftest import OPS
+from gradient_cases import GRADIENTS, by_hand, forward_of
 from test_golden import inputs, tensors
 
 torch = pytest.importorskip("torch")
@@ -88,60 +89,6 @@ def test_compile(op, dynamic):
         same(again[name], plain[name])
 
 
-GRADIENTS = [n for n, op in TABLE.items() if op.gradient and op.gradient.made[0][0]]
-
-
-def forward_of(name, case):
-    """Arguments of the op, gradients of its outputs and parameters, from a golden case of its gradient's op. An input
-    that the gradient does not depend on is of the shape of its gradient."""
-    op, values, table = TABLE[name], inputs(case, kinds.Torch), tensors(case.op)
-    arguments, incoming = {}, {}
-    for its, of, given, otherwise in op.gradient.values:
-        of = otherwise if given and of not in op.input_names else of
-        if its in values and of in op.input_names:
-            arguments[of] = values[its]
-    for its, of in op.gradient.incoming:
-        if its in values:
-            incoming[of] = values[its]
-    for tensor, of in op.gradient.made:
-        if of not in arguments and tensor.name in case.outputs and not tensor.optional:
-            shape = case.outputs[tensor.name][0]
-            arguments[of] = kinds.Torch.make(np.linspace(-2, 2, int(np.prod(shape))).reshape(shape), "f64").to(
-                getattr(torch, kinds.LONG[case.dtype(table[tensor.name])]))
-    return arguments, incoming, {n: v for n, v in case.params.items() if n in op.params}
-
-
-def by_hand(name, arguments, incoming, params):
-    """What the gradient's op says of the op's own outputs; None if the op does not take the types."""
-    op = TABLE[name]
-    try:
-        results = getattr(trine, name)(**arguments, **params, **dict.fromkeys(op.optional_outputs - {"dlogits"}, True))
-    except trine.ArgumentError as error:
-        assert "no such combination of types" in str(error)
-        return None
-    results = results if isinstance(results, tuple) else (results,)
-    values = {**arguments, **dict(zip([t.name for t in op.outputs if t.name != "dlogits"], results))}
-    backward = {}
-    for its, of, given, otherwise in op.gradient.values:
-        of = otherwise if given and not any(arguments.get(g) is not None or params.get(g) for g in given) else of
-        if of in values:
-            backward[its] = values[of]
-    for its, of in op.gradient.incoming:
-        if of in incoming:
-            backward[its] = incoming[of]
-    outputs = {}
-    for tensor, of in op.gradient.made:
-        if of in arguments and tensor.is_in:
-            outputs[tensor.name] = torch.zeros_like(arguments[of])
-        elif of in arguments and tensor.optional:
-            outputs[tensor.name] = True
-    kept = {n: v for n, v in params.items() if n in op.gradient.params}
-    made = getattr(trine, op.gradient.op.name)(**backward, **outputs, **kept)
-    made = made if isinstance(made, tuple) else () if made is None else (made,)
-    made = iter(made)
-    return {of: outputs[t.name] if t.is_in else next(made) for t, of in op.gradient.made if of in arguments}
-
-
 def by_autograd(name, arguments, incoming, params, function):
     op = TABLE[name]
     wanted = {n: True for n in incoming if n in op.optional_outputs}
@@ -170,8 +117,8 @@ def test_gradients(name):
         return tuple(o for o, t in zip(out, op.outputs) if not t.optional or t.name in wanted)
 
     for case in golden_vectors.cases(OPS[op.gradient.op.name]):
-        built = forward_of(name, case)
-        want = by_hand(name, *built)
+        built = forward_of(name, case, kinds.Torch)
+        want = by_hand(name, *built, kinds.Torch)
         if want is None:
             continue
         for function in eager, registered:

@@ -9,7 +9,8 @@ Each op is a function; help(trine.rms_norm) has its formula, shapes, types and e
 lend their memory by DLPack or as a buffer. An array on a GPU is computed on there, on the stream that its library uses
 now. Errors are exceptions, derived from trine.Error.
 
-trine.torch has the same functions with gradients, for autograd and torch.compile."""
+trine.torch has the same functions with gradients, for autograd and torch.compile; trine.jax has them for jit, grad and
+vmap."""
 from . import _trine
 from ._trine import *  # noqa: F401,F403: the functions of the ops, which the specification names
 from ._trine import __version__, ops

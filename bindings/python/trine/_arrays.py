@@ -35,11 +35,13 @@ def stream(array):
 
 def export(array):
     """The array's capsule of DLPack, its work ordered before that of stream()."""
+    if _library(array) == "jax" and isinstance(array, sys.modules["jax"].core.Tracer):
+        raise NotImplementedError("JAX is tracing it: call the function in trine.jax")
     kind, _ = array.__dlpack_device__()
     arguments = {}
     if kind != _CPU:
         if hasattr(array, "block_until_ready"):
-            raise NotImplementedError("arrays of JAX on a GPU have streams of their own: call trine.jax in a jit")
+            raise NotImplementedError("arrays of JAX on a GPU have their own streams: call the function in trine.jax")
         legacy = 1 if kind == 2 else 0
         arguments["stream"] = stream(array) or legacy
     try:

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of the ops that have no op for them, as compositions of others and of JAX's functions."""
+import jax
+import jax.numpy as jnp
+
+from ._ops import OPS
+
+
+class Composed:
+    """`compute`: gradients by name, from values of the op's tensors, gradients of its outputs (those that are there),
+    parameters, the names of the inputs that need one, and what runs an op."""
+
+    def __init__(self, op, compute):
+        self.compute, self.saved = compute, op.input_names
+        self.made = [(None, t.name) for t in op.inputs]
+
+    def sources(self, arguments, params):
+        return [n for n in self.saved if n in arguments]
+
+    @staticmethod
+    def extra(op, arguments, params):
+        return []
+
+
+def _elementwise(formula):
+    """By JAX's own gradient of the op's formula."""
+    def compute(values, incoming, params, needed, run):
+        def outputs(wanted):
+            made = formula({**values, **wanted}, params)
+            return {n: made[n].astype(dy.dtype) for n, dy in incoming.items()}
+        return jax.vjp(outputs, {n: values[n] for n in needed})[1](incoming)[0]
+    return compute
+
+
+def _wide(x, y):
+    """In the wider type, which is that of the gradient's arithmetic."""
+    return x.astype(jnp.promote_types(x.dtype, y.dtype)), y.astype(jnp.promote_types(x.dtype, y.dtype))
+
+
+def _add(values, params):
+    a, b = _wide(values["a"], values["b"])
+    return {"y": a * params.get("alpha", 1.0) + b * params.get("beta", 1.0)}
+
+
+def _mul(values, params):
+    a, b = _wide(values["a"], values["b"])
+    return {"y": a * b * params.get("alpha", 1.0)}
+
+
+def _scale(values, params):
+    return {"y": values["x"] * params.get("alpha", 1.0)}
+
+
+def _cast(values, params):
+    return {"y": values["x"]}
+
+
+def _reduce_sum(values, params):
+    x = values["x"]
+    return {"row_sums": x.sum(-1), "column_sums": x.reshape(-1, x.shape[-1]).sum(0)}
+
+
+def _dropout(values, incoming, params, needed, run):
+    state = {n: v for n, v in values.items() if n != "x"}
+    return {"x": run(OPS["dropout"], {"x": incoming["y"], **state}, params, [])["y"]}
+
+
+def _like(gradient, array):
+    """Summed over what was broadcast, in the type of the array."""
+    extra = gradient.ndim - array.ndim
+    axes = [i for i in range(gradient.ndim) if i < extra or array.shape[i - extra] != gradient.shape[i]]
+    return gradient.sum(axes).reshape(array.shape).astype(array.dtype)
+
+
+def _before_activation(values, gradient, params, run):
+    """The gradient of what the activation of a product is applied to, which is computed once more."""
+    activation = params.get("activation", "none")
+    if activation == "none":
+        return gradient
+    plain = {n: v for n, v in params.items() if n != "activation"}
+    z = run(OPS["matmul"], values, {**plain, "dtype": gradient.dtype}, [])["d"]
+    if activation == "relu":
+        return jnp.where(z > 0, gradient, 0)
+    if activation == "silu":
+        return jax.vjp(jax.nn.silu, z)[1](gradient)[0]
+    return run(OPS["gelu_backward"], {"dy": gradient, "x": z}, {"form": activation.removeprefix("gelu_")}, [])["dx"]
+
+
+def _matmul(values, incoming, params, needed, run):
+    a, b = values["a"], values["b"]
+    if not jnp.issubdtype(a.dtype, jnp.floating) or a.dtype.itemsize == 1:
+        raise TypeError(f"trine.jax.matmul has no gradient of products of {a.dtype}")
+    if {"a_scale", "b_scale"} & needed:
+        raise TypeError("trine.jax.matmul has no gradient of scales: pass them through jax.lax.stop_gradient")
+    dz = _before_activation(values, incoming["d"], params, run)
+    made = {}
+    if "c" in needed:
+        made["c"] = _like(dz * params.get("beta", 1.0), values["c"])
+    if "bias" in needed:
+        sums = run(OPS["reduce_sum"], {"x": dz.reshape(-1, dz.shape[-1])}, {}, ["column_sums"])["column_sums"]
+        made["bias"] = sums.astype(values["bias"].dtype)
+    if "a_scale" in values:
+        dz = dz * values["a_scale"][..., None]
+    if "b_scale" in values:
+        dz = dz * (values["b_scale"][..., None, :] if values["b_scale"].ndim > 1 else values["b_scale"])
+    dz = dz.astype(a.dtype)
+    kept = {n: params[n] for n in ("alpha", "precision") if n in params}
+    if b.ndim == 2:  # all rows of a are of one product
+        a, dz = a.reshape(-1, a.shape[-1]), dz.reshape(-1, dz.shape[-1])
+    if "a" in needed:
+        da = run(OPS["matmul"], {"a": dz, "b": b.mT}, kept, [])["d"]
+        made["a"] = da.reshape(values["a"].shape) if b.ndim == 2 else _like(da, a)
+    if "b" in needed:
+        made["b"] = _like(run(OPS["matmul"], {"a": a.mT, "b": dz}, kept, [])["d"], b)
+    return made
+
+
+_COMPUTE = {"matmul": _matmul, "add": _elementwise(_add), "mul": _elementwise(_mul), "scale": _elementwise(_scale),
+            "cast": _elementwise(_cast), "dropout": _dropout, "reduce_sum": _elementwise(_reduce_sum)}
+COMPOSED = {name: Composed(OPS[name], compute) for name, compute in _COMPUTE.items()}
