@@ -28,7 +28,7 @@ def arguments(name, tensors, parameters=()):
 OPS = {
     "matmul": arguments("matmul", ("a", "b", "c", "bias", "d"),
                         (("alpha", c_float), ("beta", c_float), ("activation", c_int32))),
-    "rms_norm": arguments("rms_norm", ("x", "weight", "residual", "y", "residual_out", "rstd"), (
+    "rms_norm": arguments("rms_norm", ("x", "weight", "residual", "philox", "y", "residual_out", "rstd"), (
         ("eps", c_float), ("weight_offset", c_float), ("rounding", c_int32), ("dropout", c_float), ("seed", c_uint64),
         ("offset", c_uint64))),
     "softmax": arguments("softmax", ("x", "y"), (("scale", c_float), ("causal", c_int32))),
