@@ -46,19 +46,19 @@ static trine_status launch(const trine_call *call) {
     const trine_adamw_args *args = call->args;
     const trine_tensor *tensor = call->tensor;
     const uint32_t walked = 1u << ADAMW_PARAM | 1u << ADAMW_GRAD | 1u << ADAMW_M | 1u << ADAMW_V | 1u << ADAMW_COPY;
-    const adamw_params p = {
+    adamw_params p = {
         .walk = simt_walk_of(call, call->present & walked, ADAMW_M),
         .beta1 = args->beta1,
         .rest1 = (float)(1.0 - args->beta1),
         .beta2 = args->beta2,
         .rest2 = (float)(1.0 - args->beta2),
         .eps = args->eps,
-        .scalars = told(call) ? (adamw_scalars){ 0 } : scalars_of(args),
         .told = told(call) ? call->workspace : NULL,
         .grad_scale = data_of(call, ADAMW_GRAD_SCALE),
         .found_inf = data_of(call, ADAMW_FOUND_INF),
         .copy_bf16 = simt_present(call, ADAMW_COPY) && tensor[ADAMW_COPY].dtype == TRINE_BF16,
     };
+    if (!told(call)) p.scalars = scalars_of(args);
     const simt_function function = { .type = { tensor[ADAMW_PARAM].dtype, tensor[ADAMW_GRAD].dtype,
                                                tensor[ADAMW_M].dtype } };
     const trine_status status = told(call) ? find_scalars(call) : TRINE_OK;
