@@ -27,7 +27,7 @@ frameworks() { # ENVIRONMENT: PyTorch and JAX in it; false if they cannot be had
 rm -rf "$work"
 mkdir -p "$work"
 /usr/bin/python3 -m venv "$work/plain"
-if ! "$work/plain/bin/pip" install -q numpy pytest; then
+if ! "$work/plain/bin/pip" install -q --upgrade pip numpy pytest; then # Debian's pip takes a setting but once
     echo "python: not tested, PyPI cannot be reached"
     exit 0
 fi
