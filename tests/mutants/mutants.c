@@ -255,6 +255,9 @@ static trine_status reduce_sum(const trine_call *call, defect d) {
 static trine_status dropout(const trine_call *call, defect d) {
     const trine_dropout_args *args = call->args;
     const trine_tensor *x = tensor(call, "x"), *y = tensor(call, "y"), *mask = tensor(call, "mask");
+    const trine_tensor *philox = tensor(call, "philox");
+    const int64_t *words = philox != NULL ? philox->data : (const int64_t[]){ (int64_t)args->seed, 0 };
+    const uint64_t seed = (uint64_t)words[0], offset = args->offset + (uint64_t)words[1];
     int64_t count = 1;
     for (int e = 0; e < x->rank; e++) count *= x->shape[e];
     for (int64_t k = 0; k < count; k++) {
@@ -263,8 +266,7 @@ static trine_status dropout(const trine_call *call, defect d) {
         for (int e = x->rank - 1; e >= 0; rest /= x->shape[e--])
             for (int i = 0; i < 3; i++)
                 if (t[i]) at[i] += rest % x->shape[e] * t[i]->stride[e];
-        const bool keep =
-            trine_dropout_keep(args->seed, args->offset, (uint64_t)(d == wrong_index ? at[1] : k), args->p);
+        const bool keep = trine_dropout_keep(seed, offset, (uint64_t)(d == wrong_index ? at[1] : k), args->p);
         trine_store(y->data, y->dtype, at[1],
                     keep ? trine_load(x->data, x->dtype, at[0]) * (double)trine_dropout_scale(args->p) : 0);
         if (mask) trine_store(mask->data, mask->dtype, at[2], keep);
