@@ -250,6 +250,16 @@ def test_dropout_draws():
     assert not torch.equal(compiled(x), compiled(x))
 
 
+def test_in_place_is_never_a_copy():
+    """What cannot be updated where it lies is refused, not updated in a copy that is lost."""
+    m, v, grad = torch.zeros(8), torch.zeros(8), torch.ones(8)
+    apart = torch.ones(8, 2)[:, 0]
+    with pytest.raises(trine.ArgumentError, match="stride"):
+        trine.torch.adamw(apart, grad, m, v, lr=0.5, step=1)
+    with pytest.raises(trine.ArgumentError, match="stride"):
+        torch.ops.trine.adamw(apart, grad, m, v, lr=0.5, step=1)
+
+
 def test_only_what_is_needed():
     x, weight = torch.randn(4, 16), torch.randn(16, requires_grad=True)
     trine.torch.rms_norm(x, weight=weight).sum().backward()

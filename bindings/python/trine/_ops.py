@@ -44,10 +44,27 @@ class Gradient:
         names = {self.source(of, given, otherwise, arguments, params) for _, of, given, otherwise in self.values}
         return sorted((names | {of for tensor, of in self.made if tensor.is_in}) - {None})
 
+    def request(self, values, given, incoming, params, needed, zeros_like):
+        """The call of the gradient's op: arguments, optional outputs wanted, and parameters. `given`: the op's tensors
+        that were given, with or without a value."""
+        arguments = {}
+        for name, of, present, otherwise in self.values:
+            value = values.get(self.source(of, present, otherwise, given, params))
+            if value is not None:
+                arguments[name] = value
+        arguments.update({name: incoming[of] for name, of in self.incoming if incoming.get(of) is not None})
+        # one that is updated in place is filled whole: nothing is added to it
+        arguments.update({t.name: zeros_like(values[of]) for t, of in self.made if t.is_in})
+        wanted = [t.name for t, of in self.made if t.optional and not t.is_in and of in needed]
+        return arguments, wanted, {n: v for n, v in params.items() if n in self.params}
+
     def extra(self, op, arguments, params):
         """The optional outputs that the op must be asked for."""
         sources = (self.source(of, given, otherwise, arguments, params) for _, of, given, otherwise in self.values)
         return [s for s in sources if s in op.optional_outputs]
+
+
+_CHANCES = ("dropout", "p")  # parameters that are a probability of dropping
 
 
 class Op:
@@ -63,6 +80,10 @@ class Op:
         self.in_place = [t for t in self.inputs if t.is_out]
         self.run = getattr(_trine, self.name)
         self.gradient = None
+
+    def drops(self, params):
+        """Does a call with these parameters drop elements?"""
+        return "seed" in self.params and any(params.get(chance) for chance in _CHANCES)
 
     # ------------------------------------------------------------------------------------------------------ inference
 

@@ -24,7 +24,6 @@ from ._composed_jax import COMPOSED
 from ._ops import OPS
 
 _TARGET = "trine"
-_CHANCES = ("dropout", "p")  # parameters that are a probability of dropping
 
 # A call but for its arrays: hashable. `wanted`: optional outputs; `params`: pairs; `dtype`: trine's name, or None.
 _Call = collections.namedtuple("_Call", "op wanted params dtype")
@@ -118,7 +117,7 @@ def _custom_call(call, arguments):
 
 def _draws(call, arguments):
     """Does a call drop elements? Which ones follows from where they lie, so that its rows are not alike."""
-    return "seed" in call.op.params and any(dict(call.params).get(chance) for chance in _CHANCES)
+    return call.op.drops(dict(call.params))
 
 
 def _folded(call, size, batched, arguments):
@@ -229,20 +228,9 @@ def _gradients(op, values, given, incoming, params, needed):
     gradient = _gradient(op)
     if op.name in COMPOSED:
         return gradient.compute(values, incoming, params, needed, _run)
-    arguments = {}
     there = {**dict.fromkeys(given, True), **values}
-    for name, of, present, otherwise in gradient.values:
-        value = values.get(gradient.source(of, present, otherwise, there, params))
-        if value is not None:
-            arguments[name] = value
-    arguments.update({name: incoming[of] for name, of in gradient.incoming if of in incoming})
-    wanted = []
-    for tensor, of in gradient.made:
-        if tensor.is_in:  # filled whole: nothing is added to it
-            arguments[tensor.name] = jnp.zeros_like(values[of])
-        elif tensor.optional and of in needed:
-            wanted.append(tensor.name)
-    results = _run(gradient.op, arguments, {n: v for n, v in params.items() if n in gradient.params}, wanted)
+    arguments, wanted, kept = gradient.request(values, there, incoming, params, needed, jnp.zeros_like)
+    results = _run(gradient.op, arguments, kept, wanted)
     return {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
 
 

@@ -19,12 +19,11 @@ from ._composed import COMPOSED, Composed
 from ._ops import OPS
 
 _TORCH_DTYPES = {name: getattr(torch, long) for name, long in _DTYPES.items() if hasattr(torch, long)}
-_CHANCES = ("dropout", "p")  # parameters that are a probability of dropping
 
 
 def _ready(tensor, table):
-    """As the op can read it."""
-    if tensor.is_contiguous():
+    """As the op can read it. What it updates is never a copy: the library says if it cannot be."""
+    if tensor.is_contiguous() or table.is_out:
         return tensor
     if tensor.dim() <= table.rank and (
             table.strides == "any" or tensor.dim() == 0 or tensor.stride(-1) == 1 or
@@ -35,7 +34,7 @@ def _ready(tensor, table):
 
 def _draw(op, arguments, params):
     """The key of dropout, from the generator of the device, where the caller gave none."""
-    if "seed" not in op.params or not any(params.get(chance) for chance in _CHANCES):
+    if not op.drops(params):
         return
     if "philox" in op.input_names and not {"seed", "offset"} & params.keys() and arguments.get("philox") is None:
         device = next(t for t in arguments.values() if t is not None).device
@@ -56,21 +55,9 @@ def _gradients(op, values, incoming, params, needed, run):
     gradient = op.gradient
     if isinstance(gradient, Composed):
         return gradient.compute(values, incoming, params, needed, run)
-    arguments = {}
-    for name, of, given, otherwise in gradient.values:
-        value = values.get(gradient.source(of, given, otherwise, values, params))
-        if value is not None:
-            arguments[name] = value
-    for name, of in gradient.incoming:
-        if incoming.get(of) is not None:
-            arguments[name] = incoming[of].contiguous()
-    wanted = []
-    for tensor, of in gradient.made:
-        if tensor.is_in:  # filled whole: nothing is added to it
-            arguments[tensor.name] = torch.zeros_like(values[of])
-        elif tensor.optional and of in needed:
-            wanted.append(tensor.name)
-    results = run(gradient.op, arguments, {n: v for n, v in params.items() if n in gradient.params}, wanted)
+    incoming = {n: g.contiguous() for n, g in incoming.items() if g is not None}
+    arguments, wanted, kept = gradient.request(values, values, incoming, params, needed, torch.zeros_like)
+    results = run(gradient.op, arguments, kept, wanted)
     results.update({t.name: arguments[t.name] for t, _ in gradient.made if t.is_in})
     return {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
 
