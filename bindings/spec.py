@@ -105,7 +105,12 @@ def enum_of(op, param, enums):
 def read(path):
     """The specification in a file that holds the output of `trine spec --json`."""
     with open(path, encoding="utf-8") as file:
-        spec = Spec(**json.load(file))
+        return parse(json.load(file))
+
+
+def parse(read_json):
+    """The specification, from the objects that the output of `trine spec --json` is."""
+    spec = Spec(**read_json)
     spec.enums = {}
     spec.struct_size = Member(**spec.struct_size)
     spec.tensor = Record(**spec.tensor)
