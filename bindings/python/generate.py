@@ -244,7 +244,7 @@ def row(f):
     """An op as the layers in Python want it; trine/_ops.py reads it."""
     op = f.op
     tensors = [{"name": t.name, "type": t.type, "in": t.is_in, "out": t.is_out, "optional": t.optional,
-                "broadcast": "broadcast" in t.flags, "strides": "any" if "any stride" in t.flags else
+                "broadcast": "broadcast" in t.flags, "strides": "any" if "any_stride" in t.flags else
                 "transposable" if "transposable" in t.flags else "rows",
                 "dims": [(d["symbol"], d["add"] if d["symbol"] else int(d["text"]), d["optional"]) for d in t.dims]}
                for t in op.tensors]

@@ -260,6 +260,13 @@ def test_in_place_is_never_a_copy():
         torch.ops.trine.adamw(apart, grad, m, v, lr=0.5, step=1)
 
 
+def test_any_strides_are_read_as_they_are():
+    """An op that reads any strides gets no copy."""
+    table = trine.torch.OPS["reduce_sum"].inputs[0]
+    tensor = torch.zeros(6, 8).t()[::2]
+    assert trine.torch._ready(tensor, table) is tensor
+
+
 def test_only_what_is_needed():
     x, weight = torch.randn(4, 16), torch.randn(16, requires_grad=True)
     trine.torch.rms_norm(x, weight=weight).sum().backward()
