@@ -213,8 +213,13 @@ static int refuse_gradient(PyObject *object, const char *op, const char *name) {
     Py_XDECREF(tracked);
     if (tracked == NULL) return -1;
     if (!needed) return 0;
-    PyObject *recording = helper("recording"), *on = recording ? PyObject_CallNoArgs(recording) : NULL;
-    Py_XDECREF(recording);
+    static PyObject *recording; /* PyTorch's function that tells whether it records */
+    if (recording == NULL) {
+        PyObject *recorder = helper("recorder");
+        recording = recorder != NULL ? PyObject_CallNoArgs(recorder) : NULL;
+        Py_XDECREF(recorder);
+    }
+    PyObject *on = recording != NULL ? PyObject_CallNoArgs(recording) : NULL;
     Py_XDECREF(on);
     if (on == NULL) return -1;
     if (on != Py_True) return 0;

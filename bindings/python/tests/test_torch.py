@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """trine.torch: gradients, registered ops, torch.compile. Inputs are those of the golden vectors; what comes out is held
 to the functions of trine, which other tests hold to the vectors, or to the vectors themselves."""
+import inspect
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from test_golden import inputs, tensors
 
 torch = pytest.importorskip("torch")
 import trine.torch  # noqa: E402: needs torch
+from trine._eager import ready  # noqa: E402
 from trine._ops import OPS as TABLE  # noqa: E402
 
 
@@ -243,6 +246,7 @@ def test_dropout_draws():
         seen.append([trine.torch.rms_norm(x, dropout=0.5, residual_out=True)[1] for _ in range(2)])
     assert torch.equal(seen[0][0], seen[1][0]) and torch.equal(seen[0][1], seen[1][1])
     assert not torch.equal(seen[0][0], seen[0][1])
+    assert not torch.equal(*(trine.torch.dropout(x, p=0.5, seed=None, offset=None) for _ in range(2)))
     seen[0][0].sum().backward()
     assert torch.equal(x.grad, seen[0][0].detach())
     torch._dynamo.reset()
@@ -262,9 +266,34 @@ def test_in_place_is_never_a_copy():
 
 def test_any_strides_are_read_as_they_are():
     """An op that reads any strides gets no copy."""
-    table = trine.torch.OPS["reduce_sum"].inputs[0]
+    table = TABLE["reduce_sum"].inputs[0]
     tensor = torch.zeros(6, 8).t()[::2]
-    assert trine.torch._ready(tensor, table) is tensor
+    assert ready(tensor, table) is tensor
+
+
+def test_signatures(op):
+    """As those of trine, and kept: what the op does not have, or has not been given, is an error."""
+    function = getattr(trine.torch, op["name"])
+    assert inspect.signature(function) == inspect.signature(getattr(trine, op["name"]))
+    with pytest.raises(TypeError, match=f"{op['name']}.*argument"):
+        function()
+    with pytest.raises(TypeError, match=f"{op['name']}.*argument"):
+        function(*[torch.zeros(2)] * (1 + len(TABLE[op["name"]].positional)))
+
+
+def test_optional_outputs_recorded():
+    """Those asked for come in the order of the table; those that the gradient needs besides do not come."""
+    x, residual = torch.randn(4, 16, requires_grad=True), torch.randn(4, 16)
+    for asked in {"rstd": True}, {"rstd": True, "mean": None}, {"mean": True, "rstd": True}, {"residual_out": True}, {}:
+        got = trine.torch.layer_norm(x, residual=residual, **asked)
+        with torch.no_grad():
+            same(got, trine.layer_norm(x, residual=residual, **asked))
+        for name, output in zip(["y", *[n for n in ("residual_out", "mean", "rstd") if asked.get(n)]],
+                                got if isinstance(got, tuple) else (got,)):
+            assert output.requires_grad == (name in ("y", "residual_out"))
+        first, = torch.autograd.grad((got[0] if isinstance(got, tuple) else got).sin().sum(), x)
+        y = torch.nn.functional.layer_norm(x + residual, (16,), eps=1e-5)
+        torch.testing.assert_close(first, *torch.autograd.grad(y.sin().sum(), x), rtol=1e-4, atol=1e-5)
 
 
 def test_only_what_is_needed():

@@ -100,6 +100,6 @@ def wrap(like, made):
     return made
 
 
-def recording():
-    """Is PyTorch recording operations for gradients?"""
-    return sys.modules["torch"].is_grad_enabled()
+def recorder():
+    """What tells whether PyTorch is recording operations for gradients."""
+    return sys.modules["torch"].is_grad_enabled

@@ -12,89 +12,13 @@ import torch
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
     raise ImportError(f"trine.torch needs PyTorch 2.10 or later, this is {torch.__version__}; the functions of trine "
                       "take tensors of any version, without gradients")
-from torch.autograd.function import once_differentiable
 
 from ._arrays import _DTYPES, dtype_name
 from ._composed import COMPOSED, Composed
+from ._eager import function, ready, run_by_name
 from ._ops import OPS
 
 _TORCH_DTYPES = {name: getattr(torch, long) for name, long in _DTYPES.items() if hasattr(torch, long)}
-
-
-def _ready(tensor, table):
-    """As the op can read it. What it updates is never a copy: the library says if it cannot be."""
-    if tensor.is_contiguous() or table.is_out:
-        return tensor
-    if tensor.dim() <= table.rank and (
-            table.strides == "any" or tensor.dim() == 0 or tensor.stride(-1) == 1 or
-            (table.strides == "transposable" and tensor.dim() > 1 and tensor.stride(-2) == 1)):
-        return tensor
-    return tensor.contiguous()
-
-
-def _draw(op, arguments, params):
-    """The key of dropout, from the generator of the device, where the caller gave none."""
-    if not op.drops(params):
-        return
-    if "philox" in op.input_names and not {"seed", "offset"} & params.keys() and arguments.get("philox") is None:
-        device = next(t for t in arguments.values() if t is not None).device
-        arguments["philox"] = torch.randint(2**63 - 1, (2,), dtype=torch.int64, device=device)
-
-
-# --------------------------------------------------------------------------------------------------- what autograd does
-
-def _run(op, arguments, params, wanted):
-    """Outputs by name."""
-    results = op.run(**arguments, **params, **dict.fromkeys(wanted, True))
-    names = [t.name for t in op.outputs if not t.optional or t.name in wanted]
-    return dict(zip(names, results if len(names) > 1 else (results,)))
-
-
-def _gradients(op, values, incoming, params, needed, run):
-    """Gradients of the inputs in `needed`, from values of the op's tensors and gradients of its outputs."""
-    gradient = op.gradient
-    if isinstance(gradient, Composed):
-        return gradient.compute(values, incoming, params, needed, run)
-    incoming = {n: g.contiguous() for n, g in incoming.items() if g is not None}
-    arguments, wanted, kept = gradient.request(values, values, incoming, params, needed, torch.zeros_like)
-    results = run(gradient.op, arguments, kept, wanted)
-    results.update({t.name: arguments[t.name] for t, _ in gradient.made if t.is_in})
-    return {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
-
-
-def _save(ctx, op, arguments, results, params):
-    """What the gradient will ask for."""
-    names = op.gradient.sources(arguments, params)
-    ctx.op, ctx.params, ctx.names = op, params, names
-    ctx.given = {n: True for n, v in arguments.items() if v is not None}
-    ctx.save_for_backward(*(results.get(n, arguments.get(n)) for n in names))
-
-
-def _saved(ctx):
-    return {**ctx.given, **dict(zip(ctx.names, ctx.saved_tensors))}
-
-
-class _Recorded(torch.autograd.Function):
-    """A call whose gradients were asked for."""
-
-    @staticmethod
-    def forward(ctx, op, params, wanted, *tensors):
-        arguments = {name: t for name, t in zip(op.input_names, tensors) if t is not None}
-        asked = set(wanted) | set(op.gradient.extra(op, arguments, params))
-        results = _run(op, arguments, params, asked)
-        _save(ctx, op, arguments, results, params)
-        ctx.returned = [n for n in results if n in wanted or n not in op.optional_outputs]
-        ctx.mark_non_differentiable(*(results[n] for n in ctx.returned if n not in op.gradient.differentiable))
-        returned = tuple(results[n] for n in ctx.returned)
-        return returned if len(returned) > 1 else returned[0]
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, *gradients):
-        op = ctx.op
-        needed = {n for n, need in zip(op.input_names, ctx.needs_input_grad[3:]) if need}
-        made = _gradients(op, _saved(ctx), dict(zip(ctx.returned, gradients)), ctx.params, needed, _run)
-        return None, None, None, *(made.get(n) for n in op.input_names)
 
 
 # ------------------------------------------------------------------------------------------------------- registered ops
@@ -150,12 +74,12 @@ def _register(library, op):
 
     def compute(*args, **kwargs):
         arguments, wanted, params, dtype = _split(op, args, kwargs)
-        arguments = {n: _ready(t, table) for table in op.inputs for n, t in arguments.items() if n == table.name}
+        arguments = {n: ready(t, table) for table in op.inputs for n, t in arguments.items() if n == table.name}
         params = _masked(params, op)
         if dtype is not None:
             params["dtype"] = dtype
         with torch.no_grad():
-            results = _run(op, arguments, params, wanted)
+            results = run_by_name(op, arguments, params, wanted)
         if op.outputs:
             return _pack(op, results, next(iter(arguments.values())))
         return None
@@ -179,20 +103,35 @@ def _register(library, op):
         torch.library.register_autograd(name, backward, setup_context=setup_context, lib=library)
 
 
+def _gradients(op, values, incoming, params, needed):
+    """Gradients of the inputs in `needed`, from values of the op's tensors and gradients of its outputs."""
+    gradient = op.gradient
+    if isinstance(gradient, Composed):
+        return gradient.compute(values, incoming, params, needed, _run_registered)
+    incoming = {n: g.contiguous() for n, g in incoming.items() if g is not None}
+    arguments, wanted, kept = gradient.request(values, values, incoming, params, needed, torch.zeros_like)
+    results = _run_registered(gradient.op, arguments, kept, wanted)
+    results.update({t.name: arguments[t.name] for t, _ in gradient.made if t.is_in})
+    return {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
+
+
 def _registered_gradient(op):
     def setup_context(ctx, inputs, keyword_only_inputs, output):
         arguments, wanted, params, _ = _split(op, inputs, keyword_only_inputs)
         outputs = output if len(op.outputs) > 1 else (output,)
         ctx.returned = {t.name for t in op.outputs if not t.optional or t.name in wanted}
-        _save(ctx, op, arguments, dict(zip((t.name for t in op.outputs), outputs)), params)
+        results = dict(zip((t.name for t in op.outputs), outputs))
+        ctx.params, ctx.names = params, op.gradient.sources(arguments, params)
+        ctx.given = dict.fromkeys(arguments, True)
+        ctx.save_for_backward(*(results.get(n, arguments.get(n)) for n in ctx.names))
         ctx.mark_non_differentiable(*(o for t, o in zip(op.outputs, outputs)
                                       if t.name not in op.gradient.differentiable))
 
     def backward(ctx, *gradients):
         incoming = {t.name: g for t, g in zip(op.outputs, gradients) if t.name in ctx.returned}
         needed = {n for n, need in zip(op.positional, ctx.needs_input_grad) if need}
-        values = _saved(ctx)
-        made = _gradients(op, values, incoming, ctx.params, needed, _run_registered)
+        values = {**ctx.given, **dict(zip(ctx.names, ctx.saved_tensors))}
+        made = _gradients(op, values, incoming, ctx.params, needed)
         return tuple(made.get(n) for n in op.positional)
 
     return backward, setup_context
@@ -207,57 +146,18 @@ def _run_registered(op, arguments, params, wanted):
 
 # ------------------------------------------------------------------------------------------------------------ functions
 
-def _compiled(op, arguments, params, wanted):
+def _compiled(op, tensors, options):
     """By the registered op, which a graph holds. What the gradient needs is asked for as well."""
+    arguments = {n: t for n, t in zip(op.positional, tensors) if t is not None}
+    outputs = {t.name for t in op.outputs}
+    wanted = [n for n, v in options.items() if n in outputs and v]
+    params = {n: v for n, v in options.items() if n not in outputs and v is not None}
     asked = list(wanted)
     if op.gradient and torch.is_grad_enabled() and any(t.requires_grad for t in arguments.values()):
         asked += [n for n in op.gradient.extra(op, arguments, params) if n not in asked]
     results = _run_registered(op, arguments, params, asked)
-    return [r for n, r in results.items() if n not in op.optional_outputs or n in wanted]
-
-
-def _function(op):
-    names = set(op.input_names)
-    outputs = {t.name for t in op.outputs} | {"out"}
-
-    def function(*args, **kwargs):
-        arguments = dict(zip(op.positional, args))
-        params, wanted, given = {}, [], {}
-        for name, value in kwargs.items():
-            if value is None:
-                continue
-            if name in names:
-                arguments[name] = value
-            elif name not in outputs:
-                params[name] = value
-            elif value is True:
-                wanted.append(name)
-            elif value is not False:
-                given[name] = value
-        if len(args) > len(op.positional):
-            raise TypeError(f"{op.name}() takes {len(op.positional)} arguments by place, but {len(args)} are given")
-        arguments = {n: t for n, t in arguments.items() if t is not None}
-        _draw(op, arguments, params)
-        if torch.compiler.is_compiling() and not given:
-            results = _compiled(op, arguments, params, wanted)
-            return results[0] if len(results) == 1 else tuple(results) if results else None
-        recorded = torch.is_grad_enabled() and any(t.requires_grad for t in arguments.values())
-        ready = [_ready(arguments[t.name], t) if t.name in arguments else None for t in op.inputs]
-        if not recorded:
-            ready = {n: t for n, t in zip(op.input_names, ready) if t is not None}
-            return op.run(**ready, **params, **dict.fromkeys(wanted, True), **given)
-        if op.gradient is None:
-            raise RuntimeError(f"trine.torch.{op.name} has no gradient: call it under torch.no_grad(), or detach() "
-                               "its inputs")
-        if given:
-            raise RuntimeError(f"trine.torch.{op.name}: {', '.join(given)} cannot be given where gradients are "
-                               "recorded")
-        return _Recorded.apply(op, params, wanted, *ready)
-
-    function.__name__ = function.__qualname__ = op.name
-    function.__doc__ = op.run.__doc__
-    function.__text_signature__ = op.run.__text_signature__
-    return function
+    results = [r for n, r in results.items() if n not in op.optional_outputs or n in wanted]
+    return results[0] if len(results) == 1 else tuple(results) if results else None
 
 
 for _name, _gradient in COMPOSED.items():
@@ -265,5 +165,5 @@ for _name, _gradient in COMPOSED.items():
 _library = torch.library.Library("trine", "DEF")
 for _op in OPS.values():
     _register(_library, _op)
-    globals()[_op.name] = _function(_op)
+    globals()[_op.name] = function(_op, _compiled)
 __all__ = list(OPS)
