@@ -75,6 +75,11 @@ class Function:
             out.append([self.op.symbols.index(s) for s in from_] + [-1] * (2 - len(from_)))
         return out
 
+    def products(self):
+        """Does its work grow faster than its tensors? Then it is made of products."""
+        factors = [set(re.findall(r"[a-z_]+", term)) for term in self.op.flops.split("+")]
+        return max(map(len, factors)) > max(len({d["symbol"] for d in t.dims} - {None}) for t in self.op.tensors)
+
     # ------------------------------------------------------------------------------------------------------------ text
 
     def default(self, field):
@@ -256,8 +261,8 @@ def row(f):
     roles = {r.name: (r.kind, r.tensor, r.given, r.otherwise) for r in op.roles.values()}
     leading = op.symbols[f.leading()] if f.leading() >= 0 else None
     return {"name": op.name, "tensors": tensors, "params": params, "positional": [t.name for t in f.positional],
-            "leading": leading, "like": like, "variables": op.type_variables, "types": op.type_combinations,
-            "gradient": op.backward.name if op.backward else None, "roles": roles}
+            "products": f.products(), "leading": leading, "like": like, "variables": op.type_variables,
+            "types": op.type_combinations, "gradient": op.backward.name if op.backward else None, "roles": roles}
 
 
 def python_table(functions):

@@ -228,6 +228,47 @@ def test_product_with_all():
         trine.torch.matmul(a, b, **call).sum().backward()
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_autocast(compiled):
+    """Products are computed in autocast's type, with gradients in that of the leaves; the rest takes what comes."""
+    a, b, bias, c = draw(5, 8), draw(8, 6), draw(6), draw(5, 6)
+    q, k, v = draw(1, 5, 4, 16), draw(1, 7, 2, 16), draw(1, 7, 2, 16)
+    low = {n: t.bfloat16() for n, t in dict(a=a, b=b, bias=bias, c=c, q=q, k=k, v=v).items()}
+
+    def under(function, *arguments, **options):
+        if compiled:
+            torch._dynamo.reset()
+            function = torch.compile(function, fullgraph=True, backend="aot_eager")
+        with torch.autocast("cpu", torch.bfloat16):
+            return function(*arguments, **options)
+
+    ops = trine.torch
+    same(under(ops.matmul, a, b), ops.matmul(low["a"], low["b"]))
+    same(under(ops.matmul, a, low["b"], bias=bias, c=c, beta=1.0),
+         ops.matmul(low["a"], low["b"], bias=low["bias"], c=low["c"], beta=1.0))
+    same(under(ops.matmul, a, b, bias=bias, dtype=torch.float32),
+         ops.matmul(low["a"], low["b"], bias=bias, dtype=torch.float32))
+    same(under(ops.attention, q, k, v), ops.attention(low["q"], low["k"], low["v"]))
+    same(under(ops.matmul, a.double(), b.double()), ops.matmul(a.double(), b.double()))
+    for function in ops.rms_norm, ops.softmax, ops.gelu:
+        same(under(function, a), function(a))
+    leaf = b.clone().requires_grad_()
+    under(ops.matmul, a, leaf).sum().backward()
+    assert leaf.grad.dtype == torch.float32
+    torch.testing.assert_close(leaf.grad, low["a"].float().sum(0)[:, None].expand(8, 6), rtol=2e-2, atol=2e-2)
+    with torch.autocast("cpu", torch.bfloat16), torch.autocast("cpu", enabled=False):
+        assert ops.matmul(a, b).dtype == torch.float32
+    with torch.autocast("cpu", torch.bfloat16):
+        into = torch.empty(5, 6)
+        assert ops.matmul(a, b, out=into, bias=bias) is into
+
+
+def test_autocast_rule():
+    """Which ops are made of products follows from the table."""
+    assert all(TABLE[n].products for n in ("matmul", "attention", "attention_backward"))
+    assert not any(TABLE[n].products for n in ("rms_norm", "softmax", "cross_entropy", "rope", "gelu", "embedding"))
+
+
 def test_dropout():
     x = draw(64, 64).requires_grad_()
     y = trine.torch.dropout(x, p=0.5, seed=3)

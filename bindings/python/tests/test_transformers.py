@@ -119,6 +119,21 @@ def test_bf16():
     assert (got - exact).pow(2).mean() < 1.3 * (coarse - exact).pow(2).mean()
 
 
+def test_autocast():
+    """Under autocast a model of f32 trains, and is as near to f32 as transformers is."""
+    theirs, mine = build("llama")
+    ids = tokens(2, 33)
+    exact = loss_and_gradients(theirs, input_ids=ids, labels=ids)
+    with torch.autocast("cpu", torch.bfloat16):
+        coarse = loss_and_gradients(theirs, input_ids=ids, labels=ids)
+        got = loss_and_gradients(trine.transformers.apply(mine), input_ids=ids, labels=ids)
+    assert (got[1] - exact[1]).pow(2).mean() < 1.3 * (coarse[1] - exact[1]).pow(2).mean()
+
+    def wrong(gradients):
+        return sum((g - exact[2][n]).pow(2).sum() for n, g in gradients.items())
+    assert wrong(got[2]) < 1.3 * wrong(coarse[2])
+
+
 def test_choices():
     _, mine = build("llama")
     trine.transformers.apply(mine, rms_norm=False, mlp=False, attention=False, loss=False, rope=False)

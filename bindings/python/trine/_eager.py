@@ -168,6 +168,22 @@ def _gives(op, options):
     return any(n in outputs and v is not None and not isinstance(v, bool) for n, v in options.items())
 
 
+_CAST = {torch.float32, torch.float16, torch.bfloat16}
+
+
+def _cast(op, options, *tensors):
+    """The inputs of an op of products as autocast has them, in its type: none where one that must be given is not a
+    float of _CAST, and those that need not be given only if the type of what comes out is not told."""
+    tables = {t.name: t for t in op.inputs}
+    tables = [tables[n] for n in op.positional]
+    if any(tensor.dtype not in _CAST for tensor, table in zip(tensors, tables) if not table.optional):
+        return tensors
+    dtype = torch.get_autocast_dtype(tensors[0].device.type)
+    told = options.get("dtype") is not None or _gives(op, options)
+    return [tensor.to(dtype) if tensor is not None and tensor.dtype in _CAST and table.type in op.variables and
+            not (told and table.optional) else tensor for tensor, table in zip(tensors, tables)]
+
+
 def function(op, compiled):
     """The op as a function. `compiled` is called instead under torch.compile, with the op, its inputs and options."""
     names, tables, plans = op.positional, {t.name: t for t in op.inputs}, {}
@@ -176,6 +192,8 @@ def function(op, compiled):
     body = []
     if "seed" in op.params and "philox" in names:
         body.append(f"if _options and philox is None: philox = _draw(_op, _options, {inputs})")
+    if op.products:
+        body.append(f"if _is_autocast({names[0]}.device.type): {inputs} = _cast(_op, _options, {inputs})")
     body.append(f"if _is_compiling() and not _gives(_op, _options): return _compiled(_op, ({inputs},), _options)")
     body += [f"if {there[n]}not {n}.is_contiguous(): {n} = _ready({n}, _tables['{n}'])" for n in names
              if not tables[n].is_out]
@@ -185,10 +203,10 @@ def function(op, compiled):
              f"    return (_plan or _find(_missing, _options)).record({inputs}, _options)",
              f"return _run({inputs}, **_options) if _options else _run({inputs})"]
     arguments = ", ".join(f"{n}=None" if there[n] else n for n in names)
-    made = _written(op.name, f"{arguments}, **_options", body, _compiled=compiled, _draw=_draw, _gives=_gives,
-                    _find=_finder(op, plans), _is_compiling=torch.compiler.is_compiling,
-                    _is_grad_enabled=torch.is_grad_enabled, _op=op, _plans=plans, _ready=ready, _run=op.run,
-                    _tables=tables)
+    made = _written(op.name, f"{arguments}, **_options", body, _cast=_cast, _compiled=compiled, _draw=_draw,
+                    _find=_finder(op, plans), _gives=_gives, _is_autocast=torch.is_autocast_enabled,
+                    _is_compiling=torch.compiler.is_compiling, _is_grad_enabled=torch.is_grad_enabled, _op=op,
+                    _plans=plans, _ready=ready, _run=op.run, _tables=tables)
     made.__qualname__, made.__module__, made.__doc__ = op.name, "trine.torch", op.run.__doc__
     made.__signature__ = inspect.signature(op.run)
     return made
