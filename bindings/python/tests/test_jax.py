@@ -187,6 +187,7 @@ COMPOSED = {
                ((5, 8), (8, 6), lambda a, b: 0.5 * (a @ b), {"alpha": 0.5}),
                ((4, 5, 8), (4, 8, 6), lambda a, b: a @ b, {}), ((1, 5, 8), (4, 8, 6), lambda a, b: a @ b, {}),
                ((5, 8), (4, 8, 6), lambda a, b: a @ b, {}), ((8,), (8, 6), lambda a, b: a @ b, {}),
+               ((2, 5, 0), (0, 6), lambda a, b: a @ b, {}), ((2, 0, 8), (8, 6), lambda a, b: a @ b, {}),
                ((5, 8), (8, 6), lambda a, b: jax.nn.relu(a @ b), {"activation": "relu"}),
                ((2, 5, 8), (8, 6), lambda a, b: jax.nn.silu(a @ b), {"activation": "silu"}),
                ((5, 8), (8, 6), lambda a, b: jax.nn.gelu(a @ b, approximate=False), {"activation": "gelu_erf"})],
@@ -239,6 +240,19 @@ def test_product_with_all():
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
     with pytest.raises(TypeError, match="no gradient of scales"):
         jax.grad(mine, 4)(*leaves, a_scale)
+
+
+@pytest.mark.parametrize("activation", ["none", "relu", "silu", "gelu_erf", "gelu_tanh"])
+def test_product_in_f64(activation):
+    """Of which other ops have not the type."""
+    a, b, bias = (rows(*shape, seed=i).astype(jnp.float64) for i, shape in enumerate(((5, 8), (8, 6), (6,))))
+    formula = {"none": lambda z: z, "relu": jax.nn.relu, "silu": jax.nn.silu,
+               "gelu_erf": lambda z: jax.nn.gelu(z, approximate=False), "gelu_tanh": jax.nn.gelu}[activation]
+    mine = jax.grad(lambda *l: jnp.sin(trine.jax.matmul(l[0], l[1], bias=l[2], activation=activation)).sum(),
+                    (0, 1, 2))(a, b, bias)
+    theirs = jax.grad(lambda a, b, bias: jnp.sin(formula(a @ b + bias)).sum(), (0, 1, 2))(a, b, bias)
+    for got, want in zip(mine, theirs):
+        np.testing.assert_allclose(got, want, rtol=1e-10, atol=1e-10)
 
 
 def test_only_what_is_needed():

@@ -169,6 +169,7 @@ COMPOSED = {
                ((5, 8), (8, 6), lambda a, b: 0.5 * (a @ b), {"alpha": 0.5}),
                ((4, 5, 8), (4, 8, 6), lambda a, b: a @ b, {}), ((1, 5, 8), (4, 8, 6), lambda a, b: a @ b, {}),
                ((5, 8), (4, 8, 6), lambda a, b: a @ b, {}), ((8,), (8, 6), lambda a, b: a @ b, {}),
+               ((2, 5, 0), (0, 6), lambda a, b: a @ b, {}), ((2, 0, 8), (8, 6), lambda a, b: a @ b, {}),
                ((5, 8), (8, 6), lambda a, b: torch.relu(a @ b), {"activation": "relu"}),
                ((2, 5, 8), (8, 6), lambda a, b: silu(a @ b), {"activation": "silu"}),
                ((5, 8), (8, 6), lambda a, b: torch.nn.functional.gelu(a @ b), {"activation": "gelu_erf"})],

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of the ops that have no op for them, as compositions of others and of PyTorch's functions."""
+import math
+
 import torch
 
 from ._ops import OPS
@@ -22,6 +24,11 @@ class Composed:
         return []
 
 
+def _rows(x):
+    """All rows behind one another, where there may be none, or none in them."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
 def _like(gradient, tensor):
     """Summed over what was broadcast, in the type of the tensor."""
     return gradient.sum_to_size(tensor.shape).to(tensor.dtype)
@@ -40,7 +47,15 @@ def _before_activation(values, gradient, params, run):
     if activation == "silu":
         return torch.ops.aten.silu_backward(gradient, z)
     form = activation.removeprefix("gelu_")
+    if z.dtype == torch.float64:
+        return torch.ops.aten.gelu_backward(gradient, z, approximate="none" if form == "erf" else form)
     return run(OPS["gelu_backward"], {"dy": gradient, "x": z}, {"form": form}, [])["dx"]
+
+
+def _column_sums(x, run):
+    if x.dtype == torch.float64:  # which the op does not have
+        return _rows(x).sum(0)
+    return run(OPS["reduce_sum"], {"x": _rows(x)}, {}, ["column_sums"])["column_sums"]
 
 
 def _matmul(values, incoming, params, needed, run):
@@ -54,8 +69,7 @@ def _matmul(values, incoming, params, needed, run):
     if "c" in needed:
         made["c"] = _like(dz * params.get("beta", 1.0), values["c"])
     if "bias" in needed:
-        sums = run(OPS["reduce_sum"], {"x": dz.reshape(-1, dz.shape[-1])}, {}, ["column_sums"])["column_sums"]
-        made["bias"] = sums.to(values["bias"].dtype)
+        made["bias"] = _column_sums(dz, run).to(values["bias"].dtype)
     if "a_scale" in values:
         dz = dz * values["a_scale"].unsqueeze(-1)
     if "b_scale" in values:
@@ -63,7 +77,7 @@ def _matmul(values, incoming, params, needed, run):
     dz = dz.to(a.dtype)
     kept = {n: params[n] for n in ("alpha", "precision") if n in params}
     if b.dim() == 2:  # all rows of a are of one product
-        a, dz = a.reshape(-1, a.shape[-1]), dz.reshape(-1, dz.shape[-1])
+        a, dz = _rows(a), _rows(dz)
     if "a" in needed:
         da = run(OPS["matmul"], {"a": dz, "b": b.mT}, kept, [])["d"]
         made["a"] = da.reshape(values["a"].shape) if b.dim() == 2 else _like(da, a)

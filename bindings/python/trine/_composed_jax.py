@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of the ops that have no op for them, as compositions of others and of JAX's functions."""
+import math
+
 import jax
 import jax.numpy as jnp
 
@@ -20,6 +22,11 @@ class Composed:
     @staticmethod
     def extra(op, arguments, params):
         return []
+
+
+def _rows(x):
+    """All rows behind one another, where there may be none, or none in them."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _elementwise(formula):
@@ -57,7 +64,7 @@ def _cast(values, params):
 
 def _reduce_sum(values, params):
     x = values["x"]
-    return {"row_sums": x.sum(-1), "column_sums": x.reshape(-1, x.shape[-1]).sum(0)}
+    return {"row_sums": x.sum(-1), "column_sums": _rows(x).sum(0)}
 
 
 def _dropout(values, incoming, params, needed, run):
@@ -83,7 +90,16 @@ def _before_activation(values, gradient, params, run):
         return jnp.where(z > 0, gradient, 0)
     if activation == "silu":
         return jax.vjp(jax.nn.silu, z)[1](gradient)[0]
-    return run(OPS["gelu_backward"], {"dy": gradient, "x": z}, {"form": activation.removeprefix("gelu_")}, [])["dx"]
+    form = activation.removeprefix("gelu_")
+    if z.dtype == jnp.float64:
+        return jax.vjp(lambda z: jax.nn.gelu(z, approximate=form == "tanh"), z)[1](gradient)[0]
+    return run(OPS["gelu_backward"], {"dy": gradient, "x": z}, {"form": form}, [])["dx"]
+
+
+def _column_sums(x, run):
+    if x.dtype == jnp.float64:  # which the op does not have
+        return _rows(x).sum(0)
+    return run(OPS["reduce_sum"], {"x": _rows(x)}, {}, ["column_sums"])["column_sums"]
 
 
 def _matmul(values, incoming, params, needed, run):
@@ -97,8 +113,7 @@ def _matmul(values, incoming, params, needed, run):
     if "c" in needed:
         made["c"] = _like(dz * params.get("beta", 1.0), values["c"])
     if "bias" in needed:
-        sums = run(OPS["reduce_sum"], {"x": dz.reshape(-1, dz.shape[-1])}, {}, ["column_sums"])["column_sums"]
-        made["bias"] = sums.astype(values["bias"].dtype)
+        made["bias"] = _column_sums(dz, run).astype(values["bias"].dtype)
     if "a_scale" in values:
         dz = dz * values["a_scale"][..., None]
     if "b_scale" in values:
@@ -106,7 +121,7 @@ def _matmul(values, incoming, params, needed, run):
     dz = dz.astype(a.dtype)
     kept = {n: params[n] for n in ("alpha", "precision") if n in params}
     if b.ndim == 2:  # all rows of a are of one product
-        a, dz = a.reshape(-1, a.shape[-1]), dz.reshape(-1, dz.shape[-1])
+        a, dz = _rows(a), _rows(dz)
     if "a" in needed:
         da = run(OPS["matmul"], {"a": dz, "b": b.mT}, kept, [])["d"]
         made["a"] = da.reshape(values["a"].shape) if b.ndim == 2 else _like(da, a)
