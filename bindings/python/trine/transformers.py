@@ -16,12 +16,13 @@ import torch
 from . import torch as ops
 
 NAME = "trine"
+_F32 = {"dtype": torch.float32, "device": "cpu"}  # whatever PyTorch's defaults are now, as where a model is loaded
 
 
 def _probe(function, *shapes):
     """What a module makes of a few numbers, in f32 on the CPU; None if it does not take them."""
     generator = torch.Generator().manual_seed(1)
-    arguments = [torch.randn(shape, generator=generator) * 3 for shape in shapes]
+    arguments = [torch.randn(shape, generator=generator, **_F32) * 3 for shape in shapes]
     try:
         with torch.no_grad():
             return arguments, function(*arguments)
@@ -43,7 +44,7 @@ def _norm_options(module):
         return None
     if "RMSNorm" not in type(module).__name__ or getattr(module, "bias", None) is not None:
         return None
-    own = torch.linspace(-0.5, 1.5, weight.numel())
+    own = torch.linspace(-0.5, 1.5, weight.numel(), **_F32)
     twin = type(module).__new__(type(module))
     torch.nn.Module.__init__(twin)
     twin.__dict__.update({n: v for n, v in module.__dict__.items() if not n.startswith("_") and n != "forward"})

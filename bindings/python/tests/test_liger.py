@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Liger Kernel's names: models that are made after a call, or given to it, are trine's, and compute the same."""
+import importlib
+import inspect
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+import trine.liger  # noqa: E402
+from test_transformers import build, compare, loss_and_gradients, tokens  # noqa: E402
+
+NAMES = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "gemma3", "gemma3_text"]
+
+
+def function_of(name):
+    return getattr(trine.liger, f"apply_trine_kernel_to_{name}")
+
+
+@pytest.fixture
+def family(request):
+    """What a call replaces for all models is put back."""
+    family = request.param.removesuffix("_text")
+    file = importlib.import_module(f"transformers.models.{family}.modeling_{family}")
+    base = next(c for n, c in vars(file).items() if n.endswith("PreTrainedModel") and n != "PreTrainedModel")
+    rotary = file.apply_rotary_pos_emb
+    yield family
+    file.apply_rotary_pos_emb = rotary
+    if "post_init" in vars(base):
+        del base.post_init
+
+
+@pytest.mark.parametrize("family,name", [(n, n) for n in NAMES], indirect=["family"])
+def test_models_made_from_now_on(family, name):
+    theirs, _ = build(family)
+    ids = tokens(2, 21)
+    want = loss_and_gradients(theirs, input_ids=ids, labels=ids)
+    assert function_of(name)() is None
+    _, mine = build(family)
+    assert mine.trine_applied["rms_norm"] >= 7 and mine.trine_applied["mlp"] == 3
+    assert mine.trine_applied["rope"] == mine.trine_applied["loss"] == 1 and not mine.trine_applied["attention"]
+    compare(want, loss_and_gradients(mine, input_ids=ids, labels=ids))
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2"], indirect=True)
+def test_choices(family):
+    """As they are said last, for what is made and what is given."""
+    gated = "geglu" if family == "gemma2" else "swiglu"
+    function_of(family)()
+    function_of(family)(rope=False, cross_entropy=False, **{gated: False})
+    _, mine = build(family)
+    assert mine.trine_applied["rms_norm"] and not any(v for k, v in mine.trine_applied.items() if k != "rms_norm")
+    function_of(family)(rms_norm=False, rope=False, model=mine, **{gated: True})
+    assert mine.trine_applied == {"rms_norm": 0, "rope": 0, "mlp": 3, "attention": 0, "loss": 1}
+    with pytest.raises(NotImplementedError, match="no fused linear cross-entropy yet"):
+        function_of(family)(fused_linear_cross_entropy=True)
+
+
+@pytest.mark.parametrize("family", ["llama"], indirect=True)
+def test_loaded(family, tmp_path):
+    """From a file, where modules are made without memory and in the file's type."""
+    theirs, _ = build(family)
+    theirs.bfloat16().save_pretrained(tmp_path)
+    function_of(family)()
+    mine = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.bfloat16)
+    assert mine.trine_applied["rms_norm"] == 7 and mine.trine_applied["mlp"] == 3
+    assert mine.dtype == torch.bfloat16 and mine.model.norm.forward.__module__ == "trine.transformers"
+    assert torch.isfinite(mine(tokens(1, 9)).logits).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments(name):
+    gated = "geglu" if name.startswith("gemma") else "swiglu"
+    parameters = inspect.signature(function_of(name)).parameters
+    assert list(parameters) == ["rope", "cross_entropy", "fused_linear_cross_entropy", "rms_norm", gated, "model"]
+    assert function_of(name).__name__ == f"apply_trine_kernel_to_{name}"
