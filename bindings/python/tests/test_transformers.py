@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of transformers with trine in them, against the same models without: small ones of each family, with random
 weights, in training and in generation."""
+import importlib
+import inspect
 import sys
+import types
 
 import pytest
 
@@ -21,14 +24,14 @@ FAMILIES = {
 APPLIED = {"rms_norm": 1, "rope": 1, "mlp": 3, "attention": 1, "loss": 1}  # at least
 
 
-def build(family):
+def build(family, attention="eager"):
     name, own = FAMILIES[family]
-    config = getattr(transformers, name)(**{**SIZES, **own})
+    config, other = (getattr(transformers, name)(**{**SIZES, **own}) for _ in range(2))
     torch.manual_seed(3)
     theirs = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
     for parameter in theirs.parameters():  # norms' weights too
         torch.nn.init.normal_(parameter, std=0.2)
-    mine = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager")
+    mine = transformers.AutoModelForCausalLM.from_config(other, attn_implementation=attention)
     mine.load_state_dict(theirs.state_dict())
     return theirs.eval(), mine.eval()
 
@@ -134,6 +137,98 @@ def test_autocast():
     assert wrong(got[2]) < 1.3 * wrong(coarse[2])
 
 
+def test_registered():
+    """By the name of an implementation of attention, for models that know nothing else of trine."""
+    assert trine.transformers.register()[0] == "attention"
+    theirs, mine = build("llama", "trine")
+    ids = tokens(2, 17)
+    mask = torch.ones(2, 17, dtype=torch.long)
+    mask[0, :5] = 0
+    keep = mask.bool()
+    seen = []
+    with torch.no_grad(), pytest.MonkeyPatch.context() as patch:
+        attention = trine.transformers.ops.attention
+        patch.setattr(trine.transformers.ops, "attention", lambda *a, **k: seen.append(1) or attention(*a, **k))
+        torch.testing.assert_close(mine(ids).logits, theirs(ids).logits, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(mine(ids, attention_mask=mask).logits[keep],
+                                   theirs(ids, attention_mask=mask).logits[keep], rtol=1e-4, atol=1e-4)
+    assert len(seen) == 2 * 3
+
+
+def laid_over(module, layer):
+    """As the package kernels does it."""
+    members = {n for n, _ in inspect.getmembers(layer)} - {n for n, _ in inspect.getmembers(torch.nn.Module)}
+    assert members <= {"can_torch_compile", "has_backward"} and layer.__init__ is torch.nn.Module.__init__
+    kinds = [[p.kind for p in inspect.signature(c.forward).parameters.values()] for c in (layer, type(module))]
+    assert kinds[0] == kinds[1]
+    module.forward = types.MethodType(layer.forward, module)
+    return module
+
+
+class ScaledRMSNorm(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight, self.eps = torch.nn.Parameter(torch.ones(8)), 1e-6
+
+    def forward(self, x):
+        return 2 * self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("family", [*FAMILIES, "none"])
+def test_layer_of_norms(family, compiled):
+    """For the package kernels: trine's where it is the same, else the module's own."""
+    module = ScaledRMSNorm() if family == "none" else build(family)[1].model.norm
+    x = torch.randn(3, module.weight.numel())
+    want = module(x)
+    laid_over(module, trine.transformers.LAYERS["RMSNorm"].load())
+    torch._dynamo.reset()
+    got = (torch.compile(module, fullgraph=True, backend="aot_eager") if compiled else module)(x)
+    torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    assert (module._trine_known is None) == (family == "none")
+
+
+class Func(torch.nn.Module):
+    """A function as the package kernels keeps it."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, q, k, cos, sin, unsqueeze_dim=1):
+        return self.function(q, k, cos, sin, unsqueeze_dim)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("family,standard", [("llama", True), ("gemma2", True), ("cohere", False)])
+def test_layer_of_rotary(family, standard, compiled):
+    function = importlib.import_module(f"transformers.models.{family}.modeling_{family}").apply_rotary_pos_emb
+    q, k, angle = torch.randn(2, 4, 5, 8), torch.randn(2, 2, 5, 8), torch.randn(2, 5, 4)
+    emb = torch.cat((angle, angle), -1)
+    want = function(q, k, emb.cos(), emb.sin())
+    assert trine.transformers._rotary_is_standard(Func(function)) == standard
+    module = laid_over(Func(function), trine.transformers.LAYERS["rotary_pos_emb"].load())
+    torch._dynamo.reset()
+    module = torch.compile(module, fullgraph=True, backend="aot_eager") if compiled else module
+    got = module(q, k, emb.cos(), emb.sin())
+    for mine, theirs in zip(got, want):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
+    assert module._trine_known == standard
+
+
+@pytest.mark.skipif(not transformers.utils.import_utils.is_kernels_available(), reason="kernels is not installed")
+def test_kernels():
+    """use_kernels=True, by the package kernels itself, which asks no hub."""
+    assert trine.transformers.register() == ["attention", *trine.transformers.LAYERS]
+    theirs, mine = build("llama", "trine")
+    ids = tokens(2, 17)
+    want = theirs(ids).logits
+    mine.set_use_kernels(True)
+    assert mine.model.norm.forward.__func__.__module__ == "trine.transformers"
+    torch.testing.assert_close(mine(ids).logits, want, rtol=1e-4, atol=1e-4)
+    assert mine.model.norm._trine_known
+
+
 def test_choices():
     _, mine = build("llama")
     trine.transformers.apply(mine, rms_norm=False, mlp=False, attention=False, loss=False, rope=False)
@@ -142,14 +237,6 @@ def test_choices():
 
 def test_others_are_left():
     """A module that only looks like a norm is not replaced."""
-    class ScaledRMSNorm(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.weight, self.eps = torch.nn.Parameter(torch.ones(8)), 1e-6
-
-        def forward(self, x):
-            return 2 * self.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
-
     assert trine.transformers._norm_options(ScaledRMSNorm()) is None
     assert trine.transformers._gate(torch.nn.Tanh()) is None
 

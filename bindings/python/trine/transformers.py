@@ -13,7 +13,7 @@ import types
 
 import torch
 
-from . import torch as ops
+from . import devices, torch as ops
 
 NAME = "trine"
 _F32 = {"dtype": torch.float32, "device": "cpu"}  # whatever PyTorch's defaults are now, as where a model is loaded
@@ -121,7 +121,8 @@ def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
 
 
 def _rotary_is_standard(function):
-    if list(inspect.signature(function).parameters)[:4] != ["q", "k", "cos", "sin"]:
+    """Function or module, as which it is kept where the package kernels is installed."""
+    if list(inspect.signature(getattr(function, "forward", function)).parameters)[:4] != ["q", "k", "cos", "sin"]:
         return False
 
     def call(q, k, angle):
@@ -199,7 +200,7 @@ def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_i
     return losses.sum() / count
 
 
-# --------------------------------------------------------------------------------------------------------------- apply
+# ------------------------------------------------------------------------------------------------------------ register
 
 def _register_attention():
     from transformers import AttentionInterface, AttentionMaskInterface
@@ -207,6 +208,74 @@ def _register_attention():
     AttentionInterface.register(NAME, attention)
     AttentionMaskInterface.register(NAME, flash_attention_mask)
 
+
+@torch.compiler.assume_constant_result
+def _known(module, find):
+    """What `find` says of a module of transformers, which is asked once."""
+    if "_trine_known" not in module.__dict__:
+        known = find(module)
+        module._trine_known = tuple(known.items()) if isinstance(known, dict) else known  # which a graph can hold
+    return module._trine_known
+
+
+class _Norm(torch.nn.Module):
+    """As the package kernels wants a layer: its forward becomes that of a module, whose own is its type's."""
+    can_torch_compile = True
+
+    def forward(self, hidden_states):
+        options = _known(self, _norm_options)
+        if options is None:
+            return type(self).forward(self, hidden_states)
+        return ops.rms_norm(hidden_states, weight=self.weight, **dict(options))
+
+
+def _own_is_standard(module):
+    return _rotary_is_standard(types.MethodType(type(module).forward, module))
+
+
+class _Rotary(torch.nn.Module):
+    can_torch_compile = True
+
+    def forward(self, q, k, cos, sin, unsqueeze_dim=1):
+        if not _known(self, _own_is_standard):
+            return type(self).forward(self, q, k, cos, sin, unsqueeze_dim)
+        return apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim)
+
+
+class _Repository:
+    """Where the package kernels finds a layer: here, and not on a hub."""
+
+    def __init__(self, layer):
+        self.layer = layer
+
+    def load(self):
+        return self.layer
+
+    def __str__(self):
+        return f"trine, layer {self.layer.__name__}"
+
+
+LAYERS = {"RMSNorm": _Repository(_Norm), "RMSNormZeroCentered": _Repository(_Norm),
+          "rotary_pos_emb": _Repository(_Rotary)}
+_DEVICES = {"cpu": "cpu", "cuda": "cuda", "hip": "rocm"}  # transformers' names of the backends' devices
+
+
+def register():
+    """Makes trine known to transformers, so that models have it for attn_implementation="trine", and norms and rotary
+    embeddings for use_kernels=True, which needs the package kernels. What it is known for is returned."""
+    from transformers.integrations import hub_kernels
+    from transformers.utils.import_utils import is_kernels_available
+    _register_attention()
+    if not is_kernels_available():
+        return ["attention"]
+    mapping = hub_kernels.get_kernel_mapping_transformers()
+    found = {_DEVICES[device["name"].partition(":")[0]] for device in devices()}
+    for name, repository in LAYERS.items():
+        mapping.setdefault(name, {}).update(dict.fromkeys(found, repository))
+    return ["attention", *LAYERS]
+
+
+# --------------------------------------------------------------------------------------------------------------- apply
 
 def apply(model, *, rms_norm=True, rope=True, mlp=True, attention=True, loss=True):
     """Puts trine's ops into a model, each kind unless it is switched off, and returns it.
