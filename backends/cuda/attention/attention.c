@@ -26,9 +26,12 @@ attention_problem attention_problem_of(const trine_call *call, int cu_q, int cu_
     return p;
 }
 
+/* Of one that there is once a stride means nothing, and need not be aligned; copies ask for nothing at rows beyond. */
+static int64_t step_of(const trine_tensor *t, int dim) { return t->shape[dim] == 1 ? 0 : t->stride[dim]; }
+
 attention_tensor attention_tokens_of(const trine_call *call, int tensor) {
     const trine_tensor *t = &call->tensor[tensor];
-    return (attention_tensor){ t->data, t->stride[0], t->stride[1], t->stride[2] };
+    return (attention_tensor){ t->data, step_of(t, 0), step_of(t, 1), step_of(t, 2) };
 }
 
 attention_tensor attention_statistic_of(const trine_call *call, int tensor) {
