@@ -25,23 +25,24 @@ def ok(good, name):
     print(f"{'ok' if good else 'not ok'} {count} - {name}")
 
 
+def write(folder, files):
+    for name, text in files.items():
+        path = pathlib.Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
 def faults_of(pages):
     """What the check says of a site of these pages."""
     with tempfile.TemporaryDirectory() as site:
-        for name, text in pages.items():
-            path = pathlib.Path(site, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        write(site, pages)
         return links.check(site)
 
 
 def site_of(files):
     """The pages of a tree of these Markdown files, as the site has them."""
     with tempfile.TemporaryDirectory() as root:
-        for name, text in files.items():
-            path = pathlib.Path(root, name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+        write(root, files)
         renderer = Renderer(root, {})
         pages = [renderer.markdown_page(name) for name in files if name.endswith(".md")]
         pages += [renderer.source_page(path) for path in list(renderer.wanted)]

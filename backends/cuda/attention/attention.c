@@ -26,7 +26,8 @@ attention_problem attention_problem_of(const trine_call *call, int cu_q, int cu_
     return p;
 }
 
-/* Of one that there is once a stride means nothing, and need not be aligned; copies ask for nothing at rows beyond. */
+/* Copies of a tile step beyond the last row, where they ask for no bytes but at aligned addresses. A dimension of 1 has
+ * no second row: its stride, which nobody asked to be aligned, becomes 0. */
 static int64_t step_of(const trine_tensor *t, int dim) { return t->shape[dim] == 1 ? 0 : t->stride[dim]; }
 
 attention_tensor attention_tokens_of(const trine_call *call, int tensor) {

@@ -12,6 +12,7 @@ import pytest
 import golden_vectors
 import kinds
 import trine
+from composed_cases import composed
 from conftest import OPS
 from gradient_cases import GRADIENTS, by_hand, forward_of
 from test_golden import expect_near, inputs, tensors
@@ -182,25 +183,7 @@ def test_gradients(name):
     assert done > 0
 
 
-COMPOSED = {
-    "matmul": [((3, 5, 8), (8, 6), lambda a, b: a @ b, {}),
-               ((5, 8), (8, 6), lambda a, b: 0.5 * (a @ b), {"alpha": 0.5}),
-               ((4, 5, 8), (4, 8, 6), lambda a, b: a @ b, {}), ((1, 5, 8), (4, 8, 6), lambda a, b: a @ b, {}),
-               ((5, 8), (4, 8, 6), lambda a, b: a @ b, {}), ((8,), (8, 6), lambda a, b: a @ b, {}),
-               ((2, 5, 0), (0, 6), lambda a, b: a @ b, {}), ((2, 0, 8), (8, 6), lambda a, b: a @ b, {}),
-               ((5, 8), (8, 6), lambda a, b: jax.nn.relu(a @ b), {"activation": "relu"}),
-               ((2, 5, 8), (8, 6), lambda a, b: jax.nn.silu(a @ b), {"activation": "silu"}),
-               ((5, 8), (8, 6), lambda a, b: jax.nn.gelu(a @ b, approximate=False), {"activation": "gelu_erf"})],
-    "add": [((2, 3, 4), (2, 3, 4), lambda a, b: a - 2 * b, {"beta": -2.0}), ((2, 3, 4), (4,), lambda a, b: a + b, {}),
-            ((3, 1), (3, 4), lambda a, b: a + b, {})],
-    "mul": [((2, 3, 4), (2, 3, 4), lambda a, b: 3 * a * b, {"alpha": 3.0}),
-            ((2, 3, 4), (3, 1), lambda a, b: a * b, {})],
-    "scale": [((3, 4), None, lambda x: 2 * x + 1, {"alpha": 2.0, "shift": 1.0})],
-    "cast": [((3, 4), None, lambda x: x, {"dtype": jnp.bfloat16})],
-    "reduce_sum": [((3, 4), None, lambda x: (x.sum(1), x.sum(0)), {"row_sums": True, "column_sums": True}),
-                   ((2, 3, 4), None, lambda x: x.sum(-1), {"row_sums": True}),
-                   ((3, 4), None, lambda x: x.sum(0), {"column_sums": True})],
-}
+COMPOSED = composed(jax.nn.relu, jax.nn.silu, lambda x: jax.nn.gelu(x, approximate=False), jnp.bfloat16)
 
 
 def weighted(results):

@@ -9,6 +9,7 @@ import pytest
 import golden_vectors
 import kinds
 import trine
+from composed_cases import composed
 from conftest import OPS
 from gradient_cases import GRADIENTS, by_hand, forward_of
 from test_golden import inputs, tensors
@@ -160,29 +161,7 @@ def draw(*shape, dtype=torch.float32):
     return torch.randn(*shape, dtype=torch.float64).to(dtype)
 
 
-def silu(x):
-    return x * torch.sigmoid(x)
-
-
-COMPOSED = {
-    "matmul": [((3, 5, 8), (8, 6), lambda a, b: a @ b, {}),
-               ((5, 8), (8, 6), lambda a, b: 0.5 * (a @ b), {"alpha": 0.5}),
-               ((4, 5, 8), (4, 8, 6), lambda a, b: a @ b, {}), ((1, 5, 8), (4, 8, 6), lambda a, b: a @ b, {}),
-               ((5, 8), (4, 8, 6), lambda a, b: a @ b, {}), ((8,), (8, 6), lambda a, b: a @ b, {}),
-               ((2, 5, 0), (0, 6), lambda a, b: a @ b, {}), ((2, 0, 8), (8, 6), lambda a, b: a @ b, {}),
-               ((5, 8), (8, 6), lambda a, b: torch.relu(a @ b), {"activation": "relu"}),
-               ((2, 5, 8), (8, 6), lambda a, b: silu(a @ b), {"activation": "silu"}),
-               ((5, 8), (8, 6), lambda a, b: torch.nn.functional.gelu(a @ b), {"activation": "gelu_erf"})],
-    "add": [((2, 3, 4), (2, 3, 4), lambda a, b: a - 2 * b, {"beta": -2.0}), ((2, 3, 4), (4,), lambda a, b: a + b, {}),
-            ((3, 1), (3, 4), lambda a, b: a + b, {})],
-    "mul": [((2, 3, 4), (2, 3, 4), lambda a, b: 3 * a * b, {"alpha": 3.0}),
-            ((2, 3, 4), (3, 1), lambda a, b: a * b, {})],
-    "scale": [((3, 4), None, lambda x: 2 * x + 1, {"alpha": 2.0, "shift": 1.0})],
-    "cast": [((3, 4), None, lambda x: x, {"dtype": torch.float64})],
-    "reduce_sum": [((3, 4), None, lambda x: (x.sum(1), x.sum(0)), {"row_sums": True, "column_sums": True}),
-                   ((2, 3, 4), None, lambda x: x.sum(-1), {"row_sums": True}),
-                   ((3, 4), None, lambda x: x.sum(0), {"column_sums": True})],
-}
+COMPOSED = composed(torch.relu, torch.nn.functional.silu, torch.nn.functional.gelu, torch.float64)
 
 
 @pytest.mark.parametrize("way", ["eager", "compiled"])

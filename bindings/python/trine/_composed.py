@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of the ops that have no op for them, as compositions of others and of PyTorch's functions."""
-import math
-
 import torch
 
-from ._ops import OPS
+from ._ops import OPS, rows_of
 
 
 class Composed:
@@ -22,11 +20,6 @@ class Composed:
     @staticmethod
     def extra(op, arguments, params):
         return []
-
-
-def _rows(x):
-    """All rows behind one another, where there may be none, or none in them."""
-    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _like(gradient, tensor):
@@ -54,8 +47,8 @@ def _before_activation(values, gradient, params, run):
 
 def _column_sums(x, run):
     if x.dtype == torch.float64:  # which the op does not have
-        return _rows(x).sum(0)
-    return run(OPS["reduce_sum"], {"x": _rows(x)}, {}, ["column_sums"])["column_sums"]
+        return rows_of(x).sum(0)
+    return run(OPS["reduce_sum"], {"x": rows_of(x)}, {}, ["column_sums"])["column_sums"]
 
 
 def _matmul(values, incoming, params, needed, run):
@@ -77,7 +70,7 @@ def _matmul(values, incoming, params, needed, run):
     dz = dz.to(a.dtype)
     kept = {n: params[n] for n in ("alpha", "precision") if n in params}
     if b.dim() == 2:  # all rows of a are of one product
-        a, dz = _rows(a), _rows(dz)
+        a, dz = rows_of(a), rows_of(dz)
     if "a" in needed:
         da = run(OPS["matmul"], {"a": dz, "b": b.mT}, kept, [])["d"]
         made["a"] = da.reshape(values["a"].shape) if b.dim() == 2 else _like(da, a)

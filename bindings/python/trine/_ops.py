@@ -1,8 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ops as the layers for PyTorch and JAX see them: shapes and types of outputs from those of inputs, and what the
 op of a gradient needs. All of it follows from the specification's table."""
+import math
+
 from . import _trine
 from ._table import ROWS
+
+
+def rows_of(x):
+    """All rows of an array behind one another, where there may be none, or none in them."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 class Tensor:

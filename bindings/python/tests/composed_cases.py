@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ops whose gradients are composed of others: shapes, the formula in a library's own functions, and parameters."""
+
+
+def composed(relu, silu, gelu, wide):
+    """With a library's activations, and a type that cast goes to."""
+    def product(a, b):
+        return a @ b
+    return {
+        "matmul": [((3, 5, 8), (8, 6), product, {}), ((5, 8), (8, 6), lambda a, b: 0.5 * (a @ b), {"alpha": 0.5}),
+                   ((4, 5, 8), (4, 8, 6), product, {}), ((1, 5, 8), (4, 8, 6), product, {}),
+                   ((5, 8), (4, 8, 6), product, {}), ((8,), (8, 6), product, {}),
+                   ((2, 5, 0), (0, 6), product, {}), ((2, 0, 8), (8, 6), product, {}),
+                   ((5, 8), (8, 6), lambda a, b: relu(a @ b), {"activation": "relu"}),
+                   ((2, 5, 8), (8, 6), lambda a, b: silu(a @ b), {"activation": "silu"}),
+                   ((5, 8), (8, 6), lambda a, b: gelu(a @ b), {"activation": "gelu_erf"})],
+        "add": [((2, 3, 4), (2, 3, 4), lambda a, b: a - 2 * b, {"beta": -2.0}),
+                ((2, 3, 4), (4,), lambda a, b: a + b, {}), ((3, 1), (3, 4), lambda a, b: a + b, {})],
+        "mul": [((2, 3, 4), (2, 3, 4), lambda a, b: 3 * a * b, {"alpha": 3.0}),
+                ((2, 3, 4), (3, 1), lambda a, b: a * b, {})],
+        "scale": [((3, 4), None, lambda x: 2 * x + 1, {"alpha": 2.0, "shift": 1.0})],
+        "cast": [((3, 4), None, lambda x: x, {"dtype": wide})],
+        "reduce_sum": [((3, 4), None, lambda x: (x.sum(1), x.sum(0)), {"row_sums": True, "column_sums": True}),
+                       ((2, 3, 4), None, lambda x: x.sum(-1), {"row_sums": True}),
+                       ((3, 4), None, lambda x: x.sum(0), {"column_sums": True})],
+    }
