@@ -12,6 +12,7 @@ LAW = {
     "spec": ["include/trine"],
     "backends/backend.h": ["spec", "include/trine"],
     "backends/arch_rows.h.in": [],
+    "backends/composed": ["spec", "backends/backend.h", "include/trine"],
     "dispatch": ["spec", "backends/backend.h", "include/trine"],
     "backends/simt": ["spec", "backends/backend.h", "include/trine"],
     "backends/cpu": ["spec", "backends/backend.h", "include/trine"],

@@ -30,6 +30,7 @@ typedef struct trine_call {
     trine_dtype type[TRINE_MAX_SYMBOLS];
     trine_tensor tensor[TRINE_MAX_TENSORS];
     _Alignas(16) unsigned char storage[TRINE_MAX_ARGS]; /* where args is */
+    const trine_queue *owner;                           /* for dispatch */
 } trine_call;
 
 /* Sizes at which a kernel goes another way: of a dimension, by its place among the op's symbols. The suite draws each
@@ -123,6 +124,14 @@ struct trine_host {
     bool (*in_parallel)(void);
     /* The CPUs that the calling thread, or one it makes, may run on; false if that cannot be known. */
     bool (*cpus)(cpu_set_t *set, size_t size);
+    /* For kernels that are made of other ops: an op on the call's device and queue, with a part of the call's
+     * workspace, aligned to 256. Its arguments are checked, and its kernel chosen, as if a program had called it; a
+     * kernel that the queue forces is that of the outer op alone. nested_workspace() does not look at data pointers,
+     * which may be NULL, and what it says is enough for nested_run() of the same arguments. */
+    trine_status (*nested_workspace)(const trine_call *call, trine_op op, const void *args, size_t *bytes_out);
+    trine_status (*nested_run)(const trine_call *call, trine_op op, const void *args, void *workspace, size_t bytes);
+    /* Can the host read the call's tensors when a kernel is launched? */
+    bool (*readable)(const trine_call *call);
 };
 
 struct trine_backend {

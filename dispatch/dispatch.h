@@ -97,10 +97,19 @@ trine_status trine_extend(trine *lib);
 void trine_extend_free(trine *lib);
 trine_status trine_launch_code(const trine_call *call, const trine_code *code, const trine_launch *launch);
 
-/* The kernels of an op on a device: those from elsewhere, then the backend's own. NULL: a hole. */
+/* nested.c: the kernels of an op that are made of other ops, for any device; NULL: there are none. And trine_host's
+ * functions for such kernels. */
+const trine_kernel *trine_composed_kernels(trine_op op);
+trine_status trine_nested_workspace(const trine_call *call, trine_op op, const void *args, size_t *bytes_out);
+trine_status trine_nested_run(const trine_call *call, trine_op op, const void *args, void *workspace, size_t bytes);
+bool trine_call_readable(const trine_call *call);
+
+/* The kernels of an op on a device: those from elsewhere, then the backend's own, or else those made of other ops.
+ * NULL: a hole. */
 static inline const trine_kernel *trine_kernels(const trine *lib, int device, trine_op op) {
     const trine_kernel *list = lib->device[device].list[op];
-    return list != NULL ? list : lib->device[device].backend->kernels(lib->device[device].device, op);
+    if (list == NULL) list = lib->device[device].backend->kernels(lib->device[device].device, op);
+    return list != NULL ? list : trine_composed_kernels(op);
 }
 
 /* check.c: the generic argument check. On success *call_out holds the canonical call: everything but device, queue and

@@ -50,6 +50,9 @@ static trine_status open_parts(trine *lib, const trine_options *options) {
         .launch = trine_launch_code,
         .in_parallel = trine_openmp_in_parallel,
         .cpus = trine_topology_cpus,
+        .nested_workspace = trine_nested_workspace,
+        .nested_run = trine_nested_run,
+        .readable = trine_call_readable,
     };
     status = trine_topology_read(&lib->host);
     if (status != TRINE_OK) return status;

@@ -24,6 +24,7 @@ trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bo
     call->device = queue->device->state;
     call->queue = queue->state;
     call->flags = queue->flags;
+    call->owner = queue;
     return TRINE_OK;
 }
 

@@ -7,7 +7,7 @@ import re
 import sys
 
 STRUCT = re.compile(r"typedef struct trine_(\w+)_args \{(.*?)\} trine_\1_args;", re.S)
-FUNCTION = re.compile(r"/\*((?:(?!\*/).)*)\*/\s*TRINE_API trine_status trine_(\w+)\(trine_queue \*queue, const "
+FUNCTION = re.compile(r"/\*((?:(?!\*/).)*)\*/\s*TRINE_API trine_status\s+trine_(\w+)\(\s*trine_queue \*queue,\s+const "
                       r"trine_\2_args \*args\);", re.S)
 MEMBER = re.compile(r"(\w+);[ \t]*(?:/\*(.*?)\*/)?", re.S)
 # What a line of a docstring may begin with that is an item of its own.

@@ -120,6 +120,124 @@ typedef struct trine_cross_entropy_backward_args {
  * Since 0.1. */
 TRINE_API trine_status trine_cross_entropy_backward(trine_queue *queue, const trine_cross_entropy_backward_args *args);
 
+typedef struct trine_linear_cross_entropy_args {
+    size_t struct_size;          /* sizeof(trine_linear_cross_entropy_args) */
+    const trine_tensor *x;       /* in t k: the tokens */
+    const trine_tensor *weight;  /* in v k: a row for each class */
+    const trine_tensor *labels;  /* in t: i32 or i64 */
+    const trine_tensor *bias;    /* in, optional v */
+    const trine_tensor *loss;    /* out t: f32 */
+    const trine_tensor *lse;     /* out, optional t: f32; what trine_linear_cross_entropy_backward() needs */
+    const trine_tensor *dloss;   /* in, optional t, or one element: f32; of the gradients; absent: 1 */
+    const trine_tensor *dx;      /* out, optional t k */
+    const trine_tensor *dweight; /* out, optional v k: of weight's type, or f32 */
+    const trine_tensor *dbias;   /* out, optional v: of bias's type */
+    float label_smoothing;       /* 0 <= label_smoothing < 1 */
+    float z_loss;                /* weight of lse^2, >= 0 */
+    float logit_scale;           /* 0: 1 */
+    int32_t ignore_index_set;    /* 1: ignore_index is read; 0: it is -100 */
+    int64_t ignore_index;        /* tokens with this label have loss 0 and gradient 0 */
+} trine_linear_cross_entropy_args;
+
+/* Cross-entropy of a linear layer's outputs, a language model's head and its loss, with the gradients in the same call.
+ * The logits, t v of them, are never in memory as a whole.
+ *
+ * With z = logit_scale (x weight' + bias), y = labels[i], e = label_smoothing:
+ *
+ *     lse[i]       = log sum_j exp(z[i,j])
+ *     loss[i]      = lse[i] - (1-e) z[i,y] - (e/v) sum_j z[i,j] + z_loss lse[i]^2
+ *     g[i,j]       = dloss[i] logit_scale (exp(z[i,j] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [j = y] - e/v)
+ *     dx[i,p]      = sum_j g[i,j] weight[j,p]
+ *     dweight[j,p] = sum_i g[i,j] x[i,p]
+ *     dbias[j]     = sum_i g[i,j]
+ *
+ * Where y is the ignored label, loss and g are exactly 0. Means and sums over tokens are the caller's, as in
+ * trine_cross_entropy(): for a mean over the n tokens that are not ignored, dloss is one element, 1/n. A training step
+ * whose gradients are asked for here takes three products; one that calls trine_linear_cross_entropy_backward() later
+ * takes four.
+ *
+ * Tokens are taken in chunks, whose size follows from t, k and v alone. A chunk's logits are in the workspace, in f32
+ * whatever the type of x, and take about half of what x and weight would in f32; never fewer than 256 tokens are one.
+ * Where x is bf16 or f16, g is rounded to its type for the products, and so is there once more; dweight of such a type
+ * is added up in f32 in the workspace where there are several chunks, and rounded once. In f16 what g has below 2^-24
+ * is lost: scale dloss, as training in f16 does.
+ *
+ * Source: Hsu et al. 2024 (Liger Kernel), section 3.2 (chunks, gradients with the loss); Szegedy et al. 2016, section 7
+ * (smoothing); Chowdhery et al. 2022, section 5 (z-loss).
+ *
+ * Shapes: x and dx are t k, weight and dweight v k, the last dimension contiguous, rows with any stride. bias and dbias
+ * are v; labels, loss and lse t, contiguous; dloss is t, contiguous, or 1. t and k may be 0.
+ * Types: x and weight are of one type, f32, bf16 or f16, which dx has too. bias and dbias have it or are f32; so does
+ * dweight, whether weight is f32 or not. labels are i32 or i64; loss, lse and dloss f32. Logits, losses and sums are in
+ * f32.
+ * Parameters: labels are in [0, v) or the ignored one, which is -100, or ignore_index if ignore_index_set. logit_scale
+ * is at most 2^126 in size; 0 means 1, -0.0 zero. dloss is not read where no gradient is asked for.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: of a logit, o = (k + 4) 2^-24 (sum_p |x weight| + |bias|), 2.25 times that for bf16 and f16, times
+ * logit_scale. lse and loss are off by what trine_cross_entropy()'s are, and by the mean of o under p; loss by o[y] and
+ * the mean of e o besides. g is off by trine_cross_entropy()'s bound and p times o and what lse is off by, and by a
+ * rounding to the type of x. dx and dweight are matmul's products of that g; dbias a sum of it before that rounding. The
+ * derivation is in spec/loss/linear_cross_entropy.h; trine_error_bound() gives the coefficients.
+ * Deterministic: the same bits on the same device for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; a label out of range, named with its token; label_smoothing outside [0, 1), z_loss below 0, logit_scale beyond
+ * 2^126, a parameter not finite; an output overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_linear_cross_entropy(trine_queue *queue, const trine_linear_cross_entropy_args *args);
+
+typedef struct trine_linear_cross_entropy_backward_args {
+    size_t struct_size;          /* sizeof(trine_linear_cross_entropy_backward_args) */
+    const trine_tensor *x;       /* in t k */
+    const trine_tensor *weight;  /* in v k */
+    const trine_tensor *labels;  /* in t: i32 or i64 */
+    const trine_tensor *bias;    /* in, optional v */
+    const trine_tensor *lse;     /* in t: f32, the forward's */
+    const trine_tensor *dloss;   /* in t: f32 */
+    const trine_tensor *dx;      /* out, optional t k */
+    const trine_tensor *dweight; /* out, optional v k: of weight's type, or f32 */
+    const trine_tensor *dbias;   /* out, optional v: of bias's type */
+    float label_smoothing;       /* 0 <= label_smoothing < 1 */
+    float z_loss;                /* weight of lse^2, >= 0 */
+    float logit_scale;           /* 0: 1 */
+    int32_t ignore_index_set;    /* 1: ignore_index is read; 0: it is -100 */
+    int64_t ignore_index;        /* tokens with this label have loss 0 and gradient 0 */
+} trine_linear_cross_entropy_backward_args;
+
+/* Gradient of linear_cross_entropy, from its lse. The logits are computed once more.
+ *
+ * With z = logit_scale (x weight' + bias) and e = label_smoothing:
+ *
+ *     g[i,j]       = dloss[i] logit_scale (exp(z[i,j] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [j = labels[i]] - e/v)
+ *     dx[i,p]      = sum_j g[i,j] weight[j,p]
+ *     dweight[j,p] = sum_i g[i,j] x[i,p]
+ *     dbias[j]     = sum_i g[i,j]
+ *
+ * Where labels[i] is the ignored label, g is exactly 0. At least one of the gradients is asked for. Where |lse[i]| is
+ * 1024 or more it is not used, as in trine_cross_entropy_backward().
+ *
+ * Source: the derivative of trine_linear_cross_entropy()'s formula.
+ *
+ * Shapes: as in trine_linear_cross_entropy(); dloss is t, contiguous.
+ * Types: as in trine_linear_cross_entropy().
+ * Parameters: labels and parameters as in trine_linear_cross_entropy(), which must have had the same.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: as of trine_linear_cross_entropy(), with an lse that is exact.
+ * Deterministic: the same bits on the same device for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL, or all gradients are; rank, sizes, strides or element types
+ * that the above does not admit; a label out of range, named with its token; label_smoothing outside [0, 1), z_loss
+ * below 0, logit_scale beyond 2^126, a parameter not finite; an output overlaps another tensor), TRINE_ERR_UNSUPPORTED
+ * (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_linear_cross_entropy_backward(trine_queue *queue,
+                                                           const trine_linear_cross_entropy_backward_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,10 +8,7 @@
  *
  * lse. log_sum is off by (v + 32)u and its slack (logit_row_of); the sum with max z, which float64 holds, rounds once.
  *
- * loss = log_sum - (1-e) d_y - (e/v) sum_k d_k + w lse^2: none of its terms is negative, and none is larger than the
- * loss. A kernel has log_sum in f32, the second term from the two logits' difference in float64, and the sum of the d_k
- * as that of v differences from its origin, 3u each and (v-1)u for the sum, which adds at most 16 to each. The error of
- * log_sum enters 1 + 2w(|lse| + 1) times; what is left is in float64, and rounded once.
+ * loss. row_loss().
  *
  * dlogits. As of cross_entropy_backward (row_gradient). */
 static void reference(trine_ref *ref) {
@@ -43,14 +40,7 @@ static void reference(trine_ref *ref) {
             loss[i] = 0;
             continue;
         }
-        double total = 0;
-        for (int64_t k = 0; k < v; k++) total += below_top(&row, k);
-        const double mean = e > 0 ? e * (total / (double)v) : 0, square = w > 0 ? w * lse * lse : 0;
-        loss[i] = row.log_sum - (1 - e) * below_top(&row, (int64_t)labels[i]) - mean + square;
-        if (!isfinite(loss[i])) continue;
-        const double gain = 1 + 2 * w * (fabs(lse) + 1);
-        loss_magnitude[i] = gain + (e > 0 ? fabs(mean) + 16 * e : 0);
-        loss_slack[i] = gain * row.slack;
+        loss[i] = row_loss(&row, (int64_t)labels[i], e, w, &loss_magnitude[i], &loss_slack[i]);
     }
 }
 

@@ -58,6 +58,38 @@ static void backward_unscaled(trine_ref *ref) {
     divide(V("dlogits"), D("r") * D("v"), (double)((const backward *)ref->args)->logit_scale);
 }
 
+typedef trine_linear_cross_entropy_args head;
+typedef trine_linear_cross_entropy_backward_args head_backward;
+
+static void head_ignored_counts(trine_ref *ref, void *args) {
+    head *a = args;
+    for (int64_t i = 0; i < D("t"); i++)
+        if (V("labels")[i] == ignored(a->ignore_index_set, a->ignore_index)) V("labels")[i] = 0;
+    a->ignore_index = -9, a->ignore_index_set = 1;
+}
+
+static void head_backward_ignored_counts(trine_ref *ref, void *args) {
+    head_backward *a = args;
+    for (int64_t i = 0; i < D("t"); i++)
+        if (V("labels")[i] == ignored(a->ignore_index_set, a->ignore_index)) V("labels")[i] = 0;
+    a->ignore_index = -9, a->ignore_index_set = 1;
+}
+
+static void head_dloss_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; V("dloss") && i < D("t"); i++) V("dloss")[i] = V("dloss")[0];
+}
+
+static void head_scale_lost(trine_ref *ref) {
+    divide(V("dx"), D("t") * D("k"), (double)((const head *)ref->args)->logit_scale);
+}
+
+/* What comes after the first chunk takes the place of the sum. */
+static void last_chunk_alone(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; V("dweight") && D("t") > 256 && i < (D("t") + 1) / 2 * D("k"); i++) V("x")[i] = 0;
+}
+
 const mutant mutants_loss[] = {
     { "cross_entropy", "ignored_counts", "rows to leave out count as of class 0", .before = forward_ignored_counts },
     { "cross_entropy", "over_others", "smoothing is spread over v - 1 classes", .before = forward_over_others },
@@ -76,5 +108,24 @@ const mutant mutants_loss[] = {
     { "cross_entropy_backward", "last_label", "the last of 4096 classes and more is taken for the one before",
       .before = last_label_lost },
     { "cross_entropy_backward", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
+    { "linear_cross_entropy", "ignored_counts", "tokens to leave out count as of class 0",
+      .before = head_ignored_counts },
+    { "linear_cross_entropy", "ignores_bias", "the bias is not added", .without = "bias" },
+    { "linear_cross_entropy", "ignores_z_loss", "z_loss is not added", .param = "z_loss" },
+    { "linear_cross_entropy", "ignores_smoothing", "the target is not smoothed", .param = "label_smoothing" },
+    { "linear_cross_entropy", "dloss_of_first", "all tokens have the first one's dloss",
+      .before = head_dloss_of_first },
+    { "linear_cross_entropy", "dx_unscaled", "dx lacks the factor logit_scale", .after = head_scale_lost },
+    { "linear_cross_entropy", "dbias_doubled", "dbias is added twice", .output = "dbias", .factor = 2 },
+    { "linear_cross_entropy", "last_chunk_alone", "chunks after the first are not added to it",
+      .before = last_chunk_alone, .edge = "t", .size = 256 },
+    { "linear_cross_entropy", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
+    { "linear_cross_entropy_backward", "ignored_counts", "tokens to leave out count as of class 0",
+      .before = head_backward_ignored_counts },
+    { "linear_cross_entropy_backward", "ignores_bias", "the bias is not added", .without = "bias" },
+    { "linear_cross_entropy_backward", "ignores_z_loss", "z_loss has no gradient", .param = "z_loss" },
+    { "linear_cross_entropy_backward", "dweight_slightly", "dweight is off by a thousandth", .output = "dweight",
+      .factor = 1.001, .types = "T=f32" },
+    { "linear_cross_entropy_backward", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
     { 0 },
 };

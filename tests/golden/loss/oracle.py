@@ -119,3 +119,72 @@ def cross_entropy_backward(draw):
     dloss = draw.normal(6)
     ins = {"logits": logits, "labels": labels, "lse": rounded(lse, "f32"), "dloss": dloss}
     yield case("large logits", "T=f32 L=i32 r=6 v=6", ins, {"dlogits": dloss[:, None] * dlogits})
+
+
+def heads(x, weight, labels, bias, smoothing, z_loss, scale, ignored, dloss):
+    """Loss and lse by token, and the gradients of sum_i dloss[i] loss[i] in x, weight and bias: the layer and its loss
+    in float64."""
+    inputs = [tensor(a, True) for a in (x, weight, np.zeros(len(weight)) if bias is None else bias)]
+    z = f32(scale) * F.linear(*inputs)
+    lse = torch.logsumexp(z, -1)
+    loss = F.cross_entropy(z, torch.tensor(labels, dtype=torch.int64), reduction="none", label_smoothing=f32(smoothing),
+                           ignore_index=ignored)
+    kept = torch.tensor(labels != ignored)
+    loss = torch.where(kept, loss + (f32(z_loss) * lse**2 if z_loss else 0), 0.0)
+    gradients = torch.autograd.grad(loss, inputs, tensor(dloss).expand(loss.shape))
+    return (loss.detach().numpy(), lse.detach().numpy(), *(g.numpy() for g in gradients))
+
+
+# name, types of x, bias and dweight, of labels, tokens, width, classes, bias, smoothing, z_loss, logit_scale, ignored
+# label, tokens that have it
+HEADS = (
+    ("plain", "f32", "f32", "f32", "i64", 5, 7, 23, False, 0, 0, 1, -100, ()),
+    ("bias and ignored tokens", "f32", "f32", "f32", "i32", 6, 9, 20, True, 0, 0, 1, -100, (0, 3)),
+    ("smoothing, z-loss, scale", "f32", "f32", "f32", "i64", 5, 12, 19, True, 0.1, 0.01, -2, 3, (2,)),
+    ("bf16", "bf16", "bf16", "bf16", "i64", 5, 16, 24, True, 0.1, 0.01, 0.7, -100, (1,)),
+    ("bf16, gradient of the weight in f32", "bf16", "f32", "f32", "i32", 4, 16, 33, True, 0, 0, 1, -100, ()),
+    ("f16", "f16", "f16", "f16", "i32", 4, 8, 17, True, 0.9, 0, 1, 7, (0, 2)),
+)
+
+
+def drawn_head(draw, dtype, bias_type, t, k, v, with_bias, ignored, rows):
+    _, labels = drawn(draw, "f32", t, v, ignored, rows)
+    bias = draw.normal(v, bias_type) if with_bias else None
+    return draw.normal((t, k), dtype), draw.normal((v, k), dtype, scale=0.5), labels, bias
+
+
+def linear_cross_entropy(draw):
+    for n, (name, dtype, bias_type, out, label_type, t, k, v, with_bias, *rest, rows) in enumerate(HEADS):
+        x, weight, labels, bias = drawn_head(draw, dtype, bias_type, t, k, v, with_bias, rest[-1], rows)
+        dloss = draw.normal(1 if n % 2 else t)
+        loss, lse, dx, dweight, dbias = heads(x, weight, labels, bias, *rest, dloss)
+        ins = {"x": x, "weight": weight, "labels": labels, "dloss": dloss}
+        outs = {"loss": loss, "lse": lse, "dx": dx, "dweight": dweight}
+        if with_bias:
+            ins["bias"], outs["dbias"] = bias, dbias
+        yield case(name, head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, *rest) + " +lse +dloss",
+                   ins, outs)
+
+
+def head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, smoothing, z_loss, scale, ignored):
+    words = words_of(dtype, label_type, t, v, smoothing, z_loss, scale, ignored).replace(f" r={t} ", f" t={t} k={k} ")
+    words = words.replace(" L=", f" B={bias_type} D={out} L=")
+    return words + " +dx +dweight" + (" +bias +dbias" if with_bias else "")
+
+
+def linear_cross_entropy_backward(draw):
+    for name, dtype, bias_type, out, label_type, t, k, v, with_bias, *rest, rows in HEADS:
+        x, weight, labels, bias = drawn_head(draw, dtype, bias_type, t, k, v, with_bias, rest[-1], rows)
+        dloss = draw.normal(t)
+        shift = np.zeros(v) if bias is None else bias
+        _, lse, *by_autograd = heads(x, weight, labels, bias, *rest, dloss)
+        lse = rounded(lse, "f32")
+        g = gradient(x @ weight.T + shift, labels, lse, *rest, dloss)
+        made = {"dx": g @ weight, "dweight": g.T @ x, "dbias": g.sum(0)}
+        assert all(np.abs(made[n] - a).max() < 1e-5 for n, a in zip(made, by_autograd))
+        ins = {"x": x, "weight": weight, "labels": labels, "lse": lse, "dloss": dloss}
+        if with_bias:
+            ins["bias"] = bias
+        else:
+            del made["dbias"]
+        yield case(name, head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, *rest), ins, made)
