@@ -60,8 +60,7 @@ static char *read_headers(void) {
 /* The comment that ends right before the prototype of trine_<op>. */
 static char *docstring(const char *headers, const char *op) {
     char prototype[128];
-    snprintf(prototype, sizeof prototype,
-             "TRINE_API trine_status trine_%s(trine_queue *queue, const trine_%s_args *args);", op, op);
+    snprintf(prototype, sizeof prototype, "TRINE_API trine_status trine_%s(trine_queue *queue,", op);
     const char *end = strstr(headers, prototype), *start = end;
     cr_assert(end != NULL, "%s has no prototype", op);
     while (start > headers && strncmp(start, "/*", 2) != 0) start--;

@@ -177,8 +177,8 @@ typedef struct trine_linear_cross_entropy_args {
  * Error bound: of a logit, o = (k + 4) 2^-24 (sum_p |x weight| + |bias|), 2.25 times that for bf16 and f16, times
  * logit_scale. lse and loss are off by what trine_cross_entropy()'s are, and by the mean of o under p; loss by o[y] and
  * the mean of e o besides. g is off by trine_cross_entropy()'s bound and p times o and what lse is off by, and by a
- * rounding to the type of x. dx and dweight are matmul's products of that g; dbias a sum of it before that rounding. The
- * derivation is in spec/loss/linear_cross_entropy.h; trine_error_bound() gives the coefficients.
+ * rounding to the type of x. dx and dweight are matmul's products of that g; dbias a sum of it before that rounding.
+ * The derivation is in spec/loss/linear_cross_entropy.h; trine_error_bound() gives the coefficients.
  * Deterministic: the same bits on the same device for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not

@@ -40,8 +40,7 @@ static void reference(trine_ref *ref) {
         for (int64_t j = 0; j < v; j++) magnitude[j] = slack[j] = 0;
         row_gradient(&wanted, &row, g + i * v, magnitude, slack);
         for (int64_t j = 0; j < v; j++)
-            g_off[i * v + j] =
-                unsure && label >= 0 ? INFINITY : gradient_off(g[i * v + j], magnitude[j], slack[j]);
+            g_off[i * v + j] = unsure && label >= 0 ? INFINITY : gradient_off(g[i * v + j], magnitude[j], slack[j]);
     }
     if (gradient) head_gradients(ref, g, g_off);
     free(buffer);
@@ -52,10 +51,10 @@ const trine_spec trine_spec_linear_cross_entropy = {
     .summary = "Cross-entropy of a linear layer's outputs, with its gradients, without a matrix of all logits",
     .formula = "z = logit_scale (x weight' + bias); lse[i] = log sum_j exp(z[i,j]); loss[i] = lse[i] - (1-e) z[i,y] - "
                "(e/v) sum_j z[i,j] + z_loss lse[i]^2 with y = labels[i], e = label_smoothing; g[i,j] = dloss[i] "
-               "logit_scale (exp(z[i,j] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [j = y] - e/v); dx = g weight; dweight = "
-               "g' x; dbias[j] = sum_i g[i,j]; loss[i] and g[i,j] are 0 where y is the ignored label",
-    .source = "Hsu et al. 2024 (Liger Kernel), section 3.2; Szegedy et al. 2016, section 7 (label smoothing); Chowdhery "
-              "et al. 2022, section 5 (z-loss)",
+               "logit_scale (exp(z[i,j] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [j = y] - e/v); dx = g weight; dweight "
+               "= g' x; dbias[j] = sum_i g[i,j]; loss[i] and g[i,j] are 0 where y is the ignored label",
+    .source = "Hsu et al. 2024 (Liger Kernel), section 3.2; Szegedy et al. 2016, section 7 (label smoothing); "
+              "Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(x, IN, "T", "t k"), TENSOR(weight, IN, "T", "v k"),
                  TENSOR(labels, IN, "L", "t", .fill = "ids v ignore_index -100"), TENSOR(bias, IN | OPTIONAL, "B", "v"),
                  TENSOR(loss, OUT, "f32", "t", .terms = "v + 32"),

@@ -8,9 +8,9 @@
 
 #include "cross_entropy.h"
 
-/* A dot product of n terms a_p b_p, a_p being off by off_p in a kernel (NULL: not at all). `size`: what the roundings of
- * its sum are relative to; `slack`: what it is off by besides; infinite where partial sums may overflow, or where the
- * errors decide whether it is NaN. */
+/* A dot product of n terms a_p b_p, a_p being off by off_p in a kernel (NULL: not at all). `size`: what the roundings
+ * of its sum are relative to, infinite where partial sums may overflow, or where the errors decide whether it is NaN;
+ * `slack`: what it is off by besides. */
 typedef struct product {
     double value, size, slack;
 } product;
@@ -94,8 +94,8 @@ static inline double rounded_off(double g, double off, trine_dtype dtype) {
  *
  * dx. A product over v, of gradients that were rounded to T.
  *
- * dweight. Products over the tokens of a chunk, each added to what came before: (c + 4)u for c tokens, as matmul has it.
- * Of more chunks than one each has more than 128 tokens, but the last, so that for all t + 4(t/128 + 2) are enough;
+ * dweight. Products over the tokens of a chunk, each added to what came before: (c + 4)u for c tokens, as matmul has
+ * it. Of more chunks than one each has at least 128 tokens, but the last, so that for all t + 4(t/128 + 2) are enough;
  * rounding to the type of dweight comes once.
  *
  * dbias. Sums of the gradients in f32, over the tokens of a chunk and over chunks, each as reduce_sum has it. */
@@ -147,10 +147,8 @@ static inline void head_gradients(trine_ref *ref, const double *g, double *g_off
       PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"), \
       PARAM(ignore_index, I64, .values = "0 3 -7", .doc = "label of the rows to leave out") }
 #define HEAD_TYPES \
-    { "T=f32 B=f32 D=f32 L=i64|i32", "T=bf16 B=bf16|f32 D=bf16|f32 L=i64|i32", \
-      "T=f16 B=f16|f32 D=f16|f32 L=i64|i32" }
-#define HEAD_SIZES \
-    { "t: 0 1 3 17 40", "k: 1 0 2 7 16 33 64", "v: 1 2 7 31 64 257 1000" }
+    { "T=f32 B=f32 D=f32 L=i64|i32", "T=bf16 B=bf16|f32 D=bf16|f32 L=i64|i32", "T=f16 B=f16|f32 D=f16|f32 L=i64|i32" }
+#define HEAD_SIZES { "t: 0 1 3 17 40", "k: 1 0 2 7 16 33 64", "v: 1 2 7 31 64 257 1000" }
 #define HEAD_CASES \
     { "smollm2 f32: T=f32 L=i64 t=1024 k=576 v=49152 +dx +dweight", \
       "smollm2: T=bf16 D=bf16 L=i64 t=1024 k=576 v=49152 +dx +dweight", \

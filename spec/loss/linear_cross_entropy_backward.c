@@ -25,8 +25,7 @@ static void reference(trine_ref *ref) {
         for (int64_t j = 0; j < v; j++) magnitude[j] = slack[j] = 0;
         row_gradient(&wanted, &row, g + i * v, magnitude, slack);
         for (int64_t j = 0; j < v; j++)
-            g_off[i * v + j] =
-                unsure && label >= 0 ? INFINITY : gradient_off(g[i * v + j], magnitude[j], slack[j]);
+            g_off[i * v + j] = unsure && label >= 0 ? INFINITY : gradient_off(g[i * v + j], magnitude[j], slack[j]);
     }
     head_gradients(ref, g, g_off);
     free(buffer);
@@ -48,11 +47,11 @@ const trine_spec trine_spec_linear_cross_entropy_backward = {
     SPEC(linear_cross_entropy_backward),
     .summary = "Gradient of linear_cross_entropy",
     .formula = "z = logit_scale (x weight' + bias); g[i,j] = dloss[i] logit_scale (exp(z[i,j] - lse[i]) (1 + 2 z_loss "
-               "lse[i]) - (1-e) [j = labels[i]] - e/v), e = label_smoothing; 0 where labels[i] is the ignored label. dx "
-               "= g weight; dweight = g' x; dbias[j] = sum_i g[i,j]. Where |lse[i]| >= 1024 it is log sum_j exp(z[i,j]) "
-               "itself, not what f32 has of it",
-    .source = "Hsu et al. 2024 (Liger Kernel), section 3.2; Szegedy et al. 2016, section 7 (label smoothing); Chowdhery "
-              "et al. 2022, section 5 (z-loss)",
+               "lse[i]) - (1-e) [j = labels[i]] - e/v), e = label_smoothing; 0 where labels[i] is the ignored label. "
+               "dx = g weight; dweight = g' x; dbias[j] = sum_i g[i,j]. Where |lse[i]| >= 1024 it is log sum_j "
+               "exp(z[i,j]) itself, not what f32 has of it",
+    .source = "Hsu et al. 2024 (Liger Kernel), section 3.2; Szegedy et al. 2016, section 7 (label smoothing); "
+              "Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(x, IN, "T", "t k"), TENSOR(weight, IN, "T", "v k"),
                  TENSOR(labels, IN, "L", "t", .fill = "ids v ignore_index -100"), TENSOR(bias, IN | OPTIONAL, "B", "v"),
                  TENSOR(lse, IN, "f32", "t", .fill = "derived"), TENSOR(dloss, IN, "f32", "t"),

@@ -41,11 +41,9 @@ static inline bool head_gradient(const head *h) { return h->dx || h->dweight || 
 /* Are products of the gradient of a narrower type than the logits'? */
 static inline bool head_narrow(const head *h) { return h->x->dtype != TRINE_F32 && (h->dx || h->dweight); }
 /* Is the gradient of the weight added up in the workspace? */
-static inline bool head_adds_up(const head *h) {
-    return h->dweight && h->chunks > 1 && h->dweight->dtype != TRINE_F32;
-}
+static inline bool head_adds_up(const head *h) { return h->dweight && h->chunks > 1 && h->dweight->dtype != TRINE_F32; }
 
-/* ------------------------------------------------------------------------------------------------------------- steps */
+/* ------------------------------------------------------------------------------------------------------------ steps */
 
 /* Where a place of the workspace is; NULL while there is none, when sizes are asked for. */
 static inline void *head_place(const head *h, size_t at) {
@@ -55,8 +53,7 @@ static inline void *head_place(const head *h, size_t at) {
 /* Rows [first, first + count) of a tensor. */
 static inline trine_tensor head_rows(const trine_tensor *t, int64_t first, int64_t count) {
     trine_tensor part = *t;
-    if (part.data)
-        part.data = (char *)part.data + first * part.stride[0] * (int64_t)trine_dtype_size(part.dtype);
+    if (part.data) part.data = (char *)part.data + first * part.stride[0] * (int64_t)trine_dtype_size(part.dtype);
     part.shape[0] = count;
     return part;
 }

@@ -6,8 +6,8 @@
     apply_trine_kernel_to_llama(model=model)   # or one that is there
 
 They are trine.transformers.apply() without attention, which Liger leaves alone too. fused_linear_cross_entropy is False
-by default and cross_entropy True, since trine has no fused one yet: what it has reads the logits in their own type and
-never copies them."""
+by default and cross_entropy True: models are not patched with trine.torch.linear_cross_entropy yet. What they are
+patched with reads the logits in their own type and never copies them."""
 import functools
 import importlib
 
@@ -35,8 +35,9 @@ def _from_now_on(family, kinds):
 
 def _apply(family, model, fused_linear_cross_entropy, **kinds):
     if fused_linear_cross_entropy:
-        raise NotImplementedError("trine has no fused linear cross-entropy yet: leave fused_linear_cross_entropy "
-                                  "False; cross_entropy=True reads the logits in their own type, without a copy")
+        raise NotImplementedError("models are not patched with a fused linear cross-entropy yet: leave "
+                                  "fused_linear_cross_entropy False, or call trine.torch.linear_cross_entropy; "
+                                  "cross_entropy=True reads the logits in their own type, without a copy")
     if model is None:
         _from_now_on(family, {**kinds, "attention": False})
     else:
