@@ -233,7 +233,8 @@ static inline size_t head_workspace(head *h) { return head_plan(h) == TRINE_OK ?
  * anything. */
 static inline trine_status head_check_labels(const head *h) {
     const int64_t ignored = h->ignore_index_set ? h->ignore_index : -100;
-    for (int64_t i = 0; h->call->host->readable(h->call) && i < h->t; i++) {
+    if (!h->call->host->readable(h->call)) return TRINE_OK;
+    for (int64_t i = 0; i < h->t; i++) {
         const int64_t y = h->labels->dtype == TRINE_I32 ? ((const int32_t *)h->labels->data)[i]
                                                         : ((const int64_t *)h->labels->data)[i];
         if ((y < 0 || y >= h->v) && y != ignored)
