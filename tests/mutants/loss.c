@@ -61,18 +61,20 @@ static void backward_unscaled(trine_ref *ref) {
 typedef trine_linear_cross_entropy_args head;
 typedef trine_linear_cross_entropy_backward_args head_backward;
 
+static void ignored_as_first(trine_ref *ref, int32_t *set, int64_t *index) {
+    for (int64_t i = 0; i < D("t"); i++)
+        if (V("labels")[i] == ignored(*set, *index)) V("labels")[i] = 0;
+    *index = -9, *set = 1;
+}
+
 static void head_ignored_counts(trine_ref *ref, void *args) {
     head *a = args;
-    for (int64_t i = 0; i < D("t"); i++)
-        if (V("labels")[i] == ignored(a->ignore_index_set, a->ignore_index)) V("labels")[i] = 0;
-    a->ignore_index = -9, a->ignore_index_set = 1;
+    ignored_as_first(ref, &a->ignore_index_set, &a->ignore_index);
 }
 
 static void head_backward_ignored_counts(trine_ref *ref, void *args) {
     head_backward *a = args;
-    for (int64_t i = 0; i < D("t"); i++)
-        if (V("labels")[i] == ignored(a->ignore_index_set, a->ignore_index)) V("labels")[i] = 0;
-    a->ignore_index = -9, a->ignore_index_set = 1;
+    ignored_as_first(ref, &a->ignore_index_set, &a->ignore_index);
 }
 
 static void head_dloss_of_first(trine_ref *ref, void *args) {

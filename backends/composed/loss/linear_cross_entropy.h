@@ -10,6 +10,7 @@
  * beginning. */
 typedef struct head {
     const trine_call *call;
+    int t_symbol; /* the place of t among the op's symbols */
     int64_t t, k, v;
     const trine_tensor *x, *weight, *labels, *bias, *loss, *lse, *dloss, *dx, *dweight, *dbias;
     bool backward; /* lse is given, and there is no loss */
@@ -222,13 +223,6 @@ static inline trine_status head_plan(head *h) {
     return status;
 }
 
-/* What a kernel's refuse() says. */
-static inline const char *head_refuse(head *h) {
-    return head_plan(h) == TRINE_OK ? NULL : "an op that it is made of has no kernel for this";
-}
-
-static inline size_t head_workspace(head *h) { return head_plan(h) == TRINE_OK ? h->size : 0; }
-
 /* TRINE_OK if every label is a class or the ignored one, as far as the host can see them: before a chunk has written
  * anything. */
 static inline trine_status head_check_labels(const head *h) {
@@ -245,17 +239,53 @@ static inline trine_status head_check_labels(const head *h) {
     return TRINE_OK;
 }
 
-static inline trine_status head_launch(head *h) {
-    HEAD_TRY(head_check_labels(h));
-    HEAD_TRY(head_plan(h));
-    return head_walk(h, true);
+/* --------------------------------------------------------------------------------------------------------- kernels */
+
+/* The self of a kernel: what reads a call of its op. */
+typedef struct head_op {
+    head (*of)(const trine_call *call);
+} head_op;
+
+static inline head head_of_call(const trine_call *call) { return ((const head_op *)call->self)->of(call); }
+
+static inline const trine_tensor *head_given(const trine_call *call, int tensor) {
+    return call->present >> tensor & 1 ? &call->tensor[tensor] : NULL;
+}
+
+static inline const char *head_refuse(const trine_call *call) {
+    head h = head_of_call(call);
+    return head_plan(&h) == TRINE_OK ? NULL : "an op that it is made of has no kernel for this";
+}
+
+static inline size_t head_workspace(const trine_call *call) {
+    head h = head_of_call(call);
+    return head_plan(&h) == TRINE_OK ? h.size : 0;
+}
+
+static inline trine_status head_launch(const trine_call *call) {
+    head h = head_of_call(call);
+    HEAD_TRY(head_check_labels(&h));
+    HEAD_TRY(head_plan(&h));
+    return head_walk(&h, true);
 }
 
 /* Where one chunk becomes two, and where this call's chunks end. */
-static inline void head_edges(head *h, trine_kernel_edges *edges, int t) {
-    head_chunks(h);
-    trine_kernel_edge(edges, t, HEAD_LEAST_ROWS);
-    if (h->chunks > 1) trine_kernel_edge(edges, t, h->rows * (h->chunks - 1));
+static inline void head_edges(const trine_call *call, trine_kernel_edges *edges) {
+    head h = head_of_call(call);
+    head_chunks(&h);
+    trine_kernel_edge(edges, h.t_symbol, HEAD_LEAST_ROWS);
+    if (h.chunks > 1) trine_kernel_edge(edges, h.t_symbol, h.rows * (h.chunks - 1));
 }
+
+#define HEAD_KERNELS(op) \
+    const trine_kernel trine_##op##_composed[] = { \
+        { .name = "composed", \
+          .refuse = head_refuse, \
+          .workspace = head_workspace, \
+          .launch = head_launch, \
+          .edges = head_edges, \
+          .self = &(const head_op){ head_of } }, \
+        { .name = NULL }, \
+    }
 
 #endif
