@@ -252,9 +252,10 @@ static inline const trine_tensor *head_given(const trine_call *call, int tensor)
     return call->present >> tensor & 1 ? &call->tensor[tensor] : NULL;
 }
 
+/* Any other error would be a fault of these steps: the launch returns it. */
 static inline const char *head_refuse(const trine_call *call) {
     head h = head_of_call(call);
-    return head_plan(&h) == TRINE_OK ? NULL : "an op that it is made of has no kernel for this";
+    return head_plan(&h) == TRINE_ERR_UNSUPPORTED ? "an op that it is made of has no kernel for this" : NULL;
 }
 
 static inline size_t head_workspace(const trine_call *call) {
