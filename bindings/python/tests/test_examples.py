@@ -13,8 +13,8 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "docs" / "site"))
 import examples  # noqa: E402
 
-SPEC = examples.specification.read(os.environ["TRINE_SPEC_JSON"])
-TOOL = os.environ.get("TRINE_TOOL")
+SPEC = examples.specification.read(os.environ["SPEC_JSON"])
+TOOL = os.environ.get("TOOL")
 
 
 def dtype_of(name):
