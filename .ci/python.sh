@@ -10,7 +10,7 @@ torch="torch==2.15.0 nvidia-nccl-cu13==2.30.7 nvidia-nvshmem-cu13==3.7.2 nvidia-
 others="filelock typing-extensions sympy networkx jinja2 fsspec setuptools expecttest jax==0.10.2 transformers==5.24.0
     ml_dtypes numpy pytest"
 export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}${LD_LIBRARY_PATH:+:}/usr/local/cuda/lib64"
-export SPEC_JSON="$root/$build/bindings/spec.json" TOOL="$root/$build/tools/trine" PYTHONDONTWRITEBYTECODE=1
+export TEST_SPEC_JSON="$root/$build/bindings/spec.json" TEST_TOOL="$root/$build/tools/trine" PYTHONDONTWRITEBYTECODE=1
 
 suite() { # ENVIRONMENT
     (cd / && "$1/bin/python" -m pytest -q -p no:cacheprovider "$root/bindings/python/tests")

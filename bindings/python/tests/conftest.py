@@ -5,9 +5,9 @@ import pathlib
 
 import pytest
 
-# Cases hand JAX's arrays to `trine.*`, which takes those of the host.
+# `trine.*` refuses JAX's arrays on a GPU, and most cases hand it some: unless told otherwise, JAX works on the CPU.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
-SPEC = json.loads((pathlib.Path(os.environ["SPEC_JSON"])).read_text())
+SPEC = json.loads((pathlib.Path(os.environ["TEST_SPEC_JSON"])).read_text())
 OPS = {op["name"]: op for op in SPEC["ops"]}
 
 
