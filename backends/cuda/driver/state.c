@@ -122,7 +122,7 @@ static trine_status find_function(cuda_device *d, const trine_call *call, const 
     return status;
 }
 
-enum { ATTRIBUTES = 2 };
+enum { ATTRIBUTES = 3 };
 
 static CUlaunchConfig config_of(const cuda_device *d, const cuda_launch *launch, CUlaunchAttribute *attributes,
                                 CUstream stream) {
@@ -133,6 +133,8 @@ static CUlaunchConfig config_of(const cuda_device *d, const cuda_launch *launch,
     if (d->overlaps && !launch->alone)
         attributes[count++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                                                    .value.programmaticStreamSerializationAllowed = 1 };
+    if (launch->together)
+        attributes[count++] = (CUlaunchAttribute){ .id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1 };
     return (CUlaunchConfig){
         .gridDimX = (unsigned)launch->blocks,
         .gridDimY = 1,

@@ -79,6 +79,8 @@ typedef struct cuda_launch {
     bool cached;
     /* its blocks come when the previous launch has ended; otherwise, where the device can, while that ends */
     bool alone;
+    /* its blocks wait for each other, and none comes unless all have room at once */
+    bool together;
     const void *params;
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);

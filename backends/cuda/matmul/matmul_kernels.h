@@ -53,8 +53,8 @@ void matmul_family_edges(const trine_call *call, trine_kernel_edges *edges);
 
 /* Tiles of 128 by so many for sm_90a: of blocks in pairs that share y's part, or in clusters that split k between
  * them. */
-#define MATMUL_SM90_PAIRS(X) X(256) X(224) X(128)
-#define MATMUL_SM90_SPLITS(X) X(128) X(64) X(32) X(16) X(8)
+#define MATMUL_SM90_PAIRS(X) X(256) X(240) X(224) X(208) X(192) X(176) X(160) X(144) X(128) X(112) X(96) X(80) X(64)
+#define MATMUL_SM90_SPLITS(X) X(64) X(32) X(16) X(8)
 #define MATMUL_SM90_PAIR_NUMBER(COLUMNS) MATMUL_SM90_PAIRS_##COLUMNS,
 #define MATMUL_SM90_SPLIT_NUMBER(COLUMNS) MATMUL_SM90_SPLIT_##COLUMNS,
 enum { MATMUL_SM90_PAIRS(MATMUL_SM90_PAIR_NUMBER) MATMUL_SM90_SPLITS(MATMUL_SM90_SPLIT_NUMBER) MATMUL_SM90_BEST };

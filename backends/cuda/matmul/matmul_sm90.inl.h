@@ -5,12 +5,16 @@
  * stages, and two consumer warpgroups, each with 64 rows of the 128 x N tile in its registers. A stage has two
  * barriers: `full` counts the bytes that arrived, `empty` the consumers that are done with it.
  *
- * Pairs: two blocks of a cluster have tiles one above the other, and each copies half of y's part to both. Blocks stay
- * for one tile after the other; while consumers write one, copies for the next are in flight. Split: the blocks of a
- * cluster share one tile, each with a part of k, or one has it alone; each finishes a part of y's lanes, for which the
- * others send it their sums as threads have them, and adds in the order of ranks. There the operand with fewer lanes is
- * y, so that d may be written transposed, and tiles may have fewer than 128 lanes of x: the rest is multiplied and not
- * written.
+ * Pairs: two blocks of a cluster have tiles one above the other, of 64 to 256 columns in steps of 16, and each copies
+ * half of y's part to both. Blocks stay for one tile after the other; while consumers write one, copies for the next
+ * are in flight. The tiles that are left over when each pair has had as many are shared: several pairs each have a part
+ * of k, and finish a part of the columns, for which the others leave their sums in memory. All blocks are there at once
+ * then, so that none waits for one that has not begun. Either operand is x; if it is b, ends turn their tiles.
+ *
+ * Split: the blocks of a cluster share one tile, each with a part of k, or one has it alone; each finishes a part of
+ * y's lanes, for which the others send it their sums as threads have them, and adds in the order of ranks. There the
+ * operand with fewer lanes is y, so that d may be written transposed, and tiles may have fewer than 128 lanes of x: the
+ * rest is multiplied and not written.
  *
  * NOTES, all of one H200. Floors: 2 m n k flops over 990 TFLOP/s (bf16; 1979 for i8; power holds either to about 75 %
  * of that), and operands and d once over 4.2 TB/s. A step of 128 x 256 is 1024 clocks of products and 32 KiB from L2,
@@ -37,6 +41,9 @@
  * eight; for 128 columns two are best. Which operand is asked for first, and pauses between steps, changed nothing.
  * - Ends with c, a bias or an activation added 30 to 55 % to the time at 4096 by chunks of 32 columns; by warps, with
  * each question asked once for 64 columns, 10 to 20.
+ * - Sums that pairs exchange through memory cost 4 us, and 40 ns for each column: 64 KB of a block of 128 columns go
+ * out and come in at 20 bytes a ns. That the products of a shared tile come behind the loop over whole tiles, not
+ * inside it, keeps what they need out of its registers: inside, every wgmma waited for the one before.
  * - Copies of boxes that begin at other than 16 bytes trap, also where only the coordinate does; such operands are
  * moved by hand, at a tenth of the speed. */
 #ifndef TRINE_CUDA_MATMUL_SM90_INL_H
@@ -45,13 +52,13 @@
 #include "matmul_sm90_share.inl.h"
 #include "backends/cuda/tile/fetch.h"
 
-template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs(const matmul_sm90_params &p) {
+template <class T, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs(const matmul_sm90_params &p) {
     enum { BLOCKS = 2 };
-    using Pipe = matmul_pipe<T, N, X_ACROSS, Y_ACROSS, BLOCKS>;
+    using Pipe = matmul_pipe<T, MATMUL_SM90_WIDE, X_ACROSS, Y_ACROSS, BLOCKS>;
     using Bits = typename matmul_element<T>::bits;
     char *const memory = launch_memory();
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), step = (int)block_count() / BLOCKS;
-    Pipe pipe = { shared_address(memory) };
+    Pipe pipe = { shared_address(memory), p.columns, p.stages };
     launch_next();
     if (thread_index() == 0) {
         tensor_map_fetch(&p.x);
@@ -61,26 +68,34 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_pairs
     sync_warp();
     cluster_meet();
     launch_wait();
+    const int units = matmul_units(p);
     if (group < 0) {
         registers_fewer<40>();
         if (p.by_hand) {
-            for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step)
-                matmul_produce_by_hand<Pipe, Bits, X_ACROSS, Y_ACROSS>(p, pipe, matmul_task_of<Pipe>(p, tile, rank),
+            for (int unit = (int)block_index() / BLOCKS; unit < units; unit += step)
+                matmul_produce_by_hand<Pipe, Bits, X_ACROSS, Y_ACROSS>(p, pipe, matmul_unit_of<Pipe>(p, unit, rank),
                                                                        rank);
             pipe.drain();
         } else if (thread_index() < 32 && elected()) {
-            for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step)
-                matmul_produce<Pipe, X_ACROSS, Y_ACROSS>(p, pipe, matmul_task_of<Pipe>(p, tile, rank), rank);
+            for (int unit = (int)block_index() / BLOCKS; unit < units; unit += step)
+                matmul_produce<Pipe, X_ACROSS, Y_ACROSS>(p, pipe, matmul_unit_of<Pipe>(p, unit, rank), rank);
             pipe.drain();
         }
     } else {
         registers_more<232>();
-        for (int tile = (int)block_index() / BLOCKS; tile < p.tiles; tile += step) {
+        int unit = (int)block_index() / BLOCKS;
+        for (; unit < p.alone; unit += step) {
             typename Pipe::sum sum[Pipe::SUMS];
-            const matmul_task task = matmul_task_of<Pipe>(p, tile, rank);
+            const matmul_task task = matmul_unit_of<Pipe>(p, unit, rank);
             matmul_fetch_c_first<Pipe>(p, task, group, memory);
-            matmul_multiply<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
+            matmul_multiply<Pipe, X_ACROSS, Y_ACROSS, MATMUL_SM90_WIDE>(sum, pipe, task, group, rank);
             matmul_end<Pipe>(p, sum, task, group, memory);
+        }
+        if (unit < units) {
+            typename Pipe::sum sum[Pipe::SUMS];
+            const matmul_task task = matmul_unit_of<Pipe>(p, unit, rank);
+            matmul_multiply<Pipe, X_ACROSS, Y_ACROSS, MATMUL_SM90_WIDE>(sum, pipe, task, group, rank);
+            matmul_end_shared<Pipe>(p, sum, pipe, task, unit - p.alone, rank);
         }
     }
     sync_warp();
@@ -103,7 +118,7 @@ template <class T, int N, bool X_ACROSS, bool Y_ACROSS> DEVICE void matmul_split
     const int group = thread_index() / WARPGROUP - 1, rank = cluster_rank(), parts = cluster_size();
     const matmul_task task = matmul_task_of<Pipe>(p, (int)block_index() / parts, rank);
     const matmul_share share = matmul_share_of<Pipe>(rank, parts);
-    Pipe pipe = { shared_address(launch_memory()) };
+    Pipe pipe = { shared_address(launch_memory()), N, 0 };
     launch_next();
     if (thread_index() == 0) {
         tensor_map_fetch(&p.x);

@@ -72,14 +72,16 @@ DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::
     const int64_t column = task.column + lane % 8 * PIECE, pitch = p.to.d_row * Held::BYTES;
     char *const to = (char *)p.to.d + (task.batch * p.to.d_batch + column) * Held::BYTES + (first + lane / 8) * pitch;
     const int rows = (int)p.m - first - lane / 8;
-    const int64_t end = task.column + Pipe::N < p.n ? task.column + Pipe::N : p.n;
+    const int64_t end = task.column + p.columns < p.n ? task.column + p.columns : p.n;
     float factor[2];
     matmul_row_factors(factor, p, task, first);
 #pragma unroll
     for (int box = 0; box * WIDTH < Pipe::N; box++) {
         const uint32_t turn = own + box % 2 * TURN;
+        if (box * WIDTH >= p.columns) break;
 #pragma unroll
-        for (int i = 0; i < WIDTH && box * WIDTH + i < Pipe::N; i += 16) {
+        for (int i = 0; i < WIDTH; i += 16) {
+            if (box * WIDTH + i >= p.columns) break;
             typename Pipe::sum x[8];
 #pragma unroll
             for (int e = 0; e < 8; e++) {
@@ -94,6 +96,50 @@ DEVICE void matmul_write_rows(const matmul_sm90_params &p, const typename Pipe::
         matmul_store_box(to + box * 128, pitch, turn, [&](int q) { return q < rows && column + box * WIDTH < end; });
     }
     sync_warp(); /* the next tile begins with the first turn */
+}
+
+/* The same of a tile whose rows are d's columns, in 16 bits: the warps of a warpgroup bring 64 rows of d, of 64
+ * columns, into its order together. */
+template <class E, bool SCALED, class Pipe>
+DEVICE void matmul_write_turned(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS],
+                                const matmul_task &task, int group, uint32_t memory) {
+    enum { SIDE = 64, TURN = SIDE * 128 };
+    const int thread = thread_index() % WARPGROUP, lane = thread % 32, warp = thread / 32,
+              first = task.row + group * SIDE, column = first + lane % 8 * 8;
+    const uint32_t own = memory + group * 2 * TURN;
+    const int64_t pitch = p.to.d_row * 2;
+    char *const to =
+        (char *)p.to.d + (task.batch * p.to.d_batch + column) * 2 + (task.column + warp * 16 + lane / 8) * pitch;
+    const int end = task.column + p.columns < p.m ? task.column + p.columns : (int)p.m,
+              rows = column < p.n ? end - task.column - warp * 16 - lane / 8 : 0;
+    float factor[2];
+#pragma unroll
+    for (int i = 0; i < 2; i++)
+        factor[i] = SCALED ? matmul_scale_at(p.to.columns, task.batch, first + warp * 16 + lane / 4 + i * 8, p.n) : 1;
+#pragma unroll
+    for (int box = 0; box * SIDE < Pipe::N; box++) {
+        const uint32_t turn = own + box % 2 * TURN;
+        if (box * SIDE >= p.columns) break;
+#pragma unroll
+        for (int i = 0; i < SIDE; i += 16) {
+            if (box * SIDE + i >= p.columns) break;
+            float x[8];
+#pragma unroll
+            for (int e = 0; e < 8; e++) {
+                const int right = box * SIDE + i + e / 4 * 8 + e % 2;
+                const float scale =
+                    p.to.alpha *
+                    (SCALED ? matmul_scale_at(p.to.rows, task.batch, task.column + right + lane % 4 * 2, p.m) : 1);
+                x[e] = scale * factor[e / 2 % 2] * sum[(box * SIDE + i) / 2 + e];
+            }
+            store_matrices<true>(turn + matmul_row_at(i + lane / 16 * 8 + lane % 8, warp * 2 + lane / 8 % 2),
+                                 E::pair(x[0], x[1]), E::pair(x[2], x[3]), E::pair(x[4], x[5]), E::pair(x[6], x[7]));
+        }
+        sync_some(1 + group, WARPGROUP);
+        matmul_store_box(to + box * SIDE * pitch, pitch, turn + warp * 16 * 128,
+                         [&](int q) { return box * SIDE + q < rows; });
+    }
+    sync_some(1 + group, WARPGROUP); /* the next tile begins with the first turn */
 }
 
 /* Words of a box's columns in shared memory, of which each lane brings every 32nd; and two neighbours of them. */
@@ -120,7 +166,7 @@ DEVICE void matmul_fetch_c(const matmul_sm90_params &p, const matmul_task &task,
     const int64_t column = task.column + box * (128 / BYTES) + lane % 8 * (16 / BYTES);
     const char *const from = (const char *)p.to.c + (task.batch * p.to.c_batch + row * p.to.c_row + column) * BYTES;
     char *const to = memory + (warp * 2 + box % 2) * 16 * 128;
-    if (box * 128 < Pipe::N * BYTES)
+    if (box * 128 < p.columns * BYTES)
 #pragma unroll
         for (int q = 0; q < 4; q++) {
             const bool in = row + q * 4 < p.m && column < p.n;
@@ -132,7 +178,7 @@ DEVICE void matmul_fetch_c(const matmul_sm90_params &p, const matmul_task &task,
 /* The first two, while the tile is multiplied. */
 template <class Pipe>
 DEVICE void matmul_fetch_c_first(const matmul_sm90_params &p, const matmul_task &task, int group, char *memory) {
-    for (int box = 0; p.whole && p.to.c && box < 2; box++)
+    for (int box = 0; p.whole && !p.swapped && p.to.c && box < 2; box++)
         if (Pipe::HALVES && p.to.type != MATMUL_F32)
             matmul_fetch_c<2, Pipe>(p, task, group, memory, box);
         else
@@ -173,7 +219,7 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
     };
     fetch(task.column + lane);
 #pragma unroll 1
-    for (int done = 0; done < Pipe::N; done += COLUMNS) {
+    for (int done = 0; done < p.columns; done += COLUMNS) {
         const int box = done / WIDTH, in = done % WIDTH; /* the first column's place */
         const uint32_t turn = own + box % 2 * TURN;
         Sum x[COUNT / 8][8];
@@ -233,10 +279,10 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
 #pragma unroll
         for (int i = 0; i < COUNT / 8; i++) Held::put(turn, in + i * 16, x[i]);
         fetch(task.column + done + COLUMNS + lane);
-        if (in + COLUMNS < WIDTH && done + COLUMNS < Pipe::N) continue;
+        if (in + COLUMNS < WIDTH && done + COLUMNS < p.columns) continue;
         sync_warp();
         const int64_t column = task.column + box * WIDTH + lane % 8 * PIECE, pitch = p.to.d_row * Held::BYTES;
-        const int end = task.column + Pipe::N < p.n ? task.column + Pipe::N : (int)p.n;
+        const int end = task.column + p.columns < p.n ? task.column + p.columns : (int)p.n;
         char *const to = (char *)p.to.d + (task.batch * p.to.d_batch + column) * Held::BYTES + row * pitch;
         matmul_store_box(to, pitch, turn, [&](int q) { return row + q < p.m && column < end; });
         sync_warp(); /* the turn is free */
@@ -244,50 +290,66 @@ DEVICE void matmul_write_more(const matmul_sm90_params &p, const typename Pipe::
     }
 }
 
-template <class E, class Pipe>
-DEVICE void matmul_write_as(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task,
-                            int group, char *memory) {
-    if (!p.plain) return matmul_write_more<E, Pipe>(p, sum, task, group, memory);
-    if constexpr (Pipe::FLOAT8)
-        if (p.to.columns.data) return matmul_write_rows<E, true, Pipe>(p, sum, task, group, shared_address(memory));
-    matmul_write_rows<E, false, Pipe>(p, sum, task, group, shared_address(memory));
-}
-
-/* Sums of a warpgroup to shared memory, `pitch` from row to row. */
+/* Sums of a warpgroup to shared memory, `down` from row to row and `right` from column to column. */
 template <int FIRST, int COUNT, int SUMS, class Sum>
-DEVICE void matmul_put(Sum *to, int pitch, int row, const Sum (&sum)[SUMS]) {
+DEVICE void matmul_put(Sum *to, int down, int right, int row, const Sum (&sum)[SUMS]) {
     const int column = thread_index() % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < COUNT; i++) to[(row + i / 2 % 2 * 8) * pitch + column + i / 4 * 8 + i % 2] = sum[FIRST + i];
+    for (int i = 0; i < COUNT; i++)
+        to[(row + i / 2 % 2 * 8) * down + (column + i / 4 * 8 + i % 2) * right] = sum[FIRST + i];
 }
 
-/* Any end, in chunks of columns that go through shared memory. */
+/* Any end, in chunks of columns that go through shared memory; of a tile whose rows are d's columns, too. */
 template <class Pipe, int CHUNK> struct matmul_chunks {
-    template <class Sum> static DEVICE void put(int chunk, Sum *to, int row, const Sum (&sum)[Pipe::SUMS]) {
+    template <class Sum>
+    static DEVICE void put(int chunk, Sum *to, int down, int right, int row, const Sum (&sum)[Pipe::SUMS]) {
         enum { COUNT = MATMUL_SM90_CHUNK / 2 };
-        if (chunk == CHUNK) matmul_put<CHUNK * COUNT, COUNT>(to, MATMUL_SM90_CHUNK + 8, row, sum);
-        if constexpr ((CHUNK + 1) * COUNT < Pipe::SUMS) matmul_chunks<Pipe, CHUNK + 1>::put(chunk, to, row, sum);
+        if (chunk == CHUNK) matmul_put<CHUNK * COUNT, COUNT>(to, down, right, row, sum);
+        if constexpr ((CHUNK + 1) * COUNT < Pipe::SUMS)
+            matmul_chunks<Pipe, CHUNK + 1>::put(chunk, to, down, right, row, sum);
     }
 };
 template <class Pipe>
 DEVICE void matmul_write(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS],
                          const matmul_task &task, int group, char *memory) {
     using Sum = typename Pipe::sum;
-    enum { WIDTH = MATMUL_SM90_CHUNK, PITCH = WIDTH + 8 };
-    Sum *const chunk = (Sum *)memory + group * 64 * PITCH;
+    enum { WIDTH = MATMUL_SM90_CHUNK, PITCH = WIDTH + 8, TURNED = 64 + 4, MOST = 64 * PITCH };
+    Sum *const chunk = (Sum *)memory + group * MOST;
     const int thread = thread_index() % WARPGROUP, row = thread / 32 * 16 + thread % 32 / 4,
-              down = thread / (WIDTH / 4), right = thread % (WIDTH / 4) * 4;
+              units = p.swapped ? 64 / 4 : WIDTH / 4, down = thread / units, right = thread % units * 4,
+              step = WARPGROUP / units, pitch = p.swapped ? TURNED : PITCH, x = task.row + group * 64;
+    const int64_t lanes = p.swapped ? p.m : p.n,
+                  end = task.column + p.columns < lanes ? task.column + p.columns : lanes;
 #pragma unroll 1
-    for (int c = 0; c < Pipe::N / WIDTH; c++) {
-        matmul_chunks<Pipe, 0>::put(c, chunk, row, sum);
+    for (int c = 0; c * WIDTH < p.columns; c++) {
+        const int y = task.column + c * WIDTH;
+        matmul_chunks<Pipe, 0>::put(c, chunk, p.swapped ? 1 : pitch, p.swapped ? pitch : 1, row, sum);
         sync_some(1 + group, WARPGROUP);
         Sum four[4][4];
 #pragma unroll
-        for (int q = 0; q < 4; q++) matmul_take(four[q], chunk + (down + q * 16) * PITCH + right);
+        for (int q = 0; q < 4; q++) matmul_take(four[q], chunk + (down + q * step) * pitch + right);
         matmul_finish(four, p.to,
-                      { task.batch, task.row + group * 64 + down, 16, task.column + c * WIDTH + right, p.m, p.n });
+                      { task.batch, (p.swapped ? y : x) + down, step, (p.swapped ? x : y) + right,
+                        p.swapped ? end : p.m, p.swapped ? p.n : end });
         sync_some(1 + group, WARPGROUP);
     }
+}
+
+template <class E, class Pipe>
+DEVICE void matmul_write_as(const matmul_sm90_params &p, typename Pipe::sum (&sum)[Pipe::SUMS], const matmul_task &task,
+                            int group, char *memory) {
+    if constexpr (sizeof(typename E::bits) == 2)
+        if (p.swapped && p.plain) {
+            if (Pipe::FLOAT8 && (p.to.columns.data || p.to.rows.data))
+                return matmul_write_turned<E, Pipe::FLOAT8, Pipe>(p, sum, task, group, shared_address(memory));
+            if (!p.to.rows.data)
+                return matmul_write_turned<E, false, Pipe>(p, sum, task, group, shared_address(memory));
+        }
+    if (p.swapped) return matmul_write<Pipe>(p, sum, task, group, memory);
+    if (!p.plain) return matmul_write_more<E, Pipe>(p, sum, task, group, memory);
+    if constexpr (Pipe::FLOAT8)
+        if (p.to.columns.data) return matmul_write_rows<E, true, Pipe>(p, sum, task, group, shared_address(memory));
+    matmul_write_rows<E, false, Pipe>(p, sum, task, group, shared_address(memory));
 }
 
 template <class Pipe>

@@ -38,8 +38,8 @@ template <> struct matmul_gives<int8_t, f16> {
 template <class T> struct matmul_gives<T, T> {
     enum { YES = true };
 };
-/* T: a type, or a pair of float8. BLOCKS: of a cluster, one above the other, that share y's part;
- * 1: it is not shared. */
+/* T: a type, or a pair of float8. N: the columns of a tile, or the most of them. BLOCKS: of a cluster, one above the
+ * other, that share y's part, and whose tiles have `columns`; 1: it is not shared, and tiles have N. */
 template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct matmul_pipe {
     using type = T;
     using sum = typename wgmma<T, COLUMNS, X_ACROSS, Y_ACROSS>::sum;
@@ -47,41 +47,44 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct
         N = COLUMNS,
         FLOATS = sum(0.5f) != 0,
         FLOAT8 = FLOATS && matmul_element<T>::SIZE == 1,
-        PART = FLOAT8 && N > 128 ? N / 2 : N, /* columns that are multiplied at once */
         STEP = 128 / matmul_element<T>::SIZE, /* elements of k in a stage */
         PANEL = STEP * 128,                   /* bytes of 64 lanes that are consecutive */
         X_BYTES = MATMUL_SM90_ROWS * 128,
-        Y_BYTES = N * 128,
-        STAGE = X_BYTES + Y_BYTES,
-        STAGES = BLOCKS == 1 ? MATMUL_SM90_SPLIT_STAGES(N) : MATMUL_SM90_STAGES(N),
         FIRST = BLOCKS == 1 ? MATMUL_SM90_SHARED(N) : MATMUL_SM90_ENDS, /* the first stage */
-        /* two for each stage, and for split one for sums; behind those scales */
-        BARRIERS = FIRST + STAGES * STAGE,
         SUMS = N / 2,
         /* a block's own sums of what it finishes, behind the first stage's place and behind where d's order is made */
         OWN = 80 << 10,
-        PITCH = (N + 8) * 4, /* bytes from row to row of d, where it is made of sums; the same if it is swapped */
+        SHARE =
+            BLOCKS == 1 || N < 128 ? N : 128, /* the most columns that a block finishes of a tile that others share */
+        PITCH = (SHARE + 8) * 4, /* bytes from row to row of d, where it is made of sums; the same if it is swapped */
         PITCH_SWAPPED = (MATMUL_SM90_ROWS + 4) * 4,
         SHARING = BLOCKS, /* blocks that y's part is for */
         HALVES = FLOATS && matmul_element<T>::SIZE <= 2,
     };
-    using product = wgmma<T, PART, X_ACROSS, Y_ACROSS>;
+    template <int WIDTH> using product = wgmma<T, WIDTH, X_ACROSS, Y_ACROSS>;
     uint32_t memory;
+    int columns, count; /* of stages */
     int stage = 0;
     uint32_t parity = 0;
 
-    DEVICE uint32_t x() const { return memory + FIRST + stage * STAGE; }
+    DEVICE int width() const { return BLOCKS == 1 ? N : columns; }
+    DEVICE int y_bytes() const { return MATMUL_SM90_Y(width(), Y_ACROSS); }
+    DEVICE int stage_bytes() const { return X_BYTES + y_bytes(); }
+    DEVICE int stages() const { return BLOCKS == 1 ? MATMUL_SM90_SPLIT_STAGES(N) : count; }
+    DEVICE uint32_t x() const { return memory + FIRST + stage * stage_bytes(); }
     DEVICE uint32_t y() const { return x() + X_BYTES; }
-    DEVICE uint32_t full() const { return memory + BARRIERS + stage * 16; }
+    /* Two for each stage, and for split one for sums; behind those scales. */
+    DEVICE uint32_t barriers() const { return memory + FIRST + stages() * stage_bytes(); }
+    DEVICE uint32_t full() const { return barriers() + stage * 16; }
     DEVICE uint32_t empty() const { return full() + 8; }
     DEVICE void advance() {
         stage++;
-        if (stage == STAGES) stage = 0, parity ^= 1;
+        if (stage == stages()) stage = 0, parity ^= 1;
     }
 
     /* Until all that was copied has been used: no block of the cluster will arrive here any more. */
     DEVICE void drain() {
-        for (int i = 0; i < STAGES; i++, advance()) barrier_wait(empty(), parity ^ 1);
+        for (int i = 0; i < stages(); i++, advance()) barrier_wait(empty(), parity ^ 1);
     }
 
     DEVICE void make_barriers() const {
@@ -93,8 +96,8 @@ template <class T, int COLUMNS, bool X_ACROSS, bool Y_ACROSS, int BLOCKS> struct
         if (SHARING == 1) barrier_init(met(), 1);
         barriers_made();
     }
-    DEVICE uint32_t met() const { return memory + BARRIERS + STAGES * 16; }
-    DEVICE uint32_t scales() const { return met() + 16; } /* of y's lanes */
+    DEVICE uint32_t met() const { return barriers() + stages() * 16; }
+    DEVICE uint32_t scales() const { return BLOCKS == 1 ? met() + 16 : memory; } /* of y's lanes */
 };
 
 /* Where a tile is, and the steps of k that are this block's. */
@@ -106,28 +109,48 @@ template <class Pipe> DEVICE matmul_task matmul_task_of(const matmul_sm90_params
               group = rest / (MATMUL_GROUP * p.right), first = group * MATMUL_GROUP;
     const int high = p.down - first < MATMUL_GROUP ? p.down - first : MATMUL_GROUP, in = rest - first * p.right,
               right = in / high, down = first + in - right * high;
-    const int row = down * Pipe::SHARING + rank % Pipe::SHARING;
+    const int row = down * Pipe::SHARING + rank % Pipe::SHARING,
+              columns = Pipe::SHARING == 1 ? (int)Pipe::N : p.columns;
     const int64_t parts = Pipe::SHARING == 1 ? cluster_size() : 1, part = parts > 1 ? rank : 0;
-    return { row * (Pipe::SHARING == 1 ? p.rows : MATMUL_SM90_ROWS), right * Pipe::N, batch,
+    return { row * (Pipe::SHARING == 1 ? p.rows : MATMUL_SM90_ROWS), right * columns, batch,
              (int)(p.depth * part / parts), (int)(p.depth * (part + 1) / parts) };
+}
+
+/* Pairs take whole tiles one after the other, and then a part of one. */
+DEVICE int matmul_units(const matmul_sm90_params &p) { return p.alone + (p.tiles - p.alone) * p.parts; }
+template <class Pipe> DEVICE matmul_task matmul_unit_of(const matmul_sm90_params &p, int unit, int rank) {
+    if (unit < p.alone) return matmul_task_of<Pipe>(p, unit, rank);
+    const int at = unit - p.alone, tile = at / p.parts, part = at - tile * p.parts;
+    matmul_task task = matmul_task_of<Pipe>(p, p.alone + tile, rank);
+    task.first = (int)((int64_t)p.depth * part / p.parts), task.end = (int)((int64_t)p.depth * (part + 1) / p.parts);
+    return task;
 }
 
 /* --------------------------------------------------------------------------------------------------------- producer */
 
-/* One operand's lanes that this block copies: all, or a part for both blocks of a pair. */
-template <class Pipe, int LANES, int SHARE, bool ACROSS>
-DEVICE void matmul_copy_in(uint32_t to, const tensor_map *map, uint32_t full, int lane, int along, int batch,
-                           int rank) {
-    enum { PART = LANES / SHARE };
-    const int index = SHARE > 1 ? rank : 0;
-    for (int i = 0; i < (ACROSS ? PART / 64 : 1); i++) {
-        const uint32_t there = to + index * PART * 128 + i * Pipe::PANEL;
-        const int first = lane + index * PART + i * 64, x = ACROSS ? first : along, y = ACROSS ? along : first;
+/* The lanes of x, and those of y or this block's half of them for both blocks of a pair: half of the lanes, or of the
+ * step's k if lanes are consecutive. */
+template <class Pipe, bool ACROSS>
+DEVICE void matmul_copy_x(const Pipe &pipe, const matmul_sm90_params &p, int lane, int along, int batch) {
+    for (int i = 0; i < (ACROSS ? MATMUL_SM90_ROWS / 64 : 1); i++)
+        copy_box(pipe.x() + i * Pipe::PANEL, &p.x, pipe.full(), ACROSS ? lane + i * 64 : along, ACROSS ? along : lane,
+                 batch);
+}
+template <class Pipe, bool ACROSS>
+DEVICE void matmul_copy_y(const Pipe &pipe, const matmul_sm90_params &p, int lane, int along, int batch, int rank) {
+    enum { SHARE = Pipe::SHARING };
+    const int own = SHARE > 1 ? rank : 0, part = pipe.width() / SHARE;
+    const auto copy = [&](uint32_t to, int x, int y) {
         if constexpr (SHARE > 1)
-            copy_box_to((1 << SHARE) - 1, there, map, full, x, y, batch);
+            copy_box_to((1 << SHARE) - 1, pipe.y() + to, &p.y, pipe.full(), x, y, batch);
         else
-            copy_box(there, map, full, x, y, batch);
-    }
+            copy_box(pipe.y() + to, &p.y, pipe.full(), x, y, batch);
+    };
+    if constexpr (ACROSS)
+        for (int i = 0; i * 64 < pipe.width(); i++)
+            copy(i * Pipe::PANEL + own * (Pipe::PANEL / SHARE), lane + i * 64, along + own * (Pipe::STEP / SHARE));
+    else
+        copy(own * part * 128, along, lane + own * part);
 }
 
 template <class Pipe, bool X_ACROSS, bool Y_ACROSS>
@@ -136,23 +159,21 @@ DEVICE void matmul_produce(const matmul_sm90_params &p, Pipe &pipe, const matmul
     for (int step = task.first; step < task.end; step++, pipe.advance()) {
         const int along = step * Pipe::STEP;
         barrier_wait(pipe.empty(), pipe.parity ^ 1);
-        barrier_expect(pipe.full(), p.rows * 128 + Pipe::Y_BYTES);
-        matmul_copy_in<Pipe, MATMUL_SM90_ROWS, 1, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch,
-                                                            rank);
-        matmul_copy_in<Pipe, Pipe::N, Pipe::SHARING, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along, y_batch,
-                                                               rank);
+        barrier_expect(pipe.full(), p.rows * 128 + pipe.y_bytes());
+        matmul_copy_x<Pipe, X_ACROSS>(pipe, p, task.row, along, x_batch);
+        matmul_copy_y<Pipe, Y_ACROSS>(pipe, p, task.column, along, y_batch, rank);
     }
 }
 
 /* An operand that does not begin at 16 bytes, which copies of boxes cannot read: the whole warpgroup moves this block's
  * part element by element, as a box would. */
-template <class Pipe, class Bits, int LANES, bool ACROSS>
-DEVICE void matmul_hand_in(uint32_t to, const matmul_operand &from, int64_t lane0, int64_t lanes, int64_t along0,
-                           int64_t depth, int batch) {
+template <class Pipe, class Bits, bool ACROSS>
+DEVICE void matmul_hand_in(uint32_t to, int bytes, const matmul_operand &from, int64_t lane0, int64_t lanes,
+                           int64_t along0, int64_t depth, int batch) {
     enum { PIECE = 16 / sizeof(Bits) };
     const Bits *const data = (const Bits *)from.data + batch * from.batch;
 #pragma unroll 1
-    for (int i = thread_index(); i < LANES * 8; i += WARPGROUP) {
+    for (int i = thread_index(); i < bytes / 16; i += WARPGROUP) {
         const int row = i / 8, piece = i % 8;
         const int64_t lane = lane0 + (ACROSS ? row / 64 * 64 + piece * PIECE : row),
                       along = along0 + (ACROSS ? row % 64 : piece * PIECE);
@@ -179,30 +200,25 @@ DEVICE void matmul_produce_by_hand(const matmul_sm90_params &p, Pipe &pipe, cons
         const int along = step * Pipe::STEP;
         barrier_wait(pipe.empty(), pipe.parity ^ 1);
         if (!x_copied)
-            matmul_hand_in<Pipe, Bits, MATMUL_SM90_ROWS, X_ACROSS>(pipe.x(), p.x_hand, task.row, x_lanes, along, p.k,
-                                                                   x_batch);
+            matmul_hand_in<Pipe, Bits, X_ACROSS>(pipe.x(), Pipe::X_BYTES, p.x_hand, task.row, x_lanes, along, p.k,
+                                                 x_batch);
         if (!y_copied)
-            matmul_hand_in<Pipe, Bits, Pipe::N, Y_ACROSS>(pipe.y(), p.y_hand, task.column, y_lanes, along, p.k,
-                                                          y_batch);
+            matmul_hand_in<Pipe, Bits, Y_ACROSS>(pipe.y(), pipe.y_bytes(), p.y_hand, task.column, y_lanes, along, p.k,
+                                                 y_batch);
         copies_see();
         sync_some(3, WARPGROUP);
         if (thread_index() != 0) continue;
-        barrier_expect(pipe.full(), (x_copied ? p.rows * 128 : 0) + (y_copied ? (int)Pipe::Y_BYTES : 0));
-        if (x_copied)
-            matmul_copy_in<Pipe, MATMUL_SM90_ROWS, 1, X_ACROSS>(pipe.x(), &p.x, pipe.full(), task.row, along, x_batch,
-                                                                rank);
-        if (y_copied)
-            matmul_copy_in<Pipe, Pipe::N, Pipe::SHARING, Y_ACROSS>(pipe.y(), &p.y, pipe.full(), task.column, along,
-                                                                   y_batch, rank);
+        barrier_expect(pipe.full(), (x_copied ? p.rows * 128 : 0) + (y_copied ? pipe.y_bytes() : 0));
+        if (x_copied) matmul_copy_x<Pipe, X_ACROSS>(pipe, p, task.row, along, x_batch);
+        if (y_copied) matmul_copy_y<Pipe, Y_ACROSS>(pipe, p, task.column, along, y_batch, rank);
     }
 }
 
 /* -------------------------------------------------------------------------------------------------------- consumers */
 
 /* `group`: which of the two. */
-template <class Pipe, bool X_ACROSS, bool Y_ACROSS>
-DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group,
-                           int rank) {
+template <class Product, class Pipe, bool X_ACROSS, bool Y_ACROSS, int SUMS>
+DEVICE void matmul_consume(typename Pipe::sum (&sum)[SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
     enum { X_NEXT = X_ACROSS ? 2048 : 32, Y_NEXT = Y_ACROSS ? 2048 : 32 }; /* bytes to the next 32 bytes of k */
     const int thread = thread_index() % WARPGROUP;
     uint32_t last = 0;
@@ -213,7 +229,7 @@ DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, co
         wgmma_begin();
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            Pipe::product::multiply(sum, x + i * X_NEXT / 16, y + i * Y_NEXT / 16, step > task.first || i > 0);
+            Product::multiply(sum, x + i * X_NEXT / 16, y + i * Y_NEXT / 16, step > task.first || i > 0);
         wgmma_commit();
         if (step > task.first) {
             wgmma_wait<1>();
@@ -227,27 +243,28 @@ DEVICE void matmul_consume(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, co
 }
 
 /* The same of float8: the sums of a step, 128 products each, are added in f32, for within them few bits are kept. While
- * one warpgroup adds, the other multiplies. */
-template <class Pipe>
-DEVICE void matmul_consume_float8(float (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
-    enum { PART = Pipe::PART, COUNT = PART / 2 };
+ * one warpgroup adds, the other multiplies; wide tiles in halves. */
+template <class Pipe, int SUMS>
+DEVICE void matmul_consume_float8(float (&sum)[SUMS], Pipe &pipe, const matmul_task &task, int group, int rank) {
+    enum { WIDTH = 2 * SUMS, PART = WIDTH > 128 ? WIDTH / 2 : WIDTH, COUNT = PART / 2 };
+    using Product = typename Pipe::template product<PART>;
     const int thread = thread_index() % WARPGROUP;
 #pragma unroll
-    for (int i = 0; i < Pipe::SUMS; i++) sum[i] = 0;
+    for (int i = 0; i < SUMS; i++) sum[i] = 0;
     for (int step = task.first; step < task.end; step++, pipe.advance()) {
         barrier_wait(pipe.full(), pipe.parity);
         const uint64_t x = wgmma_operand(pipe.x() + group * 8192, Pipe::PANEL),
                        y = wgmma_operand(pipe.y(), Pipe::PANEL);
 #pragma unroll
-        for (int first = 0; first < Pipe::N; first += PART) {
+        for (int first = 0; first < WIDTH; first += PART) {
             float part[COUNT];
             wgmma_begin();
 #pragma unroll
-            for (int i = 0; i < 4; i++) Pipe::product::multiply(part, x + i * 2, y + first * 8 + i * 2, i > 0);
+            for (int i = 0; i < 4; i++) Product::multiply(part, x + i * 2, y + first * 8 + i * 2, i > 0);
             wgmma_commit();
             wgmma_wait<0>();
             wgmma_settle(part);
-            if (first + PART == Pipe::N && thread < Pipe::SHARING)
+            if (first + PART == WIDTH && thread < Pipe::SHARING)
                 barrier_arrive(cluster_address(pipe.empty(), rank ^ thread));
 #pragma unroll
             for (int i = 0; i < COUNT; i++) sum[first / 2 + i] += part[i];
@@ -255,13 +272,18 @@ DEVICE void matmul_consume_float8(float (&sum)[Pipe::SUMS], Pipe &pipe, const ma
     }
 }
 
-template <class Pipe, bool X_ACROSS, bool Y_ACROSS>
-DEVICE void matmul_multiply(typename Pipe::sum (&sum)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group,
+/* The first sums by a loop for their number: wgmma's width is part of the instruction. */
+template <class Pipe, bool X_ACROSS, bool Y_ACROSS, int WIDTH>
+DEVICE void matmul_multiply(typename Pipe::sum (&all)[Pipe::SUMS], Pipe &pipe, const matmul_task &task, int group,
                             int rank) {
+    if constexpr (Pipe::SHARING > 1 && WIDTH > MATMUL_SM90_NARROW)
+        if (pipe.width() < WIDTH)
+            return matmul_multiply<Pipe, X_ACROSS, Y_ACROSS, WIDTH - 16>(all, pipe, task, group, rank);
+    auto &sum = reinterpret_cast<typename Pipe::sum(&)[WIDTH / 2]>(all);
     if constexpr (Pipe::FLOAT8)
         matmul_consume_float8(sum, pipe, task, group, rank);
     else
-        matmul_consume<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
+        matmul_consume<typename Pipe::template product<WIDTH>, Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #define TRINE_CUDA_MATMUL_SM90_SHARE_INL_H
 
 #include "matmul_sm90_ends.inl.h"
+#include "backends/cuda/tile/order.h"
 
 /* What a block of a cluster that shares k finishes: columns of a tile in eights, and rows in those of warps. */
 struct matmul_share {
@@ -87,37 +88,51 @@ DEVICE void matmul_send(const typename Pipe::sum (&sum)[Pipe::SUMS], const Pipe 
     }
 }
 
-/* What was sent, added in the order of ranks, to d's order. PARTS: 0 if the program does not know. */
-template <int PARTS, class Put, class Pipe>
-DEVICE void matmul_meet(const Put &put, const Pipe &pipe, const matmul_share &share, int warp, int rank, int parts) {
-    using Sum = typename Pipe::sum;
-    enum { MOST = PARTS ? PARTS : MATMUL_SM90_SPLIT };
-    const int from = warp - share.warp, stride = share.warps * 512;
-    if (from < 0 || from >= share.warps) return;
-    const uint32_t first = pipe.memory + from * 512 + thread_index() % 32 * 16;
-    uint32_t at[MOST], step[MOST]; /* of each part */
-#pragma unroll
-    for (int part = 0; part < MOST; part++) {
-        at[part] = part == rank ? first + Pipe::FIRST + Pipe::OWN : first + (part - (part > rank)) * stride;
-        step[part] = part == rank ? stride : (parts - 1) * stride;
+/* The pieces of a thread that the blocks of a cluster sent it. */
+template <class Pipe> struct matmul_sent {
+    uint32_t first;
+    int begin, stride, rank, parts; /* where its share begins; bytes between pieces */
+    DEVICE packed<uint32_t, 4> operator()(int part, int j, bool there) const {
+        const int at = part == rank ? Pipe::FIRST + Pipe::OWN + (j - begin) * stride
+                                    : (part - (part > rank) + (j - begin) * (parts - 1)) * stride;
+        return shared_load_piece(there ? first + at : first);
     }
-#pragma unroll 2
-    for (int j = share.first; j < share.end; j++) {
-        packed<uint32_t, 4> x[MOST];
+};
+template <class Pipe>
+DEVICE matmul_sent<Pipe> matmul_sent_to(const Pipe &pipe, const matmul_share &share, int warp, int rank, int parts) {
+    return { pipe.memory + (warp - share.warp) * 512 + thread_index() % 32 * 16, share.first, share.warps * 512, rank,
+             parts };
+}
+
+/* Pieces of each part, added in their order, to d's order. PARTS: 0 if the program does not know. */
+template <int PARTS, class Sum, class Put, class From>
+DEVICE void matmul_meet(const Put &put, const From &from, const matmul_share &share, int parts) {
+    enum {
+        MOST = PARTS ? PARTS : MATMUL_SM90_SPLIT,
+        AHEAD = 16 / MOST
+    }; /* pieces that are read before the first is used */
+#pragma unroll 1
+    for (int first = share.first; first < share.end; first += AHEAD) {
+        packed<uint32_t, 4> x[AHEAD][MOST];
 #pragma unroll
-        for (int part = 0; part < MOST; part++)
-            if (PARTS || part < parts) x[part] = shared_load_piece(at[part]), at[part] += step[part];
-        Sum sum[4];
+        for (int j = 0; j < AHEAD; j++)
 #pragma unroll
-        for (int part = 0; part < MOST; part++)
-            if (PARTS || part < parts)
+            for (int part = 0; part < MOST; part++)
+                if (PARTS || part < parts) x[j][part] = from(part, first + j, first + j < share.end);
 #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    Sum next;
-                    __builtin_memcpy(&next, &x[part].v[i], sizeof next);
-                    sum[i] = part > 0 ? matmul_plus(1, next, sum[i]) : next;
-                }
-        put(j, sum);
+        for (int j = 0; j < AHEAD; j++) {
+            Sum sum[4];
+#pragma unroll
+            for (int part = 0; part < MOST; part++)
+                if (PARTS || part < parts)
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        Sum next;
+                        __builtin_memcpy(&next, &x[j][part].v[i], sizeof next);
+                        sum[i] = part > 0 ? matmul_plus(1, next, sum[i]) : next;
+                    }
+            if (first + j < share.end) put(first + j, sum);
+        }
     }
 }
 
@@ -188,8 +203,8 @@ DEVICE void matmul_write_share(const matmul_sm90_params &p, const matmul_task &t
         Sum x[Q][4], c[Q][4] = {};
 #pragma unroll
         for (int q = 0; q < Q; q++) {
-            const packed<uint32_t, 4> four =
-                shared_load_piece(memory + (uint32_t)((top + i + q * step) * pitch + right) * 4);
+            const packed<uint32_t, 4> four = shared_load_piece(
+                memory + (uint32_t)((top + (i + q * step < rows ? i + q * step : i)) * pitch + right) * 4);
             __builtin_memcpy(x[q], &four, sizeof four);
         }
         const int most = inside ? rows - i < (int)(end.m - row - i) ? rows - i : (int)(end.m - row - i) : 0;
@@ -224,72 +239,147 @@ DEVICE void matmul_write_share(const matmul_sm90_params &p, const matmul_task &t
     }
 }
 
-/* A split tile's sums to d's order, by way of the blocks that share k. E: of 16 bits the type of a plain end;
- * f32 for all others. */
-template <class E, bool SWAPPED, class Pipe>
+/* Ends in 16 bits that need no more than factors, and these: of a thread's rows; those of columns lie in shared
+ * memory. */
+struct matmul_plain {
+    bool as_bf16, as_f16;
+    float factor[2];
+};
+template <class Pipe>
+DEVICE matmul_plain matmul_plain_of(const matmul_sm90_params &p, const Pipe &pipe, const matmul_task &task) {
+    using T = typename Pipe::type;
+    const int thread = thread_index() - WARPGROUP, row = task.row + thread / 32 * 16 + thread % 32 / 4;
+    const bool plain = p.whole && p.plain && (Pipe::FLOAT8 || !p.to.rows.data);
+    matmul_plain end = { matmul_gives<T, bf16>::YES && plain && p.to.type == MATMUL_BF16,
+                         matmul_gives<T, f16>::YES && plain && p.to.type == MATMUL_F16,
+                         { p.to.alpha, p.to.alpha } };
+    if (Pipe::FLOAT8 && (end.as_bf16 || end.as_f16)) { /* alpha goes to the rows' */
+        const simt_scales &x = p.swapped ? p.to.columns : p.to.rows, &y = p.swapped ? p.to.rows : p.to.columns;
+        const int64_t xs = p.swapped ? p.n : p.m, ys = p.swapped ? p.m : p.n;
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            end.factor[i] = (p.swapped ? 1 : p.to.alpha) * matmul_scale_at(x, task.batch, row + i * 8, xs);
+        if (thread < Pipe::SHARE)
+            shared_store(
+                pipe.scales() + thread * 4,
+                bits_of_float((p.swapped ? p.to.alpha : 1) * matmul_scale_at(y, task.batch, task.column + thread, ys)));
+    }
+    return end;
+}
+
+/* The sums of parts that share k, or of one, to d's order. E: of 16 bits the type of a plain end; f32 for all others.
+ * */
+template <class E, bool SWAPPED, class Pipe, class From>
 DEVICE void matmul_gather(const Pipe &pipe, const typename Pipe::sum (&sum)[Pipe::SUMS], const float (&factor)[2],
-                          const matmul_share &share, int warp, int rank, int parts) {
+                          const From &from, const matmul_share &share, int warp, int parts) {
+    using Sum = typename Pipe::sum;
     const matmul_put_by<E, SWAPPED, Pipe> put = { pipe, { factor[0], factor[1] }, warp };
-    if (parts == 1) {
+    if (Pipe::SHARING == 1 && parts == 1) {
 #pragma unroll
         for (int j = 0; j < Pipe::N / 8; j++) put(j, sum + j * 4);
+    } else if (warp < share.warp || warp >= share.warp + share.warps) {
+        return;
     } else if (parts == 2) {
-        matmul_meet<2>(put, pipe, share, warp, rank, parts);
+        matmul_meet<2, Sum>(put, from, share, parts);
     } else if (parts == 3) {
-        matmul_meet<3>(put, pipe, share, warp, rank, parts);
+        matmul_meet<3, Sum>(put, from, share, parts);
     } else {
-        matmul_meet<0>(put, pipe, share, warp, rank, parts);
+        matmul_meet<0, Sum>(put, from, share, parts);
     }
 }
-template <class E, class Pipe>
+template <class E, class Pipe, class From>
 DEVICE void matmul_gather_as(const Pipe &pipe, const typename Pipe::sum (&sum)[Pipe::SUMS], const float (&factor)[2],
-                             const matmul_share &share, int warp, int rank, int parts, bool swapped) {
+                             const From &from, const matmul_share &share, int warp, int parts, bool swapped) {
     if (swapped)
-        matmul_gather<E, true>(pipe, sum, factor, share, warp, rank, parts);
+        matmul_gather<E, true>(pipe, sum, factor, from, share, warp, parts);
     else
-        matmul_gather<E, false>(pipe, sum, factor, share, warp, rank, parts);
+        matmul_gather<E, false>(pipe, sum, factor, from, share, warp, parts);
+}
+
+/* And from there to d. */
+template <class Pipe, class From>
+DEVICE void matmul_end_share(const matmul_sm90_params &p, const Pipe &pipe, const typename Pipe::sum (&sum)[Pipe::SUMS],
+                             const matmul_plain &end, const From &from, const matmul_task &task,
+                             const matmul_share &share, int parts) {
+    using T = typename Pipe::type;
+    const int warp = (thread_index() - WARPGROUP) / 32;
+    if constexpr (matmul_gives<T, bf16>::YES)
+        if (end.as_bf16) matmul_gather_as<bf16>(pipe, sum, end.factor, from, share, warp, parts, p.swapped);
+    if constexpr (matmul_gives<T, f16>::YES)
+        if (end.as_f16) matmul_gather_as<f16>(pipe, sum, end.factor, from, share, warp, parts, p.swapped);
+    if (!end.as_bf16 && !end.as_f16) matmul_gather_as<f32>(pipe, sum, end.factor, from, share, warp, parts, p.swapped);
+    sync_some(MATMUL_SM90_BARRIER, 2 * WARPGROUP);
+    if (end.as_bf16 || end.as_f16)
+        matmul_copy_share<Pipe>(p, task, share, pipe.memory + Pipe::FIRST);
+    else
+        matmul_write_share<Pipe>(p, task, share, pipe.memory + Pipe::FIRST,
+                                 (p.swapped ? Pipe::PITCH_SWAPPED : Pipe::PITCH) / 4);
 }
 
 template <bool X_ACROSS, bool Y_ACROSS, class Pipe>
 DEVICE void matmul_split_consume(const matmul_sm90_params &p, Pipe &pipe, const matmul_task &task,
                                  const matmul_share &share, int group, int rank, int parts) {
-    using T = typename Pipe::type;
-    const int thread = thread_index() - WARPGROUP, warp = thread / 32, lane = thread % 32;
-    const bool plain = p.whole && p.plain && (Pipe::FLOAT8 || !p.to.rows.data),
-               as_bf16 = matmul_gives<T, bf16>::YES && plain && p.to.type == MATMUL_BF16,
-               as_f16 = matmul_gives<T, f16>::YES && plain && p.to.type == MATMUL_F16;
-    float factor[2] = { p.to.alpha, p.to.alpha };
-    if (Pipe::FLOAT8 && (as_bf16 || as_f16)) { /* alpha goes to the rows' */
-        const simt_scales &x = p.swapped ? p.to.columns : p.to.rows, &y = p.swapped ? p.to.rows : p.to.columns;
-        const int64_t xs = p.swapped ? p.n : p.m, ys = p.swapped ? p.m : p.n;
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            factor[i] = (p.swapped ? 1 : p.to.alpha) *
-                        matmul_scale_at(x, task.batch, task.row + warp * 16 + lane / 4 + i * 8, xs);
-        if (thread < Pipe::N)
-            shared_store(
-                pipe.scales() + thread * 4,
-                bits_of_float((p.swapped ? p.to.alpha : 1) * matmul_scale_at(y, task.batch, task.column + thread, ys)));
-    }
+    const int warp = (thread_index() - WARPGROUP) / 32;
+    const matmul_plain end = matmul_plain_of(p, pipe, task);
     typename Pipe::sum sum[Pipe::SUMS] = {};
-    matmul_multiply<Pipe, X_ACROSS, Y_ACROSS>(sum, pipe, task, group, rank);
-    if (parts > 1) cluster_wait(); /* all blocks are there */
-    sync_some(1, 2 * WARPGROUP);   /* the stages are free now */
+    matmul_multiply<Pipe, X_ACROSS, Y_ACROSS, Pipe::N>(sum, pipe, task, group, rank);
+    if (parts > 1) cluster_wait();                 /* all blocks are there */
+    sync_some(MATMUL_SM90_BARRIER, 2 * WARPGROUP); /* the stages are free now */
     if (parts > 1) {
         matmul_send(sum, pipe, warp, rank, parts);
         barrier_wait(pipe.met(), 0);
     }
-    if constexpr (matmul_gives<T, bf16>::YES)
-        if (as_bf16) matmul_gather_as<bf16>(pipe, sum, factor, share, warp, rank, parts, p.swapped);
-    if constexpr (matmul_gives<T, f16>::YES)
-        if (as_f16) matmul_gather_as<f16>(pipe, sum, factor, share, warp, rank, parts, p.swapped);
-    if (!as_bf16 && !as_f16) matmul_gather_as<f32>(pipe, sum, factor, share, warp, rank, parts, p.swapped);
-    sync_some(1, 2 * WARPGROUP);
-    if (as_bf16 || as_f16)
-        matmul_copy_share<Pipe>(p, task, share, pipe.memory + Pipe::FIRST);
-    else
-        matmul_write_share<Pipe>(p, task, share, pipe.memory + Pipe::FIRST,
-                                 (p.swapped ? Pipe::PITCH_SWAPPED : Pipe::PITCH) / 4);
+    matmul_end_share(p, pipe, sum, end, matmul_sent_to(pipe, share, warp, rank, parts), task, share, parts);
+}
+
+/* The pieces of a thread that pairs left in memory for each other, and its own in shared memory. */
+struct matmul_left {
+    const packed<uint32_t, 4> *first;
+    uint32_t own;
+    int part, next; /* its own; pieces between those of two parts */
+    DEVICE packed<uint32_t, 4> operator()(int other, int j, bool there) const {
+        enum { THREADS = 2 * WARPGROUP };
+        packed<uint32_t, 4> x = load_piece_if(there && other != part, first + (int64_t)(other * next + j) * THREADS);
+        if (other == part) x = shared_load_piece(there ? own + j * THREADS * 16 : own);
+        return x;
+    }
+};
+
+/* A tile whose k other pairs share, `at` of those parts: each pair finishes a part of the columns. What others finish
+ * it leaves in memory as threads have it. The stages are free by then, since it is the last of the pair. */
+template <class Pipe>
+DEVICE void matmul_end_shared(const matmul_sm90_params &p, const typename Pipe::sum (&sum)[Pipe::SUMS],
+                              const Pipe &pipe, const matmul_task &task, int at, int rank) {
+    enum { THREADS = 2 * WARPGROUP, EIGHTS = Pipe::N / 8, MOST = MATMUL_SM90_SPLIT };
+    const int thread = thread_index() - WARPGROUP, parts = p.parts, tile = at / parts, part = at - tile * parts,
+              place = tile * 2 + rank, eights = p.columns / 8, first = part * eights / parts,
+              count = (part + 1) * eights / parts - first;
+    packed<uint32_t, 4> *const sums =
+        (packed<uint32_t, 4> *)p.sums + (int64_t)place * parts * eights * THREADS + thread;
+    const uint32_t own = pipe.memory + Pipe::FIRST + Pipe::OWN + thread * 16;
+    matmul_task mine = task;
+    mine.column += first * 8;
+    sync_some(MATMUL_SM90_BARRIER, THREADS);
+    const matmul_plain end = matmul_plain_of(p, pipe, mine);
+#pragma unroll
+    for (int j = 0; j < EIGHTS; j++) {
+        if (j >= eights) break;
+        packed<uint32_t, 4> x;
+        __builtin_memcpy(&x, &sum[j * 4], sizeof x);
+        if (j >= first && j < first + count)
+            shared_store_piece(own + (j - first) * THREADS * 16, x);
+        else
+            sums[(part * eights + j) * THREADS] = x;
+    }
+    sync_some(MATMUL_SM90_BARRIER, THREADS);
+    uint64_t *const tickets = p.tickets + place * MOST * MOST;
+    if (thread < parts && thread != part) {
+        ticket_give(tickets + part * MOST + thread, p.ticket);
+        ticket_take(tickets + thread * MOST + part, p.ticket);
+    }
+    sync_some(MATMUL_SM90_BARRIER, THREADS);
+    const matmul_left from = { sums + first * THREADS, own, part, eights };
+    matmul_end_share(p, pipe, sum, end, from, mine, { 0, count, 0, 8 }, parts);
 }
 
 #endif

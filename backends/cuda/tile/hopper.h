@@ -58,15 +58,30 @@ DEVICE void store_piece_if(bool yes, void *to, const packed<uint32_t, 4> &x) {
         "l"(to), "r"(x.v[0]), "r"(x.v[1]), "r"(x.v[2]), "r"(x.v[3])
         : "memory");
 }
-/* Four matrices of 8 by 8 elements of 16 bits, each thread having two of row t%32/4 from column t%4*2 on. Row l%8 of
- * matrix l/8 becomes the 16 bytes at lane l's address. */
-DEVICE void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
-                 "r"(c), "r"(d)
+/* The other way round, not from the first-level cache; 0 where it is not loaded. */
+DEVICE packed<uint32_t, 4> load_piece_if(bool yes, const void *from) {
+    packed<uint32_t, 4> x = {};
+    asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %5, 0;\n@p ld.global.cg.v4.b32 {%0, %1, %2, %3}, [%4];\n}"
+                 : "+r"(x.v[0]), "+r"(x.v[1]), "+r"(x.v[2]), "+r"(x.v[3])
+                 : "l"(from), "r"((int)yes)
                  : "memory");
+    return x;
+}
+/* Four matrices of 8 by 8 elements of 16 bits, each thread having two of row t%32/4 from column t%4*2 on. Row l%8 of
+ * matrix l/8 becomes the 16 bytes at lane l's address; TURNED: its column l%8. */
+template <bool TURNED = false>
+DEVICE void store_matrices(uint32_t address, uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+    if constexpr (TURNED)
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a),
+                     "r"(b), "r"(c), "r"(d)
+                     : "memory");
+    else
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(a), "r"(b),
+                     "r"(c), "r"(d)
+                     : "memory");
 }
 
-/* The first two of these; TURNED: row l%8 of what is stored is column l%8 of the matrix. */
+/* The first two of these. */
 template <bool TURNED> DEVICE void store_two_matrices(uint32_t address, uint32_t a, uint32_t b) {
     if constexpr (TURNED)
         asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};" ::"r"(address), "r"(a), "r"(b)
@@ -152,28 +167,65 @@ template <int N> DEVICE void wgmma_settle(int32_t (&sum)[N]) {
  * consecutive (16-bit types alone). `add` 0: what was in sum does not count. */
 template <class T, int N, bool A_ACROSS, bool B_ACROSS> struct wgmma;
 
-#define R4(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3"
-#define R8(t) R4(t) ", %" #t "4, %" #t "5, %" #t "6, %" #t "7"
+/* The operands %0 to %n - 1 of a list. t: the tens. */
+#define R2(t) "%" #t "0, %" #t "1"
+#define R4(t) R2(t) ", %" #t "2, %" #t "3"
+#define R6(t) R4(t) ", %" #t "4, %" #t "5"
+#define R8(t) R6(t) ", %" #t "6, %" #t "7"
 #define R10(t) R8(t) ", %" #t "8, %" #t "9"
-#define R20 R10() ", " R10(1)
-#define R60 R20 ", " R10(2) ", " R10(3) ", " R10(4) ", " R10(5)
+#define TENS1 R10()
+#define TENS2 TENS1 ", " R10(1)
+#define TENS3 TENS2 ", " R10(2)
+#define TENS4 TENS3 ", " R10(3)
+#define TENS5 TENS4 ", " R10(4)
+#define TENS6 TENS5 ", " R10(5)
+#define TENS7 TENS6 ", " R10(6)
+#define TENS8 TENS7 ", " R10(7)
+#define TENS9 TENS8 ", " R10(8)
+#define TENS10 TENS9 ", " R10(9)
+#define TENS11 TENS10 ", " R10(10)
+#define TENS12 TENS11 ", " R10(11)
 #define LIST4 R4()
 #define LIST8 R8()
-#define LIST16 R10() ", %10, %11, %12, %13, %14, %15"
-#define LIST32 R20 ", " R10(2) ", %30, %31"
-#define LIST56 R20 ", " R10(2) ", " R10(3) ", " R10(4) ", " R4(5) ", %54, %55"
-#define LIST64 R60 ", " R4(6)
-#define LIST112 R60 ", " R10(6) ", " R10(7) ", " R10(8) ", " R10(9) ", " R10(10) ", %110, %111"
-#define LIST128 R60 ", " R10(6) ", " R10(7) ", " R10(8) ", " R10(9) ", " R10(10) ", " R10(11) ", " R8(12)
+#define LIST16 TENS1 ", " R6(1)
+#define LIST32 TENS3 ", " R2(3)
+#define LIST36 TENS3 ", " R6(3)
+#define LIST40 TENS4
+#define LIST44 TENS4 ", " R4(4)
+#define LIST48 TENS4 ", " R8(4)
+#define LIST52 TENS5 ", " R2(5)
+#define LIST56 TENS5 ", " R6(5)
+#define LIST60 TENS6
+#define LIST64 TENS6 ", " R4(6)
+#define LIST72 TENS7 ", " R2(7)
+#define LIST80 TENS8
+#define LIST88 TENS8 ", " R8(8)
+#define LIST96 TENS9 ", " R6(9)
+#define LIST104 TENS10 ", " R4(10)
+#define LIST112 TENS11 ", " R2(11)
+#define LIST120 TENS12
+#define LIST128 TENS12 ", " R8(12)
 
 #define S4(c, i) c(s[i]), c(s[(i) + 1]), c(s[(i) + 2]), c(s[(i) + 3])
 #define S8(c, i) S4(c, i), S4(c, (i) + 4)
 #define S16(c, i) S8(c, i), S8(c, (i) + 8)
-#define S32(c, i) S16(c, i), S16(c, i + 16)
-#define S56(c, i) S32(c, i), S16(c, i + 32), S8(c, i + 48)
-#define S64(c, i) S32(c, i), S32(c, i + 32)
-#define S112(c, i) S64(c, i), S32(c, i + 64), S16(c, i + 96)
-#define S128(c, i) S64(c, i), S64(c, i + 64)
+#define S32(c, i) S16(c, i), S16(c, (i) + 16)
+#define S36(c, i) S32(c, i), S4(c, (i) + 32)
+#define S40(c, i) S32(c, i), S8(c, (i) + 32)
+#define S44(c, i) S40(c, i), S4(c, (i) + 40)
+#define S48(c, i) S32(c, i), S16(c, (i) + 32)
+#define S52(c, i) S48(c, i), S4(c, (i) + 48)
+#define S56(c, i) S48(c, i), S8(c, (i) + 48)
+#define S60(c, i) S56(c, i), S4(c, (i) + 56)
+#define S64(c, i) S32(c, i), S32(c, (i) + 32)
+#define S72(c, i) S64(c, i), S8(c, (i) + 64)
+#define S80(c, i) S64(c, i), S16(c, (i) + 64)
+#define S88(c, i) S80(c, i), S8(c, (i) + 80)
+#define S96(c, i) S64(c, i), S32(c, (i) + 64)
+#define S104(c, i) S96(c, i), S8(c, (i) + 96)
+#define S112(c, i) S96(c, i), S16(c, (i) + 96)
+#define S120(c, i) S112(c, i), S8(c, (i) + 112)
+#define S128(c, i) S64(c, i), S64(c, (i) + 64)
 
 /* `a`, `b`, `p`, ...: the numbers of the operands behind the sums. */
 #define WGMMA_FLOAT(T, N, COUNT, a, b, p, x, y) \
@@ -223,31 +275,79 @@ WGMMA(8, 4, 4, 5, 6, 7, 8)
 WGMMA(16, 8, 8, 9, 10, 11, 12)
 WGMMA(32, 16, 16, 17, 18, 19, 20)
 WGMMA(64, 32, 32, 33, 34, 35, 36)
+WGMMA(72, 36, 36, 37, 38, 39, 40)
+WGMMA(80, 40, 40, 41, 42, 43, 44)
+WGMMA(88, 44, 44, 45, 46, 47, 48)
+WGMMA(96, 48, 48, 49, 50, 51, 52)
+WGMMA(104, 52, 52, 53, 54, 55, 56)
 WGMMA(112, 56, 56, 57, 58, 59, 60)
+WGMMA(120, 60, 60, 61, 62, 63, 64)
 WGMMA(128, 64, 64, 65, 66, 67, 68)
+WGMMA(144, 72, 72, 73, 74, 75, 76)
+WGMMA(160, 80, 80, 81, 82, 83, 84)
+WGMMA(176, 88, 88, 89, 90, 91, 92)
+WGMMA(192, 96, 96, 97, 98, 99, 100)
+WGMMA(208, 104, 104, 105, 106, 107, 108)
 WGMMA(224, 112, 112, 113, 114, 115, 116)
+WGMMA(240, 120, 120, 121, 122, 123, 124)
 WGMMA(256, 128, 128, 129, 130, 131, 132)
 
+#undef R2
 #undef R4
+#undef R6
 #undef R8
 #undef R10
-#undef R20
-#undef R60
+#undef TENS1
+#undef TENS2
+#undef TENS3
+#undef TENS4
+#undef TENS5
+#undef TENS6
+#undef TENS7
+#undef TENS8
+#undef TENS9
+#undef TENS10
+#undef TENS11
+#undef TENS12
 #undef LIST4
 #undef LIST8
 #undef LIST16
 #undef LIST32
+#undef LIST36
+#undef LIST40
+#undef LIST44
+#undef LIST48
+#undef LIST52
 #undef LIST56
+#undef LIST60
 #undef LIST64
+#undef LIST72
+#undef LIST80
+#undef LIST88
+#undef LIST96
+#undef LIST104
 #undef LIST112
+#undef LIST120
 #undef LIST128
 #undef S4
 #undef S8
 #undef S16
 #undef S32
+#undef S36
+#undef S40
+#undef S44
+#undef S48
+#undef S52
 #undef S56
+#undef S60
 #undef S64
+#undef S72
+#undef S80
+#undef S88
+#undef S96
+#undef S104
 #undef S112
+#undef S120
 #undef S128
 #undef WGMMA_FLOAT
 #undef WGMMA_BYTES

@@ -14,6 +14,17 @@ DEVICE void turn_wait(const int32_t *turn, int count) {
     asm volatile("ld.acquire.gpu.global.b32 %0, [%1];" : "=r"(now) : "l"(turn) : "memory");
 }
 DEVICE void turn_pass(int32_t *turn) { asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(turn) : "memory"); }
+/* A word in memory by which one block tells another that what it wrote is there: what its threads wrote before they met
+ * is seen by those that meet after this. Who waited leaves it 0 for the next time. */
+DEVICE void ticket_give(uint64_t *there, uint64_t ticket) {
+    asm volatile("fence.acq_rel.gpu;\nst.relaxed.gpu.global.b64 [%0], %1;" ::"l"(there), "l"(ticket) : "memory");
+}
+DEVICE void ticket_take(uint64_t *here, uint64_t ticket) {
+    uint64_t now;
+    do asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];" : "=l"(now) : "l"(here) : "memory");
+    while (now != ticket);
+    asm volatile("fence.acq_rel.gpu;\nst.relaxed.gpu.global.b64 [%0], %1;" ::"l"(here), "l"((uint64_t)0) : "memory");
+}
 /* The counter before one was added. */
 DEVICE int counter_next(int32_t *counter) {
     int before;
