@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention on CUDA devices: the host side. */
+#include "attention_sm90.h"
 #include "attention_sm90_host.h"
 
 #include <math.h>
@@ -246,17 +247,24 @@ static void edges_decode(const trine_call *call, trine_kernel_edges *edges) {
     trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * LEAST);
 }
 
+/* The kernel for sm_90a that its model of time prefers, then each of its tiles, for tuning and for TRINE_KERNEL. */
+#define SM90(text, QUERIES, KEYS) \
+    { SIMT_NAME "_sm90" text, attention_sm90_refuse,  NULL, \
+      attention_sm90_launch,  attention_sm90_seconds, &(const attention_sm90_shape){ QUERIES, KEYS }, \
+      attention_sm90_edges },
+#define SM90_SHAPE(QUERIES, KEYS) SM90("_" #QUERIES "x" #KEYS, QUERIES, KEYS)
+
+/* clang-format off */
 SIMT_KERNELS(attention) = {
     { .name = SIMT_NAME "_decode",
       .refuse = refuse_decode,
       .workspace = workspace_decode,
       .launch = launch_decode,
       .edges = edges_decode },
-    { .name = SIMT_NAME "_sm90",
-      .refuse = attention_sm90_refuse,
-      .launch = attention_sm90_launch,
-      .edges = attention_sm90_edges },
+    SM90("", 0, 0)
+    ATTENTION_SM90_SHAPES(SM90_SHAPE)
     { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma, .edges = edges_mma },
     { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt, .edges = attention_edges_simt },
     { 0 }
 };
+/* clang-format on */

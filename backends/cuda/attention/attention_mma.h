@@ -341,6 +341,7 @@ template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void at
 #pragma unroll
     for (int r = 0; r < R; r++) {
         attention_see(rows[r], p.at, row + r * 16);
+        attention_spoil(rows[r]);
         attention_end<T, D>(p, at.batch, at.head, row + r * 16, o[r], rows[r]);
     }
 }

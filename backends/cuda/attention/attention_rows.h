@@ -26,9 +26,17 @@ DEVICE void attention_see(attention_rows &rows, const attention_problem &p, int 
     for (int r = 0; r < 2; r++)
         rows.sees[r] = row + r * 8 < p.sq ? attention_keys_of(p, row + r * 8) : attention_sight{ 0, 0 };
 }
+/* Rows whose offsets make no sense come out as NaN. */
+DEVICE void attention_spoil(attention_rows &rows) {
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+        if (rows.sees[r].bad()) rows.sum[r] = not_a_number();
+}
 DEVICE attention_rows attention_rows_of(const attention_problem &p, int row) {
     attention_rows rows = attention_rows_none();
-    attention_see(rows, p, row);
+#pragma unroll
+    for (int r = 0; r < 2; r++) rows.sees[r] = attention_keys_of(p, lesser(row + r * 8, p.sq - 1));
+    attention_spoil(rows);
     return rows;
 }
 
@@ -41,51 +49,112 @@ template <int N> DEVICE void attention_bend(float (&s)[N], float bend) {
 DEVICE bool attention_hides(const attention_rows &rows, int first, int end) {
     return first < greater(rows.sees[0].low, rows.sees[1].low) || end > lesser(rows.sees[0].high, rows.sees[1].high);
 }
+/* Of a row's elements in 128 columns a bit each: set if the column is below `end`, counted from the thread's first. */
+DEVICE uint32_t attention_below(int end) {
+    const int columns = greater(lesser(end, 128), 0);
+    return (uint32_t)((1ull << (columns / 8 * 2 + lesser(columns % 8, 2))) - 1);
+}
 template <int N> DEVICE void attention_hide(float (&s)[N], const attention_rows &rows, int first) {
     const int column = first + thread_index() % 4 * 2;
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int low = rows.sees[r].low - column, high = rows.sees[r].high - column;
+    for (int r = 0; r < 2; r++)
 #pragma unroll
-        for (int i = r * 2; i < N; i += 4)
+        for (int c = 0; c < N / 4 * 8; c += 128) {
+            const uint32_t seen =
+                attention_below(rows.sees[r].high - column - c) & ~attention_below(rows.sees[r].low - column - c);
 #pragma unroll
-            for (int e = 0; e < 2; e++)
-                s[i + e] = i / 4 * 8 + e >= low && i / 4 * 8 + e < high ? s[i + e] : -infinity();
-    }
+            for (int i = c / 2 + r * 2; i < N && i < c / 2 + 64; i += 4)
+#pragma unroll
+                for (int e = 0; e < 2; e++) s[i + e] = seen & 1u << ((i - c / 2) / 4 * 2 + e) ? s[i + e] : -infinity();
+        }
 }
 
-/* Scores become weights; sums so far are to be multiplied by `factor_out`. */
+/* Takes the largest scores into account: sums so far are to be multiplied by `factor_out`, and weights are powers of 2
+ * of scores times `spread`, less `base_out`. */
 template <int N>
-DEVICE void attention_soften(float (&s)[N], attention_rows &rows, float (&factor_out)[2], float spread) {
+DEVICE void attention_rise(const float (&s)[N], attention_rows &rows, float (&factor_out)[2], float (&base_out)[2],
+                           float spread) {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        float most = rows.top[r];
+        float most = rows.top[r], other = larger(s[r * 2], s[r * 2 + 1]);
 #pragma unroll
-        for (int i = r * 2; i < N; i += 4) most = larger(most, larger(s[i], s[i + 1]));
+        for (int i = r * 2 + 4; i < N; i += 8) {
+            most = larger(most, larger(s[i], s[i + 1]));
+            if (i + 4 < N) other = larger(other, larger(s[i + 4], s[i + 5]));
+        }
+        most = larger(most, other);
         most = larger(most, shuffle_xor(most, 1));
         most = larger(most, shuffle_xor(most, 2));
         const float base = most == -infinity() ? 0.0f : most * spread;
         factor_out[r] = exp2_approx(fused(rows.top[r], spread, -base));
+        base_out[r] = base;
         rows.top[r] = most;
         rows.reach[r] = larger(rows.reach[r], magnitude(base));
-        float sum = rows.sum[r] * factor_out[r];
-#pragma unroll
-        for (int i = r * 2; i < N; i += 4)
-#pragma unroll
-            for (int e = 0; e < 2; e++) sum += s[i + e] = exp2_approx(fused(s[i + e], spread, -base));
-        rows.sum[r] = sum;
+        rows.sum[r] *= factor_out[r];
     }
 }
-
-template <class T, int N> DEVICE void attention_pack(uint32_t (&w)[N / 2], const float (&s)[N]) {
+/* The same where the base is raised only if a weight would be more than 2^8: then, and so if sums are to be multiplied,
+ * the answer is yes. */
+template <int N>
+DEVICE bool attention_rise_if_far(const float (&s)[N], attention_rows &rows, float (&factor_out)[2],
+                                  float (&base_out)[2], float spread) {
+    const float ROOM = 8.0f;
+    float most[2];
+    bool far = false;
 #pragma unroll
-    for (int i = 0; i < N / 2; i++) w[i] = T::pair(s[2 * i], s[2 * i + 1]);
+    for (int r = 0; r < 2; r++) {
+        float other = larger(s[r * 2 + 4], s[r * 2 + 5]);
+        most[r] = larger(s[r * 2], s[r * 2 + 1]);
+#pragma unroll
+        for (int i = r * 2 + 8; i < N; i += 8) {
+            most[r] = larger(most[r], larger(s[i], s[i + 1]));
+            if (i + 4 < N) other = larger(other, larger(s[i + 4], s[i + 5]));
+        }
+        most[r] = larger(most[r], other);
+        base_out[r] = rows.top[r] == -infinity() ? 0.0f : rows.top[r] * spread;
+        factor_out[r] = 1.0f;
+        far |= most[r] * spread > rows.top[r] * spread + ROOM;
+    }
+    if (!any_of_warp(far)) return false;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        most[r] = larger(most[r], shuffle_xor(most[r], 1));
+        most[r] = larger(most[r], shuffle_xor(most[r], 2));
+        if (!(most[r] * spread > rows.top[r] * spread + ROOM)) continue;
+        const float base = most[r] * spread;
+        factor_out[r] = exp2_approx(fused(rows.top[r], spread, -base));
+        base_out[r] = base;
+        rows.top[r] = most[r];
+        rows.reach[r] = larger(rows.reach[r], magnitude(base));
+        rows.sum[r] *= factor_out[r];
+    }
+    return true;
+}
+/* Scores FROM to below TO become weights. */
+template <int FROM, int TO, int N>
+DEVICE void attention_weights(float (&s)[N], attention_rows &rows, const float (&base)[2], float spread) {
+#pragma unroll
+    for (int r = 0; r < 2; r++)
+#pragma unroll
+        for (int i = FROM + r * 2; i < TO; i += 4)
+#pragma unroll
+            for (int e = 0; e < 2; e++) rows.sum[r] += s[i + e] = exp2_approx(fused(s[i + e], spread, -base[r]));
+}
+template <int N>
+DEVICE void attention_soften(float (&s)[N], attention_rows &rows, float (&factor_out)[2], float spread) {
+    float base[2];
+    attention_rise(s, rows, factor_out, base, spread);
+    attention_weights<0, N>(s, rows, base, spread);
 }
 
-/* Most tiles leave the largest score as it is: then o need not be touched. */
-DEVICE bool attention_changes(const attention_rows &rows, const float (&factor)[2]) {
-    return any_of_warp(factor[0] != 1.0f || factor[1] != 1.0f || !(rows.sum[0] >= 0) || !(rows.sum[1] >= 0));
+template <class T, int FROM, int TO, int N> DEVICE void attention_pack(uint32_t (&w)[N / 2], const float (&s)[N]) {
+#pragma unroll
+    for (int i = FROM / 2; i < TO / 2; i++) w[i] = T::pair(s[2 * i], s[2 * i + 1]);
 }
+template <class T, int N> DEVICE void attention_pack(uint32_t (&w)[N / 2], const float (&s)[N]) {
+    attention_pack<T, 0, N>(w, s);
+}
+
 template <int N> DEVICE void attention_scale(float (&o)[N], const float (&factor)[2]) {
 #pragma unroll
     for (int i = 0; i < N; i++) o[i] *= factor[i / 2 % 2];
@@ -140,6 +209,7 @@ DEVICE void attention_write_row(typename T::bits *to, const float (&o)[D / 2], i
 template <class T, int D> DEVICE void attention_redo(const attention_params &p, int batch, int head, int token) {
     const int lane = thread_index() % WARP;
     const attention_sight sees = attention_keys_of(p.at, token);
+    if (sees.bad()) return;
     const typename T::bits *const from = attention_row<T>(p.q, batch, token, head);
     float q[D / WARP], o[D / WARP] = {}, top = -infinity(), sum = 0;
 #pragma unroll
@@ -169,32 +239,29 @@ template <class T, int D> DEVICE void attention_redo(const attention_params &p, 
         *attention_row<f32>(p.lse, batch, token, head) = f32::put(sum == 0 ? -infinity() : top + log_of(sum));
 }
 
-/* Ends the thread's rows, token and token + 8 of a head, and those that came out as NaN or Inf in a call that hides
- * anything. */
+/* Ends the thread's rows, `row` and row + 8 of a head, and those that came out as NaN or Inf in a call that hides
+ * anything. What they see does not count any more. */
 template <class T, int D>
 DEVICE void attention_end(const attention_params &p, int batch, int head, int row, const float (&o)[D / 2],
                           const attention_rows &rows) {
-    const int lane = thread_index() % WARP;
     const float FAR = 0x1p18f;
+    const int lane = thread_index() % WARP;
+    typename T::bits *const to = attention_row<T>(p.o, batch, row, head);
     bool again[2];
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         float spoilt = 0, sum = rows.sum[r];
         sum += shuffle_xor(sum, 1);
         sum += shuffle_xor(sum, 2);
-        const int token = row + r * 8;
-        const bool exists = token < p.at.sq, bad = rows.sees[r].bad(), none = sum == 0 && !bad;
-        const float factor = bad ? not_a_number() : 1.0f / sum;
+        const bool exists = row + r * 8 < p.at.sq, none = sum == 0;
         if (p.hides)
 #pragma unroll
             for (int i = 2 * r; i < D / 2; i += 4) spoilt += o[i] * 0.0f + o[i + 1] * 0.0f;
-        attention_write_row<T, D>(attention_row<T>(p.o, batch, exists ? token : 0, head), o, r, factor, none, p.at.d,
-                                  exists, p.wide);
+        attention_write_row<T, D>(to + r * 8 * p.o.token, o, r, reciprocal(sum), none, p.at.d, exists, p.wide);
         if (p.lse.data && exists && lane % 4 == 0)
-            *attention_row<f32>(p.lse, batch, token, head) = f32::put(bad    ? not_a_number()
-                                                                      : none ? -infinity()
-                                                                             : fused(rows.top[r], p.unit, log_of(sum)));
-        again[r] = exists && !bad && (rows.reach[r] > FAR || (!none && spoilt != 0));
+            *attention_row<f32>(p.lse, batch, row + r * 8, head) =
+                f32::put(none ? -infinity() : fused(rows.top[r], p.unit, log_of(sum)));
+        again[r] = exists && (rows.reach[r] > FAR || (!none && spoilt != 0));
     }
     if (!any_of_warp(again[0] || again[1])) return;
     sync_warp();

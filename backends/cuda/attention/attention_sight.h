@@ -50,6 +50,8 @@ DEVICE attention_sight attention_sight_in(int64_t low, int64_t high, int first, 
 }
 
 DEVICE attention_sight attention_keys_of(const attention_problem &p, int i) {
+    if (p.cu_q == nullptr && p.window == 0)
+        return { 0, p.causal ? greater(lesser(p.sk - p.sq + i + 1, p.sk), 0) : p.sk };
     const attention_sequence s = attention_sequence_of(p, p.cu_q, i);
     if (s.bad(p)) return { 0, -1 };
     const int64_t same = (int64_t)s.k1 - s.q1 + i, far = p.window ? same + p.window : s.k1;

@@ -15,14 +15,34 @@ typedef struct attention_sm90_params {
     int32_t span, slots; /* of a bunch's tiles and of all, where some of a bunch's last may be empty */
 } attention_sm90_params;
 
-/* For heads of up to D columns: D, keys of a tile, consumers of 64 queries each, stages for tiles of k and of v. A
- * softcap's tanh takes more registers; short sequences under a causal mask want small tiles. */
-#define ATTENTION_SM90_TILES(X) X(64, 128, 3, 4) X(128, 128, 2, 3) X(256, 80, 2, 2)
-#define ATTENTION_SM90_BENT_TILES(X) X(64, 128, 2, 4) X(128, 128, 2, 3) X(256, 64, 2, 2)
-#define ATTENTION_SM90_SHORT_TILES(X) X(64, 128, 2, 4)
+/* For heads of up to D columns: D, queries and keys of a tile, stages for tiles of k and of v, blocks of which an SM is
+ * full; microseconds of a step of keys, and of what else a tile takes, in an SM that is full (H200). */
+#define ATTENTION_SM90_TILES(X) \
+    X(64, 192, 112, 4, 1, 1.62, 1.76) \
+    X(64, 128, 208, 3, 1, 2.11, 1.64) \
+    X(64, 64, 128, 3, 2, 1.36, 1.60) \
+    X(64, 64, 64, 4, 3, 1.00, 2.09) \
+    X(96, 192, 80, 3, 1, 1.43, 2.43) \
+    X(96, 128, 128, 3, 1, 1.54, 1.95) \
+    X(96, 64, 64, 3, 2, 1.01, 2.16) \
+    X(128, 128, 128, 3, 1, 1.69, 2.82) \
+    X(128, 128, 112, 3, 1, 1.51, 2.82) \
+    X(128, 64, 64, 3, 2, 1.06, 2.68) \
+    X(256, 128, 80, 2, 1, 1.8, 4)
+/* With a softcap, whose tanh takes more registers and most of the time. */
+#define ATTENTION_SM90_BENT_TILES(X) \
+    X(64, 128, 128, 4, 1, 3, 2) X(128, 128, 128, 3, 1, 3, 3) X(256, 128, 64, 2, 1, 3, 4)
+/* Queries and keys of all of them. */
+#define ATTENTION_SM90_SHAPES(X) \
+    X(192, 112) X(192, 80) X(128, 208) X(128, 128) X(128, 112) X(128, 80) X(128, 64) X(64, 128) X(64, 64)
 
-/* The bytes of all shared memory: q, the stages, a task, barriers. */
-#define ATTENTION_SM90_BYTES(D, KEYS, GROUPS, STAGES) \
-    ((GROUPS) * 128 * (D) + (STAGES) * 4 * (KEYS) * (D) + 48 + (STAGES) * 32)
+/* A row of shared memory is of panels of 64 columns. */
+#define ATTENTION_SM90_PANELS(D) (((D) + 63) / 64)
+/* Consumers look up what a tile is of until it is written, when the producer may be two ahead. */
+enum { ATTENTION_SM90_TASKS = 4 };
+/* The bytes of all shared memory: q, the stages, tasks, barriers. */
+#define ATTENTION_SM90_BYTES(D, QUERIES, KEYS, STAGES) \
+    (ATTENTION_SM90_PANELS(D) * 128 * ((QUERIES) + 2 * (STAGES) * (KEYS)) + 32 * ATTENTION_SM90_TASKS + 16 + \
+     (STAGES) * 32)
 
 #endif

@@ -39,35 +39,47 @@
 #include "attention_sm90.h"
 #include "backends/cuda/tile/rows.h"
 
-template <class Type, int COLUMNS, int TILE_KEYS, int CONSUMERS, int DEPTH> struct attention_pipe {
+/* Of the stages of keys, or of values, one; and how often all have been filled. */
+struct attention_stage {
+    int number;
+    uint32_t parity;
+};
+
+template <class Type, int COLUMNS, int QUERIES, int TILE_KEYS, int DEPTH> struct attention_pipe {
     using T = Type;
     enum {
         D = COLUMNS,
         KEYS = TILE_KEYS,
-        GROUPS = CONSUMERS,
+        GROUPS = QUERIES / 64,
         STAGES = DEPTH,
-        ROWS = GROUPS * 64,
-        THREADS = (GROUPS + 1) * WARPGROUP,
-        PANELS = D / 64, /* of 64 columns, 128 bytes */
+        ROWS = QUERIES,
+        PANELS = ATTENTION_SM90_PANELS(D), /* of 64 columns, 128 bytes */
         Q_PANEL = ROWS * 128,
         K_PANEL = KEYS * 128,
-        TILE = KEYS * 2 * D,
-        TILES = ROWS * 2 * D,             /* the first stage */
-        TASK = TILES + 2 * STAGES * TILE, /* what the queries at hand, or those to come, are of */
-        BARRIERS = TASK + 32,
+        TILE = PANELS * K_PANEL,
+        TILES = PANELS * Q_PANEL,          /* the first stage */
+        TASKS = TILES + 2 * STAGES * TILE, /* what the queries at hand, and those before and after, are of */
+        BARRIERS = TASKS + 32 * ATTENTION_SM90_TASKS,
     };
     uint32_t memory;
-    int stage[2]; /* of k and v */
-    uint32_t parity[2];
 
+    DEVICE uint32_t task(int number) const { return memory + TASKS + number % ATTENTION_SM90_TASKS * 32; }
     DEVICE uint32_t q_full() const { return memory + BARRIERS; }
     DEVICE uint32_t q_empty() const { return q_full() + 8; }
-    DEVICE uint32_t tile(int which) const { return memory + TILES + (which * STAGES + stage[which]) * TILE; }
-    DEVICE uint32_t full(int which) const { return memory + BARRIERS + 16 + (which * STAGES + stage[which]) * 16; }
-    DEVICE uint32_t empty(int which) const { return full(which) + 8; }
-    DEVICE void advance(int which) {
-        stage[which]++;
-        if (stage[which] == STAGES) stage[which] = 0, parity[which] ^= 1;
+    DEVICE uint32_t tile(int which, attention_stage at) const {
+        return memory + TILES + (which * STAGES + at.number) * TILE;
+    }
+    DEVICE uint32_t full(int which, attention_stage at) const {
+        return memory + BARRIERS + 16 + (which * STAGES + at.number) * 16;
+    }
+    DEVICE uint32_t empty(int which, attention_stage at) const { return full(which, at) + 8; }
+    DEVICE static attention_stage after(attention_stage at) {
+        return at.number + 1 == STAGES ? attention_stage{ 0, at.parity ^ 1 }
+                                       : attention_stage{ at.number + 1, at.parity };
+    }
+    DEVICE static attention_stage before(attention_stage at) {
+        return at.number == 0 ? attention_stage{ STAGES - 1, at.parity ^ 1 }
+                              : attention_stage{ at.number - 1, at.parity };
     }
 
     DEVICE void make_barriers() const {
@@ -88,6 +100,7 @@ enum { ATTENTION_KEY, ATTENTION_VALUE };
 struct attention_task {
     int first, head, batch;
     int low, count; /* the first key of the first of so many tiles of keys, one at least */
+    bool more;      /* the block has a tile after this */
 };
 
 /* The block's slot of a round, and its section: bunches of heads have sections of slots, some of which may be empty. */
@@ -119,16 +132,16 @@ template <class Pipe> DEVICE attention_task attention_task_of(const attention_sm
     return t;
 }
 
-/* The producer finds tasks, since that takes long; consumers find only whether there is one. */
+/* The producer finds tasks, since that takes long. */
 DEVICE void attention_task_put(uint32_t to, const attention_task &t) {
     shared_store(to, (uint32_t)t.first, (uint32_t)t.head);
     shared_store(to + 8, (uint32_t)t.batch, (uint32_t)t.low);
-    shared_store(to + 16, (uint32_t)t.count);
+    shared_store(to + 16, (uint32_t)t.count, (uint32_t)t.more);
 }
 DEVICE attention_task attention_task_get(uint32_t from) {
     const packed<uint32_t, 4> a = shared_load_piece(from), b = shared_load_piece(from + 16);
     return { (int)shuffle_first(a.v[0]), (int)shuffle_first(a.v[1]), (int)shuffle_first(a.v[2]),
-             (int)shuffle_first(a.v[3]), (int)shuffle_first(b.v[0]) };
+             (int)shuffle_first(a.v[3]), (int)shuffle_first(b.v[0]), shuffle_first(b.v[1]) != 0 };
 }
 
 /* A tensor that does not begin at 16 bytes, which copies of boxes cannot read: the first THREADS of the block move ROWS
@@ -146,17 +159,15 @@ DEVICE void attention_move(uint32_t to, const attention_tensor &t, int batch, in
     }
 }
 
-/* Whoever calls this is one thread, or the warpgroup if anything is moved BY_HAND. */
-template <class Pipe, bool BY_HAND> struct attention_producer {
+/* Whoever calls this is one thread, or the warpgroup if anything is moved by hand. */
+template <class Pipe> struct attention_producer {
     const attention_sm90_params &p;
-    Pipe &pipe;
+    const Pipe pipe;
+    const bool by_hand;
+    attention_stage at[2]; /* of keys and values, to be filled next */
 
-    /* `moved`: ends what the warpgroup moved; begins what copies bring otherwise. */
-    DEVICE bool begin(uint32_t full, int bytes, bool moved) const {
-        if (BY_HAND && moved) return false;
-        if (!BY_HAND || thread_index() == 0) barrier_expect(full, bytes);
-        return !BY_HAND || thread_index() == 0;
-    }
+    DEVICE bool first() const { return !by_hand || thread_index() == 0; }
+    /* Ends what the warpgroup moved. */
     DEVICE void end(uint32_t full) const {
         copies_see();
         sync_some(Pipe::GROUPS + 1, WARPGROUP);
@@ -165,57 +176,56 @@ template <class Pipe, bool BY_HAND> struct attention_producer {
 
     DEVICE void queries(const attention_task &t, int number) {
         barrier_wait(pipe.q_empty(), number % 2 ^ 1);
-        if (!BY_HAND || thread_index() == 0) attention_task_put(pipe.memory + Pipe::TASK, t);
-        if (begin(pipe.q_full(), Pipe::TILES, p.moved[0]))
+        if (first()) attention_task_put(pipe.task(number), t);
+        if (p.moved[0]) {
+            attention_move<typename Pipe::T, 64 * Pipe::PANELS, Pipe::ROWS, WARPGROUP>(
+                pipe.memory, p.call.q, t.batch, t.first, p.call.at.sq, t.head, p.call.at.d);
+            end(pipe.q_full());
+        } else if (first()) {
+            barrier_expect(pipe.q_full(), Pipe::TILES);
             for (int i = 0; i < Pipe::PANELS * Pipe::GROUPS; i++)
                 copy_box(pipe.memory + i / Pipe::GROUPS * Pipe::Q_PANEL + i % Pipe::GROUPS * 8192, &p.q_map,
                          pipe.q_full(), i / Pipe::GROUPS * 64, t.first + i % Pipe::GROUPS * 64, t.head, t.batch);
-        if constexpr (BY_HAND)
-            if (p.moved[0]) {
-                attention_move<typename Pipe::T, Pipe::D, Pipe::ROWS, WARPGROUP>(
-                    pipe.memory, p.call.q, t.batch, t.first, p.call.at.sq, t.head, p.call.at.d);
-                end(pipe.q_full());
-            }
+        }
     }
 
     DEVICE void keys(int which, const attention_task &t, int tile) {
-        const int head = t.head / p.call.at.group, first = t.low + tile * Pipe::KEYS;
-        barrier_wait(pipe.empty(which), pipe.parity[which] ^ 1);
-        if (begin(pipe.full(which), Pipe::TILE, p.moved[1 + which]))
+        const int head = t.head / p.call.at.group, first_key = t.low + tile * Pipe::KEYS;
+        const uint32_t to = pipe.tile(which, at[which]), full = pipe.full(which, at[which]);
+        barrier_wait(pipe.empty(which, at[which]), at[which].parity ^ 1);
+        if (p.moved[1 + which]) {
+            attention_move<typename Pipe::T, 64 * Pipe::PANELS, Pipe::KEYS, WARPGROUP>(
+                to, which == ATTENTION_KEY ? p.call.k : p.call.v, t.batch, first_key, p.call.at.sk, head, p.call.at.d);
+            end(full);
+        } else if (first()) {
+            barrier_expect(full, Pipe::TILE);
             for (int i = 0; i < Pipe::PANELS; i++)
-                copy_box(pipe.tile(which) + i * Pipe::K_PANEL, which == ATTENTION_KEY ? &p.k_map : &p.v_map,
-                         pipe.full(which), i * 64, first, head, t.batch);
-        if constexpr (BY_HAND)
-            if (p.moved[1 + which]) {
-                attention_move<typename Pipe::T, Pipe::D, Pipe::KEYS, WARPGROUP>(
-                    pipe.tile(which), which == ATTENTION_KEY ? p.call.k : p.call.v, t.batch, first, p.call.at.sk, head,
-                    p.call.at.d);
-                end(pipe.full(which));
-            }
-        pipe.advance(which);
+                copy_box(to + i * Pipe::K_PANEL, which == ATTENTION_KEY ? &p.k_map : &p.v_map, full, i * 64, first_key,
+                         head, t.batch);
+        }
+        at[which] = Pipe::after(at[which]);
     }
 
     /* In the order in which consumers want them: the last keys of the next tile before the first values of this one. */
     DEVICE void run() {
         int round = attention_round(p, 0);
         if (round < 0) return;
-        attention_task t = attention_task_of<Pipe>(p, round), next = t;
+        attention_task t = attention_task_of<Pipe>(p, round);
         keys(ATTENTION_KEY, t, t.count - 1);
-        queries(t, 0);
 #pragma unroll 1
-        for (int number = 1;; number++) {
-            round = attention_round(p, round + 1);
-            if (round >= 0) next = attention_task_of<Pipe>(p, round);
+        for (int number = 0;; number++) {
+            round = attention_round(p, round + 1), t.more = round >= 0;
+            queries(t, number);
+            const attention_task next = t.more ? attention_task_of<Pipe>(p, round) : t;
 #pragma unroll 1
             for (int tile = t.count - 2; tile >= 0; tile--) {
                 keys(ATTENTION_KEY, t, tile);
                 keys(ATTENTION_VALUE, t, tile + 1);
             }
-            if (round >= 0) keys(ATTENTION_KEY, next, next.count - 1);
+            if (t.more) keys(ATTENTION_KEY, next, next.count - 1);
             keys(ATTENTION_VALUE, t, 0);
-            if (round < 0) return;
+            if (!t.more) return;
             t = next;
-            queries(t, number);
         }
     }
 };
@@ -259,7 +269,7 @@ DEVICE void attention_release(uint32_t empty) {
     if (thread_index() % WARPGROUP == 0) barrier_arrive_here(empty);
 }
 
-/* An address that counts as known only once the weights are. */
+/* An address that counts as known only once the sums of weights are. */
 DEVICE uint32_t attention_after(uint32_t address, const attention_rows &rows) {
     asm volatile("{\n.reg .pred p;\nsetp.lt.f32 p, %1, 0f00000000;\n@p add.u32 %0, %0, 1;\nsetp.lt.f32 p, %2, "
                  "0f00000000;\n@p add.u32 %0, %0, 1;\n}"
@@ -269,138 +279,161 @@ DEVICE uint32_t attention_after(uint32_t address, const attention_rows &rows) {
 }
 
 /* Consumers start products one after the other. */
-template <int GROUPS> DEVICE void attention_turn(int group) { sync_some(1 + group, 2 * WARPGROUP); }
-template <int GROUPS> DEVICE void attention_next(int group) { arrive_some(1 + (group + 1) % GROUPS, 2 * WARPGROUP); }
-
-template <class Pipe, bool BENT>
-DEVICE void attention_weigh(const attention_sm90_params &p, const attention_task &t, int tile,
-                            float (&s)[Pipe::KEYS / 2], attention_rows &rows, float (&factor)[2]) {
-    const int first = t.low + tile * Pipe::KEYS;
-    if constexpr (BENT) attention_bend(s, p.call.bend);
-    if (any_of_warp(attention_hides(rows, first, first + Pipe::KEYS))) attention_hide(s, rows, first);
-    attention_soften(s, rows, factor, p.call.spread);
+template <int GROUPS> DEVICE void attention_turn(int group) {
+    sync_some(1 + group, GROUPS > 1 ? 2 * WARPGROUP : WARPGROUP);
+}
+template <int GROUPS> DEVICE void attention_next(int group) {
+    if constexpr (GROUPS > 1) arrive_some(1 + (group + 1) % GROUPS, 2 * WARPGROUP);
 }
 
 template <class Pipe, bool BENT> struct attention_consumer {
+    enum { KEYS = Pipe::KEYS, HALF = KEYS / 32 * 8 }; /* of a thread's scores, whole pieces of 16 keys */
     const attention_sm90_params &p;
-    Pipe &pipe;
+    const Pipe pipe;
     const int group;
-    attention_task t;
+    int number;         /* of the tile whose weights w has */
+    int low;            /* its first key */
+    attention_stage at; /* of the next keys; the values for these weights are one behind */
     attention_rows rows;
-    float o[Pipe::D / 2], s[Pipe::KEYS / 2];
-    uint32_t w[Pipe::KEYS / 4];
+    attention_sight all; /* what all rows of the warp see */
+    float o[Pipe::D / 2], s[KEYS / 2];
+    uint32_t w[KEYS / 4];
 
     DEVICE attention_operand queries() const { return { pipe.memory + group * 8192, Pipe::Q_PANEL }; }
-    DEVICE attention_operand tile(int which) const { return { pipe.tile(which), Pipe::K_PANEL }; }
-
-    /* The queries of a number, and what they see. */
-    DEVICE attention_task task(int number) const {
-        barrier_wait(pipe.q_full(), number % 2);
-        return attention_task_get(pipe.memory + Pipe::TASK);
+    DEVICE attention_operand tile(int which, attention_stage of) const {
+        return { pipe.tile(which, of), Pipe::K_PANEL };
     }
+    DEVICE attention_task task(int of) const { return attention_task_get(pipe.task(of)); }
     DEVICE int row_of(const attention_task &t) const {
         return t.first + group * 64 + thread_index() % WARPGROUP / WARP * 16 + thread_index() % WARP / 4;
     }
-    DEVICE void wait(int which) const { barrier_wait(pipe.full(which), pipe.parity[which]); }
 
-    /* The weights of the last keys of the first tile, while nothing else is in flight. */
-    DEVICE void start() {
+    /* Rows of a tile. Those beyond the last see what that sees, so that nothing need be hidden for their sake. */
+    DEVICE void begin(const attention_task &t) {
+        rows = attention_rows_of(p.call.at, row_of(t));
+        low = t.low;
+        all = { most_of_warp(greater(rows.sees[0].low, rows.sees[1].low)),
+                least_of_warp(lesser(rows.sees[0].high, rows.sees[1].high)) };
+    }
+    DEVICE void end(const attention_rows &ended) {
+        const attention_task t = task(number);
+        attention_end<typename Pipe::T, Pipe::D>(p.call, t.batch, t.head, row_of(t), o, ended);
+    }
+
+    /* Scores of a tile of keys, with so many before it: what is hidden goes. */
+    DEVICE void bend_and_hide(int before) {
+        const int first = low + before * KEYS;
+        if constexpr (BENT) attention_bend(s, p.call.bend);
+        if (first < all.low || first + KEYS > all.high) attention_hide(s, rows, first);
+    }
+
+    /* The weights of the last keys of the first tile, while nothing else is in flight; how many tiles of keys are left.
+     */
+    DEVICE int start() {
         float factor[2];
-        t = task(0), rows = attention_rows_of(p.call.at, row_of(t));
+        barrier_wait(pipe.q_full(), 0);
+        const attention_task t = task(0);
+        number = 0, at = { 0, 0 };
+        begin(t);
         attention_clear(o);
-        wait(ATTENTION_KEY);
-        const attention_operand q = queries(), k = tile(ATTENTION_KEY);
+        barrier_wait(pipe.full(ATTENTION_KEY, at), 0);
+        const attention_operand q = queries(), k = tile(ATTENTION_KEY, at);
         wgmma_begin();
         attention_scores<Pipe>(s, q, k);
         wgmma_wait<0>();
         wgmma_settle(s);
-        attention_release(pipe.empty(ATTENTION_KEY));
-        if (t.count == 1) {
-            sync_some(Pipe::GROUPS + 2 + group, WARPGROUP); /* all warps have the task; later on, turns see to that */
-            attention_release(pipe.q_empty());
-        }
-        pipe.advance(ATTENTION_KEY);
-        attention_weigh<Pipe, BENT>(p, t, t.count - 1, s, rows, factor);
+        attention_release(pipe.empty(ATTENTION_KEY, at));
+        if (t.count == 1) attention_release(pipe.q_empty());
+        at = Pipe::after(at);
+        bend_and_hide(t.count - 1);
+        attention_soften(s, rows, factor, p.call.spread);
         attention_pack<typename Pipe::T>(w, s);
+        return t.count - 1;
     }
 
     /* The last product of the last tile. */
     DEVICE void finish() {
-        const attention_operand v = tile(ATTENTION_VALUE);
-        wait(ATTENTION_VALUE);
+        const attention_stage behind = Pipe::before(at);
+        const attention_operand v = tile(ATTENTION_VALUE, behind);
+        barrier_wait(pipe.full(ATTENTION_VALUE, behind), behind.parity);
         attention_turn<Pipe::GROUPS>(group);
         wgmma_begin();
         attention_values<Pipe>(o, w, v);
         attention_next<Pipe::GROUPS>(group);
         wgmma_wait<0>();
         wgmma_settle(o);
-        attention_end<typename Pipe::T, Pipe::D>(p.call, t.batch, t.head, row_of(t), o, rows);
+        end(rows);
     }
 
     /* Scores of the next keys and values of these, at once; the first keys of the next tile come with the last values
-     * of this one. */
-    DEVICE void step(const attention_task &next, int tile_of_keys, bool last) {
-        float factor[2];
-        const attention_operand q = queries(), k = tile(ATTENTION_KEY), v = tile(ATTENTION_VALUE);
-        wait(ATTENTION_KEY);
+     * of this one, which ends then. Half of the exponentials are for the time that the values' product takes, the other
+     * half for what is left to do with its sums. */
+    DEVICE void step(int left, bool last) {
+        const attention_stage behind = Pipe::before(at);
+        const attention_operand q = queries(), k = tile(ATTENTION_KEY, at), v = tile(ATTENTION_VALUE, behind);
+        float factor[2], base[2];
+        barriers_wait(pipe.full(ATTENTION_KEY, at), at.parity, pipe.full(ATTENTION_VALUE, behind), behind.parity);
         attention_turn<Pipe::GROUPS>(group);
         wgmma_begin();
         attention_scores<Pipe>(s, q, k);
-        wait(ATTENTION_VALUE);
-        wgmma_begin();
         attention_values<Pipe>(o, w, v);
         attention_next<Pipe::GROUPS>(group);
         wgmma_wait<1>();
         wgmma_settle(s);
-        if (tile_of_keys == 0) attention_release(pipe.q_empty());
-        if (!last) {
-            attention_weigh<Pipe, BENT>(p, t, tile_of_keys, s, rows, factor);
-            const bool changes = attention_changes(rows, factor);
-            attention_release(attention_after(pipe.empty(ATTENTION_KEY), rows));
-            wgmma_wait<0>();
-            wgmma_settle(o);
-            attention_release(pipe.empty(ATTENTION_VALUE));
-            if (changes) attention_scale(o, factor);
-        } else {
-            const attention_rows fresh = attention_rows_of(p.call.at, row_of(next));
-            wgmma_wait<0>();
-            wgmma_settle(o);
-            attention_release(pipe.empty(ATTENTION_KEY));
-            attention_release(pipe.empty(ATTENTION_VALUE));
-            attention_end<typename Pipe::T, Pipe::D>(p.call, t.batch, t.head, row_of(t), o, rows);
-            t = next, rows = fresh;
+        if (left == 0) attention_release(pipe.q_empty());
+        const attention_rows ended = rows;
+        if (last) begin(task(number + 1));
+        bend_and_hide(left);
+        const bool rises = attention_rise_if_far(s, rows, factor, base, p.call.spread);
+        attention_weights<0, HALF>(s, rows, base, p.call.spread);
+        attention_release(attention_after(pipe.empty(ATTENTION_KEY, at), rows));
+        wgmma_wait<0>();
+        wgmma_settle(o);
+        attention_release(pipe.empty(ATTENTION_VALUE, behind));
+        at = Pipe::after(at);
+        if (last) {
+            end(ended);
             attention_clear(o);
-            attention_weigh<Pipe, BENT>(p, t, tile_of_keys, s, rows, factor);
+            number++;
         }
-        pipe.advance(ATTENTION_KEY);
-        pipe.advance(ATTENTION_VALUE);
-        attention_pack<typename Pipe::T>(w, s);
+        attention_pack<typename Pipe::T, 0, HALF>(w, s);
+        if (rises) attention_scale(o, factor);
+        attention_weights<HALF, KEYS / 2>(s, rows, base, p.call.spread);
+        attention_pack<typename Pipe::T, HALF, KEYS / 2>(w, s);
     }
 
     DEVICE void run() {
-        int round = attention_round(p, 0), at; /* the tile of keys whose weights w has */
-        if (round < 0) return;
-        start();
-        at = t.count - 1;
+        if (attention_round(p, 0) < 0) return;
+        int left = start(); /* tiles of keys before that whose weights w has */
 #pragma unroll 1
-        for (int number = 1;;) {
-            attention_task next = t;
-            const bool last = at == 0;
+        for (;;) {
+            const bool last = left == 0;
             if (last) {
-                round = attention_round(p, round + 1);
-                if (round < 0) break;
-                next = task(number++);
+                if (!task(number).more) break;
+                barrier_wait(pipe.q_full(), (number + 1) % 2);
+                left = task(number + 1).count;
             }
-            at = last ? next.count - 1 : at - 1;
-            step(next, at, last);
+            step(--left, last);
         }
         finish();
     }
 };
 
-template <class Pipe, bool BENT> DEVICE void attention_persistent(const attention_sm90_params &p) {
+/* Registers of a thread of HELD blocks to an SM, which all threads begin with; those of the producer, and of consumers,
+ * which get what it leaves. */
+template <int GROUPS, int HELD> struct attention_registers {
+    enum {
+        ALL = 65536 / (HELD * (GROUPS + 1) * WARPGROUP) / 8 * 8,
+        FEW = GROUPS == 3 ? 32 : 24,
+        FREE = ALL + (ALL - FEW) / GROUPS / 8 * 8,
+        MANY = FREE < 240 ? FREE : 240
+    };
+};
+
+template <class Pipe, int HELD, bool BENT> DEVICE void attention_persistent(const attention_sm90_params &p) {
+    using registers = attention_registers<Pipe::GROUPS, HELD>;
     const int group = thread_index() / WARPGROUP - 1;
-    Pipe pipe = { shared_address(launch_memory()) };
+    const Pipe pipe = { shared_address(launch_memory()) };
     if (thread_index() == 0) {
         tensor_map_fetch(&p.q_map);
         tensor_map_fetch(&p.k_map);
@@ -409,13 +442,11 @@ template <class Pipe, bool BENT> DEVICE void attention_persistent(const attentio
     }
     sync_block();
     if (group < 0) {
-        registers_fewer<Pipe::GROUPS == 2 ? 24 : 32>();
-        if (p.moved[0] || p.moved[1] || p.moved[2])
-            attention_producer<Pipe, true>{ p, pipe }.run();
-        else if (thread_index() < WARP && elected())
-            attention_producer<Pipe, false>{ p, pipe }.run();
+        registers_fewer<registers::FEW>();
+        const bool by_hand = p.moved[0] || p.moved[1] || p.moved[2];
+        if (by_hand || (thread_index() < WARP && elected())) attention_producer<Pipe>{ p, pipe, by_hand }.run();
     } else {
-        registers_more<Pipe::GROUPS == 2 ? 240 : 160>();
+        registers_more<registers::MANY>();
         if (group == Pipe::GROUPS - 1) attention_next<Pipe::GROUPS>(group);
         attention_consumer<Pipe, BENT>{ p, pipe, group }.run();
     }

@@ -14,7 +14,13 @@ const char *attention_sm90_refuse_tensors(const trine_call *call, uint32_t set);
  * copies cannot read it (`moved_out`). */
 trine_status attention_sm90_encode(const trine_call *call, int tensor, int rows, tensor_map *map_out, bool *moved_out);
 
+/* The self of such a kernel: the tile it has, or the one that is predicted to take the least time. */
+typedef struct attention_sm90_shape {
+    int queries, keys; /* 0: any */
+} attention_sm90_shape;
+
 const char *attention_sm90_refuse(const trine_call *call);
+double attention_sm90_seconds(const trine_call *call);
 trine_status attention_sm90_launch(const trine_call *call);
 void attention_sm90_edges(const trine_call *call, trine_kernel_edges *edges);
 

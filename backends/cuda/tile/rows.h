@@ -26,6 +26,23 @@ DEVICE void shared_store(uint32_t address, uint16_t x) {
 /* The value of lane 0, which the compiler then knows to be the same in all lanes. */
 DEVICE uint32_t shuffle_first(uint32_t x) { return __shfl_sync(0xffffffffu, x, 0); }
 
+/* The least, and the most, of a warp's. */
+DEVICE int least_of_warp(int x) { return __reduce_min_sync(0xffffffffu, x); }
+DEVICE int most_of_warp(int x) { return __reduce_max_sync(0xffffffffu, x); }
+
+/* As barrier_wait() of both, in the time of one. */
+DEVICE void barriers_wait(uint32_t a, uint32_t a_parity, uint32_t b, uint32_t b_parity) {
+    uint32_t over;
+    do
+        asm volatile("{\n.reg .pred p, q;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                     "mbarrier.try_wait.parity.shared::cta.b64 q, [%3], %4;\nand.pred p, p, q;\n"
+                     "selp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(over)
+                     : "r"(a), "r"(a_parity), "r"(b), "r"(b_parity)
+                     : "memory");
+    while (!over);
+}
+
 /* Counts for a barrier of `threads` that others wait at by sync_some(). */
 DEVICE void arrive_some(int barrier, int threads) {
     asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
@@ -39,7 +56,10 @@ template <class T, int N> struct wgmma_rows;
 #define T10(t) "%" #t "0, %" #t "1, %" #t "2, %" #t "3, %" #t "4, %" #t "5, %" #t "6, %" #t "7, %" #t "8, %" #t "9"
 #define LIST32 T10() ", " T10(1) ", " T10(2) ", %30, %31"
 #define LIST40 T10() ", " T10(1) ", " T10(2) ", " T10(3)
+#define LIST48 LIST40 ", " Q8(40, 41, 42, 43, 44, 45, 46, 47)
 #define LIST64 LIST40 ", " T10(4) ", " T10(5) ", %60, %61, %62, %63"
+#define LIST104 \
+    LIST40 ", " T10(4) ", " T10(5) ", " T10(6) ", " T10(7) ", " T10(8) ", " T10(9) ", %100, %101, %102, %103"
 #define LIST128 \
     LIST40 ", " T10(4) ", " T10(5) ", " T10(6) ", " T10(7) ", " T10(8) ", " T10(9) ", " T10(10) ", " T10(11) ", " Q8( \
         120, 121, 122, 123, 124, 125, 126, 127)
@@ -49,7 +69,9 @@ template <class T, int N> struct wgmma_rows;
         "+f"(s[i + 7])
 #define SUMS32 S8(0), S8(8), S8(16), S8(24)
 #define SUMS40 SUMS32, S8(32)
-#define SUMS64 SUMS40, S8(40), S8(48), S8(56)
+#define SUMS48 SUMS40, S8(40)
+#define SUMS64 SUMS48, S8(48), S8(56)
+#define SUMS104 SUMS64, S8(64), S8(72), S8(80), S8(88), S8(96)
 #define SUMS128 SUMS64, S8(64), S8(72), S8(80), S8(88), S8(96), S8(104), S8(112), S8(120)
 
 /* `a`, ...: the numbers of the operands behind the sums. */
@@ -65,37 +87,46 @@ template <class T, int N> struct wgmma_rows;
     };
 WGMMA_ROWS(bf16, 64, 32, 32, 33, 34, 35, 36, 37)
 WGMMA_ROWS(f16, 64, 32, 32, 33, 34, 35, 36, 37)
+WGMMA_ROWS(bf16, 96, 48, 48, 49, 50, 51, 52, 53)
+WGMMA_ROWS(f16, 96, 48, 48, 49, 50, 51, 52, 53)
 WGMMA_ROWS(bf16, 128, 64, 64, 65, 66, 67, 68, 69)
 WGMMA_ROWS(f16, 128, 64, 64, 65, 66, 67, 68, 69)
 WGMMA_ROWS(bf16, 256, 128, 128, 129, 130, 131, 132, 133)
 WGMMA_ROWS(f16, 256, 128, 128, 129, 130, 131, 132, 133)
 
-#define WGMMA_80(T) \
-    template <> struct wgmma<T, 80, false, false> { \
+/* As wgmma of hopper.h, for more numbers of lanes. */
+#define WGMMA_LANES(T, N, COUNT, a, b, p) \
+    template <> struct wgmma<T, N, false, false> { \
         using sum = float; \
-        static DEVICE void multiply(float (&s)[40], uint64_t left, uint64_t right, int add) { \
-            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %42, 0;\n" \
-                         "wgmma.mma_async.sync.aligned.m64n80k16.f32." #T "." #T " {" LIST40 \
-                         "}, %40, %41, p, 1, 1, 0, 0;\n}" \
-                         : SUMS40 \
+        static DEVICE void multiply(float (&s)[COUNT], uint64_t left, uint64_t right, int add) { \
+            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
+                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #T "." #T " {" LIST##COUNT \
+                         "}, %" #a ", %" #b ", p, 1, 1, 0, 0;\n}" \
+                         : SUMS##COUNT \
                          : "l"(left), "l"(right), "r"(add)); \
         } \
     };
-WGMMA_80(bf16)
-WGMMA_80(f16)
+WGMMA_LANES(bf16, 80, 40, 40, 41, 42)
+WGMMA_LANES(f16, 80, 40, 40, 41, 42)
+WGMMA_LANES(bf16, 208, 104, 104, 105, 106)
+WGMMA_LANES(f16, 208, 104, 104, 105, 106)
 
 #undef Q8
 #undef T10
 #undef LIST32
 #undef LIST40
+#undef LIST48
+#undef LIST104
 #undef LIST64
 #undef LIST128
 #undef S8
 #undef SUMS32
 #undef SUMS40
+#undef SUMS48
+#undef SUMS104
 #undef SUMS64
 #undef SUMS128
 #undef WGMMA_ROWS
-#undef WGMMA_80
+#undef WGMMA_LANES
 
 #endif
