@@ -16,7 +16,7 @@
 struct attention_rows {
     attention_sight sees[2];
     float top[2], sum[2]; /* sum: this thread's part */
-    float reach[2];       /* the largest |top| so far, in powers of 2 */
+    float reach[2];       /* the largest |top| so far, in powers of 2; for decoding */
 };
 DEVICE attention_rows attention_rows_none() {
     return { { { 0, 0 }, { 0, 0 } }, { -infinity(), -infinity() }, { 0, 0 }, { 0, 0 } };
@@ -244,7 +244,8 @@ template <class T, int D> DEVICE void attention_redo(const attention_params &p, 
 template <class T, int D>
 DEVICE void attention_end(const attention_params &p, int batch, int head, int row, const float (&o)[D / 2],
                           const attention_rows &rows) {
-    const float FAR = 0x1p18f;
+    /* Of a base that is far below 2^18 nothing is left of what came before by one that was further from 0. */
+    const float FAR = 0x1p18f - 256;
     const int lane = thread_index() % WARP;
     typename T::bits *const to = attention_row<T>(p.o, batch, row, head);
     bool again[2];
@@ -261,7 +262,8 @@ DEVICE void attention_end(const attention_params &p, int batch, int head, int ro
         if (p.lse.data && exists && lane % 4 == 0)
             *attention_row<f32>(p.lse, batch, row + r * 8, head) =
                 f32::put(none ? -infinity() : fused(rows.top[r], p.unit, log_of(sum)));
-        again[r] = exists && (rows.reach[r] > FAR || (!none && spoilt != 0));
+        const bool far = rows.top[r] != -infinity() && magnitude(rows.top[r] * p.spread) > FAR;
+        again[r] = exists && (far || (!none && spoilt != 0));
     }
     if (!any_of_warp(again[0] || again[1])) return;
     sync_warp();

@@ -131,7 +131,7 @@ double attention_sm90_seconds(const trine_call *call) {
  * Under a causal mask tiles differ, and turns of alternating direction balance them only if a bunch has whole rounds of
  * slots, some of them empty. That pays where heads are many: otherwise all tiles go from the largest to the smallest,
  * and blocks that run at once share keys anyway. */
-static void put_in_order(attention_sm90_params *p, int queries, int blocks) {
+static void put_in_order(attention_sm90_params *p, int queries, int blocks, int units) {
     enum { ROUNDS = 4 };
     const attention_problem *at = &p->call.at;
     const double bytes = 4.0 * at->sk * at->d;
@@ -139,7 +139,7 @@ static void put_in_order(attention_sm90_params *p, int queries, int blocks) {
                   whole = p->planes / at->group;
     p->bunch = !at->causal && heads < whole ? heads * at->group : p->planes;
     p->span = p->bunch * tiles, p->slots = p->planes * tiles;
-    if (!at->causal || tiles < 4 || queries > 128 || 2 * (int64_t)whole <= blocks) return;
+    if (!at->causal || tiles < 4 || queries > 128 || 2 * (int64_t)whole <= units) return;
     int64_t least = INT64_MAX;
     for (int32_t bunch = at->group;
          bunch <= heads * at->group && bunch <= p->planes && (int64_t)bunch * tiles <= (int64_t)ROUNDS * blocks;
@@ -161,7 +161,7 @@ trine_status attention_sm90_launch(const trine_call *call) {
     p.planes = at->b * at->h;
     const int64_t all = (int64_t)p.planes * p.call.tiles, held = (int64_t)d->units * t->held,
                   blocks = all < held ? all : held;
-    put_in_order(&p, t->queries, (int)blocks);
+    put_in_order(&p, t->queries, (int)blocks, (int)(blocks < d->units ? blocks : d->units));
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
