@@ -18,7 +18,7 @@ typedef struct attention_sm90_params {
 /* For heads of up to D columns: D, queries and keys of a tile, stages for tiles of k and of v, blocks of which an SM is
  * full; microseconds of a step of keys, and of what else a tile takes, in an SM that is full (H200). */
 #define ATTENTION_SM90_TILES(X) \
-    X(64, 192, 128, 4, 1, 1.75, 1.80) \
+    X(64, 192, 128, 4, 1, 1.85, 2.40) \
     X(64, 128, 208, 3, 1, 2.11, 1.64) \
     X(64, 64, 128, 3, 2, 1.36, 1.60) \
     X(64, 64, 64, 4, 3, 1.00, 2.09) \
@@ -28,10 +28,10 @@ typedef struct attention_sm90_params {
     X(128, 128, 128, 3, 1, 1.69, 2.82) \
     X(128, 128, 112, 3, 1, 1.51, 2.82) \
     X(128, 64, 64, 3, 2, 1.06, 2.68) \
-    X(256, 128, 80, 2, 1, 1.8, 4)
+    X(256, 128, 80, 2, 1, 1.57, 9.0)
 /* With a softcap, whose tanh takes more registers and most of the time. */
 #define ATTENTION_SM90_BENT_TILES(X) \
-    X(64, 128, 128, 4, 1, 3, 2) X(128, 128, 128, 3, 1, 3, 3) X(256, 128, 64, 2, 1, 3, 4)
+    X(64, 128, 128, 4, 1, 4.6, 3) X(128, 128, 128, 3, 1, 5.0, 3) X(256, 128, 64, 2, 1, 3.3, 9)
 /* Queries and keys of all of them. */
 #define ATTENTION_SM90_SHAPES(X) \
     X(192, 128) X(192, 80) X(128, 208) X(128, 128) X(128, 112) X(128, 80) X(128, 64) X(64, 128) X(64, 64)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attention for sm_90a: copies of boxes, products of warpgroups, weights that stay in registers.
  *
- * A block is a producer warpgroup, one thread of which keeps copies on their way, and two or three consumers, each with
+ * A block is a producer warpgroup, one thread of which keeps copies on their way, and one to three consumers, each with
  * 64 queries of a tile: their sums of o, a tile of scores, and the weights of the tile before as the left operand of
  * their product with v. Consumers take turns in starting products, so that one's exponentials go on while the tensor
  * cores have another's products; and each starts the scores of the next keys before it turns to the exponentials of
  * these. Keys go from the last to the first. Blocks stay, and take tiles in turns of alternating direction: the first
- * scores of a tile are started with the last values of the one before, so that o is written while they, and the other
- * consumers' products, go on. The producer finds the tiles.
+ * scores of a tile are started with the last values of the one before, and half of their exponentials come before that
+ * one's o is written. The producer finds the tiles. Which tiles a call is cut into the host predicts
+ * (attention_sm90.c); blocks of one consumer share an SM with one or two others.
  *
  * NOTES. Floors: 4 flops for each visible pair and column, 4096 a clock and SM, and an exponential for each pair, 16 a
  * clock and SM: the same time at d = 64, half of it at 128. What was learned:
@@ -24,8 +25,7 @@
  *     of 192 queries lose 3 to 14 % by bunches.
  * - Lost: groups that pass over keys that none of their queries sees (192 queries: 3 %, by registers); tiles of 160 and
  * 176 keys at d 128 (4 to 16 % at s 1024,
- *   while s 16384 gains 3 to 6); tiles of 128 queries at d 64 (16 to 22 % where sequences are long; under a causal mask
- *     at s 1024 they gain 15 %, and are taken).
+ *   while s 16384 gains 3 to 6). More in docs/learned.md.
  * - Measured on an H200 beside cuDNN 9.19, bf16, 16384 tokens, full and causal, TFLOP/s: s 1024 d 64 359 of 460 and 273
  * of 323, d 128 506 of 621 and 421 of
  *   426, d 256 566 of 635 and 414 of 437; s 16384 529 of 526 and 479 of 505, 655 of 683 and 663 of 598, 805 of 740 and
