@@ -287,7 +287,13 @@ template <int GROUPS> DEVICE void attention_next(int group) {
 }
 
 template <class Pipe, bool BENT> struct attention_consumer {
-    enum { KEYS = Pipe::KEYS, HALF = KEYS / 32 * 8 }; /* of a thread's scores, whole pieces of 16 keys */
+    /* Three consumers have no registers for two tiles' rows, nor for what half of the exponentials leaves: there a tile
+     * ends before the next one's exponentials. */
+    enum {
+        KEYS = Pipe::KEYS,
+        FEW = Pipe::GROUPS == 3,
+        HALF = FEW ? KEYS / 2 : KEYS / 32 * 8, /* of a thread's scores, whole pieces of 16 keys */
+    };
     const attention_sm90_params &p;
     const Pipe pipe;
     const int group;
@@ -318,6 +324,16 @@ template <class Pipe, bool BENT> struct attention_consumer {
     DEVICE void end(const attention_rows &ended) {
         const attention_task t = task(number);
         attention_end<typename Pipe::T, Pipe::D>(p.call, t.batch, t.head, row_of(t), o, ended);
+    }
+
+    DEVICE void end_tile(const attention_rows &ended) {
+        if constexpr (FEW) {
+            wgmma_wait<0>();
+            wgmma_settle(o);
+        }
+        end(ended);
+        attention_clear(o);
+        number++;
     }
 
     /* Scores of a tile of keys, with so many before it: what is hidden goes. */
@@ -382,7 +398,10 @@ template <class Pipe, bool BENT> struct attention_consumer {
         wgmma_settle(s);
         if (left == 0) attention_release(pipe.q_empty());
         const attention_rows ended = rows;
-        if (last) begin(task(number + 1));
+        if (last) {
+            if constexpr (FEW) end_tile(rows);
+            begin(task(number + !FEW));
+        }
         bend_and_hide(left);
         const bool rises = attention_rise_if_far(s, rows, factor, base, p.call.spread);
         attention_weights<0, HALF>(s, rows, base, p.call.spread);
@@ -391,11 +410,7 @@ template <class Pipe, bool BENT> struct attention_consumer {
         wgmma_settle(o);
         attention_release(pipe.empty(ATTENTION_VALUE, behind));
         at = Pipe::after(at);
-        if (last) {
-            end(ended);
-            attention_clear(o);
-            number++;
-        }
+        if (!FEW && last) end_tile(ended);
         attention_pack<typename Pipe::T, 0, HALF>(w, s);
         if (rises) attention_scale(o, factor);
         attention_weights<HALF, KEYS / 2>(s, rows, base, p.call.spread);
