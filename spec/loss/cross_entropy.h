@@ -69,8 +69,9 @@ static inline logit_row logit_row_near(const double *x, const double *off, int64
     double most = -INFINITY, sum = 0, moved = 0;
     for (int64_t k = 0; k < v; k++) {
         row.most_off = fmax(row.most_off, logit_off(&row, k));
-        if (!(scale * x[k] > most)) continue;
-        most = scale * x[k];
+        const double along = copysign(1, scale) * x[k]; /* not scale * x[k], which may round to another's */
+        if (!(along > most)) continue;
+        most = along;
         row.top = x[k];
     }
     if (!isfinite(most)) row.top = 0;

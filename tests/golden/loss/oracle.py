@@ -164,6 +164,27 @@ def linear_cross_entropy(draw):
             ins["bias"], outs["dbias"] = bias, dbias
         yield case(name, head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, *rest) + " +lse +dloss",
                    ins, outs)
+    yield near_logits()
+
+
+def near_logits():
+    """Logits that follow each other in float64, far from zero: times the scale some of them are the same there. In 60
+    digits. The other row's loss is as large as they are, since f32 cannot tell them apart."""
+    v, base, unit = 16, 3 * 2.0**62, 2.0**11
+    steps = np.arange(v) - 3.0
+    x, weight = np.array([[2.0**31, 2.0**5]] * 2), np.stack([np.full(v, 3 * 2.0**31), steps * 2.0**6], 1)
+    weight[0] = -weight[0, 0], 0
+    logits = weight @ x[0]
+    assert (logits[1:] == base + steps[1:] * unit).all()
+    labels, scale = np.array([v - 1, 0]), 0.7
+    with mpmath.workdps(60):
+        z = [mpmath.mpf(f32(scale)) * mpmath.mpf(a) for a in logits]
+        lse = max(z) + mpmath.log(sum(mpmath.exp(a - max(z)) for a in z))
+        loss = [float(lse - z[y]) for y in labels]
+    return case("logits that follow each other in float64",
+                f"T=f32 B=f32 D=f32 L=i64 t=2 k=2 v={v} logit_scale={scale} +lse",
+                {"x": x, "weight": weight, "labels": labels},
+                {"loss": np.array(loss), "lse": np.full(2, float(lse))})
 
 
 def head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, smoothing, z_loss, scale, ignored):
