@@ -21,7 +21,7 @@ import time
 from launched import cubin_kernels, object_kernels, read_notes, read_table
 
 WORKERS = max(1, os.cpu_count() or 1)
-STEP, MOST = 4000, 96000
+STEP, MOST = 4000, 400000
 FIRST = ",".join(map(str, range(100)))
 
 

@@ -10,36 +10,43 @@ extern "C" {
 #endif
 
 typedef struct trine_cross_entropy_args {
-    size_t struct_size;          /* sizeof(trine_cross_entropy_args) */
-    const trine_tensor *logits;  /* in r v */
-    const trine_tensor *labels;  /* in r: i32 or i64 */
-    const trine_tensor *loss;    /* out r: f32 */
-    const trine_tensor *lse;     /* out, optional r: f32; what the gradient needs */
-    float label_smoothing;       /* 0 <= label_smoothing < 1 */
-    float z_loss;                /* weight of lse^2, >= 0 */
-    float logit_scale;           /* 0: 1 */
-    int32_t ignore_index_set;    /* 1: ignore_index is read; 0: it is -100 */
-    int64_t ignore_index;        /* rows with this label have loss 0 and gradient 0 */
-    const trine_tensor *dloss;   /* in, optional r, or one element: f32; of the gradient; absent: 1 */
-    const trine_tensor *dlogits; /* out, optional r v: the gradient; may be logits */
+    size_t struct_size;               /* sizeof(trine_cross_entropy_args) */
+    const trine_tensor *logits;       /* in r v */
+    const trine_tensor *labels;       /* in r: i32 or i64 */
+    const trine_tensor *loss;         /* out r: f32 */
+    const trine_tensor *lse;          /* out, optional r: f32; what the gradient needs */
+    float label_smoothing;            /* 0 <= label_smoothing < 1 */
+    float z_loss;                     /* weight of lse^2, >= 0 */
+    float logit_scale;                /* 0: 1 */
+    int32_t ignore_index_set;         /* 1: ignore_index is read; 0: it is -100 */
+    int64_t ignore_index;             /* rows with this label have loss 0 and gradient 0 */
+    const trine_tensor *dloss;        /* in, optional r, or one element: f32; of the gradient; absent: 1 */
+    const trine_tensor *dlogits;      /* out, optional r v: the gradient; may be logits */
+    const trine_tensor *class_weight; /* in, optional v: f32; absent: all 1 */
 } trine_cross_entropy_args;
 
-/* Cross-entropy of logits, with label smoothing and z-loss, and its gradient in the same call.
+/* Cross-entropy of logits, with class weights, label smoothing and z-loss, and its gradient in the same call.
  *
- * With z = logit_scale logits, y = labels[i], e = label_smoothing and v classes:
+ * With z = logit_scale logits, y = labels[i], e = label_smoothing, w = class_weight and v classes:
  *
  *     lse[i]       = log sum_k exp(z[i,k])
- *     loss[i]      = lse[i] - (1-e) z[i,y] - (e/v) sum_k z[i,k] + z_loss lse[i]^2
- *     dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v)
+ *     loss[i]      = (1-e) w[y] (lse[i] - z[i,y]) + (e/v) sum_k w[k] (lse[i] - z[i,k]) + z_loss lse[i]^2
+ *     dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (m[i] + 2 z_loss lse[i])
+ *                                          - (1-e) w[y] [k = y] - (e/v) w[k])
+ *     m[i]         = (1-e) w[y] + (e/v) sum_k w[k]
+ *
+ * Without class_weight all w[k] are 1, and so is m[i].
  *
  * Where y is the ignored label, loss and dlogits are exactly 0. Means and sums over rows are the caller's, who usually
- * knows the loss's gradient beforehand: for a mean over the n rows that are not ignored, dloss is one element, 1/n.
- * Then dlogits is what trine_cross_entropy_backward() would write, at the cost of writing it: where a row fits on the
- * SM, logits are read once.
+ * knows the loss's gradient beforehand: for a mean over the n rows that are not ignored, dloss is one element, 1/n;
+ * with class weights it is one over the sum of w[y] of those rows, as in PyTorch. Then dlogits is what
+ * trine_cross_entropy_backward() would write, at the cost of writing it: where a row fits on the SM, logits are read
+ * once.
  *
  * lse is written for ignored rows too. A logit of -Inf is a class of probability 0: its own loss is +Inf, and with
  * smoothing every loss is, as the formula says. NaN anywhere in a row makes lse and dlogits NaN, and loss, unless
- * ignored. A term whose weight e or z_loss is 0 is left out rather than multiplied by 0.
+ * ignored. A term whose factor e or z_loss is 0 is left out rather than multiplied by 0; one whose class weight is 0 is
+ * multiplied by it.
  *
  * Finite logits may be of any size. loss and dlogits follow from differences between the row's logits, which are taken
  * before anything else, and never from a rounded lse. Only what f32 cannot hold is Inf: an lse or a loss beyond it, and
@@ -49,18 +56,21 @@ typedef struct trine_cross_entropy_args {
  *
  * Shapes: logits and dlogits are r v, the last dimension contiguous, rows with any stride. labels, loss and lse are r,
  * contiguous; dloss is r, contiguous, or 1. v may be anything.
- * Types: logits are f32, bf16 or f16, read exactly and accumulated in f32; dlogits has their type. labels are i32 or
- * i64; loss, lse and dloss f32. Outputs are rounded once.
+ * Types: logits are f32, bf16 or f16, read exactly and accumulated in f32; dlogits has their type, and of f32 it may
+ * also be bf16 or f16. labels are i32 or i64; loss, lse, dloss and class_weight f32. Outputs are rounded once.
  * Parameters: labels are in [0, v) or the ignored one, which is -100, or ignore_index if ignore_index_set. logit_scale
  * is at most 2^126 in size; 0 means 1, -0.0 zero. dloss is not read where dlogits is absent, nor for ignored rows.
+ * class_weight may be anything, 0 and negative numbers included; without smoothing only those of labels count.
  * Aliasing: dlogits may be logits, the very same view, which saves a second matrix of that size. No output may overlap
  * another tensor otherwise.
  *
  * Error bound: in units of 2^-24, with d the distance of z from the row's largest z and p a class's probability. Of lse
  * and loss v + 32 of 1 + 2 z_loss (|lse| + 1), of the mean of e d, and 16 e; 3 for each unit of the mean of d under p,
  * and 144. Of dlogits trine_cross_entropy_backward()'s, and p times what log sum exp is off by. None grows with the
- * size of logits that are all the same, but for the one rounding of lse. The derivation is in
- * spec/loss/cross_entropy.h; trine_error_bound() gives the coefficients.
+ * size of logits that are all the same, but for the one rounding of lse. With class weights all of this is of their
+ * absolute values, and v + 32 of 2 (e/v) sum_k |w[k]| (|d| + 16) and of (e/v) sum_k |w[k]| (log sum exp(d) + 16) take
+ * the place of the mean of e d and 16 e. The derivation is in spec/loss/cross_entropy.h; trine_error_bound() gives the
+ * coefficients.
  * Deterministic: the same bits for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -73,27 +83,31 @@ typedef struct trine_cross_entropy_args {
 TRINE_API trine_status trine_cross_entropy(trine_queue *queue, const trine_cross_entropy_args *args);
 
 typedef struct trine_cross_entropy_backward_args {
-    size_t struct_size;          /* sizeof(trine_cross_entropy_backward_args) */
-    const trine_tensor *logits;  /* in r v */
-    const trine_tensor *labels;  /* in r: i32 or i64 */
-    const trine_tensor *lse;     /* in r: f32, the forward's */
-    const trine_tensor *dloss;   /* in r: f32 */
-    const trine_tensor *dlogits; /* out r v; may be logits */
-    float label_smoothing;       /* 0 <= label_smoothing < 1 */
-    float z_loss;                /* weight of lse^2, >= 0 */
-    float logit_scale;           /* 0: 1 */
-    int32_t ignore_index_set;    /* 1: ignore_index is read; 0: it is -100 */
-    int64_t ignore_index;        /* rows with this label have loss 0 and gradient 0 */
+    size_t struct_size;               /* sizeof(trine_cross_entropy_backward_args) */
+    const trine_tensor *logits;       /* in r v */
+    const trine_tensor *labels;       /* in r: i32 or i64 */
+    const trine_tensor *lse;          /* in r: f32, the forward's */
+    const trine_tensor *dloss;        /* in r: f32 */
+    const trine_tensor *dlogits;      /* out r v; may be logits */
+    float label_smoothing;            /* 0 <= label_smoothing < 1 */
+    float z_loss;                     /* weight of lse^2, >= 0 */
+    float logit_scale;                /* 0: 1 */
+    int32_t ignore_index_set;         /* 1: ignore_index is read; 0: it is -100 */
+    int64_t ignore_index;             /* rows with this label have loss 0 and gradient 0 */
+    const trine_tensor *class_weight; /* in, optional v: f32; absent: all 1 */
 } trine_cross_entropy_backward_args;
 
 /* Gradient of cross_entropy, from its lse.
  *
- * With z = logit_scale logits, p[i,k] = exp(z[i,k] - lse[i]), y = labels[i], e = label_smoothing and v classes:
+ * With z = logit_scale logits, p[i,k] = exp(z[i,k] - lse[i]), y = labels[i], e = label_smoothing, w = class_weight and
+ * v classes:
  *
- *     dlogits[i,k] = dloss[i] logit_scale (p[i,k] (1 + 2 z_loss lse[i]) - (1-e) [k = y] - e/v)
+ *     dlogits[i,k] = dloss[i] logit_scale (p[i,k] (m[i] + 2 z_loss lse[i]) - (1-e) w[y] [k = y] - (e/v) w[k])
+ *     m[i]         = (1-e) w[y] + (e/v) sum_k w[k]
  *
- * Where y is the ignored label, dlogits is exactly 0, whatever the row, lse and dloss hold. The sum of dlogits over k
- * is dloss[i] logit_scale 2 z_loss lse[i], whatever the smoothing.
+ * Without class_weight all w[k] are 1, and so is m[i]. Where y is the ignored label, dlogits is exactly 0, whatever the
+ * row, lse and dloss hold. The sum of dlogits over k is dloss[i] logit_scale 2 z_loss lse[i], whatever the smoothing
+ * and the weights.
  *
  * lse in f32 is fine enough below 1024, where half a unit in its last place moves p by 2^-15 of itself. Where |lse| is
  * 1024 or more, or infinite, it is not used: the row's own log sum exp is computed anew, as trine_cross_entropy() does.
@@ -103,12 +117,14 @@ typedef struct trine_cross_entropy_backward_args {
  * Source: the derivative of trine_cross_entropy()'s formula.
  *
  * Shapes: as in trine_cross_entropy(): logits and dlogits r v, labels, lse and dloss r, contiguous.
- * Types: dlogits has the type of logits; dloss and lse are f32. Arithmetic is f32, with one rounding at the end.
- * Parameters: labels and parameters as in trine_cross_entropy(), which must have had the same.
+ * Types: dlogits has the type of logits, and of f32 it may also be bf16 or f16; dloss, lse and class_weight are f32.
+ * Arithmetic is f32, with one rounding at the end.
+ * Parameters: labels, class_weight and parameters as in trine_cross_entropy(), which must have had the same.
  * Aliasing: dlogits may be logits.
  *
  * Error bound: 20*2^-24 of |dloss logit_scale| (p (1 + 2 z_loss |lse|) + a third of the target's probability), and
- * 3*2^-24 for each unit of |z - lse|, and 48, in p; spec/loss/cross_entropy.h. A p above 2^127 may overflow.
+ * 3*2^-24 for each unit of |z - lse|, and 48, in p; spec/loss/cross_entropy.h. With class weights, m of their absolute
+ * values is in the place of 1, and a half of the target's in that of a third. A p above 2^127 may overflow.
  * Deterministic: the same bits for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
@@ -121,38 +137,42 @@ typedef struct trine_cross_entropy_backward_args {
 TRINE_API trine_status trine_cross_entropy_backward(trine_queue *queue, const trine_cross_entropy_backward_args *args);
 
 typedef struct trine_linear_cross_entropy_args {
-    size_t struct_size;          /* sizeof(trine_linear_cross_entropy_args) */
-    const trine_tensor *x;       /* in t k: the tokens */
-    const trine_tensor *weight;  /* in v k: a row for each class */
-    const trine_tensor *labels;  /* in t: i32 or i64 */
-    const trine_tensor *bias;    /* in, optional v */
-    const trine_tensor *loss;    /* out t: f32 */
-    const trine_tensor *lse;     /* out, optional t: f32; what trine_linear_cross_entropy_backward() needs */
-    const trine_tensor *dloss;   /* in, optional t, or one element: f32; of the gradients; absent: 1 */
-    const trine_tensor *dx;      /* out, optional t k */
-    const trine_tensor *dweight; /* out, optional v k: of weight's type, or f32 */
-    const trine_tensor *dbias;   /* out, optional v: of bias's type */
-    float label_smoothing;       /* 0 <= label_smoothing < 1 */
-    float z_loss;                /* weight of lse^2, >= 0 */
-    float logit_scale;           /* 0: 1 */
-    int32_t ignore_index_set;    /* 1: ignore_index is read; 0: it is -100 */
-    int64_t ignore_index;        /* tokens with this label have loss 0 and gradient 0 */
+    size_t struct_size;               /* sizeof(trine_linear_cross_entropy_args) */
+    const trine_tensor *x;            /* in t k: the tokens */
+    const trine_tensor *weight;       /* in v k: a row for each class */
+    const trine_tensor *labels;       /* in t: i32 or i64 */
+    const trine_tensor *bias;         /* in, optional v */
+    const trine_tensor *loss;         /* out t: f32 */
+    const trine_tensor *lse;          /* out, optional t: f32; what trine_linear_cross_entropy_backward() needs */
+    const trine_tensor *dloss;        /* in, optional t, or one element: f32; of the gradients; absent: 1 */
+    const trine_tensor *dx;           /* out, optional t k */
+    const trine_tensor *dweight;      /* out, optional v k: of weight's type, or f32 */
+    const trine_tensor *dbias;        /* out, optional v: of bias's type */
+    float label_smoothing;            /* 0 <= label_smoothing < 1 */
+    float z_loss;                     /* weight of lse^2, >= 0 */
+    float logit_scale;                /* 0: 1 */
+    int32_t ignore_index_set;         /* 1: ignore_index is read; 0: it is -100 */
+    int64_t ignore_index;             /* tokens with this label have loss 0 and gradient 0 */
+    const trine_tensor *class_weight; /* in, optional v: f32; absent: all 1 */
 } trine_linear_cross_entropy_args;
 
 /* Cross-entropy of a linear layer's outputs, a language model's head and its loss, with the gradients in the same call.
  * The logits, t v of them, are never in memory as a whole.
  *
- * With z = logit_scale (x weight' + bias), y = labels[i], e = label_smoothing:
+ * With z = logit_scale (x weight' + bias), y = labels[i], e = label_smoothing, w = class_weight or 1:
  *
  *     lse[i]       = log sum_j exp(z[i,j])
- *     loss[i]      = lse[i] - (1-e) z[i,y] - (e/v) sum_j z[i,j] + z_loss lse[i]^2
- *     g[i,j]       = dloss[i] logit_scale (exp(z[i,j] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [j = y] - e/v)
+ *     loss[i]      = (1-e) w[y] (lse[i] - z[i,y]) + (e/v) sum_j w[j] (lse[i] - z[i,j]) + z_loss lse[i]^2
+ *     g[i,j]       = dloss[i] logit_scale (exp(z[i,j] - lse[i]) (m[i] + 2 z_loss lse[i])
+ *                                          - (1-e) w[y] [j = y] - (e/v) w[j])
+ *     m[i]         = (1-e) w[y] + (e/v) sum_j w[j]
  *     dx[i,p]      = sum_j g[i,j] weight[j,p]
  *     dweight[j,p] = sum_i g[i,j] x[i,p]
  *     dbias[j]     = sum_i g[i,j]
  *
  * Where y is the ignored label, loss and g are exactly 0. Means and sums over tokens are the caller's, as in
- * trine_cross_entropy(): for a mean over the n tokens that are not ignored, dloss is one element, 1/n. A training step
+ * trine_cross_entropy(): for a mean over the n tokens that are not ignored, dloss is one element, 1/n; with class
+ * weights, one over the sum of w[y] of those tokens. A training step
  * whose gradients are asked for here takes three products; one that calls trine_linear_cross_entropy_backward() later
  * takes four.
  *
@@ -168,10 +188,11 @@ typedef struct trine_linear_cross_entropy_args {
  * Shapes: x and dx are t k, weight and dweight v k, the last dimension contiguous, rows with any stride. bias and dbias
  * are v; labels, loss and lse t, contiguous; dloss is t, contiguous, or 1. t and k may be 0.
  * Types: x and weight are of one type, f32, bf16 or f16, which dx has too. bias and dbias have it or are f32; so does
- * dweight, whether weight is f32 or not. labels are i32 or i64; loss, lse and dloss f32. Logits, losses and sums are in
- * f32.
+ * dweight, whether weight is f32 or not. labels are i32 or i64; loss, lse, dloss and class_weight f32. Logits, losses
+ * and sums are in f32.
  * Parameters: labels are in [0, v) or the ignored one, which is -100, or ignore_index if ignore_index_set. logit_scale
- * is at most 2^126 in size; 0 means 1, -0.0 zero. dloss is not read where no gradient is asked for.
+ * is at most 2^126 in size; 0 means 1, -0.0 zero. dloss is not read where no gradient is asked for. class_weight as in
+ * trine_cross_entropy().
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: of a logit, o = (k + 4) 2^-24 (sum_p |x weight| + |bias|), 2.25 times that for bf16 and f16, times
@@ -190,40 +211,43 @@ typedef struct trine_linear_cross_entropy_args {
 TRINE_API trine_status trine_linear_cross_entropy(trine_queue *queue, const trine_linear_cross_entropy_args *args);
 
 typedef struct trine_linear_cross_entropy_backward_args {
-    size_t struct_size;          /* sizeof(trine_linear_cross_entropy_backward_args) */
-    const trine_tensor *x;       /* in t k */
-    const trine_tensor *weight;  /* in v k */
-    const trine_tensor *labels;  /* in t: i32 or i64 */
-    const trine_tensor *bias;    /* in, optional v */
-    const trine_tensor *lse;     /* in t: f32, the forward's */
-    const trine_tensor *dloss;   /* in t: f32 */
-    const trine_tensor *dx;      /* out, optional t k */
-    const trine_tensor *dweight; /* out, optional v k: of weight's type, or f32 */
-    const trine_tensor *dbias;   /* out, optional v: of bias's type */
-    float label_smoothing;       /* 0 <= label_smoothing < 1 */
-    float z_loss;                /* weight of lse^2, >= 0 */
-    float logit_scale;           /* 0: 1 */
-    int32_t ignore_index_set;    /* 1: ignore_index is read; 0: it is -100 */
-    int64_t ignore_index;        /* tokens with this label have loss 0 and gradient 0 */
+    size_t struct_size;               /* sizeof(trine_linear_cross_entropy_backward_args) */
+    const trine_tensor *x;            /* in t k */
+    const trine_tensor *weight;       /* in v k */
+    const trine_tensor *labels;       /* in t: i32 or i64 */
+    const trine_tensor *bias;         /* in, optional v */
+    const trine_tensor *lse;          /* in t: f32, the forward's */
+    const trine_tensor *dloss;        /* in t: f32 */
+    const trine_tensor *dx;           /* out, optional t k */
+    const trine_tensor *dweight;      /* out, optional v k: of weight's type, or f32 */
+    const trine_tensor *dbias;        /* out, optional v: of bias's type */
+    float label_smoothing;            /* 0 <= label_smoothing < 1 */
+    float z_loss;                     /* weight of lse^2, >= 0 */
+    float logit_scale;                /* 0: 1 */
+    int32_t ignore_index_set;         /* 1: ignore_index is read; 0: it is -100 */
+    int64_t ignore_index;             /* tokens with this label have loss 0 and gradient 0 */
+    const trine_tensor *class_weight; /* in, optional v: f32; absent: all 1 */
 } trine_linear_cross_entropy_backward_args;
 
 /* Gradient of linear_cross_entropy, from its lse. The logits are computed once more.
  *
- * With z = logit_scale (x weight' + bias) and e = label_smoothing:
+ * With z = logit_scale (x weight' + bias), y = labels[i], e = label_smoothing and w = class_weight or 1:
  *
- *     g[i,j]       = dloss[i] logit_scale (exp(z[i,j] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [j = labels[i]] - e/v)
+ *     g[i,j]       = dloss[i] logit_scale (exp(z[i,j] - lse[i]) (m[i] + 2 z_loss lse[i])
+ *                                          - (1-e) w[y] [j = y] - (e/v) w[j])
+ *     m[i]         = (1-e) w[y] + (e/v) sum_j w[j]
  *     dx[i,p]      = sum_j g[i,j] weight[j,p]
  *     dweight[j,p] = sum_i g[i,j] x[i,p]
  *     dbias[j]     = sum_i g[i,j]
  *
- * Where labels[i] is the ignored label, g is exactly 0. At least one of the gradients is asked for. Where |lse[i]| is
+ * Where y is the ignored label, g is exactly 0. At least one of the gradients is asked for. Where |lse[i]| is
  * 1024 or more it is not used, as in trine_cross_entropy_backward().
  *
  * Source: the derivative of trine_linear_cross_entropy()'s formula.
  *
  * Shapes: as in trine_linear_cross_entropy(); dloss is t, contiguous.
  * Types: as in trine_linear_cross_entropy().
- * Parameters: labels and parameters as in trine_linear_cross_entropy(), which must have had the same.
+ * Parameters: labels, class_weight and parameters as in trine_linear_cross_entropy(), which must have had the same.
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: as of trine_linear_cross_entropy(), with an lse that is exact.

@@ -18,6 +18,7 @@ static void reference(trine_ref *ref) {
     const double *logits = trine_ref_value(ref, "logits"), *labels = trine_ref_value(ref, "labels"),
                  *dloss = trine_ref_value(ref, "dloss");
     const double e = args->label_smoothing, w = args->z_loss;
+    const class_weights weights = class_weights_of(trine_ref_value(ref, "class_weight"), v);
     double *loss = trine_ref_value(ref, "loss"), *loss_magnitude = trine_ref_magnitude(ref, "loss"),
            *loss_slack = trine_ref_slack(ref, "loss");
     double *lse_out = trine_ref_value(ref, "lse"), *dlogits = trine_ref_value(ref, "dlogits");
@@ -32,7 +33,7 @@ static void reference(trine_ref *ref) {
             trine_ref_slack(ref, "lse")[i] = row.slack;
         }
         if (dlogits) {
-            const gradient_row g = { e, w, dloss ? dloss[i] : 1, lse, ignored ? -1 : (int64_t)labels[i] };
+            const gradient_row g = { e, w, dloss ? dloss[i] : 1, lse, ignored ? -1 : (int64_t)labels[i], &weights };
             row_gradient(&g, &row, dlogits + i * v, trine_ref_magnitude(ref, "dlogits") + i * v,
                          trine_ref_slack(ref, "dlogits") + i * v);
         }
@@ -40,24 +41,25 @@ static void reference(trine_ref *ref) {
             loss[i] = 0;
             continue;
         }
-        loss[i] = row_loss(&row, (int64_t)labels[i], e, w, &loss_magnitude[i], &loss_slack[i]);
+        loss[i] = row_loss(&row, (int64_t)labels[i], e, w, &weights, &loss_magnitude[i], &loss_slack[i]);
     }
 }
 
 const trine_spec trine_spec_cross_entropy = {
     SPEC(cross_entropy),
-    .summary = "Cross-entropy of logits, with label smoothing and z-loss, and its gradient",
-    .formula = "z = logit_scale logits; lse[i] = log sum_k exp(z[i,k]); loss[i] = lse[i] - (1-e) z[i,y] - (e/v) sum_k "
-               "z[i,k] + z_loss lse[i]^2 with "
-               "y = labels[i], e = label_smoothing; dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) (1 + 2 "
-               "z_loss lse[i]) - (1-e) [k = y] - e/v); "
-               "loss and dlogits are 0 where y is the ignored label",
+    .summary = "Cross-entropy of logits, with class weights, label smoothing and z-loss, and its gradient",
+    .formula = "z = logit_scale logits; lse[i] = log sum_k exp(z[i,k]); loss[i] = (1-e) w[y] (lse[i] - z[i,y]) + (e/v) "
+               "sum_k w[k] (lse[i] - z[i,k]) + z_loss lse[i]^2 with y = labels[i], w = class_weight or 1, e = "
+               "label_smoothing; dlogits[i,k] = dloss[i] logit_scale (exp(z[i,k] - lse[i]) ((1-e) w[y] + (e/v) sum_j "
+               "w[j] + 2 z_loss lse[i]) - (1-e) w[y] [k = y] - (e/v) w[k]); loss and dlogits are 0 where y is the "
+               "ignored label",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(logits, IN, "T", "r v"), TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
                  TENSOR(loss, OUT, "f32", "r", .terms = "v + 32"),
                  TENSOR(lse, OUT | OPTIONAL, "f32", "r", .terms = "v + 32"),
                  TENSOR(dloss, IN | OPTIONAL | BROADCAST, "f32", "r"),
-                 TENSOR(dlogits, OUT | OPTIONAL, "T", "r v", .terms = "20") },
+                 TENSOR(dlogits, OUT | OPTIONAL, "G", "r v", .terms = "20"),
+                 TENSOR(class_weight, IN | OPTIONAL, "f32", "v") },
     .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1,
                       .doc = "share of the target spread evenly over all classes"),
                 PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"),
@@ -65,7 +67,7 @@ const trine_spec trine_spec_cross_entropy = {
                       .doc = "multiplies the logits"),
                 PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"),
                 PARAM(ignore_index, I64, .values = "0 3 -7", .doc = "label of the rows to leave out") },
-    .types = { "T=f32|bf16|f16 L=i64|i32" },
+    .types = CROSS_ENTROPY_TYPES,
     .alias = { "dlogits=logits" },
     .flops = "5*r*v",
     .independent = "r",
@@ -74,7 +76,11 @@ const trine_spec trine_spec_cross_entropy = {
                "llama3 f32: T=f32 L=i64 r=128 v=128256 +lse", "llama3: T=bf16 L=i64 r=256 v=128256 +lse",
                "llama3 smoothed: T=bf16 L=i64 r=256 v=128256 label_smoothing=0.1 z_loss=1e-4 +lse",
                "llama2 gradient: T=bf16 L=i64 r=8192 v=32000 +dlogits",
-               "llama3 gradient: T=bf16 L=i64 r=8192 v=128256 +dlogits", "one row: T=bf16 L=i64 r=1 v=262144",
-               "bytes: T=f32 L=i32 r=65536 v=256 +lse" },
+               "llama3 gradient: T=bf16 L=i64 r=8192 v=128256 +dlogits",
+               "llama2 f32 gradient: T=f32 L=i64 r=4096 v=32000 +dlogits",
+               "llama2 f32, bf16 gradient: T=f32 G=bf16 L=i64 r=4096 v=32000 +dlogits",
+               "llama2 weighted gradient: T=bf16 L=i64 r=8192 v=32000 +dlogits +class_weight",
+               "llama2 weighted, smoothed: T=bf16 L=i64 r=8192 v=32000 label_smoothing=0.1 +dlogits +class_weight",
+               "one row: T=bf16 L=i64 r=1 v=262144", "bytes: T=f32 L=i32 r=65536 v=256 +lse" },
     .reference = reference,
 };

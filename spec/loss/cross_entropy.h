@@ -91,72 +91,137 @@ static inline logit_row logit_row_of(const double *x, int64_t v, double scale) {
     return logit_row_near(x, NULL, v, scale);
 }
 
-/* loss = log_sum - (1-e) d_y - (e/v) sum_k d_k + w lse^2: none of its terms is negative, and none is larger than the
- * loss. A kernel has log_sum in f32, the second term from the two logits' difference in float64, and the sum of the d_k
- * as that of v differences from its origin, 3u each and (v-1)u for the sum, which adds at most 16 to each. The error of
- * log_sum enters 1 + 2w(|lse| + 1) times; what is left is in float64, and rounded once. Where z is off, so are d_y and
- * the mean, a hundredth more of that being enough for the errors' products. */
-static inline double row_loss(const logit_row *row, int64_t label, double e, double w, double *magnitude,
-                              double *slack) {
-    const double lse = row_lse(row), v = (double)row->v;
-    double total = 0, off = 0;
-    for (int64_t k = 0; k < row->v; k++) total += below_top(row, k), off += logit_off(row, k);
-    const double mean = e > 0 ? e * (total / v) : 0, square = w > 0 ? w * lse * lse : 0;
-    const double loss = row->log_sum - (1 - e) * below_top(row, label) - mean + square;
+/* The weights of the classes. */
+typedef struct class_weights {
+    const double *of; /* NULL: all are 1 */
+    double sum, size; /* of all, and of their absolute values */
+} class_weights;
+
+static inline class_weights class_weights_of(const double *of, int64_t v) {
+    class_weights c = { .of = of, .sum = of ? 0 : (double)v, .size = of ? 0 : (double)v };
+    for (int64_t k = 0; of && k < v; k++) c.sum += of[k], c.size += fabs(of[k]);
+    return c;
+}
+
+static inline double class_weight(const class_weights *c, int64_t k) { return c->of ? c->of[k] : 1; }
+
+/* What a row's lse counts by, (1-e) w_y + (e/v) sum_k w_k, which is 1 without weights; and the same of absolute
+ * values. */
+static inline double lse_weight(const class_weights *c, int64_t label, double e, int64_t v) {
+    return c->of ? (1 - e) * c->of[label] + (e > 0 ? e / (double)v * c->sum : 0) : 1;
+}
+static inline double lse_weight_size(const class_weights *c, int64_t label, double e, int64_t v) {
+    return c->of ? (1 - e) * fabs(c->of[label]) + (e > 0 ? e / (double)v * c->size : 0) : 1;
+}
+
+/* m log_sum - (1-e) w_y d_y - (e/v) sum_k w_k d_k + z_loss lse^2, with m = lse_weight(), whose absolute value is M.
+ *
+ * Without weights none of the terms is negative, and none is larger than the loss. A kernel has log_sum in f32, the
+ * second term from the two logits' difference in float64, and the sum of the d_k as that of v differences from its
+ * origin, 3u each and (v-1)u for the sum, which adds at most 16 to each. The error of log_sum enters M + 2 z_loss
+ * (|lse| + 1) times; what is left is in float64, and rounded once. Where z is off, so are d_y and the mean, a hundredth
+ * more of that being enough for the errors' products.
+ *
+ * With weights the sum of the w_k is itself one of f32: (v-1)u of A = (e/v) sum_k |w_k|, by which log_sum and what is
+ * between two origins are multiplied. So the mean of the |w_k d_k| counts twice, and A as often as log_sum has it and
+ * 16 more. Terms of either sign may cancel: float64's roundings of each are 2^-50 of it at most; and a product of w_k
+ * may be flushed. */
+static inline double row_loss(const logit_row *row, int64_t label, double e, double z_loss, const class_weights *c,
+                              double *magnitude, double *slack) {
+    const double lse = row_lse(row), share = e / (double)row->v, all = c->of ? share * c->size : e;
+    const double w = class_weight(c, label), d_label = below_top(row, label);
+    const double m = lse_weight(c, label, e, row->v), m_size = lse_weight_size(c, label, e, row->v);
+    if (!isfinite(m_size)) {
+        *magnitude = INFINITY;
+        return isnan(m_size) ? NAN : INFINITY;
+    }
+    double total = 0, total_size = 0, off = 0;
+    for (int64_t k = 0; e > 0 && k < row->v; k++) {
+        const double term = class_weight(c, k) * below_top(row, k);
+        total += term, total_size += fabs(term), off += fabs(class_weight(c, k)) * logit_off(row, k);
+    }
+    const double mean = e > 0 ? share * total : 0, square = z_loss > 0 ? z_loss * lse * lse : 0;
+    const double loss = m * row->log_sum - (1 - e) * w * d_label - mean + square;
     if (!isfinite(loss)) return loss;
-    const double gain = w > 0 ? 1 + 2 * w * (fabs(lse) + 1 + (row->off ? row->slack : 0)) : 1;
-    *magnitude = gain + (e > 0 ? fabs(mean) + 16 * e : 0);
+    const double gain = m_size + (z_loss > 0 ? 2 * z_loss * (fabs(lse) + 1 + (row->off ? row->slack : 0)) : 0);
+    *magnitude = gain + (e > 0 ? (c->of ? 2 : 1) * (share * total_size + 16 * all) : 0);
     *slack = gain * row->slack;
-    if (row->off) *slack = 1.01 * (*slack + (1 - e) * logit_off(row, label) + e * (off / v));
+    if (c->of) {
+        *magnitude += e > 0 ? all * (row->log_sum + 16) : 0;
+        *slack += 0x1p-50 * (m_size * row->log_sum + fabs((1 - e) * w * d_label) + share * total_size + square) +
+                  2 * trine_smallest_normal(TRINE_F32);
+    }
+    if (row->off) *slack = 1.01 * (*slack + (1 - e) * fabs(w) * logit_off(row, label) + share * off);
     return loss;
 }
 
 /* What the gradient of a row follows from besides its logits. */
 typedef struct gradient_row {
     double smoothing, z_loss, dloss;
-    double lse;    /* of the factor 1 + 2 z_loss lse; it is as far off as log_sum */
+    double lse;    /* of the factor m + 2 z_loss lse; it is as far off as log_sum */
     int64_t label; /* -1: the row is ignored */
+    const class_weights *weights;
 } gradient_row;
 
-/* Bound, with u = 2^-24, d = z - z_top, l = log_sum, L = its error, p = exp(d - l), w = z_loss, F = 1 + 2w(|lse| + L).
+/* Bound, with u = 2^-24, d = z - z_top, l = log_sum, L = its error, p = exp(d - l), w = z_loss, m = lse_weight(), which
+ * is 1 without weights, F = |m| + 2w(|lse| + L).
  * The exponent is off by exponent_error(d - l), l by L: together D. So p is off by p(e^D - 1), which is slack, and by
  * exp to 4 ulp, 8u p. Then F (3u F, and 2wL of p, which is slack), the quotient of F and S (1u), the product with p
  * (1u), the two differences (2u of the parts' absolute values; 1-e and e/v have been rounded once), g*scale and the
  * product with it (3u): 18u on p F, 6u on the others, for which 20u on p F and on a third of the others is safe, p
  * being taken as large as L may make it. An exponential below 2^-126 may be flushed. Where z is off itself, D is as
  * much more.
- * dloss scale and 1 + 2 w lse are f32 and may overflow. */
+ *
+ * With weights, m is of absolute values, in which a kernel's sum of the w_k in float64 leaves nothing to add; (1-e) w_y
+ * and (e/v) w_k are products, and their sum rounds as well: 9u on the others, of which 20u are less than half. What
+ * follows from a small weight may be flushed.
+ * dloss scale and m + 2 w lse are f32 and may overflow. */
 static inline void row_gradient(const gradient_row *g, const logit_row *row, double *dlogits, double *magnitude,
                                 double *slack) {
     const double u = trine_unit_roundoff(TRINE_F32), largest = trine_largest(TRINE_F32),
                  tiny = trine_smallest_normal(TRINE_F32);
-    const double error = log_sum_error(row), w = g->z_loss, gain = g->dloss * row->scale;
-    const double factor = w > 0 ? 1 + 2 * w * g->lse : 1, factor_abs = w > 0 ? 1 + 2 * w * (fabs(g->lse) + error) : 1;
+    const double error = log_sum_error(row), w = g->z_loss, e = g->smoothing, gain = g->dloss * row->scale;
+    const class_weights *c = g->weights;
+    const double part = c->of ? 0.5 : 1.0 / 3, share = e / (double)row->v;
+    const double m = g->label < 0 ? 0 : lse_weight(c, g->label, e, row->v),
+                 m_size = g->label < 0 ? 0 : lse_weight_size(c, g->label, e, row->v);
+    const double factor = w > 0 ? m + 2 * w * g->lse : m,
+                 factor_abs = w > 0 ? m_size + 2 * w * (fabs(g->lse) + error) : m_size;
     const bool too_large = trine_finite_abs(gain) > largest || trine_finite_abs(factor_abs) > largest;
     for (int64_t k = 0; k < row->v; k++) {
         if (g->label < 0) {
             dlogits[k] = 0;
             continue;
         }
-        const double d = below_top(row, k) - row->log_sum, p = exp(d);
-        const double target = (k == g->label ? 1 - g->smoothing : 0) + g->smoothing / (double)row->v;
+        if (!isfinite(m_size)) {
+            dlogits[k] = isnan(m_size) ? NAN : INFINITY, magnitude[k] = INFINITY;
+            continue;
+        }
+        const double d = below_top(row, k) - row->log_sum, p = exp(d), weight = class_weight(c, k);
+        const double target = (k == g->label ? (1 - e) * weight : 0) + (e > 0 ? share * weight : 0),
+                     size_of_target = fabs(target);
         dlogits[k] = gain * (p * factor - target);
         const double off = logit_off(row, k) + error,
                      shift = exp_shift(d, exponent_error(row->scale, d, 16 + 2 * row->most_off) + off),
                      most = p + exp_shift(d, off);
-        const double size = fabs(gain) * ((p + shift) * factor_abs + target);
+        const double size = fabs(gain) * ((p + shift) * factor_abs + size_of_target);
         const bool finite_inputs = isfinite(row->x[k]) && isfinite(row->log_sum) && isfinite(g->dloss);
-        const bool overflow = too_large || p + shift > 0x1p127 || (p + shift) * factor_abs > largest || size > largest;
+        const bool overflow = too_large || p + shift > 0x1p127 || (p + shift) * factor_abs > largest ||
+                              size_of_target > largest || size > largest;
         const double moved = shift * factor_abs + p * 2 * w * error,
-                     unsure = 20 * u * (most * factor_abs + target / 3) + moved;
+                     unsure = 20 * u * (most * factor_abs + size_of_target * part) + moved;
         if (isinf(g->dloss) && fabs(p * factor - target) <= unsure) { /* Inf of either sign, or Inf * 0 */
             dlogits[k] = magnitude[k] = INFINITY;
             continue;
         }
         if (!isfinite(dlogits[k]) && !finite_inputs && !too_large) continue;
-        magnitude[k] = overflow ? INFINITY : fabs(gain) * (most * factor_abs + target / 3);
-        slack[k] = fabs(gain) * (moved + factor_abs * tiny) + tiny * (p * factor_abs + target);
+        magnitude[k] = overflow ? INFINITY : fabs(gain) * (most * factor_abs + size_of_target * part);
+        slack[k] =
+            fabs(gain) * (moved + (factor_abs + (c->of ? 4 : 0)) * tiny) + tiny * (fabs(p * factor) + size_of_target);
     }
 }
+
+/* Gradients of f32 may be narrower, as products want them. */
+#define CROSS_ENTROPY_TYPES { "T=f32 G=f32|bf16|f16 L=i64|i32", "T=bf16 G=bf16 L=i64|i32", "T=f16 G=f16 L=i64|i32" }
 
 #endif

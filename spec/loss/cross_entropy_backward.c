@@ -6,21 +6,22 @@
 
 /* The bound is row_gradient()'s, of an lse that is exact; where it is COARSE_LSE or more in size, of the row's own
  * log_sum, whose error counts as in cross_entropy. Invariant: sum_k dlogits[i,k] = dloss[i] logit_scale 2 z_loss
- * lse[i], whatever the smoothing. */
+ * lse[i], whatever the smoothing and the weights. */
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
     const int64_t r = trine_ref_dim(ref, "r"), v = trine_ref_dim(ref, "v");
     const int64_t ignore = args->ignore_index_set ? args->ignore_index : -100;
     const double *logits = trine_ref_value(ref, "logits"), *labels = trine_ref_value(ref, "labels");
     const double *lse = trine_ref_value(ref, "lse"), *dloss = trine_ref_value(ref, "dloss");
+    const class_weights weights = class_weights_of(trine_ref_value(ref, "class_weight"), v);
     double *dlogits = trine_ref_value(ref, "dlogits"), *magnitude = trine_ref_magnitude(ref, "dlogits"),
            *slack = trine_ref_slack(ref, "dlogits");
     for (int64_t i = 0; i < r; i++) {
         const int64_t label = (int64_t)labels[i];
         logit_row row = { .x = logits + i * v, .v = v, .scale = args->logit_scale, .log_sum = lse[i] };
         if (fabs(lse[i]) >= COARSE_LSE) row = logit_row_of(logits + i * v, v, args->logit_scale);
-        const gradient_row g = { args->label_smoothing, args->z_loss, dloss[i], row_lse(&row),
-                                 label == ignore ? -1 : label };
+        const gradient_row g = { args->label_smoothing,        args->z_loss, dloss[i], row_lse(&row),
+                                 label == ignore ? -1 : label, &weights };
         row_gradient(&g, &row, dlogits + i * v, magnitude + i * v, slack + i * v);
     }
 }
@@ -37,15 +38,16 @@ static void prepare(trine_ref *ref) {
 const trine_spec trine_spec_cross_entropy_backward = {
     SPEC(cross_entropy_backward),
     .summary = "Gradient of cross_entropy",
-    .formula = "dlogits[i,k] = dloss[i] logit_scale (p[i,k] (1 + 2 z_loss lse[i]) - (1-e) [k = labels[i]] - e/v), "
-               "p[i,k] = exp(logit_scale logits[i,k] - lse[i]), "
-               "e = label_smoothing; 0 where labels[i] is the ignored label. Where |lse[i]| >= 1024 it is log sum_k "
+    .formula = "dlogits[i,k] = dloss[i] logit_scale (p[i,k] ((1-e) w[y] + (e/v) sum_j w[j] + 2 z_loss lse[i]) - (1-e) "
+               "w[y] [k = y] - (e/v) w[k]), p[i,k] = exp(logit_scale logits[i,k] - lse[i]), y = labels[i], w = "
+               "class_weight or 1, e = label_smoothing; 0 where labels[i] is the ignored label. Where |lse[i]| >= 1024 "
+               "it is log sum_k "
                "exp(logit_scale logits[i,k]) itself, not what f32 "
                "has of it",
     .source = "Szegedy et al. 2016, section 7 (label smoothing); Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(logits, IN, "T", "r v"), TENSOR(labels, IN, "L", "r", .fill = "ids v ignore_index -100"),
                  TENSOR(lse, IN, "f32", "r", .fill = "derived"), TENSOR(dloss, IN, "f32", "r"),
-                 TENSOR(dlogits, OUT, "T", "r v", .terms = "20") },
+                 TENSOR(dlogits, OUT, "G", "r v", .terms = "20"), TENSOR(class_weight, IN | OPTIONAL, "f32", "v") },
     .params = { PARAM(label_smoothing, F32, .values = "0 0.1 0.9", .min = 0, .max = 0x1.fffffep-1,
                       .doc = "share of the target spread evenly over all classes"),
                 PARAM(z_loss, F32, .values = "0 1e-4 0.01", .min = 0, .doc = "weight of lse^2"),
@@ -53,13 +55,13 @@ const trine_spec trine_spec_cross_entropy_backward = {
                       .doc = "multiplies the logits"),
                 PARAM(ignore_index_set, BOOL, .values = "0 1", .doc = "1: ignore_index is read; 0: it is -100"),
                 PARAM(ignore_index, I64, .values = "0 3 -7", .doc = "label of the rows to leave out") },
-    .types = { "T=f32|bf16|f16 L=i64|i32" },
+    .types = CROSS_ENTROPY_TYPES,
     .alias = { "dlogits=logits" },
     .flops = "5*r*v",
     .independent = "r",
     .sizes = { "r: 0 1 3 17", "v: 1 2 7 31 64 257 1000 4099 32000" },
     .cases = { "llama2 f32: T=f32 L=i64 r=512 v=32000", "llama2: T=bf16 L=i64 r=1024 v=32000",
-               "llama3: T=bf16 L=i64 r=256 v=128256",
+               "llama3: T=bf16 L=i64 r=256 v=128256", "llama2 f32 to bf16: T=f32 G=bf16 L=i64 r=512 v=32000",
                "llama3 smoothed: T=bf16 L=i64 r=256 v=128256 label_smoothing=0.1 z_loss=1e-4",
                "bytes: T=f32 L=i32 r=65536 v=256" },
     .reference = reference,

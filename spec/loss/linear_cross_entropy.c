@@ -12,6 +12,7 @@ static void reference(trine_ref *ref) {
     const int64_t ignore = args->ignore_index_set ? args->ignore_index : -100;
     const double *labels = trine_ref_value(ref, "labels"), *dloss = trine_ref_value(ref, "dloss");
     const double e = args->label_smoothing, w = args->z_loss;
+    const class_weights weights = class_weights_of(trine_ref_value(ref, "class_weight"), v);
     const bool gradient =
         trine_ref_value(ref, "dx") || trine_ref_value(ref, "dweight") || trine_ref_value(ref, "dbias");
     double *loss = trine_ref_value(ref, "loss"), *lse_out = trine_ref_value(ref, "lse");
@@ -30,13 +31,13 @@ static void reference(trine_ref *ref) {
             trine_ref_magnitude(ref, "lse")[i] = unsure ? INFINITY : isfinite(lse);
             trine_ref_slack(ref, "lse")[i] = unsure ? 0 : row.slack;
         }
-        loss[i] = label < 0 ? 0 : row_loss(&row, label, e, w, &loss_magnitude[i], &loss_slack[i]);
+        loss[i] = label < 0 ? 0 : row_loss(&row, label, e, w, &weights, &loss_magnitude[i], &loss_slack[i]);
         if (unsure && label >= 0) {
             loss_magnitude[i] = INFINITY, loss_slack[i] = 0;
             if (isnan(loss[i]) && !any_nan(logits, v)) loss[i] = INFINITY;
         }
         if (!gradient) continue;
-        const gradient_row wanted = { e, w, dloss ? dloss[i] : 1, lse, label };
+        const gradient_row wanted = { e, w, dloss ? dloss[i] : 1, lse, label, &weights };
         for (int64_t j = 0; j < v; j++) magnitude[j] = slack[j] = 0;
         row_gradient(&wanted, &row, g + i * v, magnitude, slack);
         for (int64_t j = 0; j < v; j++)
@@ -49,10 +50,11 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_linear_cross_entropy = {
     SPEC(linear_cross_entropy),
     .summary = "Cross-entropy of a linear layer's outputs, with its gradients, without a matrix of all logits",
-    .formula = "z = logit_scale (x weight' + bias); lse[i] = log sum_j exp(z[i,j]); loss[i] = lse[i] - (1-e) z[i,y] - "
-               "(e/v) sum_j z[i,j] + z_loss lse[i]^2 with y = labels[i], e = label_smoothing; g[i,j] = dloss[i] "
-               "logit_scale (exp(z[i,j] - lse[i]) (1 + 2 z_loss lse[i]) - (1-e) [j = y] - e/v); dx = g weight; dweight "
-               "= g' x; dbias[j] = sum_i g[i,j]; loss[i] and g[i,j] are 0 where y is the ignored label",
+    .formula = "z = logit_scale (x weight' + bias); lse[i] = log sum_j exp(z[i,j]); loss[i] = (1-e) w[y] (lse[i] - "
+               "z[i,y]) + (e/v) sum_j w[j] (lse[i] - z[i,j]) + z_loss lse[i]^2 with y = labels[i], w = class_weight or "
+               "1, e = label_smoothing; g[i,j] = dloss[i] logit_scale (exp(z[i,j] - lse[i]) ((1-e) w[y] + (e/v) sum_l "
+               "w[l] + 2 z_loss lse[i]) - (1-e) w[y] [j = y] - (e/v) w[j]); dx = g weight; dweight = g' x; dbias[j] = "
+               "sum_i g[i,j]; loss[i] and g[i,j] are 0 where y is the ignored label",
     .source = "Hsu et al. 2024 (Liger Kernel), section 3.2; Szegedy et al. 2016, section 7 (label smoothing); "
               "Chowdhery et al. 2022, section 5 (z-loss)",
     .tensors = { TENSOR(x, IN, "T", "t k"), TENSOR(weight, IN, "T", "v k"),
@@ -62,7 +64,8 @@ const trine_spec trine_spec_linear_cross_entropy = {
                  TENSOR(dloss, IN | OPTIONAL | BROADCAST, "f32", "t"),
                  TENSOR(dx, OUT | OPTIONAL, "T", "t k", .terms = HEAD_TERMS_DX),
                  TENSOR(dweight, OUT | OPTIONAL, "D", "v k", .terms = HEAD_TERMS_DWEIGHT),
-                 TENSOR(dbias, OUT | OPTIONAL, "B", "v", .terms = HEAD_TERMS_DBIAS) },
+                 TENSOR(dbias, OUT | OPTIONAL, "B", "v", .terms = HEAD_TERMS_DBIAS),
+                 TENSOR(class_weight, IN | OPTIONAL, "f32", "v") },
     .params = HEAD_PARAMS,
     .types = HEAD_TYPES,
     .flops = "6*t*v*k",

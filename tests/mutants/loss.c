@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutants of cross_entropy and its gradient, which have these fields alike. */
+/* Mutants of cross_entropy and linear_cross_entropy and of their gradients, which have these fields alike. */
 #include "mutant.h"
 
 typedef trine_cross_entropy_args forward;
@@ -58,6 +58,38 @@ static void backward_unscaled(trine_ref *ref) {
     divide(V("dlogits"), D("r") * D("v"), (double)((const backward *)ref->args)->logit_scale);
 }
 
+/* Class weights count by their mean. */
+static void weights_of_mean_1(trine_ref *ref, void *args) {
+    (void)args;
+    double *weights = V("class_weight"), sum = 0;
+    for (int64_t k = 0; weights && k < D("v"); k++) sum += weights[k];
+    divide(weights, D("v"), sum / (double)D("v"));
+}
+
+static void forward_z_loss_weighted(trine_ref *ref) {
+    const forward *args = ref->args;
+    const int64_t index = args->ignore_index_set ? args->ignore_index : -100;
+    for (int64_t i = 0; V("class_weight") && V("lse") && i < D("r"); i++) {
+        const double lse = V("lse")[i], square = args->z_loss > 0 ? args->z_loss * lse * lse : 0;
+        const int64_t label = (int64_t)V("labels")[i];
+        if (label != index) V("loss")[i] += (V("class_weight")[label] - 1) * square;
+    }
+}
+
+/* The weight of the label is that of the whole smoothed target. */
+static void label_weight_for_all(trine_ref *ref) {
+    const double e = ((const backward *)ref->args)->label_smoothing, *weights = V("class_weight");
+    for (int64_t i = 0; weights && i < D("r"); i++)
+        for (int64_t k = 0, label = (int64_t)V("labels")[i]; k < D("v") && label >= 0; k++)
+            V("dlogits")[i * D("v") + k] += e / (double)D("v") * (weights[label] - weights[k]) * V("dloss")[i];
+}
+
+static void f16_by_bf16(trine_ref *ref) {
+    double *x = V("dlogits");
+    for (int64_t k = 0; x && trine_ref_type(ref, "G") == TRINE_F16 && k < D("r") * D("v"); k++)
+        x[k] = trine_round(x[k], TRINE_BF16, false);
+}
+
 typedef trine_linear_cross_entropy_args head;
 typedef trine_linear_cross_entropy_backward_args head_backward;
 
@@ -100,6 +132,10 @@ const mutant mutants_loss[] = {
     { "cross_entropy", "gradient_unscaled", "dlogits lacks the factor logit_scale", .after = forward_unscaled },
     { "cross_entropy", "last_label", "the last of 4096 classes and more is taken for the one before",
       .before = last_label_lost },
+    { "cross_entropy", "ignores_class_weight", "classes have no weights", .without = "class_weight" },
+    { "cross_entropy", "weights_of_mean_1", "class weights count by their mean", .before = weights_of_mean_1 },
+    { "cross_entropy", "z_loss_weighted", "z_loss is weighted as well", .after = forward_z_loss_weighted },
+    { "cross_entropy", "f16_by_bf16", "gradients in f16 are rounded to bf16 first", .after = f16_by_bf16 },
     { "cross_entropy", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
     { "cross_entropy_backward", "ignored_counts", "rows to leave out count as of class 0",
       .before = backward_ignored_counts },
@@ -109,11 +145,17 @@ const mutant mutants_loss[] = {
     { "cross_entropy_backward", "unscaled", "dlogits lacks the factor logit_scale", .after = backward_unscaled },
     { "cross_entropy_backward", "last_label", "the last of 4096 classes and more is taken for the one before",
       .before = last_label_lost },
+    { "cross_entropy_backward", "ignores_class_weight", "classes have no weights", .without = "class_weight" },
+    { "cross_entropy_backward", "label_weight_for_all", "the smoothed target has the weight of the label",
+      .after = label_weight_for_all },
+    { "cross_entropy_backward", "f16_by_bf16", "gradients in f16 are rounded to bf16 first", .after = f16_by_bf16 },
     { "cross_entropy_backward", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
     { "linear_cross_entropy", "ignored_counts", "tokens to leave out count as of class 0",
       .before = head_ignored_counts },
     { "linear_cross_entropy", "ignores_bias", "the bias is not added", .without = "bias" },
     { "linear_cross_entropy", "ignores_z_loss", "z_loss is not added", .param = "z_loss" },
+    { "linear_cross_entropy", "ignores_class_weight", "classes have no weights", .without = "class_weight" },
+    { "linear_cross_entropy", "weights_of_mean_1", "class weights count by their mean", .before = weights_of_mean_1 },
     { "linear_cross_entropy", "ignores_smoothing", "the target is not smoothed", .param = "label_smoothing" },
     { "linear_cross_entropy", "dloss_of_first", "all tokens have the first one's dloss",
       .before = head_dloss_of_first },
@@ -125,6 +167,7 @@ const mutant mutants_loss[] = {
     { "linear_cross_entropy_backward", "ignored_counts", "tokens to leave out count as of class 0",
       .before = head_backward_ignored_counts },
     { "linear_cross_entropy_backward", "ignores_bias", "the bias is not added", .without = "bias" },
+    { "linear_cross_entropy_backward", "ignores_class_weight", "classes have no weights", .without = "class_weight" },
     { "linear_cross_entropy_backward", "ignores_z_loss", "z_loss has no gradient", .param = "z_loss" },
     { "linear_cross_entropy_backward", "dweight_slightly", "dweight is off by a thousandth", .output = "dweight",
       .factor = 1.001, .types = "T=f32" },

@@ -21,6 +21,7 @@ static head head_of(const trine_call *call) {
         .dx = head_given(call, LINEAR_CROSS_ENTROPY_DX),
         .dweight = head_given(call, LINEAR_CROSS_ENTROPY_DWEIGHT),
         .dbias = head_given(call, LINEAR_CROSS_ENTROPY_DBIAS),
+        .class_weight = head_given(call, LINEAR_CROSS_ENTROPY_CLASS_WEIGHT),
         .label_smoothing = args->label_smoothing,
         .z_loss = args->z_loss,
         .logit_scale = args->logit_scale,

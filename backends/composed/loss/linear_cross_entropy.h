@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_cross_entropy and its gradient as products, cross-entropies and sums of chunks of tokens: the logits of one
- * chunk are in the workspace, in f32, and become their own gradients. */
+ * chunk are in the workspace, in f32, and become their own gradients, or those of the products' type beside them. */
 #ifndef TRINE_COMPOSED_LINEAR_CROSS_ENTROPY_H
 #define TRINE_COMPOSED_LINEAR_CROSS_ENTROPY_H
 
@@ -12,7 +12,7 @@ typedef struct head {
     const trine_call *call;
     int t_symbol; /* the place of t among the op's symbols */
     int64_t t, k, v;
-    const trine_tensor *x, *weight, *labels, *bias, *loss, *lse, *dloss, *dx, *dweight, *dbias;
+    const trine_tensor *x, *weight, *labels, *bias, *loss, *lse, *dloss, *dx, *dweight, *dbias, *class_weight;
     bool backward; /* lse is given, and there is no loss */
     float label_smoothing, z_loss, logit_scale;
     int32_t ignore_index_set;
@@ -41,6 +41,8 @@ static inline void head_chunks(head *h) {
 static inline bool head_gradient(const head *h) { return h->dx || h->dweight || h->dbias; }
 /* Are products of the gradient of a narrower type than the logits'? */
 static inline bool head_narrow(const head *h) { return h->x->dtype != TRINE_F32 && (h->dx || h->dweight); }
+/* Do they come in that type, or are they cast, since the bias's is a sum of what they were before? */
+static inline bool head_narrow_at_once(const head *h) { return head_narrow(h) && !h->dbias; }
 /* Is the gradient of the weight added up in the workspace? */
 static inline bool head_adds_up(const head *h) { return h->dweight && h->chunks > 1 && h->dweight->dtype != TRINE_F32; }
 
@@ -86,8 +88,9 @@ static inline trine_tensor head_bias(const head *h) {
                                                   : trine_tensor_1d(head_place(h, h->at.bias), TRINE_F32, h->v);
 }
 
-/* Loss and lse of a chunk, and its logits' gradient in their place. */
-static inline trine_status head_loss(head *h, bool run, int64_t first, const trine_tensor *logits) {
+/* Loss and lse of a chunk, and its logits' gradient. */
+static inline trine_status head_loss(head *h, bool run, int64_t first, const trine_tensor *logits,
+                                     const trine_tensor *dlogits) {
     const int64_t count = logits->shape[0];
     const trine_tensor labels = head_rows(h->labels, first, count);
     const bool gradient = head_gradient(h);
@@ -100,12 +103,13 @@ static inline trine_status head_loss(head *h, bool run, int64_t first, const tri
                                                          .labels = &labels,
                                                          .lse = &lse,
                                                          .dloss = &dloss,
-                                                         .dlogits = logits,
+                                                         .dlogits = dlogits,
                                                          .label_smoothing = h->label_smoothing,
                                                          .z_loss = h->z_loss,
                                                          .logit_scale = h->logit_scale == 0 ? -0.0f : h->logit_scale,
                                                          .ignore_index_set = h->ignore_index_set,
-                                                         .ignore_index = h->ignore_index };
+                                                         .ignore_index = h->ignore_index,
+                                                         .class_weight = h->class_weight };
         return head_step(h, run, TRINE_OP_CROSS_ENTROPY_BACKWARD, &args);
     }
     loss = head_rows(h->loss, first, count);
@@ -120,32 +124,31 @@ static inline trine_status head_loss(head *h, bool run, int64_t first, const tri
                                             .ignore_index_set = h->ignore_index_set,
                                             .ignore_index = h->ignore_index,
                                             .dloss = gradient && h->dloss ? &dloss : NULL,
-                                            .dlogits = gradient ? logits : NULL };
+                                            .dlogits = gradient ? dlogits : NULL,
+                                            .class_weight = h->class_weight };
     return head_step(h, run, TRINE_OP_CROSS_ENTROPY, &args);
 }
 
-/* Gradients of a chunk from its logits'. Those of weight and bias are sums over chunks. */
-static inline trine_status head_gradients(head *h, bool run, int64_t chunk, const trine_tensor *logits) {
-    const int64_t first = chunk * h->rows, count = logits->shape[0];
+/* Gradients of a chunk from its logits', as they come and as products take them. Those of weight and bias are sums over
+ * chunks. */
+static inline trine_status head_gradients(head *h, bool run, int64_t chunk, const trine_tensor *dlogits,
+                                          const trine_tensor *g) {
+    const int64_t first = chunk * h->rows, count = g->shape[0];
     const trine_tensor x = head_rows(h->x, first, count);
-    trine_tensor g = *logits;
     if (h->dbias) {
         const trine_tensor sums =
             trine_tensor_1d(head_place(h, h->at.sums + (size_t)(chunk * h->v) * sizeof(float)), TRINE_F32, h->v);
-        const trine_reduce_sum_args args = { .struct_size = sizeof args, .x = logits, .column_sums = &sums };
+        const trine_reduce_sum_args args = { .struct_size = sizeof args, .x = dlogits, .column_sums = &sums };
         HEAD_TRY(head_step(h, run, TRINE_OP_REDUCE_SUM, &args));
     }
-    if (head_narrow(h)) {
-        g = trine_tensor_2d(head_place(h, h->at.gradient), h->x->dtype, count, h->v);
-        HEAD_TRY(head_cast(h, run, logits, &g));
-    }
+    if (head_narrow(h) && !head_narrow_at_once(h)) HEAD_TRY(head_cast(h, run, dlogits, g));
     if (h->dx) {
         const trine_tensor dx = head_rows(h->dx, first, count);
-        const trine_matmul_args args = { .struct_size = sizeof args, .a = &g, .b = h->weight, .d = &dx };
+        const trine_matmul_args args = { .struct_size = sizeof args, .a = g, .b = h->weight, .d = &dx };
         HEAD_TRY(head_step(h, run, TRINE_OP_MATMUL, &args));
     }
     if (h->dweight) {
-        const trine_tensor transposed = trine_tensor_transpose(&g),
+        const trine_tensor transposed = trine_tensor_transpose(g),
                            sum = head_adds_up(h) ? trine_tensor_2d(head_place(h, h->at.dweight), TRINE_F32, h->v, h->k)
                                                  : *h->dweight;
         const trine_matmul_args args = { .struct_size = sizeof args,
@@ -164,13 +167,15 @@ static inline trine_status head_chunk(head *h, bool run, int64_t chunk) {
     const int64_t first = chunk * h->rows, count = h->t - first < h->rows ? h->t - first : h->rows;
     const trine_tensor x = head_rows(h->x, first, count), across = trine_tensor_transpose(h->weight),
                        bias = head_bias(h),
-                       logits = trine_tensor_2d(head_place(h, h->at.logits), TRINE_F32, count, h->v);
+                       logits = trine_tensor_2d(head_place(h, h->at.logits), TRINE_F32, count, h->v),
+                       narrow = trine_tensor_2d(head_place(h, h->at.gradient), h->x->dtype, count, h->v);
+    const trine_tensor *dlogits = head_narrow_at_once(h) ? &narrow : &logits;
     const trine_matmul_args args = {
         .struct_size = sizeof args, .a = &x, .b = &across, .bias = h->bias ? &bias : NULL, .d = &logits
     };
     HEAD_TRY(head_step(h, run, TRINE_OP_MATMUL, &args));
-    HEAD_TRY(head_loss(h, run, first, &logits));
-    return head_gradient(h) ? head_gradients(h, run, chunk, &logits) : TRINE_OK;
+    HEAD_TRY(head_loss(h, run, first, &logits, dlogits));
+    return head_gradient(h) ? head_gradients(h, run, chunk, dlogits, head_narrow(h) ? &narrow : &logits) : TRINE_OK;
 }
 
 /* The gradient of the bias: the sum of the chunks' sums. */

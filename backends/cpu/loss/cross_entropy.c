@@ -29,7 +29,7 @@ typedef struct losses {
 static void loss_chunk(const losses *l, int64_t row, int64_t at, part *out) {
     *out = (part){ 0 };
     if (l->need_lse || label_at(l->labels, row) != l->ignore)
-        row_chunk(l->logits, row, at, chunk_length(l->v, at), &l->exponent, l->totals, out);
+        row_chunk(l->logits, row, at, chunk_length(l->v, at), &l->exponent, l->totals, l->gradients.weights, out);
 }
 
 /* Puts a row's chunks together. A difference of two logits is that of what they are times f, exactly; those of the mean
@@ -39,20 +39,21 @@ static void loss_row(const losses *l, int64_t row, const part *parts) {
     const int64_t y = label_at(l->labels, row);
     const exponent *x = &l->exponent;
     row_sums s = no_sums();
-    for (int64_t c = 0; c < l->chunks; c++) sums_add(&s, &parts[c], chunk_length(l->v, c * CHUNK), x->unit);
-    const double lse = sums_lse(&s, x->unit);
+    for (int64_t c = 0; c < l->chunks; c++) sums_add(&s, &parts[c], x->unit);
+    const double lse = sums_lse(&s, x->unit), e = args->label_smoothing;
+    const double m = lse_weight(&l->gradients, row);
     if (l->need_lse) ((float *)l->call->tensor[CROSS_ENTROPY_LSE].data)[row] = (float)lse;
     double loss = 0;
     if (y != l->ignore) {
-        const double e = args->label_smoothing, w = args->z_loss;
+        const double w = args->z_loss;
         const double at_label = (double)x->f * sload(l->logits->data, l->logits->dtype, row * l->logits->stride[0] + y);
-        loss = sums_log(&s) + (1 - e) * (x->unit * (s.origin - at_label));
+        loss = m * sums_log(&s) + (1 - e) * weight_at(l->gradients.weights, y) * (x->unit * (s.origin - at_label));
         if (e > 0) loss -= e * (x->unit * s.total / (double)l->v);
         if (w > 0) loss += w * lse * lse;
     }
     ((float *)l->call->tensor[CROSS_ENTROPY_LOSS].data)[row] = (float)loss;
     if (!l->gradient) return;
-    const row_powers powers = sums_powers(&s, x->unit, args->z_loss);
+    const row_powers powers = sums_powers(&s, x->unit, m, args->z_loss);
     if (l->chunks > 1)
         l->powers[row] = powers;
     else
@@ -99,6 +100,8 @@ static losses losses_of(const trine_call *call) {
     const trine_cross_entropy_args *args = call->args;
     const int64_t chunks = chunks_of(call->dim[CROSS_ENTROPY_DIM_V]),
                   ignore = args->ignore_index_set ? args->ignore_index : -100;
+    const float *const weights =
+        given(call, CROSS_ENTROPY_CLASS_WEIGHT) ? call->tensor[CROSS_ENTROPY_CLASS_WEIGHT].data : NULL;
     part *const parts = call->workspace;
     return (losses){
         .call = call,
@@ -118,6 +121,8 @@ static losses losses_of(const trine_call *call) {
                        .labels = &call->tensor[CROSS_ENTROPY_LABELS],
                        .dloss = given(call, CROSS_ENTROPY_DLOSS) ? &call->tensor[CROSS_ENTROPY_DLOSS] : NULL,
                        .dlogits = &call->tensor[CROSS_ENTROPY_DLOGITS],
+                       .weights = weights,
+                       .weight_sum = weight_sum(weights, call->dim[CROSS_ENTROPY_DIM_V]),
                        .v = call->dim[CROSS_ENTROPY_DIM_V],
                        .ignore = ignore,
                        .smoothing = args->label_smoothing,

@@ -81,6 +81,8 @@ INLINE vf exp2_below(vf d, vf spread) {
 /* What gradients of rows follow from. */
 typedef struct gradient_rows {
     const trine_tensor *logits, *labels, *dloss, *dlogits; /* dloss: NULL for 1 */
+    const float *weights;                                  /* of the classes; NULL: all are 1 */
+    double weight_sum;
     int64_t v, ignore;
     double smoothing, z_loss;
     float scale;
@@ -89,49 +91,78 @@ typedef struct gradient_rows {
 #define COARSE_LSE \
     1024 /* from there on cross_entropy_backward takes the row's own sums for it, as the specification says */
 
-/* A row's probabilities, and with them 1 + 2 z_loss lse: 2^(spread (f x - origin)) factor. */
+/* A row's probabilities, and with them m + 2 z_loss lse: 2^(spread (f x - origin)) factor. */
 typedef struct row_powers {
     float origin, factor;
 } row_powers;
 
-/* not 1 + 0 * Inf */
-static inline double z_factor(double z_loss, double lse) { return z_loss > 0 ? 1 + 2 * z_loss * lse : 1; }
+static inline double weight_at(const float *weights, int64_t k) { return weights ? weights[k] : 1; }
+
+static inline double weight_sum(const float *weights, int64_t n) {
+    double sum = 0;
+    for (int64_t k = 0; weights && k < n; k++) sum += weights[k];
+    return sum;
+}
+
+/* not m + 0 * Inf */
+static inline double z_factor(double m, double z_loss, double lse) { return z_loss > 0 ? m + 2 * z_loss * lse : m; }
 
 typedef struct gradient {
     float f, spread, origin;
     float gain, factor, target;
+    const float *weights; /* by which the targets count; NULL: all are 1 */
 } gradient;
 
 /* gain (2^(spread (f x - origin)) factor - target) */
-INLINE vf gradient_of(const gradient *g, vf x) {
+INLINE vf gradient_of(const gradient *g, vf x, vf target) {
     const vf p = exp2_below(vfma(x, vset(g->f), vset(-g->origin)), vset(g->spread));
-    return g->gain * vfma(p, vset(g->factor), vset(-g->target));
+    return g->gain * vfma(p, vset(g->factor), -target);
 }
 
-INLINE void gradient_store(char *y, const char *x, int64_t n, const gradient *shared, trine_dtype type) {
+INLINE void gradient_store(char *y, const char *x, int64_t n, const gradient *shared, trine_dtype to,
+                           trine_dtype type) {
     const gradient g = *shared;
     int64_t k = 0;
     for (; k + 2 * VL <= n; k += 2 * VL) {
-        vf value[2];
-        vload2(value, x, type, k);
-        for (int j = 0; j < 2; j++) value[j] = gradient_of(&g, value[j]);
-        vstore2(y, type, k, value);
+        vf value[2], target[2] = { vset(g.target), vset(g.target) };
+        vload2_as(value, x, type, k, to);
+        if (g.weights) {
+            vload2_as(target, g.weights, TRINE_F32, k, to);
+            for (int j = 0; j < 2; j++) target[j] *= g.target;
+        }
+        for (int j = 0; j < 2; j++) value[j] = gradient_of(&g, value[j], target[j]);
+        vstore2_as(y, to, k, value, to);
     }
     for (; k < n; k += VL) {
         const int rest = n - k < VL ? (int)(n - k) : VL;
-        vstoren(y, type, k, rest, gradient_of(&g, vloadn(x, type, k, rest, 0)));
+        const vf weight = g.weights ? vloadn(g.weights, TRINE_F32, k, rest, 0) : vset(1);
+        vstoren(y, to, k, rest, gradient_of(&g, vloadn(x, type, k, rest, 0), g.target * weight));
     }
+}
+
+/* Of the logits' type, or of f32 to a narrower one. */
+INLINE void gradient_same(char *y, const char *x, int64_t n, const gradient *g, trine_dtype type) {
+    gradient_store(y, x, n, g, type, type);
+}
+
+/* m, by which a row's lse counts. Of a label that is none, 0. */
+static inline double lse_weight(const gradient_rows *rows, int64_t row) {
+    const int64_t label = label_at(rows->labels, row);
+    if (rows->weights == NULL) return 1;
+    if (label < 0 || label >= rows->v) return 0;
+    return (1 - rows->smoothing) * rows->weights[label] +
+           (rows->smoothing > 0 ? rows->smoothing / (double)rows->v * rows->weight_sum : 0);
 }
 
 /* Elements first to first + n - 1 of a row. */
 static inline void gradient_chunk(const gradient_rows *rows, int64_t row, row_powers powers, int64_t first, int64_t n) {
     const trine_tensor *logits = rows->logits, *dlogits = rows->dlogits, *dloss = rows->dloss;
-    const trine_dtype type = logits->dtype;
-    const int64_t size = (int64_t)vsize(type), label = label_at(rows->labels, row);
-    const char *x = (const char *)logits->data + (row * logits->stride[0] + first) * size;
-    char *y = (char *)dlogits->data + (row * dlogits->stride[0] + first) * size;
+    const trine_dtype type = logits->dtype, to = dlogits->dtype;
+    const int64_t label = label_at(rows->labels, row);
+    const char *x = (const char *)logits->data + (row * logits->stride[0] + first) * (int64_t)vsize(type);
+    char *y = (char *)dlogits->data + (row * dlogits->stride[0] + first) * (int64_t)vsize(to);
     if (label == rows->ignore) {
-        memset(y, 0, (size_t)(n * size));
+        memset(y, 0, (size_t)n * vsize(to));
         return;
     }
     const double spread = rows->smoothing / (double)rows->v;
@@ -143,13 +174,19 @@ static inline void gradient_chunk(const gradient_rows *rows, int64_t row, row_po
         .gain = (dloss ? ((const float *)dloss->data)[row * dloss->stride[0]] : 1) * rows->scale,
         .factor = powers.factor,
         .target = (float)spread,
+        .weights = rows->weights && rows->smoothing > 0 ? rows->weights + first : NULL,
     };
     const bool here = label >= first && label < first + n;
     const float at_label = here ? sload(x, type, label - first) : 0; /* before it is overwritten in place */
-    FOR_TYPE(type, gradient_store, y, x, n, &g);
+    if (to == type)
+        FOR_TYPE(type, gradient_same, y, x, n, &g);
+    else if (to == TRINE_BF16)
+        gradient_store(y, x, n, &g, TRINE_BF16, TRINE_F32);
+    else
+        gradient_store(y, x, n, &g, TRINE_F16, TRINE_F32);
     if (here) {
-        g.target = (float)(1 - rows->smoothing + spread);
-        sstore(y, type, label - first, gradient_of(&g, vset(at_label))[0]);
+        const float target = (float)((1 - rows->smoothing + spread) * weight_at(rows->weights, label));
+        sstore(y, to, label - first, gradient_of(&g, vset(at_label), vset(target))[0]);
     }
 }
 

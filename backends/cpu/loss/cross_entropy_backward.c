@@ -11,10 +11,12 @@ typedef struct gradients {
 } gradients;
 
 /* exp(z - lse), as 2^(spread (f x - origin)) with the origin nearest lse; the factor makes good what it is off by. */
-static row_powers powers_of(const gradients *g, double lse) {
+static row_powers powers_of(const gradients *g, int64_t row) {
     const exponent e = exponent_of(g->rows.scale);
+    const double lse = g->lse[row];
     const float origin = e.unit > 0 ? to_origin((float)(lse / e.unit)) : 0;
-    return (row_powers){ origin, (float)(z_factor(g->rows.z_loss, lse) * exp(origin * e.unit - lse)) };
+    return (row_powers){ origin, (float)(z_factor(lse_weight(&g->rows, row), g->rows.z_loss, lse) *
+                                         exp(origin * e.unit - lse)) };
 }
 
 /* A row from end to end, since the gradient may overwrite the logits that the sums want. */
@@ -24,10 +26,10 @@ static void coarse_row(const gradients *g, int64_t row) {
     row_sums s = no_sums();
     for (int64_t at = 0; at < v; at += CHUNK) {
         part part;
-        row_chunk(g->rows.logits, row, at, chunk_length(v, at), &e, false, &part);
-        sums_add(&s, &part, chunk_length(v, at), e.unit);
+        row_chunk(g->rows.logits, row, at, chunk_length(v, at), &e, false, NULL, &part);
+        sums_add(&s, &part, e.unit);
     }
-    const row_powers powers = sums_powers(&s, e.unit, g->rows.z_loss);
+    const row_powers powers = sums_powers(&s, e.unit, lse_weight(&g->rows, row), g->rows.z_loss);
     for (int64_t at = 0; at < v; at += CHUNK) gradient_chunk(&g->rows, row, powers, at, chunk_length(v, at));
 }
 
@@ -38,7 +40,7 @@ static void gradient_tasks(const void *context, int64_t first, int64_t last, int
     for (int64_t task = first; task < last; task++) {
         const int64_t row = task / g->chunks, at = task % g->chunks * CHUNK;
         if (fabsf(g->lse[row]) < COARSE_LSE || isnan(g->lse[row]))
-            gradient_chunk(&g->rows, row, powers_of(g, g->lse[row]), at, chunk_length(v, at));
+            gradient_chunk(&g->rows, row, powers_of(g, row), at, chunk_length(v, at));
         else if (at == 0)
             coarse_row(g, row);
     }
@@ -46,11 +48,16 @@ static void gradient_tasks(const void *context, int64_t first, int64_t last, int
 
 static trine_status launch(const trine_call *call) {
     const trine_cross_entropy_backward_args *args = call->args;
+    const float *const weights = call->present >> CROSS_ENTROPY_BACKWARD_CLASS_WEIGHT & 1
+                                     ? call->tensor[CROSS_ENTROPY_BACKWARD_CLASS_WEIGHT].data
+                                     : NULL;
     const gradients g = {
         .rows = { .logits = &call->tensor[CROSS_ENTROPY_BACKWARD_LOGITS],
                   .labels = &call->tensor[CROSS_ENTROPY_BACKWARD_LABELS],
                   .dloss = &call->tensor[CROSS_ENTROPY_BACKWARD_DLOSS],
                   .dlogits = &call->tensor[CROSS_ENTROPY_BACKWARD_DLOGITS],
+                  .weights = weights,
+                  .weight_sum = weight_sum(weights, call->dim[CROSS_ENTROPY_BACKWARD_DIM_V]),
                   .v = call->dim[CROSS_ENTROPY_BACKWARD_DIM_V],
                   .ignore = args->ignore_index_set ? args->ignore_index : -100,
                   .smoothing = args->label_smoothing,

@@ -8,10 +8,11 @@
 enum { CHUNK = 4096, SAMPLE = 64 }; /* elements of a row per task; of a chunk to estimate its maximum from */
 #define FAR 0x1p23f /* a sum of powers up to here has none more than 23 (16 to base e) above the estimate */
 
-/* Of a chunk, with d = f x - origin: sum 2^(spread d), and the sum of d. */
+/* Of a chunk, with d = f x - origin: sum 2^(spread d), the sum of d, and how many there are; of weighted classes the
+ * sum of w d, and of w. */
 typedef struct part {
     float origin, sum;
-    double total;
+    double total, mass;
 } part;
 
 static inline void chunk_edges(trine_kernel_edges *edges, int symbol) {
@@ -106,43 +107,65 @@ INLINE void chunk_part(const char *x, int64_t n, const exponent *e, bool totals,
         far_sums(x, n, e, totals, out, type);
     }
     if (totals && !isfinite(out->total)) out->total = chunk_total(x, n, e, out->origin, type);
+    out->mass = (double)n;
 }
 
-/* Elements first to first + n - 1 of a row, with the element type and the need of totals made constant. */
+/* Total and mass by the weights of the chunk's classes, from its origin. */
+INLINE void weighted_part(const char *x, const float *weights, int64_t n, const exponent *e, part *out,
+                          trine_dtype type) {
+    const vf origin = vset(-out->origin), f = vset(e->f);
+    vf total = vzero(), mass = vzero();
+    for (int64_t k = 0; k < n; k += VL) {
+        const int rest = n - k < VL ? (int)(n - k) : VL;
+        const vf weight = vloadn(weights, TRINE_F32, k, rest, 0), d = vfma(vloadn(x, type, k, rest, 0), f, origin);
+        total += (vf)((viota() < rest) & (vi)(weight * d));
+        mass += weight;
+    }
+    out->total = vhsum(total);
+    out->mass = vhsum(mass);
+    if (isfinite(out->total) && isfinite(out->mass)) return;
+    out->total = out->mass = 0;
+    for (int64_t k = 0; k < n; k++) {
+        out->total += (double)weights[k] * ((double)e->f * sload(x, type, k) - out->origin);
+        out->mass += weights[k];
+    }
+}
+
+/* Elements first to first + n - 1 of a row, with the element type and the need of totals made constant; totals by the
+ * classes' weights, unless those are NULL. */
 static void row_chunk(const trine_tensor *logits, int64_t row, int64_t first, int64_t n, const exponent *e, bool totals,
-                      part *out) {
+                      const float *weights, part *out) {
     const trine_dtype type = logits->dtype;
     const char *x = (const char *)logits->data + (row * logits->stride[0] + first) * (int64_t)vsize(type);
-    if (totals)
+    if (totals && !weights)
         FOR_TYPE(type, chunk_part, x, n, e, true, out);
     else
         FOR_TYPE(type, chunk_part, x, n, e, false, out);
+    if (totals && weights) FOR_TYPE(type, weighted_part, x, weights + first, n, e, out);
 }
 
-/* Of the chunks of a row so far: sum 2^(spread d) and the sum of d = f x - origin.
- * In float64, which costs nothing here. */
+/* Of the chunks of a row so far, as of one. In float64, which costs nothing here. */
 typedef struct row_sums {
-    double origin, sum, total;
-    int64_t count;
+    double origin, sum, total, mass;
 } row_sums;
 
 static inline row_sums no_sums(void) { return (row_sums){ .origin = -0x1.fffffep126 }; }
 
-static inline void sums_add(row_sums *s, const part *p, int64_t n, double unit) {
+static inline void sums_add(row_sums *s, const part *p, double unit) {
     const double origin = fmax(p->origin, s->origin), down = s->origin - origin, its_down = p->origin - origin;
     s->sum =
         (down == 0 ? s->sum : s->sum * exp(down * unit)) + (its_down == 0 ? p->sum : p->sum * exp(its_down * unit));
-    s->total += (double)s->count * down + p->total + (double)n * its_down;
-    s->count += n;
+    s->total += s->mass * down + p->total + p->mass * its_down;
+    s->mass += p->mass;
     s->origin = origin;
 }
 
 /* log sum exp z, less the z at the origin, and with it. */
-static inline double sums_log(const row_sums *s) { return s->count > 0 ? log(s->sum) : -INFINITY; }
+static inline double sums_log(const row_sums *s) { return log(s->sum); }
 static inline double sums_lse(const row_sums *s, double unit) { return s->origin * unit + sums_log(s); }
 
-static inline row_powers sums_powers(const row_sums *s, double unit, double z_loss) {
-    return (row_powers){ (float)s->origin, (float)(z_factor(z_loss, sums_lse(s, unit)) / s->sum) };
+static inline row_powers sums_powers(const row_sums *s, double unit, double m, double z_loss) {
+    return (row_powers){ (float)s->origin, (float)(z_factor(m, z_loss, sums_lse(s, unit)) / s->sum) };
 }
 
 #endif

@@ -15,15 +15,19 @@ static const cuda_shape *shape_of(const trine_call *call, simt_part *part_out) {
 }
 
 static const char *refuse_parts(const trine_call *call) {
+    const trine_cross_entropy_args *args = call->args;
     simt_part part;
     if (!simt_present(call, CROSS_ENTROPY_DLOGITS)) return "no gradient is asked for";
+    if (simt_present(call, CROSS_ENTROPY_CLASS_WEIGHT) && args->label_smoothing > 0)
+        return "classes are weighted and targets smooth";
     return shape_of(call, &part) == NULL ? "a warp holds a row, or a cluster's shared memory does not" : NULL;
 }
 
 static trine_status launch_parts(const trine_call *call) {
     cross_entropy_params p = cross_entropy_params_of(call);
     const cuda_shape *shape = shape_of(call, &p.part);
-    return cuda_launch_parts(call, "parts", TRINE_NONE, shape, CROSS_ENTROPY_DIM_V, &p.part, p.rows, &p, sizeof p);
+    return cuda_launch_parts(call, loss_narrow(&p) ? "narrow_parts" : "parts", TRINE_NONE, shape, CROSS_ENTROPY_DIM_V,
+                             &p.part, p.rows, &p, sizeof p);
 }
 
 static void edges_parts(const trine_call *call, trine_kernel_edges *edges) {

@@ -42,21 +42,22 @@ template <class Part> DEVICE logit_sums logit_part_sums(const Part &part, const 
 }
 
 /* The gradients of a piece; of a whole one as if no element had the label, which is number `here` of the part. */
-template <class T, class Part>
-DEVICE typename Part::piece logit_part_gradient(const Part &part, const cross_entropy_params &p, const row_gradient &g,
-                                                int i, int here) {
+template <class T, bool NARROW, class Part>
+DEVICE held<typename gradient_type<T, NARROW>::type, Part::ITEMS> logit_part_gradient(const Part &part,
+                                                                                      const cross_entropy_params &p,
+                                                                                      const row_gradient &g, int i,
+                                                                                      int here) {
     float d[Part::ITEMS];
     part.get(d, i);
 #pragma unroll
     for (int k = 0; k < Part::ITEMS; k++)
-        d[k] = gradient_at(p, g, d[k], !part.whole && i + k == here ? p.at_label : p.spread);
-    typename Part::piece y = held_of<T>(d);
+        d[k] = gradient_at(p, g, d[k], !part.whole && i + k == here ? g.at_label : p.spread);
+    auto y = gradient_held<T, NARROW>(p, d);
 #pragma unroll
     for (uint32_t &word : y.word) word = g.ignored ? 0 : word;
     return y;
 }
-
-template <class T, class Part, int G> DEVICE void cross_entropy_parts(const cross_entropy_params &p) {
+template <class T, bool NARROW, class Part, int G> DEVICE void logit_parts(const cross_entropy_params &p) {
     const int64_t row = cluster_index();
     const Part part(p.part, p.v);
     part.ask(row_at<T>(p.logits, row));
@@ -70,11 +71,22 @@ template <class T, class Part, int G> DEVICE void cross_entropy_parts(const cros
     const logit_sums s = group_logits<blocks.MOST>(blocks.exchange(of_block, no_logits()), p);
     if (finishes) loss_store(p, row, label, at_label, s);
     const row_gradient g = gradient_of(p, row, label, s);
-    typename T::bits *const to = row_at<T>(p.dlogits, row);
-    part.each([&](int i) { part.put(to, i, logit_part_gradient<T>(part, p, g, i, here)); });
+    auto *const to = gradient_row<T, NARROW>(p, row);
+    part.each([&](int i) {
+        part.template put<typename gradient_type<T, NARROW>::type>(to, i,
+                                                                   logit_part_gradient<T, NARROW>(part, p, g, i, here));
+    });
     /* After its piece, which other threads store if it is not whole. */
     if (part.whole && mine && !g.ignored)
-        *(volatile typename T::bits *)(to + label) = T::put(gradient_at(p, g, at_label, p.at_label));
+        *(volatile typename gradient_type<T, NARROW>::type::bits *)(to + label) =
+            gradient_bits<T, NARROW>(p, gradient_at(p, g, at_label, g.at_label));
+}
+
+template <class T, class Part, int G> DEVICE void cross_entropy_parts(const cross_entropy_params &p) {
+    logit_parts<T, false, Part, G>(p);
+}
+template <class T, class Part, int G> DEVICE void cross_entropy_narrow_parts(const cross_entropy_params &p) {
+    logit_parts<T, true, Part, G>(p);
 }
 
 #endif

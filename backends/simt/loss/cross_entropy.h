@@ -11,6 +11,9 @@
 
 enum { GRADIENT_BYTES = 32 }; /* of logits that a thread of the gradient has: more do not gain (H200) */
 
+/* A type of logits and gradients, where it is known at run time. */
+typedef enum loss_type { LOSS_F32, LOSS_BF16, LOSS_F16 } loss_type;
+
 typedef struct cross_entropy_params {
     simt_rows logits, labels, loss, lse;
     int64_t rows, v, ignore;
@@ -22,7 +25,9 @@ typedef struct cross_entropy_params {
     float per_unit;   /* 1/unit, or 0 */
     double smoothing; /* e */
     float z_loss;
-    bool long_labels; /* i64, not i32 */
+    bool long_labels;     /* i64, not i32 */
+    const float *weights; /* of the classes; NULL: all are 1 */
+    loss_type from, to;   /* of logits and dlogits */
     /* of the gradient: */
     simt_rows dloss, dlogits;
     int64_t dloss_step;     /* 0: one element for all rows */

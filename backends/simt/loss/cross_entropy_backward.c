@@ -15,19 +15,16 @@ static trine_status launch(const trine_call *call) {
     const bool whole = simt_rows_whole(call, CROSS_ENTROPY_BACKWARD_DIM_V);
     const int64_t items = whole ? whole_items(call) : SIMT_VECTOR;
     cross_entropy_params p = {
-        .logits = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_LOGITS),
-        .labels = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_LABELS),
-        .lse = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_LSE),
-        .dloss = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_DLOSS),
-        .dlogits = simt_rows_of(call, CROSS_ENTROPY_BACKWARD_DLOGITS),
-        .dloss_step = call->tensor[CROSS_ENTROPY_BACKWARD_DLOSS].stride[0],
-        .long_labels = call->tensor[CROSS_ENTROPY_BACKWARD_LABELS].dtype == TRINE_I64,
         .pieces = simt_divisor_of(simt_blocks(
             call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] > 0 ? call->dim[CROSS_ENTROPY_BACKWARD_DIM_V] : 1, WARP * items)),
-        CROSS_ENTROPY_PARAMS(call, args),
+        CROSS_ENTROPY_PARAMS(call, args, CROSS_ENTROPY_BACKWARD),
     };
     p.tasks = p.rows * p.pieces.by;
-    const simt_function function = { .ragged = !whole, .type = { call->tensor[CROSS_ENTROPY_BACKWARD_LOGITS].dtype } };
+    if (loss_weighted(&p))
+        return simt_launch(call, &(simt_function){ .step = "weighted" }, p.rows, SIMT_THREADS, &p, sizeof p);
+    const simt_function function = { .step = loss_narrow(&p) ? "narrow" : NULL,
+                                     .ragged = !whole,
+                                     .type = { call->tensor[CROSS_ENTROPY_BACKWARD_LOGITS].dtype } };
     return simt_launch(call, &function, simt_blocks(p.tasks, SIMT_THREADS / WARP), SIMT_THREADS, &p, sizeof p);
 }
 

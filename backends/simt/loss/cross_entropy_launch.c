@@ -7,24 +7,22 @@ TRINE_ALIKE(CROSS_ENTROPY_TYPE_T, SIMT_FIRST_TYPE);
 cross_entropy_params cross_entropy_params_of(const trine_call *call) {
     const trine_cross_entropy_args *args = call->args;
     return (cross_entropy_params){
-        .logits = simt_rows_of(call, CROSS_ENTROPY_LOGITS),
-        .labels = simt_rows_of(call, CROSS_ENTROPY_LABELS),
         .loss = simt_rows_of(call, CROSS_ENTROPY_LOSS),
-        .lse = simt_rows_of(call, CROSS_ENTROPY_LSE),
-        .long_labels = call->tensor[CROSS_ENTROPY_LABELS].dtype == TRINE_I64,
-        .dloss = simt_rows_of(call, CROSS_ENTROPY_DLOSS),
-        .dlogits = simt_rows_of(call, CROSS_ENTROPY_DLOGITS),
         .ahead = simt_ahead_of(call, CROSS_ENTROPY_LOGITS),
-        .dloss_step = simt_present(call, CROSS_ENTROPY_DLOSS) ? call->tensor[CROSS_ENTROPY_DLOSS].stride[0] : 0,
-        CROSS_ENTROPY_PARAMS(call, args),
+        CROSS_ENTROPY_PARAMS(call, args, CROSS_ENTROPY),
     };
 }
 
 trine_status cross_entropy_launch(const trine_call *call) {
     const bool gradient = simt_present(call, CROSS_ENTROPY_DLOGITS);
     const cross_entropy_params p = cross_entropy_params_of(call);
-    return simt_launch_rows(call, gradient ? "gradient" : NULL, p.rows, CROSS_ENTROPY_DIM_V,
-                            gradient ? SIMT_TWO_ROWS : SIMT_STREAM, &p, sizeof p);
+    if (loss_weighted(&p))
+        return simt_launch(call, &(simt_function){ .step = "weighted" }, p.rows, SIMT_THREADS, &p, sizeof p);
+    return simt_launch_rows(call,
+                            !gradient         ? NULL
+                            : loss_narrow(&p) ? "narrow_gradient"
+                                              : "gradient",
+                            p.rows, CROSS_ENTROPY_DIM_V, gradient ? SIMT_TWO_ROWS : SIMT_STREAM, &p, sizeof p);
 }
 
 void cross_entropy_edges(const trine_call *call, trine_kernel_edges *edges) {

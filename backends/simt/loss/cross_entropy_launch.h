@@ -16,7 +16,7 @@ TRINE_ALIKE(CROSS_ENTROPY_DIM_R, CROSS_ENTROPY_BACKWARD_DIM_R);
 TRINE_ALIKE(CROSS_ENTROPY_DIM_V, CROSS_ENTROPY_BACKWARD_DIM_V);
 
 /* The sizes, and the parameters that the arguments of the op and of its gradient have. */
-#define CROSS_ENTROPY_PARAMS(call, args) \
+#define CROSS_ENTROPY_PARAMS(call, args, op) \
     .rows = (call)->dim[CROSS_ENTROPY_DIM_R], .v = (call)->dim[CROSS_ENTROPY_DIM_V], \
     .ignore = (args)->ignore_index_set ? (args)->ignore_index : -100, .scale = (args)->logit_scale, \
     .f = (args)->logit_scale > 0   ? 0.5f \
@@ -28,7 +28,23 @@ TRINE_ALIKE(CROSS_ENTROPY_DIM_V, CROSS_ENTROPY_BACKWARD_DIM_V);
     .smoothing = (args)->label_smoothing, .z_loss = (args)->z_loss, \
     .spread = (float)((args)->label_smoothing / (double)(call)->dim[CROSS_ENTROPY_DIM_V]), \
     .at_label = \
-        (float)(1 - (args)->label_smoothing + (args)->label_smoothing / (double)(call)->dim[CROSS_ENTROPY_DIM_V])
+        (float)(1 - (args)->label_smoothing + (args)->label_smoothing / (double)(call)->dim[CROSS_ENTROPY_DIM_V]), \
+    .logits = simt_rows_of(call, op##_LOGITS), .labels = simt_rows_of(call, op##_LABELS), \
+    .lse = simt_rows_of(call, op##_LSE), .long_labels = (call)->tensor[op##_LABELS].dtype == TRINE_I64, \
+    .weights = simt_rows_of(call, op##_CLASS_WEIGHT).data, .from = loss_type_of((call)->type[op##_TYPE_T]), \
+    .to = loss_type_of((call)->type[op##_TYPE_G]), .dloss = simt_rows_of(call, op##_DLOSS), \
+    .dlogits = simt_rows_of(call, op##_DLOGITS), \
+    .dloss_step = simt_present(call, op##_DLOSS) ? (call)->tensor[op##_DLOSS].stride[0] : 0
+
+static inline loss_type loss_type_of(trine_dtype dtype) {
+    return dtype == TRINE_F32 ? LOSS_F32 : dtype == TRINE_BF16 ? LOSS_BF16 : LOSS_F16;
+}
+
+/* Do targets differ from class to class, so that rows need the weights of all? Then a block of SIMT_THREADS has
+ * each. */
+static inline bool loss_weighted(const cross_entropy_params *p) { return p->weights != NULL && p->smoothing > 0; }
+/* Are gradients narrower than the logits? */
+static inline bool loss_narrow(const cross_entropy_params *p) { return p->to != p->from; }
 
 cross_entropy_params cross_entropy_params_of(const trine_call *call);
 

@@ -121,10 +121,12 @@ def rope(x, cos, sin, interleaved=False):
     return torch.stack(turned, -1).flatten(-2) if interleaved else torch.cat(turned, -1)
 
 
-def cross_entropy(logits, labels, z_loss=0.0, logit_scale=1.0, **options):
+def cross_entropy(logits, labels, z_loss=0.0, logit_scale=1.0, class_weight=None, **options):
     z = logits * logit_scale
     counted = labels != options.get("ignore_index", -100)
-    return F.cross_entropy(z, labels, reduction="none", **options) + z_loss * z.logsumexp(-1).pow(2) * counted
+    weight = None if class_weight is None else class_weight.to(z.dtype)
+    losses = F.cross_entropy(z, labels, reduction="none", weight=weight, **options)
+    return losses + z_loss * z.logsumexp(-1).pow(2) * counted
 
 
 ANGLES = torch.linspace(-3, 3, 5 * 4).reshape(5, 4)
@@ -141,6 +143,9 @@ FORMULAS = [  # the op, its leaves' shapes, what else it takes by place, paramet
      lambda x, causal: x.masked_fill(torch.ones(7, 7, dtype=torch.bool).triu(1), -torch.inf).softmax(-1)),
     ("cross_entropy", [(5, 9)], [LABELS], {}, cross_entropy),
     ("cross_entropy", [(5, 9)], [LABELS], {"label_smoothing": 0.2, "z_loss": 0.1, "logit_scale": 0.5}, cross_entropy),
+    ("cross_entropy", [(5, 9)], [LABELS], {"class_weight": torch.linspace(0, 2, 9)}, cross_entropy),
+    ("cross_entropy", [(5, 9)], [LABELS], {"class_weight": torch.linspace(0, 2, 9), "label_smoothing": 0.2,
+                                           "z_loss": 0.1}, cross_entropy),
     ("cross_entropy", [(2, 5, 9)], [LABELS.abs().remainder(9).repeat(2, 1)], {"ignore_index": 8},
      lambda x, labels, **options: F.cross_entropy(x.mT, labels, reduction="none", **options)),
     ("attention", [(2, 5, 4, 8), (2, 7, 2, 8), (2, 7, 2, 8)], [], {}, attention),

@@ -22,7 +22,6 @@ class Deviates(Exception):
 
 SCALAR = "a tensor without dimensions: refused, one of one element is not"
 EPS = "eps is negative: refused"
-WEIGHTS = "classes with weights: there are none"
 SHARES = "labels that are shares of classes: labels are classes"
 MASK = "a mask as a tensor: masks are causal, windows or packed sequences"
 CORNER = "a causal mask that begins at the top left: it ends at the bottom right, so that a cache may be longer"
@@ -34,7 +33,7 @@ LEADING = "a table of several dimensions: its rows are those of all"
 DEVIATES = {
     "add": {SCALAR}, "sub": {SCALAR}, "mul": {SCALAR}, "softmax": {SCALAR}, "nn.functional.silu": {SCALAR},
     "nn.functional.rms_norm": {EPS}, "nn.functional.layer_norm": {EPS},
-    "nn.functional.cross_entropy": {WEIGHTS, SHARES},
+    "nn.functional.cross_entropy": {SHARES},
     "nn.functional.scaled_dot_product_attention": {MASK, CORNER, DROPS},
     "nn.functional.embedding": {SCALAR, NORM, COUNTED, SPARSE},
 }
@@ -74,12 +73,13 @@ def softmax(x, dim):
 def cross_entropy(logits, labels, weight=None, reduction="mean", **options):
     if labels.is_floating_point():
         raise Deviates(SHARES)
-    if weight is not None:
-        raise Deviates(WEIGHTS)
-    losses = ops.cross_entropy(logits.movedim(1, -1), labels, **options)
+    losses = ops.cross_entropy(logits.movedim(1, -1), labels, class_weight=None if weight is None else weight.float(),
+                               **options)
     if reduction == "none":
         return losses
-    return losses.sum() / ((labels != options.get("ignore_index", -100)).sum() if reduction == "mean" else 1)
+    kept = labels != options.get("ignore_index", -100)
+    count = kept.sum() if weight is None else weight[labels[kept]].float().sum()
+    return losses.sum() / (count if reduction == "mean" else 1)
 
 
 def embedding(table, ids, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):

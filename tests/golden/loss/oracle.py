@@ -13,13 +13,13 @@ def tensor(x, grad=False):
     return torch.tensor(np.asarray(x), dtype=torch.float64, requires_grad=grad)
 
 
-def losses(logits, labels, smoothing, z_loss, scale, ignored, dloss):
+def losses(logits, labels, smoothing, z_loss, scale, ignored, dloss, weights=None):
     """Loss and log of the sum of exponentials by row, and the gradient of sum_i dloss[i] loss[i]."""
     x = tensor(logits, True)
     z = f32(scale) * x
     lse = torch.logsumexp(z, -1)
     loss = F.cross_entropy(z, torch.tensor(labels, dtype=torch.int64), reduction="none", label_smoothing=f32(smoothing),
-                           ignore_index=ignored)
+                           ignore_index=ignored, weight=None if weights is None else tensor(weights))
     kept = torch.tensor(labels != ignored)
     loss = torch.where(kept, loss + (f32(z_loss) * lse**2 if z_loss else 0), 0.0)
     loss.backward(tensor(dloss).expand(loss.shape))
@@ -43,6 +43,24 @@ CALLS = (
 )
 
 
+# The same with the gradient's type behind the logits', and whether classes have weights.
+MORE_CALLS = (
+    ("class weights", "f32", "f32", "i64", 5, 23, 0, 0, 1, -100, (1,), True),
+    ("class weights, all else at once", "f32", "f32", "i32", 5, 31, 0.1, 0.01, -2, 4, (0,), True),
+    ("class weights, much smoothing", "bf16", "bf16", "i64", 4, 29, 0.9, 0, 0.7, -100, (), True),
+    ("gradient in bf16", "f32", "bf16", "i64", 3, 21, 0.1, 0, 1, -100, (2,), False),
+    ("gradient in f16 with class weights", "f32", "f16", "i32", 3, 19, 0, 0.01, 1, -100, (), True),
+)
+
+
+def class_weights(draw, v):
+    """Some are 0, and one is negative, which means something, too."""
+    weights = draw.uniform(v, 0, 2)
+    weights[::5] = 0
+    weights[3] = -0.75
+    return weights
+
+
 def drawn(draw, dtype, r, v, ignored, rows):
     labels = draw.random.randint(0, v, r)
     labels[-1] = v - 1 if v - 1 != ignored else 0
@@ -59,6 +77,7 @@ def cross_entropy(draw):
         words = words_of(dtype, label_type, r, v, smoothing, z_loss, scale, ignored) + " +lse +dloss +dlogits"
         yield case(name, words, {"logits": logits, "labels": labels, "dloss": dloss},
                    {"loss": loss, "lse": lse, "dlogits": dlogits})
+    yield from more_losses(draw)
     logits = draw.normal((3, 12))
     logits[0, 4] = logits[1, 5] = -np.inf
     labels = np.array([4, 6, 7])
@@ -68,6 +87,20 @@ def cross_entropy(draw):
     logits, labels, loss, lse, dlogits = large_logits(draw)
     yield case("large logits", "T=f32 L=i32 r=6 v=6 +lse +dlogits", {"logits": logits, "labels": labels},
                {"loss": loss, "lse": lse, "dlogits": dlogits})
+
+
+def more_losses(draw):
+    draw = type(draw)("cross_entropy, more")  # so that the other cases stay as they are
+    for k, (name, dtype, narrow, label_type, r, v, *parameters, rows, weighted) in enumerate(MORE_CALLS):
+        logits, labels = drawn(draw, dtype, r, v, parameters[-1], rows)
+        weights = class_weights(draw, v) if weighted else None
+        dloss = draw.normal(1 if k % 2 else r)
+        loss, lse, dlogits = losses(logits, labels, *parameters, dloss, weights)
+        words = f"G={narrow} " + words_of(dtype, label_type, r, v, *parameters) + " +lse +dloss +dlogits"
+        ins = {"logits": logits, "labels": labels, "dloss": dloss}
+        if weighted:
+            words, ins["class_weight"] = words + " +class_weight", weights
+        yield case(name, words, ins, {"loss": loss, "lse": lse, "dlogits": dlogits})
 
 
 def large_logits(draw):
@@ -89,15 +122,16 @@ def large_logits(draw):
     return logits, labels, loss, lse, dlogits
 
 
-def gradient(logits, labels, lse, smoothing, z_loss, scale, ignored, dloss):
-    """The derivative from a given lse: Szegedy et al. 2016, section 7, and that of z_loss lse^2, Chowdhery et al.
-    2022."""
+def gradient(logits, labels, lse, smoothing, z_loss, scale, ignored, dloss, weights=None):
+    """The derivative from a given lse: Szegedy et al. 2016, section 7, and that of z_loss lse^2, Chowdhery et al. 2022;
+    of weighted classes each has its target times its weight, and the targets' sum takes the place of 1."""
     v = logits.shape[1]
     target = np.full(logits.shape, f32(smoothing) / v)
     kept = labels != ignored
     target[kept, labels[kept]] += 1 - f32(smoothing)
+    target *= 1 if weights is None else weights
     p = np.exp(f32(scale) * logits - lse[:, None])
-    d = dloss[:, None] * f32(scale) * (p * (1 + 2 * f32(z_loss) * lse[:, None]) - target)
+    d = dloss[:, None] * f32(scale) * (p * (target.sum(1, keepdims=True) + 2 * f32(z_loss) * lse[:, None]) - target)
     return np.where(kept[:, None], d, 0.0)
 
 
@@ -115,20 +149,37 @@ def cross_entropy_backward(draw):
             {"logits": logits, "labels": labels, "lse": lse, "dloss": dloss},
             {"dlogits": gradient(logits, labels, lse, *parameters)},
         )
+    yield from more_gradients(draw)
     logits, labels, _, lse, dlogits = large_logits(draw)
     dloss = draw.normal(6)
     ins = {"logits": logits, "labels": labels, "lse": rounded(lse, "f32"), "dloss": dloss}
     yield case("large logits", "T=f32 L=i32 r=6 v=6", ins, {"dlogits": dloss[:, None] * dlogits})
 
 
-def heads(x, weight, labels, bias, smoothing, z_loss, scale, ignored, dloss):
+def more_gradients(draw):
+    draw = type(draw)("cross_entropy_backward, more")
+    for name, dtype, narrow, label_type, r, v, *parameters, rows, weighted in MORE_CALLS:
+        logits, labels = drawn(draw, dtype, r, v, parameters[-1], rows)
+        weights = class_weights(draw, v) if weighted else None
+        dloss = draw.normal(r)
+        _, lse, by_autograd = losses(logits, labels, *parameters, dloss, weights)
+        assert np.abs(gradient(logits, labels, lse, *parameters, dloss, weights) - by_autograd).max() < 1e-14
+        lse = rounded(lse, "f32")
+        words = f"G={narrow} " + words_of(dtype, label_type, r, v, *parameters)
+        ins = {"logits": logits, "labels": labels, "lse": lse, "dloss": dloss}
+        if weighted:
+            words, ins["class_weight"] = words + " +class_weight", weights
+        yield case(name, words, ins, {"dlogits": gradient(logits, labels, lse, *parameters, dloss, weights)})
+
+
+def heads(x, weight, labels, bias, smoothing, z_loss, scale, ignored, dloss, weights=None):
     """Loss and lse by token, and the gradients of sum_i dloss[i] loss[i] in x, weight and bias: the layer and its loss
     in float64."""
     inputs = [tensor(a, True) for a in (x, weight, np.zeros(len(weight)) if bias is None else bias)]
     z = f32(scale) * F.linear(*inputs)
     lse = torch.logsumexp(z, -1)
     loss = F.cross_entropy(z, torch.tensor(labels, dtype=torch.int64), reduction="none", label_smoothing=f32(smoothing),
-                           ignore_index=ignored)
+                           ignore_index=ignored, weight=None if weights is None else tensor(weights))
     kept = torch.tensor(labels != ignored)
     loss = torch.where(kept, loss + (f32(z_loss) * lse**2 if z_loss else 0), 0.0)
     gradients = torch.autograd.grad(loss, inputs, tensor(dloss).expand(loss.shape))
@@ -144,6 +195,13 @@ HEADS = (
     ("bf16", "bf16", "bf16", "bf16", "i64", 5, 16, 24, True, 0.1, 0.01, 0.7, -100, (1,)),
     ("bf16, gradient of the weight in f32", "bf16", "f32", "f32", "i32", 4, 16, 33, True, 0, 0, 1, -100, ()),
     ("f16", "f16", "f16", "f16", "i32", 4, 8, 17, True, 0.9, 0, 1, 7, (0, 2)),
+)
+
+
+# The same, of weighted classes.
+WEIGHTED_HEADS = (
+    ("class weights", "f32", "f32", "f32", "i64", 5, 7, 21, False, 0, 0, 1, -100, (3,)),
+    ("class weights, all else at once", "bf16", "f32", "f32", "i32", 5, 8, 18, True, 0.1, 0.01, -2, 3, (2,)),
 )
 
 
@@ -164,7 +222,21 @@ def linear_cross_entropy(draw):
             ins["bias"], outs["dbias"] = bias, dbias
         yield case(name, head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, *rest) + " +lse +dloss",
                    ins, outs)
+    yield from weighted_heads(draw)
     yield near_logits()
+
+
+def weighted_heads(draw):
+    for name, dtype, bias_type, out, label_type, t, k, v, with_bias, *rest, rows in WEIGHTED_HEADS:
+        x, weight, labels, bias = drawn_head(draw, dtype, bias_type, t, k, v, with_bias, rest[-1], rows)
+        weights, dloss = class_weights(draw, v), draw.normal(t)
+        loss, lse, dx, dweight, dbias = heads(x, weight, labels, bias, *rest, dloss, weights)
+        ins = {"x": x, "weight": weight, "labels": labels, "dloss": dloss, "class_weight": weights}
+        outs = {"loss": loss, "lse": lse, "dx": dx, "dweight": dweight}
+        if with_bias:
+            ins["bias"], outs["dbias"] = bias, dbias
+        words = head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, *rest)
+        yield case(name, words + " +lse +dloss +class_weight", ins, outs)
 
 
 def near_logits():
@@ -209,3 +281,23 @@ def linear_cross_entropy_backward(draw):
         else:
             del made["dbias"]
         yield case(name, head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, *rest), ins, made)
+    yield from weighted_head_gradients(draw)
+
+
+def weighted_head_gradients(draw):
+    for name, dtype, bias_type, out, label_type, t, k, v, with_bias, *rest, rows in WEIGHTED_HEADS:
+        x, weight, labels, bias = drawn_head(draw, dtype, bias_type, t, k, v, with_bias, rest[-1], rows)
+        weights, dloss = class_weights(draw, v), draw.normal(t)
+        shift = np.zeros(v) if bias is None else bias
+        _, lse, *by_autograd = heads(x, weight, labels, bias, *rest, dloss, weights)
+        lse = rounded(lse, "f32")
+        g = gradient(x @ weight.T + shift, labels, lse, *rest, dloss, weights)
+        made = {"dx": g @ weight, "dweight": g.T @ x, "dbias": g.sum(0)}
+        assert all(np.abs(made[n] - a).max() < 1e-5 for n, a in zip(made, by_autograd))
+        ins = {"x": x, "weight": weight, "labels": labels, "lse": lse, "dloss": dloss, "class_weight": weights}
+        if with_bias:
+            ins["bias"] = bias
+        else:
+            del made["dbias"]
+        words = head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, *rest)
+        yield case(name, words + " +class_weight", ins, made)
