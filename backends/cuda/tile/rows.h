@@ -58,8 +58,6 @@ template <class T, int N> struct wgmma_rows;
 #define LIST40 T10() ", " T10(1) ", " T10(2) ", " T10(3)
 #define LIST48 LIST40 ", " Q8(40, 41, 42, 43, 44, 45, 46, 47)
 #define LIST64 LIST40 ", " T10(4) ", " T10(5) ", %60, %61, %62, %63"
-#define LIST104 \
-    LIST40 ", " T10(4) ", " T10(5) ", " T10(6) ", " T10(7) ", " T10(8) ", " T10(9) ", %100, %101, %102, %103"
 #define LIST128 \
     LIST40 ", " T10(4) ", " T10(5) ", " T10(6) ", " T10(7) ", " T10(8) ", " T10(9) ", " T10(10) ", " T10(11) ", " Q8( \
         120, 121, 122, 123, 124, 125, 126, 127)
@@ -71,7 +69,6 @@ template <class T, int N> struct wgmma_rows;
 #define SUMS40 SUMS32, S8(32)
 #define SUMS48 SUMS40, S8(40)
 #define SUMS64 SUMS48, S8(48), S8(56)
-#define SUMS104 SUMS64, S8(64), S8(72), S8(80), S8(88), S8(96)
 #define SUMS128 SUMS64, S8(64), S8(72), S8(80), S8(88), S8(96), S8(104), S8(112), S8(120)
 
 /* `a`, ...: the numbers of the operands behind the sums. */
@@ -94,39 +91,19 @@ WGMMA_ROWS(f16, 128, 64, 64, 65, 66, 67, 68, 69)
 WGMMA_ROWS(bf16, 256, 128, 128, 129, 130, 131, 132, 133)
 WGMMA_ROWS(f16, 256, 128, 128, 129, 130, 131, 132, 133)
 
-/* As wgmma of hopper.h, for more numbers of lanes. */
-#define WGMMA_LANES(T, N, COUNT, a, b, p) \
-    template <> struct wgmma<T, N, false, false> { \
-        using sum = float; \
-        static DEVICE void multiply(float (&s)[COUNT], uint64_t left, uint64_t right, int add) { \
-            asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n" \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." #T "." #T " {" LIST##COUNT \
-                         "}, %" #a ", %" #b ", p, 1, 1, 0, 0;\n}" \
-                         : SUMS##COUNT \
-                         : "l"(left), "l"(right), "r"(add)); \
-        } \
-    };
-WGMMA_LANES(bf16, 80, 40, 40, 41, 42)
-WGMMA_LANES(f16, 80, 40, 40, 41, 42)
-WGMMA_LANES(bf16, 208, 104, 104, 105, 106)
-WGMMA_LANES(f16, 208, 104, 104, 105, 106)
-
 #undef Q8
 #undef T10
 #undef LIST32
 #undef LIST40
 #undef LIST48
-#undef LIST104
 #undef LIST64
 #undef LIST128
 #undef S8
 #undef SUMS32
 #undef SUMS40
 #undef SUMS48
-#undef SUMS104
 #undef SUMS64
 #undef SUMS128
 #undef WGMMA_ROWS
-#undef WGMMA_LANES
 
 #endif
