@@ -51,9 +51,35 @@ def test_choices(family):
     _, mine = build(family)
     assert mine.trine_applied["rms_norm"] and not any(v for k, v in mine.trine_applied.items() if k != "rms_norm")
     function_of(family)(rms_norm=False, rope=False, model=mine, **{gated: True})
-    assert mine.trine_applied == {"rms_norm": 0, "rope": 0, "mlp": 3, "attention": 0, "loss": 1}
-    with pytest.raises(NotImplementedError, match="not patched with a fused linear cross-entropy yet"):
-        function_of(family)(fused_linear_cross_entropy=True)
+    assert mine.trine_applied == {"rms_norm": 0, "rope": 0, "mlp": 3, "attention": 0, "loss": 1,
+                                  "linear_loss": 0}
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma2", "gemma3"], indirect=True)
+def test_fused_linear_cross_entropy(family):
+    """The head and its loss as one op, where nothing comes between them."""
+    theirs, mine = build(family)
+    ids = tokens(2, 21)
+    want = loss_and_gradients(theirs.train(), input_ids=ids, labels=ids)
+    if family == "gemma2":  # which caps its logits
+        with pytest.raises(NotImplementedError, match="Gemma2ForCausalLM has no linear head"):
+            function_of(family)(fused_linear_cross_entropy=True, model=mine)
+        return
+    function_of(family)(fused_linear_cross_entropy=True)
+    _, mine = build(family)
+    assert mine.trine_applied["linear_loss"] == 1
+    assert mine(input_ids=ids, labels=ids).logits is not None  # for nothing is learned from it
+    mine.train()
+    assert mine(input_ids=ids, labels=ids, return_dict=False)[1] is None
+    out = mine(input_ids=ids, labels=ids)
+    out.loss.backward()
+    assert out.logits is None
+    torch.testing.assert_close(out.loss.detach(), want[0], rtol=1e-5, atol=1e-5)
+    gradients = {n: p.grad for n, p in mine.named_parameters()}
+    for name, gradient in want[2].items():
+        scale = gradient.abs().max().item() + 1e-6
+        torch.testing.assert_close(gradients[name], gradient, rtol=1e-3, atol=1e-3 * scale, msg=name)
+    assert mine(input_ids=ids).logits.shape == (2, 21, 211)
 
 
 @pytest.mark.parametrize("family", ["llama"], indirect=True)

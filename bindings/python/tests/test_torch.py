@@ -230,6 +230,9 @@ def test_autocast(compiled):
          ops.matmul(low["a"], low["b"], bias=bias, dtype=torch.float32))
     same(under(ops.attention, q, k, v), ops.attention(low["q"], low["k"], low["v"]))
     same(under(ops.matmul, a.double(), b.double()), ops.matmul(a.double(), b.double()))
+    labels = torch.tensor([3, 0, -100, 2, 1])
+    same(under(ops.linear_cross_entropy, a, b.T.contiguous(), labels),
+         ops.linear_cross_entropy(low["a"], low["b"].T.contiguous(), labels))
     for function in ops.rms_norm, ops.softmax, ops.gelu:
         same(under(function, a), function(a))
     leaf = b.clone().requires_grad_()

@@ -172,11 +172,12 @@ _CAST = {torch.float32, torch.float16, torch.bfloat16}
 
 
 def _cast(op, options, *tensors):
-    """The inputs of an op of products as autocast has them, in its type: none where one that must be given is not a
-    float of _CAST, and those that need not be given only if the type of what comes out is not told."""
+    """The inputs of an op of products as autocast has them, in its type: none where one that must be given is a float
+    but none of _CAST, and those that need not be given only if the type of what comes out is not told."""
     tables = {t.name: t for t in op.inputs}
     tables = [tables[n] for n in op.positional]
-    if any(tensor.dtype not in _CAST for tensor, table in zip(tensors, tables) if not table.optional):
+    if any(tensor.is_floating_point() and tensor.dtype not in _CAST for tensor, table in zip(tensors, tables)
+           if not table.optional):
         return tensors
     dtype = torch.get_autocast_dtype(tensors[0].device.type)
     told = options.get("dtype") is not None or _gives(op, options)

@@ -6,8 +6,8 @@
     apply_trine_kernel_to_llama(model=model)   # or one that is there
 
 They are trine.transformers.apply() without attention, which Liger leaves alone too. fused_linear_cross_entropy is False
-by default and cross_entropy True: models are not patched with trine.torch.linear_cross_entropy yet. What they are
-patched with reads the logits in their own type and never copies them."""
+by default and cross_entropy True, other than there: what models are patched with then reads the logits in their own
+type and never copies them, and outputs have logits in training too."""
 import functools
 import importlib
 
@@ -28,16 +28,14 @@ def _from_now_on(family, kinds):
     def post_init(self):
         original(self)
         with torch.device("cpu"):  # where modules are tried, though the model may be made elsewhere
-            apply(self, **kinds)
+            fused = kinds["linear_loss"] and getattr(self, "loss_type", None) == "ForCausalLM"
+            apply(self, **{**kinds, "linear_loss": fused})
     post_init.trine_original = original
     base.post_init = post_init
 
 
 def _apply(family, model, fused_linear_cross_entropy, **kinds):
-    if fused_linear_cross_entropy:
-        raise NotImplementedError("models are not patched with a fused linear cross-entropy yet: leave "
-                                  "fused_linear_cross_entropy False, or call trine.torch.linear_cross_entropy; "
-                                  "cross_entropy=True reads the logits in their own type, without a copy")
+    kinds = {**kinds, "linear_loss": fused_linear_cross_entropy}
     if model is None:
         _from_now_on(family, {**kinds, "attention": False})
     else:

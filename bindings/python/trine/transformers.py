@@ -190,14 +190,66 @@ def attention(module, query, key, value, attention_mask, scaling=None, dropout=0
 
 # ---------------------------------------------------------------------------------------------------------------- loss
 
-def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_index=-100, shift_labels=None, **kwargs):
-    """As transformers' ForCausalLMLoss. The logits are read in their own type and never copied."""
+def _mean_loss(losses_of, labels, device, num_items_in_batch, ignore_index, shift_labels):
+    """The mean over the labels that count, of a function that gives each one's loss."""
     if shift_labels is None:
         shift_labels = torch.nn.functional.pad(labels, (0, 1), value=ignore_index)[..., 1:]
-    shift_labels = shift_labels.reshape(-1).to(logits.device)
-    losses = ops.cross_entropy(logits.reshape(-1, vocab_size), shift_labels, ignore_index=ignore_index)
+    shift_labels = shift_labels.reshape(-1).to(device)
     count = (shift_labels != ignore_index).sum() if num_items_in_batch is None else num_items_in_batch
-    return losses.sum() / count
+    return losses_of(shift_labels).sum() / count
+
+
+def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_index=-100, shift_labels=None, **kwargs):
+    """As transformers' ForCausalLMLoss. The logits are read in their own type and never copied."""
+    return _mean_loss(lambda shifted: ops.cross_entropy(logits.reshape(-1, vocab_size), shifted,
+                                                        ignore_index=ignore_index),
+                      labels, logits.device, num_items_in_batch, ignore_index, shift_labels)
+
+
+def _fuse_head(model):
+    """In training, where labels come with a call, the head passes on what it is given, and the loss multiplies."""
+    head, plain, loss_of_logits = model.get_output_embeddings(), model.forward, model.loss_function
+    product, signature, fused = head.forward, inspect.signature(model.forward), False
+
+    def head_forward(self, hidden):
+        return hidden if fused else product(hidden)
+
+    def loss_function(logits, labels, vocab_size, num_items_in_batch=None, ignore_index=-100, shift_labels=None,
+                      **kwargs):
+        if not fused:
+            return loss_of_logits(logits, labels, vocab_size, num_items_in_batch=num_items_in_batch,
+                                  ignore_index=ignore_index, shift_labels=shift_labels, **kwargs)
+        rows = logits.reshape(-1, head.in_features)
+        return _mean_loss(lambda shifted: ops.linear_cross_entropy(rows, head.weight, shifted, bias=head.bias,
+                                                                   ignore_index=ignore_index),
+                          labels, rows.device, num_items_in_batch, ignore_index, shift_labels)
+
+    def forward(self, *args, **kwargs):
+        nonlocal fused
+        given = signature.bind_partial(*args, **kwargs).arguments
+        given = {**given, **given.get("kwargs", {})}
+        fused = self.training and (given.get("labels") is not None or given.get("shift_labels") is not None)
+        try:
+            out = plain(*args, **kwargs)
+            if fused and isinstance(out, tuple):
+                out = (out[0], None, *out[2:])
+            elif fused:
+                out.logits = None
+            return out
+        finally:
+            fused = False
+
+    head.forward = types.MethodType(head_forward, head)
+    model.loss_function = loss_function
+    model.forward = types.MethodType(forward, model)
+
+
+def _head_is_linear(model):
+    """Is what the loss is of a linear layer's output, as it is? A cap, or a factor, comes between in some families."""
+    head, text = model.get_output_embeddings(), model.config.get_text_config()
+    between = ("final_logit_softcapping", "logits_scaling", "logit_scale", "lm_head_multiplier")
+    return (getattr(model, "loss_type", None) == "ForCausalLM" and type(head) is torch.nn.Linear and
+            all(getattr(text, name, None) in (None, 1.0) for name in between))
 
 
 # ------------------------------------------------------------------------------------------------------------ register
@@ -277,14 +329,21 @@ def register():
 
 # --------------------------------------------------------------------------------------------------------------- apply
 
-def apply(model, *, rms_norm=True, rope=True, mlp=True, attention=True, loss=True):
+def apply(model, *, rms_norm=True, rope=True, mlp=True, attention=True, loss=True, linear_loss=False):
     """Puts trine's ops into a model, each kind unless it is switched off, and returns it.
+
+    With linear_loss, which asks for a model with a linear head whose outputs nothing changes, training never has all
+    logits in memory: the head and the loss are one op where labels come with a call of a model in training, whose
+    output has no logits then (None).
 
     Rotary embeddings are functions of the file that a family of models is made from, and are replaced there: for all
     models of the family in this process. All else concerns this model alone.
 
     model.trine_applied says what was replaced and how often."""
-    counts = {"rms_norm": 0, "rope": 0, "mlp": 0, "attention": 0, "loss": 0}
+    if linear_loss and not _head_is_linear(model):
+        raise NotImplementedError(f"linear_loss: {type(model).__name__} has no linear head that the loss is of as it "
+                                  "is: leave linear_loss False")
+    counts = {"rms_norm": 0, "rope": 0, "mlp": 0, "attention": 0, "loss": 0, "linear_loss": 0}
     files = set()
     for module in model.modules():
         files.add(sys.modules[type(module).__module__])
@@ -308,5 +367,8 @@ def apply(model, *, rms_norm=True, rope=True, mlp=True, attention=True, loss=Tru
     if loss and getattr(model, "loss_type", None) == "ForCausalLM":
         model.loss_function = causal_lm_loss
         counts["loss"] = 1
+    if linear_loss:
+        _fuse_head(model)
+        counts["linear_loss"] = 1
     model.trine_applied = counts
     return model
