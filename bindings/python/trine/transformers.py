@@ -13,6 +13,8 @@ import types
 
 import torch
 
+import trine as raw
+
 from . import devices, torch as ops
 
 NAME = "trine"
@@ -190,20 +192,46 @@ def attention(module, query, key, value, attention_mask, scaling=None, dropout=0
 
 # ---------------------------------------------------------------------------------------------------------------- loss
 
-def _mean_loss(losses_of, labels, device, num_items_in_batch, ignore_index, shift_labels):
-    """The mean over the labels that count, of a function that gives each one's loss."""
+def _shifted(labels, device, num_items_in_batch, ignore_index, shift_labels):
+    """The labels of the tokens in front of them, and how many count."""
     if shift_labels is None:
         shift_labels = torch.nn.functional.pad(labels, (0, 1), value=ignore_index)[..., 1:]
     shift_labels = shift_labels.reshape(-1).to(device)
-    count = (shift_labels != ignore_index).sum() if num_items_in_batch is None else num_items_in_batch
-    return losses_of(shift_labels).sum() / count
+    return shift_labels, (shift_labels != ignore_index).sum() if num_items_in_batch is None else num_items_in_batch
 
 
 def causal_lm_loss(logits, labels, vocab_size, num_items_in_batch=None, ignore_index=-100, shift_labels=None, **kwargs):
     """As transformers' ForCausalLMLoss. The logits are read in their own type and never copied."""
-    return _mean_loss(lambda shifted: ops.cross_entropy(logits.reshape(-1, vocab_size), shifted,
-                                                        ignore_index=ignore_index),
-                      labels, logits.device, num_items_in_batch, ignore_index, shift_labels)
+    labels, count = _shifted(labels, logits.device, num_items_in_batch, ignore_index, shift_labels)
+    return ops.cross_entropy(logits.reshape(-1, vocab_size), labels, ignore_index=ignore_index).sum() / count
+
+
+class _LinearLoss(torch.autograd.Function):
+    """The mean of linear_cross_entropy with its gradients in the same call: three products, where the loss by itself
+    is one and its gradient three."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias, labels, count, ignore_index):
+        share = torch.ones((), dtype=torch.float32, device=x.device) / count
+        ctx.wanted = [n for n, need in zip(("dx", "dweight", "dbias"), ctx.needs_input_grad) if need]
+        made = raw.linear_cross_entropy(x, weight, labels, bias=bias, dloss=share.expand(len(x)), loss=True,
+                                        ignore_index=ignore_index, **dict.fromkeys(ctx.wanted, True))
+        losses, *gradients = made if ctx.wanted else (made,)
+        ctx.save_for_backward(*gradients)
+        return losses.sum() * share
+
+    @staticmethod
+    def backward(ctx, incoming):
+        made = {n: t * incoming.to(t.dtype) for n, t in zip(ctx.wanted, ctx.saved_tensors)}
+        return made.get("dx"), made.get("dweight"), made.get("dbias"), None, None, None
+
+
+def _linear_loss(x, weight, bias, labels, count, ignore_index):
+    """The same by the recorded op where a graph is made, where autocast has a type, and of f16, whose gradients would
+    vanish before a scaler multiplies them."""
+    if torch.compiler.is_compiling() or torch.is_autocast_enabled(x.device.type) or x.dtype == torch.float16:
+        return ops.linear_cross_entropy(x, weight, labels, bias=bias, ignore_index=ignore_index).sum() / count
+    return _LinearLoss.apply(x.contiguous(), weight, bias, labels, count, ignore_index)
 
 
 def _fuse_head(model):
@@ -219,10 +247,8 @@ def _fuse_head(model):
         if not fused:
             return loss_of_logits(logits, labels, vocab_size, num_items_in_batch=num_items_in_batch,
                                   ignore_index=ignore_index, shift_labels=shift_labels, **kwargs)
-        rows = logits.reshape(-1, head.in_features)
-        return _mean_loss(lambda shifted: ops.linear_cross_entropy(rows, head.weight, shifted, bias=head.bias,
-                                                                   ignore_index=ignore_index),
-                          labels, rows.device, num_items_in_batch, ignore_index, shift_labels)
+        labels, count = _shifted(labels, logits.device, num_items_in_batch, ignore_index, shift_labels)
+        return _linear_loss(logits.reshape(-1, head.in_features), head.weight, head.bias, labels, count, ignore_index)
 
     def forward(self, *args, **kwargs):
         nonlocal fused
