@@ -31,11 +31,6 @@ void cuda_leave(const cuda_device *d, cuda_scope scope) {
 
 /* ---------------------------------------------------------------------------------------------------- built-in code */
 
-/* An op that is one walk over its tensors needs no host code of its own. */
-static const trine_kernel walk_kernels[] = {
-    { .name = SIMT_NAME, .launch = simt_walk_launch, .edges = simt_walk_edges }, { 0 }
-};
-
 #define WALK(op, OP) extern const unsigned char trine_##op##_cuda_code[];
 #define OWN(op, OP) \
     WALK(op, OP) \
@@ -46,7 +41,8 @@ static const trine_kernel walk_kernels[] = {
 #undef OWN
 #undef HOPPER
 
-#define WALK(op, OP) [TRINE_OP_##OP].kernels = walk_kernels, [TRINE_OP_##OP].code[CUDA_COMMON] = trine_##op##_cuda_code,
+#define WALK(op, OP) \
+    [TRINE_OP_##OP].kernels = simt_walk_kernels, [TRINE_OP_##OP].code[CUDA_COMMON] = trine_##op##_cuda_code,
 #define OWN(op, OP) \
     [TRINE_OP_##OP].kernels = trine_##op##_cuda, [TRINE_OP_##OP].code[CUDA_COMMON] = trine_##op##_cuda_code,
 #define HOPPER(op, OP) [TRINE_OP_##OP].code[CUDA_HOPPER] = trine_##op##_sm90_cuda_code,

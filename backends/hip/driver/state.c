@@ -23,11 +23,6 @@ void hip_leave(const hip_device *d, hip_scope scope) {
 const char *const hip_archs[HIP_ARCHS] = { HIP_EACH_ARCH(ARCH, ) };
 #undef ARCH
 
-/* An op that is one walk over its tensors needs no host code of its own. */
-static const trine_kernel walk_kernels[] = {
-    { .name = SIMT_NAME, .launch = simt_walk_launch, .edges = simt_walk_edges }, { 0 }
-};
-
 #define CODE(op, arch) extern const unsigned char trine_##op##_hip_##arch##_code[];
 #define WALK(op, OP) HIP_EACH_ARCH(CODE, op)
 #define OWN(op, OP) \
@@ -39,7 +34,7 @@ static const trine_kernel walk_kernels[] = {
 #undef OWN
 
 #define CODE(op, arch) trine_##op##_hip_##arch##_code,
-#define WALK(op, OP) [TRINE_OP_##OP] = { walk_kernels, { HIP_EACH_ARCH(CODE, op) } },
+#define WALK(op, OP) [TRINE_OP_##OP] = { simt_walk_kernels, { HIP_EACH_ARCH(CODE, op) } },
 #define OWN(op, OP) [TRINE_OP_##OP] = { trine_##op##_hip, { HIP_EACH_ARCH(CODE, op) } },
 const hip_op hip_ops[TRINE_OP_COUNT] = {
 #include "hip_rows.h"

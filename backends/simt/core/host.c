@@ -120,7 +120,7 @@ void simt_walk_edges(const trine_call *call, trine_kernel_edges *edges) {
     trine_kernel_edge(edges, symbol, (int64_t)SIMT_THREADS * length);
 }
 
-trine_status simt_walk_launch(const trine_call *call) {
+static trine_status walk_launch(const trine_call *call) {
     struct {
         simt_walk walk;
         unsigned char args[sizeof call->storage];
@@ -135,6 +135,9 @@ trine_status simt_walk_launch(const trine_call *call) {
     return simt_launch(call, &function, simt_blocks(params.walk.units, SIMT_THREADS), SIMT_THREADS, &params,
                        sizeof params.walk + call->plan->spec->args_size);
 }
+
+const trine_kernel simt_walk_kernels[] = { { .name = SIMT_NAME, .launch = walk_launch, .edges = simt_walk_edges },
+                                           { 0 } };
 
 /* ------------------------------------------------------------------------------------------------------------- rows */
 

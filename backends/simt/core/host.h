@@ -48,8 +48,9 @@ simt_walk simt_walk_of(const trine_call *call, uint32_t set, int output);
 /* The walk from one tensor to another of the same shape, or to itself; nothing is prefetched. */
 simt_walk simt_walk_between(const trine_tensor *from, const trine_tensor *to);
 
-/* The whole launch of an op that is one walk over all its tensors: device code gets walk_call<trine_<op>_args>. */
-trine_status simt_walk_launch(const trine_call *call);
+/* The kernel of an op that is one walk over all its tensors, which needs no host code of its own: device code gets
+ * walk_call<trine_<op>_args>. */
+extern const trine_kernel simt_walk_kernels[];
 
 /* Its edges: along the last dimension of the op's first tensor. */
 void simt_walk_edges(const trine_call *call, trine_kernel_edges *edges);

@@ -7,7 +7,7 @@
 #include "params.h"
 #include "simt.h"
 
-/* What an op whose host side is simt_walk_launch() gets: the walk and a copy of its arguments, of which it reads the
+/* What an op whose host side is simt_walk_kernels gets: the walk and a copy of its arguments, of which it reads the
  * parameters. */
 template <class Args> struct walk_call {
     simt_walk walk;
@@ -110,7 +110,7 @@ template <class Op, int N, class Params> DEVICE void walk(const Params &p) {
 #define WALK_ASKING_2(op, params, A, T) \
     ENTRY_ASKING_FOR(walk.ahead, op##_##A##_##T, SIMT_THREADS, 1, params) { walk<op##_op<A, T>, walk_length<T>>(p); }
 
-/* simt_walk_launch() names an entry by the type variables in the order of the table;
+/* simt_walk_kernels name an entry by the type variables in the order of the table;
  * entries of several types say that theirs is the same. */
 #define WALK_TYPES_2(OP, A, B) static_assert(OP##_TYPE_##A == 0 && OP##_TYPE_##B == 1, "the order of an entry's types");
 #define WALK_TYPES_3(OP, A, B, C) \
