@@ -125,7 +125,6 @@ DEVICE bool attention_rise_if_far(const float (&s)[N], attention_rows &rows, flo
         factor_out[r] = exp2_approx(fused(rows.top[r], spread, -base));
         base_out[r] = base;
         rows.top[r] = most[r];
-        rows.reach[r] = larger(rows.reach[r], magnitude(base));
         rows.sum[r] *= factor_out[r];
     }
     return true;

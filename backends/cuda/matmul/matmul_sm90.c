@@ -345,18 +345,17 @@ trine_status matmul_sm90_launch(const trine_call *call) {
              type_text(call, &p), width, p.x.across ? 'l' : 'k', p.y.across ? 'l' : 'k');
     launch.cluster = p.tile.pairs ? 2 : p.split;
     launch.blocks = launch.cluster * p.tiles;
-    int held = 0;
-    if (p.tile.pairs) status = cuda_clusters_held(call, &launch, &held);
-    if (status != TRINE_OK) return status;
-    if (p.tile.pairs && held == 0)
-        return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
     if (p.tile.pairs) {
+        int held = 0;
+        status = cuda_clusters_held(call, &launch, &held);
+        if (status != TRINE_OK) return status;
+        if (held == 0) return call->host->error(TRINE_ERR_UNSUPPORTED, "matmul: the device holds no pair of blocks");
         launch.together = p.parts > 1 && held >= p.held;
         if (!launch.together) params.alone = params.tiles, params.parts = 1;
         const int64_t units = params.alone + (params.tiles - params.alone) * params.parts;
         launch.blocks = launch.cluster * (held < units ? held : units);
+        launch.alone = matmul_better_alone(d->units, launch.blocks);
     }
-    launch.alone = p.tile.pairs && matmul_better_alone(d->units, launch.blocks);
     return cuda_launch_function(call, &launch);
 }
 

@@ -34,8 +34,7 @@ def _from_now_on(family, kinds):
     base.post_init = post_init
 
 
-def _apply(family, model, fused_linear_cross_entropy, **kinds):
-    kinds = {**kinds, "linear_loss": fused_linear_cross_entropy}
+def _apply(family, model, **kinds):
     if model is None:
         _from_now_on(family, {**kinds, "attention": False})
     else:
@@ -52,14 +51,16 @@ def _named(family, function, name=None):
 def _with_swiglu(family):
     def function(rope=True, cross_entropy=True, fused_linear_cross_entropy=False, rms_norm=True, swiglu=True,
                  model=None):
-        _apply(family, model, fused_linear_cross_entropy, rope=rope, rms_norm=rms_norm, mlp=swiglu, loss=cross_entropy)
+        _apply(family, model, rope=rope, rms_norm=rms_norm, mlp=swiglu, loss=cross_entropy,
+               linear_loss=fused_linear_cross_entropy)
     return _named(family, function)
 
 
 def _with_geglu(family, name=None):
     def function(rope=True, cross_entropy=True, fused_linear_cross_entropy=False, rms_norm=True, geglu=True,
                  model=None):
-        _apply(family, model, fused_linear_cross_entropy, rope=rope, rms_norm=rms_norm, mlp=geglu, loss=cross_entropy)
+        _apply(family, model, rope=rope, rms_norm=rms_norm, mlp=geglu, loss=cross_entropy,
+               linear_loss=fused_linear_cross_entropy)
     return _named(family, function, name)
 
 

@@ -252,8 +252,7 @@ def _fuse_head(model):
 
     def forward(self, *args, **kwargs):
         nonlocal fused
-        given = signature.bind_partial(*args, **kwargs).arguments
-        given = {**given, **given.get("kwargs", {})}
+        given = {**signature.bind_partial(*args).arguments, **kwargs}
         fused = self.training and (given.get("labels") is not None or given.get("shift_labels") is not None)
         try:
             out = plain(*args, **kwargs)
