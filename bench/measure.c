@@ -24,6 +24,15 @@ static int64_t fill_symbol(const trine_case *c, const char *fill) {
     return symbol < 0 ? 1 : c->dim[symbol];
 }
 
+/* What each of `count` sequences has, of a fill "lengths SYMBOL TENSOR". */
+static int64_t whole_length(const trine_case *c, const char *fill, int64_t count) {
+    char symbol[64] = "", offsets[64] = "";
+    sscanf(fill, "lengths %63s %63s", symbol, offsets);
+    const int index = trine_plan_find_symbol(c->plan, symbol), other = trine_plan_find_tensor(c->plan, offsets);
+    const int64_t all = index < 0 ? 0 : c->dim[index];
+    return other >= 0 && c->present >> other & 1 && count > 0 ? all / count : all;
+}
+
 /* Element `i` of `count`. Derived inputs (statistics of a forward pass) are positive and of size 1: nothing overflows
  * or becomes subnormal, which is all that matters to a time. */
 static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_dtype dtype, int64_t i, int64_t count,
@@ -32,6 +41,7 @@ static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_
     if (t->fill && strncmp(t->fill, "ids ", 4) == 0) return floor(unit * (double)fill_symbol(c, t->fill));
     if (t->fill && strncmp(t->fill, "offsets ", 8) == 0)
         return count > 1 ? (double)(fill_symbol(c, t->fill) * i / (count - 1)) : 0;
+    if (t->fill && strncmp(t->fill, "lengths ", 8) == 0) return (double)whole_length(c, t->fill, count);
     if (t->fill && (strncmp(t->fill, "positive", 8) == 0 || strcmp(t->fill, "derived") == 0)) return 0.5 + unit;
     if (dtype >> 8 <= 1) return dtype >> 8 == 1 ? floor(unit * 2) : floor(unit * 255) - 127;
     return 2 * unit - 1;

@@ -20,15 +20,15 @@ static double unnamed_share(const trine_case *c, int index) {
     return 0;
 }
 
-/* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right, and a window
- * leave visible. */
-static double visible(int64_t rows, int64_t columns, bool causal, int64_t window) {
+/* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right, and windows to
+ * the left and to the right leave visible. */
+static double visible(int64_t rows, int64_t columns, bool causal, int64_t left, int64_t right) {
     double seen = 0;
     for (int64_t i = 0; i < rows; i++) {
         const int64_t diagonal = i + columns - rows;
         int64_t last = causal ? diagonal : columns - 1, first = 0;
-        if (window > 0 && diagonal - window + 1 > first) first = diagonal - window + 1;
-        if (window > 0 && diagonal + window - 1 < last) last = diagonal + window - 1;
+        if (left > 0 && diagonal - left + 1 > first) first = diagonal - left + 1;
+        if (right > 0 && diagonal + right - 1 < last) last = diagonal + right - 1;
         if (last > columns - 1) last = columns - 1;
         if (last >= first) seen += (double)(last - first + 1);
     }
@@ -39,6 +39,9 @@ static int64_t param_value(const trine_case *c, const char *name) {
     const int param = trine_plan_find_param(c->plan, name);
     return param < 0 ? 0 : (int64_t)trine_param_get(c->plan, param, c->args);
 }
+
+/* Of two windows, where 0 is none. */
+static int64_t narrower(int64_t a, int64_t b) { return a == 0 || (b > 0 && b < a) ? b : a; }
 
 /* The share of all pairs, which flops count, that masks and the packing of sequences leave: the design's masks mean the
  * same in all ops. */
@@ -53,7 +56,8 @@ static double visible_share(const trine_case *c) {
     }
     const int64_t parts = packed && sequences >= 0 && c->dim[sequences] > 0 ? c->dim[sequences] : 1;
     return visible(c->dim[rows] / parts, c->dim[columns] / parts, param_value(c, "causal") != 0,
-                   param_value(c, "window")) /
+                   narrower(param_value(c, "window"), param_value(c, "window_left")),
+                   narrower(param_value(c, "window"), param_value(c, "window_right"))) /
            (double)parts;
 }
 

@@ -223,12 +223,26 @@ static bool fill_offsets(problem *p, int tensor) {
     const int index = trine_plan_find_symbol(p->plan, symbol);
     const int64_t total = index >= 0 ? p->call.dim[index] : 0;
     if (o->count == 0) return true;
-    if (o->count == 1 && total > 0) return false;
     for (int64_t k = 0; k < o->count; k++) o->value[k] = (double)random_below(&p->random, total + 1);
     qsort(o->value, (size_t)o->count, sizeof *o->value, ascending);
     o->value[0] = 0;
-    o->value[o->count - 1] = (double)total;
+    if (random_chance(&p->random, 2)) o->value[o->count - 1] = (double)total;
     return true;
+}
+
+/* Of a sequence each, often all of it. */
+static void fill_lengths(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    char symbol[64] = "", offsets[64] = "";
+    sscanf(p->plan->tensor[tensor].spec->fill, "lengths %63s %63s", symbol, offsets);
+    const int index = trine_plan_find_symbol(p->plan, symbol), other = trine_plan_find_tensor(p->plan, offsets);
+    const double *const at = other >= 0 && problem_has(p, other) ? p->operand[other].value : NULL;
+    for (int64_t k = 0; k < o->count; k++) {
+        const int64_t most = at == NULL                        ? p->call.dim[index]
+                             : k + 1 < p->operand[other].count ? (int64_t)(at[k + 1] - at[k])
+                                                               : 0;
+        o->value[k] = (double)(random_chance(&p->random, 3) ? most : random_below(&p->random, most + 1));
+    }
 }
 
 /* Writes the values into the image, rounded to the type, and reads them back as the reference shall see them. */
@@ -283,7 +297,8 @@ bool fill_make(problem *p) {
         if (!problem_input(p, i) || fill_is(spec, "derived")) continue;
         if (fill_is(spec, "ids") && !fill_ids(p, i)) return false;
         if (fill_is(spec, "offsets") && !fill_offsets(p, i)) return false;
-        if (!fill_is(spec, "ids") && !fill_is(spec, "offsets")) fill_values(p, i);
+        if (fill_is(spec, "lengths")) fill_lengths(p, i);
+        if (!fill_is(spec, "ids") && !fill_is(spec, "offsets") && !fill_is(spec, "lengths")) fill_values(p, i);
         store_values(o);
     }
     for (int i = 0; i < p->plan->tensors; i++) {

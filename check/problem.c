@@ -109,6 +109,7 @@ static bool requirements_hold(const problem *p) {
         const uint32_t given = require->tensors & p->call.present;
         if (require->kind == REQUIRE_BOTH && given != 0 && given != require->tensors) return false;
         if (require->kind == REQUIRE_ANY && given == 0) return false;
+        if (require->kind == REQUIRE_TENSOR && given != 0 && !(p->call.present >> require->with & 1)) return false;
         if (require->kind != REQUIRE_EXPR || !trine_require_applies(require, p->call.present)) continue;
         if (trine_expr_eval(&require->expr, p->call.dim) != 1) return false;
     }
@@ -172,7 +173,8 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
     const double limit = choose_limit(p, symbol >= 0);
     uint32_t optional = 0, required = 0;
     for (int i = 0; i < p->plan->tensors; i++)
-        if (p->kind != PROBLEM_PART || !fill_is(p->plan->tensor[i].spec, "offsets"))
+        if (p->kind != PROBLEM_PART ||
+            !(fill_is(p->plan->tensor[i].spec, "offsets") || fill_is(p->plan->tensor[i].spec, "lengths")))
             *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
     const bool all = p->kind == PROBLEM_PLAIN || (p->kind == PROBLEM_PART && !random_chance(&p->random, 2));
     p->bare = p->kind == PROBLEM_DRAWN && random_chance(&p->random, symbol < 0 ? 4 : 2);

@@ -295,6 +295,10 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
         if (present == 0 || !(c->unset >> require->param & 1)) return TRINE_OK;
         return FAIL("%s: %s is given and %s is 0: leave %s out, or set %s", c->op, tensor, param, tensor, param);
     }
+    case REQUIRE_TENSOR:
+        if (present == 0 || c->call->present >> require->with & 1) return TRINE_OK;
+        return FAIL("%s: %s is given without %s", c->op, c->plan->tensor[__builtin_ctz(require->tensors)].spec->name,
+                    c->plan->tensor[require->with].spec->name);
     case REQUIRE_INSTEAD: {
         const char *tensor = c->plan->tensor[__builtin_ctz(require->tensors)].spec->name,
                    *param = c->plan->spec->params[require->param].name;

@@ -170,7 +170,11 @@ static bool parse_require(trine_plan *plan, const char *text) {
         require->kind = pairs[i].kind;
         require->param = (short)trine_plan_find_param(plan, word + strlen(pairs[i].word));
         require->tensors = tensor < 0 ? 0 : 1u << tensor;
-        return (require->tensors != 0 && require->param >= 0) ||
+        if (require->kind == REQUIRE_PARAM && require->param < 0) {
+            require->kind = REQUIRE_TENSOR;
+            require->with = (short)trine_plan_find_tensor(plan, word + strlen(pairs[i].word));
+        }
+        return (require->tensors != 0 && (require->param >= 0 || require->with >= 0)) ||
                malformed(plan, "unknown tensor or parameter in", text);
     }
     if (strstr(text, "<->") != NULL || strchr(text, '|') != NULL) {

@@ -38,15 +38,16 @@ typedef enum trine_require_kind {
     REQUIRE_BOTH,
     REQUIRE_ANY,
     REQUIRE_PARAM,
+    REQUIRE_TENSOR,
     REQUIRE_INSTEAD
 } trine_require_kind;
 
 typedef struct trine_plan_require {
     trine_require_kind kind;
-    short with;   /* REQUIRE_EXPR: only if this tensor is given; -1 always */
+    short with; /* REQUIRE_EXPR: only if this tensor is given, -1 always; REQUIRE_TENSOR: the one that must be given */
     bool without; /* or only if it is not */
-    /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors; REQUIRE_PARAM: the one with which `param` must be set;
-     * REQUIRE_INSTEAD: the one that stands for it */
+    /* REQUIRE_BOTH, REQUIRE_ANY: set of tensors; REQUIRE_PARAM and REQUIRE_TENSOR: the one with which
+     * `param` must be set, or `with` be given; REQUIRE_INSTEAD: the one that stands for `param` */
     uint32_t tensors;
     short param;
     trine_expr expr;

@@ -10,7 +10,7 @@
 #include <trine/trine.h>
 
 enum {
-    TRINE_MAX_TENSORS = 16, /* of an op, optional ones included */
+    TRINE_MAX_TENSORS = 20, /* of an op, optional ones included */
     TRINE_MAX_PARAMS = 16,
     TRINE_MAX_TYPES = 64, /* rows of .types, and of the other lists: the last one stays free */
     TRINE_MAX_STRINGS = 64,
@@ -36,8 +36,9 @@ typedef struct trine_spec_tensor {
      * missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
     const char *shape;
     /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or the value
-     * of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL; "positive"; "unit": in
-     * [-1, 1]; "flag": anything, 0 in half of the cases; "derived": by .prepare, from the other inputs; "saved",
+     * of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL, or to less; "lengths
+     * SYMBOL TENSOR": up to SYMBOL, or if that tensor of offsets is given up to their differences; "positive"; "unit":
+     * in [-1, 1]; "flag": anything, 0 in half of the cases; "derived": by .prepare, from the other inputs; "saved",
      * "positive saved": that in half of the cases */
     const char *fill;
     /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
@@ -77,7 +78,8 @@ typedef struct trine_spec {
     const char *types[TRINE_MAX_TYPES]; /* "T=f32 W=f32|bf16": each row is the product of its alternatives */
     /* "h % hk == 0": conditions on symbols; "with cu_seqlens_q: b == 1": if that tensor is given, or "without" it;
      * "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums": at least one; "c -> beta": if the tensor
-     * is given, that parameter must be set, since its zero could not be told from one that is meant; "philox instead of
+     * is given, that parameter must be set, since its zero could not be told from one that is meant; "dsinks -> sinks":
+     * or that other tensor must be given; "philox instead of
      * seed": if the tensor is given it has that parameter's value, and the parameter must be left zero, in its range or
      * not */
     const char *require[TRINE_MAX_STRINGS];

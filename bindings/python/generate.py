@@ -180,6 +180,8 @@ class Function:
                 names = ", ".join(f'"{n}"' for n in param.names)
                 out.append(f"static const char *const {name}_{param.name}[] = {{ {names}, NULL }};")
         out += [f"static const table_tensor {name}_tensors[] = {{"] + [self.c_tensor(t) for t in op.tensors] + ["};"]
+        out.append(f"_Static_assert({len(op.tensors)} <= TABLE_TENSORS && {len(self.params)} <= TABLE_PARAMS && "
+                   f"{len(op.symbols)} <= TABLE_SYMBOLS && {op.args_size} <= TABLE_ARGS, \"room for {name}\");")
         if self.params:
             out += [f"static const table_param {name}_params[] = {{"] + [self.c_param(p) for p in self.params] + ["};"]
         symbols = ", ".join(f'"{s}"' for s in op.symbols)

@@ -173,7 +173,7 @@ def c_fill(call, tensor, kind_in_c):
         return f"i % {call.sizes[words[0]]}"
     if kind == "offsets":
         return f"i * {call.sizes[words[0]]} / {max(call.shape_of(tensor)[0] - 1, 1)}"
-    if kind == "flag":
+    if kind in ("flag", "lengths"):
         return "0"
     if kind_in_c.startswith("u"):  # those of narrow floats too
         return "i % 7"
@@ -243,7 +243,7 @@ def drawn(name, dtype, shape, fill, sizes):
         return f"{name} = rng.integers(0, {sizes[words[0]]}, {size}, {numpy})"
     if kind == "offsets":
         return f"{name} = np.linspace(0, {sizes[words[0]]}, {size}).astype({numpy})"
-    if kind == "flag":
+    if kind in ("flag", "lengths"):
         return f"{name} = np.zeros({size}, {numpy})"
     if dtype[0] in "iu":
         return f"{name} = rng.integers(1, 100, {size}, {numpy})"

@@ -12,7 +12,7 @@ CONDITIONS = {
     r"with (\w+): (.*)": "with {0}: {1}",
     r"without (\w+): (.*)": "without {0}: {1}",
     r"(\w+) <-> (\w+)": "{0} and {1}: both, or none",
-    r"(\w+) -> (\w+)": "with {0}, {1} must be set",
+    r"(\w+) -> (\w+)": "{0} asks for {1}",
     r"(\w+) instead of (\w+)": "{0} takes the place of {1}, which must be left 0 then",
     r"((?:\w+ \| )+\w+)": "at least one of {0}",
 }

@@ -17,51 +17,75 @@ typedef struct trine_attention_args {
     const trine_tensor *cu_seqlens_q; /* in, optional nseq+1: packed batch, where each sequence's queries start;
                                        * then b must be 1 */
     const trine_tensor *cu_seqlens_k; /* in, optional nseq+1: likewise for the keys; both or none */
+    const trine_tensor *seqused_q;    /* in, optional nused: queries of each sequence that count, the first ones */
+    const trine_tensor *seqused_k;    /* in, optional nused: likewise keys; nused is b, or nseq if that is more */
+    const trine_tensor *bias;         /* in, optional [b] [h] [sq] sk: added to scores; any of them may be 1 */
+    const trine_tensor *alibi_slopes; /* in, optional [b] h, f32: of what distances take from scores */
+    const trine_tensor *sinks;        /* in, optional h: a score of each head that has no value */
+    const trine_tensor *philox;       /* in, optional [2], i64: key and stream of dropout, as of trine_dropout() */
     const trine_tensor *o;            /* out [b] sq h d */
     const trine_tensor *lse;          /* out, optional [b] h sq */
     float scale;                      /* left 0: 1/sqrt(d); -0.0f is refused */
     float softcap;                    /* 0: none; c: scores become c tanh(score/c) */
     int32_t causal;                   /* 1: query i sees key j iff j <= i + sk - sq */
     int64_t window;                   /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
+    int64_t window_left;              /* 0: unlimited; w: only if i + sk - sq - j < w */
+    int64_t window_right;             /* 0: unlimited; w: only if j - (i + sk - sq) < w */
+    float dropout;                    /* probability of dropping a weight, below 1 */
+    uint64_t seed;                    /* dropout's key; 0 where philox is given */
+    uint64_t offset;                  /* dropout's stream */
 } trine_attention_args;
 
 /* Scaled dot-product attention of several heads, grouped (each key-value head serves h/hk query heads) or not.
  *
  *     s[j]           = scale q[b,i,head] . k[b,j,head/(h/hk)]
  *     z[j]           = s[j], or softcap tanh(s[j]/softcap)
- *     lse[b,head,i]  = log sum_j exp(z[j])
- *     o[b,i,head]    = sum_j exp(z[j] - lse[b,head,i]) v[b,j,head/(h/hk)],  sums over the visible keys j
+ *                      + bias[b,head,i,j] - alibi_slopes[b,head] |i + sk - sq - j|, where these are given
+ *     lse[b,head,i]  = log(sum_j exp(z[j]) + exp(sinks[head])), the last term only with sinks
+ *     o[b,i,head]    = sum_j r[j] exp(z[j] - lse[b,head,i]) v[b,j,head/(h/hk)],  sums over the visible keys j
  *
- * Masks are aligned at the bottom right. Query i does not see key j if causal is set and j > i + sk - sq, or if window
- * is w > 0 and |i + sk - sq - j| >= w. What k and v hold where no query sees them has no effect. A query that sees no
- * key, or only scores of -Inf, has o = 0 and lse = -Inf. A visible NaN makes its row NaN, as does a score of +Inf. No
- * matrix of sq sk elements is ever stored.
+ * Masks are aligned at the bottom right. Query i does not see key j if causal is set and j > i + sk - sq, if window is
+ * w > 0 and |i + sk - sq - j| >= w, if window_left is w > 0 and i + sk - sq - j >= w, or if window_right is w > 0 and j
+ * - (i + sk - sq) >= w. What k and v hold where no query sees them has no effect, nor has bias there. A query that sees
+ * no key, or only scores of -Inf, has o = 0 and lse = -Inf, or, if it has a sink, lse = sinks[head]. A visible NaN
+ * makes its row NaN, as does a score of +Inf. No matrix of sq sk elements is ever stored.
  *
  * Packed sequences: with cu_seqlens_q and cu_seqlens_k, b is 1. Sequence n has the queries cu_seqlens_q[n] ..
  * cu_seqlens_q[n+1]-1 and the keys cu_seqlens_k[n] .. cu_seqlens_k[n+1]-1. It sees none of the others', and is masked
- * by its own lengths in the place of sq and sk.
+ * by its own lengths in the place of sq and sk. Behind the last sequence there may be room.
  *
- * Source: Dao 2023 (FlashAttention-2), algorithm 1; softcap as in Gemma 2.
+ * Used lengths: of a sequence, or of a member of the batch if there are no cu_seqlens, only the first seqused_q[n]
+ * queries and seqused_k[n] keys count, and these lengths are what its masks are aligned by. A query that does not
+ * count, or that is behind the last sequence, has o = 0 and lse = -Inf.
  *
- * Shapes: q and o are [b] sq h d, k and v [b] sk hk d, lse [b] h sq; b may be left out. The last dimension is
+ * Dropout: r[j] is 1. If dropout is p > 0 it is 1/(1 - p), rounded to f32, where trine_dropout() with p, seed, offset
+ * and philox keeps element ((b h + head) sq + i) 8 ceil(sk/8) + j, and else 0: the same on every device. lse is as
+ * without.
+ *
+ * Source: Dao 2023 (FlashAttention-2), algorithm 1; softcap as in Gemma 2; ALiBi: Press et al. 2022, section 3; sinks:
+ * Xiao et al. 2024, section 3.2, learnt as in gpt-oss.
+ *
+ * Shapes: q and o are [b] sq h d, k and v [b] sk hk d, lse [b] h sq; b may be left out. bias is [b] [h] [sq] sk and
+ * alibi_slopes [b] h: of both any dimension may be 1, and those in front may be missing. The last dimension is
  * contiguous. Other strides are free, so that heads before tokens, or q, k and v in one tensor, are views. h is a
  * multiple of hk > 0; d >= 1.
- * Types: q, k, v and o are all f32, bf16 or f16; lse is f32, cu_seqlens i32. Accumulation is f32, with one rounding at
- * the end. A kernel may round the exponentials to the type of v before their product with it, not those that are
- * summed.
- * Parameters: scale is any finite number; 0 means 1/sqrt(d). softcap >= 0, 0 means none. window >= 0, 0 means
- * unlimited.
+ * Types: q, k, v and o are all f32, bf16 or f16; bias and sinks are f32 or of the same type; alibi_slopes and lse are
+ * f32, cu_seqlens and seqused i32, philox i64. Accumulation is f32, with one rounding at the end. A kernel may round
+ * the exponentials to the type of v before their product with it, not those that are summed.
+ * Parameters: scale is any finite number; 0 means 1/sqrt(d). softcap >= 0, 0 means none. windows >= 0, 0 means
+ * unlimited. 0 <= dropout < 1. seed must be 0 where philox is given.
  * Aliasing: no output may overlap another tensor.
  *
- * Error bound: of o, 2 sk + 32 units of 2^-24 and one of the type's roundoff, of sum_j p[j] |v[j]|. Of lse, 2 sk + 32
- * units of 2^-24. Besides, what the roundings of the scores, d + 4 units of scale sum |q||k| and more, do through the
- * exponential: spec/attention/attention.c.
+ * Error bound: of o, 2 sk + 32 units of 2^-24 and one of the type's roundoff, of sum_j p[j] r[j] |v[j]|. Of lse, 2 sk +
+ * 32 units of 2^-24. Besides, what the roundings of the scores, d + 4 units of scale sum |q||k| and more, do through
+ * the exponential: spec/attention/attention.c.
  * Deterministic: the same bits for any number of threads.
  *
  * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
- * admit; a parameter not finite, or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an
- * output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
- * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ * admit; a parameter not finite, or negative where it must not be; cu_seqlens that do not ascend from 0 to at most sq
+ * or sk, or lengths that exceed their sequence, on devices: rows of NaN; an output that overlaps another tensor),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
  *
  * Since 0.1. */
 TRINE_API trine_status trine_attention(trine_queue *queue, const trine_attention_args *args);
@@ -77,48 +101,62 @@ typedef struct trine_attention_backward_args {
     const trine_tensor *cu_seqlens_q; /* in, optional nseq+1: packed batch, where each sequence's queries start;
                                        * then b must be 1 */
     const trine_tensor *cu_seqlens_k; /* in, optional nseq+1: likewise for the keys; both or none */
+    const trine_tensor *seqused_q;    /* in, optional nused: queries of each sequence that count, the first ones */
+    const trine_tensor *seqused_k;    /* in, optional nused: likewise keys; nused is b, or nseq if that is more */
+    const trine_tensor *bias;         /* in, optional [b] [h] [sq] sk: added to scores; any of them may be 1 */
+    const trine_tensor *alibi_slopes; /* in, optional [b] h, f32: of what distances take from scores */
+    const trine_tensor *sinks;        /* in, optional h: a score of each head that has no value */
+    const trine_tensor *philox;       /* in, optional [2], i64: key and stream of dropout, as of trine_dropout() */
     const trine_tensor *dq;           /* out [b] sq h d */
     const trine_tensor *dk;           /* out [b] sk hk d */
     const trine_tensor *dv;           /* out [b] sk hk d */
+    const trine_tensor *dbias;        /* out, optional [b] h sq sk */
+    const trine_tensor *dsinks;       /* out, optional h */
     float scale;                      /* left 0: 1/sqrt(d); -0.0f is refused */
     float softcap;                    /* 0: none; c: scores become c tanh(score/c) */
     int32_t causal;                   /* 1: query i sees key j iff j <= i + sk - sq */
     int64_t window;                   /* 0: unlimited; w: query i sees key j only if |i + sk - sq - j| < w */
+    int64_t window_left;              /* 0: unlimited; w: only if i + sk - sq - j < w */
+    int64_t window_right;             /* 0: unlimited; w: only if j - (i + sk - sq) < w */
+    float dropout;                    /* probability of dropping a weight, below 1 */
+    uint64_t seed;                    /* dropout's key; 0 where philox is given */
+    uint64_t offset;                  /* dropout's stream */
 } trine_attention_backward_args;
 
 /* Gradient of attention, from its output and lse.
  *
- * With z as in trine_attention(), p = exp(z - lse), D[b,i,head] = dout[b,i,head] . o[b,i,head] and ds = p (dout . v -
- * D) (1 - (z/softcap)^2), the last factor only with a softcap, all for visible pairs (i, j) only, and g the key-value
- * head of `head`:
+ * With z, t = tanh(s/softcap) and r as in trine_attention(), p = exp(z - lse), D[b,i,head] = dout[b,i,head] .
+ * o[b,i,head] and ds = p (r dout . v - D) (1 - t^2), the last factor only with a softcap, all for visible pairs (i, j)
+ * only, and g the key-value head of `head`:
  *
- *     dq[b,i,head] = scale sum_j ds k[b,j,g]
- *     dk[b,j,g]    = scale sum_{i,head} ds q[b,i,head]
- *     dv[b,j,g]    = sum_{i,head} p dout[b,i,head]
+ *     dq[b,i,head]      = scale sum_j ds k[b,j,g]
+ *     dk[b,j,g]         = scale sum_{i,head} ds q[b,i,head]
+ *     dv[b,j,g]         = sum_{i,head} p r dout[b,i,head]
+ *     dbias[b,head,i,j] = p (r dout . v - D), and 0 where j is not visible
+ *     dsinks[head]      = -sum_{b,i} exp(sinks[head] - lse) D
  *
  * Where |lse| is 2^17 and more, an f32 lse is too coarse for p, which then counts as 1 at most.
  *
- * Sums over heads are over those of a group. A query with lse = -Inf has dq = 0 and adds nothing to dk and dv, whatever
- * its q and dout hold; so has a pair that is masked.
+ * Sums over heads are over those of a group. A query with lse = -Inf has dq = 0 and adds nothing to dk, dv and dsinks,
+ * whatever its q and dout hold; so has a pair that is masked. dbias is whole: that of a bias of which dimensions are 1
+ * is its sum over these. Slopes have no gradient.
  *
  * Source: Dao 2023 (FlashAttention-2), algorithm 2.
  *
- * Shapes: dout, q, o and dq are [b] sq h d, k, v, dk and dv [b] sk hk d, lse is [b] h sq; b may be left out. The last
- * dimension is contiguous, other strides are free.
- * Types: all are f32, bf16 or f16 together; lse is f32. Accumulation is f32, with one rounding at the end. A kernel may
- * round p and ds to that type before their products.
- * Parameters: masks, cu_seqlens and parameters are the forward's.
+ * Shapes: dout, q, o and dq are [b] sq h d, k, v, dk and dv [b] sk hk d, lse is [b] h sq, dbias [b] h sq sk; b may be
+ * left out. The last dimension is contiguous, other strides are free. dbias asks for bias, dsinks for sinks.
+ * Types: q, k, v, o, dout, dq, dk and dv are f32, bf16 or f16 together; bias, dbias, sinks and dsinks are f32 or of the
+ * same type; lse is f32. Accumulation is f32, with one rounding at the end. A kernel may round p and ds to that type
+ * before their products.
+ * Parameters: masks, cu_seqlens, seqused, bias, alibi_slopes, sinks and parameters are the forward's.
  * Aliasing: no output may overlap another tensor.
  *
- * Error bound: of dq sk + 16, of dk and dv sq h/hk + 16 units of 2^-24, and one of the type's roundoff, of the sums of
- * the absolute values of their terms. Besides, what the roundings of scores, dout . v and D do:
- * spec/attention/attention_backward.c.
+ * Error bound: of dq sk + 16, of dk and dv sq h/hk + 16, of dbias 1 and of dsinks b sq + 16 units of 2^-24, and of dq,
+ * dk and dv one of the type's roundoff, of the sums of the absolute values of their terms. Besides, what the roundings
+ * of scores, dout . v and D do: spec/attention/attention_backward.c.
  * Deterministic: the same bits for any number of threads.
  *
- * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
- * admit; a parameter not finite, or negative where it must not be; cu_seqlens that do not ascend from 0 to sq or sk; an
- * output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict
- * queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ * Errors: those of trine_attention().
  *
  * Since 0.1. */
 TRINE_API trine_status trine_attention_backward(trine_queue *queue, const trine_attention_backward_args *args);

@@ -7,7 +7,9 @@
 #define ARGS trine_attention_backward_args
 
 /* Bound. With p = exp(z - lse), dp = dout.v, D = dout.o, f = dz/ds and ds = p (dp - D) f, o and lse taken as given:
- *     dv_j = sum_i p_ij dout_i,  dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i.
+ *     dv_j = sum_i p_ij dout_i,  dq_i = scale sum_j ds_ij k_j,  dk_j = scale sum_i ds_ij q_i,  dbias_ij = ds_ij / f.
+ * By dropout p_ij in dv_j, and dp in ds, are multiplied by r_ij, which is 0, whatever these are, or 1/(1 - p); dp keeps
+ * in what follows its meaning with that, and A is the sum with it.
  * 1. The exponent z - lse is off by e: the score's own error, and 4u(|z| + |lse|) for the difference and its product
  * with log2(e); exp to 4 ulp (8u) and a product: p is off by `p_error` <= p (expm1(e) + 9u), and by all of itself and
  *    five times the least subnormal where what is computed may be subnormal, which may be taken for zero. Where |lse|
@@ -21,7 +23,10 @@
  * (terms + 16) u of the magnitudes
  *    sum p |dout|, |scale| sum |ds||k| and |scale| sum |ds||q|. The errors above, summed the same way, are slack.
  * 4. p and ds may be rounded to T before the outer products: u(T) of the magnitudes;
- * or absolutely, where they are subnormal in T. */
+ * or absolutely, where they are subnormal in T.
+ * 5. The product with 1/(1 - p), of p or of their sum, adds u to what p and dp are off by.
+ * 6. dsinks_h = -sum_i p D over all queries, p = exp(sink_h - lse_i), of which 1 and 2 hold as for a key whose score is
+ * the sink and exact, and whose value is 0. The sum passes each term through as many additions as it has terms. */
 typedef struct gradient {
     double *value, *magnitude, *slack;
 } gradient;
@@ -31,18 +36,18 @@ static gradient gradient_of(const trine_ref *ref, const char *name) {
 }
 
 /* Adds weight x, where `weight` is off by `error` and may be rounded with an absolute error of `lost`. An infinite term
- * may be NaN in a kernel where the weight underflows. */
+ * may be NaN in a kernel where the weight underflows, or the other way round. */
 static void add(gradient *g, int64_t at, double weight, double error, double lost, double x) {
     const double term = weight * x;
     g->value[at] += term;
-    if (isinf(term)) g->magnitude[at] = INFINITY;
+    if (isinf(term) || (isinf(x) && error > 0)) g->magnitude[at] = INFINITY;
     if (!isfinite(term)) return;
     g->magnitude[at] += fabs(term);
     g->slack[at] += 1.01 * error * fabs(x) + lost * fabs(x) + FLUSH * (fabs(weight) + 1);
 }
 
 static void mark(gradient *g, int64_t at, int64_t d) {
-    for (int64_t c = 0; c < d; c++) g->magnitude[at + c] = INFINITY;
+    for (int64_t c = 0; g->value && c < d; c++) g->magnitude[at + c] = INFINITY;
 }
 
 /* Scales a finished gradient, and turns what may have overflowed into "anything": sums, with all that they may be off
@@ -59,7 +64,7 @@ static void finish(gradient *g, int64_t count, double scale) {
 
 /* One score's p and ds. */
 typedef struct weights {
-    double p, p_error, ds, ds_error;
+    double p, p_error, ds, ds_error, dz, dz_error; /* dz: ds without f */
     bool uncertain;
 } weights;
 
@@ -73,15 +78,17 @@ static double attention_p(double z, double lse) {
     return fabs(lse) >= ATTENTION_COARSE && p > 1 ? 1 : p;
 }
 
-static weights weights_of(const attention *a, const query *x, const score *s, const double *v, double largest) {
+/* Of a key whose value is v, or of a sink, where that is NULL; `kept` is what dropout multiplies by. */
+static weights weights_of(const attention *a, const query *x, const score *s, const double *v, double kept,
+                          double largest) {
     const bool coarse = fabs(x->lse) >= ATTENTION_COARSE;
     weights w = { .p = attention_p(s->z, x->lse), .uncertain = s->uncertain };
     double dp = 0, size = x->size, inputs = x->inputs + 4 * (double)a->d;
-    for (int64_t c = 0; c < a->d; c++) {
-        const double term = x->dout[c] * v[c];
+    for (int64_t c = 0; v && kept > 0 && c < a->d; c++) {
+        const double term = kept * (x->dout[c] * v[c]);
         dp += term;
         if (isfinite(term)) size += fabs(term);
-        if (isfinite(v[c])) inputs += fabs(v[c]);
+        if (isfinite(v[c])) inputs += fmax(1, kept) * fabs(v[c]);
     }
     if (isfinite(s->z) && isfinite(x->lse)) {
         const double e = s->error + 4 * U * (fabs(s->z) + fabs(x->lse));
@@ -89,67 +96,110 @@ static weights weights_of(const attention *a, const query *x, const score *s, co
         w.p_error = coarse ? fmax(w.p - low, high - w.p) : e < 1 ? w.p * expm1(e) : exp(s->z - x->lse + e);
         w.p_error += 9 * U * w.p + ((coarse ? low : w.p * exp(-e)) * (1 - 9 * U) < FLUSH ? w.p + 5 * 0x1p-149 : 0);
     }
-    const double f_error = a->softcap > 0 ? fmin(1, 2 * s->error / a->softcap + 4 * U) : 0;
+    const double f_error = a->softcap > 0 ? fmin(1, 2 * s->bent / a->softcap + 4 * U) : 0;
     const double above = w.p + w.p_error;
     w.ds = w.p * (dp - x->D) * s->slope;
-    w.ds_error = (w.p_error * s->slope + w.p * s->slope * ((double)a->d + 8) * U + above * f_error) * size +
+    /* What is infinite is NaN beside a factor of 0, and the factors may be 0 in a kernel, or not. */
+    w.uncertain |= isinf(dp - x->D) && ((w.p_error >= w.p && w.p_error > 0) || (f_error > 0 && s->slope <= f_error));
+    w.dz = w.p * (dp - x->D);
+    w.dz_error = (w.p_error + w.p * ((double)a->d + 9) * U) * size + above * FLUSH * inputs;
+    w.ds_error = (w.p_error * s->slope + w.p * s->slope * ((double)a->d + 9) * U + above * f_error) * size +
                  above * FLUSH * inputs;
     w.uncertain |= size > 0.5 * trine_largest(TRINE_F32) || above > 0.5 * largest || !isfinite(w.p_error);
     w.uncertain |= !isnan(w.ds) && (fabs(w.ds) + w.ds_error) * fmax(1, fabs(a->scale)) > 0.5 * largest;
     return w;
 }
 
+/* Where the gradients go; dbias and dsinks may be absent. */
+typedef struct gradients {
+    gradient dq, dk, dv, dbias, dsinks;
+    double largest, lost; /* of T; of ds, whose product with a small scale comes later */
+} gradients;
+
+static void add_key(const attention *a, gradients *g, const query *x, int64_t n, int64_t i, int64_t head, int64_t j,
+                    int64_t aligned) {
+    const int64_t at = query_row(a, n, i, head) * a->d, key = key_row(a, n, j, head) * a->d;
+    const double keep = kept(a, n, i, head, j);
+    const score s = score_of(a, n, i, head, j, aligned);
+    const weights w = weights_of(a, x, &s, a->v + key, keep, g->largest);
+    const double weight = keep > 0 ? w.p * keep : 0, weight_error = keep > 0 ? (w.p_error + 2 * U * w.p) * keep : 0;
+    if (w.uncertain) mark(&g->dq, at, a->d), mark(&g->dk, key, a->d), mark(&g->dv, key, a->d);
+    for (int64_t c = 0; c < a->d && !w.uncertain; c++) {
+        add(&g->dv, key + c, weight, weight_error, a->lost * fmax(1, keep), x->dout[c]);
+        add(&g->dq, at + c, w.ds, w.ds_error, g->lost, a->k[key + c]);
+        add(&g->dk, key + c, w.ds, w.ds_error, g->lost, a->q[at + c]);
+    }
+    if (g->dbias.value == NULL) return;
+    const int64_t pair = ((n * a->h + head) * a->sq + i) * a->sk + j;
+    if (w.uncertain) mark(&g->dbias, pair, 1);
+    if (!w.uncertain) add(&g->dbias, pair, w.dz, w.dz_error, 0, 1);
+}
+
+static void add_sink(const attention *a, gradients *g, const query *x, int64_t head) {
+    const score s = sink_of(a, head);
+    const weights w = weights_of(a, x, &s, NULL, 1, g->largest);
+    if (w.uncertain) mark(&g->dsinks, head, 1);
+    if (!w.uncertain) add(&g->dsinks, head, w.ds, w.ds_error, 0, 1);
+}
+
+static void add_query(const attention *a, gradients *g, const trine_ref *ref, int64_t n, int64_t i, int64_t head) {
+    const double *o = trine_ref_value(ref, "o") + query_row(a, n, i, head) * a->d;
+    query x = { .dout = trine_ref_value(ref, "dout") + query_row(a, n, i, head) * a->d,
+                .lse = trine_ref_value(ref, "lse")[(n * a->h + head) * a->sq + i] };
+    const sight seen = sight_of(a, n, i);
+    if (x.lse == -INFINITY) return;
+    for (int64_t c = 0; c < a->d; c++) {
+        const double term = x.dout[c] * o[c];
+        x.D += term;
+        if (isfinite(term)) x.size += fabs(term), x.inputs += fabs(x.dout[c]) + fabs(o[c]);
+    }
+    for (int64_t j = seen.first; j < seen.last; j++) add_key(a, g, &x, n, i, head, j, seen.aligned);
+    if (g->dsinks.value && seen.counts) add_sink(a, g, &x, head);
+}
+
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const attention a = attention_of(ref, args->scale, args->softcap, args->causal, args->window);
-    const double *dout = trine_ref_value(ref, "dout"), *o = trine_ref_value(ref, "o"),
-                 *lse = trine_ref_value(ref, "lse");
-    const double largest = trine_largest(trine_ref_type(ref, "T")), lost = a.lost / fmin(1, fabs(a.scale));
-    gradient dq = gradient_of(ref, "dq"), dk = gradient_of(ref, "dk"), dv = gradient_of(ref, "dv");
-    const int64_t queries = a.b * a.sq * a.h * a.d, keys = a.b * a.sk * a.hk * a.d;
-    for (int64_t i = 0; i < queries; i++) dq.value[i] = 0;
-    for (int64_t i = 0; i < keys; i++) dk.value[i] = dv.value[i] = 0;
-    for (int64_t row = 0; row < a.b * a.sq * a.h; row++) {
-        const int64_t head = row % a.h, i = row / a.h % a.sq, n = row / a.h / a.sq, at = row * a.d;
-        query x = { .dout = dout + at, .lse = lse[(n * a.h + head) * a.sq + i] };
-        if (x.lse == -INFINITY) continue;
-        for (int64_t c = 0; c < a.d; c++) {
-            const double term = dout[at + c] * o[at + c];
-            x.D += term;
-            if (isfinite(term)) x.size += fabs(term), x.inputs += fabs(dout[at + c]) + fabs(o[at + c]);
-        }
-        int64_t first, last;
-        visible_keys(&a, i, &first, &last);
-        for (int64_t j = first; j < last; j++) {
-            const int64_t key = key_row(&a, n, j, head) * a.d;
-            const score s = score_of(&a, a.q + at, a.k + key);
-            const weights w = weights_of(&a, &x, &s, a.v + key, largest);
-            if (w.uncertain) mark(&dq, at, a.d), mark(&dk, key, a.d), mark(&dv, key, a.d);
-            for (int64_t c = 0; c < a.d && !w.uncertain; c++) {
-                add(&dv, key + c, w.p, w.p_error, a.lost, dout[at + c]);
-                add(&dq, at + c, w.ds, w.ds_error, lost, a.k[key + c]);
-                add(&dk, key + c, w.ds, w.ds_error, lost, a.q[at + c]);
-            }
-        }
-    }
-    finish(&dq, queries, a.scale), finish(&dk, keys, a.scale), finish(&dv, keys, 1);
+    const attention a = ATTENTION_OF(ref, args);
+    gradients g = { gradient_of(ref, "dq"),
+                    gradient_of(ref, "dk"),
+                    gradient_of(ref, "dv"),
+                    gradient_of(ref, "dbias"),
+                    gradient_of(ref, "dsinks"),
+                    .largest = trine_largest(trine_ref_type(ref, "T")),
+                    .lost = a.lost / fmin(1, fabs(a.scale)) };
+    const struct {
+        gradient *of;
+        int64_t count;
+        double scale;
+    } all[] = { { &g.dq, a.b * a.sq * a.h * a.d, a.scale },
+                { &g.dk, a.b * a.sk * a.hk * a.d, a.scale },
+                { &g.dv, a.b * a.sk * a.hk * a.d, 1 },
+                { &g.dbias, a.b * a.h * a.sq * a.sk, 1 },
+                { &g.dsinks, a.h, 1 } };
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+        for (int64_t i = 0; all[k].of->value && i < all[k].count; i++) all[k].of->value[i] = 0;
+    for (int64_t row = 0; row < a.b * a.sq * a.h; row++)
+        add_query(&a, &g, ref, row / a.h / a.sq, row / a.h % a.sq, row % a.h);
+    for (size_t k = 0; k < sizeof all / sizeof all[0]; k++)
+        if (all[k].of->value) finish(all[k].of, all[k].count, all[k].scale);
 }
 
 /* o and lse as attention gives them. */
 static void prepare(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const attention a = attention_of(ref, args->scale, args->softcap, args->causal, args->window);
+    const attention a = ATTENTION_OF(ref, args);
     double *o = trine_ref_value(ref, "o"), *lse = trine_ref_value(ref, "lse");
     score *scores = malloc(sizeof *scores * (size_t)(a.sk + 1));
     for (int64_t row = 0; row < a.b * a.sq * a.h; row++) {
         const int64_t head = row % a.h, i = row / a.h % a.sq, n = row / a.h / a.sq, at = row * a.d;
-        int64_t first;
+        sight seen;
         double sum;
-        const int64_t count = score_row(&a, n, i, head, scores, &first, &sum);
+        score_row(&a, n, i, head, scores, &seen, &sum);
         for (int64_t c = 0; c < a.d; c++) o[at + c] = 0;
-        for (int64_t j = 0; j < count && sum != -INFINITY; j++)
+        for (int64_t j = seen.first; j < seen.last && sum != -INFINITY; j++)
             for (int64_t c = 0; c < a.d; c++)
-                o[at + c] += exp(scores[j].z - sum) * a.v[key_row(&a, n, first + j, head) * a.d + c];
+                o[at + c] += exp(scores[j - seen.first].z - sum) *
+                             (kept(&a, n, i, head, j) * a.v[key_row(&a, n, j, head) * a.d + c]);
         lse[(n * a.h + head) * a.sq + i] = sum;
     }
     free(scores);
@@ -159,11 +209,13 @@ const trine_spec trine_spec_attention_backward = {
     SPEC(attention_backward),
     .summary = "Gradient of attention",
     .formula = "with p_ij = exp(z_ij - lse_i) over the visible pairs as in attention, at most 1 where |lse_i| >= 2^17, "
-               "D_i = dout_i.o_i, ds_ij = p_ij "
-               "(dout_i.v_j - D_i) (1 - (z_ij/c)^2): "
-               "dq_i = scale sum_j ds_ij k_j; dk_j = scale sum_i ds_ij q_i; dv_j = sum_i p_ij dout_i, sums over i over "
-               "the query heads of a group too. The "
-               "last factor of ds only with a softcap c; a row with lse = -Inf gives nothing",
+               "r_ij 0 or 1/(1-dropout) as there, D_i = dout_i.o_i, ds_ij = p_ij "
+               "(r_ij dout_i.v_j - D_i) (1 - tanh(s_ij/c)^2): "
+               "dq_i = scale sum_j ds_ij k_j; dk_j = scale sum_i ds_ij q_i; dv_j = sum_i p_ij r_ij dout_i, sums over i "
+               "over the query heads of a group too; dbias_ij = ds_ij without that factor, 0 where not visible; "
+               "dsinks_h = -sum_i "
+               "exp(sinks_h - lse_i) D_i. The last factor of ds only with a softcap c; a row with lse = -Inf gives "
+               "nothing",
     .source = "Dao 2023 (FlashAttention-2), algorithm 2",
     .tensors = { TENSOR(dout, IN, "T", "[b] sq h d"), TENSOR(q, IN, "T", "[b] sq h d"),
                  TENSOR(k, IN, "T", "[b] sk hk d"), TENSOR(v, IN, "T", "[b] sk hk d"),
@@ -171,23 +223,40 @@ const trine_spec trine_spec_attention_backward = {
                  TENSOR(lse, IN, "f32", "[b] h sq", .fill = "derived"),
                  TENSOR(cu_seqlens_q, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets sq"),
                  TENSOR(cu_seqlens_k, IN | OPTIONAL, "i32", "nseq+1", .fill = "offsets sk"),
+                 TENSOR(seqused_q, IN | OPTIONAL, "i32", "nused", .fill = "lengths sq cu_seqlens_q"),
+                 TENSOR(seqused_k, IN | OPTIONAL, "i32", "nused", .fill = "lengths sk cu_seqlens_k"),
+                 TENSOR(bias, IN | OPTIONAL | BROADCAST, "B", "[b] [h] [sq] sk"),
+                 TENSOR(alibi_slopes, IN | OPTIONAL | BROADCAST, "f32", "[b] h"),
+                 TENSOR(sinks, IN | OPTIONAL, "B", "h"), TENSOR(philox, IN | OPTIONAL, "i64", "2"),
                  TENSOR(dq, OUT, "T", "[b] sq h d", .terms = "sk + 16", .rounds = "1"),
                  TENSOR(dk, OUT, "T", "[b] sk hk d", .terms = "sq*h/hk + 16", .rounds = "1"),
-                 TENSOR(dv, OUT, "T", "[b] sk hk d", .terms = "sq*h/hk + 16", .rounds = "1") },
+                 TENSOR(dv, OUT, "T", "[b] sk hk d", .terms = "sq*h/hk + 16", .rounds = "1"),
+                 TENSOR(dbias, OUT | OPTIONAL, "B", "[b] h sq sk", .terms = "1"),
+                 TENSOR(dsinks, OUT | OPTIONAL, "B", "h", .terms = "b*sq + 16") },
     .params = { PARAM(scale, F32, .values = "0 0.3 -1", .unset = "1/sqrt(d)", .doc = "of the scores"),
                 PARAM(softcap, F32, .values = "0 1 30", .min = 0,
                       .doc = "c: scores become c tanh(score/c); 0: they do not"),
                 PARAM(causal, BOOL, .values = "0 1", .doc = "1: query i sees key j only if j <= i + sk - sq"),
                 PARAM(window, I64, .values = "0 1 3 40", .min = 0,
-                      .doc = "w: query i sees key j only if |i + sk - sq - j| < w; 0: unlimited") },
-    .types = { "T=f32|bf16|f16" },
-    .require = { "hk > 0", "h % hk == 0", "d > 0", "cu_seqlens_q <-> cu_seqlens_k", "with cu_seqlens_q: b == 1" },
+                      .doc = "w: query i sees key j only if |i + sk - sq - j| < w; 0: unlimited"),
+                PARAM(window_left, I64, .values = "0 1 5 33", .min = 0,
+                      .doc = "w: query i sees key j only if i + sk - sq - j < w; 0: unlimited"),
+                PARAM(window_right, I64, .values = "0 1 4 17", .min = 0,
+                      .doc = "w: query i sees key j only if j - (i + sk - sq) < w; 0: unlimited"),
+                PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1,
+                      .doc = "probability of dropping a weight"),
+                PARAM(seed, U64, .values = "1 1234567890123456789", .doc = "dropout's key"),
+                PARAM(offset, U64, .values = "0 12884901893", .doc = "dropout's stream") },
+    .types = { "T=f32 B=f32", "T=bf16 B=bf16|f32", "T=f16 B=f16|f32" },
+    .require = { "hk > 0", "h % hk == 0", "d > 0", "cu_seqlens_q <-> cu_seqlens_k", "with cu_seqlens_q: b == 1",
+                 "with seqused_q: nused == max(b, nseq)", "with seqused_k: nused == max(b, nseq)",
+                 "philox instead of seed", "dsinks -> sinks", "dbias -> bias" },
     .gradient = { "dout = d o" },
     .flops = "10*b*sq*sk*h*d",
     .masked = "sq sk",
     .independent = "b",
     .sizes = { "b: 1 0 2", "sq: 1 0 2 7 64 113 203 300", "sk: 1 0 3 16 97 128 203 1100", "h: 1 2 4 8", "hk: 1 2 4",
-               "d: 1 3 16 40 64 80 128 256", "nseq: 1 2 5" },
+               "d: 1 3 16 40 64 80 128 256", "nseq: 1 2 5", "nused: 1 2 5" },
     .cases = { "llama3-8b: T=bf16 sq=1024 sk=1024 h=32 hk=8 d=128 causal=1",
                "gpt2: T=f32 b=2 sq=1024 sk=1024 h=12 hk=12 d=64 causal=1",
                "square f32: T=f32 sq=1024 sk=1024 h=8 hk=8 d=128",

@@ -22,6 +22,52 @@ static void backward_wide(trine_ref *ref, void *args) {
     if (((backward *)args)->window > 0) ((backward *)args)->window++;
 }
 
+/* The windows to the left and to the right change places. */
+static void forward_turned(trine_ref *ref, void *args) {
+    forward *a = args;
+    const int64_t left = a->window_left;
+    (void)ref;
+    a->window_left = a->window_right, a->window_right = left;
+}
+
+/* A bias is read as if its rows were those of the query before. */
+static void bias_late(trine_ref *ref, void *args) {
+    const int64_t sk = D("sk");
+    (void)args;
+    for (int64_t row = D("b") * D("h") * D("sq") - 1; V("bias") && row > 0; row--)
+        memcpy(&V("bias")[row * sk], &V("bias")[(row - 1) * sk], (size_t)sk * sizeof(double));
+}
+
+/* Slopes raise scores. */
+static void slopes_turned(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; V("alibi_slopes") && i < D("b") * D("h"); i++) V("alibi_slopes")[i] = -V("alibi_slopes")[i];
+}
+
+/* All of a sequence's keys, or queries, count. */
+static void all_used(const trine_ref *ref, double *used, const double *offsets, int64_t all) {
+    for (int64_t n = 0; used && n < D("nused"); n++) {
+        if (!offsets)
+            used[n] = (double)all;
+        else if (n < D("nseq"))
+            used[n] = offsets[n + 1] - offsets[n];
+    }
+}
+static void all_keys(trine_ref *ref, void *args) {
+    (void)args;
+    all_used(ref, V("seqused_k"), V("cu_seqlens_k"), D("sk"));
+}
+static void all_queries(trine_ref *ref, void *args) {
+    (void)args;
+    all_used(ref, V("seqused_q"), V("cu_seqlens_q"), D("sq"));
+}
+
+/* What is kept is not scaled. */
+static void forward_unscaled(trine_ref *ref) {
+    const float p = ((const forward *)ref->args)->dropout;
+    for (int64_t i = 0; p > 0 && i < D("b") * D("sq") * D("h") * D("d"); i++) V("o")[i] *= 1 - (double)p;
+}
+
 /* The scale left out is 1/d instead of its root. */
 static void forward_no_root(trine_ref *ref, void *args) {
     if (((forward *)args)->scale == 0) ((forward *)args)->scale = 1 / (float)D("d");
@@ -74,7 +120,8 @@ static void dk_unscaled(trine_ref *ref) {
 
 /* Row i of a head, of batch n, and its keys with their scores. */
 typedef struct row {
-    int64_t n, i, head, first, count;
+    int64_t n, i, head;
+    sight sees;
     double lse;
     score *scores;
 } row;
@@ -85,7 +132,7 @@ static void each_row(const attention *a, void (*body)(trine_ref *ref, const atte
     for (r.n = 0; r.scores && r.n < a->b; r.n++)
         for (r.i = 0; r.i < a->sq; r.i++)
             for (r.head = 0; r.head < a->h; r.head++) {
-                r.count = score_row(a, r.n, r.i, r.head, r.scores, &r.first, &r.lse);
+                score_row(a, r.n, r.i, r.head, r.scores, &r.sees, &r.lse);
                 body(ref, a, &r);
             }
     free(r.scores);
@@ -98,7 +145,7 @@ static void row_lost(trine_ref *ref, const attention *a, const row *r) {
 }
 static void large_scores_lost(trine_ref *ref) {
     const forward *args = ref->args;
-    const attention a = attention_of(ref, (double)args->scale, (double)args->softcap, args->causal, args->window);
+    const attention a = ATTENTION_OF(ref, args);
     each_row(&a, row_lost, ref);
 }
 
@@ -106,15 +153,15 @@ static void large_scores_lost(trine_ref *ref) {
 static void row_unbounded(trine_ref *ref, const attention *a, const row *r) {
     const double lse = V("lse")[(r->n * a->h + r->head) * a->sq + r->i];
     const int64_t at = query_row(a, r->n, r->i, r->head) * a->d;
-    for (int64_t j = 0; isfinite(lse) && j < r->count; j++) {
-        const double p = exp(r->scores[j].z * (1 + 0x1p-22) - lse);
-        const int64_t key = key_row(a, r->n, r->first + j, r->head) * a->d;
+    for (int64_t j = r->sees.first; isfinite(lse) && j < r->sees.last; j++) {
+        const double p = exp(r->scores[j - r->sees.first].z * (1 + 0x1p-22) - lse);
+        const int64_t key = key_row(a, r->n, j, r->head) * a->d;
         for (int64_t c = 0; p > 1 && c < a->d; c++) V("dv")[key + c] += (p - 1) * V("dout")[at + c];
     }
 }
 static void p_unbounded(trine_ref *ref) {
     const backward *args = ref->args;
-    const attention a = attention_of(ref, (double)args->scale, (double)args->softcap, args->causal, args->window);
+    const attention a = ATTENTION_OF(ref, args);
     each_row(&a, row_unbounded, ref);
 }
 
@@ -158,6 +205,27 @@ const mutant mutants_attention[] = {
       .before = last_key_twin },
     { "attention", "lse_base_2", "lse in units of log 2", .output = "lse", .factor = 1.44269504088896340736 },
     { "attention", "large_scores_lost", "o is 0 where lse is beyond 2^31", .after = large_scores_lost },
+    { "attention", "windows_turned", "the windows to the left and to the right change places",
+      .before = forward_turned },
+    { "attention", "ignores_window_left", "nothing is hidden to the left", .param = "window_left" },
+    { "attention", "ignores_window_right", "nothing is hidden to the right", .param = "window_right" },
+    { "attention", "ignores_bias", "no bias", .without = "bias" },
+    { "attention", "bias_late", "a query has the bias of the one before", .before = bias_late },
+    { "attention", "ignores_slopes", "no slopes", .without = "alibi_slopes" },
+    { "attention", "slopes_turned", "what is far away scores more", .before = slopes_turned },
+    { "attention", "ignores_sinks", "no sinks", .without = "sinks" },
+    { "attention", "all_keys", "all keys of a sequence count", .before = all_keys },
+    { "attention", "all_queries", "all queries of a sequence count", .before = all_queries },
+    { "attention", "ignores_dropout", "nothing is dropped", .param = "dropout" },
+    { "attention", "ignores_philox", "the key is seed, whatever philox has", .without = "philox" },
+    { "attention", "kept_unscaled", "what dropout keeps is not scaled", .after = forward_unscaled },
+    { "attention_backward", "ignores_bias", "no bias", .without = "bias" },
+    { "attention_backward", "ignores_slopes", "no slopes", .without = "alibi_slopes" },
+    { "attention_backward", "ignores_window_left", "nothing is hidden to the left", .param = "window_left" },
+    { "attention_backward", "all_keys", "all keys of a sequence count", .before = all_keys },
+    { "attention_backward", "ignores_dropout", "nothing is dropped", .param = "dropout" },
+    { "attention_backward", "dsinks_positive", "a sink takes from its own gradient", .output = "dsinks", .factor = -1 },
+    { "attention_backward", "dbias_scaled", "dbias has a factor of 2", .output = "dbias", .factor = 2 },
     { "attention_backward", "wide_window", "the window is one key wider", .before = backward_wide },
     { "attention_backward", "ignores_causal", "keys of the future are seen", .param = "causal" },
     { "attention_backward", "ignores_softcap", "no softcap", .param = "softcap" },

@@ -21,10 +21,7 @@ typedef struct buffers {
 
 static attention attention_of(const trine_call *call) {
     const trine_attention_args *args = call->args;
-    attention a = { .call = call, .softcap = args->softcap, .causal = args->causal };
-    attention_sizes(&a, call->dim, ATTENTION_Q, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K, args->scale,
-                    args->window);
-    return a;
+    return ATTENTION_OF(call, args, ATTENTION);
 }
 
 /* Rows of a block: packing keys and values is shared by many, but not so that too few blocks are left to share out. */
@@ -67,6 +64,7 @@ static void pack_queries(const block *b, const buffers *w) {
 /* A block of keys. */
 typedef struct keys {
     span sees;
+    int64_t start; /* of the sequence's */
     const char *k; /* the first key */
     bool finite;   /* no value is NaN or Inf */
 } keys;
@@ -74,6 +72,7 @@ typedef struct keys {
 static void keys_init(const block *b, const buffers *w, int64_t start, int64_t end, keys *k) {
     const attention *a = b->a;
     const trine_tensor *tk = &a->call->tensor[ATTENTION_K], *tv = &a->call->tensor[ATTENTION_V];
+    k->start = start;
     k->k = token_at(tk, b->seq.batch, b->seq.k + start, b->head);
     if (b->rows > FEW) pack_transposed(k->k, tk->stride[1], end - start, a->d, w->kt, LDS, a->dtype);
     k->finite = pack_rows(token_at(tv, b->seq.batch, b->seq.k + start, b->head), tv->stride[1], end - start, a->d, w->v,
@@ -183,15 +182,38 @@ INLINE void normalize_rows(const buffers *w, const span *k, float *s, int64_t r,
     }
 }
 
-INLINE void normalize(const block *b, const buffers *w, const span *k, float *s, int64_t r, int step, float *factor) {
+/* The scores of row r, after softcap, and what is added to them. */
+static void add_to_scores(const block *b, float *s, int64_t r, int64_t key, int first, int last) {
+    const addend t = addend_of(b, r, key);
+    const float softcap = b->a->softcap;
+    for (int j = first; j < last; j += VL) {
+        const vf x = get(s + j);
+        put(s + j, addend_add(&t, j, softcap > 0 ? softcap * vtanh(x / softcap) : x));
+    }
+}
+
+static void drop_weights(const block *b, float *s, int64_t r, int64_t key, int n) {
+    int32_t buffer[DROPOUT_BUFFER];
+    const int32_t *keep = kept_keys(b, r, key, n, buffer);
+    for (int j = 0; j < n; j += VL) put(s + j, (vf)((vi)get(s + j) & *(const vi_any *)(keep + j)));
+}
+
+INLINE void normalize(const block *b, const buffers *w, const keys *keys, float *s, int64_t r, int step,
+                      float *factor) {
+    const span *k = &keys->sees;
     const int first = k->low[r] / VL * VL, last = k->high[r + step - 1];
+    if (adds(b->a))
+        for (int i = 0; i < step && r + i < b->rows; i++)
+            add_to_scores(b, s + i * LDS, r + i, keys->start, first, last);
     for (int i = 0; i < step; i += VL) {
         const int rows = step - i < VL ? step - i : VL;
-        if (b->a->softcap > 0)
+        if (b->a->softcap > 0 && !adds(b->a))
             normalize_rows(w, k, s + i * LDS, r + i, rows, first, last, b->a->softcap, factor + i);
         else
             normalize_rows(w, k, s + i * LDS, r + i, rows, first, last, 0, factor + i);
     }
+    if (b->a->drops)
+        for (int i = 0; i < step && r + i < b->rows; i++) drop_weights(b, s + i * LDS, r + i, keys->start, k->n);
 }
 
 /* o = factor o + p v for a tile of rows, from column c on. */
@@ -215,7 +237,7 @@ INLINE void step_group(const block *b, const buffers *w, const keys *keys, const
     else
         scores(b, w, k, g, step);
     for (int64_t r = g->first; r < g->last; r += step)
-        if (span_any(k, r, step)) normalize(b, w, k, scores_at(w, g, r), r, step, factor + (r - g->first));
+        if (span_any(k, r, step)) normalize(b, w, keys, scores_at(w, g, r), r, step, factor + (r - g->first));
     for (int64_t c = 0; c < b->a->d; c += NR)
         for (int64_t r = g->first; r < g->last; r += step) {
             const float *p = scores_at(w, g, r), *f = factor + (r - g->first);
@@ -250,15 +272,30 @@ static void attend(const block *b, const buffers *w, int64_t start, int64_t end)
     for (int64_t r = 0; r < b->rows; r++) w->sum[r] = vhsum(get(w->sum + r * VL));
 }
 
+/* The score of a row's sink counts in its sum; returns what o is to be multiplied by. */
+static float add_sink(const block *b, const buffers *w, int64_t r) {
+    const attention *a = b->a;
+    const int64_t row = b->first + r;
+    if (a->sinks == NULL || row / a->group >= b->seq.queries) return 1;
+    const float sink = sload((const char *)a->sinks->data, a->sinks->dtype, b->head * a->group + row % a->group),
+                before = w->top[r], now = sink > before ? sink : before;
+    if (now == -INFINITY && sink == now) return 1;
+    const vf e = vexp(vset(before - now));
+    w->top[r] = now;
+    w->sum[r] = w->sum[r] * e[0] + vexp(vset(sink - now))[0];
+    return e[0];
+}
+
 /* Divides by the sums and writes the block's rows of o and lse. */
 static void finish(const block *b, const buffers *w) {
     const attention *a = b->a;
     const trine_tensor *lse = &a->call->tensor[ATTENTION_LSE];
     for (int64_t r = 0; r < b->rows; r++) {
         float *o = w->o + r * w->ld;
+        const float factor = add_sink(b, w, r) * (a->drops ? a->dropout.scale : 1);
         const bool none = w->sum[r] == 0;
         if (none) memset(o, 0, (size_t)a->d * sizeof *o);
-        store_scaled(o, a->d, none ? 1 : 1 / w->sum[r], row_at(b, &a->call->tensor[ATTENTION_O], r), a->dtype);
+        store_scaled(o, a->d, none ? 1 : factor / w->sum[r], row_at(b, &a->call->tensor[ATTENTION_O], r), a->dtype);
         if (!(a->call->present >> ATTENTION_LSE & 1)) continue;
         *statistic_at(b, lse, r) = none ? -INFINITY : w->top[r] + vlog(vset(w->sum[r]))[0];
     }
@@ -317,8 +354,8 @@ static void attend_tasks(const void *context, int64_t first, int64_t last, int t
 }
 
 static trine_status launch(const trine_call *call) {
-    const attention a = attention_of(call);
-    const trine_status status = check_sequences(&a);
+    attention a = attention_of(call);
+    const trine_status status = attention_begin(&a);
     if (status != TRINE_OK) return status;
     int64_t *before = call->workspace;
     before[0] = 0;
@@ -327,6 +364,8 @@ static trine_status launch(const trine_call *call) {
     const int64_t tasks = before[a.sequences] * a.hk;
     const int team = cpu_team(call, tasks, a.b * a.sq * a.hk * a.group * (a.sk + 1) * a.d);
     cpu_tasks(call, team, tasks, attend_tasks, &(attend_job){ &a, before, tasks });
+    clear_others(&a, &call->tensor[ATTENTION_O],
+                 call->present >> ATTENTION_LSE & 1 ? &call->tensor[ATTENTION_LSE] : NULL, false);
     return TRINE_OK;
 }
 
@@ -401,7 +440,9 @@ static void merge_problems(const void *context, int64_t first, int64_t last, int
 }
 
 static trine_status split_launch(const trine_call *call) {
-    const attention a = attention_of(call);
+    attention a = attention_of(call);
+    const trine_status status = attention_begin(&a);
+    if (status != TRINE_OK) return status;
     const int64_t problems = a.b * a.hk, tasks = problems * chunks_of(&a);
     const int team = cpu_team(call, tasks, problems * a.group * a.sq * a.sk * a.d);
     cpu_tasks(call, team, tasks, split_tasks, &a);

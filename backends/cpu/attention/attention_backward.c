@@ -50,10 +50,8 @@ static buffers buffers_at(float *at, int64_t d) {
 
 static plan plan_of(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
-    plan p = { .a = { .call = call, .softcap = args->softcap, .causal = args->causal } };
-    attention *a = &p.a;
-    attention_sizes(a, call->dim, ATTENTION_BACKWARD_Q, ATTENTION_BACKWARD_CU_SEQLENS_Q,
-                    ATTENTION_BACKWARD_CU_SEQLENS_K, args->scale, args->window);
+    plan p = { .a = ATTENTION_OF(call, args, ATTENTION_BACKWARD) };
+    const attention *a = &p.a;
     const int64_t problems = a->sequences * a->hk, most = (a->sk + PART - 1) / PART;
     p.parts = problems < 1 || problems >= TASKS ? 1 : (TASKS + problems - 1) / problems;
     if (p.parts > most) p.parts = most > 0 ? most : 1;
@@ -129,8 +127,11 @@ static bool pack_block(const plan *p, const block *b, const buffers *w) {
     return finite;
 }
 
-/* Row r of scores and dp becomes p and ds, over all n columns; `low` and `high` are what it sees. */
-INLINE void weigh(const buffers *w, int64_t r, int n, int low, int high, float softcap) {
+/* Row r of scores and dp becomes p and ds, over all n columns; `low` and `high` are what it sees. `added` to scores,
+ * and which weights are `kept`, may be NULL; dp is scaled where they are. `free`, if not NULL, gets ds without the
+ * derivative of softcap. */
+INLINE void weigh(const buffers *w, int64_t r, int n, int low, int high, float softcap, const addend *added,
+                  const int32_t *kept, float scale, float *free) {
     float *p = w->p + r * LDS, *ds = w->ds + r * LDS;
     const float lse = w->lse[r], delta = w->delta[r];
     if (lse == -INFINITY) low = high = 0;
@@ -147,9 +148,14 @@ INLINE void weigh(const buffers *w, int64_t r, int n, int low, int high, float s
             x = softcap * t;
             slope = vfma(-t, t, slope);
         }
+        if (added) x = addend_add(added, j, x);
+        const vi keep = kept ? (vi) * (const vi_any *)(kept + j) : viset(-1);
+        const vf dp = kept ? (vf)((vi)(get(ds + j) * scale) & keep) : get(ds + j);
         /* of large scores lse has so little that the difference may be positive */
-        vf weight = vexp(vmin(vzero(), x - lse)), change = weight * (get(ds + j) - delta);
+        vf weight = vexp(vmin(vzero(), x - lse)), change = weight * (dp - delta);
+        if (free) put(free + j, change);
         if (softcap > 0) change *= slope;
+        if (kept) weight = (vf)((vi)weight & keep);
         if (j < low || j + VL > high) {
             const vi seen = (viota() + j >= low) & (viota() + j < high);
             weight = vsel(seen, weight, vzero());
@@ -160,8 +166,32 @@ INLINE void weigh(const buffers *w, int64_t r, int n, int low, int high, float s
     }
 }
 
+/* A row of a block of dbias: of what it sees of keys from `start` on; the rest is zero already. */
+static void store_bias(const block *b, int64_t r, const span *k, int64_t start, const float *change) {
+    const attention *a = b->a;
+    const trine_tensor *t = &a->call->tensor[ATTENTION_BACKWARD_DBIAS];
+    const int64_t row = b->first + r, head = b->head * a->group + row % a->group;
+    const int64_t at = b->seq.batch * t->stride[0] + head * t->stride[1] + (b->seq.q + row / a->group) * t->stride[2] +
+                       b->seq.k + start + k->low[r];
+    if (k->high[r] > k->low[r])
+        store_scaled(change + k->low[r], k->high[r] - k->low[r], 1,
+                     (char *)t->data + at * (int64_t)trine_dtype_size(t->dtype), t->dtype);
+}
+
+/* Of a row that counts, for keys from `start` of the sequence on. */
+static void weigh_with_options(const block *b, const buffers *w, int64_t r, const span *k, int64_t start) {
+    const attention *a = b->a;
+    int32_t buffer[DROPOUT_BUFFER];
+    float change[LDS];
+    const bool stores = a->call->present >> ATTENTION_BACKWARD_DBIAS & 1;
+    const addend added = addend_of(b, r, start);
+    weigh(w, r, k->n, k->low[r], k->high[r], a->softcap, adds(a) ? &added : NULL,
+          a->drops ? kept_keys(b, r, start, k->n, buffer) : NULL, a->dropout.scale, stores ? change : NULL);
+    if (stores && w->lse[r] != -INFINITY) store_bias(b, r, k, start, change);
+}
+
 /* Scores, dp, and from these p and ds, a tile of rows at a time. */
-static void weigh_block(const block *b, const buffers *w, const span *k) {
+static void weigh_block(const block *b, const buffers *w, const span *k, int64_t start) {
     const attention *a = b->a;
     for (int j = 0; j < k->n; j += NR)
         for (int64_t r = 0; r < b->padded; r += MR) {
@@ -170,10 +200,12 @@ static void weigh_block(const block *b, const buffers *w, const span *k) {
             tile(MR, 2, a->d, w->dout + r * w->ld, w->ld, 1, w->vt + j, LDS, w->ds + r * LDS + j, LDS, SET, NULL);
         }
     for (int64_t r = 0; r < b->padded; r++) {
-        if (a->softcap > 0)
-            weigh(w, r, k->n, k->low[r], k->high[r], a->softcap);
+        if (r < b->rows && (adds(a) || a->drops))
+            weigh_with_options(b, w, r, k, start);
+        else if (a->softcap > 0)
+            weigh(w, r, k->n, k->low[r], k->high[r], a->softcap, NULL, NULL, 1, NULL);
         else
-            weigh(w, r, k->n, k->low[r], k->high[r], 0);
+            weigh(w, r, k->n, k->low[r], k->high[r], 0, NULL, NULL, 1, NULL);
     }
 }
 
@@ -228,7 +260,7 @@ static void store_keys(const plan *p, const sequence *seq, int64_t head, int64_t
         const int64_t token = seq->k + start + j;
         store_scaled(w->dk + j * w->ld, a->d, 1,
                      token_at(&a->call->tensor[ATTENTION_BACKWARD_DK], seq->batch, token, head), a->dtype);
-        store_scaled(w->dv + j * w->ld, a->d, 1,
+        store_scaled(w->dv + j * w->ld, a->d, a->drops ? a->dropout.scale : 1,
                      token_at(&a->call->tensor[ATTENTION_BACKWARD_DV], seq->batch, token, head), a->dtype);
     }
 }
@@ -251,7 +283,7 @@ static void run_keys(const plan *p, const sequence *seq, int64_t head, int64_t s
         if (b.high[b.padded - 1] <= start || b.low[0] >= end) continue;
         span_init(&sees, &b, start, end);
         const bool finite_rows = pack_block(p, &b, w);
-        weigh_block(&b, w, &sees);
+        weigh_block(&b, w, &sees, start);
         add_keys(&b, w, &sees, finite_rows);
         add_queries(&b, w, &sees, finite, sums + first * p->width, p->width);
     }
@@ -296,7 +328,44 @@ static buffers buffers_of(const gradient_job *job, int thread) {
     return buffers_at((float *)(void *)(job->buffers + (size_t)thread * job->p->buffer_bytes), job->p->a.d);
 }
 
-/* The three steps. */
+/* Rows of b h sq of dbias become zero. */
+static void clear_bias(const void *context, int64_t first, int64_t last, int thread) {
+    const attention *a = context;
+    const trine_tensor *t = &a->call->tensor[ATTENTION_BACKWARD_DBIAS];
+    const size_t size = trine_dtype_size(t->dtype);
+    const int64_t h = a->hk * a->group;
+    (void)thread;
+    for (int64_t row = first; row < last; row++)
+        memset((char *)t->data +
+                   (row / a->sq / h * t->stride[0] + row / a->sq % h * t->stride[1] + row % a->sq * t->stride[2]) *
+                       (int64_t)size,
+               0, (size_t)a->sk * size);
+}
+
+/* dsinks of heads: what the queries say of their sinks, in order. */
+static void sum_sinks(const void *context, int64_t first, int64_t last, int thread) {
+    const attention *a = context;
+    const trine_tensor *t = a->call->tensor, *lse = &t[ATTENTION_BACKWARD_LSE], *to = &t[ATTENTION_BACKWARD_DSINKS];
+    const float *delta = a->call->workspace;
+    const int64_t h = a->hk * a->group;
+    (void)thread;
+    for (int64_t head = first; head < last; head++) {
+        const float sink = sload((const char *)a->sinks->data, a->sinks->dtype, head);
+        double sum = 0;
+        for (int64_t s = 0; s < a->sequences; s++) {
+            const sequence seq = sequence_of(a, s);
+            for (int64_t i = seq.q; i < seq.q + seq.queries; i++) {
+                const float l =
+                    ((const float *)lse->data)[seq.batch * lse->stride[0] + head * lse->stride[1] + i * lse->stride[2]];
+                if (l != -INFINITY)
+                    sum -= vexp(vmin(vzero(), vset(sink - l)))[0] * (double)delta[(seq.batch * h + head) * a->sq + i];
+            }
+        }
+        sstore(to->data, to->dtype, head, (float)sum);
+    }
+}
+
+/* The steps. */
 static void delta_rows(const void *context, int64_t first, int64_t last, int thread) {
     const gradient_job *job = context;
     (void)thread;
@@ -314,16 +383,23 @@ static void merge_problems(const void *context, int64_t first, int64_t last, int
 }
 
 static trine_status launch(const trine_call *call) {
-    const plan p = plan_of(call);
+    plan p = plan_of(call);
     const attention *a = &p.a;
-    const trine_status status = check_sequences(a);
+    const trine_status status = attention_begin(&p.a);
     if (status != TRINE_OK) return status;
     const int64_t problems = a->sequences * a->hk, tasks = problems * p.parts, rows = a->b * a->sq * a->hk * a->group;
     const int team = cpu_team(call, tasks, rows * (a->sk + 1) * a->d);
     const gradient_job job = { &p, (char *)call->workspace + p.delta_bytes + parts_bytes(&p) };
     cpu_shares(call, cpu_team(call, rows, rows * a->d * 2 * (int64_t)vsize(a->dtype)), rows, delta_rows, &job);
+    if (call->present >> ATTENTION_BACKWARD_DBIAS & 1)
+        cpu_shares(call, cpu_team(call, rows, rows * a->sk * (int64_t)sizeof(float)), rows, clear_bias, a);
     cpu_tasks(call, team, tasks, run_tasks, &job);
     cpu_shares(call, problems < team ? (int)problems : team, problems, merge_problems, &job);
+    clear_others(a, &call->tensor[ATTENTION_BACKWARD_DQ], NULL, false);
+    clear_others(a, &call->tensor[ATTENTION_BACKWARD_DK], NULL, true);
+    clear_others(a, &call->tensor[ATTENTION_BACKWARD_DV], NULL, true);
+    if (call->present >> ATTENTION_BACKWARD_DSINKS & 1)
+        cpu_shares(call, cpu_team(call, a->hk * a->group, rows * 8), a->hk * a->group, sum_sinks, a);
     return TRINE_OK;
 }
 

@@ -3,27 +3,33 @@
 #include "attention_sm90.h"
 #include "attention_sm90_host.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
 #include <trine/ops.h>
 
-attention_problem attention_problem_of(const trine_call *call, int cu_q, int cu_k, attention_options options) {
-    const int64_t *dim = call->dim;
-    attention_problem p = {
-        .b = (int32_t)dim[ATTENTION_DIM_B],
-        .sq = (int32_t)dim[ATTENTION_DIM_SQ],
-        .sk = (int32_t)dim[ATTENTION_DIM_SK],
-        .h = (int32_t)dim[ATTENTION_DIM_H],
-        .group = (int32_t)(dim[ATTENTION_DIM_H] / dim[ATTENTION_DIM_HK]),
-        .d = (int32_t)dim[ATTENTION_DIM_D],
-        .window = options.window < dim[ATTENTION_DIM_SQ] + dim[ATTENTION_DIM_SK] ? (int32_t)options.window : 0,
-        .causal = options.causal,
-        .scale = options.scale != 0 ? options.scale : (float)(1 / sqrt((double)dim[ATTENTION_DIM_D])),
-        .softcap = options.softcap
-    };
-    if (!simt_present(call, cu_q)) return p;
-    p.cu_q = call->tensor[cu_q].data, p.cu_k = call->tensor[cu_k].data, p.nseq = (int32_t)dim[ATTENTION_DIM_NSEQ];
+attention_problem attention_problem_of(const trine_call *call, attention_asked asked) {
+    const int64_t *dim = call->dim, all = dim[ATTENTION_DIM_SQ] + dim[ATTENTION_DIM_SK];
+    attention_problem p = { .cu_q = attention_given(call, asked.cu_q),
+                            .cu_k = attention_given(call, asked.cu_k),
+                            .used_q = attention_given(call, asked.used_q),
+                            .used_k = attention_given(call, asked.used_k),
+                            .b = (int32_t)dim[ATTENTION_DIM_B],
+                            .sq = (int32_t)dim[ATTENTION_DIM_SQ],
+                            .sk = (int32_t)dim[ATTENTION_DIM_SK],
+                            .h = (int32_t)dim[ATTENTION_DIM_H],
+                            .group = (int32_t)(dim[ATTENTION_DIM_H] / dim[ATTENTION_DIM_HK]),
+                            .d = (int32_t)dim[ATTENTION_DIM_D],
+                            .before = asked.before < all ? (int32_t)asked.before : 0,
+                            .after = asked.after < all ? (int32_t)asked.after : 0,
+                            .causal = asked.causal,
+                            .scale = asked.scale != 0 ? asked.scale : (float)(1 / sqrt((double)dim[ATTENTION_DIM_D])),
+                            .softcap = asked.softcap,
+                            .options = attention_options_of(call, &asked) };
+    if (simt_present(call, asked.cu_q)) p.nseq = (int32_t)dim[ATTENTION_DIM_NSEQ];
+    p.simple = p.before == 0 && p.after == 0 && !simt_present(call, asked.cu_q) && !simt_present(call, asked.used_q) &&
+               !simt_present(call, asked.used_k);
     return p;
 }
 
@@ -50,9 +56,7 @@ const char *attention_refuse(const trine_call *call) {
 
 attention_params attention_params_of(const trine_call *call) {
     const trine_attention_args *args = call->args;
-    attention_params p = { .at = attention_problem_of(
-                               call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K,
-                               (attention_options){ args->scale, args->softcap, args->causal, args->window }),
+    attention_params p = { .at = attention_problem_of(call, (attention_asked)ATTENTION_ASKED(args, ATTENTION)),
                            .q = attention_tokens_of(call, ATTENTION_Q),
                            .k = attention_tokens_of(call, ATTENTION_K),
                            .v = attention_tokens_of(call, ATTENTION_V),
@@ -65,8 +69,15 @@ attention_params attention_params_of(const trine_call *call) {
     p.spread = (float)(p.unit * 0x1.71547652b82fep0);
     p.bend = at->softcap > 0 ? at->scale / at->softcap : 0;
     p.bends = at->softcap > 0 || at->scale < 0;
-    p.hides = at->causal || at->window > 0 || at->cu_q != NULL;
+    p.hides = at->causal || !at->simple;
+    if (at->options.adds || at->options.drops) p.unit = 1, p.spread = (float)0x1.71547652b82fep0;
     return p;
+}
+
+static bool has_options(const attention_problem *at) { return at->options.adds || at->options.drops; }
+
+const char *attention_refuse_options(const attention_problem *at) {
+    return has_options(at) ? "there is a bias, or slopes, or dropout" : NULL;
 }
 
 static trine_status launch_simt(const trine_call *call) {
@@ -77,8 +88,8 @@ static trine_status launch_simt(const trine_call *call) {
                            .threads = ATTENTION_THREADS,
                            .alone = true,
                            .params = &p };
-    snprintf(launch.name, sizeof launch.name, "attention_simt_%s_%d", trine_dtype_name(call->tensor[ATTENTION_Q].dtype),
-             width);
+    snprintf(launch.name, sizeof launch.name, "attention_simt_%s%s_%d", has_options(&p.at) ? "options_" : "",
+             trine_dtype_name(call->tensor[ATTENTION_Q].dtype), width);
     return cuda_launch_function(call, &launch);
 }
 
@@ -102,17 +113,19 @@ const char *attention_refuse_tiles(const trine_call *call, float scale, float so
 }
 
 #define TILE(D, KEYS, R, STAGES) { D, KEYS, (R) * ATTENTION_SIDE, ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) },
-static const struct {
+static const struct tile {
     int d, keys, queries, shared;
-} tiles[] = { ATTENTION_MMA_TILES(TILE) };
+} tiles[] = { ATTENTION_MMA_TILES(TILE) }, options_tiles[] = { ATTENTION_MMA_OPTIONS_TILES(TILE) };
 #undef TILE
 enum { TILES = sizeof tiles / sizeof tiles[0] };
+static_assert(sizeof options_tiles == sizeof tiles, "as many with options");
 
 static void edges_mma(const trine_call *call, trine_kernel_edges *edges) {
     (void)call;
     for (int i = 0; i < TILES; i++) {
         trine_kernel_edge(edges, ATTENTION_DIM_D, tiles[i].d);
         trine_kernel_edge(edges, ATTENTION_DIM_SQ, tiles[i].queries);
+        trine_kernel_edge(edges, ATTENTION_DIM_SQ, options_tiles[i].queries);
         trine_kernel_edge(edges, ATTENTION_DIM_SK, tiles[i].keys);
         trine_kernel_edge(edges, ATTENTION_DIM_SK, 2 * tiles[i].keys);
     }
@@ -121,18 +134,22 @@ static void edges_mma(const trine_call *call, trine_kernel_edges *edges) {
 static trine_status launch_mma(const trine_call *call) {
     enum { HELD = 2 }; /* blocks of which an SM is full */
     attention_params p = attention_params_of(call);
-    int i = 0;
-    while (tiles[i].d < p.at.d) i++;
-    p.tiles = (int32_t)simt_blocks(p.at.sq, tiles[i].queries);
+    const bool options = has_options(&p.at);
+    const struct tile *t = options ? options_tiles : tiles;
+    while (t->d < p.at.d) t++;
+    p.tiles = (int32_t)simt_blocks(p.at.sq, t->queries);
     p.bunch =
         (int32_t)simt_blocks(p.at.causal ? INT32_MAX : HELD * ((const cuda_device *)call->device)->units, p.tiles);
     cuda_launch launch = { .blocks = (int64_t)p.tiles * p.at.h * p.at.b,
                            .threads = ATTENTION_MMA_THREADS,
-                           .shared = tiles[i].shared,
+                           .shared = t->shared,
                            .alone = true,
                            .params = &p };
-    snprintf(launch.name, sizeof launch.name, "attention_mma_%s%s_%d", p.bends ? "bent_" : "",
-             trine_dtype_name(call->tensor[ATTENTION_Q].dtype), tiles[i].d);
+    snprintf(launch.name, sizeof launch.name, "attention_mma_%s%s_%d",
+             options   ? "options_"
+             : p.bends ? "bent_"
+                       : "",
+             trine_dtype_name(call->tensor[ATTENTION_Q].dtype), t->d);
     return cuda_launch_function(call, &launch);
 }
 
@@ -156,8 +173,7 @@ static attention_decode_params decode_tiles(const attention_problem *at) {
 
 static attention_problem decode_problem(const trine_call *call) {
     const trine_attention_args *args = call->args;
-    return attention_problem_of(call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K,
-                                (attention_options){ args->scale, args->softcap, args->causal, args->window });
+    return attention_problem_of(call, (attention_asked)ATTENTION_ASKED(args, ATTENTION));
 }
 
 static int64_t decode_all(const trine_call *call, const attention_decode_params *p) {
@@ -171,7 +187,7 @@ enum { LEAST = 128 }; /* keys of a part */
 static int32_t decode_parts(const trine_call *call, const attention_problem *at, int64_t tiles) {
     enum { MOST = 64, ENDS = 64, LAUNCH = 96 };
     const int64_t held = 2 * (int64_t)((const cuda_device *)call->device)->units,
-                  sees = at->window > 0 ? 2 * (int64_t)at->window + at->sq : at->sk;
+                  sees = at->before > 0 ? (int64_t)at->before + (at->causal ? 0 : at->after) + at->sq : at->sk;
     const int64_t own = at->nseq > 0 ? at->sk / at->nseq : at->sk, keys = own < sees ? own : sees;
     int32_t best = 1;
     int64_t least = INT64_MAX;
@@ -191,6 +207,7 @@ static const char *refuse_decode(const trine_call *call) {
     if (reason != NULL) return reason;
     if (call->dim[ATTENTION_DIM_D] > ATTENTION_WIDE) return "d exceeds 128";
     const attention_problem at = decode_problem(call);
+    if (attention_refuse_options(&at) != NULL) return attention_refuse_options(&at);
     if (at.nseq > 0 ? at.sq > 2 * at.nseq : at.sq > 16) return "queries are many";
     if (at.nseq == 0 && at.sq > 8 && (int64_t)at.b * at.h > ((const cuda_device *)call->device)->units / 2)
         return "there are tiles of queries enough for other kernels";

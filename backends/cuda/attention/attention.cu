@@ -5,7 +5,8 @@
 #include "attention_simt.h"
 
 #define SIMT(T, D) \
-    ENTRY(attention_simt_##T##_##D, ATTENTION_THREADS, attention_params) { attention_simt<T, D>(p); }
+    ENTRY(attention_simt_##T##_##D, ATTENTION_THREADS, attention_params) { attention_simt<T, D, false>(p); } \
+    ENTRY(attention_simt_options_##T##_##D, ATTENTION_THREADS, attention_params) { attention_simt<T, D, true>(p); }
 SIMT(f32, 64)
 SIMT(f32, 128)
 SIMT(bf16, 64)
@@ -24,6 +25,15 @@ SIMT(f16, 128)
 #define MMA_F16(D, KEYS, R, STAGES) MMA(f16, D, KEYS, R, STAGES)
 ATTENTION_MMA_TILES(MMA_BF16)
 ATTENTION_MMA_TILES(MMA_F16)
+
+#define OPTIONS(T, D, KEYS, R, STAGES) \
+    ENTRY_HELD(attention_mma_options_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { \
+        attention_mma<T, D, KEYS, R, STAGES, false, true>(p); \
+    }
+#define OPTIONS_BF16(D, KEYS, R, STAGES) OPTIONS(bf16, D, KEYS, R, STAGES)
+#define OPTIONS_F16(D, KEYS, R, STAGES) OPTIONS(f16, D, KEYS, R, STAGES)
+ATTENTION_MMA_OPTIONS_TILES(OPTIONS_BF16)
+ATTENTION_MMA_OPTIONS_TILES(OPTIONS_F16)
 
 #define DECODE(T, D, KEYS) \
     ENTRY_HELD(attention_decode_##T##_##D, ATTENTION_DECODE_THREADS, 2, attention_decode_params) { \

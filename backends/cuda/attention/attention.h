@@ -3,8 +3,7 @@
 #ifndef TRINE_CUDA_ATTENTION_H
 #define TRINE_CUDA_ATTENTION_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "backends/simt/attention/attention_options.h"
 
 /* Strides in elements; the last dimension, if there is one, is contiguous. */
 typedef struct attention_tensor {
@@ -14,11 +13,14 @@ typedef struct attention_tensor {
 
 /* What a call attends to, and how. */
 typedef struct attention_problem {
-    const int32_t *cu_q, *cu_k; /* NULL: b sequences of sq and sk */
+    const int32_t *cu_q, *cu_k;     /* NULL: b sequences of sq and sk */
+    const int32_t *used_q, *used_k; /* NULL: all tokens of a sequence count */
     int32_t nseq, b, sq, sk, h, group, d;
-    int32_t window; /* 0: none; less than sq + sk */
+    int32_t before, after; /* windows to the left and to the right: 0 none; less than sq + sk */
     bool causal;
+    bool simple; /* neither windows nor sequences nor used lengths */
     float scale, softcap;
+    attention_options options;
 } attention_problem;
 
 typedef struct attention_params {
@@ -46,6 +48,8 @@ typedef struct attention_backward_params {
     attention_problem at;
     attention_tensor dout, q, k, v, o, lse, dq, dk, dv;
     attention_tensor delta; /* f32, as lse: dout.o of each row */
+    void *dbias, *dsinks;   /* NULL: absent; of the types of bias and sinks */
+    int64_t dbias_batch, dbias_head, dbias_query;
     int32_t tiles, columns; /* of this launch: blocks along sq or sk, and along d */
     /* a score in powers of 2 is `spread` times the product, or times tanh(bend product) if that is not 0 */
     float bend, spread;
@@ -87,6 +91,8 @@ enum { ATTENTION_DECODE_THREADS = 128 };
 /* The kernels by mma.sync: d, keys of a tile that is copied, matrices of 16 queries in a warp, and stages of a tile of
  * keys and one of values. */
 #define ATTENTION_MMA_TILES(X) X(64, 64, 2, 2) X(128, 64, 2, 1) X(256, 64, 1, 1)
+/* Those of them that have options. */
+#define ATTENTION_MMA_OPTIONS_TILES(X) X(64, 64, 1, 2) X(128, 64, 1, 1) X(256, 64, 1, 1)
 /* Their shared memory: so many times 64 queries, and the stages. */
 #define ATTENTION_MMA_BYTES(D, KEYS, R, STAGES) (2 * (D) * (ATTENTION_SIDE * (R) + 2 * (KEYS) * (STAGES)))
 /* Those of its gradient: a name, d, keys and queries of a tile, stages of these, and warps;

@@ -10,9 +10,9 @@
 /* All but delta, tiles and columns. */
 static attention_backward_params tensors_of(const trine_call *call) {
     const trine_attention_backward_args *args = call->args;
-    const attention_problem at =
-        attention_problem_of(call, ATTENTION_BACKWARD_CU_SEQLENS_Q, ATTENTION_BACKWARD_CU_SEQLENS_K,
-                             (attention_options){ args->scale, args->softcap, args->causal, args->window });
+    const attention_problem at = attention_problem_of(call, (attention_asked)ATTENTION_ASKED(args, ATTENTION_BACKWARD));
+    const trine_tensor *dbias = &call->tensor[ATTENTION_BACKWARD_DBIAS];
+    const bool wants_bias = simt_present(call, ATTENTION_BACKWARD_DBIAS);
     return (attention_backward_params){
         .at = at,
         .dout = attention_tokens_of(call, ATTENTION_BACKWARD_DOUT),
@@ -24,6 +24,11 @@ static attention_backward_params tensors_of(const trine_call *call) {
         .dq = attention_tokens_of(call, ATTENTION_BACKWARD_DQ),
         .dk = attention_tokens_of(call, ATTENTION_BACKWARD_DK),
         .dv = attention_tokens_of(call, ATTENTION_BACKWARD_DV),
+        .dbias = wants_bias ? dbias->data : NULL,
+        .dsinks = simt_present(call, ATTENTION_BACKWARD_DSINKS) ? call->tensor[ATTENTION_BACKWARD_DSINKS].data : NULL,
+        .dbias_batch = wants_bias ? dbias->stride[0] : 0,
+        .dbias_head = wants_bias ? dbias->stride[1] : 0,
+        .dbias_query = wants_bias ? dbias->stride[2] : 0,
         .bend = at.softcap > 0 ? at.scale / at.softcap : 0,
         .spread = (float)((at.softcap > 0 ? at.softcap : at.scale) * 0x1.71547652b82fep0),
         .wide = simt_aligned(call, ATTENTION_BACKWARD_DOUT) && simt_aligned(call, ATTENTION_BACKWARD_Q) &&
@@ -38,6 +43,10 @@ static size_t workspace(const trine_call *call) {
            sizeof(float);
 }
 
+static const char *options_of(const attention_problem *at) {
+    return attention_refuse_options(at) != NULL ? "options_" : "";
+}
+
 /* `step`: "queries" or "keys", of which there are `tokens` in each of `heads`. */
 static trine_status launch_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens,
                                 int64_t heads) {
@@ -47,28 +56,39 @@ static trine_status launch_step(const trine_call *call, attention_backward_param
                            .threads = ATTENTION_THREADS,
                            .alone = true,
                            .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s_%d", step,
+    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s%s_%d", step, options_of(&p->at),
              trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), width);
     return cuda_launch_function(call, &launch);
 }
 
-static trine_status launch_delta(const trine_call *call, const attention_backward_params *p) {
-    const int64_t rows = (int64_t)p->at.b * p->at.sq * p->at.h;
-    cuda_launch launch = { .blocks = simt_blocks(rows, ATTENTION_THREADS / 32),
-                           .threads = ATTENTION_THREADS,
-                           .params = p };
-    snprintf(launch.name, sizeof launch.name, "attention_backward_delta_%s",
+static trine_status launch_plain(const trine_call *call, const attention_backward_params *p, const char *step,
+                                 int64_t blocks) {
+    cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_THREADS, .params = p };
+    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s", step,
              trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype));
     return cuda_launch_function(call, &launch);
+}
+
+/* Before the kernels that have a bias. */
+static trine_status launch_clear(const trine_call *call, const attention_backward_params *p) {
+    return p->dbias == NULL || p->at.sk == 0
+               ? TRINE_OK
+               : launch_plain(call, p, "clear_bias", (int64_t)p->at.b * p->at.h * p->at.sq);
+}
+
+trine_status attention_backward_launch_options(const trine_call *call, const attention_backward_params *p) {
+    return p->dsinks == NULL ? TRINE_OK : launch_plain(call, p, "sinks", p->at.h);
 }
 
 static trine_status launch_simt(const trine_call *call) {
     attention_backward_params p = tensors_of(call);
     p.delta = (attention_tensor){ call->workspace, (int64_t)p.at.h * p.at.sq, 1, p.at.sq };
-    trine_status status = launch_delta(call, &p);
+    trine_status status =
+        launch_plain(call, &p, "delta", simt_blocks((int64_t)p.at.b * p.at.sq * p.at.h, ATTENTION_THREADS / 32));
+    if (status == TRINE_OK) status = launch_clear(call, &p);
     if (status == TRINE_OK) status = launch_step(call, &p, "queries", p.at.sq, p.at.h);
     if (status == TRINE_OK) status = launch_step(call, &p, "keys", p.at.sk, p.at.h / p.at.group);
-    return status;
+    return status == TRINE_OK ? attention_backward_launch_options(call, &p) : status;
 }
 
 /* ----------------------------------------------------------------------------------------------------- tensor cores */
@@ -144,6 +164,8 @@ static const char *refuse_tile(const trine_call *call, const tile *list) {
     const char *const reason = attention_backward_refuse_tiles(call);
     if (reason != NULL) return reason;
     const attention_backward_plan p = plan_of(call, list);
+    const attention_backward_params params = tensors_of(call);
+    if (list == mma && attention_refuse_options(&params.at) != NULL) return attention_refuse_options(&params.at);
     if (tile_of(call, list)->shared > ((const cuda_device *)call->device)->shared)
         return "a block cannot have as much shared memory";
     return attention_backward_refuse_plan(&p);
@@ -151,9 +173,10 @@ static const char *refuse_tile(const trine_call *call, const tile *list) {
 
 static trine_status launch_part(const trine_call *call, const attention_backward_mma_params *p, const tile *tile,
                                 const char *step, int64_t blocks, bool is_main) {
+    const char *const options = is_main ? options_of(&p->call.at) : "";
     cuda_launch launch = { .blocks = blocks, .threads = ATTENTION_BACKWARD_ENDS, .params = p };
     if (is_main) launch.threads = tile->threads, launch.shared = tile->shared, launch.alone = true;
-    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s%s_%d", tile->name, step,
+    snprintf(launch.name, sizeof launch.name, "attention_backward_%s_%s%s%s_%d", tile->name, step, options,
              trine_dtype_name(call->tensor[ATTENTION_BACKWARD_Q].dtype), tile->of.d);
     return cuda_launch_function(call, &launch);
 }
@@ -165,9 +188,10 @@ static trine_status launch_tile(const trine_call *call, const tile *list) {
     attention_backward_mma_params p = { ATTENTION_BACKWARD_PASS(call, &plan) };
     p.rises = p.call.at.causal && plan.keys <= RISING;
     trine_status status = launch_part(call, &p, tile, "begin_", plan.begins, false);
+    if (status == TRINE_OK) status = launch_clear(call, &p.call);
     if (status == TRINE_OK) status = launch_part(call, &p, tile, "", plan.planes * plan.keys, true);
     if (status == TRINE_OK) status = launch_part(call, &p, tile, "end_", plan.ends, false);
-    return status;
+    return status == TRINE_OK ? attention_backward_launch_options(call, &p.call) : status;
 }
 
 const char *attention_backward_refuse_tiles(const trine_call *call) {

@@ -4,18 +4,26 @@
 #include "attention_backward_simt.h"
 
 #define DELTA(T) \
-    ENTRY(attention_backward_delta_##T, ATTENTION_THREADS, attention_backward_params) { attention_delta<T>(p); }
-#define SIMT(T, D) \
-    ENTRY(attention_backward_queries_##T##_##D, ATTENTION_THREADS, attention_backward_params) { \
-        attention_queries<T, D>(p); \
+    ENTRY(attention_backward_delta_##T, ATTENTION_THREADS, attention_backward_params) { attention_delta<T>(p); } \
+    ENTRY(attention_backward_clear_bias_##T, ATTENTION_THREADS, attention_backward_params) { \
+        attention_clear_bias<T>(p); \
     } \
-    ENTRY(attention_backward_keys_##T##_##D, ATTENTION_THREADS, attention_backward_params) { attention_keys<T, D>(p); }
+    ENTRY(attention_backward_sinks_##T, ATTENTION_THREADS, attention_backward_params) { attention_sum_sinks<T>(p); }
+#define STEPS(T, D, text, OPTIONS) \
+    ENTRY(attention_backward_queries_##text##T##_##D, ATTENTION_THREADS, attention_backward_params) { \
+        attention_queries<T, D, OPTIONS>(p); \
+    } \
+    ENTRY(attention_backward_keys_##text##T##_##D, ATTENTION_THREADS, attention_backward_params) { \
+        attention_keys<T, D, OPTIONS>(p); \
+    }
+#define SIMT(T, D) STEPS(T, D, , false) STEPS(T, D, options_, true)
 #define ALL(T) DELTA(T) SIMT(T, 64) SIMT(T, 128)
 ALL(f32)
 ALL(bf16)
 ALL(f16)
 
-#define MMA(T, name, D, KEYS, QUERIES, STAGES, WARPS) \
+/* `options`: does the launch after, which does rows again, know of them? */
+#define MMA(T, name, D, KEYS, QUERIES, STAGES, WARPS, options) \
     ENTRY(attention_backward_##name##_begin_##T##_##D, ATTENTION_BACKWARD_ENDS, attention_backward_mma_params) { \
         attention_gradient_begin<T, D, QUERIES>(p); \
     } \
@@ -23,11 +31,19 @@ ALL(f16)
         attention_mma_gradient<attention_gradient_shape<T, D, KEYS, QUERIES, STAGES, WARPS>>(p); \
     } \
     ENTRY_HELD(attention_backward_##name##_end_##T##_##D, ATTENTION_BACKWARD_ENDS, 2, attention_backward_mma_params) { \
-        attention_mma_gradient_end<T, D, KEYS, QUERIES>(p); \
+        attention_mma_gradient_end<T, D, KEYS, QUERIES, options>(p); \
     }
-#define MMA_BF16(name, D, KEYS, QUERIES, STAGES, WARPS) MMA(bf16, name, D, KEYS, QUERIES, STAGES, WARPS)
-#define MMA_F16(name, D, KEYS, QUERIES, STAGES, WARPS) MMA(f16, name, D, KEYS, QUERIES, STAGES, WARPS)
+#define MMA_BF16(...) MMA(bf16, __VA_ARGS__, false)
+#define MMA_F16(...) MMA(f16, __VA_ARGS__, false)
 ATTENTION_BACKWARD_MMA_TILES(MMA_BF16)
 ATTENTION_BACKWARD_MMA_TILES(MMA_F16)
-ATTENTION_BACKWARD_SLIM_TILES(MMA_BF16)
-ATTENTION_BACKWARD_SLIM_TILES(MMA_F16)
+
+#define SLIM(T, name, D, KEYS, QUERIES, STAGES, WARPS) \
+    MMA(T, name, D, KEYS, QUERIES, STAGES, WARPS, true) \
+    ENTRY_HELD(attention_backward_##name##_options_##T##_##D, 32 * WARPS, 1, attention_backward_mma_params) { \
+        attention_mma_gradient<attention_gradient_shape<T, D, KEYS, QUERIES, STAGES, WARPS>, true>(p); \
+    }
+#define SLIM_BF16(...) SLIM(bf16, __VA_ARGS__)
+#define SLIM_F16(...) SLIM(f16, __VA_ARGS__)
+ATTENTION_BACKWARD_SLIM_TILES(SLIM_BF16)
+ATTENTION_BACKWARD_SLIM_TILES(SLIM_F16)

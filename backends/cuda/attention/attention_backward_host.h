@@ -49,6 +49,9 @@ void attention_backward_edges(const attention_backward_tile *tile, trine_kernel_
 /* NULL, or why it is too much. */
 const char *attention_backward_refuse_plan(const attention_backward_plan *plan);
 
+/* What comes behind all kernels: dsinks, from delta. */
+trine_status attention_backward_launch_options(const trine_call *call, const attention_backward_params *p);
+
 /* Why tensor cores cannot run the call; NULL if they can. */
 const char *attention_backward_refuse_tiles(const trine_call *call);
 

@@ -114,7 +114,7 @@ template <class Shape> struct attention_gradient_warps {
         attention_copies<T, D, KEYS, Shape::THREADS>(p.call.v, at.batch, at.shared, p.call.at.d, p.call.wide)
             .copy(memory + Shape::VALUE, first, count);
         for (int i = thread_index(); i < KEYS; i += Shape::THREADS)
-            sights()[i] = i < count ? attention_queries_of(p.call.at, first + i) : attention_sight{ 0, 0 };
+            sights()[i] = i < count ? attention_queries_of(p.call.at, at.batch, first + i) : attention_sight{ 0, 0 };
     }
     DEVICE void copy_queries(int batch, int head, int tile, int stage) const {
         const int first = tile * QUERIES, count = p.call.at.sq - first, thread = thread_index(),
@@ -205,6 +205,62 @@ template <class Shape> struct attention_gradient_warps {
         if (hide) conceal(c, first);
         keep(memory + Shape::CHANGE, c, 1.0f);
     }
+    /* The same with options: of `head`, whose keys of the tile begin at `key`. */
+    DEVICE void find_with_options(int stage, int first, bool hide, int batch, int head, int key) const {
+        enum { M = Shape::S_ROWS / 16, N = Shape::S_KEYS / 2 };
+        const attention_operand<QUERIES, false, Shape::S_ROWS> left(true, s_row());
+        const attention_operand<KEYS, false, Shape::S_KEYS> right(false, s_key());
+        const attention_problem &at = p.call.at;
+        const simt_dropout dropout = attention_dropout_of<true>(at.options);
+        const float factor = attention_lift_of<T>::weight(), bend = p.call.bend;
+        const int column = key + s_key() + thread_index() % 4 * 2;
+        statistics lift, delta;
+        uint32_t keeps[M][2];
+        scores s = {}, w, c = {};
+        attention_mma_add<T, D / 16>(s, left, query(stage), right, memory);
+        read(lift, statistic(stage));
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const auto terms =
+                    attention_terms_of<T, true>(at, batch, head, lesser(first + row_of(m, half), at.sq - 1));
+                keeps[m][half] = dropout.p > 0 ? terms.keeps_pairs(dropout, key + s_key()) : ~0u;
+#pragma unroll
+                for (int i = half * 2; i < N; i += 4)
+#pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        float &x = s[m][i + e];
+                        if (bend != 0) x = attention_tanh(x * bend);
+                        const float z =
+                            terms.add(at.options, column + i / 4 * 8 + e, x * (bend != 0 ? at.softcap : at.scale));
+                        w[m][i + e] = exp2_approx(fused(z, LOG2E, lift[m][half]));
+                    }
+            }
+        if (hide) conceal(w, first);
+        const auto left_of = [&](int m, int i, float x) {
+            return keeps[m][i / 2 % 2] >> (i / 4 * 8 + i % 2) & 1 ? x : 0.0f;
+        };
+        each([&](int m, int i) { c[m][i] = left_of(m, i, w[m][i]); });
+        keep(memory + Shape::WEIGHT, c, factor);
+        each([&](int m, int i) { c[m][i] = 0; });
+        attention_mma_add<T, D / 16>(c, left, dout(stage), right, memory + Shape::VALUE);
+        read(delta, statistic(stage) + QUERIES);
+        each([&](int m, int i) {
+            const float change = left_of(m, i, c[m][i] * at.options.keeps) - delta[m][i / 2 % 2];
+            c[m][i] = w[m][i] * (change * factor);
+        });
+        if (p.call.dbias != nullptr)
+            each([&](int m, int i) {
+                const int row = first + row_of(m, i / 2 % 2), in = s_key() + thread_index() % 4 * 2 + i / 4 * 8 + i % 2;
+                if (sights()[in].has(row) && lift[m][i / 2 % 2] != -infinity())
+                    attention_put_bias<T>(p.call, attention_bias_row(p.call, batch, head, row) + key + in,
+                                          c[m][i] * attention_lift_of<T>::sum());
+            });
+        if (bend != 0) each([&](int m, int i) { c[m][i] *= fused(-s[m][i], s[m][i], 1.0f); });
+        if (hide) conceal(c, first);
+        keep(memory + Shape::CHANGE, c, 1.0f);
+    }
     /* The warp's part of dv or dk of the block. */
     template <class Meanwhile> DEVICE void gather(columns &sum, int stage, const Meanwhile &meanwhile) const {
         const attention_operand<QUERIES, true, Shape::K_ROWS> left(true, k_row());
@@ -257,16 +313,17 @@ template <class Shape> struct attention_gradient_warps {
     DEVICE int tile_of(const attention_gradient_task &t, int i) const {
         return p.rises ? t.last - t.count + 1 + i : t.last - i;
     }
-    DEVICE int turn_of(const attention_gradient_task &t, int tile) const {
-        const attention_sight keys = attention_tile_keys<Shape>(p.call.at, tile);
+    DEVICE int turn_of(const attention_gradient_task &t, int batch, int tile) const {
+        const attention_sight keys = attention_tile_keys<Shape>(p.call.at, batch, tile);
         return p.rises ? (keys.high - 1) / KEYS - t.tile : t.tile - keys.low / KEYS;
     }
 
+    template <bool OPTIONS>
     DEVICE void run(const attention_gradient_task &t, const attention_gradient_place &at, columns &sum) const {
         const attention_problem &problem = p.call.at;
         const int key = t.tile * KEYS, end = lesser(key + KEYS, problem.sk), steps = t.count * p.share;
-        const attention_sight all = { attention_queries_of(problem, end - 1).low,
-                                      end == key + KEYS ? attention_queries_of(problem, key).high : 0 };
+        const attention_sight all = { attention_queries_of(problem, at.batch, end - 1).low,
+                                      end == key + KEYS ? attention_queries_of(problem, at.batch, key).high : 0 };
         const auto slot_of = [&](int head, int tile) {
             return ((int64_t)at.batch * problem.h + head) * p.call.tiles + tile;
         };
@@ -290,13 +347,15 @@ template <class Shape> struct attention_gradient_warps {
             sync_block(); /* the tile is there, and nobody reads the one before any more */
             if (Shape::STAGES > 1) copy(step + 1);
             if (thread_index() == Shape::THREADS - WARP) {
-                const int turn = turn_of(t, tile);
+                const int turn = turn_of(t, at.batch, tile);
                 turn_wait(p.turns + slot_of(head, tile), turn);
                 is_first = turn == 0;
             }
             sync_warp();
             const bool hide = first < all.low || first + QUERIES > all.high;
-            if (p.call.bend == 0)
+            if constexpr (OPTIONS)
+                find_with_options(stage, first, hide, at.batch, head, key);
+            else if (p.call.bend == 0)
                 find<false>(stage, first, hide);
             else
                 find<true>(stage, first, hide);
@@ -318,7 +377,7 @@ template <class Shape> struct attention_gradient_warps {
             attention_unit_put<D>(attention_unit<D>(to, k_row(), k_column()), sum);
             return;
         }
-        const float factor = attention_lift_of<T>::sum() * (has_dv() ? 1.0f : p.call.at.scale);
+        const float factor = attention_lift_of<T>::sum() * (has_dv() ? p.call.at.options.keeps : p.call.at.scale);
         const int column = k_column(), columns = p.call.at.d - column;
         bool spoilt = false;
 #pragma unroll
@@ -337,7 +396,8 @@ template <class Shape> struct attention_gradient_warps {
     }
 };
 
-template <class Shape> DEVICE void attention_mma_gradient(const attention_backward_mma_params &p) {
+template <class Shape, bool OPTIONS = false>
+DEVICE void attention_mma_gradient(const attention_backward_mma_params &p) {
     const attention_gradient_warps<Shape> warps = { p, launch_memory() };
     int *const ticket = (int *)warps.sights();
     if (thread_index() == 0) *ticket = counter_next(p.ticket);
@@ -347,7 +407,7 @@ template <class Shape> DEVICE void attention_mma_gradient(const attention_backwa
     if (t.plane < 0) return;
     const attention_gradient_place at = attention_gradient_place_of<Shape>(p, t.plane);
     typename attention_gradient_warps<Shape>::columns sum = {};
-    if (t.count > 0) warps.run(t, at, sum);
+    if (t.count > 0) warps.template run<OPTIONS>(t, at, sum);
     warps.end(t, at, sum);
 }
 
@@ -376,7 +436,7 @@ DEVICE void attention_gradient_write_unit(const attention_tensor &t, int batch, 
 }
 
 /* A block for each tile of queries of a head, and then of keys. */
-template <class T, int D, int KEYS, int QUERIES>
+template <class T, int D, int KEYS, int QUERIES, bool OPTIONS = false>
 DEVICE void attention_mma_gradient_end(const attention_backward_mma_params &p) {
     enum { WARPS = ATTENTION_BACKWARD_ENDS / WARP };
     SHARED int again[128];
@@ -407,10 +467,10 @@ DEVICE void attention_mma_gradient_end(const attention_backward_mma_params &p) {
         for (int unit = warp; unit < 2 * (KEYS / 16) * (D / 64); unit += WARPS) {
             const bool is_v = unit >= KEYS / 16 * (D / 64);
             const int in = is_v ? unit - KEYS / 16 * (D / 64) : unit;
-            attention_gradient_write_unit<T>(is_v ? call.dv : call.dk, batch, head, first, in / (D / 64) * 16,
-                                             in % (D / 64) * 64, p.dkv + own * (2 * KEYS * D) + unit * 1024, p.parts,
-                                             (int64_t)call.columns * (2 * KEYS * D), is_v ? lift : at.scale * lift,
-                                             at.sk, at.d, call.wide, again);
+            attention_gradient_write_unit<T>(
+                is_v ? call.dv : call.dk, batch, head, first, in / (D / 64) * 16, in % (D / 64) * 64,
+                p.dkv + own * (2 * KEYS * D) + unit * 1024, p.parts, (int64_t)call.columns * (2 * KEYS * D),
+                (is_v ? at.options.keeps : at.scale) * lift, at.sk, at.d, call.wide, again);
         }
     } else if (!all && !p.spoilt[own]) {
         return;
@@ -419,9 +479,9 @@ DEVICE void attention_mma_gradient_end(const attention_backward_mma_params &p) {
 #pragma unroll 1
     for (int r = warp; r < side && first + r < end; r += WARPS) {
         if (of_queries) {
-            if (again[r] || all) attention_redo_query<T, D>(call, batch, head, first + r);
+            if (again[r] || all) attention_redo_query<T, D, OPTIONS>(call, batch, head, first + r);
         } else if (all || (summed ? again[r] != 0 : attention_gradient_lost<T, D>(call, batch, head, first + r))) {
-            attention_redo_key<T, D>(call, { batch, head, first, 0 }, first + r);
+            attention_redo_key<T, D, OPTIONS>(call, { batch, head, first, 0 }, first + r);
         }
     }
 }

@@ -19,14 +19,17 @@ template <> struct attention_lift_of<bf16> {
     static DEVICE float sum() { return 1 / ATTENTION_LIFT; }
 };
 
-/* Do offsets leave tokens out, or go back? Asked by one block. */
+/* Do offsets go back, or beyond the last token, or lengths beyond their sequence? Asked by one block. */
 DEVICE bool attention_goes_astray(const attention_problem &p) {
     SHARED int astray;
     if (thread_index() == 0)
-        astray = p.nseq == 0 || p.cu_q[0] != 0 || p.cu_k[0] != 0 || p.cu_q[p.nseq] != p.sq || p.cu_k[p.nseq] != p.sk;
+        astray = p.cu_q && (p.cu_q[0] != 0 || p.cu_k[0] != 0 || p.cu_q[p.nseq] > p.sq || p.cu_k[p.nseq] > p.sk);
     sync_block();
-    for (int i = thread_index(); i < p.nseq; i += ATTENTION_BACKWARD_ENDS)
-        if (p.cu_q[i + 1] < p.cu_q[i] || p.cu_k[i + 1] < p.cu_k[i]) astray = 1;
+    for (int i = thread_index(); i < (p.cu_q ? p.nseq : p.b); i += ATTENTION_BACKWARD_ENDS) {
+        const int queries = p.cu_q ? p.cu_q[i + 1] - p.cu_q[i] : p.sq, keys = p.cu_q ? p.cu_k[i + 1] - p.cu_k[i] : p.sk,
+                  used_q = p.used_q ? p.used_q[i] : 0, used_k = p.used_k ? p.used_k[i] : 0;
+        if (queries < 0 || keys < 0 || used_q < 0 || used_q > queries || used_k < 0 || used_k > keys) astray = 1;
+    }
     sync_block();
     return astray;
 }
@@ -39,7 +42,7 @@ template <class T, int D, int QUERIES, class Params> DEVICE void attention_gradi
                   rows = (int64_t)p.call.tiles * QUERIES;
     for (int64_t i = thread; i < p.ticket - p.turns + 1; i += block_count() * ATTENTION_BACKWARD_ENDS) p.turns[i] = 0;
     if (block_index() == 0) {
-        const bool astray = at.cu_q != nullptr && attention_goes_astray(at);
+        const bool astray = !at.simple && attention_goes_astray(at);
         if (thread_index() == 0) *p.astray = astray;
     }
     if (rows == 0) return;
@@ -68,24 +71,34 @@ struct attention_gradient_task {
 };
 
 /* The keys that any query of a tile sees, and those between; both ends grow from tile to tile. */
-template <class Pipe> DEVICE attention_sight attention_tile_keys(const attention_problem &p, int tile) {
-    return { attention_keys_of(p, tile * Pipe::QUERIES).low,
-             attention_keys_of(p, lesser((tile + 1) * Pipe::QUERIES, p.sq) - 1).high };
+template <class Pipe> DEVICE attention_sight attention_tile_keys(const attention_problem &p, int batch, int tile) {
+    return { attention_keys_of(p, batch, tile * Pipe::QUERIES).low,
+             attention_keys_of(p, batch, lesser((tile + 1) * Pipe::QUERIES, p.sq) - 1).high };
 }
 
 /* The tiles of queries that have any of the keys from `first` on in that range.
  * Where the keys' own sight ends is where the search begins. */
 template <class Pipe, class Params>
-DEVICE void attention_tiles_of(const Params &p, int first, attention_gradient_task *task_out) {
+DEVICE void attention_tiles_of(const Params &p, int batch, int first, attention_gradient_task *task_out) {
     const attention_problem &at = p.call.at;
     const int end = lesser(first + Pipe::KEYS, at.sk);
-    int low = lesser(attention_queries_of(at, first).low / Pipe::QUERIES, p.call.tiles),
-        high = lesser(attention_queries_of(at, end - 1).high / Pipe::QUERIES, p.call.tiles);
-    while (low > 0 && attention_tile_keys<Pipe>(at, low - 1).high > first) low--;
-    while (low < p.call.tiles && attention_tile_keys<Pipe>(at, low).high <= first) low++;
-    while (high < p.call.tiles && attention_tile_keys<Pipe>(at, high).low < first + Pipe::KEYS) high++;
-    while (high > 0 && attention_tile_keys<Pipe>(at, high - 1).low >= first + Pipe::KEYS) high--;
+    int low = lesser(attention_queries_of(at, batch, first).low / Pipe::QUERIES, p.call.tiles),
+        high = lesser(attention_queries_of(at, batch, end - 1).high / Pipe::QUERIES, p.call.tiles);
+    while (low > 0 && attention_tile_keys<Pipe>(at, batch, low - 1).high > first) low--;
+    while (low < p.call.tiles && attention_tile_keys<Pipe>(at, batch, low).high <= first) low++;
+    while (high < p.call.tiles && attention_tile_keys<Pipe>(at, batch, high).low < first + Pipe::KEYS) high++;
+    while (high > 0 && attention_tile_keys<Pipe>(at, batch, high - 1).low >= first + Pipe::KEYS) high--;
     task_out->last = high - 1, task_out->count = greater(high - low, 0);
+}
+
+/* Where a task is: a plane is a part of a group of heads, and of the columns. */
+struct attention_gradient_place {
+    int batch, head, shared, part; /* head: the first of queries; shared: that of keys; part: of the columns */
+};
+template <class Pipe, class Params>
+DEVICE attention_gradient_place attention_gradient_place_of(const Params &p, int plane) {
+    const int heads = p.call.at.h / p.share, part = plane / Pipe::SPLIT, group = part % heads;
+    return { part / heads, group * p.share, group / p.parts, plane % Pipe::SPLIT };
 }
 
 /* `rises`: keys in descending order. */
@@ -97,18 +110,8 @@ DEVICE attention_gradient_task attention_gradient_task_of(const Params &p, int t
     if (rest / bunch >= p.call.columns) return { -1, 0, 0, 0 };
     attention_gradient_task t = { first + rest % bunch, rises ? p.call.columns - 1 - rest / bunch : rest / bunch, 0,
                                   0 };
-    attention_tiles_of<Pipe>(p, t.tile * Pipe::KEYS, &t);
+    attention_tiles_of<Pipe>(p, attention_gradient_place_of<Pipe>(p, t.plane).batch, t.tile * Pipe::KEYS, &t);
     return t;
-}
-
-/* Where a task is: a plane is a part of a group of heads, and of the columns. */
-struct attention_gradient_place {
-    int batch, head, shared, part; /* head: the first of queries; shared: that of keys; part: of the columns */
-};
-template <class Pipe, class Params>
-DEVICE attention_gradient_place attention_gradient_place_of(const Params &p, int plane) {
-    const int heads = p.call.at.h / p.share, part = plane / Pipe::SPLIT, group = part % heads;
-    return { part / heads, group * p.share, group / p.parts, plane % Pipe::SPLIT };
 }
 
 /* ------------------------------------------------------------------------------------------------------------- rows */
@@ -131,12 +134,14 @@ DEVICE bool attention_gradient_lost(const attention_backward_params &p, int batc
 }
 
 /* One query's dq, by a warp, from what it sees alone. */
-template <class T, int D>
+template <class T, int D, bool OPTIONS = false>
 DEVICE void attention_redo_query(const attention_backward_params &p, int batch, int head, int token) {
     const int lane = thread_index() % WARP, shared = head / p.at.group;
     const attention_query query = attention_query_of(p, batch, token, head);
     const typename T::bits *const q = attention_row<T>(p.q, batch, token, head), *const dout = attention_row<T>(
                                                                                      p.dout, batch, token, head);
+    const auto terms = attention_terms_of<T, OPTIONS>(p.at, batch, head, token);
+    const simt_dropout dropout = attention_dropout_of<OPTIONS>(p.at.options);
     float dq[D / WARP] = {};
 #pragma unroll 1
     for (int key = query.sees.low; key < query.sees.high; key++) {
@@ -145,10 +150,13 @@ DEVICE void attention_redo_query(const attention_backward_params &p, int batch, 
         float product = 0, change = 0;
         for (int c = lane; c < p.at.d; c += WARP)
             product = fused(T::get(q[c]), T::get(k[c]), product), change = fused(T::get(dout[c]), T::get(v[c]), change);
-        const float ds = attention_pair_of(p.at, query, key, group_sum<WARP>(product), group_sum<WARP>(change)).ds;
+        const attention_pair pair = attention_pair_of(p.at, query, terms, terms.keeps(dropout, key), key,
+                                                      group_sum<WARP>(product), group_sum<WARP>(change));
+        if (OPTIONS && p.dbias && lane == 0)
+            attention_put_bias<T>(p, attention_bias_row(p, batch, head, token) + key, pair.dz);
 #pragma unroll
         for (int i = 0; i < D / WARP; i++)
-            if (lane + i * WARP < p.at.d) dq[i] = fused(ds, T::get(k[lane + i * WARP]), dq[i]);
+            if (lane + i * WARP < p.at.d) dq[i] = fused(pair.ds, T::get(k[lane + i * WARP]), dq[i]);
     }
     typename T::bits *const to = attention_row<T>(p.dq, batch, token, head);
     sync_warp();
@@ -159,10 +167,11 @@ DEVICE void attention_redo_query(const attention_backward_params &p, int batch, 
 }
 
 /* COLUMNS of one key's dk and dv, by a warp, from what sees it alone. */
-template <class T, int COLUMNS>
+template <class T, int COLUMNS, bool OPTIONS = false>
 DEVICE void attention_redo_key(const attention_backward_params &p, const attention_place &at, int key) {
     const int lane = thread_index() % WARP;
-    const attention_sight sees = attention_queries_of(p.at, key);
+    const attention_sight sees = attention_queries_of(p.at, at.batch, key);
+    const simt_dropout dropout = attention_dropout_of<OPTIONS>(p.at.options);
     const typename T::bits *const k = attention_row<T>(p.k, at.batch, key, at.head), *const v = attention_row<T>(
                                                                                          p.v, at.batch, key, at.head);
     float dk[COLUMNS / WARP] = {}, dv[COLUMNS / WARP] = {};
@@ -180,8 +189,9 @@ DEVICE void attention_redo_key(const attention_backward_params &p, const attenti
             for (int c = lane; c < p.at.d; c += WARP)
                 product = fused(T::get(q[c]), T::get(k[c]), product),
                 change = fused(T::get(dout[c]), T::get(v[c]), change);
-            const attention_pair pair =
-                attention_pair_of(p.at, query, key, group_sum<WARP>(product), group_sum<WARP>(change));
+            const auto terms = attention_terms_of<T, OPTIONS>(p.at, at.batch, head, token);
+            const attention_pair pair = attention_pair_of(p.at, query, terms, terms.keeps(dropout, key), key,
+                                                          group_sum<WARP>(product), group_sum<WARP>(change));
 #pragma unroll
             for (int i = 0; i < COLUMNS / WARP; i++) {
                 const int c = at.column + lane + i * WARP;
@@ -197,7 +207,7 @@ DEVICE void attention_redo_key(const attention_backward_params &p, const attenti
         const int c = at.column + lane + i * WARP;
         if (c >= p.at.d) continue;
         to_k[c] = T::put(sees.bad() ? not_a_number() : dk[i] * p.at.scale);
-        to_v[c] = T::put(sees.bad() ? not_a_number() : dv[i]);
+        to_v[c] = T::put(sees.bad() ? not_a_number() : dv[i] * p.at.options.keeps);
     }
 }
 

@@ -35,19 +35,63 @@ DEVICE attention_query attention_query_of(const attention_backward_params &p, in
     if (token >= p.at.sq) return { { 0, 0 }, 0, 0 };
     const float lse = f32::get(*attention_row<f32>(p.lse, batch, token, head)),
                 delta = f32::get(*attention_row<f32>(p.delta, batch, token, head));
-    return { lse == -infinity() ? attention_sight{ 0, 0 } : attention_keys_of(p.at, token), lse, delta };
+    return { lse == -infinity() ? attention_sight{ 0, 0 } : attention_keys_of(p.at, batch, token), lse, delta };
 }
 
-/* p and ds of a pair from its products q.k and dout.v. */
+/* p, as far as it is kept, but for dropout's scale, and ds of a pair from its products q.k and dout.v; dz: ds
+ * without the derivative of softcap. */
 struct attention_pair {
-    float p, ds;
+    float p, ds, dz;
 };
-DEVICE attention_pair attention_pair_of(const attention_problem &at, const attention_query &q, int key, float product,
+template <class T, bool OPTIONS>
+DEVICE attention_pair attention_pair_of(const attention_problem &at, const attention_query &q,
+                                        const attention_terms<T, OPTIONS> &terms, bool keeps, int key, float product,
                                         float change) {
-    if (!q.sees.has(key)) return { 0, 0 };
-    const attention_score s = attention_score_of(at, product);
+    if (!q.sees.has(key)) return { 0, 0, 0 };
+    const attention_score s = attention_score_of(at, terms, key, product);
     const float p = attention_lifted(s.z, q.lse);
-    return { p * (1 / ATTENTION_LIFT), p * ((change - q.delta) * (1 / ATTENTION_LIFT)) * s.slope };
+    float left = p * (1 / ATTENTION_LIFT);
+    if constexpr (OPTIONS) left = keeps ? left : 0.0f, change = keeps ? change * at.options.keeps : 0.0f;
+    const float dz = p * ((change - q.delta) * (1 / ATTENTION_LIFT));
+    return { left, dz * s.slope, dz };
+}
+
+/* An element of dbias. */
+template <class T> DEVICE void attention_put_bias(const attention_backward_params &p, int64_t to, float dz) {
+    if (p.at.options.wide)
+        ((float *)p.dbias)[to] = dz;
+    else
+        ((typename T::bits *)p.dbias)[to] = T::put(dz);
+}
+DEVICE int64_t attention_bias_row(const attention_backward_params &p, int batch, int head, int token) {
+    return batch * p.dbias_batch + head * p.dbias_head + token * p.dbias_query;
+}
+
+/* dbias becomes 0, a row for each block. */
+template <class T> DEVICE void attention_clear_bias(const attention_backward_params &p) {
+    const int64_t row = block_index(), token = row % p.at.sq, plane = row / p.at.sq;
+    const int64_t to = attention_bias_row(p, (int)(plane / p.at.h), (int)(plane % p.at.h), (int)token);
+    for (int j = thread_index(); j < p.at.sk; j += ATTENTION_THREADS) attention_put_bias<T>(p, to + j, 0.0f);
+}
+
+/* dsinks, a head for each block: what queries say of their sinks, each thread of every so many. */
+template <class T> DEVICE void attention_sum_sinks(const attention_backward_params &p) {
+    const int head = (int)block_index();
+    const float sink = attention_sink_of<T>(p.at.options, head);
+    double sum = 0;
+    for (int64_t i = thread_index(); i < (int64_t)p.at.b * p.at.sq; i += ATTENTION_THREADS) {
+        const int batch = (int)(i / p.at.sq), token = (int)(i % p.at.sq);
+        const float lse = f32::get(*attention_row<f32>(p.lse, batch, token, head)),
+                    delta = f32::get(*attention_row<f32>(p.delta, batch, token, head));
+        if (lse != -infinity() && attention_counts(p.at, batch, token))
+            sum -= (double)(attention_lifted(sink, lse) * (1 / ATTENTION_LIFT)) * delta;
+    }
+    sum = group_sum<ATTENTION_THREADS>(sum);
+    if (thread_index() != 0) return;
+    if (p.at.options.wide_sinks)
+        ((float *)p.dsinks)[head] = (float)sum;
+    else
+        ((typename T::bits *)p.dsinks)[head] = T::put((float)sum);
 }
 
 template <class T, int D>
@@ -69,7 +113,7 @@ DEVICE void attention_store(const attention_tensor &to, int batch, int head, int
     }
 }
 
-template <class T, int D> DEVICE void attention_queries(const attention_backward_params &p) {
+template <class T, int D, bool OPTIONS> DEVICE void attention_queries(const attention_backward_params &p) {
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
     const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h);
     const int row0 = at.first + thread_index() / 16 * 4, head = at.head / p.at.group,
@@ -79,6 +123,7 @@ template <class T, int D> DEVICE void attention_queries(const attention_backward
 #pragma unroll
     for (int i = 0; i < 4; i++) query[i] = attention_query_of(p, at.batch, row0 + i, at.head), sees[i] = query[i].sees;
     const attention_span span = attention_span_over(sees, row0, p.at.sq);
+    const simt_dropout dropout = attention_dropout_of<OPTIONS>(p.at.options);
     float dq[D / 64][4][4] = {};
     for (int key = span.any.low; key < span.any.high; key += ATTENTION_SIDE) {
         const int keys = lesser(ATTENTION_SIDE, span.any.high - key);
@@ -89,12 +134,20 @@ template <class T, int D> DEVICE void attention_queries(const attention_backward
         attention_product(product, q, k, p.at.d, buffer);
         attention_product(change, dout, v, p.at.d, buffer);
 #pragma unroll
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) {
+            const int token = lesser(row0 + i, p.at.sq - 1);
+            const auto terms = attention_terms_of<T, OPTIONS>(p.at, at.batch, at.head, token);
+            const uint32_t keeps = terms.template keeps_run<4>(dropout, key + thread_index() % 16 * 4);
 #pragma unroll
-            for (int j = 0; j < 4; j++)
-                change[i][j] =
-                    attention_pair_of(p.at, query[i], key + thread_index() % 16 * 4 + j, product[i][j], change[i][j])
-                        .ds;
+            for (int j = 0; j < 4; j++) {
+                const int column = key + thread_index() % 16 * 4 + j;
+                const attention_pair pair =
+                    attention_pair_of(p.at, query[i], terms, keeps >> j & 1, column, product[i][j], change[i][j]);
+                change[i][j] = pair.ds;
+                if (OPTIONS && p.dbias && at.column == 0 && query[i].sees.has(column))
+                    attention_put_bias<T>(p, attention_bias_row(p, at.batch, at.head, token) + column, pair.dz);
+            }
+        }
         attention_put<true>(weights, change);
         const bool whole = span.all.low <= key && key + ATTENTION_SIDE <= span.all.high;
         attention_gather<D>(dq, weights, k, key, whole, sees, at.column, p.at.d, buffer);
@@ -102,7 +155,7 @@ template <class T, int D> DEVICE void attention_queries(const attention_backward
     attention_store<T, D>(p.dq, at.batch, at.head, at.first, p.at.sq, at.column, p.at.d, dq, p.at.scale, sees);
 }
 
-template <class T, int D> DEVICE void attention_keys(const attention_backward_params &p) {
+template <class T, int D, bool OPTIONS> DEVICE void attention_keys(const attention_backward_params &p) {
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
     SHARED attention_sight rows[ATTENTION_SIDE];
     const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h / p.at.group);
@@ -111,10 +164,11 @@ template <class T, int D> DEVICE void attention_keys(const attention_backward_pa
     attention_sight sees[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        sees[i] =
-            at.first + down + i < p.at.sk ? attention_queries_of(p.at, at.first + down + i) : attention_sight{ 0, 0 };
+        sees[i] = at.first + down + i < p.at.sk ? attention_queries_of(p.at, at.batch, at.first + down + i)
+                                                : attention_sight{ 0, 0 };
     const attention_span span = attention_span_over(sees, at.first + down, p.at.sk);
     const attention_lanes<T> k(p.k, at.batch, at.first, keys, at.head), v(p.v, at.batch, at.first, keys, at.head);
+    const simt_dropout dropout = attention_dropout_of<OPTIONS>(p.at.options);
     float dk[D / 64][4][4] = {}, dv[D / 64][4][4] = {};
     for (int head = at.head * p.at.group; head < (at.head + 1) * p.at.group; head++)
         for (int first = span.any.low; first < span.any.high; first += ATTENTION_SIDE) {
@@ -131,13 +185,17 @@ template <class T, int D> DEVICE void attention_keys(const attention_backward_pa
             attention_product(product, q, k, p.at.d, buffer);
             attention_product(change, dout, v, p.at.d, buffer);
 #pragma unroll
-            for (int i = 0; i < 4; i++)
+            for (int i = 0; i < 4; i++) {
+                const auto terms =
+                    attention_terms_of<T, OPTIONS>(p.at, at.batch, head, lesser(first + down + i, p.at.sq - 1));
+                const uint32_t keeps = terms.template keeps_run<4>(dropout, key0);
 #pragma unroll
                 for (int j = 0; j < 4; j++) {
                     const attention_pair pair =
-                        attention_pair_of(p.at, query[i], key0 + j, product[i][j], change[i][j]);
+                        attention_pair_of(p.at, query[i], terms, keeps >> j & 1, key0 + j, product[i][j], change[i][j]);
                     product[i][j] = pair.p, change[i][j] = pair.ds;
                 }
+            }
             const bool whole = span.all.low <= first && first + ATTENTION_SIDE <= span.all.high;
             attention_put<false>(weights, product);
             attention_gather<D>(dv, weights, dout, first, whole, sees, at.column, p.at.d, buffer);
@@ -145,7 +203,7 @@ template <class T, int D> DEVICE void attention_keys(const attention_backward_pa
             attention_gather<D>(dk, weights, q, first, whole, sees, at.column, p.at.d, buffer);
         }
     attention_store<T, D>(p.dk, at.batch, at.head, at.first, p.at.sk, at.column, p.at.d, dk, p.at.scale, sees);
-    attention_store<T, D>(p.dv, at.batch, at.head, at.first, p.at.sk, at.column, p.at.d, dv, 1.0f, sees);
+    attention_store<T, D>(p.dv, at.batch, at.head, at.first, p.at.sk, at.column, p.at.d, dv, p.at.options.keeps, sees);
 }
 
 #endif

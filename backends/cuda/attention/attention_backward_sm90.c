@@ -34,6 +34,9 @@ const char *attention_backward_sm90_refuse(const trine_call *call) {
     const attention_backward_plan p = plan_of(call);
     const char *const much = attention_backward_refuse_plan(&p);
     if (much != NULL) return much;
+    const attention_backward_params params = attention_backward_params_of(call, &p);
+    const char *const options = attention_refuse_options(&params.at);
+    if (options != NULL) return options;
     return attention_sm90_refuse_tensors(call, 1u << ATTENTION_BACKWARD_DOUT | 1u << ATTENTION_BACKWARD_Q |
                                                    1u << ATTENTION_BACKWARD_K | 1u << ATTENTION_BACKWARD_V);
 }
@@ -78,7 +81,7 @@ trine_status attention_backward_sm90_launch(const trine_call *call) {
     if (status == TRINE_OK) status = launch_end(call, &p, plan.tile.d, "begin", plan.begins);
     if (status == TRINE_OK) status = cuda_launch_function(call, &launch);
     if (status == TRINE_OK) status = launch_end(call, &p, plan.tile.d, "end", plan.ends);
-    return status;
+    return status == TRINE_OK ? attention_backward_launch_options(call, &p.call) : status;
 }
 
 void attention_backward_sm90_edges(const trine_call *call, trine_kernel_edges *edges) {

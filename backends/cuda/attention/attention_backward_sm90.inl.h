@@ -246,11 +246,12 @@ template <class Pipe> struct attention_gradient_consumer {
     }
 
     template <bool BENT>
-    DEVICE void run_task(const attention_gradient_task &t, const attention_rows &rows, float (&dk)[WIDTH / 2],
-                         float (&dv)[WIDTH / 2]) {
+    DEVICE void run_task(const attention_gradient_task &t, int batch, const attention_rows &rows,
+                         float (&dk)[WIDTH / 2], float (&dv)[WIDTH / 2]) {
         const int first = t.tile * Pipe::KEYS, end = lesser(first + Pipe::KEYS, p.call.at.sk);
-        const attention_sight all = { attention_queries_of(p.call.at, end - 1).low,
-                                      end == first + Pipe::KEYS ? attention_queries_of(p.call.at, first).high : 0 };
+        const attention_sight all = { attention_queries_of(p.call.at, batch, end - 1).low,
+                                      end == first + Pipe::KEYS ? attention_queries_of(p.call.at, batch, first).high
+                                                                : 0 };
         int tile = t.last;
 #pragma unroll 1
         for (int step = 0; step < p.share * t.count; step++) {
@@ -306,13 +307,14 @@ template <class Pipe> struct attention_gradient_consumer {
             if (t.plane < 0) return;
             const int key =
                 t.tile * Pipe::KEYS + group * 64 + thread_index() % WARPGROUP / WARP * 16 + thread_index() % WARP / 4;
+            const int batch = attention_gradient_place_of<Pipe>(p, t.plane).batch;
             attention_rows rows = { { { 0, 0 }, { 0, 0 } }, { 0, 0 }, { 0, 0 }, { 0, 0 } };
 #pragma unroll
             for (int r = 0; r < 2; r++)
-                if (key + r * 8 < p.call.at.sk) rows.sees[r] = attention_queries_of(p.call.at, key + r * 8);
+                if (key + r * 8 < p.call.at.sk) rows.sees[r] = attention_queries_of(p.call.at, batch, key + r * 8);
             float dk[WIDTH / 2] = {}, dv[WIDTH / 2] = {};
             if (Pipe::SPLIT > 1) part = t.plane % Pipe::SPLIT;
-            if (t.count > 0) run_task<BENT>(t, rows, dk, dv);
+            if (t.count > 0) run_task<BENT>(t, batch, rows, dk, dv);
             end(t, key, dk, dv);
         }
     }

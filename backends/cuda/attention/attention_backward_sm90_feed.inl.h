@@ -240,7 +240,7 @@ DEVICE void attention_gradient_writer(const attention_backward_sm90_params &p, P
 #pragma unroll 1
             for (int tile = t.last; tile > t.last - t.count; tile--, pipe.tiles++) {
                 const int64_t slot = ((int64_t)place.batch * at.h + head) * p.call.tiles + tile;
-                const int turn = t.tile - attention_keys_of(at, tile * Pipe::QUERIES).low / Pipe::KEYS;
+                const int turn = t.tile - attention_keys_of(at, place.batch, tile * Pipe::QUERIES).low / Pipe::KEYS;
                 if (Pipe::DEEP && pipe.stage() != writer) continue;
                 attention_gradient_write_one(
                     p, pipe, Pipe::DEEP ? slot : (slot * Pipe::SPLIT + place.part) * 2 + writer, turn, writer);

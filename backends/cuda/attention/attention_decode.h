@@ -204,8 +204,9 @@ template <int D> struct attention_decode_sums {
     /* Ends the row, or does it again. */
     template <class T> DEVICE void end(const attention_params &p, int batch, const attention_decode_row &row) const {
         const float FAR = 0x1p18f;
-        const bool bad = attention_keys_of(p.at, row.token).bad(), none = sum == 0 && !bad;
-        const float factor = bad ? not_a_number() : 1.0f / sum;
+        const attention_total total = attention_row_total<T>(p, top, sum, batch, row.head, row.token, true);
+        const bool bad = attention_keys_of(p.at, batch, row.token).bad(), none = total.sum == 0 && !bad;
+        const float factor = bad ? not_a_number() : total.factor / total.sum;
         typename T::bits *const to = attention_row<T>(p.o, batch, row.token, row.head);
         float spoilt = 0;
 #pragma unroll
@@ -217,9 +218,9 @@ template <int D> struct attention_decode_sums {
         if (p.lse.data && thread_index() % WARP == 0)
             *attention_row<f32>(p.lse, batch, row.token, row.head) = f32::put(bad    ? not_a_number()
                                                                               : none ? -infinity()
-                                                                                     : fused(top, p.unit, log_of(sum)));
-        if (any_of_warp(!bad && (reach > FAR || (!none && spoilt != 0))))
-            attention_redo<T, D>(p, batch, row.head, row.token);
+                                                                                     : total.lse);
+        if (any_of_warp(!bad && (reach > FAR || total.far || (!none && spoilt != 0))))
+            attention_redo<T, D, false>(p, batch, row.head, row.token);
     }
 };
 
@@ -239,7 +240,7 @@ template <class T, int D, int KEYS> DEVICE void attention_decode(const attention
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         const attention_decode_row row = attention_decode_row_of(p, t, lane / 4 + r * 8);
-        const attention_sight sees = attention_keys_of(p.call.at, row.token);
+        const attention_sight sees = attention_keys_of(p.call.at, t.batch, row.token);
         const attention_span more = attention_span_of(sees, row.exists);
         mine.rows.sees[r] = sees;
         span = { { lesser(span.any.low, more.any.low), greater(span.any.high, more.any.high) },

@@ -4,19 +4,12 @@
 #define TRINE_CUDA_ATTENTION_HOST_H
 
 #include "attention.h"
+#include "backends/simt/attention/attention_options_host.h"
 #include "backends/simt/core/host.h"
 #include "backends/cuda/driver/state.h"
 #include "spec/attention/attention_places.h"
 
-/* The parameters of both ops. */
-typedef struct attention_options {
-    float scale, softcap;
-    bool causal;
-    int64_t window;
-} attention_options;
-
-/* `cu_q` and `cu_k`: the places of cu_seqlens_q and cu_seqlens_k. */
-attention_problem attention_problem_of(const trine_call *call, int cu_q, int cu_k, attention_options options);
+attention_problem attention_problem_of(const trine_call *call, attention_asked asked);
 
 /* A tensor b s h d; and one b h s, which may be absent. */
 attention_tensor attention_tokens_of(const trine_call *call, int tensor);
@@ -36,5 +29,7 @@ void attention_edges_simt(const trine_call *call, trine_kernel_edges *edges);
 const char *attention_refuse(const trine_call *call);
 /* likewise, none of tensor cores */
 const char *attention_refuse_tiles(const trine_call *call, float scale, float softcap);
+/* likewise, none that leaves options out */
+const char *attention_refuse_options(const attention_problem *at);
 
 #endif

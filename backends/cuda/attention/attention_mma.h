@@ -281,15 +281,55 @@ DEVICE attention_place attention_mma_place(const attention_params &p, int side) 
     return { plane / p.at.h, plane % p.at.h, (p.tiles - 1 - tile) * side, 0 };
 }
 
-template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void attention_mma(const attention_params &p) {
+/* The options of a call on a thread's two rows of a tile of keys, which begins at a multiple of 8. */
+template <class T, int KEYS> struct attention_mma_options {
+    const attention_params &p;
+    const simt_dropout dropout;
+    const attention_terms<T, true> terms[2];
+
+    DEVICE attention_mma_options(const attention_params &params, int batch, int head, int row)
+        : p(params), dropout(attention_dropout_of<true>(params.at.options)),
+          terms{ attention_terms_of<T, true>(params.at, batch, head, lesser(row, params.at.sq - 1)),
+                 attention_terms_of<T, true>(params.at, batch, head, lesser(row + 8, params.at.sq - 1)) } {}
+
+    /* From products to scores. */
+    DEVICE void add(float (&s)[KEYS / 2], int key) const {
+        const int column = key + thread_index() % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < KEYS / 2; i++) {
+            const float z = p.bend != 0 ? p.at.softcap * attention_tanh(s[i] * p.bend) : s[i] * p.at.scale;
+            s[i] = terms[i / 2 % 2].add(p.at.options, column + i / 4 * 8 + i % 2, z);
+        }
+    }
+    DEVICE void drop(float (&w)[KEYS / 2], int key) const {
+        if (!(dropout.p > 0)) return;
+#pragma unroll
+        for (int half = 0; half < 2; half++)
+#pragma unroll
+            for (int c = 0; c < KEYS; c += 32) {
+                const uint32_t keeps = terms[half].keeps_pairs(dropout, key + c);
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+#pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        float &x = w[c / 2 + 4 * i + 2 * half + e];
+                        x = keeps >> (8 * i + e) & 1 ? x : 0.0f;
+                    }
+            }
+    }
+};
+
+template <class T, int D, int KEYS, int R, int STAGES, bool BENT, bool OPTIONS = false>
+DEVICE void attention_mma(const attention_params &p) {
     enum { ROWS = ATTENTION_SIDE * R };
+    static_assert(!OPTIONS || R == 1, "there are registers for 16 rows to a warp");
     char *const q = launch_memory();
     const attention_place at = attention_mma_place(p, ROWS);
     const int row = at.first + thread_index() / WARP * 16 * R + thread_index() % WARP / 4, count = p.at.sq - at.first;
-    const attention_sight first = attention_keys_of(p.at, at.first),
-                          last = attention_keys_of(p.at, at.first + lesser(count, ROWS) - 1);
-    const int tiles = (greater(last.high - first.low, 0) + KEYS - 1) / KEYS;
-    const attention_mma_feed<T, D, KEYS, STAGES> feed(p, at.batch, at.head / p.at.group, q + ROWS * 2 * D, first.low,
+    const attention_sight first = attention_keys_of(p.at, at.batch, at.first),
+                          last = attention_keys_of(p.at, at.batch, at.first + lesser(count, ROWS) - 1);
+    const int low = OPTIONS ? first.low / 8 * 8 : first.low, tiles = (greater(last.high - low, 0) + KEYS - 1) / KEYS;
+    const attention_mma_feed<T, D, KEYS, STAGES> feed(p, at.batch, at.head / p.at.group, q + ROWS * 2 * D, low,
                                                       last.high);
     attention_left_operand<D, ROWS, R, D == 64> left(q);
     attention_rows rows[R];
@@ -302,7 +342,7 @@ template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void at
     }
 #pragma unroll 1
     for (int tile = tiles - 1; tile >= 0; tile--) {
-        const int key = first.low + tile * KEYS;
+        const int key = low + tile * KEYS;
         const char *const k = feed.wait_keys(tile);
         float s[R][KEYS / 2];
         if (tile == tiles - 1) left.hold();
@@ -311,10 +351,12 @@ template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void at
 #pragma unroll
             for (int r = 0; r < R; r++) attention_bend(s[r], p.bend);
         }
+        if constexpr (OPTIONS) attention_mma_options<T, KEYS>(p, at.batch, at.head, row).add(s[0], key);
         /* sights are found here so that they need no registers elsewhere */
         if (key < last.low || key + KEYS > first.high) {
 #pragma unroll
-            for (int r = 0; r < R; r++) attention_see(rows[r], p.at, row + r * 16), attention_hide(s[r], rows[r], key);
+            for (int r = 0; r < R; r++)
+                attention_see(rows[r], p.at, at.batch, row + r * 16), attention_hide(s[r], rows[r], key);
         }
         const char *const v = feed.wait_values(tile);
         if constexpr (R > 1) {
@@ -335,14 +377,15 @@ template <class T, int D, int KEYS, int R, int STAGES, bool BENT> DEVICE void at
             float factor[2];
             attention_soften(s[0], rows[0], factor, p.spread);
             attention_scale(o[0], factor);
+            if constexpr (OPTIONS) attention_mma_options<T, KEYS>(p, at.batch, at.head, row).drop(s[0], key);
             attention_mma_values<T, D, KEYS>(o, [&](int r, int i) { return T::pair(s[r][2 * i], s[r][2 * i + 1]); }, v);
         }
     }
 #pragma unroll
     for (int r = 0; r < R; r++) {
-        attention_see(rows[r], p.at, row + r * 16);
+        attention_see(rows[r], p.at, at.batch, row + r * 16);
         attention_spoil(rows[r]);
-        attention_end<T, D>(p, at.batch, at.head, row + r * 16, o[r], rows[r]);
+        attention_end<T, D, OPTIONS>(p, at.batch, at.head, row + r * 16, o[r], rows[r]);
     }
 }
 

@@ -21,10 +21,10 @@ struct attention_rows {
 DEVICE attention_rows attention_rows_none() {
     return { { { 0, 0 }, { 0, 0 } }, { -infinity(), -infinity() }, { 0, 0 }, { 0, 0 } };
 }
-DEVICE void attention_see(attention_rows &rows, const attention_problem &p, int row) {
+DEVICE void attention_see(attention_rows &rows, const attention_problem &p, int batch, int row) {
 #pragma unroll
     for (int r = 0; r < 2; r++)
-        rows.sees[r] = row + r * 8 < p.sq ? attention_keys_of(p, row + r * 8) : attention_sight{ 0, 0 };
+        rows.sees[r] = row + r * 8 < p.sq ? attention_keys_of(p, batch, row + r * 8) : attention_sight{ 0, 0 };
 }
 /* Rows whose offsets make no sense come out as NaN. */
 DEVICE void attention_spoil(attention_rows &rows) {
@@ -32,10 +32,10 @@ DEVICE void attention_spoil(attention_rows &rows) {
     for (int r = 0; r < 2; r++)
         if (rows.sees[r].bad()) rows.sum[r] = not_a_number();
 }
-DEVICE attention_rows attention_rows_of(const attention_problem &p, int row) {
+DEVICE attention_rows attention_rows_of(const attention_problem &p, int batch, int row) {
     attention_rows rows = attention_rows_none();
 #pragma unroll
-    for (int r = 0; r < 2; r++) rows.sees[r] = attention_keys_of(p, lesser(row + r * 8, p.sq - 1));
+    for (int r = 0; r < 2; r++) rows.sees[r] = attention_keys_of(p, batch, lesser(row + r * 8, p.sq - 1));
     attention_spoil(rows);
     return rows;
 }
@@ -205,10 +205,13 @@ DEVICE void attention_write_row(typename T::bits *to, const float (&o)[D / 2], i
 }
 
 /* One row, by a warp, from what it sees alone. */
-template <class T, int D> DEVICE void attention_redo(const attention_params &p, int batch, int head, int token) {
+template <class T, int D, bool OPTIONS>
+DEVICE void attention_redo(const attention_params &p, int batch, int head, int token) {
     const int lane = thread_index() % WARP;
-    const attention_sight sees = attention_keys_of(p.at, token);
+    const attention_sight sees = attention_keys_of(p.at, batch, token);
     if (sees.bad()) return;
+    const auto terms = attention_terms_of<T, OPTIONS>(p.at, batch, head, token);
+    const simt_dropout dropout = attention_dropout_of<OPTIONS>(p.at.options);
     const typename T::bits *const from = attention_row<T>(p.q, batch, token, head);
     float q[D / WARP], o[D / WARP] = {}, top = -infinity(), sum = 0;
 #pragma unroll
@@ -221,30 +224,45 @@ template <class T, int D> DEVICE void attention_redo(const attention_params &p, 
 #pragma unroll
         for (int i = 0; i < D / WARP; i++)
             if (lane + i * WARP < p.at.d) product = fused(q[i], T::get(k[lane + i * WARP]), product);
-        const float z = attention_score_of(p.at, group_sum<WARP>(product)).z, now = larger(top, z),
+        const float z = attention_score_of(p.at, terms, key, group_sum<WARP>(product)).z, now = larger(top, z),
                     base = now == -infinity() ? 0.0f : now;
-        const float factor = attention_weight(top, base), weight = attention_weight(z, base);
+        const float factor = attention_weight(top, base), weight = attention_weight(z, base),
+                    left = terms.keeps(dropout, key) ? weight : 0.0f;
         top = now, sum = fused(sum, factor, weight);
 #pragma unroll
         for (int i = 0; i < D / WARP; i++)
-            if (lane + i * WARP < p.at.d) o[i] = fused(weight, T::get(v[lane + i * WARP]), o[i] * factor);
+            if (lane + i * WARP < p.at.d) o[i] = fused(left, T::get(v[lane + i * WARP]), o[i] * factor);
     }
+    const float raised = attention_add_sink(attention_sink<T>(p.at, batch, head, token), top, sum) * p.at.options.keeps;
     typename T::bits *const to = attention_row<T>(p.o, batch, token, head);
     sync_warp(); /* what is written here was written before, by other lanes */
 #pragma unroll
     for (int i = 0; i < D / WARP; i++)
-        if (lane + i * WARP < p.at.d) to[lane + i * WARP] = T::put(sum == 0 ? 0.0f : o[i] / sum);
+        if (lane + i * WARP < p.at.d) to[lane + i * WARP] = T::put(sum == 0 ? 0.0f : o[i] * (raised / sum));
     if (p.lse.data && lane == 0)
         *attention_row<f32>(p.lse, batch, token, head) = f32::put(sum == 0 ? -infinity() : top + log_of(sum));
 }
 
+/* Of a base that is far below 2^18 nothing is left of what came before by one that was further from 0. */
+#define ATTENTION_FAR (0x1p18f - 256)
+
+/* A row's sum of weights, by its largest product, with that of its sink. */
+template <class T>
+DEVICE attention_total attention_row_total(const attention_params &p, float top, float sum, int batch, int head,
+                                           int token, bool exists) {
+    const float sink = exists ? attention_sink<T>(p.at, batch, head, token) : -infinity(),
+                base = top == -infinity() ? top : top * p.spread;
+    attention_total total = attention_total_of(top * p.unit, base, sum, sink);
+    if (sink == -infinity()) total.lse = fused(top, p.unit, log_of(sum));
+    total.factor *= p.at.options.keeps;
+    return total;
+}
+
 /* Ends the thread's rows, `row` and row + 8 of a head, and those that came out as NaN or Inf in a call that hides
  * anything. What they see does not count any more. */
-template <class T, int D>
+template <class T, int D, bool OPTIONS = false>
 DEVICE void attention_end(const attention_params &p, int batch, int head, int row, const float (&o)[D / 2],
                           const attention_rows &rows) {
-    /* Of a base that is far below 2^18 nothing is left of what came before by one that was further from 0. */
-    const float FAR = 0x1p18f - 256;
     const int lane = thread_index() % WARP;
     typename T::bits *const to = attention_row<T>(p.o, batch, row, head);
     bool again[2];
@@ -253,23 +271,25 @@ DEVICE void attention_end(const attention_params &p, int batch, int head, int ro
         float spoilt = 0, sum = rows.sum[r];
         sum += shuffle_xor(sum, 1);
         sum += shuffle_xor(sum, 2);
-        const bool exists = row + r * 8 < p.at.sq, none = sum == 0;
+        const bool exists = row + r * 8 < p.at.sq;
+        const attention_total total = attention_row_total<T>(p, rows.top[r], sum, batch, head, row + r * 8, exists);
+        const bool none = total.sum == 0;
         if (p.hides)
 #pragma unroll
             for (int i = 2 * r; i < D / 2; i += 4) spoilt += o[i] * 0.0f + o[i + 1] * 0.0f;
-        attention_write_row<T, D>(to + r * 8 * p.o.token, o, r, reciprocal(sum), none, p.at.d, exists, p.wide);
+        attention_write_row<T, D>(to + r * 8 * p.o.token, o, r, total.factor * reciprocal(total.sum), none, p.at.d,
+                                  exists, p.wide);
         if (p.lse.data && exists && lane % 4 == 0)
-            *attention_row<f32>(p.lse, batch, row + r * 8, head) =
-                f32::put(none ? -infinity() : fused(rows.top[r], p.unit, log_of(sum)));
-        const bool far = rows.top[r] != -infinity() && magnitude(rows.top[r] * p.spread) > FAR;
-        again[r] = exists && (far || (!none && spoilt != 0));
+            *attention_row<f32>(p.lse, batch, row + r * 8, head) = f32::put(none ? -infinity() : total.lse);
+        const bool far = rows.top[r] != -infinity() && magnitude(rows.top[r] * p.spread) > ATTENTION_FAR;
+        again[r] = exists && (far || total.far || (!none && spoilt != 0));
     }
     if (!any_of_warp(again[0] || again[1])) return;
     sync_warp();
 #pragma unroll 1
     for (int r = 0; r < 16; r++)
         if (any_of_warp(lane / 4 == r % 8 && (r < 8 ? again[0] : again[1])))
-            attention_redo<T, D>(p, batch, head, row - lane / 4 + r);
+            attention_redo<T, D, OPTIONS>(p, batch, head, row - lane / 4 + r);
 }
 
 #endif

@@ -5,6 +5,7 @@
 #define TRINE_CUDA_ATTENTION_SIGHT_H
 
 #include "attention.h"
+#include "backends/simt/attention/attention_terms.h"
 #include "backends/simt/core/math.h"
 
 DEVICE int lesser(int a, int b) { return b < a ? b : a; }
@@ -19,7 +20,7 @@ struct attention_sight {
     DEVICE bool bad() const { return high < 0; }
 };
 
-/* A sequence's queries q0 .. q1-1 and keys k0 .. k1-1. */
+/* A sequence's queries q0 .. q1-1 and keys k0 .. k1-1, those that count. */
 struct attention_sequence {
     int q0, q1, k0, k1;
     DEVICE bool bad(const attention_problem &p) const {
@@ -27,16 +28,23 @@ struct attention_sequence {
     }
 };
 
-/* The sequence that has token i of `offsets`, which are either cu_q or cu_k. */
-DEVICE attention_sequence attention_sequence_of(const attention_problem &p, const int32_t *offsets, int i) {
-    if (p.cu_q == nullptr) return { 0, p.sq, 0, p.sk };
-    int first = 0, last = p.nseq;
-    while (last - first > 1) {
-        const int middle = first + (last - first) / 2;
-        (offsets[middle] <= i ? first : last) = middle;
+/* The sequence that has token i of `offsets`, which are either cu_q or cu_k; an empty one behind the last. */
+DEVICE attention_sequence attention_sequence_of(const attention_problem &p, const int32_t *offsets, int batch, int i) {
+    attention_sequence s = { 0, p.sq, 0, p.sk };
+    int n = batch;
+    if (p.cu_q != nullptr) {
+        int last = p.nseq;
+        n = 0;
+        while (last - n > 1) {
+            const int middle = n + (last - n) / 2;
+            (offsets[middle] <= i ? n : last) = middle;
+        }
+        if (offsets[p.nseq] <= i) return { p.cu_q[p.nseq], p.cu_q[p.nseq], p.cu_k[p.nseq], p.cu_k[p.nseq] };
+        if (p.nseq == 0 || offsets[n] > i || offsets[n + 1] <= i) return { 0, -1, 0, -1 };
+        s = { p.cu_q[n], p.cu_q[n + 1], p.cu_k[n], p.cu_k[n + 1] };
     }
-    if (p.nseq == 0 || offsets[first] > i || offsets[first + 1] <= i) return { 0, -1, 0, -1 };
-    return { p.cu_q[first], p.cu_q[first + 1], p.cu_k[first], p.cu_k[first + 1] };
+    const int q1 = p.used_q ? s.q0 + p.used_q[n] : s.q1, k1 = p.used_k ? s.k0 + p.used_k[n] : s.k1;
+    return q1 > s.q1 || k1 > s.k1 ? attention_sequence{ 0, -1, 0, -1 } : attention_sequence{ s.q0, q1, s.k0, k1 };
 }
 
 /* The part of low .. high-1 that is in first .. end-1. */
@@ -49,21 +57,27 @@ DEVICE attention_sight attention_sight_in(int64_t low, int64_t high, int first, 
                                 : high) };
 }
 
-DEVICE attention_sight attention_keys_of(const attention_problem &p, int i) {
-    if (p.cu_q == nullptr && p.window == 0)
-        return { 0, p.causal ? greater(lesser(p.sk - p.sq + i + 1, p.sk), 0) : p.sk };
-    const attention_sequence s = attention_sequence_of(p, p.cu_q, i);
+DEVICE attention_sight attention_keys_of(const attention_problem &p, int batch, int i) {
+    if (p.simple) return { 0, p.causal ? greater(lesser(p.sk - p.sq + i + 1, p.sk), 0) : p.sk };
+    const attention_sequence s = attention_sequence_of(p, p.cu_q, batch, i);
     if (s.bad(p)) return { 0, -1 };
-    const int64_t same = (int64_t)s.k1 - s.q1 + i, far = p.window ? same + p.window : s.k1;
-    return attention_sight_in(p.window ? same - p.window + 1 : s.k0, p.causal && same + 1 < far ? same + 1 : far, s.k0,
+    if (i >= s.q1) return { s.k1, s.k1 };
+    const int64_t same = (int64_t)s.k1 - s.q1 + i, far = p.after ? same + p.after : s.k1;
+    return attention_sight_in(p.before ? same - p.before + 1 : s.k0, p.causal && same + 1 < far ? same + 1 : far, s.k0,
                               s.k1);
 }
 
-DEVICE attention_sight attention_queries_of(const attention_problem &p, int j) {
-    const attention_sequence s = attention_sequence_of(p, p.cu_k, j);
+DEVICE attention_sight attention_queries_of(const attention_problem &p, int batch, int j) {
+    const attention_sequence s = attention_sequence_of(p, p.cu_k, batch, j);
     if (s.bad(p)) return { 0, -1 };
-    const int64_t same = (int64_t)s.q1 - s.k1 + j, near = p.window ? same - p.window + 1 : s.q0;
-    return attention_sight_in(p.causal && same > near ? same : near, p.window ? same + p.window : s.q1, s.q0, s.q1);
+    if (j >= s.k1) return { s.q1, s.q1 };
+    const int64_t same = (int64_t)s.q1 - s.k1 + j, near = p.after ? same - p.after + 1 : s.q0;
+    return attention_sight_in(p.causal && same > near ? same : near, p.before ? same + p.before : s.q1, s.q0, s.q1);
+}
+
+/* Does query i count? */
+DEVICE bool attention_counts(const attention_problem &p, int batch, int i) {
+    return p.simple || i < attention_sequence_of(p, p.cu_q, batch, i).q1;
 }
 
 /* What any of a tile's lanes sees, and what all of them see; lanes beyond the end do not count. */
@@ -98,15 +112,27 @@ DEVICE float attention_tanh(float x) {
     return float_of_bits(bits_of_float(y) | (bits_of_float(x) & 0x80000000u));
 }
 
-/* A score from the product q.k, and its derivative by the scaled product. */
+/* The options of a query. */
+template <class T, bool OPTIONS>
+DEVICE attention_terms<T, OPTIONS> attention_terms_of(const attention_problem &p, int batch, int head, int i) {
+    int64_t aligned = 0;
+    if (OPTIONS && p.options.slopes) {
+        const attention_sequence s = attention_sequence_of(p, p.cu_q, batch, i);
+        aligned = (int64_t)s.k1 - s.q1 + i;
+    }
+    return { p.options, { batch, head, i, ((int64_t)batch * p.h + head) * p.sq + i }, p.sk, aligned };
+}
+
+/* A score from the product q.k with key j, and its derivative by the scaled product. */
 struct attention_score {
     float z, slope;
 };
-DEVICE attention_score attention_score_of(const attention_problem &p, float product) {
+template <class Terms>
+DEVICE attention_score attention_score_of(const attention_problem &p, const Terms &terms, int j, float product) {
     const float s = product * p.scale;
-    if (!(p.softcap > 0)) return { s, 1.0f };
+    if (!(p.softcap > 0)) return { terms.add(p.options, j, s), 1.0f };
     const float t = tanh_of(s / p.softcap);
-    return { p.softcap * t, fused(-t, t, 1.0f) };
+    return { terms.add(p.options, j, p.softcap * t), fused(-t, t, 1.0f) };
 }
 
 /* e^(z - base) where the difference is not positive, or hardly; below 2^-126 it is 0. */
@@ -116,6 +142,22 @@ DEVICE float attention_weight(float z, float base) { return exp2_approx((z - bas
  * where base is so coarse that the difference is positive. */
 #define ATTENTION_LIFT 0x1p24f
 DEVICE float attention_lifted(float z, float base) { return exp2_approx(fused(not_negative(base - z), -LOG2E, 24.0f)); }
+
+/* The sum of weights with that of a sink, whose score becomes the largest if it is more; returns what other sums by the
+ * same base are to be multiplied by. */
+DEVICE float attention_add_sink(float sink, float &top, float &sum) {
+    if (sink == -infinity()) return 1.0f;
+    const float before = top, now = sink > before ? sink : before, factor = exp2_approx((before - now) * LOG2E);
+    top = now;
+    sum = fused(sum, factor, exp2_approx((sink - now) * LOG2E));
+    return factor;
+}
+
+/* Of a query; -Inf if there are none, or it does not count. */
+template <class T> DEVICE float attention_sink(const attention_problem &p, int batch, int head, int i) {
+    return p.options.sinks == nullptr || !attention_counts(p, batch, i) ? -infinity()
+                                                                        : attention_sink_of<T>(p.options, head);
+}
 
 /* Element 0 of a row. */
 template <class T>

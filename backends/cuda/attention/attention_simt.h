@@ -39,9 +39,12 @@ DEVICE void attention_simt_end(const attention_params &p, const attention_place 
     const int row0 = at.first + thread_index() / 16 * 4;
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        const float sum = group_sum<16>(soft.sum[i]);
+        float sum = group_sum<16>(soft.sum[i]);
         if (row0 + i >= p.at.sq) continue;
-        const float factor = sees[i].bad() ? not_a_number() : sum == 0 ? 0.0f : 1.0f / sum;
+        const float raised =
+            attention_add_sink(attention_sink<T>(p.at, at.batch, at.head, row0 + i), soft.top[i], sum) *
+            p.at.options.keeps;
+        const float factor = sees[i].bad() ? not_a_number() : sum == 0 ? 0.0f : raised / sum;
         typename T::bits *const to = attention_row<T>(p.o, at.batch, row0 + i, at.head);
 #pragma unroll
         for (int c = 0; c < D / 64; c++)
@@ -57,7 +60,7 @@ DEVICE void attention_simt_end(const attention_params &p, const attention_place 
     }
 }
 
-template <class T, int D> DEVICE void attention_simt(const attention_params &p) {
+template <class T, int D, bool OPTIONS> DEVICE void attention_simt(const attention_params &p) {
     SHARED float buffer[ATTENTION_BUFFER], weights[ATTENTION_WEIGHTS];
     const attention_place at = attention_place_of(p.at, p.tiles, p.columns, ATTENTION_SIDE, D, p.at.h);
     const int row0 = at.first + thread_index() / 16 * 4, head = at.head / p.at.group,
@@ -65,8 +68,9 @@ template <class T, int D> DEVICE void attention_simt(const attention_params &p) 
     attention_sight sees[4];
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        sees[i] = row0 + i < p.at.sq ? attention_keys_of(p.at, row0 + i) : attention_sight{ 0, 0 };
+        sees[i] = row0 + i < p.at.sq ? attention_keys_of(p.at, at.batch, row0 + i) : attention_sight{ 0, 0 };
     const attention_span span = attention_span_over(sees, row0, p.at.sq);
+    const simt_dropout dropout = attention_dropout_of<OPTIONS>(p.at.options);
     attention_softmax soft;
     float o[D / 64][4][4] = {};
 #pragma unroll
@@ -78,12 +82,24 @@ template <class T, int D> DEVICE void attention_simt(const attention_params &p) 
         float z[4][4] = {}, factor[4];
         attention_product(z, q, k, p.at.d, buffer);
 #pragma unroll
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 4; i++) {
+            const auto terms = attention_terms_of<T, OPTIONS>(p.at, at.batch, at.head, lesser(row0 + i, p.at.sq - 1));
 #pragma unroll
-            for (int j = 0; j < 4; j++)
-                z[i][j] =
-                    sees[i].has(key + thread_index() % 16 * 4 + j) ? attention_score_of(p.at, z[i][j]).z : -infinity();
+            for (int j = 0; j < 4; j++) {
+                const int column = key + thread_index() % 16 * 4 + j;
+                z[i][j] = sees[i].has(column) ? attention_score_of(p.at, terms, column, z[i][j]).z : -infinity();
+            }
+        }
         soft.step(z, factor);
+        if constexpr (OPTIONS) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const auto terms = attention_terms_of<T, true>(p.at, at.batch, at.head, lesser(row0 + i, p.at.sq - 1));
+                const uint32_t keeps = terms.template keeps_run<4>(dropout, key + thread_index() % 16 * 4);
+#pragma unroll
+                for (int j = 0; j < 4; j++) z[i][j] = keeps >> j & 1 ? z[i][j] : 0.0f;
+            }
+        }
         attention_put<true>(weights, z);
 #pragma unroll
         for (int c = 0; c < D / 64; c++)

@@ -67,13 +67,13 @@ static double steps_of(const attention_problem *at, const tile *t) {
         const double keys = (double)at->sk / at->nseq * (1 + (t->queries - 1) * (double)at->nseq / at->sq);
         return ceil((keys < at->sk ? keys : at->sk) / t->keys);
     }
-    const int64_t count = !at->causal && at->window == 0 ? 1 : all < MOST ? all : MOST;
+    const int64_t count = !at->causal && at->before == 0 && at->after == 0 ? 1 : all < MOST ? all : MOST;
     int64_t steps = 0;
     for (int64_t i = 0; i < count; i++) {
         const int64_t first = (2 * i + 1) * all / (2 * count) * t->queries;
         int64_t end = first + t->queries < at->sq ? first + t->queries : at->sq, low = 0;
-        if (at->window > 0) low = same + first - at->window + 1;
-        end = at->causal ? same + end : at->window > 0 ? same + end + at->window - 1 : at->sk;
+        if (at->before > 0) low = same + first - at->before + 1;
+        end = at->causal ? same + end : at->after > 0 ? same + end + at->after - 1 : at->sk;
         low = low > 0 ? low : 0, end = end < at->sk ? end : at->sk;
         steps += end > low ? simt_blocks(end - low, t->keys) : 1;
     }
@@ -113,8 +113,10 @@ const char *attention_sm90_refuse(const trine_call *call) {
         return "more tiles than are counted in 32 bits";
     const char *const why =
         attention_sm90_refuse_tensors(call, 1u << ATTENTION_Q | 1u << ATTENTION_K | 1u << ATTENTION_V);
-    if (why != NULL || ((const attention_sm90_shape *)call->self)->queries == 0) return why;
+    if (why != NULL) return why;
     const attention_params p = attention_params_of(call);
+    const char *const options = attention_refuse_options(&p.at);
+    if (options != NULL || ((const attention_sm90_shape *)call->self)->queries == 0) return options;
     double seconds;
     return tile_of(call, &p, &seconds) == NULL ? "heads of so many columns have no such tile" : NULL;
 }

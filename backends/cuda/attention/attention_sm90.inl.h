@@ -126,8 +126,9 @@ template <class Pipe> DEVICE attention_task attention_task_of(const attention_sm
     const attention_slot slot(p, round);
     const int tile = slot.rest / slot.bunch, plane = slot.section * p.bunch + slot.rest - tile * slot.bunch;
     attention_task t = { (p.call.tiles - 1 - tile) * Pipe::ROWS, plane % p.call.at.h, plane / p.call.at.h };
-    const attention_sight top = attention_keys_of(p.call.at, t.first),
-                          bottom = attention_keys_of(p.call.at, lesser(t.first + Pipe::ROWS, p.call.at.sq) - 1);
+    const attention_sight top = attention_keys_of(p.call.at, t.batch, t.first),
+                          bottom =
+                              attention_keys_of(p.call.at, t.batch, lesser(t.first + Pipe::ROWS, p.call.at.sq) - 1);
     t.low = top.low, t.count = (greater(bottom.high - top.low, 1) + Pipe::KEYS - 1) / Pipe::KEYS;
     return t;
 }
@@ -316,7 +317,7 @@ template <class Pipe, bool BENT> struct attention_consumer {
 
     /* Rows of a tile. Those beyond the last see what that sees, so that nothing need be hidden for their sake. */
     DEVICE void begin(const attention_task &t) {
-        rows = attention_rows_of(p.call.at, row_of(t));
+        rows = attention_rows_of(p.call.at, t.batch, row_of(t));
         low = t.low;
         all = { most_of_warp(greater(rows.sees[0].low, rows.sees[1].low)),
                 least_of_warp(lesser(rows.sees[0].high, rows.sees[1].high)) };

@@ -18,7 +18,12 @@ static int64_t blocks_of(const trine_call *call, int queries) {
 
 /* More queries in a wave share what it reads of keys and values; fewer are for what would leave compute units without
  * any. */
+static bool has_options(const trine_call *call) {
+    const trine_attention_args *args = call->args;
+    return attention_has_options(call, (attention_asked)ATTENTION_ASKED(args, ATTENTION));
+}
 static const char *refuse_32(const trine_call *call) {
+    if (has_options(call)) return "there is a bias, or slopes, or dropout";
     return ATTENTION_WIDE((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]), call->dim[ATTENTION_DIM_D])
                ? NULL
                : "waves of 32 queries are for 16 bits and heads of up to 128";
@@ -33,8 +38,7 @@ static const char *refuse_16(const trine_call *call) {
 static trine_status launch(const trine_call *call) {
     const int queries = *(const int *)call->self;
     const trine_attention_args *args = call->args;
-    attention_params p = attention_params_of(call, ATTENTION_CU_SEQLENS_Q, ATTENTION_CU_SEQLENS_K, args->scale,
-                                             args->softcap, args->causal, args->window);
+    attention_params p = attention_params_of(call, (attention_asked)ATTENTION_ASKED(args, ATTENTION));
     p.q = attention_rows_of(call, ATTENTION_Q);
     p.k = attention_rows_of(call, ATTENTION_K);
     p.v = attention_rows_of(call, ATTENTION_V);
@@ -42,7 +46,9 @@ static trine_status launch(const trine_call *call) {
     p.lse = attention_column_of(call, ATTENTION_LSE);
     const int64_t blocks = blocks_of(call, queries);
     p.order = attention_order_of(call, blocks);
-    const simt_function function = attention_function(call, queries == 32 ? "wide" : NULL);
+    const simt_function function = attention_function(call, queries == 32       ? "wide"
+                                                            : has_options(call) ? "options"
+                                                                                : NULL);
     return simt_launch(call, &function, blocks, threads_of(call), &p, sizeof p);
 }
 

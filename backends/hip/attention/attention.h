@@ -3,6 +3,7 @@
 #ifndef TRINE_HIP_ATTENTION_H
 #define TRINE_HIP_ATTENTION_H
 
+#include "backends/simt/attention/attention_options.h"
 #include "backends/hip/tile/operand.h"
 #include "backends/hip/tile/order.h"
 
@@ -29,11 +30,14 @@ typedef struct attention_column {
 typedef struct attention_params {
     attention_rows q, k, v, o;
     attention_column lse;
-    const int32_t *cu_q, *cu_k; /* NULL, or where each sequence begins */
-    int64_t b, sq, sk, h, hk, d, nseq, window;
+    const int32_t *cu_q, *cu_k;     /* NULL, or where each sequence begins */
+    const int32_t *used_q, *used_k; /* NULL, or how many tokens of each sequence count */
+    int64_t b, sq, sk, h, hk, d, nseq;
+    int64_t before, after; /* windows to the left and to the right; 0: none */
     float scale;
     float cap; /* 0: none */
     bool causal;
+    attention_options options;
     share_order order; /* of the launch's blocks */
 } attention_params;
 

@@ -12,7 +12,8 @@
  * with waves of 16 queries all of it. */
 #include "attention_tile.h"
 
-template <class T, int D, int EDGE> struct attention_block {
+/* OPTIONS: of bias, slopes and dropout, with waves of 16 queries. */
+template <class T, int D, int EDGE, bool OPTIONS = false> struct attention_block {
     using bits = typename T::bits;
     using own = square<EDGE>;
     using sums = typename own::sums;
@@ -34,6 +35,11 @@ template <class T, int D, int EDGE> struct attention_block {
         bool odd[TILES][THREADS / WARP];   /* by wave: it brought a value that is Inf or NaN */
     };
 
+    /* Which query a lane has. */
+    struct place {
+        int64_t batch, head, query;
+    };
+
     /* What a lane knows of its query. */
     struct state {
         chunk q[key_tile::WIDTH / own::GROUPS]; /* negated if the scale is */
@@ -51,6 +57,35 @@ template <class T, int D, int EDGE> struct attention_block {
 #pragma unroll
             for (int r = 0; r < own::COUNT; r++) s[j][r] = p.cap * tanh_of(s[j][r] * scale / p.cap);
     }
+
+    /* What is added to scores, and which weights are dropped: of a lane's query and its keys from `at` on. */
+    struct options {
+        const attention_params &p;
+        const simt_dropout dropout;
+        const attention_terms<T, true> terms;
+        DEVICE options(const attention_params &params, int64_t batch, int64_t head, int64_t query)
+            : p(params), dropout(attention_dropout_of<true>(params.options)),
+              terms(attention_terms_of<T, true>(params, batch, head, query < params.sq ? query : params.sq - 1)) {}
+        DEVICE void add(sums (&s)[STRIPS], int64_t at) const {
+            const float scale = p.cap > 0 ? 1.0f : magnitude(p.scale);
+#pragma unroll
+            for (int j = 0; j < STRIPS; j++)
+#pragma unroll
+                for (int r = 0; r < own::COUNT; r++)
+                    s[j][r] = terms.add(p.options, at + j * EDGE + own::row(r), s[j][r] * scale);
+        }
+        DEVICE void drop(sums (&s)[STRIPS], int64_t at) const {
+            if (!(dropout.p > 0)) return;
+#pragma unroll
+            for (int j = 0; j < STRIPS; j++)
+#pragma unroll
+                for (int four = 0; four < own::COUNT; four += 4) {
+                    const uint32_t keeps = terms.template keeps_run<4>(dropout, at + j * EDGE + own::row(four));
+#pragma unroll
+                    for (int r = 0; r < 4; r++) s[j][four + r] = keeps >> r & 1 ? s[j][four + r] : 0.0f;
+                }
+        }
+    };
 
     /* Scores of keys that the query does not see, of a lane's those before `first` and from `last` on, become -Inf, and
      * are bits of the result. */
@@ -137,13 +172,14 @@ template <class T, int D, int EDGE> struct attention_block {
 #pragma unroll
         for (int mask = EDGE; mask < WARP; mask *= 2) sum += shuffle_xor(sum, mask);
         if (query >= p.sq) return;
-        if (sum == 0)
+        const float top = me.max * (p.cap > 0 || OPTIONS ? 1 : magnitude(p.scale));
+        const attention_total total = attention_total_of(top, top == -infinity() ? top : top * LOG2E, sum,
+                                                         attention_sink<T>(p, batch, head, query));
+        if (total.sum == 0)
             store_own<T>((const sums[PARTS]){}, 0, p.o, batch, query, head, p.d);
         else
-            store_own<T>(me.o, 1 / sum, p.o, batch, query, head, p.d);
-        if (p.lse.data && own::group() == 0)
-            p.lse.data[batch * p.lse.batch + head * p.lse.head + query] =
-                me.max * (p.cap > 0 ? 1 : magnitude(p.scale)) + log_of(sum);
+            store_own<T>(me.o, total.factor * p.options.keeps / total.sum, p.o, batch, query, head, p.d);
+        if (p.lse.data && own::group() == 0) p.lse.data[batch * p.lse.batch + head * p.lse.head + query] = total.lse;
     }
 
     /* What passes through LDS, a tile ahead in registers. */
@@ -167,8 +203,8 @@ template <class T, int D, int EDGE> struct attention_block {
     /* The tile at `at`. EDGE_TILE: some query of the block does not see all of it;
      * otherwise Inf and NaN are like any value. */
     template <bool EDGE_TILE>
-    static DEVICE void step(state &me, passing &next, const attention_params &p, float unit, int64_t at, int64_t last,
-                            lds &m) {
+    static DEVICE void step(state &me, passing &next, const attention_params &p, const place &here, float unit,
+                            int64_t at, int64_t last, lds &m) {
         sums s[STRIPS];
         next.k.store(m.k[0]);
         next.v.store(m.v[0]);
@@ -177,12 +213,14 @@ template <class T, int D, int EDGE> struct attention_block {
         next.load(at + KEYS, last);
         multiply_rows<T, key_tile>(s, m.k[0], me.q);
         if (p.cap > 0) limit(s, p);
+        if constexpr (OPTIONS) options(p, here.batch, here.head, here.query).add(s, at + own::group() * 4);
         uint32_t unseen = 0;
         if constexpr (EDGE_TILE) {
             const int64_t key = at + own::group() * 4;
             unseen = hide(s, within_tile<KEYS>(me.keys.first - key), within_tile<KEYS>(me.keys.last - key));
         }
         soften(s, me, unit);
+        if constexpr (OPTIONS) options(p, here.batch, here.head, here.query).drop(s, at + own::group() * 4);
         if (EDGE_TILE && any_odd(m, 0)) {
             take_out(s, unseen, m.v[0], m);
             make_finite<T, THREADS>(m.v[0]);
@@ -308,9 +346,10 @@ template <class T, int D, int EDGE> struct attention_block {
         SHARED lds m;
         const auto [batch, head, tile] = attention_place_of(p, p.h, (p.sq + QUERIES - 1) / QUERIES);
         const int64_t group = head / (p.h / p.hk), query = tile * QUERIES + thread_index() / WARP * EDGE + own::lane();
-        float unit = p.cap > 0 ? LOG2E : -larger(-magnitude(p.scale) * LOG2E, -f32::largest());
+        const place here = { batch, head, query };
+        float unit = p.cap > 0 || OPTIONS ? LOG2E : -larger(-magnitude(p.scale) * LOG2E, -f32::largest());
         if (TURNS) unit = uniform(unit); /* no vector register is left */
-        state me = { .max = -infinity(), .keys = attention_seen(p, query, true) };
+        state me = { .max = -infinity(), .keys = attention_seen(p, batch, query, true) };
         load_own<T, key_tile>(me.q, p.q, batch, query, p.sq, head, p.d);
         if (p.scale < 0) negate(me.q);
         const attention_span range = attention_range<THREADS>(me.keys);
@@ -324,8 +363,8 @@ template <class T, int D, int EDGE> struct attention_block {
             next.load(range.first, range.last);
             for (int64_t at = range.first; at < range.last; at += KEYS) {
                 for (; !TURNS && at >= whole.first && at + KEYS <= whole.last; at += KEYS)
-                    step<false>(me, next, p, unit, at, range.last, m);
-                if (at < range.last) step<true>(me, next, p, unit, at, range.last, m);
+                    step<false>(me, next, p, here, unit, at, range.last, m);
+                if (at < range.last) step<true>(me, next, p, here, unit, at, range.last, m);
             }
         }
         put_back(me, m);
@@ -348,6 +387,14 @@ template <class T, int D, int EDGE> struct attention_block {
     ENTRY(attention_wide_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_params) { \
         attention_block<T, D, 32>::run(p); \
     }
+#define ATTENTION_OPTIONS(T, D) \
+    ENTRY(attention_options_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_params) { \
+        attention_block<T, D, 16, true>::run(p); \
+    }
+#define ATTENTION_OPTIONS_EACH(T) ATTENTION_OPTIONS(T, 64) ATTENTION_OPTIONS(T, 128) ATTENTION_OPTIONS(T, 256)
+ATTENTION_OPTIONS_EACH(f32)
+ATTENTION_OPTIONS_EACH(bf16)
+ATTENTION_OPTIONS_EACH(f16)
 ATTENTION(f32, 64)
 ATTENTION(f32, 128)
 ATTENTION(f32, 256)

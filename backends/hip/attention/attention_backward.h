@@ -15,7 +15,9 @@
 typedef struct attention_backward_params {
     attention_params forward; /* q, k, v, o and lse are inputs */
     attention_rows dout, dq, dk, dv;
-    float *delta; /* in the workspace: dout . o for each query, [b] h sq */
+    float *delta;         /* in the workspace: dout . o for each query, [b] h sq */
+    void *dbias, *dsinks; /* NULL: absent; of the types of bias and sinks */
+    int64_t dbias_batch, dbias_head, dbias_query;
 } attention_backward_params;
 
 #endif

@@ -214,7 +214,7 @@ template <class T, int D> struct attention_backward_block {
         const bool there = me.row < f.sq;
         const float lse = there ? f.lse.data[me.batch * f.lse.batch + me.head * f.lse.head + me.row] : infinity();
         const float delta = there ? p.delta[(me.batch * f.h + me.head) * f.sq + me.row] : 0;
-        attention_span seen = attention_seen(f, me.row, true);
+        attention_span seen = attention_seen(f, me.batch, me.row, true);
         if (lse == -infinity()) seen = { 0, 0 };
         const walk keys(seen, there);
         sums dq[PARTS] = {};
@@ -383,7 +383,7 @@ template <class T, int D> struct attention_backward_block {
         beats::settle(k);
         beats::settle(v);
         sums dk[PARTS] = {}, dv[PARTS] = {};
-        const walk queries(attention_seen(f, me.row, false), me.row < f.sk);
+        const walk queries(attention_seen(f, me.batch, me.row, false), me.row < f.sk);
         const int64_t group = f.h / f.hk;
         const bool fits = queries.fits() && part::fits(f.q, f.d) && part::fits(p.dout, f.d),
                    some = queries.range.first < queries.range.last;
@@ -397,13 +397,21 @@ template <class T, int D> struct attention_backward_block {
     }
 };
 
-#define DELTA(T) \
-    ENTRY(attention_backward_delta_##T, TILE_THREADS, attention_backward_params) { attention_delta<T>(p); }
+#define ROWS(T) \
+    ENTRY(attention_backward_delta_##T, TILE_THREADS, attention_backward_params) { attention_delta<T>(p); } \
+    ENTRY(attention_backward_clear_##T, TILE_THREADS, attention_backward_params) { attention_clear<T>(p); } \
+    ENTRY(attention_backward_sinks_##T, TILE_THREADS, attention_backward_params) { attention_sum_sinks<T>(p); }
 #define BACKWARD(block, T, D) \
     ENTRY(attention_backward_queries_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::queries(p); } \
-    ENTRY(attention_backward_keys_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::keys(p); }
+    ENTRY(attention_backward_keys_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::keys(p); } \
+    ENTRY(attention_backward_options_queries_##T##_##D, TILE_THREADS, attention_backward_params) { \
+        attention_plain_block<T, D, true>::queries(p); \
+    } \
+    ENTRY(attention_backward_options_keys_##T##_##D, TILE_THREADS, attention_backward_params) { \
+        attention_plain_block<T, D, true>::keys(p); \
+    }
 #define BACKWARD_HEADS(block, T) \
-    DELTA(T) BACKWARD(block, T, 64) BACKWARD(block, T, 128) BACKWARD(attention_plain_block, T, 256)
+    ROWS(T) BACKWARD(block, T, 64) BACKWARD(block, T, 128) BACKWARD(attention_plain_block, T, 256)
 BACKWARD_HEADS(attention_plain_block, f32)
 BACKWARD_HEADS(attention_backward_block, bf16)
 BACKWARD_HEADS(attention_backward_block, f16)

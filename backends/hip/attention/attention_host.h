@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "attention.h"
+#include "backends/simt/attention/attention_options_host.h"
 #include "backends/simt/core/host.h"
 #include "backends/hip/driver/state.h"
 #include "spec/attention/attention_places.h"
@@ -23,23 +24,30 @@ static inline attention_column attention_column_of(const trine_call *call, int t
     return (attention_column){ t->data, t->stride[0], t->stride[1] };
 }
 
-static inline attention_params attention_params_of(const trine_call *call, int cu_q, int cu_k, float scale,
-                                                   float softcap, bool causal, int64_t window) {
-    attention_params p = { .b = call->dim[ATTENTION_DIM_B],
+static inline attention_params attention_params_of(const trine_call *call, attention_asked asked) {
+    attention_params p = { .cu_q = attention_given(call, asked.cu_q),
+                           .cu_k = attention_given(call, asked.cu_k),
+                           .used_q = attention_given(call, asked.used_q),
+                           .used_k = attention_given(call, asked.used_k),
+                           .b = call->dim[ATTENTION_DIM_B],
                            .sq = call->dim[ATTENTION_DIM_SQ],
                            .sk = call->dim[ATTENTION_DIM_SK],
                            .h = call->dim[ATTENTION_DIM_H],
                            .hk = call->dim[ATTENTION_DIM_HK],
                            .d = call->dim[ATTENTION_DIM_D],
                            .nseq = call->dim[ATTENTION_DIM_NSEQ],
-                           .cap = softcap,
-                           .causal = causal };
-    p.scale = scale != 0 ? scale : (float)(1 / sqrt((double)p.d));
-    p.window = window > 0 && window < p.sq + p.sk ? window : 0;
-    if (!simt_present(call, cu_q)) return p;
-    p.cu_q = call->tensor[cu_q].data;
-    p.cu_k = call->tensor[cu_k].data;
+                           .cap = asked.softcap,
+                           .causal = asked.causal,
+                           .options = attention_options_of(call, &asked) };
+    p.scale = asked.scale != 0 ? asked.scale : (float)(1 / sqrt((double)p.d));
+    p.before = asked.before < p.sq + p.sk ? asked.before : 0;
+    p.after = asked.after < p.sq + p.sk ? asked.after : 0;
     return p;
+}
+
+/* Is anything added to scores, or dropped? Then other functions run, whose waves have 16 rows. */
+static inline bool attention_has_options(const trine_call *call, attention_asked asked) {
+    return simt_present(call, asked.bias) || simt_present(call, asked.slopes) || asked.dropout > 0;
 }
 
 /* Of a launch of so many blocks. */

@@ -56,12 +56,22 @@ DEVICE void add_odd_rows(f32x4 (&sums)[PARTS], f32x4 (&weight)[STRIPS], uint32_t
     for (int j = 0; j < STRIPS; j++) weight[j] = f32x4{};
 }
 
-/* From products to p = exp(z - lse) in s and ds = p (dp - delta) dz/ds in dp. What is subtracted comes negated, by
- * strips: there is a packed addition. */
-template <int STRIPS, class Columns>
-DEVICE void attention_weigh(f32x4 (&s)[STRIPS], f32x4 (&dp)[STRIPS], const attention_params &f, const Columns &minus) {
+/* From products to p = exp(z - lse) in s, as far as it is kept, but for dropout's scale, and ds = p (dp - delta) dz/ds
+ * in dp; with OPTIONS also dz, ds without the derivative. What is subtracted comes negated, by strips: there is a
+ * packed addition. */
+template <bool OPTIONS, int STRIPS, class Columns, class Options>
+DEVICE void attention_weigh(f32x4 (&s)[STRIPS], f32x4 (&dp)[STRIPS], f32x4 (&dz)[STRIPS], const attention_params &f,
+                            const Columns &minus, const Options &options) {
+    uint32_t keeps = ~0u;
+    if constexpr (OPTIONS) keeps = options.template keeps<STRIPS>();
 #pragma unroll
-    for (int j = 0; j < STRIPS; j++) s[j] *= f.scale, dp[j] += minus.delta(j);
+    for (int j = 0; j < STRIPS; j++) {
+        s[j] *= f.scale;
+#pragma unroll
+        for (int r = 0; OPTIONS && r < 4; r++) dp[j][r] = keeps >> (j * 4 + r) & 1 ? dp[j][r] * f.options.keeps : 0.0f;
+        dp[j] += minus.delta(j);
+        if (OPTIONS) dz[j] = dp[j];
+    }
     if (f.cap > 0) {
 #pragma unroll
         for (int j = 0; j < STRIPS; j++)
@@ -74,14 +84,92 @@ DEVICE void attention_weigh(f32x4 (&s)[STRIPS], f32x4 (&dp)[STRIPS], const atten
     }
 #pragma unroll
     for (int j = 0; j < STRIPS; j++) {
+        if constexpr (OPTIONS)
+#pragma unroll
+            for (int r = 0; r < 4; r++) s[j][r] = options.add(j * 16 + r, s[j][r]);
         s[j] = (s[j] + minus.lse(j)) * LOG2E;
 #pragma unroll
         for (int r = 0; r < 4; r++) s[j][r] = exp2_approx(s[j][r] > 0 ? 0 : s[j][r]); /* of a coarse lse */
         dp[j] *= s[j];
+        if (OPTIONS) dz[j] *= s[j];
+#pragma unroll
+        for (int r = 0; OPTIONS && r < 4; r++) s[j][r] = keeps >> (j * 4 + r) & 1 ? s[j][r] : 0.0f;
     }
 }
 
-template <class T, int D> struct attention_plain_block {
+/* The options of a lane's own query, and of the keys from `at` on that pass. */
+template <class T> struct attention_options_of_query {
+    const attention_params &f;
+    const simt_dropout &dropout;
+    const attention_terms<T, true> &terms;
+    int64_t at;
+    DEVICE float add(int row, float z) const { return terms.add(f.options, at + row, z); }
+    template <int STRIPS> DEVICE uint32_t keeps() const {
+        uint32_t bits = 0;
+#pragma unroll
+        for (int j = 0; j < STRIPS; j++) bits |= (terms.template keeps_run<4>(dropout, at + j * 16) & 15) << (4 * j);
+        return bits;
+    }
+};
+/* Of a lane's own key, and of the queries of a head from `at` on that pass. */
+template <class T> struct attention_options_of_rows {
+    const attention_params &f;
+    const simt_dropout &dropout;
+    int64_t batch, head, at, key;
+    DEVICE attention_terms<T, true> terms(int row) const {
+        const int64_t query = at + row;
+        return attention_terms_of<T, true>(f, batch, head, query < f.sq ? query : f.sq - 1);
+    }
+    DEVICE float add(int row, float z) const { return terms(row).add(f.options, key, z); }
+    template <int STRIPS> DEVICE uint32_t keeps() const {
+        uint32_t bits = 0;
+        if (!(dropout.p > 0)) return ~0u;
+#pragma unroll 1
+        for (int n = 0; n < 4 * STRIPS; n++) bits |= (uint32_t)terms(n / 4 * 16 + n % 4).keeps(dropout, key) << n;
+        return bits;
+    }
+};
+
+/* An element of dbias. */
+template <class T> DEVICE void attention_put_bias(const attention_backward_params &p, int64_t to, float dz) {
+    if (p.forward.options.wide)
+        ((float *)p.dbias)[to] = dz;
+    else
+        ((typename T::bits *)p.dbias)[to] = T::put(dz);
+}
+DEVICE int64_t attention_bias_row(const attention_backward_params &p, int64_t batch, int64_t head, int64_t query) {
+    return batch * p.dbias_batch + head * p.dbias_head + query * p.dbias_query;
+}
+
+/* dbias becomes 0, a row for each block. */
+template <class T> DEVICE void attention_clear(const attention_backward_params &p) {
+    const int64_t sq = p.forward.sq, row = block_index(), plane = row / sq, batch = plane / p.forward.h;
+    const int64_t to = attention_bias_row(p, batch, plane - batch * p.forward.h, row - plane * sq);
+    for (int64_t j = thread_index(); j < p.forward.sk; j += TILE_THREADS) attention_put_bias<T>(p, to + j, 0.0f);
+}
+
+/* dsinks, a head for each block: what queries say of their sinks, each thread of every so many. */
+template <class T> DEVICE void attention_sum_sinks(const attention_backward_params &p) {
+    const attention_params &f = p.forward;
+    const int64_t head = block_index();
+    const float sink = attention_sink_of<T>(f.options, head);
+    double sum = 0;
+    for (int64_t i = thread_index(); i < f.b * f.sq; i += TILE_THREADS) {
+        const int64_t batch = i / f.sq, query = i - batch * f.sq;
+        const float lse = f.lse.data[batch * f.lse.batch + head * f.lse.head + query],
+                    delta = p.delta[(batch * f.h + head) * f.sq + query], z = (sink - lse) * LOG2E;
+        if (lse == -infinity() || !attention_sequence_of(f, batch, query, true).counts) continue;
+        sum -= (double)exp2_approx(z > 0 ? 0 : z) * delta;
+    }
+    sum = group_sum<TILE_THREADS>(sum);
+    if (thread_index() != 0) return;
+    if (f.options.wide_sinks)
+        ((float *)p.dsinks)[head] = (float)sum;
+    else
+        ((typename T::bits *)p.dsinks)[head] = T::put((float)sum);
+}
+
+template <class T, int D, bool OPTIONS = false> struct attention_plain_block {
     using bits = typename T::bits;
     static constexpr int THREADS = TILE_THREADS, OWN = THREADS / WARP * 16;
     static constexpr int DEPTH = TILE_BYTES / sizeof(bits), ROWS = (D < 256 ? 2 : 1) * DEPTH, STRIPS = ROWS / 16,
@@ -110,6 +198,20 @@ template <class T, int D> struct attention_plain_block {
     }
 
     static DEVICE int group() { return thread_index() % WARP / 16; }
+    /* Of the first row of a strip that a lane has a weight of. */
+    static DEVICE int place_in_strip() { return group() * 4; }
+
+    /* What a lane's row sees of dbias, for keys from `at` on. */
+    static DEVICE void put_bias(const weights &dz, const attention_backward_params &p, const place &me,
+                                const attention_span &seen, int64_t at) {
+        const int64_t to = attention_bias_row(p, me.batch, me.head, me.row);
+#pragma unroll
+        for (int j = 0; j < STRIPS; j++)
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+                if (at + j * 16 + r >= seen.first && at + j * 16 + r < seen.last)
+                    attention_put_bias<T>(p, to + at + j * 16 + r, dz[j][r]);
+    }
 
     /* Weights of rows outside of `seen`, or of queries without an lse, become 0, and are bits of the result. */
     static DEVICE uint32_t hide(weights &s, weights &dp, const attention_span &seen, int64_t at,
@@ -162,7 +264,7 @@ template <class T, int D> struct attention_plain_block {
         const bool mine = me.row < f.sq;
         const float lse = mine ? f.lse.data[me.batch * f.lse.batch + me.head * f.lse.head + me.row] : infinity();
         const float delta = mine ? p.delta[(me.batch * f.h + me.head) * f.sq + me.row] : 0;
-        attention_span keys = attention_seen(f, me.row, true);
+        attention_span keys = attention_seen(f, me.batch, me.row, true);
         if (lse == -infinity()) keys = { 0, 0 };
         chunk q[PIECES], dout[PIECES];
         load_own<T, row_tiles>(q, f.q, me.batch, me.row, f.sq, me.head, f.d);
@@ -173,10 +275,12 @@ template <class T, int D> struct attention_plain_block {
         const attention_span whole = attention_common<THREADS>(keys);
         typename row_tiles::part k(f.k, me.batch, group, f.d), v(f.v, me.batch, group, f.d);
         typename turned_tiles::part turned(f.k, me.batch, group, f.d);
+        const simt_dropout dropout = attention_dropout_of<OPTIONS>(f.options);
+        const auto terms = attention_terms_of<T, OPTIONS>(f, me.batch, me.head, mine ? me.row : f.sq - 1);
         k.load(range.first, range.last);
         v.load(range.first, range.last);
         for (int64_t at = range.first; at < range.last; at += ROWS) {
-            weights s, dp;
+            weights s, dp, dz;
             uint32_t unseen = 0;
             k.store(m.tile[0]);
             v.store(m.tile[1]);
@@ -185,8 +289,13 @@ template <class T, int D> struct attention_plain_block {
             multiply_rows<T, row_tiles>(s, m.tile[0], q);
             one_after_another();
             multiply_rows<T, row_tiles>(dp, m.tile[1], dout);
-            attention_weigh(s, dp, f, of_query{ -lse, -delta });
+            if constexpr (OPTIONS)
+                attention_weigh<true>(s, dp, dz, f, of_query{ -lse, -delta },
+                                      attention_options_of_query<T>{ f, dropout, terms, at + place_in_strip() });
+            else
+                attention_weigh<false>(s, dp, dz, f, of_query{ -lse, -delta }, 0);
             if (!in_sight(whole, at)) unseen = hide(s, dp, keys, at, nullptr);
+            if (OPTIONS && p.dbias && mine) put_bias(dz, p, me, keys, at + place_in_strip());
             sync_block();
             turned.store(m.tile[0]);
             note_odd(turned.odd(), m);
@@ -231,6 +340,7 @@ template <class T, int D> struct attention_plain_block {
                                 int64_t head, const attention_span &seen_by, const attention_span &range,
                                 const attention_span &whole, lds &m) {
         const attention_params &f = p.forward;
+        const simt_dropout dropout = attention_dropout_of<OPTIONS>(f.options);
         typename row_tiles::part q(f.q, me.batch, head, f.d), dout(p.dout, me.batch, head, f.d);
         typename turned_tiles::part turned_q(f.q, me.batch, head, f.d), turned_dout(p.dout, me.batch, head, f.d);
         column c(p, me, head);
@@ -238,7 +348,7 @@ template <class T, int D> struct attention_plain_block {
         dout.load(range.first, range.last);
         c.load(range.first, range.last);
         for (int64_t at = range.first; at < range.last; at += ROWS) {
-            weights s, dp;
+            weights s, dp, dz;
             uint32_t unseen = 0;
             q.store(m.tile[0]);
             dout.store(m.tile[1]);
@@ -248,7 +358,12 @@ template <class T, int D> struct attention_plain_block {
             turned_dout.load(at, range.last);
             multiply_rows<T, row_tiles>(s, m.tile[0], k);
             multiply_rows<T, row_tiles>(dp, m.tile[1], v);
-            attention_weigh(s, dp, f, of_rows{ m });
+            if constexpr (OPTIONS)
+                attention_weigh<true>(s, dp, dz, f, of_rows{ m },
+                                      attention_options_of_rows<T>{ f, dropout, me.batch, head, at + place_in_strip(),
+                                                                    me.row < f.sk ? me.row : f.sk - 1 });
+            else
+                attention_weigh<false>(s, dp, dz, f, of_rows{ m }, 0);
             if (!in_sight(whole, at) || any_of_warp(m.silent)) unseen = hide(s, dp, seen_by, at, m.minus_lse);
             sync_block();
             turned_q.store(m.tile[0]);
@@ -272,7 +387,7 @@ template <class T, int D> struct attention_plain_block {
         SHARED lds m;
         const attention_params &f = p.forward;
         const place me = place_of(f, f.sk, f.hk);
-        attention_span seen_by = attention_seen(f, me.row, false);
+        attention_span seen_by = attention_seen(f, me.batch, me.row, false);
         chunk k[PIECES], v[PIECES];
         load_own<T, row_tiles>(k, f.k, me.batch, me.row, f.sk, me.head, f.d);
         load_own<T, row_tiles>(v, f.v, me.batch, me.row, f.sk, me.head, f.d);
@@ -285,7 +400,7 @@ template <class T, int D> struct attention_plain_block {
             add_head(dk, dv, k, v, p, me, head, seen_by, range, whole, m);
         if (me.row >= f.sk) return;
         store_own<T>(dk, f.scale, p.dk, me.batch, me.row, me.head, f.d);
-        store_own<T>(dv, 1, p.dv, me.batch, me.row, me.head, f.d);
+        store_own<T>(dv, f.options.keeps, p.dv, me.batch, me.row, me.head, f.d);
     }
 };
 

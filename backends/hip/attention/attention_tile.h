@@ -4,6 +4,7 @@
 #define TRINE_HIP_ATTENTION_TILE_H
 
 #include "attention.h"
+#include "backends/simt/attention/attention_terms.h"
 #include "backends/simt/core/math.h"
 #include "matrix.h"
 
@@ -27,14 +28,20 @@ struct attention_span {
     int64_t first, last;
 };
 
-/* `index` among `own`, whose sequences begin at cu_own, against `other`; of queries `causal` limits the end, of keys
- * the beginning. */
-DEVICE attention_span attention_seen(const attention_params &p, int64_t index, bool query) {
+/* Where `index` is among queries or keys: the end of those of its sequence that count, the others' beginning and end,
+ * and what of them is aligned with it, bottom right. */
+struct attention_sequence {
+    int64_t end, first, last, aligned;
+    bool counts;
+};
+DEVICE attention_sequence attention_sequence_of(const attention_params &p, int64_t batch, int64_t index, bool query) {
+    const int32_t *cu_own = query ? p.cu_q : p.cu_k, *cu_other = query ? p.cu_k : p.cu_q,
+                  *used_own = query ? p.used_q : p.used_k, *used_other = query ? p.used_k : p.used_q;
     const int64_t own = query ? p.sq : p.sk, other = query ? p.sk : p.sq;
-    const int32_t *cu_own = query ? p.cu_q : p.cu_k, *cu_other = query ? p.cu_k : p.cu_q;
-    int64_t end = own, first = 0, last = other;
-    if (index >= own) return { 0, 0 };
+    int64_t number = batch, begin = 0, end = own, first = 0, last = other;
+    if (index >= own) return { 0, 0, 0, 0, false };
     if (cu_own) {
+        if (index >= cu_own[p.nseq]) return { 0, 0, 0, 0, false };
         /* the last sequence that begins at or before `index`: empty ones begin there too */
         int64_t low = 0, high = p.nseq;
         while (high - low > 1) {
@@ -44,17 +51,40 @@ DEVICE attention_span attention_seen(const attention_params &p, int64_t index, b
             else
                 high = middle;
         }
-        end = cu_own[low + 1], first = cu_other[low], last = cu_other[low + 1];
-        if (index >= end || first < 0 || last > other) return { 0, 0 };
+        number = low, begin = cu_own[low], end = cu_own[low + 1], first = cu_other[low], last = cu_other[low + 1];
+        if (index >= end || first < 0 || last > other) return { 0, 0, 0, 0, false };
     }
-    const int64_t same = last - (end - index); /* what is aligned with `index`, bottom right */
-    if (p.causal && query && same + 1 < last) last = same + 1;
-    if (p.causal && !query && same > first) first = same;
-    if (p.window > 0) {
-        if (same + p.window < last) last = same + p.window;
-        if (same - p.window + 1 > first) first = same - p.window + 1;
-    }
-    return { first, last };
+    if (used_own && begin + used_own[number] < end) end = begin + used_own[number];
+    if (used_other && first + used_other[number] < last) last = first + used_other[number];
+    return { end, first, last, last - (end - index), index < end };
+}
+
+/* What query or key `index` sees, or is seen by; of queries `causal` limits the end, of keys the beginning. */
+DEVICE attention_span attention_seen(const attention_params &p, int64_t batch, int64_t index, bool query) {
+    const attention_sequence s = attention_sequence_of(p, batch, index, query);
+    const int64_t below = query ? p.before : p.after, above = query ? p.after : p.before;
+    attention_span r = { s.first, s.last };
+    if (!s.counts) return { 0, 0 };
+    if (p.causal && query && s.aligned + 1 < r.last) r.last = s.aligned + 1;
+    if (p.causal && !query && s.aligned > r.first) r.first = s.aligned;
+    if (above > 0 && s.aligned + above < r.last) r.last = s.aligned + above;
+    if (below > 0 && s.aligned - below + 1 > r.first) r.first = s.aligned - below + 1;
+    return r;
+}
+
+/* The options of a query. */
+template <class T, bool OPTIONS>
+DEVICE attention_terms<T, OPTIONS> attention_terms_of(const attention_params &p, int64_t batch, int64_t head,
+                                                      int64_t i) {
+    const int64_t aligned = OPTIONS && p.options.slopes ? attention_sequence_of(p, batch, i, true).aligned : 0;
+    return { p.options, { batch, head, i, (batch * p.h + head) * p.sq + i }, p.sk, aligned };
+}
+
+/* The sink of a query; -Inf if there are none, or it does not count. */
+template <class T> DEVICE float attention_sink(const attention_params &p, int64_t batch, int64_t head, int64_t i) {
+    return p.options.sinks == nullptr || !attention_sequence_of(p, batch, i, true).counts
+               ? -infinity()
+               : attention_sink_of<T>(p.options, head);
 }
 
 struct least {

@@ -29,7 +29,14 @@ int fail_as_library(failure *why, trine_status status);
 /* ----------------------------------------------------------------------------------------------------------- tables */
 
 enum { IN = 1, OUT = 2, OPTIONAL = 4, BROADCAST = 16 }; /* as spec/spec.h */
-enum { TABLE_TENSORS = 16, TABLE_PARAMS = 16, TABLE_FIELDS = TABLE_TENSORS + TABLE_PARAMS, TABLE_SYMBOLS = 12 };
+/* At most: what an op has. */
+enum {
+    TABLE_TENSORS = 20,
+    TABLE_PARAMS = 16,
+    TABLE_FIELDS = TABLE_TENSORS + TABLE_PARAMS,
+    TABLE_SYMBOLS = 12,
+    TABLE_ARGS = 320 /* bytes of arguments */
+};
 
 typedef struct table_dim {
     int8_t symbol; /* -1: the number `add` */

@@ -20,7 +20,7 @@ typedef struct call {
     const array *several[TABLE_SYMBOLS];
     int several_count[TABLE_SYMBOLS];
     const array *like; /* the first input */
-    _Alignas(16) unsigned char args[320];
+    _Alignas(16) unsigned char args[TABLE_ARGS];
     /* set where a tensor is present */
     trine_tensor tensor[TABLE_TENSORS];
     array array[TABLE_TENSORS];

@@ -29,7 +29,7 @@ typedef struct request {
     const table *t;
     uint32_t operands, results;
     int32_t device_type;
-    _Alignas(16) unsigned char args[320];
+    _Alignas(16) unsigned char args[TABLE_ARGS];
     trine_tensor tensor[TABLE_TENSORS];
 } request;
 

@@ -23,9 +23,8 @@ class Deviates(Exception):
 SCALAR = "a tensor without dimensions: refused, one of one element is not"
 EPS = "eps is negative: refused"
 SHARES = "labels that are shares of classes: labels are classes"
-MASK = "a mask as a tensor: masks are causal, windows or packed sequences"
 CORNER = "a causal mask that begins at the top left: it ends at the bottom right, so that a cache may be longer"
-DROPS = "dropout in attention: there is none"
+DROPS = "dropout in attention: other elements are dropped"
 NORM = "rows of the table that are renormalized: it is read alone"
 COUNTED = "gradients divided by how often a row is read: they are sums"
 SPARSE = "a sparse gradient: it is dense"
@@ -34,7 +33,7 @@ DEVIATES = {
     "add": {SCALAR}, "sub": {SCALAR}, "mul": {SCALAR}, "softmax": {SCALAR}, "nn.functional.silu": {SCALAR},
     "nn.functional.rms_norm": {EPS}, "nn.functional.layer_norm": {EPS},
     "nn.functional.cross_entropy": {SHARES},
-    "nn.functional.scaled_dot_product_attention": {MASK, CORNER, DROPS},
+    "nn.functional.scaled_dot_product_attention": {CORNER, DROPS},
     "nn.functional.embedding": {SCALAR, NORM, COUNTED, SPARSE},
 }
 ACCEPTED = {"nn.functional.embedding": {"'weight' must be 2-D": LEADING}}  # what is a mistake for PyTorch alone
@@ -127,12 +126,15 @@ def total(x, dim=None, keepdim=False):
 
 
 def attention(q, k, v, attn_mask=None, is_causal=False, dropout_p=0.0, enable_gqa=False):
-    if attn_mask is not None or dropout_p:
-        raise Deviates(DROPS if dropout_p else MASK)
+    if dropout_p:
+        raise Deviates(DROPS)
     if is_causal and q.shape[-2] != k.shape[-2]:
         raise Deviates(CORNER)
     batch = torch.broadcast_shapes(q.shape[:-3], k.shape[:-3]) or (1,)
-    out = ops.attention(*(t.expand(*batch, *t.shape[-3:]).transpose(-2, -3) for t in (q, k, v)), causal=is_causal)
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        attn_mask = torch.zeros_like(attn_mask, dtype=q.dtype).masked_fill(~attn_mask, -torch.inf)
+    out = ops.attention(*(t.expand(*batch, *t.shape[-3:]).transpose(-2, -3) for t in (q, k, v)), causal=is_causal,
+                        bias=attn_mask)
     return out.transpose(-2, -3).reshape(*torch.broadcast_shapes(q.shape[:-3], k.shape[:-3]), *q.shape[-3:])
 
 

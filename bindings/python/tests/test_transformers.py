@@ -241,13 +241,55 @@ def test_others_are_left():
     assert trine.transformers._gate(torch.nn.Tanh()) is None
 
 
+@pytest.mark.parametrize("kind", ["truth", "added", "added in f32"])
+def test_whole_masks(kind):
+    """Of four dimensions, as other implementations have them: causal is not asked for besides."""
+    _, mine = build("llama")
+    dtype = torch.bfloat16 if kind == "added in f32" else torch.float32
+    q, k, v = (torch.randn(2, heads, 9, 16, dtype=dtype) for heads in (4, 2, 2))
+    mask = torch.rand(2, 1, 9, 9) < 0.7
+    mask[..., 0] = True
+    if kind != "truth":
+        mask = torch.randn(1, 4, 9, 9).masked_fill(~mask[:1], -torch.inf)
+    got, _ = trine.transformers.attention(mine, q, k, v, mask, scaling=0.3)
+    want = torch.nn.functional.scaled_dot_product_attention(
+        q.double(), k.double(), v.double(), mask if kind == "truth" else mask.double(), scale=0.3, enable_gqa=True)
+    tolerance = 2e-2 if dtype == torch.bfloat16 else 1e-5
+    torch.testing.assert_close(got.double(), want.transpose(1, 2), rtol=tolerance, atol=tolerance)
+
+
+def test_bias_of_positions_and_padding():
+    _, mine = build("llama")
+    q, bias = torch.randn(2, 4, 6, 16), torch.randn(1, 4, 6, 6).requires_grad_()
+    padding = torch.ones(2, 6, dtype=torch.int64)
+    padding[0, :2] = 0
+    got, _ = trine.transformers.attention(mine, q, q, q, padding, position_bias=bias, is_causal=False)
+    seen = padding.bool()[:, None, None].expand(2, 4, 6, 6)
+    want = torch.nn.functional.scaled_dot_product_attention(q, q, q, bias.masked_fill(~seen, -torch.inf))
+    torch.testing.assert_close(got, want.transpose(1, 2), rtol=1e-4, atol=1e-5)
+    mine, theirs = (torch.autograd.grad(x.sin().sum(), bias)[0] for x in (got, want))
+    torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-5)
+
+
+def test_sinks():
+    """As transformers' gpt-oss has them."""
+    from transformers.models.gpt_oss.modeling_gpt_oss import eager_attention_forward
+    module = torch.nn.Module()
+    module.num_key_value_groups, module.sinks = 2, torch.nn.Parameter(torch.randn(4))
+    module.eval()
+    q, k, v = (torch.randn(2, heads, 7, 16).requires_grad_() for heads in (4, 2, 2))
+    hidden = torch.full((7, 7), -torch.inf).triu(1)[None, None]
+    want, _ = eager_attention_forward(module, q, k, v, hidden, scaling=0.25)
+    got, _ = trine.transformers.attention(module, q, k, v, None, scaling=0.25, s_aux=module.sinks)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+    inputs = (q, k, v, module.sinks)
+    for mine, theirs in zip(*(torch.autograd.grad(x.sin().sum(), inputs) for x in (got, want))):
+        torch.testing.assert_close(mine, theirs, rtol=1e-3, atol=1e-5)
+
+
 def test_refusals():
     _, mine = build("llama")
     trine.transformers.apply(mine)
     q = torch.randn(1, 4, 5, 16)
-    with pytest.raises(NotImplementedError, match="no dropout"):
-        trine.transformers.attention(mine, q, q, q, None, dropout=0.1)
-    with pytest.raises(NotImplementedError, match="sinks"):
-        trine.transformers.attention(mine, q, q, q, None, s_aux=torch.zeros(4))
-    with pytest.raises(NotImplementedError, match=r"not \[1, 1, 5, 5\]"):
-        trine.transformers.attention(mine, q, q, q, torch.ones(1, 1, 5, 5))
+    with pytest.raises(NotImplementedError, match=r"not \[1, 5, 5\]"):
+        trine.transformers.attention(mine, q, q, q, torch.ones(1, 5, 5))

@@ -65,7 +65,7 @@ def _dropout(values, incoming, params, needed, run):
     return {"x": run(OPS["dropout"], {"x": incoming["y"], **state}, params, [])["y"]}
 
 
-def _like(gradient, array):
+def like(gradient, array):
     """Summed over what was broadcast, in the type of the array."""
     extra = gradient.ndim - array.ndim
     axes = [i for i in range(gradient.ndim) if i < extra or array.shape[i - extra] != gradient.shape[i]]
@@ -104,7 +104,7 @@ def _matmul(values, incoming, params, needed, run):
     dz = _before_activation(values, incoming["d"], params, run)
     made = {}
     if "c" in needed:
-        made["c"] = _like(dz * params.get("beta", 1.0), values["c"])
+        made["c"] = like(dz * params.get("beta", 1.0), values["c"])
     if "bias" in needed:
         made["bias"] = _column_sums(dz, run).astype(values["bias"].dtype)
     if "a_scale" in values:
@@ -117,9 +117,9 @@ def _matmul(values, incoming, params, needed, run):
         a, dz = rows_of(a), rows_of(dz)
     if "a" in needed:
         da = run(OPS["matmul"], {"a": dz, "b": b.mT}, kept, [])["d"]
-        made["a"] = da.reshape(values["a"].shape) if b.ndim == 2 else _like(da, a)
+        made["a"] = da.reshape(values["a"].shape) if b.ndim == 2 else like(da, a)
     if "b" in needed:
-        made["b"] = _like(run(OPS["matmul"], {"a": a.mT, "b": dz}, kept, [])["d"], b)
+        made["b"] = like(run(OPS["matmul"], {"a": a.mT, "b": dz}, kept, [])["d"], b)
     return made
 
 

@@ -10,6 +10,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from ._composed import Composed
+from ._ops import missing_of
 
 
 def ready(tensor, table):
@@ -28,6 +29,12 @@ def run_by_name(op, arguments, params, wanted):
     results = op.run(**arguments, **params, **dict.fromkeys(wanted, True))
     names = [t.name for t in op.outputs if not t.optional or t.name in wanted]
     return dict(zip(names, results if len(names) > 1 else (results,)))
+
+
+def refuse_missing(op, needed):
+    missing = missing_of(op.gradient, needed)
+    if missing:
+        raise RuntimeError(f"trine.torch.{op.name} has no gradient of {', '.join(missing)}: pass it detached")
 
 
 # -------------------------------------------------------------------------------------------------------- written code
@@ -97,6 +104,7 @@ class _Plan:
     def step(self, needed):
         """What gives the gradients of the inputs in `needed`, by the op's gradient."""
         gradient = self.op.gradient
+        refuse_missing(self.op, needed)
         op, of = gradient.op, {n: f"_d_{n}" for n in self.returned}
         incoming = {n: of[n] for n in self.returned if n in gradient.differentiable}
         arguments, wanted, _ = gradient.request({n: n for n in self.saved}, self.given, incoming, self.switches, needed,
@@ -111,6 +119,8 @@ class _Plan:
         kept = "{n: v for n, v in _options.items() if n in _kept}" if self.options else ""
         body.append(results + " = " * bool(results) + _call(op, arguments, wanted, kept))
         made = {n: f"_made_{t.name}" for t, n in gradient.made if n in needed}
+        broadcast = {t.name for t in self.op.inputs if t.broadcast}
+        made.update({n: f"{m}.sum_to_size({n}.shape)" for n, m in made.items() if n in broadcast})
         body.append(f"return {', '.join(['None'] * bool(self.options) + [made.get(n, 'None') for n in self.inputs])}")
         return _written("step", "_saved, _gradients, _options", body, _run=op.run, _kept=set(gradient.params),
                         _zeros_like=torch.zeros_like)

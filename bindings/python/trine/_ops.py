@@ -71,6 +71,11 @@ class Gradient:
         return [s for s in sources if s in op.optional_outputs]
 
 
+def missing_of(gradient, needed):
+    """Inputs of which there is no gradient."""
+    return sorted(set(needed) - {of for _, of in gradient.made})
+
+
 _CHANCES = ("dropout", "p")  # parameters that are a probability of dropping
 
 

@@ -3,28 +3,16 @@
 
     from trine.flash import flash_attn_func, flash_attn_varlen_func
 
-What trine's attention does not do is refused: dropout, ALiBi, windows that end on one side alone, a window on later
-keys, paged keys. Masks are aligned at the bottom right, as there since its version 2.1."""
+What trine's attention does not do is refused: paged keys. Masks are aligned at the bottom right, as there since its
+version 2.1. What dropout drops is drawn from PyTorch's generator, but is not what that package would drop."""
 from . import torch as ops
 
 
 def _options(dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes):
-    if dropout_p:
-        raise NotImplementedError("trine's attention has no dropout")
-    if alibi_slopes is not None:
-        raise NotImplementedError("trine's attention has no ALiBi slopes")
     left, right = window_size
-    causal = causal or right == 0
-    if not causal and left >= 0 and left == right:  # |i - j| <= left
-        window = left + 1
-    elif left < 0 and (causal or right < 0):
-        window = None
-    elif causal and left >= 0:
-        window = left + 1
-    else:
-        raise NotImplementedError(f"trine's attention has no window of {tuple(window_size)} without a causal mask: "
-                                  "both sides must be equal")
-    return {"scale": softmax_scale, "causal": bool(causal), "window": window, "softcap": softcap or None}
+    return {"scale": softmax_scale, "causal": bool(causal), "softcap": softcap or None, "dropout": dropout_p or None,
+            "window_left": left + 1 if left >= 0 else None, "window_right": right + 1 if right >= 0 else None,
+            "alibi_slopes": alibi_slopes}
 
 
 def _result(q, k, v, return_attn_probs, options, starts):
@@ -36,7 +24,8 @@ def _result(q, k, v, return_attn_probs, options, starts):
 
 def flash_attn_func(q, k, v, dropout_p=0.0, softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0,
                     alibi_slopes=None, deterministic=False, return_attn_probs=False):
-    """q: (batch, queries, heads, d); k, v: (batch, keys, key heads, d). It is deterministic whether asked to or not.
+    """q: (batch, queries, heads, d); k, v: (batch, keys, key heads, d); alibi_slopes: (heads) or (batch, heads). It is
+    deterministic whether asked to or not.
     return_attn_probs: also the log-sum-exp (batch, heads, queries), and None for the probabilities."""
     del deterministic
     options = _options(dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes)

@@ -20,8 +20,8 @@ from jax.custom_derivatives import SymbolicZero
 
 from . import _trine
 from ._arrays import _DTYPES, dtype_name
-from ._composed_jax import COMPOSED
-from ._ops import OPS
+from ._composed_jax import COMPOSED, like
+from ._ops import OPS, missing_of
 
 _TARGET = "trine"
 
@@ -231,7 +231,9 @@ def _gradients(op, values, given, incoming, params, needed):
     there = {**dict.fromkeys(given, True), **values}
     arguments, wanted, kept = gradient.request(values, there, incoming, params, needed, jnp.zeros_like)
     results = _run(gradient.op, arguments, kept, wanted)
-    return {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
+    made = {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
+    return {**made, **{t.name: like(made[t.name], values[t.name]) for t in op.inputs
+                       if t.broadcast and t.name in made}}
 
 
 def _incoming(op, gradients):
@@ -250,7 +252,7 @@ def _differentiable(call):
     def forward(arguments):
         needed = {n for n, a in arguments.items() if a.perturbed and jnp.issubdtype(a.value.dtype, jnp.floating)}
         arguments = {n: a.value for n, a in arguments.items()}
-        missing = sorted(needed - {of for _, of in gradient.made}) if gradient else sorted(needed)
+        missing = missing_of(gradient, needed) if gradient else sorted(needed)
         if missing:
             raise TypeError(f"trine.jax.{op.name} has no gradient of {', '.join(missing)}: use jax.lax.stop_gradient")
         asked = {*call.wanted, *gradient.extra(op, arguments, params)}

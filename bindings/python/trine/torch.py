@@ -15,7 +15,7 @@ if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
 
 from ._arrays import _DTYPES, dtype_name
 from ._composed import COMPOSED, Composed
-from ._eager import function, ready, run_by_name
+from ._eager import function, ready, refuse_missing, run_by_name
 from ._ops import OPS
 
 _TORCH_DTYPES = {name: getattr(torch, long) for name, long in _DTYPES.items() if hasattr(torch, long)}
@@ -108,11 +108,14 @@ def _gradients(op, values, incoming, params, needed):
     gradient = op.gradient
     if isinstance(gradient, Composed):
         return gradient.compute(values, incoming, params, needed, _run_registered)
+    refuse_missing(op, needed)
     incoming = {n: g.contiguous() for n, g in incoming.items() if g is not None}
     arguments, wanted, kept = gradient.request(values, values, incoming, params, needed, torch.zeros_like)
     results = _run_registered(gradient.op, arguments, kept, wanted)
     results.update({t.name: arguments[t.name] for t, _ in gradient.made if t.is_in})
-    return {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
+    made = {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
+    return {**made, **{t.name: made[t.name].sum_to_size(values[t.name].shape) for t in op.inputs
+                       if t.broadcast and t.name in made}}
 
 
 def _registered_gradient(op):

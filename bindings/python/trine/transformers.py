@@ -160,30 +160,46 @@ def _starts(position_ids, length):
     return torch.nn.functional.pad(places, (0, 1), value=length).to(torch.int32)
 
 
+def _bias(mask, dtype):
+    """What a mask of [batch, heads, queries, keys] adds to scores: -Inf where one of truth values is false."""
+    if mask.dtype != torch.bool:
+        return mask if mask.dtype in (dtype, torch.float32) else mask.float()
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+
+
 def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, sliding_window=None, softcap=None,
               is_causal=None, s_aux=None, position_ids=None, cu_seq_lens_q=None, cu_seq_lens_k=None, position_bias=None,
               **kwargs):
-    """trine's attention as transformers' AttentionInterface has it: query is b h s d, what is returned b s h d."""
-    if dropout:
-        raise NotImplementedError("trine's attention has no dropout: set the model's attention_dropout to 0")
-    if s_aux is not None or position_bias is not None:
-        raise NotImplementedError("trine's attention has no sinks and no bias: use another attn_implementation")
-    if attention_mask is not None and attention_mask.dim() != 2:
-        raise NotImplementedError(f"trine's attention takes a padding mask of [batch, keys], not "
-                                  f"{list(attention_mask.shape)}")
+    """trine's attention as transformers' AttentionInterface has it: query is b h s d, what is returned b s h d. A mask
+    is one of padding, [batch, keys], or of four dimensions, whole: truth values, or what is added to scores. s_aux are
+    sinks, and position_bias is added to scores too."""
     if value.shape[-1] != query.shape[-1]:
         raise NotImplementedError(f"trine's attention has one head size, not {query.shape[-1]} and {value.shape[-1]}")
     causal = getattr(module, "is_causal", True) if is_causal is None else is_causal
-    options = {"scale": scaling, "softcap": softcap or None, "window": sliding_window or None,
-               "causal": bool(causal) and query.shape[2] > 1}
-    if sliding_window and not options["causal"] and query.shape[2] > 1:
+    options = {"scale": scaling, "softcap": softcap or None, "window": sliding_window or None, "sinks": s_aux,
+               "causal": bool(causal) and query.shape[2] > 1, "dropout": dropout or None}
+    whole = attention_mask is not None and attention_mask.dim() == 4
+    if whole:  # which has all that is hidden
+        options.update(causal=False, window=None)
+    if attention_mask is not None and attention_mask.dim() not in (2, 4):
+        raise NotImplementedError(f"trine's attention takes a mask of two dimensions or of four, not "
+                                  f"{list(attention_mask.shape)}")
+    if options["window"] and not options["causal"] and query.shape[2] > 1:
         raise NotImplementedError("trine's attention has no sliding window where later keys are seen")
+    added = [] if position_bias is None else [_bias(position_bias, query.dtype)]
+    if whole:
+        added.append(_bias(attention_mask[..., :key.shape[2]], query.dtype))
+    elif attention_mask is not None and added:
+        added.append(_bias(attention_mask.bool()[:, None, None], query.dtype))
+        attention_mask = None
+    if added:
+        options["bias"] = sum(added[1:], added[0])
     query, key, value = (t.transpose(1, 2) for t in (query, key, value))
-    if attention_mask is not None:
+    if attention_mask is not None and not whole:
         places, q, k, v, (starts_q, starts_k) = _packed(query, key, value, attention_mask)
         out = ops.attention(q, k, v, cu_seqlens_q=starts_q, cu_seqlens_k=starts_k, **options)
         return torch.zeros_like(query).index_put((places,), out), None
-    if cu_seq_lens_q is None and query.shape[1] == key.shape[1]:
+    if cu_seq_lens_q is None and not added and query.shape[1] == key.shape[1]:
         cu_seq_lens_q = cu_seq_lens_k = _starts(position_ids, query.shape[1])
     if cu_seq_lens_q is not None:
         options.update(cu_seqlens_q=cu_seq_lens_q.to(torch.int32), cu_seqlens_k=cu_seq_lens_k.to(torch.int32))

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from vectors import case, f32, rounded
+from vectors import case, dropout_factors, f32, rounded
 
 
 def tensor(x, grad=False):
@@ -17,7 +17,7 @@ def tensor(x, grad=False):
 # ------------------------------------------------------------------------------------------------------------ attention
 
 
-def mask_of(sq, sk, causal, window):
+def mask_of(sq, sk, causal, window, left=0, right=0):
     """Which keys a query sees. The last query stands at the last key: position i + sk - sq among the keys."""
     at, key = torch.arange(sq)[:, None] + sk - sq, torch.arange(sk)[None, :]
     mask = torch.ones(sq, sk, dtype=torch.bool)
@@ -25,35 +25,85 @@ def mask_of(sq, sk, causal, window):
         mask &= key <= at
     if window:
         mask &= (at - key).abs() <= window - 1
+    if left:
+        mask &= at - key <= left - 1
+    if right:
+        mask &= key - at <= right - 1
     return mask
 
 
-def sequences(lengths_q, lengths_k, causal, window):
-    """The mask of a packed batch: each sequence sees itself alone."""
-    return torch.block_diag(*[mask_of(a, b, causal, window) for a, b in zip(lengths_q, lengths_k)]).bool()
+def distances(sq, sk):
+    return (torch.arange(sq)[:, None] + sk - sq - torch.arange(sk)[None, :]).abs().double()
 
 
-def attend(q, k, v, mask, scale, softcap):
-    """Scores (softcapped as Gemma 2 does it), probabilities, output and lse, heads first."""
-    group = q.shape[2] // k.shape[2]
-    q, k, v = q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)
-    k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+def pasted(size, blocks):
+    """A matrix that has these (row, column, matrix) in it, and else 0."""
+    whole = torch.zeros(*size, dtype=blocks[0][2].dtype if blocks else torch.bool)
+    for row, column, block in blocks:
+        whole[row:row + block.shape[0], column:column + block.shape[1]] = block
+    return whole
+
+
+def sights(sq, sk, windows, packed, used):
+    """Masks and distances of each member of the batch, or of the sequences of one, and which queries count."""
+    offsets = [packed["cu_seqlens_" + n].tolist() if packed else None for n in "qk"]
+    starts = list(zip(*(o[:-1] for o in offsets))) if packed else None
+    whole = list(zip(*(np.diff(o).tolist() for o in offsets))) if packed else None
+    count = len(starts) if packed else len(next(iter(used.values()))) if used else 1
+    masks, far, counts = [], [], []
+    for n in range(count):
+        full = whole[n] if packed else (sq, sk)
+        lengths = [int(used["seqused_" + name][n]) if "seqused_" + name in used else full[i]
+                   for i, name in enumerate("qk")]
+        at = starts[n] if packed else (0, 0)
+        masks.append((*at, mask_of(*lengths, *windows)))
+        far.append((*at, distances(*lengths)))
+        counts.append((at[0], 0, torch.ones(lengths[0], 1, dtype=torch.bool)))
+    each = [masks, far, counts]
+    sizes = [(sq, sk), (sq, sk), (sq, 1)]
+    if packed:
+        return [pasted(size, blocks)[None] for size, blocks in zip(sizes, each)]
+    return [torch.stack([pasted(size, [block]) for block in blocks]) for size, blocks in zip(sizes, each)]
+
+
+def scores_of(q, k, scale, softcap, added):
+    """Softcapped as Gemma 2 does it, with what is added; and their derivative by those before."""
     scores = scale * (q @ k.transpose(-1, -2))
+    derivative = 1.0
     if softcap:
+        derivative = 1 / torch.cosh(scores / softcap) ** 2
         scores = torch.tanh(scores / softcap) * softcap
-    seen = mask.any(-1)
-    masked = scores.masked_fill(~mask, -torch.inf)
-    lse = torch.logsumexp(torch.where(seen[:, None], masked, 0.0), -1)
-    weights = torch.softmax(torch.where(seen[:, None], masked, 0.0), -1) * seen[:, None]
-    o = weights @ v
-    if not softcap and seen.all():
-        assert torch.allclose(o, F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale), rtol=0,
-                              atol=1e-13)
+    return scores + added, derivative
+
+
+def heads_first(q, k, v):
+    group = q.shape[2] // k.shape[2]
+    return q.transpose(1, 2), *(x.transpose(1, 2).repeat_interleave(group, 1) for x in (k, v))
+
+
+def attend(q, k, v, mask, counts, scale, softcap, added, sinks, factors):
+    """Output and lse, from a column of the scores for each sink, whose weight goes nowhere."""
+    q, k, v = heads_first(q, k, v)
+    scores, _ = scores_of(q, k, scale, softcap, added)
+    b, h, sq, _ = scores.shape
+    masked = scores.masked_fill(~mask[:, None], -torch.inf)
+    if sinks is not None:
+        extra = sinks[None, :, None, None].expand(b, h, sq, 1).masked_fill(~counts[:, None], -torch.inf)
+        masked = torch.cat((masked, extra), -1)
+    seen = (masked > -torch.inf).any(-1)
+    safe = torch.where(seen[..., None], masked, 0.0)
+    lse = torch.logsumexp(safe, -1)
+    weights = torch.softmax(safe, -1)[..., :k.shape[2]] * seen[..., None]
+    o = (weights * factors) @ v
+    if not softcap and sinks is None and seen.all() and isinstance(factors, float):
+        assert torch.allclose(o, F.scaled_dot_product_attention(
+            q, k, v, attn_mask=(added + torch.zeros(b, h, sq, k.shape[2], dtype=torch.float64)).masked_fill(
+                ~mask[:, None], -torch.inf), scale=scale), rtol=0, atol=1e-13)
     return o.transpose(1, 2), torch.where(seen, lse, -torch.inf)
 
 
 # name, type, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths of packed sequences,
-# q and k are small integers times
+# q and k are small integers times; options
 CALLS = (
     ("plain", "f32", 2, 4, 5, 2, 2, 6, 0, 0, 0, 0, None),
     ("grouped heads, own scale", "bf16", 1, 3, 4, 6, 2, 6, 0.3, 0, 0, 0, None),
@@ -71,6 +121,19 @@ CALLS = (
     ("scores beyond 2^31", "f32", 1, 4, 9, 2, 1, 6, 1, 0, 0, 0, None, 2.0**13),
     ("scores beyond 2^31, causal", "bf16", 1, 5, 5, 1, 1, 6, -1, 0, 1, 0, None, 2.0**13),
     ("scores near the largest", "f32", 1, 3, 9, 1, 1, 4, 1, 0, 0, 0, None, 2.0**55),
+    ("windows of two widths", "f32", 1, 6, 8, 1, 1, 4, 0, 0, 0, 0, None, None, {"left": 3, "right": 2}),
+    ("bias of heads", "bf16", 2, 4, 5, 4, 2, 4, 0, 0, 0, 0, None, None, {"bias": (1, 4, 4, 5)}),
+    ("bias of keys, causal, softcap", "f32", 2, 4, 5, 2, 1, 4, 0, 2, 1, 0, None, None, {"bias": (2, 1, 1, 5)}),
+    ("slopes", "f16", 2, 4, 6, 2, 2, 4, 0, 0, 1, 0, None, None, {"slopes": (2,)}),
+    ("sinks, rows without a key", "bf16", 1, 5, 3, 4, 2, 4, 0, 0, 1, 0, None, None, {"sinks": True}),
+    ("sinks, window to the left", "f32", 1, 6, 6, 2, 1, 4, 0, 0, 1, 0, None, None, {"sinks": True, "left": 2}),
+    ("used lengths", "f32", 3, 4, 5, 2, 2, 4, 0, 0, 1, 0, None, None,
+     {"seqused_q": (4, 0, 2), "seqused_k": (3, 5, 5)}),
+    ("used lengths of packed sequences, room, slopes", "f32", 1, 9, 12, 2, 1, 4, 0, 0, 0, 0, ((3, 0, 4), (4, 2, 5)),
+     None, {"seqused_q": (2, 0, 4), "seqused_k": (4, 1, 3), "slopes": (1, 2), "sinks": True}),
+    ("dropout", "f32", 2, 3, 11, 2, 1, 4, 0, 0, 0, 0, None, None, {"dropout": (0.3, 7, 5)}),
+    ("dropout, causal, bias", "bf16", 1, 5, 9, 2, 2, 4, 0, 0, 1, 0, None, None,
+     {"dropout": (0.5, 2**40 + 1, 2**33), "bias": (1, 2, 5, 9)}),
 )
 
 
@@ -79,8 +142,21 @@ def few_digits(dtype):
     return "bf16" if dtype == "f32" else dtype
 
 
-def call_of(draw, dtype, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths, size=None):
-    words = f"T={dtype} b={b} sq={sq} sk={sk} h={h} hk={hk} d={d}{f' scale={scale}' if scale else ''}"
+def added_of(draw, few, b, h, options, far):
+    """The tensors of bias and slopes, and what they add to scores."""
+    inputs, added = {}, torch.zeros(1, 1, 1, 1, dtype=torch.float64)
+    if "bias" in options:
+        inputs["bias"] = draw.normal(options["bias"], few)
+        added = added + tensor(inputs["bias"])
+    if "slopes" in options:
+        inputs["alibi_slopes"] = np.abs(draw.normal(options["slopes"], "bf16"))
+        added = added - tensor(inputs["alibi_slopes"]).expand(b, h)[:, :, None, None] * far[:, None]
+    return inputs, added
+
+
+def call_of(draw, dtype, b, sq, sk, h, hk, d, scale, softcap, causal, window, lengths, size=None, options={}):
+    words = f"T={dtype} B={dtype if 'sinks' in options or 'bias' in options else 'f32'}"
+    words += f" b={b} sq={sq} sk={sk} h={h} hk={hk} d={d}{f' scale={scale}' if scale else ''}"
     words += f" softcap={softcap} causal={causal} window={window}"
     few = few_digits(dtype)
     if size:  # so that scores are exact in f32, and lse is the largest where there is one
@@ -89,56 +165,87 @@ def call_of(draw, dtype, b, sq, sk, h, hk, d, scale, softcap, causal, window, le
     else:
         q, k = draw.normal((b, sq, h, d), few, 1.5), draw.normal((b, sk, hk, d), few, 1.5)
         v = draw.normal((b, sk, hk, d), few)
-    packed = {}
+    packed, used = {}, {n: np.array(options[n]) for n in ("seqused_q", "seqused_k") if n in options}
     if lengths:
         words += f" nseq={len(lengths[0])} +cu_seqlens_q +cu_seqlens_k"
         packed = {"cu_seqlens_" + n: np.array([0, *itertools.accumulate(l)]) for n, l in zip("qk", lengths)}
-    mask = sequences(*lengths, causal, window) if lengths else mask_of(sq, sk, causal, window)
-    return words, q, k, v, packed, mask, (f32(scale) if scale else d**-0.5), f32(softcap)
+    if used:
+        words += f" nused={len(next(iter(used.values())))}"
+    windows = causal, window, options.get("left", 0), options.get("right", 0)
+    words += f" window_left={windows[2]} window_right={windows[3]}"
+    mask, far, counts = sights(sq, sk, windows, packed, used)
+    inputs, added = added_of(draw, few, b, h, options, far)
+    if "sinks" in options:
+        inputs["sinks"] = draw.normal((h,), few)
+    factors = 1.0
+    if "dropout" in options:
+        p, seed, offset = options["dropout"]
+        words += f" dropout={p} seed={seed} offset={offset}"
+        factors = tensor(dropout_factors((b, h, sq, -(-sk // 8) * 8), p, seed, offset)[..., :sk])
+    words += "".join(f" +{name}" for name in (*used, *inputs))
+    sinks = tensor(inputs["sinks"]) if "sinks" in inputs else None
+    how = mask, counts, (f32(scale) if scale else d**-0.5), f32(softcap), added, sinks, factors
+    return words, q, k, v, {**packed, **used, **inputs}, how
 
 
 def attention(draw):
     for name, *call in CALLS:
-        words, q, k, v, packed, mask, scale, softcap = call_of(draw, *call)
-        o, lse = attend(tensor(q), tensor(k), tensor(v), mask, scale, softcap)
-        yield case(name, words + " +lse", {"q": q, "k": k, "v": v, **packed}, {"o": o.numpy(), "lse": lse.numpy()})
+        words, q, k, v, inputs, how = call_of(draw, *call)
+        o, lse = attend(tensor(q), tensor(k), tensor(v), *how)
+        yield case(name, words + " +lse", {"q": q, "k": k, "v": v, **inputs}, {"o": o.numpy(), "lse": lse.numpy()})
 
 
-def attention_gradient(dout, q, k, v, o, lse, mask, scale, softcap):
+def attention_gradient(dout, q, k, v, o, lse, mask, counts, scale, softcap, added, sinks, factors):
     """From a given o and lse: Dao 2023, algorithm 2, with the derivative of tanh where scores are capped."""
     group = q.shape[2] // k.shape[2]
-    heads = [tensor(x).transpose(1, 2) for x in (dout, q, o)]
-    dout, q, o = heads
-    k, v = (tensor(x).transpose(1, 2).repeat_interleave(group, 1) for x in (k, v))
-    scores = scale * (q @ k.transpose(-1, -2))
-    derivative = 1.0
-    if softcap:
-        derivative = 1 / torch.cosh(scores / softcap) ** 2
-        scores = softcap * torch.tanh(scores / softcap)
+    dout, o = (tensor(x).transpose(1, 2) for x in (dout, o))
+    q, k, v = heads_first(tensor(q), tensor(k), tensor(v))
+    scores, derivative = scores_of(q, k, scale, softcap, added)
     lse = tensor(lse)[..., None]
-    p = torch.exp(scores - torch.where(torch.isfinite(lse), lse, 0.0))
-    p = torch.where(mask & torch.isfinite(lse), p, 0.0)
-    p = torch.where(lse.abs() >= 2**17, p.clamp(max=1), p)
-    ds = p * (dout @ v.transpose(-1, -2) - (dout * o).sum(-1, keepdim=True)) * derivative
-    dq, dk, dv = scale * (ds @ k), scale * (ds.transpose(-1, -2) @ q), p.transpose(-1, -2) @ dout
+    finite, mask = torch.isfinite(lse), mask[:, None]
+
+    def weight(z):
+        p = torch.exp(z - torch.where(finite, lse, 0.0))
+        return torch.where(lse.abs() >= 2**17, p.clamp(max=1), p)
+
+    p = torch.where(mask & finite, weight(scores), 0.0)
+    delta = (dout * o).sum(-1, keepdim=True)
+    dz = p * (factors * (dout @ v.transpose(-1, -2)) - delta)
+    ds = dz * derivative
+    dq, dk, dv = scale * (ds @ k), scale * (ds.transpose(-1, -2) @ q), (p * factors).transpose(-1, -2) @ dout
     summed = [x.unflatten(1, (-1, group)).sum(2) for x in (dk, dv)]
-    return [x.transpose(1, 2).numpy() for x in (dq, *summed)]
+    out = dict(zip(("dq", "dk", "dv"), (x.transpose(1, 2).numpy() for x in (dq, *summed))))
+    if sinks is not None:
+        weights = torch.where(counts[:, None] & finite, weight(sinks[None, :, None, None]), 0.0)
+        out["dsinks"] = -(weights * delta).sum((0, 2, 3)).numpy()
+    return out, dz
 
 
 def attention_backward(draw):
     for name, *call in CALLS:
-        words, q, k, v, packed, mask, scale, softcap = call_of(draw, *call)
+        words, q, k, v, inputs, how = call_of(draw, *call)
         dtype, dout = call[0], draw.normal(q.shape, few_digits(call[0]))
-        leaves = [tensor(x, True) for x in (q, k, v)]
-        o, lse = attend(*leaves, mask, scale, softcap)
+        leaves = {"dq": tensor(q, True), "dk": tensor(k, True), "dv": tensor(v, True)}
+        mask, counts, scale, softcap, added, sinks, factors = how
+        if sinks is not None:
+            leaves["dsinks"] = sinks = sinks.requires_grad_()
+        bias = added.expand(q.shape[0], q.shape[2], q.shape[1], k.shape[1]).clone().requires_grad_()
+        how = mask, counts, scale, softcap, bias, sinks, factors
+        o, lse = attend(leaves["dq"], leaves["dk"], leaves["dv"], *how)
         o.backward(tensor(dout))
         o, lse = o.detach().numpy(), lse.detach().numpy()
-        for have, want in zip(attention_gradient(dout, q, k, v, o, lse, mask, scale, softcap), leaves):
-            assert np.abs(have - want.grad.numpy()).max() < 1e-13 * max(1, np.abs(q).max(), np.abs(k).max())
+        how = [x.detach() if isinstance(x, torch.Tensor) else x for x in how]
+        out, dz = attention_gradient(dout, q, k, v, o, lse, *how)
+        limit = 1e-13 * max(1, np.abs(q).max(), np.abs(k).max())
+        for n, have in out.items():
+            assert np.abs(have - leaves[n].grad.numpy()).max() < limit
+        assert (dz - bias.grad).abs().max() < limit
         o, lse = rounded(o, dtype), rounded(lse, "f32")
-        dq, dk, dv = attention_gradient(dout, q, k, v, o, lse, mask, scale, softcap)
-        yield case(name, words, {"dout": dout, "q": q, "k": k, "v": v, "o": o, "lse": lse, **packed},
-                   {"dq": dq, "dk": dk, "dv": dv})
+        out, dz = attention_gradient(dout, q, k, v, o, lse, *how)
+        if "bias" in inputs:
+            out["dbias"] = dz.numpy()
+        words += "".join(f" +{n}" for n in out if n in ("dbias", "dsinks"))
+        yield case(name, words, {"dout": dout, "q": q, "k": k, "v": v, "o": o, "lse": lse, **inputs}, out)
 
 
 # ----------------------------------------------------------------------------------------------------------------- rope
