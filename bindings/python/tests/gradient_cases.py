@@ -30,6 +30,13 @@ def forward_of(name, case, kind):
     return arguments, incoming, {n: v for n, v in case.params.items() if n in op.params}
 
 
+def summed(gradient, shape):
+    """Over what was broadcast."""
+    extra = len(gradient.shape) - len(shape)
+    axes = tuple(i for i, n in enumerate(gradient.shape) if i < extra or shape[i - extra] != n)
+    return gradient.sum(axes).reshape(tuple(shape)) if axes else gradient
+
+
 def by_hand(name, arguments, incoming, params, kind):
     """What the gradient's op says of the op's own outputs; None if the op does not take the types."""
     op = TABLE[name]
@@ -58,4 +65,5 @@ def by_hand(name, arguments, incoming, params, kind):
     made = getattr(trine, op.gradient.op.name)(**backward, **outputs, **kept)
     made = made if isinstance(made, tuple) else () if made is None else (made,)
     made = iter(made)
-    return {of: outputs[t.name] if t.is_in else next(made) for t, of in op.gradient.made if of in arguments}
+    return {of: outputs[t.name] if t.is_in else summed(next(made), arguments[of].shape)
+            for t, of in op.gradient.made if of in arguments}
