@@ -82,7 +82,7 @@ const char *attention_refuse_options(const attention_problem *at) {
 
 static trine_status launch_simt(const trine_call *call) {
     attention_params p = attention_params_of(call);
-    const int width = attention_width(p.at.d);
+    const int width = has_options(&p.at) ? ATTENTION_WIDE : attention_width(p.at.d);
     p.tiles = (int32_t)simt_blocks(p.at.sq, ATTENTION_SIDE), p.columns = (int32_t)simt_blocks(p.at.d, width);
     cuda_launch launch = { .blocks = (int64_t)p.tiles * p.columns * p.at.h * p.at.b,
                            .threads = ATTENTION_THREADS,

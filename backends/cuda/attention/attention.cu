@@ -5,14 +5,18 @@
 #include "attention_simt.h"
 
 #define SIMT(T, D) \
-    ENTRY(attention_simt_##T##_##D, ATTENTION_THREADS, attention_params) { attention_simt<T, D, false>(p); } \
-    ENTRY(attention_simt_options_##T##_##D, ATTENTION_THREADS, attention_params) { attention_simt<T, D, true>(p); }
+    ENTRY(attention_simt_##T##_##D, ATTENTION_THREADS, attention_params) { attention_simt<T, D, false>(p); }
+#define SIMT_OPTIONS(T) \
+    ENTRY(attention_simt_options_##T##_128, ATTENTION_THREADS, attention_params) { attention_simt<T, 128, true>(p); }
 SIMT(f32, 64)
 SIMT(f32, 128)
 SIMT(bf16, 64)
 SIMT(bf16, 128)
 SIMT(f16, 64)
 SIMT(f16, 128)
+SIMT_OPTIONS(f32)
+SIMT_OPTIONS(bf16)
+SIMT_OPTIONS(f16)
 
 #define MMA(T, D, KEYS, R, STAGES) \
     ENTRY_HELD(attention_mma_##T##_##D, ATTENTION_MMA_THREADS, 2, attention_params) { \

@@ -50,7 +50,7 @@ static const char *options_of(const attention_problem *at) {
 /* `step`: "queries" or "keys", of which there are `tokens` in each of `heads`. */
 static trine_status launch_step(const trine_call *call, attention_backward_params *p, const char *step, int64_t tokens,
                                 int64_t heads) {
-    const int width = attention_width(p->at.d);
+    const int width = attention_refuse_options(&p->at) ? ATTENTION_WIDE : attention_width(p->at.d);
     p->tiles = (int32_t)simt_blocks(tokens, ATTENTION_SIDE), p->columns = (int32_t)simt_blocks(p->at.d, width);
     cuda_launch launch = { .blocks = (int64_t)p->tiles * p->columns * heads * p->at.b,
                            .threads = ATTENTION_THREADS,

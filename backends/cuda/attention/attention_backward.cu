@@ -16,8 +16,7 @@
     ENTRY(attention_backward_keys_##text##T##_##D, ATTENTION_THREADS, attention_backward_params) { \
         attention_keys<T, D, OPTIONS>(p); \
     }
-#define SIMT(T, D) STEPS(T, D, , false) STEPS(T, D, options_, true)
-#define ALL(T) DELTA(T) SIMT(T, 64) SIMT(T, 128)
+#define ALL(T) DELTA(T) STEPS(T, 64, , false) STEPS(T, 128, , false) STEPS(T, 128, options_, true)
 ALL(f32)
 ALL(bf16)
 ALL(f16)

@@ -7,7 +7,7 @@ enum { ENOUGH = 256 };
 
 static int threads_of(const trine_call *call) {
     return ATTENTION_THREADS((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]),
-                             attention_function(call, NULL).variant);
+                             attention_function(call, NULL, false).variant);
 }
 
 /* With so many queries in a wave. */
@@ -20,10 +20,11 @@ static int64_t blocks_of(const trine_call *call, int queries) {
  * any. */
 static bool has_options(const trine_call *call) {
     const trine_attention_args *args = call->args;
-    return attention_has_options(call, (attention_asked)ATTENTION_ASKED(args, ATTENTION));
+    return simt_present(call, ATTENTION_SINKS) ||
+           attention_has_options(call, (attention_asked)ATTENTION_ASKED(args, ATTENTION));
 }
 static const char *refuse_32(const trine_call *call) {
-    if (has_options(call)) return "there is a bias, or slopes, or dropout";
+    if (has_options(call)) return "there is a bias, or slopes, sinks, or dropout";
     return ATTENTION_WIDE((int)trine_dtype_size(call->type[ATTENTION_TYPE_T]), call->dim[ATTENTION_DIM_D])
                ? NULL
                : "waves of 32 queries are for 16 bits and heads of up to 128";
@@ -46,9 +47,9 @@ static trine_status launch(const trine_call *call) {
     p.lse = attention_column_of(call, ATTENTION_LSE);
     const int64_t blocks = blocks_of(call, queries);
     p.order = attention_order_of(call, blocks);
-    const simt_function function = attention_function(call, queries == 32       ? "wide"
-                                                            : has_options(call) ? "options"
-                                                                                : NULL);
+    const bool options = has_options(call);
+    const char *const step = queries == 32 ? "wide" : options ? "options" : NULL;
+    const simt_function function = attention_function(call, step, options);
     return simt_launch(call, &function, blocks, threads_of(call), &p, sizeof p);
 }
 

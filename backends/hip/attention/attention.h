@@ -37,6 +37,7 @@ typedef struct attention_params {
     float scale;
     float cap; /* 0: none */
     bool causal;
+    bool simple; /* neither windows nor sequences nor used lengths */
     attention_options options;
     share_order order; /* of the launch's blocks */
 } attention_params;

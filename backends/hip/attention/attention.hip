@@ -12,7 +12,7 @@
  * with waves of 16 queries all of it. */
 #include "attention_tile.h"
 
-/* OPTIONS: of bias, slopes and dropout, with waves of 16 queries. */
+/* OPTIONS: of bias, slopes, sinks and dropout, with waves of 16 queries. */
 template <class T, int D, int EDGE, bool OPTIONS = false> struct attention_block {
     using bits = typename T::bits;
     using own = square<EDGE>;
@@ -173,12 +173,16 @@ template <class T, int D, int EDGE, bool OPTIONS = false> struct attention_block
         for (int mask = EDGE; mask < WARP; mask *= 2) sum += shuffle_xor(sum, mask);
         if (query >= p.sq) return;
         const float top = me.max * (p.cap > 0 || OPTIONS ? 1 : magnitude(p.scale));
-        const attention_total total = attention_total_of(top, top == -infinity() ? top : top * LOG2E, sum,
-                                                         attention_sink<T>(p, batch, head, query));
+        attention_total total = { sum, 1, top + log_of(sum), false };
+        if constexpr (OPTIONS) {
+            const float sink = attention_sink<T>(p, batch, head, query);
+            total = attention_total_of(top, top == -infinity() ? top : top * LOG2E, sum, sink);
+            total.factor *= p.options.keeps;
+        }
         if (total.sum == 0)
             store_own<T>((const sums[PARTS]){}, 0, p.o, batch, query, head, p.d);
         else
-            store_own<T>(me.o, total.factor * p.options.keeps / total.sum, p.o, batch, query, head, p.d);
+            store_own<T>(me.o, total.factor / total.sum, p.o, batch, query, head, p.d);
         if (p.lse.data && own::group() == 0) p.lse.data[batch * p.lse.batch + head * p.lse.head + query] = total.lse;
     }
 
@@ -391,7 +395,7 @@ template <class T, int D, int EDGE, bool OPTIONS = false> struct attention_block
     ENTRY(attention_options_##T##_##D, ATTENTION_THREADS(sizeof(T::bits), D), attention_params) { \
         attention_block<T, D, 16, true>::run(p); \
     }
-#define ATTENTION_OPTIONS_EACH(T) ATTENTION_OPTIONS(T, 64) ATTENTION_OPTIONS(T, 128) ATTENTION_OPTIONS(T, 256)
+#define ATTENTION_OPTIONS_EACH(T) ATTENTION_OPTIONS(T, 128) ATTENTION_OPTIONS(T, 256)
 ATTENTION_OPTIONS_EACH(f32)
 ATTENTION_OPTIONS_EACH(bf16)
 ATTENTION_OPTIONS_EACH(f16)

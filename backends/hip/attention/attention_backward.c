@@ -19,7 +19,7 @@ static int64_t rows_of(const trine_call *call) {
     if (has_options(call)) return TILE_THREADS / 64 * 16;
     return TILE_THREADS / 64 *
            BACKWARD_EDGE((int)trine_dtype_size(call->type[ATTENTION_BACKWARD_TYPE_T]),
-                         attention_function(call, NULL).variant);
+                         attention_function(call, NULL, false).variant);
 }
 
 static trine_status launch(const trine_call *call) {
@@ -48,8 +48,8 @@ static trine_status launch(const trine_call *call) {
     const simt_function delta = { .step = "delta", .type = { type } }, clear = { .step = "clear", .type = { type } },
                         sinks = { .step = "sinks", .type = { type } };
     const bool options = has_options(call);
-    const simt_function queries = attention_function(call, options ? "options_queries" : "queries"),
-                        keys = attention_function(call, options ? "options_keys" : "keys");
+    const simt_function queries = attention_function(call, options ? "options_queries" : "queries", options),
+                        keys = attention_function(call, options ? "options_keys" : "keys", options);
     const int64_t rows = f->b * f->h * f->sq;
     const int64_t own = rows_of(call);
     const int64_t by_queries = f->b * f->h * simt_blocks(f->sq, own), by_keys = f->b * f->hk * simt_blocks(f->sk, own);

@@ -401,17 +401,17 @@ template <class T, int D> struct attention_backward_block {
     ENTRY(attention_backward_delta_##T, TILE_THREADS, attention_backward_params) { attention_delta<T>(p); } \
     ENTRY(attention_backward_clear_##T, TILE_THREADS, attention_backward_params) { attention_clear<T>(p); } \
     ENTRY(attention_backward_sinks_##T, TILE_THREADS, attention_backward_params) { attention_sum_sinks<T>(p); }
-#define BACKWARD(block, T, D) \
-    ENTRY(attention_backward_queries_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::queries(p); } \
-    ENTRY(attention_backward_keys_##T##_##D, TILE_THREADS, attention_backward_params) { block<T, D>::keys(p); } \
-    ENTRY(attention_backward_options_queries_##T##_##D, TILE_THREADS, attention_backward_params) { \
-        attention_plain_block<T, D, true>::queries(p); \
+#define STEPS(text, T, D, ...) \
+    ENTRY(attention_backward_##text##queries_##T##_##D, TILE_THREADS, attention_backward_params) { \
+        __VA_ARGS__::queries(p); \
     } \
-    ENTRY(attention_backward_options_keys_##T##_##D, TILE_THREADS, attention_backward_params) { \
-        attention_plain_block<T, D, true>::keys(p); \
-    }
+    ENTRY(attention_backward_##text##keys_##T##_##D, TILE_THREADS, attention_backward_params) { __VA_ARGS__::keys(p); }
+#define BACKWARD(block, T, D) STEPS(, T, D, block<T, D>)
+#define OPTIONS(T, D) STEPS(options_, T, D, attention_plain_block<T, D, true>)
 #define BACKWARD_HEADS(block, T) \
-    ROWS(T) BACKWARD(block, T, 64) BACKWARD(block, T, 128) BACKWARD(attention_plain_block, T, 256)
+    ROWS(T) \
+    BACKWARD(block, T, 64) \
+    BACKWARD(block, T, 128) BACKWARD(attention_plain_block, T, 256) OPTIONS(T, 128) OPTIONS(T, 256)
 BACKWARD_HEADS(attention_plain_block, f32)
 BACKWARD_HEADS(attention_backward_block, bf16)
 BACKWARD_HEADS(attention_backward_block, f16)

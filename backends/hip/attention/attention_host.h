@@ -42,6 +42,8 @@ static inline attention_params attention_params_of(const trine_call *call, atten
     p.scale = asked.scale != 0 ? asked.scale : (float)(1 / sqrt((double)p.d));
     p.before = asked.before < p.sq + p.sk ? asked.before : 0;
     p.after = asked.after < p.sq + p.sk ? asked.after : 0;
+    p.simple = p.before == 0 && p.after == 0 && !simt_present(call, asked.cu_q) && !simt_present(call, asked.used_q) &&
+               !simt_present(call, asked.used_k);
     return p;
 }
 
@@ -60,11 +62,11 @@ static inline const char *attention_refuse(const trine_call *call) {
     return call->dim[ATTENTION_DIM_D] > ATTENTION_WIDEST ? "heads of more than 256 elements" : NULL;
 }
 
-/* Entries are for heads of so many elements. */
+/* Entries are for heads of so many elements; those with options not for the first. */
 static const int attention_widths[] = { 64, 128, ATTENTION_WIDEST };
 enum { ATTENTION_WIDTHS = sizeof attention_widths / sizeof attention_widths[0] };
-static inline simt_function attention_function(const trine_call *call, const char *step) {
-    int i = 0;
+static inline simt_function attention_function(const trine_call *call, const char *step, bool options) {
+    int i = options;
     while (i + 1 < ATTENTION_WIDTHS && attention_widths[i] < call->dim[ATTENTION_DIM_D]) i++;
     return (simt_function){ .step = step, .type = { call->type[ATTENTION_TYPE_T] }, .variant = attention_widths[i] };
 }

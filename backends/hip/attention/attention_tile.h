@@ -61,6 +61,12 @@ DEVICE attention_sequence attention_sequence_of(const attention_params &p, int64
 
 /* What query or key `index` sees, or is seen by; of queries `causal` limits the end, of keys the beginning. */
 DEVICE attention_span attention_seen(const attention_params &p, int64_t batch, int64_t index, bool query) {
+    if (p.simple) {
+        const int64_t own = query ? p.sq : p.sk, other = query ? p.sk : p.sq, aligned = other - own + index;
+        if (index >= own) return { 0, 0 };
+        return { p.causal && !query && aligned > 0 ? aligned : 0,
+                 p.causal && query && aligned + 1 < other ? aligned + 1 : other };
+    }
     const attention_sequence s = attention_sequence_of(p, batch, index, query);
     const int64_t below = query ? p.before : p.after, above = query ? p.after : p.before;
     attention_span r = { s.first, s.last };
