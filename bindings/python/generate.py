@@ -28,12 +28,28 @@ def c_text(text):
     return "\n    ".join(parts)
 
 
+class Size:
+    """A size that outputs alone have, as a parameter of the function: k of topk."""
+    kind, switch, fallback, min, max, names, zero_is_fallback = "SIZE", None, 0, None, None, [], False
+
+    def __init__(self, op, symbol):
+        self.name, self.offset = symbol, op.symbols.index(symbol)  # in place of an offset in the arguments
+        self.doc = f"size {symbol} of outputs that are made"
+        limits = [r.split(" <= ")[1] for r in op.require if r.startswith(f"{symbol} <= ")]
+        self.unset = limits[0] if limits else "1"
+
+
+def sizes_of(op):
+    known = {d["symbol"] for t in op.tensors if t.is_in for d in t.dims}
+    return [Size(op, s) for s in op.symbols if s not in known]
+
+
 class Function:
     """An op as a Python function."""
 
     def __init__(self, op):
         self.op = op
-        self.params = [p for p in op.params if not p.switches]
+        self.params = [p for p in op.params if not p.switches] + sizes_of(op)
         self.fields = op.tensors + self.params
         inputs = [t for t in op.tensors if t.is_in]
         self.positional = [t for t in inputs if not t.optional] + [t for t in inputs if t.optional]

@@ -266,6 +266,7 @@ def py_call(call, holds, asked=()):
     places = [holds[t.name] for t in function.positional if t in call.tensors and not t.optional]
     words = [f"{t.name}={holds[t.name]}" for t in function.positional if t in call.tensors and t.optional]
     words += [f"{p.name}={py_value(p, text)}" for p, text in call.params if not p.switches]
+    words += [f"{p.name}={call.sizes[p.name]}" for p in function.params if p.kind == "SIZE"]
     words += [f"{t.name}=True" for t in op.tensors if t.optional and not t.is_in and
               (t in call.tensors or t.name in asked)]
     words += [f'dtype="{dtype}"' for dtype in call.other_types()[:1]]

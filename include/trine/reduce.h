@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embedding lookup and sums. */
+/* Embedding lookup, sums, and the largest elements. */
 #ifndef TRINE_REDUCE_H
 #define TRINE_REDUCE_H
 
@@ -100,6 +100,42 @@ typedef struct trine_reduce_sum_args {
  *
  * Since 0.1. */
 TRINE_API trine_status trine_reduce_sum(trine_queue *queue, const trine_reduce_sum_args *args);
+
+typedef struct trine_topk_args {
+    size_t struct_size;          /* sizeof(trine_topk_args) */
+    const trine_tensor *x;       /* in r n */
+    const trine_tensor *values;  /* out, optional r k */
+    const trine_tensor *indices; /* out, optional r k */
+    int32_t smallest;            /* 1: the smallest elements, in ascending order */
+} trine_topk_args;
+
+/* The k largest elements of each row, in descending order, and their places.
+ *
+ *     values[i,j] = x[i,indices[i,j]]
+ *
+ * indices[i] are the places of the k largest elements of row i, from the largest on; with smallest those of the k
+ * smallest, from the smallest on. NaN is larger than any number, and -0 equals 0. Of equal elements the one with the
+ * smaller index comes first, in either order: the result is one and the same on every device. With k = n a row is
+ * sorted, and stays as it is among equals.
+ *
+ * At least one of values and indices must be given.
+ *
+ * Source: by definition. Kernels find the k-th element by its digits (Knuth 1998, section 5.2.5) and sort what is not
+ * behind it.
+ *
+ * Shapes: x is r n, values and indices are r k with k <= n. The last dimension is contiguous, leading strides are free.
+ * Types: x and values are f32, bf16 or f16, the same; indices i32 or i64. Elements are copied.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (x is NULL or no output is given; rank, sizes, strides or element types that the above
+ * does not admit; k > n; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (a row of more than 2^31 - 1
+ * elements; on devices, k > 2048), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_topk(trine_queue *queue, const trine_topk_args *args);
 
 #ifdef __cplusplus
 }

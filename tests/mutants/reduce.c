@@ -2,6 +2,7 @@
 /* Mutants of gathers, scatters and sums. */
 #include "mutant.h"
 
+#include <math.h>
 #include <string.h>
 
 static void last_row_lost(trine_ref *ref, void *args) {
@@ -50,7 +51,31 @@ static void piece_short(trine_ref *ref) {
     for (int64_t i = 0; V("row_sums") && n == PIECE + 1 && i < D("r"); i++) V("row_sums")[i] -= V("x")[(i + 1) * n - 1];
 }
 
+/* Of equals that are neighbours in the result the last comes first. */
+static void ties_turned(trine_ref *ref) {
+    const int64_t k = D("k");
+    double *indices = V("indices");
+    for (int64_t i = 0; V("values") && indices && i < D("r"); i++)
+        for (int64_t j = 0; j + 1 < k; j++) {
+            const int64_t at = i * k + j;
+            if (V("values")[at] != V("values")[at + 1]) continue;
+            const double first = indices[at];
+            indices[at] = indices[at + 1], indices[at + 1] = first;
+            j++;
+        }
+}
+
+/* What is missing to a row's end is not found. */
+static void end_lost(trine_ref *ref, void *args) {
+    const trine_topk_args *a = args;
+    const int64_t n = D("n"), k = D("k");
+    for (int64_t i = 0; n > k && i < D("r"); i++) V("x")[i * n + n - 1] = a->smallest ? INFINITY : -INFINITY;
+}
+
 const mutant mutants_reduce[] = {
+    { "topk", "ignores_smallest", "the largest in any case", .param = "smallest" },
+    { "topk", "ties_turned", "of equals the last comes first", .after = ties_turned },
+    { "topk", "end_lost", "a row's last element is not looked at", .before = end_lost },
     { "embedding", "last_row", "the last row of 1000 and more is taken for the one before", .before = last_row_lost },
     { "embedding", "narrow_ids", "only the low 32 bits of an id are read", .ids = "ids" },
     { "embedding", "repeated_id", "the last row, if its id is the first one's, ends wrong", .after = row_of_first },

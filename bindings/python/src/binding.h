@@ -54,12 +54,12 @@ typedef struct table_tensor {
     table_dim dim[TRINE_MAX_RANK];
 } table_tensor;
 
-typedef enum param_kind { KIND_BOOL, KIND_ENUM, KIND_I32, KIND_I64, KIND_U64, KIND_F32 } param_kind;
+typedef enum param_kind { KIND_BOOL, KIND_ENUM, KIND_I32, KIND_I64, KIND_U64, KIND_F32, KIND_SIZE } param_kind;
 
 typedef struct table_param {
     const char *name;
     param_kind kind;
-    uint16_t offset, set_offset; /* of the flag that says it is given; 0: none */
+    uint16_t offset, set_offset; /* of the flag that says it is given; 0: none. KIND_SIZE: offset is a symbol */
     bool required;               /* no value would do for one left out */
     bool zero_is_fallback;
     float explicit; /* KIND_F32: written where none is given, if the op refuses a zero beside some tensor; else 0 */

@@ -225,6 +225,24 @@ static void derive_sizes(call *c) {
         }
 }
 
+/* And those that only outputs have, where they are told. */
+static int tell_sizes(call *c) {
+    const table *t = c->t;
+    for (int i = 0; i < t->params; i++) {
+        PyObject *value = c->given[t->tensors + i];
+        if (t->param[i].kind != KIND_SIZE || value == NULL) continue;
+        const int64_t size = PyLong_AsLongLong(value);
+        if (size == -1 && PyErr_Occurred()) return -1;
+        if (size < 0) {
+            PyErr_Format(argument_error, "%s: %s is %lld, but must be at least 0", t->name, t->param[i].name,
+                         (long long)size);
+            return -1;
+        }
+        c->size[t->param[i].offset] = size;
+    }
+    return 0;
+}
+
 static int make_output(call *c, int i) {
     const table_tensor *tt = &c->t->tensor[i];
     int64_t shape[TRINE_MAX_RANK + ARRAY_RANK];
@@ -281,6 +299,7 @@ static int enum_value(const table *t, const table_param *p, PyObject *value, int
 static int set_param(call *c, const table_param *p, PyObject *value) {
     void *to = c->args + p->offset;
     int32_t i32 = 0;
+    if (p->kind == KIND_SIZE) return 0;
     if (p->kind == KIND_F32) {
         const double number = PyFloat_AsDouble(value);
         if (number == -1 && PyErr_Occurred()) return -1;
@@ -345,7 +364,7 @@ static int prepare(call *c, PyObject *const *args, Py_ssize_t count, PyObject *n
     for (int s = 0; s < TABLE_SYMBOLS; s++) c->size[s] = -1;
     if (parse(c, args, count, names) != 0 || spread_out(c) != 0 || take_tensors(c) != 0) return -1;
     derive_sizes(c);
-    if (choose_types(c) != 0 || make_outputs(c) != 0) return -1;
+    if (tell_sizes(c) != 0 || choose_types(c) != 0 || make_outputs(c) != 0) return -1;
     return set_args(c);
 }
 

@@ -2,8 +2,8 @@
 """Ops whose gradients are composed of others: shapes, the formula in a library's own functions, and parameters."""
 
 
-def composed(relu, silu, gelu, wide):
-    """With a library's activations, and a type that cast goes to."""
+def composed(relu, silu, gelu, wide, largest):
+    """With a library's activations, a type that cast goes to, and its k largest elements, in order."""
     def product(a, b):
         return a @ b
     return {
@@ -23,4 +23,6 @@ def composed(relu, silu, gelu, wide):
         "reduce_sum": [((3, 4), None, lambda x: (x.sum(1), x.sum(0)), {"row_sums": True, "column_sums": True}),
                        ((2, 3, 4), None, lambda x: x.sum(-1), {"row_sums": True}),
                        ((3, 4), None, lambda x: x.sum(0), {"column_sums": True})],
+        "topk": [((2, 3, 9), None, lambda x: largest(x, 4), {"k": 4, "values": True}),
+                 ((3, 9), None, lambda x: -largest(-x, 1), {"k": 1, "values": True, "smallest": True})],
     }

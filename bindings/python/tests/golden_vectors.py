@@ -26,10 +26,14 @@ class Case:
         self.params = {}
         variables = set(op["type_variables"])
         kinds = {p["name"]: p for p in op["params"]}
+        known = {d["symbol"] for t in op["tensors"] if "in" in t["flags"] for d in t["dims"]}
+        sizes = {d["symbol"] for t in op["tensors"] for d in t["dims"]} - known
         for word in self.words:
             key, _, value = word.partition("=")
             if key in variables:
                 self.types[key] = value
+            elif key in sizes:
+                self.params[key] = int(value)
             elif key in kinds and not (key.endswith("_set") and key[:-4] in kinds):
                 kind = kinds[key]["kind"]
                 self.params[key] = (value if kind == "ENUM" and not value.lstrip("-").isdigit() else

@@ -161,7 +161,8 @@ def draw(*shape, dtype=torch.float32):
     return torch.randn(*shape, dtype=torch.float64).to(dtype)
 
 
-COMPOSED = composed(torch.relu, torch.nn.functional.silu, torch.nn.functional.gelu, torch.float64)
+COMPOSED = composed(torch.relu, torch.nn.functional.silu, torch.nn.functional.gelu, torch.float64,
+                    lambda x, k: x.topk(k).values)
 
 
 @pytest.mark.parametrize("way", ["eager", "compiled"])

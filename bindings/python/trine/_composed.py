@@ -7,19 +7,18 @@ from ._ops import OPS, rows_of
 
 class Composed:
     """`compute`: gradients by name, from values of the op's tensors, gradients of its outputs, parameters, the names of
-    the inputs that need one, and what runs an op."""
+    the inputs that need one, and what runs an op. `asks`: optional outputs among those values, which have none."""
 
-    def __init__(self, op, compute, saved):
-        self.compute, self.saved = compute, saved
-        self.differentiable = {t.name for t in op.outputs} - {"mask"}
+    def __init__(self, op, compute, saved, asks=()):
+        self.compute, self.saved, self.asks = compute, [*saved, *asks], asks
+        self.differentiable = {t.name for t in op.outputs} - {"mask", *asks}
         self.made = [(None, t.name) for t in op.inputs]
 
     def sources(self, arguments, params):
-        return [n for n in self.saved if arguments.get(n) is not None]
+        return [n for n in self.saved if arguments.get(n) is not None or n in self.asks]
 
-    @staticmethod
-    def extra(op, arguments, params):
-        return []
+    def extra(self, op, arguments, params):
+        return list(self.asks)
 
 
 def _like(gradient, tensor):
@@ -111,6 +110,15 @@ def _reduce_sum(values, incoming, params, needed, run):
     return {"x": dx.expand(x.shape).to(x.dtype)}
 
 
+def _topk(values, incoming, params, needed, run):
+    x = values["x"]
+    if incoming.get("values") is None:
+        return {"x": torch.zeros_like(x)}
+    return {"x": torch.zeros_like(x).scatter(-1, values["indices"].long(), incoming["values"])}
+
+
 _COMPUTE = {"matmul": _matmul, "add": _add, "mul": _mul, "scale": _scale, "cast": _cast, "dropout": _dropout,
-            "reduce_sum": _reduce_sum}
-COMPOSED = {name: Composed(OPS[name], compute, OPS[name].input_names) for name, compute in _COMPUTE.items()}
+            "reduce_sum": _reduce_sum, "topk": _topk}
+_ASKS = {"topk": ("indices",)}
+COMPOSED = {name: Composed(OPS[name], compute, OPS[name].input_names, _ASKS.get(name, ()))
+            for name, compute in _COMPUTE.items()}

@@ -8,18 +8,18 @@ from ._ops import OPS, rows_of
 
 class Composed:
     """`compute`: gradients by name, from values of the op's tensors, gradients of its outputs (those that are there),
-    parameters, the names of the inputs that need one, and what runs an op."""
+    parameters, the names of the inputs that need one, and what runs an op. `asks`: optional outputs among those
+    values, which have none."""
 
-    def __init__(self, op, compute):
-        self.compute, self.saved = compute, op.input_names
+    def __init__(self, op, compute, asks=()):
+        self.compute, self.saved, self.asks = compute, op.input_names, asks
         self.made = [(None, t.name) for t in op.inputs]
 
     def sources(self, arguments, params):
-        return [n for n in self.saved if n in arguments]
+        return [*(n for n in self.saved if n in arguments), *self.asks]
 
-    @staticmethod
-    def extra(op, arguments, params):
-        return []
+    def extra(self, op, arguments, params):
+        return list(self.asks)
 
 
 def _elementwise(formula):
@@ -123,6 +123,14 @@ def _matmul(values, incoming, params, needed, run):
     return made
 
 
+def _topk(values, incoming, params, needed, run):
+    x = jnp.zeros_like(values["x"])
+    if "values" not in incoming:
+        return {"x": x}
+    return {"x": jnp.put_along_axis(x, values["indices"], incoming["values"], axis=-1, inplace=False)}
+
+
 _COMPUTE = {"matmul": _matmul, "add": _elementwise(_add), "mul": _elementwise(_mul), "scale": _elementwise(_scale),
-            "cast": _elementwise(_cast), "dropout": _dropout, "reduce_sum": _elementwise(_reduce_sum)}
-COMPOSED = {name: Composed(OPS[name], compute) for name, compute in _COMPUTE.items()}
+            "cast": _elementwise(_cast), "dropout": _dropout, "reduce_sum": _elementwise(_reduce_sum), "topk": _topk}
+_ASKS = {"topk": ("indices",)}
+COMPOSED = {name: Composed(OPS[name], compute, _ASKS.get(name, ())) for name, compute in _COMPUTE.items()}

@@ -86,6 +86,7 @@ class Op:
         self.products = row["products"]  # is its work mostly products, as of matrices?
         self.tensors = [Tensor(t) for t in row["tensors"]]
         self.params = {p["name"]: p for p in row["params"]}
+        self.sizes = {n for n, p in self.params.items() if p["kind"] == "SIZE"}  # that outputs alone have
         self.inputs = [t for t in self.tensors if t.is_in]
         self.input_names = [t.name for t in self.inputs]
         self.outputs = [t for t in self.tensors if not t.is_in]
@@ -147,9 +148,11 @@ class Op:
             bound[variable] = wanted if dtype or wanted in rows or not rows else rows[0]
         return bound
 
-    def infer(self, shapes, types, wanted, dtype=None):
+    def infer(self, shapes, types, wanted, dtype=None, params={}):
         """Shape and type of each required output and of those in `wanted`, of inputs of these shapes and types."""
         sizes, several = self._sizes(shapes)
+        for name in self.sizes & params.keys():
+            sizes[name] = params[name]
         bound = self._types(types, dtype)
         made = {}
         for tensor in self.outputs:

@@ -53,7 +53,7 @@ def _widened(array):
 def _outputs(call, arguments):
     """Names of what a call returns, with shapes and types: what is updated in place, and outputs."""
     op, types = call.op, _types(call.op, arguments)
-    made = op.infer({n: a.shape for n, a in arguments.items()}, types, call.wanted, call.dtype)
+    made = op.infer({n: a.shape for n, a in arguments.items()}, types, call.wanted, call.dtype, dict(call.params))
     if call.dtype and not any(t.type in op.variables and made[t.name][1] == call.dtype
                               for t in op.outputs if t.name in made):
         raise TypeError(f"{op.name}(): dtype is {call.dtype}, but the inputs decide the types of its outputs")

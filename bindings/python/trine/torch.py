@@ -85,10 +85,10 @@ def _register(library, op):
         return None
 
     def fake(*args, **kwargs):
-        arguments, wanted, _, dtype = _split(op, args, kwargs)
+        arguments, wanted, params, dtype = _split(op, args, kwargs)
         made = op.infer({n: t.shape for n, t in arguments.items()},
                         {n: dtype_name(t.dtype) for n, t in arguments.items()}, wanted,
-                        dtype_name(dtype) if dtype is not None else None)
+                        dtype_name(dtype) if dtype is not None else None, params)
         like = next(iter(arguments.values()))
         results = {n: like.new_empty(shape, dtype=_TORCH_DTYPES[of]) for n, (shape, of) in made.items()}
         if op.outputs:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""embedding and its gradient by torch.nn.functional.embedding and autograd; sums by math.fsum, which rounds once."""
+"""embedding and its gradient by torch.nn.functional.embedding and autograd; sums by math.fsum, which rounds once;
+topk by torch.sort, which is stable if asked to be."""
 import math
 
 import numpy as np
@@ -60,3 +61,22 @@ def reduce_sum(draw):
         if "column_sums" in words:
             outs["column_sums"] = np.array([math.fsum(column) for column in x.T])
         yield case(name, f"T={dtype} S={wide} r={r} n={n}{words}", {"x": x}, outs)
+
+
+def topk(draw):
+    for name, dtype, wide, r, n, k, smallest in (
+        ("largest", "f32", "i32", 3, 40, 7, 0),
+        ("smallest", "f32", "i64", 3, 40, 7, 1),
+        ("all of a row", "bf16", "i32", 2, 19, 19, 0),
+        ("all of a row, from the smallest", "f16", "i32", 2, 19, 19, 1),
+        ("equals", "bf16", "i32", 4, 60, 20, 0),
+        ("equals, smallest", "f16", "i64", 4, 60, 20, 1),
+        ("one of one", "f32", "i32", 2, 1, 1, 0),
+    ):
+        x = draw.integers((r, n), -2, 3) if "equals" in name else draw.normal((r, n), dtype)
+        if n > 6:
+            x[0, :5] = np.nan, -0.0, 0.0, np.inf, -np.inf
+            x[1, 3:6] = np.nan, 0.0, np.nan
+        values, indices = torch.sort(torch.tensor(x), dim=-1, descending=not smallest, stable=True)
+        words = f"T={dtype} I={wide} r={r} n={n} k={k} smallest={smallest} +values +indices"
+        yield case(name, words, {"x": x}, {"values": values[:, :k].numpy(), "indices": indices[:, :k].numpy()})
