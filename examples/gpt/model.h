@@ -11,6 +11,8 @@
 
 #include <trine/trine.h>
 
+#include "random.h"
+
 enum { GPT_BYTES = 256, GPT_MAX_LAYERS = 64, GPT_MAX_LOSSES = 64 }; /* tokens are bytes */
 
 typedef struct gpt_config {
@@ -98,14 +100,5 @@ bool gpt_update(gpt_model *model, const gpt_step *step);
 
 /* The logits of the byte after the last of one sequence. */
 bool gpt_predict(gpt_model *model, const int32_t *tokens, int length, float logits_out[GPT_BYTES]);
-
-/* xoshiro256**, seeded by splitmix64: the same on every machine. */
-typedef struct gpt_random {
-    uint64_t state[4];
-} gpt_random;
-
-void gpt_random_seed(gpt_random *random, uint64_t seed);
-uint64_t gpt_random_next(gpt_random *random);
-double gpt_random_uniform(gpt_random *random); /* in [0, 1) */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random numbers. Blackman and Vigna 2021. */
-#include "model.h"
+#include "random.h"
 
 void gpt_random_seed(gpt_random *random, uint64_t seed) {
     for (int i = 0; i < 4; i++) {
