@@ -14,7 +14,8 @@ FRACTION = re.compile(r"%[-+ #0]*[\d*]*(?:\.[\d*]*)?[lL]?[aefgAEFG]")
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 LIBRARY = ("spec/", "dispatch/", "backends/", "check/")
 OWN = {"spec/number.c"}
-PROGRAMS = ["tools/trine.c", "bench/peers/peers.c", "emulators/cdna/trine-cdna.c", "examples/gpt/gpt.c"]
+PROGRAMS = ["tools/trine.c", "bench/peers/peers.c", "emulators/cdna/trine-cdna.c", "examples/generate/generate.c",
+            "examples/gpt/gpt.c"]
 
 wrong = []
 for path in subprocess.check_output(["git", "ls-files", "*.c", "*.h"], text=True).splitlines():
