@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "chat.h"
 #include "examples/gpt/data.h"
@@ -12,7 +13,7 @@
 
 #define GOLDEN GENERATE_SOURCE "/tests/golden/generate/"
 
-/* ----------------------------------------------------------------------------------------------------------- damage */
+/* ---------------------------------------------------------------------------------------------------------- damage */
 
 /* The files of a model; a GGUF file has all in the first. */
 enum { WEIGHTS, CONFIG, TOKENIZER, PARTS };
@@ -23,7 +24,7 @@ typedef struct files {
 
 /* From memory of just that size, so that AddressSanitizer sees a read beyond. */
 static bool parses(const files *f, bool folder) {
-    model_file m;
+    model_file m = { 0 };
     problem why = { 0 };
     slice exact[PARTS];
     for (int i = 0; i < PARTS; i++) {
@@ -32,7 +33,9 @@ static bool parses(const files *f, bool folder) {
         if (f->size[i]) memcpy(copy, f->bytes[i], f->size[i]);
         exact[i] = (slice){ copy, f->size[i] };
     }
-    const model_parts parts = { exact[WEIGHTS], exact[CONFIG], exact[TOKENIZER], slice_of("") };
+    const model_parts parts = {
+        .config = exact[CONFIG], .tokenizer = exact[TOKENIZER], .weights = { exact[WEIGHTS] }, .weight_files = 1
+    };
     const bool good = folder ? model_parse_hugging_face(&m, &parts, &why)
                              : model_parse_gguf(&m, (const uint8_t *)exact[0].bytes, exact[0].size, &why);
     model_close(&m);
@@ -93,6 +96,100 @@ static void check_folder_damage(void) {
         for (int i = 0; i < PARTS; i++)
             check_part(&f, i, i == WEIGHTS ? 8 + (size_t)little_endian(f.bytes[i], 8) : f.size[i], true, names[i]);
     for (int i = 0; i < PARTS; i++) free(f.bytes[i]);
+}
+
+/* ---------------------------------------------------------------------------------------------------- several files */
+
+/* Every second tensor of a model, as a safetensors file. */
+static bool write_half(const model_file *m, int half, const char *path) {
+    char *header = NULL;
+    size_t length = 0, at = 0;
+    FILE *text = open_memstream(&header, &length), *file = fopen(path, "w");
+    bool good = text && file;
+    for (int64_t i = half; good && i < m->tensors; i += 2) {
+        const stored *t = &m->tensor[i];
+        int64_t count;
+        uint64_t bytes;
+        good = stored_size(t, &count, &bytes);
+        fprintf(text, "%c\"%.*s\":{\"dtype\":\"%s\",\"shape\":[%lld", i == half ? '{' : ',', SHOWN(t->name),
+                t->type->name, (long long)t->shape[0]);
+        if (t->rank == 2) fprintf(text, ",%lld", (long long)t->shape[1]);
+        fprintf(text, "],\"data_offsets\":[%zu,%zu]}", at, at + (size_t)bytes);
+        at += (size_t)bytes;
+    }
+    if (text) fputc('}', text), fclose(text);
+    for (int i = 0; good && i < 8; i++) fputc((int)(length >> 8 * i & 255), file);
+    good = good && fwrite(header, 1, length, file) == length;
+    for (int64_t i = half; good && i < m->tensors; i += 2) {
+        int64_t count;
+        uint64_t bytes;
+        good = stored_size(&m->tensor[i], &count, &bytes) &&
+               fwrite(m->tensor[i].data, 1, (size_t)bytes, file) == (size_t)bytes;
+    }
+    if (file) fclose(file);
+    free(header);
+    return good;
+}
+
+static bool write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    return file && fputs(text, file) >= 0 && fclose(file) == 0;
+}
+
+/* The tensor of another model of the same name has the same bytes. */
+static bool same_tensors(const model_file *a, const model_file *b) {
+    bool same = a->tensors == b->tensors;
+    for (int64_t i = 0; same && i < a->tensors; i++) {
+        const stored *t = &a->tensor[i], *u = NULL;
+        int64_t count;
+        uint64_t bytes;
+        for (int64_t k = 0; k < b->tensors; k++)
+            if (slice_same(t->name, b->tensor[k].name)) u = &b->tensor[k];
+        same = u && stored_size(t, &count, &bytes) && !memcmp(t->data, u->data, (size_t)bytes);
+    }
+    return same;
+}
+
+static bool opens_as(const char *index, const model_file *whole, const char *expected) {
+    model_file m;
+    problem why = { 0 };
+    bool good = write_text("model.safetensors.index.json", index);
+    if (model_open(&m, ".", &why))
+        good = good && !expected && same_tensors(whole, &m);
+    else
+        good = good && expected && strstr(why.text, expected);
+    if (!good) printf("# %s: %s\n", index, why.text);
+    model_close(&m);
+    return good;
+}
+
+/* A model whose tensors are in two files, which an index names. */
+static void check_index(void) {
+    char path[] = "/tmp/trine-generate-XXXXXX";
+    static const char *const names[] = { "one.safetensors", "two.safetensors", "config.json", "tokenizer.json",
+                                         "model.safetensors.index.json" };
+    model_file whole;
+    problem why = { 0 };
+    const bool good = model_open(&whole, GOLDEN "hugging_face", &why) && mkdtemp(path) && chdir(path) == 0 &&
+                      write_half(&whole, 0, names[0]) && write_half(&whole, 1, names[1]) &&
+                      symlink(GOLDEN "hugging_face/config.json", names[2]) == 0 &&
+                      symlink(GOLDEN "hugging_face/tokenizer.json", names[3]) == 0;
+    if (tap(good, "a model in two files: %s", why.text)) {
+        tap(opens_as("{\"weight_map\":{\"a\":\"one.safetensors\",\"b\":\"two.safetensors\",\"c\":\"one.safetensors\"}}",
+                     &whole, NULL),
+            "its tensors are those of the whole");
+        tap(opens_as("{\"weight_map\":{\"a\":\"one.safetensors\"}}", &whole, "there is no tensor") &&
+                opens_as("{\"weight_map\":{\"a\":\"../one.safetensors\"}}", &whole, "no file of it") &&
+                opens_as("{\"weight_map\":{\"a\":\".\"}}", &whole, "no file of it") &&
+                opens_as("{\"weight_map\":{\"a\":\"three\"}}", &whole, "three") &&
+                opens_as("{\"weight_map\":{\"a\":3}}", &whole, "no file of it") &&
+                opens_as("{\"weight_map\":{}}", &whole, "no files") && opens_as("{}", &whole, "no weight_map") &&
+                opens_as("{", &whole, "not JSON"),
+            "an index that is wrong");
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) unlink(names[i]);
+    if (chdir("/") == 0) rmdir(path);
+    model_close(&whole);
 }
 
 static void check_refusals(void) {
@@ -233,6 +330,7 @@ int main(void) {
     problem why = { 0 };
     check_gguf_damage();
     check_folder_damage();
+    check_index();
     check_refusals();
     check_json();
     static const char *const models[] = { GOLDEN "tiny.gguf", GOLDEN "hugging_face" };

@@ -28,7 +28,7 @@ static const char usage[] =
     "Usage: trine-generate MODEL [OPTION]...\n"
     "Continues a text, or answers, with a language model of Llama's family, through trine.\n"
     "\n"
-    "MODEL is a GGUF file, or a folder with config.json, model.safetensors and tokenizer.json.\n"
+    "MODEL is a GGUF file, or a folder as transformers saves it: config.json, model.safetensors, tokenizer.json.\n"
     "\n"
     "  --prompt TEXT      what is to be continued, or answered (default: standard input)\n"
     "  --chat             answer, in the form of ChatML; of standard input each line is a turn\n"

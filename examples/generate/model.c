@@ -1,50 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of a model, whatever file it is from. */
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "model.h"
 
-static slice text_of(const mapping *m) { return (slice){ (const char *)m->bytes, m->size }; }
-
-/* The template of conversations has a file of its own since transformers 5, which need not be there. */
-static bool open_folder(model_file *m, const char *path, problem *why) {
-    static const char *const names[] = { "model.safetensors", "config.json", "tokenizer.json", "chat_template.jinja" };
-    enum { NEEDED = 3, ALL };
-    mapping file[ALL] = { 0 };
-    problem inner = { 0 };
-    bool good = true;
-    for (int i = 0; good && i < ALL; i++) {
-        char name[4096];
-        const bool fits = snprintf(name, sizeof name, "%s/%s", path, names[i]) < (int)sizeof name;
-        good = fits ? mapping_open(&file[i], name, &inner) || i >= NEEDED : refuse(&inner, "the name is too long");
-    }
-    const model_parts parts = { text_of(&file[0]), text_of(&file[1]), text_of(&file[2]), text_of(&file[3]) };
-    if (!good) refuse(why, "%s", inner.text);
-    inner.text[0] = 0;
-    if (good && !model_parse_hugging_face(m, &parts, &inner)) good = refuse(why, "%s: %s", path, inner.text);
-    memcpy(m->file, file, sizeof file);
-    return good;
-}
-
 bool model_open(model_file *m, const char *path, problem *why) {
     problem inner = { 0 };
-    mapping file;
     struct stat s;
     *m = (model_file){ 0 };
-    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return open_folder(m, path, why);
+    if (stat(path, &s) == 0 && S_ISDIR(s.st_mode)) return model_open_folder(m, path, why);
+    mapping file;
     if (!mapping_open(&file, path, why)) return false;
     const bool good = model_parse_gguf(m, file.bytes, file.size, &inner);
-    m->file[0] = file;
+    m->file[m->files++] = file;
     return good || refuse(why, "%s: %s", path, inner.text);
 }
 
 void model_close(model_file *m) {
     tokenizer_free(&m->tokenizer);
     gguf_free(&m->gguf);
-    safetensors_free(&m->safetensors);
-    for (size_t i = 0; i < sizeof m->file / sizeof m->file[0]; i++) mapping_close(&m->file[i]);
+    for (int i = 0; i < m->parts; i++) safetensors_free(&m->part[i]);
+    free(m->part);
+    free(m->joined);
+    for (int i = 0; i < m->files; i++) mapping_close(&m->file[i]);
     *m = (model_file){ 0 };
 }
 

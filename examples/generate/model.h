@@ -7,7 +7,7 @@
 #include "safetensors.h"
 #include "tokenizer.h"
 
-enum { MODEL_MAX_LAYERS = 1024, MODEL_MAX_HEAD = 1024 };
+enum { MODEL_MAX_LAYERS = 1024, MODEL_MAX_HEAD = 1024, MODEL_MAX_FILES = 256 };
 
 typedef struct model_config {
     int64_t layers, width, hidden, vocabulary, context;
@@ -42,11 +42,14 @@ typedef struct model_names {
 } model_names;
 
 typedef struct model_file {
-    mapping file[4]; /* all that it was read from */
-    gguf gguf;       /* one of the two is empty */
-    safetensors safetensors;
-    stored *tensor; /* its tensors */
+    mapping file[MODEL_MAX_FILES + 3]; /* all that it was read from */
+    int files;
+    stored *tensor;
     int64_t tensors;
+    gguf gguf;         /* whose tensors they are; */
+    safetensors *part; /* or that of several files, */
+    stored *joined;    /* joined */
+    int parts;
     const model_names *names;
     model_config config;
     tokenizer tokenizer;
@@ -58,14 +61,17 @@ typedef struct model_file {
 bool model_open(model_file *m, const char *path, problem *why);
 void model_close(model_file *m);
 
-/* The same of bytes in memory, which must stay there. */
+/* The same of bytes in memory, which must stay there, into a model_file of zeros. */
 bool model_parse_gguf(model_file *m, const uint8_t *bytes, size_t size, problem *why);
 
 /* What the files of a folder hold. */
 typedef struct model_parts {
-    slice weights, config, tokenizer, chat_template; /* the last may be empty */
+    slice config, tokenizer, chat_template; /* the last may be empty */
+    slice weights[MODEL_MAX_FILES];
+    int weight_files;
 } model_parts;
 
+bool model_open_folder(model_file *m, const char *path, problem *why);
 bool model_parse_hugging_face(model_file *m, const model_parts *parts, problem *why);
 
 /* The tokenizer of a tokenizer.json. */

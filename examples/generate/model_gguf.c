@@ -163,7 +163,7 @@ static bool read_tokenizer(const gguf *g, tokenizer *t, problem *why) {
 
 bool model_parse_gguf(model_file *m, const uint8_t *bytes, size_t size, problem *why) {
     slice architecture = slice_of("none");
-    *m = (model_file){ .names = &names };
+    m->names = &names;
     if (!gguf_parse(&m->gguf, bytes, size, why)) return false;
     const gguf *g = &m->gguf;
     m->tensor = g->tensor;

@@ -110,16 +110,29 @@ static bool read_config(const json *j, model_file *m, problem *why) {
     return read_sizes(j, &m->config, why) && read_positions(j, &m->config, why) && read_stops(j, &m->tokenizer, why);
 }
 
+/* The tensors of all files. */
+static bool read_weights(model_file *m, const model_parts *parts, problem *why) {
+    m->part = calloc((size_t)parts->weight_files + 1, sizeof *m->part);
+    if (!m->part) return refuse(why, "out of memory");
+    for (; m->parts < parts->weight_files; m->parts++) {
+        const slice file = parts->weights[m->parts];
+        if (!safetensors_parse(&m->part[m->parts], (const uint8_t *)file.bytes, file.size, why)) return false;
+        m->tensors += m->part[m->parts].tensors;
+    }
+    m->tensor = m->joined = calloc((size_t)m->tensors + 1, sizeof *m->joined);
+    if (!m->joined) return refuse(why, "out of memory");
+    int64_t at = 0;
+    for (int i = 0; i < m->parts; i++)
+        for (int64_t k = 0; k < m->part[i].tensors; k++) m->joined[at++] = m->part[i].tensor[k];
+    return true;
+}
+
 bool model_parse_hugging_face(model_file *m, const model_parts *parts, problem *why) {
-    json config;
-    *m = (model_file){ .names = &names };
-    if (!safetensors_parse(&m->safetensors, (const uint8_t *)parts->weights.bytes, parts->weights.size, why) ||
-        !model_tokenizer_json(&m->tokenizer, parts->tokenizer, why))
-        return false;
-    m->tensor = m->safetensors.tensor;
-    m->tensors = m->safetensors.tensors;
+    json config = { 0 };
+    m->names = &names;
     m->chat_template = parts->chat_template;
-    const bool good = json_parse(&config, parts->config, why) && read_config(&config, m, why);
+    const bool good = read_weights(m, parts, why) && model_tokenizer_json(&m->tokenizer, parts->tokenizer, why) &&
+                      json_parse(&config, parts->config, why) && read_config(&config, m, why);
     json_free(&config);
     return good && model_check(m, why);
 }

@@ -55,7 +55,7 @@ static void use(const model_file *m) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     gguf g;
-    model_file m;
+    model_file m = { 0 };
     problem why = { 0 };
     if (gguf_parse(&g, data, size, &why)) {
         read_values(&g);

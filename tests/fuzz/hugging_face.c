@@ -35,17 +35,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     cursor c = { data, data + size };
     uint32_t config, words;
     const uint8_t *at[2];
-    model_file m;
+    model_file m = { 0 };
     tokenizer t;
     safetensors s;
     problem why[3] = { { .text = "" } };
     if (!cursor_u32(&c, &config) || !cursor_u32(&c, &words) || !cursor_take(&c, config, &at[0]) ||
         !cursor_take(&c, words, &at[1]))
         return 0;
-    const model_parts parts = { { (const char *)c.at, (size_t)(c.end - c.at) },
-                                { (const char *)at[0], config },
-                                { (const char *)at[1], words },
-                                slice_of("") };
+    const model_parts parts = { .config = { (const char *)at[0], config },
+                                .tokenizer = { (const char *)at[1], words },
+                                .weights = { { (const char *)c.at, (size_t)(c.end - c.at) } },
+                                .weight_files = 1 };
     const bool good = model_parse_hugging_face(&m, &parts, &why[0]);
     check(good, &why[0]);
     if (good) use(&m);

@@ -243,6 +243,20 @@ def expected(name, model, file):
     return out + "losses\n" + lines(bits(losses)) + "follows\n" + lines([str(i) for i in tokens[len(prompt):]], 30)
 
 
+def perplexity(model, ids, first):
+    """Of a text in windows of a context of 64 tokens, each of which begins with the token `first`, if there is one."""
+    lead = [] if first is None else [first]
+    step = 65 - len(lead)
+    losses = []
+    with torch.no_grad():
+        for at in range(0, len(ids), step):
+            window = torch.tensor(lead + ids[at : at + step])
+            if len(window) > 1:
+                logits = model(window[None, :-1]).logits[0]
+                losses.append(torch.nn.functional.cross_entropy(logits, window[1:], reduction="none"))
+    return float(torch.cat(losses).mean().exp())
+
+
 def main():
     torch.manual_seed(3)
     tokens, merges = vocabulary()
@@ -255,8 +269,15 @@ def main():
     small.model.rotary_emb.inv_freq = frequencies.float()
     out = SPDX + "# Prompts, logits after their tokens, losses, and the tokens that follow.\n"
     out += expected("tiny.gguf", small, len(tokens))
-    out += expected("hugging_face", write_hugging_face(ROOT / "hugging_face", tokens, merges), len(tokens))
+    folder = write_hugging_face(ROOT / "hugging_face", tokens, merges)
+    out += expected("hugging_face", folder, len(tokens))
     (ROOT / "model.txt").write_text(out)
+    text = (ROOT.parents[2] / "LICENSE").read_text()
+    out = SPDX + "# Perplexities of the file LICENSE.\n"
+    for name, model, kind, first in (("tiny.gguf", small, "smollm", None), ("hugging_face", folder, "llama-bpe", 0)):
+        ids = tokenizer(kind, tokens, merges).encode(text, add_special_tokens=False).ids
+        out += f"{name} {perplexity(model, ids, first):.6f} {len(ids)}\n"
+    (ROOT / "perplexity.txt").write_text(out)
 
 
 if __name__ == "__main__":
