@@ -218,6 +218,24 @@ Test(check, empty_strides, .init = set_up, .fini = tear_down) {
         }
 }
 
+/* Sizes that no element of a tensor bounds: what lies between may be larger than any memory. */
+Test(check, empty_inputs, .init = set_up, .fini = tear_down) {
+    enum { T = 33 };
+    static int32_t labels[T];
+    static float loss[T];
+    const trine_tensor x = trine_tensor_2d(NULL, TRINE_F32, T, 0),
+                       weight = trine_tensor_2d(NULL, TRINE_F32, INT64_C(1) << 62, 0),
+                       tl = trine_tensor_1d(labels, TRINE_I32, T), to = trine_tensor_1d(loss, TRINE_F32, T);
+    const trine_linear_cross_entropy_args args = { TRINE_ARGS(linear_cross_entropy), .x = &x, .weight = &weight,
+                                                   .labels = &tl, .loss = &to };
+    static const char reason[] = "composed: the logits of a chunk are larger than any memory";
+    size_t bytes;
+    cr_expect(trine_workspace(queue, TRINE_OP_LINEAR_CROSS_ENTROPY, &args, &bytes) == TRINE_ERR_UNSUPPORTED);
+    cr_expect(strstr(trine_error_message(), reason), "%s", trine_error_message());
+    cr_expect(trine_linear_cross_entropy(queue, &args) == TRINE_ERR_UNSUPPORTED);
+    cr_expect(strstr(trine_error_message(), reason), "%s", trine_error_message());
+}
+
 /* Zero takes the fallback; -0.0 is a zero that was meant. */
 Test(check, fallback, .init = set_up_norm, .fini = tear_down) {
     assert_ok(trine_scale(queue, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &y }));

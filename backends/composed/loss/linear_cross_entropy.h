@@ -22,6 +22,7 @@ typedef struct head {
         size_t logits, gradient, dweight, bias, sums, dbias, nested;
     } at;
     size_t nested_size, size;
+    bool too_large; /* more bytes than an address can tell */
 } head;
 
 /* Tokens of a chunk. Its logits, in f32, are about half as large as x and weight together would be; fewer tokens than
@@ -206,9 +207,16 @@ static inline trine_status head_walk(head *h, bool run) {
 
 /* ------------------------------------------------------------------------------------------------------- workspace */
 
-static inline void head_lay(head *h, bool needed, int64_t count, trine_dtype dtype, size_t *at_out) {
+/* The place of a matrix. Where x and weight are empty, no tensor of the call bounds its size. */
+static inline void head_lay(head *h, bool needed, int64_t rows, int64_t columns, trine_dtype dtype, size_t *at_out) {
+    enum { ALIGNMENT = 256 };
+    int64_t end;
     *at_out = h->size;
-    if (needed) h->size += (size_t)head_up(count * (int64_t)trine_dtype_size(dtype), 256);
+    if (!needed || h->too_large) return;
+    h->too_large = __builtin_mul_overflow(rows, columns, &end) ||
+                   __builtin_mul_overflow(end, (int64_t)trine_dtype_size(dtype), &end) ||
+                   __builtin_add_overflow(end, (int64_t)h->size + ALIGNMENT, &end);
+    if (!h->too_large) h->size = (size_t)((end - 1) / ALIGNMENT * ALIGNMENT);
 }
 
 /* Lays the workspace out, and finds out what the ops within need. An error if one has no kernel. */
@@ -216,12 +224,13 @@ static inline trine_status head_plan(head *h) {
     head_chunks(h);
     const bool narrow_bias = h->bias && h->bias->dtype != TRINE_F32,
                narrow_dbias = h->dbias && h->dbias->dtype != TRINE_F32;
-    head_lay(h, true, h->rows * h->v, TRINE_F32, &h->at.logits);
-    head_lay(h, head_narrow(h), h->rows * h->v, h->x->dtype, &h->at.gradient);
-    head_lay(h, head_adds_up(h), h->v * h->k, TRINE_F32, &h->at.dweight);
-    head_lay(h, narrow_bias, h->v, TRINE_F32, &h->at.bias);
-    head_lay(h, h->dbias != NULL, h->chunks * h->v, TRINE_F32, &h->at.sums);
-    head_lay(h, narrow_dbias, h->v, TRINE_F32, &h->at.dbias);
+    head_lay(h, true, h->rows, h->v, TRINE_F32, &h->at.logits);
+    head_lay(h, head_narrow(h), h->rows, h->v, h->x->dtype, &h->at.gradient);
+    head_lay(h, head_adds_up(h), h->v, h->k, TRINE_F32, &h->at.dweight);
+    head_lay(h, narrow_bias, 1, h->v, TRINE_F32, &h->at.bias);
+    head_lay(h, h->dbias != NULL, h->chunks, h->v, TRINE_F32, &h->at.sums);
+    head_lay(h, narrow_dbias, 1, h->v, TRINE_F32, &h->at.dbias);
+    if (h->too_large) return TRINE_ERR_MEMORY;
     h->at.nested = h->size;
     const trine_status status = head_walk(h, false);
     h->size += h->nested_size;
@@ -260,7 +269,9 @@ static inline const trine_tensor *head_given(const trine_call *call, int tensor)
 /* Any other error would be a fault of these steps: the launch returns it. */
 static inline const char *head_refuse(const trine_call *call) {
     head h = head_of_call(call);
-    return head_plan(&h) == TRINE_ERR_UNSUPPORTED ? "an op that it is made of has no kernel for this" : NULL;
+    const trine_status status = head_plan(&h);
+    if (h.too_large) return "the logits of a chunk are larger than any memory";
+    return status == TRINE_ERR_UNSUPPORTED ? "an op that it is made of has no kernel for this" : NULL;
 }
 
 static inline size_t head_workspace(const trine_call *call) {
