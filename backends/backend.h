@@ -67,6 +67,9 @@ typedef struct trine_kernel {
     /* The sizes at which its way changes for calls of these types, the others being as they are; may be NULL: none. Of
      * any call, whether the kernel takes it or not. Must not look at data pointers */
     void (*edges)(const trine_call *call, trine_kernel_edges *edges);
+    /* Calls of a list, each with a workspace of its own, none of which has an output that overlaps another's tensors:
+     * what launch() of each does, in any order; may be NULL: the backend's launch_list, or one after the other */
+    trine_status (*launch_list)(trine_call *const *calls, int64_t count);
 } trine_kernel;
 
 /* A device as its backend describes it. */
@@ -166,6 +169,10 @@ struct trine_backend {
     const char *tuned;
     /* What trine_host's `launch` does; NULL: the devices take no code. */
     trine_status (*launch)(const trine_call *call, const trine_code *code, const trine_launch *launch);
+    /* The same as a kernel's launch_list, for kernels that have none; *failed_out is the place of the call whose error
+     * it returns. NULL: such calls are launched one after the other. */
+    trine_status (*launch_list)(const trine_kernel *kernel, trine_call *const *calls, int64_t count,
+                                int64_t *failed_out);
 };
 
 /* Kernels that a module adds to the devices of another backend. */

@@ -15,7 +15,7 @@ DECLARATION = re.compile(
     r"typedef struct (?P<opaque>\w+) (?P=opaque);|"
     r"TRINE_API (?P<returns>[\w ]+?[ *]+)(?P<function>\w+)\((?P<parameters>[^)]*)\);)", re.S)
 ENUMERATOR = re.compile(rf"(\w+) = (\w+),?[ \t]*(?:{COMMENT})?", re.S)
-VARIABLE = re.compile(r"([\w ]+?[ *]+)(\w+)(?:\[(\w+)\])?$")
+VARIABLE = re.compile(r"([\w ]+?[ *]+(?:const \*)?)(\w+)(?:\[(\w+)\])?$")
 MEMBER = re.compile(rf"(?:{COMMENT}\s*)?([\w ]+?[ *]+)(\w+)(?:\[(\w+)\])?;[ \t]*(?:{COMMENT})?", re.S)
 
 

@@ -39,6 +39,9 @@ struct trine_library {
     int verbose;         /* TRINE_VERBOSE */
 };
 
+/* What a queue's lists of calls are worked out in. */
+typedef struct trine_list trine_list;
+
 struct trine_queue {
     uint64_t magic; /* QUEUE_MAGIC; anything else is a foreign or closed pointer */
     trine *lib;
@@ -52,8 +55,9 @@ struct trine_queue {
     void *workspace;
     size_t workspace_size;
     bool workspace_borrowed;
-    bool wrapped;   /* the stream is the caller's, who may record it too */
-    bool recording; /* by trine_graph_begin() */
+    bool wrapped;     /* the stream is the caller's, who may record it too */
+    bool recording;   /* by trine_graph_begin() */
+    trine_list *list; /* NULL: there was none yet */
 };
 
 #define QUEUE_MAGIC 0x7472696e65717565u
@@ -137,6 +141,9 @@ trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const
 double trine_seconds(void);
 /* One line on stderr for a call, if the library is verbose. */
 void trine_trace(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel, double seconds);
+/* The same for calls of a list that ran at once: `count` of them, the first of which is `call`. */
+void trine_trace_list(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel, int64_t count,
+                      double seconds);
 /* "T=bf16 W=f32 r=8192 n=4096 +residual causal=1": types, sizes, optional tensors given, and parameters that differ
  * from their fallbacks: the text of a bench case. */
 void trine_call_text(const trine_call *call, char *text_out, size_t size);

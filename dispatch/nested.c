@@ -20,6 +20,7 @@ static trine_status prepare(const trine_call *call, trine_op op, const void *arg
                             const trine_kernel **kernel_out) {
     trine_queue queue = *call->owner;
     queue.kernel[0] = 0;
+    queue.state = call->queue; /* of one thread, where the outer call is one of a list */
     const trine_status status = trine_prepare(&queue, op, args, need_data, inner);
     if (status != TRINE_OK) return status;
     inner->owner = call->owner;

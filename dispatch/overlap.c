@@ -13,6 +13,18 @@ typedef struct view {
     int64_t stride[TRINE_MAX_RANK], length[TRINE_MAX_RANK];
 } view;
 
+void trine_view_extent(const trine_tensor *tensor, uintptr_t *low_out, uintptr_t *high_out) {
+    const int64_t size = (int64_t)trine_dtype_size(tensor->dtype);
+    int64_t low = (int64_t)(intptr_t)tensor->data, high = low + size;
+    for (int i = 0; i < tensor->rank; i++) {
+        const int64_t extent = tensor->stride[i] * size * (tensor->shape[i] - 1);
+        low += extent < 0 ? extent : 0;
+        high += extent > 0 ? extent : 0;
+    }
+    *low_out = (uintptr_t)low;
+    *high_out = (uintptr_t)high;
+}
+
 static int by_stride(const void *a, const void *b) {
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);

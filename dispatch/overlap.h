@@ -9,6 +9,9 @@
  * conservative otherwise. */
 bool trine_views_overlap(const trine_tensor *a, const trine_tensor *b);
 
+/* The first byte of a view that has elements, and one behind its last. */
+void trine_view_extent(const trine_tensor *tensor, uintptr_t *low_out, uintptr_t *high_out);
+
 /* True if two index tuples of the view may name one element. */
 bool trine_view_overlaps_itself(const trine_tensor *tensor);
 

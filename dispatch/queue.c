@@ -117,6 +117,7 @@ void trine_queue_close(trine_queue *queue) {
     if (trine_queue_recording(queue, &recording) != TRINE_OK || !recording)
         queue->backend->queue_wait(queue->device, queue->state);
     drop_workspace(queue);
+    trine_list_free(queue->list);
     queue->backend->queue_close(queue->device, queue->state);
     queue->magic = 0;
     free(queue);

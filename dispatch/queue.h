@@ -14,6 +14,12 @@ trine_status trine_queue_recording(trine_queue *queue, bool *recording_out);
 /* TRINE_ERR_UNSUPPORTED, naming `function`, if it is: the driver would drop the recording. */
 trine_status trine_queue_immediate(trine_queue *queue, const char *function);
 
+/* Sees that the queue's workspace has so many bytes, for a call of the op of this name. */
+trine_status trine_queue_take_workspace(trine_queue *queue, const char *op, size_t bytes);
+
+/* list.c: takes away what lists were worked out in; NULL is allowed. */
+void trine_list_free(trine_list *list);
+
 /* Checks the arguments and makes the call for this queue's device; everything but the workspace. */
 trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bool need_data, trine_call *call_out);
 

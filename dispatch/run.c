@@ -28,23 +28,19 @@ trine_status trine_prepare(trine_queue *queue, trine_op op, const void *args, bo
     return TRINE_OK;
 }
 
-static trine_status take_workspace(trine_queue *queue, trine_call *call) {
-    if (call->workspace_size > queue->workspace_size) {
-        if (queue->flags & TRINE_QUEUE_STRICT_WORKSPACE || queue->workspace_borrowed)
-            return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved",
-                              call->plan->spec->name, call->workspace_size, queue->workspace_size);
-        bool recording;
-        trine_status status = trine_queue_recording(queue, &recording);
-        if (status == TRINE_OK && recording)
-            return trine_fail(TRINE_ERR_WORKSPACE,
-                              "%s: needs %zu bytes of workspace, but %zu are reserved, and no more can be while the "
-                              "queue is recorded",
-                              call->plan->spec->name, call->workspace_size, queue->workspace_size);
-        if (status == TRINE_OK) status = trine_queue_reserve(queue, call->workspace_size);
-        if (status != TRINE_OK) return status;
-    }
-    call->workspace = call->workspace_size > 0 ? queue->workspace : NULL;
-    return TRINE_OK;
+trine_status trine_queue_take_workspace(trine_queue *queue, const char *op, size_t bytes) {
+    if (bytes <= queue->workspace_size) return TRINE_OK;
+    if (queue->flags & TRINE_QUEUE_STRICT_WORKSPACE || queue->workspace_borrowed)
+        return trine_fail(TRINE_ERR_WORKSPACE, "%s: needs %zu bytes of workspace, but %zu are reserved", op, bytes,
+                          queue->workspace_size);
+    bool recording;
+    const trine_status status = trine_queue_recording(queue, &recording);
+    if (status == TRINE_OK && recording)
+        return trine_fail(TRINE_ERR_WORKSPACE,
+                          "%s: needs %zu bytes of workspace, but %zu are reserved, and no more can be while the queue "
+                          "is recorded",
+                          op, bytes, queue->workspace_size);
+    return status == TRINE_OK ? trine_queue_reserve(queue, bytes) : status;
 }
 
 static FLOAT_ENV_INSIDE trine_status run(trine_queue *queue, trine_op op, const void *args) {
@@ -56,7 +52,9 @@ static FLOAT_ENV_INSIDE trine_status run(trine_queue *queue, trine_op op, const 
     if ((status = trine_prepare(queue, op, args, true, &call)) != TRINE_OK) return status;
     if (call.empty) return TRINE_OK;
     if ((status = trine_select(queue, &call, &kernel)) != TRINE_OK) return status;
-    if ((status = take_workspace(queue, &call)) != TRINE_OK) return status;
+    status = trine_queue_take_workspace(queue, call.plan->spec->name, call.workspace_size);
+    if (status != TRINE_OK) return status;
+    call.workspace = call.workspace_size > 0 ? queue->workspace : NULL;
     if (!queue->lib->verbose) return kernel->launch(&call);
     const double start = trine_seconds();
     status = kernel->launch(&call);

@@ -34,10 +34,16 @@ void trine_call_text(const trine_call *call, char *text_out, size_t size) {
     }
 }
 
-void trine_trace(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel, double seconds) {
+void trine_trace_list(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel, int64_t count,
+                      double seconds) {
     if (queue->lib->verbose == 0) return;
-    char text[512];
+    char text[512], more[64] = "";
     trine_call_text(call, text, sizeof text);
-    trine_fprintf(stderr, "trine: %s %s %s %s %.3f us\n", queue->device->info.name, call->plan->spec->name,
-                  kernel->name, text, seconds * 1e6);
+    if (count > 1) snprintf(more, sizeof more, " and %lld more of a list", (long long)count - 1);
+    trine_fprintf(stderr, "trine: %s %s %s %s%s %.3f us\n", queue->device->info.name, call->plan->spec->name,
+                  kernel->name, text, more, seconds * 1e6);
+}
+
+void trine_trace(const trine_queue *queue, const trine_call *call, const trine_kernel *kernel, double seconds) {
+    trine_trace_list(queue, call, kernel, 1, seconds);
 }

@@ -189,6 +189,28 @@ static trine_status run_op(void) {
     return status;
 }
 
+/* A list, whose calls are kept with a fresh queue, and then one that has more. */
+static trine_status run_list(void) {
+    enum { CALLS = 3 };
+    trine_queue *q;
+    float norms[CALLS];
+    trine_tensor x[CALLS], norm[CALLS];
+    trine_global_norm_clip_args args[CALLS];
+    const void *list[CALLS];
+    trine_status status = trine_queue_open(lib, 0, NULL, &q);
+    if (status != TRINE_OK) return status;
+    for (int i = 0; i < CALLS; i++) {
+        x[i] = trine_tensor_1d(data + i, TRINE_F32, 100);
+        norm[i] = trine_tensor_1d(norms + i, TRINE_F32, 1);
+        args[i] = (trine_global_norm_clip_args){ TRINE_ARGS(global_norm_clip), .x = &x[i], .norm = &norm[i] };
+        list[i] = &args[i];
+    }
+    status = trine_run_list(q, TRINE_OP_GLOBAL_NORM_CLIP, list, CALLS - 1);
+    if (status == TRINE_OK) status = trine_run_list(q, TRINE_OP_GLOBAL_NORM_CLIP, list, CALLS);
+    trine_queue_close(q);
+    return status;
+}
+
 static trine_status tune(void) {
     trine_tensor x = trine_tensor_1d(data, TRINE_F32, 4096);
     return trine_tune_call(queue, TRINE_OP_SCALE, &(trine_scale_args){ TRINE_ARGS(scale), .x = &x, .y = &x });
@@ -232,6 +254,7 @@ int main(void) {
     try_all(&(attempt){ "trine_queue_reserve", reserve }, false);
     try_all(&(attempt){ "trine_memory_alloc", allocate }, false);
     try_all(&(attempt){ "trine_matmul", run_op }, false);
+    try_all(&(attempt){ "trine_run_list", run_list }, false);
     try_all(&(attempt){ "trine_tune_call", tune }, false);
     trine_queue_close(queue);
     trine_close(lib);

@@ -78,6 +78,8 @@ class Fortran:
             return f"{f_type}, intent(in) :: {p.name}(*)"
         if stars == 1 and f_type == "type(c_ptr)":
             return f"type(c_ptr), value :: {p.name}"
+        if "*const *" in p.c_type:
+            return f"{f_type}, intent(in) :: {p.name}(*)"
         way = "in" if p.c_type.startswith("const") else "out"
         return f"{f_type}, intent({way}){', optional' if p.name == 'options' else ''} :: {p.name}"
 

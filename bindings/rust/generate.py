@@ -22,10 +22,10 @@ def identifier(name):
 
 
 def rust_type(c_type):
-    """The type of Rust for one of C: const T * is *const T, T ** is *mut *mut T."""
+    """The type of Rust for one of C: const T * is *const T, T ** is *mut *mut T, const T *const * *const *const T."""
     base = re.sub(r"\bconst\b|\*", "", c_type).strip()
-    name, stars = TYPES.get(base, base), c_type.count("*")
-    return "*mut " * (stars - 1) + ("*const " if c_type.startswith("const") else "*mut ") * (stars > 0) + name
+    pointers = ["*const " if "const" in to else "*mut " for to in c_type.split("*")[:-1]]
+    return "".join(reversed(pointers)) + TYPES.get(base, base)
 
 
 def doc(text, indent=""):

@@ -37,9 +37,29 @@ TRINE_API trine_op trine_op_find(const char *name);
 /* Runs any op: trine_run(q, TRINE_OP_RMS_NORM, &args) is trine_rms_norm(q, &args). */
 TRINE_API trine_status trine_run(trine_queue *queue, trine_op op, const void *args);
 
+/* Runs many calls of an op at once, args[i] being the arguments of call i: what trine_run() of one after the other
+ * does, the same bits, but by few launches on a GPU and with all threads at work on a CPU. For what a model has
+ * hundreds of: a step of trine_adamw() for each parameter.
+ *
+ * The calls may differ in all their arguments. They run in any order, or several at a time: no output of a call may
+ * overlap a tensor of another one; inputs may be shared.
+ *
+ * All calls are checked before one runs. A message names the call, from 0: "call 3 of the list: adamw: grad is NULL,
+ * but required". Errors: as the op itself, with nothing written; TRINE_ERR_ARGUMENT (count is negative, args is NULL,
+ * calls overlap), TRINE_ERR_MEMORY. After an error that is found only when a call runs, as a label out of range on the
+ * CPU, that call has written nothing, others may have run.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_run_list(trine_queue *queue, trine_op op, const void *const *args, int64_t count);
+
 /* The exact workspace that this call would use on this queue, in bytes. Data pointers are not looked at and may be
  * NULL. */
 TRINE_API trine_status trine_workspace(trine_queue *queue, trine_op op, const void *args, size_t *bytes_out);
+
+/* The same of a list. It is no more than 4 MiB, or what the call that needs most does: calls that would need more
+ * together do not run at once. Since 0.1. */
+TRINE_API trine_status trine_workspace_list(trine_queue *queue, trine_op op, const void *const *args, int64_t count,
+                                            size_t *bytes_out);
 
 /* The coefficient of the op's error bound for output tensor `output` ("y"). Element by element,
  *

@@ -212,6 +212,7 @@ static void make_state(cpu_state *state, int level, const trine_host *host) {
         .memory_write = memory_write,
         .memory_read = memory_read,
         .memory_copy = memory_copy,
+        .launch_list = trine_cpu_launch_list,
     };
 }
 

@@ -59,6 +59,10 @@ static inline void cpu_tasks(const trine_call *call, int team, int64_t n, cpu_bo
     cpu_run(call, team, n, true, body, context);
 }
 
+/* list.c: calls of a list on all threads, each small one by one of them. */
+trine_status trine_cpu_launch_list(const trine_kernel *kernel, trine_call *const *calls, int64_t count,
+                                   int64_t *failed_out);
+
 /* Where one thread becomes two, if each element along a dimension stands for so many bytes. */
 static inline void cpu_team_edge(trine_kernel_edges *edges, int symbol, int64_t bytes) {
     if (bytes > 0) trine_kernel_edge(edges, symbol, (2 * CPU_TEAM_BYTES + bytes - 1) / bytes);
