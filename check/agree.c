@@ -7,7 +7,7 @@
 #include "golden.h"
 #include "run.h"
 
-enum { MAX_RESULTS = 64, RUNS = 3, RECORDED = RUNS - 1 };
+enum { MAX_RESULTS = 64, RUNS = 3, LISTED = 1, RECORDED = RUNS - 1 };
 
 /* One kernel's part in a case. */
 typedef struct result {
@@ -29,14 +29,15 @@ static void outcome_free(outcome *y) {
     for (int i = 0; i < TRINE_MAX_TENSORS; i++) free(y->output[i]);
 }
 
-/* Runs the op and waits for it: at once, or recorded into a graph that is launched with all memory as before the
- * recording, where the device has graphs. */
+/* Runs the op and waits for it: at once, as a list of one call, or recorded into a graph that is launched with all
+ * memory as before the recording, where the device has graphs. */
 static trine_status run_once(const context *c, problem *p, trine_queue *queue, int run, bool workspace) {
     trine_graph *graph = NULL;
     trine_status status = run == RECORDED ? trine_graph_begin(queue) : TRINE_ERR_UNSUPPORTED, ended;
     const bool records = status == TRINE_OK;
     if (!records && status != TRINE_ERR_UNSUPPORTED) return status;
-    status = trine_run(queue, p->plan->op, p->call.args);
+    const void *const list[] = { p->call.args };
+    status = run == LISTED ? trine_run_list(queue, p->plan->op, list, 1) : trine_run(queue, p->plan->op, p->call.args);
     if (records && (ended = trine_graph_end(queue, &graph)) != TRINE_OK && status == TRINE_OK) status = ended;
     if (graph != NULL && status == TRINE_OK) {
         const bool sent =
@@ -104,8 +105,8 @@ static bool refuses_small_workspace(const context *c, problem *p, trine_queue *q
     return false;
 }
 
-/* Three runs: with 1, 2 and 3 threads, the operands each time in other places, with other poison; devices that have
- * graphs run the last from one. All must return the same bits. */
+/* Three runs: with 1, 2 and 3 threads, the operands each time in other places, with other poison; the second as a list
+ * of one call, and devices that have graphs run the last from one. All must return the same bits. */
 static bool run_kernel(runner *r, const context *c, problem *p, result *result, char *text, size_t size) {
     outcome again = { { NULL } };
     bool ok = true;
@@ -125,8 +126,9 @@ static bool run_kernel(runner *r, const context *c, problem *p, result *result, 
                  compare_bits(p, i, result->outcome.output[i], again.output[i], detail, sizeof detail);
         if (!ok)
             snprintf(text, size,
-                     c->memory->host ? "with %d thread(s): %s" : "in run %d of 3, the last of them from a graph: %s",
-                     run + 1, detail);
+                     c->memory->host ? "with %d thread(s)%s: %s"
+                                     : "in run %d of 3%s, the last of them from a graph: %s",
+                     run + 1, run == LISTED ? ", as a list" : "", detail);
     }
     outcome_free(&again);
     return ok;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "backends/cuda/driver/driver.h"
+#include "lists.h"
 #include "module.h"
 #include "told.h"
 #include "emulators/cuda/stub.h"
@@ -150,6 +151,13 @@ static bool told(const void *context) {
     trine_queue *queue;
     trine *lib = load_stub() != NULL ? open_library() : NULL;
     return lib != NULL && trine_queue_open(lib, 1, NULL, &queue) == TRINE_OK && told_alike(queue);
+}
+
+static bool listed(const void *context) {
+    (void)context;
+    trine_queue *queue;
+    trine *lib = load_stub() != NULL ? open_library() : NULL;
+    return lib != NULL && trine_queue_open(lib, 1, NULL, &queue) == TRINE_OK && lists_agree(queue, 4, 100003);
 }
 
 static bool recorded(const void *context) {
@@ -352,6 +360,7 @@ int main(void) {
     CUDA_ENTRY_POINTS(ENTRY)
 #undef ENTRY
     tap(alone(told, NULL), "dropout by a tensor's key");
+    tap(alone(listed, NULL), "lists of calls");
     tap(alone(recorded, NULL), "what a recording refuses");
     tap(alone(out_of_memory, NULL), "out of memory");
     tap(alone(sticky, NULL), "a sticky error");

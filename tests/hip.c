@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "backends/hip/driver/driver.h"
+#include "lists.h"
 #include "module.h"
 #include "told.h"
 
@@ -198,6 +199,12 @@ static bool told(const void *chip) {
     return lib != NULL && trine_queue_open(lib, 1, NULL, &queue) == TRINE_OK && told_alike(queue);
 }
 
+static bool listed(const void *chip) {
+    trine_queue *queue;
+    trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
+    return lib != NULL && trine_queue_open(lib, 1, NULL, &queue) == TRINE_OK && lists_agree(queue, 2, 40003);
+}
+
 static bool recorded(const void *chip) {
     trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
     return lib && refuses_while_recorded(lib, 1) && works(lib, 1);
@@ -240,6 +247,7 @@ static void test_chip(const char *chip) {
     tap(alone(captured, chip), "%s: an op captured on the caller's stream", chip);
     tap(alone(default_stream, chip), "%s: the default stream", chip);
     tap(alone(told, chip), "%s: dropout by a tensor's key", chip);
+    tap(alone(listed, chip), "%s: lists of calls", chip);
     tap(alone(recorded, chip), "%s: what a recording refuses", chip);
     tap(alone(out_of_memory, chip), "%s: out of memory", chip);
     tap(alone(lost, chip), "%s: a lost device", chip);

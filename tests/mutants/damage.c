@@ -102,6 +102,15 @@ static trine_status all_nan_swallowed(const trine_call *call) {
     return status;
 }
 
+/* What a list does otherwise is in its kernel's launch_list. */
+static trine_status last_wrong_in_list(const trine_call *call) { return damage_run(call); }
+
+static trine_status list_submitted(trine_call *const *calls, int64_t count) {
+    trine_status status = TRINE_OK;
+    for (int64_t i = 0; i < count && status == TRINE_OK; i++) status = record_submit(calls[i], last_wrong);
+    return status;
+}
+
 #define DAMAGE(defect, what) \
     static trine_status defect##_submitted(const trine_call *call) { return record_submit(call, defect); }
 DAMAGES(DAMAGE)
@@ -119,7 +128,10 @@ bool damage_kernels(trine_op op, trine_kernel *list, int *count) {
     for (int i = 0; i < KINDS; i++) {
         snprintf(names[op][i], sizeof names[op][i], "%s_%s", trine_specs[op]->name, damages[i].name);
         list[(*count)++] =
-            (trine_kernel){ .name = names[op][i], .refuse = damage_refuses, .launch = damages[i].launch };
+            (trine_kernel){ .name = names[op][i],
+                            .refuse = damage_refuses,
+                            .launch = damages[i].launch,
+                            .launch_list = damages[i].launch == last_wrong_in_list_submitted ? list_submitted : NULL };
     }
     return damage_queue() != NULL;
 }

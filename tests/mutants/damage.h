@@ -8,7 +8,8 @@
 #define DAMAGES(DAMAGE) \
     DAMAGE(last_wrong, "the last element of each output is half as large again") \
     DAMAGE(last_unwritten, "the last element of each output is not written") \
-    DAMAGE(all_nan_swallowed, "NaN in an output becomes 0")
+    DAMAGE(all_nan_swallowed, "NaN in an output becomes 0") \
+    DAMAGE(last_wrong_in_list, "the last element of each output is wrong where the call is one of a list")
 
 /* Appends the damaged kernels of an op to its list; false if there is no CPU to run them. */
 bool damage_kernels(trine_op op, trine_kernel *list, int *count);

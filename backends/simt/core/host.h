@@ -5,6 +5,7 @@
 
 #include "ahead.h"
 #include "backends/backend.h"
+#include "list.h"
 #include "params.h"
 #include "backends/simt/matmul/scales.h"
 
@@ -92,6 +93,11 @@ simt_divisor simt_divisor_of(int64_t by);
 static inline bool simt_present(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
 enum { SIMT_VECTOR = 8 }; /* elements of a row that are read at a time */
 static inline int64_t simt_blocks(int64_t items, int64_t per_block) { return (items + per_block - 1) / per_block; }
+
+/* Of f32, bf16 or f16. */
+static inline uint8_t simt_list_type_of(trine_dtype dtype) {
+    return dtype == TRINE_F32 ? SIMT_LIST_F32 : dtype == TRINE_BF16 ? SIMT_LIST_BF16 : SIMT_LIST_F16;
+}
 
 /* Is every row of a tensor aligned to 16 bytes? True of absent ones. */
 bool simt_aligned(const trine_call *call, int tensor);

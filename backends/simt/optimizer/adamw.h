@@ -3,6 +3,7 @@
 #ifndef TRINE_SIMT_ADAMW_H
 #define TRINE_SIMT_ADAMW_H
 
+#include "backends/simt/core/list.h"
 #include "backends/simt/core/params.h"
 
 /* The step's scalars are computed in float64 and rounded once: those that lr and the step's number make by the host, or
@@ -21,14 +22,35 @@ typedef struct adamw_told_params {
 } adamw_told_params;
 enum { ADAMW_TOLD_THREADS = 64 };
 
-typedef struct adamw_params {
-    simt_walk walk;
+/* What is the same for all elements. */
+typedef struct adamw_step {
     float beta1, rest1, beta2, rest2, eps;
     adamw_scalars scalars;
     const adamw_scalars *told; /* NULL: scalars */
     const float *grad_scale;   /* NULL: 1 */
     const float *found_inf;    /* NULL: 0 */
-    bool copy_bf16;            /* the copy's type, not f16 */
+} adamw_step;
+
+typedef struct adamw_params {
+    simt_walk walk;
+    adamw_step step;
+    bool copy_bf16; /* the copy's type, not f16 */
 } adamw_params;
+
+/* Parameters of a list with one step. */
+enum { ADAMW_LIST_VECTOR = 4, ADAMW_LIST_BLOCK = SIMT_THREADS * ADAMW_LIST_VECTOR };
+typedef struct adamw_item {
+    void *param, *m, *v, *copy; /* copy: NULL: absent */
+    const void *grad;
+    int64_t n;
+    uint32_t first;                                       /* of its blocks */
+    uint8_t param_type, grad_type, state_type, copy_type; /* simt_list_type */
+} adamw_item;
+enum { ADAMW_LIST = SIMT_LIST_BYTES / sizeof(adamw_item) };
+typedef struct adamw_list_params {
+    adamw_step step;
+    int32_t count;
+    adamw_item item[ADAMW_LIST];
+} adamw_list_params;
 
 #endif

@@ -1,32 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* adamw on devices: one pass over all the state. */
 #include "adamw.h"
+#include "backends/simt/core/list.inl.h"
 #include "backends/simt/core/walk.h"
 #include "spec/places/adamw.h"
+
+DEVICE bool adamw_skips(const adamw_step &p) { return p.found_inf && *p.found_inf != 0; }
+
+template <int N>
+DEVICE void adamw_update(float (&param)[N], const float (&grad)[N], float (&m)[N], float (&v)[N], const adamw_step &p) {
+    const float scale = p.grad_scale ? *p.grad_scale : 1.0f;
+    const adamw_scalars s = p.told ? *p.told : p.scalars;
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        const float g = grad[k] * scale;
+        m[k] = fused(p.beta1, m[k], p.rest1 * g);
+        v[k] = fused(p.beta2, v[k], p.rest2 * (g * g));
+        const float denominator = fused(square_root(v[k]), s.inverse_root, p.eps);
+        param[k] = fused(-s.rate, m[k] / denominator, fused(-s.decay, param[k], param[k]));
+    }
+}
 
 template <class T, class G, class S> struct adamw_op {
     template <int N> static DEVICE void step(const adamw_params &p, const unit &u) {
         float param[N], grad[N], m[N], v[N];
-        if (p.found_inf && *p.found_inf != 0) {
+        if (adamw_skips(p.step)) {
             if (!p.walk.data[ADAMW_COPY]) return;
             unit_load<T>(param, p.walk, ADAMW_PARAM, u);
             put_copy<N>(param, p, u);
             return;
         }
-        const float scale = p.grad_scale ? *p.grad_scale : 1.0f;
-        const adamw_scalars s = p.told ? *p.told : p.scalars;
         unit_load<T>(param, p.walk, ADAMW_PARAM, u);
         unit_load<G>(grad, p.walk, ADAMW_GRAD, u);
         unit_load<S>(m, p.walk, ADAMW_M, u);
         unit_load<S>(v, p.walk, ADAMW_V, u);
-#pragma unroll
-        for (int k = 0; k < N; k++) {
-            const float g = grad[k] * scale;
-            m[k] = fused(p.beta1, m[k], p.rest1 * g);
-            v[k] = fused(p.beta2, v[k], p.rest2 * (g * g));
-            const float denominator = fused(square_root(v[k]), s.inverse_root, p.eps);
-            param[k] = fused(-s.rate, m[k] / denominator, fused(-s.decay, param[k], param[k]));
-        }
+        adamw_update(param, grad, m, v, p.step);
         unit_store<T>(param, p.walk, ADAMW_PARAM, u);
         unit_store<S>(m, p.walk, ADAMW_M, u);
         unit_store<S>(v, p.walk, ADAMW_V, u);
@@ -39,6 +47,30 @@ template <class T, class G, class S> struct adamw_op {
             unit_store<f16>(param, p.walk, ADAMW_COPY, u);
     }
 };
+
+/* The same of many tensors. */
+DEVICE void adamw_list_step(const adamw_list_params &p) {
+    constexpr int N = ADAMW_LIST_VECTOR;
+    const adamw_item &item = p.item[list_place(p.item, p.count)];
+    const uint64_t addresses =
+        (uint64_t)item.param | (uint64_t)item.grad | (uint64_t)item.m | (uint64_t)item.v | (uint64_t)item.copy;
+    const int64_t block = block_index() - item.first;
+    const lane l = { (block * SIMT_THREADS + thread_index()) * N, item.n, addresses % 16 == 0 };
+    if (l.at >= l.n) return;
+    float param[N], grad[N], m[N], v[N];
+    list_load(param, item.param, item.param_type, l);
+    if (!adamw_skips(p.step)) {
+        list_load(grad, item.grad, item.grad_type, l);
+        list_load(m, item.m, item.state_type, l);
+        list_load(v, item.v, item.state_type, l);
+        adamw_update(param, grad, m, v, p.step);
+        list_store(param, item.param, item.param_type, l);
+        list_store(m, item.m, item.state_type, l);
+        list_store(v, item.v, item.state_type, l);
+    }
+    if (item.copy) list_store(param, item.copy, item.copy_type, l);
+}
+ENTRY(adamw_list, SIMT_THREADS, adamw_list_params) { adamw_list_step(p); }
 
 /* 1 - e^x for -1/4 < x <= 0, to the last bits of itself: 15 terms of its series. */
 DEVICE double adamw_rest_of_small(double x) {

@@ -3,7 +3,7 @@
  * pass that scales. */
 #include <fetch.h>
 #include "global_norm_clip.h"
-#include "backends/simt/core/simt.h"
+#include "backends/simt/core/list.inl.h"
 
 template <class T, bool WHOLE> DEVICE double clip_sum(const clip_params &p, int64_t first, int64_t end) {
     double sum = 0;
@@ -16,15 +16,15 @@ template <class T, bool WHOLE> DEVICE double clip_sum(const clip_params &p, int6
     }
     return sum;
 }
-template <class T> DEVICE void clip_squares(const clip_params &p) {
-    const int64_t first = block_index() * CLIP_BLOCK, end = first + CLIP_BLOCK < p.n ? first + CLIP_BLOCK : p.n;
+template <class T> DEVICE void clip_squares(const clip_params &p, int64_t block, double *partial) {
+    const int64_t first = block * CLIP_BLOCK, end = first + CLIP_BLOCK < p.n ? first + CLIP_BLOCK : p.n;
     const double sum = group_sum<SIMT_THREADS>(p.wide && end - first == CLIP_BLOCK ? clip_sum<T, true>(p, first, end)
                                                                                    : clip_sum<T, false>(p, first, end));
-    if (thread_index() == 0) p.partial[block_index()] = sum;
+    if (thread_index() == 0) partial[block] = sum;
 }
 
 /* One block. NaN as norm gives NaN, unless there is no limit. */
-DEVICE void clip_coefficient(const clip_params &p) {
+DEVICE void clip_coefficient(const clip_sums &p) {
     double sum = 0, other = 0;
 #pragma unroll 8
     for (int64_t b = thread_index(); b < p.blocks; b += SIMT_THREADS) sum += p.partial[b];
@@ -43,11 +43,10 @@ DEVICE void clip_coefficient(const clip_params &p) {
 }
 
 /* From the end on, of which L2 still holds a part. */
-template <class T> DEVICE void clip_scale(const clip_params &p) {
+template <class T> DEVICE void clip_scale(const clip_params &p, int64_t number, float coefficient) {
     constexpr int N = CLIP_BYTES / sizeof(typename T::bits);
-    const int64_t last = (p.n - 1) / (SIMT_THREADS * N), block = last - block_index();
+    const int64_t last = (p.n - 1) / (SIMT_THREADS * N), block = last - number;
     const lane l = { (block * SIMT_THREADS + thread_index()) * N, p.n, p.wide };
-    const float coefficient = *p.workspace_coefficient;
     float x[N];
     load<T>(x, p.x, l);
 #pragma unroll
@@ -55,10 +54,46 @@ template <class T> DEVICE void clip_scale(const clip_params &p) {
     store<T>(x, p.y, l);
 }
 
-ENTRY(global_norm_clip_coefficient, SIMT_THREADS, clip_params) { clip_coefficient(p); }
+ENTRY(global_norm_clip_coefficient, SIMT_THREADS, clip_params) { clip_coefficient(p.sums); }
 #define CLIP(T) \
-    ENTRY_ASKING(global_norm_clip_squares_##T, SIMT_THREADS, 1, clip_params) { clip_squares<T>(p); } \
-    ENTRY(global_norm_clip_scale_##T, SIMT_THREADS, clip_params) { clip_scale<T>(p); }
+    ENTRY_ASKING(global_norm_clip_squares_##T, SIMT_THREADS, 1, clip_params) { \
+        clip_squares<T>(p, block_index(), p.sums.partial); \
+    } \
+    ENTRY(global_norm_clip_scale_##T, SIMT_THREADS, clip_params) { \
+        clip_scale<T>(p, block_index(), *p.sums.workspace_coefficient); \
+    }
 CLIP(f32)
 CLIP(bf16)
 CLIP(f16)
+
+/* Lists: what each block does is the same. */
+ENTRY(global_norm_clip_list_squares, SIMT_THREADS, clip_list_squares) {
+    const clip_squares_item &item = p.item[list_place(p.item, p.count)];
+    clip_params one = {};
+    one.x = item.x;
+    one.n = item.n;
+    one.wide = item.wide;
+    const int64_t block = block_index() - item.first;
+    if (item.type == SIMT_LIST_F32)
+        clip_squares<f32>(one, block, item.partial);
+    else if (item.type == SIMT_LIST_BF16)
+        clip_squares<bf16>(one, block, item.partial);
+    else
+        clip_squares<f16>(one, block, item.partial);
+}
+ENTRY(global_norm_clip_list_coefficient, SIMT_THREADS, clip_list_sums) { clip_coefficient(p.item[block_index()]); }
+ENTRY(global_norm_clip_list_scale, SIMT_THREADS, clip_list_scale) {
+    const clip_scale_item &item = p.item[list_place(p.item, p.count)];
+    clip_params one = {};
+    one.x = item.x;
+    one.y = item.y;
+    one.n = item.n;
+    one.wide = item.wide;
+    const int64_t block = block_index() - item.first;
+    if (item.type == SIMT_LIST_F32)
+        clip_scale<f32>(one, block, *item.coefficient);
+    else if (item.type == SIMT_LIST_BF16)
+        clip_scale<bf16>(one, block, *item.coefficient);
+    else
+        clip_scale<f16>(one, block, *item.coefficient);
+}
