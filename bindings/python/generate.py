@@ -233,7 +233,7 @@ def tables(functions, lines):
 
 
 STUB = '''# Generated from the specification by bindings/python/generate.py.
-from typing import Any, Literal
+from typing import Any, Iterable, Literal
 
 Array = Any
 """A tensor or array of PyTorch, NumPy, CuPy or JAX, or anything with __dlpack__ or a buffer."""
@@ -249,6 +249,7 @@ __version__: str
 def devices() -> list[dict[str, Any]]: ...
 def backends() -> list[dict[str, Any]]: ...
 def set_threads(count: int, /) -> None: ...
+def run_list(op: str, calls: Iterable[dict[str, Any]], /) -> list[Any]: ...
 def explain(op: str, /, *args: Any, **kwargs: Any) -> list[dict[str, Any]]: ...
 '''
 

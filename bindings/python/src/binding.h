@@ -176,6 +176,8 @@ int queues_init(PyObject *module);
 
 /* Parses, makes the outputs that are missing, runs. What is returned: the outputs, one alone or a tuple. */
 PyObject *op_call(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names);
+/* The calls of a list, dictionaries of arguments; a list of what each returns. */
+PyObject *op_run_list(const table *t, PyObject *calls);
 PyObject *op_explain(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names);
 
 int calls_init(void);

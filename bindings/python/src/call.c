@@ -12,6 +12,7 @@ typedef struct call {
     const table *t;
     PyObject *given[TABLE_FIELDS]; /* borrowed; NULL: not given, or None */
     PyObject *out, *dtype;
+    PyObject *lent;                /* owned: what `given` is borrowed from, of a list; NULL: the caller's */
     PyObject *made[TABLE_TENSORS]; /* owned */
     bool present[TABLE_TENSORS], imported[TABLE_TENSORS];
     int64_t size[TABLE_SYMBOLS]; /* -1: not bound */
@@ -51,6 +52,13 @@ static PyObject **keyword_place(call *c, PyObject *name) {
     return NULL;
 }
 
+static void drop_nones(call *c) {
+    for (int f = 0; f < c->t->tensors + c->t->params; f++)
+        if (c->given[f] == Py_None) c->given[f] = NULL;
+    if (c->out == Py_None) c->out = NULL;
+    if (c->dtype == Py_None) c->dtype = NULL;
+}
+
 static int parse(call *c, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const table *t = c->t;
     if (count > t->positional) {
@@ -69,10 +77,29 @@ static int parse(call *c, PyObject *const *args, Py_ssize_t count, PyObject *nam
         }
         *place = args[count + i];
     }
-    for (int f = 0; f < t->tensors + t->params; f++)
-        if (c->given[f] == Py_None) c->given[f] = NULL;
-    if (c->out == Py_None) c->out = NULL;
-    if (c->dtype == Py_None) c->dtype = NULL;
+    drop_nones(c);
+    return 0;
+}
+
+/* All by name. */
+static int parse_dict(call *c, PyObject *arguments) {
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    if (!PyDict_Check(arguments)) {
+        PyErr_Format(PyExc_TypeError, "a call of %s in a list must be a dictionary of its arguments", c->t->name);
+        return -1;
+    }
+    if ((c->lent = PyDict_Copy(arguments)) == NULL) return -1;
+    while (PyDict_Next(c->lent, &at, &name, &value)) {
+        PyObject **place = NULL;
+        if (PyUnicode_Check(name))
+            place = keyword_place(c, name);
+        else
+            PyErr_Format(PyExc_TypeError, "%s() has no argument %R", c->t->name, name);
+        if (place == NULL) return -1;
+        *place = value;
+    }
+    drop_nones(c);
     return 0;
 }
 
@@ -360,20 +387,40 @@ static int set_args(call *c) {
     return 0;
 }
 
-static int prepare(call *c, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+static void begin(call *c, const table *t) {
+    memset(c, 0, offsetof(call, tensor));
+    c->t = t;
     for (int s = 0; s < TABLE_SYMBOLS; s++) c->size[s] = -1;
-    if (parse(c, args, count, names) != 0 || spread_out(c) != 0 || take_tensors(c) != 0) return -1;
+}
+
+/* Of what has been parsed. */
+static int prepare(call *c) {
+    if (spread_out(c) != 0 || take_tensors(c) != 0) return -1;
     derive_sizes(c);
     if (tell_sizes(c) != 0 || choose_types(c) != 0 || make_outputs(c) != 0) return -1;
     return set_args(c);
 }
 
+/* A call, or those of a list. */
+typedef struct work {
+    call *first;
+    const void *const *list; /* NULL: the first alone */
+    int64_t count;
+} work;
+
+static trine_status workspace_of(const work *w, trine_queue *queue, size_t *bytes_out) {
+    const trine_op op = w->first->t->op;
+    return w->list != NULL ? trine_workspace_list(queue, op, w->list, w->count, bytes_out)
+                           : trine_workspace(queue, op, w->first->args, bytes_out);
+}
+
 /* On a device the workspace comes from the allocator of the caller's library, so that its graphs hold it. */
-static trine_status run(const call *c, trine_queue *queue, int device, PyObject **workspace_out) {
+static trine_status run(const work *w, trine_queue *queue, int device, PyObject **workspace_out) {
+    const call *c = w->first;
     size_t bytes = 0;
     trine_status status = TRINE_OK;
     const bool lend = device != 0 && c->like->exchange != NULL;
-    if (lend && (status = trine_workspace(queue, c->t->op, c->args, &bytes)) == TRINE_OK && bytes > 0) {
+    if (lend && (status = workspace_of(w, queue, &bytes)) == TRINE_OK && bytes > 0) {
         const int64_t size = (int64_t)bytes;
         array memory;
         if ((*workspace_out = array_empty(c->like, TRINE_U8, 1, &size)) == NULL) return TRINE_ERR_MEMORY;
@@ -381,7 +428,8 @@ static trine_status run(const call *c, trine_queue *queue, int device, PyObject 
         status = trine_queue_set_workspace(queue, memory.data, bytes);
     }
     if (status != TRINE_OK) return status;
-    Py_BEGIN_ALLOW_THREADS status = trine_run(queue, c->t->op, c->args);
+    Py_BEGIN_ALLOW_THREADS status =
+        w->list != NULL ? trine_run_list(queue, c->t->op, w->list, w->count) : trine_run(queue, c->t->op, c->args);
     Py_END_ALLOW_THREADS if (bytes > 0) trine_queue_set_workspace(queue, NULL, 0);
     return status;
 }
@@ -414,25 +462,30 @@ static int device_of(const call *c) {
     return device;
 }
 
-static PyObject *execute(call *c) {
-    const int device = device_of(c);
+/* On the stream that the library of the first tensor works on. */
+static int execute(const work *w) {
+    const int device = device_of(w->first);
     void *stream;
     PyObject *workspace = NULL;
-    if (device < 0 || array_stream(c->like, &stream) != 0) return NULL;
+    if (device < 0 || array_stream(w->first->like, &stream) != 0) return -1;
     lane *l = lane_take_python(device, stream);
-    if (l == NULL) return NULL;
-    const trine_status status = run(c, l->queue, device, &workspace);
+    if (l == NULL) return -1;
+    const trine_status status = run(w, l->queue, device, &workspace);
     lane_give(l);
     Py_XDECREF(workspace);
-    if (PyErr_Occurred()) return NULL;
-    return status == TRINE_OK ? results(c) : raise_status(status);
+    if (PyErr_Occurred()) return -1;
+    if (status != TRINE_OK) raise_status(status);
+    return status == TRINE_OK ? 0 : -1;
 }
+
+static PyObject *execute_one(call *c) { return execute(&(work){ .first = c }) == 0 ? results(c) : NULL; }
 
 static void release(call *c) {
     for (int i = 0; i < c->t->tensors; i++) {
         if (c->imported[i]) array_release(&c->array[i]);
         Py_XDECREF(c->made[i]);
     }
+    Py_XDECREF(c->lent);
 }
 
 static PyObject *explain(call *c) {
@@ -459,22 +512,73 @@ typedef PyObject *(*action)(call *c);
 
 static PyObject *with_call(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names, action act) {
     call c;
-    memset(&c, 0, offsetof(call, tensor));
-    c.t = t;
-    PyObject *result = prepare(&c, args, count, names) == 0 ? act(&c) : NULL;
+    begin(&c, t);
+    PyObject *result = parse(&c, args, count, names) == 0 && prepare(&c) == 0 ? act(&c) : NULL;
     release(&c);
     return result;
 }
 
 PyObject *op_call(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    return with_call(t, args, count, names, execute);
+    return with_call(t, args, count, names, execute_one);
 }
 
 PyObject *op_explain(const table *t, PyObject *const *args, Py_ssize_t count, PyObject *names) {
     return with_call(t, args, count, names, explain);
 }
 
-/* -------------------------------------------------------------------------------------------------------- for XLA */
+/* ----------------------------------------------------------------------------------------------------------- a list */
+
+/* Prepares the calls one after the other; *begun counts those that are to be released. */
+static int prepare_list(const table *t, PyObject *calls, call *c, const void **list, Py_ssize_t *begun) {
+    const Py_ssize_t count = PyTuple_Size(calls);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        begin(&c[i], t);
+        *begun = i + 1;
+        if (parse_dict(&c[i], PyTuple_GetItem(calls, i)) != 0 || prepare(&c[i]) != 0) return -1;
+        list[i] = c[i].args;
+        if (c[i].like->device_type == c->like->device_type && c[i].like->device_id == c->like->device_id) continue;
+        PyErr_Format(argument_error,
+                     "%s: call %zd of the list is on device %d:%d, but call 0 on %d:%d (DLPack's type: number)",
+                     t->name, i, (int)c[i].like->device_type, (int)c[i].like->device_id, (int)c->like->device_type,
+                     (int)c->like->device_id);
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *list_results(call *c, Py_ssize_t count) {
+    PyObject *all = PyList_New(count);
+    for (Py_ssize_t i = 0; all != NULL && i < count; i++) {
+        PyObject *one = results(&c[i]);
+        if (one != NULL)
+            PyList_SetItem(all, i, one);
+        else
+            Py_CLEAR(all);
+    }
+    return all;
+}
+
+PyObject *op_run_list(const table *t, PyObject *calls) {
+    calls = PySequence_Tuple(calls);
+    if (calls == NULL) return NULL;
+    const Py_ssize_t count = PyTuple_Size(calls);
+    Py_ssize_t begun = 0;
+    call *c = PyMem_Malloc((size_t)count * sizeof *c);
+    const void **list = PyMem_Malloc((size_t)count * sizeof *list);
+    PyObject *all = NULL;
+    if (c == NULL || list == NULL)
+        PyErr_NoMemory();
+    else if (prepare_list(t, calls, c, list, &begun) == 0 &&
+             (count == 0 || execute(&(work){ .first = c, .list = list, .count = count }) == 0))
+        all = list_results(c, count);
+    for (Py_ssize_t i = 0; i < begun; i++) release(&c[i]);
+    PyMem_Free(c);
+    PyMem_Free(list);
+    Py_DECREF(calls);
+    return all;
+}
+
+/* --------------------------------------------------------------------------------------------------------- for XLA */
 
 /* (name, dtype, shape), of row-major elements that are not there yet. */
 static int described_tensor(call *c, PyObject *description, uint32_t *mask) {
@@ -524,9 +628,7 @@ PyObject *op_pack(const table *t, PyObject *operands, PyObject *results, PyObjec
         packed head;
         unsigned char args[sizeof c.args];
     } out = { .head = { .stamp = t->stamp, .op = (int32_t)t->op } };
-    memset(&c, 0, offsetof(call, tensor));
-    c.t = t;
-    for (int s = 0; s < TABLE_SYMBOLS; s++) c.size[s] = -1;
+    begin(&c, t);
     if (parse(&c, values, 0, names) != 0 || describe(&c, operands, results, &out.head) != 0 || check(&c) != 0)
         return NULL;
     memcpy(out.args, c.args, t->args_size);

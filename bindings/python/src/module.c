@@ -10,16 +10,29 @@ static const table *find_op(const char *name) {
     return NULL;
 }
 
-static PyObject *py_explain(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    (void)module;
+/* The op that the first argument names. */
+static const table *named_op(const char *function, PyObject *const *args, Py_ssize_t count) {
     const char *op = count > 0 ? PyUnicode_AsUTF8AndSize(args[0], NULL) : NULL;
     if (op == NULL) {
-        if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "explain() needs the name of an op");
+        if (!PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "%s() needs the name of an op", function);
         return NULL;
     }
     const table *t = find_op(op);
-    if (t != NULL) return op_explain(t, args + 1, count - 1, names);
-    PyErr_Format(argument_error, "explain: there is no op \"%s\"", op);
+    if (t == NULL) PyErr_Format(argument_error, "%s: there is no op \"%s\"", function, op);
+    return t;
+}
+
+static PyObject *py_explain(PyObject *module, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)module;
+    const table *t = named_op("explain", args, count);
+    return t != NULL ? op_explain(t, args + 1, count - 1, names) : NULL;
+}
+
+static PyObject *py_run_list(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    const table *t = named_op("run_list", args, count);
+    if (t != NULL && count == 2) return op_run_list(t, args[1]);
+    if (t != NULL) PyErr_SetString(PyExc_TypeError, "run_list() needs the name of an op and a list of calls");
     return NULL;
 }
 
@@ -42,6 +55,12 @@ static PyMethodDef methods[] = {
     { "set_threads", py_set_threads, METH_O,
       "set_threads($module, count, /)\n--\n\n"
       "How many threads ops on the CPU use from now on, in all of the process; 0: as many as trine chooses itself." },
+    { "run_list", (PyCFunction)(void (*)(void))py_run_list, METH_FASTCALL,
+      "run_list($module, op, calls, /)\n--\n\n"
+      "Many calls of `op`, each a dictionary of its arguments by name, by few launches on a GPU and with all threads "
+      "at\n"
+      "work on a CPU: the same bits as one after the other. All are checked before one runs. No output of a call may\n"
+      "overlap an array of another one. Returns a list of what each call would." },
     { "explain", (PyCFunction)(void (*)(void))py_explain, METH_FASTCALL | METH_KEYWORDS,
       "explain($module, op, /, *args, **kwargs)\n--\n\n"
       "Which kernel a call of `op` with these arguments would run, and why each other one would not: a list of\n"
