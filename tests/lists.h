@@ -131,6 +131,7 @@ static inline void lists_add_clip(lists *l) {
         .norm = options & 4 || (options & 15) == 0 ? &t[4] : NULL,
         .coefficient = options & 8 ? &t[5] : NULL,
         .max_norm = lists_draw(l, 2) ? 1 : 0,
+        .own_included = lists_draw(l, 2) ? 1 : 0,
     };
     l->args[l->count] = &l->clip[l->count];
     l->count++;

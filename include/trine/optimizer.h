@@ -28,7 +28,7 @@ typedef struct trine_adamw_args {
     int64_t step;                    /* number of this step, from 1; 0 where step_tensor is given */
 } trine_adamw_args;
 
-/* One AdamW step, in place.
+/* One AdamW step, in place. All parameters of a model are one list: trine_run_list().
  *
  * With b1 = beta1, b2 = beta2, t = step:
  *
@@ -79,22 +79,25 @@ typedef struct trine_global_norm_clip_args {
     const trine_tensor *norm;          /* out, optional [1], f32 */
     const trine_tensor *coefficient;   /* out, optional [1], f32: min(1, max_norm / norm) */
     float max_norm;                    /* > 0; left 0: no limit, coefficient is 1 */
+    int32_t own_included;              /* 1: other_squares, if given, has the sum of x too */
 } trine_global_norm_clip_args;
 
 /* Clipping by the global norm.
  *
  *     sum_squares = sum_i x[i]^2
- *     norm        = sqrt(sum_squares + sum_j other_squares[j])
+ *     norm        = sqrt(sum_squares + sum_j other_squares[j]), without sum_squares if own_included
  *     coefficient = min(1, max_norm/norm), or 1 if max_norm is left 0
  *     y           = coefficient x
  *
- * Nothing is added to the norm. A gradient of several tensors: ask for sum_squares of each, then clip each with the
- * sums of the others. Or ask for the coefficient only, and let trine_adamw() multiply by it.
+ * Nothing is added to the norm. A gradient of many tensors is clipped by two lists of calls, trine_run_list(). The
+ * first asks for sum_squares of each, all of them elements of one tensor. The second has that tensor as other_squares,
+ * with own_included, and y. Or one call in its place, with an x of no elements, asks for the coefficient, by which a
+ * list of trine_adamw() then multiplies: its grad_scale. That saves a pass over the gradient.
  *
  * Squares are exact and summed in f64, so that nothing overflows that has an f32 norm. Only sum_squares itself, as f32,
  * is Inf from 2^128 on: use f64 there. The coefficient is rounded to f32, then multiplied. A norm of Inf gives
- * coefficient 0, thus NaN where x is Inf. A norm of NaN gives NaN in coefficient and in all of y, unless there is no
- * limit. A norm of 0 gives coefficient 1, and coefficient 1 gives y = x exactly.
+ * coefficient 0, as one of 2^150 max_norm does, thus NaN where x is Inf. A norm of NaN gives NaN in coefficient and in
+ * all of y, unless there is no limit. A norm of 0 gives coefficient 1, and coefficient 1 gives y = x exactly.
  *
  * Source: Pascanu et al. 2013, algorithm 1.
  *

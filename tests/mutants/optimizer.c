@@ -81,6 +81,8 @@ const mutant mutants_optimizer[] = {
     { "adamw", "ignores_grad_scale", "grad_scale is not read", .without = "grad_scale" },
     { "adamw", "copy_of_m", "the copy's last element is m's", .after = copy_of_m },
     { "global_norm_clip", "ignores_others", "other_squares is not read", .without = "other_squares" },
+    { "global_norm_clip", "own_twice", "own_included is not read", .param = "own_included" },
+    { "global_norm_clip", "own_never", "other_squares always has the own sum", .param = "own_included", .value = 1 },
     { "global_norm_clip", "ignores_max_norm", "nothing is clipped", .param = "max_norm" },
     { "global_norm_clip", "last_lost", "the last element is left out", .before = last_lost },
     { "global_norm_clip", "sum_of_all", "sum_squares holds other_squares", .after = sum_of_all },

@@ -48,7 +48,15 @@ INLINE void scale_range(char *y, const char *x, float coefficient, int64_t first
     if (i < last) vstoren(y, type, i, (int)(last - i), vloadn(x, type, i, (int)(last - i), 0) * coefficient);
 }
 
+/* Do other_squares say the norm? */
+static bool told(const trine_call *call) {
+    return ((const trine_global_norm_clip_args *)call->args)->own_included &&
+           call->present & 1u << GLOBAL_NORM_CLIP_OTHER_SQUARES;
+}
+
+/* Whose squares are to be summed. */
 static int64_t blocks_of(const trine_call *call) {
+    if (told(call) && !(call->present & 1u << GLOBAL_NORM_CLIP_SUM_SQUARES)) return 0;
     return (call->tensor[GLOBAL_NORM_CLIP_X].shape[0] + BLOCK - 1) / BLOCK;
 }
 
@@ -69,6 +77,7 @@ static float finish(const trine_call *call) {
         else
             *(float *)squares->data = (float)sum;
     }
+    if (told(call)) sum = 0;
     if (call->present & 1u << GLOBAL_NORM_CLIP_OTHER_SQUARES)
         for (int64_t j = 0; j < other->shape[0]; j++)
             sum += other->dtype == TRINE_F64 ? ((const double *)other->data)[j] : ((const float *)other->data)[j];
@@ -83,7 +92,6 @@ static float finish(const trine_call *call) {
 typedef struct clip {
     const trine_tensor *x, *y;
     double *partial;
-    int64_t blocks;
     float coefficient;
 } clip;
 
@@ -107,13 +115,16 @@ static void scale_blocks(const void *context, int64_t first, int64_t last, int t
 }
 
 static trine_status launch(const trine_call *call) {
-    clip c = { &call->tensor[GLOBAL_NORM_CLIP_X], &call->tensor[GLOBAL_NORM_CLIP_Y], call->workspace, blocks_of(call),
-               1 };
-    const int team = cpu_team(call, c.blocks, c.x->shape[0] * (int64_t)vsize(c.x->dtype));
-    cpu_shares(call, team, c.blocks, add_blocks, &c);
+    clip c = { .x = &call->tensor[GLOBAL_NORM_CLIP_X],
+               .y = &call->tensor[GLOBAL_NORM_CLIP_Y],
+               .partial = call->workspace,
+               .coefficient = 1 };
+    const int64_t blocks = (c.x->shape[0] + BLOCK - 1) / BLOCK;
+    const int team = cpu_team(call, blocks, c.x->shape[0] * (int64_t)vsize(c.x->dtype));
+    cpu_shares(call, team, blocks_of(call), add_blocks, &c);
     c.coefficient = finish(call);
     if (!(call->present & 1u << GLOBAL_NORM_CLIP_Y) || (c.y->data == c.x->data && c.coefficient == 1)) return TRINE_OK;
-    cpu_shares(call, team, c.blocks, scale_blocks, &c);
+    cpu_shares(call, team, blocks, scale_blocks, &c);
     return TRINE_OK;
 }
 

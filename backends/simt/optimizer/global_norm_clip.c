@@ -4,7 +4,17 @@
 #include "backends/simt/core/host.h"
 #include "spec/places/global_norm_clip.h"
 
-static int64_t blocks_of(const trine_call *call) { return simt_blocks(call->dim[GLOBAL_NORM_CLIP_DIM_N], CLIP_BLOCK); }
+/* Do other_squares say the norm? */
+static bool told(const trine_call *call) {
+    return ((const trine_global_norm_clip_args *)call->args)->own_included &&
+           simt_present(call, GLOBAL_NORM_CLIP_OTHER_SQUARES);
+}
+
+/* Whose squares are to be summed. */
+static int64_t blocks_of(const trine_call *call) {
+    const bool none = told(call) && !simt_present(call, GLOBAL_NORM_CLIP_SUM_SQUARES);
+    return none ? 0 : simt_blocks(call->dim[GLOBAL_NORM_CLIP_DIM_N], CLIP_BLOCK);
+}
 
 /* The coefficient has the place of one more sum. */
 static size_t workspace(const trine_call *call) { return (size_t)(blocks_of(call) + 1) * sizeof(double); }
@@ -36,6 +46,7 @@ static clip_sums sums_of(const trine_call *call) {
                                                                 : 0,
         .blocks = blocks_of(call),
         .max_norm = ((const trine_global_norm_clip_args *)call->args)->max_norm,
+        .told = told(call),
         .double_squares = simt_present(call, squares) && call->tensor[squares].dtype == TRINE_F64,
     };
 }

@@ -20,6 +20,7 @@ typedef struct clip_sums {
     float *workspace_coefficient;
     int64_t g, blocks;
     float max_norm;
+    bool told;           /* the norm is of the others alone */
     bool double_squares; /* other and sum_squares are f64, not f32 */
 } clip_sums;
 

@@ -33,7 +33,7 @@ DEVICE void clip_coefficient(const clip_sums &p) {
     sum = group_sum<SIMT_THREADS>(sum);
     other = group_sum<SIMT_THREADS>(other);
     if (thread_index() != 0) return;
-    const double norm = square_root(sum + other), quotient = p.max_norm / norm;
+    const double norm = square_root(p.told ? other : sum + other), quotient = p.max_norm / norm;
     const float coefficient = p.max_norm == 0 || quotient >= 1 ? 1.0f : (float)quotient;
     if (p.sum_squares && p.double_squares) *(double *)p.sum_squares = sum;
     if (p.sum_squares && !p.double_squares) *(float *)p.sum_squares = (float)sum;

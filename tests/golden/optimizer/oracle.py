@@ -68,21 +68,25 @@ def adamw(draw):
 
 
 def global_norm_clip(draw):
-    for name, dtype, squares, n, others, max_norm in (
-        ("clipped", "f32", "f64", 37, None, 1),
-        ("within the limit", "f32", "f32", 20, None, 100),
-        ("no limit", "bf16", "f64", 24, None, 0),
-        ("with others", "bf16", "f32", 40, [3.5, 0.25, 100], 0.01),
-        ("with others, f16", "f16", "f64", 33, [1e6], 2.5),
-        ("nothing but zeros", "f32", "f64", 9, None, 1),
+    for name, dtype, squares, n, others, max_norm, included in (
+        ("clipped", "f32", "f64", 37, None, 1, False),
+        ("within the limit", "f32", "f32", 20, None, 100, False),
+        ("no limit", "bf16", "f64", 24, None, 0, False),
+        ("with others", "bf16", "f32", 40, [3.5, 0.25, 100], 0.01, False),
+        ("with others, f16", "f16", "f64", 33, [1e6], 2.5, False),
+        ("nothing but zeros", "f32", "f64", 9, None, 1, False),
+        ("one of all", "f32", "f64", 21, [3.5, 21.25, 0.125], 2, True),
+        ("included in nothing", "f32", "f32", 21, None, 1.5, True),
     ):
         x = draw.normal(n, dtype) * (name != "nothing but zeros")
         total = math.fsum(v * v for v in x)
-        norm = math.sqrt(math.fsum([v * v for v in x] + [float(v) for v in rounded(others or [], squares)]))
+        own = [] if included and others else [v * v for v in x]
+        norm = math.sqrt(math.fsum(own + [float(v) for v in rounded(others or [], squares)]))
         coefficient = min(1.0, f32(max_norm) / norm) if max_norm and norm else 1.0
         ins, limit = {"x": x}, f" max_norm={max_norm}" if max_norm else ""
         words = f"T={dtype} Q={squares} n={n}{limit} +y +sum_squares +norm +coefficient"
         if others:
             ins["other_squares"], words = rounded(others, squares), words + f" g={len(others)} +other_squares"
+        words += " own_included=1" * included
         outs = {"y": coefficient * x, "sum_squares": [total], "norm": [norm], "coefficient": [coefficient]}
         yield case(name, words, ins, outs)
