@@ -146,6 +146,37 @@ def test_parameters():
 
 # ------------------------------------------------------------------------------------------------------------ mistakes
 
+def test_lists():
+    arrays = [rows((n,), n) for n in (3, 0, 1000)]
+    calls = [{"x": x, "alpha": alpha, "dtype": "f16"} for x, alpha in zip(arrays, (2, 3, None))]
+    found = trine.run_list("scale", iter(calls))
+    assert all((y == trine.scale(**call)).all() for y, call in zip(found, calls))
+    assert trine.run_list("scale", []) == []
+    norm, coefficient = trine.run_list("global_norm_clip", [{"x": arrays[0], "norm": True, "coefficient": True}])[0]
+    assert norm.shape == coefficient.shape == (1,)
+    params = [x.copy() for x in arrays]
+    assert trine.run_list("adamw", [{"param": p, "grad": x, "m": x * 0, "v": x * 0, "lr": 0.5, "step": 1}
+                                    for p, x in zip(params, arrays)]) == [None] * 3
+    assert (params[2] != arrays[2]).any()
+    same = arrays[2][:5]
+    for error, words, op, wrong in (
+            (trine.ArgumentError, "run_list: there is no op \"scales\"", "scales", []),
+            (TypeError, "a call of scale in a list must be a dictionary", "scale", [same]),
+            (TypeError, "scale\\(\\) has no argument 3", "scale", [{3: same}]),
+            (TypeError, "scale\\(\\) has no argument 'z'", "scale", [{"x": same, "z": same}]),
+            (TypeError, "scale\\(\\) needs x", "scale", [{"x": same}, {}]),
+            (trine.ArgumentError, "call 0 of the list: scale: output y overlaps y of call 1", "scale",
+             [{"x": same, "out": same}, {"x": arrays[0], "out": arrays[2][2:5]}]),
+            (TypeError, "not iterable", "scale", 3)):
+        before = same.copy()
+        with pytest.raises(error, match=words):
+            trine.run_list(op, wrong)
+        assert (same == before).all()
+    for wrong in ((), ("scale",), (3, [])):
+        with pytest.raises(TypeError):
+            trine.run_list(*wrong)
+
+
 @pytest.mark.parametrize("error,match,call", [
     (TypeError, "needs x", lambda x: trine.rms_norm()),
     (TypeError, "no argument 'epsilon'", lambda x: trine.rms_norm(x, epsilon=1)),

@@ -6,7 +6,9 @@ torch.ops.trine, for torch.compile and torch.export.
     y.sum().backward()
 
 A tensor whose last dimension is not contiguous, where the op asks for that, is copied first, as PyTorch's own functions
-do. dropout without seed and offset draws from torch's generator of the device, in a CUDA graph anew at each replay."""
+do. dropout without seed and offset draws from torch's generator of the device, in a CUDA graph anew at each replay.
+
+AdamW, clip_grad_norm_ and clip_coefficient are for the many parameters of a model at once."""
 import torch
 
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 10):
@@ -17,6 +19,7 @@ from ._arrays import _DTYPES, dtype_name
 from ._composed import COMPOSED, Composed
 from ._eager import function, ready, refuse_missing, run_by_name
 from ._ops import OPS
+from ._optim import AdamW, clip_coefficient, clip_grad_norm_
 
 _TORCH_DTYPES = {name: getattr(torch, long) for name, long in _DTYPES.items() if hasattr(torch, long)}
 
@@ -169,4 +172,4 @@ _library = torch.library.Library("trine", "DEF")
 for _op in OPS.values():
     _register(_library, _op)
     globals()[_op.name] = function(_op, _compiled)
-__all__ = list(OPS)
+__all__ = [*OPS, "AdamW", "clip_coefficient", "clip_grad_norm_"]
