@@ -115,40 +115,54 @@ class AdamW(torch.optim.AdamW):
             if p.dtype not in _PARAMS:
                 raise ValueError(f"trine.torch.AdamW: a parameter is {p.dtype}, but must be f32, bf16 or f16")
 
-    def _state_of(self, p):
-        state = self.state[p]
-        if not state:
-            dtype = p.dtype if p.dtype in _STATES else torch.float32
-            state["step"] = torch.zeros((), dtype=torch.float32)
-            state["exp_avg"] = torch.zeros_like(p, dtype=dtype, memory_format=torch.preserve_format)
-            state["exp_avg_sq"] = torch.zeros_like(p, dtype=dtype, memory_format=torch.preserve_format)
-        for name in ("exp_avg", "exp_avg_sq"):  # as loaded
-            if state[name].dtype not in _STATES:
-                state[name] = state[name].float()
-        if not state["step"].is_cpu:
+    def load_state_dict(self, state_dict):
+        super().load_state_dict(state_dict)
+        for state in self.state.values():
             state["step"] = state["step"].cpu()
+            for name in ("exp_avg", "exp_avg_sq"):  # which PyTorch has in their parameter's type
+                state[name] = state[name] if state[name].dtype in _STATES else state[name].float()
+
+    def _begin(self, p):
+        dtype = p.dtype if p.dtype in _STATES else torch.float32
+        state = self.state[p]
+        state["step"] = torch.zeros((), dtype=torch.float32)
+        state["exp_avg"] = torch.zeros_like(p, dtype=dtype, memory_format=torch.preserve_format)
+        state["exp_avg_sq"] = torch.zeros_like(p, dtype=dtype, memory_format=torch.preserve_format)
         return state
 
     def _options(self, group):
+        """A group's, as the op takes them, for each device: a rate that is a tensor must be on it."""
         for name in ("amsgrad", "maximize", "capturable", "differentiable"):
             if group[name]:
                 raise ValueError(f"trine.torch.AdamW: {name} is not there")
-        beta1, beta2 = group["betas"]
-        return {"beta1": float(beta1), "beta2": float(beta2), "eps": group["eps"],
-                "weight_decay": group["weight_decay"]}
+        lr, (beta1, beta2) = group["lr"], group["betas"]
+        options = {"beta1": beta1, "beta2": beta2, "eps": group["eps"], "weight_decay": group["weight_decay"]}
+        if not isinstance(lr, torch.Tensor):
+            return dict.fromkeys({p.device for p in group["params"]}, options | {"lr": lr})
+        return {device: options | {"lr_tensor": lr.to(device, torch.float32).view(1)}
+                for device in {p.device for p in group["params"]}}
 
-    def _call(self, p, state, options, lr):
-        tensors = [p, p.grad, state["exp_avg"], state["exp_avg_sq"]]
-        if not all(t.is_contiguous() for t in tensors):
-            tensors = [t if t.stride() == p.stride() else torch.empty_like(p, dtype=t.dtype).copy_(t) for t in tensors]
-            state["exp_avg"], state["exp_avg_sq"] = tensors[2:]
-        tensors = [_flat(t) for t in tensors]
-        if tensors[0] is None:
+    def _arrays(self, p, state):
+        """What is updated and read, where one of these does not lie as the op wants it."""
+        if p.grad.is_sparse:
+            raise RuntimeError("trine.torch: gradients must be dense")
+        arrays = [p, p.grad, state["exp_avg"], state["exp_avg_sq"]]
+        arrays = [a if a.stride() == p.stride() else torch.empty_like(p, dtype=a.dtype).copy_(a) for a in arrays]
+        state["exp_avg"], state["exp_avg_sq"] = arrays[2:]
+        arrays = [_flat(a) for a in arrays]
+        if arrays[0] is None:
             raise ValueError("trine.torch.AdamW: elements of a parameter do not lie one behind the other")
-        call = dict(zip(("param", "grad", "m", "v"), tensors), step=int(state["step"].item()) + 1, **options)
-        if isinstance(lr, torch.Tensor) and lr.device == p.device and lr.dtype == torch.float32:
-            return call | {"lr_tensor": lr.view(1)}
-        return call | {"lr": float(lr)}
+        return arrays
+
+    def _call(self, p, options):
+        grad, state = p.grad, self.state[p] or self._begin(p)
+        m, v, step = state["exp_avg"], state["exp_avg_sq"], state["step"]
+        arrays = p, grad, m, v
+        if not (grad.layout is torch.strided and p.is_contiguous() and grad.is_contiguous() and m.is_contiguous() and
+                v.is_contiguous() and p.dim()):
+            arrays = self._arrays(p, state)
+        return {"param": arrays[0], "grad": arrays[1], "m": arrays[2], "v": arrays[3], "step": int(step.item()) + 1,
+                **options}, step
 
     def _multiplier(self, grad_scale):
         """By which gradients are multiplied; None: 1. GradScaler's scale is what they have been multiplied by."""
@@ -173,18 +187,15 @@ class AdamW(torch.optim.AdamW):
         for group in self.param_groups:
             options = self._options(group)
             for p in group["params"]:
-                if p.grad is None:
-                    continue
-                if p.grad.is_sparse:
-                    raise RuntimeError("trine.torch: gradients must be dense")
-                state = self._state_of(p)
-                calls.setdefault(p.device, []).append(self._call(p, state, options, group["lr"]))
-                steps.append(state["step"])
+                if p.grad is not None:
+                    call, step = self._call(p, options[p.device])
+                    calls.setdefault(p.device, []).append(call)
+                    steps.append(step)
         for device, of_device in calls.items():
             if multiplier is not None:
                 scale = multiplier.to(device)
                 of_device = [call | {"grad_scale": scale} for call in of_device]
             run_list("adamw", of_device)
         if steps:
-            torch._foreach_add_(steps, 1)
+            torch._foreach_add_(steps, torch.ones(()), alpha=1)
         return loss
