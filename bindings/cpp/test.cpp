@@ -174,6 +174,14 @@ void calls(trine::queue &queue) {
     tap(succeeds([&] { return trine::workspace(queue, gelu, bytes); }) && bytes == 0, "the workspace of a call");
     tap(succeeds([&] { return trine::error_bound(queue, gelu, "y", coefficient); }) && coefficient > 0,
         "an error bound");
+    float two[2] = { 1, 2 }, tens[2] = {}, hundreds[2] = {};
+    std::vector<trine::scale_args> list(2);
+    for (auto &call : list) call.x = two;
+    list[0].y = tens, list[0].alpha = 10.0f;
+    list[1].y = hundreds, list[1].alpha = 100.0f;
+    tap(succeeds([&] { return trine::run_list(queue, list); }) && tens[1] == 20 && hundreds[0] == 100 &&
+            hundreds[1] == 200,
+        "a list of calls");
     tap(succeeds([&] { return trine::explain(queue, gelu, *explanation); }) && explanation->chosen >= 0,
         "an explanation");
 }
