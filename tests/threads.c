@@ -23,6 +23,21 @@ static trine_status softmax(trine_queue *queue, const float *x, float *y, int64_
     return trine_softmax(queue, &(trine_softmax_args){ TRINE_ARGS(softmax), .x = &tx, .y = &ty });
 }
 
+/* The same by a list of calls of a few rows, each of which one thread does. */
+static trine_status softmax_list(trine_queue *queue, const float *x, float *y) {
+    enum { CALLS = 32, PART = ROWS / CALLS };
+    trine_tensor tx[CALLS], ty[CALLS];
+    trine_softmax_args args[CALLS];
+    const void *list[CALLS];
+    for (int i = 0; i < CALLS; i++) {
+        tx[i] = trine_tensor_2d((void *)(uintptr_t)(x + i * PART * COLUMNS), TRINE_F32, PART, COLUMNS);
+        ty[i] = trine_tensor_2d(y + i * PART * COLUMNS, TRINE_F32, PART, COLUMNS);
+        args[i] = (trine_softmax_args){ TRINE_ARGS(softmax), .x = &tx[i], .y = &ty[i] };
+        list[i] = &args[i];
+    }
+    return trine_run_list(queue, TRINE_OP_SOFTMAX, list, CALLS);
+}
+
 /* Returns the number of things that went wrong. */
 static void *work(void *argument) {
     const int self = (int)(intptr_t)argument;
@@ -41,6 +56,8 @@ static void *work(void *argument) {
         wrong +=
             softmax(queue, input, y, self + 1) != TRINE_ERR_ARGUMENT || strstr(trine_error_message(), message) == NULL;
         wrong += softmax(queue, input, y, COLUMNS) != TRINE_OK || memcmp(y, expected, sizeof expected) != 0;
+        memset(y, 0, sizeof expected);
+        wrong += softmax_list(queue, input, y) != TRINE_OK || memcmp(y, expected, sizeof expected) != 0;
         trine_explanation why;
         const trine_tensor t = trine_tensor_1d(y, TRINE_F32, 3);
         const trine_scale_args args = { TRINE_ARGS(scale), .x = &t, .y = &t };
