@@ -66,8 +66,9 @@ CLIP(f32)
 CLIP(bf16)
 CLIP(f16)
 
-/* Lists: what each block does is the same. */
-ENTRY(global_norm_clip_list_squares, SIMT_THREADS, clip_list_squares) {
+/* Lists: what each block does is the same. Squares have the registers of a launch of their own, which without being
+ * asked the compiler would not use, to have as many loads on their way. */
+ENTRY_HELD(global_norm_clip_list_squares, SIMT_THREADS, 1, clip_list_squares) {
     const clip_squares_item &item = p.item[list_place(p.item, p.count)];
     clip_params one = {};
     one.x = item.x;
