@@ -172,6 +172,28 @@ Test(lists, views, .init = set_up, .fini = tear_down) {
                 "call 2 of the list: scale: output y overlaps x");
 }
 
+/* One line for calls that run at once, by the kernel that the queue forces. */
+Test(lists, traced) {
+    char text[512] = "", wanted[128];
+    trine_explanation why;
+    setenv("TRINE_VERBOSE", "1", 1);
+    set_up();
+    make_scales();
+    assert_ok(trine_explain(queue, TRINE_OP_SCALE, list_of_scales[0], &why));
+    const char *kernel = why.candidate[why.count - 1].kernel;
+    trine_queue *forced = open_queue(&(trine_queue_options){ .kernel = kernel });
+    FILE *file = tmpfile();
+    cr_assert(file != NULL && dup2(fileno(file), STDERR_FILENO) >= 0);
+    assert_ok(trine_run_list(forced, TRINE_OP_SCALE, list_of_scales, CALLS));
+    rewind(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    snprintf(wanted, sizeof wanted, "trine: cpu scale %s X=f32 T=f32 p=1 q=1 r=1 n=40 alpha=2 and 4 more of a list ",
+             kernel);
+    cr_expect(strncmp(text, wanted, strlen(wanted)) == 0 && strchr(text, '\n') == text + strlen(text) - 1, "%s", text);
+    trine_queue_close(forced);
+    tear_down();
+}
+
 /* -------------------------------------------------------------------------------------------------------- workspace */
 
 Test(lists, workspace, .init = set_up, .fini = tear_down) {
