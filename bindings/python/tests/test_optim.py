@@ -9,21 +9,24 @@ trine_torch = pytest.importorskip("trine.torch")
 
 import trine  # noqa: E402
 
+# Where there is a GPU that both can use, it is tried too.
+DEVICES = ["cpu"] + ["cuda"] * (torch.cuda.is_available() and any(d["name"].startswith("cuda") for d in
+                                                                  trine.devices()))
 SHAPES = [(), (1,), (0,), (7,), (3, 5), (64, 33), (2, 3, 4, 5), (300, 301)]
 ROUNDING = {torch.float32: 2**-24, torch.bfloat16: 2**-8, torch.float16: 2**-11}
 
 
-def parameters(dtype=torch.float32, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    made = [torch.randn(shape, generator=generator).to(dtype) for shape in SHAPES]
-    made.append(torch.randn(40, 30, generator=generator).to(dtype).t())  # lies another way
+def parameters(dtype=torch.float32, device="cpu"):
+    generator = torch.Generator().manual_seed(0)
+    made = [torch.randn(shape, generator=generator).to(device, dtype) for shape in SHAPES]
+    made.append(torch.randn(40, 30, generator=generator).to(device, dtype).t())  # lies another way
     return [torch.nn.Parameter(p) for p in made]
 
 
 def set_gradients(params, step, scale=1.0):
     generator = torch.Generator().manual_seed(100 + step)
     for p in params:
-        p.grad = (scale * torch.randn(p.shape, generator=generator)).to(p.dtype)
+        p.grad = (scale * torch.randn(p.shape, generator=generator)).to(p.device, p.dtype)
 
 
 def groups(params):
@@ -63,8 +66,9 @@ def test_steps(dtype):
             [step + (p is not params[3] or step == 0) for p in params]
 
 
-def test_the_bits_of_single_calls():
-    params, alone = parameters(), parameters()
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_bits_of_single_calls(device):
+    params, alone = parameters(device=device), parameters(device=device)
     optimizer = trine_torch.AdamW(params, lr=1e-2, weight_decay=0.1)
     set_gradients(params, 0)
     optimizer.step()
@@ -178,8 +182,9 @@ def test_clipping(dtype, max_norm):
     assert params[1].grad is None
 
 
-def test_clipping_as_part_of_the_step():
-    params, other = parameters(), parameters()
+@pytest.mark.parametrize("device", DEVICES)
+def test_clipping_as_part_of_the_step(device):
+    params, other = parameters(device=device), parameters(device=device)
     fused, apart = trine_torch.AdamW(params), trine_torch.AdamW(other)
     for step in range(2):
         set_gradients(params, step)
