@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times AdamW and clipping by the norm over the parameters of a model, trine's by lists of calls and PyTorch's, in turns
-in the same run. The package trine must be there: pip install ., or PYTHONPATH of a build.
+"""Times AdamW and clipping by the norm over the parameters of a model, trine's by lists of calls and PyTorch's, in
+turns in the same run. The package trine must be there: pip install ., or PYTHONPATH of a build.
 
 Usage: torch_optim.py [--device NAME] [--dtype TYPE] [--model NAME] [--threads N] [--runs N] [--all]
 
@@ -74,8 +74,9 @@ def main():
               for shape, count in MODELS[given.model] for _ in range(count)]
     for p in params:
         p.grad = torch.randn_like(p)
-    print(f"{given.model}: {len(params)} parameters, {sum(p.numel() for p in params) / 1e6:.1f} million, {given.dtype}, "
-          f"{device}, PyTorch {torch.__version__}")
+    millions = sum(p.numel() for p in params) / 1e6
+    print(f"{given.model}: {len(params)} parameters, {millions:.1f} million, {given.dtype}, {device}, "
+          f"PyTorch {torch.__version__}")
     works = list(rows(torch, trine.torch, params, given.all))
     seconds = {name: [] for name, _ in works}
     for run in range(given.runs + 1):
