@@ -26,6 +26,22 @@ typedef struct attention {
 } attention;
 
 /* The parameters, which are alike in both ops. */
+#define ATTENTION_PARAMS \
+    PARAM(scale, F32, .values = "0 0.3 -1", .unset = "1/sqrt(d)", .doc = "of the scores"), \
+        PARAM(softcap, F32, .values = "0 1 30", .min = 0, .doc = "c: scores become c tanh(score/c); 0: they do not"), \
+        PARAM(causal, BOOL, .values = "0 1", .doc = "1: query i sees key j only if j <= i + sk - sq"), \
+        PARAM(window, I64, .values = "0 1 3 40", .min = 0, \
+              .doc = "w: query i sees key j only if |i + sk - sq - j| < w; 0: unlimited"), \
+        PARAM(window_left, I64, .values = "0 1 5 33", .min = 0, \
+              .doc = "w: query i sees key j only if i + sk - sq - j < w; 0: unlimited"), \
+        PARAM(window_right, I64, .values = "0 1 4 17", .min = 0, \
+              .doc = "w: query i sees key j only if j - (i + sk - sq) < w; 0: unlimited"), \
+        PARAM(dropout, F32, .values = "0 0.1 0.5", .min = 0, .max = 0x1.fffffep-1, \
+              .doc = "probability of dropping a weight"), \
+        PARAM(seed, U64, .values = "1 1234567890123456789", .doc = "dropout's key"), \
+        PARAM(offset, U64, .values = "0 12884901893", .doc = "dropout's stream")
+
+/* What they say to the references. */
 #define ATTENTION_OF(ref, args) \
     attention_of(ref, (args)->scale, (args)->softcap, (args)->causal, \
                  (const int64_t[]){ (args)->window, (args)->window_left, (args)->window_right }, (args)->dropout, \
