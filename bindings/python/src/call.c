@@ -3,7 +3,9 @@
  *
  * Shapes. Leading dimensions may be several where the op has one: x of "r n" may be b s n, and what has r in front is
  * then b s ... as well. A vector may stand alone, of no rows. That, and which sizes outputs have, is all that is worked
- * out here. Everything is checked by the library. */
+ * out here. Everything is checked by the library.
+ *
+ * One file, over 600 lines, since every step fills the same call, a type that no other file knows. */
 #include <string.h>
 
 #include "binding.h"
