@@ -17,20 +17,27 @@ static uint32_t next_random(uint64_t *state) { /* splitmix64 */
     return (uint32_t)(z >> 32);
 }
 
-/* The value of symbol `name` of a fill "ids v", 1 if there is none. */
+/* The value of symbol `name` of a fill "ids v" or "places v", 1 if there is none. */
 static int64_t fill_symbol(const trine_case *c, const char *fill) {
     const char *space = strchr(fill, ' ');
     const int symbol = space ? trine_plan_find_symbol(c->plan, space + 1) : -1;
     return symbol < 0 ? 1 : c->dim[symbol];
 }
 
-/* What each of `count` sequences has, of a fill "lengths SYMBOL TENSOR". */
+/* What each of `count` sequences has, of a fill "lengths SIZE TENSOR". */
 static int64_t whole_length(const trine_case *c, const char *fill, int64_t count) {
-    char symbol[64] = "", offsets[64] = "";
-    sscanf(fill, "lengths %63s %63s", symbol, offsets);
-    const int index = trine_plan_find_symbol(c->plan, symbol), other = trine_plan_find_tensor(c->plan, offsets);
-    const int64_t all = index < 0 ? 0 : c->dim[index];
+    char offsets[64] = "";
+    sscanf(fill, "lengths %*63s %63s", offsets);
+    const int other = trine_plan_find_tensor(c->plan, offsets);
+    const int64_t all = trine_plan_fill_size(c->plan, fill, c->dim);
     return other >= 0 && c->present >> other & 1 && count > 0 ? all / count : all;
+}
+
+/* Slot `i` of a fill "slots SIZE": all of them once, in no order, before any comes again. */
+static double slot_value(const trine_case *c, const char *fill, int64_t i) {
+    enum { PRIME = 1000003 };
+    const int64_t all = trine_plan_fill_size(c->plan, fill, c->dim);
+    return all > 0 ? (double)(i % all * PRIME % all) : -1;
 }
 
 /* Element `i` of `count`. Derived inputs (statistics of a forward pass) are positive and of size 1: nothing overflows
@@ -38,7 +45,9 @@ static int64_t whole_length(const trine_case *c, const char *fill, int64_t count
 static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_dtype dtype, int64_t i, int64_t count,
                          uint64_t *state) {
     const double unit = next_random(state) * 0x1p-32;
-    if (t->fill && strncmp(t->fill, "ids ", 4) == 0) return floor(unit * (double)fill_symbol(c, t->fill));
+    if (t->fill && (strncmp(t->fill, "ids ", 4) == 0 || strncmp(t->fill, "places ", 7) == 0))
+        return floor(unit * (double)fill_symbol(c, t->fill));
+    if (t->fill && strncmp(t->fill, "slots ", 6) == 0) return slot_value(c, t->fill, i);
     if (t->fill && strncmp(t->fill, "offsets ", 8) == 0)
         return count > 1 ? (double)(fill_symbol(c, t->fill) * i / (count - 1)) : 0;
     if (t->fill && strncmp(t->fill, "lengths ", 8) == 0) return (double)whole_length(c, t->fill, count);
@@ -56,7 +65,7 @@ static bool fill_tensor(const trine_case *c, int index, trine_queue *queue, char
     const size_t size = trine_dtype_size(dtype);
     const int64_t count = (int64_t)(bytes / size);
     const int64_t block = count < STAGE / 8 ? count : STAGE / 8; /* at most STAGE bytes */
-    const bool ordered = t->fill && strncmp(t->fill, "offsets ", 8) == 0;
+    const bool ordered = t->fill && (strncmp(t->fill, "offsets ", 8) == 0 || strncmp(t->fill, "slots ", 6) == 0);
     char *stage = malloc(block ? (size_t)block * size : 1);
     if (stage == NULL) return false;
     bool ok = true;

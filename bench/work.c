@@ -12,12 +12,35 @@ static double unnamed_share(const trine_case *c, int index) {
     if (t->dim[0].symbol < 0) return 0;
     for (int i = 0; i < c->plan->tensors; i++) {
         const char *fill = c->plan->tensor[i].spec->fill;
-        if (!(c->present >> i & 1) || fill == NULL || strncmp(fill, "ids ", 4) != 0) continue;
-        if (trine_plan_find_symbol(c->plan, fill + 4) != t->dim[0].symbol) continue;
+        if (!(c->present >> i & 1) || fill == NULL) continue;
+        const int word = strncmp(fill, "ids ", 4) == 0 ? 4 : strncmp(fill, "places ", 7) == 0 ? 7 : 0;
+        if (word == 0 || trine_plan_find_symbol(c->plan, fill + word) != t->dim[0].symbol) continue;
         const double rows = (double)c->tensor[index].shape[0], ids = (double)trine_tensor_count(&c->tensor[i]);
         return rows > ids ? 1 - ids / rows : 0;
     }
     return 0;
+}
+
+/* The share of a tensor that slots leave alone: of one whose first dimensions make up the size of another input's fill
+ * "slots SIZE", at most as many rows are used as that has elements. -1: there is no such input. */
+static double unslotted_share(const trine_case *c, int index) {
+    const trine_plan_tensor *t = &c->plan->tensor[index];
+    char name[64] = "";
+    double rows = 1;
+    for (int d = 0; d < t->rank && t->dim[d].symbol >= 0; d++) {
+        const size_t used = strlen(name);
+        snprintf(name + used, sizeof name - used, "%s%s", d ? "*" : "", c->plan->symbol_name[t->dim[d].symbol]);
+        rows *= (double)c->tensor[index].shape[d];
+        for (int i = 0; i < c->plan->tensors; i++) {
+            const char *fill = c->plan->tensor[i].spec->fill;
+            if (!(c->present >> i & 1) || fill == NULL || strncmp(fill, "slots ", 6) != 0 ||
+                strcmp(fill + 6, name) != 0)
+                continue;
+            const double slots = (double)trine_tensor_count(&c->tensor[i]);
+            return rows > slots ? 1 - slots / rows : 0;
+        }
+    }
+    return -1;
 }
 
 /* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right, and windows to
@@ -62,12 +85,14 @@ static double visible_share(const trine_case *c) {
 }
 
 /* The bytes of a tensor that need not be moved: of an input what a mask hides or no id names; of sums to which
- * `accumulate` adds what no id names, and of others what was there before. */
+ * `accumulate` adds what no id names, and of others what was there before; of what slots name the rest. */
 static double spared_bytes(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
     if (!(t->spec->flags & IN) || t->rank < 2) return 0;
     const double bytes =
-        (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype);
+                     (double)trine_tensor_count(&c->tensor[index]) * (double)trine_dtype_size(c->tensor[index].dtype),
+                 unslotted = unslotted_share(c, index);
+    if (unslotted >= 0) return t->spec->flags & OUT ? bytes * (1 + unslotted) : bytes * unslotted;
     if (t->spec->flags & OUT) {
         if (trine_plan_find_param(c->plan, "accumulate") < 0) return 0;
         return param_value(c, "accumulate") ? 2 * bytes * unnamed_share(c, index) : bytes;

@@ -14,6 +14,12 @@ bool fill_is(const trine_spec_tensor *spec, const char *word) {
            (spec->fill[length] == 0 || spec->fill[length] == ' ');
 }
 
+/* Is it whole numbers that say where something is? */
+static bool fill_counts(const trine_spec_tensor *spec) {
+    return fill_is(spec, "ids") || fill_is(spec, "offsets") || fill_is(spec, "lengths") || fill_is(spec, "places") ||
+           fill_is(spec, "slots");
+}
+
 static bool is_float(trine_dtype dtype) { return trine_unit_roundoff(dtype) > 0; }
 
 /* As far as float64 counts them. */
@@ -211,6 +217,25 @@ static bool fill_ids(problem *p, int tensor) {
     return true;
 }
 
+/* Mostly in [0, SYMBOL); half of the others just outside, the rest anywhere, also where the low 32 bits are a place. */
+static void fill_places(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    char symbol[64] = "";
+    sscanf(p->plan->tensor[tensor].spec->fill, "places %63s", symbol);
+    const int index = trine_plan_find_symbol(p->plan, symbol);
+    const int64_t limit = index >= 0 ? p->call.dim[index] : 0;
+    const bool same = random_chance(&p->random, 6), inside = random_chance(&p->random, 4) && limit > 0;
+    const int64_t first = random_below(&p->random, limit + 1);
+    for (int64_t k = 0; k < o->count; k++) {
+        const int64_t beyond[] = { -1, limit, -1, limit, INT32_MIN, INT32_MAX, 0x100000000, -0x100000000 };
+        int64_t place = same ? first : random_below(&p->random, limit + 1);
+        if (place == limit || random_chance(&p->random, 8)) place = beyond[random_below(&p->random, 8)];
+        if (inside && (place < 0 || place >= limit)) place = random_below(&p->random, limit);
+        if (o->full.dtype == TRINE_I32 && (place < INT32_MIN || place > INT32_MAX)) place = -1;
+        o->value[k] = (double)place;
+    }
+}
+
 static int ascending(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -233,16 +258,52 @@ static bool fill_offsets(problem *p, int tensor) {
 /* Of a sequence each, often all of it. */
 static void fill_lengths(problem *p, int tensor) {
     operand *o = &p->operand[tensor];
-    char symbol[64] = "", offsets[64] = "";
-    sscanf(p->plan->tensor[tensor].spec->fill, "lengths %63s %63s", symbol, offsets);
-    const int index = trine_plan_find_symbol(p->plan, symbol), other = trine_plan_find_tensor(p->plan, offsets);
+    const char *fill = p->plan->tensor[tensor].spec->fill;
+    char offsets[64] = "";
+    sscanf(fill, "lengths %*63s %63s", offsets);
+    const int64_t all = trine_plan_fill_size(p->plan, fill, p->call.dim);
+    const int other = trine_plan_find_tensor(p->plan, offsets);
     const double *const at = other >= 0 && problem_has(p, other) ? p->operand[other].value : NULL;
     for (int64_t k = 0; k < o->count; k++) {
-        const int64_t most = at == NULL                        ? p->call.dim[index]
-                             : k + 1 < p->operand[other].count ? (int64_t)(at[k + 1] - at[k])
-                                                               : 0;
+        const int64_t most = at == NULL ? all : k + 1 < p->operand[other].count ? (int64_t)(at[k + 1] - at[k]) : 0;
         o->value[k] = (double)(random_chance(&p->random, 3) ? most : random_below(&p->random, most + 1));
     }
+}
+
+/* In half of the cases no two are the same, as far as that goes. A few are none, if any may be. */
+static void fill_slots(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    const int64_t limit = trine_plan_fill_size(p->plan, p->plan->tensor[tensor].spec->fill, p->call.dim);
+    const double beyond[] = { -1, (double)limit, 0x1p31 - 1, -0x1p31, 0x1p32, -0x1p32 + (double)limit - 1 };
+    const bool apart = random_chance(&p->random, 2), strays = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 2);
+    const int64_t first = random_below(&p->random, limit > 0 ? limit : 1);
+    for (int64_t k = 0; k < o->count; k++) {
+        const bool stray = limit <= 0 || (strays && random_chance(&p->random, 6));
+        o->value[k] = stray   ? beyond[random_below(&p->random, o->full.dtype == TRINE_I64 ? 6 : 4)]
+                      : apart ? (double)((first + k) % limit)
+                              : (double)random_below(&p->random, limit);
+    }
+}
+
+/* NaN where no sequence is: in none of the pages that the table names for it, or behind its length. */
+static void fill_unused(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    char table_name[64] = "", lengths_name[64] = "";
+    sscanf(p->plan->tensor[tensor].spec->fill, "paged %63s %63s", table_name, lengths_name);
+    const operand *table = &p->operand[trine_plan_find_tensor(p->plan, table_name)],
+                  *lengths = &p->operand[trine_plan_find_tensor(p->plan, lengths_name)];
+    const int64_t pages = o->full.shape[0], page = o->full.shape[1], columns = table->full.shape[1],
+                  slot = o->count > 0 ? o->count / (pages * page) : 0;
+    if (!is_float(o->full.dtype) || slot == 0) return;
+    bool *used = calloc((size_t)(pages * page), sizeof *used);
+    for (int64_t n = 0; n < lengths->count; n++)
+        for (int64_t j = 0; j < (int64_t)lengths->value[n] && j < columns * page; j++) {
+            const double at = table->value[n * columns + j / page];
+            if (at >= 0 && at < (double)pages) used[(int64_t)at * page + j % page] = true;
+        }
+    for (int64_t k = 0; k < o->count; k++)
+        if (!used[k / slot]) o->value[k] = NAN;
+    free(used);
 }
 
 /* Writes the values into the image, rounded to the type, and reads them back as the reference shall see them. */
@@ -298,9 +359,17 @@ bool fill_make(problem *p) {
         if (fill_is(spec, "ids") && !fill_ids(p, i)) return false;
         if (fill_is(spec, "offsets") && !fill_offsets(p, i)) return false;
         if (fill_is(spec, "lengths")) fill_lengths(p, i);
-        if (!fill_is(spec, "ids") && !fill_is(spec, "offsets") && !fill_is(spec, "lengths")) fill_values(p, i);
+        if (fill_is(spec, "places")) fill_places(p, i);
+        if (fill_is(spec, "slots")) fill_slots(p, i);
+        if (!fill_counts(spec)) fill_values(p, i);
         store_values(o);
     }
+    for (int i = 0; i < p->plan->tensors; i++)
+        if (problem_input(p, i) && fill_is(p->plan->tensor[i].spec, "paged") && p->kind == PROBLEM_DRAWN &&
+            random_chance(&p->random, 2)) {
+            fill_unused(p, i);
+            store_values(&p->operand[i]);
+        }
     for (int i = 0; i < p->plan->tensors; i++) {
         operand *o = &p->operand[i];
         if (!problem_input(p, i) || problem_output(p, i) || o->alias < 0) continue;

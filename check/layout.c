@@ -17,7 +17,8 @@ static freedom freedom_of(const problem *p, int tensor) {
     freedom f = { .transposed = flags & TRANSPOSABLE, .any_stride = flags & ANY_STRIDE };
     /* Elements that share memory must be equal, and are not if computed or ordered one by one. */
     f.repeated = !(flags & OUT) && !fill_is(p->plan->tensor[tensor].spec, "derived") &&
-                 !fill_is(p->plan->tensor[tensor].spec, "offsets") && !fill_is(p->plan->tensor[tensor].spec, "lengths");
+                 !fill_is(p->plan->tensor[tensor].spec, "offsets") &&
+                 !fill_is(p->plan->tensor[tensor].spec, "lengths") && !fill_is(p->plan->tensor[tensor].spec, "paged");
     for (int o = 0; o < p->plan->tensors; o++) {
         if (p->operand[o].alias != tensor) continue;
         f.transposed &= !!(problem_flags(p, o) & TRANSPOSABLE);

@@ -110,8 +110,9 @@ static bool requirements_hold(const problem *p) {
         if (require->kind == REQUIRE_BOTH && given != 0 && given != require->tensors) return false;
         if (require->kind == REQUIRE_ANY && given == 0) return false;
         if (require->kind == REQUIRE_TENSOR && given != 0 && !(p->call.present >> require->with & 1)) return false;
-        if (require->kind != REQUIRE_EXPR || !trine_require_applies(require, p->call.present)) continue;
-        if (trine_expr_eval(&require->expr, p->call.dim) != 1) return false;
+        if (trine_require_applies(p->plan, require, p->call.present, p->call.args) &&
+            !trine_require_holds(require, p->call.dim, p->call.type))
+            return false;
     }
     return true;
 }
@@ -173,7 +174,7 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
     const double limit = choose_limit(p, symbol >= 0);
     uint32_t optional = 0, required = 0;
     for (int i = 0; i < p->plan->tensors; i++)
-        if (p->kind != PROBLEM_PART ||
+        if (p->kind != PROBLEM_PART || !(problem_flags(p, i) & OPTIONAL) ||
             !(fill_is(p->plan->tensor[i].spec, "offsets") || fill_is(p->plan->tensor[i].spec, "lengths")))
             *(problem_flags(p, i) & OPTIONAL ? &optional : &required) |= 1u << i;
     const bool all = p->kind == PROBLEM_PLAIN || (p->kind == PROBLEM_PART && !random_chance(&p->random, 2));
@@ -285,6 +286,11 @@ static void choose_params(problem *p) {
     for (int i = 0; i < p->plan->params; i++) {
         const trine_spec_param *param = &p->plan->spec->params[i];
         if (!defaults && p->kind != PROBLEM_PLAIN) choose_param(p, i, integers);
+        /* A choice that asks for other sizes or types than there are. */
+        if (param->kind == ENUM && !requirements_hold(p)) {
+            trine_param_set(p->plan, i, p->call.args, 0);
+            p->call.set &= ~(1u << i);
+        }
         /* A parameter that must be set, as a step number from 1. */
         const double value = trine_param_get(p->plan, i, p->call.args);
         if (param->fallback == 0 && (value < param->min || value > param->max)) choose_param(p, i, false);

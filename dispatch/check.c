@@ -307,10 +307,13 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
     }
     default: break;
     }
-    if (!trine_require_applies(require, c->call->present)) return TRINE_OK;
-    if (trine_expr_eval(&require->expr, c->call->dim) == 1) return TRINE_OK;
-    char values[256];
+    if (!trine_require_applies(c->plan, require, c->call->present, c->call->storage)) return TRINE_OK;
+    if (trine_require_holds(require, c->call->dim, c->call->type)) return TRINE_OK;
+    char values[256], buffer[16];
     text t = text_begin(values, sizeof values);
+    if (require->kind == REQUIRE_TYPE)
+        text_add(&t, "%s is %s", c->plan->type_name[require->type],
+                 dtype_text(c->call->type[require->type], buffer, sizeof buffer));
     for (int i = 0; i < require->expr.length; i++) {
         const int symbol = require->expr.step[i].symbol;
         if (require->expr.step[i].op == '$')

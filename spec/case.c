@@ -54,20 +54,8 @@ static bool set_type(trine_case *c, int type, const char *value, char *error, si
     return true;
 }
 
-/* The number of ENUM name `value`, or -1. */
-static int enum_number(const trine_spec_param *param, const char *value) {
-    int number = 0;
-    for (const char *at = param->values; at && *at; number++) {
-        const size_t length = strcspn(at, " ");
-        if (strlen(value) == length && memcmp(at, value, length) == 0) return number;
-        at += length;
-        at += strspn(at, " ");
-    }
-    return -1;
-}
-
 static bool set_integer(const trine_spec_param *param, void *field, const char *value, char *error, size_t size) {
-    const int named = param->kind == ENUM ? enum_number(param, value) : -1;
+    const int named = param->kind == ENUM ? trine_enum_number(param, value, strlen(value)) : -1;
     char *end = NULL;
     errno = 0;
     if (param->kind == U64) {
@@ -261,8 +249,9 @@ static bool make_tensor(trine_case *c, int index, uint32_t open, char *error, si
 static bool requirements_hold(const trine_case *c) {
     for (int i = 0; i < c->plan->requires; i++) {
         const trine_plan_require *require = &c->plan->require[i];
-        if (require->kind != REQUIRE_EXPR || !trine_require_applies(require, c->present)) continue;
-        if (trine_expr_eval(&require->expr, c->dim) == 0) return false;
+        if (trine_require_applies(c->plan, require, c->present, c->args) &&
+            !trine_require_holds(require, c->dim, c->type))
+            return false;
     }
     return true;
 }

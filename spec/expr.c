@@ -2,6 +2,7 @@
 /* Expressions over an op's symbols: read by precedence into postfix form, evaluated on a stack. */
 #include <ctype.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,4 +151,12 @@ double trine_expr_eval(const trine_expr *expr, const int64_t *dim) {
         }
     }
     return expr->length ? stack[0] : 0;
+}
+
+int64_t trine_plan_fill_size(const trine_plan *plan, const char *fill, const int64_t *dim) {
+    char text[64] = "";
+    trine_expr expr;
+    return sscanf(fill, "%*63s %63s", text) == 1 && trine_expr_parse(plan, text, &expr)
+               ? (int64_t)trine_expr_eval(&expr, dim)
+               : 0;
 }

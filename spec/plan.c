@@ -153,10 +153,38 @@ static uint32_t parse_set(const trine_plan *plan, const char *text) {
     return set;
 }
 
+/* Of "with TENSOR: ...", "without TENSOR: ..." or "with PARAM=NAME: ...", what follows; NULL if that is malformed. */
+static const char *parse_with(trine_plan *plan, trine_plan_require *require, const char *text) {
+    require->without = strncmp(text, "without ", 8) == 0;
+    text += require->without ? 8 : 5;
+    const size_t length = strcspn(text, "=: "), value = text[length] == '=' ? strcspn(text + length + 1, ": ") : 0;
+    const char *name = keep(text, length);
+    if (name != NULL && value == 0) require->with = (short)trine_plan_find_tensor(plan, name);
+    if (name != NULL && value != 0) require->when = (short)trine_plan_find_param(plan, name);
+    free((void *)name);
+    if (require->when >= 0) {
+        const trine_spec_param *param = &plan->spec->params[require->when];
+        require->value = (short)(param->kind == ENUM ? trine_enum_number(param, text + length + 1, value) : -1);
+    }
+    text += length + (value ? value + 1 : 0);
+    if ((require->with < 0 && require->when < 0) || require->value < 0 || *text != ':') return NULL;
+    return text + 1 + strspn(text + 1, " ");
+}
+
+/* "VARIABLE is TYPE" */
+static bool parse_type_is(trine_plan *plan, trine_plan_require *require, const char *text) {
+    const char *word = strstr(text, " is "), *name = keep(text, (size_t)(word - text));
+    require->kind = REQUIRE_TYPE;
+    require->type = name ? (short)trine_plan_find_type(plan, name) : -1;
+    require->dtype = trine_dtype_parse(word + 4);
+    free((void *)name);
+    return (require->type >= 0 && require->dtype != TRINE_NONE) || malformed(plan, "unknown type in", text);
+}
+
 static bool parse_require(trine_plan *plan, const char *text) {
     if (plan->requires == TRINE_MAX_STRINGS) return malformed(plan, "too many requirements", text);
     trine_plan_require *require = &plan->require[plan->requires ++];
-    *require = (trine_plan_require){ .kind = REQUIRE_EXPR, .with = -1, .text = text };
+    *require = (trine_plan_require){ .kind = REQUIRE_EXPR, .with = -1, .text = text, .when = -1 };
     static const struct {
         const char *word;
         trine_require_kind kind;
@@ -182,17 +210,12 @@ static bool parse_require(trine_plan *plan, const char *text) {
         require->tensors = parse_set(plan, text);
         return require->tensors != 0 || malformed(plan, "unknown tensor in", text);
     }
-    require->without = strncmp(text, "without ", 8) == 0;
-    if (require->without || strncmp(text, "with ", 5) == 0) {
-        text += require->without ? 8 : 5;
-        const size_t length = strcspn(text, ": ");
-        const char *name = keep(text, length);
-        require->with = name ? (short)trine_plan_find_tensor(plan, name) : -1;
-        free((void *)name);
-        if (require->with < 0 || text[length] != ':') return malformed(plan, "unknown tensor in", require->text);
-        text += length + 1;
-        require->text = text + strspn(text, " ");
+    if (strncmp(text, "with ", 5) == 0 || strncmp(text, "without ", 8) == 0) {
+        text = parse_with(plan, require, text);
+        if (text == NULL) return malformed(plan, "unknown tensor or parameter in", require->text);
+        if (require->when < 0) require->text = text;
     }
+    if (strstr(text, " is ") != NULL) return parse_type_is(plan, require, text);
     return trine_expr_parse(plan, text, &require->expr) || malformed(plan, "bad requirement", text);
 }
 
@@ -342,6 +365,22 @@ bool trine_param_told(const trine_plan *plan, int index, uint32_t present) {
             plan->require[i].tensors & present)
             return true;
     return false;
+}
+
+bool trine_require_holds(const trine_plan_require *require, const int64_t *dim, const trine_dtype *type) {
+    if (require->kind == REQUIRE_TYPE) return type[require->type] == require->dtype;
+    return require->kind != REQUIRE_EXPR || trine_expr_eval(&require->expr, dim) == 1;
+}
+
+int trine_enum_number(const trine_spec_param *param, const char *value, size_t length) {
+    int number = 0;
+    for (const char *at = param->values; at && *at; number++) {
+        const size_t other = strcspn(at, " ");
+        if (other == length && memcmp(at, value, length) == 0) return number;
+        at += other;
+        at += strspn(at, " ");
+    }
+    return -1;
 }
 
 void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out) {

@@ -39,7 +39,8 @@ typedef enum trine_require_kind {
     REQUIRE_ANY,
     REQUIRE_PARAM,
     REQUIRE_TENSOR,
-    REQUIRE_INSTEAD
+    REQUIRE_INSTEAD,
+    REQUIRE_TYPE
 } trine_require_kind;
 
 typedef struct trine_plan_require {
@@ -52,6 +53,9 @@ typedef struct trine_plan_require {
     short param;
     trine_expr expr;
     const char *text;
+    short when, value; /* REQUIRE_EXPR, REQUIRE_TYPE: only if this ENUM parameter has this value; -1: whatever it is */
+    short type;        /* REQUIRE_TYPE: the type variable that must be `dtype` */
+    trine_dtype dtype;
 } trine_plan_require;
 
 typedef struct trine_plan {
@@ -89,6 +93,9 @@ int trine_plan_find_type(const trine_plan *plan, const char *name);
 bool trine_expr_parse(const trine_plan *plan, const char *text, trine_expr *expr_out);
 double trine_expr_eval(const trine_expr *expr, const int64_t *dim);
 
+/* The value of the expression that is the second word of a tensor's fill; 0 if it has none. */
+int64_t trine_plan_fill_size(const trine_plan *plan, const char *fill, const int64_t *dim);
+
 /* The value of parameter `index` in an args structure; ENUM and BOOL as integers. And its setting. */
 double trine_param_get(const trine_plan *plan, int index, const void *args);
 void trine_param_set(const trine_plan *plan, int index, void *args, double value);
@@ -116,10 +123,17 @@ static inline trine_dtype trine_plan_dtype(const trine_plan *plan, int index, co
     return t->type >= 0 ? type[t->type] : t->dtype;
 }
 
-/* Does a condition apply when these tensors are given? */
-static inline bool trine_require_applies(const trine_plan_require *require, uint32_t present) {
-    return require->with < 0 || (present >> require->with & 1) != require->without;
+/* Does a condition apply when these tensors are given, and with these parameters? */
+static inline bool trine_require_applies(const trine_plan *plan, const trine_plan_require *require, uint32_t present,
+                                         const void *args) {
+    if (require->with >= 0 && (present >> require->with & 1) == require->without) return false;
+    return require->when < 0 || (trine_param_get(plan, require->when, args) == require->value) != require->without;
 }
+
+/* Does a condition on sizes or types hold, where it applies? All others do here. */
+bool trine_require_holds(const trine_plan_require *require, const int64_t *dim, const trine_dtype *type);
+/* The number of ENUM name `value`, of `length` characters, or -1. */
+int trine_enum_number(const trine_spec_param *param, const char *value, size_t length);
 
 /* The tensor argument `index` of an args structure. */
 static inline const trine_tensor *trine_plan_arg(const trine_plan *plan, int index, const void *args) {

@@ -36,10 +36,13 @@ typedef struct trine_spec_tensor {
      * missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
     const char *shape;
     /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or the value
-     * of PARAM, or NUMBER where PARAM_set is 0; "offsets SYMBOL": ascending from 0 to SYMBOL, or to less; "lengths
-     * SYMBOL TENSOR": up to SYMBOL, or if that tensor of offsets is given up to their differences; "positive"; "unit":
-     * in [-1, 1]; "flag": anything, 0 in half of the cases; "derived": by .prepare, from the other inputs; "saved",
-     * "positive saved": that in half of the cases */
+     * of PARAM, or NUMBER where PARAM_set is 0; "places SYMBOL": integers in [-1, SYMBOL] and a few beyond, of which
+     * those outside [0, SYMBOL) are no mistake; "slots SIZE": integers in [0, SIZE), an expression, often no two the
+     * same, and a few that are not, which the op passes over; "offsets SYMBOL": ascending from 0 to SYMBOL, or to less;
+     * "lengths SIZE TENSOR": up to SIZE, an expression, or if that tensor of offsets is given up to their differences;
+     * "paged TABLE LENGTHS": anything, and in half of the cases NaN where none of the sequences is, whose pages TABLE
+     * names and LENGTHS ends; "positive"; "unit": in [-1, 1]; "flag": anything, 0 in half of the cases; "derived": by
+     * .prepare, from the other inputs; "saved", "positive saved": that in half of the cases */
     const char *fill;
     /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
     const char *terms;
@@ -76,12 +79,12 @@ typedef struct trine_spec {
     trine_spec_tensor tensors[TRINE_MAX_TENSORS];
     trine_spec_param params[TRINE_MAX_PARAMS];
     const char *types[TRINE_MAX_TYPES]; /* "T=f32 W=f32|bf16": each row is the product of its alternatives */
-    /* "h % hk == 0": conditions on symbols; "with cu_seqlens_q: b == 1": if that tensor is given, or "without" it;
-     * "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums": at least one; "c -> beta": if the tensor
-     * is given, that parameter must be set, since its zero could not be told from one that is meant; "dsinks -> sinks":
-     * or that other tensor must be given; "philox instead of
-     * seed": if the tensor is given it has that parameter's value, and the parameter must be left zero, in its range or
-     * not */
+    /* "h % hk == 0": conditions on symbols; "C is u8": on a type variable; "with cu_seqlens_q: b == 1": if that tensor
+     * is given, or "without" it; "with format=e2m1: C is u8": if that ENUM parameter has this value, which tests give
+     * it only where sizes and types allow it; "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums":
+     * at least one; "c -> beta": if the tensor is given, that parameter must be set, since its zero could not be told
+     * from one that is meant; "dsinks -> sinks": or that other tensor must be given; "philox instead of seed": if the
+     * tensor is given it has that parameter's value, and the parameter must be left zero, in its range or not */
     const char *require[TRINE_MAX_STRINGS];
     /* "y=x": y may be x, the very same view. All other overlap with an output is an error */
     const char *alias[TRINE_MAX_STRINGS];

@@ -166,11 +166,18 @@ def c_text(call, sizes):
                       f"    return {op.function}(queue, &args);", "}"])
 
 
+def product(sizes, expression):
+    """The value of "pages*page"."""
+    return math.prod(sizes[name] for name in expression.split("*"))
+
+
 def c_fill(call, tensor, kind_in_c):
     """The value of element i, as C writes it."""
     kind, *words = (tensor.fill or "").split() or [""]
-    if kind == "ids":
+    if kind in ("ids", "places"):
         return f"i % {call.sizes[words[0]]}"
+    if kind == "slots":
+        return f"i % {product(call.sizes, words[0])}"
     if kind == "offsets":
         return f"i * {call.sizes[words[0]]} / {max(call.shape_of(tensor)[0] - 1, 1)}"
     if kind in ("flag", "lengths"):
@@ -239,8 +246,10 @@ def drawn(name, dtype, shape, fill, sizes):
     kind, *words = (fill or "").split() or [""]
     size = shape[0] if len(shape) == 1 else f"({', '.join(map(str, shape))})"
     numpy = f"np.{NUMPY[dtype]}" if dtype in NUMPY else f"ml_dtypes.{ML_DTYPES[dtype]}"
-    if kind == "ids":
+    if kind in ("ids", "places"):
         return f"{name} = rng.integers(0, {sizes[words[0]]}, {size}, {numpy})"
+    if kind == "slots":
+        return f"{name} = rng.integers(0, {product(sizes, words[0])}, {size}, {numpy})"
     if kind == "offsets":
         return f"{name} = np.linspace(0, {sizes[words[0]]}, {size}).astype({numpy})"
     if kind in ("flag", "lengths"):

@@ -10,6 +10,7 @@ from render import Page, anchor, code, wide
 ITEM = re.compile(r"(Source|Shapes|Strides|Types|Ranges|Parameters|Aliasing|Error bound|Deterministic|Errors)(: |, )")
 CONDITIONS = {
     r"with (\w+): (.*)": "with {0}: {1}",
+    r"with (\w+)=(\w+): (.*)": "with {0} = {1}: {2}",
     r"without (\w+): (.*)": "without {0}: {1}",
     r"(\w+) <-> (\w+)": "{0} and {1}: both, or none",
     r"(\w+) -> (\w+)": "{0} asks for {1}",

@@ -102,12 +102,13 @@ INLINE void philox_interleave(const vu c[8], int32_t *out) {
 #endif
 }
 
-/* The masks of the 8 VL elements of the VL blocks from `block` on. */
-INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
+/* The words of the 8 VL elements of the VL blocks from `block` on: of element i of lane l's block word_out[i][l], which
+ * philox_interleave() puts in order. */
+INLINE void philox_words(const dropout *d, uint64_t block, vu word_out[8]) {
     /* Lane l has block (VL/4) (l%4) + l/4, so that the interleaving by 128 bits gives the order of the elements. */
     const vi lane = viota();
     const vu step = (vu)((lane & 3) * (VL / 4) + (lane >> 2));
-    vu c[4], high[2], low[2], keep[8];
+    vu c[4], high[2], low[2];
     c[0] = step + (uint32_t)block;
     c[1] = (uint32_t)(block >> 32) - (vu)(c[0] < step);
     c[2] = (vu)viset((int32_t)d->offset[0]);
@@ -124,9 +125,16 @@ INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
         k1 += 0xBB67AE85u;
     }
     for (int i = 0; i < 4; i++) {
-        keep[2 * i] = (vu)(c[i] <= d->last);
-        keep[2 * i + 1] = (vu)((c[i] << 16 | c[i] >> 16) <= d->last);
+        word_out[2 * i] = c[i];
+        word_out[2 * i + 1] = c[i] << 16 | c[i] >> 16;
     }
+}
+
+/* The masks of the 8 VL elements of the VL blocks from `block` on. */
+INLINE void philox_keep(const dropout *d, uint64_t block, int32_t *keep_out) {
+    vu keep[8];
+    philox_words(d, block, keep);
+    for (int i = 0; i < 8; i++) keep[i] = (vu)(keep[i] <= d->last);
     philox_interleave(keep, keep_out);
 }
 

@@ -75,6 +75,21 @@ INLINE vf vfma(vf a, vf b, vf c) {
     return a * b + c;
 #endif
 }
+/* a b with its rounding: not fused to an addition, as the compiler may do of its own accord. */
+INLINE vf vproduct(vf a, vf b) {
+    vf r = a * b;
+#if defined(__x86_64__)
+    __asm__("" : "+v"(r));
+#elif defined(__aarch64__)
+    __asm__("" : "+w"(r));
+#else
+    for (int i = 0; i < VL; i++) {
+        volatile float x = r[i];
+        r[i] = x;
+    }
+#endif
+    return r;
+}
 INLINE vf vsqrt(vf a) {
 #if defined(__AVX512F__)
     return (vf)_mm512_sqrt_ps((__m512)a);
@@ -98,6 +113,23 @@ INLINE vf vupper(vf a, int half) {
     return (vf)(half == 2 ? _mm256_permute_ps((__m256)a, 0xee) : _mm256_permute_ps((__m256)a, 0x55));
 #else
     return half == 2 ? __builtin_shufflevector(a, a, 2, 3, 2, 3) : __builtin_shufflevector(a, a, 1, 1, 1, 1);
+#endif
+}
+
+/* Element i of the result is element i ^ half, a power of two below VL that is known to the compiler. */
+#define VEXCHANGE_4(h) 0 ^ h, 1 ^ h, 2 ^ h, 3 ^ h
+#define VEXCHANGE_8(h) VEXCHANGE_4(h), 4 ^ h, 5 ^ h, 6 ^ h, 7 ^ h
+#define VEXCHANGE_16(h) VEXCHANGE_8(h), 8 ^ h, 9 ^ h, 10 ^ h, 11 ^ h, 12 ^ h, 13 ^ h, 14 ^ h, 15 ^ h
+INLINE vf vexchange(vf a, int half) {
+#if VB == 64
+    if (half == 8) return __builtin_shufflevector(a, a, VEXCHANGE_16(8));
+    if (half == 4) return __builtin_shufflevector(a, a, VEXCHANGE_16(4));
+    return half == 2 ? __builtin_shufflevector(a, a, VEXCHANGE_16(2)) : __builtin_shufflevector(a, a, VEXCHANGE_16(1));
+#elif VB == 32
+    if (half == 4) return __builtin_shufflevector(a, a, VEXCHANGE_8(4));
+    return half == 2 ? __builtin_shufflevector(a, a, VEXCHANGE_8(2)) : __builtin_shufflevector(a, a, VEXCHANGE_8(1));
+#else
+    return half == 2 ? __builtin_shufflevector(a, a, VEXCHANGE_4(2)) : __builtin_shufflevector(a, a, VEXCHANGE_4(1));
 #endif
 }
 
@@ -182,6 +214,18 @@ INLINE vh vf_to_f16(vf x) {
     vu r = (vu)visel((vi)(a < 0x38800000), (vi)subnormal, (vi)normal);
     r = (vu)visel((vi)(a >= 0x47800000), (vi)infinite, (vi)r); /* 65520 and above round up to here by themselves */
     return __builtin_convertvector(r | sign, vh);
+#endif
+}
+
+/* VL bytes as integers from 0 to 255. */
+INLINE vi vload_u8(const void *data) {
+#if defined(__AVX512F__)
+    return (vi)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i_u *)data));
+#elif defined(__AVX2__)
+    return (vi)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i_u *)data));
+#else
+    const uint8_t *byte = data;
+    return (vi){ byte[0], byte[1], byte[2], byte[3] };
 #endif
 }
 
