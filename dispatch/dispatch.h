@@ -95,7 +95,8 @@ void trine_registry_free(trine *lib);
 /* Enters why a module is not in use; false. */
 bool trine_module_refuse(trine_module_entry *entry, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* extend.c: adds the kernels of all modules that extend others, once all are loaded, or refuses them.
+/* extend.c: adds the kernels that are made of other ops, and those of all modules that extend others, once all are
+ * loaded, or refuses them.
  * And trine_host's `launch`. */
 trine_status trine_extend(trine *lib);
 void trine_extend_free(trine *lib);
@@ -108,7 +109,7 @@ trine_status trine_nested_workspace(const trine_call *call, trine_op op, const v
 trine_status trine_nested_run(const trine_call *call, trine_op op, const void *args, void *workspace, size_t bytes);
 bool trine_call_readable(const trine_call *call);
 
-/* The kernels of an op on a device: those from elsewhere, then the backend's own, or else those made of other ops.
+/* The kernels of an op on a device: those from elsewhere, the backend's own, then those made of other ops.
  * NULL: a hole. */
 static inline const trine_kernel *trine_kernels(const trine *lib, int device, trine_op op) {
     const trine_kernel *list = lib->device[device].list[op];

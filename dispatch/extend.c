@@ -167,7 +167,27 @@ static trine_status extend(trine *lib, trine_module_entry *entry) {
     return TRINE_OK;
 }
 
+/* Behind a backend's own kernels of an op those that are made of other ops. */
+static trine_status add_composed(trine *lib, int device, trine_op op) {
+    const trine_kernel *own = lib->device[device].backend->kernels(lib->device[device].device, op),
+                       *composed = trine_composed_kernels(op);
+    if (own == NULL || composed == NULL) return TRINE_OK;
+    const int count = count_of(own), more = count_of(composed);
+    trine_kernel *list = calloc((size_t)(count + more + 1), sizeof *list);
+    if (list == NULL)
+        return trine_fail(TRINE_ERR_MEMORY, "trine_open: out of memory for kernels of %s", trine_specs[op]->name);
+    memcpy(list, own, (size_t)count * sizeof *list);
+    memcpy(list + count, composed, (size_t)more * sizeof *list);
+    lib->device[device].list[op] = list;
+    return TRINE_OK;
+}
+
 trine_status trine_extend(trine *lib) {
+    for (int d = 0; d < lib->devices; d++)
+        for (int op = TRINE_OP_NONE + 1; op < TRINE_OP_COUNT; op++) {
+            const trine_status status = add_composed(lib, d, (trine_op)op);
+            if (status != TRINE_OK) return status;
+        }
     for (int i = 0; i < lib->modules; i++) {
         if (lib->module[i].extends == NULL) continue;
         const trine_status status = extend(lib, &lib->module[i]);

@@ -7,6 +7,7 @@
 #include "check/check.h"
 #include "mutants/damage.h"
 #include "mutants/mutant.h"
+#include "spec/plan.h"
 
 typedef struct candidate {
     const char *op, *kernel, *what; /* what: NULL for a correct kernel */
@@ -73,23 +74,34 @@ Test(mutants, wrong_kernels_are_caught) {
     fflush(stdout);
 }
 
+/* Has the op an output that NaN may be in? */
+static bool may_be_nan(trine_op op) {
+    const trine_plan *plan = trine_plan_get(op);
+    for (int i = 0; i < plan->tensors; i++)
+        for (int row = 0; plan->tensor[i].spec->flags & OUT && row < plan->combos; row++)
+            if (trine_unit_roundoff(trine_plan_dtype(plan, i, plan->combo[row])) > 0) return true;
+    return false;
+}
+
 /* Whatever op there is, wrong results, missing ones and swallowed NaN are seen. */
 Test(mutants, damage_is_caught_in_every_op) {
 #define DAMAGE(defect, what) { #defect, what },
     static const char *const damages[][2] = { DAMAGES(DAMAGE) };
 #undef DAMAGE
     const int kinds = sizeof damages / sizeof damages[0];
-    int caught = 0;
+    int caught = 0, all = 0;
     for (int op = 1; op < TRINE_OP_COUNT; op++)
         for (int i = 0; i < kinds; i++) {
             char kernel[64];
+            if (strcmp(damages[i][0], "all_nan_swallowed") == 0 && !may_be_nan((trine_op)op)) continue;
+            all++;
             snprintf(kernel, sizeof kernel, "%s_%s", trine_op_name((trine_op)op), damages[i][0]);
             run(&(candidate){ trine_op_name((trine_op)op), kernel, NULL }, 30, true);
             caught += report.op[0].count.failed > 0;
             cr_expect(report.op[0].count.failed > 0, "%s survived %lld cases: %s", kernel,
                       (long long)report.op[0].count.cases, damages[i][1]);
         }
-    printf("# mutants: %d caught of %d\n", caught, (TRINE_OP_COUNT - 1) * kinds);
+    printf("# mutants: %d caught of %d\n", caught, all);
     fflush(stdout);
 }
 
