@@ -13,6 +13,7 @@
 #include <trine/norm.h>
 #include <trine/optimizer.h>
 #include <trine/reduce.h>
+#include <trine/sample.h>
 
 #ifdef __cplusplus
 extern "C" {

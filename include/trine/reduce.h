@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embedding lookup, sums, and the largest elements. */
+/* Embedding lookup, gathers and scatters of rows, sums and means, and the largest elements. */
 #ifndef TRINE_REDUCE_H
 #define TRINE_REDUCE_H
 
@@ -136,6 +136,137 @@ typedef struct trine_topk_args {
  *
  * Since 0.1. */
 TRINE_API trine_status trine_topk(trine_queue *queue, const trine_topk_args *args);
+
+typedef struct trine_argmax_args {
+    size_t struct_size;          /* sizeof(trine_argmax_args) */
+    const trine_tensor *x;       /* in r n */
+    const trine_tensor *indices; /* out r */
+    const trine_tensor *values;  /* out, optional r */
+    int32_t smallest;            /* 1: the smallest elements */
+} trine_argmax_args;
+
+/* The place of each row's largest element.
+ *
+ *     values[i] = x[i,indices[i]]
+ *
+ * indices[i] is the place of the largest element of row i; with smallest that of the smallest. NaN is larger than any
+ * number, and -0 equals 0. Of equal elements it is the one with the smallest index: the result is one and the same on
+ * every device, and the first of topk's.
+ *
+ * Source: by definition.
+ *
+ * Shapes: x is r n with n >= 1, indices and values are r. The last dimension is contiguous, the leading stride is free.
+ * Types: x and values are f32, bf16 or f16, the same; indices i32 or i64. Elements are copied.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (a row of more than 2^31 - 1 elements with
+ * indices in i32; the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_argmax(trine_queue *queue, const trine_argmax_args *args);
+
+typedef struct trine_gather_rows_args {
+    size_t struct_size;        /* sizeof(trine_gather_rows_args) */
+    const trine_tensor *x;     /* in m n */
+    const trine_tensor *index; /* in p */
+    const trine_tensor *y;     /* out p n */
+    int32_t pad;               /* 1: an index of -1 gives a row of zeros */
+} trine_gather_rows_args;
+
+/* Rows of a matrix in the order of an index: tokens of a batch for their experts, blocks of keys for a query.
+ *
+ *     y[i,j] = x[index[i],j]
+ *
+ * A row whose index is not in [0, m) is NaN, or 0 where x has integers; with pad, one whose index is -1 is 0. It is no
+ * error: what embedding refuses where the host sees it is here what a list with free places has. The gradient is
+ * scatter_add_rows.
+ *
+ * Source: by definition.
+ *
+ * Shapes: x is m n, index p, y p n. The last dimension is contiguous, leading strides are free.
+ * Types: x and y are f32, bf16, f16, f64, i32, i8, u8 or e4m3, the same; index i32 or i64. Rows are copied.
+ * Aliasing: y may not overlap another tensor.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; y
+ * overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_gather_rows(trine_queue *queue, const trine_gather_rows_args *args);
+
+typedef struct trine_scatter_add_rows_args {
+    size_t struct_size;         /* sizeof(trine_scatter_add_rows_args) */
+    const trine_tensor *x;      /* in p n */
+    const trine_tensor *index;  /* in p */
+    const trine_tensor *weight; /* in, optional p */
+    const trine_tensor *y;      /* in and out m n */
+    int32_t overwrite;          /* 1: what y holds is not added to */
+} trine_scatter_add_rows_args;
+
+/* Adds rows to those of a matrix that an index names: what experts made of their tokens, or the gradient of
+ * gather_rows.
+ *
+ *     y[k,j] = y[k,j] + sum over i with index[i] = k of x[i,j] weight[i]
+ *
+ * Without weight it is 1. With overwrite what y holds is not read, and a row that no index names is 0; otherwise such a
+ * row is not written. A row of x whose index is not in [0, m) is left out, whatever it holds.
+ *
+ * Source: by definition.
+ *
+ * Shapes: x is p n, index and weight are p, y is m n. The last dimension is contiguous, leading strides are free.
+ * Types: x is f32, bf16 or f16; y f32, or the type of x; weight f32; index i32 or i64. Sums are in f32, in the order of
+ * i, starting from what y held; rounded once.
+ * Aliasing: y may not overlap another tensor.
+ *
+ * Error bound, besides the output's own rounding: 2 2^-24 c times the sum of the absolute values, c being how often the
+ * row is named, and one more with weight; spec/reduce/scatter_add_rows.c.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; y overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel; on devices, more than 2^32
+ * indices), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_scatter_add_rows(trine_queue *queue, const trine_scatter_add_rows_args *args);
+
+typedef struct trine_block_mean_args {
+    size_t struct_size;    /* sizeof(trine_block_mean_args) */
+    const trine_tensor *x; /* in [b] s n */
+    const trine_tensor *y; /* out [b] blocks n */
+    int64_t size;          /* rows of a block; the last one may have fewer */
+} trine_block_mean_args;
+
+/* The means of blocks of rows: what stands for a block of keys when a query chooses among them.
+ *
+ *     y[b,i,j] = mean of x[b,k,j] over k in [i size, min((i+1) size, s))
+ *
+ * A block that begins at s or beyond is 0; rows that are in none of the blocks are not read. With blocks = ceil(s/size)
+ * each row is in one.
+ *
+ * Source: Lu et al. 2025 (MoBA), section 2.2.
+ *
+ * Shapes: x is [b] s n, y [b] blocks n; where b is missing it is 1. The last dimension is contiguous, leading strides
+ * are free.
+ * Types: x is f32, bf16 or f16; y f32, or the type of x. Sums are in f32, rounded once.
+ * Parameters: size >= 1.
+ * Aliasing: y may not overlap x.
+ *
+ * Error bound, besides the output's own rounding: (c + 3) 2^-24 times the mean of the absolute values, c being the rows
+ * of the block; spec/reduce/block_mean.c.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit;
+ * size < 1; y overlaps x), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_block_mean(trine_queue *queue, const trine_block_mean_args *args);
 
 #ifdef __cplusplus
 }

@@ -72,7 +72,100 @@ static void end_lost(trine_ref *ref, void *args) {
     for (int64_t i = 0; n > k && i < D("r"); i++) V("x")[i * n + n - 1] = a->smallest ? INFINITY : -INFINITY;
 }
 
+/* NaN is less than any number. */
+static void nan_least(trine_ref *ref, void *args) {
+    const trine_argmax_args *a = args;
+    for (int64_t k = 0; k < D("r") * D("n"); k++)
+        if (isnan(V("x")[k])) V("x")[k] = a->smallest ? INFINITY : -INFINITY;
+}
+
+/* Of equals the last. */
+static void last_of_equals(trine_ref *ref) {
+    const int64_t n = D("n");
+    for (int64_t i = 0; i < D("r"); i++) {
+        const double *row = V("x") + i * n, best = row[(int64_t)V("indices")[i]];
+        for (int64_t j = 0; j < n; j++)
+            if (row[j] == best) V("indices")[i] = (double)j;
+    }
+}
+
+/* The part of a row behind 8192 is not looked at. */
+static void first_part(trine_ref *ref, void *args) {
+    enum { PART = 8192 };
+    const trine_argmax_args *a = args;
+    const int64_t n = D("n");
+    for (int64_t i = 0; i < D("r"); i++)
+        for (int64_t j = PART; j < n; j++) V("x")[i * n + j] = a->smallest ? INFINITY : -INFINITY;
+}
+
+/* A row that is missing is 0 in any case. */
+static void zero_missing(trine_ref *ref) {
+    const int64_t n = D("n");
+    for (int64_t i = 0; i < D("p"); i++)
+        if (V("index")[i] < 0 || V("index")[i] >= (double)D("m")) memset(&V("y")[i * n], 0, (size_t)n * sizeof(double));
+}
+
+/* The nearest row in place of one that is not there. */
+static void nearest_row(trine_ref *ref, void *args) {
+    (void)args;
+    const double last = (double)(D("m") - 1);
+    for (int64_t i = 0; last >= 0 && i < D("p"); i++) V("index")[i] = V("index")[i] > last ? last : V("index")[i];
+}
+
+static void low_bits(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("p"); i++) V("index")[i] = (double)(int32_t)(uint32_t)(int64_t)V("index")[i];
+}
+
+/* Of neighbours with the same index only the last counts. */
+static void last_row_wins(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t n = D("n");
+    for (int64_t i = 0; i + 1 < D("p"); i++)
+        if (V("index")[i] == V("index")[i + 1]) memset(&V("x")[i * n], 0, (size_t)n * sizeof(double));
+}
+
+/* A short last block is divided by the size of a whole one. */
+static void whole_size(trine_ref *ref) {
+    const trine_block_mean_args *args = ref->args;
+    const int64_t s = D("s"), n = D("n"), blocks = D("blocks"), last = s / args->size, rest = s % args->size;
+    for (int64_t b = 0; last < blocks && rest > 0 && b < D("b"); b++)
+        for (int64_t j = 0; j < n; j++) V("y")[(b * blocks + last) * n + j] *= (double)rest / (double)args->size;
+}
+
+static void last_row_of_all(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t s = D("s"), n = D("n");
+    for (int64_t b = 0; s > 0 && b < D("b"); b++) memset(&V("x")[(b * s + s - 1) * n], 0, (size_t)n * sizeof(double));
+}
+
+/* What is behind the last row is no mean of nothing. */
+static void nothing_kept(trine_ref *ref) {
+    const trine_block_mean_args *args = ref->args;
+    const int64_t n = D("n"), blocks = D("blocks"), used = (D("s") + args->size - 1) / args->size;
+    for (int64_t b = 0; b < D("b"); b++)
+        for (int64_t k = used; k < blocks; k++)
+            for (int64_t j = 0; j < n; j++) V("y")[(b * blocks + k) * n + j] = NAN;
+}
+
 const mutant mutants_reduce[] = {
+    { "argmax", "ignores_smallest", "the largest in any case", .param = "smallest" },
+    { "argmax", "nan_least", "NaN is less than any number", .before = nan_least },
+    { "argmax", "last_of_equals", "of equals it is the last", .after = last_of_equals },
+    { "argmax", "first_part", "a row is looked at up to its element 8192", .before = first_part },
+    { "gather_rows", "ignores_pad", "-1 is an index like any", .param = "pad" },
+    { "gather_rows", "zero_missing", "a row that is missing is 0", .after = zero_missing },
+    { "gather_rows", "nearest_row", "an index that is too large is the last row's", .before = nearest_row },
+    { "gather_rows", "low_bits", "only the low 32 bits of an index are read", .before = low_bits },
+    { "scatter_add_rows", "adds", "y is added to in any case", .param = "overwrite" },
+    { "scatter_add_rows", "overwrites", "what y held is lost", .param = "overwrite", .value = 1 },
+    { "scatter_add_rows", "ignores_weight", "weights are 1", .without = "weight" },
+    { "scatter_add_rows", "last_wins", "of neighbours with the same index the last counts", .before = last_row_wins },
+    { "scatter_add_rows", "nearest_row", "an index that is too large is the last row's", .before = nearest_row },
+    { "scatter_add_rows", "low_bits", "only the low 32 bits of an index are read", .before = low_bits },
+    { "block_mean", "whole_size", "a short block is divided by a whole one's size", .after = whole_size },
+    { "block_mean", "last_row", "the last row is not in its mean", .before = last_row_of_all },
+    { "block_mean", "nothing_kept", "a block of no rows is NaN", .after = nothing_kept },
     { "topk", "ignores_smallest", "the largest in any case", .param = "smallest" },
     { "topk", "ties_turned", "of equals the last comes first", .after = ties_turned },
     { "topk", "end_lost", "a row's last element is not looked at", .before = end_lost },

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """embedding and its gradient by torch.nn.functional.embedding and autograd; sums by math.fsum, which rounds once;
-topk by torch.sort, which is stable if asked to be."""
+topk by torch.sort, which is stable if asked to be; argmax by numpy.argmax; gather_rows by indexing and
+scatter_add_rows by math.fsum of what numpy.flatnonzero finds; block_mean by math.fsum of slices."""
 import math
 
 import numpy as np
@@ -80,3 +81,98 @@ def topk(draw):
         values, indices = torch.sort(torch.tensor(x), dim=-1, descending=not smallest, stable=True)
         words = f"T={dtype} I={wide} r={r} n={n} k={k} smallest={smallest} +values +indices"
         yield case(name, words, {"x": x}, {"values": values[:, :k].numpy(), "indices": indices[:, :k].numpy()})
+
+
+def argmax(draw):
+    for name, dtype, wide, r, n, smallest in (
+        ("largest", "f32", "i32", 3, 40, 0),
+        ("smallest", "f32", "i64", 3, 40, 1),
+        ("equals", "bf16", "i32", 5, 60, 0),
+        ("equals, smallest", "f16", "i64", 5, 60, 1),
+        ("one of one", "f16", "i32", 2, 1, 0),
+    ):
+        x = draw.integers((r, n), -2, 3) if "equals" in name else draw.normal((r, n), dtype)
+        if n > 6:
+            x[0, 3:8] = -np.inf, np.nan, 0.0, np.nan, np.inf
+            x[1, 5:7] = -0.0, 0.0
+            x[2] = np.nan
+        # NumPy takes NaN for the largest, and for the smallest too.
+        chosen = np.array([np.argmin(row) if smallest and np.isnan(row).all() else
+                           np.nanargmin(row) if smallest else np.argmax(row) for row in x])
+        words = f"T={dtype} I={wide} r={r} n={n} smallest={smallest} +values"
+        yield case(name, words, {"x": x}, {"indices": chosen, "values": x[np.arange(r), chosen]})
+
+
+def gather_rows(draw):
+    far = {"i32": 2**31 - 1, "i64": 2**32 + 1}
+    for name, dtype, wide, n, pad, index in (
+        ("repeated", "f32", "i32", 19, 0, [3, 0, 6, 3, 3, 1, 2, 6]),
+        ("out of range", "bf16", "i64", 5, 0, [3, -1, 7, 0, -2, far["i64"]]),
+        ("padded", "f16", "i32", 9, 1, [-1, 5, -1, 7, -2, far["i32"]]),
+        ("integers", "i8", "i64", 7, 0, [6, 7, -1, 2]),
+        ("padded integers", "i32", "i32", 6, 1, [6, 7, -1, 2]),
+        ("codes", "e4m3", "i32", 11, 0, [1, 7, 0, -1]),
+        ("bytes", "u8", "i64", 3, 0, [-1, 4, 4]),
+        ("wide", "f64", "i32", 4, 1, [-1, 4, 8]),
+    ):
+        whole = dtype in ("i8", "u8", "i32")
+        small = whole or dtype == "e4m3"
+        x = draw.integers((7, n), 0 if dtype == "u8" else -9, 10) if small else draw.normal((7, n), dtype)
+        if not whole:
+            x[0, 0], x[1, 1] = -0.0, np.nan
+        y = np.full((len(index), n), 0.0 if whole else np.nan)
+        for i, at in enumerate(index):
+            if at == -1 and pad:
+                y[i] = 0
+            elif at in range(7):
+                y[i] = x[at]
+        yield case(name, f"T={dtype} I={wide} p={len(index)} m=7 n={n} pad={pad}",
+                   {"x": x, "index": np.array(index)}, {"y": y})
+
+
+def scatter_add_rows(draw):
+    for name, dtype, wide, label_type, overwrite, weighted, index in (
+        ("repeated", "f32", "f32", "i64", 1, 0, [3, 0, 6, 3, 3, 1, 2, 6]),
+        ("added to what was there", "bf16", "f32", "i32", 0, 1, [5, 5, 5, 0, 6]),
+        ("narrow sums", "bf16", "bf16", "i64", 0, 0, [1, 2, 1, 2, 1, 2, 1]),
+        ("weights", "f16", "f16", "i32", 1, 1, [6, 0, 0, 6, 6]),
+        ("out of range", "f16", "f32", "i64", 0, 1, [4, -1, 7, 4, 2**32 + 1, -(2**32), 4]),
+        ("nothing left", "f32", "f32", "i32", 1, 1, [-1, 7]),
+    ):
+        index = np.array(index)
+        x, before = draw.normal((len(index), 13), dtype), draw.normal((7, 13), wide)
+        weight = draw.normal((len(index),), "f32")
+        x = np.where(((index < 0) | (index > 6))[:, None], np.nan, x)
+        after = np.zeros((7, 13)) if overwrite else before.copy()
+        for row in range(7):
+            for j in range(13):
+                terms = [x[i, j] * (weight[i] if weighted else 1) for i in np.flatnonzero(index == row)]
+                after[row, j] = math.fsum([after[row, j], *terms])
+        ins = {"x": x, "index": index, "y": before}
+        words = f"T={dtype} W={wide} I={label_type} p={len(index)} m=7 n=13 overwrite={overwrite}"
+        if weighted:
+            ins["weight"], words = weight, words + " +weight"
+        yield case(name, words, ins, {"y": after})
+
+
+def block_mean(draw):
+    for name, dtype, wide, shape, blocks, size in (
+        ("whole blocks", "f32", "f32", (12, 9), 3, 4),
+        ("a short last one", "bf16", "f32", (13, 17), 4, 4),
+        ("narrow", "f16", "f16", (10, 8), 2, 7),
+        ("in batches", "bf16", "bf16", (3, 11, 5), 4, 3),
+        ("blocks beyond the end", "f32", "f32", (2, 7, 6), 5, 3),
+        ("rows beyond the blocks", "f16", "f32", (20, 5), 2, 6),
+        ("single rows", "f32", "f32", (5, 3), 5, 1),
+        ("no rows", "f32", "f32", (0, 4), 2, 3),
+    ):
+        x = draw.normal(shape, dtype)
+        if name == "rows beyond the blocks":
+            x[12:] = np.nan
+        y = np.zeros((*shape[:-2], blocks, shape[-1]))
+        for i in np.ndindex(y.shape):
+            rows = x[(*i[:-2], slice(i[-2] * size, (i[-2] + 1) * size), i[-1])]
+            if len(rows):
+                y[i] = math.fsum(rows) / len(rows)
+        dims = f"s={shape[-2]} n={shape[-1]}" + (f" b={shape[0]}" if len(shape) > 2 else "")
+        yield case(name, f"T={dtype} W={wide} {dims} blocks={blocks} size={size}", {"x": x}, {"y": y})

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What embedding_backward's host side passes to its device side. */
-#ifndef TRINE_SIMT_EMBEDDING_BACKWARD_H
-#define TRINE_SIMT_EMBEDDING_BACKWARD_H
+/* Rows that are added where an index says: what the host side of embedding_backward and of scatter_add_rows passes to
+ * its device side. */
+#ifndef TRINE_SIMT_SCATTER_H
+#define TRINE_SIMT_SCATTER_H
 
 #include "backends/simt/core/params.h"
 
@@ -13,9 +14,10 @@ enum {
     SUM_CHUNK = 32     /* sorted tokens that it sums: however many name one row, no sum is longer */
 };
 
-typedef struct embedding_backward_params {
-    simt_rows dy, dtable;
+typedef struct scatter_params {
+    simt_rows x, y;
     const void *ids;
+    const float *weight; /* of each token; NULL: 1 */
     int64_t t, v, n, chunks;
     /* in the workspace: of each chunk the sums of a row that began before or ends later, and of one that begins in it
      * and ends later */
@@ -27,6 +29,6 @@ typedef struct embedding_backward_params {
     int64_t padding; /* row to which nothing is added; -1: none */
     int32_t pass;    /* of the sort; its outcome, and at the end that of all, is in token[pass % 2] */
     bool long_ids, accumulate, wide;
-} embedding_backward_params;
+} scatter_params;
 
 #endif
