@@ -167,6 +167,27 @@ Test(check, requirements, .init = set_up, .fini = tear_down) {
                 TRINE_ERR_ARGUMENT, "reduce_sum: ");
 }
 
+/* Those that a parameter brings, on types and on sizes. */
+Test(check, requirements_of_a_parameter, .init = set_up, .fini = tear_down) {
+    float y_data[32], scale_data[1] = { 1 };
+    uint8_t code_data[32] = { 0 };
+    const trine_tensor y = trine_tensor_2d(y_data, TRINE_F32, 1, 32),
+                       scales = trine_tensor_2d(scale_data, TRINE_F32, 1, 1);
+    trine_tensor codes = trine_tensor_3d(code_data, TRINE_I8, 1, 1, 16);
+    trine_dequantize_args args = { TRINE_ARGS(dequantize), .codes = &codes, .scales = &scales, .y = &y };
+    assert_ok(trine_dequantize(queue, &args));
+    args.format = TRINE_CODES_E2M1;
+    expect_fail(trine_dequantize(queue, &args), TRINE_ERR_ARGUMENT,
+                "dequantize: with format=e2m1: C is u8 is required, but C is i8");
+    codes.dtype = TRINE_U8;
+    assert_ok(trine_dequantize(queue, &args));
+    codes = trine_tensor_3d(code_data, TRINE_U8, 1, 1, 32);
+    expect_fail(trine_dequantize(queue, &args), TRINE_ERR_ARGUMENT,
+                "dequantize: with format=e2m1: 2*bytes*groups == k is required, but bytes = 32, groups = 1, k = 32");
+    args.format = TRINE_CODES_INTEGER;
+    assert_ok(trine_dequantize(queue, &args));
+}
+
 /* The caller's structure may be older or newer than the library's. */
 Test(check, struct_size, .init = set_up_norm, .fini = tear_down) {
     norm.struct_size = 0;

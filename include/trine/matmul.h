@@ -78,6 +78,97 @@ typedef struct trine_matmul_args {
  * Since 0.1. */
 TRINE_API trine_status trine_matmul(trine_queue *queue, const trine_matmul_args *args);
 
+typedef struct trine_grouped_matmul_args {
+    size_t struct_size;            /* sizeof(trine_grouped_matmul_args) */
+    const trine_tensor *x;         /* in r k */
+    const trine_tensor *w;         /* in e n k */
+    const trine_tensor *offsets;   /* in e+1, i32 */
+    const trine_tensor *gather;    /* in, optional p, i32: the row of x that each row of y is made of */
+    const trine_tensor *bias;      /* in, optional e n */
+    const trine_tensor *row_scale; /* in, optional p, f32: factors of y's rows */
+    const trine_tensor *y;         /* out p n */
+    int32_t activation;            /* TRINE_ACTIVATION_* */
+    int64_t divide;                /* gather counts rows of x so many times each; 0: 1 */
+} trine_grouped_matmul_args;
+
+/* Products of groups of rows, each group with a matrix of its own: the experts of a mixture.
+ *
+ *     y[i,j] = row_scale[i] act(sum_q x[s,q] w[g,j,q] + bias[g,j]),  g with offsets[g] <= i < offsets[g+1]
+ *
+ * s is i, or with gather the whole part of gather[i]/divide: where gather has the numbers of slots, k of each token,
+ * divide = k finds the tokens. Rows of y that no group has are 0, and so are those whose gather is below 0, or r divide
+ * and more. moe_align makes offsets and gather of the experts that tokens go to; a group may have no rows.
+ *
+ * Source: Gale et al. 2023 (grouped products for mixtures of experts), with the activations of trine_matmul().
+ *
+ * Shapes: x is r k, w e n k, offsets e+1, gather and row_scale are p, bias is e n, y p n. Without gather r = p. Any
+ * size may be 0; k = 0 gives act(bias).
+ * Strides: in w either of the last two dimensions is contiguous: a weight that lies in memory as e k n is passed
+ * transposed. In the others the last dimension is contiguous. All other strides are free.
+ * Types: x and w are f32, f16 or bf16, the same; y is of their type, or f32; bias f32, or of y's type where that is
+ * x's; offsets and gather i32, row_scale f32. The sum is formed in f32 and rounded once, at the end.
+ * Ranges: offsets ascend from at least 0 to p at most.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: |y - y64| <= u(y) |y64| + (k + 4) 2^-24 1.13 |row_scale| (sum_q |x w| + |bias|), 1.13 being 1 for none
+ * and relu, the sum counting 2.25 times for f16 and bf16, and 12 2^-24 |t| more where an activation is applied to t;
+ * spec/matmul/grouped_matmul.c. Products with a subnormal bf16 may be taken for zero.
+ * Deterministic: the same bits on the same device for any number of threads. A row of y depends on its row of x and its
+ * expert alone, not on the rows beside it.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or y overlaps; on the CPU, offsets that
+ * descend, or leave 0 to p), TRINE_ERR_UNSUPPORTED (p, r divide or e is more than 2^31 - 1), TRINE_ERR_WORKSPACE
+ * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_grouped_matmul(trine_queue *queue, const trine_grouped_matmul_args *args);
+
+typedef struct trine_matmul_quantized_args {
+    size_t struct_size;         /* sizeof(trine_matmul_quantized_args) */
+    const trine_tensor *x;      /* in m k */
+    const trine_tensor *codes;  /* in n groups bytes */
+    const trine_tensor *scales; /* in n groups */
+    const trine_tensor *zeros;  /* in, optional n groups */
+    const trine_tensor *mins;   /* in, optional n groups */
+    const trine_tensor *bias;   /* in, optional n */
+    const trine_tensor *y;      /* out m n */
+    int32_t offset;             /* taken from every code, -255 .. 255 */
+    int32_t format;             /* TRINE_CODES_* of <trine/quantize.h> */
+    int32_t activation;         /* TRINE_ACTIVATION_* */
+} trine_matmul_quantized_args;
+
+/* Product with a quantized matrix of weights, with bias and activation.
+ *
+ *     y[i,j] = act(sum_l x[i,l] w[j,l] + bias[j])
+ *     w[j,l] = (code[j,l] - offset - zeros[j,g]) scales[j,g] + mins[j,g],    g = floor(l groups / k)
+ *
+ * Source: Frantar et al. 2022 (GPTQ), with real zeros as Badri and Shaji 2023 (HQQ) have them, and minima as GGUF has.
+ *
+ * Shapes: x m k, y m n, bias n; codes n groups bytes, scales, zeros and mins n groups: row j has the weights of output
+ * j, in groups of k/groups, as trine_quantize() packs them and trine_dequantize() reads them. m, n and k may be 0; k =
+ * 0 gives act(bias).
+ * Strides: in each tensor the last dimension is contiguous. All other strides are free.
+ * Types: x f32, bf16 or f16; y has x's type, or is f32; bias has y's type, or is f32. codes u8: without a sign; i8:
+ * two's complement of their bits. scales, zeros and mins f32, bf16 or f16, all of one type.
+ * Parameters: offset 8 for the codes of 4 bits that stand for -8 .. 7. format TRINE_CODES_E2M1: codes are u8 of 4 bits.
+ * activation as in trine_matmul().
+ * Other formats: codes of GPTQ, which are packed along k, and of HQQ serve as they are once a row's are consecutive,
+ * those of AWQ once the order of a word's codes is undone. GGUF's Q4_0 has offset 8, Q4_1 mins, Q8_0 codes in i8,
+ * groups of 32 each; in blocks of 4 bits code i is beside code i + 16, and here beside i + 1.
+ * Aliasing: y may overlap no other tensor.
+ *
+ * Error bound: |y - y64| <= u(y) |y64| + ((2.25 k + groups + 16) 2^-24 + 33/32 u(x)) 1.13 (sum_l |x_l| W_l + |bias|), W
+ * = (|code - offset| + |zero|) |scale| + |min|, 1.13 being 1 for none and relu, and 12 2^-24 |t| where an activation is
+ * applied to t: weights may be rounded to x's type. Products with a subnormal bf16 may be taken for zero. An Inf
+ * among the factors gives Inf or NaN.
+ * Deterministic: the same bits on the same device for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or y overlaps), TRINE_ERR_UNSUPPORTED (no
+ * kernel of the device takes the call), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_matmul_quantized(trine_queue *queue, const trine_matmul_quantized_args *args);
+
 #ifdef __cplusplus
 }
 #endif

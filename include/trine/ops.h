@@ -10,8 +10,10 @@
 #include <trine/elementwise.h>
 #include <trine/loss.h>
 #include <trine/matmul.h>
+#include <trine/moe.h>
 #include <trine/norm.h>
 #include <trine/optimizer.h>
+#include <trine/quantize.h>
 #include <trine/reduce.h>
 #include <trine/sample.h>
 

@@ -59,7 +59,56 @@ static void pair_saturates(trine_ref *ref) { i8_saturating(ref, 2, -32768, 32767
 /* The instruction whose sum saturates, beside the one whose sum wraps. */
 static void sum_saturates(trine_ref *ref) { i8_saturating(ref, 4, -INFINITY, INFINITY); }
 
+/* The scale of a row goes into the activation. */
+static void scaled_before(trine_ref *ref, void *args) {
+    (void)args;
+    if (!V("row_scale") || V("gather")) return;
+    for (int64_t i = 0; i < D("r"); i++)
+        for (int64_t q = 0; q < D("k"); q++) V("x")[i * D("k") + q] *= V("row_scale")[i];
+    for (int64_t i = 0; i < D("p"); i++) V("row_scale")[i] = 1;
+}
+
+static void last_group_lost(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t e = D("e");
+    if (e > 1) V("offsets")[e] = V("offsets")[e - 1];
+}
+
+/* What is gathered from nowhere has a bias all the same. */
+static void bias_of_nothing(trine_ref *ref) {
+    const int64_t e = D("e"), n = D("n");
+    for (int64_t i = 0; V("gather") && V("bias") && e == 1 && i < (int64_t)V("offsets")[1]; i++)
+        for (int64_t j = 0; V("gather")[i] < 0 && j < n; j++) V("y")[i * n + j] = V("bias")[j];
+}
+
+/* Of each byte the halves are exchanged. */
+static void halves_exchanged(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t b = 0; b < D("n") * D("groups") * D("bytes"); b++) {
+        const unsigned byte = (unsigned)(int)V("codes")[b] & 0xff, other = (byte << 4 | byte >> 4) & 0xff;
+        V("codes")[b] = trine_ref_type(ref, "C") == TRINE_I8 ? (double)(int8_t)other : (double)other;
+    }
+}
+
+/* All groups of a row have its first one's scale. */
+static void first_scale(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("n") * D("groups"); i++) V("scales")[i] = V("scales")[i - i % D("groups")];
+}
+
+/* A minimum is multiplied by the scale. */
+static void scaled_minimum(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; V("mins") && i < D("n") * D("groups"); i++) V("mins")[i] *= V("scales")[i];
+}
+
 const mutant mutants_matmul[] = {
+    { "grouped_matmul", "ignores_bias", "bias is not added", .without = "bias" },
+    { "grouped_matmul", "ignores_row_scale", "rows are not scaled", .without = "row_scale" },
+    { "grouped_matmul", "ignores_divide", "gather counts rows", .param = "divide", .value = 1 },
+    { "grouped_matmul", "scaled_before", "rows are scaled before the activation", .before = scaled_before },
+    { "grouped_matmul", "last_group_lost", "the last group has no rows", .before = last_group_lost },
+    { "grouped_matmul", "bias_of_nothing", "rows of nothing are their bias", .after = bias_of_nothing },
     { "matmul", "gelus_exchanged", "gelu_tanh and gelu_erf are exchanged", .before = gelus_exchanged },
     { "matmul", "always_cut", "f32 operands are cut at full precision too", .before = always_cut, .types = "T=f32" },
     { "matmul", "ignores_bias", "bias is not added", .without = "bias" },
@@ -69,5 +118,11 @@ const mutant mutants_matmul[] = {
     { "matmul", "sum_saturates", "sums of products of i8 saturate in 32 bits", .after = sum_saturates,
       .types = "T=i8" },
     { "matmul", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
+    { "matmul_quantized", "halves_exchanged", "the halves of a byte are exchanged", .before = halves_exchanged },
+    { "matmul_quantized", "first_scale", "the first scale of a row serves all of it", .before = first_scale },
+    { "matmul_quantized", "scaled_minimum", "minima are multiplied by scales", .before = scaled_minimum },
+    { "matmul_quantized", "ignores_offset", "the offset is not taken from codes", .param = "offset", .value = 0 },
+    { "matmul_quantized", "ignores_zeros", "zeros are not taken from codes", .without = "zeros" },
+    { "matmul_quantized", "ignores_bias", "bias is not added", .without = "bias" },
     { 0 },
 };

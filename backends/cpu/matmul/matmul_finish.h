@@ -128,7 +128,7 @@ INLINE void finish_rows(const target *t, const void *sums, int64_t stride, const
 }
 
 /* A block of sums, whose rows are `stride` sums apart. */
-static void finish(const target *t, const void *sums, int64_t stride, const block_place *at) {
+static inline void finish(const target *t, const void *sums, int64_t stride, const block_place *at) {
     switch (t->type) {
     case TRINE_F64: finish_rows(t, sums, stride, at, TRINE_F64); break;
     case TRINE_I32: finish_rows(t, sums, stride, at, TRINE_I32); break;

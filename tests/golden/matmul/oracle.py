@@ -2,6 +2,7 @@
 """Products in exact arithmetic by Python's integers and fractions, activations by mpmath."""
 from fractions import Fraction
 
+import ml_dtypes
 import mpmath
 import numpy as np
 
@@ -103,3 +104,80 @@ def integers(draw):
     a, b = np.full((2, k), -128.0), np.full((k, 2), -128.0)
     a[1] = 127
     yield case("i8 sums beyond 2^31", f"T=i8 m=2 n=2 k={k} b=transposed", {"a": a, "b": b}, {"d": wrapped(a @ b)})
+
+
+def grouped_matmul(draw):
+    for name, dtype, out, wide, r, e, p, n, k, offsets, divide, activation, words in (
+        ("plain", "f32", "f32", "f32", 7, 3, 7, 5, 6, [0, 2, 5, 7], 1, "none", ""),
+        ("empty groups, rows of none", "f32", "f32", "f32", 8, 4, 8, 3, 9, [0, 0, 3, 3, 6], 1, "none", "w=transposed"),
+        ("gathered", "bf16", "bf16", "f32", 4, 3, 10, 6, 8, [0, 4, 8, 10], 2, "silu", "+gather +bias"),
+        ("gathered from nowhere", "f16", "f32", "f32", 3, 2, 6, 4, 5, [0, 3, 6], 1, "relu", "+gather +row_scale"),
+        ("all of it", "bf16", "f32", "f32", 5, 2, 9, 7, 10, [0, 4, 8], 3, "gelu_erf",
+         "w=transposed +gather +bias +row_scale"),
+        ("a bias of f16", "f16", "f16", "f16", 4, 5, 4, 8, 3, [0, 1, 1, 2, 4, 4], 1, "gelu_tanh", "+bias +row_scale"),
+        ("late start", "f32", "f32", "f32", 6, 2, 6, 4, 5, [1, 3, 5], 1, "none", "+bias"),
+    ):
+        x, w = draw.normal((r, k), dtype), draw.normal((e, n, k), dtype)
+        gather = draw.integers(p, 0, r * divide) if "+gather" in words else np.arange(p) * divide
+        bias = draw.normal((e, n), wide) if "+bias" in words else np.zeros((e, n))
+        scale = draw.normal(p) if "+row_scale" in words else np.ones(p)
+        if "nowhere" in name:
+            gather[[0, 4]] = -1, r * divide
+        y = np.zeros((p, n))
+        for g in range(e):
+            for i in range(offsets[g], offsets[g + 1]):
+                if 0 <= gather[i] < r * divide:
+                    row = x[int(gather[i]) // divide][None]
+                    y[i] = scale[i] * product(row, w[g].T, (1, n), bias=bias[g], activation=activation)[0]
+        ins = {"x": x, "w": w, "offsets": np.array(offsets, dtype=np.float64)}
+        ins |= {key: value for key, value in (("gather", gather), ("bias", bias), ("row_scale", scale))
+                if f"+{key}" in words}
+        yield case(name, f"T={dtype} O={out} B={wide} r={r} e={e} p={p} n={n} k={k} activation={activation} "
+                   f"divide={divide} {words}".strip(), ins, {"y": y})
+
+
+def bit_strings(codes, bits):
+    """Codes of groups, the lowest bit first, as bytes."""
+    bit = (codes[..., None].astype(np.int64) >> np.arange(bits)) & 1
+    return np.packbits(bit.reshape(*codes.shape[:-1], -1).astype(np.uint8), axis=-1, bitorder="little")
+
+
+def matmul_quantized(draw):
+    for name, types, m, n, groups, size, bits, offset, extra, activation in (
+        ("4 bits as GPTQ has them", "T=f32 C=u8 S=f32", 3, 5, 2, 32, 4, 8, "", "none"),
+        ("8 bits, a scale for each row", "T=bf16 O=f32 C=i8 S=f32", 2, 6, 1, 24, 8, 0, "bias", "silu"),
+        ("3 bits with zeros", "T=f16 O=f16 B=f32 C=u8 S=f16", 1, 7, 3, 16, 3, 0, "zeros bias", "none"),
+        ("4 bits with minima as GGUF has them", "T=f32 C=u8 S=f16", 5, 4, 2, 32, 4, 0, "mins", "gelu_erf"),
+        ("2 bits, all of it", "T=bf16 O=bf16 B=bf16 C=i8 S=bf16", 4, 9, 2, 20, 2, -3, "zeros mins bias", "gelu_tanh"),
+        ("one bit", "T=f32 C=u8 S=f32", 2, 3, 2, 40, 1, 0, "zeros", "relu"),
+        ("5 bits with a sign", "T=f32 C=i8 S=bf16", 2, 4, 2, 8, 5, 1, "", "none"),
+        ("e2m1", "T=f32 C=u8 S=bf16", 3, 4, 3, 32, 4, 0, "bias format=e2m1", "none"),
+        ("6 bits", "T=f32 C=u8 S=f32", 1, 3, 1, 12, 6, 31, "", "none"),
+        ("7 bits with a sign", "T=f32 C=i8 S=f32", 1, 3, 2, 8, 7, 0, "mins", "none"),
+    ):
+        kinds = dict(word.split("=") for word in types.split())
+        k = groups * size
+        codes = draw.integers((n, groups, size), 0, 2**bits)
+        stored = bit_strings(codes, bits)
+        if kinds["C"] == "i8":
+            codes, stored = np.where(codes >= 2 ** (bits - 1), codes - 2**bits, codes), stored.view(np.int8)
+        ins = {"x": draw.normal((m, k), kinds["T"]), "codes": stored.astype(np.float64),
+               "scales": draw.normal((n, groups), kinds["S"])}
+        e2m1, tensors = "format=e2m1" in extra, [word for word in extra.split() if "=" not in word]
+        if e2m1:
+            codes = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float)[codes.astype(int)]
+        for tensor in tensors:
+            shape, kind = ((n,), kinds.get("B", "f32")) if tensor == "bias" else ((n, groups), kinds["S"])
+            ins[tensor] = draw.normal(shape, kind, scale=3)
+        weights = (fractions(codes) - offset - fractions(ins.get("zeros", np.zeros((n, groups))))[..., None])
+        weights = weights * fractions(ins["scales"])[..., None]
+        weights = (weights + fractions(ins.get("mins", np.zeros((n, groups))))[..., None]).reshape(n, k)
+        t = np.matmul(fractions(ins["x"]), weights.T) + fractions(ins.get("bias", np.zeros(n)))
+        y = [float(ACTIVATIONS[activation](mpmath.mpf(v.numerator) / v.denominator)) for v in t.reshape(-1)]
+        words = f"{types} m={m} n={n} k={k} groups={groups} bytes={size * bits // 8} offset={offset}"
+        words += f" activation={activation}" + " format=e2m1" * e2m1 + "".join(f" +{tensor}" for tensor in tensors)
+        yield case(name, words, ins, {"y": np.array(y).reshape(m, n)})
+    bias = draw.normal(4)
+    yield case("no weights", "T=f32 C=u8 S=f32 m=2 n=4 k=0 groups=1 bytes=0 activation=relu +bias",
+               {"x": np.zeros((2, 0)), "codes": np.zeros((4, 1, 0)), "scales": np.ones((4, 1)), "bias": bias},
+               {"y": np.broadcast_to(np.maximum(bias, 0), (2, 4))})

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantize on the CPU: a group is read twice, for its range and for its codes. Products are by powers of two, so that
+ * it does not matter what they are fused to. */
+#include "codes.h"
+#include "backends/cpu/core/philox.h"
+#include "spec/places/quantize.h"
+
+#define WHOLE 0x1.8p23f /* added to a number below 2^22 it leaves the nearest whole number in the low bits */
+
+typedef struct job {
+    const trine_call *call;
+    int64_t k, n, groups; /* of a row, of a group; in a row */
+    int bits;
+    bool e2m1, stochastic, symmetric;
+    float offset, low, high; /* the values there are */
+    dropout chances;
+} job;
+
+typedef struct grid {
+    float scale, base; /* scale 0: q is 0 */
+} grid;
+
+static job job_of(const trine_call *call) {
+    const trine_quantize_args *args = call->args;
+    const int64_t k = call->dim[QUANTIZE_DIM_K], groups = call->dim[QUANTIZE_DIM_GROUPS];
+    const bool sign = call->type[QUANTIZE_TYPE_C] == TRINE_I8;
+    job b = { .call = call,
+              .k = k,
+              .n = groups > 0 ? k / groups : 0,
+              .groups = groups,
+              .bits = k > 0 ? (int)(8 * call->dim[QUANTIZE_DIM_BYTES] * groups / k) : 8,
+              .e2m1 = args->format == TRINE_CODES_E2M1,
+              .stochastic = args->stochastic,
+              .symmetric = !(call->present >> QUANTIZE_ZEROS & 1),
+              .offset = (float)args->offset,
+              .chances = dropout_of(0, args->seed, args->stream) };
+    const int half = sign ? 1 << (b.bits - 1) : 0;
+    b.low = b.e2m1 ? -6 : (float)-half;
+    b.high = b.e2m1 ? 6 : (float)((1 << b.bits) - 1 - half);
+    if (call->present >> QUANTIZE_PHILOX & 1) dropout_tell(&b.chances, &call->tensor[QUANTIZE_PHILOX]);
+    return b;
+}
+
+static float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+
+/* Rounded to the scales' type, and stored. */
+static float put(const trine_call *call, int tensor, int64_t i, int64_t g, float x, bool saturate) {
+    const trine_tensor *t = &call->tensor[tensor];
+    char *at = codes_at(t, i, g);
+    const float largest = t->dtype == TRINE_F32 ? 0x1.fffffep127f : t->dtype == TRINE_BF16 ? 0x1.fep127f : 65504.0f;
+    if (saturate && x > largest) x = largest;
+    if (t->dtype == TRINE_F32)
+        sstore(at, TRINE_F32, 0, x);
+    else if (t->dtype == TRINE_BF16)
+        sstore(at, TRINE_BF16, 0, x);
+    else
+        sstore(at, TRINE_F16, 0, x);
+    return t->dtype == TRINE_F32 ? x : t->dtype == TRINE_BF16 ? sload(at, TRINE_BF16, 0) : sload(at, TRINE_F16, 0);
+}
+
+/* Of numbers and 0, lane by lane: the largest size, as bits, so that Inf is above all numbers and NaN above Inf. */
+typedef struct range {
+    vi size;
+    vf min, max;
+} range;
+
+INLINE void widen(range *r, vf x) {
+    const vi bits = (vi)vabs(x);
+    r->size = visel(bits > r->size, bits, r->size);
+    r->min = vmin(x, r->min);
+    r->max = vmax(x, r->max);
+}
+
+INLINE range range_of(const void *row, int64_t at, int64_t n, trine_dtype T) {
+    range r = { { 0 }, { 0 }, { 0 } }, other = r;
+    for (; n >= 2 * VL; n -= 2 * VL, at += 2 * VL) {
+        widen(&r, vload(row, T, at));
+        widen(&other, vload(row, T, at + VL));
+    }
+    if (n >= VL) {
+        widen(&other, vload(row, T, at));
+        n -= VL, at += VL;
+    }
+    if (n > 0) widen(&r, vloadn(row, T, at, (int)n, 0));
+    return (range){ visel(other.size > r.size, other.size, r.size), vmin(other.min, r.min), vmax(other.max, r.max) };
+}
+
+INLINE grid find_grid(const job *b, const void *row, int64_t first, int64_t i, int64_t g, trine_dtype T) {
+    const range r = range_of(row, first, b->n, T);
+    const bool wild = vany(r.size >= 0x7f800000);
+    const float least = -vhmax(-r.min), most = vhmax(r.max), below = least < 0 ? least : 0, above = most > 0 ? most : 0,
+                low = b->low - b->offset, high = b->high - b->offset;
+    const float scale = wild           ? NAN
+                        : b->symmetric ? (-below > above ? -below : above) / (high > 1 ? high : 1)
+                                       : above / (high - low) - below / (high - low);
+    grid found = { put(b->call, QUANTIZE_SCALES, i, g, scale, true), b->offset };
+    if (!(found.scale > 0)) found.scale = 0;
+    if (b->symmetric) return found;
+    const float steps = found.scale > 0 ? rintf(below / found.scale) : 0;
+    found.base += put(b->call, QUANTIZE_ZEROS, i, g, clamp(low - steps, low, high), false);
+    return found;
+}
+
+/* Whole numbers, by the words of the elements if by chance. */
+INLINE vi round_codes(vf x, const int32_t *word, bool stochastic) {
+    if (!stochastic) return (vi)(x + WHOLE) - (vi)vset(WHOLE);
+    vi whole = __builtin_convertvector(x, vi);
+    whole += __builtin_convertvector(whole, vf) > x;
+    const vf part = x - __builtin_convertvector(whole, vf);
+    const vf w = __builtin_convertvector((vi)(*(const vi_any *)word), vf) + 0.5f;
+    return whole - (w < part * 0x1p23f);
+}
+
+INLINE vi codes_e2m1(vf x, const int32_t *word, bool stochastic) {
+    const vf size = vabs(x);
+    const vi small = size < 2, middle = size < 4;
+    const vf scaled = size * vsel(small, vset(2), vsel(middle, vset(1), vset(0.5f)));
+    const vi code = round_codes(scaled, word, stochastic) + visel(small, viset(0), visel(middle, viset(2), viset(4)));
+    return code | ((x < 0) & (code > 0) & 8);
+}
+
+enum { RUN = DROPOUT_RUN - 2 * CODES_UNIT }; /* elements whose words are made at once: a run may begin anywhere */
+_Static_assert(RUN % CODES_UNIT == 0, "whole units");
+
+/* What rounds elements first .. first+count-1: readable to the next whole unit. */
+static const int32_t *words_of(const dropout *d, uint64_t first, int count, int32_t buffer[DROPOUT_BUFFER]) {
+    const int skip = (int)(first % 8);
+    for (int i = 0; i < skip + count; i += 8 * VL) {
+        vu word[8];
+        philox_words(d, first / 8 + (uint64_t)(i / 8), word);
+        for (int e = 0; e < 8; e++) word[e] >>= 9;
+        philox_interleave(word, buffer + i);
+    }
+    return buffer + skip;
+}
+
+typedef struct rounding {
+    vf scale, base, low, high;
+    vi shift, live; /* live: no bits where q is 0 */
+    bool e2m1, stochastic;
+} rounding;
+
+INLINE rounding rounding_of(const job *b, grid g, bool stochastic) {
+    return (rounding){ .scale = vset(g.scale),
+                       .base = vset(g.base),
+                       .low = vset(b->low - g.base),
+                       .high = vset(b->high - g.base),
+                       .shift = viset((int32_t)g.base),
+                       .live = viset(g.scale > 0 ? -1 : 0),
+                       .e2m1 = b->e2m1,
+                       .stochastic = stochastic };
+}
+
+/* `count` elements from `at` on. */
+INLINE void put_unit(rounding r, const void *row, int64_t at, int count, uint8_t *to, const int32_t *word,
+                     trine_dtype T, int bits) {
+    vi code[CODES_VECTORS];
+#pragma GCC unroll 4
+    for (int v = 0; v < CODES_VECTORS; v++) {
+        const int left = count - v * VL;
+        const vf x = left >= VL  ? vload(row, T, at + v * VL)
+                     : left <= 0 ? vzero()
+                                 : vloadn(row, T, at + v * VL, left, 0);
+        const vf q = vmin(vmax((vf)((vi)(x / r.scale) & r.live), r.low), r.high);
+        const int32_t *w = r.stochastic ? word + v * VL : NULL;
+        code[v] = r.e2m1 ? codes_e2m1(q + r.base, w, r.stochastic) : round_codes(q, w, r.stochastic) + r.shift;
+    }
+    codes_store(to, count, bits, codes_narrow(code));
+}
+
+INLINE void put_codes(rounding r, const void *row, int64_t at, int64_t count, uint8_t *to, const int32_t *word,
+                      trine_dtype T, int bits) {
+    for (; count >= CODES_UNIT; count -= CODES_UNIT, at += CODES_UNIT, to += CODES_UNIT / 8 * bits, word += CODES_UNIT)
+        put_unit(r, row, at, CODES_UNIT, to, word, T, bits);
+    if (count > 0) put_unit(r, row, at, (int)count, to, word, T, bits);
+}
+
+INLINE void put_group(const job *b, grid g, const void *row, int64_t first, uint64_t index, uint8_t *to, trine_dtype T,
+                      int bits) {
+    int32_t buffer[DROPOUT_BUFFER + CODES_UNIT];
+    if (!b->stochastic) {
+        put_codes(rounding_of(b, g, false), row, first, b->n, to, buffer, T, bits);
+        return;
+    }
+    const rounding r = rounding_of(b, g, true);
+    for (int64_t j = 0; j < b->n; j += RUN) {
+        const int count = b->n - j < RUN ? (int)(b->n - j) : RUN;
+        const int32_t *word = words_of(&b->chances, index + (uint64_t)j, count, buffer);
+        put_codes(r, row, first + j, count, to + j / 8 * bits, word, T, bits);
+    }
+}
+
+INLINE void group(const job *b, int64_t i, int64_t g, trine_dtype T) {
+    const trine_tensor *x = &b->call->tensor[QUANTIZE_X];
+    const char *row = (const char *)x->data + i * x->stride[0] * (int64_t)vsize(T);
+    const grid found = find_grid(b, row, g * b->n, i, g, T);
+    uint8_t *to = (uint8_t *)codes_at(&b->call->tensor[QUANTIZE_CODES], i, g);
+    CODES_FOR_BITS(b->bits, put_group, b, found, row, g * b->n, (uint64_t)(i * b->k + g * b->n), to, T);
+}
+
+static void some(const void *context, int64_t first, int64_t last, int thread) {
+    const job *b = context;
+    (void)thread;
+    for (int64_t item = first; item < last; item++)
+        FOR_TYPE(b->call->tensor[QUANTIZE_X].dtype, group, b, item / b->groups, item % b->groups);
+}
+
+static int64_t row_bytes(const trine_call *call) {
+    return call->dim[QUANTIZE_DIM_K] * (int64_t)(2 * trine_dtype_size(call->type[QUANTIZE_TYPE_T]) + 1);
+}
+
+static trine_status launch(const trine_call *call) {
+    const job b = job_of(call);
+    const int64_t r = call->dim[QUANTIZE_DIM_R];
+    cpu_shares(call, cpu_team(call, r * b.groups, r * row_bytes(call)), r * b.groups, some, &b);
+    return TRINE_OK;
+}
+
+/* Vectors of a group, units, runs of words; and the second thread. */
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, QUANTIZE_DIM_K, 2 * VL);
+    trine_kernel_edge(edges, QUANTIZE_DIM_K, CODES_UNIT);
+    trine_kernel_edge(edges, QUANTIZE_DIM_K, RUN);
+    cpu_team_edge(edges, QUANTIZE_DIM_R, row_bytes(call));
+}
+
+CPU_KERNELS(quantize) = { { CPU_NAME, .launch = launch, .edges = edges }, { 0 } };

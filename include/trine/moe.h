@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mixtures of experts: which experts a token goes to, and in which order they find their tokens. */
+#ifndef TRINE_MOE_H
+#define TRINE_MOE_H
+
+#include <trine/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What makes scores of logits. */
+enum {
+    TRINE_GATE_SOFTMAX = 0, /* over all experts */
+    TRINE_GATE_SIGMOID = 1  /* of each by itself */
+};
+
+typedef struct trine_moe_route_args {
+    size_t struct_size;          /* sizeof(trine_moe_route_args) */
+    const trine_tensor *logits;  /* in t e */
+    const trine_tensor *bias;    /* in, optional e, f32: added to the scores for the choice alone */
+    const trine_tensor *weights; /* out t k, f32 */
+    const trine_tensor *experts; /* out t k, i32 */
+    const trine_tensor *scores;  /* out, optional t e, f32 */
+    int32_t gate;                /* TRINE_GATE_* */
+    int32_t renormalise;         /* 1: the chosen scores are divided by their sum */
+    float scale;                 /* factor of the weights; 0: 1 */
+    int32_t groups;              /* of neighbours among the experts; 0 or 1: none */
+    int32_t groups_kept;         /* groups that experts are chosen from; 0: all */
+} trine_moe_route_args;
+
+/* The experts of each token, and their weights: the router of a mixture of experts, behind its product.
+ *
+ *     s[i,j]       = exp(logits[i,j]) / sum_m exp(logits[i,m])        gate softmax
+ *                    1 / (1 + exp(-logits[i,j]))                      gate sigmoid
+ *     experts[i]   = the places of the k largest s[i,j] + bias[j], from the largest on
+ *     weights[i,a] = scale s[i,experts[i,a]]
+ *
+ * renormalise divides the weights of a token by the sum of its k scores, before scale: with softmax that is a softmax
+ * over the chosen logits. Where the sum is 0, all sigmoids having vanished, the weights are 0. The bias steers the
+ * choice only and is in no weight. `scores` has all s, for a loss that balances experts.
+ *
+ * With groups > 1 and groups_kept > 0 experts are chosen from some groups only: those of ceil(e/groups) neighbours, the
+ * last perhaps of fewer, whose two largest s + bias, or whose one, add up to the most. Where these have fewer than k
+ * experts the slots that are left over have expert -1 and weight 0, and are in no sum.
+ *
+ * The choice is the same on every device. Without bias experts are compared by their logits, which have the order of
+ * the exact scores; with a bias, and groups in any case, by f32 scores whose operations spec/moe/moe_route.c says one
+ * by one. Of equals the one with the smaller index comes first, -0 equals 0, and NaN is larger than any number, so that
+ * a NaN is chosen and seen in the weights. A softmax with a NaN, or whose largest logit is infinite, is NaN. An
+ * exponential below e^-80, of the difference to the largest logit or of -|logit|, is 0.
+ *
+ * Source: Shazeer et al. 2017; bias and groups are those of DeepSeek-V3 (DeepSeek-AI 2024).
+ *
+ * Shapes: logits is t e, bias e, weights and experts are t k with k <= e, scores t e. The last dimension is contiguous,
+ * leading strides are free.
+ * Types: logits are f32, bf16 or f16; bias, weights and scores f32, experts i32. Computation is in f32.
+ * Parameters: scale is finite. As 0 stands for 1, write -0.0f for a zero.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: of weights max(e/32, k) + 24, of scores e/32 + 24 in units of 2^-24 of the value, and 1.01 2^-24 of it
+ * times the distance to the largest logit and the mean of that for softmax; spec/moe/moe_route.c. experts are exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides, element types or parameters that the
+ * above does not admit; k > e; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (more than 2^31 - 1
+ * experts; on devices, more than 1024), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_moe_route(trine_queue *queue, const trine_moe_route_args *args);
+
+typedef struct trine_moe_align_args {
+    size_t struct_size;                /* sizeof(trine_moe_align_args) */
+    const trine_tensor *experts;       /* in t k, i32 or i64 */
+    const trine_tensor *counts;        /* out e, i32 */
+    const trine_tensor *offsets;       /* out e+1, i32 */
+    const trine_tensor *rows;          /* out m b, i32 */
+    const trine_tensor *places;        /* out t k, i32 */
+    const trine_tensor *block_experts; /* out, optional m, i32 */
+    int64_t capacity;                  /* of an expert, which takes no more; 0: there is none */
+} trine_moe_align_args;
+
+/* Sorts the slots of tokens by their experts, each expert's padded to whole blocks: what grouped_matmul works on, and
+ * how its rows find back.
+ *
+ * Slot a of token i has number k i + a. The slots of an expert are numbered in this order, and those up to its capacity
+ * are kept, the others dropped. The kept slots of expert j stand from place offsets[j] on, one after the other, and
+ * offsets[j+1] is the next multiple of b behind them. In numbers, with n_j = min(counts[j], capacity):
+ *
+ *     counts[j]          = how many slots name expert j, those that are dropped included
+ *     offsets[0]         = 0,  offsets[j+1] = offsets[j] + b ceil(n_j/b)
+ *     rows[place]        = the slot that stands there, -1 where none does
+ *     places[i,a]        = where slot a of token i stands, -1 if it is dropped
+ *     block_experts[q]   = the expert whose slots stand in row q of `rows`, -1 from place offsets[e] on
+ *
+ * rows is seen as one line of m b places; its rows are the blocks. With b = 1 nothing is padded. A slot whose expert is
+ * below 0, or e and more, is one that nobody takes: its place is -1.
+ *
+ * Source: a stable counting sort (Knuth 1998, section 5.2); the padding is that of vLLM's moe_align_block_size, and
+ * tokens beyond the capacity are dropped in their order (Fedus et al. 2022).
+ *
+ * Shapes: experts and places are t k, counts e, offsets e+1, rows m b with b > 0, block_experts m. There must be room
+ * whatever experts say: m b >= t k + min(e, t k) (b - 1). The last dimension is contiguous, leading strides are free.
+ * Types: experts are i32 or i64, all others i32.
+ * Parameters: capacity >= 0.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads, and on every device.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides, element types or parameters that the
+ * above does not admit; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (t k, e or m b is more than
+ * 2^31 - 1), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_moe_align(trine_queue *queue, const trine_moe_align_args *args);
+
+typedef struct trine_moe_combine_args {
+    size_t struct_size;          /* sizeof(trine_moe_combine_args) */
+    const trine_tensor *x;       /* in p n */
+    const trine_tensor *places;  /* in t k, i32 */
+    const trine_tensor *weights; /* in, optional t k, f32 */
+    const trine_tensor *y;       /* out t n */
+} trine_moe_combine_args;
+
+/* Adds up what the experts of each token made of it.
+ *
+ *     y[i,j] = sum over a of weights[i,a] x[places[i,a],j]
+ *
+ * A slot whose place is below 0, or p and more, adds nothing: its expert dropped it. Weights that are absent are 1. A
+ * token without a slot is 0.
+ *
+ * Source: by definition (Shazeer et al. 2017).
+ *
+ * Shapes: x is p n, places and weights are t k, y is t n. The last dimension is contiguous, leading strides are free.
+ * Types: x is f32, bf16 or f16; y of the same type, or f32; places i32, weights f32. Sums are in f32, in the order of
+ * slots, and rounded once.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound, besides the output's own rounding: k + 1 in units of 2^-24, of the sum of absolute values.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE
+ * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_moe_combine(trine_queue *queue, const trine_moe_combine_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

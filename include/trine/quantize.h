@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Codes of few bits, and the rotation that makes values fit for them. */
+#ifndef TRINE_QUANTIZE_H
+#define TRINE_QUANTIZE_H
+
+#include <trine/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a code stands for. */
+enum {
+    TRINE_CODES_INTEGER = 0, /* a whole number: without a sign in u8, two's complement in i8 */
+    TRINE_CODES_E2M1 = 1     /* OCP FP4: 0, 0.5, 1, 1.5, 2, 3, 4 or 6 by the lower 3 bits, the sign by the highest */
+};
+
+typedef struct trine_quantize_args {
+    size_t struct_size;         /* sizeof(trine_quantize_args) */
+    const trine_tensor *x;      /* in r k */
+    const trine_tensor *philox; /* in, optional [2], i64: in place of seed, and added to stream */
+    const trine_tensor *codes;  /* out r groups bytes */
+    const trine_tensor *scales; /* out r groups */
+    const trine_tensor *zeros;  /* out, optional r groups: with it the range of codes is a group's own */
+    uint64_t seed;              /* key of the generator; 0 where philox is given */
+    uint64_t stream;            /* high half of its counter: another for every call */
+    int32_t offset;             /* the code that stands for 0, -255 .. 255 */
+    int32_t format;             /* TRINE_CODES_* */
+    int32_t stochastic;         /* 1: up or down by chance, so that codes are right on average */
+} trine_quantize_args;
+
+/* Quantization of rows by groups.
+ *
+ * A row of k numbers is cut into groups of k/groups. A group is `bytes` bytes of codes, a scale and perhaps a zero.
+ *
+ *     bits   = 8 bytes groups / k, a whole number from 1 to 8
+ *     q      = x / scale
+ *     code   = round(clamp(q, low - base, high - base)) + base,  base = offset + zero
+ *     x     ~= (code - base) scale
+ *
+ * low .. high are the codes that there are: 0 .. 2^bits - 1 in u8, -2^(bits-1) .. 2^(bits-1) - 1 in i8, -6 .. 6 of
+ * e2m1. Without zeros (symmetric) and with them (over the range of a group, which always has 0):
+ *
+ *     scale  = max |x| / max(1, high - offset),                                    zero = 0
+ *     scale  = max(x, 0) / (high - low) - min(x, 0) / (high - low),
+ *     zero   = clamp(low - offset - round(min(x, 0) / scale), low - offset, high - offset)
+ *
+ * round goes to the nearest, to even from the middle. With stochastic set a code is rounded up instead where
+ * (w + 1/2) 2^-23 is below what is above the whole number beneath: w are the upper 23 bits of the word of
+ * Philox4x32-10 that trine_dropout() would hold against its threshold, i being the element's number in x, in row-major
+ * order. scale and zero are rounded to their type before they are used, a scale to at most the largest finite value.
+ * Where the scale is 0, of a group of zeros or of values too small, q is 0. Of a group that has NaN or Inf the scale is
+ * NaN and q is 0.
+ *
+ * e2m1: clamp(q, ...) + base is rounded to the nearest value, to the even code from the middle, or to one of its
+ * neighbours likewise; 0 has no sign.
+ *
+ * Code j of a group is bits j bits .. (j+1) bits - 1 of its bytes, which are one number, the lowest byte first: of 4
+ * bits the even ones are the lower halves of bytes. GPTQ's unsigned codes with offset 8 are u8 and offset 8; AWQ's are
+ * u8 with zeros.
+ *
+ * Source: Jacob et al. 2018, section 2.1; Frantar et al. 2023 (GPTQ), the grid of its code; OCP Microscaling Formats
+ * 1.0, section 5.3.3 (e2m1). Stochastic rounding: Gupta et al. 2015, section 3.1.
+ *
+ * Shapes: x is r k, codes r groups bytes, scales and zeros r groups. The last dimension is contiguous, leading strides
+ * are free. k % groups = 0; the bits of a code are a whole number, and those of a group whole bytes.
+ * Types: x is f32, bf16 or f16; codes u8 or i8; scales and zeros f32, f16 or bf16. Arithmetic is f32, each operation
+ * rounded.
+ * Parameters: offset moves codes, not values. format e2m1 takes codes of 4 bits in u8.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, codes, scales and zeros are those of the formula in f32, bit for bit, on every device.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; a parameter out of range; seed set beside philox; an output that overlaps another tensor),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_quantize(trine_queue *queue, const trine_quantize_args *args);
+
+typedef struct trine_dequantize_args {
+    size_t struct_size;         /* sizeof(trine_dequantize_args) */
+    const trine_tensor *codes;  /* in r groups bytes */
+    const trine_tensor *scales; /* in r groups */
+    const trine_tensor *zeros;  /* in, optional r groups, in units of codes */
+    const trine_tensor *mins;   /* in, optional r groups, in units of y */
+    const trine_tensor *y;      /* out r k */
+    int32_t offset;             /* the code that stands for 0, -255 .. 255 */
+    int32_t format;             /* TRINE_CODES_* */
+} trine_dequantize_args;
+
+/* What codes stand for: trine_quantize() undone.
+ *
+ *     y = (code - offset - zero) scale + min
+ *
+ * with the scale, zero and min of the code's group; zero and min are 0 where their tensors are not given. How codes lie
+ * in bytes, and what a code of e2m1 is, trine_quantize() says. zeros may be any numbers. GGUF's Q4_0 is offset 8, Q4_1
+ * is mins, GPTQ and AWQ are zeros or offset 8.
+ *
+ * Source: Jacob et al. 2018, section 2.1, equation 1; OCP Microscaling Formats 1.0, section 5.3.3 (e2m1).
+ *
+ * Shapes: codes is r groups bytes, scales, zeros and mins r groups, y r k. The last dimension is contiguous, leading
+ * strides are free. k % groups = 0; the bits of a code, 8 bytes groups / k, are a whole number from 1 to 8, and those
+ * of a group whole bytes.
+ * Types: codes u8 or i8; scales, zeros and mins f32, f16 or bf16, the same for all; y f32, bf16 or f16. Arithmetic is
+ * f32, with one rounding at the end.
+ * Parameters: format e2m1 takes codes of 4 bits in u8.
+ * Aliasing: y may not overlap another tensor.
+ *
+ * Error bound: 3*2^-24 (|(code - offset - zero) scale| + |min|) and one rounding. Without zeros and mins the product is
+ * rounded once to f32, and once to the type of y.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; a parameter out of range; y overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_dequantize(trine_queue *queue, const trine_dequantize_args *args);
+
+typedef struct trine_hadamard_args {
+    size_t struct_size;    /* sizeof(trine_hadamard_args) */
+    const trine_tensor *x; /* in r n */
+    const trine_tensor *y; /* out r n; may be x */
+    float scale;           /* 0: 1 */
+    int32_t transposed;    /* 1: by the transposed matrix, which undoes it but for a factor n */
+} trine_hadamard_args;
+
+/* Hadamard transform of rows.
+ *
+ *     y[i,:] = scale H x[i,:],  H = B (x) S
+ *
+ * S is Sylvester's matrix of order 2^p, S[a,b] = (-1)^(number of ones that a and b have in common as bits), and B one
+ * of order 1, 12, 20 or 28: element b 2^p + s of a row belongs to row or column b of B and s of S. H has n rows of +1
+ * and -1 that are orthogonal: H H^T = n, so that scale = 1/sqrt(n) makes it a rotation.
+ *
+ * B of order 12 is Paley's second for q = 5: C[0,0] = 0, other C[0,j] and C[i,0] are 1, C[i,j] = chi(i - j) with chi =
+ * 0, 1, -1, -1, 1 of the difference modulo 5; then 0 is [[1, -1], [-1, -1]], and 1 is [[1, 1], [1, -1]]. Those of order
+ * 20 and 28 are Williamson's:
+ *
+ *     [[P, Q, R, T], [-Q, P, -T, R], [-R, T, P, -Q], [-T, -R, Q, P]]
+ *
+ * of circulant matrices, each row being the one before moved to the right. Their first rows:
+ *
+ *     P = Q = +----, R = ++--+, T = +-++-                          of order 5
+ *     P = +------, Q = ++----+, R = +-+--+-, T = +--++--           of order 7
+ *
+ * These are the matrices of the package fast-hadamard-transform.
+ *
+ * Source: Sylvester 1867; Paley 1933, lemma 3; Williamson 1944, section 4.
+ *
+ * Shapes: x and y are r n, n = 2^p, 12 2^p, 20 2^p or 28 2^p, at most 32768. The last dimension is contiguous, leading
+ * strides are free.
+ * Types: f32, bf16 or f16, the same for both. Accumulation is f32, with one rounding at the end.
+ * Parameters: for a true zero in scale pass -0.0.
+ * Aliasing: y may be x.
+ *
+ * Error bound: (log2(n) + 4) 2^-24 |scale| times the sum of |x| over the row, log2(n) rounded up, and one rounding;
+ * spec/quantize/hadamard.c. Sums beyond f32 may overflow.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; n
+ * that is none of these; scale not finite; y overlaps x otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_hadamard(trine_queue *queue, const trine_hadamard_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantize: the table and the reference. */
+#include "codes.h"
+
+#define ARGS trine_quantize_args
+
+/* Arithmetic is that of the formula, in f32: a quotient, a sum or a difference is rounded once, and no product is
+ * fused to another operation. So all outputs are exact. */
+
+typedef struct generator {
+    bool on;
+    uint64_t seed, stream;
+} generator;
+
+/* Of element `index`: (w + 1/2) 2^-23. */
+static float chance(const generator *g, uint64_t index) {
+    uint32_t word[4];
+    trine_philox(g->seed, g->stream, index / 8, word);
+    const uint32_t even = word[index / 2 % 4], w = index % 2 ? even << 16 | even >> 16 : even;
+    return ((float)(w >> 9) + 0.5f) * 0x1p-23f;
+}
+
+static float round_code(float x, const generator *g, uint64_t index) {
+    return g->on ? floorf(x) + (chance(g, index) < x - floorf(x) ? 1.0f : 0.0f) : rintf(x);
+}
+
+/* Codes of e2m1 are whole numbers in steps of 0.5 below 2, of 1 below 4 and of 2 above, even values being even codes.
+ * */
+static int code_e2m1(float x, const generator *g, uint64_t index) {
+    const float size = fabsf(x);
+    const int code = size < 2   ? (int)round_code(2 * size, g, index)
+                     : size < 4 ? (int)round_code(size, g, index) + 2
+                                : (int)round_code(size / 2, g, index) + 4;
+    return x < 0 && code > 0 ? code | 8 : code;
+}
+
+static float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+
+/* The largest and the smallest of n numbers and 0; both NaN if there is NaN or Inf. */
+static void range_of(const double *x, int64_t n, float *min_out, float *max_out) {
+    *min_out = *max_out = 0;
+    for (int64_t j = 0; j < n; j++) {
+        if (!isfinite(x[j])) *min_out = *max_out = NAN;
+        if (x[j] < *min_out) *min_out = (float)x[j];
+        if (x[j] > *max_out) *max_out = (float)x[j];
+    }
+}
+
+typedef struct grid {
+    float scale, zero;
+} grid;
+
+static grid grid_of(const trine_ref *ref, const codes *c, const double *x, int64_t n, bool symmetric) {
+    const ARGS *args = ref->args;
+    const trine_dtype S = trine_ref_type(ref, "S");
+    const float low = (float)(c->low - args->offset), high = (float)(c->high - args->offset);
+    grid g = { 0 };
+    float min, max;
+    range_of(x, n, &min, &max);
+    const float levels = high - low,
+                scale = symmetric ? (-min > max ? -min : max) / fmaxf(1, high) : max / levels - min / levels;
+    g.scale = (float)trine_round(scale, S, true);
+    if (!symmetric) g.zero = clamp(low - rintf(g.scale > 0 ? min / g.scale : 0), low, high);
+    g.zero = (float)trine_round(g.zero, S, false);
+    return g;
+}
+
+static void reference(trine_ref *ref) {
+    const ARGS *args = ref->args;
+    const int64_t r = trine_ref_dim(ref, "r"), k = trine_ref_dim(ref, "k"), groups = trine_ref_dim(ref, "groups"),
+                  bytes = trine_ref_dim(ref, "bytes"), n = groups > 0 ? k / groups : 0;
+    const double *x = trine_ref_value(ref, "x");
+    double *out = trine_ref_value(ref, "codes"), *scales = trine_ref_value(ref, "scales"),
+           *zeros = trine_ref_value(ref, "zeros");
+    const codes c = codes_of(ref, args->format);
+    generator chances = { args->stochastic, args->seed, args->stream };
+    trine_ref_philox(ref, &chances.seed, &chances.stream);
+    const uint64_t first = k > 0 ? ref->first / (uint64_t)(groups * bytes) * (uint64_t)k : 0;
+
+    for (int64_t i = 0; i < r * groups; i++) {
+        const grid g = grid_of(ref, &c, x + i * n, n, zeros == NULL);
+        const float base = (float)args->offset + g.zero, low = (float)c.low - base, high = (float)c.high - base;
+        for (int64_t b = 0; b < bytes; b++) out[i * bytes + b] = 0;
+        for (int64_t j = 0; j < n; j++) {
+            const uint64_t index = first + (uint64_t)(i * n + j);
+            const float q = clamp(g.scale > 0 ? (float)x[i * n + j] / g.scale : 0, low, high);
+            const int code =
+                c.e2m1 ? code_e2m1(q + base, &chances, index) : (int)round_code(q, &chances, index) + (int)base;
+            codes_put(&c, out + i * bytes, j, code);
+        }
+        scales[i] = g.scale;
+        if (zeros) zeros[i] = g.zero;
+    }
+}
+
+const trine_spec trine_spec_quantize = {
+    SPEC(quantize),
+    .summary = "Rows as codes of few bits, with a scale for each group",
+    .formula =
+        "code = round(clamp(x/scale, low - base, high - base)) + base, base = offset + zero; low .. high are the "
+        "codes of bits = 8 bytes groups/k bits; without zeros zero = 0 and scale = max |x| / max(1, high - offset) "
+        "over a group, with them scale = max(x,0)/(high-low) - min(x,0)/(high-low) and zero = clamp(low - offset - "
+        "round(min(x,0)/scale), low - offset, high - offset); round is to nearest even or, if stochastic, up where "
+        "(w + 1/2) 2^-23 is below what is above the whole number beneath, w the upper 23 bits of dropout's word",
+    .source = "Jacob et al. 2018, section 2.1; Frantar et al. 2023 (GPTQ); OCP Microscaling Formats 1.0, section "
+              "5.3.3; Gupta et al. 2015, section 3.1",
+    .tensors = { TENSOR(x, IN, "T", "r k"), TENSOR(philox, IN | OPTIONAL, "i64", "2"),
+                 TENSOR(codes, OUT | EXACT, "C", "r groups bytes"), TENSOR(scales, OUT | EXACT, "S", "r groups"),
+                 TENSOR(zeros, OUT | OPTIONAL | EXACT, "S", "r groups") },
+    .params = { PARAM(seed, U64, .values = "0 42 1234567890123456789", .doc = "key of the generator"),
+                PARAM(stream, U64, .values = "0 7 4294967296",
+                      .doc = "high half of its counter: another for every call"),
+                PARAM(offset, I32, .values = "0 8 1 -3 128 -128 255", .min = -255, .max = 255,
+                      .doc = "the code that stands for 0"),
+                CODES_FORMATS,
+                PARAM(stochastic, BOOL, .values = "0 1", .doc = "1: up or down by chance, right on average") },
+    .types = { "T=f32|bf16|f16 C=u8|i8 S=f32|bf16|f16" },
+    .require = { "philox instead of seed", CODES_REQUIRE },
+    .flops = "8*r*k",
+    .independent = "r",
+    .sizes = { CODES_SIZES },
+    .cases = { "weights 4 bits: T=bf16 C=u8 S=bf16 r=4096 k=4096 groups=32 bytes=64 offset=8",
+               "weights 4 bits with zeros: T=bf16 C=u8 S=bf16 r=4096 k=4096 groups=32 bytes=64 +zeros",
+               "activations 8 bits: T=bf16 C=i8 S=f32 r=8192 k=4096 groups=1 bytes=4096",
+               "e2m1: T=bf16 C=u8 S=bf16 r=4096 k=4096 groups=128 bytes=16 format=e2m1",
+               "f32 to 8 bits: T=f32 C=i8 S=f32 r=4096 k=4096 groups=32 bytes=128",
+               "3 bits: T=bf16 C=u8 S=bf16 r=4096 k=4096 groups=32 bytes=48 +zeros",
+               "stochastic: T=bf16 C=i8 S=f32 r=4096 k=4096 groups=32 bytes=128 stochastic=1 seed=1" },
+    .reference = reference,
+};

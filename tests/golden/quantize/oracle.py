@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Codes by NumPy's arithmetic in f32 and its packbits, e2m1 by ml_dtypes; Hadamard matrices from their definitions as
+Kronecker products, by Legendre symbols and of circulants, multiplied in float64."""
+import math
+
+import ml_dtypes
+import numpy as np
+
+from vectors import case, codes, philox, rounded
+
+F = np.float32
+E2M1 = ml_dtypes.float4_e2m1fn
+
+
+def packed(values, bits, sign):
+    """Codes along the last dimension as bytes, the first in the lowest bits."""
+    ones = (values.astype(np.int64)[..., None] >> np.arange(bits)) & 1
+    whole = np.packbits(ones.reshape(*values.shape[:-1], -1).astype(np.uint8), axis=-1, bitorder="little")
+    return whole.view(np.int8).astype(float) if sign else whole.astype(float)
+
+
+def unpacked(whole, bits, sign):
+    ones = np.unpackbits(whole.astype(np.int64).astype(np.uint8), axis=-1, bitorder="little")
+    ones = ones.reshape(*whole.shape[:-1], -1, bits).astype(np.int64)
+    weights = 2 ** np.arange(bits)
+    if sign:
+        weights[-1] *= -1
+    return ones @ weights
+
+
+def chances(shape, seed, stream):
+    """(w + 1/2) 2^-23 for each element, from the words that dropout has."""
+    count = math.prod(shape)
+    words = np.array([philox(seed, stream, b) for b in range(-(-count // 8))], dtype=np.uint64).reshape(-1)
+    pairs = np.repeat(words, 2)
+    pairs[1::2] = (words << np.uint64(16) | words >> np.uint64(16)) & np.uint64(0xFFFFFFFF)
+    return ((pairs[:count] >> np.uint64(9)).astype(float) + 0.5).reshape(shape) * 2.0**-23
+
+
+def by_chance(x, chance):
+    """x, in steps of 1, down or up."""
+    return np.floor(x) + (chance < (x - np.floor(x)).astype(F))
+
+
+def e2m1_by_chance(x, chance):
+    table = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=F)
+    size = np.abs(x).astype(F)
+    below = np.minimum(np.searchsorted(table, size, side="right") - 1, 6)
+    part = (size - table[below]) / (table[below + 1] - table[below])
+    code = below + (chance < part)
+    return np.where((x < 0) & (code > 0), code + 8, code)
+
+
+def quantized(x, scale_type, bits, sign, offset, asymmetric, e2m1, chance):
+    low, high = (-6, 6) if e2m1 else (-(1 << bits - 1), (1 << bits - 1) - 1) if sign else (0, (1 << bits) - 1)
+    x = x.astype(F)
+    broken = ~np.isfinite(x).all(-1)
+    least, most = np.minimum(x, 0).min(-1, initial=0), np.maximum(x, 0).max(-1, initial=0)
+    if asymmetric:
+        scale = most / F(high - low) - least / F(high - low)
+    else:
+        scale = np.abs(x).max(-1, initial=0) / F(max(1, high - offset))
+    largest = np.finfo(F).max
+    if scale_type != "f32":
+        values = codes(scale_type)
+        largest = values[np.isfinite(values)].max()
+    scale = rounded(np.minimum(scale, largest), scale_type).astype(F)
+    scale = np.where(broken, F(np.nan), scale)
+    alive = scale > 0
+    divisor = np.where(alive, scale, F(1))
+    zero = np.zeros_like(scale)
+    if asymmetric:
+        steps = np.rint(np.where(alive, least / divisor, F(0)))
+        zero = rounded(np.clip(F(low - offset) - steps, low - offset, high - offset), scale_type).astype(F)
+    base = (F(offset) + zero)[..., None]
+    q = np.where(alive[..., None], x / divisor[..., None], F(0))
+    q = np.clip(q, F(low) - base, F(high) - base)
+    if e2m1:
+        value = q + base
+        if chance is not None:
+            code = e2m1_by_chance(value, chance)
+        else:
+            code = value.astype(E2M1).view(np.uint8).astype(int) & 15
+            code = np.where(code == 8, 0, code)
+    else:
+        code = (np.rint(q) if chance is None else by_chance(q, chance)) + base
+    return packed(code, bits, sign), scale, zero
+
+
+def shaped(x, groups):
+    return x.reshape(x.shape[0], groups, -1)
+
+
+def quantize(draw):
+    for name, dtype, code_type, scale_type, k, groups, bits, offset, asymmetric, e2m1, stochastic in (
+        ("4 bits as GPTQ has them", "f32", "u8", "f16", 48, 3, 4, 8, 0, 0, 0),
+        ("4 bits with zeros", "bf16", "u8", "bf16", 64, 2, 4, 0, 1, 0, 0),
+        ("4 bits with zeros and an offset", "f32", "i8", "f32", 24, 1, 4, -3, 1, 0, 0),
+        ("8 bits", "bf16", "i8", "f32", 40, 1, 8, 0, 0, 0, 0),
+        ("8 bits unsigned with zeros", "f32", "u8", "bf16", 40, 2, 8, 0, 1, 0, 0),
+        ("3 bits", "f16", "u8", "f32", 48, 3, 3, 4, 0, 0, 0),
+        ("2 bits", "f32", "i8", "f32", 24, 2, 2, 0, 0, 0, 0),
+        ("1 bit", "f32", "u8", "f32", 16, 1, 1, 0, 1, 0, 0),
+        ("6 bits with an offset beyond", "f32", "u8", "f32", 12, 1, 6, 128, 0, 0, 0),
+        ("5 bits by chance", "f32", "i8", "f32", 40, 1, 5, 0, 0, 0, 1),
+        ("4 bits with zeros by chance", "bf16", "u8", "bf16", 36, 3, 4, 0, 1, 0, 1),
+        ("e2m1", "f32", "u8", "f32", 64, 2, 4, 0, 0, 1, 0),
+        ("e2m1 with zeros", "bf16", "u8", "f16", 32, 1, 4, 1, 1, 1, 0),
+        ("e2m1 by chance", "f32", "u8", "bf16", 64, 4, 4, 0, 0, 1, 1),
+    ):
+        r = 4
+        x = draw.normal((r, k), dtype)
+        x[1] = np.abs(x[1]) + 1  # without 0 in the range
+        x[1] = rounded(x[1], dtype)
+        x[2, : k // groups] = 0
+        x[2, 1] = -0.0
+        x[3, 1] = np.inf if "chance" in name else np.nan
+        x[3, -1] = 20  # nearly all others are small
+        seed, stream = (987654321987, 3) if stochastic else (0, 0)
+        chance = shaped(chances(x.shape, seed, stream), groups) if stochastic else None
+        with np.errstate(invalid="ignore"):
+            whole, scale, zero = quantized(shaped(x, groups), scale_type, bits, code_type == "i8", offset, asymmetric,
+                                           e2m1, chance)
+        words = (f"T={dtype} C={code_type} S={scale_type} r={r} k={k} groups={groups} bytes={whole.shape[-1]} "
+                 f"offset={offset}" + (" format=e2m1" if e2m1 else "") + (" +zeros" if asymmetric else "") +
+                 (f" stochastic=1 seed={seed} stream={stream}" if stochastic else ""))
+        outs = {"codes": whole, "scales": scale}
+        if asymmetric:
+            outs["zeros"] = zero
+        yield case(name, words, {"x": x}, outs)
+
+
+def dequantize(draw):
+    for name, dtype, code_type, scale_type, k, groups, bits, offset, zeros, mins, e2m1 in (
+        ("4 bits as GPTQ has them", "f32", "u8", "f16", 48, 3, 4, 8, 0, 0, 0),
+        ("4 bits with zeros", "bf16", "u8", "bf16", 64, 2, 4, 0, 1, 0, 0),
+        ("4 bits with mins", "f32", "u8", "f16", 64, 2, 4, 0, 0, 1, 0),
+        ("8 bits", "f16", "i8", "f32", 40, 1, 8, 0, 0, 0, 0),
+        ("8 bits with all", "f32", "u8", "f32", 40, 2, 8, 128, 1, 1, 0),
+        ("7 bits", "f32", "i8", "f32", 16, 2, 7, 0, 0, 0, 0),
+        ("5 bits", "f32", "u8", "f32", 24, 1, 5, 255, 0, 0, 0),
+        ("3 bits", "bf16", "u8", "f32", 48, 3, 3, 4, 1, 0, 0),
+        ("2 bits", "f32", "i8", "f32", 24, 2, 2, -3, 0, 0, 0),
+        ("1 bit", "f32", "u8", "f32", 16, 1, 1, 0, 0, 1, 0),
+        ("e2m1", "f32", "u8", "bf16", 64, 2, 4, 0, 0, 0, 1),
+        ("e2m1 with all", "f32", "u8", "f32", 32, 1, 4, 2, 1, 1, 1),
+    ):
+        r, sign = 2, code_type == "i8"
+        size = k // groups * bits // 8
+        whole = draw.integers((r, groups, size), -128 if sign else 0, 128 if sign else 256)
+        ins = {"codes": whole, "scales": draw.normal((r, groups), scale_type)}
+        if e2m1:
+            code = unpacked(whole, 4, False).astype(np.uint8).view(E2M1).astype(float)
+        else:
+            code = unpacked(whole, bits, sign).astype(float)
+        y = code - offset
+        if zeros:
+            ins["zeros"] = draw.normal((r, groups), scale_type, scale=4)
+            y = y - ins["zeros"][..., None]
+        y = y * ins["scales"][..., None]
+        if mins:
+            ins["mins"] = draw.normal((r, groups), scale_type)
+            y = y + ins["mins"][..., None]
+        words = (f"T={dtype} C={code_type} S={scale_type} r={r} k={k} groups={groups} bytes={size} offset={offset}" +
+                 (" format=e2m1" if e2m1 else "") + (" +zeros" if zeros else "") + (" +mins" if mins else ""))
+        yield case(name, words, ins, {"y": y.reshape(r, k)})
+
+
+def paley_12():
+    residues = {i * i % 5 for i in range(1, 5)}
+    legendre = [0] + [1 if i in residues else -1 for i in range(1, 5)]
+    conference = np.ones((6, 6), dtype=int) - np.eye(6, dtype=int)
+    conference[1:, 1:] = [[legendre[(i - j) % 5] for j in range(5)] for i in range(5)]
+    return np.kron(conference, [[1, 1], [1, -1]]) + np.kron(np.eye(6, dtype=int), [[1, -1], [-1, -1]])
+
+
+def williamson(*rows):
+    p, q, r, t = (np.array([np.roll([1 if c == "+" else -1 for c in row], i) for i in range(len(row))])
+                  for row in rows)
+    return np.block([[p, q, r, t], [-q, p, -t, r], [-r, t, p, -q], [-t, -r, q, p]])
+
+
+OUTER = {1: np.ones((1, 1), dtype=int), 12: paley_12(), 20: williamson("+----", "+----", "++--+", "+-++-"),
+         28: williamson("+------", "++----+", "+-+--+-", "+--++--")}
+
+
+def sylvester(size):
+    h = np.ones((1, 1), dtype=int)
+    while len(h) < size:
+        h = np.kron([[1, 1], [1, -1]], h)
+    return h
+
+
+def hadamard(draw):
+    for name, dtype, m, size, scale, transposed in (
+        ("one", "f32", 1, 1, -2, 0),
+        ("two", "bf16", 1, 2, 1, 0),
+        ("16", "f16", 1, 16, 0.25, 0),
+        ("128", "f32", 1, 128, 1, 0),
+        ("12", "f32", 12, 1, 1, 0),
+        ("12 by 8", "bf16", 12, 8, 0.5, 0),
+        ("20", "f32", 20, 1, 1, 0),
+        ("20 by 2", "f32", 20, 2, 1, 1),
+        ("28", "f32", 28, 1, 1, 1),
+        ("28 by 4", "f16", 28, 4, 1, 0),
+    ):
+        h = np.kron(OUTER[m], sylvester(size))
+        assert (h @ h.T == m * size * np.eye(m * size)).all()
+        x = draw.normal((2, m * size), dtype)
+        y = scale * (x @ (h if transposed else h.T))
+        words = f"T={dtype} r=2 n={m * size} scale={scale} transposed={transposed}"
+        yield case(name, words, {"x": x}, {"y": y})

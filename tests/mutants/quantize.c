@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutants of codes of few bits and of the Hadamard transform. */
+#include "mutant.h"
+
+#include <math.h>
+
+static bool of_4_bits(const trine_ref *ref) {
+    return D("k") > 0 && 2 * D("bytes") * D("groups") == D("k") && trine_ref_type(ref, "C") == TRINE_U8;
+}
+
+/* Of 4 bits the first code is the upper half of a byte. */
+static void turn_halves(trine_ref *ref) {
+    double *codes = V("codes");
+    for (int64_t i = 0; of_4_bits(ref) && i < D("r") * D("groups") * D("bytes"); i++) {
+        const int byte = (int)codes[i];
+        codes[i] = byte >> 4 | (byte & 15) << 4;
+    }
+}
+static void halves_turned(trine_ref *ref, void *args) {
+    (void)args;
+    turn_halves(ref);
+}
+
+/* NaN and Inf count as 0. */
+static void wild_ignored(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("r") * D("k"); i++)
+        if (!isfinite(V("x")[i])) V("x")[i] = 0;
+}
+
+/* A group's last number is not looked at. */
+static void end_lost(trine_ref *ref, void *args) {
+    const int64_t groups = D("groups"), n = groups > 0 ? D("k") / groups : 0;
+    (void)args;
+    for (int64_t i = 1; n > 1 && i <= D("r") * groups; i++) V("x")[i * n - 1] = V("x")[i * n - 2];
+}
+
+/* The scale of the row's first group for all. */
+static void one_scale(trine_ref *ref, void *args) {
+    const int64_t groups = D("groups");
+    (void)args;
+    for (int64_t i = 0; i < D("r") * groups; i++) V("scales")[i] = V("scales")[i / groups * groups];
+}
+
+/* Where the second half of a row begins a sum should be a difference. */
+static void sign_lost(trine_ref *ref) {
+    const int64_t n = D("n");
+    for (int64_t i = 0; n > 1 && i < D("r"); i++) V("y")[i * n + n / 2] = V("y")[i * n];
+}
+
+static void last_lost(trine_ref *ref, void *args) {
+    const int64_t n = D("n");
+    (void)args;
+    for (int64_t i = 1; i <= D("r"); i++) V("x")[i * n - 1] = 0;
+}
+
+const mutant mutants_quantize[] = {
+    { "quantize", "ignores_offset", "0 is code 0", .param = "offset" },
+    { "quantize", "ignores_stochastic", "to the nearest in any case", .param = "stochastic" },
+    { "quantize", "ignores_seed", "the key is 0", .param = "seed" },
+    { "quantize", "ignores_stream", "the stream is 0", .param = "stream" },
+    { "quantize", "ignores_philox", "the key is the parameter's", .without = "philox" },
+    { "quantize", "ignores_format", "e2m1 is taken for integers", .param = "format", .types = "C=u8",
+      .dims = "k=32 groups=1 bytes=16" },
+    { "quantize", "halves_turned", "of 4 bits the first code is the upper half", .after = turn_halves },
+    { "quantize", "wild_ignored", "NaN and Inf count as 0", .before = wild_ignored },
+    { "quantize", "end_lost", "a group's last number is not looked at", .before = end_lost },
+    { "quantize", "scale_off", "scales are off by the last bit", .output = "scales", .factor = 1 + 0x1p-23,
+      .types = "S=f32" },
+    { "dequantize", "ignores_offset", "0 is code 0", .param = "offset" },
+    { "dequantize", "ignores_format", "e2m1 is taken for integers", .param = "format", .types = "C=u8",
+      .dims = "k=32 groups=1 bytes=16" },
+    { "dequantize", "ignores_zeros", "zeros are not taken away", .without = "zeros" },
+    { "dequantize", "ignores_mins", "mins are not added", .without = "mins" },
+    { "dequantize", "halves_turned", "of 4 bits the first code is the upper half", .before = halves_turned },
+    { "dequantize", "one_scale", "all groups have the scale of the row's first", .before = one_scale },
+    { "hadamard", "ignores_scale", "sums are not scaled", .param = "scale", .value = 1 },
+    { "hadamard", "ignores_transposed", "by the matrix in any case", .param = "transposed", .dims = "n=40" },
+    { "hadamard", "sign_lost", "a difference is a sum", .after = sign_lost },
+    { "hadamard", "last_lost", "a row's last element is not looked at", .before = last_lost },
+    { 0 },
+};
