@@ -29,19 +29,22 @@ def c_text(text):
 
 
 class Size:
-    """A size that outputs alone have, as a parameter of the function: k of topk."""
+    """A size that outputs have and inputs, or those that must be given, have not, as a parameter of the function: k of
+    topk, dv of attention_decode."""
     kind, switch, fallback, min, max, names, zero_is_fallback = "SIZE", None, 0, None, None, [], False
 
     def __init__(self, op, symbol):
         self.name, self.offset = symbol, op.symbols.index(symbol)  # in place of an offset in the arguments
         self.doc = f"size {symbol} of outputs that are made"
-        limits = [r.split(" <= ")[1] for r in op.require if r.startswith(f"{symbol} <= ")]
+        limits = [r.split(" <= ")[1] for r in op.require if r.rpartition(": ")[2].startswith(f"{symbol} <= ")]
         self.unset = limits[0] if limits else "1"
 
 
 def sizes_of(op):
     known = {d["symbol"] for t in op.tensors if t.is_in for d in t.dims}
-    return [Size(op, s) for s in op.symbols if s not in known]
+    bound = {d["symbol"] for t in op.tensors if t.is_in and not t.optional for d in t.dims}
+    made = {d["symbol"] for t in op.tensors if not t.is_in and not t.optional for d in t.dims if not d["optional"]}
+    return [Size(op, s) for s in op.symbols if s not in known or s in made - bound]
 
 
 class Function:
@@ -125,13 +128,14 @@ class Function:
                 out.append(field.name + kind)
                 continue
             out.append(field.name + kind + (" = " if annotate else "=") + self.default(field))
-        if any(not t.is_in and not t.optional for t in self.op.tensors):
+        named = any(t.name == "out" for t in self.op.tensors)
+        if not named and any(not t.is_in and not t.optional for t in self.op.tensors):
             outputs = sum(not t.is_in and not t.optional for t in self.op.tensors)
             kind = "Array | None" if outputs == 1 else f"tuple[{', '.join(['Array'] * outputs)}] | None"
             out.append("out" + (f": {kind} = " if annotate else "=") + "None")
         if self.open_types:
             out.append("dtype" + (": Any = " if annotate else "=") + "None")
-        return out
+        return out[:-1] if out[-1] == "*" else out
 
     def annotation(self, field):
         if field in self.op.tensors:

@@ -221,20 +221,35 @@ static void choose_type(call *c, int variable, trine_dtype wanted) {
     c->type[variable] = first != NULL ? first[variable] : wanted;
 }
 
+/* The type variable of output i, if it is asked for; -1: none. */
+static int made_variable(const call *c, int i) {
+    const table_tensor *tt = &c->t->tensor[i];
+    return tt->flags & OUT && (!(tt->flags & OPTIONAL) || c->given[i] != NULL) ? tt->variable : -1;
+}
+
+/* May an open type variable be `dtype`? */
+static bool takes(const call *c, int variable, trine_dtype dtype) {
+    if (variable < 0 || c->type[variable] != TRINE_NONE) return false;
+    for (const trine_dtype *row = c->t->types; *row != TRINE_NONE; row += c->t->variables)
+        if (row[variable] == dtype) return true;
+    return false;
+}
+
+/* Of several open variables those take the type that is asked for which may be of it. */
 static int choose_types(call *c) {
     trine_dtype wanted = c->like->dtype;
     if (c->dtype != NULL && (wanted = dtype_of(c->dtype, c->t->name)) == TRINE_NONE) return -1;
-    bool used = false;
+    bool used = false, taken = false;
+    for (int i = 0; i < c->t->tensors; i++) taken |= takes(c, made_variable(c, i), wanted);
     for (int i = 0; i < c->t->tensors; i++) {
-        const table_tensor *tt = &c->t->tensor[i];
-        const bool needed = tt->flags & OUT && (!(tt->flags & OPTIONAL) || c->given[i] != NULL);
-        if (!needed || tt->variable < 0) continue;
-        used |= c->type[tt->variable] == wanted;
-        if (c->type[tt->variable] != TRINE_NONE) continue;
-        if (c->dtype != NULL)
-            c->type[tt->variable] = wanted;
+        const int variable = made_variable(c, i);
+        if (variable < 0) continue;
+        used |= c->type[variable] == wanted;
+        if (c->type[variable] != TRINE_NONE) continue;
+        if (c->dtype != NULL && (!taken || takes(c, variable, wanted)))
+            c->type[variable] = wanted;
         else
-            choose_type(c, tt->variable, wanted);
+            choose_type(c, variable, c->dtype != NULL ? c->like->dtype : wanted);
         used = true;
     }
     if (c->dtype == NULL || used) return 0;

@@ -27,7 +27,11 @@ class Case:
         variables = set(op["type_variables"])
         kinds = {p["name"]: p for p in op["params"]}
         known = {d["symbol"] for t in op["tensors"] if "in" in t["flags"] for d in t["dims"]}
-        sizes = {d["symbol"] for t in op["tensors"] for d in t["dims"]} - known
+        bound = {d["symbol"] for t in op["tensors"] if "in" in t["flags"] and "optional" not in t["flags"]
+                 for d in t["dims"]}
+        made = {d["symbol"] for t in op["tensors"] if "in" not in t["flags"] and "optional" not in t["flags"]
+                for d in t["dims"] if not d["optional"]}
+        sizes = {d["symbol"] for t in op["tensors"] for d in t["dims"]} - known | made - bound
         for word in self.words:
             key, _, value = word.partition("=")
             if key in variables:

@@ -89,11 +89,10 @@ def check(case, kind, out):
         results.update(zip(made, returned))
         if out:
             assert all(r is results[n] for n, r in zip(made, returned))
+    assert all(isinstance(results[name], kind.type) for name in case.outputs)
+    if not out and any(kind.make([0], case.dtype(table[n])).dtype != results[n].dtype for n in case.outputs):
+        return True  # the case asks for another type than is made unasked, which other outputs may depend on
     for name, (shape, values) in case.outputs.items():
-        dtype = case.dtype(table[name])
-        assert isinstance(results[name], kind.type)
-        if not out and kind.make([0], dtype).dtype != results[name].dtype:
-            continue  # the case asks for another type than is made unasked
         expect_near(kind.read(results[name]), np.array(values, dtype=np.float64).reshape(shape), coarsest(case, name),
                     f"{case.name}, {name}")
     return True

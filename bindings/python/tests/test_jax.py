@@ -60,9 +60,13 @@ def same(got, want):
 
 def test_golden(op):
     """Each op's vectors through jit."""
+    checked, table = 0, tensors(op)
     for case in golden_vectors.cases(op):
         call, arguments, _ = prepared(case)
         results = jax.jit(call)(arguments)
+        if any(kinds.Jax.make([0], case.dtype(table[n])).dtype != results[n].dtype for n in case.outputs):
+            continue  # the case asks for another type than is made unasked, which other outputs may depend on
+        checked += 1
         for name, (shape, values) in case.outputs.items():
             assert isinstance(results[name], jax.Array)
             got = kinds.Jax.read(results[name])
@@ -70,6 +74,7 @@ def test_golden(op):
                 got = np.broadcast_to(got, shape)  # an output that is given may be larger, one that is made is not
             expect_near(got, np.array(values, dtype=np.float64).reshape(shape),
                         coarsest(case, name), f"{case.name}, {name}")
+    assert checked
 
 
 def test_eager(op):
@@ -184,7 +189,7 @@ def test_gradients(name):
 
 
 COMPOSED = composed(jax.nn.relu, jax.nn.silu, lambda x: jax.nn.gelu(x, approximate=False), jnp.bfloat16,
-                    lambda x, k: jax.lax.top_k(x, k)[0])
+                    lambda x, k: jax.lax.top_k(x, k)[0], jnp.array)
 
 
 def weighted(results):

@@ -117,8 +117,33 @@ def _topk(values, incoming, params, needed, run):
     return {"x": torch.zeros_like(x).scatter(-1, values["indices"].long(), incoming["values"])}
 
 
+def _hadamard(values, incoming, params, needed, run):
+    turned = {**params, "transposed": not params.get("transposed", False)}
+    return {"x": run(OPS["hadamard"], {"x": incoming["y"].contiguous()}, turned, [])["y"]}
+
+
+def _gather_rows(values, incoming, params, needed, run):
+    x, dy, index = values["x"], incoming["y"].contiguous(), values["index"]
+    if x.dtype == torch.float64:  # which the op that adds does not have
+        inside = (index >= 0) & (index < x.shape[0])
+        return {"x": torch.zeros_like(x).index_add(0, index[inside], dy[inside])}
+    dx = torch.zeros_like(x)
+    run(OPS["scatter_add_rows"], {"x": dy, "index": index, "y": dx}, {}, [])
+    return {"x": dx}
+
+
+def _block_mean(values, incoming, params, needed, run):
+    x, dy, size = values["x"], incoming["y"], params["size"]
+    rows, blocks = x.shape[-2], dy.shape[-2]
+    place = torch.arange(rows, device=x.device) // size
+    count = torch.clamp(rows - place * size, max=size).to(dy.dtype).unsqueeze(-1)
+    dx = dy.index_select(-2, torch.clamp(place, max=blocks - 1)) / count if blocks else dy.new_zeros(x.shape)
+    return {"x": torch.where((place < blocks).unsqueeze(-1), dx, torch.zeros_like(dx)).to(x.dtype)}
+
+
 _COMPUTE = {"matmul": _matmul, "add": _add, "mul": _mul, "scale": _scale, "cast": _cast, "dropout": _dropout,
-            "reduce_sum": _reduce_sum, "topk": _topk}
+            "reduce_sum": _reduce_sum, "topk": _topk, "gather_rows": _gather_rows, "block_mean": _block_mean,
+            "hadamard": _hadamard}
 _ASKS = {"topk": ("indices",)}
 COMPOSED = {name: Composed(OPS[name], compute, OPS[name].input_names, _ASKS.get(name, ()))
             for name, compute in _COMPUTE.items()}

@@ -130,7 +130,33 @@ def _topk(values, incoming, params, needed, run):
     return {"x": jnp.put_along_axis(x, values["indices"], incoming["values"], axis=-1, inplace=False)}
 
 
+def _hadamard(values, incoming, params, needed, run):
+    turned = {**params, "transposed": not params.get("transposed", False)}
+    return {"x": run(OPS["hadamard"], {"x": incoming["y"]}, turned, [])["y"]}
+
+
+def _gather_rows(values, incoming, params, needed, run):
+    x, dy, index = values["x"], incoming["y"], values["index"]
+    if x.dtype == jnp.float64:  # which the op that adds does not have
+        inside = (index >= 0) & (index < x.shape[0])
+        place = jnp.where(inside, index, x.shape[0])
+        return {"x": jnp.zeros_like(x).at[place].add(dy, mode="drop")}
+    return {"x": run(OPS["scatter_add_rows"], {"x": dy, "index": index, "y": jnp.zeros_like(x)}, {}, [])["y"]}
+
+
+def _block_mean(values, incoming, params, needed, run):
+    x, dy, size = values["x"], incoming["y"], params["size"]
+    rows, blocks = x.shape[-2], dy.shape[-2]
+    if not blocks:
+        return {"x": jnp.zeros_like(x)}
+    place = jnp.arange(rows) // size
+    count = jnp.minimum(rows - place * size, size).astype(dy.dtype)[:, None]
+    dx = jnp.take(dy, jnp.minimum(place, blocks - 1), axis=-2) / count
+    return {"x": jnp.where((place < blocks)[:, None], dx, 0).astype(x.dtype)}
+
+
 _COMPUTE = {"matmul": _matmul, "add": _elementwise(_add), "mul": _elementwise(_mul), "scale": _elementwise(_scale),
-            "cast": _elementwise(_cast), "dropout": _dropout, "reduce_sum": _elementwise(_reduce_sum), "topk": _topk}
+            "cast": _elementwise(_cast), "dropout": _dropout, "reduce_sum": _elementwise(_reduce_sum), "topk": _topk,
+            "gather_rows": _gather_rows, "block_mean": _block_mean, "hadamard": _hadamard}
 _ASKS = {"topk": ("indices",)}
 COMPOSED = {name: Composed(OPS[name], compute, _ASKS.get(name, ())) for name, compute in _COMPUTE.items()}

@@ -165,7 +165,7 @@ def _finder(op, plans):
 # ------------------------------------------------------------------------------------------------------------ functions
 
 def _draw(op, options, *tensors):
-    """The key of dropout, from the generator of the device, where the caller gave none."""
+    """The key of a draw, from the generator of the device, where the caller gave none."""
     if not op.drops(options) or options.get("seed") is not None or options.get("offset") is not None:
         return None
     device = next(t for t in tensors if t is not None).device
@@ -202,7 +202,8 @@ def function(op, compiled):
     inputs = ", ".join(names)
     body = []
     if "seed" in op.params and "philox" in names:
-        body.append(f"if _options and philox is None: philox = _draw(_op, _options, {inputs})")
+        given = "" if op.drops({}) else "_options and "
+        body.append(f"if {given}philox is None: philox = _draw(_op, _options, {inputs})")
     if op.products:
         body.append(f"if _is_autocast({names[0]}.device.type): {inputs} = _cast(_op, _options, {inputs})")
     body.append(f"if _is_compiling() and not _gives(_op, _options): return _compiled(_op, ({inputs},), _options)")

@@ -86,7 +86,7 @@ class Op:
         self.products = row["products"]  # is its work mostly products, as of matrices?
         self.tensors = [Tensor(t) for t in row["tensors"]]
         self.params = {p["name"]: p for p in row["params"]}
-        self.sizes = {n for n, p in self.params.items() if p["kind"] == "SIZE"}  # that outputs alone have
+        self.sizes = {n for n, p in self.params.items() if p["kind"] == "SIZE"}  # that inputs may not have
         self.inputs = [t for t in self.tensors if t.is_in]
         self.input_names = [t.name for t in self.inputs]
         self.outputs = [t for t in self.tensors if not t.is_in]
@@ -96,8 +96,9 @@ class Op:
         self.gradient = None
 
     def drops(self, params):
-        """Does a call with these parameters drop elements?"""
-        return "seed" in self.params and any(params.get(chance) for chance in _CHANCES)
+        """Does a call with these parameters draw, elements to drop or tokens?"""
+        chances = [c for c in _CHANCES if c in self.params]
+        return "seed" in self.params and (not chances or any(params.get(c) for c in chances))
 
     # ------------------------------------------------------------------------------------------------------ inference
 
@@ -138,14 +139,13 @@ class Op:
 
     def _types(self, types, dtype):
         bound = {t.type: types[t.name] for t in reversed(self.tensors) if t.name in types and t.type in self.variables}
-        first = types[self.inputs[0].name]
-        for variable in self.variables:
-            if variable in bound or not any(t.type == variable for t in self.outputs):
-                continue
-            rows = [dict(zip(self.variables, row)) for row in self.types]
-            rows = [row[variable] for row in rows if all(row[v] == t for v, t in bound.items())]
-            wanted = dtype or first
-            bound[variable] = wanted if dtype or wanted in rows or not rows else rows[0]
+        first, rows = types[self.inputs[0].name], [dict(zip(self.variables, row)) for row in self.types]
+        made = [v for v in self.variables if v not in bound and any(t.type == v for t in self.outputs)]
+        takes = [v for v in made if any(row[v] == dtype for row in rows)]  # of several, those that dtype may be of
+        for variable in made:
+            fit = [row[variable] for row in rows if all(row[v] == t for v, t in bound.items())]
+            asked = dtype if variable in takes or not takes else None
+            bound[variable] = asked or (first if first in fit or not fit else fit[0])
         return bound
 
     def infer(self, shapes, types, wanted, dtype=None, params={}):

@@ -116,7 +116,7 @@ def _custom_call(call, arguments):
 # ----------------------------------------------------------------------------------------------------------------- vmap
 
 def _draws(call, arguments):
-    """Does a call drop elements? Which ones follows from where they lie, so that its rows are not alike."""
+    """Does a call draw? What it draws follows from where they lie, so that its rows are not alike."""
     return call.op.drops(dict(call.params))
 
 
