@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attention and rotary embedding. */
+/* Attention, also to a paged cache of keys and values, and rotary embedding. */
 #ifndef TRINE_ATTENTION_H
 #define TRINE_ATTENTION_H
 
@@ -231,6 +231,152 @@ typedef struct trine_rope_backward_args {
  *
  * Since 0.1. */
 TRINE_API trine_status trine_rope_backward(trine_queue *queue, const trine_rope_backward_args *args);
+
+typedef struct trine_kv_cache_write_args {
+    size_t struct_size;          /* sizeof(trine_kv_cache_write_args) */
+    const trine_tensor *k;       /* in t hk d */
+    const trine_tensor *v;       /* in, optional t hk dv */
+    const trine_tensor *slots;   /* in t: where each token goes, page number times page size and place in the page */
+    const trine_tensor *k_scale; /* in, optional hk, or 1: what keys are divided by */
+    const trine_tensor *v_scale; /* in, optional hk, or 1: likewise values */
+    const trine_tensor *k_cache; /* in and out pages page hk d */
+    const trine_tensor *v_cache; /* in and out, optional pages page hk dv; both v and v_cache or none */
+} trine_kv_cache_write_args;
+
+/* Writes the keys and values of tokens into a paged cache, from which trine_attention_decode() reads them.
+ *
+ *     k_cache[slots[i]/page, slots[i]%page, g] = k[i,g] / k_scale[g]
+ *     v_cache[slots[i]/page, slots[i]%page, g] = v[i,g] / v_scale[g]
+ *
+ * rounded to the cache's type, a missing scale being 1. A token whose slot is not in [0, pages page), as -1, is passed
+ * over. Of tokens with the same slot the last one is written. What no token is written to stays as it is.
+ *
+ * Models that keep one latent vector for keys and values (multi-head latent attention) write it as k, without v.
+ *
+ * Source: Kwon et al. 2023 (PagedAttention).
+ *
+ * Shapes: k is t hk d, v t hk dv, slots t; k_cache is pages page hk d, v_cache pages page hk dv. k_scale and v_scale
+ * are hk, or 1 for one scale of all heads. The last dimension is contiguous, other strides are free, so that a cache
+ * with heads before places (HND) is a permuted view of pages hk page d, and k and v may be parts of one tensor.
+ * Types: k and v are f32, bf16 or f16; both caches are of the same type, or both e4m3 or i8; slots i32 or i64; scales
+ * f32. The quotient is computed in f32, and that is rounded to nearest even. e4m3 and i8 saturate, Inf too; i8 has 0
+ * for NaN. Without a scale elements that keep their type are copied.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; v without v_cache, v_cache or v_scale without v; rank, sizes,
+ * strides or element types that the above does not admit; an output that overlaps another tensor),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_kv_cache_write(trine_queue *queue, const trine_kv_cache_write_args *args);
+
+typedef struct trine_attention_decode_args {
+    size_t struct_size;              /* sizeof(trine_attention_decode_args) */
+    const trine_tensor *q;           /* in b sq h d: of each sequence the last sq tokens */
+    const trine_tensor *k_cache;     /* in pages page hk d */
+    const trine_tensor *v_cache;     /* in, optional pages page hk dv; absent: the first dv columns of the keys */
+    const trine_tensor *block_table; /* in b maxpages, i32: the pages of each sequence, in the order of its tokens */
+    const trine_tensor *lengths;     /* in b, i32: keys of each sequence, those of its sq tokens included */
+    const trine_tensor *sinks;       /* in, optional h: a score of each head that has no value */
+    const trine_tensor *k_scale;     /* in, optional hk, or 1: what keys of the cache are multiplied by */
+    const trine_tensor *v_scale;     /* in, optional hk, or 1: likewise values */
+    const trine_tensor *out;         /* out b sq h dv */
+    const trine_tensor *lse;         /* out, optional b h sq */
+    float scale;                     /* left 0: 1/sqrt(d); -0.0f is refused */
+    float softcap;                   /* 0: none; c: scores become c tanh(score/c) */
+    int64_t window_left;             /* 0: unlimited; w: query i sees key j only if lengths - sq + i - j < w */
+} trine_attention_decode_args;
+
+/* Attention of the last tokens of sequences to all of their keys and values, which are in a paged cache. Several heads,
+ * grouped (each key-value head serves h/hk query heads) or not.
+ *
+ *     K[j], V[j]     = k_scale k_cache[block_table[b,j/page], j%page, g], v_scale v_cache[...],  g = head/(h/hk)
+ *     s[j]           = scale q[b,i,head] . K[j]
+ *     z[j]           = s[j], or softcap tanh(s[j]/softcap)
+ *     lse[b,head,i]  = log(sum_j exp(z[j]) + exp(sinks[head])), the last term only with sinks; the natural logarithm
+ *     out[b,i,head]  = sum_j exp(z[j] - lse[b,head,i]) V[j],  sums over the visible keys j
+ *
+ * Key j < lengths[b] is visible to query i if j <= lengths[b] - sq + i, if window_left is 0 or w with lengths[b] - sq +
+ * i - j < w, and if its page is there: where block_table has a number that is not in [0, pages), the keys of that page
+ * are not. What the cache holds elsewhere has no effect, nor has block_table behind a sequence's end. A length below 0
+ * counts as 0, one beyond maxpages page as that. A query that sees no key, or only scores of -Inf, has out = 0 and lse
+ * = -Inf, or, if it has a sink, lse = sinks[head]. A visible NaN makes its row NaN, as does a score of +Inf.
+ *
+ * Without v_cache the values are the first dv elements of the keys, k_scale included, as multi-head latent attention
+ * has them (DeepSeek-V2: d 576, dv 512).
+ *
+ * States of the same queries over other keys, as those of a prefix that sequences share, are merged by
+ * trine_attention_merge().
+ *
+ * Source: Dao 2023 (FlashAttention-2), algorithm 1; Kwon et al. 2023 (PagedAttention); DeepSeek-AI 2024 (DeepSeek-V2),
+ * section 2.1.2; softcap as in Gemma 2; sinks as in gpt-oss.
+ *
+ * Shapes: q is b sq h d, out b sq h dv, lse b h sq, k_cache pages page hk d, v_cache pages page hk dv, block_table b
+ * maxpages, lengths b, sinks h. k_scale and v_scale are hk, or 1 for one scale of all heads. The last dimension is
+ * contiguous, other strides are free, so that a cache with heads before places (HND) is a permuted view of pages hk
+ * page d. h is a multiple of hk > 0; d and dv >= 1; without v_cache dv <= d. On devices d and dv are 768 at most.
+ * Types: q and out are f32, bf16 or f16; both caches are of that type, or both e4m3 or i8; sinks are f32 or of q's
+ * type; scales and lse f32, block_table and lengths i32. Accumulation is f32, with one rounding at the end. A kernel
+ * may round the exponentials to q's type before their product with the values, not those that are summed.
+ * Parameters: scale is any finite number; 0 means 1/sqrt(d). softcap >= 0, 0 means none. window_left >= 0, 0 means
+ * unlimited.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: of out, 2 maxpages page + 32 units of 2^-24 and one of the type's roundoff, of sum_j p[j] |V[j]|. Of
+ * lse, 2 maxpages page + 32 units of 2^-24. Besides, what the roundings of the scores do through the exponential:
+ * spec/attention/attention_decode.c.
+ * Deterministic: the same bits for any number of threads. A sequence's result depends on its own tokens alone: it has
+ * the same bits in any batch.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; v_scale without v_cache; rank, sizes, strides or element types
+ * that the above does not admit; a parameter not finite, or negative where it must not be; an output that overlaps
+ * another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel; on devices, d or dv above 768), TRINE_ERR_WORKSPACE
+ * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_attention_decode(trine_queue *queue, const trine_attention_decode_args *args);
+
+typedef struct trine_attention_merge_args {
+    size_t struct_size;        /* sizeof(trine_attention_merge_args) */
+    const trine_tensor *out_a; /* in [b] sq h d */
+    const trine_tensor *lse_a; /* in [b] h sq */
+    const trine_tensor *out_b; /* in [b] sq h d */
+    const trine_tensor *lse_b; /* in [b] h sq */
+    const trine_tensor *out;   /* out [b] sq h d; may be out_a or out_b */
+    const trine_tensor *lse;   /* out, optional [b] h sq; may be lse_a or lse_b */
+} trine_attention_merge_args;
+
+/* Merges two states of attention, of the same queries over keys of their own, into that over the keys of both.
+ *
+ *     out[b,i,head] = (exp(A) out_a[b,i,head] + exp(B) out_b[b,i,head]) / (exp(A) + exp(B))
+ *     lse[b,head,i] = log(exp(A) + exp(B)),  A = lse_a[b,head,i], B = lse_b[b,head,i]
+ *
+ * lse is a natural logarithm, as trine_attention() and trine_attention_decode() have it. A state whose lse is -Inf has
+ * no weight, whatever its out holds; of two such, out = 0 and lse = -Inf. An lse of NaN or +Inf makes its row NaN. A
+ * sink may count in one of the states only.
+ *
+ * Source: Dao 2023 (FlashAttention-2), section 3.1.1; Juravsky et al. 2024 (Hydragen).
+ *
+ * Shapes: out_a, out_b and out are [b] sq h d, lse_a, lse_b and lse [b] h sq; b may be left out. The last dimension is
+ * contiguous, other strides are free. Rows without more structure are sq = 1, h rows.
+ * Types: out_a and out_b are f32, bf16 or f16, the same; out is of that type, or, if they are f32, any of the three;
+ * lse_a, lse_b and lse are f32. Computed in f32, rounded once.
+ * Aliasing: out may be out_a or out_b, lse may be lse_a or lse_b.
+ *
+ * Error bound: of out, 24 units of 2^-24 of the sum of the absolute values of both terms; of lse, 24 units of 2^-24.
+ * Besides, 3 |A - B| units of 2^-24 of the smaller weight: spec/attention/attention_merge.c.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_attention_merge(trine_queue *queue, const trine_attention_merge_args *args);
 
 #ifdef __cplusplus
 }

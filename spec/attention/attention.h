@@ -23,6 +23,7 @@ typedef struct attention {
     float dropout;
     uint64_t seed, offset, batch; /* of dropout; batch: that of the call which is this one's first */
     double lost;                  /* the error of rounding to a subnormal of T, or of flushing one of f32 */
+    const bool *absent;           /* NULL, or the keys that are not there: they have no weight */
 } attention;
 
 /* The parameters, which are alike in both ops. */
@@ -175,7 +176,9 @@ static inline int64_t score_row(const attention *a, int64_t n, int64_t i, int64_
     int64_t count = 0;
     double top = -INFINITY, sum = 0;
     bool valid = true;
-    for (int64_t j = seen.first; j < seen.last; j++) scores[count++] = score_of(a, n, i, head, j, seen.aligned);
+    for (int64_t j = seen.first; j < seen.last; j++)
+        scores[count++] = a->absent && a->absent[j] ? (score){ .z = -INFINITY, .slope = 1 }
+                                                    : score_of(a, n, i, head, j, seen.aligned);
     if (a->sinks && seen.counts) scores[count++] = sink_of(a, head);
     for (int64_t j = 0; j < count; j++) {
         top = fmax(top, scores[j].z);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutants of attention, rope and their gradients. */
+/* Mutants of attention, also over paged caches, rope and their gradients. */
 #include "mutant.h"
 
 #include <stdlib.h>
@@ -195,6 +195,83 @@ static void forward_cleared(trine_ref *ref) { tail_cleared(ref, "y"); }
 
 static void backward_cleared(trine_ref *ref) { tail_cleared(ref, "dx"); }
 
+/* ----------------------------------------------------------------------------------------------------- paged caches */
+
+/* Of tokens with the same slot the first one is written. */
+static void first_token(trine_ref *ref, void *args) {
+    double *slots = V("slots");
+    (void)args;
+    for (int64_t i = 0; i < D("t"); i++)
+        for (int64_t j = 0; j < i; j++)
+            if (slots[i] == slots[j]) slots[i] = -1;
+}
+
+/* Only the low 32 bits of a slot are read. */
+static void narrow_slots(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("t"); i++) V("slots")[i] = (int32_t)(uint32_t)(int64_t)V("slots")[i];
+}
+
+/* Slots beyond the cache are those at its end. */
+static void last_slot(trine_ref *ref, void *args) {
+    const double all = (double)(D("pages") * D("page"));
+    (void)args;
+    for (int64_t i = 0; i < D("t"); i++)
+        if (V("slots")[i] >= all) V("slots")[i] = all - 1;
+}
+
+/* Pages that are not there are the first page. */
+static void first_page(trine_ref *ref, void *args) {
+    double *table = V("block_table");
+    (void)args;
+    for (int64_t i = 0; i < D("b") * D("maxpages"); i++)
+        if (D("pages") > 0 && !(table[i] >= 0 && table[i] < (double)D("pages"))) table[i] = 0;
+}
+
+/* A sequence's second page is its first once more. */
+static void second_page(trine_ref *ref, void *args) {
+    double *table = V("block_table");
+    (void)args;
+    for (int64_t n = 0; D("maxpages") > 1 && n < D("b"); n++) table[n * D("maxpages") + 1] = table[n * D("maxpages")];
+}
+
+/* The last key is not seen. */
+static void key_less(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t n = 0; n < D("b"); n++) V("lengths")[n]--;
+}
+
+static void decode_no_root(trine_ref *ref, void *args) {
+    trine_attention_decode_args *a = args;
+    if (a->scale == 0) a->scale = 1 / (float)D("d");
+}
+
+/* Both states have the same weight. */
+static void same_weight(trine_ref *ref, void *args) {
+    (void)args;
+    memcpy(V("lse_a"), V("lse_b"), (size_t)(D("b") * D("h") * D("sq")) * sizeof(double));
+}
+
+/* What has no weight counts if it is NaN. */
+static void nan_counts(trine_ref *ref, void *args) {
+    const int64_t h = D("h"), sq = D("sq"), d = D("d");
+    (void)args;
+    for (int64_t row = 0; row < D("b") * sq * h; row++) {
+        double *lse = &V("lse_b")[(row / h / sq * h + row % h) * sq + row / h % sq];
+        if (d > 0 && isnan(V("out_b")[row * d]) && *lse == -INFINITY) *lse = NAN;
+    }
+}
+
+/* lse has tokens before heads, as out has them. */
+static void lse_turned(trine_ref *ref, void *args) {
+    const int64_t h = D("h"), sq = D("sq"), all = D("b") * h * sq;
+    double *lse = V("lse_a"), *kept = malloc((size_t)all * sizeof *kept + 1);
+    (void)args;
+    if (kept) memcpy(kept, lse, (size_t)all * sizeof *kept);
+    for (int64_t i = 0; kept && i < all; i++) lse[(i / h / sq * h + i % h) * sq + i / h % sq] = kept[i];
+    free(kept);
+}
+
 const mutant mutants_attention[] = {
     { "attention", "wide_window", "the window is one key wider", .before = forward_wide },
     { "attention", "ignores_softcap", "no softcap", .param = "softcap" },
@@ -246,6 +323,24 @@ const mutant mutants_attention[] = {
     { "rope_backward", "last_pair", "the last pair does not turn", .before = last_pair },
     { "rope_backward", "tail_cleared", "the part of a head that does not turn is 0", .after = backward_cleared },
     { "rope_backward", "narrow_positions", "only the low 32 bits of a position are read", .ids = "positions" },
+    { "kv_cache_write", "first_token", "of tokens with the same slot the first one is written", .before = first_token },
+    { "kv_cache_write", "narrow_slots", "only the low 32 bits of a slot are read", .before = narrow_slots },
+    { "kv_cache_write", "last_slot", "slots beyond the cache are those at its end", .before = last_slot },
+    { "kv_cache_write", "ignores_scale", "values are not scaled", .without = "v_scale" },
+    { "attention_decode", "first_page", "pages that are not there are the first one", .before = first_page },
+    { "attention_decode", "second_page", "the second page is the first once more", .before = second_page },
+    { "attention_decode", "key_less", "the last key is not seen", .before = key_less },
+    { "attention_decode", "no_root", "scores are scaled by 1/d", .before = decode_no_root },
+    { "attention_decode", "ignores_softcap", "no softcap", .param = "softcap" },
+    { "attention_decode", "ignores_window_left", "nothing is hidden", .param = "window_left" },
+    { "attention_decode", "ignores_sinks", "no sinks", .without = "sinks" },
+    { "attention_decode", "ignores_k_scale", "keys are not scaled", .without = "k_scale" },
+    { "attention_decode", "ignores_v_scale", "values are not scaled", .without = "v_scale" },
+    { "attention_decode", "lse_base_2", "lse in units of log 2", .output = "lse", .factor = 1.44269504088896340736 },
+    { "attention_merge", "same_weight", "both states weigh the same", .before = same_weight },
+    { "attention_merge", "nan_counts", "what has no weight counts if it is NaN", .before = nan_counts },
+    { "attention_merge", "lse_turned", "lse has tokens before heads", .before = lse_turned },
+    { "attention_merge", "lse_base_2", "lse in units of log 2", .output = "lse", .factor = 1.44269504088896340736 },
     { "attention", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { 0 },
 };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""attention, rope and their gradients: PyTorch in float64 with masks written out, its scaled_dot_product_attention
-where it has the case, and autograd."""
+"""attention, also over paged caches, rope and their gradients: PyTorch in float64 with masks written out, its
+scaled_dot_product_attention where it has the case, and autograd. Caches are written by PyTorch's own conversions."""
 import itertools
 
 import numpy as np
@@ -300,3 +300,168 @@ def rope_backward(draw):
         x = tensor(np.zeros(dy.shape), True)
         turned(x, cos, sin, turn[-2]).backward(tensor(dy))
         yield case(name, words, {"dy": dy, **ins}, {"dx": x.grad.numpy()})
+
+
+# --------------------------------------------------------------------------------------------------------- paged caches
+
+
+def stored(x, scale, dtype):
+    """What a cache of this type holds of f32 numbers, as PyTorch converts them; it lets 8-bit types overflow."""
+    x = torch.tensor(x, dtype=torch.float32)
+    if scale is not None:
+        x = x / torch.tensor(scale, dtype=torch.float32)[:, None]
+    if dtype == "e4m3":
+        return x.clamp(-448, 448).to(torch.float8_e4m3fn).double().numpy()
+    if dtype == "i8":
+        return torch.nan_to_num(x, nan=0).round().clamp(-128, 127).to(torch.int8).double().numpy()
+    return x.to({"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[dtype]).double().numpy()
+
+
+# name, types of tokens, cache and slots, hk, d, dv, pages, page, slots, scales
+WRITES = (
+    ("plain", "f32", "f32", "i32", 2, 5, 3, 3, 4, (7, 0, 11, 4), None),
+    ("passed over, and one slot twice", "bf16", "bf16", "i64", 1, 8, 8, 2, 3, (5, -1, 2, 6, 5, 2**32, 2), None),
+    ("keys alone", "f16", "f16", "i32", 1, 12, 0, 2, 2, (3, 1), None),
+    ("e4m3, a scale for each head", "f32", "e4m3", "i64", 2, 9, 9, 2, 3, (4, 1, 0), (2,)),
+    ("e4m3, one scale", "bf16", "e4m3", "i32", 2, 8, 16, 2, 2, (0, 3), (1,)),
+    ("i8", "f16", "i8", "i32", 2, 9, 8, 2, 3, (5, 3, 5), (2,)),
+    ("i8 without scales", "f32", "i8", "i32", 1, 16, 16, 1, 2, (1,), None),
+    ("scaled, of the same type", "bf16", "bf16", "i32", 2, 4, 4, 1, 3, (2, 0), (2,)),
+)
+
+
+def kv_cache_write(draw):
+    for name, dtype, cache, wide, hk, d, dv, pages, page, slots, scales in WRITES:
+        words = f"T={dtype} C={cache} I={wide} t={len(slots)} hk={hk} d={d} pages={pages} page={page}"
+        words += f" dv={dv} +v +v_cache" if dv else ""
+        ins, outs = {}, {}
+        for part, width in (("k", d), ("v", dv))[:2 if dv else 1]:
+            x = draw.normal((len(slots), hk, width), dtype, 40.0 if cache == "i8" else 3.0)
+            if cache != dtype:
+                x.reshape(-1)[:4] = np.inf, -np.inf, np.nan, 2.0**15
+            scale = np.abs(draw.normal(scales, "f32")) + 0.01 if scales else None
+            scale = rounded(scale, "f32") if scales else None
+            before = draw.integers((pages, page, hk, width), -9, 9)
+            after = before.reshape(pages * page, hk, width).copy()
+            full = None if scale is None else np.broadcast_to(scale, (hk,))
+            for token, slot in zip(x, slots):
+                if 0 <= slot < pages * page:
+                    after[slot] = stored(token, full, cache)
+            ins |= {part: x, part + "_cache": before}
+            if scales:
+                ins[part + "_scale"], words = scale, f"{words} +{part}_scale"
+            outs[part + "_cache"] = after.reshape(before.shape)
+        yield case(name, words, {**ins, "slots": np.array(slots)}, outs)
+
+
+# name, types of queries and cache, b, sq, h, hk, d, dv, pages, page, table, lengths, scale, softcap, window, options
+DECODES = (
+    ("plain", "f32", "f32", 2, 1, 2, 2, 6, 6, 4, 3, ((2, 0), (3, 1)), (5, 6), 0, 0, 0, ()),
+    ("grouped heads, several tokens", "bf16", "bf16", 2, 3, 4, 2, 8, 5, 5, 2, ((4, 0, 3), (1, 2, 0)), (6, 4), 0.3, 0, 0,
+     ()),
+    ("nothing, and fewer keys than tokens", "f32", "f32", 3, 3, 2, 1, 4, 4, 3, 4, ((0,), (1,), (2,)), (0, 2, 4), 0, 0,
+     0, ()),
+    ("pages that are not there", "f16", "f16", 3, 2, 2, 1, 4, 4, 3, 2, ((0, -1, 2), (3, 1, 7), (-1, 5, -1)), (6, 5, 6),
+     0, 0, 0, ()),
+    ("window", "f32", "f32", 2, 3, 2, 1, 4, 4, 4, 3, ((3, 0, 2), (1, 2, 3)), (9, 5), 0, 0, 3, ()),
+    ("window of one, softcap", "bf16", "bf16", 1, 2, 4, 1, 8, 8, 3, 4, ((2, 1),), (7,), -1, 1.5, 1, ()),
+    ("sinks", "bf16", "bf16", 2, 2, 4, 2, 6, 4, 3, 3, ((1, 0), (2, 2)), (6, 1), 0, 0, 0, ("sinks",)),
+    ("latent", "bf16", "bf16", 2, 1, 4, 1, 12, 8, 4, 3, ((3, 1), (0, 2)), (4, 6), 0, 0, 0, ("latent",)),
+    ("e4m3", "bf16", "e4m3", 2, 2, 4, 2, 8, 8, 3, 4, ((2, 0), (1, 2)), (8, 5), 0, 0, 0, ("scales",)),
+    ("e4m3, latent", "f32", "e4m3", 1, 2, 2, 1, 10, 7, 3, 3, ((2, 0),), (5,), 0, 0, 0, ("scales", "latent")),
+    ("i8, softcap, sinks", "f16", "i8", 2, 1, 4, 2, 8, 6, 3, 3, ((2, 0), (1, 1)), (5, 3), 0, 2, 0, ("scales", "sinks")),
+    ("long", "f32", "f32", 1, 2, 1, 1, 3, 2, 9, 33, ((8, 1, 7, 2, 6, 3, 5, 4, 0),), (290,), 0, 0, 0, ()),
+)
+
+
+def gathered(cache, scale, table, length, full):
+    """The keys of a sequence, those that are not there or behind its end 0; and which are there."""
+    pages, page = cache.shape[:2]
+    keys, there = np.zeros((full, *cache.shape[2:])), np.zeros(full, bool)
+    for j in range(length):
+        at = table[j // page]
+        if 0 <= at < pages:
+            keys[j], there[j] = cache[at, j % page] * scale[:, None], True
+    return keys, there
+
+
+def attention_decode(draw):
+    for name, *sizes, table, lengths, scale, softcap, window, options in DECODES:
+        dtype, cache, b, sq, h, hk, d, dv, pages, page = sizes
+        columns = len(table[0])
+        words = f"T={dtype} C={cache} B=f32 b={b} sq={sq} h={h} hk={hk} d={d} dv={dv} pages={pages} page={page}"
+        words += f" maxpages={columns} softcap={softcap} window_left={window}" + (f" scale={scale}" if scale else "")
+        few = few_digits(dtype) if cache == dtype else cache
+        ins = {"q": draw.normal((b, sq, h, d), few_digits(dtype), 1.5)}
+        ones, sides, scales = np.ones(hk), {}, {}
+        for part, width in (("k", d), ("v", dv))[:1 if "latent" in options else 2]:
+            shape = (pages, page, hk, width)
+            sides[part] = draw.integers(shape, -100, 101) if cache == "i8" else draw.normal(shape, few)
+            if "scales" in options:
+                typical = 0.02 if cache == "i8" else 1.5
+                scales[part] = np.abs(draw.normal((hk,), "bf16", typical)) + 2.0**-6
+        each = [[gathered(sides[part], scales.get(part, ones), table[n], lengths[n], columns * page) for n in range(b)]
+                for part in sides]
+        k = np.stack([keys for keys, _ in each[0]])
+        v = np.stack([keys for keys, _ in each[-1]])[..., :dv]
+        mask = torch.zeros(b, sq, columns * page, dtype=torch.bool)
+        for n, (_, there) in enumerate(each[0]):
+            seen = mask_of(sq, lengths[n], True, 0, window)
+            mask[n, :, :lengths[n]] = seen & torch.tensor(there[:lengths[n]])
+        used = {n: set() for n in range(pages)}
+        for n in range(b):
+            for j in range(lengths[n]):
+                used.setdefault(table[n][j // page], set()).add(j % page)
+        for part in sides if cache != "i8" else ():
+            for at in range(pages):
+                for place in set(range(page)) - used[at]:
+                    sides[part][at, place] = np.nan
+        sinks = draw.normal((h,), "bf16") if "sinks" in options else None
+        how = mask, torch.ones(b, sq, 1, dtype=torch.bool), (f32(scale) if scale else d**-0.5), f32(softcap)
+        added = torch.zeros(1, 1, 1, 1, dtype=torch.float64)
+        out, lse = attend(tensor(ins["q"]), tensor(k), tensor(v), *how, added,
+                          None if sinks is None else tensor(sinks), 1.0)
+        ins |= {part + "_cache": x for part, x in sides.items()} | {part + "_scale": x for part, x in scales.items()}
+        ins |= {"block_table": np.array(table), "lengths": np.array(lengths)}
+        ins |= {} if sinks is None else {"sinks": sinks}
+        words += "".join(f" +{n}" for n in ins if n in ("v_cache", "k_scale", "v_scale", "sinks")) + " +lse"
+        yield case(name, words, ins, {"out": out.numpy(), "lse": lse.numpy()})
+
+
+# name, types of states and of the result, b, sq, h, d, keys of both parts
+MERGES = (
+    ("plain", "f32", "f32", 2, 3, 2, 5, 4, 6),
+    ("narrowed", "f32", "bf16", 1, 2, 3, 8, 7, 2),
+    ("bf16", "bf16", "bf16", 2, 1, 4, 9, 3, 3),
+    ("f16", "f16", "f16", 1, 5, 1, 16, 2, 30),
+    ("without weight, far apart", "f32", "f16", 1, 6, 1, 4, 3, 3),
+)
+
+
+def attention_merge(draw):
+    for name, wide, dtype, b, sq, h, d, first, second in MERGES:
+        q = tensor(draw.normal((b, sq, h, d), "bf16"))
+        k, v = (tensor(draw.normal((b, first + second, h, d), "bf16")) for _ in range(2))
+        counts, added = torch.ones(b, sq, 1, dtype=torch.bool), torch.zeros(1, 1, 1, 1, dtype=torch.float64)
+
+        def state(keys):
+            mask = torch.ones(b, sq, len(range(first + second)[keys]), dtype=torch.bool)
+            return attend(q, k[:, keys], v[:, keys], mask, counts, d**-0.5, 0.0, added, None, 1.0)
+
+        def merged(a, x, b, y):
+            lse = np.logaddexp(x, y)
+            with np.errstate(invalid="ignore"):
+                p, r = (np.where(z == -np.inf, 0, np.exp(z - lse)).swapaxes(1, 2)[..., None] for z in (x, y))
+            return np.where(p > 0, a, 0) * p + np.where(r > 0, b, 0) * r, lse
+
+        one, two = ([x.numpy() for x in state(keys)] for keys in (slice(first), slice(first, None)))
+        for have, want in zip(merged(*one, *two), state(slice(None))):
+            assert np.abs(have - want.numpy()).max() < 1e-13
+        a, c = (rounded(x[0], "bf16" if wide == "f32" else wide) for x in (one, two))
+        x, y = (rounded(z[1], "bf16") for z in (one, two))
+        if "without" in name:
+            x[0, 0, :3], y[0, 0, 1:4] = (-np.inf, -np.inf, 2.0), (-np.inf, 30.0, -np.inf)
+            a[0, 0], a[0, 1], c[0, 1], c[0, 3] = np.nan, np.inf, np.nan, np.nan
+        out, lse = merged(a, x, c, y)
+        yield case(name, f"S={wide} T={dtype} b={b} sq={sq} h={h} d={d} +lse",
+                   {"out_a": a, "lse_a": x, "out_b": c, "lse_b": y}, {"out": out, "lse": lse})
