@@ -69,6 +69,29 @@ static size_t bytes_of_hex(const char *text, uint8_t *out) {
     return size;
 }
 
+static float packed_number(const packing *p, const void *data, int64_t i) {
+    return p->wide ? ((const float *)data)[i] : storage_half((const uint8_t *)data + 2 * i);
+}
+
+/* What codes in groups stand for is what is decoded, up to a rounding where a min is added. */
+static void check_packing(const storage *s, const uint8_t *bytes, size_t size, const float *decoded) {
+    const packing *p = s->packing;
+    const int64_t blocks = (int64_t)size / s->bytes;
+    uint8_t codes[512];
+    _Alignas(4) uint8_t scales[256], mins[256];
+    int64_t wrong = 0;
+    p->pack(bytes, blocks, codes, scales, mins);
+    for (int64_t i = 0; i < blocks * s->block; i++) {
+        const int64_t g = i / p->group, bit = i * p->bits;
+        int code = codes[bit / 8] >> bit % 8 & ((1 << p->bits) - 1);
+        if (p->is_signed && code >> (p->bits - 1)) code -= 1 << p->bits;
+        const float min = p->mins ? packed_number(p, mins, g) : 0,
+                    x = (float)(code - p->offset) * packed_number(p, scales, g) + min;
+        wrong += isnan(decoded[i]) ? !isnan(x) : !(fabsf(x - decoded[i]) <= 0x1p-23f * fabsf(x - min));
+    }
+    tap(wrong == 0, "%s in groups: %" PRId64 " elements are wrong", s->name, wrong);
+}
+
 static void check_blocks(void) {
     static char word[1024];
     static numbers want;
@@ -93,6 +116,7 @@ static void check_blocks(void) {
             wrong += isnan(w) ? !isnan(got[i]) : !(got[i] == w || fabsf(got[i] - w) <= 0x1p-24f);
         }
         tap(wrong == 0, "%s: %" PRId64 " of %" PRId64 " elements are wrong", name, wrong, want.count);
+        if (s->packing) check_packing(s, bytes, size, got);
     }
     int known = 0;
     while (storage_row(known)) known++;
@@ -226,7 +250,7 @@ static double losses_differ(llama *m, const golden_model *g) {
 }
 
 static void check_model(trine_queue *queue, const model_file *file, const golden_model *g, trine_dtype type,
-                        const char *name, const char *device) {
+                        bool decoded, const char *name, const char *device) {
     llama m;
     problem why = { 0 };
     const char *type_name = trine_dtype_name(type);
@@ -234,8 +258,8 @@ static void check_model(trine_queue *queue, const model_file *file, const golden
      * follow each other in two layers; bf16 has 16 bits less. */
     const double bound = type == TRINE_F32 ? 0x1p-17 : 0x1p-4;
     float *logits = malloc((size_t)file->config.vocabulary * sizeof *logits);
-    if (!tap(logits && llama_open(&m, file, queue, type, 64, &why), "%s opens on %s in %s: %s", name, device, type_name,
-             why.text))
+    if (!tap(logits && llama_open(&m, file, queue, type, decoded, 64, &why), "%s opens on %s in %s%s: %s", name, device,
+             type_name, decoded ? ", decoded" : "", why.text))
         goto done;
     double off = logits_differ(&m, g, 64, logits);
     tap(off <= bound, "its logits are off by %.1e of the largest", off);
@@ -275,8 +299,10 @@ static void check_models(trine *lib) {
                              trine_queue_open(lib, d, NULL, &queue) == TRINE_OK,
                          "device %d: %s", d, trine_error_message()))
                     continue;
-                check_model(queue, &file, &g, TRINE_F32, name, info.name);
-                check_model(queue, &file, &g, TRINE_BF16, name, info.name);
+                for (int decoded = 0; decoded < 2; decoded++) {
+                    check_model(queue, &file, &g, TRINE_F32, decoded, name, info.name);
+                    check_model(queue, &file, &g, TRINE_BF16, decoded, name, info.name);
+                }
                 trine_queue_close(queue);
             }
         model_close(&file);

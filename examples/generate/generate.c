@@ -20,7 +20,7 @@ typedef struct options {
     int64_t tokens, context;
     trine_dtype type;
     int threads;
-    bool chat;
+    bool chat, decoded;
     sampler sampler;
 } options;
 
@@ -39,7 +39,8 @@ static const char usage[] =
     "  --seed S           of the draws (1)\n"
     "  --perplexity FILE  instead of all that, print the perplexity of a text\n"
     "  --context N        tokens that are remembered (2048, or what the model has)\n"
-    "  --type TYPE        of weights and activations: f32 or bf16 (f32)\n"
+    "  --type TYPE        of activations, and of weights that are numbers: f32 or bf16 (f32)\n"
+    "  --decoded          weights of few bits become numbers when they are read\n"
     "  --device NAME      as trine info lists them (TRINE_DEVICE, else the best)\n"
     "  --threads N        on the CPU (the cores)\n"
     "  --help\n";
@@ -57,7 +58,22 @@ static int complain(const char *what, const char *why) {
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
-enum { PROMPT = 256, CHAT, SYSTEM, TOKENS, TEMPERATURE, TOP_K, SEED, PERPLEXITY, CONTEXT, TYPE, DEVICE, THREADS, HELP };
+enum {
+    PROMPT = 256,
+    CHAT,
+    SYSTEM,
+    TOKENS,
+    TEMPERATURE,
+    TOP_K,
+    SEED,
+    PERPLEXITY,
+    CONTEXT,
+    TYPE,
+    DECODED,
+    DEVICE,
+    THREADS,
+    HELP
+};
 
 static const struct option known[] = {
     { "prompt", 1, 0, PROMPT },
@@ -70,6 +86,7 @@ static const struct option known[] = {
     { "perplexity", 1, 0, PERPLEXITY },
     { "context", 1, 0, CONTEXT },
     { "type", 1, 0, TYPE },
+    { "decoded", 0, 0, DECODED },
     { "device", 1, 0, DEVICE },
     { "threads", 1, 0, THREADS },
     { "help", 0, 0, HELP },
@@ -90,6 +107,7 @@ static bool option_set(options *o, int option, const char *text) {
     switch (option) {
     case PROMPT: o->prompt = text; return true;
     case CHAT: o->chat = true; return true;
+    case DECODED: o->decoded = true; return true;
     case SYSTEM: o->system = text; return true;
     case PERPLEXITY: o->perplexity = text; return true;
     case DEVICE: o->device = text; return true;
@@ -285,7 +303,8 @@ static int with_queue(const options *o, const model_file *file, trine_queue *que
     if (o->context > longest) return complain("--context", "the model's is shorter");
     s.logits = malloc((size_t)file->config.vocabulary * sizeof *s.logits);
     if (!s.logits) return complain("out of memory", "");
-    const bool good = llama_open(&s.llama, file, queue, o->type, o->context ? o->context : usual, &s.why) && run(&s);
+    const bool good =
+        llama_open(&s.llama, file, queue, o->type, o->decoded, o->context ? o->context : usual, &s.why) && run(&s);
     llama_close(&s.llama);
     free(s.logits);
     return good ? 0 : complain(s.why.text, "");

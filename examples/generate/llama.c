@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "llama.h"
-#include "weights.h"
 
 #define TRY(call) \
     do { \
@@ -37,21 +36,43 @@ static bool reserve_typed(llama *m, void *pointer_out, int64_t count) {
     return reserve_bytes(m, pointer_out, count, trine_dtype_size(m->type));
 }
 
-static bool reserve_layer(llama *m, llama_layer *l) {
-    const model_config *c = &m->config;
-    return reserve(m, &l->norm, c->width) && reserve(m, &l->middle_norm, c->width) &&
-           reserve_typed(m, &l->query, query_width(m) * c->width) &&
-           reserve_typed(m, &l->key_value, 2 * kv_width(m) * c->width) &&
-           reserve_typed(m, &l->mixed, c->width * query_width(m)) &&
-           reserve_typed(m, &l->gate_up, 2 * c->hidden * c->width) &&
-           reserve_typed(m, &l->down, c->width * c->hidden) && reserve_typed(m, &l->cache, m->room * 2 * kv_width(m));
+/* A matrix of the tensors of one role, or of two, the second below the first: of codes if both are of one packing. */
+static bool reserve_matrix(llama *m, matrix *x, int64_t rows, int64_t columns, const stored *first,
+                           const stored *second) {
+    *x = (matrix){ .rows = rows, .columns = columns };
+    if (!m->decoded && (!second || second->type == first->type)) x->packing = first->type->packing;
+    if (!x->packing) return reserve_typed(m, &x->data, rows * columns);
+    return reserve_bytes(m, &x->data, 1, matrix_code_bytes(x)) &&
+           reserve_bytes(m, &x->scales, 1, matrix_scale_bytes(x)) &&
+           (!x->packing->mins || reserve_bytes(m, &x->mins, 1, matrix_scale_bytes(x)));
 }
 
-static bool reserve_all(llama *m, bool tied) {
+static bool reserve_layer(llama *m, const model_file *f, int64_t i) {
+    const model_config *c = &m->config;
+    llama_layer *l = &m->layer[i];
+    return reserve(m, &l->norm, c->width) && reserve(m, &l->middle_norm, c->width) &&
+           reserve_matrix(m, &l->query, query_width(m), c->width, model_tensor(f, MODEL_QUERY, i), NULL) &&
+           reserve_matrix(m, &l->key_value, 2 * kv_width(m), c->width, model_tensor(f, MODEL_KEY, i),
+                          model_tensor(f, MODEL_VALUE, i)) &&
+           reserve_matrix(m, &l->mixed, c->width, query_width(m), model_tensor(f, MODEL_MIXED, i), NULL) &&
+           reserve_matrix(m, &l->gate_up, 2 * c->hidden, c->width, model_tensor(f, MODEL_GATE, i),
+                          model_tensor(f, MODEL_UP, i)) &&
+           reserve_matrix(m, &l->down, c->width, c->hidden, model_tensor(f, MODEL_DOWN, i), NULL) &&
+           reserve_typed(m, &l->cache, m->room * 2 * kv_width(m));
+}
+
+/* The tensor that multiplies the last layer's output. */
+static const stored *head_of(const model_file *f) {
+    const stored *head = model_tensor(f, MODEL_HEAD, 0);
+    return head ? head : model_tensor(f, MODEL_EMBEDDING, 0);
+}
+
+static bool reserve_all(llama *m, const model_file *f) {
     const model_config *c = &m->config;
     TRY(reserve_typed(m, &m->embedding, c->vocabulary * c->width));
-    m->head = m->embedding;
-    TRY(tied || reserve_typed(m, &m->head, c->vocabulary * c->width));
+    m->head = (matrix){ .rows = c->vocabulary, .columns = c->width, .data = m->embedding };
+    if (model_tensor(f, MODEL_HEAD, 0) || (head_of(f)->type->packing && !m->decoded))
+        TRY(reserve_matrix(m, &m->head, c->vocabulary, c->width, head_of(f), NULL));
     TRY(reserve(m, &m->last_norm, c->width) && reserve(m, &m->cosines, m->room * c->rotary / 2) &&
         reserve(m, &m->sines, m->room * c->rotary / 2));
     TRY(reserve(m, &m->tokens, m->chunk) && reserve(m, &m->labels, m->chunk));
@@ -61,36 +82,40 @@ static bool reserve_all(llama *m, bool tied) {
     TRY(reserve_typed(m, &m->gate_up, m->chunk * 2 * c->hidden) &&
         reserve_typed(m, &m->activated, m->chunk * c->hidden));
     TRY(reserve(m, &m->logits, LLAMA_LOGITS * c->vocabulary) && reserve(m, &m->losses, LLAMA_LOGITS));
-    for (int64_t i = 0; i < c->layers; i++) TRY(reserve_layer(m, &m->layer[i]));
+    for (int64_t i = 0; i < c->layers; i++) TRY(reserve_layer(m, f, i));
     return true;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- weights */
 
-static bool load(llama *m, const model_file *file, model_role role, int64_t layer, trine_dtype type, void *to,
-                 problem *why) {
-    return weights_write(m->queue, model_tensor(file, role, layer), type, to, why);
+static bool load(llama *m, const stored *from, trine_dtype type, void *to, problem *why) {
+    return weights_write(m->queue, from, type, to, why);
 }
 
-static bool load_layer(llama *m, const model_file *file, int64_t i, problem *why) {
-    const model_config *c = &m->config;
+/* A tensor to the rows of a matrix from `first` on. */
+static bool load_rows(llama *m, const stored *from, const matrix *to, int64_t first, problem *why) {
+    return to->packing ? matrix_write(m->queue, from, to, first, why)
+                       : load(m, from, m->type, at(m, to->data, first * to->columns), why);
+}
+
+static bool load_layer(llama *m, const model_file *f, int64_t i, problem *why) {
     const llama_layer *l = &m->layer[i];
-    return load(m, file, MODEL_NORM, i, TRINE_F32, l->norm, why) &&
-           load(m, file, MODEL_MIDDLE_NORM, i, TRINE_F32, l->middle_norm, why) &&
-           load(m, file, MODEL_QUERY, i, m->type, l->query, why) &&
-           load(m, file, MODEL_KEY, i, m->type, l->key_value, why) &&
-           load(m, file, MODEL_VALUE, i, m->type, at(m, l->key_value, kv_width(m) * c->width), why) &&
-           load(m, file, MODEL_MIXED, i, m->type, l->mixed, why) &&
-           load(m, file, MODEL_GATE, i, m->type, l->gate_up, why) &&
-           load(m, file, MODEL_UP, i, m->type, at(m, l->gate_up, c->hidden * c->width), why) &&
-           load(m, file, MODEL_DOWN, i, m->type, l->down, why);
+    return load(m, model_tensor(f, MODEL_NORM, i), TRINE_F32, l->norm, why) &&
+           load(m, model_tensor(f, MODEL_MIDDLE_NORM, i), TRINE_F32, l->middle_norm, why) &&
+           load_rows(m, model_tensor(f, MODEL_QUERY, i), &l->query, 0, why) &&
+           load_rows(m, model_tensor(f, MODEL_KEY, i), &l->key_value, 0, why) &&
+           load_rows(m, model_tensor(f, MODEL_VALUE, i), &l->key_value, kv_width(m), why) &&
+           load_rows(m, model_tensor(f, MODEL_MIXED, i), &l->mixed, 0, why) &&
+           load_rows(m, model_tensor(f, MODEL_GATE, i), &l->gate_up, 0, why) &&
+           load_rows(m, model_tensor(f, MODEL_UP, i), &l->gate_up, m->config.hidden, why) &&
+           load_rows(m, model_tensor(f, MODEL_DOWN, i), &l->down, 0, why);
 }
 
-static bool load_all(llama *m, const model_file *file, problem *why) {
-    TRY(load(m, file, MODEL_EMBEDDING, 0, m->type, m->embedding, why) &&
-        load(m, file, MODEL_LAST_NORM, 0, TRINE_F32, m->last_norm, why));
-    TRY(m->head == m->embedding || load(m, file, MODEL_HEAD, 0, m->type, m->head, why));
-    for (int64_t i = 0; i < m->config.layers; i++) TRY(load_layer(m, file, i, why));
+static bool load_all(llama *m, const model_file *f, problem *why) {
+    TRY(load(m, model_tensor(f, MODEL_EMBEDDING, 0), m->type, m->embedding, why) &&
+        load(m, model_tensor(f, MODEL_LAST_NORM, 0), TRINE_F32, m->last_norm, why));
+    TRY(m->head.data == m->embedding || load_rows(m, head_of(f), &m->head, 0, why));
+    for (int64_t i = 0; i < m->config.layers; i++) TRY(load_layer(m, f, i, why));
     return true;
 }
 
@@ -115,14 +140,15 @@ static bool fill_angles(llama *m, problem *why) {
     return good;
 }
 
-bool llama_open(llama *m, const model_file *file, trine_queue *queue, trine_dtype type, int64_t room, problem *why) {
+bool llama_open(llama *m, const model_file *file, trine_queue *queue, trine_dtype type, bool decoded, int64_t room,
+                problem *why) {
     const int64_t layers = file->config.layers;
-    *m = (llama){ .config = file->config, .queue = queue, .type = type, .room = room };
+    *m = (llama){ .config = file->config, .queue = queue, .type = type, .decoded = decoded, .room = room };
     m->chunk = room < CHUNK ? room : CHUNK;
     m->layer = calloc((size_t)layers, sizeof *m->layer);
-    m->allocated = calloc((size_t)(16 + 8 * layers), sizeof *m->allocated);
+    m->allocated = calloc((size_t)(24 + 24 * layers), sizeof *m->allocated);
     if (!m->layer || !m->allocated) return refuse(why, "out of memory");
-    if (!reserve_all(m, model_tensor(file, MODEL_HEAD, 0) == NULL)) return refuse(why, "%s", trine_error_message());
+    if (!reserve_all(m, file)) return refuse(why, "%s", trine_error_message());
     return load_all(m, file, why) && fill_angles(m, why);
 }
 
@@ -139,10 +165,26 @@ static trine_tensor rows_of(const llama *m, void *data, int64_t rows, int64_t co
     return trine_tensor_2d(data, m->type, rows, columns);
 }
 
-/* to = x weight^T, or to += x weight^T. Every product of the model comes by here, so that weights of another form need
- * no other change. */
-static bool project(llama *m, const trine_tensor *x, void *weight, const trine_tensor *to, bool adds) {
-    const trine_tensor w = rows_of(m, weight, to->shape[1], x->shape[1]), w_t = trine_tensor_transpose(&w);
+/* project() by codes; m->normed is free then, and holds what is to be added. */
+static bool project_codes(llama *m, const trine_tensor *x, const matrix *w, const trine_tensor *to, bool adds) {
+    const packing *p = w->packing;
+    const int64_t groups = w->columns / p->group;
+    const trine_dtype type = p->wide ? TRINE_F32 : TRINE_F16;
+    const trine_tensor codes = trine_tensor_3d(w->data, p->is_signed ? TRINE_I8 : TRINE_U8, w->rows, groups,
+                                               p->group * p->bits / 8),
+                       scales = trine_tensor_2d(w->scales, type, w->rows, groups),
+                       mins = trine_tensor_2d(w->mins, type, w->rows, groups),
+                       added = rows_of(m, m->normed, to->shape[0], to->shape[1]);
+    RUN(matmul_quantized, .x = x, .codes = &codes, .scales = &scales, .mins = p->mins ? &mins : NULL,
+        .y = adds ? &added : to, .offset = p->offset);
+    if (adds) RUN(add, .a = to, .b = &added, .y = to);
+    return true;
+}
+
+/* to = x weight^T, or to += x weight^T. Every product of the model comes by here. */
+static bool project(llama *m, const trine_tensor *x, const matrix *weight, const trine_tensor *to, bool adds) {
+    if (weight->packing) return project_codes(m, x, weight, to, adds);
+    const trine_tensor w = rows_of(m, weight->data, weight->rows, weight->columns), w_t = trine_tensor_transpose(&w);
     RUN(matmul, .a = x, .b = &w_t, .c = adds ? to : NULL, .beta = adds ? 1.0f : 0.0f, .d = to);
     return true;
 }
@@ -186,10 +228,10 @@ static bool attend(llama *m, llama_layer *l, int64_t n) {
     const trine_tensor o = trine_tensor_3d(m->attended, m->type, n, c->heads, c->head),
                        attended = rows_of(m, m->attended, n, query_width(m));
     TRY(norm(m, m->stream, l->norm, n));
-    TRY(project(m, &x, l->query, &query, false) && project(m, &x, l->key_value, &added, false));
+    TRY(project(m, &x, &l->query, &query, false) && project(m, &x, &l->key_value, &added, false));
     TRY(rotate(m, &q) && rotate(m, &new_keys));
     RUN(attention, .q = &q, .k = &k, .v = &v, .o = &o, .causal = 1);
-    return project(m, &attended, l->mixed, &stream, true);
+    return project(m, &attended, &l->mixed, &stream, true);
 }
 
 static bool feed_forward(llama *m, llama_layer *l, int64_t n) {
@@ -198,9 +240,9 @@ static bool feed_forward(llama *m, llama_layer *l, int64_t n) {
     const trine_tensor both = rows_of(m, m->gate_up, n, 2 * hidden), activated = rows_of(m, m->activated, n, hidden);
     trine_tensor gate = rows_of(m, m->gate_up, n, hidden), up = rows_of(m, at(m, m->gate_up, hidden), n, hidden);
     gate.stride[0] = up.stride[0] = 2 * hidden;
-    TRY(norm(m, m->stream, l->middle_norm, n) && project(m, &x, l->gate_up, &both, false));
+    TRY(norm(m, m->stream, l->middle_norm, n) && project(m, &x, &l->gate_up, &both, false));
     RUN(swiglu, .gate = &gate, .up = &up, .y = &activated);
-    return project(m, &activated, l->down, &stream, true);
+    return project(m, &activated, &l->down, &stream, true);
 }
 
 /* Up to the last layer's output, in m->stream. */
@@ -220,7 +262,7 @@ static bool logits_of(llama *m, int64_t first, int64_t rows) {
     const trine_tensor x = rows_of(m, m->normed, rows, m->config.width),
                        logits = trine_tensor_2d(m->logits, TRINE_F32, rows, m->config.vocabulary);
     return norm(m, at(m, m->stream, first * m->config.width), m->last_norm, rows) &&
-           project(m, &x, m->head, &logits, false);
+           project(m, &x, &m->head, &logits, false);
 }
 
 static bool read_tokens(llama *m, const int32_t *tokens, int64_t count, float *logits_out) {

@@ -7,12 +7,14 @@
 #include <trine/trine.h>
 
 #include "model.h"
+#include "weights.h"
 
-/* `void *` is device memory of the model's type. Matrices are [out, in]. */
+/* `void *` is device memory of the model's type. Matrices are [out, in]; of codes where all of its tensors in the file
+ * are such of one type. */
 typedef struct llama_layer {
     float *norm, *middle_norm;
-    void *query, *key_value, *mixed, *gate_up, *down; /* keys above values, gate above up */
-    void *cache;                                      /* a row for each token: its keys, then its values */
+    matrix query, key_value, mixed, gate_up, down; /* keys above values, gate above up */
+    void *cache;                                   /* a row for each token: its keys, then its values */
 } llama_layer;
 
 typedef struct llama {
@@ -23,7 +25,9 @@ typedef struct llama {
     int64_t length; /* tokens in it */
     int64_t chunk;  /* tokens that are read at once */
     llama_layer *layer;
-    void *embedding, *head; /* the same where the file has no head */
+    bool decoded; /* are all matrices numbers? */
+    void *embedding;
+    matrix head; /* where the file has none that of the embedding */
     float *last_norm;
     float *cosines, *sines; /* room, rotary/2 */
     int32_t *tokens, *labels;
@@ -35,9 +39,10 @@ typedef struct llama {
 
 enum { LLAMA_LOGITS = 64 };
 
-/* Reads the weights and makes room for `room` tokens, in f32 or bf16. llama_close() also takes one that is half open.
- */
-bool llama_open(llama *m, const model_file *file, trine_queue *queue, trine_dtype type, int64_t room, problem *why);
+/* Reads the weights and makes room for `room` tokens, in f32 or bf16. `decoded`: weights are numbers, also where the
+ * file has codes. llama_close() also takes one that is half open. */
+bool llama_open(llama *m, const model_file *file, trine_queue *queue, trine_dtype type, bool decoded, int64_t room,
+                problem *why);
 void llama_close(llama *m);
 
 /* Reads tokens after those in the cache, and tells the logits of the one after the last. They must fit. */
