@@ -9,11 +9,6 @@ static const char *refuse(const trine_call *call) {
     return call->dim[MATMUL_QUANTIZED_DIM_M] > QUANTIZED_ROWS ? "more than 4 rows" : NULL;
 }
 
-static simt_rows rows_of(const trine_call *call, int tensor) {
-    const trine_tensor *t = &call->tensor[tensor];
-    return simt_present(call, tensor) ? (simt_rows){ .data = t->data, .row = t->stride[0] } : (simt_rows){ 0 };
-}
-
 static quantized_float float_of(trine_dtype type) {
     return type == TRINE_F32 ? QUANTIZED_F32 : type == TRINE_BF16 ? QUANTIZED_BF16 : QUANTIZED_F16;
 }
@@ -39,11 +34,11 @@ static trine_status launch(const trine_call *call) {
     const bool words = groups > 0 && 8 % bits == 0 && bytes % 4 == 0,
                is_signed = call->type[MATMUL_QUANTIZED_TYPE_C] == TRINE_I8;
     const int64_t group = words ? bytes / 4 : groups > 0 ? k / groups : 1;
-    quantized_params p = { .x = rows_of(call, MATMUL_QUANTIZED_X),
-                           .scales = rows_of(call, MATMUL_QUANTIZED_SCALES),
-                           .zeros = rows_of(call, MATMUL_QUANTIZED_ZEROS),
-                           .mins = rows_of(call, MATMUL_QUANTIZED_MINS),
-                           .y = rows_of(call, MATMUL_QUANTIZED_Y),
+    quantized_params p = { .x = simt_rows_of(call, MATMUL_QUANTIZED_X),
+                           .scales = simt_rows_of(call, MATMUL_QUANTIZED_SCALES),
+                           .zeros = simt_rows_of(call, MATMUL_QUANTIZED_ZEROS),
+                           .mins = simt_rows_of(call, MATMUL_QUANTIZED_MINS),
+                           .y = simt_rows_of(call, MATMUL_QUANTIZED_Y),
                            .codes = codes->data,
                            .codes_row = codes->stride[0],
                            .codes_group = codes->stride[1],

@@ -21,19 +21,14 @@ static size_t workspace(const trine_call *call) {
     return (size_t)(simt_blocks(slots_of(call), ALIGN_CHUNK) * call->dim[MOE_ALIGN_DIM_E]) * sizeof(int32_t);
 }
 
-static simt_rows rows_of(const trine_call *call, int tensor) {
-    const trine_tensor *t = &call->tensor[tensor];
-    return (simt_rows){ .data = t->data, .row = t->stride[0] };
-}
-
 static trine_status launch(const trine_call *call) {
     const trine_moe_align_args *args = call->args;
     const int64_t slots = slots_of(call), room = call->dim[MOE_ALIGN_DIM_M] * call->dim[MOE_ALIGN_DIM_B],
                   chunks = simt_blocks(slots, ALIGN_CHUNK), blocks = chunks > 0 ? chunks : 1;
     const align_params p = {
-        .experts = rows_of(call, MOE_ALIGN_EXPERTS),
-        .rows = rows_of(call, MOE_ALIGN_ROWS),
-        .places = rows_of(call, MOE_ALIGN_PLACES),
+        .experts = simt_rows_of(call, MOE_ALIGN_EXPERTS),
+        .rows = simt_rows_of(call, MOE_ALIGN_ROWS),
+        .places = simt_rows_of(call, MOE_ALIGN_PLACES),
         .counts = call->tensor[MOE_ALIGN_COUNTS].data,
         .offsets = call->tensor[MOE_ALIGN_OFFSETS].data,
         .block_experts =

@@ -8,18 +8,13 @@ static const char *refuse(const trine_call *call) {
     return call->dim[MOE_COMBINE_DIM_K] > INT32_MAX ? "more than 2^31 - 1 slots of a token" : NULL;
 }
 
-static simt_rows rows_of(const trine_call *call, int tensor) {
-    const trine_tensor *t = &call->tensor[tensor];
-    return simt_present(call, tensor) ? (simt_rows){ .data = t->data, .row = t->stride[0] } : (simt_rows){ 0 };
-}
-
 static trine_status launch(const trine_call *call) {
     const int64_t n = call->dim[MOE_COMBINE_DIM_N], row_units = simt_blocks(n, SIMT_VECTOR),
                   units = row_units * call->dim[MOE_COMBINE_DIM_T];
-    const combine_params p = { .x = rows_of(call, MOE_COMBINE_X),
-                               .places = rows_of(call, MOE_COMBINE_PLACES),
-                               .weights = rows_of(call, MOE_COMBINE_WEIGHTS),
-                               .y = rows_of(call, MOE_COMBINE_Y),
+    const combine_params p = { .x = simt_rows_of(call, MOE_COMBINE_X),
+                               .places = simt_rows_of(call, MOE_COMBINE_PLACES),
+                               .weights = simt_rows_of(call, MOE_COMBINE_WEIGHTS),
+                               .y = simt_rows_of(call, MOE_COMBINE_Y),
                                .row_units = simt_divisor_of(row_units),
                                .units = units,
                                .p = call->dim[MOE_COMBINE_DIM_P],

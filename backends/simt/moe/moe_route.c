@@ -8,11 +8,6 @@ static const char *refuse(const trine_call *call) {
     return call->dim[MOE_ROUTE_DIM_E] > ROUTE_LANES * ROUTE_MANY ? "more than 1024 experts" : NULL;
 }
 
-static simt_rows rows_of(const trine_call *call, int tensor) {
-    const trine_tensor *t = &call->tensor[tensor];
-    return simt_present(call, tensor) ? (simt_rows){ .data = t->data, .row = t->stride[0] } : (simt_rows){ 0 };
-}
-
 static trine_status launch(const trine_call *call) {
     const trine_moe_route_args *args = call->args;
     const int64_t e = call->dim[MOE_ROUTE_DIM_E], t = call->dim[MOE_ROUTE_DIM_T];
@@ -20,10 +15,10 @@ static trine_status launch(const trine_call *call) {
     const bool grouped = args->groups > 1 && args->groups_kept > 0, few = e <= ROUTE_LANES * ROUTE_FEW;
     const int64_t size = grouped ? (e + args->groups - 1) / args->groups : e;
     const route_params p = {
-        .logits = rows_of(call, MOE_ROUTE_LOGITS),
-        .weights = rows_of(call, MOE_ROUTE_WEIGHTS),
-        .experts = rows_of(call, MOE_ROUTE_EXPERTS),
-        .scores = rows_of(call, MOE_ROUTE_SCORES),
+        .logits = simt_rows_of(call, MOE_ROUTE_LOGITS),
+        .weights = simt_rows_of(call, MOE_ROUTE_WEIGHTS),
+        .experts = simt_rows_of(call, MOE_ROUTE_EXPERTS),
+        .scores = simt_rows_of(call, MOE_ROUTE_SCORES),
         .bias = simt_present(call, MOE_ROUTE_BIAS) ? call->tensor[MOE_ROUTE_BIAS].data : NULL,
         .tokens = t,
         .group_size = simt_divisor_of(size),

@@ -9,16 +9,11 @@ static const char *refuse(const trine_call *call) {
     return call->dim[TOPK_DIM_K] > TOPK_MOST ? "more than 2048 elements of a row" : NULL;
 }
 
-static simt_rows rows_of(const trine_call *call, int tensor) {
-    const trine_tensor *t = &call->tensor[tensor];
-    return simt_present(call, tensor) ? (simt_rows){ .data = t->data, .row = t->stride[0] } : (simt_rows){ 0 };
-}
-
 static trine_status launch(const trine_call *call) {
     const trine_topk_args *args = call->args;
-    const topk_params p = { .x = rows_of(call, TOPK_X),
-                            .values = rows_of(call, TOPK_VALUES),
-                            .indices = rows_of(call, TOPK_INDICES),
+    const topk_params p = { .x = simt_rows_of(call, TOPK_X),
+                            .values = simt_rows_of(call, TOPK_VALUES),
+                            .indices = simt_rows_of(call, TOPK_INDICES),
                             .n = (int32_t)call->dim[TOPK_DIM_N],
                             .k = (int32_t)call->dim[TOPK_DIM_K],
                             .smallest = args->smallest,
