@@ -33,6 +33,11 @@ typedef struct trine_call {
     const trine_queue *owner;                           /* for dispatch */
 } trine_call;
 
+/* A tensor by its place in the specification; NULL if it is absent. */
+static inline const trine_tensor *trine_call_given(const trine_call *call, int tensor) {
+    return call->present >> tensor & 1 ? &call->tensor[tensor] : NULL;
+}
+
 /* Sizes at which a kernel goes another way: of a dimension, by its place among the op's symbols. The suite draws each
  * of them, and those one below and one above. */
 typedef struct trine_kernel_edges {

@@ -262,10 +262,6 @@ typedef struct head_op {
 
 static inline head head_of_call(const trine_call *call) { return ((const head_op *)call->self)->of(call); }
 
-static inline const trine_tensor *head_given(const trine_call *call, int tensor) {
-    return call->present >> tensor & 1 ? &call->tensor[tensor] : NULL;
-}
-
 /* Any other error would be a fault of these steps: the launch returns it. */
 static inline const char *head_refuse(const trine_call *call) {
     head h = head_of_call(call);

@@ -12,10 +12,6 @@ typedef struct panels {
     size_t weights, nested;
 } panels;
 
-static const trine_tensor *given(const trine_call *call, int tensor) {
-    return call->present >> tensor & 1 ? &call->tensor[tensor] : NULL;
-}
-
 /* Elements [first, first + count) of a tensor's dimension `d`. */
 static trine_tensor part_of(const trine_tensor *t, int d, int64_t first, int64_t count) {
     trine_tensor part = *t;
@@ -36,8 +32,9 @@ static trine_status step(panels *p, bool run, trine_op op, const void *args) {
 
 static trine_status panel(panels *p, bool run, int64_t first, int64_t count) {
     const trine_matmul_quantized_args *args = p->call->args;
-    const trine_tensor *tensor = p->call->tensor, *zeros = given(p->call, MATMUL_QUANTIZED_ZEROS),
-                       *mins = given(p->call, MATMUL_QUANTIZED_MINS), *bias = given(p->call, MATMUL_QUANTIZED_BIAS);
+    const trine_tensor *tensor = p->call->tensor, *zeros = trine_call_given(p->call, MATMUL_QUANTIZED_ZEROS),
+                       *mins = trine_call_given(p->call, MATMUL_QUANTIZED_MINS),
+                       *bias = trine_call_given(p->call, MATMUL_QUANTIZED_BIAS);
     const trine_tensor weights = trine_tensor_2d(run ? p->call->workspace : NULL, tensor[MATMUL_QUANTIZED_X].dtype,
                                                  count, p->k),
                        across = trine_tensor_transpose(&weights),

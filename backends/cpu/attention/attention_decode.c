@@ -25,20 +25,17 @@ typedef struct decode {
     trine_dtype T, C;
 } decode;
 
-static const trine_tensor *given(const trine_call *call, int tensor) {
-    return call->present >> tensor & 1 ? &call->tensor[tensor] : NULL;
-}
-
 static decode decode_of(const trine_call *call) {
     const trine_attention_decode_args *args = call->args;
     const int64_t *dim = call->dim;
     decode a = { .call = call, .scale = args->scale, .softcap = args->softcap, .window = args->window_left };
     a.q = &call->tensor[ATTENTION_DECODE_Q], a.k = &call->tensor[ATTENTION_DECODE_K_CACHE];
-    a.v = given(call, ATTENTION_DECODE_V_CACHE), a.latent = a.v == NULL;
+    a.v = trine_call_given(call, ATTENTION_DECODE_V_CACHE), a.latent = a.v == NULL;
     if (a.latent) a.v = a.k;
     a.table = &call->tensor[ATTENTION_DECODE_BLOCK_TABLE], a.lengths = &call->tensor[ATTENTION_DECODE_LENGTHS];
-    a.sinks = given(call, ATTENTION_DECODE_SINKS), a.k_scale = given(call, ATTENTION_DECODE_K_SCALE);
-    a.v_scale = a.latent ? a.k_scale : given(call, ATTENTION_DECODE_V_SCALE);
+    a.sinks = trine_call_given(call, ATTENTION_DECODE_SINKS),
+    a.k_scale = trine_call_given(call, ATTENTION_DECODE_K_SCALE);
+    a.v_scale = a.latent ? a.k_scale : trine_call_given(call, ATTENTION_DECODE_V_SCALE);
     a.b = dim[ATTENTION_DECODE_DIM_B], a.sq = dim[ATTENTION_DECODE_DIM_SQ], a.hk = dim[ATTENTION_DECODE_DIM_HK];
     a.group = dim[ATTENTION_DECODE_DIM_H] / a.hk, a.rows = a.sq * a.group;
     a.d = dim[ATTENTION_DECODE_DIM_D], a.dv = dim[ATTENTION_DECODE_DIM_DV];
@@ -295,7 +292,8 @@ static float top_of(const decode *a, int64_t problem, int64_t r, int64_t first, 
 
 /* Row r of a problem, whose parts are added in their order. */
 static void merge_row(const decode *a, int64_t n, int64_t g, int64_t r, int64_t first, int64_t last, float *o) {
-    const trine_tensor *out = &a->call->tensor[ATTENTION_DECODE_OUT], *lse = given(a->call, ATTENTION_DECODE_LSE);
+    const trine_tensor *out = &a->call->tensor[ATTENTION_DECODE_OUT],
+                       *lse = trine_call_given(a->call, ATTENTION_DECODE_LSE);
     const int64_t i = r / a->group, head = g * a->group + r % a->group, problem = n * a->hk + g;
     const float sink = a->sinks ? sload(a->sinks->data, a->sinks->dtype, head) : -INFINITY,
                 top = top_of(a, problem, r, first, last, sink), base = top == -INFINITY ? 0 : top;

@@ -82,10 +82,6 @@ static void write_token(const trine_tensor *x, const trine_tensor *cache, const 
     }
 }
 
-static const trine_tensor *given(const trine_call *call, int tensor) {
-    return call->present >> tensor & 1 ? &call->tensor[tensor] : NULL;
-}
-
 static void tokens(const void *context, int64_t first, int64_t last, int thread) {
     const trine_call *call = context;
     const trine_tensor *slots = &call->tensor[KV_CACHE_WRITE_SLOTS];
@@ -96,17 +92,17 @@ static void tokens(const void *context, int64_t first, int64_t last, int thread)
         if (!written[i]) continue;
         const int64_t slot = id_at(slots, i * slots->stride[0]);
         write_token(&call->tensor[KV_CACHE_WRITE_K], &call->tensor[KV_CACHE_WRITE_K_CACHE],
-                    given(call, KV_CACHE_WRITE_K_SCALE), i, slot / page, slot % page);
-        if (given(call, KV_CACHE_WRITE_V))
+                    trine_call_given(call, KV_CACHE_WRITE_K_SCALE), i, slot / page, slot % page);
+        if (trine_call_given(call, KV_CACHE_WRITE_V))
             write_token(&call->tensor[KV_CACHE_WRITE_V], &call->tensor[KV_CACHE_WRITE_V_CACHE],
-                        given(call, KV_CACHE_WRITE_V_SCALE), i, slot / page, slot % page);
+                        trine_call_given(call, KV_CACHE_WRITE_V_SCALE), i, slot / page, slot % page);
     }
 }
 
 /* Bytes that a token has to move. */
 static int64_t token_bytes(const trine_call *call) {
-    const int64_t columns =
-        call->dim[KV_CACHE_WRITE_DIM_D] + (given(call, KV_CACHE_WRITE_V) ? call->dim[KV_CACHE_WRITE_DIM_DV] : 0);
+    const int64_t columns = call->dim[KV_CACHE_WRITE_DIM_D] +
+                            (trine_call_given(call, KV_CACHE_WRITE_V) ? call->dim[KV_CACHE_WRITE_DIM_DV] : 0);
     return columns * call->dim[KV_CACHE_WRITE_DIM_HK] *
            (int64_t)(trine_dtype_size(call->tensor[KV_CACHE_WRITE_K].dtype) +
                      trine_dtype_size(call->tensor[KV_CACHE_WRITE_K_CACHE].dtype));
