@@ -30,7 +30,7 @@ ParameterizedTest(int *op, agree, op) {
                               .op = trine_op_name((trine_op)*op),
                               .isa = "all",
                               .seed = seed ? strtoull(seed, NULL, 10) : 1,
-                              .budget = seconds ? trine_strtod(seconds, NULL) : 4 };
+                              .budget = seconds ? trine_strtod(seconds, NULL) : 2 };
     cr_assert(check_run(&options, &report), "%s: %s", options.op, report.error);
     if (report.op[0].count.failed == 0 && report.op[0].count.passed < FLOOR) {
         options.budget = 0;
