@@ -2,11 +2,9 @@
 /* Attention of few queries to many keys, as in decoding: bf16 and f16, d up to 128, by the tensor cores of sm_80.
  *
  * A tile is up to 16 queries that share a head of keys: heads of its group, and tokens. Its keys are split between
- * blocks, and further between the four warps of each, which read them from memory to the registers that products take
- * them from, without shared memory: keys and values for the next step are asked for as soon as those at hand are
- * multiplied. Elements of d are summed in the order in which a thread's 16 bytes have them. Sums of warps, and then of
- * blocks, are added in a fixed order; if there is one block to a tile it ends the tile's rows itself, otherwise a
- * second launch does.
+ * blocks, and further between the four warps of each: keys and values for the next step are asked for as soon as those
+ * at hand are multiplied. Sums of warps, and then of blocks, are added in a fixed order; if there is one block to a tile
+ * it ends the tile's rows itself, otherwise a second launch does.
  *
  * NOTES. Floor: keys and values once. On an H200, which copies at 4.27 TB/s, 64 sequences of 8192 keys (8 heads, d 128,
  * bf16) are read at 4.28, of 1024 at 3.69. Without requests of 256 bytes, and with the heads of a sequence's keys far
@@ -14,9 +12,7 @@
 #ifndef TRINE_CUDA_ATTENTION_DECODE_H
 #define TRINE_CUDA_ATTENTION_DECODE_H
 
-#include <tile/mma.h>
-
-#include "attention_rows.h"
+#include "attention_decode_products.h"
 
 /* A tile: of a batch, the tokens from `token` on, of key head `head` the heads from `first` on. */
 struct attention_decode_tile {
@@ -41,42 +37,16 @@ DEVICE attention_decode_row attention_decode_row_of(const attention_decode_param
     return { exists ? token : t.token, t.head * p.call.at.group + (exists ? head : t.first), exists };
 }
 
-/* 16 bytes at columns `column` to column + 7 of a row; zeros if it is not there, and beyond the last column. */
-template <class T, bool WIDE>
-DEVICE void attention_decode_read(uint32_t (&x)[4], const typename T::bits *row, int column, int columns, bool there) {
-    if constexpr (WIDE) {
-        const packed<uint32_t, 4> piece = load_once_if(there && column < columns, row + column);
-#pragma unroll
-        for (int i = 0; i < 4; i++) x[i] = piece.v[i];
-    } else {
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const uint32_t low = there && column + 2 * i < columns ? row[column + 2 * i] : 0,
-                           high = there && column + 2 * i + 1 < columns ? row[column + 2 * i + 1] : 0;
-            x[i] = low | high << 16;
-        }
-    }
-}
-
-/* A warp's part of a tile. Thread 4 g + c has rows g and g + 8 of the queries; keys g of each 8, their columns 8 c to 8
- * c + 7 of each 32; and of values rows 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 of each 16, their columns 8 g to 8 g + 7 of
- * each 64. So it gets columns 16 c to 16 c + 15 of each 64 of the sums. */
-template <class T, int D, int KEYS> struct attention_decode_warp {
+/* A warp's part of a tile. */
+template <class T, int D, int KEYS> struct attention_decode_warp : attention_decode_products<T, D, KEYS> {
     using Bits = typename T::bits;
-    uint32_t q[D / 32][2][4], k[KEYS / 8][D / 32][4], v[KEYS / 16][D / 64][4][4];
-    float o[D / 2];
-    attention_rows rows;
     const Bits *keys, *values; /* of token 0 */
     int64_t key_step, value_step;
     int columns;
 
     DEVICE attention_decode_warp(const attention_params &p, const attention_decode_tile &t)
-        : rows(attention_rows_none()), keys(attention_row<T>(p.k, t.batch, 0, t.head)),
-          values(attention_row<T>(p.v, t.batch, 0, t.head)), key_step(p.k.token), value_step(p.v.token),
-          columns(p.at.d) {
-#pragma unroll
-        for (int i = 0; i < D / 2; i++) o[i] = 0;
-    }
+        : keys(attention_row<T>(p.k, t.batch, 0, t.head)), values(attention_row<T>(p.v, t.batch, 0, t.head)),
+          key_step(p.k.token), value_step(p.v.token), columns(p.at.d) {}
 
     template <bool WIDE> DEVICE void read_queries(const attention_decode_params &p, const attention_decode_tile &t) {
 #pragma unroll
@@ -85,16 +55,16 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
             const Bits *const from = attention_row<T>(p.call.q, t.batch, row.token, row.head);
 #pragma unroll
             for (int i = 0; i < D / 32; i++)
-                attention_decode_read<T, WIDE>(q[i][r], from, i * 32 + thread_index() % 4 * 8, columns, row.exists);
+                attention_decode_read<T, WIDE>(this->q[i][r], from, this->key_column(i), columns, row.exists);
         }
     }
     template <bool WIDE> DEVICE void read_keys(int first, int end) {
 #pragma unroll
         for (int i = 0; i < KEYS / 8; i++) {
-            const int key = first + i * 8 + thread_index() % WARP / 4;
+            const int key = first + this->key_of(i);
 #pragma unroll
             for (int j = 0; j < D / 32; j++)
-                attention_decode_read<T, WIDE>(k[i][j], keys + key * key_step, j * 32 + thread_index() % 4 * 8, columns,
+                attention_decode_read<T, WIDE>(this->k[i][j], keys + key * key_step, this->key_column(j), columns,
                                                key < end);
         }
     }
@@ -103,52 +73,12 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
         for (int i = 0; i < KEYS / 16; i++)
 #pragma unroll
             for (int e = 0; e < 4; e++) {
-                const int key = first + i * 16 + thread_index() % 4 * 2 + e % 2 + e / 2 * 8;
+                const int key = first + this->value_of(i, e);
 #pragma unroll
                 for (int j = 0; j < D / 64; j++)
-                    attention_decode_read<T, WIDE>(v[i][j][e], values + key * value_step,
-                                                   j * 64 + thread_index() % WARP / 4 * 8, columns, key < end);
+                    attention_decode_read<T, WIDE>(this->v[i][j][e], values + key * value_step, this->value_column(j),
+                                                   columns, key < end);
             }
-    }
-
-    DEVICE void scores(float (&s)[KEYS / 2]) const {
-#pragma unroll
-        for (int i = 0; i < KEYS / 8; i++) {
-            float four[4] = { 0, 0, 0, 0 };
-#pragma unroll
-            for (int j = 0; j < D / 32; j++)
-#pragma unroll
-                for (int half = 0; half < 4; half += 2) {
-                    const uint32_t a[4] = { q[j][0][half], q[j][1][half], q[j][0][half + 1], q[j][1][half + 1] };
-                    warp_multiply(T(), four, a, k[i][j][half], k[i][j][half + 1]);
-                }
-#pragma unroll
-            for (int e = 0; e < 4; e++) s[i * 4 + e] = four[e];
-        }
-    }
-    DEVICE void add_values(const float (&s)[KEYS / 2]) {
-        uint32_t w[KEYS / 4];
-        attention_pack<T>(w, s);
-#pragma unroll
-        for (int i = 0; i < KEYS / 16; i++) {
-            const uint32_t a[4] = { w[4 * i], w[4 * i + 1], w[4 * i + 2], w[4 * i + 3] };
-#pragma unroll
-            for (int n = 0; n < D / 8; n++) {
-                const uint32_t(&x)[4][4] = v[i][n / 8];
-                const int word = n % 8 / 2;
-                uint32_t b[2];
-#pragma unroll
-                for (int h = 0; h < 2; h++)
-                    b[h] = n % 2 ? x[2 * h][word] >> 16 | (x[2 * h + 1][word] & 0xffff0000u)
-                                 : (x[2 * h][word] & 0xffffu) | x[2 * h + 1][word] << 16;
-                float four[4];
-#pragma unroll
-                for (int e = 0; e < 4; e++) four[e] = o[n * 4 + e];
-                warp_multiply(T(), four, a, b[0], b[1]);
-#pragma unroll
-                for (int e = 0; e < 4; e++) o[n * 4 + e] = four[e];
-            }
-        }
     }
 
     /* Keys from `first` to below `end`, a step in so many. */
@@ -162,13 +92,13 @@ template <class T, int D, int KEYS> struct attention_decode_warp {
 #pragma unroll 1
         for (int key = first; key < end; key += step) {
             float s[KEYS / 2], factor[2];
-            scores(s);
+            this->scores(s);
             if (key + step < end) read_keys<WIDE>(key + step, end);
             if (p.call.bends) attention_bend(s, p.call.bend);
-            if (key < all.low || key + KEYS > all.high) attention_hide(s, rows, key);
-            attention_soften(s, rows, factor, p.call.spread);
-            attention_scale(o, factor);
-            add_values(s);
+            if (key < all.low || key + KEYS > all.high) attention_hide(s, this->rows, key);
+            attention_soften(s, this->rows, factor, p.call.spread);
+            attention_scale(this->o, factor);
+            this->add_values(s);
             if (key + step < end) read_values<WIDE>(key + step, end);
         }
     }
@@ -258,18 +188,7 @@ template <class T, int D, int KEYS> DEVICE void attention_decode(const attention
         mine.template run<true>(p, t, first + warp * KEYS, end, STEP, all);
     else
         mine.template run<false>(p, t, first + warp * KEYS, end, STEP, all);
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        float *const to = sums[warp][lane / 4 + r * 8];
-        float sum = mine.rows.sum[r];
-        sum += shuffle_xor(sum, 1);
-        sum += shuffle_xor(sum, 2);
-#pragma unroll
-        for (int n = 0; n < D / 8; n++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) to[n / 8 * 64 + lane % 4 * 16 + e * 8 + n % 8] = mine.o[n * 4 + r * 2 + e];
-        if (lane % 4 == 0) to[D] = mine.rows.top[r], to[D + 1] = sum, to[D + 2] = mine.rows.reach[r];
-    }
+    mine.put(sums[warp][0], RECORD);
     sync_block();
 #pragma unroll 1
     for (int i = warp; i < 16; i += ATTENTION_DECODE_WARPS) {

@@ -17,8 +17,8 @@ typedef struct decode_tensor {
 } decode_tensor;
 
 typedef struct decode_params {
-    decode_tensor q, k, v, out; /* v.data NULL: the keys' first columns are the values */
-    decode_tensor lse;          /* data NULL: not asked for */
+    decode_tensor q, k, v, out;
+    decode_tensor lse; /* data NULL: not asked for */
     const int32_t *table, *lengths;
     int64_t table_row;
     const void *sinks; /* NULL: none */
@@ -31,7 +31,9 @@ typedef struct decode_params {
     int64_t parts;
     int32_t type; /* of q */
     float scale, softcap;
+    bool latent; /* values are the keys' first columns */
     bool wide_sinks;
+    bool wide; /* rows of queries, keys and values are whole units of 8 elements, aligned */
 } decode_params;
 
 #endif

@@ -6,48 +6,13 @@
  * launch in theirs. So a sequence's result does not depend on its batch.
  *
  * NOTES. Floor: keys and values once; rows beyond R read them again, from the second-level cache. */
-#include "attention_decode.h"
-#include "backends/simt/core/math.h"
-#include "cache_types.h"
-
-/* The offset of a key that is not there; any other may be one, since strides may be negative. */
-#define DECODE_ABSENT INT64_MIN
-
-/* What a block has to do, and which of its part's keys a row sees. */
-struct decode_place {
-    int64_t problem, batch, part, length;
-    int head, row; /* row: the first */
-
-    DEVICE decode_place(const decode_params &p) {
-        const int64_t tile = block_index() / p.row_tiles;
-        row = (int)(block_index() - tile * p.row_tiles);
-        problem = tile / p.parts, part = tile - problem * p.parts;
-        batch = problem / p.hk, head = (int)(problem - batch * p.hk);
-        length = decode_length(p, batch);
-    }
-    static DEVICE int64_t decode_length(const decode_params &p, int64_t n) {
-        const int64_t length = p.lengths[n];
-        return length < 0 ? 0 : length < p.keys ? length : p.keys;
-    }
-};
-
-/* The keys [first, last) that query i of a sequence sees. */
-struct decode_sight {
-    int64_t first, last;
-    DEVICE decode_sight(const decode_params &p, int64_t length, int64_t i) {
-        const int64_t at = length - p.sq + i;
-        last = at < 0 ? 0 : at + 1;
-        first = p.window > 0 && at >= p.window ? at - p.window + 1 : 0;
-    }
-};
+#include "attention_decode_parts.h"
 
 DEVICE float decode_query(const decode_params &p, int64_t at) {
     return p.type == DECODE_F32    ? load_one<f32>(p.q.data, at)
            : p.type == DECODE_BF16 ? load_one<bf16>(p.q.data, at)
                                    : load_one<f16>(p.q.data, at);
 }
-
-DEVICE float decode_scale(const float *scales, int64_t step, int head) { return scales ? scales[head * step] : 1.0f; }
 
 /* A thread's part of a block: U units of 8 columns, every G units, of R rows. */
 template <class C, int G, int U, int R> struct decode_thread {
@@ -187,7 +152,7 @@ template <class C, int G, int U, int R> struct decode_thread {
             for (int c = 0; c < U * VECTOR; c++) stage[group()][column(c / VECTOR) + c % VECTOR] = o[r][c] * factor;
             sync_block();
             const int row = at.row * R + r;
-            float *const to = p.partial + ((at.problem * p.parts + at.part) * p.rows + row) * (p.dv + 2);
+            float *const to = decode_record(p, at, row);
             for (int c = thread; row < p.rows && c < p.dv; c += SIMT_THREADS) {
                 float all = 0;
                 for (int i = 0; i < GROUPS; i++) all += stage[i][c];
@@ -217,38 +182,29 @@ template <class C, int G, int U, int R> DEVICE void attention_decode_part(const 
 #pragma unroll 1
     for (int64_t chunk = start; chunk < end; chunk += SIMT_THREADS) {
         const int64_t j = chunk + thread_index();
-        int64_t k = DECODE_ABSENT, v = DECODE_ABSENT;
-        if (j >= first && j < end) {
-            const int64_t column =
-                divides_fast(j) ? (int64_t)quotient((uint32_t)j, p.page) : (int64_t)quotient((uint64_t)j, p.page);
-            const int64_t page = p.table[at.batch * p.table_row + column], place = j - column * p.page.by;
-            if (page >= 0 && page < p.pages) {
-                k = page * p.k.outer + place * p.k.middle + at.head * p.k.inner;
-                v = page * p.v.outer + place * p.v.middle + at.head * p.v.inner;
-            }
-        }
+        const decode_key mine(p, at, j, j >= first && j < end);
         sync_block();
-        k_at[thread_index()] = k, v_at[thread_index()] = v;
+        k_at[thread_index()] = mine.key, v_at[thread_index()] = mine.value;
         sync_block();
         const int count = end - chunk < SIMT_THREADS ? (int)(end - chunk) : SIMT_THREADS;
 #pragma unroll 1
         for (int number = 0; number < count; number += thread::GROUPS * thread::KEYS) {
-            const int mine = number + thread::group() * thread::KEYS;
+            const int here = number + thread::group() * thread::KEYS;
             cache_unit<C> keys[thread::KEYS][U], values[thread::KEYS][U];
             uint32_t there = 0;
 #pragma unroll
             for (int i = 0; i < thread::KEYS; i++) {
-                const int64_t key = k_at[mine + i];
+                const int64_t key = k_at[here + i];
                 there |= (uint32_t)(key != DECODE_ABSENT) << i;
                 thread::read(keys[i], p.k, key, p.d);
-                if (p.v.data) thread::read(values[i], p.v, v_at[mine + i], p.dv);
+                if (!p.latent) thread::read(values[i], p.v, v_at[here + i], p.dv);
             }
 #pragma unroll
             for (int i = 0; i < thread::KEYS; i++)
 #pragma unroll
                 for (int u = 0; u < U; u++)
-                    if (p.v.data == nullptr) values[i][u] = keys[i][u];
-            t.step(keys, values, (int)(chunk - start) + mine, there, factor, p.softcap);
+                    if (p.latent) values[i][u] = keys[i][u];
+            t.step(keys, values, (int)(chunk - start) + here, there, factor, p.softcap);
         }
     }
     t.end(p, at);
@@ -266,15 +222,18 @@ template <class T> DEVICE void attention_decode_merge(const decode_params &p) {
     float sink = -infinity();
     if (p.sinks) sink = (p.wide_sinks ? load_one<f32>(p.sinks, head) : load_one<T>(p.sinks, head)) * LOG2E;
     float top = sink;
+#pragma unroll 8
     for (int64_t part = begin; part < end; part++) top = larger(top, from[part * step + p.dv]);
     const float base = top == -infinity() ? 0.0f : top;
     float sum = p.sinks ? exp2_approx(sink - base) : 0.0f;
+#pragma unroll 8
     for (int64_t part = begin; part < end; part++)
         sum = fused(from[part * step + p.dv + 1], exp2_approx(from[part * step + p.dv] - base), sum);
     const bool none = sum == 0;
     const float scale = decode_scale(p.v_scale, p.v_scale_step, head_of_keys);
     for (int c = thread_index(); c < p.dv; c += SIMT_THREADS) {
         float o = 0;
+#pragma unroll 8
         for (int64_t part = begin; part < end; part++)
             o = fused(from[part * step + c], exp2_approx(from[part * step + p.dv] - base), o);
         store_one<T>(p.out.data, batch * p.out.outer + i * p.out.middle + head * p.out.inner + c,
