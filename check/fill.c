@@ -88,7 +88,7 @@ static values choose_values(problem *p, int tensor) {
     if (v.fill == FILL_RANGE && random_chance(&p->random, 2)) v.fill = FILL_SCALED;
     v.low = log2(trine_smallest_normal(dtype));
     v.high = log2(trine_largest(dtype)) - 1e-9;
-    v.digits = -log2(trine_unit_roundoff(dtype));
+    v.digits = fmax(2, -log2(trine_unit_roundoff(dtype)));
     v.centre = random_centre(&p->random, 3, fmin(v.digits + 2, 12), v.high);
     if (v.fill == FILL_CONSTANT) v.centre = random_centre(&p->random, -3, 3, v.high);
     if (!is_float(dtype)) choose_extreme(p, &v);
@@ -173,6 +173,7 @@ static void fill_values(problem *p, int tensor) {
     for (int64_t k = 0; k < o->count; k++) {
         double x = off ? 0 : count ? count_value(&v, &p->random) : value_of(&v, &p->random);
         if (positive) x = fmax(isfinite(x) ? fabs(x) : 1, v.fill == FILL_INTEGERS ? 1 : trine_smallest_normal(v.dtype));
+        if (v.dtype == TRINE_E8M0) x = v.fill == FILL_INTEGERS ? fmax(1, fabs(x)) : fabs(x); /* which has no sign */
         if (unit && v.fill != FILL_INTEGERS) x = random_between(&p->random, -1, 1);
         if (unit) x = fmax(-1, fmin(1, x));
         o->value[k] = x;

@@ -22,6 +22,7 @@ static const struct {
     { TRINE_E5M2, "e5m2" },
     { TRINE_E4M3FNUZ, "e4m3fnuz" },
     { TRINE_E5M2FNUZ, "e5m2fnuz" },
+    { TRINE_E8M0, "e8m0" },
 };
 
 const char *trine_dtype_name(trine_dtype dtype) {
@@ -37,7 +38,8 @@ size_t trine_dtype_size(trine_dtype dtype) {
     case TRINE_E4M3:
     case TRINE_E5M2:
     case TRINE_E4M3FNUZ:
-    case TRINE_E5M2FNUZ: return 1;
+    case TRINE_E5M2FNUZ:
+    case TRINE_E8M0: return 1;
     case TRINE_I16:
     case TRINE_F16:
     case TRINE_BF16: return 2;

@@ -37,7 +37,8 @@ trine_dtype trine_ref_type(const trine_ref *ref, const char *type_variable) {
     return ref->type[index];
 }
 
-/* A binary floating-point format. Its exponent field of all ones is reserved for Inf and NaN only if `inf`. */
+/* A binary floating-point format. Its exponent field of all ones is reserved for Inf and NaN only if `inf`. Without bits
+ * of fraction it is a scale, 2^(code - 127), without a sign. */
 typedef struct format {
     int exponent_bits, fraction_bits, bias;
     bool inf;  /* has infinities */
@@ -54,6 +55,7 @@ static const format *format_of(trine_dtype dtype) {
     static const format e4m3fnuz = { 4, 3, 8, false, true, 240, 0x80 };
     static const format e5m2 = { 5, 2, 15, true, false, 57344, 0x7f };
     static const format e5m2fnuz = { 5, 2, 16, false, true, 57344, 0x80 };
+    static const format e8m0 = { 8, 0, 128, false, false, 0x1p127, 0xff };
     switch (dtype) {
     case TRINE_F16: return &f16;
     case TRINE_BF16: return &bf16;
@@ -62,6 +64,7 @@ static const format *format_of(trine_dtype dtype) {
     case TRINE_E4M3FNUZ: return &e4m3fnuz;
     case TRINE_E5M2: return &e5m2;
     case TRINE_E5M2FNUZ: return &e5m2fnuz;
+    case TRINE_E8M0: return &e8m0;
     default: return NULL;
     }
 }
@@ -104,8 +107,18 @@ double trine_smallest_normal(trine_dtype dtype) {
     return dtype == TRINE_F64 ? 0x1p-1022 : 1;
 }
 
+/* To the nearest power of two, up from the middle; 0 and what is smaller than all to the smallest. */
+static double round_scale(double x, bool saturate) {
+    if (!(x >= 0)) return NAN;
+    int exponent;
+    const double part = frexp(fmin(x, 0x1p128), &exponent), y = power(part < 0.75 ? exponent - 1 : exponent);
+    if (y > 0x1p127) return saturate ? 0x1p127 : NAN;
+    return fmax(part > 0 ? y : 0, 0x1p-127);
+}
+
 static double round_format(double x, const format *f, bool saturate) {
     if (isnan(x)) return x;
+    if (f->fraction_bits == 0) return round_scale(x, saturate);
     double y = x;
     if (isfinite(x)) {
         int exponent;
@@ -139,6 +152,7 @@ static double decode(uint32_t code, const format *f) {
     uint32_t fraction = code & (fractions - 1), exponent = code >> f->fraction_bits & (exponents - 1);
     bool negative = code >> (f->fraction_bits + f->exponent_bits) & 1;
     double x;
+    if (f->fraction_bits == 0) return code == f->nan ? NAN : ldexp(1, (int)code - 127);
     if (f->fnuz && code == f->nan) return NAN;
     if (f->inf && exponent == exponents - 1)
         x = fraction ? NAN : INFINITY;
@@ -154,6 +168,7 @@ static double decode(uint32_t code, const format *f) {
 static uint32_t encode(double x, const format *f) {
     double y = round_format(x, f, false);
     if (isnan(y)) return f->nan;
+    if (f->fraction_bits == 0) return (uint32_t)(ilogb(y) + 127);
     uint32_t sign = (signbit(y) ? UINT32_C(1) : 0) << (f->fraction_bits + f->exponent_bits);
     if (isinf(y)) return sign | (((UINT32_C(1) << f->exponent_bits) - 1) << f->fraction_bits);
     int exponent;
@@ -185,7 +200,8 @@ double trine_load(const void *data, trine_dtype dtype, int64_t index) {
     case TRINE_E4M3:
     case TRINE_E4M3FNUZ:
     case TRINE_E5M2:
-    case TRINE_E5M2FNUZ: return decode(((const uint8_t *)data)[index], format_of(dtype));
+    case TRINE_E5M2FNUZ:
+    case TRINE_E8M0: return decode(((const uint8_t *)data)[index], format_of(dtype));
     case TRINE_NONE: break;
     }
     return NAN;
@@ -210,7 +226,8 @@ void trine_store(void *data, trine_dtype dtype, int64_t index, double value) {
     case TRINE_E4M3:
     case TRINE_E4M3FNUZ:
     case TRINE_E5M2:
-    case TRINE_E5M2FNUZ: ((uint8_t *)data)[index] = (uint8_t)encode(value, format_of(dtype)); break;
+    case TRINE_E5M2FNUZ:
+    case TRINE_E8M0: ((uint8_t *)data)[index] = (uint8_t)encode(value, format_of(dtype)); break;
     case TRINE_NONE: break;
     }
 }

@@ -344,6 +344,7 @@ Test(api, types) {
         { TRINE_F64, "f64", 8 },   { TRINE_BF16, "bf16", 2 },
         { TRINE_E4M3, "e4m3", 1 }, { TRINE_E4M3FNUZ, "e4m3fnuz", 1 },
         { TRINE_E5M2, "e5m2", 1 }, { TRINE_E5M2FNUZ, "e5m2fnuz", 1 },
+        { TRINE_E8M0, "e8m0", 1 },
     };
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         cr_assert(trine_dtype_name(types[i].dtype) != NULL);

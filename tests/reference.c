@@ -12,9 +12,10 @@ static const struct {
     int codes;
     double largest, smallest; /* positive */
 } small[] = {
-    { TRINE_F16, 65536, 65504, 0x1p-24 }, { TRINE_BF16, 65536, 0x1.fep127, 0x1p-133 },
-    { TRINE_E4M3, 256, 448, 0x1p-9 },     { TRINE_E4M3FNUZ, 256, 240, 0x1p-10 },
-    { TRINE_E5M2, 256, 57344, 0x1p-16 },  { TRINE_E5M2FNUZ, 256, 57344, 0x1p-17 },
+    { TRINE_F16, 65536, 65504, 0x1p-24 },   { TRINE_BF16, 65536, 0x1.fep127, 0x1p-133 },
+    { TRINE_E4M3, 256, 448, 0x1p-9 },       { TRINE_E4M3FNUZ, 256, 240, 0x1p-10 },
+    { TRINE_E5M2, 256, 57344, 0x1p-16 },    { TRINE_E5M2FNUZ, 256, 57344, 0x1p-17 },
+    { TRINE_E8M0, 256, 0x1p127, 0x1p-127 },
 };
 
 enum { SMALL = sizeof small / sizeof small[0] };
@@ -57,7 +58,7 @@ Test(reference, every_code) {
 
 Test(reference, ties_go_to_even) {
     for (int t = 0; t < SMALL; t++) {
-        for (int code = 0; code + 1 < small[t].codes / 2; code++) {
+        for (int code = 0; code + 1 < small[t].codes / 2 && small[t].dtype != TRINE_E8M0; code++) {
             const double low = decoded(small[t].dtype, code), high = decoded(small[t].dtype, code + 1),
                          middle = (low + high) / 2;
             if (!isfinite(low) || !isfinite(high)) break;
@@ -67,6 +68,19 @@ Test(reference, ties_go_to_even) {
             cr_expect(encoded(small[t].dtype, nextafter(middle, 0)) == code);
         }
     }
+}
+
+/* As ml_dtypes and PyTorch round them, which have 0 as NaN and as the smallest. */
+Test(reference, scales) {
+    cr_expect(trine_round(1.4999, TRINE_E8M0, false) == 1 && trine_round(1.5, TRINE_E8M0, false) == 2 &&
+              trine_round(3, TRINE_E8M0, false) == 4);
+    cr_expect(isnan(trine_round(-1, TRINE_E8M0, true)) && isnan(trine_round(INFINITY, TRINE_E8M0, false)) &&
+              trine_round(INFINITY, TRINE_E8M0, true) == 0x1p127);
+    cr_expect(isnan(trine_round(0x1.8p127, TRINE_E8M0, false)) &&
+              trine_round(0x1.7fp127, TRINE_E8M0, false) == 0x1p127);
+    cr_expect(trine_round(0, TRINE_E8M0, false) == 0x1p-127 && trine_round(-0.0, TRINE_E8M0, false) == 0x1p-127 &&
+              trine_round(0x1p-400, TRINE_E8M0, false) == 0x1p-127 &&
+              trine_round(0x1.8p-127, TRINE_E8M0, false) == 0x1p-126);
 }
 
 Test(reference, overflow) {

@@ -20,7 +20,7 @@ import spec as specification  # noqa: E402
 NUMPY = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u32": "uint32",
          "f16": "float16", "f32": "float32", "f64": "float64"}
 ML_DTYPES = {"bf16": "bfloat16", "e4m3": "float8_e4m3fn", "e4m3fnuz": "float8_e4m3fnuz", "e5m2": "float8_e5m2",
-             "e5m2fnuz": "float8_e5m2fnuz"}
+             "e5m2fnuz": "float8_e5m2fnuz", "e8m0": "float8_e8m0fnu"}
 C_TYPES = {"f32": "float", "f64": "double", "f16": "uint16_t"}
 FEW = 4  # sizes up to here are as in the case
 WIDTH = 88

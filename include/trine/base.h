@@ -56,7 +56,8 @@ typedef enum trine_dtype {
     TRINE_E4M3 = 0x0a08,     /* OCP float8 e4m3fn: no Inf, NaN 0x7f and 0xff, largest 448 */
     TRINE_E4M3FNUZ = 0x0b08, /* float8 of CDNA3: no Inf, no -0, NaN 0x80, largest 240 */
     TRINE_E5M2 = 0x0c08,     /* OCP float8 e5m2: Inf and NaN as IEEE, largest 57344 */
-    TRINE_E5M2FNUZ = 0x0d08  /* float8 of CDNA3: no Inf, no -0, NaN 0x80, largest 57344 */
+    TRINE_E5M2FNUZ = 0x0d08, /* float8 of CDNA3: no Inf, no -0, NaN 0x80, largest 57344 */
+    TRINE_E8M0 = 0x0e08      /* OCP scale of MX formats: 2^(byte - 127); no sign, no 0, no Inf, NaN 0xff */
 } trine_dtype;
 
 /* The name of an element type ("bf16"), or NULL for an unknown code; its size in bytes (0 if unknown); and the type of

@@ -23,8 +23,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static const trine_dtype types[] = { TRINE_I8,  TRINE_I32, TRINE_I64,  TRINE_U8,   TRINE_U32,     TRINE_F16,
-                                         TRINE_F32, TRINE_F64, TRINE_BF16, TRINE_E4M3, TRINE_E5M2FNUZ };
+    static const trine_dtype types[] = { TRINE_I8,  TRINE_I32, TRINE_I64,  TRINE_U8,   TRINE_U32,      TRINE_F16,
+                                         TRINE_F32, TRINE_F64, TRINE_BF16, TRINE_E4M3, TRINE_E5M2FNUZ, TRINE_E8M0 };
     char error[512] = "";
     npy n;
     FILE *file = fopen(path, "w");

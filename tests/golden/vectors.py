@@ -16,6 +16,7 @@ FLOATS = {
     "e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
     "e5m2": ml_dtypes.float8_e5m2,
     "e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "e8m0": ml_dtypes.float8_e8m0fnu,
 }
 
 
@@ -38,6 +39,9 @@ def rounded(x, dtype):
     if dtype in ("f32", "f64"):
         with np.errstate(over="ignore"):
             return x.astype(FLOATS[dtype]).astype(np.float64)
+    if dtype == "e8m0":
+        with np.errstate(all="ignore"):
+            return np.where(x >= 0, np.maximum(x, 2.0**-127), np.nan).astype(FLOATS[dtype]).astype(np.float64)
     half = codes(dtype)
     half = half[: len(half) // 2]
     table = half[np.isfinite(half)]

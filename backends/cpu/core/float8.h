@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four 8-bit floating-point types as vectors: read exactly, and written with one rounding to nearest even. */
+/* The four 8-bit floating-point types as vectors: read exactly, and written with one rounding to nearest even; and
+ * scales. */
 #ifndef TRINE_CPU_FLOAT8_H
 #define TRINE_CPU_FLOAT8_H
 
@@ -61,6 +62,22 @@ INLINE vf vf_from_codes(vi code, trine_dtype dtype) {
         r = visel(body > f.most, beyond, r);
     }
     return (vf)((vu)r | (vu)(code & 0x80) << 24);
+}
+/* Scales: the exponents of floats, but for the smallest, which is subnormal there. */
+INLINE float e8m0_read(uint8_t code) {
+    const uint32_t bits = code == 0 ? 0x00400000 : code == 0xff ? 0x7fc00000 : (uint32_t)code << 23;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+/* To the nearest power of two, up from the middle; NaN of what is negative or beyond the largest. */
+INLINE uint8_t e8m0_write(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (!(x >= 0)) return 0xff;
+    bits &= 0x7fffffff; /* of -0 */
+    if (bits < 0x00800000) return bits >= 0x00600000;
+    return bits < 0x7f800000 ? (uint8_t)((bits + 0x00400000) >> 23) : 0xff;
 }
 INLINE vf vf_from_float8(vb bytes, trine_dtype dtype) { return vf_from_codes(vb_widen(bytes), dtype); }
 

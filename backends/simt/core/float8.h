@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The four 8-bit floating-point types: read exactly, and written with one rounding to nearest even. */
+/* The four 8-bit floating-point types: read exactly, and written with one rounding to nearest even; and scales. */
 #ifndef TRINE_SIMT_FLOAT8_H
 #define TRINE_SIMT_FLOAT8_H
 
@@ -78,5 +78,22 @@ using e4m3 = float8<3, 7, 0x7e, false, false>;
 using e4m3fnuz = float8<3, 8, 0x7f, false, true>;
 using e5m2 = float8<2, 15, 0x7b, true, false>;
 using e5m2fnuz = float8<2, 16, 0x7f, false, true>;
+
+/* Scales: the exponents of floats, but for the smallest, which is subnormal there. */
+struct e8m0 {
+    using bits = uint8_t;
+
+    static DEVICE float get(bits code) {
+        return float_of_bits(code == 0 ? 0x00400000u : code == 0xff ? 0x7fc00000u : (uint32_t)code << 23);
+    }
+
+    /* To the nearest power of two, up from the middle; NaN of what is negative or beyond the largest. */
+    static DEVICE bits put(float x) {
+        if (!(x >= 0)) return 0xff;
+        const uint32_t a = bits_of_float(x) & 0x7fffffffu; /* of -0 */
+        if (a < 0x00800000u) return a >= 0x00600000u;
+        return (bits)(a < INF_BITS ? (a + 0x00400000u) >> 23 : 0xff);
+    }
+};
 
 #endif

@@ -22,6 +22,7 @@ static const trine_dtype dtypes[XLA_TYPES] = {
     [XLA_F8E4M3FN] = TRINE_E4M3,
     [XLA_F8E5M2FNUZ] = TRINE_E5M2FNUZ,
     [XLA_F8E4M3FNUZ] = TRINE_E4M3FNUZ,
+    [XLA_F8E8M0FNU] = TRINE_E8M0,
 };
 
 typedef struct request {

@@ -25,6 +25,7 @@ enum {
     XLA_F8E4M3FN = 20,
     XLA_F8E5M2FNUZ = 24,
     XLA_F8E4M3FNUZ = 25,
+    XLA_F8E8M0FNU = 33,
     XLA_TYPES = 34
 }; /* of elements */
 enum { XLA_INVALID_ARGUMENT = 3, XLA_EXHAUSTED = 8, XLA_UNIMPLEMENTED = 12, XLA_INTERNAL = 13 }; /* errors */

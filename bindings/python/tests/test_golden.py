@@ -11,11 +11,11 @@ import kinds
 import trine
 
 ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8, "e4m3": 2.0**-4, "e4m3fnuz": 2.0**-4,
-            "e5m2": 2.0**-3, "e5m2fnuz": 2.0**-3}
+            "e5m2": 2.0**-3, "e5m2fnuz": 2.0**-3, "e8m0": 2.0**-1}
 SMALLEST = {"f32": 2.0**-149, "f16": 2.0**-24, "bf16": 2.0**-133, "e4m3": 2.0**-9, "e4m3fnuz": 2.0**-10,
-            "e5m2": 2.0**-16, "e5m2fnuz": 2.0**-17}
+            "e5m2": 2.0**-16, "e5m2fnuz": 2.0**-17, "e8m0": 2.0**-127}
 LARGEST = {"f32": 3.4028235e38, "bf16": 3.3895314e38, "f16": 65504.0, "e4m3": 448.0, "e4m3fnuz": 240.0,
-           "e5m2": 57344.0, "e5m2fnuz": 57344.0}
+           "e5m2": 57344.0, "e5m2fnuz": 57344.0, "e8m0": 2.0**127}
 
 # Ops whose gradients are rounded to the type of an input on the way to an output that may be wider.
 ROUNDED_AS = {"linear_cross_entropy": "x", "linear_cross_entropy_backward": "x"}
