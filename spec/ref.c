@@ -37,8 +37,8 @@ trine_dtype trine_ref_type(const trine_ref *ref, const char *type_variable) {
     return ref->type[index];
 }
 
-/* A binary floating-point format. Its exponent field of all ones is reserved for Inf and NaN only if `inf`. Without bits
- * of fraction it is a scale, 2^(code - 127), without a sign. */
+/* A binary floating-point format. Its exponent field of all ones is reserved for Inf and NaN only if `inf`. Without
+ * bits of fraction it is a scale, 2^(code - 127), without a sign. */
 typedef struct format {
     int exponent_bits, fraction_bits, bias;
     bool inf;  /* has infinities */

@@ -16,6 +16,7 @@
 #include <trine/quantize.h>
 #include <trine/reduce.h>
 #include <trine/sample.h>
+#include <trine/scaled.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -64,6 +64,10 @@ INLINE vf vf_from_codes(vi code, trine_dtype dtype) {
     return (vf)((vu)r | (vu)(code & 0x80) << 24);
 }
 /* Scales: the exponents of floats, but for the smallest, which is subnormal there. */
+INLINE vf vf_from_e8m0(vb bytes) {
+    const vi code = vb_widen(bytes);
+    return (vf)visel(code == 0, viset(0x00400000), visel(code == 0xff, viset(0x7fc00000), code << 23));
+}
 INLINE float e8m0_read(uint8_t code) {
     const uint32_t bits = code == 0 ? 0x00400000 : code == 0xff ? 0x7fc00000 : (uint32_t)code << 23;
     float x;

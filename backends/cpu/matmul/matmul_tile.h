@@ -114,7 +114,7 @@ INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t 
         panel_pack_as(dst, src, v, readable, depth, units, false, false, tile_columns(kind), dtype, kind);
 }
 
-static void panel_pack(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units,
+static inline void panel_pack(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units,
                        bool is_a) {
     switch (v->dtype) {
     case TRINE_F32: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F32, UNIT_F32); break;

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matmul_scaled for few rows of a: each row of b is read once for every few of them.
+ *
+ * Rows of a are laid out once as floats, each part of k in whole vectors; where b has two codes in a byte, those for
+ * the lower halves of a vector of bytes are before those for the upper ones. */
+#ifndef TRINE_CPU_MATMUL_SCALED_FEW_H
+#define TRINE_CPU_MATMUL_SCALED_FEW_H
+
+#include "matmul_scaled.h"
+
+/* Rows of b in a task; rows of a at most; rows of a, or of b, that are worked on together; bytes of a cache line. */
+enum { STRIP = 32, FEW = 16, SIDE = 4, LINE = 64 };
+
+typedef struct few {
+    scaled s;
+    int64_t line, a_scales, b_scales; /* floats of a row of a that is laid out; of lines of scales */
+    int64_t parts_bytes, x_bytes, scales_bytes, own_bytes;
+    float *x, *scales;
+    char *own; /* of the first thread */
+    int team;
+} few;
+
+static bool few_takes(const scaled *s) {
+    const bool even = (s->a.block % 2 == 0 || s->a.columns == 1) && (s->b.block % 2 == 0 || s->b.columns == 1);
+    return s->m <= FEW && (even || !is_packed(s->b.kind));
+}
+
+static few few_of(const trine_call *call) {
+    few f = { .s = scaled_of(call) };
+    const scaled *s = &f.s;
+    f.line = list_parts(s, NULL, is_packed(s->b.kind) ? 2 * VL : VL);
+    f.a_scales = cpu_round_up(s->a.columns, VL), f.b_scales = cpu_round_up(s->b.columns, VL);
+    const int64_t read = s->n * s->k, much = 1 << 30;
+    f.team = cpu_team(call, (s->n + STRIP - 1) / STRIP, (read < much ? read : much) * (1 + s->m / SIDE));
+    f.parts_bytes = cpu_round_up(s->parts * (int64_t)sizeof(part), 256);
+    f.x_bytes = cpu_round_up(s->m * f.line * 4, 256), f.scales_bytes = cpu_round_up(s->m * f.a_scales * 4, 256);
+    f.own_bytes = cpu_round_up((SIDE * f.b_scales + s->m * STRIP + VL) * 4, 256);
+    f.s.part = call->workspace;
+    f.x = (float *)(void *)((char *)call->workspace + f.parts_bytes);
+    f.scales = (float *)(void *)((char *)f.x + f.x_bytes);
+    f.own = (char *)f.scales + f.scales_bytes;
+    return f;
+}
+
+static int64_t few_bytes(const few *f) {
+    return f->parts_bytes + f->x_bytes + f->scales_bytes + f->team * f->own_bytes;
+}
+
+static void lay_out_rows(const void *context, int64_t begin, int64_t end, int thread) {
+    const few *f = context;
+    const scaled *s = &f->s;
+    const bool halves = is_packed(s->b.kind);
+    (void)thread;
+    for (int64_t i = begin; i < end; i++) {
+        scales_of(f->scales + i * f->a_scales, &s->a, i, 0, s->a.columns);
+        for (int64_t t = 0; t < s->parts; t++) {
+            const part *p = &s->part[t];
+            float x[SCALED_PART + 2 * VL] = { 0 }, *to = f->x + i * f->line + p->line;
+            elements(x, &s->a, i, p->at, p->length);
+            for (int l = 0; l < p->length; l += halves ? 2 * VL : VL) {
+                for (int v = 0; v < VL; v++) {
+                    to[l + v] = x[halves ? l + 2 * v : l + v];
+                    if (halves) to[l + VL + v] = x[l + 2 * v + 1];
+                }
+            }
+        }
+    }
+}
+
+/* Adds the products of VL bytes of b and `rows` rows of a. */
+INLINE void byte_dots(vf (*sum)[SIDE], const float *x, int64_t line, const uint8_t *from, int j, int rows,
+                      int32_t offset, element kind) {
+    vf w[2];
+    const int vectors = is_packed(kind) ? 2 : 1;
+    if (is_packed(kind)) {
+        const vi byte = vload_u8(from);
+        w[0] = half_vector(byte, false, kind, offset), w[1] = half_vector(byte, true, kind, offset);
+    } else {
+        w[0] = whole_vector(from, kind, offset);
+    }
+#pragma GCC unroll 2
+    for (int v = 0; v < vectors; v++)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++) sum[i][j] = vfma(*(const vf_any *)(x + i * line + v * VL), w[v], sum[i][j]);
+}
+
+/* `rows` rows of a from i on by `columns` rows of b from j on. */
+INLINE void dots(float *to, const few *f, int64_t i, int64_t j, const float *scales, int rows, int columns,
+                 element kind) {
+    const scaled *s = &f->s;
+    const trine_tensor *b = s->b.data;
+    const int64_t row = b->stride[0], line = f->line;
+    const uint8_t *const from = (const uint8_t *)b->data + j * row;
+    vf total[SIDE][SIDE], sum[SIDE][SIDE];
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < columns; c++) total[r][c] = vzero();
+    for (int64_t t = 0; t < s->parts; t++) {
+        const part *p = &s->part[t];
+        const int bytes = is_packed(kind) ? p->length / 2 : p->length, step = is_packed(kind) ? 2 : 1;
+        const uint8_t *const start = from + (is_packed(kind) ? p->at / 2 : p->at);
+        const float *const x = f->x + i * line + p->line;
+        int l = 0;
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < columns; c++) sum[r][c] = vzero();
+        for (; l + VL <= bytes; l += VL)
+#pragma GCC unroll 4
+            for (int c = 0; c < columns; c++) {
+                if (l % LINE == 0)
+                    __builtin_prefetch((const void *)((uintptr_t)(start + l) + (uintptr_t)((columns + c) * row)));
+                byte_dots(sum, x + l * step, line, start + c * row + l, c, rows, s->b.offset, kind);
+            }
+        for (int c = 0; l < bytes && c < columns; c++) {
+            uint8_t tail[VL] = { 0 };
+            memcpy(tail, start + c * row + l, (size_t)(bytes - l));
+            byte_dots(sum, x + l * step, line, tail, c, rows, s->b.offset, kind);
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+            for (int c = 0; c < columns; c++)
+                total[r][c] = vfma(vset(f->scales[(i + r) * f->a_scales + p->a] * scales[c * f->b_scales + p->b]),
+                                   sum[r][c], total[r][c]);
+    }
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < columns; c++) to[r * STRIP + c] = vhsum(total[r][c]);
+}
+
+INLINE void strip(const few *f, float *sums, float *scales, int64_t first, int64_t columns, element kind) {
+    const scaled *s = &f->s;
+    for (int64_t j = 0; j < columns; j += SIDE) {
+        const int side = columns - j < SIDE ? (int)(columns - j) : SIDE;
+        for (int c = 0; c < side; c++) scales_of(scales + c * f->b_scales, &s->b, first + j + c, 0, s->b.columns);
+        int64_t i = 0;
+        for (; s->m - i >= SIDE; i += SIDE)
+            for (int c = 0; c < side; c++)
+                dots(sums + i * STRIP + j + c, f, i, first + j + c, scales + c * f->b_scales, SIDE, 1, kind);
+        for (; i < s->m; i++)
+            if (side == SIDE)
+                dots(sums + i * STRIP + j, f, i, first + j, scales, 1, SIDE, kind);
+            else
+                for (int c = 0; c < side; c++)
+                    dots(sums + i * STRIP + j + c, f, i, first + j + c, scales + c * f->b_scales, 1, 1, kind);
+    }
+}
+
+static void strips(const void *context, int64_t begin, int64_t end, int thread) {
+    const few *f = context;
+    const scaled *s = &f->s;
+    float *scales = (float *)(void *)(f->own + thread * f->own_bytes), *sums = scales + SIDE * f->b_scales;
+    for (int64_t t = begin; t < end; t++) {
+        const int64_t first = t * STRIP, columns = s->n - first < STRIP ? s->n - first : STRIP;
+        FOR_ELEMENT(s->b.kind, strip, f, sums, scales, first, columns);
+        for (int64_t i = 0; i < s->m; i++) finish_sums(s, sums + i * STRIP, i, first, columns);
+    }
+}
+
+static void run_few(const trine_call *call) {
+    const few f = few_of(call);
+    list_parts(&f.s, f.s.part, is_packed(f.s.b.kind) ? 2 * VL : VL);
+    cpu_shares(call, cpu_team(call, f.s.m, f.x_bytes * 2), f.s.m, lay_out_rows, &f);
+    cpu_tasks(call, f.team, (f.s.n + STRIP - 1) / STRIP, strips, &f);
+}
+
+#endif

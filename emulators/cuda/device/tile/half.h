@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic of pairs of f16 on the host: of f32, which rounds once more. */
+#ifndef TRINE_EMULATOR_TILE_HALF_H
+#define TRINE_EMULATOR_TILE_HALF_H
+
+#include "backends/simt/core/simt.h"
+
+DEVICE uint32_t f16_difference(uint32_t x, uint32_t y) {
+    return f16_pair(float_from_f16((uint16_t)x) - float_from_f16((uint16_t)y),
+                    float_from_f16((uint16_t)(x >> 16)) - float_from_f16((uint16_t)(y >> 16)));
+}
+DEVICE uint32_t f16_product(uint32_t x, uint32_t y) {
+    return f16_pair(float_from_f16((uint16_t)x) * float_from_f16((uint16_t)y),
+                    float_from_f16((uint16_t)(x >> 16)) * float_from_f16((uint16_t)(y >> 16)));
+}
+
+#endif
