@@ -40,6 +40,17 @@ static double slot_value(const trine_case *c, const char *fill, int64_t i) {
     return all > 0 ? (double)(i % all * PRIME % all) : -1;
 }
 
+/* Of a fill "ascending SIZE". */
+static double ascending_value(const trine_case *c, const char *fill, int64_t i, int64_t count) {
+    return floor((double)trine_plan_fill_size(c->plan, fill, c->dim) * ((double)i + 0.5) / (double)count);
+}
+
+/* Is it the place that says what an element is? */
+static bool fill_ordered(const char *fill) {
+    return fill && (strncmp(fill, "offsets ", 8) == 0 || strncmp(fill, "slots ", 6) == 0 ||
+                    strncmp(fill, "ascending ", 10) == 0);
+}
+
 /* Element `i` of `count`. Derived inputs (statistics of a forward pass) are positive and of size 1: nothing overflows
  * or becomes subnormal, which is all that matters to a time. */
 static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_dtype dtype, int64_t i, int64_t count,
@@ -48,6 +59,8 @@ static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_
     if (t->fill && (strncmp(t->fill, "ids ", 4) == 0 || strncmp(t->fill, "places ", 7) == 0))
         return floor(unit * (double)fill_symbol(c, t->fill));
     if (t->fill && strncmp(t->fill, "slots ", 6) == 0) return slot_value(c, t->fill, i);
+    if (t->fill && strncmp(t->fill, "ascending ", 10) == 0) return ascending_value(c, t->fill, i, count);
+    if (t->fill && strcmp(t->fill, "sparse") == 0 && unit < 0.5) return 0;
     if (t->fill && strncmp(t->fill, "offsets ", 8) == 0)
         return count > 1 ? (double)(fill_symbol(c, t->fill) * i / (count - 1)) : 0;
     if (t->fill && strncmp(t->fill, "lengths ", 8) == 0) return (double)whole_length(c, t->fill, count);
@@ -66,7 +79,7 @@ static bool fill_tensor(const trine_case *c, int index, trine_queue *queue, char
     const size_t size = trine_dtype_size(dtype);
     const int64_t count = (int64_t)(bytes / size);
     const int64_t block = count < STAGE / 8 ? count : STAGE / 8; /* at most STAGE bytes */
-    const bool ordered = t->fill && (strncmp(t->fill, "offsets ", 8) == 0 || strncmp(t->fill, "slots ", 6) == 0);
+    const bool ordered = fill_ordered(t->fill);
     char *stage = malloc(block ? (size_t)block * size : 1);
     if (stage == NULL) return false;
     bool ok = true;

@@ -21,8 +21,14 @@ static double unnamed_share(const trine_case *c, int index) {
     return 0;
 }
 
-/* The share of a tensor that slots leave alone: of one whose first dimensions make up the size of another input's fill
- * "slots SIZE", at most as many rows are used as that has elements. -1: there is no such input. */
+/* SIZE of a fill "slots SIZE" or "ascending SIZE"; NULL if it is another. */
+static const char *slots_of(const char *fill) {
+    if (fill == NULL) return NULL;
+    return strncmp(fill, "slots ", 6) == 0 ? fill + 6 : strncmp(fill, "ascending ", 10) == 0 ? fill + 10 : NULL;
+}
+
+/* The share of a tensor that slots leave alone: of one whose first dimensions make up the size of another input's fill,
+ * at most as many rows are used as that has elements. -1: there is no such input. */
 static double unslotted_share(const trine_case *c, int index) {
     const trine_plan_tensor *t = &c->plan->tensor[index];
     char name[64] = "";
@@ -32,15 +38,25 @@ static double unslotted_share(const trine_case *c, int index) {
         snprintf(name + used, sizeof name - used, "%s%s", d ? "*" : "", c->plan->symbol_name[t->dim[d].symbol]);
         rows *= (double)c->tensor[index].shape[d];
         for (int i = 0; i < c->plan->tensors; i++) {
-            const char *fill = c->plan->tensor[i].spec->fill;
-            if (!(c->present >> i & 1) || fill == NULL || strncmp(fill, "slots ", 6) != 0 ||
-                strcmp(fill + 6, name) != 0)
-                continue;
+            const char *size = slots_of(c->plan->tensor[i].spec->fill);
+            if (!(c->present >> i & 1) || size == NULL || strcmp(size, name) != 0) continue;
             const double slots = (double)trine_tensor_count(&c->tensor[i]);
             return rows > slots ? 1 - slots / rows : 0;
         }
     }
     return -1;
+}
+
+/* The share of a matrix's rows that columns of a "sparse" tensor leave alone: those that are 0 in all of its rows. */
+static double zeroed_share(const trine_case *c, int index) {
+    const trine_plan_tensor *t = &c->plan->tensor[index];
+    for (int i = 0; i < c->plan->tensors; i++) {
+        const trine_plan_tensor *sparse = &c->plan->tensor[i];
+        if (!(c->present >> i & 1) || i == index || sparse->spec->fill == NULL || t->dim[0].symbol < 0) continue;
+        if (strcmp(sparse->spec->fill, "sparse") == 0 && sparse->dim[sparse->rank - 1].symbol == t->dim[0].symbol)
+            return exp2(-(double)c->tensor[i].shape[0]);
+    }
+    return 0;
 }
 
 /* The share of a matrix of `rows` queries and `columns` keys that a causal mask, aligned bottom right, and windows to
@@ -99,7 +115,7 @@ static double spared_bytes(const trine_case *c, int index) {
     }
     const bool masked = c->plan->masked[0] >= 0 && t->dim[t->rank - 2].symbol == c->plan->masked[0] &&
                         t->dim[t->rank - 1].symbol == c->plan->masked[1];
-    return bytes * (masked ? 1 - visible_share(c) : unnamed_share(c, index));
+    return bytes * (masked ? 1 - visible_share(c) : fmax(unnamed_share(c, index), zeroed_share(c, index)));
 }
 
 bench_peak bench_peak_of(const trine_case *c) {

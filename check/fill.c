@@ -17,7 +17,7 @@ bool fill_is(const trine_spec_tensor *spec, const char *word) {
 /* Is it whole numbers that say where something is? */
 static bool fill_counts(const trine_spec_tensor *spec) {
     return fill_is(spec, "ids") || fill_is(spec, "offsets") || fill_is(spec, "lengths") || fill_is(spec, "places") ||
-           fill_is(spec, "slots");
+           fill_is(spec, "slots") || fill_is(spec, "ascending");
 }
 
 static bool is_float(trine_dtype dtype) { return trine_unit_roundoff(dtype) > 0; }
@@ -179,6 +179,8 @@ static void fill_values(problem *p, int tensor) {
         o->value[k] = x;
     }
     if (!positive && !unit && !off && is_float(v.dtype)) sprinkle(p, o, v.fill);
+    for (int64_t k = 0; k < o->count && fill_is(spec, "sparse"); k++)
+        if (random_next(&p->random) & 1) o->value[k] = 0;
 }
 
 /* The extra value of "ids SYMBOL PARAM DEFAULT": parameter PARAM, or DEFAULT where PARAM_set is a parameter and 0. */
@@ -286,6 +288,19 @@ static void fill_slots(problem *p, int tensor) {
     }
 }
 
+/* Slots in order, now and then in none; strays may be anywhere. */
+static void fill_ascending(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    fill_slots(p, tensor);
+    if (random_chance(&p->random, 6)) return;
+    qsort(o->value, (size_t)o->count, sizeof *o->value, ascending);
+    for (int64_t n = o->count < 2 ? 0 : random_below(&p->random, 4); n > 0; n--) {
+        const int64_t a = random_below(&p->random, o->count), b = random_below(&p->random, o->count);
+        const double x = o->value[a];
+        o->value[a] = o->value[b], o->value[b] = x;
+    }
+}
+
 /* NaN where no sequence is: in none of the pages that the table names for it, or behind its length. */
 static void fill_unused(problem *p, int tensor) {
     operand *o = &p->operand[tensor];
@@ -362,6 +377,7 @@ bool fill_make(problem *p) {
         if (fill_is(spec, "lengths")) fill_lengths(p, i);
         if (fill_is(spec, "places")) fill_places(p, i);
         if (fill_is(spec, "slots")) fill_slots(p, i);
+        if (fill_is(spec, "ascending")) fill_ascending(p, i);
         if (!fill_counts(spec)) fill_values(p, i);
         store_values(o);
     }

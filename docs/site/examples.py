@@ -176,7 +176,7 @@ def c_fill(call, tensor, kind_in_c):
     kind, *words = (tensor.fill or "").split() or [""]
     if kind in ("ids", "places"):
         return f"i % {call.sizes[words[0]]}"
-    if kind == "slots":
+    if kind in ("slots", "ascending"):
         return f"i % {product(call.sizes, words[0])}"
     if kind == "offsets":
         return f"i * {call.sizes[words[0]]} / {max(call.shape_of(tensor)[0] - 1, 1)}"
@@ -250,6 +250,8 @@ def drawn(name, dtype, shape, fill, sizes):
         return f"{name} = rng.integers(0, {sizes[words[0]]}, {size}, {numpy})"
     if kind == "slots":
         return f"{name} = rng.integers(0, {product(sizes, words[0])}, {size}, {numpy})"
+    if kind == "ascending":
+        return f"{name} = np.sort(rng.integers(0, {product(sizes, words[0])}, {size}, {numpy}))"
     if kind == "offsets":
         return f"{name} = np.linspace(0, {sizes[words[0]]}, {size}).astype({numpy})"
     if kind in ("flag", "lengths"):
