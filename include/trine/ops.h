@@ -17,6 +17,7 @@
 #include <trine/reduce.h>
 #include <trine/sample.h>
 #include <trine/scaled.h>
+#include <trine/sparse.h>
 
 #ifdef __cplusplus
 extern "C" {
