@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Embedding lookup, gathers and scatters of rows, sums and means, and the largest elements. */
+/* Embedding lookup, gathers and scatters of rows, sums and means, the largest elements, and sorting. */
 #ifndef TRINE_REDUCE_H
 #define TRINE_REDUCE_H
 
@@ -267,6 +267,38 @@ typedef struct trine_block_mean_args {
  *
  * Since 0.1. */
 TRINE_API trine_status trine_block_mean(trine_queue *queue, const trine_block_mean_args *args);
+
+typedef struct trine_argsort_args {
+    size_t struct_size;          /* sizeof(trine_argsort_args) */
+    const trine_tensor *x;       /* in r n */
+    const trine_tensor *indices; /* out r n */
+    const trine_tensor *values;  /* out, optional r n */
+    int32_t descending;          /* 1: from the largest element on */
+} trine_argsort_args;
+
+/* Sorts each row: the places of its elements in ascending order, or in descending order.
+ *
+ *     values[i,j] = x[i,indices[i,j]]
+ *
+ * indices[i] are the places of row i's elements, from the smallest on; with descending from the largest on. NaN is
+ * larger than any number, and -0 equals 0, as in topk. Equals stay in the order that they have in x, in either case:
+ * the result is one and the same on every device. With descending it is that of topk with k = n.
+ *
+ * Source: Knuth 1998, section 5.2.5 (by digits, from the lowest on).
+ *
+ * Shapes: x, indices and values are r n. The last dimension is contiguous, leading strides are free.
+ * Types: x and values are f32, bf16, f16, i32 or i64, the same; indices i32 or i64. Elements are copied.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (a row of more than 2^31 - 1 elements; the
+ * device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_argsort(trine_queue *queue, const trine_argsort_args *args);
 
 #ifdef __cplusplus
 }

@@ -72,6 +72,32 @@ static void end_lost(trine_ref *ref, void *args) {
     for (int64_t i = 0; n > k && i < D("r"); i++) V("x")[i * n + n - 1] = a->smallest ? INFINITY : -INFINITY;
 }
 
+/* Of equals that are neighbours in the result the last comes first. */
+static void equals_turned(trine_ref *ref) {
+    const int64_t n = D("n");
+    double *indices = V("indices");
+    for (int64_t i = 0; i < D("r"); i++)
+        for (int64_t j = 0; j + 1 < n; j++) {
+            const double *x = V("x") + i * n, first = indices[i * n + j];
+            if (x[(int64_t)first] != x[(int64_t)indices[i * n + j + 1]]) continue;
+            indices[i * n + j] = indices[i * n + j + 1], indices[i * n + j + 1] = first;
+            j++;
+        }
+}
+
+static void nan_smallest(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t k = 0; k < D("r") * D("n"); k++)
+        if (isnan(V("x")[k])) V("x")[k] = -INFINITY;
+}
+
+/* Behind 2048 elements another tile begins, which is not moved. */
+static void one_tile(trine_ref *ref) {
+    enum { TILE = 2048 };
+    const int64_t n = D("n");
+    for (int64_t i = 0; n > TILE && i < D("r"); i++) V("indices")[i * n + TILE] = V("indices")[i * n + TILE - 1];
+}
+
 /* NaN is less than any number. */
 static void nan_least(trine_ref *ref, void *args) {
     const trine_argmax_args *a = args;
@@ -149,6 +175,10 @@ static void nothing_kept(trine_ref *ref) {
 }
 
 const mutant mutants_reduce[] = {
+    { "argsort", "ignores_descending", "ascending in any case", .param = "descending" },
+    { "argsort", "equals_turned", "of equals the last comes first", .after = equals_turned },
+    { "argsort", "nan_smallest", "NaN is less than any number", .before = nan_smallest },
+    { "argsort", "one_tile", "what is behind 2048 elements is lost", .after = one_tile },
     { "argmax", "ignores_smallest", "the largest in any case", .param = "smallest" },
     { "argmax", "nan_least", "NaN is less than any number", .before = nan_least },
     { "argmax", "last_of_equals", "of equals it is the last", .after = last_of_equals },

@@ -6,6 +6,7 @@
  * NOTES. Two launches for each 8 bits of a row's number, then chunks, then sums: four for 255 rows, six for 65,535, of
  * 4 us or so each on an H200. One block that sorted by itself, and one warp for all tokens of a row, took 285 us for
  * 16,384 tokens of 256 rows and 512 columns of f32, where this takes 44. */
+#include "before.inl.h"
 #include "scatter.h"
 #include "backends/simt/core/row.h"
 
@@ -13,20 +14,6 @@
 DEVICE int64_t row_of(const scatter_params &p, int64_t token) {
     const int64_t id = load_integer(p.ids, p.long_ids, token);
     return id >= 0 && id < p.v && id != p.padding ? id : p.v;
-}
-
-/* The sums before each thread of the block, of the values of all. */
-DEVICE uint32_t sum_before(uint32_t own) {
-    SHARED uint32_t sum[2][SIMT_THREADS];
-    const int thread = thread_index();
-    int from = 0;
-    sum[0][thread] = own;
-    sync_block();
-    for (int distance = 1; distance < SIMT_THREADS; distance *= 2, from = 1 - from) {
-        sum[1 - from][thread] = sum[from][thread] + (thread >= distance ? sum[from][thread - distance] : 0);
-        sync_block();
-    }
-    return sum[from][thread] - own;
 }
 
 /* Body(token, place) for each token of the block, in order: where the next of its digit goes. `next` is that of digit

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """embedding and its gradient by torch.nn.functional.embedding and autograd; sums by math.fsum, which rounds once;
-topk by torch.sort, which is stable if asked to be; argmax by numpy.argmax; gather_rows by indexing and
+topk and argsort by torch.sort, which is stable if asked to be; argmax by numpy.argmax; gather_rows by indexing and
 scatter_add_rows by math.fsum of what numpy.flatnonzero finds; block_mean by math.fsum of slices."""
 import math
 
@@ -81,6 +81,35 @@ def topk(draw):
         values, indices = torch.sort(torch.tensor(x), dim=-1, descending=not smallest, stable=True)
         words = f"T={dtype} I={wide} r={r} n={n} k={k} smallest={smallest} +values +indices"
         yield case(name, words, {"x": x}, {"values": values[:, :k].numpy(), "indices": indices[:, :k].numpy()})
+
+
+def argsort(draw):
+    for name, dtype, wide, r, n, descending in (
+        ("ascending", "f32", "i32", 3, 40, 0),
+        ("descending", "f32", "i64", 3, 40, 1),
+        ("bf16", "bf16", "i64", 2, 33, 0),
+        ("f16, descending", "f16", "i32", 2, 33, 1),
+        ("equals", "bf16", "i32", 4, 60, 0),
+        ("equals, descending", "f16", "i64", 4, 60, 1),
+        ("integers", "i32", "i32", 2, 50, 0),
+        ("long integers, descending", "i64", "i32", 2, 50, 1),
+        ("equal integers", "i64", "i64", 2, 70, 0),
+        ("a long row", "f32", "i32", 1, 700, 0),
+        ("one of one", "f32", "i32", 2, 1, 1),
+    ):
+        if "equal" in name:
+            x = draw.integers((r, n), -2, 3)
+        elif "integers" in name:
+            x = np.floor(draw.uniform((r, n), -1, 1, "f64") * (2.0**52 if "long" in name else 2.0**31 - 1))
+            x[0, :3] = 0, -1, 1
+        else:
+            x = draw.normal((r, n), dtype)
+        if n > 6 and "integers" not in name:
+            x[0, :5] = np.nan, -0.0, 0.0, np.inf, -np.inf
+            x[-1, 3:6] = np.nan, 0.0, np.nan
+        values, indices = torch.sort(torch.tensor(x), dim=-1, descending=bool(descending), stable=True)
+        words = f"T={dtype} I={wide} r={r} n={n} descending={descending} +values"
+        yield case(name, words, {"x": x}, {"indices": indices.numpy(), "values": values.numpy()})
 
 
 def argmax(draw):
