@@ -18,6 +18,7 @@
 #include <trine/sample.h>
 #include <trine/scaled.h>
 #include <trine/sparse.h>
+#include <trine/select.h>
 
 #ifdef __cplusplus
 extern "C" {
