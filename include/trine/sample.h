@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drawing tokens, the same ones on every device. */
+/* Drawing tokens, and guessing them, the same ones on every device. */
 #ifndef TRINE_SAMPLE_H
 #define TRINE_SAMPLE_H
 
@@ -124,6 +124,49 @@ typedef struct trine_speculative_verify_args {
  *
  * Since 0.1. */
 TRINE_API trine_status trine_speculative_verify(trine_queue *queue, const trine_speculative_verify_args *args);
+
+typedef struct trine_ngram_match_args {
+    size_t struct_size;          /* sizeof(trine_ngram_match_args) */
+    const trine_tensor *tokens;  /* in b s */
+    const trine_tensor *lengths; /* in, optional b: tokens of each sequence */
+    const trine_tensor *draft;   /* out b m */
+    const trine_tensor *counts;  /* out b */
+    int32_t n_max;               /* tokens of the longest n-gram; 0: 3 */
+    int32_t n_min;               /* tokens of the shortest; 0: 1 */
+    int32_t first;               /* 1: the first occurrence; 0: the latest */
+} trine_ngram_match_args;
+
+/* A draft of what follows a sequence of tokens: what followed its last tokens where they stood before. Speculative
+ * decoding by n-grams, or prompt lookup.
+ *
+ *     t = tokens[i], L = lengths[i], n the largest in [n_min, n_max] for which there is an e in [n, L) with
+ *     t[e-n .. e-1] = t[L-n .. L-1];  e the largest such one, or the smallest with first
+ *     counts[i]  = min(m, L - e)
+ *     draft[i,j] = t[e+j] for j < counts[i], -1 for others
+ *
+ * Where there is no such n, counts[i] is 0. An occurrence ends before the sequence does, so that a token at least
+ * follows; it may overlap the last tokens, and so may what follows it. Without lengths all s tokens count; a length
+ * above s is s, one below 0 is 0. If n_min is above n_max nothing is found.
+ *
+ * Source: Saxena 2023 (prompt lookup decoding). With first this is what transformers' PromptLookupCandidateGenerator
+ * and vLLM's n-gram proposer draft; what stood latest is the better guess in long sequences. draft and counts are what
+ * speculative_verify takes, without draft_probs: a token of -1 does not stand.
+ *
+ * Shapes: tokens is b s, lengths b, draft b m, counts b. The last dimension is contiguous, leading strides are free.
+ * Types: tokens and draft are i32 or i64, the same; lengths i32 or i64; counts i32.
+ * Parameters: n_max >= 0, 0 standing for 3; n_min >= 0, 0 standing for 1. The time grows with n_max where a sequence
+ * repeats itself.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, the result is exact.
+ * Deterministic: the same bits for any number of threads, and on every device.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; m > 2^31 - 1; a parameter out of range; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the
+ * device has no kernel), TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_ngram_match(trine_queue *queue, const trine_ngram_match_args *args);
 
 #ifdef __cplusplus
 }

@@ -70,7 +70,45 @@ static void token_bounded(trine_ref *ref, void *args) {
         if (V("draft_tokens")[k] >= (double)D("v")) V("draft_tokens")[k] = (double)(D("v") - 1);
 }
 
+static void narrow_tokens(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t k = 0; k < D("b") * D("s"); k++) V("tokens")[k] = (double)(int32_t)(uint32_t)(int64_t)V("tokens")[k];
+}
+
+/* An occurrence may not overlap the tokens that it is held against. */
+static void apart(trine_ref *ref) {
+    const trine_ngram_match_args *args = ref->args;
+    for (int64_t i = 0; !args->first && i < D("b"); i++) {
+        const double *t = V("tokens") + i * D("s");
+        const int64_t length = V("lengths") ? (int64_t)V("lengths")[i] : D("s");
+        if (length < 2 || args->n_max < 2 || V("counts")[i] != 1 || t[length - 1] != t[length - 2]) continue;
+        V("counts")[i] = 0, V("draft")[i * D("m")] = -1;
+    }
+}
+
+/* The last token may be the end of an occurrence, behind which nothing follows. */
+static void end_found(trine_ref *ref) {
+    const trine_ngram_match_args *args = ref->args;
+    for (int64_t i = 0; !args->first && args->n_max >= args->n_min && i < D("b"); i++) {
+        V("counts")[i] = 0;
+        for (int64_t j = 0; j < D("m"); j++) V("draft")[i * D("m") + j] = -1;
+    }
+}
+
+static void draft_unended(trine_ref *ref) {
+    for (int64_t i = 0; i < D("b"); i++)
+        for (int64_t j = (int64_t)V("counts")[i]; j < D("m"); j++) V("draft")[i * D("m") + j] = 0;
+}
+
 const mutant mutants_sample[] = {
+    { "ngram_match", "latest", "the latest in any case", .param = "first" },
+    { "ngram_match", "one_token", "n-grams of one token", .param = "n_max", .value = 1 },
+    { "ngram_match", "any_length", "n-grams down to one token", .param = "n_min", .value = 1 },
+    { "ngram_match", "ignores_lengths", "all tokens count", .without = "lengths" },
+    { "ngram_match", "apart", "what overlaps the last tokens is not found", .after = apart },
+    { "ngram_match", "end_found", "the last tokens find themselves", .after = end_found },
+    { "ngram_match", "draft_unended", "what is behind the draft is 0", .after = draft_unended },
+    { "ngram_match", "narrow_tokens", "only the low 32 bits of a token are read", .before = narrow_tokens },
     { "sample", "ignores_temperature", "logits are as they are", .param = "temperature", .value = 1 },
     { "sample", "ignores_top_k", "all are candidates", .param = "top_k" },
     { "sample", "one_more", "top_k leaves one more", .before = one_more },

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sample and speculative_verify by their definitions in include/trine/sample.h, with Python's whole numbers and NumPy's
+"""ngram_match as transformers does it; sample and speculative_verify by their definitions in include/trine/sample.h, with Python's whole numbers and NumPy's
 f32; and what they draw held against torch.softmax in float64 by SciPy's chi-square test, and against the distribution
 that the papers promise."""
 import math
@@ -238,3 +238,45 @@ def speculative_verify(draw):
             ins["philox"], text = np.array(philox_words), text + " +philox"
         yield case(name, text, ins, {"accepted": np.array([n for n, _ in made]),
                                      "tokens": np.array([t for _, t in made])})
+
+
+def looked_up(tokens, n_max, n_min, m, first):
+    """As transformers' PromptLookupCandidateGenerator.get_candidates has it: windows of each size that equal the last
+    tokens, of which the first one (or here the last) that something follows."""
+    tokens = torch.tensor(tokens, dtype=torch.int64)[None]
+    length = tokens.shape[1]
+    for size in range(min(n_max, length - 1), n_min - 1, -1):
+        windows = tokens.unfold(dimension=1, size=size, step=1)
+        matches = (windows == tokens[0, -size:]).all(dim=2).nonzero(as_tuple=True)[1]
+        followed = [int(at) + size for at in matches if int(at) + size < length]
+        if followed:
+            start = followed[0 if first else -1]
+            return tokens[0, start:min(start + m, length)].tolist()
+    return []
+
+
+def ngram_match(draw):
+    for name, dtype, wide, b, s, m, n_max, n_min, first, words in (
+        ("latest", "i32", "i32", 6, 60, 4, 0, 0, 0, 3),
+        ("first", "i64", "i32", 6, 60, 4, 0, 0, 1, 3),
+        ("lengths", "i32", "i64", 8, 40, 5, 4, 2, 0, 2),
+        ("lengths, first", "i64", "i64", 8, 40, 5, 4, 2, 1, 2),
+        ("one token repeated", "i32", "i32", 3, 30, 7, 5, 1, 0, 1),
+        ("one token repeated, first", "i32", "i32", 3, 30, 7, 5, 1, 1, 1),
+        ("seldom found", "i64", "i32", 8, 24, 3, 2, 2, 0, 12),
+        ("a long n-gram", "i32", "i32", 4, 80, 6, 20, 6, 0, 2),
+        ("none that is so short", "i32", "i32", 3, 20, 3, 2, 4, 0, 2),
+    ):
+        tokens = draw.integers((b, s), 0, words)
+        lengths = np.full(b, s, dtype=np.float64)
+        if "lengths" in name:
+            lengths = draw.integers((b,), 0, s + 1)
+            lengths[:5] = 0, 1, 2, s + 9, -3
+        drafts, counts = np.full((b, m), -1.0), np.zeros(b)
+        for i in range(b):
+            length = int(min(max(lengths[i], 0), s))
+            found = looked_up(tokens[i, :length], n_max or 3, n_min or 1, m, first) if length > 1 else []
+            drafts[i, :len(found)], counts[i] = found, len(found)
+        ins = {"tokens": tokens} | ({"lengths": lengths} if "lengths" in name else {})
+        yield case(name, f"I={dtype} L={wide} b={b} s={s} m={m} n_max={n_max} n_min={n_min} first={first}" +
+                   (" +lengths" if "lengths" in name else ""), ins, {"draft": drafts, "counts": counts})
