@@ -75,7 +75,7 @@ static grouped grouped_of(const trine_call *call) {
     a.x_bytes = cpu_round_up(panel_bytes(a.part, (int)high, a.kind) * (a.packed / high), 64);
     a.w_bytes = cpu_round_up(panel_bytes(a.part, (int)wide, a.kind) * (a.columns / wide), 64);
     a.sums_bytes = a.parts > 1 ? (rows + high) * a.columns * 4 : 0;
-    a.lines_bytes = a.gather ? cpu_round_up(high * a.part * unit_depth(a.kind) * size, 64) : 0;
+    a.lines_bytes = has >> GROUPED_MATMUL_GATHER & 1 ? cpu_round_up(high * a.part * unit_depth(a.kind) * size, 64) : 0;
     a.slice = cpu_round_up(a.x_bytes + a.w_bytes + a.sums_bytes + a.lines_bytes, 256);
     return a;
 }
