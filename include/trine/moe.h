@@ -69,6 +69,55 @@ typedef struct trine_moe_route_args {
  * Since 0.1. */
 TRINE_API trine_status trine_moe_route(trine_queue *queue, const trine_moe_route_args *args);
 
+typedef struct trine_moe_route_backward_args {
+    size_t struct_size;           /* sizeof(trine_moe_route_backward_args) */
+    const trine_tensor *dweights; /* in t k, f32 */
+    const trine_tensor *logits;   /* in t e */
+    const trine_tensor *experts;  /* in t k, i32: the forward's */
+    const trine_tensor *dscores;  /* in, optional t e, f32 */
+    const trine_tensor *dlogits;  /* out t e */
+    int32_t gate;                 /* TRINE_GATE_*: the forward's, as are: */
+    int32_t renormalise;
+    float scale; /* 0: 1 */
+} trine_moe_route_backward_args;
+
+/* Gradient of moe_route: of its weights, and of its scores where a loss that balances experts has them, with respect to
+ * the logits. The choice of experts is constant.
+ *
+ *     c[i,j] = dscores[i,j] + scale sum over a with experts[i,a] = j of dweights[i,a]
+ *     dlogits[i,j] = s[i,j] (c[i,j] - sum_m s[i,m] c[i,m])        gate softmax
+ *                    s[i,j] (1 - s[i,j]) c[i,j]                   gate sigmoid
+ *
+ * with the scores s of moe_route. With renormalise c is dscores alone, and with v[a] = s[i,experts[i,a]] / sum_b
+ * s[i,experts[i,b]] and r = 1 for softmax, 1 - s[i,experts[i,a]] for sigmoid, each slot a adds
+ *
+ *     dlogits[i,experts[i,a]] += v[a] r (scale dweights[i,a] - sum_b v[b] scale dweights[i,b])
+ *
+ * A slot whose expert is below 0, or e and more, gives nothing and is in no sum; where the sum of a token's chosen
+ * scores is 0, its slots give nothing. Without dscores they count as 0. Biases and groups steer the choice alone and
+ * have no part in it. Exponentials are those of moe_route: one below e^-80 is 0.
+ *
+ * Source: the derivative of moe_route's formula.
+ *
+ * Shapes: logits, dscores and dlogits are t e, dweights and experts are t k with k <= e. The last dimension is
+ * contiguous, leading strides are free.
+ * Types: logits are f32, bf16 or f16, dlogits of the same type; dweights and dscores f32, experts i32. Computation is
+ * in f32, rounded once.
+ * Parameters: scale is finite. As 0 stands for 1, write -0.0f for a zero.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound, besides the output's own rounding: (3 e/32 + 4 k + 64) 2^-24 s (|c| + sum s |c|), with v r (|g| + sum v
+ * |g|) more for each slot, g = scale dweights, and 1.01 2^-24 of these times distances to the largest logit for
+ * softmax; spec/moe/moe_route_backward.c.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides, element types or parameters that the
+ * above does not admit; k > e; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (more than 2^31 - 1
+ * experts), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_moe_route_backward(trine_queue *queue, const trine_moe_route_backward_args *args);
+
 typedef struct trine_moe_align_args {
     size_t struct_size;                /* sizeof(trine_moe_align_args) */
     const trine_tensor *experts;       /* in t k, i32 or i64 */

@@ -75,6 +75,30 @@ static void once_each(trine_ref *ref, void *args) {
         if (i % k > 0 && V("places")[i] == V("places")[i - 1]) V("places")[i] = -1;
 }
 
+/* The gradient of a weight that is made to sum to 1 does not go to the other experts. */
+static void alone(trine_ref *ref) {
+    const trine_moe_route_backward_args *args = ref->args;
+    const int64_t k = D("k"), e = D("e");
+    for (int64_t i = 0; args->renormalise && !V("dscores") && k == 2 && i < D("t"); i++) {
+        const int64_t a = (int64_t)V("experts")[i * k], b = (int64_t)V("experts")[i * k + 1];
+        if (a >= 0 && a < e && b >= 0 && b < e && a != b) V("dlogits")[i * e + b] = 0;
+    }
+}
+
+/* Of sigmoids the derivative is taken for that of a softmax, s itself. */
+static void other_gate(trine_ref *ref, void *args) {
+    (void)ref;
+    trine_moe_route_backward_args *a = args;
+    a->gate = TRINE_GATE_SOFTMAX;
+}
+
+/* A slot without an expert counts for the first. */
+static void first_expert(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("t") * D("k"); i++)
+        if (V("experts")[i] < 0) V("experts")[i] = 0;
+}
+
 const mutant mutants_moe[] = {
     { "moe_route", "ignores_bias", "the bias steers nothing", .without = "bias" },
     { "moe_route", "ignores_gate", "softmax in any case", .param = "gate" },
@@ -92,5 +116,11 @@ const mutant mutants_moe[] = {
     { "moe_combine", "ignores_weights", "all weights are 1", .without = "weights" },
     { "moe_combine", "first_for_none", "a slot that was dropped counts row 0", .before = first_for_none },
     { "moe_combine", "once_each", "neighbours with the same place count once", .before = once_each },
+    { "moe_route_backward", "ignores_dscores", "scores have no gradient", .without = "dscores" },
+    { "moe_route_backward", "ignores_renormalise", "weights are the scores", .param = "renormalise" },
+    { "moe_route_backward", "ignores_scale", "weights are not scaled", .param = "scale", .value = 1 },
+    { "moe_route_backward", "other_gate", "softmax in any case", .before = other_gate },
+    { "moe_route_backward", "alone", "a weight's gradient is its own expert's alone", .after = alone },
+    { "moe_route_backward", "first_expert", "a slot without an expert counts for the first", .before = first_expert },
     { 0 },
 };

@@ -2,10 +2,8 @@
 /* moe_route on the CPU: a token's scores by the operations that spec/moe/moe_route.c prescribes, then its experts one
  * by one, each the largest that is left. */
 #include "backends/cpu/core/cpu.h"
-#include "backends/cpu/core/vec.h"
+#include "moe_power.h"
 #include "spec/places/moe_route.h"
-
-enum { LANES = 32 }; /* partial sums of a softmax; rows are padded to so many */
 
 typedef struct route {
     const trine_moe_route_args *args;
@@ -19,52 +17,10 @@ typedef struct token {
     int32_t *order, *group;
 } token;
 
-INLINE vf row_vector(const void *row, trine_dtype T, int64_t i, int64_t e, float fill) {
-    if (i + VL <= e) return vload(row, T, i);
-    return i < e ? vloadn(row, T, i, (int)(e - i), fill) : vset(fill);
-}
-
-INLINE void put_vector(float *to, int64_t i, int64_t e, vf x) {
-    if (i + VL <= e)
-        vstore(to, TRINE_F32, i, x);
-    else if (i < e)
-        vstoren(to, TRINE_F32, i, (int)(e - i), x);
-}
-
 /* Larger for larger x: those of -0 and 0 are equal, and NaN's is the largest; INT32_MIN is nobody's. */
 INLINE vi order_of(vf x) {
     const vi bits = visel(x == vzero(), viset(0), (vi)x), order = visel(bits < 0, bits ^ INT32_MAX, bits);
     return visel(x != x, viset(INT32_MAX), order);
-}
-
-/* e^t for t <= 0. */
-INLINE vf power(vf t) {
-    const vf magic = vset(0x1.8p23f); /* adding it rounds to an integer, which is then in the low bits */
-    const vf shifted = vproduct(t, vset(0x1.715476p+0f)) + magic, k = shifted - magic;
-    const vf r = (t - vproduct(k, vset(0x1.63p-1f))) - vproduct(k, vset(-2.12194440e-4f));
-    vf p = vset(1 / 5040.0f);
-    p = vproduct(p, r) + 1 / 720.0f;
-    p = vproduct(p, r) + 1 / 120.0f;
-    p = vproduct(p, r) + 1 / 24.0f;
-    p = vproduct(p, r) + 1 / 6.0f;
-    p = vproduct(p, r) + 0.5f;
-    p = vproduct(p, r) + 1.0f;
-    p = vproduct(p, r) + 1.0f;
-    const vf two = (vf)(((vu)shifted << 23) + 0x3f800000u);
-    return vsel(t < -80, vzero(), vproduct(p, two));
-}
-
-/* The largest, NaN before all; NaN for an infinite one. */
-INLINE float origin_of(const void *row, int64_t e, trine_dtype T) {
-    vf most = vset(-INFINITY);
-    vi nan = { 0 };
-    for (int64_t i = 0; i < e; i += VL) {
-        const vf x = row_vector(row, T, i, e, -INFINITY);
-        nan |= x != x;
-        most = vmax(x, most);
-    }
-    const float top = vhmax(most);
-    return vany(nan) ? NAN : top + (top - top);
 }
 
 /* The scores, and what makes them of `power`. */
@@ -77,13 +33,9 @@ INLINE float score_softmax(const route *a, const token *to, const void *row, tri
             vstore(to->power, TRINE_F32, i + v * VL, p);
             sum[v] += p;
         }
-    float partial[LANES];
-    memcpy(partial, sum, sizeof partial);
-    for (int half = LANES / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; i++) partial[i] += partial[i + half];
-    for (int64_t i = 0; i < a->padded; i += VL)
-        vstore(to->score, TRINE_F32, i, vload(to->power, TRINE_F32, i) / partial[0]);
-    return partial[0];
+    const float total = total_of(sum);
+    for (int64_t i = 0; i < a->padded; i += VL) vstore(to->score, TRINE_F32, i, vload(to->power, TRINE_F32, i) / total);
+    return total;
 }
 
 INLINE float score_sigmoid(const route *a, const token *to, const void *row, trine_dtype T) {
@@ -179,7 +131,8 @@ INLINE void route_token(const route *a, const token *to, const void *row, float 
                         float *scores, trine_dtype T) {
     const float total =
         a->args->gate == TRINE_GATE_SOFTMAX ? score_softmax(a, to, row, T) : score_sigmoid(a, to, row, T);
-    for (int64_t i = 0; scores && i < a->e; i += VL) put_vector(scores, i, a->e, vload(to->score, TRINE_F32, i));
+    for (int64_t i = 0; scores && i < a->e; i += VL)
+        put_vector(scores, TRINE_F32, i, a->e, vload(to->score, TRINE_F32, i));
     rank(a, to, row, T);
     float sum = 0;
     for (int64_t j = 0; j < a->k; j++) {

@@ -5,37 +5,10 @@
  *
  * NOTES. Floor: logits once. */
 #include "moe_route.h"
-#include "backends/simt/core/simt.h"
-
-/* Larger for larger x: those of -0 and 0 are equal, and NaN's is the largest; 0 is nobody's. */
-DEVICE uint32_t route_order(float x) {
-    uint32_t bits = bits_of_float(x);
-    if (bits << 1 == 0) bits = 0;
-    const uint32_t order = bits >> 31 ? ~bits : bits | 0x80000000u;
-    return (bits & 0x7fffffffu) > INF_BITS ? ~0u : order;
-}
-
-/* e^t for t <= 0. */
-DEVICE float route_power(float t) {
-    const float magic = 0x1.8p23f, shifted = product(t, 0x1.715476p+0f) + magic, k = shifted - magic;
-    const float r = (t - product(k, 0x1.63p-1f)) - product(k, -2.12194440e-4f);
-    float p = 1 / 5040.0f;
-    p = product(p, r) + 1 / 720.0f;
-    p = product(p, r) + 1 / 120.0f;
-    p = product(p, r) + 1 / 24.0f;
-    p = product(p, r) + 1 / 6.0f;
-    p = product(p, r) + 0.5f;
-    p = product(p, r) + 1.0f;
-    p = product(p, r) + 1.0f;
-    const float two = float_of_bits((bits_of_float(shifted) << 23) + 0x3f800000u);
-    return t < -80.0f ? 0.0f : product(p, two);
-}
+#include "moe_power.inl.h"
 
 struct later_key {
     DEVICE uint64_t operator()(uint64_t a, uint64_t b) const { return a > b ? a : b; }
-};
-struct later_order {
-    DEVICE uint32_t operator()(uint32_t a, uint32_t b) const { return a > b ? a : b; }
 };
 
 /* The largest key of a token's threads, each of which has `held` orders of places lane, lane + 32, ... */
@@ -78,7 +51,7 @@ DEVICE float route_scores(const route_params &p, const float (&x)[HELD], float (
 #pragma unroll
     for (int j = 0; j < HELD; j++) top = later_order()(route_order(x[j]), top);
     top = group_combine<ROUTE_LANES>(top, later_order());
-    const float most = float_of_bits(top >> 31 ? top & 0x7fffffffu : ~top), origin = most + (most - most);
+    const float origin = route_origin(top);
     float sum = 0;
 #pragma unroll
     for (int j = 0; j < HELD; j++) sum += power[j] = route_power(x[j] - origin);
@@ -143,13 +116,6 @@ DEVICE void route_choose(const route_params &p, const float (&power)[HELD], uint
         weights[a] = experts[a] < 0 || by == 0 ? 0.0f : product(weights[a] / by, p.scale);
 }
 
-/* A type costs a branch here, and would cost all the code again as a template's argument. */
-DEVICE float route_logit(const route_params &p, int64_t i) {
-    return p.logit_type == ROUTE_F32    ? load_one<f32>(p.logits.data, i)
-           : p.logit_type == ROUTE_BF16 ? load_one<bf16>(p.logits.data, i)
-                                        : load_one<f16>(p.logits.data, i);
-}
-
 template <int HELD, int TOKENS> DEVICE void route(const route_params &p) {
     const int lane = thread_index() % ROUTE_LANES;
     const int64_t token = block_index() * TOKENS + thread_index() / ROUTE_LANES;
@@ -159,7 +125,7 @@ template <int HELD, int TOKENS> DEVICE void route(const route_params &p) {
 #pragma unroll
     for (int j = 0; j < HELD; j++) {
         const int32_t i = lane + j * ROUTE_LANES;
-        x[j] = i < p.e ? route_logit(p, row * p.logits.row + i) : -infinity();
+        x[j] = i < p.e ? route_logit(p.logits.data, p.logit_type, row * p.logits.row + i) : -infinity();
     }
     const float total = route_scores<HELD>(p, x, power, score);
 #pragma unroll

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routing as transformers has it for Mixtral, Qwen3 and DeepSeek-V3, by torch in float64; moe_align by Python's sort,
-which is stable; sums by math.fsum."""
+"""Routing as transformers has it for Mixtral, Qwen3 and DeepSeek-V3, by torch in float64, and gradients by its own;
+moe_align by Python's sort, which is stable; sums by math.fsum; experts as transformers' Mixtral loops over them."""
 import math
 
 import numpy as np
@@ -57,6 +57,39 @@ def moe_route(draw):
         outs["experts"][i, :3], outs["weights"][i, :3] = order, row[order] / math.fsum(row[order])
     yield case("a group of fewer experts", "T=f32 t=2 e=9 k=4 gate=sigmoid renormalise=1 groups=3 groups_kept=1",
                {"logits": few}, outs)
+
+
+def moe_route_backward(draw):
+    for name, dtype, t, e, k, gate, renormalise, scale, scores in (
+        ("mixtral", "bf16", 5, 8, 2, "softmax", 1, 1, False),
+        ("weights and scores", "f32", 3, 40, 4, "softmax", 0, 1.5, True),
+        ("made to sum to 1, and scores", "f32", 4, 20, 3, "softmax", 1, -0.5, True),
+        ("softmax alone", "f16", 4, 33, 5, "softmax", 0, 2.5, False),
+        ("sigmoid", "f16", 4, 20, 3, "sigmoid", 0, 2.5, True),
+        ("deepseek-v3", "f32", 6, 64, 8, "sigmoid", 1, 2.5, False),
+        ("sigmoid, made to sum to 1, and scores", "bf16", 3, 12, 3, "sigmoid", 1, 1, True),
+        ("as many as there are", "f32", 3, 7, 7, "softmax", 1, 1, False),
+        ("slots without an expert", "f32", 4, 9, 4, "softmax", 1, 1, True),
+    ):
+        logits, dweights = draw.normal((t, e), dtype, scale=2), draw.normal((t, k))
+        dscores = draw.normal((t, e)) if scores else np.zeros((t, e))
+        x = torch.tensor(logits, requires_grad=True)
+        s = torch.softmax(x, -1) if gate == "softmax" else torch.sigmoid(x)
+        experts = s.topk(k, dim=-1).indices
+        there = torch.ones(t, k)
+        if "without" in name:
+            there[0, 3] = there[1, 2:] = there[2] = 0
+        weights = s.gather(1, experts) * there
+        if renormalise:
+            if gate == "softmax":  # so that what others have in common is not in it
+                weights = torch.exp(x.gather(1, experts)) * there
+            total = weights.sum(-1, keepdim=True)
+            weights = torch.where(total > 0, weights / torch.where(total > 0, total, 1), 0)
+        ((weights * f32(scale) * torch.tensor(dweights)).sum() + (s * torch.tensor(dscores)).sum()).backward()
+        named = np.where(there.numpy() > 0, experts.numpy(), np.where(np.arange(k) % 2, e, -1)).astype(np.float64)
+        ins = {"dweights": dweights, "logits": logits, "experts": named} | ({"dscores": dscores} if scores else {})
+        yield case(name, f"T={dtype} t={t} e={e} k={k} gate={gate} renormalise={renormalise} scale={scale}" +
+                   " +dscores" * scores, ins, {"dlogits": x.grad.numpy()})
 
 
 def moe_align(draw):
