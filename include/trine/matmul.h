@@ -123,6 +123,53 @@ typedef struct trine_grouped_matmul_args {
  * Since 0.1. */
 TRINE_API trine_status trine_grouped_matmul(trine_queue *queue, const trine_grouped_matmul_args *args);
 
+typedef struct trine_grouped_matmul_weights_args {
+    size_t struct_size;          /* sizeof(trine_grouped_matmul_weights_args) */
+    const trine_tensor *dy;      /* in p n */
+    const trine_tensor *x;       /* in r k */
+    const trine_tensor *offsets; /* in e+1, i32 */
+    const trine_tensor *gather;  /* in, optional p, i32: the row of x that belongs to each row of dy */
+    const trine_tensor *dw;      /* out e n k */
+    const trine_tensor *dbias;   /* out, optional e n */
+    int64_t divide;              /* gather counts rows of x so many times each; 0: 1 */
+} trine_grouped_matmul_weights_args;
+
+/* Gradients of grouped_matmul's matrices and biases: for each group the product of its rows of dy, transposed, with
+ * theirs of x.
+ *
+ *     dw[g,j,q]  = sum over i with offsets[g] <= i < offsets[g+1] of dy[i,j] x[s,q]
+ *     dbias[g,j] = sum over the same i of dy[i,j]
+ *
+ * s is i, or with gather the whole part of gather[i]/divide, as in grouped_matmul; rows of dy whose gather is below 0,
+ * or r divide and more, count nothing, whatever they hold. A group without rows gives 0.
+ *
+ * dy is the gradient of what grouped_matmul gives without activation and row_scale: with these it is multiplied by
+ * row_scale and by the activation's derivative first. The other gradient is grouped_matmul's own work, with w transposed
+ * and without gather: dx[i,q] = row_scale[i] sum_j dy[i,j] w[g,j,q], a row for each place of y, which moe_combine adds
+ * up for each token by the places of moe_align, or scatter_add_rows where gather was of rows.
+ *
+ * Source: the derivative of grouped_matmul's formula (Gale et al. 2023).
+ *
+ * Shapes: dy is p n, x r k, offsets e+1, gather p, dw e n k, dbias e n. Without gather r = p. Any size may be 0. The
+ * last dimension is contiguous, all other strides are free.
+ * Types: dy and x are f32, f16 or bf16, the same; dw is of their type, or f32; dbias is of dw's type, or f32; offsets
+ * and gather i32. Sums are in f32 and rounded once.
+ * Ranges: offsets ascend from at least 0 to p at most.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound, with c rows in the group: |dw - dw64| <= u(dw) |dw64| + (c + 4) 2^-24 sum |dy x|, the sum counting 2.25
+ * times for f16 and bf16, and |dbias - dbias64| <= u(dbias) |dbias64| + c 2^-24 sum |dy|. Products with a subnormal
+ * bf16 may be taken for zero.
+ * Deterministic: the same bits on the same device for any number of threads. A group's results depend on its own rows
+ * alone.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or an output overlaps; on the CPU, offsets
+ * that descend, or leave 0 to p), TRINE_ERR_UNSUPPORTED (p, r divide or e is more than 2^31 - 1), TRINE_ERR_WORKSPACE
+ * (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_grouped_matmul_weights(trine_queue *queue, const trine_grouped_matmul_weights_args *args);
+
 typedef struct trine_matmul_quantized_args {
     size_t struct_size;         /* sizeof(trine_matmul_quantized_args) */
     const trine_tensor *x;      /* in m k */

@@ -74,6 +74,30 @@ static void last_group_lost(trine_ref *ref, void *args) {
     if (e > 1) V("offsets")[e] = V("offsets")[e - 1];
 }
 
+/* Rows are gathered in their order. */
+static void in_order(trine_ref *ref, void *args) {
+    const trine_grouped_matmul_weights_args *a = args;
+    for (int64_t i = 0; V("gather") && i < D("p"); i++)
+        if (i < D("r")) V("gather")[i] = (double)(i * a->divide);
+}
+
+/* Groups but the last end a row later. */
+static void next_row_too(trine_ref *ref) {
+    const int64_t e = D("e"), n = D("n"), k = D("k");
+    const double *offsets = V("offsets");
+    if (V("gather") || e < 2 || offsets[1] == offsets[2]) return;
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t q = 0; q < k; q++)
+            V("dw")[j * k + q] += V("dy")[(int64_t)offsets[1] * n + j] * V("x")[(int64_t)offsets[1] * k + q];
+}
+
+/* Rows that are gathered from nowhere count in the bias all the same. */
+static void dbias_of_nothing(trine_ref *ref) {
+    for (int64_t i = (int64_t)V("offsets")[0]; V("gather") && V("dbias") && D("e") == 1 && i < (int64_t)V("offsets")[1];
+         i++)
+        for (int64_t j = 0; V("gather")[i] < 0 && j < D("n"); j++) V("dbias")[j] += V("dy")[i * D("n") + j];
+}
+
 /* What is gathered from nowhere has a bias all the same. */
 static void bias_of_nothing(trine_ref *ref) {
     const int64_t e = D("e"), n = D("n");
@@ -108,6 +132,11 @@ const mutant mutants_matmul[] = {
     { "grouped_matmul", "ignores_divide", "gather counts rows", .param = "divide", .value = 1 },
     { "grouped_matmul", "scaled_before", "rows are scaled before the activation", .before = scaled_before },
     { "grouped_matmul", "last_group_lost", "the last group has no rows", .before = last_group_lost },
+    { "grouped_matmul_weights", "ignores_divide", "gather counts rows", .param = "divide", .value = 1 },
+    { "grouped_matmul_weights", "last_group_lost", "the last group has no rows", .before = last_group_lost },
+    { "grouped_matmul_weights", "ignores_gather", "rows are their own", .before = in_order },
+    { "grouped_matmul_weights", "next_group_too", "a group has the next one's first row too", .after = next_row_too },
+    { "grouped_matmul_weights", "dbias_of_nothing", "rows of nothing count in the bias", .after = dbias_of_nothing },
     { "grouped_matmul", "bias_of_nothing", "rows of nothing are their bias", .after = bias_of_nothing },
     { "matmul", "gelus_exchanged", "gelu_tanh and gelu_erf are exchanged", .before = gelus_exchanged },
     { "matmul", "always_cut", "f32 operands are cut at full precision too", .before = always_cut, .types = "T=f32" },

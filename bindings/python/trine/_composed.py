@@ -26,14 +26,14 @@ def _like(gradient, tensor):
     return gradient.sum_to_size(tensor.shape).to(tensor.dtype)
 
 
-def _before_activation(values, gradient, params, run):
+def _before_activation(values, gradient, params, run, op="matmul"):
     """The gradient of what the activation of a product is applied to, which is computed once more."""
     activation = params.get("activation", "none")
     if activation == "none":
         return gradient
     plain = {n: v for n, v in params.items() if n != "activation"}
     arguments = {n: v for n, v in values.items() if isinstance(v, torch.Tensor)}
-    z = run(OPS["matmul"], arguments, {**plain, "dtype": gradient.dtype}, [])["d"]
+    z = run(OPS[op], arguments, {**plain, "dtype": gradient.dtype}, [])[OPS[op].outputs[0].name]
     if activation == "relu":
         return torch.where(z > 0, gradient, torch.zeros_like(gradient))
     if activation == "silu":
@@ -75,6 +75,37 @@ def _matmul(values, incoming, params, needed, run):
         made["a"] = da.reshape(values["a"].shape) if b.dim() == 2 else _like(da, a)
     if "b" in needed:
         made["b"] = _like(run(OPS["matmul"], {"a": a.mT, "b": dz}, kept, [])["d"], b)
+    return made
+
+
+def _grouped_matmul(values, incoming, params, needed, run):
+    x, w, offsets, dy = values["x"], values["w"], values["offsets"], incoming["y"].contiguous()
+    gather, counts, divide = values.get("gather"), values.get("counts"), params.get("divide", 1)
+    unscaled = {n: v for n, v in values.items() if n != "row_scale"}
+    made = {}
+    dz = dy
+    if "row_scale" in values:
+        if "row_scale" in needed:
+            plain = run(OPS["grouped_matmul"], unscaled, {**params, "dtype": dy.dtype}, [])["y"]
+            made["row_scale"] = (dy.float() * plain.float()).sum(-1)
+        dz = (dz * values["row_scale"].unsqueeze(-1)).to(dy.dtype)
+    dz = _before_activation(unscaled, dz, params, run, "grouped_matmul").to(x.dtype)
+    if counts is not None:  # rows that are not computed are gathered from nowhere
+        place = torch.arange(dy.shape[0], dtype=torch.int32, device=x.device)
+        group = (torch.searchsorted(offsets, place, right=True) - 1).clamp(0, max(w.shape[0] - 1, 0))
+        computed = place - offsets[group] < counts[group] if w.shape[0] else place < 0
+        gather = torch.where(computed, place * divide if gather is None else gather, torch.full_like(place, -1))
+    if {"w", "bias"} & needed:
+        rows = {"dy": dz, "x": x, "offsets": offsets, **({} if gather is None else {"gather": gather})}
+        wanted = ["dbias"] if "bias" in needed else []
+        results = run(OPS["grouped_matmul_weights"], rows, {"divide": divide}, wanted)
+        made.update({n: results["d" + n].to(values[n].dtype) for n in ("w", "bias") if n in needed})
+    if "x" in needed:
+        rows = run(OPS["grouped_matmul"], {"x": dz, "w": w.mT, "offsets": offsets}, {}, [])["y"]
+        made["x"] = rows
+        if gather is not None:
+            made["x"] = torch.zeros_like(x, memory_format=torch.contiguous_format)
+            run(OPS["scatter_add_rows"], {"x": rows, "index": gather // divide, "y": made["x"]}, {}, [])
     return made
 
 
@@ -143,7 +174,7 @@ def _block_mean(values, incoming, params, needed, run):
 
 _COMPUTE = {"matmul": _matmul, "add": _add, "mul": _mul, "scale": _scale, "cast": _cast, "dropout": _dropout,
             "reduce_sum": _reduce_sum, "topk": _topk, "gather_rows": _gather_rows, "block_mean": _block_mean,
-            "hadamard": _hadamard}
+            "hadamard": _hadamard, "grouped_matmul": _grouped_matmul}
 _ASKS = {"topk": ("indices",)}
 COMPOSED = {name: Composed(OPS[name], compute, OPS[name].input_names, _ASKS.get(name, ()))
             for name, compute in _COMPUTE.items()}

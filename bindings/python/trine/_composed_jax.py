@@ -72,13 +72,13 @@ def like(gradient, array):
     return gradient.sum(axes).reshape(array.shape).astype(array.dtype)
 
 
-def _before_activation(values, gradient, params, run):
+def _before_activation(values, gradient, params, run, op="matmul"):
     """The gradient of what the activation of a product is applied to, which is computed once more."""
     activation = params.get("activation", "none")
     if activation == "none":
         return gradient
     plain = {n: v for n, v in params.items() if n != "activation"}
-    z = run(OPS["matmul"], values, {**plain, "dtype": gradient.dtype}, [])["d"]
+    z = run(OPS[op], values, {**plain, "dtype": gradient.dtype}, [])[OPS[op].outputs[0].name]
     if activation == "relu":
         return jnp.where(z > 0, gradient, 0)
     if activation == "silu":
@@ -123,6 +123,36 @@ def _matmul(values, incoming, params, needed, run):
     return made
 
 
+def _grouped_matmul(values, incoming, params, needed, run):
+    x, w, offsets, dy = values["x"], values["w"], values["offsets"], incoming["y"]
+    gather, counts, divide = values.get("gather"), values.get("counts"), params.get("divide", 1)
+    unscaled = {n: v for n, v in values.items() if n != "row_scale"}
+    made = {}
+    dz = dy
+    if "row_scale" in values:
+        if "row_scale" in needed:
+            plain = run(OPS["grouped_matmul"], unscaled, {**params, "dtype": dy.dtype}, [])["y"]
+            made["row_scale"] = (dy.astype(jnp.float32) * plain.astype(jnp.float32)).sum(-1)
+        dz = (dz * values["row_scale"][:, None]).astype(dy.dtype)
+    dz = _before_activation(unscaled, dz, params, run, "grouped_matmul").astype(x.dtype)
+    if counts is not None:  # rows that are not computed are gathered from nowhere
+        place = jnp.arange(dy.shape[0], dtype=jnp.int32)
+        group = jnp.clip(jnp.searchsorted(offsets, place, side="right") - 1, 0, max(w.shape[0] - 1, 0))
+        computed = place - offsets[group] < counts[group] if w.shape[0] else place < 0
+        gather = jnp.where(computed, place * divide if gather is None else gather, -1)
+    if {"w", "bias"} & needed:
+        rows = {"dy": dz, "x": x, "offsets": offsets, **({} if gather is None else {"gather": gather})}
+        wanted = ["dbias"] if "bias" in needed else []
+        results = run(OPS["grouped_matmul_weights"], rows, {"divide": divide}, wanted)
+        made.update({n: results["d" + n].astype(values[n].dtype) for n in ("w", "bias") if n in needed})
+    if "x" in needed:
+        made["x"] = run(OPS["grouped_matmul"], {"x": dz, "w": w.mT, "offsets": offsets}, {}, [])["y"]
+        if gather is not None:
+            arguments = {"x": made["x"], "index": gather // divide, "y": jnp.zeros_like(x)}
+            made["x"] = run(OPS["scatter_add_rows"], arguments, {}, [])["y"]
+    return made
+
+
 def _topk(values, incoming, params, needed, run):
     x = jnp.zeros_like(values["x"])
     if "values" not in incoming:
@@ -157,6 +187,7 @@ def _block_mean(values, incoming, params, needed, run):
 
 _COMPUTE = {"matmul": _matmul, "add": _elementwise(_add), "mul": _elementwise(_mul), "scale": _elementwise(_scale),
             "cast": _elementwise(_cast), "dropout": _dropout, "reduce_sum": _elementwise(_reduce_sum), "topk": _topk,
-            "gather_rows": _gather_rows, "block_mean": _block_mean, "hadamard": _hadamard}
+            "gather_rows": _gather_rows, "block_mean": _block_mean, "hadamard": _hadamard,
+            "grouped_matmul": _grouped_matmul}
 _ASKS = {"topk": ("indices",)}
 COMPOSED = {name: Composed(OPS[name], compute, _ASKS.get(name, ())) for name, compute in _COMPUTE.items()}

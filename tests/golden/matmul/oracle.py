@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products in exact arithmetic by Python's integers and fractions, activations by mpmath."""
+import math
 from fractions import Fraction
 
 import ml_dtypes
@@ -134,6 +135,32 @@ def grouped_matmul(draw):
                 if f"+{key}" in words}
         yield case(name, f"T={dtype} O={out} B={wide} r={r} e={e} p={p} n={n} k={k} activation={activation} "
                    f"divide={divide} {words}".strip(), ins, {"y": y})
+
+
+def grouped_matmul_weights(draw):
+    for name, dtype, out, wide, r, e, p, n, k, offsets, divide, words in (
+        ("plain", "f32", "f32", "f32", 7, 3, 7, 5, 6, [0, 2, 5, 7], 1, "+dbias"),
+        ("empty groups, rows of none", "f32", "f32", "f32", 8, 4, 8, 3, 9, [0, 0, 3, 3, 6], 1, ""),
+        ("gathered", "bf16", "bf16", "bf16", 4, 3, 10, 6, 8, [0, 4, 8, 10], 2, "+gather +dbias"),
+        ("gathered from nowhere", "f16", "f32", "f32", 3, 2, 6, 4, 5, [0, 3, 6], 1, "+gather +dbias"),
+        ("thirds", "bf16", "f32", "f32", 5, 2, 9, 7, 10, [0, 4, 8], 3, "+gather"),
+        ("many rows", "f16", "f16", "f32", 150, 2, 150, 3, 4, [5, 20, 149], 1, "+dbias"),
+    ):
+        x, dy = draw.normal((r, k), dtype), draw.normal((p, n), dtype)
+        gather = draw.integers(p, 0, r * divide) if "+gather" in words else np.arange(p) * divide
+        if "nowhere" in name:
+            gather[[0, 4]] = -1, r * divide
+        dw, dbias = np.zeros((e, n, k)), np.zeros((e, n))
+        for g in range(e):
+            rows = [i for i in range(offsets[g], offsets[g + 1]) if 0 <= gather[i] < r * divide]
+            for j in range(n):
+                dbias[g, j] = math.fsum(dy[i, j] for i in rows)
+                for q in range(k):
+                    dw[g, j, q] = math.fsum(dy[i, j] * x[int(gather[i]) // divide, q] for i in rows)
+        ins = {"dy": dy, "x": x, "offsets": np.array(offsets, dtype=np.float64)}
+        ins |= {"gather": gather} if "+gather" in words else {}
+        yield case(name, f"T={dtype} O={out} B={wide} r={r} e={e} p={p} n={n} k={k} divide={divide} {words}".strip(),
+                   ins, {"dw": dw} | ({"dbias": dbias} if "+dbias" in words else {}))
 
 
 def bit_strings(codes, bits):
