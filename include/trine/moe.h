@@ -196,6 +196,44 @@ typedef struct trine_moe_combine_args {
  * Since 0.1. */
 TRINE_API trine_status trine_moe_combine(trine_queue *queue, const trine_moe_combine_args *args);
 
+typedef struct trine_moe_combine_backward_args {
+    size_t struct_size;           /* sizeof(trine_moe_combine_backward_args) */
+    const trine_tensor *dy;       /* in t n */
+    const trine_tensor *x;        /* in p n */
+    const trine_tensor *places;   /* in t k, i32 */
+    const trine_tensor *weights;  /* in, optional t k, f32 */
+    const trine_tensor *dx;       /* out p n */
+    const trine_tensor *dweights; /* out, optional t k, f32 */
+} trine_moe_combine_backward_args;
+
+/* Gradient of moe_combine.
+ *
+ *     dx[q,j]       = sum over i and a with places[i,a] = q of weights[i,a] dy[i,j]
+ *     dweights[i,a] = sum_j dy[i,j] x[places[i,a],j]
+ *
+ * A place that no slot names is 0, and so is the weight's gradient of a slot whose place is below 0, or p and more.
+ * Weights that are absent are 1. moe_align names a place once at most; where several slots name one they are added up
+ * in their order, which takes devices a look at all slots for each such place.
+ *
+ * Source: the derivative of moe_combine's formula.
+ *
+ * Shapes: dy is t n, x and dx are p n, places, weights and dweights are t k. The last dimension is contiguous, leading
+ * strides are free.
+ * Types: x is f32, bf16 or f16, dx of the same type; dy of the same type, or f32; places i32, weights and dweights f32.
+ * Sums are in f32 and rounded once.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound, besides the output's own rounding, in units of 2^-24 of the sum of absolute values: of dx one more than
+ * slots name the place, of dweights n/8 + 12.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (t k or p is more than 2^31 - 1),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_moe_combine_backward(trine_queue *queue, const trine_moe_combine_backward_args *args);
+
 #ifdef __cplusplus
 }
 #endif

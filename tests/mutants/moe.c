@@ -99,6 +99,24 @@ static void first_expert(trine_ref *ref, void *args) {
         if (V("experts")[i] < 0) V("experts")[i] = 0;
 }
 
+/* Of slots that name one place the last counts. */
+static void last_slot(trine_ref *ref, void *args) {
+    (void)args;
+    double *places = V("places");
+    for (int64_t i = 0; i < D("t") * D("k"); i++)
+        for (int64_t j = 0; j < i; j++)
+            if (places[j] == places[i]) places[j] = -1;
+}
+
+/* A place that no slot names keeps what its row was. */
+static void not_cleared(trine_ref *ref) {
+    for (int64_t q = 0; q < D("p"); q++) {
+        bool named = false;
+        for (int64_t i = 0; i < D("t") * D("k"); i++) named |= V("places")[i] == (double)q;
+        for (int64_t j = 0; !named && j < D("n"); j++) V("dx")[q * D("n") + j] = V("x")[q * D("n") + j];
+    }
+}
+
 const mutant mutants_moe[] = {
     { "moe_route", "ignores_bias", "the bias steers nothing", .without = "bias" },
     { "moe_route", "ignores_gate", "softmax in any case", .param = "gate" },
@@ -122,5 +140,10 @@ const mutant mutants_moe[] = {
     { "moe_route_backward", "other_gate", "softmax in any case", .before = other_gate },
     { "moe_route_backward", "alone", "a weight's gradient is its own expert's alone", .after = alone },
     { "moe_route_backward", "first_expert", "a slot without an expert counts for the first", .before = first_expert },
+    { "moe_combine_backward", "ignores_weights", "all weights are 1", .without = "weights" },
+    { "moe_combine_backward", "last_slot", "of slots at one place the last counts", .before = last_slot },
+    { "moe_combine_backward", "not_cleared", "a place without a slot has its row of x", .after = not_cleared },
+    { "moe_combine_backward", "dweights_doubled", "weights have twice their gradient", .output = "dweights",
+      .factor = 2 },
     { 0 },
 };

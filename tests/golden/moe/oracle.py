@@ -145,3 +145,29 @@ def moe_combine(draw):
                 y[i, j] = math.fsum((weights[i, a] if weighted else 1) * x[int(places[i, a]), j] for a in used)
         ins = {"x": x, "places": places} | ({"weights": weights} if weighted else {})
         yield case(name, f"T={dtype} O={out} p={p} n={n} t={t} k={k}" + " +weights" * weighted, ins, {"y": y})
+
+
+def moe_combine_backward(draw):
+    for name, dtype, of_dy, p, n, t, k, weighted, wanted in (
+        ("all of it", "f32", "f32", 9, 5, 4, 2, True, True),
+        ("bf16", "bf16", "bf16", 12, 9, 3, 4, True, True),
+        ("a wider gradient", "f16", "f32", 12, 9, 3, 4, True, True),
+        ("sums alone", "bf16", "f32", 20, 10, 5, 3, False, True),
+        ("one place for several slots", "f32", "f32", 3, 7, 4, 3, True, True),
+        ("slots that were dropped", "f32", "f32", 16, 7, 4, 3, True, False),
+    ):
+        x, dy, weights = draw.normal((p, n), dtype), draw.normal((t, n), of_dy), draw.uniform((t, k), 0, 1)
+        places = draw.integers((t, k), 0, p)
+        if "dropped" in name:
+            places = np.random.default_rng(5).permutation(p)[:t * k].reshape(t, k).astype(np.float64)
+            places[0] = -1
+            places[1, 1], places[2, 2] = -1, p
+        inside = torch.tensor((places >= 0) & (places < p))
+        a = torch.tensor(x, requires_grad=True)
+        w = torch.tensor(weights if weighted else np.ones((t, k)), requires_grad=True)
+        rows = a[torch.tensor(places).clamp(0, p - 1).long()] * inside[..., None]
+        ((rows * w[..., None]).sum(1) * torch.tensor(dy)).sum().backward()
+        ins = {"dy": dy, "x": x, "places": places} | ({"weights": weights} if weighted else {})
+        outs = {"dx": a.grad.numpy()} | ({"dweights": (w.grad * inside).numpy()} if wanted else {})
+        yield case(name, f"T={dtype} O={of_dy} p={p} n={n} t={t} k={k}" + " +weights" * weighted +
+                   " +dweights" * wanted, ins, outs)
