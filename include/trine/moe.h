@@ -234,6 +234,62 @@ typedef struct trine_moe_combine_backward_args {
  * Since 0.1. */
 TRINE_API trine_status trine_moe_combine_backward(trine_queue *queue, const trine_moe_combine_backward_args *args);
 
+/* What a layer of experts makes of its halves: y = act(gate) up. */
+enum {
+    TRINE_GATED_SILU = 0,      /* SwiGLU */
+    TRINE_GATED_GELU_TANH = 1, /* GeGLU */
+    TRINE_GATED_GELU_ERF = 2
+};
+
+typedef struct trine_moe_mlp_args {
+    size_t struct_size;               /* sizeof(trine_moe_mlp_args) */
+    const trine_tensor *x;            /* in t h */
+    const trine_tensor *weights;      /* in t k, f32 */
+    const trine_tensor *experts;      /* in t k, i32 */
+    const trine_tensor *w_gate_up;    /* in e g h, g = 2 f: the rows of gate, then those of up */
+    const trine_tensor *w_down;       /* in e h f */
+    const trine_tensor *bias_gate_up; /* in, optional e g */
+    const trine_tensor *bias_down;    /* in, optional e h */
+    const trine_tensor *shared;       /* in, optional t h: added, as of experts that all tokens go to */
+    const trine_tensor *y;            /* out t h */
+    int32_t gated;                    /* TRINE_GATED_* */
+} trine_moe_mlp_args;
+
+/* The experts of a mixture: each token through those that a router gave it, and their weighted sum.
+ *
+ *     y[i]    = shared[i] + sum over a of weights[i,a] d(experts[i,a], x[i])
+ *     d(j, x) = w_down[j] z + bias_down[j],  z = act(gate) up,  (gate, up) = w_gate_up[j] x + bias_gate_up[j]
+ *
+ * The first f rows of w_gate_up[j] give gate, the others up. A slot whose expert is below 0, or e and more, adds
+ * nothing. What the router is does not matter: moe_route gives weights and experts. An experts' layer of two separate
+ * matrices has them stacked once.
+ *
+ * It is made of moe_align, grouped_matmul, which gathers tokens as it reads them, swiglu or geglu, grouped_matmul and
+ * moe_combine; the gradient is that of these parts. No slot is dropped, and nothing is padded.
+ *
+ * Source: Shazeer et al. 2017, with gated experts as Jiang et al. 2024 (Mixtral) have them.
+ *
+ * Shapes: x, shared and y are t h, weights and experts t k, w_gate_up e g h, w_down e h f, bias_gate_up e g, bias_down
+ * e h. Any size may be 0.
+ * Strides: in w_gate_up and w_down either of the last two dimensions is contiguous, in the others the last is. All other
+ * strides are free.
+ * Types: x, the matrices, shared and y are f32, bf16 or f16, the same; biases f32, or of that type; weights f32, experts
+ * i32. Gate and up, z, and each slot's d are rounded to that type, sums are in f32.
+ * Workspace: t k (2 f + h) elements of the type, t k + e + 1 and t k + e numbers of 4 bytes, each rounded up to 256
+ * bytes, and what its parts need.
+ * Aliasing: y may overlap no other tensor.
+ *
+ * Error bound: that of the parts, each passed on by the next; spec/moe/moe_mlp.c.
+ * Deterministic: the same bits on the same device for any number of threads. A row of y depends on its token, weights
+ * and experts alone.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or y overlaps), TRINE_ERR_UNSUPPORTED (a part
+ * has no kernel for it, as where t k is more than 2^31 - 1), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_moe_mlp(trine_queue *queue, const trine_moe_mlp_args *args);
+
 #ifdef __cplusplus
 }
 #endif

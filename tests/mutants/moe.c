@@ -117,6 +117,17 @@ static void not_cleared(trine_ref *ref) {
     }
 }
 
+/* Gate and up are exchanged. */
+static void halves_exchanged(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t f = D("f"), h = D("h");
+    for (int64_t j = 0; j < D("e"); j++)
+        for (int64_t i = 0; i < f * h; i++) {
+            double *gate = V("w_gate_up") + j * 2 * f * h + i, *up = gate + f * h, swap = *gate;
+            *gate = *up, *up = swap;
+        }
+}
+
 const mutant mutants_moe[] = {
     { "moe_route", "ignores_bias", "the bias steers nothing", .without = "bias" },
     { "moe_route", "ignores_gate", "softmax in any case", .param = "gate" },
@@ -145,5 +156,11 @@ const mutant mutants_moe[] = {
     { "moe_combine_backward", "not_cleared", "a place without a slot has its row of x", .after = not_cleared },
     { "moe_combine_backward", "dweights_doubled", "weights have twice their gradient", .output = "dweights",
       .factor = 2 },
+    { "moe_mlp", "ignores_shared", "what all tokens go to is not added", .without = "shared" },
+    { "moe_mlp", "ignores_gated", "SwiGLU in any case", .param = "gated" },
+    { "moe_mlp", "ignores_bias_gate_up", "gate and up have no bias", .without = "bias_gate_up" },
+    { "moe_mlp", "ignores_bias_down", "experts have no bias at their end", .without = "bias_down" },
+    { "moe_mlp", "halves_exchanged", "up goes through the gate", .before = halves_exchanged },
+    { "moe_mlp", "first_expert", "a slot without an expert goes to the first", .before = first_expert },
     { 0 },
 };

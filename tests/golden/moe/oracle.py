@@ -171,3 +171,36 @@ def moe_combine_backward(draw):
         outs = {"dx": a.grad.numpy()} | ({"dweights": (w.grad * inside).numpy()} if wanted else {})
         yield case(name, f"T={dtype} O={of_dy} p={p} n={n} t={t} k={k}" + " +weights" * weighted +
                    " +dweights" * wanted, ins, outs)
+
+
+def moe_mlp(draw):
+    for name, dtype, wide, t, h, k, e, f, gated, words in (
+        ("mixtral", "f32", "f32", 5, 6, 2, 4, 7, "silu", ""),
+        ("transposed", "f32", "f32", 4, 5, 3, 6, 4, "silu", "w_gate_up=transposed w_down=transposed"),
+        ("biases and a shared expert", "f32", "f32", 5, 6, 2, 3, 5, "gelu_tanh", "+bias_gate_up +bias_down +shared"),
+        ("bf16", "bf16", "bf16", 6, 8, 2, 5, 8, "silu", "+bias_down +shared"),
+        ("f16", "f16", "f32", 4, 9, 4, 4, 6, "gelu_erf", "+bias_gate_up"),
+        ("slots without an expert", "f32", "f32", 5, 4, 2, 3, 3, "silu", "+bias_down +shared"),
+    ):
+        x, weights = draw.normal((t, h), dtype), draw.uniform((t, k), 0, 1)
+        experts = draw.integers((t, k), 0, e)
+        if "without" in name:
+            experts[0, 1], experts[2] = -1, e
+        up, down = draw.normal((e, 2 * f, h), dtype), draw.normal((e, h, f), dtype)
+        bias_up = draw.normal((e, 2 * f), wide) if "+bias_gate_up" in words else np.zeros((e, 2 * f))
+        bias_down = draw.normal((e, h), wide) if "+bias_down" in words else np.zeros((e, h))
+        shared = draw.normal((t, h), dtype) if "+shared" in words else np.zeros((t, h))
+        act = {"silu": torch.nn.functional.silu, "gelu_erf": torch.nn.functional.gelu,
+               "gelu_tanh": lambda z: torch.nn.functional.gelu(z, approximate="tanh")}[gated]
+        y = torch.tensor(shared)
+        for j in range(e):
+            token, slot = torch.where(torch.tensor(experts) == j)
+            gate, other = torch.nn.functional.linear(torch.tensor(x)[token], torch.tensor(up[j]),
+                                                     torch.tensor(bias_up[j])).chunk(2, dim=-1)
+            made = torch.nn.functional.linear(act(gate) * other, torch.tensor(down[j]), torch.tensor(bias_down[j]))
+            y = y.index_add(0, token, made * torch.tensor(weights)[token, slot, None])
+        ins = {"x": x, "weights": weights, "experts": experts, "w_gate_up": up, "w_down": down}
+        ins |= {key: value for key, value in (("bias_gate_up", bias_up), ("bias_down", bias_down), ("shared", shared))
+                if f"+{key}" in words}
+        yield case(name, f"T={dtype} B={wide} t={t} h={h} k={k} e={e} g={2 * f} f={f} gated={gated} {words}".strip(),
+                   ins, {"y": y.numpy()})
