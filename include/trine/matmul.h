@@ -89,6 +89,7 @@ typedef struct trine_grouped_matmul_args {
     const trine_tensor *y;         /* out p n */
     int32_t activation;            /* TRINE_ACTIVATION_* */
     int64_t divide;                /* gather counts rows of x so many times each; 0: 1 */
+    const trine_tensor *counts;    /* in, optional e, i32: rows of each group that are computed */
 } trine_grouped_matmul_args;
 
 /* Products of groups of rows, each group with a matrix of its own: the experts of a mixture.
@@ -99,14 +100,17 @@ typedef struct trine_grouped_matmul_args {
  * divide = k finds the tokens. Rows of y that no group has are 0, and so are those whose gather is below 0, or r divide
  * and more. moe_align makes offsets and gather of the experts that tokens go to; a group may have no rows.
  *
+ * With counts only the first counts[g] rows of group g are computed, none for one below 0, and the others are 0: groups
+ * may then begin at multiples of a capacity, and how full they are may be known on the device alone.
+ *
  * Source: Gale et al. 2023 (grouped products for mixtures of experts), with the activations of trine_matmul().
  *
- * Shapes: x is r k, w e n k, offsets e+1, gather and row_scale are p, bias is e n, y p n. Without gather r = p. Any
- * size may be 0; k = 0 gives act(bias).
+ * Shapes: x is r k, w e n k, offsets e+1, counts e, gather and row_scale are p, bias is e n, y p n. Without gather r =
+ * p. Any size may be 0; k = 0 gives act(bias).
  * Strides: in w either of the last two dimensions is contiguous: a weight that lies in memory as e k n is passed
  * transposed. In the others the last dimension is contiguous. All other strides are free.
  * Types: x and w are f32, f16 or bf16, the same; y is of their type, or f32; bias f32, or of y's type where that is
- * x's; offsets and gather i32, row_scale f32. The sum is formed in f32 and rounded once, at the end.
+ * x's; offsets, counts and gather i32, row_scale f32. The sum is formed in f32 and rounded once, at the end.
  * Ranges: offsets ascend from at least 0 to p at most.
  * Aliasing: no output may overlap another tensor.
  *

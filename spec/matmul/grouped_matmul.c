@@ -31,10 +31,11 @@ static result element(const ARGS *args, const dot *s, int64_t k, const double *b
     return r;
 }
 
-/* The group that row i is of; -1: none. */
-static int64_t group_of(const double *offsets, int64_t e, int64_t i) {
+/* The group that row i is computed for; -1: none. */
+static int64_t group_of(const double *offsets, const double *counts, int64_t e, int64_t i) {
     for (int64_t g = 0; g < e; g++)
-        if (offsets[g] <= (double)i && (double)i < offsets[g + 1]) return g;
+        if (offsets[g] <= (double)i && (double)i < offsets[g + 1])
+            return counts && (double)i >= offsets[g] + counts[g] ? -1 : g;
     return -1;
 }
 
@@ -45,13 +46,13 @@ static void reference(trine_ref *ref) {
     const trine_dtype in = trine_ref_type(ref, "T"), out = trine_ref_type(ref, "O");
     const double *x = trine_ref_value(ref, "x"), *w = trine_ref_value(ref, "w"),
                  *gather = trine_ref_value(ref, "gather"), *bias = trine_ref_value(ref, "bias"),
-                 *row_scale = trine_ref_value(ref, "row_scale");
+                 *row_scale = trine_ref_value(ref, "row_scale"), *counts = trine_ref_value(ref, "counts");
     double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"),
            *slack = trine_ref_slack(ref, "y");
     const double least = trine_smallest_normal(in);
     const bool below = any_below(x, r * k, least) || any_below(w, e * n * k, least);
     for (int64_t i = 0; i < p; i++) {
-        const int64_t g = group_of(trine_ref_value(ref, "offsets"), e, i);
+        const int64_t g = group_of(trine_ref_value(ref, "offsets"), counts, e, i);
         const double from = gather ? floor(gather[i] / (double)args->divide) : (double)i;
         for (int64_t j = 0; j < n; j++) {
             const int64_t at = i * n + j;
@@ -72,12 +73,13 @@ const trine_spec trine_spec_grouped_matmul = {
     .summary = "Products of groups of rows, each group with a matrix of its own",
     .formula =
         "y[i,j] = row_scale[i] act(sum_q x[s,q] w[g,j,q] + bias[g,j]) with offsets[g] <= i < offsets[g+1] and s = "
-        "i, or gather[i]/divide rounded down; 0 where there is no such g or s",
+        "i, or gather[i]/divide rounded down; 0 where there is no such g or s, or counts[g] <= i - offsets[g]",
     .source = "Gale et al. 2023",
     .tensors = { TENSOR(x, IN, "T", "r k"), TENSOR(w, IN | TRANSPOSABLE, "T", "e n k"),
                  TENSOR(offsets, IN, "i32", "e+1", .fill = "offsets p"),
                  TENSOR(gather, IN | OPTIONAL, "i32", "p", .fill = "places r"), TENSOR(bias, IN | OPTIONAL, "B", "e n"),
-                 TENSOR(row_scale, IN | OPTIONAL, "f32", "p"), TENSOR(y, OUT, "O", "p n", .terms = "k + 4") },
+                 TENSOR(row_scale, IN | OPTIONAL, "f32", "p"), TENSOR(y, OUT, "O", "p n", .terms = "k + 4"),
+                 TENSOR(counts, IN | OPTIONAL, "i32", "e", .fill = "lengths p offsets") },
     .params = { PARAM(activation, ENUM, .values = "none relu gelu_tanh gelu_erf silu", .doc = "before row_scale"),
                 PARAM(divide, I64, .values = "1 2 3", .fallback = 1, .min = 0,
                       .doc = "gather counts rows of x so many times each") },
@@ -93,6 +95,7 @@ const trine_spec trine_spec_grouped_matmul = {
                "mixtral down: T=bf16 O=bf16 r=8192 e=8 p=8192 n=4096 k=14336",
                "qwen3 up: T=bf16 O=bf16 r=4096 e=128 p=32768 n=768 k=2048 divide=8 activation=silu +gather",
                "qwen3 down: T=bf16 O=bf16 r=32768 e=128 p=32768 n=2048 k=768",
-               "qwen3 up f32: T=f32 r=512 e=128 p=4096 n=768 k=2048 divide=8 activation=silu +gather" },
+               "qwen3 up f32: T=f32 r=512 e=128 p=4096 n=768 k=2048 divide=8 activation=silu +gather",
+               "groups of a capacity: T=bf16 O=bf16 r=16384 e=128 p=16384 n=768 k=2048 +counts" },
     .reference = reference,
 };

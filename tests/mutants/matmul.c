@@ -132,6 +132,7 @@ const mutant mutants_matmul[] = {
     { "grouped_matmul", "ignores_divide", "gather counts rows", .param = "divide", .value = 1 },
     { "grouped_matmul", "scaled_before", "rows are scaled before the activation", .before = scaled_before },
     { "grouped_matmul", "last_group_lost", "the last group has no rows", .before = last_group_lost },
+    { "grouped_matmul", "ignores_counts", "all rows of a group are computed", .without = "counts" },
     { "grouped_matmul_weights", "ignores_divide", "gather counts rows", .param = "divide", .value = 1 },
     { "grouped_matmul_weights", "last_group_lost", "the last group has no rows", .before = last_group_lost },
     { "grouped_matmul_weights", "ignores_gather", "rows are their own", .before = in_order },

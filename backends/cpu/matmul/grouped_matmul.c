@@ -14,9 +14,9 @@ enum { PART_UNITS = VB == 64 ? 256 : 384, TASK_ROWS = 512, TASK_COLUMNS = 256, P
 
 typedef struct grouped {
     const trine_call *call;
-    const int32_t *offsets, *gather; /* gather: NULL if absent */
-    const float *row_scale;          /* likewise */
-    const char *bias;                /* likewise */
+    const int32_t *offsets, *gather, *counts; /* gather and counts: NULL if absent */
+    const float *row_scale;                   /* likewise */
+    const char *bias;                         /* likewise */
     int64_t r, e, p, n, k, divide;
     unit_kind kind;
     view x, w;                    /* w of one group */
@@ -45,6 +45,7 @@ static grouped grouped_of(const trine_call *call) {
     grouped a = { .call = call,
                   .offsets = call->tensor[GROUPED_MATMUL_OFFSETS].data,
                   .gather = has >> GROUPED_MATMUL_GATHER & 1 ? call->tensor[GROUPED_MATMUL_GATHER].data : NULL,
+                  .counts = has >> GROUPED_MATMUL_COUNTS & 1 ? call->tensor[GROUPED_MATMUL_COUNTS].data : NULL,
                   .row_scale = has >> GROUPED_MATMUL_ROW_SCALE & 1 ? call->tensor[GROUPED_MATMUL_ROW_SCALE].data : NULL,
                   .bias = has >> GROUPED_MATMUL_BIAS & 1 ? call->tensor[GROUPED_MATMUL_BIAS].data : NULL,
                   .r = call->dim[GROUPED_MATMUL_DIM_R],
@@ -180,14 +181,26 @@ INLINE void multiply(const task *t, int64_t down, int64_t rows, int64_t part, un
         }
 }
 
+/* Columns of rows that are not computed, [first, last) of y. */
+static void clear_part(const task *t, int64_t first, int64_t last) {
+    const trine_tensor *y = &t->a->call->tensor[GROUPED_MATMUL_Y];
+    const int64_t size = (int64_t)vsize(y->dtype);
+    for (int64_t i = first; i < last; i++)
+        memset((char *)y->data + (i * y->stride[0] + t->column) * size, 0, (size_t)(t->columns * size));
+}
+
 /* Task `index`: most of those of a group are beyond its rows. */
 static void run(task *t, int64_t index) {
     const grouped *a = t->a;
     t->g = index / (a->right * a->down);
     t->first = a->offsets[t->g] + index / a->right % a->down * TASK_ROWS, t->column = index % a->right * a->columns;
-    const int64_t rows = a->offsets[t->g + 1] - t->first, columns = a->n - t->column;
-    t->rows = rows < TASK_ROWS ? rows : TASK_ROWS, t->columns = columns < a->columns ? columns : a->columns;
-    if (rows <= 0) return;
+    const int64_t end = a->offsets[t->g + 1], columns = a->n - t->column, stop = t->first + TASK_ROWS,
+                  last = end < stop ? end : stop,
+                  counted = a->counts ? a->offsets[t->g] + (int64_t)a->counts[t->g] : last;
+    t->rows = (counted < last ? counted : last) - t->first, t->columns = columns < a->columns ? columns : a->columns;
+    if (t->first >= last) return;
+    clear_part(t, t->first + (t->rows > 0 ? t->rows : 0), last);
+    if (t->rows <= 0) return;
     for (int64_t part = 0; part < a->parts; part++) {
         pack_w(t, part);
         for (int64_t down = 0; down < t->rows; down += a->packed) {

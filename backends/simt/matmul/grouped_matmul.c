@@ -8,15 +8,17 @@ static const char *refuse(const trine_call *call) {
     const trine_grouped_matmul_args *args = call->args;
     const int64_t *dim = call->dim;
     if (dim[GROUPED_MATMUL_DIM_P] > INT32_MAX - GROUPED_ROWS) return "more than 2^31 - 65 rows";
-    if (dim[GROUPED_MATMUL_DIM_E] > INT32_MAX / 2) return "more than 2^30 - 1 groups";
+    if (dim[GROUPED_MATMUL_DIM_E] > INT32_MAX / 4) return "more than 2^29 - 1 groups";
     return simt_present(call, GROUPED_MATMUL_GATHER) && dim[GROUPED_MATMUL_DIM_R] > INT32_MAX / args->divide
                ? "more than 2^31 - 1 numbers to gather by"
                : NULL;
 }
 
-/* Of each group, and of what is before the first and behind the last, one may be short. */
+/* Of each group's rows, and of those it has beyond its count, and of what is before the first and behind the last, one
+ * may be short. */
 static int64_t tiles_of(const trine_call *call) {
-    return call->dim[GROUPED_MATMUL_DIM_P] / GROUPED_ROWS + call->dim[GROUPED_MATMUL_DIM_E] + 2;
+    const int64_t parts = simt_present(call, GROUPED_MATMUL_COUNTS) ? 2 : 1;
+    return call->dim[GROUPED_MATMUL_DIM_P] / GROUPED_ROWS + parts * call->dim[GROUPED_MATMUL_DIM_E] + 2;
 }
 
 static size_t workspace(const trine_call *call) {
@@ -43,6 +45,7 @@ static trine_status launch(const trine_call *call) {
                                .bias = data_of(call, GROUPED_MATMUL_BIAS),
                                .offsets = data_of(call, GROUPED_MATMUL_OFFSETS),
                                .gather = data_of(call, GROUPED_MATMUL_GATHER),
+                               .counts = data_of(call, GROUPED_MATMUL_COUNTS),
                                .row_scale = data_of(call, GROUPED_MATMUL_ROW_SCALE),
                                .tile = call->workspace,
                                .w_group = w->stride[0],

@@ -15,7 +15,7 @@ typedef struct grouped_tile {
 typedef struct grouped_params {
     simt_rows x, y;
     const void *w, *bias; /* bias: NULL if absent, as are: */
-    const int32_t *offsets, *gather;
+    const int32_t *offsets, *gather, *counts;
     const float *row_scale;
     grouped_tile *tile;
     int64_t w_group, w_lane, w_along, bias_group; /* strides, in elements */

@@ -15,26 +15,38 @@ DEVICE int32_t grouped_offset(const grouped_params &p, int32_t g) {
     return at < 0 ? 0 : at < p.p ? at : p.p;
 }
 
-/* Number 0 are the rows before the first group, e + 1 those behind the last. */
+/* Neighbouring rows that are of one group, or of none. */
+struct grouped_part {
+    int32_t group, first, last;
+};
+
+/* Number 0 are the rows before the first group, the last number those behind the last; with counts a group has two
+ * numbers, its rows and those that are not computed. */
+DEVICE grouped_part grouped_part_of(const grouped_params &p, int32_t number) {
+    const int32_t parts = p.counts ? 2 : 1, g = (number - 1) / parts;
+    if (number == 0) return { -1, 0, grouped_offset(p, 0) };
+    if (number > p.e * parts) return { -1, grouped_offset(p, p.e), p.p };
+    const int32_t first = grouped_offset(p, g), last = grouped_offset(p, g + 1);
+    if (!p.counts) return { g, first, last };
+    const int32_t count = p.counts[g] > 0 ? p.counts[g] : 0, middle = count < last - first ? first + count : last;
+    return (number - 1) % parts == 0 ? grouped_part{ g, first, middle } : grouped_part{ -1, middle, last };
+}
+
 ENTRY(grouped_matmul_plan, SIMT_THREADS, grouped_params) {
     SHARED int32_t part[SIMT_THREADS];
     const int thread = thread_index();
+    const int32_t numbers = p.e * (p.counts ? 2 : 1) + 2;
     int32_t base = 0;
-    for (int32_t from = 0; from < p.e + 2; from += SIMT_THREADS) {
-        const int32_t g = from + thread - 1;
-        int32_t first = 0, last = 0;
-        if (g <= p.e) {
-            first = g < 0 ? 0 : grouped_offset(p, g);
-            last = g < p.e ? grouped_offset(p, g + 1) : p.p;
-        }
-        const int32_t count = last > first ? (last - first + GROUPED_ROWS - 1) / GROUPED_ROWS : 0;
+    for (int32_t from = 0; from < numbers; from += SIMT_THREADS) {
+        const grouped_part own = from + thread < numbers ? grouped_part_of(p, from + thread) : grouped_part{ -1, 0, 0 };
+        const int32_t count = own.last > own.first ? (own.last - own.first + GROUPED_ROWS - 1) / GROUPED_ROWS : 0;
         part[thread] = count;
         sync_block();
         int32_t at = base;
         for (int i = 0; i < thread; i++) at += part[i];
         for (int32_t i = 0; i < count && at + i < p.tiles; i++) {
-            const int32_t start = first + i * GROUPED_ROWS;
-            p.tile[at + i] = { g < p.e ? g : -1, start, start + GROUPED_ROWS < last ? start + GROUPED_ROWS : last };
+            const int32_t start = own.first + i * GROUPED_ROWS;
+            p.tile[at + i] = { own.group, start, start + GROUPED_ROWS < own.last ? start + GROUPED_ROWS : own.last };
         }
         for (int i = 0; i < SIMT_THREADS; i++) base += part[i];
         sync_block();

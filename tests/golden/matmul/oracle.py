@@ -117,6 +117,9 @@ def grouped_matmul(draw):
          "w=transposed +gather +bias +row_scale"),
         ("a bias of f16", "f16", "f16", "f16", 4, 5, 4, 8, 3, [0, 1, 1, 2, 4, 4], 1, "gelu_tanh", "+bias +row_scale"),
         ("late start", "f32", "f32", "f32", 6, 2, 6, 4, 5, [1, 3, 5], 1, "none", "+bias"),
+        ("groups of a capacity", "bf16", "bf16", "f32", 12, 3, 12, 4, 6, [0, 4, 8, 12], 1, "relu", "+bias +counts"),
+        ("gathered, of a capacity", "f32", "f32", "f32", 5, 4, 12, 3, 7, [0, 3, 6, 9, 12], 2, "none",
+         "+gather +row_scale +counts"),
     ):
         x, w = draw.normal((r, k), dtype), draw.normal((e, n, k), dtype)
         gather = draw.integers(p, 0, r * divide) if "+gather" in words else np.arange(p) * divide
@@ -124,14 +127,16 @@ def grouped_matmul(draw):
         scale = draw.normal(p) if "+row_scale" in words else np.ones(p)
         if "nowhere" in name:
             gather[[0, 4]] = -1, r * divide
+        counts = np.arange(e) * 2 % 5 % (np.diff(offsets) + 1) if "+counts" in words else np.diff(offsets)
         y = np.zeros((p, n))
         for g in range(e):
-            for i in range(offsets[g], offsets[g + 1]):
+            for i in range(offsets[g], offsets[g] + int(counts[g])):
                 if 0 <= gather[i] < r * divide:
                     row = x[int(gather[i]) // divide][None]
                     y[i] = scale[i] * product(row, w[g].T, (1, n), bias=bias[g], activation=activation)[0]
         ins = {"x": x, "w": w, "offsets": np.array(offsets, dtype=np.float64)}
-        ins |= {key: value for key, value in (("gather", gather), ("bias", bias), ("row_scale", scale))
+        ins |= {key: value for key, value in (("gather", gather), ("bias", bias), ("row_scale", scale),
+                                                 ("counts", np.asarray(counts, dtype=np.float64)))
                 if f"+{key}" in words}
         yield case(name, f"T={dtype} O={out} B={wide} r={r} e={e} p={p} n={n} k={k} activation={activation} "
                    f"divide={divide} {words}".strip(), ins, {"y": y})
