@@ -185,3 +185,46 @@ def test_formulas(name, shapes, others, params, formula):
         torch.testing.assert_close(result.double(), want, rtol=1e-5, atol=1e-6 * want.abs().max().item())
     for leaf, want in zip(leaves, exact):
         torch.testing.assert_close(leaf.grad.double(), want.grad, rtol=1e-5, atol=2e-6 * want.grad.abs().max().item())
+
+
+def experts_layer(x, router, w_gate_up, w_down, k, capacity):
+    """Routed, sorted, gathered, gated, added up; with a capacity in groups that begin at its multiples."""
+    e, t = router.shape[0], x.shape[0]
+    weights, experts = ops.moe_route(x @ router.mT, k=k, renormalise=True)
+    counts, offsets, rows, places = ops.moe_align(experts, e=e, m=t * k, b=1)
+    full = {"counts": counts} if capacity else {}
+    if capacity:
+        offsets = torch.arange(e + 1, dtype=torch.int32) * capacity
+        rank = torch.stack([torch.cumsum(experts.view(-1) == j, 0) - 1 for j in range(e)])
+        places = experts * capacity + rank.gather(0, experts.view(1, -1).long()).view_as(experts).int()
+        rows = torch.full((e * capacity,), -1, dtype=torch.int32)
+        rows[places.view(-1).long()] = torch.arange(t * k, dtype=torch.int32)
+    gate, up = ops.grouped_matmul(x, w_gate_up, offsets, gather=rows.view(-1), divide=k, **full).chunk(2, -1)
+    made = ops.grouped_matmul(ops.swiglu(gate, up), w_down, offsets, **full)
+    return ops.moe_combine(made, places, weights)
+
+
+@pytest.mark.parametrize("capacity", [0, 24])
+def test_experts(capacity):
+    """A layer of experts by its parts, and its gradients, against a loop over the experts; moe_mlp makes the same."""
+    torch.manual_seed(4)
+    t, h, e, f, k = 24, 16, 5, 12, 2
+    leaves = [draw(*shape).requires_grad_() for shape in ((t, h), (e, h), (e, 2 * f, h), (e, h, f))]
+    exact = [leaf.detach().double().requires_grad_() for leaf in leaves]
+    x, router, w_gate_up, w_down = exact
+    top, chosen = (x @ router.mT).topk(k)
+    want, weights = 0, torch.softmax(top, -1)
+    for a in range(k):
+        gate, up = torch.einsum("th,tfh->tf", x, w_gate_up[chosen[:, a]]).chunk(2, -1)
+        want = want + weights[:, a, None] * torch.einsum("tf,thf->th", F.silu(gate) * up, w_down[chosen[:, a]])
+    y = experts_layer(*leaves, k, capacity)
+    dy = draw(t, h)
+    y.backward(dy)
+    want.backward(dy.double())
+    torch.testing.assert_close(y.double(), want, rtol=1e-5, atol=1e-5 * want.abs().max().item())
+    for leaf, w in zip(leaves, exact):
+        torch.testing.assert_close(leaf.grad.double(), w.grad, rtol=1e-5, atol=1e-5 * w.grad.abs().max().item())
+    with torch.no_grad():
+        x, router, w_gate_up, w_down = leaves
+        whole = ops.moe_mlp(x, *ops.moe_route(x @ router.mT, k=k, renormalise=True), w_gate_up, w_down)
+    torch.testing.assert_close(whole, y.detach(), rtol=0, atol=0)
