@@ -189,38 +189,36 @@ static int print_matrix(void) {
     return 0;
 }
 
-/* Of each op what the agreement suite has run, by architecture: backends/archs.def. */
+/* Of each op what the agreement suite has run, by architecture: backends/archs.def, spec/ops.def. */
 static int print_archs(void) {
-#define CODE(op, name)
-#define ARCH(name, proof) ARCH_##name,
+#define CODE(op, name, proof)
+#define ARCH(name) ARCH_##name,
     enum {
 #include "backends/arch_rows.h"
         ARCHS
     };
 #undef ARCH
-#define ARCH(name, proof) { #name, proof },
-    static const struct {
-        const char *name, *proof;
-    } archs[] = {
+#define ARCH(name) #name,
+    static const char *const archs[] = {
 #include "backends/arch_rows.h"
     };
 #undef ARCH
 #undef CODE
-#define ARCH(name, proof)
-#define CODE(op, name) [TRINE_OP_##op][ARCH_##name] = true,
-    static const bool has[TRINE_OP_COUNT][ARCHS] = {
+#define ARCH(name)
+#define CODE(op, name, proof) [TRINE_OP_##op][ARCH_##name] = proof,
+    static const char *const run[TRINE_OP_COUNT][ARCHS] = {
 #include "backends/arch_rows.h"
     };
 #undef ARCH
 #undef CODE
     printf("| op |");
-    for (int i = 0; i < ARCHS; i++) printf(" %s |", archs[i].name);
+    for (int i = 0; i < ARCHS; i++) printf(" %s |", archs[i]);
     printf("\n|---|");
     for (int i = 0; i < ARCHS; i++) printf("---|");
     putchar('\n');
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         printf("| %s |", trine_specs[op]->name);
-        for (int i = 0; i < ARCHS; i++) printf(" %s |", has[op][i] ? archs[i].proof : "-");
+        for (int i = 0; i < ARCHS; i++) printf(" %s |", run[op][i] ? run[op][i] : "-");
         putchar('\n');
     }
     return 0;
