@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The program from outside: what it prints and how it fails. Speaks TAP. Usage: check.sh PROGRAM SOURCE_ROOT
+# The program from outside: what it prints and how it fails. Speaks TAP. Usage: check.sh PROGRAM SOURCE_ROOT GPT
 program=$(realpath "$1")
 source=$(realpath "$2")
+gpt=$(realpath "$3")
 golden=$source/tests/golden/generate
 count=0
 work=$(mktemp -d) || exit 1
@@ -48,6 +49,18 @@ for model in tiny.gguf hugging_face; do
     printf 'hi\n\nand now?\n' | "$program" "$golden/$model" --chat --tokens 3 >out 2>err && [ "$(grep -c . out)" -ge 1 ]
     told 'a conversation of two turns'
 done
+
+# The example that trains, and what it exports.
+"$gpt" --text "$source/LICENSE" --steps 20 --layers 2 --width 32 --heads 4 --kv-heads 2 --hidden 48 --context 64 \
+    --batch 4 --vocabulary 300 --sample 0 --svg curve.svg --export tiny >out 2>err
+told 'a small model is trained and exported'
+"$program" tiny --prompt 'the L' >first 2>speed && "$program" tiny/model.gguf --prompt 'the L' 2>speed | cmp - first
+told 'both forms of it continue a text alike'
+[ "$(head -c 5 first)" = 'the L' ] && grep -q 'prefill: 5 tokens, .* decode: 59 tokens' speed
+told 'up to the end of its context'
+"$gpt" --text "$source/LICENSE" --steps 1 --sample 0 --svg curve.svg --export missing/tiny >out 2>err
+[ $? -eq 1 ] && grep -q 'missing/tiny: No such file' err
+told 'a folder that cannot be made'
 
 fails 2 'one model is needed'
 fails 2 "'x' is not a value it takes" a --tokens x

@@ -10,10 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "export.h"
 #include "trainer.h"
 
 typedef struct options {
-    const char *text, *device, *save, *resume, *svg, *prompt, *losses;
+    const char *text, *device, *save, *export, *resume, *svg, *prompt, *losses;
     gpt_config config;
     gpt_schedule schedule;
     int64_t save_every, stop;
@@ -42,6 +43,7 @@ static const char usage[] =
     "  --threads N       on the CPU (the cores)\n"
     "  --save FILE       write a checkpoint at the end\n"
     "  --save-every N    and every N steps\n"
+    "  --export FOLDER   write the model as others read it: model.safetensors as transformers has it, model.gguf\n"
     "  --resume FILE     continue a checkpoint: model and schedule are the checkpoint's\n"
     "  --stop N          stop after step N of the schedule\n"
     "  --svg FILE        where the loss curve goes (gpt-loss.svg)\n"
@@ -84,6 +86,7 @@ enum {
     THREADS,
     SAVE,
     SAVE_EVERY,
+    EXPORT,
     RESUME,
     STOP,
     SVG,
@@ -111,6 +114,7 @@ static const struct option known[] = {
     { "threads", 1, 0, THREADS },
     { "save", 1, 0, SAVE },
     { "save-every", 1, 0, SAVE_EVERY },
+    { "export", 1, 0, EXPORT },
     { "resume", 1, 0, RESUME },
     { "stop", 1, 0, STOP },
     { "svg", 1, 0, SVG },
@@ -142,6 +146,7 @@ static bool option_set(options *o, int option, const char *text) {
     case TEXT: o->text = text; return true;
     case DEVICE: o->device = text; return true;
     case SAVE: o->save = text; return true;
+    case EXPORT: o->export = text; return true;
     case RESUME: o->resume = text; return true;
     case SVG: o->svg = text; return true;
     case LOSSES: o->losses = text; return true;
@@ -278,6 +283,7 @@ static int run(gpt_trainer *t, const options *o) {
     if (!train(t, o, &p)) return complain(t->error, "");
     const double seconds = now() - p.begun;
     if (o->save && !gpt_trainer_save(t, o->save)) return complain(t->error, "");
+    if (o->export && !gpt_export(&t->model, o->export, t->error, sizeof t->error)) return complain(t->error, "");
     if (interrupted) return complain("interrupted", o->save ? "the checkpoint is written" : ""), 130;
     if (!gpt_trainer_evaluate(t, 512, false, &held_out)) return complain(t->error, "");
     if (!gpt_curve_write(&t->history, o->svg, t->error, sizeof t->error)) return complain(t->error, "");
