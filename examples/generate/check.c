@@ -215,14 +215,15 @@ static double logits_differ(llama *m, const golden_model *g, int64_t part, float
     double worst = 0;
     problem why = { 0 };
     int64_t at = 0;
-    llama_forget(m, 0);
+    sequence s = { 0 };
     for (int i = 0; i < 3; i++)
         for (const int64_t end = (int64_t)g->place[i].value[0] + 1; at < end;) {
             const int64_t n = end - at < part ? end - at : part;
-            if (!llama_read(m, (const int32_t *)g->prompt.value + at, n, logits, &why)) return INFINITY;
+            if (!llama_read(m, &s, (const int32_t *)g->prompt.value + at, n, logits, &why)) return INFINITY;
             at += n;
             if (at == end) worst = fmax(worst, difference(logits, &g->logits[i]));
         }
+    sequence_end(&m->pool, &s);
     return worst;
 }
 
@@ -230,23 +231,25 @@ static int64_t follows_wrongly(llama *m, const golden_model *g, int32_t tokens, 
     sampler greedy = { 0 };
     problem why = { 0 };
     int64_t wrong = 0;
-    llama_forget(m, 0);
-    if (!llama_read(m, (const int32_t *)g->prompt.value, g->prompt.count, logits, &why)) return -1;
+    sequence s = { 0 };
+    if (!llama_read(m, &s, (const int32_t *)g->prompt.value, g->prompt.count, logits, &why)) return -1;
     for (int64_t i = 0; i < g->follows.count; i++) {
         const int32_t id = (int32_t)g->follows.value[i];
         wrong += sampler_pick(&greedy, logits, tokens) != id;
-        if (!llama_read(m, &id, 1, logits, &why)) return -1;
+        if (!llama_read(m, &s, &id, 1, logits, &why)) return -1;
     }
+    sequence_end(&m->pool, &s);
     return wrong;
 }
 
 static double losses_differ(llama *m, const golden_model *g) {
     float losses[64];
     problem why = { 0 };
-    llama_forget(m, 0);
+    sequence s = { 0 };
     const int32_t *tokens = (const int32_t *)g->prompt.value;
-    return llama_losses(m, tokens, tokens + 1, g->losses.count, losses, &why) ? difference(losses, &g->losses)
-                                                                              : INFINITY;
+    const bool good = llama_losses(m, &s, tokens, tokens + 1, g->losses.count, losses, &why);
+    sequence_end(&m->pool, &s);
+    return good ? difference(losses, &g->losses) : INFINITY;
 }
 
 static void check_model(trine_queue *queue, const model_file *file, const golden_model *g, trine_dtype type,
@@ -254,18 +257,20 @@ static void check_model(trine_queue *queue, const model_file *file, const golden
     llama m;
     problem why = { 0 };
     const char *type_name = trine_dtype_name(type);
+    const llama_options options = { .type = type, .decoded = decoded, .context = 64, .slots = 4 };
+    sequence s = { 0 };
     /* Of the largest logit. Sums of up to 256 products of f32 are off by some 2^-22 of their size, and seven of them
      * follow each other in two layers; bf16 has 16 bits less. */
     const double bound = type == TRINE_F32 ? 0x1p-17 : 0x1p-4;
     float *logits = malloc((size_t)file->config.vocabulary * sizeof *logits);
-    if (!tap(logits && llama_open(&m, file, queue, type, decoded, 64, &why), "%s opens on %s in %s%s: %s", name, device,
+    if (!tap(logits && llama_open(&m, file, queue, &options, &why), "%s opens on %s in %s%s: %s", name, device,
              type_name, decoded ? ", decoded" : "", why.text))
         goto done;
     double off = logits_differ(&m, g, 64, logits);
     tap(off <= bound, "its logits are off by %.1e of the largest", off);
     off = logits_differ(&m, g, 1, logits);
     tap(off <= bound, "read token by token: %.1e", off);
-    m.chunk = 5;
+    m.options.chunk = 5;
     off = logits_differ(&m, g, 64, logits);
     tap(off <= bound, "read in parts: %.1e", off);
     off = losses_differ(&m, g);
@@ -273,8 +278,7 @@ static void check_model(trine_queue *queue, const model_file *file, const golden
     const int64_t wrong = follows_wrongly(&m, g, file->tokenizer.tokens ? file->tokenizer.tokens : 512, logits);
     tap(type == TRINE_F32 ? wrong == 0 : wrong >= 0, "tokens that follow: %" PRId64 " of %" PRId64 " differ", wrong,
         g->follows.count);
-    llama_forget(&m, 0);
-    tap(!llama_read(&m, (const int32_t *)g->prompt.value, 65, logits, &why) && strstr(why.text, "context of 64"),
+    tap(!llama_read(&m, &s, (const int32_t *)g->prompt.value, 65, logits, &why) && strstr(why.text, "context of 64"),
         "more tokens than fit: %s", why.text);
 done:
     llama_close(&m);

@@ -46,6 +46,16 @@ for model in tiny.gguf hugging_face; do
         '$1 == model { wrong = got / $2 - 1; found = wrong < 1e-5 && wrong > -1e-5 } END { exit !found }' \
         "$golden/perplexity.txt"
     told "perplexity: $(cut -d' ' -f2 out)"
+    printf 'the License\n\nand\nWork, or\n' >lines
+    for line in 'the License' and 'Work, or'; do
+        "$program" "$golden/$model" --prompt "$line" --tokens 20 2>speed || break
+    done >first
+    "$program" "$golden/$model" --prompts lines --tokens 20 --slots 2 --speculate 3 2>speed | cmp - first
+    told 'prompts of a file are continued as they are alone'
+    grep -q 'prefill: [1-9].*guesses: [0-9]*, of which [0-9]* came true' speed
+    told 'and guesses are counted'
+    "$program" "$golden/$model" --prompts lines --chat --tokens 3 >out 2>err && [ "$(grep -c . out)" -ge 3 ]
+    told 'or answered'
     printf 'hi\n\nand now?\n' | "$program" "$golden/$model" --chat --tokens 3 >out 2>err && [ "$(grep -c . out)" -ge 1 ]
     told 'a conversation of two turns'
 done
@@ -65,10 +75,15 @@ told 'a folder that cannot be made'
 fails 2 'one model is needed'
 fails 2 "'x' is not a value it takes" a --tokens x
 fails 2 'it is of --chat' a --system x
+fails 2 'does not go with it' a --prompts x --prompt y
+fails 2 'they are of --prompts' a --slots 2
+fails 2 'they are of --prompts' a --cache 200
+fails 2 'too many for so many guesses' a --prompts x --slots 20 --speculate 4
 fails 2 'no prompt goes with it' a --perplexity x --prompt y
 fails 1 'missing: No such file' missing
 fails 1 'not a GGUF file' "$source/LICENSE"
 fails 1 'no such device' "$golden/tiny.gguf" --device nothing:7
 fails 1 'do not fit into a context of 2' "$golden/tiny.gguf" --prompt 'the License and more' --context 2
+fails 1 'has no room for prompt 1' "$golden/tiny.gguf" --prompts "$source/NEWS" --cache 1
 fails 1 'the prompt is empty' "$golden/tiny.gguf" --prompt ''
 echo "1..$count"

@@ -61,17 +61,19 @@ static bool make(trained *t, trine_queue *queue, bool mixed) {
 static void check_model(const trained *t, trine_queue *queue, const char *path, trine_dtype type, double bound) {
     model_file file;
     llama m = { 0 };
+    sequence s = { 0 };
+    const llama_options options = { .type = type, .context = CONTEXT, .slots = 1 };
     problem why = { 0 };
     sampler greedy = { 0 };
     float logits[GPT_BYTES];
     double worst = 0, largest = 0;
     int others = 0;
-    bool good = model_open(&file, path, &why) && llama_open(&m, &file, queue, type, false, CONTEXT, &why);
+    bool good = model_open(&file, path, &why) && llama_open(&m, &file, queue, &options, &why);
     tap(good && file.config.context == CONTEXT && file.config.vocabulary == GPT_BYTES && file.tokenizer.first < 0 &&
             file.tokenizer.stops == 0,
         "%s opens: %s", path, why.text);
     for (int i = 0; good && i < CONTEXT; i++) {
-        good = llama_read(&m, &t->tokens[i], 1, logits, &why);
+        good = llama_read(&m, &s, &t->tokens[i], 1, logits, &why);
         for (int k = 0; good && k < GPT_BYTES; k++) {
             const double d = fabs((double)logits[k] - (double)t->logits[i][k]);
             worst = d <= worst ? worst : d;
@@ -82,6 +84,7 @@ static void check_model(const trained *t, trine_queue *queue, const char *path, 
     }
     tap(good && worst <= bound * largest, "its logits are those of gpt: off by %.1e of %.1f", worst, largest);
     if (type == TRINE_F32) tap(good && others == 0, "the same tokens follow: %d others", others);
+    sequence_end(&m.pool, &s);
     llama_close(&m);
     model_close(&file);
 }

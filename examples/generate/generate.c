@@ -6,21 +6,19 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "batch.h"
 #include "chat.h"
 #include "examples/gpt/data.h"
-#include "llama.h"
-#include "output.h"
-#include "sampler.h"
+#include "perplexity.h"
 
 typedef struct options {
-    const char *model, *prompt, *device, *system, *perplexity;
-    int64_t tokens, context;
-    trine_dtype type;
+    const char *model, *prompt, *prompts, *device, *system, *perplexity;
+    int64_t tokens, guesses;
+    llama_options llama;
     int threads;
-    bool chat, decoded;
+    bool chat;
     sampler sampler;
 } options;
 
@@ -31,6 +29,7 @@ static const char usage[] =
     "MODEL is a GGUF file, or a folder as transformers saves it: config.json, model.safetensors, tokenizer.json.\n"
     "\n"
     "  --prompt TEXT      what is to be continued, or answered (default: standard input)\n"
+    "  --prompts FILE     a prompt on each line, or a question with --chat; several at once, printed in their order\n"
     "  --chat             answer, in the form of ChatML; of standard input each line is a turn\n"
     "  --system TEXT      what a conversation begins with (what the model's template has)\n"
     "  --tokens N         the most to write (256)\n"
@@ -38,18 +37,18 @@ static const char usage[] =
     "  --top-k K          draw among the K likeliest (40)\n"
     "  --seed S           of the draws (1)\n"
     "  --perplexity FILE  instead of all that, print the perplexity of a text\n"
+    "  --speculate N      guess N tokens, up to 15, by what followed the last ones before; the text is the same (0)\n"
     "  --context N        tokens that are remembered (2048, or what the model has)\n"
+    "  --slots N          prompts at once (8); N of --speculate and 1, times this, is up to 64\n"
+    "  --cache N          tokens that are remembered of all prompts at once (what the slots may need)\n"
+    "  --chunk N          tokens of a prompt that are read at once (512)\n"
     "  --type TYPE        of activations, and of weights that are numbers: f32 or bf16 (f32)\n"
     "  --decoded          weights of few bits become numbers when they are read\n"
     "  --device NAME      as trine info lists them (TRINE_DEVICE, else the best)\n"
     "  --threads N        on the CPU (the cores)\n"
     "  --help\n";
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+enum { USUAL_SLOTS = 8 };
 
 static int complain(const char *what, const char *why) {
     fprintf(stderr, "trine-generate: %s%s%s\n", what, *why ? ": " : "", why);
@@ -60,6 +59,7 @@ static int complain(const char *what, const char *why) {
 
 enum {
     PROMPT = 256,
+    PROMPTS,
     CHAT,
     SYSTEM,
     TOKENS,
@@ -67,7 +67,11 @@ enum {
     TOP_K,
     SEED,
     PERPLEXITY,
+    SPECULATE,
     CONTEXT,
+    SLOTS,
+    CACHE,
+    CHUNK,
     TYPE,
     DECODED,
     DEVICE,
@@ -77,6 +81,7 @@ enum {
 
 static const struct option known[] = {
     { "prompt", 1, 0, PROMPT },
+    { "prompts", 1, 0, PROMPTS },
     { "chat", 0, 0, CHAT },
     { "system", 1, 0, SYSTEM },
     { "tokens", 1, 0, TOKENS },
@@ -84,7 +89,11 @@ static const struct option known[] = {
     { "top-k", 1, 0, TOP_K },
     { "seed", 1, 0, SEED },
     { "perplexity", 1, 0, PERPLEXITY },
+    { "speculate", 1, 0, SPECULATE },
     { "context", 1, 0, CONTEXT },
+    { "slots", 1, 0, SLOTS },
+    { "cache", 1, 0, CACHE },
+    { "chunk", 1, 0, CHUNK },
     { "type", 1, 0, TYPE },
     { "decoded", 0, 0, DECODED },
     { "device", 1, 0, DEVICE },
@@ -106,14 +115,21 @@ static bool option_set(options *o, int option, const char *text) {
     char *end;
     switch (option) {
     case PROMPT: o->prompt = text; return true;
+    case PROMPTS: o->prompts = text; return true;
     case CHAT: o->chat = true; return true;
-    case DECODED: o->decoded = true; return true;
+    case DECODED: o->llama.decoded = true; return true;
     case SYSTEM: o->system = text; return true;
     case PERPLEXITY: o->perplexity = text; return true;
     case DEVICE: o->device = text; return true;
     case TOKENS: return whole(text, 1, 1 << 24, &o->tokens);
-    case CONTEXT: return whole(text, 1, 1 << 24, &o->context);
-    case TYPE: o->type = trine_dtype_parse(text); return o->type == TRINE_F32 || o->type == TRINE_BF16;
+    case SPECULATE: return whole(text, 0, LLAMA_FEW - 1, &o->guesses);
+    case CONTEXT: return whole(text, 1, 1 << 24, &o->llama.context);
+    case SLOTS: return whole(text, 1, LLAMA_LOGITS, &o->llama.slots);
+    case CACHE: return whole(text, 1, (int64_t)1 << 30, &o->llama.cache);
+    case CHUNK: return whole(text, 1, 1 << 16, &o->llama.chunk);
+    case TYPE:
+        o->llama.type = trine_dtype_parse(text);
+        return o->llama.type == TRINE_F32 || o->llama.type == TRINE_BF16;
     case TEMPERATURE:
         o->sampler.temperature = strtod(text, &end);
         return end != text && !*end && o->sampler.temperature >= 0 && o->sampler.temperature <= 100;
@@ -146,7 +162,14 @@ static int options_read(options *o, int argc, char **argv) {
     if (optind + 1 != argc) return complain("one model is needed", "trine-generate --help says more"), 2;
     o->model = argv[optind];
     if (o->system && !o->chat) return complain("--system", "it is of --chat"), 2;
-    if (o->perplexity && (o->chat || o->prompt)) return complain("--perplexity", "no prompt goes with it"), 2;
+    if (o->perplexity && (o->chat || o->prompt || o->prompts))
+        return complain("--perplexity", "no prompt goes with it"), 2;
+    if (o->prompts && o->prompt) return complain("--prompts", "--prompt does not go with it"), 2;
+    if ((o->llama.slots || o->llama.cache) && !o->prompts)
+        return complain("--slots and --cache", "they are of --prompts"), 2;
+    const int64_t most = LLAMA_LOGITS / (o->guesses + 1);
+    if (o->llama.slots > most) return complain("--slots", "there are too many for so many guesses"), 2;
+    if (!o->llama.slots) o->llama.slots = !o->prompts ? 1 : most < USUAL_SLOTS ? most : USUAL_SLOTS;
     return -1;
 }
 
@@ -156,65 +179,47 @@ typedef struct session {
     const options *o;
     const model_file *file;
     llama llama;
-    sampler sampler;
-    float *logits;
-    output out;
-    int32_t pending; /* a token that was written and not read again; -1: none */
+    writer writer;
     problem why;
-    int64_t prefilled, decoded; /* tokens */
-    double prefill, decode;     /* seconds */
 } session;
 
-/* Reads the tokens of a prompt and writes what follows, up to a token that stops or the end of the context. */
-static bool answer(session *s, const token_list *prompt) {
-    const tokenizer *t = &s->file->tokenizer;
-    const double start = now();
-    if (!llama_read(&s->llama, prompt->id, prompt->count, s->logits, &s->why)) return false;
-    s->prefilled += prompt->count;
-    s->prefill += now() - start;
-    for (int64_t i = 0; i < s->o->tokens; i++) {
-        const int32_t id = sampler_pick(&s->sampler, s->logits, t->tokens);
-        if (id < 0) return refuse(&s->why, "the model's logits are not numbers");
-        if (tokenizer_stops(t, id)) break;
-        output_add(&s->out, tokenizer_text(t, id));
-        s->pending = id;
-        if (i == s->o->tokens - 1 || s->llama.length == s->llama.room) break;
-        const double began = now();
-        if (!llama_read(&s->llama, &id, 1, s->logits, &s->why)) return false;
-        s->pending = -1;
-        s->decoded++;
-        s->decode += now() - began;
-    }
-    output_end(&s->out);
+/* Writes what follows the tokens that a text has. */
+static bool answer(session *s, writing *w) {
+    w->left = s->o->tokens;
+    w->read = w->ended = false;
+    while (!w->read)
+        if (!writing_read(&s->writer, w, &s->why)) return false;
+    while (!w->ended)
+        if (!writing_step(&s->writer, &w, 1, &s->why)) return false;
+    output_end(&w->out);
     putchar('\n');
     return true;
 }
 
-static bool continue_text(session *s, slice text) {
+static bool encode(session *s, slice text, token_list *list) {
     const tokenizer *t = &s->file->tokenizer;
-    token_list prompt = { 0 };
-    bool good = t->first < 0 || token_list_add(&prompt, t->first, &s->why);
-    good = good && tokenizer_encode(t, text, true, &prompt, &s->why);
-    if (good && prompt.count == 0) good = refuse(&s->why, "the prompt is empty");
+    return (t->first < 0 || token_list_add(list, t->first, &s->why)) &&
+           tokenizer_encode(t, text, true, list, &s->why) &&
+           (list->count > 0 || refuse(&s->why, "the prompt is empty"));
+}
+
+static bool continue_text(session *s, slice text) {
+    writing w = { .sampler = s->o->sampler, .out = { .file = stdout } };
+    bool good = encode(s, text, &w.tokens);
     if (good) {
-        output_add(&s->out, text);
-        good = answer(s, &prompt);
+        output_add(&w.out, text);
+        good = answer(s, &w);
     }
-    token_list_free(&prompt);
+    writing_end(&s->writer, &w);
     return good;
 }
 
-static bool turn(session *s, chat *c, slice said) {
-    token_list prompt = { 0 };
-    bool good = s->pending < 0 || token_list_add(&prompt, s->pending, &s->why);
-    s->pending = -1;
-    good = good && chat_turn(c, said, &prompt, &s->why) && answer(s, &prompt);
-    token_list_free(&prompt);
-    return good;
+static bool turn(session *s, chat *c, slice said, writing *w) {
+    return chat_turn(c, said, &w->tokens, &s->why) && answer(s, w);
 }
 
 /* A turn for each line of standard input. */
-static bool converse(session *s, chat *c) {
+static bool converse(session *s, chat *c, writing *w) {
     char *line = NULL;
     size_t room = 0;
     bool good = true;
@@ -223,7 +228,7 @@ static bool converse(session *s, chat *c) {
         ssize_t size = getline(&line, &room, stdin);
         if (size < 0) break;
         if (size > 0 && line[size - 1] == '\n') size--;
-        if (size > 0) good = turn(s, c, (slice){ line, (size_t)size });
+        if (size > 0) good = turn(s, c, (slice){ line, (size_t)size }, w);
     }
     free(line);
     return good;
@@ -231,9 +236,39 @@ static bool converse(session *s, chat *c) {
 
 static bool chat_all(session *s) {
     chat c;
-    if (!chat_open(&c, s->file, s->o->system, &s->why)) return false;
-    return s->o->prompt ? turn(s, &c, slice_of(s->o->prompt)) : converse(s, &c);
+    writing w = { .sampler = s->o->sampler, .out = { .file = stdout } };
+    bool good = chat_open(&c, s->file, s->o->system, &s->why);
+    if (good) good = s->o->prompt ? turn(s, &c, slice_of(s->o->prompt), &w) : converse(s, &c, &w);
+    writing_end(&s->writer, &w);
+    return good;
 }
+
+static bool prompt_of(session *s, slice line, batch_prompt *p) {
+    chat c;
+    if (s->o->chat) return chat_open(&c, s->file, s->o->system, &s->why) && chat_turn(&c, line, &p->tokens, &s->why);
+    p->shown = line;
+    return encode(s, line, &p->tokens);
+}
+
+/* A prompt for each line that is not empty. */
+static bool continue_lines(session *s, slice text) {
+    int64_t lines = 1, count = 0;
+    for (size_t i = 0; i < text.size; i++) lines += text.bytes[i] == '\n';
+    batch_prompt *prompt = calloc((size_t)lines, sizeof *prompt);
+    bool good = prompt || refuse(&s->why, "out of memory");
+    for (slice rest = text; good && rest.size > 0;) {
+        const char *end = memchr(rest.bytes, '\n', rest.size);
+        const slice line = { rest.bytes, end ? (size_t)(end - rest.bytes) : rest.size };
+        rest = (slice){ line.bytes + line.size + (end != NULL), rest.size - line.size - (end != NULL) };
+        if (line.size > 0) good = prompt_of(s, line, &prompt[count++]);
+    }
+    good = good && batch_run(&s->writer, prompt, count, s->o->tokens, &s->o->sampler, stdout, &s->why);
+    for (int64_t i = 0; i < count; i++) token_list_free(&prompt[i].tokens);
+    free(prompt);
+    return good;
+}
+
+static bool measure(session *s, slice text) { return perplexity_print(&s->llama, &s->file->tokenizer, text, &s->why); }
 
 /* What standard input, or a file, has. */
 static bool with_text(session *s, const char *path, bool (*work)(session *, slice)) {
@@ -246,43 +281,13 @@ static bool with_text(session *s, const char *path, bool (*work)(session *, slic
 }
 
 static void report_speed(const session *s) {
-    fprintf(stderr, "prefill: %lld tokens, %.1f tokens/s; decode: %lld tokens, %.1f tokens/s\n",
-            (long long)s->prefilled, (double)s->prefilled / fmax(s->prefill, 1e-9), (long long)s->decoded,
-            (double)s->decoded / fmax(s->decode, 1e-9));
-}
-
-/* ------------------------------------------------------------------------------------------------------- perplexity */
-
-/* The text is cut into windows as long as the context. Within each, every token but the first is predicted from those
- * before it; where texts begin with a token of their own, a window does, and all of its text is predicted. */
-static bool measure(session *s, slice text) {
-    const tokenizer *t = &s->file->tokenizer;
-    token_list all = { 0 };
-    double sum = 0;
-    int64_t predicted = 0;
-    const int64_t lead = t->first >= 0, step = s->llama.room + 1 - lead;
-    int32_t *window = malloc((size_t)(s->llama.room + 1) * sizeof *window);
-    float *loss = malloc((size_t)s->llama.room * sizeof *loss);
-    bool good = (window && loss) || refuse(&s->why, "out of memory");
-    good = good && tokenizer_encode(t, text, false, &all, &s->why);
-    const double start = now();
-    for (int64_t i = 0; good && i + 1 - lead < all.count; i += step) {
-        const int64_t n = all.count - i < step ? all.count - i : step, labels = n + lead - 1;
-        window[0] = t->first;
-        memcpy(window + lead, all.id + i, (size_t)n * sizeof *window);
-        llama_forget(&s->llama, 0);
-        good = llama_losses(&s->llama, window, window + 1, labels, loss, &s->why);
-        for (int64_t k = 0; good && k < labels; k++) sum += (double)loss[k];
-        predicted += labels;
-    }
-    if (good && predicted == 0) good = refuse(&s->why, "the text is too short");
-    if (good)
-        printf("perplexity %.5f of %lld predicted tokens, %.1f tokens/s\n", exp(sum / (double)predicted),
-               (long long)predicted, (double)predicted / (now() - start));
-    free(window);
-    free(loss);
-    token_list_free(&all);
-    return good;
+    const speed *v = &s->writer.speed;
+    fprintf(stderr, "prefill: %lld tokens, %.1f tokens/s; decode: %lld tokens, %.1f tokens/s", (long long)v->prefilled,
+            (double)v->prefilled / fmax(v->prefill, 1e-9), (long long)v->decoded,
+            (double)v->decoded / fmax(v->decode, 1e-9));
+    if (s->o->guesses)
+        fprintf(stderr, "; guesses: %lld, of which %lld came true", (long long)v->guessed, (long long)v->right);
+    fputc('\n', stderr);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- main */
@@ -290,7 +295,8 @@ static bool measure(session *s, slice text) {
 static bool run(session *s) {
     const options *o = s->o;
     if (o->perplexity) return with_text(s, o->perplexity, measure);
-    const bool good = o->chat     ? chat_all(s)
+    const bool good = o->prompts  ? with_text(s, o->prompts, continue_lines)
+                      : o->chat   ? chat_all(s)
                       : o->prompt ? continue_text(s, slice_of(o->prompt))
                                   : with_text(s, "/dev/stdin", continue_text);
     if (good) report_speed(s);
@@ -298,15 +304,15 @@ static bool run(session *s) {
 }
 
 static int with_queue(const options *o, const model_file *file, trine_queue *queue) {
-    session s = { .o = o, .file = file, .sampler = o->sampler, .out = { .file = stdout }, .pending = -1 };
+    session s = { .o = o, .file = file };
+    llama_options choices = o->llama;
     const int64_t longest = file->config.context, usual = longest < 2048 ? longest : 2048;
-    if (o->context > longest) return complain("--context", "the model's is shorter");
-    s.logits = malloc((size_t)file->config.vocabulary * sizeof *s.logits);
-    if (!s.logits) return complain("out of memory", "");
-    const bool good =
-        llama_open(&s.llama, file, queue, o->type, o->decoded, o->context ? o->context : usual, &s.why) && run(&s);
+    if (choices.context > longest) return complain("--context", "the model's is shorter");
+    if (!choices.context) choices.context = usual;
+    const bool good = llama_open(&s.llama, file, queue, &choices, &s.why) &&
+                      writer_open(&s.writer, &s.llama, &file->tokenizer, o->guesses, &s.why) && run(&s);
+    writer_close(&s.writer);
     llama_close(&s.llama);
-    free(s.logits);
     return good ? 0 : complain(s.why.text, "");
 }
 
@@ -331,7 +337,7 @@ static int with_model(const options *o, const model_file *file) {
 
 int main(int argc, char **argv) {
     setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
-    options o = { .tokens = 256, .type = TRINE_F32, .sampler = { .top_k = 40 } };
+    options o = { .tokens = 256, .llama = { .type = TRINE_F32 }, .sampler = { .top_k = 40 } };
     model_file file;
     problem why = { 0 };
     gpt_random_seed(&o.sampler.random, 1);
