@@ -116,7 +116,13 @@ INLINE int32_t exponent_of(float x) { return exponent_of_f64((double)x); }
 
 /* 2^shift (a b + c), rounded once (for doubles: once to a normal number, again if it then gets subnormal). */
 INLINE float fma_shifted(float a, float b, float c, int shift) {
-    return (float)ldexp(fma((double)a, (double)b, (double)c), shift);
+    if (shift == 0) return fmaf(a, b, c);
+    /* A double of which an inexact sum's last bit is 1 is no middle of two floats, whatever rounding made it. */
+    const double product = (double)a * b, sum = product + c, of_c = sum - product,
+                 rest = (product - (sum - of_c)) + (c - of_c);
+    uint64_t bits = double_bits(sum);
+    if (isfinite(sum) && rest != 0 && bits % 2 == 0) bits += (rest > 0) == (sum > 0) ? 1 : UINT64_MAX;
+    return (float)ldexp(bits_double(bits), shift);
 }
 INLINE double fma_shifted_f64(double a, double b, double c, int shift) { return ldexp(fma(a, b, c), shift); }
 
