@@ -153,7 +153,8 @@ static uint32_t parse_set(const trine_plan *plan, const char *text) {
     return set;
 }
 
-/* Of "with TENSOR: ...", "without TENSOR: ..." or "with PARAM=NAME: ...", what follows; NULL if that is malformed. */
+/* Of "with TENSOR: ...", "without TENSOR: ...", "with PARAM=NAME: ..." or "with VARIABLE=TYPE: ...", what follows; NULL
+ * if that is malformed. */
 static const char *parse_with(trine_plan *plan, trine_plan_require *require, const char *text) {
     require->without = strncmp(text, "without ", 8) == 0;
     text += require->without ? 8 : 5;
@@ -161,18 +162,27 @@ static const char *parse_with(trine_plan *plan, trine_plan_require *require, con
     const char *name = keep(text, length);
     if (name != NULL && value == 0) require->with = (short)trine_plan_find_tensor(plan, name);
     if (name != NULL && value != 0) require->when = (short)trine_plan_find_param(plan, name);
+    if (name != NULL && value != 0 && require->when < 0) require->type = (short)trine_plan_find_type(plan, name);
     free((void *)name);
+    if (require->type >= 0) {
+        const char *dtype = keep(text + length + 1, value);
+        require->dtype = dtype ? trine_dtype_parse(dtype) : TRINE_NONE;
+        free((void *)dtype);
+        if (require->dtype == TRINE_NONE || require->without) return NULL;
+    }
     if (require->when >= 0) {
         const trine_spec_param *param = &plan->spec->params[require->when];
         require->value = (short)(param->kind == ENUM ? trine_enum_number(param, text + length + 1, value) : -1);
     }
     text += length + (value ? value + 1 : 0);
-    if ((require->with < 0 && require->when < 0) || require->value < 0 || *text != ':') return NULL;
+    if ((require->with < 0 && require->when < 0 && require->type < 0) || require->value < 0 || *text != ':')
+        return NULL;
     return text + 1 + strspn(text + 1, " ");
 }
 
 /* "VARIABLE is TYPE" */
 static bool parse_type_is(trine_plan *plan, trine_plan_require *require, const char *text) {
+    if (require->type >= 0) return malformed(plan, "a type depends on another in", text);
     const char *word = strstr(text, " is "), *name = keep(text, (size_t)(word - text));
     require->kind = REQUIRE_TYPE;
     require->type = name ? (short)trine_plan_find_type(plan, name) : -1;
@@ -184,7 +194,7 @@ static bool parse_type_is(trine_plan *plan, trine_plan_require *require, const c
 static bool parse_require(trine_plan *plan, const char *text) {
     if (plan->requires == TRINE_MAX_STRINGS) return malformed(plan, "too many requirements", text);
     trine_plan_require *require = &plan->require[plan->requires ++];
-    *require = (trine_plan_require){ .kind = REQUIRE_EXPR, .with = -1, .text = text, .when = -1 };
+    *require = (trine_plan_require){ .kind = REQUIRE_EXPR, .with = -1, .text = text, .when = -1, .type = -1 };
     static const struct {
         const char *word;
         trine_require_kind kind;
@@ -213,7 +223,7 @@ static bool parse_require(trine_plan *plan, const char *text) {
     if (strncmp(text, "with ", 5) == 0 || strncmp(text, "without ", 8) == 0) {
         text = parse_with(plan, require, text);
         if (text == NULL) return malformed(plan, "unknown tensor or parameter in", require->text);
-        if (require->when < 0) require->text = text;
+        if (require->with >= 0) require->text = text;
     }
     if (strstr(text, " is ") != NULL) return parse_type_is(plan, require, text);
     return trine_expr_parse(plan, text, &require->expr) || malformed(plan, "bad requirement", text);
@@ -369,6 +379,7 @@ bool trine_param_told(const trine_plan *plan, int index, uint32_t present) {
 
 bool trine_require_holds(const trine_plan_require *require, const int64_t *dim, const trine_dtype *type) {
     if (require->kind == REQUIRE_TYPE) return type[require->type] == require->dtype;
+    if (require->type >= 0 && type[require->type] != require->dtype) return true;
     return require->kind != REQUIRE_EXPR || trine_expr_eval(&require->expr, dim) == 1;
 }
 

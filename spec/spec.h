@@ -82,7 +82,8 @@ typedef struct trine_spec {
     const char *types[TRINE_MAX_TYPES]; /* "T=f32 W=f32|bf16": each row is the product of its alternatives */
     /* "h % hk == 0": conditions on symbols; "C is u8": on a type variable; "with cu_seqlens_q: b == 1": if that tensor
      * is given, or "without" it; "with format=e2m1: C is u8": if that ENUM parameter has this value, which tests give
-     * it only where sizes and types allow it; "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums":
+     * it only where sizes and types allow it; "with C=e4m3: n % 16 == 0": if that type variable has this value;
+     * "cu_seqlens_q <-> cu_seqlens_k": both or none; "row_sums | column_sums":
      * at least one; "c -> beta": if the tensor is given, that parameter must be set, since its zero could not be told
      * from one that is meant; "dsinks -> sinks": or that other tensor must be given; "philox instead of seed": if the
      * tensor is given it has that parameter's value, and the parameter must be left zero, in its range or not */
