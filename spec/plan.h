@@ -54,7 +54,7 @@ typedef struct trine_plan_require {
     trine_expr expr;
     const char *text;
     short when, value; /* REQUIRE_EXPR, REQUIRE_TYPE: only if this ENUM parameter has this value; -1: whatever it is */
-    short type;        /* REQUIRE_TYPE: the type variable that must be `dtype`; REQUIRE_EXPR: only if it is, -1 always */
+    short type; /* REQUIRE_TYPE: the type variable that must be `dtype`; REQUIRE_EXPR: only if it is, -1 always */
     trine_dtype dtype;
 } trine_plan_require;
 

@@ -27,6 +27,7 @@ typedef struct trine_quantize_args {
     int32_t offset;             /* the code that stands for 0, -255 .. 255 */
     int32_t format;             /* TRINE_CODES_* */
     int32_t stochastic;         /* 1: up or down by chance, so that codes are right on average */
+    int32_t upward;             /* 1: scales of e8m0 are rounded up, so that no number is clamped */
 } trine_quantize_args;
 
 /* Quantization of rows by groups.
@@ -39,7 +40,7 @@ typedef struct trine_quantize_args {
  *     x     ~= (code - base) scale
  *
  * low .. high are the codes that there are: 0 .. 2^bits - 1 in u8, -2^(bits-1) .. 2^(bits-1) - 1 in i8, -6 .. 6 of
- * e2m1. Without zeros (symmetric) and with them (over the range of a group, which always has 0):
+ * e2m1, -448 .. 448 in e4m3, -57344 .. 57344 in e5m2. Without zeros (symmetric) and with them (over the range of a group, which always has 0):
  *
  *     scale  = max |x| / max(1, high - offset),                                    zero = 0
  *     scale  = max(x, 0) / (high - low) - min(x, 0) / (high - low),
@@ -52,20 +53,25 @@ typedef struct trine_quantize_args {
  * Where the scale is 0, of a group of zeros or of values too small, q is 0. Of a group that has NaN or Inf the scale is
  * NaN and q is 0.
  *
- * e2m1: clamp(q, ...) + base is rounded to the nearest value, to the even code from the middle, or to one of its
- * neighbours likewise; 0 has no sign.
+ * A scale of e8m0 is a power of two, 2^-127 at least. Without zeros it is that of the OCP's formats, whose largest
+ * numbers may be clamped; with upward set, or with zeros, it is the smallest that is not less than the scale above:
+ *
+ *     2^(floor(log2(max |x|)) - floor(log2(max(1, high - offset))))  or  2^ceil(log2(scale))
+ *
+ * e2m1 and float8: clamp(q, ...) + base is rounded to the nearest value, to the even code from the middle, or to one of
+ * its neighbours likewise; of e2m1 0 has no sign.
  *
  * Code j of a group is bits j bits .. (j+1) bits - 1 of its bytes, which are one number, the lowest byte first: of 4
  * bits the even ones are the lower halves of bytes. GPTQ's unsigned codes with offset 8 are u8 and offset 8; AWQ's are
  * u8 with zeros.
  *
  * Source: Jacob et al. 2018, section 2.1; Frantar et al. 2023 (GPTQ), the grid of its code; OCP Microscaling Formats
- * 1.0, section 5.3.3 (e2m1). Stochastic rounding: Gupta et al. 2015, section 3.1.
+ * 1.0, sections 5.3.3 (e2m1), 5.3.1 (float8) and 6.3 (e8m0). Stochastic rounding: Gupta et al. 2015, section 3.1.
  *
  * Shapes: x is r k, codes r groups bytes, scales and zeros r groups. The last dimension is contiguous, leading strides
  * are free. k % groups = 0; the bits of a code are a whole number, and those of a group whole bytes.
- * Types: x is f32, bf16 or f16; codes u8 or i8; scales and zeros f32, f16 or bf16. Arithmetic is f32, each operation
- * rounded.
+ * Types: x is f32, bf16 or f16; codes u8, i8, or e4m3 or e5m2 of 8 bits; scales f32, f16, bf16 or e8m0; zeros the
+ * same, but f32 beside e8m0. Arithmetic is f32, each operation rounded.
  * Parameters: offset moves codes, not values. format e2m1 takes codes of 4 bits in u8.
  * Aliasing: no output may overlap another tensor.
  *
@@ -97,15 +103,15 @@ typedef struct trine_dequantize_args {
  *
  * with the scale, zero and min of the code's group; zero and min are 0 where their tensors are not given. How codes lie
  * in bytes, and what a code of e2m1 is, trine_quantize() says. zeros may be any numbers. GGUF's Q4_0 is offset 8, Q4_1
- * is mins, GPTQ and AWQ are zeros or offset 8.
+ * is mins, GPTQ and AWQ are zeros or offset 8. MX formats have scales of e8m0 for groups of 32.
  *
  * Source: Jacob et al. 2018, section 2.1, equation 1; OCP Microscaling Formats 1.0, section 5.3.3 (e2m1).
  *
  * Shapes: codes is r groups bytes, scales, zeros and mins r groups, y r k. The last dimension is contiguous, leading
  * strides are free. k % groups = 0; the bits of a code, 8 bytes groups / k, are a whole number from 1 to 8, and those
  * of a group whole bytes.
- * Types: codes u8 or i8; scales, zeros and mins f32, f16 or bf16, the same for all; y f32, bf16 or f16. Arithmetic is
- * f32, with one rounding at the end.
+ * Types: codes u8, i8, or e4m3 or e5m2 of 8 bits; scales f32, f16, bf16 or e8m0; zeros and mins the same, but f32
+ * beside e8m0; y f32, bf16 or f16. Arithmetic is f32, with one rounding at the end.
  * Parameters: format e2m1 takes codes of 4 bits in u8.
  * Aliasing: y may not overlap another tensor.
  *

@@ -19,10 +19,14 @@
 
 #define CODES_FORMATS PARAM(format, ENUM, .values = "integer e2m1", .doc = "TRINE_CODES_INTEGER or TRINE_CODES_E2M1")
 
+/* The element types of codes that are numbers by themselves, a byte each. */
+#define CODES_FLOAT8_REQUIRE "with C=e4m3: bytes*groups == k", "with C=e5m2: bytes*groups == k"
+
 typedef struct codes {
     int bits;
     bool sign, e2m1;
-    int low, high; /* the values there are */
+    trine_dtype float8; /* TRINE_NONE: they are not */
+    int low, high;      /* the values there are */
 } codes;
 
 static inline codes codes_of(const trine_ref *ref, int32_t format) {
@@ -30,6 +34,13 @@ static inline codes codes_of(const trine_ref *ref, int32_t format) {
     codes c = { .bits = k > 0 ? (int)(8 * bytes / k) : 8,
                 .sign = trine_ref_type(ref, "C") == TRINE_I8,
                 .e2m1 = format == TRINE_CODES_E2M1 };
+    const trine_dtype C = trine_ref_type(ref, "C");
+    if (C == TRINE_E4M3 || C == TRINE_E5M2) {
+        c.float8 = C;
+        c.high = (int)trine_largest(C);
+        c.low = -c.high;
+        return c;
+    }
     c.low = c.e2m1 ? -6 : c.sign ? -(1 << (c.bits - 1)) : 0;
     c.high = c.e2m1 ? 6 : c.sign ? (1 << (c.bits - 1)) - 1 : (1 << c.bits) - 1;
     return c;
@@ -42,6 +53,7 @@ static inline double codes_e2m1(int code) {
 
 /* The value of code j of a group whose bytes, as numbers of their type, begin at `from`. */
 static inline double codes_get(const codes *c, const double *from, int64_t j) {
+    if (c->float8) return from[j];
     int code = 0;
     for (int b = 0; b < c->bits; b++) {
         const int64_t at = j * c->bits + b;

@@ -34,6 +34,14 @@ static int code_e2m1(float x, const generator *g, uint64_t index) {
     return x < 0 && code > 0 ? code | 8 : code;
 }
 
+/* A float8 is a whole number of steps: of 2^-fraction times the power of two below it, or below the smallest normal. */
+static double code_float8(float x, trine_dtype type, const generator *g, uint64_t index) {
+    if (!g->on) return trine_round(x, type, true);
+    const int fraction = type == TRINE_E4M3 ? 3 : 2;
+    const float power = fmaxf(fabsf(x), (float)trine_smallest_normal(type)), step = ldexpf(1, ilogbf(power) - fraction);
+    return copysign(round_code(fabsf(x) / step, g, index) * step, x);
+}
+
 static float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
 /* The largest and the smallest of n numbers and 0; both NaN if there is NaN or Inf. */
@@ -44,6 +52,15 @@ static void range_of(const double *x, int64_t n, float *min_out, float *max_out)
         if (x[j] < *min_out) *min_out = (float)x[j];
         if (x[j] > *max_out) *max_out = (float)x[j];
     }
+}
+
+/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
+static float power_scale(float size, float most, float scale, bool upward) {
+    if (isnan(scale)) return NAN;
+    int exponent = -127;
+    if (upward && scale > 0) exponent = ilogbf(scale) + (scale > ldexpf(1, ilogbf(scale)));
+    if (!upward && size > 0) exponent = ilogbf(size) - ilogbf(most);
+    return ldexpf(1, exponent < -127 ? -127 : exponent > 127 ? 127 : exponent);
 }
 
 typedef struct grid {
@@ -57,11 +74,12 @@ static grid grid_of(const trine_ref *ref, const codes *c, const double *x, int64
     grid g = { 0 };
     float min, max;
     range_of(x, n, &min, &max);
-    const float levels = high - low,
-                scale = symmetric ? (-min > max ? -min : max) / fmaxf(1, high) : max / levels - min / levels;
-    g.scale = (float)trine_round(scale, S, true);
+    const float levels = high - low, size = -min > max ? -min : max, most = fmaxf(1, high),
+                scale = symmetric ? size / most : max / levels - min / levels;
+    g.scale = S == TRINE_E8M0 ? power_scale(size, most, scale, args->upward || !symmetric)
+                              : (float)trine_round(scale, S, true);
     if (!symmetric) g.zero = clamp(low - rintf(g.scale > 0 ? min / g.scale : 0), low, high);
-    g.zero = (float)trine_round(g.zero, S, false);
+    g.zero = (float)trine_round(g.zero, trine_ref_type(ref, "Z"), false);
     return g;
 }
 
@@ -84,6 +102,10 @@ static void reference(trine_ref *ref) {
         for (int64_t j = 0; j < n; j++) {
             const uint64_t index = first + (uint64_t)(i * n + j);
             const float q = clamp(g.scale > 0 ? (float)x[i * n + j] / g.scale : 0, low, high);
+            if (c.float8) {
+                out[i * bytes + j] = code_float8(q + base, c.float8, &chances, index);
+                continue;
+            }
             const int code =
                 c.e2m1 ? code_e2m1(q + base, &chances, index) : (int)round_code(q, &chances, index) + (int)base;
             codes_put(&c, out + i * bytes, j, code);
@@ -101,21 +123,26 @@ const trine_spec trine_spec_quantize = {
         "codes of bits = 8 bytes groups/k bits; without zeros zero = 0 and scale = max |x| / max(1, high - offset) "
         "over a group, with them scale = max(x,0)/(high-low) - min(x,0)/(high-low) and zero = clamp(low - offset - "
         "round(min(x,0)/scale), low - offset, high - offset); round is to nearest even or, if stochastic, up where "
-        "(w + 1/2) 2^-23 is below what is above the whole number beneath, w the upper 23 bits of dropout's word",
+        "(w + 1/2) 2^-23 is below what is above the whole number beneath, w the upper 23 bits of dropout's word; a "
+        "scale "
+        "of e8m0 is 2^(floor(log2(max |x|)) - floor(log2(max(1, high - offset)))), or rounded up",
     .source = "Jacob et al. 2018, section 2.1; Frantar et al. 2023 (GPTQ); OCP Microscaling Formats 1.0, section "
               "5.3.3; Gupta et al. 2015, section 3.1",
     .tensors = { TENSOR(x, IN, "T", "r k"), TENSOR(philox, IN | OPTIONAL, "i64", "2"),
                  TENSOR(codes, OUT | EXACT, "C", "r groups bytes"), TENSOR(scales, OUT | EXACT, "S", "r groups"),
-                 TENSOR(zeros, OUT | OPTIONAL | EXACT, "S", "r groups") },
+                 TENSOR(zeros, OUT | OPTIONAL | EXACT, "Z", "r groups") },
     .params = { PARAM(seed, U64, .values = "0 42 1234567890123456789", .doc = "key of the generator"),
                 PARAM(stream, U64, .values = "0 7 4294967296",
                       .doc = "high half of its counter: another for every call"),
                 PARAM(offset, I32, .values = "0 8 1 -3 128 -128 255", .min = -255, .max = 255,
                       .doc = "the code that stands for 0"),
                 CODES_FORMATS,
-                PARAM(stochastic, BOOL, .values = "0 1", .doc = "1: up or down by chance, right on average") },
-    .types = { "T=f32|bf16|f16 C=u8|i8 S=f32|bf16|f16" },
-    .require = { "philox instead of seed", CODES_REQUIRE },
+                PARAM(stochastic, BOOL, .values = "0 1", .doc = "1: up or down by chance, right on average"),
+                PARAM(upward, BOOL, .values = "0 1",
+                      .doc = "1: scales of e8m0 are rounded up, so that no number is clamped") },
+    .types = { "T=f32|bf16|f16 C=u8|i8|e4m3|e5m2 S=f32 Z=f32", "T=f32|bf16|f16 C=u8|i8|e4m3|e5m2 S=bf16 Z=bf16",
+               "T=f32|bf16|f16 C=u8|i8|e4m3|e5m2 S=f16 Z=f16", "T=f32|bf16|f16 C=u8|i8|e4m3|e5m2 S=e8m0 Z=f32" },
+    .require = { "philox instead of seed", CODES_REQUIRE, CODES_FLOAT8_REQUIRE },
     .flops = "8*r*k",
     .independent = "r",
     .sizes = { CODES_SIZES },
@@ -123,6 +150,9 @@ const trine_spec trine_spec_quantize = {
                "weights 4 bits with zeros: T=bf16 C=u8 S=bf16 r=4096 k=4096 groups=32 bytes=64 +zeros",
                "activations 8 bits: T=bf16 C=i8 S=f32 r=8192 k=4096 groups=1 bytes=4096",
                "e2m1: T=bf16 C=u8 S=bf16 r=4096 k=4096 groups=128 bytes=16 format=e2m1",
+               "e4m3: T=bf16 C=e4m3 S=f32 r=4096 k=4096 groups=32 bytes=128",
+               "mxfp8: T=bf16 C=e4m3 S=e8m0 r=4096 k=4096 groups=128 bytes=32",
+               "mxfp4: T=bf16 C=u8 S=e8m0 r=4096 k=4096 groups=128 bytes=16 format=e2m1",
                "f32 to 8 bits: T=f32 C=i8 S=f32 r=4096 k=4096 groups=32 bytes=128",
                "3 bits: T=bf16 C=u8 S=bf16 r=4096 k=4096 groups=32 bytes=48 +zeros",
                "stochastic: T=bf16 C=i8 S=f32 r=4096 k=4096 groups=32 bytes=128 stochastic=1 seed=1" },

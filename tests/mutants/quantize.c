@@ -42,6 +42,11 @@ static void one_scale(trine_ref *ref, void *args) {
     for (int64_t i = 0; i < D("r") * groups; i++) V("scales")[i] = V("scales")[i / groups * groups];
 }
 
+static void scale_doubled(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("r") * D("groups"); i++) V("scales")[i] *= 2;
+}
+
 /* Where the second half of a row begins a sum should be a difference. */
 static void sign_lost(trine_ref *ref) {
     const int64_t n = D("n");
@@ -62,6 +67,9 @@ const mutant mutants_quantize[] = {
     { "quantize", "ignores_philox", "the key is the parameter's", .without = "philox" },
     { "quantize", "ignores_format", "e2m1 is taken for integers", .param = "format", .types = "C=u8",
       .dims = "k=32 groups=1 bytes=16" },
+    { "quantize", "ignores_upward", "powers of two are those below", .param = "upward", .types = "S=e8m0" },
+    { "quantize", "float8_by_chance", "float8 goes to the nearest in any case", .param = "stochastic",
+      .types = "C=e4m3" },
     { "quantize", "halves_turned", "of 4 bits the first code is the upper half", .after = turn_halves },
     { "quantize", "wild_ignored", "NaN and Inf count as 0", .before = wild_ignored },
     { "quantize", "end_lost", "a group's last number is not looked at", .before = end_lost },
@@ -73,6 +81,7 @@ const mutant mutants_quantize[] = {
     { "dequantize", "ignores_zeros", "zeros are not taken away", .without = "zeros" },
     { "dequantize", "ignores_mins", "mins are not added", .without = "mins" },
     { "dequantize", "halves_turned", "of 4 bits the first code is the upper half", .before = halves_turned },
+    { "dequantize", "scale_doubled", "a power of two is one more", .before = scale_doubled, .types = "C=e4m3 S=e8m0" },
     { "dequantize", "one_scale", "all groups have the scale of the row's first", .before = one_scale },
     { "hadamard", "ignores_scale", "sums are not scaled", .param = "scale", .value = 1 },
     { "hadamard", "ignores_transposed", "by the matrix in any case", .param = "transposed", .dims = "n=40" },

@@ -130,6 +130,34 @@ INLINE char *codes_at(const trine_tensor *t, int64_t i, int64_t g) {
     return (char *)t->data + (i * t->stride[0] + g * t->stride[1]) * (int64_t)trine_dtype_size(t->dtype);
 }
 
+/* Added to a number below 2^22 it leaves the nearest whole number in the low bits. */
+#define CODES_WHOLE 0x1.8p23f
+
+/* A group's number. */
+static inline float codes_number(const trine_tensor *t, int64_t i, int64_t g) {
+    const char *at = codes_at(t, i, g);
+    return t->dtype == TRINE_F32    ? sload(at, TRINE_F32, 0)
+           : t->dtype == TRINE_BF16 ? sload(at, TRINE_BF16, 0)
+           : t->dtype == TRINE_F16  ? sload(at, TRINE_F16, 0)
+                                    : e8m0_read(*(const uint8_t *)at);
+}
+
+/* It rounded to its type, and stored. */
+static inline float codes_put_number(const trine_tensor *t, int64_t i, int64_t g, float x, bool saturate) {
+    char *at = codes_at(t, i, g);
+    const float largest = t->dtype == TRINE_BF16 ? 0x1.fep127f : t->dtype == TRINE_F16 ? 65504.0f : 0x1.fffffep127f;
+    if (saturate && x > largest) x = largest;
+    if (t->dtype == TRINE_F32)
+        sstore(at, TRINE_F32, 0, x);
+    else if (t->dtype == TRINE_BF16)
+        sstore(at, TRINE_BF16, 0, x);
+    else if (t->dtype == TRINE_F16)
+        sstore(at, TRINE_F16, 0, x);
+    else
+        *(uint8_t *)at = e8m0_write(x);
+    return codes_number(t, i, g);
+}
+
 /* Calls body(..., T, BITS) with constants for the codes of 4 and 8 bits. */
 #define CODES_FOR_BITS(bits, body, ...) \
     do { \

@@ -8,6 +8,7 @@ typedef struct job {
     int64_t n, groups; /* of a group; in a row */
     int bits, offset;
     bool sign, e2m1;
+    trine_dtype type; /* of codes */
 } job;
 
 static job job_of(const trine_call *call) {
@@ -19,23 +20,31 @@ static job job_of(const trine_call *call) {
                   .bits = k > 0 ? (int)(8 * call->dim[DEQUANTIZE_DIM_BYTES] * groups / k) : 8,
                   .offset = args->offset,
                   .sign = call->type[DEQUANTIZE_TYPE_C] == TRINE_I8,
-                  .e2m1 = args->format == TRINE_CODES_E2M1 };
+                  .e2m1 = args->format == TRINE_CODES_E2M1,
+                  .type = call->type[DEQUANTIZE_TYPE_C] };
 }
 
 typedef struct affine {
     vf scale, zero, min;
     vi half, offset; /* half: of the codes, if they have a sign */
     bool e2m1;
+    trine_dtype type;
 } affine;
+
+INLINE vf value_of(affine a, vi code) {
+    const vf offset = __builtin_convertvector(a.offset, vf);
+    if (a.e2m1) return codes_from_e2m1(code) - offset;
+    if (a.type == TRINE_E4M3) return vf_from_codes(code, TRINE_E4M3) - offset;
+    if (a.type == TRINE_E5M2) return vf_from_codes(code, TRINE_E5M2) - offset;
+    return __builtin_convertvector((code ^ a.half) - a.half - a.offset, vf);
+}
 
 /* `count` codes from element `at` on. */
 INLINE void expand_unit(affine a, const uint8_t *from, int count, void *row, int64_t at, trine_dtype T, int bits) {
     const code_bytes codes = codes_load(from, count, bits);
 #pragma GCC unroll 4
     for (int v = 0; v < CODES_VECTORS; v++) {
-        const vi code = codes_widen(codes, v);
-        const vf x = a.e2m1 ? codes_from_e2m1(code) - __builtin_convertvector(a.offset, vf)
-                            : __builtin_convertvector((code ^ a.half) - a.half - a.offset, vf);
+        const vf x = value_of(a, codes_widen(codes, v));
         const vf y = vfma(x - a.zero, a.scale, a.min);
         const int left = count - v * VL;
         if (left >= VL)
@@ -52,12 +61,8 @@ INLINE void expand(affine a, const uint8_t *from, int64_t n, void *row, int64_t 
 }
 
 static float load_number(const trine_call *call, int tensor, int64_t i, int64_t g, float absent) {
-    const trine_tensor *t = &call->tensor[tensor];
-    if (!(call->present >> tensor & 1)) return absent;
-    const char *at = codes_at(t, i, g);
-    return t->dtype == TRINE_F32    ? sload(at, TRINE_F32, 0)
-           : t->dtype == TRINE_BF16 ? sload(at, TRINE_BF16, 0)
-                                    : sload(at, TRINE_F16, 0);
+    const trine_tensor *t = trine_call_given(call, tensor);
+    return t ? codes_number(t, i, g) : absent;
 }
 
 INLINE void group(const job *b, int64_t i, int64_t g, trine_dtype T) {
@@ -69,7 +74,8 @@ INLINE void group(const job *b, int64_t i, int64_t g, trine_dtype T) {
                        vset(load_number(b->call, DEQUANTIZE_MINS, i, g, -0.0f)),
                        viset(b->sign ? 1 << (b->bits - 1) : 0),
                        viset(b->offset),
-                       b->e2m1 };
+                       b->e2m1,
+                       b->type };
     CODES_FOR_BITS(b->bits, expand, a, from, b->n, row, g * b->n, T);
 }
 

@@ -5,13 +5,12 @@
 #include "backends/cpu/core/philox.h"
 #include "spec/places/quantize.h"
 
-#define WHOLE 0x1.8p23f /* added to a number below 2^22 it leaves the nearest whole number in the low bits */
-
 typedef struct job {
     const trine_call *call;
     int64_t k, n, groups; /* of a row, of a group; in a row */
     int bits;
-    bool e2m1, stochastic, symmetric;
+    bool e2m1, stochastic, symmetric, upward;
+    trine_dtype type;        /* of codes */
     float offset, low, high; /* the values there are */
     dropout chances;
 } job;
@@ -32,31 +31,22 @@ static job job_of(const trine_call *call) {
               .e2m1 = args->format == TRINE_CODES_E2M1,
               .stochastic = args->stochastic,
               .symmetric = !(call->present >> QUANTIZE_ZEROS & 1),
+              .upward = args->upward,
+              .type = call->type[QUANTIZE_TYPE_C],
               .offset = (float)args->offset,
               .chances = dropout_of(0, args->seed, args->stream) };
     const int half = sign ? 1 << (b.bits - 1) : 0;
     b.low = b.e2m1 ? -6 : (float)-half;
     b.high = b.e2m1 ? 6 : (float)((1 << b.bits) - 1 - half);
+    if (b.type == TRINE_E4M3 || b.type == TRINE_E5M2) {
+        b.high = b.type == TRINE_E4M3 ? 448 : 57344;
+        b.low = -b.high;
+    }
     if (call->present >> QUANTIZE_PHILOX & 1) dropout_tell(&b.chances, &call->tensor[QUANTIZE_PHILOX]);
     return b;
 }
 
 static float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
-
-/* Rounded to the scales' type, and stored. */
-static float put(const trine_call *call, int tensor, int64_t i, int64_t g, float x, bool saturate) {
-    const trine_tensor *t = &call->tensor[tensor];
-    char *at = codes_at(t, i, g);
-    const float largest = t->dtype == TRINE_F32 ? 0x1.fffffep127f : t->dtype == TRINE_BF16 ? 0x1.fep127f : 65504.0f;
-    if (saturate && x > largest) x = largest;
-    if (t->dtype == TRINE_F32)
-        sstore(at, TRINE_F32, 0, x);
-    else if (t->dtype == TRINE_BF16)
-        sstore(at, TRINE_BF16, 0, x);
-    else
-        sstore(at, TRINE_F16, 0, x);
-    return t->dtype == TRINE_F32 ? x : t->dtype == TRINE_BF16 ? sload(at, TRINE_BF16, 0) : sload(at, TRINE_F16, 0);
-}
 
 /* Of numbers and 0, lane by lane: the largest size, as bits, so that Inf is above all numbers and NaN above Inf. */
 typedef struct range {
@@ -85,25 +75,37 @@ INLINE range range_of(const void *row, int64_t at, int64_t n, trine_dtype T) {
     return (range){ visel(other.size > r.size, other.size, r.size), vmin(other.min, r.min), vmax(other.max, r.max) };
 }
 
+/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
+static float power_scale(float size, float most, float scale, bool upward) {
+    uint32_t bits, less;
+    if (scale != scale) return scale;
+    memcpy(&bits, upward ? &scale : &size, sizeof bits);
+    memcpy(&less, &most, sizeof less);
+    const int up = bits > 0x00400000 ? (int)((bits + 0x007fffff) >> 23) : 0,
+              field = upward ? up : (int)(bits >> 23) - ((int)(less >> 23) - 127);
+    return e8m0_read((uint8_t)(field < 0 ? 0 : field > 254 ? 254 : field));
+}
+
 INLINE grid find_grid(const job *b, const void *row, int64_t first, int64_t i, int64_t g, trine_dtype T) {
     const range r = range_of(row, first, b->n, T);
     const bool wild = vany(r.size >= 0x7f800000);
     const float least = -vhmax(-r.min), most = vhmax(r.max), below = least < 0 ? least : 0, above = most > 0 ? most : 0,
                 low = b->low - b->offset, high = b->high - b->offset;
-    const float scale = wild           ? NAN
-                        : b->symmetric ? (-below > above ? -below : above) / (high > 1 ? high : 1)
-                                       : above / (high - low) - below / (high - low);
-    grid found = { put(b->call, QUANTIZE_SCALES, i, g, scale, true), b->offset };
+    const float size = -below > above ? -below : above, top = high > 1 ? high : 1;
+    float scale = wild ? NAN : b->symmetric ? size / top : above / (high - low) - below / (high - low);
+    if (b->call->tensor[QUANTIZE_SCALES].dtype == TRINE_E8M0)
+        scale = power_scale(size, top, scale, b->upward || !b->symmetric);
+    grid found = { codes_put_number(&b->call->tensor[QUANTIZE_SCALES], i, g, scale, true), b->offset };
     if (!(found.scale > 0)) found.scale = 0;
     if (b->symmetric) return found;
     const float steps = found.scale > 0 ? rintf(below / found.scale) : 0;
-    found.base += put(b->call, QUANTIZE_ZEROS, i, g, clamp(low - steps, low, high), false);
+    found.base += codes_put_number(&b->call->tensor[QUANTIZE_ZEROS], i, g, clamp(low - steps, low, high), false);
     return found;
 }
 
 /* Whole numbers, by the words of the elements if by chance. */
 INLINE vi round_codes(vf x, const int32_t *word, bool stochastic) {
-    if (!stochastic) return (vi)(x + WHOLE) - (vi)vset(WHOLE);
+    if (!stochastic) return (vi)(x + CODES_WHOLE) - (vi)vset(CODES_WHOLE);
     vi whole = __builtin_convertvector(x, vi);
     whole += __builtin_convertvector(whole, vf) > x;
     const vf part = x - __builtin_convertvector(whole, vf);
@@ -117,6 +119,19 @@ INLINE vi codes_e2m1(vf x, const int32_t *word, bool stochastic) {
     const vf scaled = size * vsel(small, vset(2), vsel(middle, vset(1), vset(0.5f)));
     const vi code = round_codes(scaled, word, stochastic) + visel(small, viset(0), visel(middle, viset(2), viset(4)));
     return code | ((x < 0) & (code > 0) & 8);
+}
+
+/* By chance: in steps of 2^-fraction times the power of two below, or below the smallest normal. */
+INLINE vi codes_float8(vf x, const int32_t *word, trine_dtype type, bool stochastic) {
+    const vi lowest = viset((type == TRINE_E4M3 ? 121 : 113) << 23),
+             fraction = viset((type == TRINE_E4M3 ? 3 : 2) << 23);
+    vf y = x;
+    if (stochastic) {
+        const vi power = (vi)vabs(x) & 0x7f800000, step = visel(power > lowest, power, lowest) - fraction;
+        const vi whole = round_codes(vabs(x) * (vf)(viset(254 << 23) - step), word, true);
+        y = (vf)((vi)(__builtin_convertvector(whole, vf) * (vf)step) | ((vi)x & viset(INT32_MIN)));
+    }
+    return vb_widen(vf_to_float8(y, type, true));
 }
 
 enum { RUN = DROPOUT_RUN - 2 * CODES_UNIT }; /* elements whose words are made at once: a run may begin anywhere */
@@ -138,6 +153,7 @@ typedef struct rounding {
     vf scale, base, low, high;
     vi shift, live; /* live: no bits where q is 0 */
     bool e2m1, stochastic;
+    trine_dtype type;
 } rounding;
 
 INLINE rounding rounding_of(const job *b, grid g, bool stochastic) {
@@ -148,7 +164,8 @@ INLINE rounding rounding_of(const job *b, grid g, bool stochastic) {
                        .shift = viset((int32_t)g.base),
                        .live = viset(g.scale > 0 ? -1 : 0),
                        .e2m1 = b->e2m1,
-                       .stochastic = stochastic };
+                       .stochastic = stochastic,
+                       .type = b->type };
 }
 
 /* `count` elements from `at` on. */
@@ -163,7 +180,10 @@ INLINE void put_unit(rounding r, const void *row, int64_t at, int count, uint8_t
                                  : vloadn(row, T, at + v * VL, left, 0);
         const vf q = vmin(vmax((vf)((vi)(x / r.scale) & r.live), r.low), r.high);
         const int32_t *w = r.stochastic ? word + v * VL : NULL;
-        code[v] = r.e2m1 ? codes_e2m1(q + r.base, w, r.stochastic) : round_codes(q, w, r.stochastic) + r.shift;
+        code[v] = r.type == TRINE_E4M3   ? codes_float8(q + r.base, w, TRINE_E4M3, r.stochastic)
+                  : r.type == TRINE_E5M2 ? codes_float8(q + r.base, w, TRINE_E5M2, r.stochastic)
+                  : r.e2m1               ? codes_e2m1(q + r.base, w, r.stochastic)
+                                         : round_codes(q, w, r.stochastic) + r.shift;
     }
     codes_store(to, count, bits, codes_narrow(code));
 }

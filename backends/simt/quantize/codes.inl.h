@@ -4,7 +4,26 @@
 #define TRINE_SIMT_CODES_INL_H
 
 #include "codes.h"
+#include "backends/simt/core/float8.h"
 #include "backends/simt/core/simt.h"
+
+/* One of a group's numbers. */
+DEVICE float code_load(int type, const void *data, int64_t at) {
+    return type == CODES_F32    ? load_one<f32>(data, at)
+           : type == CODES_BF16 ? load_one<bf16>(data, at)
+           : type == CODES_F16  ? load_one<f16>(data, at)
+                                : load_one<e8m0>(data, at);
+}
+DEVICE void code_store(int type, void *data, int64_t at, float x) {
+    if (type == CODES_F32)
+        store_one<f32>(data, at, x);
+    else if (type == CODES_BF16)
+        store_one<bf16>(data, at, x);
+    else if (type == CODES_F16)
+        store_one<f16>(data, at, x);
+    else
+        store_one<e8m0>(data, at, x);
+}
 
 /* A group: its row, and its place in that. */
 struct code_group {
@@ -17,25 +36,36 @@ struct code_group {
     template <class T> DEVICE typename T::bits *numbers(const simt_codes &p) const {
         return (typename T::bits *)p.x.data + row * p.x.row + at * p.n;
     }
-    DEVICE float load(const simt_codes &p, const simt_groups &g) const {
-        return p.type == CODES_F32    ? load_one<f32>(g.data, in(g))
-               : p.type == CODES_BF16 ? load_one<bf16>(g.data, in(g))
-                                      : load_one<f16>(g.data, in(g));
-    }
-    DEVICE void store(const simt_codes &p, const simt_groups &g, float x) const {
-        if (p.type == CODES_F32)
-            store_one<f32>(g.data, in(g), x);
-        else if (p.type == CODES_BF16)
-            store_one<bf16>(g.data, in(g), x);
-        else
-            store_one<f16>(g.data, in(g), x);
-    }
+    DEVICE float load(const simt_groups &g, int type) const { return code_load(type, g.data, in(g)); }
+    DEVICE void store(const simt_groups &g, int type, float x) const { code_store(type, g.data, in(g), x); }
 };
 
-/* x rounded to the type of the scales. */
-DEVICE float code_rounded(const simt_codes &p, float x) {
-    return p.type == CODES_F32 ? x : p.type == CODES_BF16 ? rounded<bf16>(x) : rounded<f16>(x);
+/* x rounded to a type of scales, if it is none of e8m0; a scale to the largest finite value at most. */
+DEVICE float code_rounded(int type, float x) {
+    return type == CODES_BF16 ? rounded<bf16>(x) : type == CODES_F16 ? rounded<f16>(x) : x;
 }
+DEVICE float code_scale(int type, float x) {
+    const float largest = type == CODES_BF16 ? bf16::largest() : type == CODES_F16 ? f16::largest() : f32::largest();
+    return code_rounded(type, x > largest ? largest : x);
+}
+
+DEVICE float code_clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+
+/* 1.5 2^23: added to a number below 2^22 it leaves the nearest whole number in the low bits. */
+#define CODES_WHOLE 12582912.0f
+
+/* x / by, correctly rounded. Where nothing leaves the range of normal numbers, by two corrections with a reciprocal
+ * that is correctly rounded itself (Markstein 1990, theorem 8.4). */
+struct code_divisor {
+    float by, reciprocal;
+    bool plain;
+    DEVICE explicit code_divisor(float x) : by(x), reciprocal(1.0f / x), plain(x >= 0x1p-60f && x <= 0x1p60f) {}
+    DEVICE float of(float x) const {
+        if (!plain) return by > 0 ? x / by : 0.0f;
+        const float rough = product(x, reciprocal), near = fused(fused(-rough, by, x), reciprocal, rough);
+        return fused(fused(-near, by, x), reciprocal, near);
+    }
+};
 
 /* Of a group's codes the unit from code `at` on, a multiple of 8, which is `count` codes: the first is lowest. */
 DEVICE uint64_t codes_load(const simt_codes &p, const uint8_t *group, int64_t at, int count) {

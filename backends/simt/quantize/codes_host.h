@@ -12,6 +12,14 @@ static inline simt_groups codes_groups(const trine_call *call, int tensor) {
     return (simt_groups){ t->data, t->stride[0], t->stride[1] };
 }
 
+/* Of scales, zeros and mins. */
+static inline int codes_type_of(trine_dtype dtype) {
+    return dtype == TRINE_F32    ? CODES_F32
+           : dtype == TRINE_BF16 ? CODES_BF16
+           : dtype == TRINE_F16  ? CODES_F16
+                                 : CODES_E8M0;
+}
+
 /* Are all groups of numbers aligned to 16 bytes, and all groups of codes to the bytes of a unit? */
 static inline bool codes_numbers_aligned(const trine_tensor *x, int64_t n) {
     const int64_t size = (int64_t)trine_dtype_size(x->dtype);
@@ -42,9 +50,11 @@ static inline simt_codes codes_params(const trine_call *call, const codes_places
                          .items = at->r * at->groups,
                          .groups = simt_divisor_of(at->groups > 0 ? at->groups : 1),
                          .bits = bits,
-                         .type = type == TRINE_F32    ? CODES_F32
-                                 : type == TRINE_BF16 ? CODES_BF16
-                                                      : CODES_F16,
+                         .type = codes_type_of(type),
+                         .others = type == TRINE_E8M0 ? CODES_F32 : codes_type_of(type),
+                         .float8 = codes->dtype == TRINE_E4M3   ? CODES_E4M3
+                                   : codes->dtype == TRINE_E5M2 ? CODES_E5M2
+                                                                : CODES_WHOLE_NUMBERS,
                          .offset = (float)offset,
                          .sign = codes->dtype == TRINE_I8,
                          .e2m1 = format == TRINE_CODES_E2M1,

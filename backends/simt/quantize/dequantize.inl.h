@@ -14,14 +14,17 @@ template <class T> DEVICE void dequantize_unit(const dequantize_params &d) {
     const code_group group(p, item);
     const int64_t at = (unit - item * d.group_units.by) * CODES_UNIT;
     const uint64_t word = codes_load(p, group.bytes(p), at, codes_count(p.n, at));
-    const float scale = group.load(p, p.scales), zero = p.zeros.data ? group.load(p, p.zeros) : 0.0f,
-                min = p.mins.data ? group.load(p, p.mins) : -0.0f;
+    const float scale = group.load(p.scales, p.type), zero = p.zeros.data ? group.load(p.zeros, p.others) : 0.0f,
+                min = p.mins.data ? group.load(p.mins, p.others) : -0.0f;
     const uint32_t mask = (1u << p.bits) - 1, half = p.sign ? 1u << (p.bits - 1) : 0;
     float y[CODES_UNIT];
 #pragma unroll
     for (int j = 0; j < CODES_UNIT; j++) {
         const uint32_t code = (uint32_t)(word >> j * p.bits) & mask;
-        const float x = p.e2m1 ? code_e2m1(code) : (float)(int32_t)((code ^ half) - half);
+        const float x = p.e2m1                   ? code_e2m1(code)
+                        : p.float8 == CODES_E4M3 ? e4m3::get((uint8_t)code)
+                        : p.float8 == CODES_E5M2 ? e5m2::get((uint8_t)code)
+                                                 : (float)(int32_t)((code ^ half) - half);
         y[j] = fused(x - p.offset - zero, scale, min);
     }
     store<T>(y, group.template numbers<T>(p), lane{ at, p.n, p.vectors });

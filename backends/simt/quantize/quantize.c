@@ -21,11 +21,16 @@ static trine_status launch(const trine_call *call) {
                               call->dim[QUANTIZE_DIM_BYTES] };
     quantize_params p = { .codes = codes_params(call, &at, args->offset, args->format),
                           .k = at.k,
+                          .upward = args->upward,
                           .chances = simt_dropout_of(0, args->seed, args->stream),
                           .philox = simt_present(call, QUANTIZE_PHILOX) ? call->tensor[QUANTIZE_PHILOX].data : NULL };
     const int half = p.codes.sign ? 1 << (p.codes.bits - 1) : 0;
     p.low = p.codes.e2m1 ? -6 : (float)-half;
     p.high = p.codes.e2m1 ? 6 : (float)((1 << p.codes.bits) - 1 - half);
+    if (p.codes.float8) {
+        p.high = p.codes.float8 == CODES_E4M3 ? 448 : 57344;
+        p.low = -p.high;
+    }
     const int team = team_of(p.codes.n);
     const simt_function function = { .step = args->stochastic ? "chance" : NULL,
                                      .type = { call->type[QUANTIZE_TYPE_T] },

@@ -9,6 +9,7 @@ typedef struct quantize_params {
     simt_codes codes;
     int64_t k;
     float low, high; /* the values that codes have */
+    bool upward;
     simt_dropout chances;
     const int64_t *philox; /* their key and stream; NULL: those of `chances` */
 } quantize_params;

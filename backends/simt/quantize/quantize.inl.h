@@ -7,22 +7,6 @@
 #include "codes.inl.h"
 #include "backends/simt/core/philox.h"
 
-#define WHOLE \
-    12582912.0f /* 1.5 2^23: added to a number below 2^22 it leaves the nearest whole number in the low bits */
-
-/* x / by, correctly rounded. Where nothing leaves the range of normal numbers, by two corrections with a reciprocal
- * that is correctly rounded itself (Markstein 1990, theorem 8.4). */
-struct quantize_divisor {
-    float by, reciprocal;
-    bool plain;
-    DEVICE explicit quantize_divisor(float x) : by(x), reciprocal(1.0f / x), plain(x >= 0x1p-60f && x <= 0x1p60f) {}
-    DEVICE float of(float x) const {
-        if (!plain) return by > 0 ? x / by : 0.0f;
-        const float rough = product(x, reciprocal), near = fused(fused(-rough, by, x), reciprocal, rough);
-        return fused(fused(-near, by, x), reciprocal, near);
-    }
-};
-
 /* Of a group's numbers and 0: the largest size, as bits, so that Inf is above all numbers and NaN above Inf. */
 struct quantize_range {
     uint32_t size;
@@ -38,32 +22,36 @@ struct quantize_grid {
     float scale, base; /* scale 0: q is 0 */
 };
 
-DEVICE float quantize_clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
+/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
+DEVICE float quantize_power(float size, float most, float scale, bool upward) {
+    const uint32_t bits = bits_of_float(upward ? scale : size);
+    const int32_t up = bits > 0x00400000u ? (int32_t)((bits + 0x007fffffu) >> 23) : 0,
+                  field = upward ? up : (int32_t)(bits >> 23) - ((int32_t)(bits_of_float(most) >> 23) - 127);
+    return e8m0::get((uint8_t)(field < 0 ? 0 : field > 254 ? 254 : field));
+}
 
 DEVICE quantize_grid quantize_grid_of(const quantize_params &q, const code_group &group, const quantize_range &range,
                                       bool writes) {
     const simt_codes &p = q.codes;
     const float low = q.low - p.offset, high = q.high - p.offset;
-    const float largest = p.type == CODES_F32    ? f32::largest()
-                          : p.type == CODES_BF16 ? bf16::largest()
-                                                 : f16::largest();
-    float scale = p.zeros.data ? range.max / (high - low) - range.min / (high - low)
-                               : (-range.min > range.max ? -range.min : range.max) / (high > 1 ? high : 1.0f);
-    scale = range.size >= INF_BITS ? not_a_number() : code_rounded(p, scale > largest ? largest : scale);
-    if (writes) group.store(p, p.scales, scale);
+    const float size = -range.min > range.max ? -range.min : range.max, most = high > 1 ? high : 1.0f;
+    float scale = p.zeros.data ? range.max / (high - low) - range.min / (high - low) : size / most;
+    if (p.type == CODES_E8M0) scale = quantize_power(size, most, scale, q.upward || p.zeros.data);
+    scale = range.size >= INF_BITS ? not_a_number() : code_scale(p.type, scale);
+    if (writes) group.store(p.scales, p.type, scale);
     quantize_grid grid = { scale > 0 ? scale : 0.0f, p.offset };
     if (!p.zeros.data) return grid;
     const float quotient = grid.scale > 0 ? range.min / grid.scale : 0.0f;
-    const float steps = magnitude(quotient) < 0x1p22f ? (quotient + WHOLE) - WHOLE : quotient;
-    const float zero = code_rounded(p, quantize_clamp(low - steps, low, high));
-    if (writes) group.store(p, p.zeros, zero);
+    const float steps = magnitude(quotient) < 0x1p22f ? (quotient + CODES_WHOLE) - CODES_WHOLE : quotient;
+    const float zero = code_rounded(p.others, code_clamp(low - steps, low, high));
+    if (writes) group.store(p.zeros, p.others, zero);
     grid.base += zero;
     return grid;
 }
 
 /* The nearest whole number, or one of the two around by the word of the element. */
 template <bool CHANCE> DEVICE int32_t quantize_round(float x, uint32_t word) {
-    if (!CHANCE) return (int32_t)(bits_of_float(x + WHOLE) - bits_of_float(WHOLE));
+    if (!CHANCE) return (int32_t)(bits_of_float(x + CODES_WHOLE) - bits_of_float(CODES_WHOLE));
     int32_t whole = (int32_t)x;
     whole -= (float)whole > x;
     return whole + ((float)(word >> 9) + 0.5f < (x - (float)whole) * 0x1p23f);
@@ -74,6 +62,16 @@ template <bool CHANCE> DEVICE int32_t quantize_e2m1(float x, uint32_t word) {
     const float scaled = product(size, size < 2 ? 2.0f : size < 4 ? 1.0f : 0.5f);
     const int32_t code = quantize_round<CHANCE>(scaled, word) + (size < 2 ? 0 : size < 4 ? 2 : 4);
     return x < 0 && code > 0 ? code | 8 : code;
+}
+
+/* By chance: in steps of 2^-FRACTION times the power of two below, or below the smallest normal, 2^(1-BIAS). */
+template <class T, int FRACTION, int BIAS, bool CHANCE> DEVICE int32_t quantize_float8(float x, uint32_t word) {
+    if (!CHANCE) return T::put(x, true);
+    const uint32_t power = bits_of_float(x) & INF_BITS, lowest = (uint32_t)(128 - BIAS) << 23,
+                   step = (power > lowest ? power : lowest) - ((uint32_t)FRACTION << 23);
+    const int32_t whole = quantize_round<true>(product(magnitude(x), float_of_bits((254u << 23) - step)), word);
+    const uint32_t y = bits_of_float(product((float)whole, float_of_bits(step)));
+    return T::put(float_of_bits(y | (bits_of_float(x) & 0x80000000u)), true);
 }
 
 /* The words of 8 elements from number `index` on. */
@@ -97,16 +95,19 @@ DEVICE void quantize_words(uint32_t (&word)[CODES_UNIT], const simt_dropout &cha
 }
 
 template <bool CHANCE>
-DEVICE uint64_t quantize_unit(const quantize_params &q, const quantize_grid &grid, const quantize_divisor &divisor,
+DEVICE uint64_t quantize_unit(const quantize_params &q, const quantize_grid &grid, const code_divisor &divisor,
                               const float (&x)[CODES_UNIT], const uint32_t (&word)[CODES_UNIT]) {
     const float low = q.low - grid.base, high = q.high - grid.base;
     const uint32_t mask = (1u << q.codes.bits) - 1;
     uint64_t packed = 0;
 #pragma unroll
     for (int j = 0; j < CODES_UNIT; j++) {
-        const float v = quantize_clamp(divisor.of(x[j]), low, high);
-        const int32_t code = q.codes.e2m1 ? quantize_e2m1<CHANCE>(v + grid.base, word[j])
-                                          : quantize_round<CHANCE>(v, word[j]) + (int32_t)grid.base;
+        const float v = code_clamp(divisor.of(x[j]), low, high);
+        const int32_t code =
+            q.codes.e2m1                   ? quantize_e2m1<CHANCE>(v + grid.base, word[j])
+            : q.codes.float8 == CODES_E4M3 ? quantize_float8<e4m3, 3, 7, CHANCE>(v + grid.base, word[j])
+            : q.codes.float8 == CODES_E5M2 ? quantize_float8<e5m2, 2, 15, CHANCE>(v + grid.base, word[j])
+                                           : quantize_round<CHANCE>(v, word[j]) + (int32_t)grid.base;
         packed |= (uint64_t)((uint32_t)code & mask) << j * q.codes.bits;
     }
     return packed;
@@ -134,7 +135,7 @@ template <class T, int G, bool CHANCE> DEVICE void quantize_group(const quantize
     range.max = range.max > 0 ? range.max : 0.0f;
     const quantize_grid grid = quantize_grid_of(q, group, range, there && first == 0);
 
-    const quantize_divisor divisor(grid.scale);
+    const code_divisor divisor(grid.scale);
     const simt_dropout chances = CHANCE && q.philox ? dropout_told(q.chances, q.philox) : q.chances;
 #pragma unroll 1
     for (int64_t at = first; at < n; at += G * CODES_UNIT) {

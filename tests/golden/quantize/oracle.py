@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Codes by NumPy's arithmetic in f32 and its packbits, e2m1 by ml_dtypes; Hadamard matrices from their definitions as
+"""Codes by NumPy's arithmetic in f32 and its packbits, e2m1 and float8 by ml_dtypes; Hadamard matrices from their definitions as
 Kronecker products, by Legendre symbols and of circulants, multiplied in float64."""
 import math
 
@@ -42,6 +42,29 @@ def by_chance(x, chance):
     return np.floor(x) + (chance < (x - np.floor(x)).astype(F))
 
 
+FLOAT8 = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+MOST = {"e4m3": 448, "e5m2": 57344}
+
+
+def float8_by_chance(x, chance, dtype):
+    table = codes(dtype)
+    table = np.unique(table[np.isfinite(table) & (table >= 0)]).astype(F)
+    size = np.abs(x).astype(F)
+    below = np.minimum(np.searchsorted(table, size, side="right") - 1, len(table) - 2)
+    part = (size - table[below]) / (table[below + 1] - table[below])
+    return np.copysign(table[below + (chance < part)], x)
+
+
+def power_of_two(size, most, scale, upward):
+    """The scale of e8m0, by frexp, whose fractions are from 1/2 to 1."""
+    if upward:
+        fraction, exponent = np.frexp(scale)
+        exponent = np.where(fraction == 0.5, exponent - 1, exponent)
+    else:
+        exponent = np.frexp(size)[1] - np.frexp(F(most))[1]
+    return np.ldexp(1.0, np.clip(np.where(size == 0, -127, exponent), -127, 127)).astype(F)
+
+
 def e2m1_by_chance(x, chance):
     table = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=F)
     size = np.abs(x).astype(F)
@@ -51,8 +74,11 @@ def e2m1_by_chance(x, chance):
     return np.where((x < 0) & (code > 0), code + 8, code)
 
 
-def quantized(x, scale_type, bits, sign, offset, asymmetric, e2m1, chance):
+def quantized(x, scale_type, bits, code_type, offset, asymmetric, e2m1, chance, upward):
+    sign, float8 = code_type == "i8", code_type in FLOAT8
     low, high = (-6, 6) if e2m1 else (-(1 << bits - 1), (1 << bits - 1) - 1) if sign else (0, (1 << bits) - 1)
+    if float8:
+        low, high = -MOST[code_type], MOST[code_type]
     x = x.astype(F)
     broken = ~np.isfinite(x).all(-1)
     least, most = np.minimum(x, 0).min(-1, initial=0), np.maximum(x, 0).max(-1, initial=0)
@@ -61,7 +87,10 @@ def quantized(x, scale_type, bits, sign, offset, asymmetric, e2m1, chance):
     else:
         scale = np.abs(x).max(-1, initial=0) / F(max(1, high - offset))
     largest = np.finfo(F).max
-    if scale_type != "f32":
+    if scale_type == "e8m0":
+        size = np.where(broken, F(0), np.abs(x).max(-1, initial=0))
+        scale = power_of_two(size, max(1, high - offset), scale, upward or asymmetric)
+    elif scale_type != "f32":
         values = codes(scale_type)
         largest = values[np.isfinite(values)].max()
     scale = rounded(np.minimum(scale, largest), scale_type).astype(F)
@@ -71,10 +100,15 @@ def quantized(x, scale_type, bits, sign, offset, asymmetric, e2m1, chance):
     zero = np.zeros_like(scale)
     if asymmetric:
         steps = np.rint(np.where(alive, least / divisor, F(0)))
-        zero = rounded(np.clip(F(low - offset) - steps, low - offset, high - offset), scale_type).astype(F)
+        zero_type = "f32" if scale_type == "e8m0" else scale_type
+        zero = rounded(np.clip(F(low - offset) - steps, low - offset, high - offset), zero_type).astype(F)
     base = (F(offset) + zero)[..., None]
     q = np.where(alive[..., None], x / divisor[..., None], F(0))
     q = np.clip(q, F(low) - base, F(high) - base)
+    if float8:
+        value = q + base
+        code = value.astype(FLOAT8[code_type]) if chance is None else float8_by_chance(value, chance, code_type)
+        return code.astype(float), scale, zero
     if e2m1:
         value = q + base
         if chance is not None:
@@ -107,8 +141,17 @@ def quantize(draw):
         ("e2m1", "f32", "u8", "f32", 64, 2, 4, 0, 0, 1, 0),
         ("e2m1 with zeros", "bf16", "u8", "f16", 32, 1, 4, 1, 1, 1, 0),
         ("e2m1 by chance", "f32", "u8", "bf16", 64, 4, 4, 0, 0, 1, 1),
+        ("e4m3", "bf16", "e4m3", "f32", 40, 2, 8, 0, 0, 0, 0),
+        ("e5m2 with zeros and an offset", "f32", "e5m2", "f16", 24, 1, 8, 5, 1, 0, 0),
+        ("e4m3 by chance", "f32", "e4m3", "bf16", 40, 1, 8, 0, 0, 0, 1),
+        ("e5m2 by chance", "f32", "e5m2", "f32", 40, 1, 8, 0, 0, 0, 1),
+        ("mxfp8", "f32", "e4m3", "e8m0", 64, 2, 8, 0, 0, 0, 0),
+        ("mxfp8 of e5m2, upward", "bf16", "e5m2", "e8m0", 64, 2, 8, 0, 0, 0, 0),
+        ("mxfp4", "f32", "u8", "e8m0", 64, 2, 4, 0, 0, 1, 0),
+        ("mxint8 upward", "f32", "i8", "e8m0", 64, 2, 8, 0, 0, 0, 0),
+        ("powers of two with zeros", "f32", "u8", "e8m0", 64, 2, 4, 0, 1, 0, 0),
     ):
-        r = 4
+        r, upward = 4, "upward" in name
         x = draw.normal((r, k), dtype)
         x[1] = np.abs(x[1]) + 1  # without 0 in the range
         x[1] = rounded(x[1], dtype)
@@ -119,11 +162,12 @@ def quantize(draw):
         seed, stream = (987654321987, 3) if stochastic else (0, 0)
         chance = shaped(chances(x.shape, seed, stream), groups) if stochastic else None
         with np.errstate(invalid="ignore"):
-            whole, scale, zero = quantized(shaped(x, groups), scale_type, bits, code_type == "i8", offset, asymmetric,
-                                           e2m1, chance)
+            whole, scale, zero = quantized(shaped(x, groups), scale_type, bits, code_type, offset, asymmetric, e2m1,
+                                           chance, upward)
         words = (f"T={dtype} C={code_type} S={scale_type} r={r} k={k} groups={groups} bytes={whole.shape[-1]} "
                  f"offset={offset}" + (" format=e2m1" if e2m1 else "") + (" +zeros" if asymmetric else "") +
-                 (f" stochastic=1 seed={seed} stream={stream}" if stochastic else ""))
+                 (f" stochastic=1 seed={seed} stream={stream}" if stochastic else "") +
+                 (" upward=1" if upward else ""))
         outs = {"codes": whole, "scales": scale}
         if asymmetric:
             outs["zeros"] = zero
@@ -144,22 +188,35 @@ def dequantize(draw):
         ("1 bit", "f32", "u8", "f32", 16, 1, 1, 0, 0, 1, 0),
         ("e2m1", "f32", "u8", "bf16", 64, 2, 4, 0, 0, 0, 1),
         ("e2m1 with all", "f32", "u8", "f32", 32, 1, 4, 2, 1, 1, 1),
+        ("e4m3", "bf16", "e4m3", "f32", 40, 2, 8, 0, 0, 0, 0),
+        ("e5m2 with all", "f32", "e5m2", "f16", 24, 1, 8, 3, 1, 1, 0),
+        ("mxfp8", "f32", "e4m3", "e8m0", 64, 2, 8, 0, 0, 0, 0),
+        ("mxfp4", "bf16", "u8", "e8m0", 64, 2, 4, 0, 0, 0, 1),
+        ("powers of two with all", "f32", "u8", "e8m0", 32, 2, 8, 0, 1, 1, 0),
     ):
         r, sign = 2, code_type == "i8"
+        other_type = "f32" if scale_type == "e8m0" else scale_type
         size = k // groups * bits // 8
         whole = draw.integers((r, groups, size), -128 if sign else 0, 128 if sign else 256)
-        ins = {"codes": whole, "scales": draw.normal((r, groups), scale_type)}
-        if e2m1:
+        if code_type in FLOAT8:
+            whole = codes(code_type)[whole.astype(int)]
+            whole = np.where(np.isnan(whole), 1.0, whole)
+        ins = {"codes": whole, "scales": draw.normal((r, groups), other_type)}
+        if scale_type == "e8m0":
+            ins["scales"] = np.ldexp(1.0, draw.integers((r, groups), -9, 9).astype(int))
+        if code_type in FLOAT8:
+            code = whole
+        elif e2m1:
             code = unpacked(whole, 4, False).astype(np.uint8).view(E2M1).astype(float)
         else:
             code = unpacked(whole, bits, sign).astype(float)
         y = code - offset
         if zeros:
-            ins["zeros"] = draw.normal((r, groups), scale_type, scale=4)
+            ins["zeros"] = draw.normal((r, groups), other_type, scale=4)
             y = y - ins["zeros"][..., None]
         y = y * ins["scales"][..., None]
         if mins:
-            ins["mins"] = draw.normal((r, groups), scale_type)
+            ins["mins"] = draw.normal((r, groups), other_type)
             y = y + ins["mins"][..., None]
         words = (f"T={dtype} C={code_type} S={scale_type} r={r} k={k} groups={groups} bytes={size} offset={offset}" +
                  (" format=e2m1" if e2m1 else "") + (" +zeros" if zeros else "") + (" +mins" if mins else ""))
