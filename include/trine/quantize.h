@@ -174,6 +174,114 @@ typedef struct trine_hadamard_args {
  * Since 0.1. */
 TRINE_API trine_status trine_hadamard(trine_queue *queue, const trine_hadamard_args *args);
 
+typedef struct trine_rms_norm_quantize_args {
+    size_t struct_size;               /* sizeof(trine_rms_norm_quantize_args) */
+    const trine_tensor *x;            /* in r k */
+    const trine_tensor *weight;       /* in, optional k */
+    const trine_tensor *residual;     /* in, optional r k */
+    const trine_tensor *codes;        /* out r k */
+    const trine_tensor *scales;       /* out r groups */
+    const trine_tensor *y;            /* out, optional r k: what the codes stand for */
+    const trine_tensor *residual_out; /* out, optional r k: h; may be residual */
+    float eps;                        /* 0: 1e-6 */
+    float weight_offset;              /* added to weight; Gemma has 1 */
+} trine_rms_norm_quantize_args;
+
+/* Root-mean-square normalization of x + residual, as codes of 8 bits.
+ *
+ *     h            = x + residual
+ *     y[i,j]       = h[i,j] (weight[j] + weight_offset) / sqrt(mean_j h[i,j]^2 + eps)
+ *     scale        = max |y| / most,  over a group of k/groups of a row
+ *     codes        = round(clamp(y/scale))
+ *     residual_out = h
+ *
+ * That is trine_rms_norm() and then trine_quantize() without zeros, but that y is not rounded to a type between them.
+ * most is 127 of i8, whose codes are clamped to -128 .. 127; 448 of e4m3 and 57344 of e5m2, of which codes beyond the
+ * largest are that. round goes to the nearest, to even from the middle. scale is rounded to its type before it is used,
+ * to at most the largest finite value. Where it is 0, y/scale is taken for 0. Of a group that has NaN or Inf the scale
+ * is NaN and codes are 0. The optional y is rounded to its type. No code is -0 of a y that is -0.
+ *
+ * Bits are the same on every device, since all operations are told. h is a sum of f32. Squares are f64, in which they
+ * are exact. That of element j is added to sum j mod 2048, by ascending j; then sums that are neighbours, 0 and 1, 2
+ * and 3 and so on, are added, and the sums of these, until one is left. v = sum/k + eps and 1/sqrt(v) are f64, each
+ * operation rounded. 1/sqrt(v) = m 2^e with m rounded to f32 from 1 to 2, and y = (((h 2^(e div 2)) 2^(e - e div 2)) m)
+ * (weight + weight_offset), div rounding down, each operation rounded to f32. So squares and y are finite for any
+ * finite h. Where 1/sqrt(v) is 0, Inf or NaN it is m, and e is 0.
+ *
+ * Source: Zhang and Sennrich 2019, eq. 4; Jacob et al. 2018, section 2.1; Micikevicius et al. 2022 (float8).
+ *
+ * Shapes: matrices are r k, scales r groups, weight k. The last dimension is contiguous, leading strides are free.
+ * k % groups = 0.
+ * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so is weight, on its own.
+ * codes are i8, e4m3 or e5m2; scales f32, bf16 or f16.
+ * Parameters: eps >= 0; 0 means 1e-6, -0.0 zero.
+ * Aliasing: residual_out may be residual.
+ *
+ * Error bound: none, all outputs are those of the formula as told above, bit for bit, on every device.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; a parameter not finite or outside its range; an output that overlaps another tensor otherwise than said),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_rms_norm_quantize(trine_queue *queue, const trine_rms_norm_quantize_args *args);
+
+/* What a gate becomes. */
+enum {
+    TRINE_GATE_SILU = 0, /* x sigmoid(x): SwiGLU */
+    TRINE_GATE_GELU = 1  /* gelu by tanh: GeGLU */
+};
+
+typedef struct trine_swiglu_quantize_args {
+    size_t struct_size;         /* sizeof(trine_swiglu_quantize_args) */
+    const trine_tensor *gate;   /* in r k */
+    const trine_tensor *up;     /* in r k */
+    const trine_tensor *factor; /* in, optional k, f32 */
+    const trine_tensor *codes;  /* out r k */
+    const trine_tensor *scales; /* out r groups */
+    const trine_tensor *y;      /* out, optional r k: what the codes stand for */
+    int32_t activation;         /* TRINE_GATE_* */
+} trine_swiglu_quantize_args;
+
+/* SwiGLU or GeGLU, as codes of 8 bits.
+ *
+ *     y     = a(gate) up factor,  a(x) = x sigmoid(v),  sigmoid(v) = 1/(1 + exp(-v))
+ *     scale = max |y| / most,  over a group of k/groups of a row
+ *     codes = round(clamp(y/scale))
+ *
+ * v = x of TRINE_GATE_SILU, and 2 sqrt(2/pi) (x + 0.044715 x^3) of TRINE_GATE_GELU. That is trine_swiglu(), or
+ * trine_geglu() in its form by tanh, and then trine_quantize() without zeros, but that y is not rounded to a type
+ * between them. Without factor it is 1. most, codes and scales are those of trine_rms_norm_quantize(). The optional y
+ * is rounded to its type.
+ *
+ * Bits are the same on every device, since all operations are told: each is f32's and rounded, none is fused to
+ * another. v = x (x^2 c + d) with c = 7.13548139e-2 and d = 1.59576917. e = exp(-|v|) is taken from z = -|v|, or -105
+ * if that is larger: n = round(1.44269504 z), s = (z - n 0.693359375) - n (-2.12194440e-4), e = (((s s) p + s) + 1)
+ * 2^(n div 2) 2^(n - n div 2), where p is 1.38186966e-3, 8.36871564e-3, 4.16682921e-2, 1.66665211e-1, 4.9999994e-1 by
+ * Horner's rule. sigmoid(v) is 1/(1 + e), or e/(1 + e) below 0, and y = ((x sigmoid(v)) up) factor. It is off by 8
+ * units of 2^-24 of itself at most for SiLU, if no factor is subnormal, and for GELU by 3 |v| more.
+ *
+ * Source: Shazeer 2020, eq. 6; Jacob et al. 2018, section 2.1; Micikevicius et al. 2022 (float8); factor: Xiao et al.
+ * 2023 (SmoothQuant), eq. 3.
+ *
+ * Shapes: matrices are r k, scales r groups, factor k. The last dimension is contiguous, leading strides are free.
+ * k % groups = 0.
+ * Types: gate, up and y are f32, bf16 or f16, the same for all; factor f32; codes i8, e4m3 or e5m2; scales f32, bf16 or
+ * f16.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, all outputs are those of the formula as told above, bit for bit, on every device.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; a parameter out of range; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_swiglu_quantize(trine_queue *queue, const trine_swiglu_quantize_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -42,6 +42,24 @@ static void one_scale(trine_ref *ref, void *args) {
     for (int64_t i = 0; i < D("r") * groups; i++) V("scales")[i] = V("scales")[i / groups * groups];
 }
 
+/* What is before the codes counts as 1 per cent more. */
+static void all_more(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t j = 0; V("weight") && j < D("k"); j++) V("weight")[j] *= 1.01;
+}
+
+/* Codes are one too many. */
+static void one_more(trine_ref *ref) {
+    for (int64_t i = 0; i < D("r") * D("k"); i++)
+        if (V("codes")[i] == 1) V("codes")[i] = 2;
+}
+
+/* Of all groups the scale of the row's first. */
+static void first_scale(trine_ref *ref) {
+    const int64_t groups = D("groups");
+    for (int64_t i = 0; i < D("r") * groups; i++) V("scales")[i] = V("scales")[i / groups * groups];
+}
+
 static void scale_doubled(trine_ref *ref, void *args) {
     (void)args;
     for (int64_t i = 0; i < D("r") * D("groups"); i++) V("scales")[i] *= 2;
@@ -83,6 +101,21 @@ const mutant mutants_quantize[] = {
     { "dequantize", "halves_turned", "of 4 bits the first code is the upper half", .before = halves_turned },
     { "dequantize", "scale_doubled", "a power of two is one more", .before = scale_doubled, .types = "C=e4m3 S=e8m0" },
     { "dequantize", "one_scale", "all groups have the scale of the row's first", .before = one_scale },
+    { "rms_norm_quantize", "ignores_weight", "the weight is 1", .without = "weight" },
+    { "rms_norm_quantize", "ignores_residual", "the residual is not added", .without = "residual" },
+    { "rms_norm_quantize", "ignores_eps", "eps is 0", .param = "eps" },
+    { "rms_norm_quantize", "ignores_weight_offset", "nothing is added to the weight", .param = "weight_offset" },
+    { "rms_norm_quantize", "all_more", "the weight is 1 % more", .before = all_more },
+    { "rms_norm_quantize", "one_more", "codes 1 are 2", .after = one_more, .types = "C=i8" },
+    { "rms_norm_quantize", "first_scale", "all groups have the scale of the row's first", .after = first_scale },
+    { "rms_norm_quantize", "scale_off", "scales are off by the last bit", .output = "scales", .factor = 1 + 0x1p-23,
+      .types = "S=f32" },
+    { "swiglu_quantize", "ignores_activation", "geglu is swiglu", .param = "activation" },
+    { "swiglu_quantize", "ignores_factor", "the factor is 1", .without = "factor" },
+    { "swiglu_quantize", "one_more", "codes 1 are 2", .after = one_more, .types = "C=i8" },
+    { "swiglu_quantize", "first_scale", "all groups have the scale of the row's first", .after = first_scale },
+    { "swiglu_quantize", "scale_off", "scales are off by the last bit", .output = "scales", .factor = 1 + 0x1p-23,
+      .types = "S=f32" },
     { "hadamard", "ignores_scale", "sums are not scaled", .param = "scale", .value = 1 },
     { "hadamard", "ignores_transposed", "by the matrix in any case", .param = "transposed", .dims = "n=40" },
     { "hadamard", "sign_lost", "a difference is a sum", .after = sign_lost },

@@ -223,6 +223,125 @@ def dequantize(draw):
         yield case(name, words, ins, {"y": y.reshape(r, k)})
 
 
+def row_codes(y, groups, code_type, scale_type):
+    """Of rows of f32: codes of a byte, and scales."""
+    y = shaped(y, groups)
+    most = {"i8": 127, "e4m3": 448, "e5m2": 57344}[code_type]
+    scale = np.abs(y).max(-1) / F(most)
+    largest = np.finfo(F).max
+    if scale_type != "f32":
+        values = codes(scale_type)
+        largest = values[np.isfinite(values)].max()
+    scale = rounded(np.minimum(scale, largest), scale_type).astype(F)
+    scale = np.where(np.isfinite(y).all(-1), scale, F(np.nan))
+    alive = (scale > 0)[..., None]
+    q = np.where(alive, y / np.where(alive, scale[..., None], F(1)), F(0)) + F(0)
+    q = np.clip(q, -128 if code_type == "i8" else -most, 127 if code_type == "i8" else most)
+    code = np.rint(q).astype(int).astype(float) if code_type == "i8" else q.astype(FLOAT8[code_type]).astype(float)
+    return code.reshape(len(y), -1), scale
+
+
+def by_pairs(squares):
+    """The sum of each row: 2048 partial sums, by ascending place, and these by neighbours."""
+    r, k = squares.shape
+    padded = np.zeros((r, -(-k // 2048), 2048))
+    padded.reshape(r, -1)[:, :k] = squares
+    total = np.zeros((r, 2048))
+    for part in range(padded.shape[1]):
+        total = total + padded[:, part]
+    while total.shape[1] > 1:
+        total = total[:, 0::2] + total[:, 1::2]
+    return total[:, 0]
+
+
+def rms_norm_quantize(draw):
+    for name, dtype, other, weight_type, code_type, scale_type, r, k, groups, eps, offset, size in (
+        ("a token's scale", "f32", "f32", "f32", "i8", "f32", 4, 40, 1, 1e-6, 0, 1),
+        ("by groups", "bf16", "bf16", "bf16", "i8", "f32", 3, 96, 3, 1e-6, 0, 1),
+        ("e4m3", "f16", "f32", "f32", "e4m3", "f32", 3, 64, 2, 1e-5, 1, 1),
+        ("e5m2", "f32", "f32", None, "e5m2", "bf16", 3, 48, 2, -0.0, 0, 1),
+        ("scales in f16", "f32", "f32", "f32", "e4m3", "f16", 3, 48, 2, 0.5, 0, 1),
+        ("large", "f32", "f32", "f32", "i8", "f32", 2, 24, 1, 1e-6, 0, 1e37),
+        ("small", "f32", None, "f32", "e4m3", "f32", 2, 24, 2, -0.0, 0, 1e-40),
+        ("long", "bf16", None, None, "i8", "f32", 1, 2100, 2, 1e-6, 0, 1),
+    ):
+        x = draw.normal((r, k), dtype, scale=size)
+        ins = {"x": x}
+        h = x.astype(F)
+        if other:
+            ins["residual"] = draw.normal((r, k), other, scale=size)
+            if r > 2:
+                ins["residual"][2, 1] = np.inf
+            h = h + ins["residual"].astype(F)
+        with np.errstate(invalid="ignore", over="ignore"):
+            rstd = 1 / np.sqrt(by_pairs(h.astype(float) ** 2) / k + float(F(eps)))
+            mantissa, exponent = np.frexp(rstd)  # from 1/2 to 1
+            mantissa, exponent = (mantissa * 2).astype(F)[:, None], (exponent - 1)[:, None]
+            half = np.floor_divide(exponent, 2)
+            y = np.ldexp(np.ldexp(h, half), exponent - half) * mantissa
+            exact = h.astype(float) * rstd[:, None]
+            if weight_type:
+                ins["weight"] = draw.normal((k,), weight_type)
+                y = y * (ins["weight"].astype(F) + F(offset))
+                exact = exact * (ins["weight"].astype(F) + F(offset)).astype(float)
+            dead = ~np.isfinite(h).all(-1)
+            assert np.allclose(y[~dead], exact[~dead], rtol=4 * 2.0**-24, atol=0)
+            code, scale = row_codes(y, groups, code_type, scale_type)
+        outs = {"codes": code, "scales": scale, "y": rounded(y, dtype)}
+        if other:
+            outs["residual_out"] = rounded(h, other)
+        words = (f"T={dtype} R={other or dtype} W={weight_type or dtype} C={code_type} S={scale_type} r={r} k={k} "
+                 f"groups={groups} eps={eps} weight_offset={offset} +y" + (" +weight" if weight_type else "") +
+                 (" +residual +residual_out" if other else ""))
+        yield case(name, words, ins, outs)
+
+
+def told_sigmoid(v):
+    """By the steps that the header tells, in f32."""
+    z = np.maximum(-np.abs(v), F(-105))
+    n = np.rint(F(1.44269504) * z)
+    s = (z - n * F(0.693359375)) - n * F(-2.12194440e-4)
+    p = F(1.38186966e-3)
+    for c in (8.36871564e-3, 4.16682921e-2, 1.66665211e-1, 4.9999994e-1):
+        p = p * s + F(c)
+    e = (s * s * p + s) + F(1)
+    half = np.floor_divide(n.astype(int), 2)
+    e = np.ldexp(np.ldexp(e, half), n.astype(int) - half)
+    return np.where(v < 0, e, F(1)) / (F(1) + e)
+
+
+def swiglu_quantize(draw):
+    for name, dtype, code_type, scale_type, k, groups, gelu, smoothed in (
+        ("a token's scale", "f32", "i8", "f32", 40, 1, 0, 0),
+        ("by groups", "bf16", "i8", "bf16", 96, 3, 0, 1),
+        ("e4m3", "f16", "e4m3", "f32", 64, 2, 0, 0),
+        ("e5m2", "f32", "e5m2", "f16", 48, 2, 0, 0),
+        ("gelu", "f32", "i8", "f32", 48, 1, 1, 0),
+        ("gelu to e4m3", "bf16", "e4m3", "f32", 48, 3, 1, 1),
+    ):
+        gate, up = draw.normal((4, k), dtype, scale=3), draw.normal((4, k), dtype)
+        gate[1] = rounded(gate[1] * 20, dtype)
+        gate[2, : k // groups] = 0
+        gate[3, 0] = np.inf
+        x = gate.astype(F)
+        with np.errstate(invalid="ignore", over="ignore"):
+            v = x * (x * x * F(7.13548139e-2) + F(1.59576917)) if gelu else x
+            y = x * told_sigmoid(v) * up.astype(F)
+            argument = 2 * math.sqrt(2 / math.pi) * (gate + 0.044715 * gate**3) if gelu else gate
+            exact = np.where(gate == np.inf, np.inf, gate / (1 + np.exp(-argument))) * up
+            bound = (8 + (3 * np.abs(argument) if gelu else 0)) * 2.0**-24 * np.abs(exact) + 2.0**-125
+            assert ((np.abs(y - exact) <= bound) | (y == exact)).all()
+        ins = {"gate": gate, "up": up}
+        if smoothed:
+            ins["factor"] = draw.normal((k,), "f32")
+            y = y * ins["factor"].astype(F)
+        with np.errstate(invalid="ignore"):
+            code, scale = row_codes(y, groups, code_type, scale_type)
+        words = (f"T={dtype} C={code_type} S={scale_type} r=4 k={k} groups={groups} +y" +
+                 (" activation=gelu" if gelu else "") + (" +factor" if smoothed else ""))
+        yield case(name, words, ins, {"codes": code, "scales": scale, "y": rounded(y, dtype)})
+
+
 def paley_12():
     residues = {i * i % 5 for i in range(1, 5)}
     legendre = [0] + [1 if i in residues else -1 for i in range(1, 5)]
