@@ -115,7 +115,7 @@ INLINE void panel_pack_dtype(char *dst, const char *src, const view *v, int64_t 
 }
 
 static inline void panel_pack(char *dst, const char *src, const view *v, int64_t readable, int64_t depth, int64_t units,
-                       bool is_a) {
+                              bool is_a) {
     switch (v->dtype) {
     case TRINE_F32: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F32, UNIT_F32); break;
     case TRINE_F16: panel_pack_dtype(dst, src, v, readable, depth, units, is_a, TRINE_F16, UNIT_F32); break;

@@ -96,6 +96,18 @@ INLINE sum sum_mac(sum s, vi a, vi b, unit_kind kind) {
 #endif
 }
 
+/* In each pair of bytes u0 s0 + u1 s1 as int16, of bytes without a sign, below 128, and with one. */
+INLINE vs unit_byte_pairs(vi u, vi s) {
+#if defined(__AVX512BW__)
+    return (vs)_mm512_maddubs_epi16((__m512i)u, (__m512i)s);
+#elif defined(__AVX2__)
+    return (vs)_mm256_maddubs_epi16((__m256i)u, (__m256i)s);
+#else
+    const vs x = (vs)u, y = (vs)s;
+    return (x & 0xff) * (vs)((vs)(y << 8) >> 8) + (x >> 8) * (y >> 8);
+#endif
+}
+
 /* The sum plus x, lane by lane. */
 INLINE sum sum_add(sum s, vi x, unit_kind kind) {
     if (kind == UNIT_F64) return (sum){ .d = (vd)x + s.d };

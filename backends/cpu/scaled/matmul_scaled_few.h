@@ -16,9 +16,13 @@ typedef struct few {
     int64_t line, a_scales, b_scales; /* floats of a row of a that is laid out; of lines of scales */
     int64_t parts_bytes, x_bytes, scales_bytes, own_bytes;
     float *x, *scales;
-    char *own; /* of the first thread */
+    char *own;     /* of the first thread */
+    bool integers; /* are they dot products of bytes? matmul_scaled_bytes.h */
     int team;
 } few;
+
+/* Bytes' dot products. */
+#include "matmul_scaled_bytes.h"
 
 static bool few_takes(const scaled *s) {
     const bool even = (s->a.block % 2 == 0 || s->a.columns == 1) && (s->b.block % 2 == 0 || s->b.columns == 1);
@@ -35,6 +39,7 @@ static few few_of(const trine_call *call) {
     f.parts_bytes = cpu_round_up(s->parts * (int64_t)sizeof(part), 256);
     f.x_bytes = cpu_round_up(s->m * f.line * 4, 256), f.scales_bytes = cpu_round_up(s->m * f.a_scales * 4, 256);
     f.own_bytes = cpu_round_up((SIDE * f.b_scales + s->m * STRIP + VL) * 4, 256);
+    f.integers = bytes_take(s);
     f.s.part = call->workspace;
     f.x = (float *)(void *)((char *)call->workspace + f.parts_bytes);
     f.scales = (float *)(void *)((char *)f.x + f.x_bytes);
@@ -125,7 +130,16 @@ INLINE void dots(float *to, const few *f, int64_t i, int64_t j, const float *sca
         for (int c = 0; c < columns; c++) to[r * STRIP + c] = vhsum(total[r][c]);
 }
 
-INLINE void strip(const few *f, float *sums, float *scales, int64_t first, int64_t columns, element kind) {
+INLINE void some_dots(float *to, const few *f, int64_t i, int64_t j, const float *scales, int rows, int columns,
+                      bool integers, element kind) {
+    if (integers)
+        bytes_dots(to, f, i, j, scales, rows, columns, kind);
+    else
+        dots(to, f, i, j, scales, rows, columns, kind);
+}
+
+INLINE void strip(const few *f, float *sums, float *scales, int64_t first, int64_t columns, bool integers,
+                  element kind) {
     const scaled *s = &f->s;
     for (int64_t j = 0; j < columns; j += SIDE) {
         const int side = columns - j < SIDE ? (int)(columns - j) : SIDE;
@@ -133,13 +147,15 @@ INLINE void strip(const few *f, float *sums, float *scales, int64_t first, int64
         int64_t i = 0;
         for (; s->m - i >= SIDE; i += SIDE)
             for (int c = 0; c < side; c++)
-                dots(sums + i * STRIP + j + c, f, i, first + j + c, scales + c * f->b_scales, SIDE, 1, kind);
+                some_dots(sums + i * STRIP + j + c, f, i, first + j + c, scales + c * f->b_scales, SIDE, 1, integers,
+                          kind);
         for (; i < s->m; i++)
             if (side == SIDE)
-                dots(sums + i * STRIP + j, f, i, first + j, scales, 1, SIDE, kind);
+                some_dots(sums + i * STRIP + j, f, i, first + j, scales, 1, SIDE, integers, kind);
             else
                 for (int c = 0; c < side; c++)
-                    dots(sums + i * STRIP + j + c, f, i, first + j + c, scales + c * f->b_scales, 1, 1, kind);
+                    some_dots(sums + i * STRIP + j + c, f, i, first + j + c, scales + c * f->b_scales, 1, 1, integers,
+                              kind);
     }
 }
 
@@ -149,7 +165,12 @@ static void strips(const void *context, int64_t begin, int64_t end, int thread) 
     float *scales = (float *)(void *)(f->own + thread * f->own_bytes), *sums = scales + SIDE * f->b_scales;
     for (int64_t t = begin; t < end; t++) {
         const int64_t first = t * STRIP, columns = s->n - first < STRIP ? s->n - first : STRIP;
-        FOR_ELEMENT(s->b.kind, strip, f, sums, scales, first, columns);
+        if (f->integers && s->b.kind == S4)
+            strip(f, sums, scales, first, columns, true, S4);
+        else if (f->integers)
+            strip(f, sums, scales, first, columns, true, U4);
+        else
+            FOR_ELEMENT(s->b.kind, strip, f, sums, scales, first, columns, false);
         for (int64_t i = 0; i < s->m; i++) finish_sums(s, sums + i * STRIP, i, first, columns);
     }
 }
@@ -157,7 +178,7 @@ static void strips(const void *context, int64_t begin, int64_t end, int thread) 
 static void run_few(const trine_call *call) {
     const few f = few_of(call);
     list_parts(&f.s, f.s.part, is_packed(f.s.b.kind) ? 2 * VL : VL);
-    cpu_shares(call, cpu_team(call, f.s.m, f.x_bytes * 2), f.s.m, lay_out_rows, &f);
+    cpu_shares(call, cpu_team(call, f.s.m, f.x_bytes * 2), f.s.m, f.integers ? bytes_lay_out : lay_out_rows, &f);
     cpu_tasks(call, f.team, (f.s.n + STRIP - 1) / STRIP, strips, &f);
 }
 

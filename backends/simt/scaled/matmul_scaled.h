@@ -8,7 +8,7 @@
 /* Rows, columns and depth of a tile. Rows of a that a team has at a time which has a row of b; rows of a at most for
  * teams, threads of one, and elements of a thread. */
 enum { SCALED_ROWS = 64, SCALED_COLUMNS = 128, SCALED_DEPTH = 32 };
-enum { SCALED_FEW = 16, SCALED_SIDE = 4, SCALED_TEAM = 32, SCALED_RUN = 16 };
+enum { SCALED_FEW = 8, SCALED_SIDE = 4, SCALED_TEAM = 32, SCALED_RUN = 16 };
 
 typedef enum scaled_kind { SCALED_IS_E4M3, SCALED_IS_E5M2, SCALED_IS_BYTE, SCALED_IS_E2M1, SCALED_IS_HALF } scaled_kind;
 typedef enum scaled_type { SCALED_AS_F32, SCALED_AS_BF16, SCALED_AS_F16, SCALED_AS_E8M0, SCALED_AS_E4M3 } scaled_type;
