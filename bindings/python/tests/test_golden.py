@@ -20,6 +20,9 @@ LARGEST = {"f32": 3.4028235e38, "bf16": 3.3895314e38, "f16": 65504.0, "e4m3": 44
 # Ops whose gradients are rounded to the type of an input on the way to an output that may be wider.
 ROUNDED_AS = {"linear_cross_entropy": "x", "linear_cross_entropy_backward": "x"}
 
+# And those that round to their type so often on the way, errors beside the largest value.
+ROUNDED_OFTEN = {"moe_mlp": 4}
+
 
 @pytest.fixture(params=kinds.KINDS, ids=lambda kind: kind.name)
 def kind(request):
@@ -52,7 +55,7 @@ def inputs(case, kind):
     return made
 
 
-def expect_near(got, want, dtype, what):
+def expect_near(got, want, dtype, what, often=0):
     __tracebackhide__ = True
     assert got.shape == want.shape, what
     with np.errstate(all="ignore"):
@@ -60,7 +63,8 @@ def expect_near(got, want, dtype, what):
         finite = np.isfinite(want)
         scale = np.abs(want[finite]).max(initial=0)
         roundoff = ROUNDOFF.get(dtype, 0)
-        allowed = 2 * roundoff * np.abs(want) + min(1e-3, 4096 * roundoff) * scale + SMALLEST.get(dtype, 0)
+        beside = max(min(1e-3, 4096 * roundoff), often * roundoff) * scale
+        allowed = 2 * roundoff * np.abs(want) + beside + SMALLEST.get(dtype, 0)
         near = np.abs(got - want) <= allowed
         near |= (np.isnan(got) & np.isnan(want)) | (got == want) | (np.isinf(want) & ~np.isfinite(got))
     assert near.all(), f"{what}: {got[~near][:4]} instead of {want[~near][:4]}"
@@ -94,7 +98,7 @@ def check(case, kind, out):
         return True  # the case asks for another type than is made unasked, which other outputs may depend on
     for name, (shape, values) in case.outputs.items():
         expect_near(kind.read(results[name]), np.array(values, dtype=np.float64).reshape(shape), coarsest(case, name),
-                    f"{case.name}, {name}")
+                    f"{case.name}, {name}", ROUNDED_OFTEN.get(op["name"], 0))
     return True
 
 

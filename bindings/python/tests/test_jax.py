@@ -15,7 +15,7 @@ import trine
 from composed_cases import composed
 from conftest import OPS
 from gradient_cases import GRADIENTS, by_hand, forward_of
-from test_golden import coarsest, expect_near, inputs, tensors
+from test_golden import ROUNDED_OFTEN, coarsest, expect_near, inputs, tensors
 from trine._ops import OPS as TABLE
 
 jax = pytest.importorskip("jax")
@@ -73,7 +73,7 @@ def test_golden(op):
             if all("broadcast" in t["flags"] for t in op["tensors"] if "in" in t["flags"]):
                 got = np.broadcast_to(got, shape)  # an output that is given may be larger, one that is made is not
             expect_near(got, np.array(values, dtype=np.float64).reshape(shape),
-                        coarsest(case, name), f"{case.name}, {name}")
+                        coarsest(case, name), f"{case.name}, {name}", ROUNDED_OFTEN.get(op["name"], 0))
     assert checked
 
 
