@@ -52,8 +52,8 @@ const trine_spec trine_spec_ngram_match = {
     .flops = "b*s",
     .independent = "b",
     .sizes = { "b: 3 0 1 2 33", "s: 40 0 1 2 3 7 64 257 1000 4099", "m: 4 0 1 2 10 300" },
-    .cases = { "batch: I=i32 L=i32 b=64 s=8192 m=8 n_max=4 +lengths",
-               "long: I=i32 L=i32 b=8 s=131072 m=8 n_max=4 +lengths",
-               "one sequence: I=i64 L=i32 b=1 s=32768 m=10 n_max=3" },
+    .cases = { "batch: I=i32 L=i32 b=64 s=8192 m=8 n_max=12 +lengths",
+               "long: I=i32 L=i32 b=8 s=131072 m=8 n_max=12 +lengths",
+               "one sequence: I=i64 L=i32 b=1 s=32768 m=10 n_max=12" },
     .reference = reference,
 };

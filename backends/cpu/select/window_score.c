@@ -52,7 +52,7 @@ typedef struct job {
     float *memory;
 } job;
 
-/* The queries of batch and head of keys `group`, by columns. */
+/* The queries of batch and head of keys `group`: of each vector the first column, then the next. */
 INLINE void turn_queries(const job *j, int64_t group, trine_dtype T) {
     const trine_tensor *q = &j->call->tensor[WINDOW_SCORE_Q];
     const layout *l = &j->l;
@@ -64,7 +64,8 @@ INLINE void turn_queries(const job *j, int64_t group, trine_dtype T) {
             const char *from =
                 (const char *)q->data +
                 (group / j->hk * q->stride[0] + r % l->w * q->stride[1] + head * q->stride[2]) * (int64_t)vsize(T);
-            for (int64_t c = 0; c < l->d; c++) to[c * l->lanes + u * l->vectors * VL + r] = sload(from, T, c);
+            float *lane = to + (u * l->vectors + r / VL) * l->d * VL + r % VL;
+            for (int64_t c = 0; c < l->d; c++) lane[c * VL] = sload(from, T, c);
         }
 }
 static void queries(const void *context, int64_t first, int64_t last, int thread) {
@@ -97,10 +98,10 @@ static void load_keys(const job *j, int64_t group, int64_t first, int64_t end, f
 /* The products of KEYS keys with the queries of vector v, scaled: the same bits in both passes, so that no exponent is
  * above 0. */
 INLINE void products(const job *j, int64_t group, int64_t v, const float *keys, vf *z) {
-    const float *q = j->memory + (group * j->l.d) * j->l.lanes + v * VL;
+    const float *q = j->memory + group * j->l.lanes * j->l.d + v * j->l.d * VL;
     vf sum[KEYS] = { { 0 } };
     for (int64_t c = 0; c < j->l.d; c++) {
-        const vf x = vload(q, TRINE_F32, c * j->l.lanes);
+        const vf x = vload(q, TRINE_F32, c * VL);
         for (int t = 0; t < KEYS; t++) sum[t] = vfma(x, vset(keys[t * j->l.d + c]), sum[t]);
     }
     for (int t = 0; t < KEYS; t++) z[t] = vproduct(sum[t], vset(j->scale));
