@@ -188,6 +188,22 @@ Test(check, requirements_of_a_parameter, .init = set_up, .fini = tear_down) {
     assert_ok(trine_dequantize(queue, &args));
 }
 
+/* One that depends on a type. */
+Test(check, requirements_of_a_type, .init = set_up, .fini = tear_down) {
+    float y_data[32], scale_data[1] = { 1 };
+    uint8_t code_data[32] = { 0 };
+    const trine_tensor y = trine_tensor_2d(y_data, TRINE_F32, 1, 32),
+                       scales = trine_tensor_2d(scale_data, TRINE_F32, 1, 1);
+    trine_tensor codes = trine_tensor_3d(code_data, TRINE_E4M3, 1, 1, 32);
+    const trine_dequantize_args args = { TRINE_ARGS(dequantize), .codes = &codes, .scales = &scales, .y = &y };
+    assert_ok(trine_dequantize(queue, &args));
+    codes = trine_tensor_3d(code_data, TRINE_E4M3, 1, 1, 16);
+    expect_fail(trine_dequantize(queue, &args), TRINE_ERR_ARGUMENT,
+                "dequantize: with C=e4m3: bytes*groups == k is required, but bytes = 16, groups = 1, k = 32");
+    codes.dtype = TRINE_U8;
+    assert_ok(trine_dequantize(queue, &args));
+}
+
 /* The caller's structure may be older or newer than the library's. */
 Test(check, struct_size, .init = set_up_norm, .fini = tear_down) {
     norm.struct_size = 0;

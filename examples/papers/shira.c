@@ -9,9 +9,9 @@
 
 #include <trine/trine.h>
 
-enum { ROWS = 2048, COLUMNS = 2048, EACH = 50, CHANGES = ROWS * COLUMNS / EACH };
+enum { ROWS = 2048, COLUMNS = 2048, ALL = ROWS * COLUMNS, EACH = 50, CHANGES = ALL / EACH };
 
-static uint16_t weights[ROWS][COLUMNS], original[ROWS][COLUMNS], saved[CHANGES], first[CHANGES], second[CHANGES];
+static uint16_t weights[ALL], original[ALL], saved[CHANGES], first[CHANGES], second[CHANGES];
 static int64_t places[CHANGES];
 static uint32_t state = 1;
 static int points, failures;
@@ -60,11 +60,8 @@ static void run(trine_queue *queue, uint16_t *d, uint16_t *save, int mode, float
 /* Elements that are not what they were, of those that an adapter names and of the others. */
 static int changed(int named) {
     int count = 0;
-    for (int i = 0; i < CHANGES; i++) {
-        const uint16_t *now_at = &weights[0][(int64_t)i * EACH], *then = &original[0][(int64_t)i * EACH];
-        for (int j = 0; j < EACH; j++)
-            if ((places[i] == (int64_t)i * EACH + j) == named) count += now_at[j] != then[j];
-    }
+    for (int at = 0; at < CHANGES * EACH; at++)
+        if ((places[at / EACH] == at) == named) count += weights[at] != original[at];
     return count;
 }
 
@@ -73,7 +70,7 @@ int main(void) {
     trine_queue *queue;
     must(trine_open(NULL, &lib));
     must(trine_queue_open(lib, 0, NULL, &queue));
-    draw(weights[0], (size_t)ROWS * COLUMNS, 1);
+    draw(weights, ALL, 1);
     draw(first, CHANGES, 0.25f);
     draw(second, CHANGES, 0.25f);
     memcpy(original, weights, sizeof original);
@@ -83,7 +80,7 @@ int main(void) {
     run(queue, first, saved, TRINE_SCATTER_ADD, 1);
     const double seconds = now() - start;
     const int on = changed(1);
-    printf("# %d of %d elements changed, in %.3f ms\n", on, ROWS * COLUMNS, 1e3 * seconds);
+    printf("# %d of %d elements changed, in %.3f ms\n", on, ALL, 1e3 * seconds);
     point(on > CHANGES * 9 / 10 && changed(0) == 0, "an adapter changes what it names, and nothing else");
 
     run(queue, saved, NULL, TRINE_SCATTER_PUT, 1);

@@ -57,9 +57,9 @@ typedef struct trine_matmul_scaled_args {
  *
  * Error bound: |d - d64| <= u(d) |d64| + (2.25 P + N + 16) 2^-24 1.13 (|alpha| sum_l |a_scale b_scale a b| + |bias|),
  * where sums of P = min(k, 128) products are formed before they are scaled and N is the number of those sums, at most
- * k/128 + ka + kb; where a and b are whole numbers their sums are exact, and P is 0. 1.13 is 1 for none and relu, and
- * 12 2^-24 |t| is added where an activation is applied to t; spec/scaled/matmul_scaled.c. An Inf among the factors
- * gives Inf or NaN.
+ * k/128 + ka + kb; where a and b are whole numbers their sums are exact, and P is 0. A subnormal of e5m2 counts as
+ * 2^-14. 1.13 is 1 for none and relu, and 12 2^-24 |t| is added where an activation is applied to t;
+ * spec/scaled/matmul_scaled.c. An Inf among the factors gives Inf or NaN.
  * Deterministic: the same bits on the same device for any number of threads. The order of an element's sum depends on
  * sizes and types alone.
  *

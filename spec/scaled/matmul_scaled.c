@@ -12,14 +12,17 @@
  * sum_l |f a b| + |bias|, u = 2^-24.
  *
  * A part has P <= 128 products. Those of e4m3, e5m2, e2m1 and whole numbers below 2^9 are exact in f32, and formed by a
- * unit for 16 bits too, whose cuts count 2.25 times as spec/matmul/matmul.c says: s_t is off by 2.25 P u sum |a b|.
+ * unit for 16 bits too, whose cuts count 2.25 times as spec/matmul/matmul.c says, an operand counting as the smallest
+ * normal f16, 2^-14, at least, below which are subnormals of e5m2 alone: s_t is off by 2.25 P u sum |a b|.
  * Whole numbers are below 256 in a and 383 in b: sums of 128 products are below 2^24, and exact in any order. Then s_t
  * is multiplied by both scales, two roundings, and added up, N and as many more as lanes of a vector are added: 5.
  * alpha, its product and the bias are 3, and 6 are for the products of errors.
  *
  * Underflow: f_t, or s_t times a scale, may be subnormal, and then be off by 2^-150 before the other factor is applied.
  * Overflow: where the sum of |alpha| (1 + |a_scale|) (1 + |b_scale|) (1 + sum |a b|) exceeds the largest f32 something
- * may be infinite, as it may where a factor is. */
+ * may be infinite, as it may where a factor is.
+ *
+ * The number of roundings depends on types and blocks, and so stands in the magnitude. */
 typedef struct operand {
     double *value; /* rows k */
     const double *scale;
@@ -74,7 +77,8 @@ static void add_part(total *t, const operand *a, const operand *b, int64_t i, in
     double size = 0;
     for (int64_t l = from; l < to; l++) {
         sum += (long double)x[l] * y[l];
-        size += trine_finite_abs(x[l] * y[l]);
+        if (x[l] != 0 && y[l] != 0)
+            size += fmax(trine_finite_abs(x[l]), 0x1p-14) * fmax(trine_finite_abs(y[l]), 0x1p-14);
         t->beyond |= !isfinite(x[l]) || !isfinite(y[l]);
         t->nan |= isnan(x[l]) || isnan(y[l]);
     }
@@ -151,7 +155,9 @@ const trine_spec trine_spec_matmul_scaled = {
                "p: 128 0 2 30 32 64 96 100 256 384 1024", "q: 128 0 2 16 30 32 50 96 100 256 384 1024",
                "ma: 1 2 3 5 16 17 33 64 150", "ka: 1 2 3 4 8 16 32", "nb: 1 2 3 8 17 64 100 257",
                "kb: 1 2 3 4 8 16 32" },
-    .cases = { "deepseek-v3 down, 1x128 by 128x128: A=e4m3 B=e4m3 O=bf16 m=4096 n=7168 p=2048 q=2048 ma=4096 ka=16 "
+    .cases = { "W8A8, a token: A=i8 B=i8 O=bf16 m=1 n=4096 p=4096 q=4096 ma=1 ka=1 nb=4096 kb=1 +a_scale +b_scale",
+               "deepseek-v3 expert down, 1x128 by 128x128: A=e4m3 B=e4m3 O=bf16 m=4096 n=7168 p=2048 q=2048 ma=4096 "
+               "ka=16 "
                "nb=56 kb=16 +a_scale +b_scale",
                "4096 7168 16384, 1x128 by 128x128: A=e4m3 B=e4m3 O=bf16 m=4096 n=7168 p=16384 q=16384 ma=4096 ka=128 "
                "nb=56 kb=128 +a_scale +b_scale",

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rms_norm_quantize on the CPU: a row is read three times, for its squares, for the largest of a group and for the
- * codes. */
+/* rms_norm_quantize on the CPU: a row is read for its squares, and again for its groups. */
 #include "rows.h"
 #include "spec/places/rms_norm_quantize.h"
 
@@ -112,12 +111,13 @@ static void find_factors(row *p, double rstd) {
     p->second = ldexpf(1, e - half);
 }
 
-INLINE void groups(const job *b, const row *p, int64_t i, trine_dtype T) {
-    for (int64_t g = 0; g < b->out.groups; g++) row_group(&b->out, normalized, p, i, g, T);
+INLINE void groups(const job *b, const row *p, float *kept, int64_t i, trine_dtype T) {
+    for (int64_t g = 0; g < b->out.groups; g++) row_group(&b->out, normalized, p, kept, i, g, T);
 }
 
 static void some(const void *context, int64_t first, int64_t last, int thread) {
     const job *b = context;
+    row_kept kept;
     (void)thread;
     for (int64_t i = first; i < last; i++) {
         row p = { .x = row_of(b->x, i),
@@ -131,7 +131,7 @@ static void some(const void *context, int64_t first, int64_t last, int thread) {
         double squares;
         FOR_TYPE(b->x->dtype, find_squares, &squares, &p, b->out.k);
         find_factors(&p, 1 / sqrt(squares / (double)b->out.k + (double)b->eps));
-        FOR_TYPE(b->x->dtype, groups, b, &p, i);
+        FOR_TYPE(b->x->dtype, groups, b, &p, kept, i);
     }
 }
 
@@ -147,8 +147,9 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-/* Vectors of a group, the sums of squares; and the second thread. */
+/* Vectors of a group, the sums of squares, what is kept of a group; and the second thread. */
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, RMS_NORM_QUANTIZE_DIM_K, ROW_KEPT);
     trine_kernel_edge(edges, RMS_NORM_QUANTIZE_DIM_K, VL);
     trine_kernel_edge(edges, RMS_NORM_QUANTIZE_DIM_K, PARTIAL);
     cpu_team_edge(edges, RMS_NORM_QUANTIZE_DIM_R, row_bytes(call));

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Groups of a row as codes of a byte each, of numbers that an op makes twice: for the largest, and for the codes. No
- * product is fused to a sum. */
+/* Groups of a row as codes of a byte each, of numbers that an op makes: once, or those of a long group twice, for the
+ * largest and for the codes. No product is fused to a sum. */
 #ifndef TRINE_CPU_QUANTIZE_ROWS_H
 #define TRINE_CPU_QUANTIZE_ROWS_H
 
 #include "codes.h"
+
+/* Numbers of a group that are kept from the one time to the other, and room for them. */
+enum { ROW_KEPT = 16384 };
+typedef float row_kept[ROW_KEPT + VL] __attribute__((aligned(64)));
 
 /* What an op has of the tensors; y may be NULL. */
 typedef struct row_codes {
@@ -55,24 +59,30 @@ INLINE void row_put(uint8_t *to, vf q, int count, trine_dtype C) {
 }
 
 /* Group g of row i. */
-INLINE void row_group(const row_codes *b, row_number *number, const void *of, int64_t i, int64_t g, trine_dtype T) {
+INLINE void row_group(const row_codes *b, row_number *number, const void *of, float *kept, int64_t i, int64_t g,
+                      trine_dtype T) {
     const int64_t first = g * b->n, end = first + b->n;
+    const bool keep = b->n <= ROW_KEPT;
     vi size = { 0 }; /* as bits, so that Inf is above all numbers and NaN above Inf */
     for (int64_t j = first; j < end; j += VL) {
-        const vi bits = (vi)vabs(number(of, j, end - j < VL ? (int)(end - j) : VL, false, T));
+        const vf x = number(of, j, end - j < VL ? (int)(end - j) : VL, keep, T);
+        const vi bits = (vi)vabs(x);
         size = visel(bits > size, bits, size);
+        if (keep) *(vf *)(kept + (j - first)) = x;
     }
     const bool wild = vany(size >= 0x7f800000);
     const float scale = codes_put_number(b->scales, i, g, wild ? NAN : vhmax((vf)size) / b->most, true);
     const vi live = viset(scale > 0 ? -1 : 0);
     const vf by = vset(scale);
+    const trine_dtype C = b->codes->dtype;
     uint8_t *codes = (uint8_t *)b->codes->data + i * b->codes->stride[0];
     char *y = b->y ? (char *)b->y->data + i * b->y->stride[0] * (int64_t)vsize(T) : NULL;
     for (int64_t j = first; j < end; j += VL) {
         const int count = end - j < VL ? (int)(end - j) : VL;
-        const vf x = number(of, j, count, true, T), q = (vf)((vi)(x / by) & live) + vzero(); /* of -0: 0 */
+        const vf x = keep ? *(const vf *)(kept + (j - first)) : number(of, j, count, true, T),
+                 q = (vf)((vi)(x / by) & live) + vzero(); /* of -0: 0 */
         if (y) row_store(y, T, j, count, x);
-        row_put(codes + j, q, count, b->codes->dtype);
+        row_put(codes + j, q, count, C);
     }
 }
 

@@ -65,11 +65,12 @@ static char *row_of(const trine_tensor *t, int64_t i) {
 
 static void some(const void *context, int64_t first, int64_t last, int thread) {
     const job *b = context;
+    row_kept kept;
     (void)thread;
     for (int64_t item = first; item < last; item++) {
         const int64_t i = item / b->out.groups, g = item % b->out.groups;
         const row p = { row_of(b->gate, i), row_of(b->up, i), row_of(b->factor, 0), b->gelu };
-        FOR_TYPE(b->gate->dtype, row_group, &b->out, activated, &p, i, g);
+        FOR_TYPE(b->gate->dtype, row_group, &b->out, activated, &p, kept, i, g);
     }
 }
 
@@ -84,8 +85,9 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-/* Vectors of a group; and the second thread. */
+/* Vectors of a group, what is kept of one; and the second thread. */
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    trine_kernel_edge(edges, SWIGLU_QUANTIZE_DIM_K, ROW_KEPT);
     trine_kernel_edge(edges, SWIGLU_QUANTIZE_DIM_K, VL);
     cpu_team_edge(edges, SWIGLU_QUANTIZE_DIM_R, row_bytes(call));
 }

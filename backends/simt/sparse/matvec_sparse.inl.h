@@ -12,7 +12,7 @@ template <int R> struct sparse_list {
     int32_t row[SPARSE_PIECE];
 };
 
-/* Lists the rows of w among `piece` from `base` on that a row of h names; how many they are. */
+/* Lists those of a piece of w, from row `base` on, that a row of h names; how many they are. */
 template <class T, int R>
 DEVICE uint32_t sparse_names(sparse_list<R> &list, const sparse_params &p, int64_t first, int64_t base, int64_t end) {
     const int64_t j = base + thread_index();
