@@ -4,8 +4,8 @@
  *
  *     y[v] = sum over edges (u, v) of type r of x[u] w[r]' / (edges of type r into v)
  *
- * Edges sorted by type, by moe_align, are the groups of one grouped_matmul, which gathers the nodes as it reads them and
- * scales the messages; scatter_add_rows adds these up. A loop over the edges checks it. */
+ * Edges sorted by type, by moe_align, are the groups of one grouped_matmul, which gathers the nodes as it reads them
+ * and scales the messages; scatter_add_rows adds these up. A loop over the edges checks it. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

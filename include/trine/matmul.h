@@ -148,9 +148,9 @@ typedef struct trine_grouped_matmul_weights_args {
  * or r divide and more, count nothing, whatever they hold. A group without rows gives 0.
  *
  * dy is the gradient of what grouped_matmul gives without activation and row_scale: with these it is multiplied by
- * row_scale and by the activation's derivative first. The other gradient is grouped_matmul's own work, with w transposed
- * and without gather: dx[i,q] = row_scale[i] sum_j dy[i,j] w[g,j,q], a row for each place of y, which moe_combine adds
- * up for each token by the places of moe_align, or scatter_add_rows where gather was of rows.
+ * row_scale and by the activation's derivative first. The other gradient is grouped_matmul's own work, with w
+ * transposed and without gather: sum_j dy[i,j] w[g,j,q] in row i, one for each place of y. moe_combine adds these up
+ * for each token by the places of moe_align, scatter_add_rows by gather[i]/divide.
  *
  * Source: the derivative of grouped_matmul's formula (Gale et al. 2023).
  *

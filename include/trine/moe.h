@@ -89,7 +89,7 @@ typedef struct trine_moe_route_backward_args {
  *                    s[i,j] (1 - s[i,j]) c[i,j]                   gate sigmoid
  *
  * with the scores s of moe_route. With renormalise c is dscores alone, and with v[a] = s[i,experts[i,a]] / sum_b
- * s[i,experts[i,b]] and r = 1 for softmax, 1 - s[i,experts[i,a]] for sigmoid, each slot a adds
+ * s[i,experts[i,b]] and r = 1 for softmax, 1 - s[i,experts[i,a]] for sigmoid, each slot a adds:
  *
  *     dlogits[i,experts[i,a]] += v[a] r (scale dweights[i,a] - sum_b v[b] scale dweights[i,b])
  *
@@ -271,10 +271,10 @@ typedef struct trine_moe_mlp_args {
  *
  * Shapes: x, shared and y are t h, weights and experts t k, w_gate_up e g h, w_down e h f, bias_gate_up e g, bias_down
  * e h. Any size may be 0.
- * Strides: in w_gate_up and w_down either of the last two dimensions is contiguous, in the others the last is. All other
- * strides are free.
- * Types: x, the matrices, shared and y are f32, bf16 or f16, the same; biases f32, or of that type; weights f32, experts
- * i32. Gate and up, z, and each slot's d are rounded to that type, sums are in f32.
+ * Strides: in w_gate_up and w_down either of the last two dimensions is contiguous, in the others the last is. All
+ * other strides are free.
+ * Types: x, the matrices, shared and y are f32, bf16 or f16, the same; biases f32, or of that type; weights f32,
+ * experts i32. Gate and up, z, and each slot's d are rounded to that type, sums are in f32.
  * Workspace: t k (2 f + h) elements of the type, t k + e + 1 and t k + e numbers of 4 bytes, each rounded up to 256
  * bytes, and what its parts need.
  * Aliasing: y may overlap no other tensor.
@@ -283,8 +283,8 @@ typedef struct trine_moe_mlp_args {
  * Deterministic: the same bits on the same device for any number of threads. A row of y depends on its token, weights
  * and experts alone.
  *
- * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or y overlaps), TRINE_ERR_UNSUPPORTED (a part
- * has no kernel for it, as where t k is more than 2^31 - 1), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or y overlaps), TRINE_ERR_UNSUPPORTED (a
+ * part has no kernel for it, as where t k is more than 2^31 - 1), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
  * TRINE_ERR_DEVICE.
  *
  * Since 0.1. */

@@ -7,9 +7,9 @@
 #define ARGS trine_moe_combine_backward_args
 
 /* Bound, u = 2^-24. A place that c slots name has the sum of c products: off by at most c u sum |w dy| in any order,
- * fused or not (Jeannerod and Rump 2013); the magnitude is c + 1 times that sum, one for what the output's rounding makes
- * of it. A weight's gradient is a sum of n products, by 8 partial sums at least, some of which have a vector more, then
- * of these by halves: (n/8 + 12)u. Products below 2^-126 lose up to 2^-149 each. */
+ * fused or not (Jeannerod and Rump 2013); the magnitude is c + 1 times that sum, one for what the output's rounding
+ * makes of it. A weight's gradient is a sum of n products, by 8 partial sums at least, some of which have a vector
+ * more, then of these by halves: (n/8 + 12)u. Products below 2^-126 lose up to 2^-149 each. */
 static void gradient_of_weights(trine_ref *ref) {
     const int64_t t = trine_ref_dim(ref, "t"), k = trine_ref_dim(ref, "k"), p = trine_ref_dim(ref, "p"),
                   n = trine_ref_dim(ref, "n");
