@@ -17,7 +17,7 @@ static uint32_t next_random(uint64_t *state) { /* splitmix64 */
     return (uint32_t)(z >> 32);
 }
 
-/* The value of symbol `name` of a fill "ids v" or "places v", 1 if there is none. */
+/* The value of symbol `name` of a fill "ids v", "places v" or the like, 1 if there is none. */
 static int64_t fill_symbol(const trine_case *c, const char *fill) {
     const char *space = strchr(fill, ' ');
     const int symbol = space ? trine_plan_find_symbol(c->plan, space + 1) : -1;
@@ -40,6 +40,22 @@ static double slot_value(const trine_case *c, const char *fill, int64_t i) {
     return all > 0 ? (double)(i % all * PRIME % all) : -1;
 }
 
+/* Element `i` of a fill "blocks SIZE PARAM": likewise. */
+static double block_value(const trine_case *c, const char *fill, int64_t i) {
+    enum { PRIME = 1000003 };
+    char param[64] = "";
+    sscanf(fill, "blocks %*63s %63s", param);
+    const int64_t all = trine_plan_fill_size(c->plan, fill, c->dim),
+                  size = (int64_t)trine_param_get(c->plan, trine_plan_find_param(c->plan, param), c->args);
+    const int64_t blocks = size > 0 ? (all + size - 1) / size : 0;
+    return blocks > 0 ? (double)(i % blocks * PRIME % blocks) : -1;
+}
+
+/* Element `i` of a fill "lists SYMBOL" whose rows have `row` elements: all lists have the same length. */
+static double list_value(const trine_case *c, const char *fill, int64_t i, int64_t row) {
+    return row > 1 ? (double)(fill_symbol(c, fill) * (i % row) / (row - 1)) : 0;
+}
+
 /* Of a fill "ascending SIZE". */
 static double ascending_value(const trine_case *c, const char *fill, int64_t i, int64_t count) {
     return floor((double)trine_plan_fill_size(c->plan, fill, c->dim) * ((double)i + 0.5) / (double)count);
@@ -48,19 +64,25 @@ static double ascending_value(const trine_case *c, const char *fill, int64_t i, 
 /* Is it the place that says what an element is? */
 static bool fill_ordered(const char *fill) {
     return fill && (strncmp(fill, "offsets ", 8) == 0 || strncmp(fill, "slots ", 6) == 0 ||
-                    strncmp(fill, "ascending ", 10) == 0);
+                    strncmp(fill, "ascending ", 10) == 0 || strncmp(fill, "lists ", 6) == 0 ||
+                    strncmp(fill, "blocks ", 7) == 0);
 }
 
 /* Element `i` of `count`. Derived inputs (statistics of a forward pass) are positive and of size 1: nothing overflows
  * or becomes subnormal, which is all that matters to a time. */
-static double fill_value(const trine_case *c, const trine_spec_tensor *t, trine_dtype dtype, int64_t i, int64_t count,
-                         uint64_t *state) {
+static double fill_value(const trine_case *c, int index, int64_t i, int64_t count, uint64_t *state) {
+    const trine_spec_tensor *t = c->plan->tensor[index].spec;
+    const trine_tensor *tensor = &c->tensor[index];
+    const trine_dtype dtype = tensor->dtype;
     const double unit = next_random(state) * 0x1p-32;
     if (t->fill && (strncmp(t->fill, "ids ", 4) == 0 || strncmp(t->fill, "places ", 7) == 0))
         return floor(unit * (double)fill_symbol(c, t->fill));
     if (t->fill && strncmp(t->fill, "slots ", 6) == 0) return slot_value(c, t->fill, i);
     if (t->fill && strncmp(t->fill, "ascending ", 10) == 0) return ascending_value(c, t->fill, i, count);
     if (t->fill && strcmp(t->fill, "sparse") == 0 && unit < 0.5) return 0;
+    if (t->fill && strncmp(t->fill, "blocks ", 7) == 0) return block_value(c, t->fill, i);
+    if (t->fill && strncmp(t->fill, "lists ", 6) == 0)
+        return list_value(c, t->fill, i, tensor->rank > 0 ? tensor->shape[tensor->rank - 1] : 1);
     if (t->fill && strncmp(t->fill, "offsets ", 8) == 0)
         return count > 1 ? (double)(fill_symbol(c, t->fill) * i / (count - 1)) : 0;
     if (t->fill && strncmp(t->fill, "lengths ", 8) == 0) return (double)whole_length(c, t->fill, count);
@@ -86,7 +108,7 @@ static bool fill_tensor(const trine_case *c, int index, trine_queue *queue, char
     for (int64_t at = 0; at < count && ok;) {
         if (at == 0 || ordered)
             for (int64_t i = 0; i < block && at + i < count; i++)
-                trine_store(stage, dtype, i, fill_value(c, t, dtype, at + i, count, state));
+                trine_store(stage, dtype, i, fill_value(c, index, at + i, count, state));
         const int64_t skip = at == 0 || ordered ? 0 : next_random(state) % (uint32_t)block;
         const int64_t length = count - at < block - skip ? count - at : block - skip;
         ok = trine_memory_write(queue, memory + (size_t)at * size, stage + (size_t)skip * size,

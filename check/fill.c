@@ -17,7 +17,7 @@ bool fill_is(const trine_spec_tensor *spec, const char *word) {
 /* Is it whole numbers that say where something is? */
 static bool fill_counts(const trine_spec_tensor *spec) {
     return fill_is(spec, "ids") || fill_is(spec, "offsets") || fill_is(spec, "lengths") || fill_is(spec, "places") ||
-           fill_is(spec, "slots") || fill_is(spec, "ascending");
+           fill_is(spec, "slots") || fill_is(spec, "ascending") || fill_is(spec, "lists") || fill_is(spec, "blocks");
 }
 
 static bool is_float(trine_dtype dtype) { return trine_unit_roundoff(dtype) > 0; }
@@ -258,6 +258,42 @@ static bool fill_offsets(problem *p, int tensor) {
     return true;
 }
 
+/* Each row ascends: in half of the drawn cases, and in all others, by the same for each list as far as that goes. */
+static void fill_lists(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    char symbol[64] = "";
+    sscanf(p->plan->tensor[tensor].spec->fill, "lists %63s", symbol);
+    const int index = trine_plan_find_symbol(p->plan, symbol);
+    const int64_t total = index >= 0 ? p->call.dim[index] : 0, n = o->full.shape[o->full.rank - 1],
+                  first = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 3) ? random_below(&p->random, total + 1)
+                                                                                   : 0;
+    const bool alike = p->kind != PROBLEM_DRAWN || random_chance(&p->random, 2);
+    for (int64_t row = 0; n > 0 && row < o->count / n; row++) {
+        double *at = o->value + row * n;
+        for (int64_t k = 0; k < n; k++)
+            at[k] = (double)(alike ? first + (n > 1 ? k * ((total - first) / (n - 1)) : 0)
+                                   : first + random_below(&p->random, total - first + 1));
+        qsort(at, (size_t)n, sizeof *at, ascending);
+    }
+}
+
+/* Blocks of a size, in [0, SIZE divided by it), some of them more than once; a few are none, if any may be. */
+static void fill_blocks(problem *p, int tensor) {
+    operand *o = &p->operand[tensor];
+    const char *fill = p->plan->tensor[tensor].spec->fill;
+    char param[64] = "";
+    sscanf(fill, "blocks %*63s %63s", param);
+    const int64_t all = trine_plan_fill_size(p->plan, fill, p->call.dim),
+                  size = (int64_t)trine_param_get(p->plan, trine_plan_find_param(p->plan, param), p->resolved),
+                  limit = all > 0 ? (all - 1) / size + 1 : 0;
+    const double beyond[] = { -1, (double)limit, 0x1p31 - 1, -0x1p31 };
+    const bool strays = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 2);
+    for (int64_t k = 0; k < o->count; k++) {
+        const bool stray = limit <= 0 || (strays && random_chance(&p->random, 6));
+        o->value[k] = stray ? beyond[random_below(&p->random, 4)] : (double)random_below(&p->random, limit);
+    }
+}
+
 /* Of a sequence each, often all of it. */
 static void fill_lengths(problem *p, int tensor) {
     operand *o = &p->operand[tensor];
@@ -378,6 +414,8 @@ bool fill_make(problem *p) {
         if (fill_is(spec, "places")) fill_places(p, i);
         if (fill_is(spec, "slots")) fill_slots(p, i);
         if (fill_is(spec, "ascending")) fill_ascending(p, i);
+        if (fill_is(spec, "lists")) fill_lists(p, i);
+        if (fill_is(spec, "blocks")) fill_blocks(p, i);
         if (!fill_counts(spec)) fill_values(p, i);
         store_values(o);
     }

@@ -180,7 +180,10 @@ def c_fill(call, tensor, kind_in_c):
         return f"i % {product(call.sizes, words[0])}"
     if kind == "offsets":
         return f"i * {call.sizes[words[0]]} / {max(call.shape_of(tensor)[0] - 1, 1)}"
-    if kind in ("flag", "lengths"):
+    if kind == "lists":
+        row = call.shape_of(tensor)[-1]
+        return f"i % {row} * {call.sizes[words[0]]} / {max(row - 1, 1)}"
+    if kind in ("flag", "lengths", "blocks"):
         return "0"
     if kind_in_c.startswith("u"):  # those of narrow floats too
         return "i % 7"
@@ -254,7 +257,10 @@ def drawn(name, dtype, shape, fill, sizes):
         return f"{name} = np.sort(rng.integers(0, {product(sizes, words[0])}, {size}, {numpy}))"
     if kind == "offsets":
         return f"{name} = np.linspace(0, {sizes[words[0]]}, {size}).astype({numpy})"
-    if kind in ("flag", "lengths"):
+    if kind == "lists":
+        rows = ", ".join(map(str, (*shape[:-1], 1)))
+        return f"{name} = np.tile(np.linspace(0, {sizes[words[0]]}, {shape[-1]}).astype({numpy}), ({rows}))"
+    if kind in ("flag", "lengths", "blocks"):
         return f"{name} = np.zeros({size}, {numpy})"
     if dtype[0] in "iu":
         return f"{name} = rng.integers(1, 100, {size}, {numpy})"
