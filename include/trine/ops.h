@@ -7,6 +7,7 @@
 #include <trine/op.h> /* generated from spec/ops.def: enum trine_op */
 
 #include <trine/attention.h>
+#include <trine/attention_blocks.h>
 #include <trine/elementwise.h>
 #include <trine/loss.h>
 #include <trine/matmul.h>
