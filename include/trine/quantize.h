@@ -185,6 +185,7 @@ typedef struct trine_rms_norm_quantize_args {
     const trine_tensor *residual_out; /* out, optional r k: h; may be residual */
     float eps;                        /* 0: 1e-6 */
     float weight_offset;              /* added to weight; Gemma has 1 */
+    int32_t upward;                   /* 1: scales of e8m0 are rounded up, so that no number is clamped */
 } trine_rms_norm_quantize_args;
 
 /* Root-mean-square normalization of x + residual, as codes of 8 bits.
@@ -199,7 +200,7 @@ typedef struct trine_rms_norm_quantize_args {
  * most is 127 of i8, whose codes are clamped to -128 .. 127; 448 of e4m3 and 57344 of e5m2, of which codes beyond the
  * largest are that. round goes to the nearest, to even from the middle. scale is rounded to its type before it is used,
  * to at most the largest finite value. Where it is 0, y/scale is taken for 0. Of a group that has NaN or Inf the scale
- * is NaN and codes are 0. The optional y is rounded to its type. No code is -0 of a y that is -0.
+ * is NaN and codes are 0. The optional y is rounded to its type. No code is -0 of a y that is -0. A scale of e8m0 is the power of two that trine_quantize() has.
  *
  * Bits are the same on every device, since all operations are told. h is a sum of f32. Squares are f64, in which they
  * are exact. That of element j is added to sum j mod 2048, by ascending j; then sums that are neighbours, 0 and 1, 2
@@ -213,7 +214,7 @@ typedef struct trine_rms_norm_quantize_args {
  * Shapes: matrices are r k, scales r groups, weight k. The last dimension is contiguous, leading strides are free.
  * k % groups = 0.
  * Types: x and y are f32, bf16 or f16. residual and residual_out are of the same type or f32; so is weight, on its own.
- * codes are i8, e4m3 or e5m2; scales f32, bf16 or f16.
+ * codes are i8, e4m3 or e5m2; scales f32, bf16, f16 or e8m0.
  * Parameters: eps >= 0; 0 means 1e-6, -0.0 zero.
  * Aliasing: residual_out may be residual.
  *
@@ -243,6 +244,7 @@ typedef struct trine_swiglu_quantize_args {
     const trine_tensor *scales; /* out r groups */
     const trine_tensor *y;      /* out, optional r k: what the codes stand for */
     int32_t activation;         /* TRINE_GATE_* */
+    int32_t upward;             /* 1: scales of e8m0 are rounded up, so that no number is clamped */
 } trine_swiglu_quantize_args;
 
 /* SwiGLU or GeGLU, as codes of 8 bits.
@@ -268,8 +270,8 @@ typedef struct trine_swiglu_quantize_args {
  *
  * Shapes: matrices are r k, scales r groups, factor k. The last dimension is contiguous, leading strides are free.
  * k % groups = 0.
- * Types: gate, up and y are f32, bf16 or f16, the same for all; factor f32; codes i8, e4m3 or e5m2; scales f32, bf16 or
- * f16.
+ * Types: gate, up and y are f32, bf16 or f16, the same for all; factor f32; codes i8, e4m3 or e5m2; scales f32, bf16, f16
+ * or e8m0.
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: none, all outputs are those of the formula as told above, bit for bit, on every device.

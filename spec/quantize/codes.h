@@ -46,6 +46,15 @@ static inline codes codes_of(const trine_ref *ref, int32_t format) {
     return c;
 }
 
+/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
+static inline float codes_power(float size, float most, float scale, bool upward) {
+    if (isnan(scale)) return NAN;
+    int exponent = -127;
+    if (upward && scale > 0) exponent = ilogbf(scale) + (scale > ldexpf(1, ilogbf(scale)));
+    if (!upward && size > 0) exponent = ilogbf(size) - ilogbf(most);
+    return ldexpf(1, exponent < -127 ? -127 : exponent > 127 ? 127 : exponent);
+}
+
 static inline double codes_e2m1(int code) {
     static const double size[] = { 0, 0.5, 1, 1.5, 2, 3, 4, 6 };
     return code & 8 ? -size[code & 7] : size[code & 7];

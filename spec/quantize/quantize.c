@@ -54,15 +54,6 @@ static void range_of(const double *x, int64_t n, float *min_out, float *max_out)
     }
 }
 
-/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
-static float power_scale(float size, float most, float scale, bool upward) {
-    if (isnan(scale)) return NAN;
-    int exponent = -127;
-    if (upward && scale > 0) exponent = ilogbf(scale) + (scale > ldexpf(1, ilogbf(scale)));
-    if (!upward && size > 0) exponent = ilogbf(size) - ilogbf(most);
-    return ldexpf(1, exponent < -127 ? -127 : exponent > 127 ? 127 : exponent);
-}
-
 typedef struct grid {
     float scale, zero;
 } grid;
@@ -76,7 +67,7 @@ static grid grid_of(const trine_ref *ref, const codes *c, const double *x, int64
     range_of(x, n, &min, &max);
     const float levels = high - low, size = -min > max ? -min : max, most = fmaxf(1, high),
                 scale = symmetric ? size / most : max / levels - min / levels;
-    g.scale = S == TRINE_E8M0 ? power_scale(size, most, scale, args->upward || !symmetric)
+    g.scale = S == TRINE_E8M0 ? codes_power(size, most, scale, args->upward || !symmetric)
                               : (float)trine_round(scale, S, true);
     if (!symmetric) g.zero = clamp(low - rintf(g.scale > 0 ? min / g.scale : 0), low, high);
     g.zero = (float)trine_round(g.zero, trine_ref_type(ref, "Z"), false);

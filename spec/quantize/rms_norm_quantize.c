@@ -49,7 +49,7 @@ static void reference(trine_ref *ref) {
             if (weight) h[j] *= (float)weight[j] + args->weight_offset;
             if (y) y[i * k + j] = trine_round(h[j], trine_ref_type(ref, "T"), false);
         }
-        row_codes(ref, i, h);
+        row_codes(ref, i, h, args->upward);
     }
     free(h);
 }
@@ -59,7 +59,7 @@ const trine_spec trine_spec_rms_norm_quantize = {
     .summary = "rms_norm of x + residual as codes of 8 bits, with a scale for each group",
     .formula = "h = x + residual; y = h (weight + weight_offset)/sqrt(mean h^2 + eps) of a row; scale = max |y| / most "
                "over a group of k/groups; codes = round(y/scale), most being 127 of i8, 448 of e4m3, 57344 of e5m2; "
-               "residual_out = h",
+               "residual_out = h; a scale of e8m0 is 2^(floor(log2(max |y|)) - floor(log2(most))), or rounded up",
     .source = "Zhang and Sennrich 2019, eq. 4; Jacob et al. 2018, section 2.1; Micikevicius et al. 2022 (float8)",
     .tensors = { TENSOR(x, IN, "T", "r k"), TENSOR(weight, IN | OPTIONAL, "W", "k"),
                  TENSOR(residual, IN | OPTIONAL, "R", "r k"), TENSOR(codes, OUT | EXACT, "C", "r k"),
@@ -67,11 +67,12 @@ const trine_spec trine_spec_rms_norm_quantize = {
                  TENSOR(residual_out, OUT | OPTIONAL | EXACT, "R", "r k") },
     .params = { PARAM(eps, F32, .values = "1e-6 -0", .fallback = 1e-6, .min = 0, .max = 0x1.fffffep127,
                       .doc = "added to the mean square"),
-                PARAM(weight_offset, F32, .values = "0 1",
-                      .doc = "added to weight, where that is given; Gemma has 1") },
-    .types = { "T=f32 R=f32 W=f32 C=i8|e4m3|e5m2 S=f32|bf16|f16",
-               "T=bf16 R=bf16|f32 W=bf16|f32 C=i8|e4m3|e5m2 S=f32|bf16|f16",
-               "T=f16 R=f16|f32 W=f16|f32 C=i8|e4m3|e5m2 S=f32|bf16|f16" },
+                PARAM(weight_offset, F32, .values = "0 1", .doc = "added to weight, where that is given; Gemma has 1"),
+                PARAM(upward, BOOL, .values = "0 1",
+                      .doc = "1: scales of e8m0 are rounded up, so that no number is clamped") },
+    .types = { "T=f32 R=f32 W=f32 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0",
+               "T=bf16 R=bf16|f32 W=bf16|f32 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0",
+               "T=f16 R=f16|f32 W=f16|f32 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0" },
     .require = { "k % max(groups, 1) == 0", "k <= k*groups" },
     .alias = { "residual_out=residual" },
     .flops = "12*r*k",
@@ -82,6 +83,7 @@ const trine_spec trine_spec_rms_norm_quantize = {
                "+residual_out",
                "float8 by 128: T=bf16 R=bf16 W=bf16 C=e4m3 S=f32 r=8192 k=4096 groups=32 +weight +residual "
                "+residual_out",
+               "mxfp8: T=bf16 R=bf16 W=bf16 C=e4m3 S=e8m0 r=8192 k=4096 groups=128 +weight +residual +residual_out",
                "alone: T=bf16 R=bf16 W=bf16 C=e4m3 S=f32 r=8192 k=4096 groups=1 +weight",
                "f32: T=f32 R=f32 W=f32 C=i8 S=f32 r=4096 k=4096 groups=1 +weight +residual +residual_out",
                "decode: T=bf16 R=bf16 W=bf16 C=e4m3 S=f32 r=8 k=8192 groups=64 +weight +residual +residual_out" },

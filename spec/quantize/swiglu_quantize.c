@@ -45,7 +45,7 @@ static void reference(trine_ref *ref) {
             if (factor) row[j] *= (float)factor[j];
             if (y) y[i * k + j] = trine_round(row[j], trine_ref_type(ref, "T"), false);
         }
-        row_codes(ref, i, row);
+        row_codes(ref, i, row, args->upward);
     }
     free(row);
 }
@@ -55,14 +55,16 @@ const trine_spec trine_spec_swiglu_quantize = {
     .summary = "swiglu or geglu as codes of 8 bits, with a scale for each group",
     .formula = "y = a(gate) up factor; a(x) = x sigmoid(x), or x sigmoid(2 sqrt(2/pi) (x + 0.044715 x^3)); scale = max "
                "|y| / most over a group of k/groups; codes = round(y/scale), most being 127 of i8, 448 of e4m3, 57344 "
-               "of e5m2",
+               "of e5m2; a scale of e8m0 is 2^(floor(log2(max |y|)) - floor(log2(most))), or rounded up",
     .source = "Shazeer 2020, eq. 6; Jacob et al. 2018, section 2.1; Micikevicius et al. 2022 (float8); factor: Xiao et "
               "al. 2023 (SmoothQuant), eq. 3",
     .tensors = { TENSOR(gate, IN, "T", "r k"), TENSOR(up, IN, "T", "r k"), TENSOR(factor, IN | OPTIONAL, "f32", "k"),
                  TENSOR(codes, OUT | EXACT, "C", "r k"), TENSOR(scales, OUT | EXACT, "S", "r groups"),
                  TENSOR(y, OUT | OPTIONAL | EXACT, "T", "r k") },
-    .params = { PARAM(activation, ENUM, .values = "silu gelu", .doc = "TRINE_GATE_SILU or TRINE_GATE_GELU") },
-    .types = { "T=f32|bf16|f16 C=i8|e4m3|e5m2 S=f32|bf16|f16" },
+    .params = { PARAM(activation, ENUM, .values = "silu gelu", .doc = "TRINE_GATE_SILU or TRINE_GATE_GELU"),
+                PARAM(upward, BOOL, .values = "0 1",
+                      .doc = "1: scales of e8m0 are rounded up, so that no number is clamped") },
+    .types = { "T=f32|bf16|f16 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0" },
     .require = { "k % max(groups, 1) == 0", "k <= k*groups" },
     .flops = "25*r*k",
     .independent = "r",
@@ -70,6 +72,7 @@ const trine_spec trine_spec_swiglu_quantize = {
                "groups: 1 2 0 3 4 8 16 32" },
     .cases = { "a token's scale: T=bf16 C=i8 S=f32 r=4096 k=14336 groups=1",
                "float8 by 128: T=bf16 C=e4m3 S=f32 r=4096 k=14336 groups=112",
+               "mxfp8: T=bf16 C=e4m3 S=e8m0 r=4096 k=14336 groups=448",
                "gelu: T=bf16 C=i8 S=f32 r=4096 k=14336 groups=1 activation=gelu",
                "smoothed: T=bf16 C=i8 S=f32 r=4096 k=14336 groups=1 +factor",
                "f32: T=f32 C=i8 S=f32 r=2048 k=14336 groups=1", "decode: T=bf16 C=e4m3 S=f32 r=8 k=14336 groups=112" },

@@ -158,6 +158,17 @@ static inline float codes_put_number(const trine_tensor *t, int64_t i, int64_t g
     return codes_number(t, i, g);
 }
 
+/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
+static inline float codes_power(float size, float most, float scale, bool upward) {
+    uint32_t bits, less;
+    if (scale != scale) return scale;
+    memcpy(&bits, upward ? &scale : &size, sizeof bits);
+    memcpy(&less, &most, sizeof less);
+    const int up = bits > 0x00400000 ? (int)((bits + 0x007fffff) >> 23) : 0,
+              field = upward ? up : (int)(bits >> 23) - ((int)(less >> 23) - 127);
+    return e8m0_read((uint8_t)(field < 0 ? 0 : field > 254 ? 254 : field));
+}
+
 /* Calls body(..., T, BITS) with constants for the codes of 4 and 8 bits. */
 #define CODES_FOR_BITS(bits, body, ...) \
     do { \

@@ -75,17 +75,6 @@ INLINE range range_of(const void *row, int64_t at, int64_t n, trine_dtype T) {
     return (range){ visel(other.size > r.size, other.size, r.size), vmin(other.min, r.min), vmax(other.max, r.max) };
 }
 
-/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
-static float power_scale(float size, float most, float scale, bool upward) {
-    uint32_t bits, less;
-    if (scale != scale) return scale;
-    memcpy(&bits, upward ? &scale : &size, sizeof bits);
-    memcpy(&less, &most, sizeof less);
-    const int up = bits > 0x00400000 ? (int)((bits + 0x007fffff) >> 23) : 0,
-              field = upward ? up : (int)(bits >> 23) - ((int)(less >> 23) - 127);
-    return e8m0_read((uint8_t)(field < 0 ? 0 : field > 254 ? 254 : field));
-}
-
 INLINE grid find_grid(const job *b, const void *row, int64_t first, int64_t i, int64_t g, trine_dtype T) {
     const range r = range_of(row, first, b->n, T);
     const bool wild = vany(r.size >= 0x7f800000);
@@ -94,7 +83,7 @@ INLINE grid find_grid(const job *b, const void *row, int64_t first, int64_t i, i
     const float size = -below > above ? -below : above, top = high > 1 ? high : 1;
     float scale = wild ? NAN : b->symmetric ? size / top : above / (high - low) - below / (high - low);
     if (b->call->tensor[QUANTIZE_SCALES].dtype == TRINE_E8M0)
-        scale = power_scale(size, top, scale, b->upward || !b->symmetric);
+        scale = codes_power(size, top, scale, b->upward || !b->symmetric);
     grid found = { codes_put_number(&b->call->tensor[QUANTIZE_SCALES], i, g, scale, true), b->offset };
     if (!(found.scale > 0)) found.scale = 0;
     if (b->symmetric) return found;

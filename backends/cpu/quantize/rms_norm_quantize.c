@@ -25,7 +25,8 @@ static job job_of(const trine_call *call) {
                   .eps = args->eps,
                   .weight_offset = args->weight_offset,
                   .out = row_codes_of(call, RMS_NORM_QUANTIZE_CODES, RMS_NORM_QUANTIZE_SCALES, RMS_NORM_QUANTIZE_Y,
-                                      call->dim[RMS_NORM_QUANTIZE_DIM_K], call->dim[RMS_NORM_QUANTIZE_DIM_GROUPS]) };
+                                      call->dim[RMS_NORM_QUANTIZE_DIM_K], call->dim[RMS_NORM_QUANTIZE_DIM_GROUPS],
+                                      args->upward) };
 }
 
 /* A row, and what its numbers are multiplied by. */

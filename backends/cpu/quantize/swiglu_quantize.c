@@ -18,7 +18,8 @@ static job job_of(const trine_call *call) {
                   .factor = trine_call_given(call, SWIGLU_QUANTIZE_FACTOR),
                   .gelu = args->activation == TRINE_GATE_GELU,
                   .out = row_codes_of(call, SWIGLU_QUANTIZE_CODES, SWIGLU_QUANTIZE_SCALES, SWIGLU_QUANTIZE_Y,
-                                      call->dim[SWIGLU_QUANTIZE_DIM_K], call->dim[SWIGLU_QUANTIZE_DIM_GROUPS]) };
+                                      call->dim[SWIGLU_QUANTIZE_DIM_K], call->dim[SWIGLU_QUANTIZE_DIM_GROUPS],
+                                      args->upward) };
 }
 
 typedef struct row {

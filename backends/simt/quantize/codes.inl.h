@@ -49,6 +49,14 @@ DEVICE float code_scale(int type, float x) {
     return code_rounded(type, x > largest ? largest : x);
 }
 
+/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
+DEVICE float code_power(float size, float most, float scale, bool upward) {
+    const uint32_t bits = bits_of_float(upward ? scale : size);
+    const int32_t up = bits > 0x00400000u ? (int32_t)((bits + 0x007fffffu) >> 23) : 0,
+                  field = upward ? up : (int32_t)(bits >> 23) - ((int32_t)(bits_of_float(most) >> 23) - 127);
+    return e8m0::get((uint8_t)(field < 0 ? 0 : field > 254 ? 254 : field));
+}
+
 DEVICE float code_clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
 /* 1.5 2^23: added to a number below 2^22 it leaves the nearest whole number in the low bits. */

@@ -22,21 +22,13 @@ struct quantize_grid {
     float scale, base; /* scale 0: q is 0 */
 };
 
-/* A power of two: the one of `size` less that of `most`, or upward the smallest that is not less than the scale. */
-DEVICE float quantize_power(float size, float most, float scale, bool upward) {
-    const uint32_t bits = bits_of_float(upward ? scale : size);
-    const int32_t up = bits > 0x00400000u ? (int32_t)((bits + 0x007fffffu) >> 23) : 0,
-                  field = upward ? up : (int32_t)(bits >> 23) - ((int32_t)(bits_of_float(most) >> 23) - 127);
-    return e8m0::get((uint8_t)(field < 0 ? 0 : field > 254 ? 254 : field));
-}
-
 DEVICE quantize_grid quantize_grid_of(const quantize_params &q, const code_group &group, const quantize_range &range,
                                       bool writes) {
     const simt_codes &p = q.codes;
     const float low = q.low - p.offset, high = q.high - p.offset;
     const float size = -range.min > range.max ? -range.min : range.max, most = high > 1 ? high : 1.0f;
     float scale = p.zeros.data ? range.max / (high - low) - range.min / (high - low) : size / most;
-    if (p.type == CODES_E8M0) scale = quantize_power(size, most, scale, q.upward || p.zeros.data);
+    if (p.type == CODES_E8M0) scale = code_power(size, most, scale, q.upward || p.zeros.data);
     scale = range.size >= INF_BITS ? not_a_number() : code_scale(p.type, scale);
     if (writes) group.store(p.scales, p.type, scale);
     quantize_grid grid = { scale > 0 ? scale : 0.0f, p.offset };

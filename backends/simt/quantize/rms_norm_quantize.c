@@ -11,7 +11,8 @@ static trine_status launch(const trine_call *call) {
                             RMS_NORM_QUANTIZE_Y,
                             call->dim[RMS_NORM_QUANTIZE_DIM_R],
                             call->dim[RMS_NORM_QUANTIZE_DIM_K],
-                            call->dim[RMS_NORM_QUANTIZE_DIM_GROUPS] };
+                            call->dim[RMS_NORM_QUANTIZE_DIM_GROUPS],
+                            args->upward };
     const rms_norm_quantize_params p = { .out = row_codes_of(call, &at),
                                          .x = simt_rows_of(call, RMS_NORM_QUANTIZE_X),
                                          .residual = simt_rows_of(call, RMS_NORM_QUANTIZE_RESIDUAL),

@@ -11,7 +11,8 @@ static trine_status launch(const trine_call *call) {
                             SWIGLU_QUANTIZE_Y,
                             call->dim[SWIGLU_QUANTIZE_DIM_R],
                             call->dim[SWIGLU_QUANTIZE_DIM_K],
-                            call->dim[SWIGLU_QUANTIZE_DIM_GROUPS] };
+                            call->dim[SWIGLU_QUANTIZE_DIM_GROUPS],
+                            args->upward };
     const swiglu_quantize_params p = { .out = row_codes_of(call, &at),
                                        .gate = simt_rows_of(call, SWIGLU_QUANTIZE_GATE),
                                        .up = simt_rows_of(call, SWIGLU_QUANTIZE_UP),

@@ -223,13 +223,17 @@ def dequantize(draw):
         yield case(name, words, ins, {"y": y.reshape(r, k)})
 
 
-def row_codes(y, groups, code_type, scale_type):
+def row_codes(y, groups, code_type, scale_type, upward):
     """Of rows of f32: codes of a byte, and scales."""
     y = shaped(y, groups)
     most = {"i8": 127, "e4m3": 448, "e5m2": 57344}[code_type]
     scale = np.abs(y).max(-1) / F(most)
     largest = np.finfo(F).max
-    if scale_type != "f32":
+    if scale_type == "e8m0":
+        size = np.abs(y).max(-1)
+        size = np.where(np.isfinite(size), size, F(1))
+        scale = power_of_two(size, most, size / F(most), upward)
+    elif scale_type != "f32":
         values = codes(scale_type)
         largest = values[np.isfinite(values)].max()
     scale = rounded(np.minimum(scale, largest), scale_type).astype(F)
@@ -261,9 +265,11 @@ def rms_norm_quantize(draw):
         ("e4m3", "f16", "f32", "f32", "e4m3", "f32", 3, 64, 2, 1e-5, 1, 1),
         ("e5m2", "f32", "f32", None, "e5m2", "bf16", 3, 48, 2, -0.0, 0, 1),
         ("scales in f16", "f32", "f32", "f32", "e4m3", "f16", 3, 48, 2, 0.5, 0, 1),
+        ("mxfp8", "f32", None, "f32", "e4m3", "e8m0", 3, 64, 2, 1e-6, 0, 1),
+        ("mxfp8 upward", "bf16", None, "f32", "e5m2", "e8m0", 3, 64, 2, 1e-6, 0, 1),
         ("large", "f32", "f32", "f32", "i8", "f32", 2, 24, 1, 1e-6, 0, 1e37),
         ("small", "f32", None, "f32", "e4m3", "f32", 2, 24, 2, -0.0, 0, 1e-40),
-        ("long", "bf16", None, None, "i8", "f32", 1, 2100, 2, 1e-6, 0, 1),
+        ("long", "bf16", None, None, "i8", "f32", 1, 2060, 2, 1e-6, 0, 1),
     ):
         x = draw.normal((r, k), dtype, scale=size)
         ins = {"x": x}
@@ -286,12 +292,15 @@ def rms_norm_quantize(draw):
                 exact = exact * (ins["weight"].astype(F) + F(offset)).astype(float)
             dead = ~np.isfinite(h).all(-1)
             assert np.allclose(y[~dead], exact[~dead], rtol=4 * 2.0**-24, atol=0)
-            code, scale = row_codes(y, groups, code_type, scale_type)
-        outs = {"codes": code, "scales": scale, "y": rounded(y, dtype)}
+            code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name)
+        outs = {"codes": code, "scales": scale}
+        if k < 1000:
+            outs["y"] = rounded(y, dtype)
         if other:
             outs["residual_out"] = rounded(h, other)
         words = (f"T={dtype} R={other or dtype} W={weight_type or dtype} C={code_type} S={scale_type} r={r} k={k} "
-                 f"groups={groups} eps={eps} weight_offset={offset} +y" + (" +weight" if weight_type else "") +
+                 f"groups={groups} eps={eps} weight_offset={offset}" + (" upward=1" if "upward" in name else "") +
+                 (" +y" if "y" in outs else "") + (" +weight" if weight_type else "") +
                  (" +residual +residual_out" if other else ""))
         yield case(name, words, ins, outs)
 
@@ -318,6 +327,8 @@ def swiglu_quantize(draw):
         ("e5m2", "f32", "e5m2", "f16", 48, 2, 0, 0),
         ("gelu", "f32", "i8", "f32", 48, 1, 1, 0),
         ("gelu to e4m3", "bf16", "e4m3", "f32", 48, 3, 1, 1),
+        ("mxfp8", "f32", "e4m3", "e8m0", 64, 2, 0, 0),
+        ("mxint8 upward", "bf16", "i8", "e8m0", 64, 2, 0, 0),
     ):
         gate, up = draw.normal((4, k), dtype, scale=3), draw.normal((4, k), dtype)
         gate[1] = rounded(gate[1] * 20, dtype)
@@ -336,9 +347,9 @@ def swiglu_quantize(draw):
             ins["factor"] = draw.normal((k,), "f32")
             y = y * ins["factor"].astype(F)
         with np.errstate(invalid="ignore"):
-            code, scale = row_codes(y, groups, code_type, scale_type)
+            code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name)
         words = (f"T={dtype} C={code_type} S={scale_type} r=4 k={k} groups={groups} +y" +
-                 (" activation=gelu" if gelu else "") + (" +factor" if smoothed else ""))
+                 (" upward=1" if "upward" in name else "") + (" activation=gelu" if gelu else "") + (" +factor" if smoothed else ""))
         yield case(name, words, ins, {"codes": code, "scales": scale, "y": rounded(y, dtype)})
 
 
