@@ -7,7 +7,7 @@
 #include "output.h"
 #include "sampler.h"
 
-/* Tokens and seconds: of prompts; of what follows, tokens that were drawn; guesses, and those of them that came true. */
+/* Tokens of prompts, tokens that were drawn after them, guesses, and guesses that came true; and seconds. */
 typedef struct speed {
     int64_t prefilled, decoded, guessed, right;
     double prefill, decode;
