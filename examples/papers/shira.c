@@ -48,13 +48,13 @@ static void draw(uint16_t *x, size_t count, float size) {
     }
 }
 
-static void run(trine_queue *queue, uint16_t *d, uint16_t *save, int mode, float alpha) {
+static void run(trine_queue *queue, uint16_t *d, uint16_t *save, int put, float alpha) {
     const trine_tensor w = trine_tensor_2d(weights, TRINE_BF16, ROWS, COLUMNS),
                        index = trine_tensor_1d(places, TRINE_I64, CHANGES),
                        from = trine_tensor_1d(d, TRINE_BF16, CHANGES), to = trine_tensor_1d(save, TRINE_BF16, CHANGES);
     must(trine_scatter_axpy(queue,
                             &(trine_scatter_axpy_args){ TRINE_ARGS(scatter_axpy), .w = &w, .index = &index, .d = &from,
-                                                        .saved = save ? &to : NULL, .mode = mode, .alpha = alpha }));
+                                                        .saved = save ? &to : NULL, .put = put, .alpha = alpha }));
 }
 
 /* Elements that are not what they were, of those that an adapter names and of the others. */
@@ -77,27 +77,27 @@ int main(void) {
     for (int64_t i = 0; i < CHANGES; i++) places[i] = i * EACH + drawn() % EACH;
 
     const double start = now();
-    run(queue, first, saved, TRINE_SCATTER_ADD, 1);
+    run(queue, first, saved, 0, 1);
     const double seconds = now() - start;
     const int on = changed(1);
     printf("# %d of %d elements changed, in %.3f ms\n", on, ALL, 1e3 * seconds);
     point(on > CHANGES * 9 / 10 && changed(0) == 0, "an adapter changes what it names, and nothing else");
 
-    run(queue, saved, NULL, TRINE_SCATTER_PUT, 1);
+    run(queue, saved, NULL, 1, 1);
     point(memcmp(weights, original, sizeof weights) == 0, "taken off by what was saved, no bit is left of it");
 
-    run(queue, first, NULL, TRINE_SCATTER_ADD, 1);
-    run(queue, first, NULL, TRINE_SCATTER_ADD, -1);
+    run(queue, first, NULL, 0, 1);
+    run(queue, first, NULL, 0, -1);
     const int left = changed(1);
     printf("# %d elements are not what they were after adding and subtracting\n", left);
     point(left > 0, "taken off by subtracting, bits are left of it");
 
     memcpy(weights, original, sizeof weights);
-    run(queue, first, saved, TRINE_SCATTER_ADD, 1);
-    run(queue, saved, NULL, TRINE_SCATTER_PUT, 1);
-    run(queue, second, saved, TRINE_SCATTER_ADD, 0.5f);
+    run(queue, first, saved, 0, 1);
+    run(queue, saved, NULL, 1, 1);
+    run(queue, second, saved, 0, 0.5f);
     point(changed(0) == 0, "an adapter is exchanged for another");
-    run(queue, saved, NULL, TRINE_SCATTER_PUT, 1);
+    run(queue, saved, NULL, 1, 1);
     point(memcmp(weights, original, sizeof weights) == 0, "which is taken off to the bit too");
     printf("1..%d\n", points);
     trine_queue_close(queue);

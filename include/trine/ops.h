@@ -18,8 +18,8 @@
 #include <trine/reduce.h>
 #include <trine/sample.h>
 #include <trine/scaled.h>
-#include <trine/sparse.h>
 #include <trine/select.h>
+#include <trine/sparse.h>
 
 #ifdef __cplusplus
 extern "C" {

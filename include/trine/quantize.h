@@ -40,7 +40,8 @@ typedef struct trine_quantize_args {
  *     x     ~= (code - base) scale
  *
  * low .. high are the codes that there are: 0 .. 2^bits - 1 in u8, -2^(bits-1) .. 2^(bits-1) - 1 in i8, -6 .. 6 of
- * e2m1, -448 .. 448 in e4m3, -57344 .. 57344 in e5m2. Without zeros (symmetric) and with them (over the range of a group, which always has 0):
+ * e2m1, -448 .. 448 in e4m3, -57344 .. 57344 in e5m2. Without zeros (symmetric) and with them (over the range of a
+ * group, which always has 0):
  *
  *     scale  = max |x| / max(1, high - offset),                                    zero = 0
  *     scale  = max(x, 0) / (high - low) - min(x, 0) / (high - low),
@@ -200,7 +201,8 @@ typedef struct trine_rms_norm_quantize_args {
  * most is 127 of i8, whose codes are clamped to -128 .. 127; 448 of e4m3 and 57344 of e5m2, of which codes beyond the
  * largest are that. round goes to the nearest, to even from the middle. scale is rounded to its type before it is used,
  * to at most the largest finite value. Where it is 0, y/scale is taken for 0. Of a group that has NaN or Inf the scale
- * is NaN and codes are 0. The optional y is rounded to its type. No code is -0 of a y that is -0. A scale of e8m0 is the power of two that trine_quantize() has.
+ * is NaN and codes are 0. The optional y is rounded to its type. No code is -0 of a y that is -0. A scale of e8m0 is
+ * the power of two that trine_quantize() has.
  *
  * Bits are the same on every device, since all operations are told. h is a sum of f32. Squares are f64, in which they
  * are exact. That of element j is added to sum j mod 2048, by ascending j; then sums that are neighbours, 0 and 1, 2
@@ -270,8 +272,8 @@ typedef struct trine_swiglu_quantize_args {
  *
  * Shapes: matrices are r k, scales r groups, factor k. The last dimension is contiguous, leading strides are free.
  * k % groups = 0.
- * Types: gate, up and y are f32, bf16 or f16, the same for all; factor f32; codes i8, e4m3 or e5m2; scales f32, bf16, f16
- * or e8m0.
+ * Types: gate, up and y are f32, bf16 or f16, the same for all; factor f32; codes i8, e4m3 or e5m2; scales f32, bf16,
+ * f16 or e8m0.
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: none, all outputs are those of the formula as told above, bit for bit, on every device.

@@ -155,30 +155,23 @@ typedef struct trine_matvec_rows_args {
  * Since 0.1. */
 TRINE_API trine_status trine_matvec_rows(trine_queue *queue, const trine_matvec_rows_args *args);
 
-/* What scatter_axpy does to the elements that are named. */
-enum {
-    TRINE_SCATTER_ADD = 0, /* adds alpha d */
-    TRINE_SCATTER_PUT = 1  /* makes them d */
-};
-
 typedef struct trine_scatter_axpy_args {
     size_t struct_size;        /* sizeof(trine_scatter_axpy_args) */
     const trine_tensor *w;     /* in and out m n */
     const trine_tensor *index; /* in p: places in w, ascending */
     const trine_tensor *d;     /* in p */
     const trine_tensor *saved; /* out, optional p: what w held there before */
-    int32_t mode;              /* TRINE_SCATTER_* */
-    float alpha;               /* factor of d, not read with TRINE_SCATTER_PUT; 0: 1 */
+    int32_t put;               /* 1: elements become d, instead of having it added */
+    float alpha;               /* factor of d, not read with put; 0: 1 */
 } trine_scatter_axpy_args;
 
 /* Adds to some elements of a matrix in place, and takes that back to the bit: a sparse adapter that is put on a model.
  *
- *     w.flat[index[i]] = w.flat[index[i]] + alpha d[i]      mode add
- *                        d[i]                               mode put
+ *     w.flat[index[i]] = w.flat[index[i]] + alpha d[i],  with put d[i]
  *
  * w.flat[e] is the element of row e / n and column e % n, whatever the stride of rows. Other elements are not touched.
- * saved[i] is what w.flat[index[i]] held before the call. A second call with the same index, mode put and saved for d
- * restores w bit for bit, which adding -alpha d does not; with another d and saved it exchanges two adapters.
+ * saved[i] is what w.flat[index[i]] held before the call. A second call with the same index, with put, and with saved
+ * for d restores w bit for bit, which adding -alpha d does not; with another d and saved it exchanges two adapters.
  *
  * index ascends. Where it repeats a place, adding adds all of them in the order of i and rounds once, putting leaves
  * the last, and saved has for each of them what was there before the call, so that it still restores. An index that is

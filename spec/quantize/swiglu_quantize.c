@@ -6,7 +6,7 @@
 
 #define ARGS trine_swiglu_quantize_args
 
-/* e^-a for a >= 0, as the header spells it out: off by 2 units of 2^-24 at most, besides the rounding of a subnormal. */
+/* e^-a for a >= 0, as the header spells it out. */
 static float exp_minus(float a) {
     const float z = a < 105 ? -a : -105, n = rintf(row_times(z, 1.44269504f)),
                 r = (z - row_times(n, 0x1.63p-1f)) - row_times(n, -2.12194440e-4f);

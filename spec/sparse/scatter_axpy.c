@@ -27,7 +27,7 @@ static void reference(trine_ref *ref) {
         if (index[i] > reached) before = w[at], size = trine_finite_abs(before), count = 0;
         reached = index[i];
         if (saved) saved[i] = before;
-        if (args->mode == TRINE_SCATTER_PUT) {
+        if (args->put) {
             w[at] = d[i];
             continue;
         }
@@ -42,14 +42,13 @@ static void reference(trine_ref *ref) {
 const trine_spec trine_spec_scatter_axpy = {
     SPEC(scatter_axpy),
     .summary = "Adds to some elements of a matrix in place, and takes that back to the bit",
-    .formula =
-        "w.flat[index[i]] = w.flat[index[i]] + alpha d[i], or with mode put d[i], for i ascending; saved[i] = what "
-        "it held before the call; an index that is not in [0, m n), or is less than one in it before, is passed "
-        "over, saved[i] = 0",
+    .formula = "w.flat[index[i]] = w.flat[index[i]] + alpha d[i], or with put d[i], for i ascending; saved[i] = what "
+               "it held before the call; an index that is not in [0, m n), or is less than one in it before, is passed "
+               "over, saved[i] = 0",
     .source = "Bhardwaj et al. 2024 (SHiRA), section 3",
     .tensors = { TENSOR(w, IN | OUT, "W", "m n", .terms = "2"), TENSOR(index, IN, "I", "p", .fill = "ascending m*n"),
                  TENSOR(d, IN, "D", "p"), TENSOR(saved, OUT | OPTIONAL | EXACT, "W", "p") },
-    .params = { PARAM(mode, ENUM, .values = "add put", .doc = "TRINE_SCATTER_ADD or TRINE_SCATTER_PUT"),
+    .params = { PARAM(put, BOOL, .values = "0 1", .doc = "1: elements become d, instead of having it added"),
                 PARAM(alpha, F32, .values = "1 0.5 -2 0", .fallback = 1, .doc = "factor of d") },
     .types = { "W=f32 D=f32 I=i32|i64", "W=bf16 D=bf16|f32 I=i32|i64", "W=f16 D=f16|f32 I=i32|i64" },
     .flops = "2*p",
@@ -57,7 +56,7 @@ const trine_spec trine_spec_scatter_axpy = {
     .integers_exact = true,
     .cases = { "llama2-7b 1 % of a projection: W=bf16 D=bf16 I=i64 m=4096 n=4096 p=167772",
                "llama2-7b 2 % of up, saved: W=bf16 D=bf16 I=i32 m=11008 n=4096 p=901776 +saved",
-               "llama2-7b 2 % of up, put back: W=bf16 D=bf16 I=i32 m=11008 n=4096 p=901776 mode=put",
+               "llama2-7b 2 % of up, put back: W=bf16 D=bf16 I=i32 m=11008 n=4096 p=901776 put=1",
                "f32: W=f32 D=f32 I=i64 m=11008 n=4096 p=901776" },
     .reference = reference,
 };

@@ -96,7 +96,7 @@ static void order_unseen(trine_ref *ref, void *args) {
     for (int64_t i = 0; i < D("p"); i++) {
         const double at = V("index")[i];
         if (at >= 0 && at < (double)all && at < reached)
-            V("w")[(int64_t)at] = a->mode == TRINE_SCATTER_PUT ? V("d")[i] : V("w")[(int64_t)at] + V("d")[i];
+            V("w")[(int64_t)at] = a->put ? V("d")[i] : V("w")[(int64_t)at] + V("d")[i];
         if (at < (double)all) reached = fmax(reached, at);
     }
 }
@@ -135,7 +135,7 @@ const mutant mutants_sparse[] = {
     { "matvec_rows", "clamped", "a place beyond the last is the last", .before = clamped },
     { "matvec_rows", "first_list", "all rows of x have the first list", .before = first_list },
     { "matvec_rows", "narrow_rows", "only the low 32 bits of a place are read", .before = narrow_rows },
-    { "scatter_axpy", "ignores_mode", "d is added in any case", .param = "mode" },
+    { "scatter_axpy", "ignores_put", "d is added in any case", .param = "put" },
     { "scatter_axpy", "ignores_alpha", "d is not scaled", .param = "alpha", .value = 1 },
     { "scatter_axpy", "once_each", "a place that is named again is passed over", .before = once_each },
     { "scatter_axpy", "order_unseen", "what is out of order counts too", .before = order_unseen },

@@ -101,7 +101,7 @@ static trine_status launch(const trine_call *call) {
                         .chunks = chunks_of(call),
                         .reached = call->workspace,
                         .alpha = args->alpha + 0,
-                        .put = args->mode == TRINE_SCATTER_PUT,
+                        .put = args->put,
                         .long_ids = index->dtype == TRINE_I64 };
     const int team = cpu_team(call, a.chunks, a.p * ENTRY_BYTES);
     cpu_shares(call, team, a.chunks, reach, &a);

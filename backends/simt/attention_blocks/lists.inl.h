@@ -224,4 +224,5 @@ DEVICE void lists_cap(float (&s)[4][4], float (&slope)[4][4], float softcap, flo
         const float t = own[i / 4 * LISTS_PITCH + i % 4];
         s[i / 4][i % 4] = softcap * t, slope[i / 4][i % 4] = fused(-t, t, 1.0f);
     }
+    sync_block(); /* weights may go there now */
 }

@@ -32,7 +32,7 @@ static trine_status launch(const trine_call *call) {
                                .block = entries_of(call),
                                .row = simt_divisor_of(n > 0 ? n : 1),
                                .alpha = args->alpha + 0,
-                               .put = args->mode == TRINE_SCATTER_PUT,
+                               .put = args->put,
                                .long_ids = index->dtype == TRINE_I64,
                                .alike = d->dtype == W };
     const int64_t blocks = blocks_of(call);

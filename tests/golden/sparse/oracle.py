@@ -49,8 +49,9 @@ def gated_threshold(draw):
         yield case(name, words + "".join(f" +{o}" for o in outputs), ins, outs)
     x = np.array([[np.nan, np.inf, -np.inf, 0.5, -0.5, 0.75]])
     yield case("what is not a number is kept, what equals is not", "T=f32 r=1 n=6 threshold=0.5 +mask +columns +counts",
-               {"x": x}, {"y": np.array([[np.nan, np.inf, -np.inf, 0, 0, 0.75]]), "mask": np.array([[1., 1, 1, 0, 0, 1]]),
-                          "columns": np.array([[0., 1, 2, 5, -1, -1]]), "counts": np.array([4.])})
+               {"x": x}, {"y": np.array([[np.nan, np.inf, -np.inf, 0, 0, 0.75]]),
+                          "mask": np.array([[1., 1, 1, 0, 0, 1]]), "columns": np.array([[0., 1, 2, 5, -1, -1]]),
+                          "counts": np.array([4.])})
 
 
 def gates(draw, shape, dtype, share):
@@ -85,7 +86,8 @@ def matvec_sparse(draw):
         y = np.array([[math.fsum(h[i, j] * w[j, l] for j in np.flatnonzero(h[i])) for l in range(k)] for i in range(r)])
         yield case(name, f"T={dtype} r={r} n={n} k={k}", {"h": h, "w": w}, {"y": y})
     yield case("wild", "T=f32 r=3 n=3 k=2",
-               {"h": np.array([[1, 0, -0.0], [0, 2, 0], [0, 0, np.nan]]), "w": np.array([[3, 4], [np.inf, 1], [np.nan, 1]])},
+               {"h": np.array([[1, 0, -0.0], [0, 2, 0], [0, 0, np.nan]]),
+                "w": np.array([[3, 4], [np.inf, 1], [np.nan, 1]])},
                {"y": np.array([[3, 4], [np.inf, 2], [np.nan, np.nan]])})
 
 
@@ -114,16 +116,16 @@ def matvec_rows(draw):
 
 
 def scatter_axpy(draw):
-    for name, dtype, addend, wide, index, mode, alpha, saved in (
-        ("shira", "bf16", "bf16", "i64", [0, 3, 4, 17, 34], "add", 1, True),
-        ("scaled", "f16", "f32", "i32", [2, 9, 33], "add", -0.5, False),
-        ("repeats", "f32", "f32", "i64", [1, 6, 6, 6, 20, 34, 34], "add", 2, True),
-        ("put", "bf16", "bf16", "i32", [1, 6, 8, 30], "put", 1, True),
-        ("put, rounded", "f16", "f32", "i64", [5, 7], "put", 3, False),
-        ("put, the last of repeats", "f32", "f32", "i32", [4, 4, 11, 11, 11], "put", 1, True),
-        ("out of range", "f32", "f32", "i64", [-(2**33), -1, 0, 2**32 + 3, 7, 35, 34, 36], "add", 1, True),
-        ("out of order", "f32", "f32", "i32", [9, 3, 9, 12, 11, 12, 35, 30], "add", 1, True),
-        ("times zero", "bf16", "f32", "i32", [8, 13], "add", 0, True),
+    for name, dtype, addend, wide, index, put, alpha, saved in (
+        ("shira", "bf16", "bf16", "i64", [0, 3, 4, 17, 34], 0, 1, True),
+        ("scaled", "f16", "f32", "i32", [2, 9, 33], 0, -0.5, False),
+        ("repeats", "f32", "f32", "i64", [1, 6, 6, 6, 20, 34, 34], 0, 2, True),
+        ("put", "bf16", "bf16", "i32", [1, 6, 8, 30], 1, 1, True),
+        ("put, rounded", "f16", "f32", "i64", [5, 7], 1, 3, False),
+        ("put, the last of repeats", "f32", "f32", "i32", [4, 4, 11, 11, 11], 1, 1, True),
+        ("out of range", "f32", "f32", "i64", [-(2**33), -1, 0, 2**32 + 3, 7, 35, 34, 36], 0, 1, True),
+        ("out of order", "f32", "f32", "i32", [9, 3, 9, 12, 11, 12, 35, 30], 0, 1, True),
+        ("times zero", "bf16", "f32", "i32", [8, 13], 0, 0, True),
     ):
         before, d = draw.normal((5, 7), dtype), draw.normal((len(index),), addend)
         after, old, reached = before.copy(), np.zeros(len(index)), -1
@@ -133,11 +135,11 @@ def scatter_axpy(draw):
                 kept.append(i)
                 reached = place
                 old[i] = before.flat[place]
-        if mode == "add":
+        if not put:
             np.add.at(after.reshape(-1), [index[i] for i in kept], f32(alpha) * d[kept])
         else:
             for i in kept:
                 after.flat[index[i]] = d[i]
-        words = f"W={dtype} D={addend} I={wide} m=5 n=7 p={len(index)} mode={mode} alpha={alpha}"
+        words = f"W={dtype} D={addend} I={wide} m=5 n=7 p={len(index)} put={put} alpha={alpha}"
         yield case(name, words + " +saved" * saved, {"w": before, "index": np.array(index, dtype=float), "d": d},
                    {"w": after} | ({"saved": old} if saved else {}))
