@@ -3,8 +3,8 @@
  *
  * A tile is up to 16 queries that share a head of keys: heads of its group, and tokens. Its keys are split between
  * blocks, and further between the four warps of each: keys and values for the next step are asked for as soon as those
- * at hand are multiplied. Sums of warps, and then of blocks, are added in a fixed order; if there is one block to a tile
- * it ends the tile's rows itself, otherwise a second launch does.
+ * at hand are multiplied. Sums of warps, and then of blocks, are added in a fixed order; if there is one block to a
+ * tile it ends the tile's rows itself, otherwise a second launch does.
  *
  * NOTES. Floor: keys and values once. On an H200, which copies at 4.27 TB/s, 64 sequences of 8192 keys (8 heads, d 128,
  * bf16) are read at 4.28, of 1024 at 3.69. Without requests of 256 bytes, and with the heads of a sequence's keys far

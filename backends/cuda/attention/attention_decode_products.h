@@ -27,8 +27,8 @@ DEVICE void attention_decode_read(uint32_t (&x)[4], const typename T::bits *row,
 
 /* What a warp holds. Thread 4 g + c has rows g and g + 8 of the queries; keys g of each 8, their columns 8 c to 8 c + 7
  * of each 32; and of values rows 2 c, 2 c + 1, 2 c + 8 and 2 c + 9 of each 16, their columns 8 g to 8 g + 7 of each 64.
- * So it gets columns 16 c to 16 c + 15 of each 64 of the sums. Elements of d are summed in the order in which a thread's
- * 16 bytes have them. */
+ * So it gets columns 16 c to 16 c + 15 of each 64 of the sums. Elements of d are summed in the order in which a
+ * thread's 16 bytes have them. */
 template <class T, int D, int KEYS> struct attention_decode_products {
     uint32_t q[D / 32][2][4], k[KEYS / 8][D / 32][4], v[KEYS / 16][D / 64][4][4];
     float o[D / 2];

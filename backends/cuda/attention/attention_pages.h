@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_decode by the tensor cores of sm_80: bf16 and f16, up to 128 columns, keys and values of any type of cache.
  *
- * A block is a sequence, a head of keys, a part of the keys, and up to 16 of the query heads and tokens that share them.
- * Its four warps take keys in turn, as those of attention_decode.h; where a key's page is they read in a list that the
- * block makes first. Sums are left for the launch that merges parts.
+ * A block is a sequence, a head of keys, a part of the keys, and up to 16 of the query heads and tokens that share
+ * them. Its four warps take keys in turn, as those of attention_decode.h; where a key's page is they read in a list
+ * that the block makes first. Sums are left for the launch that merges parts.
  *
  * What a row must not see is hidden in its scores, but a weight of 0 still meets the value, and 0 times NaN or Inf is
  * NaN: such rows are done again, one by one. */

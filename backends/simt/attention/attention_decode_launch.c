@@ -15,7 +15,8 @@ const char *attention_decode_refuse(const trine_call *call) {
     return attention_decode_widest(call) > DECODE_COLUMNS ? "more than 768 columns" : NULL;
 }
 
-/* Units of 8 elements are read by up to 16 bytes at a time. Do all rows begin where the first does? And that, aligned? */
+/* Units of 8 elements are read by up to 16 bytes at a time. Do all rows begin where the first does? And that, aligned?
+ * */
 static int64_t bytes_of(const trine_tensor *t) {
     const int64_t size = (int64_t)trine_dtype_size(t->dtype);
     return 8 * size < 16 ? 8 * size : 16;

@@ -25,7 +25,8 @@ DEVICE void window_queries(const window_score_params &p, float (&to)[WINDOW_COLU
     }
 }
 
-/* The thread's key times those queries, scaled, the same bits in both launches; all threads of the block come here, those that have no key too. */
+/* The thread's key times those queries, scaled, the same bits in both launches; all threads of the block come here,
+ * those that have no key too. */
 template <class T>
 DEVICE void window_products(const window_score_params &p, float (&z)[WINDOW_ROWS], int64_t group, int64_t u,
                             int64_t first, int64_t key, bool there) {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention by lists of blocks: dense attention by PyTorch in float64, whose scores get the logarithm of the weight that
-the lists give each pair of a query and a key, of 0 where none has it; gradients by autograd."""
+"""Attention by lists of blocks: dense attention by PyTorch in float64, whose scores get the logarithm of the weight
+that the lists give each pair of a query and a key, of 0 where none has it; gradients by autograd."""
 import numpy as np
 import torch
 
@@ -11,12 +11,14 @@ from vectors import case, f32, rounded
 CALLS = (
     ("plain", "f32", 1, 8, 8, 1, 1, 4, 4, 4, [[[0], [1, 0]]], 0, 0, 0, ""),
     ("causal", "bf16", 2, 10, 10, 2, 2, 8, 4, 4, [[[0], [0, 1], [2, 0]]], 0, 0, 1, ""),
-    ("a list of each head", "f32", 1, 7, 12, 2, 1, 5, 3, 5, [[[2], [0, 1], [1]], [[0, 1, 2], [], [2, 0]]], 0.5, 0, 1, ""),
+    ("a list of each head", "f32", 1, 7, 12, 2, 1, 5, 3, 5,
+     [[[2], [0, 1], [1]], [[0, 1, 2], [], [2, 0]]], 0.5, 0, 1, ""),
     ("lists of groups", "f16", 1, 6, 9, 4, 2, 8, 2, 2, [[[4, 0], [1], [3, 2]], [[0], [0], [4]]], 0, 2, 0, ""),
     ("one query each", "f32", 1, 5, 9, 4, 2, 6, 1, 3, [[[0], [1, 2], [2], [0, 2], [1]]], 0, 0, 1, ""),
     ("weights", "f32", 2, 6, 10, 2, 2, 4, 3, 2, [[[0, 4, 2], [3, 1]]], 0, 0, 0, "bias"),
     ("weights under a cap", "bf16", 1, 4, 6, 2, 1, 4, 2, 3, [[[0, 1], [1, 0]], [[1], [0]]], -1, 3, 1, "bias"),
-    ("none, twice, and too few lists", "f32", 1, 9, 7, 1, 1, 4, 4, 3, [[[0, -1, 0, 1, 7], [5, 2, 1, 3]]], 0, 0, 0, "bias"),
+    ("none, twice, and too few lists", "f32", 1, 9, 7, 1, 1, 4, 4, 3,
+     [[[0, -1, 0, 1, 7], [5, 2, 1, 3]]], 0, 0, 0, "bias"),
     ("more queries than keys", "f16", 1, 9, 4, 2, 1, 4, 4, 4, [[[0], [0], [0]]], 0, 0, 1, ""),
     ("a block of all", "f32", 1, 3, 5, 1, 1, 3, 100, 100, [[[0]]], 0, 0, 1, ""),
 )

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Codes by NumPy's arithmetic in f32 and its packbits, e2m1 and float8 by ml_dtypes; Hadamard matrices from their definitions as
-Kronecker products, by Legendre symbols and of circulants, multiplied in float64."""
+"""Codes by NumPy's arithmetic in f32 and its packbits, e2m1 and float8 by ml_dtypes; Hadamard matrices from their
+definitions as Kronecker products, by Legendre symbols and of circulants, multiplied in float64."""
 import math
 
 import ml_dtypes
@@ -349,7 +349,8 @@ def swiglu_quantize(draw):
         with np.errstate(invalid="ignore"):
             code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name)
         words = (f"T={dtype} C={code_type} S={scale_type} r=4 k={k} groups={groups} +y" +
-                 (" upward=1" if "upward" in name else "") + (" activation=gelu" if gelu else "") + (" +factor" if smoothed else ""))
+                 (" upward=1" if "upward" in name else "") + (" activation=gelu" if gelu else "") +
+                 (" +factor" if smoothed else ""))
         yield case(name, words, ins, {"codes": code, "scales": scale, "y": rounded(y, dtype)})
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ngram_match as transformers does it; sample and speculative_verify by their definitions in include/trine/sample.h, with Python's whole numbers and NumPy's
-f32; and what they draw held against torch.softmax in float64 by SciPy's chi-square test, and against the distribution
-that the papers promise."""
+"""ngram_match as transformers does it; sample and speculative_verify by their definitions in include/trine/sample.h,
+with Python's whole numbers and NumPy's f32; and what they draw held against torch.softmax in float64 by SciPy's
+chi-square test, and against the distribution that the papers promise."""
 import math
 
 import numpy as np
