@@ -24,7 +24,7 @@ frameworks() { # ENVIRONMENT: PyTorch and JAX in it; false if they cannot be had
         "$1/bin/python" -c 'import torch, jax, transformers' && touch "$1/whole"
 }
 
-rm -rf "$work"
+rm -rf "$work" build-wheel
 mkdir -p "$work"
 /usr/bin/python3 -m venv "$work/plain"
 if ! "$work/plain/bin/pip" install -q --upgrade pip numpy pytest; then # Debian's pip takes a setting but once
@@ -33,7 +33,7 @@ if ! "$work/plain/bin/pip" install -q --upgrade pip numpy pytest; then # Debian'
 fi
 ninja -C "$build" --quiet bindings/spec.json
 "$work/plain/bin/pip" wheel -q --no-deps -w "$work" . -Csetup-args=-Dcuda=disabled -Csetup-args=-Dhip=disabled \
-    -Csetup-args=--werror
+    -Csetup-args=--werror -Cbuild-dir=build-wheel
 wheel=$(echo "$work"/trine-*-cp311-abi3-*.whl)
 "$work/plain/bin/pip" install -q "$wheel"
 suite "$work/plain"

@@ -6,7 +6,7 @@ set -eu
 rm -f build-asan/asan.*
 [ -f build-asan/build.ninja ] || meson setup build-asan -Db_sanitize=address,undefined -Db_lundef=false \
     "-Dc_args=-fno-sanitize-recover=all -fno-sanitize=pointer-overflow -fno-var-tracking-assignments" \
-    -Dcuda=disabled -Dhip=disabled -Disa_levels=v3 --buildtype=debugoptimized >/dev/null
+    -Dcuda=disabled -Dhip=disabled -Disa_levels=v3 -Doptimization=1 -Ddebug=true >/dev/null
 ninja -C build-asan --quiet
 export ASAN_OPTIONS="log_path=$PWD/build-asan/asan:allow_user_segv_handler=1" UBSAN_OPTIONS=print_stacktrace=1
 # Criterion lets a leak in a worker pass: the log files are the gate.
@@ -15,6 +15,6 @@ build-asan/tools/trine check --seed 2 --budget "${DEV_SANITIZE_BUDGET:-60}" --qu
 if ls build-asan/asan.* 2>/dev/null; then cat build-asan/asan.*; exit 1; fi
 
 [ -f build-tsan/build.ninja ] || meson setup build-tsan -Db_sanitize=thread -Db_lundef=false -Dcuda=disabled \
-    -Dhip=disabled -Disa_levels=baseline -Dtests=auto --buildtype=debugoptimized >/dev/null
+    -Dhip=disabled -Disa_levels=baseline -Dtests=auto -Doptimization=1 -Ddebug=true >/dev/null
 ninja -C build-tsan --quiet tests/threads
 TSAN_OPTIONS=halt_on_error=1 build-tsan/tests/threads

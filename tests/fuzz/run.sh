@@ -15,7 +15,7 @@ flags="$flags -fopenmp-version=50 -Wno-unused-command-line-argument"
 if [ ! -f "$build/build.ninja" ]; then
     CC=clang-19 meson setup "$build" -Dfuzz=true -Dcuda=disabled -Dhip=disabled -Dtests=disabled -Dexamples=disabled \
         -Dtools=disabled -Disa_levels=baseline -Db_sanitize=address,undefined \
-        -Db_lundef=false --buildtype=debugoptimized "-Dc_args=$flags" >"$build.log" 2>&1 ||
+        -Db_lundef=false -Doptimization=1 -Ddebug=true "-Dc_args=$flags" >"$build.log" 2>&1 ||
         { cat "$build.log"; exit 1; }
     rm -f "$build.log"
 fi
