@@ -48,8 +48,14 @@ def target_of(path, name, files):
     return None
 
 
+def guard_of(path, text):
+    """The macro that keeps a header from being read twice. Rooms of one chip each have the same headers."""
+    guard = re.search(r"^#ifndef (TRINE_\w+_H)$", text, re.M)
+    return guard and not re.search(r"/gfx[0-9a-f]+/", path) and guard.group(1)
+
+
 files = set(subprocess.check_output(["git", "ls-files"], text=True).splitlines())
-wrong = []
+wrong, guards = [], {}
 for path in sorted(files):
     if not re.search(r"\.(c|h|cu|hip|cpp)(\.in)?$", path):
         continue
@@ -59,6 +65,9 @@ for path in sorted(files):
         continue
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
+    guard = guard_of(path, text)
+    if guard and guards.setdefault(guard, path) != path:
+        wrong.append(f"{path}: {guard} is that of {guards[guard]} too")
     for quote, name in re.findall(r'^\s*#\s*include\s+(["<])([^">]+)[">]', text, re.M):
         if quote == "<" and not name.startswith("trine/"):
             if room == "backends/simt" and "." in name and "/" in name and not name.startswith("sys/"):

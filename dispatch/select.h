@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which kernel runs a call, and why. */
-#ifndef TRINE_SELECT_H
-#define TRINE_SELECT_H
+#ifndef TRINE_DISPATCH_SELECT_H
+#define TRINE_DISPATCH_SELECT_H
 
 #include "dispatch.h"
 

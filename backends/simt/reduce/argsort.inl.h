@@ -7,7 +7,7 @@
  * NOTES. Floor of a long row: each byte of an order costs three times its orders and twice its places. A tile is sorted
  * twice for each, since counting needs no less: there are no atomics, so that the order of threads means nothing. */
 #include "argsort.h"
-#include "before.inl.h"
+#include "backends/simt/core/before.h"
 
 enum { ARGSORT_BITS = 4, ARGSORT_COUNTS = 1 << ARGSORT_BITS };
 

@@ -6,8 +6,8 @@
  * NOTES. Two launches for each 8 bits of a row's number, then chunks, then sums: four for 255 rows, six for 65,535, of
  * 4 us or so each on an H200. One block that sorted by itself, and one warp for all tokens of a row, took 285 us for
  * 16,384 tokens of 256 rows and 512 columns of f32, where this takes 44. */
-#include "before.inl.h"
 #include "scatter.h"
+#include "backends/simt/core/before.h"
 #include "backends/simt/core/row.h"
 
 /* The table row of a token; v, behind all rows, if there is none, or nothing is added to it. */

@@ -5,8 +5,8 @@
  * NOTES. Floor: x once, y once. */
 #include <trine/matmul.h>
 
-#include "before.h"
 #include "gated_threshold.h"
+#include "backends/simt/core/before.h"
 
 /* e^t for t <= 0. */
 DEVICE float gate_power(float t) {

@@ -4,8 +4,8 @@
  * adds up the parts.
  *
  * NOTES. Floor: the rows of w that are needed, once for each four rows of h. */
-#include "before.h"
 #include "matvec_sparse.h"
+#include "backends/simt/core/before.h"
 
 template <int R> struct sparse_list {
     float factor[SPARSE_PIECE][R];

@@ -4,8 +4,8 @@
  * no two threads are at the same.
  *
  * NOTES. Floor: index twice, d once, and of w 32 bytes for each entry, read and written. */
-#include "before.h"
 #include "scatter_axpy.h"
+#include "backends/simt/core/before.h"
 
 /* The place, or -1 if it is none. */
 DEVICE int64_t scatter_place(const scatter_params &p, int64_t i) {

@@ -3,7 +3,7 @@
 #ifndef TRINE_SIMT_BEFORE_H
 #define TRINE_SIMT_BEFORE_H
 
-#include "backends/simt/core/simt.h"
+#include "simt.h"
 
 struct of_all {
     template <class Value> DEVICE Value operator()(Value a, Value b) const { return a + b; }
@@ -36,6 +36,12 @@ DEVICE Value before_thread(Value own, Value none, Combine combine, Value *all_ou
     sync_block();
     *all_out = all;
     return before;
+}
+
+/* The sum of what the threads before have. */
+DEVICE uint32_t sum_before(uint32_t own) {
+    uint32_t all;
+    return before_thread(own, 0u, of_all(), &all);
 }
 
 #endif
