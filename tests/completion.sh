@@ -30,9 +30,9 @@ completes() {
 
 completes "trine exp" explain
 completes "trine help ben" bench
-completes "trine explain rms_" rms_norm rms_norm_backward
-completes "trine help run swi" swiglu swiglu_backward
-completes "trine bench --op rope,swig" rope,swiglu rope,swiglu_backward
+completes "trine explain rms_" rms_norm rms_norm_backward rms_norm_quantize
+completes "trine help run swi" swiglu swiglu_backward swiglu_quantize
+completes "trine bench --op rope,swig" rope,swiglu rope,swiglu_backward rope,swiglu_quantize
 completes "trine bench --op=scal" scale
 completes "trine check --pro"
 completes "trine run scale --alp" --alpha
