@@ -162,7 +162,15 @@ static trine_status launch(const trine_call *call) {
     return walk(&l, true);
 }
 
+/* As many slots as experts, and the rows of the second half of gate_up aligned or not. */
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    enum { ALIGNED = 8 };
+    const int64_t k = call->dim[MOE_MLP_DIM_K];
+    trine_kernel_edge(edges, MOE_MLP_DIM_T, k > 0 ? call->dim[MOE_MLP_DIM_E] / k : 1);
+    trine_kernel_edge(edges, MOE_MLP_DIM_F, ALIGNED);
+}
+
 extern const trine_kernel trine_moe_mlp_composed[];
 const trine_kernel trine_moe_mlp_composed[] = {
-    { .name = "composed", .refuse = refuse, .workspace = workspace, .launch = launch }, { 0 }
+    { .name = "composed", .refuse = refuse, .workspace = workspace, .launch = launch, .edges = edges }, { 0 }
 };
