@@ -106,6 +106,17 @@ static void by_loop(const graph *g, const float *norm, double *y) {
         }
 }
 
+/* The largest difference, and the largest element. */
+static void compare(const float *y, const double *want, double *off_out, double *largest_out) {
+    double off = 0, largest = 0;
+    for (int i = 0; i < NODES * OUT; i++) {
+        const double apart = fabs((double)y[i] - want[i]), size = fabs(want[i]);
+        if (apart > off) off = apart;
+        if (size > largest) largest = size;
+    }
+    *off_out = off, *largest_out = largest;
+}
+
 int main(void) {
     static graph g;
     static sorted s;
@@ -128,11 +139,8 @@ int main(void) {
     const double between = seconds();
     by_loop(&g, norm, want);
     const double end = seconds();
-    double off = 0, largest = 0;
-    for (int i = 0; i < NODES * OUT; i++) {
-        off = fmax(off, fabs(y[i] - want[i]));
-        largest = fmax(largest, fabs(want[i]));
-    }
+    double off, largest;
+    compare(y, want, &off, &largest);
     trine_queue_close(queue);
     trine_close(library);
     printf("type   edges\n");

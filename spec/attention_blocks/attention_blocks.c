@@ -71,7 +71,9 @@ const trine_spec trine_spec_attention_blocks = {
     .independent = "b",
     .sizes = { "b: 1 0 2", "sq: 1 0 2 7 64 113 203 300", "sk: 1 0 3 16 97 128 203 1100", "h: 1 2 4 8", "hk: 1 2 4",
                "hl: 1 2 4 8", "d: 1 3 16 40 64 80 128 256", "blocks: 1 0 2 3 5 7 113", "entries: 1 0 2 7 20 64 300" },
-    .cases = { "an eighth of 32768: T=bf16 sq=32768 sk=32768 h=8 hk=8 hl=8 d=128 blocks=512 entries=32768 "
+    .cases = { "a quarter of 1024: T=bf16 sq=1024 sk=1024 h=4 hk=4 hl=4 d=64 blocks=16 entries=64 query_block=64 "
+               "key_block=64",
+               "an eighth of 32768: T=bf16 sq=32768 sk=32768 h=8 hk=8 hl=8 d=128 blocks=512 entries=32768 "
                "query_block=64 key_block=64",
                "an eighth of 8192: T=bf16 sq=8192 sk=8192 h=8 hk=8 hl=8 d=128 blocks=128 entries=2048 "
                "query_block=64 key_block=64",
