@@ -66,7 +66,7 @@ git grep -nE '(call|\(call\)|call_\))->(dim|type|tensor)\[[0-9]' -- backends &&
     fail "a place is a number: spec/places/<op>.h has its name"
 
 # Nothing but ops.def lists the ops: each has a row of the matrix, in its order.
-sed -n 's/^[0-9][0-9]* *[a-z]* *\([a-z0-9_]*\) .*/\1/p' spec/ops.def >"$build/ops"
+sed -n 's/^[0-9][0-9]* *[a-z_]* *\([a-z0-9_]*\) .*/\1/p' spec/ops.def >"$build/ops"
 "$build"/tools/trine spec --matrix | sed -n 's/^| \([a-z0-9_]*\) |.*/\1/p' | sed 1d | diff "$build/ops" - ||
     fail "trine spec --matrix has not a row for each row of spec/ops.def"
 

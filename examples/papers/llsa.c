@@ -16,7 +16,7 @@ typedef struct tokens {
 
 static tokens make_tokens(void) {
     tokens t = { floats(ALL * D), floats(ALL * D), floats(ALL * D) };
-    float wide[D], near[D];
+    float wide[D] = { 0 }, near[D] = { 0 };
     for (int64_t i = 0; i < TOKENS; i++)
         for (int c = 0; c < D; c++) {
             if (i % COARSE == 0) wide[c] = normal();

@@ -23,7 +23,8 @@ static void reference(trine_ref *ref) {
         const int64_t keys = l.row.sk;
         if (scores == NULL || keys > room) {
             room = 2 * keys;
-            scores = realloc(scores, sizeof *scores * (size_t)(room + 1));
+            free(scores);
+            scores = malloc(sizeof *scores * (size_t)(room + 1));
             row_free(&r), r = row_of(room);
         }
         for (int64_t j = 0; j < keys; j++) r.kept[j] = 1;
