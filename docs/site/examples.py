@@ -264,6 +264,7 @@ def drawn(name, dtype, shape, fill, sizes):
         return f"{name} = np.zeros({size}, {numpy})"
     if dtype[0] in "iu":
         return f"{name} = rng.integers(1, 100, {size}, {numpy})"
+    kind = "positive" if dtype == "e8m0" else kind  # it has no sign
     if kind in ("positive", "unit"):
         return f"{name} = rng.uniform({'0.5, 1.5' if kind == 'positive' else '-1, 1'}, {size}).astype({numpy})"
     if dtype in ("f32", "f64"):

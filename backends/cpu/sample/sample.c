@@ -105,7 +105,7 @@ static uint64_t sum_of(const row *o) {
 }
 
 static void fill_weights(const row *o, float largest) {
-    float part[VL];
+    float part[VL] = { 0 };
     for (int64_t j = 0; j < o->n; j += VL) {
         const int n = o->n - j < VL ? (int)(o->n - j) : VL;
         const vf z = vloadn(o->z, TRINE_F32, j, n, -INFINITY);

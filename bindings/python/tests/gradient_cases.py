@@ -27,7 +27,9 @@ def forward_of(name, case, kind):
             shape = case.outputs[tensor.name][0]
             arguments[of] = kind.make(np.linspace(-2, 2, int(np.prod(shape))).reshape(shape),
                                       case.dtype(table[tensor.name]))
-    return arguments, incoming, {n: v for n, v in case.params.items() if n in op.params}
+    sizes = {symbol: int(n) for its, value in values.items()
+             for symbol, n in zip(reversed(table[its]["shape"].split()), reversed(value.shape)) if symbol in op.sizes}
+    return arguments, incoming, {**{n: v for n, v in case.params.items() if n in op.params}, **sizes}
 
 
 def summed(gradient, shape):
@@ -54,7 +56,9 @@ def by_hand(name, arguments, incoming, params, kind):
             backward[its] = values[of]
     for its, of in op.gradient.incoming:
         if of in incoming:
-            backward[its] = incoming[of]
+            gradient = incoming[of]  # of the output's type, as a framework passes it on
+            backward[its] = gradient.to(values[of].dtype) if hasattr(gradient, "to") else gradient.astype(
+                values[of].dtype)
     outputs = {}
     for tensor, of in op.gradient.made:
         if of in arguments and tensor.is_in:

@@ -39,7 +39,7 @@ def same(got, want):
     assert len(got) == len(want)
     for g, w in zip(got, want):
         assert g.dtype == w.dtype and g.shape == w.shape
-        assert torch.equal(g.nan_to_num(nan=7).float(), w.nan_to_num(nan=7).float())
+        assert torch.equal(g.float().nan_to_num(nan=7), w.float().nan_to_num(nan=7))
 
 
 def test_same_as_eager(op):
@@ -67,6 +67,8 @@ def test_strided(op):
 def test_opcheck(op):
     """PyTorch's own checks: schema, fake tensors with fixed and free sizes, autograd's registration."""
     for arguments, case in samples(op):
+        if any(t.is_floating_point() and t.element_size() == 1 for t in arguments.values()):
+            continue  # which its comparison does not take
         table = TABLE[op["name"]]
         for name in floating(arguments):  # it takes two NaN for different
             arguments[name] = arguments[name].nan_to_num(nan=1.5, posinf=2.5, neginf=-2.5).clamp(-1e4, 1e4)
