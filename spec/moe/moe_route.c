@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "spec/spec.h"
+#include "spec/power.h"
 
 #define ARGS trine_moe_route_args
 #define U 0x1p-24
@@ -24,22 +25,6 @@
  * Else it is the quotient of two powers or sigmoids and their sum: 20u, k for the sum, one for the quotient and one for
  * scale. 24 holds what is missing to these numbers, and products of errors. */
 enum { LANES = 32 };
-
-static float once(float x) {
-    volatile float rounded = x; /* lest it be fused to what follows */
-    return rounded;
-}
-
-static float power(float t) {
-    static const float series[] = { 1 / 5040.0f, 1 / 720.0f, 1 / 120.0f, 1 / 24.0f, 1 / 6.0f, 0.5f, 1, 1 };
-    if (t < -80) return 0;
-    if (isnan(t)) return t;
-    const float shifted = once(once(t * 0x1.715476p+0f) + 0x1.8p23f), k = shifted - 0x1.8p23f;
-    const float r = once(t - once(k * 0x1.63p-1f)) - once(k * -2.12194440e-4f);
-    float p = series[0];
-    for (int i = 1; i < 8; i++) p = once(once(p * r) + series[i]);
-    return ldexpf(p, (int)k);
-}
 
 /* Larger numbers for larger x: those of -0 and 0 are equal, NaN's is the largest. */
 static double order(double x) { return isnan(x) ? INFINITY : isinf(x) ? copysign(0x1p200, x) : x; }

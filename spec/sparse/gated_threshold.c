@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gated_threshold: the table and the reference. */
 #include "spec/elementwise/gelu.h"
+#include "spec/power.h"
 
 #define ARGS trine_gated_threshold_args
 
@@ -27,22 +28,6 @@
 #define C1 1.59576917f
 #define C3 0.0713548139f
 #define FLUSHED 79.99 /* an exponential of less than minus that may be 0 */
-
-static float once(float x) {
-    volatile float rounded = x; /* lest it be fused to what follows */
-    return rounded;
-}
-
-static float power(float t) {
-    static const float series[] = { 1 / 5040.0f, 1 / 720.0f, 1 / 120.0f, 1 / 24.0f, 1 / 6.0f, 0.5f, 1, 1 };
-    if (t < -80) return 0;
-    if (isnan(t)) return t;
-    const float shifted = once(once(t * 0x1.715476p+0f) + 0x1.8p23f), k = shifted - 0x1.8p23f;
-    const float r = once(t - once(k * 0x1.63p-1f)) - once(k * -2.12194440e-4f);
-    float p = series[0];
-    for (int i = 1; i < 8; i++) p = once(once(p * r) + series[i]);
-    return ldexpf(p, (int)k);
-}
 
 static float logistic(float v) {
     const float p = power(-fabsf(v));

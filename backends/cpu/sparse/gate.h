@@ -5,27 +5,10 @@
 
 #include <trine/matmul.h>
 
-#include "backends/cpu/core/vec.h"
-
-/* e^t for t <= 0. */
-INLINE vf gate_power(vf t) {
-    const vf magic = vset(0x1.8p23f); /* adding it rounds to an integer, which is then in the low bits */
-    const vf shifted = vproduct(t, vset(0x1.715476p+0f)) + magic, k = shifted - magic;
-    const vf r = (t - vproduct(k, vset(0x1.63p-1f))) - vproduct(k, vset(-2.12194440e-4f));
-    vf p = vset(1 / 5040.0f);
-    p = vproduct(p, r) + 1 / 720.0f;
-    p = vproduct(p, r) + 1 / 120.0f;
-    p = vproduct(p, r) + 1 / 24.0f;
-    p = vproduct(p, r) + 1 / 6.0f;
-    p = vproduct(p, r) + 0.5f;
-    p = vproduct(p, r) + 1.0f;
-    p = vproduct(p, r) + 1.0f;
-    const vf two = (vf)(((vu)shifted << 23) + 0x3f800000u);
-    return vsel(t < -80, vzero(), vproduct(p, two));
-}
+#include "backends/cpu/core/power.h"
 
 INLINE vf gate_logistic(vf v) {
-    const vf p = gate_power(-vabs(v));
+    const vf p = power(-vabs(v));
     return vsel(v < vzero(), p, vset(1)) / (1.0f + p);
 }
 
@@ -40,7 +23,7 @@ INLINE vf gate_gelu_erf(vf x) {
     q = vproduct(q, a) + 0.889719844f;
     q = vproduct(q, a) + 1.47516918f;
     q = vproduct(q, a) + 1.0f;
-    const vf tail = vproduct(gate_power(vproduct(a, a) * -0.5f), p / q);
+    const vf tail = vproduct(power(vproduct(a, a) * -0.5f), p / q);
     return vproduct(x, vsel(x < vzero(), tail, 1.0f - tail));
 }
 

@@ -42,7 +42,7 @@ DEVICE float route_scores(const route_params &p, const float (&x)[HELD], float (
     if (p.sigmoid) {
 #pragma unroll
         for (int j = 0; j < HELD; j++) {
-            const float e = route_power(-magnitude(x[j]));
+            const float e = pinned_power(-magnitude(x[j]));
             power[j] = score[j] = (x[j] < 0 ? e : 1.0f) / (1.0f + e);
         }
         return 1;
@@ -54,7 +54,7 @@ DEVICE float route_scores(const route_params &p, const float (&x)[HELD], float (
     const float origin = route_origin(top);
     float sum = 0;
 #pragma unroll
-    for (int j = 0; j < HELD; j++) sum += power[j] = route_power(x[j] - origin);
+    for (int j = 0; j < HELD; j++) sum += power[j] = pinned_power(x[j] - origin);
     sum = group_sum<ROUTE_LANES>(sum);
 #pragma unroll
     for (int j = 0; j < HELD; j++) score[j] = power[j] / sum;

@@ -17,11 +17,11 @@ struct route_token {
     DEVICE float logit(int32_t j) const { return route_logit(p.logits.data, p.type, row * p.logits.row + j); }
     /* What an expert's score is divided from, and for sigmoid what the score leaves of 1. */
     DEVICE float power(int32_t j) const {
-        const float x = logit(j), e = route_power(p.sigmoid ? -magnitude(x) : x - origin);
+        const float x = logit(j), e = pinned_power(p.sigmoid ? -magnitude(x) : x - origin);
         return p.sigmoid ? (x < 0 ? e : 1.0f) / (1.0f + e) : e;
     }
     DEVICE float rest(int32_t j) const {
-        const float x = logit(j), e = route_power(-magnitude(x));
+        const float x = logit(j), e = pinned_power(-magnitude(x));
         return p.sigmoid ? (x < 0 ? 1.0f : e) / (1.0f + e) : 1.0f;
     }
     DEVICE int32_t named(int32_t slot) const {

@@ -7,25 +7,10 @@
 
 #include "gated_threshold.h"
 #include "backends/simt/core/before.h"
-
-/* e^t for t <= 0. */
-DEVICE float gate_power(float t) {
-    const float magic = 0x1.8p23f, shifted = product(t, 0x1.715476p+0f) + magic, k = shifted - magic;
-    const float r = (t - product(k, 0x1.63p-1f)) - product(k, -2.12194440e-4f);
-    float p = 1 / 5040.0f;
-    p = product(p, r) + 1 / 720.0f;
-    p = product(p, r) + 1 / 120.0f;
-    p = product(p, r) + 1 / 24.0f;
-    p = product(p, r) + 1 / 6.0f;
-    p = product(p, r) + 0.5f;
-    p = product(p, r) + 1.0f;
-    p = product(p, r) + 1.0f;
-    const float two = float_of_bits((bits_of_float(shifted) << 23) + 0x3f800000u);
-    return t < -80.0f ? 0.0f : product(p, two);
-}
+#include "backends/simt/core/power.h"
 
 DEVICE float gate_logistic(float v) {
-    const float p = gate_power(-magnitude(v));
+    const float p = pinned_power(-magnitude(v));
     return (v < 0 ? p : 1.0f) / (1.0f + p);
 }
 
@@ -40,7 +25,7 @@ DEVICE float gate_gelu_erf(float x) {
     q = product(q, a) + 0.889719844f;
     q = product(q, a) + 1.47516918f;
     q = product(q, a) + 1.0f;
-    const float tail = product(gate_power(product(product(a, a), -0.5f)), p / q);
+    const float tail = product(pinned_power(product(product(a, a), -0.5f)), p / q);
     return product(x, x < 0 ? tail : 1.0f - tail);
 }
 
