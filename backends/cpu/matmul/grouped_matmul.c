@@ -3,6 +3,7 @@
  * multiplies these tile by tile as matmul does.
  *
  * The order of an element's sum follows from k and the level alone. */
+#include "grouped_offsets.h"
 #include "backends/cpu/core/cpu.h"
 #include "matmul_finish.h"
 #include "matmul_tile.h"
@@ -253,11 +254,8 @@ static size_t workspace(const trine_call *call) {
 
 static trine_status launch(const trine_call *call) {
     const grouped a = grouped_of(call);
-    for (int64_t g = 0; g <= a.e; g++)
-        if (a.offsets[g] < (g > 0 ? a.offsets[g - 1] : 0) || a.offsets[g] > a.p)
-            return call->host->error(TRINE_ERR_ARGUMENT,
-                                     "grouped_matmul: offsets[%lld] is %d, but must ascend from 0 to %lld at most",
-                                     (long long)g, (int)a.offsets[g], (long long)a.p);
+    const trine_status status = grouped_offsets_ascend(call, "grouped_matmul", a.offsets, a.e, a.p);
+    if (status != TRINE_OK) return status;
     clear_rows(&a, 0, a.offsets[0]);
     clear_rows(&a, a.offsets[a.e], a.p);
     cpu_tasks(call, team_of(&a), a.e * a.right * a.down, run_tasks, &a);

@@ -3,6 +3,7 @@
  * dy and x into panels across, a part of them at a time, and multiplies these tile by tile as matmul does.
  *
  * The order of an element's sum follows from the group's rows and the level alone. */
+#include "grouped_offsets.h"
 #include "backends/cpu/core/cpu.h"
 #include "matmul_finish.h"
 #include "matmul_tile.h"
@@ -213,12 +214,8 @@ static size_t workspace(const trine_call *call) {
 
 static trine_status launch(const trine_call *call) {
     const weights a = weights_of(call);
-    for (int64_t g = 0; g <= a.e; g++)
-        if (a.offsets[g] < (g > 0 ? a.offsets[g - 1] : 0) || a.offsets[g] > a.p)
-            return call->host->error(
-                TRINE_ERR_ARGUMENT,
-                "grouped_matmul_weights: offsets[%lld] is %d, but must ascend from 0 to %lld at most", (long long)g,
-                (int)a.offsets[g], (long long)a.p);
+    const trine_status status = grouped_offsets_ascend(call, "grouped_matmul_weights", a.offsets, a.e, a.p);
+    if (status != TRINE_OK) return status;
     cpu_tasks(call, team_of(&a), a.e * a.right * a.down, run_tasks, &a);
     return TRINE_OK;
 }
