@@ -127,6 +127,78 @@ typedef struct trine_dequantize_args {
  * Since 0.1. */
 TRINE_API trine_status trine_dequantize(trine_queue *queue, const trine_dequantize_args *args);
 
+typedef struct trine_quantize_blocks_args {
+    size_t struct_size;         /* sizeof(trine_quantize_blocks_args) */
+    const trine_tensor *x;      /* in r k */
+    const trine_tensor *codes;  /* out r k */
+    const trine_tensor *scales; /* out rows columns */
+    int32_t upward;             /* 1: scales of e8m0 are rounded up, so that no number is clamped */
+} trine_quantize_blocks_args;
+
+/* Quantization of a matrix by blocks, to codes of a byte.
+ *
+ *     scale = max |x| / most,  over a block
+ *     codes = round(clamp(x/scale))
+ *
+ * The matrix is cut into rows by columns blocks, each with a scale: one for all of it, one for each row, or as
+ * DeepSeek-V3 has weights, one for each 128 by 128. Of a dimension with n elements and c scales a block is the power of
+ * two of which n has c blocks, whole or not; if there is none, n/c rounded up, and the last blocks may have nothing.
+ * trine_matmul_scaled() has the same rule.
+ *
+ * most is 127 of i8, 448 of e4m3 and 57344 of e5m2. Codes and scales are those that trine_quantize() has for a group
+ * without zeros and offset 0: round goes to the nearest, to even from the middle, scale is rounded to its type before
+ * it is used, to at most the largest finite value. Where it is 0, x/scale is taken for 0. Of a block that has NaN or
+ * Inf the scale is NaN and codes are 0.
+ *
+ * Source: DeepSeek-AI 2024, section 3.3; Jacob et al. 2018, section 2.1; Micikevicius et al. 2022 (float8).
+ *
+ * Shapes: x and codes are r k, scales rows columns. The last dimension is contiguous, leading strides are free. There
+ * is at least one scale along each dimension, and no more than elements.
+ * Types: x is f32, bf16 or f16; codes i8, e4m3 or e5m2; scales f32, bf16, f16 or e8m0. Arithmetic is f32, each
+ * operation rounded.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: none, codes and scales are those of the formula in f32, bit for bit, on every device.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; a
+ * parameter out of range; an output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_quantize_blocks(trine_queue *queue, const trine_quantize_blocks_args *args);
+
+typedef struct trine_dequantize_blocks_args {
+    size_t struct_size;         /* sizeof(trine_dequantize_blocks_args) */
+    const trine_tensor *codes;  /* in r k */
+    const trine_tensor *scales; /* in rows columns */
+    const trine_tensor *y;      /* out r k */
+} trine_dequantize_blocks_args;
+
+/* What codes of a byte stand for that have a scale for each block: trine_quantize_blocks() undone.
+ *
+ *     y = code scale
+ *
+ * with the scale of the code's block. What a block is trine_quantize_blocks() says.
+ *
+ * Source: DeepSeek-AI 2024, section 3.3.
+ *
+ * Shapes: codes and y are r k, scales rows columns, as of trine_quantize_blocks(). The last dimension is contiguous,
+ * leading strides are free.
+ * Types: codes are i8, e4m3 or e5m2; scales f32, bf16, f16 or e8m0; y f32, bf16 or f16. The product is rounded to f32,
+ * and then to the type of y.
+ * Aliasing: y may not overlap another tensor.
+ *
+ * Error bound: none, y is that product, bit for bit, on every device.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; y
+ * overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_dequantize_blocks(trine_queue *queue, const trine_dequantize_blocks_args *args);
+
 typedef struct trine_hadamard_args {
     size_t struct_size;    /* sizeof(trine_hadamard_args) */
     const trine_tensor *x; /* in r n */
@@ -285,6 +357,95 @@ typedef struct trine_swiglu_quantize_args {
  *
  * Since 0.1. */
 TRINE_API trine_status trine_swiglu_quantize(trine_queue *queue, const trine_swiglu_quantize_args *args);
+
+/* Where a word has its first code, and how the codes of eights lie. */
+enum {
+    TRINE_ORDER_ASCENDING = 0,  /* in its lowest bits; codes may lie across the words' ends */
+    TRINE_ORDER_DESCENDING = 1, /* in its highest bits that have any: HQQ, and bytes whose upper half comes first */
+    TRINE_ORDER_AWQ = 2         /* ascending, but 0, 2, 4, 6, 1, 3, 5, 7 of each eight */
+};
+
+typedef struct trine_pack_codes_args {
+    size_t struct_size;         /* sizeof(trine_pack_codes_args) */
+    const trine_tensor *codes;  /* in [p] q k */
+    const trine_tensor *packed; /* out [p] q words */
+    int32_t order;              /* TRINE_ORDER_* */
+} trine_pack_codes_args;
+
+/* Codes of a byte each, packed into words.
+ *
+ * A row of k codes becomes a row of words of 8 bits, in u8, or 32, in i32:
+ *
+ *     bits = floor(words width / k),  from 1 to 8,  width = 8 or 32
+ *
+ * are what a code has, and higher ones of its byte are passed over. Code j is bits j bits .. (j+1) bits - 1 of a row,
+ * bit i of a row being bit i mod width of word floor(i / width). In TRINE_ORDER_AWQ code 8 b + c is where code 8 b +
+ * s(c) would be, s = 0, 4, 1, 5, 2, 6, 3, 7. In TRINE_ORDER_DESCENDING a word has c = k/words codes, and the one at
+ * place j of them is bits (c-1-j) bits .. (c-j) bits - 1. Other bits are 0.
+ *
+ * Strides are free, so that views of a tensor are what is packed along any of its dimensions. What others have of a
+ * matrix of n rows and k columns, `codes` having n rows of k bytes, and what trine_matmul_quantized() takes:
+ *
+ *     what                             codes, strides                  packed, strides           order
+ *     here, u8 [n,groups,bytes]        n groups k/groups, contiguous   contiguous                ascending
+ *     GPTQ's weights, i32 [k bits/32,n]      n k, k 1                  n k bits/32, 1 n          ascending
+ *     GPTQ's zeros, i32 [groups,n bits/32]   groups n, 1 groups        contiguous                ascending
+ *     AWQ's weights, i32 [k,n/8]             k n, 1 k                  contiguous                AWQ
+ *     AWQ's zeros, i32 [groups,n/8]          groups n, 1 groups        contiguous                AWQ
+ *     HQQ's, u8 [n/c,k], c = 8/bits          n/c k c, k 1 k n/c        n/c k 1, contiguous       descending
+ *     HQQ's of 3 bits, i32 [n/10,k]          n/10 k 10, k 1 k n/10     n/10 k 1, contiguous      descending
+ *
+ * HQQ's rows are those of groups, n being the rows times the groups; those of 3 bits it fills up to a multiple of 10.
+ *
+ * Source: by definition; Frantar et al. 2022 (GPTQ), Lin et al. 2024 (AWQ) and Badri and Shaji 2023 (HQQ), the formats
+ * of their code.
+ *
+ * Shapes: codes is [p] q k, packed [p] q words. words width from k to 8 k, words = 0 where k = 0, or less than width
+ * more. In TRINE_ORDER_AWQ k % 8 = 0, in TRINE_ORDER_DESCENDING k % words = 0.
+ * Types: codes is u8, or i8 of numbers in two's complement; packed u8 or i32.
+ * Parameters: order says which code is where.
+ * Aliasing: packed may not overlap codes.
+ *
+ * Error bound: none, bits are bits.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; a
+ * parameter out of range; packed overlaps itself or codes), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_pack_codes(trine_queue *queue, const trine_pack_codes_args *args);
+
+typedef struct trine_unpack_codes_args {
+    size_t struct_size;         /* sizeof(trine_unpack_codes_args) */
+    const trine_tensor *packed; /* in [p] q words */
+    const trine_tensor *codes;  /* out [p] q k */
+    int32_t order;              /* TRINE_ORDER_* */
+} trine_unpack_codes_args;
+
+/* Codes in words, a byte each: trine_pack_codes() undone.
+ *
+ * Where codes lie trine_pack_codes() says, and what others call these layouts. A code becomes a number from 0 to
+ * 2^bits - 1 in u8, and one in two's complement, from -2^(bits-1), in i8. Weights of GPTQ that are not in the order of
+ * their groups (act-order) are put in order between this and trine_pack_codes(), by trine_gather_rows() on codes of
+ * shape k n.
+ *
+ * Source: as of trine_pack_codes().
+ *
+ * Shapes: packed is [p] q words, codes [p] q k, as of trine_pack_codes(). Strides are free.
+ * Types: packed is u8 or i32; codes u8 or i8.
+ * Parameters: order says which code is where.
+ * Aliasing: codes may not overlap packed.
+ *
+ * Error bound: none, bits are bits.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; a
+ * parameter out of range; codes overlaps itself or packed), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_unpack_codes(trine_queue *queue, const trine_unpack_codes_args *args);
 
 #ifdef __cplusplus
 }

@@ -54,6 +54,11 @@ static void one_more(trine_ref *ref) {
         if (V("codes")[i] == 1) V("codes")[i] = 2;
 }
 
+static void code_more(trine_ref *ref, void *args) {
+    (void)args;
+    one_more(ref);
+}
+
 /* Of all groups the scale of the row's first. */
 static void first_scale(trine_ref *ref) {
     const int64_t groups = D("groups");
@@ -75,6 +80,37 @@ static void last_lost(trine_ref *ref, void *args) {
     const int64_t n = D("n");
     (void)args;
     for (int64_t i = 1; i <= D("r"); i++) V("x")[i * n - 1] = 0;
+}
+
+/* Codes of 3, 5, 6 and 7 bits end with their word. */
+static void end_cut(trine_ref *ref) {
+    const int64_t k = D("k"), words = D("words"), rows = D("p") * D("q"), bits = k > 0 ? 8 * words / k : 8;
+    for (int64_t i = 0; 8 % bits != 0 && i < rows * k; i++) {
+        const int64_t here = 8 - i % k * bits % 8;
+        if (here < bits) V("codes")[i] = (int)V("codes")[i] & ((1 << here) - 1);
+    }
+}
+static void end_cut_before(trine_ref *ref, void *args) {
+    (void)args;
+    end_cut(ref);
+}
+
+/* A row's last code is 0. */
+static void last_code_more(trine_ref *ref) {
+    for (int64_t i = 1; D("k") > 0 && i <= D("p") * D("q"); i++) V("codes")[i * D("k") - 1] = 0;
+}
+static void last_code_more_before(trine_ref *ref, void *args) {
+    (void)args;
+    last_code_more(ref);
+}
+
+/* Of all blocks the scale of the first. */
+static void first_block(trine_ref *ref) {
+    for (int64_t i = 0; i < D("rows") * D("columns"); i++) V("scales")[i] = V("scales")[0];
+}
+static void first_block_before(trine_ref *ref, void *args) {
+    (void)args;
+    first_block(ref);
 }
 
 const mutant mutants_quantize[] = {
@@ -122,5 +158,20 @@ const mutant mutants_quantize[] = {
     { "hadamard", "ignores_transposed", "by the matrix in any case", .param = "transposed", .dims = "n=40" },
     { "hadamard", "sign_lost", "a difference is a sum", .after = sign_lost },
     { "hadamard", "last_lost", "a row's last element is not looked at", .before = last_lost },
+    { "pack_codes", "ignores_order", "codes ascend in any case", .param = "order", .dims = "k=64 words=32" },
+    { "pack_codes", "end_cut", "a code ends with its word", .before = end_cut_before, .types = "C=u8 P=u8" },
+    { "pack_codes", "last_code_more", "a row's last code is 0", .before = last_code_more_before },
+    { "unpack_codes", "ignores_order", "codes ascend in any case", .param = "order", .dims = "k=64 words=32" },
+    { "unpack_codes", "end_cut", "a code ends with its word", .after = end_cut, .types = "C=u8 P=u8" },
+    { "unpack_codes", "last_code_more", "a row's last code is 0", .after = last_code_more },
+    { "quantize_blocks", "ignores_upward", "powers of two are those below", .param = "upward", .types = "S=e8m0" },
+    { "quantize_blocks", "one_more", "codes 1 are 2", .after = one_more, .types = "C=i8" },
+    { "quantize_blocks", "first_block", "all blocks have the scale of the first", .after = first_block },
+    { "quantize_blocks", "scale_off", "scales are off by the last bit", .output = "scales", .factor = 1 + 0x1p-23,
+      .types = "S=f32" },
+    { "dequantize_blocks", "first_block", "all blocks have the scale of the first", .before = first_block_before },
+    { "dequantize_blocks", "code_more", "codes 1 are 2", .before = code_more, .types = "C=i8" },
+    { "dequantize_blocks", "off", "numbers are off by the last bit", .output = "y", .factor = 1 + 0x1p-23,
+      .types = "T=f32" },
     { 0 },
 };

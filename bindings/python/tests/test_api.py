@@ -47,6 +47,36 @@ def test_names():
 
 # -------------------------------------------------------------------------------------------------------------- shapes
 
+def words_of(codes):
+    """Eight codes of 4 bits along the last dimension in each i32, the first in the lowest bits."""
+    parts = codes.reshape(*codes.shape[:-1], -1, 8).astype(np.uint32) << np.arange(0, 32, 4, dtype=np.uint32)
+    return np.bitwise_or.reduce(parts, -1).view(np.int32)
+
+
+@pytest.mark.parametrize("awq", [False, True])
+def test_weights_of_others(awq):
+    """As docs/python.md has it."""
+    n, k, groups = 24, 64, 4
+    draw = np.random.default_rng(0)
+    weights, points = draw.integers(0, 16, (k, n)), draw.integers(0, 15, (groups, n))
+    scales, x = draw.standard_normal((groups, n)).astype(np.float16), rows((3, k)).astype(np.float16)
+    if awq:
+        turned = [0, 2, 4, 6, 1, 3, 5, 7]
+        qweight, qzeros = (words_of(m.reshape(-1, n // 8, 8)[..., turned].reshape(-1, n)) for m in (weights, points))
+        codes = trine.unpack_codes(qweight, k=n, dtype="u8", order="awq").T
+        zeros = trine.unpack_codes(qzeros, k=n, dtype="u8", order="awq").T.astype(np.float16)
+    else:
+        qweight, qzeros = words_of(weights.T).T, words_of(points - 1 & 15)
+        codes = trine.unpack_codes(qweight.T, k=k, dtype="u8")
+        zeros = trine.unpack_codes(qzeros, k=n, dtype="u8").T.astype(np.float16) + np.float16(1)
+        points = (points - 1 & 15) + 1
+    packed = trine.pack_codes(codes.reshape(n, groups, k // groups), words=k // groups // 2)
+    y = trine.matmul_quantized(x, packed, np.ascontiguousarray(scales.T), zeros=np.ascontiguousarray(zeros))
+    spread = np.repeat(np.arange(groups), k // groups)
+    expected = x.astype(float) @ ((weights - points[spread]) * scales[spread].astype(float))
+    np.testing.assert_allclose(y, expected, rtol=2e-3, atol=2e-3 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("shape", [(7,), (3, 7), (2, 3, 7), (2, 1, 3, 7), (2, 2, 2, 2, 2, 2, 7), (0, 7), (2, 0, 7)])
 def test_leading_dimensions(shape):
     x, weight = rows(shape), rows(7, 1)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """trine.jax: in jit, under vmap, gradients. What comes out is held to the golden vectors and to the functions of trine
 for NumPy, which other tests hold to them."""
-import inspect
 import os
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import trine
 from composed_cases import composed
 from conftest import OPS
 from gradient_cases import GRADIENTS, by_hand, forward_of
-from test_golden import ROUNDED_OFTEN, coarsest, expect_near, inputs, tensors
+from test_golden import ROUNDED_OFTEN, asked, coarsest, expect_near, inputs, tensors
 from trine._ops import OPS as TABLE
 
 jax = pytest.importorskip("jax")
@@ -34,10 +33,7 @@ def prepared(case):
     function = getattr(trine.jax, op["name"])
     made = {n for n in case.outputs if "in" not in table[n]["flags"]}
     wanted = {n: True for n in made if "optional" in table[n]["flags"]}
-    bound = {table[n]["type"] for n in arguments}
-    open_type = [n for n in table if n in made and table[n]["type_is_variable"] and table[n]["type"] not in bound]
-    if "dtype" in inspect.signature(function).parameters and open_type:
-        wanted["dtype"] = case.dtype(table[open_type[0]])
+    wanted |= asked(case, function, made)
     names = [t["name"] for t in op["tensors"] if "out" in t["flags"] and
              (t["name"] in case.outputs or t["name"] in arguments or "optional" not in t["flags"])]
 

@@ -354,6 +354,128 @@ def swiglu_quantize(draw):
         yield case(name, words, ins, {"codes": code, "scales": scale, "y": rounded(y, dtype)})
 
 
+def block_size(size, count):
+    """A power of two of which there are `count`, or what is left."""
+    fitting = [2**e for e in range(40) if -(-size // 2**e) == count]
+    return size if count == 1 else fitting[0] if fitting else -(-size // count)
+
+
+BLOCKS = (
+    ("one scale", "f32", "e4m3", "f32", 5, 12, 1, 1),
+    ("blocks of 4 by 8", "bf16", "e4m3", "f32", 8, 24, 2, 3),
+    ("the last are not whole", "f32", "i8", "f32", 7, 20, 2, 3),
+    ("the last have nothing", "f32", "e5m2", "bf16", 5, 7, 4, 5),
+    ("rows", "f16", "i8", "f16", 4, 16, 4, 1),
+    ("powers of two", "f32", "e4m3", "e8m0", 8, 16, 2, 2),
+    ("powers of two, upward", "bf16", "i8", "e8m0", 8, 16, 2, 2),
+)
+
+
+def parts(matrix, rows, columns):
+    """Each block's slices and place."""
+    high, wide = block_size(matrix.shape[0], rows), block_size(matrix.shape[1], columns)
+    for i in range(rows):
+        for j in range(columns):
+            yield (slice(i * high, (i + 1) * high), slice(j * wide, (j + 1) * wide)), (i, j)
+
+
+def quantize_blocks(draw):
+    for name, dtype, code_type, scale_type, r, k, rows, columns in BLOCKS:
+        x = draw.normal((r, k), dtype)
+        x[-1, -1] = np.nan if columns == 3 else 20
+        x[0, 0] = -0.0
+        codes_out, scales = np.zeros((r, k)), np.zeros((rows, columns))
+        with np.errstate(invalid="ignore"):
+            for part, at in parts(x, rows, columns):
+                flat = x[part].reshape(1, -1)
+                if not flat.size:
+                    scales[at] = 2.0**-127 if scale_type == "e8m0" else 0
+                    continue
+                code, scale = row_codes(flat.astype(F), 1, code_type, scale_type, "upward" in name)
+                codes_out[part], scales[at] = code.reshape(x[part].shape), scale[0, 0]
+        words = (f"T={dtype} C={code_type} S={scale_type} r={r} k={k} rows={rows} columns={columns}" +
+                 (" upward=1" if "upward" in name else ""))
+        yield case(name, words, {"x": x}, {"codes": codes_out, "scales": scales})
+
+
+def dequantize_blocks(draw):
+    for name, dtype, code_type, scale_type, r, k, rows, columns in BLOCKS:
+        if "upward" in name:
+            continue
+        whole = draw.integers((r, k), -127, 128)
+        if code_type in FLOAT8:
+            whole = codes(code_type)[whole.astype(int) + 127]
+            whole = np.where(np.isnan(whole), 1.0, whole)
+        scales = draw.normal((rows, columns), "f32" if scale_type == "e8m0" else scale_type)
+        if scale_type == "e8m0":
+            scales = np.ldexp(1.0, draw.integers((rows, columns), -9, 9).astype(int))
+        y = np.zeros((r, k))
+        for part, at in parts(whole, rows, columns):
+            y[part] = (whole[part].astype(F) * F(scales[at])).astype(float)
+        words = f"T={dtype} C={code_type} S={scale_type} r={r} k={k} rows={rows} columns={columns}"
+        yield case(name, words, {"codes": whole, "scales": scales}, {"y": rounded(y, dtype)})
+
+
+AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)
+
+
+def words_of(codes, bits, width, order):
+    """Rows of unsigned codes as words, by packbits, by AWQ's own loop, and by HQQ's shifts of slabs."""
+    rows, k = codes.shape
+    if order == "awq":
+        words = np.zeros((rows, k // 8), dtype=np.int64)
+        for place, code in enumerate(AWQ_ORDER):
+            words |= codes[:, code::8] << place * bits
+        return words
+    if order == "descending":
+        each = width // bits
+        words = np.zeros((rows, k // each), dtype=np.int64)
+        for place in range(each):
+            words = words << bits | codes[:, place::each]
+        return words
+    ones = ((codes[..., None] >> np.arange(bits)) & 1).reshape(rows, -1).astype(np.uint8)
+    ones = np.pad(ones, ((0, 0), (0, -ones.shape[1] % width)))
+    return np.packbits(ones, axis=-1, bitorder="little").view("<u4" if width == 32 else "u1").astype(np.int64)
+
+
+def packings(draw):
+    """Name, words of the case, codes as they are passed, and what they are packed into."""
+    for name, code_type, width, bits, p, q, k, order in (
+        ("here, 4 bits", "u8", 8, 4, 3, 2, 32, "ascending"),
+        ("here, 3 bits with a sign", "i8", 8, 3, 2, 1, 40, "ascending"),
+        ("here, 1 bit", "u8", 8, 1, 1, 2, 24, "ascending"),
+        ("bits that are left", "u8", 8, 5, 1, 3, 3, "ascending"),
+        ("GPTQ, 4 bits", "u8", 32, 4, 1, 5, 64, "ascending"),
+        ("GPTQ, 3 bits", "u8", 32, 3, 1, 5, 96, "ascending"),
+        ("GPTQ, 2 bits with a sign", "i8", 32, 2, 1, 3, 32, "ascending"),
+        ("GPTQ, 8 bits", "u8", 32, 8, 1, 3, 12, "ascending"),
+        ("AWQ", "u8", 32, 4, 1, 5, 24, "awq"),
+        ("HQQ, 4 bits", "u8", 8, 4, 3, 4, 2, "descending"),
+        ("HQQ, 3 bits", "u8", 32, 3, 2, 3, 10, "descending"),
+        ("HQQ, 2 bits", "i8", 8, 2, 2, 3, 4, "descending"),
+        ("HQQ, 1 bit", "u8", 8, 1, 1, 3, 8, "descending"),
+        ("upper half first", "u8", 8, 4, 1, 2, 18, "descending"),
+    ):
+        plain = draw.integers((p * q, k), 0, 1 << bits).astype(np.int64)
+        whole = words_of(plain, bits, width, order)
+        if width == 32:
+            whole = whole.astype(np.uint32).view(np.int32)
+        codes = np.where(plain >> (bits - 1), plain - (1 << bits), plain) if code_type == "i8" else plain
+        words = (f"C={code_type} P={'i32' if width == 32 else 'u8'} p={p} q={q} k={k} words={whole.shape[1]} "
+                 f"order={order}")
+        yield name, words, codes.reshape(p, q, k).astype(float), whole.reshape(p, q, -1).astype(float)
+
+
+def pack_codes(draw):
+    for name, words, codes, whole in packings(draw):
+        yield case(name, words, {"codes": codes}, {"packed": whole})
+
+
+def unpack_codes(draw):
+    for name, words, codes, whole in packings(draw):
+        yield case(name, words, {"packed": whole}, {"codes": codes})
+
+
 def paley_12():
     residues = {i * i % 5 for i in range(1, 5)}
     legendre = [0] + [1 if i in residues else -1 for i in range(1, 5)]
