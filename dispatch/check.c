@@ -316,8 +316,10 @@ static trine_status check_require(const checker *c, const trine_plan_require *re
                  dtype_text(c->call->type[require->type], buffer, sizeof buffer));
     for (int i = 0; i < require->expr.length; i++) {
         const int symbol = require->expr.step[i].symbol;
-        if (require->expr.step[i].op == '$')
-            text_add(&t, "%s%s = %" PRId64, text_gap(&t, ", "), c->plan->symbol_name[symbol], c->call->dim[symbol]);
+        if (require->expr.step[i].op != '$') continue;
+        const int from = c->symbol_from[symbol];
+        text_add(&t, "%s%s = %" PRId64 "%s%s", text_gap(&t, ", "), c->plan->symbol_name[symbol], c->call->dim[symbol],
+                 from >= 0 ? " of " : "", from >= 0 ? c->plan->tensor[from].spec->name : "");
     }
     return FAIL("%s: %s is required, but %s", c->op, require->text, values);
 }

@@ -162,7 +162,7 @@ Test(check, requirements, .init = set_up, .fini = tear_down) {
     const trine_tensor k = trine_tensor_4d(k_data, TRINE_F32, 1, 4, 2, 16);
     expect_fail(
         trine_attention(queue, &(trine_attention_args){ TRINE_ARGS(attention), .q = &q, .k = &k, .v = &k, .o = &o }),
-        TRINE_ERR_ARGUMENT, "h % hk == 0 is required, but h = 3, hk = 2");
+        TRINE_ERR_ARGUMENT, "h % hk == 0 is required, but h = 3 of q, hk = 2 of k");
     expect_fail(trine_reduce_sum(queue, &(trine_reduce_sum_args){ TRINE_ARGS(reduce_sum), .x = &q }),
                 TRINE_ERR_ARGUMENT, "reduce_sum: ");
 }
@@ -183,7 +183,8 @@ Test(check, requirements_of_a_parameter, .init = set_up, .fini = tear_down) {
     assert_ok(trine_dequantize(queue, &args));
     codes = trine_tensor_3d(code_data, TRINE_U8, 1, 1, 32);
     expect_fail(trine_dequantize(queue, &args), TRINE_ERR_ARGUMENT,
-                "dequantize: with format=e2m1: 2*bytes*groups == k is required, but bytes = 32, groups = 1, k = 32");
+                "dequantize: with format=e2m1: 2*bytes*groups == k is required, but bytes = 32 of codes, groups = 1 of "
+                "codes, k = 32 of y");
     args.format = TRINE_CODES_INTEGER;
     assert_ok(trine_dequantize(queue, &args));
 }
@@ -199,7 +200,8 @@ Test(check, requirements_of_a_type, .init = set_up, .fini = tear_down) {
     assert_ok(trine_dequantize(queue, &args));
     codes = trine_tensor_3d(code_data, TRINE_E4M3, 1, 1, 16);
     expect_fail(trine_dequantize(queue, &args), TRINE_ERR_ARGUMENT,
-                "dequantize: with C=e4m3: bytes*groups == k is required, but bytes = 16, groups = 1, k = 32");
+                "dequantize: with C=e4m3: bytes*groups == k is required, but bytes = 16 of codes, groups = 1 of codes, "
+                "k = 32 of y");
     codes.dtype = TRINE_U8;
     assert_ok(trine_dequantize(queue, &args));
 }
