@@ -118,7 +118,7 @@ static trine_status unify_shape(checker *c, int index) {
             c->symbol_from[d->symbol] = (short)index;
             continue;
         }
-        const int64_t expected = d->symbol >= 0 ? dim[d->symbol] + d->add : (int64_t)trine_expr_eval(&d->expr, dim);
+        const int64_t expected = trine_plan_size(d, dim);
         if (t->shape[i] == expected) continue;
         if ((want->spec->flags & BROADCAST) && t->shape[i] == 1) continue;
         return wrong_dim(c, index, i, expected);

@@ -394,12 +394,16 @@ int trine_enum_number(const trine_spec_param *param, const char *value, size_t l
     return -1;
 }
 
+int64_t trine_plan_size(const trine_dim *d, const int64_t *dim) {
+    int64_t size;
+    if (d->symbol >= 0) return __builtin_add_overflow(dim[d->symbol], d->add, &size) ? INT64_MAX : size;
+    const double value = trine_expr_eval(&d->expr, dim);
+    return !(value < 0x1p63) ? INT64_MAX : value < -0x1p63 ? INT64_MIN : (int64_t)value;
+}
+
 void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out) {
     const trine_plan_tensor *tensor = &plan->tensor[index];
-    for (int i = 0; i < tensor->rank; i++) {
-        const trine_dim *d = &tensor->dim[i];
-        shape_out[i] = d->symbol >= 0 ? dim[d->symbol] + d->add : (int64_t)trine_expr_eval(&d->expr, dim);
-    }
+    for (int i = 0; i < tensor->rank; i++) shape_out[i] = trine_plan_size(&tensor->dim[i], dim);
 }
 
 double trine_plan_bytes(const trine_plan *plan, const int64_t *dim, const trine_dtype *type, uint32_t present) {

@@ -106,7 +106,8 @@ bool trine_param_unset(const trine_plan *plan, int index, const void *args);
 /* Does one of these tensors stand for parameter `index`? */
 bool trine_param_told(const trine_plan *plan, int index, uint32_t present);
 
-/* The shape of tensor `index` for given symbols, all its dimensions. */
+/* A dimension for given symbols: the largest number where it is beyond that. And the shape of tensor `index`. */
+int64_t trine_plan_size(const trine_dim *d, const int64_t *dim);
 void trine_plan_shape(const trine_plan *plan, int index, const int64_t *dim, int64_t *shape_out);
 
 /* Bytes of all given tensors, each input and output once, and the op's flops. */
