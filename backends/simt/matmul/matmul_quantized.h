@@ -24,6 +24,7 @@ typedef struct quantized_params {
     uint32_t flip;                 /* of a word: what turns signed codes into unsigned ones */
     bool words;                    /* are codes fetched by words? */
     bool codes_aligned, x_aligned; /* are these words, and x's elements vectors, in memory? */
+    bool codes_vectors;            /* are four words one access, and groups one behind the other? */
     quantized_float scale_type, out_type, bias_type;
 } quantized_params;
 
