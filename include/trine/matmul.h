@@ -220,6 +220,67 @@ typedef struct trine_matmul_quantized_args {
  * Since 0.1. */
 TRINE_API trine_status trine_matmul_quantized(trine_queue *queue, const trine_matmul_quantized_args *args);
 
+typedef struct trine_grouped_matmul_quantized_args {
+    size_t struct_size;            /* sizeof(trine_grouped_matmul_quantized_args) */
+    const trine_tensor *x;         /* in r k */
+    const trine_tensor *codes;     /* in e n groups bytes */
+    const trine_tensor *scales;    /* in e n groups */
+    const trine_tensor *zeros;     /* in, optional e n groups */
+    const trine_tensor *mins;      /* in, optional e n groups */
+    const trine_tensor *offsets;   /* in e+1, i32: where the rows of each expert begin in y */
+    const trine_tensor *gather;    /* in, optional p, i32: the row of x that each row of y is made of */
+    const trine_tensor *bias;      /* in, optional e n */
+    const trine_tensor *row_scale; /* in, optional p, f32: factors of y's rows */
+    const trine_tensor *counts;    /* in, optional e, i32: rows of each expert that are computed */
+    const trine_tensor *y;         /* out p n */
+    int64_t divide;                /* gather counts rows of x so many times each; 0: 1 */
+    int32_t code_offset;           /* taken from every code, -255 .. 255 */
+    int32_t format;                /* TRINE_CODES_* of <trine/quantize.h> */
+    int32_t activation;            /* TRINE_ACTIVATION_* */
+} trine_grouped_matmul_quantized_args;
+
+/* Products of groups of rows, each with a quantized matrix of its own: the experts of a mixture, their weights in codes
+ * of few bits.
+ *
+ *     y[i,j]   = row_scale[i] act(sum_l x[s,l] w[g,j,l] + bias[g,j]),  g with offsets[g] <= i < offsets[g+1]
+ *     w[g,j,l] = (code[g,j,l] - code_offset - zeros[g,j,h]) scales[g,j,h] + mins[g,j,h],    h = floor(l groups / k)
+ *
+ * It is trine_grouped_matmul() with the weights of trine_matmul_quantized(). The groups of rows are g, the experts; the
+ * groups of weights that have a scale are h. s is i, or with gather the whole part of gather[i]/divide. Rows of y that
+ * no expert has are 0, and so are those whose gather is below 0, or r divide and more, and with counts those of an
+ * expert beyond its first counts[g].
+ *
+ * Source: Gale et al. 2023 (grouped products for mixtures of experts); Frantar et al. 2022 (GPTQ), with real zeros as
+ * Badri and Shaji 2023 (HQQ) have them, and minima as GGUF has.
+ *
+ * Shapes: x is r k, y p n, codes e n groups bytes, scales, zeros and mins e n groups, bias e n, offsets e+1, counts e,
+ * gather and row_scale p. Row j of expert g has the weights of output j, in groups of k/groups, as trine_quantize()
+ * packs them and trine_dequantize() reads them. Without gather r = p. r, e, p, n and k may be 0; k = 0 gives act(bias).
+ * Strides: in each tensor the last dimension is contiguous. All other strides are free.
+ * Types: x f32, bf16 or f16; y has x's type, or is f32; bias f32, or of y's type where that is x's. codes u8: without
+ * a sign; i8: two's complement of their bits. scales, zeros and mins f32, bf16 or f16, all of one type. offsets, counts
+ * and gather i32, row_scale f32. Sums are in f32 and rounded once, at the end.
+ * Ranges: offsets ascend from at least 0 to p at most.
+ * Parameters: code_offset 8 for the codes of 4 bits that stand for -8 .. 7. format TRINE_CODES_E2M1: codes are u8 of 4
+ * bits, as MXFP4 has them in groups of 32, whose scales a cast to bf16 leaves as they are. activation as in
+ * trine_matmul(), before row_scale.
+ * Aliasing: y may overlap no other tensor.
+ *
+ * Error bound: |y - y64| <= u(y) |y64| + ((2.25 k + groups + 17) 2^-24 + 33/32 u(x)) 1.13 |row_scale| (sum_l |x_l| W_l
+ * + |bias|), W = (|code - code_offset| + |zero|) |scale| + |min|, 1.13 being 1 for none and relu, and 12 2^-24
+ * |row_scale t| more where an activation is applied to t: weights may be rounded to x's type. Products with a subnormal
+ * bf16 may be taken for zero. An Inf among the factors gives Inf or NaN.
+ * Deterministic: the same bits on the same device for any number of threads. Sums of an expert that has few rows may be
+ * in another order than of one that has many.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor or parameter contradicts the above, or y overlaps; on the CPU, offsets that
+ * descend, or leave 0 to p), TRINE_ERR_UNSUPPORTED (p, r divide or e is more than 2^31 - 1, or a row has more weights
+ * than the device's kernel takes), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_grouped_matmul_quantized(trine_queue *queue,
+                                                      const trine_grouped_matmul_quantized_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -2,8 +2,7 @@
 /* matmul_quantized: the table and the reference. */
 #include <stdlib.h>
 
-#include "product.h"
-#include "spec/quantize/codes.h"
+#include "quantized.h"
 
 #define ARGS trine_matmul_quantized_args
 
@@ -22,62 +21,22 @@
  * below 2^-126, and sums, for zero: so much of each |x|, and of each W, is lost. Overflow: where sum |x| (1 + W) with
  * each factor of W taken as 1 at least exceeds the largest f32, or W the largest of x's type, something may be
  * infinite. And an Inf may come to be taken from itself: it gives Inf or NaN. */
-typedef struct weight {
-    double w, size, reach; /* the weight, W, and the same with factors of 1 at least */
-    bool nan;              /* is it made of one? */
-} weight;
-
-static weight weight_of(const ARGS *args, double code, double scale, double zero, double min) {
-    const double step = code - args->offset, whole = fabs(step) + fabs(zero);
-    return (weight){ .w = (step - zero) * scale + min,
-                     .size = whole * fabs(scale) + fabs(min),
-                     .reach = fmax(whole, 1) * fmax(fabs(scale), 1) + fabs(min),
-                     .nan = isnan(scale) || isnan(zero) || isnan(min) };
-}
-
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const int64_t m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"), k = trine_ref_dim(ref, "k"),
-                  groups = trine_ref_dim(ref, "groups"), bytes = trine_ref_dim(ref, "bytes");
-    const int64_t group = groups > 0 ? k / groups : 0;
-    const trine_dtype in = trine_ref_type(ref, "T"), out = trine_ref_type(ref, "O");
-    const double *x = trine_ref_value(ref, "x"), *codes = trine_ref_value(ref, "codes"),
-                 *scales = trine_ref_value(ref, "scales"), *zeros = trine_ref_value(ref, "zeros"),
-                 *mins = trine_ref_value(ref, "mins"), *bias = trine_ref_value(ref, "bias");
+    const int64_t m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"), k = trine_ref_dim(ref, "k");
+    const double *x = trine_ref_value(ref, "x"), *bias = trine_ref_value(ref, "bias");
     double *y = trine_ref_value(ref, "y"), *magnitude = trine_ref_magnitude(ref, "y"),
            *slack = trine_ref_slack(ref, "y");
-    const double least = trine_smallest_normal(in), lost = in == TRINE_BF16 ? 0x1p-126 : 0x1p-148,
-                 unformed = in == TRINE_F16 ? 0x1p-25 : lost;
-    const struct codes kind = codes_of(ref, args->format);
+    const codes kind = codes_of(ref, args->format);
     weight *row = malloc(sizeof *row * (size_t)(k + 1));
 
     for (int64_t j = 0; j < n; j++) {
-        for (int64_t l = 0; l < k; l++) {
-            const int64_t g = j * groups + l / group;
-            row[l] = weight_of(args, codes_get(&kind, codes + g * bytes, l % group), scales[g], zeros ? zeros[g] : 0,
-                               mins ? mins[g] : 0);
-        }
+        weights_of_row(row, ref, &kind, args->offset, j);
         for (int64_t i = 0; i < m; i++) {
-            long double sum = bias ? bias[j] : 0;
-            double size = bias ? trine_finite_abs(bias[j]) : 0, reach = size, slipped = 0;
-            bool beyond = bias && !isfinite(bias[j]), nan = bias && isnan(bias[j]);
-            for (int64_t l = 0; l < k; l++) {
-                const double a = x[i * k + l], b = fabs(a);
-                sum += (long double)a * row[l].w;
-                beyond |= !isfinite(a) || !(row[l].reach < trine_largest(in));
-                nan |= isnan(a) || row[l].nan;
-                size += (b > 0 ? fmax(b, least) : 0) * (row[l].size > 0 ? fmax(row[l].size, least) : 0);
-                reach += b * (1 + row[l].reach);
-                slipped += (b + 1) * unformed + row[l].size * lost;
-            }
-            const bool curved = args->activation > TRINE_ACTIVATION_RELU;
             const int64_t at = i * n + j;
-            y[at] = (double)activate(args->activation, sum);
-            magnitude[at] = size * (curved ? 1.13 : 1) * (1 + trine_unit_roundoff(out));
-            slack[at] = trine_smallest_normal(out) * trine_unit_roundoff(out) + 2 * slipped;
-            if (curved && isfinite((double)sum)) slack[at] += 12 * 0x1p-24 * fabs((double)sum);
-            if (beyond || !(reach < trine_largest(TRINE_F32))) magnitude[at] = INFINITY, slack[at] = 0;
-            if (isnan(y[at]) && !nan) y[at] = INFINITY;
+            const quantized_result r =
+                quantized_element(ref, x + i * k, row, bias ? bias + j : NULL, args->activation, NULL);
+            y[at] = r.value, magnitude[at] = r.magnitude, slack[at] = r.slack;
         }
     }
     free(row);

@@ -105,10 +105,15 @@ static void bias_of_nothing(trine_ref *ref) {
         for (int64_t j = 0; V("gather")[i] < 0 && j < n; j++) V("y")[i * n + j] = V("bias")[j];
 }
 
+/* Rows of codes, of all experts if there are some. */
+static int64_t rows_of(const trine_ref *ref) {
+    return trine_plan_find_symbol(ref->plan, "e") < 0 ? D("n") : D("e") * D("n");
+}
+
 /* Of each byte the halves are exchanged. */
 static void halves_exchanged(trine_ref *ref, void *args) {
     (void)args;
-    for (int64_t b = 0; b < D("n") * D("groups") * D("bytes"); b++) {
+    for (int64_t b = 0; b < rows_of(ref) * D("groups") * D("bytes"); b++) {
         const unsigned byte = (unsigned)(int)V("codes")[b] & 0xff, other = (byte << 4 | byte >> 4) & 0xff;
         V("codes")[b] = trine_ref_type(ref, "C") == TRINE_I8 ? (double)(int8_t)other : (double)other;
     }
@@ -117,13 +122,20 @@ static void halves_exchanged(trine_ref *ref, void *args) {
 /* All groups of a row have its first one's scale. */
 static void first_scale(trine_ref *ref, void *args) {
     (void)args;
-    for (int64_t i = 0; i < D("n") * D("groups"); i++) V("scales")[i] = V("scales")[i - i % D("groups")];
+    for (int64_t i = 0; i < rows_of(ref) * D("groups"); i++) V("scales")[i] = V("scales")[i - i % D("groups")];
 }
 
 /* A minimum is multiplied by the scale. */
 static void scaled_minimum(trine_ref *ref, void *args) {
     (void)args;
-    for (int64_t i = 0; V("mins") && i < D("n") * D("groups"); i++) V("mins")[i] *= V("scales")[i];
+    for (int64_t i = 0; V("mins") && i < rows_of(ref) * D("groups"); i++) V("mins")[i] *= V("scales")[i];
+}
+
+/* All experts have the first one's scales. */
+static void scales_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t each = D("n") * D("groups");
+    for (int64_t i = each; i < D("e") * each; i++) V("scales")[i] = V("scales")[i - each];
 }
 
 const mutant mutants_matmul[] = {
@@ -154,5 +166,21 @@ const mutant mutants_matmul[] = {
     { "matmul_quantized", "ignores_offset", "the offset is not taken from codes", .param = "offset", .value = 0 },
     { "matmul_quantized", "ignores_zeros", "zeros are not taken from codes", .without = "zeros" },
     { "matmul_quantized", "ignores_bias", "bias is not added", .without = "bias" },
+    { "grouped_matmul_quantized", "halves_exchanged", "the halves of a byte are exchanged",
+      .before = halves_exchanged },
+    { "grouped_matmul_quantized", "first_scale", "the first scale of a row serves all of it", .before = first_scale },
+    { "grouped_matmul_quantized", "scales_of_first", "all experts have the first one's scales",
+      .before = scales_of_first },
+    { "grouped_matmul_quantized", "scaled_minimum", "minima are multiplied by scales", .before = scaled_minimum },
+    { "grouped_matmul_quantized", "ignores_code_offset", "the offset is not taken from codes", .param = "code_offset",
+      .value = 0 },
+    { "grouped_matmul_quantized", "ignores_zeros", "zeros are not taken from codes", .without = "zeros" },
+    { "grouped_matmul_quantized", "ignores_bias", "bias is not added", .without = "bias" },
+    { "grouped_matmul_quantized", "ignores_row_scale", "rows are not scaled", .without = "row_scale" },
+    { "grouped_matmul_quantized", "ignores_divide", "gather counts rows", .param = "divide", .value = 1 },
+    { "grouped_matmul_quantized", "ignores_counts", "all rows of a group are computed", .without = "counts" },
+    { "grouped_matmul_quantized", "scaled_before", "rows are scaled before the activation", .before = scaled_before },
+    { "grouped_matmul_quantized", "last_group_lost", "the last group has no rows", .before = last_group_lost },
+    { "grouped_matmul_quantized", "bias_of_nothing", "rows of nothing are their bias", .after = bias_of_nothing },
     { 0 },
 };

@@ -4,6 +4,7 @@
 
 #include "grouped_matmul_mma.h"
 
+ENTRY(grouped_matmul_plan, SIMT_THREADS, grouped_params) { grouped_plan(p); }
 ENTRY(grouped_matmul_f32_f32, SIMT_THREADS, grouped_params) { grouped<f32, f32>(p); }
 ENTRY(grouped_matmul_bf16_bf16, SIMT_THREADS, grouped_params) { grouped_mma<bf16, bf16>(p); }
 ENTRY(grouped_matmul_bf16_f32, SIMT_THREADS, grouped_params) { grouped_mma<bf16, f32>(p); }

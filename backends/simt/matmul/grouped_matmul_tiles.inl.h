@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the device kernels of grouped_matmul share: the launch that divides the groups' rows into tiles, which begin
- * with their group; where rows come from; and the end of a row. */
+/* What the device kernels of products of groups of rows share: the launch that divides the groups' rows into tiles,
+ * which begin with their group; where rows come from; and the end of a row. */
 #ifndef TRINE_SIMT_GROUPED_MATMUL_TILES_INL_H
 #define TRINE_SIMT_GROUPED_MATMUL_TILES_INL_H
 
@@ -32,7 +32,8 @@ DEVICE grouped_part grouped_part_of(const grouped_params &p, int32_t number) {
     return (number - 1) % parts == 0 ? grouped_part{ g, first, middle } : grouped_part{ -1, middle, last };
 }
 
-ENTRY(grouped_matmul_plan, SIMT_THREADS, grouped_params) {
+/* By one block. */
+DEVICE void grouped_plan(const grouped_params &p) {
     SHARED int32_t part[SIMT_THREADS];
     const int thread = thread_index();
     const int32_t numbers = p.e * (p.counts ? 2 : 1) + 2;

@@ -174,6 +174,23 @@ def bit_strings(codes, bits):
     return np.packbits(bit.reshape(*codes.shape[:-1], -1).astype(np.uint8), axis=-1, bitorder="little")
 
 
+def draw_codes(draw, shape, bits, kind, e2m1=False):
+    """Codes, as the numbers that they are and as bytes."""
+    codes = draw.integers(shape, 0, 2**bits)
+    stored = bit_strings(codes, bits)
+    if kind == "i8":
+        codes, stored = np.where(codes >= 2 ** (bits - 1), codes - 2**bits, codes), stored.view(np.int8)
+    if e2m1:
+        codes = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float)[codes.astype(int)]
+    return codes, stored.astype(np.float64)
+
+
+def weights_of(codes, offset, ins):
+    none = np.zeros(ins["scales"].shape)
+    steps = fractions(codes) - offset - fractions(ins.get("zeros", none))[..., None]
+    return steps * fractions(ins["scales"])[..., None] + fractions(ins.get("mins", none))[..., None]
+
+
 def matmul_quantized(draw):
     for name, types, m, n, groups, size, bits, offset, extra, activation in (
         ("4 bits as GPTQ has them", "T=f32 C=u8 S=f32", 3, 5, 2, 32, 4, 8, "", "none"),
@@ -189,21 +206,13 @@ def matmul_quantized(draw):
     ):
         kinds = dict(word.split("=") for word in types.split())
         k = groups * size
-        codes = draw.integers((n, groups, size), 0, 2**bits)
-        stored = bit_strings(codes, bits)
-        if kinds["C"] == "i8":
-            codes, stored = np.where(codes >= 2 ** (bits - 1), codes - 2**bits, codes), stored.view(np.int8)
-        ins = {"x": draw.normal((m, k), kinds["T"]), "codes": stored.astype(np.float64),
-               "scales": draw.normal((n, groups), kinds["S"])}
         e2m1, tensors = "format=e2m1" in extra, [word for word in extra.split() if "=" not in word]
-        if e2m1:
-            codes = np.arange(16, dtype=np.uint8).view(ml_dtypes.float4_e2m1fn).astype(float)[codes.astype(int)]
+        codes, stored = draw_codes(draw, (n, groups, size), bits, kinds["C"], e2m1)
+        ins = {"x": draw.normal((m, k), kinds["T"]), "codes": stored, "scales": draw.normal((n, groups), kinds["S"])}
         for tensor in tensors:
             shape, kind = ((n,), kinds.get("B", "f32")) if tensor == "bias" else ((n, groups), kinds["S"])
             ins[tensor] = draw.normal(shape, kind, scale=3)
-        weights = (fractions(codes) - offset - fractions(ins.get("zeros", np.zeros((n, groups))))[..., None])
-        weights = weights * fractions(ins["scales"])[..., None]
-        weights = (weights + fractions(ins.get("mins", np.zeros((n, groups))))[..., None]).reshape(n, k)
+        weights = weights_of(codes, offset, ins).reshape(n, k)
         t = np.matmul(fractions(ins["x"]), weights.T) + fractions(ins.get("bias", np.zeros(n)))
         y = [float(ACTIVATIONS[activation](mpmath.mpf(v.numerator) / v.denominator)) for v in t.reshape(-1)]
         words = f"{types} m={m} n={n} k={k} groups={groups} bytes={size * bits // 8} offset={offset}"
@@ -213,3 +222,53 @@ def matmul_quantized(draw):
     yield case("no weights", "T=f32 C=u8 S=f32 m=2 n=4 k=0 groups=1 bytes=0 activation=relu +bias",
                {"x": np.zeros((2, 0)), "codes": np.zeros((4, 1, 0)), "scales": np.ones((4, 1)), "bias": bias},
                {"y": np.broadcast_to(np.maximum(bias, 0), (2, 4))})
+
+
+def grouped_matmul_quantized(draw):
+    for name, types, r, e, p, n, groups, size, bits, offset, offsets, divide, activation, words in (
+        ("4 bits", "T=f32 C=u8 S=f32", 7, 3, 7, 5, 2, 16, 4, 8, [0, 2, 5, 7], 1, "none", ""),
+        ("empty groups, rows of none", "T=f32 C=i8 S=f16", 8, 4, 8, 3, 1, 12, 8, 0, [0, 0, 3, 3, 6], 1, "none", ""),
+        ("gathered", "T=bf16 O=bf16 B=f32 C=u8 S=bf16", 4, 3, 10, 6, 2, 16, 4, 0, [0, 2, 8, 10], 2, "silu",
+         "+zeros +gather +bias"),
+        ("gathered from nowhere", "T=f16 O=f32 C=u8 S=f16", 3, 2, 6, 4, 3, 8, 3, 1, [0, 3, 6], 1, "relu",
+         "+gather +row_scale"),
+        ("all of it", "T=bf16 O=f32 C=i8 S=bf16", 5, 2, 13, 4, 2, 20, 2, -3, [0, 4, 12], 3, "gelu_erf",
+         "+zeros +mins +gather +bias +row_scale"),
+        ("e2m1", "T=f32 C=u8 S=bf16", 9, 2, 9, 3, 2, 32, 4, 0, [0, 6, 9], 1, "none", "format=e2m1 +bias"),
+        ("a bias of f16", "T=f16 O=f16 B=f16 C=u8 S=f32", 4, 5, 4, 6, 1, 8, 5, 3, [0, 1, 1, 2, 4, 4], 1, "gelu_tanh",
+         "+bias +row_scale"),
+        ("one bit, late start", "T=f32 C=u8 S=f32", 6, 2, 6, 4, 2, 24, 1, 0, [1, 3, 5], 1, "none", "+zeros +bias"),
+        ("groups of a capacity", "T=bf16 O=bf16 B=f32 C=i8 S=f32", 12, 3, 12, 4, 2, 8, 6, 0, [0, 4, 8, 12], 1, "relu",
+         "+mins +bias +counts"),
+        ("gathered, of a capacity", "T=f32 C=u8 S=f32", 5, 4, 12, 3, 3, 8, 7, 0, [0, 3, 6, 9, 12], 2, "none",
+         "+gather +row_scale +counts"),
+    ):
+        kinds, k = dict(word.split("=") for word in types.split()), groups * size
+        codes, stored = draw_codes(draw, (e, n, groups, size), bits, kinds["C"], "format=e2m1" in words)
+        ins = {"x": draw.normal((r, k), kinds["T"]), "codes": stored,
+               "scales": draw.normal((e, n, groups), kinds["S"])}
+        for tensor in ("zeros", "mins"):
+            if f"+{tensor}" in words:
+                ins[tensor] = draw.normal((e, n, groups), kinds["S"], scale=3)
+        weights = weights_of(codes, offset, ins).reshape(e, n, k)
+        gather = draw.integers(p, 0, r * divide) if "+gather" in words else np.arange(p) * divide
+        bias = draw.normal((e, n), kinds.get("B", "f32")) if "+bias" in words else np.zeros((e, n))
+        scale = draw.normal(p) if "+row_scale" in words else np.ones(p)
+        if "nowhere" in name:
+            gather[[0, 4]] = -1, r * divide
+        counts = np.arange(e) * 2 % 5 % (np.diff(offsets) + 1) if "+counts" in words else np.diff(offsets)
+        y = np.zeros((p, n))
+        for g in range(e):
+            for i in range(offsets[g], offsets[g] + int(counts[g])):
+                if 0 <= gather[i] < r * divide:
+                    t = np.matmul(weights[g], fractions(ins["x"][int(gather[i]) // divide])) + fractions(bias[g])
+                    y[i] = [scale[i] * ACTIVATIONS[activation](mpmath.mpf(v.numerator) / v.denominator) for v in t]
+        given = {"gather": gather, "bias": bias, "row_scale": scale, "counts": np.asarray(counts, dtype=np.float64)}
+        ins |= {"offsets": np.array(offsets, dtype=np.float64)}
+        ins |= {key: value for key, value in given.items() if f"+{key}" in words}
+        yield case(name, f"{types} r={r} e={e} p={p} n={n} k={k} groups={groups} bytes={size * bits // 8} "
+                   f"code_offset={offset} divide={divide} activation={activation} {words}".strip(), ins, {"y": y})
+    bias = draw.normal((2, 4))
+    yield case("no weights", "T=f32 C=u8 S=f32 r=3 e=2 p=3 n=4 k=0 groups=1 bytes=0 activation=relu +bias",
+               {"x": np.zeros((3, 0)), "codes": np.zeros((2, 4, 1, 0)), "scales": np.ones((2, 4, 1)), "bias": bias,
+                "offsets": np.array([0.0, 1, 3])}, {"y": np.maximum(bias, 0)[[0, 1, 1]]})
