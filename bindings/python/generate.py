@@ -79,8 +79,11 @@ class Function:
         return self.op.symbols.index(symbol) if symbol is not None else -1
 
     def like(self):
-        """For each symbol that no input has: those whose sizes it takes, where they are not 1."""
+        """For each symbol that no input has: those whose sizes it takes, where they are not 1. Where it is the larger
+        of some and an output has it, those of optional inputs are among them."""
         bound = {d["symbol"] for t in self.op.tensors if t.is_in and not t.optional for d in t.dims}
+        known = {d["symbol"] for t in self.op.tensors if t.is_in for d in t.dims}
+        made = {d["symbol"] for t in self.op.tensors if not t.is_in for d in t.dims}
         out = []
         for symbol in self.op.symbols:
             from_ = []
@@ -88,7 +91,8 @@ class Function:
                 for rule in self.op.require:
                     words = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", rule))
                     if symbol in words:
-                        from_ += [w for w in words if w in bound and w not in from_]
+                        told = known if "max" in words and symbol in made else bound
+                        from_ += [w for w in words if w in told and w not in (*from_, symbol)]
             if len(from_) > 2:
                 sys.exit(f"{self.op.name}: {symbol} follows from more than two sizes: {from_}")
             out.append([self.op.symbols.index(s) for s in from_] + [-1] * (2 - len(from_)))
