@@ -18,6 +18,7 @@
 #include <trine/reduce.h>
 #include <trine/sample.h>
 #include <trine/scaled.h>
+#include <trine/scan.h>
 #include <trine/select.h>
 #include <trine/sparse.h>
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* linear_scan_backward on devices: the host side. */
+#include "scan_host.h"
+#include "spec/places/linear_scan_backward.h"
+
+static trine_status launch(const trine_call *call) {
+    const trine_linear_scan_backward_args *args = call->args;
+    const int64_t *dim = call->dim;
+    const linear_scan_backward_params p = {
+        .shape = scan_shape_of(call, LINEAR_SCAN_BACKWARD_CU_SEQLENS, dim[LINEAR_SCAN_BACKWARD_DIM_B],
+                               dim[LINEAR_SCAN_BACKWARD_DIM_T], dim[LINEAR_SCAN_BACKWARD_DIM_N],
+                               dim[LINEAR_SCAN_BACKWARD_DIM_NSEQ], args->reverse),
+        .dy = simt_rows_of(call, LINEAR_SCAN_BACKWARD_DY),
+        .g = simt_rows_of(call, LINEAR_SCAN_BACKWARD_G),
+        .y = simt_rows_of(call, LINEAR_SCAN_BACKWARD_Y),
+        .h0 = simt_rows_of(call, LINEAR_SCAN_BACKWARD_H0),
+        .dlast = simt_rows_of(call, LINEAR_SCAN_BACKWARD_DLAST),
+        .dx = simt_rows_of(call, LINEAR_SCAN_BACKWARD_DX),
+        .dg = simt_rows_of(call, LINEAR_SCAN_BACKWARD_DG),
+        .dh0 = simt_rows_of(call, LINEAR_SCAN_BACKWARD_DH0),
+    };
+    const simt_function function = { .type = { call->type[LINEAR_SCAN_BACKWARD_TYPE_T] } };
+    return simt_launch(call, &function, scan_blocks(&p.shape), SCAN_THREADS, &p, sizeof p);
+}
+
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, LINEAR_SCAN_BACKWARD_DIM_N, SCAN_THREADS);
+    trine_kernel_edge(edges, LINEAR_SCAN_BACKWARD_DIM_T, SCAN_AHEAD);
+    trine_kernel_edge(edges, LINEAR_SCAN_BACKWARD_DIM_T, 2 * SCAN_AHEAD);
+}
+
+SIMT_KERNELS(linear_scan_backward) = { { .name = SIMT_NAME, .launch = launch, .edges = edges }, { 0 } };
