@@ -34,7 +34,7 @@ static const char *keep(const char *text, size_t length) {
 
 /* ----------------------------------------------------------------------------------------------------------- shapes */
 
-/* A dimension: SYMBOL, SYMBOL+NUMBER, NUMBER or an expression without spaces of symbols bound before. */
+/* A dimension: SYMBOL, SYMBOL+NUMBER, SYMBOL-NUMBER, NUMBER or an expression without spaces of symbols bound before. */
 static bool parse_dim(trine_plan *plan, const char *token, size_t length, trine_dim *dim) {
     char text[64];
     if (length >= sizeof text) return false;
@@ -49,9 +49,9 @@ static bool parse_dim(trine_plan *plan, const char *token, size_t length, trine_
     size_t name = 0;
     while (isalnum((unsigned char)text[name]) || text[name] == '_') name++;
     char *end = text + name;
-    const bool plus = text[name] == '+' && isdigit((unsigned char)text[name + 1]);
-    const long add = plus ? strtol(text + name + 1, &end, 10) : 0;
-    if (isalpha((unsigned char)text[0]) && *end == 0 && (plus || text[name] == 0)) {
+    const bool more = (text[name] == '+' || text[name] == '-') && isdigit((unsigned char)text[name + 1]);
+    const long add = more ? strtol(text + name, &end, 10) : 0;
+    if (isalpha((unsigned char)text[0]) && *end == 0 && (more || text[name] == 0)) {
         int symbol = find(plan->symbol_name, plan->symbols, text, name);
         if (symbol < 0) {
             if (plan->symbols == TRINE_MAX_SYMBOLS) return false;

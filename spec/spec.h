@@ -32,8 +32,8 @@ enum {
 typedef struct trine_spec_tensor {
     const char *name;
     const char *type; /* a type variable of .types ("T") or the name of a type ("f32") */
-    /* dimensions by spaces: a symbol, a number, or an expression of bound symbols ("nseq+1"); in brackets: may be
-     * missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
+    /* dimensions by spaces: a symbol, a number, or an expression of bound symbols ("nseq+1", "k-1"); in brackets: may
+     * be missing in front, and is then 1. A symbol binds at its first use and must agree afterwards */
     const char *shape;
     /* what tests put in: NULL anything; "ids SYMBOL": integers in [0, SYMBOL); "ids SYMBOL PARAM NUMBER": or the value
      * of PARAM, or NUMBER where PARAM_set is 0; "places SYMBOL": integers in [-1, SYMBOL] and a few beyond, of which

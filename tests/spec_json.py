@@ -91,7 +91,7 @@ for op in spec["ops"]:
             wrong.append(f"{t['name']}: dims are not its shape")
         for d in t["dims"]:
             if d["symbol"] and (d["symbol"] not in op["symbols"] or
-                                d["text"] != d["symbol"] + (f"+{d['add']}" if d["add"] else "")):
+                                d["text"] != d["symbol"] + (f"{d['add']:+}" if d["add"] else "")):
                 wrong.append(f"{t['name']}: dimension {d}")
         if ("out" in t["flags"]) != (t["terms"] is not None or "exact" in t["flags"]):
             wrong.append(f"{t['name']}: error bound")

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """linear_scan by scipy.signal.lfilter where the gate is constant, by the sums that define generalized advantages, and
 by the unrolled products of gates; its gradient by torch's autograd through a loop, of numbers whose states are exact in
-every type."""
+every type. conv1d_causal by torch.nn.functional.conv1d, as causal-conv1d's reference has it, and autograd."""
 import math
 
 import numpy as np
 import scipy.signal
 import torch
+import torch.nn.functional as F
 
 from vectors import case, f32
 
@@ -102,3 +103,68 @@ def linear_scan_backward(draw):
             if end:
                 ins["dlast"], words = dlast, words + " +dlast"
             yield case(name + ", reverse" * reverse, words, ins, outs)
+
+
+def convolved(x, weight, bias, before, silu):
+    """causal-conv1d's own reference, of one sequence with channels last, by torch.nn.functional.conv1d; and what it
+    leaves for the next call."""
+    n, k = weight.shape
+    padded = torch.cat([torch.zeros(k - 1, n, dtype=torch.float64) if before is None else before, x])
+    z = F.conv1d(padded.T[None], weight[:, None], bias, groups=n)[0].T if len(x) else torch.zeros_like(x)
+    return F.silu(z) if silu else z, padded[len(padded) - (k - 1):]
+
+
+CONVOLUTIONS = (  # name, T, W, b, t, n, k, offsets, bias, start, silu
+    ("mamba", "bf16", "f32", 2, 9, 5, 4, None, True, False, 1),
+    ("states", "f32", "f32", 2, 7, 9, 4, None, True, True, 0),
+    ("one step", "bf16", "bf16", 3, 1, 8, 4, None, True, True, 1),
+    ("two taps", "f16", "f16", 1, 12, 3, 2, None, False, False, 0),
+    ("one tap", "f32", "f32", 1, 4, 3, 1, None, True, False, 1),
+    ("eight taps", "f16", "f32", 1, 20, 5, 8, None, False, True, 1),
+    ("fewer steps than taps", "f32", "f32", 2, 3, 4, 7, None, False, True, 0),
+    ("packed", "bf16", "bf16", 1, 14, 6, 3, [0, 4, 4, 5, 12], True, False, 1),
+    ("packed, states", "f32", "f32", 1, 11, 5, 4, [0, 2, 2, 9], True, True, 0),
+)
+
+
+def convolution(draw, row):
+    """Inputs, by name, and what stands in a case's words."""
+    _, dtype, narrow, b, t, n, k, starts, bias, start, silu = row
+    count = len(starts) - 1 if starts else b
+    ins = {"x": draw.normal((b, t, n), dtype), "weight": draw.normal((n, k), narrow)}
+    words = f"T={dtype} W={narrow} b={b} t={t} n={n} k={k} s={count} silu={silu}"
+    if bias:
+        ins["bias"], words = draw.normal(n, narrow), words + " +bias"
+    if starts:
+        ins["cu_seqlens"], words = np.array(starts, dtype=np.float64), words + f" nseq={count} +cu_seqlens"
+    if start:
+        ins["x0"], words = draw.normal((count, k - 1, n), dtype), words + " +x0"
+    return ins, words, [(0, starts[i], starts[i + 1]) if starts else (i, 0, t) for i in range(count)]
+
+
+def conv1d_causal(draw):
+    for row in CONVOLUTIONS:
+        ins, words, sequences = convolution(draw, row)
+        given = {name: torch.tensor(value) for name, value in ins.items()}
+        y, last = np.zeros_like(ins["x"]), []
+        for i, (batch, first, end) in enumerate(sequences):
+            of, after = convolved(given["x"][batch, first:end], given["weight"], given.get("bias"),
+                                  given["x0"][i] if "x0" in ins else None, row[-1])
+            y[batch, first:end] = of
+            last.append(after.numpy())
+        yield case(row[0], words + " +last", ins, {"y": y, "last": np.stack(last)})
+
+
+def conv1d_causal_backward(draw):
+    for row in CONVOLUTIONS:
+        ins, words, sequences = convolution(draw, row)
+        given = {name: torch.tensor(value, requires_grad=name != "cu_seqlens") for name, value in ins.items()}
+        dy, total = draw.normal(ins["x"].shape, row[1]), torch.zeros((), dtype=torch.float64)
+        for i, (batch, first, end) in enumerate(sequences):
+            of, _ = convolved(given["x"][batch, first:end], given["weight"], given.get("bias"),
+                              given["x0"][i] if "x0" in ins else None, row[-1])
+            total = total + (of * torch.tensor(dy[batch, first:end])).sum()
+        total.backward()
+        outs = {f"d{name}": given[name].grad.numpy() for name in ("x", "weight", "bias", "x0") if name in ins}
+        words += " +dbias" * ("bias" in ins) + " +dx0" * ("x0" in ins)
+        yield case(row[0], words, {"dy": dy} | ins, outs)
