@@ -10,15 +10,14 @@ extern "C" {
 #endif
 
 typedef struct trine_linear_scan_args {
-    size_t struct_size;    /* sizeof(trine_linear_scan_args) */
-    const trine_tensor *x; /* in [b] t n */
-    const trine_tensor *g; /* in [b] t n: gates */
-    const trine_tensor
-        *cu_seqlens;          /* in, optional nseq+1: packed batch, where each sequence starts; then b must be 1 */
-    const trine_tensor *h0;   /* in, optional [s] n, f32: states before the first step */
-    const trine_tensor *y;    /* out [b] t n */
-    const trine_tensor *last; /* out, optional [s] n, f32: states after the last step */
-    int32_t reverse;          /* 1: from the end of each sequence to its beginning */
+    size_t struct_size;             /* sizeof(trine_linear_scan_args) */
+    const trine_tensor *x;          /* in [b] t n */
+    const trine_tensor *g;          /* in [b] t n: gates */
+    const trine_tensor *cu_seqlens; /* in, optional nseq+1: where packed sequences start; then b must be 1 */
+    const trine_tensor *h0;         /* in, optional [s] n, f32: states before the first step */
+    const trine_tensor *y;          /* out [b] t n */
+    const trine_tensor *last;       /* out, optional [s] n, f32: states after the last step */
+    int32_t reverse;                /* 1: from the end of each sequence to its beginning */
 } trine_linear_scan_args;
 
 /* A gated linear recurrence along time, each channel by itself.
@@ -100,16 +99,15 @@ typedef struct trine_linear_scan_backward_args {
 TRINE_API trine_status trine_linear_scan_backward(trine_queue *queue, const trine_linear_scan_backward_args *args);
 
 typedef struct trine_conv1d_causal_args {
-    size_t struct_size;         /* sizeof(trine_conv1d_causal_args) */
-    const trine_tensor *x;      /* in [b] t n */
-    const trine_tensor *weight; /* in n k: of each channel, the tap of the newest step last */
-    const trine_tensor *bias;   /* in, optional n */
-    const trine_tensor
-        *cu_seqlens;          /* in, optional nseq+1: packed batch, where each sequence starts; then b must be 1 */
-    const trine_tensor *x0;   /* in, optional [s] k-1 n: the steps before the first one */
-    const trine_tensor *y;    /* out [b] t n */
-    const trine_tensor *last; /* out, optional [s] k-1 n: the last steps, for what follows */
-    int32_t silu;             /* 1: y is the silu of the sum */
+    size_t struct_size;             /* sizeof(trine_conv1d_causal_args) */
+    const trine_tensor *x;          /* in [b] t n */
+    const trine_tensor *weight;     /* in n k: of each channel, the tap of the newest step last */
+    const trine_tensor *bias;       /* in, optional n */
+    const trine_tensor *cu_seqlens; /* in, optional nseq+1: where packed sequences start; then b must be 1 */
+    const trine_tensor *x0;         /* in, optional [s] k-1 n: the steps before the first one */
+    const trine_tensor *y;          /* out [b] t n */
+    const trine_tensor *last;       /* out, optional [s] k-1 n: the last steps, for what follows */
+    int32_t silu;                   /* 1: y is the silu of the sum */
 } trine_conv1d_causal_args;
 
 /* A causal convolution along time, each channel with taps of its own.
