@@ -125,7 +125,7 @@ def _folded(call, size, batched, arguments):
     None where the table does not allow it.
 
     That symbol must be the same of all tensors, which are batched then, and must not be what the op works along: the
-    last one. Nothing else may tie rows to one another, as offsets of sequences do."""
+    last one. Nothing else may tie rows to one another, as offsets of sequences do, or a count of their blocks."""
     op = call.op
     if op.in_place or _draws(call, arguments):
         return None
@@ -151,6 +151,8 @@ def _folded(call, size, batched, arguments):
     if len(symbols) != 1:
         return None
     symbol, = symbols
+    if symbol in op.tied:
+        return None
     shown = [t for t in op.tensors if t.name in arguments or not t.is_in]
     if not any(symbol == alike.get(s, s) for t in shown for s, _, _ in t.dims[:-1]):
         return None
