@@ -50,14 +50,11 @@ static void pack_rows(const void *context, int64_t first, int64_t last, int thre
 static trine_status launch(const trine_call *call) {
     const trine_pack_codes_args *args = call->args;
     const packing p = packing_of(&call->tensor[PACK_CODES_CODES], &call->tensor[PACK_CODES_PACKED], args->order);
-    cpu_shares(call, cpu_team(call, p.rows, 2 * p.rows * p.k), p.rows, pack_rows, &p);
-    return TRINE_OK;
+    return packing_run(call, &p, pack_rows);
 }
 
-/* Units of a row; and the second thread. */
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    trine_kernel_edge(edges, PACK_CODES_DIM_K, CODES_UNIT);
-    cpu_team_edge(edges, PACK_CODES_DIM_Q, 2 * call->dim[PACK_CODES_DIM_K]);
+    packing_edges(edges, PACK_CODES_DIM_K, PACK_CODES_DIM_Q, call->dim[PACK_CODES_DIM_K]);
 }
 
 CPU_KERNELS(pack_codes) = { { CPU_NAME, .launch = launch, .edges = edges }, { 0 } };

@@ -58,4 +58,16 @@ static inline void packing_store(const packing *p, char *row, int64_t at, uint32
         ((uint32_t *)row)[at] = word;
 }
 
+/* The body for all rows, by threads that have shares of them. */
+static inline trine_status packing_run(const trine_call *call, const packing *p, cpu_body *rows) {
+    cpu_shares(call, cpu_team(call, p->rows, 2 * p->rows * p->k), p->rows, rows, p);
+    return TRINE_OK;
+}
+
+/* Units of a row; and the second thread. */
+static inline void packing_edges(trine_kernel_edges *edges, int k_symbol, int q_symbol, int64_t k) {
+    trine_kernel_edge(edges, k_symbol, CODES_UNIT);
+    cpu_team_edge(edges, q_symbol, 2 * k);
+}
+
 #endif

@@ -48,14 +48,11 @@ static void unpack_rows(const void *context, int64_t first, int64_t last, int th
 static trine_status launch(const trine_call *call) {
     const trine_unpack_codes_args *args = call->args;
     const packing p = packing_of(&call->tensor[UNPACK_CODES_CODES], &call->tensor[UNPACK_CODES_PACKED], args->order);
-    cpu_shares(call, cpu_team(call, p.rows, 2 * p.rows * p.k), p.rows, unpack_rows, &p);
-    return TRINE_OK;
+    return packing_run(call, &p, unpack_rows);
 }
 
-/* Units of a row; and the second thread. */
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
-    trine_kernel_edge(edges, UNPACK_CODES_DIM_K, CODES_UNIT);
-    cpu_team_edge(edges, UNPACK_CODES_DIM_Q, 2 * call->dim[UNPACK_CODES_DIM_K]);
+    packing_edges(edges, UNPACK_CODES_DIM_K, UNPACK_CODES_DIM_Q, call->dim[UNPACK_CODES_DIM_K]);
 }
 
 CPU_KERNELS(unpack_codes) = { { CPU_NAME, .launch = launch, .edges = edges }, { 0 } };
