@@ -47,10 +47,7 @@ static void tasks(const void *context, int64_t first, int64_t last, int thread) 
 
 static trine_status launch(const trine_call *call) {
     const scan s = job_of(call);
-    const trine_status status = scan_check(&s);
-    if (status == TRINE_OK)
-        cpu_tasks(call, cpu_team(call, scan_tasks(&s), scan_bytes(call)), scan_tasks(&s), tasks, &s);
-    return status;
+    return scan_run(call, &s, tasks);
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {

@@ -138,4 +138,11 @@ static inline void scan_edges(const trine_call *call, trine_kernel_edges *edges,
     if (call->dim[along] > 0) cpu_team_edge(edges, along, scan_bytes(call) / call->dim[along]);
 }
 
+/* The body for all tasks, unless offsets are none. */
+static inline trine_status scan_run(const trine_call *call, const scan *s, cpu_body *tasks) {
+    const trine_status status = scan_check(s);
+    if (status == TRINE_OK) cpu_tasks(call, cpu_team(call, scan_tasks(s), scan_bytes(call)), scan_tasks(s), tasks, s);
+    return status;
+}
+
 #endif
