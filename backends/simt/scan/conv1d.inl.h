@@ -54,9 +54,10 @@ struct conv_line {
         bias = p.bias ? load_one<W>(p.bias, channel) : 0.0f;
     }
 
-    /* What is there before step t. */
+    /* What is there before step t; the room behind the last sequence has no state. */
     template <class T, class Params>
     DEVICE void fill(const Params &p, const conv_sequence &q, int64_t t, int64_t channel) {
+        const bool state = p.x0.data && q.number < p.shape.count;
 #pragma unroll
         for (int m = 0; m < CONV_MOST - 1; m++) {
             const int64_t at = t - 1 - m;
@@ -64,10 +65,10 @@ struct conv_line {
             if (m >= k - 1) continue;
             if (at >= 0)
                 x[m] = T::get(*conv_at<T>(p.x, q, at, channel));
-            else if (p.x0.data)
+            else if (state)
                 x[m] = T::get(*conv_state<T>(p.x0, q, k - 1 + at, channel));
         }
-        count = p.x0.data || t >= k ? k : (int)t;
+        count = state || t >= k ? k : (int)t;
     }
 
     DEVICE void push(float newest) {
