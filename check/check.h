@@ -14,7 +14,7 @@
 
 #include "spec/plan.h"
 
-enum { CHECK_MAX_FAILURES = 64, CHECK_MAX_OPS = 64 };
+enum { CHECK_MAX_FAILURES = 64 };
 
 typedef struct check_options {
     const char *device;      /* "cpu", "hip:1", "hip"; NULL: all */
@@ -66,7 +66,7 @@ typedef struct check_report {
     struct {
         char name[32];
         check_count count;
-    } op[CHECK_MAX_OPS];
+    } op[TRINE_OP_COUNT];
     int failures; /* recorded; more may have been counted */
     check_failure failure[CHECK_MAX_FAILURES];
     char error[512]; /* why nothing could be run; "" if all is well */

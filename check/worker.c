@@ -267,10 +267,13 @@ static bool choose_ops(const check_options *options, check_report *report) {
             snprintf(report->error, sizeof report->error, "there is no op \"%s\"", name);
             return false;
         }
+        if (report->ops == TRINE_OP_COUNT) {
+            snprintf(report->error, sizeof report->error, "more names of ops than there are ops");
+            return false;
+        }
         snprintf(report->op[report->ops++].name, sizeof report->op[0].name, "%s", name);
-        if (report->ops == CHECK_MAX_OPS) break;
     }
-    for (int op = 1; options->op == NULL && op < TRINE_OP_COUNT && report->ops < CHECK_MAX_OPS; op++)
+    for (int op = 1; options->op == NULL && op < TRINE_OP_COUNT; op++)
         snprintf(report->op[report->ops++].name, sizeof report->op[0].name, "%s", trine_op_name((trine_op)op));
     return true;
 }

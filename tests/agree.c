@@ -48,6 +48,17 @@ ParameterizedTest(int *op, agree, op) {
     fflush(stdout);
 }
 
+/* Without names the suite is of every op. */
+Test(agree, all_ops) {
+    const check_options options = { .device = "cpu", .seed = 1, .cases = 1 };
+    cr_assert(check_run(&options, &report), "%s", report.error);
+    cr_expect(report.ops == TRINE_OP_COUNT - 1, "%d ops of %d", report.ops, TRINE_OP_COUNT - 1);
+    for (int i = 0; i < report.ops; i++) {
+        cr_expect_str_eq(report.op[i].name, trine_op_name((trine_op)(i + 1)));
+        cr_expect(report.op[i].count.passed > 0 && report.op[i].count.failed == 0, "%s", report.op[i].name);
+    }
+}
+
 /* Graphs hold addresses: windows placed once more stay where they are, though there is room elsewhere. */
 Test(agree, windows_stay) {
     enum { PAGE = 1 << 16, ROOM = 1 << 30 };

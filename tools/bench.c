@@ -57,7 +57,10 @@ static void measure(void *context, trine_op op, const char *text) {
         skip(b, trine_specs[op]->name, name, error);
         return;
     }
-    if (report->count == MOST_RESULTS) return;
+    if (report->count == MOST_RESULTS) {
+        skip(b, trine_specs[op]->name, name, "a report holds no more results");
+        return;
+    }
     bench_result *result = &report->result[report->count];
     memset(result, 0, sizeof *result);
     snprintf(result->name, sizeof result->name, "%s", name);
