@@ -148,7 +148,91 @@ def adamw(torch, s, given, dtype):
     return make, run
 
 
-OPS = {f.__name__: f for f in (softmax, layer_norm, rms_norm, cross_entropy, attention, swiglu, adamw)}
+def topk(torch, s, given, dtype):
+    allow(s, given, ("T", "I", "r", "n", "k"), ("values", "indices"))
+    r, n, k = int(s["r"]), int(s["n"]), int(s["k"])
+    return (lambda: (torch.randn(r, n).to(dtype),)), lambda x: torch.topk(x, k)
+
+
+def argsort(torch, s, given, dtype):
+    allow(s, given, ("T", "I", "r", "n", "descending"), ("values",))
+    r, n, descending = int(s["r"]), int(s["n"]), bool(int(s.get("descending", 0)))
+
+    def make():
+        x = torch.randn(r, n)
+        return (x.to(dtype) if dtype.is_floating_point else (x * 2**20).to(dtype),)
+
+    return make, lambda x: torch.sort(x, descending=descending, stable=True)
+
+
+def argmax(torch, s, given, dtype):
+    allow(s, given, ("T", "I", "r", "n"), ("values",))
+    r, n = int(s["r"]), int(s["n"])
+    return (lambda: (torch.randn(r, n).to(dtype),)), \
+        lambda x: torch.max(x, -1) if "values" in given else torch.argmax(x, -1)
+
+
+def gather_rows(torch, s, given, dtype):
+    allow(s, given, ("T", "I", "p", "m", "n"))
+    p, m, n = int(s["p"]), int(s["m"]), int(s["n"])
+    return (lambda: (torch.rand(m, n).to(dtype), torch.randint(0, m, (p,)))), lambda x, at: torch.index_select(x, 0, at)
+
+
+def matmul_quantized(torch, s, given, dtype):
+    """The same product with the weights in the activations' type."""
+    allow(s, given, ("T", "C", "S", "m", "n", "k", "groups", "bytes", "offset", "format"), ("zeros", "mins"))
+    m, n, k = int(s["m"]), int(s["n"]), int(s["k"])
+    return (lambda: (torch.rand(m, k).to(dtype), torch.rand(n, k).to(dtype))), torch.nn.functional.linear
+
+
+def grouped_matmul(torch, s, given, dtype):
+    """torch._grouped_mm, with the gather before and the activation after."""
+    allow(s, given, ("T", "O", "r", "e", "p", "n", "k", "divide", "activation"), ("gather",))
+    r, e, p, n, k = (int(s[name]) for name in ("r", "e", "p", "n", "k"))
+    divide, activation = int(s.get("divide", 1)), torch.nn.functional.silu if "activation" in s else None
+
+    def make():
+        ends = torch.bincount(torch.randint(0, e, (p,)), minlength=e).cumsum(0).to(torch.int32)
+        rows = (torch.randperm(p) // divide).clamp(max=r - 1)
+        return torch.rand(r, k).to(dtype), torch.rand(e, n, k).to(dtype), ends, rows
+
+    def run(x, w, ends, rows):
+        y = torch._grouped_mm(x[rows] if "gather" in given else x, w.transpose(1, 2), offs=ends)
+        return activation(y) if activation else y
+
+    return make, run
+
+
+def attention_decode(torch, s, given, dtype):
+    """One sequence after the other in memory, without pages."""
+    allow(s, given, ("T", "C", "B", "b", "sq", "h", "hk", "d", "dv", "pages", "page", "maxpages"), ("v_cache",))
+    if int(s["sq"]) > 1 or "v_cache" not in given or s["C"] != s["T"]:
+        raise Unsupported("several tokens, one cache or scales")
+    b, h, hk, d, keys = int(s["b"]), int(s["h"]), int(s["hk"]), int(s["d"]), int(s["page"]) * int(s["maxpages"])
+
+    def make():
+        return (torch.rand(b, h, 1, d).to(dtype), *(torch.rand(b, hk, keys, d).to(dtype) for _ in range(2)))
+
+    return make, lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+
+def conv1d_causal(torch, s, given, dtype):
+    """Channels first, as PyTorch wants them."""
+    allow(s, given, ("T", "W", "b", "t", "n", "k", "silu"), ("bias",))
+    b, t, n, k = (int(s[name]) for name in ("b", "t", "n", "k"))
+
+    def make():
+        return torch.rand(b, n, t).to(dtype), torch.rand(n, 1, k).to(dtype), torch.rand(n).to(dtype)
+
+    def run(x, weight, bias):
+        return torch.nn.functional.silu(torch.nn.functional.conv1d(x, weight, bias, padding=k - 1, groups=n)[..., :t])
+
+    return make, run
+
+
+OPS = {f.__name__: f for f in (softmax, layer_norm, rms_norm, cross_entropy, attention, swiglu, adamw, topk, argsort,
+                               argmax, gather_rows, matmul_quantized, grouped_matmul, attention_decode,
+                               conv1d_causal)}
 
 
 def device_seconds(torch, run, sets, seconds):
@@ -169,7 +253,8 @@ def measure(torch, op, settings, given, options):
     """Median seconds of a call; inputs rotate past the caches."""
     seconds, on_device = options.time, options.device != "cpu"
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16,
-             "f64": torch.float64}[settings.get("T", "f32")]
+             "f64": torch.float64, "i32": torch.int32, "i64": torch.int64, "e4m3": torch.float8_e4m3fn}[
+                 settings.get("T", "f32")]
     make_here, run = OPS[op](torch, settings, given, dtype)
     if options.compile:
         run = run.compiled() if isinstance(run, Gradient) else torch.compile(run)
