@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counting by all threads of a block. */
+#ifndef TRINE_CUDA_COUNT_H
+#define TRINE_CUDA_COUNT_H
+
+#include <target.h>
+
+/* *at += x, of shared memory; threads come in any order. */
+DEVICE void add_shared(uint32_t *at, uint32_t x) { atomicAdd(at, x); }
+
+#endif
