@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counting by all threads of a block. */
+#ifndef TRINE_HIP_COUNT_H
+#define TRINE_HIP_COUNT_H
+
+#include <target.h>
+
+/* *at += x, of shared memory; threads come in any order. */
+DEVICE void add_shared(uint32_t *at, uint32_t x) {
+    __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+}
+
+#endif
