@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a block's waves fill the matrix units together: their instructions as the interpreter traced them, through a
 model of a compute unit. A model, no measurement. Speaks TAP: fails if a kernel fills less than it did. Usage:
-together.py TRINE DRIVER CHIP ...
+together.py TRINE DRIVER OPS CHIP ..., OPS being those that the module has, by commas.
 
 A compute unit has four SIMDs, of which each has every fourth wave. Of a wave one instruction is issued in 4 cycles, of
 a SIMD one of each kind: matrix, other vector instructions, scalar, LDS, memory. The matrix unit is busy for what its
@@ -230,11 +230,11 @@ CASES = [
 
 
 def main():
-    tool, driver, chips = sys.argv[1], sys.argv[2], sys.argv[3:]
+    tool, driver, ops, chips = sys.argv[1], sys.argv[2], sys.argv[3].split(","), sys.argv[4:]
     number = failed = 0
     for chip in chips:
         for name, kernel, (op, types, inputs, outputs, turned, environment), least in CASES:
-            if chip not in least:
+            if chip not in least or op not in ops:
                 continue
             with tempfile.NamedTemporaryFile() as trace:
                 run(tool, driver, chip, op, types, inputs, outputs, turned, CDNA_TRACE=trace.name, CDNA_WAVES="all",

@@ -104,7 +104,7 @@ def busy(r, cycles, beside=False):
 
 
 def main():
-    tool, driver, chips = sys.argv[1], sys.argv[2], sys.argv[3:]
+    tool, driver, ops, chips = sys.argv[1], sys.argv[2], sys.argv[3].split(","), sys.argv[4:]
     random.seed(1)
     number = failed = 0
 
@@ -115,6 +115,8 @@ def main():
 
     for chip in chips:
         for op, types, inputs, least_in, least_out in MEMORY:
+            if op not in ops:
+                continue
             r = run(tool, driver, chip, op, types, inputs)
             read = r["loaded"] - PARAMETERS * r["waves"]
             report(read <= least_in <= r["loaded"] and least_out <= r["stored"] <= 1.01 * least_out and
@@ -123,7 +125,7 @@ def main():
                    "output written, "
                    f"{r['narrow']} narrow accesses, {r['coalesced']:.1f} % coalesced")
         for types, layout, turned, side, depth in MATMUL:
-            if chip not in MATRIX[types[2:6]]:
+            if chip not in MATRIX[types[2:6]] or "matmul" not in ops:
                 continue
             cycles, operations = MATRIX[types[2:6]][chip]
             shapes = {"a": (side, depth), "b": (depth, side)}
@@ -135,7 +137,7 @@ def main():
                    f"measured), {r['narrow']} narrow accesses, "
                    f"{r['coalesced']:.1f} % coalesced, {100 * r['conflicts'] / r['lds']:.1f} % of LDS cycles are "
                    "conflicts")
-        for wave, least in ATTENTION[chip].items():
+        for wave, least in ATTENTION[chip].items() if "attention" in ops else ():
             queries, larger = 8 * wave, wave // 16
             cycles, operations = (larger * x for x in MATRIX["bf16"][chip])
             shapes = {"q": (1, queries, 1, HEAD), "k": (1, KEYS, 1, HEAD), "v": (1, KEYS, 1, HEAD)}
@@ -146,7 +148,7 @@ def main():
                    f"measured), {r['narrow']} narrow accesses, "
                    f"{r['coalesced']:.1f} % coalesced, {100 * r['conflicts'] / r['lds']:.1f} % of LDS cycles are "
                    "conflicts")
-        for kernel, least in GRADIENT[chip].items():
+        for kernel, least in GRADIENT[chip].items() if "attention_backward" in ops else ():
             cycles, operations = (2 * x for x in MATRIX["bf16"][chip])
             shapes = gradient_shapes(OWN, PASSING) if kernel == "queries" else gradient_shapes(PASSING, OWN)
             r = run(tool, driver, chip, "attention_backward", "T=bf16", shapes, "dq dk dv", kernel=f"_{kernel}_")
