@@ -12,7 +12,8 @@
  * having four words of it, one behind the other, or, where groups are not whole chunks, every fourth. Warps that have
  * the same rows add up their sums in their order.
  *
- * NOTES. Floor: codes once. x comes from the caches, once for a block's rows. Of 4 bits a code costs 1.5 instructions. */
+ * NOTES. Floor: codes once. x comes from the caches, once for a block's rows. A code of 4 bits costs 1.5 instructions.
+ */
 #ifndef TRINE_CUDA_MATMUL_QUANTIZED_CODES_H
 #define TRINE_CUDA_MATMUL_QUANTIZED_CODES_H
 
@@ -91,8 +92,8 @@ template <class T, int TILES> struct codes_warp {
     int64_t row[ROWS];
     uint32_t less;
 
-    /* Products of a word of each row, with x's elements from `at` on. BITS: of a code, or 0: p says it, and x need not be
-     * aligned. Either way four codes of a thread are one product. */
+    /* Products of a word of each row, with x's elements from `at` on. BITS: of a code, or 0: p says it, and x need not
+     * be aligned. Either way four codes of a thread are one product. */
     template <int BITS, bool E2M1>
     DEVICE void multiply(const quantized_params &p, const uint32_t (&word)[ROWS], int64_t at, bool inside) {
         constexpr int HELD = BITS == 4 ? 4 : 2; /* words of x's elements that one access gets */
