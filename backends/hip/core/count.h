@@ -5,9 +5,9 @@
 
 #include <target.h>
 
-/* *at += x, of shared memory; threads come in any order. */
-DEVICE void add_shared(uint32_t *at, uint32_t x) {
-    __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
+/* *at += x, of shared memory, and what was there before; threads come in any order. */
+DEVICE uint32_t add_shared(uint32_t *at, uint32_t x) {
+    return __hip_atomic_fetch_add(at, x, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_WORKGROUP);
 }
 
 #endif

@@ -6,6 +6,7 @@
  *
  * NOTES. Floor: x once. Counts are added up in shared memory, in an order of no account. Which of a part's keys comes
  * first in memory is of none either: keys differ, and are sorted at the end. */
+#include "sort.inl.h"
 #include "topk.h"
 #include "backends/simt/core/before.h"
 #include <count.h>
@@ -115,21 +116,6 @@ template <int KEYS> DEVICE uint64_t topk_least(const uint64_t (&key)[KEYS], uint
     return known;
 }
 
-/* Sorts keys in descending order, a power of two of them; by a block. */
-DEVICE void topk_sort(uint64_t *key, int count) {
-    for (int run = 2; run <= count; run *= 2)
-        for (int step = run / 2; step > 0; step /= 2) {
-            sync_block();
-            for (int pair = thread_index(); pair < count / 2; pair += SIMT_THREADS) {
-                const int i = pair / step * 2 * step + pair % step, j = i + step;
-                const bool rises = i & run;
-                const uint64_t a = key[i], b = key[j];
-                if ((a < b) != rises) key[i] = b, key[j] = a;
-            }
-        }
-    sync_block();
-}
-
 /* A part of a row: of x, or (KEYS_LEFT) of the keys that are left of it. */
 template <class T, int KEYS, bool KEYS_LEFT> DEVICE void topk_part(const topk_params &p) {
     SHARED uint64_t sorted[TOPK_MOST];
@@ -161,7 +147,7 @@ template <class T, int KEYS, bool KEYS_LEFT> DEVICE void topk_part(const topk_pa
     int count = 1;
     while (count < p.k) count *= 2;
     for (int i = p.k + thread; i < count; i += SIMT_THREADS) sorted[i] = 0;
-    topk_sort(sorted, count);
+    sort_keys<SIMT_THREADS>(sorted, count);
     for (int32_t i = thread; i < p.k; i += SIMT_THREADS) topk_put<T>(p, row, i, sorted[i]);
 }
 

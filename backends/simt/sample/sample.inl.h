@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sample on devices. A block has a row, and computes what it needs of it anew each time: the operations of
  * spec/sample/sample.c, to the bit. A token's key is the order of its z and, turned over, its place: no two are equal,
- * and larger ones come first. Where top_k and top_p end is found four bits of the key at a time, by adding up what the
- * keys count that agree in what is known of it.
+ * and larger ones come first.
  *
- * NOTES. Floor: the logits once. They are read once to find the largest, some seven times for top_k and as often for
- * top_p, and twice to draw. */
+ * Of a top_k that is not too large the tokens are gathered, and all else is of them. Until few enough are left, the
+ * keys that agree in what is known of the last one that counts are counted by their next eight bits. Otherwise where
+ * top_k and top_p end is found four bits at a time, by adding up what the keys count that agree.
+ *
+ * NOTES. Floor: the logits once. They are read once to find the largest; some three times to gather; or some seven
+ * times for top_k and as often for top_p, and twice to draw. */
 #include "draw.inl.h"
 #include "sample.h"
 #include "backends/simt/reduce/order.inl.h"
+#include "backends/simt/reduce/sort.inl.h"
+#include <count.h>
 
 /* 2^40 e^d, d <= 0, of which the weight is the whole part; 0 below -28 and of NaN. */
 DEVICE float sample_power(float d) {
@@ -116,14 +121,89 @@ template <class T, class Part> DEVICE uint64_t sample_least(const sample_row<T> 
     return known;
 }
 
+enum { SAMPLE_HELD = DRAW_THREADS, SAMPLE_BITS = 8, SAMPLE_DIGITS = 1 << SAMPLE_BITS, SAMPLE_COUNTS = 8 };
+
+/* The k largest keys, in descending order; k is up to SAMPLE_HELD, and there are as many. */
+template <class T> DEVICE void sample_gather(const sample_row<T> &row, uint32_t k, uint64_t (&key)[SAMPLE_HELD]) {
+    SHARED uint32_t counts[SAMPLE_COUNTS][SAMPLE_DIGITS], count[SAMPLE_DIGITS], next;
+    const int thread = thread_index();
+    uint64_t known = 0;
+    uint32_t above = 0;     /* keys that are larger than those that agree in what is known, */
+    int64_t same = row.p.v; /* which are so many */
+#pragma unroll 1
+    for (int low = 64 - SAMPLE_BITS; above + same > SAMPLE_HELD; low -= SAMPLE_BITS) {
+        for (int i = thread; i < SAMPLE_COUNTS * SAMPLE_DIGITS; i += DRAW_THREADS)
+            counts[i / SAMPLE_DIGITS][i % SAMPLE_DIGITS] = 0;
+        sync_block();
+        row.each([&](int64_t j, float z) {
+            const uint64_t one = row.key(z, j);
+            if (low + SAMPLE_BITS == 64 || one >> (low + SAMPLE_BITS) == known >> (low + SAMPLE_BITS))
+                add_shared(&counts[thread / WARP % SAMPLE_COUNTS][one >> low & (SAMPLE_DIGITS - 1)], 1);
+        });
+        sync_block();
+        for (int d = thread; d < SAMPLE_DIGITS; d += DRAW_THREADS) {
+            count[d] = 0;
+#pragma unroll
+            for (int i = 0; i < SAMPLE_COUNTS; i++) count[d] += counts[i][d];
+        }
+        sync_block();
+        int digit = SAMPLE_DIGITS - 1;
+        while (digit > 0 && above + count[digit] < k) above += count[digit--];
+        same = count[digit];
+        known |= (uint64_t)digit << low;
+    }
+    if (thread == 0) next = 0;
+    key[thread] = 0;
+    sync_block();
+    row.each([&](int64_t j, float z) {
+        const uint64_t one = row.key(z, j);
+        if (one >= known) key[add_shared(&next, 1)] = one;
+    });
+    sort_keys<DRAW_THREADS>(key, SAMPLE_HELD);
+}
+
+/* What top_p leaves of the k largest, and of them one. */
+template <class T> DEVICE drawn sample_held(sample_row<T> &row, uint32_t k, uint64_t share, uint64_t random) {
+    SHARED uint64_t key[SAMPLE_HELD], sum[SAMPLE_HELD];
+    SHARED uint32_t kept;
+    const uint32_t thread = (uint32_t)thread_index();
+    sample_gather(row, k, key);
+    const int64_t j = ~(uint32_t)key[thread];
+    sum[thread] = thread < k ? row.weight(j, row.z(j)) : 0;
+    if (thread == 0) kept = k;
+    sync_block();
+    for (uint32_t step = 1; step < SAMPLE_HELD; step *= 2) {
+        const uint64_t before = thread >= step ? sum[thread - step] : 0;
+        sync_block();
+        sum[thread] += before;
+        sync_block();
+    }
+    const uint64_t all = sum[SAMPLE_HELD - 1],
+                   some = share * (all >> 32) + ((share * (uint32_t)all + UINT32_MAX) >> 32), need = some ? some : 1;
+    if (share < (uint64_t)1 << 32 && sum[thread] >= need && (thread == 0 || sum[thread - 1] < need)) kept = thread + 1;
+    sync_block();
+    /* in the order of their places */
+    key[thread] = thread < kept ? (uint32_t)key[thread] : 0;
+    sort_keys<DRAW_THREADS>(key, SAMPLE_HELD);
+    drawn token = draw(kept, random, [&](int64_t i) {
+        const int64_t at = ~(uint32_t)key[i];
+        return row.weight(at, row.z(at));
+    });
+    if (token.at >= 0) token.at = ~(uint32_t)key[token.at];
+    return token;
+}
+
 struct sample_largest {
     DEVICE uint64_t operator()(uint64_t a, uint64_t b) const { return a > b ? a : b; }
 };
 
-template <class T> DEVICE void sample_put(const sample_params &p, int64_t token, float share) {
+DEVICE void sample_put(const sample_params &p, int64_t token, float share) {
     if (thread_index() != 0) return;
     put_integer(p.tokens, p.long_tokens, block_index(), token);
     if (p.probabilities) p.probabilities[block_index()] = share;
+}
+template <class T> DEVICE void sample_put(const sample_row<T> &row, const drawn &token) {
+    sample_put(row.p, token.at, (float)((double)row.weight(token.at, row.z(token.at)) / (double)token.sum));
 }
 
 template <class T> DEVICE void sample(const sample_params &p) {
@@ -143,12 +223,15 @@ template <class T> DEVICE void sample(const sample_params &p) {
     first = group_combine<DRAW_THREADS>(first, sample_largest());
     const int64_t greedy = ~(uint32_t)first;
     row.largest = row.z(greedy);
-    if (row.largest != row.largest || row.largest == -infinity()) return sample_put<T>(p, -1, not_a_number());
-    if (!(temperature > 0)) return sample_put<T>(p, greedy, 1.0f);
+    if (row.largest != row.largest || row.largest == -infinity()) return sample_put(p, -1, not_a_number());
+    if (!(temperature > 0)) return sample_put(p, greedy, 1.0f);
+    const uint64_t share = sample_fixed(top_p != top_p ? 1.0f : top_p, 0x1p32f),
+                   random = random_of(p.key, (uint64_t)i, 0);
+    if (top_k > 0 && top_k < p.v && top_k <= SAMPLE_HELD)
+        return sample_put(row, sample_held(row, (uint32_t)top_k, share, random));
     if (top_k > 0 && top_k < p.v)
         row.least = sample_least<T>(row, (uint64_t)top_k, [](int64_t, float) { return (uint64_t)1; });
     const auto weight = [&](int64_t j, float z) { return row.weight(j, z); };
-    const uint64_t share = sample_fixed(top_p != top_p ? 1.0f : top_p, 0x1p32f);
     if (share < (uint64_t)1 << 32) {
         uint64_t sum = 0;
         row.each([&](int64_t j, float z) { sum += row.weight(j, z); });
@@ -157,8 +240,7 @@ template <class T> DEVICE void sample(const sample_params &p) {
         const uint64_t least = sample_least<T>(row, need ? need : 1, weight);
         row.least = least > row.least ? least : row.least;
     }
-    const drawn token = draw(p.v, random_of(p.key, (uint64_t)i, 0), [&](int64_t j) { return row.weight(j, row.z(j)); });
-    sample_put<T>(p, token.at, (float)((double)row.weight(token.at, row.z(token.at)) / (double)token.sum));
+    sample_put(row, draw(p.v, random, [&](int64_t j) { return row.weight(j, row.z(j)); }));
 }
 
 ENTRY(sample_f32, DRAW_THREADS, sample_params) { sample<f32>(p); }

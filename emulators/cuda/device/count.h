@@ -5,7 +5,10 @@
 
 #include <target.h>
 
-/* *at += x, of shared memory; threads come in any order. */
-DEVICE void add_shared(uint32_t *at, uint32_t x) { *at += x; }
+/* *at += x, of shared memory, and what was there before; threads come in any order. */
+DEVICE uint32_t add_shared(uint32_t *at, uint32_t x) {
+    *at += x;
+    return *at - x;
+}
 
 #endif
