@@ -7,6 +7,7 @@
 
 enum {
     CONV_MOST = 8,   /* taps */
+    CONV_FEW = 4,    /* of these, which a kernel of its own does */
     CONV_ROWS = 16,  /* of all batches, that a thread has */
     CONV_LEAST = 64, /* of the gradient, whose sums are in so many parts at most: */
     CONV_PARTS = 256
@@ -16,7 +17,8 @@ typedef struct conv_params {
     scan_shape shape; /* tiles: blocks of a part's rows */
     simt_rows x, x0, weight, y, last;
     const void *bias;
-    int64_t rows; /* of all batches */
+    int64_t rows;       /* of all batches */
+    int64_t wide_tiles; /* blocks of a part's rows where threads have 4 bytes of each */
     int32_t k;
     bool silu;
 } conv_params;
