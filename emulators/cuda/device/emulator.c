@@ -44,6 +44,7 @@ void emulator_wait_part(int first, int count) {
 static void fiber_main(void) {
     for (;;) {
         running(parameters);
+        emulator.slot[emulator.thread] = EMULATOR_GONE;
         emulator_wait(DONE);
     }
 }

@@ -10,6 +10,9 @@
 extern "C" {
 #endif
 
+/* What shuffles get of a thread that has returned: any value, such as this large one. */
+#define EMULATOR_GONE UINT64_C(0x7f7f901e7f7f901e)
+
 enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024, EMULATOR_MEMORY = 227 << 10 };
 
 typedef enum emulator_state { READY, WAIT_PART, WAIT_WARP, WAIT_BLOCK, DONE } emulator_state;

@@ -48,7 +48,7 @@ DEVICE bool any_of_warp(bool yes) {
     bool any = false;
     emulator.slot[emulator.thread] = yes;
     emulator_wait(WAIT_WARP);
-    for (int i = first; i < first + WARP; i++) any |= emulator.slot[i] != 0;
+    for (int i = first; i < first + WARP; i++) any |= emulator.slot[i] == 1;
     emulator_wait(WAIT_WARP);
     return any;
 }

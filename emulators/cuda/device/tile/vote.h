@@ -10,7 +10,7 @@ DEVICE bool sync_block_any(bool yes) {
     bool any = false;
     emulator.slot[emulator.thread] = yes;
     emulator_wait(WAIT_BLOCK);
-    for (int i = 0; i < emulator.threads; i++) any |= emulator.slot[i] != 0;
+    for (int i = 0; i < emulator.threads; i++) any |= emulator.slot[i] == 1;
     emulator_wait(WAIT_BLOCK);
     return any;
 }
