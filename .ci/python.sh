@@ -8,12 +8,12 @@ build=$1 root=$PWD work=$PWD/build-python
 # Of CUDA's libraries PyTorch finds those that are not named here in CUDA 13 on the machine.
 torch="torch==2.15.0 nvidia-nccl-cu13==2.30.7 nvidia-nvshmem-cu13==3.7.2 nvidia-cusparselt-cu13==0.8.1 nvidia-cufile"
 others="filelock typing-extensions sympy networkx jinja2 fsspec setuptools expecttest jax==0.10.2 transformers==5.24.0
-    ml_dtypes numpy pytest"
+    ml_dtypes numpy pytest pytest-xdist"
 export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}${LD_LIBRARY_PATH:+:}/usr/local/cuda/lib64"
 export TEST_SPEC_JSON="$root/$build/bindings/spec.json" TEST_TOOL="$root/$build/tools/trine" PYTHONDONTWRITEBYTECODE=1
 
 suite() { # ENVIRONMENT
-    (cd / && "$1/bin/python" -m pytest -q -p no:cacheprovider "$root/bindings/python/tests")
+    (cd / && "$1/bin/python" -m pytest -q -n "$(nproc)" -p no:cacheprovider "$root/bindings/python/tests")
 }
 
 frameworks() { # ENVIRONMENT: PyTorch and JAX in it; false if they cannot be had
@@ -27,7 +27,7 @@ frameworks() { # ENVIRONMENT: PyTorch and JAX in it; false if they cannot be had
 rm -rf "$work" build-wheel
 mkdir -p "$work"
 /usr/bin/python3 -m venv "$work/plain"
-if ! "$work/plain/bin/pip" install -q --upgrade pip numpy pytest; then # Debian's pip takes a setting but once
+if ! "$work/plain/bin/pip" install -q --upgrade pip numpy pytest pytest-xdist; then # Debian's pip takes a setting but once
     echo "python: not tested, PyPI cannot be reached"
     exit 0
 fi
