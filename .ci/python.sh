@@ -27,7 +27,8 @@ frameworks() { # ENVIRONMENT: PyTorch and JAX in it; false if they cannot be had
 rm -rf "$work" build-wheel
 mkdir -p "$work"
 /usr/bin/python3 -m venv "$work/plain"
-if ! "$work/plain/bin/pip" install -q --upgrade pip numpy pytest pytest-xdist; then # Debian's pip takes a setting but once
+# Debian's pip takes a setting but once.
+if ! "$work/plain/bin/pip" install -q --upgrade pip numpy pytest pytest-xdist; then
     echo "python: not tested, PyPI cannot be reached"
     exit 0
 fi
