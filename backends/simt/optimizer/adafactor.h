@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What adafactor's host side passes to its device side. */
+#ifndef TRINE_SIMT_ADAFACTOR_H
+#define TRINE_SIMT_ADAFACTOR_H
+
+#include "by_chance.h"
+
+/* A block of threads has a tile: each of its lines every eighth row, of which a thread has 4 columns. */
+enum {
+    ADAFACTOR_VECTOR = 4,
+    ADAFACTOR_LINE = 32,
+    ADAFACTOR_LINES = (int)SIMT_THREADS / ADAFACTOR_LINE,
+    ADAFACTOR_COLUMNS = ADAFACTOR_LINE * ADAFACTOR_VECTOR,
+    ADAFACTOR_ROWS = 64
+};
+
+/* What all elements depend on. */
+typedef struct adafactor_scalars {
+    double w, rate;
+    float decay, factor;
+} adafactor_scalars;
+
+typedef struct adafactor_params {
+    simt_rows param, grad, copy;
+    float *row_var, *col_var; /* row_var: NULL: absent */
+    const float *lr;          /* NULL: lr_here */
+    const int64_t *step;      /* NULL: step_here */
+    const float *grad_scale;  /* NULL: 1 */
+    const float *found_inf;   /* NULL: 0 */
+    double lr_here, weight_decay, beta2_decay, eps1, eps2, clip;
+    int64_t step_here, r, c, across, tiles; /* across: of the tiles */
+    /* in the workspace: sums of squares, of rows by tiles across, columns by tiles down, and tiles; and 1/sqrt of each
+     * one's part of the variance */
+    double *rows, *columns, *params, *updates;
+    adafactor_scalars *scalars;
+    float *row, *col;
+    float limit;
+    by_chance chances;
+    bool aligned, copy_bf16; /* the copy's type, not f16 */
+} adafactor_params;
+
+#endif
