@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jsd on devices: the host side. */
+#include "divergence_host.h"
+#include "spec/places/jsd.h"
+
+static trine_status launch(const trine_call *call) {
+    const trine_jsd_args *args = call->args;
+    const divergence_params p = {
+        .input = simt_rows_of(call, JSD_INPUT),
+        .target = simt_rows_of(call, JSD_TARGET),
+        .weight = divergence_floats(call, JSD_WEIGHT),
+        .loss = call->tensor[JSD_LOSS].data,
+        .rows = call->dim[JSD_DIM_R],
+        .v = call->dim[JSD_DIM_V],
+        .of_input = divergence_kind(args->logits, false),
+        .of_target = divergence_kind(args->logits, false),
+        .beta = args->beta,
+        .twice = 2 * args->logit_scale,
+    };
+    return divergence_launch(call, &p, call->type[JSD_TYPE_T]);
+}
+
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    divergence_edges(edges, JSD_DIM_V);
+}
+
+SIMT_KERNELS(jsd) = { { .name = SIMT_NAME, .launch = launch, .edges = edges }, { 0 } };

@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jsd on devices. */
+#include "divergence.inl.h"
+
+DIVERGENCE_ENTRIES(jsd, divergence_loss)
