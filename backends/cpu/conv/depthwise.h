@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of single channels on the CPU: a vector of lanes, which are channels or neighbours along the width as
+ * memory has them, is summed tap by tap. The order of a sum is that of the taps, whatever the lanes are. */
+#ifndef TRINE_CPU_CONV_DEPTHWISE_H
+#define TRINE_CPU_CONV_DEPTHWISE_H
+
+#include "product.h"
+
+static inline bool depthwise_takes(const conv_product *a) {
+    return a->x.channels == 1 && a->lanes == 1 && a->groups > 0 && a->type != TRINE_F64;
+}
+
+/* The weights as floats, tap by tap, channels side by side; and the bias behind them. */
+static inline int64_t depthwise_channels(const conv_product *a) { return cpu_round_up(a->groups, VL); }
+static inline size_t depthwise_bytes(const conv_product *a) {
+    return (size_t)((conv_taps(a->x.axis) + 1) * depthwise_channels(a) * (int64_t)sizeof(float));
+}
+
+INLINE void depthwise_pack(const conv_product *a, trine_dtype T) {
+    const conv_weights *w = &a->w;
+    const int64_t *taps[3] = { &a->x.axis[0].taps, &a->x.axis[1].taps, &a->x.axis[2].taps };
+    float *to = a->call->workspace;
+    for (int64_t number = 0; number < conv_taps(a->x.axis); number++) {
+        const int64_t tap[3] = { number / (*taps[1] * *taps[2]), number / *taps[2] % *taps[1], number % *taps[2] };
+        const char *from = w->data;
+        for (int d = 0; d < 3; d++) from += (w->first[d] + tap[d] * w->step[d]) * w->tap[d];
+        for (int64_t c = 0; c < depthwise_channels(a); c++)
+            *to++ = c < a->groups ? sload(from + c * w->group, T, 0) : 0;
+    }
+    for (int64_t c = 0; c < depthwise_channels(a); c++)
+        *to++ = a->bias && c < a->groups ? sload(a->bias->data, a->bias->dtype, c * a->bias->stride[0]) : 0;
+}
+
+/* Up to VL elements, `step` bytes apart, and the reverse. */
+INLINE vf lanes_load(const char *from, int64_t step, int n, trine_dtype T) {
+    if (step == (int64_t)vsize(T)) return n == VL ? vload(from, T, 0) : vloadn(from, T, 0, n, 0);
+    vf r = vzero();
+    for (int i = 0; i < n; i++) r[i] = sload(from + i * step, T, 0);
+    return r;
+}
+INLINE void lanes_store(char *to, int64_t step, int n, vf x, trine_dtype T) {
+    if (step == (int64_t)vsize(T) && n == VL)
+        vstore(to, T, 0, x);
+    else if (step == (int64_t)vsize(T))
+        vstoren(to, T, 0, n, x);
+    else
+        for (int i = 0; i < n; i++) sstore(to + i * step, T, 0, x[i]);
+}
+
+/* Lanes [low, high) of a vector along the width whose lane 0 reads place x: those that are within. */
+INLINE vf width_load(const char *row, int64_t x, const conv_axis *w, int64_t stride, int n, trine_dtype T) {
+    int low = 0, high = n;
+    while (low < high && x + low * w->step < 0) low++;
+    while (high > low && x + (high - 1) * w->step >= w->in) high--;
+    if (low == 0 && high == n) return lanes_load(row + x * stride, w->step * stride, n, T);
+    vf r = vzero();
+    for (int i = low; i < high; i++) r[i] = sload(row + (x + i * w->step) * stride, T, 0);
+    return r;
+}
+
+INLINE vf weight_lanes(const float *weight, bool channels) {
+    if (channels) return vload(weight, TRINE_F32, 0);
+    return vset(*weight);
+}
+
+/* One position's or one channel's vector: `channels` says what lanes are. */
+INLINE vf depthwise_sum(const conv_product *a, const conv_place *place, int64_t channel, int n, bool channels,
+                        trine_dtype T) {
+    const conv_axis *d = &a->x.axis[0], *h = &a->x.axis[1], *w = &a->x.axis[2];
+    const conv_view *from = &a->x.from;
+    const int64_t apart = depthwise_channels(a);
+    const float *weight = (const float *)a->call->workspace + channel;
+    vf sum = vzero();
+    for (int64_t t = 0; t < d->taps; t++)
+        for (int64_t r = 0; r < h->taps; r++) {
+            const int64_t z = place->at[0] + t * d->dilation, y = place->at[1] + r * h->dilation;
+            const bool there = z >= 0 && z < d->in && y >= 0 && y < h->in;
+            const char *row = there ? place->image + z * from->axis[0] + y * from->axis[1] : NULL;
+            int64_t x = place->at[2];
+            for (int64_t s = 0; s < w->taps; s++, x += w->dilation, weight += apart) {
+                vf value = vzero();
+                if (channels && there && x >= 0 && x < w->in)
+                    value = lanes_load(row + x * from->axis[2], from->channel, n, T);
+                else if (!channels && there)
+                    value = width_load(row, x, w, from->axis[2], n, T);
+                sum = vfma(weight_lanes(weight, channels), value, sum);
+            }
+        }
+    if (!a->bias) return sum;
+    return sum + weight_lanes(weight, channels);
+}
+
+/* So many positions beside each other, which share loads of the weights. */
+enum { DEPTHWISE_BESIDE = 8 };
+
+/* The same as depthwise_sum of channels, for DEPTHWISE_BESIDE positions; `inside`: none reads beyond the width. */
+INLINE void depthwise_beside(const conv_product *a, const conv_place *place, int64_t channel, int n, bool inside,
+                             vf *sum, trine_dtype T) {
+    const conv_axis *d = &a->x.axis[0], *h = &a->x.axis[1], *w = &a->x.axis[2];
+    const conv_view *from = &a->x.from;
+    const int64_t apart = depthwise_channels(a);
+    const float *weight = (const float *)a->call->workspace + channel;
+    for (int i = 0; i < DEPTHWISE_BESIDE; i++) sum[i] = vzero();
+    for (int64_t t = 0; t < d->taps; t++)
+        for (int64_t r = 0; r < h->taps; r++) {
+            const int64_t z = place->at[0] + t * d->dilation, y = place->at[1] + r * h->dilation;
+            const bool there = z >= 0 && z < d->in && y >= 0 && y < h->in;
+            const char *row = there ? place->image + z * from->axis[0] + y * from->axis[1] : NULL;
+            int64_t x = place->at[2];
+            for (int64_t s = 0; s < w->taps; s++, x += w->dilation, weight += apart) {
+                const vf by = vload(weight, TRINE_F32, 0);
+#pragma GCC unroll 8
+                for (int i = 0; i < DEPTHWISE_BESIDE; i++) {
+                    const int64_t at = x + i * w->step;
+                    vf value = vzero();
+                    if (there && (inside || (at >= 0 && at < w->in)))
+                        value = lanes_load(row + at * from->axis[2], (int64_t)vsize(T), n, T);
+                    sum[i] = vfma(by, value, sum[i]);
+                }
+            }
+        }
+    for (int i = 0; i < DEPTHWISE_BESIDE && a->bias; i++) sum[i] += vload(weight, TRINE_F32, 0);
+}
+
+/* A row of positions, by vectors of channels. */
+INLINE void depthwise_row(const conv_product *a, const conv_place *place, char *to, trine_dtype T) {
+    const conv_axis *w = &a->x.axis[2];
+    const int64_t apart = a->y.view.channel, beside = a->y.step[2] * a->y.view.axis[2], size = a->x.size,
+                  reach = (w->taps - 1) * w->dilation, least = reach < 0 ? reach : 0, most = reach > 0 ? reach : 0;
+    for (int64_t c = 0; c < a->groups; c += VL) {
+        const int n = (int)conv_least(a->groups - c, VL);
+        for (int64_t q = 0; q < w->positions;) {
+            conv_place at = *place;
+            at.image += c * a->x.from.channel, at.at[2] += q * w->step;
+            char *first = to + c * apart + q * beside;
+            if (a->x.from.channel != size || n < VL || w->positions - q < DEPTHWISE_BESIDE) {
+                lanes_store(first, apart, n, depthwise_sum(a, &at, c, n, true, T), T);
+                q++;
+                continue;
+            }
+            vf sum[DEPTHWISE_BESIDE];
+            if (at.at[2] + least >= 0 && at.at[2] + (DEPTHWISE_BESIDE - 1) * w->step + most < w->in)
+                depthwise_beside(a, &at, c, VL, true, sum, T);
+            else
+                depthwise_beside(a, &at, c, VL, false, sum, T);
+            for (int i = 0; i < DEPTHWISE_BESIDE; i++) lanes_store(first + i * beside, apart, VL, sum[i], T);
+            q += DEPTHWISE_BESIDE;
+        }
+    }
+}
+
+/* Rows of positions along the width, of all images and planes. */
+INLINE void depthwise_rows(const conv_product *a, int64_t first, int64_t last, bool channels, trine_dtype T) {
+    const int64_t width = a->x.axis[2].positions, apart = a->y.view.channel, beside = a->y.step[2] * a->y.view.axis[2];
+    for (int64_t row = first; row < last; row++) {
+        conv_place place;
+        char *to;
+        patches_places(&a->x, row * width, 1, 0, &place);
+        target_places(a, row * width, 1, 0, &to);
+        if (channels) {
+            depthwise_row(a, &place, to, T);
+            continue;
+        }
+        for (int64_t c = 0; c < a->groups; c++)
+            for (int64_t q = 0; q < width; q += VL) {
+                conv_place at = place;
+                at.image += c * a->x.from.channel, at.at[2] += q * a->x.axis[2].step;
+                const int n = (int)conv_least(width - q, VL);
+                lanes_store(to + c * apart + q * beside, beside, n, depthwise_sum(a, &at, c, n, false, T), T);
+            }
+    }
+}
+
+INLINE void depthwise_rows_of(const conv_product *a, int64_t first, int64_t last, trine_dtype T) {
+    const int64_t size = a->x.size;
+    if (a->x.from.channel == size || a->x.from.axis[2] != size)
+        depthwise_rows(a, first, last, true, T);
+    else
+        depthwise_rows(a, first, last, false, T);
+}
+
+static inline void depthwise_tasks(const void *context, int64_t first, int64_t last, int thread) {
+    const conv_product *a = context;
+    (void)thread;
+    FOR_TYPE(a->type, depthwise_rows_of, a, first, last);
+}
+
+static inline void depthwise_run(const conv_product *a) {
+    const int64_t rows = a->n * a->x.axis[0].positions * a->x.axis[1].positions;
+    if (rows == 0 || a->x.axis[2].positions == 0) return;
+    FOR_TYPE(a->type, depthwise_pack, a);
+    cpu_shares(a->call, a->team, rows, depthwise_tasks, a);
+}
+
+#endif
