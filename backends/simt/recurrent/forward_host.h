@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host side of a recurrent cell's steps. The file that includes this has CELL_INPUTS, CELL_PRODUCTS, CELL_SAVED and
+ * CELL_KINDS, of states, CELL_PLACE(), of a name, and cell_states(). */
+#include "cells_host.h"
+
+static int64_t sequences_of(const trine_call *call) {
+    return trine_call_given(call, CELL_PLACE(CU_SEQLENS)) ? CELL_DIM(NSEQ) : CELL_DIM(B);
+}
+static int64_t matrices_of(const trine_call *call) { return CELL_DIM(H) * CELL_DIM(D) * CELL_DIM(D) * CELL_PRODUCTS; }
+static int64_t scratch_of(const trine_call *call) { return cell_scratch(CELL_DIM(D), CELL_PRODUCTS + CELL_KINDS); }
+
+static size_t workspace(const trine_call *call) {
+    return (size_t)(matrices_of(call) + sequences_of(call) * CELL_DIM(H) * scratch_of(call)) * sizeof(float);
+}
+
+static trine_status launch(const trine_call *call) {
+    const trine_tensor *cu = trine_call_given(call, CELL_PLACE(CU_SEQLENS));
+    const trine_dtype type = call->type[CELL_PLACE(TYPE_T)];
+    cell_params p = {
+        .cu = cu ? cu->data : NULL,
+        .b = CELL_DIM(B),
+        .t = CELL_DIM(T),
+        .h = CELL_DIM(H),
+        .d = CELL_DIM(D),
+        .count = sequences_of(call),
+        .wx = cell_tensor_of(call, CELL_PLACE(WX), CELL_INPUTS > 1),
+        .r = cell_matrices_of(call, CELL_PLACE(R), CELL_PRODUCTS > 1),
+        .bias = cell_bias_of(call, CELL_PLACE(BIAS), CELL_SAVED > 1),
+        .y = cell_tensor_of(call, CELL_PLACE(Y), false),
+        .gates = cell_tensor_of(call, CELL_PLACE(GATES), CELL_SAVED > 1),
+        .matrices = call->workspace,
+        .scratch = (float *)call->workspace + matrices_of(call),
+        .scratch_size = scratch_of(call),
+    };
+    cell_states(call, &p);
+    const simt_function turn = { .step = "turn", .type = { type } }, steps = { .type = { type } };
+    const trine_status status =
+        simt_launch(call, &turn, simt_blocks(matrices_of(call), SIMT_THREADS), SIMT_THREADS, &p, sizeof p);
+    if (status != TRINE_OK) return status;
+    return simt_launch(call, &steps, (p.count + (p.cu != NULL)) * p.h, SIMT_THREADS, &p, sizeof p);
+}
+
+static void edges(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, CELL_PLACE(DIM_D), SIMT_THREADS / CELL_PRODUCTS);
+    trine_kernel_edge(edges, CELL_PLACE(DIM_D), CELL_HELD);
+}
