@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tree_predict on devices: a block has some rows, and its threads some of the trees of each at a time. Then threads add
+ * the leaves that were found to the outputs, in the order of the trees.
+ *
+ * NOTES. Floor: x and y once; the nodes come from caches. */
+#include "tree_predict.h"
+#include "backends/simt/core/simt.h"
+
+DEVICE bool tree_left(const tree_params &p, float x, int64_t node) {
+    const float threshold = p.thresholds[node];
+    const int rule = p.rules ? p.rules[node] : 0;
+    if (x != x) return rule & 1;
+    return rule & 2 ? x == threshold : x <= threshold;
+}
+
+DEVICE int32_t tree_walk(const tree_params &p, const float *x, int64_t root) {
+    int64_t before = -1, node = root;
+    while (node > before && node < p.n) {
+        const int64_t feature = p.features[node];
+        if (feature < 0) return (int32_t)(-1 - feature < p.l ? -1 - feature : -1);
+        if (feature >= p.f) return -1;
+        before = node;
+        node = ((const int32_t *)p.children.data)[node * p.children.row + !tree_left(p, x[feature], node)];
+    }
+    return -1;
+}
+
+DEVICE int32_t tree_levels(const tree_params &p, const float *x, int64_t root, int64_t tree) {
+    const int64_t first = tree * p.levels;
+    if (p.levels > TREE_LEVELS || root < 0) return -1;
+    int64_t leaf = root;
+    for (int k = 0; k < p.levels; k++) {
+        const int64_t feature = p.features[first + k];
+        if (feature < 0 || feature >= p.f) return -1;
+        leaf += (int64_t)!tree_left(p, x[feature], first + k) << k;
+    }
+    return (int32_t)(leaf < p.l ? leaf : -1);
+}
+
+/* Adds the leaves of trees first .. first + count - 1, the next one `step` behind, to an output. */
+DEVICE void tree_add(const tree_params &p, int64_t row, int64_t j, int64_t first, int count, const int32_t *leaf,
+                     int step) {
+    float *const y = (float *)p.y.data + row * p.y.row + j;
+    float sum = first > 0 ? *y : p.base ? p.base[j] : 0.0f;
+    for (int q = 0; q < count; q++) {
+        const int64_t column = j - (p.targets ? p.targets[first + q] : 0);
+        if (column < 0 || column >= p.v) continue;
+        const int32_t at = leaf[q * step];
+        sum += at < 0 ? not_a_number() : ((const float *)p.leaves.data)[at * p.leaves.row + column];
+    }
+    *y = sum;
+}
+
+ENTRY(tree_predict, SIMT_THREADS, tree_params) {
+    SHARED int32_t leaf[SIMT_THREADS];
+    const int rows = p.rows, trees = SIMT_THREADS / rows, thread = thread_index();
+    const int64_t base = block_index() * rows, left = p.r - base, here = left < rows ? left : rows;
+    const int64_t row = base + thread % rows;
+    for (int64_t first = 0; first < p.t || first == 0; first += trees) {
+        const int64_t tree = first + thread / rows;
+        if (row < p.r && tree < p.t) {
+            const float *const x = (const float *)p.x.data + row * p.x.row;
+            const int64_t root = p.roots[tree];
+            leaf[thread] = p.children.data ? tree_walk(p, x, root) : tree_levels(p, x, root, tree);
+            if (p.indices.data) ((int32_t *)p.indices.data)[row * p.indices.row + tree] = leaf[thread];
+        }
+        sync_block();
+        const int count = (int)(p.t - first < trees ? p.t - first : trees);
+        for (int64_t at = thread; at < rows * p.o; at += SIMT_THREADS)
+            if (at % rows < here) tree_add(p, base + at % rows, at / rows, first, count, leaf + at % rows, rows);
+        sync_block();
+    }
+}
