@@ -22,7 +22,7 @@ typedef struct trine_call {
     size_t workspace_size; /* what the kernel's workspace() said */
     const void *self;      /* the `self` of the kernel that is asked or launched: dispatch sets it */
     void *device;          /* the backend's own */
-    void *queue;           /* likewise */
+    void *queue;           /* likewise; a GPU's begins with its stream, a CUstream or hipStream_t */
     uint32_t flags;        /* TRINE_QUEUE_* */
     uint32_t present;      /* set of the tensors given */
     bool empty;            /* every output has no elements: never launched */
@@ -75,6 +75,8 @@ typedef struct trine_kernel {
     /* Calls of a list, each with a workspace of its own, none of which has an output that overlaps another's tensors:
      * what launch() of each does, in any order; may be NULL: the backend's launch_list, or one after the other */
     trine_status (*launch_list)(trine_call *const *calls, int64_t count);
+    /* Does it give the bits of spec/same.h, as all kernels of the op so marked do, on any device? */
+    bool same;
 } trine_kernel;
 
 /* A device as its backend describes it. */
@@ -136,8 +138,8 @@ struct trine_host {
      * workspace, aligned to 256. Its arguments are checked, and its kernel chosen, as if a program had called it; a
      * kernel that the queue forces is that of the outer op alone. nested_workspace() does not look at data pointers,
      * which may be NULL, and what it says is enough for nested_run() of the same arguments. */
-    trine_status (*nested_workspace)(const trine_call *call, trine_op op, const void *args, size_t *bytes_out);
-    trine_status (*nested_run)(const trine_call *call, trine_op op, const void *args, void *workspace, size_t bytes);
+    trine_status (*nested_workspace)(const trine_call *call, int op, const void *args, size_t *bytes_out);
+    trine_status (*nested_run)(const trine_call *call, int op, const void *args, void *workspace, size_t bytes);
     /* Can the host read the call's tensors when a kernel is launched? */
     bool (*readable)(const trine_call *call);
 };
@@ -148,7 +150,7 @@ struct trine_backend {
     int devices;
     trine_device *device;
     /* The kernels of an op on a device; NULL: a hole. */
-    const trine_kernel *(*kernels)(const trine_device *device, trine_op op);
+    const trine_kernel *(*kernels)(const trine_device *device, int op);
     trine_status (*queue_open)(const trine_device *device, const trine_queue_options *options, void **queue_out);
     void (*queue_close)(const trine_device *device, void *queue);
     trine_status (*queue_wait)(const trine_device *device, void *queue);
@@ -178,11 +180,14 @@ struct trine_backend {
      * it returns. NULL: such calls are launched one after the other. */
     trine_status (*launch_list)(const trine_kernel *kernel, trine_call *const *calls, int64_t count,
                                 int64_t *failed_out);
+    /* Memory of the host that the device copies fastest, aligned to 256 bytes; both NULL: ordinary memory is. */
+    trine_status (*host_alloc)(const trine_device *device, void *queue, size_t bytes, void **memory_out);
+    trine_status (*host_free)(const trine_device *device, void *queue, void *memory);
 };
 
 /* Kernels that a module adds to the devices of another backend. */
 typedef struct trine_extension_row {
-    trine_op op;
+    int op;
     uint64_t op_hash;                          /* TRINE_OP_HASH_<OP>: of the table that the kernels are written for */
     const trine_kernel *kernels;               /* ends with an entry whose name is NULL */
     bool (*takes)(const trine_device *device); /* is the row for this device? NULL: for all of the backend's */

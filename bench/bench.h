@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include <trine/ops.h>
+
 #include "spec/case.h"
 
 enum { BENCH_MOST_SAMPLES = 200 };
@@ -58,11 +60,20 @@ double bench_mann_whitney(const double *a, int na, const double *b, int nb);
 
 /* -------------------------------------------------------------------------------------------------------- measuring */
 
+/* A counter of the joules that a device has used. */
+typedef struct bench_meter {
+    bool (*read)(void *context, double *joules_out);
+    void *context;
+    const char *name;
+    double grams; /* of CO2 for a kWh; 0: not asked */
+} bench_meter;
+
 typedef struct bench_plan {
-    double seconds;     /* to spend on one case, about */
-    int64_t last_level; /* bytes of the last level of cache: inputs rotate over twice as much */
-    int64_t memory;     /* bytes that may be allocated */
-    double batch;       /* seconds that calls timed as one take at least; 0: 50 us */
+    double seconds;           /* to spend on one case, about */
+    int64_t last_level;       /* bytes of the last level of cache: inputs rotate over twice as much */
+    int64_t memory;           /* bytes that may be allocated */
+    double batch;             /* seconds that calls timed as one take at least; 0: 50 us */
+    const bench_meter *meter; /* NULL: energy is not measured */
 } bench_plan;
 
 typedef struct bench_result {
@@ -72,15 +83,21 @@ typedef struct bench_result {
     double median, low, high;          /* quartiles */
     double bytes, flops;
     bench_peak peak;
-    double bound;    /* seconds that the roofs allow at best; 0: no roofs */
-    double fraction; /* bound / median */
-    bool above;      /* faster than the roofs allow */
+    double bound;         /* seconds that the roofs allow at best; 0: no roofs */
+    double fraction;      /* bound / median */
+    bool above;           /* faster than the roofs allow */
+    double joules, watts; /* of a call, and while calls ran one after the other; 0: not counted */
 } bench_result;
 
 /* Times call(context, i) for i = 0, 1, ... and fills the samples and quartiles; `finish` waits for the calls, NULL if
  * they are done when they return. False if a call fails. */
 bool bench_time(bool (*call)(void *context, int64_t i), bool (*finish)(void *context), void *context,
                 const bench_plan *plan, bench_result *result);
+
+/* Calls on for a second or more, and fills joules and watts; what else the device does at the time counts too. Where
+ * the counter cannot be read or stands still they are 0. False if a call fails. */
+bool bench_energy(bool (*call)(void *context, int64_t i), bool (*finish)(void *context), void *context,
+                  const bench_meter *meter, bench_result *result);
 
 /* Sets of tensors of a finished case, filled as the specification says, enough of them that a rotation passes the last
  * level of cache. */
@@ -126,7 +143,8 @@ bool bench_dispatch(trine_queue *queue, double *empty_out, double *tiny_out, dou
 typedef struct bench_report {
     const trine_device_info_t *device;
     int threads;
-    double load; /* average of the last minute when it began */
+    double load;              /* average of the last minute when it began */
+    const bench_meter *meter; /* NULL: energy was not measured */
     bench_roofs roofs;
     int count;
     bench_result *result;
@@ -145,6 +163,8 @@ const char *bench_flops_text(double flops, char *out, size_t size);
 void bench_print_roofs(FILE *file, const bench_roofs *roofs);
 void bench_print_header(FILE *file);
 void bench_print(FILE *file, const bench_result *result);
+/* A line below it. */
+void bench_print_energy(FILE *file, const bench_result *result, const bench_meter *meter);
 bool bench_write_json(FILE *file, const bench_report *report);
 bool bench_write_html(FILE *file, const bench_report *report);
 

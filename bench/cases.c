@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <trine/ops.h>
+
 #include "bench.h"
 
 /* A line and what it says. */

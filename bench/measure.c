@@ -233,7 +233,8 @@ static bool run_set(void *context, int64_t i) {
 static bool wait_queue(void *context) { return trine_queue_wait(((const bench_sets *)context)->queue) == TRINE_OK; }
 
 bool bench_time_sets(bench_sets *sets, const bench_plan *plan, bench_result *result) {
-    return bench_time(run_set, wait_queue, sets, plan, result);
+    return bench_time(run_set, wait_queue, sets, plan, result) &&
+           (plan->meter == NULL || bench_energy(run_set, wait_queue, sets, plan->meter, result));
 }
 
 bool bench_case(trine_queue *queue, const trine_case *c, const bench_plan *plan, bench_result *result, char *error,

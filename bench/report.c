@@ -74,6 +74,19 @@ void bench_print(FILE *file, const bench_result *r) {
     fflush(file);
 }
 
+static double grams_of(const bench_result *r, const bench_meter *meter) { return r->joules / 3.6e6 * meter->grams; }
+
+void bench_print_energy(FILE *file, const bench_result *r, const bench_meter *meter) {
+    fprintf(file, "%-24s ", "");
+    if (r->joules > 0)
+        fprintf(file, "%.3g J a call, %.3g W by %s", r->joules, r->watts, meter->name);
+    else
+        fprintf(file, "no energy: the counter of %s stands still", meter->name);
+    if (r->joules > 0 && meter->grams > 0) fprintf(file, ", %.3g g of CO2", grams_of(r, meter));
+    fputc('\n', file);
+    fflush(file);
+}
+
 /* ------------------------------------------------------------------------------------------------------------- JSON */
 
 /* Bytes of the UTF-8 sequence at `text`; 0 if it is none. */
@@ -158,6 +171,9 @@ static void write_entry(FILE *file, const bench_report *report, int index, int r
                 "\"roof_fraction\": %.6g",
                 r->bytes, r->flops, r->bytes / seconds, r->flops / seconds, r->fraction);
         bench_json_member(file, ", ", "kernel", r->kernel);
+        if (r->joules > 0) fprintf(file, ", \"joules\": %.6g, \"watts\": %.6g", r->joules, r->watts);
+        if (r->joules > 0 && report->meter->grams > 0)
+            fprintf(file, ", \"grams_co2\": %.6g", grams_of(r, report->meter));
     }
     fputs(" }", file);
 }

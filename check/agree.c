@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <trine/ops.h>
+
 #include "golden.h"
 #include "run.h"
 

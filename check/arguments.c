@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <trine/ops.h>
+
 #include "run.h"
 #include "spec/number.h"
 

@@ -12,6 +12,8 @@
 
 #include <stdio.h>
 
+#include <trine/ops.h>
+
 #include "spec/plan.h"
 
 enum { CHECK_MAX_FAILURES = 64 };

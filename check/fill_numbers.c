@@ -60,6 +60,7 @@ static bool fill_places(problem *p, int tensor) {
         if (place == limit || random_chance(&p->random, 8)) place = beyond[random_below(&p->random, 8)];
         if (inside && (place < 0 || place >= limit)) place = random_below(&p->random, limit);
         if (o->full.dtype == TRINE_I32 && (place < INT32_MIN || place > INT32_MAX)) place = -1;
+        if (o->full.dtype == TRINE_U8 && (place < 0 || place > UINT8_MAX)) place = UINT8_MAX;
         o->value[k] = (double)place;
     }
     return true;

@@ -348,6 +348,31 @@ static bool begin(problem *p, const trine_plan *plan, const trine_case *asked, i
     return true;
 }
 
+/* Operands and values, where types, sizes and parameters have been chosen. */
+static bool complete(problem *p) {
+    layout_make(p);
+    resolve(p);
+    p->empty = true;
+    for (int i = 0; i < p->plan->tensors; i++)
+        if (problem_output(p, i) && p->operand[i].count > 0) p->empty = false;
+    if (fill_make(p)) return true;
+    problem_free(p);
+    return false;
+}
+
+bool problem_given(problem *p, const trine_case *given, uint64_t seed, int64_t index) {
+    memset(p, 0, sizeof *p);
+    p->plan = given->plan;
+    p->kind = PROBLEM_PLAIN;
+    p->fill = FILL_RANDOM;
+    p->random = random_of(seed, p->plan->spec->name, -1 - index);
+    p->call = *given;
+    for (int i = 0; i < TRINE_MAX_TENSORS; i++) p->operand[i].alias = -1;
+    clear_unbound(p);
+    canonical_types(p);
+    return complete(p);
+}
+
 bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index,
                   problem_kind kind) {
     const bool edge = kind == PROBLEM_EDGE;
@@ -368,14 +393,7 @@ bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, u
     canonical_types(p);
     choose_params(p);
     set_required(p);
-    layout_make(p);
-    resolve(p);
-    p->empty = true;
-    for (int i = 0; i < plan->tensors; i++)
-        if (problem_output(p, i) && p->operand[i].count > 0) p->empty = false;
-    if (fill_make(p)) return true;
-    problem_free(p);
-    return false;
+    return complete(p);
 }
 
 bool problem_outline(problem *p, const trine_plan *plan, const trine_case *asked, int row) {

@@ -83,6 +83,8 @@ typedef struct problem {
  * nothing is to be freed then. */
 bool problem_make(problem *p, const trine_plan *plan, const trine_case *asked, uint64_t seed, int64_t index,
                   problem_kind kind);
+/* The same of a finished case that is given, contiguous and with random values, whatever it costs. */
+bool problem_given(problem *p, const trine_case *given, uint64_t seed, int64_t index);
 /* The call of a case with row `row` of types, the sizes asked for and others as small as may be: contiguous tensors
  * that have no values. False if there are no such sizes. */
 bool problem_outline(problem *p, const trine_plan *plan, const trine_case *asked, int row);

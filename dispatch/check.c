@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <trine/ops.h>
+
 #include "dispatch.h"
 #include "overlap.h"
 #include "text.h"

@@ -40,7 +40,7 @@ void trine_choice_of(const trine_queue *queue, const trine_call *call, trine_cho
     memcpy(c->type, call->type, sizeof c->type);
     memcpy(c->dim, call->dim, sizeof c->dim);
     c->present = c->transposed = 0;
-    c->flags = queue->flags & TRINE_QUEUE_ATOMICS;
+    c->flags = queue->flags & (TRINE_QUEUE_ATOMICS | TRINE_QUEUE_REPRODUCIBLE);
     for (int i = 0; i < plan->tensors; i++) {
         const trine_tensor *t = &call->tensor[i];
         if (plan->tensor[i].spec->flags & OPTIONAL) c->present |= call->present & 1u << i;

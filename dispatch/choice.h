@@ -13,7 +13,7 @@ typedef struct trine_choice {
     uint64_t param[TRINE_MAX_PARAMS]; /* BOOL and ENUM */
     uint32_t present;                 /* of the optional tensors */
     uint32_t transposed;              /* of those that may be */
-    uint32_t flags;                   /* TRINE_QUEUE_ATOMICS, which decides what kernels may do */
+    uint32_t flags;                   /* those that decide which kernels may run, and what they may do */
 } trine_choice;
 
 void trine_choice_of(const trine_queue *queue, const trine_call *call, trine_choice *choice_out);

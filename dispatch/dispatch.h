@@ -5,6 +5,8 @@
 
 #include <sched.h>
 
+#include <trine/ops.h>
+
 #include "backends/backend.h"
 
 /* A backend that was tried. */
@@ -105,8 +107,8 @@ trine_status trine_launch_code(const trine_call *call, const trine_code *code, c
 /* nested.c: the kernels of an op that are made of other ops, for any device; NULL: there are none. And trine_host's
  * functions for such kernels. */
 const trine_kernel *trine_composed_kernels(trine_op op);
-trine_status trine_nested_workspace(const trine_call *call, trine_op op, const void *args, size_t *bytes_out);
-trine_status trine_nested_run(const trine_call *call, trine_op op, const void *args, void *workspace, size_t bytes);
+trine_status trine_nested_workspace(const trine_call *call, int op, const void *args, size_t *bytes_out);
+trine_status trine_nested_run(const trine_call *call, int op, const void *args, void *workspace, size_t bytes);
 bool trine_call_readable(const trine_call *call);
 
 /* The kernels of an op on a device: those from elsewhere, the backend's own, then those made of other ops.

@@ -15,6 +15,7 @@ const trine_env_entry trine_env_list[] = {
     { "TRINE_ISA", "highest CPU level to use: baseline, v3, v4, v4_bf16 or amx" },
     { "TRINE_KERNEL", "run only the kernel of this name" },
     { "TRINE_PATH", "colon-separated absolute directories searched first for modules; ignored in setuid programs" },
+    { "TRINE_REPRODUCIBLE", "1: all queues have TRINE_QUEUE_REPRODUCIBLE" },
     { "TRINE_TUNE", "file of the tuning cache; /dev/null for none" },
     { "TRINE_VERBOSE", "1: one line on stderr for each call: device, kernel, types, sizes and time" },
     { NULL, NULL },

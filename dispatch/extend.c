@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <trine/ops.h>
+
 #include "dispatch.h"
 
 enum { NAME_SIZE = sizeof((trine_queue *)0)->kernel };

@@ -16,7 +16,7 @@ const trine_kernel *trine_composed_kernels(trine_op op) {
 }
 
 /* Checks the inner call and chooses its kernel. */
-static trine_status prepare(const trine_call *call, trine_op op, const void *args, bool need_data, trine_call *inner,
+static trine_status prepare(const trine_call *call, int op, const void *args, bool need_data, trine_call *inner,
                             const trine_kernel **kernel_out) {
     trine_queue queue = *call->owner;
     queue.kernel[0] = 0;
@@ -27,7 +27,7 @@ static trine_status prepare(const trine_call *call, trine_op op, const void *arg
     return inner->empty ? TRINE_OK : trine_select(&queue, inner, kernel_out);
 }
 
-trine_status trine_nested_workspace(const trine_call *call, trine_op op, const void *args, size_t *bytes_out) {
+trine_status trine_nested_workspace(const trine_call *call, int op, const void *args, size_t *bytes_out) {
     trine_call inner;
     const trine_kernel *kernel;
     const trine_status status = prepare(call, op, args, false, &inner, &kernel);
@@ -35,7 +35,7 @@ trine_status trine_nested_workspace(const trine_call *call, trine_op op, const v
     return status;
 }
 
-trine_status trine_nested_run(const trine_call *call, trine_op op, const void *args, void *workspace, size_t bytes) {
+trine_status trine_nested_run(const trine_call *call, int op, const void *args, void *workspace, size_t bytes) {
     trine_call inner;
     const trine_kernel *kernel;
     trine_status status = prepare(call, op, args, true, &inner, &kernel);

@@ -62,7 +62,8 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
     if (own.threads < 0 || own.threads > 4096)
         return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: threads is %d, but 0 to 4096 are possible",
                           own.threads);
-    if (own.flags & ~(uint32_t)(TRINE_QUEUE_STRICT_WORKSPACE | TRINE_QUEUE_ATOMICS | TRINE_QUEUE_DEFAULT_STREAM))
+    if (own.flags & ~(uint32_t)(TRINE_QUEUE_STRICT_WORKSPACE | TRINE_QUEUE_ATOMICS | TRINE_QUEUE_DEFAULT_STREAM |
+                                TRINE_QUEUE_REPRODUCIBLE))
         return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: flags is 0x%x, which has unknown bits", own.flags);
     if (own.flags & TRINE_QUEUE_DEFAULT_STREAM && own.stream != NULL)
         return trine_fail(TRINE_ERR_ARGUMENT,
@@ -82,6 +83,8 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
     queue->backend = lib->device[device].backend;
     queue->device = lib->device[device].device;
     queue->flags = own.flags;
+    const char *reproducible = trine_env("TRINE_REPRODUCIBLE");
+    if (reproducible != NULL && strcmp(reproducible, "1") == 0) queue->flags |= TRINE_QUEUE_REPRODUCIBLE;
     queue->wrapped = own.stream != NULL;
     trine_status status = force_kernel(queue, own.kernel);
     if (status == TRINE_OK) {
@@ -195,6 +198,29 @@ trine_status trine_memory_free(trine_queue *queue, void *memory) {
     if (status != TRINE_OK || memory == NULL) return status;
     if ((status = trine_queue_immediate(queue, "trine_memory_free")) != TRINE_OK) return status;
     return queue->backend->memory_free(queue->device, queue->state, memory);
+}
+
+trine_status trine_memory_alloc_host(trine_queue *queue, size_t bytes, void **memory_out) {
+    trine_status status = trine_queue_check(queue, "trine_memory_alloc_host");
+    if (status != TRINE_OK) return status;
+    if (memory_out == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_memory_alloc_host: memory_out is NULL");
+    if ((status = trine_queue_immediate(queue, "trine_memory_alloc_host")) != TRINE_OK) return status;
+    const unsigned messages = trine_error_count();
+    if (queue->backend->host_alloc != NULL)
+        status = queue->backend->host_alloc(queue->device, queue->state, bytes, memory_out);
+    else
+        status = posix_memalign(memory_out, 256, bytes ? bytes : 1) == 0 ? TRINE_OK : TRINE_ERR_MEMORY;
+    return status == TRINE_ERR_MEMORY ? no_memory(queue, "trine_memory_alloc_host", bytes, " of the host", messages)
+                                      : status;
+}
+
+trine_status trine_memory_free_host(trine_queue *queue, void *memory) {
+    trine_status status = trine_queue_check(queue, "trine_memory_free_host");
+    if (status != TRINE_OK || memory == NULL) return status;
+    if ((status = trine_queue_immediate(queue, "trine_memory_free_host")) != TRINE_OK) return status;
+    if (queue->backend->host_free != NULL) return queue->backend->host_free(queue->device, queue->state, memory);
+    free(memory);
+    return TRINE_OK;
 }
 
 trine_status trine_memory_write(trine_queue *queue, void *memory, const void *host, size_t bytes) {

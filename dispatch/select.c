@@ -9,6 +9,8 @@
 /* Why `kernel` cannot run the call; NULL if it can, and the call then has the size of its workspace. */
 static const char *refusal(const trine_queue *queue, const trine_kernel *kernel, trine_call *call) {
     if (queue->kernel[0] && strcmp(queue->kernel, kernel->name) != 0) return "another kernel is forced";
+    if (queue->flags & TRINE_QUEUE_REPRODUCIBLE && !kernel->same && !call->plan->spec->exact)
+        return "its bits are not those of other devices";
     call->self = kernel->self;
     const char *const reason = kernel->refuse != NULL ? kernel->refuse(call) : NULL;
     if (reason != NULL) return reason;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text that grows as far as its storage reaches. */
-#ifndef TRINE_TEXT_H
-#define TRINE_TEXT_H
+#ifndef TRINE_DISPATCH_TEXT_H
+#define TRINE_DISPATCH_TEXT_H
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -21,7 +21,7 @@ __attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size
     return false;
 }
 
-void trine_case_init(trine_case *c, trine_op op) {
+void trine_case_init(trine_case *c, int op) {
     memset(c, 0, sizeof *c);
     c->plan = trine_plan_get(op);
     for (int i = 0; i < TRINE_MAX_SYMBOLS; i++) c->dim[i] = -1;

@@ -19,7 +19,7 @@ typedef struct trine_case {
 } trine_case;
 
 /* An empty case: nothing bound, the tensors that are not optional present. */
-void trine_case_init(trine_case *c, trine_op op);
+void trine_case_init(trine_case *c, int op);
 
 /* Sets one thing by the name the specification has for it: a parameter, a symbol, a type variable or a tensor, looked
  * for in this order. A BOOL is 0 or 1, an ENUM a name or a number; a zero for a floating-point parameter that has a

@@ -2,7 +2,7 @@
 /* Names and sizes of element types. */
 #include <string.h>
 
-#include <trine/trine.h>
+#include <trine/base.h>
 
 static const struct {
     trine_dtype dtype;

@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <trine/ops.h>
+
 #include "plan.h"
 
 int main(void) {
@@ -11,7 +13,8 @@ int main(void) {
         fprintf(stderr, "spec: %s\n", trine_plan_error());
         return 1;
     }
-    printf("/* Made from the tables in spec/. */\n#define TRINE_SPEC_HASH UINT64_C(0x%016" PRIx64 ")\n",
+    printf("/* Made from the tables in spec/: the ops and their hashes. */\n#include <trine/op.h>\n"
+           "#define TRINE_SPEC_HASH UINT64_C(0x%016" PRIx64 ")\n",
            trine_spec_hash());
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         printf("#define TRINE_OP_HASH_");

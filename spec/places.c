@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Build-time program: prints the places that an op's table gives its tensors, symbols and type variables, as a header
- * for kernels. Usage: spec-places OP. */
+ * for kernels, which brings the public header of the op's family along. Usage: spec-places OP FAMILY. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <trine/ops.h>
 
 #include "plan.h"
 
@@ -45,9 +47,9 @@ int main(int argc, char **argv) {
         fprintf(stderr, "spec: %s\n", trine_plan_error());
         return 1;
     }
-    const trine_plan *plan = argc == 2 ? find(argv[1]) : NULL;
+    const trine_plan *plan = argc == 3 ? find(argv[1]) : NULL;
     if (plan == NULL) {
-        fprintf(stderr, "usage: spec-places OP\n");
+        fprintf(stderr, "usage: spec-places OP FAMILY\n");
         return 1;
     }
     for (int t = 0; t < plan->tensors; t++) tensor[t] = plan->tensor[t].spec->name;
@@ -56,6 +58,7 @@ int main(int argc, char **argv) {
            plan->spec->name);
     print_guard("#ifndef", plan);
     print_guard("#define", plan);
+    printf("#include <trine/%s.h>\n", argv[2]);
     print_names(plan, "", plan->tensors, tensor);
     print_names(plan, "DIM_", plan->symbols, plan->symbol_name);
     print_names(plan, "TYPE_", plan->types, plan->type_name);

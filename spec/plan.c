@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses the tables of the specification, once, into plans. */
+#include <trine/ops.h>
+
 #include "plan.h"
 
 #include <ctype.h>
@@ -308,7 +310,7 @@ static void parse_all(void) {
     }
 }
 
-const trine_plan *trine_plan_get(trine_op op) {
+const trine_plan *trine_plan_get(int op) {
     pthread_once(&once, parse_all);
     return plan_error[0] == 0 && op > TRINE_OP_NONE && op < TRINE_OP_COUNT ? &plans[op] : NULL;
 }
@@ -458,7 +460,7 @@ static void hash_list(uint64_t *hash, const char *const *strings) {
     hash_text(hash, NULL);
 }
 
-uint64_t trine_op_hash(trine_op op) {
+uint64_t trine_op_hash(int op) {
     const trine_spec *spec = trine_specs[op];
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     hash_text(&hash, spec->name);

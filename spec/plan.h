@@ -60,7 +60,7 @@ typedef struct trine_plan_require {
 
 typedef struct trine_plan {
     const trine_spec *spec;
-    trine_op op;
+    int op; /* a trine_op: an int here, that kernels do not depend on the list of ops */
     int tensors, params, symbols, types, combos,
         requires;
     trine_plan_tensor tensor[TRINE_MAX_TENSORS];
@@ -77,11 +77,11 @@ typedef struct trine_plan {
 
 /* The parsed table of an op; the first call parses them all. NULL and a message in `error_out` (may be NULL) if a table
  * is malformed, which trine_open() reports as TRINE_ERR_INTERNAL and a test of the tables catches. */
-const trine_plan *trine_plan_get(trine_op op);
+const trine_plan *trine_plan_get(int op);
 const char *trine_plan_error(void);
 
 /* 64-bit hash of everything an op's table says, comments and references excepted; and of all tables. */
-uint64_t trine_op_hash(trine_op op);
+uint64_t trine_op_hash(int op);
 uint64_t trine_spec_hash(void);
 
 int trine_plan_find_tensor(const trine_plan *plan, const char *name);

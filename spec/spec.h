@@ -7,14 +7,14 @@
 #include <math.h>
 #include <stdbool.h>
 
-#include <trine/trine.h>
+#include <trine/library.h>
 
 enum {
     TRINE_MAX_TENSORS = 20, /* of an op, optional ones included */
     TRINE_MAX_PARAMS = 16,
     TRINE_MAX_TYPES = 64, /* rows of .types, and of the other lists: the last one stays free */
     TRINE_MAX_STRINGS = 64,
-    TRINE_MAX_SYMBOLS = 12, /* dimensions and type variables of an op, each */
+    TRINE_MAX_SYMBOLS = 16, /* dimensions and type variables of an op, each */
     TRINE_MAX_ARGS = 320    /* bytes of an args structure */
 };
 
@@ -44,8 +44,9 @@ typedef struct trine_spec_tensor {
      * an expression and a parameter, and a few that are not, which the op passes over;
      * "lengths SIZE TENSOR": up to SIZE, an expression, or if that tensor of offsets is given up to their differences;
      * "paged TABLE LENGTHS": anything, and in half of the cases NaN where none of the sequences is, whose pages TABLE
-     * names and LENGTHS ends; "positive"; "unit": in [-1, 1]; "flag": anything, 0 in half of the cases; "derived": by
-     * .prepare, from the other inputs; "saved", "positive saved": that in half of the cases */
+     * names and LENGTHS ends; "positive"; "positive often": that in half of the cases; "unit": in [-1, 1]; "flag":
+     * anything, 0 in half of the cases; "derived": by .prepare, from the other inputs; "saved", "positive saved": that
+     * in half of the cases */
     const char *fill;
     /* OUT: the bound's coefficient in unit roundoffs of the accumulator, an expression of the symbols */
     const char *terms;
@@ -109,6 +110,8 @@ typedef struct trine_spec {
     const char *independent;
     /* small integer inputs (and parameters 0, 1) give exact sums: all kernels must return the very bits */
     bool integers_exact;
+    /* results have no error, whatever the inputs: all kernels return the very bits, a NaN's own aside */
+    bool exact;
     size_t args_size;
     void (*reference)(trine_ref *ref);
     void (*prepare)(trine_ref *ref); /* computes "derived" and "saved" inputs from the others; NULL: there are none */
@@ -124,7 +127,7 @@ typedef struct trine_spec {
     { .name = #field, .kind = (type), .offset = offsetof(ARGS, field), .min = -INFINITY, .max = INFINITY, __VA_ARGS__ }
 
 /* All tables, by trine_op; entry 0 is NULL. */
-extern const trine_spec *const trine_specs[TRINE_OP_COUNT];
+extern const trine_spec *const trine_specs[];
 
 /* ---------------------------------------------------------------------------------------- what a reference may call */
 

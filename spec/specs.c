@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All tables of the specification, by op number. */
+#include <trine/ops.h>
+
 #include "spec.h"
 
 #define OP(name, NAME) extern const trine_spec trine_spec_##name;

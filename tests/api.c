@@ -143,6 +143,8 @@ Test(api, foreign_queue) {
         expect_fail(trine_queue_set_workspace(foreign, NULL, 0), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_memory_alloc(foreign, 1, &data), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_memory_free(foreign, NULL), TRINE_ERR_ARGUMENT, text);
+        expect_fail(trine_memory_alloc_host(foreign, 1, &data), TRINE_ERR_ARGUMENT, text);
+        expect_fail(trine_memory_free_host(foreign, NULL), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_memory_write(foreign, memory, memory, 1), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_memory_read(foreign, memory, memory, 1), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_memory_copy(foreign, memory, memory, 1), TRINE_ERR_ARGUMENT, text);
@@ -224,9 +226,22 @@ Test(api, memory, .init = set_up, .fini = tear_down) {
     expect_message(trine_memory_alloc(queue, 1, NULL), TRINE_ERR_ARGUMENT, "trine_memory_alloc: memory_out is NULL");
     assert_ok(trine_memory_free(queue, memory));
     assert_ok(trine_memory_free(queue, NULL));
+    assert_ok(trine_memory_alloc_host(queue, 0, &memory));
+    assert_ok(trine_memory_free_host(queue, memory));
+    assert_ok(trine_memory_alloc_host(queue, 5, &memory));
+    cr_expect((uintptr_t)memory % 256 == 0);
+    memcpy(memory, "host", 5);
+    assert_ok(trine_memory_read(queue, out, memory, 5));
+    cr_expect(strcmp(out, "host") == 0);
+    assert_ok(trine_memory_free_host(queue, memory));
+    assert_ok(trine_memory_free_host(queue, NULL));
+    expect_message(trine_memory_alloc_host(queue, 1, NULL), TRINE_ERR_ARGUMENT,
+                   "trine_memory_alloc_host: memory_out is NULL");
 #if !defined(__SANITIZE_ADDRESS__)
     expect_fail(trine_memory_alloc(queue, SIZE_MAX / 2, &memory), TRINE_ERR_MEMORY,
                 "trine_memory_alloc: no 9223372036854775807 bytes are left on cpu");
+    expect_fail(trine_memory_alloc_host(queue, SIZE_MAX / 2, &memory), TRINE_ERR_MEMORY,
+                "trine_memory_alloc_host: no 9223372036854775807 bytes of the host are left on cpu");
     expect_fail(trine_queue_reserve(queue, SIZE_MAX / 2), TRINE_ERR_MEMORY,
                 "trine_queue_reserve: no 9223372036854775807 bytes of workspace are left on cpu");
 #endif

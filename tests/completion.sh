@@ -30,7 +30,7 @@ completes() {
 
 completes "trine exp" explain
 completes "trine help ben" bench
-completes "trine explain rms_" rms_norm rms_norm_backward rms_norm_quantize
+completes "trine explain rms_" rms_norm rms_norm_backward rms_norm_matmul rms_norm_quantize
 completes "trine help run swi" swiglu swiglu_backward swiglu_quantize
 completes "trine bench --op rope,swig" rope,swiglu rope,swiglu_backward rope,swiglu_quantize
 completes "trine bench --op=scal" scale

@@ -174,6 +174,13 @@ static trine_status allocate(void) {
     return status;
 }
 
+static trine_status allocate_host(void) {
+    void *memory;
+    const trine_status status = trine_memory_alloc_host(queue, 1000, &memory);
+    if (status == TRINE_OK) trine_memory_free_host(queue, memory);
+    return status;
+}
+
 /* An op that reserves its workspace on first need, on a fresh queue. */
 static trine_status run_op(void) {
     trine_queue *q;
@@ -253,6 +260,7 @@ int main(void) {
     try_all(&(attempt){ "trine_queue_open", open_queue }, false);
     try_all(&(attempt){ "trine_queue_reserve", reserve }, false);
     try_all(&(attempt){ "trine_memory_alloc", allocate }, false);
+    try_all(&(attempt){ "trine_memory_alloc_host", allocate_host }, false);
     try_all(&(attempt){ "trine_matmul", run_op }, false);
     try_all(&(attempt){ "trine_run_list", run_list }, false);
     try_all(&(attempt){ "trine_tune_call", tune }, false);

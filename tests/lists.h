@@ -106,6 +106,9 @@ static inline void lists_add_adamw(lists *l) {
         .lr = group == 2 ? 0 : 0.01f,
         .weight_decay = group == 1 ? 0.1f : 0,
         .step = group == 2 ? 0 : 3,
+        .seed = (uint64_t)group,
+        .stream = (uint64_t)l->count,
+        .stochastic = group > 0,
     };
     l->args[l->count] = &l->adamw[l->count];
     l->count++;

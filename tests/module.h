@@ -80,6 +80,8 @@ static inline bool refuses_while_recorded(trine *lib, int device) {
                                      trine_queue_reserve(queue, 1),
                                      trine_memory_alloc(queue, 1, &more),
                                      trine_memory_free(queue, x),
+                                     trine_memory_alloc_host(queue, 1, &more),
+                                     trine_memory_free_host(queue, y),
                                      trine_memory_write(queue, x, y, sizeof y),
                                      trine_memory_read(queue, y, x, sizeof y) };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) good &= refused[i] == TRINE_ERR_UNSUPPORTED;
@@ -103,14 +105,16 @@ static inline bool refuses_while_recorded(trine *lib, int device) {
 static inline trine_status double_numbers(trine *lib, int device, void *stream, bool *right_out) {
     const float x[3] = { 1, 2, 3 };
     float y[3] = { 0 }, twice[3] = { 0 };
-    void *memory = NULL, *copy = NULL;
+    void *memory = NULL, *copy = NULL, *host = NULL;
     bool ended = true; /* a driver that cannot end a recording cannot free either */
     trine_queue *queue = NULL;
     trine_status status = trine_queue_open(
         lib, device, &(trine_queue_options){ .struct_size = sizeof(trine_queue_options), .stream = stream }, &queue);
     if (status == TRINE_OK) status = trine_memory_alloc(queue, sizeof x, &memory);
     if (status == TRINE_OK) status = trine_memory_alloc(queue, sizeof x, &copy);
-    if (status == TRINE_OK) status = trine_memory_write(queue, memory, x, sizeof x);
+    if (status == TRINE_OK) status = trine_memory_alloc_host(queue, sizeof x, &host);
+    if (status == TRINE_OK) memcpy(host, x, sizeof x);
+    if (status == TRINE_OK) status = trine_memory_write(queue, memory, host, sizeof x);
     const trine_tensor t = trine_tensor_1d(memory, TRINE_F32, 3);
     const trine_scale_args args = { TRINE_ARGS(scale), .x = &t, .y = &t, .alpha = 2 };
     if (status == TRINE_OK) status = trine_scale(queue, &args);
@@ -122,6 +126,7 @@ static inline trine_status double_numbers(trine *lib, int device, void *stream, 
     if (status == TRINE_ERR_IO) status = TRINE_OK; /* there is no cache to write the measurement to */
     trine_status freed = memory != NULL && ended ? trine_memory_free(queue, memory) : TRINE_OK;
     if (copy != NULL && ended && freed == TRINE_OK) freed = trine_memory_free(queue, copy);
+    if (host != NULL && ended && freed == TRINE_OK) freed = trine_memory_free_host(queue, host);
     trine_queue_close(queue);
     const float times = device > 0 ? 2 : 1;
     *right_out = true;

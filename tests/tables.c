@@ -13,9 +13,9 @@ Test(tables, parse) { cr_assert(trine_plan_error() == NULL, "%s", trine_plan_err
 Test(tables, complete) {
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
         const trine_spec *spec = trine_specs[op];
-        const trine_plan *plan = trine_plan_get((trine_op)op);
+        const trine_plan *plan = trine_plan_get(op);
         cr_assert(plan != NULL && spec != NULL);
-        cr_expect(plan->op == (trine_op)op && plan->spec == spec);
+        cr_expect(plan->op == op && plan->spec == spec);
         cr_expect(spec->summary && spec->summary[0] && spec->formula && spec->formula[0] && spec->source &&
                       spec->source[0],
                   "%s", spec->name);
@@ -71,7 +71,7 @@ Test(tables, documented) {
     char *headers = read_headers();
     static const char *const parts[] = { "Error", "since 0.1", "determinis", "bound" };
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
-        const trine_plan *plan = trine_plan_get((trine_op)op);
+        const trine_plan *plan = trine_plan_get(op);
         char *text = docstring(headers, plan->spec->name);
         for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
             cr_expect(strcasestr(text, parts[i]) != NULL, "the docstring of trine_%s lacks \"%s\"", plan->spec->name,
@@ -129,7 +129,7 @@ Test(tables, edges_of_empty_calls) {
     int asked = 0;
     assert_ok(trine_queue_open(lib, 0, NULL, &queue));
     for (int op = 1; op < TRINE_OP_COUNT; op++) {
-        const trine_plan *plan = trine_plan_get((trine_op)op);
+        const trine_plan *plan = trine_plan_get(op);
         for (int symbol = 0; symbol < plan->symbols; symbol++) {
             static trine_explanation why;
             trine_case c;

@@ -93,7 +93,7 @@ expect "and where it is one" 0 '"softcap".*"fallback": 0, "unset": null, "zero":
 expect "docstrings in JSON" 0 '"doc": "Root-mean-square normalization, with' "$trine" spec rms_norm --json
 expect "all ops as JSON" 0 '^  "abi": [0-9]' "$trine" spec --json
 expect "matrix" 0 "^| rms_norm | f32" "$trine" spec --matrix
-expect "architectures" 0 "^| rms_norm | emulated | silicon |" "$trine" spec --archs
+expect "architectures" 0 "^| rms_norm_backward | emulated | silicon |" "$trine" spec --archs
 expect "architectures and an op" 2 "archs stands alone" "$trine" spec add --archs
 expect "misspelt op" 2 'did you mean "rms_norm"' "$trine" spec rms_nrom
 expect "explain" 0 "chosen: cpu_" "$trine" explain rms_norm --dims "r=4 n=8"
@@ -219,6 +219,9 @@ expect "no threads" 2 "from 1 to" "$trine" run scale --x x.npy --threads 0
 
 expect "bench" 0 "1 measured, 0 skipped" \
     "$trine" bench --op rms_norm --dims "r=64 n=64" --time 0.01 --json old.json --html page.html
+expect "bench of energy" 0 "energy: no counter:\|J a call,\|stands still" \
+    "$trine" bench --op rms_norm --dims "r=64 n=64" --time 0.01 --energy --grams 400
+expect "bench of grams alone" 2 "needs --energy" "$trine" bench --grams 400
 expect "bench page" 0 "</svg>" cat page.html
 if "$trine" bench --compare old.json old.json 2>&1 | grep -q "built without jansson"; then
     for name in "bench compared with itself" "bench finds what is slower"; do
@@ -267,8 +270,8 @@ expect "check of sizes that take long" 1 "no case of these types and dimensions"
     "$trine" check --device cpu --op matmul --dims "m=4096 n=4096 k=4096" --cases 5
 expect "check of what is no size" 1 "no case of these types and dimensions" \
     "$trine" check --device cpu --op dropout --dims "n=64 p=0.5" --cases 5
-expect "check of so many cases" 0 "^softmax  *17  *17 " \
-    "$trine" check --device cpu --op softmax --types T=bf16 --cases 17
+expect "check of so many cases" 0 "^softmax_backward  *17  *17 " \
+    "$trine" check --device cpu --op softmax_backward --types T=bf16 --cases 17
 adds() {
     "$@" | awk '/^op / { on = 1; next }
         on && NF == 8 {
@@ -293,11 +296,60 @@ printf 'case even: s=1 n=2\nin x 1x2\n 2*3\nout y 1x2\n 2*0x1p-1\ncase odd: s=1 
     >golden/norm/softmax.txt
 expect "check of golden cases" 1 "^FAIL softmax reference: y\[0,0,0\] is 1 by the reference, but 2" \
     "$trine" check --device cpu --op softmax --golden golden
-expect "check of a golden case" 0 "^2 passed, 0 failed" \
+expect "check of a golden case" 0 "^3 passed, 0 failed" \
     "$trine" check --device cpu --op softmax --golden golden --case g0
 expect "check of an op without golden cases" 1 "there are no golden vectors for add" \
     "$trine" check --device cpu --op add --golden golden
 expect "golden cases and sizes" 2 "has types and sizes of its own" "$trine" check --golden golden --dims n=3
 expect "a golden case of nothing" 2 "need --golden" "$trine" check --op softmax --case g0
 expect "check of what is no case" 2 "case 3,x: not numbers" "$trine" check --op add --case 3,x
+
+# field STATUS PATTERN INPUTS LEFT RIGHT [OPTION...]: two programs over finite fields.
+field() {
+    status=$1 pattern=$2 inputs=$3 left=$4 right=$5
+    shift 5
+    expect "field: $left" "$status" "$pattern" "$trine" check --exact-field "$left" "$right" --inputs "$inputs" "$@"
+}
+norm="y = matmul(div(x, sqrt(mean(mul(x, x)))), w)"
+xw="x: r n; w: n k"
+expect "the library's own programs" 0 "^1[0-9] equal, 0 not$" "$trine" check --exact-field
+field 0 "^equal: 32 elements; .* below 2^-1[0-9]*$" "$xw" "$norm" "y = div(matmul(x, w), sqrt(mean(mul(x, x))))" \
+    --dims "r=4 n=8 k=8"
+field 1 "^differ: element \[0,0\] is [0-9]* on the left" "$xw" "$norm" "div(matmul(x, w), sqrt(sum(mul(x, x))))"
+field 1 "^differ: element \[0,0\]" "$xw" "$norm" "div(matmul(x, w), mean(sqrt(mul(x, x))))"
+field 0 "^equal: 6 " "x: r n; m: r 1" "softmax(x)" "e = exp(sub(x, m)); div(e, sum(e))" --seed 7
+field 1 "^differ" "x: r n; m: r 1" "softmax(x)" "e = exp(sub(x, m)); div(e, sum(exp(x)))"
+field 1 "^differ" "x: r n; m: n" "softmax(x)" "softmax(add(x, m))"
+field 0 "^equal" "x; y" "exp(add(x, y))" "mul(exp(x), exp(y))"
+field 1 "^differ" "x; y" "exp(mul(x, y))" "mul(exp(x), exp(y))"
+field 0 "^equal" "x; y" "sqrt(mul(mul(x, x), exp(y)))" "mul(sqrt(mul(x, x)), exp(div(y, 2)))"
+field 1 "^differ" "x" "sqrt(mul(x, x))" "x"
+field 0 "^equal" "x: n" "mul(x, 1.25)" "div(mul(5, x), 4)"
+field 1 "^differ" "x: n" "mul(x, 0.333333333)" "div(x, 3)"
+field 0 "^equal" "$xw" "gelu(add(matmul(x, w), 1))" "gelu(add(1, transpose(matmul(transpose(w), transpose(x)))))"
+field 1 "^differ" "x: n" "relu(mul(2, x))" "mul(2, relu(x))"
+field 0 "^equal" "x: n" "exp(relu(add(x, x)))" "exp(relu(mul(2, x)))"
+field 1 "^undecided: no inputs were found" "x" "sqrt(neg(mul(x, x)))" "x"
+field 2 "left, at character 16: exp of what has an exp in it" "x" "exp(softmax(x))" "x"
+field 2 "right, at character 5: there is no function foo" "x" "x" "foo(x)"
+field 2 "right, at character 2: nothing is called y" "x" "x" "y"
+field 2 "too few arguments of add" "x" "add(x)" "x"
+field 2 'no ")" ends the arguments of exp' "x" "exp(x, x)" "x"
+field 2 "as many columns as the other has rows" "$xw" "matmul(w, x)" "x" --dims "r=2 n=3 k=4"
+field 2 "shapes that do not fit, in add" "$xw" "add(x, w)" "x" --dims "r=2 n=3 k=4"
+field 2 "the left is of 2 by 3 elements, the right of 1 by 3" "x: 2 3" "x" "column_sum(x)"
+field 2 "this name is given twice: x" "x" "x = 1" "x"
+field 2 '";" or the end belongs here' "x" "x x" "x"
+field 2 "a name, a number or a function belongs here" "x" "" "x"
+field 2 "the number is too large" "x" "99999999999999999999" "x"
+field 2 "nested too deep" "x" "$(printf 'neg(%.0s' $(seq 200))" "x"
+field 2 "no input has the dimension q" "x: r" "x" "x" --dims q=2
+field 2 "a size is 1 to 64: r" "x: r" "x" "x" --dims r=0
+field 2 "more than two dimensions of x" "x: a b c" "x" "x"
+field 2 "more than 256 arguments of exp" "x: 64 64" "exp(x)" "exp(x)"
+field 2 "goes with --inputs, --dims and --seed alone" "x" "x" "x" --op add
+expect "one program" 2 "compares two programs" "$trine" check --exact-field x --inputs x
+expect "programs without inputs" 2 "needs --inputs" "$trine" check --exact-field x x
+expect "inputs of no program" 2 "needs --exact-field" "$trine" check --inputs x
+expect "a word too many" 2 'unexpected argument "add"' "$trine" check add
 echo "1..$count"

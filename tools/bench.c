@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "meter.h"
 #include "output.h"
 #include "tool.h"
 
@@ -16,10 +17,12 @@ typedef struct bench {
     selection which;
     const char *json, *html;
     output json_output, html_output;
-    bool compare, dispatch, roofs;
+    bool compare, dispatch, roofs, energy;
     double alpha, threshold;
     bench_plan plan;
     bench_report report;
+    meter counter;
+    bench_meter meter;
     FILE *out; /* of the table */
     int skipped;
 } bench;
@@ -70,6 +73,7 @@ static void measure(void *context, trine_op op, const char *text) {
     }
     hold(b, result);
     bench_print(b->out, result);
+    if (b->plan.meter) bench_print_energy(b->out, result, b->plan.meter);
     report->count++;
 }
 
@@ -148,6 +152,19 @@ static int dispatch_cost(const bench *b) {
     return 0;
 }
 
+/* Without a counter the times are measured all the same. */
+static void prepare_energy(bench *b) {
+    char why[512];
+    if (meter_open(&b->counter, b->report.device, "/sys", why, sizeof why)) {
+        b->meter.read = meter_read;
+        b->meter.context = &b->counter;
+        b->meter.name = b->counter.name;
+        b->plan.meter = b->report.meter = &b->meter;
+    } else {
+        fprintf(b->out, "energy: no counter: %s\n", why);
+    }
+}
+
 /* Sizes of caches and memory, and the roofs. */
 static int prepare(bench *b) {
     bench_report *report = &b->report;
@@ -170,6 +187,7 @@ static int prepare(bench *b) {
             device->arch ? device->arch : "?", report->threads, cpu ? "thread" : "unit",
             report->threads == 1 ? "" : "s");
     bench_print_roofs(b->out, &report->roofs);
+    if (b->energy) prepare_energy(b);
     if (report->load > BENCH_BUSY)
         fprintf(b->out, "load average %.1f: other programs take part in the times below\n", report->load);
     return 0;
@@ -183,6 +201,8 @@ static int read_options(bench *b, int argc, char **argv, const char **words) {
         OPTION_NUMBER("time", &b->plan.seconds, 0.001, 3600, "SECONDS", "time to spend on a case (default: 0.5)"),
         OPTION_MAYBE("json", &b->json, "FILE", "write Google Benchmark's JSON (default: to standard output)"),
         OPTION_TEXT("html", &b->html, "FILE", "write one page with a roofline plot"),
+        OPTION_FLAG("energy", &b->energy, "joules of a call too, by RAPL, NVML or amd-smi"),
+        OPTION_NUMBER("grams", &b->meter.grams, 0, 1e5, "G", "of CO2 for a kWh, for --energy: grams of a call"),
         OPTION_FLAG("roofs", &b->roofs, "only measure and print the roofs"),
         OPTION_FLAG("dispatch", &b->dispatch, "only measure what a call costs besides its work"),
         OPTION_FLAG("peers", &peers, "time other libraries beside trine; trine bench --peers --help lists its options"),
@@ -212,6 +232,7 @@ int trine_tool_bench(int argc, char **argv) {
         return slower < 0 ? failure("%s", error) : slower > 0;
     }
     if (count) return usage_error("bench", "unexpected argument \"%s\"", words[0]);
+    if (b.meter.grams > 0 && !b.energy) return usage_error("bench", "--grams needs --energy");
     b.out = stdout;
     int status = selection_check("bench", &b.which);
     if (status == 0) status = target_open(&b.target, "bench");

@@ -24,6 +24,11 @@ static bool case_numbers(const char *text) {
     return true;
 }
 
+/* What --exact-field has no use for. */
+static bool drawn(const check_options *o) {
+    return o->device || o->op || o->kernel || o->types || o->isa || o->only || o->golden || o->huge;
+}
+
 static int write_json(const check_report *report, const check_options *options, output *o) {
     char error[640];
     check_print_json(report, options, o->file);
@@ -34,8 +39,8 @@ int trine_tool_check(int argc, char **argv) {
     static check_report report;
     check_options o = { .seed = 1 };
     int64_t seed = 1;
-    const char *json = NULL, *log = NULL;
-    bool quiet = false, list = false;
+    const char *json = NULL, *log = NULL, *inputs = NULL, *program[2];
+    bool quiet = false, list = false, exact_field = false;
     const option_row rows[] = {
         OPTION_TEXT("device", &o.device, "NAME", "only this device (default: all)"),
         OPTION_TEXT("op", &o.op, "OP,...", "only these ops (default: all)"),
@@ -58,6 +63,11 @@ int trine_tool_check(int argc, char **argv) {
         OPTION_INTEGER("exact", &o.exact, 1, 1 << 20, "BYTES",
                        "for sanitizers and debuggers: one process, and operands on a device in allocations of so many "
                        "bytes or multiples"),
+        OPTION_FLAG(
+            "exact-field", &exact_field,
+            "instead: are two programs of tensor operations, the next two arguments, the same function? Without "
+            "them: what the library composes, beside its parts"),
+        OPTION_TEXT("inputs", &inputs, "\"x: r n; ...\"", "the inputs of these programs, and their dimensions"),
         OPTION_TEXT("log", &log, "FILE",
                     "append the replay line of each kernel's part in a case to FILE before it runs"),
         OPTION_MAYBE("json", &json, "FILE", "write the results as JSON to FILE, or to standard output"),
@@ -70,8 +80,13 @@ int trine_tool_check(int argc, char **argv) {
                              "seed from the specification, in guarded and "
                              "poisoned memory, and compares element by element with its float64 reference.",
                              rows };
-    const int words = options_parse(&set, argc, argv, NULL, 0);
+    const int words = options_parse(&set, argc, argv, program, 2);
     if (words < 0) return options_status(words);
+    if (exact_field && drawn(&o))
+        return usage_error("check", "--exact-field goes with --inputs, --dims and --seed alone");
+    if (exact_field) return check_field(inputs, o.dims, (uint64_t)seed, program, words);
+    if (words > 0) return usage_error("check", "unexpected argument \"%s\"", program[0]);
+    if (inputs) return usage_error("check", "--inputs needs --exact-field");
     if (o.only && !case_numbers(o.only))
         return usage_error("check", "--case %s: not numbers, each alone or behind an a, an e, a g or an h", o.only);
     if (o.golden && (o.types || o.dims || o.huge))

@@ -3,6 +3,8 @@
 #ifndef TRINE_TOOLS_DOCS_H
 #define TRINE_TOOLS_DOCS_H
 
+#include <trine/ops.h>
+
 #include "spec/spec.h"
 
 typedef struct trine_tool_doc {

@@ -18,6 +18,7 @@ static struct {
     int (*power)(nvml_handle handle, unsigned *milliwatts_out);
     int (*power_limit)(nvml_handle handle, unsigned *milliwatts_out);
     int (*persistence)(nvml_handle handle, int *enabled_out);
+    int (*energy)(nvml_handle handle, unsigned long long *millijoules_out);
 } nvml;
 
 static bool open_library(void) {
@@ -31,7 +32,8 @@ static bool open_library(void) {
                     { "nvmlDeviceGetMaxClockInfo", offsetof(__typeof__(nvml), most_clock) },
                     { "nvmlDeviceGetPowerUsage", offsetof(__typeof__(nvml), power) },
                     { "nvmlDeviceGetEnforcedPowerLimit", offsetof(__typeof__(nvml), power_limit) },
-                    { "nvmlDeviceGetPersistenceMode", offsetof(__typeof__(nvml), persistence) } };
+                    { "nvmlDeviceGetPersistenceMode", offsetof(__typeof__(nvml), persistence) },
+                    { "nvmlDeviceGetTotalEnergyConsumption", offsetof(__typeof__(nvml), energy) } };
     static bool tried, opened;
     if (tried) return opened;
     tried = true;
@@ -66,5 +68,15 @@ bool nvml_ask(const char *pci, nvml_device *device_out) {
     device_out->power = 1e-3 * number(nvml.power, handle);
     device_out->power_limit = 1e-3 * number(nvml.power_limit, handle);
     device_out->persistent = nvml.persistence(handle, &persistent) == NVML_SUCCESS && persistent;
+    return true;
+}
+
+bool nvml_joules(const char *pci, double *joules_out) {
+    nvml_handle handle;
+    unsigned long long millijoules;
+    if (!open_library() || nvml.handle(pci, &handle) != NVML_SUCCESS ||
+        nvml.energy(handle, &millijoules) != NVML_SUCCESS)
+        return false;
+    *joules_out = 1e-3 * (double)millijoules;
     return true;
 }

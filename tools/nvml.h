@@ -16,4 +16,7 @@ typedef struct nvml_device {
  * it is opened when first asked. What it does not tell of a device is 0. */
 bool nvml_ask(const char *pci, nvml_device *device_out);
 
+/* What the device has used since its driver was loaded. False if that is not counted. */
+bool nvml_joules(const char *pci, double *joules_out);
+
 #endif

@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include <trine/ops.h>
+
 #include "options.h"
 #include "spec/case.h"
 
@@ -17,6 +19,10 @@ int trine_tool_explain(int argc, char **argv);
 int trine_tool_check(int argc, char **argv);
 int trine_tool_bench(int argc, char **argv);
 int trine_tool_tune(int argc, char **argv);
+int trine_tool_judge(int argc, char **argv);
+
+/* trine check --exact-field, of two programs or none. */
+int check_field(const char *inputs, const char *dims, uint64_t seed, const char *const *program, int programs);
 
 /* trine bench --peers, argv[flag]: the other words are options of trine-peers.
  * Returns, with the exit status, only if that cannot be run. */

@@ -19,6 +19,7 @@ static const subcommand subcommands[] = {
     { "check", trine_tool_check, "hold every kernel against the specification's reference" },
     { "bench", trine_tool_bench, "measure ops against the roofs of this machine" },
     { "tune", trine_tool_tune, "time all kernels of calls and remember the fastest" },
+    { "judge", trine_tool_judge, "judge a kernel from elsewhere: correct or not, and how fast" },
 };
 
 enum { SUBCOMMANDS = sizeof subcommands / sizeof subcommands[0] };

@@ -203,6 +203,23 @@ def grouped_matmul(torch, s, given, dtype):
     return make, run
 
 
+def matmul_scaled(torch, s, given, dtype):
+    """torch._scaled_mm, whose blocks are of 1 by 128 and of 128 by 128."""
+    allow(s, given, ("A", "B", "O", "m", "n", "p", "q", "ma", "ka", "nb", "kb"), ("a_scale", "b_scale"))
+    m, n, k, ka, nb = (int(s[name]) for name in ("m", "n", "p", "ka", "nb"))
+    if s["A"] != "e4m3" or m == 1 or ka != k // 128 or nb != n // 128:
+        raise Unsupported("such types or blocks")
+
+    def make():
+        return (torch.rand(m, k).to(torch.float8_e4m3fn), torch.rand(n, k).to(torch.float8_e4m3fn), torch.rand(ka, m),
+                torch.rand(nb, ka))
+
+    def run(a, b, a_scale, b_scale):
+        return torch._scaled_mm(a, b.t(), scale_a=a_scale.t(), scale_b=b_scale.t(), out_dtype=torch.bfloat16)
+
+    return make, run
+
+
 def attention_decode(torch, s, given, dtype):
     """One sequence after the other in memory, without pages."""
     allow(s, given, ("T", "C", "B", "b", "sq", "h", "hk", "d", "dv", "pages", "page", "maxpages"), ("v_cache",))
@@ -231,8 +248,8 @@ def conv1d_causal(torch, s, given, dtype):
 
 
 OPS = {f.__name__: f for f in (softmax, layer_norm, rms_norm, cross_entropy, attention, swiglu, adamw, topk, argsort,
-                               argmax, gather_rows, matmul_quantized, grouped_matmul, attention_decode,
-                               conv1d_causal)}
+                               argmax, gather_rows, matmul_quantized, grouped_matmul, matmul_scaled,
+                               attention_decode, conv1d_causal)}
 
 
 def device_seconds(torch, run, sets, seconds):

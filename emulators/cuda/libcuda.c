@@ -433,6 +433,20 @@ CUresult cuMemFree(CUdeviceptr memory) {
     return CUDA_SUCCESS;
 }
 
+CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+    (void)flags;
+    IN_CONTEXT(cuMemHostAlloc);
+    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return posix_memalign(memory, 4096, bytes) == 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemFreeHost(void *memory) {
+    IN_CONTEXT(cuMemFreeHost);
+    if (breaks_capture(captured)) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    free(memory);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream) {
     IN_CONTEXT(cuMemcpyHtoDAsync);
     return submit(stream, &(work){ .to = (void *)(uintptr_t)to, .from = from, .bytes = bytes });

@@ -92,6 +92,9 @@ TRINE_API trine_tensor trine_tensor_transpose(const trine_tensor *tensor);
 /* The number of elements, or -1 if the shape is negative or the product overflows. */
 TRINE_API int64_t trine_tensor_count(const trine_tensor *tensor);
 
+/* The most edges that trine_explain_edges() tells of. */
+#define TRINE_MAX_EDGES 64
+
 /* The library, and a queue of work on one of its devices: trine.h opens them. In C the library is `trine` for short; in
  * C++ that is the namespace of trine.hpp. */
 typedef struct trine_library trine_library;

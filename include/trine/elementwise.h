@@ -362,6 +362,54 @@ typedef struct trine_dropout_args {
  * Since 0.1. */
 TRINE_API trine_status trine_dropout(trine_queue *queue, const trine_dropout_args *args);
 
+typedef struct trine_gaussian_axpy_args {
+    size_t struct_size;               /* sizeof(trine_gaussian_axpy_args) */
+    const trine_tensor *x;            /* in [s] [q] [r] n */
+    const trine_tensor *philox;       /* in, optional [2], i64: the key in place of seed, and what is added to offset */
+    const trine_tensor *alpha_tensor; /* in, optional [1], f32: in place of alpha */
+    const trine_tensor *y;            /* out [s] [q] [r] n; may be x */
+    float alpha;                      /* factor of the noise; 0 where alpha_tensor is given */
+    uint64_t seed;                    /* 0 where philox is given */
+    uint64_t offset;
+} trine_gaussian_axpy_args;
+
+/* Adds normal noise that is never stored: z depends on seed, offset and the element's number alone, to the last bit,
+ * so that it may be added on one device and taken away on another, as training without gradients does with weights.
+ *
+ *     y[i] = x[i] + alpha z[i],  z standard normal
+ *
+ * z is made by the method of Box and Muller from words w[0..3] of Philox4x32-10 with key seed and counter (lo32(i/4),
+ * hi32(i/4), lo32(offset), hi32(offset)). With a = w[i%4/2*2] and b = the word behind it:
+ *
+ *     z[i] = sqrt(-2 ln(u)) cos(2 pi b/2^32) for even i, and with sin in place of cos for odd i
+ *
+ * where u = (a/2 rounded down, or 1) / 2^31, rounded to f32. Each operation is rounded to f32 by itself, in an order
+ * that spec/elementwise/gaussian_axpy.c writes down, so that all devices have the same bits of z and of y. z is at most
+ * 6.56 in size, and within 10 2^-24 of itself of what the formula says.
+ *
+ * With philox and alpha_tensor, key, stream and factor are read when the op runs: a graph that was recorded adds other
+ * noise each time it is launched, if the tensors are changed between. philox's elements count modulo 2^64.
+ *
+ * Source: Malladi et al. 2023, "Fine-tuning language models with just forward passes", algorithm 1; Box and Muller
+ * 1958; Salmon et al. 2011.
+ *
+ * Shapes: x and y are [s] [q] [r] n; dimensions may be missing in front. The last is contiguous, leading strides are
+ * free. i counts the elements in row-major order, whatever the strides. philox is 2, alpha_tensor 1.
+ * Types: x and y f32, bf16 or f16, the same; philox i64, alpha_tensor f32. alpha z and the sum are rounded to f32, then
+ * to y's type.
+ * Parameters: use another offset for every tensor and every draw. seed must be 0 where philox is given, alpha where
+ * alpha_tensor is.
+ * Aliasing: y may be x.
+ *
+ * Error bound: none; y is exact.
+ * Deterministic: the same bits for any number of threads, and on every device.
+ *
+ * Errors: TRINE_ERR_ARGUMENT if shapes, types, strides, parameters or overlaps contradict the above; outputs are
+ * untouched.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_gaussian_axpy(trine_queue *queue, const trine_gaussian_axpy_args *args);
+
 typedef struct trine_cast_args {
     size_t struct_size;    /* sizeof(trine_cast_args) */
     const trine_tensor *x; /* in [p] [q] [r] n */

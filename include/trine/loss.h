@@ -262,6 +262,281 @@ typedef struct trine_linear_cross_entropy_backward_args {
 TRINE_API trine_status trine_linear_cross_entropy_backward(trine_queue *queue,
                                                            const trine_linear_cross_entropy_backward_args *args);
 
+typedef struct trine_kl_div_args {
+    size_t struct_size;           /* sizeof(trine_kl_div_args) */
+    const trine_tensor *input;    /* in r v: log-probabilities of the student, or logits */
+    const trine_tensor *target;   /* in r v: those of the teacher */
+    const trine_tensor *weight;   /* in, optional r: f32; absent: all 1 */
+    const trine_tensor *loss;     /* out r: f32 */
+    int32_t logits;               /* 1: input and target are logits */
+    int32_t target_probabilities; /* 1: target is probabilities */
+    float logit_scale;            /* of logits, 2^-20 .. 2^20: one over the temperature; 0: 1 */
+} trine_kl_div_args;
+
+/* Kullback-Leibler divergence of rows, target from input, as distillation has it.
+ *
+ *     loss[i] = weight[i] sum_k p[i,k] (log p[i,k] - log q[i,k])
+ *
+ * log q is input and log p target; of logits both are log_softmax(logit_scale x). With target_probabilities target is p
+ * itself, whatever input is, and need not add up to 1.
+ *
+ * A class with p = 0 adds 0, whatever q is; one with q = 0 else makes the loss Inf. A row of weight 0 is left out: its
+ * loss is exactly 0, whatever it holds. A NaN or an infinite logit without a class to spare, +Inf among others, makes a
+ * row's loss NaN, and so does a negative probability. Means and sums over rows are the caller's: "batchmean" is the sum
+ * over r.
+ *
+ * Source: Kullback and Leibler 1951; Hinton et al. 2015, section 2 (distillation), as torch.nn.functional.kl_div and
+ * Liger-Kernel have it, row by row.
+ *
+ * Shapes: input and target are r v, the last dimension contiguous, rows with any stride. weight and loss are r,
+ * contiguous. v may be anything.
+ * Types: input and target are f32, bf16 or f16, the same, read exactly; weight and loss f32. Computed in f32.
+ * Parameters: logit_scale is read for logits alone.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: v + 32 roundings of f32 of sum_k |p (log p - log q)|, and what the errors of p, of log p and of log q
+ * move: spec/loss/divergence.h.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; logit_scale out of range; an output overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_kl_div(trine_queue *queue, const trine_kl_div_args *args);
+
+typedef struct trine_kl_div_backward_args {
+    size_t struct_size;           /* sizeof(trine_kl_div_backward_args) */
+    const trine_tensor *input;    /* in r v */
+    const trine_tensor *target;   /* in r v */
+    const trine_tensor *weight;   /* in, optional r: f32; absent: all 1 */
+    const trine_tensor *dloss;    /* in r: f32 */
+    const trine_tensor *dinput;   /* out r v; may be input or target */
+    int32_t logits;               /* 1: input and target are logits */
+    int32_t target_probabilities; /* 1: target is probabilities */
+    float logit_scale;            /* of logits, 2^-20 .. 2^20: one over the temperature; 0: 1 */
+} trine_kl_div_backward_args;
+
+/* Gradient of kl_div with respect to input; target is a constant.
+ *
+ *     dinput[i,k] = dloss[i] weight[i] (-p[i,k])
+ *     of logits:    dloss[i] weight[i] logit_scale (q[i,k] sum_j p[i,j] - p[i,k])
+ *
+ * The sum is 1 unless target_probabilities says otherwise. Where weight is 0, dinput is exactly 0.
+ *
+ * Source: the derivative of trine_kl_div()'s formula.
+ *
+ * Shapes: as in trine_kl_div(): input, target and dinput r v, weight and dloss r, contiguous.
+ * Types: input, target and dinput are f32, bf16 or f16, the same; weight and dloss f32. Computed in f32, rounded once.
+ * Parameters: as in trine_kl_div(), which must have had the same.
+ * Aliasing: dinput may be input or target, the very same view.
+ *
+ * Error bound: 8 roundings of f32 of |dloss weight logit_scale| (p + q), and what the errors of p and q move:
+ * spec/loss/divergence.h.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; logit_scale out of range; dinput overlaps another tensor otherwise than as the same view),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_kl_div_backward(trine_queue *queue, const trine_kl_div_backward_args *args);
+
+typedef struct trine_jsd_args {
+    size_t struct_size;         /* sizeof(trine_jsd_args) */
+    const trine_tensor *input;  /* in r v: log-probabilities of the student, or logits */
+    const trine_tensor *target; /* in r v: those of the teacher */
+    const trine_tensor *weight; /* in, optional r: f32; absent: all 1 */
+    const trine_tensor *loss;   /* out r: f32 */
+    int32_t logits;             /* 1: input and target are logits */
+    float beta;                 /* 0 <= beta <= 1: what target counts in the mixture */
+    float logit_scale;          /* of logits, 2^-20 .. 2^20: one over the temperature; 0: 1 */
+} trine_jsd_args;
+
+/* Generalised Jensen-Shannon divergence of rows.
+ *
+ *     m[i,k]  = beta p[i,k] + (1 - beta) q[i,k]
+ *     loss[i] = weight[i] sum_k (beta p (log p - log m) + (1 - beta) q (log q - log m))
+ *     beta 0:   weight[i] sum_k p (log p - log q),  the forward Kullback-Leibler divergence
+ *     beta 1:   weight[i] sum_k q (log q - log p),  the reverse one
+ *
+ * log q is input and log p target; of logits both are log_softmax(logit_scale x). beta = 1/2 is the divergence of Lin.
+ * The two limits are those of Liger-Kernel and of generalised knowledge distillation, not of the first formula, which
+ * is 0 there.
+ *
+ * What is multiplied by a probability of 0 is 0. A row of weight 0 is left out: its loss is exactly 0, whatever it
+ * holds. NaN or +Inf among a row's logits makes its loss NaN. Means and sums over rows are the caller's.
+ *
+ * Source: Lin 1991; Agarwal et al. 2024 (GKD), section 3, with p of the teacher; Liger-Kernel's JSD, row by row.
+ *
+ * Shapes: input and target are r v, the last dimension contiguous, rows with any stride. weight and loss are r,
+ * contiguous. v may be anything.
+ * Types: input and target are f32, bf16 or f16, the same, read exactly; weight and loss f32. Computed in f32.
+ * Parameters: beta left zero is 0. logit_scale is read for logits alone.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: v + 32 roundings of f32 of the terms' absolute values, and what the errors of p, q and m and of their
+ * logarithms move: spec/loss/divergence.h.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; beta or logit_scale out of range; an output overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_jsd(trine_queue *queue, const trine_jsd_args *args);
+
+typedef struct trine_jsd_backward_args {
+    size_t struct_size;         /* sizeof(trine_jsd_backward_args) */
+    const trine_tensor *input;  /* in r v */
+    const trine_tensor *target; /* in r v */
+    const trine_tensor *weight; /* in, optional r: f32; absent: all 1 */
+    const trine_tensor *dloss;  /* in r: f32 */
+    const trine_tensor *dinput; /* out r v; may be input or target */
+    int32_t logits;             /* 1: input and target are logits */
+    float beta;                 /* 0 <= beta <= 1 */
+    float logit_scale;          /* of logits, 2^-20 .. 2^20: one over the temperature; 0: 1 */
+} trine_jsd_backward_args;
+
+/* Gradient of jsd with respect to input; target is a constant.
+ *
+ * With c = 1 - beta and rho = log q - log m; with beta 1, c = 1 and rho = log q - log p:
+ *
+ *     dinput[i,k] = dloss[i] weight[i] c q[i,k] rho[i,k],  beta 1: q (rho + 1),  beta 0: -p
+ *     of logits:    dloss[i] weight[i] logit_scale c q[i,k] (rho[i,k] - sum_j q[i,j] rho[i,j]),  beta 0: q - p
+ *
+ * Where weight is 0, dinput is exactly 0. Where q is 0 and beta is not, so is dinput, unless the sum is infinite: then
+ * dinput is, or NaN.
+ *
+ * Source: the derivative of trine_jsd()'s formula.
+ *
+ * Shapes: as in trine_jsd(): input, target and dinput r v, weight and dloss r, contiguous.
+ * Types: input, target and dinput are f32, bf16 or f16, the same; weight and dloss f32. Computed in f32, rounded once.
+ * Parameters: as in trine_jsd(), which must have had the same.
+ * Aliasing: dinput may be input or target, the very same view.
+ *
+ * Error bound: 8 roundings of f32 of the terms' absolute values, and what the errors of p, q and m, of their logarithms
+ * and of the sum move: spec/loss/divergence.h.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; beta or logit_scale out of range; dinput overlaps another tensor otherwise than as the same view),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_jsd_backward(trine_queue *queue, const trine_jsd_backward_args *args);
+
+typedef struct trine_policy_loss_args {
+    size_t struct_size;             /* sizeof(trine_policy_loss_args) */
+    const trine_tensor *logp;       /* in [b] t: f32; log-probabilities of the sampled tokens */
+    const trine_tensor *old_logp;   /* in, optional [b] t: f32; of the policy that sampled them; absent: logp */
+    const trine_tensor *ref_logp;   /* in, optional [b] t: f32; of the reference policy */
+    const trine_tensor *advantages; /* in, optional [b] t: f32; of tokens */
+    const trine_tensor *returns;    /* in, optional s: f32; advantages of whole sequences, which are added to those */
+    const trine_tensor *mask;       /* in, optional [b] t: u8; 0: the token does not count */
+    const trine_tensor *cu_seqlens; /* in, optional nseq+1: where packed sequences start; then b must be 1 */
+    const trine_tensor *loss;       /* out s: f32 */
+    float clip_low;                 /* the ratio is clipped below 1 - clip_low, >= 0 */
+    float clip_high;                /* and above 1 + clip_high, >= 0 */
+    float kl_weight;                /* of the divergence from the reference, >= 0 */
+    int32_t sequence_ratio;         /* 1: one ratio for a sequence, its tokens' geometric mean (GSPO) */
+    int32_t mean;                   /* 1: the mean over a sequence's tokens; 0: their sum */
+} trine_policy_loss_args;
+
+/* The clipped policy loss of the GRPO family, by sequences, from log-probabilities of tokens.
+ *
+ * With A = advantages[t] + returns[i], those that are given, n the number of tokens of sequence i that count, and sums
+ * over these:
+ *
+ *     x[t]    = logp[t] - old_logp[t],  with sequence_ratio sum_u x[u] / n
+ *     ratio   = exp(x[t])
+ *     l[t]    = -min(ratio A, min(max(ratio, 1 - clip_low), 1 + clip_high) A) + kl_weight (exp(d) - d - 1)
+ *     d       = ref_logp[t] - logp[t]
+ *     loss[i] = sum_t l[t],  with mean sum_t l[t] / max(n, 1)
+ *
+ * The variants differ by parameters and by what the caller makes of loss. With s sequences, GRPO is mean, and loss
+ * averaged over sequences; GSPO is that with sequence_ratio; DAPO and BNPO are sums, added up and divided by the number
+ * of all tokens that count, of the whole batch or of this part; Dr. GRPO divides those by s times the longest length.
+ * So the gradient's dloss is 1/s, one over the number of tokens, or 1/(s length). PPO has advantages of tokens. Without
+ * old_logp the ratio is 1, and its gradient that of logp, as in a first step on fresh samples.
+ *
+ * logp follows from logits by trine_cross_entropy() or trine_linear_cross_entropy(), whose loss is -logp and whose
+ * dloss is the gradient that trine_policy_loss_backward() writes, negated.
+ *
+ * Source: Schulman et al. 2017, equation 7 (PPO); Shao et al. 2024, equation 3 (GRPO), with the estimator of Schulman
+ * 2020 for the divergence; Yu et al. 2025 (DAPO); Liu et al. 2025 (Dr. GRPO); Zheng et al. 2025, equation 5 (GSPO).
+ *
+ * Packed sequences: with cu_seqlens, b is 1. Sequence i has the tokens cu_seqlens[i] .. cu_seqlens[i+1]-1, and element
+ * i of returns and of loss; tokens behind the last sequence do not count.
+ * Shapes: logp, old_logp, ref_logp, advantages and mask are [b] t, the last dimension contiguous, rows with any stride;
+ * returns and loss are s, nseq with cu_seqlens, else b, which may be left out.
+ * Types: all are f32 but mask, u8, and cu_seqlens, i32. Computed in f32.
+ * Parameters: one of advantages and returns must be given. kl_weight is read where ref_logp is given. What a token that
+ * does not count holds is not looked at. The loss of a sequence without tokens is 0.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: two more roundings of f32 than there are tokens, of the terms' absolute values, and what the errors of
+ * the exponents move: spec/loss/policy_loss.h.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; a parameter out of range; cu_seqlens that do not ascend from 0 to at most t, on devices: all is NaN; an output
+ * overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_policy_loss(trine_queue *queue, const trine_policy_loss_args *args);
+
+typedef struct trine_policy_loss_backward_args {
+    size_t struct_size;             /* sizeof(trine_policy_loss_backward_args) */
+    const trine_tensor *logp;       /* in [b] t: f32 */
+    const trine_tensor *old_logp;   /* in, optional [b] t: f32; absent: logp */
+    const trine_tensor *ref_logp;   /* in, optional [b] t: f32 */
+    const trine_tensor *advantages; /* in, optional [b] t: f32 */
+    const trine_tensor *returns;    /* in, optional s: f32 */
+    const trine_tensor *mask;       /* in, optional [b] t: u8 */
+    const trine_tensor *cu_seqlens; /* in, optional nseq+1 */
+    const trine_tensor *dloss;      /* in s: f32 */
+    const trine_tensor *dlogp;      /* out [b] t: f32 */
+    float clip_low;                 /* the forward's, as all that follow */
+    float clip_high;
+    float kl_weight;
+    int32_t sequence_ratio;
+    int32_t mean;
+} trine_policy_loss_backward_args;
+
+/* Gradient of policy_loss with respect to logp; all else is a constant.
+ *
+ * With g = dloss[i], with mean dloss[i] / max(n, 1), and the words of trine_policy_loss():
+ *
+ *     c[t]     = 0 if A > 0 and ratio > 1 + clip_high, or A < 0 and ratio < 1 - clip_low, else -ratio A
+ *     dlogp[t] = g (c[t] + kl_weight (1 - exp(d)))
+ *     with sequence_ratio: g (sum_u c[u] / n + kl_weight (1 - exp(d)))
+ *
+ * Tokens that do not count, and those behind the last of packed sequences, have exactly 0.
+ *
+ * Source: the derivative of trine_policy_loss()'s formula.
+ *
+ * Shapes: as in trine_policy_loss(); dloss is s, dlogp [b] t.
+ * Types: all are f32 but mask, u8, and cu_seqlens, i32. Computed in f32.
+ * Parameters: those of trine_policy_loss(), which must have had the same.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: what roundings of f32 make of each step of the formula, with sequence_ratio one for each token of its
+ * sums too; spec/near.h and spec/loss/policy_loss.h. A ratio that f32 may take for one on the other
+ * side of a clip may have either gradient.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; a parameter out of range; cu_seqlens that do not ascend from 0 to at most t, on devices: all is NaN; an output
+ * overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue),
+ * TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_policy_loss_backward(trine_queue *queue, const trine_policy_loss_backward_args *args);
+
 #ifdef __cplusplus
 }
 #endif

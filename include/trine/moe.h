@@ -213,7 +213,7 @@ typedef struct trine_moe_combine_backward_args {
  *
  * A place that no slot names is 0, and so is the weight's gradient of a slot whose place is below 0, or p and more.
  * Weights that are absent are 1. moe_align names a place once at most; where several slots name one they are added up
- * in their order, which takes devices a look at all slots for each such place.
+ * in their order.
  *
  * Source: the derivative of moe_combine's formula.
  *

@@ -80,6 +80,93 @@ typedef struct trine_softmax_backward_args {
  * Since 0.1. */
 TRINE_API trine_status trine_softmax_backward(trine_queue *queue, const trine_softmax_backward_args *args);
 
+typedef struct trine_softmax_masked_args {
+    size_t struct_size;       /* sizeof(trine_softmax_masked_args) */
+    const trine_tensor *x;    /* in [b] [h] sq sk */
+    const trine_tensor *mask; /* in, optional [b] [h] [sq] sk, u8: 0 where hidden; any of them may be 1 */
+    const trine_tensor *bias; /* in, optional [b] [h] [sq] sk: added to scores; any of them may be 1 */
+    const trine_tensor *y;    /* out [b] [h] sq sk; may be x */
+    float scale;              /* 0: 1 */
+    int32_t causal;           /* 1: element j of row i is visible only if j <= i + sk - sq */
+} trine_softmax_masked_args;
+
+/* Softmax over the last dimension of attention's scores, with a scale, a mask, a bias and a causal mask.
+ *
+ *     z[b,h,i,j] = scale x[b,h,i,j] + bias[b,h,i,j]
+ *     y[b,h,i,j] = exp(z[b,h,i,j]) / sum_k exp(z[b,h,i,k]),  the sum over the visible k
+ *
+ * j is visible in row i iff mask[b,h,i,j] is not 0 and, if causal is set, j <= i + sk - sq: the causal mask is aligned
+ * at the bottom right. A hidden element gives exactly 0, and what x and bias hold there is never read as a number. A
+ * row with none visible, or with nothing but visible scores z of -Inf, is 0, as in trine_attention(). Otherwise a
+ * visible NaN, or z = Inf, makes NaN of what is visible in its row.
+ *
+ * Ranges: without bias only differences of scale x count, which may be of any size. With it what is beyond f32 becomes
+ * Inf in z.
+ *
+ * Source: Narayanan et al. 2021 (Megatron-LM), section 4.2: the scaled masked softmax, whose mask there gives scores of
+ * -10000, and here 0 in y. Milakov and Gimelshein 2018, for long rows.
+ *
+ * Shapes: x and y are [b] [h] sq sk; dimensions in front may be left out. mask and bias are [b] [h] [sq] sk: of both
+ * any dimension may be 1, and those in front may be missing. The last dimension is contiguous, other strides are free.
+ * Types: x and y are f32, bf16 or f16, the same for both; bias is f32 or of the same type, mask u8. Accumulation is
+ * f32, with one rounding at the end.
+ * Parameters: scale is at most 2^126 in size. 0 means 1, -0.0 means zero.
+ * Aliasing: y may be x.
+ *
+ * Error bound: relative to y, min(sk, 256) + sk/1024 + sk/64 + 88 in units of 2^-24, and 5*2^-24 for each unit of the
+ * distance of z from the row's maximum. With bias besides what 2^-24 (|scale x| + |z|) does through the exponential;
+ * spec/norm/softmax_masked.c.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; scale not finite or beyond 2^126; an output that overlaps another tensor otherwise than said),
+ * TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY,
+ * TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_softmax_masked(trine_queue *queue, const trine_softmax_masked_args *args);
+
+typedef struct trine_softmax_masked_backward_args {
+    size_t struct_size;        /* sizeof(trine_softmax_masked_backward_args) */
+    const trine_tensor *y;     /* in [b] [h] sq sk; the forward's output */
+    const trine_tensor *dy;    /* in [b] [h] sq sk */
+    const trine_tensor *dx;    /* out [b] [h] sq sk; may be y or dy */
+    const trine_tensor *dbias; /* out, optional [b] [h] sq sk */
+    float scale;               /* 0: 1 */
+    int32_t causal;
+} trine_softmax_masked_backward_args;
+
+/* Gradient of softmax_masked, from its output.
+ *
+ *     dz[b,h,i,j]    = y[b,h,i,j] (dy[b,h,i,j] - sum_k y[b,h,i,k] dy[b,h,i,k])
+ *     dx[b,h,i,j]    = scale dz[b,h,i,j]
+ *     dbias[b,h,i,j] = dz[b,h,i,j]
+ *
+ * Where the mask hides j, y is 0, and so are dx and dbias wherever dy is finite: the mask is not needed. Where the
+ * causal mask hides j they are 0 too, and neither y nor dy is read as a number. The gradient at a bias that was
+ * broadcast is the sum of dbias over what it was broadcast to.
+ *
+ * Source: the derivative of trine_softmax_masked()'s formula.
+ *
+ * Shapes: all are [b] [h] sq sk; dimensions in front may be left out. The last dimension is contiguous, other strides
+ * are free.
+ * Types: y, dy and dx are f32, bf16 or f16, the same for all; dbias is f32 or of the same type. Accumulation is f32,
+ * with one rounding at the end.
+ * Parameters: scale and causal are the forward's.
+ * Aliasing: dx may be y or dy.
+ *
+ * Error bound: min(sk, 256) + sk/1024 + 22 in units of 2^-24, of |scale y| (|dy| + sum |y dy|), of dbias without scale;
+ * spec/norm/softmax_backward.h.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; scale not finite; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the
+ * device has no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_softmax_masked_backward(trine_queue *queue,
+                                                     const trine_softmax_masked_backward_args *args);
+
 /* Where the norms round to the element type of y. */
 enum {
     TRINE_ROUND_ONCE = 0,         /* once, at the end */
@@ -305,6 +392,93 @@ typedef struct trine_layer_norm_backward_args {
  *
  * Since 0.1. */
 TRINE_API trine_status trine_layer_norm_backward(trine_queue *queue, const trine_layer_norm_backward_args *args);
+
+typedef struct trine_l1_norm_args {
+    size_t struct_size;         /* sizeof(trine_l1_norm_args) */
+    const trine_tensor *x;      /* in r n */
+    const trine_tensor *weight; /* in, optional n */
+    const trine_tensor *bias;   /* in, optional n */
+    const trine_tensor *y;      /* out r n; may be x */
+    const trine_tensor *mean;   /* out, optional r */
+    const trine_tensor *rmad;   /* out, optional r */
+    float eps;                  /* 0: 1e-5 */
+} trine_l1_norm_args;
+
+/* Normalization by the mean absolute deviation: layer normalization without squares and roots.
+ *
+ *     mean[i] = mean_j x[i,j]
+ *     rmad[i] = 1 / (mean_j |x[i,j] - mean[i]| + eps)
+ *     y[i,j]  = (x[i,j] - mean[i]) rmad[i] weight[j] + bias[j]
+ *
+ * Without weight its factor is 1; without bias 0 is added. Deviations are summed from a first mean, never the
+ * difference of large sums: a mean far beyond the spread does no harm.
+ *
+ * Ranges: the sum of |x| of a row is within f32, or the row may be Inf or NaN. With eps = 0, a row whose spread is
+ * zero, or less than the rounding of its mean, may have any rmad and y, NaN too.
+ *
+ * Source: arXiv 2411.10948 (ShiftQuant), on L1 normalization; Wu et al. 2018 have it for batches.
+ *
+ * Shapes: x and y are r n, their rows contiguous and any distance apart; weight and bias are n; mean and rmad are r.
+ * Types: x and y are f32, bf16 or f16; weight and bias are of the same type or f32; mean and rmad are f32. Accumulation
+ * is f32.
+ * Parameters: eps >= 0; 0 means 1e-5, -0.0 zero.
+ * Aliasing: y may be x.
+ *
+ * Error bound: min(n, 256) + n/1024 + 32 in units of 2^-24, of y's terms and of the mean deviation in units of itself;
+ * the rounding of the mean besides; spec/norm/l1_norm.c.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; eps not finite or negative; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED
+ * (the device has no kernel), TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_l1_norm(trine_queue *queue, const trine_l1_norm_args *args);
+
+typedef struct trine_l1_norm_backward_args {
+    size_t struct_size;          /* sizeof(trine_l1_norm_backward_args) */
+    const trine_tensor *dy;      /* in r n */
+    const trine_tensor *x;       /* in r n */
+    const trine_tensor *weight;  /* in, optional n */
+    const trine_tensor *mean;    /* in r */
+    const trine_tensor *rmad;    /* in r */
+    const trine_tensor *dx;      /* out r n; may be dy */
+    const trine_tensor *dweight; /* out, optional n */
+    const trine_tensor *dbias;   /* out, optional n */
+} trine_l1_norm_backward_args;
+
+/* Gradient of l1_norm, from its x and the mean and rmad it saved.
+ *
+ *     xhat       = (x - mean) rmad
+ *     g          = weight dy
+ *     s          = the sign of x - mean, 0 for 0
+ *     dx         = rmad (g - mean_j(g) - (s - mean_j(s)) mean_j(g xhat))
+ *     dweight[j] = sum_i dy[i,j] xhat[i,j]
+ *     dbias[j]   = sum_i dy[i,j]
+ *
+ * Without weight its factor is 1.
+ *
+ * Source: the derivative of trine_l1_norm().
+ *
+ * Shapes: matrices are r n, their rows contiguous and any distance apart; weight, dweight and dbias are n; mean and
+ * rmad are r.
+ * Types: dy, x and dx are f32, bf16 or f16, the same; weight, dweight and dbias are of that type or f32; mean and rmad
+ * are f32. Accumulation is f32.
+ * Ranges: differences and sums are within f32, or what has them may be Inf or NaN.
+ * Aliasing: dx may be dy.
+ *
+ * Error bound: of dx min(n, 256) + n/1024 + 34 in units of 2^-24, of rmad (|g| + mean|g| + 2 mean|g xhat|). Of dweight
+ * min(r, 256) + r/1024 + 19, of sum |dy xhat|; of dbias min(r, 256) + r/1024 + 16, of sum |dy|;
+ * spec/norm/l1_norm_backward.c.
+ * Deterministic: the same bits for any number of threads. dweight and dbias are summed by blocks of rows that depend on
+ * r alone, in the workspace.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_l1_norm_backward(trine_queue *queue, const trine_l1_norm_backward_args *args);
 
 #ifdef __cplusplus
 }

@@ -8,19 +8,36 @@
 
 #include <trine/attention.h>
 #include <trine/attention_blocks.h>
+#include <trine/bias.h>
+#include <trine/conv.h>
+#include <trine/dynamic.h>
 #include <trine/elementwise.h>
+#include <trine/exact.h>
+#include <trine/field.h>
+#include <trine/fused.h>
+#include <trine/image.h>
 #include <trine/loss.h>
 #include <trine/matmul.h>
 #include <trine/moe.h>
 #include <trine/norm.h>
 #include <trine/optimizer.h>
 #include <trine/quantize.h>
+#include <trine/recurrent.h>
 #include <trine/reduce.h>
 #include <trine/sample.h>
 #include <trine/scaled.h>
 #include <trine/scan.h>
 #include <trine/select.h>
 #include <trine/sparse.h>
+#include <trine/special.h>
+#include <trine/sphere.h>
+#include <trine/state.h>
+#include <trine/strided.h>
+#include <trine/symmetric.h>
+#include <trine/text.h>
+#include <trine/wavelet.h>
+#include <trine/tree.h>
+#include <trine/tsetlin.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -102,8 +119,6 @@ typedef struct trine_explanation {
  * Errors: TRINE_ERR_ARGUMENT as the op itself. */
 TRINE_API trine_status trine_explain(trine_queue *queue, trine_op op, const void *args,
                                      trine_explanation *explanation_out);
-
-#define TRINE_MAX_EDGES 64
 
 /* A size at which a kernel goes another way. */
 typedef struct trine_edge {

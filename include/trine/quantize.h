@@ -15,6 +15,20 @@ enum {
     TRINE_CODES_E2M1 = 1     /* OCP FP4: 0, 0.5, 1, 1.5, 2, 3, 4 or 6 by the lower 3 bits, the sign by the highest */
 };
 
+/* Which scales are powers of two. */
+enum {
+    TRINE_POWERS_E8M0 = 0,  /* those of e8m0 */
+    TRINE_POWERS_ALL = 1,   /* those of every type */
+    TRINE_POWERS_FITTED = 2 /* those of every type, by the standard deviation of a group */
+};
+
+/* Where a number goes that is in the middle between two codes. */
+enum {
+    TRINE_TIES_EVEN = 0, /* to the even code, as the OCP's formats */
+    TRINE_TIES_AWAY = 1, /* away from 0 */
+    TRINE_TIES_ZERO = 2  /* toward 0 */
+};
+
 typedef struct trine_quantize_args {
     size_t struct_size;         /* sizeof(trine_quantize_args) */
     const trine_tensor *x;      /* in r k */
@@ -27,7 +41,10 @@ typedef struct trine_quantize_args {
     int32_t offset;             /* the code that stands for 0, -255 .. 255 */
     int32_t format;             /* TRINE_CODES_* */
     int32_t stochastic;         /* 1: up or down by chance, so that codes are right on average */
-    int32_t upward;             /* 1: scales of e8m0 are rounded up, so that no number is clamped */
+    int32_t upward;             /* 1: powers of two are rounded up, so that no number is clamped */
+    int32_t powers;             /* TRINE_POWERS_* */
+    int32_t ties;               /* TRINE_TIES_*, unless stochastic */
+    float deviations;           /* of a fitted scale: the largest code, in standard deviations; 0: 2.92247856 */
 } trine_quantize_args;
 
 /* Quantization of rows by groups.
@@ -47,20 +64,31 @@ typedef struct trine_quantize_args {
  *     scale  = max(x, 0) / (high - low) - min(x, 0) / (high - low),
  *     zero   = clamp(low - offset - round(min(x, 0) / scale), low - offset, high - offset)
  *
- * round goes to the nearest, to even from the middle. With stochastic set a code is rounded up instead where
- * (w + 1/2) 2^-23 is below what is above the whole number beneath: w are the upper 23 bits of the word of
+ * round goes to the nearest, from the middle to even or where ties says. With stochastic set a code is rounded up
+ * instead where (w + 1/2) 2^-23 is below what is above the whole number beneath: w are the upper 23 bits of the word of
  * Philox4x32-10 that trine_dropout() would hold against its threshold, i being the element's number in x, in row-major
  * order. scale and zero are rounded to their type before they are used, a scale to at most the largest finite value.
  * Where the scale is 0, of a group of zeros or of values too small, q is 0. Of a group that has NaN or Inf the scale is
  * NaN and q is 0.
  *
- * A scale of e8m0 is a power of two, 2^-127 at least. Without zeros it is that of the OCP's formats, whose largest
- * numbers may be clamped; with upward set, or with zeros, it is the smallest that is not less than the scale above:
+ * A scale of e8m0 is a power of two, and with TRINE_POWERS_ALL so is one of any type. Without zeros it is that of the
+ * OCP's formats, whose largest numbers may be clamped; with upward set, or with zeros, it is the smallest that is not
+ * less than the scale above, so that none is. With TRINE_POWERS_FITTED, without zeros, it is QuEST's, which is fitted
+ * to the standard deviation of a group:
  *
  *     2^(floor(log2(max |x|)) - floor(log2(max(1, high - offset))))  or  2^ceil(log2(scale))
+ *     2^floor(log2(deviations/max(1, high - offset) std + 1e-8))
  *
- * e2m1 and float8: clamp(q, ...) + base is rounded to the nearest value, to the even code from the middle, or to one of
- * its neighbours likewise; of e2m1 0 has no sign.
+ * It is from 2^-127 to 2^127, in f16 from 2^-24 to 2^15, also of a group of zeros. std = sqrt(mean x^2 - (mean x)^2), 0
+ * where that is less, is f64, each operation rounded, but mean x, std and what std is multiplied by are rounded to f32.
+ * Of both sums of a group element j is added to part j mod 32, by ascending j; then parts that are neighbours, 0 and 1,
+ * 2 and 3 and so on, are added, and the sums of these, until one is left.
+ *
+ * e2m1 and float8: clamp(q, ...) + base is rounded to the nearest value, from the middle to the even code or where ties
+ * says, or to one of its neighbours likewise; of e2m1 0 has no sign.
+ *
+ * MXFP4 is e2m1 with scales of e8m0 for groups of 32; Castro et al. take TRINE_TIES_ZERO and TRINE_POWERS_FITTED. Of
+ * normal numbers least is lost with 4.25 deviations. Powers of two make scales shifts of whole numbers.
  *
  * Code j of a group is bits j bits .. (j+1) bits - 1 of its bytes, which are one number, the lowest byte first: of 4
  * bits the even ones are the lower halves of bytes. GPTQ's unsigned codes with offset 8 are u8 and offset 8; AWQ's are
@@ -68,12 +96,14 @@ typedef struct trine_quantize_args {
  *
  * Source: Jacob et al. 2018, section 2.1; Frantar et al. 2023 (GPTQ), the grid of its code; OCP Microscaling Formats
  * 1.0, sections 5.3.3 (e2m1), 5.3.1 (float8) and 6.3 (e8m0). Stochastic rounding: Gupta et al. 2015, section 3.1.
+ * Fitted scales: Panferov et al. 2025 (QuEST); Castro et al. 2025 (Quartet), its code.
  *
  * Shapes: x is r k, codes r groups bytes, scales and zeros r groups. The last dimension is contiguous, leading strides
  * are free. k % groups = 0; the bits of a code are a whole number, and those of a group whole bytes.
  * Types: x is f32, bf16 or f16; codes u8, i8, or e4m3 or e5m2 of 8 bits; scales f32, f16, bf16 or e8m0; zeros the
  * same, but f32 beside e8m0. Arithmetic is f32, each operation rounded.
- * Parameters: offset moves codes, not values. format e2m1 takes codes of 4 bits in u8.
+ * Parameters: offset moves codes, not values. format e2m1 takes codes of 4 bits in u8. deviations is from 2^-10 to
+ * 2^10.
  * Aliasing: no output may overlap another tensor.
  *
  * Error bound: none, codes, scales and zeros are those of the formula in f32, bit for bit, on every device.
@@ -132,7 +162,8 @@ typedef struct trine_quantize_blocks_args {
     const trine_tensor *x;      /* in r k */
     const trine_tensor *codes;  /* out r k */
     const trine_tensor *scales; /* out rows columns */
-    int32_t upward;             /* 1: scales of e8m0 are rounded up, so that no number is clamped */
+    int32_t upward;             /* 1: powers of two are rounded up, so that no number is clamped */
+    int32_t powers;             /* TRINE_POWERS_E8M0 or TRINE_POWERS_ALL */
 } trine_quantize_blocks_args;
 
 /* Quantization of a matrix by blocks, to codes of a byte.
@@ -147,8 +178,8 @@ typedef struct trine_quantize_blocks_args {
  *
  * most is 127 of i8, 448 of e4m3 and 57344 of e5m2. Codes and scales are those that trine_quantize() has for a group
  * without zeros and offset 0: round goes to the nearest, to even from the middle, scale is rounded to its type before
- * it is used, to at most the largest finite value. Where it is 0, x/scale is taken for 0. Of a block that has NaN or
- * Inf the scale is NaN and codes are 0.
+ * it is used, to at most the largest finite value, or is a power of two as powers and upward say. Where it is 0,
+ * x/scale is taken for 0. Of a block that has NaN or Inf the scale is NaN and codes are 0.
  *
  * Source: DeepSeek-AI 2024, section 3.3; Jacob et al. 2018, section 2.1; Micikevicius et al. 2022 (float8).
  *
@@ -258,7 +289,8 @@ typedef struct trine_rms_norm_quantize_args {
     const trine_tensor *residual_out; /* out, optional r k: h; may be residual */
     float eps;                        /* 0: 1e-6 */
     float weight_offset;              /* added to weight; Gemma has 1 */
-    int32_t upward;                   /* 1: scales of e8m0 are rounded up, so that no number is clamped */
+    int32_t upward;                   /* 1: powers of two are rounded up, so that no number is clamped */
+    int32_t powers;                   /* TRINE_POWERS_E8M0 or TRINE_POWERS_ALL */
 } trine_rms_norm_quantize_args;
 
 /* Root-mean-square normalization of x + residual, as codes of 8 bits.
@@ -273,8 +305,8 @@ typedef struct trine_rms_norm_quantize_args {
  * most is 127 of i8, whose codes are clamped to -128 .. 127; 448 of e4m3 and 57344 of e5m2, of which codes beyond the
  * largest are that. round goes to the nearest, to even from the middle. scale is rounded to its type before it is used,
  * to at most the largest finite value. Where it is 0, y/scale is taken for 0. Of a group that has NaN or Inf the scale
- * is NaN and codes are 0. The optional y is rounded to its type. No code is -0 of a y that is -0. A scale of e8m0 is
- * the power of two that trine_quantize() has.
+ * is NaN and codes are 0. The optional y is rounded to its type. No code is -0 of a y that is -0. A scale of e8m0,
+ * or with TRINE_POWERS_ALL of any type, is the power of two that trine_quantize() has.
  *
  * Bits are the same on every device, since all operations are told. h is a sum of f32. Squares are f64, in which they
  * are exact. That of element j is added to sum j mod 2048, by ascending j; then sums that are neighbours, 0 and 1, 2
@@ -318,7 +350,8 @@ typedef struct trine_swiglu_quantize_args {
     const trine_tensor *scales; /* out r groups */
     const trine_tensor *y;      /* out, optional r k: what the codes stand for */
     int32_t activation;         /* TRINE_GATE_* */
-    int32_t upward;             /* 1: scales of e8m0 are rounded up, so that no number is clamped */
+    int32_t upward;             /* 1: powers of two are rounded up, so that no number is clamped */
+    int32_t powers;             /* TRINE_POWERS_E8M0 or TRINE_POWERS_ALL */
 } trine_swiglu_quantize_args;
 
 /* SwiGLU or GeGLU, as codes of 8 bits.

@@ -300,6 +300,90 @@ typedef struct trine_argsort_args {
  * Since 0.1. */
 TRINE_API trine_status trine_argsort(trine_queue *queue, const trine_argsort_args *args);
 
+enum {
+    TRINE_SEGMENT_SUM = 0,
+    TRINE_SEGMENT_MEAN = 1,
+    TRINE_SEGMENT_MAX = 2,
+    TRINE_SEGMENT_MIN = 3,
+    TRINE_SEGMENT_LOGSUMEXP = 4,
+    TRINE_SEGMENT_PRODUCT = 5
+};
+
+typedef struct trine_segment_reduce_args {
+    size_t struct_size;          /* sizeof(trine_segment_reduce_args) */
+    const trine_tensor *x;       /* in p n */
+    const trine_tensor *offsets; /* in e+1 */
+    const trine_tensor *y;       /* out e n */
+    int32_t kind;                /* TRINE_SEGMENT_* */
+} trine_segment_reduce_args;
+
+/* Reduces rows that lie one behind the other, segment by segment: what a graph's nodes or a circuit's gates get from
+ * those before them.
+ *
+ *     y[s,j] = the sum, mean, max, min, ln of the sum of exp, or product of x[i,j] over offsets[s] <= i < offsets[s+1]
+ *
+ * Of an empty segment the sum and the mean are 0, the maximum and the logsumexp -Inf, the minimum Inf, the product 1. A
+ * NaN makes all of them NaN. Products and logsumexp neither overflow nor underflow on the way. Rows in front of the
+ * first segment and behind the last one are not read.
+ *
+ * Source: by definition; Maene et al. 2025 (KLay), section 3, has sum, product and logsumexp as layers of a circuit.
+ *
+ * Shapes: x is p n, offsets e+1, y e n. The last dimension is contiguous, leading strides are free.
+ * Types: x and y are f32, bf16 or f16, the same; offsets i32 or i64. Arithmetic is f32, rounded once.
+ * Ranges: offsets ascend from at least 0 to p at most.
+ * Aliasing: y may not overlap another tensor.
+ *
+ * Error bound, besides the output's own rounding, in units of 2^-24, c being the rows of the segment: sum c of the sum
+ * of absolute values, mean c + 3 of their mean; max and min are exact; product c + 2 of itself; logsumexp see
+ * spec/reduce/segment_reduce.c.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; y
+ * overlaps; on the CPU, offsets that do not ascend as said), TRINE_ERR_UNSUPPORTED (the device has no kernel),
+ * TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. On devices a segment whose own two offsets do
+ * not ascend within 0 and p is NaN.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_segment_reduce(trine_queue *queue, const trine_segment_reduce_args *args);
+
+typedef struct trine_segment_reduce_backward_args {
+    size_t struct_size;          /* sizeof(trine_segment_reduce_backward_args) */
+    const trine_tensor *dy;      /* in e n */
+    const trine_tensor *x;       /* in p n */
+    const trine_tensor *offsets; /* in e+1 */
+    const trine_tensor *dx;      /* out p n; may be x */
+    int32_t kind;                /* TRINE_SEGMENT_* */
+} trine_segment_reduce_backward_args;
+
+/* The gradient of trine_segment_reduce().
+ *
+ *     dx[i,j] = dy[s,j] d y[s,j] / d x[i,j],  s with offsets[s] <= i < offsets[s+1]
+ *
+ * That is dy for sum, dy/c for the mean of c rows, dy exp(x - y) for logsumexp, and dy times the product of the other
+ * rows for product, right where some of them are 0. For max and min all of dy goes to the first row that has the value
+ * of y, or to the first NaN, and 0 to the others. The gradient of a logsumexp that is -Inf is 0. dx is 0 in rows that
+ * are in no segment.
+ *
+ * Source: the derivative of trine_segment_reduce()'s formula.
+ *
+ * Shapes: dy is e n, x p n, offsets e+1, dx p n. The last dimension is contiguous, leading strides are free.
+ * Types: dy, x and dx are f32, bf16 or f16, the same; offsets i32 or i64. Arithmetic is f32, rounded once.
+ * Ranges: offsets ascend from at least 0 to p at most.
+ * Aliasing: dx may be x.
+ *
+ * Error bound, besides the output's own rounding, in units of 2^-24 of dx, c being the rows of the segment: mean 3;
+ * sum, max and min are exact; product c + 4; logsumexp see spec/reduce/segment_reduce_backward.c.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; dx
+ * overlaps otherwise than said; on the CPU, offsets that do not ascend as said), TRINE_ERR_UNSUPPORTED (the device has
+ * no kernel), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. On devices, where offsets do not
+ * ascend as said, dx may hold any values.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_segment_reduce_backward(trine_queue *queue,
+                                                     const trine_segment_reduce_backward_args *args);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of which few neurons count, and matrices of which few elements change: activations cut at a threshold,
- * products that read no more weights than are needed, and sparse updates in place. */
+/* Layers of which few neurons count, and matrices of which few elements change, or half are 0: activations cut at a
+ * threshold, products that read no more weights than are needed, sparse updates in place, and two of four elements. */
 #ifndef TRINE_SPARSE_H
 #define TRINE_SPARSE_H
 
@@ -197,6 +197,141 @@ typedef struct trine_scatter_axpy_args {
  *
  * Since 0.1. */
 TRINE_API trine_status trine_scatter_axpy(trine_queue *queue, const trine_scatter_axpy_args *args);
+
+typedef struct trine_prune24_args {
+    size_t struct_size;       /* sizeof(trine_prune24_args) */
+    const trine_tensor *x;    /* in r n */
+    const trine_tensor *y;    /* out, optional r n; may be x */
+    const trine_tensor *mask; /* out, optional r n, u8: 1 where kept */
+} trine_prune24_args;
+
+/* Of each four elements of a row the two largest in size, and 0 for the others: the sparsity that the matrix units of
+ * several makers multiply at twice the rate.
+ *
+ *     y[i,j] = x[i,j] where it is kept, else 0
+ *
+ * Of x[i,4g] to x[i,4g+3] the two with the largest |x| are kept, of equals the first. NaN goes before all numbers, so
+ * that it is seen; -0 is as large as 0.
+ *
+ * Source: Mishra et al. 2021, "Accelerating sparse deep neural networks".
+ *
+ * Shapes: x, y and mask are r n, n a multiple of 4. The last dimension is contiguous, leading strides are free. At
+ * least one output is needed.
+ * Types: x and y are f32, bf16, f16 or i8, the same; mask u8.
+ * Aliasing: y may be x. No other output may overlap another tensor.
+ *
+ * Error bound: y and mask are exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (x is NULL or no output is given; rank, sizes, strides or element types that the above
+ * does not admit; an output that overlaps another tensor otherwise than said), TRINE_ERR_UNSUPPORTED (the device has no
+ * kernel), TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_prune24(trine_queue *queue, const trine_prune24_args *args);
+
+typedef struct trine_pack24_args {
+    size_t struct_size;          /* sizeof(trine_pack24_args) */
+    const trine_tensor *x;       /* in r n */
+    const trine_tensor *values;  /* out r h, h = n/2 */
+    const trine_tensor *indices; /* out r q, u8, q = n/8 */
+    int32_t prune;               /* 1: what is too many is left out */
+} trine_pack24_args;
+
+/* A matrix of which two of four elements are 0, packed into the others and their places: 9/16 of the bytes for bf16 and
+ * f16, 5/8 for i8.
+ *
+ *     values[i,2g], values[i,2g+1] = x[i,4g+a], x[i,4g+b],  a < b the two places of the group that prune24 keeps
+ *
+ * indices has a + 4 b of group g in the lower half of its byte g/2 where g is even, else in the upper half. A group
+ * with fewer than two that are not 0 has some of its zeros among the values. One with more has NaN for both; with
+ * prune, and in i8, which has no NaN, those that are too many are left out as trine_prune24() leaves them out. -0
+ * counts as 0.
+ *
+ * Source: Mishra et al. 2021; the layout by definition.
+ *
+ * Shapes: x is r n, n a multiple of 8, values r n/2, indices r n/8. The last dimension is contiguous, leading strides
+ * are free.
+ * Types: x and values are f32, bf16, f16 or i8, the same; indices u8.
+ * Aliasing: no output may overlap another tensor.
+ *
+ * Error bound: values and indices are exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; an
+ * output that overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_pack24(trine_queue *queue, const trine_pack24_args *args);
+
+typedef struct trine_unpack24_args {
+    size_t struct_size;          /* sizeof(trine_unpack24_args) */
+    const trine_tensor *values;  /* in r h, h = n/2 */
+    const trine_tensor *indices; /* in r q, u8, q = n/8 */
+    const trine_tensor *y;       /* out r n */
+} trine_unpack24_args;
+
+/* A matrix of which two of four elements are 0, from what trine_pack24() made of it.
+ *
+ *     y[i,4g+a] = values[i,2g]
+ *     y[i,4g+b] = values[i,2g+1]
+ *     y[i,j]    = 0 elsewhere
+ *
+ * a + 4 b is half a byte of indices, as of trine_pack24(). Any byte is valid: b may be less than a, and where both are
+ * the same the second value is there.
+ *
+ * Source: Mishra et al. 2021; the layout by definition.
+ *
+ * Shapes: values is r n/2, indices r n/8, y r n, n a multiple of 8. The last dimension is contiguous, leading strides
+ * are free.
+ * Types: values and y are f32, bf16, f16 or i8, the same; indices u8.
+ * Aliasing: y may not overlap another tensor.
+ *
+ * Error bound: y is exact.
+ * Deterministic: the same bits for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a tensor is NULL; rank, sizes, strides or element types that the above does not admit; y
+ * overlaps another tensor), TRINE_ERR_UNSUPPORTED (the device has no kernel), TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_unpack24(trine_queue *queue, const trine_unpack24_args *args);
+
+typedef struct trine_matmul_sparse24_args {
+    size_t struct_size;          /* sizeof(trine_matmul_sparse24_args) */
+    const trine_tensor *x;       /* in m k */
+    const trine_tensor *values;  /* in n h, h = k/2: w's */
+    const trine_tensor *indices; /* in n q, u8, q = k/8: w's */
+    const trine_tensor *bias;    /* in, optional n */
+    const trine_tensor *y;       /* out m n */
+    int32_t activation;          /* TRINE_ACTIVATION_* */
+} trine_matmul_sparse24_args;
+
+/* A product with a matrix of which two of four elements are 0, as trine_pack24() packs it.
+ *
+ *     y[i,j] = act(sum_p x[i,p] w[j,p] + bias[j])
+ *
+ * w is what trine_unpack24() makes of values and indices. Whether x is multiplied by w's zeros is the kernel's choice,
+ * so that a row of y is of no use where that of x has Inf or NaN.
+ *
+ * Source: Mishra et al. 2021, with the activations of trine_matmul().
+ *
+ * Shapes: x is m k, k a multiple of 8, values n k/2, indices n k/8, bias n, y m n. Any size may be 0; k = 0 gives
+ * act(bias). The last dimension is contiguous, leading strides are free.
+ * Types: x and values are f32, f16, bf16 or i8, the same; indices u8; y is of their type, or f32 where that is f16 or
+ * bf16, and bias f32 or of y's type. The sum is formed in f32 and rounded once, at the end. i8 gives i32, exact modulo
+ * 2^32, with an i32 bias.
+ * Parameters: with i8 the activation is none or relu.
+ * Aliasing: y may not overlap another tensor.
+ *
+ * Error bound: that of trine_matmul() of x and w.
+ * Deterministic: the same bits on the same device for any number of threads.
+ *
+ * Errors: TRINE_ERR_ARGUMENT (a required tensor is NULL; rank, sizes, strides or element types that the above does not
+ * admit; y overlaps another tensor), TRINE_ERR_UNSUPPORTED (no kernel of the device takes the call, as with i8 and an
+ * activation other than relu), TRINE_ERR_WORKSPACE (strict queue), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ *
+ * Since 0.1. */
+TRINE_API trine_status trine_matmul_sparse24(trine_queue *queue, const trine_matmul_sparse24_args *args);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,8 @@
 /* attention: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/attention.h>
+
 #include "attention_rows.h"
 
 #define ARGS trine_attention_args

@@ -2,6 +2,8 @@
 /* attention_backward: the table, the reference, and how tests come by o and lse. */
 #include <stdlib.h>
 
+#include <trine/attention.h>
+
 #include "attention_gradient.h"
 
 #define ARGS trine_attention_backward_args

@@ -2,6 +2,8 @@
 /* attention_decode: the table and the reference. */
 #include <string.h>
 
+#include <trine/attention.h>
+
 #include "attention_rows.h"
 
 #define ARGS trine_attention_decode_args

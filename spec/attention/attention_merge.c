@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_merge: the table and the reference. */
+#include <trine/attention.h>
+
 #include "attention.h"
 
 #define ARGS trine_attention_merge_args

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kv_cache_write: the table and the reference. */
+#include <trine/attention.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_kv_cache_write_args

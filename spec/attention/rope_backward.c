@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rope_backward: the table and the reference. */
+#include <trine/attention.h>
+
 #include "rope.h"
 
 #define ARGS trine_rope_backward_args

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_blocks: the table and the reference. */
+#include <trine/attention_blocks.h>
+
 #include "lists.h"
 #include "spec/attention/attention_rows.h"
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention_blocks_backward: the table, the reference, and how tests come by o and lse. */
+#include <trine/attention_blocks.h>
+
 #include "lists.h"
 #include "spec/attention/attention_gradient.h"
 

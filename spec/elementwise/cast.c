@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cast: the table and the reference. */
+#include <trine/elementwise.h>
+
 #include "elementwise.h"
 
 #define ARGS trine_cast_args
@@ -33,5 +35,6 @@ const trine_spec trine_spec_cast = {
                "f32 to f16: X=f32 T=f16 r=4096 n=4096", "f32 to e4m3: X=f32 T=e4m3 r=4096 n=4096 saturate=1",
                "e4m3 to bf16: X=e4m3 T=bf16 r=4096 n=8192", "bf16 to e5m2: X=bf16 T=e5m2 r=4096 n=8192",
                "f64 to f32: X=f64 T=f32 r=4096 n=2048", "f64 to bf16: X=f64 T=bf16 r=4096 n=2048" },
+    .exact = true,
     .reference = reference,
 };

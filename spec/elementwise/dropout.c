@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dropout: the table and the reference. */
+#include <trine/elementwise.h>
+
 #include "elementwise.h"
 
 #define ARGS trine_dropout_args

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* geglu_backward: the table and the reference. */
+#include <trine/elementwise.h>
+
 #include "gelu.h"
 
 #define ARGS trine_geglu_backward_args

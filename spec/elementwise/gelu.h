@@ -3,6 +3,8 @@
 #ifndef TRINE_SPEC_GELU_H
 #define TRINE_SPEC_GELU_H
 
+#include <trine/elementwise.h>
+
 #include "elementwise.h"
 
 #define PI 3.14159265358979323846

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gelu_backward: the table and the reference. */
+#include <trine/elementwise.h>
+
 #include "gelu.h"
 
 #define ARGS trine_gelu_backward_args

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cross_entropy: the table and the reference. */
+#include <trine/loss.h>
+
 #include "cross_entropy.h"
 
 #define ARGS trine_cross_entropy_args

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grouped_matmul: the table and the reference. */
+#include <trine/matmul.h>
+
 #include "product.h"
 
 #define ARGS trine_grouped_matmul_args
 
-/* Bound, as of matmul (spec/matmul/matmul.c), with S = sum_q x_q w_q, t = S + bias, M = (2.25 for f16 and bf16) sum
+/* Bound, as of matmul (spec/matmul/element.h), with S = sum_q x_q w_q, t = S + bias, M = (2.25 for f16 and bf16) sum
  * |x_q w_q| + |bias|. The sum is off by k u sum |x_q w_q|, or by (2.25 k + 4)u in matrix units; the bias and the factor
  * of the row are a rounding each, and the fourth u is for the products of errors. The slopes of activations stay below
  * 1.13, and they are evaluated to 12u |t|. Then all is times |row_scale|. */

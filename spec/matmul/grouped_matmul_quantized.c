@@ -2,6 +2,8 @@
 /* grouped_matmul_quantized: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/matmul.h>
+
 #include "quantized.h"
 
 #define ARGS trine_grouped_matmul_quantized_args

@@ -2,14 +2,16 @@
 /* grouped_matmul_weights: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/matmul.h>
+
 #include "product.h"
 
 #define ARGS trine_grouped_matmul_weights_args
 
-/* Bound, as of matmul (spec/matmul/matmul.c): a sum of c products is off by c u sum |dy x|, or in matrix units by (2.25
- * c + 4)u of it, which the magnitude, (c + 4) times the sum or 2.25 times that, has; a group's sum of its rows by c u
- * sum |dy|. Operands below the smallest normal, of bf16, may be taken for zero, and units cut where others round, an
- * operand counting as the smallest normal at least. */
+/* Bound, as of matmul (spec/matmul/element.h): a sum of c products is off by c u sum |dy x|, or in matrix units by
+ * (2.25 c + 4)u of it, which the magnitude, (c + 4) times the sum or 2.25 times that, has; a group's sum of its rows by
+ * c u sum |dy|. Operands below the smallest normal, of bf16, may be taken for zero, and units cut where others round,
+ * an operand counting as the smallest normal at least. */
 typedef struct group {
     int64_t first, last, n, k; /* rows of dy, among those that have one of x */
     const int64_t *from;       /* of each row of dy, the row of x; -1: none */

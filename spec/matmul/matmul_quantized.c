@@ -2,6 +2,8 @@
 /* matmul_quantized: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/matmul.h>
+
 #include "quantized.h"
 
 #define ARGS trine_matmul_quantized_args
@@ -14,8 +16,8 @@
  * scale and min - scale zero, whose sums over the groups follow. Each term goes through at most k + groups + 8
  * roundings either way. Where w is rounded to x's type in between, for units that multiply by it, that is u(T) W more:
  * `rounds`, with 1/32 for the rounding of what is already off. Those units cut where others round, as
- * spec/matmul/matmul.c says: 2.25 k of k, an operand counting as its type's smallest normal at least. An activation and
- * the last rounding are as there.
+ * spec/matmul/element.h says: 2.25 k of k, an operand counting as its type's smallest normal at least. An activation
+ * and the last rounding are as there.
  *
  * Underflow: what forms w may lose 3 2^-150, or 2^-25 where w is rounded to f16, and the units for bf16 take operands
  * below 2^-126, and sums, for zero: so much of each |x|, and of each W, is lost. Overflow: where sum |x| (1 + W) with

@@ -3,6 +3,8 @@
 #ifndef TRINE_SPEC_PRODUCT_H
 #define TRINE_SPEC_PRODUCT_H
 
+#include <trine/matmul.h>
+
 #include "spec/spec.h"
 
 typedef struct dot {

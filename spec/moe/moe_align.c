@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* moe_align: the table and the reference. */
+#include <trine/moe.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_moe_align_args
@@ -55,5 +57,6 @@ const trine_spec trine_spec_moe_align = {
                "mixtral: I=i32 t=4096 k=2 e=8 m=136 b=64 +block_experts", "qwen3: I=i32 t=4096 k=8 e=128 m=32768 b=1",
                "deepseek-v3: I=i32 t=4096 k=8 e=256 m=764 b=64",
                "qwen3 32768 tokens: I=i32 t=32768 k=8 e=128 m=262144 b=1" },
+    .exact = true,
     .reference = reference,
 };

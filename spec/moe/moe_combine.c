@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* moe_combine: the table and the reference. */
+#include <trine/moe.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_moe_combine_args

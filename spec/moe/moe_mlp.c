@@ -2,6 +2,8 @@
 /* moe_mlp: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/moe.h>
+
 #include "spec/elementwise/gelu.h"
 
 #define ARGS trine_moe_mlp_args
@@ -9,7 +11,7 @@
 /* Bound, part by part, u = 2^-24, v the roundoff of T; the reference adds up in `slack` what a kernel may be off by.
  *
  * A product of n terms a b, a being off by o, is off by (n + 4)u M + sum o |b|, M = sum (|a| + o) |b| + |bias|, the sum
- * counting 2.25 times for bf16 and f16 (spec/matmul/matmul.c), an operand as T's smallest normal at least, and by v of
+ * counting 2.25 times for bf16 and f16 (spec/matmul/element.h), an operand as T's smallest normal at least, and by v of
  * itself once it is rounded to T. gate and up are such, z = act(gate) up is off by 1.13 off(gate) (|up| + off(up)) +
  * |act(gate)| off(up), act's slope being below 1.13, and by (14 + 14 |gate| (1 + gate^2))u of itself, which bounds what
  * swiglu's and geglu's headers say, and by v; d is a product of z. The sum over slots is moe_combine's, of d as it is,

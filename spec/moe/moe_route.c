@@ -2,6 +2,8 @@
 /* moe_route: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/moe.h>
+
 #include "spec/spec.h"
 #include "spec/power.h"
 

@@ -2,6 +2,8 @@
 /* moe_route_backward: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/moe.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_moe_route_backward_args

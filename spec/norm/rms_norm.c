@@ -1,42 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm: the table and the reference. */
-#include "norm.h"
+#include <trine/norm.h>
+
+#include "rms.h"
 
 #define ARGS trine_rms_norm_args
-
-/* Bound, with D = sum_depth(n), E_j what h_j is off by (norm_h), v = mean h^2 + eps, w = weight + weight_offset, f =
- * |h| rstd w.
- *
- * The mean of squares: product, sum, division and eps round (D + 3)u; E_j moves it by up to e = mean(2|h|E + E^2), and
- * subnormal squares by norm_squares_lost(v) =: l. So v is off by (D + 3)u + q of itself, q = (e + l)/v, and 1/sqrt(v)
- * by no more than that while it is below 1/2; sqrt and division, or a reciprocal square root of 4 ulp, add 8u. y = (h
- * rstd) w rounds the two products and w's sum, and h may be off by E_j, and by g = norm_lost(v) where it is subnormal:
- * together
- *     |y - y64| <= (D + 16)u f + q f + (E_j + g) rstd |w|.
- * TRINE_ROUND_BEFORE_WEIGHT: h rstd, off by as much without w, is rounded to T, in the reference as well: the two may
- * differ by the steps of T that lie within that error, nearly always none. Where E_j is the largest of f32 and more, h
- * itself may overflow, and its row then is NaN. */
-typedef struct row_stats {
-    double rstd, q, lost; /* lost: g */
-    bool overflow;
-} row_stats;
-
-static row_stats statistics(const norm_input *in, int64_t at, int64_t n, double eps) {
-    double squares = 0, moved = 0;
-    bool overflow = false;
-    for (int64_t j = 0; j < n; j++) {
-        double e;
-        const double h = norm_h(in, at + j, &e);
-        overflow |= e > trine_largest(TRINE_F32);
-        squares += h * h;
-        moved += U * e * (2 * fabs(h) + U * e);
-    }
-    const double v = squares / (double)n + eps, off = moved / (double)n + norm_squares_lost(v);
-    row_stats r = { .rstd = 1 / sqrt(v), .lost = norm_lost(v), .overflow = overflow };
-    if (isfinite(v) && off > 0) r.q = off / v;
-    r.overflow |= !(r.q < 0.4);
-    return r;
-}
 
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
@@ -51,7 +19,7 @@ static void reference(trine_ref *ref) {
            *y_slack = trine_ref_slack(ref, "y");
     double *h_out = trine_ref_value(ref, "residual_out"), *rstd_out = trine_ref_value(ref, "rstd");
     for (int64_t i = 0; i < r; i++) {
-        const row_stats row = statistics(&in, i * n, n, args->eps);
+        const rms_stats row = rms_statistics(&in, i * n, n, args->eps);
         if (rstd_out) {
             rstd_out[i] = row.rstd;
             trine_ref_magnitude(ref, "rstd")[i] = row.overflow ? INFINITY : row.rstd;
@@ -70,7 +38,7 @@ static void reference(trine_ref *ref) {
             y[k] = (round ? trine_round(hat, type, false) : hat) * w;
             if (row.overflow) y_magnitude[k] = INFINITY;
             if (!isfinite(y[k]) || !isfinite(h) || !isfinite(row.rstd) || row.overflow) continue;
-            const double off = (fabs(hat) * row.q + (U * e + row.lost) * row.rstd) * (1 + row.q);
+            const double off = rms_moved(&row, hat, e);
             const double spread = round ? round_spread(hat, fabs(hat) * coefficient + off, type) : off;
             y_magnitude[k] = isfinite(spread) ? fabs(hat * w) : INFINITY;
             y_slack[k] = isfinite(spread) ? spread * fabs(w) + FLUSH * (1 + fabs(w)) : 0;

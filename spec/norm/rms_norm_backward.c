@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rms_norm_backward: the table; the reference and the derivation of its bound are in norm_backward.h. */
+#include <trine/norm.h>
+
 #include "norm_backward.h"
 
 #define ARGS trine_rms_norm_backward_args

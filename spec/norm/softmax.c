@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax: the table and the reference. */
+#include <trine/norm.h>
+
 #include "norm.h"
 
 #define ARGS trine_softmax_args

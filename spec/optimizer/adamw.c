@@ -2,7 +2,9 @@
 /* adamw: the table and the reference. */
 #include <math.h>
 
-#include "spec/spec.h"
+#include <trine/optimizer.h>
+
+#include "by_chance.h"
 
 #define ARGS trine_adamw_args
 
@@ -77,15 +79,16 @@ static void reference(trine_ref *ref) {
             }
         }
     }
+    if (args->stochastic) by_chance(ref, n, 24, args->seed, args->stream);
 }
 
 const trine_spec trine_spec_adamw = {
     SPEC(adamw),
     .summary = "AdamW step: decoupled weight decay, bias correction before eps",
-    .formula =
-        "g = grad_scale grad; p' = p - lr wd p; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; "
-        "p = p' - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps); copy = p; where found_inf is not 0 param, m and v "
-        "stay as they are",
+    .formula = "g = grad_scale grad; p' = p - lr wd p; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g^2; "
+               "p = p' - lr/(1-b1^t) m / (sqrt(v)/sqrt(1-b2^t) + eps); copy = p; param of bf16 may be rounded by "
+               "chance; where found_inf is not 0 param, m and v "
+               "stay as they are",
     .source = "Loshchilov and Hutter 2019, algorithm 2",
     .tensors = { TENSOR(param, IN | OUT, "T", "n", .terms = "24"), TENSOR(grad, IN, "G", "n"),
                  TENSOR(m, IN | OUT, "S", "n", .terms = "4"),
@@ -93,7 +96,8 @@ const trine_spec trine_spec_adamw = {
                  TENSOR(copy, OUT | OPTIONAL, "C", "n", .terms = "24"), TENSOR(grad_scale, IN | OPTIONAL, "f32", "1"),
                  TENSOR(lr_tensor, IN | OPTIONAL, "f32", "1", .fill = "positive"),
                  TENSOR(step_tensor, IN | OPTIONAL, "i64", "1", .fill = "positive"),
-                 TENSOR(found_inf, IN | OPTIONAL, "f32", "1", .fill = "flag") },
+                 TENSOR(found_inf, IN | OPTIONAL, "f32", "1", .fill = "flag"),
+                 TENSOR(philox, IN | OPTIONAL, "i64", "2") },
     .params = { PARAM(lr, F32, .values = "1e-3 0 0.1", .min = 0, .doc = "learning rate"),
                 PARAM(beta1, F32, .values = "0.9 0.5", .fallback = 0.9, .min = 0, .max = 0x1.fffffep-1,
                       .doc = "decay of m per step"),
@@ -102,9 +106,10 @@ const trine_spec trine_spec_adamw = {
                 PARAM(eps, F32, .values = "1e-8 1e-3", .fallback = 1e-8, .min = 0,
                       .doc = "added to sqrt(v)/sqrt(1-b2^t)"),
                 PARAM(weight_decay, F32, .values = "0 0.01 0.1", .min = 0, .doc = "wd: decay of param per step and lr"),
-                PARAM(step, I64, .values = "1 2 1000 1000000", .min = 1, .doc = "t: number of this step, from 1") },
+                PARAM(step, I64, .values = "1 2 1000 1000000", .min = 1, .doc = "t: number of this step, from 1"),
+                BY_CHANCE_PARAMS },
     .types = { "T=f32|bf16|f16 G=f32|bf16|f16 S=f32|bf16 C=bf16|f16" },
-    .require = { "lr_tensor instead of lr", "step_tensor instead of step" },
+    .require = { "philox instead of seed", "lr_tensor instead of lr", "step_tensor instead of step" },
     .flops = "14*n",
     .independent = "n",
     .sizes = { "n: 0 1 7 8 31 64 1000 4097 100003" },

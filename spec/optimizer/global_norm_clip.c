@@ -2,6 +2,8 @@
 /* global_norm_clip: the table and the reference. */
 #include <math.h>
 
+#include <trine/optimizer.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_global_norm_clip_args

@@ -3,6 +3,8 @@
 #ifndef TRINE_SPEC_CODES_H
 #define TRINE_SPEC_CODES_H
 
+#include <trine/quantize.h>
+
 #include "spec/spec.h"
 
 #define TINY 0x1p-150 /* the error of a rounding to a subnormal f32 */
@@ -53,6 +55,17 @@ static inline float codes_power(float size, float most, float scale, bool upward
     if (upward && scale > 0) exponent = ilogbf(scale) + (scale > ldexpf(1, ilogbf(scale)));
     if (!upward && size > 0) exponent = ilogbf(size) - ilogbf(most);
     return ldexpf(1, exponent < -127 ? -127 : exponent > 127 ? 127 : exponent);
+}
+
+/* Within what a type has of them, which are all of e8m0's but in f16. */
+static inline float codes_power_within(float power, trine_dtype S) {
+    return S != TRINE_F16 ? power : power < 0x1p-24f ? 0x1p-24f : power > 0x1p15f ? 0x1p15f : power;
+}
+
+/* The scale as its type has it. */
+static inline float codes_scale(trine_dtype S, bool powers, float size, float most, float scale, bool upward) {
+    return powers || S == TRINE_E8M0 ? codes_power_within(codes_power(size, most, scale, upward), S)
+                                     : (float)trine_round(scale, S, true);
 }
 
 static inline double codes_e2m1(int code) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dequantize: the table and the reference. */
+#include <trine/quantize.h>
+
 #include "codes.h"
 
 #define ARGS trine_dequantize_args

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dequantize_blocks: the table and the reference. */
+#include <trine/quantize.h>
+
 #include "spec/scaled/blocks.h"
 #include "spec/spec.h"
 

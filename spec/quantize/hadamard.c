@@ -2,6 +2,8 @@
 /* hadamard: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/quantize.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_hadamard_args

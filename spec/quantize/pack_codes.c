@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pack_codes: the table and the reference. */
+#include <trine/quantize.h>
+
 #include "packing.h"
 
 #define ARGS trine_pack_codes_args
@@ -45,5 +47,6 @@ const trine_spec trine_spec_pack_codes = {
                "weights 3 bits: C=u8 P=u8 p=4096 q=32 k=128 words=48",
                "AWQ: C=u8 P=i32 q=4096 k=4096 words=512 order=awq",
                "highest first: C=u8 P=u8 q=4096 k=4096 words=2048 order=descending" },
+    .exact = true,
     .reference = reference,
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* quantize_blocks: the table and the reference. */
+#include <trine/quantize.h>
+
 #include "rows.h"
 #include "spec/scaled/blocks.h"
 
@@ -30,9 +32,9 @@ static void reference(trine_ref *ref) {
     for (int64_t b = 0; b < rows * columns; b++) {
         const int64_t top = b / columns * high, left = b % columns * wide, height = high < r - top ? high : r - top,
                       width = wide < k - left ? wide : k - left;
-        const float most = largest_of(x + top * k + left, height, width, k), quotient = most / row_most(C);
-        const float scale = S == TRINE_E8M0 ? codes_power(most, row_most(C), quotient, args->upward)
-                                            : (float)trine_round(quotient, S, true);
+        const float most = largest_of(x + top * k + left, height, width, k),
+                    scale = codes_scale(S, args->powers == TRINE_POWERS_ALL, most, row_most(C), most / row_most(C),
+                                        args->upward);
         scales[b] = scale;
         for (int64_t i = top; i < top + height; i++)
             for (int64_t j = left; j < left + width; j++) {
@@ -51,7 +53,8 @@ const trine_spec trine_spec_quantize_blocks = {
     .tensors = { TENSOR(x, IN, "T", "r k"), TENSOR(codes, OUT | EXACT, "C", "r k"),
                  TENSOR(scales, OUT | EXACT, "S", "rows columns") },
     .params = { PARAM(upward, BOOL, .values = "0 1",
-                      .doc = "1: scales of e8m0 are rounded up, so that no number is clamped") },
+                      .doc = "1: powers of two are rounded up, so that no number is clamped"),
+                PARAM(powers, ENUM, .values = "e8m0 all", .doc = "which scales are powers of two") },
     .types = { "T=f32|bf16|f16 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0" },
     .require = { "rows >= 1", "columns >= 1", "rows <= max(r, 1)", "columns <= max(k, 1)" },
     .flops = "3*r*k",

@@ -2,6 +2,8 @@
 /* rms_norm_quantize: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/quantize.h>
+
 #include "rows.h"
 
 #define ARGS trine_rms_norm_quantize_args
@@ -49,7 +51,7 @@ static void reference(trine_ref *ref) {
             if (weight) h[j] *= (float)weight[j] + args->weight_offset;
             if (y) y[i * k + j] = trine_round(h[j], trine_ref_type(ref, "T"), false);
         }
-        row_codes(ref, i, h, args->upward);
+        row_codes(ref, i, h, args->powers == TRINE_POWERS_ALL, args->upward);
     }
     free(h);
 }
@@ -69,7 +71,8 @@ const trine_spec trine_spec_rms_norm_quantize = {
                       .doc = "added to the mean square"),
                 PARAM(weight_offset, F32, .values = "0 1", .doc = "added to weight, where that is given; Gemma has 1"),
                 PARAM(upward, BOOL, .values = "0 1",
-                      .doc = "1: scales of e8m0 are rounded up, so that no number is clamped") },
+                      .doc = "1: powers of two are rounded up, so that no number is clamped"),
+                PARAM(powers, ENUM, .values = "e8m0 all", .doc = "which scales are powers of two") },
     .types = { "T=f32 R=f32 W=f32 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0",
                "T=bf16 R=bf16|f32 W=bf16|f32 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0",
                "T=f16 R=f16|f32 W=f16|f32 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0" },

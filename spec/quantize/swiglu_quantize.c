@@ -2,6 +2,8 @@
 /* swiglu_quantize: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/quantize.h>
+
 #include "rows.h"
 
 #define ARGS trine_swiglu_quantize_args
@@ -45,7 +47,7 @@ static void reference(trine_ref *ref) {
             if (factor) row[j] *= (float)factor[j];
             if (y) y[i * k + j] = trine_round(row[j], trine_ref_type(ref, "T"), false);
         }
-        row_codes(ref, i, row, args->upward);
+        row_codes(ref, i, row, args->powers == TRINE_POWERS_ALL, args->upward);
     }
     free(row);
 }
@@ -63,7 +65,8 @@ const trine_spec trine_spec_swiglu_quantize = {
                  TENSOR(y, OUT | OPTIONAL | EXACT, "T", "r k") },
     .params = { PARAM(activation, ENUM, .values = "silu gelu", .doc = "TRINE_GATE_SILU or TRINE_GATE_GELU"),
                 PARAM(upward, BOOL, .values = "0 1",
-                      .doc = "1: scales of e8m0 are rounded up, so that no number is clamped") },
+                      .doc = "1: powers of two are rounded up, so that no number is clamped"),
+                PARAM(powers, ENUM, .values = "e8m0 all", .doc = "which scales are powers of two") },
     .types = { "T=f32|bf16|f16 C=i8|e4m3|e5m2 S=f32|bf16|f16|e8m0" },
     .require = { "k % max(groups, 1) == 0", "k <= k*groups" },
     .flops = "25*r*k",

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unpack_codes: the table and the reference. */
+#include <trine/quantize.h>
+
 #include "packing.h"
 
 #define ARGS trine_unpack_codes_args
@@ -43,5 +45,6 @@ const trine_spec trine_spec_unpack_codes = {
                "GPTQ, 4 bits: C=u8 P=i32 q=4096 k=4096 words=512", "GPTQ, 3 bits: C=u8 P=i32 q=4096 k=4096 words=384",
                "AWQ: C=u8 P=i32 q=4096 k=4096 words=512 order=awq",
                "highest first: C=u8 P=u8 q=4096 k=4096 words=2048 order=descending" },
+    .exact = true,
     .reference = reference,
 };

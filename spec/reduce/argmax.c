@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* argmax: the table and the reference. */
+#include <trine/reduce.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_argmax_args
@@ -44,5 +46,6 @@ const trine_spec trine_spec_argmax = {
     .cases = { "greedy: T=bf16 I=i32 r=64 n=128256", "one token: T=bf16 I=i32 r=1 n=128256 +values",
                "experts: T=f32 I=i32 r=8192 n=128", "training: T=f32 I=i64 r=4096 n=32000",
                "one row: T=f32 I=i64 r=1 n=16777216 +values" },
+    .exact = true,
     .reference = reference,
 };

@@ -2,6 +2,8 @@
 /* argsort: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/reduce.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_argsort_args
@@ -57,5 +59,6 @@ const trine_spec trine_spec_argsort = {
                "vocabulary: T=bf16 I=i32 r=16 n=128256 +values", "one row: T=f32 I=i64 r=1 n=1048576 +values",
                "tokens: T=i32 I=i32 r=1 n=65536", "rows: T=f32 I=i32 r=1024 n=2048",
                "long keys: T=i64 I=i64 r=4 n=262144 +values" },
+    .exact = true,
     .reference = reference,
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* block_mean: the table and the reference. */
+#include <trine/reduce.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_block_mean_args

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* embedding: the table and the reference. */
+#include <trine/reduce.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_embedding_args
@@ -27,5 +29,6 @@ const trine_spec trine_spec_embedding = {
     .sizes = { "t: 0 1 2 31 500", "v: 1 2 17 1000", "n: 0 1 7 64 255 4099" },
     .cases = { "llama3-8b: T=bf16 I=i32 t=8192 v=128256 n=4096", "gpt2 f32: T=f32 I=i64 t=16384 v=50257 n=768",
                "one token: T=bf16 I=i32 t=1 v=128256 n=4096" },
+    .exact = true,
     .reference = reference,
 };

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include <trine/reduce.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_embedding_backward_args

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather_rows: the table and the reference. */
+#include <trine/reduce.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_gather_rows_args
@@ -37,5 +39,6 @@ const trine_spec trine_spec_gather_rows = {
     .cases = { "tokens to experts: T=bf16 I=i32 p=65536 m=8192 n=4096",
                "blocks of keys: T=bf16 I=i32 p=4096 m=65536 n=1024", "codes: T=e4m3 I=i32 p=65536 m=8192 n=7168",
                "narrow: T=f32 I=i64 p=1048576 m=1048576 n=4" },
+    .exact = true,
     .reference = reference,
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reduce_sum: the table and the reference. */
+#include <trine/reduce.h>
+
 #include "spec/norm/norm.h"
 
 #define ARGS trine_reduce_sum_args

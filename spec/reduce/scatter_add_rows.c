@@ -2,6 +2,8 @@
 /* scatter_add_rows: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/reduce.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_scatter_add_rows_args

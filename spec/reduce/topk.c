@@ -2,6 +2,8 @@
 /* topk: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/reduce.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_topk_args
@@ -60,5 +62,6 @@ const trine_spec trine_spec_topk = {
                "keys: T=f32 I=i32 r=64 n=65536 k=2048 +indices",
                "one row: T=f32 I=i64 r=1 n=1048576 k=64 +values +indices",
                "whole rows: T=f32 I=i32 r=1024 n=1024 k=1024 +values +indices" },
+    .exact = true,
     .reference = reference,
 };

@@ -2,6 +2,8 @@
 /* sample: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/sample.h>
+
 #include "weights.h"
 
 #define ARGS trine_sample_args

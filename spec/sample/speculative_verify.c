@@ -2,6 +2,8 @@
 /* speculative_verify: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/sample.h>
+
 #include "weights.h"
 
 #define ARGS trine_speculative_verify_args

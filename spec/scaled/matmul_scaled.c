@@ -1,134 +1,50 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul_scaled: the table and the reference. */
-#include <stdlib.h>
-
-#include "blocks.h"
-#include "spec/matmul/product.h"
-#include "spec/quantize/codes.h"
+#include "element.h"
 
 #define ARGS trine_matmul_scaled_args
 
-/* Bound. The parts of k: s_t the sum of the products of part t, f_t = a_scale b_scale of its blocks, M = |alpha|
- * sum_l |f a b| + |bias|, u = 2^-24.
- *
- * A part has P <= 128 products. Those of e4m3, e5m2, e2m1 and whole numbers below 2^9 are exact in f32, and formed by a
- * unit for 16 bits too, whose cuts count 2.25 times as spec/matmul/matmul.c says, an operand counting as the smallest
- * normal f16, 2^-14, at least, below which are subnormals of e5m2 alone: s_t is off by 2.25 P u sum |a b|.
- * Whole numbers are below 256 in a and 383 in b: sums of 128 products are below 2^24, and exact in any order. Then s_t
- * is multiplied by both scales, two roundings, and added up, N and as many more as lanes of a vector are added: 5.
- * alpha, its product and the bias are 3, and 6 are for the products of errors.
- *
- * Underflow: f_t, or s_t times a scale, may be subnormal, and then be off by 2^-150 before the other factor is applied.
- * Overflow: where the sum of |alpha| (1 + |a_scale|) (1 + |b_scale|) (1 + sum |a b|) exceeds the largest f32 something
- * may be infinite, as it may where a factor is.
- *
- * The number of roundings depends on types and blocks, and so stands in the magnitude. */
-typedef struct operand {
-    double *value; /* rows k */
-    const double *scale;
-    int64_t rows, k, block, columns, row_block; /* columns: of scales */
-    bool whole;
-} operand;
-
-static int64_t shape_k(const trine_ref *ref) {
-    const ARGS *args = ref->args;
-    return trine_ref_dim(ref, "p") * (args->format == TRINE_SCALED_E2M1_BOTH ? 2 : 1);
-}
-
-static operand operand_of(const trine_ref *ref, bool is_b) {
-    const ARGS *args = ref->args;
-    const trine_dtype type = trine_ref_type(ref, is_b ? "B" : "A");
-    const int format = args->format;
-    const int64_t bytes = trine_ref_dim(ref, is_b ? "q" : "p"), count = trine_ref_dim(ref, is_b ? "nb" : "ma");
-    const bool packed = bytes < shape_k(ref), e2m1 = packed && format >= TRINE_SCALED_E2M1;
-    const codes kind = { .bits = 4, .sign = type == TRINE_I8, .e2m1 = e2m1 };
-    const double *from = trine_ref_value(ref, is_b ? "b" : "a");
-    operand o = { .scale = trine_ref_value(ref, is_b ? "b_scale" : "a_scale"),
-                  .rows = trine_ref_dim(ref, is_b ? "n" : "m"),
-                  .k = shape_k(ref),
-                  .columns = trine_ref_dim(ref, is_b ? "kb" : "ka"),
-                  .whole = !e2m1 && (type == TRINE_I8 || type == TRINE_U8) };
-    if (!o.scale) o.columns = 1;
-    o.block = scaled_block(o.k, o.columns), o.row_block = scaled_block(o.rows, o.scale ? count : 1);
-    o.value = malloc(sizeof *o.value * (size_t)(o.rows * o.k + 1));
-    for (int64_t i = 0; i < o.rows; i++)
-        for (int64_t l = 0; l < o.k; l++) {
-            double x = packed ? codes_get(&kind, from + i * bytes, l) : from[i * bytes + l];
-            if (is_b && o.whole) x -= args->offset;
-            o.value[i * o.k + l] = x;
-        }
-    return o;
-}
-
-static double scale_of(const operand *o, int64_t i, int64_t l) {
-    return o->scale ? o->scale[i / o->row_block * o->columns + l / o->block] : 1;
-}
-
-typedef struct total {
-    long double sum;
-    double size, reach, lost;
-    int64_t parts;
-    bool beyond, nan;
-} total;
-
-static void add_part(total *t, const operand *a, const operand *b, int64_t i, int64_t j, int64_t from, int64_t to) {
-    const double f = scale_of(a, i, from), g = scale_of(b, j, from), *x = a->value + i * a->k, *y = b->value + j * b->k;
-    long double sum = 0;
-    double size = 0;
-    for (int64_t l = from; l < to; l++) {
-        sum += (long double)x[l] * y[l];
-        if (x[l] != 0 && y[l] != 0)
-            size += fmax(trine_finite_abs(x[l]), 0x1p-14) * fmax(trine_finite_abs(y[l]), 0x1p-14);
-        t->beyond |= !isfinite(x[l]) || !isfinite(y[l]);
-        t->nan |= isnan(x[l]) || isnan(y[l]);
-    }
-    t->sum += sum * f * g;
-    t->size += size * fabs(f * g);
-    t->reach += (1 + size) * (1 + fabs(f)) * (1 + fabs(g));
-    t->lost += 0x1p-149 * (size + fabs(f) + fabs(g) + 1);
-    t->beyond |= !isfinite(f) || !isfinite(g);
-    t->nan |= isnan(f) || isnan(g);
-    t->parts++;
-}
-
 static void reference(trine_ref *ref) {
     const ARGS *args = ref->args;
-    const int64_t m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"), k = shape_k(ref);
-    const trine_dtype out = trine_ref_type(ref, "O");
+    const int64_t m = trine_ref_dim(ref, "m"), n = trine_ref_dim(ref, "n"), p = trine_ref_dim(ref, "p"),
+                  k = p * (args->format == TRINE_SCALED_E2M1_BOTH ? 2 : 1);
+    const trine_dtype type_a = trine_ref_type(ref, "A"), type_b = trine_ref_type(ref, "B");
     const double *bias = trine_ref_value(ref, "bias");
     double *d = trine_ref_value(ref, "d"), *magnitude = trine_ref_magnitude(ref, "d"),
            *slack = trine_ref_slack(ref, "d");
-    const operand a = operand_of(ref, false), b = operand_of(ref, true);
-    const bool curved = args->activation > TRINE_ACTIVATION_RELU;
-    const double alpha = (double)args->alpha, part = a.whole && b.whole ? 0 : fmin((double)k, SCALED_PART);
+    const operand a = operand_of(&(operand_place){ .data = trine_ref_value(ref, "a"),
+                                                   .scale = trine_ref_value(ref, "a_scale"),
+                                                   .rows = m,
+                                                   .bytes = p,
+                                                   .scale_rows = trine_ref_dim(ref, "ma"),
+                                                   .scale_columns = trine_ref_dim(ref, "ka"),
+                                                   .type = type_a,
+                                                   .other = type_b },
+                                 k, args->format),
+                  b = operand_of(&(operand_place){ .data = trine_ref_value(ref, "b"),
+                                                   .scale = trine_ref_value(ref, "b_scale"),
+                                                   .rows = n,
+                                                   .bytes = trine_ref_dim(ref, "q"),
+                                                   .scale_rows = trine_ref_dim(ref, "nb"),
+                                                   .scale_columns = trine_ref_dim(ref, "kb"),
+                                                   .type = type_b,
+                                                   .other = type_a,
+                                                   .offset = args->offset,
+                                                   .is_b = true },
+                                 k, args->format);
 
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
-            total t = { .beyond = bias && !isfinite(bias[j]), .nan = bias && isnan(bias[j]) };
-            for (int64_t at = 0, end; at < k; at = end) {
-                end = scaled_end(at, k, a.block, b.block);
-                add_part(&t, &a, &b, i, j, at, end);
-            }
-            const double added = bias ? trine_finite_abs(bias[j]) : 0;
-            const long double sum = alpha * t.sum + (bias ? bias[j] : 0);
-            const int64_t at = i * n + j;
-            d[at] = (double)activate(args->activation, sum);
-            magnitude[at] = (2.25 * part + (double)t.parts + 16) * (fabs(alpha) * t.size + added) *
-                            (curved ? 1.13 : 1) * (1 + trine_unit_roundoff(out));
-            slack[at] = trine_smallest_normal(out) * trine_unit_roundoff(out) +
-                        2 * (fabs(alpha) * t.lost + (double)k * 0x1p-148);
-            if (curved && isfinite((double)sum)) slack[at] += 12 * 0x1p-24 * fabs((double)sum);
-            if (t.beyond || !((1 + fabs(alpha)) * t.reach + added < trine_largest(TRINE_F32)))
-                magnitude[at] = INFINITY, slack[at] = 0;
-            if (isnan(d[at]) && !t.nan) d[at] = INFINITY;
+            const scaled_finish finish = { .alpha = (double)args->alpha,
+                                           .bias = bias ? bias + j : NULL,
+                                           .activation = args->activation,
+                                           .out = trine_ref_type(ref, "O") };
+            const scaled_result one = scaled_element(&a, &b, i, j, &finish);
+            d[i * n + j] = one.value, magnitude[i * n + j] = one.magnitude, slack[i * n + j] = one.slack;
         }
     free(a.value);
     free(b.value);
 }
-
-#define OUTPUTS(types) types " O=f32 V=f32", types " O=bf16 V=f32|bf16", types " O=f16 V=f32|f16"
-#define PAIR(types) \
-    OUTPUTS(types " S=f32 R=f32|bf16|f16"), OUTPUTS(types " S=e8m0 R=e8m0"), OUTPUTS(types " S=e4m3 R=e4m3")
 
 const trine_spec trine_spec_matmul_scaled = {
     SPEC(matmul_scaled),
@@ -144,7 +60,7 @@ const trine_spec trine_spec_matmul_scaled = {
                 PARAM(offset, I32, .values = "0 8 1 128", .min = -128, .max = 255,
                       .doc = "the code of b that stands for 0, where codes are whole numbers"),
                 PARAM(activation, ENUM, .values = "none relu gelu_tanh gelu_erf silu", .doc = "applied last") },
-    .types = { PAIR("A=e4m3|e5m2 B=e4m3|e5m2"), PAIR("A=i8 B=i8|u8"), PAIR("A=e4m3 B=i8|u8"), PAIR("A=u8 B=u8") },
+    .types = { SCALED_TYPES },
     .require = { "(p - q)*(p - 2*q) == 0", "with format=e2m1: p == 2*q", "with format=e2m1: B is u8",
                  "with format=e2m1_both: p == q", "with format=e2m1_both: A is u8", "with format=e2m1_both: B is u8",
                  "with a_scale: ma >= 1", "with a_scale: ka >= 1", "with b_scale: nb >= 1", "with b_scale: kb >= 1",

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv1d_causal: the table and the reference. */
+#include <trine/scan.h>
+
 #include "conv1d.h"
 
 #define ARGS trine_conv1d_causal_args

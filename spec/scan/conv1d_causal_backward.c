@@ -2,6 +2,8 @@
 /* conv1d_causal_backward: the table and the reference. */
 #include <stdlib.h>
 
+#include <trine/scan.h>
+
 #include "conv1d.h"
 
 #define ARGS trine_conv1d_causal_backward_args

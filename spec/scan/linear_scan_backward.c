@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* linear_scan_backward: the table and the reference. */
+#include <trine/scan.h>
+
 #include "scan.h"
 
 #define ARGS trine_linear_scan_backward_args

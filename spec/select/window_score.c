@@ -2,6 +2,8 @@
 /* window_score: the table and the reference. */
 #include <string.h>
 
+#include <trine/select.h>
+
 #include "spec/attention/attention_rows.h"
 
 #define ARGS trine_window_score_args

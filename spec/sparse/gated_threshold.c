@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gated_threshold: the table and the reference. */
+#include <trine/sparse.h>
+
+#include <trine/elementwise.h>
+
+#include <trine/matmul.h>
+
 #include "spec/elementwise/gelu.h"
 #include "spec/power.h"
 

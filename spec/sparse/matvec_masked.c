@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matvec_masked: the table and the reference. */
+#include <trine/sparse.h>
+
 #include "spec/matmul/product.h"
 
 #define ARGS trine_matvec_masked_args

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scatter_axpy: the table and the reference. */
+#include <trine/sparse.h>
+
 #include "spec/spec.h"
 
 #define ARGS trine_scatter_axpy_args

@@ -29,7 +29,7 @@ static void parse(const uint8_t *bytes, size_t size) {
     gpt_checkpoint c;
     char error[256] = "";
     if (!gpt_checkpoint_parse(&c, bytes, size, error, sizeof error)) {
-        if (error[0] == 0 || c.param != NULL || c.history.train != NULL) abort();
+        if (error[0] == 0 || c.state != NULL || c.history.train != NULL) abort();
         return;
     }
     size_t written;

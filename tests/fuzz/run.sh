@@ -21,10 +21,10 @@ if [ ! -f "$build/build.ninja" ]; then
 fi
 ninja -C "$build" --quiet
 export ASAN_OPTIONS=allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 OMP_NUM_THREADS=1
-[ $# -gt 0 ] || set -- args tune command npy checkpoint gguf hugging_face tokenizer
+[ $# -gt 0 ] || set -- args tune command npy field checkpoint gguf hugging_face tokenizer
 run() { # TARGET
     mkdir -p "$build/corpus-$1"
-    case $1 in args | npy | checkpoint | gguf | hugging_face | tokenizer) mask=0 ;; *) mask=3 ;; esac
+    case $1 in args | npy | field | checkpoint | gguf | hugging_face | tokenizer) mask=0 ;; *) mask=3 ;; esac
     options="-max_total_time=$seconds -timeout=20 -rss_limit_mb=4096 -close_fd_mask=$mask -print_final_stats=1"
     options="$options -artifact_prefix=$build/found-$1-"
     found=0

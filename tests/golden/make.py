@@ -21,7 +21,7 @@ import vectors  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent
 OPS = ROOT.parent.parent / "spec" / "ops.def"
-PACKAGES = ("numpy", "scipy", "mpmath", "torch", "ml_dtypes", "randomgen")
+PACKAGES = ("numpy", "scipy", "mpmath", "torch", "ml_dtypes", "randomgen", "PyWavelets")
 
 
 def oracle(family):

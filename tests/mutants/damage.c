@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mutants of every op alike: the CPU's kernel runs, then what it wrote is damaged. */
+#include <trine/ops.h>
+
 #include "damage.h"
 #include "record.h"
 

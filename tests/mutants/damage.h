@@ -3,6 +3,8 @@
 #ifndef TRINE_TESTS_DAMAGE_H
 #define TRINE_TESTS_DAMAGE_H
 
+#include <trine/ops.h>
+
 #include "backends/backend.h"
 
 #define DAMAGES(DAMAGE) \

@@ -232,6 +232,30 @@ static void mask_of_last(trine_ref *ref) {
     if (V("mask") && count > 0) V("mask")[count - 1] = 1;
 }
 
+static void noise_low_seed(trine_ref *ref, void *args) {
+    (void)ref;
+    ((trine_gaussian_axpy_args *)args)->seed &= UINT32_MAX;
+}
+static void noise_replaces_offset(trine_ref *ref, void *args) {
+    if (V("philox")) ((trine_gaussian_axpy_args *)args)->offset = 0;
+}
+
+/* Cosines and sines in each other's place. */
+static void noise_turned(trine_ref *ref) {
+    const int64_t count = count_of(ref, "x");
+    for (int64_t i = 0; i + 1 < count; i += 2) {
+        const double first = V("y")[i] - V("x")[i], second = V("y")[i + 1] - V("x")[i + 1];
+        V("y")[i] = V("x")[i] + second;
+        V("y")[i + 1] = V("x")[i + 1] + first;
+    }
+}
+
+/* One bit of f32. */
+static void noise_nearly(trine_ref *ref) {
+    const int64_t count = count_of(ref, "x");
+    if (count > 0) V("y")[count - 1] *= 1 + 0x1p-23;
+}
+
 const mutant mutants_elementwise[] = {
     { "gelu", "constant", "0.0447 for 0.044715", .after = gelu_constant, .types = "T=f32" },
     { "gelu", "other_form", "tanh and erf are exchanged", .before = other_form },
@@ -293,6 +317,14 @@ const mutant mutants_elementwise[] = {
     { "dropout", "low_offset", "the high half of offset is not used", .before = low_offset },
     { "dropout", "ignores_offset", "offset is not used", .param = "offset" },
     { "dropout", "mask_of_last", "the mask always keeps the last element", .after = mask_of_last },
+    { "gaussian_axpy", "ignores_alpha", "alpha is taken to be 1", .param = "alpha", .value = 1 },
+    { "gaussian_axpy", "ignores_alpha_tensor", "alpha_tensor is not read", .without = "alpha_tensor" },
+    { "gaussian_axpy", "ignores_philox", "the key is seed, whatever philox has", .without = "philox" },
+    { "gaussian_axpy", "ignores_offset", "offset is not used", .param = "offset" },
+    { "gaussian_axpy", "replaces_offset", "philox's stream is taken without offset", .before = noise_replaces_offset },
+    { "gaussian_axpy", "low_seed", "the high half of seed is not used", .before = noise_low_seed },
+    { "gaussian_axpy", "turned", "cosine and sine are exchanged", .after = noise_turned },
+    { "gaussian_axpy", "nearly", "the last element is off by a bit", .after = noise_nearly, .types = "T=f32" },
     { "add", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { "dropout", "narrow_places", "places in memory are counted in 32 bits", .narrow = true },
     { 0 },

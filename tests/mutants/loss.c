@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutants of cross_entropy and linear_cross_entropy and of their gradients, which have these fields alike. */
+/* Mutants of the losses and of their gradients. */
 #include "mutant.h"
 
 typedef trine_cross_entropy_args forward;
@@ -124,6 +124,55 @@ static void last_chunk_alone(trine_ref *ref, void *args) {
     for (int64_t i = 0; V("dweight") && D("t") > 256 && i < (D("t") + 1) / 2 * D("k"); i++) V("x")[i] = 0;
 }
 
+/* Input and target change places. */
+static void divergence_turned(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t k = 0; k < D("r") * D("v"); k++) {
+        const double x = V("input")[k];
+        V("input")[k] = V("target")[k], V("target")[k] = x;
+    }
+}
+
+/* beta is that of input. */
+static void beta_turned(trine_ref *ref, void *args) {
+    float *beta = (float *)((char *)args + ref->plan->spec->params[trine_plan_find_param(ref->plan, "beta")].offset);
+    *beta = 1 - *beta;
+}
+
+/* The last class is left out. */
+static void last_class_lost(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0, v = D("v"); v > 1 && i < D("r"); i++) V("target")[i * v + v - 1] = V("target")[i * v + v - 2];
+}
+
+/* "batchmean" and "mean" by elements are confused. */
+static void mean_of_classes(trine_ref *ref) { divide(V("loss"), D("r"), (double)D("v")); }
+
+static void weight_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; V("weight") && i < D("r"); i++) V("weight")[i] = V("weight")[0];
+}
+
+static void clips_turned(trine_ref *ref, void *args) {
+    const trine_plan *plan = ref->plan;
+    float *low = (float *)((char *)args + plan->spec->params[trine_plan_find_param(plan, "clip_low")].offset),
+          *high = (float *)((char *)args + plan->spec->params[trine_plan_find_param(plan, "clip_high")].offset);
+    const float x = *low;
+    *low = *high, *high = x;
+}
+
+/* The divergence's direction: d is turned round. */
+static void reference_turned(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t count = D("b") * D("t");
+    for (int64_t k = 0; V("ref_logp") && k < count; k++) V("ref_logp")[k] = 2 * V("logp")[k] - V("ref_logp")[k];
+}
+
+static void returns_of_first(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; V("returns") && i < D("s"); i++) V("returns")[i] = V("returns")[0];
+}
+
 const mutant mutants_loss[] = {
     { "cross_entropy", "ignored_counts", "rows to leave out count as of class 0", .before = forward_ignored_counts },
     { "cross_entropy", "over_others", "smoothing is spread over v - 1 classes", .before = forward_over_others },
@@ -172,5 +221,53 @@ const mutant mutants_loss[] = {
     { "linear_cross_entropy_backward", "dweight_slightly", "dweight is off by a thousandth", .output = "dweight",
       .factor = 1.001, .types = "T=f32" },
     { "linear_cross_entropy_backward", "narrow_labels", "only the low 32 bits of a label are read", .ids = "labels" },
+    { "kl_div", "turned", "input and target change places", .before = divergence_turned },
+    { "kl_div", "ignores_weight", "rows have no weights", .without = "weight" },
+    { "kl_div", "weight_of_first", "all rows have the first one's weight", .before = weight_of_first },
+    { "kl_div", "ignores_scale", "logits are not scaled", .param = "logit_scale", .value = 1 },
+    { "kl_div", "not_logits", "logits are taken for log-probabilities", .param = "logits" },
+    { "kl_div", "not_probabilities", "probabilities are taken for their logarithms", .param = "target_probabilities" },
+    { "kl_div", "last_class_lost", "the last class is the one before", .before = last_class_lost },
+    { "kl_div", "mean_of_classes", "the mean over the classes", .after = mean_of_classes },
+    { "kl_div_backward", "turned", "input and target change places", .before = divergence_turned },
+    { "kl_div_backward", "ignores_weight", "rows have no weights", .without = "weight" },
+    { "kl_div_backward", "weight_of_first", "all rows have the first one's weight", .before = weight_of_first },
+    { "kl_div_backward", "ignores_scale", "logits are not scaled", .param = "logit_scale", .value = 1 },
+    { "kl_div_backward", "not_logits", "logits are taken for log-probabilities", .param = "logits" },
+    { "kl_div_backward", "not_probabilities", "probabilities are taken for their logarithms",
+      .param = "target_probabilities" },
+    { "kl_div_backward", "last_class_lost", "the last class is the one before", .before = last_class_lost },
+    { "jsd", "turned", "input and target change places", .before = divergence_turned },
+    { "jsd", "ignores_weight", "rows have no weights", .without = "weight" },
+    { "jsd", "weight_of_first", "all rows have the first one's weight", .before = weight_of_first },
+    { "jsd", "ignores_scale", "logits are not scaled", .param = "logit_scale", .value = 1 },
+    { "jsd", "not_logits", "logits are taken for log-probabilities", .param = "logits" },
+    { "jsd", "beta_turned", "beta is what input counts", .before = beta_turned },
+    { "jsd", "last_class_lost", "the last class is the one before", .before = last_class_lost },
+    { "jsd", "mean_of_classes", "the mean over the classes", .after = mean_of_classes },
+    { "jsd_backward", "turned", "input and target change places", .before = divergence_turned },
+    { "jsd_backward", "ignores_weight", "rows have no weights", .without = "weight" },
+    { "jsd_backward", "weight_of_first", "all rows have the first one's weight", .before = weight_of_first },
+    { "jsd_backward", "ignores_scale", "logits are not scaled", .param = "logit_scale", .value = 1 },
+    { "jsd_backward", "not_logits", "logits are taken for log-probabilities", .param = "logits" },
+    { "jsd_backward", "beta_turned", "beta is what input counts", .before = beta_turned },
+    { "jsd_backward", "last_class_lost", "the last class is the one before", .before = last_class_lost },
+    { "policy_loss", "ignores_mask", "all tokens count", .without = "mask" },
+    { "policy_loss", "ignores_old", "the ratio is 1", .without = "old_logp" },
+    { "policy_loss", "ignores_kl", "the divergence does not count", .param = "kl_weight" },
+    { "policy_loss", "clips_turned", "the two clips change places", .before = clips_turned },
+    { "policy_loss", "reference_turned", "the divergence is the other one", .before = reference_turned },
+    { "policy_loss", "returns_of_first", "all sequences have the first one's advantage", .before = returns_of_first },
+    { "policy_loss", "not_sequence_ratio", "each token has its ratio", .param = "sequence_ratio" },
+    { "policy_loss", "sums", "sums in the place of means", .param = "mean" },
+    { "policy_loss_backward", "ignores_mask", "all tokens count", .without = "mask" },
+    { "policy_loss_backward", "ignores_old", "the ratio is 1", .without = "old_logp" },
+    { "policy_loss_backward", "ignores_kl", "the divergence does not count", .param = "kl_weight" },
+    { "policy_loss_backward", "clips_turned", "the two clips change places", .before = clips_turned },
+    { "policy_loss_backward", "reference_turned", "the divergence is the other one", .before = reference_turned },
+    { "policy_loss_backward", "returns_of_first", "all sequences have the first one's advantage",
+      .before = returns_of_first },
+    { "policy_loss_backward", "not_sequence_ratio", "each token has its ratio", .param = "sequence_ratio" },
+    { "policy_loss_backward", "sums", "sums in the place of means", .param = "mean" },
     { 0 },
 };

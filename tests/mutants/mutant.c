@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels over the references, correct ones and mutants. */
+#include <trine/ops.h>
+
 #include "mutant.h"
 
 #include <stdio.h>

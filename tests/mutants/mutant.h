@@ -4,6 +4,8 @@
 #ifndef TRINE_TESTS_MUTANT_H
 #define TRINE_TESTS_MUTANT_H
 
+#include <trine/ops.h>
+
 #include "backends/backend.h"
 
 /* One defect of one op. tests/mutants/<family>.c lists those of its family's ops. What is left out is as it should

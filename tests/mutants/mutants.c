@@ -313,7 +313,7 @@ static const struct {
 
 static trine_kernel lists[TRINE_OP_COUNT][sizeof rows / sizeof rows[0] + MUTANT_MOST + 16];
 
-static const trine_kernel *kernels(const trine_device *device, trine_op op) {
+static const trine_kernel *kernels(const trine_device *device, int op) {
     (void)device;
     return lists[op][0].name ? lists[op] : NULL;
 }

@@ -113,6 +113,17 @@ static void first_block_before(trine_ref *ref, void *args) {
     first_block(ref);
 }
 
+static void fitted_to_largest(trine_ref *ref, void *args) {
+    trine_quantize_args *a = args;
+    (void)ref;
+    if (a->powers == TRINE_POWERS_FITTED) a->powers = TRINE_POWERS_ALL;
+}
+static void ties_exchanged(trine_ref *ref, void *args) {
+    trine_quantize_args *a = args;
+    (void)ref;
+    if (a->ties != TRINE_TIES_EVEN) a->ties = a->ties == TRINE_TIES_AWAY ? TRINE_TIES_ZERO : TRINE_TIES_AWAY;
+}
+
 const mutant mutants_quantize[] = {
     { "quantize", "ignores_offset", "0 is code 0", .param = "offset" },
     { "quantize", "ignores_stochastic", "to the nearest in any case", .param = "stochastic" },
@@ -122,6 +133,13 @@ const mutant mutants_quantize[] = {
     { "quantize", "ignores_format", "e2m1 is taken for integers", .param = "format", .types = "C=u8",
       .dims = "k=32 groups=1 bytes=16" },
     { "quantize", "ignores_upward", "powers of two are those below", .param = "upward", .types = "S=e8m0" },
+    { "quantize", "ignores_powers", "scales are powers of two of e8m0 alone", .param = "powers" },
+    { "quantize", "fitted_to_largest", "a fitted scale is that of the largest", .before = fitted_to_largest,
+      .types = "S=e8m0" },
+    { "quantize", "ignores_deviations", "a fitted scale is that of 2.92 deviations", .param = "deviations",
+      .value = 2.92247856 },
+    { "quantize", "ignores_ties", "from the middle to even in any case", .param = "ties", .types = "T=bf16 S=e8m0" },
+    { "quantize", "ties_exchanged", "away from 0 is toward it", .before = ties_exchanged, .types = "T=bf16 S=e8m0" },
     { "quantize", "float8_by_chance", "float8 goes to the nearest in any case", .param = "stochastic",
       .types = "C=e4m3" },
     { "quantize", "halves_turned", "of 4 bits the first code is the upper half", .after = turn_halves },
@@ -142,6 +160,7 @@ const mutant mutants_quantize[] = {
     { "rms_norm_quantize", "ignores_eps", "eps is 0", .param = "eps" },
     { "rms_norm_quantize", "ignores_weight_offset", "nothing is added to the weight", .param = "weight_offset" },
     { "rms_norm_quantize", "ignores_upward", "powers of two are those below", .param = "upward", .types = "S=e8m0" },
+    { "rms_norm_quantize", "ignores_powers", "scales are powers of two of e8m0 alone", .param = "powers" },
     { "rms_norm_quantize", "all_more", "the weight is 1 % more", .before = all_more },
     { "rms_norm_quantize", "one_more", "codes 1 are 2", .after = one_more, .types = "C=i8" },
     { "rms_norm_quantize", "first_scale", "all groups have the scale of the row's first", .after = first_scale },
@@ -150,6 +169,7 @@ const mutant mutants_quantize[] = {
     { "swiglu_quantize", "ignores_activation", "geglu is swiglu", .param = "activation" },
     { "swiglu_quantize", "ignores_factor", "the factor is 1", .without = "factor" },
     { "swiglu_quantize", "ignores_upward", "powers of two are those below", .param = "upward", .types = "S=e8m0" },
+    { "swiglu_quantize", "ignores_powers", "scales are powers of two of e8m0 alone", .param = "powers" },
     { "swiglu_quantize", "one_more", "codes 1 are 2", .after = one_more, .types = "C=i8" },
     { "swiglu_quantize", "first_scale", "all groups have the scale of the row's first", .after = first_scale },
     { "swiglu_quantize", "scale_off", "scales are off by the last bit", .output = "scales", .factor = 1 + 0x1p-23,
@@ -165,6 +185,7 @@ const mutant mutants_quantize[] = {
     { "unpack_codes", "end_cut", "a code ends with its word", .after = end_cut, .types = "C=u8 P=u8" },
     { "unpack_codes", "last_code_more", "a row's last code is 0", .after = last_code_more },
     { "quantize_blocks", "ignores_upward", "powers of two are those below", .param = "upward", .types = "S=e8m0" },
+    { "quantize_blocks", "ignores_powers", "scales are powers of two of e8m0 alone", .param = "powers" },
     { "quantize_blocks", "one_more", "codes 1 are 2", .after = one_more, .types = "C=i8" },
     { "quantize_blocks", "first_block", "all blocks have the scale of the first", .after = first_block },
     { "quantize_blocks", "scale_off", "scales are off by the last bit", .output = "scales", .factor = 1 + 0x1p-23,

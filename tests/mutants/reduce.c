@@ -174,6 +174,65 @@ static void nothing_kept(trine_ref *ref) {
             for (int64_t j = 0; j < n; j++) V("y")[(b * blocks + k) * n + j] = NAN;
 }
 
+/* An empty segment's maximum, minimum and so on are 0. */
+static void empty_is_zero(trine_ref *ref) {
+    for (int64_t k = 0; k < D("e") * D("n"); k++)
+        if (V("offsets")[k / D("n")] == V("offsets")[k / D("n") + 1]) V("y")[k] = 0;
+}
+
+/* The last segment lacks its last row. */
+static void segment_short(trine_ref *ref, void *args) {
+    (void)args;
+    const int64_t e = D("e");
+    if (e > 0 && V("offsets")[e] > V("offsets")[e - 1]) V("offsets")[e] -= 1;
+}
+
+static int32_t segment_kind(const trine_ref *ref) { return ((const trine_segment_reduce_args *)ref->args)->kind; }
+
+/* Exponentials are added as they are. */
+static void powers_unshifted(trine_ref *ref) {
+    for (int64_t k = 0; segment_kind(ref) == TRINE_SEGMENT_LOGSUMEXP && k < D("e") * D("n"); k++)
+        if (fabs(V("y")[k]) > 80) V("y")[k] = V("y")[k] > 0 ? INFINITY : -INFINITY;
+}
+
+/* A NaN is passed over by a maximum. */
+static void nan_passed_over(trine_ref *ref, void *args) {
+    if (((const trine_segment_reduce_args *)args)->kind != TRINE_SEGMENT_MAX) return;
+    for (int64_t k = 0; k < D("p") * D("n"); k++)
+        if (isnan(V("x")[k])) V("x")[k] = -INFINITY;
+}
+
+/* dy times the product is divided by x, whatever x. */
+static void product_divided(trine_ref *ref) {
+    for (int64_t k = 0;
+         ((const trine_segment_reduce_backward_args *)ref->args)->kind == TRINE_SEGMENT_PRODUCT && k < D("p") * D("n");
+         k++)
+        if (V("x")[k] == 0 && (double)(k / D("n")) < V("offsets")[D("e")]) V("dx")[k] = NAN;
+}
+
+/* Of equals the last gets the gradient. */
+static void to_last(trine_ref *ref) {
+    const int64_t n = D("n");
+    const int32_t kind = ((const trine_segment_reduce_backward_args *)ref->args)->kind;
+    if (kind != TRINE_SEGMENT_MAX && kind != TRINE_SEGMENT_MIN) return;
+    for (int64_t s = 0; s < D("e"); s++)
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t first = (int64_t)V("offsets")[s], end = (int64_t)V("offsets")[s + 1];
+            int64_t most = first;
+            for (int64_t i = first; i < end; i++)
+                if (kind == TRINE_SEGMENT_MAX ? V("x")[i * n + j] >= V("x")[most * n + j]
+                                              : V("x")[i * n + j] <= V("x")[most * n + j])
+                    most = i;
+            for (int64_t i = first; i < end; i++) V("dx")[i * n + j] = i == most ? V("dy")[s * n + j] : 0;
+        }
+}
+
+static void mean_undivided(trine_ref *ref, void *args) {
+    (void)ref;
+    trine_segment_reduce_backward_args *a = args;
+    if (a->kind == TRINE_SEGMENT_MEAN) a->kind = TRINE_SEGMENT_SUM;
+}
+
 const mutant mutants_reduce[] = {
     { "argsort", "ignores_descending", "ascending in any case", .param = "descending" },
     { "argsort", "equals_turned", "of equals the last comes first", .after = equals_turned },
@@ -196,6 +255,15 @@ const mutant mutants_reduce[] = {
     { "block_mean", "whole_size", "a short block is divided by a whole one's size", .after = whole_size },
     { "block_mean", "last_row", "the last row is not in its mean", .before = last_row_of_all },
     { "block_mean", "nothing_kept", "a block of no rows is NaN", .after = nothing_kept },
+    { "segment_reduce", "sums", "sums, whatever is asked for", .param = "kind" },
+    { "segment_reduce", "empty_is_zero", "an empty segment has 0 in any case", .after = empty_is_zero },
+    { "segment_reduce", "segment_short", "the last segment lacks its last row", .before = segment_short },
+    { "segment_reduce", "powers_unshifted", "exponentials overflow", .after = powers_unshifted },
+    { "segment_reduce", "nan_passed_over", "NaN is less than any number", .before = nan_passed_over },
+    { "segment_reduce_backward", "product_divided", "the product is divided by x", .after = product_divided },
+    { "segment_reduce_backward", "to_last", "of equals the last gets the gradient", .after = to_last },
+    { "segment_reduce_backward", "mean_undivided", "the mean's gradient is the sum's", .before = mean_undivided },
+    { "segment_reduce_backward", "segment_short", "the last segment lacks its last row", .before = segment_short },
     { "topk", "ignores_smallest", "the largest in any case", .param = "smallest" },
     { "topk", "ties_turned", "of equals the last comes first", .after = ties_turned },
     { "topk", "end_lost", "a row's last element is not looked at", .before = end_lost },

@@ -117,6 +117,66 @@ static void saved_between(trine_ref *ref) {
         if (V("index")[i] == V("index")[i - 1] && V("index")[i] >= 0) V("saved")[i] = V("saved")[i] + V("d")[i - 1];
 }
 
+static void keep(trine_ref *ref, int64_t at, int from, int to) {
+    if (V("y")) V("y")[at + to] = V("x")[at + to], V("y")[at + from] = 0;
+    if (V("mask")) V("mask")[at + to] = 1, V("mask")[at + from] = 0;
+}
+
+/* Of equals the last is kept. */
+static void last_of_equals(trine_ref *ref) {
+    for (int64_t at = 0; at < D("r") * D("n"); at += 4) {
+        const double *x = V("x") + at;
+        if (fabs(x[0]) == fabs(x[3]) && fabs(x[1]) == fabs(x[3]) && fabs(x[2]) == fabs(x[3])) keep(ref, at, 0, 3);
+    }
+}
+
+/* NaN is less than a number. */
+static void nan_least(trine_ref *ref) {
+    for (int64_t at = 0; at < D("r") * D("n"); at += 4) {
+        const double *x = V("x") + at;
+        if (isnan(x[0]) && !isnan(x[1]) && !isnan(x[2]) && !isnan(x[3]))
+            keep(ref, at, 0, V("y") && V("y")[at + 1] != 0 ? 2 : 1);
+    }
+}
+
+/* The sign counts. */
+static void signed_size(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 0; i < D("r") * D("n"); i++) V("x")[i] = V("x")[i] < 0 ? 0 : V("x")[i];
+}
+
+/* The first group of a byte has its upper half. */
+static void exchange_halves(trine_ref *ref, int64_t rows) {
+    for (int64_t i = 0; i < rows * D("q"); i++)
+        V("indices")[i] = (double)(((int)V("indices")[i] >> 4 | (int)V("indices")[i] << 4) & 255);
+}
+static void halves_exchanged(trine_ref *ref) { exchange_halves(ref, D("r")); }
+static void exchanged_in_rows(trine_ref *ref, void *args) {
+    (void)args;
+    exchange_halves(ref, D("r"));
+}
+static void exchanged_in_weights(trine_ref *ref, void *args) {
+    (void)args;
+    exchange_halves(ref, D("n"));
+}
+static void places_exchanged(trine_ref *ref) {
+    for (int64_t i = 0; i < D("r") * D("q"); i++) {
+        const int x = (int)V("indices")[i];
+        V("indices")[i] = (double)((x & 0x33) << 2 | (x >> 2 & 0x33));
+    }
+}
+static void last_value_lost(trine_ref *ref, void *args) {
+    (void)args;
+    for (int64_t i = 1; i <= D("r") && D("h") > 0; i++) V("values")[i * D("h") - 1] = 0;
+}
+/* Where both places are the same values are added up. */
+static void values_added(trine_ref *ref) {
+    for (int64_t g = 0; g < D("r") * D("h") / 2; g++) {
+        const int half = (int)V("indices")[g / 2] >> (g % 2 ? 4 : 0) & 15;
+        if ((half & 3) == half >> 2) V("y")[4 * g + (half & 3)] += V("values")[2 * g];
+    }
+}
+
 const mutant mutants_sparse[] = {
     { "gated_threshold", "ignores_thresholds", "the parameter counts in any case", .without = "thresholds" },
     { "gated_threshold", "ignores_activation", "what is compared is x", .param = "activation" },
@@ -142,5 +202,17 @@ const mutant mutants_sparse[] = {
     { "scatter_axpy", "stray_reaches", "what follows an index beyond the matrix is passed over",
       .before = stray_reaches },
     { "scatter_axpy", "saved_between", "saved has what repeats left", .after = saved_between },
+    { "prune24", "last_of_equals", "of equals the last is kept", .after = last_of_equals },
+    { "prune24", "nan_least", "NaN is less than a number", .after = nan_least, .types = "T=f32" },
+    { "prune24", "signed_size", "negative elements are small", .before = signed_size },
+    { "pack24", "never_prunes", "what is too many is NaN", .param = "prune", .value = 0, .types = "T=f32" },
+    { "pack24", "halves_exchanged", "groups are exchanged in a byte", .after = halves_exchanged },
+    { "pack24", "places_exchanged", "places are exchanged in a group", .after = places_exchanged },
+    { "unpack24", "halves_exchanged", "groups are exchanged in a byte", .before = exchanged_in_rows },
+    { "unpack24", "last_value_lost", "the last value of a row is lost", .before = last_value_lost },
+    { "unpack24", "values_added", "values of the same place are added", .after = values_added, .types = "T=f32" },
+    { "matmul_sparse24", "ignores_bias", "bias is not added", .without = "bias" },
+    { "matmul_sparse24", "ignores_activation", "there is no activation", .param = "activation", .value = 0 },
+    { "matmul_sparse24", "halves_exchanged", "groups are exchanged in a byte", .before = exchanged_in_weights },
     { 0 },
 };

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <trine/ops.h>
+
 #include "backends/backend.h"
 #include "spec/places/scale.h"
 #include "spec/spec_hash.h"
@@ -59,7 +61,7 @@ static const trine_kernel scale_kernels[] = {
 };
 static const trine_kernel add_kernels[] = { { .name = "good_fails", .launch = fails }, { 0 } };
 
-static const trine_kernel *kernels(const trine_device *device, trine_op op) {
+static const trine_kernel *kernels(const trine_device *device, int op) {
     (void)device;
     return op == TRINE_OP_SCALE ? scale_kernels : op == TRINE_OP_ADD ? add_kernels : NULL;
 }

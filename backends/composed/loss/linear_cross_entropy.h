@@ -4,7 +4,17 @@
 #ifndef TRINE_COMPOSED_LINEAR_CROSS_ENTROPY_H
 #define TRINE_COMPOSED_LINEAR_CROSS_ENTROPY_H
 
-#include "backends/backend.h"
+#include <trine/ops.h>
+
+#include <trine/matmul.h>
+
+#include <trine/reduce.h>
+
+#include <trine/loss.h>
+
+#include <trine/elementwise.h>
+
+#include "backends/composed/nested.h"
 
 /* A call of either op. Optional tensors that are absent are NULL; their places in the workspace are from its
  * beginning. */
@@ -62,14 +72,8 @@ static inline trine_tensor head_rows(const trine_tensor *t, int64_t first, int64
     return part;
 }
 
-/* An op within the call: run, or its workspace taken into account. */
 static inline trine_status head_step(head *h, bool run, trine_op op, const void *args) {
-    const trine_host *host = h->call->host;
-    size_t bytes;
-    if (run) return host->nested_run(h->call, op, args, head_place(h, h->at.nested), h->nested_size);
-    const trine_status status = host->nested_workspace(h->call, op, args, &bytes);
-    if (status == TRINE_OK && bytes > h->nested_size) h->nested_size = bytes;
-    return status;
+    return nested_step(h->call, run, op, args, h->at.nested, &h->nested_size);
 }
 
 static inline trine_status head_cast(head *h, bool run, const trine_tensor *x, const trine_tensor *y) {

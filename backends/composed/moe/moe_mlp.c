@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* moe_mlp, made of other ops: slots sorted by expert, two grouped products with the gate between them, and their sum
  * for each token. z takes the place of gate. */
-#include "backends/backend.h"
+#include "backends/composed/nested.h"
 #include "spec/places/moe_mlp.h"
 
 enum { ALIGNMENT = 256, LONGEST = 1 << 28 /* row */ };
@@ -46,14 +46,8 @@ static layer layer_of(const trine_call *call) {
 /* Where a place of the workspace is; NULL while there is none, when sizes are asked for. */
 static void *memory(const layer *l, size_t at) { return l->call->workspace ? (char *)l->call->workspace + at : NULL; }
 
-/* An op within the call: run, or its workspace taken into account. */
 static trine_status step(layer *l, bool run, trine_op op, const void *args) {
-    const trine_host *host = l->call->host;
-    size_t bytes;
-    if (run) return host->nested_run(l->call, op, args, memory(l, l->at.nested), l->nested_size);
-    const trine_status status = host->nested_workspace(l->call, op, args, &bytes);
-    if (status == TRINE_OK && bytes > l->nested_size) l->nested_size = bytes;
-    return status;
+    return nested_step(l->call, run, op, args, l->at.nested, &l->nested_size);
 }
 
 #define TRY(call) \

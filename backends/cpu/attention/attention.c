@@ -6,6 +6,7 @@
  * (decoding) the keys are shared out instead, in chunks of fixed length, whose partial results are merged in order:
  * that is the kernel "split". Neither depends on the number of threads. */
 #include "attention.h"
+#include "attention_same.h"
 
 enum { BK = 128, LDS = BK + 16, CHUNK = 1024 };
 enum { GROUP = 24 }; /* rows whose scores are at hand at a time, 14 KB of the first-level cache; a multiple of MR */
@@ -475,4 +476,10 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
 
 CPU_KERNELS(attention) = { { CPU_VARIANT("split"), split_refuse, split_workspace, split_launch, .edges = split_edges },
                            { CPU_NAME, NULL, workspace, launch, .edges = edges },
+                           { .name = SAME_NAME,
+                             .refuse = attention_same_refuse,
+                             .workspace = attention_same_workspace,
+                             .launch = attention_same_launch,
+                             .edges = edges,
+                             .same = true },
                            { 0 } };

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <trine/ops.h>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #include <sys/syscall.h>
@@ -80,7 +82,7 @@ typedef struct cpu_state {
 static cpu_state *states;
 static pthread_mutex_t states_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static const trine_kernel *kernels(const trine_device *device, trine_op op) {
+static const trine_kernel *kernels(const trine_device *device, int op) {
     return ((const cpu_state *)device->state)->kernels[op];
 }
 

@@ -48,4 +48,77 @@ static inline void columns_finish(const float *partial, int64_t count, int64_t p
     }
 }
 
+/* A pass over the rows of a matrix that sums some quantities of them by columns. */
+enum { COLUMNS_SUMS = 2 };
+typedef struct columns_job {
+    const void *op;
+    /* does row i, and adds its terms to those of the sums that are not NULL; these are readable and writable to the end
+     * of a line */
+    void (*row)(const void *op, int64_t i, float *const sum[COLUMNS_SUMS]);
+    int64_t r, n;
+    const trine_tensor *out[COLUMNS_SUMS]; /* NULL: not asked for */
+    bool stream;                           /* rows store past the caches */
+    /* in the workspace: the sums of every block, and of each thread's current run */
+    float *partial[COLUMNS_SUMS], *runs[COLUMNS_SUMS];
+} columns_job;
+
+static inline int columns_team(const trine_call *call, int64_t r) {
+    return cpu_team(call, columns_blocks(r), row_bytes(call));
+}
+/* Floats of workspace. */
+static inline int64_t columns_workspace(const trine_call *call, int64_t r, int64_t n, int sums) {
+    return columns_pitch(n) * sums * (columns_blocks(r) + columns_team(call, r));
+}
+
+static inline void columns_block(const columns_job *job, int64_t b, int thread) {
+    const int64_t pitch = columns_pitch(job->n), first = b * columns_rows(job->r);
+    const int64_t last = first + columns_rows(job->r) < job->r ? first + columns_rows(job->r) : job->r;
+    float *run[COLUMNS_SUMS] = { 0 };
+    for (int k = 0; k < COLUMNS_SUMS; k++) {
+        if (!job->out[k]) continue;
+        run[k] = job->runs[k] + thread * pitch;
+        memset(job->partial[k] + b * pitch, 0, (size_t)job->n * sizeof(float));
+    }
+    for (int64_t i = first; i < last; i += COLUMNS_RUN) {
+        for (int k = 0; k < COLUMNS_SUMS; k++)
+            if (run[k]) memset(run[k], 0, (size_t)pitch * sizeof(float));
+        for (int64_t row = i; row < last && row < i + COLUMNS_RUN; row++) job->row(job->op, row, run);
+        for (int k = 0; k < COLUMNS_SUMS; k++)
+            if (run[k]) columns_add(job->partial[k] + b * pitch, run[k], job->n);
+    }
+}
+
+static inline void columns_all_blocks(const void *context, int64_t first, int64_t last, int thread) {
+    const columns_job *job = context;
+    for (int64_t b = first; b < last; b++) columns_block(job, b, thread);
+    if (job->stream) stream_fence();
+}
+
+/* Columns by COLUMNS_SIDE, from the sums of all blocks. */
+static inline void columns_all_sides(const void *context, int64_t first, int64_t last, int thread) {
+    const columns_job *job = context;
+    (void)thread;
+    last = last * COLUMNS_SIDE < job->n ? last * COLUMNS_SIDE : job->n;
+    for (int k = 0; k < COLUMNS_SUMS; k++)
+        if (job->out[k])
+            columns_finish(job->partial[k], columns_blocks(job->r), columns_pitch(job->n), first * COLUMNS_SIDE, last,
+                           job->out[k]);
+}
+
+static inline void columns_run(const trine_call *call, columns_job *job, float *workspace) {
+    const int64_t pitch = columns_pitch(job->n), blocks = columns_blocks(job->r), sides = pitch / COLUMNS_SIDE;
+    const int team = columns_team(call, job->r);
+    bool any = false;
+    for (int k = 0; k < COLUMNS_SUMS; k++) {
+        if (!job->out[k]) continue;
+        job->partial[k] = workspace;
+        job->runs[k] = workspace + blocks * pitch;
+        workspace = job->runs[k] + team * pitch;
+        any = true;
+    }
+    cpu_shares(call, team, blocks, columns_all_blocks, job);
+    if (any)
+        cpu_shares(call, cpu_team(call, sides, blocks * pitch * (int64_t)sizeof(float)), sides, columns_all_sides, job);
+}
+
 #endif

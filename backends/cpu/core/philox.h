@@ -102,13 +102,12 @@ INLINE void philox_interleave(const vu c[8], int32_t *out) {
 #endif
 }
 
-/* The words of the 8 VL elements of the VL blocks from `block` on: of element i of lane l's block word_out[i][l], which
- * philox_interleave() puts in order. */
-INLINE void philox_words(const dropout *d, uint64_t block, vu word_out[8]) {
-    /* Lane l has block (VL/4) (l%4) + l/4, so that the interleaving by 128 bits gives the order of the elements. */
+/* The VL blocks from `block` on: lane l has block (VL/4) (l%4) + l/4, so that transposing by 128 bits gives the order
+ * of the words. */
+INLINE void philox_blocks(const dropout *d, uint64_t block, vu c[4]) {
     const vi lane = viota();
     const vu step = (vu)((lane & 3) * (VL / 4) + (lane >> 2));
-    vu c[4], high[2], low[2];
+    vu high[2], low[2];
     c[0] = step + (uint32_t)block;
     c[1] = (uint32_t)(block >> 32) - (vu)(c[0] < step);
     c[2] = (vu)viset((int32_t)d->offset[0]);
@@ -124,6 +123,25 @@ INLINE void philox_words(const dropout *d, uint64_t block, vu word_out[8]) {
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
+}
+
+/* What c[0..3] have for a lane's block one behind the other, block by block. */
+INLINE void philox_order(const vu c[4], float *out) {
+#if defined(__AVX512F__) || defined(__AVX2__)
+    philox_lanes r[4];
+    philox_transpose(c, r);
+    for (int k = 0; k < 4; k++) *(vi_any *)(out + k * VL) = (vi)r[k];
+#else
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 4; i++) out[k * VL + i] = ((vf)c[i])[k];
+#endif
+}
+
+/* The words of the 8 VL elements of the VL blocks from `block` on: of element i of lane l's block word_out[i][l], which
+ * philox_interleave() puts in order. */
+INLINE void philox_words(const dropout *d, uint64_t block, vu word_out[8]) {
+    vu c[4];
+    philox_blocks(d, block, c);
     for (int i = 0; i < 4; i++) {
         word_out[2 * i] = c[i];
         word_out[2 * i + 1] = c[i] << 16 | c[i] >> 16;

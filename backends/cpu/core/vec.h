@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-#include <trine/trine.h>
+#include <trine/base.h>
 
 #if defined(__AVX512F__)
 #define VB 64

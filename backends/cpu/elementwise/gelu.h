@@ -4,6 +4,8 @@
 #ifndef TRINE_CPU_GELU_H
 #define TRINE_CPU_GELU_H
 
+#include <trine/elementwise.h>
+
 #include "backends/cpu/core/vec_math.h"
 
 /* 1 + tanh(u) = 2 sigmoid(2 u); this is 2 u = 2 sqrt(2/pi) (x + 0.044715 x^3). */

@@ -3,6 +3,10 @@
 #ifndef TRINE_CPU_MATMUL_FINISH_H
 #define TRINE_CPU_MATMUL_FINISH_H
 
+#include <trine/elementwise.h>
+
+#include <trine/matmul.h>
+
 #include "backends/cpu/elementwise/gelu.h"
 
 /* The scales of d's rows, or columns; strides in elements, 0 where one is for all. */

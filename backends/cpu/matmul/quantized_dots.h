@@ -8,11 +8,14 @@
 #ifndef TRINE_CPU_QUANTIZED_DOTS_H
 #define TRINE_CPU_QUANTIZED_DOTS_H
 
+#include <trine/quantize.h>
+
 #include "backends/backend.h"
 #include "backends/cpu/quantize/codes.h"
 
 /* Rows of codes that are a strip; rows of x at most, since of more it pays to write the weights down; rows of x, or of
- * codes, that are worked on together. */
+ * codes, that are worked on together: codes are made numbers once for all rows of x, and of few rows there are sums of
+ * several columns, whose additions need not wait for each other. */
 enum { STRIP = 32, FEW = 16, SIDE = 4, LINE = 64 /* bytes of a line of the cache */ };
 
 /* The scales of all rows, the zeros or the minima. */
@@ -224,7 +227,7 @@ static void dots_of(float *to, const quantized *q, int64_t i, int64_t j, const f
         if (q->parts == 4) dots(to, q, i, j, scales, shifts, unpacked, r, c, 4, false); \
         if (q->parts == 8) dots(to, q, i, j, scales, shifts, unpacked, r, c, 8, false); \
     }
-    DOTS(1, SIDE) DOTS(SIDE, 1) DOTS(1, 1)
+    DOTS(1, SIDE) DOTS(2, SIDE) DOTS(3, 2) DOTS(SIDE, 1) DOTS(1, 1) DOTS(2, 1) DOTS(3, 1)
 #undef DOTS
 }
 
@@ -235,15 +238,14 @@ static void strip_dots(const quantized *q, int64_t m, int64_t first, int64_t col
         for (int c = 0; c < side; c++)
             FOR_TYPE(q->type, row_scales, own->scales + c * q->sums_row, own->shifts + c * q->sums_row, q,
                      first + j + c);
-        int64_t i = 0;
-        for (; m - i >= SIDE; i += SIDE)
-            for (int c = 0; c < side; c++)
+        for (int64_t i = 0; i < m; i += SIDE) {
+            const int rows = m - i < SIDE ? (int)(m - i) : SIDE, wide = rows < 3 ? SIDE : rows == 3 ? 2 : 1;
+            for (int c = 0, some; c < side; c += some) {
+                some = side - c < wide ? 1 : wide;
                 dots_of(own->sums + i * STRIP + j + c, q, i, first + j + c, own->scales + c * q->sums_row,
-                        own->shifts + c * q->sums_row, own->unpacked, SIDE, 1);
-        for (; i < m; i++)
-            for (int c = 0; c < side; c += side == SIDE ? SIDE : 1)
-                dots_of(own->sums + i * STRIP + j + c, q, i, first + j + c, own->scales + c * q->sums_row,
-                        own->shifts + c * q->sums_row, own->unpacked, 1, side == SIDE ? SIDE : 1);
+                        own->shifts + c * q->sums_row, own->unpacked, rows, some);
+            }
+        }
     }
 }
 

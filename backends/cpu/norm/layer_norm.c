@@ -2,6 +2,7 @@
 /* layer_norm on the CPU. */
 enum { CENTERED = 1 };
 #include "norm.h"
+#include "norm_same.h"
 #include "spec/places/layer_norm.h"
 
 static norm norm_of(const trine_call *call) {
@@ -21,5 +22,7 @@ static norm norm_of(const trine_call *call) {
 }
 
 CPU_KERNELS(layer_norm) = {
-    { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch, .edges = norm_edges }, { 0 }
+    { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch, .edges = norm_edges },
+    { .name = SAME_NAME, .refuse = norm_same_refuse, .launch = norm_same_launch, .edges = norm_edges, .same = true },
+    { 0 }
 };

@@ -19,12 +19,7 @@ typedef struct norm_pieces {
     row_piece g, hat;
 } norm_pieces;
 
-/* Workspace in floats: `factor`; for dweight, then for dbias, partial sums of every block and of each thread's current
- * run. */
-INLINE int64_t norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
-static inline int norm_team(const trine_call *call, int64_t rows) {
-    return cpu_team(call, columns_blocks(rows), row_bytes(call));
-}
+INLINE int norm_sums(const norm_gradient *a) { return (a->dweight != NULL) + (a->dbias != NULL); }
 
 static inline void norm_prepare(const norm_gradient *a) {
     for (int64_t at = 0; a->weight && at < a->n; at += ROW_PIECE)
@@ -92,13 +87,16 @@ static inline norm_view norm_view_of(const norm_gradient *a, int64_t i) {
     };
 }
 
-static inline void norm_row(const norm_gradient *a, norm_pieces *p, int64_t i, float *dweight, float *dbias) {
+/* Sums are dweight and dbias. */
+static void norm_row(const void *op, int64_t i, float *const sum[COLUMNS_SUMS]) {
+    const norm_gradient *a = op;
+    norm_pieces pieces, *p = &pieces;
     const int64_t n = a->n;
     const trine_dtype T = a->dy->dtype, R = a->h->dtype;
     const norm_view next = norm_view_of(a, i + 1 < a->r ? i + 1 : i);
     norm_view v = norm_view_of(a, i);
-    v.dweight = dweight;
-    v.dbias = dbias;
+    v.dweight = sum[0];
+    v.dbias = sum[1];
     for (int64_t at = 0; at < n; at += ROW_PIECE) FOR_TYPE(T, norm_read_any, &v, p, a->factor, at, row_count(n, at), R);
     const float c1 = a->mean ? v.sum / (float)n : 0, c2 = v.product / (float)n;
     v.dweight = v.dbias = NULL;
@@ -112,53 +110,6 @@ static inline void norm_row(const norm_gradient *a, norm_pieces *p, int64_t i, f
     }
 }
 
-/* The rows of block b. The sums of a run of rows are in `run`, those of the blocks in `partial`: of dweight and of
- * dbias, NULL where not asked for. */
-static inline void norm_block(const norm_gradient *a, norm_pieces *p, int64_t b, float *const partial[2],
-                              float *const run[2]) {
-    const int64_t pitch = columns_pitch(a->n), first = b * columns_rows(a->r);
-    const int64_t last = first + columns_rows(a->r) < a->r ? first + columns_rows(a->r) : a->r;
-    for (int k = 0; k < 2; k++)
-        if (partial[k]) memset(partial[k] + b * pitch, 0, (size_t)a->n * sizeof(float));
-    for (int64_t i = first; i < last; i += COLUMNS_RUN) {
-        for (int k = 0; k < 2; k++)
-            if (run[k]) memset(run[k], 0, (size_t)pitch * sizeof(float));
-        for (int64_t row = i; row < last && row < i + COLUMNS_RUN; row++) norm_row(a, p, row, run[0], run[1]);
-        for (int k = 0; k < 2; k++)
-            if (run[k]) columns_add(partial[k] + b * pitch, run[k], a->n);
-    }
-}
-
-/* The sums where they are built: of every block, and of each thread's current run; NULL where not asked for. */
-typedef struct norm_job {
-    const norm_gradient *a;
-    int64_t blocks;
-    float *partial[2], *runs[2];
-} norm_job;
-
-static void norm_blocks(const void *context, int64_t first, int64_t last, int thread) {
-    const norm_job *job = context;
-    const norm_gradient *a = job->a;
-    const int64_t pitch = columns_pitch(a->n);
-    float *const run[2] = { job->runs[0] ? job->runs[0] + thread * pitch : NULL,
-                            job->runs[1] ? job->runs[1] + thread * pitch : NULL };
-    norm_pieces p;
-    for (int64_t b = first; b < last; b++) norm_block(a, &p, b, job->partial, run);
-    if (a->stream) stream_fence();
-}
-
-/* Columns by COLUMNS_SIDE, from the sums of all blocks. */
-static void norm_columns(const void *context, int64_t first, int64_t last, int thread) {
-    const norm_job *job = context;
-    const norm_gradient *a = job->a;
-    const trine_tensor *out[2] = { a->dweight, a->dbias };
-    (void)thread;
-    last = last * COLUMNS_SIDE < a->n ? last * COLUMNS_SIDE : a->n;
-    for (int k = 0; k < 2; k++)
-        if (out[k])
-            columns_finish(job->partial[k], job->blocks, columns_pitch(a->n), first * COLUMNS_SIDE, last, out[k]);
-}
-
 /* The parameters that the arguments of both ops have. */
 #define NORM_BACKWARD_PARAMS(args) \
     .weight_offset = (args)->weight_offset, .p = (args)->dropout, \
@@ -169,8 +120,7 @@ static norm_gradient norm_gradient_of(const trine_call *call);
 
 static size_t norm_backward_workspace(const trine_call *call) {
     const norm_gradient a = norm_gradient_of(call);
-    return (size_t)(columns_pitch(a.n) * (1 + norm_sums(&a) * (columns_blocks(a.r) + norm_team(call, a.r)))) *
-           sizeof(float);
+    return (size_t)(columns_pitch(a.n) + columns_workspace(call, a.r, a.n, norm_sums(&a))) * sizeof(float);
 }
 
 static void norm_backward_edges(const trine_call *call, trine_kernel_edges *edges) {
@@ -185,22 +135,10 @@ static trine_status norm_backward_launch(const trine_call *call) {
     if (a.philox) dropout_tell(&a.dropout, a.philox);
     a.factor = call->workspace;
     norm_prepare(&a);
-    const int64_t pitch = columns_pitch(a.n);
-    const int team = norm_team(call, a.r);
-    const trine_tensor *out[2] = { a.dweight, a.dbias };
-    norm_job job = { &a, columns_blocks(a.r), { 0 }, { 0 } };
-    float *next = a.factor + pitch;
-    for (int k = 0; k < 2; k++) {
-        if (!out[k]) continue;
-        job.partial[k] = next;
-        job.runs[k] = next + job.blocks * pitch;
-        next = job.runs[k] + team * pitch;
-    }
-    cpu_shares(call, team, job.blocks, norm_blocks, &job);
-    const int64_t columns = pitch / COLUMNS_SIDE;
-    if (norm_sums(&a))
-        cpu_shares(call, cpu_team(call, columns, job.blocks * pitch * (int64_t)sizeof(float)), columns, norm_columns,
-                   &job);
+    columns_job job = {
+        .op = &a, .row = norm_row, .r = a.r, .n = a.n, .out = { a.dweight, a.dbias }, .stream = a.stream
+    };
+    columns_run(call, &job, a.factor + columns_pitch(a.n));
     return TRINE_OK;
 }
 

@@ -2,6 +2,7 @@
 /* rms_norm on the CPU. */
 enum { CENTERED = 0 };
 #include "norm.h"
+#include "norm_same.h"
 #include "spec/places/rms_norm.h"
 
 static norm norm_of(const trine_call *call) {
@@ -18,5 +19,8 @@ static norm norm_of(const trine_call *call) {
                    NORM_PARAMS(args) };
 }
 
-CPU_KERNELS(rms_norm) = { { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch, .edges = norm_edges },
-                          { 0 } };
+CPU_KERNELS(rms_norm) = {
+    { .name = CPU_NAME, .workspace = norm_workspace, .launch = norm_launch, .edges = norm_edges },
+    { .name = SAME_NAME, .refuse = norm_same_refuse, .launch = norm_same_launch, .edges = norm_edges, .same = true },
+    { 0 }
+};

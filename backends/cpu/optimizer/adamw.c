@@ -2,8 +2,7 @@
 /* adamw on the CPU: one pass over all the state. */
 #include <inttypes.h>
 
-#include "backends/cpu/core/cpu.h"
-#include "backends/cpu/core/vec_pair.h"
+#include "optimizer.h"
 #include "spec/places/adamw.h"
 
 /* The step's scalars, computed in float64 and rounded once. */
@@ -26,10 +25,12 @@ INLINE vf step_vector(const step_scalars *s, vf param, vf grad, vf *m, vf *v) {
     return vfma(vset(-s->rate), *m / denominator, vfma(vset(-s->decay), param, param));
 }
 
-INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state,
-                       trine_dtype type, trine_dtype grad) {
+INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first, int64_t last, const int32_t *words,
+                       trine_dtype state, trine_dtype type, trine_dtype grad) {
+    const bool by_chance = type == TRINE_BF16 && words;
     int64_t i = first;
-    if (type == TRINE_BF16 && grad == TRINE_BF16 && state == TRINE_BF16 && (!d->copy || d->copy_type == TRINE_BF16))
+    if (!by_chance && type == TRINE_BF16 && grad == TRINE_BF16 && state == TRINE_BF16 &&
+        (!d->copy || d->copy_type == TRINE_BF16))
         for (; i + 2 * VL <= last; i += 2 * VL) {
             vf p[2], g[2], m[2], v[2];
             vload2(p, d->param, TRINE_BF16, i);
@@ -45,7 +46,7 @@ INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first,
     for (; i + VL <= last; i += VL) {
         vf m = vload(d->m, state, i), v = vload(d->v, state, i);
         const vf p = step_vector(s, vload(d->param, type, i), vload(d->grad, grad, i), &m, &v);
-        vstore(d->param, type, i, p);
+        vstore(d->param, type, i, by_chance ? optimizer_by_chance(p, words + (i - first)) : p);
         vstore(d->m, state, i, m);
         vstore(d->v, state, i, v);
         if (d->copy) vstore(d->copy, d->copy_type, i, p);
@@ -54,60 +55,14 @@ INLINE void step_range(const step_data *d, const step_scalars *s, int64_t first,
         const int rest = (int)(last - i);
         vf m = vloadn(d->m, state, i, rest, 0), v = vloadn(d->v, state, i, rest, 0);
         const vf p = step_vector(s, vloadn(d->param, type, i, rest, 0), vloadn(d->grad, grad, i, rest, 0), &m, &v);
-        vstoren(d->param, type, i, rest, p);
+        vstoren(d->param, type, i, rest, by_chance ? optimizer_by_chance(p, words + (i - first)) : p);
         vstoren(d->m, state, i, rest, m);
         vstoren(d->v, state, i, rest, v);
         if (d->copy) vstoren(d->copy, d->copy_type, i, rest, p);
     }
 }
 
-INLINE void range_of_param(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state,
-                           trine_dtype grad, trine_dtype type) {
-    step_range(d, s, first, last, state, type, grad);
-}
-INLINE void range_of_grad(const step_data *d, const step_scalars *s, int64_t first, int64_t last, trine_dtype state,
-                          trine_dtype type, trine_dtype grad) {
-    FOR_TYPE(type, range_of_param, d, s, first, last, state, grad);
-}
-
-typedef struct update {
-    const step_scalars *s;
-    const step_data *d;
-    int64_t n;
-    trine_dtype type, state, grad;
-} update;
-
-enum { BLOCK = 64 }; /* elements, so that no cache line has two writers */
-
-/* Of such blocks. */
-static void update_blocks(const void *context, int64_t first, int64_t last, int thread) {
-    const update *u = context;
-    (void)thread;
-    first *= BLOCK;
-    last = last * BLOCK < u->n ? last * BLOCK : u->n;
-    if (u->state == TRINE_F32)
-        FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_F32, u->type);
-    else
-        FOR_TYPE(u->grad, range_of_grad, u->d, u->s, first, last, TRINE_BF16, u->type);
-}
-
-/* A step that is skipped leaves its parameter to the copy. */
-INLINE void copy_range(const step_data *d, int64_t first, int64_t last, trine_dtype type) {
-    for (int64_t i = first; i < last; i += VL) {
-        const int m = last - i < VL ? (int)(last - i) : VL;
-        vstoren(d->copy, d->copy_type, i, m, vloadn(d->param, type, i, m, 0));
-    }
-}
-static void copy_blocks(const void *context, int64_t first, int64_t last, int thread) {
-    const update *u = context;
-    (void)thread;
-    FOR_TYPE(u->type, copy_range, u->d, first * BLOCK, last * BLOCK < u->n ? last * BLOCK : u->n);
-}
-
-static bool given(const trine_call *call, int tensor) { return call->present >> tensor & 1; }
-static float scalar(const trine_call *call, int tensor, float otherwise) {
-    return given(call, tensor) ? *(const float *)call->tensor[tensor].data : otherwise;
-}
+#include "step_blocks.h"
 
 /* That an element's update touches. */
 static int64_t bytes_of(const trine_call *call) {
@@ -118,10 +73,11 @@ static trine_status launch(const trine_call *call) {
     const trine_adamw_args *args = call->args;
     const trine_tensor *tensor = call->tensor;
     const int64_t n = call->dim[ADAMW_DIM_N];
-    const int64_t step = given(call, ADAMW_STEP_TENSOR) ? *(const int64_t *)tensor[ADAMW_STEP_TENSOR].data : args->step;
+    const int64_t step =
+        optimizer_given(call, ADAMW_STEP_TENSOR) ? *(const int64_t *)tensor[ADAMW_STEP_TENSOR].data : args->step;
     if (step < 1)
         return call->host->error(TRINE_ERR_ARGUMENT, "adamw: step_tensor is %" PRId64 ", but must be at least 1", step);
-    const double steps = (double)step, lr = scalar(call, ADAMW_LR_TENSOR, args->lr);
+    const double steps = (double)step, lr = optimizer_scalar(call, ADAMW_LR_TENSOR, args->lr);
     const step_scalars s = {
         .decay = (float)(lr * args->weight_decay),
         .beta1 = args->beta1,
@@ -131,24 +87,27 @@ static trine_status launch(const trine_call *call) {
         .rate = (float)(lr / -expm1(steps * log(args->beta1))), /* 1 - beta^t without cancellation */
         .inverse_root = (float)(1 / sqrt(-expm1(steps * log(args->beta2)))),
         .eps = args->eps,
-        .grad_scale = scalar(call, ADAMW_GRAD_SCALE, 1),
+        .grad_scale = optimizer_scalar(call, ADAMW_GRAD_SCALE, 1),
     };
     const step_data d = { tensor[ADAMW_PARAM].data, tensor[ADAMW_M].data,
-                          tensor[ADAMW_V].data,     given(call, ADAMW_COPY) ? tensor[ADAMW_COPY].data : NULL,
+                          tensor[ADAMW_V].data,     optimizer_given(call, ADAMW_COPY) ? tensor[ADAMW_COPY].data : NULL,
                           tensor[ADAMW_GRAD].data,  tensor[ADAMW_COPY].dtype };
     const trine_dtype type = tensor[ADAMW_PARAM].dtype, state = tensor[ADAMW_M].dtype;
-    const update u = { &s, &d, n, type, state, tensor[ADAMW_GRAD].dtype };
-    const int64_t blocks = (n + BLOCK - 1) / BLOCK;
-    const bool skipped = scalar(call, ADAMW_FOUND_INF, 0) != 0;
-    if (!skipped || d.copy)
-        cpu_shares(call, cpu_team(call, blocks, n * bytes_of(call)), blocks, skipped ? copy_blocks : update_blocks, &u);
+    update u = { .s = &s, .d = &d, .n = n, .type = type, .state = state, .grad = tensor[ADAMW_GRAD].dtype };
+    const int64_t blocks = (n + OPTIMIZER_BLOCK - 1) / OPTIMIZER_BLOCK;
+    u.by_chance =
+        optimizer_chances(call, ADAMW_PARAM, ADAMW_PHILOX, args->stochastic, args->seed, args->stream, &u.chances);
+    if (optimizer_scalar(call, ADAMW_FOUND_INF, 0) != 0)
+        optimizer_skip(call, ADAMW_PARAM, ADAMW_COPY);
+    else
+        cpu_shares(call, cpu_team(call, blocks, n * bytes_of(call)), blocks, update_blocks, &u);
     return TRINE_OK;
 }
 
 static void edges(const trine_call *call, trine_kernel_edges *edges) {
     trine_kernel_edge(edges, ADAMW_DIM_N, VL);
     trine_kernel_edge(edges, ADAMW_DIM_N, 2 * VL);
-    trine_kernel_edge(edges, ADAMW_DIM_N, BLOCK);
+    trine_kernel_edge(edges, ADAMW_DIM_N, OPTIMIZER_BLOCK);
     cpu_team_edge(edges, ADAMW_DIM_N, bytes_of(call));
 }
 

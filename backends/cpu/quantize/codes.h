@@ -169,6 +169,18 @@ static inline float codes_power(float size, float most, float scale, bool upward
     return e8m0_read((uint8_t)(field < 0 ? 0 : field > 254 ? 254 : field));
 }
 
+/* Within what a type has of them, which are all of e8m0's but in f16. */
+static inline float codes_power_within(float power, trine_dtype type) {
+    return type != TRINE_F16 ? power : power < 0x1p-24f ? 0x1p-24f : power > 0x1p15f ? 0x1p15f : power;
+}
+
+/* A group's scale stored: rounded, or a power of two. */
+static inline float codes_put_scale(const trine_tensor *t, int64_t i, int64_t g, bool powers, float size, float most,
+                                    float scale, bool upward) {
+    if (powers || t->dtype == TRINE_E8M0) scale = codes_power_within(codes_power(size, most, scale, upward), t->dtype);
+    return codes_put_number(t, i, g, scale, true);
+}
+
 /* Calls body(..., T, BITS) with constants for the codes of 4 and 8 bits. */
 #define CODES_FOR_BITS(bits, body, ...) \
     do { \

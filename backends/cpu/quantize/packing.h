@@ -3,6 +3,8 @@
 #ifndef TRINE_CPU_PACKING_H
 #define TRINE_CPU_PACKING_H
 
+#include <trine/quantize.h>
+
 #include "codes.h"
 
 typedef struct packing {

@@ -5,11 +5,17 @@
 #include "backends/cpu/core/philox.h"
 #include "spec/places/quantize.h"
 
+/* How codes are rounded: to the nearest, from the middle to even, away from 0 or toward it; or by chance. */
+typedef enum way { EVEN, AWAY, ZERO, CHANCE } way;
+
 typedef struct job {
     const trine_call *call;
     int64_t k, n, groups; /* of a row, of a group; in a row */
     int bits;
-    bool e2m1, stochastic, symmetric, upward;
+    bool e2m1, symmetric, upward;
+    way way;
+    int32_t powers;
+    float deviations;
     trine_dtype type;        /* of codes */
     float offset, low, high; /* the values there are */
     dropout chances;
@@ -29,9 +35,14 @@ static job job_of(const trine_call *call) {
               .groups = groups,
               .bits = k > 0 ? (int)(8 * call->dim[QUANTIZE_DIM_BYTES] * groups / k) : 8,
               .e2m1 = args->format == TRINE_CODES_E2M1,
-              .stochastic = args->stochastic,
               .symmetric = !(call->present >> QUANTIZE_ZEROS & 1),
               .upward = args->upward,
+              .way = args->stochastic                ? CHANCE
+                     : args->ties == TRINE_TIES_AWAY ? AWAY
+                     : args->ties == TRINE_TIES_ZERO ? ZERO
+                                                     : EVEN,
+              .powers = args->powers,
+              .deviations = args->deviations,
               .type = call->type[QUANTIZE_TYPE_C],
               .offset = (float)args->offset,
               .chances = dropout_of(0, args->seed, args->stream) };
@@ -75,6 +86,28 @@ INLINE range range_of(const void *row, int64_t at, int64_t n, trine_dtype T) {
     return (range){ visel(other.size > r.size, other.size, r.size), vmin(other.min, r.min), vmax(other.max, r.max) };
 }
 
+/* The sum of 32 parts by neighbours. */
+static double by_pairs(double part[32]) {
+    for (int step = 1; step < 32; step *= 2)
+        for (int i = 0; i < 32; i += 2 * step) part[i] += part[i + step];
+    return part[0];
+}
+
+/* The scale of finite numbers that is fitted to their standard deviation. Products in f64 are exact, fused or not. */
+INLINE float fitted(const job *b, const void *row, int64_t first, float most, trine_dtype T) {
+    double sum[32] = { 0 }, squares[32] = { 0 };
+    for (int64_t j = 0; j < b->n; j++) {
+        const double x = (double)sload(row, T, first + j);
+        sum[j % 32] += x;
+        squares[j % 32] += x * x;
+    }
+    const double count = b->n > 0 ? (double)b->n : 1, mean = (double)(float)(by_pairs(sum) / count),
+                 variance = by_pairs(squares) / count - mean * mean,
+                 std = (double)(float)(variance > 0 ? sqrt(variance) : 0);
+    const int exponent = ilogb((double)(b->deviations / most) * std + 1e-8);
+    return e8m0_read((uint8_t)(127 + (exponent < -127 ? -127 : exponent > 127 ? 127 : exponent)));
+}
+
 INLINE grid find_grid(const job *b, const void *row, int64_t first, int64_t i, int64_t g, trine_dtype T) {
     const range r = range_of(row, first, b->n, T);
     const bool wild = vany(r.size >= 0x7f800000);
@@ -82,9 +115,14 @@ INLINE grid find_grid(const job *b, const void *row, int64_t first, int64_t i, i
                 low = b->low - b->offset, high = b->high - b->offset;
     const float size = -below > above ? -below : above, top = high > 1 ? high : 1;
     float scale = wild ? NAN : b->symmetric ? size / top : above / (high - low) - below / (high - low);
-    if (b->call->tensor[QUANTIZE_SCALES].dtype == TRINE_E8M0)
-        scale = codes_power(size, top, scale, b->upward || !b->symmetric);
-    grid found = { codes_put_number(&b->call->tensor[QUANTIZE_SCALES], i, g, scale, true), b->offset };
+    const trine_tensor *scales = &b->call->tensor[QUANTIZE_SCALES];
+    grid found = { .base = b->offset };
+    if (b->powers == TRINE_POWERS_FITTED && b->symmetric && !wild)
+        found.scale =
+            codes_put_number(scales, i, g, codes_power_within(fitted(b, row, first, top, T), scales->dtype), true);
+    else
+        found.scale =
+            codes_put_scale(scales, i, g, b->powers != TRINE_POWERS_E8M0, size, top, scale, b->upward || !b->symmetric);
     if (!(found.scale > 0)) found.scale = 0;
     if (b->symmetric) return found;
     const float steps = found.scale > 0 ? rintf(below / found.scale) : 0;
@@ -92,9 +130,19 @@ INLINE grid find_grid(const job *b, const void *row, int64_t first, int64_t i, i
     return found;
 }
 
+/* The nearest whole numbers; from the middle away from 0 or toward it: their sizes are, and then have their signs. */
+INLINE vi round_halves(vf x, bool away) {
+    const vf size = vabs(x);
+    const vi whole = __builtin_convertvector(size, vi);
+    const vf part = size - __builtin_convertvector(whole, vf);
+    const vi nearest = whole - (away ? part >= 0.5f : part > 0.5f), negative = x < 0;
+    return (nearest ^ negative) - negative;
+}
+
 /* Whole numbers, by the words of the elements if by chance. */
-INLINE vi round_codes(vf x, const int32_t *word, bool stochastic) {
-    if (!stochastic) return (vi)(x + CODES_WHOLE) - (vi)vset(CODES_WHOLE);
+INLINE vi round_codes(vf x, const int32_t *word, way way) {
+    if (way == AWAY || way == ZERO) return round_halves(x, way == AWAY);
+    if (way != CHANCE) return (vi)(x + CODES_WHOLE) - (vi)vset(CODES_WHOLE);
     vi whole = __builtin_convertvector(x, vi);
     whole += __builtin_convertvector(whole, vf) > x;
     const vf part = x - __builtin_convertvector(whole, vf);
@@ -102,22 +150,22 @@ INLINE vi round_codes(vf x, const int32_t *word, bool stochastic) {
     return whole - (w < part * 0x1p23f);
 }
 
-INLINE vi codes_e2m1(vf x, const int32_t *word, bool stochastic) {
+INLINE vi codes_e2m1(vf x, const int32_t *word, way way) {
     const vf size = vabs(x);
     const vi small = size < 2, middle = size < 4;
     const vf scaled = size * vsel(small, vset(2), vsel(middle, vset(1), vset(0.5f)));
-    const vi code = round_codes(scaled, word, stochastic) + visel(small, viset(0), visel(middle, viset(2), viset(4)));
+    const vi code = round_codes(scaled, word, way) + visel(small, viset(0), visel(middle, viset(2), viset(4)));
     return code | ((x < 0) & (code > 0) & 8);
 }
 
-/* By chance: in steps of 2^-fraction times the power of two below, or below the smallest normal. */
-INLINE vi codes_float8(vf x, const int32_t *word, trine_dtype type, bool stochastic) {
+/* But to even: in steps of 2^-fraction times the power of two below, or below the smallest normal. */
+INLINE vi codes_float8(vf x, const int32_t *word, trine_dtype type, way way) {
     const vi lowest = viset((type == TRINE_E4M3 ? 121 : 113) << 23),
              fraction = viset((type == TRINE_E4M3 ? 3 : 2) << 23);
     vf y = x;
-    if (stochastic) {
+    if (way != EVEN) {
         const vi power = (vi)vabs(x) & 0x7f800000, step = visel(power > lowest, power, lowest) - fraction;
-        const vi whole = round_codes(vabs(x) * (vf)(viset(254 << 23) - step), word, true);
+        const vi whole = round_codes(vabs(x) * (vf)(viset(254 << 23) - step), word, way);
         y = (vf)((vi)(__builtin_convertvector(whole, vf) * (vf)step) | ((vi)x & viset(INT32_MIN)));
     }
     return vb_widen(vf_to_float8(y, type, true));
@@ -141,11 +189,12 @@ static const int32_t *words_of(const dropout *d, uint64_t first, int count, int3
 typedef struct rounding {
     vf scale, base, low, high;
     vi shift, live; /* live: no bits where q is 0 */
-    bool e2m1, stochastic;
+    bool e2m1;
+    way way;
     trine_dtype type;
 } rounding;
 
-INLINE rounding rounding_of(const job *b, grid g, bool stochastic) {
+INLINE rounding rounding_of(const job *b, grid g, way way) {
     return (rounding){ .scale = vset(g.scale),
                        .base = vset(g.base),
                        .low = vset(b->low - g.base),
@@ -153,7 +202,7 @@ INLINE rounding rounding_of(const job *b, grid g, bool stochastic) {
                        .shift = viset((int32_t)g.base),
                        .live = viset(g.scale > 0 ? -1 : 0),
                        .e2m1 = b->e2m1,
-                       .stochastic = stochastic,
+                       .way = way,
                        .type = b->type };
 }
 
@@ -168,11 +217,11 @@ INLINE void put_unit(rounding r, const void *row, int64_t at, int count, uint8_t
                      : left <= 0 ? vzero()
                                  : vloadn(row, T, at + v * VL, left, 0);
         const vf q = vmin(vmax((vf)((vi)(x / r.scale) & r.live), r.low), r.high);
-        const int32_t *w = r.stochastic ? word + v * VL : NULL;
-        code[v] = r.type == TRINE_E4M3   ? codes_float8(q + r.base, w, TRINE_E4M3, r.stochastic)
-                  : r.type == TRINE_E5M2 ? codes_float8(q + r.base, w, TRINE_E5M2, r.stochastic)
-                  : r.e2m1               ? codes_e2m1(q + r.base, w, r.stochastic)
-                                         : round_codes(q, w, r.stochastic) + r.shift;
+        const int32_t *w = r.way == CHANCE ? word + v * VL : NULL;
+        code[v] = r.type == TRINE_E4M3   ? codes_float8(q + r.base, w, TRINE_E4M3, r.way)
+                  : r.type == TRINE_E5M2 ? codes_float8(q + r.base, w, TRINE_E5M2, r.way)
+                  : r.e2m1               ? codes_e2m1(q + r.base, w, r.way)
+                                         : round_codes(q, w, r.way) + r.shift;
     }
     codes_store(to, count, bits, codes_narrow(code));
 }
@@ -187,11 +236,14 @@ INLINE void put_codes(rounding r, const void *row, int64_t at, int64_t count, ui
 INLINE void put_group(const job *b, grid g, const void *row, int64_t first, uint64_t index, uint8_t *to, trine_dtype T,
                       int bits) {
     int32_t buffer[DROPOUT_BUFFER + CODES_UNIT];
-    if (!b->stochastic) {
-        put_codes(rounding_of(b, g, false), row, first, b->n, to, buffer, T, bits);
+    if (b->way != CHANCE) {
+        if (b->way == EVEN)
+            put_codes(rounding_of(b, g, EVEN), row, first, b->n, to, buffer, T, bits);
+        else
+            put_codes(rounding_of(b, g, b->way), row, first, b->n, to, buffer, T, bits);
         return;
     }
-    const rounding r = rounding_of(b, g, true);
+    const rounding r = rounding_of(b, g, CHANCE);
     for (int64_t j = 0; j < b->n; j += RUN) {
         const int count = b->n - j < RUN ? (int)(b->n - j) : RUN;
         const int32_t *word = words_of(&b->chances, index + (uint64_t)j, count, buffer);

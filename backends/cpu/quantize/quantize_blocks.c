@@ -13,7 +13,7 @@ typedef struct job {
     int64_t down, across;                    /* pieces of a block */
     float most;
     float *largest; /* of each piece; Inf: there is NaN or Inf */
-    bool upward;
+    bool powers, upward;
 } job;
 
 typedef struct part {
@@ -34,6 +34,7 @@ static job job_of(const trine_call *call) {
                       : C == TRINE_E4M3 ? 448.0f
                                         : 57344.0f,
               .largest = call->workspace,
+              .powers = args->powers == TRINE_POWERS_ALL,
               .upward = args->upward };
     b.high = scaled_block(b.r, b.rows);
     b.wide = scaled_block(b.k, b.columns);
@@ -81,9 +82,8 @@ INLINE void put_codes(const job *b, part p, float scale, trine_dtype T) {
 /* The scale of a block, rounded to its type. */
 static float put_scale(const job *b, int64_t block, float most) {
     const float quotient = isinf(most) ? NAN : most / b->most;
-    return codes_put_number(b->scales, block / b->columns, block % b->columns,
-                            b->scales->dtype == TRINE_E8M0 ? codes_power(most, b->most, quotient, b->upward) : quotient,
-                            true);
+    return codes_put_scale(b->scales, block / b->columns, block % b->columns, b->powers, most, b->most, quotient,
+                           b->upward);
 }
 
 /* Blocks that are one piece each. */

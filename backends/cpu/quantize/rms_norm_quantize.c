@@ -26,7 +26,7 @@ static job job_of(const trine_call *call) {
                   .weight_offset = args->weight_offset,
                   .out = row_codes_of(call, RMS_NORM_QUANTIZE_CODES, RMS_NORM_QUANTIZE_SCALES, RMS_NORM_QUANTIZE_Y,
                                       call->dim[RMS_NORM_QUANTIZE_DIM_K], call->dim[RMS_NORM_QUANTIZE_DIM_GROUPS],
-                                      args->upward) };
+                                      args->powers == TRINE_POWERS_ALL, args->upward) };
 }
 
 /* A row, and what its numbers are multiplied by. */

@@ -16,11 +16,11 @@ typedef struct row_codes {
     const trine_tensor *codes, *scales, *y;
     int64_t k, n, groups; /* of a row, of a group; in a row */
     float most;           /* what a group's largest number becomes */
-    bool upward;
+    bool powers, upward;
 } row_codes;
 
 INLINE row_codes row_codes_of(const trine_call *call, int codes, int scales, int y, int64_t k, int64_t groups,
-                              bool upward) {
+                              bool powers, bool upward) {
     const trine_dtype C = call->tensor[codes].dtype;
     return (row_codes){ .call = call,
                         .codes = &call->tensor[codes],
@@ -29,6 +29,7 @@ INLINE row_codes row_codes_of(const trine_call *call, int codes, int scales, int
                         .k = k,
                         .n = groups > 0 ? k / groups : 0,
                         .groups = groups,
+                        .powers = powers,
                         .upward = upward,
                         .most = C == TRINE_I8     ? 127.0f
                                 : C == TRINE_E4M3 ? 448.0f
@@ -75,9 +76,7 @@ INLINE void row_group(const row_codes *b, row_number *number, const void *of, fl
     }
     const bool wild = vany(size >= 0x7f800000);
     const float most = vhmax((vf)size), quotient = wild ? NAN : most / b->most;
-    const float scale = codes_put_number(
-        b->scales, i, g, b->scales->dtype == TRINE_E8M0 ? codes_power(most, b->most, quotient, b->upward) : quotient,
-        true);
+    const float scale = codes_put_scale(b->scales, i, g, b->powers, most, b->most, quotient, b->upward);
     const vi live = viset(scale > 0 ? -1 : 0);
     const vf by = vset(scale);
     const trine_dtype C = b->codes->dtype;

@@ -19,7 +19,7 @@ static job job_of(const trine_call *call) {
                   .gelu = args->activation == TRINE_GATE_GELU,
                   .out = row_codes_of(call, SWIGLU_QUANTIZE_CODES, SWIGLU_QUANTIZE_SCALES, SWIGLU_QUANTIZE_Y,
                                       call->dim[SWIGLU_QUANTIZE_DIM_K], call->dim[SWIGLU_QUANTIZE_DIM_GROUPS],
-                                      args->upward) };
+                                      args->powers == TRINE_POWERS_ALL, args->upward) };
 }
 
 typedef struct row {

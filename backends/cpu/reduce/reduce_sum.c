@@ -142,4 +142,8 @@ static trine_status launch(const trine_call *call) {
     return TRINE_OK;
 }
 
-CPU_KERNELS(reduce_sum) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };
+#include "reduce_sum_same.h"
+
+CPU_KERNELS(reduce_sum) = { { .name = CPU_NAME, .workspace = workspace, .launch = launch, .edges = edges },
+                            { .name = SAME_NAME, .launch = sums_same_launch, .edges = edges, .same = true },
+                            { 0 } };

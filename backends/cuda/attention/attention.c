@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention on CUDA devices: the host side. */
+#include "backends/simt/attention/attention_same_host.h"
 #include "attention_sm90.h"
 #include "attention_sm90_host.h"
 
@@ -282,6 +283,7 @@ SIMT_KERNELS(attention) = {
     ATTENTION_SM90_SHAPES(SM90_SHAPE)
     { .name = SIMT_NAME "_mma", .refuse = refuse_mma, .launch = launch_mma, .edges = edges_mma },
     { .name = SIMT_NAME, .refuse = attention_refuse, .launch = launch_simt, .edges = attention_edges_simt },
+    ATTENTION_SAME_KERNEL,
     { 0 }
 };
 /* clang-format on */

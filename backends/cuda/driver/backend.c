@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA backend: its devices. Work goes to each device's primary context, which the CUDA runtime and all that is
  * built on it use too. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <trine/ops.h>
 
 #include "backends/simt/core/queue.h"
 #include "state.h"
 
 extern const char trine_tuned_cuda_text[];
 
+_Static_assert(offsetof(cuda_queue, stream) == 0, "kernels from elsewhere find the stream there");
+
 static trine_device devices[CUDA_MAX_DEVICES];
 
-static const trine_kernel *kernels(const trine_device *device, trine_op op) {
+static const trine_kernel *kernels(const trine_device *device, int op) {
     (void)device;
     return cuda_ops[op].kernels;
 }
@@ -24,6 +29,7 @@ typedef struct description {
 } description;
 static description descriptions[CUDA_MAX_DEVICES];
 static cuda_device states[CUDA_MAX_DEVICES];
+static CUmodule modules[CUDA_MAX_DEVICES][TRINE_OP_COUNT][CUDA_PARTS];
 static char driver_version[16];
 
 static int attribute(const cuda_driver *driver, CUdevice device, CUdevice_attribute which) {
@@ -84,6 +90,7 @@ static bool describe(const cuda_driver *driver, const trine_host *host, int numb
     describe_speed(driver, device, out);
     states[place].driver = driver;
     states[place].device = device;
+    states[place].module = modules[place];
     states[place].units = out->info.units;
     states[place].major = major;
     states[place].minor = minor;

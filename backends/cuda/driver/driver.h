@@ -41,6 +41,8 @@
     ENTRY(EventElapsedTime) \
     ENTRY(MemAlloc) \
     ENTRY(MemFree) \
+    ENTRY(MemHostAlloc) \
+    ENTRY(MemFreeHost) \
     ENTRY(MemcpyHtoDAsync) \
     ENTRY(MemcpyDtoHAsync) \
     ENTRY(MemcpyDtoDAsync) \

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The primary context, and functions of the device code that was built in. */
+#include <trine/ops.h>
+
 #include "state.h"
 
 #include <stdlib.h>
@@ -79,7 +81,7 @@ const char *cuda_refuse_hopper(const trine_call *call) {
 
 /* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it
  * does. */
-static trine_status load_function(cuda_device *d, trine_op op, const cuda_launch *launch, CUfunction *function_out) {
+static trine_status load_function(cuda_device *d, int op, const cuda_launch *launch, CUfunction *function_out) {
     enum { FREE = 40 << 10 }; /* bytes that a launch may ask for as it is: 48 KB with the function's own */
     CUmodule *module = &d->module[op][launch->part];
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -23,7 +23,7 @@ typedef struct cuda_device {
     CUdevice device;
     CUcontext context; /* the primary one; NULL until the first queue is opened */
     pthread_mutex_t lock;
-    CUmodule module[TRINE_OP_COUNT][CUDA_PARTS]; /* loaded with their first function */
+    CUmodule (*module)[CUDA_PARTS]; /* of each op, loaded with their first function */
     /* of so many blocks, each of which fills an SM, that the device holds at once; 0: not asked yet */
     _Atomic int clusters[SIMT_RING_WIDE + 1];
     CUmodule peaks;
@@ -54,7 +54,7 @@ typedef struct cuda_op {
     const trine_kernel *kernels;  /* NULL: a hole */
     const void *code[CUDA_PARTS]; /* NULL: not built */
 } cuda_op;
-extern const cuda_op cuda_ops[TRINE_OP_COUNT];
+extern const cuda_op cuda_ops[];
 
 /* Why the device cannot run what the call's op has for sm_90a; NULL if it can. */
 const char *cuda_refuse_hopper(const trine_call *call);

@@ -41,17 +41,36 @@ DEVICE void grouped_copy(grouped_piece *to, const uint16_t *row, const lane &l) 
     __builtin_memcpy(to, v, sizeof v);
 }
 
-/* What a thread copies: a piece of its row of x, and two of w. */
-struct grouped_feed {
+/* What a thread copies of x: a piece of its row. */
+struct grouped_rows {
     const grouped_params &p;
-    const uint16_t *x, *w;
-    int64_t column;
-    bool there; /* has it a row of x? */
+    const uint16_t *x;
+    bool there; /* has it a row? */
 
+    DEVICE grouped_rows(const grouped_params &params, const grouped_tile &tile) : p(params) {
+        const int own = tile.first + thread_index() / GROUPED_A;
+        const int64_t source = tile.group >= 0 && own < tile.last ? grouped_source(p, own) : -1;
+        x = (const uint16_t *)p.x.data + (source < 0 ? 0 : source) * p.x.row, there = source >= 0;
+    }
     DEVICE void copy(grouped_stage &stage, int64_t at) const {
         const int thread = thread_index(), piece = thread % GROUPED_A;
         grouped_copy(&stage.a[grouped_turned(thread / GROUPED_A, piece)], x,
                      { there ? at + piece * VECTOR : p.k, p.k, p.x_aligned });
+    }
+};
+
+/* What it copies of w: two pieces. Other weights are fetched a step before they are put where all find them. */
+struct grouped_weights {
+    static constexpr bool ACROSS = true; /* may neighbours in memory be neighbours in n? */
+    const grouped_params &p;
+    const uint16_t *w;
+    int64_t column;
+
+    DEVICE explicit grouped_weights(const grouped_params &params) : p(params) {}
+    DEVICE void begin(int32_t group, int64_t first) { w = (const uint16_t *)p.w + group * p.w_group, column = first; }
+    DEVICE void fetch(int64_t) {}
+    DEVICE void put(grouped_stage &stage, int64_t at) const {
+        const int thread = thread_index(), piece = thread % GROUPED_A;
 #pragma unroll
         for (int i = 0; i < GROUPED_B_PIECES / SIMT_THREADS; i++) {
             const int number = thread + i * SIMT_THREADS;
@@ -116,43 +135,42 @@ DEVICE void grouped_put(const grouped_params &p, const grouped_tile &tile, const
         to[0] = two.v[0], to[1] = two.v[1];
 }
 
-template <class T, class O> DEVICE void grouped_mma(const grouped_params &p) {
+template <class T, class O, class Weights> DEVICE void grouped_mma(const grouped_params &p, Weights weights) {
     SHARED grouped_stage stage[GROUPED_STAGES];
     const grouped_tile tile = p.tile[block_index() % p.tiles];
     const int64_t column = block_index() / p.tiles * GROUPED_COLUMNS;
     if (tile.first >= tile.last) return;
-    const int thread = thread_index(), warp = thread / WARP, own = tile.first + thread / GROUPED_A;
-    const int64_t source = tile.group >= 0 && own < tile.last ? grouped_source(p, own) : -1;
-    const grouped_feed feed = { p, (const uint16_t *)p.x.data + (source < 0 ? 0 : source) * p.x.row,
-                                (const uint16_t *)p.w + (tile.group < 0 ? 0 : tile.group) * p.w_group, column,
-                                source >= 0 };
-    const int down = warp / (GROUPED_COLUMNS / GROUPED_WARP) * GROUPED_WARP,
+    const int warp = thread_index() / WARP, down = warp / (GROUPED_COLUMNS / GROUPED_WARP) * GROUPED_WARP,
               right = warp % (GROUPED_COLUMNS / GROUPED_WARP) * GROUPED_WARP;
+    const grouped_rows rows(p, tile);
+    weights.begin(tile.group < 0 ? 0 : tile.group, column);
     const int64_t steps = tile.group < 0 ? 0 : (p.k + GROUPED_DEPTH - 1) / GROUPED_DEPTH;
     float sum[2][4][4] = {};
-#pragma unroll
-    for (int s = 0; s < GROUPED_STAGES - 1; s++) {
-        if (s < steps) feed.copy(stage[s], (int64_t)s * GROUPED_DEPTH);
+    const auto feed = [&](grouped_stage &to, int64_t step) {
+        if (step < steps) rows.copy(to, step * GROUPED_DEPTH), weights.put(to, step * GROUPED_DEPTH);
         copy_commit();
-    }
+        if (step + 1 < steps) weights.fetch((step + 1) * GROUPED_DEPTH);
+    };
+    if (steps > 0) weights.fetch(0);
+#pragma unroll
+    for (int s = 0; s < GROUPED_STAGES - 1; s++) feed(stage[s], s);
     int now = 0, next = GROUPED_STAGES - 1;
     for (int64_t s = 0; s < steps; s++) {
         copy_wait<GROUPED_STAGES - 2>();
         sync_block();
-        if (s + GROUPED_STAGES - 1 < steps) feed.copy(stage[next], (s + GROUPED_STAGES - 1) * GROUPED_DEPTH);
-        copy_commit();
-        grouped_multiply<T>(sum, stage[now], down, right, p.across);
+        feed(stage[next], s + GROUPED_STAGES - 1);
+        grouped_multiply<T>(sum, stage[now], down, right, Weights::ACROSS && p.across);
         now = now + 1 == GROUPED_STAGES ? 0 : now + 1, next = next + 1 == GROUPED_STAGES ? 0 : next + 1;
     }
 #pragma unroll
     for (int i = 0; i < 2; i++)
 #pragma unroll
         for (int half = 0; half < 2; half++) {
-            const int32_t at = tile.first + down + i * 16 + half * 8 + thread % WARP / 4;
+            const int32_t at = tile.first + down + i * 16 + half * 8 + thread_index() % WARP / 4;
             const grouped_row row(p, tile, at);
 #pragma unroll
             for (int j = 0; j < 4; j++)
-                grouped_put<O>(p, tile, row, column + right + j * 8 + thread % 4 * 2, sum[i][j][2 * half],
+                grouped_put<O>(p, tile, row, column + right + j * 8 + thread_index() % 4 * 2, sum[i][j][2 * half],
                                sum[i][j][2 * half + 1]);
         }
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul on CUDA devices: what no kernel takes, and the kernels in the order in which they are preferred. */
+#include "backends/simt/matmul/matmul_same_host.h"
 #include "matmul_kernels.h"
 
 #include <math.h>
@@ -56,6 +57,7 @@ SIMT_KERNELS(matmul) = {
     FAMILY("_f32", f32, MATMUL_F32_BEST)
     MATMUL_F32_TILES(F32)
     FAMILY("", simt, MATMUL_SIMT_BEST)
+    MATMUL_SAME_KERNEL,
     { 0 },
 };
 /* clang-format on */

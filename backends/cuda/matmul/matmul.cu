@@ -117,3 +117,5 @@ MATMUL_F32_TILES(F32_ALL)
     F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, l, k, true, false) \
     F64(ROWS, COLUMNS, DOWN, RIGHT, GROUPS, STAGES, HELD, l, l, true, true)
 MATMUL_F64_TILES(F64_ALL)
+
+#include "backends/simt/matmul/matmul_same.inl.h"

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "matmul_sm90.h"
+#include "backends/cuda/driver/maps.h"
 
 /* A tile of 128 by n: blocks in pairs that share y's part, or in clusters that split k between them. */
 typedef struct tile {
@@ -230,32 +231,6 @@ size_t matmul_sm90_workspace(const trine_call *call) {
 
 double matmul_sm90_seconds(const trine_call *call) { return plan_of(call).seconds; }
 
-/* A tensor as copies see it, in boxes of rows of 128 bytes. */
-typedef struct map {
-    trine_dtype dtype;
-    void *data;
-    int64_t shape[3], line, batch; /* innermost first; strides in bytes */
-    int width, rows;               /* of a box */
-    CUtensorMapL2promotion fetch;  /* the bytes that L2 asks memory for at once */
-} map;
-
-static trine_status encode(const cuda_driver *driver, const map *m, tensor_map *map_out) {
-    static const struct {
-        trine_dtype dtype;
-        CUtensorMapDataType type;
-    } types[] = { { TRINE_I8, CU_TENSOR_MAP_DATA_TYPE_UINT8 },    { TRINE_E4M3, CU_TENSOR_MAP_DATA_TYPE_UINT8 },
-                  { TRINE_E5M2, CU_TENSOR_MAP_DATA_TYPE_UINT8 },  { TRINE_BF16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 },
-                  { TRINE_F16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16 }, { TRINE_F32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32 } };
-    const cuuint64_t shape[3] = { (cuuint64_t)m->shape[0], (cuuint64_t)m->shape[1], (cuuint64_t)m->shape[2] },
-                     strides[2] = { (cuuint64_t)m->line, (cuuint64_t)m->batch };
-    const cuuint32_t box[3] = { (cuuint32_t)m->width, (cuuint32_t)m->rows, 1 }, steps[3] = { 1, 1, 1 };
-    int at = 0;
-    while (types[at].dtype != m->dtype) at++;
-    return CUDA_CALL(driver, TensorMapEncodeTiled, (CUtensorMap *)(void *)map_out, types[at].type, 3, m->data, shape,
-                     strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, m->fetch,
-                     CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-}
-
 /* An operand in boxes of `lanes` lanes (64, if they are consecutive) and 128 bytes of k, of which each of `blocks`
  * copies a part; or by hand, if it does not begin at 16 bytes: its sums must be the same. Few blocks that read once
  * what they read are 3 to 5 % faster if the cache fetches no more than a box has. */
@@ -264,12 +239,12 @@ static trine_status encode_side(const trine_call *call, const tile *tile, const 
     const trine_tensor *t = &call->tensor[s->tensor];
     const int lane = matmul_lane_of(s->tensor);
     const int64_t size = (int64_t)trine_dtype_size(t->dtype), k = t->shape[3 - lane], step = STEP / size;
-    map m = { .dtype = t->dtype,
-              .data = s->packed ? packed : t->data,
-              .shape = { s->across ? s->lanes : k, s->across ? k : s->lanes, t->shape[0] },
-              .width = s->across ? 64 : (int)step,
-              .rows = (s->across ? (int)step : lanes) / blocks,
-              .fetch = tile->pairs ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B };
+    cuda_map m = { .dtype = t->dtype,
+                   .data = s->packed ? packed : t->data,
+                   .shape = { s->across ? s->lanes : k, s->across ? k : s->lanes, t->shape[0] },
+                   .width = s->across ? 64 : (int)step,
+                   .rows = (s->across ? (int)step : lanes) / blocks,
+                   .fetch = tile->pairs ? CU_TENSOR_MAP_L2_PROMOTION_L2_256B : CU_TENSOR_MAP_L2_PROMOTION_L2_128B };
     if ((uintptr_t)m.data % 16 != 0) {
         *hand_out = matmul_operand_of(call, s->tensor);
         return TRINE_OK;
@@ -278,7 +253,7 @@ static trine_status encode_side(const trine_call *call, const tile *tile, const 
              : m.shape[1] > 1 ? t->stride[s->across ? 3 - lane : lane] * size
                               : (m.shape[0] * size + 15) / 16 * 16;
     m.batch = s->packed || m.shape[2] == 1 ? m.line * m.shape[1] : t->stride[0] * size;
-    return encode(((const cuda_device *)call->device)->driver, &m, map_out);
+    return cuda_map_encode(((const cuda_device *)call->device)->driver, &m, map_out);
 }
 
 /* The part of a function's name that says what it multiplies: of float8, the types of x and y. */

@@ -14,5 +14,6 @@ SIMT_KERNELS(layer_norm) = {
       .edges = norm_edges_shared,
       .self = &norm_layer },
     { .name = SIMT_NAME, .launch = norm_launch_rows, .edges = norm_edges_rows, .self = &norm_layer },
+    NORM_SAME_KERNEL(norm_layer),
     { 0 }
 };

@@ -14,5 +14,6 @@ SIMT_KERNELS(rms_norm) = {
       .edges = norm_edges_shared,
       .self = &norm_rms },
     { .name = SIMT_NAME, .launch = norm_launch_rows, .edges = norm_edges_rows, .self = &norm_rms },
+    NORM_SAME_KERNEL(norm_rms),
     { 0 }
 };

@@ -29,5 +29,6 @@ static void edges_shared(const trine_call *call, trine_kernel_edges *edges) {
 SIMT_KERNELS(softmax) = {
     { .name = SIMT_NAME "_shared", .refuse = refuse_shared, .launch = launch_shared, .edges = edges_shared },
     { .name = SIMT_NAME, .launch = softmax_launch_rows, .edges = softmax_edges_rows },
+    SOFTMAX_SAME_KERNEL,
     { 0 }
 };

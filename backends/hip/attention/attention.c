@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attention on CDNA devices: the host side. */
+#include "backends/simt/attention/attention_same_host.h"
 #include "attention_host.h"
 
 /* Blocks that give the compute units of a chip enough to do: of 304, 256 or 104. */
@@ -60,5 +61,6 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
 SIMT_KERNELS(attention) = {
     { .name = SIMT_NAME "_16", .refuse = refuse_16, .launch = launch, .edges = edges, .self = &(const int){ 16 } },
     { .name = SIMT_NAME "_32", .refuse = refuse_32, .launch = launch, .edges = edges, .self = &(const int){ 32 } },
+    ATTENTION_SAME_KERNEL,
     { 0 },
 };

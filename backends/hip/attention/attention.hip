@@ -408,3 +408,5 @@ ATTENTION(bf16, 256)
 ATTENTION_BOTH(f16, 64)
 ATTENTION_BOTH(f16, 128)
 ATTENTION(f16, 256)
+
+#include "backends/simt/attention/attention_same.inl.h"

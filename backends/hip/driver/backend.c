@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HIP backend: its devices. */
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+#include <trine/ops.h>
 
 #include "backends/simt/core/queue.h"
 #include "state.h"
 
+_Static_assert(offsetof(hip_queue, stream) == 0, "kernels from elsewhere find the stream there");
+
 static trine_device devices[HIP_MAX_DEVICES];
 
-static const trine_kernel *kernels(const trine_device *device, trine_op op) {
+static const trine_kernel *kernels(const trine_device *device, int op) {
     (void)device;
     return hip_ops[op].kernels;
 }
@@ -19,6 +24,7 @@ typedef struct description {
 } description;
 static description descriptions[HIP_MAX_DEVICES];
 static hip_device states[HIP_MAX_DEVICES];
+static hip_module modules[HIP_MAX_DEVICES][TRINE_OP_COUNT];
 static char driver_version[24];
 
 static int attribute(const hip_driver *driver, int device, hip_attribute which) {
@@ -88,6 +94,7 @@ static bool describe(const hip_driver *driver, const trine_host *host, int numbe
     describe_speed(driver, number, out);
     states[place].driver = driver;
     states[place].device = number;
+    states[place].module = modules[place];
     states[place].arch = arch;
     states[place].chip = find_chip(d->arch);
     states[place].units = out->info.units;

@@ -19,6 +19,7 @@ typedef enum hip_attribute {
     HIP_MAX_SHARED_MEMORY_PER_BLOCK = 74
 } hip_attribute;
 
+enum { HIP_HOST_MALLOC_PORTABLE = 1 };
 enum { HIP_STREAM_NON_BLOCKING = 1, HIP_CAPTURE_MODE_THREAD_LOCAL = 1, HIP_CAPTURE_MODE_RELAXED = 2 };
 
 typedef struct hip_module *hip_module;
@@ -56,6 +57,8 @@ typedef uintptr_t hip_pointer;
     ENTRY(hip_result, EventElapsedTime, (float *, hip_event, hip_event)) \
     ENTRY(hip_result, Malloc, (hip_pointer *, size_t)) \
     ENTRY(hip_result, Free, (hip_pointer)) \
+    ENTRY(hip_result, HostMalloc, (void **, size_t, unsigned)) \
+    ENTRY(hip_result, HostFree, (void *)) \
     ENTRY(hip_result, MemcpyHtoDAsync, (hip_pointer, const void *, size_t, hip_stream)) \
     ENTRY(hip_result, MemcpyDtoHAsync, (void *, hip_pointer, size_t, hip_stream)) \
     ENTRY(hip_result, MemcpyDtoDAsync, (hip_pointer, hip_pointer, size_t, hip_stream)) \

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread's device, and functions of the device code that was built in. */
+#include <trine/ops.h>
+
 #include "state.h"
 
 #include "backends/hip/core/grid.h"
@@ -47,7 +49,7 @@ const hip_op hip_ops[TRINE_OP_COUNT] = {
 
 /* Loading code is legal even while the calling thread captures a stream, if the thread says that it knows what it
  * does. */
-static trine_status load_function(hip_device *d, trine_op op, const char *name, hip_code *code_out) {
+static trine_status load_function(hip_device *d, int op, const char *name, hip_code *code_out) {
     int mode = HIP_CAPTURE_MODE_RELAXED;
     trine_status status = HIP_CALL(d->driver, ThreadExchangeStreamCaptureMode, &mode);
     if (status != TRINE_OK) return status;

@@ -26,7 +26,7 @@ typedef struct hip_device {
     const hip_chip *chip;
     int units;
     pthread_mutex_t lock;
-    hip_module module[TRINE_OP_COUNT]; /* by op, loaded with its first function */
+    hip_module *module; /* of each op, loaded with its first function */
     simt_functions functions;
     simt_foreign_list foreign;
 } hip_device;
@@ -50,6 +50,6 @@ typedef struct hip_op {
     const trine_kernel *kernels; /* NULL: a hole */
     const void *code[HIP_ARCHS];
 } hip_op;
-extern const hip_op hip_ops[TRINE_OP_COUNT];
+extern const hip_op hip_ops[];
 
 #endif

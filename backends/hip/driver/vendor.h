@@ -17,7 +17,7 @@ typedef hip_result simt_result;
 typedef hip_module simt_module;
 typedef hip_code simt_entry;
 enum { SIMT_MARKS = HIP_MARKS, SIMT_STREAM_NON_BLOCKING = HIP_STREAM_NON_BLOCKING, SIMT_EVENT_DEFAULT = 0 };
-enum { SIMT_SUCCESS = HIP_SUCCESS };
+enum { SIMT_SUCCESS = HIP_SUCCESS, SIMT_HOST_PORTABLE = HIP_HOST_MALLOC_PORTABLE };
 enum {
     SIMT_NOT_CAPTURING = 0,
     SIMT_CAPTURE_OF_THREAD = HIP_CAPTURE_MODE_THREAD_LOCAL,
@@ -35,6 +35,8 @@ enum {
 #define EventCreate EventCreateWithFlags
 #define MemAlloc Malloc
 #define MemFree Free
+#define MemHostAlloc HostMalloc
+#define MemFreeHost HostFree
 #define simt_enter hip_enter
 #define simt_leave hip_leave
 #define simt_words hip_words

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul on CDNA devices: the host side. */
+#include "backends/simt/matmul/matmul_same_host.h"
 #include "matmul.h"
 
 #include <math.h>
@@ -174,5 +175,6 @@ SIMT_KERNELS(matmul) = {
       .launch = launch,
       .edges = edges,
       .self = &(const int){ 256 } },
+    MATMUL_SAME_KERNEL,
     { 0 },
 };

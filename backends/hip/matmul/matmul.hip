@@ -362,3 +362,5 @@ MATMUL_3(bf16, f32, f32)
 MATMUL_3(bf16, bf16, bf16)
 MATMUL_2(i8, i32, i32)
 MATMUL(f64, f64, f64, 64)
+
+#include "backends/simt/matmul/matmul_same.inl.h"

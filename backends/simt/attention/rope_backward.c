@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rope_backward on devices: the host side. */
+#include <trine/attention.h>
+
 #include "rope_launch.h"
 
 static trine_status launch(const trine_call *call) {

@@ -53,13 +53,14 @@ DEVICE void columns_store(const columns_params &p, float *const (&partial)[SUMS]
     }
 }
 
-/* Sums of SUMS quantities over a block of rows: Terms adds those of one row to sum[], of 8 columns each. */
-template <int SUMS, class Terms>
+/* Sums of SUMS quantities over a block of rows: Terms adds those of one row to sum[], of 8 columns each. AT_ONCE: rows
+ * of a turn of the loop; 1 where terms are stored too, as f16 by instructions that clang does not repeat for gfx942. */
+template <int SUMS, int AT_ONCE = 4, class Terms>
 DEVICE void columns_block(const columns_params &p, float *const (&partial)[SUMS], const Terms &terms) {
     const columns_place place = columns_place_of(p);
     float sum[SUMS][VECTOR] = {};
     if (whole(place.l)) {
-#pragma unroll 4
+#pragma unroll AT_ONCE
         for (int64_t row = place.first + place.line; row < place.end; row += COLUMNS_LINES)
             terms.template add<true>(sum, row, place.l);
     } else {

@@ -83,6 +83,28 @@ static trine_status memory_free(const trine_device *device, void *queue, void *m
     return status;
 }
 
+static trine_status host_alloc(const trine_device *device, void *queue, size_t bytes, void **memory_out) {
+    const simt_device *d = state_of(device);
+    simt_scope scope;
+    (void)queue;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, MemHostAlloc, memory_out, bytes > 0 ? bytes : 1, SIMT_HOST_PORTABLE);
+    simt_leave(d, scope);
+    return status;
+}
+
+static trine_status host_free(const trine_device *device, void *queue, void *memory) {
+    const simt_device *d = state_of(device);
+    simt_scope scope;
+    (void)queue;
+    trine_status status = simt_enter(d, &scope);
+    if (status != TRINE_OK) return status;
+    status = SIMT_CALL(d->driver, MemFreeHost, memory);
+    simt_leave(d, scope);
+    return status;
+}
+
 typedef enum way { TO_DEVICE, TO_HOST, WITHIN } way;
 
 /* Waits where the host's memory is the caller's again afterwards. */
@@ -212,6 +234,8 @@ void simt_fill_backend(trine_backend *backend_out) {
     backend_out->queue_wait = queue_wait;
     backend_out->memory_alloc = memory_alloc;
     backend_out->memory_free = memory_free;
+    backend_out->host_alloc = host_alloc;
+    backend_out->host_free = host_free;
     backend_out->memory_write = memory_write;
     backend_out->memory_read = memory_read;
     backend_out->memory_copy = memory_copy;

@@ -17,13 +17,13 @@ static inline const char *grouped_refuse(const trine_call *call, const grouped_p
 
 /* Of each group's rows, and of those it has beyond its count, and of what is before the first and behind the last, one
  * may be short. */
-static inline int64_t grouped_tiles(const trine_call *call, const grouped_places *at) {
+static inline int64_t grouped_tiles(const trine_call *call, const grouped_places *at, int rows) {
     const int64_t parts = simt_present(call, at->counts) ? 2 : 1;
-    return call->dim[at->p] / GROUPED_ROWS + parts * call->dim[at->e] + 2;
+    return call->dim[at->p] / rows + parts * call->dim[at->e] + 2;
 }
 
-static inline size_t grouped_workspace(const trine_call *call, const grouped_places *at) {
-    return call->empty ? 0 : (size_t)grouped_tiles(call, at) * sizeof(grouped_tile);
+static inline size_t grouped_workspace(const trine_call *call, const grouped_places *at, int rows) {
+    return call->empty ? 0 : (size_t)grouped_tiles(call, at, rows) * sizeof(grouped_tile);
 }
 
 /* Are lines at multiples of `stride` and of `other` elements aligned to 16 bytes? */
@@ -34,7 +34,7 @@ static inline bool grouped_aligned(const trine_tensor *t, int64_t stride, int64_
 
 /* All but the matrices. */
 static inline grouped_params grouped_params_of(const trine_call *call, const grouped_places *at, int64_t divide,
-                                               int32_t activation) {
+                                               int32_t activation, int rows) {
     const trine_tensor *x = &call->tensor[at->x], *bias = &call->tensor[at->bias], *y = &call->tensor[at->y];
 #define DATA(place) (simt_present(call, at->place) ? call->tensor[at->place].data : NULL)
     return (grouped_params){ .x = { .data = x->data, .row = x->stride[0] },
@@ -53,7 +53,8 @@ static inline grouped_params grouped_params_of(const trine_call *call, const gro
                              .right = simt_blocks(call->dim[at->n], GROUPED_COLUMNS),
                              .e = (int32_t)call->dim[at->e],
                              .p = (int32_t)call->dim[at->p],
-                             .tiles = (int32_t)grouped_tiles(call, at),
+                             .tiles = (int32_t)grouped_tiles(call, at, rows),
+                             .rows = rows,
                              .activation = activation,
                              .x_aligned = grouped_aligned(x, x->stride[0], 0),
                              .y_aligned = grouped_aligned(y, y->stride[0], 0),
@@ -61,11 +62,16 @@ static inline grouped_params grouped_params_of(const trine_call *call, const gro
 #undef DATA
 }
 
+/* The tiles. */
+static inline trine_status grouped_plan(const trine_call *call, const grouped_params *p) {
+    return simt_launch(call, &(simt_function){ .step = "plan" }, 1, SIMT_THREADS, p, sizeof *p);
+}
+
 /* The tiles, which need *p alone, and the products, to which `size` bytes of `params` are passed. */
 static inline trine_status grouped_launch(const trine_call *call, const grouped_params *p, trine_dtype in,
                                           trine_dtype out, const void *params, size_t size) {
     const simt_function function = { .type = { in, out } };
-    const trine_status status = simt_launch(call, &(simt_function){ .step = "plan" }, 1, SIMT_THREADS, p, sizeof *p);
+    const trine_status status = grouped_plan(call, p);
     if (status != TRINE_OK) return status;
     return simt_launch(call, &function, p->tiles * p->right, SIMT_THREADS, params, size);
 }

@@ -20,10 +20,10 @@ typedef struct grouped_params {
     grouped_tile *tile;
     int64_t w_group, w_lane, w_along, bias_group; /* strides, in elements */
     int64_t r, n, k, divide, right;               /* right: tiles along n */
-    int32_t e, p, tiles, activation;
-    bool across;                          /* neighbours in w's memory are neighbours in n */
-    bool x_aligned, w_aligned, y_aligned; /* rows, to 16 bytes */
-    bool wide_bias;                       /* f32 */
+    int32_t e, p, tiles, rows, activation;        /* rows: the most of a tile */
+    bool across;                                  /* neighbours in w's memory are neighbours in n */
+    bool x_aligned, w_aligned, y_aligned;         /* rows, to 16 bytes */
+    bool wide_bias;                               /* f32 */
 } grouped_params;
 
 #endif

@@ -13,7 +13,7 @@ static const char *refuse(const trine_call *call) {
     return grouped_refuse(call, &places, args->divide);
 }
 
-static size_t workspace(const trine_call *call) { return grouped_workspace(call, &places); }
+static size_t workspace(const trine_call *call) { return grouped_workspace(call, &places, GROUPED_ROWS); }
 
 /* What an expert's rows have of a tensor; and the stride to the next expert. */
 static simt_groups groups_of(const trine_call *call, int tensor, int64_t *expert_out) {
@@ -37,7 +37,8 @@ static trine_status launch(const trine_call *call) {
                   bytes = call->dim[GROUPED_MATMUL_QUANTIZED_DIM_BYTES], group = k > 0 ? k / groups : 1;
     const int bits = k > 0 ? (int)(8 * bytes * groups / k) : 8,
               type = codes_type_of(call->type[GROUPED_MATMUL_QUANTIZED_TYPE_S]);
-    grouped_quantized_params p = { .rows = grouped_params_of(call, &places, args->divide, args->activation),
+    grouped_quantized_params p = { .rows =
+                                       grouped_params_of(call, &places, args->divide, args->activation, GROUPED_ROWS),
                                    .group = simt_divisor_of(group),
                                    .units = group % CODES_UNIT == 0 };
     p.codes = (simt_codes){ .codes = groups_of(call, GROUPED_MATMUL_QUANTIZED_CODES, &p.codes_expert),

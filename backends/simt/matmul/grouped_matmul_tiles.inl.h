@@ -40,14 +40,14 @@ DEVICE void grouped_plan(const grouped_params &p) {
     int32_t base = 0;
     for (int32_t from = 0; from < numbers; from += SIMT_THREADS) {
         const grouped_part own = from + thread < numbers ? grouped_part_of(p, from + thread) : grouped_part{ -1, 0, 0 };
-        const int32_t count = own.last > own.first ? (own.last - own.first + GROUPED_ROWS - 1) / GROUPED_ROWS : 0;
+        const int32_t count = own.last > own.first ? (own.last - own.first + p.rows - 1) / p.rows : 0;
         part[thread] = count;
         sync_block();
         int32_t at = base;
         for (int i = 0; i < thread; i++) at += part[i];
         for (int32_t i = 0; i < count && at + i < p.tiles; i++) {
-            const int32_t start = own.first + i * GROUPED_ROWS;
-            p.tile[at + i] = { own.group, start, start + GROUPED_ROWS < own.last ? start + GROUPED_ROWS : own.last };
+            const int32_t start = own.first + i * p.rows;
+            p.tile[at + i] = { own.group, start, start + p.rows < own.last ? start + p.rows : own.last };
         }
         for (int i = 0; i < SIMT_THREADS; i++) base += part[i];
         sync_block();

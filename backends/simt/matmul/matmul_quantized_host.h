@@ -3,6 +3,8 @@
 #ifndef TRINE_SIMT_MATMUL_QUANTIZED_HOST_H
 #define TRINE_SIMT_MATMUL_QUANTIZED_HOST_H
 
+#include <trine/quantize.h>
+
 #include "matmul_quantized.h"
 #include "backends/simt/core/host.h"
 #include "spec/places/matmul_quantized.h"

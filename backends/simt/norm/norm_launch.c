@@ -2,6 +2,8 @@
 /* The launches that the norms share, and those of their gradients, on all devices. */
 #include "norm_launch.h"
 
+#include "spec/same.h"
+
 static simt_rows rows_of(const trine_call *call, int tensor) {
     return tensor >= 0 ? simt_rows_of(call, tensor) : (simt_rows){ 0 };
 }
@@ -100,6 +102,22 @@ trine_status norm_launch_rows(const trine_call *call) {
 void norm_edges_rows(const trine_call *call, trine_kernel_edges *edges) {
     simt_row_edges(edges, NORM_DIM_R, NORM_DIM_N, SIMT_ONE_ROW);
     norm_edges_mask(call, edges);
+}
+
+const char *norm_refuse_same(const trine_call *call) {
+    const norm_op *op = call->self;
+    return op->params(call).dropout.p > 0 ? "what is the same everywhere has no dropout" : NULL;
+}
+
+trine_status norm_launch_same(const trine_call *call) {
+    const norm_params p = norm_params_of(call);
+    const simt_function function = { .step = "same", .type = { call->type[NORM_TYPE_T] } };
+    return simt_launch(call, &function, p.rows, SAME_LANES, &p, sizeof p);
+}
+
+void norm_edges_same(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, NORM_DIM_N, SAME_LANES);
 }
 
 /* -------------------------------------------------------------------------------------------------------- gradients */

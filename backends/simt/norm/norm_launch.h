@@ -54,6 +54,19 @@ void norm_edges_mask(const trine_call *call, trine_kernel_edges *edges);
 trine_status norm_launch_rows(const trine_call *call);
 void norm_edges_rows(const trine_call *call, trine_kernel_edges *edges);
 
+/* With the same bits on every device. */
+const char *norm_refuse_same(const trine_call *call);
+trine_status norm_launch_same(const trine_call *call);
+void norm_edges_same(const trine_call *call, trine_kernel_edges *edges);
+
+#define NORM_SAME_KERNEL(op) \
+    { .name = SIMT_NAME "_same", \
+      .refuse = norm_refuse_same, \
+      .launch = norm_launch_same, \
+      .edges = norm_edges_same, \
+      .self = &(op), \
+      .same = true }
+
 /* The gradient of one, likewise. */
 typedef struct norm_backward_op {
     int dy, h, weight, mean, rstd, dresidual, philox, dx, dh, dweight, dbias;

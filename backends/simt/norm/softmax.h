@@ -13,6 +13,7 @@ typedef struct softmax_params {
      * nothing to cancellation. f is half the sign of scale, so that the difference does not overflow, spread 2 |scale|
      * log2(e); for a scale of 0 they are 0 and 1. */
     float f, spread;
+    float scale; /* as it was given */
     bool causal;
     simt_part part;
     simt_ahead ahead; /* of x */

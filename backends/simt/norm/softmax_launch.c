@@ -4,23 +4,29 @@
 
 #include <math.h>
 
+#include "spec/same.h"
+
+void softmax_scale_of(float scale, float *f_out, float *spread_out) {
+    *f_out = scale > 0 ? 0.5f : scale < 0 ? -0.5f : 0;
+    *spread_out = scale == 0 ? 1 : (float)(fabs(scale) * 0x1.71547652b82fep1);
+}
+
 softmax_params softmax_params_of(const trine_call *call) {
     const trine_softmax_args *args = call->args;
     const simt_ahead none = { 0 };
-    return (softmax_params){
+    softmax_params p = {
         .x = simt_rows_of(call, SOFTMAX_X),
         .y = simt_rows_of(call, SOFTMAX_Y),
         .rows = call->dim[SOFTMAX_DIM_G] * call->dim[SOFTMAX_DIM_S],
         .s = call->dim[SOFTMAX_DIM_S],
         .n = call->dim[SOFTMAX_DIM_N],
-        .f = args->scale > 0   ? 0.5f
-             : args->scale < 0 ? -0.5f
-                               : 0,
-        .spread = args->scale == 0 ? 1 : (float)(fabs(args->scale) * 0x1.71547652b82fep1),
+        .scale = args->scale,
         .causal = args->causal,
         /* a mask hides much of what would be prefetched */
         .ahead = args->causal ? none : simt_ahead_of(call, SOFTMAX_X),
     };
+    softmax_scale_of(args->scale, &p.f, &p.spread);
+    return p;
 }
 
 bool softmax_one_matrix(const softmax_params *p) {
@@ -30,6 +36,12 @@ bool softmax_one_matrix(const softmax_params *p) {
 trine_status softmax_launch_rows(const trine_call *call) {
     const softmax_params p = softmax_params_of(call);
     return simt_launch_rows(call, NULL, p.rows, SOFTMAX_DIM_N, SIMT_ONE_ROW, &p, sizeof p);
+}
+
+trine_status softmax_launch_same(const trine_call *call) {
+    const softmax_params p = softmax_params_of(call);
+    const simt_function function = { .step = "same", .type = { call->tensor[SOFTMAX_X].dtype } };
+    return simt_launch(call, &function, p.rows, SAME_LANES, &p, sizeof p);
 }
 
 softmax_backward_params softmax_backward_params_of(const trine_call *call) {
@@ -56,6 +68,11 @@ bool softmax_backward_one_matrix(const softmax_backward_params *p) {
 trine_status softmax_backward_launch_rows(const trine_call *call) {
     const softmax_backward_params p = softmax_backward_params_of(call);
     return simt_launch_rows(call, NULL, p.rows, SOFTMAX_BACKWARD_DIM_N, SIMT_TWO_ROWS, &p, sizeof p);
+}
+
+void softmax_edges_same(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, SOFTMAX_DIM_N, SAME_LANES);
 }
 
 void softmax_edges_rows(const trine_call *call, trine_kernel_edges *edges) {

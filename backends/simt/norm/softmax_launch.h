@@ -13,6 +13,9 @@
 TRINE_ALIKE(SOFTMAX_TYPE_T, SIMT_FIRST_TYPE);
 TRINE_ALIKE(SOFTMAX_BACKWARD_TYPE_T, SIMT_FIRST_TYPE);
 
+/* The f and the spread of softmax_params for a scale. */
+void softmax_scale_of(float scale, float *f_out, float *spread_out);
+
 softmax_params softmax_params_of(const trine_call *call);
 softmax_backward_params softmax_backward_params_of(const trine_call *call);
 
@@ -25,5 +28,12 @@ trine_status softmax_launch_rows(const trine_call *call);
 trine_status softmax_backward_launch_rows(const trine_call *call);
 void softmax_edges_rows(const trine_call *call, trine_kernel_edges *edges);
 void softmax_backward_edges_rows(const trine_call *call, trine_kernel_edges *edges);
+
+/* With the same bits on every device. */
+trine_status softmax_launch_same(const trine_call *call);
+void softmax_edges_same(const trine_call *call, trine_kernel_edges *edges);
+
+#define SOFTMAX_SAME_KERNEL \
+    { .name = SIMT_NAME "_same", .launch = softmax_launch_same, .edges = softmax_edges_same, .same = true }
 
 #endif

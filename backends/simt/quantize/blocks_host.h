@@ -11,11 +11,11 @@
 typedef struct blocks_places {
     int x, codes, scales;
     int64_t r, k, rows, columns;
-    bool upward;
+    bool powers, upward;
 } blocks_places;
 
 static inline blocks_params blocks_params_of(const trine_call *call, const blocks_places *at) {
-    const row_places rows = { at->codes, at->scales, at->x, at->r, at->k, 1, at->upward };
+    const row_places rows = { at->codes, at->scales, at->x, at->r, at->k, 1, at->powers, at->upward };
     blocks_params p = { .out = row_codes_of(call, &rows),
                         .x = simt_rows_of(call, at->x),
                         .columns = at->columns,

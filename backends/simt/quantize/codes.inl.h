@@ -57,6 +57,17 @@ DEVICE float code_power(float size, float most, float scale, bool upward) {
     return e8m0::get((uint8_t)(field < 0 ? 0 : field > 254 ? 254 : field));
 }
 
+/* Within what a type has of them, which are all of e8m0's but in f16. */
+DEVICE float code_power_within(int type, float power) {
+    return type != CODES_F16 ? power : power < 0x1p-24f ? 0x1p-24f : power > 0x1p15f ? 0x1p15f : power;
+}
+
+/* A group's scale as its type has it: rounded, or a power of two. */
+DEVICE float code_group_scale(int type, bool powers, float size, float most, float scale, bool upward) {
+    return powers || type == CODES_E8M0 ? code_power_within(type, code_power(size, most, scale, upward))
+                                        : code_scale(type, scale);
+}
+
 DEVICE float code_clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 
 /* 1.5 2^23: added to a number below 2^22 it leaves the nearest whole number in the low bits. */

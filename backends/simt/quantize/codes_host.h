@@ -3,6 +3,8 @@
 #ifndef TRINE_SIMT_CODES_HOST_H
 #define TRINE_SIMT_CODES_HOST_H
 
+#include <trine/quantize.h>
+
 #include "codes.h"
 #include "backends/simt/core/host.h"
 

@@ -21,6 +21,9 @@ static trine_status launch(const trine_call *call) {
                               call->dim[QUANTIZE_DIM_BYTES] };
     quantize_params p = { .codes = codes_params(call, &at, args->offset, args->format),
                           .k = at.k,
+                          .powers = args->powers,
+                          .ties = args->stochastic ? TRINE_TIES_EVEN : args->ties,
+                          .deviations = args->deviations,
                           .upward = args->upward,
                           .chances = simt_dropout_of(0, args->seed, args->stream),
                           .philox = simt_present(call, QUANTIZE_PHILOX) ? call->tensor[QUANTIZE_PHILOX].data : NULL };
@@ -32,7 +35,7 @@ static trine_status launch(const trine_call *call) {
         p.low = -p.high;
     }
     const int team = team_of(p.codes.n);
-    const simt_function function = { .step = args->stochastic ? "chance" : NULL,
+    const simt_function function = { .step = args->stochastic || args->ties != TRINE_TIES_EVEN ? "chance" : NULL,
                                      .type = { call->type[QUANTIZE_TYPE_T] },
                                      .variant = team };
     return simt_launch(call, &function, simt_blocks(p.codes.items, SIMT_THREADS / team), SIMT_THREADS, &p, sizeof p);

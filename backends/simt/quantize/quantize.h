@@ -8,7 +8,9 @@
 typedef struct quantize_params {
     simt_codes codes;
     int64_t k;
-    float low, high; /* the values that codes have */
+    float low, high;      /* the values that codes have */
+    int32_t powers, ties; /* as of the op; ties: 0 by chance */
+    float deviations;
     bool upward;
     simt_dropout chances;
     const int64_t *philox; /* their key and stream; NULL: those of `chances` */

@@ -15,6 +15,7 @@ static blocks_params params_of(const trine_call *call) {
                                call->dim[QUANTIZE_BLOCKS_DIM_K],
                                call->dim[QUANTIZE_BLOCKS_DIM_ROWS],
                                call->dim[QUANTIZE_BLOCKS_DIM_COLUMNS],
+                               args->powers == TRINE_POWERS_ALL,
                                args->upward };
     return blocks_params_of(call, &at);
 }

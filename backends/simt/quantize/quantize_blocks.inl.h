@@ -50,9 +50,8 @@ DEVICE uint32_t blocks_largest(const blocks_params &p, const blocks_part &part, 
 
 DEVICE float blocks_scale(const row_codes &p, uint32_t size) {
     const float most = float_of_bits(size), quotient = most / row_most(p);
-    return size >= INF_BITS              ? not_a_number()
-           : p.scales_type == CODES_E8M0 ? code_power(most, row_most(p), quotient, p.upward)
-                                         : code_scale(p.scales_type, quotient);
+    return size >= INF_BITS ? not_a_number()
+                            : code_group_scale(p.scales_type, p.powers, most, row_most(p), quotient, p.upward);
 }
 
 template <class T>

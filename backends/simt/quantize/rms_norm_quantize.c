@@ -12,6 +12,7 @@ static trine_status launch(const trine_call *call) {
                             call->dim[RMS_NORM_QUANTIZE_DIM_R],
                             call->dim[RMS_NORM_QUANTIZE_DIM_K],
                             call->dim[RMS_NORM_QUANTIZE_DIM_GROUPS],
+                            args->powers == TRINE_POWERS_ALL,
                             args->upward };
     const rms_norm_quantize_params p = { .out = row_codes_of(call, &at),
                                          .x = simt_rows_of(call, RMS_NORM_QUANTIZE_X),

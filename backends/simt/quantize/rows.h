@@ -11,7 +11,7 @@ typedef struct row_codes {
     simt_rows codes, scales, y; /* scales one behind the other; y may be absent */
     int64_t r, k, n, groups;    /* of rows; of a row, of a group; in a row */
     int32_t codes_type, scales_type;
-    bool upward;
+    bool powers, upward;
     bool vectors; /* are a unit's numbers of all tensors, and its codes, one access? */
 } row_codes;
 

@@ -42,9 +42,9 @@ DEVICE void row_group(const row_codes &p, const Source &source, int64_t row, int
     }
     size = group_combine<G>(size, row_larger());
     const float most = float_of_bits(size), quotient = most / row_most(p);
-    const float scale = size >= INF_BITS              ? not_a_number()
-                        : p.scales_type == CODES_E8M0 ? code_power(most, row_most(p), quotient, p.upward)
-                                                      : code_scale(p.scales_type, quotient);
+    const float scale = size >= INF_BITS
+                            ? not_a_number()
+                            : code_group_scale(p.scales_type, p.powers, most, row_most(p), quotient, p.upward);
     if (there && first == 0) code_store(p.scales_type, p.scales.data, row * p.scales.row + group, scale);
 
     const code_divisor divisor(scale > 0 ? scale : 0.0f);

@@ -21,7 +21,7 @@ static inline bool row_aligned(const trine_call *call, int tensor) {
 typedef struct row_places {
     int codes, scales, y;
     int64_t r, k, groups;
-    bool upward;
+    bool powers, upward;
 } row_places;
 
 static inline row_codes row_codes_of(const trine_call *call, const row_places *at) {
@@ -33,6 +33,7 @@ static inline row_codes row_codes_of(const trine_call *call, const row_places *a
                     .k = at->k,
                     .n = at->groups > 0 ? at->k / at->groups : 0,
                     .groups = at->groups,
+                    .powers = at->powers,
                     .upward = at->upward,
                     .codes_type = C == TRINE_I8     ? ROW_I8
                                   : C == TRINE_E4M3 ? ROW_E4M3

@@ -12,6 +12,7 @@ static trine_status launch(const trine_call *call) {
                             call->dim[SWIGLU_QUANTIZE_DIM_R],
                             call->dim[SWIGLU_QUANTIZE_DIM_K],
                             call->dim[SWIGLU_QUANTIZE_DIM_GROUPS],
+                            args->powers == TRINE_POWERS_ALL,
                             args->upward };
     const swiglu_quantize_params p = { .out = row_codes_of(call, &at),
                                        .gate = simt_rows_of(call, SWIGLU_QUANTIZE_GATE),

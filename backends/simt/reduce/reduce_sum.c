@@ -5,6 +5,7 @@
 #include "reduce_sum.h"
 #include "backends/simt/core/host.h"
 #include "spec/places/reduce_sum.h"
+#include "spec/same.h"
 
 /* The matrix as it is summed: columns that lie closer than rows are taken for the rows. */
 typedef struct view {
@@ -184,4 +185,32 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
     trine_kernel_edge(edges, n, COLUMNS_FINISH);
 }
 
-SIMT_KERNELS(reduce_sum) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges }, { 0 } };
+static trine_status sum_same(const trine_call *call, int tensor, const char *step, int64_t blocks) {
+    const trine_tensor *x = &call->tensor[REDUCE_SUM_X];
+    const reduce_same_params p = { .x = x->data,
+                                   .out = call->tensor[tensor].data,
+                                   .rows = x->shape[0],
+                                   .n = x->shape[1],
+                                   .row = x->stride[0],
+                                   .step = x->stride[1],
+                                   .wide = call->tensor[tensor].dtype == TRINE_F32 };
+    const simt_function function = { .step = step, .type = { x->dtype } };
+    return simt_present(call, tensor) ? simt_launch(call, &function, blocks, SAME_LANES, &p, sizeof p) : TRINE_OK;
+}
+
+static trine_status launch_same(const trine_call *call) {
+    const int64_t *shape = call->tensor[REDUCE_SUM_X].shape;
+    const trine_status status = sum_same(call, REDUCE_SUM_ROW_SUMS, "same_rows", shape[0]);
+    if (status != TRINE_OK) return status;
+    return sum_same(call, REDUCE_SUM_COLUMN_SUMS, "same_columns", simt_blocks(shape[1], SAME_LANES));
+}
+
+static void edges_same(const trine_call *call, trine_kernel_edges *edges) {
+    (void)call;
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_N, SAME_LANES);
+    trine_kernel_edge(edges, REDUCE_SUM_DIM_R, SAME_CHAIN);
+}
+
+SIMT_KERNELS(reduce_sum) = { { .name = SIMT_NAME, .workspace = workspace, .launch = launch, .edges = edges },
+                             { .name = SIMT_NAME "_same", .launch = launch_same, .edges = edges_same, .same = true },
+                             { 0 } };

@@ -29,4 +29,12 @@ typedef struct reduce_finish_params {
     int64_t blocks; /* thread blocks of the first */
 } reduce_finish_params;
 
+/* With the same bits on every device: the sums of rows, or of columns. */
+typedef struct reduce_same_params {
+    const void *x;
+    void *out;
+    int64_t rows, n, row, step; /* strides */
+    bool wide;                  /* out is f32, else of x's type */
+} reduce_same_params;
+
 #endif

@@ -119,3 +119,5 @@ COLUMNS(f16)
 FINISH(f32)
 FINISH(bf16)
 FINISH(f16)
+
+#include "reduce_sum_same.inl.h"

@@ -3,7 +3,7 @@
 #ifndef TRINE_SIMT_MATMUL_SCALED_TILES_INL_H
 #define TRINE_SIMT_MATMUL_SCALED_TILES_INL_H
 
-#include "matmul_scaled_few.inl.h"
+#include "matmul_scaled_values.inl.h"
 
 enum {
     SCALED_PIECE = 8, /* elements that a thread fetches of a row */
@@ -40,16 +40,25 @@ struct scaled_step {
 
 DEVICE int64_t scaled_row_within(const scaled_side &s, int64_t row) { return row < s.rows ? row : s.rows - 1; }
 
+/* The rows of a that a tile has: those that follow each other. */
+struct scaled_neighbours {
+    const scaled_side &side;
+    int64_t first;
+
+    DEVICE int64_t operator()(int i) const { return scaled_row_within(side, first + i); }
+};
+
 using scaled_piece = scaled_raw<SCALED_PIECE>;
 
 /* What a thread fetches for a step. */
 struct scaled_fetched {
     scaled_piece a, b[SCALED_FETCHES];
 
-    DEVICE void fetch(const scaled_params &p, int64_t row, int64_t column, const scaled_step &step) {
+    template <class Rows>
+    DEVICE void fetch(const scaled_params &p, const Rows &rows, int64_t column, const scaled_step &step) {
         const int line = thread_index() / SCALED_PIECES;
         const int32_t at = step.at + thread_index() % SCALED_PIECES * SCALED_PIECE;
-        a = scaled_fetch<SCALED_PIECE>(p.a, p.a.data + scaled_row_within(p.a, row + line) * p.a.row, at, step.end);
+        a = scaled_fetch<SCALED_PIECE>(p.a, p.a.data + rows(line) * p.a.row, at, step.end);
 #pragma unroll
         for (int f = 0; f < SCALED_FETCHES; f++) {
             const int64_t j = scaled_row_within(p.b, column + line + f * SCALED_LINES);

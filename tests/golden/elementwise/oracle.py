@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Elementwise ops: definitions in 50 digits by mpmath and derivatives by its differences, PyTorch beside them; types by
-ml_dtypes; Philox by randomgen."""
+ml_dtypes; Philox by randomgen. gaussian_axpy's numbers in NumPy's f32, which rounds each operation by itself, beside
+the formula in mpmath."""
 import mpmath
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from vectors import FLOATS, case, codes, dropout_factors, f32, rounded
+from vectors import FLOATS, case, codes, dropout_factors, f32, philox, rounded
 
 mpmath.mp.dps = 50
 
@@ -315,3 +316,77 @@ def cast(draw):
     for source in ("bf16", "f16"):
         x = codes(source)[::331]
         yield case(f"some of {source}", f"X={source} T=f64 n={len(x)}", {"x": x}, {"y": x})
+
+
+# ---------------------------------------------------------------------------------------------------------------- noise
+
+LOGS = [np.float32(c) for c in (6.74926788e-2, -1.16700977e-1, 1.18835486e-1, -1.24062337e-1, 1.42203584e-1,
+                                -1.66679889e-1, 2.00020716e-1, -2.50000089e-1, 3.33333135e-1)]
+COSINE = [np.float32(c) for c in (8.93573218e-4, -2.08552536e-2, 2.53668517e-1, -1.23370051)]
+SINE = [np.float32(c) for c in (-4.68931627e-3, 7.97135457e-2, -6.45966709e-1, 1.57079637)]
+
+
+def horner(coefficients, x):
+    p = np.full_like(x, coefficients[0])
+    for c in coefficients[1:]:
+        p = p * x + c
+    return p
+
+
+def box_muller(a, b):
+    """Of words a and b, all in f32: NumPy fuses nothing."""
+    one = np.float32
+    m, e = np.frexp((a >> 1 | 1).astype(np.int32).astype(np.float32))
+    low = m < one(float.fromhex("0x1.6a09e6p-1"))
+    f, k = np.where(low, m * 2, m).astype(np.float32) - one(1), (e - low - 31).astype(np.float32)
+    f2 = f * f
+    rest = f2 * one(-0.5) + (f2 * f * horner(LOGS, f) + k * one(-2.12194440e-4))
+    q = one(-2) * (k * one(float.fromhex("0x1.63p-1")) + (f + rest))
+    half, r = one(0.5) * q, (np.uint32(0x5F3759DF) - (q.view(np.uint32) >> 1)).astype(np.uint32).view(np.float32)
+    for _ in range(3):
+        r = r * (one(1.5) - half * r * r)
+    r = q * r
+    quarter = ((b.astype(np.uint64) + 2**29) % 2**32 >> 30).astype(np.int64)
+    turn = (b.astype(np.int64) - (quarter << 30) + 2**31) % 2**32 - 2**31
+    x = turn.astype(np.float32) * one(2.0**-30)
+    x2 = x * x
+    cosine, sine = x2 * horner(COSINE, x2) + one(1), x * horner(SINE, x2)
+    first = np.choose(quarter, [cosine, -sine, -cosine, sine])
+    second = np.choose(quarter, [sine, cosine, -sine, -cosine])
+    assert all(v.dtype == np.float32 for v in (f, q, r, x, first))
+    return r * first, r * second
+
+
+def gaussians(count, seed, offset):
+    """The bits that every device must have, near what the formula says of the same words."""
+    words = np.array([philox(seed, offset, b) for b in range(-(-count // 4))], dtype=np.uint32).reshape(-1, 2)
+    z = np.stack(box_muller(words[:, 0], words[:, 1]), -1).reshape(-1)
+    for k, (a, b) in enumerate(words.tolist()):
+        u = mpmath.mpf(float(np.float32(a // 2 | 1))) / 2**31
+        size, angle = mpmath.sqrt(-2 * mpmath.log(u)), 2 * mpmath.pi * b / 2**32
+        for mine, exact in ((z[2 * k], size * mpmath.cos(angle)), (z[2 * k + 1], size * mpmath.sin(angle))):
+            assert abs(float(mine) - exact) <= 10 * mpmath.mpf(2)**-24 * abs(exact)
+    return z[:count]
+
+
+def gaussian_axpy(draw):
+    for name, dtype, shape, alpha, seed, offset, key in (
+        ("bits of z", "f32", (8, 128), 1.0, 1234567890123456789, 2**32 + 7, None),
+        ("perturbed", "f32", (3, 37), 1e-3, 42, 0, None),
+        ("taken away", "f32", (3, 37), -2e-3, 42, 0, None),
+        ("bf16", "bf16", (2, 5, 23), 0.1, 2**63 + 5, 3, None),
+        ("f16", "f16", (2, 2, 2, 17), -0.3, 7, 2**40, None),
+        ("key in a tensor", "f32", (2, 33), 0.5, 0, 11, (99, 2**33)),
+    ):
+        x = draw.normal(shape, dtype) * (name != "bits of z")
+        told = key or (seed, 0)
+        z = gaussians(x.size, told[0], told[1] + offset).reshape(shape)
+        y = rounded((x.astype(np.float32) + np.float32(alpha) * z).astype(np.float64), dtype)
+        sizes = " ".join(f"{d}={n}" for d, n in zip("sqrn"[4 - len(shape):], shape))
+        words, ins = f"T={dtype} {sizes} offset={offset}", {"x": x}
+        if key:
+            ins["philox"], words = np.array(key, dtype=np.float64), words + " +philox"
+            ins["alpha_tensor"], words = np.array([f32(alpha)]), words + " +alpha_tensor"
+        else:
+            words += f" seed={seed} alpha={alpha}"
+        yield case(name, words, ins, {"y": y})

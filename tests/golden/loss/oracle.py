@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """cross_entropy and its gradient: torch.nn.functional.cross_entropy in float64 and autograd; mpmath where large logits
-would cancel."""
+would cancel. kl_div: torch.nn.functional.kl_div; jsd and the policy losses: their papers' formulas; gradients by
+autograd, all in float64."""
 import mpmath
 import numpy as np
 import torch
@@ -301,3 +302,187 @@ def weighted_head_gradients(draw):
             del made["dbias"]
         words = head_words(dtype, bias_type, out, label_type, t, k, v, with_bias, *rest)
         yield case(name, words + " +class_weight", ins, made)
+
+
+# ---------------------------------------------------------------------------------------------------------- divergences
+
+# name, type, rows, classes, logits, logit_scale, weighted
+DIVERGENCES = (
+    ("log-probabilities", "f32", 4, 37, False, 1, False),
+    ("logits", "f32", 5, 21, True, 1, False),
+    ("logits by a temperature, weighted", "bf16", 5, 33, True, 0.5, True),
+    ("scaled logits in f16", "f16", 3, 40, True, 1.75, True),
+    ("log-probabilities in bf16, weighted", "bf16", 4, 24, False, 1, True),
+)
+
+
+def log_softmax_rows(draw, shape, dtype):
+    """Log-probabilities, rounded to the type."""
+    return rounded(torch.log_softmax(tensor(draw.normal(shape, scale=2)), -1).numpy(), dtype)
+
+
+def divergence_inputs(draw, dtype, r, v, logits, weighted):
+    make = (lambda: draw.normal((r, v), dtype, scale=2)) if logits else (lambda: log_softmax_rows(draw, (r, v), dtype))
+    ins = {"input": make(), "target": make()}
+    if weighted:
+        ins["weight"] = draw.uniform(r, -1, 2)
+        ins["weight"][1] = 0
+    return ins
+
+
+def logs_of(x, logits, scale):
+    return torch.log_softmax(f32(scale) * x, -1) if logits else x
+
+
+def divergence(ins, loss_of, logits, scale, dloss):
+    """Losses of rows by a formula of log q and log p, and the gradient by input. Rows of weight 0 are 0."""
+    x = tensor(ins["input"], True)
+    loss = loss_of(logs_of(x, logits, scale), tensor(ins["target"]))
+    weight = tensor(ins.get("weight", np.ones(len(loss))))
+    loss = torch.where(weight != 0, loss * weight, 0.0)
+    loss.backward(tensor(dloss))
+    return loss.detach().numpy(), x.grad.numpy()
+
+
+def words_of_divergence(dtype, r, v, logits, scale, ins, more=""):
+    return f"T={dtype} r={r} v={v} logits={int(logits)} logit_scale={scale}{more}" + \
+        (" +weight" if "weight" in ins else "")
+
+
+def kl_calls(draw):
+    """Name, words, inputs, and the loss of log q and the target."""
+    for name, dtype, r, v, logits, scale, weighted in DIVERGENCES:
+        ins = divergence_inputs(draw, dtype, r, v, logits, weighted)
+        yield name, words_of_divergence(dtype, r, v, logits, scale, ins), ins, logits, scale, \
+            lambda q, p, l=logits, c=scale: F.kl_div(q, logs_of(p, l, c), reduction="none", log_target=True).sum(-1)
+    for logits in (False, True):
+        ins = divergence_inputs(draw, "f32", 4, 19, logits, True)
+        ins["target"] = draw.uniform((4, 19), 0, 0.2)
+        ins["target"][:, ::4] = 0
+        yield "probabilities" + " with logits" * logits, \
+            words_of_divergence("f32", 4, 19, logits, 0.75, ins, " target_probabilities=1"), ins, logits, 0.75, \
+            lambda q, p: F.kl_div(q, p, reduction="none").sum(-1)
+
+
+def kl_div(draw):
+    for name, words, ins, logits, scale, loss_of in kl_calls(draw):
+        loss, _ = divergence(ins, loss_of, logits, scale, np.ones(len(ins["input"])))
+        yield case(name, words, ins, {"loss": loss})
+    with np.errstate(divide="ignore"):
+        ins = {"input": np.log([[0.5, 0.5, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]]),
+               "target": np.log([[0.25, 0.25, 0.5], [1, 0, 0], [1, 0, 0]])}
+    ins = {name: rounded(x, "f32") for name, x in ins.items()}
+    loss = np.array([np.inf, -ins["input"][1, 0], -ins["input"][2, 0]])
+    yield case("classes of probability 0", "T=f32 r=3 v=3", ins, {"loss": loss})
+
+
+def kl_div_backward(draw):
+    for name, words, ins, logits, scale, loss_of in kl_calls(draw):
+        dloss = draw.normal(len(ins["input"]))
+        _, dinput = divergence(ins, loss_of, logits, scale, dloss)
+        yield case(name, words, {**ins, "dloss": dloss}, {"dinput": dinput})
+
+
+def jensen_shannon(q, p, beta):
+    """Agarwal et al. 2024, equation 1, and the two divergences that its limits are taken for."""
+    kl = lambda a, b: (a.exp() * (a - b)).sum(-1)  # noqa: E731
+    if beta in (0, 1):
+        return kl(q, p) if beta else kl(p, q)
+    m = (f32(beta) * p.exp() + (1 - f32(beta)) * q.exp()).log()
+    return f32(beta) * kl(p, m) + (1 - f32(beta)) * kl(q, m)
+
+
+def jsd_calls(draw):
+    for k, (name, dtype, r, v, logits, scale, weighted) in enumerate(DIVERGENCES):
+        for beta in (0.5, 0.1) if k % 2 else (0.5, 0, 1):
+            ins = divergence_inputs(draw, dtype, r, v, logits, weighted)
+            yield f"{name}, beta {beta}", words_of_divergence(dtype, r, v, logits, scale, ins, f" beta={beta}"), ins, \
+                logits, scale, lambda q, p, l=logits, c=scale, b=beta: jensen_shannon(q, logs_of(p, l, c), b)
+
+
+def jsd(draw):
+    for name, words, ins, logits, scale, loss_of in jsd_calls(draw):
+        loss, _ = divergence(ins, loss_of, logits, scale, np.ones(len(ins["input"])))
+        yield case(name, words, ins, {"loss": loss})
+
+
+def jsd_backward(draw):
+    for name, words, ins, logits, scale, loss_of in jsd_calls(draw):
+        dloss = draw.normal(len(ins["input"]))
+        _, dinput = divergence(ins, loss_of, logits, scale, dloss)
+        yield case(name, words, {**ins, "dloss": dloss}, {"dinput": dinput})
+
+
+# -------------------------------------------------------------------------------------------------------- policy losses
+
+# name, sequences, tokens, inputs besides logp, clip_low, clip_high, kl_weight, sequence_ratio, mean, packed
+POLICIES = (
+    ("ppo", 2, 9, "old_logp advantages", 0.2, 0.2, 0, 0, 0, False),
+    ("grpo", 3, 11, "old_logp ref_logp returns mask", 0.2, 0.2, 0.04, 0, 1, False),
+    ("dapo", 3, 12, "old_logp returns mask", 0.2, 0.28, 0, 0, 0, False),
+    ("gspo", 4, 7, "old_logp ref_logp returns mask", 0.05, 0.1, 0.1, 1, 1, False),
+    ("gspo, advantages of tokens", 2, 10, "old_logp advantages", 0.1, 0.2, 0, 1, 0, False),
+    ("fresh samples", 2, 6, "ref_logp returns advantages", 0.2, 0.2, 0.5, 0, 1, False),
+    ("packed", 3, 17, "old_logp ref_logp returns mask", 0.2, 0.25, 0.1, 0, 1, True),
+    ("packed, ratios of sequences", 3, 17, "old_logp returns", 0.02, 0.05, 0, 1, 1, True),
+)
+
+
+def policy_inputs(draw, s, t, names, packed):
+    rows = 1 if packed else s
+    ins = {"logp": draw.uniform((rows, t), -3, 0)}
+    for name in names.split():
+        ins[name] = draw.normal(s) if name == "returns" else draw.normal((rows, t)) if name == "advantages" else \
+            draw.integers((rows, t), 0, 2) if name == "mask" else \
+            rounded(ins["logp"] + draw.normal((rows, t), scale=0.3), "f32")
+    if packed:
+        ins["cu_seqlens"] = np.array([0, 5, 5, 15.0])
+    elif "mask" in ins:
+        ins["mask"][-1] = 0  # a sequence of which no token counts
+    return ins
+
+
+def policy_losses(ins, s, t, low, high, kl_weight, sequence_ratio, mean, packed):
+    """Sequence by sequence, as TRL's GRPOTrainer has the terms."""
+    logp = tensor(ins["logp"], True)
+    result = []
+    for i in range(s):
+        first, last = ins["cu_seqlens"][i:i + 2].astype(int) if packed else (0, t)
+        part = lambda name, i=i, f=first, l=last: tensor(ins[name])[0 if packed else i, f:l]  # noqa: E731
+        own = logp[0 if packed else i, first:last]
+        mask = part("mask") != 0 if "mask" in ins else torch.ones(last - first, dtype=torch.bool)
+        n = max(int(mask.sum()), 1)
+        log_ratio = own - (part("old_logp") if "old_logp" in ins else own.detach())
+        if sequence_ratio:
+            log_ratio = (torch.where(mask, log_ratio, 0.0).sum() / n).expand(own.shape)
+        ratio = log_ratio.exp()
+        advantage = (part("advantages") if "advantages" in ins else 0) + \
+            (tensor(ins["returns"])[i] if "returns" in ins else 0) + torch.zeros(own.shape, dtype=torch.float64)
+        loss = -torch.minimum(ratio * advantage, ratio.clamp(1 - f32(low), 1 + f32(high)) * advantage)
+        if "ref_logp" in ins:
+            d = part("ref_logp") - own
+            loss = loss + f32(kl_weight) * (d.exp() - d - 1)
+        result.append(torch.where(mask, loss, 0.0).sum() / (n if mean else 1))
+    return logp, torch.stack(result)
+
+
+def policy_cases(draw):
+    for name, s, t, names, low, high, kl_weight, sequence_ratio, mean, packed in POLICIES:
+        ins = policy_inputs(draw, s, t, names, packed)
+        words = f"T=f32 b={1 if packed else s} t={t} s={s}{' nseq=3' * packed} clip_low={low} clip_high={high} " \
+            f"kl_weight={kl_weight} sequence_ratio={sequence_ratio} mean={mean}" + \
+            "".join(f" +{n}" for n in ins if n != "logp")
+        logp, loss = policy_losses(ins, s, t, low, high, kl_weight, sequence_ratio, mean, packed)
+        yield name, words, ins, logp, loss
+
+
+def policy_loss(draw):
+    for name, words, ins, _, loss in policy_cases(draw):
+        yield case(name, words, ins, {"loss": loss.detach().numpy()})
+
+
+def policy_loss_backward(draw):
+    for name, words, ins, logp, loss in policy_cases(draw):
+        dloss = draw.normal(len(loss))
+        loss.backward(tensor(dloss))
+        yield case(name, words, {**ins, "dloss": dloss}, {"dlogp": logp.grad.numpy()})

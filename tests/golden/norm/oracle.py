@@ -85,6 +85,77 @@ def softmax_backward(draw):
                    {"dx": dx})
 
 
+# Megatron's scaled masked softmax: torch.softmax of what masked_fill leaves. Rows of nothing are 0, as of attention in
+# PyTorch's scaled_dot_product_attention where no key is seen. (name, types, sizes, mask's shape, bias's, scale, causal)
+SCORES = (
+    ("no mask", "f32", "f32", (2, 3, 3, 21), None, None, 0.125, False),
+    ("a mask for all heads", "bf16", "bf16", (2, 2, 4, 33), (2, 1, 4, 33), None, 0.125, False),
+    ("a mask of keys", "f16", "f16", (2, 2, 3, 20), (2, 1, 1, 20), None, -2, False),
+    ("a mask of rows", "f32", "f32", (1, 2, 5, 9), (1, 2, 5, 1), None, 1, False),
+    ("bias of the batch", "f32", "f32", (2, 2, 3, 17), None, (2, 3, 17), 0.5, False),
+    ("bias of another type, of keys", "bf16", "f32", (1, 3, 4, 24), None, (24,), 0.125, False),
+    ("bias of rows, causal, more rows", "f32", "f32", (1, 2, 7, 4), None, (2, 7, 1), 0.125, True),
+    ("mask, bias, causal, fewer rows", "bf16", "bf16", (2, 2, 3, 19), (2, 1, 3, 19), (2, 3, 19), 0.125, True),
+    ("mask, bias, causal, no batch", "f32", "f32", (3, 8), (3, 8), (1, 8), -0.5, True),
+)
+
+
+def full(t, shape):
+    return None if t is None else np.broadcast_to(t, shape)
+
+
+def scores_of(x, mask, bias, scale, causal):
+    """y, and what is visible."""
+    seen = visible(*x.shape[-2:], causal).expand(x.shape)
+    if mask is not None:
+        seen = seen & torch.tensor(full(mask, x.shape) != 0)
+    z = f32(scale) * tensor(x) + (0 if bias is None else tensor(full(bias, x.shape)))
+    y = torch.softmax(z.masked_fill(~seen, -torch.inf), -1)
+    return torch.where((seen & ~(z == -torch.inf)).any(-1, keepdim=True), y, 0.0).masked_fill(~seen, 0.0).numpy(), seen
+
+
+def scores_words(dtype, of_bias, shape, scale, causal, mask, bias):
+    sizes = " ".join(f"{n}={v}" for n, v in zip("b h sq sk".split()[-len(shape):], shape))
+    words = f"T={dtype} B={of_bias} {sizes} scale={scale} causal={int(causal)}"
+    return words + (" +mask" if mask is not None else "") + (" +bias" if bias is not None else "")
+
+
+def softmax_masked(draw):
+    for name, dtype, of_bias, shape, mask_shape, bias_shape, scale, causal in SCORES:
+        x = draw.normal(shape, dtype, scale=2)
+        mask = draw.integers(mask_shape, 0, 3) if mask_shape else None
+        bias = draw.normal(bias_shape, of_bias) if bias_shape else None
+        if mask is not None and mask_shape[-1] > 1:
+            mask.reshape(-1, mask_shape[-1])[0] = 0  # a row of nothing
+        y, seen = scores_of(x, mask, bias, scale, causal)
+        x[(~seen).numpy() & (draw.integers(shape, 0, 3) == 0)] = np.nan  # never read
+        ins = {"x": x} | ({} if mask is None else {"mask": mask}) | ({} if bias is None else {"bias": bias})
+        yield case(name, scores_words(dtype, of_bias, shape, scale, causal, mask, bias), ins, {"y": y})
+    x, bias, mask = draw.normal((6, 10)), draw.normal((6, 10)), np.ones((6, 10))
+    bias[0], bias[1, 3:], bias[2, 4] = -np.inf, -np.inf, np.inf
+    x[3, 2], x[4, 5] = np.nan, np.inf
+    mask[2:5, 7:] = 0
+    x[5, :6], bias[5, :6] = 3e4, 40 * np.arange(6)
+    y, _ = scores_of(x, mask, bias, 1, False)
+    words = scores_words("f32", "f32", x.shape, 1, False, mask, bias)
+    yield case("a bias of -Inf and of Inf, NaN, far apart", words, {"x": x, "mask": mask, "bias": bias}, {"y": y})
+
+
+def softmax_masked_backward(draw):
+    for name, dtype, of_bias, shape, mask_shape, bias_shape, scale, causal in SCORES:
+        x, dy = draw.normal(shape, scale=2), draw.normal(shape, dtype)
+        mask = draw.integers(mask_shape, 0, 3) if mask_shape else None
+        bias = draw.normal(bias_shape, of_bias) if bias_shape else None
+        y = rounded(scores_of(x, mask, bias, scale, causal)[0], dtype)
+        gradient = torch.ops.aten._softmax_backward_data(tensor(dy), tensor(y), -1, torch.float64).numpy()
+        gone = ~visible(*shape[-2:], causal).expand(shape).numpy()
+        assert (gradient[gone] == 0).all()
+        y[gone & (draw.integers(shape, 0, 2) == 0)], dy[gone] = np.nan, np.inf  # never read
+        outs = {"dx": f32(scale) * gradient} | ({} if bias is None else {"dbias": gradient})
+        words = scores_words(dtype, of_bias, shape, scale, causal, None, None)
+        yield case(name, words + ("" if bias is None else " +dbias"), {"y": y, "dy": dy}, outs)
+
+
 # -------------------------------------------------------------------------------------------------------------- forward
 
 
@@ -273,3 +344,58 @@ def layer_norm_backward(draw):
             ins["dresidual"], extra = more, extra + " +dresidual"
         words = backward_words(dtype, r, n, weight_type, wide_type, offset, dropped, extra)
         yield case(name, words, ins, {"dx": dx, "dh": dh, "dweight": dweight.numpy(), "dbias": dbias.numpy()})
+
+
+def l1_forward(x, eps, weight, bias):
+    """By torch's operations, whose own derivative is the gradient's oracle."""
+    mean = x.mean(-1, keepdim=True)
+    rmad = 1 / ((x - mean).abs().mean(-1, keepdim=True) + eps)
+    y = (x - mean) * rmad
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias, mean[..., 0], rmad[..., 0]
+
+
+def l1_norm(draw):
+    for name, dtype, r, n, weight_type, eps, mean_at in (
+        ("plain", "f32", 3, 17, None, 1e-5, 0),
+        ("weight and bias", "f32", 2, 40, "f32", 0.25, 1),
+        ("bf16", "bf16", 3, 24, "bf16", 1e-5, 0),
+        ("bf16 by f32", "bf16", 2, 31, "f32", 1e-3, 2),
+        ("f16", "f16", 2, 9, "f16", 0, 0),
+        ("mean beyond the spread", "f32", 2, 26, "f32", 1e-5, 30),
+    ):
+        x = draw.normal((r, n), dtype, mean=mean_at)
+        weight, bias = (draw.normal(n, weight_type), draw.normal(n, weight_type)) if weight_type else (None, None)
+        y, mean, rmad = l1_forward(tensor(x), f32(eps), None if weight is None else tensor(weight),
+                                   None if bias is None else tensor(bias))
+        words = f"T={dtype} W={weight_type or dtype} r={r} n={n} eps={eps if eps else '-0'} +mean +rmad"
+        ins = {"x": x}
+        if weight_type:
+            ins, words = ins | {"weight": weight, "bias": bias}, words + " +weight +bias"
+        yield case(name, words, ins, {"y": y.numpy(), "mean": mean.numpy(), "rmad": rmad.numpy()})
+
+
+def l1_norm_backward(draw):
+    """By autograd of l1_forward, with an eps that makes rmad what is saved of it; f32 has the means of so few
+    sixteenths."""
+    for name, dtype, r, n, weight_type in (
+        ("plain", "f32", 3, 16, None),
+        ("weight", "f32", 2, 32, "f32"),
+        ("bf16", "bf16", 3, 32, "bf16"),
+        ("bf16 by f32", "bf16", 4, 16, "f32"),
+        ("f16", "f16", 2, 8, "f16"),
+        ("one column", "f32", 3, 1, "f32"),
+    ):
+        x, dy = draw.integers((r, n), -99, 99) / 16, draw.normal((r, n), dtype)
+        weight = draw.normal(n, weight_type) if weight_type else np.ones(n)
+        mean, rmad = (v.numpy() for v in l1_forward(tensor(x), 0.3, None, None)[1:])
+        saved = rounded(rmad, "f32")
+        assert (rounded(mean, "f32") == mean).all()
+        at = [tensor(v).requires_grad_() for v in (x, weight, np.zeros(n))]
+        eps = 1 / saved - np.abs(x - mean[:, None]).mean(-1)
+        l1_forward(at[0], tensor(eps)[:, None], at[1], at[2])[0].backward(tensor(dy))
+        ins = {"dy": dy, "x": x, "mean": mean, "rmad": saved}
+        words = f"T={dtype} W={weight_type or dtype} r={r} n={n} +dweight +dbias"
+        if weight_type:
+            ins, words = ins | {"weight": weight}, words + " +weight"
+        yield case(name, words, ins, dict(zip(("dx", "dweight", "dbias"), (v.grad.numpy() for v in at))))

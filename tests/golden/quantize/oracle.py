@@ -65,6 +65,38 @@ def power_of_two(size, most, scale, upward):
     return np.ldexp(1.0, np.clip(np.where(size == 0, -127, exponent), -127, 127)).astype(F)
 
 
+def within(power, scale_type):
+    """f16 has fewer powers of two than e8m0; f32 and bf16 have them all."""
+    return np.clip(power, 2.0**-24, 2.0**15).astype(F) if scale_type == "f16" else power
+
+
+def fitted(x, most, deviations):
+    """QuEST's scale as Quartet's code has it (mxfp4_forward_kernel), sums in the order that the header tells."""
+    def mean(values):
+        parts = np.zeros((*values.shape[:-1], 32))
+        for j in range(values.shape[-1]):
+            parts[..., j % 32] += values[..., j]
+        while parts.shape[-1] > 1:
+            parts = parts[..., 0::2] + parts[..., 1::2]
+        return parts[..., 0] / values.shape[-1]
+    x = x.astype(float)
+    variance = mean(x * x) - mean(x).astype(F).astype(float) ** 2
+    std = np.sqrt(np.maximum(variance, 0)).astype(F).astype(float)
+    assert np.allclose(std, x.std(-1), rtol=1e-4, atol=1e-6)
+    return np.exp2(np.floor(np.log2(float(F(deviations) / F(most)) * std + 1e-8))).astype(F)
+
+
+def at_middles(size, table, away):
+    """The place of the nearest value; from the middle the larger one, or the one beneath."""
+    middles = (table[:-1] + table[1:]) / 2  # exact
+    return np.searchsorted(middles, size, side="right" if away else "left")
+
+
+def whole_at_middles(x, away):
+    size = np.abs(x).astype(float)
+    return np.copysign(np.floor(size + 0.5) if away else np.ceil(size - 0.5), x)
+
+
 def e2m1_by_chance(x, chance):
     table = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=F)
     size = np.abs(x).astype(F)
@@ -74,7 +106,8 @@ def e2m1_by_chance(x, chance):
     return np.where((x < 0) & (code > 0), code + 8, code)
 
 
-def quantized(x, scale_type, bits, code_type, offset, asymmetric, e2m1, chance, upward):
+def quantized(x, scale_type, bits, code_type, offset, asymmetric, e2m1, chance, upward, powers=None, ties=None,
+              deviations=2.92247856):
     sign, float8 = code_type == "i8", code_type in FLOAT8
     low, high = (-6, 6) if e2m1 else (-(1 << bits - 1), (1 << bits - 1) - 1) if sign else (0, (1 << bits) - 1)
     if float8:
@@ -87,9 +120,12 @@ def quantized(x, scale_type, bits, code_type, offset, asymmetric, e2m1, chance, 
     else:
         scale = np.abs(x).max(-1, initial=0) / F(max(1, high - offset))
     largest = np.finfo(F).max
-    if scale_type == "e8m0":
+    if powers == "fitted" and not asymmetric:
+        finite = np.where(broken[..., None], F(0), x)
+        scale = within(fitted(finite, max(1, high - offset), deviations), scale_type)
+    elif scale_type == "e8m0" or powers:
         size = np.where(broken, F(0), np.abs(x).max(-1, initial=0))
-        scale = power_of_two(size, max(1, high - offset), scale, upward or asymmetric)
+        scale = within(power_of_two(size, max(1, high - offset), scale, upward or asymmetric), scale_type)
     elif scale_type != "f32":
         values = codes(scale_type)
         largest = values[np.isfinite(values)].max()
@@ -105,24 +141,71 @@ def quantized(x, scale_type, bits, code_type, offset, asymmetric, e2m1, chance, 
     base = (F(offset) + zero)[..., None]
     q = np.where(alive[..., None], x / divisor[..., None], F(0))
     q = np.clip(q, F(low) - base, F(high) - base)
+    if float8 and ties:
+        table = codes(code_type)
+        table = np.unique(table[np.isfinite(table) & (table >= 0)])
+        value = (q + base).astype(float)
+        return np.copysign(table[at_middles(np.abs(value), table, ties == "away")], value), scale, zero
     if float8:
         value = q + base
         code = value.astype(FLOAT8[code_type]) if chance is None else float8_by_chance(value, chance, code_type)
         return code.astype(float), scale, zero
     if e2m1:
         value = q + base
-        if chance is not None:
+        if ties:
+            code = at_middles(np.abs(value), np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6]), ties == "away")
+            code = np.where((value < 0) & (code > 0), code + 8, code)
+        elif chance is not None:
             code = e2m1_by_chance(value, chance)
         else:
             code = value.astype(E2M1).view(np.uint8).astype(int) & 15
             code = np.where(code == 8, 0, code)
     else:
-        code = (np.rint(q) if chance is None else by_chance(q, chance)) + base
+        code = whole_at_middles(q, ties == "away") if ties else np.rint(q) if chance is None else by_chance(q, chance)
+        code = code + base
     return packed(code, bits, sign), scale, zero
 
 
 def shaped(x, groups):
     return x.reshape(x.shape[0], groups, -1)
+
+
+def quantize_by_powers(draw):
+    """Scales that are powers of two, and numbers in the middle of codes."""
+    for name, dtype, code_type, scale_type, k, groups, bits, offset, asymmetric, e2m1, powers, upward, ties, most in (
+        ("f32 up", "f32", "i8", "f32", 40, 1, 8, 0, 0, 0, "all", 1, None, 0),
+        ("f32 as the OCP", "bf16", "u8", "f32", 64, 2, 4, 0, 0, 1, "all", 0, None, 0),
+        ("bf16 up with zeros", "f32", "u8", "bf16", 48, 2, 4, 0, 1, 0, "all", 0, None, 0),
+        ("f16 up", "f32", "e4m3", "f16", 40, 2, 8, 0, 0, 0, "all", 1, None, 0),
+        ("mxfp4 away", "f32", "u8", "e8m0", 64, 2, 4, 0, 0, 1, None, 0, "away", 0),
+        ("mxfp4 toward 0", "bf16", "u8", "e8m0", 64, 2, 4, 0, 0, 1, None, 0, "zero", 0),
+        ("mxfp4 fitted", "f32", "u8", "e8m0", 96, 3, 4, 0, 0, 1, "fitted", 0, "zero", 0),
+        ("f32 fitted", "bf16", "i8", "f32", 144, 2, 4, 0, 0, 0, "fitted", 0, None, 3.5),
+        ("f16 fitted", "f32", "e5m2", "f16", 40, 1, 8, 0, 0, 0, "fitted", 0, "away", 100),
+        ("e4m3 away", "f32", "e4m3", "e8m0", 40, 1, 8, 0, 0, 0, None, 0, "away", 0),
+        ("e5m2 toward 0", "f32", "e5m2", "e8m0", 40, 1, 8, 0, 0, 0, None, 1, "zero", 0),
+        ("8 bits away", "f32", "i8", "e8m0", 40, 1, 8, 0, 0, 0, None, 1, "away", 0),
+        ("8 bits with an offset toward 0", "f32", "u8", "f32", 40, 1, 8, 128, 0, 0, "all", 1, "zero", 0),
+    ):
+        r = 4
+        x = draw.normal((r, k), dtype)
+        x[1] = np.round(x[1] * 8) / 8  # many in the middle
+        x[2] = np.ldexp(draw.integers(k, -31, 32), draw.integers(k, -6, 1).astype(int))
+        x[3, : k // groups] = 0
+        x[3, -1] = 1e5 if groups > 1 else np.nan
+        x = rounded(x, dtype)
+        deviations = most or 2.92247856
+        with np.errstate(invalid="ignore"):
+            whole, scale, zero = quantized(shaped(x, groups), scale_type, bits, code_type, offset, asymmetric, e2m1,
+                                           None, upward, powers, ties, deviations)
+        words = (f"T={dtype} C={code_type} S={scale_type} r={r} k={k} groups={groups} bytes={whole.shape[-1]} "
+                 f"offset={offset}" + (" format=e2m1" if e2m1 else "") + (" +zeros" if asymmetric else "") +
+                 (f" powers={powers}" if powers else "") + (" upward=1" if upward else "") +
+                 (f" ties={ties}" if ties else "") + (f" deviations={most}" if most else ""))
+        outs = {"codes": whole, "scales": scale}
+        if asymmetric:
+            outs["zeros"] = zero
+        yield case(name, words, {"x": x}, outs)
 
 
 def quantize(draw):
@@ -174,6 +257,9 @@ def quantize(draw):
         yield case(name, words, {"x": x}, outs)
 
 
+    yield from quantize_by_powers(draw)
+
+
 def dequantize(draw):
     for name, dtype, code_type, scale_type, k, groups, bits, offset, zeros, mins, e2m1 in (
         ("4 bits as GPTQ has them", "f32", "u8", "f16", 48, 3, 4, 8, 0, 0, 0),
@@ -223,16 +309,16 @@ def dequantize(draw):
         yield case(name, words, ins, {"y": y.reshape(r, k)})
 
 
-def row_codes(y, groups, code_type, scale_type, upward):
+def row_codes(y, groups, code_type, scale_type, upward, powers=False):
     """Of rows of f32: codes of a byte, and scales."""
     y = shaped(y, groups)
     most = {"i8": 127, "e4m3": 448, "e5m2": 57344}[code_type]
     scale = np.abs(y).max(-1) / F(most)
     largest = np.finfo(F).max
-    if scale_type == "e8m0":
+    if scale_type == "e8m0" or powers:
         size = np.abs(y).max(-1)
         size = np.where(np.isfinite(size), size, F(1))
-        scale = power_of_two(size, most, size / F(most), upward)
+        scale = within(power_of_two(size, most, size / F(most), upward), scale_type)
     elif scale_type != "f32":
         values = codes(scale_type)
         largest = values[np.isfinite(values)].max()
@@ -267,6 +353,8 @@ def rms_norm_quantize(draw):
         ("scales in f16", "f32", "f32", "f32", "e4m3", "f16", 3, 48, 2, 0.5, 0, 1),
         ("mxfp8", "f32", None, "f32", "e4m3", "e8m0", 3, 64, 2, 1e-6, 0, 1),
         ("mxfp8 upward", "bf16", None, "f32", "e5m2", "e8m0", 3, 64, 2, 1e-6, 0, 1),
+        ("powers upward", "f32", None, "f32", "i8", "f32", 3, 64, 2, 1e-6, 0, 1),
+        ("powers in f16", "bf16", None, "f32", "e4m3", "f16", 3, 64, 2, 1e-6, 0, 1),
         ("large", "f32", "f32", "f32", "i8", "f32", 2, 24, 1, 1e-6, 0, 1e37),
         ("small", "f32", None, "f32", "e4m3", "f32", 2, 24, 2, -0.0, 0, 1e-40),
         ("long", "bf16", None, None, "i8", "f32", 1, 2060, 2, 1e-6, 0, 1),
@@ -292,7 +380,7 @@ def rms_norm_quantize(draw):
                 exact = exact * (ins["weight"].astype(F) + F(offset)).astype(float)
             dead = ~np.isfinite(h).all(-1)
             assert np.allclose(y[~dead], exact[~dead], rtol=4 * 2.0**-24, atol=0)
-            code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name)
+            code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name, "powers" in name)
         outs = {"codes": code, "scales": scale}
         if k < 1000:
             outs["y"] = rounded(y, dtype)
@@ -300,6 +388,7 @@ def rms_norm_quantize(draw):
             outs["residual_out"] = rounded(h, other)
         words = (f"T={dtype} R={other or dtype} W={weight_type or dtype} C={code_type} S={scale_type} r={r} k={k} "
                  f"groups={groups} eps={eps} weight_offset={offset}" + (" upward=1" if "upward" in name else "") +
+                 (" powers=all" if "powers" in name else "") +
                  (" +y" if "y" in outs else "") + (" +weight" if weight_type else "") +
                  (" +residual +residual_out" if other else ""))
         yield case(name, words, ins, outs)
@@ -329,6 +418,7 @@ def swiglu_quantize(draw):
         ("gelu to e4m3", "bf16", "e4m3", "f32", 48, 3, 1, 1),
         ("mxfp8", "f32", "e4m3", "e8m0", 64, 2, 0, 0),
         ("mxint8 upward", "bf16", "i8", "e8m0", 64, 2, 0, 0),
+        ("powers upward", "f32", "e4m3", "bf16", 64, 2, 0, 0),
     ):
         gate, up = draw.normal((4, k), dtype, scale=3), draw.normal((4, k), dtype)
         gate[1] = rounded(gate[1] * 20, dtype)
@@ -347,9 +437,10 @@ def swiglu_quantize(draw):
             ins["factor"] = draw.normal((k,), "f32")
             y = y * ins["factor"].astype(F)
         with np.errstate(invalid="ignore"):
-            code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name)
+            code, scale = row_codes(y, groups, code_type, scale_type, "upward" in name, "powers" in name)
         words = (f"T={dtype} C={code_type} S={scale_type} r=4 k={k} groups={groups} +y" +
-                 (" upward=1" if "upward" in name else "") + (" activation=gelu" if gelu else "") +
+                 (" upward=1" if "upward" in name else "") +
+                 (" powers=all" if "powers" in name else "") + (" activation=gelu" if gelu else "") +
                  (" +factor" if smoothed else ""))
         yield case(name, words, ins, {"codes": code, "scales": scale, "y": rounded(y, dtype)})
 
@@ -368,6 +459,8 @@ BLOCKS = (
     ("rows", "f16", "i8", "f16", 4, 16, 4, 1),
     ("powers of two", "f32", "e4m3", "e8m0", 8, 16, 2, 2),
     ("powers of two, upward", "bf16", "i8", "e8m0", 8, 16, 2, 2),
+    ("all powers, upward", "f32", "i8", "f32", 8, 16, 2, 2),
+    ("all powers in f16", "f32", "e5m2", "f16", 7, 20, 2, 3),
 )
 
 
@@ -391,16 +484,17 @@ def quantize_blocks(draw):
                 if not flat.size:
                     scales[at] = 2.0**-127 if scale_type == "e8m0" else 0
                     continue
-                code, scale = row_codes(flat.astype(F), 1, code_type, scale_type, "upward" in name)
+                code, scale = row_codes(flat.astype(F), 1, code_type, scale_type, "upward" in name,
+                                        "all powers" in name)
                 codes_out[part], scales[at] = code.reshape(x[part].shape), scale[0, 0]
         words = (f"T={dtype} C={code_type} S={scale_type} r={r} k={k} rows={rows} columns={columns}" +
-                 (" upward=1" if "upward" in name else ""))
+                 (" upward=1" if "upward" in name else "") + (" powers=all" if "all powers" in name else ""))
         yield case(name, words, {"x": x}, {"codes": codes_out, "scales": scales})
 
 
 def dequantize_blocks(draw):
     for name, dtype, code_type, scale_type, r, k, rows, columns in BLOCKS:
-        if "upward" in name:
+        if "upward" in name or "all powers" in name:
             continue
         whole = draw.integers((r, k), -127, 128)
         if code_type in FLOAT8:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """embedding and its gradient by torch.nn.functional.embedding and autograd; sums by math.fsum, which rounds once;
 topk and argsort by torch.sort, which is stable if asked to be; argmax by numpy.argmax; gather_rows by indexing and
-scatter_add_rows by math.fsum of what numpy.flatnonzero finds; block_mean by math.fsum of slices."""
+scatter_add_rows by math.fsum of what numpy.flatnonzero finds; block_mean by math.fsum of slices; segment_reduce by
+torch's own reductions of slices, and its gradient by autograd."""
+import fractions
+import functools
 import math
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-from vectors import case
+from vectors import case, rounded
 
 
 def looked_up(draw, dtype, v, n, ids):
@@ -205,3 +208,68 @@ def block_mean(draw):
                 y[i] = math.fsum(rows) / len(rows)
         dims = f"s={shape[-2]} n={shape[-1]}" + (f" b={shape[0]}" if len(shape) > 2 else "")
         yield case(name, f"T={dtype} W={wide} {dims} blocks={blocks} size={size}", {"x": x}, {"y": y})
+
+
+def most_of(slice_of_rows):
+    """The first that has it gets the gradient, which torch.max does not promise."""
+    places = slice_of_rows.detach().numpy().argmax(0)
+    return slice_of_rows[places, range(slice_of_rows.shape[1])]
+
+
+SEGMENTS = {  # the reduction, and what an empty segment has
+    "sum": (lambda x: x.sum(0), 0.0), "mean": (lambda x: x.mean(0), 0.0),
+    "max": (most_of, -np.inf), "min": (lambda x: -most_of(-x), np.inf),
+    "logsumexp": (lambda x: torch.logsumexp(x, 0), -np.inf), "product": (lambda x: x.prod(0), 1.0)}
+
+
+def segmented(draw, equals):
+    for kind, dtype, places, offsets in (
+        ("sum", "f32", "i32", [0, 3, 3, 9, 10, 17]), ("sum", "bf16", "i64", [2, 6, 6, 11]),
+        ("mean", "f32", "i32", [0, 1, 1, 8, 11]), ("mean", "f16", "i32", [0, 12]),
+        ("max", "f32", "i32", [0, 4, 4, 10, 13]), ("max", "bf16", "i64", [1, 8, 12]),
+        ("min", "f32", "i32", [0, 4, 4, 10, 13]), ("min", "f16", "i64", [0, 0, 9]),
+        ("logsumexp", "f32", "i32", [0, 5, 5, 6, 14]), ("logsumexp", "bf16", "i32", [3, 9, 12]),
+        ("product", "f32", "i32", [0, 5, 5, 6, 14]), ("product", "f16", "i64", [0, 2, 7]),
+    ):
+        p, n = offsets[-1] + 2, 11
+        x = draw.normal((p, n), dtype, scale=3 if kind == "logsumexp" else 1)
+        if kind in ("max", "min") and equals:
+            x = np.round(x)
+        if kind == "product":
+            x[0, 0] = x[1, 1] = x[2, 1] = 0
+        x = torch.tensor(x, requires_grad=True)
+        reduce, empty = SEGMENTS[kind]
+        rows = [reduce(x[a:b]) if b > a else torch.full((n,), empty, dtype=torch.float64)
+                for a, b in zip(offsets, offsets[1:])]
+        name = f"{kind} {dtype}"
+        words = f"T={dtype} I={places} p={p} e={len(offsets) - 1} n={n} kind={kind}"
+        yield name, words, dtype, x, np.array(offsets, dtype=np.float64), torch.stack(rows)
+
+
+def segment_reduce(draw):
+    for name, words, _, x, offsets, y in segmented(draw, False):
+        yield case(name, words, {"x": x.detach().numpy(), "offsets": offsets}, {"y": y.detach().numpy()})
+    x = np.array([[1.0, np.nan, np.inf, -np.inf, 1e38], [2.0, 3.0, 1.0, -np.inf, 1e38]])
+    want = {"sum": [3, np.nan, np.inf, -np.inf, 2 * float(np.float32(1e38))], "max": [2, np.nan, np.inf, -np.inf, 1e38],
+            "min": [1, np.nan, 1, -np.inf, 1e38], "logsumexp": [2 + math.log1p(math.exp(-1)), np.nan, np.inf, -np.inf,
+                                                                float(np.float32(1e38)) + math.log(2)]}
+    x = np.float32(x).astype(np.float64)
+    for kind, y in want.items():
+        y = [float(np.float32(v)) if v == 1e38 else v for v in y]
+        yield case(f"{kind} of what is not finite", f"T=f32 I=i32 p=2 e=1 n=5 kind={kind}",
+                   {"x": x, "offsets": np.array([0.0, 2.0])}, {"y": np.array([y])})
+    x = rounded(np.array([[1e30, 1e-30]] * 4 + [[1e-30, 1e30]] * 4), "f32")
+    yield case("a product that f32 has only at its end", "T=f32 I=i32 p=8 e=1 n=2 kind=product",
+               {"x": x, "offsets": np.array([0.0, 8.0])}, {"y": np.array([[float(mp_product(c)) for c in x.T]])})
+
+
+def mp_product(values):
+    return functools.reduce(lambda a, b: a * b, [fractions.Fraction(float(v)) for v in values])
+
+
+def segment_reduce_backward(draw):
+    for name, words, dtype, x, offsets, y in segmented(draw, True):
+        dy = draw.normal(y.shape, dtype)
+        y.backward(torch.tensor(dy))
+        dx = x.grad.numpy()
+        yield case(name, words, {"dy": dy, "x": x.detach().numpy(), "offsets": offsets}, {"dx": dx})

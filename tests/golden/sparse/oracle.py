@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Thresholds by torch's activations in float64 and numpy's comparisons, no value being near its threshold; products by
-numpy's selections and math.fsum; updates in place by numpy.add.at and by Python's own assignments."""
+numpy's selections and math.fsum; two of four by NumPy's stable sort; updates in place by
+numpy.add.at and by Python's own assignments."""
 import math
 
 import numpy as np
@@ -143,3 +144,97 @@ def scatter_axpy(draw):
         words = f"W={dtype} D={addend} I={wide} m=5 n=7 p={len(index)} put={put} alpha={alpha}"
         yield case(name, words + " +saved" * saved, {"w": before, "index": np.array(index, dtype=float), "d": d},
                    {"w": after} | ({"saved": old} if saved else {}))
+
+
+def pairs(x):
+    """The places of the two largest of each four, NaN before all, by NumPy's stable sort."""
+    four = np.abs(np.asarray(x).reshape(*np.shape(x)[:-1], -1, 4))
+    order = np.argsort(-np.where(np.isnan(four), np.inf, four), axis=-1, kind="stable")
+    for at in np.argwhere(np.isnan(four).any(-1)):  # Inf and NaN would tie
+        group = four[tuple(at)]
+        order[tuple(at)] = sorted(range(4), key=lambda i: (not np.isnan(group[i]), -np.nan_to_num(group[i]), i))
+    return np.sort(order[..., :2], axis=-1)
+
+
+def taken(x, places):
+    four = np.asarray(x).reshape(*np.shape(x)[:-1], -1, 4)
+    return np.take_along_axis(four, places, axis=-1)
+
+
+def put(values, places):
+    four = np.zeros((*places.shape[:-1], 4))
+    np.put_along_axis(four, places, values.reshape(places.shape), axis=-1)
+    return four.reshape(*four.shape[:-2], -1)
+
+
+def halves(places):
+    """Bytes of indices: two groups each, the first in the lower half."""
+    half = places[..., 0] + 4 * places[..., 1]
+    return (half[..., 0::2] + 16 * half[..., 1::2]).astype(float)
+
+
+def elements(draw, shape, dtype):
+    return draw.integers(shape, -128, 128) if dtype == "i8" else draw.normal(shape, dtype)
+
+
+def prune24(draw):
+    for dtype, r, n in (("f32", 3, 12), ("bf16", 2, 24), ("f16", 1, 36), ("i8", 3, 16)):
+        x = elements(draw, (r, n), dtype)
+        mask = put(np.ones(r * n // 2), pairs(x))
+        yield case(dtype, f"T={dtype} r={r} n={n} +y +mask", {"x": x}, {"y": np.where(mask, x, 0), "mask": mask})
+    x = np.array([[1.0, -1, 1, 1, 0, -0.0, 2, -0.0, np.nan, np.inf, -np.inf, np.nan, 3, -4, 4, -3],
+                  [0.0, 0, 0, 0, np.inf, np.nan, 1, np.inf, 1, 2, 3, 4, 4, 3, 2, 1]])
+    mask = np.array([[1.0, 1, 0, 0, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0],
+                     [1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 1, 1, 0, 0]])
+    yield case("equals and what is not a number", "T=f32 r=2 n=16 +y +mask", {"x": x},
+               {"y": np.where(mask, x, 0), "mask": mask})
+    yield case("the least integer", "T=i8 r=1 n=4 +y", {"x": np.array([[127.0, -128, -127, 5]])},
+               {"y": np.array([[127.0, -128, 0, 0]])})
+
+
+def sparse24(draw, shape, dtype):
+    x = elements(draw, shape, dtype)
+    return np.where(put(np.ones(x.size // 2), pairs(x)), x, 0)
+
+
+def pack24(draw):
+    for dtype, r, n in (("f32", 2, 16), ("bf16", 3, 24), ("f16", 1, 40), ("i8", 2, 32)):
+        for prune in (0, 1):
+            x = elements(draw, (r, n), dtype) if prune else sparse24(draw, (r, n), dtype)
+            places = pairs(x)
+            yield case(f"{dtype}, prune {prune}", f"T={dtype} r={r} n={n} h={n // 2} q={n // 8} prune={prune}",
+                       {"x": x}, {"values": taken(x, places).reshape(r, -1), "indices": halves(places)})
+    x = np.array([[0.0, 0, 5, -0.0, 1, 2, 3, 0, 0, 7, -0.0, 8, 0, 0, 0, 0]])
+    yield case("too many, and too few", "T=f32 r=1 n=16 h=8 q=2", {"x": x},
+               {"values": np.array([[0.0, 5, np.nan, np.nan, 7, 8, 0, 0]]),
+                "indices": np.array([[0 + 4 * 2 + 16 * (1 + 4 * 2), 1 + 4 * 3 + 16 * (0 + 4 * 1)]], dtype=float)})
+
+
+def unpack24(draw):
+    for dtype, r, n in (("f32", 2, 16), ("bf16", 3, 24), ("f16", 1, 40), ("i8", 2, 32)):
+        x = sparse24(draw, (r, n), dtype)
+        places = pairs(x)
+        yield case(dtype, f"T={dtype} r={r} n={n} h={n // 2} q={n // 8}",
+                   {"values": taken(x, places).reshape(r, -1), "indices": halves(places)}, {"y": x})
+    yield case("places in any order, and the same twice", "T=f32 r=1 n=8 h=4 q=1",
+               {"values": np.array([[1.0, 2, 3, 4]]), "indices": np.array([[3.0 + 4 * 1 + 16 * (2 + 4 * 2)]])},
+               {"y": np.array([[0.0, 2, 0, 1, 0, 0, 4, 0]])})
+
+
+def matmul_sparse24(draw):
+    for name, dtype, out, biased, m, n, k, activation in (
+        ("bf16", "bf16", "bf16", "f32", 3, 5, 16, "none"),
+        ("bf16 to f32", "bf16", "f32", None, 2, 4, 40, "gelu_erf"),
+        ("f16", "f16", "f16", "f16", 4, 3, 24, "silu"),
+        ("f32", "f32", "f32", "f32", 1, 6, 32, "relu"),
+        ("i8", "i8", "i32", "i32", 3, 4, 24, "relu"),
+    ):
+        x, w = elements(draw, (m, k), dtype), sparse24(draw, (n, k), dtype)
+        places = pairs(w)
+        ins = {"x": x, "values": taken(w, places).reshape(n, -1), "indices": halves(places)}
+        words = f"T={dtype} O={out} B={biased or 'f32'} m={m} n={n} k={k} h={k // 2} q={k // 8} activation={activation}"
+        y = np.array([[math.fsum(x[i] * w[j]) for j in range(n)] for i in range(m)])
+        if biased:
+            ins["bias"] = draw.integers(n, -9000, 9000) if biased == "i32" else draw.normal(n, biased)
+            y, words = y + ins["bias"], words + " +bias"
+        yield case(name, words, ins, {"y": ACTIVATIONS[activation](torch.tensor(y)).numpy()})

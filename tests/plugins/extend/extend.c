@@ -3,6 +3,8 @@
  * with what is wrong. */
 #include <stdio.h>
 
+#include <trine/ops.h>
+
 #include "backends/backend.h"
 #include "spec/places/scale.h"
 #include "spec/spec_hash.h"
