@@ -34,7 +34,7 @@ enum {
     TABLE_TENSORS = 20,
     TABLE_PARAMS = 16,
     TABLE_FIELDS = TABLE_TENSORS + TABLE_PARAMS,
-    TABLE_SYMBOLS = 12,
+    TABLE_SYMBOLS = 16,
     TABLE_ARGS = 320 /* bytes of arguments */
 };
 
@@ -171,6 +171,8 @@ PyObject *py_devices(PyObject *self, PyObject *unused);
 PyObject *py_backends(PyObject *self, PyObject *unused);
 PyObject *py_set_threads(PyObject *self, PyObject *count);
 int queues_init(PyObject *module);
+
+PyObject *py_arena_plan(PyObject *self, PyObject *args, PyObject *names);
 
 /* ------------------------------------------------------------------------------------------------------------ calls */
 

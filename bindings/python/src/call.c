@@ -301,7 +301,8 @@ static int make_output(call *c, int i) {
         if (size < 0 && dim->optional) continue;
         const array *several = dim->add == 0 ? c->several[dim->symbol] : NULL;
         for (int k = 0; several != NULL && k < c->several_count[dim->symbol]; k++) shape[rank++] = several->shape[k];
-        if (several == NULL) shape[rank++] = (size < 0 ? 1 : size) + dim->add;
+        /* where no tensor says how many there are: one, or none beside those that are always there */
+        if (several == NULL) shape[rank++] = (size < 0 ? dim->add <= 0 : size) + dim->add;
     }
     const trine_dtype dtype = tt->variable >= 0 ? c->type[tt->variable] : tt->dtype;
     if ((c->made[i] = array_empty(c->like, dtype, rank, shape)) == NULL) return -1;

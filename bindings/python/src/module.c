@@ -65,6 +65,12 @@ static PyMethodDef methods[] = {
       "explain($module, op, /, *args, **kwargs)\n--\n\n"
       "Which kernel a call of `op` with these arguments would run, and why each other one would not: a list of\n"
       "dictionaries, a kernel each. Nothing is computed." },
+    { "arena_plan", (PyCFunction)(void (*)(void))py_arena_plan, METH_VARARGS | METH_KEYWORDS,
+      "arena_plan($module, lifetimes, alignment=256)\n--\n\n"
+      "Where buffers that are not all needed at once lie in one piece of memory. A lifetime is (bytes, first, last):\n"
+      "needed from step first to step last. Returns the offset of each, and a dictionary: bytes of the arena, live\n"
+      "(the most needed at once, at step), separate (of all buffers, each in memory of its own), smallest (no plan\n"
+      "has a smaller arena)." },
     { "_xla_handlers", py_xla_handlers, METH_NOARGS,
       "_xla_handlers($module)\n--\n\nWhat XLA calls, by its names of platforms: a dictionary of capsules." },
     { "_xla_pack", (PyCFunction)(void (*)(void))py_xla_pack, METH_FASTCALL | METH_KEYWORDS,

@@ -229,10 +229,22 @@ def test_lists():
     (trine.ArgumentError, "17 dimensions", lambda x: trine.gelu(x.reshape((1,) * 15 + (3, 8)))),
     (ValueError, "threads", lambda x: trine.set_threads(-1)),
     (trine.ArgumentError, "no op \"norm\"", lambda x: trine.explain("norm", x)),
+    (trine.ArgumentError, "from step 3 to 2", lambda x: trine.arena_plan([(1, 3, 2)])),
+    (trine.ArgumentError, "no power of 2", lambda x: trine.arena_plan([], alignment=3)),
+    (TypeError, "a lifetime is", lambda x: trine.arena_plan([(1, 2)])),
+    (TypeError, "iterable", lambda x: trine.arena_plan(1)),
 ])
 def test_mistakes(error, match, call):
     with pytest.raises(error, match=match):
         call(rows((3, 8)))
+
+
+def test_arena():
+    offsets, report = trine.arena_plan([(1000, 0, 1), (500, 1, 2), (900, 2, 3)])
+    assert offsets == [0, 1024, 0]
+    assert report == {"bytes": 1536, "live": 1536, "step": 1, "separate": 2560, "smallest": True}
+    assert trine.arena_plan(iter([(3, 0, 0)]), alignment=1) == (
+        [0], {"bytes": 3, "live": 3, "step": 0, "separate": 3, "smallest": True})
 
 
 def test_read_only():

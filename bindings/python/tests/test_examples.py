@@ -50,7 +50,8 @@ def test_outputs(example):
         array = after[holds.get(tensor.name, tensor.name)]
         assert list(array.shape) == call.shape_of(tensor)
         assert array.dtype == dtype_of(call.type_of(tensor))
-        assert np.isfinite(array.astype(np.float64)).all()
+        # a score may be -Inf, where there is no split
+        assert call.structured or not np.isnan(array.astype(np.float64)).any()
 
 
 def test_command(example, tmp_path):

@@ -19,11 +19,11 @@ SMALLEST = {"f32": 2.0**-149, "f16": 2.0**-24, "bf16": 2.0**-133, "e4m3": 2.0**-
 LARGEST = {"f32": 3.4028235e38, "bf16": 3.3895314e38, "f16": 65504.0, "e4m3": 448.0, "e4m3fnuz": 240.0,
            "e5m2": 57344.0, "e5m2fnuz": 57344.0, "e8m0": 2.0**127}
 
-# Ops whose gradients are rounded to the type of an input on the way to an output that may be wider.
-ROUNDED_AS = {"linear_cross_entropy": "x", "linear_cross_entropy_backward": "x"}
+# Ops whose gradients, or y, are rounded to the type of an input on the way to an output that may be wider.
+ROUNDED_AS = {"linear_cross_entropy": "x", "linear_cross_entropy_backward": "x", "rms_norm_matmul": "x"}
 
 # And those that round to their type so often on the way, errors beside the largest value.
-ROUNDED_OFTEN = {"moe_mlp": 4}
+ROUNDED_OFTEN = {"moe_mlp": 4, "rms_norm_matmul": 2}
 
 
 @pytest.fixture(params=kinds.KINDS, ids=lambda kind: kind.name)
@@ -39,7 +39,7 @@ def coarsest(case, name):
     """The coarsest type that an output is rounded to."""
     table = tensors(case.op)
     dtype = case.dtype(table[name])
-    if case.op["name"] in ROUNDED_AS and name.startswith("d"):
+    if case.op["name"] in ROUNDED_AS and name[0] in "dy":
         return max(dtype, case.dtype(table[ROUNDED_AS[case.op["name"]]]), key=ROUNDOFF.get)
     return dtype
 

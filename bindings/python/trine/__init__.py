@@ -15,6 +15,6 @@ from . import _trine
 from ._trine import *  # noqa: F401,F403: the functions of the ops, which the specification names
 from ._trine import __version__, ops
 
-__all__ = ["__version__", "ops", "devices", "backends", "set_threads", "run_list", "explain", "Error",
-           "ArgumentError", "UnsupportedError", "OutOfMemoryError", "DeviceError", *ops]
+__all__ = ["__version__", "ops", "devices", "backends", "set_threads", "run_list", "explain", "arena_plan",
+           "Error", "ArgumentError", "UnsupportedError", "OutOfMemoryError", "DeviceError", *ops]
 del _trine

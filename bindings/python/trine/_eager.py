@@ -109,7 +109,7 @@ class _Plan:
         incoming = {n: of[n] for n in self.returned if n in gradient.differentiable}
         arguments, wanted, _ = gradient.request({n: n for n in self.saved}, self.given, incoming, self.switches, needed,
                                                 lambda name: f"_zeros_like({name})")
-        body = [f"{', '.join(self.saved)}, = _saved", f"{', '.join(of.values())}, = _gradients"]
+        body = [f"{', '.join(self.saved)}, = _saved"] * bool(self.saved) + [f"{', '.join(of.values())}, = _gradients"]
         body += [f"{n} = {n} if {n}.is_contiguous() else {n}.contiguous()" for n in incoming.values()]
         for tensor, _ in gradient.made:
             if tensor.is_in:  # it is filled whole: nothing is added to it

@@ -37,6 +37,10 @@ class Gradient:
                 self.made.append((tensor, of))
             else:
                 self.incoming.append((tensor.name, of))
+        told = {t.type for t in backward.tensors if t.is_in or t.type not in backward.variables}
+        # inputs that say how their gradients are summed and rounded, which the gradient's op need not see
+        self.alike = {t.name for t in op.inputs for tensor, of in self.made
+                      if t.name == of and (t.broadcast or tensor.type not in told)}
         self.params = [p for p in backward.params if p in op.params]
         self.differentiable = {of for _, of in self.incoming}
 
@@ -47,9 +51,9 @@ class Gradient:
         return of
 
     def sources(self, arguments, params):
-        """The op's tensors that the gradient reads."""
+        """The op's tensors that making the gradients needs."""
         names = {self.source(of, given, otherwise, arguments, params) for _, of, given, otherwise in self.values}
-        return sorted((names | {of for tensor, of in self.made if tensor.is_in}) - {None})
+        return sorted((names | {of for tensor, of in self.made if tensor.is_in} | self.alike) - {None})
 
     def request(self, values, given, incoming, params, needed, zeros_like):
         """The call of the gradient's op: arguments, optional outputs wanted, and parameters. `given`: the op's tensors

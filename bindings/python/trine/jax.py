@@ -234,8 +234,7 @@ def _gradients(op, values, given, incoming, params, needed):
     arguments, wanted, kept = gradient.request(values, there, incoming, params, needed, jnp.zeros_like)
     results = _run(gradient.op, arguments, kept, wanted)
     made = {of: results[tensor.name] for tensor, of in gradient.made if of in needed}
-    return {**made, **{t.name: like(made[t.name], values[t.name]) for t in op.inputs
-                       if t.broadcast and t.name in made}}
+    return {**made, **{n: like(made[n], values[n]) for n in gradient.alike & made.keys()}}
 
 
 def _incoming(op, gradients):
