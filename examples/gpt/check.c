@@ -8,20 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "tests/tap.h"
-#include "trainer.h"
 
 /* -------------------------------------------------------------------------------------------------------- gradients */
 
-/* Small, but with everything: shared key heads, two layers, sequences shorter than the context. */
-static gpt_config tiny = { .context = 12,
-                           .batch = 3,
-                           .layers = 2,
-                           .width = 24,
-                           .heads = 4,
-                           .kv_heads = 2,
-                           .hidden = 20,
-                           .vocabulary = GPT_BYTES };
 enum { SEQUENCES = 3, LENGTH = 11 };
 
 typedef struct probe {
@@ -130,34 +121,34 @@ done:
 
 /* --------------------------------------------------------------------------------------------------------- resuming */
 
-static const gpt_schedule short_schedule = {
-    .steps = 9, .warmup = 3, .rate = 1e-2f, .beta1 = 0.9f, .beta2 = 0.95f, .weight_decay = 0.1f, .max_norm = 1
-};
-
-/* Trains from `from`, or from the start, up to step `last`, and saves. */
-static bool train_to(trine_queue *queue, const gpt_data *data, const char *from, int64_t last, const char *to) {
-    gpt_checkpoint checkpoint = { 0 };
+/* Poison in place of what an earlier step left: what a buffer shares its memory with is never read. */
+static bool poisoned(trine_queue *queue, const gpt_data *data, int32_t memory, float *losses_out) {
     gpt_trainer t = { 0 };
-    char error[256];
-    double loss;
-    bool good = !from || gpt_checkpoint_load(&checkpoint, from, error, sizeof error);
-    good = good && gpt_trainer_open(&t, queue, &tiny, &short_schedule, data, 5, from ? &checkpoint : NULL);
-    while (good && t.step < last)
-        good = gpt_trainer_step(&t) && (t.step % 2 || gpt_trainer_evaluate(&t, 4, true, &loss));
-    good = good && gpt_trainer_save(&t, to);
-    if (!good) printf("# %s%s\n", t.error, trine_error_message());
+    gpt_config config = tiny;
+    config.memory = memory;
+    bool good = gpt_trainer_open(&t, queue, &config, &short_schedule, data, 3, NULL);
+    while (good && t.step < STEPS) {
+        memset(t.model.activations, 0xff, (size_t)t.model.arena.bytes);
+        good = gpt_trainer_step(&t);
+    }
+    good = good && gpt_trainer_wait(&t);
+    if (good) memcpy(losses_out, t.history.train, STEPS * sizeof(float));
+    if (!good) printf("# %s\n", t.error);
+    printf("# %s: activations of %lld bytes in %lld\n", tiny.mixed ? "bf16" : "f32", (long long)t.model.arena.separate,
+           (long long)t.model.arena.bytes);
     gpt_trainer_close(&t);
-    gpt_checkpoint_free(&checkpoint);
     return good;
 }
 
-static bool same_files(const char *a, const char *b) {
-    size_t size_a = 0, size_b = 0;
-    uint8_t *bytes_a = gpt_read_file(a, 1 << 24, &size_a), *bytes_b = gpt_read_file(b, 1 << 24, &size_b);
-    const bool same = bytes_a && bytes_b && size_a == size_b && !memcmp(bytes_a, bytes_b, size_a);
-    free(bytes_a);
-    free(bytes_b);
-    return same;
+static void check_memory(trine_queue *queue, const gpt_data *data) {
+    float separate[STEPS], shared[STEPS], recomputed[STEPS];
+    for (tiny.mixed = 0; tiny.mixed < 2; tiny.mixed++) {
+        const bool good = poisoned(queue, data, GPT_SEPARATE, separate) && poisoned(queue, data, GPT_SHARED, shared) &&
+                          poisoned(queue, data, GPT_RECOMPUTED, recomputed);
+        tap(good && !memcmp(separate, shared, sizeof shared) && !memcmp(separate, recomputed, sizeof recomputed),
+            "activations that share memory, and some made anew, give the same losses%s", tiny.mixed ? " in bf16" : "");
+    }
+    tiny.mixed = 0;
 }
 
 static void check_resume(trine_queue *queue, trine_queue *single, const gpt_data *data) {
@@ -320,14 +311,6 @@ static void check_write(trine_queue *queue, const gpt_data *data) {
         "a text that is too short: %s", error);
 }
 
-/* A text of two words in a changing pattern. */
-static bool make_text(gpt_data *data, char *error, size_t size) {
-    FILE *file = fopen("text", "w");
-    if (!file) return false;
-    for (int i = 0; i < 4000; i++) fputs(i * i % 7 < 3 ? "warp " : "wave ", file);
-    return fclose(file) == 0 && gpt_data_load(data, "text", tiny.context + 1, error, size);
-}
-
 int main(void) {
     char folder[] = "/tmp/trine-gpt-XXXXXX", error[256] = "";
     trine *lib = NULL;
@@ -342,6 +325,7 @@ int main(void) {
                       trine_queue_open(lib, 0, &one, &single) == TRINE_OK;
     if (tap(open, "trine opens: %s", trine_error_message())) {
         check_gradients(queue);
+        check_memory(queue, &data);
         check_resume(queue, single, &data);
         check_devices(queue, lib, &data);
         check_damage();

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -45,6 +46,7 @@ enum {
 #define FILE_VERSION 2
 #define FILE_LIMIT ((int64_t)1 << 36)
 #define STEP_LIMIT ((int64_t)1 << 40)
+enum { SOME = 1 << 20 }; /* numbers that are read and written at once */
 
 static uint64_t get(const uint8_t *bytes, int count) {
     uint64_t x = 0;
@@ -102,9 +104,15 @@ static const char *header_check(const gpt_checkpoint *c, const uint64_t *word) {
 }
 
 static void header_read(gpt_checkpoint *c, const uint64_t *word) {
-    c->config = (gpt_config){ (int32_t)word[CONTEXT], (int32_t)word[BATCH],      (int32_t)word[LAYERS],
-                              (int32_t)word[WIDTH],   (int32_t)word[HEADS],      (int32_t)word[KV_HEADS],
-                              (int32_t)word[HIDDEN],  (int32_t)word[VOCABULARY], (int32_t)word[MIXED] };
+    c->config = (gpt_config){ .context = (int32_t)word[CONTEXT],
+                              .batch = (int32_t)word[BATCH],
+                              .layers = (int32_t)word[LAYERS],
+                              .width = (int32_t)word[WIDTH],
+                              .heads = (int32_t)word[HEADS],
+                              .kv_heads = (int32_t)word[KV_HEADS],
+                              .hidden = (int32_t)word[HIDDEN],
+                              .vocabulary = (int32_t)word[VOCABULARY],
+                              .mixed = (int32_t)word[MIXED] };
     c->schedule = (gpt_schedule){ (int64_t)word[STEPS],    (int64_t)word[WARMUP], float_of(word[RATE]),
                                   float_of(word[BETA1]),   float_of(word[BETA2]), float_of(word[WEIGHT_DECAY]),
                                   float_of(word[MAX_NORM]) };
@@ -121,13 +129,9 @@ static int64_t file_size(const gpt_checkpoint *c) {
 }
 
 static bool allocate(gpt_checkpoint *c) {
-    const size_t n = (size_t)c->parameters;
     c->history.train = calloc((size_t)c->history.count + 1, sizeof(float));
     c->history.held_out = calloc((size_t)c->history.held_out_count + 1, sizeof *c->history.held_out);
-    c->param = malloc(n * sizeof(float));
-    c->m = malloc(n * sizeof(float));
-    c->v = malloc(n * sizeof(float));
-    return c->history.train && c->history.held_out && c->param && c->m && c->v;
+    return c->history.train && c->history.held_out;
 }
 
 bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size_t size, char *error_out,
@@ -160,17 +164,39 @@ bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size
     get_floats(c.history.train, &at, c.history.count);
     for (int64_t i = 0; i < c.history.held_out_count; i++, at += 12)
         c.history.held_out[i] = (struct gpt_held_out){ (int64_t)get(at, 8), float_of(get(at + 8, 4)) };
-    get_floats(c.param, &at, c.parameters);
-    get_floats(c.m, &at, c.parameters);
-    get_floats(c.v, &at, c.parameters);
+    c.state = at;
     *checkpoint = c;
     return true;
+}
+
+bool gpt_checkpoint_state(const gpt_checkpoint *checkpoint, int which, int64_t first, int64_t count, float *to) {
+    const gpt_checkpoint *c = checkpoint;
+    if (!c->state) return c->read(c->from, which, first, count, to);
+    const uint8_t *at = c->state + 4 * (which * c->parameters + first);
+    get_floats(to, &at, count);
+    return true;
+}
+
+/* The bytes of a file without a copy of them; NULL and errno. */
+static void *map(const char *path, size_t *size_out) {
+    struct stat s;
+    void *bytes = MAP_FAILED;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return NULL;
+    int reason = fstat(file, &s) == 0 ? 0 : errno;
+    if (!reason && (S_ISDIR(s.st_mode) || s.st_size > FILE_LIMIT)) reason = S_ISDIR(s.st_mode) ? EISDIR : EFBIG;
+    *size_out = reason ? 0 : (size_t)s.st_size;
+    if (!reason && (bytes = mmap(NULL, *size_out + !*size_out, PROT_READ, MAP_PRIVATE, file, 0)) == MAP_FAILED)
+        reason = errno;
+    close(file);
+    errno = reason;
+    return reason ? NULL : bytes;
 }
 
 bool gpt_checkpoint_load(gpt_checkpoint *checkpoint, const char *path, char *error_out, size_t error_size) {
     size_t size = 0;
     *checkpoint = (gpt_checkpoint){ 0 };
-    uint8_t *bytes = gpt_read_file(path, FILE_LIMIT, &size);
+    void *bytes = map(path, &size);
     if (!bytes) {
         snprintf(error_out, error_size, "%s: %s", path, strerror(errno));
         return false;
@@ -178,11 +204,30 @@ bool gpt_checkpoint_load(gpt_checkpoint *checkpoint, const char *path, char *err
     char wrong[128];
     const bool good = gpt_checkpoint_parse(checkpoint, bytes, size, wrong, sizeof wrong);
     if (!good) snprintf(error_out, error_size, "%s: %s", path, wrong);
-    free(bytes);
+    checkpoint->mapped = bytes;
+    checkpoint->size = size + !size;
+    if (!good) gpt_checkpoint_free(checkpoint);
     return good;
 }
 
-static void encode(const gpt_checkpoint *c, uint8_t *bytes, int64_t size) {
+/* A file that is being written, and the hash of what was. */
+typedef struct writer {
+    int file, reason; /* 0, or errno */
+    uint64_t hash;
+} writer;
+
+static void emit(writer *w, const uint8_t *bytes, int64_t size) {
+    w->hash = gpt_hash(w->hash, bytes, (size_t)size);
+    for (int64_t done = 0; done < size && !w->reason;) {
+        const ssize_t wrote = write(w->file, bytes + done, (size_t)(size - done));
+        if (wrote > 0)
+            done += wrote;
+        else if (wrote == 0 || errno != EINTR)
+            w->reason = wrote == 0 ? EIO : errno;
+    }
+}
+
+static void emit_header(writer *w, const gpt_checkpoint *c) {
     const gpt_schedule *s = &c->schedule;
     uint64_t word[HEADER] = { [MAGIC] = MAGIC_WORD,
                               [VERSION] = FILE_VERSION,
@@ -208,63 +253,77 @@ static void encode(const gpt_checkpoint *c, uint8_t *bytes, int64_t size) {
                               [VOCABULARY] = (uint64_t)c->config.vocabulary,
                               [MIXED] = (uint64_t)c->config.mixed };
     memcpy(word + RANDOM, c->random.state, sizeof c->random.state);
-    uint8_t *at = bytes;
+    uint8_t bytes[8 * HEADER], *at = bytes;
     for (int i = 0; i < HEADER; i++, at += 8) put(at, 8, word[i]);
-    put_floats(&at, c->history.train, c->history.count);
-    for (int64_t i = 0; i < c->history.held_out_count; i++, at += 12) {
-        put(at, 8, (uint64_t)c->history.held_out[i].step);
-        put(at + 8, 4, bits_of(c->history.held_out[i].loss));
-    }
-    put_floats(&at, c->param, c->parameters);
-    put_floats(&at, c->m, c->parameters);
-    put_floats(&at, c->v, c->parameters);
-    put(at, 8, gpt_hash(GPT_HASH_START, bytes, (size_t)size - 8));
+    emit(w, bytes, sizeof bytes);
 }
 
-/* All of it on the disk, or false with errno. */
-static bool write_file(const char *path, const uint8_t *bytes, int64_t size) {
-    const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0) return false;
-    int reason = 0;
-    for (int64_t done = 0; done < size && !reason;) {
-        const ssize_t wrote = write(file, bytes + done, (size_t)(size - done));
-        if (wrote > 0)
-            done += wrote;
-        else if (wrote == 0 || errno != EINTR)
-            reason = wrote == 0 ? EIO : errno;
+static void emit_history(writer *w, const gpt_history *history, uint8_t *buffer) {
+    for (int64_t first = 0; first < history->count; first += SOME) {
+        const int64_t count = history->count - first < SOME ? history->count - first : SOME;
+        uint8_t *at = buffer;
+        put_floats(&at, history->train + first, count);
+        emit(w, buffer, 4 * count);
     }
-    if (!reason && fsync(file) != 0) reason = errno;
-    if (close(file) != 0 && !reason) reason = errno;
-    errno = reason;
-    return !reason;
+    for (int64_t i = 0; i < history->held_out_count; i++) {
+        put(buffer, 8, (uint64_t)history->held_out[i].step);
+        put(buffer + 8, 4, bits_of(history->held_out[i].loss));
+        emit(w, buffer, 12);
+    }
+}
+
+/* False if the state could not be read. */
+static bool emit_state(writer *w, const gpt_checkpoint *c, uint8_t *buffer, float *state) {
+    for (int which = GPT_PARAM; which <= GPT_V; which++)
+        for (int64_t first = 0; first < c->parameters && !w->reason; first += SOME) {
+            const int64_t count = c->parameters - first < SOME ? c->parameters - first : SOME;
+            uint8_t *at = buffer;
+            if (!gpt_checkpoint_state(c, which, first, count, state)) return false;
+            put_floats(&at, state, count);
+            emit(w, buffer, 4 * count);
+        }
+    return true;
+}
+
+/* All of it on the disk. False with errno; or with 0, if the state could not be read. */
+static bool write_file(const char *path, const gpt_checkpoint *c, uint8_t *buffer, float *state) {
+    writer w = { open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666), 0, GPT_HASH_START };
+    if (w.file < 0) return false;
+    emit_header(&w, c);
+    emit_history(&w, &c->history, buffer);
+    const bool read = emit_state(&w, c, buffer, state);
+    put(buffer, 8, w.hash);
+    emit(&w, buffer, 8);
+    if (!w.reason && fsync(w.file) != 0) w.reason = errno;
+    if (close(w.file) != 0 && !w.reason) w.reason = errno;
+    errno = read ? w.reason : 0;
+    return read && !w.reason;
 }
 
 bool gpt_checkpoint_save(const gpt_checkpoint *checkpoint, const char *path, char *error_out, size_t error_size) {
-    const int64_t size = file_size(checkpoint);
     const size_t room = strlen(path) + 32;
     char *temporary = malloc(room);
-    uint8_t *bytes = malloc((size_t)size);
-    bool good = temporary && bytes;
+    uint8_t *buffer = malloc(4 * SOME);
+    float *state = malloc(SOME * sizeof *state);
+    bool good = temporary && buffer && state;
     if (good) {
-        encode(checkpoint, bytes, size);
         snprintf(temporary, room, "%s.%ld.tmp", path, (long)getpid());
         unlink(temporary); /* of a process of this number that died */
-        good = write_file(temporary, bytes, size) && rename(temporary, path) == 0;
+        good = write_file(temporary, checkpoint, buffer, state) && rename(temporary, path) == 0;
         const int reason = errno;
         if (!good) unlink(temporary);
         errno = reason;
     }
-    if (!good) snprintf(error_out, error_size, "%s: not written: %s", path, strerror(errno));
+    if (!good && errno) snprintf(error_out, error_size, "%s: not written: %s", path, strerror(errno));
     free(temporary);
-    free(bytes);
+    free(buffer);
+    free(state);
     return good;
 }
 
 void gpt_checkpoint_free(gpt_checkpoint *checkpoint) {
     free(checkpoint->history.train);
     free(checkpoint->history.held_out);
-    free(checkpoint->param);
-    free(checkpoint->m);
-    free(checkpoint->v);
+    if (checkpoint->mapped) munmap(checkpoint->mapped, checkpoint->size);
     *checkpoint = (gpt_checkpoint){ 0 };
 }

@@ -32,11 +32,17 @@ typedef struct gpt_checkpoint {
     int64_t step; /* steps taken */
     gpt_history history;
     int64_t parameters;
-    float *param, *m, *v;
+    /* The optimizer's state, which may be larger than memory. Of a checkpoint that was read it is in its bytes; of one
+     * to be saved it is what this gives, GPT_PARAM, GPT_M or GPT_V of so many parameters. */
+    const uint8_t *state;
+    bool (*read)(void *from, int which, int64_t first, int64_t count, float *to);
+    void *from;
+    void *mapped; /* its file */
+    size_t size;
 } gpt_checkpoint;
 
-/* Reads a checkpoint from memory: magic, version, sizes, ranges and checksum are checked before anything is believed.
- * On failure nothing is allocated, and `error_out` says what is wrong.
+/* Reads a checkpoint from memory, which must outlive it: magic, version, sizes, ranges and checksum are checked before
+ * anything is believed. On failure nothing is allocated, and `error_out` says what is wrong.
  * The file is little-endian, whatever the machine. */
 bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size_t size, char *error_out,
                           size_t error_size);
@@ -44,8 +50,11 @@ bool gpt_checkpoint_parse(gpt_checkpoint *checkpoint, const uint8_t *bytes, size
 /* The same from a file. */
 bool gpt_checkpoint_load(gpt_checkpoint *checkpoint, const char *path, char *error_out, size_t error_size);
 
+/* State of `count` parameters from `first` on. */
+bool gpt_checkpoint_state(const gpt_checkpoint *checkpoint, int which, int64_t first, int64_t count, float *to);
+
 /* Writes a checkpoint beside `path`, then puts it in its place: whatever happens, `path` is the old file or the new
- * one, whole. */
+ * one, whole. Where the state cannot be read, `error_out` is left to who reads it. */
 bool gpt_checkpoint_save(const gpt_checkpoint *checkpoint, const char *path, char *error_out, size_t error_size);
 
 void gpt_checkpoint_free(gpt_checkpoint *checkpoint);

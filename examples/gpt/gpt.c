@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trains a small language model on real text through trine's public API: the command. */
 #include <errno.h>
-#include <getopt.h>
-#include <locale.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -10,47 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "away.h"
 #include "export.h"
+#include "options.h"
 #include "trainer.h"
-
-typedef struct options {
-    const char *text, *device, *save, *export, *resume, *svg, *prompt, *losses;
-    gpt_config config;
-    gpt_schedule schedule;
-    int64_t save_every, stop;
-    int threads, sample;
-    uint64_t seed;
-} options;
-
-static const char usage[] =
-    "Usage: trine-gpt [OPTION]...\n"
-    "Trains a decoder-only transformer on the bytes of a text, through trine.\n"
-    "\n"
-    "  --text PATH       a file, or a directory whose sources and documents are read (default: trine's own)\n"
-    "  --steps N         optimizer steps (1000)\n"
-    "  --batch N         sequences per step (8)\n"
-    "  --context N       bytes per sequence (128)\n"
-    "  --layers N        (5)\n"
-    "  --width N         of the residual stream (128)\n"
-    "  --heads N         of attention (4)\n"
-    "  --kv-heads N      heads of keys and values, shared by the former (2)\n"
-    "  --hidden N        width of the feed-forward layer (384)\n"
-    "  --vocabulary N    rows of the embedding, of which the text uses 256 (256)\n"
-    "  --mixed           activations, gradients and the weights in use in bf16, the optimizer's in f32\n"
-    "  --rate X          learning rate (0.003)\n"
-    "  --seed N          of weights and batches (1)\n"
-    "  --device NAME     as trine info lists them (TRINE_DEVICE, else the best)\n"
-    "  --threads N       on the CPU (the cores)\n"
-    "  --save FILE       write a checkpoint at the end\n"
-    "  --save-every N    and every N steps\n"
-    "  --export FOLDER   write the model as others read it: model.safetensors as transformers has it, model.gguf\n"
-    "  --resume FILE     continue a checkpoint: model and schedule are the checkpoint's\n"
-    "  --stop N          stop after step N of the schedule\n"
-    "  --svg FILE        where the loss curve goes (gpt-loss.svg)\n"
-    "  --losses FILE     write the loss of each step, one on a line\n"
-    "  --sample N        bytes of text to write at the end (300)\n"
-    "  --prompt TEXT     how that text begins\n"
-    "  --help\n";
 
 static volatile sig_atomic_t interrupted;
 static void interrupt(int signal_number) { interrupted = signal_number; }
@@ -59,141 +20,6 @@ static double now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int complain(const char *what, const char *why) {
-    fprintf(stderr, "trine-gpt: %s%s%s\n", what, *why ? ": " : "", why);
-    return 1;
-}
-
-/* ---------------------------------------------------------------------------------------------------------- options */
-
-enum {
-    TEXT = 256,
-    STEPS,
-    BATCH,
-    CONTEXT,
-    LAYERS,
-    WIDTH,
-    HEADS,
-    KV_HEADS,
-    HIDDEN,
-    VOCABULARY,
-    MIXED,
-    RATE,
-    SEED,
-    DEVICE,
-    THREADS,
-    SAVE,
-    SAVE_EVERY,
-    EXPORT,
-    RESUME,
-    STOP,
-    SVG,
-    LOSSES,
-    SAMPLE,
-    PROMPT,
-    HELP
-};
-
-static const struct option known[] = {
-    { "text", 1, 0, TEXT },
-    { "steps", 1, 0, STEPS },
-    { "batch", 1, 0, BATCH },
-    { "context", 1, 0, CONTEXT },
-    { "layers", 1, 0, LAYERS },
-    { "width", 1, 0, WIDTH },
-    { "heads", 1, 0, HEADS },
-    { "kv-heads", 1, 0, KV_HEADS },
-    { "hidden", 1, 0, HIDDEN },
-    { "vocabulary", 1, 0, VOCABULARY },
-    { "mixed", 0, 0, MIXED },
-    { "rate", 1, 0, RATE },
-    { "seed", 1, 0, SEED },
-    { "device", 1, 0, DEVICE },
-    { "threads", 1, 0, THREADS },
-    { "save", 1, 0, SAVE },
-    { "save-every", 1, 0, SAVE_EVERY },
-    { "export", 1, 0, EXPORT },
-    { "resume", 1, 0, RESUME },
-    { "stop", 1, 0, STOP },
-    { "svg", 1, 0, SVG },
-    { "losses", 1, 0, LOSSES },
-    { "sample", 1, 0, SAMPLE },
-    { "prompt", 1, 0, PROMPT },
-    { "help", 0, 0, HELP },
-    { 0 },
-};
-
-/* A whole number in [low, high], or false. */
-static bool whole(const char *text, int64_t low, int64_t high, int64_t *value_out) {
-    char *end;
-    errno = 0;
-    *value_out = strtoll(text, &end, 10);
-    return end != text && !*end && errno == 0 && *value_out >= low && *value_out <= high;
-}
-
-static bool option_set(options *o, int option, const char *text) {
-    int64_t n = 0;
-    if (option == RATE) {
-        char *end;
-        o->schedule.rate = strtof(text, &end);
-        return end != text && !*end && o->schedule.rate >= 0 && o->schedule.rate <= 1;
-    }
-    const bool sized = option >= BATCH && option <= VOCABULARY;
-    const int64_t most = sized ? INT32_MAX : option == THREADS || option == SAMPLE ? 1 << 20 : (int64_t)1 << 32;
-    switch (option) {
-    case TEXT: o->text = text; return true;
-    case DEVICE: o->device = text; return true;
-    case SAVE: o->save = text; return true;
-    case EXPORT: o->export = text; return true;
-    case RESUME: o->resume = text; return true;
-    case SVG: o->svg = text; return true;
-    case LOSSES: o->losses = text; return true;
-    case MIXED: o->config.mixed = 1; return true;
-    case PROMPT: o->prompt = text; return true;
-    default: break;
-    }
-    if (!whole(text, option == SEED || option == SAMPLE ? 0 : 1, most, &n)) return false;
-    switch (option) {
-    case STEPS: o->schedule.steps = n; return true;
-    case BATCH: o->config.batch = (int32_t)n; return true;
-    case CONTEXT: o->config.context = (int32_t)n; return true;
-    case LAYERS: o->config.layers = (int32_t)n; return true;
-    case WIDTH: o->config.width = (int32_t)n; return true;
-    case HEADS: o->config.heads = (int32_t)n; return true;
-    case KV_HEADS: o->config.kv_heads = (int32_t)n; return true;
-    case HIDDEN: o->config.hidden = (int32_t)n; return true;
-    case VOCABULARY: o->config.vocabulary = (int32_t)n; return true;
-    case SEED: o->seed = (uint64_t)n; return true;
-    case THREADS: o->threads = (int)n; return true;
-    case SAVE_EVERY: o->save_every = n; return true;
-    case STOP: o->stop = n; return true;
-    case SAMPLE: o->sample = (int)n; return true;
-    default: return false;
-    }
-}
-
-/* -1 to go on, else the exit status. */
-static int options_read(options *o, int argc, char **argv) {
-    const char *fixed = NULL; /* an option that a checkpoint decides */
-    for (int option, index = 0; (option = getopt_long(argc, argv, "", known, &index)) != -1;) {
-        if (option == HELP) return fputs(usage, stdout), 0;
-        if (option == '?') return fputs("Try trine-gpt --help.\n", stderr), 2;
-        if (!option_set(o, option, optarg)) {
-            fprintf(stderr, "trine-gpt: --%s: '%s' is not a value it takes\n", known[index].name, optarg);
-            return 2;
-        }
-        if (option >= STEPS && option <= SEED) fixed = known[index].name;
-    }
-    if (optind < argc) return complain(argv[optind], "an option is needed before it"), 2;
-    if (o->resume && fixed) {
-        fprintf(stderr, "trine-gpt: --%s is decided by the checkpoint of --resume\n", fixed);
-        return 2;
-    }
-    if (o->save_every && !o->save) return complain("--save-every", "--save says where"), 2;
-    const char *wrong = gpt_config_check(&o->config);
-    return wrong ? complain(wrong, ""), 2 : -1;
 }
 
 /* --------------------------------------------------------------------------------------------------------- progress */
@@ -298,18 +124,35 @@ static int run(gpt_trainer *t, const options *o) {
     return 0;
 }
 
+static void print_offload(const gpt_model *model) {
+    const gpt_offload *o = model->config.away;
+    printf("the optimizer's state of %lld parameters, a share of %.3f, is on the device, that of %lld in %s%s\n",
+           (long long)model->kept, (double)model->kept / (double)model->parameters,
+           (long long)(model->parameters - model->kept), o->file ? o->file : "the host's memory",
+           model->away && gpt_away_direct(model->away) ? ", past the page cache" : "");
+}
+
 static int with_queue(const options *o, const gpt_checkpoint *from, const gpt_data *data, trine_queue *queue,
-                      const trine *lib) {
+                      trine *lib) {
     gpt_trainer t = { 0 };
     trine_device_info_t device;
     int status = 1;
-    if (!gpt_trainer_open(&t, queue, &o->config, &o->schedule, data, o->seed, from)) {
+    gpt_config config = o->config;
+    gpt_offload offload = o->offload;
+    offload.lib = lib;
+    offload.threads = o->threads;
+    if (o->offloads) config.away = &offload;
+    if (!gpt_trainer_open(&t, queue, &config, &o->schedule, data, o->seed, from)) {
         complain(t.error, "");
     } else if (trine_device_info(lib, trine_queue_device(queue), &device) == TRINE_OK) {
         printf("%lld parameters in %d layers on %s (%s, %s); %lld bytes of text in %lld files, %lld held out\n",
                (long long)t.model.parameters, (int)o->config.layers, device.name, device.model, device.arch,
                (long long)(data->train_size + data->held_out_size), (long long)data->files,
                (long long)data->held_out_size);
+        printf("activations: %.1f MB in %.1f MB, of which at most %.1f are needed at once\n",
+               1e-6 * (double)t.model.arena.separate, 1e-6 * (double)t.model.arena.bytes,
+               1e-6 * (double)t.model.arena.live);
+        if (t.model.config.away) print_offload(&t.model);
         if (from) printf("continuing %s at step %lld\n", o->resume, (long long)t.step);
         if (from && from->text_hash != data->hash) printf("the text is not the one the checkpoint was trained on\n");
         status = run(&t, o);
@@ -338,13 +181,13 @@ static int with_data(const options *o, const gpt_checkpoint *from, const gpt_dat
 }
 
 int main(int argc, char **argv) {
-    setlocale(LC_NUMERIC, "C"); /* what is preloaded may have taken another */
     options o = {
         .text = GPT_TEXT,
         .svg = "gpt-loss.svg",
         .prompt = "/* ",
         .sample = 300,
         .seed = 1,
+        .offload = { .share = -1 },
         .config = { .context = 128,
                     .batch = 8,
                     .layers = 5,
@@ -363,6 +206,7 @@ int main(int argc, char **argv) {
     o.schedule.warmup = o.schedule.steps / 14;
     if (o.resume) {
         if (!gpt_checkpoint_load(&from, o.resume, error, sizeof error)) return complain(error, "");
+        from.config.memory = o.config.memory;
         o.config = from.config;
         o.schedule = from.schedule;
     }

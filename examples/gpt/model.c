@@ -4,13 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model.h"
-
-#define TRY(call) \
-    do { \
-        if (!(call)) return false; \
-    } while (0)
-#define RUN(op, ...) TRY(trine_##op(model->queue, &(trine_##op##_args){ TRINE_ARGS(op), __VA_ARGS__ }) == TRINE_OK)
+#include "activations.h"
+#include "away.h"
+#include "state.h"
 
 static int64_t head_size(const gpt_config *c) { return c->width / c->heads; }
 static int64_t qkv_width(const gpt_config *c) { return (c->heads + 2 * c->kv_heads) * head_size(c); }
@@ -26,6 +22,7 @@ const char *gpt_config_check(const gpt_config *c) {
     if (c->hidden < 1 || c->hidden > 1 << 16) return "the hidden width must be 1 to 65536";
     if (c->vocabulary < GPT_BYTES || c->vocabulary > 1 << 20) return "the vocabulary must be 256 to 1048576";
     if (c->mixed < 0 || c->mixed > 1) return "mixed must be 0 or 1";
+    if (c->memory < GPT_SHARED || c->memory > GPT_RECOMPUTED) return "memory must be one of three ways";
     return NULL;
 }
 
@@ -63,7 +60,7 @@ int64_t gpt_parameters(const gpt_config *config) {
     return place(config, NULL, &decayed, &final_norm);
 }
 
-static bool reserve_bytes(gpt_model *model, void *pointer_out, int64_t count, size_t size) {
+bool gpt_reserve(gpt_model *model, void *pointer_out, int64_t count, size_t size) {
     void *memory = NULL;
     TRY(trine_memory_alloc(model->queue, (size_t)count * size, &memory) == TRINE_OK);
     model->allocated[model->allocations++] = memory;
@@ -73,104 +70,50 @@ static bool reserve_bytes(gpt_model *model, void *pointer_out, int64_t count, si
 
 /* So many numbers of 32 bits; or of the model's type. */
 static bool reserve(gpt_model *model, void *pointer_out, int64_t count) {
-    return reserve_bytes(model, pointer_out, count, 4);
+    return gpt_reserve(model, pointer_out, count, 4);
 }
 static bool reserve_typed(gpt_model *model, void *pointer_out, int64_t count) {
-    return reserve_bytes(model, pointer_out, count, trine_dtype_size(model->type));
+    return gpt_reserve(model, pointer_out, count, trine_dtype_size(model->type));
 }
 
 static bool reserve_all(gpt_model *model) {
     const gpt_config *c = &model->config;
-    const int64_t r = (int64_t)c->batch * c->context, wide = r * c->width, qkv = r * qkv_width(c),
-                  n = model->parameters;
-    TRY(reserve(model, &model->param, n) && reserve_typed(model, &model->grad, n) && reserve(model, &model->m, n) &&
-        reserve(model, &model->v, n));
-    model->weight = model->param;
-    TRY(!c->mixed || reserve_typed(model, &model->weight, n));
+    const int64_t r = (int64_t)c->batch * c->context, n = model->parameters;
+    TRY(reserve_typed(model, &model->weight, n) && reserve_typed(model, &model->grad, n));
     TRY(reserve(model, &model->cosines, c->context * head_size(c) / 2) &&
         reserve(model, &model->sines, c->context * head_size(c) / 2));
     TRY(reserve(model, &model->tokens, r) && reserve(model, &model->labels, r) &&
         reserve(model, &model->losses, GPT_MAX_LOSSES) && reserve(model, &model->byte_logits, GPT_BYTES));
-    TRY(reserve_typed(model, &model->stream, wide) && reserve(model, &model->rstd, r) &&
-        reserve_typed(model, &model->normed, wide));
-    TRY(reserve_typed(model, &model->delta, wide) && reserve_typed(model, &model->logits, r * c->vocabulary));
     TRY(reserve(model, &model->loss, r) && reserve(model, &model->dloss, 1) && reserve(model, &model->scale, 2));
-    TRY(reserve_typed(model, &model->dstream[0], wide) && reserve_typed(model, &model->dstream[1], wide) &&
-        reserve_typed(model, &model->dnormed, wide));
-    TRY(reserve_typed(model, &model->dqkv, qkv) && reserve_typed(model, &model->dmixed, wide));
-    TRY(reserve_typed(model, &model->dgate_up, r * 2 * c->hidden) &&
-        reserve_typed(model, &model->dactivated, r * c->hidden));
-    for (int i = 0; i < c->layers; i++) {
-        gpt_layer *l = &model->layer[i];
-        TRY(reserve_typed(model, &l->stream, wide) && reserve(model, &l->rstd, r) &&
-            reserve_typed(model, &l->normed, wide));
-        TRY(reserve_typed(model, &l->qkv, qkv) && reserve_typed(model, &l->mixed, wide) &&
-            reserve(model, &l->lse, r * c->heads));
-        TRY(reserve_typed(model, &l->middle, wide) && reserve(model, &l->middle_rstd, r) &&
-            reserve_typed(model, &l->middle_normed, wide));
-        TRY(reserve_typed(model, &l->gate_up, r * 2 * c->hidden) && reserve_typed(model, &l->activated, r * c->hidden));
-    }
-    return true;
+    return gpt_activations_open(model) && gpt_state_open(model);
 }
 
-/* Normal weights of deviation 0.02, those that write to the residual stream smaller by the root of their number;
- * norms are 1. */
-static void initialize(const gpt_model *model, float *param, uint64_t seed) {
-    const gpt_config *c = &model->config;
-    gpt_random random;
-    gpt_random_seed(&random, seed);
-    for (int64_t i = 0; i < model->parameters; i++) {
-        const double radius = sqrt(-2 * log(1 - gpt_random_uniform(&random)));
-        param[i] =
-            i < model->decayed ? (float)(0.02 * radius * cos(6.283185307179586 * gpt_random_uniform(&random))) : 1.0f;
-    }
-    const float shrink = (float)(1 / sqrt(2.0 * c->layers));
-    for (int l = 0; l < c->layers; l++) {
-        for (int64_t i = 0; i < (int64_t)c->width * c->width; i++) param[model->layer[l].w_mixed + i] *= shrink;
-        for (int64_t i = 0; i < (int64_t)c->hidden * c->width; i++) param[model->layer[l].w_down + i] *= shrink;
-    }
-}
-
-static bool fill_memory(gpt_model *model, float *scratch, uint64_t seed) {
-    const gpt_config *c = &model->config;
-    const size_t bytes = (size_t)model->parameters * sizeof(float);
-    const int64_t half = head_size(c) / 2;
-    memset(scratch, 0, bytes);
-    TRY(trine_memory_write(model->queue, model->m, scratch, bytes) == TRINE_OK &&
-        trine_memory_write(model->queue, model->v, scratch, bytes) == TRINE_OK);
-    initialize(model, scratch, seed);
-    TRY(trine_memory_write(model->queue, model->param, scratch, bytes) == TRINE_OK && gpt_refresh(model));
-    for (int sine = 0; sine < 2; sine++) {
-        for (int64_t i = 0; i < c->context * half; i++) {
+static bool fill_tables(gpt_model *model) {
+    const int64_t half = head_size(&model->config) / 2, count = model->config.context * half;
+    float *table = malloc((size_t)count * sizeof *table);
+    bool good = table != NULL;
+    for (int sine = 0; good && sine < 2; sine++) {
+        for (int64_t i = 0; i < count; i++) {
             const double angle = (double)(i / half) * pow(10000, -(double)(i % half) / (double)half);
-            scratch[i] = (float)(sine ? sin(angle) : cos(angle));
+            table[i] = (float)(sine ? sin(angle) : cos(angle));
         }
-        TRY(trine_memory_write(model->queue, sine ? model->sines : model->cosines, scratch,
-                               (size_t)(c->context * half) * sizeof(float)) == TRINE_OK);
+        good = trine_memory_write(model->queue, sine ? model->sines : model->cosines, table,
+                                  (size_t)count * sizeof *table) == TRINE_OK;
     }
-    return true;
-}
-
-bool gpt_refresh(gpt_model *model) {
-    const trine_tensor from = trine_tensor_1d(model->param, TRINE_F32, model->parameters);
-    const trine_tensor to = trine_tensor_1d(model->weight, model->type, model->parameters);
-    if (model->config.mixed) RUN(cast, .x = &from, .y = &to);
-    return true;
+    free(table);
+    return good;
 }
 
 bool gpt_open(gpt_model *model, const gpt_config *config, trine_queue *queue, uint64_t seed) {
     *model = (gpt_model){ .config = *config, .queue = queue, .type = config->mixed ? TRINE_BF16 : TRINE_F32 };
     model->parameters = place(config, model->layer, &model->decayed, &model->final_norm);
-    TRY(reserve_all(model));
-    const int64_t r = (int64_t)config->batch * config->context, table = config->context * head_size(config) / 2;
-    model->host = malloc((size_t)r * sizeof(float));
-    float *scratch = malloc((size_t)(model->parameters > table ? model->parameters : table) * sizeof(float));
-    const bool good = model->host && scratch && fill_memory(model, scratch, seed);
-    free(scratch);
-    return good;
+    model->host = malloc((size_t)config->batch * (size_t)config->context * sizeof(float));
+    return model->host && reserve_all(model) && fill_tables(model) && gpt_state_begin(model, seed);
 }
 
 void gpt_close(gpt_model *model) {
+    gpt_away_close(model->away);
+    gpt_activations_close(model);
     for (int i = 0; i < model->allocations; i++) trine_memory_free(model->queue, model->allocated[i]);
     free(model->host);
     *model = (gpt_model){ 0 };
@@ -240,6 +183,15 @@ static bool norm(gpt_model *model, void *delta, void *residual, int64_t weight, 
     const trine_tensor y = matrix(model, normed, r, n), sum = matrix(model, stream, r, n), scale = vector(rstd, r);
     RUN(rms_norm, .x = &x, .residual = residual ? &before : NULL, .weight = &w, .y = &y,
         .residual_out = residual ? &sum : NULL, .rstd = &scale);
+    return true;
+}
+
+/* normed again, of a stream that is kept. */
+static bool norm_again(gpt_model *model, void *stream, int64_t weight, void *normed, int64_t r) {
+    const int64_t n = model->config.width;
+    const trine_tensor x = matrix(model, stream, r, n), w = typed(model, at(model, model->weight, weight), n),
+                       y = matrix(model, normed, r, n);
+    if (gpt_norms_again(&model->config)) RUN(rms_norm, .x = &x, .weight = &w, .y = &y);
     return true;
 }
 
@@ -382,32 +334,33 @@ static bool attend_gradient(gpt_model *model, gpt_layer *l, void *dstream, int s
     const trine_tensor q = heads_of(model, l->qkv, 0, heads, sequences, length),
                        k = heads_of(model, l->qkv, heads, kv, sequences, length);
     const trine_tensor v = heads_of(model, l->qkv, heads + kv, kv, sequences, length);
-    const trine_tensor dq = heads_of(model, model->dqkv, 0, heads, sequences, length),
-                       dk = heads_of(model, model->dqkv, heads, kv, sequences, length);
-    const trine_tensor dv = heads_of(model, model->dqkv, heads + kv, kv, sequences, length);
+    const trine_tensor dq = heads_of(model, l->dqkv, 0, heads, sequences, length),
+                       dk = heads_of(model, l->dqkv, heads, kv, sequences, length);
+    const trine_tensor dv = heads_of(model, l->dqkv, heads + kv, kv, sequences, length);
     const trine_tensor o = trine_tensor_4d(l->mixed, model->type, sequences, length, heads, head_size(c));
-    const trine_tensor dout = trine_tensor_4d(model->dmixed, model->type, sequences, length, heads, head_size(c));
+    const trine_tensor dout = trine_tensor_4d(l->dmixed, model->type, sequences, length, heads, head_size(c));
     const trine_tensor lse = trine_tensor_3d(l->lse, TRINE_F32, sequences, heads, length),
-                       rotated = heads_of(model, model->dqkv, 0, heads + kv, sequences, length);
+                       rotated = heads_of(model, l->dqkv, 0, heads + kv, sequences, length);
     const trine_tensor cosines = plain(model->cosines, c->context, head_size(c) / 2),
                        sines = plain(model->sines, c->context, head_size(c) / 2);
-    TRY(product_gradient(model, l->mixed, l->w_mixed, dstream, model->dmixed, r, c->width, c->width));
+    TRY(product_gradient(model, l->mixed, l->w_mixed, dstream, l->dmixed, r, c->width, c->width));
     RUN(attention_backward, .dout = &dout, .q = &q, .k = &k, .v = &v, .o = &o, .lse = &lse, .dq = &dq, .dk = &dk,
         .dv = &dv, .causal = 1);
     RUN(rope_backward, .dy = &rotated, .cos = &cosines, .sin = &sines, .dx = &rotated);
-    return product_gradient(model, l->normed, l->w_qkv, model->dqkv, model->dnormed, r, c->width, qkv_width(c));
+    TRY(norm_again(model, l->stream, l->norm, l->normed_again, r));
+    return product_gradient(model, l->normed_again, l->w_qkv, l->dqkv, model->dnormed, r, c->width, qkv_width(c));
 }
 
 static bool feed_forward_gradient(gpt_model *model, gpt_layer *l, void *dstream, int64_t r) {
     const int64_t width = model->config.width, hidden = model->config.hidden;
     const trine_tensor gate = columns_of(model, l->gate_up, r, 2 * hidden, 0, hidden),
                        up = columns_of(model, l->gate_up, r, 2 * hidden, hidden, hidden);
-    const trine_tensor dgate = columns_of(model, model->dgate_up, r, 2 * hidden, 0, hidden),
-                       dup = columns_of(model, model->dgate_up, r, 2 * hidden, hidden, hidden);
-    const trine_tensor dy = matrix(model, model->dactivated, r, hidden);
-    TRY(product_gradient(model, l->activated, l->w_down, dstream, model->dactivated, r, hidden, width));
-    RUN(swiglu_backward, .dy = &dy, .gate = &gate, .up = &up, .dgate = &dgate, .dup = &dup);
-    return product_gradient(model, l->middle_normed, l->w_gate_up, model->dgate_up, model->dnormed, r, width,
+    const trine_tensor y = matrix(model, l->activated_again, r, hidden), dy = matrix(model, l->dactivated, r, hidden);
+    if (model->config.memory == GPT_RECOMPUTED) RUN(swiglu, .gate = &gate, .up = &up, .y = &y);
+    TRY(product_gradient(model, l->activated_again, l->w_down, dstream, l->dactivated, r, hidden, width));
+    RUN(swiglu_backward, .dy = &dy, .gate = &gate, .up = &up, .dgate = &gate, .dup = &up);
+    TRY(norm_again(model, l->middle, l->middle_norm, l->middle_normed_again, r));
+    return product_gradient(model, l->middle_normed_again, l->w_gate_up, l->gate_up, model->dnormed, r, width,
                             2 * hidden);
 }
 
@@ -439,22 +392,5 @@ bool gpt_gradient(gpt_model *model, int sequences, int length) {
     const trine_tensor dy = matrix(model, dstream, r, c->width), ids = trine_tensor_1d(model->tokens, TRINE_I32, r);
     const trine_tensor dtable = matrix(model, model->grad, c->vocabulary, c->width);
     RUN(embedding_backward, .dy = &dy, .ids = &ids, .dtable = &dtable, .accumulate = 1);
-    return true;
-}
-
-bool gpt_update(gpt_model *model, const gpt_step *step) {
-    const int64_t end[2] = { model->decayed, model->parameters };
-    const trine_tensor all = typed(model, model->grad, model->parameters), coefficient = vector(model->scale, 1);
-    RUN(global_norm_clip, .x = &all, .coefficient = &coefficient, .max_norm = step->max_norm);
-    for (int part = 0; part < 2; part++) { /* the matrices, which decay, and the norms' weights, which do not */
-        const int64_t first = part ? end[0] : 0, n = end[part] - first;
-        const trine_tensor param = vector(model->param + first, n),
-                           grad = typed(model, at(model, model->grad, first), n);
-        const trine_tensor m = vector(model->m + first, n), v = vector(model->v + first, n),
-                           copy = typed(model, at(model, model->weight, first), n);
-        RUN(adamw, .param = &param, .grad = &grad, .m = &m, .v = &v, .copy = model->config.mixed ? &copy : NULL,
-            .grad_scale = &coefficient, .lr = step->rate, .beta1 = step->beta1, .beta2 = step->beta2,
-            .weight_decay = part ? 0 : step->weight_decay, .step = step->number);
-    }
     return true;
 }

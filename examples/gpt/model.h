@@ -2,7 +2,8 @@
 /* A decoder-only transformer on a trine queue: RMSNorm, rotary positions, grouped-query attention, SwiGLU, tied
  * embedding.
  *
- * Functions that return bool return false when a trine call failed; trine_error_message() says why. */
+ * Functions that return bool return false with the reason in model->trouble, or in trine_error_message() if that is
+ * empty. */
 #ifndef GPT_MODEL_H
 #define GPT_MODEL_H
 
@@ -13,7 +14,24 @@
 
 #include "random.h"
 
+/* Memory of activations: each buffer has its own; those share that are not needed at once; and besides, what
+ * is activated, and in f32 the norms, are made anew for the gradient. All give the same bits: in bf16 a norm is that of
+ * a sum which has not been rounded yet, and could not be made anew from the rounded one. */
+enum { GPT_SHARED, GPT_SEPARATE, GPT_RECOMPUTED };
+
 enum { GPT_BYTES = 256, GPT_MAX_LAYERS = 64, GPT_MAX_LOSSES = 64 }; /* tokens are bytes */
+
+/* Where the state of the optimizer is that the device does not keep: 12 bytes a parameter, or 8 in f32, whose
+ * parameters the device needs itself. */
+typedef struct gpt_offload {
+    trine *lib;       /* whose CPU device takes the steps */
+    int32_t threads;  /* of these; 0: its choice */
+    const char *file; /* which is made, and is gone afterwards; NULL: the host's memory */
+    float share;      /* of the parameters whose state the device keeps; below 0: as measured steps of both say */
+    int64_t piece;    /* how many parameters are copied at once; 0: a million */
+} gpt_offload;
+
+typedef struct gpt_away gpt_away;
 
 typedef struct gpt_config {
     int32_t context; /* tokens per sequence */
@@ -25,7 +43,9 @@ typedef struct gpt_config {
     int32_t hidden;   /* of the feed-forward layer */
     /* rows of the embedding: the bytes, and as many that no text uses as give another model's shape */
     int32_t vocabulary;
-    int32_t mixed; /* 1: activations, gradients and the weights in use are bf16, the optimizer's f32; 0: all f32 */
+    int32_t mixed;  /* 1: activations, gradients and the weights in use are bf16, the optimizer's f32; 0: all f32 */
+    int32_t memory; /* GPT_SHARED, ...; a checkpoint does not have it */
+    const gpt_offload *away; /* NULL: the device keeps all state; nor has it this */
 } gpt_config;
 
 /* What is kept of a layer's forward pass for its gradient. r = batch*context rows; `void *` is of the model's type. */
@@ -35,7 +55,10 @@ typedef struct gpt_layer {
     float *rstd, *middle_rstd; /* r */
     void *qkv, *mixed;         /* r (heads + 2 kv_heads) head; r width */
     float *lse;                /* batch heads context */
-    void *gate_up, *activated; /* r 2 hidden; r hidden */
+    void *gate_up, *activated; /* r 2 hidden, then their gradients; r hidden */
+    /* the same for the gradient: that, or made anew */
+    void *normed_again, *middle_normed_again, *activated_again;
+    void *dqkv, *dmixed, *dactivated;
     /* where its parameters are, in elements; matrices are stored [in, out] */
     int64_t w_qkv, w_mixed, w_gate_up, w_down, norm, middle_norm;
 } gpt_layer;
@@ -45,9 +68,11 @@ typedef struct gpt_model {
     trine_queue *queue;
     int64_t parameters, decayed; /* all, and the matrices, which come first and decay; the embedding is at 0 */
     int64_t final_norm;
-    trine_dtype type;       /* of `void *` */
-    float *param, *m, *v;   /* device memory, all in one run each */
-    void *weight, *grad;    /* likewise; weight is param, or its copy in bf16 */
+    trine_dtype type;     /* of `void *` */
+    void *weight, *grad;  /* device memory, all in one run each */
+    float *param, *m, *v; /* likewise, but of the first `kept` parameters; in f32 param is weight */
+    int64_t kept;
+    gpt_away *away;         /* the state of the others; NULL: there are none */
     float *cosines, *sines; /* context, head/2 */
     int32_t *tokens, *labels;
     void *stream, *normed; /* of the final norm */
@@ -56,13 +81,16 @@ typedef struct gpt_model {
     float *loss, *dloss; /* of each token; one over their number */
     float *losses;       /* the means of up to GPT_MAX_LOSSES batches */
     float *byte_logits;  /* of one token */
-    void *dstream[2], *dnormed, *dqkv, *dmixed, *dgate_up, *dactivated;
+    void *dstream[2], *dnormed;
     float *scale;       /* the clipping coefficient; then a sum of losses */
     int64_t dloss_rows; /* that number */
     float *host;        /* r, for losses */
     gpt_layer layer[GPT_MAX_LAYERS];
-    void *allocated[32 + 16 * GPT_MAX_LAYERS];
+    void *activations;        /* all that a step keeps between its ops */
+    trine_arena_report arena; /* how many bytes of them there are */
+    void *allocated[32];
     int allocations;
+    char trouble[256]; /* what went wrong, where trine does not know it */
 } gpt_model;
 
 /* NULL, or what is wrong with a configuration. */
@@ -75,7 +103,12 @@ int64_t gpt_parameters(const gpt_config *config);
 bool gpt_open(gpt_model *model, const gpt_config *config, trine_queue *queue, uint64_t seed);
 void gpt_close(gpt_model *model);
 
-/* After param was written to: brings the weights in use up to it. */
+/* The state of `count` parameters from `first` on, wherever it is. */
+enum { GPT_PARAM, GPT_M, GPT_V };
+bool gpt_state_write(gpt_model *model, int which, int64_t first, int64_t count, const float *from);
+bool gpt_state_read(gpt_model *model, int which, int64_t first, int64_t count, float *to);
+
+/* After parameters were written to: brings the weights in use up to them. */
 bool gpt_refresh(gpt_model *model);
 
 /* Mean cross-entropy in nats of predicting labels[i] from tokens up to i, for `sequences` <= batch sequences of
@@ -95,7 +128,7 @@ typedef struct gpt_step {
     int64_t number; /* from 1 */
 } gpt_step;
 
-/* Clips the gradient and takes an AdamW step, without waiting. */
+/* Clips the gradient and takes an AdamW step; without waiting, where the device keeps all state. */
 bool gpt_update(gpt_model *model, const gpt_step *step);
 
 /* The logits of the byte after the last of one sequence. */

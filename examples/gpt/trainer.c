@@ -9,7 +9,7 @@
 #include "trainer.h"
 
 static bool failed(gpt_trainer *t, const char *doing) {
-    const char *message = trine_error_message();
+    const char *message = *t->model.trouble ? t->model.trouble : trine_error_message();
     snprintf(t->error, sizeof t->error, "%s: %s", doing, *message ? message : strerror(ENOMEM));
     return false;
 }
@@ -26,6 +26,20 @@ static bool load_text(gpt_trainer *t) {
     t->text = memory;
     free(tokens);
     return good;
+}
+
+static bool load_state(gpt_trainer *t, const gpt_checkpoint *from) {
+    const int64_t n = t->model.parameters, most = n < 1 << 20 ? n : 1 << 20;
+    float *some = malloc((size_t)most * sizeof *some);
+    bool good = some != NULL;
+    for (int which = GPT_PARAM; which <= GPT_V; which++)
+        for (int64_t first = 0; good && first < n; first += most) {
+            const int64_t count = n - first < most ? n - first : most;
+            good = gpt_checkpoint_state(from, which, first, count, some) &&
+                   gpt_state_write(&t->model, which, first, count, some);
+        }
+    free(some);
+    return good && gpt_refresh(&t->model);
 }
 
 bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config *config, const gpt_schedule *schedule,
@@ -46,7 +60,6 @@ bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config
     if (!load_text(t)) return failed(t, "loading the text");
     gpt_random_seed(&t->random, ~seed);
     if (!from) return true;
-    const size_t bytes = (size_t)t->model.parameters * sizeof(float);
     t->random = from->random;
     t->step = from->step;
     t->history.count = from->history.count;
@@ -54,11 +67,7 @@ bool gpt_trainer_open(gpt_trainer *trainer, trine_queue *queue, const gpt_config
     memcpy(t->history.train, from->history.train, (size_t)from->history.count * sizeof(float));
     memcpy(t->history.held_out, from->history.held_out,
            (size_t)from->history.held_out_count * sizeof *from->history.held_out);
-    if (trine_memory_write(queue, t->model.param, from->param, bytes) != TRINE_OK ||
-        trine_memory_write(queue, t->model.m, from->m, bytes) != TRINE_OK ||
-        trine_memory_write(queue, t->model.v, from->v, bytes) != TRINE_OK || !gpt_refresh(&t->model))
-        return failed(t, "loading the checkpoint");
-    return true;
+    return load_state(t, from) || failed(t, "loading the checkpoint");
 }
 
 void gpt_trainer_close(gpt_trainer *trainer) {
@@ -139,32 +148,24 @@ bool gpt_trainer_evaluate(gpt_trainer *trainer, int64_t windows, bool record, do
     return true;
 }
 
+static bool state_to_save(void *from, int which, int64_t first, int64_t count, float *to) {
+    gpt_trainer *t = from;
+    return gpt_state_read(&t->model, which, first, count, to) || failed(t, "saving");
+}
+
 bool gpt_trainer_save(gpt_trainer *trainer, const char *path) {
     gpt_trainer *t = trainer;
-    gpt_model *model = &t->model;
-    const size_t bytes = (size_t)model->parameters * sizeof(float);
     if (!gpt_trainer_wait(t)) return false;
-    gpt_checkpoint c = { .config = model->config,
-                         .schedule = t->schedule,
-                         .random = t->random,
-                         .text_hash = t->data->hash,
-                         .step = t->step,
-                         .history = t->history,
-                         .parameters = model->parameters,
-                         .param = malloc(bytes),
-                         .m = malloc(bytes),
-                         .v = malloc(bytes) };
-    bool good = c.param && c.m && c.v && trine_memory_read(model->queue, c.param, model->param, bytes) == TRINE_OK &&
-                trine_memory_read(model->queue, c.m, model->m, bytes) == TRINE_OK &&
-                trine_memory_read(model->queue, c.v, model->v, bytes) == TRINE_OK;
-    if (!good)
-        failed(t, "saving");
-    else
-        good = gpt_checkpoint_save(&c, path, t->error, sizeof t->error);
-    free(c.param);
-    free(c.m);
-    free(c.v);
-    return good;
+    const gpt_checkpoint c = { .config = t->model.config,
+                               .schedule = t->schedule,
+                               .random = t->random,
+                               .text_hash = t->data->hash,
+                               .step = t->step,
+                               .history = t->history,
+                               .parameters = t->model.parameters,
+                               .read = state_to_save,
+                               .from = t };
+    return gpt_checkpoint_save(&c, path, t->error, sizeof t->error);
 }
 
 static int draw(const float *logits, gpt_random *random) {
