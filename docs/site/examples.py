@@ -36,15 +36,25 @@ def load(path, name):
 Function = load(BINDINGS / "python" / "generate.py", "python_generate").Function
 
 
+def symbols(expression):
+    """Its symbols, in their order."""
+    return [name for name in re.findall(r"[A-Za-z_]\w*", expression) if name not in ("max", "min")]
+
+
 def calculate(expression, sizes):
     """An expression of the table; None if it has a symbol that is not among the sizes."""
-    if set(re.findall(r"[A-Za-z_]\w*", expression)) - set(sizes):
+    if set(symbols(expression)) - set(sizes):
         return None
-    return eval(expression.replace("/", "//"), {"__builtins__": {}}, dict(sizes))
+    return eval(expression.replace("/", "//"), {"__builtins__": {}, "max": max, "min": min}, dict(sizes))
 
 
 class Call:
     """A small valid call: sizes by symbol, types by variable, tensors, and parameters with their values as text."""
+
+    @property
+    def structured(self):
+        """Has it numbers that form something, as nodes do a tree, which made-up ones do not?"""
+        return any(t.is_in and t.fill == "derived" and self.type_of(t)[0] in "iu" for t in self.tensors)
 
     def __init__(self, op, preferred=NUMPY):
         """`preferred` are the element types it is to have, as far as the op takes them."""
@@ -59,12 +69,18 @@ class Call:
         self.types = self.combination({v: values.get(v) for v in op.type_variables}, preferred)
 
     def small(self, sizes):
-        """Other sizes in the same order, each a power of two, so that what divides or bounds another still does."""
-        small, size = {}, FEW
+        """Other sizes in the same order, each a power of two, so that what divides or bounds another still does; or
+        the same for those that are the same; or where one is a multiple of another, all by one power of two."""
+        small, same, size, by = {}, {}, FEW, 1
         for symbol in sorted(sizes, key=sizes.get):
             small[symbol] = min(sizes[symbol], size)
             size *= 2 if sizes[symbol] > FEW else 1
-        return small if all(self.holds(rule, small) for rule in self.op.require) else sizes
+        for symbol in sizes:
+            same[symbol] = small[next(s for s in small if sizes[s] == sizes[symbol])]
+        while all(n <= FEW or n % (2 * by) == 0 and n // (2 * by) >= FEW for n in sizes.values()):
+            by *= 2
+        alike = {symbol: n if n <= FEW else n // by for symbol, n in sizes.items()}
+        return next((s for s in (small, same, alike) if all(self.holds(rule, s) for rule in self.op.require)), sizes)
 
     def holds(self, rule, sizes):
         """Does a condition of the table hold, as far as it is one on sizes of this call?"""
@@ -75,7 +91,10 @@ class Call:
                 return True
         if not re.search(r"[=<>%]", condition) or re.search(r"->|\|", condition):
             return True
-        return calculate(condition, sizes) in (True, None)
+        names = symbols(condition)
+        if not names or names[0] not in sizes:  # of a tensor that is not given
+            return True
+        return calculate(condition, {**dict.fromkeys(names, 0), **sizes}) is True
 
     def combination(self, wanted, preferred):
         """Of the combinations of preferred types, the first of those that agree most with the case's."""
@@ -168,7 +187,7 @@ def c_text(call, sizes):
 
 def product(sizes, expression):
     """The value of "pages*page"."""
-    return math.prod(sizes[name] for name in expression.split("*"))
+    return math.prod(int(name) if name.isdigit() else sizes[name] for name in expression.split("*"))
 
 
 def c_fill(call, tensor, kind_in_c):
@@ -187,7 +206,9 @@ def c_fill(call, tensor, kind_in_c):
         return "0"
     if kind_in_c.startswith("u"):  # those of narrow floats too
         return "i % 7"
-    return {"positive": "0.5f + i % 7", "unit": "(i % 9 - 4) * 0.25f"}.get(kind, "(i * 37 % 17 - 8) * 0.25f")
+    values = {"positive": "0.5f + i % 7", "unit": "(i % 9 - 4) * 0.25f", "saved": "(i % 9) * 0.0125f",
+              "derived": "1 + (i % 9) * 0.0125f"}
+    return values.get(kind, "(i * 37 % 17 - 8) * 0.25f")
 
 
 PROGRAM = """/* SPDX-License-Identifier: Apache-2.0 */
@@ -204,7 +225,7 @@ static void point(const char *name, trine_status status, int unwritten) {
     const int good = status == TRINE_OK && !unwritten;
     printf("%s %d - %s\\n", good ? "ok" : "not ok", ++count, name);
     if (status != TRINE_OK) printf("# %s\\n", trine_error_message());
-    if (unwritten) printf("# %d elements of outputs are not finite, or as they were before\\n", unwritten);
+    if (unwritten) printf("# %d elements of outputs are not numbers, or as they were before\\n", unwritten);
     failed += !good;
 }
 """
@@ -223,8 +244,8 @@ def c_test(call, sizes):
         each = f"    for (int i = 0; i < {elements}; i++) "
         fill.append(f"{each}{tensor.name}[i] = ({kind})({c_fill(call, tensor, kind)});" if tensor.is_in else
                     f"    memset({tensor.name}, 0xff, sizeof {tensor.name});")
-        if tensor.is_out and dtype in ("f32", "f64"):
-            look.append(f"{each}unwritten += !isfinite({tensor.name}[i]);")
+        if tensor.is_out and dtype in ("f32", "f64") and not call.structured:
+            look.append(f"{each}unwritten += isnan({tensor.name}[i]);")
     names = ", ".join(["queue"] + [t.name for t in call.tensors])
     return "\n".join(lines + fill + [f"    const trine_status status = run_{name}({names});"] + look +
                      [f'    point("{name}", status, unwritten);', "}"])
@@ -265,8 +286,9 @@ def drawn(name, dtype, shape, fill, sizes):
     if dtype[0] in "iu":
         return f"{name} = rng.integers(1, 100, {size}, {numpy})"
     kind = "positive" if dtype == "e8m0" else kind  # it has no sign
-    if kind in ("positive", "unit"):
-        return f"{name} = rng.uniform({'0.5, 1.5' if kind == 'positive' else '-1, 1'}, {size}).astype({numpy})"
+    ranges = {"positive": "0.5, 1.5", "unit": "-1, 1", "saved": "0, 0.1", "derived": "1, 1.1"}
+    if kind in ranges:
+        return f"{name} = rng.uniform({ranges[kind]}, {size}).astype({numpy})"
     if dtype in ("f32", "f64"):
         return f"{name} = rng.standard_normal({size}, {numpy})"
     return f"{name} = rng.standard_normal({size}).astype({numpy})"
