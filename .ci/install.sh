@@ -112,6 +112,9 @@ said "my_scale"
     "$trine" check --device cpu --op scale --kernel my_scale --budget 5 >"$prefix/log" 2>&1 ||
     { echo "install: examples/kernel: trine check passes a kernel that is wrong" >&2; exit 1; }
 said "my_scale"
+TRINE_TUNE=/dev/null "$trine" judge examples/kernel/tasks/softmax.c --op softmax --types T=f32 --budget 3 \
+    --dims "T=f32 s=16 n=64" >"$prefix/log" 2>&1 || { cat "$prefix/log"; exit 1; }
+said "^correct: "
 if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
     kernel=$(pwd)/examples/kernel
     # shellcheck disable=SC2086
@@ -128,7 +131,7 @@ if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
     stub=$(realpath "$build/emulators/cuda/libcuda-stub.so" 2>/dev/null || true)
     if [ -f "$stub" ] && [ -f "$libdir/trine-0/trine-cuda.so" ]; then
         # A chip that the module has machine code for.
-        for chip in sm_90a sm_80; do [ ! -f "$build/backends/cuda/add.$chip.cubin" ] || break; done
+        for chip in sm_90a sm_80; do [ ! -f "$build/backends/cuda/scale.$chip.cubin" ] || break; done
         : >"$prefix/launches"
         env LD_PRELOAD="$stub" STUB_CHIP="$chip" LAUNCHES="$prefix/launches" TRINE_TUNE=/dev/null \
             TRINE_PATH="$prefix/kernels" "$trine" bench --device cuda:0 --op scale --case "in cache" \
