@@ -16,41 +16,10 @@ import subprocess
 import sys
 import time
 
+import torch_layers
+from torch_case import Gradient, Unsupported, allow, parse
+
 KEEP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "100000000000", "MALLOC_TOP_PAD_": "1000000000"}
-
-
-class Unsupported(Exception):
-    """PyTorch has no operator that does the same work."""
-
-
-def parse(case):
-    """'name: T=bf16 n=4096 +weight' as name, settings and optional tensors."""
-    name, _, words = case.partition(":")
-    words = words.split()
-    return name, dict(w.split("=") for w in words if w[0] not in "+-"), {w[1:] for w in words if w[0] == "+"}
-
-
-def allow(settings, given, names, tensors=()):
-    for word in list(settings) + list(given):
-        if word not in names and word not in tensors:
-            raise Unsupported(word)
-
-
-class Gradient:
-    """What a loss and its gradient by the first argument take: of the two only the loss is given to torch.compile,
-    which makes the other."""
-
-    def __init__(self, torch, loss):
-        self.torch, self.loss = torch, loss
-
-    def compiled(self):
-        return Gradient(self.torch, self.torch.compile(self.loss))
-
-    def __call__(self, x, *rest):
-        with self.torch.enable_grad():
-            x.requires_grad_(True)
-            x.grad = None
-            self.loss(x, *rest).backward()
 
 
 def softmax(torch, s, given, dtype):
@@ -249,7 +218,7 @@ def conv1d_causal(torch, s, given, dtype):
 
 OPS = {f.__name__: f for f in (softmax, layer_norm, rms_norm, cross_entropy, attention, swiglu, adamw, topk, argsort,
                                argmax, gather_rows, matmul_quantized, grouped_matmul, matmul_scaled,
-                               attention_decode, conv1d_causal)}
+                               attention_decode, conv1d_causal)} | torch_layers.OPS
 
 
 def device_seconds(torch, run, sets, seconds):
