@@ -295,6 +295,7 @@ def main():
 
     torch.set_num_threads(options.threads)
     torch.set_grad_enabled(False)
+    torch.backends.cudnn.allow_tf32 = False  # products of f32 are of f32 on both sides
     print(f"PyTorch {torch.__version__}, " + (f"{options.threads} threads" if options.device == "cpu"
                                               else torch.cuda.get_device_name()))
     print(f"{'op':14} {'case':24} {'trine, ms':>10} {'torch, ms':>10}  trine is faster by")
