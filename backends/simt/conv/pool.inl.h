@@ -7,15 +7,17 @@
 
 #include "pool.h"
 #include "summed.h"
+#include "backends/simt/core/quotient.h"
 
 /* The part of window `at` that is within: places first, first + dilation, ..., so many. */
 struct pool_part {
     int64_t first, count;
 
     DEVICE pool_part(const pool_axis &a, int64_t at) {
-        const int64_t start = at * a.stride - a.pad, skipped = start < 0 ? (-start + a.dilation - 1) / a.dilation : 0;
+        const int64_t start = at * a.stride - a.pad,
+                      skipped = start < 0 ? floor_quotient(-start + a.dilation - 1, a.dilation) : 0;
         first = start + skipped * a.dilation;
-        const int64_t most = first < a.in ? (a.in - 1 - first) / a.dilation + 1 : 0,
+        const int64_t most = first < a.in ? floor_quotient(a.in - 1 - first, a.dilation) + 1 : 0,
                       left = a.kernel > skipped ? a.kernel - skipped : 0;
         count = most < left ? most : left;
     }
@@ -26,13 +28,16 @@ struct pool_place {
     int64_t n, h, w, c;
 
     DEVICE pool_place(const pool_params &p, int64_t number, int64_t high, int64_t wide) {
-        if (p.across) {
-            w = number % wide, h = number / wide % high, c = number / (wide * high) % p.c;
-            n = number / (wide * high * p.c);
-        } else {
-            c = number % p.c, w = number / p.c % wide, h = number / (p.c * wide) % high;
-            n = number / (p.c * wide * high);
-        }
+        int64_t rest = number;
+        const auto take = [&](int64_t size) {
+            const int64_t over = floor_quotient(rest, size), part = rest - over * size;
+            rest = over;
+            return part;
+        };
+        if (!p.across) c = take(p.c);
+        w = take(wide), h = take(high);
+        if (p.across) c = take(p.c);
+        n = rest;
     }
     DEVICE int64_t in(const pool_view &v) const { return n * v.n + h * v.h + w * v.w + c * v.c; }
 };

@@ -11,14 +11,17 @@ struct pool_windows {
 
     DEVICE pool_windows(const pool_axis &a, int64_t at) {
         const int64_t end = at + a.pad, start = end - (a.kernel - 1) * a.dilation;
-        first = start > 0 ? (start + a.stride - 1) / a.stride : 0;
-        last = end / a.stride + 1 < a.out ? end / a.stride + 1 : a.out;
+        first = start > 0 ? floor_quotient(start + a.stride - 1, a.stride) : 0;
+        const int64_t behind = floor_quotient(end, a.stride) + 1;
+        last = behind < a.out ? behind : a.out;
     }
 };
 
 DEVICE bool pool_holds(const pool_axis &a, const pool_part &part, int64_t at) {
     const int64_t far = at - part.first;
-    return far >= 0 && far % a.dilation == 0 && far / a.dilation < part.count;
+    if (far < 0) return false;
+    const int64_t tap = floor_quotient(far, a.dilation);
+    return tap * a.dilation == far && tap < part.count;
 }
 
 template <class T> DEVICE void pool2d_backward(const pool_params &p) {

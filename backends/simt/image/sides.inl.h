@@ -6,13 +6,8 @@
 #include <trine/image.h>
 
 #include "crop_resize_normalize.h"
-#include "backends/simt/core/simt.h"
+#include "backends/simt/core/quotient.h"
 
-/* a / b rounded down, b > 0; 64 bits only where those are needed. */
-DEVICE int64_t floor_quotient(int64_t a, int64_t b) {
-    if (((uint64_t)a | (uint64_t)b) >> 32 == 0) return (int64_t)((uint32_t)a / (uint32_t)b);
-    return a / b - (a % b < 0 ? 1 : 0);
-}
 DEVICE int64_t place_within(int64_t at, int64_t n) { return at < 0 ? 0 : at < n ? at : n - 1; }
 
 DEVICE float cubic_at(float t, float m) {
