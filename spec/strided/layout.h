@@ -29,9 +29,10 @@ static inline bool layout_apart(const layout *l) {
     bool taken[LAYOUT_LEVELS] = { false };
     int64_t span = l->run;
     for (int i = 0; i < l->levels; i++) {
-        int least = -1;
-        for (int d = 0; d < l->levels; d++)
-            if (!taken[d] && (least < 0 || llabs(l->level[d].x) < llabs(l->level[least].x))) least = d;
+        int least = 0;
+        while (taken[least]) least++;
+        for (int d = least + 1; d < l->levels; d++)
+            if (!taken[d] && llabs(l->level[d].x) < llabs(l->level[least].x)) least = d;
         const int64_t stride = llabs(l->level[least].x);
         if (stride < span) return false;
         span += stride * (l->level[least].count - 1);

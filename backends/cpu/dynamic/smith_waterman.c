@@ -66,7 +66,7 @@ INLINE vi plus_all(vi a, int32_t b) { return (vi)((vu_lanes)a + (uint32_t)b); }
 INLINE vi larger_all(vi a, vi b) { return visel(a > b, a, b); }
 
 INLINE vi scores_of(const int32_t *table, vi at) {
-    vi score;
+    vi score = { 0 };
     for (int k = 0; k < VL; k++) score[k] = table[at[k]];
     return score;
 }

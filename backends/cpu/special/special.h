@@ -62,7 +62,7 @@ INLINE int64_t special_region(double v, double x) {
  * are in its vector. */
 INLINE void special_each(block_numbers v, block_numbers x, block_numbers y, int n, number (*f)(number, number)) {
     int64_t region[SPECIAL_BLOCK], mixed = 0;
-    int16_t place[SPECIAL_BLOCK];
+    int16_t place[SPECIAL_BLOCK] = { 0 };
     int begin[SPECIAL_REGIONS + 1] = { 0 };
     block_numbers sorted[2];
     for (int k = 0; k < n; k++) region[k] = special_region(v[k], x[k]);
