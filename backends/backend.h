@@ -183,6 +183,9 @@ struct trine_backend {
     /* Memory of the host that the device copies fastest, aligned to 256 bytes; both NULL: ordinary memory is. */
     trine_status (*host_alloc)(const trine_device *device, void *queue, size_t bytes, void **memory_out);
     trine_status (*host_free)(const trine_device *device, void *queue, void *memory);
+    /* The units that a queue's work runs on. NULL: the devices cannot be parted, and sm_count of trine_queue_options is
+     * refused; otherwise queue_open sees to it. */
+    int (*queue_units)(const trine_device *device, void *queue);
 };
 
 /* Kernels that a module adds to the devices of another backend. */

@@ -59,6 +59,7 @@ struct trine_queue {
     bool workspace_borrowed;
     bool wrapped;     /* the stream is the caller's, who may record it too */
     bool recording;   /* by trine_graph_begin() */
+    uint64_t part;    /* 0: it has all units of the device; otherwise no other queue's number */
     trine_list *list; /* NULL: there was none yet */
 };
 

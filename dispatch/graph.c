@@ -7,7 +7,8 @@
 struct trine_graph {
     const trine_backend *backend;
     const trine_device *device;
-    void *state; /* the backend's graph */
+    void *state;   /* the backend's graph */
+    uint64_t part; /* of the queue */
 };
 
 trine_status trine_queue_recording(trine_queue *queue, bool *recording_out) {
@@ -67,7 +68,7 @@ trine_status trine_graph_end(trine_queue *queue, trine_graph **graph_out) {
         free(graph);
         return status;
     }
-    *graph = (trine_graph){ queue->backend, queue->device, state };
+    *graph = (trine_graph){ queue->backend, queue->device, state, queue->part };
     *graph_out = graph;
     return TRINE_OK;
 }
@@ -79,6 +80,10 @@ trine_status trine_graph_launch(trine_queue *queue, const trine_graph *graph) {
     if (graph->device != queue->device)
         return trine_fail(TRINE_ERR_ARGUMENT, "trine_graph_launch: the graph is of %s, but the queue of %s",
                           graph->device->info.name, queue->device->info.name);
+    if (graph->part != 0 && graph->part != queue->part)
+        return trine_fail(TRINE_ERR_ARGUMENT,
+                          "trine_graph_launch: the graph was recorded on a part of %s, but not on this queue's",
+                          queue->device->info.name);
     return queue->backend->graph_launch(queue->device, queue->state, graph->state);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues: their device, their workspace, their memory. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,23 @@ static trine_status force_kernel(trine_queue *queue, const char *option) {
     return TRINE_OK;
 }
 
+/* Whether the options ask for units that the device may have. */
+static trine_status check_sm_count(const trine_queue *queue, const trine_queue_options *own) {
+    const trine_device_info_t *info = &queue->device->info;
+    if (own->sm_count == 0) return TRINE_OK;
+    if (own->stream != NULL || own->flags & TRINE_QUEUE_DEFAULT_STREAM)
+        return trine_fail(TRINE_ERR_ARGUMENT,
+                          "trine_queue_open: sm_count is %d, but the stream is the caller's, as are its units",
+                          own->sm_count);
+    if (queue->backend->queue_units == NULL)
+        return trine_fail(TRINE_ERR_UNSUPPORTED, "trine_queue_open: sm_count is %d, but %s is not parted by it%s",
+                          own->sm_count, info->name, info->pci == NULL ? ": it has threads" : "");
+    if (own->sm_count < 0 || own->sm_count > info->units)
+        return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: sm_count is %d, but 0 to %d are possible on %s",
+                          own->sm_count, info->units, info->name);
+    return TRINE_OK;
+}
+
 trine_status trine_queue_open(trine *lib, int device, const trine_queue_options *options, trine_queue **queue_out) {
     trine_queue_options own = { .struct_size = sizeof own };
     if (lib == NULL) return trine_fail(TRINE_ERR_ARGUMENT, "trine_queue_open: lib is NULL");
@@ -86,7 +104,8 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
     const char *reproducible = trine_env("TRINE_REPRODUCIBLE");
     if (reproducible != NULL && strcmp(reproducible, "1") == 0) queue->flags |= TRINE_QUEUE_REPRODUCIBLE;
     queue->wrapped = own.stream != NULL;
-    trine_status status = force_kernel(queue, own.kernel);
+    trine_status status = check_sm_count(queue, &own);
+    if (status == TRINE_OK) status = force_kernel(queue, own.kernel);
     if (status == TRINE_OK) {
         status = queue->backend->queue_open(queue->device, &own, &queue->state);
         if (status == TRINE_ERR_MEMORY)
@@ -97,6 +116,9 @@ trine_status trine_queue_open(trine *lib, int device, const trine_queue_options 
         return status;
     }
     queue->magic = QUEUE_MAGIC;
+    static _Atomic uint64_t parts;
+    const int32_t units = trine_queue_sm_count(queue);
+    if (units > 0 && units < queue->device->info.units) queue->part = atomic_fetch_add(&parts, 1) + 1;
     *queue_out = queue;
     return TRINE_OK;
 }
@@ -134,6 +156,11 @@ trine_status trine_queue_wait(trine_queue *queue) {
 
 int trine_queue_device(const trine_queue *queue) {
     return queue != NULL && queue->magic == QUEUE_MAGIC ? queue->device_index : -1;
+}
+
+int32_t trine_queue_sm_count(const trine_queue *queue) {
+    if (queue == NULL || queue->magic != QUEUE_MAGIC || queue->backend->queue_units == NULL) return 0;
+    return queue->backend->queue_units(queue->device, queue->state);
 }
 
 /* With the backend's words, if it had any. `messages`: trine_error_count() before it was asked. */

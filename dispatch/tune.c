@@ -281,7 +281,7 @@ static const char *look_up(const trine_tune *tune, uint64_t key) {
 }
 
 const char *trine_tune_find(trine_tune *tune, const trine_queue *queue, const trine_call *call) {
-    if (tune == NULL || tune->places == 0) return NULL;
+    if (tune == NULL || tune->places == 0 || queue->part) return NULL; /* they are of the whole device */
     trine_choice c;
     const uint64_t owner = owner_of(tune, queue, call->plan->op);
     if (owner == 0) return NULL;
@@ -361,6 +361,10 @@ static trine_status replace_file(const char *path, const char *key, const char *
 }
 
 trine_status trine_tune_record(trine_queue *queue, const trine_call *call, const char *kernel, double seconds) {
+    if (queue->part)
+        return trine_fail(TRINE_ERR_UNSUPPORTED,
+                          "tuning cache: it is for whole devices, but the queue has a part of %s",
+                          queue->device->info.name);
     trine_tune *tune = queue->lib->tune;
     if (tune == NULL)
         return trine_fail(TRINE_ERR_IO,

@@ -95,6 +95,17 @@ typedef struct trine_queue_options {
                          * a thread is its handle (cudaStreamPerThread, hipStreamPerThread) */
     const char *kernel; /* run only the kernel of this name, and fail if it refuses;
                          * NULL: TRINE_KERNEL, else the best */
+    /* GPUs: how many of the device's SMs or CUs the queue's work runs on; 0: all. They are the queue's own until it is
+     * closed: queues of a process that each have a part do not share an SM, while one without a part may use all, those
+     * of others too. The count is rounded up to whole groups, as the hardware parts its units: of 8 on sm_90, of 4 on
+     * sm_80, of 8 on AMD's, and a smaller one of what is left over; trine_queue_sm_count() tells what it became. It is
+     * refused on the CPU, since `threads` is the same, and with a stream or the default stream, which have units.
+     *
+     * Kernels are chosen and launched for so many units, and the tuning cache, which is of whole devices, is not asked.
+     * Where sums are split by the units that there are, as in products and norms' gradients, results may differ within
+     * the bound from those of another count; for the same count they are the same bits. With TRINE_QUEUE_REPRODUCIBLE
+     * they are for any */
+    int32_t sm_count;
 } trine_queue_options;
 
 /* Opens a queue of work on a device: a number below trine_device_count(), or TRINE_BEST_DEVICE (TRINE_DEVICE, else the
@@ -104,8 +115,9 @@ typedef struct trine_queue_options {
  * captured into a graph. The stream that a queue makes for itself does not wait for the default stream, nor is it
  * waited for: a program that works on the default stream wants TRINE_QUEUE_DEFAULT_STREAM.
  *
- * Errors: TRINE_ERR_ARGUMENT (among others TRINE_QUEUE_DEFAULT_STREAM and a stream), TRINE_ERR_NOT_FOUND (no such
- * device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. */
+ * Errors: TRINE_ERR_ARGUMENT (among others TRINE_QUEUE_DEFAULT_STREAM and a stream, or more SMs than the device has),
+ * TRINE_ERR_NOT_FOUND (no such device), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE, TRINE_ERR_UNSUPPORTED (sm_count on a device
+ * whose units cannot be parted, or more of them than other queues leave). */
 TRINE_API trine_status trine_queue_open(trine_library *lib, int device, const trine_queue_options *options,
                                         trine_queue **queue_out);
 
@@ -117,6 +129,10 @@ TRINE_API trine_status trine_queue_wait(trine_queue *queue);
 
 /* The device of a queue. */
 TRINE_API int trine_queue_device(const trine_queue *queue);
+
+/* The SMs or CUs that a GPU queue's work runs on: all of the device's, its own part by sm_count, or those of the CUDA
+ * green context of the caller's stream. 0 on the CPU, and if queue is NULL. Since 0.1. */
+TRINE_API int32_t trine_queue_sm_count(const trine_queue *queue);
 
 /* Makes the queue's workspace at least `bytes` large, so that ops up to that need do not allocate.
  * May wait for the queue. */
@@ -150,7 +166,8 @@ typedef struct trine_graph trine_graph;
 
 /* Records the queue's work instead of doing it, from begin to end. trine_graph_launch() then does it as a whole, any
  * number of times, on any queue of the device: the same bits each time, for the price of one launch. The addresses of
- * the tensors and the values of the parameters are those of the recording.
+ * the tensors and the values of the parameters are those of the recording. One that was recorded on a queue with a part
+ * of the device (sm_count) is launched on that queue alone.
  *
  * While it is recorded nothing can wait, allocate or copy to and from the host: those calls return
  * TRINE_ERR_UNSUPPORTED, and an op for whose workspace too little is reserved TRINE_ERR_WORKSPACE. The recording goes
@@ -158,9 +175,10 @@ typedef struct trine_graph trine_graph;
  * trine_queue_set_workspace(), and keep it as long as the graph. All this holds as well where the caller captures the
  * stream of trine_queue_options by the vendor's own calls.
  *
- * Errors: TRINE_ERR_ARGUMENT (begin twice, end without begin, a graph of another device), TRINE_ERR_UNSUPPORTED (the
- * device has no graphs, as the CPU, or the queue uses the default stream), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE. After an
- * error of trine_graph_end() there is no graph; the recording is over too, unless the driver did not get so far. */
+ * Errors: TRINE_ERR_ARGUMENT (begin twice, end without begin, a graph of another device or part), TRINE_ERR_UNSUPPORTED
+ * (the device has no graphs, as the CPU, or the queue uses the default stream), TRINE_ERR_MEMORY, TRINE_ERR_DEVICE.
+ * After an error of trine_graph_end() there is no graph; the recording is over too, unless the driver did not get so
+ * far. */
 TRINE_API trine_status trine_graph_begin(trine_queue *queue);
 TRINE_API trine_status trine_graph_end(trine_queue *queue, trine_graph **graph_out);
 TRINE_API trine_status trine_graph_launch(trine_queue *queue, const trine_graph *graph);

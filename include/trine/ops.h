@@ -141,8 +141,8 @@ TRINE_API trine_status trine_explain_edges(trine_queue *queue, trine_op op, cons
  * The op runs several times: outputs are those of the last run, and tensors updated in place have been updated as
  * often.
  *
- * Errors: TRINE_ERR_ARGUMENT as the op itself, TRINE_ERR_UNSUPPORTED (no kernel takes the call), TRINE_ERR_IO (the
- * cache cannot be written, or there is none). */
+ * Errors: TRINE_ERR_ARGUMENT as the op itself, TRINE_ERR_UNSUPPORTED (no kernel takes the call, or the queue has
+ * a part of the device), TRINE_ERR_IO (the cache cannot be written, or there is none). */
 TRINE_API trine_status trine_tune_call(trine_queue *queue, trine_op op, const void *args);
 
 /* Records that a kernel is the fastest for this call's device, types and size bucket, as a program that times kernels

@@ -139,8 +139,7 @@ static trine_status launch_mma(const trine_call *call) {
     const struct tile *t = options ? options_tiles : tiles;
     while (t->d < p.at.d) t++;
     p.tiles = (int32_t)simt_blocks(p.at.sq, t->queries);
-    p.bunch =
-        (int32_t)simt_blocks(p.at.causal ? INT32_MAX : HELD * ((const cuda_device *)call->device)->units, p.tiles);
+    p.bunch = (int32_t)simt_blocks(p.at.causal ? INT32_MAX : HELD * simt_units(call), p.tiles);
     cuda_launch launch = { .blocks = (int64_t)p.tiles * p.at.h * p.at.b,
                            .threads = ATTENTION_MMA_THREADS,
                            .shared = t->shared,
@@ -187,7 +186,7 @@ static int64_t decode_all(const trine_call *call, const attention_decode_params 
 enum { LEAST = 128 }; /* keys of a part */
 static int32_t decode_parts(const trine_call *call, const attention_problem *at, int64_t tiles) {
     enum { MOST = 64, ENDS = 64, LAUNCH = 96 };
-    const int64_t held = 2 * (int64_t)((const cuda_device *)call->device)->units,
+    const int64_t held = 2 * (int64_t)simt_units(call),
                   sees = at->before > 0 ? (int64_t)at->before + (at->causal ? 0 : at->after) + at->sq : at->sk;
     const int64_t own = at->nseq > 0 ? at->sk / at->nseq : at->sk, keys = own < sees ? own : sees;
     int32_t best = 1;
@@ -210,7 +209,7 @@ static const char *refuse_decode(const trine_call *call) {
     const attention_problem at = decode_problem(call);
     if (attention_refuse_options(&at) != NULL) return attention_refuse_options(&at);
     if (at.nseq > 0 ? at.sq > 2 * at.nseq : at.sq > 16) return "queries are many";
-    if (at.nseq == 0 && at.sq > 8 && (int64_t)at.b * at.h > ((const cuda_device *)call->device)->units / 2)
+    if (at.nseq == 0 && at.sq > 8 && (int64_t)at.b * at.h > simt_units(call) / 2)
         return "there are tiles of queries enough for other kernels";
     const attention_decode_params p = decode_tiles(&at);
     if (at.nseq == 0 && p.row_tiles > 4) return "more than 64 rows share a head of keys";

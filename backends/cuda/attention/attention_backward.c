@@ -103,8 +103,7 @@ attention_backward_plan attention_backward_plan_of(const trine_call *call, atten
     enum { VECTOR = 8 }; /* elements of a row that a thread of the launch before has */
     p.rows = simt_blocks(dim[ATTENTION_DIM_SQ], tile.queries), p.queries = dim[ATTENTION_DIM_B] * h * p.rows,
     p.keys = simt_blocks(dim[ATTENTION_DIM_SK], tile.keys);
-    p.parts =
-        p.keys * dim[ATTENTION_DIM_HK] < 2 * ((const cuda_device *)call->device)->units ? h / dim[ATTENTION_DIM_HK] : 1;
+    p.parts = p.keys * dim[ATTENTION_DIM_HK] < 2 * simt_units(call) ? h / dim[ATTENTION_DIM_HK] : 1;
     p.planes = dim[ATTENTION_DIM_B] * dim[ATTENTION_DIM_HK] * p.parts * (tile.d / tile.width);
     const int64_t floats = p.queries * tile.queries * tile.d;
     p.begins = simt_blocks(floats / VECTOR + 1, ATTENTION_BACKWARD_ENDS),

@@ -71,7 +71,7 @@ trine_status attention_backward_sm90_launch(const trine_call *call) {
     cuda_leave(d, scope);
     const int64_t tasks = plan.planes * plan.keys;
     cuda_launch launch = { .part = CUDA_HOPPER,
-                           .blocks = tasks < d->units ? tasks : d->units,
+                           .blocks = tasks < simt_units(call) ? tasks : simt_units(call),
                            .threads = ATTENTION_BACKWARD_THREADS,
                            .shared = tile_of(call)->bytes,
                            .alone = true,

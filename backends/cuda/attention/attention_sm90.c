@@ -84,8 +84,8 @@ static double steps_of(const attention_problem *at, const tile *t) {
  * an H200 over 193 calls of up to 1500 keys drawn at random, from which this is off by 6 to 11 % (root mean square);
  * tiles of 192 by 128, and heads of 256 columns, on an H100 over a few. */
 static double seconds_of(const trine_call *call, const attention_problem *at, const tile *t) {
-    const int64_t all = (int64_t)at->b * at->h * simt_blocks(at->sq, t->queries),
-                  units = ((const cuda_device *)call->device)->units, blocks = simt_blocks(all, units);
+    const int64_t all = (int64_t)at->b * at->h * simt_blocks(at->sq, t->queries), units = simt_units(call),
+                  blocks = simt_blocks(all, units);
     const double full = blocks < t->held ? 0.75 + 0.25 * (double)(blocks - 1) / (t->held - 1) : 1;
     return 1e-6 * (3.5 + (double)simt_blocks(all, units * t->held) * (steps_of(at, t) * t->step + t->rest) * full);
 }
@@ -162,9 +162,9 @@ trine_status attention_sm90_launch(const trine_call *call) {
     const attention_problem *at = &p.call.at;
     p.call.tiles = (int32_t)simt_blocks(at->sq, t->queries);
     p.planes = at->b * at->h;
-    const int64_t all = (int64_t)p.planes * p.call.tiles, held = (int64_t)d->units * t->held,
+    const int64_t all = (int64_t)p.planes * p.call.tiles, held = (int64_t)simt_units(call) * t->held,
                   blocks = all < held ? all : held;
-    put_in_order(&p, t->queries, (int)blocks, (int)(blocks < d->units ? blocks : d->units));
+    put_in_order(&p, t->queries, (int)blocks, (int)(blocks < simt_units(call) ? blocks : simt_units(call)));
     cuda_scope scope;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;

@@ -24,6 +24,12 @@ static bool find_entry_points(void *library, const char **missing_out) {
     if (driver.name == NULL) return false;
     CUDA_ENTRY_POINTS(ENTRY)
 #undef ENTRY
+    driver.no_parts = NULL;
+#define ENTRY(name) \
+    *(void **)&driver.name = dlsym(library, STRING(cu##name)); \
+    if (driver.name == NULL) driver.no_parts = STRING(cu##name);
+    CUDA_PART_ENTRY_POINTS(ENTRY)
+#undef ENTRY
     return true;
 }
 

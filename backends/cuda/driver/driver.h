@@ -54,12 +54,25 @@
     ENTRY(GraphExecDestroy) \
     ENTRY(GraphDestroy)
 
+/* Those for queues with a part of the device's SMs, which a driver may lack. */
+#define CUDA_PART_ENTRY_POINTS(ENTRY) \
+    ENTRY(DeviceGetDevResource) \
+    ENTRY(DevSmResourceSplitByCount) \
+    ENTRY(DevResourceGenerateDesc) \
+    ENTRY(GreenCtxCreate) \
+    ENTRY(GreenCtxDestroy) \
+    ENTRY(GreenCtxStreamCreate) \
+    ENTRY(GreenCtxGetDevResource) \
+    ENTRY(StreamGetGreenCtx)
+
 typedef struct cuda_driver {
     __typeof__(((trine_host *)0)->error) error; /* the core's; it outlives every library */
     int version;                                /* as in 13000 */
 #define ENTRY(name) __typeof__(&cu##name) name;
     CUDA_ENTRY_POINTS(ENTRY)
+    CUDA_PART_ENTRY_POINTS(ENTRY)
 #undef ENTRY
+    const char *no_parts; /* the first of the latter that the driver lacks; NULL: it has all */
 } cuda_driver;
 
 /* Opens libcuda.so.1 and initialises it. NULL with the reason: "no driver: ...", "driver too old: have 12.4, need

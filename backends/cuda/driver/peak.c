@@ -44,9 +44,9 @@ static CUfunction find(cuda_device *d, trine_peak *peak, int64_t blocks) {
     return NULL;
 }
 
-static trine_status launch(cuda_device *d, CUstream stream, trine_peak *peak) {
+static trine_status launch(cuda_device *d, const cuda_queue *queue, trine_peak *peak) {
     enum { HELD = 4 }; /* blocks for an SM; of 40 KiB each and 168 registers a thread, 1 runs at a time */
-    const int64_t blocks = (int64_t)d->units * HELD;
+    const int64_t blocks = (int64_t)queue->units * HELD;
     peak_params params = { .rounds = peak->rounds };
     void *arguments[] = { &params };
     if (d->peaks == NULL) {
@@ -56,8 +56,8 @@ static trine_status launch(cuda_device *d, CUstream stream, trine_peak *peak) {
     const CUfunction function = find(d, peak, blocks);
     if (function == NULL)
         return d->driver->error(TRINE_ERR_UNSUPPORTED, "no loop of multiply-adds of %s", trine_dtype_name(peak->dtype));
-    return CUDA_CALL(d->driver, LaunchKernel, function, (unsigned)blocks, 1, 1, PEAK_THREADS, 1, 1, PEAK_SHARED, stream,
-                     arguments, NULL);
+    return CUDA_CALL(d->driver, LaunchKernel, function, (unsigned)blocks, 1, 1, PEAK_THREADS, 1, 1, PEAK_SHARED,
+                     queue->stream, arguments, NULL);
 }
 
 trine_status cuda_peak(const trine_device *device, void *queue, trine_peak *peak) {
@@ -66,7 +66,7 @@ trine_status cuda_peak(const trine_device *device, void *queue, trine_peak *peak
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     pthread_mutex_lock(&d->lock);
-    status = launch(d, ((const cuda_queue *)queue)->stream, peak);
+    status = launch(d, queue, peak);
     pthread_mutex_unlock(&d->lock);
     cuda_leave(d, scope);
     return status;

@@ -161,17 +161,20 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     cuda_scope scope;
     CUfunction code;
     CUlaunchAttribute attributes[ATTRIBUTES];
+    cuda_queue *queue = call->queue;
+    _Atomic int *const known = &(queue->units < d->units ? queue->clusters : d->clusters)[launch->cluster];
     const bool fills = 2 * launch->shared > d->shared;
-    *clusters_out = fills ? d->clusters[launch->cluster] : 0;
+    *clusters_out = fills ? *known : 0;
     if (*clusters_out > 0) return TRINE_OK;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
     status = find_function(d, call, launch, &code);
     if (status == TRINE_OK) {
-        const CUlaunchConfig config = config_of(d, launch, attributes, NULL);
+        /* with a stream, of its context's SMs */
+        const CUlaunchConfig config = config_of(d, launch, attributes, queue->units < d->units ? queue->stream : NULL);
         status = CUDA_CALL(d->driver, OccupancyMaxActiveClusters, clusters_out, code, &config);
     }
-    if (status == TRINE_OK && fills) d->clusters[launch->cluster] = *clusters_out;
+    if (status == TRINE_OK && fills) *known = *clusters_out;
     cuda_leave(d, scope);
     return status;
 }
@@ -210,9 +213,8 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
 
 trine_status cuda_function_clusters(const trine_call *call, const simt_function *function, int threads,
                                     int *clusters_out) {
-    const cuda_device *d = call->device;
-    const cuda_launch launch = launch_of(call, function, (int64_t)d->units * function->cluster, threads, NULL);
+    const cuda_launch launch = launch_of(call, function, (int64_t)simt_units(call) * function->cluster, threads, NULL);
     return cuda_clusters_held(call, &launch, clusters_out);
 }
 
-int simt_units(const trine_call *call) { return ((const cuda_device *)call->device)->units; }
+int simt_units(const trine_call *call) { return ((const cuda_queue *)call->queue)->units; }

@@ -7,6 +7,7 @@
 
 #include "backends/simt/core/foreign.h"
 #include "backends/simt/core/functions.h"
+#include "backends/simt/core/parts.h"
 #include "driver.h"
 
 enum { CUDA_MAX_DEVICES = 16, CUDA_MARKS = 64, CUDA_MOST_CLUSTER = 8 /* of any device that has clusters */ };
@@ -14,18 +15,23 @@ enum { CUDA_MAX_DEVICES = 16, CUDA_MARKS = 64, CUDA_MOST_CLUSTER = 8 /* of any d
 /* The code of an op: what all architectures have, and what is for sm_90a alone. */
 typedef enum cuda_part { CUDA_COMMON, CUDA_HOPPER, CUDA_PARTS } cuda_part;
 
+/* Clusters of so many blocks, each of which fills an SM, that are held at once; 0: not asked yet. */
+typedef _Atomic int cuda_clusters[SIMT_RING_WIDE + 1];
+
 typedef struct cuda_device {
     const cuda_driver *driver;
-    int units, major, minor;
-    int shared; /* bytes of shared memory that a block can have */
+    int units, major, minor; /* units: of the whole device; kernels ask for those of their queue, by simt_units() */
+    int shared;              /* bytes of shared memory that a block can have */
     bool tensor_maps, cluster_launch;
     bool overlaps; /* a launch can begin while the previous one ends, and its code waits for that */
     CUdevice device;
     CUcontext context; /* the primary one; NULL until the first queue is opened */
+    /* The SMs in groups, of one split, as descriptors want those that they join; none until a queue wants a part. */
+    simt_parts parts;
+    CUdevResource group[SIMT_MOST_PARTS];
     pthread_mutex_t lock;
     CUmodule (*module)[CUDA_PARTS]; /* of each op, loaded with their first function */
-    /* of so many blocks, each of which fills an SM, that the device holds at once; 0: not asked yet */
-    _Atomic int clusters[SIMT_RING_WIDE + 1];
+    cuda_clusters clusters;         /* that the whole device holds */
     CUmodule peaks;
     simt_functions functions;
     simt_foreign_list foreign;
@@ -34,12 +40,25 @@ typedef struct cuda_device {
 typedef struct cuda_queue {
     CUstream stream;
     bool own; /* not the caller's */
+    int units;
+    uint64_t part;          /* set of the device's groups, which are its own; 0: it has all SMs */
+    CUgreenCtx green;       /* of its part */
+    cuda_clusters clusters; /* that its units hold, if they are not all */
     CUevent mark[CUDA_MARKS];
 } cuda_queue;
 
 /* The first queue retains the primary context, which stays: other queues may come, and the process's end releases
  * it. */
 trine_status cuda_retain(cuda_device *d);
+
+/* part.c: parts the device's SMs, once; opens the stream of a queue that has taken groups of them, and takes away what
+ * that made besides the stream. The primary context is current; the lock is held for the first. */
+trine_status cuda_find_parts(cuda_device *d);
+trine_status cuda_open_part(cuda_device *d, cuda_queue *queue);
+void cuda_close_part(cuda_device *d, cuda_queue *queue);
+
+/* The SMs of a stream that the caller made: those of its green context, or all. The primary context is current. */
+int cuda_stream_units(const cuda_device *d, CUstream stream);
 
 /* Makes the device's primary context current for the calls until cuda_leave(), which puts back what was. Callers
  * usually have it current already. */
@@ -85,9 +104,9 @@ typedef struct cuda_launch {
 } cuda_launch;
 trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch);
 
-/* How many clusters of a launch the device holds at once, the most that should be launched of a function whose blocks
- * go on from tile to tile. Where a block takes more than half of an SM's shared memory that follows from the cluster's
- * size, for which the driver is asked once. */
+/* How many clusters of a launch the queue's SMs hold at once, the most that should be launched of a function whose
+ * blocks go on from tile to tile. Where a block takes more than half of an SM's shared memory that follows from the
+ * cluster's size, for which the driver is asked once. */
 trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launch, int *clusters_out);
 
 /* The same of a function that simt_launch() takes. */

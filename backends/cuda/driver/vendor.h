@@ -38,6 +38,10 @@ enum {
 #define simt_enter cuda_enter
 #define simt_leave cuda_leave
 #define simt_words cuda_words
+#define simt_find_parts cuda_find_parts
+#define simt_open_part cuda_open_part
+#define simt_close_part cuda_close_part
+#define simt_stream_units cuda_stream_units
 
 static inline trine_status simt_allow_shared(const cuda_device *d, CUfunction function, uint32_t bytes) {
     return CUDA_CALL(d->driver, FuncSetAttribute, function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,

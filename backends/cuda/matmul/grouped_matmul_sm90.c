@@ -81,7 +81,6 @@ static trine_status encode(const trine_call *call, bool across, int n, grouped_s
 }
 
 trine_status grouped_matmul_sm90_launch(const trine_call *call) {
-    const cuda_device *d = call->device;
     const trine_dtype in = call->type[GROUPED_MATMUL_TYPE_T], out = call->type[GROUPED_MATMUL_TYPE_O];
     grouped_sm90_params params = { .of = grouped_matmul_params_of(call, ROWS_SM90_ROWS) };
     const grouped_params *p = &params.of;
@@ -95,7 +94,7 @@ trine_status grouped_matmul_sm90_launch(const trine_call *call) {
                            .params = &params };
     const int own = *(const int *)call->self,
               n = own ? own
-                      : rows_sm90_columns(d->units / ROWS_SM90_PAIR, simt_blocks(some, ROWS_SM90_PAIR), p->n,
+                      : rows_sm90_columns(simt_units(call) / ROWS_SM90_PAIR, simt_blocks(some, ROWS_SM90_PAIR), p->n,
                                           simt_blocks(2 * p->k, 128), simt_present(call, GROUPED_MATMUL_GATHER));
     snprintf(launch.name, sizeof launch.name, "grouped_matmul_sm90_%s_%s_%d%c", trine_dtype_name(in),
              trine_dtype_name(out), n, across ? 'l' : 'k');

@@ -17,13 +17,12 @@ typedef struct few {
 enum { FEWEST = 8, OWN = 16 }; /* lanes that are fewer; a block has a multiple of so many of the others */
 
 static few few_of(const trine_call *call) {
-    const cuda_device *d = call->device;
     const int many = matmul_many_of(call);
     few f = { .many = many, .few = matmul_side_of(call, matmul_other(many), false) };
     f.most = f.few.lanes <= FEWEST ? FEWEST : MATMUL_FEW;
     f.lanes = call->tensor[many].shape[matmul_lane_of(many)];
     const int64_t groups = simt_blocks(f.lanes, OWN), batches = call->dim[MATMUL_DIM_G],
-                  each = simt_blocks(groups * batches, d->units);
+                  each = simt_blocks(groups * batches, simt_units(call));
     f.own = OWN * (each < 1 ? 1 : each < groups ? each : groups);
     f.right = simt_blocks(f.lanes, f.own);
     f.blocks = f.right * batches;
@@ -56,9 +55,9 @@ size_t matmul_few_workspace(const trine_call *call) { return (size_t)few_of(call
 
 /* An SM reads 34 GB/s when all do. */
 double matmul_few_seconds(const trine_call *call) {
-    const cuda_device *d = call->device;
     const few f = few_of(call);
-    return 5e-6 + (double)simt_blocks(f.blocks, d->units) * (double)(f.own * call->dim[MATMUL_DIM_K] * 2) / 34e9;
+    return 5e-6 +
+           (double)simt_blocks(f.blocks, simt_units(call)) * (double)(f.own * call->dim[MATMUL_DIM_K] * 2) / 34e9;
 }
 
 trine_status matmul_few_launch(const trine_call *call) {
@@ -90,7 +89,7 @@ trine_status matmul_few_launch(const trine_call *call) {
 }
 
 void matmul_few_edges(const trine_call *call, trine_kernel_edges *edges) {
-    const int64_t units = ((const cuda_device *)call->device)->units;
+    const int64_t units = simt_units(call);
     matmul_lane_edge(edges, 1);
     matmul_lane_edge(edges, FEWEST);
     matmul_lane_edge(edges, MATMUL_FEW);

@@ -32,7 +32,7 @@ static int bytes_of(const plan *p, int beside, int groups) {
  * besides its bytes. */
 static double seconds_of(const trine_call *call, const plan *p, const matmul_split *s, int64_t blocks, int64_t lanes) {
     static const double rates[] = { 5.9e12, 5.9e12, 3.7e12 }; /* by 8 tokens, 16, ... */
-    const double units = ((const cuda_device *)call->device)->units, waves = ceil((double)blocks / units),
+    const double units = simt_units(call), waves = ceil((double)blocks / units),
                  busy = (double)blocks / (waves * units);
     const double size = (double)trine_dtype_size(call->tensor[MATMUL_A].dtype), deep = (double)s->depth * size;
     const double weights = (double)(call->dim[MATMUL_DIM_G] * p->weights.lanes * call->dim[MATMUL_DIM_K]) * size,
@@ -60,7 +60,8 @@ static plan plan_of(const trine_call *call) {
         while (groups > 1 && bytes_of(&best, beside, groups) > d->shared) groups--;
         const int64_t right = simt_blocks(best.weights.lanes, beside * wide), tiles = call->dim[MATMUL_DIM_G] * right;
         if (bytes_of(&best, beside, groups) > d->shared) continue;
-        for (int64_t parts = 1; parts == 1 || (parts * tiles <= d->units && parts * groups * 2 <= steps); parts++) {
+        for (int64_t parts = 1; parts == 1 || (parts * tiles <= simt_units(call) && parts * groups * 2 <= steps);
+             parts++) {
             matmul_split s = matmul_split_into(call, parts);
             const double seconds = seconds_of(call, &best, &s, s.parts * tiles, beside * wide);
             if (seconds >= best.seconds) continue;

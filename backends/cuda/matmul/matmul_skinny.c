@@ -18,17 +18,16 @@ enum { PART = 1024 }; /* elements of k in a part, at least */
 
 /* Blocks of half the threads, where there are more than SMs. */
 static plan plan_of(const trine_call *call) {
-    const cuda_device *d = call->device;
     plan p = { .many = matmul_many_of(call) };
     const trine_tensor *t = &call->tensor[p.many];
     const int lane = matmul_lane_of(p.many);
     p.few = matmul_side_of(call, matmul_other(p.many), false), p.lanes = t->shape[lane],
     p.across = t->stride[3 - lane] != 1;
     const int64_t block = p.across ? MATMUL_SKINNY_LINE / (int64_t)trine_dtype_size(t->dtype) : MATMUL_SKINNY_LANES;
-    p.held = call->dim[MATMUL_DIM_G] * simt_blocks(p.lanes, block) > d->units ? MATMUL_SKINNY_HELD : 1;
+    p.held = call->dim[MATMUL_DIM_G] * simt_blocks(p.lanes, block) > simt_units(call) ? MATMUL_SKINNY_HELD : 1;
     p.right = simt_blocks(p.lanes, p.across ? block : block / p.held);
     const int64_t blocks = call->dim[MATMUL_DIM_G] * p.right, most = call->dim[MATMUL_DIM_K] / PART,
-                  parts = blocks > 0 ? d->units / blocks : 1;
+                  parts = blocks > 0 ? simt_units(call) / blocks : 1;
     p.split = matmul_split_into(call, parts < most ? parts : most);
     return p;
 }
@@ -76,7 +75,7 @@ trine_status matmul_skinny_launch(const trine_call *call) {
 }
 
 void matmul_skinny_edges(const trine_call *call, trine_kernel_edges *edges) {
-    const int64_t units = ((const cuda_device *)call->device)->units;
+    const int64_t units = simt_units(call);
     const int line = MATMUL_SKINNY_LINE / (int)trine_dtype_size(call->tensor[MATMUL_A].dtype);
     for (int few = 1; few <= MATMUL_SKINNY_FEW; few *= 2) matmul_lane_edge(edges, few);
     matmul_lane_edge(edges, MATMUL_SKINNY_LANES);

@@ -52,7 +52,7 @@ static int64_t clusters_held(const trine_call *call, int blocks) {
                                  .threads = MATMUL_SM90_THREADS,
                                  .cluster = blocks,
                                  .shared = matmul_sm90_bytes(64, false) };
-    const int units = ((const cuda_device *)call->device)->units;
+    const int units = simt_units(call);
     int held = 0;
     if (blocks > 1 && cuda_clusters_held(call, &launch, &held) == TRINE_OK && held > 0) return held;
     return units > blocks ? units / blocks : 1;
@@ -161,7 +161,7 @@ static plan plan_best(const trine_call *call, int which) {
 /* All that a plan follows from. */
 typedef struct question {
     const void *device;
-    int64_t which, present, dim[TRINE_MAX_SYMBOLS], stride[2][3];
+    int64_t units, which, present, dim[TRINE_MAX_SYMBOLS], stride[2][3];
     trine_dtype type[TRINE_MAX_SYMBOLS];
 } question;
 
@@ -182,7 +182,7 @@ static plan plan_of(const trine_call *call) {
     } answers[REMEMBERED];
     question q;
     memset(&q, 0, sizeof q); /* padding too */
-    q.device = call->device, q.which = *(const int *)call->self, q.present = call->present;
+    q.device = call->device, q.units = simt_units(call), q.which = *(const int *)call->self, q.present = call->present;
     memcpy(q.dim, call->dim, (size_t)call->plan->symbols * sizeof q.dim[0]);
     memcpy(q.type, call->type, (size_t)call->plan->types * sizeof q.type[0]);
     memcpy(q.stride[0], call->tensor[MATMUL_A].stride, sizeof q.stride[0]);
@@ -329,7 +329,7 @@ trine_status matmul_sm90_launch(const trine_call *call) {
         if (!launch.together) params.alone = params.tiles, params.parts = 1;
         const int64_t units = params.alone + (params.tiles - params.alone) * params.parts;
         launch.blocks = launch.cluster * (held < units ? held : units);
-        launch.alone = matmul_better_alone(d->units, launch.blocks);
+        launch.alone = matmul_better_alone(simt_units(call), launch.blocks);
     }
     return cuda_launch_function(call, &launch);
 }

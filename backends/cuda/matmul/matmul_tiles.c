@@ -133,8 +133,7 @@ static double rate_of(const trine_call *call, const matmul_family *f, const tile
 /* Blocks that share an SM take their time one after the other, longer if it could hold more;
  * sums are written and read again at 4 TB/s. */
 static double seconds_of(const trine_call *call, const tile *t, double rate, const matmul_split *s) {
-    const cuda_device *d = call->device;
-    const int64_t most = simt_blocks(tiles_of(call, t) * s->parts, d->units);
+    const int64_t most = simt_blocks(tiles_of(call, t) * s->parts, simt_units(call));
     const double alone = most < t->held ? 1 + t->lacks / (double)(most * most) : 1,
                  block = 2.0 * t->rows * t->columns * (double)s->depth / rate;
     return 4e-6 + (double)most * block * alone + (s->parts > 1 ? 2e-6 + 2.0 * (double)s->bytes / 4e12 : 0);
@@ -142,13 +141,12 @@ static double seconds_of(const trine_call *call, const tile *t, double rate, con
 
 /* By one tile: k in as many parts as fill the device, or a multiple of that. */
 static plan plan_tile(const trine_call *call, const matmul_family *f, const tile *t) {
-    const cuda_device *d = call->device;
     const int64_t tiles = tiles_of(call, t), most = call->dim[MATMUL_DIM_K] / MATMUL_LEAST_DEPTH;
     const double rate = rate_of(call, f, t);
     plan best = { .tile = t, .split = matmul_split_into(call, 1) };
     best.seconds = seconds_of(call, t, rate, &best.split);
     for (int blocks = 1; blocks <= 2 * t->held && tiles > 0; blocks++) { /* for each SM */
-        const int64_t parts = blocks * d->units / tiles;
+        const int64_t parts = blocks * simt_units(call) / tiles;
         if (parts < 2) continue;
         const matmul_split s = matmul_split_into(call, parts < most ? parts : most);
         const double seconds = seconds_of(call, t, rate, &s);
@@ -237,7 +235,7 @@ static bool begins_early(const matmul_family *f, const tile *t, int64_t units, i
 
 static trine_status launch_tiles(const trine_call *call, const matmul_family *f, const tile *t,
                                  const matmul_params *p) {
-    const int64_t units = ((const cuda_device *)call->device)->units, held = units * t->held,
+    const int64_t units = simt_units(call), held = units * t->held,
                   blocks = f->stays && held < p->tiles ? held : p->tiles;
     const char directions[] = { '_', p->a.across ? 'l' : 'k', p->b.across ? 'l' : 'k', 0 };
     cuda_launch launch = { .blocks = blocks,

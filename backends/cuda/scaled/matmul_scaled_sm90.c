@@ -89,7 +89,7 @@ trine_status matmul_scaled_sm90_launch(const trine_call *call) {
     const int part = part_of(p);
     const bool blocks = has_blocks(p);
     const int own = *(const int *)call->self,
-              wide = rows_sm90_columns(d->units / ROWS_SM90_PAIR, pairs, n, simt_blocks(p->k, 128), false),
+              wide = rows_sm90_columns(simt_units(call) / ROWS_SM90_PAIR, pairs, n, simt_blocks(p->k, 128), false),
               columns = own                     ? own
                         : blocks && wide == 256 ? 256
                                                 : 128;

@@ -28,6 +28,7 @@ static bool find_entry_points(void *library, const char **missing_out) {
         driver.properties = *missing_out = layouts[i].name;
         driver.arch_at = layouts[i].arch_at;
     }
+    *(void **)&driver.StreamCreateWithMask = dlsym(library, "hipExtStreamCreateWithCUMask");
     return driver.GetDeviceProperties != NULL;
 }
 

@@ -78,6 +78,8 @@ typedef struct hip_driver {
     hip_result (*GetDeviceProperties)(void *, int); /* of the layout whose architecture's name is at arch_at */
     const char *properties;                         /* its name */
     size_t arch_at;
+    /* hipExtStreamCreateWithCUMask: a stream for the CUs of a mask; NULL: the library has none */
+    hip_result (*StreamCreateWithMask)(hip_stream *, uint32_t words, const uint32_t *mask);
 } hip_driver;
 
 /* Opens libamdhip64. NULL with the reason: "no driver: ...", "no device: ...". */

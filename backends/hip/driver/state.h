@@ -7,6 +7,7 @@
 
 #include "backends/simt/core/foreign.h"
 #include "backends/simt/core/functions.h"
+#include "backends/simt/core/parts.h"
 #include "backends/hip/core/chips.h"
 #include "driver.h"
 #include "hip_archs.h"
@@ -24,7 +25,8 @@ typedef struct hip_device {
     int device;
     int arch; /* place in hip_archs */
     const hip_chip *chip;
-    int units;
+    int units;        /* of the whole device */
+    simt_parts parts; /* none until a queue wants a part */
     pthread_mutex_t lock;
     hip_module *module; /* of each op, loaded with its first function */
     simt_functions functions;
@@ -34,8 +36,15 @@ typedef struct hip_device {
 typedef struct hip_queue {
     hip_stream stream;
     bool own; /* not the caller's */
+    int units;
+    uint64_t part; /* set of the device's groups, which are its own; 0: it has all CUs */
     hip_event mark[HIP_MARKS];
 } hip_queue;
+
+/* part.c: parts the device's CUs, once, and opens the stream of a queue that has taken groups of them. The lock is held
+ * for the first. */
+trine_status hip_find_parts(hip_device *d);
+trine_status hip_open_part(const hip_device *d, hip_queue *queue);
 
 /* Makes the device the thread's for the calls until hip_leave(), which puts back the one before. */
 typedef struct hip_scope {

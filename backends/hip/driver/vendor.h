@@ -40,12 +40,20 @@ enum {
 #define simt_enter hip_enter
 #define simt_leave hip_leave
 #define simt_words hip_words
+#define simt_find_parts hip_find_parts
+#define simt_open_part hip_open_part
 
 /* A block has what memory there is for it without being allowed. */
 static inline trine_status simt_allow_shared(const hip_device *d, hip_code function, uint32_t bytes) {
     (void)d, (void)function, (void)bytes;
     return TRINE_OK;
 }
+
+/* No launch is sized by the units of a stream that the caller made. */
+static inline int simt_stream_units(const hip_device *d, hip_stream stream) { return (void)stream, d->units; }
+
+/* All that a part has is its stream. */
+static inline void simt_close_part(hip_device *d, hip_queue *queue) { (void)d, (void)queue; }
 
 /* A device is there without being retained. */
 static inline trine_status simt_retain(hip_device *d) {

@@ -81,7 +81,8 @@ void simt_columns_edges(trine_kernel_edges *edges, int rows, int symbol);
 trine_status simt_launch_rows(const trine_call *call, const char *step, int64_t rows, int symbol, simt_ladder ladder,
                               const void *params, size_t size);
 
-/* The device's SMs, where the backend has functions for what many of them do together; 0 where it has none. */
+/* The SMs that the queue's work runs on, where the backend has functions for what many of them do together; 0 where it
+ * has none. Grids and splits are sized by these, never by the device's. */
 int simt_units(const trine_call *call);
 
 /* Dropout's constants. */

@@ -11,6 +11,26 @@ static simt_device *state_of(const trine_device *device) { return device->state;
 
 /* ----------------------------------------------------------------------------------------------------------- queues */
 
+/* A stream whose work runs on units that are the queue's own. */
+static trine_status open_part(const trine_device *device, simt_queue *queue, int count) {
+    simt_device *d = state_of(device);
+    pthread_mutex_lock(&d->lock);
+    trine_status status = simt_find_parts(d);
+    if (status == TRINE_OK && !simt_parts_take(&d->parts, count, &queue->part))
+        status = d->driver->error(TRINE_ERR_UNSUPPORTED, "trine_queue_open: sm_count is %d, but %d of %s's %d are left",
+                                  count, simt_parts_left(&d->parts), device->info.name, device->info.units);
+    pthread_mutex_unlock(&d->lock);
+    if (status != TRINE_OK) return status;
+    queue->units = simt_parts_units(&d->parts, queue->part);
+    return simt_open_part(d, queue);
+}
+
+static void give_part(simt_device *d, const simt_queue *queue) {
+    pthread_mutex_lock(&d->lock);
+    simt_parts_give(&d->parts, queue->part);
+    pthread_mutex_unlock(&d->lock);
+}
+
 static trine_status queue_open(const trine_device *device, const trine_queue_options *options, void **queue_out) {
     simt_device *d = state_of(device);
     simt_scope scope;
@@ -18,28 +38,43 @@ static trine_status queue_open(const trine_device *device, const trine_queue_opt
     if (queue == NULL) return TRINE_ERR_MEMORY;
     const bool shared = options->flags & TRINE_QUEUE_DEFAULT_STREAM;
     *queue = (simt_queue){ .stream = shared ? SIMT_DEFAULT_STREAM : options->stream,
-                           .own = !shared && options->stream == NULL };
+                           .own = !shared && options->stream == NULL,
+                           .units = d->units };
     trine_status status = simt_retain(d);
-    if (status == TRINE_OK && queue->own && (status = simt_enter(d, &scope)) == TRINE_OK) {
-        status = SIMT_CALL(d->driver, StreamCreate, &queue->stream, SIMT_STREAM_NON_BLOCKING);
+    if (status == TRINE_OK && !shared && (status = simt_enter(d, &scope)) == TRINE_OK) {
+        if (!queue->own)
+            queue->units = simt_stream_units(d, queue->stream);
+        else if (options->sm_count > 0)
+            status = open_part(device, queue, options->sm_count);
+        else
+            status = SIMT_CALL(d->driver, StreamCreate, &queue->stream, SIMT_STREAM_NON_BLOCKING);
         simt_leave(d, scope);
     }
-    if (status == TRINE_OK)
+    if (status == TRINE_OK) {
         *queue_out = queue;
-    else
-        free(queue);
+        return TRINE_OK;
+    }
+    give_part(d, queue);
+    free(queue);
     return status;
 }
 
+static int queue_units(const trine_device *device, void *queue) {
+    (void)device;
+    return ((const simt_queue *)queue)->units;
+}
+
 static void queue_close(const trine_device *device, void *state) {
-    const simt_device *d = state_of(device);
+    simt_device *d = state_of(device);
     simt_queue *queue = state;
     simt_scope scope;
     const bool entered = simt_enter(d, &scope) == TRINE_OK; /* tried even if not: handles know their context */
     for (int i = 0; i < SIMT_MARKS; i++)
         if (queue->mark[i] != NULL) d->driver->EventDestroy(queue->mark[i]);
     if (queue->own) d->driver->StreamDestroy(queue->stream);
+    simt_close_part(d, queue);
     if (entered) simt_leave(d, scope);
+    give_part(d, queue);
     free(queue);
 }
 
@@ -247,4 +282,5 @@ void simt_fill_backend(trine_backend *backend_out) {
     backend_out->mark = mark;
     backend_out->elapsed = elapsed;
     backend_out->launch = simt_launch_foreign;
+    backend_out->queue_units = queue_units;
 }
