@@ -51,6 +51,10 @@ typedef enum hipError_t {
 API void cdna_hip_fail(const char *failures);
 API int cdna_hip_failed(void);
 
+/* The compute units of the last launch's stream, and those that two streams with masks share. */
+API int cdna_hip_units(void);
+API int cdna_hip_shared(void);
+
 typedef struct event event;
 typedef struct stream stream;
 
@@ -74,6 +78,7 @@ typedef struct operation {
             cdna_grid grid;
             unsigned char *arguments;
             size_t bytes;
+            int units; /* compute units of the stream, set when it is submitted */
         } launch;
         event *event;
         struct {
@@ -93,8 +98,12 @@ struct event {
     bool recorded;
 };
 
+enum { MASK_WORDS = 16 };
 struct stream {
     graph *capture; /* NULL: not capturing */
+    int units;      /* of its mask; 0: it has none */
+    uint32_t mask[MASK_WORDS];
+    stream *next; /* of those with a mask */
 };
 
 typedef struct driver {
@@ -106,6 +115,8 @@ typedef struct driver {
     int trace_wave;  /* -1: all */
     hipError_t lost; /* what a failed kernel left: every later call gives it */
     int captures;
+    stream *masked;        /* the streams with a mask */
+    int units;             /* of the last launch's stream */
     cdna_profile *profile; /* NULL, or one for each kernel that ran */
     const cdna_kernel **profiled;
     int profiles;
@@ -132,6 +143,10 @@ hipError_t leave(hipError_t error);
 hipError_t submit(stream *where, const operation *work);
 hipError_t perform(const operation *work);
 void graph_free(graph *g);
+
+/* hip_device.c: the chip's compute units, and the chiplets that they are on. */
+int device_units(void);
+int device_chiplets(void);
 
 /* hip_memory.c, hip_module.c */
 hipError_t perform_copy(const operation *work);

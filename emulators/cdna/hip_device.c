@@ -13,11 +13,11 @@ static _Thread_local hipError_t last_error;
 /* What the chips' products are; clocks in kHz. */
 static const struct chip_facts {
     const char *name;
-    int compute_units, clock, memory_clock, memory_bus, l2, lds;
+    int compute_units, clock, memory_clock, memory_bus, l2, lds, chiplets;
 } facts[CDNA_CHIPS] = {
-    [CDNA_GFX90A] = { "AMD Instinct MI210 (emulated)", 104, 1700000, 1600000, 4096, 8 << 20, 64 << 10 },
-    [CDNA_GFX942] = { "AMD Instinct MI300X (emulated)", 304, 2100000, 1300000, 8192, 4 << 20, 64 << 10 },
-    [CDNA_GFX950] = { "AMD Instinct MI355X (emulated)", 256, 2400000, 2000000, 8192, 4 << 20, 160 << 10 },
+    [CDNA_GFX90A] = { "AMD Instinct MI210 (emulated)", 104, 1700000, 1600000, 4096, 8 << 20, 64 << 10, 1 },
+    [CDNA_GFX942] = { "AMD Instinct MI300X (emulated)", 304, 2100000, 1300000, 8192, 4 << 20, 64 << 10, 8 },
+    [CDNA_GFX950] = { "AMD Instinct MI355X (emulated)", 256, 2400000, 2000000, 8192, 4 << 20, 160 << 10, 8 },
 };
 
 /* --------------------------------------------------------------------------------------------------------- failures */
@@ -292,6 +292,9 @@ API hipError_t hipGetDevicePropertiesR0600(char *out, int device) {
     ENTER(hipGetDevicePropertiesR0600);
     return leave(describe(out, device, HIP_6));
 }
+
+int device_units(void) { return facts[cdna_machine_chip(the_driver.machine)].compute_units; }
+int device_chiplets(void) { return facts[cdna_machine_chip(the_driver.machine)].chiplets; }
 
 /* Numbers of hipDeviceAttribute_t, which HIP 5 and 6 share. */
 API hipError_t hipDeviceGetAttribute(int *value, int attribute, int device) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The emulated HIP driver's modules and launches. */
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +105,11 @@ static void note_launch(const cdna_kernel *kernel) {
 
 /* As on the device, the launch itself succeeds, and what it does wrong is told by every call after it. */
 hipError_t perform_launch(const operation *work) {
-    const cdna_options options = { .trace = the_driver.trace, .trace_wave = the_driver.trace_wave };
+    const int units = work->launch.units;
+    const cdna_options options = { .trace = the_driver.trace,
+                                   .trace_wave = the_driver.trace_wave,
+                                   .threads = units < omp_get_max_threads() ? units : 0 };
+    the_driver.units = units;
     if (the_driver.trace) fprintf(the_driver.trace, "%s\n", work->launch.kernel->name);
     cdna_failure failure = { 0 };
     note_launch(work->launch.kernel);

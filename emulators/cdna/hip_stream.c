@@ -30,7 +30,11 @@ hipError_t perform(const operation *work) {
 
 hipError_t submit(stream *where, const operation *work) {
     if (where == NULL && the_driver.captures) return hipErrorStreamCaptureUnsupported;
-    if (where == NULL || where->capture == NULL) return perform(work);
+    if (where == NULL || where->capture == NULL) {
+        operation now = *work;
+        if (work->kind == LAUNCH) now.launch.units = where != NULL && where->units > 0 ? where->units : device_units();
+        return perform(&now);
+    }
     operation *kept = malloc(sizeof *kept);
     if (kept == NULL) return hipErrorOutOfMemory;
     *kept = *work;
@@ -78,6 +82,39 @@ API hipError_t hipStreamCreateWithPriority(stream **out, unsigned flags, int pri
     ENTER(hipStreamCreateWithPriority);
     return leave(create_stream(out));
 }
+/* Of a mask, consecutive bits are of the chiplets in turn. A stream without a unit on some chiplet is refused: a
+ * workgroup that is sent there would wait for ever. */
+API hipError_t hipExtStreamCreateWithCUMask(stream **out, uint32_t words, const uint32_t *mask) {
+    ENTER(hipExtStreamCreateWithCUMask);
+    const int chiplets = device_chiplets();
+    uint32_t reached = 0;
+    stream made = { 0 };
+    if (words == 0 || words > MASK_WORDS) return leave(hipErrorInvalidValue);
+    for (int unit = 0; unit < device_units() && unit < (int)words * 32; unit++) {
+        if (!(mask[unit / 32] >> unit % 32 & 1)) continue;
+        made.mask[unit / 32] |= UINT32_C(1) << unit % 32;
+        made.units++;
+        reached |= UINT32_C(1) << unit % chiplets;
+    }
+    if (reached != (UINT32_C(1) << chiplets) - 1) return leave(hipErrorInvalidValue);
+    const hipError_t error = create_stream(out);
+    if (error) return leave(error);
+    made.next = the_driver.masked;
+    **out = made;
+    the_driver.masked = *out;
+    return leave(hipSuccess);
+}
+
+int cdna_hip_units(void) { return the_driver.units; }
+
+int cdna_hip_shared(void) {
+    int shared = 0;
+    for (const stream *a = the_driver.masked; a != NULL; a = a->next)
+        for (const stream *b = a->next; b != NULL; b = b->next)
+            for (int i = 0; i < MASK_WORDS; i++) shared += __builtin_popcount(a->mask[i] & b->mask[i]);
+    return shared;
+}
+
 API hipError_t hipStreamDestroy(stream *s) {
     ENTER(hipStreamDestroy);
     if (s == NULL) return leave(hipErrorInvalidHandle);
@@ -85,6 +122,11 @@ API hipError_t hipStreamDestroy(stream *s) {
         graph_free(s->capture);
         the_driver.captures--;
     }
+    for (stream **at = &the_driver.masked; *at != NULL; at = &(*at)->next)
+        if (*at == s) {
+            *at = s->next;
+            break;
+        }
     free(s);
     return leave(hipSuccess);
 }
@@ -195,7 +237,7 @@ API hipError_t hipStreamGetCaptureInfo(stream *s, int *status, unsigned long lon
 
 /* An executable graph is a copy: the one it was made of may go. */
 static graph *copy_graph(const graph *from) {
-    stream holder = { calloc(1, sizeof(graph)) };
+    stream holder = { .capture = calloc(1, sizeof(graph)) };
     for (const operation *work = from->first; holder.capture && work; work = work->next) {
         if (submit(&holder, work) == hipSuccess) continue;
         graph_free(holder.capture);

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ bool stub_chip_attribute(const stub_chip *chip, CUdevice_attribute attribute, in
     } known[] = {
         { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, chip->major },
         { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, chip->minor },
-        { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, chip->units },
+        { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, stub_units() },
         { CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, chip->shared },
         { CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, chip->shared + 1024 },
         { CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, chip->cache },
@@ -69,24 +70,43 @@ unsigned stub_chip_cluster(const CUlaunchConfig *config) {
     return 1;
 }
 
-static void note(const char *name) {
-    const char *path = getenv("LAUNCHES");
+int stub_units(void) {
+    const stub_chip *chip = stub_chip_chosen();
+    const char *units = getenv("STUB_UNITS");
+    return units != NULL ? atoi(units) : chip != NULL ? chip->units : 4;
+}
+
+static void note(const char *variable, const char *format, ...) {
+    const char *path = getenv(variable);
+    va_list values;
     if (path == NULL) return;
     char line[512];
-    const int length = snprintf(line, sizeof line, "ran %s\n", name),
+    va_start(values, format);
+    const int length = vsnprintf(line, sizeof line, format, values),
               file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    va_end(values);
     if (file < 0 || write(file, line, (size_t)length) != length) abort();
     close(file);
 }
 
-CUresult stub_chip_launch(const stub_chip *chip, CUfunction function, const CUlaunchConfig *config) {
+static bool is_together(const CUlaunchConfig *config) {
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) return config->attrs[i].value.cooperative != 0;
+    return false;
+}
+
+CUresult stub_chip_launch(const stub_chip *chip, CUfunction function, const CUlaunchConfig *config, int units) {
     struct function *f = (struct function *)(void *)function;
     const unsigned cluster = stub_chip_cluster(config);
     if (config->gridDimX == 0 || config->gridDimX % cluster != 0 || cluster > (chip->hopper ? MOST_CLUSTER : 1) ||
         config->blockDimX == 0 || config->blockDimX > 1024 || config->sharedMemBytes > (unsigned)chip->shared)
         return CUDA_ERROR_INVALID_VALUE;
+    /* of blocks that take most of an SM's memory, which those that wait for each other are */
+    if (is_together(config) && config->gridDimX > (unsigned)units) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     pthread_mutex_lock(&lock);
-    if (!f->launched) note(f->name);
+    note("STUB_SHAPES", "%s: %u blocks of %u, clusters of %u%s\n", f->name, config->gridDimX, config->blockDimX,
+         cluster, is_together(config) ? ", together" : "");
+    if (!f->launched) note("LAUNCHES", "ran %s\n", f->name);
     f->launched = true;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;

@@ -24,10 +24,22 @@ bool stub_chip_attribute(const stub_chip *chip, CUdevice_attribute attribute, in
 /* A function is its name. */
 CUfunction stub_chip_function(const char *name);
 
-/* Notes the launch in $LAUNCHES, as launches.c does on a real device; what the chip could not launch is refused. */
-CUresult stub_chip_launch(const stub_chip *chip, CUfunction function, const CUlaunchConfig *config);
+/* Notes the launch in $LAUNCHES, as launches.c does on a real device, and its shape in $STUB_SHAPES; what the chip
+ * could not launch on so many SMs is refused. */
+CUresult stub_chip_launch(const stub_chip *chip, CUfunction function, const CUlaunchConfig *config, int units);
+
+/* The SMs of the device: the chip's, or $STUB_UNITS of them; an emulated device's. */
+int stub_units(void);
 
 /* The blocks of a launch's clusters; 1: it has none. */
 unsigned stub_chip_cluster(const CUlaunchConfig *config);
+
+/* libcuda.c: what an entry point of this name gives before it does anything. */
+CUresult stub_verdict(const char *name);
+
+/* green.c: the SMs of a stream, all of the device's if it is of no green context; and whether a stream was of one,
+ * which then knows it no more. */
+int stub_green_units(CUstream stream);
+bool stub_green_forget(CUstream stream);
 
 #endif

@@ -3,6 +3,7 @@
  * or only counted, failures on demand. */
 #include <cuda.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +22,7 @@ static bool sticky;
 static _Thread_local CUcontext stack[16];
 static _Thread_local int depth;
 
-static CUresult verdict(const char *name) {
+CUresult stub_verdict(const char *name) {
     if (sticky) return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (stub.fail == NULL || strcmp(stub.fail, name) != 0 || stub.after-- > 0) return CUDA_SUCCESS;
     stub.failed++;
@@ -33,7 +34,7 @@ static CUresult verdict(const char *name) {
 #define STRING(x) STRING_(x)
 #define MAY_FAIL(name) \
     do { \
-        const CUresult result_ = verdict(STRING(name)); \
+        const CUresult result_ = stub_verdict(STRING(name)); \
         if (result_ != CUDA_SUCCESS) return result_; \
     } while (0)
 /* Works in the current context, and only there. */
@@ -83,11 +84,16 @@ typedef struct graph {
 static CUstream captured;
 static graph *capture;
 
+/* The emulator runs one launch at a time, whoever submits it. */
 static CUresult perform(const work *w) {
-    if (w->entry != NULL)
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    if (w->entry != NULL) {
+        pthread_mutex_lock(&lock);
         emulator_launch(w->entry, w->params, w->blocks, w->threads);
-    else
+        pthread_mutex_unlock(&lock);
+    } else {
         memmove(w->to, w->from, w->bytes);
+    }
     return CUDA_SUCCESS;
 }
 
@@ -220,7 +226,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     switch (attribute) {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = stub.major; break;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = stub.minor; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = stub_units(); break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = EMULATOR_MEMORY; break;
     case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
     case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: *value = 0; break;
@@ -284,7 +290,8 @@ static CUresult launch(CUfunction function, const CUlaunchConfig *config, void *
         return CUDA_ERROR_INVALID_VALUE;
     stub.shapes = ((stub.shapes * 31 + config->gridDimX) * 31 + config->blockDimX) * 31 + stub_chip_cluster(config);
     stub.stream = config->hStream;
-    if (chip != NULL) return stub_chip_launch(chip, function, config);
+    stub.units = stub_green_units(config->hStream);
+    if (chip != NULL) return stub_chip_launch(chip, function, config, stub.units);
     if (config->gridDimX == 0 || config->blockDimX > EMULATOR_THREADS || config->sharedMemBytes > EMULATOR_MEMORY)
         return CUDA_ERROR_INVALID_VALUE;
     if (stub_chip_cluster(config) > 1) return CUDA_ERROR_NOT_SUPPORTED;
@@ -327,7 +334,7 @@ CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction function, const 
     (void)function;
     IN_CONTEXT(cuOccupancyMaxActiveClusters);
     if (chip == NULL || !chip->hopper) return CUDA_ERROR_NOT_SUPPORTED;
-    *clusters = chip->units / (int)stub_chip_cluster(config);
+    *clusters = stub_green_units(config->hStream) / (int)stub_chip_cluster(config);
     return CUDA_SUCCESS;
 }
 
@@ -373,7 +380,7 @@ CUresult cuStreamDestroy(CUstream stream) {
     stub.destroyed++;
     if (stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
     if (breaks_capture(stream)) captured = NULL;
-    free(stream);
+    if (!stub_green_forget(stream)) free(stream);
     return depth > 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 

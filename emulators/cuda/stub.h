@@ -15,6 +15,9 @@ typedef struct stub_settings {
     unsigned shapes; /* a number made of the blocks, threads and clusters of all launches */
     void *stream;    /* of the last launch */
     int destroyed;   /* streams */
+    /* Green contexts: the driver has none; how many there are; SMs that two of them had at once; SMs of the last
+     * launch's stream; streams that were left in one when it was destroyed. */
+    int no_green, greens, shared, units, left;
 } stub_settings;
 
 /* The variable of this name in the stub library. */
