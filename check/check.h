@@ -31,6 +31,7 @@ typedef struct check_options {
     const char *only;        /* cases by commas: "45", "e12" (at an edge, with its dims), "a17" (argument
                               * check), "h0" (huge), "g2" (golden); NULL: all */
     uint64_t seed;
+    int64_t sm_count; /* of GPUs: the units of a queue, at most half of the device's; 0: all */
     int64_t cases;    /* of each op, mistaken calls not counted; 0: as many as the budget allows */
     double budget;    /* seconds for all ops together; 0: no limit */
     double timeout;   /* seconds after which a kernel counts as hung; 0: 120 */

@@ -92,12 +92,14 @@ trine_queue *runner_queue(runner *r, const context *c, const char *kernel, int t
     for (int i = 0; i < r->queues; i++)
         if (r->queue[i].context == c && r->queue[i].threads == threads && strcmp(r->queue[i].kernel, name) == 0)
             return r->queue[i].queue;
-    if (r->queues == MAX_QUEUES) {
-        trine_queue_close(r->queue[--r->queues].queue);
-    }
-    trine_queue_options options = {
-        .struct_size = sizeof options, .flags = TRINE_QUEUE_STRICT_WORKSPACE, .threads = threads, .kernel = kernel
-    };
+    const bool part = r->options->sm_count > 0 && c->info.pci != NULL;
+    /* parts of a device do not suffice for many: that of the context and one more */
+    if (r->queues == (part ? r->contexts + 1 : MAX_QUEUES)) trine_queue_close(r->queue[--r->queues].queue);
+    trine_queue_options options = { .struct_size = sizeof options,
+                                    .flags = TRINE_QUEUE_STRICT_WORKSPACE,
+                                    .threads = threads,
+                                    .kernel = kernel,
+                                    .sm_count = part ? (int32_t)r->options->sm_count : 0 };
     trine_queue *queue;
     if (trine_queue_open(c->lib, c->device, &options, &queue) != TRINE_OK) return NULL;
     r->queue[r->queues].context = c;
@@ -114,11 +116,14 @@ static void replay_line(const shared *s, const check_options *options, char *out
     const char letter[2] = { (char)s->kind, 0 };
     const char *const own = s->kind == CASE_EDGE ? s->dims : "", *const asked = options->dims ? options->dims : "";
     const bool dims = own[0] || asked[0];
-    snprintf(out, size, "trine check --op %s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s%s%s%s%s%s%s%s",
-             s->report.op[s->op].name, s->where, options->seed, letter, s->kind == CASE_EDGE ? s->number : s->index,
-             options->types ? " --types " : "", options->types ? options->types : "", dims ? " --dims \"" : "", asked,
-             asked[0] && own[0] ? " " : "", own, dims ? "\"" : "", s->kind == CASE_HUGE ? " --huge" : "",
-             options->golden ? " --golden " : "", options->golden ? options->golden : "");
+    char part[32] = "";
+    if (options->sm_count > 0) snprintf(part, sizeof part, " --sm-count %" PRId64, options->sm_count);
+    snprintf(out, size, "trine check --op %s%s%s --seed %" PRIu64 " --case %s%" PRId64 "%s%s%s%s%s%s%s%s%s%s",
+             s->report.op[s->op].name, s->where, part, options->seed, letter,
+             s->kind == CASE_EDGE ? s->number : s->index, options->types ? " --types " : "",
+             options->types ? options->types : "", dims ? " --dims \"" : "", asked, asked[0] && own[0] ? " " : "", own,
+             dims ? "\"" : "", s->kind == CASE_HUGE ? " --huge" : "", options->golden ? " --golden " : "",
+             options->golden ? options->golden : "");
 }
 
 static void note(shared *s, const context *c, const char *kernel, const problem *p) {

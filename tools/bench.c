@@ -176,6 +176,7 @@ static int prepare(bench *b) {
     int64_t threads = device->units;
     if (omp && !parse_integer(omp, 1, 65536, &threads)) threads = device->units;
     if (b->target.threads) threads = b->target.threads;
+    if (b->target.sm_count) threads = trine_queue_sm_count(b->target.queue);
     report->threads = threads > 0 ? (int)threads : 1;
     report->result = malloc(sizeof *report->result * MOST_RESULTS);
     if (report->result == NULL) return failure("out of memory");
@@ -198,6 +199,7 @@ static int read_options(bench *b, int argc, char **argv, const char **words) {
     const option_row rows[] = {
         SELECTION_OPTIONS(b->which),
         TARGET_OPTIONS(b->target),
+        PART_OPTION(b->target),
         OPTION_NUMBER("time", &b->plan.seconds, 0.001, 3600, "SECONDS", "time to spend on a case (default: 0.5)"),
         OPTION_MAYBE("json", &b->json, "FILE", "write Google Benchmark's JSON (default: to standard output)"),
         OPTION_TEXT("html", &b->html, "FILE", "write one page with a roofline plot"),

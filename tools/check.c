@@ -48,6 +48,8 @@ int trine_tool_check(int argc, char **argv) {
         OPTION_TEXT("types", &o.types, "T=TYPE,...", "only these element types"),
         OPTION_TEXT("dims", &o.dims, "\"n=N ...\"", "only these sizes of dimensions"),
         OPTION_TEXT("isa", &o.isa, "LEVEL", "CPU level, or all: every level that the machine has"),
+        OPTION_INTEGER("sm-count", &o.sm_count, 1, 65536, "N",
+                       "SMs or CUs of a GPU that are used, at most half (default: all)"),
         OPTION_INTEGER("seed", &seed, 0, INT64_MAX, "N", "seed of the cases (default: 1)"),
         OPTION_NUMBER("budget", &o.budget, 1e-3, 1e9, "SECONDS",
                       "time for all ops together (default: 60, if --cases is not given)"),

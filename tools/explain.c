@@ -91,6 +91,7 @@ int trine_tool_explain(int argc, char **argv) {
         OPTION_TEXT("dims", &dims, "\"m=M ...\"", "dimensions, parameters, and +TENSOR for optional tensors"),
         OPTION_TEXT("types", &types, "T=TYPE,...", "element types (default: the first the op takes)"),
         TARGET_OPTIONS(t),
+        PART_OPTION(t),
         OPTION_FLAG("edges", &edges,
                     "also print the sizes at which each kernel goes another way, which trine check draws"),
         OPTION_FLAG("json", &json, "print JSON"),

@@ -67,6 +67,7 @@ static int make_rows(run *r, option_row *rows, char **made) {
                     "element types (default: those of the files, as far as the op takes them)"),
         OPTION_TEXT("dims", &r->dims, "\"n=N ...\"", "dimensions that no input tells"),
         TARGET_OPTIONS(r->target),
+        PART_OPTION(r->target),
         { 0 },
     };
     memcpy(rows + count, common, sizeof common);

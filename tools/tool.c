@@ -26,7 +26,8 @@ int target_open(target *t, const char *command) {
     }
     const trine_queue_options queue = { .struct_size = sizeof queue,
                                         .threads = (int32_t)t->threads,
-                                        .kernel = t->kernel };
+                                        .kernel = t->kernel,
+                                        .sm_count = (int32_t)t->sm_count };
     if (trine_queue_open(t->lib, device, &queue, &t->queue) == TRINE_OK &&
         trine_device_info(t->lib, trine_queue_device(t->queue), &t->info) == TRINE_OK)
         return 0;

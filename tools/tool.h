@@ -34,6 +34,7 @@ typedef struct target {
     const char *kernel; /* NULL: the best */
     const char *isa;    /* NULL: what the CPU has */
     int64_t threads;    /* 0: all cores */
+    int64_t sm_count;   /* 0: all */
     trine *lib;
     trine_queue *queue;
     trine_device_info_t info;
@@ -44,6 +45,10 @@ typedef struct target {
         OPTION_TEXT("kernel", &(t).kernel, "NAME", "only this kernel; fail if it refuses"), \
         OPTION_TEXT("isa", &(t).isa, "LEVEL", "highest CPU level to use: baseline, v3, v4, ..."), \
         OPTION_INTEGER("threads", &(t).threads, 1, 65536, "N", "threads of an op on the CPU (default: all cores)")
+
+/* For subcommands that run or explain calls; choices are recorded for whole devices. */
+#define PART_OPTION(t) \
+    OPTION_INTEGER("sm-count", &(t).sm_count, 1, 65536, "N", "SMs or CUs of a GPU that are used (default: all)")
 
 /* Opens the library and a queue; 0, or the exit status after a message. */
 int target_open(target *t, const char *command);
