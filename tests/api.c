@@ -107,6 +107,9 @@ Test(api, queue_errors, .init = set_up, .fini = tear_down) {
     expect_fail(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT, "trine_queue_open: stream is 0x");
     expect_fail(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_ARGUMENT,
                 ", but flags has TRINE_QUEUE_DEFAULT_STREAM");
+    options = (trine_queue_options){ .struct_size = sizeof options, .sm_count = 1 };
+    expect_message(trine_queue_open(lib, 0, &options, &q), TRINE_ERR_UNSUPPORTED,
+                   "trine_queue_open: sm_count is 1, but cpu is not parted by it: it has threads");
     cr_expect(q == (trine_queue *)&q, "outputs are untouched on error");
 }
 
@@ -152,6 +155,7 @@ Test(api, foreign_queue) {
         expect_fail(trine_graph_end(foreign, &graph), TRINE_ERR_ARGUMENT, text);
         expect_fail(trine_graph_launch(foreign, graph), TRINE_ERR_ARGUMENT, text);
         cr_expect(trine_queue_device(foreign) == -1);
+        cr_expect(trine_queue_sm_count(foreign) == 0);
         trine_queue_close(foreign);
     }
     cr_expect(bytes == 1);

@@ -5,22 +5,13 @@
 
 #include "backends/cuda/driver/driver.h"
 #include "lists.h"
-#include "module.h"
+#include "stub.h"
 #include "told.h"
-#include "emulators/cuda/stub.h"
 
 #define STRING_(x) #x
 #define STRING(x) STRING_(x)
 
 static const char words[] = "stub error";
-
-/* Opens the stub, so that the module finds it under its name. */
-static stub_settings *load_stub(void) {
-    void *library = dlopen(TEST_STUB, RTLD_NOW | RTLD_GLOBAL);
-    stub_settings *stub = library != NULL ? dlsym(library, STUB_SETTINGS) : NULL;
-    if (stub == NULL) fprintf(stderr, "%s\n", dlerror());
-    return stub;
-}
 
 static trine *open_library(void) { return open_backend("cuda"); }
 static bool refused(const trine *lib, const char *reason) { return refused_for(lib, "cuda", reason); }

@@ -19,6 +19,7 @@ static struct {
     int (*failed)(void);
     hip_result (*create)(hip_stream *), (*begin)(hip_stream, int), (*end)(hip_stream, void **);
     hip_result (*instantiate)(void **, void *, void *, char *, size_t), (*replay)(void *, hip_stream);
+    int (*units)(void), (*shared)(void);
 } emulated;
 
 static void *symbol(void *library, const char *name) {
@@ -39,8 +40,10 @@ static bool load_emulated(const char *chip) {
     *(void **)&emulated.end = symbol(library, "hipStreamEndCapture");
     *(void **)&emulated.instantiate = symbol(library, "hipGraphInstantiate");
     *(void **)&emulated.replay = symbol(library, "hipGraphLaunch");
+    *(void **)&emulated.units = symbol(library, "cdna_hip_units");
+    *(void **)&emulated.shared = symbol(library, "cdna_hip_shared");
     return emulated.fail && emulated.failed && emulated.create && emulated.begin && emulated.end &&
-           emulated.instantiate && emulated.replay;
+           emulated.instantiate && emulated.replay && emulated.units && emulated.shared;
 }
 
 /* The entry point fails at its call number `at`, and at all later ones if `stays`. */
@@ -148,6 +151,34 @@ static bool default_stream(const void *chip) {
            status[1][0] == TRINE_ERR_DEVICE && status[1][1] == TRINE_OK;
 }
 
+/* Parts of a device, in groups of 8 CUs: their sizes, what is refused, and that each launches on its own. */
+static bool parts(const void *chip) {
+    trine_queue *queue[2];
+    trine_device_info_t info;
+    char words[2][96];
+    bool right, good = true;
+    trine *lib = load_emulated(chip) ? open_backend("hip") : NULL;
+    if (!lib || trine_device_info(lib, 1, &info) != TRINE_OK || info.units % 8 != 0) return false;
+    const int rest = info.units - 24;
+    snprintf(words[0], sizeof words[0], "sm_count is %d, but %d of hip:0's %d are left", rest + 1, rest, info.units);
+    snprintf(words[1], sizeof words[1], "sm_count is 1, but 0 of hip:0's %d are left", info.units);
+    fail_at("hipExtStreamCreateWithCUMask", 1, false, UNKNOWN);
+    good &= part_refused(lib, 1, info.units, TRINE_ERR_DEVICE, "hipExtStreamCreateWithCUMask: unknown error");
+    emulated.fail(NULL);
+    for (int again = 0; good && again < 2; again++) {
+        good = open_part(lib, 1, 17, &queue[0]) == TRINE_OK && trine_queue_sm_count(queue[0]) == 24 &&
+               part_refused(lib, 1, rest + 1, TRINE_ERR_UNSUPPORTED, words[0]) &&
+               open_part(lib, 1, rest, &queue[1]) == TRINE_OK && trine_queue_sm_count(queue[1]) == rest &&
+               part_refused(lib, 1, 1, TRINE_ERR_UNSUPPORTED, words[1]) && emulated.shared() == 0;
+        if (good) trine_queue_close(queue[0]), trine_queue_close(queue[1]);
+    }
+    const trine_queue_options options = { .struct_size = sizeof options, .sm_count = 40 };
+    good = good && double_numbers_on(lib, 1, &options, &right) == TRINE_OK && right && emulated.units() == 40;
+    good = good && works(lib, 1) && emulated.units() == info.units;
+    if (!good) fprintf(stderr, "%s\n", trine_error_message());
+    return good;
+}
+
 /* Calls whose failure changes no result, or comes when there is nobody to tell. */
 static bool unheard(const char *entry, int call) {
     static const char *const names[] = { "hipStreamDestroy", "hipEventDestroy", "hipDeviceGetAttribute",
@@ -246,6 +277,7 @@ static void test_chip(const char *chip) {
     tap(alone(chip_works, chip), "%s: works", chip);
     tap(alone(captured, chip), "%s: an op captured on the caller's stream", chip);
     tap(alone(default_stream, chip), "%s: the default stream", chip);
+    tap(alone(parts, chip), "%s: parts of a device", chip);
     tap(alone(told, chip), "%s: dropout by a tensor's key", chip);
     tap(alone(listed, chip), "%s: lists of calls", chip);
     tap(alone(recorded, chip), "%s: what a recording refuses", chip);

@@ -216,6 +216,7 @@ expect "unknown device" 2 'no device "gpu"' "$trine" run scale --x x.npy --devic
 expect "unknown level" 2 '"v9"' "$trine" run scale --x x.npy --isa v9
 expect "unknown kernel" 1 '"fastest"' "$trine" run scale --x x.npy --kernel fastest
 expect "no threads" 2 "from 1 to" "$trine" run scale --x x.npy --threads 0
+expect "a part of the CPU" 1 "it has threads" "$trine" run scale --x x.npy --device cpu --sm-count 2
 
 expect "bench" 0 "1 measured, 0 skipped" \
     "$trine" bench --op rms_norm --dims "r=64 n=64" --time 0.01 --json old.json --html page.html
