@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues with a part of the device's SMs: green contexts, whose streams launch on SMs of their own. Such a context is
- * the primary one with fewer SMs: memory, events and functions are the same, and a launch is on the SMs of its stream,
- * whatever context is current (CUDA Driver API 13.0, sections 6.13 and 6.35). So the primary one stays current. */
+/* Queues with a part of the device's SMs: green contexts, each "a normal primary context but with the resources of the
+ * specified green context" (cuCtxFromGreenCtx, CUDA Driver API 13.0, 6.35). Memory, events and functions are those of
+ * the primary context, which stays current; a launch has the SMs of its stream's context. */
 #include "state.h"
 
 trine_status cuda_find_parts(cuda_device *d) {
