@@ -202,6 +202,16 @@ static bool spoil_param(bad *b, int index, int *n) {
         if (isfinite(param->min) && param->min > -0x1p53 && (*n)-- == 0) return SET(int64_t, param->min - 1);
         if (isfinite(param->max) && param->max < 0x1p53 && (*n)-- == 0) return SET(int64_t, param->max + 1);
         return false;
+    case TEXT:
+        if (param->min > 0 && (*n)-- == 0) {
+            trine_param_set(b->p->plan, index, b->p->call.args, 0);
+            snprintf(b->what, sizeof b->what, "%s = NULL", param->name);
+            return true;
+        }
+        if ((*n)-- != 0) return false;
+        *(const char **)field = "?";
+        snprintf(b->what, sizeof b->what, "%s = \"?\"", param->name);
+        return true;
     default: return false;
     }
 #undef SET

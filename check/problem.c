@@ -103,6 +103,22 @@ static void clear_unbound(problem *p) {
         if (!bound[s]) p->call.dim[s] = 0;
 }
 
+/* One of .values for each TEXT parameter. */
+static void choose_texts(problem *p) {
+    for (int i = 0; i < p->plan->params; i++) {
+        const trine_spec_param *param = &p->plan->spec->params[i];
+        char chosen[512] = "", error[256];
+        int seen = 0;
+        if (param->kind != TEXT) continue;
+        for (const char *at = param->values; *at; at += strspn(at, " ")) {
+            const size_t length = strcspn(at, " ");
+            if (random_chance(&p->random, ++seen)) snprintf(chosen, sizeof chosen, "%.*s", (int)length, at);
+            at += length;
+        }
+        if (!trine_case_set(&p->call, param->name, chosen, error, sizeof error)) abort();
+    }
+}
+
 static bool requirements_hold(const problem *p) {
     for (int i = 0; i < p->plan->requires; i++) {
         const trine_plan_require *require = &p->plan->require[i];
@@ -114,7 +130,7 @@ static bool requirements_hold(const problem *p) {
             !trine_require_holds(require, p->call.dim, p->call.type))
             return false;
     }
-    return true;
+    return p->plan->spec->check == NULL || p->plan->spec->check(p->call.args, p->call.present, NULL, 0);
 }
 
 /* Something like the seconds a plain loop takes, in nanoseconds; infinite where a shape is impossible. */
@@ -166,9 +182,17 @@ static double choose_limit(problem *p, bool is_long) {
     return random_chance(&p->random, 60) ? 3e8 : random_chance(&p->random, 8) ? 4e7 : 4e6;
 }
 
+static uint32_t optional_inputs(const problem *p) {
+    uint32_t set = 0;
+    for (int i = 0; i < p->plan->tensors; i++)
+        if (problem_flags(p, i) & OPTIONAL && problem_input(p, i)) set |= 1u << i;
+    return set;
+}
+
 /* In one case of 24 a dimension is long, and the others must do with what it leaves of the limit: drawn together, long
  * ones are nearly always thrown away. Half of those, and one of four else, are bare: fast paths want no optional
- * tensor, or none of several. */
+ * tensor, or none of several. Where a text says which tensors are read, all that may be are given in every second
+ * attempt. */
 static bool choose_sizes(problem *p, const trine_case *asked) {
     const int symbol = p->kind == PROBLEM_DRAWN && random_chance(&p->random, 24) ? pick_long_symbol(p) : -1;
     const double limit = choose_limit(p, symbol >= 0);
@@ -186,11 +210,14 @@ static bool choose_sizes(problem *p, const trine_case *asked) {
         const bool wanted = attempt < 2000;
         const uint32_t coins = (uint32_t)random_next(&p->random);
         p->call.present = required | (optional & (wanted && all ? ~0u : wanted && p->bare ? 0 : coins));
+        if (p->plan->spec->check != NULL && attempt % 2 > 0 && !(wanted && p->bare))
+            p->call.present |= optional_inputs(p);
         for (int s = 0; s < p->plan->symbols; s++) {
             p->call.dim[s] = wanted && s == symbol ? size : pick_size(p, s, size_below(p, set));
             if (asked != NULL && asked->dim[s] >= 0) p->call.dim[s] = asked->dim[s];
         }
         clear_unbound(p);
+        choose_texts(p);
         if (requirements_hold(p) && cost(p) <= limit) return true;
     }
     return false;
@@ -237,6 +264,7 @@ static bool choose_beside(problem *p, const trine_case *asked) {
         for (int s = 0; s < p->plan->symbols && (attempt % 2 == 0) != small; s++)
             if (asked->dim[s] < 0) p->call.dim[s] = pick_size(p, s, 0);
         clear_unbound(p);
+        choose_texts(p);
         if (all_bound(p, asked) && requirements_hold(p) && cost(p) <= limit) return true;
     }
     return false;
@@ -285,6 +313,7 @@ static void choose_params(problem *p) {
     p->exact = integers && p->plan->spec->integers_exact;
     for (int i = 0; i < p->plan->params; i++) {
         const trine_spec_param *param = &p->plan->spec->params[i];
+        if (param->kind == TEXT) continue;
         if (!defaults && p->kind != PROBLEM_PLAIN) choose_param(p, i, integers);
         /* A choice that asks for other sizes or types than there are. */
         if (param->kind == ENUM && !requirements_hold(p)) {
@@ -411,6 +440,7 @@ bool problem_outline(problem *p, const trine_plan *plan, const trine_case *asked
         for (int i = 0; i < plan->tensors; i++)
             if (!(problem_flags(p, i) & OPTIONAL) || random_chance(&p->random, 2)) p->call.present |= 1u << i;
         clear_unbound(p);
+        choose_texts(p);
         if (!requirements_hold(p)) continue;
         canonical_types(p);
         choose_params(p);

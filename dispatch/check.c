@@ -270,6 +270,8 @@ static trine_status check_param(checker *c, int index) {
         }
     }
     if (param->kind == U64) return TRINE_OK;
+    if (param->kind == TEXT && trine_param_text(param, storage) == NULL)
+        return param->min > 0 ? FAIL("%s: %s is NULL", op, param->name) : TRINE_OK;
     const double value = trine_param_get(plan, index, storage), min = plan->min[index], max = plan->max[index];
     if (!isfinite(value)) return FAIL("%s: %s is %g, but must be finite", op, param->name, value);
     if ((value < min || value > max) && c->unset >> index & 1 && trine_param_told(plan, index, c->call->present))
@@ -394,5 +396,10 @@ trine_status trine_check(trine_op op, const void *args, bool need_data, trine_ca
     TRY(check_types(&c));
     for (int i = 0; i < plan->params; i++) TRY(check_param(&c, i));
     for (int i = 0; i < plan->requires; i++) TRY(check_require(&c, &plan->require[i]));
+    if (plan->spec->check != NULL && !plan->spec->check(call_out->storage, call_out->present, NULL, 0)) {
+        char why[512];
+        plan->spec->check(call_out->storage, call_out->present, why, sizeof why);
+        return FAIL("%s: %s", plan->spec->name, why);
+    }
     return check_memory(&c, need_data);
 }

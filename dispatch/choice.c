@@ -35,6 +35,17 @@ uint64_t trine_choice_key(uint64_t owner, const trine_plan *plan, const trine_ch
 
 static bool is_choice(const trine_spec_param *param) { return param->kind == BOOL || param->kind == ENUM; }
 
+/* What stands for a parameter: its value, or a number for its text. */
+static uint64_t param_of(const trine_plan *plan, int index, const void *args) {
+    const trine_spec_param *param = &plan->spec->params[index];
+    if (is_choice(param)) return (uint64_t)trine_param_get(plan, index, args);
+    if (param->kind != TEXT) return 0;
+    uint64_t hash = 0;
+    for (const char *at = trine_param_text(param, args); at != NULL && *at; at++)
+        if (*at > ' ') hash = mix(hash, (unsigned char)*at);
+    return hash >> 1;
+}
+
 void trine_choice_of(const trine_queue *queue, const trine_call *call, trine_choice *c) {
     const trine_plan *plan = call->plan;
     memcpy(c->type, call->type, sizeof c->type);
@@ -47,8 +58,7 @@ void trine_choice_of(const trine_queue *queue, const trine_call *call, trine_cho
         if (plan->tensor[i].spec->flags & TRANSPOSABLE && call->present >> i & 1 && t->stride[t->rank - 1] != 1)
             c->transposed |= 1u << i;
     }
-    for (int i = 0; i < plan->params; i++)
-        c->param[i] = is_choice(&plan->spec->params[i]) ? (uint64_t)trine_param_get(plan, i, call->args) : 0;
+    for (int i = 0; i < plan->params; i++) c->param[i] = param_of(plan, i, call->args);
 }
 
 void trine_choice_text(const trine_plan *plan, const trine_choice *c, char *out, size_t size) {

@@ -10,7 +10,7 @@
 typedef struct trine_choice {
     trine_dtype type[TRINE_MAX_SYMBOLS];
     int64_t dim[TRINE_MAX_SYMBOLS];
-    uint64_t param[TRINE_MAX_PARAMS]; /* BOOL and ENUM */
+    uint64_t param[TRINE_MAX_PARAMS]; /* BOOL and ENUM; of a TEXT a hash */
     uint32_t present;                 /* of the optional tensors */
     uint32_t transposed;              /* of those that may be */
     uint32_t flags;                   /* those that decide which kernels may run, and what they may do */

@@ -12,6 +12,16 @@ double trine_seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* As a case has it. */
+static void add_text(text *out, const char *name, const char *value) {
+    char plain[1024];
+    size_t length = 0;
+    for (; *value && length + 1 < sizeof plain; value++)
+        if (*value > ' ') plain[length++] = *value;
+    plain[length] = 0;
+    text_add(out, " %s=%s", name, plain);
+}
+
 void trine_call_text(const trine_call *call, char *text_out, size_t size) {
     const trine_plan *plan = call->plan;
     text out = text_begin(text_out, size);
@@ -29,6 +39,8 @@ void trine_call_text(const trine_call *call, char *text_out, size_t size) {
         if (param->kind == U64)
             text_add(&out, " %s=%llu", param->name,
                      (unsigned long long)*(const uint64_t *)((const char *)call->args + param->offset));
+        else if (param->kind == TEXT)
+            add_text(&out, param->name, trine_param_text(param, call->args));
         else
             text_add(&out, " %s=%.9g", param->name, value);
     }

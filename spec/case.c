@@ -5,12 +5,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "number.h"
+
+#define SPACES " \t\r\n"
 
 __attribute__((format(printf, 3, 4))) static bool wrong(char *error, size_t size, const char *format, ...) {
     if (error == NULL || size == 0) return false;
@@ -79,6 +82,32 @@ static bool set_integer(const trine_spec_param *param, void *field, const char *
     return true;
 }
 
+/* A text that stays, without its spaces: cases are copied, and their arguments point to it. Each text is kept once. */
+static const char *keep_text(const char *value) {
+    typedef struct kept {
+        struct kept *next;
+        char text[];
+    } kept;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static kept *all;
+    kept *one = malloc(sizeof *one + strlen(value) + 1), *other;
+    if (one == NULL) return NULL;
+    char *to = one->text;
+    for (; *value; value++)
+        if (!strchr(SPACES, *value)) *to++ = *value;
+    *to = 0;
+    pthread_mutex_lock(&lock);
+    for (other = all; other != NULL && strcmp(other->text, one->text) != 0; other = other->next) continue;
+    if (other == NULL) {
+        one->next = all;
+        all = one;
+    }
+    pthread_mutex_unlock(&lock);
+    if (other == NULL) return one->text;
+    free(one);
+    return other->text;
+}
+
 static bool set_param(trine_case *c, int index, const char *value, char *error, size_t size) {
     const trine_spec_param *param = &c->plan->spec->params[index];
     void *field = c->args + param->offset;
@@ -89,6 +118,10 @@ static bool set_param(trine_case *c, int index, const char *value, char *error, 
             return wrong(error, size, "%s=%s: not a finite number", param->name, value);
         /* A zero that is written is meant. */
         *(float *)field = number == 0 && (param->fallback != 0 || param->unset != NULL) ? -0.0f : number;
+    } else if (param->kind == TEXT) {
+        const char *text = keep_text(value);
+        if (text == NULL) return wrong(error, size, "%s: out of memory", param->name);
+        memcpy(field, &text, sizeof text);
     } else if (!set_integer(param, field, value, error, size)) {
         return false;
     }
@@ -145,13 +178,23 @@ static bool apply_word(trine_case *c, const char *word, char *error, size_t size
     return trine_case_set(c, name, equals + 1, error, size);
 }
 
+/* Does the word at `at` set a TEXT parameter? It may have commas. */
+static bool begins_text(const trine_case *c, const char *at) {
+    for (int i = 0; i < c->plan->params; i++) {
+        const trine_spec_param *param = &c->plan->spec->params[i];
+        const size_t length = strlen(param->name);
+        if (param->kind == TEXT && strncmp(at, param->name, length) == 0 && at[length] == '=') return true;
+    }
+    return false;
+}
+
 bool trine_case_parse(trine_case *c, const char *text, char *error, size_t error_size) {
     const char *colon = strchr(text, ':');
     for (const char *at = colon ? colon + 1 : text;;) {
         at += strspn(at, " ,\t\n");
         if (*at == 0) return true;
-        char word[128];
-        const size_t length = strcspn(at, " ,\t\n");
+        char word[2048];
+        const size_t length = strcspn(at, begins_text(c, at) ? " \t\n" : " ,\t\n");
         if (length >= sizeof word) return wrong(error, error_size, "\"%.40s...\" is too long", at);
         memcpy(word, at, length);
         word[length] = 0;
@@ -325,6 +368,8 @@ void trine_case_link(trine_case *c) {
 static void put_param(writer *w, const trine_spec_param *param, const void *field) {
     if (param->kind == F32)
         put(w, " %s=%.9g", param->name, *(const float *)field == 0 ? 0 : *(const float *)field);
+    else if (param->kind == TEXT)
+        put(w, " %s=%s", param->name, *(const char *const *)field);
     else if (param->kind == U64)
         put(w, " %s=%" PRIu64, param->name, *(const uint64_t *)field);
     else

@@ -23,13 +23,14 @@ void trine_case_init(trine_case *c, int op);
 
 /* Sets one thing by the name the specification has for it: a parameter, a symbol, a type variable or a tensor, looked
  * for in this order. A BOOL is 0 or 1, an ENUM a name or a number; a zero for a floating-point parameter that has a
- * fallback is stored as -0.0, which means zero. A tensor is `transposed`, its last two dimensions stored in the other
- * order, or `broadcast`, all of its dimensions 1, and thereby given; where its flags admit that. False, with the reason
- * in `error`, if it cannot be. */
+ * fallback is stored as -0.0, which means zero; a TEXT is copied without its spaces. A tensor is `transposed`, its last
+ * two dimensions stored in the other order, or `broadcast`, all of its dimensions 1, and thereby given; where its flags
+ * admit that. False, with the reason in `error`, if it cannot be. */
 bool trine_case_set(trine_case *c, const char *name, const char *value, char *error, size_t error_size);
 
-/* Applies the words of `text`, separated by spaces or commas: NAME=VALUE as trine_case_set(), "+tensor" and "-tensor"
- * for optional tensors. A name up to a colon in front ("llama3 prefill: T=bf16 ...") is passed over. */
+/* Applies the words of `text`, separated by spaces or commas, a TEXT parameter's by spaces alone: NAME=VALUE as
+ * trine_case_set(), "+tensor" and "-tensor" for optional tensors. A name up to a colon in front ("llama3 prefill:
+ * T=bf16 ...") is passed over. */
 bool trine_case_parse(trine_case *c, const char *text, char *error, size_t error_size);
 
 /* Completes a case. Types left open take the first admissible row that agrees with those chosen; of "a | b"

@@ -342,11 +342,18 @@ int trine_plan_find_type(const trine_plan *plan, const char *name) {
 
 /* ------------------------------------------------------------------------------------------- what a plan can answer */
 
+const char *trine_param_text(const trine_spec_param *param, const void *args) {
+    const char *text;
+    memcpy(&text, (const char *)args + param->offset, sizeof text);
+    return text;
+}
+
 double trine_param_get(const trine_plan *plan, int index, const void *args) {
     const trine_spec_param *param = &plan->spec->params[index];
     const char *field = (const char *)args + param->offset;
     switch (param->kind) {
     case F32: return *(const float *)field;
+    case TEXT: return trine_param_text(param, args) != NULL;
     case I64: return (double)*(const int64_t *)field;
     case U64: return (double)*(const uint64_t *)field;
     default: return *(const int32_t *)field;
@@ -358,6 +365,7 @@ void trine_param_set(const trine_plan *plan, int index, void *args, double value
     char *field = (char *)args + param->offset;
     switch (param->kind) {
     case F32: *(float *)field = (float)value; break;
+    case TEXT: *(const char **)(void *)field = NULL; break;
     case I64: *(int64_t *)field = (int64_t)value; break;
     case U64: *(uint64_t *)field = (uint64_t)value; break;
     default: *(int32_t *)field = (int32_t)value;
@@ -367,7 +375,8 @@ void trine_param_set(const trine_plan *plan, int index, void *args, double value
 bool trine_param_unset(const trine_plan *plan, int index, const void *args) {
     const trine_spec_param *param = &plan->spec->params[index];
     uint64_t bits = 0;
-    memcpy(&bits, (const char *)args + param->offset, param->kind == I64 || param->kind == U64 ? 8 : 4);
+    memcpy(&bits, (const char *)args + param->offset,
+           param->kind == I64 || param->kind == U64 || param->kind == TEXT ? 8 : 4);
     return bits == 0;
 }
 

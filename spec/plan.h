@@ -96,9 +96,13 @@ double trine_expr_eval(const trine_expr *expr, const int64_t *dim);
 /* The value of the expression that is the second word of a tensor's fill; 0 if it has none. */
 int64_t trine_plan_fill_size(const trine_plan *plan, const char *fill, const int64_t *dim);
 
-/* The value of parameter `index` in an args structure; ENUM and BOOL as integers. And its setting. */
+/* The value of parameter `index` in an args structure; ENUM and BOOL as integers, TEXT as whether there is one. And its
+ * setting, of TEXT to none. */
 double trine_param_get(const trine_plan *plan, int index, const void *args);
 void trine_param_set(const trine_plan *plan, int index, void *args, double value);
+
+/* That of a TEXT parameter; NULL: none. */
+const char *trine_param_text(const trine_spec_param *param, const void *args);
 
 /* Is a parameter's field left zero, in all its bits? Not so if it is -0.0. */
 bool trine_param_unset(const trine_plan *plan, int index, const void *args);

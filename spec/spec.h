@@ -57,7 +57,8 @@ typedef struct trine_spec_tensor {
     uint32_t offset; /* in the args structure */
 } trine_spec_tensor;
 
-typedef enum trine_param_kind { BOOL = 1, ENUM, I32, I64, U64, F32 } trine_param_kind;
+/* TEXT: a const char *, read during the call alone, in which spaces mean nothing: a case has it without them */
+typedef enum trine_param_kind { BOOL = 1, ENUM, I32, I64, U64, F32, TEXT } trine_param_kind;
 
 typedef struct trine_spec_param {
     const char *name;
@@ -115,6 +116,10 @@ typedef struct trine_spec {
     size_t args_size;
     void (*reference)(trine_ref *ref);
     void (*prepare)(trine_ref *ref); /* computes "derived" and "saved" inputs from the others; NULL: there are none */
+    /* Whether parameters that fit the table are right in what it cannot say, as the grammar of a TEXT parameter, beside
+     * the tensors of this set. In `text`, if size is not 0: what is wrong, or what the call takes, a line for
+     * trine explain. NULL: the table says it all */
+    bool (*check)(const void *args, uint32_t present, char *text, size_t size);
 } trine_spec;
 
 /* In spec/<family>/<op>.c, after `#define ARGS trine_<op>_args`:

@@ -88,7 +88,8 @@ Test(tables, documented) {
         for (int i = 0; i < plan->tensors + plan->params; i++) {
             const char *name =
                 i < plan->tensors ? plan->tensor[i].spec->name : plan->spec->params[i - plan->tensors].name;
-            snprintf(field, sizeof field, i < plan->tensors ? "*%s;" : " %s;", name);
+            const bool pointer = i < plan->tensors || plan->spec->params[i - plan->tensors].kind == TEXT;
+            snprintf(field, sizeof field, pointer ? "*%s;" : " %s;", name);
             cr_expect(strstr(body, field) != NULL, "trine_%s_args lacks %s", plan->spec->name, name);
         }
         free(body);

@@ -7,7 +7,7 @@
 #include "tool.h"
 
 static void print_text(const target *t, const trine_case *c, const trine_explanation *e, size_t workspace) {
-    char words[512];
+    char words[2048];
     trine_case_text(c, words, sizeof words);
     printf("%s %s on %s (%s)\n", c->plan->spec->name, words, t->info.name, t->info.arch);
     static bench_result work;
@@ -15,6 +15,9 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
     bench_work(c, &work);
     printf("  moves %s, computes %s\n", bench_bytes_text(work.bytes, moved, sizeof moved),
            bench_flops_text(work.flops, computed, sizeof computed));
+    char note[512];
+    if (c->plan->spec->check != NULL && c->plan->spec->check(c->args, c->present, note, sizeof note))
+        printf("  %s\n", note);
     if (e->chosen < 0) printf("  no kernel takes this call\n");
     for (int i = 0; i < e->count; i++) {
         const trine_candidate *k = &e->candidate[i];
@@ -42,13 +45,16 @@ static void print_text(const target *t, const trine_case *c, const trine_explana
 }
 
 static void print_json(const target *t, const trine_case *c, const trine_explanation *e, size_t workspace) {
-    char words[512];
+    char words[2048];
     trine_case_text(c, words, sizeof words);
     bench_json_member(stdout, "{\n  ", "op", c->plan->spec->name);
     bench_json_member(stdout, ",\n  ", "case", words);
     bench_json_member(stdout, ",\n  ", "device", t->info.name);
     bench_json_member(stdout, ",\n  ", "chosen", e->chosen < 0 ? NULL : e->candidate[e->chosen].kernel);
     bench_json_member(stdout, ",\n  ", "why", e->why);
+    char note[512];
+    if (c->plan->spec->check != NULL && c->plan->spec->check(c->args, c->present, note, sizeof note))
+        bench_json_member(stdout, ",\n  ", "note", note);
     static bench_result work;
     bench_work(c, &work);
     printf(",\n  \"bytes\": %.17g,\n  \"flops\": %.17g,\n  \"workspace\": %zu,\n  \"candidates\": [", work.bytes,

@@ -7,7 +7,7 @@
 #include "spec_json.h"
 #include "tool.h"
 
-static const char *const kinds[] = { "?", "BOOL", "ENUM", "I32", "I64", "U64", "F32" };
+static const char *const kinds[] = { "?", "BOOL", "ENUM", "I32", "I64", "U64", "F32", "TEXT" };
 
 /* "in, optional, transposable". */
 static const char *flags_text(uint32_t flags, char *out, size_t size) {
@@ -61,7 +61,9 @@ static void print_params(const trine_plan *plan) {
         if (p->kind == ENUM) printf(" {%s}", p->values);
         if (p->fallback != 0) printf("; left zero: %.9g", p->fallback);
         if (p->unset) printf("; left zero: %s", p->unset);
-        if (isfinite(p->min) && isfinite(p->max) && p->max >= p->min)
+        if (p->kind == TEXT)
+            printf("%s", p->min > 0 ? "; required" : "");
+        else if (isfinite(p->min) && isfinite(p->max) && p->max >= p->min)
             printf("; %.9g to %.9g", p->min, p->max);
         else if (isfinite(p->min) && p->max >= p->min)
             printf("; at least %.9g", p->min);

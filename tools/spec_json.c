@@ -14,9 +14,13 @@ static const struct {
     const char *name, *c_type;
     size_t size;
 } kinds[] = {
-    [BOOL] = { "BOOL", "int32_t", sizeof(int32_t) }, [ENUM] = { "ENUM", "int32_t", sizeof(int32_t) },
-    [I32] = { "I32", "int32_t", sizeof(int32_t) },   [I64] = { "I64", "int64_t", sizeof(int64_t) },
-    [U64] = { "U64", "uint64_t", sizeof(uint64_t) }, [F32] = { "F32", "float", sizeof(float) },
+    [BOOL] = { "BOOL", "int32_t", sizeof(int32_t) },
+    [ENUM] = { "ENUM", "int32_t", sizeof(int32_t) },
+    [I32] = { "I32", "int32_t", sizeof(int32_t) },
+    [I64] = { "I64", "int64_t", sizeof(int64_t) },
+    [U64] = { "U64", "uint64_t", sizeof(uint64_t) },
+    [F32] = { "F32", "float", sizeof(float) },
+    [TEXT] = { "TEXT", "const char *", sizeof(const char *) },
 };
 
 static const char *upper(const char *text, char *out, size_t size) {

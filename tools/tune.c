@@ -21,7 +21,7 @@ static int candidates(const tune *t, const trine_case *c, trine_explanation *e) 
 }
 
 static void report(const trine_case *c, const char *result) {
-    char words[320];
+    char words[2048];
     trine_case_text(c, words, sizeof words);
     printf("%-24s %-70s %s\n", c->plan->spec->name, words, result);
     fflush(stdout);

@@ -144,6 +144,8 @@ def argument(m):
         return f"type(trine_tensor), intent(in), target{optional} :: {m.name}", optional and present, f"c_loc({m.name})"
     if m.kind == "BOOL":
         return f"logical, intent(in), optional :: {m.name}", present, f"merge(1, 0, {m.name})"
+    if m.kind == "TEXT":  # ended by c_null_char
+        return f"character(kind=c_char), intent(in), target, optional :: {m.name}(*)", present, f"c_loc({m.name})"
     zero = m.kind == "F32" and m.zero_is_fallback
     passed = f"meant({m.name})" if zero else m.name
     return f"{TYPES[m.c_type]}, intent(in), optional :: {m.name}", present, passed

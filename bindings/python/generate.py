@@ -108,7 +108,7 @@ class Function:
     def default(self, field):
         if field in self.op.tensors:
             return "None"
-        if field.switch or field.unset:
+        if field.switch or field.unset or field.kind == "TEXT":
             return "None"
         if field.kind == "ENUM":
             return repr(field.names[int(field.fallback)])
@@ -146,8 +146,9 @@ class Function:
             return "Array | bool | None"
         if field.kind == "ENUM":
             return f"Literal[{', '.join(map(repr, field.names))}]"
-        base = {"BOOL": "bool", "F32": "float"}.get(field.kind, "int")
-        return base + (" | None" if field.switch or field.unset else "")
+        base = {"BOOL": "bool", "F32": "float", "TEXT": "str"}.get(field.kind, "int")
+        none = field.switch or field.unset or (field.kind == "TEXT" and not self.required(field))
+        return base + (" | None" if none else "")
 
     def returned(self):
         outputs = [t for t in self.op.tensors if not t.is_in]

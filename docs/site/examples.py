@@ -148,6 +148,8 @@ def c_type(dtype, size):
 def c_value(param, text):
     if param.kind == "ENUM":
         return next(constant for name, constant, value in param.enum.values if text in (name, str(value)))
+    if param.kind == "TEXT":
+        return f'"{text}"'
     if param.kind != "F32":
         return text
     if float(text) == 0 and param.zero_is_fallback:
@@ -297,6 +299,8 @@ def drawn(name, dtype, shape, fill, sizes):
 def py_value(param, text):
     if param.kind == "ENUM":
         return repr(text if text in param.names else param.names[int(text)])
+    if param.kind == "TEXT":
+        return f'"{text}"'
     return str(text not in ("0", "false")) if param.kind == "BOOL" else text
 
 
@@ -370,7 +374,7 @@ def run_command(call):
     for tensor in call.tensors:
         words += [f"--{tensor.name} {tensor.name}.npy"]
         words += [f"--{tensor.name}-out {tensor.name}.npy"] * (tensor.is_in and tensor.is_out)
-    words += [f"--{p.name} {text}" for p, text in call.params]
+    words += [f'--{p.name} "{text}"' if p.kind == "TEXT" else f"--{p.name} {text}" for p, text in call.params]
     known = {d["symbol"] for t in call.tensors if t.is_in for d in t.dims}
     dims = " ".join(f"{s}={n}" for s, n in call.sizes.items() if s not in known)
     words += [f'--dims "{dims}"'] * bool(dims)

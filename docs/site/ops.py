@@ -66,6 +66,8 @@ def values_of(param):
         return "<br>".join(f"{quoted(name)} {constant}" for name, constant, _ in param.enum.values)
     if param.kind == "BOOL":
         return "0 or 1"
+    if param.kind == "TEXT":
+        return "a text"
     low = f"{param.min:.9g}" if param.min is not None and param.min > -LARGEST else ""
     high = f"{param.max:.9g}" if param.max is not None and param.max < LARGEST else ""
     return f"{low} to {high}" if low and high else low and f"at least {low}" or high and f"at most {high}"

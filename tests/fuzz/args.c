@@ -126,9 +126,34 @@ static bool make_memory(subject *s, int index, stream *in) {
     return true;
 }
 
+/* A text of .values, or its pieces and other characters in any order. */
+static void make_text(subject *s, const trine_spec_param *p, stream *in) {
+    static char text[2048];
+    const size_t length = strlen(p->values);
+    const bool whole = !once_in(in, 4);
+    size_t used = 0;
+    for (unsigned pieces = whole ? 1 : byte(in) % 64; pieces > 0 && length > 0; pieces--) {
+        const size_t from = (byte(in) << 8 | byte(in)) % length;
+        const char *at = p->values + from;
+        while (whole && at > p->values && at[-1] != ' ') at--;
+        const size_t most = strcspn(at, " "), take = whole ? most : byte(in) % 8;
+        if (used + take + 2 > sizeof text) break;
+        memcpy(text + used, at, take < most ? take : most);
+        used += take < most ? take : most;
+        if (!whole && once_in(in, 4)) text[used++] = (char)(1 + byte(in) % 255);
+    }
+    text[used] = 0;
+    const char *pointer = once_in(in, 32) ? NULL : text;
+    memcpy(s->args + p->offset, &pointer, sizeof pointer);
+}
+
 static void make_params(subject *s, stream *in) {
     for (int i = 0; i < s->plan->params; i++) {
         const trine_spec_param *p = &s->plan->spec->params[i];
+        if (p->kind == TEXT) {
+            make_text(s, p, in);
+            continue;
+        }
         static const double values[] = { 0, 1, -1, 0.5, 2, 0.1, 3, 1e-6, 1e30, -0.0, 7 };
         const double value = values[byte(in) % (sizeof values / sizeof values[0])];
         if (once_in(in, 4))

@@ -54,7 +54,16 @@ typedef struct table_tensor {
     table_dim dim[TRINE_MAX_RANK];
 } table_tensor;
 
-typedef enum param_kind { KIND_BOOL, KIND_ENUM, KIND_I32, KIND_I64, KIND_U64, KIND_F32, KIND_SIZE } param_kind;
+typedef enum param_kind {
+    KIND_BOOL,
+    KIND_ENUM,
+    KIND_I32,
+    KIND_I64,
+    KIND_U64,
+    KIND_F32,
+    KIND_TEXT,
+    KIND_SIZE
+} param_kind;
 
 typedef struct table_param {
     const char *name;
@@ -194,7 +203,7 @@ typedef struct packed {
     uint32_t stamp;
     int32_t op;
     uint32_t operands, results; /* bits of the table's tensors */
-    /* then the op's arguments, where no tensor is set */
+    /* then the op's arguments, where no tensor is set and a text is where it is in all this; then the texts */
 } packed;
 
 PyObject *py_xla_handlers(PyObject *self, PyObject *unused);

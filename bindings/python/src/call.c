@@ -354,6 +354,15 @@ static int set_param(call *c, const table_param *p, PyObject *value) {
         const int64_t i64 = PyLong_AsLongLong(value);
         if (i64 == -1 && PyErr_Occurred()) return -1;
         memcpy(to, &i64, sizeof i64);
+    } else if (p->kind == KIND_TEXT) {
+        Py_ssize_t length; /* the text is the object's, which the caller holds */
+        const char *text = PyUnicode_AsUTF8AndSize(value, &length);
+        if (text == NULL) return -1;
+        if (strlen(text) != (size_t)length) {
+            PyErr_Format(argument_error, "%s: %s has a character of code 0", c->t->name, p->name);
+            return -1;
+        }
+        memcpy(to, &text, sizeof text);
     } else if (p->kind == KIND_U64) {
         const uint64_t u64 = PyLong_AsUnsignedLongLong(value);
         if (u64 == (uint64_t)-1 && PyErr_Occurred()) return -1;
@@ -641,17 +650,33 @@ static int check(const call *c) {
 }
 
 PyObject *op_pack(const table *t, PyObject *operands, PyObject *results, PyObject *const *values, PyObject *names) {
+    enum { TEXTS = 4096 };
     call c;
     struct {
         packed head;
-        unsigned char args[sizeof c.args];
+        unsigned char rest[sizeof c.args + TEXTS];
     } out = { .head = { .stamp = t->stamp, .op = (int32_t)t->op } };
     begin(&c, t);
     if (parse(&c, values, 0, names) != 0 || describe(&c, operands, results, &out.head) != 0 || check(&c) != 0)
         return NULL;
-    memcpy(out.args, c.args, t->args_size);
-    for (int i = 0; i < t->tensors; i++) memset(out.args + t->tensor[i].offset, 0, sizeof(void *));
-    return PyBytes_FromStringAndSize((const char *)&out, (Py_ssize_t)(sizeof out.head + t->args_size));
+    size_t size = t->args_size;
+    memcpy(out.rest, c.args, size);
+    for (int i = 0; i < t->tensors; i++) memset(out.rest + t->tensor[i].offset, 0, sizeof(void *));
+    for (int i = 0; i < t->params; i++) {
+        const char *text;
+        if (t->param[i].kind != KIND_TEXT) continue;
+        memcpy(&text, c.args + t->param[i].offset, sizeof text);
+        if (text == NULL) continue;
+        const size_t length = strlen(text) + 1, at = sizeof out.head + size;
+        if (size + length > sizeof out.rest) {
+            PyErr_Format(argument_error, "%s: %s is too long", t->name, t->param[i].name);
+            return NULL;
+        }
+        memcpy(out.rest + size, text, length);
+        memcpy(out.rest + t->param[i].offset, &at, sizeof at);
+        size += length;
+    }
+    return PyBytes_FromStringAndSize((const char *)&out, (Py_ssize_t)(sizeof out.head + size));
 }
 
 int calls_init(void) {

@@ -36,6 +36,22 @@ typedef struct request {
 
 /* --------------------------------------------------------------------------------------------------------- the call */
 
+/* Texts lie behind the arguments, which say where. */
+static int find_texts(request *r, const xla_span *bytes, failure *why) {
+    for (int i = 0; i < r->t->params; i++) {
+        size_t at;
+        if (r->t->param[i].kind != KIND_TEXT) continue;
+        memcpy(&at, r->args + r->t->param[i].offset, sizeof at);
+        if (at == 0) continue;
+        if (at >= bytes->length || memchr(bytes->text + at, 0, bytes->length - at) == NULL)
+            return fail(why, TRINE_ERR_ARGUMENT, "%s: the attribute \"call\" has no %s", r->t->name,
+                        r->t->param[i].name);
+        const char *text = bytes->text + at;
+        memcpy(r->args + r->t->param[i].offset, &text, sizeof text);
+    }
+    return 0;
+}
+
 static int decode(request *r, failure *why) {
     const xla_attributes *a = &r->frame->attributes;
     const xla_span *bytes = NULL;
@@ -48,7 +64,7 @@ static int decode(request *r, failure *why) {
     memcpy(&head, bytes->text, sizeof head);
     for (int i = 0; i < op_count && r->t == NULL; i++)
         if ((int32_t)op_tables[i]->op == head.op) r->t = op_tables[i];
-    if (r->t == NULL || r->t->stamp != head.stamp || bytes->length != sizeof head + r->t->args_size ||
+    if (r->t == NULL || r->t->stamp != head.stamp || bytes->length < sizeof head + r->t->args_size ||
         r->t->args_size > sizeof r->args)
         return fail(why, TRINE_ERR_ARGUMENT,
                     "%s: this computation was exported by a trine whose op has other arguments: export it again",
@@ -56,7 +72,7 @@ static int decode(request *r, failure *why) {
     r->operands = head.operands;
     r->results = head.results;
     memcpy(r->args, bytes->text + sizeof head, r->t->args_size);
-    return 0;
+    return find_texts(r, bytes, why);
 }
 
 /* JAX without 64 bits brings an i64 as two words, the lower one first: it has one dimension more. */

@@ -26,7 +26,7 @@ _TORCH_DTYPES = {name: getattr(torch, long) for name, long in _DTYPES.items() if
 
 # ------------------------------------------------------------------------------------------------------- registered ops
 
-_TYPES = {"F32": "float", "BOOL": "bool", "ENUM": "str"}
+_TYPES = {"F32": "float", "BOOL": "bool", "ENUM": "str", "TEXT": "str"}
 
 
 def _schema(op):
