@@ -9,6 +9,7 @@
 #include <trine/attention.h>
 #include <trine/attention_blocks.h>
 #include <trine/bias.h>
+#include <trine/chain.h>
 #include <trine/conv.h>
 #include <trine/dynamic.h>
 #include <trine/elementwise.h>

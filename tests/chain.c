@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs of chains that are refused: the message says where, and what was expected; nothing is written. And what is
+ * at a limit runs. */
+#include <math.h>
+
+#include "support.h"
+
+enum { N = 5 };
+static trine *lib;
+static trine_queue *queue;
+static float x[N] = { 1, 2, 3, 4, 5 }, y[N];
+
+static void set_up(void) {
+    lib = open_plain("");
+    assert_ok(trine_queue_open(lib, 0, NULL, &queue));
+    for (int i = 0; i < N; i++) y[i] = -1;
+}
+
+static void tear_down(void) {
+    trine_queue_close(queue);
+    trine_close(lib);
+}
+
+TestSuite(chain, .init = set_up, .fini = tear_down, .timeout = 60);
+
+static trine_status run(const char *program) {
+    const trine_tensor tx = trine_tensor_1d(x, TRINE_F32, N), ty = trine_tensor_1d(y, TRINE_F32, N);
+    return trine_chain(queue, &(trine_chain_args){ TRINE_ARGS(chain), .x0 = &tx, .y0 = &ty, .program = program });
+}
+
+Test(chain, says_what_is_wrong) {
+    static const char *const programs[][2] = {
+        { NULL, "chain: program is NULL" },
+        { "", "chain: program: at character 1: a name is expected, but the program ends" },
+        { "y0", "chain: program: at character 3: \"=\" is expected, but the program ends" },
+        { "y0 = ", "chain: program: at character 6: a value is expected, but the program ends" },
+        { "y0 = x0 +* x0", "chain: program: at character 10: a value is expected, but found \"*\"" },
+        { "y0 = (x0", "chain: program: at character 9: \")\" is expected, but the program ends" },
+        { "y0 = x0)", "chain: program: at character 8: \";\" or an operator is expected, but found \")\"" },
+        { "y0 = x0 < x0 < x0", "chain: program: at character 14: \";\" or an operator is expected, but found \"<\"" },
+        { "y0 = t; t = x0", "chain: program: at character 6: \"t\" is not set before" },
+        { "y0 = x8", "chain: program: at character 6: \"x8\" is not set before" },
+        { "y0 = sin(x0)", "chain: program: at character 6: there is no function \"sin\"" },
+        { "y0 = min(x0)", "chain: program: at character 12: \",\" is expected, but found \")\"" },
+        { "y0 = exp x0", "chain: program: at character 10: \"(\" is expected, but found \"x\"" },
+        { "x0 = 1", "chain: program: at character 1: \"x0\" is an input" },
+        { "exp = x0", "chain: program: at character 1: \"exp\" is a function" },
+        { "y0 = 1e99", "chain: program: at character 6: not a finite decimal number" },
+        { "y0 = 0x10", "chain: program: at character 6: not a finite decimal number" },
+        { "t = x0", "chain: program: it sets no output: no y0" },
+        { "y1 = x0", "chain: program: it does not set y0, which is given" },
+        { "y0 = x0 + x1", "chain: program: it reads x1, which is NULL" },
+    };
+    for (size_t i = 0; i < sizeof programs / sizeof programs[0]; i++)
+        expect_message(run(programs[i][0]), TRINE_ERR_ARGUMENT, programs[i][1]);
+    for (int i = 0; i < N; i++) cr_expect(y[i] == -1);
+}
+
+/* `count` times the same, "#" being the number of each. */
+static const char *repeated(const char *start, const char *part, int count, const char *end) {
+    static char text[4096];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s", start);
+    for (int i = 0; i < count; i++)
+        for (const char *at = part; *at; at++)
+            used += (size_t)(*at == '#' ? snprintf(text + used, sizeof text - used, "%d", i)
+                                        : snprintf(text + used, sizeof text - used, "%c", *at));
+    snprintf(text + used, sizeof text - used, "%s", end);
+    return text;
+}
+
+Test(chain, has_limits) {
+    assert_ok(run(repeated("y0=x0", "+#.5*x0", 31, "")));
+    cr_expect(y[0] == 1 + 31 * 15.5);
+    expect_message(run(repeated("y0=x0", "+#.5*x0", 33, "")), TRINE_ERR_ARGUMENT,
+                   "chain: program: it has more than 32 numbers");
+    expect_message(run(repeated("y0=", "(", 70, "x0")), TRINE_ERR_ARGUMENT,
+                   "chain: program: at character 68: more than 64 levels deep");
+    assert_ok(run(repeated("a=x0;", "a=a-max_row(a);", 7, "y0=a")));
+    cr_expect(y[0] == -4 && y[4] == 0);
+    expect_message(run(repeated("a=x0;", "a=a-max_row(a);", 8, "y0=a")), TRINE_ERR_ARGUMENT,
+                   "chain: program: at character 125: more than 7 reductions of one another");
+    assert_ok(run(repeated("y0=0", "+sum_row(x0*#)", 8, "")));
+    cr_expect(y[0] == 28 * 15);
+    expect_message(run(repeated("y0=0", "+sum_row(x0*#)", 9, "")), TRINE_ERR_ARGUMENT,
+                   "chain: program: it has more than 8 reductions that go together");
+    expect_message(run(repeated("y0=x0", " ", 1020, "")), TRINE_ERR_ARGUMENT,
+                   "chain: program: at character 1025: more than 1024 characters");
+}
+
+/* Names may be set again, spaces mean nothing, and what is set and not used costs nothing. */
+Test(chain, reads_as_it_says) {
+    assert_ok(run("a=x0;b=a;a=a*2;c=exp(b);y0=a+b;"));
+    for (int i = 0; i < N; i++) cr_expect(y[i] == 3 * x[i]);
+    assert_ok(run(" a\t=\nx0 ; y0 = - a\r\n*2 "));
+    for (int i = 0; i < N; i++) cr_expect(y[i] == -2 * x[i]);
+}
