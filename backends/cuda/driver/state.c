@@ -4,6 +4,9 @@
 
 #include "state.h"
 
+#include "backends/simt/core/compile.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,7 +182,8 @@ trine_status cuda_clusters_held(const trine_call *call, const cuda_launch *launc
     return status;
 }
 
-trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch) {
+/* Of `code`, or if that is NULL of the function that the launch names. */
+static trine_status launch_or_find(const trine_call *call, const cuda_launch *launch, CUfunction code) {
     cuda_device *d = call->device;
     const cuda_queue *queue = call->queue;
     if (launch->blocks == 0) return TRINE_OK;
@@ -187,13 +191,16 @@ trine_status cuda_launch_function(const trine_call *call, const cuda_launch *lau
         return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have",
                                  call->plan->spec->name, (long long)launch->blocks);
     cuda_scope scope;
-    CUfunction code;
     trine_status status = cuda_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = find_function(d, call, launch, &code);
+    if (code == NULL) status = find_function(d, call, launch, &code);
     if (status == TRINE_OK) status = launch_code(d, code, launch, queue->stream);
     cuda_leave(d, scope);
     return status;
+}
+
+trine_status cuda_launch_function(const trine_call *call, const cuda_launch *launch) {
+    return launch_or_find(call, launch, NULL);
 }
 
 static cuda_launch launch_of(const trine_call *call, const simt_function *function, int64_t blocks, int threads,
@@ -218,3 +225,37 @@ trine_status cuda_function_clusters(const trine_call *call, const simt_function 
 }
 
 int simt_units(const trine_call *call) { return ((const cuda_queue *)call->queue)->units; }
+
+/* --------------------------------------------------------------------------------------- code compiled at run time */
+
+void simt_arch_of(const void *device, char name_out[static SIMT_ARCH_SIZE]) {
+    const cuda_device *d = device;
+    snprintf(name_out, SIMT_ARCH_SIZE, "sm_%d%d", d->major, d->minor);
+}
+
+bool simt_load_compiled(const trine_call *call, const char *function, simt_compiled *compiled) {
+    const cuda_device *d = call->device;
+    const cuda_driver *driver = d->driver;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUmodule module;
+    CUfunction code = NULL;
+    cuda_scope scope;
+    if (cuda_enter(d, &scope) != TRINE_OK) return false;
+    CUresult result = driver->ThreadExchangeStreamCaptureMode(&mode);
+    if (result == CUDA_SUCCESS) {
+        result = driver->ModuleLoadData(&module, compiled->image);
+        if (result == CUDA_SUCCESS) result = driver->ModuleGetFunction(&code, module, function);
+        driver->ThreadExchangeStreamCaptureMode(&mode);
+    }
+    if (result != CUDA_SUCCESS)
+        snprintf(compiled->why, sizeof compiled->why, "its code cannot be loaded: %s", cuda_words(driver, result));
+    compiled->function = code;
+    cuda_leave(d, scope);
+    return result == CUDA_SUCCESS;
+}
+
+trine_status simt_launch_compiled(const trine_call *call, const simt_compiled *compiled, int64_t blocks, int threads,
+                                  const void *params) {
+    const cuda_launch launch = { .blocks = blocks, .threads = threads, .params = params };
+    return launch_or_find(call, &launch, compiled->function);
+}

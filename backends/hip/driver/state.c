@@ -4,7 +4,10 @@
 
 #include "state.h"
 
+#include <stdio.h>
+
 #include "backends/hip/core/grid.h"
+#include "backends/simt/core/compile.h"
 
 trine_status hip_enter(const hip_device *d, hip_scope *scope_out) {
     *scope_out = (hip_scope){ false };
@@ -77,22 +80,21 @@ static trine_status find_function(hip_device *d, const trine_call *call, const s
     return status;
 }
 
-trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads,
-                         const void *params, size_t size) {
+/* Of `code`, or if that is NULL of `function`. */
+static trine_status launch(const trine_call *call, const simt_function *function, hip_code code, int64_t blocks,
+                           int threads, const void *params) {
     hip_device *d = call->device;
     const hip_queue *queue = call->queue;
     const char *op = call->plan->spec->name;
-    (void)size;
     if (blocks == 0) return TRINE_OK;
     const int64_t width = blocks < GRID_WIDTH ? blocks : GRID_WIDTH, height = simt_blocks(blocks, width);
     if (height > GRID_HEIGHT)
         return call->host->error(TRINE_ERR_UNSUPPORTED, "%s: %lld blocks of threads are more than a launch can have",
                                  op, (long long)blocks);
     hip_scope scope;
-    hip_code code;
     trine_status status = hip_enter(d, &scope);
     if (status != TRINE_OK) return status;
-    status = find_function(d, call, function, &code);
+    if (code == NULL) status = find_function(d, call, function, &code);
     if (status == TRINE_OK) {
         void *arguments[] = { (void *)(uintptr_t)params, &blocks };
         status = HIP_CALL(d->driver, ModuleLaunchKernel, code, (unsigned)width, (unsigned)height, 1, (unsigned)threads,
@@ -102,7 +104,46 @@ trine_status simt_launch(const trine_call *call, const simt_function *function, 
     return status;
 }
 
+trine_status simt_launch(const trine_call *call, const simt_function *function, int64_t blocks, int threads,
+                         const void *params, size_t size) {
+    (void)size;
+    return launch(call, function, NULL, blocks, threads, params);
+}
+
 int simt_units(const trine_call *call) {
     (void)call;
     return 0;
+}
+
+/* --------------------------------------------------------------------------------------- code compiled at run time */
+
+void simt_arch_of(const void *device, char name_out[static SIMT_ARCH_SIZE]) {
+    const hip_device *d = device;
+    snprintf(name_out, SIMT_ARCH_SIZE, "%s", hip_archs[d->arch]);
+}
+
+bool simt_load_compiled(const trine_call *call, const char *function, simt_compiled *compiled) {
+    const hip_device *d = call->device;
+    const hip_driver *driver = d->driver;
+    int mode = HIP_CAPTURE_MODE_RELAXED;
+    hip_module module;
+    hip_code code = NULL;
+    hip_scope scope;
+    if (hip_enter(d, &scope) != TRINE_OK) return false;
+    hip_result result = driver->ThreadExchangeStreamCaptureMode(&mode);
+    if (result == HIP_SUCCESS) {
+        result = driver->ModuleLoadData(&module, compiled->image);
+        if (result == HIP_SUCCESS) result = driver->ModuleGetFunction(&code, module, function);
+        driver->ThreadExchangeStreamCaptureMode(&mode);
+    }
+    if (result != HIP_SUCCESS)
+        snprintf(compiled->why, sizeof compiled->why, "its code cannot be loaded: %s", hip_words(driver, result));
+    compiled->function = code;
+    hip_leave(d, scope);
+    return result == HIP_SUCCESS;
+}
+
+trine_status simt_launch_compiled(const trine_call *call, const simt_compiled *compiled, int64_t blocks, int threads,
+                                  const void *params) {
+    return launch(call, NULL, compiled->function, blocks, threads, params);
 }

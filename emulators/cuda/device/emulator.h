@@ -15,21 +15,24 @@ extern "C" {
 
 enum { EMULATOR_WARP = 32, EMULATOR_THREADS = 1024, EMULATOR_MEMORY = 227 << 10 };
 
+/* Code that is compiled when a test runs finds these in the stub. */
+#define EMULATOR_SHARED __attribute__((visibility("default")))
+
 typedef enum emulator_state { READY, WAIT_PART, WAIT_WARP, WAIT_BLOCK, DONE } emulator_state;
 
 /* What device code sees of the thread that runs. */
-extern struct emulator {
+extern EMULATOR_SHARED struct emulator {
     int thread, threads;
     int64_t block, blocks;
     uint64_t slot[EMULATOR_THREADS]; /* for shuffles */
 } emulator;
-extern char emulator_memory[EMULATOR_MEMORY]; /* shared memory whose size a launch says */
+extern EMULATOR_SHARED char emulator_memory[EMULATOR_MEMORY]; /* shared memory whose size a launch says */
 
 /* In device code: until all threads of the warp, or of the block, that have not returned are here. */
-void emulator_wait(emulator_state state);
+EMULATOR_SHARED void emulator_wait(emulator_state state);
 
 /* The same of `count` threads from number `first` on, none of which may have returned. */
-void emulator_wait_part(int first, int count);
+EMULATOR_SHARED void emulator_wait_part(int first, int count);
 
 /* A kernel's entry: runs a thread of it, if there are parameters, and returns their size. */
 typedef unsigned emulator_entry(const void *params);
