@@ -2,6 +2,7 @@
 /* chain on devices: the host side. */
 #include "chain.h"
 #include "backends/simt/core/host.h"
+#include "chain_compiled.h"
 #include "spec/chain/parse.h"
 #include "spec/chain/shape.h"
 #include "spec/places/chain.h"
@@ -68,4 +69,9 @@ static void edges(const trine_call *call, trine_kernel_edges *edges) {
     trine_kernel_edge(edges, CHAIN_DIM_N, CHAIN_PIECE);
 }
 
-SIMT_KERNELS(chain) = { { .name = SIMT_NAME, .launch = launch, .edges = edges }, { 0 } };
+SIMT_KERNELS(chain) = { { .name = SIMT_NAME "_compiled",
+                          .refuse = chain_compiled_refuse,
+                          .launch = chain_compiled_launch,
+                          .edges = chain_compiled_edges },
+                        { .name = SIMT_NAME, .launch = launch, .edges = edges },
+                        { 0 } };

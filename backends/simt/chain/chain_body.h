@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The body of chains that are compiled at run time. chain_source.c writes behind it what is the program's own:
+ *
+ *     template <> struct chain_tensor<I>   of each tensor that is there: its type
+ *     struct shape                         how tensors lie, threads, vectors
+ *     template <> struct chain_code<P>     the steps of each phase, in straight lines
+ *
+ * A chain without reductions is a walk: a thread takes units of N elements. With them, a group of G threads takes a
+ * row, of which each thread holds up to V vectors of 8 elements in registers, so that memory is read once; a longer row
+ * is read again in each phase. Which thread has which element follows from sizes alone, and so does the order of
+ * sums. */
+#ifndef TRINE_SIMT_CHAIN_BODY_H
+#define TRINE_SIMT_CHAIN_BODY_H
+
+#include "backends/simt/core/simt.h"
+#include "chain_job.h"
+#include "chain_do.h"
+
+template <int I> struct chain_tensor {
+    using type = f32;
+};
+template <int P> struct chain_code;
+
+/* Where each tensor's row begins, and an element in it. */
+struct chain_place {
+    int64_t row[CHAIN_VIEWS], at;
+};
+
+template <int OUTER, class Integer>
+DEVICE void chain_find_row(const chain_job &p, Integer row, int64_t (&row_out)[CHAIN_VIEWS]) {
+#pragma unroll
+    for (int64_t &from : row_out) from = 0;
+#pragma unroll
+    for (int d = CHAIN_AROUND - 1; d >= CHAIN_AROUND - OUTER; d--) {
+        const Integer rest = d > CHAIN_AROUND - OUTER ? quotient(row, p.shape[d]) : 0;
+        const int64_t i = (int64_t)(row - rest * (Integer)p.shape[d].by);
+#pragma unroll
+        for (int t = 0; t < CHAIN_VIEWS; t++) row_out[t] += i * p.stride[t][d];
+        row = rest;
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- elements in registers */
+
+/* Integers, which inputs may be. */
+struct i8 {
+    using bits = int8_t;
+    static DEVICE float get(bits b) { return (float)b; }
+};
+struct u8 {
+    using bits = uint8_t;
+    static DEVICE float get(bits b) { return (float)b; }
+};
+struct i32 {
+    using bits = int32_t;
+    static DEVICE float get(bits b) { return (float)b; }
+};
+
+/* N elements as they are in memory. */
+template <class T, int N>
+struct alignas(N * sizeof(typename T::bits) < 16 ? N * sizeof(typename T::bits) : 16) chain_kept {
+    static constexpr int SIZE = sizeof(typename T::bits), PER_WORD = 4 / SIZE;
+    uint32_t word[N / PER_WORD];
+
+    DEVICE float get(int k) const {
+        return T::get((typename T::bits)(word[k / PER_WORD] >> k % PER_WORD * (8 * SIZE)));
+    }
+    DEVICE void set(const typename T::bits (&raw)[N]) { __builtin_memcpy(word, raw, sizeof raw); }
+};
+template <class T> struct chain_kept<T, 1> {
+    typename T::bits raw;
+    DEVICE float get(int) const { return T::get(raw); }
+    DEVICE void set(const typename T::bits (&from)[1]) { raw = from[0]; }
+};
+
+/* Those that inputs I, I + 1, ... have element by element; what lies beyond the row is 0. `INSIDE`: the lane is aligned
+ * and in the row from end to end. */
+template <class Shape, int I, int N, int PLACE = I < CHAIN_INPUTS ? Shape::place(I) : -1> struct chain_taken {
+    using T = typename chain_tensor<I>::type;
+    chain_kept<T, N> kept;
+    chain_taken<Shape, I + 1, N> rest;
+
+    template <bool INSIDE> DEVICE void load(const chain_job &p, const chain_place &u, int64_t n) {
+        using Bits = typename T::bits;
+        const Bits *row = (const Bits *)p.data[I] + u.row[I];
+        if constexpr (INSIDE && PLACE == CHAIN_ALONG) {
+            kept = *(const chain_kept<T, N> *)(row + u.at);
+        } else {
+            Bits raw[N];
+#pragma unroll
+            for (int k = 0; k < N; k++) raw[k] = u.at + k < n ? row[u.at + k] : Bits(0);
+            kept.set(raw);
+        }
+        rest.template load<INSIDE>(p, u, n);
+    }
+    DEVICE void get(int k, float (&x)[CHAIN_INPUTS]) const {
+        x[I] = kept.get(k);
+        rest.get(k, x);
+    }
+};
+template <class Shape, int I, int N> struct chain_taken<Shape, I, N, CHAIN_ABSENT> : chain_taken<Shape, I + 1, N> {};
+template <class Shape, int I, int N> struct chain_taken<Shape, I, N, CHAIN_STILL> : chain_taken<Shape, I + 1, N> {};
+template <class Shape, int I, int N> struct chain_taken<Shape, I, N, -1> {
+    template <bool> DEVICE void load(const chain_job &, const chain_place &, int64_t) {}
+    DEVICE void get(int, float (&)[CHAIN_INPUTS]) const {}
+};
+
+/* The inputs that are broadcast along the last dimension: one value of each. */
+template <class Shape, int I = 0>
+DEVICE void chain_load_ones(const chain_job &p, const chain_place &u, float (&x)[CHAIN_INPUTS]) {
+    if constexpr (I < CHAIN_INPUTS) {
+        if constexpr (Shape::place(I) == CHAIN_STILL)
+            x[I] = load_one<typename chain_tensor<I>::type>(p.data[I], u.row[I]);
+        chain_load_ones<Shape, I + 1>(p, u, x);
+    }
+}
+
+template <class Shape, int O, bool INSIDE, int N>
+DEVICE void chain_store(const chain_job &p, const chain_place &u, int64_t n, const float (&y)[CHAIN_OUTPUTS][N]) {
+    if constexpr (O < CHAIN_OUTPUTS) {
+        constexpr int I = CHAIN_INPUTS + O, PLACE = Shape::place(I);
+        using T = typename chain_tensor<I>::type;
+        using Bits = typename T::bits;
+        if constexpr (PLACE != CHAIN_ABSENT) {
+            Bits *row = (Bits *)p.data[I] + u.row[I];
+            if constexpr (N > 1 && INSIDE && PLACE == CHAIN_ALONG) {
+                store_vector<T>(y[O], row + u.at);
+            } else {
+#pragma unroll
+                for (int k = 0; k < N; k++)
+                    if (u.at + k < n) row[u.at + k] = T::put(y[O][k]);
+            }
+        }
+        chain_store<Shape, O + 1, INSIDE>(p, u, n, y);
+    }
+}
+
+/* The last phase of N elements. */
+template <class Shape, bool INSIDE, int N>
+DEVICE void chain_finish(const chain_job &p, const chain_place &u, int64_t n, const chain_taken<Shape, 0, N> &taken,
+                         const float (&ones)[CHAIN_INPUTS], const float (&row)[CHAIN_ROW_VALUES]) {
+    float y[CHAIN_OUTPUTS][N];
+#pragma unroll
+    for (int k = 0; k < N; k++) {
+        float x[CHAIN_INPUTS], out[CHAIN_OUTPUTS];
+#pragma unroll
+        for (int i = 0; i < CHAIN_INPUTS; i++) x[i] = ones[i];
+        taken.get(k, x);
+        chain_code<Shape::PHASES - 1>::element(p, row, x, out);
+#pragma unroll
+        for (int o = 0; o < CHAIN_OUTPUTS; o++) y[o][k] = out[o];
+    }
+    chain_store<Shape, 0, INSIDE>(p, u, n, y);
+}
+
+/* --------------------------------------------------------------------------------------------------------- walks */
+
+template <class Shape, int N> DEVICE chain_place chain_unit(const chain_job &p, int64_t number) {
+    if (Shape::OUTER == 0) return { {}, number * N };
+    chain_place u;
+    if (divides_fast(p.units)) {
+        const uint32_t row = quotient((uint32_t)number, p.row_units);
+        u.at = (int64_t)((uint32_t)number - row * (uint32_t)p.row_units.by) * p.length;
+        chain_find_row<Shape::OUTER>(p, row, u.row);
+    } else {
+        const uint64_t row = quotient((uint64_t)number, p.row_units);
+        u.at = (int64_t)((uint64_t)number - row * (uint64_t)p.row_units.by) * p.length;
+        chain_find_row<Shape::OUTER>(p, row, u.row);
+    }
+    return u;
+}
+
+/* U units of N elements, all asked for before any is looked at. */
+template <class Shape, int U, int N>
+DEVICE void chain_units(const chain_job &p, int64_t number, const float (&row)[CHAIN_ROW_VALUES]) {
+    chain_place u[U];
+    chain_taken<Shape, 0, N> taken[U];
+    float ones[U][CHAIN_INPUTS] = {};
+#pragma unroll
+    for (int i = 0; i < U; i++) {
+        u[i] = chain_unit<Shape, N>(p, number + i * Shape::THREADS);
+        taken[i].template load<true>(p, u[i], p.n);
+        chain_load_ones<Shape>(p, u[i], ones[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < U; i++) chain_finish<Shape, true>(p, u[i], p.n, taken[i], ones[i], row);
+}
+
+template <class Shape> DEVICE void chain_walk(const chain_job &p) {
+    constexpr int N = Shape::LENGTH, U = Shape::UNITS;
+    const int64_t first = block_index() * (Shape::THREADS * U), number = first + thread_index();
+    float row[CHAIN_ROW_VALUES] = {};
+    chain_code<Shape::FIRST>::row_steps(p, row);
+    if (first + Shape::THREADS * U <= p.whole_units) {
+        chain_units<Shape, U, N>(p, number, row);
+        return;
+    }
+#pragma unroll 1
+    for (int64_t i = number; i < p.units && i < first + Shape::THREADS * U; i += Shape::THREADS) {
+        chain_place u = chain_unit<Shape, N>(p, i);
+        if (u.at + N <= p.n) {
+            chain_units<Shape, 1, N>(p, i, row);
+            continue;
+        }
+#pragma unroll 1
+        for (; u.at < p.n; u.at++) {
+            chain_taken<Shape, 0, 1> taken;
+            float ones[CHAIN_INPUTS] = {};
+            taken.template load<true>(p, u, p.n);
+            chain_load_ones<Shape>(p, u, ones);
+            chain_finish<Shape, true>(p, u, p.n, taken, ones, row);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- rows */
+
+/* What the reductions of a phase have so far. */
+template <int P> struct chain_sums {
+    float v[chain_code<P>::REDUCTIONS];
+};
+template <int P> struct chain_combine {
+    DEVICE chain_sums<P> operator()(const chain_sums<P> &a, const chain_sums<P> &b) const {
+        chain_sums<P> x;
+#pragma unroll
+        for (int j = 0; j < chain_code<P>::REDUCTIONS; j++) x.v[j] = chain_code<P>::combine(j, a.v[j], b.v[j]);
+        return x;
+    }
+};
+
+template <class Shape> struct chain_rows {
+    static constexpr int G = Shape::GROUP, V = Shape::VECTORS, PIECE = G * V * VECTOR;
+    static constexpr int ROWS = Shape::THREADS / G; /* of a block */
+
+    const chain_job &p;
+    chain_place u;
+    int64_t n; /* 0: the group has no row, but comes along */
+    float ones[CHAIN_INPUTS];
+    chain_taken<Shape, 0, VECTOR> taken[V];
+    float row[CHAIN_ROW_VALUES];
+
+    DEVICE chain_place place(int64_t piece, int v) const {
+        chain_place x = u;
+        x.at = piece + (v * G + thread_index() % G) * VECTOR;
+        return x;
+    }
+    DEVICE void load(int64_t piece) {
+#pragma unroll
+        for (int v = 0; v < V; v++) {
+            const chain_place x = place(piece, v);
+            if (Shape::WHOLE && x.at < n)
+                taken[v].template load<true>(p, x, n);
+            else
+                taken[v].template load<false>(p, x, Shape::WHOLE ? 0 : n);
+        }
+    }
+
+    /* The reductions of a vector, by pairs; elements beyond the row do not count. */
+    template <int P>
+    DEVICE void reduce(const chain_place &x, const chain_taken<Shape, 0, VECTOR> &from, chain_sums<P> &sums) {
+        constexpr int R = chain_code<P>::REDUCTIONS;
+        chain_sums<P> of[VECTOR];
+        chain_sums<P> none;
+        chain_code<P>::start(none.v);
+#pragma unroll
+        for (int k = 0; k < VECTOR; k++) {
+            float in[CHAIN_INPUTS];
+#pragma unroll
+            for (int i = 0; i < CHAIN_INPUTS; i++) in[i] = ones[i];
+            from.get(k, in);
+            chain_code<P>::element(p, row, in, of[k].v);
+#pragma unroll
+            for (int j = 0; j < R; j++) of[k].v[j] = x.at + (Shape::WHOLE ? 0 : k) < n ? of[k].v[j] : none.v[j];
+        }
+#pragma unroll
+        for (int half = VECTOR / 2; half > 0; half /= 2)
+#pragma unroll
+            for (int k = 0; k < half; k++) of[k] = chain_combine<P>()(of[k], of[k + half]);
+        sums = chain_combine<P>()(sums, of[0]);
+    }
+
+    template <int P> DEVICE void phase() {
+        chain_code<P>::row_steps(p, row);
+        chain_sums<P> sums;
+        chain_code<P>::start(sums.v);
+        for (int64_t piece = 0; piece == 0 || (Shape::PIECES && piece < p.n); piece += PIECE) {
+            if (Shape::PIECES) load(piece);
+#pragma unroll
+            for (int v = 0; v < V; v++) reduce<P>(place(piece, v), taken[v], sums);
+        }
+        sums = group_combine<G>(sums, chain_combine<P>());
+        chain_code<P>::keep(sums.v, row);
+        if constexpr (P + 2 < Shape::PHASES) phase<P + 1>();
+    }
+
+    DEVICE void finish() {
+        chain_code<Shape::PHASES - 1>::row_steps(p, row);
+        for (int64_t piece = 0; piece == 0 || (Shape::PIECES && piece < p.n); piece += PIECE) {
+            if (Shape::PIECES) load(piece);
+#pragma unroll
+            for (int v = 0; v < V; v++) {
+                const chain_place x = place(piece, v);
+                if (x.at < n) chain_finish<Shape, Shape::WHOLE>(p, x, n, taken[v], ones, row);
+            }
+        }
+    }
+};
+
+template <class Shape> DEVICE void chain_over_rows(const chain_job &p) {
+    using rows = chain_rows<Shape>;
+    const int64_t i = block_index() * rows::ROWS + (rows::ROWS > 1 ? thread_index() / Shape::GROUP : 0);
+    rows r{ p, {}, i < p.rows ? p.n : 0, {}, {}, {} };
+    if (divides_fast(p.rows))
+        chain_find_row<Shape::OUTER>(p, (uint32_t)(i < p.rows ? i : 0), r.u.row);
+    else
+        chain_find_row<Shape::OUTER>(p, (uint64_t)(i < p.rows ? i : 0), r.u.row);
+    if (r.n > 0) chain_load_ones<Shape>(p, r.u, r.ones);
+    if (!Shape::PIECES) r.load(0);
+    r.template phase<0>();
+    r.finish();
+}
+
+#endif

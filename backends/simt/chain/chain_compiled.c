@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chains that are compiled at run time: how tensors lie, which code that takes, and what was compiled so far. */
+#include "chain_compiled.h"
+
+#include <trine/chain.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/simt/core/compile.h"
+#include "backends/simt/core/host.h"
+#include "chain_source.h"
+#include "spec/chain/parse.h"
+#include "spec/chain/shape.h"
+#include "spec/number.h"
+#include "spec/places/chain.h"
+
+_Static_assert((int)CHAIN_X0 == 0 && (int)CHAIN_Y0 == (int)CHAIN_INPUTS && (int)CHAIN_VIEWS == (int)CHAIN_TENSORS &&
+                   (int)CHAIN_AROUND == (int)CHAIN_OUTER,
+               "the tensors' numbers are their places");
+
+/* ------------------------------------------------------------------------------------------------- how tensors lie */
+
+/* The tensors that the program uses, by set. */
+static uint32_t used(const trine_call *call, const chain_program *program) {
+    return call->present & ((uint32_t)program->inputs | (uint32_t)program->outputs << CHAIN_INPUTS);
+}
+
+/* How they lie along the last dimension, and the others, merged where all tensors allow. */
+static void lay(const trine_call *call, uint32_t set, const chain_shape *shape, chain_layout *l, chain_job *job) {
+    int64_t length[CHAIN_AROUND] = { 1, 1, 1 };
+    int last = CHAIN_AROUND; /* the outermost that is there so far */
+    job->n = shape->n;
+    job->rows = shape->outer[0] * shape->outer[1] * shape->outer[2];
+    for (int d = CHAIN_AROUND - 1; d >= 0; d--) {
+        if (shape->outer[d] == 1) continue;
+        bool merges = last < CHAIN_AROUND;
+        for (int t = 0; t < CHAIN_VIEWS; t++)
+            if ((set >> t & 1) && last < CHAIN_AROUND && shape->stride[t][d] != job->stride[t][last] * length[last])
+                merges = false;
+        if (!merges) last--;
+        length[last] *= shape->outer[d];
+        for (int t = 0; !merges && t < CHAIN_VIEWS; t++)
+            if (set >> t & 1) job->stride[t][last] = shape->stride[t][d];
+    }
+    l->outer = (uint8_t)(CHAIN_AROUND - last);
+    for (int d = 0; d < CHAIN_AROUND; d++) job->shape[d] = simt_divisor_of(length[d]);
+    for (int t = 0; t < CHAIN_VIEWS; t++) {
+        if (!(set >> t & 1)) continue;
+        l->type[t] = (uint16_t)call->tensor[t].dtype;
+        l->place[t] = shape->still[t] ? CHAIN_STILL : CHAIN_ALONG;
+        job->data[t] = call->tensor[t].data;
+    }
+}
+
+/* Are all vectors of so many elements aligned? */
+static bool aligned(const trine_call *call, const chain_layout *l, const chain_job *job, int64_t length) {
+    for (int t = 0; t < CHAIN_VIEWS; t++) {
+        if (l->place[t] != CHAIN_ALONG) continue;
+        const int64_t size = (int64_t)trine_dtype_size(call->tensor[t].dtype), bytes = length * size,
+                      align = bytes < 16 ? bytes : 16;
+        if ((uintptr_t)call->tensor[t].data % (uintptr_t)align != 0) return false;
+        for (int d = 0; d < CHAIN_AROUND; d++)
+            if (job->stride[t][d] * size % align != 0) return false;
+    }
+    return true;
+}
+
+/* A unit is 16 bytes of an output at most, as in walks that are built in. */
+static void lay_walk(const trine_call *call, const chain_program *program, chain_layout *l, chain_job *job) {
+    const uint32_t set = used(call, program);
+    const chain_shape shape = chain_shape_of(call->tensor, set, true);
+    const int64_t n = shape.n;
+    lay(call, set, &shape, l, job);
+    int inputs = 0;
+    l->length = 8;
+    for (int t = 0; t < CHAIN_VIEWS; t++) {
+        if (t >= CHAIN_INPUTS && l->place[t] != CHAIN_ABSENT && trine_dtype_size(call->tensor[t].dtype) > 2)
+            l->length = 4;
+        inputs += t < CHAIN_INPUTS && l->place[t] == CHAIN_ALONG;
+    }
+    if (n < l->length || !aligned(call, l, job, l->length)) l->length = 1;
+    l->units = program->steps <= 24 && inputs <= 2 ? 2 : 1;
+    l->threads = SIMT_THREADS;
+    const int64_t row_units = simt_blocks(n, l->length);
+    job->length = l->length;
+    job->row_units = simt_divisor_of(row_units);
+    job->units = row_units * job->rows;
+    job->whole_units = n % l->length == 0 ? job->units : l->outer == 0 ? n / l->length : 0;
+}
+
+static const int groups[] = { 8, 32, 64, 128, 256, 512 };
+enum { GROUPS = sizeof groups / sizeof groups[0] };
+
+/* Vectors that a thread may hold: of all inputs 128 bytes, and code for so many elements that compiling stays short. */
+static int most_vectors(const trine_call *call, const chain_program *program) {
+    int bytes = 0, most = 4;
+    for (int t = 0; t < CHAIN_INPUTS; t++)
+        if (program->inputs >> t & 1) bytes += (int)trine_dtype_size(call->tensor[t].dtype) * SIMT_VECTOR;
+    while (most > 1 && (most * bytes > 128 || most * program->steps > 96)) most /= 2;
+    return most;
+}
+
+static void lay_rows(const trine_call *call, const chain_program *program, chain_layout *l, chain_job *job) {
+    const uint32_t set = used(call, program);
+    const chain_shape shape = chain_shape_of(call->tensor, set, false);
+    const int most = most_vectors(call, program);
+    const int64_t n = shape.n;
+    lay(call, set, &shape, l, job);
+    int g = 0;
+    while (g < GROUPS - 1 && (int64_t)groups[g] * most * SIMT_VECTOR < n) g++;
+    l->group = (uint16_t)groups[g];
+    l->vectors = (uint8_t)most;
+    while (l->vectors > 1 && (int64_t)groups[g] * l->vectors / 2 * SIMT_VECTOR >= n) l->vectors /= 2;
+    l->pieces = (int64_t)groups[g] * most * SIMT_VECTOR < n;
+    l->whole = n % SIMT_VECTOR == 0 && aligned(call, l, job, SIMT_VECTOR);
+    l->threads = (uint16_t)(l->group <= 32 ? (int)SIMT_THREADS : l->group);
+}
+
+static void lay_out(const trine_call *call, const chain_program *program, chain_layout *l, chain_job *job) {
+    memset(l, 0, sizeof *l); /* padding too: layouts are compared by bytes */
+    memset(job, 0, sizeof *job);
+    memcpy(job->constant, program->constant, sizeof job->constant);
+    if (program->phases > 1)
+        lay_rows(call, program, l, job);
+    else
+        lay_walk(call, program, l, job);
+}
+
+/* ------------------------------------------------------------------------------------------------------- programs */
+
+/* What was made of a text, or of more of them: numbers are no part of code. */
+enum { MOST_CODE = 1 << 12, MOST_TEXTS = 1 << 13, PLACES = 1 << 14 };
+
+typedef struct compiled {
+    simt_compiled code;
+    chain_program program; /* without its numbers */
+    chain_layout layout;
+    const void *device;
+} compiled;
+
+typedef struct text {
+    uint64_t hash;
+    chain_program program;
+    char text[];
+} text;
+
+/* By hash. Entries only come, under the lock, and are read without it. */
+static _Atomic(text *) texts[PLACES];
+static _Atomic(compiled *) codes[PLACES];
+static int text_count;
+static atomic_int code_count, failures;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size) {
+    const unsigned char *at = bytes;
+    for (; size >= 8; size -= 8, at += 8) {
+        uint64_t word;
+        memcpy(&word, at, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 32;
+    }
+    for (; size > 0; size--, at++) hash = (hash ^ *at) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* The text's program; false: it has none, which the check of arguments has told. Texts beyond MOST_TEXTS, as of a
+ * program that writes a changing number into each, are parsed each time. */
+static bool program_of(const trine_call *call, chain_program *out) {
+    const char *source = ((const trine_chain_args *)call->args)->program;
+    const size_t size = strlen(source) + 1;
+    const uint64_t hash = hash_bytes(size, source, size);
+    unsigned at = hash & (PLACES - 1);
+    for (text *t; (t = texts[at]) != NULL; at = (at + 1) & (PLACES - 1))
+        if (t->hash == hash && strcmp(t->text, source) == 0) {
+            memcpy(out, &t->program, sizeof *out);
+            return true;
+        }
+    chain_graph graph;
+    if (!trine_chain_parse(source, &graph, NULL, 0) || !trine_chain_compile(&graph, out, NULL, 0)) return false;
+    pthread_mutex_lock(&lock);
+    while (texts[at] != NULL) at = (at + 1) & (PLACES - 1);
+    text *t = text_count < MOST_TEXTS ? malloc(sizeof *t + size) : NULL;
+    if (t != NULL) {
+        t->hash = hash;
+        memcpy(&t->program, out, sizeof t->program);
+        memcpy(t->text, source, size);
+        texts[at] = t;
+        text_count++;
+    }
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+/* Of the code's program: without its numbers, all bytes that it does not use 0. */
+static chain_program without_numbers(const chain_program *program) {
+    chain_program p;
+    memcpy(&p, program, sizeof p);
+    memset(p.constant, 0, sizeof p.constant);
+    return p;
+}
+
+static uint64_t hash_code(const void *device, const chain_program *program, const chain_layout *layout) {
+    const uint64_t hash = hash_bytes((uintptr_t)device, program, sizeof *program);
+    return hash_bytes(hash, layout, sizeof *layout);
+}
+
+static bool same_code(const compiled *c, const void *device, const chain_program *program, const chain_layout *layout) {
+    return c->device == device && memcmp(&c->program, program, sizeof *program) == 0 &&
+           memcmp(&c->layout, layout, sizeof *layout) == 0;
+}
+
+/* One line for each, as for each call (TRINE_VERBOSE). */
+static void tell(const trine_call *call, const compiled *c) {
+    const char *verbose = call->host->environment("TRINE_VERBOSE");
+    char arch[SIMT_ARCH_SIZE];
+    if (verbose == NULL || strcmp(verbose, "0") == 0) return;
+    simt_arch_of(call->device, arch);
+    if (c->code.why[0])
+        trine_fprintf(stderr, "trine: chain: not compiled for %s: %s\n", arch, c->code.why);
+    else if (c->code.seconds > 0)
+        trine_fprintf(stderr, "trine: chain: compiled for %s by %s in %.3f s: %zu bytes\n", arch,
+                      simt_compiler_version(), c->code.seconds, c->code.size);
+    else
+        trine_fprintf(stderr, "trine: chain: compiled for %s before: %zu bytes\n", arch, c->code.size);
+}
+
+static void compile(const trine_call *call, compiled *c) {
+    const size_t size = chain_source(&c->program, &c->layout, NULL, 0) + 1;
+    char *source = malloc(size);
+    if (source == NULL) {
+        snprintf(c->code.why, sizeof c->code.why, "out of memory for its source");
+        return;
+    }
+    chain_source(&c->program, &c->layout, source, size);
+    simt_compile(call, source, CHAIN_ENTRY, &c->code);
+    free(source);
+    tell(call, c);
+}
+
+static compiled *find_code(unsigned *at, const void *device, const chain_program *program, const chain_layout *layout) {
+    compiled *c;
+    for (; (c = codes[*at]) != NULL; *at = (*at + 1) & (PLACES - 1))
+        if (same_code(c, device, program, layout)) break;
+    return c;
+}
+
+/* The code for a program on the call's device; NULL: there is none yet, or, if it is to be made, no room for more.
+ * Threads that meet a new one take turns. */
+static const compiled *code_of(const trine_call *call, const chain_program *program, const chain_layout *layout,
+                               bool make) {
+    const chain_program plain = without_numbers(program);
+    unsigned at = hash_code(call->device, &plain, layout) & (PLACES - 1);
+    compiled *c = find_code(&at, call->device, &plain, layout);
+    if (c != NULL || !make) return c;
+    pthread_mutex_lock(&lock);
+    c = find_code(&at, call->device, &plain, layout);
+    if (c == NULL && code_count < MOST_CODE && (c = calloc(1, sizeof *c)) != NULL) {
+        memcpy(&c->program, &plain, sizeof plain);
+        c->layout = *layout;
+        c->device = call->device;
+        compile(call, c);
+        failures += c->code.why[0] != 0;
+        code_count++;
+        codes[at] = c;
+    }
+    pthread_mutex_unlock(&lock);
+    return c;
+}
+
+/* -------------------------------------------------------------------------------------------------------- kernel */
+
+/* A program that could not be compiled has failed once, with the compiler's words; from then on another kernel runs
+ * it. */
+const char *chain_compiled_refuse(const trine_call *call) {
+    chain_program program;
+    chain_layout layout;
+    chain_job job;
+    const char *missing = simt_compiler_missing(call);
+    if (missing != NULL) return missing;
+    if (call->empty || (failures == 0 && code_count < MOST_CODE)) return NULL;
+    if (!program_of(call, &program)) return "its program cannot be read";
+    lay_out(call, &program, &layout, &job);
+    const compiled *c = code_of(call, &program, &layout, false);
+    if (c == NULL) return code_count < MOST_CODE ? NULL : "this process has compiled as many programs as it keeps";
+    return c->code.why[0] ? c->code.why : NULL;
+}
+
+trine_status chain_compiled_launch(const trine_call *call) {
+    const char *op = call->plan->spec->name;
+    chain_program program;
+    chain_layout layout;
+    chain_job job;
+    if (!program_of(call, &program)) return call->host->error(TRINE_ERR_INTERNAL, "%s: its program cannot be read", op);
+    lay_out(call, &program, &layout, &job);
+    const compiled *c = code_of(call, &program, &layout, true);
+    if (c == NULL) return call->host->error(TRINE_ERR_MEMORY, "%s: no room for another compiled program", op);
+    if (c->code.why[0]) return call->host->error(TRINE_ERR_DEVICE, "%s: %s", op, c->code.why);
+    const int64_t blocks = layout.group == 0 ? simt_blocks(job.units, (int64_t)layout.threads * layout.units)
+                                             : simt_blocks(job.rows, layout.threads / layout.group);
+    return simt_launch_compiled(call, &c->code, blocks, layout.threads, &job);
+}
+
+void chain_compiled_edges(const trine_call *call, trine_kernel_edges *edges) {
+    chain_program program;
+    if (!program_of(call, &program)) return;
+    const int most = most_vectors(call, &program);
+    trine_kernel_edge(edges, CHAIN_DIM_N, SIMT_VECTOR);
+    for (int g = 0; program.phases > 1 && g < GROUPS; g++)
+        trine_kernel_edge(edges, CHAIN_DIM_N, (int64_t)groups[g] * most * SIMT_VECTOR);
+    if (program.phases == 1) trine_kernel_edge(edges, CHAIN_DIM_N, SIMT_THREADS * SIMT_VECTOR);
+}
