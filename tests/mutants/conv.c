@@ -44,6 +44,21 @@ static void first_group(trine_ref *ref, void *args) {
         for (int64_t l = cg; l < c; l++) V("x")[i * c + l] = V("x")[i * c + l % cg];
 }
 
+/* The last column of images is taken to be beyond their edge. */
+static void lose_column(trine_ref *ref, int64_t lines) {
+    const int64_t c = D("c"), w = D("w");
+    for (int64_t i = 0; i < (w > 0 ? lines : 0); i++)
+        for (int64_t l = 0; l < c; l++) V("x")[(i * w + w - 1) * c + l] = 0;
+}
+static void last_column_lost(trine_ref *ref, void *args) {
+    (void)args;
+    lose_column(ref, D("n") * D("h"));
+}
+static void last_column_of_planes_lost(trine_ref *ref, void *args) {
+    (void)args;
+    lose_column(ref, D("n") * D("d") * D("h"));
+}
+
 /* The last image's gradient is lost. */
 static void last_image_lost(trine_ref *ref, void *args) {
     (void)args;
@@ -76,18 +91,21 @@ static void indices_of_y(trine_ref *ref) {
 }
 
 const mutant mutants_conv[] = {
+    { "conv2d", "last_column_lost", "images end a column early", .before = last_column_lost },
     { "conv2d", "ignores_bias", "the bias is not read", .without = "bias" },
     { "conv2d", "ignores_pad", "rows begin at the first", .param = "pad_top" },
     { "conv2d", "ignores_dilation", "taps are neighbours", .param = "dilation_w", .value = 1 },
     { "conv2d", "strides_exchanged", "height and width are exchanged", .before = strides_exchanged },
     { "conv2d", "weights_turned", "weights are turned along the width", .before = weights_turned },
     { "conv2d", "first_group", "all groups read the first one's channels", .before = first_group },
+    { "conv2d_backward", "last_column_lost", "images end a column early", .before = last_column_lost },
     { "conv2d_backward", "ignores_stride", "dy has no gaps", .param = "stride_h", .value = 1 },
     { "conv2d_backward", "pads_exchanged", "height and width are exchanged", .before = pads_exchanged },
     { "conv2d_backward", "dilations_exchanged", "height and width are exchanged", .before = dilations_exchanged },
     { "conv2d_backward", "weights_turned", "weights are turned along the width", .before = weights_turned },
     { "conv2d_backward", "last_lost", "the last image has no gradient", .before = last_image_lost },
     { "conv2d_backward", "doubled", "dbias is doubled", .output = "dbias", .factor = 2 },
+    { "conv3d", "last_column_lost", "images end a column early", .before = last_column_of_planes_lost },
     { "conv3d", "ignores_bias", "the bias is not read", .without = "bias" },
     { "conv3d", "ignores_pad", "planes begin at the first", .param = "pad_front" },
     { "conv3d", "ignores_dilation", "taps are neighbours", .param = "dilation_d", .value = 1 },

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conv3d on CUDA devices: bf16 and f16 by the tensor cores of sm_80 and later, f32 and f64 without. */
+/* conv3d on CUDA devices: bf16 and f16 by the tensor cores of sm_80 and later too. */
 #include "conv_mma.h"
 
-ENTRY(conv3d_few_f32, SIMT_THREADS, conv_params) { conv_few<f32>(p); }
-ENTRY(conv3d_few_bf16, SIMT_THREADS, conv_params) { conv_few<bf16>(p); }
-ENTRY(conv3d_few_f16, SIMT_THREADS, conv_params) { conv_few<f16>(p); }
-ENTRY(conv3d_few_f64, SIMT_THREADS, conv_params) { conv_few<f64>(p); }
-ENTRY(conv3d_f32, SIMT_THREADS, conv_params) { conv_tiles<f32, false>(p); }
-ENTRY(conv3d_bf16, SIMT_THREADS, conv_params) { conv_mma<bf16, false>(p); }
-ENTRY(conv3d_f16, SIMT_THREADS, conv_params) { conv_mma<f16, false>(p); }
-ENTRY(conv3d_f64, SIMT_THREADS, conv_params) { conv_tiles<f64, false>(p); }
+/* Without tensor cores 16 bits are for sizes beyond 2^28 alone, and f64 is rare. */
+CONV_ENTRIES(conv3d, f32, conv_tiles<f32, false>)
+CONV_ENTRIES(conv3d, f64, conv_tile<f64, false, false>)
+CONV_ENTRIES(conv3d, bf16, conv_tile<bf16, false, false>)
+CONV_ENTRIES(conv3d, f16, conv_tile<f16, false, false>)
+
+#define MMA(ROWS, COLUMNS, HELD) \
+    ENTRY_HELD(conv3d_mma_##ROWS##x##COLUMNS##_bf16, CONV_MMA_THREADS, HELD, conv_params) { \
+        conv_mma<bf16, conv_shape<ROWS, COLUMNS>, false, true>(p); \
+    } \
+    ENTRY_HELD(conv3d_mma_##ROWS##x##COLUMNS##_f16, CONV_MMA_THREADS, HELD, conv_params) { \
+        conv_mma<f16, conv_shape<ROWS, COLUMNS>, false, true>(p); \
+    }
+CONV_MMA_SHAPES(MMA)

@@ -10,9 +10,16 @@ enum {
     CONV_TILE = 64,       /* rows and columns of a block's sums */
     CONV_DEPTH = 16,      /* of a step */
     CONV_FEW = 4,         /* channels of a group up to which a thread has one sum of its own */
-    CONV_SLICES = 64,     /* of the positions that a gradient sums, at most, */
-    CONV_POSITIONS = 512, /* each of so many at least */
-    CONV_BLOCKS = 512     /* that are enough */
+    CONV_SLICES = 64,     /* of what an element sums, at most, */
+    CONV_POSITIONS = 512, /* each of so many positions at least, of a gradient, */
+    CONV_STEPS = 8,       /* or of so many steps */
+    CONV_BLOCKS = 512,    /* that are enough */
+    CONV_CHANNELS = 64,   /* of a block, where each channel is a group, */
+    CONV_WEIGHTS = 64,    /* and taps whose weights it holds at a time, */
+    CONV_ROW = 4,         /* neighbours of a line that a thread writes, */
+    CONV_TURNS = 4,       /* and how often, */
+    CONV_OWN_TAPS = 5,    /* and taps that one sums a gradient of; */
+    CONV_HELD = 2         /* of whose blocks an SM holds so many */
 };
 
 /* Depth, height or width of a convolution: sizes of what is read and of what is written. Position i and tap t read
@@ -35,8 +42,10 @@ typedef struct conv_params {
     int64_t group;    /* of the weights, from group to group */
     const void *bias; /* NULL: none */
     int64_t bias_step;
+    void *sums;                         /* of each slice, by element written, if there are several */
     int64_t n, groups, lanes, channels; /* images; of a group, channels written and read */
     int64_t down, right;                /* tiles of a residue's positions, and of lanes; or blocks of a residue */
+    int64_t slices;                     /* of the elements of a patch; 0: one */
     bool transposed;
     bool wide_bias; /* f32 */
     bool across;    /* neighbours in position are neighbours in what is read */
@@ -44,6 +53,8 @@ typedef struct conv_params {
     /* Of 2 bytes each, are 8 channels of a tap 16 aligned bytes? And 8 of the weights, neighbours in channel or, of a
      * transposed one, in lane? */
     bool pieces, weight_pieces;
+    bool to_pieces;       /* of what is written too */
+    bool whole, to_whole; /* where each channel is a group, are 16 bytes of neighbours an aligned access? */
 } conv_params;
 
 /* Of the weights: sums over positions, in slices. */
@@ -55,6 +66,8 @@ typedef struct conv_gradient_params {
     int64_t positions, slices, slice;            /* of all images; and of a slice */
     int64_t down, right;                         /* tiles of rows and elements */
     bool across;
+    bool pieces, dy_pieces; /* as of conv_params */
+    bool whole, dy_whole;
 } conv_gradient_params;
 
 #endif

@@ -126,17 +126,66 @@ DEVICE typename conv_summed<T>::type conv_weight(const conv_params &p, const con
     return T::get(((const typename T::bits *)p.weight.data)[conv_weight_at(p, k, group, lane, e)]);
 }
 
+/* Where a position is written: its place in memory, but for the channel, or its number among all. */
+DEVICE int64_t conv_to(const conv_params &p, const conv_walks &k, const conv_position &at) {
+    const conv_view &v = p.to;
+    return at.n * v.batch + (k.d.to + at.d * k.d.apart) * v.axis[0] + (k.h.to + at.h * k.h.apart) * v.axis[1] +
+           (k.w.to + at.w * k.w.apart) * v.axis[2];
+}
+DEVICE int64_t conv_number(const conv_params &p, const conv_walks &k, const conv_position &at) {
+    return ((at.n * p.axis[0].out + k.d.to + at.d * k.d.apart) * p.axis[1].out + k.h.to + at.h * k.h.apart) *
+               p.axis[2].out +
+           k.w.to + at.w * k.w.apart;
+}
+
 /* The end of a sum. */
+template <class T, class Sum> DEVICE Sum conv_biased(const conv_params &p, int64_t channel, Sum sum) {
+    if (!p.bias) return sum;
+    const int64_t b = channel * p.bias_step;
+    return sum + (p.wide_bias ? (Sum)((const float *)p.bias)[b] : (Sum)T::get(((const typename T::bits *)p.bias)[b]));
+}
+template <class T, class Sum> DEVICE void conv_put_at(const conv_params &p, int64_t to, int64_t channel, Sum sum) {
+    ((typename T::bits *)p.to.data)[to + channel * p.to.channel] = T::put(conv_biased<T>(p, channel, sum));
+}
 template <class T, class Sum>
 DEVICE void conv_put(const conv_params &p, const conv_walks &k, const conv_position &at, int64_t channel, Sum sum) {
-    const conv_view &v = p.to;
-    if (p.bias) {
-        const int64_t b = channel * p.bias_step;
-        sum += p.wide_bias ? (Sum)((const float *)p.bias)[b] : (Sum)T::get(((const typename T::bits *)p.bias)[b]);
+    conv_put_at<T>(p, conv_to(p, k, at), channel, sum);
+}
+
+/* What a block of tiles has: by lanes, groups, slices, and tiles of positions, of all residues. */
+struct conv_block {
+    int64_t right, group, slice, tile;
+
+    DEVICE explicit conv_block(const conv_params &p) {
+        const int64_t slices = p.slices > 0 ? p.slices : 1, number = block_index() / p.right;
+        right = block_index() % p.right;
+        group = number % p.groups, slice = number / p.groups % slices, tile = number / (p.groups * slices);
     }
-    ((typename T::bits *)
-         v.data)[at.n * v.batch + (k.d.to + at.d * k.d.apart) * v.axis[0] + (k.h.to + at.h * k.h.apart) * v.axis[1] +
-                 (k.w.to + at.w * k.w.apart) * v.axis[2] + channel * v.channel] = T::put(sum);
+};
+/* The steps of a slice. */
+struct conv_steps {
+    int32_t first, last;
+
+    DEVICE conv_steps(const conv_params &p, const conv_block &b, int32_t elements, int32_t step) {
+        const int32_t slices = p.slices > 0 ? (int32_t)p.slices : 1, all = elements / step + (elements % step > 0),
+                      each = (all + slices - 1) / slices, begin = (int32_t)b.slice * each;
+        first = begin < all ? begin : all;
+        last = all - first < each ? all : first + each;
+    }
+};
+
+/* Slices' sums, to where they belong. */
+template <class T> DEVICE void conv_end(const conv_params &p) {
+    using sum_type = typename conv_summed<T>::type;
+    const conv_walks k(p.axis, false, 0); /* of positions alone */
+    const int64_t number = block_index() * SIMT_THREADS + thread_index(), lanes = p.groups * p.lanes,
+                  count = p.n * k.positions() * lanes;
+    if (number >= count) return;
+    const sum_type *const from = (const sum_type *)p.sums + number;
+    sum_type sum = 0;
+#pragma unroll 4
+    for (int64_t s = 0; s < p.slices; s++) sum += from[s * count];
+    conv_put<T>(p, k, conv_position(k, number / lanes), number % lanes, sum);
 }
 
 /* -------------------------------------------------------------------------------------- one sum a thread: few lanes */
@@ -172,22 +221,22 @@ enum {
 static_assert(CONV_SIDE * CONV_SIDE == (int)SIMT_THREADS && (int)CONV_DEPTH == (int)CONV_SIDE,
               "a thread has its part of the sums");
 
+/* Lanes are consecutive, and a thread's CONV_OWN of them one or two vectors. */
 template <class Sum> struct conv_stage {
-    Sum a[CONV_DEPTH][CONV_TILE + 1], b[CONV_DEPTH][CONV_TILE + 1];
+    using own = packed<Sum, CONV_OWN>;
+    alignas(16) Sum a[CONV_DEPTH][CONV_TILE + CONV_OWN], b[CONV_DEPTH][CONV_TILE + CONV_OWN];
 };
 
 template <class Sum>
 DEVICE void conv_multiply(Sum (&sum)[CONV_OWN][CONV_OWN], const conv_stage<Sum> &stage, int down, int right) {
+    using own = typename conv_stage<Sum>::own;
 #pragma unroll 4
     for (int q = 0; q < CONV_DEPTH; q++) {
-        Sum u[CONV_OWN], v[CONV_OWN];
-#pragma unroll
-        for (int i = 0; i < CONV_OWN; i++)
-            u[i] = stage.a[q][down + i * CONV_SIDE], v[i] = stage.b[q][right + i * CONV_SIDE];
+        const own u = *(const own *)&stage.a[q][down * CONV_OWN], v = *(const own *)&stage.b[q][right * CONV_OWN];
 #pragma unroll
         for (int i = 0; i < CONV_OWN; i++)
 #pragma unroll
-            for (int j = 0; j < CONV_OWN; j++) sum[i][j] = conv_fused(u[i], v[j], sum[i][j]);
+            for (int j = 0; j < CONV_OWN; j++) sum[i][j] = conv_fused(u.v[i], v.v[j], sum[i][j]);
     }
 }
 
@@ -206,14 +255,14 @@ template <class T, bool ACROSS> struct conv_patches {
     conv_element e[ELEMENTS];
     bool there[POSITIONS];
 
-    DEVICE conv_patches(const conv_params &p, const conv_walks &k, int64_t first, int64_t rows) {
+    DEVICE conv_patches(const conv_params &p, const conv_walks &k, int64_t first, int64_t rows, int32_t begin) {
 #pragma unroll
         for (int i = 0; i < POSITIONS; i++) {
             const int64_t row = first + conv_row<ACROSS>(i);
             there[i] = row < rows, at[i] = conv_position(k, there[i] ? row : 0);
         }
 #pragma unroll
-        for (int i = 0; i < ELEMENTS; i++) e[i] = conv_element(k, (int32_t)p.channels, conv_place<ACROSS>(i));
+        for (int i = 0; i < ELEMENTS; i++) e[i] = conv_element(k, (int32_t)p.channels, begin + conv_place<ACROSS>(i));
     }
     template <class Sum>
     DEVICE void fetch(Sum (&v)[CONV_FETCHES], const typename T::bits *from, const conv_params &p, const conv_walks &k) {
@@ -232,9 +281,9 @@ template <class T, bool ACROSS> struct conv_weights {
     enum { ELEMENTS = ACROSS ? CONV_FETCHES : 1 };
     conv_element e[ELEMENTS];
 
-    DEVICE conv_weights(const conv_params &p, const conv_walks &k) {
+    DEVICE conv_weights(const conv_params &p, const conv_walks &k, int32_t begin) {
 #pragma unroll
-        for (int i = 0; i < ELEMENTS; i++) e[i] = conv_element(k, (int32_t)p.channels, conv_place<ACROSS>(i));
+        for (int i = 0; i < ELEMENTS; i++) e[i] = conv_element(k, (int32_t)p.channels, begin + conv_place<ACROSS>(i));
     }
     template <class Sum>
     DEVICE void fetch(Sum (&v)[CONV_FETCHES], const conv_params &p, const conv_walks &k, int64_t group, int64_t lane) {
@@ -252,20 +301,20 @@ template <class T, bool ACROSS> struct conv_weights {
 template <class T, bool ACROSS, bool TRANSPOSED> DEVICE void conv_tile(const conv_params &p) {
     using sum_type = typename conv_summed<T>::type;
     SHARED conv_stage<sum_type> stage;
-    const int64_t lane = block_index() % p.right * CONV_TILE, group = block_index() / p.right % p.groups,
-                  tile = block_index() / (p.right * p.groups);
-    const conv_walks k(p.axis, TRANSPOSED, tile / p.down);
-    const int64_t first = tile % p.down * CONV_TILE, rows = p.n * k.positions();
+    const conv_block block(p);
+    const int64_t lane = block.right * CONV_TILE, group = block.group;
+    const conv_walks k(p.axis, TRANSPOSED, block.tile / p.down);
+    const int64_t first = block.tile % p.down * CONV_TILE, rows = p.n * k.positions();
     if (first >= rows) return;
-    const int32_t elements = k.taps() * (int32_t)p.channels;
+    const conv_steps steps(p, block, k.taps() * (int32_t)p.channels, CONV_DEPTH);
     const typename T::bits *const from = (const typename T::bits *)p.from.data + group * p.channels * p.from.channel;
     const int near = thread_index() % CONV_SIDE, far = thread_index() / CONV_SIDE, down = p.to_across ? near : far,
               right = p.to_across ? far : near;
     sum_type sum[CONV_OWN][CONV_OWN] = {}, a[CONV_FETCHES], b[CONV_FETCHES];
-    if (elements > 0) {
-        conv_patches<T, ACROSS> patches(p, k, first, rows);
-        conv_weights<T, TRANSPOSED> weights(p, k);
-        for (int32_t done = 0; done < elements; done += CONV_DEPTH) {
+    if (steps.first < steps.last) {
+        conv_patches<T, ACROSS> patches(p, k, first, rows, steps.first * CONV_DEPTH);
+        conv_weights<T, TRANSPOSED> weights(p, k, steps.first * CONV_DEPTH);
+        for (int32_t step = steps.first; step < steps.last; step++) {
             patches.fetch(a, from, p, k);
             weights.fetch(b, p, k, group, lane);
             sync_block();
@@ -280,13 +329,22 @@ template <class T, bool ACROSS, bool TRANSPOSED> DEVICE void conv_tile(const con
     }
 #pragma unroll
     for (int i = 0; i < CONV_OWN; i++) {
-        const int64_t row = first + down + i * CONV_SIDE;
+        const int64_t row = first + down * CONV_OWN + i;
         if (row >= rows) continue;
         const conv_position at(k, row);
+        const int64_t lanes = p.groups * p.lanes;
+        const bool part = p.slices > 1;
+        const int64_t to =
+            part ? (block.slice * p.n * p.axis[0].out * p.axis[1].out * p.axis[2].out + conv_number(p, k, at)) * lanes
+                 : conv_to(p, k, at);
 #pragma unroll
         for (int j = 0; j < CONV_OWN; j++) {
-            const int64_t own = lane + right + j * CONV_SIDE;
-            if (own < p.lanes) conv_put<T>(p, k, at, group * p.lanes + own, sum[i][j]);
+            const int64_t own = lane + right * CONV_OWN + j, channel = group * p.lanes + own;
+            if (own >= p.lanes) continue;
+            if (part)
+                ((sum_type *)p.sums)[to + channel] = sum[i][j];
+            else
+                conv_put_at<T>(p, to, channel, sum[i][j]);
         }
     }
 }

@@ -6,11 +6,7 @@
  * channels. */
 #include "gradient.inl.h"
 
-ENTRY(conv2d_backward_dx_f32, SIMT_THREADS, conv_params) { conv_tiles<f32, true>(p); }
-ENTRY(conv2d_backward_dx_bf16, SIMT_THREADS, conv_params) { conv_tiles<bf16, true>(p); }
-ENTRY(conv2d_backward_dx_f16, SIMT_THREADS, conv_params) { conv_tiles<f16, true>(p); }
-ENTRY(conv2d_backward_dx_f64, SIMT_THREADS, conv_params) { conv_tiles<f64, true>(p); }
-GRADIENT_ENTRIES(f32)
-GRADIENT_ENTRIES(bf16)
-GRADIENT_ENTRIES(f16)
-GRADIENT_ENTRIES(f64)
+GRADIENT_ENTRIES(f32, gradient_dx, gradient_tiles)
+GRADIENT_ENTRIES(bf16, gradient_dx, gradient_tiles)
+GRADIENT_ENTRIES(f16, gradient_dx, gradient_tiles)
+GRADIENT_ENTRIES(f64, gradient_dx, gradient_tiles)

@@ -4,7 +4,7 @@
 #ifndef TRINE_SIMT_CONV_GRADIENT_INL_H
 #define TRINE_SIMT_CONV_GRADIENT_INL_H
 
-#include "conv.inl.h"
+#include "depthwise.inl.h"
 
 /* Where dweight's element is that channel k and number `element` of a patch meet at. */
 DEVICE int64_t gradient_at(const conv_gradient_params &p, int64_t k, int64_t element) {
@@ -93,33 +93,18 @@ template <class T, bool ACROSS> DEVICE void gradient_tile(const conv_gradient_pa
     for (int i = 0; i < CONV_OWN; i++)
 #pragma unroll
         for (int j = 0; j < CONV_OWN; j++) {
-            const int64_t own = row + down + i * CONV_SIDE, to = column + right + j * CONV_SIDE;
+            const int64_t own = row + down * CONV_OWN + i, to = column + right * CONV_OWN + j;
             if (own < p.rows && to < p.elements)
                 ((sum_type *)p.sums)[((slice * p.groups + group) * p.rows + own) * p.elements + to] = sum[i][j];
         }
 }
 
+template <class T> DEVICE void gradient_dx(const conv_params &p) { conv_tiles<T, true>(p); }
 template <class T> DEVICE void gradient_tiles(const conv_gradient_params &p) {
     if (p.across)
         gradient_tile<T, true>(p);
     else
         gradient_tile<T, false>(p);
-}
-
-/* Of the bias: one channel a thread. */
-template <class T> DEVICE void gradient_bias(const conv_gradient_params &p) {
-    using sum_type = typename conv_summed<T>::type;
-    const conv_walks k(p.axis, false, 0);
-    const int64_t channel = block_index() % p.down * SIMT_THREADS + thread_index(), slice = block_index() / p.down,
-                  first = slice * p.slice, last = gradient_end(p, first);
-    if (channel >= p.rows) return;
-    const typename T::bits *const dy = (const typename T::bits *)p.dy.data + channel * p.dy.channel;
-    sum_type sum = 0;
-    if (first < last) {
-        conv_position at(k, first);
-        for (int64_t i = first; i < last; i++, at.advance(k, 1)) sum += gradient_dy<T>(dy, p.dy, at);
-    }
-    ((sum_type *)p.sums)[slice * p.rows + channel] = sum;
 }
 
 /* Slices' sums, to where they belong. */
@@ -128,15 +113,22 @@ template <class T> DEVICE void gradient_end_of(const conv_gradient_params &p) {
     const int64_t number = block_index() * SIMT_THREADS + thread_index(), count = p.groups * p.rows * p.elements;
     if (number >= count) return;
     sum_type sum = 0;
+#pragma unroll 4
     for (int64_t s = 0; s < p.slices; s++) sum += ((const sum_type *)p.sums)[s * count + number];
     ((typename T::bits *)p.to.data)[gradient_at(p, number / p.elements, number % p.elements)] = T::put(sum);
 }
 
-/* All functions of a type but those of the gradient by x where groups have many channels. */
-#define GRADIENT_ENTRIES(T) \
+/* The functions of a type, by the tiles of the gradients by x and by weights. */
+#define GRADIENT_ENTRIES(T, DX, WEIGHTS) \
+    ENTRY(conv2d_backward_dx_##T, SIMT_THREADS, conv_params) { DX<T>(p); } \
     ENTRY(conv2d_backward_dx_few_##T, SIMT_THREADS, conv_params) { conv_few<T>(p); } \
+    ENTRY_HELD(conv2d_backward_dx_depthwise_##T, SIMT_THREADS, CONV_HELD, conv_params) { conv_depthwise<T, true>(p); } \
+    ENTRY(conv2d_backward_dx_end_##T, SIMT_THREADS, conv_params) { conv_end<T>(p); } \
     ENTRY(conv2d_backward_few_##T, SIMT_THREADS, conv_gradient_params) { gradient_few<T>(p); } \
-    ENTRY(conv2d_backward_tiles_##T, SIMT_THREADS, conv_gradient_params) { gradient_tiles<T>(p); } \
+    ENTRY(conv2d_backward_tiles_##T, SIMT_THREADS, conv_gradient_params) { WEIGHTS<T>(p); } \
+    ENTRY_HELD(conv2d_backward_depthwise_##T, SIMT_THREADS, CONV_HELD, conv_gradient_params) { \
+        gradient_depthwise<T>(p); \
+    } \
     ENTRY(conv2d_backward_bias_##T, SIMT_THREADS, conv_gradient_params) { gradient_bias<T>(p); } \
     ENTRY(conv2d_backward_end_##T, SIMT_THREADS, conv_gradient_params) { gradient_end_of<T>(p); }
 
