@@ -19,6 +19,7 @@ typedef struct call {
     bool present[TABLE_TENSORS], imported[TABLE_TENSORS];
     int64_t size[TABLE_SYMBOLS]; /* -1: not bound */
     trine_dtype type[TABLE_SYMBOLS];
+    bool one[TABLE_SYMBOLS]; /* a tensor that is always there is 1 there, as what is broadcast is */
     /* the dimensions that stand for a symbol which is several, or none */
     const array *several[TABLE_SYMBOLS];
     int several_count[TABLE_SYMBOLS];
@@ -140,6 +141,8 @@ static void bind(call *c, int i) {
     for (int d = 0; d < t->rank && d < tt->rank; d++) {
         const table_dim *dim = &tt->dim[tt->rank - 1 - d];
         const int64_t size = t->shape[t->rank - 1 - d];
+        if (dim->symbol >= 0 && size == 1 && tt->flags & BROADCAST && !(tt->flags & OPTIONAL))
+            c->one[dim->symbol] = true;
         if (dim->symbol < 0 || c->size[dim->symbol] >= 0 || (size == 1 && tt->flags & BROADCAST)) continue;
         c->size[dim->symbol] = size - dim->add;
     }
@@ -298,7 +301,7 @@ static int make_output(call *c, int i) {
             continue;
         }
         const int64_t size = c->size[dim->symbol];
-        if (size < 0 && dim->optional) continue;
+        if (size < 0 && dim->optional && rank == 0 && !c->one[dim->symbol]) continue;
         const array *several = dim->add == 0 ? c->several[dim->symbol] : NULL;
         for (int k = 0; several != NULL && k < c->several_count[dim->symbol]; k++) shape[rank++] = several->shape[k];
         /* where no tensor says how many there are: one, or none beside those that are always there */

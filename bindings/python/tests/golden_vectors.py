@@ -40,7 +40,7 @@ class Case:
                 self.params[key] = int(value)
             elif key in kinds and not (key.endswith("_set") and key[:-4] in kinds):
                 kind = kinds[key]["kind"]
-                self.params[key] = (value if kind == "ENUM" and not value.lstrip("-").isdigit() else
+                self.params[key] = (value if kind == "TEXT" or kind == "ENUM" and not value.lstrip("-").isdigit() else
                                     float(value) if kind == "F32" else bool(int(value)) if kind == "BOOL" else
                                     int(value))
         unset = {w.partition("=")[0][:-4] for w in self.words if re.match(r"\w+_set=0", w)}

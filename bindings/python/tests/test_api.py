@@ -85,6 +85,18 @@ def test_leading_dimensions(shape):
     np.testing.assert_allclose(y, rms_norm(x) * weight, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("a,b", [((1, 3, 1, 7), None), ((2, 3, 1, 7), (7,)), ((3, 1, 1), (1, 1, 7)), ((1, 1), (7,)),
+                                 ((2, 1, 1, 7), (3, 4, 1)), ((5, 7), (1, 5, 7))])
+def test_dimensions_of_one(a, b):
+    x = rows(a)
+    if b is None:
+        assert trine.chain(x, program="y0 = x0").shape == a
+    else:
+        y = rows(b, 1)
+        z = trine.chain(x, y, program="y0 = x0 + x1")
+        np.testing.assert_array_equal(z.reshape((x + y).shape), x + y)
+
+
 @pytest.mark.parametrize("a,b,d", [((4, 8), (8, 5), (4, 5)), ((8,), (8, 5), (5,)), ((3, 4, 8), (8, 5), (3, 4, 5)),
                                    ((4, 8), (3, 8, 5), (3, 4, 5)), ((3, 4, 8), (3, 8, 5), (3, 4, 5)),
                                    ((2, 3, 4, 8), (8, 5), (2, 3, 4, 5)), ((2, 3, 4, 8), (2, 3, 8, 5), (2, 3, 4, 5)),

@@ -125,13 +125,15 @@ class Op:
         return shape
 
     def _sizes(self, shapes):
-        sizes, several = {}, {}
+        sizes, several, ones = {}, {}, set()
         for tensor in self.tensors:
             if tensor.name not in shapes:
                 continue
             shape = self._fold(tensor, tuple(shapes[tensor.name]), several)
             for (symbol, add, _), size in zip(reversed(tensor.dims), reversed(shape)):
-                if symbol is not None and symbol not in sizes and not (tensor.broadcast and size == 1):
+                if tensor.broadcast and size == 1:
+                    ones |= set() if tensor.optional else {symbol}
+                elif symbol is not None and symbol not in sizes:
                     sizes[symbol] = size - add
         for symbol, others in self.like.items():
             for other in others:
@@ -140,7 +142,7 @@ class Op:
                     several.pop(symbol, None)
                     if other in several:
                         several[symbol] = several[other]
-        return sizes, several
+        return sizes, several, ones
 
     def _types(self, types, dtype):
         bound = {t.type: types[t.name] for t in reversed(self.tensors) if t.name in types and t.type in self.variables}
@@ -155,7 +157,7 @@ class Op:
 
     def infer(self, shapes, types, wanted, dtype=None, params={}):
         """Shape and type of each required output and of those in `wanted`, of inputs of these shapes and types."""
-        sizes, several = self._sizes(shapes)
+        sizes, several, ones = self._sizes(shapes)
         for name in self.sizes & params.keys():
             sizes[name] = params[name]
         bound = self._types(types, dtype)
@@ -169,7 +171,7 @@ class Op:
                     shape.append(add)
                 elif add == 0 and symbol in several:
                     shape += several[symbol]
-                elif symbol in sizes or not optional:
+                elif symbol in sizes or symbol in ones or shape or not optional:
                     shape.append(sizes.get(symbol, 1) + add)
             made[tensor.name] = tuple(shape), bound.get(tensor.type, tensor.type)
         return made
